@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+# Everything assay links, found once. Required packages are Debian 12 names in scripts/quickstart.sh.
+find_package(Threads REQUIRED)
+find_package(MPI REQUIRED COMPONENTS C)
+find_package(fmt REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(tomlplusplus REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(Boost REQUIRED)
+find_package(HDF5 REQUIRED COMPONENTS C HL)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(HWLOC REQUIRED IMPORTED_TARGET hwloc)
+find_path(RANDOM123_INCLUDE_DIR Random123/philox.h REQUIRED)
+
+# BLAS: OpenBLAS unless BLA_VENDOR says otherwise (MKL, AOCL, FLAME ...). The flavour is linked by its full path with an
+# RPATH, because several flavours of OpenBLAS share one soname and the system's alternative need not be the one linked.
+if(NOT BLA_VENDOR)
+  set(BLA_VENDOR OpenBLAS)
+  find_library(ASSAY_OPENBLAS_LIBRARY NAMES openblas
+    HINTS /usr/lib/${CMAKE_LIBRARY_ARCHITECTURE}/openblas-pthread)
+  if(ASSAY_OPENBLAS_LIBRARY)
+    set(BLAS_LIBRARIES ${ASSAY_OPENBLAS_LIBRARY})
+  endif()
+endif()
+if(NOT BLAS_LIBRARIES)
+  find_package(BLAS REQUIRED)
+endif()
+find_path(CBLAS_INCLUDE_DIR cblas.h
+  HINTS /usr/include/${CMAKE_LIBRARY_ARCHITECTURE}/openblas-pthread /usr/include/${CMAKE_LIBRARY_ARCHITECTURE} REQUIRED)
+add_library(assay_blas INTERFACE)
+target_link_libraries(assay_blas INTERFACE ${BLAS_LIBRARIES})
+target_include_directories(assay_blas SYSTEM INTERFACE ${CBLAS_INCLUDE_DIR})
+list(GET BLAS_LIBRARIES 0 ASSAY_BLAS_FILE)
+get_filename_component(ASSAY_BLAS_DIR ${ASSAY_BLAS_FILE} DIRECTORY)
+set(CMAKE_INSTALL_RPATH ${ASSAY_BLAS_DIR})
+set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
+
+add_library(assay_hdf5 INTERFACE)
+target_link_libraries(assay_hdf5 INTERFACE ${HDF5_HL_LIBRARIES} ${HDF5_C_LIBRARIES})
+target_include_directories(assay_hdf5 SYSTEM INTERFACE ${HDF5_INCLUDE_DIRS})
+
+# Optional: named in `assay list` when found.
+find_package(ucx QUIET CONFIG)
+find_package(CUDAToolkit QUIET)
+
+if(ASSAY_TESTS)
+  find_package(GTest REQUIRED)
+  include(GoogleTest)
+endif()
+message(STATUS "BLAS: ${BLAS_LIBRARIES}; MPI: ${MPI_C_LIBRARY_VERSION_STRING}; HDF5 ${HDF5_VERSION}; "
+  "UCX: ${ucx_FOUND}; CUDA: ${CUDAToolkit_VERSION}")

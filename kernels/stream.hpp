@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bandwidth kernels on doubles. Bytes moved per element follow STREAM (McCalpin): what the program asks for, without
+// the write-allocate read.
+#pragma once
+
+#include <cstddef>
+
+namespace assay::kernels {
+
+enum class StreamOp { read, write, copy, triad };
+const char* to_string(StreamOp op) noexcept;
+
+/// read: 8 (a), write: 8 (a), copy a = b: 16, triad a = b + s c: 24.
+constexpr std::size_t stream_bytes_per_element(StreamOp op) noexcept {
+  return op == StreamOp::copy ? 16 : op == StreamOp::triad ? 24 : 8;
+}
+constexpr std::size_t stream_arrays(StreamOp op) noexcept { return op == StreamOp::copy ? 2 : op == StreamOp::triad ? 3 : 1; }
+
+/// The scalar of triad and the value that `write` stores.
+inline constexpr double stream_scalar = 3.0;
+inline constexpr double stream_value = 0.75;
+
+namespace host {
+/// One thread's share. Stores are non-temporal where they pay (a, b, c 64-byte aligned, large counts). `read` returns
+/// the sum of its elements so that it cannot be dropped; the others return 0.
+double stream(StreamOp op, double* a, const double* b, const double* c, std::size_t count) noexcept;
+}  // namespace host
+}  // namespace assay::kernels

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/random.hpp"
+
+#include <Random123/philox.h>
+
+#include <numeric>
+
+namespace assay {
+
+std::uint64_t RandomStream::bits(std::uint64_t index) const noexcept {
+  const r123::Philox4x32 generator;
+  const r123::Philox4x32::ctr_type counter{
+      {static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(index >> 32), 0, 0}};
+  const r123::Philox4x32::key_type key{{static_cast<std::uint32_t>(key_), static_cast<std::uint32_t>(key_ >> 32)}};
+  const auto out = generator(counter, key);
+  return (static_cast<std::uint64_t>(out[1]) << 32) | out[0];
+}
+
+std::uint64_t RandomStream::below(std::uint64_t index, std::uint64_t n) const noexcept {
+  // Multiply-shift; the bias is below 2^-64 * n, far under anything a schedule could show.
+  return static_cast<std::uint64_t>((static_cast<unsigned __int128>(bits(index)) * n) >> 64);
+}
+
+std::vector<std::size_t> RandomStream::permutation(std::size_t n) const {
+  std::vector<std::size_t> p(n);
+  std::iota(p.begin(), p.end(), std::size_t{0});
+  for (std::size_t i = n; i > 1; --i) std::swap(p[i - 1], p[below(i, i)]);
+  return p;
+}
+
+}  // namespace assay

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Small questions to the operating system that several layers ask.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace assay {
+
+/// Host name as the kernel knows it, without the domain.
+std::string host_name();
+
+/// The whole of a small text file, trailing white space removed; nullopt when it cannot be read.
+std::optional<std::string> read_text(const std::string& path);
+
+/// A whole number from such a file; nullopt when absent or no number.
+std::optional<std::int64_t> read_integer(const std::string& path);
+
+/// Rank, size and node-local rank as the launcher's environment tells them before MPI_Init (Open MPI, PMIx, PMI, Slurm).
+/// -1 where unknown; `launched` is false for a singleton.
+struct LaunchEnvironment {
+  bool launched = false;
+  int rank = -1;
+  int size = -1;
+  int local_rank = -1;
+  int local_size = -1;
+  std::string launcher;  ///< "openmpi", "slurm", "pmi", "none"
+};
+LaunchEnvironment launch_environment();
+
+/// True when this process should speak for all before MPI is up: a singleton, or the rank that the launcher calls 0.
+bool speaks_for_all();
+
+/// CPUs this process may run on (sched_getaffinity), ascending.
+std::vector<int> allowed_cpus();
+
+/// "0-3,8" for {0,1,2,3,8}, and back; the second throws Error(usage) on nonsense.
+std::string format_cpu_list(const std::vector<int>& cpus);
+std::vector<int> parse_cpu_list(const std::string& text);
+
+}  // namespace assay

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "results/model.hpp"
+
+namespace assay::report {
+
+struct Style {
+  int width = 80;
+  bool color = false;
+};
+
+/// The summary: per suite the median, spread, worst entity and its name, then findings, then verdict and file.
+std::string summary(const results::Results& results, const results::VerdictData& verdict, const std::string& file,
+                    const Style& style);
+/// Findings and verdict only: `assay verdict`.
+std::string verdict_text(const results::VerdictData& verdict, const Style& style);
+/// Contents of a results file as text: `assay inspect`.
+std::string inspect_text(const results::Results& results, const std::string& file, const Style& style);
+/// One row per node, device, numa domain, NIC with its state and the medians of its metrics: `assay export --table`.
+std::string table_text(const results::Results& results, const results::VerdictData& verdict, const Style& style);
+
+std::string verdict_json(const results::Results& results, const results::VerdictData& verdict);   ///< --json
+std::string verdict_junit(const results::Results& results, const results::VerdictData& verdict);  ///< --junit
+std::string nodes_text(const results::Results& results, const results::VerdictData& verdict);     ///< --nodes
+
+}  // namespace assay::report

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "results/model.hpp"
+
+namespace assay::results {
+
+/// What belongs to one ended case and is stored with it, atomically.
+struct CaseBundle {
+  CaseData data;
+  std::vector<Entity> new_entities;  ///< appended to /entities, first row = entities known before
+  std::vector<Miscompare> errors;
+  std::vector<CounterRow> counters;
+  std::vector<SelftestRow> selftest;
+};
+
+/// Writes a run crash-safely: NAME.h5.partial/ is made by mkdir (the lock), every ended case is one file renamed into it,
+/// and `finish` merges them into NAME.h5. One process (rank 0) owns it.
+class Writer {
+ public:
+  /// Everything known before the first case; `entities` may grow by CaseBundle::new_entities.
+  struct Start {
+    RunInfo info;
+    Json config;
+    std::vector<PlanRow> plan;
+    std::vector<EnvironmentRow> environment;
+    std::vector<Entity> entities;
+    std::map<std::string, InventoryTable> inventory;
+  };
+
+  /// Takes the lock and writes `owner` and the start. Throws Error(usage) in one line when the file exists (without
+  /// `force`), the directory cannot be written, or a partial directory stands there (naming recover, --resume, --force).
+  static Writer create(const std::filesystem::path& file, const Start& start, bool force);
+  Writer(Writer&&) noexcept;
+  Writer& operator=(Writer&&) noexcept;
+  ~Writer();  ///< leaves the partial directory where it is unless `finish` or `discard` was called
+
+  /// Durable when it returns (fsync, rename). Throws Error(io) when the disk refuses.
+  void add_case(const CaseBundle& bundle);
+  void add_event(const EventRow& event);
+
+  /// Merges, attaches scales, writes the verdict, fsyncs, link(2)s to NAME.h5 and removes the partial directory.
+  /// `state` is complete or aborted.
+  void finish(const VerdictData& verdict, const std::string& state);
+  /// Removes the partial directory: for errors before anything was measured.
+  void discard() noexcept;
+
+  const std::filesystem::path& file() const noexcept;
+  const std::filesystem::path& partial() const noexcept;
+
+ private:
+  struct Impl;
+  explicit Writer(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+/// The partial directory that belongs to a results file: NAME.h5 -> NAME.h5.partial.
+std::filesystem::path partial_of(const std::filesystem::path& file);
+
+/// Makes `out` from a partial directory. Nothing is lost if it fails. Throws Error(data) or Error(io).
+void recover(const std::filesystem::path& partial, const std::filesystem::path& out, bool force);
+
+}  // namespace assay::results

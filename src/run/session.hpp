@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// The whole of `assay run` and `assay plan`, from a validated configuration to an exit code.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/exit_code.hpp"
+#include "config/config.hpp"
+#include "run/suite.hpp"
+
+namespace assay {
+
+/// Called on rank 0 after the file is finished, to print the summary and write --json, --junit, --nodes.
+struct RunReport {
+  const results::Results& results;
+  const results::VerdictData& verdict;
+  std::string file;
+};
+
+struct RunHooks {
+  std::function<void(const RunReport&)> report;
+};
+
+/// Runs on all ranks; starts and ends MPI. Returns the agreed exit code on every rank.
+ExitCode run_session(int* argc, char*** argv, Config config, std::vector<std::unique_ptr<Suite>> suites,
+                     const RunHooks& hooks);
+
+/// What `plan` prints; runs nothing. Text to `out` on rank 0 only.
+ExitCode plan_session(int* argc, char*** argv, Config config, std::vector<std::unique_ptr<Suite>> suites,
+                      const std::function<void(const std::string&)>& out);
+
+}  // namespace assay

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "results/model.hpp"
+#include "topology/topology.hpp"
+
+namespace assay {
+
+/// The rows of /entities, equal on all ranks: cluster, nodes, their numa domains, sockets (cpu), dimms, nics, and one
+/// device per rank (the host device: its core set, named node07/cores0-3; ".K" is added where ranks share one set).
+class EntityTable {
+ public:
+  explicit EntityTable(const Topology& topology);
+
+  const std::vector<results::Entity>& rows() const noexcept { return rows_; }
+  int cluster() const noexcept { return 0; }
+  int node(int node) const { return nodes_[static_cast<std::size_t>(node)]; }
+  int device_of_rank(int rank) const { return devices_[static_cast<std::size_t>(rank)]; }
+  int numa(int node, int os_index) const;             ///< -1 if there is none
+  int nic(int node, const std::string& name) const;   ///< -1 if there is none
+  int dimm(int node, const std::string& slot) const;  ///< -1 if there is none
+  int find(const std::string& kind, const std::string& name) const;  ///< -1 if there is none
+
+  /// The row of the link between two rows, added when first asked for (rank 0 only: it owns the growth).
+  int link(int source, int destination);
+
+ private:
+  int add(results::Entity entity);
+  std::vector<results::Entity> rows_;
+  std::vector<int> nodes_, devices_;
+  std::map<std::string, int> by_kind_name_;
+};
+
+}  // namespace assay

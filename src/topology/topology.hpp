@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the job runs on, as probed once by each node's leader and agreed by all ranks.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/json.hpp"
+
+namespace assay {
+
+inline constexpr double unsupported = std::numeric_limits<double>::quiet_NaN();
+
+struct NumaDomain {
+  int os_index = 0;
+  std::vector<int> cpus;
+  std::uint64_t memory_bytes = 0;
+};
+
+struct Cache {
+  int level = 0;
+  std::uint64_t bytes = 0;
+  std::vector<int> cpus;
+};
+
+struct Nic {
+  std::string name;       ///< eth0, mlx5_0:1
+  std::string kind;       ///< ethernet|infiniband|roce|loopback
+  std::string id, id_source;  ///< GUID or MAC
+  std::string state;      ///< up|down|...
+  std::string driver, firmware, pci;
+  double rate_bytes_per_s = unsupported;  ///< link rate as negotiated
+  double max_rate_bytes_per_s = unsupported;  ///< as capable, where the system tells
+  int numa = -1;
+  bool virtual_device = false;  ///< no PCI or platform device behind it
+};
+
+struct PciLink {
+  std::string address, device_class, name;
+  double speed_gt_s = unsupported, max_speed_gt_s = unsupported;
+  double width = unsupported, max_width = unsupported;
+};
+
+struct Dimm {
+  std::string slot, serial, part, manufacturer;
+  double bytes = unsupported, speed_mt_s = unsupported, configured_mt_s = unsupported;
+};
+
+struct Node {
+  std::string hostname, id, id_source;
+  std::string cpu_model, cpu_vendor, microcode, kernel, kernel_cmdline, os, governor, board, bios, hypervisor;
+  std::string iommu, acs, numa_balancing, transparent_hugepages, scaling_driver;
+  int sockets = 0, cores = 0, pus = 0;  ///< of the machine, not of the mask
+  bool smt = false;
+  double max_clock_hz = unsupported;
+  std::vector<std::vector<int>> core_pus;  ///< hardware threads of each physical core
+  std::vector<std::vector<int>> socket_pus;
+  std::vector<NumaDomain> numa;
+  std::vector<Cache> caches;  ///< levels 2 and above
+  std::vector<Nic> nics;
+  std::vector<PciLink> pci_links;
+  std::vector<Dimm> dimms;
+  std::uint64_t memory_bytes = 0, memory_available_bytes = 0;
+  double cgroup_limit_bytes = unsupported, cgroup_used_bytes = unsupported;
+  double cpu_quota_cores = unsupported;       ///< cgroup v1 or v2
+  double memory_bandwidth_bytes_per_s = unsupported;  ///< from DIMM channels and speed, when DMI tells
+  std::map<std::string, std::string> software;  ///< library and driver versions, environment by allow-list
+
+  std::uint64_t llc_bytes_total() const noexcept;              ///< sum of last-level caches
+  std::uint64_t llc_bytes_of(const std::vector<int>& cpus) const noexcept;  ///< of the last-level caches these CPUs share
+  int numa_of(const std::vector<int>& cpus) const noexcept;    ///< the domain holding all of them, or -1
+};
+
+/// Where a rank runs.
+struct RankPlace {
+  int rank = 0;
+  int node = 0;        ///< index into Topology::nodes
+  int local_rank = 0, local_size = 1;
+  std::vector<int> mask;  ///< CPUs the launcher allowed
+  std::vector<int> cpus;  ///< its share of them: what it measures with, one per thread
+  int threads = 1;
+  bool shares_cpus = false;  ///< a core of its share belongs to other ranks too (oversubscribed)
+  int numa = -1;             ///< domain holding all its cpus, or -1
+};
+
+struct Topology {
+  std::vector<Node> nodes;        ///< in order of their lowest rank
+  std::vector<RankPlace> ranks;   ///< by rank
+  int self = 0;
+
+  const RankPlace& me() const { return ranks[static_cast<std::size_t>(self)]; }
+  const Node& my_node() const { return nodes[static_cast<std::size_t>(me().node)]; }
+  std::vector<int> ranks_of(int node) const;
+  int max_local_size() const;
+  int size() const { return static_cast<int>(ranks.size()); }
+};
+
+/// This node as this process sees it. `root` is prefixed to /sys, /proc and /etc for tests ("" = the real system); hwloc is
+/// asked only for the real one or for HWLOC_XMLFILE.
+Node probe_node(const std::string& root = "");
+
+/// Shares the allowed CPUs of a node among its ranks: ranks with equal masks split them evenly by physical core; a rank
+/// with a mask of its own keeps it; the CPU quota caps the threads. `threads` > 0 overrides. Pure.
+/// `masks` and the result are by local rank.
+struct Share {
+  std::vector<int> cpus;
+  bool shared = false;
+};
+std::vector<Share> share_cpus(const Node& node, const std::vector<std::vector<int>>& masks, int threads);
+
+Json to_json(const Node& node);
+Node node_from_json(const Json& json);
+
+}  // namespace assay

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "transport/communicator.hpp"
+
+namespace assay {
+
+/// MPI for the life of the process: initialises (FUNNELED) in the constructor, finalises in the destructor when the
+/// program ends in order. Exactly one exists.
+class MpiSession {
+ public:
+  MpiSession(int* argc, char*** argv);
+  ~MpiSession();
+  MpiSession(const MpiSession&) = delete;
+  MpiSession& operator=(const MpiSession&) = delete;
+
+  Communicator& world() noexcept { return *world_; }
+  /// Ranks that share this node's memory (MPI_Comm_split_type), in world order. Collective on world.
+  std::unique_ptr<Communicator> split_node();
+  double init_seconds() const noexcept { return init_s_; }
+  /// Ends the job at once with `code` on all ranks; does not return.
+  [[noreturn]] void abort(int code);
+
+ private:
+  std::unique_ptr<Communicator> world_;
+  double init_s_ = 0;
+};
+
+/// Versions and components of the MPI this build uses: "mpi" -> "Open MPI 4.1.4", "mpi.pml" -> "ob1", ...
+std::map<std::string, std::string> mpi_versions();
+
+}  // namespace assay

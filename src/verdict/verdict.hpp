@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "results/model.hpp"
+
+namespace assay::verdict {
+
+struct Options {
+  bool strict = false;
+  std::string limits_text, limits_name;  ///< TOML text of --limits and its file name for messages
+  std::vector<std::string> require;
+};
+
+/// Options as the run had them, from /config; a command line may override.
+Options options_from(const results::Results& results);
+
+/// Judges a results file. Pure: the same input gives the same verdict, in the run and afterwards. Throws Error(usage)
+/// only for a bad limits text.
+results::VerdictData judge(const results::Results& results, const Options& options);
+
+/// Checks a limits text (TOML) before anything runs: unknown metric, wrong or missing unit, absent bound. Throws
+/// Error(usage) naming file, line and key.
+void check_limits(const std::string& text, const std::string& name);
+
+}  // namespace assay::verdict
