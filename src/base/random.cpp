@@ -18,7 +18,8 @@ std::uint64_t RandomStream::bits(std::uint64_t index) const noexcept {
 
 std::uint64_t RandomStream::below(std::uint64_t index, std::uint64_t n) const noexcept {
   // Multiply-shift; the bias is below 2^-64 * n, far under anything a schedule could show.
-  return static_cast<std::uint64_t>((static_cast<unsigned __int128>(bits(index)) * n) >> 64);
+  __extension__ using Wide = unsigned __int128;
+  return static_cast<std::uint64_t>((static_cast<Wide>(bits(index)) * n) >> 64);
 }
 
 std::vector<std::size_t> RandomStream::permutation(std::size_t n) const {

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/planner.hpp"
+
+#include <fmt/format.h>
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "assay/version.hpp"
+#include "base/error.hpp"
+#include "base/units.hpp"
+
+namespace assay {
+namespace {
+
+constexpr double mib = 1024.0 * 1024.0;
+/// Share of the budget that required cases may plan to use; the rest absorbs estimates that were too low.
+constexpr double required_share = 0.85;
+
+double usable_memory(const Node& node, double fraction) {
+  double available = static_cast<double>(node.memory_available_bytes);
+  if (!std::isnan(node.cgroup_limit_bytes)) {
+    const double used = std::isnan(node.cgroup_used_bytes) ? 0.0 : node.cgroup_used_bytes;
+    available = std::min(available, node.cgroup_limit_bytes - used);
+  }
+  const double reserve = std::max(4096.0 * mib, 0.05 * static_cast<double>(node.memory_bytes));
+  // A node smaller than the reserve can still be tested with a quarter of what it has.
+  return std::min(available * fraction, std::max(available - reserve, available * 0.25));
+}
+
+bool selected(const Case& c, const Config& config) {
+  return fnmatch(config.cases_glob.c_str(), c.path().c_str(), 0) == 0 ||
+         fnmatch(config.cases_glob.c_str(), c.name.c_str(), 0) == 0;
+}
+
+/// Scales the measuring time of required cases until they fit their share of the budget.
+void fit_required(std::vector<Case>& cases, double budget_s) {
+  for (int round = 0; round < 8; ++round) {
+    double fixed = 0, scalable = 0;
+    for (const Case& c : cases) {
+      if (!c.required || !c.not_applicable.empty()) continue;
+      const double turns = c.serial ? c.turns : 1;
+      (c.seconds > c.min_seconds ? scalable : fixed) += c.seconds * turns;
+      fixed += c.overhead_seconds;
+    }
+    const double room = budget_s * required_share - fixed;
+    if (scalable <= room || scalable == 0) return;
+    const double factor = std::max(0.0, room / scalable);
+    for (Case& c : cases)
+      if (c.seconds > c.min_seconds) c.seconds = std::max(c.min_seconds, c.seconds * factor);
+  }
+}
+
+void add_passes(std::vector<Case>& cases, int passes) {
+  const std::size_t n = cases.size();
+  for (int pass = 2; pass <= passes; ++pass)
+    for (std::size_t i = 0; i < n; ++i) {
+      if (!cases[i].in_every_pass || !cases[i].not_applicable.empty()) continue;
+      Case copy = cases[i];
+      copy.name += ".p" + std::to_string(pass);
+      copy.required = false;
+      cases.push_back(std::move(copy));
+    }
+}
+
+int pass_of(const Case& c) {
+  const auto dot = c.name.rfind(".p");
+  return dot == std::string::npos ? 1 : std::atoi(c.name.c_str() + dot + 2);
+}
+
+/// Stages in order; inside a stage pass by pass, each in an order of its own.
+void order(std::vector<Case>& cases, std::uint64_t seed) {
+  const RandomStream stream(seed, "order");
+  const auto shuffled = stream.permutation(cases.size());
+  std::vector<std::pair<std::tuple<bool, int, int, std::size_t>, std::size_t>> keys;
+  for (std::size_t i = 0; i < cases.size(); ++i)
+    keys.push_back({{!cases[i].not_applicable.empty(), static_cast<int>(cases[i].stage), pass_of(cases[i]), shuffled[i]}, i});
+  std::sort(keys.begin(), keys.end());
+  std::vector<Case> ordered;
+  for (const auto& [key, i] : keys) ordered.push_back(std::move(cases[i]));
+  cases = std::move(ordered);
+}
+
+std::string hash_of(const Plan& plan, const Config& config, const Topology& topology) {
+  std::string text = fmt::format("{};{};{};{};", ASSAY_VERSION, config.to_json(true).dump(), config.seed,
+                                 plan.memory_per_rank_bytes);
+  for (const RankPlace& place : topology.ranks) {
+    const Node& node = topology.nodes[static_cast<std::size_t>(place.node)];
+    text += fmt::format("{}:{}:{}:{}:{};", place.rank, place.node, node.cores, node.cpu_model, fmt::join(place.cpus, ","));
+  }
+  for (const Case& c : plan.cases)
+    text += fmt::format("{}:{}:{}:{:.6g}:{};", c.path(), c.bytes, c.required, c.seconds, c.parameters.dump());
+  return fmt::format("{:016x}", hash_text(text));
+}
+
+void check_names(const std::vector<Case>& cases) {
+  std::set<std::string> seen;
+  for (const Case& c : cases) {
+    const bool legal = !c.name.empty() && c.name.size() <= 80 &&
+                       c.name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789._-") == std::string::npos;
+    if (!legal) throw Error(ErrorKind::internal, "case name not allowed: " + c.path());
+    if (!seen.insert(c.path()).second) throw Error(ErrorKind::internal, "two cases of one name: " + c.path());
+  }
+}
+
+}  // namespace
+
+double Plan::required_s() const noexcept {
+  double sum = 0;
+  for (const Case& c : cases)
+    if (c.required && c.not_applicable.empty()) sum += c.expected_s();
+  return sum;
+}
+
+double Plan::expected_s() const noexcept {
+  double sum = 0;
+  for (const Case& c : cases)
+    if (c.not_applicable.empty()) sum += c.expected_s();
+  return sum;
+}
+
+double memory_fraction(const Config& config) {
+  if (config.options.has("memory.fraction")) return config.options.number("memory.fraction");
+  return config.level == Level::extended || config.level == Level::soak ? 0.9 : 0.5;
+}
+
+std::uint64_t memory_per_rank(const Topology& topology, double fraction) {
+  double least = std::numeric_limits<double>::infinity();
+  for (const Node& node : topology.nodes) least = std::min(least, usable_memory(node, fraction));
+  const double step = least >= 1024.0 * mib ? 256.0 * mib : 16.0 * mib;
+  const double agreed = std::floor(std::max(least, 0.0) / step) * step;
+  return static_cast<std::uint64_t>(agreed / topology.max_local_size());
+}
+
+Plan make_plan(const Config& config, const Topology& topology, const std::vector<std::unique_ptr<Suite>>& suites) {
+  Plan plan;
+  plan.budget_s = config.budget_s();
+  plan.memory_per_rank_bytes = memory_per_rank(topology, memory_fraction(config));
+  plan.passes = config.level >= Level::standard ? 3 : 1;
+  const PlanInput input{config, topology, plan.memory_per_rank_bytes, config.seed};
+  for (const auto& suite : suites) {
+    if (std::find(config.suites.begin(), config.suites.end(), suite->name()) == config.suites.end()) continue;
+    for (Case& c : suite->plan(input))
+      if (selected(c, config)) plan.cases.push_back(std::move(c));
+  }
+  if (plan.cases.empty()) throw_usage("--cases: nothing planned matches '" + config.cases_glob + "'");
+  fit_required(plan.cases, plan.budget_s);
+  add_passes(plan.cases, plan.passes);
+  check_names(plan.cases);
+  order(plan.cases, config.seed);
+  for (Case& c : plan.cases) {
+    if (c.not_applicable.empty()) plan.arena_bytes = std::max(plan.arena_bytes, c.bytes);
+    c.deadline_s = 10.0 + 4.0 * c.expected_s();
+  }
+  plan.hash = hash_of(plan, config, topology);
+  return plan;
+}
+
+std::string plan_text(const Plan& plan, const Config& config, const Topology& topology) {
+  std::string out = fmt::format("level {}: budget {}, seed {}, {} rank{} on {} node{}, plan {}\n", to_string(config.level),
+                                format_seconds(plan.budget_s), config.seed, topology.size(), topology.size() == 1 ? "" : "s",
+                                topology.nodes.size(), topology.nodes.size() == 1 ? "" : "s", plan.hash);
+  out += fmt::format("memory per rank: {} agreed, {} used by the largest case\n\n",
+                     format_bytes(plan.memory_per_rank_bytes), format_bytes(plan.arena_bytes));
+  out += fmt::format("{:<11} {:<44} {:>8} {:>8} {:>9}\n", "stage", "case", "entities", "seconds", "bytes");
+  double file_bytes = 64 * 1024;
+  for (const Case& c : plan.cases) {
+    if (!c.not_applicable.empty()) {
+      out += fmt::format("{:<11} {:<44} not applicable: {}\n", to_string(c.stage), c.path(), c.not_applicable);
+      continue;
+    }
+    out += fmt::format("{:<11} {:<44} {:>8} {:>8.2f} {:>9}{}\n", to_string(c.stage), c.path(), c.entities, c.expected_s(),
+                       format_bytes(c.bytes), c.required ? "" : "  if time permits");
+    file_bytes += 40e3 + static_cast<double>(c.entities) * 100 * 16;
+  }
+  out += fmt::format("\nrequired {}, with all that time permits {} of {}; results file about {}\n",
+                     format_seconds(plan.required_s()), format_seconds(plan.expected_s()), format_seconds(plan.budget_s),
+                     format_bytes(static_cast<std::uint64_t>(file_bytes)));
+  for (const Node& node : topology.nodes) {
+    int devices = 0;
+    for (const RankPlace& place : topology.ranks)
+      devices += &topology.nodes[static_cast<std::size_t>(place.node)] == &node;
+    out += fmt::format("covers {}: {} device{}, {} NUMA domain{}, {} NIC{}\n", node.hostname, devices, devices == 1 ? "" : "s",
+                       node.numa.size(), node.numa.size() == 1 ? "" : "s", node.nics.size(),
+                       node.nics.size() == 1 ? "" : "s");
+  }
+  return out;
+}
+
+}  // namespace assay

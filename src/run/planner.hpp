@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "run/suite.hpp"
+
+namespace assay {
+
+/// What will be run, in order; a pure function of configuration, topology and the agreed memory, equal on all ranks.
+struct Plan {
+  std::vector<Case> cases;  ///< by stage; shuffled by the seed inside a stage; not-applicable ones last
+  std::uint64_t memory_per_rank_bytes = 0;
+  std::uint64_t arena_bytes = 0;  ///< the largest need of any case
+  double budget_s = 0;
+  int passes = 1;
+  std::string hash;  ///< over version, configuration, seed, memory and rank -> (node shape, device)
+
+  double required_s() const noexcept;
+  double expected_s() const noexcept;  ///< all planned cases
+};
+
+/// What a rank's arena may hold: the minimum over nodes of min(available, cgroup limit - use) x fraction, leaving
+/// max(4 GiB, 5 %) free where there is that much, rounded down to 256 MiB (16 MiB below 1 GiB), divided among the ranks
+/// of the fullest node.
+std::uint64_t memory_per_rank(const Topology& topology, double fraction);
+
+/// `--memory.fraction`, or its default for the level.
+double memory_fraction(const Config& config);
+
+/// Throws Error(usage) when --cases matches nothing or an option of a suite is wrong.
+Plan make_plan(const Config& config, const Topology& topology, const std::vector<std::unique_ptr<Suite>>& suites);
+
+/// The plan as `assay plan` prints it.
+std::string plan_text(const Plan& plan, const Config& config, const Topology& topology);
+
+}  // namespace assay
