@@ -1,0 +1,119 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The Debian packages that assay needs, the one list that quickstart.sh, test.sh and bench_peers.sh share.
+#
+#   scripts/packages.sh [GROUP...]      print "group package why" (groups: build run test peers optional)
+#
+# Sourced, it offers: packages_of GROUP..., missing_packages GROUP..., install_packages GROUP...
+
+assay_packages() {
+  cat <<'LIST'
+build|g++|the C++20 compiler
+build|cmake|configures the build
+build|ninja-build|runs the build
+build|pkg-config|finds hwloc
+build|libopenmpi-dev|MPI headers and libraries
+build|libhdf5-dev|the results file
+build|libcli11-dev|the command line
+build|libfmt-dev|text output
+build|libhwloc-dev|sockets, cores, caches, NUMA domains
+build|libopenblas-pthread-dev|matrix multiplication, threaded
+build|libtomlplusplus-dev|configuration and limits files
+build|nlohmann-json3-dev|JSON in the results file
+build|libboost-dev|Boost.Math quantiles (headers)
+build|librandom123-dev|counter-based random numbers (headers)
+run|openmpi-bin|mpirun
+test|libgtest-dev|unit tests
+test|libgmock-dev|unit tests
+test|python3-h5py|tests read results files as users do
+test|python3-h5netcdf|tests read results files as users do
+test|python3-netcdf4|tests read results files as users do
+test|python3-xarray|tests read results files as users do
+test|netcdf-bin|tests open results files with ncdump
+test|hdf5-tools|tests open results files with h5dump
+test|shellcheck|checks the scripts
+peers|hpcc|STREAM of the HPC Challenge
+peers|stressapptest|memory patterns
+peers|memtester|memory patterns
+peers|stress-ng|memory and matrix stressors
+peers|ucx-utils|ucx_perftest: latency and bandwidth
+peers|libblis4-pthread|a second BLAS
+peers|libdnnl2|oneDNN's matrix multiplication
+optional|libucx-dev|the UCX transport
+optional|ccache|faster rebuilds
+LIST
+}
+
+# Names of the packages of some groups.
+packages_of() {
+  local group
+  for group in "$@"; do
+    assay_packages | awk -F'|' -v g="$group" '$1 == g { print $2 }'
+  done
+}
+
+# What a package is for.
+package_reason() {
+  assay_packages | awk -F'|' -v p="$1" '$2 == p { print $3; exit }'
+}
+
+package_installed() {
+  [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
+}
+
+# The packages of some groups that this machine lacks.
+missing_packages() {
+  local package
+  for package in $(packages_of "$@"); do
+    package_installed "$package" || printf '%s\n' "$package"
+  done
+}
+
+# Says what it installs and why, then installs it. Needs root or sudo only when something is missing.
+install_packages() {
+  local missing=() as_root=() package attempt
+  if ! command -v dpkg-query >/dev/null; then
+    printf 'This is not a Debian system. These must be present under their names here: %s\n' \
+      "$(packages_of "$@" | tr '\n' ' ')" >&2
+    return 0
+  fi
+  mapfile -t missing < <(missing_packages "$@")
+  if [ "${#missing[@]}" -eq 0 ]; then
+    printf 'Packages: all present (%s)\n' "$*"
+    return 0
+  fi
+  printf 'Packages to install:\n'
+  for package in "${missing[@]}"; do
+    printf '  %-26s %s\n' "$package" "$(package_reason "$package")"
+  done
+  if [ "${ASSAY_PRINT_ONLY:-0}" = 1 ]; then
+    return 0
+  fi
+  if [ "$(id -u)" -ne 0 ]; then
+    command -v sudo >/dev/null || {
+      printf 'Not root, and there is no sudo: install the packages above and run this again.\n' >&2
+      return 1
+    }
+    as_root=(sudo)
+  fi
+  # A mirror that stumbles once should not end a first try.
+  for attempt in 1 2; do
+    if "${as_root[@]}" apt-get -q update </dev/null; then break; fi
+    [ "$attempt" = 2 ] && printf 'apt-get update failed twice; trying with the lists at hand.\n' >&2
+    sleep 3
+  done
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q install -y --no-install-recommends \
+    "${missing[@]}" </dev/null || {
+    printf 'apt-get install failed for: %s\n' "${missing[*]}" >&2
+    return 1
+  }
+}
+
+if [ "${BASH_SOURCE[0]}" = "$0" ]; then
+  set -eu
+  [ "$#" -gt 0 ] || set -- build run test peers optional
+  for group in "$@"; do
+    assay_packages | awk -F'|' -v g="$group" '$1 == g { printf "%-9s %-26s %s\n", $1, $2, $3; n++ }
+      END { if (!n) { print "unknown group: " g > "/dev/stderr"; exit 4 } }'
+  done
+fi

@@ -1,0 +1,92 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Builds assay with warnings as errors and runs every test; then the unit and kernel tests under sanitizers.
+set -euo pipefail
+
+usage() {
+  cat <<'TEXT'
+Usage: scripts/test.sh [--quick | --nightly] [--no-install]
+
+Builds with warnings as errors, runs every test, then the unit and kernel tests under the address and
+undefined-behaviour sanitizers. The last line is `N passed, N failed, N skipped`; exit code 0 if none failed.
+
+  --quick       release build only, no sanitizers
+  --nightly     also the long counts, all tests under the address and undefined-behaviour sanitizers, and the
+                unit and kernel tests under the thread sanitizer
+  --no-install  never install a package
+TEXT
+}
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+root=$(dirname "$here")
+# shellcheck source=scripts/packages.sh
+. "$here/packages.sh"
+
+mode=normal install=1
+while [ "$#" -gt 0 ]; do
+  case "$1" in
+    --quick) mode=quick ;;
+    --nightly) mode=nightly ;;
+    --no-install) install=0 ;;
+    --help | -h) usage; exit 0 ;;
+    *) printf 'test.sh: unknown option %s (try --help)\n' "$1" >&2; exit 4 ;;
+  esac
+  shift
+done
+
+if [ "$install" = 1 ]; then install_packages build run test; fi
+
+jobs=$(nproc)
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+cache=()
+if command -v ccache >/dev/null; then cache=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache); fi
+passed=0 failed=0 skipped=0
+cd "$root"
+
+# What cannot even be built counts as one failure.
+build_preset() {  # PRESET
+  local started=$SECONDS
+  printf '== build %s\n' "$1"
+  if cmake --preset "$1" -DASSAY_WERROR=ON -DASSAY_TESTS=ON "${cache[@]}" >"build/$1.configure.log" 2>&1 &&
+    cmake --build --preset "$1" -j "$jobs" >"build/$1.build.log" 2>&1; then
+    printf '   built in %s s\n' "$((SECONDS - started))"
+    return 0
+  fi
+  tail -n 40 "build/$1.configure.log" >&2
+  if [ -f "build/$1.build.log" ]; then grep -n -E 'error|FAILED|warning' "build/$1.build.log" | head -n 40 >&2; fi
+  printf '   BUILD FAILED: %s\n' "$1"
+  failed=$((failed + 1))
+  return 1
+}
+
+run_tests() {  # CONFIGURE-PRESET TEST-PRESET
+  local report="build/$2.junit.xml" counts started=$SECONDS
+  printf '== test %s\n' "$2"
+  rm -f "$report"
+  # Tests with several ranks take a PROCESSORS property, so two jobs do not pile up more than they say.
+  ctest --preset "$2" -j "$jobs" --no-tests=error --output-junit "$root/$report" \
+    >"build/$2.test.log" 2>&1 </dev/null || true
+  if ! counts=$(python3 ci/junit_count.py "$report"); then
+    tail -n 20 "build/$2.test.log" >&2
+    counts="0 1 0"
+  fi
+  read -r p f s <<<"$counts"
+  printf '   %s passed, %s failed, %s skipped in %s s (build/%s.test.log)\n' "$p" "$f" "$s" \
+    "$((SECONDS - started))" "$2"
+  passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
+}
+
+mkdir -p build
+release_tests=release
+if [ "$mode" = nightly ]; then release_tests=nightly; fi
+if build_preset release; then run_tests release "$release_tests"; fi
+if [ "$mode" != quick ]; then
+  debug_tests=debug
+  if [ "$mode" = nightly ]; then debug_tests=debug-all; fi
+  if build_preset debug; then run_tests debug "$debug_tests"; fi
+fi
+if [ "$mode" = nightly ]; then
+  if build_preset tsan; then run_tests tsan tsan; fi
+fi
+printf '%s passed, %s failed, %s skipped\n' "$passed" "$failed" "$skipped"
+[ "$failed" -eq 0 ]
