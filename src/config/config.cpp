@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/config.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "base/clock.hpp"
+#include "base/error.hpp"
+#include "config/suggest.hpp"
+
+namespace assay {
+namespace {
+
+constexpr std::array<const char*, 5> level_names{"smoke", "quick", "standard", "extended", "soak"};
+
+Level level_from(const std::string& text) {
+  const auto it = std::ranges::find(level_names, text);
+  if (it == level_names.end()) throw Error(ErrorKind::internal, "no level " + text);
+  return static_cast<Level>(it - level_names.begin());
+}
+
+/// The named suites in canonical order, hidden ones last; all that are not hidden when none is named.
+std::vector<std::string> choose_suites(const std::vector<std::string>& named, const std::vector<std::string>& names,
+                                       const std::vector<std::string>& hidden) {
+  if (named.empty()) return names;
+  for (const std::string& name : named) {
+    const auto is = [&](const std::vector<std::string>& known) { return std::ranges::find(known, name) != known.end(); };
+    if (!is(names) && !is(hidden)) throw_usage(fmt::format("--suites: no suite '{}' (suites: {})", name, join(names)));
+  }
+  std::vector<std::string> chosen;
+  for (const auto* known : {&names, &hidden}) {
+    std::ranges::copy_if(*known, std::back_inserter(chosen),
+                         [&](const std::string& name) { return std::ranges::find(named, name) != named.end(); });
+  }
+  return chosen;
+}
+
+/// A whole number that must be at least `least` when given; 0 when not.
+std::int64_t counted(const OptionValues& values, const std::string& name, std::int64_t least = 1) {
+  if (!values.has(name)) return 0;
+  const std::int64_t value = values.integer(name);
+  if (value < least) throw_usage(fmt::format("--{}: {} is less than {}", name, value, least));
+  return value;
+}
+
+void set_duration(Config& config, const OptionValues& values) {
+  if (config.level != Level::soak) {
+    if (values.has("duration")) {
+      throw_usage(fmt::format("--duration: only goes with --level soak, not {}", to_string(config.level)));
+    }
+    return;
+  }
+  if (!values.has("duration")) throw_usage("--level: soak needs --duration, e.g. --duration 8h");
+  config.duration_s = values.number("duration");
+  constexpr double shortest_s = 1, longest_s = 366.0 * 86400;
+  if (config.duration_s < shortest_s || config.duration_s > longest_s) {
+    throw_usage(fmt::format("--duration: {} s is not between 1 s and 366 days", config.duration_s));
+  }
+}
+
+void set_output(Config& config, const OptionValues& values) {
+  config.out = values.has("out") ? values.text("out") : "assay-" + utc_now_compact() + ".h5";
+  config.force = values.flag("force");
+  config.json_file = values.text("json");
+  config.junit_file = values.text("junit");
+  config.nodes_file = values.text("nodes");
+  std::set<std::string> seen{config.out};
+  for (const char* name : {"json", "junit", "nodes"}) {
+    const std::string file = values.text(name);
+    if (!file.empty() && !seen.insert(file).second) {
+      throw_usage(fmt::format("--{}: '{}' is already the file of another option", name, file));
+    }
+  }
+}
+
+void set_terminal(Config& config, const OptionValues& values) {
+  config.quiet = values.flag("quiet");
+  config.color = values.text("color");
+  config.progress = values.text("progress");
+  if (values.flag("no-color")) {
+    if (config.color == "always") throw_usage("--no-color: contradicts --color always");
+    config.color = "never";
+  }
+  if (config.quiet && config.progress == "always") throw_usage("--quiet: contradicts --progress always");
+}
+
+/// Options that say where output goes or how it looks, or that are in the JSON in another form.
+bool is_presentation(const std::string& name) {
+  static constexpr std::array<const char*, 13> names{"out",  "force",    "config",   "color", "no-color", "progress", "quiet",
+                                                     "json", "junit",    "nodes",    "limits", "seed",    "suites"};
+  return std::ranges::find(names, name) != names.end();
+}
+
+Json value_to_json(const OptionValues::Value& value) {
+  return std::visit(
+      [](const auto& v) -> Json {
+        if constexpr (std::is_same_v<std::decay_t<decltype(v)>, std::monostate>) {
+          return nullptr;
+        } else {
+          return v;
+        }
+      },
+      value);
+}
+
+}  // namespace
+
+const char* to_string(Level level) noexcept { return level_names[static_cast<std::size_t>(level)]; }
+
+double level_budget_s(Level level, double duration_s) noexcept {
+  switch (level) {
+    case Level::smoke: return 15;
+    case Level::quick: return 120;
+    case Level::standard: return 900;
+    case Level::extended: return 7200;
+    case Level::soak: return duration_s;
+  }
+  return 0;
+}
+
+Json Config::to_json(bool for_hash) const {
+  Json json = Json::object();
+  json["suites"] = suites;
+  for (const auto& [name, value] : options.all()) {
+    if (!is_presentation(name)) json[name] = value_to_json(value);
+  }
+  json["limits_text"] = limits_text;
+  if (for_hash) return json;
+  json["seed"] = seed;
+  json["seed-given"] = seed_given;
+  json["limits"] = limits_file;
+  json["config"] = options.has("config") ? options.text("config") : "";
+  json["out"] = out;
+  json["force"] = force;
+  json["json"] = json_file;
+  json["junit"] = junit_file;
+  json["nodes"] = nodes_file;
+  json["quiet"] = quiet;
+  json["color"] = color;
+  json["progress"] = progress;
+  json["command_line"] = command_line;
+  return json;
+}
+
+Config make_config(OptionValues values, const std::vector<std::string>& suite_names,
+                   const std::vector<std::string>& hidden_suites) {
+  Config config;
+  config.suites = choose_suites(values.list("suites"), suite_names, hidden_suites);
+  config.cases_glob = values.text("cases");
+  config.level = level_from(values.text("level"));
+  set_duration(config, values);
+  config.device = values.text("device");
+  set_output(config, values);
+  config.seed_given = values.has("seed");
+  config.seed = static_cast<std::uint64_t>(counted(values, "seed", 0));
+  config.limits_file = values.text("limits");
+  config.expect_nodes = counted(values, "expect-nodes");
+  config.expect_ranks = counted(values, "expect-ranks");
+  config.expect_devices = counted(values, "expect-devices");
+  config.threads = counted(values, "threads");
+  config.require = values.list("require");
+  config.max_file_bytes = values.bytes("max-file");
+  if (config.max_file_bytes == 0) throw_usage("--max-file: 0 leaves no room for any result");
+  config.strict = values.flag("strict");
+  set_terminal(config, values);
+  config.options = std::move(values);
+  return config;
+}
+
+}  // namespace assay

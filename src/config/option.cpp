@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/option.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "base/error.hpp"
+#include "base/units.hpp"
+#include "config/parse_value.hpp"
+#include "config/suggest.hpp"
+
+namespace assay {
+namespace {
+
+using Value = OptionValues::Value;
+
+std::string quoted(const std::string& text) { return "'" + text + "'"; }
+
+template <typename Number>
+Number parse_whole(const std::string& text, const char* what) {
+  Number value{};
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, value);
+  if (error == std::errc::result_out_of_range) throw_usage(quoted(text) + " is out of range");
+  if (error != std::errc{} || rest != end) throw_usage(quoted(text) + " is no " + what);
+  if constexpr (std::is_floating_point_v<Number>) {
+    if (!std::isfinite(value)) throw_usage(quoted(text) + " is no finite number");
+  }
+  return value;
+}
+
+bool parse_flag(const std::string& text) {
+  if (text == "true") return true;
+  if (text == "false") return false;
+  throw_usage(quoted(text) + " is neither true nor false");
+}
+
+void check_allowed(const OptionSpec& spec, const std::string& text) {
+  if (std::ranges::find(spec.allowed, text) != spec.allowed.end()) return;
+  throw_usage(quoted(text) + " is not one of " + join(spec.allowed) + did_you_mean(text, spec.allowed));
+}
+
+std::vector<std::string> parse_list(const OptionSpec& spec, const std::vector<std::string>& texts) {
+  std::vector<std::string> items;
+  for (const std::string& text : texts) {
+    std::size_t begin = 0;
+    while (true) {
+      const std::size_t comma = text.find(',', begin);
+      std::string item = text.substr(begin, comma == std::string::npos ? comma : comma - begin);
+      if (item.empty()) throw_usage("empty item in " + quoted(text));
+      if (spec.kind == OptionKind::choices) check_allowed(spec, item);
+      items.push_back(std::move(item));
+      if (comma == std::string::npos) break;
+      begin = comma + 1;
+    }
+  }
+  return items;
+}
+
+Value parse_one(const OptionSpec& spec, const std::string& text) {
+  if (text.empty()) throw_usage("empty value");
+  switch (spec.kind) {
+    case OptionKind::flag: return parse_flag(text);
+    case OptionKind::integer: return parse_whole<std::int64_t>(text, "whole number");
+    case OptionKind::number: return parse_whole<double>(text, "number");
+    case OptionKind::bytes: return parse_bytes(text);
+    case OptionKind::seconds: return parse_seconds(text);
+    case OptionKind::choice: check_allowed(spec, text); return text;
+    case OptionKind::text:
+    case OptionKind::path: return text;
+    case OptionKind::list:
+    case OptionKind::choices: return parse_list(spec, {text});
+  }
+  throw Error(ErrorKind::internal, "option kind without a parser");
+}
+
+/// The value under `name` when it is there and of type T; a wrong name or type is a bug of the caller.
+template <typename T>
+T value_of(const std::map<std::string, Value>& values, const std::string& name) {
+  const auto it = values.find(name);
+  if (it == values.end()) throw Error(ErrorKind::internal, "option " + name + " is not in the option table");
+  if (std::holds_alternative<std::monostate>(it->second)) return T{};
+  const T* value = std::get_if<T>(&it->second);
+  if (value == nullptr) throw Error(ErrorKind::internal, "option " + name + " is asked for with another type");
+  return *value;
+}
+
+}  // namespace
+
+Value parse_option_value(const OptionSpec& spec, const std::vector<std::string>& texts) {
+  const bool is_list = spec.kind == OptionKind::list || spec.kind == OptionKind::choices;
+  if (texts.empty()) {
+    if (!spec.default_text.empty()) return parse_one(spec, spec.default_text);
+    if (spec.kind == OptionKind::flag) return false;
+    return std::monostate{};
+  }
+  if (spec.kind == OptionKind::flag) return parse_flag(texts.back());
+  if (is_list || spec.repeatable) {
+    // An option that may be repeated but is no list keeps its texts whole: a comma may be part of one.
+    if (is_list) return parse_list(spec, texts);
+    return texts;
+  }
+  if (texts.size() > 1) throw_usage("given " + std::to_string(texts.size()) + " times");
+  return parse_one(spec, texts.front());
+}
+
+void OptionValues::set(const OptionSpec& spec, const std::vector<std::string>& texts) {
+  try {
+    values_[spec.name] = parse_option_value(spec, texts);
+  } catch (const Error& e) {
+    throw Error(e.kind(), "--" + spec.name + ": " + e.what());
+  }
+}
+
+bool OptionValues::has(const std::string& name) const {
+  const auto it = values_.find(name);
+  return it != values_.end() && !std::holds_alternative<std::monostate>(it->second);
+}
+bool OptionValues::flag(const std::string& name) const { return value_of<bool>(values_, name); }
+std::int64_t OptionValues::integer(const std::string& name) const { return value_of<std::int64_t>(values_, name); }
+double OptionValues::number(const std::string& name) const { return value_of<double>(values_, name); }
+std::uint64_t OptionValues::bytes(const std::string& name) const { return value_of<std::uint64_t>(values_, name); }
+std::string OptionValues::text(const std::string& name) const { return value_of<std::string>(values_, name); }
+std::vector<std::string> OptionValues::list(const std::string& name) const {
+  return value_of<std::vector<std::string>>(values_, name);
+}
+
+}  // namespace assay
