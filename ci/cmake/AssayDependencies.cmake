@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Everything assay links, found once. Required packages are Debian 12 names in scripts/quickstart.sh.
+# Everything assay links, found once. Required packages are Debian 12 names in scripts/packages.sh.
 find_package(Threads REQUIRED)
 find_package(MPI REQUIRED COMPONENTS C)
 find_package(fmt REQUIRED)
@@ -35,9 +35,11 @@ get_filename_component(ASSAY_BLAS_DIR ${ASSAY_BLAS_FILE} DIRECTORY)
 set(CMAKE_INSTALL_RPATH ${ASSAY_BLAS_DIR})
 set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
 
-add_library(assay_hdf5 INTERFACE)
-target_link_libraries(assay_hdf5 INTERFACE ${HDF5_HL_LIBRARIES} ${HDF5_C_LIBRARIES})
-target_include_directories(assay_hdf5 SYSTEM INTERFACE ${HDF5_INCLUDE_DIRS})
+# Imported, so that the installed package refers to it by name and finds it anew (assayConfig.cmake).
+add_library(assay::hdf5 INTERFACE IMPORTED GLOBAL)
+target_link_libraries(assay::hdf5 INTERFACE ${HDF5_HL_LIBRARIES} ${HDF5_C_LIBRARIES})
+target_include_directories(assay::hdf5 SYSTEM INTERFACE ${HDF5_INCLUDE_DIRS})
+add_library(assay_hdf5 ALIAS assay::hdf5)
 
 # Optional: named in `assay list` when found.
 find_package(ucx QUIET CONFIG)
