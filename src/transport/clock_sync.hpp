@@ -11,6 +11,9 @@ struct ClockOffset {
   double offset_s = 0;
   double error_s = 0;
 };
-ClockOffset estimate_clock_offset(Communicator& comm, int exchanges = 20);
+
+/// Ranks that run on one kernel share its clock, so only the first rank of each kernel takes part in the exchange and its
+/// answer holds for the others; `every_rank` makes every rank measure for itself.
+ClockOffset estimate_clock_offset(Communicator& comm, int exchanges = 20, bool every_rank = false);
 
 }  // namespace assay

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transport/mpi_communicator.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <ctime>
+#include <numeric>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "transport/mpi_check.hpp"
+#include "transport/mpi_detail.hpp"
+
+namespace assay {
+namespace {
+
+using mpi::ByteRange;
+using mpi::check;
+
+/// Tag of the texts that the harness gathers. Callers use smaller ones; every MPI allows at least 32767.
+constexpr int text_tag = 32767;
+
+/// What a Request holds. A request that was never started is all zero, which no MPI promises to be MPI_REQUEST_NULL.
+struct Slot {
+  MPI_Request request;
+  std::uint8_t active;
+};
+static_assert(sizeof(Slot) <= sizeof(Request::storage) && alignof(Slot) <= 8);
+
+Slot load(const Request& request) noexcept {
+  Slot slot;
+  std::memcpy(&slot, request.storage, sizeof slot);
+  return slot;
+}
+void store(Request& request, const Slot& slot) noexcept { std::memcpy(request.storage, &slot, sizeof slot); }
+
+MPI_Datatype mpi_type(DataType type) {
+  switch (type) {
+    case DataType::int32: return MPI_INT32_T;
+    case DataType::uint64: return MPI_UINT64_T;
+    case DataType::fp32: return MPI_FLOAT;
+    case DataType::fp64: return MPI_DOUBLE;
+  }
+  throw Error(ErrorKind::internal, "MPI transport: unknown data type");
+}
+
+MPI_Op mpi_op(ReduceOp op) {
+  switch (op) {
+    case ReduceOp::sum: return MPI_SUM;
+    case ReduceOp::min: return MPI_MIN;
+    case ReduceOp::max: return MPI_MAX;
+    case ReduceOp::bit_and: return MPI_BAND;
+    case ReduceOp::bit_or: return MPI_BOR;
+  }
+  throw Error(ErrorKind::internal, "MPI transport: unknown reduction");
+}
+
+void sleep_s(double seconds) noexcept {
+  timespec wait{0, static_cast<long>(seconds * 1e9)};
+  nanosleep(&wait, nullptr);
+}
+
+const std::byte* at(const void* base, std::size_t offset) noexcept { return static_cast<const std::byte*>(base) + offset; }
+std::byte* at(void* base, std::size_t offset) noexcept { return static_cast<std::byte*>(base) + offset; }
+
+class MpiCommunicator final : public Communicator {
+ public:
+  MpiCommunicator(MPI_Comm comm, std::size_t limit) : comm_(comm), limit_(limit) {
+    check(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+    check(MPI_Comm_rank(comm_, &rank_), "MPI_Comm_rank");
+    check(MPI_Comm_size(comm_, &size_), "MPI_Comm_size");
+  }
+  ~MpiCommunicator() override {
+    int finalized = 0;
+    MPI_Finalized(&finalized);
+    if (finalized == 0) MPI_Comm_free(&comm_);
+  }
+  MpiCommunicator(const MpiCommunicator&) = delete;
+  MpiCommunicator& operator=(const MpiCommunicator&) = delete;
+
+  int rank() const noexcept override { return rank_; }
+  int size() const noexcept override { return size_; }
+  std::string_view transport() const noexcept override { return "mpi"; }
+  std::string path() const override { return mpi::describe_path(); }
+
+  std::unique_ptr<Communicator> split(int color, int key) override {
+    MPI_Comm part = MPI_COMM_NULL;
+    check(MPI_Comm_split(comm_, color < 0 ? MPI_UNDEFINED : color, key, &part), "MPI_Comm_split");
+    return part == MPI_COMM_NULL ? nullptr : mpi::make_communicator(part, limit_);
+  }
+
+  void send(const void* data, std::size_t bytes, int peer, int tag) override {
+    const ByteRange range(bytes, limit_);
+    check(MPI_Send(data, range.count(), range.type(), peer, tag, comm_), "MPI_Send");
+  }
+  void recv(void* data, std::size_t bytes, int peer, int tag) override {
+    const ByteRange range(bytes, limit_);
+    check(MPI_Recv(data, range.count(), range.type(), peer, tag, comm_, MPI_STATUS_IGNORE), "MPI_Recv");
+  }
+  void isend(const void* data, std::size_t bytes, int peer, int tag, Request& request) override {
+    const ByteRange range(bytes, limit_);
+    Slot slot{MPI_REQUEST_NULL, 1};
+    check(MPI_Isend(data, range.count(), range.type(), peer, tag, comm_, &slot.request), "MPI_Isend");
+    store(request, slot);
+  }
+  void irecv(void* data, std::size_t bytes, int peer, int tag, Request& request) override {
+    const ByteRange range(bytes, limit_);
+    Slot slot{MPI_REQUEST_NULL, 1};
+    check(MPI_Irecv(data, range.count(), range.type(), peer, tag, comm_, &slot.request), "MPI_Irecv");
+    store(request, slot);
+  }
+  void wait_all(std::span<Request> requests) override;
+
+  void barrier() override { check(MPI_Barrier(comm_), "MPI_Barrier"); }
+  void all_reduce(const void* in, void* out, std::size_t count, DataType type, ReduceOp op) override;
+  void reduce_scatter(const void* in, void* out, std::size_t count_per_rank, DataType type, ReduceOp op) override;
+  void all_gather(const void* in, void* out, std::size_t bytes_per_rank) override;
+  void all_to_all(const void* in, void* out, std::size_t bytes_per_rank) override;
+  void broadcast(void* data, std::size_t bytes, int root) override;
+
+  void quiet_barrier() override;
+  std::vector<std::string> gather_text(const std::string& mine, int root) override;
+  std::vector<std::string> all_gather_text(const std::string& mine) override;
+  std::string broadcast_text(const std::string& mine, int root) override;
+
+ private:
+  MPI_Comm comm_;
+  std::size_t limit_;
+  int rank_ = 0, size_ = 1;
+};
+
+void MpiCommunicator::wait_all(std::span<Request> requests) {
+  // In groups, so that no memory is allocated; MPI makes progress on all transfers whichever group it waits for.
+  constexpr std::size_t group = 64;
+  std::array<MPI_Request, group> pending;
+  for (std::size_t first = 0; first < requests.size(); first += group) {
+    const auto part = requests.subspan(first, std::min(group, requests.size() - first));
+    int n = 0;
+    for (Request& request : part) {
+      const Slot slot = load(request);
+      if (slot.active != 0) pending[static_cast<std::size_t>(n++)] = slot.request;
+      request = Request{};
+    }
+    check(MPI_Waitall(n, pending.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");
+  }
+}
+
+void MpiCommunicator::all_reduce(const void* in, void* out, std::size_t count, DataType type, ReduceOp op) {
+  const std::size_t width = size_of(type);
+  for (std::size_t first = 0; first < count; first += limit_) {
+    const int n = static_cast<int>(std::min(limit_, count - first));
+    const void* source = in == out ? MPI_IN_PLACE : at(in, first * width);
+    check(MPI_Allreduce(source, at(out, first * width), n, mpi_type(type), mpi_op(op), comm_), "MPI_Allreduce");
+  }
+}
+
+void MpiCommunicator::reduce_scatter(const void* in, void* out, std::size_t count_per_rank, DataType type, ReduceOp op) {
+  if (count_per_rank <= limit_) {
+    check(MPI_Reduce_scatter_block(in, out, static_cast<int>(count_per_rank), mpi_type(type), mpi_op(op), comm_),
+          "MPI_Reduce_scatter_block");
+    return;
+  }
+  // A part of every rank's block is not contiguous, so each block is reduced to its owner piece by piece.
+  const std::size_t width = size_of(type);
+  for (int owner = 0; owner < size_; ++owner)
+    for (std::size_t first = 0; first < count_per_rank; first += limit_) {
+      const int n = static_cast<int>(std::min(limit_, count_per_rank - first));
+      const std::size_t offset = static_cast<std::size_t>(owner) * count_per_rank + first;
+      void* result = rank_ == owner ? at(out, first * width) : nullptr;
+      check(MPI_Reduce(at(in, offset * width), result, n, mpi_type(type), mpi_op(op), owner, comm_), "MPI_Reduce");
+    }
+}
+
+void MpiCommunicator::all_gather(const void* in, void* out, std::size_t bytes_per_rank) {
+  const ByteRange range(bytes_per_rank, limit_);
+  check(MPI_Allgather(in, range.count(), range.type(), out, range.count(), range.type(), comm_), "MPI_Allgather");
+}
+
+void MpiCommunicator::all_to_all(const void* in, void* out, std::size_t bytes_per_rank) {
+  const ByteRange range(bytes_per_rank, limit_);
+  check(MPI_Alltoall(in, range.count(), range.type(), out, range.count(), range.type(), comm_), "MPI_Alltoall");
+}
+
+void MpiCommunicator::broadcast(void* data, std::size_t bytes, int root) {
+  const ByteRange range(bytes, limit_);
+  check(MPI_Bcast(data, range.count(), range.type(), root, comm_), "MPI_Bcast");
+}
+
+void MpiCommunicator::quiet_barrier() {
+  MPI_Request request = MPI_REQUEST_NULL;
+  check(MPI_Ibarrier(comm_, &request), "MPI_Ibarrier");
+  int done = 0;
+  check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+  // The sleep grows with the time waited, so that a short wait is not prolonged by much and a long one costs no cycles.
+  const double begin = now_s();
+  while (done == 0) {
+    sleep_s(std::clamp((now_s() - begin) / 8, 50e-6, 1e-3));
+    check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+  }
+}
+
+std::vector<std::string> MpiCommunicator::gather_text(const std::string& mine, int root) {
+  const std::uint64_t length = mine.size();
+  std::vector<std::uint64_t> lengths(rank_ == root ? static_cast<std::size_t>(size_) : 0);
+  check(MPI_Gather(&length, 1, MPI_UINT64_T, lengths.data(), 1, MPI_UINT64_T, root, comm_), "MPI_Gather");
+  if (rank_ != root) {
+    if (length > 0) send(mine.data(), mine.size(), root, text_tag);
+    return {};
+  }
+  std::vector<std::string> texts(lengths.size());
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    if (static_cast<int>(i) == root) {
+      texts[i] = mine;
+    } else if (lengths[i] > 0) {
+      texts[i].resize(lengths[i]);
+      recv(texts[i].data(), texts[i].size(), static_cast<int>(i), text_tag);
+    }
+  }
+  return texts;
+}
+
+std::vector<std::string> MpiCommunicator::all_gather_text(const std::string& mine) {
+  std::vector<std::uint64_t> lengths(static_cast<std::size_t>(size_));
+  const std::uint64_t length = mine.size();
+  check(MPI_Allgather(&length, 1, MPI_UINT64_T, lengths.data(), 1, MPI_UINT64_T, comm_), "MPI_Allgather");
+  std::string joined;
+  for (const std::string& text : gather_text(mine, 0)) joined += text;
+  joined.resize(std::accumulate(lengths.begin(), lengths.end(), std::uint64_t{0}));
+  broadcast(joined.data(), joined.size(), 0);
+  std::vector<std::string> texts;
+  std::size_t offset = 0;
+  for (const std::uint64_t n : lengths) {
+    texts.push_back(joined.substr(offset, n));
+    offset += n;
+  }
+  return texts;
+}
+
+std::string MpiCommunicator::broadcast_text(const std::string& mine, int root) {
+  std::uint64_t length = mine.size();
+  check(MPI_Bcast(&length, 1, MPI_UINT64_T, root, comm_), "MPI_Bcast");
+  std::string text = rank_ == root ? mine : std::string(length, '\0');
+  broadcast(text.data(), text.size(), root);
+  return text;
+}
+
+}  // namespace
+
+namespace mpi {
+
+std::unique_ptr<Communicator> make_communicator(MPI_Comm comm, std::size_t limit) {
+  return std::make_unique<MpiCommunicator>(comm, limit);
+}
+
+std::unique_ptr<Communicator> duplicate_world(std::size_t limit) {
+  check(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+  MPI_Comm copy = MPI_COMM_NULL;
+  check(MPI_Comm_dup(MPI_COMM_WORLD, &copy), "MPI_Comm_dup");
+  return make_communicator(copy, limit);
+}
+
+}  // namespace mpi
+}  // namespace assay

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdlib>
+#include <exception>
+
+#include "base/clock.hpp"
+#include "transport/mpi_check.hpp"
+#include "transport/mpi_communicator.hpp"
+#include "transport/mpi_detail.hpp"
+
+namespace assay {
+
+MpiSession::MpiSession(int* argc, char*** argv) {
+  const double begin = now_s();
+  int provided = MPI_THREAD_SINGLE;
+  mpi::check(MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &provided), "MPI_Init_thread");
+  if (provided < MPI_THREAD_FUNNELED)
+    throw Error(ErrorKind::mpi, "MPI_Init_thread: this MPI allows no threads (MPI_THREAD_FUNNELED is needed)");
+  world_ = mpi::duplicate_world();
+  init_s_ = now_s() - begin;
+}
+
+MpiSession::~MpiSession() {
+  // MPI_Finalize waits for all ranks. While an exception unwinds this rank the others may be anywhere, and waiting for them
+  // would turn an error into a hang: the launcher ends them instead.
+  if (std::uncaught_exceptions() > 0) return;
+  world_.reset();
+  int finalized = 0;
+  MPI_Finalized(&finalized);
+  if (finalized == 0) MPI_Finalize();
+}
+
+std::unique_ptr<Communicator> MpiSession::split_node() {
+  MPI_Comm part = MPI_COMM_NULL;
+  mpi::check(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, world_->rank(), MPI_INFO_NULL, &part),
+             "MPI_Comm_split_type");
+  return mpi::make_communicator(part);
+}
+
+void MpiSession::abort(int code) {
+  MPI_Abort(MPI_COMM_WORLD, code);
+  std::abort();
+}
+
+std::map<std::string, std::string> mpi_versions() {
+  std::map<std::string, std::string> versions;
+  char library[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+  int length = 0;
+  if (MPI_Get_library_version(library, &length) == MPI_SUCCESS) {
+    // "Open MPI v4.1.4, package: ..., ident: ..." or several lines: the first part names it.
+    std::string text(library, static_cast<std::size_t>(length));
+    text = text.substr(0, text.find_first_of(",\n"));
+    const auto v = text.find(" v");
+    if (v != std::string::npos) text.erase(v + 1, 1);
+    versions["mpi"] = text;
+  }
+  int major = 0, minor = 0;
+  if (MPI_Get_version(&major, &minor) == MPI_SUCCESS)
+    versions["mpi.standard"] = std::to_string(major) + "." + std::to_string(minor);
+  int initialized = 0, finalized = 0;
+  MPI_Initialized(&initialized);
+  MPI_Finalized(&finalized);
+  if (initialized != 0 && finalized == 0) versions["mpi.path"] = mpi::describe_path();
+  return versions;
+}
+
+}  // namespace assay

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "suites/p2p/schedule.hpp"
+
+#include <algorithm>
+#include <map>
+
+namespace assay::p2p {
+namespace {
+
+template <typename T>
+std::vector<T> shuffled(const std::vector<T>& items, const RandomStream& random) {
+  std::vector<T> out;
+  out.reserve(items.size());
+  for (const std::size_t i : random.permutation(items.size())) out.push_back(items[i]);
+  return out;
+}
+
+Schedule first_rounds(Schedule schedule, std::size_t max_rounds) {
+  if (schedule.size() > max_rounds) schedule.resize(max_rounds);
+  return schedule;
+}
+
+void append(Round& to, const Round& from) { to.insert(to.end(), from.begin(), from.end()); }
+
+/// One round of the circle method: the last player stays, the others move on by one place a turn. With odd counts the last
+/// place is empty, and who meets it has a bye.
+Round circle_round(const std::vector<int>& items, std::size_t turn) {
+  const std::size_t places = items.size() + items.size() % 2;
+  const std::size_t moving = places - 1;
+  Round round;
+  for (std::size_t i = 0; i < places / 2; ++i) {
+    const std::size_t left = i == 0 ? moving : (turn + i) % moving;
+    const std::size_t right = (turn + moving - i) % moving;
+    if (left < items.size() && right < items.size()) round.push_back({items[left], items[right]});
+  }
+  return round;
+}
+
+/// Matchings within each domain, domains side by side.
+Schedule within_domains(const std::map<int, std::vector<int>>& domains, const RandomStream& random) {
+  Schedule rounds(sampled_rounds);
+  for (const auto& [domain, members] : domains) {
+    const RandomStream stream = random.child("within").child(std::to_string(domain));
+    const Schedule all = shuffled(tournament(shuffled(members, stream)), stream.child("rounds"));
+    for (std::size_t r = 0; r < rounds.size() && r < all.size(); ++r) append(rounds[r], all[r]);
+  }
+  std::erase_if(rounds, [](const Round& round) { return round.empty(); });
+  return rounds;
+}
+
+/// Matchings across domains: domains are matched, and their members paired in random order.
+Schedule across_domains(const std::map<int, std::vector<int>>& domains, const RandomStream& random) {
+  std::vector<int> names;
+  for (const auto& [domain, members] : domains) names.push_back(domain);
+  const Schedule meetings = shuffled(tournament(names), random.child("domains"));
+  Schedule rounds;
+  for (std::size_t r = 0; r < sampled_near_rounds && !meetings.empty(); ++r) {
+    Round& round = rounds.emplace_back();
+    for (const Pair& meeting : meetings[r % meetings.size()]) {
+      const RandomStream stream = random.child("across").child(std::to_string(r) + ":" + std::to_string(meeting.a));
+      const auto left = shuffled(domains.at(meeting.a), stream.child("left"));
+      const auto right = shuffled(domains.at(meeting.b), stream.child("right"));
+      for (std::size_t i = 0; i < std::min(left.size(), right.size()); ++i) round.push_back({left[i], right[i]});
+    }
+  }
+  return rounds;
+}
+
+std::map<int, std::vector<int>> by_domain(const std::vector<int>& ranks, const std::vector<int>& numa) {
+  std::map<int, std::vector<int>> domains;
+  for (std::size_t i = 0; i < ranks.size(); ++i) domains[numa[i]].push_back(ranks[i]);
+  return domains;
+}
+
+/// Item i with item i + distance, for every i whose block of `distance` items is even-numbered.
+Round at_distance(std::size_t items, std::size_t distance) {
+  Round round;
+  for (std::size_t i = 0; i + distance < items; ++i)
+    if (i / distance % 2 == 0) round.push_back({static_cast<int>(i), static_cast<int>(i + distance)});
+  return round;
+}
+
+Schedule node_matchings(std::size_t nodes, const RandomStream& random) {
+  std::vector<int> indices(nodes);
+  for (std::size_t i = 0; i < nodes; ++i) indices[i] = static_cast<int>(i);
+  if (nodes <= max_full_nodes) return shuffled(tournament(indices), random.child("rounds"));
+  // Rounds of one tournament share no pair, so every node meets 8 different partners. Only the drawn rounds are built: all
+  // of them would be millions of pairs for thousands of nodes.
+  const auto players = shuffled(indices, random.child("nodes"));
+  const auto order = random.child("rounds").permutation(nodes + nodes % 2 - 1);
+  Schedule rounds;
+  for (std::size_t r = 0; r < sampled_rounds; ++r) rounds.push_back(circle_round(players, order[r]));
+  for (std::size_t i = 0; i < sampled_near_rounds; ++i) rounds.push_back(at_distance(nodes, std::size_t{1} << i));
+  return rounds;
+}
+
+}  // namespace
+
+Schedule tournament(const std::vector<int>& items) {
+  if (items.size() < 2) return {};
+  Schedule rounds;
+  for (std::size_t turn = 0; turn + 1 < items.size() + items.size() % 2; ++turn)
+    rounds.push_back(circle_round(items, turn));
+  return rounds;
+}
+
+Schedule node_schedule(const std::vector<int>& ranks, const std::vector<int>& numa, const RandomStream& random,
+                       std::size_t max_rounds) {
+  if (ranks.size() <= max_full_local_ranks)
+    return first_rounds(shuffled(tournament(ranks), random.child("rounds")), max_rounds);
+  const auto domains = by_domain(ranks, numa);
+  Schedule near = within_domains(domains, random);
+  Schedule far = across_domains(domains, random);
+  // Alternate, two near ones to one far one, so that a cut schedule still holds both classes.
+  Schedule all;
+  for (std::size_t n = 0, f = 0; n < near.size() || f < far.size();) {
+    for (int i = 0; i < 2 && n < near.size(); ++i) all.push_back(std::move(near[n++]));
+    if (f < far.size()) all.push_back(std::move(far[f++]));
+  }
+  return first_rounds(std::move(all), max_rounds);
+}
+
+Schedule cross_schedule(const std::vector<std::vector<int>>& ranks_by_node, const RandomStream& random,
+                        std::size_t max_rounds) {
+  Schedule rounds;
+  for (const Round& meeting : first_rounds(node_matchings(ranks_by_node.size(), random), max_rounds)) {
+    Round& round = rounds.emplace_back();
+    for (const Pair& nodes : meeting) {
+      const auto& left = ranks_by_node[static_cast<std::size_t>(nodes.a)];
+      const auto& right = ranks_by_node[static_cast<std::size_t>(nodes.b)];
+      for (std::size_t k = 0; k < std::min(left.size(), right.size()); ++k) round.push_back({left[k], right[k]});
+    }
+  }
+  return rounds;
+}
+
+Schedule make_schedule(Scope scope, const Topology& topology, const RandomStream& random, std::size_t max_rounds) {
+  std::vector<std::vector<int>> by_node;
+  for (std::size_t node = 0; node < topology.nodes.size(); ++node)
+    by_node.push_back(topology.ranks_of(static_cast<int>(node)));
+  if (scope == Scope::cross) return cross_schedule(by_node, random, max_rounds);
+  Schedule joined;
+  for (const auto& ranks : by_node) {
+    std::vector<int> numa;
+    for (const int rank : ranks) numa.push_back(topology.ranks[static_cast<std::size_t>(rank)].numa);
+    const Schedule own = node_schedule(ranks, numa, random, max_rounds);
+    if (joined.size() < own.size()) joined.resize(own.size());
+    for (std::size_t r = 0; r < own.size(); ++r) append(joined[r], own[r]);
+  }
+  return joined;
+}
+
+std::size_t round_count(Scope scope, const Topology& topology) {
+  return make_schedule(scope, topology, RandomStream(0), static_cast<std::size_t>(-1)).size();
+}
+
+int partner_of(const Round& round, int rank) noexcept {
+  for (const Pair& pair : round) {
+    if (pair.a == rank) return pair.b;
+    if (pair.b == rank) return pair.a;
+  }
+  return -1;
+}
+
+std::size_t pair_count(const Schedule& schedule) noexcept {
+  std::size_t count = 0;
+  for (const Round& round : schedule) count += round.size();
+  return count;
+}
+
+}  // namespace assay::p2p
