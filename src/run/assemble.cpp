@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/assemble.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.hpp"
+#include "base/random.hpp"
+
+namespace assay {
+namespace {
+
+using results::CaseData;
+using results::CaseState;
+
+struct RowRef {
+  const CaseRecord::Row* row;
+  int rank;
+};
+
+bool same(const CaseRecord& a, const CaseRecord& b) {
+  if (a.metrics_.size() != b.metrics_.size()) return false;
+  for (std::size_t i = 0; i < a.metrics_.size(); ++i)
+    if (a.metrics_[i].name != b.metrics_[i].name || a.metrics_[i].unit != b.metrics_[i].unit) return false;
+  return true;
+}
+
+/// The record that declares what the case's rows mean.
+const CaseRecord* declaring(const Case& c, const std::vector<CaseRecord>& records) {
+  const CaseRecord* first = nullptr;
+  for (const CaseRecord& record : records) {
+    if (record.rows_.empty()) continue;
+    if (first == nullptr) first = &record;
+    if (!same(*first, record)) throw Error(ErrorKind::internal, "ranks declare different metrics for " + c.path());
+  }
+  return first;
+}
+
+void place_rows(const std::vector<RowRef>& rows, EntityTable& entities, CaseData& data) {
+  std::size_t samples = 0;
+  const CaseRecord::Row* longest = nullptr;
+  for (const RowRef& r : rows)
+    if (longest == nullptr || r.row->t.size() > samples) {
+      samples = r.row->t.size();
+      longest = r.row;
+    }
+  data.t.assign(rows.size() * samples, results::not_taken);
+  for (std::size_t i = 0; i < samples; ++i) {
+    data.sample.push_back(static_cast<std::int32_t>(i));
+    data.block.push_back(i < longest->block.size() ? longest->block[i] : 0);
+  }
+  for (std::size_t e = 0; e < rows.size(); ++e) {
+    const CaseRecord::Row& row = *rows[e].row;
+    const bool link = row.source >= 0;
+    data.entity.push_back(link ? entities.link(row.source, row.destination) : row.entity);
+    if (link) {
+      data.source.push_back(row.source);
+      data.destination.push_back(row.destination);
+    }
+    data.count.push_back(static_cast<std::int32_t>(row.t.size()));
+    std::copy(row.t.begin(), row.t.end(), data.t.begin() + static_cast<std::ptrdiff_t>(e * samples));
+  }
+}
+
+void place_metric(const CaseRecord::MetricSpec& spec, const std::vector<RowRef>& rows, const EntityTable& entities,
+                  CaseData& data) {
+  results::Metric metric{spec.name, spec.unit, spec.better, spec.required, spec.role, spec.per_sample, {}};
+  const std::size_t width = spec.per_sample ? data.samples() : 1;
+  metric.values.assign(rows.size() * width, results::not_taken);
+  for (std::size_t e = 0; e < rows.size(); ++e) {
+    const auto found = rows[e].row->values.find(spec.name);
+    if (found == rows[e].row->values.end()) continue;
+    if (found->second.size() > width)
+      throw Error(ErrorKind::internal, fmt::format("{}: {} values of {} for {} samples", data.path(), found->second.size(),
+                                                   spec.name, width));
+    for (std::size_t i = 0; i < found->second.size(); ++i) {
+      const double v = found->second[i];
+      metric.values[e * width + i] = v;
+      if (!std::isfinite(v) && spec.role == results::Role::metric && spec.required && data.state < CaseState::error) {
+        data.state = CaseState::error;
+        data.reason = fmt::format("measured {} in {} of {}", v, spec.name,
+                                  entities.rows()[static_cast<std::size_t>(data.entity[e])].name);
+      }
+    }
+  }
+  data.metrics.push_back(std::move(metric));
+}
+
+void place_array(const CaseRecord::ArraySpec& spec, const std::vector<RowRef>& rows, CaseData& data) {
+  results::IntegerArray array{spec.name, {"entity"}, {rows.size()}, {}};
+  std::size_t width = 1;
+  for (std::size_t d = 0; d < spec.dims.size(); ++d) {
+    const std::size_t extent = spec.dims[d] == "sample" ? data.samples() : spec.shape[d];
+    array.dims.push_back(spec.dims[d]);
+    array.shape.push_back(extent);
+    width *= extent;
+  }
+  array.values.assign(rows.size() * width, 0);
+  for (std::size_t e = 0; e < rows.size(); ++e) {
+    const auto found = rows[e].row->integers.find(spec.name);
+    if (found == rows[e].row->integers.end()) continue;
+    const std::size_t n = std::min(width, found->second.size());
+    std::copy_n(found->second.begin(), n, array.values.begin() + static_cast<std::ptrdiff_t>(e * width));
+  }
+  data.arrays.push_back(std::move(array));
+}
+
+/// State, times and error records over all ranks.
+void join_outcome(const std::vector<CaseRecord>& records, results::CaseBundle& bundle) {
+  CaseData& data = bundle.data;
+  std::uint64_t miscompares = 0;
+  for (const CaseRecord& record : records) {
+    if (record.state_ > data.state) {
+      data.state = record.state_;
+      data.reason = record.reason_;
+    }
+    miscompares += record.miscompares_;
+    const double n = static_cast<double>(records.size());
+    data.shares.wall_s += record.wall_s_ / n;
+    data.shares.warmup_s += record.warmup_s_ / n;
+    data.shares.timed_s += record.timed_s_ / n;
+    data.shares.verify_s += record.verify_s_ / n;
+    for (results::Miscompare m : record.records_) {
+      m.case_path = data.path();
+      bundle.errors.push_back(std::move(m));
+    }
+    bundle.selftest.insert(bundle.selftest.end(), record.selftest_.begin(), record.selftest_.end());
+  }
+  if (miscompares == 0) return;
+  data.parameters["miscompares"] = miscompares;
+  if (data.state == CaseState::fail) data.reason = fmt::format("{} wrong value{}", miscompares, miscompares == 1 ? "" : "s");
+}
+
+}  // namespace
+
+std::string case_key(const Case& c, const std::string& identity) {
+  const std::string name = c.name.substr(0, std::min(c.name.rfind(".p"), c.name.rfind(".c")));
+  return fmt::format("{:016x}", hash_text(c.suite + "/" + name + ";" + c.parameters.dump() + ";" + identity));
+}
+
+results::CaseBundle assemble(const Case& c, const std::vector<CaseRecord>& records, EntityTable& entities,
+                             const std::string& identity) {
+  results::CaseBundle bundle;
+  CaseData& data = bundle.data;
+  data.suite = c.suite;
+  data.name = c.name;
+  data.required = c.required;
+  data.stage = to_string(c.stage);
+  data.kind = c.entity_kind;
+  data.case_key = case_key(c, identity);
+  data.parameters = c.parameters;
+  for (auto record = records.rbegin(); record != records.rend(); ++record)
+    for (const auto& [key, value] : record->parameters_.items()) data.parameters[key] = value;
+  const std::size_t known = entities.rows().size();
+  join_outcome(records, bundle);
+  if (const CaseRecord* first = declaring(c, records)) {
+    std::vector<RowRef> rows;
+    for (std::size_t rank = 0; rank < records.size(); ++rank)
+      for (const auto& row : records[rank].rows_) rows.push_back({&row, static_cast<int>(rank)});
+    place_rows(rows, entities, data);
+    for (const auto& spec : first->metrics_) place_metric(spec, rows, entities, data);
+    for (const auto& spec : first->arrays_) place_array(spec, rows, data);
+  }
+  bundle.new_entities.assign(entities.rows().begin() + static_cast<std::ptrdiff_t>(known), entities.rows().end());
+  return bundle;
+}
+
+}  // namespace assay

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/launch.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "assay/version.hpp"
+#include "base/clock.hpp"
+#include "base/error.hpp"
+#include "base/random.hpp"
+#include "base/system.hpp"
+#include "topology/discover.hpp"
+
+namespace assay {
+namespace {
+
+/// A hash of this program's file; 0 when it cannot be read.
+std::uint64_t executable_hash() {
+  const int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return 0;
+  struct stat info {};
+  std::uint64_t hash = 0;
+  if (fstat(fd, &info) == 0 && info.st_size > 0) {
+    const auto size = static_cast<std::size_t>(info.st_size);
+    void* map = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (map != MAP_FAILED) {
+      const auto* bytes = static_cast<const unsigned char*>(map);
+      hash = size;
+      for (std::size_t i = 0; i + 8 <= size; i += 8) {
+        std::uint64_t word = 0;
+        std::memcpy(&word, bytes + i, 8);
+        hash = (hash ^ word) * 0x100000001b3ULL;
+        hash ^= hash >> 29;
+      }
+      munmap(map, size);
+    }
+  }
+  close(fd);
+  return hash;
+}
+
+/// "3, 7 and 12", at most eight of them.
+std::string rank_list(const std::vector<int>& ranks) {
+  std::string out;
+  for (std::size_t i = 0; i < ranks.size() && i < 8; ++i) out += (i == 0 ? "" : ", ") + std::to_string(ranks[i]);
+  if (ranks.size() > 8) out += fmt::format(" and {} more", ranks.size() - 8);
+  return out;
+}
+
+std::vector<int> differing(const std::vector<std::string>& texts) {
+  std::vector<int> ranks;
+  for (std::size_t i = 1; i < texts.size(); ++i)
+    if (texts[i] != texts[0]) ranks.push_back(static_cast<int>(i));
+  return ranks;
+}
+
+}  // namespace
+
+void agree_software(Communicator& world, const Config& config) {
+  const std::vector<std::pair<std::string, std::string>> facts = {
+      {"version", ASSAY_VERSION},
+      {"executable", fmt::format("{:016x}", executable_hash())},
+      {"options", fmt::format("{:016x}", hash_text(config.to_json(true).dump()))}};
+  std::string mine;
+  for (const auto& [name, value] : facts) mine += value + "\n";
+  // One exchange; the facts are taken apart only when something differs.
+  const auto all = world.all_gather_text(mine);
+  if (differing(all).empty()) return;
+  std::size_t begin = 0;
+  for (const auto& [name, value] : facts) {
+    std::vector<std::string> column;
+    for (const auto& text : all) {
+      std::size_t line = 0, from = 0;
+      while (line < begin) from = text.find('\n', from) + 1, ++line;
+      column.push_back(text.substr(from, text.find('\n', from) - from));
+    }
+    const auto ranks = differing(column);
+    if (!ranks.empty())
+      throw_usage(fmt::format("rank{} {} differ{} from rank 0 in {}: all ranks must run the same {}", ranks.size() == 1 ? "" : "s",
+                              rank_list(ranks), ranks.size() == 1 ? "s" : "", name, name));
+    ++begin;
+  }
+}
+
+void agree_plan(Communicator& world, const std::string& hash) {
+  const auto ranks = differing(world.all_gather_text(hash));
+  if (!ranks.empty())
+    throw Error(ErrorKind::internal, fmt::format("rank(s) {} made another plan than rank 0", rank_list(ranks)));
+}
+
+Job discover_job(MpiSession& mpi, const Config& config) {
+  const double begin = now_s();
+  Job job;
+  Communicator& world = mpi.world();
+  job.node = mpi.split_node();
+  job.leaders = world.split(job.node->rank() == 0 ? 0 : -1, world.rank());
+  const bool leader = job.node->rank() == 0;
+  const auto facts = my_rank_facts(job.node->rank(), job.node->size(),
+                                   std::stoi(job.node->broadcast_text(std::to_string(world.rank()), 0)));
+  const auto nodes = world.all_gather_text(leader ? to_json(probe_node()).dump() : "");
+  const auto places = world.all_gather_text(to_json(facts).dump());
+  job.topology = discover(nodes, places, world.rank(), static_cast<int>(config.threads));
+  job.findings = check_launch(job.topology, {config.expect_nodes, config.expect_ranks, config.expect_devices},
+                              launch_environment());
+  job.probe_s = now_s() - begin;
+  return job;
+}
+
+}  // namespace assay

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "config/config.hpp"
+#include "topology/launch_check.hpp"
+#include "topology/topology.hpp"
+#include "transport/mpi_communicator.hpp"
+
+namespace assay {
+
+/// The job as all ranks agree to see it.
+struct Job {
+  Topology topology;
+  std::vector<LaunchFinding> findings;
+  std::unique_ptr<Communicator> node;
+  std::unique_ptr<Communicator> leaders;  ///< null except on local rank 0
+  double probe_s = 0;
+};
+
+/// Throws Error(usage) on every rank, naming the ranks that differ from rank 0, when binaries, versions or options are
+/// not the same everywhere. Collective.
+void agree_software(Communicator& world, const Config& config);
+
+/// Node leaders probe their node, all ranks exchange where they are. Collective.
+Job discover_job(MpiSession& mpi, const Config& config);
+
+/// Throws Error(internal) naming ranks when the plan hash is not the same everywhere. Collective.
+void agree_plan(Communicator& world, const std::string& hash);
+
+}  // namespace assay

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/planner.hpp"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "base/error.hpp"
+
+namespace assay {
+namespace {
+
+constexpr std::uint64_t gib = 1ULL << 30;
+
+Topology nodes_of(std::vector<std::uint64_t> available_bytes, int ranks_per_node) {
+  Topology topology;
+  for (std::size_t n = 0; n < available_bytes.size(); ++n) {
+    Node node;
+    node.hostname = "node" + std::to_string(n);
+    node.memory_bytes = 2 * available_bytes[n];
+    node.memory_available_bytes = available_bytes[n];
+    topology.nodes.push_back(node);
+    for (int r = 0; r < ranks_per_node; ++r) {
+      RankPlace place;
+      place.rank = static_cast<int>(topology.ranks.size());
+      place.node = static_cast<int>(n);
+      place.local_rank = r;
+      place.local_size = ranks_per_node;
+      place.cpus = {r};
+      topology.ranks.push_back(place);
+    }
+  }
+  return topology;
+}
+
+/// Plans what it is told.
+class FixedSuite final : public Suite {
+ public:
+  explicit FixedSuite(std::vector<Case> cases) : cases_(std::move(cases)) {}
+  std::string_view name() const noexcept override { return "fixed"; }
+  std::string_view summary() const noexcept override { return "for tests"; }
+  std::vector<OptionSpec> options() const override { return {}; }
+  std::vector<MetricInfo> metrics() const override { return {}; }
+  std::vector<Case> plan(const PlanInput&) const override { return cases_; }
+  void run(const Case&, Context&) override {}
+
+ private:
+  std::vector<Case> cases_;
+};
+
+Case make(const std::string& name, Stage stage, double seconds, bool required) {
+  Case c;
+  c.suite = "fixed";
+  c.name = name;
+  c.stage = stage;
+  c.seconds = seconds;
+  c.required = required;
+  return c;
+}
+
+Config config_of(Level level, std::uint64_t seed = 1) {
+  Config config;
+  config.suites = {"fixed"};
+  config.level = level;
+  config.seed = seed;
+  return config;
+}
+
+std::vector<std::unique_ptr<Suite>> suite_with(std::vector<Case> cases) {
+  std::vector<std::unique_ptr<Suite>> suites;
+  suites.push_back(std::make_unique<FixedSuite>(std::move(cases)));
+  return suites;
+}
+
+TEST(Memory, LeavesTheReserveAndTakesThePoorestNode) {
+  EXPECT_EQ(memory_per_rank(nodes_of({64 * gib, 32 * gib}, 1), 0.5), 16 * gib);
+  EXPECT_EQ(memory_per_rank(nodes_of({64 * gib}, 4), 0.5), 8 * gib);
+  EXPECT_EQ(memory_per_rank(nodes_of({10 * gib}, 1), 0.9), 6 * gib) << "4 GiB stay free";
+}
+
+TEST(Memory, TheCgroupLimitCounts) {
+  auto topology = nodes_of({64 * gib}, 1);
+  topology.nodes[0].cgroup_limit_bytes = 20.0 * gib;
+  topology.nodes[0].cgroup_used_bytes = 4.0 * gib;
+  EXPECT_EQ(memory_per_rank(topology, 0.5), 8 * gib);
+}
+
+TEST(Plan, StagesInOrderAndShuffledInside) {
+  std::vector<Case> cases;
+  for (int i = 0; i < 20; ++i)
+    cases.push_back(make("c" + std::to_string(i), i % 2 == 0 ? Stage::world : Stage::node_local, 0.01, true));
+  const auto topology = nodes_of({8 * gib}, 2);
+  const auto a = make_plan(config_of(Level::quick, 1), topology, suite_with(cases));
+  const auto b = make_plan(config_of(Level::quick, 2), topology, suite_with(cases));
+  for (std::size_t i = 1; i < a.cases.size(); ++i) EXPECT_LE(a.cases[i - 1].stage, a.cases[i].stage);
+  std::vector<std::string> names_a, names_b;
+  for (const Case& c : a.cases) names_a.push_back(c.name);
+  for (const Case& c : b.cases) names_b.push_back(c.name);
+  EXPECT_NE(names_a, names_b);
+  EXPECT_NE(a.hash, b.hash);
+  EXPECT_EQ(a.hash, make_plan(config_of(Level::quick, 1), topology, suite_with(cases)).hash);
+}
+
+TEST(Plan, RequiredCasesAreScaledIntoTheBudget) {
+  std::vector<Case> cases;
+  for (int i = 0; i < 10; ++i) cases.push_back(make("c" + std::to_string(i), Stage::world, 10, true));
+  const auto plan = make_plan(config_of(Level::smoke), nodes_of({8 * gib}, 1), suite_with(cases));
+  EXPECT_LE(plan.required_s(), 15.0 * 0.86);
+  EXPECT_GE(plan.required_s(), 15.0 * 0.80);
+}
+
+TEST(Plan, LaterPassesAreOpportunisticAndComeAfterTheFirst) {
+  std::vector<Case> cases = {make("a", Stage::world, 1, true), make("b", Stage::world, 1, true)};
+  cases[0].in_every_pass = true;
+  const auto plan = make_plan(config_of(Level::standard), nodes_of({8 * gib}, 1), suite_with(cases));
+  ASSERT_EQ(plan.cases.size(), 4u);
+  EXPECT_EQ(plan.cases[2].name, "a.p2");
+  EXPECT_EQ(plan.cases[3].name, "a.p3");
+  EXPECT_FALSE(plan.cases[3].required);
+}
+
+TEST(Plan, NothingMatchingIsAUsageError) {
+  Config config = config_of(Level::quick);
+  config.cases_glob = "fixed/nothing*";
+  try {
+    make_plan(config, nodes_of({8 * gib}, 1), suite_with({make("a", Stage::world, 1, true)}));
+    FAIL() << "no error";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::usage);
+    EXPECT_NE(std::string(e.what()).find("fixed/nothing*"), std::string::npos);
+  }
+}
+
+TEST(Plan, IllegalAndDoubleNamesAreBugs) {
+  const auto topology = nodes_of({8 * gib}, 1);
+  EXPECT_THROW(make_plan(config_of(Level::quick), topology, suite_with({make("A b", Stage::world, 1, true)})), Error);
+  const Case twice = make("a", Stage::world, 1, true);
+  EXPECT_THROW(make_plan(config_of(Level::quick), topology, suite_with({twice, twice})), Error);
+}
+
+TEST(Plan, TextNamesEveryCaseAndTheTotals) {
+  const auto topology = nodes_of({8 * gib}, 1);
+  auto cases = std::vector{make("a", Stage::world, 1, true), make("b", Stage::pairs, 1, false)};
+  cases[1].not_applicable = "one rank";
+  const Config config = config_of(Level::quick);
+  const auto text = plan_text(make_plan(config, topology, suite_with(cases)), config, topology);
+  EXPECT_NE(text.find("fixed/a"), std::string::npos);
+  EXPECT_NE(text.find("not applicable: one rank"), std::string::npos);
+  EXPECT_NE(text.find("required 1.02 s"), std::string::npos) << text;
+}
+
+}  // namespace
+}  // namespace assay
