@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <map>
 #include <memory>
@@ -43,6 +44,9 @@ class Device {
   virtual void reserve(std::size_t bytes) = 0;
   virtual std::span<std::byte> arena() noexcept = 0;  ///< 2 MiB aligned
   virtual void synchronize() = 0;
+  /// Copies between device memory and plain host memory, complete on return. For checkers, never timed.
+  virtual void copy_to_host(void* host, const void* device, std::size_t bytes) { std::memcpy(host, device, bytes); }
+  virtual void copy_to_device(void* device, const void* host, std::size_t bytes) { std::memcpy(device, host, bytes); }
 
   virtual bool supports(NumType type) const noexcept = 0;
   virtual void gemm(NumType type, const GemmShape& shape, const void* a, const void* b, void* c) = 0;
