@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "suites/p2p/exchange.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/clock.hpp"
+#include "base/error.hpp"
+#include "kernels/payload.hpp"
+
+namespace assay::p2p {
+namespace {
+
+/// The word again, read from memory and not from a register.
+std::uint64_t read_again(const std::byte* at, std::size_t bytes) noexcept {
+  std::uint64_t word = 0;
+  const volatile std::byte* from = at;
+  for (std::size_t i = 0; i < std::min<std::size_t>(bytes, 8); ++i)
+    word |= static_cast<std::uint64_t>(from[i]) << (8 * i);
+  return word;
+}
+
+}  // namespace
+
+Exchange::Exchange(Communicator& comm, std::span<std::byte> arena, std::uint64_t key, const Shape& shape)
+    : comm_(comm), arena_(arena), key_(key), shape_(shape), requests_(2 * shape.repetitions) {
+  if (shape.slots < shape.repetitions || arena.size() < shape.arena_bytes())
+    throw Error(ErrorKind::internal, "p2p: the arena is smaller than the slots of a batch");
+}
+
+Series Exchange::run(int peer, bool first, const Limits& limits) {
+  Series series;
+  const double end_s = now_s() + limits.seconds;
+  for (std::size_t block = 0; block < limits.blocks; ++block)
+    for (const bool mine : {first, !first}) {
+      if (mine)
+        lead(peer, limits, static_cast<std::int32_t>(block), end_s, series);
+      else
+        follow(peer);
+    }
+  return series;
+}
+
+void Exchange::lead(int peer, const Limits& limits, std::int32_t block, double end_s, Series& series) {
+  const double begin = now_s();
+  const double share_s = limits.seconds / (2.0 * static_cast<double>(limits.blocks));
+  const auto target = (limits.samples + limits.blocks - 1) / limits.blocks;
+  double start = 0;
+  if (block == 0 && begin < limits.deadline_s) {
+    const Times before = times_;
+    lead_batch(peer, start);
+    times_ = before;
+    times_.warmup_s += now_s() - begin;
+  }
+  double last_s = 0;
+  for (std::size_t n = 0; n < target; ++n) {
+    const double now = now_s();
+    const bool late = now - begin + last_s / 2 > share_s || now > end_s;
+    if ((late && !series.batch_s.empty()) || now > limits.deadline_s) break;
+    series.batch_s.push_back(lead_batch(peer, start));
+    series.start_s.push_back(start);
+    series.block.push_back(block);
+    last_s = now_s() - now;
+  }
+  const Control stop;
+  comm_.send(&stop, sizeof stop, peer, control_tag);
+}
+
+void Exchange::follow(int peer) {
+  for (;;) {
+    Control control;
+    comm_.recv(&control, sizeof control, peer, control_tag);
+    if (control.go == 0) return;
+    // Numbers never repeat within a pair, whoever leads: an old message left in a slot must not look like the new one.
+    next_iteration_ = std::max(next_iteration_, control.iteration + shape_.repetitions);
+    follow_batch(peer, control.iteration);
+  }
+}
+
+double Exchange::lead_batch(int peer, double& start_s) {
+  const Control control{1, next_iteration_};
+  next_iteration_ += shape_.repetitions;
+  comm_.send(&control, sizeof control, peer, control_tag);
+  fill(peer, control.iteration);
+  if (shape_.mode == Mode::bi) post_receives(peer, control.iteration);
+  char byte = 0;
+  comm_.recv(&byte, 1, peer, ready_tag);
+
+  const double t0 = now_s();
+  if (shape_.mode == Mode::latency) {
+    for (std::uint64_t i = 0; i < shape_.repetitions; ++i) {
+      comm_.send(send_slot(control.iteration + i), shape_.bytes, peer, payload_tag);
+      comm_.recv(recv_slot(control.iteration + i), shape_.bytes, peer, payload_tag);
+    }
+  } else {
+    start_sends(peer, control.iteration);
+    comm_.wait_all(requests_);
+    if (shape_.mode == Mode::bi) comm_.send(&byte, 1, peer, ack_tag);
+    comm_.recv(&byte, 1, peer, ack_tag);
+  }
+  const double t1 = now_s();
+  start_s = t0;
+  times_.timed_s += t1 - t0;
+  if (shape_.mode != Mode::uni) verify(peer, control.iteration);
+  return t1 - t0;
+}
+
+void Exchange::follow_batch(int peer, std::uint64_t iteration) {
+  char byte = 0;
+  if (shape_.mode != Mode::uni) fill(peer, iteration);
+  if (shape_.mode != Mode::latency) post_receives(peer, iteration);
+  const double t0 = now_s();
+  comm_.send(&byte, 1, peer, ready_tag);
+  if (shape_.mode == Mode::latency) {
+    for (std::uint64_t i = 0; i < shape_.repetitions; ++i) {
+      comm_.recv(recv_slot(iteration + i), shape_.bytes, peer, payload_tag);
+      comm_.send(send_slot(iteration + i), shape_.bytes, peer, payload_tag);
+    }
+  } else {
+    if (shape_.mode == Mode::bi) start_sends(peer, iteration);
+    comm_.wait_all(requests_);
+    comm_.send(&byte, 1, peer, ack_tag);
+    if (shape_.mode == Mode::bi) comm_.recv(&byte, 1, peer, ack_tag);
+  }
+  times_.timed_s += now_s() - t0;
+  verify(peer, iteration);
+}
+
+void Exchange::post_receives(int peer, std::uint64_t iteration) {
+  for (std::uint64_t i = 0; i < shape_.repetitions; ++i)
+    comm_.irecv(recv_slot(iteration + i), shape_.bytes, peer, payload_tag, requests_[i]);
+}
+
+void Exchange::start_sends(int peer, std::uint64_t iteration) {
+  for (std::uint64_t i = 0; i < shape_.repetitions; ++i)
+    comm_.isend(send_slot(iteration + i), shape_.bytes, peer, payload_tag, requests_[shape_.repetitions + i]);
+}
+
+void Exchange::fill(int peer, std::uint64_t iteration) {
+  const double begin = now_s();
+  for (std::uint64_t i = 0; i < shape_.repetitions; ++i) {
+    const auto key = kernels::payload_key(key_, comm_.rank(), peer, iteration + i);
+    kernels::host::payload_fill(key, send_slot(iteration + i), shape_.bytes);
+  }
+  times_.verify_s += now_s() - begin;
+}
+
+void Exchange::verify(int peer, std::uint64_t iteration) {
+  const double begin = now_s();
+  for (std::uint64_t i = 0; i < shape_.repetitions; ++i) {
+    const std::byte* data = recv_slot(iteration + i);
+    const auto key = kernels::payload_key(key_, peer, comm_.rank(), iteration + i);
+    const auto errors = kernels::host::payload_check(key, data, shape_.bytes);
+    if (errors.count == 0) continue;
+    WrongPayload bad{peer, iteration + i, errors.count, errors.first_index * 8, errors.expected, errors.actual, 0, begin};
+    bad.reread = read_again(data + bad.byte_index, shape_.bytes - bad.byte_index);
+    wrong_.push_back(bad);
+  }
+  times_.verify_s += now_s() - begin;
+}
+
+std::byte* Exchange::send_slot(std::uint64_t iteration) noexcept {
+  return arena_.data() + iteration % shape_.slots * shape_.slot_bytes();
+}
+
+std::byte* Exchange::recv_slot(std::uint64_t iteration) noexcept {
+  const std::size_t base = shape_.mode == Mode::uni ? 0 : shape_.slots * shape_.slot_bytes();
+  return arena_.data() + base + iteration % shape_.slots * shape_.slot_bytes();
+}
+
+}  // namespace assay::p2p

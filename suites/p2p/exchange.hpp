@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// What two ranks do to measure the link between them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "transport/communicator.hpp"
+
+namespace assay::p2p {
+
+enum class Mode { latency, uni, bi };
+
+/// Tags of the messages of a pair. Only payload messages carry data that is checked; the others keep the two in step.
+inline constexpr int control_tag = 201, ready_tag = 202, payload_tag = 203, ack_tag = 204;
+
+/// One batch: `repetitions` messages of `bytes` each way (latency, bi) or one way (uni).
+struct Shape {
+  Mode mode = Mode::latency;
+  std::size_t bytes = 8;
+  std::uint64_t repetitions = 20;  ///< k
+  std::size_t slots = 20;          ///< buffers a direction rotates through, >= repetitions
+
+  std::size_t slot_bytes() const noexcept { return (bytes + 63) / 64 * 64; }
+  /// uni sends and receives in turns, never both, so its two directions share the slots.
+  std::size_t arena_bytes() const noexcept { return slot_bytes() * slots * (mode == Mode::uni ? 1 : 2); }
+};
+
+struct Limits {
+  std::size_t samples = 20;  ///< per direction
+  std::size_t blocks = 3;    ///< the directions alternate this often
+  double seconds = 0.5;      ///< for both directions together; at least one sample each is taken whatever this says
+  double deadline_s = 0;     ///< now_s() after which no sample is started
+};
+
+/// The samples of the direction in which this rank led.
+struct Series {
+  std::vector<double> batch_s, start_s;  ///< seconds of a batch, and now_s() at its start
+  std::vector<std::int32_t> block;
+};
+
+/// A message that did not arrive as it was sent.
+struct WrongPayload {
+  int source = -1;
+  std::uint64_t iteration = 0;
+  std::uint64_t count = 0;  ///< wrong 8-byte words
+  std::uint64_t byte_index = 0, expected = 0, actual = 0, reread = 0;  ///< of the first one
+  double t = 0;
+};
+
+struct Times {
+  double warmup_s = 0, timed_s = 0, verify_s = 0;
+};
+
+/// Both ranks of a pair make one and call `run`, with `first` true on one of them. Every message is written to a slot of its
+/// own before the clock starts and checked after it stopped: word i of message n is a function of (key, source, destination,
+/// n, i). The leader of a direction takes the time and tells the other rank by a control message whether to go on, so that
+/// nobody outside the pair need agree.
+class Exchange {
+ public:
+  Exchange(Communicator& comm, std::span<std::byte> arena, std::uint64_t key, const Shape& shape);
+
+  Series run(int peer, bool first, const Limits& limits);
+
+  const std::vector<WrongPayload>& wrong() const noexcept { return wrong_; }
+  const Times& times() const noexcept { return times_; }
+
+ private:
+  struct Control {
+    std::uint64_t go = 0;
+    std::uint64_t iteration = 0;  ///< of the first message of the batch
+  };
+
+  void lead(int peer, const Limits& limits, std::int32_t block, double end_s, Series& series);
+  void follow(int peer);
+  double lead_batch(int peer, double& start_s);
+  void follow_batch(int peer, std::uint64_t iteration);
+  void post_receives(int peer, std::uint64_t iteration);
+  void start_sends(int peer, std::uint64_t iteration);
+  void fill(int peer, std::uint64_t iteration);
+  void verify(int peer, std::uint64_t iteration);
+  std::byte* send_slot(std::uint64_t iteration) noexcept;
+  std::byte* recv_slot(std::uint64_t iteration) noexcept;
+
+  Communicator& comm_;
+  std::span<std::byte> arena_;
+  std::uint64_t key_;
+  Shape shape_;
+  std::vector<Request> requests_;  ///< receives, then sends
+  std::uint64_t next_iteration_ = 0;
+  std::vector<WrongPayload> wrong_;
+  Times times_;
+};
+
+}  // namespace assay::p2p

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "suites/p2p/p2p_plan.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "base/error.hpp"
+#include "base/units.hpp"
+
+namespace assay::p2p {
+namespace {
+
+constexpr std::size_t kib = 1024, mib = 1024 * 1024;
+constexpr std::size_t arena_limit = 512 * mib;
+/// What a pair fills, sends and checks per second on one core, low on purpose: it decides how many rounds are planned.
+constexpr double assumed_bytes_per_s = 2e9;
+/// A batch of small messages with its handshake, and a barrier between rounds.
+constexpr double assumed_round_s = 3e-3;
+
+struct LevelNumbers {
+  double round_latency_s, round_bandwidth_s;  ///< wanted per round
+  double case_s;                              ///< hard cap of a case
+  std::size_t latency_samples, bandwidth_samples, isolated_samples;
+};
+
+LevelNumbers numbers(Level level) {
+  switch (level) {
+    case Level::smoke: return {0.1, 0.15, 0.5, 20, 9, 50};
+    case Level::quick: return {0.4, 0.6, 3.0, 60, 21, 200};
+    case Level::standard: return {0.5, 1.0, 8.0, 99, 30, 500};
+    case Level::extended:
+    case Level::soak: return {1.0, 2.0, 60.0, 200, 60, 1000};
+  }
+  return {};
+}
+
+std::vector<std::size_t> level_sizes(Level level) {
+  if (level == Level::smoke) return {mib};
+  if (level == Level::quick) return {64 * kib, 4 * mib};
+  std::vector<std::size_t> sizes{8};
+  for (std::size_t size = 16; size <= 64 * mib; size *= 4) sizes.push_back(size);
+  return sizes;
+}
+
+std::vector<std::size_t> wanted_sizes(const Config& config) {
+  if (!config.options.has("p2p.sizes")) return level_sizes(config.level);
+  std::set<std::size_t> sizes;
+  for (const std::string& text : config.options.list("p2p.sizes")) {
+    std::uint64_t bytes = 0;
+    try {
+      bytes = parse_bytes(text);
+    } catch (const Error& e) {
+      throw_usage("--p2p.sizes: " + std::string(e.what()));
+    }
+    if (bytes == 0) throw_usage("--p2p.sizes: '" + text + "' is no message size");
+    sizes.insert(bytes);
+  }
+  return {sizes.begin(), sizes.end()};
+}
+
+bool required_size(Level level, Mode mode, std::size_t bytes) {
+  if (level == Level::smoke) return mode == Mode::uni && bytes == mib;
+  return mode == Mode::uni && bytes == 4 * mib;
+}
+
+/// The isolated series of a measurement: none in smoke, of the latency in quick, of all from standard up.
+bool has_isolated(Level level, Mode mode) {
+  return level == Level::quick ? mode == Mode::latency : level >= Level::standard;
+}
+
+std::string why_not(Scope scope, const Topology& topology) {
+  if (topology.size() == 1) return "one rank has no partner";
+  if (scope == Scope::node && topology.max_local_size() < 2) return "no node has two ranks";
+  if (scope == Scope::cross && topology.nodes.size() < 2) return "one node has no other node to talk to";
+  return "";
+}
+
+Case selftest_case(const Topology& topology) {
+  Case c;
+  c.suite = "p2p";
+  c.name = "selftest-pair";
+  c.stage = Stage::pairs;
+  c.required = true;
+  c.entities = topology.size();
+  c.bytes = 2 * 64 * kib;
+  c.seconds = c.min_seconds = 0.01;
+  c.overhead_seconds = 0.005 * slowdown(topology);
+  c.parameters = {{"checker", "pair"}, {"bytes", 64 * kib}};
+  return c;
+}
+
+}  // namespace
+
+const char* to_string(Mode mode) noexcept {
+  return mode == Mode::latency ? "latency" : mode == Mode::uni ? "uni" : "bi";
+}
+const char* to_string(Scope scope) noexcept { return scope == Scope::node ? "node" : "cross"; }
+
+Mode mode_from(const std::string& text) {
+  for (const Mode mode : {Mode::latency, Mode::uni, Mode::bi})
+    if (text == to_string(mode)) return mode;
+  throw Error(ErrorKind::internal, "p2p: no mode '" + text + "'");
+}
+
+Scope scope_from(const std::string& text) {
+  for (const Scope scope : {Scope::node, Scope::cross})
+    if (text == to_string(scope)) return scope;
+  throw Error(ErrorKind::internal, "p2p: no scope '" + text + "'");
+}
+
+std::string Spec::name() const {
+  const std::string operation = mode == Mode::latency ? "latency" : std::string("bandwidth-") + to_string(mode);
+  return operation + "-" + std::to_string(bytes) + "-" + to_string(scope) + "-mpi" + (isolated ? "-isolated" : "");
+}
+
+std::vector<Spec> specs(const Config& config) {
+  const auto sizes = wanted_sizes(config);
+  const auto modes = config.options.list("p2p.modes");
+  std::vector<Spec> all;
+  const auto scopes = config.options.list("p2p.scopes");
+  const auto add = [&](Mode mode, std::size_t bytes, bool required) {
+    for (const Scope scope : {Scope::node, Scope::cross}) {
+      if (std::find(scopes.begin(), scopes.end(), to_string(scope)) == scopes.end()) continue;
+      all.push_back({mode, scope, bytes, false, required});
+      if (has_isolated(config.level, mode)) all.push_back({mode, scope, bytes, true, false});
+    }
+  };
+  const auto wants = [&](Mode mode) { return std::find(modes.begin(), modes.end(), to_string(mode)) != modes.end(); };
+  if (wants(Mode::latency)) add(Mode::latency, 8, true);
+  for (const Mode mode : {Mode::uni, Mode::bi}) {
+    if (!wants(mode) || (mode == Mode::bi && config.level == Level::smoke && !config.options.has("p2p.sizes"))) continue;
+    for (const std::size_t bytes : sizes) add(mode, bytes, required_size(config.level, mode, bytes));
+  }
+  std::stable_sort(all.begin(), all.end(), [](const Spec& a, const Spec& b) { return a.required > b.required; });
+  return all;
+}
+
+Shape make_shape(const Spec& spec, std::uint64_t memory_bytes) {
+  Shape shape;
+  shape.mode = spec.mode;
+  shape.bytes = spec.bytes;
+  shape.slots = 0;
+  for (const std::size_t slots : {std::size_t{20}, std::size_t{10}, std::size_t{5}, std::size_t{2}, std::size_t{1}}) {
+    Shape trial = shape;
+    trial.slots = slots;
+    if (trial.arena_bytes() > memory_bytes || (trial.arena_bytes() > arena_limit && slots > 1)) continue;
+    shape.slots = slots;
+    break;
+  }
+  shape.repetitions = spec.isolated ? 1 : shape.slots;
+  return shape;
+}
+
+double slowdown(const Topology& topology) {
+  double worst = 1;
+  for (std::size_t node = 0; node < topology.nodes.size(); ++node) {
+    std::set<int> cpus;
+    int ranks = 0;
+    for (const RankPlace& place : topology.ranks)
+      if (place.node == static_cast<int>(node)) {
+        cpus.insert(place.cpus.begin(), place.cpus.end());
+        ++ranks;
+      }
+    worst = std::max(worst, static_cast<double>(ranks) / static_cast<double>(std::max<std::size_t>(1, cpus.size())));
+  }
+  return worst;
+}
+
+Timing make_timing(const Spec& spec, const Shape& shape, const Config& config, const Topology& topology) {
+  const LevelNumbers level = numbers(config.level);
+  const double slow = slowdown(topology);
+  const std::int64_t wanted_rounds = config.options.has("p2p.rounds") ? config.options.integer("p2p.rounds") : 0;
+  const double batch_s = static_cast<double>(shape.bytes * shape.repetitions) / assumed_bytes_per_s;
+  // A warm-up batch and two samples in each direction.
+  const double least_round_s = slow * (assumed_round_s + 2 * 3 * batch_s);
+  const double wanted_round_s =
+      std::max(least_round_s, spec.mode == Mode::latency ? level.round_latency_s : level.round_bandwidth_s);
+
+  Timing timing;
+  timing.rounds = round_count(spec.scope, topology);
+  if (wanted_rounds > 0)
+    timing.rounds = std::min(timing.rounds, static_cast<std::size_t>(wanted_rounds));
+  else
+    timing.rounds = std::min(timing.rounds, static_cast<std::size_t>(std::max(1.0, std::floor(level.case_s / least_round_s))));
+  const auto rounds = static_cast<double>(timing.rounds);
+  timing.min_seconds = rounds * least_round_s;
+  timing.seconds = std::max(timing.min_seconds, std::min(level.case_s, rounds * wanted_round_s));
+  timing.overhead_seconds = 0.02 + rounds * 1e-3 * slow;
+  timing.samples = spec.isolated                ? level.isolated_samples
+                   : spec.mode == Mode::latency ? level.latency_samples
+                                                : level.bandwidth_samples;
+  return timing;
+}
+
+RandomStream schedule_stream(std::uint64_t seed, const std::string& case_name) {
+  return RandomStream(seed, "p2p/schedule").child(case_name);
+}
+
+std::vector<Case> plan_cases(const PlanInput& input) {
+  if (input.config.options.has("p2p.rounds") && input.config.options.integer("p2p.rounds") < 0)
+    throw_usage("--p2p.rounds: " + std::to_string(input.config.options.integer("p2p.rounds")) + " is negative");
+  std::vector<Case> cases{selftest_case(input.topology)};
+  for (const Spec& spec : specs(input.config)) {
+    Case c;
+    c.suite = "p2p";
+    c.name = spec.name();
+    c.stage = Stage::pairs;
+    c.required = spec.required;
+    c.entity_kind = "link";
+    c.in_every_pass = !spec.isolated;
+    const Shape shape = make_shape(spec, input.memory_per_rank_bytes);
+    if (shape.slots == 0 && input.config.options.has("p2p.sizes"))
+      throw_usage("--p2p.sizes: " + format_bytes(spec.bytes) + " does not fit the " +
+                  format_bytes(input.memory_per_rank_bytes) + " that a rank may use here");
+    c.not_applicable = shape.slots == 0 ? "more memory than a rank may use" : why_not(spec.scope, input.topology);
+    c.parameters = {{"mode", to_string(spec.mode)},
+                    {"bytes", spec.bytes},
+                    {"scope", to_string(spec.scope)},
+                    {"transport", "mpi"},
+                    {"series", spec.isolated ? "isolated" : "pipelined"},
+                    {"repetitions", shape.repetitions},
+                    {"slots", shape.slots}};
+    if (c.not_applicable.empty()) {
+      const Timing timing = make_timing(spec, shape, input.config, input.topology);
+      c.seconds = timing.seconds;
+      c.min_seconds = timing.min_seconds;
+      c.overhead_seconds = timing.overhead_seconds;
+      c.bytes = shape.arena_bytes();
+      const auto stream = schedule_stream(input.seed, c.name);
+      c.entities =
+          2 * static_cast<std::int64_t>(pair_count(make_schedule(spec.scope, input.topology, stream, timing.rounds)));
+    }
+    cases.push_back(std::move(c));
+  }
+  return cases;
+}
+
+Spec spec_of(const Case& c) {
+  Spec spec;
+  spec.mode = mode_from(c.parameters.at("mode"));
+  spec.scope = scope_from(c.parameters.at("scope"));
+  spec.bytes = c.parameters.at("bytes");
+  spec.isolated = c.parameters.at("series") == "isolated";
+  return spec;
+}
+
+Shape shape_of(const Case& c) {
+  const Spec spec = spec_of(c);
+  return {spec.mode, spec.bytes, c.parameters.at("repetitions"), c.parameters.at("slots")};
+}
+
+}  // namespace assay::p2p

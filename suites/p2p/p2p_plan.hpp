@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the p2p suite plans, and the numbers that plan and run must compute alike.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "run/suite.hpp"
+#include "suites/p2p/exchange.hpp"
+#include "suites/p2p/schedule.hpp"
+
+namespace assay::p2p {
+
+const char* to_string(Mode mode) noexcept;
+const char* to_string(Scope scope) noexcept;
+Mode mode_from(const std::string& text);
+Scope scope_from(const std::string& text);
+
+/// One measurement: a mode, size, scope and series (isolated: k = 1).
+struct Spec {
+  Mode mode = Mode::latency;
+  Scope scope = Scope::node;
+  std::size_t bytes = 8;
+  bool isolated = false;
+  bool required = false;
+
+  std::string name() const;  ///< "bandwidth-uni-4194304-node-mpi", "latency-8-node-mpi-isolated"
+};
+
+/// Sizes, modes, scopes and series of a level, or of the options that override them.
+std::vector<Spec> specs(const Config& config);
+
+/// k and slots: 20 where they fit in `memory_bytes` and in 512 MiB, else 10, 5, 2 or 1; slots = 0 when not even one fits.
+Shape make_shape(const Spec& spec, std::uint64_t memory_bytes);
+
+/// Ranks of the fullest node per CPU they may use, at least 1: how much longer everything takes when oversubscribed.
+double slowdown(const Topology& topology);
+
+/// Rounds that fit the level, and their time.
+struct Timing {
+  std::size_t rounds = 0;
+  double seconds = 0, min_seconds = 0, overhead_seconds = 0;
+  std::size_t samples = 0;  ///< per direction and pair, at most
+};
+Timing make_timing(const Spec& spec, const Shape& shape, const Config& config, const Topology& topology);
+
+/// Equal for plan and run of one case.
+RandomStream schedule_stream(std::uint64_t seed, const std::string& case_name);
+
+std::vector<Case> plan_cases(const PlanInput& input);
+Spec spec_of(const Case& c);
+Shape shape_of(const Case& c);
+
+}  // namespace assay::p2p

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "suites/p2p/p2p_suite.hpp"
+
+#include <algorithm>
+
+#include "base/clock.hpp"
+#include "base/error.hpp"
+#include "suites/p2p/p2p_plan.hpp"
+#include "suites/p2p/pair_selftest.hpp"
+
+namespace assay {
+namespace {
+
+using p2p::Mode;
+
+void declare_metric(Mode mode, CaseRecord& record) {
+  if (mode == Mode::latency)
+    record.declare({"latency", "s", results::Better::lower, true, results::Role::metric, true});
+  else
+    record.declare({"bandwidth", "B/s", results::Better::higher, true, results::Role::metric, true});
+}
+
+void report_link(const p2p::Shape& shape, const p2p::Series& series, int peer, Context& context) {
+  if (series.batch_s.empty()) return;
+  auto& row = context.record.add_link(context.device_entity, context.entities.device_of_rank(peer));
+  const auto k = static_cast<double>(shape.repetitions);
+  std::vector<double> values;
+  for (const double seconds : series.batch_s)
+    values.push_back(shape.mode == Mode::latency ? seconds / (2 * k) : k * static_cast<double>(shape.bytes) / seconds);
+  row.values[shape.mode == Mode::latency ? "latency" : "bandwidth"] = std::move(values);
+  for (const double start : series.start_s) row.t.push_back(context.since_start(start));
+  row.block = series.block;
+}
+
+/// The receiver says what it got wrong, under its own device: the sender is named by the event.
+void report_wrong(const std::vector<p2p::WrongPayload>& wrong, Context& context) {
+  std::map<int, std::uint64_t> words_from;
+  for (const auto& bad : wrong) {
+    results::Miscompare record;
+    record.entity = context.device_entity;
+    record.index = bad.byte_index;
+    record.expected = bad.expected;
+    record.actual = bad.actual;
+    record.reread = bad.reread;
+    record.t = context.since_start(bad.t);
+    context.record.miscompare(record, bad.count);
+    words_from[bad.source] += bad.count;
+  }
+  for (const auto& [source, words] : words_from)
+    context.record.event("miscompare",
+                         std::to_string(words) + " wrong 8-byte words in messages from " +
+                             context.entities.rows()[static_cast<std::size_t>(context.entities.device_of_rank(source))].name,
+                         context.device_entity);
+}
+
+void run_pairs(const Case& c, Context& context) {
+  const p2p::Spec spec = p2p::spec_of(c);
+  const p2p::Shape shape = p2p::shape_of(c);
+  const p2p::Timing timing = p2p::make_timing(spec, shape, context.config, context.topology);
+  const auto schedule = p2p::make_schedule(spec.scope, context.topology,
+                                           p2p::schedule_stream(context.config.seed, c.name), timing.rounds);
+  Communicator& comm = spec.scope == p2p::Scope::node ? context.node : context.world;
+  declare_metric(spec.mode, context.record);
+  context.record.parameter("path", context.world.path());
+
+  p2p::Exchange exchange(context.world, context.device.arena(), context.random.key(), shape);
+  p2p::Limits limits;
+  limits.samples = timing.samples;
+  limits.seconds = c.seconds / static_cast<double>(std::max<std::size_t>(1, schedule.size()));
+  limits.deadline_s = context.deadline_s;
+  const int me = context.world.rank();
+  std::size_t done = 0;
+  for (const p2p::Round& round : schedule) {
+    // Who has no partner waits here without using the core; the vote keeps a late round from being begun by half of them.
+    comm.quiet_barrier();
+    if (comm.max(now_s() > context.deadline_s ? 1.0 : 0.0) > 0) break;
+    ++done;
+    const int peer = p2p::partner_of(round, me);
+    if (peer < 0) continue;
+    report_link(shape, exchange.run(peer, me < peer, limits), peer, context);
+  }
+  comm.quiet_barrier();
+  report_wrong(exchange.wrong(), context);
+  const p2p::Times& times = exchange.times();
+  context.record.add_time(times.warmup_s, times.timed_s, times.verify_s);
+  if (done < schedule.size())
+    context.record.set_state(results::CaseState::incomplete, std::to_string(done) + " of " + std::to_string(schedule.size()) +
+                                                                 " rounds before the deadline");
+}
+
+}  // namespace
+
+std::vector<OptionSpec> P2pSuite::options() const {
+  std::vector<OptionSpec> specs(5);
+  specs[0] = {"p2p.sizes", OptionKind::list, "", "message sizes of the bandwidth cases (default by level)", {}, "SIZES"};
+  specs[1] = {"p2p.modes", OptionKind::choices, "latency,uni,bi", "what to measure", {"latency", "uni", "bi"}, "MODES"};
+  specs[2] = {"p2p.scopes", OptionKind::choices, "node,cross", "pairs inside nodes, across nodes", {"node", "cross"}, "SCOPES"};
+  specs[3] = {"p2p.rounds", OptionKind::integer, "0", "rounds of disjoint pairs per case at most (0: by level)", {}, "N"};
+  specs[4] = {"p2p.transport", OptionKind::choice, "mpi", "what carries the messages", {"mpi"}, "NAME"};
+  return specs;
+}
+
+std::vector<MetricInfo> P2pSuite::metrics() const {
+  return {{"latency", "latency", "s", "lower", "half the round trip of a small message, by direction of the first one"},
+          {"bandwidth-uni", "bandwidth", "B/s", "higher", "bytes per second one way, until the receiver has them all"},
+          {"bandwidth-bi", "bandwidth", "B/s", "higher", "bytes per second of one direction while both run"},
+          {"selftest-pair", "detected", "count", "none", "corrupted payload bytes found by the check (one was corrupted)"}};
+}
+
+std::vector<Case> P2pSuite::plan(const PlanInput& input) const { return p2p::plan_cases(input); }
+
+void P2pSuite::run(const Case& c, Context& context) {
+  if (c.parameters.contains("checker"))
+    p2p::run_pair_selftest(c, context);
+  else
+    run_pairs(c, context);
+}
+
+}  // namespace assay

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "run/suite.hpp"
+
+namespace assay {
+
+/// Latency and bandwidth of pairs of ranks, inside nodes and across them. See README.md beside this file.
+class P2pSuite final : public Suite {
+ public:
+  std::string_view name() const noexcept override { return "p2p"; }
+  std::string_view summary() const noexcept override {
+    return "latency and bandwidth of every link between ranks, inside nodes and across them";
+  }
+  std::vector<OptionSpec> options() const override;
+  std::vector<MetricInfo> metrics() const override;
+  std::vector<Case> plan(const PlanInput& input) const override;
+  void run(const Case& c, Context& context) override;
+};
+
+}  // namespace assay

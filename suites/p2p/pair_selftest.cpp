@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "suites/p2p/pair_selftest.hpp"
+
+#include <array>
+
+#include "base/clock.hpp"
+#include "kernels/payload.hpp"
+#include "suites/p2p/exchange.hpp"
+
+namespace assay::p2p {
+
+void run_pair_selftest(const Case& c, Context& context) {
+  const std::size_t bytes = c.parameters.at("bytes");
+  Communicator& world = context.world;
+  const int me = world.rank();
+  const int next = (me + 1) % world.size();
+  const int previous = (me + world.size() - 1) % world.size();
+  std::byte* out = context.device.arena().data();
+  std::byte* in = out + bytes;
+  const std::uint64_t key = context.random.key();
+  context.record.declare({"detected", "count", results::Better::none, true, results::Role::covariate, true});
+
+  const double begin = now_s();
+  kernels::host::payload_fill(kernels::payload_key(key, me, next, 0), out, bytes);
+  std::array<Request, 2> requests;
+  world.irecv(in, bytes, previous, payload_tag, requests[0]);
+  world.isend(out, bytes, next, payload_tag, requests[1]);
+  world.wait_all(requests);
+
+  const auto expected = kernels::payload_key(key, previous, me, 0);
+  const auto before = kernels::host::payload_check(expected, in, bytes);
+  if (before.count != 0) {  // a true fault, not the one made here
+    results::Miscompare record;
+    record.entity = context.device_entity;
+    record.index = before.first_index * 8;
+    record.expected = before.expected;
+    record.actual = record.reread = before.actual;
+    record.t = context.since_start(begin);
+    context.record.miscompare(record, before.count);
+  }
+  const RandomStream stream = context.random.child("corrupt").child(std::to_string(me));
+  const std::size_t position = stream.below(0, bytes);
+  in[position] ^= static_cast<std::byte>(1u << stream.below(1, 8));
+  const auto after = kernels::host::payload_check(expected, in, bytes);
+  const double seconds = now_s() - begin;
+
+  results::SelftestRow row;
+  row.checker = "pair";
+  row.injected = 1;
+  row.caught = after.count > before.count ? 1 : 0;
+  row.located = row.caught != 0 && after.first_index == position / 8 ? 1 : 0;
+  row.counted = after.count == before.count + 1 ? 1 : 0;
+  row.entity = context.device_entity;
+  context.record.selftest(row);
+  if (before.count == 0 && (row.caught == 0 || row.located == 0 || row.counted == 0))
+    context.record.set_state(results::CaseState::error, "the payload check missed a byte corrupted on purpose");
+  auto& reported = context.record.add_row(context.device_entity);
+  reported.t = {context.since_start(begin)};
+  reported.block = {0};
+  reported.values["detected"] = {static_cast<double>(after.count - before.count)};
+  context.record.add_time(0, 0, seconds);
+}
+
+}  // namespace assay::p2p
