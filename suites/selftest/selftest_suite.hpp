@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "run/suite.hpp"
+
+namespace assay {
+
+/// Cases that pass, fail, skip and throw on purpose: the tester is tested. Hidden; run by `--suites selftest`.
+class SelftestSuite final : public Suite {
+ public:
+  std::string_view name() const noexcept override { return "selftest"; }
+  std::string_view summary() const noexcept override { return "cases that pass, fail, skip and throw on purpose"; }
+  bool hidden() const noexcept override { return true; }
+  std::vector<OptionSpec> options() const override;
+  std::vector<MetricInfo> metrics() const override;
+  std::vector<Case> plan(const PlanInput& input) const override;
+  void run(const Case& c, Context& context) override;
+};
+
+}  // namespace assay
