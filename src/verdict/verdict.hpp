@@ -25,4 +25,11 @@ results::VerdictData judge(const results::Results& results, const Options& optio
 /// Error(usage) naming file, line and key.
 void check_limits(const std::string& text, const std::string& name);
 
+/// The same against the metrics of this build (`Suite::metrics`): also an unknown suite or metric, and a unit that is not
+/// the metric's, so that nobody learns after the run that the limits were wrong.
+struct KnownMetric {
+  std::string suite, metric, unit;
+};
+void check_limits(const std::string& text, const std::string& name, const std::vector<KnownMetric>& known);
+
 }  // namespace assay::verdict

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Error counters before and after every case, and what --require asked for by name.
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "verdict/judgement.hpp"
+
+namespace assay::verdict {
+namespace {
+
+enum class CounterClass { uncorrectable, correctable, throttle, traffic };
+
+bool contains(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
+
+/// What an increase means, from the names the counter probe gives. Bytes, packets and drops are traffic: the kernel
+/// drops frames it has no use for, so a drop alone tells nothing about the hardware.
+CounterClass class_of(const std::string& counter) {
+  if (contains(counter, "throttle")) return CounterClass::throttle;
+  if (contains(counter, "bytes") || contains(counter, "packets") || contains(counter, "drop") ||
+      contains(counter, "port_xmit_wait") || ends_with(counter, "_data")) {
+    return CounterClass::traffic;
+  }
+  if (contains(counter, "edac_ue") || contains(counter, "ue_count") || contains(counter, "ue_noinfo") ||
+      (contains(counter, "fatal") && !contains(counter, "nonfatal")) || contains(counter, "uncorrect")) {
+    return CounterClass::uncorrectable;
+  }
+  return CounterClass::correctable;
+}
+
+struct Total {
+  double delta = 0, before = results::not_taken, after = 0;
+  std::string first_case;
+  std::int64_t cases = 0;
+  bool unreadable = false, reset = false, readable = false, unsupported = false;
+};
+
+void report(Judgement& j, std::int32_t row, const std::string& counter, const Total& t) {
+  const CounterClass kind = class_of(counter);
+  const bool fail = kind == CounterClass::uncorrectable;
+  auto f = j.about(row, fail ? "FAIL" : "WARN", "fact", kind == CounterClass::throttle ? "throttled" : "counter");
+  f.metric = counter;
+  f.unit = "count";
+  f.better = "lower";
+  f.value = t.delta;
+  f.reference = 0.0;
+  f.suite = t.first_case.substr(0, t.first_case.find('/'));
+  f.action = fail ? "REPLACE" : kind == CounterClass::throttle ? "TRIAGE" : "MONITOR";
+  f.evidence = "/counters";
+  char numbers[96];
+  std::snprintf(numbers, sizeof numbers, "rose by %.0f (%.0f to %.0f)", t.delta, t.before, t.after);
+  f.text = j.entities.name(row) + ": " + counter + " " + numbers + ", first in " + t.first_case;
+  j.add(std::move(f), {row});
+}
+
+std::map<std::pair<std::int32_t, std::string>, Total> total_by_counter(const results::Results& results) {
+  std::map<std::pair<std::int32_t, std::string>, Total> totals;
+  for (const auto& row : results.counters) {
+    auto& t = totals[{row.entity, row.counter}];
+    const bool before = !std::isnan(row.before), after = !std::isnan(row.after);
+    if (!before && !after) t.unsupported = true;
+    if (before) t.readable = true;
+    if (before && !after && !t.unreadable) {
+      t.unreadable = true;
+      if (t.delta == 0) t.first_case = row.case_path;
+    }
+    if (!before || !after) continue;
+    if (std::isnan(t.before)) t.before = row.before;
+    t.after = row.after;
+    if (row.after < row.before) t.reset = true;
+    if (row.after > row.before) {
+      if (t.delta == 0) t.first_case = row.case_path;
+      t.delta += row.after - row.before;
+      ++t.cases;
+    }
+  }
+  return totals;
+}
+
+/// `what` names a suite, a case, a metric, a counter or a family of counters; returns whether anything has that name.
+bool require_one(Judgement& j, const std::string& what) {
+  bool known = false;
+  for (const auto& row : j.results.plan) {
+    if (!glob(what, row.suite) && !glob(what, row.suite + "/" + row.name)) continue;
+    known = true;
+    if (row.state == "not_applicable") j.gap("required " + what + ": " + row.suite + "/" + row.name + " is not applicable");
+  }
+  for (const auto& c : j.results.cases) {
+    if (!glob(what, c.suite) && !glob(what, c.path())) continue;
+    known = true;
+    if (c.state == results::CaseState::skip) j.gap("required " + what + ": " + c.path() + " was skipped: " + c.reason);
+  }
+  std::set<std::string> silent;
+  for (const auto& row : j.results.counters) {
+    if (!glob(what, row.counter) && row.counter.rfind(what + "_", 0) != 0) continue;
+    known = true;
+    if (std::isnan(row.before) && silent.insert(row.counter + std::to_string(row.entity)).second) {
+      j.gap("required " + what + ": counter " + row.counter + " of " + j.entities.name(row.entity) + " is unsupported",
+            {row.entity});
+    }
+  }
+  for (const auto& s : j.series) {
+    if (!glob(what, s.metric) && !glob(what, s.full())) continue;
+    known = true;
+    if (s.rows.empty()) j.gap("required " + what + ": " + s.full() + " has no samples");
+  }
+  return known;
+}
+
+}  // namespace
+
+void judge_counters(Judgement& j) {
+  for (const auto& [key, t] : total_by_counter(j.results)) {
+    const auto& [row, counter] = key;
+    if (t.delta > 0 && class_of(counter) != CounterClass::traffic) report(j, row, counter, t);
+    if (t.unreadable) {
+      j.gap("unreadable: counter " + counter + " of " + j.entities.name(row) + " could not be read after " + t.first_case,
+            {row});
+    }
+    if (t.reset && class_of(counter) != CounterClass::traffic) {
+      auto f = j.about(row, "INFO", "fact", "counter");
+      f.metric = counter;
+      f.action = "MONITOR";
+      f.evidence = "/counters";
+      f.text = j.entities.name(row) + ": " + counter + " went backwards: reset or wrapped during the run";
+      j.add(std::move(f), {row});
+    }
+  }
+}
+
+void judge_required(Judgement& j) {
+  for (const auto& what : j.options.require) {
+    if (!require_one(j, what)) j.gap("required " + what + ": nothing of that name was planned or read");
+  }
+}
+
+}  // namespace assay::verdict

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+// Nodes against the majority of their table, PCIe links against their capability, NICs against their twins.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <set>
+
+#include "verdict/constants.hpp"
+#include "verdict/judgement.hpp"
+
+namespace assay::verdict {
+namespace {
+
+using results::InventoryTable;
+
+/// Columns that differ between healthy nodes by nature.
+bool is_identity(const std::string& column) {
+  static const std::set<std::string> identities = {"hostname", "name", "id", "id_source", "serial", "uuid", "mac", "guid"};
+  return ends_with(column, "_info") || identities.contains(column);
+}
+
+/// Numbers of which less means that a part is gone, rather than set differently.
+bool is_amount(const std::string& column) {
+  static const std::set<std::string> amounts = {"sockets", "cores", "pus", "memory_bytes", "numa_domains", "numa", "dimms",
+                                                "nics", "gpus", "devices", "nvmes", "pci_links", "dimm_count", "nic_count",
+                                                "gpu_count", "numa_count", "device_count"};
+  return amounts.contains(column);
+}
+
+std::string number_text(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.10g", value);
+  return text;
+}
+
+bool near(double a, double b) {
+  return a == b || std::abs(a - b) <= constants::inventory_tolerance * std::max(std::abs(a), std::abs(b));
+}
+
+/// Nodes with one value of a column.
+struct Camp {
+  std::string text;
+  double number = results::not_taken;
+  std::vector<std::int32_t> rows;
+};
+
+std::vector<Camp> camps_of(const InventoryTable& table, const std::vector<double>& values) {
+  std::vector<std::pair<double, std::int32_t>> sorted;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (!std::isnan(values[i])) sorted.emplace_back(values[i], table.entity[i]);
+  }
+  std::sort(sorted.begin(), sorted.end());
+  std::vector<Camp> camps;
+  for (const auto& [value, row] : sorted) {
+    if (camps.empty() || !near(camps.back().number, value)) camps.push_back({number_text(value), value, {}});
+    camps.back().rows.push_back(row);
+  }
+  return camps;
+}
+
+std::vector<Camp> camps_of(const InventoryTable& table, const std::vector<std::string>& values) {
+  std::map<std::string, std::vector<std::int32_t>> by_text;
+  for (std::size_t i = 0; i < values.size(); ++i) by_text[values[i]].push_back(table.entity[i]);
+  std::vector<Camp> camps;
+  for (auto& [text, rows] : by_text) camps.push_back({text.empty() ? "nothing" : text, results::not_taken, std::move(rows)});
+  return camps;
+}
+
+std::string clip(const std::string& text) { return text.size() <= 60 ? text : text.substr(0, 57) + "..."; }
+
+void add_mismatch(Judgement& j, const std::string& column, const Camp& camp, const Camp& majority, bool split) {
+  const bool missing = is_amount(column) && camp.number < majority.number;
+  auto add = [&](std::int32_t row, const std::vector<std::int32_t>& rows) {
+    // A second population is how the machine was built or managed; single deviants with less of something lost a part.
+    auto f = j.about(row, missing && !split ? "FAIL" : "WARN", "fact", missing && !split ? "missing" : "mismatch");
+    f.suite = "inventory";
+    f.metric = column;
+    if (!std::isnan(camp.number)) {
+      f.value = camp.number;
+      f.reference = majority.number;
+    }
+    f.controls = static_cast<std::int64_t>(majority.rows.size());
+    f.action = missing && !split ? "TRIAGE" : "CONFIG";
+    f.evidence = "/inventory/node/" + column;
+    if (rows.size() > 1) {
+      for (const auto r : rows) f.members.push_back(j.entities.name(r));
+      f.text = std::to_string(rows.size()) + " nodes (" + f.members.front() + " to " + f.members.back() + "): ";
+    } else {
+      f.text = f.name + ": ";
+    }
+    f.text += column + " is " + clip(camp.text) + ", " + std::to_string(majority.rows.size()) + " nodes have " +
+              clip(majority.text);
+    j.add(std::move(f), rows);
+  };
+  if (split) {
+    add(-1, camp.rows);
+  } else {
+    for (const auto row : camp.rows) add(row, {row});
+  }
+}
+
+void judge_column(Judgement& j, const std::string& column, const std::vector<Camp>& camps) {
+  if (camps.size() < 2) return;
+  std::size_t total = 0;
+  const Camp* largest = &camps.front();
+  for (const auto& camp : camps) {
+    total += camp.rows.size();
+    if (camp.rows.size() > largest->rows.size()) largest = &camp;
+  }
+  if (total >= constants::majority_min && 2 * largest->rows.size() > total) {
+    const auto split = std::max(constants::split_min, static_cast<std::size_t>(std::ceil(
+                                                          constants::split_fraction * static_cast<double>(total))));
+    for (const auto& camp : camps) {
+      if (&camp != largest) add_mismatch(j, column, camp, *largest, camp.rows.size() >= split);
+    }
+    return;
+  }
+  auto f = j.about(-1, "WARN", "fact", "mismatch");
+  f.suite = "inventory";
+  f.metric = column;
+  f.action = "CONFIG";
+  f.evidence = "/inventory/node/" + column;
+  std::vector<std::int32_t> rows;
+  f.text = column + " differs without a majority:";
+  for (const auto& camp : camps) {
+    rows.insert(rows.end(), camp.rows.begin(), camp.rows.end());
+    f.text += (&camp == &camps.front() ? " " : ", ") + j.entities.name(camp.rows.front()) +
+              (camp.rows.size() > 1 ? " and " + std::to_string(camp.rows.size() - 1) + " more" : "") + " " + clip(camp.text);
+    for (const auto row : camp.rows) f.members.push_back(j.entities.name(row));
+  }
+  j.add(std::move(f), rows);
+}
+
+/// Name of a part below its node: node07/eth0 -> eth0.
+std::string part_name(const std::string& name) {
+  const auto slash = name.rfind('/');
+  return slash == std::string::npos ? name : name.substr(slash + 1);
+}
+
+/// A NIC that is down while its namesakes on most other nodes are up.
+void judge_nic_states(Judgement& j, const InventoryTable& table) {
+  const auto* state = text_column(table, {"state"});
+  if (state == nullptr) return;
+  struct Twins {
+    std::vector<std::int32_t> up, down;
+  };
+  std::map<std::string, Twins> twins;
+  for (std::size_t i = 0; i < table.entity.size(); ++i) {
+    const bool up = (*state)[i] == "up" || (*state)[i] == "ACTIVE" || (*state)[i] == "active" || (*state)[i] == "unknown";
+    auto& t = twins[part_name(j.entities.name(table.entity[i]))];
+    (up ? t.up : t.down).push_back(table.entity[i]);
+  }
+  for (const auto& [name, t] : twins) {
+    const std::size_t total = t.up.size() + t.down.size();
+    const bool majority = total >= constants::majority_min && 2 * t.up.size() > total;
+    if (t.down.empty() || t.up.empty() || (!majority && total != 2)) continue;
+    for (const auto row : t.down) {
+      auto f = j.about(row, majority ? "FAIL" : "WARN", "fact", majority ? "missing" : "mismatch");
+      f.suite = "inventory";
+      f.metric = "state";
+      f.controls = static_cast<std::int64_t>(t.up.size());
+      f.action = "TRIAGE";
+      f.evidence = "/inventory/nic/state";
+      f.text = f.name + " is down, " + name + " is up on " + std::to_string(t.up.size()) + " other node" +
+               (t.up.size() == 1 ? "" : "s");
+      j.add(std::move(f), {row});
+    }
+  }
+}
+
+bool is_virtual_node(const Judgement& j, std::int32_t node) {
+  const auto it = j.results.inventory.find("node");
+  if (it == j.results.inventory.end()) return false;
+  const auto* hypervisor = text_column(it->second, {"hypervisor"});
+  if (hypervisor == nullptr) return false;
+  for (std::size_t i = 0; i < it->second.entity.size(); ++i) {
+    if (it->second.entity[i] == node) return !(*hypervisor)[i].empty() && (*hypervisor)[i] != "none";
+  }
+  return false;
+}
+
+bool contains_any(const std::string& text, std::initializer_list<const char*> words) {
+  return std::any_of(words.begin(), words.end(), [&](const char* w) { return text.find(w) != std::string::npos; });
+}
+
+/// Width or speed below what the part can do. GPUs slow their link down when idle, so speed alone only warns for them.
+struct Degraded {
+  std::size_t i;
+  bool width;
+  double now, best;
+};
+
+void report_link(Judgement& j, const InventoryTable& table, const Degraded& d, const std::string& what, bool gpu) {
+  auto f = j.about(table.entity[d.i], d.width || !gpu ? "FAIL" : "WARN", "fact", "mismatch");
+  f.suite = "inventory";
+  f.metric = d.width ? "width" : "speed_gt_s";
+  f.value = d.now;
+  f.reference = d.best;
+  f.reference_kind = "physical";
+  f.better = "higher";
+  f.deficit = deficit_of(d.now, d.best, true);
+  f.part = what;
+  f.action = "TRIAGE";
+  f.evidence = "/inventory/pci";
+  f.text = f.name + ": PCIe link of " + what + (d.width ? " is x" : " runs at ") + number_text(d.now) +
+           (d.width ? " of x" : " of ") + number_text(d.best) + (d.width ? "" : " GT/s");
+  j.add(std::move(f), {table.entity[d.i]});
+}
+
+void judge_pcie(Judgement& j, const InventoryTable& table) {
+  const auto* cls = text_column(table, {"class", "device_class", "class_info"});
+  const auto* label = text_column(table, {"name", "address", "address_info", "name_info"});
+  const auto* speed = number_column(table, {"speed_gt_s", "speed"});
+  const auto* best_speed = number_column(table, {"max_speed_gt_s", "max_speed"});
+  const auto* width = number_column(table, {"width"});
+  const auto* best_width = number_column(table, {"max_width"});
+  if (cls == nullptr) return;
+  std::map<std::int32_t, bool> virtual_nodes;
+  for (std::size_t i = 0; i < table.entity.size(); ++i) {
+    const bool gpu = contains_any((*cls)[i], {"gpu", "display", "3d", "processing"});
+    if (!gpu && !contains_any((*cls)[i], {"network", "nvme", "infiniband", "ethernet"})) continue;
+    const auto node = j.entities.node(table.entity[i]);
+    const auto [it, fresh] = virtual_nodes.try_emplace(node, false);
+    if (fresh) it->second = is_virtual_node(j, node);
+    if (it->second) continue;
+    const std::string what = label == nullptr ? (*cls)[i] : (*label)[i];
+    const auto below = [&](const auto* now, const auto* best) {
+      // A width of zero is a link that is not up, or a bridge that does not tell.
+      return now != nullptr && best != nullptr && (*now)[i] > 0 && (*now)[i] < (*best)[i];
+    };
+    if (below(width, best_width)) report_link(j, table, {i, true, (*width)[i], (*best_width)[i]}, what, gpu);
+    if (below(speed, best_speed)) report_link(j, table, {i, false, (*speed)[i], (*best_speed)[i]}, what, gpu);
+  }
+}
+
+}  // namespace
+
+void judge_inventory(Judgement& j) {
+  const auto it = j.results.inventory.find("node");
+  if (it == j.results.inventory.end()) return;
+  const auto& table = it->second;
+  for (const auto& [column, values] : table.text) {
+    if (!is_identity(column) && values.size() == table.entity.size()) judge_column(j, column, camps_of(table, values));
+  }
+  for (const auto& [column, values] : table.number) {
+    if (!is_identity(column) && values.size() == table.entity.size()) judge_column(j, column, camps_of(table, values));
+  }
+}
+
+void judge_links(Judgement& j) {
+  for (const auto& [kind, table] : j.results.inventory) {
+    if (kind == "nic") judge_nic_states(j, table);
+    if (kind.rfind("pci", 0) == 0 || number_column(table, {"max_width"}) != nullptr) judge_pcie(j, table);
+  }
+}
+
+}  // namespace assay::verdict

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every measured value against what was promised.
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <unordered_map>
+
+#include "base/error.hpp"
+#include "base/units.hpp"
+#include "verdict/constants.hpp"
+#include "verdict/judgement.hpp"
+#include "verdict/limits.hpp"
+
+namespace assay::verdict {
+namespace {
+
+using Models = std::unordered_map<std::int32_t, std::string>;
+
+Models models_of(const Judgement& j) {
+  Models models;
+  for (const char* kind : {"node", "device", "cpu"}) {
+    const auto it = j.results.inventory.find(kind);
+    if (it == j.results.inventory.end()) continue;
+    const auto* text = text_column(it->second, {"cpu_model", "model"});
+    for (std::size_t i = 0; text != nullptr && i < text->size(); ++i) models[it->second.entity[i]] = (*text)[i];
+  }
+  return models;
+}
+
+bool device_matches(const Judgement& j, const Models& models, const std::string& pattern, const SeriesRow& row) {
+  if (pattern == "*" || glob(pattern, name_of(j, row))) return true;
+  for (const auto r : rows_of(row)) {
+    const auto node = j.entities.node(r);
+    for (const auto candidate : {r, node}) {
+      if (!j.entities.valid(candidate)) continue;
+      if (glob(pattern, j.entities.name(candidate))) return true;
+      const auto it = models.find(candidate);
+      if (it != models.end() && glob(pattern, it->second)) return true;
+    }
+  }
+  return false;
+}
+
+/// One bound of a limit against one series.
+void judge_bound(Judgement& j, Series& s, const std::vector<SeriesRow*>& rows, double bound, bool is_min,
+                 const std::string& bound_text) {
+  std::vector<Below> below;
+  for (const auto* row : rows) {
+    if (is_min ? row->median >= bound : row->median <= bound) continue;
+    below.push_back({row, row->entity, rows_of(*row), row->median, bound, row->standard_error, row->n, is_min,
+                     s.unit == "count"});
+  }
+  const std::string what = std::string(is_min ? "limit min " : "limit max ") + bound_text;
+  if (below.size() > constants::list_members && 2 * below.size() > rows.size()) {
+    add_population(j, s, below, rows.size(), "limit", what);
+    return;
+  }
+  for (const auto& b : below) j.add(magnitude(j, s, b, "limit", what), b.rows);
+}
+
+void check_unit(const Limit& limit, const Series& s, const std::string& file) {
+  for (const auto* unit : {limit.has_min ? &limit.min_unit : nullptr, limit.has_max ? &limit.max_unit : nullptr}) {
+    if (unit == nullptr || same_unit(*unit, s.unit)) continue;
+    throw_usage(file + ":" + std::to_string(limit.line) + ": " + limit.full() + ": " + s.metric + " is in " + s.unit +
+                ", not " + *unit);
+  }
+}
+
+}  // namespace
+
+void judge_limits(Judgement& j) {
+  const auto& o = j.options;
+  if (o.limits_text.empty() && o.limits_name.empty()) return;
+  const std::string file = o.limits_name.empty() ? "limits" : o.limits_name;
+  const auto models = models_of(j);
+  for (const auto& limit : parse_limits(o.limits_text, o.limits_name)) {
+    std::size_t judged = 0;
+    for (auto& s : j.series) {
+      if (s.metric != limit.metric || !glob(limit.case_glob, s.suite + "/" + s.name)) continue;
+      check_unit(limit, s, file);
+      std::vector<SeriesRow*> rows;
+      for (auto& row : s.rows) {
+        if (device_matches(j, models, limit.device, row)) rows.push_back(&row);
+      }
+      judged += rows.size();
+      for (auto* row : rows) row->reference = std::max<std::uint8_t>(row->reference, Reference::limit);
+      if (limit.has_min) judge_bound(j, s, rows, limit.min, true, limit.min_text);
+      if (limit.has_max) judge_bound(j, s, rows, limit.max, false, limit.max_text);
+      // A promised metric without samples is absent, not zero and not good.
+      std::set<std::int32_t> silent(s.first->entity.begin(), s.first->entity.end());
+      for (const auto& row : s.rows) silent.erase(row.entity);
+      if (!silent.empty() && limit.device == "*") {
+        j.gap("limit " + limit.full() + " (" + file + ":" + std::to_string(limit.line) + "): no samples of " +
+                  j.entities.name(*silent.begin()) +
+                  (silent.size() > 1 ? " and " + std::to_string(silent.size() - 1) + " more" : ""),
+              {silent.begin(), silent.end()});
+      }
+    }
+    if (judged == 0) {
+      j.gap("limit " + limit.full() + " (" + file + ":" + std::to_string(limit.line) + ") matches nothing that was measured" +
+            (limit.device == "*" ? "" : " on " + limit.device));
+    }
+  }
+}
+
+}  // namespace assay::verdict

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verdict/judgement.hpp"
+
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <cstdio>
+
+namespace assay::verdict {
+namespace {
+
+/// Position of a trailing ".<letter>digits" or ".digits"; npos if there is none.
+std::size_t suffix_position(const std::string& text, char letter) {
+  std::size_t i = text.size();
+  while (i > 0 && std::isdigit(static_cast<unsigned char>(text[i - 1])) != 0) --i;
+  if (i == text.size() || i == 0) return std::string::npos;
+  if (letter != 0) {
+    if (text[i - 1] != letter) return std::string::npos;
+    --i;
+  }
+  return i > 0 && text[i - 1] == '.' ? i - 1 : std::string::npos;
+}
+
+}  // namespace
+
+EntityIndex::EntityIndex(const std::vector<results::Entity>& entities)
+    : entities_(entities), node_of_(entities.size(), -1), shares_(entities.size(), false) {
+  for (std::size_t i = 0; i < entities.size(); ++i) {
+    const auto row = static_cast<std::int32_t>(i);
+    if (entities[i].kind == "node") nodes_.push_back(row);
+    std::int32_t up = row;
+    // A file from elsewhere may hold a loop of parents: no chain is longer than the table.
+    for (std::size_t step = 0; valid(up) && step <= entities.size() && step < 64; ++step) {
+      const auto& e = entities[static_cast<std::size_t>(up)];
+      if (e.kind == "node") {
+        node_of_[i] = up;
+        break;
+      }
+      up = e.parent;
+    }
+    shares_[i] = entities[i].kind == "device" && suffix_position(entities[i].name, 0) != std::string::npos;
+  }
+}
+
+std::string EntityIndex::name(std::int32_t row) const {
+  return valid(row) ? entities_[static_cast<std::size_t>(row)].name : "cluster";
+}
+std::string EntityIndex::kind(std::int32_t row) const {
+  return valid(row) ? entities_[static_cast<std::size_t>(row)].kind : "cluster";
+}
+std::string EntityIndex::id(std::int32_t row) const {
+  return valid(row) ? entities_[static_cast<std::size_t>(row)].id : "";
+}
+std::int32_t EntityIndex::node(std::int32_t row) const noexcept {
+  return valid(row) ? node_of_[static_cast<std::size_t>(row)] : -1;
+}
+std::int32_t EntityIndex::parent(std::int32_t row) const noexcept {
+  return valid(row) ? entities_[static_cast<std::size_t>(row)].parent : -1;
+}
+bool EntityIndex::shares_cores(std::int32_t row) const noexcept {
+  return valid(row) && shares_[static_cast<std::size_t>(row)];
+}
+bool Judgement::at_least_standard() const {
+  const auto& level = results.info.level;
+  return level == "standard" || level == "extended" || level == "soak";
+}
+
+results::Finding Judgement::about(std::int32_t row, const std::string& severity, const std::string& claim,
+                                  const std::string& kind) const {
+  results::Finding f;
+  f.severity = severity;
+  f.claim = claim;
+  f.kind = kind;
+  f.level = entities.kind(row);
+  f.name = entities.name(row);
+  f.id = entities.id(row);
+  f.confirmed = claim == "fact";
+  return f;
+}
+
+void Judgement::add(results::Finding finding, std::vector<std::int32_t> rows, bool inconclusive) {
+  found.push_back({std::move(finding), inconclusive, std::move(rows)});
+}
+
+std::string base_name(const std::string& name) {
+  const auto at = suffix_position(name, 'p');
+  return at == std::string::npos ? name : name.substr(0, at);
+}
+
+bool glob(const std::string& pattern, const std::string& text) {
+  return fnmatch(pattern.c_str(), text.c_str(), 0) == 0;
+}
+
+bool ends_with(const std::string& text, const std::string& tail) {
+  return text.size() >= tail.size() && text.compare(text.size() - tail.size(), tail.size(), tail) == 0;
+}
+
+const std::vector<double>* number_column(const results::InventoryTable& table,
+                                         std::initializer_list<const char*> names) {
+  for (const char* name : names) {
+    const auto it = table.number.find(name);
+    if (it != table.number.end() && it->second.size() == table.entity.size()) return &it->second;
+  }
+  return nullptr;
+}
+
+const std::vector<std::string>* text_column(const results::InventoryTable& table,
+                                            std::initializer_list<const char*> names) {
+  for (const char* name : names) {
+    const auto it = table.text.find(name);
+    if (it != table.text.end() && it->second.size() == table.entity.size()) return &it->second;
+  }
+  return nullptr;
+}
+
+double deficit_of(double value, double reference, bool higher_is_better) noexcept {
+  return higher_is_better ? 1.0 - value / reference : 1.0 - reference / value;
+}
+
+std::string percent(double fraction) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f %%", 100.0 * fraction);
+  return text;
+}
+
+}  // namespace assay::verdict

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the rules of the verdict share: the input, names of entities, the measured series, and what was found so far.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "results/model.hpp"
+#include "verdict/verdict.hpp"
+
+namespace assay::verdict {
+
+/// Names and ancestry of the rows of /entities; every question accepts an invalid row.
+class EntityIndex {
+ public:
+  explicit EntityIndex(const std::vector<results::Entity>& entities);
+
+  std::size_t size() const noexcept { return entities_.size(); }
+  bool valid(std::int32_t row) const noexcept { return row >= 0 && static_cast<std::size_t>(row) < entities_.size(); }
+  std::string name(std::int32_t row) const;       ///< "cluster" when invalid
+  std::string kind(std::int32_t row) const;       ///< "cluster" when invalid
+  std::string id(std::int32_t row) const;
+  std::int32_t node(std::int32_t row) const noexcept;    ///< the node above (or itself), -1 if none
+  std::int32_t parent(std::int32_t row) const noexcept;
+  const std::vector<std::int32_t>& nodes() const noexcept { return nodes_; }
+  bool shares_cores(std::int32_t row) const noexcept;    ///< a device named ".K": several ranks on one core set
+
+ private:
+  const std::vector<results::Entity>& entities_;
+  std::vector<std::int32_t> node_of_, nodes_;
+  std::vector<bool> shares_;
+};
+
+/// One entity's samples of one metric, reduced. For links `entity` is the link's row.
+struct SeriesRow {
+  std::int32_t entity = -1, source = -1, destination = -1;
+  std::int32_t n = 0;
+  double median = 0, standard_error = 0;  ///< the latter NaN for fewer than 3 samples
+  std::int32_t stratum = 0;
+  std::uint8_t reference = 0;  ///< strongest reference it was held against, a Reference
+};
+enum Reference : std::uint8_t { none, peers, physical, limit };
+
+/// All entities of one metric of one case; repeats (.pK) of the same case_key are joined.
+struct Series {
+  std::string suite, name, metric, unit, kind, stage, path;  ///< path in the file, for evidence
+  results::Better better = results::Better::none;
+  bool required = false;       ///< metric and case both
+  bool judged = false;         ///< a metric with a direction, not a covariate
+  bool per_sample = true;
+  const results::CaseData* first = nullptr;
+  std::vector<SeriesRow> rows;
+  std::vector<std::string> strata;
+
+  std::string full() const { return suite + "/" + name + ":" + metric; }
+};
+
+/// An entity on the wrong side of a bound, before it becomes a finding of its own or of its population.
+struct Below {
+  const SeriesRow* row = nullptr;
+  std::int32_t entity = -1;  ///< whom it names
+  std::vector<std::int32_t> rows;
+  double value = 0, reference = 0, standard_error = 0;
+  std::int64_t n = 0;
+  bool higher_is_better = true;
+  bool exact = false;  ///< a count rather than a rate: needs no interval
+};
+
+/// A finding and the rows of /entities whose state it decides.
+struct Found {
+  results::Finding finding;
+  bool inconclusive = false;
+  std::vector<std::int32_t> rows;
+};
+
+struct Judgement {
+  Judgement(const results::Results& r, const Options& o) : results(r), options(o), entities(r.entities) {}
+
+  const results::Results& results;
+  const Options& options;
+  EntityIndex entities;
+  std::vector<Series> series;
+  std::vector<Found> found;
+  struct Gap {
+    std::string reason;
+    std::vector<std::int32_t> rows;  ///< entities without this evidence; empty: all nodes
+  };
+  std::vector<Gap> gaps;
+  results::Accounting accounting;
+
+  bool at_least_standard() const;
+  /// A finding about an entity, with name, id and level filled in.
+  results::Finding about(std::int32_t row, const std::string& severity, const std::string& claim,
+                         const std::string& kind) const;
+  void add(results::Finding finding, std::vector<std::int32_t> rows, bool inconclusive = false);
+  void gap(std::string reason, std::vector<std::int32_t> rows = {}) { gaps.push_back({std::move(reason), std::move(rows)}); }
+};
+
+/// Name of a case without its suffix .pK (repeat).
+std::string base_name(const std::string& name);
+/// fnmatch on whole names; `*` also matches `/`.
+bool glob(const std::string& pattern, const std::string& text);
+bool ends_with(const std::string& text, const std::string& tail);
+/// A number or text column of an inventory table by its first known name; nullptr if absent.
+const std::vector<double>* number_column(const results::InventoryTable& table, std::initializer_list<const char*> names);
+const std::vector<std::string>* text_column(const results::InventoryTable& table, std::initializer_list<const char*> names);
+/// deficit = 1 - value/reference where higher is better, 1 - reference/value where lower is.
+double deficit_of(double value, double reference, bool higher_is_better) noexcept;
+std::string percent(double fraction);
+
+/// Whether a deficit against limit or physics is beyond doubt: the whole 95 % interval of the median is on the wrong side
+/// (with under three samples: over 20 %), and at level smoke over 20 % in any case.
+bool confirmed_below(const Judgement& j, const Below& b);
+/// A claim of magnitude, FAIL when confirmed and WARN otherwise; `what` names the bound ("limit 10 GB/s").
+results::Finding magnitude(const Judgement& j, const Series& s, const Below& b, const std::string& reference_kind,
+                           const std::string& what);
+/// One finding for a whole population below its bound, with its members.
+void add_population(Judgement& j, const Series& s, const std::vector<Below>& below, std::size_t population,
+                    const std::string& reference_kind, const std::string& what);
+/// Rows whose state a series row decides: the entity, or both ends of a link.
+std::vector<std::int32_t> rows_of(const SeriesRow& row);
+std::string name_of(const Judgement& j, const SeriesRow& row);
+
+// The rules, in the order they run. Each reads the results and adds gaps or findings.
+void collect_series(Judgement& j);
+void judge_accounting(Judgement& j);
+void judge_selftest(Judgement& j);
+void judge_miscompares(Judgement& j);
+void judge_digests(Judgement& j);
+void judge_events(Judgement& j);
+void judge_counters(Judgement& j);
+void judge_required(Judgement& j);
+void judge_inventory(Judgement& j);
+void judge_links(Judgement& j);
+void judge_limits(Judgement& j);
+void judge_physical(Judgement& j);
+void judge_peers(Judgement& j);
+void judge_noise(Judgement& j);
+/// Orders the findings, gives every entity its state, and the run its state, basis and exit code.
+results::VerdictData conclude(Judgement& j);
+
+}  // namespace assay::verdict

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Claims of magnitude: truly at least this much below a bound.
+#include <algorithm>
+#include <cmath>
+
+#include "base/units.hpp"
+#include "measure/statistics.hpp"
+#include "verdict/constants.hpp"
+#include "verdict/judgement.hpp"
+
+namespace assay::verdict {
+namespace {
+
+/// The 95 % interval of the deficit; NaN without enough samples.
+std::pair<double, double> interval(const Below& b) {
+  if (std::isnan(b.standard_error)) return {results::not_taken, results::not_taken};
+  const double half = constants::interval_z * b.standard_error;
+  const double one = deficit_of(std::max(b.value - half, 0.0), b.reference, b.higher_is_better);
+  const double two = deficit_of(b.value + half, b.reference, b.higher_is_better);
+  return {std::min(one, two), std::max(one, two)};
+}
+
+}  // namespace
+
+std::vector<std::int32_t> rows_of(const SeriesRow& row) {
+  std::vector<std::int32_t> rows = {row.entity};
+  if (row.source >= 0) rows.push_back(row.source);
+  if (row.destination >= 0) rows.push_back(row.destination);
+  return rows;
+}
+
+std::string name_of(const Judgement& j, const SeriesRow& row) {
+  if (j.entities.valid(row.entity) || row.source < 0) return j.entities.name(row.entity);
+  return j.entities.name(row.source) + ">" + j.entities.name(row.destination);
+}
+
+bool confirmed_below(const Judgement& j, const Below& b) {
+  const double deficit = deficit_of(b.value, b.reference, b.higher_is_better);
+  if (j.results.info.level == "smoke" && deficit <= constants::coarse_deficit) return false;
+  const double low = interval(b).first;
+  // A count is exact when read once; a rate seen once or twice is not.
+  if (std::isnan(low)) return b.exact || deficit > constants::coarse_deficit;
+  return low > 0;
+}
+
+results::Finding magnitude(const Judgement& j, const Series& s, const Below& b, const std::string& reference_kind,
+                           const std::string& what) {
+  const bool confirmed = confirmed_below(j, b);
+  auto f = j.about(b.entity, confirmed ? "FAIL" : "WARN", "magnitude", "slow");
+  f.confirmed = confirmed;
+  if (!j.entities.valid(b.entity) && b.row != nullptr) {
+    f.name = name_of(j, *b.row);
+    f.level = s.kind;
+  }
+  f.suite = s.suite;
+  f.metric = s.full();
+  f.unit = s.unit;
+  f.better = b.higher_is_better ? "higher" : "lower";
+  f.value = b.value;
+  f.reference = b.reference;
+  f.reference_kind = reference_kind;
+  f.deficit = deficit_of(b.value, b.reference, b.higher_is_better);
+  const auto [low, high] = interval(b);
+  if (!std::isnan(low)) f.ci_low = low;
+  if (!std::isnan(high)) f.ci_high = high;
+  f.samples = b.n;
+  if (b.row != nullptr && static_cast<std::size_t>(b.row->stratum) < s.strata.size()) {
+    f.stratum = s.strata[static_cast<std::size_t>(b.row->stratum)];
+  }
+  f.action = confirmed ? "TRIAGE" : "MONITOR";
+  f.evidence = s.path;
+  f.text = f.name + ": " + s.full() + " " + format_quantity(b.value, s.unit) + ", " + what + ", " +
+           (b.higher_is_better ? "deficit " : "excess costs ") + percent(*f.deficit) + " (n=" + std::to_string(b.n) + ")" +
+           (confirmed ? "" : ", not confirmed");
+  return f;
+}
+
+void add_population(Judgement& j, const Series& s, const std::vector<Below>& below, std::size_t population,
+                    const std::string& reference_kind, const std::string& what) {
+  std::vector<double> values, references;
+  std::vector<std::int32_t> rows;
+  std::int64_t n = 0;
+  bool confirmed = false;
+  const Below* worst = &below.front();
+  auto deficit = [](const Below& b) { return deficit_of(b.value, b.reference, b.higher_is_better); };
+  for (const auto& b : below) {
+    values.push_back(b.value);
+    references.push_back(b.reference);
+    rows.insert(rows.end(), b.rows.begin(), b.rows.end());
+    n += b.n;
+    confirmed = confirmed || confirmed_below(j, b);
+    if (deficit(b) > deficit(*worst)) worst = &b;
+  }
+  auto f = magnitude(j, s, *worst, reference_kind, what);
+  const std::string worst_name = f.name;
+  f.severity = confirmed ? "FAIL" : "WARN";
+  f.confirmed = confirmed;
+  f.level = f.name = "cluster";
+  f.id.clear();
+  f.value = median(values);
+  f.reference = median(references);
+  f.deficit = deficit_of(*f.value, *f.reference, worst->higher_is_better);
+  f.ci_low.reset();
+  f.ci_high.reset();
+  f.samples = n;
+  for (const auto& b : below) {
+    f.members.push_back(j.entities.valid(b.entity) || b.row == nullptr ? j.entities.name(b.entity) : name_of(j, *b.row));
+  }
+  f.text = "cluster: " + s.full() + " of " + std::to_string(below.size()) + " of " + std::to_string(population) +
+           " entities is beyond its bound, median " + format_quantity(*f.value, s.unit) + ", " + what + ", worst " +
+           worst_name + " " + format_quantity(worst->value, s.unit) + "; members " + f.members.front();
+  for (std::size_t i = 1; i < std::min<std::size_t>(f.members.size(), 8); ++i) f.text += ", " + f.members[i];
+  if (f.members.size() > 8) f.text += " and " + std::to_string(f.members.size() - 8) + " more";
+  j.add(std::move(f), rows);
+}
+
+}  // namespace assay::verdict

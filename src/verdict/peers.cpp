@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// Entities against the others of their stratum, and whether they were measured well enough to be judged at all. What is
+// found here never fails a run: peers may all be equally bad, and healthy parts differ.
+#include <algorithm>
+#include <boost/math/distributions/normal.hpp>
+#include <cmath>
+
+#include "base/units.hpp"
+#include "measure/statistics.hpp"
+#include "verdict/constants.hpp"
+#include "verdict/judgement.hpp"
+
+namespace assay::verdict {
+namespace {
+
+/// Ranks of a collective share one clock: a slow one slows all, so their own times tell nothing about who it was.
+bool is_collective(const Series& s) { return s.stage == "groups" || s.stage == "world" || s.stage == "train"; }
+
+bool comparable(const Series& s) { return s.judged && !is_collective(s) && s.suite != "inventory"; }
+
+/// Median of the sorted values without position i.
+double median_without(const std::vector<double>& sorted, std::size_t i) {
+  const std::size_t n = sorted.size() - 1;
+  auto value = [&](std::size_t k) { return sorted[k < i ? k : k + 1]; };
+  return n % 2 == 1 ? value(n / 2) : 0.5 * (value(n / 2 - 1) + value(n / 2));
+}
+
+struct Population {
+  std::vector<SeriesRow*> rows;  ///< by ascending median
+  std::vector<double> sorted;
+  double z = constants::peers_z;
+  bool shared = false;
+};
+
+double threshold_of(const Population& p, double reference) {
+  double threshold = constants::peers_small_deficit;
+  if (p.sorted.size() >= constants::peers_min_population) {
+    threshold = std::max(constants::peers_min_deficit, p.z * mad_sigma(p.sorted) / std::abs(reference));
+  }
+  return p.shared ? std::max(threshold, constants::peers_shared_deficit) : threshold;
+}
+
+void report(Judgement& j, const Series& s, const Population& p, const SeriesRow& row, double reference, double deficit,
+            bool warn) {
+  auto f = j.about(row.entity, warn ? "WARN" : "INFO", "abnormality", "slow");
+  f.name = name_of(j, row);
+  f.level = s.kind;
+  f.suite = s.suite;
+  f.metric = s.full();
+  f.unit = s.unit;
+  f.better = results::to_string(s.better);
+  f.value = row.median;
+  f.reference = reference;
+  f.reference_kind = "peers";
+  f.deficit = deficit;
+  f.samples = row.n;
+  f.controls = static_cast<std::int64_t>(p.rows.size()) - 1;
+  f.stratum = s.strata[static_cast<std::size_t>(row.stratum)];
+  f.action = "MONITOR";
+  f.evidence = s.path;
+  f.text = f.name + ": " + s.full() + " " + format_quantity(row.median, s.unit) + ", median of " +
+           std::to_string(p.rows.size() - 1) + " peers " + format_quantity(reference, s.unit) + ", deficit " +
+           percent(deficit) + " (n=" + std::to_string(row.n) + ")";
+  j.add(std::move(f), rows_of(row));
+}
+
+void judge_population(Judgement& j, const Series& s, Population& p) {
+  std::sort(p.rows.begin(), p.rows.end(), [](const auto* a, const auto* b) {
+    return std::pair(a->median, a->entity) < std::pair(b->median, b->entity);
+  });
+  for (auto* row : p.rows) {
+    p.sorted.push_back(row->median);
+    p.shared = p.shared || j.entities.shares_cores(row->entity) || j.entities.shares_cores(row->source) ||
+               j.entities.shares_cores(row->destination);
+    row->reference = std::max<std::uint8_t>(row->reference, Reference::peers);
+  }
+  const bool higher = s.better == results::Better::higher;
+  const double overall = threshold_of(p, median(p.sorted));
+  for (std::size_t i = 0; i < p.rows.size(); ++i) {
+    const auto& row = *p.rows[i];
+    const double reference = median_without(p.sorted, i);
+    if (!(reference > 0) || !(row.median > 0)) continue;
+    const double deficit = deficit_of(row.median, reference, higher);
+    if (deficit < constants::peers_min_deficit) continue;
+    // The own uncertainty must not explain it either.
+    const double half = std::isnan(row.standard_error) ? 0 : constants::interval_z * row.standard_error;
+    const double best = deficit_of(higher ? row.median + half : std::max(row.median - half, 1e-300), reference, higher);
+    const bool small = p.sorted.size() < constants::peers_min_population;
+    if (deficit > overall && best > constants::peers_min_deficit) {
+      report(j, s, p, row, reference, deficit, true);
+    } else if (small && deficit > constants::peers_note_deficit) {
+      report(j, s, p, row, reference, deficit, false);
+    }
+  }
+}
+
+}  // namespace
+
+void judge_peers(Judgement& j) {
+  std::size_t comparisons = 0;
+  for (const auto& s : j.series) comparisons += comparable(s) ? s.rows.size() : 0;
+  if (comparisons == 0) return;
+  const double tail = constants::peers_false_alarms / static_cast<double>(comparisons);
+  const double z = std::max(constants::peers_z, boost::math::quantile(boost::math::complement(boost::math::normal(), tail)));
+  for (auto& s : j.series) {
+    if (!comparable(s)) continue;
+    std::vector<Population> populations(s.strata.size());
+    for (auto& row : s.rows) populations[static_cast<std::size_t>(row.stratum)].rows.push_back(&row);
+    for (auto& p : populations) {
+      p.z = z;
+      if (p.rows.size() >= 2) judge_population(j, s, p);
+    }
+  }
+}
+
+void judge_noise(Judgement& j) {
+  for (const auto& s : j.series) {
+    if (!s.required || !s.judged || !s.per_sample || s.suite == "inventory") continue;
+    const SeriesRow* worst = nullptr;
+    double worst_delta = 0;
+    std::vector<std::int32_t> rows;
+    for (const auto& row : s.rows) {
+      if (std::isnan(row.standard_error) || !(std::abs(row.median) > 0)) continue;
+      const double delta = constants::noise_z * row.standard_error / std::abs(row.median);
+      if (delta <= constants::noise_limit) continue;
+      const auto own = rows_of(row);
+      rows.insert(rows.end(), own.begin(), own.end());
+      if (worst != nullptr && delta <= worst_delta) continue;
+      worst = &row;
+      worst_delta = delta;
+    }
+    if (worst == nullptr) continue;
+    const bool open = j.at_least_standard();
+    auto f = j.about(worst->entity, open ? "WARN" : "INFO", "magnitude", "noisy");
+    f.name = name_of(j, *worst);
+    f.level = s.kind;
+    f.suite = s.suite;
+    f.metric = s.full();
+    f.unit = s.unit;
+    f.value = worst->median;
+    f.samples = worst->n;
+    f.action = "MONITOR";
+    f.evidence = s.path;
+    f.text = s.full() + " is judged to " + percent(worst_delta) + " only, more than " + percent(constants::noise_limit) +
+             ": worst " + f.name + " (n=" + std::to_string(worst->n) + ")";
+    j.add(std::move(f), rows, open);
+  }
+}
+
+}  // namespace assay::verdict

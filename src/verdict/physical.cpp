@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// Floors that follow from what the hardware says of itself. Claimed only where the inventory knows the rates exactly.
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <unordered_map>
+
+#include "base/units.hpp"
+#include "measure/statistics.hpp"
+#include "verdict/constants.hpp"
+#include "verdict/judgement.hpp"
+
+namespace assay::verdict {
+namespace {
+
+using Numbers = std::unordered_map<std::int32_t, double>;
+
+Numbers column(const Judgement& j, const char* kind, std::initializer_list<const char*> names) {
+  Numbers numbers;
+  const auto it = j.results.inventory.find(kind);
+  if (it == j.results.inventory.end()) return numbers;
+  const auto* values = number_column(it->second, names);
+  for (std::size_t i = 0; values != nullptr && i < values->size(); ++i) {
+    if ((*values)[i] > 0) numbers[it->second.entity[i]] = (*values)[i];
+  }
+  return numbers;
+}
+
+/// Findings for one series: one for the population when its median is below, else one for each entity.
+void settle(Judgement& j, const Series& s, const std::vector<Below>& all, const std::string& what_prefix) {
+  std::vector<Below> below;
+  std::vector<double> ratios;
+  for (const auto& b : all) {
+    ratios.push_back(b.value / b.reference);
+    if (b.value < b.reference) below.push_back(b);
+  }
+  if (below.empty()) return;
+  auto what = [&](const Below& b) { return what_prefix + " " + format_quantity(b.reference, s.unit); };
+  if (all.size() >= constants::population_min && median(ratios) < 1.0) {
+    add_population(j, s, below, all.size(), "physical", what(below.front()));
+    return;
+  }
+  for (const auto& b : below) j.add(magnitude(j, s, b, "physical", what(b)), b.rows);
+}
+
+bool any_uncovered(const Judgement& j) {
+  return std::any_of(j.results.events.begin(), j.results.events.end(),
+                     [](const auto& e) { return e.text.rfind("uncovered:", 0) == 0; });
+}
+
+bool is_stream(const Series& s) {
+  if (s.suite != "memory" || s.unit != "B/s" || s.better != results::Better::higher || !s.judged) return false;
+  if (ends_with(s.metric, "_cached")) return false;
+  return s.name.rfind("triad", 0) == 0 || s.name.rfind("read", 0) == 0 || s.name.rfind("copy", 0) == 0;
+}
+
+void judge_memory(Judgement& j) {
+  const Numbers bandwidth =
+      column(j, "node", {"memory_bandwidth_bytes_per_s", "memory_bandwidth", "memory_bandwidth_info"});
+  // With cores left idle by the launch the controllers cannot be filled, and a floor would accuse the launch's victim.
+  if (bandwidth.empty() || any_uncovered(j)) return;
+  Numbers domains, devices;
+  for (std::size_t i = 0; i < j.entities.size(); ++i) {
+    const auto node = j.entities.node(static_cast<std::int32_t>(i));
+    if (j.results.entities[i].kind == "numa") ++domains[node];
+    if (j.results.entities[i].kind == "device") ++devices[node];
+  }
+  for (auto& s : j.series) {
+    if (!is_stream(s) || (s.kind != "numa" && s.kind != "device")) continue;
+    std::unordered_map<std::int32_t, Below> sums;  // by numa domain, or by node for devices that ran together
+    std::unordered_map<std::int32_t, double> members;
+    for (auto& row : s.rows) {
+      const auto node = j.entities.node(row.entity);
+      const auto known = bandwidth.find(node);
+      if (known == bandwidth.end() || (s.kind == "device" && s.name.find("together") == std::string::npos)) continue;
+      const bool numa = s.kind == "numa";
+      const double share = numa ? known->second / domains[node] : known->second;
+      auto& b = sums[numa ? row.entity : node];
+      b.row = &row;
+      b.entity = numa ? row.entity : node;
+      b.rows.push_back(row.entity);
+      b.value += row.median;
+      b.standard_error = std::hypot(b.standard_error, row.standard_error);
+      b.reference = constants::memory_floor_fraction * share;
+      b.n += row.n;
+      ++members[b.entity];
+    }
+    std::vector<Below> all;
+    for (auto& [entity, b] : sums) {
+      if (s.kind == "device" && members[entity] < devices[entity]) continue;  // a part of the node is not the node
+      all.push_back(b);
+    }
+    std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.entity < b.entity; });
+    std::set<std::int32_t> judged;
+    for (const auto& b : all) judged.insert(b.rows.begin(), b.rows.end());
+    for (auto& row : s.rows) {
+      if (judged.contains(row.entity)) row.reference = std::max<std::uint8_t>(row.reference, Reference::physical);
+    }
+    settle(j, s, all, "physical floor");
+  }
+}
+
+/// Rate of the only physical NIC that is up on each node; nodes with several or none are not claimed.
+Numbers only_nic_rate(const Judgement& j) {
+  Numbers rates, known;
+  const auto it = j.results.inventory.find("nic");
+  if (it == j.results.inventory.end()) return rates;
+  const auto* rate = number_column(it->second, {"rate_bytes_per_s", "rate"});
+  const auto* is_virtual = number_column(it->second, {"virtual_device", "virtual"});
+  const auto* kind = text_column(it->second, {"kind", "type"});
+  const auto* state = text_column(it->second, {"state"});
+  if (rate == nullptr || is_virtual == nullptr) return rates;
+  for (std::size_t i = 0; i < it->second.entity.size(); ++i) {
+    const bool up = state == nullptr || (*state)[i] == "up" || (*state)[i] == "ACTIVE" || (*state)[i] == "active";
+    const bool loopback = kind != nullptr && (*kind)[i] == "loopback";
+    if (!up || loopback) continue;
+    const auto node = j.entities.node(it->second.entity[i]);
+    ++known[node];
+    rates[node] = (*is_virtual)[i] == 0 && (*rate)[i] > 0 ? (*rate)[i] : results::not_taken;
+  }
+  std::erase_if(rates, [&](const auto& r) { return std::isnan(r.second) || known[r.first] != 1; });
+  return rates;
+}
+
+double message_bytes(const results::CaseData& c) {
+  for (const char* key : {"bytes", "size", "message_bytes"}) {
+    const auto it = c.parameters.find(key);
+    if (it != c.parameters.end() && it->is_number()) return it->get<double>();
+  }
+  return 0;
+}
+
+void judge_nic_pairs(Judgement& j) {
+  const Numbers rates = only_nic_rate(j);
+  if (rates.empty()) return;
+  for (auto& s : j.series) {
+    if (s.suite != "p2p" || s.kind != "link" || s.unit != "B/s" || !s.judged) continue;
+    if (message_bytes(*s.first) < constants::nic_floor_min_bytes) continue;
+    // Pairs of one node may run at the same time and share its NIC: each can claim only its part.
+    std::unordered_map<std::int32_t, std::set<std::int32_t>> active;
+    for (const auto& row : s.rows) {
+      const auto a = j.entities.node(row.source), b = j.entities.node(row.destination);
+      if (a == b) continue;
+      active[a].insert(row.source);
+      active[b].insert(row.destination);
+    }
+    std::vector<Below> all;
+    for (auto& row : s.rows) {
+      const auto a = j.entities.node(row.source), b = j.entities.node(row.destination);
+      const auto ra = rates.find(a), rb = rates.find(b);
+      if (a == b || ra == rates.end() || rb == rates.end()) continue;
+      const double share = std::min(ra->second / static_cast<double>(active[a].size()),
+                                    rb->second / static_cast<double>(active[b].size()));
+      row.reference = std::max<std::uint8_t>(row.reference, Reference::physical);
+      all.push_back({&row, row.entity, rows_of(row), row.median, constants::nic_floor_fraction * share,
+                     row.standard_error, row.n, true, false});
+    }
+    settle(j, s, all, "physical floor");
+  }
+}
+
+}  // namespace
+
+void judge_physical(Judgement& j) {
+  judge_memory(j);
+  judge_nic_pairs(j);
+}
+
+}  // namespace assay::verdict

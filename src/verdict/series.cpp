@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// From raw samples to one median with its standard error per entity and metric.
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+#include <unordered_map>
+
+#include "measure/statistics.hpp"
+#include "verdict/constants.hpp"
+#include "verdict/judgement.hpp"
+
+namespace assay::verdict {
+namespace {
+
+using results::CaseData;
+using results::Metric;
+
+/// A row of one of the joined cases.
+struct Occurrence {
+  std::int32_t entity, source, destination;
+  std::size_t pass, row;
+  auto key() const { return std::tuple(entity, source, destination); }
+};
+
+std::int32_t at(const std::vector<std::int32_t>& values, std::size_t i) { return i < values.size() ? values[i] : -1; }
+
+/// Appends the samples of one entity that were taken, with a block number that differs between passes.
+void append(const CaseData& c, const Metric& m, std::size_t row, std::size_t pass, std::vector<double>& values,
+            std::vector<std::int32_t>& blocks) {
+  if (!m.per_sample) {
+    if (row < m.values.size() && !std::isnan(m.values[row])) {
+      values.push_back(m.values[row]);
+      blocks.push_back(static_cast<std::int32_t>(pass));
+    }
+    return;
+  }
+  const std::size_t width = c.samples();
+  const std::size_t taken = row < c.count.size() ? static_cast<std::size_t>(std::max(0, c.count[row])) : width;
+  for (std::size_t s = 0; s < std::min(taken, width); ++s) {
+    const std::size_t i = row * width + s;
+    if (i >= m.values.size() || std::isnan(m.values[i])) continue;
+    values.push_back(m.values[i]);
+    blocks.push_back(static_cast<std::int32_t>(pass * 1000) + (s < c.block.size() ? c.block[s] : 0));
+  }
+}
+
+/// The larger of the standard error over samples and over block medians: samples of one block may move together.
+double standard_error(const std::vector<double>& values, const std::vector<std::int32_t>& blocks) {
+  if (values.size() < constants::interval_min_samples) return results::not_taken;
+  double se = median_standard_error(values);
+  std::vector<double> block_medians, one;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    one.push_back(values[i]);
+    if (i + 1 == values.size() || blocks[i + 1] != blocks[i]) {
+      block_medians.push_back(median(one));
+      one.clear();
+    }
+  }
+  if (block_medians.size() >= 3 && block_medians.size() < values.size()) {
+    se = std::max(se, median_standard_error(block_medians));
+  }
+  return se;
+}
+
+/// What must be equal for entities to be peers, beyond the case_key: processor, cores, and for links whether they cross
+/// nodes.
+class Strata {
+ public:
+  explicit Strata(const Judgement& j) : j_(j) {
+    note("node", {"cpu_model", "model"}, {});
+    note("device", {"model", "cpu_model"}, {"threads", "cores", "cpus"});
+    note("nic", {"model", "driver"}, {"rate_bytes_per_s", "rate"});
+    note("numa", {}, {});
+  }
+  std::string of(const SeriesRow& row, const std::string& kind) const {
+    if (kind == "link") {
+      const bool inside = j_.entities.node(row.source) == j_.entities.node(row.destination);
+      return (inside ? "in-node " : "across ") + model(row.source) + model(row.destination);
+    }
+    return model(row.entity);
+  }
+
+ private:
+  void note(const char* kind, std::initializer_list<const char*> texts, std::initializer_list<const char*> numbers) {
+    const auto it = j_.results.inventory.find(kind);
+    if (it == j_.results.inventory.end()) return;
+    const auto* text = text_column(it->second, texts);
+    const auto* number = number_column(it->second, numbers);
+    for (std::size_t i = 0; i < it->second.entity.size(); ++i) {
+      std::string& label = labels_[it->second.entity[i]];
+      if (text != nullptr) label += (*text)[i];
+      if (number != nullptr && !std::isnan((*number)[i])) label += " x" + std::to_string((*number)[i]);
+    }
+  }
+  std::string label(std::int32_t row) const {
+    const auto it = labels_.find(row);
+    return it == labels_.end() ? std::string() : it->second;
+  }
+  std::string model(std::int32_t row) const {
+    const auto node = j_.entities.node(row);
+    return node == row || node < 0 ? label(row) : label(node) + label(row);
+  }
+  const Judgement& j_;
+  std::unordered_map<std::int32_t, std::string> labels_;
+};
+
+/// Cases that are repeats of one another, in the order of the file.
+struct Joined {
+  std::string name;
+  std::vector<const CaseData*> passes;
+};
+
+std::vector<Joined> join_repeats(const results::Results& results) {
+  std::vector<Joined> joined;
+  std::map<std::string, std::size_t> known;
+  for (const auto& c : results.cases) {
+    if (c.state != results::CaseState::pass && c.state != results::CaseState::fail) continue;
+    const std::string base = base_name(c.name);
+    const auto [it, fresh] = known.try_emplace(c.suite + "/" + base + "#" + c.case_key, joined.size());
+    if (fresh) joined.push_back({base, {}});
+    joined[it->second].passes.push_back(&c);
+  }
+  return joined;
+}
+
+std::vector<Occurrence> occurrences_of(const Joined& joined) {
+  std::vector<Occurrence> all;
+  for (std::size_t p = 0; p < joined.passes.size(); ++p) {
+    const auto& c = *joined.passes[p];
+    for (std::size_t r = 0; r < c.entity.size(); ++r) {
+      all.push_back({c.entity[r], at(c.source, r), at(c.destination, r), p, r});
+    }
+  }
+  std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.key() < b.key(); });
+  return all;
+}
+
+Series describe(const Joined& joined, const Metric& m) {
+  const auto& c = *joined.passes.front();
+  Series s;
+  s.suite = c.suite;
+  s.name = joined.name;
+  s.metric = m.name;
+  s.unit = m.unit;
+  s.kind = c.kind;
+  s.stage = c.stage;
+  s.path = "/cases/" + c.suite + "/" + c.name + "/" + m.name;
+  s.better = m.better;
+  s.required = m.required && c.required;
+  s.judged = m.role == results::Role::metric && m.better != results::Better::none;
+  s.per_sample = m.per_sample;
+  s.first = &c;
+  return s;
+}
+
+}  // namespace
+
+void collect_series(Judgement& j) {
+  const Strata strata(j);
+  std::vector<double> values;
+  std::vector<std::int32_t> blocks;
+  for (const auto& joined : join_repeats(j.results)) {
+    const auto occurrences = occurrences_of(joined);
+    for (const auto& m : joined.passes.front()->metrics) {
+      Series s = describe(joined, m);
+      std::unordered_map<std::string, std::int32_t> known;
+      for (std::size_t i = 0; i < occurrences.size();) {
+        values.clear();
+        blocks.clear();
+        SeriesRow row;
+        std::tie(row.entity, row.source, row.destination) = occurrences[i].key();
+        for (const auto key = occurrences[i].key(); i < occurrences.size() && occurrences[i].key() == key; ++i) {
+          const auto& c = *joined.passes[occurrences[i].pass];
+          const auto* metric = c.find(m.name);
+          if (metric != nullptr) append(c, *metric, occurrences[i].row, occurrences[i].pass, values, blocks);
+        }
+        if (values.empty()) continue;
+        row.n = static_cast<std::int32_t>(values.size());
+        row.median = median(values);
+        row.standard_error = standard_error(values, blocks);
+        const auto [it, fresh] =
+            known.try_emplace(strata.of(row, s.kind), static_cast<std::int32_t>(known.size()));
+        if (fresh) s.strata.push_back(it->first);
+        row.stratum = it->second;
+        s.rows.push_back(row);
+      }
+      j.series.push_back(std::move(s));
+    }
+  }
+}
+
+}  // namespace assay::verdict

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verdict/verdict.hpp"
+
+#include "verdict/judgement.hpp"
+
+namespace assay::verdict {
+namespace {
+
+/// A value of the echoed configuration, at the top or among its "options"; null when absent.
+const Json* lookup(const Json& config, const char* key) {
+  for (const Json* place : {&config, config.is_object() && config.contains("options") ? &config["options"] : nullptr}) {
+    if (place == nullptr || !place->is_object()) continue;
+    const auto it = place->find(key);
+    if (it != place->end() && !it->is_null()) return &*it;
+  }
+  return nullptr;
+}
+
+std::string text_of(const Json* value) { return value != nullptr && value->is_string() ? value->get<std::string>() : ""; }
+
+bool flag_of(const Json* value) {
+  if (value == nullptr) return false;
+  if (value->is_boolean()) return value->get<bool>();
+  if (value->is_number()) return value->get<double>() != 0;
+  return text_of(value) == "true" || text_of(value) == "1";
+}
+
+std::vector<std::string> list_of(const Json* value) {
+  std::vector<std::string> list;
+  if (value == nullptr) return list;
+  if (value->is_string()) {
+    std::string rest = value->get<std::string>();
+    for (std::size_t comma = 0; !rest.empty(); rest = comma == std::string::npos ? "" : rest.substr(comma + 1)) {
+      comma = rest.find(',');
+      if (comma != 0) list.push_back(rest.substr(0, comma));
+    }
+  }
+  if (value->is_array()) {
+    for (const auto& item : *value) {
+      if (item.is_string()) list.push_back(item.get<std::string>());
+    }
+  }
+  return list;
+}
+
+}  // namespace
+
+Options options_from(const results::Results& results) {
+  const Json empty = Json::object();
+  const Json& stored = results.verdict ? results.verdict->inputs : empty;
+  auto pick = [&](const char* key) {
+    const Json* value = lookup(results.config, key);
+    return value != nullptr ? value : lookup(stored, key);
+  };
+  Options options;
+  options.strict = flag_of(pick("strict"));
+  options.limits_text = text_of(pick("limits_text"));
+  options.limits_name = options.limits_text.empty() ? "" : text_of(pick("limits"));
+  options.require = list_of(pick("require"));
+  return options;
+}
+
+results::VerdictData judge(const results::Results& results, const Options& options) {
+  Judgement j(results, options);
+  judge_accounting(j);
+  collect_series(j);
+  judge_selftest(j);
+  judge_miscompares(j);
+  judge_digests(j);
+  judge_events(j);
+  judge_counters(j);
+  judge_required(j);
+  judge_inventory(j);
+  judge_links(j);
+  judge_limits(j);
+  judge_physical(j);
+  judge_peers(j);
+  judge_noise(j);
+  return conclude(j);
+}
+
+}  // namespace assay::verdict
