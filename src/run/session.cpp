@@ -157,7 +157,7 @@ class Session {
     if (leader) counters = CounterSet::probe(job_.topology.my_node().hostname);
     if (root())
       for (const LaunchFinding& f : job_.findings)
-        writer_->add_event({0.0, entities_->cluster(), "launch-" + f.severity, f.kind + ": " + f.text});
+        writer_->add_event({0.0, f.node < 0 ? entities_->cluster() : entities_->node(f.node), f.event_kind(), f.event_text()});
     Progress progress(root() && !config_.quiet ? config_.progress : "never", plan_.budget_s);
     Runner runner({config_, job_.topology, plan_, *entities_, *device_, world(), *job_.node, job_.leaders.get(), suites_,
                    leader ? &counters : nullptr, writer_.get(), &progress, start_on_root - offset.offset_s});
