@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs the Python examples of README.md against a results file, and checks that every `assay` option it names exists.
+# Runs the Python examples of README.md against a results file, feeds its TOML examples to the program, and checks that
+# every `assay` option it names exists.
 #
 #   ci/test_readme.sh ASSAY RESULTS.h5
 set -euo pipefail
@@ -13,17 +14,30 @@ trap 'rm -rf "$work"' EXIT
 cp "$results" "$work/run.h5"
 cd "$work"
 
+python=python3
+"$python" -c 'import h5py, xarray' 2>/dev/null || python=/usr/bin/python3
 # Each fenced python block is one program that reads run.h5.
 awk '/^```python$/ { n++; on = 1; next } /^```$/ { on = 0 } on { print > ("example" n ".py") }' "$readme"
 count=0
 for example in example*.py; do
   [ -f "$example" ] || { printf 'README.md has no python example\n' >&2; exit 1; }
   printf -- '-- %s\n' "$example"
-  python3 "$example" >"$example.out" || { cat "$example" >&2; exit 1; }
+  "$python" "$example" >"$example.out" || { cat "$example" >&2; exit 1; }
   [ -s "$example.out" ] || { printf '%s printed nothing\n' "$example" >&2; exit 1; }
   head -n 6 "$example.out"
   count=$((count + 1))
 done
+
+# Each toml block says on its first line which file it is.
+awk '/^```toml$/ { getline; file = $2; print > file; on = 1; next } /^```$/ { on = 0 } on { print > file }' "$readme"
+for file in assay.toml limits.toml; do [ -s "$file" ] || { printf 'README.md has no %s\n' "$file" >&2; exit 1; }; done
+"$assay" plan --config assay.toml >plan.txt || { cat plan.txt >&2; exit 1; }
+code=0
+"$assay" verdict run.h5 --limits limits.toml >verdict.txt 2>&1 || code=$?
+case "$code" in
+  0 | 2 | 3) ;;
+  *) cat verdict.txt >&2; printf 'assay verdict with the limits of README.md left with %s\n' "$code" >&2; exit 1 ;;
+esac
 
 "$assay" run --help >run.help
 "$assay" --help >>run.help
