@@ -128,7 +128,11 @@ Json Config::to_json(bool for_hash) const {
     if (!is_presentation(name)) json[name] = value_to_json(value);
   }
   json["limits_text"] = limits_text;
-  if (for_hash) return json;
+  if (for_hash) {
+    // A seed that was not given is made on rank 0 and told to the others; a given one must be the same everywhere.
+    if (seed_given) json["seed"] = seed;
+    return json;
+  }
   json["seed"] = seed;
   json["seed-given"] = seed_given;
   json["limits"] = limits_file;

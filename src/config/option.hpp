@@ -21,6 +21,7 @@ struct OptionSpec {
   std::string value_name;            ///< shown in --help, e.g. FILE
   bool repeatable = false;
   bool hidden = false;
+  char short_name = 0;  ///< 'o' for -o; 0 = none
 };
 
 /// Parsed values by option name; only options of the table can be present, every one is (its default if not given).

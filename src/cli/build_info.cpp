@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Includes the headers of the libraries only to ask for their versions.
+#include "cli/build_info.hpp"
+
+#include <CLI/Version.hpp>
+#include <H5public.h>
+#include <boost/version.hpp>
+#include <fmt/format.h>
+#include <hwloc.h>
+#include <mpi.h>
+#include <toml++/toml.h>
+
+#include "assay/version.hpp"
+#include "base/json.hpp"
+#include "cli/components.hpp"
+#include "device/device.hpp"
+
+namespace assay::cli {
+namespace {
+
+std::string hdf5_version() {
+  unsigned major = 0, minor = 0, release = 0;
+  H5get_libversion(&major, &minor, &release);
+  return fmt::format("{}.{}.{}", major, minor, release);
+}
+
+std::string hwloc_version() {
+  const unsigned v = hwloc_get_api_version();
+  return fmt::format("{}.{}.{}", v >> 16, (v >> 8) & 0xffU, v & 0xffU);
+}
+
+/// The first line or clause: Open MPI adds package and build host behind a comma.
+std::string mpi_version() {
+  char text[MPI_MAX_LIBRARY_VERSION_STRING] = {};
+  int length = 0;
+  if (MPI_Get_library_version(text, &length) != MPI_SUCCESS) return "unknown";
+  const std::string all(text, static_cast<std::size_t>(length));
+  return all.substr(0, all.find_first_of(",\n"));
+}
+
+std::string blas_version() {
+  const auto info = blas_info();
+  const auto part = [&](const char* key) {
+    const auto it = info.find(key);
+    return it == info.end() ? std::string() : it->second;
+  };
+  std::string text = part("library");
+  for (const char* key : {"core", "parallel"}) {
+    if (!part(key).empty()) text += " " + part(key);
+  }
+  return text;
+}
+
+std::string found(const char* version) { return version[0] == '\0' ? "not found" : fmt::format("{} found", version); }
+
+std::string not_built(const char* what, const char* version) {
+  if (version[0] == '\0') return fmt::format("not built: no {} where this was built", what);
+  return fmt::format("not built: this version of assay does not use {} {} yet", what, version);
+}
+
+std::string components_text(const char* title, const std::vector<Component>& components) {
+  std::string out = std::string(title) + "\n";
+  for (const Component& c : components) out += fmt::format("  {:<14} {}\n", c.name, c.detail);
+  return out;
+}
+
+}  // namespace
+
+std::vector<Component> device_components() {
+  return {{"host", true, "built: CPU cores and their memory, BLAS " + blas_version()},
+          {"cuda", false, not_built("CUDA toolkit", components::cuda_version)}};
+}
+
+std::vector<Component> transport_components() {
+  return {{"mpi", true, "built: " + mpi_version()},
+          {"ucx", false, not_built("UCX", components::ucx_version)},
+          {"nccl", false, not_built("NCCL", components::nccl_version)}};
+}
+
+std::string version_text() {
+  std::string out = fmt::format("assay {} ({})\nLibraries\n", ASSAY_VERSION, ASSAY_BUILD_TYPE);
+  const auto line = [&](const char* name, const std::string& version) { out += fmt::format("  {:<14} {}\n", name, version); };
+  line("MPI", mpi_version());
+  line("BLAS", blas_version());
+  line("HDF5", hdf5_version());
+  line("hwloc", hwloc_version());
+  line("CLI11", CLI11_VERSION);
+  line("fmt", fmt::format("{}.{}.{}", FMT_VERSION / 10000, FMT_VERSION / 100 % 100, FMT_VERSION % 100));
+  line("toml++", fmt::format("{}.{}.{}", TOML_LIB_MAJOR, TOML_LIB_MINOR, TOML_LIB_PATCH));
+  line("nlohmann-json", fmt::format("{}.{}.{}", NLOHMANN_JSON_VERSION_MAJOR, NLOHMANN_JSON_VERSION_MINOR, NLOHMANN_JSON_VERSION_PATCH));
+  line("Boost", fmt::format("{}.{}.{}", BOOST_VERSION / 100000, BOOST_VERSION / 100 % 1000, BOOST_VERSION % 100));
+  line("Random123", "headers only, without a version");
+  line("CUDA toolkit", found(components::cuda_version));
+  line("NCCL", found(components::nccl_version));
+  line("UCX", found(components::ucx_version));
+  out += components_text("Devices", device_components());
+  return out + components_text("Transports", transport_components());
+}
+
+}  // namespace assay::cli

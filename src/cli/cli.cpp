@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/cli.hpp"
+
+#include <csignal>
+#include <exception>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "base/system.hpp"
+#include "cli/build_info.hpp"
+#include "cli/command.hpp"
+#include "cli/file_commands.hpp"
+#include "cli/list.hpp"
+#include "cli/output.hpp"
+#include "cli/run_command.hpp"
+#include "device/device.hpp"
+
+namespace assay {
+namespace cli {
+namespace {
+
+ExitCode completion_command(const std::vector<CommandSpec>& commands, const Parsed& parsed) {
+  const std::string& shell = parsed.positionals.front();
+  if (shell != "bash") throw_usage(fmt::format("completion: '{}' is no shell with completion here (bash)", shell));
+  print(bash_completion(commands));
+  return ExitCode::pass;
+}
+
+ExitCode dispatch(int argc, char** argv) {
+  Suites suites = make_suites();
+  const std::vector<CommandSpec> commands = make_commands(suites);
+  const Parsed parsed = parse_arguments(commands, {argv + 1, argv + argc});
+  if (parsed.version) {
+    print(version_text());
+    return ExitCode::pass;
+  }
+  if (parsed.help) {
+    print(parsed.command == nullptr ? help_text(commands) : help_text(*parsed.command));
+    return ExitCode::pass;
+  }
+  const std::string& name = parsed.command->name;
+  if (name == "run" || name == "plan") return run_command(argc, argv, parsed, std::move(suites));
+  if (name == "list") {
+    print(list_text(commands, suites, parsed.positionals.empty() ? "" : parsed.positionals.front()));
+    return ExitCode::pass;
+  }
+  if (name == "inspect") return inspect_command(parsed);
+  if (name == "verdict") return verdict_command(parsed);
+  if (name == "export") return export_command(parsed);
+  if (name == "schema") return schema_command(parsed);
+  if (name == "recover") return recover_command(parsed);
+  if (name == "completion") return completion_command(commands, parsed);
+  throw Error(ErrorKind::internal, "command " + name + " is not implemented");
+}
+
+/// An error that the session did not tell itself happened before MPI was up or with no rank to agree with: what all
+/// ranks see alike is told once, the rest by whom it happened to.
+void tell(const Error& e) {
+  const std::string prefix = e.kind() == ErrorKind::internal ? "internal error: " : "";
+  const bool alike = e.kind() == ErrorKind::usage || e.kind() == ErrorKind::data;
+  if (alike && !speaks_for_all()) return;
+  print_error(prefix + e.what());
+}
+
+}  // namespace
+}  // namespace cli
+
+int cli_main(int argc, char** argv) noexcept {
+  try {
+    // A reader of our output that goes away must not end a run; write errors are handled where they happen.
+    std::signal(SIGPIPE, SIG_IGN);
+    if (argc > 1 && std::string(argv[1]) == "run") mend_blas_core(argv);
+    return static_cast<int>(cli::dispatch(argc, argv));
+  } catch (const Error& e) {
+    cli::tell(e);
+    return static_cast<int>(e.exit_code());
+  } catch (const std::exception& e) {
+    cli::print_error(std::string("internal error: ") + e.what());
+  } catch (...) {
+    cli::print_error("internal error: unknown exception");
+  }
+  return static_cast<int>(ExitCode::internal);
+}
+
+}  // namespace assay

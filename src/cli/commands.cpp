@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <string>
+
+#include "cli/command.hpp"
+#include "config/config.hpp"
+
+namespace assay::cli {
+namespace {
+
+constexpr const char* exit_codes =
+    "Exit codes: 0 PASS, 1 WARN with --strict, 2 FAIL, 3 INCONCLUSIVE, 4 usage or\n"
+    "configuration error, 5 internal error.";
+constexpr const char* file_exit_codes = "Exit codes: 0, or 4 when the input cannot be read.";
+
+OptionSpec shared(const std::string& name) {
+  for (const OptionSpec& option : run_options()) {
+    if (option.name == name) return option;
+  }
+  return {};
+}
+
+OptionSpec make_option(const char* name, OptionKind kind, const char* value_name, const char* help, char short_name = 0) {
+  OptionSpec spec;
+  spec.name = name;
+  spec.kind = kind;
+  spec.value_name = value_name;
+  spec.help = help;
+  spec.short_name = short_name;
+  return spec;
+}
+
+std::vector<OptionSpec> measuring_options(const Suites& suites) {
+  std::vector<OptionSpec> options = run_options();
+  for (OptionSpec& option : options) {
+    if (option.name != "suites") continue;
+    for (const auto& suite : suites) {
+      if (!suite->hidden()) option.allowed.emplace_back(suite->name());
+    }
+  }
+  for (const auto& suite : suites) {
+    for (OptionSpec option : suite->options()) {
+      option.hidden = option.hidden || suite->hidden();
+      options.push_back(std::move(option));
+    }
+  }
+  return options;
+}
+
+CommandSpec run_command_spec(const Suites& suites) {
+  return {"run", "run suites on all MPI ranks, write the results file, judge it", "assay run [OPTIONS]", {},
+          measuring_options(suites),
+          {"mpirun -n 4 assay run", "mpirun -n 64 assay run --level extended --limits contract.toml",
+           "assay run --level smoke --suites gemm,memory --out node07.h5",
+           "mpirun -n 2 assay run --suites gemm --gemm.dtypes fp32"},
+          exit_codes};
+}
+
+CommandSpec plan_command_spec(const Suites& suites) {
+  return {"plan", "print stages, cases, bytes and time of a run; run nothing", "assay plan [OPTIONS]", {},
+          measuring_options(suites),
+          {"mpirun -n 4 assay plan --level standard", "assay plan --suites memory --cases 'memory/triad*'"},
+          "It takes the options of run, so that a plan is made by the very same line."};
+}
+
+CommandSpec list_command_spec() {
+  return {"list", "suites, cases, metrics, options, devices and transports of this build", "assay list [WHAT]",
+          {{"WHAT", "only this part; everything when not given", false,
+            {"suites", "cases", "metrics", "options", "devices", "transports"}}},
+          {},
+          {"assay list", "assay list cases", "assay list metrics"},
+          "Cases depend on the machine: they are shown as planned for two ranks here."};
+}
+
+CommandSpec inspect_command_spec() {
+  return {"inspect", "what is in a results file, as text", "assay inspect FILE",
+          {{"FILE", "results file, or the .partial directory of a run", true, {}}},
+          {shared("color"), shared("no-color")},
+          {"assay inspect q.h5"},
+          file_exit_codes};
+}
+
+CommandSpec verdict_command_spec() {
+  return {"verdict", "judge a results file again", "assay verdict FILE [OPTIONS]",
+          {{"FILE", "results file, or the .partial directory of a run", true, {}}},
+          {shared("strict"), shared("limits"), shared("require"), shared("json"), shared("junit"), shared("nodes"),
+           shared("color"), shared("no-color")},
+          {"assay verdict q.h5", "assay verdict q.h5 --limits contract.toml --nodes nodes.txt"},
+          exit_codes};
+}
+
+CommandSpec export_command_spec() {
+  return {"export", "every sample as CSV or JSON lines, or one table to sign",
+          "assay export FILE --csv|--jsonl|--table [-o OUT]",
+          {{"FILE", "results file, or the .partial directory of a run", true, {}}},
+          {make_option("csv", OptionKind::flag, "", "every sample, comma separated"),
+           make_option("jsonl", OptionKind::flag, "", "every sample, one JSON object per line"),
+           make_option("table", OptionKind::flag, "", "one row per node, device and NIC with its state"),
+           make_option("output", OptionKind::path, "OUT", "write there instead of to standard output", 'o'),
+           shared("color"), shared("no-color")},
+          {"assay export q.h5 --csv -o q.csv", "assay export q.h5 --table"},
+          file_exit_codes};
+}
+
+CommandSpec schema_command_spec() {
+  return {"schema", "print the schema of results files; check a file against it", "assay schema [--check FILE]", {},
+          {make_option("check", OptionKind::path, "FILE", "print what is wrong with this file")},
+          {"assay schema", "assay schema --check q.h5"},
+          "Exit codes: 0, 1 when the file is not as the schema says, 4 when it cannot be read."};
+}
+
+CommandSpec recover_command_spec() {
+  OptionSpec force = shared("force");
+  return {"recover", "make the results file from what a crash left behind", "assay recover PARTIAL -o FILE [--force]",
+          {{"PARTIAL", "the directory FILE.h5.partial of the run", true, {}}},
+          {make_option("output", OptionKind::path, "FILE", "results file to write", 'o'), force},
+          {"assay recover q.h5.partial -o q.h5"},
+          file_exit_codes};
+}
+
+CommandSpec completion_command_spec() {
+  return {"completion", "print the completion script of a shell", "assay completion bash",
+          {{"SHELL", "bash", true, {"bash"}}},
+          {},
+          {"source <(assay completion bash)"},
+          ""};
+}
+
+}  // namespace
+
+std::vector<CommandSpec> make_commands(const Suites& suites) {
+  return {run_command_spec(suites), plan_command_spec(suites), list_command_spec(),   inspect_command_spec(),
+          verdict_command_spec(),   export_command_spec(),     schema_command_spec(), recover_command_spec(),
+          completion_command_spec()};
+}
+
+}  // namespace assay::cli

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/file_commands.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/error.hpp"
+#include "base/system.hpp"
+#include "cli/output.hpp"
+#include "cli/terminal.hpp"
+#include "report/report.hpp"
+#include "results/export.hpp"
+#include "results/reader.hpp"
+#include "results/schema.hpp"
+#include "results/writer.hpp"
+#include "verdict/verdict.hpp"
+
+namespace assay::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// --color and --no-color of commands that print for people.
+report::Style style_of(const OptionValues& values) {
+  const bool none = values.flag("no-color");
+  if (none && values.text("color") == "always") throw_usage("--no-color: contradicts --color always");
+  return output_style(none ? "never" : values.text("color"));
+}
+
+/// Whether both names lead to one existing file.
+bool same_file(const std::string& a, const std::string& b) {
+  std::error_code ignored;
+  return fs::equivalent(a, b, ignored);
+}
+
+/// Refuses to replace the input by an output made from it.
+void check_output(const std::string& option, const std::string& file, const std::string& input) {
+  if (same_file(file, input)) throw_usage(fmt::format("{}: '{}' is the file that is read", option, file));
+  check_writable(option, file);
+}
+
+verdict::Options verdict_options(const results::Results& results, const OptionValues& values) {
+  verdict::Options options = verdict::options_from(results);
+  options.strict = options.strict || values.flag("strict");
+  if (values.has("require")) options.require = values.list("require");
+  if (!values.has("limits")) return options;
+  options.limits_name = values.text("limits");
+  const auto text = read_text(options.limits_name);
+  if (!text) throw_usage(fmt::format("--limits: cannot read '{}'", options.limits_name));
+  options.limits_text = *text;
+  verdict::check_limits(options.limits_text, options.limits_name);
+  return options;
+}
+
+}  // namespace
+
+ExitCode inspect_command(const Parsed& parsed) {
+  const report::Style style = style_of(option_values(parsed));
+  const std::string& file = parsed.positionals.front();
+  print(report::inspect_text(results::load(file), file, style));
+  return ExitCode::pass;
+}
+
+ExitCode verdict_command(const Parsed& parsed) {
+  const OptionValues values = option_values(parsed);
+  const report::Style style = style_of(values);
+  const std::string& file = parsed.positionals.front();
+  const results::Results results = results::load(file);
+  const auto verdict = verdict::judge(results, verdict_options(results, values));
+  const std::pair<const char*, std::string (*)(const results::Results&, const results::VerdictData&)> outputs[] = {
+      {"json", report::verdict_json}, {"junit", report::verdict_junit}, {"nodes", report::nodes_text}};
+  for (const auto& [name, content] : outputs) {
+    if (values.has(name)) check_output(std::string("--") + name, values.text(name), file);
+  }
+  for (const auto& [name, content] : outputs) {
+    if (!values.has(name)) continue;
+    const std::string text = content(results, verdict);
+    write_file(std::string("--") + name, values.text(name), [&](std::ostream& out) { out << text; });
+  }
+  print(report::verdict_text(verdict, style));
+  return static_cast<ExitCode>(verdict.exit_code);
+}
+
+ExitCode export_command(const Parsed& parsed) {
+  const OptionValues values = option_values(parsed);
+  const report::Style style = style_of(values);
+  const auto forms = values.flag("csv") + values.flag("jsonl") + values.flag("table");
+  if (forms != 1) throw_usage("export: needs exactly one of --csv, --jsonl, --table");
+  const std::string& file = parsed.positionals.front();
+  const std::string output = values.text("output");
+  if (!output.empty()) check_output("--output", output, file);
+  const results::Results results = results::load(file);
+  const auto write = [&](std::ostream& out) {
+    if (values.flag("csv")) {
+      results::export_csv(results, out);
+    } else if (values.flag("jsonl")) {
+      results::export_jsonl(results, out);
+    } else {
+      const auto verdict = results.verdict ? *results.verdict : verdict::judge(results, verdict::options_from(results));
+      report::Style plain = style;
+      if (!output.empty()) plain.color = false;
+      out << report::table_text(results, verdict, plain);
+    }
+  };
+  if (output.empty()) print_with(write);
+  else write_file("--output", output, write);
+  return ExitCode::pass;
+}
+
+ExitCode schema_command(const Parsed& parsed) {
+  const OptionValues values = option_values(parsed);
+  if (!values.has("check")) {
+    const std::string& text = results::schema_text();
+    print(text.ends_with('\n') ? text : text + "\n");
+    return ExitCode::pass;
+  }
+  const std::string file = values.text("check");
+  const std::vector<std::string> problems = results::check_file(file);
+  std::string text;
+  for (const std::string& problem : problems) text += fmt::format("{}: {}\n", file, problem);
+  if (problems.empty()) text = fmt::format("{}: valid\n", file);
+  print(text);
+  return problems.empty() ? ExitCode::pass : ExitCode::warn;  // 1 = invalid
+}
+
+ExitCode recover_command(const Parsed& parsed) {
+  const OptionValues values = option_values(parsed);
+  if (!values.has("output")) throw_usage("recover: -o FILE is missing (usage: " + parsed.command->usage + ")");
+  const std::string output = values.text("output");
+  check_output("--output", output, parsed.positionals.front());
+  results::recover(parsed.positionals.front(), output, values.flag("force"));
+  print(fmt::format("{}: recovered\n", output));
+  return ExitCode::pass;
+}
+
+}  // namespace assay::cli

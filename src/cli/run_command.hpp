@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "base/exit_code.hpp"
+#include "cli/command.hpp"
+
+namespace assay::cli {
+
+/// `assay run` and `assay plan`: configuration from command line and file, then the session.
+ExitCode run_command(int argc, char** argv, const Parsed& parsed, Suites suites);
+
+/// The validated configuration of a parsed `run` or `plan`; reads --config and --limits.
+Config resolve_config(const Parsed& parsed, const Suites& suites, const std::string& command_line);
+
+}  // namespace assay::cli
