@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What `cmake --install` puts down: the program, its shell completion, the schema, the scripts a user needs, and the
+# What `cmake --install` puts down: the program, its shell completion, the schema, and the
 # libraries that read and judge a results file as the package `assay` (find_package(assay), assay::verdict).
 include(CMakePackageConfigHelpers)
 
@@ -18,8 +18,6 @@ install(CODE "
 install(FILES README.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY results-schema/ DESTINATION ${CMAKE_INSTALL_DATADIR}/assay/results-schema
   FILES_MATCHING PATTERN "*.json" PATTERN "*.md")
-install(DIRECTORY scripts/ DESTINATION ${CMAKE_INSTALL_DATADIR}/assay/scripts
-  USE_SOURCE_PERMISSIONS FILES_MATCHING PATTERN "*.sbatch")
 
 # The static libraries that the named one needs, itself included.
 function(assay_closure target result)
