@@ -43,7 +43,7 @@ bool in_slurm_step() {
 }
 
 void add_slurm(LaunchEnvironment& env) {
-  env.size = environment_integer("SLURM_STEP_NUM_TASKS");
+  if (env.size < 0) env.size = environment_integer("SLURM_STEP_NUM_TASKS");
   if (env.size < 0) env.size = environment_integer("SLURM_NTASKS");
   env.local_rank = environment_integer("SLURM_LOCALID");
 }
@@ -109,10 +109,6 @@ LaunchEnvironment launch_environment() {
     env.size = environment_integer("PMI_SIZE");
     env.local_rank = environment_integer("MPI_LOCALRANKID");
     env.local_size = environment_integer("MPI_LOCALNRANKS");
-    if (in_slurm_step()) {
-      add_slurm(env);
-      env.launcher = "slurm";
-    }
   } else if (take("pmi", "PMIX_RANK")) {
     if (in_slurm_step()) {
       add_slurm(env);

@@ -12,9 +12,9 @@ class CounterSet {
  public:
   struct Source {
     std::string entity_kind, entity_name;  ///< of /entities: node, nic, dimm
-    std::string counter;                   ///< e.g. edac_ce, aer_fatal, rx_errors
+    std::string counter;                   ///< e.g. edac_ce, aer_fatal, rx_errors; "aer_fatal:0000:3b:00.0" names a part
     bool error = true;                     ///< any increase is a fault or a warning; false for byte counters
-    std::string path;                      ///< file it is read from
+    std::string path;                      ///< file it is read from, the first one where several are summed
   };
   /// Finds what this node offers below `root` ("" = the real system). `node_name` prefixes entity names.
   static CounterSet probe(const std::string& node_name, const std::string& root = "");
@@ -26,7 +26,25 @@ class CounterSet {
   std::vector<double> read() const;
 
  private:
+  /// How the value stands in its file or files.
+  enum class Format { integer, total_line, interrupt_row };
+  struct Reading {
+    Format format = Format::integer;
+    std::string key;                 ///< of the line: TOTAL_ERR_FATAL, MCE
+    double factor = 1;               ///< InfiniBand counts data in words of four bytes
+    std::vector<std::string> paths;  ///< summed
+  };
+  static double value_of(const Reading& reading, std::string& interrupts);
+  void add(Source source, Reading reading);
+  void add_edac(const std::string& node_name, const std::string& root);
+  void add_aer(const std::string& node_name, const std::string& root);
+  void add_machine_checks(const std::string& node_name, const std::string& root);
+  void add_throttling(const std::string& node_name, const std::string& root);
+  void add_interfaces(const std::string& node_name, const std::string& root);
+  void add_fabric_ports(const std::string& node_name, const std::string& root);
+
   std::vector<Source> sources_;
+  std::vector<Reading> readings_;  ///< of the sources, in their order
   std::vector<std::string> unsupported_;
 };
 

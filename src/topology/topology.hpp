@@ -36,6 +36,7 @@ struct Nic {
   double max_rate_bytes_per_s = unsupported;  ///< as capable, where the system tells
   int numa = -1;
   bool virtual_device = false;  ///< no PCI or platform device behind it
+  std::string netdev;           ///< of an InfiniBand or RoCE port: the network interface on it, listed as a NIC of its own
 };
 
 struct PciLink {
@@ -58,6 +59,7 @@ struct Node {
   double max_clock_hz = unsupported;
   std::vector<std::vector<int>> core_pus;  ///< hardware threads of each physical core
   std::vector<std::vector<int>> socket_pus;
+  std::vector<int> allowed_cpus;  ///< by the cgroup's cpuset, before any binding; empty where unknown (then all)
   std::vector<NumaDomain> numa;
   std::vector<Cache> caches;  ///< levels 2 and above
   std::vector<Nic> nics;

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "topology/counters.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <set>
+#include <sstream>
+#include <utility>
+
+#include "base/system.hpp"
+#include "topology/probe_parts.hpp"
+#include "topology/smbios.hpp"
+#include "topology/sysfs.hpp"
+#include "topology/topology.hpp"
+
+namespace assay {
+namespace {
+
+// "TOTAL_ERR_COR 12"
+double total_line(const std::string& text, const std::string& key) {
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with(key + " ")) return sysfs::leading_number(line.substr(key.size()));
+  }
+  return unsupported;
+}
+
+// "MCE:          0          3   Machine check exceptions": the sum over CPUs.
+double interrupt_row(const std::string& text, const std::string& key) {
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string word;
+    words >> word;
+    if (word != key + ":") continue;
+    double sum = 0;
+    while (words >> word && word.find_first_not_of("0123456789") == std::string::npos) sum += sysfs::leading_number(word);
+    return sum;
+  }
+  return unsupported;
+}
+
+std::string without_blanks(std::string text) {
+  std::replace(text.begin(), text.end(), ' ', '_');
+  return text;
+}
+
+// The memory module an EDAC label means: drivers that take labels from the firmware use the slot's very name.
+std::string slot_of_label(const std::vector<Dimm>& dimms, const std::string& label) {
+  for (const auto& dimm : dimms) {
+    if (!dimm.slot.empty() && label == dimm.slot) return dimm.slot;
+  }
+  return {};
+}
+
+bool worth_a_source(std::int64_t pci_class) {
+  const std::int64_t base = (pci_class >> 16) & 0xff;
+  return base == 0x02 || base == 0x03 || base == 0x12 || ((pci_class >> 8) & 0xffff) == 0x0108;
+}
+
+}  // namespace
+
+void CounterSet::add(Source source, Reading reading) {
+  std::erase_if(reading.paths, [&](const std::string& path) {
+    std::string interrupts;
+    return std::isnan(value_of({reading.format, reading.key, 1, {path}}, interrupts));
+  });
+  if (reading.paths.empty()) return;
+  source.path = reading.paths.front();
+  sources_.push_back(std::move(source));
+  readings_.push_back(std::move(reading));
+}
+
+double CounterSet::value_of(const Reading& reading, std::string& interrupts) {
+  double sum = 0;
+  for (const std::string& path : reading.paths) {
+    double value = unsupported;
+    switch (reading.format) {
+      case Format::integer: value = sysfs::number(path); break;
+      case Format::total_line: value = total_line(read_text(path).value_or(""), reading.key); break;
+      case Format::interrupt_row:
+        // A long file that the kernel composes on each read: once per pass is enough.
+        if (interrupts.empty()) interrupts = read_text(path).value_or("");
+        value = interrupt_row(interrupts, reading.key);
+        break;
+    }
+    sum += value;  // one unreadable part makes the sum NaN: it would be smaller than before
+  }
+  return sum * reading.factor;
+}
+
+std::vector<double> CounterSet::read() const {
+  std::string interrupts;
+  std::vector<double> values;
+  for (const Reading& reading : readings_) values.push_back(value_of(reading, interrupts));
+  return values;
+}
+
+void CounterSet::add_edac(const std::string& node_name, const std::string& root) {
+  const std::string base = root + "/sys/devices/system/edac/mc";
+  const auto controllers = sysfs::numbered(base, "mc");
+  if (controllers.empty()) return;
+  const std::vector<Dimm> dimms = parse_smbios(read_text(root + "/sys/firmware/dmi/tables/DMI").value_or("")).dimms;
+  for (const auto& [file, counter] : {std::pair{"ce_count", "edac_ce"}, std::pair{"ue_count", "edac_ue"}}) {
+    Reading sum;
+    for (const std::string& controller : controllers) {
+      const std::string directory = base + "/" + controller;
+      sum.paths.push_back(directory + "/" + file);
+      for (const std::string& dimm : sysfs::numbered(directory, "dimm")) {
+        const std::string label = sysfs::line(directory + "/" + dimm + "/dimm_label");
+        const std::string slot = slot_of_label(dimms, label);
+        const std::string path = directory + "/" + dimm + "/dimm_" + file;
+        if (!slot.empty()) {
+          add({"dimm", node_name + "/" + without_blanks(slot), counter, true, path}, {Format::integer, "", 1, {path}});
+        } else {
+          const std::string part = label.empty() ? controller + "/" + dimm : without_blanks(label);
+          add({"node", node_name, std::string(counter) + ":" + part, true, path}, {Format::integer, "", 1, {path}});
+        }
+      }
+    }
+    add({"node", node_name, counter, true, ""}, std::move(sum));
+  }
+}
+
+void CounterSet::add_aer(const std::string& node_name, const std::string& root) {
+  Node ports;  // only for the PCI functions its NICs sit on
+  probe_nics(ports, root);
+  struct Level {
+    const char *file, *key, *counter;
+  };
+  static constexpr std::array levels = {Level{"aer_dev_correctable", "TOTAL_ERR_COR", "aer_correctable"},
+                                        Level{"aer_dev_nonfatal", "TOTAL_ERR_NONFATAL", "aer_nonfatal"},
+                                        Level{"aer_dev_fatal", "TOTAL_ERR_FATAL", "aer_fatal"}};
+  for (const Level& level : levels) {
+    Reading rest{Format::total_line, level.key, 1, {}};
+    for (const std::string& address : sysfs::entries(root + "/sys/bus/pci/devices")) {
+      const std::string device = root + "/sys/bus/pci/devices/" + address;
+      const std::string path = device + "/" + level.file;
+      const auto nic = std::find_if(ports.nics.begin(), ports.nics.end(), [&](const Nic& n) { return n.pci == address; });
+      if (nic != ports.nics.end()) {
+        add({"nic", node_name + "/" + nic->name, level.counter, true, path}, {Format::total_line, level.key, 1, {path}});
+      } else if (worth_a_source(read_integer(device + "/class").value_or(0))) {
+        add({"node", node_name, std::string(level.counter) + ":" + address, true, path}, {Format::total_line, level.key, 1, {path}});
+      } else {
+        rest.paths.push_back(path);  // hundreds of bridges and uncore functions on a server: one sum
+      }
+    }
+    add({"node", node_name, level.counter, true, ""}, std::move(rest));
+  }
+}
+
+void CounterSet::add_machine_checks(const std::string& node_name, const std::string& root) {
+  const std::string path = root + "/proc/interrupts";
+  for (const auto& [row, counter] : {std::pair{"MCE", "mce"}, std::pair{"THR", "mce_threshold"}, std::pair{"DFR", "mce_deferred"}}) {
+    add({"node", node_name, counter, true, path}, {Format::interrupt_row, row, 1, {path}});
+  }
+}
+
+void CounterSet::add_throttling(const std::string& node_name, const std::string& root) {
+  const std::string base = root + "/sys/devices/system/cpu";
+  for (const auto& [file, counter] : {std::pair{"core_throttle_count", "throttle_core"}, std::pair{"package_throttle_count", "throttle_package"}}) {
+    // The threads of a core and the cores of a package show the same count: one file each.
+    std::set<std::string> seen;
+    Reading sum;
+    for (const std::string& cpu : sysfs::numbered(base, "cpu")) {
+      const std::string directory = base + "/" + cpu;
+      std::string unit = sysfs::line(directory + "/topology/physical_package_id");
+      if (std::string(counter) == "throttle_core") unit += "/" + sysfs::line(directory + "/topology/core_id");
+      if (seen.insert(unit).second) sum.paths.push_back(directory + "/thermal_throttle/" + file);
+    }
+    add({"node", node_name, counter, true, ""}, std::move(sum));
+  }
+}
+
+void CounterSet::add_interfaces(const std::string& node_name, const std::string& root) {
+  const std::string base = root + "/sys/class/net/";
+  for (const std::string& name : sysfs::entries(base)) {
+    const std::string directory = base + name;
+    const std::string entity = node_name + "/" + name;
+    for (const char* counter : {"rx_bytes", "tx_bytes"}) {
+      const std::string path = directory + "/statistics/" + counter;
+      add({"nic", entity, counter, false, path}, {Format::integer, "", 1, {path}});
+    }
+    if (!sysfs::exists(directory + "/device")) continue;  // loopback and virtual interfaces have no wire
+    for (const char* counter : {"rx_errors", "tx_errors", "rx_crc_errors"}) {
+      const std::string path = directory + "/statistics/" + counter;
+      add({"nic", entity, counter, true, path}, {Format::integer, "", 1, {path}});
+    }
+    add({"nic", entity, "carrier_changes", true, ""}, {Format::integer, "", 1, {directory + "/carrier_changes"}});
+  }
+}
+
+void CounterSet::add_fabric_ports(const std::string& node_name, const std::string& root) {
+  const std::string base = root + "/sys/class/infiniband/";
+  for (const std::string& device : sysfs::entries(base)) {
+    for (const std::string& port : sysfs::numbered(base + device + "/ports", "")) {
+      const std::string directory = base + device + "/ports/" + port + "/counters/";
+      const std::string entity = node_name + "/" + device + ":" + port;
+      for (const auto& [file, counter] : {std::pair{"port_rcv_data", "rx_bytes"}, std::pair{"port_xmit_data", "tx_bytes"}}) {
+        add({"nic", entity, counter, false, ""}, {Format::integer, "", 4, {directory + file}});
+      }
+      for (const char* counter : {"port_rcv_errors", "symbol_error", "link_downed", "link_error_recovery", "local_link_integrity_errors"}) {
+        add({"nic", entity, counter, true, ""}, {Format::integer, "", 1, {directory + counter}});
+      }
+    }
+  }
+}
+
+CounterSet CounterSet::probe(const std::string& node_name, const std::string& root) {
+  CounterSet set;
+  const auto family = [&](const char* name, void (CounterSet::*add)(const std::string&, const std::string&)) {
+    const std::size_t before = set.sources_.size();
+    (set.*add)(node_name, root);
+    if (set.sources_.size() == before) set.unsupported_.emplace_back(name);
+  };
+  family("edac", &CounterSet::add_edac);
+  family("aer", &CounterSet::add_aer);
+  family("mce", &CounterSet::add_machine_checks);
+  family("thermal_throttle", &CounterSet::add_throttling);
+  family("nic", &CounterSet::add_interfaces);
+  family("infiniband", &CounterSet::add_fabric_ports);
+  return set;
+}
+
+}  // namespace assay

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "topology/discover.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "assay/version.hpp"
+#include "base/error.hpp"
+#include "base/system.hpp"
+
+namespace assay {
+namespace {
+
+void check_versions(const std::vector<RankFacts>& facts) {
+  std::vector<int> others;
+  for (std::size_t rank = 0; rank < facts.size(); ++rank) {
+    if (facts[rank].version != facts.front().version) others.push_back(static_cast<int>(rank));
+  }
+  if (others.empty()) return;
+  const RankFacts& other = facts[static_cast<std::size_t>(others.front())];
+  throw_usage("rank 0 runs assay " + facts.front().version + ", but rank " + format_cpu_list(others) + " (" + other.hostname +
+              ") runs " + other.version);
+}
+
+// Cloned images and containers may share a name or a DMI UUID; two rows of one name could not be told apart later.
+void make_nodes_distinct(std::vector<Node>& nodes) {
+  std::map<std::string, int> names, ids;
+  for (const Node& node : nodes) ++ids[node.id];
+  for (Node& node : nodes) {
+    const int n = ++names[node.hostname];
+    if (n > 1) node.hostname += "~" + std::to_string(n);
+    if (ids[node.id] > 1) {
+      node.id = node.hostname;
+      node.id_source = "hostname";
+    }
+  }
+}
+
+Node parse_node(const std::string& text, int leader) {
+  const std::string who = "rank " + std::to_string(leader) + ", leader of its node, ";
+  if (text.empty()) throw Error(ErrorKind::internal, who + "did not describe it");
+  const Json json = Json::parse(text, nullptr, false);
+  if (json.is_discarded()) throw Error(ErrorKind::internal, who + "sent a description that is no JSON");
+  return node_from_json(json);
+}
+
+void place_ranks(Topology& topology, const std::vector<RankFacts>& facts, int node, int threads) {
+  std::vector<int> members;
+  for (const auto& place : topology.ranks) {
+    if (place.node == node) members.push_back(place.rank);
+  }
+  const auto local = [&facts](int rank) { return facts[static_cast<std::size_t>(rank)].local_rank; };
+  std::sort(members.begin(), members.end(), [&](int a, int b) { return local(a) < local(b); });
+  std::vector<std::vector<int>> masks;
+  for (const int rank : members) masks.push_back(facts[static_cast<std::size_t>(rank)].mask);
+  const Node& description = topology.nodes[static_cast<std::size_t>(node)];
+  const std::vector<Share> shares = share_cpus(description, masks, threads);
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    RankPlace& place = topology.ranks[static_cast<std::size_t>(members[i])];
+    place.local_rank = static_cast<int>(i);
+    place.local_size = static_cast<int>(members.size());
+    place.mask = masks[i];
+    place.cpus = shares[i].cpus;
+    place.threads = std::max(1, static_cast<int>(shares[i].cpus.size()));
+    place.shares_cpus = shares[i].shared;
+    place.numa = description.numa_of(place.cpus);
+  }
+}
+
+}  // namespace
+
+RankFacts own_facts(int leader_rank, int local_rank) {
+  return {host_name(), leader_rank, local_rank, allowed_cpus(), static_cast<int>(getpid()), ASSAY_VERSION};
+}
+
+std::string to_text(const RankFacts& facts) {
+  Json json = Json::object();
+  json["hostname"] = facts.hostname;
+  json["leader_rank"] = facts.leader_rank;
+  json["local_rank"] = facts.local_rank;
+  json["mask"] = format_cpu_list(facts.mask);
+  json["pid"] = facts.pid;
+  json["version"] = facts.version;
+  return json.dump(-1, ' ', true, Json::error_handler_t::replace);
+}
+
+RankFacts rank_facts_from(const std::string& text) {
+  try {
+    const Json json = Json::parse(text);
+    return {json.at("hostname").get<std::string>(),
+            json.at("leader_rank").get<int>(),
+            json.at("local_rank").get<int>(),
+            parse_cpu_list(json.at("mask").get<std::string>()),
+            json.at("pid").get<int>(),
+            json.at("version").get<std::string>()};
+  } catch (const Json::exception& error) {
+    throw Error(ErrorKind::internal, std::string("facts of a rank: ") + error.what());
+  }
+}
+
+Topology discover(const std::vector<std::string>& node_json_by_rank, const std::vector<std::string>& facts_by_rank, int self,
+                  int threads) {
+  if (facts_by_rank.empty() || node_json_by_rank.size() != facts_by_rank.size()) {
+    throw Error(ErrorKind::internal, "the ranks' descriptions are incomplete");
+  }
+  std::vector<RankFacts> facts;
+  for (const std::string& text : facts_by_rank) facts.push_back(rank_facts_from(text));
+  check_versions(facts);
+  Topology topology;
+  topology.self = self;
+  std::map<int, int> node_of_leader;
+  for (std::size_t rank = 0; rank < facts.size(); ++rank) {
+    const int leader = facts[rank].leader_rank;
+    if (leader < 0 || leader >= static_cast<int>(facts.size())) {
+      throw Error(ErrorKind::internal, "rank " + std::to_string(rank) + " names no leader of its node");
+    }
+    const auto [found, added] = node_of_leader.emplace(leader, static_cast<int>(topology.nodes.size()));
+    if (added) topology.nodes.push_back(parse_node(node_json_by_rank[static_cast<std::size_t>(leader)], leader));
+    RankPlace place;
+    place.rank = static_cast<int>(rank);
+    place.node = found->second;
+    topology.ranks.push_back(std::move(place));
+  }
+  make_nodes_distinct(topology.nodes);
+  for (std::size_t node = 0; node < topology.nodes.size(); ++node) place_ranks(topology, facts, static_cast<int>(node), threads);
+  return topology;
+}
+
+}  // namespace assay

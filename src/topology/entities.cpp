@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "topology/entities.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/system.hpp"
+
+namespace assay {
+namespace {
+
+// Names are used in paths, lists and tables: no blanks inside.
+std::string without_blanks(std::string text) {
+  std::replace(text.begin(), text.end(), ' ', '_');
+  return text;
+}
+
+std::string map_key(const std::string& kind, const std::string& name) { return kind + ' ' + name; }
+
+}  // namespace
+
+EntityTable::EntityTable(const Topology& topology) {
+  add({"cluster", "cluster", "path", "cluster", -1, -1});
+  for (const Node& node : topology.nodes) {
+    const int row = add({"node", node.id, node.id_source, node.hostname, 0, -1});
+    nodes_.push_back(row);
+    const auto add_part = [&](const std::string& kind, const std::string& part) {
+      add({kind, node.id + "/" + part, "path", node.hostname + "/" + part, row, -1});
+    };
+    for (std::size_t socket = 0; socket < node.socket_pus.size(); ++socket) add_part("cpu", "cpu" + std::to_string(socket));
+    for (const auto& domain : node.numa) add_part("numa", "numa" + std::to_string(domain.os_index));
+    for (const auto& dimm : node.dimms) {
+      const std::string slot = without_blanks(dimm.slot);
+      const bool known = !dimm.serial.empty();
+      const std::string id = known ? dimm.manufacturer + "/" + dimm.part + "/" + dimm.serial : node.id + "/" + slot;
+      add({"dimm", id, known ? "serial" : "path", node.hostname + "/" + slot, row, -1});
+    }
+    for (const auto& nic : node.nics) {
+      const bool known = !nic.id.empty() && !nic.virtual_device;
+      add({"nic", known ? nic.id : node.id + "/" + nic.name, known ? nic.id_source : "path", node.hostname + "/" + nic.name, row, -1});
+    }
+  }
+  std::map<std::pair<int, std::string>, int> sharers;
+  const auto core_set = [](const RankPlace& place) { return "cores" + format_cpu_list(place.cpus); };
+  for (const auto& place : topology.ranks) ++sharers[{place.node, core_set(place)}];
+  std::map<std::pair<int, std::string>, int> next;
+  for (const auto& place : topology.ranks) {
+    const Node& node = topology.nodes[static_cast<std::size_t>(place.node)];
+    std::string part = core_set(place);
+    const std::pair<int, std::string> key{place.node, part};
+    if (sharers[key] > 1) part += "." + std::to_string(next[key]++);
+    devices_.push_back(add({"device", node.id + "/" + part, "path", node.hostname + "/" + part,
+                            nodes_[static_cast<std::size_t>(place.node)], place.rank}));
+  }
+}
+
+int EntityTable::add(results::Entity entity) {
+  const int row = static_cast<int>(rows_.size());
+  by_kind_name_.emplace(map_key(entity.kind, entity.name), row);
+  rows_.push_back(std::move(entity));
+  return row;
+}
+
+int EntityTable::find(const std::string& kind, const std::string& name) const {
+  const auto found = by_kind_name_.find(map_key(kind, name));
+  return found == by_kind_name_.end() ? -1 : found->second;
+}
+
+int EntityTable::numa(int node, int os_index) const {
+  return find("numa", rows_[static_cast<std::size_t>(this->node(node))].name + "/numa" + std::to_string(os_index));
+}
+
+int EntityTable::nic(int node, const std::string& name) const {
+  return find("nic", rows_[static_cast<std::size_t>(this->node(node))].name + "/" + name);
+}
+
+int EntityTable::dimm(int node, const std::string& slot) const {
+  return find("dimm", rows_[static_cast<std::size_t>(this->node(node))].name + "/" + without_blanks(slot));
+}
+
+int EntityTable::link(int source, int destination) {
+  const results::Entity& a = rows_[static_cast<std::size_t>(source)];
+  const results::Entity& b = rows_[static_cast<std::size_t>(destination)];
+  const std::string name = a.name + ">" + b.name;
+  const int known = find("link", name);
+  if (known >= 0) return known;
+  return add({"link", a.id + ">" + b.id, "path", name, 0, -1});
+}
+
+}  // namespace assay

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "topology/inventory_tables.hpp"
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <sstream>
+
+#include "base/system.hpp"
+
+namespace assay {
+namespace {
+
+// Builds a table row by row; every row sets the same columns.
+class TableBuilder {
+ public:
+  void row(int entity) { table_.entity.push_back(entity); }
+  void text(const char* column, const std::string& value) { table_.text[column].push_back(value); }
+  void number(const char* column, const char* unit, double value) {
+    table_.number[column].push_back(value);
+    table_.unit[column] = unit;
+  }
+  void count(const char* column, std::size_t value) { number(column, "count", static_cast<double>(value)); }
+  const results::InventoryTable& table() const { return table_; }
+
+ private:
+  results::InventoryTable table_;
+};
+
+// The kernel's 0 cores or bytes for "nothing found" is not a number to compare.
+double known(double value) { return value > 0 ? value : unsupported; }
+
+void node_settings(TableBuilder& t, const Node& n) {
+  t.text("cpu_model", n.cpu_model);
+  t.text("microcode", n.microcode);
+  t.text("smt", n.smt ? "on" : "off");
+  t.text("governor", n.governor);
+  t.text("scaling_driver", n.scaling_driver);
+  t.text("kernel", n.kernel);
+  t.text("kernel_options", performance_options(n.kernel_cmdline));
+  t.text("kernel_cmdline_info", n.kernel_cmdline);
+  t.text("os", n.os);
+  t.text("board", n.board);
+  t.text("bios", n.bios);
+  t.text("hypervisor", n.hypervisor);
+  t.text("iommu", n.iommu);
+  t.text("acs", n.acs);
+  t.text("numa_balancing", n.numa_balancing);
+  t.text("transparent_hugepages", n.transparent_hugepages);
+}
+
+void node_row(TableBuilder& t, const Node& n, int entity) {
+  t.row(entity);
+  node_settings(t, n);
+  const auto nics = physical_nics(n);
+  const auto up = std::count_if(nics.begin(), nics.end(), [](const Nic* nic) { return nic->state == "up"; });
+  t.number("sockets", "count", known(n.sockets));
+  t.number("cores", "count", known(n.cores));
+  t.number("pus", "count", known(n.pus));
+  t.number("numa_domains", "count", known(static_cast<double>(n.numa.size())));
+  t.number("memory", "B", known(static_cast<double>(n.memory_bytes)));
+  t.number("memory_available_info", "B", known(static_cast<double>(n.memory_available_bytes)));
+  t.number("memory_bandwidth", "B/s", n.memory_bandwidth_bytes_per_s);
+  t.number("last_level_cache", "B", known(static_cast<double>(n.llc_bytes_total())));
+  t.number("dimms", "count", known(static_cast<double>(n.dimms.size())));
+  t.count("nics", nics.size());
+  t.count("nics_up", static_cast<std::size_t>(up));
+  t.number("pci_links", "count", known(static_cast<double>(n.pci_links.size())));
+  t.number("max_clock", "Hz", n.max_clock_hz);
+  t.number("cpu_quota", "count", n.cpu_quota_cores);
+  t.number("cgroup_limit_info", "B", n.cgroup_limit_bytes);
+  t.number("cgroup_used_info", "B", n.cgroup_used_bytes);
+}
+
+void cpu_rows(TableBuilder& t, const Node& n, const EntityTable& entities) {
+  for (std::size_t socket = 0; socket < n.socket_pus.size(); ++socket) {
+    const std::set<int> pus(n.socket_pus[socket].begin(), n.socket_pus[socket].end());
+    const auto cores = std::count_if(n.core_pus.begin(), n.core_pus.end(),
+                                     [&](const auto& core) { return !core.empty() && pus.contains(core.front()); });
+    t.row(entities.find("cpu", n.hostname + "/cpu" + std::to_string(socket)));
+    t.text("model", n.cpu_model);
+    t.count("cores", static_cast<std::size_t>(cores));
+    t.count("pus", pus.size());
+    t.text("cpus_info", format_cpu_list(n.socket_pus[socket]));
+  }
+}
+
+void numa_rows(TableBuilder& t, const Node& n, int node, const EntityTable& entities) {
+  for (const auto& domain : n.numa) {
+    t.row(entities.numa(node, domain.os_index));
+    t.number("memory", "B", static_cast<double>(domain.memory_bytes));
+    t.count("pus", domain.cpus.size());
+    t.text("cpus_info", format_cpu_list(domain.cpus));
+  }
+}
+
+void dimm_rows(TableBuilder& t, const Node& n, int node, const EntityTable& entities) {
+  for (const auto& dimm : n.dimms) {
+    t.row(entities.dimm(node, dimm.slot));
+    t.text("slot", dimm.slot);
+    t.number("size", "B", dimm.bytes);
+    t.number("speed", "op/s", dimm.speed_mt_s * 1e6);
+    t.number("configured_speed", "op/s", dimm.configured_mt_s * 1e6);
+    t.text("manufacturer_info", dimm.manufacturer);
+    t.text("part_info", dimm.part);
+    t.text("serial_info", dimm.serial);
+  }
+}
+
+void nic_rows(TableBuilder& t, const Node& n, int node, const EntityTable& entities) {
+  for (const auto& nic : n.nics) {
+    if (nic.virtual_device || nic.kind == "loopback") continue;
+    t.row(entities.nic(node, nic.name));
+    t.text("kind", nic.kind);
+    t.text("state", nic.state);
+    t.text("driver", nic.driver);
+    t.text("firmware", nic.firmware);
+    t.number("rate", "B/s", nic.rate_bytes_per_s);
+    t.number("max_rate", "B/s", nic.max_rate_bytes_per_s);
+    t.number("numa_info", "count", nic.numa < 0 ? unsupported : nic.numa);
+    t.text("id_info", nic.id);
+    t.text("pci_info", nic.pci);
+    t.text("netdev_info", nic.netdev);
+  }
+}
+
+// A link belongs to the NIC behind it where there is one, else to the node.
+void pci_rows(TableBuilder& t, const Node& n, int node, const EntityTable& entities) {
+  for (const auto& link : n.pci_links) {
+    const auto nic = std::find_if(n.nics.begin(), n.nics.end(), [&](const Nic& x) { return x.pci == link.address; });
+    t.row(nic == n.nics.end() ? entities.node(node) : entities.nic(node, nic->name));
+    t.text("address_info", link.address);
+    t.text("device_class", link.device_class);
+    t.text("model", link.name);
+    t.number("link_speed", "op/s", link.speed_gt_s * 1e9);
+    t.number("max_link_speed", "op/s", link.max_speed_gt_s * 1e9);
+    t.number("link_width", "count", link.width);
+    t.number("max_link_width", "count", link.max_width);
+  }
+}
+
+}  // namespace
+
+std::string performance_options(const std::string& kernel_cmdline) {
+  static constexpr std::array prefixes = {
+      "mitigations", "spectre", "nospectre", "spec_", "nospec", "pti",      "nopti",    "l1tf",    "mds=",    "tsx",
+      "retbleed",    "srbds",   "isolcpus",  "nohz",  "rcu_",   "nosmt",    "maxcpus",  "nr_cpus", "mem=",    "memmap",
+      "iommu",       "intel_",  "amd_",      "idle",  "cpuidle", "processor.", "haltpoll", "tsc",  "clocksource", "hpet",
+      "hugepage",    "default_hugepagesz",   "transparent_hugepage", "numa", "init_on_", "page_poison", "slub_debug",
+      "pci=",        "pcie_",   "nmi_watchdog", "nowatchdog", "nosoftlockup", "skew_tick", "preempt", "audit",
+      "selinux",     "apparmor", "cgroup",   "systemd.unified_cgroup_hierarchy", "nvme_core", "swiotlb", "mce"};
+  std::set<std::string> kept;
+  std::istringstream words(kernel_cmdline);
+  for (std::string word; words >> word && word != "--";) {
+    if (std::any_of(prefixes.begin(), prefixes.end(), [&](const char* prefix) { return word.starts_with(prefix); })) kept.insert(word);
+  }
+  std::string text;
+  for (const std::string& word : kept) text += (text.empty() ? "" : " ") + word;
+  return text;
+}
+
+std::vector<const Nic*> physical_nics(const Node& node) {
+  std::set<std::string> riding;
+  for (const auto& nic : node.nics) riding.insert(nic.netdev);
+  std::vector<const Nic*> found;
+  for (const auto& nic : node.nics) {
+    if (!nic.virtual_device && nic.kind != "loopback" && !riding.contains(nic.name)) found.push_back(&nic);
+  }
+  return found;
+}
+
+std::map<std::string, results::InventoryTable> inventory_tables(const Topology& topology, const EntityTable& entities) {
+  std::map<std::string, TableBuilder> builders;
+  for (std::size_t i = 0; i < topology.nodes.size(); ++i) {
+    const Node& node = topology.nodes[i];
+    const int index = static_cast<int>(i);
+    node_row(builders["node"], node, entities.node(index));
+    cpu_rows(builders["cpu"], node, entities);
+    numa_rows(builders["numa"], node, index, entities);
+    dimm_rows(builders["dimm"], node, index, entities);
+    nic_rows(builders["nic"], node, index, entities);
+    pci_rows(builders["pci"], node, index, entities);
+  }
+  std::map<std::string, results::InventoryTable> tables;
+  for (const auto& [kind, builder] : builders) {
+    if (!builder.table().entity.empty()) tables[kind] = builder.table();
+  }
+  return tables;
+}
+
+std::vector<results::EnvironmentRow> environment_rows(const Topology& topology) {
+  std::vector<results::EnvironmentRow> rows;
+  for (const Node& node : topology.nodes) {
+    for (const auto& [key, value] : node.software) rows.push_back({node.hostname, key, value});
+  }
+  return rows;
+}
+
+}  // namespace assay

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "topology/launch_check.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <map>
+#include <set>
+#include <sstream>
+
+#include "topology/sysfs.hpp"
+
+namespace assay {
+namespace {
+
+constexpr std::size_t kNamesShown = 8;
+
+std::string count_of(std::int64_t n, const char* one) { return std::to_string(n) + " " + one + (n == 1 ? "" : "s"); }
+
+class Findings {
+ public:
+  void add(const char* severity, const char* kind, std::string text, int node = -1) {
+    list_.push_back({severity, kind, std::move(text), node});
+  }
+  std::vector<LaunchFinding> take() { return std::move(list_); }
+
+ private:
+  std::vector<LaunchFinding> list_;
+};
+
+void compare_count(Findings& out, std::int64_t found, std::int64_t expected, const char* what, const std::string& where, int node) {
+  if (expected <= 0 || found == expected) return;
+  const std::string text = where + count_of(found, what) + ", expected " + std::to_string(expected);
+  out.add("inconclusive", found < expected ? "missing" : "mismatch", text, node);
+}
+
+void check_expectations(Findings& out, const Topology& t, const LaunchExpectations& expect) {
+  compare_count(out, static_cast<std::int64_t>(t.nodes.size()), expect.nodes, "node", "the launch has ", -1);
+  compare_count(out, t.size(), expect.ranks, "rank", "the launch has ", -1);
+  for (std::size_t n = 0; n < t.nodes.size(); ++n) {
+    const int node = static_cast<int>(n);
+    compare_count(out, static_cast<std::int64_t>(t.ranks_of(node).size()), expect.devices, "device", t.nodes[n].hostname + ": ", node);
+  }
+}
+
+void check_singletons(Findings& out, const Topology& t, const LaunchEnvironment& env, int siblings) {
+  if (env.launched && env.size > 0 && env.size != t.size()) {
+    const std::string text = "the launcher (" + env.launcher + ") started " + count_of(env.size, "process") + ", but MPI sees " +
+                             std::to_string(t.size()) + ": is it the launcher of this MPI library?";
+    out.add("inconclusive", t.size() == 1 ? "singletons" : "mismatch", text);
+  } else if (t.size() == 1 && siblings > 0) {
+    out.add("inconclusive", "singletons", std::to_string(siblings + 1) +
+            " processes with this command line were started side by side, each alone in MPI: start them with this MPI's mpirun");
+  }
+}
+
+// Physical cores of the node in a CPU set, as lists of hardware threads.
+std::vector<std::vector<int>> cores_in(const Node& node, const std::set<int>& cpus) {
+  std::vector<std::vector<int>> cores;
+  for (const auto& core : node.core_pus) {
+    std::vector<int> pus;
+    std::copy_if(core.begin(), core.end(), std::back_inserter(pus), [&](int pu) { return cpus.contains(pu); });
+    if (!pus.empty()) cores.push_back(std::move(pus));
+  }
+  return cores;
+}
+
+std::set<int> allowed_on(const Node& node) {
+  if (!node.allowed_cpus.empty()) return {node.allowed_cpus.begin(), node.allowed_cpus.end()};
+  std::set<int> all;
+  for (const auto& core : node.core_pus) all.insert(core.begin(), core.end());
+  return all;
+}
+
+void check_coverage(Findings& out, const Topology& t, int node) {
+  const Node& n = t.nodes[static_cast<std::size_t>(node)];
+  std::set<int> masks;
+  for (const int rank : t.ranks_of(node)) {
+    const auto& mask = t.ranks[static_cast<std::size_t>(rank)].mask;
+    masks.insert(mask.begin(), mask.end());
+  }
+  const auto allowed = cores_in(n, allowed_on(n));
+  std::vector<int> left;
+  std::size_t uncovered = 0;
+  for (const auto& core : allowed) {
+    if (std::any_of(core.begin(), core.end(), [&](int pu) { return masks.contains(pu); })) continue;
+    ++uncovered;
+    left.insert(left.end(), core.begin(), core.end());
+  }
+  if (uncovered == 0) return;
+  out.add("warn", "uncovered",
+          n.hostname + ": " + std::to_string(uncovered) + " of " + count_of(static_cast<std::int64_t>(allowed.size()), "core") +
+              " (CPUs " + format_cpu_list(left) + ") belong to no rank and are not measured",
+          node);
+}
+
+void check_load(Findings& out, const Topology& t, int node) {
+  const Node& n = t.nodes[static_cast<std::size_t>(node)];
+  const auto ranks = t.ranks_of(node);
+  std::set<int> used;
+  int threads = 0, fewest = 0, most = 0;
+  bool shared = false;
+  for (const int rank : ranks) {
+    const RankPlace& place = t.ranks[static_cast<std::size_t>(rank)];
+    used.insert(place.cpus.begin(), place.cpus.end());
+    threads += place.threads;
+    fewest = fewest == 0 ? place.threads : std::min(fewest, place.threads);
+    most = std::max(most, place.threads);
+    shared = shared || place.shares_cpus;
+  }
+  const auto cores = static_cast<std::int64_t>(cores_in(n, used).size());
+  const std::string load = n.hostname + ": " + count_of(static_cast<std::int64_t>(ranks.size()), "rank") + " with " +
+                           count_of(threads, "thread") + " on " + count_of(cores, "core");
+  // A quota alone also makes ranks take turns; that has a finding of its own.
+  if (threads > cores && cores > 0) {
+    out.add("warn", "oversubscribed", load + ": they take turns, rates per rank are shares", node);
+  } else if (shared && !(n.cpu_quota_cores < threads)) {
+    out.add("warn", "oversubscribed", load + ": some share a core", node);
+  }
+  if (fewest != most) {
+    out.add("info", "uneven", load + ": between " + std::to_string(fewest) + " and " + std::to_string(most) + " threads a rank", node);
+  }
+  const auto reachable = static_cast<double>(cores_in(n, allowed_on(n)).size());
+  if (n.cpu_quota_cores < reachable) {
+    char quota[32];
+    std::snprintf(quota, sizeof quota, "%.4g", n.cpu_quota_cores);
+    out.add("warn", "quota", n.hostname + ": the cgroup's CPU quota is " + quota + " of " + count_of(static_cast<std::int64_t>(reachable), "core"), node);
+  }
+}
+
+std::string some_names(const Topology& t, const std::vector<int>& nodes) {
+  std::string text;
+  for (std::size_t i = 0; i < nodes.size() && i < kNamesShown; ++i) {
+    text += (i > 0 ? ", " : "") + t.nodes[static_cast<std::size_t>(nodes[i])].hostname;
+  }
+  if (nodes.size() > kNamesShown) text += " and " + std::to_string(nodes.size() - kNamesShown) + " more";
+  return text;
+}
+
+// What ought to be the same everywhere, by name. A node that lacks a key has the empty value.
+std::map<std::string, std::string> compared(const Node& node) {
+  std::map<std::string, std::string> values(node.software.begin(), node.software.end());
+  values["kernel"] = node.kernel;
+  values["cpu model"] = node.cpu_model;
+  values["microcode"] = node.microcode;
+  values["os"] = node.os;
+  return values;
+}
+
+std::string shown(const std::string& value) { return value.empty() ? "none" : "'" + value + "'"; }
+
+void check_key(Findings& out, const Topology& t, const std::string& key, const std::map<std::string, std::vector<int>>& by_value) {
+  const auto major = std::max_element(by_value.begin(), by_value.end(), [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
+  const bool majority = 2 * major->second.size() > t.nodes.size();
+  for (const auto& [value, nodes] : by_value) {
+    if (majority && value == major->first) continue;
+    std::string text = some_names(t, nodes) + ": " + key + " is " + shown(value);
+    if (majority) text += ", " + shown(major->first) + " on the other " + count_of(static_cast<std::int64_t>(major->second.size()), "node");
+    out.add("warn", "mismatch", text, majority && nodes.size() == 1 ? nodes.front() : -1);
+  }
+}
+
+void check_software(Findings& out, const Topology& t) {
+  std::vector<std::map<std::string, std::string>> facts;
+  std::set<std::string> keys;
+  for (const Node& node : t.nodes) {
+    facts.push_back(compared(node));
+    for (const auto& [key, value] : facts.back()) keys.insert(key);
+  }
+  for (const std::string& key : keys) {
+    std::map<std::string, std::vector<int>> by_value;
+    for (std::size_t n = 0; n < facts.size(); ++n) by_value[facts[n][key]].push_back(static_cast<int>(n));
+    if (by_value.size() > 1) check_key(out, t, key, by_value);
+  }
+}
+
+// Parent of a process from /proc/<pid>/stat: the second field after the name in parentheses, which may hold anything.
+int parent_of(const std::string& proc, int pid) {
+  const std::string stat = read_text(proc + "/" + std::to_string(pid) + "/stat").value_or("");
+  const auto close = stat.rfind(')');
+  if (close == std::string::npos) return -1;
+  std::istringstream fields(stat.substr(close + 1));
+  std::string state;
+  int parent = -1;
+  fields >> state >> parent;
+  return parent;
+}
+
+std::string command_of(const std::string& proc, int pid) { return read_text(proc + "/" + std::to_string(pid) + "/cmdline").value_or(""); }
+
+}  // namespace
+
+std::vector<LaunchFinding> check_launch(const Topology& topology, const LaunchExpectations& expectations,
+                                        const LaunchEnvironment& environment, int sibling_singletons) {
+  Findings out;
+  check_expectations(out, topology, expectations);
+  check_singletons(out, topology, environment, sibling_singletons);
+  for (std::size_t node = 0; node < topology.nodes.size(); ++node) {
+    check_coverage(out, topology, static_cast<int>(node));
+    check_load(out, topology, static_cast<int>(node));
+  }
+  check_software(out, topology);
+  return out.take();
+}
+
+int count_sibling_singletons(const std::string& proc) {
+  int self = static_cast<int>(getpid());
+  if (proc != "/proc") self = static_cast<int>(read_integer(proc + "/self_pid").value_or(-1));
+  const std::string command = command_of(proc, self);
+  if (command.empty()) return 0;
+  // The program may have forked to guard itself: its parent is then the same program, and no sibling.
+  int top = self, parent = parent_of(proc, self);
+  for (int i = 0; i < 4 && parent > 1 && command_of(proc, parent) == command; ++i) {
+    top = parent;
+    parent = parent_of(proc, top);
+  }
+  if (parent <= 0) return 0;
+  int siblings = 0;
+  for (const std::string& entry : sysfs::numbered(proc, "")) {
+    const int pid = std::stoi(entry);
+    if (pid != top && parent_of(proc, pid) == parent && command_of(proc, pid) == command) ++siblings;
+  }
+  return siblings;
+}
+
+}  // namespace assay

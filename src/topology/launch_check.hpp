@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Was the program started as it should have been? Asked before anything is measured.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/system.hpp"
+#include "topology/topology.hpp"
+
+namespace assay {
+
+/// What --expect-nodes, --expect-ranks, --expect-devices (per node) demand; 0 = nothing.
+struct LaunchExpectations {
+  std::int64_t nodes = 0, ranks = 0, devices = 0;
+};
+
+struct LaunchFinding {
+  std::string severity;  ///< info|warn|inconclusive
+  std::string kind;      ///< missing|mismatch|singletons|oversubscribed|uncovered|uneven|quota
+  std::string text;      ///< one line that names the node or rank
+  int node = -1;         ///< index into Topology::nodes, -1 = the whole launch
+
+  /// As stored in /events: kind "launch-warn", text "uncovered: node07: ...".
+  std::string event_kind() const { return "launch-" + severity; }
+  std::string event_text() const { return kind + ": " + text; }
+};
+
+/// All findings, the same on every rank when `environment` is rank 0's. `sibling_singletons` as counted below.
+std::vector<LaunchFinding> check_launch(const Topology& topology, const LaunchExpectations& expectations,
+                                        const LaunchEnvironment& environment, int sibling_singletons = 0);
+
+/// How many other processes with this very command line the same parent started: more than none beside an MPI world of
+/// one means that a launcher of another MPI started N programs that do not know each other. 0 when it cannot be told.
+int count_sibling_singletons(const std::string& proc = "/proc");
+
+}  // namespace assay

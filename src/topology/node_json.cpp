@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <type_traits>
+
+#include "base/error.hpp"
+#include "topology/topology.hpp"
+
+namespace assay {
+namespace {
+
+// The fields of each type are listed once, for both directions: `visit` hands each to the archive by name.
+template <typename Self, typename Archive>
+void visit_numa(Self& d, Archive& a) {
+  a("os_index", d.os_index), a("cpus", d.cpus), a("memory_bytes", d.memory_bytes);
+}
+template <typename Self, typename Archive>
+void visit_cache(Self& c, Archive& a) {
+  a("level", c.level), a("bytes", c.bytes), a("cpus", c.cpus);
+}
+template <typename Self, typename Archive>
+void visit_nic(Self& n, Archive& a) {
+  a("name", n.name), a("kind", n.kind), a("id", n.id), a("id_source", n.id_source), a("state", n.state);
+  a("driver", n.driver), a("firmware", n.firmware), a("pci", n.pci), a("netdev", n.netdev);
+  a("rate_bytes_per_s", n.rate_bytes_per_s), a("max_rate_bytes_per_s", n.max_rate_bytes_per_s);
+  a("numa", n.numa), a("virtual_device", n.virtual_device);
+}
+template <typename Self, typename Archive>
+void visit_link(Self& l, Archive& a) {
+  a("address", l.address), a("device_class", l.device_class), a("name", l.name);
+  a("speed_gt_s", l.speed_gt_s), a("max_speed_gt_s", l.max_speed_gt_s);
+  a("width", l.width), a("max_width", l.max_width);
+}
+template <typename Self, typename Archive>
+void visit_dimm(Self& d, Archive& a) {
+  a("slot", d.slot), a("serial", d.serial), a("part", d.part), a("manufacturer", d.manufacturer);
+  a("bytes", d.bytes), a("speed_mt_s", d.speed_mt_s), a("configured_mt_s", d.configured_mt_s);
+}
+template <typename Self, typename Archive>
+void visit_node(Self& n, Archive& a) {
+  a("hostname", n.hostname), a("id", n.id), a("id_source", n.id_source);
+  a("cpu_model", n.cpu_model), a("cpu_vendor", n.cpu_vendor), a("microcode", n.microcode), a("kernel", n.kernel);
+  a("kernel_cmdline", n.kernel_cmdline), a("os", n.os), a("governor", n.governor), a("board", n.board);
+  a("bios", n.bios), a("hypervisor", n.hypervisor), a("iommu", n.iommu), a("acs", n.acs);
+  a("numa_balancing", n.numa_balancing), a("transparent_hugepages", n.transparent_hugepages);
+  a("scaling_driver", n.scaling_driver), a("sockets", n.sockets), a("cores", n.cores), a("pus", n.pus);
+  a("smt", n.smt), a("max_clock_hz", n.max_clock_hz), a("core_pus", n.core_pus), a("socket_pus", n.socket_pus);
+  a("allowed_cpus", n.allowed_cpus), a("numa", n.numa), a("caches", n.caches), a("nics", n.nics);
+  a("pci_links", n.pci_links), a("dimms", n.dimms), a("memory_bytes", n.memory_bytes);
+  a("memory_available_bytes", n.memory_available_bytes), a("cgroup_limit_bytes", n.cgroup_limit_bytes);
+  a("cgroup_used_bytes", n.cgroup_used_bytes), a("cpu_quota_cores", n.cpu_quota_cores);
+  a("memory_bandwidth_bytes_per_s", n.memory_bandwidth_bytes_per_s), a("software", n.software);
+}
+
+template <typename T, typename Archive>
+void visit(T& value, Archive& a) {
+  using Plain = std::remove_const_t<T>;
+  if constexpr (std::is_same_v<Plain, NumaDomain>) visit_numa(value, a);
+  else if constexpr (std::is_same_v<Plain, Cache>) visit_cache(value, a);
+  else if constexpr (std::is_same_v<Plain, Nic>) visit_nic(value, a);
+  else if constexpr (std::is_same_v<Plain, PciLink>) visit_link(value, a);
+  else if constexpr (std::is_same_v<Plain, Dimm>) visit_dimm(value, a);
+  else visit_node(value, a);
+}
+
+template <typename T>
+inline constexpr bool is_record = std::is_same_v<T, NumaDomain> || std::is_same_v<T, Cache> || std::is_same_v<T, Nic> ||
+                                  std::is_same_v<T, PciLink> || std::is_same_v<T, Dimm> || std::is_same_v<T, Node>;
+
+template <typename T>
+struct is_record_list : std::false_type {};
+template <typename T>
+struct is_record_list<std::vector<T>> : std::bool_constant<is_record<T>> {};
+
+struct Saver {
+  Json json = Json::object();
+
+  template <typename T>
+  void operator()(const char* name, const T& value) {
+    if constexpr (is_record_list<T>::value) {
+      Json list = Json::array();
+      for (const auto& item : value) {
+        Saver saver;
+        visit(item, saver);
+        list.push_back(std::move(saver.json));
+      }
+      json[name] = std::move(list);
+    } else if constexpr (std::is_same_v<T, double>) {
+      json[name] = std::isnan(value) ? Json() : Json(value);
+    } else {
+      json[name] = value;
+    }
+  }
+};
+
+struct Loader {
+  const Json& json;
+
+  template <typename T>
+  void operator()(const char* name, T& value) {
+    const Json& stored = json.at(name);
+    if constexpr (is_record_list<T>::value) {
+      value.clear();
+      for (const Json& item : stored) {
+        Loader loader{item};
+        visit(value.emplace_back(), loader);
+      }
+    } else if constexpr (std::is_same_v<T, double>) {
+      value = stored.is_null() ? unsupported : stored.get<double>();
+    } else {
+      stored.get_to(value);
+    }
+  }
+};
+
+}  // namespace
+
+Json to_json(const Node& node) {
+  Saver saver;
+  visit(node, saver);
+  return std::move(saver.json);
+}
+
+Node node_from_json(const Json& json) {
+  Node node;
+  Loader loader{json};
+  try {
+    visit(node, loader);
+  } catch (const Json::exception& error) {
+    throw Error(ErrorKind::data, std::string("description of a node: ") + error.what());
+  }
+  return node;
+}
+
+}  // namespace assay

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "topology/topology.hpp"
+
+#include <algorithm>
+
+namespace assay {
+namespace {
+
+bool holds(const std::vector<int>& cpus, int cpu) { return std::find(cpus.begin(), cpus.end(), cpu) != cpus.end(); }
+
+// Index of the last-level cache of one CPU, or -1: levels differ between parts of a hybrid machine.
+int last_level_cache(const std::vector<Cache>& caches, int cpu) {
+  int best = -1;
+  for (std::size_t i = 0; i < caches.size(); ++i) {
+    if (!holds(caches[i].cpus, cpu)) continue;
+    if (best < 0 || caches[i].level > caches[static_cast<std::size_t>(best)].level) best = static_cast<int>(i);
+  }
+  return best;
+}
+
+}  // namespace
+
+std::uint64_t Node::llc_bytes_of(const std::vector<int>& cpus) const noexcept {
+  std::uint64_t bytes = 0;
+  std::vector<bool> seen(caches.size(), false);
+  for (const int cpu : cpus) {
+    const int cache = last_level_cache(caches, cpu);
+    if (cache < 0 || seen[static_cast<std::size_t>(cache)]) continue;
+    seen[static_cast<std::size_t>(cache)] = true;
+    bytes += caches[static_cast<std::size_t>(cache)].bytes;
+  }
+  return bytes;
+}
+
+std::uint64_t Node::llc_bytes_total() const noexcept {
+  std::vector<int> all;
+  for (const auto& cache : caches) all.insert(all.end(), cache.cpus.begin(), cache.cpus.end());
+  std::sort(all.begin(), all.end());
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+  return llc_bytes_of(all);
+}
+
+int Node::numa_of(const std::vector<int>& cpus) const noexcept {
+  if (cpus.empty()) return -1;
+  for (const auto& domain : numa) {
+    if (std::all_of(cpus.begin(), cpus.end(), [&](int cpu) { return holds(domain.cpus, cpu); })) return domain.os_index;
+  }
+  return -1;
+}
+
+std::vector<int> Topology::ranks_of(int node) const {
+  std::vector<int> found;
+  for (const auto& place : ranks) {
+    if (place.node == node) found.push_back(place.rank);
+  }
+  return found;
+}
+
+int Topology::max_local_size() const {
+  int size = 0;
+  for (const auto& place : ranks) size = std::max(size, place.local_size);
+  return size;
+}
+
+}  // namespace assay
