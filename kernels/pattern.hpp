@@ -12,21 +12,40 @@
 namespace assay::kernels {
 
 /// A data background: the value of word `index` under (kind, key, variant, inverted).
+/// - own_address, random: address_hash(key, index); they differ by their keys only
+/// - solid: all zeros
+/// - walking: one 1 in each word, at bit (index + variant) modulo 64, so that it walks in space as well as over variants
+/// - checkerboard: 0xaaaa... in even words, 0x5555... in odd ones
+/// - stripe: 2^(variant-1) zeros, then as many ones, and so on through all bits of the region; variant 1 to 63
+/// - modulo: all ones where index mod variant equals key mod variant, zeros elsewhere
 enum class Background { own_address, solid, walking, checkerboard, stripe, random, modulo };
 struct Data {
   Background kind = Background::solid;
   std::uint64_t key = 0;      ///< seed of own_address and random; offset of modulo
   std::uint32_t variant = 0;  ///< walking: bit position; stripe: log2 period in bits; modulo: modulus
-  bool inverted = false;
+  bool inverted = false;      ///< the complement of all this
   bool operator==(const Data&) const = default;
 };
 std::uint64_t data_word(const Data& data, std::size_t index) noexcept;
 
+/// A bijection of the index for every key, cheap enough to be recomputed at memory speed: a Weyl sequence, one 32-bit
+/// multiplier and two shifts (mix64 costs twice that where there is no 64-bit vector multiply).
+inline constexpr std::uint64_t address_step = 0x9e3779b97f4a7c15ULL;
+inline constexpr std::uint32_t address_multiplier = 0xb5297a4dU;
+constexpr std::uint64_t address_hash(std::uint64_t key, std::size_t index) noexcept {
+  std::uint64_t x = key + index * address_step;
+  x = (x ^ (x >> 32)) * address_multiplier;
+  return x ^ (x >> 29);
+}
+
+/// Words are visited in blocks of at most 32 KiB: all of a block are verified before any of it is written. The memory
+/// itself sees whole cache lines in the order of eviction, so a finer order would reach no cell.
 struct Sweep {
   bool verify = false, write = false, down = false;
   Data expected, next;
-  bool move = false;  ///< block move: second half = first half, `expected`/`next` unused
-  double pause_s = 0; ///< idle time before this sweep (retention)
+  bool move = false;    ///< block move: second half = first half, `expected`/`next` unused
+  bool folded = false;  ///< verify after a block move: word half + i, too, is expected to hold the value of index i
+  double pause_s = 0;   ///< idle time before this sweep (retention); the caller waits, the sweep does not
   /// Bytes of traffic per word: 8 per read and 8 per write.
   std::size_t bytes_per_word() const noexcept { return move ? 16u / 2u : (verify ? 8u : 0u) + (write ? 8u : 0u); }
 };
@@ -47,6 +66,8 @@ const std::vector<std::string>& pattern_names();
 
 struct ErrorRecord {
   std::uint64_t index = 0;  ///< word index
+  /// What the closed form says, what was read, and what the memory holds when the line is flushed and read again: equal to
+  /// `actual` for a bad write or a bad cell, to `expected` for a bad read.
   std::uint64_t expected = 0, actual = 0, reread = 0;
   std::int32_t thread = -1;
 };
@@ -59,7 +80,12 @@ class ErrorLog {
     const std::uint64_t slot = count_.fetch_add(1, std::memory_order_relaxed);
     if (slot < records_.size()) records_[slot] = record;
   }
+  /// Counts wrong words for which no record is made.
+  void add_count(std::uint64_t n) noexcept { count_.fetch_add(n, std::memory_order_relaxed); }
+  /// No further record would be kept.
+  bool full() const noexcept { return count_.load(std::memory_order_relaxed) >= records_.size(); }
   std::uint64_t count() const noexcept { return count_.load(); }
+  /// To be called when no thread adds any more.
   std::vector<ErrorRecord> records() const {
     const auto n = static_cast<std::ptrdiff_t>(count() < records_.size() ? count() : records_.size());
     return {records_.begin(), records_.begin() + n};
@@ -71,8 +97,9 @@ class ErrorLog {
 };
 
 namespace host {
-/// One thread's share: words[begin, end) of the region that starts at words[0]; for a move, begin/end count words of the
-/// first half and `half` is its length.
+/// One thread's share: words[begin, end) of the region that starts at words[0], `words` 8-byte aligned. For a move,
+/// begin/end count words of the first half; `half` is its length (for a folded verify too; an odd last word stays
+/// itself). A block whose difference vanished when it was looked at word by word counts one error at its first word.
 void sweep(const Sweep& sweep, std::uint64_t* words, std::size_t begin, std::size_t end, std::size_t half, int thread,
            ErrorLog& log) noexcept;
 }  // namespace host

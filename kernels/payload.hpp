@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/random.hpp"
+
 namespace assay::kernels {
 
 struct PayloadKey {
@@ -13,13 +15,20 @@ struct PayloadKey {
 };
 PayloadKey payload_key(std::uint64_t seed, int source, int destination, std::uint64_t iteration) noexcept;
 
+/// Step of the counter that mix64 turns into words (the SplitMix64 generator, addressable at any index).
+inline constexpr std::uint64_t payload_step = 0x9e3779b97f4a7c15ULL;
+constexpr std::uint64_t payload_word(PayloadKey key, std::size_t index) noexcept {
+  return mix64(key.value + index * payload_step);
+}
+
 struct PayloadErrors {
   std::uint64_t count = 0;  ///< wrong 8-byte words (a short tail counts as one)
   std::uint64_t first_index = 0, expected = 0, actual = 0;
 };
 
 namespace host {
-/// Word i = mix64(key ^ i-dependent); sizes that are no multiple of 8 use the low bytes of the last word.
+/// Word i = payload_word(key, i); sizes that are no multiple of 8 use the first bytes of the last word in memory order.
+/// Any alignment.
 void payload_fill(PayloadKey key, void* data, std::size_t bytes) noexcept;
 PayloadErrors payload_check(PayloadKey key, const void* data, std::size_t bytes) noexcept;
 }  // namespace host

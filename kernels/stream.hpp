@@ -21,8 +21,12 @@ inline constexpr double stream_scalar = 3.0;
 inline constexpr double stream_value = 0.75;
 
 namespace host {
-/// One thread's share. Stores are non-temporal where they pay (a, b, c 64-byte aligned, large counts). `read` returns
-/// the sum of its elements so that it cannot be dropped; the others return 0.
-double stream(StreamOp op, double* a, const double* b, const double* c, std::size_t count) noexcept;
+/// How results are stored: past the caches (non-temporal), through them, or past them when `count` is large.
+enum class Stores { automatic, cached, streaming };
+
+/// One thread's share of a bandwidth kernel; any alignment. `read` returns the sum of its elements so that it cannot be
+/// dropped; the others return 0. A caller that cuts a large array into small parts says `streaming` itself.
+double stream(StreamOp op, double* a, const double* b, const double* c, std::size_t count,
+              Stores stores = Stores::automatic) noexcept;
 }  // namespace host
 }  // namespace assay::kernels

@@ -43,6 +43,9 @@ class Device {
   /// frees the old content. Throws Error(resource).
   virtual void reserve(std::size_t bytes) = 0;
   virtual std::span<std::byte> arena() noexcept = 0;  ///< 2 MiB aligned
+  /// Arrays of `stream` whose distances are multiples of this lie in the NUMA domain of the thread that works on them
+  /// (memory belongs to threads by turns, 2 MiB each); other distances are right, and slower on several domains.
+  virtual std::size_t stride_bytes() const noexcept { return std::size_t{2} << 20; }
   virtual void synchronize() = 0;
   /// Copies between device memory and plain host memory, complete on return. For checkers, never timed.
   virtual void copy_to_host(void* host, const void* device, std::size_t bytes) { std::memcpy(host, device, bytes); }

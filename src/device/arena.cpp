@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device/arena.hpp"
+
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <limits>
+#include <string>
+
+#include "base/error.hpp"
+#include "base/units.hpp"
+
+namespace assay {
+namespace {
+
+constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
+
+std::size_t read_number(const std::string& path, std::size_t otherwise) {
+  std::ifstream file(path);
+  std::size_t value = 0;
+  return file >> value ? value : otherwise;
+}
+
+/// Path of this process in the hierarchy of `controller` ("" for version 2), as /proc/self/cgroup has it.
+std::string cgroup_path(const std::string& controller) {
+  std::ifstream file("/proc/self/cgroup");
+  for (std::string line; std::getline(file, line);) {
+    const auto first = line.find(':'), second = line.find(':', first + 1);
+    if (first == std::string::npos || second == std::string::npos) continue;
+    if (line.substr(first + 1, second - first - 1) == controller) return line.substr(second + 1);
+  }
+  return "/";
+}
+
+std::size_t left(std::size_t limit, std::size_t used) { return limit == unlimited ? unlimited : limit - std::min(limit, used); }
+
+std::size_t cgroup_left() {
+  std::size_t least = unlimited;
+  // Inside a container the path names a folder of the host, and the limits lie at the mount point itself.
+  for (const std::string& path : {cgroup_path(""), std::string("/")}) {
+    const std::string folder = "/sys/fs/cgroup" + path + "/";
+    least = std::min(least, left(read_number(folder + "memory.max", unlimited), read_number(folder + "memory.current", 0)));
+  }
+  for (const std::string& path : {cgroup_path("memory"), std::string("/")}) {
+    const std::string folder = "/sys/fs/cgroup/memory" + path + "/";
+    least = std::min(least, left(read_number(folder + "memory.limit_in_bytes", unlimited),
+                                 read_number(folder + "memory.usage_in_bytes", 0)));
+  }
+  return least;
+}
+
+}  // namespace
+
+std::size_t available_memory_bytes() {
+  std::ifstream file("/proc/meminfo");
+  for (std::string line; std::getline(file, line);)
+    if (line.rfind("MemAvailable:", 0) == 0) return std::min(cgroup_left(), std::size_t{std::stoull(line.substr(13))} * 1024);
+  return cgroup_left();
+}
+
+void Arena::release() noexcept {
+  if (base_ != nullptr) munmap(base_, size_);
+  base_ = nullptr;
+  size_ = 0;
+}
+
+void Arena::reserve(std::size_t bytes, Team& team) {
+  if (bytes <= size_) return;
+  release();
+  const auto threads = static_cast<std::size_t>(team.size());
+  const std::size_t size = (bytes + granule_bytes - 1) / granule_bytes * granule_bytes;
+  const std::size_t alignment = granule_bytes * threads;
+  const std::size_t available = available_memory_bytes();
+  if (size < bytes || size > available)
+    throw Error(ErrorKind::resource, "cannot reserve " + format_bytes(bytes) + " of memory: " + format_bytes(available) +
+                                         " available");
+  // Mapped with room for alignment, which is given back: the arena then starts at thread 0's granule.
+  void* map = mmap(nullptr, size + alignment, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (map == MAP_FAILED)
+    throw Error(ErrorKind::resource,
+                "cannot reserve " + format_bytes(bytes) + " of memory: " + std::string(std::strerror(errno)));
+  auto* begin = static_cast<std::byte*>(map);
+  const std::size_t past = reinterpret_cast<std::uintptr_t>(begin) % alignment;
+  const std::size_t skip = past == 0 ? 0 : alignment - past;
+  if (skip != 0) munmap(begin, skip);
+  if (alignment != skip) munmap(begin + skip + size, alignment - skip);
+  base_ = begin + skip;
+  size_ = size;
+  // Fewer, larger pages: less time to touch, fewer misses of the address translation. Refusal costs only speed.
+  madvise(base_, size_, MADV_HUGEPAGE);
+  team.run([&](int thread) noexcept {
+    for_share(base_, size_, 1, thread, team.size(), false, [&](std::size_t from, std::size_t to) noexcept {
+      for (std::size_t i = from; i < to; i += 4096) *const_cast<volatile std::byte*>(base_ + i) = std::byte{0};
+    });
+  });
+}
+
+}  // namespace assay

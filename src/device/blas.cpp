@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device/blas.hpp"
+
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <sstream>
+
+#include "device/device.hpp"
+
+namespace assay {
+namespace {
+
+template <typename F>
+F* find(const char* name) noexcept {
+  return reinterpret_cast<F*>(dlsym(RTLD_DEFAULT, name));
+}
+
+/// The first two words: "OpenBLAS 0.3.21 NO_AFFINITY ..." -> "OpenBLAS 0.3.21".
+std::string two_words(const std::string& text) {
+  std::istringstream in(text);
+  std::string first, second;
+  in >> first >> second;
+  return second.empty() ? first : first + " " + second;
+}
+
+std::string library_name() {
+  if (auto* config = find<char*()>("openblas_get_config")) return two_words(config());
+  if (auto* mkl = find<void(char*, int)>("MKL_Get_Version_String")) {
+    char text[200] = {};
+    mkl(text, sizeof text - 1);
+    return text;
+  }
+  if (auto* blis = find<const char*()>("bli_info_get_version_str")) return std::string("BLIS ") + blis();
+  return "CBLAS";
+}
+
+std::string threading_name() {
+  auto* parallel = find<int()>("openblas_get_parallel");
+  if (parallel == nullptr) return "unknown";
+  switch (parallel()) {
+    case 0: return "sequential";
+    case 1: return "pthreads";
+    case 2: return "openmp";
+    default: return "unknown";
+  }
+}
+
+}  // namespace
+
+std::string openblas_core() {
+  auto* core = find<char*()>("openblas_get_corename");
+  return core == nullptr ? "" : core();
+}
+
+void set_blas_threads(int threads) {
+  if (auto* openblas = find<void(int)>("openblas_set_num_threads")) return openblas(threads);
+  if (auto* mkl = find<void(int)>("MKL_Set_Num_Threads")) return mkl(threads);
+  if (auto* blis = find<void(long)>("bli_thread_set_num_threads")) blis(threads);
+}
+
+void bind_blas_threads(const std::vector<int>& cpus) {
+  auto* bind = find<int(int, std::size_t, cpu_set_t*)>("openblas_setaffinity");
+  if (bind == nullptr) return;
+  // Its thread 0 is the first of its own workers; the caller, bound already, is none of them.
+  for (std::size_t i = 1; i < cpus.size(); ++i) {
+    cpu_set_t mask;
+    CPU_ZERO(&mask);
+    CPU_SET(cpus[i], &mask);
+    bind(static_cast<int>(i) - 1, sizeof mask, &mask);
+  }
+}
+
+std::map<std::string, std::string> blas_info() {
+  const char* mend = std::getenv("ASSAY_BLAS_MEND");
+  return {{"library", library_name()},
+          {"core", openblas_core()},
+          {"parallel", threading_name()},
+          {"mend", mend == nullptr ? "" : mend}};
+}
+
+}  // namespace assay
