@@ -131,7 +131,6 @@ void order_findings(std::vector<Found>& found) {
 std::string basis_of(const Judgement& j) {
   std::array<std::size_t, 4> counts{};
   for (const auto& s : j.series) {
-    if (!s.judged && s.unit != "count") continue;
     for (const auto& row : s.rows) {
       if (s.judged || row.reference != Reference::none) ++counts[row.reference];
     }

@@ -147,7 +147,9 @@ Series describe(const Joined& joined, const Metric& m) {
   s.path = "/cases/" + c.suite + "/" + c.name + "/" + m.name;
   s.better = m.better;
   s.required = m.required && c.required;
-  s.judged = m.role == results::Role::metric && m.better != results::Better::none;
+  // Counts are judged by what they count, and a ratio to the device's own peak explains a rate without judging it.
+  s.judged = m.role == results::Role::metric && m.better != results::Better::none && m.unit != "count" &&
+             m.name != "efficiency";
   s.per_sample = m.per_sample;
   s.first = &c;
   return s;

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "base/units.hpp"
+#include "report/digest.hpp"
+#include "report/layout.hpp"
+#include "report/report.hpp"
+
+namespace assay::report {
+namespace {
+
+using results::Results;
+
+std::string info_text(const Results& r, const std::string& file) {
+  const auto& i = r.info;
+  std::string out = fmt::format("file           {}\nrun            {}\nstate          {}\n", file, i.run_id, i.state);
+  out += fmt::format("started        {}\nended          {}\nversion        {}\n", i.started, i.ended, i.assay_version);
+  out += fmt::format("level          {}\nseed           {}\nplan           {}\n", i.level, i.seed, i.plan_hash);
+  out += fmt::format("command        {}\ninjected       {}\nverdict        {}\n", i.command_line, i.injected ? "yes" : "no",
+                     r.verdict ? r.verdict->state : i.verdict.empty() ? "none stored" : i.verdict);
+  return out;
+}
+
+std::string counts_text(const Results& r) {
+  std::map<std::string, std::size_t> kinds;
+  for (const auto& e : r.entities) ++kinds[e.kind];
+  std::string out = "entities      ";
+  for (const auto& [kind, n] : kinds) out += fmt::format(" {} {}", n, kind);
+  std::size_t moved = 0, unsupported = 0, planned = 0;
+  for (const auto& c : r.counters) {
+    if (std::isnan(c.before) && std::isnan(c.after)) {
+      ++unsupported;
+    } else {
+      moved += c.after != c.before ? 1 : 0;
+    }
+  }
+  for (const auto& p : r.plan) planned += p.state == "not_applicable" ? 0 : 1;
+  out += fmt::format("\ncases          {} of {} planned, {} not applicable\n", r.cases.size(), planned, r.plan.size() - planned);
+  out += fmt::format("miscompares    {}\n", r.errors.size());
+  out += fmt::format("counters       {} rows, {} moved, {} unsupported\n", r.counters.size(), moved, unsupported);
+  out += fmt::format("events         {}\n", r.events.size());
+  for (const auto& s : r.selftest) {
+    out += fmt::format("selftest       {} on {}: injected {} caught {} located {} counted {}\n", s.checker,
+                       entity_name(r, s.entity), s.injected, s.caught, s.located, s.counted);
+  }
+  return out;
+}
+
+std::string metric_line(const Results& r, const results::CaseData& c, const results::Metric& m) {
+  const auto d = digest_of(r, c, m);
+  const std::string samples = d.n == 0 ? "no samples" : fmt::format("n={}", d.n);
+  return "  " + left(m.name, 24) + right(format_quantity(d.median, m.unit), 15) + right(percent_text(d.spread), 8) + "  " +
+         left(samples, 11) + fit(d.worst, 18) + "\n";
+}
+
+}  // namespace
+
+std::string inspect_text(const Results& r, const std::string& file, const Style& style) {
+  const auto width = static_cast<std::size_t>(std::max(style.width, 60));
+  std::string out = info_text(r, file) + counts_text(r) + "\n";
+  for (const auto& c : r.cases) {
+    const std::string state = results::to_string(c.state);
+    const std::string word = state == "pass" ? "PASS" : state == "fail" ? "FAIL" : "WARN";
+    std::string head = fmt::format("{}: {}{}, {} {} rows, {} samples, timed {} of {}", c.path(), state,
+                                   c.required ? ", required" : "", c.entities(), c.kind, c.samples(),
+                                   format_seconds(c.shares.timed_s), format_seconds(c.shares.wall_s));
+    if (!c.reason.empty()) head += ": " + c.reason;
+    std::string text = wrap(head, width, 4);
+    const auto at = text.find(": " + state);
+    if (at != std::string::npos) text.replace(at + 2, state.size(), paint(word, state, style));
+    out += text;
+    for (const auto& m : c.metrics) out += metric_line(r, c, m);
+    for (const auto& a : c.arrays) out += fmt::format("  {} ({} integers)\n", a.name, a.values.size());
+  }
+  if (!r.events.empty()) out += "\n";
+  for (const auto& e : r.events) out += wrap(fmt::format("event {:.1f} s {} {}: {}", e.t, entity_name(r, e.entity), e.kind, e.text), width, 4);
+  return out;
+}
+
+}  // namespace assay::report

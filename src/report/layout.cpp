@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/layout.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace assay::report {
+namespace {
+
+bool continues(char c) { return (static_cast<unsigned char>(c) & 0xc0U) == 0x80U; }
+
+/// Byte position of the n-th character.
+std::size_t position(std::string_view text, std::size_t n) {
+  std::size_t i = 0;
+  for (; i < text.size() && n > 0; --n) {
+    ++i;
+    while (i < text.size() && continues(text[i])) ++i;
+  }
+  return i;
+}
+
+}  // namespace
+
+std::size_t columns_of(std::string_view text) {
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) { return !continues(c); }));
+}
+
+std::string fit(const std::string& text, std::size_t width) {
+  const std::size_t length = columns_of(text);
+  if (length <= width) return text;
+  if (width < 3) return text.substr(0, position(text, width));
+  const std::size_t head = (width - 1) / 2, tail = width - 1 - head;
+  return text.substr(0, position(text, head)) + "~" + text.substr(position(text, length - tail));
+}
+
+std::string left(const std::string& text, std::size_t width) {
+  const std::string cut = fit(text, width);
+  return cut + std::string(width - columns_of(cut), ' ');
+}
+
+std::string right(const std::string& text, std::size_t width) {
+  const std::string cut = fit(text, width);
+  return std::string(width - columns_of(cut), ' ') + cut;
+}
+
+std::string wrap(const std::string& text, std::size_t width, std::size_t indent) {
+  std::string out, line;
+  const std::string margin(indent, ' ');
+  std::size_t start = 0;
+  while (start <= text.size()) {
+    std::size_t end = text.find_first_of(" \n", start);
+    if (end == std::string::npos) end = text.size();
+    std::string word = text.substr(start, end - start);
+    if (!line.empty() && line != margin && columns_of(line) + 1 + columns_of(word) > width) {
+      out += line + "\n";
+      line = margin;
+    }
+    // A word longer than a line (a path, a list without spaces) is broken hard.
+    while (columns_of(word) > width - indent) {
+      const std::size_t cut = position(word, width - indent);
+      if (line != margin && !line.empty()) out += line + "\n";
+      out += margin + word.substr(0, cut) + "\n";
+      word = word.substr(cut);
+      line = margin;
+    }
+    line += (line.empty() || line == margin ? "" : " ") + word;
+    start = end + 1;
+  }
+  return out + line + "\n";
+}
+
+std::string paint(const std::string& state, const std::string& text, const Style& style) {
+  if (!style.color) return text;
+  const char* code = state == "PASS" ? "32" : state == "FAIL" ? "1;31" : state == "WARN" ? "33" : state == "INCONCLUSIVE" ? "35" : "2";
+  return fmt::format("\x1b[{}m{}\x1b[0m", code, text);
+}
+
+std::string percent_text(double fraction) { return std::isnan(fraction) ? "-" : fmt::format("{:.1f}%", 100.0 * fraction); }
+
+}  // namespace assay::report

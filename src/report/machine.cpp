@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// For other programs: JSON, JUnit XML, and a line per node.
+#include <fmt/format.h>
+
+#include <map>
+#include <set>
+
+#include "report/digest.hpp"
+#include "report/report.hpp"
+#include "results/json_io.hpp"
+
+namespace assay::report {
+namespace {
+
+using results::Results;
+using results::VerdictData;
+
+/// Text for XML attributes and content. Control characters are not allowed in XML 1.0, not even escaped.
+std::string escape(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    switch (c) {
+      case '&': out += "&amp;"; break;
+      case '<': out += "&lt;"; break;
+      case '>': out += "&gt;"; break;
+      case '"': out += "&quot;"; break;
+      case '\'': out += "&apos;"; break;
+      case '\n': out += "&#10;"; break;
+      case '\t': out += "&#9;"; break;
+      default: out += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
+    }
+  }
+  return out;
+}
+
+/// Bytes that are no UTF-8 make an XML file unreadable: they go the way of the JSON output.
+std::string valid_utf8(const std::string& text) { return Json::parse(results::dump(Json(text))).get<std::string>(); }
+
+std::string xml(const std::string& text) { return escape(valid_utf8(text)); }
+
+const results::Entity* entity_of(const Results& results, std::int32_t row) {
+  if (row < 0 || static_cast<std::size_t>(row) >= results.entities.size()) return nullptr;
+  return &results.entities[static_cast<std::size_t>(row)];
+}
+
+/// Which entity did what in each suite: worst case state, and the first reason for it.
+struct Cell {
+  results::CaseState state = results::CaseState::pass;
+  std::string reason;
+};
+
+std::map<std::string, std::map<std::string, Cell>> cells_of(const Results& results) {
+  std::map<std::string, std::map<std::string, Cell>> cells;
+  for (const auto& c : results.cases) {
+    auto& suite = cells[c.suite];
+    std::set<std::string> names;
+    for (std::size_t r = 0; r < c.entity.size(); ++r) names.insert(entity_name(results, c, r));
+    if (names.empty()) names.insert("cluster");
+    for (const auto& name : names) {
+      auto& cell = suite[name];
+      // A failed case accuses the entities its findings name, not all that took part.
+      const auto state = c.state == results::CaseState::fail ? results::CaseState::pass : c.state;
+      if (state <= cell.state) continue;
+      cell.state = state;
+      cell.reason = c.path() + (c.reason.empty() ? "" : ": " + c.reason);
+    }
+  }
+  return cells;
+}
+
+}  // namespace
+
+std::string verdict_json(const Results& results, const VerdictData& verdict) {
+  Json json = results::verdict_to_json(verdict);
+  json["run"] = Json{{"run_id", results.info.run_id},
+                     {"started", results.info.started},
+                     {"ended", results.info.ended},
+                     {"level", results.info.level},
+                     {"seed", results.info.seed},
+                     {"assay_version", results.info.assay_version},
+                     {"injected", results.info.injected}};
+  // Rows mean nothing to a reader without the file: every entity is named.
+  Json entities = Json::array();
+  for (const auto& s : verdict.entities) {
+    const auto* e = entity_of(results, s.entity);
+    entities.push_back(Json{{"name", entity_name(results, s.entity)},
+                            {"kind", e == nullptr ? "cluster" : e->kind},
+                            {"id", e == nullptr ? "" : e->id},
+                            {"state", s.state},
+                            {"reason", s.reason}});
+  }
+  json["entities"] = std::move(entities);
+  return results::dump(json) + "\n";
+}
+
+std::string verdict_junit(const Results& results, const VerdictData& verdict) {
+  auto cells = cells_of(results);
+  std::map<std::string, std::map<std::string, std::vector<const results::Finding*>>> findings;
+  for (const auto& f : verdict.findings) {
+    if (f.severity != "FAIL") continue;
+    const std::string suite = f.suite.empty() ? "run" : f.suite;
+    cells[suite].try_emplace(f.name);
+    findings[suite][f.name].push_back(&f);
+  }
+  // The run itself is a case, so that an INCONCLUSIVE one is not green.
+  auto& run = cells["run"]["verdict"];
+  if (verdict.state == "INCONCLUSIVE") {
+    run.state = results::CaseState::error;
+    run.reason = verdict.reasons.empty() ? verdict.state : verdict.reasons.front();
+  }
+  std::string out = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"assay\">\n";
+  for (const auto& [suite, entities] : cells) {
+    std::size_t failures = 0, errors = 0, skipped = 0;
+    std::string body;
+    for (const auto& [name, cell] : entities) {
+      body += fmt::format("    <testcase classname=\"{}\" name=\"{}\">", xml(suite), xml(name));
+      const auto& blamed = findings[suite][name];
+      if (!blamed.empty()) {
+        ++failures;
+        body += fmt::format("<failure type=\"{}\" message=\"{}\">", xml(blamed.front()->kind), xml(blamed.front()->text));
+        for (const auto* f : blamed) body += xml(f->text) + "&#10;";
+        body += "</failure>";
+      } else if (cell.state == results::CaseState::error || cell.state == results::CaseState::incomplete) {
+        ++errors;
+        body += fmt::format("<error message=\"{}\"/>", xml(cell.reason));
+      } else if (cell.state == results::CaseState::skip) {
+        ++skipped;
+        body += fmt::format("<skipped message=\"{}\"/>", xml(cell.reason));
+      }
+      body += "</testcase>\n";
+    }
+    out += fmt::format("  <testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\">\n{}  </testsuite>\n",
+                       xml(suite), entities.size(), failures, errors, skipped, body);
+  }
+  return out + "</testsuites>\n";
+}
+
+std::string nodes_text(const Results& results, const VerdictData& verdict) {
+  std::string out;
+  for (const auto& s : verdict.entities) {
+    const auto* e = entity_of(results, s.entity);
+    if (e == nullptr || e->kind != "node") continue;
+    std::string reason = s.reason;
+    for (char& c : reason) c = c == '\n' || c == '\r' ? ' ' : c;
+    out += e->name + " " + s.state + (reason.empty() ? "" : " " + reason) + "\n";
+  }
+  return out;
+}
+
+}  // namespace assay::report

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a tired engineer reads: rates per suite, what is wrong, what was covered, the verdict, the file.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "base/units.hpp"
+#include "report/digest.hpp"
+#include "report/layout.hpp"
+#include "report/report.hpp"
+
+namespace assay::report {
+namespace {
+
+using results::CaseData;
+using results::Results;
+using results::VerdictData;
+
+constexpr std::size_t rows_per_suite = 6, findings_shown = 10, reasons_shown = 6, nodes_shown = 5;
+
+std::string plural(std::size_t n, const std::string& word) { return fmt::format("{} {}{}", n, word, n == 1 ? "" : "s"); }
+
+std::size_t width_of(const Style& style) { return static_cast<std::size_t>(std::max(style.width, 60)); }
+
+std::string heading(const Results& results) {
+  std::size_t nodes = 0, devices = 0;
+  for (const auto& e : results.entities) {
+    nodes += e.kind == "node" ? 1 : 0;
+    devices += e.kind == "device" ? 1 : 0;
+  }
+  const auto& i = results.info;
+  return fmt::format("assay {}, level {}: {}, {}, started {}", i.assay_version, i.level, plural(nodes, "node"),
+                     plural(devices, "device"), i.started);
+}
+
+/// A repeat (.p2) is the same case again: the first one stands for it.
+bool is_repeat(const std::string& name) {
+  std::size_t i = name.size();
+  while (i > 0 && name[i - 1] >= '0' && name[i - 1] <= '9') --i;
+  return i < name.size() && i >= 2 && name[i - 1] == 'p' && name[i - 2] == '.';
+}
+
+struct Row {
+  const CaseData* data;
+  std::size_t order;
+  int priority;  ///< lower is shown first
+};
+
+/// The rows worth a line: what findings name, then what did not pass, then required cases.
+std::vector<Row> pick_rows(const std::vector<const CaseData*>& cases, const std::set<std::string>& named) {
+  std::vector<Row> rows;
+  for (const auto* c : cases) {
+    if (is_repeat(c->name)) continue;
+    int priority = c->required ? 2 : 3;
+    if (c->state == results::CaseState::error || c->state == results::CaseState::incomplete) priority = 1;
+    if (c->state == results::CaseState::fail || named.contains(c->path())) priority = 0;
+    if (headline(*c) == nullptr && c->state == results::CaseState::pass) priority = 4;
+    // What was only left out for time is told by the coverage line.
+    if (c->state == results::CaseState::skip) priority = c->required ? 1 : 4;
+    rows.push_back({c, rows.size(), priority});
+  }
+  std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.priority < b.priority; });
+  while (!rows.empty() && (rows.size() > rows_per_suite || rows.back().priority == 4)) rows.pop_back();
+  std::sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.order < b.order; });
+  return rows;
+}
+
+std::string case_line(const Results& results, const CaseData& c, std::size_t width) {
+  constexpr std::size_t value_width = 15, spread_width = 8, n_width = 7;
+  const std::size_t name_width = width >= 80 ? 28 : 20;
+  const std::size_t worst_width = width - 2 - name_width - value_width - spread_width - n_width - 2;
+  std::string line = "  " + left(c.name, name_width);
+  const auto* m = headline(c);
+  const bool measured = c.state == results::CaseState::pass || c.state == results::CaseState::fail;
+  if (m == nullptr || !measured) {
+    const std::string state = std::string(results::to_string(c.state)) + (c.reason.empty() ? "" : ": " + c.reason);
+    return line + " " + fit(state, width - 3 - name_width) + "\n";
+  }
+  const auto d = digest_of(results, c, *m);
+  line += right(format_quantity(d.median, m->unit), value_width) + right(percent_text(d.spread), spread_width) +
+          right(std::to_string(d.n), n_width);
+  if (!d.worst.empty()) {
+    const std::string deficit = d.entities > 1 && d.worst_deficit > 0.0005 ? " -" + percent_text(d.worst_deficit) : "";
+    line += "  " + fit(d.worst, worst_width - columns_of(deficit)) + deficit;
+  }
+  return line + "\n";
+}
+
+std::string suites_text(const Results& results, const VerdictData& verdict, std::size_t width) {
+  std::vector<std::string> order;
+  std::map<std::string, std::vector<const CaseData*>> by_suite;
+  for (const auto& c : results.cases) {
+    auto& list = by_suite[c.suite];
+    if (list.empty()) order.push_back(c.suite);
+    list.push_back(&c);
+  }
+  std::set<std::string> named;
+  for (const auto& f : verdict.findings) {
+    if (f.severity != "INFO") named.insert(f.metric.substr(0, f.metric.rfind(':')));
+  }
+  std::string out = left("", width >= 80 ? 30 : 22) + right("median", 15) + right("spread", 8) + right("n", 7) + "  worst\n";
+  for (const auto& suite : order) {
+    const auto& cases = by_suite[suite];
+    std::size_t passed = 0;
+    for (const auto* c : cases) passed += c->state == results::CaseState::pass ? 1 : 0;
+    out += fmt::format("{}  {} of {} passed\n", suite, passed, plural(cases.size(), "case"));
+    const auto rows = pick_rows(cases, named);
+    for (const auto& row : rows) out += case_line(results, *row.data, width);
+    if (rows.size() < cases.size() && !rows.empty()) {
+      out += fmt::format("  +{} more: assay inspect\n", cases.size() - rows.size());
+    }
+  }
+  return out;
+}
+
+std::string findings_text(const VerdictData& verdict, std::size_t width, const Style& style, std::size_t most) {
+  std::string out;
+  std::size_t shown = 0, notes = 0;
+  for (const auto& f : verdict.findings) {
+    if (f.severity == "INFO") {
+      ++notes;
+      continue;
+    }
+    if (shown++ >= most) continue;
+    const std::string action = f.action.empty() ? "" : " [" + f.action + "]";
+    const std::string text = wrap(f.severity + "  " + f.text + action, width, 6);
+    out += paint(f.severity, f.severity, style) + text.substr(f.severity.size());
+  }
+  if (shown > most) out += fmt::format("      +{} more: assay verdict FILE\n", shown - most);
+  if (notes > 0 && most == findings_shown) out += fmt::format("INFO  {}: assay verdict FILE\n", plural(notes, "note"));
+  return out;
+}
+
+std::string reasons_text(const VerdictData& verdict, std::size_t width, std::size_t most) {
+  std::set<std::string> told;
+  for (const auto& f : verdict.findings) told.insert(f.text);
+  std::string out;
+  std::size_t shown = 0;
+  for (const auto& reason : verdict.reasons) {
+    if (told.contains(reason)) continue;
+    if (shown++ < most) out += wrap("open  " + reason, width, 6);
+  }
+  if (shown > most) out += fmt::format("      +{} more open\n", shown - most);
+  return out;
+}
+
+std::string coverage_text(const VerdictData& verdict, std::size_t width) {
+  const auto& a = verdict.accounting;
+  std::string out =
+      wrap(fmt::format("planned={} passed={} failed={} skipped={} error={} incomplete={} (not applicable {})", a.planned,
+                       a.passed, a.failed, a.skipped, a.error, a.incomplete, a.not_applicable),
+           width, 2);
+  return out + wrap("basis: " + verdict.basis, width, 2);
+}
+
+std::string nodes_line(const Results& results, const VerdictData& verdict, std::size_t width) {
+  std::map<std::string, std::vector<std::string>> by_state;
+  for (const auto& e : verdict.entities) {
+    if (e.entity < 0 || static_cast<std::size_t>(e.entity) >= results.entities.size()) continue;
+    const auto& entity = results.entities[static_cast<std::size_t>(e.entity)];
+    if (entity.kind == "node") by_state[e.state].push_back(entity.name);
+  }
+  std::string text = "nodes:";
+  for (const char* state : {"FAIL", "INCONCLUSIVE", "WARN", "NOT_TESTED", "PASS"}) {
+    const auto it = by_state.find(state);
+    if (it == by_state.end()) continue;
+    text += fmt::format(" {} {}", it->second.size(), state);
+    if (std::string(state) == "PASS") continue;
+    text += " (";
+    for (std::size_t i = 0; i < std::min(it->second.size(), nodes_shown); ++i) text += (i == 0 ? "" : ", ") + it->second[i];
+    text += it->second.size() > nodes_shown ? fmt::format(" and {} more)", it->second.size() - nodes_shown) : ")";
+  }
+  return by_state.empty() ? "" : wrap(text, width, 2);
+}
+
+}  // namespace
+
+std::string summary(const Results& results, const VerdictData& verdict, const std::string& file, const Style& style) {
+  const std::size_t width = width_of(style);
+  const std::string rule(width, '-');
+  std::string out = wrap(heading(results), width, 2) + rule + "\n" + suites_text(results, verdict, width) + rule + "\n";
+  const std::string found = findings_text(verdict, width, style, findings_shown) + reasons_text(verdict, width, reasons_shown);
+  if (!found.empty()) out += found + rule + "\n";
+  out += coverage_text(verdict, width) + nodes_line(results, verdict, width);
+  out += paint(verdict.state, verdict.state, style) + fmt::format(" (exit {})\n", verdict.exit_code);
+  // A path is copied with the mouse: it is never broken.
+  return out + "file: " + file + "\n";
+}
+
+std::string verdict_text(const VerdictData& verdict, const Style& style) {
+  const std::size_t width = width_of(style), all = verdict.findings.size() + verdict.reasons.size() + 1;
+  std::string out = findings_text(verdict, width, style, all);
+  for (const auto& f : verdict.findings) {
+    if (f.severity == "INFO") out += wrap("INFO  " + f.text, width, 6);
+  }
+  out += reasons_text(verdict, width, all) + coverage_text(verdict, width);
+  return out + paint(verdict.state, verdict.state, style) + fmt::format(" (exit {})\n", verdict.exit_code);
+}
+
+}  // namespace assay::report
