@@ -28,7 +28,8 @@ constexpr std::array<Factor, 10> byte_units{{{"", 1},
                                              {"GiB", 0x1p30},
                                              {"TiB", 0x1p40}}};
 
-/// A unit as people write it without prefix, what it is in base units, and which prefixes make sense before it.
+/// A unit as people write it without prefix, what it is in base units, and which prefixes make sense before
+/// it.
 struct Unit {
   std::string_view symbol, base;
   double factor;
@@ -50,9 +51,11 @@ constexpr std::array<Unit, 16> units{{{"B/s", "B/s", 1, true, false, true},
                                       {"nat", "nat", 1, false, true, false},
                                       {"1", "1", 1, false, false, false},
                                       {"count", "count", 1, false, false, false}}};
-constexpr std::array<Factor, 5> large_prefixes{{{"k", 1e3}, {"M", 1e6}, {"G", 1e9}, {"T", 1e12}, {"P", 1e15}}};
+constexpr std::array<Factor, 5> large_prefixes{
+    {{"k", 1e3}, {"M", 1e6}, {"G", 1e9}, {"T", 1e12}, {"P", 1e15}}};
 constexpr std::array<Factor, 4> small_prefixes{{{"m", 1e-3}, {"u", 1e-6}, {"µ", 1e-6}, {"n", 1e-9}}};
-constexpr std::array<Factor, 4> binary_prefixes{{{"Ki", 0x1p10}, {"Mi", 0x1p20}, {"Gi", 0x1p30}, {"Ti", 0x1p40}}};
+constexpr std::array<Factor, 4> binary_prefixes{
+    {{"Ki", 0x1p10}, {"Mi", 0x1p20}, {"Gi", 0x1p30}, {"Ti", 0x1p40}}};
 
 std::string quoted(std::string_view text) { return "'" + std::string(text) + "'"; }
 
@@ -74,7 +77,8 @@ std::optional<Parts> split(std::string_view text, bool allow_negative) {
   text = trimmed(text);
   const std::string_view unsigned_text = allow_negative && text.starts_with('-') ? text.substr(1) : text;
   if (unsigned_text.empty()) return std::nullopt;
-  const bool starts_as_number = (unsigned_text[0] >= '0' && unsigned_text[0] <= '9') || unsigned_text[0] == '.';
+  const bool starts_as_number =
+      (unsigned_text[0] >= '0' && unsigned_text[0] <= '9') || unsigned_text[0] == '.';
   if (!starts_as_number) return std::nullopt;  // from_chars would take "inf" and "nan"
   Parts parts;
   const char* const end = text.data() + text.size();
@@ -119,7 +123,8 @@ std::string printed(const char* format, double value) {
 std::uint64_t parse_bytes(std::string_view text) {
   const auto parts = split(text, false);
   const auto factor = parts ? prefix_factor(byte_units, parts->unit) : std::nullopt;
-  if (!factor) throw_usage(quoted(text) + " is no size (a number with B, kB, MB, GB, TB, KiB, MiB, GiB or TiB)");
+  if (!factor)
+    throw_usage(quoted(text) + " is no size (a number with B, kB, MB, GB, TB, KiB, MiB, GiB or TiB)");
   const double bytes = parts->number * *factor;
   if (bytes >= 0x1p63) throw_usage(quoted(text) + " is too large for a size");
   if (parts->whole) return *parts->whole * static_cast<std::uint64_t>(*factor);
@@ -146,7 +151,8 @@ double parse_seconds(std::string_view text) {
 double parse_quantity(std::string_view text, std::string& base_unit) {
   const auto parts = split(text, true);
   if (!parts) throw_usage(quoted(text) + " does not start with a number");
-  if (parts->unit.empty()) throw_usage(quoted(text) + " has no unit (a plain number is written with unit 1 or count)");
+  if (parts->unit.empty())
+    throw_usage(quoted(text) + " has no unit (a plain number is written with unit 1 or count)");
   for (const Unit& unit : units) {
     if (!parts->unit.ends_with(unit.symbol)) continue;
     const auto factor = factor_before(unit, parts->unit.substr(0, parts->unit.size() - unit.symbol.size()));
@@ -154,8 +160,9 @@ double parse_quantity(std::string_view text, std::string& base_unit) {
     base_unit = unit.base;
     return parts->number * *factor * unit.factor;
   }
-  throw_usage(quoted(text) + " has the unknown unit " + quoted(parts->unit) +
-              " (units: B, B/s, b/s, FLOP/s, token/s, op/s, Hz, W, J, K, s, nat, 1, count, with SI prefixes)");
+  throw_usage(
+      quoted(text) + " has the unknown unit " + quoted(parts->unit) +
+      " (units: B, B/s, b/s, FLOP/s, token/s, op/s, Hz, W, J, K, s, nat, 1, count, with SI prefixes)");
 }
 
 std::string format_quantity(double value, std::string_view unit) {
@@ -190,7 +197,8 @@ std::string format_quantity(double value, std::string_view unit) {
 }
 
 std::string format_bytes(std::uint64_t bytes) {
-  static constexpr std::array<Factor, 4> prefixes{{{"TiB", 0x1p40}, {"GiB", 0x1p30}, {"MiB", 0x1p20}, {"KiB", 0x1p10}}};
+  static constexpr std::array<Factor, 4> prefixes{
+      {{"TiB", 0x1p40}, {"GiB", 0x1p30}, {"MiB", 0x1p20}, {"KiB", 0x1p10}}};
   const auto value = static_cast<double>(bytes);
   for (const Factor& p : prefixes) {
     if (value >= p.factor) return printed("%.4g ", value / p.factor) + std::string(p.symbol);

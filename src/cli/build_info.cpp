@@ -2,13 +2,13 @@
 // Includes the headers of the libraries only to ask for their versions.
 #include "cli/build_info.hpp"
 
-#include <CLI/Version.hpp>
 #include <H5public.h>
-#include <boost/version.hpp>
 #include <fmt/format.h>
 #include <hwloc.h>
 #include <mpi.h>
 #include <toml++/toml.h>
+#include <CLI/Version.hpp>
+#include <boost/version.hpp>
 
 #include "assay/version.hpp"
 #include "base/json.hpp"
@@ -51,7 +51,9 @@ std::string blas_version() {
   return text;
 }
 
-std::string found(const char* version) { return version[0] == '\0' ? "not found" : fmt::format("{} found", version); }
+std::string found(const char* version) {
+  return version[0] == '\0' ? "not found" : fmt::format("{} found", version);
+}
 
 std::string not_built(const char* what, const char* version) {
   if (version[0] == '\0') return fmt::format("not built: no {} where this was built", what);
@@ -79,7 +81,9 @@ std::vector<Component> transport_components() {
 
 std::string version_text() {
   std::string out = fmt::format("assay {} ({})\nLibraries\n", ASSAY_VERSION, ASSAY_BUILD_TYPE);
-  const auto line = [&](const char* name, const std::string& version) { out += fmt::format("  {:<14} {}\n", name, version); };
+  const auto line = [&](const char* name, const std::string& version) {
+    out += fmt::format("  {:<14} {}\n", name, version);
+  };
   line("MPI", mpi_version());
   line("BLAS", blas_version());
   line("HDF5", hdf5_version());
@@ -87,8 +91,10 @@ std::string version_text() {
   line("CLI11", CLI11_VERSION);
   line("fmt", fmt::format("{}.{}.{}", FMT_VERSION / 10000, FMT_VERSION / 100 % 100, FMT_VERSION % 100));
   line("toml++", fmt::format("{}.{}.{}", TOML_LIB_MAJOR, TOML_LIB_MINOR, TOML_LIB_PATCH));
-  line("nlohmann-json", fmt::format("{}.{}.{}", NLOHMANN_JSON_VERSION_MAJOR, NLOHMANN_JSON_VERSION_MINOR, NLOHMANN_JSON_VERSION_PATCH));
-  line("Boost", fmt::format("{}.{}.{}", BOOST_VERSION / 100000, BOOST_VERSION / 100 % 1000, BOOST_VERSION % 100));
+  line("nlohmann-json", fmt::format("{}.{}.{}", NLOHMANN_JSON_VERSION_MAJOR, NLOHMANN_JSON_VERSION_MINOR,
+                                    NLOHMANN_JSON_VERSION_PATCH));
+  line("Boost",
+       fmt::format("{}.{}.{}", BOOST_VERSION / 100000, BOOST_VERSION / 100 % 1000, BOOST_VERSION % 100));
   line("Random123", "headers only, without a version");
   line("CUDA toolkit", found(components::cuda_version));
   line("NCCL", found(components::nccl_version));

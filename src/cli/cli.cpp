@@ -22,7 +22,8 @@ namespace {
 
 ExitCode completion_command(const std::vector<CommandSpec>& commands, const Parsed& parsed) {
   const std::string& shell = parsed.positionals.front();
-  if (shell != "bash") throw_usage(fmt::format("completion: '{}' is no shell with completion here (bash)", shell));
+  if (shell != "bash")
+    throw_usage(fmt::format("completion: '{}' is no shell with completion here (bash)", shell));
   print(bash_completion(commands));
   return ExitCode::pass;
 }
@@ -54,8 +55,8 @@ ExitCode dispatch(int argc, char** argv) {
   throw Error(ErrorKind::internal, "command " + name + " is not implemented");
 }
 
-/// An error that the session did not tell itself happened before MPI was up or with no rank to agree with: what all
-/// ranks see alike is told once, the rest by whom it happened to.
+/// An error that the session did not tell itself happened before MPI was up or with no rank to agree with:
+/// what all ranks see alike is told once, the rest by whom it happened to.
 void tell(const Error& e) {
   const std::string prefix = e.kind() == ErrorKind::internal ? "internal error: " : "";
   const bool alike = e.kind() == ErrorKind::usage || e.kind() == ErrorKind::data;

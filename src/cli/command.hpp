@@ -41,11 +41,14 @@ struct Parsed {
   bool given(const std::string& option) const { return texts.contains(option); }
 };
 
-/// Parses the arguments after the program's name. Throws Error(usage) naming what is wrong. The result points into `commands`.
+/// Parses the arguments after the program's name. Throws Error(usage) naming what is wrong. The result points
+/// into `commands`.
 Parsed parse_arguments(const std::vector<CommandSpec>& commands, std::vector<std::string> arguments);
 
-/// The checked values of all options of the command: command line first, then `file_texts` (from TOML), then defaults.
-OptionValues option_values(const Parsed& parsed, const std::map<std::string, std::vector<std::string>>& file_texts = {});
+/// The checked values of all options of the command: command line first, then `file_texts` (from TOML), then
+/// defaults.
+OptionValues option_values(const Parsed& parsed,
+                           const std::map<std::string, std::vector<std::string>>& file_texts = {});
 
 /// `assay --help` and `assay COMMAND --help`, at most 80 columns wide.
 std::string help_text(const std::vector<CommandSpec>& commands);

@@ -19,7 +19,8 @@ OptionSpec shared(const std::string& name) {
   return {};
 }
 
-OptionSpec make_option(const char* name, OptionKind kind, const char* value_name, const char* help, char short_name = 0) {
+OptionSpec make_option(const char* name, OptionKind kind, const char* value_name, const char* help,
+                       char short_name = 0) {
   OptionSpec spec;
   spec.name = name;
   spec.kind = kind;
@@ -47,7 +48,10 @@ std::vector<OptionSpec> measuring_options(const Suites& suites) {
 }
 
 CommandSpec run_command_spec(const Suites& suites) {
-  return {"run", "run suites on all MPI ranks, write the results file, judge it", "assay run [OPTIONS]", {},
+  return {"run",
+          "run suites on all MPI ranks, write the results file, judge it",
+          "assay run [OPTIONS]",
+          {},
           measuring_options(suites),
           {"mpirun -n 4 assay run", "mpirun -n 64 assay run --level extended --limits contract.toml",
            "assay run --level smoke --suites gemm,memory --out node07.h5",
@@ -56,15 +60,22 @@ CommandSpec run_command_spec(const Suites& suites) {
 }
 
 CommandSpec plan_command_spec(const Suites& suites) {
-  return {"plan", "print stages, cases, bytes and time of a run; run nothing", "assay plan [OPTIONS]", {},
+  return {"plan",
+          "print stages, cases, bytes and time of a run; run nothing",
+          "assay plan [OPTIONS]",
+          {},
           measuring_options(suites),
           {"mpirun -n 4 assay plan --level standard", "assay plan --suites memory --cases 'memory/triad*'"},
           "It takes the options of run, so that a plan is made by the very same line."};
 }
 
 CommandSpec list_command_spec() {
-  return {"list", "suites, cases, metrics, options, devices and transports of this build", "assay list [WHAT]",
-          {{"WHAT", "only this part; everything when not given", false,
+  return {"list",
+          "suites, cases, metrics, options, devices, transports of this build",
+          "assay list [WHAT]",
+          {{"WHAT",
+            "only this part; everything when not given",
+            false,
             {"suites", "cases", "metrics", "options", "devices", "transports"}}},
           {},
           {"assay list", "assay list cases", "assay list metrics"},
@@ -72,7 +83,9 @@ CommandSpec list_command_spec() {
 }
 
 CommandSpec inspect_command_spec() {
-  return {"inspect", "what is in a results file, as text", "assay inspect FILE",
+  return {"inspect",
+          "what is in a results file, as text",
+          "assay inspect FILE",
           {{"FILE", "results file, or the .partial directory of a run", true, {}}},
           {shared("color"), shared("no-color")},
           {"assay inspect q.h5"},
@@ -80,16 +93,19 @@ CommandSpec inspect_command_spec() {
 }
 
 CommandSpec verdict_command_spec() {
-  return {"verdict", "judge a results file again", "assay verdict FILE [OPTIONS]",
+  return {"verdict",
+          "judge a results file again",
+          "assay verdict FILE [OPTIONS]",
           {{"FILE", "results file, or the .partial directory of a run", true, {}}},
-          {shared("strict"), shared("limits"), shared("require"), shared("json"), shared("junit"), shared("nodes"),
-           shared("color"), shared("no-color")},
+          {shared("strict"), shared("limits"), shared("require"), shared("json"), shared("junit"),
+           shared("nodes"), shared("color"), shared("no-color")},
           {"assay verdict q.h5", "assay verdict q.h5 --limits contract.toml --nodes nodes.txt"},
           exit_codes};
 }
 
 CommandSpec export_command_spec() {
-  return {"export", "every sample as CSV or JSON lines, or one table to sign",
+  return {"export",
+          "every sample as CSV or JSON lines, or one table to sign",
           "assay export FILE --csv|--jsonl|--table [-o OUT]",
           {{"FILE", "results file, or the .partial directory of a run", true, {}}},
           {make_option("csv", OptionKind::flag, "", "every sample, comma separated"),
@@ -102,15 +118,20 @@ CommandSpec export_command_spec() {
 }
 
 CommandSpec schema_command_spec() {
-  return {"schema", "print the schema of results files; check a file against it", "assay schema [--check FILE]", {},
+  return {"schema",
+          "print the schema of results files; check a file against it",
+          "assay schema [--check FILE]",
+          {},
           {make_option("check", OptionKind::path, "FILE", "print what is wrong with this file")},
           {"assay schema", "assay schema --check q.h5"},
-          "Exit codes: 0, 1 when the file is not as the schema says, 4 when it cannot be read."};
+          "Exit codes: 0, 1 when the file breaks the schema, 4 when it cannot be read."};
 }
 
 CommandSpec recover_command_spec() {
   OptionSpec force = shared("force");
-  return {"recover", "make the results file from what a crash left behind", "assay recover PARTIAL -o FILE [--force]",
+  return {"recover",
+          "make the results file from what a crash left behind",
+          "assay recover PARTIAL -o FILE [--force]",
           {{"PARTIAL", "the directory FILE.h5.partial of the run", true, {}}},
           {make_option("output", OptionKind::path, "FILE", "results file to write", 'o'), force},
           {"assay recover q.h5.partial -o q.h5"},
@@ -118,7 +139,9 @@ CommandSpec recover_command_spec() {
 }
 
 CommandSpec completion_command_spec() {
-  return {"completion", "print the completion script of a shell", "assay completion bash",
+  return {"completion",
+          "print the completion script of a shell",
+          "assay completion bash",
           {{"SHELL", "bash", true, {"bash"}}},
           {},
           {"source <(assay completion bash)"},
@@ -128,9 +151,9 @@ CommandSpec completion_command_spec() {
 }  // namespace
 
 std::vector<CommandSpec> make_commands(const Suites& suites) {
-  return {run_command_spec(suites), plan_command_spec(suites), list_command_spec(),   inspect_command_spec(),
-          verdict_command_spec(),   export_command_spec(),     schema_command_spec(), recover_command_spec(),
-          completion_command_spec()};
+  return {run_command_spec(suites), plan_command_spec(suites), list_command_spec(),
+          inspect_command_spec(),   verdict_command_spec(),    export_command_spec(),
+          schema_command_spec(),    recover_command_spec(),    completion_command_spec()};
 }
 
 }  // namespace assay::cli

@@ -10,13 +10,16 @@ namespace {
 /// The bash statement that fills COMPREPLY for the value of an option; "" when nothing can be proposed.
 std::string value_statement(const OptionSpec& option) {
   switch (option.kind) {
-    case OptionKind::path: return "compopt -o filenames 2>/dev/null; COMPREPLY=($(compgen -f -- \"$cur\"))";
-    case OptionKind::choice: return fmt::format("COMPREPLY=($(compgen -W '{}' -- \"$cur\"))", join(option.allowed, " "));
+    case OptionKind::path:
+      return "compopt -o filenames 2>/dev/null; COMPREPLY=($(compgen -f -- \"$cur\"))";
+    case OptionKind::choice:
+      return fmt::format("COMPREPLY=($(compgen -W '{}' -- \"$cur\"))", join(option.allowed, " "));
     case OptionKind::list:
     case OptionKind::choices:
       if (option.allowed.empty()) return ":";
       return fmt::format("_assay_list '{}'", join(option.allowed, " "));
-    default: return ":";
+    default:
+      return ":";
   }
 }
 
@@ -39,9 +42,13 @@ std::string command_case(const CommandSpec& command) {
   std::string words;
   if (!command.positionals.empty()) words = join(command.positionals.front().allowed, " ");
   const bool files = !command.positionals.empty() && words.empty();
-  out += fmt::format("      if [[ $cur == -* ]]; then COMPREPLY=($(compgen -W '{}' -- \"$cur\"))\n", option_words(command));
-  if (files) out += "      else compopt -o filenames 2>/dev/null; COMPREPLY=($(compgen -f -- \"$cur\"))\n";
-  else out += fmt::format("      else COMPREPLY=($(compgen -W '{}' -- \"$cur\"))\n", words.empty() ? option_words(command) : words);
+  out += fmt::format("      if [[ $cur == -* ]]; then COMPREPLY=($(compgen -W '{}' -- \"$cur\"))\n",
+                     option_words(command));
+  if (files)
+    out += "      else compopt -o filenames 2>/dev/null; COMPREPLY=($(compgen -f -- \"$cur\"))\n";
+  else
+    out += fmt::format("      else COMPREPLY=($(compgen -W '{}' -- \"$cur\"))\n",
+                       words.empty() ? option_words(command) : words);
   return out + "      fi ;;\n";
 }
 
@@ -72,7 +79,8 @@ _assay() {
   case "$command" in
 )";
   for (const CommandSpec& command : commands) out += command_case(command);
-  out += fmt::format("    \"\") COMPREPLY=($(compgen -W '{} --help --version' -- \"$cur\")) ;;\n", join(names, " "));
+  out += fmt::format("    \"\") COMPREPLY=($(compgen -W '{} --help --version' -- \"$cur\")) ;;\n",
+                     join(names, " "));
   return out + "  esac\n}\ncomplete -F _assay assay\n";
 }
 

@@ -69,8 +69,9 @@ ExitCode verdict_command(const Parsed& parsed) {
   const std::string& file = parsed.positionals.front();
   const results::Results results = results::load(file);
   const auto verdict = verdict::judge(results, verdict_options(results, values));
-  const std::pair<const char*, std::string (*)(const results::Results&, const results::VerdictData&)> outputs[] = {
-      {"json", report::verdict_json}, {"junit", report::verdict_junit}, {"nodes", report::nodes_text}};
+  const std::pair<const char*, std::string (*)(const results::Results&, const results::VerdictData&)>
+      outputs[] = {
+          {"json", report::verdict_json}, {"junit", report::verdict_junit}, {"nodes", report::nodes_text}};
   for (const auto& [name, content] : outputs) {
     if (values.has(name)) check_output(std::string("--") + name, values.text(name), file);
   }
@@ -98,14 +99,17 @@ ExitCode export_command(const Parsed& parsed) {
     } else if (values.flag("jsonl")) {
       results::export_jsonl(results, out);
     } else {
-      const auto verdict = results.verdict ? *results.verdict : verdict::judge(results, verdict::options_from(results));
+      const auto verdict =
+          results.verdict ? *results.verdict : verdict::judge(results, verdict::options_from(results));
       report::Style plain = style;
       if (!output.empty()) plain.color = false;
       out << report::table_text(results, verdict, plain);
     }
   };
-  if (output.empty()) print_with(write);
-  else write_file("--output", output, write);
+  if (output.empty())
+    print_with(write);
+  else
+    write_file("--output", output, write);
   return ExitCode::pass;
 }
 
@@ -127,7 +131,8 @@ ExitCode schema_command(const Parsed& parsed) {
 
 ExitCode recover_command(const Parsed& parsed) {
   const OptionValues values = option_values(parsed);
-  if (!values.has("output")) throw_usage("recover: -o FILE is missing (usage: " + parsed.command->usage + ")");
+  if (!values.has("output"))
+    throw_usage("recover: -o FILE is missing (usage: " + parsed.command->usage + ")");
   const std::string output = values.text("output");
   check_output("--output", output, parsed.positionals.front());
   results::recover(parsed.positionals.front(), output, values.flag("force"));

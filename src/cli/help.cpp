@@ -38,10 +38,13 @@ std::string wrapped(std::string line, const std::string& text, std::size_t inden
 std::string option_help(const OptionSpec& option) {
   std::string left = option.short_name == 0 ? "      " : fmt::format("  -{}, ", option.short_name);
   left += "--" + option.name;
-  if (!option.value_name.empty()) left += " " + option.value_name;
-  else if (option.kind != OptionKind::flag) left += " VALUE";
+  if (!option.value_name.empty())
+    left += " " + option.value_name;
+  else if (option.kind != OptionKind::flag)
+    left += " VALUE";
   std::string text = option.help;
-  if (!option.allowed.empty()) text += fmt::format(" ({})", join(option.allowed, option.kind == OptionKind::choice ? "|" : ","));
+  if (!option.allowed.empty())
+    text += fmt::format(" ({})", join(option.allowed, option.kind == OptionKind::choice ? "|" : ","));
   if (!option.default_text.empty()) text += fmt::format(" [{}]", option.default_text);
   constexpr std::size_t indent = 30;
   if (left.size() + 2 > indent) return left + "\n" + wrapped("", text, indent);

@@ -26,12 +26,14 @@ std::string list_suites(const Suites& suites) {
 }
 
 std::string list_metrics(const Suites& suites) {
-  std::string out = fmt::format("Metrics\n  {:<34} {:<22} {:<8} {:<7} {}\n", "case", "metric", "unit", "better", "what it is");
+  std::string out = fmt::format("Metrics\n  {:<34} {:<22} {:<8} {:<7} {}\n", "case", "metric", "unit",
+                                "better", "what it is");
   for (const auto& suite : suites) {
     if (suite->hidden()) continue;
     for (const MetricInfo& m : suite->metrics()) {
-      out += fmt::format("  {:<34} {:<22} {:<8} {:<7} {}\n", fmt::format("{}/{}", suite->name(), m.case_operation), m.metric,
-                         m.unit, m.better, m.explanation);
+      out += fmt::format("  {:<34} {:<22} {:<8} {:<7} {}\n",
+                         fmt::format("{}/{}", suite->name(), m.case_operation), m.metric, m.unit, m.better,
+                         m.explanation);
     }
   }
   return out;
@@ -104,7 +106,8 @@ std::string list_cases(const std::vector<CommandSpec>& commands, const Suites& s
 
 }  // namespace
 
-std::string list_text(const std::vector<CommandSpec>& commands, const Suites& suites, const std::string& what) {
+std::string list_text(const std::vector<CommandSpec>& commands, const Suites& suites,
+                      const std::string& what) {
   const std::vector<std::string> parts{"suites", "cases", "metrics", "options", "devices", "transports"};
   if (!what.empty() && std::ranges::find(parts, what) == parts.end()) {
     throw_usage(fmt::format("list: '{}' is not one of {}", what, join(parts)));

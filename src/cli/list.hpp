@@ -8,6 +8,7 @@
 namespace assay::cli {
 
 /// `assay list [WHAT]`: one part, or all of them when `what` is empty.
-std::string list_text(const std::vector<CommandSpec>& commands, const Suites& suites, const std::string& what);
+std::string list_text(const std::vector<CommandSpec>& commands, const Suites& suites,
+                      const std::string& what);
 
 }  // namespace assay::cli

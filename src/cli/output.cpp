@@ -21,7 +21,9 @@ namespace fs = std::filesystem;
 /// A stream on a file descriptor that remembers why a write failed, which std::ofstream does not.
 class DescriptorBuffer : public std::streambuf {
  public:
-  explicit DescriptorBuffer(int descriptor) : descriptor_(descriptor) { setp(buffer_.data(), buffer_.data() + buffer_.size()); }
+  explicit DescriptorBuffer(int descriptor) : descriptor_(descriptor) {
+    setp(buffer_.data(), buffer_.data() + buffer_.size());
+  }
   int error() const noexcept { return error_; }
 
  protected:
@@ -38,9 +40,12 @@ class DescriptorBuffer : public std::streambuf {
     const char* data = pbase();
     while (error_ == 0 && data != pptr()) {
       const ssize_t written = ::write(descriptor_, data, static_cast<std::size_t>(pptr() - data));
-      if (written > 0) data += written;
-      else if (written == 0) error_ = EIO;
-      else if (errno != EINTR) error_ = errno;
+      if (written > 0)
+        data += written;
+      else if (written == 0)
+        error_ = EIO;
+      else if (errno != EINTR)
+        error_ = errno;
     }
     setp(buffer_.data(), buffer_.data() + buffer_.size());
     return error_ == 0 ? 0 : -1;
@@ -96,7 +101,7 @@ class TemporaryFile {
 };
 
 bool is_special(const std::string& file) {
-  struct stat status{};
+  struct stat status {};
   return stat(file.c_str(), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode);
 }
 
@@ -123,7 +128,8 @@ void print_error(const std::string& message) {
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());
 }
 
-void write_file(const std::string& option, const std::string& file, const std::function<void(std::ostream&)>& write) {
+void write_file(const std::string& option, const std::string& file,
+                const std::function<void(std::ostream&)>& write) {
   if (!is_special(file)) {
     TemporaryFile(option, file).write_and_keep(write);
     return;

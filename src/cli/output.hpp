@@ -9,7 +9,8 @@
 
 namespace assay::cli {
 
-/// Text to standard output. A reader that went away (`| head`) is no error; a full disk behind it is: Error(io).
+/// Text to standard output. A reader that went away (`| head`) is no error; a full disk behind it is:
+/// Error(io).
 void print(const std::string& text);
 
 /// The same for what is too long to build first.
@@ -18,11 +19,13 @@ void print_with(const std::function<void(std::ostream&)>& write);
 /// One line on standard error: "assay: " and the message, without line breaks or control characters.
 void print_error(const std::string& message);
 
-/// Writes a file whole or not at all: a temporary name beside it, then rename. What stood there is replaced; devices and
-/// pipes are written to directly. Throws Error(io) "OPTION: cannot write FILE: why".
-void write_file(const std::string& option, const std::string& file, const std::function<void(std::ostream&)>& write);
+/// Writes a file whole or not at all: a temporary name beside it, then rename. What stood there is replaced;
+/// devices and pipes are written to directly. Throws Error(io) "OPTION: cannot write FILE: why".
+void write_file(const std::string& option, const std::string& file,
+                const std::function<void(std::ostream&)>& write);
 
-/// Throws Error(usage) "OPTION: ..." when `file` could not be written now: a directory, or in one that is missing or closed.
+/// Throws Error(usage) "OPTION: ..." when `file` could not be written now: a directory, or in one that is
+/// missing or closed.
 void check_writable(const std::string& option, const std::string& file);
 
 }  // namespace assay::cli

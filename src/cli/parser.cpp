@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The only file that includes CLI11. CLI11 splits the command line; values are checked by the option table, so that a
-// wrong value reads the same from the command line and from a file.
+// The only file that includes CLI11. CLI11 splits the command line; values are checked by the option table,
+// so that a wrong value reads the same from the command line and from a file.
 #include <CLI/CLI.hpp>
 
 #include <fmt/format.h>
@@ -19,7 +19,7 @@ struct Bound {
   const CommandSpec* spec = nullptr;
   CLI::App* app = nullptr;
   std::vector<std::pair<std::string, CLI::Option*>> options;
-  CLI::Option* files = nullptr;
+  std::vector<CLI::Option*> positionals;
 };
 
 std::string cli_name(const OptionSpec& spec) {
@@ -39,10 +39,8 @@ Bound bind(CLI::App& app, const CommandSpec& spec) {
     added->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     bound.options.emplace_back(option.name, added);
   }
-  if (!spec.positionals.empty()) {
-    bound.files = bound.app->add_option(spec.positionals.front().name);
-    bound.files->expected(0, static_cast<int>(spec.positionals.size()));
-    bound.files->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  for (const Positional& positional : spec.positionals) {
+    bound.positionals.push_back(bound.app->add_option(positional.name));
   }
   return bound;
 }
@@ -72,25 +70,31 @@ void reject_empty_values(const std::vector<std::string>& arguments) {
 }
 
 void reject_extras(const Bound& bound) {
-  const std::vector<std::string> extras = bound.app->remaining();
+  std::vector<std::string> extras = bound.app->remaining();
+  std::erase(extras, "--");  // CLI11 leaves the mark itself behind
   if (extras.empty()) return;
   // An option that is not known comes first: the arguments after it may only be its values.
-  const auto unknown = std::ranges::find_if(extras, [](const auto& text) { return text.size() > 1 && text[0] == '-'; });
+  const auto unknown =
+      std::ranges::find_if(extras, [](const auto& text) { return text.size() > 1 && text[0] == '-'; });
   if (unknown == extras.end()) {
-    throw_usage(fmt::format("{}: unexpected argument '{}' (usage: {})", bound.spec->name, extras.front(), bound.spec->usage));
+    throw_usage(fmt::format("{}: unexpected argument '{}' (usage: {})", bound.spec->name, extras.front(),
+                            bound.spec->usage));
   }
   const std::string name = unknown->substr(0, unknown->find('='));
   const auto letters = name.find_first_not_of('-');
   const std::string bare = letters == std::string::npos ? "" : name.substr(letters);
-  throw_usage(fmt::format("{}: unknown option of {}{}", name, bound.spec->name, did_you_mean(bare, option_names(*bound.spec), "--")));
+  throw_usage(fmt::format("{}: unknown option of {}{}", name, bound.spec->name,
+                          did_you_mean(bare, option_names(*bound.spec), "--")));
 }
 
 /// "--out --force": the second is no file name but an option whose turn it is.
-void reject_swallowed_option(const Bound& bound, const std::string& name, const std::vector<std::string>& texts) {
+void reject_swallowed_option(const Bound& bound, const std::string& name,
+                             const std::vector<std::string>& texts) {
   for (const std::string& text : texts) {
     const std::string bare = text.substr(0, text.find('='));
     for (const std::string& known : option_names(*bound.spec)) {
-      if (bare == "--" + known) throw_usage(fmt::format("--{}: needs a value, '{}' is an option", name, text));
+      if (bare == "--" + known)
+        throw_usage(fmt::format("--{}: needs a value, '{}' is an option", name, text));
     }
   }
 }
@@ -104,10 +108,14 @@ Parsed read_back(const Bound& bound) {
     parsed.texts[name] = option->results();
     reject_swallowed_option(bound, name, parsed.texts[name]);
   }
-  if (bound.files != nullptr) parsed.positionals = bound.files->results();
+  for (const CLI::Option* positional : bound.positionals) {
+    if (positional->count() > 0) parsed.positionals.push_back(positional->results().front());
+  }
   for (std::size_t i = parsed.positionals.size(); i < bound.spec->positionals.size(); ++i) {
     const Positional& missing = bound.spec->positionals[i];
-    if (missing.required) throw_usage(fmt::format("{}: {} is missing (usage: {})", bound.spec->name, missing.name, bound.spec->usage));
+    if (missing.required)
+      throw_usage(
+          fmt::format("{}: {} is missing (usage: {})", bound.spec->name, missing.name, bound.spec->usage));
   }
   return parsed;
 }
@@ -121,12 +129,15 @@ Parsed help_for(const std::vector<Bound>& bounds) {
   return parsed;
 }
 
-[[noreturn]] void throw_without_command(const std::vector<CommandSpec>& commands, const std::vector<std::string>& extras) {
+[[noreturn]] void throw_without_command(const std::vector<CommandSpec>& commands,
+                                        const std::vector<std::string>& extras) {
   const std::vector<std::string> names = command_names(commands);
   if (extras.empty()) throw_usage(fmt::format("no command given (commands: {})", join(names)));
   const std::string& first = extras.front();
-  if (first.starts_with("-")) throw_usage(fmt::format("{}: unknown option; a command comes first (commands: {})", first, join(names)));
-  throw_usage(fmt::format("{}: no such command{} (commands: {})", first, did_you_mean(first, names), join(names)));
+  if (first.starts_with("-"))
+    throw_usage(fmt::format("{}: unknown option; a command comes first (commands: {})", first, join(names)));
+  throw_usage(
+      fmt::format("{}: no such command{} (commands: {})", first, did_you_mean(first, names), join(names)));
 }
 
 }  // namespace
@@ -163,7 +174,8 @@ Parsed parse_arguments(const std::vector<CommandSpec>& commands, std::vector<std
   return parsed;
 }
 
-OptionValues option_values(const Parsed& parsed, const std::map<std::string, std::vector<std::string>>& file_texts) {
+OptionValues option_values(const Parsed& parsed,
+                           const std::map<std::string, std::vector<std::string>>& file_texts) {
   OptionValues values;
   for (const OptionSpec& spec : parsed.command->options) {
     const auto typed = parsed.texts.find(spec.name);

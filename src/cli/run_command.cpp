@@ -23,8 +23,9 @@ std::string quoted_command_line(int argc, char** argv) {
   std::string line;
   for (int i = 0; i < argc; ++i) {
     const std::string text = argv[i];
-    const bool plain = !text.empty() && text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                                               "0123456789-_=+.,:/@%") == std::string::npos;
+    const bool plain = !text.empty() && text.find_first_not_of(
+                                            "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                            "0123456789-_=+.,:/@%") == std::string::npos;
     if (i > 0) line += ' ';
     if (plain) {
       line += text;
@@ -37,8 +38,8 @@ std::string quoted_command_line(int argc, char** argv) {
   return line;
 }
 
-/// A suite's option on the command line says nothing when its suite does not run. In a file it may: one file serves
-/// several runs.
+/// A suite's option on the command line says nothing when its suite does not run. In a file it may: one file
+/// serves several runs.
 void check_suite_options(const Parsed& parsed, const Config& config) {
   for (const auto& [name, texts] : parsed.texts) {
     const auto dot = name.find('.');
@@ -52,7 +53,8 @@ void check_suite_options(const Parsed& parsed, const Config& config) {
 
 void check_device(const Config& config) {
   for (const Component& device : device_components()) {
-    if (device.name == config.device && !device.built) throw_usage(fmt::format("--device: {} is {}", device.name, device.detail));
+    if (device.name == config.device && !device.built)
+      throw_usage(fmt::format("--device: {} is {}", device.name, device.detail));
   }
 }
 
@@ -121,7 +123,8 @@ Config resolve_config(const Parsed& parsed, const Suites& suites, const std::str
 ExitCode run_command(int argc, char** argv, const Parsed& parsed, Suites suites) {
   const Config config = resolve_config(parsed, suites, quoted_command_line(argc, argv));
   if (parsed.command->name == "plan") {
-    return plan_session(&argc, &argv, config, std::move(suites), [](const std::string& text) { print(text); });
+    return plan_session(&argc, &argv, config, std::move(suites),
+                        [](const std::string& text) { print(text); });
   }
   if (speaks_for_all()) {
     // Only where these files will be written; elsewhere the folder may not exist.

@@ -23,17 +23,22 @@ Level level_from(const std::string& text) {
 }
 
 /// The named suites in canonical order, hidden ones last; all that are not hidden when none is named.
-std::vector<std::string> choose_suites(const std::vector<std::string>& named, const std::vector<std::string>& names,
+std::vector<std::string> choose_suites(const std::vector<std::string>& named,
+                                       const std::vector<std::string>& names,
                                        const std::vector<std::string>& hidden) {
   if (named.empty()) return names;
   for (const std::string& name : named) {
-    const auto is = [&](const std::vector<std::string>& known) { return std::ranges::find(known, name) != known.end(); };
-    if (!is(names) && !is(hidden)) throw_usage(fmt::format("--suites: no suite '{}' (suites: {})", name, join(names)));
+    const auto is = [&](const std::vector<std::string>& known) {
+      return std::ranges::find(known, name) != known.end();
+    };
+    if (!is(names) && !is(hidden))
+      throw_usage(fmt::format("--suites: no suite '{}' (suites: {})", name, join(names)));
   }
   std::vector<std::string> chosen;
   for (const auto* known : {&names, &hidden}) {
-    std::ranges::copy_if(*known, std::back_inserter(chosen),
-                         [&](const std::string& name) { return std::ranges::find(named, name) != named.end(); });
+    std::ranges::copy_if(*known, std::back_inserter(chosen), [&](const std::string& name) {
+      return std::ranges::find(named, name) != named.end();
+    });
   }
   return chosen;
 }
@@ -89,8 +94,9 @@ void set_terminal(Config& config, const OptionValues& values) {
 
 /// Options that say where output goes or how it looks, or that are in the JSON in another form.
 bool is_presentation(const std::string& name) {
-  static constexpr std::array<const char*, 13> names{"out",  "force",    "config",   "color", "no-color", "progress", "quiet",
-                                                     "json", "junit",    "nodes",    "limits", "seed",    "suites"};
+  static constexpr std::array<const char*, 13> names{"out",      "force", "config", "color", "no-color",
+                                                     "progress", "quiet", "json",   "junit", "nodes",
+                                                     "limits",   "seed",  "suites"};
   return std::ranges::find(names, name) != names.end();
 }
 
@@ -112,11 +118,16 @@ const char* to_string(Level level) noexcept { return level_names[static_cast<std
 
 double level_budget_s(Level level, double duration_s) noexcept {
   switch (level) {
-    case Level::smoke: return 15;
-    case Level::quick: return 120;
-    case Level::standard: return 900;
-    case Level::extended: return 7200;
-    case Level::soak: return duration_s;
+    case Level::smoke:
+      return 15;
+    case Level::quick:
+      return 120;
+    case Level::standard:
+      return 900;
+    case Level::extended:
+      return 7200;
+    case Level::soak:
+      return duration_s;
   }
   return 0;
 }
@@ -129,7 +140,8 @@ Json Config::to_json(bool for_hash) const {
   }
   json["limits_text"] = limits_text;
   if (for_hash) {
-    // A seed that was not given is made on rank 0 and told to the others; a given one must be the same everywhere.
+    // A seed that was not given is made on rank 0 and told to the others; a given one must be the same
+    // everywhere.
     if (seed_given) json["seed"] = seed;
     return json;
   }

@@ -13,10 +13,12 @@ namespace assay {
 
 enum class Level { smoke, quick, standard, extended, soak };
 const char* to_string(Level level) noexcept;
-/// Wall time of a level from the end of initialisation, in seconds: 15, 120, 900, 7200; soak takes --duration.
+/// Wall time of a level from the end of initialisation, in seconds: 15, 120, 900, 7200; soak takes
+/// --duration.
 double level_budget_s(Level level, double duration_s) noexcept;
 
-/// The validated configuration of `run` and `plan`: typed fields for what the core needs, `options` for all of it.
+/// The validated configuration of `run` and `plan`: typed fields for what the core needs, `options` for all
+/// of it.
 struct Config {
   std::vector<std::string> suites;  ///< in canonical order
   std::string cases_glob = "*";
@@ -27,9 +29,10 @@ struct Config {
   bool force = false;
   std::uint64_t seed = 0;  ///< resolved on rank 0 when not given
   bool seed_given = false;
-  std::string limits_file, limits_text;  ///< the text is read once by rank 0's process and hashed into the plan
+  std::string limits_file,
+      limits_text;  ///< the text is read once by rank 0's process and hashed into the plan
   std::int64_t expect_nodes = 0, expect_ranks = 0, expect_devices = 0;  ///< 0 = not checked
-  std::int64_t threads = 0;  ///< per rank; 0 = share of cores
+  std::int64_t threads = 0;                                             ///< per rank; 0 = share of cores
   std::vector<std::string> require;
   std::uint64_t max_file_bytes = 0;
   bool strict = false, quiet = false;
@@ -39,22 +42,24 @@ struct Config {
   std::string command_line;  ///< as typed
 
   double budget_s() const noexcept { return level_budget_s(level, duration_s); }
-  /// The resolved configuration, for /config, the plan hash and `assay plan --json`. Excludes what may differ between
-  /// ranks or does not change what is measured when `for_hash` (out, force, color, progress, quiet, output files).
+  /// The resolved configuration, for /config, the plan hash and `assay plan --json`. Excludes what may differ
+  /// between ranks or does not change what is measured when `for_hash` (out, force, color, progress, quiet,
+  /// output files).
   Json to_json(bool for_hash) const;
 };
 
 /// The options of `run` and `plan` that do not belong to a suite.
 const std::vector<OptionSpec>& run_options();
 
-/// Checks combinations and fills the typed fields. `suite_names` is the list of suites of this build, in order, without
-/// hidden ones; hidden suites may be named. Throws Error(usage).
+/// Checks combinations and fills the typed fields. `suite_names` is the list of suites of this build, in
+/// order, without hidden ones; hidden suites may be named. Throws Error(usage).
 Config make_config(OptionValues values, const std::vector<std::string>& suite_names,
                    const std::vector<std::string>& hidden_suites);
 
-/// Option values from TOML text: top-level keys are option names, [gemm] dtypes is gemm.dtypes. An unknown key or a
-/// wrong type throws Error(usage) "FILE:LINE: KEY: what". Result: option name -> texts as they would be typed.
+/// Option values from TOML text: top-level keys are option names, [gemm] dtypes is gemm.dtypes. An unknown
+/// key or a wrong type throws Error(usage) "FILE:LINE: KEY: what". Result: option name -> texts as they would
+/// be typed.
 std::map<std::string, std::vector<std::string>> read_toml_options(const std::string& file,
-                                                                   const std::vector<OptionSpec>& specs);
+                                                                  const std::vector<OptionSpec>& specs);
 
 }  // namespace assay

@@ -61,16 +61,25 @@ std::vector<std::string> parse_list(const OptionSpec& spec, const std::vector<st
 Value parse_one(const OptionSpec& spec, const std::string& text) {
   if (text.empty()) throw_usage("empty value");
   switch (spec.kind) {
-    case OptionKind::flag: return parse_flag(text);
-    case OptionKind::integer: return parse_whole<std::int64_t>(text, "whole number");
-    case OptionKind::number: return parse_whole<double>(text, "number");
-    case OptionKind::bytes: return parse_bytes(text);
-    case OptionKind::seconds: return parse_seconds(text);
-    case OptionKind::choice: check_allowed(spec, text); return text;
+    case OptionKind::flag:
+      return parse_flag(text);
+    case OptionKind::integer:
+      return parse_whole<std::int64_t>(text, "whole number");
+    case OptionKind::number:
+      return parse_whole<double>(text, "number");
+    case OptionKind::bytes:
+      return parse_bytes(text);
+    case OptionKind::seconds:
+      return parse_seconds(text);
+    case OptionKind::choice:
+      check_allowed(spec, text);
+      return text;
     case OptionKind::text:
-    case OptionKind::path: return text;
+    case OptionKind::path:
+      return text;
     case OptionKind::list:
-    case OptionKind::choices: return parse_list(spec, {text});
+    case OptionKind::choices:
+      return parse_list(spec, {text});
   }
   throw Error(ErrorKind::internal, "option kind without a parser");
 }
@@ -82,7 +91,8 @@ T value_of(const std::map<std::string, Value>& values, const std::string& name) 
   if (it == values.end()) throw Error(ErrorKind::internal, "option " + name + " is not in the option table");
   if (std::holds_alternative<std::monostate>(it->second)) return T{};
   const T* value = std::get_if<T>(&it->second);
-  if (value == nullptr) throw Error(ErrorKind::internal, "option " + name + " is asked for with another type");
+  if (value == nullptr)
+    throw Error(ErrorKind::internal, "option " + name + " is asked for with another type");
   return *value;
 }
 
@@ -118,9 +128,13 @@ bool OptionValues::has(const std::string& name) const {
   return it != values_.end() && !std::holds_alternative<std::monostate>(it->second);
 }
 bool OptionValues::flag(const std::string& name) const { return value_of<bool>(values_, name); }
-std::int64_t OptionValues::integer(const std::string& name) const { return value_of<std::int64_t>(values_, name); }
+std::int64_t OptionValues::integer(const std::string& name) const {
+  return value_of<std::int64_t>(values_, name);
+}
 double OptionValues::number(const std::string& name) const { return value_of<double>(values_, name); }
-std::uint64_t OptionValues::bytes(const std::string& name) const { return value_of<std::uint64_t>(values_, name); }
+std::uint64_t OptionValues::bytes(const std::string& name) const {
+  return value_of<std::uint64_t>(values_, name);
+}
 std::string OptionValues::text(const std::string& name) const { return value_of<std::string>(values_, name); }
 std::vector<std::string> OptionValues::list(const std::string& name) const {
   return value_of<std::vector<std::string>>(values_, name);

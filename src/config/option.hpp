@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Options as data: one table drives the command line, the TOML file, --help, completion and the echo in the results file.
+// Options as data: one table drives the command line, the TOML file, --help, completion and the echo in the
+// results file.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +14,9 @@ namespace assay {
 enum class OptionKind { flag, text, integer, number, bytes, seconds, list, choice, choices, path };
 
 struct OptionSpec {
-  std::string name;   ///< long name without dashes; a suite's options are "gemm.dtypes"
+  std::string name;  ///< long name without dashes; a suite's options are "gemm.dtypes"
   OptionKind kind = OptionKind::text;
-  std::string default_text;          ///< as it would be typed; empty = unset
+  std::string default_text;  ///< as it would be typed; empty = unset
   std::string help;
   std::vector<std::string> allowed;  ///< of choice / choices
   std::string value_name;            ///< shown in --help, e.g. FILE
@@ -24,20 +25,23 @@ struct OptionSpec {
   char short_name = 0;  ///< 'o' for -o; 0 = none
 };
 
-/// Parsed values by option name; only options of the table can be present, every one is (its default if not given).
+/// Parsed values by option name; only options of the table can be present, every one is (its default if not
+/// given).
 class OptionValues {
  public:
-  using Value = std::variant<std::monostate, bool, std::int64_t, double, std::uint64_t, std::string, std::vector<std::string>>;
+  using Value = std::variant<std::monostate, bool, std::int64_t, double, std::uint64_t, std::string,
+                             std::vector<std::string>>;
 
-  /// Parses and checks `texts` (several only when list-like or repeatable). Throws Error(usage) naming option and value.
+  /// Parses and checks `texts` (several only when list-like or repeatable). Throws Error(usage) naming option
+  /// and value.
   void set(const OptionSpec& spec, const std::vector<std::string>& texts);
 
   bool has(const std::string& name) const;  ///< present and not unset
   bool flag(const std::string& name) const;
   std::int64_t integer(const std::string& name) const;
-  double number(const std::string& name) const;        ///< number and seconds
+  double number(const std::string& name) const;  ///< number and seconds
   std::uint64_t bytes(const std::string& name) const;
-  std::string text(const std::string& name) const;     ///< text, choice, path; empty when unset
+  std::string text(const std::string& name) const;  ///< text, choice, path; empty when unset
   std::vector<std::string> list(const std::string& name) const;
   const std::map<std::string, Value>& all() const noexcept { return values_; }
 

@@ -4,8 +4,8 @@
 namespace assay {
 namespace {
 
-OptionSpec option(const char* name, OptionKind kind, const char* default_text, const char* value_name, const char* help,
-                  std::vector<std::string> allowed = {}, bool repeatable = false) {
+OptionSpec option(const char* name, OptionKind kind, const char* default_text, const char* value_name,
+                  const char* help, std::vector<std::string> allowed = {}, bool repeatable = false) {
   OptionSpec spec;
   spec.name = name;
   spec.kind = kind;
@@ -23,7 +23,8 @@ std::vector<OptionSpec> make_run_options() {
       option("suites", list, "", "NAMES", "suites to run, separated by commas; all when not given", {}, true),
       option("cases", text, "*", "GLOB", "run only cases whose suite/name matches, e.g. 'gemm/fp32-*'"),
       option("level", choice, "quick", "LEVEL",
-             "how much to measure: smoke up to 15 s, quick 2 min, standard 15 min, extended 2 h, soak for --duration",
+             "how much to measure: smoke up to 15 s, quick 2 min, standard 15 min, extended 2 h, soak for "
+             "--duration",
              {"smoke", "quick", "standard", "extended", "soak"}),
       option("duration", seconds, "", "TIME", "how long a soak lasts, e.g. 8h; only with --level soak"),
       option("device", choice, "auto", "KIND", "what to measure: auto takes GPUs where built in and present",
@@ -31,20 +32,23 @@ std::vector<OptionSpec> make_run_options() {
       option("out", path, "", "FILE", "results file; assay-<UTC time>.h5 when not given"),
       option("force", flag, "", "", "replace an existing results file"),
       option("config", path, "", "FILE", "TOML file with options by their long names; the command line wins"),
-      option("seed", integer, "", "N", "seed of data, order and sampling; chosen and recorded when not given"),
+      option("seed", integer, "", "N",
+             "seed of data, order and sampling; chosen and recorded when not given"),
       option("threads", integer, "", "N", "threads per rank; its share of the cores when not given"),
       option("limits", path, "", "FILE", "TOML file with the limits that metrics must meet"),
       option("expect-nodes", integer, "", "N", "number of nodes that must take part"),
       option("expect-ranks", integer, "", "N", "number of ranks that must take part"),
       option("expect-devices", integer, "", "N", "number of devices that every node must have"),
-      option("require", list, "", "NAMES", "metrics and counters that must be measured although they are optional", {}, true),
+      option("require", list, "", "NAMES",
+             "metrics and counters that must be measured although they are optional", {}, true),
       option("max-file", bytes, "4GiB", "SIZE", "largest results file that may be planned"),
       option("strict", flag, "", "", "exit 1 when there are warnings"),
       option("json", path, "", "FILE", "write verdict and findings as JSON"),
       option("junit", path, "", "FILE", "write the cases as JUnit XML"),
       option("nodes", path, "", "FILE", "write every node with its state, one per line"),
       option("quiet", flag, "", "", "no progress, no log; print only findings and the verdict"),
-      option("progress", choice, "auto", "WHEN", "progress line on standard error", {"auto", "always", "never"}),
+      option("progress", choice, "auto", "WHEN", "progress line on standard error",
+             {"auto", "always", "never"}),
       option("color", choice, "auto", "WHEN", "colour on standard output", {"auto", "always", "never"}),
       option("no-color", flag, "", "", "the same as --color never"),
   };

@@ -41,7 +41,8 @@ std::string nearest_name(const std::string& typed, const std::vector<std::string
   return best;
 }
 
-std::string did_you_mean(const std::string& typed, const std::vector<std::string>& candidates, const std::string& prefix) {
+std::string did_you_mean(const std::string& typed, const std::vector<std::string>& candidates,
+                         const std::string& prefix) {
   const std::string best = nearest_name(typed, candidates);
   return best.empty() ? "" : " (did you mean " + prefix + best + "?)";
 }

@@ -38,7 +38,9 @@ class Parser : public testing::Test {
     suites_.push_back(std::make_unique<OptionsSuite>());
     commands_ = make_commands(suites_);
   }
-  Parsed parse(std::vector<std::string> arguments) { return parse_arguments(commands_, std::move(arguments)); }
+  Parsed parse(std::vector<std::string> arguments) {
+    return parse_arguments(commands_, std::move(arguments));
+  }
   std::string failure(std::vector<std::string> arguments) {
     return usage_message([&] { option_values(parse(std::move(arguments))); });
   }
@@ -48,7 +50,8 @@ class Parser : public testing::Test {
 };
 
 TEST_F(Parser, ReadsOptionsInBothForms) {
-  const Parsed parsed = parse({"run", "--level", "smoke", "--suites=gemm", "--gemm.dtypes", "fp32", "--force"});
+  const Parsed parsed =
+      parse({"run", "--level", "smoke", "--suites=gemm", "--gemm.dtypes", "fp32", "--force"});
   EXPECT_EQ(parsed.command->name, "run");
   const OptionValues values = option_values(parsed);
   EXPECT_EQ(values.text("level"), "smoke");
@@ -62,7 +65,8 @@ TEST_F(Parser, ReadsOptionsInBothForms) {
 
 TEST_F(Parser, LetsTheCommandLineWinOverTheFile) {
   const Parsed parsed = parse({"run", "--level", "smoke", "--strict=false"});
-  const OptionValues values = option_values(parsed, {{"level", {"extended"}}, {"seed", {"7"}}, {"strict", {"true"}}});
+  const OptionValues values =
+      option_values(parsed, {{"level", {"extended"}}, {"seed", {"7"}}, {"strict", {"true"}}});
   EXPECT_EQ(values.text("level"), "smoke");
   EXPECT_EQ(values.integer("seed"), 7);
   EXPECT_FALSE(values.flag("strict"));
@@ -74,11 +78,13 @@ TEST_F(Parser, NamesUnknownOptions) {
   EXPECT_EQ(failure({"run", "--levle=smoke"}), "--levle: unknown option of run (did you mean --level?)");
   EXPECT_THAT(failure({"run", "-x"}), StartsWith("-x: unknown option of run"));
   EXPECT_THAT(failure({"--quiet", "run"}), StartsWith("--quiet: unknown option; a command comes first"));
-  EXPECT_THAT(failure({"inspect", "--level", "smoke", "f.h5"}), StartsWith("--level: unknown option of inspect"));
+  EXPECT_THAT(failure({"inspect", "--level", "smoke", "f.h5"}),
+              StartsWith("--level: unknown option of inspect"));
 }
 
 TEST_F(Parser, DoesNotAcceptOptionsThatNothingReads) {
-  for (const char* name : {"--baseline", "--history", "--only", "--exclude", "--retest", "--resume", "--inject", "--topology"}) {
+  for (const char* name :
+       {"--baseline", "--history", "--only", "--exclude", "--retest", "--resume", "--inject", "--topology"}) {
     EXPECT_THAT(failure({"run", name, "x"}), StartsWith(std::string(name) + ": unknown option of run"));
   }
 }
@@ -127,7 +133,8 @@ TEST_F(Parser, HelpNamesEveryOptionOnceWithin80Columns) {
   for (const CommandSpec& command : commands_) {
     const std::string help = help_text(command);
     EXPECT_THAT(help, HasSubstr("\nExamples:\n"));
-    for (const OptionSpec& option : command.options) EXPECT_THAT(help, HasSubstr("--" + option.name)) << command.name;
+    for (const OptionSpec& option : command.options)
+      EXPECT_THAT(help, HasSubstr("--" + option.name)) << command.name;
     std::istringstream lines(help);
     for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << line;
   }

@@ -38,12 +38,14 @@ TEST(Config, HasTheDocumentedDefaults) {
 }
 
 TEST(Config, OrdersSuitesCanonicallyAndTakesHiddenOnesByName) {
-  EXPECT_THAT(config_of({{"suites", {"memory,inventory", "memory"}}}).suites, ElementsAre("inventory", "memory"));
+  EXPECT_THAT(config_of({{"suites", {"memory,inventory", "memory"}}}).suites,
+              ElementsAre("inventory", "memory"));
   EXPECT_THAT(config_of({{"suites", {"selftest,gemm"}}}).suites, ElementsAre("gemm", "selftest"));
 }
 
 TEST(Config, NamesAnUnknownSuite) {
-  EXPECT_EQ(failure({{"suites", {"gemm,nosuch"}}}), "--suites: no suite 'nosuch' (suites: inventory, gemm, memory)");
+  EXPECT_EQ(failure({{"suites", {"gemm,nosuch"}}}),
+            "--suites: no suite 'nosuch' (suites: inventory, gemm, memory)");
 }
 
 TEST(Config, KnowsTheBudgetOfEveryLevel) {
@@ -56,11 +58,15 @@ TEST(Config, KnowsTheBudgetOfEveryLevel) {
 TEST(Config, RefusesCombinationsThatContradict) {
   EXPECT_THAT(failure({{"level", {"soak"}}}), HasSubstr("--level: soak needs --duration"));
   EXPECT_EQ(failure({{"duration", {"8h"}}}), "--duration: only goes with --level soak, not quick");
-  EXPECT_THAT(failure({{"level", {"soak"}}, {"duration", {"0"}}}), HasSubstr("--duration: 0 s is not between"));
-  EXPECT_EQ(failure({{"no-color", {"true"}}, {"color", {"always"}}}), "--no-color: contradicts --color always");
-  EXPECT_EQ(failure({{"quiet", {"true"}}, {"progress", {"always"}}}), "--quiet: contradicts --progress always");
+  EXPECT_THAT(failure({{"level", {"soak"}}, {"duration", {"0"}}}),
+              HasSubstr("--duration: 0 s is not between"));
+  EXPECT_EQ(failure({{"no-color", {"true"}}, {"color", {"always"}}}),
+            "--no-color: contradicts --color always");
+  EXPECT_EQ(failure({{"quiet", {"true"}}, {"progress", {"always"}}}),
+            "--quiet: contradicts --progress always");
   EXPECT_EQ(failure({{"out", {"a"}}, {"json", {"a"}}}), "--json: 'a' is already the file of another option");
-  EXPECT_EQ(failure({{"nodes", {"a"}}, {"junit", {"a"}}}), "--nodes: 'a' is already the file of another option");
+  EXPECT_EQ(failure({{"nodes", {"a"}}, {"junit", {"a"}}}),
+            "--nodes: 'a' is already the file of another option");
 }
 
 TEST(Config, RefusesNumbersOutOfRange) {
@@ -76,7 +82,12 @@ TEST(Config, RefusesNumbersOutOfRange) {
 TEST(Config, HashesWhatChangesTheMeasurementOnly) {
   const auto hashed = [](const Texts& texts) { return config_of(texts).to_json(true).dump(); };
   const std::string plain = hashed({});
-  EXPECT_EQ(hashed({{"out", {"other.h5"}}, {"force", {"true"}}, {"color", {"never"}}, {"quiet", {"true"}}, {"json", {"j"}}}), plain);
+  EXPECT_EQ(hashed({{"out", {"other.h5"}},
+                    {"force", {"true"}},
+                    {"color", {"never"}},
+                    {"quiet", {"true"}},
+                    {"json", {"j"}}}),
+            plain);
   EXPECT_NE(hashed({{"level", {"smoke"}}}), plain);
   EXPECT_NE(hashed({{"suites", {"gemm"}}}), plain);
   EXPECT_NE(hashed({{"seed", {"7"}}}), plain);
@@ -84,7 +95,8 @@ TEST(Config, HashesWhatChangesTheMeasurementOnly) {
 }
 
 TEST(Config, EchoesEveryOption) {
-  const Json json = config_of({{"limits", {"l.toml"}}, {"expect-nodes", {"4"}}, {"seed", {"7"}}}).to_json(false);
+  const Json json =
+      config_of({{"limits", {"l.toml"}}, {"expect-nodes", {"4"}}, {"seed", {"7"}}}).to_json(false);
   for (const OptionSpec& spec : run_options()) {
     const bool echoed = json.contains(spec.name) || spec.name == "no-color";  // the latter as color = never
     EXPECT_TRUE(echoed) << spec.name;

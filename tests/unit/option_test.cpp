@@ -48,7 +48,8 @@ TEST(OptionValues, ParsesEveryKind) {
 TEST(OptionValues, RefusesABadValueOfEveryKindNamingOptionAndValue) {
   EXPECT_EQ(failure(spec(OptionKind::flag), {"maybe"}), "--x: 'maybe' is neither true nor false");
   EXPECT_EQ(failure(spec(OptionKind::integer), {"12.5"}), "--x: '12.5' is no whole number");
-  EXPECT_EQ(failure(spec(OptionKind::integer), {"99999999999999999999"}), "--x: '99999999999999999999' is out of range");
+  EXPECT_EQ(failure(spec(OptionKind::integer), {"99999999999999999999"}),
+            "--x: '99999999999999999999' is out of range");
   EXPECT_EQ(failure(spec(OptionKind::number), {"half"}), "--x: 'half' is no number");
   EXPECT_EQ(failure(spec(OptionKind::number), {"nan"}), "--x: 'nan' is no finite number");
   EXPECT_THAT(failure(spec(OptionKind::bytes), {"4KB"}), HasSubstr("--x: '4KB' is no size"));

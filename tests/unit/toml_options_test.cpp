@@ -45,8 +45,9 @@ class TomlOptions : public testing::Test {
 };
 
 TEST_F(TomlOptions, HoldsEveryKind) {
-  const auto texts = read("level = \"smoke\"\nseed = 42\nforce = true\nmax-file = \"2GiB\"\nsuites = [\"gemm\", \"memory\"]\n"
-                          "duration = 90\n[gemm]\ndtypes = [\"fp32\"]\n[memory]\nfraction = 0.25\n");
+  const auto texts = read(
+      "level = \"smoke\"\nseed = 42\nforce = true\nmax-file = \"2GiB\"\nsuites = [\"gemm\", \"memory\"]\n"
+      "duration = 90\n[gemm]\ndtypes = [\"fp32\"]\n[memory]\nfraction = 0.25\n");
   EXPECT_THAT(texts.at("level"), ElementsAre("smoke"));
   EXPECT_THAT(texts.at("seed"), ElementsAre("42"));
   EXPECT_THAT(texts.at("force"), ElementsAre("true"));
@@ -62,7 +63,9 @@ TEST_F(TomlOptions, CanHoldEveryOptionOfRun) {
     if (spec.name == "config") continue;
     std::string value = "\"x\"";
     if (spec.kind == OptionKind::flag) value = "true";
-    if (spec.kind == OptionKind::integer || spec.kind == OptionKind::bytes || spec.kind == OptionKind::seconds) value = "1";
+    if (spec.kind == OptionKind::integer || spec.kind == OptionKind::bytes ||
+        spec.kind == OptionKind::seconds)
+      value = "1";
     if (spec.kind == OptionKind::choice) value = "\"" + spec.allowed.front() + "\"";
     EXPECT_EQ(read(spec.name + " = " + value + "\n").count(spec.name), 1u) << spec.name;
   }
@@ -70,7 +73,8 @@ TEST_F(TomlOptions, CanHoldEveryOptionOfRun) {
 
 TEST_F(TomlOptions, NamesLineAndKeyOfAnUnknownOption) {
   EXPECT_EQ(failure("level = \"smoke\"\nlimts = \"x\"\n"), "2: limts: unknown option (did you mean limits?)");
-  EXPECT_EQ(failure("[gemm]\ndtype = \"fp32\"\n"), "2: gemm.dtype: unknown option (did you mean gemm.dtypes?)");
+  EXPECT_EQ(failure("[gemm]\ndtype = \"fp32\"\n"),
+            "2: gemm.dtype: unknown option (did you mean gemm.dtypes?)");
   EXPECT_EQ(failure("baseline = \"fleet.h5\"\n"), "1: baseline: unknown option");
   EXPECT_THAT(failure("[a.b]\nc = 1\n"), HasSubstr("a.b: unknown option"));
 }
@@ -80,8 +84,10 @@ TEST_F(TomlOptions, NamesWrongTypesAndValues) {
   EXPECT_EQ(failure("force = \"true\"\n"), "1: force: is a string, must be true or false");
   EXPECT_EQ(failure("level = 3\n"), "1: level: is an integer, must be a string");
   EXPECT_EQ(failure("level = [\"smoke\"]\n"), "1: level: is an array, must be a string");
-  EXPECT_EQ(failure("\nlevel = \"tiny\"\n"), "2: level: 'tiny' is not one of smoke, quick, standard, extended, soak");
-  EXPECT_THAT(failure("[gemm]\ndtypes = [\"fp32\", \"fp7\"]\n"), HasSubstr("2: gemm.dtypes: 'fp7' is not one of fp32, fp64"));
+  EXPECT_EQ(failure("\nlevel = \"tiny\"\n"),
+            "2: level: 'tiny' is not one of smoke, quick, standard, extended, soak");
+  EXPECT_THAT(failure("[gemm]\ndtypes = [\"fp32\", \"fp7\"]\n"),
+              HasSubstr("2: gemm.dtypes: 'fp7' is not one of fp32, fp64"));
   EXPECT_THAT(failure("max-file = \"2 giga\"\n"), HasSubstr("1: max-file: '2 giga' is no size"));
   EXPECT_EQ(failure("suites = []\n"), "1: suites: empty array");
   EXPECT_EQ(failure("config = \"other.toml\"\n"), "1: config: a configuration file cannot name another one");
@@ -94,7 +100,8 @@ TEST_F(TomlOptions, ReportsATruncatedFileInOneLine) {
 }
 
 TEST_F(TomlOptions, ReportsAMissingFile) {
-  EXPECT_THAT(usage_message([&] { read_toml_options("/nonexistent/x.toml", specs_); }), HasSubstr("/nonexistent/x.toml"));
+  EXPECT_THAT(usage_message([&] { read_toml_options("/nonexistent/x.toml", specs_); }),
+              HasSubstr("/nonexistent/x.toml"));
 }
 
 }  // namespace

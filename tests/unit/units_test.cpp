@@ -23,7 +23,8 @@ TEST(ParseBytes, TakesPlainBinaryAndDecimalSizes) {
 }
 
 TEST(ParseBytes, RefusesWhatIsNoSizeAndNamesIt) {
-  for (const char* text : {"", "abc", "MiB", "-1", "64mib", "64KB", "1e", "12 parsecs", "inf", "nan", "0x10", "1,5kB"}) {
+  for (const char* text :
+       {"", "abc", "MiB", "-1", "64mib", "64KB", "1e", "12 parsecs", "inf", "nan", "0x10", "1,5kB"}) {
     EXPECT_THAT(usage_message([&] { parse_bytes(text); }), HasSubstr(std::string("'") + text + "'"));
   }
   EXPECT_THAT(usage_message([] { parse_bytes("0.3"); }), HasSubstr("whole number of bytes"));
@@ -74,11 +75,14 @@ TEST(ParseQuantity, ConvertsToBaseUnits) {
 TEST(ParseQuantity, RefusesMissingAndUnknownUnits) {
   std::string unit;
   EXPECT_THAT(usage_message([&] { parse_quantity("180", unit); }), HasSubstr("'180' has no unit"));
-  EXPECT_THAT(usage_message([&] { parse_quantity("180 furlong", unit); }), HasSubstr("unknown unit 'furlong'"));
+  EXPECT_THAT(usage_message([&] { parse_quantity("180 furlong", unit); }),
+              HasSubstr("unknown unit 'furlong'"));
   EXPECT_THAT(usage_message([&] { parse_quantity("180 gB/s", unit); }), HasSubstr("unknown unit 'gB/s'"));
   EXPECT_THAT(usage_message([&] { parse_quantity("1 mB/s", unit); }), HasSubstr("unknown unit 'mB/s'"));
-  EXPECT_THAT(usage_message([&] { parse_quantity("fast", unit); }), HasSubstr("does not start with a number"));
-  EXPECT_THAT(usage_message([&] { parse_quantity("nan s", unit); }), HasSubstr("does not start with a number"));
+  EXPECT_THAT(usage_message([&] { parse_quantity("fast", unit); }),
+              HasSubstr("does not start with a number"));
+  EXPECT_THAT(usage_message([&] { parse_quantity("nan s", unit); }),
+              HasSubstr("does not start with a number"));
 }
 
 TEST(FormatQuantity, UsesFourDigitsAndPrefixes) {
