@@ -10,8 +10,9 @@
 
 namespace assay {
 
-/// Lets all ranks of a group sample one operation at the same time, the same number of times, and survive a rank that
-/// throws: what it throws is kept until all are through the series, because a rank that left would hang the others.
+/// Lets all ranks of a group sample one operation at the same time, the same number of times, and survive a
+/// rank that throws: what it throws is kept until all are through the series, because a rank that left would
+/// hang the others.
 class Together {
  public:
   explicit Together(Communicator& group) : group_(group) {}
@@ -35,11 +36,14 @@ class Together {
   /// Collective: true if any rank says so, or failed.
   bool any(bool mine) { return group_.max(mine || failed() ? 1.0 : 0.0) > 0; }
 
-  /// The operation as the group runs it: lined up before each sample, ended together. Its own `sync` runs first.
+  /// The operation as the group runs it: lined up before each sample, ended together. Its own `sync` runs
+  /// first.
   Operation wrap(Operation operation) {
     operation.run = [this, run = std::move(operation.run)](std::uint64_t k) { guarded([&] { run(k); }); };
     if (operation.verify)
-      operation.verify = [this, verify = std::move(operation.verify)](std::size_t n) { guarded([&] { verify(n); }); };
+      operation.verify = [this, verify = std::move(operation.verify)](std::size_t n) {
+        guarded([&] { verify(n); });
+      };
     operation.sync = [this, sync = std::move(operation.sync)] {
       if (sync) guarded(sync);
       group_.barrier();

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "run/suite.hpp"
+
+namespace assay {
+
+/// Matrix multiplication through the device's BLAS: throughput alone and together, the device's own FMA peak,
+/// and an exact-integer pass. README.md beside this file says what is measured and how.
+class GemmSuite final : public Suite {
+ public:
+  std::string_view name() const noexcept override { return "gemm"; }
+  std::string_view summary() const noexcept override {
+    return "matrix multiplication: throughput, efficiency against the measured FMA peak, exact results";
+  }
+  std::vector<OptionSpec> options() const override;
+  std::vector<MetricInfo> metrics() const override;
+  std::vector<Case> plan(const PlanInput& input) const override;
+  void run(const Case& c, Context& context) override;
+};
+
+}  // namespace assay

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "measure/statistics.hpp"
+#include "run/together.hpp"
+#include "suites/gemm/check.hpp"
+#include "suites/gemm/gemm_job.hpp"
+
+namespace assay::gemm {
+namespace {
+
+/// A GEMM that can be timed again and again, every result of which is checked after the clock stopped.
+class TimedGemm {
+ public:
+  TimedGemm(const Job& job, const Layout& layout, Context& context)
+      : job_(job),
+        layout_(layout),
+        context_(context),
+        reference_(layout.inputs),
+        written_(layout.outputs, false) {
+    context.device.reserve(layout.bytes());
+    base_ = context.device.arena().data();
+    const std::size_t count = job.n * job.n;
+    for (std::size_t i = 0; i < layout.inputs; ++i) {
+      const RandomStream random = context.random.child("pair" + std::to_string(i));
+      context.device.fill_uniform(job.type, a(i), count, random.child("a").key());
+      context.device.fill_uniform(job.type, b(i), count, random.child("b").key());
+    }
+    for (std::size_t s = 0; s < layout.outputs; ++s) poison(s);
+    context.device.synchronize();
+  }
+
+  Operation operation() {
+    Operation op;
+    op.run = [this](std::uint64_t k) { repeat(k); };
+    // What warm-up left is checked before the first sample, so that no timed result can be mistaken for it.
+    op.sync = [this] { check_written(); };
+    op.verify = [this](std::size_t) { check_written(); };
+    return op;
+  }
+
+  /// One digest over the results of all input pairs: equal on all equal devices.
+  std::uint64_t digest() const {
+    std::uint64_t all = 0;
+    for (const auto& reference : reference_) all = mix64(all, reference.value_or(0));
+    return all;
+  }
+
+ private:
+  std::byte* a(std::size_t pair) const { return base_ + layout_.a(pair); }
+  std::byte* b(std::size_t pair) const { return base_ + layout_.b(pair); }
+  std::byte* c(std::size_t slot) const { return base_ + layout_.c(slot); }
+
+  void compute(std::size_t pair, std::size_t slot) {
+    context_.device.gemm(job_.type, job_.shape(), a(pair), b(pair), c(slot));
+  }
+
+  void repeat(std::uint64_t k) {
+    for (std::uint64_t i = 0; i < k; ++i) {
+      const std::size_t slot = next_++ % layout_.outputs;
+      compute(slot % layout_.inputs, slot);
+      written_[slot] = true;
+    }
+    context_.device.synchronize();
+  }
+
+  /// Overwrites a result: a GEMM that afterwards writes nothing, or not all, cannot pass for the one before.
+  void poison(std::size_t slot) {
+    context_.device.stream(kernels::StreamOp::write, reinterpret_cast<double*>(c(slot)), nullptr, nullptr,
+                           layout_.matrix_bytes / sizeof(double));
+  }
+
+  void check_written() {
+    for (std::size_t slot = 0; slot < layout_.outputs; ++slot) {
+      if (!written_[slot]) continue;
+      written_[slot] = false;
+      const std::uint64_t digest = context_.device.digest(c(slot), layout_.matrix_bytes);
+      auto& reference = reference_[slot % layout_.inputs];
+      if (!reference) reference = digest;
+      if (digest != *reference) report(slot, digest, *reference);
+      poison(slot);
+    }
+    context_.device.synchronize();
+  }
+
+  /// Computes the result again in another slot to find the wrong elements.
+  void report(std::size_t slot, std::uint64_t digest, std::uint64_t reference) {
+    const double t = context_.since_start(now_s());
+    results::Miscompare record{"", context_.device_entity, 0, reference, digest, digest, t};
+    constexpr int searches = 8;
+    if (++reports_ > searches) return context_.record.miscompare(record);
+    const std::size_t pair = slot % layout_.inputs;
+    const std::size_t scratch = (slot + 1) % layout_.outputs;
+    if (written_[scratch]) hold(scratch);
+    compute(pair, scratch);
+    context_.device.synchronize();
+    const std::size_t element = size_of(job_.type);
+    const WrongElements wrong =
+        compare_bits_on_device(context_.device, c(slot), c(scratch), job_.n * job_.n, element);
+    const bool repeats = context_.device.digest(c(scratch), layout_.matrix_bytes) == reference;
+    poison(scratch);
+    if (!repeats || wrong.count == 0) {
+      context_.record.event("gemm-digest",
+                            "a result differs from the first one of its inputs and cannot be located: "
+                            "computed again it is " +
+                                std::string(repeats ? "right" : "different once more"),
+                            context_.device_entity);
+      return context_.record.miscompare(record);
+    }
+    for (std::size_t i = 0; i < wrong.first.size(); ++i) {
+      const WrongElement& w = wrong.first[i];
+      const bool last = i + 1 == wrong.first.size();
+      context_.record.miscompare({"", context_.device_entity, w.index, w.expected, w.actual, w.reread, t},
+                                 last ? wrong.count - i : 1);
+    }
+  }
+
+  /// Checks a slot that is about to serve as scratch and was not checked yet.
+  void hold(std::size_t slot) {
+    written_[slot] = false;
+    const std::uint64_t digest = context_.device.digest(c(slot), layout_.matrix_bytes);
+    auto& reference = reference_[slot % layout_.inputs];
+    if (!reference) reference = digest;
+    if (digest == *reference) return;
+    context_.record.miscompare(
+        {"", context_.device_entity, 0, *reference, digest, digest, context_.since_start(now_s())});
+  }
+
+  Job job_;
+  Layout layout_;
+  Context& context_;
+  std::byte* base_ = nullptr;
+  std::vector<std::optional<std::uint64_t>> reference_;  ///< digest of the first C of each input pair
+  std::vector<bool> written_;
+  std::uint64_t next_ = 0;
+  int reports_ = 0;
+};
+
+/// k = 1 wherever a GEMM takes at least 100 clock steps, which it does from n = 256 up. A sustained series is
+/// cut into at most 1000 samples, and the ranks agree on their length.
+SamplingPlan sampling(const Job& job, const Case& c, Context& context) {
+  SamplingPlan plan = context.sampling(c.seconds);
+  if (job.sustained_s <= 0) return plan;
+  plan.relative_ci = 0;
+  plan.max_samples = 1000;
+  const double peak = context.device.fma_peak(job.type, 0.05);
+  const double single_s = job.shape().flops() / peak;
+  const double k = std::ceil(c.seconds / 1000.0 / single_s);
+  plan.repetitions = static_cast<std::uint64_t>(std::clamp(k, 1.0, 1e6));
+  return plan;
+}
+
+void add_series(const Job& job, const SampleSeries& series, double peak, std::uint64_t digest,
+                Context& context) {
+  auto& row = context.record.add_row(context.device_entity);
+  const double flops = job.shape().flops() * static_cast<double>(series.repetitions);
+  auto& throughput = row.values["throughput"];
+  for (std::size_t i = 0; i < series.seconds.size(); ++i) {
+    row.t.push_back(context.since_start(series.start_s[i]));
+    throughput.push_back(flops / series.seconds[i]);
+  }
+  row.block = series.block;
+  row.values["efficiency"] = {median(throughput) / peak};
+  row.integers["digest"] = {digest};
+  row.integers["threads"] = {static_cast<std::uint64_t>(context.device.threads())};
+  context.record.parameter("repetitions", series.repetitions);
+  context.record.add_time(series.warmup_s, series.timed_s, series.verify_s);
+}
+
+}  // namespace
+
+void run_throughput(const Case& c, Context& context) {
+  const Job job = job_from(c);
+  using results::Better;
+  context.record.declare({"throughput", "FLOP/s", Better::higher, true, results::Role::metric, true});
+  context.record.declare({"efficiency", "1", Better::higher, false, results::Role::covariate, false});
+  context.record.declare_integers("digest", {}, {});
+  context.record.declare_integers("threads", {}, {});
+  record_identity(context);
+
+  Together together(context.node);
+  std::optional<TimedGemm> gemm;
+  SamplingPlan plan;
+  together.guarded([&] {
+    gemm.emplace(job,
+                 make_layout(job.type, job.n, c.parameters.value("cache_bytes", std::uint64_t{0}), c.bytes),
+                 context);
+    plan = sampling(job, c, context);
+  });
+  const auto measure = [&](Operation op) {
+    const SampleSeries series = sample(op, plan);
+    together.guarded([&] {
+      const double begin = now_s();
+      const double peak = context.device.fma_peak(job.type, peak_seconds(context.config.level));
+      context.record.add_time(0, now_s() - begin, 0);
+      add_series(job, series, peak, gemm->digest(), context);
+    });
+  };
+  if (!job.together) {
+    context.take_turns(c.turns, [&] { together.guarded([&] { measure(gemm->operation()); }); });
+  } else if (!together.any(false)) {  // a rank that could not set up would stop the series at once anyway
+    measure(together.wrap(gemm->operation()));
+  }
+  together.rethrow();
+}
+
+}  // namespace assay::gemm

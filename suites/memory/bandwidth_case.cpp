@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <optional>
+
+#include "base/clock.hpp"
+#include "base/error.hpp"
+#include "run/together.hpp"
+#include "suites/memory/memory_cases.hpp"
+#include "suites/memory/stream_data.hpp"
+
+namespace assay::memory {
+namespace {
+
+using kernels::StreamOp;
+
+StreamOp op_from(const std::string& name) {
+  for (const StreamOp op : {StreamOp::read, StreamOp::write, StreamOp::copy, StreamOp::triad})
+    if (name == kernels::to_string(op)) return op;
+  throw Error(ErrorKind::internal, "no such memory operation: " + name);
+}
+
+void report(const StreamData::Check& check, Context& context) {
+  if (check.count == 0) return;
+  const double t = context.since_start(now_s());
+  if (!check.located) {
+    context.record.event("memory-digest",
+                         "a result's digest was wrong and no wrong word was found in it: a bad read",
+                         context.device_entity);
+    return context.record.miscompare({"", context.device_entity, 0, 0, 0, 0, t});
+  }
+  for (std::size_t i = 0; i < check.first.size(); ++i) {
+    const kernels::ErrorRecord& e = check.first[i];
+    const bool last = i + 1 == check.first.size();
+    context.record.miscompare({"", context.device_entity, e.index, e.expected, e.actual, e.reread, t},
+                              last ? check.count - i : 1);
+  }
+}
+
+Operation operation_of(StreamData& data, StreamOp op, Context& context) {
+  Operation operation;
+  operation.run = [&data](std::uint64_t k) {
+    for (std::uint64_t i = 0; i < k; ++i) data.repeat();
+  };
+  operation.sync = [&data] { data.prepare(); };
+  if (op != StreamOp::read)
+    operation.verify = [&data, &context](std::size_t) { report(data.check(), context); };
+  return operation;
+}
+
+/// A row per device, from its own series.
+void add_device_row(const SampleSeries& series, double bytes, Context& context) {
+  auto& row = context.record.add_row(context.device_entity);
+  for (std::size_t i = 0; i < series.seconds.size(); ++i) {
+    row.t.push_back(context.since_start(series.start_s[i]));
+    row.values["bandwidth"].push_back(bytes / series.seconds[i]);
+  }
+  row.block = series.block;
+}
+
+/// What a rank tells the others of its node about its series.
+Json series_json(const SampleSeries& series, double bytes, const Context& context) {
+  std::map<std::string, double> shares;  // NUMA domain -> share of this rank's threads
+  const Node& node = context.topology.my_node();
+  const int threads = std::max(1, context.device.threads());
+  for (int i = 0; i < threads; ++i) {
+    int domain = context.device.numa_of_thread(i);
+    if (domain < 0) domain = node.numa.empty() ? 0 : node.numa.front().os_index;
+    shares[std::to_string(domain)] += 1.0 / threads;
+  }
+  return Json{{"start", series.start_s}, {"seconds", series.seconds}, {"bytes", bytes}, {"shares", shares}};
+}
+
+/// The bandwidth of one domain: what all ranks moved in it, from the first start to the last end of each
+/// sample.
+void add_domain_row(const std::string& domain, const std::vector<Json>& ranks, const SampleSeries& series,
+                    Context& context) {
+  const int entity = context.entities.numa(context.topology.me().node, std::stoi(domain));
+  if (entity < 0)
+    throw Error(ErrorKind::internal,
+                "no NUMA domain " + domain + " in " + context.topology.my_node().hostname);
+  auto& row = context.record.add_row(entity);
+  for (std::size_t s = 0; s < series.seconds.size(); ++s) {
+    double first = std::numeric_limits<double>::infinity(), last = 0, bytes = 0;
+    for (const Json& rank : ranks) {
+      const double share = rank["shares"].value(domain, 0.0);
+      if (share <= 0 || s >= rank["start"].size()) continue;
+      const double start = rank["start"][s].get<double>();
+      first = std::min(first, start);
+      last = std::max(last, start + rank["seconds"][s].get<double>());
+      bytes += share * rank["bytes"].get<double>();
+    }
+    row.t.push_back(context.since_start(first));
+    row.values["bandwidth"].push_back(bytes / (last - first));
+  }
+  row.block = series.block;
+}
+
+void add_domain_rows(const SampleSeries& series, double bytes, Context& context) {
+  std::vector<Json> ranks;
+  for (const auto& text : context.node.all_gather_text(series_json(series, bytes, context).dump()))
+    ranks.push_back(Json::parse(text));
+  const Json& mine = ranks[static_cast<std::size_t>(context.node.rank())];
+  for (const auto& [domain, share] : mine["shares"].items()) {
+    bool lowest = true;  // the lowest rank with threads in a domain speaks for it
+    for (int i = 0; i < context.node.rank(); ++i)
+      lowest = lowest && !ranks[static_cast<std::size_t>(i)]["shares"].contains(domain);
+    if (lowest) add_domain_row(domain, ranks, series, context);
+  }
+}
+
+}  // namespace
+
+void run_bandwidth(const Case& c, Context& context) {
+  const StreamOp op = op_from(c.parameters.at("operation").get<std::string>());
+  const bool cached = c.parameters.at("cached") == 1;
+  const auto count = c.parameters.at("elements").get<std::size_t>();
+  context.record.declare({"bandwidth", "B/s", results::Better::higher, !cached,
+                          cached ? results::Role::covariate : results::Role::metric, true});
+  for (const auto& [key, value] : context.device.identity()) context.record.parameter(key, value);
+
+  Together together(context.node);
+  std::optional<StreamData> data;
+  SamplingPlan plan = context.sampling(c.seconds);
+  plan.repetitions = 1;  // one pass beyond the caches takes milliseconds
+  together.guarded([&] { data.emplace(context.device, op, count, context.random.key()); });
+  const double bytes =
+      static_cast<double>(count) * static_cast<double>(kernels::stream_bytes_per_element(op));
+  const auto finish = [&](const SampleSeries& series) {
+    const double begin = now_s();
+    if (op == StreamOp::read) report(data->check(), context);
+    context.record.add_time(series.warmup_s, series.timed_s, series.verify_s + now_s() - begin);
+  };
+  if (c.parameters.at("mode") == "alone") {
+    context.take_turns(c.turns, [&] {
+      together.guarded([&] {
+        const SampleSeries series = sample(operation_of(*data, op, context), plan);
+        finish(series);
+        add_device_row(series, bytes, context);
+      });
+    });
+  } else if (!together.any(false)) {
+    const SampleSeries series = sample(together.wrap(operation_of(*data, op, context)), plan);
+    together.guarded([&] { finish(series); });
+    if (!together.any(false)) add_domain_rows(series, bytes, context);
+  }
+  together.rethrow();
+}
+
+}  // namespace assay::memory

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/together.hpp"
+#include "suites/memory/memory_cases.hpp"
+
+namespace assay::memory {
+
+void run_latency(const Case& c, Context& context) {
+  const bool cached = c.parameters.at("cached") == 1;
+  context.record.declare({"latency", "s", results::Better::lower, !cached,
+                          cached ? results::Role::covariate : results::Role::metric, true});
+  for (const auto& [key, value] : context.device.identity()) context.record.parameter(key, value);
+  const std::uint64_t key = context.random.key();
+  Together together(context.node);
+  // The first walk builds the cycle: all ranks do that before the turns.
+  together.guarded([&] {
+    context.device.reserve(c.bytes);
+    context.device.chase_ns(context.device.arena().data(), c.bytes, 1000, key);
+  });
+  SamplingPlan plan = context.sampling(c.seconds);
+  plan.repetitions = 1;
+  double latency_s = 0;
+  Operation op;
+  op.run = [&](std::uint64_t k) {
+    double sum = 0;
+    for (std::uint64_t i = 0; i < k; ++i)
+      sum += context.device.chase_ns(context.device.arena().data(), c.bytes, chase_steps, key) * 1e-9;
+    latency_s = sum / static_cast<double>(k);
+  };
+  op.timed_elsewhere = [&] { return latency_s; };
+  context.take_turns(c.turns, [&] {
+    together.guarded([&] {
+      const SampleSeries series = sample(op, plan);
+      auto& row = context.record.add_row(context.device_entity);
+      for (const double start : series.start_s) row.t.push_back(context.since_start(start));
+      row.block = series.block;
+      row.values["latency"] = series.seconds;
+      context.record.add_time(series.warmup_s, series.timed_s, 0);
+    });
+  });
+  context.record.parameter("steps", chase_steps);
+  together.rethrow();
+}
+
+}  // namespace assay::memory

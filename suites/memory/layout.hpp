@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// How much memory a case needs and what it will take: pure functions of topology and operation.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "kernels/stream.hpp"
+#include "topology/topology.hpp"
+
+namespace assay::memory {
+
+/// Doubles after which the data of every array repeats: 8 x 8191, a whole number of cache lines and no power
+/// of two, so that equal values never lie at equal places of cache sets, channels or pages.
+inline constexpr std::size_t period = 8 * 8191;
+/// Repetitions start at this many different places, one period apart.
+inline constexpr std::size_t rotations = 7;
+
+/// Arrays that must be held for an operation: those it moves, and those that make a result tell itself from
+/// the one before.
+std::size_t stream_buffers(kernels::StreamOp op) noexcept;
+
+/// Bytes from one array to the next: the array, room for the rotation, rounded up to `stride_bytes`.
+std::size_t array_stride(std::size_t count, std::size_t stride_bytes) noexcept;
+
+/// What an operation works on in each rank.
+struct Working {
+  std::size_t count = 0;          ///< doubles per array
+  std::uint64_t bytes = 0;        ///< of the arena
+  std::uint64_t moved_bytes = 0;  ///< per repetition
+  bool cached = false;            ///< arrays together are less than 4 x the cache: judges nothing
+};
+
+/// Bytes per rank with which all ranks that measure at the same time exceed 4 x every last-level cache they
+/// use; at least `least_working_set`. The same for all ranks: the largest need of any.
+std::uint64_t needed_bytes(const Topology& topology, bool together);
+inline constexpr std::uint64_t least_working_set = std::uint64_t{96} << 20;
+/// Taken where the machine does not tell its caches.
+inline constexpr std::uint64_t assumed_cache = std::uint64_t{32} << 20;
+
+/// Fits the operation into `limit_bytes`. `count` is 0 when not even a small cached run fits.
+Working fit_stream(kernels::StreamOp op, std::uint64_t needed, std::uint64_t limit_bytes, int threads);
+
+/// B/s that a rank surely reaches when all ranks of its node run: 4 GB/s per core up to 20 GB/s per socket,
+/// shared.
+double sure_bandwidth(const Topology& topology);
+
+/// One pattern and the bytes per rank it is given.
+struct PatternShare {
+  std::string name;
+  double bytes_per_byte = 1;
+  double pause_s = 0;
+  std::uint64_t bytes = 0;
+  double seconds = 0;  ///< at `bandwidth`, pauses included
+};
+
+/// Shares `seconds` among the patterns: each gets an equal part; what a cheap one does not need to cover
+/// `limit_bytes` goes to the others. Bytes are multiples of 1 MiB, at least one.
+void share_time(std::vector<PatternShare>& patterns, double seconds, double bandwidth,
+                std::uint64_t limit_bytes);
+
+}  // namespace assay::memory

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <thread>
+
+#include "base/clock.hpp"
+#include "kernels/pattern.hpp"
+#include "measure/statistics.hpp"
+#include "run/together.hpp"
+#include "suites/memory/memory_cases.hpp"
+
+namespace assay::memory {
+namespace {
+
+using kernels::ErrorLog;
+using kernels::Sweep;
+
+/// Detection test: a word of a small region is changed behind the back of the verifying sweep, which must
+/// count exactly one error, at that word.
+results::SelftestRow selftest(std::uint64_t* words, std::size_t count, Context& context) {
+  count = std::min<std::size_t>(count, 64 * 1024);
+  const RandomStream random = context.random.child("selftest");
+  const kernels::Data data{kernels::Background::own_address, random.key(), 0, false};
+  Sweep write, verify;
+  write.write = true;
+  write.next = data;
+  verify.verify = true;
+  verify.expected = data;
+  ErrorLog before, after;
+  context.device.sweep(write, words, count, before);
+  const std::size_t index = random.below(0, count);
+  std::uint64_t word = 0;
+  context.device.synchronize();
+  context.device.copy_to_host(&word, words + index, sizeof(word));
+  word ^= std::uint64_t{1} << random.below(1, 64);
+  context.device.copy_to_device(words + index, &word, sizeof(word));
+  context.device.sweep(verify, words, count, after);
+  context.device.synchronize();
+  const auto records = after.records();
+  const bool located = std::any_of(records.begin(), records.end(),
+                                   [&](const auto& r) { return r.index == index && r.actual == word; });
+  return {"memory",
+          1,
+          after.count() > 0 ? 1 : 0,
+          located ? 1 : 0,
+          static_cast<std::int64_t>(after.count()),
+          context.device_entity};
+}
+
+/// Bytes per second of one copy of the region's first half to its second: what a read and write can reach
+/// here.
+double copy_bandwidth(std::uint64_t* words, std::size_t count, Context& context) {
+  auto* first = reinterpret_cast<double*>(words);
+  const std::size_t half = count / 2;
+  const double begin = now_s();
+  context.device.stream(kernels::StreamOp::copy, first + half, first, nullptr, half);
+  context.device.synchronize();
+  return static_cast<double>(2 * half * sizeof(double)) / (now_s() - begin);
+}
+
+/// One rank's way through a pattern.
+class PatternRun {
+ public:
+  PatternRun(const Case& c, const kernels::Pattern& pattern, Context& context)
+      : pattern_(pattern), context_(context), together_(context.node), bytes_(c.bytes) {
+    for (const Sweep& s : pattern.sweeps) verifying_ += s.verify ? 1 : 0;
+  }
+
+  void run() {
+    together_.guarded([&] {
+      context_.device.reserve(bytes_);
+      words_ = reinterpret_cast<std::uint64_t*>(context_.device.arena().data());
+      context_.record.selftest(selftest(words_, count(), context_));
+    });
+    context_.node.barrier();
+    together_.guarded([&] { own_ = copy_bandwidth(words_, count(), context_); });
+    std::size_t done = 0;
+    for (; done < pattern_.sweeps.size(); ++done) {
+      const Sweep& s = pattern_.sweeps[done];
+      if (together_.any(now_s() + s.pause_s + longest_s_ > context_.deadline_s)) break;
+      if (s.pause_s > 0) std::this_thread::sleep_for(std::chrono::duration<double>(s.pause_s));
+      context_.node.barrier();
+      together_.guarded([&] { one(s, done); });
+    }
+    together_.guarded([&] { report(done); });
+    together_.rethrow();
+  }
+
+ private:
+  std::size_t count() const { return bytes_ / sizeof(std::uint64_t); }
+
+  void one(const Sweep& s, std::size_t index) {
+    ErrorLog log;
+    const double begin = now_s();
+    context_.device.sweep(s, words_, count(), log);
+    context_.device.synchronize();
+    const double seconds = now_s() - begin;
+    t_.push_back(context_.since_start(begin));
+    block_.push_back(static_cast<std::int32_t>(index * 3 / pattern_.sweeps.size()));
+    bandwidth_.push_back(static_cast<double>(count() * s.bytes_per_word()) / seconds);
+    longest_s_ = std::max(longest_s_, seconds);
+    timed_s_ += seconds;
+    verified_ += s.verify ? 1 : 0;
+    errors_ += log.count();
+    const auto records = log.records();
+    for (std::size_t i = 0; i < records.size(); ++i) {
+      const kernels::ErrorRecord& e = records[i];
+      const bool last = i + 1 == records.size();
+      context_.record.miscompare({"", context_.device_entity, e.index * sizeof(std::uint64_t), e.expected,
+                                  e.actual, e.reread, t_.back()},
+                                 last ? log.count() - i : 1);
+    }
+  }
+
+  void report(std::size_t done) {
+    auto& row = context_.record.add_row(context_.device_entity);
+    row.t = t_;
+    row.block = block_;
+    row.values["bandwidth"] = bandwidth_;
+    row.values["errors"] = {static_cast<double>(errors_)};
+    row.values["coverage"] = {
+        verifying_ == 0 ? 0.0 : static_cast<double>(verified_) / static_cast<double>(verifying_)};
+    row.values["efficiency"] = {own_ > 0 && !bandwidth_.empty() ? median(bandwidth_) / own_
+                                                                : results::not_taken};
+    context_.record.add_time(0, timed_s_, 0);
+    if (done < pattern_.sweeps.size())
+      context_.record.set_state(results::CaseState::incomplete,
+                                "stopped after " + std::to_string(done) + " of " +
+                                    std::to_string(pattern_.sweeps.size()) +
+                                    " sweeps: deadline, or a rank that failed");
+  }
+
+  const kernels::Pattern& pattern_;
+  Context& context_;
+  Together together_;
+  std::uint64_t bytes_;
+  std::uint64_t* words_ = nullptr;
+  double own_ = 0, longest_s_ = 0, timed_s_ = 0;
+  std::size_t verifying_ = 0, verified_ = 0;
+  std::uint64_t errors_ = 0;
+  std::vector<double> t_, bandwidth_;
+  std::vector<std::int32_t> block_;
+};
+
+}  // namespace
+
+void run_pattern(const Case& c, Context& context) {
+  using results::Better;
+  using results::Role;
+  context.record.declare({"bandwidth", "B/s", Better::higher, true, Role::metric, true});
+  context.record.declare({"errors", "count", Better::lower, true, Role::metric, false});
+  context.record.declare({"coverage", "1", Better::higher, true, Role::metric, false});
+  context.record.declare({"efficiency", "1", Better::higher, false, Role::covariate, false});
+  const auto pattern = kernels::make_pattern(c.parameters.at("pattern").get<std::string>(),
+                                             context.random.key(), c.parameters.value("pause_s", 0.0));
+  const auto& node = context.topology.my_node();
+  const double ranks = context.node.size();
+  context.record.parameter("planned_bytes", c.bytes);
+  context.record.parameter("bytes_per_byte", pattern.bytes_per_byte());
+  context.record.parameter("sweeps", pattern.sweeps.size());
+  context.record.parameter("fault_model", pattern.fault_model);
+  if (node.memory_bytes > 0)
+    context.record.parameter("node_fraction",
+                             static_cast<double>(c.bytes) * ranks / static_cast<double>(node.memory_bytes));
+  for (const auto& [key, value] : context.device.identity()) context.record.parameter(key, value);
+  PatternRun(c, pattern, context).run();
+}
+
+}  // namespace assay::memory

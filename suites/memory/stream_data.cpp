@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "suites/memory/stream_data.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "base/random.hpp"
+#include "kernels/digest.hpp"
+#include "suites/memory/layout.hpp"
+
+namespace assay::memory {
+namespace {
+
+using kernels::StreamOp;
+
+constexpr std::size_t max_records = 1000;
+
+/// Random integers in [-2^49, 2^49): three of them and one more still fit the 53 bits of a double.
+std::vector<double> noise(std::uint64_t key) {
+  std::vector<double> tile(period);
+  for (std::size_t i = 0; i < period; ++i)
+    tile[i] = static_cast<double>(static_cast<std::int64_t>(mix64(key, i) >> 14) - (std::int64_t{1} << 49));
+  return tile;
+}
+
+std::vector<double> triad(const std::vector<double>& b, const std::vector<double>& c) {
+  std::vector<double> a(period);
+  for (std::size_t i = 0; i < period; ++i) a[i] = b[i] + kernels::stream_scalar * c[i];
+  return a;
+}
+
+/// Digest of `count` doubles of a periodic array, from one period held in the cache of this core.
+std::uint64_t periodic_digest(const std::vector<double>& tile, std::size_t count) {
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i < count; i += period)
+    sum += kernels::host::digest(tile.data(), std::min(period, count - i) * sizeof(double), i);
+  return sum;
+}
+
+}  // namespace
+
+StreamData::StreamData(Device& device, StreamOp op, std::size_t count, std::uint64_t key)
+    : device_(device), op_(op), count_(count), stride_bytes_(array_stride(count, device.stride_bytes())) {
+  device.reserve(stream_buffers(op) * stride_bytes_);
+  const Tile b = noise(mix64(key, 1)), c = noise(mix64(key, 2));
+  switch (op) {
+    case StreamOp::read:
+      expected_ = {b};
+      fill(array(0), b);
+      break;
+    case StreamOp::write:
+      expected_ = {Tile(period, kernels::stream_value)};
+      fill(array(1), b);
+      break;
+    case StreamOp::copy:
+      expected_ = {b, c};
+      break;
+    case StreamOp::triad:
+      expected_ = {triad(b, c), triad(c, b)};
+      break;
+  }
+  if (stream_buffers(op) == 3) {
+    fill(array(1), b);
+    fill(array(2), c);
+  }
+  for (const Tile& tile : expected_) digests_.push_back(periodic_digest(tile, count_));
+  device.synchronize();
+}
+
+double* StreamData::array(std::size_t i) const {
+  return reinterpret_cast<double*>(device_.arena().data() + i * stride_bytes_);
+}
+
+/// One period from the host, the rest by copies on the device that double what is there.
+void StreamData::fill(double* array, const Tile& tile) {
+  const std::size_t total = count_ + rotations * period;
+  device_.copy_to_device(array, tile.data(), period * sizeof(double));
+  for (std::size_t done = period; done < total;) {
+    const std::size_t n = std::min(done, total - done);
+    device_.stream(StreamOp::copy, array + done, array, nullptr, n);
+    done += n;
+  }
+}
+
+void StreamData::repeat() {
+  const std::size_t offset = repetition_ % rotations * period;
+  const bool swapped = repetition_ % 2 == 1;
+  ++repetition_;
+  double* a = array(0) + offset;
+  if (op_ == StreamOp::read || op_ == StreamOp::write) {
+    device_.stream(op_, a, nullptr, nullptr, count_);
+  } else {
+    const double* b = array(swapped ? 2 : 1) + offset;
+    const double* c = array(swapped ? 1 : 2) + offset;
+    device_.stream(op_, a, b, op_ == StreamOp::triad ? c : nullptr, count_);
+  }
+  device_.synchronize();
+}
+
+void StreamData::prepare() {
+  if (op_ != StreamOp::write) return;
+  const std::size_t offset = repetition_ % rotations * period;
+  device_.stream(StreamOp::copy, array(0) + offset, array(1) + offset, nullptr, count_);
+  device_.synchronize();
+}
+
+StreamData::Check StreamData::check() {
+  if (repetition_ == 0) return {};
+  const std::uint64_t last = repetition_ - 1;
+  const std::size_t variant = last % expected_.size();
+  const double* from = array(0) + last % rotations * period;
+  if (device_.digest(from, count_ * sizeof(double)) == digests_[variant]) return {};
+  return search(from, expected_[variant]);
+}
+
+StreamData::Check StreamData::search(const double* from, const Tile& expected) const {
+  Check result;
+  Tile got(period);
+  const auto* base = reinterpret_cast<const double*>(device_.arena().data());
+  for (std::size_t i = 0; i < count_; i += period) {
+    const std::size_t n = std::min(period, count_ - i);
+    device_.copy_to_host(got.data(), from + i, n * sizeof(double));
+    if (std::memcmp(got.data(), expected.data(), n * sizeof(double)) == 0) continue;
+    for (std::size_t j = 0; j < n; ++j) {
+      const auto want = std::bit_cast<std::uint64_t>(expected[j]),
+                 have = std::bit_cast<std::uint64_t>(got[j]);
+      if (want == have) continue;
+      ++result.count;
+      if (result.first.size() == max_records) continue;
+      std::uint64_t again = 0;
+      device_.copy_to_host(&again, from + i + j, sizeof(again));
+      result.first.push_back(
+          {static_cast<std::uint64_t>(from + i + j - base) * sizeof(double), want, have, again, -1});
+    }
+  }
+  if (result.count == 0) {
+    result.count = 1;
+    result.located = false;
+  }
+  return result;
+}
+
+}  // namespace assay::memory

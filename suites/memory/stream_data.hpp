@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "device/device.hpp"
+#include "kernels/pattern.hpp"
+#include "kernels/stream.hpp"
+
+namespace assay::memory {
+
+/// The arrays of a bandwidth operation, their data, and what its result must be. All values are 50-bit
+/// integers stored as doubles, so that b + 3 c is exact with or without a fused multiply-add. Repetitions
+/// alternate between two results (a = b + 3 c and a = c + 3 b; a = b and a = c), so that a store that was
+/// lost shows, and move through the arrays.
+class StreamData {
+ public:
+  /// `count` doubles per array; `key` seeds the values.
+  StreamData(Device& device, kernels::StreamOp op, std::size_t count, std::uint64_t key);
+
+  /// One repetition, the next of the rotation; complete when it returns.
+  void repeat();
+  /// Before a sample, untimed: makes what lies in the result array different from what will be written.
+  void prepare();
+
+  struct Check {
+    std::uint64_t count = 0;  ///< wrong words
+    bool located = true;      ///< false: the digest differed and a word by word search found nothing
+    std::vector<kernels::ErrorRecord> first;  ///< index: byte offset in the arena
+  };
+  /// The result of the last repetition, the whole of it (`read`: the array that was read).
+  Check check();
+
+ private:
+  using Tile = std::vector<double>;
+  double* array(std::size_t i) const;
+  void fill(double* array, const Tile& tile);
+  Check search(const double* from, const Tile& expected) const;
+
+  Device& device_;
+  kernels::StreamOp op_;
+  std::size_t count_, stride_bytes_ = 0;
+  std::vector<Tile> expected_;          ///< by variant, one period each
+  std::vector<std::uint64_t> digests_;  ///< of `count` words of it
+  std::uint64_t repetition_ = 0;
+};
+
+}  // namespace assay::memory
