@@ -16,7 +16,8 @@ namespace {
 
 constexpr int clock_tag = 32001;
 
-/// Names the clock this process reads: one boot of one kernel, in one time namespace. Unknown: a name of its own.
+/// Names the clock this process reads: one boot of one kernel, in one time namespace. Unknown: a name of its
+/// own.
 std::string clock_name(int rank) {
   const auto boot = read_text("/proc/sys/kernel/random/boot_id");
   if (!boot || boot->empty()) return "rank " + std::to_string(rank);
@@ -52,7 +53,8 @@ ClockOffset ask(Communicator& comm, int exchanges) {
 }  // namespace
 
 ClockOffset estimate_clock_offset(Communicator& comm, int exchanges, bool every_rank) {
-  const auto names = comm.all_gather_text(every_rank ? "rank " + std::to_string(comm.rank()) : clock_name(comm.rank()));
+  const auto names =
+      comm.all_gather_text(every_rank ? "rank " + std::to_string(comm.rank()) : clock_name(comm.rank()));
   std::map<std::string, int> first;  // the rank that measures for each clock
   for (std::size_t rank = 0; rank < names.size(); ++rank) first.emplace(names[rank], static_cast<int>(rank));
   const int mine = first.at(names[static_cast<std::size_t>(comm.rank())]);

@@ -5,15 +5,16 @@
 
 namespace assay {
 
-/// Offset of this rank's now_s() to rank 0's: rank 0's clock = now_s() + offset. Cristian's method: the exchange with
-/// the least round trip out of `exchanges`; the error is at most half that round trip. Collective.
+/// Offset of this rank's now_s() to rank 0's: rank 0's clock = now_s() + offset. Cristian's method: the
+/// exchange with the least round trip out of `exchanges`; the error is at most half that round trip.
+/// Collective.
 struct ClockOffset {
   double offset_s = 0;
   double error_s = 0;
 };
 
-/// Ranks that run on one kernel share its clock, so only the first rank of each kernel takes part in the exchange and its
-/// answer holds for the others; `every_rank` makes every rank measure for itself.
+/// Ranks that run on one kernel share its clock, so only the first rank of each kernel takes part in the
+/// exchange and its answer holds for the others; `every_rank` makes every rank measure for itself.
 ClockOffset estimate_clock_offset(Communicator& comm, int exchanges = 20, bool every_rank = false);
 
 }  // namespace assay

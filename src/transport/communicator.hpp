@@ -20,15 +20,17 @@ struct Request {
   alignas(8) std::byte storage[16] = {};
 };
 
-/// A group of ranks over one transport. Buffers are in the memory of the device the transport serves. Sizes are
-/// std::size_t throughout; an implementation splits what its library cannot count. Errors throw Error(mpi).
+/// A group of ranks over one transport. Buffers are in the memory of the device the transport serves. Sizes
+/// are std::size_t throughout; an implementation splits what its library cannot count. Errors throw
+/// Error(mpi).
 class Communicator {
  public:
   virtual ~Communicator() = default;
   virtual int rank() const noexcept = 0;
   virtual int size() const noexcept = 0;
   virtual std::string_view transport() const noexcept = 0;  ///< "mpi", "ucx", "nccl"
-  /// The path bytes take, as far as the transport tells, e.g. "ob1/vader"; "requested:..." when only asked for.
+  /// The path bytes take, as far as the transport tells, e.g. "ob1/vader"; "requested:..." when only asked
+  /// for.
   virtual std::string path() const = 0;
 
   /// Collective. Ranks with color < 0 get null.
@@ -41,10 +43,13 @@ class Communicator {
   virtual void irecv(void* data, std::size_t bytes, int peer, int tag, Request& request) = 0;
   virtual void wait_all(std::span<Request> requests) = 0;
 
-  // Collectives, timed by the allreduce suite. `in` may equal `out` where noted in place. Counts are elements.
+  // Collectives, timed by the allreduce suite. `in` may equal `out` where noted in place. Counts are
+  // elements.
   virtual void barrier() = 0;
-  virtual void all_reduce(const void* in, void* out, std::size_t count, DataType type, ReduceOp op) = 0;  ///< in place ok
-  virtual void reduce_scatter(const void* in, void* out, std::size_t count_per_rank, DataType type, ReduceOp op) = 0;
+  virtual void all_reduce(const void* in, void* out, std::size_t count, DataType type,
+                          ReduceOp op) = 0;  ///< in place ok
+  virtual void reduce_scatter(const void* in, void* out, std::size_t count_per_rank, DataType type,
+                              ReduceOp op) = 0;
   virtual void all_gather(const void* in, void* out, std::size_t bytes_per_rank) = 0;
   virtual void all_to_all(const void* in, void* out, std::size_t bytes_per_rank) = 0;
   virtual void broadcast(void* data, std::size_t bytes, int root) = 0;
@@ -57,9 +62,21 @@ class Communicator {
   virtual std::vector<std::string> all_gather_text(const std::string& mine) = 0;
   virtual std::string broadcast_text(const std::string& mine, int root) = 0;
 
-  double max(double value) { double out = value; all_reduce(&value, &out, 1, DataType::fp64, ReduceOp::max); return out; }
-  double min(double value) { double out = value; all_reduce(&value, &out, 1, DataType::fp64, ReduceOp::min); return out; }
-  double sum(double value) { double out = value; all_reduce(&value, &out, 1, DataType::fp64, ReduceOp::sum); return out; }
+  double max(double value) {
+    double out = value;
+    all_reduce(&value, &out, 1, DataType::fp64, ReduceOp::max);
+    return out;
+  }
+  double min(double value) {
+    double out = value;
+    all_reduce(&value, &out, 1, DataType::fp64, ReduceOp::min);
+    return out;
+  }
+  double sum(double value) {
+    double out = value;
+    all_reduce(&value, &out, 1, DataType::fp64, ReduceOp::sum);
+    return out;
+  }
 };
 
 }  // namespace assay

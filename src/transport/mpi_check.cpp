@@ -12,11 +12,13 @@ void fail(int code, const char* call) {
   if (MPI_Error_string(code, text, &length) != MPI_SUCCESS) length = 0;
   std::string line(text, static_cast<std::size_t>(length));
   std::replace(line.begin(), line.end(), '\n', ' ');
-  throw Error(ErrorKind::mpi, std::string(call) + ": " + (line.empty() ? "MPI error " + std::to_string(code) : line));
+  throw Error(ErrorKind::mpi,
+              std::string(call) + ": " + (line.empty() ? "MPI error " + std::to_string(code) : line));
 }
 
 void ByteRange::make_large(std::size_t bytes, std::size_t limit) {
-  // blocks x `limit` bytes and a tail, as one struct: an int counts the blocks, so that 2^62 bytes can be described.
+  // blocks x `limit` bytes and a tail, as one struct: an int counts the blocks, so that 2^62 bytes can be
+  // described.
   const std::size_t blocks = bytes / limit;
   const std::size_t tail = bytes % limit;
   MPI_Datatype block = MPI_DATATYPE_NULL;

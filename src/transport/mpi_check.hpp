@@ -12,15 +12,16 @@ namespace assay::mpi {
 /// Throws Error(mpi) "<call>: <what MPI says>".
 [[noreturn]] void fail(int code, const char* call);
 
-/// Turns the return code of an MPI call into an exception. `call` names it, with what a person needs to find the culprit.
+/// Turns the return code of an MPI call into an exception. `call` names it, with what a person needs to find
+/// the culprit.
 inline void check(int code, const char* call) {
   if (code != MPI_SUCCESS) [[unlikely]]
     fail(code, call);
 }
 
-/// A count and type that describe `bytes` contiguous bytes, which may be more than an int can count. Small buffers are
-/// plain MPI_BYTE; beyond `limit` a derived type is made and released again with this object (MPI keeps it alive for
-/// transfers under way).
+/// A count and type that describe `bytes` contiguous bytes, which may be more than an int can count. Small
+/// buffers are plain MPI_BYTE; beyond `limit` a derived type is made and released again with this object (MPI
+/// keeps it alive for transfers under way).
 class ByteRange {
  public:
   ByteRange(std::size_t bytes, std::size_t limit) {

@@ -21,7 +21,8 @@ using mpi::check;
 /// Tag of the texts that the harness gathers. Callers use smaller ones; every MPI allows at least 32767.
 constexpr int text_tag = 32767;
 
-/// What a Request holds. A request that was never started is all zero, which no MPI promises to be MPI_REQUEST_NULL.
+/// What a Request holds. A request that was never started is all zero, which no MPI promises to be
+/// MPI_REQUEST_NULL.
 struct Slot {
   MPI_Request request;
   std::uint8_t active;
@@ -37,21 +38,30 @@ void store(Request& request, const Slot& slot) noexcept { std::memcpy(request.st
 
 MPI_Datatype mpi_type(DataType type) {
   switch (type) {
-    case DataType::int32: return MPI_INT32_T;
-    case DataType::uint64: return MPI_UINT64_T;
-    case DataType::fp32: return MPI_FLOAT;
-    case DataType::fp64: return MPI_DOUBLE;
+    case DataType::int32:
+      return MPI_INT32_T;
+    case DataType::uint64:
+      return MPI_UINT64_T;
+    case DataType::fp32:
+      return MPI_FLOAT;
+    case DataType::fp64:
+      return MPI_DOUBLE;
   }
   throw Error(ErrorKind::internal, "MPI transport: unknown data type");
 }
 
 MPI_Op mpi_op(ReduceOp op) {
   switch (op) {
-    case ReduceOp::sum: return MPI_SUM;
-    case ReduceOp::min: return MPI_MIN;
-    case ReduceOp::max: return MPI_MAX;
-    case ReduceOp::bit_and: return MPI_BAND;
-    case ReduceOp::bit_or: return MPI_BOR;
+    case ReduceOp::sum:
+      return MPI_SUM;
+    case ReduceOp::min:
+      return MPI_MIN;
+    case ReduceOp::max:
+      return MPI_MAX;
+    case ReduceOp::bit_and:
+      return MPI_BAND;
+    case ReduceOp::bit_or:
+      return MPI_BOR;
   }
   throw Error(ErrorKind::internal, "MPI transport: unknown reduction");
 }
@@ -61,7 +71,9 @@ void sleep_s(double seconds) noexcept {
   nanosleep(&wait, nullptr);
 }
 
-const std::byte* at(const void* base, std::size_t offset) noexcept { return static_cast<const std::byte*>(base) + offset; }
+const std::byte* at(const void* base, std::size_t offset) noexcept {
+  return static_cast<const std::byte*>(base) + offset;
+}
 std::byte* at(void* base, std::size_t offset) noexcept { return static_cast<std::byte*>(base) + offset; }
 
 class MpiCommunicator final : public Communicator {
@@ -114,7 +126,8 @@ class MpiCommunicator final : public Communicator {
 
   void barrier() override { check(MPI_Barrier(comm_), "MPI_Barrier"); }
   void all_reduce(const void* in, void* out, std::size_t count, DataType type, ReduceOp op) override;
-  void reduce_scatter(const void* in, void* out, std::size_t count_per_rank, DataType type, ReduceOp op) override;
+  void reduce_scatter(const void* in, void* out, std::size_t count_per_rank, DataType type,
+                      ReduceOp op) override;
   void all_gather(const void* in, void* out, std::size_t bytes_per_rank) override;
   void all_to_all(const void* in, void* out, std::size_t bytes_per_rank) override;
   void broadcast(void* data, std::size_t bytes, int root) override;
@@ -131,7 +144,8 @@ class MpiCommunicator final : public Communicator {
 };
 
 void MpiCommunicator::wait_all(std::span<Request> requests) {
-  // In groups, so that no memory is allocated; MPI makes progress on all transfers whichever group it waits for.
+  // In groups, so that no memory is allocated; MPI makes progress on all transfers whichever group it waits
+  // for.
   constexpr std::size_t group = 64;
   std::array<MPI_Request, group> pending;
   for (std::size_t first = 0; first < requests.size(); first += group) {
@@ -151,13 +165,16 @@ void MpiCommunicator::all_reduce(const void* in, void* out, std::size_t count, D
   for (std::size_t first = 0; first < count; first += limit_) {
     const int n = static_cast<int>(std::min(limit_, count - first));
     const void* source = in == out ? MPI_IN_PLACE : at(in, first * width);
-    check(MPI_Allreduce(source, at(out, first * width), n, mpi_type(type), mpi_op(op), comm_), "MPI_Allreduce");
+    check(MPI_Allreduce(source, at(out, first * width), n, mpi_type(type), mpi_op(op), comm_),
+          "MPI_Allreduce");
   }
 }
 
-void MpiCommunicator::reduce_scatter(const void* in, void* out, std::size_t count_per_rank, DataType type, ReduceOp op) {
+void MpiCommunicator::reduce_scatter(const void* in, void* out, std::size_t count_per_rank, DataType type,
+                                     ReduceOp op) {
   if (count_per_rank <= limit_) {
-    check(MPI_Reduce_scatter_block(in, out, static_cast<int>(count_per_rank), mpi_type(type), mpi_op(op), comm_),
+    check(MPI_Reduce_scatter_block(in, out, static_cast<int>(count_per_rank), mpi_type(type), mpi_op(op),
+                                   comm_),
           "MPI_Reduce_scatter_block");
     return;
   }
@@ -168,18 +185,21 @@ void MpiCommunicator::reduce_scatter(const void* in, void* out, std::size_t coun
       const int n = static_cast<int>(std::min(limit_, count_per_rank - first));
       const std::size_t offset = static_cast<std::size_t>(owner) * count_per_rank + first;
       void* result = rank_ == owner ? at(out, first * width) : nullptr;
-      check(MPI_Reduce(at(in, offset * width), result, n, mpi_type(type), mpi_op(op), owner, comm_), "MPI_Reduce");
+      check(MPI_Reduce(at(in, offset * width), result, n, mpi_type(type), mpi_op(op), owner, comm_),
+            "MPI_Reduce");
     }
 }
 
 void MpiCommunicator::all_gather(const void* in, void* out, std::size_t bytes_per_rank) {
   const ByteRange range(bytes_per_rank, limit_);
-  check(MPI_Allgather(in, range.count(), range.type(), out, range.count(), range.type(), comm_), "MPI_Allgather");
+  check(MPI_Allgather(in, range.count(), range.type(), out, range.count(), range.type(), comm_),
+        "MPI_Allgather");
 }
 
 void MpiCommunicator::all_to_all(const void* in, void* out, std::size_t bytes_per_rank) {
   const ByteRange range(bytes_per_rank, limit_);
-  check(MPI_Alltoall(in, range.count(), range.type(), out, range.count(), range.type(), comm_), "MPI_Alltoall");
+  check(MPI_Alltoall(in, range.count(), range.type(), out, range.count(), range.type(), comm_),
+        "MPI_Alltoall");
 }
 
 void MpiCommunicator::broadcast(void* data, std::size_t bytes, int root) {
@@ -192,7 +212,8 @@ void MpiCommunicator::quiet_barrier() {
   check(MPI_Ibarrier(comm_, &request), "MPI_Ibarrier");
   int done = 0;
   check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
-  // The sleep grows with the time waited, so that a short wait is not prolonged by much and a long one costs no cycles.
+  // The sleep grows with the time waited, so that a short wait is not prolonged by much and a long one costs
+  // no cycles.
   const double begin = now_s();
   while (done == 0) {
     sleep_s(std::clamp((now_s() - begin) / 8, 50e-6, 1e-3));

@@ -9,8 +9,8 @@
 
 namespace assay {
 
-/// MPI for the life of the process: initialises (FUNNELED) in the constructor, finalises in the destructor when the
-/// program ends in order. Exactly one exists.
+/// MPI for the life of the process: initialises (FUNNELED) in the constructor, finalises in the destructor
+/// when the program ends in order. Exactly one exists.
 class MpiSession {
  public:
   MpiSession(int* argc, char*** argv);

@@ -12,17 +12,19 @@
 
 namespace assay::mpi {
 
-/// The most that one MPI call is given as a plain count. Below INT_MAX so that libraries that add headers stay in range.
+/// The most that one MPI call is given as a plain count. Below INT_MAX so that libraries that add headers
+/// stay in range.
 inline constexpr std::size_t count_limit = std::size_t{1} << 30;
 
-/// Takes over `comm` and frees it. Messages beyond `limit` bytes, and reductions beyond `limit` elements, are split.
+/// Takes over `comm` and frees it. Messages beyond `limit` bytes, and reductions beyond `limit` elements, are
+/// split.
 std::unique_ptr<Communicator> make_communicator(MPI_Comm comm, std::size_t limit = count_limit);
 
 /// MPI_COMM_WORLD, duplicated, with errors returned.
 std::unique_ptr<Communicator> duplicate_world(std::size_t limit = count_limit);
 
-/// What carries messages, from the MPI tool interface: "ob1/self,tcp,vader", "ucx", "cm/psm2"; "requested:..." when only
-/// the wish is known, "mpi" when nothing is.
+/// What carries messages, from the MPI tool interface: "ob1/self,tcp,vader", "ucx", "cm/psm2";
+/// "requested:..." when only the wish is known, "mpi" when nothing is.
 std::string describe_path();
 
 }  // namespace assay::mpi

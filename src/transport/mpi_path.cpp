@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Open MPI registers the variables of a component only while that component is open, and tells the tool interface by
-// categories: "ompi_pml_ob1", "opal_btl_vader", "ompi_mtl_psm2". So the components in use can be read off the categories
-// after MPI_Init. (Its control variable "pml" holds only what was asked for, e.g. "^ucx".)
+// Open MPI registers the variables of a component only while that component is open, and tells the tool
+// interface by categories: "ompi_pml_ob1", "opal_btl_vader", "ompi_mtl_psm2". So the components in use can be
+// read off the categories after MPI_Init. (Its control variable "pml" holds only what was asked for, e.g.
+// "^ucx".)
 #include <mpi.h>
 
 #include <algorithm>
@@ -27,7 +28,8 @@ struct ToolSession {
   ToolSession& operator=(const ToolSession&) = delete;
 };
 
-/// Names of the open components of a framework, e.g. "ompi_pml_" -> {"ob1"}; without the framework's own "base".
+/// Names of the open components of a framework, e.g. "ompi_pml_" -> {"ob1"}; without the framework's own
+/// "base".
 std::vector<std::string> components(const std::string& prefix) {
   std::vector<std::string> found;
   int categories = 0;
@@ -35,7 +37,8 @@ std::vector<std::string> components(const std::string& prefix) {
   for (int i = 0; i < categories; ++i) {
     char name[256] = "", text[512] = "";
     int name_length = sizeof name, text_length = sizeof text, cvars = 0, pvars = 0, children = 0;
-    if (MPI_T_category_get_info(i, name, &name_length, text, &text_length, &cvars, &pvars, &children) != MPI_SUCCESS)
+    if (MPI_T_category_get_info(i, name, &name_length, text, &text_length, &cvars, &pvars, &children) !=
+        MPI_SUCCESS)
       continue;
     const std::string full = name;
     if (full.rfind(prefix, 0) != 0 || cvars == 0) continue;

@@ -14,14 +14,15 @@ MpiSession::MpiSession(int* argc, char*** argv) {
   int provided = MPI_THREAD_SINGLE;
   mpi::check(MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &provided), "MPI_Init_thread");
   if (provided < MPI_THREAD_FUNNELED)
-    throw Error(ErrorKind::mpi, "MPI_Init_thread: this MPI allows no threads (MPI_THREAD_FUNNELED is needed)");
+    throw Error(ErrorKind::mpi,
+                "MPI_Init_thread: this MPI allows no threads (MPI_THREAD_FUNNELED is needed)");
   world_ = mpi::duplicate_world();
   init_s_ = now_s() - begin;
 }
 
 MpiSession::~MpiSession() {
-  // MPI_Finalize waits for all ranks. While an exception unwinds this rank the others may be anywhere, and waiting for them
-  // would turn an error into a hang: the launcher ends them instead.
+  // MPI_Finalize waits for all ranks. While an exception unwinds this rank the others may be anywhere, and
+  // waiting for them would turn an error into a hang: the launcher ends them instead.
   if (std::uncaught_exceptions() > 0) return;
   world_.reset();
   int finalized = 0;

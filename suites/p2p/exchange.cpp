@@ -71,7 +71,8 @@ void Exchange::follow(int peer) {
     Control control;
     comm_.recv(&control, sizeof control, peer, control_tag);
     if (control.go == 0) return;
-    // Numbers never repeat within a pair, whoever leads: an old message left in a slot must not look like the new one.
+    // Numbers never repeat within a pair, whoever leads: an old message left in a slot must not look like the
+    // new one.
     next_iteration_ = std::max(next_iteration_, control.iteration + shape_.repetitions);
     follow_batch(peer, control.iteration);
   }
@@ -152,7 +153,8 @@ void Exchange::verify(int peer, std::uint64_t iteration) {
     const auto key = kernels::payload_key(key_, peer, comm_.rank(), iteration + i);
     const auto errors = kernels::host::payload_check(key, data, shape_.bytes);
     if (errors.count == 0) continue;
-    WrongPayload bad{peer, iteration + i, errors.count, errors.first_index * 8, errors.expected, errors.actual, 0, begin};
+    WrongPayload bad{
+        peer, iteration + i, errors.count, errors.first_index * 8, errors.expected, errors.actual, 0, begin};
     bad.reread = read_again(data + bad.byte_index, shape_.bytes - bad.byte_index);
     wrong_.push_back(bad);
   }

@@ -13,7 +13,8 @@ namespace assay::p2p {
 
 enum class Mode { latency, uni, bi };
 
-/// Tags of the messages of a pair. Only payload messages carry data that is checked; the others keep the two in step.
+/// Tags of the messages of a pair. Only payload messages carry data that is checked; the others keep the two
+/// in step.
 inline constexpr int control_tag = 201, ready_tag = 202, payload_tag = 203, ack_tag = 204;
 
 /// One batch: `repetitions` messages of `bytes` each way (latency, bi) or one way (uni).
@@ -31,8 +32,9 @@ struct Shape {
 struct Limits {
   std::size_t samples = 20;  ///< per direction
   std::size_t blocks = 3;    ///< the directions alternate this often
-  double seconds = 0.5;      ///< for both directions together; at least one sample each is taken whatever this says
-  double deadline_s = 0;     ///< now_s() after which no sample is started
+  double seconds =
+      0.5;  ///< for both directions together; at least one sample each is taken whatever this says
+  double deadline_s = 0;  ///< now_s() after which no sample is started
 };
 
 /// The samples of the direction in which this rank led.
@@ -45,7 +47,7 @@ struct Series {
 struct WrongPayload {
   int source = -1;
   std::uint64_t iteration = 0;
-  std::uint64_t count = 0;  ///< wrong 8-byte words
+  std::uint64_t count = 0;                                             ///< wrong 8-byte words
   std::uint64_t byte_index = 0, expected = 0, actual = 0, reread = 0;  ///< of the first one
   double t = 0;
 };
@@ -54,10 +56,10 @@ struct Times {
   double warmup_s = 0, timed_s = 0, verify_s = 0;
 };
 
-/// Both ranks of a pair make one and call `run`, with `first` true on one of them. Every message is written to a slot of its
-/// own before the clock starts and checked after it stopped: word i of message n is a function of (key, source, destination,
-/// n, i). The leader of a direction takes the time and tells the other rank by a control message whether to go on, so that
-/// nobody outside the pair need agree.
+/// Both ranks of a pair make one and call `run`, with `first` true on one of them. Every message is written
+/// to a slot of its own before the clock starts and checked after it stopped: word i of message n is a
+/// function of (key, source, destination, n, i). The leader of a direction takes the time and tells the other
+/// rank by a control message whether to go on, so that nobody outside the pair need agree.
 class Exchange {
  public:
   Exchange(Communicator& comm, std::span<std::byte> arena, std::uint64_t key, const Shape& shape);

@@ -7,13 +7,15 @@
 
 #include "base/error.hpp"
 #include "base/units.hpp"
+#include "topology/oversubscription.hpp"
 
 namespace assay::p2p {
 namespace {
 
 constexpr std::size_t kib = 1024, mib = 1024 * 1024;
 constexpr std::size_t arena_limit = 512 * mib;
-/// What a pair fills, sends and checks per second on one core, low on purpose: it decides how many rounds are planned.
+/// What a pair fills, sends and checks per second on one core, low on purpose: it decides how many rounds are
+/// planned.
 constexpr double assumed_bytes_per_s = 2e9;
 /// A batch of small messages with its handshake, and a barrier between rounds.
 constexpr double assumed_round_s = 3e-3;
@@ -26,11 +28,15 @@ struct LevelNumbers {
 
 LevelNumbers numbers(Level level) {
   switch (level) {
-    case Level::smoke: return {0.1, 0.15, 0.5, 20, 9, 50};
-    case Level::quick: return {0.4, 0.6, 3.0, 60, 21, 200};
-    case Level::standard: return {0.5, 1.0, 8.0, 99, 30, 500};
+    case Level::smoke:
+      return {0.1, 0.15, 0.5, 20, 9, 50};
+    case Level::quick:
+      return {0.4, 0.6, 3.0, 60, 21, 200};
+    case Level::standard:
+      return {0.5, 1.0, 8.0, 99, 30, 500};
     case Level::extended:
-    case Level::soak: return {1.0, 2.0, 60.0, 200, 60, 1000};
+    case Level::soak:
+      return {1.0, 2.0, 60.0, 200, 60, 1000};
   }
   return {};
 }
@@ -85,7 +91,7 @@ Case selftest_case(const Topology& topology) {
   c.entities = topology.size();
   c.bytes = 2 * 64 * kib;
   c.seconds = c.min_seconds = 0.01;
-  c.overhead_seconds = 0.005 * slowdown(topology);
+  c.overhead_seconds = 0.005 * oversubscription(topology);
   c.parameters = {{"checker", "pair"}, {"bytes", 64 * kib}};
   return c;
 }
@@ -110,8 +116,10 @@ Scope scope_from(const std::string& text) {
 }
 
 std::string Spec::name() const {
-  const std::string operation = mode == Mode::latency ? "latency" : std::string("bandwidth-") + to_string(mode);
-  return operation + "-" + std::to_string(bytes) + "-" + to_string(scope) + "-mpi" + (isolated ? "-isolated" : "");
+  const std::string operation =
+      mode == Mode::latency ? "latency" : std::string("bandwidth-") + to_string(mode);
+  return operation + "-" + std::to_string(bytes) + "-" + to_string(scope) + "-mpi" +
+         (isolated ? "-isolated" : "");
 }
 
 std::vector<Spec> specs(const Config& config) {
@@ -126,13 +134,18 @@ std::vector<Spec> specs(const Config& config) {
       if (has_isolated(config.level, mode)) all.push_back({mode, scope, bytes, true, false});
     }
   };
-  const auto wants = [&](Mode mode) { return std::find(modes.begin(), modes.end(), to_string(mode)) != modes.end(); };
+  const auto wants = [&](Mode mode) {
+    return std::find(modes.begin(), modes.end(), to_string(mode)) != modes.end();
+  };
   if (wants(Mode::latency)) add(Mode::latency, 8, true);
   for (const Mode mode : {Mode::uni, Mode::bi}) {
-    if (!wants(mode) || (mode == Mode::bi && config.level == Level::smoke && !config.options.has("p2p.sizes"))) continue;
+    if (!wants(mode) ||
+        (mode == Mode::bi && config.level == Level::smoke && !config.options.has("p2p.sizes")))
+      continue;
     for (const std::size_t bytes : sizes) add(mode, bytes, required_size(config.level, mode, bytes));
   }
-  std::stable_sort(all.begin(), all.end(), [](const Spec& a, const Spec& b) { return a.required > b.required; });
+  std::stable_sort(all.begin(), all.end(),
+                   [](const Spec& a, const Spec& b) { return a.required > b.required; });
   return all;
 }
 
@@ -141,7 +154,8 @@ Shape make_shape(const Spec& spec, std::uint64_t memory_bytes) {
   shape.mode = spec.mode;
   shape.bytes = spec.bytes;
   shape.slots = 0;
-  for (const std::size_t slots : {std::size_t{20}, std::size_t{10}, std::size_t{5}, std::size_t{2}, std::size_t{1}}) {
+  for (const std::size_t slots :
+       {std::size_t{20}, std::size_t{10}, std::size_t{5}, std::size_t{2}, std::size_t{1}}) {
     Shape trial = shape;
     trial.slots = slots;
     if (trial.arena_bytes() > memory_bytes || (trial.arena_bytes() > arena_limit && slots > 1)) continue;
@@ -152,25 +166,11 @@ Shape make_shape(const Spec& spec, std::uint64_t memory_bytes) {
   return shape;
 }
 
-double slowdown(const Topology& topology) {
-  double worst = 1;
-  for (std::size_t node = 0; node < topology.nodes.size(); ++node) {
-    std::set<int> cpus;
-    int ranks = 0;
-    for (const RankPlace& place : topology.ranks)
-      if (place.node == static_cast<int>(node)) {
-        cpus.insert(place.cpus.begin(), place.cpus.end());
-        ++ranks;
-      }
-    worst = std::max(worst, static_cast<double>(ranks) / static_cast<double>(std::max<std::size_t>(1, cpus.size())));
-  }
-  return worst;
-}
-
 Timing make_timing(const Spec& spec, const Shape& shape, const Config& config, const Topology& topology) {
   const LevelNumbers level = numbers(config.level);
-  const double slow = slowdown(topology);
-  const std::int64_t wanted_rounds = config.options.has("p2p.rounds") ? config.options.integer("p2p.rounds") : 0;
+  const double slow = oversubscription(topology);
+  const std::int64_t wanted_rounds =
+      config.options.has("p2p.rounds") ? config.options.integer("p2p.rounds") : 0;
   const double batch_s = static_cast<double>(shape.bytes * shape.repetitions) / assumed_bytes_per_s;
   // A warm-up batch and two samples in each direction.
   const double least_round_s = slow * (assumed_round_s + 2 * 3 * batch_s);
@@ -182,7 +182,8 @@ Timing make_timing(const Spec& spec, const Shape& shape, const Config& config, c
   if (wanted_rounds > 0)
     timing.rounds = std::min(timing.rounds, static_cast<std::size_t>(wanted_rounds));
   else
-    timing.rounds = std::min(timing.rounds, static_cast<std::size_t>(std::max(1.0, std::floor(level.case_s / least_round_s))));
+    timing.rounds = std::min(
+        timing.rounds, static_cast<std::size_t>(std::max(1.0, std::floor(level.case_s / least_round_s))));
   const auto rounds = static_cast<double>(timing.rounds);
   timing.min_seconds = rounds * least_round_s;
   timing.seconds = std::max(timing.min_seconds, std::min(level.case_s, rounds * wanted_round_s));
@@ -199,7 +200,8 @@ RandomStream schedule_stream(std::uint64_t seed, const std::string& case_name) {
 
 std::vector<Case> plan_cases(const PlanInput& input) {
   if (input.config.options.has("p2p.rounds") && input.config.options.integer("p2p.rounds") < 0)
-    throw_usage("--p2p.rounds: " + std::to_string(input.config.options.integer("p2p.rounds")) + " is negative");
+    throw_usage("--p2p.rounds: " + std::to_string(input.config.options.integer("p2p.rounds")) +
+                " is negative");
   std::vector<Case> cases{selftest_case(input.topology)};
   for (const Spec& spec : specs(input.config)) {
     Case c;
@@ -213,7 +215,8 @@ std::vector<Case> plan_cases(const PlanInput& input) {
     if (shape.slots == 0 && input.config.options.has("p2p.sizes"))
       throw_usage("--p2p.sizes: " + format_bytes(spec.bytes) + " does not fit the " +
                   format_bytes(input.memory_per_rank_bytes) + " that a rank may use here");
-    c.not_applicable = shape.slots == 0 ? "more memory than a rank may use" : why_not(spec.scope, input.topology);
+    c.not_applicable =
+        shape.slots == 0 ? "more memory than a rank may use" : why_not(spec.scope, input.topology);
     c.parameters = {{"mode", to_string(spec.mode)},
                     {"bytes", spec.bytes},
                     {"scope", to_string(spec.scope)},
@@ -228,8 +231,8 @@ std::vector<Case> plan_cases(const PlanInput& input) {
       c.overhead_seconds = timing.overhead_seconds;
       c.bytes = shape.arena_bytes();
       const auto stream = schedule_stream(input.seed, c.name);
-      c.entities =
-          2 * static_cast<std::int64_t>(pair_count(make_schedule(spec.scope, input.topology, stream, timing.rounds)));
+      c.entities = 2 * static_cast<std::int64_t>(
+                           pair_count(make_schedule(spec.scope, input.topology, stream, timing.rounds)));
     }
     cases.push_back(std::move(c));
   }

@@ -31,11 +31,9 @@ struct Spec {
 /// Sizes, modes, scopes and series of a level, or of the options that override them.
 std::vector<Spec> specs(const Config& config);
 
-/// k and slots: 20 where they fit in `memory_bytes` and in 512 MiB, else 10, 5, 2 or 1; slots = 0 when not even one fits.
+/// k and slots: 20 where they fit in `memory_bytes` and in 512 MiB, else 10, 5, 2 or 1; slots = 0 when not
+/// even one fits.
 Shape make_shape(const Spec& spec, std::uint64_t memory_bytes);
-
-/// Ranks of the fullest node per CPU they may use, at least 1: how much longer everything takes when oversubscribed.
-double slowdown(const Topology& topology);
 
 /// Rounds that fit the level, and their time.
 struct Timing {

@@ -26,7 +26,8 @@ void report_link(const p2p::Shape& shape, const p2p::Series& series, int peer, C
   const auto k = static_cast<double>(shape.repetitions);
   std::vector<double> values;
   for (const double seconds : series.batch_s)
-    values.push_back(shape.mode == Mode::latency ? seconds / (2 * k) : k * static_cast<double>(shape.bytes) / seconds);
+    values.push_back(shape.mode == Mode::latency ? seconds / (2 * k)
+                                                 : k * static_cast<double>(shape.bytes) / seconds);
   row.values[shape.mode == Mode::latency ? "latency" : "bandwidth"] = std::move(values);
   for (const double start : series.start_s) row.t.push_back(context.since_start(start));
   row.block = series.block;
@@ -47,10 +48,11 @@ void report_wrong(const std::vector<p2p::WrongPayload>& wrong, Context& context)
     words_from[bad.source] += bad.count;
   }
   for (const auto& [source, words] : words_from)
-    context.record.event("miscompare",
-                         std::to_string(words) + " wrong 8-byte words in messages from " +
-                             context.entities.rows()[static_cast<std::size_t>(context.entities.device_of_rank(source))].name,
-                         context.device_entity);
+    context.record.event(
+        "miscompare",
+        std::to_string(words) + " wrong 8-byte words in messages from " +
+            context.entities.rows()[static_cast<std::size_t>(context.entities.device_of_rank(source))].name,
+        context.device_entity);
 }
 
 void run_pairs(const Case& c, Context& context) {
@@ -71,7 +73,8 @@ void run_pairs(const Case& c, Context& context) {
   const int me = context.world.rank();
   std::size_t done = 0;
   for (const p2p::Round& round : schedule) {
-    // Who has no partner waits here without using the core; the vote keeps a late round from being begun by half of them.
+    // Who has no partner waits here without using the core; the vote keeps a late round from being begun by
+    // half of them.
     comm.quiet_barrier();
     if (comm.max(now_s() > context.deadline_s ? 1.0 : 0.0) > 0) break;
     ++done;
@@ -84,27 +87,37 @@ void run_pairs(const Case& c, Context& context) {
   const p2p::Times& times = exchange.times();
   context.record.add_time(times.warmup_s, times.timed_s, times.verify_s);
   if (done < schedule.size())
-    context.record.set_state(results::CaseState::incomplete, std::to_string(done) + " of " + std::to_string(schedule.size()) +
-                                                                 " rounds before the deadline");
+    context.record.set_state(
+        results::CaseState::incomplete,
+        std::to_string(done) + " of " + std::to_string(schedule.size()) + " rounds before the deadline");
 }
 
 }  // namespace
 
 std::vector<OptionSpec> P2pSuite::options() const {
   std::vector<OptionSpec> specs(5);
-  specs[0] = {"p2p.sizes", OptionKind::list, "", "message sizes of the bandwidth cases (default by level)", {}, "SIZES"};
-  specs[1] = {"p2p.modes", OptionKind::choices, "latency,uni,bi", "what to measure", {"latency", "uni", "bi"}, "MODES"};
-  specs[2] = {"p2p.scopes", OptionKind::choices, "node,cross", "pairs inside nodes, across nodes", {"node", "cross"}, "SCOPES"};
-  specs[3] = {"p2p.rounds", OptionKind::integer, "0", "rounds of disjoint pairs per case at most (0: by level)", {}, "N"};
+  specs[0] = {"p2p.sizes", OptionKind::list, "", "message sizes of the bandwidth cases (default by level)",
+              {},          "SIZES"};
+  specs[1] = {"p2p.modes",       OptionKind::choices,      "latency,uni,bi",
+              "what to measure", {"latency", "uni", "bi"}, "MODES"};
+  specs[2] = {"p2p.scopes",      OptionKind::choices,
+              "node,cross",      "pairs inside nodes, across nodes",
+              {"node", "cross"}, "SCOPES"};
+  specs[3] = {"p2p.rounds", OptionKind::integer,
+              "0",          "rounds of disjoint pairs per case at most (0: by level)",
+              {},           "N"};
   specs[4] = {"p2p.transport", OptionKind::choice, "mpi", "what carries the messages", {"mpi"}, "NAME"};
   return specs;
 }
 
 std::vector<MetricInfo> P2pSuite::metrics() const {
-  return {{"latency", "latency", "s", "lower", "half the round trip of a small message, by direction of the first one"},
-          {"bandwidth-uni", "bandwidth", "B/s", "higher", "bytes per second one way, until the receiver has them all"},
+  return {{"latency", "latency", "s", "lower",
+           "half the round trip of a small message, by direction of the first one"},
+          {"bandwidth-uni", "bandwidth", "B/s", "higher",
+           "bytes per second one way, until the receiver has them all"},
           {"bandwidth-bi", "bandwidth", "B/s", "higher", "bytes per second of one direction while both run"},
-          {"selftest-pair", "detected", "count", "none", "corrupted payload bytes found by the check (one was corrupted)"}};
+          {"selftest-pair", "detected", "count", "none",
+           "corrupted payload bytes found by the check (one was corrupted)"}};
 }
 
 std::vector<Case> P2pSuite::plan(const PlanInput& input) const { return p2p::plan_cases(input); }

@@ -5,8 +5,8 @@
 
 namespace assay::p2p {
 
-/// Every rank sends a message to the next one (to itself when alone), the receiver corrupts one byte of it on purpose, and the
-/// check must find it, at its place, once.
+/// Every rank sends a message to the next one (to itself when alone), the receiver corrupts one byte of it on
+/// purpose, and the check must find it, at its place, once.
 void run_pair_selftest(const Case& c, Context& context);
 
 }  // namespace assay::p2p

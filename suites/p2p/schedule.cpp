@@ -22,8 +22,8 @@ Schedule first_rounds(Schedule schedule, std::size_t max_rounds) {
 
 void append(Round& to, const Round& from) { to.insert(to.end(), from.begin(), from.end()); }
 
-/// One round of the circle method: the last player stays, the others move on by one place a turn. With odd counts the last
-/// place is empty, and who meets it has a bye.
+/// One round of the circle method: the last player stays, the others move on by one place a turn. With odd
+/// counts the last place is empty, and who meets it has a bye.
 Round circle_round(const std::vector<int>& items, std::size_t turn) {
   const std::size_t places = items.size() + items.size() % 2;
   const std::size_t moving = places - 1;
@@ -57,10 +57,12 @@ Schedule across_domains(const std::map<int, std::vector<int>>& domains, const Ra
   for (std::size_t r = 0; r < sampled_near_rounds && !meetings.empty(); ++r) {
     Round& round = rounds.emplace_back();
     for (const Pair& meeting : meetings[r % meetings.size()]) {
-      const RandomStream stream = random.child("across").child(std::to_string(r) + ":" + std::to_string(meeting.a));
+      const RandomStream stream =
+          random.child("across").child(std::to_string(r) + ":" + std::to_string(meeting.a));
       const auto left = shuffled(domains.at(meeting.a), stream.child("left"));
       const auto right = shuffled(domains.at(meeting.b), stream.child("right"));
-      for (std::size_t i = 0; i < std::min(left.size(), right.size()); ++i) round.push_back({left[i], right[i]});
+      for (std::size_t i = 0; i < std::min(left.size(), right.size()); ++i)
+        round.push_back({left[i], right[i]});
     }
   }
   return rounds;
@@ -84,13 +86,14 @@ Schedule node_matchings(std::size_t nodes, const RandomStream& random) {
   std::vector<int> indices(nodes);
   for (std::size_t i = 0; i < nodes; ++i) indices[i] = static_cast<int>(i);
   if (nodes <= max_full_nodes) return shuffled(tournament(indices), random.child("rounds"));
-  // Rounds of one tournament share no pair, so every node meets 8 different partners. Only the drawn rounds are built: all
-  // of them would be millions of pairs for thousands of nodes.
+  // Rounds of one tournament share no pair, so every node meets 8 different partners. Only the drawn rounds
+  // are built: all of them would be millions of pairs for thousands of nodes.
   const auto players = shuffled(indices, random.child("nodes"));
   const auto order = random.child("rounds").permutation(nodes + nodes % 2 - 1);
   Schedule rounds;
   for (std::size_t r = 0; r < sampled_rounds; ++r) rounds.push_back(circle_round(players, order[r]));
-  for (std::size_t i = 0; i < sampled_near_rounds; ++i) rounds.push_back(at_distance(nodes, std::size_t{1} << i));
+  for (std::size_t i = 0; i < sampled_near_rounds; ++i)
+    rounds.push_back(at_distance(nodes, std::size_t{1} << i));
   return rounds;
 }
 
@@ -104,8 +107,8 @@ Schedule tournament(const std::vector<int>& items) {
   return rounds;
 }
 
-Schedule node_schedule(const std::vector<int>& ranks, const std::vector<int>& numa, const RandomStream& random,
-                       std::size_t max_rounds) {
+Schedule node_schedule(const std::vector<int>& ranks, const std::vector<int>& numa,
+                       const RandomStream& random, std::size_t max_rounds) {
   if (ranks.size() <= max_full_local_ranks)
     return first_rounds(shuffled(tournament(ranks), random.child("rounds")), max_rounds);
   const auto domains = by_domain(ranks, numa);
@@ -128,13 +131,15 @@ Schedule cross_schedule(const std::vector<std::vector<int>>& ranks_by_node, cons
     for (const Pair& nodes : meeting) {
       const auto& left = ranks_by_node[static_cast<std::size_t>(nodes.a)];
       const auto& right = ranks_by_node[static_cast<std::size_t>(nodes.b)];
-      for (std::size_t k = 0; k < std::min(left.size(), right.size()); ++k) round.push_back({left[k], right[k]});
+      for (std::size_t k = 0; k < std::min(left.size(), right.size()); ++k)
+        round.push_back({left[k], right[k]});
     }
   }
   return rounds;
 }
 
-Schedule make_schedule(Scope scope, const Topology& topology, const RandomStream& random, std::size_t max_rounds) {
+Schedule make_schedule(Scope scope, const Topology& topology, const RandomStream& random,
+                       std::size_t max_rounds) {
   std::vector<std::vector<int>> by_node;
   for (std::size_t node = 0; node < topology.nodes.size(); ++node)
     by_node.push_back(topology.ranks_of(static_cast<int>(node)));

@@ -20,29 +20,33 @@ using Schedule = std::vector<Round>;
 
 inline constexpr int max_full_local_ranks = 16;  ///< in a node: above, pairs are sampled by NUMA class
 inline constexpr int max_full_nodes = 64;        ///< across nodes: above, rounds are sampled
-inline constexpr int sampled_rounds = 8;         ///< random matchings; within one NUMA domain when inside a node
-inline constexpr int sampled_near_rounds = 4;    ///< neighbours across nodes; across NUMA domains when inside a node
+inline constexpr int sampled_rounds = 8;  ///< random matchings; within one NUMA domain when inside a node
+inline constexpr int sampled_near_rounds =
+    4;  ///< neighbours across nodes; across NUMA domains when inside a node
 
-/// All pairs of `items` by the circle method: n-1 rounds for even n, n rounds (one bye each) for odd n, no rounds for
-/// fewer than two.
+/// All pairs of `items` by the circle method: n-1 rounds for even n, n rounds (one bye each) for odd n, no
+/// rounds for fewer than two.
 Schedule tournament(const std::vector<int>& items);
 
-/// Rounds of the ranks of one node. `numa[i]` is the domain of ranks[i] (-1 = spans several). Up to 16 ranks: the whole
-/// tournament in an order drawn from `random`. Above: 8 matchings within the domains and 4 across them. At most
-/// `max_rounds`.
-Schedule node_schedule(const std::vector<int>& ranks, const std::vector<int>& numa, const RandomStream& random,
-                       std::size_t max_rounds);
+/// Rounds of the ranks of one node. `numa[i]` is the domain of ranks[i] (-1 = spans several). Up to 16 ranks:
+/// the whole tournament in an order drawn from `random`. Above: 8 matchings within the domains and 4 across
+/// them. At most `max_rounds`.
+Schedule node_schedule(const std::vector<int>& ranks, const std::vector<int>& numa,
+                       const RandomStream& random, std::size_t max_rounds);
 
-/// Rounds across nodes: nodes are matched, and local rank k of one talks to local rank k of the other. Up to 64 nodes: the
-/// whole tournament in an order drawn from `random`. Above: 8 distinct rounds of a tournament of shuffled nodes, and 4
-/// matchings of nodes at distance 1, 2, 4 and 8 in launch order, which mostly share a switch. At most `max_rounds`.
+/// Rounds across nodes: nodes are matched, and local rank k of one talks to local rank k of the other. Up to
+/// 64 nodes: the whole tournament in an order drawn from `random`. Above: 8 distinct rounds of a tournament
+/// of shuffled nodes, and 4 matchings of nodes at distance 1, 2, 4 and 8 in launch order, which mostly share
+/// a switch. At most `max_rounds`.
 Schedule cross_schedule(const std::vector<std::vector<int>>& ranks_by_node, const RandomStream& random,
                         std::size_t max_rounds);
 
 enum class Scope { node, cross };
 
-/// The schedule of all ranks for a scope. Nodes run theirs side by side, so round r holds the pairs of every node.
-Schedule make_schedule(Scope scope, const Topology& topology, const RandomStream& random, std::size_t max_rounds);
+/// The schedule of all ranks for a scope. Nodes run theirs side by side, so round r holds the pairs of every
+/// node.
+Schedule make_schedule(Scope scope, const Topology& topology, const RandomStream& random,
+                       std::size_t max_rounds);
 
 /// How many rounds the full or sampled schedule of a scope has: independent of the random stream.
 std::size_t round_count(Scope scope, const Topology& topology);

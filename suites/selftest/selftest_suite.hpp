@@ -5,11 +5,14 @@
 
 namespace assay {
 
-/// Cases that pass, fail, skip and throw on purpose: the tester is tested. Hidden; run by `--suites selftest`.
+/// Cases that pass, fail, skip and throw on purpose: the tester is tested. Hidden; run by `--suites
+/// selftest`.
 class SelftestSuite final : public Suite {
  public:
   std::string_view name() const noexcept override { return "selftest"; }
-  std::string_view summary() const noexcept override { return "cases that pass, fail, skip and throw on purpose"; }
+  std::string_view summary() const noexcept override {
+    return "cases that pass, fail, skip and throw on purpose";
+  }
   bool hidden() const noexcept override { return true; }
   std::vector<OptionSpec> options() const override;
   std::vector<MetricInfo> metrics() const override;

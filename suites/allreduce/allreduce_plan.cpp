@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "suites/allreduce/allreduce_plan.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "base/error.hpp"
+#include "base/units.hpp"
+#include "topology/oversubscription.hpp"
+
+namespace assay::allreduce {
+namespace {
+
+constexpr std::size_t kib = 1024, mib = 1024 * 1024;
+constexpr std::size_t arena_limit = 256 * mib;
+
+std::vector<std::size_t> level_sizes(Level level) {
+  if (level == Level::smoke) return {8, mib};
+  if (level == Level::quick) return {8, 64 * kib, mib, 16 * mib};
+  std::vector<std::size_t> sizes{8};
+  const std::size_t largest = level == Level::standard ? 64 * mib : 256 * mib;
+  for (std::size_t size = 16; size <= largest; size *= 4) sizes.push_back(size);
+  return sizes;
+}
+
+std::vector<std::size_t> wanted_sizes(const Config& config) {
+  if (!config.options.has("allreduce.sizes")) return level_sizes(config.level);
+  std::set<std::size_t> sizes;
+  for (const std::string& text : config.options.list("allreduce.sizes")) {
+    std::uint64_t bytes = 0;
+    try {
+      bytes = parse_bytes(text);
+    } catch (const Error& e) {
+      throw_usage("--allreduce.sizes: " + std::string(e.what()));
+    }
+    if (bytes == 0 || bytes % sizeof(float) != 0)
+      throw_usage("--allreduce.sizes: '" + text + "' is no multiple of the 4 bytes of an element");
+    sizes.insert(bytes);
+  }
+  return {sizes.begin(), sizes.end()};
+}
+
+double level_seconds(Level level, bool isolated) {
+  switch (level) {
+    case Level::smoke:
+      return 0.25;
+    case Level::quick:
+      return isolated ? 1.0 : 1.5;
+    case Level::standard:
+      return isolated ? 1.5 : 2.5;
+    case Level::extended:
+    case Level::soak:
+      return isolated ? 5.0 : 8.0;
+  }
+  return 1;
+}
+
+bool required_spec(Op operation, Scope scope, std::size_t bytes) {
+  return operation == Op::all_reduce && (scope == Scope::world || scope == Scope::node) &&
+         (bytes == 8 || bytes == mib);
+}
+
+/// Isolated series: none in smoke, of 1 MiB in quick, of all sizes from standard up.
+bool has_isolated(Level level, std::size_t bytes) {
+  return level == Level::quick ? bytes == mib : level >= Level::standard;
+}
+
+std::size_t slots_for(std::size_t slot_bytes, std::uint64_t memory_bytes) {
+  for (const std::size_t slots :
+       {std::size_t{20}, std::size_t{10}, std::size_t{5}, std::size_t{2}, std::size_t{1}})
+    if (slots * slot_bytes <= memory_bytes && (slots == 1 || slots * slot_bytes <= arena_limit)) return slots;
+  return 0;
+}
+
+std::string why_not(Scope scope, const Config& config, const Topology& topology) {
+  const std::size_t nodes = topology.nodes.size();
+  if (topology.size() == 1) return "one rank has nobody to reduce with";
+  if (scope == Scope::node && topology.max_local_size() < 2) return "no node has two ranks";
+  if (scope == Scope::leader && nodes < 2) return "one node has one leader";
+  if (scope == Scope::groups && nodes < least_group_nodes)
+    return "fewer than " + std::to_string(least_group_nodes) + " nodes";
+  if (scope == Scope::groups && config.level < Level::standard) return "from level standard up";
+  return "";
+}
+
+std::int64_t count_ranks(const Spec& spec, const std::string& name, const PlanInput& input) {
+  const Topology& topology = input.topology;
+  if (spec.scope == Scope::world) return topology.size();
+  if (spec.scope == Scope::leader) return static_cast<std::int64_t>(topology.nodes.size());
+  std::vector<bool> takes_part(topology.nodes.size(), false);
+  if (spec.scope == Scope::node) {
+    for (const RankPlace& place : topology.ranks)
+      if (place.local_size > 1) takes_part[static_cast<std::size_t>(place.node)] = true;
+  } else {
+    for (int draw = 0; draw < group_draws(input.config.level); ++draw) {
+      const auto groups = draw_groups(topology.nodes.size(), group_stream(input.seed, name), draw);
+      for (std::size_t node = 0; node < groups.size(); ++node)
+        if (groups[node] >= 0) takes_part[node] = true;
+    }
+  }
+  return std::count_if(topology.ranks.begin(), topology.ranks.end(), [&](const RankPlace& place) {
+    return takes_part[static_cast<std::size_t>(place.node)];
+  });
+}
+
+Case selftest_case(const Topology& topology) {
+  Case c;
+  c.suite = "allreduce";
+  c.name = "selftest-allreduce";
+  c.stage = Stage::groups;
+  c.required = true;
+  c.entities = topology.size();
+  c.bytes = slot_bytes(Op::all_reduce, 16 * kib, topology.size());
+  c.seconds = c.min_seconds = 0.01;
+  c.overhead_seconds = 0.005 * oversubscription(topology);
+  c.parameters = {{"checker", "allreduce"}, {"bytes", 16 * kib}};
+  return c;
+}
+
+Case make_case(const Spec& spec, const PlanInput& input) {
+  Case c;
+  c.suite = "allreduce";
+  c.name = spec.name();
+  c.stage = spec.scope == Scope::world ? Stage::world : Stage::groups;
+  c.required = spec.required;
+  c.in_every_pass = !spec.isolated;
+  const int ranks = scope_ranks(spec.scope, input.topology);
+  const std::size_t slot = slot_bytes(spec.operation, spec.bytes, std::max(1, ranks));
+  const std::size_t slots = slots_for(slot, input.memory_per_rank_bytes);
+  if (slots == 0 && input.config.options.has("allreduce.sizes"))
+    throw_usage("--allreduce.sizes: " + format_bytes(spec.bytes) + " needs " + format_bytes(slot) +
+                " a rank, and " + format_bytes(input.memory_per_rank_bytes) + " may be used here");
+  c.not_applicable = why_not(spec.scope, input.config, input.topology);
+  if (c.not_applicable.empty() && slots == 0) c.not_applicable = "more memory than a rank may use";
+  c.parameters = {{"operation", to_string(spec.operation)},
+                  {"scope", to_string(spec.scope)},
+                  {"bytes", spec.bytes},
+                  {"type", "fp32"},
+                  {"transport", "mpi"},
+                  {"series", spec.isolated ? "isolated" : "pipelined"},
+                  {"repetitions", spec.isolated ? 1 : 20},
+                  {"slots", slots},
+                  {"ranks", ranks}};
+  if (!c.not_applicable.empty()) return c;
+  // One operation as slow as it may well be, and four of them as the least that a case can do.
+  const double operation_s =
+      oversubscription(input.topology) * (50e-6 + static_cast<double>(spec.bytes) / 1e9);
+  c.min_seconds = std::max(0.05, 4 * operation_s);
+  c.seconds = std::max(level_seconds(input.config.level, spec.isolated), c.min_seconds);
+  c.overhead_seconds = 0.02 + 2e-3 * oversubscription(input.topology);
+  c.bytes = slots * slot;
+  c.entities = count_ranks(spec, c.name, input);
+  return c;
+}
+
+}  // namespace
+
+const char* to_string(Scope scope) noexcept {
+  switch (scope) {
+    case Scope::node:
+      return "node";
+    case Scope::leader:
+      return "leader";
+    case Scope::groups:
+      return "groups";
+    case Scope::world:
+      return "world";
+  }
+  return "";
+}
+
+Scope scope_from(const std::string& text) {
+  for (const Scope scope : all_scopes)
+    if (text == to_string(scope)) return scope;
+  throw Error(ErrorKind::internal, "allreduce: no scope '" + text + "'");
+}
+
+std::string Spec::name() const {
+  return std::string(to_string(operation)) + "-" + to_string(scope) + "-" + std::to_string(bytes) + "-mpi" +
+         (isolated ? "-isolated" : "");
+}
+
+std::vector<Spec> specs(const Config& config) {
+  std::vector<Spec> all;
+  const auto sizes = wanted_sizes(config);
+  for (const std::string& operation : config.options.list("allreduce.ops"))
+    for (const std::string& scope : config.options.list("allreduce.scopes"))
+      for (const std::size_t bytes : sizes) {
+        Spec spec{operation_from(operation), scope_from(scope), bytes, false, false};
+        spec.required = required_spec(spec.operation, spec.scope, bytes);
+        all.push_back(spec);
+        if (!has_isolated(config.level, bytes)) continue;
+        spec.isolated = true;
+        spec.required = false;
+        all.push_back(spec);
+      }
+  std::stable_sort(all.begin(), all.end(),
+                   [](const Spec& a, const Spec& b) { return a.required > b.required; });
+  return all;
+}
+
+std::vector<int> draw_groups(std::size_t nodes, const RandomStream& random, int draw) {
+  std::vector<int> group(nodes, -1);
+  const auto order = random.child(std::to_string(draw)).permutation(nodes);
+  const std::size_t whole = nodes / group_nodes * group_nodes;
+  for (std::size_t i = 0; i < whole; ++i) group[order[i]] = static_cast<int>(i / group_nodes);
+  return group;
+}
+
+int group_draws(Level level) noexcept { return level >= Level::extended ? 4 : 2; }
+
+RandomStream group_stream(std::uint64_t seed, const std::string& case_name) {
+  return RandomStream(seed, "allreduce/groups").child(case_name);
+}
+
+int scope_ranks(Scope scope, const Topology& topology) {
+  switch (scope) {
+    case Scope::node:
+      return topology.max_local_size();
+    case Scope::leader:
+      return static_cast<int>(topology.nodes.size());
+    case Scope::groups:
+      return std::min(topology.size(), static_cast<int>(group_nodes) * topology.max_local_size());
+    case Scope::world:
+      return topology.size();
+  }
+  return 1;
+}
+
+std::vector<Case> plan_cases(const PlanInput& input) {
+  std::vector<Case> cases{selftest_case(input.topology)};
+  for (const Spec& spec : specs(input.config)) cases.push_back(make_case(spec, input));
+  return cases;
+}
+
+Spec spec_of(const Case& c) {
+  Spec spec;
+  spec.operation = operation_from(c.parameters.at("operation"));
+  spec.scope = scope_from(c.parameters.at("scope"));
+  spec.bytes = c.parameters.at("bytes");
+  spec.isolated = c.parameters.at("series") == "isolated";
+  return spec;
+}
+
+}  // namespace assay::allreduce

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "suites/allreduce/allreduce_suite.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/clock.hpp"
+#include "base/error.hpp"
+#include "suites/allreduce/allreduce_plan.hpp"
+#include "suites/allreduce/series.hpp"
+
+namespace assay {
+namespace {
+
+using allreduce::Collective;
+using allreduce::Scope;
+using results::Better;
+using results::Role;
+
+void declare_metrics(bool isolated, CaseRecord& record) {
+  record.declare({"duration", "s", Better::lower, true, Role::metric, true});
+  if (isolated) {
+    record.declare({"arrival_skew", "s", Better::lower, true, Role::covariate, true});
+  } else {
+    record.declare({"busbw", "B/s", Better::higher, true, Role::metric, true});
+    record.declare({"algbw", "B/s", Better::higher, true, Role::covariate, true});
+  }
+}
+
+/// What a rank has measured so far; several draws of groups join in one row.
+struct RankRow {
+  std::vector<double> t, duration, busbw, algbw, arrival;
+  std::vector<std::int32_t> block;
+};
+
+void append(RankRow& row, const allreduce::CollectiveSeries& series, const Collective& collective,
+            double factor, int draw, const Context& context) {
+  const auto k = static_cast<double>(series.samples.repetitions);
+  for (std::size_t i = 0; i < series.samples.seconds.size(); ++i) {
+    const double seconds = series.samples.seconds[i] / k;
+    const double rate = static_cast<double>(collective.counted_bytes()) / seconds;
+    row.t.push_back(context.since_start(series.samples.start_s[i]));
+    row.block.push_back(draw >= 0 ? draw : series.samples.block[i]);
+    row.duration.push_back(seconds);
+    row.algbw.push_back(rate);
+    row.busbw.push_back(rate * factor);
+  }
+  row.arrival.insert(row.arrival.end(), series.arrival_s.begin(), series.arrival_s.end());
+}
+
+void report(RankRow row, bool isolated, Context& context) {
+  if (row.t.empty()) return;
+  auto& out = context.record.add_row(context.device_entity);
+  out.t = std::move(row.t);
+  out.block = std::move(row.block);
+  out.values["duration"] = std::move(row.duration);
+  if (isolated) {
+    out.values["arrival_skew"] = std::move(row.arrival);
+  } else {
+    out.values["busbw"] = std::move(row.busbw);
+    out.values["algbw"] = std::move(row.algbw);
+  }
+}
+
+void report_wrong(const std::vector<allreduce::WrongElements>& wrong, Context& context) {
+  for (const auto& bad : wrong) {
+    results::Miscompare record;
+    record.entity = context.device_entity;
+    record.index = bad.errors.first_index;
+    record.expected = bad.errors.expected;
+    record.actual = bad.errors.actual;
+    record.reread = bad.reread;
+    record.t = context.since_start(now_s());
+    context.record.miscompare(record, bad.errors.count);
+  }
+}
+
+/// Communicator of a scope: borrowed from the context or split for this case; null where this rank takes no
+/// part.
+struct ScopeCommunicator {
+  Communicator* comm = nullptr;
+  std::unique_ptr<Communicator> owned;
+};
+
+ScopeCommunicator communicator(Scope scope, const Case& c, Context& context, int draw) {
+  ScopeCommunicator out;
+  switch (scope) {
+    case Scope::world:
+      out.comm = &context.world;
+      break;
+    case Scope::node:
+      out.comm = &context.node;
+      break;
+    case Scope::leader:
+      out.comm = context.leaders;
+      break;
+    case Scope::groups: {
+      const auto groups = allreduce::draw_groups(context.topology.nodes.size(),
+                                                 allreduce::group_stream(context.config.seed, c.name), draw);
+      out.owned = context.world.split(groups[static_cast<std::size_t>(context.topology.me().node)],
+                                      context.world.rank());
+      out.comm = out.owned.get();
+      break;
+    }
+  }
+  if (out.comm != nullptr && out.comm->size() < 2) out.comm = nullptr;
+  return out;
+}
+
+/// One draw (or the only series). Every rank calls it, also those that take no part: they wait without using
+/// their core.
+void run_series(const Case& c, const allreduce::Spec& spec, int draw, double seconds, RankRow& row,
+                Context& context) {
+  const ScopeCommunicator scope = communicator(spec.scope, c, context, draw);
+  std::unique_ptr<Collective> collective;
+  const double begin = now_s();
+  double operation_s = 0;
+  if (scope.comm != nullptr) {
+    collective =
+        std::make_unique<Collective>(*scope.comm, spec.operation, spec.bytes, context.device.arena(),
+                                     c.parameters.at("slots").get<std::size_t>(), context.random.key());
+    operation_s = allreduce::probe(*scope.comm, *collective);
+  }
+  // One k for all communicators of the case, so that their results can be compared.
+  context.world.quiet_barrier();
+  operation_s = context.world.max(operation_s);
+  SamplingPlan plan = context.sampling(std::min(seconds, context.deadline_s - begin));
+  plan.max_seconds = std::max(0.0, plan.max_seconds - (now_s() - begin));
+  plan.repetitions = spec.isolated ? 1 : allreduce::affordable_repetitions(operation_s, plan.max_seconds);
+  plan.repetitions = static_cast<std::uint64_t>(context.world.min(static_cast<double>(plan.repetitions)));
+  plan.max_samples = spec.isolated ? 500 : 100;
+  context.record.parameter("repetitions", plan.repetitions);
+  if (scope.comm != nullptr) {
+    const auto series = allreduce::measure(*scope.comm, *collective, plan, spec.isolated);
+    const double factor = allreduce::bus_factor(spec.operation, scope.comm->size());
+    append(row, series, *collective, factor, spec.scope == Scope::groups ? draw : -1, context);
+    report_wrong(collective->wrong(), context);
+    context.record.add_time(series.samples.warmup_s, series.samples.timed_s, series.samples.verify_s);
+    if (spec.isolated && context.world.rank() == 0)
+      context.record.parameter("clock_error_s", series.clock_error_s);
+  }
+  context.world.quiet_barrier();
+}
+
+void run_collective(const Case& c, Context& context) {
+  const allreduce::Spec spec = allreduce::spec_of(c);
+  declare_metrics(spec.isolated, context.record);
+  context.record.parameter("path", context.world.path());
+  const int draws = spec.scope == Scope::groups ? allreduce::group_draws(context.config.level) : 1;
+  RankRow row;
+  for (int draw = 0; draw < draws; ++draw) run_series(c, spec, draw, c.seconds / draws, row, context);
+  report(std::move(row), spec.isolated, context);
+}
+
+/// Corrupts one element of a checked result on purpose; the check must find it, at its place, once.
+void run_selftest(const Case& c, Context& context) {
+  const double begin = now_s();
+  Collective collective(context.world, allreduce::Op::all_reduce, c.parameters.at("bytes"),
+                        context.device.arena(), 1, context.random.key());
+  collective.prepare(1);
+  collective.run(1);
+  collective.verify();
+  report_wrong(collective.wrong(), context);  // a true fault, not the one made here
+  const auto before = collective.check(0);
+
+  const auto result = collective.result(0);
+  const RandomStream stream = context.random.child("corrupt").child(std::to_string(context.world.rank()));
+  const std::size_t position = stream.below(0, result.size());
+  result[position] =
+      std::bit_cast<float>(std::bit_cast<std::uint32_t>(result[position]) ^ (1u << stream.below(1, 32)));
+  const auto after = collective.check(0);
+
+  results::SelftestRow row;
+  row.checker = "allreduce";
+  row.injected = 1;
+  row.caught = after.count > before.count ? 1 : 0;
+  row.located = row.caught != 0 && after.first_index == position ? 1 : 0;
+  row.counted = after.count == before.count + 1 ? 1 : 0;
+  row.entity = context.device_entity;
+  context.record.selftest(row);
+  if (before.count == 0 && (row.caught == 0 || row.located == 0 || row.counted == 0))
+    context.record.set_state(results::CaseState::error,
+                             "the all-reduce check missed an element corrupted on purpose");
+  context.record.declare({"detected", "count", Better::none, true, Role::covariate, true});
+  auto& reported = context.record.add_row(context.device_entity);
+  reported.t = {context.since_start(begin)};
+  reported.block = {0};
+  reported.values["detected"] = {static_cast<double>(after.count - before.count)};
+  context.record.add_time(0, 0, now_s() - begin);
+}
+
+}  // namespace
+
+std::vector<OptionSpec> AllreduceSuite::options() const {
+  std::vector<OptionSpec> specs(3);
+  specs[0] = {"allreduce.sizes", OptionKind::list, "", "sizes of the vector (default by level)", {}, "SIZES"};
+  specs[1] = {"allreduce.ops",
+              OptionKind::choices,
+              "allreduce",
+              "which collectives",
+              {"allreduce", "reduce-scatter", "all-gather", "all-to-all", "broadcast"},
+              "OPS"};
+  specs[2] = {"allreduce.scopes",
+              OptionKind::choices,
+              "node,leader,groups,world",
+              "among whom: the ranks of a node, one rank per node, random groups of 4 nodes, all",
+              {"node", "leader", "groups", "world"},
+              "SCOPES"};
+  return specs;
+}
+
+std::vector<MetricInfo> AllreduceSuite::metrics() const {
+  return {
+      {"allreduce", "busbw", "B/s", "higher", "algbw x 2(n-1)/n: comparable between rank counts"},
+      {"allreduce", "algbw", "B/s", "higher", "size over time"},
+      {"allreduce", "duration", "s", "lower", "one operation, as this rank saw it"},
+      {"allreduce-isolated", "arrival_skew", "s", "lower", "how much later than the first this rank entered"},
+      {"selftest-allreduce", "detected", "count", "none",
+       "corrupted elements found by the check (one was corrupted)"}};
+}
+
+std::vector<Case> AllreduceSuite::plan(const PlanInput& input) const { return allreduce::plan_cases(input); }
+
+void AllreduceSuite::run(const Case& c, Context& context) {
+  if (c.parameters.contains("checker"))
+    run_selftest(c, context);
+  else
+    run_collective(c, context);
+}
+
+}  // namespace assay

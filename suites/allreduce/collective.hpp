@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// One collective operation on rotating slots of exact data.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "suites/allreduce/exact.hpp"
+#include "transport/communicator.hpp"
+
+namespace assay::allreduce {
+
+enum class Op { all_reduce, reduce_scatter, all_gather, all_to_all, broadcast };
+inline constexpr Op all_operations[] = {Op::all_reduce, Op::reduce_scatter, Op::all_gather, Op::all_to_all,
+                                        Op::broadcast};
+/// "allreduce", "reduce-scatter", "all-gather", "all-to-all", "broadcast"
+const char* to_string(Op operation) noexcept;
+Op operation_from(const std::string& text);
+
+/// Bus bandwidth over algorithm bandwidth, as nccl-tests defines it: 2(n-1)/n for all-reduce, (n-1)/n for
+/// reduce-scatter, all-gather and all-to-all, 1 for broadcast.
+double bus_factor(Op operation, int ranks) noexcept;
+
+/// Bytes of one slot (input and output) for a size, for communicators of up to `ranks` ranks.
+std::size_t slot_bytes(Op operation, std::size_t bytes, int ranks) noexcept;
+
+struct WrongElements {
+  ExactErrors errors;
+  std::uint32_t reread = 0;
+};
+
+/// `bytes` is the size as nccl-tests counts it: the whole vector, of which a rank holds 1/n in
+/// reduce-scatter, all-gather and all-to-all. Slots rotate: repetition i works on slot i modulo their number,
+/// and the next run goes on where the last one stopped.
+class Collective {
+ public:
+  /// Throws Error(internal) when `arena` cannot hold `slots` slots.
+  Collective(Communicator& comm, Op operation, std::size_t bytes, std::span<std::byte> arena,
+             std::size_t slots, std::uint64_t seed);
+
+  /// New inputs for the next run of `repetitions`.
+  void prepare(std::uint64_t repetitions);
+  void run(std::uint64_t repetitions);
+  /// Checks the last result in every slot that the last run wrote.
+  void verify();
+
+  /// Bytes that count for bandwidth: `bytes` rounded to whole elements per rank.
+  std::size_t counted_bytes() const noexcept { return whole_ * sizeof(float); }
+  const std::vector<WrongElements>& wrong() const noexcept { return wrong_; }
+  /// The result in a slot, for the detection self-test.
+  std::span<float> result(std::size_t slot) noexcept { return {output(slot), output_count()}; }
+  ExactErrors check(std::size_t slot) noexcept;
+
+ private:
+  float* input(std::size_t slot) noexcept;
+  float* output(std::size_t slot) noexcept;
+  std::size_t input_count() const noexcept;
+  std::size_t output_count() const noexcept;
+  ExactValues values(std::size_t slot) const noexcept;
+  void call(std::size_t slot);
+
+  Communicator& comm_;
+  Op operation_;
+  std::size_t share_;  ///< elements per rank (all of them for all-reduce and broadcast)
+  std::size_t whole_;  ///< elements of the whole vector
+  std::span<std::byte> arena_;
+  std::size_t slots_, stride_;
+  std::uint64_t seed_;
+  std::uint64_t generation_ = 0;  ///< of the inputs: each prepare makes new ones
+  std::size_t first_ = 0;         ///< slot of the first repetition of a run
+  std::size_t used_ = 0;          ///< slots the last run wrote
+  std::vector<WrongElements> wrong_;
+};
+
+}  // namespace assay::allreduce

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "suites/allreduce/series.hpp"
+
+#include <algorithm>
+
+#include "base/clock.hpp"
+#include "transport/clock_sync.hpp"
+
+namespace assay::allreduce {
+
+std::uint64_t affordable_repetitions(double operation_s, double seconds) noexcept {
+  for (const std::uint64_t k : {20u, 10u, 5u, 2u})
+    if (5.0 * static_cast<double>(k) * operation_s <= seconds) return k;
+  return 1;
+}
+
+double probe(Communicator& comm, Collective& collective) {
+  collective.prepare(1);
+  comm.barrier();
+  collective.run(1);
+  collective.verify();
+  collective.prepare(1);
+  comm.barrier();
+  const double begin = now_s();
+  collective.run(1);
+  const double seconds = now_s() - begin;
+  collective.verify();
+  return seconds;
+}
+
+CollectiveSeries measure(Communicator& comm, Collective& collective, SamplingPlan plan, bool arrivals) {
+  CollectiveSeries result;
+  const ClockOffset offset = arrivals ? estimate_clock_offset(comm) : ClockOffset{};
+  result.clock_error_s = offset.error_s;
+
+  // Warm-up runs on inputs that stay, in all slots; from the first sample on every batch gets new ones,
+  // outside the clock.
+  bool warm = false;
+  double prepare_s = 0;
+  collective.prepare(~std::uint64_t{0});
+  Operation operation;
+  operation.run = [&](std::uint64_t k) { collective.run(k); };
+  operation.verify = [&](std::size_t) { collective.verify(); };
+  operation.agree = [&](bool stop) { return comm.max(stop ? 1.0 : 0.0) > 0; };
+  operation.agree_k = [&](std::uint64_t k) {
+    warm = true;
+    return k;
+  };
+  operation.sync = [&] {
+    const double begin = now_s();
+    if (warm) collective.prepare(plan.repetitions);
+    prepare_s += now_s() - begin;
+    comm.barrier();
+  };
+  result.samples = sample(operation, plan);
+  result.samples.verify_s += prepare_s;
+  if (!arrivals) return result;
+
+  std::vector<double> entry = result.samples.start_s;
+  for (double& t : entry) t += offset.offset_s;
+  std::vector<double> earliest(entry.size());
+  comm.all_reduce(entry.data(), earliest.data(), entry.size(), DataType::fp64, ReduceOp::min);
+  for (std::size_t i = 0; i < entry.size(); ++i) result.arrival_s.push_back(entry[i] - earliest[i]);
+  return result;
+}
+
+}  // namespace assay::allreduce
