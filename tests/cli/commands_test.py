@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Help, version, list, completion, and what happens when nobody reads the output."""
+
+import os
+import subprocess
+import unittest
+
+import harness
+
+COMMANDS = ["run", "plan", "list", "inspect", "verdict", "export", "schema", "recover", "completion"]
+
+
+class Help(harness.CliTest):
+    def test_top(self):
+        result = self.assay("--help")
+        self.assert_code(result, 0)
+        self.assertEqual(result.stderr, "")
+        for command in COMMANDS:
+            self.assertIn(f"\n  {command} ", result.stdout)
+
+    def test_every_command(self):
+        for command in COMMANDS:
+            with self.subTest(command):
+                result = self.assay(command, "--help")
+                self.assert_code(result, 0)
+                self.assertEqual(result.stderr, "")
+                self.assertIn(f"\nUsage: assay {command}", result.stdout)
+                self.assertIn("\nExamples:\n", result.stdout)
+                self.assertLessEqual(max(map(len, result.stdout.splitlines())), 80)
+                self.assertEqual(self.assay(command, "-h").stdout, result.stdout)
+
+    def test_run_shows_the_options_of_the_suites_and_hides_the_hidden(self):
+        text = self.assay("run", "--help").stdout
+        self.assertIn("--gemm.dtypes", text)
+        self.assertIn("--memory.fraction", text)
+        self.assertNotIn("selftest", text)
+
+
+class Version(harness.CliTest):
+    def test_names_every_library_device_and_transport(self):
+        result = self.assay("--version")
+        self.assert_code(result, 0)
+        self.assertRegex(result.stdout, r"^assay \d+\.\d+\.\d+")
+        for name in ["MPI", "BLAS", "HDF5", "hwloc", "CLI11", "fmt", "toml\\+\\+", "nlohmann-json", "Boost"]:
+            self.assertRegex(result.stdout, rf"\n  {name} +\S.*\d+\.\d+")
+        for name in ["Random123", "CUDA toolkit", "NCCL", "UCX", "host", "cuda", "mpi", "ucx", "nccl"]:
+            self.assertRegex(result.stdout, rf"\n  {name} +\S")
+
+
+class List(harness.CliTest):
+    def test_everything(self):
+        result = self.assay("list")
+        self.assert_code(result, 0)
+        for title in ["Suites", "Cases", "Metrics", "Options", "Devices", "Transports"]:
+            self.assertRegex(result.stdout, rf"(^|\n){title}")
+        self.assertRegex(result.stdout, r"\n  cuda +not built")
+        self.assertNotIn("selftest", result.stdout)
+
+    def test_parts(self):
+        self.assertRegex(self.assay("list", "suites").stdout, r"\n  gemm +\S")
+        self.assertRegex(self.assay("list", "metrics").stdout, r"FLOP/s +higher")
+        cases = self.assay("list", "cases")
+        self.assert_code(cases, 0)
+        self.assertRegex(cases.stdout, r"\n  gemm/\S+ .*smoke")
+        self.assertNotIn("Metrics", cases.stdout)
+
+
+class Completion(harness.CliTest):
+    def complete(self, *words):
+        """What bash proposes for the last of `words`."""
+        script = self.assay("completion", "bash").stdout
+        self.write("completion.bash", script)
+        quoted = " ".join(f"'{word}'" for word in words)
+        program = (f"source ./completion.bash; COMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; _assay; "
+                   'printf "%s\\n" "${COMPREPLY[@]}"')
+        result = subprocess.run(["bash", "--norc", "-c", program], cwd=self.dir, capture_output=True, text=True, timeout=30)
+        self.assertEqual(result.stderr, "")
+        return result.stdout.split()
+
+    def test_commands(self):
+        self.assertEqual(self.complete("assay", "ve"), ["verdict"])
+
+    def test_option_names(self):
+        self.assertEqual(self.complete("assay", "run", "--le"), ["--level"])
+        self.assertIn("--gemm.dtypes", self.complete("assay", "run", "--gemm."))
+        self.assertEqual(self.complete("assay", "run", "--selftest."), [])
+        self.assertEqual(self.complete("assay", "schema", "--"), ["--help", "--check"])
+
+    def test_choices(self):
+        levels = ["smoke", "quick", "standard", "extended", "soak"]
+        self.assertEqual(self.complete("assay", "run", "--level", ""), levels)
+        self.assertEqual(self.complete("assay", "run", "--strict", "--level", "s"), ["smoke", "standard", "soak"])
+        self.assertEqual(self.complete("assay", "run", "--level", "=", "q"), ["quick"])
+
+    def test_lists_complete_the_last_item(self):
+        self.assertEqual(self.complete("assay", "run", "--suites", "gemm,mem"), ["gemm,memory"])
+
+    def test_files(self):
+        self.write("result.h5", "")
+        self.assertEqual(self.complete("assay", "inspect", "res"), ["result.h5"])
+        self.assertEqual(self.complete("assay", "run", "--out", "res"), ["result.h5"])
+
+    def test_is_registered(self):
+        self.assertIn("complete -F _assay assay", self.assay("completion", "bash").stdout)
+
+
+class Output(harness.CliTest):
+    def test_a_reader_that_goes_away_is_no_error(self):
+        read_end, write_end = os.pipe()
+        os.close(read_end)
+        result = subprocess.run([harness.ASSAY, "run", "--help"], stdout=write_end, stderr=subprocess.PIPE, timeout=30)
+        os.close(write_end)
+        self.assertEqual((result.returncode, result.stderr), (0, b""))
+
+    @unittest.skipUnless(os.path.exists("/dev/full"), "this system has no /dev/full")
+    def test_a_full_disk_behind_standard_output_is_one(self):
+        with open("/dev/full", "w") as full:
+            result = subprocess.run([harness.ASSAY, "--help"], stdout=full, stderr=subprocess.PIPE, timeout=30)
+        self.assertEqual(result.returncode, 3)
+        self.assertEqual(result.stderr, b"assay: standard output: No space left on device\n")
+
+    def test_no_colour_codes_into_a_file(self):
+        self.assertNotIn("\x1b", self.assay("list").stdout)
+
+
+if __name__ == "__main__":
+    harness.main()

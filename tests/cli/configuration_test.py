@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Configuration files and limits: what is wrong is named by file, line and key."""
+
+import harness
+
+
+class Configuration(harness.CliTest):
+    def test_missing_file(self):
+        self.assert_error(["run", "--config", "none.toml"], "--config: cannot read 'none.toml'")
+
+    def test_unknown_key_names_the_nearest(self):
+        self.write("c.toml", 'level = "smoke"\nlimts = "x.toml"\n')
+        self.assert_error(["run", "--config", "c.toml"], "c.toml:2: limts: unknown option (did you mean limits?)")
+
+    def test_unknown_key_of_a_suite(self):
+        self.write("c.toml", '[gemm]\ndtype = ["fp32"]\n')
+        self.assert_error(["run", "--config", "c.toml"], "c.toml:2: gemm.dtype: unknown option (did you mean gemm.dtypes?)")
+
+    def test_truncated_file(self):
+        self.write("c.toml", 'level = "smoke"\nsuites = ["gemm",')
+        self.assert_error(["run", "--config", "c.toml"], "c.toml:2: ")
+        self.write("c.toml", 'level = "smo')
+        self.assert_error(["run", "--config", "c.toml"], "c.toml:1: ")
+
+    def test_binary_file(self):
+        self.write("c.toml", bytes(range(256)))
+        self.assert_error(["run", "--config", "c.toml"], "c.toml:1: ")
+
+    def test_wrong_type_and_value(self):
+        self.write("c.toml", 'seed = "7"\n')
+        self.assert_error(["run", "--config", "c.toml"], "c.toml:1: seed: is a string, must be an integer")
+        self.write("c.toml", '\nlevel = "tiny"\n')
+        self.assert_error(["run", "--config", "c.toml"], "c.toml:2: level: 'tiny' is not one of smoke,")
+
+    def test_command_line_wins(self):
+        self.write("c.toml", 'level = "soak"\nduration = "8h"\nsuites = ["nosuch"]\n')
+        self.assert_error(["run", "--config", "c.toml"], "--suites: no suite 'nosuch'")
+        self.assert_error(["run", "--config", "c.toml", "--suites", "gemm", "--level", "quick"],
+                          "--duration: only goes with --level soak, not quick")
+
+    def test_options_in_a_file_are_used(self):
+        self.write("c.toml", 'suites = ["selftest"]\nout = "from-file.h5"\nquiet = true\n[selftest]\ncases = ["pass"]\n')
+        result = self.assay("run", "--config", "c.toml")
+        self.assertNotEqual(result.returncode, 4, result.stderr)
+        self.assertTrue((self.dir / "from-file.h5").exists())
+
+
+class Limits(harness.CliTest):
+    def limits_error(self, text, line):
+        self.write("l.toml", text)
+        result = self.assert_error(["run", "--limits", "l.toml"], "")
+        self.assertIn(line, result.stderr)
+        self.assertIn("l.toml", result.stderr)
+
+    def test_missing_file(self):
+        self.assert_error(["run", "--limits", "none.toml"], "--limits: cannot read 'none.toml'")
+
+    def test_truncated_file(self):
+        self.limits_error('[[limit]]\nmetric = "gemm/fp3', "l.toml:2")
+
+    def test_unit_missing(self):
+        self.limits_error('[[limit]]\nmetric = "memory/triad*:bandwidth"\nmin = "180"\n', "'180' has no unit")
+
+    def test_unit_unknown(self):
+        self.limits_error('[[limit]]\nmetric = "memory/triad*:bandwidth"\nmin = "180 furlong"\n', "'furlong'")
+
+    def test_bound_missing(self):
+        self.limits_error('[[limit]]\nmetric = "memory/triad*:bandwidth"\n', "limit")
+
+    def test_unknown_key(self):
+        self.limits_error('[[limit]]\nmetric = "memory/triad*:bandwidth"\nminimum = "1 GB/s"\n', "minimum")
+
+
+if __name__ == "__main__":
+    harness.main()

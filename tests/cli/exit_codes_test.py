@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every exit code of `run`, from cases that pass, fail, skip and throw on purpose."""
+
+import harness
+
+
+class ExitCodes(harness.CliTest):
+    def run_selftest(self, cases, *more):
+        return self.assay("run", "--suites", "selftest", "--selftest.cases", cases, "--out", "r.h5", *more)
+
+    def assert_file_agrees(self, code):
+        """The file is there, nothing else is, and `verdict` repeats the exit code."""
+        self.assertTrue((self.dir / "r.h5").exists())
+        self.assertFalse((self.dir / "r.h5.partial").exists())
+        self.assert_code(self.assay("verdict", "r.h5"), code)
+
+    def test_failed_case_is_2(self):
+        result = self.run_selftest("fail")
+        self.assert_code(result, 2)
+        self.assertIn("FAIL", result.stdout)
+        self.assertIn("selftest/fail", result.stdout)
+        self.assert_file_agrees(2)
+
+    def test_failed_beats_inconclusive(self):
+        self.assert_code(self.run_selftest("pass,skip,fail"), 2)
+        self.assert_file_agrees(2)
+
+    def test_skipped_required_case_is_3(self):
+        result = self.run_selftest("pass,skip")
+        self.assert_code(result, 3)
+        self.assertIn("INCONCLUSIVE", result.stdout)
+        self.assert_file_agrees(3)
+
+    def test_case_that_throws_is_3(self):
+        for what in ["throw", "throw-unknown"]:
+            with self.subTest(what):
+                result = self.run_selftest(what, "--force")
+                self.assert_code(result, 3)
+                self.assertIn("INCONCLUSIVE", result.stdout)
+                self.assert_file_agrees(3)
+
+    def test_no_case_at_all_is_never_0(self):
+        result = self.run_selftest("pass", "--cases", "selftest/none*")
+        self.assertIn(result.returncode, (3, 4), result.stderr)
+
+    def test_machine_readable_outputs(self):
+        result = self.run_selftest("pass,skip", "--json", "v.json", "--junit", "v.xml", "--nodes", "n.txt")
+        self.assert_code(result, 3)
+        self.assertEqual(self.left_behind(), ["n.txt", "r.h5", "v.json", "v.xml"])
+        import json
+        import xml.etree.ElementTree
+        self.assertIsInstance(json.loads((self.dir / "v.json").read_text()), dict)
+        xml.etree.ElementTree.parse(self.dir / "v.xml")
+        self.assertIn("INCONCLUSIVE", (self.dir / "n.txt").read_text() + (self.dir / "v.json").read_text())
+
+    def test_quiet_says_less_and_still_the_verdict(self):
+        loud = self.run_selftest("pass,skip")
+        quiet = self.run_selftest("pass,skip", "--quiet", "--force")
+        self.assertIn("INCONCLUSIVE", quiet.stdout)
+        self.assertEqual(quiet.stderr, "")
+        self.assertLess(len(quiet.stdout), len(loud.stdout))
+
+    def test_default_name_has_the_time(self):
+        self.assay("run", "--suites", "selftest", "--selftest.cases", "pass")
+        self.assertEqual(len(self.left_behind()), 1)
+        self.assertRegex(self.left_behind()[0], r"^assay-\d{8}T\d{6}Z\.h5$")
+
+
+class Output(harness.CliTest):
+    PASS = ["run", "--suites", "selftest", "--selftest.cases", "pass", "--quiet"]
+
+    def test_unwritable_out(self):
+        self.assert_error([*self.PASS, "--out", "/nonexistent-folder/r.h5"], "")
+        self.assertIn("/nonexistent-folder", self.assay(*self.PASS, "--out", "/nonexistent-folder/r.h5").stderr)
+        self.assert_error([*self.PASS, "--out", "/proc/r.h5"], "")
+        self.write("plain", "no folder")
+        self.assert_error([*self.PASS, "--out", "plain/r.h5"], "")
+
+    def test_out_is_a_directory(self):
+        (self.dir / "folder").mkdir()
+        self.assert_error([*self.PASS, "--out", "folder"], "")
+
+    def test_existing_out_needs_force(self):
+        self.write("r.h5", "precious")
+        result = self.assert_error([*self.PASS, "--out", "r.h5"], "")
+        self.assertIn("r.h5", result.stderr)
+        self.assertIn("--force", result.stderr)
+        self.assertEqual((self.dir / "r.h5").read_text(), "precious")
+        self.assertNotEqual(self.assay(*self.PASS, "--out", "r.h5", "--force").returncode, 4)
+        self.assertTrue((self.dir / "r.h5").read_bytes().startswith(b"\x89HDF"))
+
+    def test_stale_partial_directory_is_named_with_the_ways_out(self):
+        (self.dir / "r.h5.partial").mkdir()
+        result = self.assert_error([*self.PASS, "--out", "r.h5"], "")
+        for word in ["r.h5.partial", "recover", "--force"]:
+            self.assertIn(word, result.stderr)
+
+    def test_unwritable_small_outputs_are_found_before_the_run(self):
+        for option in ["--json", "--junit", "--nodes"]:
+            with self.subTest(option):
+                self.assert_error([*self.PASS, option, "/nonexistent-folder/x"], f"{option}: cannot write")
+                self.assert_error([*self.PASS, option, "/proc/self"], f"{option}: '/proc/self' is a directory")
+
+    def test_max_file_is_checked_before_the_start(self):
+        self.assert_error([*self.PASS, "--max-file", "1kB"], "--max-file: ")
+
+
+class Smoke(harness.CliTest):
+    def test_smoke_of_one_suite_passes(self):
+        result = self.assay("run", "--level", "smoke", "--suites", "inventory,gemm", "--out", "smoke.h5")
+        self.assert_code(result, 0)
+        self.assertIn("PASS", result.stdout)
+        self.assertIn("smoke.h5", result.stdout)
+        self.assertLessEqual(max(map(len, result.stdout.splitlines())), 80)
+        self.assertEqual(self.left_behind(), ["smoke.h5"])
+        self.assert_code(self.assay("verdict", "smoke.h5"), 0)
+        self.assert_code(self.assay("schema", "--check", "smoke.h5"), 0)
+
+        impossible = '[[limit]]\nmetric = "gemm/*:throughput"\nmin = "900 PFLOP/s"\n'
+        self.write("limits.toml", impossible)
+        judged = self.assay("verdict", "smoke.h5", "--limits", "limits.toml")
+        self.assert_code(judged, 2)
+        self.assertIn("throughput", judged.stdout)
+        self.assert_code(self.assay("verdict", "smoke.h5", "--strict"), self.strict_code(result.stdout))
+
+    def strict_code(self, summary):
+        return 1 if "WARN" in summary else 0
+
+    def test_plan_runs_nothing(self):
+        result = self.assay("plan", "--level", "smoke")
+        self.assert_code(result, 0)
+        self.assertIn("gemm/", result.stdout)
+        self.assertEqual(self.left_behind(), [])
+
+
+if __name__ == "__main__":
+    harness.main()

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Commands on results files: missing, corrupt and truncated input is one line and exit 4; good input is exit 0."""
+
+import csv
+import io
+import json
+import shutil
+import tempfile
+import pathlib
+
+import harness
+
+READERS = [["inspect"], ["verdict"], ["export", "--csv"], ["export", "--jsonl"], ["export", "--table"], ["schema", "--check"]]
+
+
+class Files(harness.CliTest):
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory(prefix="assay-cli-file-")
+        cls.addClassCleanup(folder.cleanup)
+        cls.good = pathlib.Path(folder.name) / "good.h5"
+        result = harness.execute([harness.ASSAY, "run", "--suites", "inventory,selftest", "--selftest.cases", "pass,skip",
+                                  "--quiet", "--out", str(cls.good)], folder.name)
+        assert result.returncode == 3, result.stderr
+
+    def test_missing(self):
+        for reader in READERS:
+            with self.subTest(reader):
+                result = self.assert_error([*reader, "none.h5"], "")
+                self.assertIn("none.h5", result.stderr)
+
+    def test_not_hdf5(self):
+        self.write("bad.h5", "this is no results file\n" * 100)
+        self.write("empty.h5", "")
+        for reader in READERS:
+            for name in ["bad.h5", "empty.h5"]:
+                with self.subTest(reader=reader, name=name):
+                    result = self.assert_error([*reader, name], "")
+                    self.assertIn(name, result.stderr)
+
+    def test_truncated(self):
+        content = self.good.read_bytes()
+        for length in [100, len(content) // 2, len(content) - 1]:
+            self.write("cut.h5", content[:length])
+            for reader in READERS:
+                with self.subTest(reader=reader, length=length):
+                    result = self.assert_error([*reader, "cut.h5"], "")
+                    self.assertIn("cut.h5", result.stderr)
+
+    def test_another_hdf5_file(self):
+        import h5py
+        with h5py.File(self.dir / "other.h5", "w") as file:
+            file["x"] = [1, 2, 3]
+        for reader in READERS[:-1]:
+            with self.subTest(reader):
+                result = self.assert_error([*reader, "other.h5"], "")
+                self.assertIn("other.h5", result.stderr)
+        checked = self.assay("schema", "--check", "other.h5")
+        self.assertIn(checked.returncode, (1, 4))
+
+    def test_directory_that_is_no_run(self):
+        (self.dir / "folder").mkdir()
+        for reader in READERS:
+            with self.subTest(reader):
+                self.assert_error([*reader, "folder"], "")
+
+    def test_good_file(self):
+        for reader in READERS:
+            with self.subTest(reader):
+                result = self.assay(*reader, self.good)
+                self.assert_code(result, 3 if reader[0] == "verdict" else 0)
+                self.assertEqual(result.stderr, "")
+                self.assertNotEqual(result.stdout, "")
+
+    def test_csv_and_jsonl_hold_the_same_samples(self):
+        rows = list(csv.DictReader(io.StringIO(self.assay("export", self.good, "--csv").stdout)))
+        objects = [json.loads(line) for line in self.assay("export", self.good, "--jsonl").stdout.splitlines()]
+        self.assertGreater(len(rows), 0)
+        self.assertEqual(len(rows), len(objects))
+        self.assertEqual(sum(row.get("metric") == "duration" for row in rows),
+                         sum(item.get("metric") == "duration" for item in objects))
+
+    def test_export_into_a_file(self):
+        printed = self.assay("export", self.good, "--csv").stdout
+        result = self.assay("export", self.good, "--csv", "-o", "samples.csv")
+        self.assert_code(result, 0)
+        self.assertEqual(result.stdout, "")
+        self.assertEqual((self.dir / "samples.csv").read_text(), printed)
+        self.assertEqual(self.left_behind(), ["samples.csv"])
+
+    def test_export_never_replaces_its_input(self):
+        shutil.copy(self.good, self.dir / "copy.h5")
+        self.assert_error(["export", "copy.h5", "--csv", "-o", "./copy.h5"], "--output: './copy.h5' is the file that is read")
+        self.assert_error(["verdict", "copy.h5", "--json", "copy.h5"], "--json: 'copy.h5' is the file that is read")
+        self.assertEqual((self.dir / "copy.h5").read_bytes(), self.good.read_bytes())
+
+    def test_export_into_nowhere(self):
+        self.assert_error(["export", self.good, "--csv", "-o", "/nonexistent-folder/x.csv"],
+                          "--output: cannot write '/nonexistent-folder/x.csv'")
+
+    def test_verdict_with_limits_that_cannot_be_read(self):
+        self.assert_error(["verdict", self.good, "--limits", "none.toml"], "--limits: cannot read 'none.toml'")
+
+    def test_verdict_writes_its_outputs(self):
+        result = self.assay("verdict", self.good, "--json", "v.json", "--nodes", "n.txt", "--junit", "v.xml")
+        self.assert_code(result, 3)
+        self.assertEqual(self.left_behind(), ["n.txt", "v.json", "v.xml"])
+
+    def test_schema_prints_json(self):
+        result = self.assay("schema")
+        self.assert_code(result, 0)
+        self.assertIsInstance(json.loads(result.stdout), dict)
+
+    def test_schema_finds_a_broken_file(self):
+        import h5py
+        shutil.copy(self.good, self.dir / "broken.h5")
+        with h5py.File(self.dir / "broken.h5", "r+") as file:
+            del file["cases/selftest/pass/duration"].attrs["unit"]
+        result = self.assay("schema", "--check", "broken.h5")
+        self.assert_code(result, 1)
+        self.assertIn("duration", result.stdout)
+        self.assertIn("unit", result.stdout)
+
+    def test_recover_errors(self):
+        self.assert_error(["recover", "none.h5.partial", "-o", "r.h5"], "")
+        (self.dir / "empty.h5.partial").mkdir()
+        self.assert_error(["recover", "empty.h5.partial", "-o", "r.h5"], "")
+
+
+if __name__ == "__main__":
+    harness.main()

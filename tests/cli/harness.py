@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the real executable in an empty directory and looks at what it says, returns and leaves behind."""
+
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+ASSAY = os.environ["ASSAY"]
+MPIEXEC = os.environ.get("MPIEXEC", "mpirun")
+
+# Open MPI refuses root and too few slots unless told otherwise; both are normal in a container.
+LAUNCH = {
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "OMPI_MCA_rmaps_base_oversubscribe": "1",
+}
+
+
+def execute(command, cwd, env=None, timeout=90):
+    environment = {**os.environ, **LAUNCH, **(env or {})}
+    return subprocess.run(command, cwd=cwd, env=environment, timeout=timeout, capture_output=True, text=True,
+                          errors="replace", stdin=subprocess.DEVNULL)
+
+
+class CliTest(unittest.TestCase):
+    """Every test has a directory of its own, `self.dir`."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="assay-cli-")
+        self.addCleanup(folder.cleanup)
+        self.dir = pathlib.Path(folder.name)
+
+    def assay(self, *args, env=None):
+        return execute([ASSAY, *map(str, args)], self.dir, env)
+
+    def mpirun(self, ranks, *args, env=None):
+        return execute([MPIEXEC, "-n", str(ranks), ASSAY, *map(str, args)], self.dir, env)
+
+    def write(self, name, content):
+        path = self.dir / name
+        if isinstance(content, bytes):
+            path.write_bytes(content)
+        else:
+            path.write_text(content)
+        return path
+
+    def left_behind(self):
+        return sorted(p.name for p in self.dir.iterdir())
+
+    def assert_code(self, result, code):
+        self.assertEqual(result.returncode, code, f"stdout:\n{result.stdout}\nstderr:\n{result.stderr}")
+
+    def assert_error(self, args, line, code=4, env=None):
+        """Exactly one line on standard error, which starts with `assay: ` and `line`; nothing else said or written."""
+        before = self.left_behind()
+        result = self.assay(*args, env=env)
+        self.assert_code(result, code)
+        self.assertEqual(result.stdout, "")
+        self.assertEqual(result.stderr.count("\n"), 1, result.stderr)
+        self.assertTrue(result.stderr.startswith("assay: " + line), f"expected: assay: {line}\nfound:    {result.stderr}")
+        self.assertEqual(self.left_behind(), before)
+        return result
+
+
+def main():
+    unittest.main(verbosity=2)

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Under a launcher: one line whatever the number of ranks, the same exit code, no colour into files."""
+
+import harness
+
+
+def ours(result):
+    """The lines of assay, without the launcher's."""
+    return [line for line in result.stderr.splitlines() if line.startswith("assay: ")]
+
+
+class Launcher(harness.CliTest):
+    def test_one_error_line_before_mpi_is_up(self):
+        result = self.mpirun(3, "run", "--suites", "nosuch")
+        self.assert_code(result, 4)
+        self.assertEqual(len(ours(result)), 1, result.stderr)
+        self.assertIn("nosuch", ours(result)[0])
+        self.assertEqual(self.left_behind(), [])
+
+    def test_one_error_line_after_mpi_is_up(self):
+        self.write("r.h5", "precious")
+        result = self.mpirun(3, "run", "--suites", "selftest", "--selftest.cases", "pass", "--quiet", "--out", "r.h5")
+        self.assert_code(result, 4)
+        self.assertEqual(len(ours(result)), 1, result.stderr)
+        self.assertEqual(self.left_behind(), ["r.h5"])
+
+    def test_one_summary_and_one_file(self):
+        result = self.mpirun(3, "run", "--suites", "selftest", "--selftest.cases", "pass,fail", "--out", "r.h5")
+        self.assert_code(result, 2)
+        self.assertEqual(self.left_behind(), ["r.h5"])
+        self.assertNotIn("\x1b", result.stdout)
+        self.assertNotIn("\x1b", result.stderr)
+        self.assert_code(self.assay("verdict", "r.h5"), 2)
+
+    def test_options_that_differ_between_ranks_are_named(self):
+        run = ["run", "--suites", "selftest", "--quiet", "--out", "r.h5"]
+        result = harness.execute([harness.MPIEXEC, "-n", "1", harness.ASSAY, *run, ":", "-n", "1", harness.ASSAY, *run,
+                                  "--level", "smoke"], self.dir)
+        self.assert_code(result, 4)
+        self.assertEqual(len(ours(result)), 1, result.stderr)
+        self.assertRegex(ours(result)[0], r"rank.* 1")
+        self.assertEqual(self.left_behind(), [])
+
+    def test_expected_ranks(self):
+        result = self.mpirun(2, "run", "--suites", "selftest", "--expect-ranks", "4", "--quiet", "--out", "r.h5")
+        self.assertNotEqual(result.returncode, 0)
+        self.assertIn("4", result.stdout + result.stderr)
+
+
+if __name__ == "__main__":
+    harness.main()
