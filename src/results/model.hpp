@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The content of a results file as plain values. The writer stores it, the reader gives it back, the verdict judges it,
-// the report prints it; none of them knows a device or MPI. results-schema/schema.json defines the stored form.
+// The content of a results file as plain values. The writer stores it, the reader gives it back, the verdict
+// judges it, the report prints it; none of them knows a device or MPI. results-schema/schema.json defines the
+// stored form.
 #pragma once
 
 #include <cstddef>
@@ -19,14 +20,15 @@ inline constexpr double not_taken = std::numeric_limits<double>::quiet_NaN();
 
 enum class Better { higher, lower, none };
 enum class Role { metric, covariate };
-/// Ordered so that the state of a case over its ranks is the largest: error > fail > incomplete > skip > pass.
+/// Ordered so that the state of a case over its ranks is the largest: error > fail > incomplete > skip >
+/// pass.
 enum class CaseState { pass, skip, incomplete, fail, error };
 
 const char* to_string(Better b) noexcept;
 const char* to_string(Role r) noexcept;
 const char* to_string(CaseState s) noexcept;
-Better better_from(const std::string& text);       ///< throws Error(data)
-Role role_from(const std::string& text);           ///< throws Error(data)
+Better better_from(const std::string& text);         ///< throws Error(data)
+Role role_from(const std::string& text);             ///< throws Error(data)
 CaseState case_state_from(const std::string& text);  ///< throws Error(data)
 
 /// A part of the machine. Rows are referred to by their index in /entities.
@@ -40,7 +42,7 @@ struct Entity {
 };
 
 struct PlanRow {
-  std::string suite, name;  ///< `name` is the case name without the suite
+  std::string suite, name;        ///< `name` is the case name without the suite
   std::string state = "planned";  ///< planned|not_applicable
   std::string reason;
   bool required = false;
@@ -50,7 +52,8 @@ struct PlanRow {
   double deadline_s = 0;
 };
 
-/// One metric of a case: values are [entity] (per_sample false) or row-major [entity, sample], NaN = not taken.
+/// One metric of a case: values are [entity] (per_sample false) or row-major [entity, sample], NaN = not
+/// taken.
 struct Metric {
   std::string name, unit;
   Better better = Better::none;
@@ -83,7 +86,7 @@ struct CaseData {
   std::string started, ended;  ///< ISO 8601 UTC
   TimeShares shares;
   Json parameters = Json::object();
-  std::string kind;  ///< of the entities: device|numa|node|link|rank|nic
+  std::string kind;                                       ///< of the entities: device|numa|node|link|rank|nic
   std::vector<std::int32_t> entity, source, destination;  ///< the last two for links only
   std::vector<std::int32_t> count;                        ///< samples taken per entity
   std::vector<std::int32_t> sample, block;                ///< coordinates, both [sample]
@@ -144,7 +147,8 @@ struct Finding {
   std::string level;     ///< cluster|switch|rack|node|cpu|numa|dimm|device|nic|link|rank|storage
   std::string name, id, part;
   std::vector<std::string> members;
-  std::string kind;  ///< slow|slow_at_clock|throttled|intermittent|drift|corrupt|counter|missing|mismatch|split|hang|lost|noisy|uncovered
+  std::string
+      kind;  ///< slow|slow_at_clock|throttled|intermittent|drift|corrupt|counter|missing|mismatch|split|hang|lost|noisy|uncovered
   std::string suite, metric, unit, better;
   std::optional<double> value, reference;
   std::string reference_kind;  ///< limit|baseline|physical|peers|history, empty for facts
@@ -181,7 +185,8 @@ struct VerdictData {
 };
 
 struct RunInfo {
-  std::string run_id, state = "running", started, ended, command_line, assay_version, level, plan_hash, verdict;
+  std::string run_id, state = "running", started, ended, command_line, assay_version, level, plan_hash,
+                      verdict;
   std::uint64_t seed = 0;
   bool injected = false;
 };

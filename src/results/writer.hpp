@@ -19,8 +19,8 @@ struct CaseBundle {
   std::vector<SelftestRow> selftest;
 };
 
-/// Writes a run crash-safely: NAME.h5.partial/ is made by mkdir (the lock), every ended case is one file renamed into it,
-/// and `finish` merges them into NAME.h5. One process (rank 0) owns it.
+/// Writes a run crash-safely: NAME.h5.partial/ is made by mkdir (the lock), every ended case is one file
+/// renamed into it, and `finish` merges them into NAME.h5. One process (rank 0) owns it.
 class Writer {
  public:
   /// Everything known before the first case; `entities` may grow by CaseBundle::new_entities.
@@ -33,8 +33,9 @@ class Writer {
     std::map<std::string, InventoryTable> inventory;
   };
 
-  /// Takes the lock and writes `owner` and the start. Throws Error(usage) in one line when the file exists (without
-  /// `force`), the directory cannot be written, or a partial directory stands there (naming recover, --resume, --force).
+  /// Takes the lock and writes `owner` and the start. Throws Error(usage) in one line when the file exists
+  /// (without `force`), the directory cannot be written, or a partial directory stands there (naming recover,
+  /// --resume, --force).
   static Writer create(const std::filesystem::path& file, const Start& start, bool force);
   Writer(Writer&&) noexcept;
   Writer& operator=(Writer&&) noexcept;
@@ -44,11 +45,14 @@ class Writer {
   void add_case(const CaseBundle& bundle);
   void add_event(const EventRow& event);
 
-  /// Merges, attaches scales, writes the verdict, fsyncs, link(2)s to NAME.h5 and removes the partial directory.
-  /// `state` is complete or aborted.
+  /// Merges, attaches scales, writes the verdict, fsyncs, link(2)s to NAME.h5 and removes the partial
+  /// directory. `state` is complete or aborted.
   void finish(const VerdictData& verdict, const std::string& state);
   /// Removes the partial directory: for errors before anything was measured.
   void discard() noexcept;
+
+  /// For `--inject diskfull`: writing fails as on a full disk once this many bytes have been written.
+  void inject_disk_full(std::uint64_t after_bytes) noexcept;
 
   const std::filesystem::path& file() const noexcept;
   const std::filesystem::path& partial() const noexcept;

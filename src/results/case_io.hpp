@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// One case as a group of a results file. Private to src/results.
+#pragma once
+
+#include <string>
+
+#include "results/h5.hpp"
+#include "results/model.hpp"
+
+namespace assay::results {
+
+/// A message when the sizes, names, units or references of a case are wrong, else empty. `entities` is the
+/// length of /entities.
+std::string problem_of(const CaseData& data, std::size_t entities);
+
+/// The part of it that a reader depends on: references and coordinates.
+std::string reference_problem(const CaseData& data, std::size_t entities);
+
+/// Makes the group `name` below `parent`. `scales`: attach dimension scales.
+void write_case(hid_t parent, const std::string& name, const CaseData& data, std::int64_t sequence,
+                bool scales);
+
+/// Throws Error(data) naming the dataset below `path`.
+CaseData read_case(hid_t file, const std::string& path, const h5::Limits& limits, std::int64_t& sequence);
+
+}  // namespace assay::results

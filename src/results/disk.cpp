@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "results/disk.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+#include <system_error>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/json.hpp"
+#include "base/system.hpp"
+
+namespace assay::results {
+namespace {
+
+class Descriptor {
+ public:
+  Descriptor(const Path& path, int flags) : path_(path), fd_(::open(path.c_str(), flags | O_CLOEXEC, 0666)) {
+    if (fd_ < 0) fail_io((flags & O_CREAT) != 0 ? "create" : "open", path);
+  }
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  operator int() const noexcept { return fd_; }
+
+  void write_all(const std::string& bytes) const {
+    std::size_t done = 0;
+    while (done < bytes.size()) {
+      const ssize_t n = ::write(fd_, bytes.data() + done, bytes.size() - done);
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) fail_io("write", path_);
+      done += static_cast<std::size_t>(n);
+    }
+  }
+  void sync() const {
+    if (::fsync(fd_) != 0) fail_io("write", path_);
+  }
+  /// On some network file systems this is where a full disk shows.
+  void close() {
+    if (::close(std::exchange(fd_, -1)) != 0) fail_io("write", path_);
+  }
+
+ private:
+  Path path_;
+  int fd_;
+};
+
+std::uint64_t process_start(std::int64_t pid, char& state) {
+  const auto text = assay::read_text("/proc/" + std::to_string(pid) + "/stat");
+  const std::size_t name_end = text ? text->rfind(')') : std::string::npos;
+  if (name_end == std::string::npos) return 0;
+  std::istringstream fields(text->substr(name_end + 1));
+  fields >> state;
+  std::string field;
+  for (int i = 4; i <= 22; ++i) fields >> field;
+  return std::strtoull(field.c_str(), nullptr, 10);
+}
+
+}  // namespace
+
+void fail_io(const std::string& what, const Path& path) {
+  const std::string why = std::strerror(errno);
+  throw Error(ErrorKind::io, "cannot " + what + " " + path.string() + ": " + why);
+}
+
+std::string read_file(const Path& path) {
+  std::error_code code;
+  if (!std::filesystem::is_regular_file(path, code))
+    throw Error(ErrorKind::data, path.string() + " is not a file");
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream text;
+  text << in.rdbuf();
+  if (!in) throw Error(ErrorKind::data, path.string() + " cannot be read");
+  return text.str();
+}
+
+void write_durable(const Path& path, const std::string& bytes) {
+  const Path temporary = path.string() + ".tmp";
+  try {
+    Descriptor file(temporary, O_WRONLY | O_CREAT | O_TRUNC);
+    file.write_all(bytes);
+    file.sync();
+    file.close();
+    if (::rename(temporary.c_str(), path.c_str()) != 0) fail_io("rename to", path);
+  } catch (const Error&) {
+    ::unlink(temporary.c_str());  // its blocks may be what the rest needs
+    throw;
+  }
+  sync_directory(path.parent_path());
+}
+
+void append(const Path& path, const std::string& bytes) {
+  Descriptor file(path, O_WRONLY | O_CREAT | O_APPEND);
+  file.write_all(bytes);
+  file.close();
+}
+
+void sync_file(const Path& path) { Descriptor(path, O_RDONLY).sync(); }
+
+void sync_directory(const Path& directory) {
+  const Path path = directory.empty() ? Path(".") : directory;
+  const Descriptor file(path, O_RDONLY | O_DIRECTORY);
+  // some file systems have no fsync for directories, and say so
+  if (::fsync(file) != 0 && errno != EINVAL && errno != ENOTSUP) fail_io("write", path);
+}
+
+void reserve(const Path& path, std::uint64_t bytes) {
+  Descriptor file(path, O_WRONLY | O_CREAT | O_TRUNC);
+  const int result = ::fallocate(file, 0, 0, static_cast<off_t>(bytes));
+  const int why = errno;
+  ::unlink(path.c_str());
+  if (result == 0) return;
+  errno = why;
+  if (why != EOPNOTSUPP && why != ENOSYS && why != EINTR) fail_io("write", path);
+  struct statvfs info {};
+  if (::statvfs(path.parent_path().c_str(), &info) != 0) return;
+  errno = ENOSPC;
+  if (std::uint64_t{info.f_bavail} * info.f_frsize < bytes) fail_io("write", path);
+}
+
+void publish(const Path& from, const Path& to, bool force) {
+  const auto exists = [&]() {
+    throw_usage(to.string() + " exists: choose another name, or overwrite it with --force");
+  };
+  if (force) {
+    if (::rename(from.c_str(), to.c_str()) != 0) fail_io("create", to);
+  } else if (::link(from.c_str(), to.c_str()) == 0) {
+    ::unlink(from.c_str());
+  } else if (errno == EEXIST) {
+    exists();
+  } else if (errno == EPERM || errno == EOPNOTSUPP || errno == ENOSYS || errno == EMLINK) {
+    struct stat info {};  // no hard links here: a window remains between the look and the rename
+    if (::lstat(to.c_str(), &info) == 0) exists();
+    if (::rename(from.c_str(), to.c_str()) != 0) fail_io("create", to);
+  } else {
+    fail_io("create", to);
+  }
+  sync_directory(to.parent_path());
+}
+
+Owner this_process(const std::string& run_id) {
+  char state = 0;
+  return {run_id, host_name(), ::getpid(), process_start(::getpid(), state)};
+}
+
+std::string to_text(const Owner& owner) {
+  Json json;
+  json["run_id"] = owner.run_id;
+  json["host"] = owner.host;
+  json["pid"] = owner.pid;
+  json["start"] = owner.start;
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::optional<Owner> read_owner(const Path& partial) {
+  const auto text = assay::read_text((partial / "owner").string());
+  if (!text) return std::nullopt;
+  try {
+    const Json json = Json::parse(*text);
+    return Owner{json.at("run_id"), json.at("host"), json.at("pid"), json.at("start")};
+  } catch (const Json::exception&) {
+    return std::nullopt;
+  }
+}
+
+bool is_running(const Owner& owner) {
+  if (owner.host != host_name() || owner.pid <= 0) return false;
+  char state = 0;
+  const std::uint64_t start = process_start(owner.pid, state);
+  return start != 0 && start == owner.start && state != 'Z' && state != 'X';
+}
+
+bool is_alive_elsewhere(const Owner& owner) { return owner.pid != ::getpid() && is_running(owner); }
+
+bool remove_partial(const Path& partial) noexcept {
+  std::error_code code;
+  if (std::filesystem::is_symlink(partial, code) || !std::filesystem::is_directory(partial, code))
+    return false;
+  const bool ours =
+      std::filesystem::exists(partial / "owner", code) || std::filesystem::is_empty(partial, code);
+  if (!ours) return false;
+  // `owner` goes last, so that a removal that was cut short still leaves a directory known as ours
+  try {
+    for (const auto& entry : std::filesystem::directory_iterator(partial, code)) {
+      if (entry.path().filename() != "owner") std::filesystem::remove_all(entry.path(), code);
+    }
+    std::filesystem::remove_all(partial, code);
+  } catch (...) {
+    return false;
+  }
+  return !std::filesystem::exists(partial, code);
+}
+
+}  // namespace assay::results

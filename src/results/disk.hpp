@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files that survive a crash: durable writes, a checksum at the end of a file, publishing under the final
+// name. Private to src/results.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+namespace assay::results {
+
+using Path = std::filesystem::path;
+
+/// Throws Error(io): "cannot <what> <path>: <errno in words>".
+[[noreturn]] void fail_io(const std::string& what, const Path& path);
+
+std::string read_file(const Path& path);  ///< throws Error(data)
+
+/// Writes `bytes` to a temporary name in the same directory, fsyncs, renames to `path` and fsyncs the
+/// directory. Durable and complete, or not there at all. Throws Error(io).
+void write_durable(const Path& path, const std::string& bytes);
+/// One write at the end of the file, so that lines of two writers cannot mix.
+void append(const Path& path, const std::string& bytes);
+void sync_file(const Path& path);
+void sync_directory(const Path& directory);
+
+/// Throws Error(io) now rather than in the middle of a merge when `bytes` more cannot be written beside
+/// `path`.
+void reserve(const Path& path, std::uint64_t bytes);
+
+// A trailer of 32 bytes after the end that HDF5 knows of: readers of HDF5 ignore it, tools that change the
+// file cut it off. It tells a damaged file before HDF5 sees it.
+void seal(std::string& image);
+void seal_file(const Path& path);  ///< throws Error(io)
+
+/// A regular file of HDF5, complete as far as its superblock tells, and equal to its trailer if it has one.
+/// Returns its size. Throws Error(data), or Error(usage) if there is no such file.
+std::uint64_t check_hdf5(const Path& path);
+
+/// Gives the finished file `from` its name. Without `force` an existing `to` is left alone: Error(usage).
+void publish(const Path& from, const Path& to, bool force);
+
+/// Who is writing a partial directory.
+struct Owner {
+  std::string run_id, host;
+  std::int64_t pid = 0;
+  std::uint64_t start = 0;  ///< of the process, in clock ticks since boot: pids are used again
+};
+Owner this_process(const std::string& run_id);
+std::string to_text(const Owner& owner);
+std::optional<Owner> read_owner(const Path& partial);  ///< nullopt when there is none that can be read
+/// True when that process runs on this host and is another than this one.
+bool is_alive_elsewhere(const Owner& owner);
+/// True when that process is this one or runs on this host.
+bool is_running(const Owner& owner);
+
+/// Removes a directory that a writer made. Never throws; returns false when something stays.
+bool remove_partial(const Path& partial) noexcept;
+
+}  // namespace assay::results

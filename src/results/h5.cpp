@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "results/h5.hpp"
+
+#include <hdf5_hl.h>
+
+#include <array>
+
+#include "results/text.hpp"
+
+namespace assay::results::h5 {
+namespace {
+
+herr_t first_description(unsigned /*n*/, const H5E_error2_t* error, void* text) {
+  auto& out = *static_cast<std::string*>(text);
+  if (out.empty() && error->desc != nullptr) out = error->desc;
+  return 0;
+}
+
+hid_t file_type(Type type) {
+  switch (type) {
+    case Type::int32:
+      return H5T_STD_I32LE;
+    case Type::int64:
+      return H5T_STD_I64LE;
+    case Type::uint64:
+      return H5T_STD_U64LE;
+    default:
+      return H5T_IEEE_F64LE;
+  }
+}
+
+Id string_type() {
+  Id type(check(H5Tcopy(H5T_C_S1), "string type"));
+  check(H5Tset_size(type, H5T_VARIABLE), "string type");
+  check(H5Tset_cset(type, H5T_CSET_UTF8), "string type");
+  return type;
+}
+
+Id file_access() {
+  Id access(check(H5Pcreate(H5P_FILE_ACCESS), "file access"));
+  check(H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_V18), "file format");
+  return access;
+}
+
+Id create_with(const std::string& path, hid_t access) {
+  Id creation(check(H5Pcreate(H5P_FILE_CREATE), "file creation"));
+  check(H5Pset_link_creation_order(creation, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED), "file creation");
+  return Id(check(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, creation, access), "cannot create " + path));
+}
+
+Id space_of(const std::vector<std::size_t>& shape) {
+  if (shape.empty()) return Id(check(H5Screate(H5S_SCALAR), "data space"));
+  const std::vector<hsize_t> dims(shape.begin(), shape.end());
+  return Id(check(H5Screate_simple(static_cast<int>(dims.size()), dims.data(), nullptr), "data space"));
+}
+
+Id new_attribute(hid_t object, const std::string& name, hid_t type) {
+  const Id space = space_of({});
+  return Id(check(H5Acreate2(object, name.c_str(), type, space, H5P_DEFAULT, H5P_DEFAULT),
+                  "cannot make attribute " + name));
+}
+
+}  // namespace
+
+void fail(const std::string& what) {
+  std::string why;
+  H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, first_description, &why);
+  H5Eclear2(H5E_DEFAULT);
+  throw Error(ErrorKind::hdf5, why.empty() ? what : what + ": " + one_line(why));
+}
+
+Quiet::Quiet() noexcept {
+  H5Eget_auto2(H5E_DEFAULT, &function_, &data_);
+  H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
+}
+Quiet::~Quiet() { H5Eset_auto2(H5E_DEFAULT, function_, data_); }
+
+hid_t memory_type(Type type) {
+  switch (type) {
+    case Type::int32:
+      return H5T_NATIVE_INT32;
+    case Type::int64:
+      return H5T_NATIVE_INT64;
+    case Type::uint64:
+      return H5T_NATIVE_UINT64;
+    default:
+      return H5T_NATIVE_DOUBLE;
+  }
+}
+
+const char* to_string(Type type) noexcept {
+  constexpr std::array names{"string", "int32", "int64", "uint64", "float64"};
+  return names.at(static_cast<std::size_t>(type));
+}
+
+Type type_from(const std::string& text) {
+  for (const Type type : {Type::string, Type::int32, Type::int64, Type::uint64, Type::float64}) {
+    if (text == to_string(type)) return type;
+  }
+  throw Error(ErrorKind::internal, "the schema has a type it does not know: " + text);
+}
+
+std::size_t size_of(Type type) noexcept {
+  return type == Type::int32 ? 4 : type == Type::string ? sizeof(char*) : 8;
+}
+
+Id create_file(const std::string& path) { return create_with(path, file_access()); }
+
+Id create_memory_file() {
+  const Id access = file_access();
+  check(H5Pset_fapl_core(access, std::size_t{1} << 20, false), "memory file");
+  return create_with("case", access);
+}
+
+std::string memory_image(hid_t file) {
+  check(H5Fflush(file, H5F_SCOPE_GLOBAL), "memory file");
+  const auto size = static_cast<std::size_t>(check(H5Fget_file_image(file, nullptr, 0), "memory file"));
+  std::string image(size, '\0');
+  check(H5Fget_file_image(file, image.data(), size), "memory file");
+  return image;
+}
+
+Id create_group(hid_t parent, const std::string& name) {
+  const Id creation(check(H5Pcreate(H5P_GROUP_CREATE), "group creation"));
+  constexpr unsigned order = H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED;
+  check(H5Pset_link_creation_order(creation, order), "group creation");
+  check(H5Pset_attr_creation_order(creation, order), "group creation");
+  return Id(check(H5Gcreate2(parent, name.c_str(), H5P_DEFAULT, creation, H5P_DEFAULT),
+                  "cannot make group " + name));
+}
+
+Id create_dataset(hid_t parent, const std::string& name, Type type, const std::vector<std::size_t>& shape,
+                  const void* data) {
+  const Id space = space_of(shape);
+  Id set(
+      check(H5Dcreate2(parent, name.c_str(), file_type(type), space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
+            "cannot make dataset " + name));
+  if (check(H5Sget_simple_extent_npoints(space), name) > 0) {
+    check(H5Dwrite(set, memory_type(type), H5S_ALL, H5S_ALL, H5P_DEFAULT, data),
+          "cannot write dataset " + name);
+  }
+  return set;
+}
+
+Id create_strings(hid_t parent, const std::string& name, const std::vector<std::string>& values) {
+  const Id type = string_type(), space = space_of({values.size()});
+  Id set(check(H5Dcreate2(parent, name.c_str(), type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
+               "cannot make dataset " + name));
+  std::vector<std::string> cleaned;
+  cleaned.reserve(values.size());
+  std::vector<const char*> pointers;
+  for (const std::string& value : values) pointers.push_back(cleaned.emplace_back(clean_text(value)).c_str());
+  if (!values.empty()) {
+    check(H5Dwrite(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, pointers.data()),
+          "cannot write dataset " + name);
+  }
+  return set;
+}
+
+void create_text(hid_t parent, const std::string& name, const std::string& text) {
+  const Id type = string_type(), space = space_of({});
+  const Id set(check(H5Dcreate2(parent, name.c_str(), type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
+                     "cannot make dataset " + name));
+  const std::string cleaned = clean_text(text);
+  const char* pointer = cleaned.c_str();
+  check(H5Dwrite(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, &pointer), "cannot write dataset " + name);
+}
+
+void make_scale(hid_t dataset, const std::string& name) {
+  check(H5DSset_scale(dataset, name.c_str()), "cannot make scale " + name);
+}
+
+void attach_scale(hid_t dataset, hid_t scale, unsigned dimension) {
+  check(H5DSattach_scale(dataset, scale, dimension), "cannot attach a scale");
+}
+
+void put(hid_t object, const std::string& name, const std::string& value) {
+  const Id type = string_type();
+  const Id attribute = new_attribute(object, name, type);
+  const std::string cleaned = clean_text(value);
+  const char* pointer = cleaned.c_str();
+  check(H5Awrite(attribute, type, &pointer), "cannot write attribute " + name);
+}
+
+void put(hid_t object, const std::string& name, Type type, const void* value) {
+  const Id attribute = new_attribute(object, name, file_type(type));
+  check(H5Awrite(attribute, memory_type(type), value), "cannot write attribute " + name);
+}
+
+void put_flag(hid_t object, const std::string& name, bool value) {
+  const Id attribute = new_attribute(object, name, H5T_STD_U8LE);
+  const std::uint8_t byte = value ? 1 : 0;
+  check(H5Awrite(attribute, H5T_NATIVE_UINT8, &byte), "cannot write attribute " + name);
+}
+
+}  // namespace assay::results::h5

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "results/model.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "base/error.hpp"
+
+namespace assay::results {
+namespace {
+constexpr std::array better_names{"higher", "lower", "none"};
+constexpr std::array role_names{"metric", "covariate"};
+constexpr std::array state_names{"pass", "skip", "incomplete", "fail", "error"};
+
+template <class E, std::size_t N>
+E from(const std::array<const char*, N>& names, const std::string& text, const char* what) {
+  const auto at = std::find(names.begin(), names.end(), text);
+  if (at == names.end()) throw Error(ErrorKind::data, "unknown " + std::string(what) + " \"" + text + "\"");
+  return static_cast<E>(at - names.begin());
+}
+}  // namespace
+
+const char* to_string(Better b) noexcept { return better_names[static_cast<std::size_t>(b)]; }
+const char* to_string(Role r) noexcept { return role_names[static_cast<std::size_t>(r)]; }
+const char* to_string(CaseState s) noexcept { return state_names[static_cast<std::size_t>(s)]; }
+Better better_from(const std::string& text) { return from<Better>(better_names, text, "direction"); }
+Role role_from(const std::string& text) { return from<Role>(role_names, text, "role"); }
+CaseState case_state_from(const std::string& text) {
+  return from<CaseState>(state_names, text, "case state");
+}
+
+const Metric* CaseData::find(const std::string& metric) const noexcept {
+  const auto at =
+      std::find_if(metrics.begin(), metrics.end(), [&](const Metric& m) { return m.name == metric; });
+  return at == metrics.end() ? nullptr : &*at;
+}
+
+}  // namespace assay::results

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// The directory that a run writes into until its file is complete. Private to src/results.
+//   owner          who writes it
+//   plan.json      the start of the run: identity, configuration, plan, environment, entities, inventory
+//   cases/N.h5     one ended case each, with its errors and counters; N is the order in which they ended
+//   events.jsonl   one event per line, each with its checksum
+//   end.json       state and verdict, once the run is over
+//   merged.h5      the results file in the making
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "results/disk.hpp"
+#include "results/model.hpp"
+#include "results/writer.hpp"
+
+namespace assay::results {
+
+/// How a run ended.
+struct End {
+  std::string state, ended;
+  VerdictData verdict;
+};
+
+std::string end_to_text(const End& end);
+Path case_file(const Path& partial, std::int64_t sequence);
+
+/// The content of a case file. `first_entity` is the row that the first of `new_entities` gets.
+std::string bundle_image(const CaseBundle& bundle, std::int64_t sequence, std::size_t first_entity);
+
+/// Reads a partial directory, whoever left it. A damaged case or event line is skipped and becomes an event.
+class PartialReader {
+ public:
+  /// Throws Error(usage) when there is no such directory, Error(data) when its start cannot be read.
+  explicit PartialReader(const Path& partial);
+
+  Writer::Start start;
+  std::optional<End> end;
+  std::vector<EventRow> events;
+
+  /// Calls `each` with the ended cases in their order and collects all the rest. Once per reader.
+  void read_cases(const std::function<void(CaseData&&)>& each);
+
+  // what read_cases collected
+  std::vector<Entity> entities;
+  std::vector<Miscompare> errors;
+  std::vector<CounterRow> counters;
+  std::vector<SelftestRow> selftest;
+  std::string last_ended;  ///< time of the last case
+  bool damaged = false;
+
+  /// State, end and verdict of the run: as it ended, else running or aborted.
+  RunInfo info(bool running) const;
+
+ private:
+  void read_events();
+  void take(CaseBundle&& bundle, std::size_t first_entity, const std::function<void(CaseData&&)>& each);
+  void note_damage(const std::string& text);
+
+  Path partial_;
+};
+
+/// Sum of the sizes of the files to merge, with what the merge adds.
+std::uint64_t merged_bytes(const Path& partial);
+
+}  // namespace assay::results

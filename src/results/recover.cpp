@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+
+#include "base/error.hpp"
+#include "results/file_io.hpp"
+#include "results/writer.hpp"
+
+namespace assay::results {
+namespace {
+
+/// A directory of our own beside `out`, for when the partial one is on another file system or not ours to
+/// write to.
+class Workplace {
+ public:
+  explicit Workplace(const Path& out) {
+    std::string name = out.string() + ".XXXXXX";
+    if (::mkdtemp(name.data()) == nullptr) fail_io("create a directory beside", out);
+    path_ = name;
+  }
+  ~Workplace() {
+    std::error_code code;
+    std::filesystem::remove_all(path_, code);
+  }
+  Workplace(const Workplace&) = delete;
+  Workplace& operator=(const Workplace&) = delete;
+  const Path& path() const noexcept { return path_; }
+
+ private:
+  Path path_;
+};
+
+void merge_into(const Path& merged, const Path& partial, PartialReader& reader) {
+  try {
+    reserve(merged, merged_bytes(partial));
+    write_file(merged, reader, false);
+  } catch (const Error& error) {
+    const bool disk = error.kind() == ErrorKind::hdf5;
+    throw Error(disk ? ErrorKind::io : error.kind(), error.what());
+  }
+}
+
+}  // namespace
+
+void recover(const Path& partial, const Path& out, bool force) {
+  const h5::Quiet quiet;
+  PartialReader reader(partial);
+  const auto owner = read_owner(partial);
+  if (owner && is_alive_elsewhere(*owner)) {
+    throw_usage(partial.string() + " is being written by process " + std::to_string(owner->pid) +
+                " on this host");
+  }
+  if (std::filesystem::is_directory(out)) throw_usage(out.string() + " is a directory");
+  if (!force && std::filesystem::exists(out)) {
+    throw_usage(out.string() + " exists: choose another name, or overwrite it with --force");
+  }
+  {
+    const Workplace workplace(out);
+    const Path merged = workplace.path() / "merged.h5";
+    merge_into(merged, partial, reader);
+    publish(merged, out, force);
+  }
+  // what could not be read stays for those who want to look at it
+  if (!reader.damaged) remove_partial(partial);
+}
+
+}  // namespace assay::results
