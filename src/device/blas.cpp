@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/blas.hpp"
 
+#include <cblas.h>
 #include <dlfcn.h>
 
 #include <cstdlib>
@@ -33,6 +34,13 @@ std::string library_name() {
   }
   if (auto* blis = find<const char*()>("bli_info_get_version_str")) return std::string("BLIS ") + blis();
   return "CBLAS";
+}
+
+/// The file that GEMM comes from: several flavours of OpenBLAS share one name, and the one linked need not be the one loaded.
+/// Naming a function here also makes every program that asks about the BLAS load it.
+std::string library_file() {
+  Dl_info info{};
+  return dladdr(reinterpret_cast<void*>(&cblas_sgemm), &info) != 0 && info.dli_fname != nullptr ? info.dli_fname : "";
 }
 
 std::string threading_name() {
@@ -74,6 +82,7 @@ void bind_blas_threads(const std::vector<int>& cpus) {
 std::map<std::string, std::string> blas_info() {
   const char* mend = std::getenv("ASSAY_BLAS_MEND");
   return {{"library", library_name()},
+          {"file", library_file()},
           {"core", openblas_core()},
           {"parallel", threading_name()},
           {"mend", mend == nullptr ? "" : mend}};

@@ -82,7 +82,8 @@ std::unique_ptr<Device> make_host_device(std::vector<int> cpus, std::vector<int>
 /// recorded in the environment variable ASSAY_BLAS_MEND ("Prescott->SkylakeX") for blas_info().
 void mend_blas_core(char** argv);
 
-/// "library" -> "OpenBLAS 0.3.21", "core" -> "SkylakeX", "parallel" -> "pthreads", "mend" -> "Prescott->SkylakeX" or "".
+/// "library" -> "OpenBLAS 0.3.21", "file" -> the path it was loaded from, "core" -> "SkylakeX", "parallel" -> "pthreads",
+/// "mend" -> "Prescott->SkylakeX", "failed:Prescott->SkylakeX" or "".
 std::map<std::string, std::string> blas_info();
 
 }  // namespace assay
