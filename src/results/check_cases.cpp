@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <hdf5_hl.h>
+
+#include <map>
+#include <set>
+
+#include "base/error.hpp"
+#include "results/checker.hpp"
+
+namespace assay::results {
+namespace {
+
+/// What /plan says of the cases, to find those that nobody planned.
+std::set<std::string> planned_cases(const OpenFile& file) {
+  std::set<std::string> out;
+  const auto column = [&](const char* name) {
+    return h5::read_strings(h5::open_dataset(file.id, name), name, file.limits);
+  };
+  const auto suites = column("/plan/suite"), cases = column("/plan/case");
+  for (std::size_t i = 0; i < std::min(suites.size(), cases.size()); ++i)
+    out.insert(suites[i] + "/" + cases[i]);
+  return out;
+}
+
+/// A name without the suffixes of repeats (.pK) and of the confirming stage (.cK).
+std::string without_suffix(const std::string& name) {
+  const std::size_t dot = name.rfind('.');
+  if (dot == std::string::npos || dot + 2 >= name.size() || (name[dot + 1] != 'p' && name[dot + 1] != 'c'))
+    return name;
+  if (name.find_first_not_of("0123456789", dot + 2) != std::string::npos) return name;
+  return without_suffix(name.substr(0, dot));
+}
+
+class CaseChecker : public Checker {
+ public:
+  using Checker::Checker;
+
+  void check(const std::string& path) {
+    if (!h5::is_group(file_, path)) return problem("not a group: " + path);
+    path_ = path;
+    lengths_.clear();
+    const h5::Id group = h5::open_group(file_, path);
+    attributes(group, path, schema_.case_attributes);
+    if (!h5::is_group(group, "parameters")) problem("missing group " + path + "/parameters");
+    for (const char* name : {"entity", "sample"}) {
+      scale(path, name);
+      if (!h5::is_dataset(group, name)) continue;
+      const auto shape = h5::shape(h5::open_dataset(group, name));
+      if (shape.size() == 1) lengths_[name] = shape[0];
+    }
+    for (const Field& field : schema_.case_datasets) {
+      guard(path + "/" + field.name, [&] { fixed(field); });
+    }
+    bool measured = false;
+    for (const std::string& name : h5::children(group)) {
+      if (schema_.reserved(name) || !h5::is_dataset(group, name)) continue;
+      guard(path + "/" + name, [&] { measured = other(name) || measured; });
+    }
+    guard(path, [&] {
+      const bool passed =
+          h5::has_attribute(group, "state") && h5::get_string(group, "state", limits_) == "pass";
+      if (passed && !measured) problem("a case passed without a metric: " + path);
+    });
+  }
+
+ private:
+  void shape(hid_t set, const std::string& name, const std::vector<std::string>& dims) {
+    std::vector<std::size_t> expected;
+    for (const std::string& dim : dims) {
+      if (!lengths_.contains(dim)) return;  // named already
+      expected.push_back(lengths_.at(dim));
+    }
+    if (h5::shape(set) != expected) {
+      problem("wrong length of " + name);
+    } else if (dims != std::vector<std::string>{name.substr(path_.size() + 1)}) {
+      attached(set, name, dims);
+    }
+  }
+
+  void fixed(const Field& field) {
+    const std::string name = path_ + "/" + field.name;
+    if (!h5::is_dataset(file_, name)) {
+      const bool told = field.name == "entity" || field.name == "sample";
+      if (field.required && !told) problem("missing dataset " + name);
+      return;
+    }
+    const h5::Id set = h5::open_dataset(file_, name);
+    if (!type_is(set, name, field.type)) return;
+    shape(set, name, field.dims);
+    if (!field.unit.empty()) unit(set, name, field.unit);
+    if (field.refers) references(set, name, 0);
+  }
+
+  /// Returns whether it is a metric.
+  bool other(const std::string& name) {
+    const std::string full = path_ + "/" + name;
+    const h5::Id set = h5::open_dataset(file_, full);
+    const h5::Stored type = h5::stored_type(h5::Id(h5::check(H5Dget_type(set), full)));
+    if (type == h5::Stored::uint64) {
+      array(set, full);
+    } else if (type == h5::Stored::float64) {
+      attributes(set, full, schema_.metric_attributes);
+      const bool per_sample = h5::shape(set).size() == 2;
+      shape(set, full,
+            per_sample ? std::vector<std::string>{"entity", "sample"} : std::vector<std::string>{"entity"});
+      return true;
+    } else if (H5DSis_scale(set) <= 0) {
+      problem("wrong type of " + full + ": " + h5::to_string(type) + " instead of float64 or uint64");
+    }
+    return false;
+  }
+
+  void array(hid_t set, const std::string& full) {
+    attributes(set, full, schema_.array_attributes);
+    if (!h5::has_attribute(set, "dims")) return;
+    std::vector<std::string> dims(1);
+    for (const char c : h5::get_string(set, "dims", limits_)) {
+      if (c == ',') {
+        dims.emplace_back();
+      } else {
+        dims.back() += c;
+      }
+    }
+    attached(set, full, dims);
+  }
+
+  std::string path_;
+  std::map<std::string, std::size_t> lengths_;
+};
+
+}  // namespace
+
+void check_cases(const OpenFile& file, std::size_t entities, std::vector<std::string>& problems) {
+  if (!h5::is_group(file.id, "/cases")) {
+    problems.emplace_back("missing group /cases");
+    return;
+  }
+  std::set<std::string> planned;
+  try {
+    planned = planned_cases(file);
+  } catch (const Error&) {
+    // the check of /plan has told
+  }
+  CaseChecker checker(file.id, file.limits, entities, problems);
+  const h5::Id top = h5::open_group(file.id, "/cases");
+  for (const std::string& suite : h5::children(top)) {
+    if (!h5::is_group(top, suite)) continue;
+    for (const std::string& name : h5::children(h5::open_group(top, suite))) {
+      const std::string path = "/cases/" + suite + "/" + name;
+      checker.check(path);
+      if (!planned.contains(suite + "/" + without_suffix(name)) && !planned.contains(suite + "/" + name)) {
+        problems.push_back("not in /plan: " + path);
+      }
+    }
+  }
+}
+
+}  // namespace assay::results
