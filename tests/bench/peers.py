@@ -108,8 +108,9 @@ def memory(assay, options, notes, core):
     cache = {}
 
     def ours_triad():
-        cases = assay.run(1, ["--suites", "memory", "--level", options.level, "--cases", "memory/triad-*"])
-        value = Assay.value(cases, "memory/triad-*together*", "bandwidth", sum)
+        cases = assay.run(1, ["--suites", "memory", "--level", options.level, "--memory.ops", "triad",
+                              "--memory.modes", "together", "--memory.patterns", "none"])
+        value = Assay.value(cases, "memory/triad-together", "bandwidth", sum)
         return {triad: value, best: value, stress: value}
 
     def plain():
@@ -138,13 +139,13 @@ def patterns(assay, options, notes):
     last = {}
 
     def ours():
-        cases = assay.run(1, ["--suites", "memory", "--level", options.level, "--cases",
-                              "memory/{read,write,checkerboard,block-move}*"])
-        read = Assay.value(cases, "memory/read-*", "bandwidth", sum)
-        write = Assay.value(cases, "memory/write-*", "bandwidth", sum)
+        cases = assay.run(1, ["--suites", "memory", "--level", options.level, "--memory.ops", "read,write",
+                              "--memory.modes", "together", "--memory.patterns", "checkerboard,block-move"])
+        read = Assay.value(cases, "memory/read-together", "bandwidth", sum)
+        write = Assay.value(cases, "memory/write-together", "bandwidth", sum)
         last["own"] = 2 / (1 / read + 1 / write)  # half of the bytes read, half written
-        board = Assay.value(cases, "memory/*checkerboard*", "bandwidth", sum)
-        move = Assay.value(cases, "memory/*block*move*", "bandwidth", sum)
+        board = Assay.value(cases, "memory/pattern-checkerboard-together", "bandwidth", sum)
+        move = Assay.value(cases, "memory/pattern-block-move-together", "bandwidth", sum)
         return {own: board, tester: board, sat: move, warm: move}
 
     theirs = {own: lambda: last["own"],
