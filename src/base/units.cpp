@@ -57,7 +57,7 @@ constexpr std::array<Factor, 4> small_prefixes{{{"m", 1e-3}, {"u", 1e-6}, {"µ",
 constexpr std::array<Factor, 4> binary_prefixes{
     {{"Ki", 0x1p10}, {"Mi", 0x1p20}, {"Gi", 0x1p30}, {"Ti", 0x1p40}}};
 
-std::string quoted(std::string_view text) { return "'" + std::string(text) + "'"; }
+std::string quoted(std::string_view text) { return std::string(1, '\'').append(text).append(1, '\''); }
 
 std::string_view trimmed(std::string_view text) {
   constexpr std::string_view white = " \t\r\n";
@@ -209,7 +209,7 @@ std::string format_bytes(std::uint64_t bytes) {
 std::string format_seconds(double seconds) {
   if (std::isnan(seconds)) return "n/a";
   if (!std::isfinite(seconds)) return printed("%g s", seconds);
-  if (seconds < 0) return "-" + format_seconds(-seconds);
+  if (seconds < 0) return std::string(1, '-').append(format_seconds(-seconds));
   if (seconds == 0) return "0 s";
   if (seconds < 0.9995e-3) return printed("%.3g us", seconds * 1e6);
   if (seconds < 0.9995) return printed("%.3g ms", seconds * 1e3);

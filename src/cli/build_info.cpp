@@ -46,7 +46,7 @@ std::string blas_version() {
   };
   std::string text = part("library");
   for (const char* key : {"core", "parallel"}) {
-    if (!part(key).empty()) text += " " + part(key);
+    if (!part(key).empty()) text.append(1, ' ').append(part(key));
   }
   return text;
 }

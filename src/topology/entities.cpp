@@ -48,7 +48,7 @@ EntityTable::EntityTable(const Topology& topology) {
     const Node& node = topology.nodes[static_cast<std::size_t>(place.node)];
     std::string part = core_set(place);
     const std::pair<int, std::string> key{place.node, part};
-    if (sharers[key] > 1) part += "." + std::to_string(next[key]++);
+    if (sharers[key] > 1) part.append(1, '.').append(std::to_string(next[key]++));
     devices_.push_back(add({"device", node.id + "/" + part, "path", node.hostname + "/" + part,
                             nodes_[static_cast<std::size_t>(place.node)], place.rank}));
   }
