@@ -21,6 +21,10 @@ using results::VerdictData;
 
 constexpr std::size_t rows_per_suite = 6, findings_shown = 10, reasons_shown = 6, nodes_shown = 5;
 
+// Columns of a case's line; the worst entity gets what is left.
+constexpr std::size_t value_width = 14, spread_width = 7, n_width = 6;
+std::size_t name_width_of(std::size_t width) { return width >= 80 ? 26 : 18; }
+
 std::string plural(std::size_t n, const std::string& word) { return fmt::format("{} {}{}", n, word, n == 1 ? "" : "s"); }
 
 std::size_t width_of(const Style& style) { return static_cast<std::size_t>(std::max(style.width, 60)); }
@@ -69,8 +73,7 @@ std::vector<Row> pick_rows(const std::vector<const CaseData*>& cases, const std:
 }
 
 std::string case_line(const Results& results, const CaseData& c, std::size_t width) {
-  constexpr std::size_t value_width = 15, spread_width = 8, n_width = 7;
-  const std::size_t name_width = width >= 80 ? 28 : 20;
+  const std::size_t name_width = name_width_of(width);
   const std::size_t worst_width = width - 2 - name_width - value_width - spread_width - n_width - 2;
   std::string line = "  " + left(c.name, name_width);
   const auto* m = headline(c);
@@ -101,7 +104,8 @@ std::string suites_text(const Results& results, const VerdictData& verdict, std:
   for (const auto& f : verdict.findings) {
     if (f.severity != "INFO") named.insert(f.metric.substr(0, f.metric.rfind(':')));
   }
-  std::string out = left("", width >= 80 ? 30 : 22) + right("median", 15) + right("spread", 8) + right("n", 7) + "  worst\n";
+  std::string out = left("", 2 + name_width_of(width)) + right("median", value_width) + right("spread", spread_width) +
+                    right("n", n_width) + "  worst\n";
   for (const auto& suite : order) {
     const auto& cases = by_suite[suite];
     std::size_t passed = 0;

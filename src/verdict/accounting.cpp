@@ -112,6 +112,14 @@ void account(Judgement& j, const results::PlanRow& plan, const CaseData* c) {
   }
 }
 
+/// Why the run was aborted, from its event.
+std::string end_reason(const results::Results& results) {
+  for (const auto& e : results.events) {
+    if (e.kind == "aborted") return e.text;
+  }
+  return {};
+}
+
 }  // namespace
 
 void judge_accounting(Judgement& j) {
@@ -142,6 +150,7 @@ void judge_accounting(Judgement& j) {
     account(j, row, &c);
   }
   if (measured == 0) j.gap("nothing was measured");
+  if (j.results.info.state == "aborted") j.gap("the run ended early" + because(end_reason(j.results)));
 }
 
 }  // namespace assay::verdict

@@ -21,7 +21,9 @@ CounterClass class_of(const std::string& counter) {
       contains(counter, "port_xmit_wait") || ends_with(counter, "_data")) {
     return CounterClass::traffic;
   }
-  if (contains(counter, "edac_ue") || contains(counter, "ue_count") || contains(counter, "ue_noinfo") ||
+  // MCE exceptions and deferred errors are machine checks that hardware could not correct; the threshold interrupt counts
+  // corrected ones.
+  if (counter == "mce" || counter == "mce_deferred" || contains(counter, "edac_ue") || contains(counter, "ue_count") || contains(counter, "ue_noinfo") ||
       (contains(counter, "fatal") && !contains(counter, "nonfatal")) || contains(counter, "uncorrect")) {
     return CounterClass::uncorrectable;
   }

@@ -150,6 +150,14 @@ void vote(Judgement& j, const results::CaseData& c, const DigestView& view, cons
   j.add(std::move(f), rows, true);
 }
 
+/// The number of threads a result was computed with, where the case tells: it decides the order of summation.
+std::string threads_of(const results::CaseData& c, std::size_t row) {
+  for (const auto& a : c.arrays) {
+    if (a.name == "threads" && a.values.size() == c.entity.size()) return " threads " + std::to_string(a.values[row]);
+  }
+  return {};
+}
+
 std::vector<std::string> needed_checkers(const results::Results& results) {
   std::set<std::string> suites;
   for (const auto& row : results.plan) {
@@ -234,7 +242,9 @@ void judge_digests(Judgement& j) {
         break;
       }
       std::map<std::string, std::vector<std::size_t>> groups;
-      for (std::size_t e = 0; e < c.entity.size(); ++e) groups[strata[c.entity[e]]].push_back(e);
+      for (std::size_t e = 0; e < c.entity.size(); ++e) {
+        groups[strata[c.entity[e]] + threads_of(c, e)].push_back(e);
+      }
       for (const auto& [label, members] : groups) vote(j, c, view, members);
     }
   }

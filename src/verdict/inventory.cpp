@@ -21,9 +21,8 @@ bool is_identity(const std::string& column) {
 
 /// Numbers of which less means that a part is gone, rather than set differently.
 bool is_amount(const std::string& column) {
-  static const std::set<std::string> amounts = {"sockets", "cores", "pus", "memory_bytes", "numa_domains", "numa", "dimms",
-                                                "nics", "gpus", "devices", "nvmes", "pci_links", "dimm_count", "nic_count",
-                                                "gpu_count", "numa_count", "device_count"};
+  static const std::set<std::string> amounts = {"sockets", "cores", "pus",  "memory", "numa_domains", "dimms",
+                                                "nics",    "nics_up", "gpus", "devices", "pci_links"};
   return amounts.contains(column);
 }
 
@@ -146,7 +145,7 @@ void judge_nic_states(Judgement& j, const InventoryTable& table) {
   };
   std::map<std::string, Twins> twins;
   for (std::size_t i = 0; i < table.entity.size(); ++i) {
-    const bool up = (*state)[i] == "up" || (*state)[i] == "ACTIVE" || (*state)[i] == "active" || (*state)[i] == "unknown";
+    const bool up = (*state)[i] == "up" || (*state)[i] == "unknown";
     auto& t = twins[part_name(j.entities.name(table.entity[i]))];
     (up ? t.up : t.down).push_back(table.entity[i]);
   }
@@ -193,7 +192,8 @@ struct Degraded {
 void report_link(Judgement& j, const InventoryTable& table, const Degraded& d, const std::string& what, bool gpu) {
   auto f = j.about(table.entity[d.i], d.width || !gpu ? "FAIL" : "WARN", "fact", "mismatch");
   f.suite = "inventory";
-  f.metric = d.width ? "width" : "speed_gt_s";
+  f.metric = d.width ? "link_width" : "link_speed";
+  f.unit = d.width ? "count" : "op/s";
   f.value = d.now;
   f.reference = d.best;
   f.reference_kind = "physical";
@@ -202,23 +202,24 @@ void report_link(Judgement& j, const InventoryTable& table, const Degraded& d, c
   f.part = what;
   f.action = "TRIAGE";
   f.evidence = "/inventory/pci";
-  f.text = f.name + ": PCIe link of " + what + (d.width ? " is x" : " runs at ") + number_text(d.now) +
-           (d.width ? " of x" : " of ") + number_text(d.best) + (d.width ? "" : " GT/s");
+  const double scale = d.width ? 1 : 1e-9;  // transfers per second are stored
+  f.text = f.name + ": PCIe link of " + what + (d.width ? " is x" : " runs at ") + number_text(d.now * scale) +
+           (d.width ? " of x" : " of ") + number_text(d.best * scale) + (d.width ? "" : " GT/s");
   j.add(std::move(f), {table.entity[d.i]});
 }
 
 void judge_pcie(Judgement& j, const InventoryTable& table) {
-  const auto* cls = text_column(table, {"class", "device_class", "class_info"});
-  const auto* label = text_column(table, {"name", "address", "address_info", "name_info"});
-  const auto* speed = number_column(table, {"speed_gt_s", "speed"});
-  const auto* best_speed = number_column(table, {"max_speed_gt_s", "max_speed"});
-  const auto* width = number_column(table, {"width"});
-  const auto* best_width = number_column(table, {"max_width"});
+  const auto* cls = text_column(table, {"device_class"});
+  const auto* label = text_column(table, {"address_info"});
+  const auto* speed = number_column(table, {"link_speed"});
+  const auto* best_speed = number_column(table, {"max_link_speed"});
+  const auto* width = number_column(table, {"link_width"});
+  const auto* best_width = number_column(table, {"max_link_width"});
   if (cls == nullptr) return;
   std::map<std::int32_t, bool> virtual_nodes;
   for (std::size_t i = 0; i < table.entity.size(); ++i) {
-    const bool gpu = contains_any((*cls)[i], {"gpu", "display", "3d", "processing"});
-    if (!gpu && !contains_any((*cls)[i], {"network", "nvme", "infiniband", "ethernet"})) continue;
+    const bool gpu = contains_any((*cls)[i], {"gpu", "display", "accelerator"});
+    if (!gpu && !contains_any((*cls)[i], {"network", "nvme"})) continue;
     const auto node = j.entities.node(table.entity[i]);
     const auto [it, fresh] = virtual_nodes.try_emplace(node, false);
     if (fresh) it->second = is_virtual_node(j, node);
@@ -250,7 +251,7 @@ void judge_inventory(Judgement& j) {
 void judge_links(Judgement& j) {
   for (const auto& [kind, table] : j.results.inventory) {
     if (kind == "nic") judge_nic_states(j, table);
-    if (kind.rfind("pci", 0) == 0 || number_column(table, {"max_width"}) != nullptr) judge_pcie(j, table);
+    if (kind == "pci") judge_pcie(j, table);
   }
 }
 

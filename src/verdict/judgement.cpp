@@ -8,6 +8,9 @@
 #include <cmath>
 #include <cstdio>
 
+#include "base/error.hpp"
+#include "base/system.hpp"
+
 namespace assay::verdict {
 namespace {
 
@@ -23,10 +26,23 @@ std::size_t suffix_position(const std::string& text, char letter) {
   return i > 0 && text[i - 1] == '.' ? i - 1 : std::string::npos;
 }
 
+/// How many CPUs "node07/cores0-3,8" names; 0 when the name says nothing of the kind.
+int cores_in_name(const std::string& name) {
+  const auto slash = name.rfind("/cores");
+  if (slash == std::string::npos) return 0;
+  std::string list = name.substr(slash + 6);
+  list = list.substr(0, list.find('.'));
+  try {
+    return static_cast<int>(parse_cpu_list(list).size());
+  } catch (const Error&) {
+    return 0;
+  }
+}
+
 }  // namespace
 
 EntityIndex::EntityIndex(const std::vector<results::Entity>& entities)
-    : entities_(entities), node_of_(entities.size(), -1), shares_(entities.size(), false) {
+    : entities_(entities), node_of_(entities.size(), -1), shares_(entities.size(), false), cores_(entities.size(), 0) {
   for (std::size_t i = 0; i < entities.size(); ++i) {
     const auto row = static_cast<std::int32_t>(i);
     if (entities[i].kind == "node") nodes_.push_back(row);
@@ -40,6 +56,7 @@ EntityIndex::EntityIndex(const std::vector<results::Entity>& entities)
       }
       up = e.parent;
     }
+    if (entities[i].kind == "device") cores_[i] = cores_in_name(entities[i].name);
     shares_[i] = entities[i].kind == "device" && suffix_position(entities[i].name, 0) != std::string::npos;
   }
 }
@@ -58,6 +75,9 @@ std::int32_t EntityIndex::node(std::int32_t row) const noexcept {
 }
 std::int32_t EntityIndex::parent(std::int32_t row) const noexcept {
   return valid(row) ? entities_[static_cast<std::size_t>(row)].parent : -1;
+}
+int EntityIndex::cores(std::int32_t row) const noexcept {
+  return valid(row) ? cores_[static_cast<std::size_t>(row)] : 0;
 }
 bool EntityIndex::shares_cores(std::int32_t row) const noexcept {
   return valid(row) && shares_[static_cast<std::size_t>(row)];

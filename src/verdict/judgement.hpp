@@ -25,12 +25,14 @@ class EntityIndex {
   std::int32_t node(std::int32_t row) const noexcept;    ///< the node above (or itself), -1 if none
   std::int32_t parent(std::int32_t row) const noexcept;
   const std::vector<std::int32_t>& nodes() const noexcept { return nodes_; }
+  int cores(std::int32_t row) const noexcept;            ///< hardware threads of a host device (from its name), else 0
   bool shares_cores(std::int32_t row) const noexcept;    ///< a device named ".K": several ranks on one core set
 
  private:
   const std::vector<results::Entity>& entities_;
   std::vector<std::int32_t> node_of_, nodes_;
   std::vector<bool> shares_;
+  std::vector<int> cores_;
 };
 
 /// One entity's samples of one metric, reduced. For links `entity` is the link's row.

@@ -56,7 +56,7 @@ bool is_stream(const Series& s) {
 
 void judge_memory(Judgement& j) {
   const Numbers bandwidth =
-      column(j, "node", {"memory_bandwidth_bytes_per_s", "memory_bandwidth", "memory_bandwidth_info"});
+      column(j, "node", {"memory_bandwidth"});
   // With cores left idle by the launch the controllers cannot be filled, and a floor would accuse the launch's victim.
   if (bandwidth.empty() || any_uncovered(j)) return;
   Numbers domains, devices;
@@ -105,18 +105,20 @@ Numbers only_nic_rate(const Judgement& j) {
   Numbers rates, known;
   const auto it = j.results.inventory.find("nic");
   if (it == j.results.inventory.end()) return rates;
-  const auto* rate = number_column(it->second, {"rate_bytes_per_s", "rate"});
-  const auto* is_virtual = number_column(it->second, {"virtual_device", "virtual"});
-  const auto* kind = text_column(it->second, {"kind", "type"});
+  // The table holds physical NICs only; a fabric port and the network interface riding on it are one.
+  const auto* rate = number_column(it->second, {"rate"});
   const auto* state = text_column(it->second, {"state"});
-  if (rate == nullptr || is_virtual == nullptr) return rates;
+  const auto* netdev = text_column(it->second, {"netdev_info"});
+  if (rate == nullptr || state == nullptr) return rates;
+  std::set<std::string> riding;
+  for (std::size_t i = 0; netdev != nullptr && i < netdev->size(); ++i) {
+    if (!(*netdev)[i].empty()) riding.insert(j.entities.name(j.entities.node(it->second.entity[i])) + "/" + (*netdev)[i]);
+  }
   for (std::size_t i = 0; i < it->second.entity.size(); ++i) {
-    const bool up = state == nullptr || (*state)[i] == "up" || (*state)[i] == "ACTIVE" || (*state)[i] == "active";
-    const bool loopback = kind != nullptr && (*kind)[i] == "loopback";
-    if (!up || loopback) continue;
+    if ((*state)[i] != "up" || riding.contains(j.entities.name(it->second.entity[i]))) continue;
     const auto node = j.entities.node(it->second.entity[i]);
     ++known[node];
-    rates[node] = (*is_virtual)[i] == 0 && (*rate)[i] > 0 ? (*rate)[i] : results::not_taken;
+    rates[node] = (*rate)[i] > 0 ? (*rate)[i] : results::not_taken;
   }
   std::erase_if(rates, [&](const auto& r) { return std::isnan(r.second) || known[r.first] != 1; });
   return rates;

@@ -5,6 +5,7 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "base/units.hpp"
 #include "measure/statistics.hpp"
 #include "verdict/constants.hpp"
 #include "verdict/judgement.hpp"
@@ -67,10 +68,14 @@ double standard_error(const std::vector<double>& values, const std::vector<std::
 class Strata {
  public:
   explicit Strata(const Judgement& j) : j_(j) {
-    note("node", {"cpu_model", "model"}, {});
-    note("device", {"model", "cpu_model"}, {"threads", "cores", "cpus"});
-    note("nic", {"model", "driver"}, {"rate_bytes_per_s", "rate"});
-    note("numa", {}, {});
+    note("node", {"cpu_model"}, {});
+    note("device", {"model"}, {});
+    note("nic", {"driver"}, {"rate"});
+    note("numa", {}, {"pus"});
+    for (std::size_t i = 0; i < j.entities.size(); ++i) {
+      const int cores = j.entities.cores(static_cast<std::int32_t>(i));
+      if (cores > 0) labels_[static_cast<std::int32_t>(i)] += " x" + std::to_string(cores);
+    }
   }
   std::string of(const SeriesRow& row, const std::string& kind) const {
     if (kind == "link") {
@@ -89,7 +94,7 @@ class Strata {
     for (std::size_t i = 0; i < it->second.entity.size(); ++i) {
       std::string& label = labels_[it->second.entity[i]];
       if (text != nullptr) label += (*text)[i];
-      if (number != nullptr && !std::isnan((*number)[i])) label += " x" + std::to_string((*number)[i]);
+      if (number != nullptr && !std::isnan((*number)[i])) label += " x" + format_quantity((*number)[i], "");
     }
   }
   std::string label(std::int32_t row) const {

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+
+#include <stdexcept>
+
+#include "base/error.hpp"
+#include "fabricate.hpp"
+
+namespace assay {
+namespace {
+
+using namespace fabricate;
+using ::testing::HasSubstr;
+
+std::string limit(const std::string& metric, const std::string& bound, const std::string& more = "") {
+  return "[[limit]]\nmetric = \"" + metric + "\"\n" + bound + "\n" + more;
+}
+
+const char* const any_gemm = "gemm/fp32-n2048-*:throughput";
+
+std::string usage_error(const std::string& text) {
+  try {
+    verdict::check_limits(text, "l.toml");
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::usage);
+    return e.what();
+  }
+  return "no error";
+}
+
+TEST(VerdictLimits, MetLimitIsTheBasis) {
+  const auto v = judge(healthy(), limit(any_gemm, "min = \"50 GFLOP/s\""));
+  EXPECT_EQ(v.state, "PASS");
+  EXPECT_THAT(v.basis, HasSubstr("limit 4,"));
+}
+
+TEST(VerdictLimits, LimitTenTimesTooHighFailsAndNamesMetricAndNodes) {
+  const auto r = healthy();
+  const auto v = judge(r, limit(any_gemm, "min = \"1 TFLOP/s\""));
+  EXPECT_EQ(v.state, "FAIL");
+  EXPECT_EQ(v.exit_code, 2);
+  ASSERT_EQ(v.findings.size(), 4U);
+  for (const auto& f : v.findings) {
+    EXPECT_EQ(f.claim, "magnitude");
+    EXPECT_EQ(f.reference_kind, "limit");
+    EXPECT_TRUE(f.confirmed);
+    EXPECT_THAT(f.text, HasSubstr("gemm/fp32-n2048-together:throughput"));
+    EXPECT_THAT(f.text, HasSubstr("n=6"));
+    EXPECT_NEAR(f.deficit.value(), 0.9, 0.01);
+  }
+  for (const char* node : {"node0", "node1", "node2", "node3"}) EXPECT_EQ(state_of(r, v, node), "FAIL");
+}
+
+TEST(VerdictLimits, ManyNodesBelowAreOneFindingWithMembers) {
+  const auto r = healthy(40);
+  const auto v = judge(r, limit(any_gemm, "min = \"1 TFLOP/s\""));
+  EXPECT_EQ(v.state, "FAIL");
+  ASSERT_EQ(v.findings.size(), 1U);
+  EXPECT_EQ(v.findings[0].members.size(), 40U);
+  EXPECT_THAT(v.findings[0].text, HasSubstr("node0/cores0-1"));
+  EXPECT_EQ(state_of(r, v, "node39"), "FAIL");
+}
+
+// The example worked by hand in src/verdict/README.md.
+TEST(VerdictLimits, WorkedExample) {
+  auto r = healthy(1);
+  auto& c = first_case(r);
+  c.metrics[0].values = {94e9, 95e9, 96e9, 95e9, 94e9, 96e9};
+  const auto v = judge(r, limit(any_gemm, "min = \"100 GFLOP/s\""));
+  ASSERT_EQ(count_severity(v, "FAIL"), 1U);
+  const auto& f = v.findings[0];
+  EXPECT_DOUBLE_EQ(f.value.value(), 95e9);
+  EXPECT_NEAR(f.deficit.value(), 0.05, 1e-12);
+  // MAD 1, sigma 1.4826, se 1.2533 x 1.4826 / sqrt(6) = 0.7586, half width 1.4868 GFLOP/s.
+  EXPECT_NEAR(f.ci_low.value(), 0.035132, 1e-5);
+  EXPECT_NEAR(f.ci_high.value(), 0.064868, 1e-5);
+  EXPECT_TRUE(f.confirmed);
+}
+
+TEST(VerdictLimits, DeficitInsideItsIntervalOnlyWarns) {
+  auto r = healthy(1);
+  first_case(r).metrics[0].values = {80e9, 99e9, 120e9, 99e9, 85e9, 118e9};
+  const auto v = judge(r, limit(any_gemm, "min = \"100 GFLOP/s\""));
+  EXPECT_EQ(v.state, "WARN");
+  ASSERT_EQ(count_severity(v, "WARN"), 1U);
+  EXPECT_FALSE(v.findings[0].confirmed);
+}
+
+TEST(VerdictLimits, SmokeFailsOnlyOverTwentyPercent) {
+  auto r = healthy(1);
+  r.info.level = "smoke";
+  EXPECT_EQ(judge(r, limit(any_gemm, "min = \"110 GFLOP/s\"")).state, "WARN");
+  EXPECT_EQ(judge(r, limit(any_gemm, "min = \"150 GFLOP/s\"")).state, "FAIL");
+}
+
+TEST(VerdictLimits, MaximumOfATime) {
+  auto r = healthy(2);
+  add_case(r, "p2p", "latency-8-mpi", "latency", "s", results::Better::lower, "device", rows_of_kind(r, "device"), {2e-6, 4e-6});
+  add_selftest(r, "pair");
+  const auto v = judge(r, limit("p2p/latency-*:latency", "max = \"3 us\""));
+  ASSERT_EQ(count_severity(v, "FAIL"), 1U);
+  EXPECT_EQ(v.findings[0].name, "node1/cores0-1");
+  EXPECT_NEAR(v.findings[0].deficit.value(), 0.25, 0.01);
+}
+
+TEST(VerdictLimits, DeviceGlobOnNameAndModel) {
+  auto r = healthy();
+  EXPECT_EQ(count_severity(judge(r, limit(any_gemm, "min = \"1 TFLOP/s\"", "device = \"node1*\"")), "FAIL"), 1U);
+  r.inventory["node"].entity = rows_of_kind(r, "node");
+  r.inventory["node"].text["cpu_model"] = {"Xeon 1", "Xeon 1", "EPYC 2", "EPYC 2"};
+  EXPECT_EQ(count_severity(judge(r, limit(any_gemm, "min = \"1 TFLOP/s\"", "device = \"EPYC*\"")), "FAIL"), 2U);
+  const auto v = judge(r, limit(any_gemm, "min = \"1 GFLOP/s\"", "device = \"Power*\""));
+  EXPECT_EQ(v.state, "INCONCLUSIVE");
+  EXPECT_THAT(all_reasons(v), HasSubstr("Power*"));
+}
+
+TEST(VerdictLimits, AbsentIsNotZero) {
+  const auto v = judge(healthy(), limit("gemm/fp64-*:throughput", "min = \"1 FLOP/s\""));
+  EXPECT_EQ(v.state, "INCONCLUSIVE");
+  EXPECT_THAT(all_reasons(v), HasSubstr("gemm/fp64-*:throughput (limits.toml:1)"));
+  auto r = healthy();
+  first_case(r).required = r.plan[0].required = false;
+  first_case(r).count[1] = 0;
+  EXPECT_EQ(judge(r).state, "PASS");
+  EXPECT_EQ(judge(r, limit(any_gemm, "min = \"1 GFLOP/s\"")).state, "INCONCLUSIVE");
+}
+
+TEST(VerdictLimits, UnitOfAnotherDimensionIsAnErrorNamingTheLine) {
+  try {
+    judge(healthy(), "\n\n" + limit(any_gemm, "min = \"1 GB/s\""));
+    FAIL() << "accepted bytes for operations";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::usage);
+    EXPECT_THAT(e.what(), HasSubstr("limits.toml:3: "));
+    EXPECT_THAT(e.what(), HasSubstr("throughput is in FLOP/s, not B/s"));
+  }
+}
+
+TEST(VerdictLimits, PrefixesCount) {
+  EXPECT_EQ(judge(healthy(), limit(any_gemm, "min = \"99 MFLOP/s\"")).state, "PASS");
+  EXPECT_EQ(judge(healthy(), limit(any_gemm, "min = \"990 GFLOP/s\"")).state, "FAIL");
+}
+
+TEST(VerdictLimits, ErrorsNameFileLineAndKey) {
+  EXPECT_THAT(usage_error(limit(any_gemm, "min = \"150\"")), HasSubstr("l.toml:3: min: "));
+  EXPECT_THAT(usage_error(limit(any_gemm, "min = 150")), HasSubstr("l.toml:3: min: write the quantity with its unit"));
+  EXPECT_THAT(usage_error(limit(any_gemm, "min = \"150 furlongs\"")), HasSubstr("furlongs"));
+  EXPECT_THAT(usage_error(limit(any_gemm, "mni = \"1 B/s\"")), HasSubstr("l.toml:3: mni: unknown key"));
+  EXPECT_THAT(usage_error(limit(any_gemm, "")), HasSubstr("neither min nor max"));
+  EXPECT_THAT(usage_error("[[limit]]\nmin = \"1 B/s\"\n"), HasSubstr("has no metric"));
+  EXPECT_THAT(usage_error("[[limit]]\nmetric = \"gemm\"\nmin = \"1 B/s\"\n"), HasSubstr("SUITE/CASE-GLOB:METRIC"));
+  EXPECT_THAT(usage_error(limit(any_gemm, "min = \"2 GB/s\"\nmax = \"1 GB/s\"")), HasSubstr("above max"));
+  EXPECT_THAT(usage_error("[limits]\n"), HasSubstr("l.toml:1: limits: unknown key"));
+  EXPECT_THAT(usage_error("[[limit]\n"), HasSubstr("l.toml:1: "));
+  EXPECT_THAT(usage_error("# nothing\n"), HasSubstr("no [[limit]]"));
+  EXPECT_EQ(usage_error(limit(any_gemm, "min = \"150 GFLOP/s\"")), "no error");
+}
+
+TEST(VerdictLimits, KnownMetricsAreCheckedBeforeTheRun) {
+  const std::vector<verdict::KnownMetric> known = {{"gemm", "throughput", "FLOP/s"}, {"memory", "bandwidth", "B/s"}};
+  EXPECT_NO_THROW(verdict::check_limits(limit(any_gemm, "min = \"1 FLOP/s\""), "l", known));
+  EXPECT_THROW(verdict::check_limits(limit(any_gemm, "min = \"1 B/s\""), "l", known), Error);
+  EXPECT_THROW(verdict::check_limits(limit("gem/*:throughput", "min = \"1 FLOP/s\""), "l", known), Error);
+  EXPECT_THROW(verdict::check_limits(limit("gemm/*:bandwidth", "min = \"1 B/s\""), "l", known), Error);
+}
+
+}  // namespace
+}  // namespace assay

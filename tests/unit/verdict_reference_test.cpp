@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+
+#include "fabricate.hpp"
+
+namespace assay {
+namespace {
+
+using namespace fabricate;
+using results::Better;
+using ::testing::HasSubstr;
+
+results::Results memory_run(int nodes, const std::vector<double>& rates, double hardware) {
+  auto r = cluster(nodes);
+  add_case(r, "memory", "triad-together", "bandwidth", "B/s", Better::higher, "numa", rows_of_kind(r, "numa"), rates);
+  add_selftest(r, "memory");
+  r.inventory["node"].entity = rows_of_kind(r, "node");
+  r.inventory["node"].number["memory_bandwidth"] = std::vector<double>(static_cast<std::size_t>(nodes), hardware);
+  return r;
+}
+
+TEST(VerdictPhysical, UniformlyBadClusterIsOneFinding) {
+  const auto r = memory_run(5, std::vector<double>(5, 40e9), 100e9);
+  const auto v = judge(r);
+  EXPECT_EQ(v.state, "FAIL");
+  ASSERT_EQ(v.findings.size(), 1U);
+  EXPECT_EQ(v.findings[0].level, "cluster");
+  EXPECT_EQ(v.findings[0].reference_kind, "physical");
+  EXPECT_EQ(v.findings[0].members.size(), 5U);
+  EXPECT_EQ(state_of(r, v, "node4"), "FAIL");
+}
+
+TEST(VerdictPhysical, SingleDomainBelowIsNamed) {
+  const auto v = judge(memory_run(5, {80e9, 80e9, 40e9, 80e9, 80e9}, 100e9));
+  ASSERT_EQ(count_severity(v, "FAIL"), 1U);
+  EXPECT_EQ(v.findings[0].name, "node2/numa0");
+  EXPECT_THAT(v.basis, HasSubstr("physical 5"));
+}
+
+TEST(VerdictPhysical, NotClaimedWithoutKnowledgeOrWithIdleCores) {
+  EXPECT_EQ(judge(memory_run(5, std::vector<double>(5, 40e9), results::not_taken)).state, "PASS");
+  EXPECT_EQ(judge(memory_run(5, std::vector<double>(5, 60e9), 100e9)).state, "PASS");
+  auto r = memory_run(5, std::vector<double>(5, 40e9), 100e9);
+  r.events.push_back({0, 1, "launch-warn", "uncovered: node0: 30 of 32 cores"});
+  EXPECT_EQ(count_severity(judge(r), "FAIL"), 0U);
+}
+
+TEST(VerdictPhysical, DevicesTogetherAreSummedPerNode) {
+  auto r = cluster(1, 2);
+  add_case(r, "memory", "triad-together", "bandwidth", "B/s", Better::higher, "device", rows_of_kind(r, "device"), {30e9, 30e9});
+  add_selftest(r, "memory");
+  r.inventory["node"].entity = rows_of_kind(r, "node");
+  r.inventory["node"].number["memory_bandwidth"] = {100e9};
+  EXPECT_EQ(judge(r).state, "PASS");
+  r.inventory["node"].number["memory_bandwidth"] = {200e9};
+  const auto v = judge(r);
+  EXPECT_EQ(v.state, "FAIL");
+  EXPECT_EQ(v.findings[0].name, "node0");
+}
+
+results::Results pair_run(double rate, double nic) {
+  auto r = cluster(4);
+  const auto devices = rows_of_kind(r, "device");
+  std::vector<std::int32_t> links;
+  for (const auto& [a, b] : {std::pair{0, 1}, std::pair{2, 3}}) {
+    links.push_back(static_cast<std::int32_t>(r.entities.size()));
+    const auto& from = r.entities[static_cast<std::size_t>(devices[static_cast<std::size_t>(a)])].name;
+    const auto& to = r.entities[static_cast<std::size_t>(devices[static_cast<std::size_t>(b)])].name;
+    r.entities.push_back({"link", from + ">" + to, "path", from + ">" + to, 0, -1});
+  }
+  auto& c = add_case(r, "p2p", "bandwidth-uni-4194304-mpi", "bandwidth", "B/s", Better::higher, "link", links, {rate, 12e9});
+  c.source = {devices[0], devices[2]};
+  c.destination = {devices[1], devices[3]};
+  c.parameters["bytes"] = 4194304;
+  add_selftest(r, "pair");
+  auto& t = r.inventory["nic"];
+  t.entity = rows_of_kind(r, "nic");
+  t.text["state"] = {"up", "up", "up", "up"};
+  t.number["rate"] = {nic, nic, nic, nic};
+  return r;
+}
+
+TEST(VerdictPhysical, NicPairsAgainstTheRate) {
+  const auto r = pair_run(6e9, 12.5e9);
+  const auto v = judge(r);
+  EXPECT_EQ(v.state, "FAIL");
+  ASSERT_EQ(count_severity(v, "FAIL"), 1U);
+  EXPECT_EQ(v.findings[0].name, "node0/cores0-1>node1/cores0-1");
+  EXPECT_EQ(v.findings[0].level, "link");
+  EXPECT_EQ(state_of(r, v, "node0"), "FAIL");
+  EXPECT_EQ(state_of(r, v, "node2"), "PASS");
+  EXPECT_EQ(judge(pair_run(12e9, 12.5e9)).state, "PASS");
+  EXPECT_EQ(count_severity(judge(pair_run(6e9, results::not_taken)), "FAIL"), 0U);
+}
+
+TEST(VerdictPeers, SlowDeviceIsAWarningAndNeverAFailure) {
+  auto r = healthy(8);
+  auto& m = first_case(r).metrics[0];
+  for (std::size_t s = 0; s < 6; ++s) m.values[3 * 6 + s] *= 0.5;
+  const auto v = judge(r);
+  EXPECT_EQ(v.state, "WARN");
+  EXPECT_EQ(v.exit_code, 0);
+  ASSERT_EQ(v.findings.size(), 1U);
+  const auto& f = v.findings[0];
+  EXPECT_EQ(f.name, "node3/cores0-1");
+  EXPECT_EQ(f.kind, "slow");
+  EXPECT_EQ(f.claim, "abnormality");
+  EXPECT_EQ(f.reference_kind, "peers");
+  EXPECT_FALSE(f.confirmed);
+  EXPECT_EQ(f.controls, 7);
+  EXPECT_NEAR(f.deficit.value(), 0.5, 0.02);
+  EXPECT_EQ(state_of(r, v, "node3"), "WARN");
+}
+
+TEST(VerdictPeers, SmallDeficitAndFastOnesAreSilent) {
+  auto r = healthy(8);
+  auto& m = first_case(r).metrics[0];
+  for (std::size_t s = 0; s < 6; ++s) {
+    m.values[3 * 6 + s] *= 0.96;
+    m.values[4 * 6 + s] *= 1.5;
+  }
+  EXPECT_TRUE(judge(r).findings.empty());
+}
+
+TEST(VerdictPeers, FewEntitiesNeedThirtyPercent) {
+  auto r = healthy(2);
+  auto& m = first_case(r).metrics[0];
+  for (std::size_t s = 0; s < 6; ++s) m.values[s] *= 0.83;
+  EXPECT_TRUE(judge(r).findings.empty());
+  for (std::size_t s = 0; s < 6; ++s) m.values[s] *= 0.9;
+  auto v = judge(r);
+  EXPECT_EQ(v.state, "PASS");  // a note
+  EXPECT_EQ(count_severity(v, "INFO"), 1U);
+  for (std::size_t s = 0; s < 6; ++s) m.values[s] *= 0.8;
+  EXPECT_EQ(judge(r).state, "WARN");
+}
+
+TEST(VerdictPeers, SharedCoresNeedHalf) {
+  auto r = healthy(2);
+  for (auto& e : r.entities) {
+    if (e.kind == "device") e.name += ".0";
+  }
+  auto& m = first_case(r).metrics[0];
+  for (std::size_t s = 0; s < 6; ++s) m.values[s] *= 0.6;
+  EXPECT_EQ(judge(r).state, "PASS");
+  for (std::size_t s = 0; s < 6; ++s) m.values[s] *= 0.5;
+  EXPECT_EQ(judge(r).state, "WARN");
+}
+
+TEST(VerdictPeers, OtherModelsAreNoPeers) {
+  auto r = healthy(8);
+  auto& m = first_case(r).metrics[0];
+  for (std::size_t s = 0; s < 24; ++s) m.values[s] *= 0.5;
+  auto& t = r.inventory["node"];
+  t.entity = rows_of_kind(r, "node");
+  t.text["cpu_model"] = {"a", "a", "a", "a", "b", "b", "b", "b"};
+  EXPECT_EQ(find_kind(judge(r), "slow"), nullptr);
+}
+
+TEST(VerdictPeers, CollectivesDoNotAccuseRanks) {
+  auto r = healthy(8);
+  std::vector<double> rates(8, 1e9);
+  rates[2] = 1e8;
+  add_case(r, "allreduce", "allreduce-world-8-mpi", "busbw", "B/s", Better::higher, "device", rows_of_kind(r, "device"), rates);
+  add_selftest(r, "allreduce");
+  EXPECT_EQ(judge(r).state, "PASS");
+}
+
+TEST(VerdictNoise, NoisyRequiredMetricByLevel) {
+  auto r = healthy(1);
+  first_case(r).metrics[0].values = {60e9, 140e9, 70e9, 130e9, 80e9, 120e9};
+  auto v = judge(r);
+  EXPECT_EQ(v.state, "PASS");
+  ASSERT_NE(find_kind(v, "noisy"), nullptr);
+  EXPECT_EQ(find_kind(v, "noisy")->severity, "INFO");
+  r.info.level = "standard";
+  v = judge(r);
+  EXPECT_EQ(v.state, "INCONCLUSIVE");
+  first_case(r).metrics[0].required = false;
+  EXPECT_EQ(find_kind(judge(r), "noisy"), nullptr);
+}
+
+TEST(VerdictSeries, RepeatsAreJoined) {
+  auto r = healthy(1);
+  auto repeat = first_case(r);
+  repeat.name += ".p2";
+  r.plan.push_back(r.plan[0]);
+  r.plan.back().name = repeat.name;
+  r.cases.push_back(repeat);
+  const auto v = judge(r, "[[limit]]\nmetric = \"gemm/fp32-n2048-together:throughput\"\nmin = \"1 TFLOP/s\"\n");
+  ASSERT_EQ(v.findings.size(), 1U);
+  EXPECT_EQ(v.findings[0].samples, 12);
+}
+
+}  // namespace
+}  // namespace assay
