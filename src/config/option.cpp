@@ -15,7 +15,10 @@ namespace {
 
 using Value = OptionValues::Value;
 
-std::string quoted(const std::string& text) { return "'" + text + "'"; }
+std::string quoted(const std::string& text) {
+  std::string out(1, '\'');
+  return out.append(text).append(1, '\'');
+}
 
 template <typename Number>
 Number parse_whole(const std::string& text, const char* what) {
