@@ -124,6 +124,15 @@ class FileChecker : public Checker {
   }
 };
 
+std::vector<std::string> problems_of(const Path& path, const CheckedFile& checked) {
+  std::vector<std::string> problems;
+  const OpenFile file = open_results(path, checked);
+  const std::size_t entities = table_rows(file.id, "/entities");
+  FileChecker(file.id, file.limits, entities, problems).check();
+  check_cases(file, entities, problems);
+  return problems;
+}
+
 }  // namespace
 
 std::vector<std::string> check_file(const Path& path) {
@@ -131,12 +140,10 @@ std::vector<std::string> check_file(const Path& path) {
   if (std::filesystem::is_directory(path)) {
     throw_usage(path.string() + " is a directory: make a results file of it with 'assay recover'");
   }
-  std::vector<std::string> problems;
   try {
-    const OpenFile file = open_results(path);
-    const std::size_t entities = table_rows(file.id, "/entities");
-    FileChecker(file.id, file.limits, entities, problems).check();
-    check_cases(file, entities, problems);
+    const CheckedFile checked = check_hdf5(path);
+    survive(path, checked, [&] { problems_of(path, checked); });
+    return problems_of(path, checked);
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::usage) throw;
     const std::string why = error.what(), name = path.string();
@@ -144,7 +151,6 @@ std::vector<std::string> check_file(const Path& path) {
   } catch (const std::exception& error) {
     throw Error(ErrorKind::data, one_line(path.string() + ": " + error.what()));
   }
-  return problems;
 }
 
 }  // namespace assay::results

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <vector>
@@ -87,20 +92,21 @@ std::uint64_t end_of_file(const std::array<unsigned char, 96>& head) {
   return little_endian(head.data() + base + 2 * std::size_t{offset_size}, offset_size);
 }
 
-void check_trailer(std::istream& in, std::uint64_t size, const Path& path) {
+bool check_trailer(std::istream& in, std::uint64_t size, const Path& path) {
   Trailer stored{};
   in.clear();
   in.seekg(static_cast<std::streamoff>(size - trailer_bytes));
-  if (!in.read(reinterpret_cast<char*>(&stored), trailer_bytes)) return;
+  if (!in.read(reinterpret_cast<char*>(&stored), trailer_bytes)) return false;
   // half a name is enough to know that a trailer was meant
   const bool meant =
       std::memcmp(stored.name, magic, 4) == 0 || std::memcmp(stored.name + 4, magic + 4, 4) == 0;
-  if (!meant) return;
+  if (!meant) return false;
   in.seekg(0);
   const Trailer computed = trailer_of(checksum_of(in, size - trailer_bytes), size - trailer_bytes);
   if (std::memcmp(&stored, &computed, trailer_bytes) != 0) {
     throw Error(ErrorKind::data, path.string() + " is damaged: its content does not fit its checksum");
   }
+  return true;
 }
 
 }  // namespace
@@ -120,7 +126,7 @@ void seal_file(const Path& path) {
   append(path, std::string(reinterpret_cast<const char*>(&trailer), trailer_bytes));
 }
 
-std::uint64_t check_hdf5(const Path& path) {
+CheckedFile check_hdf5(const Path& path) {
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0)
     throw_usage("cannot read " + path.string() + ": " + std::strerror(errno));
@@ -138,8 +144,31 @@ std::uint64_t check_hdf5(const Path& path) {
   const std::uint64_t end = end_of_file(head);
   if (end == 0) wrong("is damaged: its superblock is of no known version");
   if (end > size) wrong("is truncated");
-  check_trailer(in, size, path);
-  return size;
+  return {size, check_trailer(in, size, path)};
+}
+
+void survive(const Path& path, const CheckedFile& file, const std::function<void()>& read) {
+  if (file.sealed) return;
+  const pid_t child = ::fork();
+  if (child < 0) return;
+  if (child == 0) {
+    const rlimit no_core{0, 0};
+    ::setrlimit(RLIMIT_CORE, &no_core);
+    if (std::freopen("/dev/null", "w", stderr) == nullptr) ::_exit(0);
+    ::alarm(600);
+    try {
+      read();
+    } catch (...) {
+      // the caller will meet the same, and tell
+    }
+    ::_exit(0);
+  }
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+    throw Error(ErrorKind::data, path.string() + " is damaged: HDF5 cannot read it without crashing");
+  }
 }
 
 }  // namespace assay::results

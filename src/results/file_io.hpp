@@ -20,6 +20,6 @@ struct OpenFile {
   h5::Id id;
   h5::Limits limits;
 };
-OpenFile open_results(const Path& path);
+OpenFile open_results(const Path& path, const CheckedFile& checked);
 
 }  // namespace assay::results

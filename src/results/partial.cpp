@@ -19,7 +19,7 @@ struct StoredBundle {
 };
 
 StoredBundle read_bundle(const Path& path) {
-  const h5::Limits limits{check_hdf5(path)};
+  const h5::Limits limits{check_hdf5(path).bytes};
   const h5::Id file(h5::check(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), "cannot open the file"));
   StoredBundle out;
   const h5::Id group = h5::open_group(file, "case");

@@ -107,8 +107,8 @@ void check_references(const Results& r) {
   for (const EntityState& e : r.verdict->entities) check(e.entity, 0, "/verdict/entities/entity");
 }
 
-Results read_file_content(const Path& path) {
-  const OpenFile file = open_results(path);
+Results read_file_content(const Path& path, const CheckedFile& checked) {
+  const OpenFile file = open_results(path, checked);
   Results r;
   get_attributes(file.id, r.info, file.limits);
   r.config = read_json(file, "/config");
@@ -146,9 +146,9 @@ Results read_partial(const Path& path) {
 
 }  // namespace
 
-OpenFile open_results(const Path& path) {
+OpenFile open_results(const Path& path, const CheckedFile& checked) {
   OpenFile file;
-  file.limits.file_bytes = check_hdf5(path);
+  file.limits.file_bytes = checked.bytes;
   file.id = h5::Id(h5::check(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), "HDF5 cannot open it"));
   const Schema& schema = Schema::get();
   if (!h5::has_attribute(file.id, "format") ||
@@ -169,7 +169,14 @@ Results load(const Path& path) {
     bad(one_line(why.starts_with(name) ? why : name + ": " + why));
   };
   try {
-    Results r = std::filesystem::is_directory(path) ? read_partial(path) : read_file_content(path);
+    Results r;
+    if (std::filesystem::is_directory(path)) {
+      r = read_partial(path);
+    } else {
+      const CheckedFile checked = check_hdf5(path);
+      survive(path, checked, [&] { read_file_content(path, checked); });
+      r = read_file_content(path, checked);
+    }
     check_references(r);
     return r;
   } catch (const Error& error) {
