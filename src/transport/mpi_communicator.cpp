@@ -6,6 +6,7 @@
 #include <cstring>
 #include <ctime>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "base/clock.hpp"
@@ -78,7 +79,8 @@ std::byte* at(void* base, std::size_t offset) noexcept { return static_cast<std:
 
 class MpiCommunicator final : public Communicator {
  public:
-  MpiCommunicator(MPI_Comm comm, std::size_t limit) : comm_(comm), limit_(limit) {
+  MpiCommunicator(MPI_Comm comm, std::string path, std::size_t limit)
+      : comm_(comm), limit_(limit), path_(std::move(path)) {
     check(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
     check(MPI_Comm_rank(comm_, &rank_), "MPI_Comm_rank");
     check(MPI_Comm_size(comm_, &size_), "MPI_Comm_size");
@@ -94,12 +96,12 @@ class MpiCommunicator final : public Communicator {
   int rank() const noexcept override { return rank_; }
   int size() const noexcept override { return size_; }
   std::string_view transport() const noexcept override { return "mpi"; }
-  std::string path() const override { return mpi::describe_path(); }
+  std::string path() const override { return path_; }
 
   std::unique_ptr<Communicator> split(int color, int key) override {
     MPI_Comm part = MPI_COMM_NULL;
     check(MPI_Comm_split(comm_, color < 0 ? MPI_UNDEFINED : color, key, &part), "MPI_Comm_split");
-    return part == MPI_COMM_NULL ? nullptr : mpi::make_communicator(part, limit_);
+    return part == MPI_COMM_NULL ? nullptr : mpi::make_communicator(part, path_, limit_);
   }
 
   void send(const void* data, std::size_t bytes, int peer, int tag) override {
@@ -140,6 +142,7 @@ class MpiCommunicator final : public Communicator {
  private:
   MPI_Comm comm_;
   std::size_t limit_;
+  std::string path_;
   int rank_ = 0, size_ = 1;
 };
 
@@ -270,15 +273,15 @@ std::string MpiCommunicator::broadcast_text(const std::string& mine, int root) {
 
 namespace mpi {
 
-std::unique_ptr<Communicator> make_communicator(MPI_Comm comm, std::size_t limit) {
-  return std::make_unique<MpiCommunicator>(comm, limit);
+std::unique_ptr<Communicator> make_communicator(MPI_Comm comm, const std::string& path, std::size_t limit) {
+  return std::make_unique<MpiCommunicator>(comm, path, limit);
 }
 
 std::unique_ptr<Communicator> duplicate_world(std::size_t limit) {
   check(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
   MPI_Comm copy = MPI_COMM_NULL;
   check(MPI_Comm_dup(MPI_COMM_WORLD, &copy), "MPI_Comm_dup");
-  return make_communicator(copy, limit);
+  return make_communicator(copy, describe_path(), limit);
 }
 
 }  // namespace mpi

@@ -16,9 +16,10 @@ namespace assay::mpi {
 /// stay in range.
 inline constexpr std::size_t count_limit = std::size_t{1} << 30;
 
-/// Takes over `comm` and frees it. Messages beyond `limit` bytes, and reductions beyond `limit` elements, are
-/// split.
-std::unique_ptr<Communicator> make_communicator(MPI_Comm comm, std::size_t limit = count_limit);
+/// Takes over `comm` and frees it. `path` is what describe_path() said: it is asked once, since the answer
+/// takes a while. Messages beyond `limit` bytes, and reductions beyond `limit` elements, are split.
+std::unique_ptr<Communicator> make_communicator(MPI_Comm comm, const std::string& path,
+                                                std::size_t limit = count_limit);
 
 /// MPI_COMM_WORLD, duplicated, with errors returned.
 std::unique_ptr<Communicator> duplicate_world(std::size_t limit = count_limit);

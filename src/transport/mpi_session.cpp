@@ -34,7 +34,7 @@ std::unique_ptr<Communicator> MpiSession::split_node() {
   MPI_Comm part = MPI_COMM_NULL;
   mpi::check(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, world_->rank(), MPI_INFO_NULL, &part),
              "MPI_Comm_split_type");
-  return mpi::make_communicator(part);
+  return mpi::make_communicator(part, world_->path());
 }
 
 void MpiSession::abort(int code) {

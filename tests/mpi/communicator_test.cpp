@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "base/error.hpp"
+#include "base/random.hpp"
+#include "transport/mpi_communicator.hpp"
+#include "transport/mpi_detail.hpp"
+
+namespace assay {
+namespace {
+
+std::vector<unsigned char> bytes_of(int source, int destination, std::size_t n) {
+  std::vector<unsigned char> data(n);
+  const auto key = mix64(static_cast<std::uint64_t>(source), static_cast<std::uint64_t>(destination));
+  for (std::size_t i = 0; i < n; ++i) data[i] = static_cast<unsigned char>(mix64(key, i));
+  return data;
+}
+
+/// Once with the ordinary limit and once with one so small that every large-message path is taken.
+class CommunicatorTest : public testing::TestWithParam<std::size_t> {
+ protected:
+  void SetUp() override { comm = mpi::duplicate_world(GetParam()); }
+  int next() const { return (comm->rank() + 1) % comm->size(); }
+  int previous() const { return (comm->rank() + comm->size() - 1) % comm->size(); }
+  std::unique_ptr<Communicator> comm;
+};
+INSTANTIATE_TEST_SUITE_P(Limits, CommunicatorTest, testing::Values(mpi::count_limit, std::size_t{1000}));
+
+constexpr std::size_t sizes[] = {0, 1, 7, 8, 999, 1000, 1001, 65536, 300001};
+
+TEST_P(CommunicatorTest, SendsAndReceivesEveryByte) {
+  if (comm->size() < 2) GTEST_SKIP() << "one rank";
+  const int me = comm->rank();
+  const int peer = me ^ 1;
+  for (const std::size_t n : sizes) {
+    if (peer >= comm->size()) continue;
+    const auto out = bytes_of(me, peer, n);
+    std::vector<unsigned char> in(n + 1, 0xee);
+    if (me < peer) {
+      comm->send(out.data(), n, peer, 5);
+      comm->recv(in.data(), n, peer, 6);
+    } else {
+      comm->recv(in.data(), n, peer, 5);
+      comm->send(out.data(), n, peer, 6);
+    }
+    auto expected = bytes_of(peer, me, n);
+    expected.push_back(0xee);
+    EXPECT_EQ(in, expected) << n << " bytes";
+  }
+}
+
+TEST_P(CommunicatorTest, ManyRequestsCompleteInOneWait) {
+  constexpr std::size_t messages = 150;  // more than wait_all takes at once
+  const int me = comm->rank();
+  for (const std::size_t n : {std::size_t{0}, std::size_t{33}, std::size_t{20011}}) {
+    const auto out = bytes_of(me, next(), n * messages);
+    std::vector<unsigned char> in(n * messages);
+    std::vector<Request> requests(2 * messages + 3);  // the last three are never started
+    for (std::size_t i = 0; i < messages; ++i) {
+      comm->irecv(in.data() + i * n, n, previous(), static_cast<int>(i), requests[i]);
+      comm->isend(out.data() + i * n, n, next(), static_cast<int>(i), requests[messages + i]);
+    }
+    comm->wait_all(requests);
+    comm->wait_all(requests);  // nothing is left to wait for
+    EXPECT_EQ(in, bytes_of(previous(), me, n * messages));
+  }
+}
+
+TEST_P(CommunicatorTest, AllReduceIsRightForEveryTypeAndOperation) {
+  const int n = comm->size();
+  for (const std::size_t count :
+       {std::size_t{0}, std::size_t{1}, std::size_t{999}, std::size_t{2500}, std::size_t{70000}}) {
+    std::vector<float> f(count);
+    std::vector<double> d(count);
+    std::vector<std::int32_t> i32(count);
+    std::vector<std::uint64_t> u(count, std::uint64_t{1} << comm->rank());
+    for (std::size_t i = 0; i < count; ++i) {
+      f[i] = static_cast<float>(comm->rank()) + static_cast<float>(i % 1000);
+      d[i] = static_cast<double>(i) * (comm->rank() + 1);
+      i32[i] = static_cast<std::int32_t>(i) - comm->rank();
+    }
+    std::vector<float> sum(count);
+    std::vector<double> least(count);
+    comm->all_reduce(f.data(), sum.data(), count, DataType::fp32, ReduceOp::sum);
+    comm->all_reduce(d.data(), least.data(), count, DataType::fp64, ReduceOp::min);
+    comm->all_reduce(i32.data(), i32.data(), count, DataType::int32, ReduceOp::max);  // in place
+    comm->all_reduce(u.data(), u.data(), count, DataType::uint64, ReduceOp::bit_or);
+    for (std::size_t i = 0; i < count; ++i) {
+      ASSERT_EQ(sum[i], static_cast<float>(n * (n - 1) / 2 + n * static_cast<int>(i % 1000)));
+      ASSERT_EQ(least[i], static_cast<double>(i));
+      ASSERT_EQ(i32[i], static_cast<std::int32_t>(i));
+      ASSERT_EQ(u[i], (std::uint64_t{1} << n) - 1);
+    }
+  }
+  std::uint64_t mine = comm->rank() == 0 ? 0b101 : 0b111, all = 0;
+  comm->all_reduce(&mine, &all, 1, DataType::uint64, ReduceOp::bit_and);
+  EXPECT_EQ(all, 0b101u);
+  EXPECT_EQ(comm->max(comm->rank()), n - 1);
+  EXPECT_EQ(comm->min(comm->rank() + 1), 1);
+  EXPECT_EQ(comm->sum(1), n);
+}
+
+TEST_P(CommunicatorTest, ReduceScatterGivesEachRankItsBlock) {
+  const auto n = static_cast<std::size_t>(comm->size());
+  for (const std::size_t count : {std::size_t{1}, std::size_t{1000}, std::size_t{2501}}) {
+    std::vector<std::int32_t> in(count * n), out(count, -1);
+    for (std::size_t i = 0; i < in.size(); ++i) in[i] = static_cast<std::int32_t>(i) * (comm->rank() + 1);
+    comm->reduce_scatter(in.data(), out.data(), count, DataType::int32, ReduceOp::sum);
+    const auto total = static_cast<std::int32_t>(n * (n + 1) / 2);
+    for (std::size_t i = 0; i < count; ++i)
+      ASSERT_EQ(out[i],
+                static_cast<std::int32_t>(static_cast<std::size_t>(comm->rank()) * count + i) * total);
+  }
+}
+
+TEST_P(CommunicatorTest, AllGatherAllToAllAndBroadcastPlaceEveryByte) {
+  const int me = comm->rank(), n = comm->size();
+  for (const std::size_t bytes : sizes) {
+    const auto mine = bytes_of(me, 0, bytes);
+    std::vector<unsigned char> gathered(bytes * static_cast<std::size_t>(n)), expected, sent,
+        received(gathered.size()), exchanged;
+    comm->all_gather(mine.data(), gathered.data(), bytes);
+    for (int rank = 0; rank < n; ++rank) {
+      const auto part = bytes_of(rank, 0, bytes), to = bytes_of(me, 100 + rank, bytes),
+                 from = bytes_of(rank, 100 + me, bytes);
+      expected.insert(expected.end(), part.begin(), part.end());
+      sent.insert(sent.end(), to.begin(), to.end());
+      exchanged.insert(exchanged.end(), from.begin(), from.end());
+    }
+    EXPECT_EQ(gathered, expected);
+    comm->all_to_all(sent.data(), received.data(), bytes);
+    EXPECT_EQ(received, exchanged);
+    for (const int root : {0, n - 1}) {
+      auto data = me == root ? bytes_of(root, 7, bytes) : std::vector<unsigned char>(bytes);
+      comm->broadcast(data.data(), bytes, root);
+      EXPECT_EQ(data, bytes_of(root, 7, bytes));
+    }
+  }
+}
+
+TEST_P(CommunicatorTest, SplitMakesGroupsInKeyOrder) {
+  const int me = comm->rank();
+  const auto half = comm->split(me % 2, -me);
+  ASSERT_NE(half, nullptr);
+  EXPECT_EQ(half->size(), me % 2 == 0 ? (comm->size() + 1) / 2 : comm->size() / 2);
+  EXPECT_EQ(half->rank(), half->size() - 1 - me / 2);  // the negative key turns the order round
+  EXPECT_EQ(half->max(me % 2), me % 2);
+  const auto none = comm->split(me == 0 ? 3 : -1, 0);
+  EXPECT_EQ(none != nullptr, me == 0);
+}
+
+TEST_P(CommunicatorTest, TextsOfDifferentLengthsArrive) {
+  const auto text_of = [](int rank) {
+    return rank % 3 == 1
+               ? std::string()
+               : std::string(static_cast<std::size_t>(rank) * 40000 + 3, static_cast<char>('a' + rank));
+  };
+  const int n = comm->size(), me = comm->rank(), root = n - 1;
+  const auto at_root = comm->gather_text(text_of(me), root);
+  const auto everywhere = comm->all_gather_text(text_of(me));
+  ASSERT_EQ(at_root.size(), me == root ? static_cast<std::size_t>(n) : 0u);
+  ASSERT_EQ(everywhere.size(), static_cast<std::size_t>(n));
+  for (int rank = 0; rank < n; ++rank) {
+    if (me == root) {
+      EXPECT_EQ(at_root[static_cast<std::size_t>(rank)], text_of(rank));
+    }
+    EXPECT_EQ(everywhere[static_cast<std::size_t>(rank)], text_of(rank));
+  }
+  EXPECT_EQ(comm->broadcast_text(me == root ? "from the last" : "other", root), "from the last");
+  EXPECT_EQ(comm->broadcast_text("", 0), "");
+}
+
+TEST_P(CommunicatorTest, BarriersHoldUntilTheLastRankArrives) {
+  for (const bool quiet : {false, true}) {
+    comm->barrier();
+    const double begin = now_s();
+    if (comm->rank() == comm->size() - 1)
+      while (now_s() - begin < 0.05) {
+      }
+    if (quiet)
+      comm->quiet_barrier();
+    else
+      comm->barrier();
+    const double waited = now_s() - begin;
+    EXPECT_GT(comm->min(waited), 0.03);  // the first barrier lets ranks go at slightly different times
+  }
+}
+
+TEST_P(CommunicatorTest, ErrorsNameTheCall) {
+  char byte = 0;
+  try {
+    comm->send(&byte, 1, comm->size() + 5, 1);
+    FAIL() << "a send to a rank that does not exist went through";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::mpi);
+    EXPECT_NE(std::string(e.what()).find("MPI_Send"), std::string::npos) << e.what();
+    EXPECT_EQ(std::string(e.what()).find('\n'), std::string::npos);
+  }
+  double value = 1;
+  EXPECT_THROW(comm->all_reduce(&value, &value, 1, DataType::fp64, ReduceOp::bit_and), Error);
+}
+
+TEST(MpiVersions, NameLibraryAndPath) {
+  const auto versions = mpi_versions();
+  EXPECT_FALSE(versions.at("mpi").empty());
+  const auto comm = mpi::duplicate_world();
+  EXPECT_EQ(versions.at("mpi.path"), comm->path());
+  EXPECT_FALSE(comm->path().empty());
+  EXPECT_EQ(comm->transport(), "mpi");
+  if (versions.at("mpi").rfind("Open MPI", 0) == 0) {
+    EXPECT_NE(comm->path(), "mpi");
+  }
+}
+
+}  // namespace
+}  // namespace assay

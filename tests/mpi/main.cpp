@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every rank runs the same tests in the same order; the run fails if any rank has a failure.
+#include <gtest/gtest.h>
+#include <mpi.h>
+
+#include <exception>
+
+#include "transport/mpi_communicator.hpp"
+
+namespace {
+
+/// A failed ASSERT on one rank leaves the others waiting for it, so a rank that fails says so and ends the
+/// job.
+class EndOnFailure final : public testing::EmptyTestEventListener {
+  void OnTestEnd(const testing::TestInfo& info) override {
+    if (!info.result()->Failed()) return;
+    std::fflush(stdout);
+    MPI_Abort(MPI_COMM_WORLD, 1);
+  }
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  assay::MpiSession session(&argc, &argv);
+  auto& listeners = testing::UnitTest::GetInstance()->listeners();
+  if (session.world().rank() != 0) {
+    delete listeners.Release(listeners.default_result_printer());
+    testing::GTEST_FLAG(brief) = true;
+  }
+  listeners.Append(new EndOnFailure);
+  const int mine = RUN_ALL_TESTS();
+  const auto ran = static_cast<double>(testing::UnitTest::GetInstance()->successful_test_count());
+  const bool all = session.world().min(ran) == session.world().max(ran) && ran > 0;
+  return session.world().max(mine) == 0 && all ? 0 : 1;
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "suites/p2p/p2p_suite.hpp"
+
+#include <gtest/gtest.h>
+
+#include "suite_rig.hpp"
+#include "suites/p2p/exchange.hpp"
+
+namespace assay {
+namespace {
+
+using results::CaseState;
+
+/// Every link a rank reports has positive values, one start and one block each.
+void expect_sound_rows(const CaseRecord& record, const std::string& metric, int source) {
+  for (const auto& row : record.rows_) {
+    EXPECT_EQ(row.source, source);
+    EXPECT_NE(row.destination, source);
+    const auto& values = row.values.at(metric);
+    ASSERT_FALSE(values.empty());
+    EXPECT_EQ(row.t.size(), values.size());
+    EXPECT_EQ(row.block.size(), values.size());
+    for (const double value : values) EXPECT_GT(value, 0);
+  }
+}
+
+TEST(P2pSuite, OneRankHasNoPairsButItsSelftest) {
+  P2pSuite suite;
+  SuiteRig rig(suite);
+  if (rig.size() > 1) GTEST_SKIP() << "several ranks";
+  for (const Case& c : rig.plan()) EXPECT_EQ(c.not_applicable.empty(), c.name == "selftest-pair") << c.name;
+}
+
+TEST(P2pSuite, EveryRankCatchesItsCorruptedByte) {
+  P2pSuite suite;
+  SuiteRig rig(suite);
+  const CaseRecord record = rig.run("selftest-pair");
+  ASSERT_EQ(record.selftest_.size(), 1u);
+  const auto& row = record.selftest_.front();
+  EXPECT_EQ(row.checker, "pair");
+  EXPECT_EQ(row.injected, 1);
+  EXPECT_EQ(row.caught, 1);
+  EXPECT_EQ(row.located, 1);
+  EXPECT_EQ(row.counted, 1);
+  EXPECT_EQ(record.state_, CaseState::pass) << record.reason_;
+}
+
+class P2pModeTest : public testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Cases, P2pModeTest,
+                         testing::Values("latency-8-node-mpi", "bandwidth-uni-65536-node-mpi",
+                                         "bandwidth-bi-65536-node-mpi", "bandwidth-bi-13-node-mpi",
+                                         "latency-8-cross-mpi", "bandwidth-uni-65536-cross-mpi"));
+
+TEST_P(P2pModeTest, MeasuresEveryLinkInBothDirections) {
+  const std::string name = GetParam();
+  const bool cross = name.find("cross") != std::string::npos;
+  P2pSuite suite;
+  SuiteRig rig(suite, cross ? 2 : 1);
+  rig.option("p2p.sizes", "13,65536");
+  if (!rig.planned(name).not_applicable.empty()) GTEST_SKIP() << rig.planned(name).not_applicable;
+  const CaseRecord record = rig.run(name);
+  EXPECT_EQ(record.state_, CaseState::pass) << record.reason_;
+  expect_sound_rows(record, name.rfind("latency", 0) == 0 ? "latency" : "bandwidth",
+                    rig.entities().device_of_rank(rig.rank()));
+  const double links = rig.total(static_cast<double>(record.rows_.size()));
+  EXPECT_EQ(links, static_cast<double>(rig.planned(name).entities));
+  if (!cross) {
+    EXPECT_EQ(links, rig.size() * (rig.size() - 1));
+  }
+}
+
+TEST_P(P2pModeTest, AFlippedBitFailsTheCaseAndNamesTheByte) {
+  const std::string name = GetParam();
+  const bool latency = name.rfind("latency", 0) == 0;
+  P2pSuite suite;
+  SuiteRig rig(suite, name.find("cross") != std::string::npos ? 2 : 1);
+  rig.option("p2p.sizes", "13,65536");
+  if (!rig.planned(name).not_applicable.empty()) GTEST_SKIP() << rig.planned(name).not_applicable;
+  const bool small = latency || name.find("-13-") != std::string::npos;
+  rig.corruption() = {0, p2p::payload_tag, 0, 25, small ? 5u : 4099u};
+  const CaseRecord record = rig.run(name);
+  EXPECT_EQ(rig.corruption().hits, rig.rank() == 0 ? 1 : 0);
+  if (rig.rank() != 0) {
+    EXPECT_EQ(record.state_, CaseState::pass) << record.reason_;
+    return;
+  }
+  EXPECT_EQ(record.state_, CaseState::fail);
+  EXPECT_EQ(record.miscompares(), 1u);
+  ASSERT_EQ(record.records_.size(), 1u);
+  const auto& bad = record.records_.front();
+  EXPECT_EQ(bad.entity, rig.entities().device_of_rank(0));
+  EXPECT_EQ(bad.index, small ? 0u : 4096u);
+  EXPECT_EQ(bad.expected ^ bad.actual, 0x10ULL << (8 * (small ? 5 : 3)));
+  EXPECT_EQ(bad.reread, bad.actual);
+}
+
+TEST(P2pSuite, AnIsolatedSeriesHasOneRepetition) {
+  P2pSuite suite;
+  SuiteRig rig(suite, 1, Level::quick);
+  const Case c = rig.planned("latency-8-node-mpi-isolated");
+  EXPECT_EQ(c.parameters.at("repetitions"), 1);
+  if (!c.not_applicable.empty()) GTEST_SKIP() << c.not_applicable;
+  const CaseRecord record = rig.run(c.name);
+  EXPECT_EQ(record.state_, CaseState::pass) << record.reason_;
+  expect_sound_rows(record, "latency", rig.entities().device_of_rank(rig.rank()));
+}
+
+}  // namespace
+}  // namespace assay

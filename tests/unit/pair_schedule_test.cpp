@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+#include "suites/p2p/schedule.hpp"
+
+namespace assay::p2p {
+namespace {
+
+std::vector<int> range(int n, int first = 0) {
+  std::vector<int> items(static_cast<std::size_t>(n));
+  std::iota(items.begin(), items.end(), first);
+  return items;
+}
+
+std::set<std::pair<int, int>> pairs_of(const Schedule& schedule) {
+  std::set<std::pair<int, int>> pairs;
+  for (const Round& round : schedule)
+    for (const Pair& pair : round) pairs.insert(std::minmax(pair.a, pair.b));
+  return pairs;
+}
+
+/// Nobody is in two pairs of a round, or paired with itself.
+void expect_disjoint(const Schedule& schedule) {
+  for (const Round& round : schedule) {
+    std::set<int> busy;
+    for (const Pair& pair : round) {
+      EXPECT_NE(pair.a, pair.b);
+      EXPECT_TRUE(busy.insert(pair.a).second) << pair.a;
+      EXPECT_TRUE(busy.insert(pair.b).second) << pair.b;
+    }
+  }
+}
+
+Topology topology_of(const std::vector<int>& ranks_per_node) {
+  Topology topology;
+  for (std::size_t node = 0; node < ranks_per_node.size(); ++node) {
+    topology.nodes.emplace_back();
+    for (int local = 0; local < ranks_per_node[node]; ++local) {
+      RankPlace place;
+      place.rank = topology.size();
+      place.node = static_cast<int>(node);
+      place.local_rank = local;
+      place.local_size = ranks_per_node[node];
+      topology.ranks.push_back(place);
+    }
+  }
+  return topology;
+}
+
+constexpr std::size_t all = static_cast<std::size_t>(-1);
+
+TEST(Tournament, CoversAllPairsOnceInDisjointRounds) {
+  for (int n = 0; n <= 17; ++n) {
+    const Schedule schedule = tournament(range(n, 100));
+    expect_disjoint(schedule);
+    EXPECT_EQ(schedule.size(), n < 2 ? 0u : static_cast<std::size_t>(n % 2 == 0 ? n - 1 : n)) << n;
+    EXPECT_EQ(pair_count(schedule), static_cast<std::size_t>(n * (n - 1) / 2)) << n;
+    EXPECT_EQ(pairs_of(schedule).size(), static_cast<std::size_t>(n * (n - 1) / 2)) << n;
+    for (const Round& round : schedule) EXPECT_EQ(round.size(), static_cast<std::size_t>(n / 2));
+  }
+}
+
+TEST(NodeSchedule, IsTheWholeTournamentUpToSixteen) {
+  const auto ranks = range(16);
+  const std::vector<int> numa(16, 0);
+  const Schedule schedule = node_schedule(ranks, numa, RandomStream(1), all);
+  EXPECT_EQ(schedule.size(), 15u);
+  EXPECT_EQ(pairs_of(schedule).size(), 120u);
+  EXPECT_EQ(node_schedule(ranks, numa, RandomStream(1), all), schedule) << "deterministic";
+  EXPECT_NE(node_schedule(ranks, numa, RandomStream(2), all), schedule) << "another order from another seed";
+  EXPECT_EQ(node_schedule(ranks, numa, RandomStream(1), 4).size(), 4u);
+}
+
+TEST(NodeSchedule, SamplesBothNumaClassesAboveSixteen) {
+  const auto ranks = range(64);
+  std::vector<int> numa;
+  for (const int rank : ranks) numa.push_back(rank / 16);
+  const auto domain = [&](int rank) { return numa[static_cast<std::size_t>(rank)]; };
+  const Schedule schedule = node_schedule(ranks, numa, RandomStream(3), all);
+  expect_disjoint(schedule);
+  EXPECT_EQ(schedule.size(), static_cast<std::size_t>(sampled_rounds + sampled_near_rounds));
+  int near = 0, far = 0;
+  for (const Round& round : schedule) {
+    EXPECT_EQ(round.size(), 32u) << "nobody idle";
+    const bool same = domain(round[0].a) == domain(round[0].b);
+    (same ? near : far) += 1;
+    for (const Pair& pair : round) EXPECT_EQ(domain(pair.a) == domain(pair.b), same) << "one class a round";
+  }
+  EXPECT_EQ(near, sampled_rounds);
+  EXPECT_EQ(far, sampled_near_rounds);
+  const Schedule cut = node_schedule(ranks, numa, RandomStream(3), 3);
+  EXPECT_EQ(cut.size(), 3u);
+  EXPECT_TRUE(std::any_of(cut.begin(), cut.end(), [&](const Round& r) {
+    return domain(r[0].a) != domain(r[0].b);
+  })) << "a cut schedule keeps both classes";
+}
+
+TEST(NodeSchedule, WorksWithOneOrUnknownNumaDomain) {
+  const auto ranks = range(33);
+  const Schedule schedule = node_schedule(ranks, std::vector<int>(33, -1), RandomStream(3), all);
+  expect_disjoint(schedule);
+  EXPECT_EQ(schedule.size(), static_cast<std::size_t>(sampled_rounds));
+  for (const Round& round : schedule) EXPECT_EQ(round.size(), 16u) << "odd: one waits";
+}
+
+TEST(CrossSchedule, PairsEveryTwoNodesWithEqualLocalRanks) {
+  const Topology topology = topology_of({4, 4, 4, 4, 4});
+  const Schedule schedule = make_schedule(Scope::cross, topology, RandomStream(1), all);
+  expect_disjoint(schedule);
+  EXPECT_EQ(schedule.size(), 5u);
+  EXPECT_EQ(pairs_of(schedule).size(), 5u * 4u / 2u * 4u);
+  for (const Round& round : schedule)
+    for (const Pair& pair : round) {
+      const auto& a = topology.ranks[static_cast<std::size_t>(pair.a)];
+      const auto& b = topology.ranks[static_cast<std::size_t>(pair.b)];
+      EXPECT_NE(a.node, b.node);
+      EXPECT_EQ(a.local_rank, b.local_rank);
+    }
+}
+
+TEST(CrossSchedule, UnequalNodesPairWhatTheyHave) {
+  const Schedule schedule = make_schedule(Scope::cross, topology_of({3, 1}), RandomStream(1), all);
+  EXPECT_EQ(pairs_of(schedule), (std::set<std::pair<int, int>>{{0, 3}}));
+}
+
+TEST(CrossSchedule, IsCompleteTo64NodesAndConstantBeyond) {
+  EXPECT_EQ(round_count(Scope::cross, topology_of(std::vector<int>(64, 1))), 63u);
+  for (const int nodes : {65, 100, 1024}) {
+    const Topology topology = topology_of(std::vector<int>(static_cast<std::size_t>(nodes), 1));
+    const Schedule schedule = make_schedule(Scope::cross, topology, RandomStream(5), all);
+    expect_disjoint(schedule);
+    ASSERT_EQ(schedule.size(), static_cast<std::size_t>(sampled_rounds + sampled_near_rounds));
+    const Schedule random(schedule.begin(), schedule.begin() + sampled_rounds);
+    EXPECT_EQ(pairs_of(random).size(), pair_count(random)) << "no pair twice in the random rounds";
+    std::vector<int> partners(static_cast<std::size_t>(nodes), 0);
+    for (const auto& [a, b] : pairs_of(schedule)) {
+      ++partners[static_cast<std::size_t>(a)];
+      ++partners[static_cast<std::size_t>(b)];
+    }
+    EXPECT_GE(*std::min_element(partners.begin(), partners.end()), sampled_rounds - 1);
+  }
+}
+
+TEST(MakeSchedule, RunsTheNodesSideBySide) {
+  const Topology topology = topology_of({4, 3, 1});
+  const Schedule schedule = make_schedule(Scope::node, topology, RandomStream(1), all);
+  expect_disjoint(schedule);
+  EXPECT_EQ(schedule.size(), 3u);
+  EXPECT_EQ(pairs_of(schedule).size(), 6u + 3u);
+  EXPECT_EQ(partner_of(schedule[0], 7), -1) << "alone on its node";
+  const Pair pair = schedule[0][0];
+  EXPECT_EQ(partner_of(schedule[0], pair.a), pair.b);
+  EXPECT_EQ(partner_of(schedule[0], pair.b), pair.a);
+  EXPECT_TRUE(make_schedule(Scope::node, topology_of({1}), RandomStream(1), all).empty());
+  EXPECT_TRUE(make_schedule(Scope::cross, topology_of({1}), RandomStream(1), all).empty());
+}
+
+}  // namespace
+}  // namespace assay::p2p
