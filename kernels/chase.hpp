@@ -15,8 +15,8 @@ struct ChaseEnd {
 };
 
 namespace host {
-/// Links the bytes / 64 nodes of `memory` (8-byte aligned) into one cycle, a random cyclic permutation (Sattolo 1986)
-/// that depends on `key` alone. Fewer than two nodes make a cycle of one.
+/// Links the bytes / 64 nodes of `memory` (8-byte aligned) into one cycle, a random cyclic permutation
+/// (Sattolo 1986) that depends on `key` alone. Fewer than two nodes make a cycle of one.
 void chase_build(void* memory, std::size_t bytes, std::uint64_t key) noexcept;
 
 /// Follows `steps` links from node `start`. A walk that meets a foreign node ends there with `intact` false.

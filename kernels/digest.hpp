@@ -6,8 +6,9 @@
 
 namespace assay::kernels {
 
-/// Sum over i of mix64(word_i ^ (i + first_word + 1) * 0x9e3779b97f4a7c15) modulo 2^64: parts of a buffer may be digested
-/// in any order, by any number of threads, and added. A tail shorter than 8 bytes is zero-extended; any alignment.
+/// Sum over i of mix64(word_i ^ (i + first_word + 1) * 0x9e3779b97f4a7c15) modulo 2^64: parts of a buffer may
+/// be digested in any order, by any number of threads, and added. A tail shorter than 8 bytes is
+/// zero-extended; any alignment.
 namespace host {
 std::uint64_t digest(const void* data, std::size_t bytes, std::uint64_t first_word) noexcept;
 }

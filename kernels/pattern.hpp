@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// RAM test patterns as sequences of sweeps. A sweep visits words in one direction; at each it may verify the value that
-// an earlier sweep left (recomputed from index and pass, never stored) and may write a new one.
+// RAM test patterns as sequences of sweeps. A sweep visits words in one direction; at each it may verify the
+// value that an earlier sweep left (recomputed from index and pass, never stored) and may write a new one.
 #pragma once
 
 #include <atomic>
@@ -14,9 +14,11 @@ namespace assay::kernels {
 /// A data background: the value of word `index` under (kind, key, variant, inverted).
 /// - own_address, random: address_hash(key, index); they differ by their keys only
 /// - solid: all zeros
-/// - walking: one 1 in each word, at bit (index + variant) modulo 64, so that it walks in space as well as over variants
+/// - walking: one 1 in each word, at bit (index + variant) modulo 64, so that it walks in space as well as
+/// over variants
 /// - checkerboard: 0xaaaa... in even words, 0x5555... in odd ones
-/// - stripe: 2^(variant-1) zeros, then as many ones, and so on through all bits of the region; variant 1 to 63
+/// - stripe: 2^(variant-1) zeros, then as many ones, and so on through all bits of the region; variant 1 to
+/// 63
 /// - modulo: all ones where index mod variant equals key mod variant, zeros elsewhere
 enum class Background { own_address, solid, walking, checkerboard, stripe, random, modulo };
 struct Data {
@@ -28,8 +30,8 @@ struct Data {
 };
 std::uint64_t data_word(const Data& data, std::size_t index) noexcept;
 
-/// A bijection of the index for every key, cheap enough to be recomputed at memory speed: a Weyl sequence, one 32-bit
-/// multiplier and two shifts (mix64 costs twice that where there is no 64-bit vector multiply).
+/// A bijection of the index for every key, cheap enough to be recomputed at memory speed: a Weyl sequence,
+/// one 32-bit multiplier and two shifts (mix64 costs twice that where there is no 64-bit vector multiply).
 inline constexpr std::uint64_t address_step = 0x9e3779b97f4a7c15ULL;
 inline constexpr std::uint32_t address_multiplier = 0xb5297a4dU;
 constexpr std::uint64_t address_hash(std::uint64_t key, std::size_t index) noexcept {
@@ -38,16 +40,19 @@ constexpr std::uint64_t address_hash(std::uint64_t key, std::size_t index) noexc
   return x ^ (x >> 29);
 }
 
-/// Words are visited in blocks of at most 32 KiB: all of a block are verified before any of it is written. The memory
-/// itself sees whole cache lines in the order of eviction, so a finer order would reach no cell.
+/// Words are visited in blocks of at most 32 KiB: all of a block are verified before any of it is written.
+/// The memory itself sees whole cache lines in the order of eviction, so a finer order would reach no cell.
 struct Sweep {
   bool verify = false, write = false, down = false;
   Data expected, next;
-  bool move = false;    ///< block move: second half = first half, `expected`/`next` unused
-  bool folded = false;  ///< verify after a block move: word half + i, too, is expected to hold the value of index i
-  double pause_s = 0;   ///< idle time before this sweep (retention); the caller waits, the sweep does not
+  bool move = false;  ///< block move: second half = first half, `expected`/`next` unused
+  bool folded =
+      false;  ///< verify after a block move: word half + i, too, is expected to hold the value of index i
+  double pause_s = 0;  ///< idle time before this sweep (retention); the caller waits, the sweep does not
   /// Bytes of traffic per word: 8 per read and 8 per write.
-  std::size_t bytes_per_word() const noexcept { return move ? 16u / 2u : (verify ? 8u : 0u) + (write ? 8u : 0u); }
+  std::size_t bytes_per_word() const noexcept {
+    return move ? 16u / 2u : (verify ? 8u : 0u) + (write ? 8u : 0u);
+  }
 };
 
 /// A named pattern: its sweeps in order and the faults it finds.
@@ -59,15 +64,16 @@ struct Pattern {
   double bytes_per_byte() const noexcept;
 };
 
-/// own-address, moving-inversions, walking-ones, walking-zeros, checkerboard, march-c, random, modulo-20, block-move,
-/// retention; `key` seeds them, `pause_s` is the idle time of retention. Throws Error(usage) for another name.
+/// own-address, moving-inversions, walking-ones, walking-zeros, checkerboard, march-c, random, modulo-20,
+/// block-move, retention; `key` seeds them, `pause_s` is the idle time of retention. Throws Error(usage) for
+/// another name.
 Pattern make_pattern(const std::string& name, std::uint64_t key, double pause_s = 2.0);
 const std::vector<std::string>& pattern_names();
 
 struct ErrorRecord {
   std::uint64_t index = 0;  ///< word index
-  /// What the closed form says, what was read, and what the memory holds when the line is flushed and read again: equal to
-  /// `actual` for a bad write or a bad cell, to `expected` for a bad read.
+  /// What the closed form says, what was read, and what the memory holds when the line is flushed and read
+  /// again: equal to `actual` for a bad write or a bad cell, to `expected` for a bad read.
   std::uint64_t expected = 0, actual = 0, reread = 0;
   std::int32_t thread = -1;
 };
@@ -97,10 +103,11 @@ class ErrorLog {
 };
 
 namespace host {
-/// One thread's share: words[begin, end) of the region that starts at words[0], `words` 8-byte aligned. For a move,
-/// begin/end count words of the first half; `half` is its length (for a folded verify too; an odd last word stays
-/// itself). A block whose difference vanished when it was looked at word by word counts one error at its first word.
-void sweep(const Sweep& sweep, std::uint64_t* words, std::size_t begin, std::size_t end, std::size_t half, int thread,
-           ErrorLog& log) noexcept;
+/// One thread's share: words[begin, end) of the region that starts at words[0], `words` 8-byte aligned. For a
+/// move, begin/end count words of the first half; `half` is its length (for a folded verify too; an odd last
+/// word stays itself). A block whose difference vanished when it was looked at word by word counts one error
+/// at its first word.
+void sweep(const Sweep& sweep, std::uint64_t* words, std::size_t begin, std::size_t end, std::size_t half,
+           int thread, ErrorLog& log) noexcept;
 }  // namespace host
 }  // namespace assay::kernels

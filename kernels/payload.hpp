@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Message payloads: every word is a function of (source, destination, iteration, index), so that a receiver can check
-// what it got without having been told.
+// Message payloads: every word is a function of (source, destination, iteration, index), so that a receiver
+// can check what it got without having been told.
 #pragma once
 
 #include <cstddef>
@@ -27,8 +27,8 @@ struct PayloadErrors {
 };
 
 namespace host {
-/// Word i = payload_word(key, i); sizes that are no multiple of 8 use the first bytes of the last word in memory order.
-/// Any alignment.
+/// Word i = payload_word(key, i); sizes that are no multiple of 8 use the first bytes of the last word in
+/// memory order. Any alignment.
 void payload_fill(PayloadKey key, void* data, std::size_t bytes) noexcept;
 PayloadErrors payload_check(PayloadKey key, const void* data, std::size_t bytes) noexcept;
 }  // namespace host

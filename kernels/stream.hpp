@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bandwidth kernels on doubles. Bytes moved per element follow STREAM (McCalpin): what the program asks for, without
-// the write-allocate read.
+// Bandwidth kernels on doubles. Bytes moved per element follow STREAM (McCalpin): what the program asks for,
+// without the write-allocate read.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,9 @@ const char* to_string(StreamOp op) noexcept;
 constexpr std::size_t stream_bytes_per_element(StreamOp op) noexcept {
   return op == StreamOp::copy ? 16 : op == StreamOp::triad ? 24 : 8;
 }
-constexpr std::size_t stream_arrays(StreamOp op) noexcept { return op == StreamOp::copy ? 2 : op == StreamOp::triad ? 3 : 1; }
+constexpr std::size_t stream_arrays(StreamOp op) noexcept {
+  return op == StreamOp::copy ? 2 : op == StreamOp::triad ? 3 : 1;
+}
 
 /// The scalar of triad and the value that `write` stores.
 inline constexpr double stream_scalar = 3.0;
@@ -24,8 +26,9 @@ namespace host {
 /// How results are stored: past the caches (non-temporal), through them, or past them when `count` is large.
 enum class Stores { automatic, cached, streaming };
 
-/// One thread's share of a bandwidth kernel; any alignment. `read` returns the sum of its elements so that it cannot be
-/// dropped; the others return 0. A caller that cuts a large array into small parts says `streaming` itself.
+/// One thread's share of a bandwidth kernel; any alignment. `read` returns the sum of its elements so that it
+/// cannot be dropped; the others return 0. A caller that cuts a large array into small parts says `streaming`
+/// itself.
 double stream(StreamOp op, double* a, const double* b, const double* c, std::size_t count,
               Stores stores = Stores::automatic) noexcept;
 }  // namespace host

@@ -11,7 +11,8 @@ namespace {
 __extension__ typedef unsigned __int128 Wide;
 constexpr std::size_t words_per_node = chase_node_bytes / sizeof(std::uint64_t);
 
-/// Word 0 of a node: the successor. Word 1: the successor xor key, so that a walk sees foreign nodes as it goes.
+/// Word 0 of a node: the successor. Word 1: the successor xor key, so that a walk sees foreign nodes as it
+/// goes.
 std::uint64_t* node_at(void* memory, std::size_t i) noexcept {
   return static_cast<std::uint64_t*>(memory) + i * words_per_node;
 }

@@ -25,8 +25,8 @@ void gemm_golden_fp32(const float* a, const float* b, float* c, std::size_t m, s
   ASSAY_DISPATCH(golden_fp32, a, b, c, n, k, row_begin, row_end);
 }
 
-void gemm_golden_fp64(const double* a, const double* b, double* c, std::size_t m, std::size_t n, std::size_t k,
-                      std::size_t row_begin, std::size_t row_end) noexcept {
+void gemm_golden_fp64(const double* a, const double* b, double* c, std::size_t m, std::size_t n,
+                      std::size_t k, std::size_t row_begin, std::size_t row_end) noexcept {
   row_end = std::min(row_end, m);
   if (row_begin >= row_end || empty_product(c, n, k, row_begin, row_end)) return;
   ASSAY_DISPATCH(golden_fp64, a, b, c, n, k, row_begin, row_end);

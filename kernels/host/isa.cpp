@@ -9,9 +9,12 @@ namespace assay::kernels::host {
 
 const char* to_string(Isa isa) noexcept {
   switch (isa) {
-    case Isa::avx512: return "avx512";
-    case Isa::avx2: return "avx2";
-    case Isa::generic: break;
+    case Isa::avx512:
+      return "avx512";
+    case Isa::avx2:
+      return "avx2";
+    case Isa::generic:
+      break;
   }
 #if defined(__aarch64__)
   return "neon";
@@ -24,8 +27,8 @@ Isa cpu_isa() noexcept {
 #if defined(__x86_64__)
   // libgcc's answer includes the operating system's consent to the wider registers (XCR0).
   __builtin_cpu_init();
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512vl"))
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))
     return Isa::avx512;
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return Isa::avx2;
 #endif

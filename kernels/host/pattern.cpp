@@ -23,7 +23,8 @@ std::uint64_t reread(const std::uint64_t* p) noexcept {
   return *static_cast<const volatile std::uint64_t*>(p);
 }
 
-/// What one call works on: words[begin, end) of a region, whose word i is expected to follow the closed form at i - shift.
+/// What one call works on: words[begin, end) of a region, whose word i is expected to follow the closed form
+/// at i - shift.
 struct Span {
   std::uint64_t* words;
   std::size_t begin, end, shift;
@@ -31,7 +32,8 @@ struct Span {
 
 class Sweeper {
  public:
-  Sweeper(const Sweep& sweep, int thread, ErrorLog& log) noexcept : sweep_(sweep), thread_(thread), log_(log) {}
+  Sweeper(const Sweep& sweep, int thread, ErrorLog& log) noexcept
+      : sweep_(sweep), thread_(thread), log_(log) {}
 
   void run(const Span& span) noexcept;
   static void move(std::uint64_t* words, std::size_t begin, std::size_t end, std::size_t half) noexcept;
@@ -48,7 +50,8 @@ class Sweeper {
   Source expected_, next_;
 };
 
-void Sweeper::report(const Span& span, std::size_t index, std::uint64_t expected, std::uint64_t actual) noexcept {
+void Sweeper::report(const Span& span, std::size_t index, std::uint64_t expected,
+                     std::uint64_t actual) noexcept {
   if (log_.full()) return log_.add_count(1);
   log_.add({index, expected, actual, reread(span.words + index), thread_});
 }
@@ -78,7 +81,8 @@ void Sweeper::block(const Span& span, std::size_t at, std::size_t count, std::si
   if (sweep_.verify) {
     const std::uint64_t differs = ASSAY_DISPATCH(block_difference, expected_, p, count, position);
     if (differs != 0 && verify_words(span, at, at + count) == 0) {
-      // Wrong when first read, right when looked at again: a bad read or a bad comparison, and an error all the same.
+      // Wrong when first read, right when looked at again: a bad read or a bad comparison, and an error all
+      // the same.
       const std::uint64_t expected = data_word(sweep_.expected, at - span.shift);
       report(span, at, expected, expected ^ differs);
     }
@@ -89,12 +93,12 @@ void Sweeper::block(const Span& span, std::size_t at, std::size_t count, std::si
 
 void Sweeper::run(const Span& span) noexcept {
   if (span.begin >= span.end) return;
-  const std::size_t past_line = (reinterpret_cast<std::uintptr_t>(span.words + span.begin) / 8) % vector_words;
+  const std::size_t past_line =
+      (reinterpret_cast<std::uintptr_t>(span.words + span.begin) / 8) % vector_words;
   const std::size_t origin = std::min(span.end, span.begin + (vector_words - past_line) % vector_words);
   if (sweep_.verify) prepare(expected_, sweep_.expected, origin - span.shift);
   if (sweep_.write) prepare(next_, sweep_.next, origin - span.shift);
-  const std::size_t size =
-      block_words(sweep_.verify ? expected_ : next_, sweep_.write ? next_ : expected_);
+  const std::size_t size = block_words(sweep_.verify ? expected_ : next_, sweep_.write ? next_ : expected_);
   const std::size_t blocks = size == 0 ? 0 : (span.end - origin) / size;
   const std::size_t rest = origin + blocks * size;
   if (sweep_.down) {
@@ -122,15 +126,16 @@ void Sweeper::move(std::uint64_t* words, std::size_t begin, std::size_t end, std
 
 }  // namespace
 
-void sweep(const Sweep& sweep, std::uint64_t* words, std::size_t begin, std::size_t end, std::size_t half, int thread,
-           ErrorLog& log) noexcept {
+void sweep(const Sweep& sweep, std::uint64_t* words, std::size_t begin, std::size_t end, std::size_t half,
+           int thread, ErrorLog& log) noexcept {
   if (begin >= end) return;
   if (sweep.move) return Sweeper::move(words, begin, end, half);
   Sweeper sweeper(sweep, thread, log);
   // Folded: [0, half) as it is, [half, 2 half) as its copy, an odd last word as it is.
   const std::size_t fold_begin = sweep.folded ? std::clamp(half, begin, end) : end;
   const std::size_t fold_end = sweep.folded ? std::clamp(2 * half, begin, end) : end;
-  const Span parts[] = {{words, begin, fold_begin, 0}, {words, fold_begin, fold_end, half}, {words, fold_end, end, 0}};
+  const Span parts[] = {
+      {words, begin, fold_begin, 0}, {words, fold_begin, fold_end, half}, {words, fold_end, end, 0}};
   if (sweep.down) {
     for (std::size_t i = 3; i-- > 0;) sweeper.run(parts[i]);
   } else {

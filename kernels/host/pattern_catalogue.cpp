@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The RAM test patterns: which sweeps, in which order. Sources: March C- (van de Goor 1991), moving inversions and
-// modulo-n (memtest86), the rest are classical.
+// The RAM test patterns: which sweeps, in which order. Sources: March C- (van de Goor 1991), moving
+// inversions and modulo-n (memtest86), the rest are classical.
 #include "base/error.hpp"
 #include "base/random.hpp"
 #include "kernels/pattern.hpp"
@@ -11,9 +11,14 @@ std::uint64_t data_word(const Data& data, std::size_t index) noexcept {
   std::uint64_t word = 0;
   switch (data.kind) {
     case Background::own_address:
-    case Background::random: word = address_hash(data.key, index); break;
-    case Background::solid: break;
-    case Background::walking: word = std::uint64_t{1} << ((index + data.variant) % 64); break;
+    case Background::random:
+      word = address_hash(data.key, index);
+      break;
+    case Background::solid:
+      break;
+    case Background::walking:
+      word = std::uint64_t{1} << ((index + data.variant) % 64);
+      break;
     case Background::checkerboard:
       word = index % 2 == 0 ? 0xaaaaaaaaaaaaaaaaULL : 0x5555555555555555ULL;
       break;
@@ -95,8 +100,12 @@ std::vector<Sweep> modulo(std::uint32_t modulus) {
 
 std::vector<Sweep> march_c_minus() {
   const Data zero, one = inverse(zero);
-  return {write(zero),          read_write(zero, one),       read_write(one, zero), read_write(zero, one, true),
-          read_write(one, zero, true), read(zero)};
+  return {write(zero),
+          read_write(zero, one),
+          read_write(one, zero),
+          read_write(zero, one, true),
+          read_write(one, zero, true),
+          read(zero)};
 }
 
 std::vector<Sweep> moving_inversions() {
@@ -125,9 +134,9 @@ std::vector<Sweep> retention(const Data& data, double pause_s) {
 }  // namespace
 
 const std::vector<std::string>& pattern_names() {
-  static const std::vector<std::string> names = {"own-address", "moving-inversions", "walking-ones", "walking-zeros",
-                                                 "checkerboard", "march-c",          "random",       "modulo-20",
-                                                 "block-move",  "retention"};
+  static const std::vector<std::string> names = {
+      "own-address", "moving-inversions", "walking-ones", "walking-zeros", "checkerboard", "march-c",
+      "random",      "modulo-20",         "block-move",   "retention"};
   return names;
 }
 
@@ -142,10 +151,14 @@ Pattern make_pattern(const std::string& name, std::uint64_t key, double pause_s)
   if (name == "walking-zeros") return {name, walking(true), "data lines shorted or open, seen by a lone 0"};
   if (name == "checkerboard")
     return {name, chain({checker, inverse(checker)}), "coupling and leakage between neighbouring cells"};
-  if (name == "march-c") return {name, march_c_minus(), "all unlinked stuck-at, transition, address and coupling faults"};
-  if (name == "random") return {name, chain({random, inverse(random)}), "pattern-sensitive cells, switching noise"};
-  if (name == "modulo-20") return {name, modulo(20), "coupling that caches and write buffers hide from others"};
-  if (name == "block-move") return {name, block_move(address), "copy path: loads, stores and bus turn-around"};
+  if (name == "march-c")
+    return {name, march_c_minus(), "all unlinked stuck-at, transition, address and coupling faults"};
+  if (name == "random")
+    return {name, chain({random, inverse(random)}), "pattern-sensitive cells, switching noise"};
+  if (name == "modulo-20")
+    return {name, modulo(20), "coupling that caches and write buffers hide from others"};
+  if (name == "block-move")
+    return {name, block_move(address), "copy path: loads, stores and bus turn-around"};
   if (name == "retention") return {name, retention(random, pause_s), "refresh and leakage"};
   std::string known;
   for (const std::string& n : pattern_names()) known += (known.empty() ? "" : ", ") + n;

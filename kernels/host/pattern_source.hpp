@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Private to host/pattern.cpp: the words of a Data, prepared so that vectors of them cost a load or a few operations.
+// Private to host/pattern.cpp: the words of a Data, prepared so that vectors of them cost a load or a few
+// operations.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +15,8 @@ inline constexpr std::size_t vector_words = 8;      ///< words of the widest vec
 inline constexpr std::size_t tile_max_words = 512;  ///< longest period kept as a table
 inline constexpr std::size_t block_max_words = 4096;
 
-/// Words of `data` from index `origin` on: a hash of the index, or a table of one period (a multiple of the vector).
+/// Words of `data` from index `origin` on: a hash of the index, or a table of one period (a multiple of the
+/// vector).
 struct Source {
   bool hashed = false;
   std::uint64_t flip = 0;     ///< hashed: all ones for the complement
@@ -28,10 +30,14 @@ inline std::size_t period_words(const Data& data) noexcept {
   std::size_t period = vector_words;
   switch (data.kind) {
     case Background::own_address:
-    case Background::random: return 0;
+    case Background::random:
+      return 0;
     case Background::solid:
-    case Background::checkerboard: break;
-    case Background::walking: period = 64; break;
+    case Background::checkerboard:
+      break;
+    case Background::walking:
+      period = 64;
+      break;
     case Background::stripe:
       if (data.variant > 16) return 0;
       if (data.variant > 9) period = std::size_t{1} << (data.variant - 6);

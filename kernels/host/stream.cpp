@@ -10,17 +10,22 @@ namespace assay::kernels {
 
 const char* to_string(StreamOp op) noexcept {
   switch (op) {
-    case StreamOp::read: return "read";
-    case StreamOp::write: return "write";
-    case StreamOp::copy: return "copy";
-    case StreamOp::triad: return "triad";
+    case StreamOp::read:
+      return "read";
+    case StreamOp::write:
+      return "write";
+    case StreamOp::copy:
+      return "copy";
+    case StreamOp::triad:
+      return "triad";
   }
   return "";
 }
 
 namespace host {
 
-double stream(StreamOp op, double* a, const double* b, const double* c, std::size_t count, Stores stores) noexcept {
+double stream(StreamOp op, double* a, const double* b, const double* c, std::size_t count,
+              Stores stores) noexcept {
   // A destination of 16 MiB and more does not come back from a private cache before it is evicted.
   const bool large = count * sizeof(double) >= (std::size_t{16} << 20);
   const bool streaming = stores == Stores::streaming || (stores == Stores::automatic && large);

@@ -34,14 +34,17 @@ std::string cgroup_path(const std::string& controller) {
   return "/";
 }
 
-std::size_t left(std::size_t limit, std::size_t used) { return limit == unlimited ? unlimited : limit - std::min(limit, used); }
+std::size_t left(std::size_t limit, std::size_t used) {
+  return limit == unlimited ? unlimited : limit - std::min(limit, used);
+}
 
 std::size_t cgroup_left() {
   std::size_t least = unlimited;
   // Inside a container the path names a folder of the host, and the limits lie at the mount point itself.
   for (const std::string& path : {cgroup_path(""), std::string("/")}) {
     const std::string folder = "/sys/fs/cgroup" + path + "/";
-    least = std::min(least, left(read_number(folder + "memory.max", unlimited), read_number(folder + "memory.current", 0)));
+    least = std::min(least, left(read_number(folder + "memory.max", unlimited),
+                                 read_number(folder + "memory.current", 0)));
   }
   for (const std::string& path : {cgroup_path("memory"), std::string("/")}) {
     const std::string folder = "/sys/fs/cgroup/memory" + path + "/";
@@ -56,7 +59,8 @@ std::size_t cgroup_left() {
 std::size_t available_memory_bytes() {
   std::ifstream file("/proc/meminfo");
   for (std::string line; std::getline(file, line);)
-    if (line.rfind("MemAvailable:", 0) == 0) return std::min(cgroup_left(), std::size_t{std::stoull(line.substr(13))} * 1024);
+    if (line.rfind("MemAvailable:", 0) == 0)
+      return std::min(cgroup_left(), std::size_t{std::stoull(line.substr(13))} * 1024);
   return cgroup_left();
 }
 
@@ -74,10 +78,11 @@ void Arena::reserve(std::size_t bytes, Team& team) {
   const std::size_t alignment = granule_bytes * threads;
   const std::size_t available = available_memory_bytes();
   if (size < bytes || size > available)
-    throw Error(ErrorKind::resource, "cannot reserve " + format_bytes(bytes) + " of memory: " + format_bytes(available) +
-                                         " available");
+    throw Error(ErrorKind::resource, "cannot reserve " + format_bytes(bytes) +
+                                         " of memory: " + format_bytes(available) + " available");
   // Mapped with room for alignment, which is given back: the arena then starts at thread 0's granule.
-  void* map = mmap(nullptr, size + alignment, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* map = mmap(nullptr, size + alignment, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (map == MAP_FAILED)
     throw Error(ErrorKind::resource,
                 "cannot reserve " + format_bytes(bytes) + " of memory: " + std::string(std::strerror(errno)));
@@ -88,11 +93,13 @@ void Arena::reserve(std::size_t bytes, Team& team) {
   if (alignment != skip) munmap(begin + skip + size, alignment - skip);
   base_ = begin + skip;
   size_ = size;
-  // Fewer, larger pages: less time to touch, fewer misses of the address translation. Refusal costs only speed.
+  // Fewer, larger pages: less time to touch, fewer misses of the address translation. Refusal costs only
+  // speed.
   madvise(base_, size_, MADV_HUGEPAGE);
   team.run([&](int thread) noexcept {
     for_share(base_, size_, 1, thread, team.size(), false, [&](std::size_t from, std::size_t to) noexcept {
-      for (std::size_t i = from; i < to; i += 4096) *const_cast<volatile std::byte*>(base_ + i) = std::byte{0};
+      for (std::size_t i = from; i < to; i += 4096)
+        *const_cast<volatile std::byte*>(base_ + i) = std::byte{0};
     });
   });
 }

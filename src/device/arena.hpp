@@ -11,9 +11,9 @@
 
 namespace assay {
 
-/// Memory belongs to threads in granules of 2 MiB (one huge page), round robin: granule g of the arena is first touched,
-/// and later read and written, by thread g mod T. So each page lies in the NUMA domain of the thread that works on it, whichever
-/// part of the arena a case uses.
+/// Memory belongs to threads in granules of 2 MiB (one huge page), round robin: granule g of the arena is
+/// first touched, and later read and written, by thread g mod T. So each page lies in the NUMA domain of the
+/// thread that works on it, whichever part of the arena a case uses.
 class Arena {
  public:
   static constexpr std::size_t granule_bytes = std::size_t{2} << 20;
@@ -23,7 +23,8 @@ class Arena {
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
-  /// At least `bytes`, touched by the team. What fits already is kept with its content. Throws Error(resource).
+  /// At least `bytes`, touched by the team. What fits already is kept with its content. Throws
+  /// Error(resource).
   void reserve(std::size_t bytes, Team& team);
   std::span<std::byte> bytes() const noexcept { return {base_, size_}; }
 
@@ -34,14 +35,17 @@ class Arena {
   std::size_t size_ = 0;
 };
 
-/// Memory that a new allocation may still use: the least of MemAvailable and what the memory cgroup (v1 or v2) leaves.
+/// Memory that a new allocation may still use: the least of MemAvailable and what the memory cgroup (v1 or
+/// v2) leaves.
 std::size_t available_memory_bytes();
 
-/// Calls f(begin, end) for the element ranges of one thread's share of an array of `count` elements at `data`: the granules it
-/// owns, in ascending (or, `down`, descending) order. Granules that do not make a full round of all threads are cut into
-/// equal parts instead, so that no thread gets more than 64 bytes beyond its share.
+/// Calls f(begin, end) for the element ranges of one thread's share of an array of `count` elements at
+/// `data`: the granules it owns, in ascending (or, `down`, descending) order. Granules that do not make a
+/// full round of all threads are cut into equal parts instead, so that no thread gets more than 64 bytes
+/// beyond its share.
 template <typename F>
-void for_share(const void* data, std::size_t count, std::size_t element_bytes, int thread, int threads, bool down, F&& f) {
+void for_share(const void* data, std::size_t count, std::size_t element_bytes, int thread, int threads,
+               bool down, F&& f) {
   const std::size_t per_granule = Arena::granule_bytes / element_bytes, line = 64 / element_bytes;
   const auto t = static_cast<std::size_t>(thread), n = static_cast<std::size_t>(threads);
   const auto address = reinterpret_cast<std::uintptr_t>(data);
@@ -54,8 +58,8 @@ void for_share(const void* data, std::size_t count, std::size_t element_bytes, i
     const std::size_t from = std::min(end, begin + t * share), to = std::min(end, from + share);
     if (from < to) f(from, to);
   };
-  // The first whole granule belongs to the thread that its place in memory says; the arena starts at a multiple of T
-  // granules, so the address decides alone.
+  // The first whole granule belongs to the thread that its place in memory says; the arena starts at a
+  // multiple of T granules, so the address decides alone.
   const std::size_t first_owner = n == 0 ? 0 : ((address + head * element_bytes) / Arena::granule_bytes) % n;
   const std::size_t mine = head + ((t + n - first_owner) % n) * per_granule;
   if (!down) part(0, head);

@@ -36,21 +36,27 @@ std::string library_name() {
   return "CBLAS";
 }
 
-/// The file that GEMM comes from: several flavours of OpenBLAS share one name, and the one linked need not be the one loaded.
-/// Naming a function here also makes every program that asks about the BLAS load it.
+/// The file that GEMM comes from: several flavours of OpenBLAS share one name, and the one linked need not be
+/// the one loaded. Naming a function here also makes every program that asks about the BLAS load it.
 std::string library_file() {
   Dl_info info{};
-  return dladdr(reinterpret_cast<void*>(&cblas_sgemm), &info) != 0 && info.dli_fname != nullptr ? info.dli_fname : "";
+  return dladdr(reinterpret_cast<void*>(&cblas_sgemm), &info) != 0 && info.dli_fname != nullptr
+             ? info.dli_fname
+             : "";
 }
 
 std::string threading_name() {
   auto* parallel = find<int()>("openblas_get_parallel");
   if (parallel == nullptr) return "unknown";
   switch (parallel()) {
-    case 0: return "sequential";
-    case 1: return "pthreads";
-    case 2: return "openmp";
-    default: return "unknown";
+    case 0:
+      return "sequential";
+    case 1:
+      return "pthreads";
+    case 2:
+      return "openmp";
+    default:
+      return "unknown";
   }
 }
 

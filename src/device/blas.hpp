@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Private to src/device: what the linked BLAS can be asked about itself. All look-ups are at run time, so the program links
-// with any CBLAS.
+// Private to src/device: what the linked BLAS can be asked about itself. All look-ups are at run time, so the
+// program links with any CBLAS.
 #pragma once
 
 #include <sched.h>

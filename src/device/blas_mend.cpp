@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// OpenBLAS 0.3.21 falls back to old kernels, in silence, on CPUs younger than itself. The choice is made when the library is
-// loaded, so the only way to another one is to start again with OPENBLAS_CORETYPE set.
+// OpenBLAS 0.3.21 falls back to old kernels, in silence, on CPUs younger than itself. The choice is made when
+// the library is loaded, so the only way to another one is to start again with OPENBLAS_CORETYPE set.
 #include <unistd.h>
 
 #include <cstdlib>

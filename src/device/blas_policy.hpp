@@ -8,8 +8,8 @@
 
 namespace assay {
 
-/// The value of OPENBLAS_CORETYPE that suits a CPU with `cpu`, given the kernels `core` that OpenBLAS chose by itself; ""
-/// when they are as wide as the CPU's vectors, or when there is no OpenBLAS (`core` empty).
+/// The value of OPENBLAS_CORETYPE that suits a CPU with `cpu`, given the kernels `core` that OpenBLAS chose
+/// by itself; "" when they are as wide as the CPU's vectors, or when there is no OpenBLAS (`core` empty).
 std::string wanted_blas_core(const std::string& core, kernels::host::Isa cpu);
 
 }  // namespace assay

@@ -5,26 +5,37 @@ namespace assay {
 
 const char* to_string(NumType type) noexcept {
   switch (type) {
-    case NumType::fp64: return "fp64";
-    case NumType::fp32: return "fp32";
-    case NumType::tf32: return "tf32";
-    case NumType::fp16: return "fp16";
-    case NumType::bf16: return "bf16";
-    case NumType::fp8: return "fp8";
-    case NumType::int8: return "int8";
+    case NumType::fp64:
+      return "fp64";
+    case NumType::fp32:
+      return "fp32";
+    case NumType::tf32:
+      return "tf32";
+    case NumType::fp16:
+      return "fp16";
+    case NumType::bf16:
+      return "bf16";
+    case NumType::fp8:
+      return "fp8";
+    case NumType::int8:
+      return "int8";
   }
   return "";
 }
 
 std::size_t size_of(NumType type) noexcept {
   switch (type) {
-    case NumType::fp64: return 8;
+    case NumType::fp64:
+      return 8;
     case NumType::fp32:
-    case NumType::tf32: return 4;
+    case NumType::tf32:
+      return 4;
     case NumType::fp16:
-    case NumType::bf16: return 2;
+    case NumType::bf16:
+      return 2;
     case NumType::fp8:
-    case NumType::int8: return 1;
+    case NumType::int8:
+      return 1;
   }
   return 0;
 }

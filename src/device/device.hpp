@@ -24,51 +24,64 @@ std::size_t size_of(NumType type) noexcept;
 /// C[m,n] = A[m,k] B[k,n], row-major, no transposes, alpha 1, beta 0.
 struct GemmShape {
   std::size_t m = 0, n = 0, k = 0;
-  double flops() const noexcept { return 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k); }
+  double flops() const noexcept {
+    return 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+  }
 };
 
-/// What a rank computes with: a core set (host) or a GPU (cuda). Operations are queued in order and are complete after
-/// `synchronize`; on the host they are complete when they return. Pointers are device memory from `arena()`.
+/// What a rank computes with: a core set (host) or a GPU (cuda). Operations are queued in order and are
+/// complete after `synchronize`; on the host they are complete when they return. Pointers are device memory
+/// from `arena()`.
 class Device {
  public:
   virtual ~Device() = default;
   virtual std::string_view kind() const noexcept = 0;  ///< "host", "cuda"
   virtual std::string description() const = 0;
-  /// Library, kernel set and settings that decide results and speed; part of every case_key: "blas" -> "OpenBLAS 0.3.21
-  /// SkylakeX pthreads", "threads" -> "4", ...
+  /// Library, kernel set and settings that decide results and speed; part of every case_key: "blas" ->
+  /// "OpenBLAS 0.3.21 SkylakeX pthreads", "threads" -> "4", ...
   virtual std::map<std::string, std::string> identity() const = 0;
   virtual int threads() const noexcept = 0;
 
-  /// One allocation of at least `bytes`, touched once by the threads that will use it, reused by all cases. Growing it
-  /// frees the old content. Throws Error(resource).
+  /// One allocation of at least `bytes`, touched once by the threads that will use it, reused by all cases.
+  /// Growing it frees the old content. Throws Error(resource).
   virtual void reserve(std::size_t bytes) = 0;
   virtual std::span<std::byte> arena() noexcept = 0;  ///< 2 MiB aligned
-  /// Arrays of `stream` whose distances are multiples of this lie in the NUMA domain of the thread that works on them
-  /// (memory belongs to threads by turns, 2 MiB each); other distances are right, and slower on several domains.
+  /// Arrays of `stream` whose distances are multiples of this lie in the NUMA domain of the thread that works
+  /// on them (memory belongs to threads by turns, 2 MiB each); other distances are right, and slower on
+  /// several domains.
   virtual std::size_t stride_bytes() const noexcept { return std::size_t{2} << 20; }
   virtual void synchronize() = 0;
   /// Copies between device memory and plain host memory, complete on return. For checkers, never timed.
-  virtual void copy_to_host(void* host, const void* device, std::size_t bytes) { std::memcpy(host, device, bytes); }
-  virtual void copy_to_device(void* device, const void* host, std::size_t bytes) { std::memcpy(device, host, bytes); }
+  virtual void copy_to_host(void* host, const void* device, std::size_t bytes) {
+    std::memcpy(host, device, bytes);
+  }
+  virtual void copy_to_device(void* device, const void* host, std::size_t bytes) {
+    std::memcpy(device, host, bytes);
+  }
 
   virtual bool supports(NumType type) const noexcept = 0;
   virtual void gemm(NumType type, const GemmShape& shape, const void* a, const void* b, void* c) = 0;
-  /// FLOP/s of a register-resident FMA loop on all threads at once for about `seconds`: this device's own peak.
+  /// FLOP/s of a register-resident FMA loop on all threads at once for about `seconds`: this device's own
+  /// peak.
   virtual double fma_peak(NumType type, double seconds) = 0;
 
   /// Fills with values uniform in [-1, 1), a pure function of (key, element index).
   virtual void fill_uniform(NumType type, void* data, std::size_t count, std::uint64_t key) = 0;
-  /// Fills with integers uniform in [-limit, limit], a pure function of (key, element index), exactly representable.
+  /// Fills with integers uniform in [-limit, limit], a pure function of (key, element index), exactly
+  /// representable.
   virtual void fill_integer(NumType type, void* data, std::size_t count, std::uint64_t key, int limit) = 0;
-  /// Order-independent 64-bit digest of the bytes (sum over 8-byte words of mix64(word, index)); see kernels/digest.hpp.
+  /// Order-independent 64-bit digest of the bytes (sum over 8-byte words of mix64(word, index)); see
+  /// kernels/digest.hpp.
   virtual std::uint64_t digest(const void* data, std::size_t bytes) = 0;
 
   /// One pass of a bandwidth kernel over `count` doubles per array by all threads.
-  virtual void stream(kernels::StreamOp op, double* a, const double* b, const double* c, std::size_t count) = 0;
+  virtual void stream(kernels::StreamOp op, double* a, const double* b, const double* c,
+                      std::size_t count) = 0;
   /// Nanoseconds per dependent load in a random cycle over `bytes` of memory, `steps` loads, by one thread.
   virtual double chase_ns(void* memory, std::size_t bytes, std::size_t steps, std::uint64_t key) = 0;
   /// One sweep of a RAM pattern over `words` 64-bit words by all threads (see kernels/pattern.hpp).
-  virtual void sweep(const kernels::Sweep& sweep, std::uint64_t* words, std::size_t count, kernels::ErrorLog& log) = 0;
+  virtual void sweep(const kernels::Sweep& sweep, std::uint64_t* words, std::size_t count,
+                     kernels::ErrorLog& log) = 0;
 
   /// The CPUs of thread i, and its NUMA domain (host only; -1 otherwise).
   virtual int numa_of_thread(int thread) const noexcept = 0;
@@ -77,13 +90,14 @@ class Device {
 /// The host device: `cpus` one per thread (pinned when `pin`), NUMA domain of each in `numa`.
 std::unique_ptr<Device> make_host_device(std::vector<int> cpus, std::vector<int> numa, bool pin);
 
-/// Checks which kernels OpenBLAS chose against cpuid. If they are too old for this CPU, sets OPENBLAS_CORETYPE and
-/// re-executes the program (before MPI_Init, before any thread); returns when nothing is to be done. The mend is
-/// recorded in the environment variable ASSAY_BLAS_MEND ("Prescott->SkylakeX") for blas_info().
+/// Checks which kernels OpenBLAS chose against cpuid. If they are too old for this CPU, sets
+/// OPENBLAS_CORETYPE and re-executes the program (before MPI_Init, before any thread); returns when nothing
+/// is to be done. The mend is recorded in the environment variable ASSAY_BLAS_MEND ("Prescott->SkylakeX") for
+/// blas_info().
 void mend_blas_core(char** argv);
 
-/// "library" -> "OpenBLAS 0.3.21", "file" -> the path it was loaded from, "core" -> "SkylakeX", "parallel" -> "pthreads",
-/// "mend" -> "Prescott->SkylakeX", "failed:Prescott->SkylakeX" or "".
+/// "library" -> "OpenBLAS 0.3.21", "file" -> the path it was loaded from, "core" -> "SkylakeX", "parallel" ->
+/// "pthreads", "mend" -> "Prescott->SkylakeX", "failed:Prescott->SkylakeX" or "".
 std::map<std::string, std::string> blas_info();
 
 }  // namespace assay

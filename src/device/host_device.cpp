@@ -22,7 +22,8 @@ namespace {
 
 namespace host = kernels::host;
 
-/// A thread that the library starts later inherits the caller's binding, so they are started before the caller is bound.
+/// A thread that the library starts later inherits the caller's binding, so they are started before the
+/// caller is bound.
 std::vector<int> start_blas_threads(std::vector<int> cpus) {
   set_blas_threads(std::max(1, static_cast<int>(cpus.size())));
   return cpus;
@@ -36,7 +37,8 @@ std::size_t last_level_cache_bytes() noexcept {
 
 int blas_int(std::size_t value, const char* name) {
   if (value > static_cast<std::size_t>(std::numeric_limits<int>::max()))
-    throw Error(ErrorKind::device, std::string("gemm: ") + name + " = " + std::to_string(value) + " exceeds the BLAS integer");
+    throw Error(ErrorKind::device,
+                std::string("gemm: ") + name + " = " + std::to_string(value) + " exceeds the BLAS integer");
   return static_cast<int>(value);
 }
 
@@ -72,7 +74,9 @@ class HostDevice final : public Device {
   }
   void synchronize() override {}
 
-  bool supports(NumType type) const noexcept override { return type == NumType::fp64 || type == NumType::fp32; }
+  bool supports(NumType type) const noexcept override {
+    return type == NumType::fp64 || type == NumType::fp32;
+  }
   void gemm(NumType type, const GemmShape& shape, const void* a, const void* b, void* c) override;
   double fma_peak(NumType type, double seconds) override;
   void fill_uniform(NumType type, void* data, std::size_t count, std::uint64_t key) override;
@@ -80,7 +84,8 @@ class HostDevice final : public Device {
   std::uint64_t digest(const void* data, std::size_t bytes) override;
   void stream(kernels::StreamOp op, double* a, const double* b, const double* c, std::size_t count) override;
   double chase_ns(void* memory, std::size_t bytes, std::size_t steps, std::uint64_t key) override;
-  void sweep(const kernels::Sweep& sweep, std::uint64_t* words, std::size_t count, kernels::ErrorLog& log) override;
+  void sweep(const kernels::Sweep& sweep, std::uint64_t* words, std::size_t count,
+             kernels::ErrorLog& log) override;
 
   int numa_of_thread(int thread) const noexcept override {
     const auto i = static_cast<std::size_t>(thread);
@@ -88,7 +93,8 @@ class HostDevice final : public Device {
   }
 
  private:
-  /// The cycle that the last chase_ns built and where it stands; a walk finds out by itself whether it is still there.
+  /// The cycle that the last chase_ns built and where it stands; a walk finds out by itself whether it is
+  /// still there.
   struct Chase {
     const void* memory = nullptr;
     std::size_t bytes = 0, at = 0;
@@ -102,7 +108,8 @@ class HostDevice final : public Device {
 
   /// f(begin, end, thread) for all shares of an array, on all threads.
   template <typename F>
-  void for_all(const void* data, std::size_t count, std::size_t element_bytes, bool down, const F& f) noexcept {
+  void for_all(const void* data, std::size_t count, std::size_t element_bytes, bool down,
+               const F& f) noexcept {
     team_.run([&](int thread) noexcept {
       for_share(data, count, element_bytes, thread, team_.size(), down,
                 [&](std::size_t begin, std::size_t end) { f(begin, end, thread); });
@@ -119,8 +126,9 @@ class HostDevice final : public Device {
 
 std::string HostDevice::description() const {
   const auto info = blas_info();
-  return std::to_string(threads()) + (threads() == 1 ? " thread" : " threads") + (pinned_ ? ", bound" : "") + ", " +
-         host::fma_isa() + ", " + info.at("library") + (info.at("core").empty() ? "" : " " + info.at("core"));
+  return std::to_string(threads()) + (threads() == 1 ? " thread" : " threads") + (pinned_ ? ", bound" : "") +
+         ", " + host::fma_isa() + ", " + info.at("library") +
+         (info.at("core").empty() ? "" : " " + info.at("core"));
 }
 
 std::map<std::string, std::string> HostDevice::identity() const {
@@ -188,7 +196,8 @@ void HostDevice::fill_uniform(NumType type, void* data, std::size_t count, std::
 void HostDevice::fill_integer(NumType type, void* data, std::size_t count, std::uint64_t key, int limit) {
   require(type, "fill_integer");
   if (limit < 0 || limit > (1 << 24))
-    throw Error(ErrorKind::device, "fill_integer: limit " + std::to_string(limit) + " is outside 0 to 16777216");
+    throw Error(ErrorKind::device,
+                "fill_integer: limit " + std::to_string(limit) + " is outside 0 to 16777216");
   for_all(data, count, size_of(type), false, [&](std::size_t begin, std::size_t end, int) {
     if (type == NumType::fp32)
       host::fill_integer_fp32(static_cast<float*>(data) + begin, end - begin, key, begin, limit);
@@ -210,13 +219,16 @@ std::uint64_t HostDevice::digest(const void* data, std::size_t bytes) {
   return sum;
 }
 
-void HostDevice::stream(kernels::StreamOp op, double* a, const double* b, const double* c, std::size_t count) {
-  // Shares are cut into granules, so their size cannot tell; what decides is whether the arrays could stay in the cache.
+void HostDevice::stream(kernels::StreamOp op, double* a, const double* b, const double* c,
+                        std::size_t count) {
+  // Shares are cut into granules, so their size cannot tell; what decides is whether the arrays could stay in
+  // the cache.
   const bool large = count * sizeof(double) * kernels::stream_arrays(op) > cache_bytes_ / 2;
   const auto stores = large ? host::Stores::streaming : host::Stores::cached;
   std::vector<Tally> tallies(static_cast<std::size_t>(team_.size()));
   for_all(a, count, sizeof(double), false, [&](std::size_t begin, std::size_t end, int thread) {
-    const double sum = host::stream(op, a + begin, b == nullptr ? b : b + begin, c == nullptr ? c : c + begin, end - begin, stores);
+    const double sum = host::stream(op, a + begin, b == nullptr ? b : b + begin, c == nullptr ? c : c + begin,
+                                    end - begin, stores);
     tallies[static_cast<std::size_t>(thread)].flops += sum;
   });
 }
@@ -244,13 +256,15 @@ double HostDevice::chase_ns(void* memory, std::size_t bytes, std::size_t steps, 
   }
 }
 
-void HostDevice::sweep(const kernels::Sweep& sweep, std::uint64_t* words, std::size_t count, kernels::ErrorLog& log) {
+void HostDevice::sweep(const kernels::Sweep& sweep, std::uint64_t* words, std::size_t count,
+                       kernels::ErrorLog& log) {
   const std::size_t half = count / 2;
   // A move is shared by its destination: who writes a page owns it.
   const std::uint64_t* owned = sweep.move ? words + half : words;
-  for_all(owned, sweep.move ? half : count, 8, sweep.down, [&](std::size_t begin, std::size_t end, int thread) {
-    host::sweep(sweep, words, begin, end, half, thread, log);
-  });
+  for_all(owned, sweep.move ? half : count, 8, sweep.down,
+          [&](std::size_t begin, std::size_t end, int thread) {
+            host::sweep(sweep, words, begin, end, half, thread, log);
+          });
 }
 
 }  // namespace

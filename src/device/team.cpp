@@ -26,7 +26,8 @@ void pause_cpu() noexcept {
 void bind(pthread_t thread, int cpu) {
   cpu_set_t mask;
   CPU_ZERO(&mask);
-  if (cpu < 0 || cpu >= CPU_SETSIZE) throw Error(ErrorKind::resource, "CPU " + std::to_string(cpu) + " does not exist");
+  if (cpu < 0 || cpu >= CPU_SETSIZE)
+    throw Error(ErrorKind::resource, "CPU " + std::to_string(cpu) + " does not exist");
   CPU_SET(cpu, &mask);
   if (pthread_setaffinity_np(thread, sizeof mask, &mask) != 0)
     throw Error(ErrorKind::resource, "cannot bind a thread to CPU " + std::to_string(cpu));
@@ -39,7 +40,8 @@ Team::Team(const std::vector<int>& cpus, bool pin) {
   const std::set<int> distinct(cpus.begin(), cpus.end());
   cpu_set_t allowed;
   const bool known = pthread_getaffinity_np(pthread_self(), sizeof allowed, &allowed) == 0;
-  spin_ = distinct.size() == cpus.size() && (!known || static_cast<std::size_t>(CPU_COUNT(&allowed)) >= cpus.size());
+  spin_ = distinct.size() == cpus.size() &&
+          (!known || static_cast<std::size_t>(CPU_COUNT(&allowed)) >= cpus.size());
   try {
     for (std::size_t i = 1; i < cpus.size(); ++i) {
       workers_.emplace_back([this, i] { work(static_cast<int>(i)); });
@@ -94,7 +96,8 @@ void Team::call(const void* task, Entry entry) noexcept {
     generation_.notify_all();
   }
   entry(task, 0);
-  for (int left = pending_.load(std::memory_order_acquire); left != 0; left = pending_.load(std::memory_order_acquire))
+  for (int left = pending_.load(std::memory_order_acquire); left != 0;
+       left = pending_.load(std::memory_order_acquire))
     wait_while(pending_, left);
 }
 

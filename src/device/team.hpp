@@ -10,12 +10,13 @@
 
 namespace assay {
 
-/// Workers wait for work by spinning for some microseconds, then sleep in the kernel: a phase of small kernels is not slowed by
-/// wake-ups, and an idle team costs nothing. Not for use by two threads at once.
+/// Workers wait for work by spinning for some microseconds, then sleep in the kernel: a phase of small
+/// kernels is not slowed by wake-ups, and an idle team costs nothing. Not for use by two threads at once.
 class Team {
  public:
-  /// One worker per entry of `cpus`, each bound to its CPU when `pin`; the calling thread becomes worker 0 and gets its
-  /// old binding back when the team ends. Throws Error(resource) when a thread cannot be started or bound.
+  /// One worker per entry of `cpus`, each bound to its CPU when `pin`; the calling thread becomes worker 0
+  /// and gets its old binding back when the team ends. Throws Error(resource) when a thread cannot be started
+  /// or bound.
   Team(const std::vector<int>& cpus, bool pin);
   ~Team();
   Team(const Team&) = delete;

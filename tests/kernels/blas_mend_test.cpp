@@ -36,7 +36,8 @@ std::string child(const std::string& environment) {
   return out;
 }
 
-/// The library's own choice stands, unless it is older than the CPU; then the child must have started itself again.
+/// The library's own choice stands, unless it is older than the CPU; then the child must have started itself
+/// again.
 TEST(BlasMend, AChildEndsWithKernelsAsWideAsTheCpu) {
   if (openblas_core().empty()) GTEST_SKIP() << "the BLAS is not OpenBLAS";
   const std::string out = child("env -u OPENBLAS_CORETYPE -u ASSAY_BLAS_MEND");

@@ -59,7 +59,8 @@ TEST_F(Digest, EverySingleBitAndEverySwapChangesIt) {
   }
   for (std::size_t w = 1; w < 7; ++w) {
     auto swapped = data;
-    std::swap_ranges(swapped.begin(), swapped.begin() + 8, swapped.begin() + static_cast<std::ptrdiff_t>(8 * w));
+    std::swap_ranges(swapped.begin(), swapped.begin() + 8,
+                     swapped.begin() + static_cast<std::ptrdiff_t>(8 * w));
     ASSERT_NE(host::digest(swapped.data(), swapped.size(), 0), whole) << w;
   }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fresh random inputs for every run; the seed is printed when a test fails, and ASSAY_TEST_SEED brings it back.
+// Fresh random inputs for every run; the seed is printed when a test fails, and ASSAY_TEST_SEED brings it
+// back.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,7 +14,10 @@ namespace assay::test {
 
 class Fresh : public ::testing::Test {
  protected:
-  Fresh() : seed_(choose()), generator_(seed_), trace_(__FILE__, __LINE__, "ASSAY_TEST_SEED=" + std::to_string(seed_)) {}
+  Fresh()
+      : seed_(choose()),
+        generator_(seed_),
+        trace_(__FILE__, __LINE__, "ASSAY_TEST_SEED=" + std::to_string(seed_)) {}
 
   std::uint64_t bits() { return generator_(); }
   std::size_t below(std::size_t n) { return static_cast<std::size_t>(generator_() % n); }

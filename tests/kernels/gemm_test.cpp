@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <time.h>
+
 #include <cmath>
 #include <limits>
+#include <string>
 #include <vector>
 
 #include "fresh.hpp"
@@ -17,7 +20,8 @@ class Golden : public test::Fresh {
   template <typename T>
   std::vector<T> integers(std::size_t count, int limit) {
     std::vector<T> v(count);
-    for (T& x : v) x = static_cast<T>(static_cast<int>(below(static_cast<std::size_t>(2 * limit + 1))) - limit);
+    for (T& x : v)
+      x = static_cast<T>(static_cast<int>(below(static_cast<std::size_t>(2 * limit + 1))) - limit);
     return v;
   }
 
@@ -46,7 +50,8 @@ class Golden : public test::Fresh {
 };
 
 TEST_F(Golden, IsExactForOddShapes) {
-  const std::size_t shapes[][3] = {{1, 1, 1}, {3, 5, 7}, {13, 33, 65}, {40, 31, 257}, {65, 97, 513}, {25, 64, 300}};
+  const std::size_t shapes[][3] = {{1, 1, 1},     {3, 5, 7},     {13, 33, 65},
+                                   {40, 31, 257}, {65, 97, 513}, {25, 64, 300}};
   for (const auto& s : shapes) {
     check<float>(s[0], s[1], s[2], 127, host::gemm_golden_fp32);
     check<double>(s[0], s[1], s[2], 1 << 20, host::gemm_golden_fp64);
@@ -67,15 +72,32 @@ TEST_F(Golden, EmptyInnerDimensionGivesZeros) {
   for (const double x : c) EXPECT_EQ(x, 0.0);
 }
 
-TEST(FmaPeak, CountsOperationsInProportionAndStaysFinite) {
+double thread_cpu_s() {
+  timespec t{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
+
+TEST(FmaPeak, CountsTwoOperationsPerLaneOfTwelveAccumulatorsAndStaysFinite) {
+  const std::string isa = host::fma_isa();
+  const double bytes = isa == "avx512" ? 64 : isa == "avx2" ? 32 : 16;
+  EXPECT_EQ(host::fma_burn_fp32(1), 2 * 12 * bytes / 4);
+  EXPECT_EQ(host::fma_burn_fp64(1), 2 * 12 * bytes / 8);
   for (auto* burn : {host::fma_burn_fp32, host::fma_burn_fp64}) {
-    const double one = burn(1);
-    EXPECT_GT(one, 0.0);
-    // A value that left the map's interval would make the rate 0.
-    EXPECT_EQ(burn(1'000'000), one * 1e6);
     EXPECT_EQ(burn(0), 0.0);
+    // A value that left the map's interval would make this 0.
+    EXPECT_EQ(burn(1'000'000), burn(1) * 1e6);
   }
-  EXPECT_EQ(host::fma_burn_fp32(7), 2 * host::fma_burn_fp64(7));
+}
+
+TEST(FmaPeak, DoesTheWorkItCounts) {
+  constexpr std::uint64_t rounds = 4'000'000;
+  for (auto* burn : {host::fma_burn_fp32, host::fma_burn_fp64}) {
+    const double begin_s = thread_cpu_s();
+    burn(rounds);
+    // No core starts more than four vector instructions in a cycle, at no more than 7 GHz.
+    EXPECT_GT(thread_cpu_s() - begin_s, rounds * 12 / (4 * 7e9));
+  }
 }
 
 }  // namespace

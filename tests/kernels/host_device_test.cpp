@@ -18,7 +18,8 @@ namespace {
 using kernels::StreamOp;
 
 std::unique_ptr<Device> device_with(int threads) {
-  return make_host_device(std::vector<int>(static_cast<std::size_t>(threads), 0), std::vector<int>(1, 0), false);
+  return make_host_device(std::vector<int>(static_cast<std::size_t>(threads), 0), std::vector<int>(1, 0),
+                          false);
 }
 
 class HostDevices : public test::Fresh, public ::testing::WithParamInterface<int> {
@@ -152,13 +153,14 @@ TEST(HostDevice, RefusesWhatItCannotDo) {
   float x = 0;
   expect_error(ErrorKind::device, "bf16", [&] { device->gemm(NumType::bf16, {1, 1, 1}, &x, &x, &x); });
   expect_error(ErrorKind::device, "fp8", [&] { device->fma_peak(NumType::fp8, 0.01); });
-  expect_error(ErrorKind::device, "n = 4294967296",
-               [&] { device->gemm(NumType::fp32, {1, std::size_t{1} << 32, 1}, &x, &x, &x); });
+  expect_error(ErrorKind::device, "n = 4294967296", [&] {
+    device->gemm(NumType::fp32, {1, std::size_t{1} << 32, 1}, &x, &x, &x);
+  });
   expect_error(ErrorKind::device, "limit", [&] { device->fill_integer(NumType::fp32, &x, 1, 1, -1); });
   expect_error(ErrorKind::resource, "TiB", [&] { device->reserve(std::size_t{1} << 46); });
-  expect_error(ErrorKind::resource, "cannot reserve", [&] { device->reserve(std::numeric_limits<std::size_t>::max()); });
-  expect_error(ErrorKind::resource, "CPU 1023",
-               [] { make_host_device({0, 1023}, {0, 0}, true); });
+  expect_error(ErrorKind::resource, "cannot reserve",
+               [&] { device->reserve(std::numeric_limits<std::size_t>::max()); });
+  expect_error(ErrorKind::resource, "CPU 1023", [] { make_host_device({0, 1023}, {0, 0}, true); });
 }
 
 TEST(HostDevice, KeepsTheArenaWhenLessIsAsked) {

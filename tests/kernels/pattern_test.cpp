@@ -35,7 +35,9 @@ struct Region {
 void run(const Sweep& s, Region& region, int threads, ErrorLog& log) {
   const std::size_t half = region.count / 2, n = s.move ? half : region.count;
   for (int t = 0; t < threads; ++t) {
-    const auto part = [&](int i) { return n * static_cast<std::size_t>(i) / static_cast<std::size_t>(threads); };
+    const auto part = [&](int i) {
+      return n * static_cast<std::size_t>(i) / static_cast<std::size_t>(threads);
+    };
     host::sweep(s, region.words(), part(t), part(t + 1), half, t, log);
   }
 }
@@ -80,7 +82,8 @@ TEST_F(Patterns, FindOneWrongBitAtFirstMiddleAndLastWord) {
     for (std::size_t hit = 1; hit < pattern.sweeps.size(); hit += pattern.sweeps[hit].verify ? every : 1) {
       if (!pattern.sweeps[hit].verify) continue;
       for (const std::size_t at : {std::size_t{0}, n / 2, n - 1}) {
-        SCOPED_TRACE(name + ", sweep " + std::to_string(hit) + ", word " + std::to_string(at) + " of " + std::to_string(n));
+        SCOPED_TRACE(name + ", sweep " + std::to_string(hit) + ", word " + std::to_string(at) + " of " +
+                     std::to_string(n));
         Region region(n, below(9));
         ErrorLog log;
         const std::uint64_t flip = std::uint64_t{1} << below(64);
@@ -116,9 +119,9 @@ TEST_F(Patterns, CountsAreExactBeyondTheRecords) {
     std::set<std::size_t> bad;
     for (int i = 0; i < 5000; ++i) bad.insert(below(region.count));
     for (const std::size_t b : bad) region.words()[b] = ~region.words()[b];
+    const auto part = [&](int i) { return region.count * static_cast<std::size_t>(i) / 3; };
     std::vector<std::thread> threads;
     for (int t = 0; t < 3; ++t) {
-      const auto part = [&](int i) { return region.count * static_cast<std::size_t>(i) / 3; };
       threads.emplace_back([&, t] { host::sweep(check, region.words(), part(t), part(t + 1), 0, t, log); });
     }
     for (auto& t : threads) t.join();
@@ -146,15 +149,18 @@ TEST_F(Patterns, AVerifyingWriteRepairsWhatItReports) {
 
 TEST_F(Patterns, EveryBackgroundMatchesItsDefinitionOnEveryPath) {
   for (const bool inverted : {false, true}) {
-    std::vector<Data> all = {{Background::own_address, bits(), 0, inverted}, {Background::random, bits(), 0, inverted},
-                             {Background::solid, 0, 0, inverted},            {Background::checkerboard, 0, 0, inverted}};
+    std::vector<Data> all = {{Background::own_address, bits(), 0, inverted},
+                             {Background::random, bits(), 0, inverted},
+                             {Background::solid, 0, 0, inverted},
+                             {Background::checkerboard, 0, 0, inverted}};
     for (const std::uint32_t v : {0u, 1u, 31u, 63u}) all.push_back({Background::walking, 0, v, inverted});
     for (const std::uint32_t v : {1u, 2u, 6u, 7u, 8u, 9u, 10u, 13u, 15u, 16u, 20u})
       all.push_back({Background::stripe, 0, v, inverted});
     for (const std::uint32_t v : {1u, 2u, 20u, 23u, 61u, 64u, 511u, 999u})
       all.push_back({Background::modulo, bits(), v, inverted});
     for (const Data& data : all) {
-      SCOPED_TRACE("kind " + std::to_string(static_cast<int>(data.kind)) + " variant " + std::to_string(data.variant));
+      SCOPED_TRACE("kind " + std::to_string(static_cast<int>(data.kind)) + " variant " +
+                   std::to_string(data.variant));
       const std::size_t begin = below(100), n = 9000;
       Region region(n, below(9));
       Sweep s;
@@ -163,7 +169,8 @@ TEST_F(Patterns, EveryBackgroundMatchesItsDefinitionOnEveryPath) {
       s.down = below(2) == 1;
       ErrorLog log;
       host::sweep(s, region.words(), begin, n, 0, 0, log);
-      for (std::size_t i = 0; i < n; ++i) ASSERT_EQ(region.words()[i], i < begin ? Region::guard : data_word(data, i)) << i;
+      for (std::size_t i = 0; i < n; ++i)
+        ASSERT_EQ(region.words()[i], i < begin ? Region::guard : data_word(data, i)) << i;
       s.verify = true;
       s.expected = data;
       s.next = all[below(all.size())];
@@ -204,8 +211,9 @@ TEST(PatternData, AddressHashIsABijectionThatSetsEachBitHalfTheTime) {
 
 TEST(PatternCatalogue, TrafficIsAsDocumented) {
   const std::pair<const char*, double> expected[] = {
-      {"own-address", 4}, {"moving-inversions", 6}, {"walking-ones", 128}, {"walking-zeros", 128}, {"checkerboard", 4},
-      {"march-c", 10},    {"random", 4},            {"modulo-20", 80},     {"block-move", 6},      {"retention", 4}};
+      {"own-address", 4},  {"moving-inversions", 6}, {"walking-ones", 128}, {"walking-zeros", 128},
+      {"checkerboard", 4}, {"march-c", 10},          {"random", 4},         {"modulo-20", 80},
+      {"block-move", 6},   {"retention", 4}};
   EXPECT_EQ(pattern_names().size(), std::size(expected));
   for (const auto& [name, bytes] : expected) EXPECT_EQ(make_pattern(name, 1).bytes_per_byte(), bytes) << name;
   double pause_s = 0;

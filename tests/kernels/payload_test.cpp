@@ -40,7 +40,9 @@ TEST_F(Payload, EverySizeAndAlignmentMatchesTheDefinition) {
     std::vector<unsigned char> data(bytes + shift + 16, 0xee);
     host::payload_fill(key, data.data() + shift, bytes);
     const auto expected = naive(key, bytes);
-    ASSERT_TRUE(std::equal(expected.begin(), expected.end(), data.begin() + static_cast<std::ptrdiff_t>(shift))) << bytes;
+    ASSERT_TRUE(
+        std::equal(expected.begin(), expected.end(), data.begin() + static_cast<std::ptrdiff_t>(shift)))
+        << bytes;
     for (std::size_t i = 0; i < data.size(); ++i) {
       if (i < shift || i >= shift + bytes) {
         ASSERT_EQ(data[i], 0xee) << "wrote outside, size " << bytes;
@@ -77,7 +79,8 @@ TEST_F(Payload, CountsEveryWrongWordOnce) {
   EXPECT_EQ(errors.count, words.size());
   EXPECT_EQ(errors.first_index, words.front());
   std::fill(data.begin(), data.end(), static_cast<unsigned char>(0));
-  EXPECT_EQ(host::payload_check(key, data.data(), data.size()).count, 10'001u) << "a buffer of zeros must be all wrong";
+  EXPECT_EQ(host::payload_check(key, data.data(), data.size()).count, 10'001u)
+      << "a buffer of zeros must be all wrong";
 }
 
 TEST_F(Payload, EachPartOfTheKeyMatters) {
@@ -85,8 +88,9 @@ TEST_F(Payload, EachPartOfTheKeyMatters) {
   const auto base = payload_key(seed, 1, 2, 3);
   std::vector<unsigned char> data(4096);
   host::payload_fill(base, data.data(), data.size());
-  for (const PayloadKey other : {payload_key(seed + 1, 1, 2, 3), payload_key(seed, 2, 2, 3), payload_key(seed, 2, 1, 3),
-                                 payload_key(seed, 1, 3, 3), payload_key(seed, 1, 2, 4), payload_key(seed, -1, 2, 3)})
+  for (const PayloadKey other :
+       {payload_key(seed + 1, 1, 2, 3), payload_key(seed, 2, 2, 3), payload_key(seed, 2, 1, 3),
+        payload_key(seed, 1, 3, 3), payload_key(seed, 1, 2, 4), payload_key(seed, -1, 2, 3)})
     EXPECT_EQ(host::payload_check(other, data.data(), data.size()).count, 512u);
 }
 

@@ -38,14 +38,17 @@ TEST_F(Stream, EveryOperationSizeAlignmentAndKindOfStoreIsExact) {
             continue;
           }
           const double from_b = b[i], from_c = c[i - shift + 3];
-          const double expected = op == StreamOp::write ? 0.75 : op == StreamOp::copy ? from_b : from_b + 3.0 * from_c;
+          const double expected = op == StreamOp::write  ? 0.75
+                                  : op == StreamOp::copy ? from_b
+                                                         : from_b + 3.0 * from_c;
           ASSERT_EQ(a[i], expected) << to_string(op) << " at " << i - shift << " of " << count;
         }
       }
       double sum = 0;
       for (std::size_t i = 0; i < count; ++i) sum += b[i + shift];
       std::vector<double> read_only = b;
-      EXPECT_EQ(host::stream(StreamOp::read, read_only.data() + shift, nullptr, nullptr, count, stores), sum) << count;
+      EXPECT_EQ(host::stream(StreamOp::read, read_only.data() + shift, nullptr, nullptr, count, stores), sum)
+          << count;
       EXPECT_EQ(read_only, b);
     }
   }
