@@ -54,6 +54,11 @@ OptionValues option_values(const Parsed& parsed,
 std::string help_text(const std::vector<CommandSpec>& commands);
 std::string help_text(const CommandSpec& command);
 
+/// The options of a command that are not hidden, those of suites under their names.
+std::string options_help(const CommandSpec& command);
+/// `line`, filled up to column `indent`, then `text` word by word, continued there, within 80 columns.
+std::string wrapped(std::string line, const std::string& text, std::size_t indent);
+
 /// The script that bash sources.
 std::string bash_completion(const std::vector<CommandSpec>& commands);
 

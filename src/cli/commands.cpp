@@ -76,7 +76,7 @@ CommandSpec list_command_spec() {
           {{"WHAT",
             "only this part; everything when not given",
             false,
-            {"suites", "cases", "metrics", "options", "devices", "transports"}}},
+            {"suites", "metrics", "options", "devices", "transports", "cases"}}},
           {},
           {"assay list", "assay list cases", "assay list metrics"},
           "Cases depend on the machine: they are shown as planned for two ranks here."};

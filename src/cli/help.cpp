@@ -12,7 +12,8 @@ namespace {
 
 constexpr std::size_t columns = 80;
 
-/// Adds `text` word by word behind `line`, continued at column `indent`, never beyond the width.
+}  // namespace
+
 std::string wrapped(std::string line, const std::string& text, std::size_t indent) {
   std::string out;
   line.resize(std::max(line.size(), indent), ' ');
@@ -35,6 +36,8 @@ std::string wrapped(std::string line, const std::string& text, std::size_t inden
   return out + line + "\n";
 }
 
+namespace {
+
 std::string option_help(const OptionSpec& option) {
   std::string left = option.short_name == 0 ? "      " : fmt::format("  -{}, ", option.short_name);
   left += "--" + option.name;
@@ -44,7 +47,7 @@ std::string option_help(const OptionSpec& option) {
     left += " VALUE";
   std::string text = option.help;
   if (!option.allowed.empty())
-    text += fmt::format(" ({})", join(option.allowed, option.kind == OptionKind::choice ? "|" : ","));
+    text += fmt::format(" ({})", join(option.allowed, option.kind == OptionKind::choice ? " | " : ", "));
   if (!option.default_text.empty()) text += fmt::format(" [{}]", option.default_text);
   constexpr std::size_t indent = 30;
   if (left.size() + 2 > indent) return left + "\n" + wrapped("", text, indent);
@@ -57,8 +60,10 @@ std::string section_of(const OptionSpec& option) {
   return dot == std::string::npos ? "" : option.name.substr(0, dot);
 }
 
+}  // namespace
+
 std::string options_help(const CommandSpec& command) {
-  std::string out = "\nOptions:\n";
+  std::string out;
   std::string section;
   for (const OptionSpec& option : command.options) {
     if (option.hidden) continue;
@@ -68,11 +73,8 @@ std::string options_help(const CommandSpec& command) {
     }
     out += option_help(option);
   }
-  if (section.empty()) out += wrapped("  -h, --help", "print this and exit", 30);
   return out;
 }
-
-}  // namespace
 
 std::string help_text(const std::vector<CommandSpec>& commands) {
   std::string out =
@@ -95,7 +97,7 @@ std::string help_text(const CommandSpec& command) {
     if (positional.allowed.size() > 1) text += fmt::format(" ({})", join(positional.allowed, "|"));
     out += wrapped("  " + positional.name, text, 30);
   }
-  out += options_help(command);
+  out += "\nOptions:\n" + wrapped("  -h, --help", "print this and exit", 30) + options_help(command);
   out += "\nExamples:\n";
   for (const std::string& example : command.examples) out += "  " + example + "\n";
   if (!command.footer.empty()) out += "\n" + command.footer + "\n";

@@ -20,40 +20,33 @@ constexpr int shown_ranks = 2;  ///< enough for a pair
 std::string list_suites(const Suites& suites) {
   std::string out = "Suites\n";
   for (const auto& suite : suites) {
-    if (!suite->hidden()) out += fmt::format("  {:<12} {}\n", suite->name(), suite->summary());
+    if (!suite->hidden())
+      out += wrapped(fmt::format("  {:<12}", suite->name()), std::string(suite->summary()), 15);
   }
   return out;
 }
 
+/// Named as in a file of limits: SUITE/CASE:METRIC.
 std::string list_metrics(const Suites& suites) {
-  std::string out = fmt::format("Metrics\n  {:<34} {:<22} {:<8} {:<7} {}\n", "case", "metric", "unit",
-                                "better", "what it is");
+  std::string out = fmt::format("Metrics\n  {:<58} {:<8} {}\n", "metric", "unit", "better");
   for (const auto& suite : suites) {
     if (suite->hidden()) continue;
     for (const MetricInfo& m : suite->metrics()) {
-      out += fmt::format("  {:<34} {:<22} {:<8} {:<7} {}\n",
-                         fmt::format("{}/{}", suite->name(), m.case_operation), m.metric, m.unit, m.better,
-                         m.explanation);
+      const std::string name = fmt::format("{}/{}:{}", suite->name(), m.case_operation, m.metric);
+      out += fmt::format("  {:<58} {:<8} {}\n", name, m.unit, m.better);
+      out += wrapped("", m.explanation, 6);
     }
   }
   return out;
 }
 
 std::string list_options(const std::vector<CommandSpec>& commands) {
-  std::string out = "Options of run and plan\n";
-  for (const OptionSpec& option : commands.front().options) {
-    if (option.hidden) continue;
-    std::string text = option.help;
-    if (!option.allowed.empty()) text += fmt::format(" ({})", join(option.allowed, ","));
-    if (!option.default_text.empty()) text += fmt::format(" [{}]", option.default_text);
-    out += fmt::format("  {:<26} {}\n", "--" + option.name, text);
-  }
-  return out;
+  return "Options of run and plan\n" + options_help(commands.front());
 }
 
 std::string list_components(const char* title, const std::vector<Component>& components) {
   std::string out = std::string(title) + "\n";
-  for (const Component& c : components) out += fmt::format("  {:<12} {}\n", c.name, c.detail);
+  for (const Component& c : components) out += wrapped(fmt::format("  {:<12}", c.name), c.detail, 15);
   return out;
 }
 
@@ -108,7 +101,7 @@ std::string list_cases(const std::vector<CommandSpec>& commands, const Suites& s
 
 std::string list_text(const std::vector<CommandSpec>& commands, const Suites& suites,
                       const std::string& what) {
-  const std::vector<std::string> parts{"suites", "cases", "metrics", "options", "devices", "transports"};
+  const std::vector<std::string> parts{"suites", "metrics", "options", "devices", "transports", "cases"};
   if (!what.empty() && std::ranges::find(parts, what) == parts.end()) {
     throw_usage(fmt::format("list: '{}' is not one of {}", what, join(parts)));
   }

@@ -54,7 +54,13 @@ class List(harness.CliTest):
         for title in ["Suites", "Cases", "Metrics", "Options", "Devices", "Transports"]:
             self.assertRegex(result.stdout, rf"(^|\n){title}")
         self.assertRegex(result.stdout, r"\n  cuda +not built")
-        self.assertNotIn("selftest", result.stdout)
+        self.assertNotRegex(result.stdout, r"\n  selftest")
+
+    def test_fits_a_terminal(self):
+        for part in ["suites", "metrics", "options", "devices", "transports"]:
+            with self.subTest(part):
+                text = self.assay("list", part).stdout
+                self.assertLessEqual(max(map(len, text.splitlines())), 80)
 
     def test_parts(self):
         self.assertRegex(self.assay("list", "suites").stdout, r"\n  gemm +\S")

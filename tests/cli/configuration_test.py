@@ -65,7 +65,7 @@ class Limits(harness.CliTest):
         self.limits_error('[[limit]]\nmetric = "memory/triad*:bandwidth"\nmin = "180 furlong"\n', "'furlong'")
 
     def test_bound_missing(self):
-        self.limits_error('[[limit]]\nmetric = "memory/triad*:bandwidth"\n', "limit")
+        self.limits_error('[[limit]]\nmetric = "memory/triad*:bandwidth"\n', "neither min nor max")
 
     def test_unknown_key(self):
         self.limits_error('[[limit]]\nmetric = "memory/triad*:bandwidth"\nminimum = "1 GB/s"\n', "minimum")

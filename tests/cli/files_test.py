@@ -40,7 +40,7 @@ class Files(harness.CliTest):
 
     def test_truncated(self):
         content = self.good.read_bytes()
-        for length in [100, len(content) // 2, len(content) - 1]:
+        for length in [100, len(content) // 2, len(content) * 9 // 10]:
             self.write("cut.h5", content[:length])
             for reader in READERS:
                 with self.subTest(reader=reader, length=length):
@@ -75,10 +75,10 @@ class Files(harness.CliTest):
     def test_csv_and_jsonl_hold_the_same_samples(self):
         rows = list(csv.DictReader(io.StringIO(self.assay("export", self.good, "--csv").stdout)))
         objects = [json.loads(line) for line in self.assay("export", self.good, "--jsonl").stdout.splitlines()]
+        samples = [item for item in objects if item["record"] == "sample"]
         self.assertGreater(len(rows), 0)
-        self.assertEqual(len(rows), len(objects))
-        self.assertEqual(sum(row.get("metric") == "duration" for row in rows),
-                         sum(item.get("metric") == "duration" for item in objects))
+        self.assertEqual([(r["case"], r["metric"], float(r["value"])) for r in rows],
+                         [(s["case"], s["metric"], s["value"]) for s in samples])
 
     def test_export_into_a_file(self):
         printed = self.assay("export", self.good, "--csv").stdout

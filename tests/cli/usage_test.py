@@ -115,7 +115,7 @@ class Combinations(harness.CliTest):
 
     def test_unknown_words(self):
         self.assert_error(["completion", "tcsh"], "completion: 'tcsh'")
-        self.assert_error(["list", "everything"], "list: 'everything' is not one of suites, cases,")
+        self.assert_error(["list", "everything"], "list: 'everything' is not one of suites, metrics,")
 
 
 if __name__ == "__main__":
