@@ -72,7 +72,7 @@ const results::Metric* headline(const results::CaseData& c) {
   for (const auto& m : c.metrics) {
     if (m.role == results::Role::metric && m.better != results::Better::none) return &m;
   }
-  return c.metrics.empty() ? nullptr : &c.metrics.front();
+  return nullptr;
 }
 
 }  // namespace assay::report

@@ -58,10 +58,11 @@ std::vector<Row> pick_rows(const std::vector<const CaseData*>& cases, const std:
   std::vector<Row> rows;
   for (const auto* c : cases) {
     if (is_repeat(c->name)) continue;
-    int priority = c->required ? 2 : 3;
+    const auto* m = headline(*c);
+    int priority = c->required && m != nullptr && m->unit != "count" ? 2 : 3;
     if (c->state == results::CaseState::error || c->state == results::CaseState::incomplete) priority = 1;
     if (c->state == results::CaseState::fail || named.contains(c->path())) priority = 0;
-    if (headline(*c) == nullptr && c->state == results::CaseState::pass) priority = 4;
+    if (m == nullptr && c->state == results::CaseState::pass) priority = 4;
     // What was only left out for time is told by the coverage line.
     if (c->state == results::CaseState::skip) priority = c->required ? 1 : 4;
     rows.push_back({c, rows.size(), priority});
@@ -86,8 +87,14 @@ std::string case_line(const Results& results, const CaseData& c, std::size_t wid
   line += right(format_quantity(d.median, m->unit), value_width) + right(percent_text(d.spread), spread_width) +
           right(std::to_string(d.n), n_width);
   if (!d.worst.empty()) {
+    // Both ends of a link in one node: the node is said once.
+    const auto arrow = d.worst.find('>'), slash = d.worst.find('/');
+    std::string worst = d.worst;
+    if (arrow != std::string::npos && slash < arrow && worst.compare(arrow + 1, slash + 1, worst, 0, slash + 1) == 0) {
+      worst.erase(arrow + 1, slash + 1);
+    }
     const std::string deficit = d.entities > 1 && d.worst_deficit > 0.0005 ? " -" + percent_text(d.worst_deficit) : "";
-    line += "  " + fit(d.worst, worst_width - columns_of(deficit)) + deficit;
+    line += "  " + fit(worst, worst_width - columns_of(deficit)) + deficit;
   }
   return line + "\n";
 }

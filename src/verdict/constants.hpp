@@ -30,6 +30,7 @@ inline constexpr std::size_t peers_min_population = 6;
 // cores; 30 % leaves that alone. Ranks that share cores are scheduled by chance: only a rate below half counts.
 inline constexpr double peers_small_deficit = 0.30;
 inline constexpr double peers_note_deficit = 0.20;
+inline constexpr int peers_small_samples = 5;
 inline constexpr double peers_shared_deficit = 0.50;
 
 // Physical floors: fractions of the hardware rate that healthy machines reach with every core of the domain at work.
@@ -65,6 +66,7 @@ inline Json as_json() {
               {"peers_min_population", peers_min_population},
               {"peers_small_deficit", peers_small_deficit},
               {"peers_note_deficit", peers_note_deficit},
+              {"peers_small_samples", peers_small_samples},
               {"peers_shared_deficit", peers_shared_deficit},
               {"memory_floor_fraction", memory_floor_fraction},
               {"nic_floor_fraction", nic_floor_fraction},

@@ -40,6 +40,7 @@ struct SeriesRow {
   std::int32_t entity = -1, source = -1, destination = -1;
   std::int32_t n = 0;
   double median = 0, standard_error = 0;  ///< the latter NaN for fewer than 3 samples
+  double lowest = 0, highest = 0;         ///< of the samples
   std::int32_t stratum = 0;
   std::uint8_t reference = 0;  ///< strongest reference it was held against, a Reference
 };

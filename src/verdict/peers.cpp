@@ -59,7 +59,7 @@ void report(Judgement& j, const Series& s, const Population& p, const SeriesRow&
   f.action = "MONITOR";
   f.evidence = s.path;
   f.text = f.name + ": " + s.full() + " " + format_quantity(row.median, s.unit) + ", median of " +
-           std::to_string(p.rows.size() - 1) + " peers " + format_quantity(reference, s.unit) + ", deficit " +
+           std::to_string(p.rows.size() - 1) + (p.rows.size() == 2 ? " peer " : " peers ") + format_quantity(reference, s.unit) + ", deficit " +
            percent(deficit) + " (n=" + std::to_string(row.n) + ")";
   j.add(std::move(f), rows_of(row));
 }
@@ -86,7 +86,11 @@ void judge_population(Judgement& j, const Series& s, Population& p) {
     const double half = std::isnan(row.standard_error) ? 0 : constants::interval_z * row.standard_error;
     const double best = deficit_of(higher ? row.median + half : std::max(row.median - half, 1e-300), reference, higher);
     const bool small = p.sorted.size() < constants::peers_min_population;
-    if (deficit > overall && best > constants::peers_min_deficit) {
+    // Few entities give no spread to judge by, so nothing but a lasting deficit counts: one that even the best of
+    // enough samples shows. A neighbour on the machine slows some samples, a bad part all of them.
+    const double best_sample = deficit_of(higher ? row.highest : row.lowest, reference, higher);
+    const bool lasting = !small || !s.per_sample || (row.n >= constants::peers_small_samples && best_sample > overall);
+    if (deficit > overall && best > constants::peers_min_deficit && lasting) {
       report(j, s, p, row, reference, deficit, true);
     } else if (small && deficit > constants::peers_note_deficit) {
       report(j, s, p, row, reference, deficit, false);

@@ -185,6 +185,9 @@ void collect_series(Judgement& j) {
         row.n = static_cast<std::int32_t>(values.size());
         row.median = median(values);
         row.standard_error = standard_error(values, blocks);
+        const auto [lowest, highest] = std::minmax_element(values.begin(), values.end());
+        row.lowest = *lowest;
+        row.highest = *highest;
         const auto [it, fresh] =
             known.try_emplace(strata.of(row, s.kind), static_cast<std::int32_t>(known.size()));
         if (fresh) s.strata.push_back(it->first);

@@ -51,6 +51,16 @@ TEST(Report, SummaryFitsAndNamesTheWorst) {
   EXPECT_THAT(text, Not(HasSubstr("\x1b")));
 }
 
+TEST(Report, LinkInsideANodeNamesTheNodeOnce) {
+  auto r = healthy(1, 2);
+  r.entities.push_back({"link", "l", "path", "node0/cores0-1>node0/cores2-3", 0, -1});
+  r.entities.push_back({"link", "m", "path", "node0/cores2-3>node0/cores0-1", 0, -1});
+  const auto links = rows_of_kind(r, "link");
+  add_case(r, "p2p", "latency-8-mpi", "latency", "s", results::Better::lower, "link", links, {1e-6, 1.2e-6});
+  const auto text = report::summary(r, judge(r), "run.h5", {120, false});
+  EXPECT_THAT(text, HasSubstr("node0/cores2-3>cores0-1 -8."));
+}
+
 TEST(Report, ColorOnlyWhenAsked) {
   const auto r = healthy();
   EXPECT_THAT(report::summary(r, judge(r), "run.h5", {80, true}), HasSubstr("\x1b[32mPASS\x1b[0m (exit 0)"));
