@@ -202,7 +202,8 @@ class Planner {
   void add_series(NumType type, std::size_t n, bool together, bool main) {
     Case c = make(type, n, together, "n" + std::to_string(n));
     const Layout layout = place(c, type, n, cache_);
-    const double likely_s = single_s(type, n) / optimism;
+    // Alone, a rank has its cores for itself.
+    const double likely_s = single_s(type, n) / optimism * (together ? 1 : std::min(1.0, cores_));
     const double scale = std::max(0.5, std::pow(static_cast<double>(n) / 1024.0, 1.4));
     const double whole_s = level_.series_s * scale;
     c.min_seconds = std::max(0.1, 7 * likely_s);
@@ -233,9 +234,9 @@ class Planner {
     Case c = make(type, exact_n, true, "exact");
     c.name = std::string(to_string(type)) + "-exact-n" + std::to_string(exact_n);
     place(c, type, exact_n, 0);
-    const double golden_s = 0.15 / std::min(1.0, cores_);
+    const double round_s = 0.03 / std::min(1.0, cores_);  // the golden, inputs and the comparison
     c.min_seconds = c.seconds = 0.01 * level_.exact_rounds / std::min(1.0, cores_);
-    c.overhead_seconds = 0.02 + golden_s * level_.exact_rounds;
+    c.overhead_seconds = 0.02 + round_s * level_.exact_rounds;
     c.required = true;
     c.parameters["rounds"] = level_.exact_rounds;
     c.parameters["distribution"] = "integers";

@@ -140,10 +140,12 @@ class TimedGemm {
   int reports_ = 0;
 };
 
-/// k = 1 wherever a GEMM takes at least 100 clock steps, which it does from n = 256 up. A sustained series is
-/// cut into at most 1000 samples, and the ranks agree on their length.
-SamplingPlan sampling(const Job& job, const Case& c, Context& context) {
+/// One GEMM takes at least 100 clock steps from n = 256 up, so k = 1; below, as many as there are result
+/// slots, so that each has its own. A sustained series is cut into at most 1000 samples, and the ranks agree
+/// on their length.
+SamplingPlan sampling(const Job& job, const Layout& layout, const Case& c, Context& context) {
   SamplingPlan plan = context.sampling(c.seconds);
+  plan.repetitions = job.n >= 256 ? 1 : layout.outputs;
   if (job.sustained_s <= 0) return plan;
   plan.relative_ci = 0;
   plan.max_samples = 1000;
@@ -186,10 +188,10 @@ void run_throughput(const Case& c, Context& context) {
   std::optional<TimedGemm> gemm;
   SamplingPlan plan;
   together.guarded([&] {
-    gemm.emplace(job,
-                 make_layout(job.type, job.n, c.parameters.value("cache_bytes", std::uint64_t{0}), c.bytes),
-                 context);
-    plan = sampling(job, c, context);
+    const auto layout =
+        make_layout(job.type, job.n, c.parameters.value("cache_bytes", std::uint64_t{0}), c.bytes);
+    gemm.emplace(job, layout, context);
+    plan = sampling(job, layout, c, context);
   });
   const auto measure = [&](Operation op) {
     const SampleSeries series = sample(op, plan);

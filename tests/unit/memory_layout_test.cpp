@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "suites/memory/layout.hpp"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "base/error.hpp"
+#include "gemm_memory_fakes.hpp"
+#include "suites/memory/memory_suite.hpp"
+
+namespace assay {
+namespace {
+
+using namespace fakes;
+using kernels::StreamOp;
+constexpr std::uint64_t mib = std::uint64_t{1} << 20;
+constexpr std::uint64_t gib = std::uint64_t{1} << 30;
+using Options = std::map<std::string, std::vector<std::string>>;
+
+std::vector<Case> plan_of(Level level, const Shape& shape, std::uint64_t bytes = 4 * gib,
+                          const Options& options = {}) {
+  const MemorySuite suite;
+  const Config config = config_of(suite, level, options);
+  const Topology topology = cluster(shape);
+  return suite.plan({config, topology, bytes, 1});
+}
+
+const std::vector<Shape> shapes = {{1, 1, 1, 2}, {1, 4, 1, 4}, {1, 64, 1, 2}, {2, 2, 2, 8}, {2, 8, 2, 48}};
+
+TEST(MemoryPlan, NamesAreLegalAndBytesFit) {
+  for (const Level level : {Level::smoke, Level::quick, Level::standard, Level::extended, Level::soak})
+    for (const Shape& shape : shapes)
+      for (const std::uint64_t bytes : {4 * gib, 128 * mib, 16 * mib, mib / 2}) {
+        const auto cases = plan_of(level, shape, bytes);
+        EXPECT_TRUE(legal_and_unique(cases));
+        for (const Case& c : cases) {
+          if (c.not_applicable.empty()) {
+            EXPECT_LE(c.bytes, bytes) << c.name;
+            EXPECT_GT(c.bytes, 0u) << c.name;
+          }
+          EXPECT_GT(c.seconds, 0) << c.name;
+          EXPECT_LE(c.min_seconds, c.seconds) << c.name;
+        }
+      }
+}
+
+TEST(MemoryPlan, EveryLevelRequiresTriadLatencyAndItsPatterns) {
+  const std::map<Level, std::size_t> patterns = {
+      {Level::smoke, 2}, {Level::quick, 5}, {Level::standard, 10}, {Level::extended, 10}};
+  for (const auto& [level, count] : patterns) {
+    const auto cases = plan_of(level, {2, 2, 2, 8});
+    for (const char* name :
+         {"triad-alone", "triad-together", "latency-alone", "pattern-own-address-together"}) {
+      const Case* c = find(cases, name);
+      ASSERT_NE(c, nullptr) << name;
+      EXPECT_TRUE(c->required) << name;
+    }
+    EXPECT_EQ(find(cases, "triad-together")->entity_kind, "numa");
+    EXPECT_EQ(find(cases, "triad-together")->entities, 4);
+    EXPECT_EQ(find(cases, "triad-alone")->entities, 4);
+    std::size_t found = 0;
+    for (const Case& c : cases) found += c.name.starts_with("pattern-") ? 1 : 0;
+    EXPECT_EQ(found, count);
+  }
+}
+
+TEST(MemoryPlan, SmokeStaysSmallAndShort) {
+  for (const Shape& shape : {Shape{1, 2, 1, 2}, Shape{1, 4, 1, 4}, Shape{1, 64, 1, 2}}) {
+    const auto cases = plan_of(Level::smoke, shape, 4 * gib / static_cast<unsigned>(shape.ranks_per_node));
+    for (const Case& c : cases) {
+      if (c.name.starts_with("pattern-")) {
+        EXPECT_LE(c.bytes * static_cast<unsigned>(shape.ranks_per_node), 256 * mib) << c.name;
+      }
+    }
+    EXPECT_LT(expected_s(cases), 12);
+  }
+  EXPECT_LT(expected_s(plan_of(Level::smoke, {1, 2, 1, 2})), 4);
+  EXPECT_LT(expected_s(plan_of(Level::quick, {1, 2, 1, 2}, 8 * gib)), 50);
+}
+
+TEST(MemoryPlan, WorkingSetsExceedFourTimesTheCache) {
+  // Two ranks behind each 32 MiB cache: together they must exceed 128 MiB, alone each of them.
+  const Topology topology = cluster({2, 4, 2, 8});
+  EXPECT_GE(memory::needed_bytes(topology, true), 64 * mib);
+  EXPECT_LT(memory::needed_bytes(topology, true), 128 * mib);
+  EXPECT_GE(memory::needed_bytes(topology, false), 128 * mib);
+  // One rank over both sockets works against both caches.
+  EXPECT_GE(memory::needed_bytes(cluster({1, 1, 2, 8}), true), 256 * mib);
+  // A machine that hides its caches is taken to have one.
+  EXPECT_GE(memory::needed_bytes(cluster({1, 1, 1, 2, 0}), true), 4 * memory::assumed_cache);
+}
+
+TEST(MemoryPlan, WhatFitsOnlyTheCacheSaysSoAndJudgesNothing) {
+  const auto cases = plan_of(Level::quick, {1, 1, 1, 2}, 64 * mib);
+  EXPECT_EQ(find(cases, "triad-alone"), nullptr);
+  const Case* c = find(cases, "triad_cached-alone");
+  ASSERT_NE(c, nullptr);
+  EXPECT_FALSE(c->required);
+  EXPECT_TRUE(c->not_applicable.empty());
+  const Case* latency = find(cases, "latency_cached-alone");
+  ASSERT_NE(latency, nullptr);
+  EXPECT_FALSE(latency->required);
+}
+
+TEST(MemoryLayout, FittedArraysMoveWhatTheyMust) {
+  for (const StreamOp op : {StreamOp::read, StreamOp::write, StreamOp::copy, StreamOp::triad}) {
+    const auto w = memory::fit_stream(op, 100 * mib, gib, 4);
+    EXPECT_FALSE(w.cached);
+    EXPECT_GE(w.count * sizeof(double) * kernels::stream_arrays(op), 100 * mib);
+    EXPECT_EQ(w.count % 8, 0u);
+    EXPECT_EQ(w.moved_bytes, w.count * kernels::stream_bytes_per_element(op));
+    const auto small = memory::fit_stream(op, 100 * mib, 48 * mib, 1);
+    EXPECT_TRUE(small.cached);
+    EXPECT_GT(small.count, 0u);
+    EXPECT_LE(small.bytes, 48 * mib);
+  }
+  EXPECT_EQ(memory::fit_stream(StreamOp::triad, 100 * mib, 2 * mib, 1).count, 0u);
+}
+
+TEST(MemoryLayout, CheapPatternsCoverEverythingAndLeaveTheirTime) {
+  std::vector<memory::PatternShare> p = {{"dear", 100, 0, 0, 0}, {"cheap", 4, 3, 0, 0}};
+  memory::share_time(p, 20, 1e9, gib);
+  EXPECT_EQ(p[1].bytes, gib);
+  EXPECT_NEAR(p[1].seconds, 4.0 * static_cast<double>(gib) / 1e9 + 3, 1e-6);
+  EXPECT_GT(p[0].bytes, 140 * mib);  // (20 s - 4.3 s) x 1 GB/s / 100
+  EXPECT_LT(p[0].bytes, 160 * mib);
+  memory::share_time(p, 0, 1e9, gib);
+  EXPECT_EQ(p[0].bytes, mib);
+}
+
+TEST(MemoryPlan, OptionsChooseAndBadOnesAreNamed) {
+  const auto cases =
+      plan_of(Level::quick, {}, gib,
+              {{"memory.patterns", {"none"}}, {"memory.ops", {"copy,read"}}, {"memory.modes", {"alone"}}});
+  ASSERT_EQ(cases.size(), 3u);
+  EXPECT_NE(find(cases, "copy-alone"), nullptr);
+  EXPECT_NE(find(cases, "read-alone"), nullptr);
+  EXPECT_NE(find(cases, "latency-alone"), nullptr);
+  for (const char* bad : {"0", "1.5", "-1"})
+    EXPECT_THROW(plan_of(Level::quick, {}, gib, {{"memory.fraction", {bad}}}), Error) << bad;
+  const auto retention =
+      plan_of(Level::quick, {}, gib, {{"memory.patterns", {"retention"}}, {"memory.retention", {"3s"}}});
+  const Case* c = find(retention, "pattern-retention-together");
+  ASSERT_NE(c, nullptr);
+  EXPECT_GE(c->seconds, 6);
+  EXPECT_EQ(c->parameters.at("pause_s"), 3.0);
+}
+
+TEST(MemoryPlan, CaseParametersDoNotDependOnFreeMemory) {
+  // case_key is made from them: a run with a little more free memory must stay comparable.
+  const auto a = plan_of(Level::quick, {1, 2, 1, 2}, 4 * gib),
+             b = plan_of(Level::quick, {1, 2, 1, 2}, 5 * gib);
+  ASSERT_EQ(a.size(), b.size());
+  for (std::size_t i = 0; i < a.size(); ++i)
+    EXPECT_EQ(a[i].parameters.dump(), b[i].parameters.dump()) << a[i].name;
+}
+
+}  // namespace
+}  // namespace assay

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "suites/memory/memory_suite.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.hpp"
+#include "gemm_memory_fakes.hpp"
+#include "suites/memory/layout.hpp"
+#include "suites/memory/stream_data.hpp"
+
+namespace assay {
+namespace {
+
+using namespace fakes;
+using kernels::StreamOp;
+constexpr std::size_t elements = 3 * memory::period + 17 * 8;
+
+MemorySuite& suite() {
+  static MemorySuite it;
+  return it;
+}
+Bench bench() { return Bench(config_of(suite(), Level::smoke)); }
+
+Case bandwidth_case(const std::string& op, const std::string& mode, bool cached = false) {
+  Case c;
+  c.suite = "memory";
+  c.name = op + (cached ? "_cached-" : "-") + mode;
+  c.seconds = 0.05;
+  c.parameters = {{"mode", mode}, {"operation", op}, {"elements", elements}, {"cached", cached ? 1 : 0}};
+  return c;
+}
+
+Case pattern_case(const std::string& name, std::uint64_t bytes = 1 << 20) {
+  Case c;
+  c.suite = "memory";
+  c.name = "pattern-" + name + "-together";
+  c.bytes = bytes;
+  c.parameters = {{"mode", "together"}, {"pattern", name}};
+  return c;
+}
+
+TEST(MemoryRun, HealthyBandwidthAloneAndTogether) {
+  for (const char* mode : {"alone", "together"})
+    for (const char* op : {"read", "write", "copy", "triad"}) {
+      Bench b = bench();
+      b.run(suite(), bandwidth_case(op, mode));
+      EXPECT_EQ(b.record.state_, results::CaseState::pass) << op << " " << mode << ": " << b.record.reason_;
+      ASSERT_EQ(b.record.rows_.size(), 1u);
+      const auto& row = b.record.rows_[0];
+      const bool alone = std::string(mode) == "alone";
+      EXPECT_EQ(row.entity, alone ? b.entities().device_of_rank(0) : b.entities().numa(0, 0));
+      ASSERT_GE(row.t.size(), 1u);
+      ASSERT_EQ(row.values.at("bandwidth").size(), row.t.size());
+      for (const double v : row.values.at("bandwidth")) EXPECT_GT(v, 0);
+      EXPECT_TRUE(b.record.metrics_.at(0).required);
+    }
+}
+
+TEST(MemoryRun, CachedBandwidthIsACovariate) {
+  Bench b = bench();
+  b.run(suite(), bandwidth_case("triad", "alone", true));
+  EXPECT_FALSE(b.record.metrics_.at(0).required);
+  EXPECT_EQ(b.record.metrics_.at(0).role, results::Role::covariate);
+}
+
+TEST(MemoryRun, AWrongWordInATimedResultIsCaughtAndLocated) {
+  for (const char* op : {"write", "copy", "triad"}) {
+    Bench b = bench();
+    bool damaged = false;
+    std::uint64_t at = 0;
+    const StreamOp wanted = std::string(op) == "write"  ? StreamOp::write
+                            : std::string(op) == "copy" ? StreamOp::copy
+                                                        : StreamOp::triad;
+    b.device.after_stream = [&](StreamOp done, double* a, std::size_t count) {
+      if (done != wanted || count != elements || b.device.digests < 2 || std::exchange(damaged, true)) return;
+      a[777] += 1;
+      at = static_cast<std::uint64_t>(reinterpret_cast<std::byte*>(a + 777) - b.device.arena().data());
+    };
+    b.run(suite(), bandwidth_case(op, "together"));
+    ASSERT_TRUE(damaged) << op;
+    EXPECT_EQ(b.record.state_, results::CaseState::fail) << op;
+    EXPECT_EQ(b.record.miscompares(), 1u) << op;
+    ASSERT_EQ(b.record.records_.size(), 1u) << op;
+    EXPECT_EQ(b.record.records_[0].index, at) << op;
+    EXPECT_NE(b.record.records_[0].expected, b.record.records_[0].actual) << op;
+  }
+}
+
+TEST(MemoryRun, StoresThatAreLostShow) {
+  Bench b = bench();
+  b.device.drop_triad = true;
+  b.run(suite(), bandwidth_case("triad", "alone"));
+  EXPECT_EQ(b.record.state_, results::CaseState::fail);
+  Bench later = bench();
+  int calls = 0;
+  later.device.after_stream = [&](StreamOp op, double*, std::size_t) {
+    if (op == StreamOp::triad && ++calls == 6)
+      later.device.drop_triad = true;  // the seventh finds the sixth's result
+  };
+  later.run(suite(), bandwidth_case("triad", "alone"));
+  ASSERT_GT(calls, 7);
+  EXPECT_EQ(later.record.state_, results::CaseState::fail);
+}
+
+TEST(StreamData, ExpectedValuesAreExactAndAlternate) {
+  Bench b = bench();
+  memory::StreamData data(b.device, StreamOp::triad, elements, 5);
+  for (int i = 0; i < 20; ++i) {
+    data.repeat();
+    EXPECT_EQ(data.check().count, 0u) << i;
+  }
+  const auto* words = reinterpret_cast<const double*>(b.device.arena().data());
+  const double last = words[(19 % memory::rotations) * memory::period];
+  data.repeat();
+  EXPECT_NE(words[(20 % memory::rotations) * memory::period], last);
+}
+
+TEST(MemoryRun, LatencyIsMeasured) {
+  Bench b = bench();
+  Case c;
+  c.suite = "memory";
+  c.name = "latency-alone";
+  c.bytes = 8 << 20;
+  c.seconds = 0.05;
+  c.parameters = {{"mode", "alone"}, {"cached", 0}};
+  b.run(suite(), c);
+  ASSERT_EQ(b.record.rows_.size(), 1u);
+  for (const double v : b.record.rows_[0].values.at("latency")) {
+    EXPECT_GT(v, 1e-10);
+    EXPECT_LT(v, 1e-4);
+  }
+}
+
+TEST(MemoryRun, EveryPatternPassesOnGoodMemory) {
+  for (const auto& name : kernels::pattern_names()) {
+    Bench b = bench();
+    b.run(suite(), pattern_case(name));
+    EXPECT_EQ(b.record.state_, results::CaseState::pass) << name << ": " << b.record.reason_;
+    ASSERT_EQ(b.record.rows_.size(), 1u) << name;
+    const auto& row = b.record.rows_[0];
+    EXPECT_EQ(row.values.at("errors"), std::vector<double>{0}) << name;
+    EXPECT_EQ(row.values.at("coverage"), std::vector<double>{1}) << name;
+    EXPECT_EQ(row.values.at("bandwidth").size(), kernels::make_pattern(name, 1, 0).sweeps.size()) << name;
+    ASSERT_EQ(b.record.selftest_.size(), 1u) << name;
+    const auto& s = b.record.selftest_[0];
+    EXPECT_EQ(s.checker, "memory");
+    EXPECT_EQ(s.caught, 1) << name;
+    EXPECT_EQ(s.located, 1) << name;
+    EXPECT_EQ(s.counted, 1) << name;
+    EXPECT_EQ(b.record.parameters_.at("planned_bytes"), 1 << 20);
+  }
+}
+
+TEST(MemoryRun, AWordThatChangesUnderAPatternIsLocated) {
+  Bench b = bench();
+  int sweeps = 0;
+  b.device.after_sweep = [&](const kernels::Sweep& sweep, std::uint64_t* words, std::size_t count) {
+    if (count == (1u << 17) && sweep.write && ++sweeps == 2) words[4242] ^= 1u << 7;
+  };
+  b.run(suite(), pattern_case("march-c"));
+  EXPECT_EQ(b.record.state_, results::CaseState::fail);
+  EXPECT_EQ(b.record.miscompares(), 1u);
+  ASSERT_EQ(b.record.records_.size(), 1u);
+  const auto& e = b.record.records_[0];
+  EXPECT_EQ(e.index, 4242u * 8);
+  EXPECT_EQ(e.expected ^ e.actual, 1u << 7);
+  EXPECT_EQ(b.record.rows_.at(0).values.at("errors"), std::vector<double>{1});
+}
+
+TEST(MemoryRun, ErrorsAreCountedBeyondWhatIsRecorded) {
+  Bench b = bench();
+  bool done = false;
+  b.device.after_sweep = [&](const kernels::Sweep& sweep, std::uint64_t* words, std::size_t count) {
+    if (done || count != (1u << 17) || !sweep.write) return;
+    done = true;
+    for (std::size_t i = 0; i < 5000; ++i) words[i * 3] ^= 1;
+  };
+  b.run(suite(), pattern_case("own-address"));
+  EXPECT_EQ(b.record.miscompares(), 5000u);
+  EXPECT_EQ(b.record.rows_.at(0).values.at("errors"), std::vector<double>{5000});
+  EXPECT_LE(b.record.records_.size(), 1000u);
+}
+
+TEST(MemoryRun, WhatADeviceThrowsArrivesAndABlindCheckerShows) {
+  Bench broken = bench();
+  broken.device.after_stream = [](StreamOp, double*, std::size_t) {
+    throw Error(ErrorKind::device, "the device fell off");
+  };
+  EXPECT_THROW(broken.run(suite(), bandwidth_case("triad", "together")), Error);
+  // A checker that repairs what it should find: the detection test must say that it missed.
+  Bench blind = bench();
+  const std::uint64_t* original = nullptr;
+  std::vector<std::uint64_t> saved;
+  blind.device.after_sweep = [&](const kernels::Sweep& sweep, std::uint64_t* words, std::size_t count) {
+    if (sweep.write && !sweep.verify) saved.assign(words, words + count), original = words;
+  };
+  blind.device.before_sweep = [&](const kernels::Sweep& sweep, std::uint64_t* words, std::size_t count) {
+    if (sweep.verify && original == words && count == saved.size())
+      std::copy(saved.begin(), saved.end(), words);
+  };
+  blind.run(suite(), pattern_case("own-address", 2 << 20));
+  EXPECT_EQ(blind.record.selftest_.at(0).caught, 0);
+  EXPECT_EQ(blind.record.selftest_.at(0).counted, 0);
+}
+
+}  // namespace
+}  // namespace assay
