@@ -44,6 +44,7 @@ TEST(VerdictLimits, LimitTenTimesTooHighFailsAndNamesMetricAndNodes) {
     EXPECT_EQ(f.claim, "magnitude");
     EXPECT_EQ(f.reference_kind, "limit");
     EXPECT_TRUE(f.confirmed);
+    EXPECT_EQ(f.evidence, "/cases/gemm/fp32-n2048-together/throughput");
     EXPECT_THAT(f.text, HasSubstr("gemm/fp32-n2048-together:throughput"));
     EXPECT_THAT(f.text, HasSubstr("n=6"));
     EXPECT_NEAR(f.deficit.value(), 0.9, 0.01);

@@ -161,6 +161,25 @@ TEST(VerdictPeers, OtherModelsAreNoPeers) {
   EXPECT_EQ(find_kind(judge(r), "slow"), nullptr);
 }
 
+TEST(VerdictPeers, LinksInsideNodesAndAcrossAreNoPeers) {
+  auto r = cluster(2, 2);
+  const auto d = rows_of_kind(r, "device");
+  const std::vector<std::int32_t> from = {d[0], d[1], d[0], d[2]}, to = {d[1], d[0], d[2], d[0]};
+  std::vector<std::int32_t> links;
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    links.push_back(static_cast<std::int32_t>(r.entities.size()));
+    r.entities.push_back({"link", "l" + std::to_string(i), "path", "link" + std::to_string(i), 0, -1});
+  }
+  auto& c = add_case(r, "p2p", "bandwidth-uni-64-mpi", "bandwidth", "B/s", Better::higher, "link", links, {10e9, 10e9, 1e9, 1e9});
+  c.source = from;
+  c.destination = to;
+  add_selftest(r, "pair");
+  EXPECT_EQ(judge(r).state, "PASS");
+  c.destination = {d[1], d[1], d[1], d[1]};
+  c.source = {d[0], d[0], d[0], d[0]};
+  EXPECT_EQ(judge(r).state, "WARN");
+}
+
 TEST(VerdictPeers, CollectivesDoNotAccuseRanks) {
   auto r = healthy(8);
   std::vector<double> rates(8, 1e9);
