@@ -150,9 +150,11 @@ void CounterSet::add_aer(const std::string& node_name, const std::string& root) 
   }
 }
 
+// The exception is raised for what was not corrected; corrected errors come as threshold interrupts, and AMD announces
+// data poisoned but not yet used as deferred ones.
 void CounterSet::add_machine_checks(const std::string& node_name, const std::string& root) {
   const std::string path = root + "/proc/interrupts";
-  for (const auto& [row, counter] : {std::pair{"MCE", "mce"}, std::pair{"THR", "mce_threshold"}, std::pair{"DFR", "mce_deferred"}}) {
+  for (const auto& [row, counter] : {std::pair{"MCE", "mce_uncorrected"}, std::pair{"THR", "mce_threshold"}, std::pair{"DFR", "mce_deferred"}}) {
     add({"node", node_name, counter, true, path}, {Format::interrupt_row, row, 1, {path}});
   }
 }
@@ -166,7 +168,7 @@ void CounterSet::add_throttling(const std::string& node_name, const std::string&
     for (const std::string& cpu : sysfs::numbered(base, "cpu")) {
       const std::string directory = base + "/" + cpu;
       std::string unit = sysfs::line(directory + "/topology/physical_package_id");
-      if (std::string(counter) == "throttle_core") unit += "/" + sysfs::line(directory + "/topology/core_id");
+      if (std::string(counter) == "throttle_core") unit.append(1, '/').append(sysfs::line(directory + "/topology/core_id"));
       if (seen.insert(unit).second) sum.paths.push_back(directory + "/thermal_throttle/" + file);
     }
     add({"node", node_name, counter, true, ""}, std::move(sum));

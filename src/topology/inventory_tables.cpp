@@ -58,18 +58,18 @@ void node_row(TableBuilder& t, const Node& n, int entity) {
   t.number("cores", "count", known(n.cores));
   t.number("pus", "count", known(n.pus));
   t.number("numa_domains", "count", known(static_cast<double>(n.numa.size())));
-  t.number("memory", "B", known(static_cast<double>(n.memory_bytes)));
-  t.number("memory_available_info", "B", known(static_cast<double>(n.memory_available_bytes)));
-  t.number("memory_bandwidth", "B/s", n.memory_bandwidth_bytes_per_s);
-  t.number("last_level_cache", "B", known(static_cast<double>(n.llc_bytes_total())));
+  t.number("memory_bytes", "B", known(static_cast<double>(n.memory_bytes)));
+  t.number("memory_available_bytes_info", "B", known(static_cast<double>(n.memory_available_bytes)));
+  t.number("memory_bandwidth_bytes_per_s", "B/s", n.memory_bandwidth_bytes_per_s);
+  t.number("last_level_cache_bytes", "B", known(static_cast<double>(n.llc_bytes_total())));
   t.number("dimms", "count", known(static_cast<double>(n.dimms.size())));
   t.count("nics", nics.size());
-  t.count("nics_up", static_cast<std::size_t>(up));
+  t.count("nics_up_info", static_cast<std::size_t>(up));
   t.number("pci_links", "count", known(static_cast<double>(n.pci_links.size())));
-  t.number("max_clock", "Hz", n.max_clock_hz);
-  t.number("cpu_quota", "count", n.cpu_quota_cores);
-  t.number("cgroup_limit_info", "B", n.cgroup_limit_bytes);
-  t.number("cgroup_used_info", "B", n.cgroup_used_bytes);
+  t.number("max_clock_hz", "Hz", n.max_clock_hz);
+  t.number("cpu_quota_cores", "count", n.cpu_quota_cores);
+  t.number("cgroup_limit_bytes_info", "B", n.cgroup_limit_bytes);
+  t.number("cgroup_used_bytes_info", "B", n.cgroup_used_bytes);
 }
 
 void cpu_rows(TableBuilder& t, const Node& n, const EntityTable& entities) {
@@ -88,7 +88,7 @@ void cpu_rows(TableBuilder& t, const Node& n, const EntityTable& entities) {
 void numa_rows(TableBuilder& t, const Node& n, int node, const EntityTable& entities) {
   for (const auto& domain : n.numa) {
     t.row(entities.numa(node, domain.os_index));
-    t.number("memory", "B", static_cast<double>(domain.memory_bytes));
+    t.number("memory_bytes", "B", static_cast<double>(domain.memory_bytes));
     t.count("pus", domain.cpus.size());
     t.text("cpus_info", format_cpu_list(domain.cpus));
   }
@@ -98,9 +98,9 @@ void dimm_rows(TableBuilder& t, const Node& n, int node, const EntityTable& enti
   for (const auto& dimm : n.dimms) {
     t.row(entities.dimm(node, dimm.slot));
     t.text("slot", dimm.slot);
-    t.number("size", "B", dimm.bytes);
-    t.number("speed", "op/s", dimm.speed_mt_s * 1e6);
-    t.number("configured_speed", "op/s", dimm.configured_mt_s * 1e6);
+    t.number("size_bytes", "B", dimm.bytes);
+    t.number("speed_mt_s", "1", dimm.speed_mt_s);
+    t.number("configured_mt_s", "1", dimm.configured_mt_s);
     t.text("manufacturer_info", dimm.manufacturer);
     t.text("part_info", dimm.part);
     t.text("serial_info", dimm.serial);
@@ -108,19 +108,19 @@ void dimm_rows(TableBuilder& t, const Node& n, int node, const EntityTable& enti
 }
 
 void nic_rows(TableBuilder& t, const Node& n, int node, const EntityTable& entities) {
-  for (const auto& nic : n.nics) {
-    if (nic.virtual_device || nic.kind == "loopback") continue;
-    t.row(entities.nic(node, nic.name));
-    t.text("kind", nic.kind);
-    t.text("state", nic.state);
-    t.text("driver", nic.driver);
-    t.text("firmware", nic.firmware);
-    t.number("rate", "B/s", nic.rate_bytes_per_s);
-    t.number("max_rate", "B/s", nic.max_rate_bytes_per_s);
-    t.number("numa_info", "count", nic.numa < 0 ? unsupported : nic.numa);
-    t.text("id_info", nic.id);
-    t.text("pci_info", nic.pci);
-    t.text("netdev_info", nic.netdev);
+  for (const Nic* nic : physical_nics(n)) {
+    t.row(entities.nic(node, nic->name));
+    t.text("kind", nic->kind);
+    t.text("state", nic->state);
+    t.text("driver", nic->driver);
+    t.text("firmware", nic->firmware);
+    t.number("rate_bytes_per_s", "B/s", nic->rate_bytes_per_s);
+    t.number("max_rate_bytes_per_s", "B/s", nic->max_rate_bytes_per_s);
+    t.count("virtual_device", nic->virtual_device ? 1 : 0);
+    t.number("numa_info", "count", nic->numa < 0 ? unsupported : nic->numa);
+    t.text("id_info", nic->id);
+    t.text("pci_info", nic->pci);
+    t.text("netdev_info", nic->netdev);
   }
 }
 
@@ -132,10 +132,22 @@ void pci_rows(TableBuilder& t, const Node& n, int node, const EntityTable& entit
     t.text("address_info", link.address);
     t.text("device_class", link.device_class);
     t.text("model", link.name);
-    t.number("link_speed", "op/s", link.speed_gt_s * 1e9);
-    t.number("max_link_speed", "op/s", link.max_speed_gt_s * 1e9);
-    t.number("link_width", "count", link.width);
-    t.number("max_link_width", "count", link.max_width);
+    t.number("speed_gt_s", "1", link.speed_gt_s);
+    t.number("max_speed_gt_s", "1", link.max_speed_gt_s);
+    t.number("width", "count", link.width);
+    t.number("max_width", "count", link.max_width);
+  }
+}
+
+void device_rows(TableBuilder& t, const Topology& topology, const EntityTable& entities) {
+  for (const auto& place : topology.ranks) {
+    t.row(entities.device_of_rank(place.rank));
+    t.text("model", topology.nodes[static_cast<std::size_t>(place.node)].cpu_model);
+    t.count("threads", static_cast<std::size_t>(place.threads));
+    t.count("shares_cpus", place.shares_cpus ? 1 : 0);
+    t.text("cpus_info", format_cpu_list(place.cpus));
+    t.text("mask_info", format_cpu_list(place.mask));
+    t.number("numa_info", "count", place.numa < 0 ? unsupported : place.numa);
   }
 }
 
@@ -181,6 +193,7 @@ std::map<std::string, results::InventoryTable> inventory_tables(const Topology& 
     nic_rows(builders["nic"], node, index, entities);
     pci_rows(builders["pci"], node, index, entities);
   }
+  device_rows(builders["device"], topology, entities);
   std::map<std::string, results::InventoryTable> tables;
   for (const auto& [kind, builder] : builders) {
     if (!builder.table().entity.empty()) tables[kind] = builder.table();

@@ -139,40 +139,53 @@ std::string some_names(const Topology& t, const std::vector<int>& nodes) {
   return text;
 }
 
-// What ought to be the same everywhere, by name. A node that lacks a key has the empty value.
-std::map<std::string, std::string> compared(const Node& node) {
-  std::map<std::string, std::string> values(node.software.begin(), node.software.end());
-  values["kernel"] = node.kernel;
-  values["cpu model"] = node.cpu_model;
-  values["microcode"] = node.microcode;
-  values["os"] = node.os;
-  return values;
+// What ought to be the same everywhere. The inventory's tables judge the machine itself, so that what they hold is told
+// here for information only; libraries, drivers and environment variables are judged here.
+struct Compared {
+  const char* severity;
+  std::map<std::string, std::string> values;  ///< a node that lacks a key has the empty value
+};
+
+std::vector<Compared> compared(const Node& node) {
+  return {{"info", {{"kernel", node.kernel}, {"cpu model", node.cpu_model}, {"microcode", node.microcode}, {"os", node.os}}},
+          {"warn", node.software}};
 }
 
 std::string shown(const std::string& value) { return value.empty() ? "none" : "'" + value + "'"; }
 
-void check_key(Findings& out, const Topology& t, const std::string& key, const std::map<std::string, std::vector<int>>& by_value) {
-  const auto major = std::max_element(by_value.begin(), by_value.end(), [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
+using NodesByValue = std::map<std::string, std::vector<int>>;
+
+void check_key(Findings& out, const Topology& t, const char* severity, const std::string& key, const NodesByValue& by_value) {
+  const auto major = std::max_element(by_value.begin(), by_value.end(),
+                                      [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
   const bool majority = 2 * major->second.size() > t.nodes.size();
+  std::string all;
   for (const auto& [value, nodes] : by_value) {
     if (majority && value == major->first) continue;
-    std::string text = some_names(t, nodes) + ": " + key + " is " + shown(value);
-    if (majority) text += ", " + shown(major->first) + " on the other " + count_of(static_cast<std::int64_t>(major->second.size()), "node");
-    out.add("warn", "mismatch", text, majority && nodes.size() == 1 ? nodes.front() : -1);
+    const std::string text = some_names(t, nodes) + ": " + key + " is " + shown(value);
+    if (!majority) {
+      all += (all.empty() ? "" : "; ") + text;
+      continue;
+    }
+    const std::string rest = count_of(static_cast<std::int64_t>(major->second.size()), "other node");
+    out.add(severity, "mismatch", text + ", " + shown(major->first) + " on " + rest, nodes.size() == 1 ? nodes.front() : -1);
   }
+  if (!majority) out.add(severity, "mismatch", all);
 }
 
 void check_software(Findings& out, const Topology& t) {
-  std::vector<std::map<std::string, std::string>> facts;
-  std::set<std::string> keys;
-  for (const Node& node : t.nodes) {
-    facts.push_back(compared(node));
-    for (const auto& [key, value] : facts.back()) keys.insert(key);
-  }
-  for (const std::string& key : keys) {
-    std::map<std::string, std::vector<int>> by_value;
-    for (std::size_t n = 0; n < facts.size(); ++n) by_value[facts[n][key]].push_back(static_cast<int>(n));
-    if (by_value.size() > 1) check_key(out, t, key, by_value);
+  std::vector<std::vector<Compared>> facts;
+  for (const Node& node : t.nodes) facts.push_back(compared(node));
+  for (std::size_t group = 0; group < facts.front().size(); ++group) {
+    std::set<std::string> keys;
+    for (const auto& of_node : facts) {
+      for (const auto& [key, value] : of_node[group].values) keys.insert(key);
+    }
+    for (const std::string& key : keys) {
+      NodesByValue by_value;
+      for (std::size_t n = 0; n < facts.size(); ++n) by_value[facts[n][group].values[key]].push_back(static_cast<int>(n));
+      if (by_value.size() > 1) check_key(out, t, facts.front()[group].severity, key, by_value);
+    }
   }
 }
 
@@ -201,7 +214,7 @@ std::vector<LaunchFinding> check_launch(const Topology& topology, const LaunchEx
     check_coverage(out, topology, static_cast<int>(node));
     check_load(out, topology, static_cast<int>(node));
   }
-  check_software(out, topology);
+  if (topology.nodes.size() > 1) check_software(out, topology);
   return out.take();
 }
 

@@ -120,6 +120,8 @@ void probe_system(Node& node, const std::string& root) {
   const std::string meminfo = read_text(root + "/proc/meminfo").value_or("");
   const std::uint64_t total = meminfo_bytes(meminfo, "MemTotal");
   if (total > 0) node.memory_bytes = total;
+  // Kernels that bring memory up late leave the only domain's own count behind the machine's.
+  if (node.numa.size() == 1) node.numa.front().memory_bytes = std::max(node.numa.front().memory_bytes, total);
   node.memory_available_bytes = meminfo_bytes(meminfo, "MemAvailable");
   probe_dmi(node, root);
   probe_software(node, root);
