@@ -106,11 +106,11 @@ std::size_t size_of(Type type) noexcept {
 
 Id create_file(const std::string& path) { return create_with(path, file_access()); }
 
-Id create_memory_file() {
+Id create_memory_file(std::size_t increment) {
   // The superblock of version 0: HDF5 1.10.8 gives out images of later ones with a checksum that does not
   // fit.
   const Id access(check(H5Pcreate(H5P_FILE_ACCESS), "file access"));
-  check(H5Pset_fapl_core(access, std::size_t{1} << 20, false), "memory file");
+  check(H5Pset_fapl_core(access, increment, false), "memory file");
   return create_with("case", access);
 }
 

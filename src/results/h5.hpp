@@ -75,7 +75,8 @@ std::size_t size_of(Type type) noexcept;
 // Creation. Formats are those of HDF5 1.8, whose metadata carry checksums and which every reader in use
 // opens.
 Id create_file(const std::string& path);
-Id create_memory_file();
+/// A file in memory that grows by `increment` bytes at a time.
+Id create_memory_file(std::size_t increment);
 std::string memory_image(hid_t file);
 Id create_group(hid_t parent, const std::string& name);
 Id create_dataset(hid_t parent, const std::string& name, Type type, const std::vector<std::size_t>& shape,

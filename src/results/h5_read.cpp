@@ -85,7 +85,7 @@ Id open_attribute(hid_t object, const std::string& name) {
 std::size_t product(const std::vector<std::size_t>& shape) {
   std::size_t n = 1;
   for (const std::size_t d : shape) {
-    if (d != 0 && n > most_bytes / d) bad("a dataset is too large");
+    if (d != 0 && n > most_bytes / d) bad("a dataset claims more data than the file holds");
     n *= d;
   }
   return n;

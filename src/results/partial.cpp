@@ -27,10 +27,13 @@ StoredBundle read_bundle(const Path& path) {
   out.bundle.data = read_case(file, "case", limits, out.sequence);
   out.bundle.data.suite = h5::get_string(file, "suite", limits);
   out.bundle.data.name = h5::get_string(file, "case", limits);
-  out.bundle.new_entities = read_table<Entity>(file, "/entities", limits);
-  out.bundle.errors = read_table<Miscompare>(file, "/errors", limits);
-  out.bundle.counters = read_table<CounterRow>(file, "/counters", limits);
-  out.bundle.selftest = read_table<SelftestRow>(file, "/selftest", limits);
+  const auto table = [&]<class Row>(const char* name, std::vector<Row>& rows) {
+    if (h5::has_link(file, name)) rows = read_table<Row>(file, name, limits);
+  };
+  table("/entities", out.bundle.new_entities);
+  table("/errors", out.bundle.errors);
+  table("/counters", out.bundle.counters);
+  table("/selftest", out.bundle.selftest);
   return out;
 }
 
@@ -61,17 +64,23 @@ Path case_file(const Path& partial, std::int64_t sequence) {
 }
 
 std::string bundle_image(const CaseBundle& bundle, std::int64_t sequence, std::size_t first_entity) {
-  const h5::Id file = h5::create_memory_file();
+  std::size_t bytes = bundle.data.t.size() * sizeof(double);
+  for (const Metric& m : bundle.data.metrics) bytes += m.values.size() * sizeof(double);
+  for (const IntegerArray& a : bundle.data.arrays) bytes += a.values.size() * sizeof(std::uint64_t);
+  const h5::Id file = h5::create_memory_file(bytes + (std::size_t{32} << 10));
   h5::put(file, "format", "assay-case");
   h5::put(file, "schema_version", Schema::get().version);
   h5::put(file, "suite", bundle.data.suite);
   h5::put(file, "case", bundle.data.name);
   h5::put(file, "first_entity", static_cast<std::int64_t>(first_entity));
   write_case(file, "case", bundle.data, sequence, false);
-  write_table(file, "/entities", bundle.new_entities, false);
-  write_table(file, "/errors", bundle.errors, false);
-  write_table(file, "/counters", bundle.counters, false);
-  write_table(file, "/selftest", bundle.selftest, false);
+  const auto table = [&](const char* path, const auto& rows) {
+    if (!rows.empty()) write_table(file, path, rows, false);  // an empty table would cost more than the case
+  };
+  table("/entities", bundle.new_entities);
+  table("/errors", bundle.errors);
+  table("/counters", bundle.counters);
+  table("/selftest", bundle.selftest);
   std::string image = h5::memory_image(file);
   seal(image);
   return image;

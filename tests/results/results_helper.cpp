@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <iostream>
 #include <string>
 #include <vector>
@@ -30,26 +31,34 @@ void write_until_killed(const std::string& file) {
   }
 }
 
+/// Processor time of this process, which other load on the machine does not lengthen much.
+double cpu_s() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
+
 void bench(const std::string& file, int cases, std::size_t entities, std::size_t samples) {
   Writer writer = Writer::create(file, example::start(), true);
   std::vector<double> times;
+  double cpu = 0;
   for (int i = 0; i < cases; ++i) {
     const CaseBundle bundle = example::bundle(i, entities, samples);
     const double begin = now_s();
+    cpu -= cpu_s();
     writer.add_case(bundle);
+    cpu += cpu_s();
     times.push_back(now_s() - begin);
   }
   std::sort(times.begin(), times.end());
   double begin = now_s();
   const Results partial = load(writer.partial());
-  std::printf("add_case: median %.3g ms, max %.3g ms; load of the directory %.3g s\n",
-              1e3 * times[times.size() / 2], 1e3 * times.back(), now_s() - begin);
+  std::printf("add_case: median %.3g ms, max %.3g ms, processor %.3g ms; load of the directory %.3g s\n",
+              1e3 * times[times.size() / 2], 1e3 * times.back(), 1e3 * cpu / cases, now_s() - begin);
   begin = now_s();
+  cpu = cpu_s();
   writer.finish(example::verdict(0), "complete");
   const double merged = now_s() - begin;
+  cpu = cpu_s() - cpu;
   begin = now_s();
   const Results read = load(file);
-  std::printf("merge %.3g s, %.4g MB; load of the file %.3g s\n", merged,
+  std::printf("merge %.3g s, processor %.3g s, %.4g MB; load of the file %.3g s\n", merged, cpu,
               1e-6 * static_cast<double>(std::filesystem::file_size(file)), now_s() - begin);
 }
 
