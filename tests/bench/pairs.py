@@ -29,9 +29,9 @@ def judge(ratios, target, higher_is_better):
     if target is None:
         return "-"
     middle, bounds = median(ratios), interval(ratios)
+    if bounds is None:
+        return "too few pairs"
     if (middle >= target) if higher_is_better else (middle <= target):
         return "met"
-    if bounds is None:
-        return "unresolved"
     excluded = bounds[1] < target if higher_is_better else bounds[0] > target
     return "missed" if excluded else "unresolved"

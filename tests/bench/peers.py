@@ -184,7 +184,7 @@ def main():
     options.threads = len(os.sched_getaffinity(0))
     options.seconds = 0.5 if options.quick else 1.5
     options.sat_seconds = 3 if options.quick else 6
-    options.level = "smoke" if options.quick else "quick"
+    options.level = "quick"
     options.stream_bytes = 2**28 if options.quick else programs.stream_array_bytes()
     options.peer_gemm = os.path.join(options.build, "tests/bench/assay_peer_gemm")
     options.peer_stream = os.path.join(options.build, "tests/bench/assay_peer_stream")
