@@ -33,7 +33,8 @@ int environment_integer(const char* name) {
   return text == nullptr ? -1 : to_integer<int>(text).value_or(-1);
 }
 
-// Slurm gives its batch script and login shell SLURM_PROCID=0 too, and numbers those steps from the top of 32 bits.
+// Slurm gives its batch script and login shell SLURM_PROCID=0 too, and numbers those steps from the top of 32
+// bits.
 bool in_slurm_step() {
   const char* text = std::getenv("SLURM_STEP_ID");
   if (text == nullptr) text = std::getenv("SLURM_STEPID");
@@ -99,8 +100,8 @@ LaunchEnvironment launch_environment() {
     env.launcher = launcher;
     return true;
   };
-  // mpirun inside a Slurm job starts its daemons with srun, whose SLURM_PROCID the ranks inherit: the launcher nearest to
-  // the process is asked first.
+  // mpirun inside a Slurm job starts its daemons with srun, whose SLURM_PROCID the ranks inherit: the
+  // launcher nearest to the process is asked first.
   if (take("openmpi", "OMPI_COMM_WORLD_RANK")) {
     env.size = environment_integer("OMPI_COMM_WORLD_SIZE");
     env.local_rank = environment_integer("OMPI_COMM_WORLD_LOCAL_RANK");

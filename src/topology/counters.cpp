@@ -35,7 +35,8 @@ double interrupt_row(const std::string& text, const std::string& key) {
     words >> word;
     if (word != key + ":") continue;
     double sum = 0;
-    while (words >> word && word.find_first_not_of("0123456789") == std::string::npos) sum += sysfs::leading_number(word);
+    while (words >> word && word.find_first_not_of("0123456789") == std::string::npos)
+      sum += sysfs::leading_number(word);
     return sum;
   }
   return unsupported;
@@ -77,8 +78,12 @@ double CounterSet::value_of(const Reading& reading, std::string& interrupts) {
   for (const std::string& path : reading.paths) {
     double value = unsupported;
     switch (reading.format) {
-      case Format::integer: value = sysfs::number(path); break;
-      case Format::total_line: value = total_line(read_text(path).value_or(""), reading.key); break;
+      case Format::integer:
+        value = sysfs::number(path);
+        break;
+      case Format::total_line:
+        value = total_line(read_text(path).value_or(""), reading.key);
+        break;
       case Format::interrupt_row:
         // A long file that the kernel composes on each read: once per pass is enough.
         if (interrupts.empty()) interrupts = read_text(path).value_or("");
@@ -101,7 +106,8 @@ void CounterSet::add_edac(const std::string& node_name, const std::string& root)
   const std::string base = root + "/sys/devices/system/edac/mc";
   const auto controllers = sysfs::numbered(base, "mc");
   if (controllers.empty()) return;
-  const std::vector<Dimm> dimms = parse_smbios(read_text(root + "/sys/firmware/dmi/tables/DMI").value_or("")).dimms;
+  const std::vector<Dimm> dimms =
+      parse_smbios(read_text(root + "/sys/firmware/dmi/tables/DMI").value_or("")).dimms;
   for (const auto& [file, counter] : {std::pair{"ce_count", "edac_ce"}, std::pair{"ue_count", "edac_ue"}}) {
     Reading sum;
     for (const std::string& controller : controllers) {
@@ -112,10 +118,12 @@ void CounterSet::add_edac(const std::string& node_name, const std::string& root)
         const std::string slot = slot_of_label(dimms, label);
         const std::string path = directory + "/" + dimm + "/dimm_" + file;
         if (!slot.empty()) {
-          add({"dimm", node_name + "/" + without_blanks(slot), counter, true, path}, {Format::integer, "", 1, {path}});
+          add({"dimm", node_name + "/" + without_blanks(slot), counter, true, path},
+              {Format::integer, "", 1, {path}});
         } else {
           const std::string part = label.empty() ? controller + "/" + dimm : without_blanks(label);
-          add({"node", node_name, std::string(counter) + ":" + part, true, path}, {Format::integer, "", 1, {path}});
+          add({"node", node_name, std::string(counter) + ":" + part, true, path},
+              {Format::integer, "", 1, {path}});
         }
       }
     }
@@ -137,11 +145,14 @@ void CounterSet::add_aer(const std::string& node_name, const std::string& root) 
     for (const std::string& address : sysfs::entries(root + "/sys/bus/pci/devices")) {
       const std::string device = root + "/sys/bus/pci/devices/" + address;
       const std::string path = device + "/" + level.file;
-      const auto nic = std::find_if(ports.nics.begin(), ports.nics.end(), [&](const Nic& n) { return n.pci == address; });
+      const auto nic =
+          std::find_if(ports.nics.begin(), ports.nics.end(), [&](const Nic& n) { return n.pci == address; });
       if (nic != ports.nics.end()) {
-        add({"nic", node_name + "/" + nic->name, level.counter, true, path}, {Format::total_line, level.key, 1, {path}});
+        add({"nic", node_name + "/" + nic->name, level.counter, true, path},
+            {Format::total_line, level.key, 1, {path}});
       } else if (worth_a_source(read_integer(device + "/class").value_or(0))) {
-        add({"node", node_name, std::string(level.counter) + ":" + address, true, path}, {Format::total_line, level.key, 1, {path}});
+        add({"node", node_name, std::string(level.counter) + ":" + address, true, path},
+            {Format::total_line, level.key, 1, {path}});
       } else {
         rest.paths.push_back(path);  // hundreds of bridges and uncore functions on a server: one sum
       }
@@ -150,25 +161,28 @@ void CounterSet::add_aer(const std::string& node_name, const std::string& root) 
   }
 }
 
-// The exception is raised for what was not corrected; corrected errors come as threshold interrupts, and AMD announces
-// data poisoned but not yet used as deferred ones.
+// The exception is raised for what was not corrected; corrected errors come as threshold interrupts, and AMD
+// announces data poisoned but not yet used as deferred ones.
 void CounterSet::add_machine_checks(const std::string& node_name, const std::string& root) {
   const std::string path = root + "/proc/interrupts";
-  for (const auto& [row, counter] : {std::pair{"MCE", "mce_uncorrected"}, std::pair{"THR", "mce_threshold"}, std::pair{"DFR", "mce_deferred"}}) {
+  for (const auto& [row, counter] : {std::pair{"MCE", "mce_uncorrected"}, std::pair{"THR", "mce_threshold"},
+                                     std::pair{"DFR", "mce_deferred"}}) {
     add({"node", node_name, counter, true, path}, {Format::interrupt_row, row, 1, {path}});
   }
 }
 
 void CounterSet::add_throttling(const std::string& node_name, const std::string& root) {
   const std::string base = root + "/sys/devices/system/cpu";
-  for (const auto& [file, counter] : {std::pair{"core_throttle_count", "throttle_core"}, std::pair{"package_throttle_count", "throttle_package"}}) {
+  for (const auto& [file, counter] : {std::pair{"core_throttle_count", "throttle_core"},
+                                      std::pair{"package_throttle_count", "throttle_package"}}) {
     // The threads of a core and the cores of a package show the same count: one file each.
     std::set<std::string> seen;
     Reading sum;
     for (const std::string& cpu : sysfs::numbered(base, "cpu")) {
       const std::string directory = base + "/" + cpu;
       std::string unit = sysfs::line(directory + "/topology/physical_package_id");
-      if (std::string(counter) == "throttle_core") unit.append(1, '/').append(sysfs::line(directory + "/topology/core_id"));
+      if (std::string(counter) == "throttle_core")
+        unit.append(1, '/').append(sysfs::line(directory + "/topology/core_id"));
       if (seen.insert(unit).second) sum.paths.push_back(directory + "/thermal_throttle/" + file);
     }
     add({"node", node_name, counter, true, ""}, std::move(sum));
@@ -189,7 +203,8 @@ void CounterSet::add_interfaces(const std::string& node_name, const std::string&
       const std::string path = directory + "/statistics/" + counter;
       add({"nic", entity, counter, true, path}, {Format::integer, "", 1, {path}});
     }
-    add({"nic", entity, "carrier_changes", true, ""}, {Format::integer, "", 1, {directory + "/carrier_changes"}});
+    add({"nic", entity, "carrier_changes", true, ""},
+        {Format::integer, "", 1, {directory + "/carrier_changes"}});
   }
 }
 
@@ -199,10 +214,12 @@ void CounterSet::add_fabric_ports(const std::string& node_name, const std::strin
     for (const std::string& port : sysfs::numbered(base + device + "/ports", "")) {
       const std::string directory = base + device + "/ports/" + port + "/counters/";
       const std::string entity = node_name + "/" + device + ":" + port;
-      for (const auto& [file, counter] : {std::pair{"port_rcv_data", "rx_bytes"}, std::pair{"port_xmit_data", "tx_bytes"}}) {
+      for (const auto& [file, counter] :
+           {std::pair{"port_rcv_data", "rx_bytes"}, std::pair{"port_xmit_data", "tx_bytes"}}) {
         add({"nic", entity, counter, false, ""}, {Format::integer, "", 4, {directory + file}});
       }
-      for (const char* counter : {"port_rcv_errors", "symbol_error", "link_downed", "link_error_recovery", "local_link_integrity_errors"}) {
+      for (const char* counter : {"port_rcv_errors", "symbol_error", "link_downed", "link_error_recovery",
+                                  "local_link_integrity_errors"}) {
         add({"nic", entity, counter, true, ""}, {Format::integer, "", 1, {directory + counter}});
       }
     }

@@ -6,15 +6,15 @@
 
 namespace assay {
 
-/// Error and traffic counters of one node (EDAC, PCIe AER, machine checks, NIC and InfiniBand ports, CPU throttling).
-/// Probed once; reading never throws.
+/// Error and traffic counters of one node (EDAC, PCIe AER, machine checks, NIC and InfiniBand ports, CPU
+/// throttling). Probed once; reading never throws.
 class CounterSet {
  public:
   struct Source {
     std::string entity_kind, entity_name;  ///< of /entities: node, nic, dimm
-    std::string counter;                   ///< e.g. edac_ce, aer_fatal, rx_errors; "aer_fatal:0000:3b:00.0" names a part
-    bool error = true;                     ///< any increase is a fault or a warning; false for byte counters
-    std::string path;                      ///< file it is read from, the first one where several are summed
+    std::string counter;  ///< e.g. edac_ce, aer_fatal, rx_errors; "aer_fatal:0000:3b:00.0" names a part
+    bool error = true;    ///< any increase is a fault or a warning; false for byte counters
+    std::string path;     ///< file it is read from, the first one where several are summed
   };
   /// Finds what this node offers below `root` ("" = the real system). `node_name` prefixes entity names.
   static CounterSet probe(const std::string& node_name, const std::string& root = "");

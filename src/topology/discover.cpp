@@ -21,11 +21,12 @@ void check_versions(const std::vector<RankFacts>& facts) {
   }
   if (others.empty()) return;
   const RankFacts& other = facts[static_cast<std::size_t>(others.front())];
-  throw_usage("rank 0 runs assay " + facts.front().version + ", but rank " + format_cpu_list(others) + " (" + other.hostname +
-              ") runs " + other.version);
+  throw_usage("rank 0 runs assay " + facts.front().version + ", but rank " + format_cpu_list(others) + " (" +
+              other.hostname + ") runs " + other.version);
 }
 
-// Cloned images and containers may share a name or a DMI UUID; two rows of one name could not be told apart later.
+// Cloned images and containers may share a name or a DMI UUID; two rows of one name could not be told apart
+// later.
 void make_nodes_distinct(std::vector<Node>& nodes) {
   std::map<std::string, int> names, ids;
   for (const Node& node : nodes) ++ids[node.id];
@@ -101,8 +102,8 @@ RankFacts rank_facts_from(const std::string& text) {
   }
 }
 
-Topology discover(const std::vector<std::string>& node_json_by_rank, const std::vector<std::string>& facts_by_rank, int self,
-                  int threads) {
+Topology discover(const std::vector<std::string>& node_json_by_rank,
+                  const std::vector<std::string>& facts_by_rank, int self, int threads) {
   if (facts_by_rank.empty() || node_json_by_rank.size() != facts_by_rank.size()) {
     throw Error(ErrorKind::internal, "the ranks' descriptions are incomplete");
   }
@@ -118,14 +119,16 @@ Topology discover(const std::vector<std::string>& node_json_by_rank, const std::
       throw Error(ErrorKind::internal, "rank " + std::to_string(rank) + " names no leader of its node");
     }
     const auto [found, added] = node_of_leader.emplace(leader, static_cast<int>(topology.nodes.size()));
-    if (added) topology.nodes.push_back(parse_node(node_json_by_rank[static_cast<std::size_t>(leader)], leader));
+    if (added)
+      topology.nodes.push_back(parse_node(node_json_by_rank[static_cast<std::size_t>(leader)], leader));
     RankPlace place;
     place.rank = static_cast<int>(rank);
     place.node = found->second;
     topology.ranks.push_back(std::move(place));
   }
   make_nodes_distinct(topology.nodes);
-  for (std::size_t node = 0; node < topology.nodes.size(); ++node) place_ranks(topology, facts, static_cast<int>(node), threads);
+  for (std::size_t node = 0; node < topology.nodes.size(); ++node)
+    place_ranks(topology, facts, static_cast<int>(node), threads);
   return topology;
 }
 

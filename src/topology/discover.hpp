@@ -12,11 +12,11 @@ namespace assay {
 /// What every rank tells the others about itself.
 struct RankFacts {
   std::string hostname;
-  int leader_rank = 0;    ///< world rank of local rank 0 of its node
+  int leader_rank = 0;  ///< world rank of local rank 0 of its node
   int local_rank = 0;
   std::vector<int> mask;  ///< CPUs the launcher allowed
   int pid = 0;
-  std::string version;    ///< of the program: differing ones are an error
+  std::string version;  ///< of the program: differing ones are an error
 };
 
 /// Of this process; `leader_rank` and `local_rank` come from splitting the world by shared memory.
@@ -25,11 +25,12 @@ RankFacts own_facts(int leader_rank, int local_rank);
 std::string to_text(const RankFacts& facts);
 RankFacts rank_facts_from(const std::string& text);
 
-/// The topology, equal on all ranks but for `self`. `node_json_by_rank` holds to_json(probe_node()).dump() of each node's
-/// leader and is empty for other ranks, `facts_by_rank` holds to_text of every rank, `threads` > 0 overrides the share of
-/// cores. Nodes that call themselves alike get names and ids of their own. Throws Error(usage) naming the ranks when they
-/// run different versions, Error(internal) when a leader's node is missing.
-Topology discover(const std::vector<std::string>& node_json_by_rank, const std::vector<std::string>& facts_by_rank, int self,
-                  int threads);
+/// The topology, equal on all ranks but for `self`. `node_json_by_rank` holds to_json(probe_node()).dump() of
+/// each node's leader and is empty for other ranks, `facts_by_rank` holds to_text of every rank, `threads` >
+/// 0 overrides the share of cores. Nodes that call themselves alike get names and ids of their own. Throws
+/// Error(usage) naming the ranks when they run different versions, Error(internal) when a leader's node is
+/// missing.
+Topology discover(const std::vector<std::string>& node_json_by_rank,
+                  const std::vector<std::string>& facts_by_rank, int self, int threads);
 
 }  // namespace assay

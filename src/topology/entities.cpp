@@ -27,17 +27,20 @@ EntityTable::EntityTable(const Topology& topology) {
     const auto add_part = [&](const std::string& kind, const std::string& part) {
       add({kind, node.id + "/" + part, "path", node.hostname + "/" + part, row, -1});
     };
-    for (std::size_t socket = 0; socket < node.socket_pus.size(); ++socket) add_part("cpu", "cpu" + std::to_string(socket));
+    for (std::size_t socket = 0; socket < node.socket_pus.size(); ++socket)
+      add_part("cpu", "cpu" + std::to_string(socket));
     for (const auto& domain : node.numa) add_part("numa", "numa" + std::to_string(domain.os_index));
     for (const auto& dimm : node.dimms) {
       const std::string slot = without_blanks(dimm.slot);
       const bool known = !dimm.serial.empty();
-      const std::string id = known ? dimm.manufacturer + "/" + dimm.part + "/" + dimm.serial : node.id + "/" + slot;
+      const std::string id =
+          known ? dimm.manufacturer + "/" + dimm.part + "/" + dimm.serial : node.id + "/" + slot;
       add({"dimm", id, known ? "serial" : "path", node.hostname + "/" + slot, row, -1});
     }
     for (const auto& nic : node.nics) {
       const bool known = !nic.id.empty() && !nic.virtual_device;
-      add({"nic", known ? nic.id : node.id + "/" + nic.name, known ? nic.id_source : "path", node.hostname + "/" + nic.name, row, -1});
+      add({"nic", known ? nic.id : node.id + "/" + nic.name, known ? nic.id_source : "path",
+           node.hostname + "/" + nic.name, row, -1});
     }
   }
   std::map<std::pair<int, std::string>, int> sharers;
@@ -67,7 +70,8 @@ int EntityTable::find(const std::string& kind, const std::string& name) const {
 }
 
 int EntityTable::numa(int node, int os_index) const {
-  return find("numa", rows_[static_cast<std::size_t>(this->node(node))].name + "/numa" + std::to_string(os_index));
+  return find("numa",
+              rows_[static_cast<std::size_t>(this->node(node))].name + "/numa" + std::to_string(os_index));
 }
 
 int EntityTable::nic(int node, const std::string& name) const {

@@ -10,8 +10,9 @@
 
 namespace assay {
 
-/// The rows of /entities, equal on all ranks: cluster, nodes, their numa domains, sockets (cpu), dimms, nics, and one
-/// device per rank (the host device: its core set, named node07/cores0-3; ".K" is added where ranks share one set).
+/// The rows of /entities, equal on all ranks: cluster, nodes, their numa domains, sockets (cpu), dimms, nics,
+/// and one device per rank (the host device: its core set, named node07/cores0-3; ".K" is added where ranks
+/// share one set).
 class EntityTable {
  public:
   explicit EntityTable(const Topology& topology);
@@ -20,9 +21,9 @@ class EntityTable {
   int cluster() const noexcept { return 0; }
   int node(int node) const { return nodes_[static_cast<std::size_t>(node)]; }
   int device_of_rank(int rank) const { return devices_[static_cast<std::size_t>(rank)]; }
-  int numa(int node, int os_index) const;             ///< -1 if there is none
-  int nic(int node, const std::string& name) const;   ///< -1 if there is none
-  int dimm(int node, const std::string& slot) const;  ///< -1 if there is none
+  int numa(int node, int os_index) const;                            ///< -1 if there is none
+  int nic(int node, const std::string& name) const;                  ///< -1 if there is none
+  int dimm(int node, const std::string& slot) const;                 ///< -1 if there is none
   int find(const std::string& kind, const std::string& name) const;  ///< -1 if there is none
 
   /// The row of the link between two rows, added when first asked for (rank 0 only: it owns the growth).

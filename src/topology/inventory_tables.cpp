@@ -75,8 +75,9 @@ void node_row(TableBuilder& t, const Node& n, int entity) {
 void cpu_rows(TableBuilder& t, const Node& n, const EntityTable& entities) {
   for (std::size_t socket = 0; socket < n.socket_pus.size(); ++socket) {
     const std::set<int> pus(n.socket_pus[socket].begin(), n.socket_pus[socket].end());
-    const auto cores = std::count_if(n.core_pus.begin(), n.core_pus.end(),
-                                     [&](const auto& core) { return !core.empty() && pus.contains(core.front()); });
+    const auto cores = std::count_if(n.core_pus.begin(), n.core_pus.end(), [&](const auto& core) {
+      return !core.empty() && pus.contains(core.front());
+    });
     t.row(entities.find("cpu", n.hostname + "/cpu" + std::to_string(socket)));
     t.text("model", n.cpu_model);
     t.count("cores", static_cast<std::size_t>(cores));
@@ -127,7 +128,8 @@ void nic_rows(TableBuilder& t, const Node& n, int node, const EntityTable& entit
 // A link belongs to the NIC behind it where there is one, else to the node.
 void pci_rows(TableBuilder& t, const Node& n, int node, const EntityTable& entities) {
   for (const auto& link : n.pci_links) {
-    const auto nic = std::find_if(n.nics.begin(), n.nics.end(), [&](const Nic& x) { return x.pci == link.address; });
+    const auto nic =
+        std::find_if(n.nics.begin(), n.nics.end(), [&](const Nic& x) { return x.pci == link.address; });
     t.row(nic == n.nics.end() ? entities.node(node) : entities.nic(node, nic->name));
     t.text("address_info", link.address);
     t.text("device_class", link.device_class);
@@ -154,17 +156,64 @@ void device_rows(TableBuilder& t, const Topology& topology, const EntityTable& e
 }  // namespace
 
 std::string performance_options(const std::string& kernel_cmdline) {
-  static constexpr std::array prefixes = {
-      "mitigations", "spectre", "nospectre", "spec_", "nospec", "pti",      "nopti",    "l1tf",    "mds=",    "tsx",
-      "retbleed",    "srbds",   "isolcpus",  "nohz",  "rcu_",   "nosmt",    "maxcpus",  "nr_cpus", "mem=",    "memmap",
-      "iommu",       "intel_",  "amd_",      "idle",  "cpuidle", "processor.", "haltpoll", "tsc",  "clocksource", "hpet",
-      "hugepage",    "default_hugepagesz",   "transparent_hugepage", "numa", "init_on_", "page_poison", "slub_debug",
-      "pci=",        "pcie_",   "nmi_watchdog", "nowatchdog", "nosoftlockup", "skew_tick", "preempt", "audit",
-      "selinux",     "apparmor", "cgroup",   "systemd.unified_cgroup_hierarchy", "nvme_core", "swiotlb", "mce"};
+  static constexpr std::array prefixes = {"mitigations",
+                                          "spectre",
+                                          "nospectre",
+                                          "spec_",
+                                          "nospec",
+                                          "pti",
+                                          "nopti",
+                                          "l1tf",
+                                          "mds=",
+                                          "tsx",
+                                          "retbleed",
+                                          "srbds",
+                                          "isolcpus",
+                                          "nohz",
+                                          "rcu_",
+                                          "nosmt",
+                                          "maxcpus",
+                                          "nr_cpus",
+                                          "mem=",
+                                          "memmap",
+                                          "iommu",
+                                          "intel_",
+                                          "amd_",
+                                          "idle",
+                                          "cpuidle",
+                                          "processor.",
+                                          "haltpoll",
+                                          "tsc",
+                                          "clocksource",
+                                          "hpet",
+                                          "hugepage",
+                                          "default_hugepagesz",
+                                          "transparent_hugepage",
+                                          "numa",
+                                          "init_on_",
+                                          "page_poison",
+                                          "slub_debug",
+                                          "pci=",
+                                          "pcie_",
+                                          "nmi_watchdog",
+                                          "nowatchdog",
+                                          "nosoftlockup",
+                                          "skew_tick",
+                                          "preempt",
+                                          "audit",
+                                          "selinux",
+                                          "apparmor",
+                                          "cgroup",
+                                          "systemd.unified_cgroup_hierarchy",
+                                          "nvme_core",
+                                          "swiotlb",
+                                          "mce"};
   std::set<std::string> kept;
   std::istringstream words(kernel_cmdline);
   for (std::string word; words >> word && word != "--";) {
-    if (std::any_of(prefixes.begin(), prefixes.end(), [&](const char* prefix) { return word.starts_with(prefix); })) kept.insert(word);
+    if (std::any_of(prefixes.begin(), prefixes.end(),
+                    [&](const char* prefix) { return word.starts_with(prefix); }))
+      kept.insert(word);
   }
   std::string text;
   for (const std::string& word : kept) text += (text.empty() ? "" : " ") + word;
@@ -181,7 +230,8 @@ std::vector<const Nic*> physical_nics(const Node& node) {
   return found;
 }
 
-std::map<std::string, results::InventoryTable> inventory_tables(const Topology& topology, const EntityTable& entities) {
+std::map<std::string, results::InventoryTable> inventory_tables(const Topology& topology,
+                                                                const EntityTable& entities) {
   std::map<std::string, TableBuilder> builders;
   for (std::size_t i = 0; i < topology.nodes.size(); ++i) {
     const Node& node = topology.nodes[i];

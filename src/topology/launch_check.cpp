@@ -17,7 +17,9 @@ namespace {
 
 constexpr std::size_t kNamesShown = 8;
 
-std::string count_of(std::int64_t n, const char* one) { return std::to_string(n) + " " + one + (n == 1 ? "" : "s"); }
+std::string count_of(std::int64_t n, const char* one) {
+  return std::to_string(n) + " " + one + (n == 1 ? "" : "s");
+}
 
 class Findings {
  public:
@@ -30,7 +32,8 @@ class Findings {
   std::vector<LaunchFinding> list_;
 };
 
-void compare_count(Findings& out, std::int64_t found, std::int64_t expected, const char* what, const std::string& where, int node) {
+void compare_count(Findings& out, std::int64_t found, std::int64_t expected, const char* what,
+                   const std::string& where, int node) {
   if (expected <= 0 || found == expected) return;
   const std::string text = where + count_of(found, what) + ", expected " + std::to_string(expected);
   out.add("inconclusive", found < expected ? "missing" : "mismatch", text, node);
@@ -41,18 +44,22 @@ void check_expectations(Findings& out, const Topology& t, const LaunchExpectatio
   compare_count(out, t.size(), expect.ranks, "rank", "the launch has ", -1);
   for (std::size_t n = 0; n < t.nodes.size(); ++n) {
     const int node = static_cast<int>(n);
-    compare_count(out, static_cast<std::int64_t>(t.ranks_of(node).size()), expect.devices, "device", t.nodes[n].hostname + ": ", node);
+    compare_count(out, static_cast<std::int64_t>(t.ranks_of(node).size()), expect.devices, "device",
+                  t.nodes[n].hostname + ": ", node);
   }
 }
 
 void check_singletons(Findings& out, const Topology& t, const LaunchEnvironment& env, int siblings) {
   if (env.launched && env.size > 0 && env.size != t.size()) {
-    const std::string text = "the launcher (" + env.launcher + ") started " + count_of(env.size, "process") + ", but MPI sees " +
-                             std::to_string(t.size()) + ": is it the launcher of this MPI library?";
+    const std::string text = "the launcher (" + env.launcher + ") started " + count_of(env.size, "process") +
+                             ", but MPI sees " + std::to_string(t.size()) +
+                             ": is it the launcher of this MPI library?";
     out.add("inconclusive", t.size() == 1 ? "singletons" : "mismatch", text);
   } else if (t.size() == 1 && siblings > 0) {
-    out.add("inconclusive", "singletons", std::to_string(siblings + 1) +
-            " processes with this command line were started side by side, each alone in MPI: start them with this MPI's mpirun");
+    out.add("inconclusive", "singletons",
+            std::to_string(siblings + 1) +
+                " processes with this command line were started side by side, each alone in MPI: start them "
+                "with this MPI's mpirun");
   }
 }
 
@@ -61,7 +68,8 @@ std::vector<std::vector<int>> cores_in(const Node& node, const std::set<int>& cp
   std::vector<std::vector<int>> cores;
   for (const auto& core : node.core_pus) {
     std::vector<int> pus;
-    std::copy_if(core.begin(), core.end(), std::back_inserter(pus), [&](int pu) { return cpus.contains(pu); });
+    std::copy_if(core.begin(), core.end(), std::back_inserter(pus),
+                 [&](int pu) { return cpus.contains(pu); });
     if (!pus.empty()) cores.push_back(std::move(pus));
   }
   return cores;
@@ -91,8 +99,9 @@ void check_coverage(Findings& out, const Topology& t, int node) {
   }
   if (uncovered == 0) return;
   out.add("warn", "uncovered",
-          n.hostname + ": " + std::to_string(uncovered) + " of " + count_of(static_cast<std::int64_t>(allowed.size()), "core") +
-              " (CPUs " + format_cpu_list(left) + ") belong to no rank and are not measured",
+          n.hostname + ": " + std::to_string(uncovered) + " of " +
+              count_of(static_cast<std::int64_t>(allowed.size()), "core") + " (CPUs " +
+              format_cpu_list(left) + ") belong to no rank and are not measured",
           node);
 }
 
@@ -111,8 +120,8 @@ void check_load(Findings& out, const Topology& t, int node) {
     shared = shared || place.shares_cpus;
   }
   const auto cores = static_cast<std::int64_t>(cores_in(n, used).size());
-  const std::string load = n.hostname + ": " + count_of(static_cast<std::int64_t>(ranks.size()), "rank") + " with " +
-                           count_of(threads, "thread") + " on " + count_of(cores, "core");
+  const std::string load = n.hostname + ": " + count_of(static_cast<std::int64_t>(ranks.size()), "rank") +
+                           " with " + count_of(threads, "thread") + " on " + count_of(cores, "core");
   // A quota alone also makes ranks take turns; that has a finding of its own.
   if (threads > cores && cores > 0) {
     out.add("warn", "oversubscribed", load + ": they take turns, rates per rank are shares", node);
@@ -120,13 +129,18 @@ void check_load(Findings& out, const Topology& t, int node) {
     out.add("warn", "oversubscribed", load + ": some share a core", node);
   }
   if (fewest != most) {
-    out.add("info", "uneven", load + ": between " + std::to_string(fewest) + " and " + std::to_string(most) + " threads a rank", node);
+    out.add("info", "uneven",
+            load + ": between " + std::to_string(fewest) + " and " + std::to_string(most) + " threads a rank",
+            node);
   }
   const auto reachable = static_cast<double>(cores_in(n, allowed_on(n)).size());
   if (n.cpu_quota_cores < reachable) {
     char quota[32];
     std::snprintf(quota, sizeof quota, "%.4g", n.cpu_quota_cores);
-    out.add("warn", "quota", n.hostname + ": the cgroup's CPU quota is " + quota + " of " + count_of(static_cast<std::int64_t>(reachable), "core"), node);
+    out.add("warn", "quota",
+            n.hostname + ": the cgroup's CPU quota is " + quota + " of " +
+                count_of(static_cast<std::int64_t>(reachable), "core"),
+            node);
   }
 }
 
@@ -139,15 +153,19 @@ std::string some_names(const Topology& t, const std::vector<int>& nodes) {
   return text;
 }
 
-// What ought to be the same everywhere. The inventory's tables judge the machine itself, so that what they hold is told
-// here for information only; libraries, drivers and environment variables are judged here.
+// What ought to be the same everywhere. The inventory's tables judge the machine itself, so that what they
+// hold is told here for information only; libraries, drivers and environment variables are judged here.
 struct Compared {
   const char* severity;
   std::map<std::string, std::string> values;  ///< a node that lacks a key has the empty value
 };
 
 std::vector<Compared> compared(const Node& node) {
-  return {{"info", {{"kernel", node.kernel}, {"cpu model", node.cpu_model}, {"microcode", node.microcode}, {"os", node.os}}},
+  return {{"info",
+           {{"kernel", node.kernel},
+            {"cpu model", node.cpu_model},
+            {"microcode", node.microcode},
+            {"os", node.os}}},
           {"warn", node.software}};
 }
 
@@ -155,9 +173,11 @@ std::string shown(const std::string& value) { return value.empty() ? "none" : "'
 
 using NodesByValue = std::map<std::string, std::vector<int>>;
 
-void check_key(Findings& out, const Topology& t, const char* severity, const std::string& key, const NodesByValue& by_value) {
-  const auto major = std::max_element(by_value.begin(), by_value.end(),
-                                      [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
+void check_key(Findings& out, const Topology& t, const char* severity, const std::string& key,
+               const NodesByValue& by_value) {
+  const auto major = std::max_element(by_value.begin(), by_value.end(), [](const auto& a, const auto& b) {
+    return a.second.size() < b.second.size();
+  });
   const bool majority = 2 * major->second.size() > t.nodes.size();
   std::string all;
   for (const auto& [value, nodes] : by_value) {
@@ -168,7 +188,8 @@ void check_key(Findings& out, const Topology& t, const char* severity, const std
       continue;
     }
     const std::string rest = count_of(static_cast<std::int64_t>(major->second.size()), "other node");
-    out.add(severity, "mismatch", text + ", " + shown(major->first) + " on " + rest, nodes.size() == 1 ? nodes.front() : -1);
+    out.add(severity, "mismatch", text + ", " + shown(major->first) + " on " + rest,
+            nodes.size() == 1 ? nodes.front() : -1);
   }
   if (!majority) out.add(severity, "mismatch", all);
 }
@@ -183,13 +204,15 @@ void check_software(Findings& out, const Topology& t) {
     }
     for (const std::string& key : keys) {
       NodesByValue by_value;
-      for (std::size_t n = 0; n < facts.size(); ++n) by_value[facts[n][group].values[key]].push_back(static_cast<int>(n));
+      for (std::size_t n = 0; n < facts.size(); ++n)
+        by_value[facts[n][group].values[key]].push_back(static_cast<int>(n));
       if (by_value.size() > 1) check_key(out, t, facts.front()[group].severity, key, by_value);
     }
   }
 }
 
-// Parent of a process from /proc/<pid>/stat: the second field after the name in parentheses, which may hold anything.
+// Parent of a process from /proc/<pid>/stat: the second field after the name in parentheses, which may hold
+// anything.
 int parent_of(const std::string& proc, int pid) {
   const std::string stat = read_text(proc + "/" + std::to_string(pid) + "/stat").value_or("");
   const auto close = stat.rfind(')');
@@ -201,7 +224,9 @@ int parent_of(const std::string& proc, int pid) {
   return parent;
 }
 
-std::string command_of(const std::string& proc, int pid) { return read_text(proc + "/" + std::to_string(pid) + "/cmdline").value_or(""); }
+std::string command_of(const std::string& proc, int pid) {
+  return read_text(proc + "/" + std::to_string(pid) + "/cmdline").value_or("");
+}
 
 }  // namespace
 

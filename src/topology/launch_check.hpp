@@ -26,12 +26,14 @@ struct LaunchFinding {
   std::string event_text() const { return kind + ": " + text; }
 };
 
-/// All findings, the same on every rank when `environment` is rank 0's. `sibling_singletons` as counted below.
+/// All findings, the same on every rank when `environment` is rank 0's. `sibling_singletons` as counted
+/// below.
 std::vector<LaunchFinding> check_launch(const Topology& topology, const LaunchExpectations& expectations,
                                         const LaunchEnvironment& environment, int sibling_singletons = 0);
 
-/// How many other processes with this very command line the same parent started: more than none beside an MPI world of
-/// one means that a launcher of another MPI started N programs that do not know each other. 0 when it cannot be told.
+/// How many other processes with this very command line the same parent started: more than none beside an MPI
+/// world of one means that a launcher of another MPI started N programs that do not know each other. 0 when
+/// it cannot be told.
 int count_sibling_singletons(const std::string& proc = "/proc");
 
 }  // namespace assay

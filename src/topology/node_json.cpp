@@ -38,12 +38,14 @@ void visit_dimm(Self& d, Archive& a) {
 template <typename Self, typename Archive>
 void visit_node(Self& n, Archive& a) {
   a("hostname", n.hostname), a("id", n.id), a("id_source", n.id_source);
-  a("cpu_model", n.cpu_model), a("cpu_vendor", n.cpu_vendor), a("microcode", n.microcode), a("kernel", n.kernel);
+  a("cpu_model", n.cpu_model), a("cpu_vendor", n.cpu_vendor), a("microcode", n.microcode),
+      a("kernel", n.kernel);
   a("kernel_cmdline", n.kernel_cmdline), a("os", n.os), a("governor", n.governor), a("board", n.board);
   a("bios", n.bios), a("hypervisor", n.hypervisor), a("iommu", n.iommu), a("acs", n.acs);
   a("numa_balancing", n.numa_balancing), a("transparent_hugepages", n.transparent_hugepages);
   a("scaling_driver", n.scaling_driver), a("sockets", n.sockets), a("cores", n.cores), a("pus", n.pus);
-  a("smt", n.smt), a("max_clock_hz", n.max_clock_hz), a("core_pus", n.core_pus), a("socket_pus", n.socket_pus);
+  a("smt", n.smt), a("max_clock_hz", n.max_clock_hz), a("core_pus", n.core_pus),
+      a("socket_pus", n.socket_pus);
   a("allowed_cpus", n.allowed_cpus), a("numa", n.numa), a("caches", n.caches), a("nics", n.nics);
   a("pci_links", n.pci_links), a("dimms", n.dimms), a("memory_bytes", n.memory_bytes);
   a("memory_available_bytes", n.memory_available_bytes), a("cgroup_limit_bytes", n.cgroup_limit_bytes);
@@ -54,17 +56,24 @@ void visit_node(Self& n, Archive& a) {
 template <typename T, typename Archive>
 void visit(T& value, Archive& a) {
   using Plain = std::remove_const_t<T>;
-  if constexpr (std::is_same_v<Plain, NumaDomain>) visit_numa(value, a);
-  else if constexpr (std::is_same_v<Plain, Cache>) visit_cache(value, a);
-  else if constexpr (std::is_same_v<Plain, Nic>) visit_nic(value, a);
-  else if constexpr (std::is_same_v<Plain, PciLink>) visit_link(value, a);
-  else if constexpr (std::is_same_v<Plain, Dimm>) visit_dimm(value, a);
-  else visit_node(value, a);
+  if constexpr (std::is_same_v<Plain, NumaDomain>)
+    visit_numa(value, a);
+  else if constexpr (std::is_same_v<Plain, Cache>)
+    visit_cache(value, a);
+  else if constexpr (std::is_same_v<Plain, Nic>)
+    visit_nic(value, a);
+  else if constexpr (std::is_same_v<Plain, PciLink>)
+    visit_link(value, a);
+  else if constexpr (std::is_same_v<Plain, Dimm>)
+    visit_dimm(value, a);
+  else
+    visit_node(value, a);
 }
 
 template <typename T>
-inline constexpr bool is_record = std::is_same_v<T, NumaDomain> || std::is_same_v<T, Cache> || std::is_same_v<T, Nic> ||
-                                  std::is_same_v<T, PciLink> || std::is_same_v<T, Dimm> || std::is_same_v<T, Node>;
+inline constexpr bool is_record =
+    std::is_same_v<T, NumaDomain> || std::is_same_v<T, Cache> || std::is_same_v<T, Nic> ||
+    std::is_same_v<T, PciLink> || std::is_same_v<T, Dimm> || std::is_same_v<T, Node>;
 
 template <typename T>
 struct is_record_list : std::false_type {};

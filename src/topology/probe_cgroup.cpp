@@ -69,7 +69,8 @@ std::vector<std::string> levels(const std::string& root, const Mount& mount, std
   return directories;
 }
 
-std::vector<std::string> controller_levels(const std::string& root, const std::string& controller, bool version2) {
+std::vector<std::string> controller_levels(const std::string& root, const std::string& controller,
+                                           bool version2) {
   const auto path = own_path(root, version2 ? "" : controller);
   if (!path) return {};
   for (const Mount& mount : cgroup_mounts(root)) {
@@ -99,7 +100,8 @@ void take_memory(Node& node, const std::vector<std::string>& directories, bool v
     // Version 1 writes "no limit" as a number near 2^63; a limit beyond the machine's memory is none either.
     if (std::isnan(limit) || limit >= 0x1p62 || (total > 0 && limit >= total)) continue;
     // Page cache that the kernel gives back under pressure is not in the way.
-    const double cache = stat_value(directory + "/memory.stat", version2 ? "inactive_file" : "total_inactive_file");
+    const double cache =
+        stat_value(directory + "/memory.stat", version2 ? "inactive_file" : "total_inactive_file");
     const double used = std::isnan(use) ? 0 : std::max(0.0, use - cache);
     if (std::isnan(least) || limit - used < least) {
       least = limit - used;

@@ -28,7 +28,9 @@ std::vector<std::string> cpuinfo_values(const std::string& cpuinfo, const std::s
   return values;
 }
 
-std::string first_or_empty(const std::vector<std::string>& values) { return values.empty() ? std::string{} : values.front(); }
+std::string first_or_empty(const std::vector<std::string>& values) {
+  return values.empty() ? std::string{} : values.front();
+}
 
 // Signature of the hypervisor that runs this very process ("KVMKVMKVM", "VMwareVMware").
 std::string hypervisor_signature() {
@@ -71,7 +73,8 @@ void probe_frequency(Node& node, const std::string& root) {
 }
 
 bool several_threads_per_core(const Node& node) {
-  return std::any_of(node.core_pus.begin(), node.core_pus.end(), [](const auto& pus) { return pus.size() > 1; });
+  return std::any_of(node.core_pus.begin(), node.core_pus.end(),
+                     [](const auto& pus) { return pus.size() > 1; });
 }
 
 }  // namespace
@@ -84,10 +87,13 @@ void probe_cpu(Node& node, const std::string& root) {
   if (!vendor.empty()) node.cpu_vendor = vendor;
   if (node.cpu_model.empty()) {  // Arm tells numbers only
     const std::string part = first_or_empty(cpuinfo_values(cpuinfo, "CPU part"));
-    if (!part.empty()) node.cpu_model = "implementer " + first_or_empty(cpuinfo_values(cpuinfo, "CPU implementer")) + " part " + part;
+    if (!part.empty())
+      node.cpu_model =
+          "implementer " + first_or_empty(cpuinfo_values(cpuinfo, "CPU implementer")) + " part " + part;
   }
   node.microcode = join_distinct(cpuinfo_values(cpuinfo, "microcode"));
-  if (node.microcode.empty()) node.microcode = sysfs::line(root + "/sys/devices/system/cpu/cpu0/microcode/version");
+  if (node.microcode.empty())
+    node.microcode = sysfs::line(root + "/sys/devices/system/cpu/cpu0/microcode/version");
   const auto active = read_integer(root + "/sys/devices/system/cpu/smt/active");
   node.smt = active ? *active != 0 : several_threads_per_core(node);
   node.hypervisor = hypervisor(cpuinfo, root);

@@ -19,9 +19,11 @@ namespace {
 
 constexpr int kMaskWords = 127;  // the interface counts words in a signed byte
 
-// The structure ends in a flexible array of masks (supported, advertised, of the peer), so room is given as bytes.
+// The structure ends in a flexible array of masks (supported, advertised, of the peer), so room is given as
+// bytes.
 struct LinkSettings {
-  alignas(ethtool_link_settings) std::byte room[sizeof(ethtool_link_settings) + 3 * kMaskWords * sizeof(std::uint32_t)];
+  alignas(ethtool_link_settings)
+      std::byte room[sizeof(ethtool_link_settings) + 3 * kMaskWords * sizeof(std::uint32_t)];
 
   explicit LinkSettings(int words) : room{} {
     ethtool_link_settings head{};
@@ -36,7 +38,8 @@ struct LinkSettings {
   }
   std::uint32_t supported(int word) const {
     std::uint32_t value = 0;
-    std::memcpy(&value, room + sizeof(ethtool_link_settings) + static_cast<std::size_t>(word) * sizeof value, sizeof value);
+    std::memcpy(&value, room + sizeof(ethtool_link_settings) + static_cast<std::size_t>(word) * sizeof value,
+                sizeof value);
     return value;
   }
 };
@@ -54,32 +57,33 @@ struct Mode {
   double gbit_per_s;
 };
 
-// One representative set of the link modes of linux/ethtool.h: whoever can do a speed supports at least one of them.
+// One representative set of the link modes of linux/ethtool.h: whoever can do a speed supports at least one
+// of them.
 constexpr Mode kModes[] = {
-    {ETHTOOL_LINK_MODE_1000baseT_Full_BIT, 1},          {ETHTOOL_LINK_MODE_1000baseKX_Full_BIT, 1},
-    {ETHTOOL_LINK_MODE_1000baseX_Full_BIT, 1},          {ETHTOOL_LINK_MODE_2500baseT_Full_BIT, 2.5},
-    {ETHTOOL_LINK_MODE_2500baseX_Full_BIT, 2.5},        {ETHTOOL_LINK_MODE_5000baseT_Full_BIT, 5},
-    {ETHTOOL_LINK_MODE_10000baseT_Full_BIT, 10},        {ETHTOOL_LINK_MODE_10000baseKX4_Full_BIT, 10},
-    {ETHTOOL_LINK_MODE_10000baseKR_Full_BIT, 10},       {ETHTOOL_LINK_MODE_10000baseCR_Full_BIT, 10},
-    {ETHTOOL_LINK_MODE_10000baseSR_Full_BIT, 10},       {ETHTOOL_LINK_MODE_10000baseLR_Full_BIT, 10},
-    {ETHTOOL_LINK_MODE_20000baseKR2_Full_BIT, 20},      {ETHTOOL_LINK_MODE_25000baseCR_Full_BIT, 25},
-    {ETHTOOL_LINK_MODE_25000baseKR_Full_BIT, 25},       {ETHTOOL_LINK_MODE_25000baseSR_Full_BIT, 25},
-    {ETHTOOL_LINK_MODE_40000baseKR4_Full_BIT, 40},      {ETHTOOL_LINK_MODE_40000baseCR4_Full_BIT, 40},
-    {ETHTOOL_LINK_MODE_40000baseSR4_Full_BIT, 40},      {ETHTOOL_LINK_MODE_40000baseLR4_Full_BIT, 40},
-    {ETHTOOL_LINK_MODE_50000baseCR2_Full_BIT, 50},      {ETHTOOL_LINK_MODE_50000baseKR2_Full_BIT, 50},
-    {ETHTOOL_LINK_MODE_50000baseSR2_Full_BIT, 50},      {ETHTOOL_LINK_MODE_50000baseKR_Full_BIT, 50},
-    {ETHTOOL_LINK_MODE_50000baseCR_Full_BIT, 50},       {ETHTOOL_LINK_MODE_50000baseSR_Full_BIT, 50},
-    {ETHTOOL_LINK_MODE_100000baseKR4_Full_BIT, 100},    {ETHTOOL_LINK_MODE_100000baseSR4_Full_BIT, 100},
-    {ETHTOOL_LINK_MODE_100000baseCR4_Full_BIT, 100},    {ETHTOOL_LINK_MODE_100000baseLR4_ER4_Full_BIT, 100},
-    {ETHTOOL_LINK_MODE_100000baseKR2_Full_BIT, 100},    {ETHTOOL_LINK_MODE_100000baseCR2_Full_BIT, 100},
-    {ETHTOOL_LINK_MODE_100000baseSR2_Full_BIT, 100},    {ETHTOOL_LINK_MODE_100000baseKR_Full_BIT, 100},
-    {ETHTOOL_LINK_MODE_100000baseCR_Full_BIT, 100},     {ETHTOOL_LINK_MODE_100000baseSR_Full_BIT, 100},
-    {ETHTOOL_LINK_MODE_200000baseKR4_Full_BIT, 200},    {ETHTOOL_LINK_MODE_200000baseSR4_Full_BIT, 200},
-    {ETHTOOL_LINK_MODE_200000baseCR4_Full_BIT, 200},    {ETHTOOL_LINK_MODE_200000baseKR2_Full_BIT, 200},
-    {ETHTOOL_LINK_MODE_200000baseCR2_Full_BIT, 200},    {ETHTOOL_LINK_MODE_200000baseSR2_Full_BIT, 200},
-    {ETHTOOL_LINK_MODE_400000baseKR8_Full_BIT, 400},    {ETHTOOL_LINK_MODE_400000baseSR8_Full_BIT, 400},
-    {ETHTOOL_LINK_MODE_400000baseCR8_Full_BIT, 400},    {ETHTOOL_LINK_MODE_400000baseKR4_Full_BIT, 400},
-    {ETHTOOL_LINK_MODE_400000baseSR4_Full_BIT, 400},    {ETHTOOL_LINK_MODE_400000baseCR4_Full_BIT, 400},
+    {ETHTOOL_LINK_MODE_1000baseT_Full_BIT, 1},       {ETHTOOL_LINK_MODE_1000baseKX_Full_BIT, 1},
+    {ETHTOOL_LINK_MODE_1000baseX_Full_BIT, 1},       {ETHTOOL_LINK_MODE_2500baseT_Full_BIT, 2.5},
+    {ETHTOOL_LINK_MODE_2500baseX_Full_BIT, 2.5},     {ETHTOOL_LINK_MODE_5000baseT_Full_BIT, 5},
+    {ETHTOOL_LINK_MODE_10000baseT_Full_BIT, 10},     {ETHTOOL_LINK_MODE_10000baseKX4_Full_BIT, 10},
+    {ETHTOOL_LINK_MODE_10000baseKR_Full_BIT, 10},    {ETHTOOL_LINK_MODE_10000baseCR_Full_BIT, 10},
+    {ETHTOOL_LINK_MODE_10000baseSR_Full_BIT, 10},    {ETHTOOL_LINK_MODE_10000baseLR_Full_BIT, 10},
+    {ETHTOOL_LINK_MODE_20000baseKR2_Full_BIT, 20},   {ETHTOOL_LINK_MODE_25000baseCR_Full_BIT, 25},
+    {ETHTOOL_LINK_MODE_25000baseKR_Full_BIT, 25},    {ETHTOOL_LINK_MODE_25000baseSR_Full_BIT, 25},
+    {ETHTOOL_LINK_MODE_40000baseKR4_Full_BIT, 40},   {ETHTOOL_LINK_MODE_40000baseCR4_Full_BIT, 40},
+    {ETHTOOL_LINK_MODE_40000baseSR4_Full_BIT, 40},   {ETHTOOL_LINK_MODE_40000baseLR4_Full_BIT, 40},
+    {ETHTOOL_LINK_MODE_50000baseCR2_Full_BIT, 50},   {ETHTOOL_LINK_MODE_50000baseKR2_Full_BIT, 50},
+    {ETHTOOL_LINK_MODE_50000baseSR2_Full_BIT, 50},   {ETHTOOL_LINK_MODE_50000baseKR_Full_BIT, 50},
+    {ETHTOOL_LINK_MODE_50000baseCR_Full_BIT, 50},    {ETHTOOL_LINK_MODE_50000baseSR_Full_BIT, 50},
+    {ETHTOOL_LINK_MODE_100000baseKR4_Full_BIT, 100}, {ETHTOOL_LINK_MODE_100000baseSR4_Full_BIT, 100},
+    {ETHTOOL_LINK_MODE_100000baseCR4_Full_BIT, 100}, {ETHTOOL_LINK_MODE_100000baseLR4_ER4_Full_BIT, 100},
+    {ETHTOOL_LINK_MODE_100000baseKR2_Full_BIT, 100}, {ETHTOOL_LINK_MODE_100000baseCR2_Full_BIT, 100},
+    {ETHTOOL_LINK_MODE_100000baseSR2_Full_BIT, 100}, {ETHTOOL_LINK_MODE_100000baseKR_Full_BIT, 100},
+    {ETHTOOL_LINK_MODE_100000baseCR_Full_BIT, 100},  {ETHTOOL_LINK_MODE_100000baseSR_Full_BIT, 100},
+    {ETHTOOL_LINK_MODE_200000baseKR4_Full_BIT, 200}, {ETHTOOL_LINK_MODE_200000baseSR4_Full_BIT, 200},
+    {ETHTOOL_LINK_MODE_200000baseCR4_Full_BIT, 200}, {ETHTOOL_LINK_MODE_200000baseKR2_Full_BIT, 200},
+    {ETHTOOL_LINK_MODE_200000baseCR2_Full_BIT, 200}, {ETHTOOL_LINK_MODE_200000baseSR2_Full_BIT, 200},
+    {ETHTOOL_LINK_MODE_400000baseKR8_Full_BIT, 400}, {ETHTOOL_LINK_MODE_400000baseSR8_Full_BIT, 400},
+    {ETHTOOL_LINK_MODE_400000baseCR8_Full_BIT, 400}, {ETHTOOL_LINK_MODE_400000baseKR4_Full_BIT, 400},
+    {ETHTOOL_LINK_MODE_400000baseSR4_Full_BIT, 400}, {ETHTOOL_LINK_MODE_400000baseCR4_Full_BIT, 400},
 };
 
 double highest_rate(int socket, const std::string& interface) {
@@ -93,7 +97,8 @@ double highest_rate(int socket, const std::string& interface) {
   double highest = 0;
   for (const Mode& mode : kModes) {
     const int word = mode.bit / 32;
-    if (word < words && (settings.supported(word) >> (mode.bit % 32) & 1U) != 0) highest = std::max(highest, mode.gbit_per_s);
+    if (word < words && (settings.supported(word) >> (mode.bit % 32) & 1U) != 0)
+      highest = std::max(highest, mode.gbit_per_s);
   }
   return highest > 0 ? highest * 1e9 / 8 : unsupported;
 }

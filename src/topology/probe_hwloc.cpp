@@ -35,7 +35,8 @@ std::vector<int> cpus_of(hwloc_const_bitmap_t set) {
 std::vector<hwloc_obj_t> objects(hwloc_topology_t topology, hwloc_obj_type_t type) {
   std::vector<hwloc_obj_t> found;
   const int count = hwloc_get_nbobjs_by_type(topology, type);
-  for (int i = 0; i < count; ++i) found.push_back(hwloc_get_obj_by_type(topology, type, static_cast<unsigned>(i)));
+  for (int i = 0; i < count; ++i)
+    found.push_back(hwloc_get_obj_by_type(topology, type, static_cast<unsigned>(i)));
   return found;
 }
 
@@ -43,7 +44,8 @@ void fill_caches(Node& node, hwloc_topology_t topology) {
   for (const auto type : {HWLOC_OBJ_L2CACHE, HWLOC_OBJ_L3CACHE, HWLOC_OBJ_L4CACHE, HWLOC_OBJ_L5CACHE}) {
     for (const hwloc_obj_t cache : objects(topology, type)) {
       if (cache->attr == nullptr || cache->attr->cache.size == 0) continue;
-      node.caches.push_back({static_cast<int>(cache->attr->cache.depth), cache->attr->cache.size, cpus_of(cache->cpuset)});
+      node.caches.push_back(
+          {static_cast<int>(cache->attr->cache.depth), cache->attr->cache.size, cpus_of(cache->cpuset)});
     }
   }
 }
@@ -54,11 +56,14 @@ bool probe_hwloc(Node& node) {
   const HwlocTopology owner = load();
   if (!owner) return false;
   const hwloc_topology_t topology = owner.get();
-  for (const hwloc_obj_t package : objects(topology, HWLOC_OBJ_PACKAGE)) node.socket_pus.push_back(cpus_of(package->cpuset));
-  for (const hwloc_obj_t core : objects(topology, HWLOC_OBJ_CORE)) node.core_pus.push_back(cpus_of(core->cpuset));
+  for (const hwloc_obj_t package : objects(topology, HWLOC_OBJ_PACKAGE))
+    node.socket_pus.push_back(cpus_of(package->cpuset));
+  for (const hwloc_obj_t core : objects(topology, HWLOC_OBJ_CORE))
+    node.core_pus.push_back(cpus_of(core->cpuset));
   const auto pus = objects(topology, HWLOC_OBJ_PU);
   node.pus = static_cast<int>(pus.size());
-  // Some virtual machines describe neither cores nor packages: a hardware thread is then a core, the machine one package.
+  // Some virtual machines describe neither cores nor packages: a hardware thread is then a core, the machine
+  // one package.
   if (node.core_pus.empty()) {
     for (const hwloc_obj_t pu : pus) node.core_pus.push_back(cpus_of(pu->cpuset));
   }
@@ -66,7 +71,8 @@ bool probe_hwloc(Node& node) {
   node.sockets = static_cast<int>(node.socket_pus.size());
   node.cores = static_cast<int>(node.core_pus.size());
   for (const hwloc_obj_t domain : objects(topology, HWLOC_OBJ_NUMANODE)) {
-    node.numa.push_back({static_cast<int>(domain->os_index), cpus_of(domain->cpuset), domain->attr->numanode.local_memory});
+    node.numa.push_back(
+        {static_cast<int>(domain->os_index), cpus_of(domain->cpuset), domain->attr->numanode.local_memory});
     node.memory_bytes += domain->attr->numanode.local_memory;
   }
   fill_caches(node, topology);

@@ -12,7 +12,9 @@ namespace {
 
 constexpr std::int64_t kTypeLoopback = 772, kTypeInfiniband = 32;  // ARPHRD_* of /sys/class/net/*/type
 
-bool is_pci_address(const std::string& name) { return name.size() >= 12 && name[4] == ':' && name[7] == ':' && name[10] == '.'; }
+bool is_pci_address(const std::string& name) {
+  return name.size() >= 12 && name[4] == ':' && name[7] == ':' && name[10] == '.';
+}
 
 // The nearest PCI function on the path of a device (a virtio interface sits one level below its function).
 std::string pci_address(const std::string& device) {

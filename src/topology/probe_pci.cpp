@@ -14,15 +14,21 @@
 namespace assay {
 namespace {
 
-bool is_function(const std::string& name) { return name.size() >= 12 && name[4] == ':' && name[7] == ':' && name[10] == '.'; }
+bool is_function(const std::string& name) {
+  return name.size() >= 12 && name[4] == ':' && name[7] == ':' && name[10] == '.';
+}
 
 // Class code of PCI Code and ID Assignment, first two bytes: which links are worth a row.
 std::string class_name(std::int64_t code) {
   switch ((code >> 16) & 0xff) {
-    case 0x02: return "network";
-    case 0x03: return "display";
-    case 0x12: return "accelerator";
-    default: break;
+    case 0x02:
+      return "network";
+    case 0x03:
+      return "display";
+    case 0x12:
+      return "accelerator";
+    default:
+      break;
   }
   const std::int64_t two = (code >> 8) & 0xffff;
   return two == 0x0108 ? "nvme" : two == 0x0604 ? "bridge" : "";
@@ -63,8 +69,8 @@ std::optional<PciLink> link_of(const std::string& root, const std::string& addre
   const std::string kind = class_name(read_integer(directory + "/class").value_or(0));
   if (kind.empty()) return std::nullopt;
   const std::string path = sysfs::real_path(directory);
-  // A bridge shows the link above it when it is the upper port of a switch, which sits at an odd depth; root ports and
-  // lower ports of a switch show the link below them, which is the row of the device there.
+  // A bridge shows the link above it when it is the upper port of a switch, which sits at an odd depth; root
+  // ports and lower ports of a switch show the link below them, which is the row of the device there.
   if (kind == "bridge" && (depth(path) % 2 == 0 || !has_children(directory))) return std::nullopt;
   PciLink link;
   link.address = address;
@@ -74,7 +80,8 @@ std::optional<PciLink> link_of(const std::string& root, const std::string& addre
   link.width = width(directory + "/current_link_width");
   link.max_speed_gt_s = speed(directory + "/max_link_speed");
   link.max_width = width(directory + "/max_link_width");
-  if (std::isnan(link.width) && std::isnan(link.speed_gt_s)) return std::nullopt;  // conventional PCI or a virtual function
+  if (std::isnan(link.width) && std::isnan(link.speed_gt_s))
+    return std::nullopt;  // conventional PCI or a virtual function
   if (depth(path) > 0) {
     const std::string parent = path.substr(0, path.rfind('/'));
     link.max_speed_gt_s = smaller(link.max_speed_gt_s, speed(parent + "/max_link_speed"));
@@ -83,7 +90,8 @@ std::optional<PciLink> link_of(const std::string& root, const std::string& addre
   return link;
 }
 
-// "off" when the kernel drives none, "on DMA-FQ" with the domain types in use, empty when the system does not tell.
+// "off" when the kernel drives none, "on DMA-FQ" with the domain types in use, empty when the system does not
+// tell.
 std::string iommu_state(const std::string& root) {
   if (!sysfs::exists(root + "/sys/class/iommu")) return {};
   if (sysfs::entries(root + "/sys/class/iommu").empty()) return "off";
@@ -114,7 +122,8 @@ std::uint32_t word_at(const std::string& config, std::size_t offset, std::size_t
   return value;
 }
 
-// The ACS control register of a function (PCI Express Base Specification 7.7.11): extended capability 0x000d, offset 6.
+// The ACS control register of a function (PCI Express Base Specification 7.7.11): extended capability 0x000d,
+// offset 6.
 std::optional<std::uint32_t> acs_control(const std::string& config) {
   std::size_t at = 0x100;
   for (int hops = 0; hops < 96 && at >= 0x100 && at + 8 <= config.size(); ++hops) {
@@ -126,8 +135,8 @@ std::optional<std::uint32_t> acs_control(const std::string& config) {
   return std::nullopt;
 }
 
-// Redirection of peer requests or completions (bits 2 and 3) sends traffic between devices through the root complex.
-// Only root reads that far into the configuration space; empty otherwise.
+// Redirection of peer requests or completions (bits 2 and 3) sends traffic between devices through the root
+// complex. Only root reads that far into the configuration space; empty otherwise.
 std::string acs_state(const std::string& root) {
   int capable = 0, redirecting = 0;
   const std::string devices = root + "/sys/bus/pci/devices";

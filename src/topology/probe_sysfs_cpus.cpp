@@ -25,7 +25,8 @@ void add_caches(Node& node, const std::string& cpu_directory) {
     const std::string cache = cpu_directory + "/cache/" + index;
     const int level = static_cast<int>(read_integer(cache + "/level").value_or(0));
     if (level < 2 || sysfs::line(cache + "/type") == "Instruction") continue;
-    Cache found{level, cache_bytes(sysfs::line(cache + "/size")), sysfs::cpu_list(cache + "/shared_cpu_list")};
+    Cache found{level, cache_bytes(sysfs::line(cache + "/size")),
+                sysfs::cpu_list(cache + "/shared_cpu_list")};
     const bool known = std::any_of(node.caches.begin(), node.caches.end(), [&](const Cache& other) {
       return other.level == found.level && other.cpus == found.cpus;
     });
@@ -51,7 +52,8 @@ void probe_sysfs_cpus(Node& node, const std::string& root) {
     const std::string directory = system + "/cpu/" + name;
     if (read_integer(directory + "/online").value_or(1) == 0) continue;
     const int cpu = std::stoi(name.substr(3));
-    const std::int64_t socket = std::max<std::int64_t>(0, read_integer(directory + "/topology/physical_package_id").value_or(0));
+    const std::int64_t socket =
+        std::max<std::int64_t>(0, read_integer(directory + "/topology/physical_package_id").value_or(0));
     const std::int64_t core = read_integer(directory + "/topology/core_id").value_or(cpu);
     sockets[socket].push_back(cpu);
     cores[{socket, core}].push_back(cpu);

@@ -22,7 +22,8 @@ std::string distribution(const std::string& root) {
   for (std::string line; std::getline(lines, line);) {
     if (!line.starts_with("PRETTY_NAME=")) continue;
     std::string value = sysfs::clean(line.substr(12));
-    if (value.size() >= 2 && (value.front() == '"' || value.front() == '\'')) value = value.substr(1, value.size() - 2);
+    if (value.size() >= 2 && (value.front() == '"' || value.front() == '\''))
+      value = value.substr(1, value.size() - 2);
     return value;
   }
   return {};
@@ -31,8 +32,9 @@ std::string distribution(const std::string& root) {
 // The choice in brackets: "always [madvise] never" -> "madvise".
 std::string chosen(const std::string& text) {
   const auto open = text.find('['), close = text.find(']');
-  return open == std::string::npos || close == std::string::npos || close < open ? text
-                                                                                : text.substr(open + 1, close - open - 1);
+  return open == std::string::npos || close == std::string::npos || close < open
+             ? text
+             : text.substr(open + 1, close - open - 1);
 }
 
 std::uint64_t meminfo_bytes(const std::string& meminfo, const std::string& key) {
@@ -73,9 +75,10 @@ void probe_dmi(Node& node, const std::string& root) {
 }
 
 void probe_software(Node& node, const std::string& root) {
-  static constexpr std::array modules = {"mlx5_core", "mlx4_core", "ib_core", "bnxt_en", "bnxt_re", "ice",    "i40e",
-                                         "ixgbe",     "irdma",     "efa",     "ena",     "hfi1",    "nvidia", "amdgpu",
-                                         "nvidia_peermem", "gdrdrv", "xpmem", "lustre"};
+  static constexpr std::array modules = {"mlx5_core", "mlx4_core", "ib_core", "bnxt_en", "bnxt_re",
+                                         "ice",       "i40e",      "ixgbe",   "irdma",   "efa",
+                                         "ena",       "hfi1",      "nvidia",  "amdgpu",  "nvidia_peermem",
+                                         "gdrdrv",    "xpmem",     "lustre"};
   for (const char* module : modules) {
     const std::string directory = root + "/sys/module/" + module;
     if (!sysfs::exists(directory)) continue;
@@ -84,7 +87,8 @@ void probe_software(Node& node, const std::string& root) {
   }
   if (!root.empty()) return;
   const unsigned hwloc = hwloc_get_api_version();
-  node.software["hwloc"] = std::to_string(hwloc >> 16) + "." + std::to_string((hwloc >> 8) & 0xff) + "." + std::to_string(hwloc & 0xff);
+  node.software["hwloc"] = std::to_string(hwloc >> 16) + "." + std::to_string((hwloc >> 8) & 0xff) + "." +
+                           std::to_string(hwloc & 0xff);
   node.software["glibc"] = gnu_get_libc_version();
   for (const auto& [key, value] : allowed_environment(environ)) node.software["env " + key] = value;
 }
@@ -94,19 +98,36 @@ void probe_software(Node& node, const std::string& root) {
 std::map<std::string, std::string> allowed_environment(const char* const* environment) {
   static constexpr std::array wanted = {"NCCL_", "UCX_", "OMP_", "OPENBLAS_", "OMPI_"};
   // Open MPI's launcher tells each process who and where it is under the same prefix.
-  static constexpr std::array launcher = {"OMPI_COMM_WORLD_",  "OMPI_UNIVERSE_", "OMPI_APP_",     "OMPI_COMMAND",
-                                          "OMPI_ARGV",         "OMPI_FIRST_",    "OMPI_FILE_",    "OMPI_NUM_",
-                                          "OMPI_RESERVED_",    "OMPI_MCA_ess",   "OMPI_MCA_orte", "OMPI_MCA_pmix",
-                                          "OMPI_MCA_prte",     "OMPI_MCA_plm",   "OMPI_MCA_initial_wdir",
-                                          "OMPI_MCA_hnp",      "OMPI_MCA_jobid", "OMPI_MCA_shmem_RUNTIME",
-                                          "OMPI_MCA_mpi_oversubscribe", "OMPI_VERSION"};
+  static constexpr std::array launcher = {"OMPI_COMM_WORLD_",
+                                          "OMPI_UNIVERSE_",
+                                          "OMPI_APP_",
+                                          "OMPI_COMMAND",
+                                          "OMPI_ARGV",
+                                          "OMPI_FIRST_",
+                                          "OMPI_FILE_",
+                                          "OMPI_NUM_",
+                                          "OMPI_RESERVED_",
+                                          "OMPI_MCA_ess",
+                                          "OMPI_MCA_orte",
+                                          "OMPI_MCA_pmix",
+                                          "OMPI_MCA_prte",
+                                          "OMPI_MCA_plm",
+                                          "OMPI_MCA_initial_wdir",
+                                          "OMPI_MCA_hnp",
+                                          "OMPI_MCA_jobid",
+                                          "OMPI_MCA_shmem_RUNTIME",
+                                          "OMPI_MCA_mpi_oversubscribe",
+                                          "OMPI_VERSION"};
   std::map<std::string, std::string> found;
   for (; environment != nullptr && *environment != nullptr; ++environment) {
     const std::string entry = *environment;
     const auto matches = [&entry](const char* prefix) { return entry.starts_with(prefix); };
-    if (std::none_of(wanted.begin(), wanted.end(), matches) || std::any_of(launcher.begin(), launcher.end(), matches)) continue;
+    if (std::none_of(wanted.begin(), wanted.end(), matches) ||
+        std::any_of(launcher.begin(), launcher.end(), matches))
+      continue;
     const auto equals = entry.find('=');
-    if (equals != std::string::npos) found[sysfs::clean(entry.substr(0, equals))] = sysfs::clean(entry.substr(equals + 1));
+    if (equals != std::string::npos)
+      found[sysfs::clean(entry.substr(0, equals))] = sysfs::clean(entry.substr(equals + 1));
   }
   return found;
 }

@@ -11,7 +11,8 @@ namespace {
 
 using Cores = std::vector<std::vector<int>>;
 
-// The hardware threads of a mask by physical core, in the machine's order, so that neighbours share caches and memory.
+// The hardware threads of a mask by physical core, in the machine's order, so that neighbours share caches
+// and memory.
 Cores cores_of(const Node& node, const std::vector<int>& mask) {
   std::set<int> left(mask.begin(), mask.end());
   Cores cores;
@@ -26,8 +27,8 @@ Cores cores_of(const Node& node, const std::vector<int>& mask) {
   return cores;
 }
 
-// The cores of member `i` of `n` equal ranks. With more ranks than cores each gets one, and hardware threads of its own as
-// long as there are enough.
+// The cores of member `i` of `n` equal ranks. With more ranks than cores each gets one, and hardware threads
+// of its own as long as there are enough.
 Cores slice(const Cores& cores, std::size_t i, std::size_t n) {
   if (cores.empty()) return {};
   if (n <= cores.size()) {
@@ -42,7 +43,8 @@ Cores slice(const Cores& cores, std::size_t i, std::size_t n) {
   return {{pus[(i - first_on_core) % pus.size()]}};
 }
 
-// One thread per core; beyond that the cores' further hardware threads, then what else the mask holds, then again.
+// One thread per core; beyond that the cores' further hardware threads, then what else the mask holds, then
+// again.
 std::vector<int> pick(const Cores& own, const Cores& mask, std::size_t threads) {
   std::vector<int> order;
   for (const Cores* from : {&own, &mask}) {
@@ -50,7 +52,8 @@ std::vector<int> pick(const Cores& own, const Cores& mask, std::size_t threads) 
     for (const auto& core : *from) deepest = std::max(deepest, core.size());
     for (std::size_t depth = 0; depth < deepest; ++depth) {
       for (const auto& core : *from) {
-        if (depth < core.size() && std::find(order.begin(), order.end(), core[depth]) == order.end()) order.push_back(core[depth]);
+        if (depth < core.size() && std::find(order.begin(), order.end(), core[depth]) == order.end())
+          order.push_back(core[depth]);
       }
     }
   }
@@ -76,9 +79,9 @@ void mark_shared(const Node& node, std::vector<Share>& shares) {
   }
   for (auto& share : shares) {
     const std::set<int> distinct(share.cpus.begin(), share.cpus.end());
-    share.shared = distinct.size() < share.cpus.size() || std::any_of(share.cpus.begin(), share.cpus.end(), [&](int cpu) {
-      return users[key(cpu)].size() > 1;
-    });
+    share.shared = distinct.size() < share.cpus.size() ||
+                   std::any_of(share.cpus.begin(), share.cpus.end(),
+                               [&](int cpu) { return users[key(cpu)].size() > 1; });
   }
 }
 
@@ -89,7 +92,8 @@ std::vector<Share> share_cpus(const Node& node, const std::vector<std::vector<in
   for (std::size_t rank = 0; rank < masks.size(); ++rank) groups[masks[rank]].push_back(rank);
   std::size_t cap = 0;  // threads of a rank under the quota; 0 = no quota
   if (node.cpu_quota_cores > 0) {
-    cap = static_cast<std::size_t>(std::max(1.0, std::floor(node.cpu_quota_cores / static_cast<double>(masks.size()) + 1e-9)));
+    cap = static_cast<std::size_t>(
+        std::max(1.0, std::floor(node.cpu_quota_cores / static_cast<double>(masks.size()) + 1e-9)));
   }
   std::vector<Share> shares(masks.size());
   std::size_t total = 0;

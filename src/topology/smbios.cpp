@@ -74,7 +74,8 @@ double module_bytes(const Structure& s) {
   const std::uint64_t size = s.integer(0x0c, 2);
   if (size == 0xffff) return unsupported;
   if (size == 0x7fff) return static_cast<double>(s.integer(0x1c, 4) & 0x7fffffffU) * 1048576.0;
-  return (size & 0x8000) != 0 ? static_cast<double>(size & 0x7fff) * 1024.0 : static_cast<double>(size) * 1048576.0;
+  return (size & 0x8000) != 0 ? static_cast<double>(size & 0x7fff) * 1024.0
+                              : static_cast<double>(size) * 1048576.0;
 }
 
 double module_speed(const Structure& s, std::size_t offset, std::size_t extended) {
@@ -136,7 +137,8 @@ std::string upper(std::string text) {
   return text;
 }
 
-// "NODE 1 CHANNEL 2 DIMM 0" -> "NODE 1 CHANNEL 2"; "P0 CHANNEL A" stays; "CPU0_ChannelB_Dimm1" -> "CPU0_CHANNELB".
+// "NODE 1 CHANNEL 2 DIMM 0" -> "NODE 1 CHANNEL 2"; "P0 CHANNEL A" stays; "CPU0_ChannelB_Dimm1" ->
+// "CPU0_CHANNELB".
 std::string channel_phrase(const std::string& text) {
   const auto word = text.find("CHANNEL");
   if (word == std::string::npos) return {};
@@ -147,14 +149,18 @@ std::string channel_phrase(const std::string& text) {
   return end == start ? std::string{} : text.substr(0, end);
 }
 
-// "P1-DIMMA1", "CPU1_DIMM_A1", "DIMM_B2": the letter is the channel, the digit the slot on it. A bare "A1" is not taken:
-// there the letter may as well be the socket.
+// "P1-DIMMA1", "CPU1_DIMM_A1", "DIMM_B2": the letter is the channel, the digit the slot on it. A bare "A1" is
+// not taken: there the letter may as well be the socket.
 std::string letter_phrase(const std::string& text) {
   const auto word = text.rfind("DIMM");
   if (word == std::string::npos || text.size() < word + 6) return {};
   std::string tail = text.substr(word + 4);
-  tail.erase(std::remove_if(tail.begin(), tail.end(), [](char c) { return c == '_' || c == ' ' || c == '-'; }), tail.end());
-  if (tail.size() != 2 || tail[0] < 'A' || tail[0] > 'P' || !std::isdigit(static_cast<unsigned char>(tail[1]))) return {};
+  tail.erase(
+      std::remove_if(tail.begin(), tail.end(), [](char c) { return c == '_' || c == ' ' || c == '-'; }),
+      tail.end());
+  if (tail.size() != 2 || tail[0] < 'A' || tail[0] > 'P' ||
+      !std::isdigit(static_cast<unsigned char>(tail[1])))
+    return {};
   return text.substr(0, text.size() - 1);
 }
 
@@ -163,8 +169,9 @@ std::string letter_phrase(const std::string& text) {
 std::string firmware_text(const std::string& text) {
   const std::string clean = sysfs::clean(text);
   const std::string probe = upper(clean);
-  for (const char* filler : {"UNKNOWN", "NOT SPECIFIED", "NO DIMM", "NONE", "N/A", "DEFAULT STRING", "TO BE FILLED BY O.E.M.",
-                             "NOT AVAILABLE", "SYSTEM SERIAL NUMBER", "00000000", "0", "EMPTY", "UNDEFINED"}) {
+  for (const char* filler :
+       {"UNKNOWN", "NOT SPECIFIED", "NO DIMM", "NONE", "N/A", "DEFAULT STRING", "TO BE FILLED BY O.E.M.",
+        "NOT AVAILABLE", "SYSTEM SERIAL NUMBER", "00000000", "0", "EMPTY", "UNDEFINED"}) {
     if (probe == filler) return {};
   }
   return clean;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading small text trees (/sys, /proc) below a prefix. Nothing here throws: what cannot be read is empty or NaN.
+// Reading small text trees (/sys, /proc) below a prefix. Nothing here throws: what cannot be read is empty or
+// NaN.
 #pragma once
 
 #include <string>
@@ -7,7 +8,8 @@
 
 namespace assay::sysfs {
 
-/// One line of printable ASCII: firmware and drivers hand out bytes that are no UTF-8. Outer blanks are removed.
+/// One line of printable ASCII: firmware and drivers hand out bytes that are no UTF-8. Outer blanks are
+/// removed.
 std::string clean(const std::string& text);
 
 /// First line of a file, cleaned; empty when it cannot be read.

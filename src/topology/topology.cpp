@@ -6,14 +6,17 @@
 namespace assay {
 namespace {
 
-bool holds(const std::vector<int>& cpus, int cpu) { return std::find(cpus.begin(), cpus.end(), cpu) != cpus.end(); }
+bool holds(const std::vector<int>& cpus, int cpu) {
+  return std::find(cpus.begin(), cpus.end(), cpu) != cpus.end();
+}
 
 // Index of the last-level cache of one CPU, or -1: levels differ between parts of a hybrid machine.
 int last_level_cache(const std::vector<Cache>& caches, int cpu) {
   int best = -1;
   for (std::size_t i = 0; i < caches.size(); ++i) {
     if (!holds(caches[i].cpus, cpu)) continue;
-    if (best < 0 || caches[i].level > caches[static_cast<std::size_t>(best)].level) best = static_cast<int>(i);
+    if (best < 0 || caches[i].level > caches[static_cast<std::size_t>(best)].level)
+      best = static_cast<int>(i);
   }
   return best;
 }
@@ -43,7 +46,8 @@ std::uint64_t Node::llc_bytes_total() const noexcept {
 int Node::numa_of(const std::vector<int>& cpus) const noexcept {
   if (cpus.empty()) return -1;
   for (const auto& domain : numa) {
-    if (std::all_of(cpus.begin(), cpus.end(), [&](int cpu) { return holds(domain.cpus, cpu); })) return domain.os_index;
+    if (std::all_of(cpus.begin(), cpus.end(), [&](int cpu) { return holds(domain.cpus, cpu); }))
+      return domain.os_index;
   }
   return -1;
 }

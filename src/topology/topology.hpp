@@ -27,16 +27,17 @@ struct Cache {
 };
 
 struct Nic {
-  std::string name;       ///< eth0, mlx5_0:1
-  std::string kind;       ///< ethernet|infiniband|roce|loopback
+  std::string name;           ///< eth0, mlx5_0:1
+  std::string kind;           ///< ethernet|infiniband|roce|loopback
   std::string id, id_source;  ///< GUID or MAC
-  std::string state;      ///< up|down|...
+  std::string state;          ///< up|down|...
   std::string driver, firmware, pci;
-  double rate_bytes_per_s = unsupported;  ///< link rate as negotiated
+  double rate_bytes_per_s = unsupported;      ///< link rate as negotiated
   double max_rate_bytes_per_s = unsupported;  ///< as capable, where the system tells
   int numa = -1;
   bool virtual_device = false;  ///< no PCI or platform device behind it
-  std::string netdev;           ///< of an InfiniBand or RoCE port: the network interface on it, listed as a NIC of its own
+  std::string
+      netdev;  ///< of an InfiniBand or RoCE port: the network interface on it, listed as a NIC of its own
 };
 
 struct PciLink {
@@ -59,7 +60,8 @@ struct Node {
   double max_clock_hz = unsupported;
   std::vector<std::vector<int>> core_pus;  ///< hardware threads of each physical core
   std::vector<std::vector<int>> socket_pus;
-  std::vector<int> allowed_cpus;  ///< by the cgroup's cpuset, before any binding; empty where unknown (then all)
+  std::vector<int>
+      allowed_cpus;  ///< by the cgroup's cpuset, before any binding; empty where unknown (then all)
   std::vector<NumaDomain> numa;
   std::vector<Cache> caches;  ///< levels 2 and above
   std::vector<Nic> nics;
@@ -67,19 +69,20 @@ struct Node {
   std::vector<Dimm> dimms;
   std::uint64_t memory_bytes = 0, memory_available_bytes = 0;
   double cgroup_limit_bytes = unsupported, cgroup_used_bytes = unsupported;
-  double cpu_quota_cores = unsupported;       ///< cgroup v1 or v2
+  double cpu_quota_cores = unsupported;               ///< cgroup v1 or v2
   double memory_bandwidth_bytes_per_s = unsupported;  ///< from DIMM channels and speed, when DMI tells
   std::map<std::string, std::string> software;  ///< library and driver versions, environment by allow-list
 
-  std::uint64_t llc_bytes_total() const noexcept;              ///< sum of last-level caches
-  std::uint64_t llc_bytes_of(const std::vector<int>& cpus) const noexcept;  ///< of the last-level caches these CPUs share
-  int numa_of(const std::vector<int>& cpus) const noexcept;    ///< the domain holding all of them, or -1
+  std::uint64_t llc_bytes_total() const noexcept;  ///< sum of last-level caches
+  std::uint64_t llc_bytes_of(
+      const std::vector<int>& cpus) const noexcept;          ///< of the last-level caches these CPUs share
+  int numa_of(const std::vector<int>& cpus) const noexcept;  ///< the domain holding all of them, or -1
 };
 
 /// Where a rank runs.
 struct RankPlace {
   int rank = 0;
-  int node = 0;        ///< index into Topology::nodes
+  int node = 0;  ///< index into Topology::nodes
   int local_rank = 0, local_size = 1;
   std::vector<int> mask;  ///< CPUs the launcher allowed
   std::vector<int> cpus;  ///< its share of them: what it measures with, one per thread
@@ -89,8 +92,8 @@ struct RankPlace {
 };
 
 struct Topology {
-  std::vector<Node> nodes;        ///< in order of their lowest rank
-  std::vector<RankPlace> ranks;   ///< by rank
+  std::vector<Node> nodes;       ///< in order of their lowest rank
+  std::vector<RankPlace> ranks;  ///< by rank
   int self = 0;
 
   const RankPlace& me() const { return ranks[static_cast<std::size_t>(self)]; }
@@ -100,13 +103,13 @@ struct Topology {
   int size() const { return static_cast<int>(ranks.size()); }
 };
 
-/// This node as this process sees it. `root` is prefixed to /sys, /proc and /etc for tests ("" = the real system); hwloc is
-/// asked only for the real one or for HWLOC_XMLFILE.
+/// This node as this process sees it. `root` is prefixed to /sys, /proc and /etc for tests ("" = the real
+/// system); hwloc is asked only for the real one or for HWLOC_XMLFILE.
 Node probe_node(const std::string& root = "");
 
-/// Shares the allowed CPUs of a node among its ranks: ranks with equal masks split them evenly by physical core; a rank
-/// with a mask of its own keeps it; the CPU quota caps the threads. `threads` > 0 overrides. Pure.
-/// `masks` and the result are by local rank.
+/// Shares the allowed CPUs of a node among its ranks: ranks with equal masks split them evenly by physical
+/// core; a rank with a mask of its own keeps it; the CPU quota caps the threads. `threads` > 0 overrides.
+/// Pure. `masks` and the result are by local rank.
 struct Share {
   std::vector<int> cpus;
   bool shared = false;

@@ -19,21 +19,27 @@ double positive(double value) { return value > 0 ? value : unsupported; }
 
 double nics_up(const Node& node) {
   const auto nics = physical_nics(node);
-  return static_cast<double>(std::count_if(nics.begin(), nics.end(), [](const Nic* nic) { return nic->state == "up"; }));
+  return static_cast<double>(
+      std::count_if(nics.begin(), nics.end(), [](const Nic* nic) { return nic->state == "up"; }));
 }
 
 constexpr NodeMetric kMetrics[] = {
     {"sockets", "count", "CPU packages", [](const Node& n) { return positive(n.sockets); }},
     {"cores", "count", "physical cores of the machine", [](const Node& n) { return positive(n.cores); }},
     {"pus", "count", "hardware threads of the machine", [](const Node& n) { return positive(n.pus); }},
-    {"numa_domains", "count", "NUMA domains", [](const Node& n) { return positive(static_cast<double>(n.numa.size())); }},
-    {"memory", "B", "memory of the machine", [](const Node& n) { return positive(static_cast<double>(n.memory_bytes)); }},
+    {"numa_domains", "count", "NUMA domains",
+     [](const Node& n) { return positive(static_cast<double>(n.numa.size())); }},
+    {"memory", "B", "memory of the machine",
+     [](const Node& n) { return positive(static_cast<double>(n.memory_bytes)); }},
     {"last_level_cache", "B", "sum of the last-level caches",
      [](const Node& n) { return positive(static_cast<double>(n.llc_bytes_total())); }},
-    {"dimms", "count", "populated memory slots", [](const Node& n) { return positive(static_cast<double>(n.dimms.size())); }},
-    {"memory_bandwidth", "B/s", "channels x configured speed x width", [](const Node& n) { return n.memory_bandwidth_bytes_per_s; }},
+    {"dimms", "count", "populated memory slots",
+     [](const Node& n) { return positive(static_cast<double>(n.dimms.size())); }},
+    {"memory_bandwidth", "B/s", "channels x configured speed x width",
+     [](const Node& n) { return n.memory_bandwidth_bytes_per_s; }},
     {"max_clock", "Hz", "highest CPU clock", [](const Node& n) { return n.max_clock_hz; }},
-    {"nics", "count", "physical NIC ports", [](const Node& n) { return static_cast<double>(physical_nics(n).size()); }},
+    {"nics", "count", "physical NIC ports",
+     [](const Node& n) { return static_cast<double>(physical_nics(n).size()); }},
     {"nics_up", "count", "physical NIC ports that are up", nics_up},
     {"pci_links", "count", "PCIe links that tell their speed",
      [](const Node& n) { return positive(static_cast<double>(n.pci_links.size())); }},
@@ -44,7 +50,8 @@ std::vector<const NodeMetric*> told_by_all(const Topology& topology) {
   std::vector<const NodeMetric*> told;
   for (const NodeMetric& metric : kMetrics) {
     const auto& nodes = topology.nodes;
-    if (std::none_of(nodes.begin(), nodes.end(), [&](const Node& n) { return std::isnan(metric.value(n)); })) told.push_back(&metric);
+    if (std::none_of(nodes.begin(), nodes.end(), [&](const Node& n) { return std::isnan(metric.value(n)); }))
+      told.push_back(&metric);
   }
   return told;
 }
@@ -53,7 +60,8 @@ std::vector<const NodeMetric*> told_by_all(const Topology& topology) {
 
 std::vector<MetricInfo> InventorySuite::metrics() const {
   std::vector<MetricInfo> infos;
-  for (const NodeMetric& metric : kMetrics) infos.push_back({"node", metric.name, metric.unit, "none", metric.explanation});
+  for (const NodeMetric& metric : kMetrics)
+    infos.push_back({"node", metric.name, metric.unit, "none", metric.explanation});
   return infos;
 }
 
@@ -75,7 +83,8 @@ void InventorySuite::run(const Case& /*c*/, Context& context) {
   const Node& node = context.topology.my_node();
   const auto told = told_by_all(context.topology);
   for (const NodeMetric* metric : told) {
-    context.record.declare({metric->name, metric->unit, results::Better::none, false, results::Role::metric, false});
+    context.record.declare(
+        {metric->name, metric->unit, results::Better::none, false, results::Role::metric, false});
   }
   CaseRecord::Row& row = context.record.add_row(context.entities.node(me.node));
   row.t.push_back(context.since_start(now_s()));

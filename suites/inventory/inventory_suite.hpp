@@ -5,12 +5,14 @@
 
 namespace assay {
 
-/// What every node is made of, as counts and states. Nothing is timed: the probe ran before the plan, and this case puts
-/// its numbers into the file as metrics of the nodes; the full description is in /inventory.
+/// What every node is made of, as counts and states. Nothing is timed: the probe ran before the plan, and
+/// this case puts its numbers into the file as metrics of the nodes; the full description is in /inventory.
 class InventorySuite : public Suite {
  public:
   std::string_view name() const noexcept override { return "inventory"; }
-  std::string_view summary() const noexcept override { return "what every node is made of: CPUs, memory, NICs, links, settings"; }
+  std::string_view summary() const noexcept override {
+    return "what every node is made of: CPUs, memory, NICs, links, settings";
+  }
   std::vector<OptionSpec> options() const override { return {}; }
   std::vector<MetricInfo> metrics() const override;
   std::vector<Case> plan(const PlanInput& input) const override;

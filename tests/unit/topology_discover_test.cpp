@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+
+#include "base/error.hpp"
+#include "topology/discover.hpp"
+#include "topology/entities.hpp"
+#include "topology_tree.hpp"
+
+namespace assay {
+namespace {
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::made_node;
+
+std::string facts(const std::string& host, int leader, int local, std::vector<int> mask,
+                  const std::string& version = "1") {
+  return to_text(RankFacts{host, leader, local, std::move(mask), 100 + local, version});
+}
+
+std::string node_text(const Node& node) { return to_json(node).dump(); }
+
+TEST(Discover, AssemblesNodesInOrderOfTheirLowestRank) {
+  // Ranks 0 and 2 on b, 1 and 3 on a: placed round robin.
+  const Topology t = discover({node_text(made_node("b", 2)), node_text(made_node("a", 2)), "", ""},
+                              {facts("b", 0, 0, {0, 1}), facts("a", 1, 0, {0, 1}), facts("b", 0, 1, {0, 1}),
+                               facts("a", 1, 1, {0, 1})},
+                              3, 0);
+  ASSERT_EQ(t.nodes.size(), 2U);
+  EXPECT_EQ(t.nodes[0].hostname, "b");
+  EXPECT_EQ(t.ranks[2].node, 0);
+  EXPECT_EQ(t.ranks[2].local_rank, 1);
+  EXPECT_EQ(t.ranks[2].local_size, 2);
+  EXPECT_THAT(t.ranks[2].cpus, ElementsAre(1));
+  EXPECT_EQ(t.ranks[2].threads, 1);
+  EXPECT_EQ(t.ranks[2].numa, 0);
+  EXPECT_EQ(t.self, 3);
+  EXPECT_EQ(t.my_node().hostname, "a");
+  EXPECT_THAT(t.ranks_of(1), ElementsAre(1, 3));
+  EXPECT_EQ(t.max_local_size(), 2);
+}
+
+TEST(Discover, NodesOfOneNameOrIdentityAreToldApart) {
+  Node node = made_node("localhost", 1);
+  node.id = "4c4c4544-0042-3510-8054-b7c04f4d5331";
+  node.id_source = "dmi";
+  const Topology t = discover({node_text(node), node_text(node)},
+                              {facts("localhost", 0, 0, {0}), facts("localhost", 1, 0, {0})}, 0, 0);
+  EXPECT_EQ(t.nodes[0].hostname, "localhost");
+  EXPECT_EQ(t.nodes[1].hostname, "localhost~2");
+  EXPECT_NE(t.nodes[0].id, t.nodes[1].id);
+  EXPECT_EQ(t.nodes[0].id_source, "hostname");
+}
+
+TEST(Discover, NamesWhatIsWrong) {
+  const std::string node = node_text(made_node("a", 1));
+  try {
+    discover({node, ""}, {facts("a", 0, 0, {0}, "1.0"), facts("a", 0, 1, {0}, "1.1")}, 0, 0);
+    FAIL() << "different versions must be refused";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::usage);
+    EXPECT_THAT(error.what(), HasSubstr("rank 1 (a) runs 1.1"));
+  }
+  EXPECT_THROW(discover({""}, {facts("a", 0, 0, {0})}, 0, 0), Error);
+  EXPECT_THROW(discover({"{"}, {facts("a", 0, 0, {0})}, 0, 0), Error);
+  EXPECT_THROW(discover({node}, {"nonsense"}, 0, 0), Error);
+  EXPECT_THROW(discover({node}, {facts("a", 7, 0, {0})}, 0, 0), Error);
+}
+
+TEST(Discover, OwnFactsSurviveTheWire) {
+  const RankFacts mine = own_facts(4, 2);
+  const RankFacts back = rank_facts_from(to_text(mine));
+  EXPECT_EQ(back.hostname, mine.hostname);
+  EXPECT_EQ(back.mask, mine.mask);
+  EXPECT_EQ(back.leader_rank, 4);
+  EXPECT_EQ(back.local_rank, 2);
+  EXPECT_FALSE(back.version.empty());
+  EXPECT_FALSE(back.mask.empty());
+}
+
+Topology two_ranks_and_parts() {
+  Node node = made_node("node07", 4);
+  node.dimms.push_back({"DIMM A1", "S7", "P", "M", 1e9, 4800, 4800});
+  node.dimms.push_back({"DIMM B1", "", "P", "M", 1e9, 4800, 4800});
+  node.nics.push_back(testing::made_nic("mlx5_0:1", "infiniband", "", 5e10));
+  return discover({node_text(node), ""},
+                  {facts("node07", 0, 0, {0, 1, 2, 3}), facts("node07", 0, 1, {0, 1, 2, 3})}, 0, 0);
+}
+
+TEST(Entities, NamesAndParents) {
+  EntityTable table(two_ranks_and_parts());
+  const auto& rows = table.rows();
+  EXPECT_EQ(rows[static_cast<std::size_t>(table.cluster())].kind, "cluster");
+  EXPECT_EQ(rows[static_cast<std::size_t>(table.node(0))].name, "node07");
+  EXPECT_EQ(rows[static_cast<std::size_t>(table.device_of_rank(0))].name, "node07/cores0-1");
+  EXPECT_EQ(rows[static_cast<std::size_t>(table.device_of_rank(1))].name, "node07/cores2-3");
+  EXPECT_EQ(rows[static_cast<std::size_t>(table.device_of_rank(1))].rank, 1);
+  EXPECT_EQ(rows[static_cast<std::size_t>(table.device_of_rank(1))].parent, table.node(0));
+  EXPECT_EQ(rows[static_cast<std::size_t>(table.numa(0, 0))].name, "node07/numa0");
+  EXPECT_EQ(table.numa(0, 3), -1);
+  EXPECT_EQ(rows[static_cast<std::size_t>(table.nic(0, "mlx5_0:1"))].id_source, "guid");
+  EXPECT_EQ(table.nic(0, "eth9"), -1);
+  const auto& known = rows[static_cast<std::size_t>(table.dimm(0, "DIMM A1"))];
+  EXPECT_EQ(known.name, "node07/DIMM_A1");
+  EXPECT_EQ(known.id, "M/P/S7");
+  EXPECT_EQ(known.id_source, "serial");
+  EXPECT_EQ(rows[static_cast<std::size_t>(table.dimm(0, "DIMM B1"))].id_source, "path") << "no serial number";
+  EXPECT_EQ(table.find("cpu", "node07/cpu0") >= 0, true);
+}
+
+TEST(Entities, LinksAppearOnceAndKeepTheirDirection) {
+  EntityTable table(two_ranks_and_parts());
+  const int a = table.device_of_rank(0), b = table.device_of_rank(1);
+  const std::size_t before = table.rows().size();
+  const int there = table.link(a, b), back = table.link(b, a);
+  EXPECT_NE(there, back);
+  EXPECT_EQ(table.link(a, b), there);
+  EXPECT_EQ(table.rows().size(), before + 2);
+  EXPECT_EQ(table.rows()[static_cast<std::size_t>(there)].name, "node07/cores0-1>node07/cores2-3");
+}
+
+TEST(Entities, RanksOnOneCoreSetGetNumbers) {
+  const std::string node = node_text(made_node("n", 1));
+  EntityTable table(
+      discover({node, "", ""}, {facts("n", 0, 0, {0}), facts("n", 0, 1, {0}), facts("n", 0, 2, {0})}, 0, 0));
+  std::vector<std::string> names;
+  for (int rank = 0; rank < 3; ++rank)
+    names.push_back(table.rows()[static_cast<std::size_t>(table.device_of_rank(rank))].name);
+  EXPECT_THAT(names, ElementsAre("n/cores0.0", "n/cores0.1", "n/cores0.2"));
+}
+
+}  // namespace
+}  // namespace assay
