@@ -14,7 +14,8 @@ std::vector<double> row_samples(const results::CaseData& c, const results::Metri
   std::vector<double> samples;
   const std::size_t width = m.per_sample ? c.samples() : 1;
   std::size_t taken = width;
-  if (m.per_sample && row < c.count.size()) taken = std::min(width, static_cast<std::size_t>(std::max(0, c.count[row])));
+  if (m.per_sample && row < c.count.size())
+    taken = std::min(width, static_cast<std::size_t>(std::max(0, c.count[row])));
   for (std::size_t s = 0; s < taken && row * width + s < m.values.size(); ++s) {
     const double v = m.values[row * width + s];
     if (!std::isnan(v)) samples.push_back(v);
@@ -43,7 +44,8 @@ std::vector<double> row_medians(const results::CaseData& c, const results::Metri
   return medians;
 }
 
-MetricDigest digest_of(const results::Results& results, const results::CaseData& c, const results::Metric& m) {
+MetricDigest digest_of(const results::Results& results, const results::CaseData& c,
+                       const results::Metric& m) {
   MetricDigest d;
   d.data = &c;
   d.metric = &m;
@@ -64,7 +66,8 @@ MetricDigest digest_of(const results::Results& results, const results::CaseData&
   if (d.median != 0) d.spread = sigma / std::abs(d.median);
   d.worst = entity_name(results, c, worst);
   if (m.better == results::Better::higher && d.median != 0) d.worst_deficit = 1.0 - medians[worst] / d.median;
-  if (m.better == results::Better::lower && medians[worst] != 0) d.worst_deficit = 1.0 - d.median / medians[worst];
+  if (m.better == results::Better::lower && medians[worst] != 0)
+    d.worst_deficit = 1.0 - d.median / medians[worst];
   return d;
 }
 

@@ -22,10 +22,11 @@ struct MetricDigest {
   const results::CaseData* data = nullptr;
   const results::Metric* metric = nullptr;
   double median = results::not_taken;  ///< of the entities' medians
-  double spread = results::not_taken;  ///< robust sigma over entities (over samples when there is one), relative
-  std::int64_t n = 0;                  ///< samples of all entities
+  double spread =
+      results::not_taken;  ///< robust sigma over entities (over samples when there is one), relative
+  std::int64_t n = 0;      ///< samples of all entities
   std::size_t entities = 0;
-  std::string worst;                   ///< name
+  std::string worst;  ///< name
   double worst_deficit = results::not_taken;
 };
 MetricDigest digest_of(const results::Results& results, const results::CaseData& c, const results::Metric& m);

@@ -17,11 +17,17 @@ using results::Results;
 
 std::string info_text(const Results& r, const std::string& file) {
   const auto& i = r.info;
-  std::string out = fmt::format("file           {}\nrun            {}\nstate          {}\n", file, i.run_id, i.state);
-  out += fmt::format("started        {}\nended          {}\nversion        {}\n", i.started, i.ended, i.assay_version);
-  out += fmt::format("level          {}\nseed           {}\nplan           {}\n", i.level, i.seed, i.plan_hash);
-  out += fmt::format("command        {}\ninjected       {}\nverdict        {}\n", i.command_line, i.injected ? "yes" : "no",
-                     r.verdict ? r.verdict->state : i.verdict.empty() ? "none stored" : i.verdict);
+  std::string out =
+      fmt::format("file           {}\nrun            {}\nstate          {}\n", file, i.run_id, i.state);
+  out += fmt::format("started        {}\nended          {}\nversion        {}\n", i.started, i.ended,
+                     i.assay_version);
+  out +=
+      fmt::format("level          {}\nseed           {}\nplan           {}\n", i.level, i.seed, i.plan_hash);
+  out += fmt::format("command        {}\ninjected       {}\nverdict        {}\n", i.command_line,
+                     i.injected ? "yes" : "no",
+                     r.verdict           ? r.verdict->state
+                     : i.verdict.empty() ? "none stored"
+                                         : i.verdict);
   return out;
 }
 
@@ -39,9 +45,11 @@ std::string counts_text(const Results& r) {
     }
   }
   for (const auto& p : r.plan) planned += p.state == "not_applicable" ? 0 : 1;
-  out += fmt::format("\ncases          {} of {} planned, {} not applicable\n", r.cases.size(), planned, r.plan.size() - planned);
+  out += fmt::format("\ncases          {} of {} planned, {} not applicable\n", r.cases.size(), planned,
+                     r.plan.size() - planned);
   out += fmt::format("miscompares    {}\n", r.errors.size());
-  out += fmt::format("counters       {} rows, {} moved, {} unsupported\n", r.counters.size(), moved, unsupported);
+  out += fmt::format("counters       {} rows, {} moved, {} unsupported\n", r.counters.size(), moved,
+                     unsupported);
   out += fmt::format("events         {}\n", r.events.size());
   for (const auto& s : r.selftest) {
     out += fmt::format("selftest       {} on {}: injected {} caught {} located {} counted {}\n", s.checker,
@@ -53,8 +61,8 @@ std::string counts_text(const Results& r) {
 std::string metric_line(const Results& r, const results::CaseData& c, const results::Metric& m) {
   const auto d = digest_of(r, c, m);
   const std::string samples = d.n == 0 ? "no samples" : fmt::format("n={}", d.n);
-  return "  " + left(m.name, 24) + right(format_quantity(d.median, m.unit), 15) + right(percent_text(d.spread), 8) + "  " +
-         left(samples, 11) + fit(d.worst, 18) + "\n";
+  return "  " + left(m.name, 24) + right(format_quantity(d.median, m.unit), 15) +
+         right(percent_text(d.spread), 8) + "  " + left(samples, 11) + fit(d.worst, 18) + "\n";
 }
 
 }  // namespace
@@ -77,7 +85,9 @@ std::string inspect_text(const Results& r, const std::string& file, const Style&
     for (const auto& a : c.arrays) out += fmt::format("  {} ({} integers)\n", a.name, a.values.size());
   }
   if (!r.events.empty()) out += "\n";
-  for (const auto& e : r.events) out += wrap(fmt::format("event {:.1f} s {} {}: {}", e.t, entity_name(r, e.entity), e.kind, e.text), width, 4);
+  for (const auto& e : r.events)
+    out += wrap(fmt::format("event {:.1f} s {} {}: {}", e.t, entity_name(r, e.entity), e.kind, e.text), width,
+                4);
   return out;
 }
 

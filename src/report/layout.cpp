@@ -24,7 +24,8 @@ std::size_t position(std::string_view text, std::size_t n) {
 }  // namespace
 
 std::size_t columns_of(std::string_view text) {
-  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) { return !continues(c); }));
+  return static_cast<std::size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return !continues(c); }));
 }
 
 std::string fit(const std::string& text, std::size_t width) {
@@ -73,10 +74,16 @@ std::string wrap(const std::string& text, std::size_t width, std::size_t indent)
 
 std::string paint(const std::string& state, const std::string& text, const Style& style) {
   if (!style.color) return text;
-  const char* code = state == "PASS" ? "32" : state == "FAIL" ? "1;31" : state == "WARN" ? "33" : state == "INCONCLUSIVE" ? "35" : "2";
+  const char* code = state == "PASS"           ? "32"
+                     : state == "FAIL"         ? "1;31"
+                     : state == "WARN"         ? "33"
+                     : state == "INCONCLUSIVE" ? "35"
+                                               : "2";
   return fmt::format("\x1b[{}m{}\x1b[0m", code, text);
 }
 
-std::string percent_text(double fraction) { return std::isnan(fraction) ? "-" : fmt::format("{:.1f}%", 100.0 * fraction); }
+std::string percent_text(double fraction) {
+  return std::isnan(fraction) ? "-" : fmt::format("{:.1f}%", 100.0 * fraction);
+}
 
 }  // namespace assay::report

@@ -16,7 +16,8 @@ std::size_t columns_of(std::string_view text);
 std::string fit(const std::string& text, std::size_t width);
 std::string left(const std::string& text, std::size_t width);   ///< fitted and padded on the right
 std::string right(const std::string& text, std::size_t width);  ///< fitted and padded on the left
-/// Breaks `text` at spaces into lines of at most `width`; later lines start with `indent` spaces. Ends with a newline.
+/// Breaks `text` at spaces into lines of at most `width`; later lines start with `indent` spaces. Ends with a
+/// newline.
 std::string wrap(const std::string& text, std::size_t width, std::size_t indent);
 /// The word of a state in its colour; the plain word without colour.
 std::string paint(const std::string& state, const std::string& text, const Style& style);

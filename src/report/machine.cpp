@@ -20,21 +20,38 @@ std::string escape(const std::string& text) {
   std::string out;
   for (const char c : text) {
     switch (c) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '"': out += "&quot;"; break;
-      case '\'': out += "&apos;"; break;
-      case '\n': out += "&#10;"; break;
-      case '\t': out += "&#9;"; break;
-      default: out += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      case '\'':
+        out += "&apos;";
+        break;
+      case '\n':
+        out += "&#10;";
+        break;
+      case '\t':
+        out += "&#9;";
+        break;
+      default:
+        out += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
     }
   }
   return out;
 }
 
 /// Bytes that are no UTF-8 make an XML file unreadable: they go the way of the JSON output.
-std::string valid_utf8(const std::string& text) { return Json::parse(results::dump(Json(text))).get<std::string>(); }
+std::string valid_utf8(const std::string& text) {
+  return Json::parse(results::dump(Json(text))).get<std::string>();
+}
 
 std::string xml(const std::string& text) { return escape(valid_utf8(text)); }
 
@@ -72,12 +89,9 @@ std::map<std::string, std::map<std::string, Cell>> cells_of(const Results& resul
 
 std::string verdict_json(const Results& results, const VerdictData& verdict) {
   Json json = results::verdict_to_json(verdict);
-  json["run"] = Json{{"run_id", results.info.run_id},
-                     {"started", results.info.started},
-                     {"ended", results.info.ended},
-                     {"level", results.info.level},
-                     {"seed", results.info.seed},
-                     {"assay_version", results.info.assay_version},
+  json["run"] = Json{{"run_id", results.info.run_id},    {"started", results.info.started},
+                     {"ended", results.info.ended},      {"level", results.info.level},
+                     {"seed", results.info.seed},        {"assay_version", results.info.assay_version},
                      {"injected", results.info.injected}};
   // Rows mean nothing to a reader without the file: every entity is named.
   Json entities = Json::array();
@@ -117,7 +131,8 @@ std::string verdict_junit(const Results& results, const VerdictData& verdict) {
       const auto& blamed = findings[suite][name];
       if (!blamed.empty()) {
         ++failures;
-        body += fmt::format("<failure type=\"{}\" message=\"{}\">", xml(blamed.front()->kind), xml(blamed.front()->text));
+        body += fmt::format("<failure type=\"{}\" message=\"{}\">", xml(blamed.front()->kind),
+                            xml(blamed.front()->text));
         for (const auto* f : blamed) body += xml(f->text) + "&#10;";
         body += "</failure>";
       } else if (cell.state == results::CaseState::error || cell.state == results::CaseState::incomplete) {
@@ -129,8 +144,10 @@ std::string verdict_junit(const Results& results, const VerdictData& verdict) {
       }
       body += "</testcase>\n";
     }
-    out += fmt::format("  <testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\">\n{}  </testsuite>\n",
-                       xml(suite), entities.size(), failures, errors, skipped, body);
+    out += fmt::format(
+        "  <testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\">\n{}  "
+        "</testsuite>\n",
+        xml(suite), entities.size(), failures, errors, skipped, body);
   }
   return out + "</testsuites>\n";
 }

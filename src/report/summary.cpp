@@ -25,7 +25,9 @@ constexpr std::size_t rows_per_suite = 6, findings_shown = 10, reasons_shown = 6
 constexpr std::size_t value_width = 14, spread_width = 7, n_width = 6;
 std::size_t name_width_of(std::size_t width) { return width >= 80 ? 26 : 18; }
 
-std::string plural(std::size_t n, const std::string& word) { return fmt::format("{} {}{}", n, word, n == 1 ? "" : "s"); }
+std::string plural(std::size_t n, const std::string& word) {
+  return fmt::format("{} {}{}", n, word, n == 1 ? "" : "s");
+}
 
 std::size_t width_of(const Style& style) { return static_cast<std::size_t>(std::max(style.width, 60)); }
 
@@ -36,8 +38,8 @@ std::string heading(const Results& results) {
     devices += e.kind == "device" ? 1 : 0;
   }
   const auto& i = results.info;
-  return fmt::format("assay {}, level {}: {}, {}, started {}", i.assay_version, i.level, plural(nodes, "node"),
-                     plural(devices, "device"), i.started);
+  return fmt::format("assay {}, level {}: {}, {}, started {}", i.assay_version, i.level,
+                     plural(nodes, "node"), plural(devices, "device"), i.started);
 }
 
 /// A repeat (.p2) is the same case again: the first one stands for it.
@@ -67,7 +69,8 @@ std::vector<Row> pick_rows(const std::vector<const CaseData*>& cases, const std:
     if (c->state == results::CaseState::skip) priority = c->required ? 1 : 4;
     rows.push_back({c, rows.size(), priority});
   }
-  std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.priority < b.priority; });
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const Row& a, const Row& b) { return a.priority < b.priority; });
   while (!rows.empty() && (rows.size() > rows_per_suite || rows.back().priority == 4)) rows.pop_back();
   std::sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.order < b.order; });
   return rows;
@@ -80,20 +83,23 @@ std::string case_line(const Results& results, const CaseData& c, std::size_t wid
   const auto* m = headline(c);
   const bool measured = c.state == results::CaseState::pass || c.state == results::CaseState::fail;
   if (m == nullptr || !measured) {
-    const std::string state = std::string(results::to_string(c.state)) + (c.reason.empty() ? "" : ": " + c.reason);
+    const std::string state =
+        std::string(results::to_string(c.state)) + (c.reason.empty() ? "" : ": " + c.reason);
     return line + " " + fit(state, width - 3 - name_width) + "\n";
   }
   const auto d = digest_of(results, c, *m);
-  line += right(format_quantity(d.median, m->unit), value_width) + right(percent_text(d.spread), spread_width) +
-          right(std::to_string(d.n), n_width);
+  line += right(format_quantity(d.median, m->unit), value_width) +
+          right(percent_text(d.spread), spread_width) + right(std::to_string(d.n), n_width);
   if (!d.worst.empty()) {
     // Both ends of a link in one node: the node is said once.
     const auto arrow = d.worst.find('>'), slash = d.worst.find('/');
     std::string worst = d.worst;
-    if (arrow != std::string::npos && slash < arrow && worst.compare(arrow + 1, slash + 1, worst, 0, slash + 1) == 0) {
+    if (arrow != std::string::npos && slash < arrow &&
+        worst.compare(arrow + 1, slash + 1, worst, 0, slash + 1) == 0) {
       worst.erase(arrow + 1, slash + 1);
     }
-    const std::string deficit = d.entities > 1 && d.worst_deficit > 0.0005 ? " -" + percent_text(d.worst_deficit) : "";
+    const std::string deficit =
+        d.entities > 1 && d.worst_deficit > 0.0005 ? " -" + percent_text(d.worst_deficit) : "";
     line += "  " + fit(worst, worst_width - columns_of(deficit)) + deficit;
   }
   return line + "\n";
@@ -111,8 +117,8 @@ std::string suites_text(const Results& results, const VerdictData& verdict, std:
   for (const auto& f : verdict.findings) {
     if (f.severity != "INFO") named.insert(f.metric.substr(0, f.metric.rfind(':')));
   }
-  std::string out = left("", 2 + name_width_of(width)) + right("median", value_width) + right("spread", spread_width) +
-                    right("n", n_width) + "  worst\n";
+  std::string out = left("", 2 + name_width_of(width)) + right("median", value_width) +
+                    right("spread", spread_width) + right("n", n_width) + "  worst\n";
   for (const auto& suite : order) {
     const auto& cases = by_suite[suite];
     std::size_t passed = 0;
@@ -127,7 +133,8 @@ std::string suites_text(const Results& results, const VerdictData& verdict, std:
   return out;
 }
 
-std::string findings_text(const VerdictData& verdict, std::size_t width, const Style& style, std::size_t most) {
+std::string findings_text(const VerdictData& verdict, std::size_t width, const Style& style,
+                          std::size_t most) {
   std::string out;
   std::size_t shown = 0, notes = 0;
   for (const auto& f : verdict.findings) {
@@ -141,7 +148,8 @@ std::string findings_text(const VerdictData& verdict, std::size_t width, const S
     out += paint(f.severity, f.severity, style) + text.substr(f.severity.size());
   }
   if (shown > most) out += fmt::format("      +{} more: assay verdict FILE\n", shown - most);
-  if (notes > 0 && most == findings_shown) out += fmt::format("INFO  {}: assay verdict FILE\n", plural(notes, "note"));
+  if (notes > 0 && most == findings_shown)
+    out += fmt::format("INFO  {}: assay verdict FILE\n", plural(notes, "note"));
   return out;
 }
 
@@ -161,8 +169,8 @@ std::string reasons_text(const VerdictData& verdict, std::size_t width, std::siz
 std::string coverage_text(const VerdictData& verdict, std::size_t width) {
   const auto& a = verdict.accounting;
   std::string out =
-      wrap(fmt::format("planned={} passed={} failed={} skipped={} error={} incomplete={} (not applicable {})", a.planned,
-                       a.passed, a.failed, a.skipped, a.error, a.incomplete, a.not_applicable),
+      wrap(fmt::format("planned={} passed={} failed={} skipped={} error={} incomplete={} (not applicable {})",
+                       a.planned, a.passed, a.failed, a.skipped, a.error, a.incomplete, a.not_applicable),
            width, 2);
   return out + wrap("basis: " + verdict.basis, width, 2);
 }
@@ -181,19 +189,24 @@ std::string nodes_line(const Results& results, const VerdictData& verdict, std::
     text += fmt::format(" {} {}", it->second.size(), state);
     if (std::string(state) == "PASS") continue;
     text += " (";
-    for (std::size_t i = 0; i < std::min(it->second.size(), nodes_shown); ++i) text += (i == 0 ? "" : ", ") + it->second[i];
-    text += it->second.size() > nodes_shown ? fmt::format(" and {} more)", it->second.size() - nodes_shown) : ")";
+    for (std::size_t i = 0; i < std::min(it->second.size(), nodes_shown); ++i)
+      text += (i == 0 ? "" : ", ") + it->second[i];
+    text +=
+        it->second.size() > nodes_shown ? fmt::format(" and {} more)", it->second.size() - nodes_shown) : ")";
   }
   return by_state.empty() ? "" : wrap(text, width, 2);
 }
 
 }  // namespace
 
-std::string summary(const Results& results, const VerdictData& verdict, const std::string& file, const Style& style) {
+std::string summary(const Results& results, const VerdictData& verdict, const std::string& file,
+                    const Style& style) {
   const std::size_t width = width_of(style);
   const std::string rule(width, '-');
-  std::string out = wrap(heading(results), width, 2) + rule + "\n" + suites_text(results, verdict, width) + rule + "\n";
-  const std::string found = findings_text(verdict, width, style, findings_shown) + reasons_text(verdict, width, reasons_shown);
+  std::string out =
+      wrap(heading(results), width, 2) + rule + "\n" + suites_text(results, verdict, width) + rule + "\n";
+  const std::string found =
+      findings_text(verdict, width, style, findings_shown) + reasons_text(verdict, width, reasons_shown);
   if (!found.empty()) out += found + rule + "\n";
   out += coverage_text(verdict, width) + nodes_line(results, verdict, width);
   out += paint(verdict.state, verdict.state, style) + fmt::format(" (exit {})\n", verdict.exit_code);

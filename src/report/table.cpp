@@ -38,16 +38,18 @@ std::vector<Column> columns_for(const results::Results& results) {
 
 }  // namespace
 
-std::string table_text(const results::Results& results, const results::VerdictData& verdict, const Style& style) {
+std::string table_text(const results::Results& results, const results::VerdictData& verdict,
+                       const Style& style) {
   const auto columns = columns_for(results);
-  std::string out = fmt::format("run {}  {}  level {}  verdict {}\n", results.info.run_id, results.info.started,
-                                results.info.level, verdict.state);
+  std::string out = fmt::format("run {}  {}  level {}  verdict {}\n", results.info.run_id,
+                                results.info.started, results.info.level, verdict.state);
   for (std::size_t i = 0; i < columns.size(); ++i) out += fmt::format("[{}] {}\n", i + 1, columns[i].title);
   std::unordered_map<std::int32_t, const results::EntityState*> states;
   for (const auto& s : verdict.entities) states[s.entity] = &s;
   std::size_t name_width = 8;
   for (const auto& e : results.entities) {
-    if (e.kind == "node" || e.kind == "device" || e.kind == "numa" || e.kind == "nic") name_width = std::max(name_width, columns_of(e.name));
+    if (e.kind == "node" || e.kind == "device" || e.kind == "numa" || e.kind == "nic")
+      name_width = std::max(name_width, columns_of(e.name));
   }
   name_width = std::min<std::size_t>(name_width, 48);
   out += left("kind", 7) + left("name", name_width) + "  " + left("state", 12);

@@ -37,13 +37,15 @@ std::string first_names(const Judgement& j, const std::vector<std::int32_t>& row
 /// Entities of a passed case whose required metric is empty, has no sample, or holds a measured NaN.
 void check_samples(Judgement& j, const CaseData& c, bool required) {
   const bool untimed = c.stage == "inventory" || c.suite == "inventory" || c.suite == "selftest";
-  if (required && !untimed && c.metrics.empty() && c.arrays.empty()) j.gap(c.path() + ": no metric was stored");
+  if (required && !untimed && c.metrics.empty() && c.arrays.empty())
+    j.gap(c.path() + ": no metric was stored");
   if (required && !untimed && c.entity.empty()) j.gap(c.path() + ": no entity was measured");
   const std::size_t width = c.samples();
   for (const auto& m : c.metrics) {
     std::vector<std::int32_t> empty, broken;
     for (std::size_t r = 0; r < c.entity.size(); ++r) {
-      const std::size_t taken = r < c.count.size() ? static_cast<std::size_t>(std::max(0, c.count[r])) : width;
+      const std::size_t taken =
+          r < c.count.size() ? static_cast<std::size_t>(std::max(0, c.count[r])) : width;
       std::size_t measured = 0, not_numbers = 0;
       const std::size_t n = m.per_sample ? std::min(taken, width) : 1;
       for (std::size_t s = 0; s < n; ++s) {
@@ -84,11 +86,21 @@ void account(Judgement& j, const results::PlanRow& plan, const CaseData* c) {
   const std::string reason = c == nullptr ? "never ran" : c->reason;
   const bool required = plan.required || (c != nullptr && c->required);
   switch (state) {
-    case CaseState::pass: ++a.passed; break;
-    case CaseState::fail: ++a.failed; break;
-    case CaseState::skip: ++a.skipped; break;
-    case CaseState::error: ++a.error; break;
-    case CaseState::incomplete: ++a.incomplete; break;
+    case CaseState::pass:
+      ++a.passed;
+      break;
+    case CaseState::fail:
+      ++a.failed;
+      break;
+    case CaseState::skip:
+      ++a.skipped;
+      break;
+    case CaseState::error:
+      ++a.error;
+      break;
+    case CaseState::incomplete:
+      ++a.incomplete;
+      break;
   }
   const bool measured = state == CaseState::pass || state == CaseState::fail;
   if (required && !measured) ++a.required_missing;

@@ -16,11 +16,16 @@ enum class Grade { not_tested, pass, warn, inconclusive, fail };
 
 const char* text_of(Grade g) {
   switch (g) {
-    case Grade::not_tested: return "NOT_TESTED";
-    case Grade::pass: return "PASS";
-    case Grade::warn: return "WARN";
-    case Grade::inconclusive: return "INCONCLUSIVE";
-    case Grade::fail: return "FAIL";
+    case Grade::not_tested:
+      return "NOT_TESTED";
+    case Grade::pass:
+      return "PASS";
+    case Grade::warn:
+      return "WARN";
+    case Grade::inconclusive:
+      return "INCONCLUSIVE";
+    case Grade::fail:
+      return "FAIL";
   }
   return "FAIL";
 }
@@ -67,13 +72,16 @@ class Standings {
       if (!reported && s.grade <= Grade::pass) continue;
       if (kind == "cluster") continue;
       const bool silent = s.grade == Grade::not_tested;
-      states.push_back({static_cast<std::int32_t>(i), text_of(s.grade), silent ? "no data of its own" : s.reason});
+      states.push_back(
+          {static_cast<std::int32_t>(i), text_of(s.grade), silent ? "no data of its own" : s.reason});
     }
     return states;
   }
 
  private:
-  Standing* at(std::int32_t row) { return j_.entities.valid(row) ? &standings_[static_cast<std::size_t>(row)] : nullptr; }
+  Standing* at(std::int32_t row) {
+    return j_.entities.valid(row) ? &standings_[static_cast<std::size_t>(row)] : nullptr;
+  }
 
   void measured(std::int32_t row) {
     if (auto* s = at(row)) {
@@ -136,8 +144,9 @@ std::string basis_of(const Judgement& j) {
     }
   }
   char text[128];
-  std::snprintf(text, sizeof text, "limit %zu, physical %zu, peers only %zu, none %zu", counts[Reference::limit],
-                counts[Reference::physical], counts[Reference::peers], counts[Reference::none]);
+  std::snprintf(text, sizeof text, "limit %zu, physical %zu, peers only %zu, none %zu",
+                counts[Reference::limit], counts[Reference::physical], counts[Reference::peers],
+                counts[Reference::none]);
   const bool correctness_only = counts[1] + counts[2] + counts[3] == 0;
   return std::string(text) + (correctness_only ? " (checks and counters only)" : "");
 }
@@ -191,8 +200,8 @@ results::VerdictData conclude(Judgement& j) {
     open = true;
   }
   v.state = fail ? "FAIL" : open ? "INCONCLUSIVE" : warn ? "WARN" : "PASS";
-  const ExitCode code = fail   ? ExitCode::fail
-                        : open ? ExitCode::inconclusive
+  const ExitCode code = fail                       ? ExitCode::fail
+                        : open                     ? ExitCode::inconclusive
                         : warn && j.options.strict ? ExitCode::warn
                                                    : ExitCode::pass;
   v.exit_code = static_cast<int>(code);

@@ -13,17 +13,18 @@ enum class CounterClass { uncorrectable, correctable, throttle, traffic };
 
 bool contains(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
 
-/// What an increase means, from the names the counter probe gives. Bytes, packets and drops are traffic: the kernel
-/// drops frames it has no use for, so a drop alone tells nothing about the hardware.
+/// What an increase means, from the names the counter probe gives. Bytes, packets and drops are traffic: the
+/// kernel drops frames it has no use for, so a drop alone tells nothing about the hardware.
 CounterClass class_of(const std::string& counter) {
   if (contains(counter, "throttle")) return CounterClass::throttle;
   if (contains(counter, "bytes") || contains(counter, "packets") || contains(counter, "drop") ||
       contains(counter, "port_xmit_wait") || ends_with(counter, "_data")) {
     return CounterClass::traffic;
   }
-  // MCE exceptions and deferred errors are machine checks that hardware could not correct; the threshold interrupt counts
-  // corrected ones.
-  if (counter == "mce" || counter == "mce_deferred" || contains(counter, "edac_ue") || contains(counter, "ue_count") || contains(counter, "ue_noinfo") ||
+  // MCE exceptions and deferred errors are machine checks that hardware could not correct; the threshold
+  // interrupt counts corrected ones.
+  if (counter == "mce" || counter == "mce_deferred" || contains(counter, "edac_ue") ||
+      contains(counter, "ue_count") || contains(counter, "ue_noinfo") ||
       (contains(counter, "fatal") && !contains(counter, "nonfatal")) || contains(counter, "uncorrect")) {
     return CounterClass::uncorrectable;
   }
@@ -40,7 +41,8 @@ struct Total {
 void report(Judgement& j, std::int32_t row, const std::string& counter, const Total& t) {
   const CounterClass kind = class_of(counter);
   const bool fail = kind == CounterClass::uncorrectable;
-  auto f = j.about(row, fail ? "FAIL" : "WARN", "fact", kind == CounterClass::throttle ? "throttled" : "counter");
+  auto f =
+      j.about(row, fail ? "FAIL" : "WARN", "fact", kind == CounterClass::throttle ? "throttled" : "counter");
   f.metric = counter;
   f.unit = "count";
   f.better = "lower";
@@ -79,25 +81,29 @@ std::map<std::pair<std::int32_t, std::string>, Total> total_by_counter(const res
   return totals;
 }
 
-/// `what` names a suite, a case, a metric, a counter or a family of counters; returns whether anything has that name.
+/// `what` names a suite, a case, a metric, a counter or a family of counters; returns whether anything has
+/// that name.
 bool require_one(Judgement& j, const std::string& what) {
   bool known = false;
   for (const auto& row : j.results.plan) {
     if (!glob(what, row.suite) && !glob(what, row.suite + "/" + row.name)) continue;
     known = true;
-    if (row.state == "not_applicable") j.gap("required " + what + ": " + row.suite + "/" + row.name + " is not applicable");
+    if (row.state == "not_applicable")
+      j.gap("required " + what + ": " + row.suite + "/" + row.name + " is not applicable");
   }
   for (const auto& c : j.results.cases) {
     if (!glob(what, c.suite) && !glob(what, c.path())) continue;
     known = true;
-    if (c.state == results::CaseState::skip) j.gap("required " + what + ": " + c.path() + " was skipped: " + c.reason);
+    if (c.state == results::CaseState::skip)
+      j.gap("required " + what + ": " + c.path() + " was skipped: " + c.reason);
   }
   std::set<std::string> silent;
   for (const auto& row : j.results.counters) {
     if (!glob(what, row.counter) && row.counter.rfind(what + "_", 0) != 0) continue;
     known = true;
     if (std::isnan(row.before) && silent.insert(row.counter + std::to_string(row.entity)).second) {
-      j.gap("required " + what + ": counter " + row.counter + " of " + j.entities.name(row.entity) + " is unsupported",
+      j.gap("required " + what + ": counter " + row.counter + " of " + j.entities.name(row.entity) +
+                " is unsupported",
             {row.entity});
     }
   }
@@ -116,7 +122,8 @@ void judge_counters(Judgement& j) {
     const auto& [row, counter] = key;
     if (t.delta > 0 && class_of(counter) != CounterClass::traffic) report(j, row, counter, t);
     if (t.unreadable) {
-      j.gap("unreadable: counter " + counter + " of " + j.entities.name(row) + " could not be read after " + t.first_case,
+      j.gap("unreadable: counter " + counter + " of " + j.entities.name(row) + " could not be read after " +
+                t.first_case,
             {row});
     }
     if (t.reset && class_of(counter) != CounterClass::traffic) {

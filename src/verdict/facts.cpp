@@ -101,14 +101,16 @@ struct Liar {
 };
 
 /// Votes column by column among `members` (entity positions of one stratum).
-void vote(Judgement& j, const results::CaseData& c, const DigestView& view, const std::vector<std::size_t>& members) {
+void vote(Judgement& j, const results::CaseData& c, const DigestView& view,
+          const std::vector<std::size_t>& members) {
   std::map<std::size_t, Liar> liars;
   std::set<std::size_t> tied;
   for (std::size_t column = 0; column < view.columns(); ++column) {
     std::map<std::uint64_t, std::vector<std::size_t>> votes;
     std::size_t total = 0;
     for (const auto e : members) {
-      const bool taken = e >= c.count.size() || (view.per_sample ? static_cast<std::int64_t>(column) < c.count[e] : c.count[e] > 0);
+      const bool taken = e >= c.count.size() ||
+                         (view.per_sample ? static_cast<std::int64_t>(column) < c.count[e] : c.count[e] > 0);
       if (!taken) continue;
       votes[view.at(e, column)].push_back(e);
       ++total;
@@ -128,9 +130,10 @@ void vote(Judgement& j, const results::CaseData& c, const DigestView& view, cons
   const std::string evidence = "/cases/" + c.path() + "/" + view.array.name;
   for (const auto& [e, liar] : liars) {
     add_corrupt(j, c.entity[e], c.path(), evidence,
-                with_rank(j, c.entity[e]) + ": " + view.array.name + " of " + c.path() + " differs from the majority in " +
-                    std::to_string(liar.columns) + " of " + std::to_string(view.columns()) + ", first at " +
-                    std::to_string(liar.first) + ": " + hex(liar.seen) + " instead of " + hex(liar.expected),
+                with_rank(j, c.entity[e]) + ": " + view.array.name + " of " + c.path() +
+                    " differs from the majority in " + std::to_string(liar.columns) + " of " +
+                    std::to_string(view.columns()) + ", first at " + std::to_string(liar.first) + ": " +
+                    hex(liar.seen) + " instead of " + hex(liar.expected),
                 static_cast<std::int64_t>(liar.columns));
   }
   if (tied.empty()) return;
@@ -145,15 +148,16 @@ void vote(Judgement& j, const results::CaseData& c, const DigestView& view, cons
   f.metric = c.path() + ":" + view.array.name;
   f.action = "TRIAGE";
   f.evidence = evidence;
-  f.text = view.array.name + " of " + c.path() + " differs between " + f.members.front() + " and " + f.members.back() +
-           " without a majority: replay the case to find who is wrong";
+  f.text = view.array.name + " of " + c.path() + " differs between " + f.members.front() + " and " +
+           f.members.back() + " without a majority: replay the case to find who is wrong";
   j.add(std::move(f), rows, true);
 }
 
 /// The number of threads a result was computed with, where the case tells: it decides the order of summation.
 std::string threads_of(const results::CaseData& c, std::size_t row) {
   for (const auto& a : c.arrays) {
-    if (a.name == "threads" && a.values.size() == c.entity.size()) return " threads " + std::to_string(a.values[row]);
+    if (a.name == "threads" && a.values.size() == c.entity.size())
+      return " threads " + std::to_string(a.values[row]);
   }
   return {};
 }
@@ -174,7 +178,8 @@ std::vector<std::string> needed_checkers(const results::Results& results) {
 
 /// "uncovered: ..." -> uncovered; what a text without a known word means depends on how bad the event is.
 std::string kind_of_event(const std::string& text) {
-  for (const char* kind : {"uncovered", "missing", "mismatch", "lost", "hang", "noisy", "split", "corrupt", "throttled"}) {
+  for (const char* kind :
+       {"uncovered", "missing", "mismatch", "lost", "hang", "noisy", "split", "corrupt", "throttled"}) {
     if (text.rfind(std::string(kind) + ":", 0) == 0) return kind;
   }
   return "mismatch";
@@ -205,15 +210,17 @@ void judge_miscompares(Judgement& j) {
     named.insert(path);
     const auto& e = *s.first;
     add_corrupt(j, row, path, "/errors",
-                with_rank(j, row) + ": " + std::to_string(static_cast<std::int64_t>(total)) + " wrong values in " + path +
-                    ", first at " + std::to_string(e.index) + ": expected " + hex(e.expected) + " actual " +
-                    hex(e.actual) + " xor " + hex(e.expected ^ e.actual) + " reread " + hex(e.reread),
+                with_rank(j, row) + ": " + std::to_string(static_cast<std::int64_t>(total)) +
+                    " wrong values in " + path + ", first at " + std::to_string(e.index) + ": expected " +
+                    hex(e.expected) + " actual " + hex(e.actual) + " xor " + hex(e.expected ^ e.actual) +
+                    " reread " + hex(e.reread),
                 static_cast<std::int64_t>(total));
   }
   for (const auto& [key, n] : counted) {
     named.insert(key.first);
     add_corrupt(j, key.second, key.first, "/cases/" + key.first + "/errors",
-                with_rank(j, key.second) + ": " + std::to_string(static_cast<std::int64_t>(n)) + " wrong values in " + key.first,
+                with_rank(j, key.second) + ": " + std::to_string(static_cast<std::int64_t>(n)) +
+                    " wrong values in " + key.first,
                 static_cast<std::int64_t>(n));
   }
   for (const auto& c : j.results.cases) {
@@ -278,7 +285,8 @@ void judge_events(Judgement& j) {
     f.action = lost || f.kind == "missing" ? "TRIAGE" : "CONFIG";
     f.evidence = "/events";
     f.text = e.text;
-    if (j.entities.valid(e.entity) && e.text.find(f.name) == std::string::npos) f.text = f.name + ": " + e.text;
+    if (j.entities.valid(e.entity) && e.text.find(f.name) == std::string::npos)
+      f.text = f.name + ": " + e.text;
     j.add(std::move(f), {e.entity}, open);
   }
 }

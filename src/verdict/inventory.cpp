@@ -15,14 +15,16 @@ using results::InventoryTable;
 
 /// Columns that differ between healthy nodes by nature.
 bool is_identity(const std::string& column) {
-  static const std::set<std::string> identities = {"hostname", "name", "id", "id_source", "serial", "uuid", "mac", "guid"};
+  static const std::set<std::string> identities = {"hostname", "name", "id",  "id_source",
+                                                   "serial",   "uuid", "mac", "guid"};
   return ends_with(column, "_info") || identities.contains(column);
 }
 
 /// Numbers of which less means that a part is gone, rather than set differently.
 bool is_amount(const std::string& column) {
-  static const std::set<std::string> amounts = {"sockets", "cores", "pus",  "memory", "numa_domains", "dimms",
-                                                "nics",    "nics_up", "gpus", "devices", "pci_links"};
+  static const std::set<std::string> amounts = {"sockets",      "cores",   "pus",      "memory",
+                                                "numa_domains", "dimms",   "nics",     "nics_up",
+                                                "gpus",         "devices", "pci_links"};
   return amounts.contains(column);
 }
 
@@ -61,17 +63,21 @@ std::vector<Camp> camps_of(const InventoryTable& table, const std::vector<std::s
   std::map<std::string, std::vector<std::int32_t>> by_text;
   for (std::size_t i = 0; i < values.size(); ++i) by_text[values[i]].push_back(table.entity[i]);
   std::vector<Camp> camps;
-  for (auto& [text, rows] : by_text) camps.push_back({text.empty() ? "nothing" : text, results::not_taken, std::move(rows)});
+  for (auto& [text, rows] : by_text)
+    camps.push_back({text.empty() ? "nothing" : text, results::not_taken, std::move(rows)});
   return camps;
 }
 
 std::string clip(const std::string& text) { return text.size() <= 60 ? text : text.substr(0, 57) + "..."; }
 
-void add_mismatch(Judgement& j, const std::string& column, const Camp& camp, const Camp& majority, bool split) {
+void add_mismatch(Judgement& j, const std::string& column, const Camp& camp, const Camp& majority,
+                  bool split) {
   const bool missing = is_amount(column) && camp.number < majority.number;
   auto add = [&](std::int32_t row, const std::vector<std::int32_t>& rows) {
-    // A second population is how the machine was built or managed; single deviants with less of something lost a part.
-    auto f = j.about(row, missing && !split ? "FAIL" : "WARN", "fact", missing && !split ? "missing" : "mismatch");
+    // A second population is how the machine was built or managed; single deviants with less of something
+    // lost a part.
+    auto f =
+        j.about(row, missing && !split ? "FAIL" : "WARN", "fact", missing && !split ? "missing" : "mismatch");
     f.suite = "inventory";
     f.metric = column;
     if (!std::isnan(camp.number)) {
@@ -83,12 +89,13 @@ void add_mismatch(Judgement& j, const std::string& column, const Camp& camp, con
     f.evidence = "/inventory/node/" + column;
     if (rows.size() > 1) {
       for (const auto r : rows) f.members.push_back(j.entities.name(r));
-      f.text = std::to_string(rows.size()) + " nodes (" + f.members.front() + " to " + f.members.back() + "): ";
+      f.text =
+          std::to_string(rows.size()) + " nodes (" + f.members.front() + " to " + f.members.back() + "): ";
     } else {
       f.text = f.name + ": ";
     }
-    f.text += column + " is " + clip(camp.text) + ", " + std::to_string(majority.rows.size()) + " nodes have " +
-              clip(majority.text);
+    f.text += column + " is " + clip(camp.text) + ", " + std::to_string(majority.rows.size()) +
+              " nodes have " + clip(majority.text);
     j.add(std::move(f), rows);
   };
   if (split) {
@@ -107,8 +114,9 @@ void judge_column(Judgement& j, const std::string& column, const std::vector<Cam
     if (camp.rows.size() > largest->rows.size()) largest = &camp;
   }
   if (total >= constants::majority_min && 2 * largest->rows.size() > total) {
-    const auto split = std::max(constants::split_min, static_cast<std::size_t>(std::ceil(
-                                                          constants::split_fraction * static_cast<double>(total))));
+    const auto split =
+        std::max(constants::split_min,
+                 static_cast<std::size_t>(std::ceil(constants::split_fraction * static_cast<double>(total))));
     for (const auto& camp : camps) {
       if (&camp != largest) add_mismatch(j, column, camp, *largest, camp.rows.size() >= split);
     }
@@ -124,7 +132,8 @@ void judge_column(Judgement& j, const std::string& column, const std::vector<Cam
   for (const auto& camp : camps) {
     rows.insert(rows.end(), camp.rows.begin(), camp.rows.end());
     f.text += (&camp == &camps.front() ? " " : ", ") + j.entities.name(camp.rows.front()) +
-              (camp.rows.size() > 1 ? " and " + std::to_string(camp.rows.size() - 1) + " more" : "") + " " + clip(camp.text);
+              (camp.rows.size() > 1 ? " and " + std::to_string(camp.rows.size() - 1) + " more" : "") + " " +
+              clip(camp.text);
     for (const auto row : camp.rows) f.members.push_back(j.entities.name(row));
   }
   j.add(std::move(f), rows);
@@ -179,17 +188,20 @@ bool is_virtual_node(const Judgement& j, std::int32_t node) {
 }
 
 bool contains_any(const std::string& text, std::initializer_list<const char*> words) {
-  return std::any_of(words.begin(), words.end(), [&](const char* w) { return text.find(w) != std::string::npos; });
+  return std::any_of(words.begin(), words.end(),
+                     [&](const char* w) { return text.find(w) != std::string::npos; });
 }
 
-/// Width or speed below what the part can do. GPUs slow their link down when idle, so speed alone only warns for them.
+/// Width or speed below what the part can do. GPUs slow their link down when idle, so speed alone only warns
+/// for them.
 struct Degraded {
   std::size_t i;
   bool width;
   double now, best;
 };
 
-void report_link(Judgement& j, const InventoryTable& table, const Degraded& d, const std::string& what, bool gpu) {
+void report_link(Judgement& j, const InventoryTable& table, const Degraded& d, const std::string& what,
+                 bool gpu) {
   auto f = j.about(table.entity[d.i], d.width || !gpu ? "FAIL" : "WARN", "fact", "mismatch");
   f.suite = "inventory";
   f.metric = d.width ? "link_width" : "link_speed";
@@ -203,8 +215,9 @@ void report_link(Judgement& j, const InventoryTable& table, const Degraded& d, c
   f.action = "TRIAGE";
   f.evidence = "/inventory/pci";
   const double scale = d.width ? 1 : 1e-9;  // transfers per second are stored
-  f.text = f.name + ": PCIe link of " + what + (d.width ? " is x" : " runs at ") + number_text(d.now * scale) +
-           (d.width ? " of x" : " of ") + number_text(d.best * scale) + (d.width ? "" : " GT/s");
+  f.text = f.name + ": PCIe link of " + what + (d.width ? " is x" : " runs at ") +
+           number_text(d.now * scale) + (d.width ? " of x" : " of ") + number_text(d.best * scale) +
+           (d.width ? "" : " GT/s");
   j.add(std::move(f), {table.entity[d.i]});
 }
 
@@ -241,10 +254,12 @@ void judge_inventory(Judgement& j) {
   if (it == j.results.inventory.end()) return;
   const auto& table = it->second;
   for (const auto& [column, values] : table.text) {
-    if (!is_identity(column) && values.size() == table.entity.size()) judge_column(j, column, camps_of(table, values));
+    if (!is_identity(column) && values.size() == table.entity.size())
+      judge_column(j, column, camps_of(table, values));
   }
   for (const auto& [column, values] : table.number) {
-    if (!is_identity(column) && values.size() == table.entity.size()) judge_column(j, column, camps_of(table, values));
+    if (!is_identity(column) && values.size() == table.entity.size())
+      judge_column(j, column, camps_of(table, values));
   }
 }
 

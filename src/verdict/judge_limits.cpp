@@ -22,12 +22,14 @@ Models models_of(const Judgement& j) {
     const auto it = j.results.inventory.find(kind);
     if (it == j.results.inventory.end()) continue;
     const auto* text = text_column(it->second, {"cpu_model", "model"});
-    for (std::size_t i = 0; text != nullptr && i < text->size(); ++i) models[it->second.entity[i]] = (*text)[i];
+    for (std::size_t i = 0; text != nullptr && i < text->size(); ++i)
+      models[it->second.entity[i]] = (*text)[i];
   }
   return models;
 }
 
-bool device_matches(const Judgement& j, const Models& models, const std::string& pattern, const SeriesRow& row) {
+bool device_matches(const Judgement& j, const Models& models, const std::string& pattern,
+                    const SeriesRow& row) {
   if (pattern == "*" || glob(pattern, name_of(j, row))) return true;
   for (const auto r : rows_of(row)) {
     const auto node = j.entities.node(r);
@@ -59,10 +61,11 @@ void judge_bound(Judgement& j, Series& s, const std::vector<SeriesRow*>& rows, d
 }
 
 void check_unit(const Limit& limit, const Series& s, const std::string& file) {
-  for (const auto* unit : {limit.has_min ? &limit.min_unit : nullptr, limit.has_max ? &limit.max_unit : nullptr}) {
+  for (const auto* unit :
+       {limit.has_min ? &limit.min_unit : nullptr, limit.has_max ? &limit.max_unit : nullptr}) {
     if (unit == nullptr || same_unit(*unit, s.unit)) continue;
-    throw_usage(file + ":" + std::to_string(limit.line) + ": " + limit.full() + ": " + s.metric + " is in " + s.unit +
-                ", not " + *unit);
+    throw_usage(file + ":" + std::to_string(limit.line) + ": " + limit.full() + ": " + s.metric + " is in " +
+                s.unit + ", not " + *unit);
   }
 }
 
@@ -97,8 +100,8 @@ void judge_limits(Judgement& j) {
       }
     }
     if (judged == 0) {
-      j.gap("limit " + limit.full() + " (" + file + ":" + std::to_string(limit.line) + ") matches nothing that was measured" +
-            (limit.device == "*" ? "" : " on " + limit.device));
+      j.gap("limit " + limit.full() + " (" + file + ":" + std::to_string(limit.line) +
+            ") matches nothing that was measured" + (limit.device == "*" ? "" : " on " + limit.device));
     }
   }
 }

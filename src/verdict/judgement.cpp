@@ -42,7 +42,10 @@ int cores_in_name(const std::string& name) {
 }  // namespace
 
 EntityIndex::EntityIndex(const std::vector<results::Entity>& entities)
-    : entities_(entities), node_of_(entities.size(), -1), shares_(entities.size(), false), cores_(entities.size(), 0) {
+    : entities_(entities),
+      node_of_(entities.size(), -1),
+      shares_(entities.size(), false),
+      cores_(entities.size(), 0) {
   for (std::size_t i = 0; i < entities.size(); ++i) {
     const auto row = static_cast<std::int32_t>(i);
     if (entities[i].kind == "node") nodes_.push_back(row);

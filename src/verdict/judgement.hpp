@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the rules of the verdict share: the input, names of entities, the measured series, and what was found so far.
+// What the rules of the verdict share: the input, names of entities, the measured series, and what was found
+// so far.
 #pragma once
 
 #include <cstdint>
@@ -18,15 +19,17 @@ class EntityIndex {
   explicit EntityIndex(const std::vector<results::Entity>& entities);
 
   std::size_t size() const noexcept { return entities_.size(); }
-  bool valid(std::int32_t row) const noexcept { return row >= 0 && static_cast<std::size_t>(row) < entities_.size(); }
-  std::string name(std::int32_t row) const;       ///< "cluster" when invalid
-  std::string kind(std::int32_t row) const;       ///< "cluster" when invalid
+  bool valid(std::int32_t row) const noexcept {
+    return row >= 0 && static_cast<std::size_t>(row) < entities_.size();
+  }
+  std::string name(std::int32_t row) const;  ///< "cluster" when invalid
+  std::string kind(std::int32_t row) const;  ///< "cluster" when invalid
   std::string id(std::int32_t row) const;
-  std::int32_t node(std::int32_t row) const noexcept;    ///< the node above (or itself), -1 if none
+  std::int32_t node(std::int32_t row) const noexcept;  ///< the node above (or itself), -1 if none
   std::int32_t parent(std::int32_t row) const noexcept;
   const std::vector<std::int32_t>& nodes() const noexcept { return nodes_; }
-  int cores(std::int32_t row) const noexcept;            ///< hardware threads of a host device (from its name), else 0
-  bool shares_cores(std::int32_t row) const noexcept;    ///< a device named ".K": several ranks on one core set
+  int cores(std::int32_t row) const noexcept;  ///< hardware threads of a host device (from its name), else 0
+  bool shares_cores(std::int32_t row) const noexcept;  ///< a device named ".K": several ranks on one core set
 
  private:
   const std::vector<results::Entity>& entities_;
@@ -50,8 +53,8 @@ enum Reference : std::uint8_t { none, peers, physical, limit };
 struct Series {
   std::string suite, name, metric, unit, kind, stage, path;  ///< path in the file, for evidence
   results::Better better = results::Better::none;
-  bool required = false;       ///< metric and case both
-  bool judged = false;         ///< a metric with a direction, not a covariate
+  bool required = false;  ///< metric and case both
+  bool judged = false;    ///< a metric with a direction, not a covariate
   bool per_sample = true;
   const results::CaseData* first = nullptr;
   std::vector<SeriesRow> rows;
@@ -98,7 +101,9 @@ struct Judgement {
   results::Finding about(std::int32_t row, const std::string& severity, const std::string& claim,
                          const std::string& kind) const;
   void add(results::Finding finding, std::vector<std::int32_t> rows, bool inconclusive = false);
-  void gap(std::string reason, std::vector<std::int32_t> rows = {}) { gaps.push_back({std::move(reason), std::move(rows)}); }
+  void gap(std::string reason, std::vector<std::int32_t> rows = {}) {
+    gaps.push_back({std::move(reason), std::move(rows)});
+  }
 };
 
 /// Name of a case without its suffix .pK (repeat).
@@ -107,18 +112,20 @@ std::string base_name(const std::string& name);
 bool glob(const std::string& pattern, const std::string& text);
 bool ends_with(const std::string& text, const std::string& tail);
 /// A number or text column of an inventory table by its first known name; nullptr if absent.
-const std::vector<double>* number_column(const results::InventoryTable& table, std::initializer_list<const char*> names);
-const std::vector<std::string>* text_column(const results::InventoryTable& table, std::initializer_list<const char*> names);
+const std::vector<double>* number_column(const results::InventoryTable& table,
+                                         std::initializer_list<const char*> names);
+const std::vector<std::string>* text_column(const results::InventoryTable& table,
+                                            std::initializer_list<const char*> names);
 /// deficit = 1 - value/reference where higher is better, 1 - reference/value where lower is.
 double deficit_of(double value, double reference, bool higher_is_better) noexcept;
 std::string percent(double fraction);
 
-/// Whether a deficit against limit or physics is beyond doubt: the whole 95 % interval of the median is on the wrong side
-/// (with under three samples: over 20 %), and at level smoke over 20 % in any case.
+/// Whether a deficit against limit or physics is beyond doubt: the whole 95 % interval of the median is on
+/// the wrong side (with under three samples: over 20 %), and at level smoke over 20 % in any case.
 bool confirmed_below(const Judgement& j, const Below& b);
 /// A claim of magnitude, FAIL when confirmed and WARN otherwise; `what` names the bound ("limit 10 GB/s").
-results::Finding magnitude(const Judgement& j, const Series& s, const Below& b, const std::string& reference_kind,
-                           const std::string& what);
+results::Finding magnitude(const Judgement& j, const Series& s, const Below& b,
+                           const std::string& reference_kind, const std::string& what);
 /// One finding for a whole population below its bound, with its members.
 void add_population(Judgement& j, const Series& s, const std::vector<Below>& below, std::size_t population,
                     const std::string& reference_kind, const std::string& what);

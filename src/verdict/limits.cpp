@@ -2,8 +2,8 @@
 // The --limits file: what was promised, with units.
 #include "verdict/limits.hpp"
 
-#include <cmath>
 #include <toml++/toml.h>
+#include <cmath>
 
 #include "base/error.hpp"
 #include "base/units.hpp"
@@ -22,7 +22,9 @@ std::string text_of(const toml::node& node, const std::string& file, const std::
   const auto value = node.value<std::string>();
   if (!node.is_string() || !value) {
     const bool bound = key == "min" || key == "max";
-    fail(file, line_of(node), key, bound ? "write the quantity with its unit in quotes, like \"180 GB/s\"" : "must be a text in quotes");
+    fail(
+        file, line_of(node), key,
+        bound ? "write the quantity with its unit in quotes, like \"180 GB/s\"" : "must be a text in quotes");
   }
   return *value;
 }
@@ -31,7 +33,8 @@ void read_metric(Limit& limit, const toml::node& node, const std::string& file) 
   const std::string text = text_of(node, file, "metric");
   const auto colon = text.rfind(':');
   const auto slash = text.find('/');
-  if (colon == std::string::npos || colon + 1 == text.size() || slash == std::string::npos || slash == 0 || slash > colon) {
+  if (colon == std::string::npos || colon + 1 == text.size() || slash == std::string::npos || slash == 0 ||
+      slash > colon) {
     fail(file, line_of(node), "metric", "\"" + text + "\" is not SUITE/CASE-GLOB:METRIC");
   }
   limit.case_glob = text.substr(0, colon);
@@ -103,7 +106,8 @@ std::vector<Limit> parse_limits(const std::string& text, const std::string& name
       limits.push_back(read_limit(*table, file));
     }
   }
-  if (limits.empty() && !(text.empty() && name.empty())) fail(file, 1, "limit", "the file holds no [[limit]]");
+  if (limits.empty() && !(text.empty() && name.empty()))
+    fail(file, 1, "limit", "the file holds no [[limit]]");
   return limits;
 }
 
@@ -127,8 +131,8 @@ void check_limits(const std::string& text, const std::string& name, const std::v
     if (!suite_known) fail(file, limit.line, limit.full(), "there is no suite " + suite);
     if (!metric_known) fail(file, limit.line, limit.full(), suite + " has no metric " + limit.metric);
     if (!unit_fits) {
-      fail(file, limit.line, limit.full(), limit.metric + " is in " + unit + ", not " +
-                                               (limit.has_min ? limit.min_unit : limit.max_unit));
+      fail(file, limit.line, limit.full(),
+           limit.metric + " is in " + unit + ", not " + (limit.has_min ? limit.min_unit : limit.max_unit));
     }
   }
 }

@@ -8,8 +8,8 @@ namespace assay::verdict {
 
 /// One [[limit]] table: exactly what was written, in base units.
 struct Limit {
-  std::string case_glob, metric;   ///< "gemm/fp32-*" and "throughput"
-  std::string device = "*";        ///< glob on an entity's name or the model of its processor
+  std::string case_glob, metric;  ///< "gemm/fp32-*" and "throughput"
+  std::string device = "*";       ///< glob on an entity's name or the model of its processor
   bool has_min = false, has_max = false;
   double min = 0, max = 0;
   std::string min_unit, max_unit, min_text, max_text;

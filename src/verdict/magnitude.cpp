@@ -43,8 +43,8 @@ bool confirmed_below(const Judgement& j, const Below& b) {
   return low > 0;
 }
 
-results::Finding magnitude(const Judgement& j, const Series& s, const Below& b, const std::string& reference_kind,
-                           const std::string& what) {
+results::Finding magnitude(const Judgement& j, const Series& s, const Below& b,
+                           const std::string& reference_kind, const std::string& what) {
   const bool confirmed = confirmed_below(j, b);
   auto f = j.about(b.entity, confirmed ? "FAIL" : "WARN", "magnitude", "slow");
   f.confirmed = confirmed;
@@ -70,8 +70,8 @@ results::Finding magnitude(const Judgement& j, const Series& s, const Below& b, 
   f.action = confirmed ? "TRIAGE" : "MONITOR";
   f.evidence = s.path;
   f.text = f.name + ": " + s.full() + " " + format_quantity(b.value, s.unit) + ", " + what + ", " +
-           (b.higher_is_better ? "deficit " : "excess costs ") + percent(*f.deficit) + " (n=" + std::to_string(b.n) + ")" +
-           (confirmed ? "" : ", not confirmed");
+           (b.higher_is_better ? "deficit " : "excess costs ") + percent(*f.deficit) +
+           " (n=" + std::to_string(b.n) + ")" + (confirmed ? "" : ", not confirmed");
   return f;
 }
 
@@ -104,11 +104,13 @@ void add_population(Judgement& j, const Series& s, const std::vector<Below>& bel
   f.ci_high.reset();
   f.samples = n;
   for (const auto& b : below) {
-    f.members.push_back(j.entities.valid(b.entity) || b.row == nullptr ? j.entities.name(b.entity) : name_of(j, *b.row));
+    f.members.push_back(j.entities.valid(b.entity) || b.row == nullptr ? j.entities.name(b.entity)
+                                                                       : name_of(j, *b.row));
   }
-  f.text = "cluster: " + s.full() + " of " + std::to_string(below.size()) + " of " + std::to_string(population) +
-           " entities is beyond its bound, median " + format_quantity(*f.value, s.unit) + ", " + what + ", worst " +
-           worst_name + " " + format_quantity(worst->value, s.unit) + "; members " + f.members.front();
+  f.text = "cluster: " + s.full() + " of " + std::to_string(below.size()) + " of " +
+           std::to_string(population) + " entities is beyond its bound, median " +
+           format_quantity(*f.value, s.unit) + ", " + what + ", worst " + worst_name + " " +
+           format_quantity(worst->value, s.unit) + "; members " + f.members.front();
   for (std::size_t i = 1; i < std::min<std::size_t>(f.members.size(), 8); ++i) f.text += ", " + f.members[i];
   if (f.members.size() > 8) f.text += " and " + std::to_string(f.members.size() - 8) + " more";
   j.add(std::move(f), rows);

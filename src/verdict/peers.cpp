@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Entities against the others of their stratum, and whether they were measured well enough to be judged at all. What is
-// found here never fails a run: peers may all be equally bad, and healthy parts differ.
+// Entities against the others of their stratum, and whether they were measured well enough to be judged at
+// all. What is found here never fails a run: peers may all be equally bad, and healthy parts differ.
 #include <algorithm>
 #include <boost/math/distributions/normal.hpp>
 #include <cmath>
@@ -13,8 +13,11 @@
 namespace assay::verdict {
 namespace {
 
-/// Ranks of a collective share one clock: a slow one slows all, so their own times tell nothing about who it was.
-bool is_collective(const Series& s) { return s.stage == "groups" || s.stage == "world" || s.stage == "train"; }
+/// Ranks of a collective share one clock: a slow one slows all, so their own times tell nothing about who it
+/// was.
+bool is_collective(const Series& s) {
+  return s.stage == "groups" || s.stage == "world" || s.stage == "train";
+}
 
 bool comparable(const Series& s) { return s.judged && !is_collective(s) && s.suite != "inventory"; }
 
@@ -40,8 +43,8 @@ double threshold_of(const Population& p, double reference) {
   return p.shared ? std::max(threshold, constants::peers_shared_deficit) : threshold;
 }
 
-void report(Judgement& j, const Series& s, const Population& p, const SeriesRow& row, double reference, double deficit,
-            bool warn) {
+void report(Judgement& j, const Series& s, const Population& p, const SeriesRow& row, double reference,
+            double deficit, bool warn) {
   auto f = j.about(row.entity, warn ? "WARN" : "INFO", "abnormality", "slow");
   f.name = name_of(j, row);
   f.level = s.kind;
@@ -59,8 +62,9 @@ void report(Judgement& j, const Series& s, const Population& p, const SeriesRow&
   f.action = "MONITOR";
   f.evidence = s.path;
   f.text = f.name + ": " + s.full() + " " + format_quantity(row.median, s.unit) + ", median of " +
-           std::to_string(p.rows.size() - 1) + (p.rows.size() == 2 ? " peer " : " peers ") + format_quantity(reference, s.unit) + ", deficit " +
-           percent(deficit) + " (n=" + std::to_string(row.n) + ")";
+           std::to_string(p.rows.size() - 1) + (p.rows.size() == 2 ? " peer " : " peers ") +
+           format_quantity(reference, s.unit) + ", deficit " + percent(deficit) +
+           " (n=" + std::to_string(row.n) + ")";
   j.add(std::move(f), rows_of(row));
 }
 
@@ -84,12 +88,14 @@ void judge_population(Judgement& j, const Series& s, Population& p) {
     if (deficit < constants::peers_min_deficit) continue;
     // The own uncertainty must not explain it either.
     const double half = std::isnan(row.standard_error) ? 0 : constants::interval_z * row.standard_error;
-    const double best = deficit_of(higher ? row.median + half : std::max(row.median - half, 1e-300), reference, higher);
+    const double best =
+        deficit_of(higher ? row.median + half : std::max(row.median - half, 1e-300), reference, higher);
     const bool small = p.sorted.size() < constants::peers_min_population;
-    // Few entities give no spread to judge by, so nothing but a lasting deficit counts: one that even the best of
-    // enough samples shows. A neighbour on the machine slows some samples, a bad part all of them.
+    // Few entities give no spread to judge by, so nothing but a lasting deficit counts: one that even the
+    // best of enough samples shows. A neighbour on the machine slows some samples, a bad part all of them.
     const double best_sample = deficit_of(higher ? row.highest : row.lowest, reference, higher);
-    const bool lasting = !small || !s.per_sample || (row.n >= constants::peers_small_samples && best_sample > overall);
+    const bool lasting =
+        !small || !s.per_sample || (row.n >= constants::peers_small_samples && best_sample > overall);
     if (deficit > overall && best > constants::peers_min_deficit && lasting) {
       report(j, s, p, row, reference, deficit, true);
     } else if (small && deficit > constants::peers_note_deficit) {
@@ -105,7 +111,8 @@ void judge_peers(Judgement& j) {
   for (const auto& s : j.series) comparisons += comparable(s) ? s.rows.size() : 0;
   if (comparisons == 0) return;
   const double tail = constants::peers_false_alarms / static_cast<double>(comparisons);
-  const double z = std::max(constants::peers_z, boost::math::quantile(boost::math::complement(boost::math::normal(), tail)));
+  const double z = std::max(constants::peers_z,
+                            boost::math::quantile(boost::math::complement(boost::math::normal(), tail)));
   for (auto& s : j.series) {
     if (!comparable(s)) continue;
     std::vector<Population> populations(s.strata.size());
@@ -145,8 +152,8 @@ void judge_noise(Judgement& j) {
     f.samples = worst->n;
     f.action = "MONITOR";
     f.evidence = s.path;
-    f.text = s.full() + " is judged to " + percent(worst_delta) + " only, more than " + percent(constants::noise_limit) +
-             ": worst " + f.name + " (n=" + std::to_string(worst->n) + ")";
+    f.text = s.full() + " is judged to " + percent(worst_delta) + " only, more than " +
+             percent(constants::noise_limit) + ": worst " + f.name + " (n=" + std::to_string(worst->n) + ")";
     j.add(std::move(f), rows, open);
   }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Floors that follow from what the hardware says of itself. Claimed only where the inventory knows the rates exactly.
+// Floors that follow from what the hardware says of itself. Claimed only where the inventory knows the rates
+// exactly.
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -49,15 +50,16 @@ bool any_uncovered(const Judgement& j) {
 }
 
 bool is_stream(const Series& s) {
-  if (s.suite != "memory" || s.unit != "B/s" || s.better != results::Better::higher || !s.judged) return false;
+  if (s.suite != "memory" || s.unit != "B/s" || s.better != results::Better::higher || !s.judged)
+    return false;
   if (ends_with(s.metric, "_cached")) return false;
   return s.name.rfind("triad", 0) == 0 || s.name.rfind("read", 0) == 0 || s.name.rfind("copy", 0) == 0;
 }
 
 void judge_memory(Judgement& j) {
-  const Numbers bandwidth =
-      column(j, "node", {"memory_bandwidth"});
-  // With cores left idle by the launch the controllers cannot be filled, and a floor would accuse the launch's victim.
+  const Numbers bandwidth = column(j, "node", {"memory_bandwidth"});
+  // With cores left idle by the launch the controllers cannot be filled, and a floor would accuse the
+  // launch's victim.
   if (bandwidth.empty() || any_uncovered(j)) return;
   Numbers domains, devices;
   for (std::size_t i = 0; i < j.entities.size(); ++i) {
@@ -72,7 +74,8 @@ void judge_memory(Judgement& j) {
     for (auto& row : s.rows) {
       const auto node = j.entities.node(row.entity);
       const auto known = bandwidth.find(node);
-      if (known == bandwidth.end() || (s.kind == "device" && s.name.find("together") == std::string::npos)) continue;
+      if (known == bandwidth.end() || (s.kind == "device" && s.name.find("together") == std::string::npos))
+        continue;
       const bool numa = s.kind == "numa";
       const double share = numa ? known->second / domains[node] : known->second;
       auto& b = sums[numa ? row.entity : node];
@@ -87,14 +90,16 @@ void judge_memory(Judgement& j) {
     }
     std::vector<Below> all;
     for (auto& [entity, b] : sums) {
-      if (s.kind == "device" && members[entity] < devices[entity]) continue;  // a part of the node is not the node
+      if (s.kind == "device" && members[entity] < devices[entity])
+        continue;  // a part of the node is not the node
       all.push_back(b);
     }
     std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.entity < b.entity; });
     std::set<std::int32_t> judged;
     for (const auto& b : all) judged.insert(b.rows.begin(), b.rows.end());
     for (auto& row : s.rows) {
-      if (judged.contains(row.entity)) row.reference = std::max<std::uint8_t>(row.reference, Reference::physical);
+      if (judged.contains(row.entity))
+        row.reference = std::max<std::uint8_t>(row.reference, Reference::physical);
     }
     settle(j, s, all, "physical floor");
   }
@@ -112,7 +117,8 @@ Numbers only_nic_rate(const Judgement& j) {
   if (rate == nullptr || state == nullptr) return rates;
   std::set<std::string> riding;
   for (std::size_t i = 0; netdev != nullptr && i < netdev->size(); ++i) {
-    if (!(*netdev)[i].empty()) riding.insert(j.entities.name(j.entities.node(it->second.entity[i])) + "/" + (*netdev)[i]);
+    if (!(*netdev)[i].empty())
+      riding.insert(j.entities.name(j.entities.node(it->second.entity[i])) + "/" + (*netdev)[i]);
   }
   for (std::size_t i = 0; i < it->second.entity.size(); ++i) {
     if ((*state)[i] != "up" || riding.contains(j.entities.name(it->second.entity[i]))) continue;

@@ -23,11 +23,13 @@ struct Occurrence {
   auto key() const { return std::tuple(entity, source, destination); }
 };
 
-std::int32_t at(const std::vector<std::int32_t>& values, std::size_t i) { return i < values.size() ? values[i] : -1; }
+std::int32_t at(const std::vector<std::int32_t>& values, std::size_t i) {
+  return i < values.size() ? values[i] : -1;
+}
 
 /// Appends the samples of one entity that were taken, with a block number that differs between passes.
-void append(const CaseData& c, const Metric& m, std::size_t row, std::size_t pass, std::vector<double>& values,
-            std::vector<std::int32_t>& blocks) {
+void append(const CaseData& c, const Metric& m, std::size_t row, std::size_t pass,
+            std::vector<double>& values, std::vector<std::int32_t>& blocks) {
   if (!m.per_sample) {
     if (row < m.values.size() && !std::isnan(m.values[row])) {
       values.push_back(m.values[row]);
@@ -36,7 +38,8 @@ void append(const CaseData& c, const Metric& m, std::size_t row, std::size_t pas
     return;
   }
   const std::size_t width = c.samples();
-  const std::size_t taken = row < c.count.size() ? static_cast<std::size_t>(std::max(0, c.count[row])) : width;
+  const std::size_t taken =
+      row < c.count.size() ? static_cast<std::size_t>(std::max(0, c.count[row])) : width;
   for (std::size_t s = 0; s < std::min(taken, width); ++s) {
     const std::size_t i = row * width + s;
     if (i >= m.values.size() || std::isnan(m.values[i])) continue;
@@ -45,7 +48,8 @@ void append(const CaseData& c, const Metric& m, std::size_t row, std::size_t pas
   }
 }
 
-/// The larger of the standard error over samples and over block medians: samples of one block may move together.
+/// The larger of the standard error over samples and over block medians: samples of one block may move
+/// together.
 double standard_error(const std::vector<double>& values, const std::vector<std::int32_t>& blocks) {
   if (values.size() < constants::interval_min_samples) return results::not_taken;
   double se = median_standard_error(values);
@@ -63,8 +67,8 @@ double standard_error(const std::vector<double>& values, const std::vector<std::
   return se;
 }
 
-/// What must be equal for entities to be peers, beyond the case_key: processor, cores, and for links whether they cross
-/// nodes.
+/// What must be equal for entities to be peers, beyond the case_key: processor, cores, and for links whether
+/// they cross nodes.
 class Strata {
  public:
   explicit Strata(const Judgement& j) : j_(j) {
@@ -86,7 +90,8 @@ class Strata {
   }
 
  private:
-  void note(const char* kind, std::initializer_list<const char*> texts, std::initializer_list<const char*> numbers) {
+  void note(const char* kind, std::initializer_list<const char*> texts,
+            std::initializer_list<const char*> numbers) {
     const auto it = j_.results.inventory.find(kind);
     if (it == j_.results.inventory.end()) return;
     const auto* text = text_column(it->second, texts);
@@ -152,7 +157,8 @@ Series describe(const Joined& joined, const Metric& m) {
   s.path = "/cases/" + c.suite + "/" + c.name + "/" + m.name;
   s.better = m.better;
   s.required = m.required && c.required;
-  // Counts are judged by what they count, and a ratio to the device's own peak explains a rate without judging it.
+  // Counts are judged by what they count, and a ratio to the device's own peak explains a rate without
+  // judging it.
   s.judged = m.role == results::Role::metric && m.better != results::Better::none && m.unit != "count" &&
              m.name != "efficiency";
   s.per_sample = m.per_sample;
@@ -176,7 +182,8 @@ void collect_series(Judgement& j) {
         blocks.clear();
         SeriesRow row;
         std::tie(row.entity, row.source, row.destination) = occurrences[i].key();
-        for (const auto key = occurrences[i].key(); i < occurrences.size() && occurrences[i].key() == key; ++i) {
+        for (const auto key = occurrences[i].key(); i < occurrences.size() && occurrences[i].key() == key;
+             ++i) {
           const auto& c = *joined.passes[occurrences[i].pass];
           const auto* metric = c.find(m.name);
           if (metric != nullptr) append(c, *metric, occurrences[i].row, occurrences[i].pass, values, blocks);

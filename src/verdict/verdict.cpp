@@ -8,7 +8,8 @@ namespace {
 
 /// A value of the echoed configuration, at the top or among its "options"; null when absent.
 const Json* lookup(const Json& config, const char* key) {
-  for (const Json* place : {&config, config.is_object() && config.contains("options") ? &config["options"] : nullptr}) {
+  for (const Json* place :
+       {&config, config.is_object() && config.contains("options") ? &config["options"] : nullptr}) {
     if (place == nullptr || !place->is_object()) continue;
     const auto it = place->find(key);
     if (it != place->end() && !it->is_null()) return &*it;
@@ -16,7 +17,9 @@ const Json* lookup(const Json& config, const char* key) {
   return nullptr;
 }
 
-std::string text_of(const Json* value) { return value != nullptr && value->is_string() ? value->get<std::string>() : ""; }
+std::string text_of(const Json* value) {
+  return value != nullptr && value->is_string() ? value->get<std::string>() : "";
+}
 
 bool flag_of(const Json* value) {
   if (value == nullptr) return false;
@@ -30,7 +33,8 @@ std::vector<std::string> list_of(const Json* value) {
   if (value == nullptr) return list;
   if (value->is_string()) {
     std::string rest = value->get<std::string>();
-    for (std::size_t comma = 0; !rest.empty(); rest = comma == std::string::npos ? "" : rest.substr(comma + 1)) {
+    for (std::size_t comma = 0; !rest.empty();
+         rest = comma == std::string::npos ? "" : rest.substr(comma + 1)) {
       comma = rest.find(',');
       if (comma != 0) list.push_back(rest.substr(0, comma));
     }

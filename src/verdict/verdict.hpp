@@ -17,16 +17,16 @@ struct Options {
 /// Options as the run had them, from /config; a command line may override.
 Options options_from(const results::Results& results);
 
-/// Judges a results file. Pure: the same input gives the same verdict, in the run and afterwards. Throws Error(usage)
-/// only for a bad limits text.
+/// Judges a results file. Pure: the same input gives the same verdict, in the run and afterwards. Throws
+/// Error(usage) only for a bad limits text.
 results::VerdictData judge(const results::Results& results, const Options& options);
 
-/// Checks a limits text (TOML) before anything runs: unknown metric, wrong or missing unit, absent bound. Throws
-/// Error(usage) naming file, line and key.
+/// Checks a limits text (TOML) before anything runs: unknown metric, wrong or missing unit, absent bound.
+/// Throws Error(usage) naming file, line and key.
 void check_limits(const std::string& text, const std::string& name);
 
-/// The same against the metrics of this build (`Suite::metrics`): also an unknown suite or metric, and a unit that is not
-/// the metric's, so that nobody learns after the run that the limits were wrong.
+/// The same against the metrics of this build (`Suite::metrics`): also an unknown suite or metric, and a unit
+/// that is not the metric's, so that nobody learns after the run that the limits were wrong.
 struct KnownMetric {
   std::string suite, metric, unit;
 };

@@ -51,7 +51,9 @@ inline std::int32_t row_named(const results::Results& r, const std::string& name
 }
 
 /// A small deterministic wobble of about +-`size` around 1.
-inline double wobble(std::size_t i, double size = 0.002) { return 1.0 + size * (static_cast<double>((i * 7) % 5) - 2.0) / 2.0; }
+inline double wobble(std::size_t i, double size = 0.002) {
+  return 1.0 + size * (static_cast<double>((i * 7) % 5) - 2.0) / 2.0;
+}
 
 /// A planned case in which entity e measured values[e] with `samples` samples.
 inline results::CaseData& add_case(results::Results& r, const std::string& suite, const std::string& name,
@@ -89,7 +91,9 @@ inline results::CaseData& add_case(results::Results& r, const std::string& suite
   return r.cases.back();
 }
 
-inline void add_selftest(results::Results& r, const std::string& checker) { r.selftest.push_back({checker, 1, 1, 1, 1, -1}); }
+inline void add_selftest(results::Results& r, const std::string& checker) {
+  r.selftest.push_back({checker, 1, 1, 1, 1, -1});
+}
 
 /// A healthy run of gemm on every device: PASS unless a test breaks it.
 inline results::Results healthy(int nodes = 4, int devices_per_node = 1, double rate = 1e11) {
@@ -97,7 +101,8 @@ inline results::Results healthy(int nodes = 4, int devices_per_node = 1, double 
   const auto devices = rows_of_kind(r, "device");
   std::vector<double> values;
   for (std::size_t i = 0; i < devices.size(); ++i) values.push_back(rate * wobble(i, 0.004));
-  add_case(r, "gemm", "fp32-n2048-together", "throughput", "FLOP/s", results::Better::higher, "device", devices, values);
+  add_case(r, "gemm", "fp32-n2048-together", "throughput", "FLOP/s", results::Better::higher, "device",
+           devices, values);
   add_selftest(r, "gemm");
   return r;
 }
@@ -123,13 +128,14 @@ inline results::VerdictData judge(const results::Results& r, const std::string& 
 }
 
 inline const results::Finding* find_kind(const results::VerdictData& v, const std::string& kind) {
-  const auto it = std::find_if(v.findings.begin(), v.findings.end(), [&](const auto& f) { return f.kind == kind; });
+  const auto it =
+      std::find_if(v.findings.begin(), v.findings.end(), [&](const auto& f) { return f.kind == kind; });
   return it == v.findings.end() ? nullptr : &*it;
 }
 
 inline std::size_t count_severity(const results::VerdictData& v, const std::string& severity) {
-  return static_cast<std::size_t>(
-      std::count_if(v.findings.begin(), v.findings.end(), [&](const auto& f) { return f.severity == severity; }));
+  return static_cast<std::size_t>(std::count_if(v.findings.begin(), v.findings.end(),
+                                                [&](const auto& f) { return f.severity == severity; }));
 }
 
 inline std::string all_reasons(const results::VerdictData& v) {
@@ -138,7 +144,8 @@ inline std::string all_reasons(const results::VerdictData& v) {
   return text;
 }
 
-inline std::string state_of(const results::Results& r, const results::VerdictData& v, const std::string& name) {
+inline std::string state_of(const results::Results& r, const results::VerdictData& v,
+                            const std::string& name) {
   for (const auto& s : v.entities) {
     if (s.entity == row_named(r, name)) return s.state;
   }

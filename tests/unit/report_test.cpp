@@ -72,17 +72,20 @@ TEST(Report, SummaryStaysShortForManyCasesNodesAndFindings) {
   for (int i = 0; i < 40; ++i) {
     std::vector<double> values(devices.size(), 1e11);
     values[static_cast<std::size_t>(i)] = 1e10;
-    add_case(r, "gemm", "a-very-long-case-name-that-does-not-fit-n" + std::to_string(i), "throughput", "FLOP/s",
-             results::Better::higher, "device", devices, values);
+    add_case(r, "gemm", "a-very-long-case-name-that-does-not-fit-n" + std::to_string(i), "throughput",
+             "FLOP/s", results::Better::higher, "device", devices, values);
   }
   const auto v = judge(r);
-  const auto text = report::summary(r, v, "/a/very/long/path/that/must/stay/in/one/piece/so/that/it/can/be/copied/run-of-today.h5", {});
+  const auto text = report::summary(
+      r, v, "/a/very/long/path/that/must/stay/in/one/piece/so/that/it/can/be/copied/run-of-today.h5", {});
   expect_width(text, 80);
   EXPECT_LT(lines_of(text).size(), 60U);
   EXPECT_THAT(text, HasSubstr("+34 more: assay inspect"));
   EXPECT_THAT(text, HasSubstr("+30 more: assay verdict FILE"));
   EXPECT_THAT(text, HasSubstr("open  self-test of the gemm checker is missing"));
-  EXPECT_THAT(text, HasSubstr("/a/very/long/path/that/must/stay/in/one/piece/so/that/it/can/be/copied/run-of-today.h5\n"));
+  EXPECT_THAT(
+      text,
+      HasSubstr("/a/very/long/path/that/must/stay/in/one/piece/so/that/it/can/be/copied/run-of-today.h5\n"));
 }
 
 TEST(Report, UnmeasuredCaseSaysWhy) {
@@ -120,7 +123,10 @@ TEST(Report, TableHasOneRowPerPart) {
   const auto text = report::table_text(r, judge(r), {});
   std::size_t rows = 0;
   for (const auto& line : lines_of(text)) {
-    rows += line.rfind("node ", 0) == 0 || line.rfind("device ", 0) == 0 || line.rfind("numa ", 0) == 0 || line.rfind("nic ", 0) == 0 ? 1U : 0U;
+    rows += line.rfind("node ", 0) == 0 || line.rfind("device ", 0) == 0 || line.rfind("numa ", 0) == 0 ||
+                    line.rfind("nic ", 0) == 0
+                ? 1U
+                : 0U;
   }
   EXPECT_EQ(rows, 12U);
   EXPECT_THAT(text, HasSubstr("[1] gemm/fp32-n2048-together:throughput"));
@@ -145,14 +151,16 @@ TEST(Report, JunitEscapesAndAccuses) {
   r.errors.push_back({"gemm/fp32-n2048-together", first_case(r).entity[2], 1, 2, 3, 4, 0});
   const auto xml = report::verdict_junit(r, judge(r));
   EXPECT_THAT(xml, HasSubstr("node2/&lt;&amp;&quot;&apos;?\xEF\xBF\xBD&gt;"));
-  EXPECT_THAT(xml, HasSubstr("<testsuite name=\"gemm\" tests=\"4\" failures=\"1\" errors=\"0\" skipped=\"0\">"));
+  EXPECT_THAT(xml,
+              HasSubstr("<testsuite name=\"gemm\" tests=\"4\" failures=\"1\" errors=\"0\" skipped=\"0\">"));
   EXPECT_THAT(xml, HasSubstr("<failure type=\"corrupt\""));
 }
 
 TEST(Report, InconclusiveRunIsNotGreenInJunit) {
   auto r = healthy();
   plan_only(r, "gemm", "never", true);
-  EXPECT_THAT(report::verdict_junit(r, judge(r)), HasSubstr("<testcase classname=\"run\" name=\"verdict\"><error message="));
+  EXPECT_THAT(report::verdict_junit(r, judge(r)),
+              HasSubstr("<testcase classname=\"run\" name=\"verdict\"><error message="));
 }
 
 TEST(Report, NodesOneLineEach) {

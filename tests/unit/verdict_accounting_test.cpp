@@ -12,7 +12,9 @@ using namespace fabricate;
 using results::CaseState;
 using ::testing::HasSubstr;
 
-std::int64_t sum(const results::Accounting& a) { return a.passed + a.failed + a.skipped + a.error + a.incomplete; }
+std::int64_t sum(const results::Accounting& a) {
+  return a.passed + a.failed + a.skipped + a.error + a.incomplete;
+}
 
 TEST(VerdictAccounting, HealthyRunPasses) {
   const auto v = judge(healthy());
@@ -62,7 +64,8 @@ TEST(VerdictAccounting, StatesOfCasesAddUp) {
 
 TEST(VerdictAccounting, BudgetSkipOfOpportunisticCaseIsNoGap) {
   auto r = healthy();
-  add_case(r, "gemm", "fp64-n4096-alone", "throughput", "FLOP/s", results::Better::higher, "device", {}, {}, 0, false);
+  add_case(r, "gemm", "fp64-n4096-alone", "throughput", "FLOP/s", results::Better::higher, "device", {}, {},
+           0, false);
   r.cases.back().state = CaseState::skip;
   r.cases.back().reason = "budget";
   const auto v = judge(r);
@@ -77,7 +80,8 @@ TEST(VerdictAccounting, BudgetSkipOfOpportunisticCaseIsNoGap) {
 
 TEST(VerdictAccounting, OpportunisticErrorIsInconclusive) {
   auto r = healthy();
-  add_case(r, "gemm", "fp64-n4096-alone", "throughput", "FLOP/s", results::Better::higher, "device", {}, {}, 0, false);
+  add_case(r, "gemm", "fp64-n4096-alone", "throughput", "FLOP/s", results::Better::higher, "device", {}, {},
+           0, false);
   r.cases.back().state = CaseState::error;
   EXPECT_EQ(judge(r).state, "INCONCLUSIVE");
 }

@@ -49,8 +49,10 @@ TEST(VerdictConclude, InjectedRunIsNeverClean) {
 TEST(VerdictConclude, EveryPartHasAState) {
   const auto r = healthy(2);
   const auto v = judge(r);
-  for (const char* name : {"node0", "node1", "node0/cores0-1", "node1/cores0-1"}) EXPECT_EQ(state_of(r, v, name), "PASS") << name;
-  for (const char* name : {"node0/eth0", "node1/eth0", "node0/numa0"}) EXPECT_EQ(state_of(r, v, name), "NOT_TESTED") << name;
+  for (const char* name : {"node0", "node1", "node0/cores0-1", "node1/cores0-1"})
+    EXPECT_EQ(state_of(r, v, name), "PASS") << name;
+  for (const char* name : {"node0/eth0", "node1/eth0", "node0/numa0"})
+    EXPECT_EQ(state_of(r, v, name), "NOT_TESTED") << name;
   EXPECT_EQ(v.entities.size(), 8U);
 }
 
@@ -79,7 +81,8 @@ TEST(VerdictConclude, SameVerdictFromTheStoredFile) {
   // A file whose configuration says nothing is judged by what its verdict stored.
   r.config = Json::object();
   const auto from_inputs = verdict::judge(r, verdict::options_from(r));
-  EXPECT_EQ(results::dump(results::verdict_to_json(first)), results::dump(results::verdict_to_json(from_inputs)));
+  EXPECT_EQ(results::dump(results::verdict_to_json(first)),
+            results::dump(results::verdict_to_json(from_inputs)));
 }
 
 TEST(VerdictConclude, InputsHoldDeltasConstantsAndLimits) {
@@ -107,7 +110,8 @@ TEST(VerdictConclude, LargeClusterIsJudgedInTime) {
   std::vector<double> values;
   for (std::size_t i = 0; i < devices.size(); ++i) values.push_back(1e11 * wobble(i, 0.01));
   for (int m = 0; m < 30; ++m) {
-    add_case(r, "gemm", "fp32-n" + std::to_string(m), "throughput", "FLOP/s", results::Better::higher, "device", devices, values, 5);
+    add_case(r, "gemm", "fp32-n" + std::to_string(m), "throughput", "FLOP/s", results::Better::higher,
+             "device", devices, values, 5);
   }
   add_selftest(r, "gemm");
   const auto begin = std::chrono::steady_clock::now();

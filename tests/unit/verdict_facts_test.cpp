@@ -14,7 +14,8 @@ constexpr double nan_value = results::not_taken;
 TEST(VerdictFacts, MiscompareNamesDeviceAddressAndBits) {
   auto r = healthy();
   first_case(r).state = results::CaseState::fail;
-  r.errors.push_back({"gemm/fp32-n2048-together", row_named(r, "node2/cores0-1"), 4711, 0xff, 0xfe, 0xfd, 1.0});
+  r.errors.push_back(
+      {"gemm/fp32-n2048-together", row_named(r, "node2/cores0-1"), 4711, 0xff, 0xfe, 0xfd, 1.0});
   const auto v = judge(r);
   EXPECT_EQ(v.state, "FAIL");
   EXPECT_EQ(v.exit_code, 2);
@@ -36,7 +37,8 @@ TEST(VerdictFacts, MiscompareNamesDeviceAddressAndBits) {
 
 TEST(VerdictFacts, ErrorsMetricAloneFails) {
   auto r = healthy();
-  results::Metric errors{"errors", "count", results::Better::lower, true, results::Role::metric, false, {0, 0, 0, 3}};
+  results::Metric errors{"errors", "count",     results::Better::lower, true, results::Role::metric,
+                         false,    {0, 0, 0, 3}};
   first_case(r).metrics.push_back(errors);
   const auto v = judge(r);
   EXPECT_EQ(v.state, "FAIL");
@@ -99,7 +101,8 @@ TEST(VerdictFacts, DigestOfSamplesLeavesOutWhatWasNotTaken) {
   EXPECT_EQ(judge(r).state, "FAIL");
 }
 
-void add_counter(results::Results& r, const std::string& entity, const std::string& counter, double before, double after) {
+void add_counter(results::Results& r, const std::string& entity, const std::string& counter, double before,
+                 double after) {
   r.counters.push_back({"gemm/fp32-n2048-together", row_named(r, entity), counter, before, after});
 }
 
@@ -116,7 +119,8 @@ TEST(VerdictFacts, UncorrectableCountersFail) {
 }
 
 TEST(VerdictFacts, CorrectableCountersWarnWithNumbers) {
-  for (const char* counter : {"edac_ce", "aer_nonfatal", "aer_correctable", "rx_errors", "rx_crc_errors", "mce_threshold"}) {
+  for (const char* counter :
+       {"edac_ce", "aer_nonfatal", "aer_correctable", "rx_errors", "rx_crc_errors", "mce_threshold"}) {
     auto r = healthy();
     add_counter(r, "node1", counter, 2, 9);
     const auto v = judge(r);

@@ -94,9 +94,9 @@ TEST(VerdictInventory, DegradedPcieLinkFails) {
 
 TEST(VerdictInventory, PcieIsNotJudgedWhereItTellsNothing) {
   EXPECT_EQ(judge(with_pci("network", 16e9, 16, "none")).state, "PASS");
-  EXPECT_EQ(judge(with_pci("network", 2.5e9, 1, "kvm")).state, "PASS");   // a virtual machine
-  EXPECT_EQ(judge(with_pci("bridge", 2.5e9, 1, "none")).state, "PASS");   // no part of ours
-  EXPECT_EQ(judge(with_pci("network", 16e9, 0, "none")).state, "PASS");   // no link
+  EXPECT_EQ(judge(with_pci("network", 2.5e9, 1, "kvm")).state, "PASS");    // a virtual machine
+  EXPECT_EQ(judge(with_pci("bridge", 2.5e9, 1, "none")).state, "PASS");    // no part of ours
+  EXPECT_EQ(judge(with_pci("network", 16e9, 0, "none")).state, "PASS");    // no link
   EXPECT_EQ(judge(with_pci("display", 2.5e9, 16, "none")).state, "WARN");  // GPUs slow down when idle
   EXPECT_EQ(judge(with_pci("display", 16e9, 8, "none")).state, "FAIL");
 }

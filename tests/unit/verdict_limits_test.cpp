@@ -96,7 +96,8 @@ TEST(VerdictLimits, SmokeFailsOnlyOverTwentyPercent) {
 
 TEST(VerdictLimits, MaximumOfATime) {
   auto r = healthy(2);
-  add_case(r, "p2p", "latency-8-mpi", "latency", "s", results::Better::lower, "device", rows_of_kind(r, "device"), {2e-6, 4e-6});
+  add_case(r, "p2p", "latency-8-mpi", "latency", "s", results::Better::lower, "device",
+           rows_of_kind(r, "device"), {2e-6, 4e-6});
   add_selftest(r, "pair");
   const auto v = judge(r, limit("p2p/latency-*:latency", "max = \"3 us\""));
   ASSERT_EQ(count_severity(v, "FAIL"), 1U);
@@ -106,10 +107,12 @@ TEST(VerdictLimits, MaximumOfATime) {
 
 TEST(VerdictLimits, DeviceGlobOnNameAndModel) {
   auto r = healthy();
-  EXPECT_EQ(count_severity(judge(r, limit(any_gemm, "min = \"1 TFLOP/s\"", "device = \"node1*\"")), "FAIL"), 1U);
+  EXPECT_EQ(count_severity(judge(r, limit(any_gemm, "min = \"1 TFLOP/s\"", "device = \"node1*\"")), "FAIL"),
+            1U);
   r.inventory["node"].entity = rows_of_kind(r, "node");
   r.inventory["node"].text["cpu_model"] = {"Xeon 1", "Xeon 1", "EPYC 2", "EPYC 2"};
-  EXPECT_EQ(count_severity(judge(r, limit(any_gemm, "min = \"1 TFLOP/s\"", "device = \"EPYC*\"")), "FAIL"), 2U);
+  EXPECT_EQ(count_severity(judge(r, limit(any_gemm, "min = \"1 TFLOP/s\"", "device = \"EPYC*\"")), "FAIL"),
+            2U);
   const auto v = judge(r, limit(any_gemm, "min = \"1 GFLOP/s\"", "device = \"Power*\""));
   EXPECT_EQ(v.state, "INCONCLUSIVE");
   EXPECT_THAT(all_reasons(v), HasSubstr("Power*"));
@@ -144,12 +147,14 @@ TEST(VerdictLimits, PrefixesCount) {
 
 TEST(VerdictLimits, ErrorsNameFileLineAndKey) {
   EXPECT_THAT(usage_error(limit(any_gemm, "min = \"150\"")), HasSubstr("l.toml:3: min: "));
-  EXPECT_THAT(usage_error(limit(any_gemm, "min = 150")), HasSubstr("l.toml:3: min: write the quantity with its unit"));
+  EXPECT_THAT(usage_error(limit(any_gemm, "min = 150")),
+              HasSubstr("l.toml:3: min: write the quantity with its unit"));
   EXPECT_THAT(usage_error(limit(any_gemm, "min = \"150 furlongs\"")), HasSubstr("furlongs"));
   EXPECT_THAT(usage_error(limit(any_gemm, "mni = \"1 B/s\"")), HasSubstr("l.toml:3: mni: unknown key"));
   EXPECT_THAT(usage_error(limit(any_gemm, "")), HasSubstr("neither min nor max"));
   EXPECT_THAT(usage_error("[[limit]]\nmin = \"1 B/s\"\n"), HasSubstr("has no metric"));
-  EXPECT_THAT(usage_error("[[limit]]\nmetric = \"gemm\"\nmin = \"1 B/s\"\n"), HasSubstr("SUITE/CASE-GLOB:METRIC"));
+  EXPECT_THAT(usage_error("[[limit]]\nmetric = \"gemm\"\nmin = \"1 B/s\"\n"),
+              HasSubstr("SUITE/CASE-GLOB:METRIC"));
   EXPECT_THAT(usage_error(limit(any_gemm, "min = \"2 GB/s\"\nmax = \"1 GB/s\"")), HasSubstr("above max"));
   EXPECT_THAT(usage_error("[limits]\n"), HasSubstr("l.toml:1: limits: unknown key"));
   EXPECT_THAT(usage_error("[[limit]\n"), HasSubstr("l.toml:1: "));
@@ -158,7 +163,8 @@ TEST(VerdictLimits, ErrorsNameFileLineAndKey) {
 }
 
 TEST(VerdictLimits, KnownMetricsAreCheckedBeforeTheRun) {
-  const std::vector<verdict::KnownMetric> known = {{"gemm", "throughput", "FLOP/s"}, {"memory", "bandwidth", "B/s"}};
+  const std::vector<verdict::KnownMetric> known = {{"gemm", "throughput", "FLOP/s"},
+                                                   {"memory", "bandwidth", "B/s"}};
   EXPECT_NO_THROW(verdict::check_limits(limit(any_gemm, "min = \"1 FLOP/s\""), "l", known));
   EXPECT_THROW(verdict::check_limits(limit(any_gemm, "min = \"1 B/s\""), "l", known), Error);
   EXPECT_THROW(verdict::check_limits(limit("gem/*:throughput", "min = \"1 FLOP/s\""), "l", known), Error);

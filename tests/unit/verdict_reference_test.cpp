@@ -12,10 +12,12 @@ using ::testing::HasSubstr;
 
 results::Results memory_run(int nodes, const std::vector<double>& rates, double hardware) {
   auto r = cluster(nodes);
-  add_case(r, "memory", "triad-together", "bandwidth", "B/s", Better::higher, "numa", rows_of_kind(r, "numa"), rates);
+  add_case(r, "memory", "triad-together", "bandwidth", "B/s", Better::higher, "numa", rows_of_kind(r, "numa"),
+           rates);
   add_selftest(r, "memory");
   r.inventory["node"].entity = rows_of_kind(r, "node");
-  r.inventory["node"].number["memory_bandwidth"] = std::vector<double>(static_cast<std::size_t>(nodes), hardware);
+  r.inventory["node"].number["memory_bandwidth"] =
+      std::vector<double>(static_cast<std::size_t>(nodes), hardware);
   return r;
 }
 
@@ -47,7 +49,8 @@ TEST(VerdictPhysical, NotClaimedWithoutKnowledgeOrWithIdleCores) {
 
 TEST(VerdictPhysical, DevicesTogetherAreSummedPerNode) {
   auto r = cluster(1, 2);
-  add_case(r, "memory", "triad-together", "bandwidth", "B/s", Better::higher, "device", rows_of_kind(r, "device"), {30e9, 30e9});
+  add_case(r, "memory", "triad-together", "bandwidth", "B/s", Better::higher, "device",
+           rows_of_kind(r, "device"), {30e9, 30e9});
   add_selftest(r, "memory");
   r.inventory["node"].entity = rows_of_kind(r, "node");
   r.inventory["node"].number["memory_bandwidth"] = {100e9};
@@ -68,7 +71,8 @@ results::Results pair_run(double rate, double nic) {
     const auto& to = r.entities[static_cast<std::size_t>(devices[static_cast<std::size_t>(b)])].name;
     r.entities.push_back({"link", from + ">" + to, "path", from + ">" + to, 0, -1});
   }
-  auto& c = add_case(r, "p2p", "bandwidth-uni-4194304-mpi", "bandwidth", "B/s", Better::higher, "link", links, {rate, 12e9});
+  auto& c = add_case(r, "p2p", "bandwidth-uni-4194304-mpi", "bandwidth", "B/s", Better::higher, "link", links,
+                     {rate, 12e9});
   c.source = {devices[0], devices[2]};
   c.destination = {devices[1], devices[3]};
   c.parameters["bytes"] = 4194304;
@@ -170,7 +174,8 @@ TEST(VerdictPeers, LinksInsideNodesAndAcrossAreNoPeers) {
     links.push_back(static_cast<std::int32_t>(r.entities.size()));
     r.entities.push_back({"link", "l" + std::to_string(i), "path", "link" + std::to_string(i), 0, -1});
   }
-  auto& c = add_case(r, "p2p", "bandwidth-uni-64-mpi", "bandwidth", "B/s", Better::higher, "link", links, {10e9, 10e9, 1e9, 1e9});
+  auto& c = add_case(r, "p2p", "bandwidth-uni-64-mpi", "bandwidth", "B/s", Better::higher, "link", links,
+                     {10e9, 10e9, 1e9, 1e9});
   c.source = from;
   c.destination = to;
   add_selftest(r, "pair");
@@ -184,7 +189,8 @@ TEST(VerdictPeers, CollectivesDoNotAccuseRanks) {
   auto r = healthy(8);
   std::vector<double> rates(8, 1e9);
   rates[2] = 1e8;
-  add_case(r, "allreduce", "allreduce-world-8-mpi", "busbw", "B/s", Better::higher, "device", rows_of_kind(r, "device"), rates);
+  add_case(r, "allreduce", "allreduce-world-8-mpi", "busbw", "B/s", Better::higher, "device",
+           rows_of_kind(r, "device"), rates);
   add_selftest(r, "allreduce");
   EXPECT_EQ(judge(r).state, "PASS");
 }
@@ -210,7 +216,8 @@ TEST(VerdictSeries, RepeatsAreJoined) {
   r.plan.push_back(r.plan[0]);
   r.plan.back().name = repeat.name;
   r.cases.push_back(repeat);
-  const auto v = judge(r, "[[limit]]\nmetric = \"gemm/fp32-n2048-together:throughput\"\nmin = \"1 TFLOP/s\"\n");
+  const auto v =
+      judge(r, "[[limit]]\nmetric = \"gemm/fp32-n2048-together:throughput\"\nmin = \"1 TFLOP/s\"\n");
   ASSERT_EQ(v.findings.size(), 1U);
   EXPECT_EQ(v.findings[0].samples, 12);
 }
