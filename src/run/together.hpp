@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "measure/sampler.hpp"
+#include "run/record.hpp"
 #include "transport/communicator.hpp"
 
 namespace assay {
@@ -60,5 +61,12 @@ class Together {
   Communicator& group_;
   std::exception_ptr failure_;
 };
+
+/// For devices that took turns: what one of them spent was the case's time for its whole node. Collective.
+inline void share_times(CaseRecord& record, Communicator& node) {
+  record.warmup_s_ = node.sum(record.warmup_s_);
+  record.timed_s_ = node.sum(record.timed_s_);
+  record.verify_s_ = node.sum(record.verify_s_);
+}
 
 }  // namespace assay

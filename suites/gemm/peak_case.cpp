@@ -34,10 +34,12 @@ void run_peak(const Case& c, Context& context) {
     row.values["throughput"] = rates;
     context.record.add_time(series.warmup_s, series.timed_s, series.verify_s);
   };
-  if (job.together)
+  if (job.together) {
     measure(together.wrap(op));
-  else
+  } else {
     context.take_turns(c.turns, [&] { together.guarded([&] { measure(op); }); });
+    share_times(context.record, context.node);
+  }
   together.rethrow();
 }
 

@@ -43,10 +43,19 @@ class TimedGemm {
     return op;
   }
 
-  /// One digest over the results of all input pairs: equal on all equal devices.
-  std::uint64_t digest() const {
+  /// One digest over the results of all input pairs: equal on all equal devices. A series cut short by its
+  /// time cap may not have reached every pair; those are computed now, or a slow device would look like a
+  /// wrong one.
+  std::uint64_t digest() {
     std::uint64_t all = 0;
-    for (const auto& reference : reference_) all = mix64(all, reference.value_or(0));
+    for (std::size_t pair = 0; pair < layout_.inputs; ++pair) {
+      if (!reference_[pair]) {
+        compute(pair, pair);
+        context_.device.synchronize();
+        reference_[pair] = context_.device.digest(c(pair), layout_.matrix_bytes);
+      }
+      all = mix64(all, *reference_[pair]);
+    }
     return all;
   }
 
@@ -187,12 +196,14 @@ void run_throughput(const Case& c, Context& context) {
   Together together(context.node);
   std::optional<TimedGemm> gemm;
   SamplingPlan plan;
+  const double setup_begin = now_s();
   together.guarded([&] {
     const auto layout =
         make_layout(job.type, job.n, c.parameters.value("cache_bytes", std::uint64_t{0}), c.bytes);
     gemm.emplace(job, layout, context);
     plan = sampling(job, layout, c, context);
   });
+  const double setup_s = now_s() - setup_begin;
   const auto measure = [&](Operation op) {
     const SampleSeries series = sample(op, plan);
     together.guarded([&] {
@@ -204,9 +215,11 @@ void run_throughput(const Case& c, Context& context) {
   };
   if (!job.together) {
     context.take_turns(c.turns, [&] { together.guarded([&] { measure(gemm->operation()); }); });
+    share_times(context.record, context.node);
   } else if (!together.any(false)) {  // a rank that could not set up would stop the series at once anyway
     measure(together.wrap(gemm->operation()));
   }
+  context.record.add_time(setup_s, 0, 0);  // filling the inputs is part of warming up
   together.rethrow();
 }
 

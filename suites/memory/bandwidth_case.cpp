@@ -124,7 +124,9 @@ void run_bandwidth(const Case& c, Context& context) {
   std::optional<StreamData> data;
   SamplingPlan plan = context.sampling(c.seconds);
   plan.repetitions = 1;  // one pass beyond the caches takes milliseconds
+  const double setup_begin = now_s();
   together.guarded([&] { data.emplace(context.device, op, count, context.random.key()); });
+  const double setup_s = now_s() - setup_begin;
   const double bytes =
       static_cast<double>(count) * static_cast<double>(kernels::stream_bytes_per_element(op));
   const auto finish = [&](const SampleSeries& series) {
@@ -140,11 +142,13 @@ void run_bandwidth(const Case& c, Context& context) {
         add_device_row(series, bytes, context);
       });
     });
+    share_times(context.record, context.node);
   } else if (!together.any(false)) {
     const SampleSeries series = sample(together.wrap(operation_of(*data, op, context)), plan);
     together.guarded([&] { finish(series); });
     if (!together.any(false)) add_domain_rows(series, bytes, context);
   }
+  context.record.add_time(setup_s, 0, 0);  // filling the arrays is part of warming up
   together.rethrow();
 }
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/clock.hpp"
 #include "run/together.hpp"
 #include "suites/memory/memory_cases.hpp"
 
@@ -12,10 +13,12 @@ void run_latency(const Case& c, Context& context) {
   const std::uint64_t key = context.random.key();
   Together together(context.node);
   // The first walk builds the cycle: all ranks do that before the turns.
+  const double begin = now_s();
   together.guarded([&] {
     context.device.reserve(c.bytes);
     context.device.chase_ns(context.device.arena().data(), c.bytes, 1000, key);
   });
+  const double setup_s = now_s() - begin;
   SamplingPlan plan = context.sampling(c.seconds);
   plan.repetitions = 1;
   double latency_s = 0;
@@ -37,6 +40,8 @@ void run_latency(const Case& c, Context& context) {
       context.record.add_time(series.warmup_s, series.timed_s, 0);
     });
   });
+  share_times(context.record, context.node);
+  context.record.add_time(setup_s, 0, 0);
   context.record.parameter("steps", chase_steps);
   together.rethrow();
 }

@@ -68,18 +68,22 @@ class PatternRun {
   }
 
   void run() {
+    const double begin = now_s();
     together_.guarded([&] {
       context_.device.reserve(bytes_);
       words_ = reinterpret_cast<std::uint64_t*>(context_.device.arena().data());
       context_.record.selftest(selftest(words_, count(), context_));
     });
     context_.node.barrier();
+    const double copy_begin = now_s();
     together_.guarded([&] { own_ = copy_bandwidth(words_, count(), context_); });
+    context_.record.add_time(now_s() - copy_begin, 0, copy_begin - begin);
     std::size_t done = 0;
     for (; done < pattern_.sweeps.size(); ++done) {
       const Sweep& s = pattern_.sweeps[done];
       if (together_.any(now_s() + s.pause_s + longest_s_ > context_.deadline_s)) break;
       if (s.pause_s > 0) std::this_thread::sleep_for(std::chrono::duration<double>(s.pause_s));
+      context_.record.add_time(0, 0, s.pause_s);  // the pause is what retention checks
       context_.node.barrier();
       together_.guarded([&] { one(s, done); });
     }

@@ -18,7 +18,7 @@
 namespace assay::fakes {
 
 /// The only rank of its group: every collective is a copy.
-class SelfCommunicator final : public Communicator {
+class SelfCommunicator : public Communicator {
  public:
   int rank() const noexcept override { return 0; }
   int size() const noexcept override { return 1; }
@@ -54,9 +54,9 @@ class HookedDevice final : public Device {
  public:
   std::function<void(void* c)> after_gemm;
   std::function<void(kernels::StreamOp op, double* a, std::size_t count)> after_stream;
-  std::function<void(const kernels::Sweep&sweep, std::uint64_t*words, std::size_t count)> after_sweep,
-      before_sweep;
-  int digests = 0;  ///< calls of digest so far
+  using SweepHook = std::function<void(const kernels::Sweep& sweep, std::uint64_t* words, std::size_t count)>;
+  SweepHook before_sweep, after_sweep;
+  int digests = 0;                             ///< calls of digest so far
   bool drop_gemm = false, drop_triad = false;  ///< do nothing, in no time
 
   std::string_view kind() const noexcept override { return "host"; }
@@ -165,11 +165,13 @@ class Bench {
   explicit Bench(Config config) : config_(std::move(config)) {}
   HookedDevice device;
   CaseRecord record;
+  Communicator* node = nullptr;  ///< the node's ranks; null: this one only
 
   void run(Suite& suite, const Case& c) {
-    SelfCommunicator world, node;
+    SelfCommunicator world, alone;
+    Communicator& group = node != nullptr ? *node : alone;
     Context context{config_, topology_,    entities_, device,
-                    world,   node,         nullptr,   RandomStream(7, c.path()),
+                    world,   group,        nullptr,   RandomStream(7, c.path()),
                     now_s(), now_s() + 60, record,    entities_.device_of_rank(0)};
     suite.run(c, context);
   }

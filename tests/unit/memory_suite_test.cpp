@@ -59,6 +59,33 @@ TEST(MemoryRun, HealthyBandwidthAloneAndTogether) {
     }
 }
 
+/// Rank 0 of two: the other one did the same, 20 ms later.
+class LatePeer final : public SelfCommunicator {
+ public:
+  int size() const noexcept override { return 2; }
+  std::vector<std::string> all_gather_text(const std::string& mine) override {
+    Json other = Json::parse(mine);
+    for (auto& start : other["start"]) start = start.get<double>() + 0.02;
+    own = Json::parse(mine);
+    return {mine, other.dump()};
+  }
+  Json own;
+};
+
+TEST(MemoryRun, ADomainCountsAllItsRanksFromFirstStartToLastEnd) {
+  Bench b = bench();
+  LatePeer peer;
+  b.node = &peer;
+  b.run(suite(), bandwidth_case("triad", "together"));
+  ASSERT_EQ(b.record.rows_.size(), 1u);
+  const auto& values = b.record.rows_[0].values.at("bandwidth");
+  ASSERT_FALSE(values.empty());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const double window = peer.own["seconds"][i].get<double>() + 0.02;
+    EXPECT_NEAR(values[i] * window, 2.0 * 24 * elements, 1.0) << i;
+  }
+}
+
 TEST(MemoryRun, CachedBandwidthIsACovariate) {
   Bench b = bench();
   b.run(suite(), bandwidth_case("triad", "alone", true));
