@@ -277,11 +277,24 @@ std::unique_ptr<Communicator> make_communicator(MPI_Comm comm, const std::string
   return std::make_unique<MpiCommunicator>(comm, path, limit);
 }
 
+namespace {
+
+/// describe_path() takes 0.2 s, so the first rank of each node asks and tells the others.
+std::string node_path() {
+  MPI_Comm part = MPI_COMM_NULL;
+  check(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &part),
+        "MPI_Comm_split_type");
+  const auto node = make_communicator(part, "", count_limit);
+  return node->broadcast_text(node->rank() == 0 ? describe_path() : "", 0);
+}
+
+}  // namespace
+
 std::unique_ptr<Communicator> duplicate_world(std::size_t limit) {
   check(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
   MPI_Comm copy = MPI_COMM_NULL;
   check(MPI_Comm_dup(MPI_COMM_WORLD, &copy), "MPI_Comm_dup");
-  return make_communicator(copy, describe_path(), limit);
+  return make_communicator(copy, node_path(), limit);
 }
 
 }  // namespace mpi

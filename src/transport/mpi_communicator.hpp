@@ -30,7 +30,9 @@ class MpiSession {
   double init_s_ = 0;
 };
 
-/// Versions and components of the MPI this build uses: "mpi" -> "Open MPI 4.1.4", "mpi.pml" -> "ob1", ...
-std::map<std::string, std::string> mpi_versions();
+/// Versions of the MPI this build uses: "mpi" -> "Open MPI 4.1.4", "mpi.standard" -> "3.1"; with a
+/// communicator also the path its messages take: "mpi.path" -> "ob1/self,tcp,vader". May be called before
+/// MPI_Init.
+std::map<std::string, std::string> mpi_versions(const Communicator* world = nullptr);
 
 }  // namespace assay

@@ -42,7 +42,7 @@ void MpiSession::abort(int code) {
   std::abort();
 }
 
-std::map<std::string, std::string> mpi_versions() {
+std::map<std::string, std::string> mpi_versions(const Communicator* world) {
   std::map<std::string, std::string> versions;
   char library[MPI_MAX_LIBRARY_VERSION_STRING] = "";
   int length = 0;
@@ -57,10 +57,7 @@ std::map<std::string, std::string> mpi_versions() {
   int major = 0, minor = 0;
   if (MPI_Get_version(&major, &minor) == MPI_SUCCESS)
     versions["mpi.standard"] = std::to_string(major) + "." + std::to_string(minor);
-  int initialized = 0, finalized = 0;
-  MPI_Initialized(&initialized);
-  MPI_Finalized(&finalized);
-  if (initialized != 0 && finalized == 0) versions["mpi.path"] = mpi::describe_path();
+  if (world != nullptr) versions["mpi.path"] = world->path();
   return versions;
 }
 
