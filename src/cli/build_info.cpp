@@ -24,9 +24,10 @@ std::string hdf5_version() {
   return fmt::format("{}.{}.{}", major, minor, release);
 }
 
+/// The API version is asked of the library that was loaded; the rest is of the header.
 std::string hwloc_version() {
   const unsigned v = hwloc_get_api_version();
-  return fmt::format("{}.{}.{}", v >> 16, (v >> 8) & 0xffU, v & 0xffU);
+  return fmt::format("{} (API {}.{})", HWLOC_VERSION, v >> 16, (v >> 8) & 0xffU);
 }
 
 /// The first line or clause: Open MPI adds package and build host behind a comma.

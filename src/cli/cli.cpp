@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/cli.hpp"
 
+#include <chrono>
 #include <csignal>
 #include <exception>
+#include <thread>
 
 #include <fmt/format.h>
 
@@ -60,7 +62,11 @@ ExitCode dispatch(int argc, char** argv) {
 void tell(const Error& e) {
   const std::string prefix = e.kind() == ErrorKind::internal ? "internal error: " : "";
   const bool alike = e.kind() == ErrorKind::usage || e.kind() == ErrorKind::data;
-  if (alike && !speaks_for_all()) return;
+  if (alike && !speaks_for_all()) {
+    // The launcher ends the others as soon as one leaves: the one that speaks gets the time to do so.
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    return;
+  }
   print_error(prefix + e.what());
 }
 
