@@ -181,12 +181,14 @@ TEST_P(CommunicatorTest, BarriersHoldUntilTheLastRankArrives) {
     if (comm->rank() == comm->size() - 1)
       while (now_s() - begin < 0.05) {
       }
+    const double entered = now_s();
     if (quiet)
       comm->quiet_barrier();
     else
       comm->barrier();
-    const double waited = now_s() - begin;
-    EXPECT_GT(comm->min(waited), 0.03);  // the first barrier lets ranks go at slightly different times
+    const double left = now_s();
+    // Tests run on one machine, whose ranks share a clock: nobody leaves before the last one entered.
+    EXPECT_GE(comm->min(left), comm->max(entered));
   }
 }
 

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <mpi.h>
 
-#include <exception>
+#include <cstdio>
 
 #include "transport/mpi_communicator.hpp"
 
@@ -12,11 +12,20 @@ namespace {
 /// A failed ASSERT on one rank leaves the others waiting for it, so a rank that fails says so and ends the
 /// job.
 class EndOnFailure final : public testing::EmptyTestEventListener {
+ public:
+  explicit EndOnFailure(int rank) : rank_(rank) {}
+
+ private:
+  void OnTestPartResult(const testing::TestPartResult& result) override {
+    if (rank_ == 0 || !result.failed()) return;  // rank 0 has the ordinary printer
+    std::printf("rank %d: %s:%d: %s\n", rank_, result.file_name(), result.line_number(), result.message());
+  }
   void OnTestEnd(const testing::TestInfo& info) override {
     if (!info.result()->Failed()) return;
     std::fflush(stdout);
     MPI_Abort(MPI_COMM_WORLD, 1);
   }
+  int rank_;
 };
 
 }  // namespace
@@ -25,11 +34,8 @@ int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
   assay::MpiSession session(&argc, &argv);
   auto& listeners = testing::UnitTest::GetInstance()->listeners();
-  if (session.world().rank() != 0) {
-    delete listeners.Release(listeners.default_result_printer());
-    testing::GTEST_FLAG(brief) = true;
-  }
-  listeners.Append(new EndOnFailure);
+  if (session.world().rank() != 0) delete listeners.Release(listeners.default_result_printer());
+  listeners.Append(new EndOnFailure(session.world().rank()));
   const int mine = RUN_ALL_TESTS();
   const auto ran = static_cast<double>(testing::UnitTest::GetInstance()->successful_test_count());
   const bool all = session.world().min(ran) == session.world().max(ran) && ran > 0;
