@@ -115,7 +115,10 @@ Config resolve_config(const Parsed& parsed, const Suites& suites, const std::str
     const auto text = read_text(config.limits_file);
     if (!text) throw_usage(fmt::format("--limits: cannot read '{}'", config.limits_file));
     config.limits_text = *text;
-    verdict::check_limits(config.limits_text, config.limits_file);
+    std::vector<verdict::KnownMetric> known;
+    for (const auto& suite : suites)
+      for (const MetricInfo& m : suite->metrics()) known.push_back({std::string(suite->name()), m.metric, m.unit});
+    verdict::check_limits(config.limits_text, config.limits_file, known);
   }
   return config;
 }

@@ -9,7 +9,6 @@
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
-#include "base/system.hpp"
 #include "run/assemble.hpp"
 
 namespace assay {
@@ -31,12 +30,12 @@ std::string join(const std::map<std::string, std::string>& identity) {
 
 /// Counter values of one node before and after a case, as text for the gather.
 /// All of them in the inventory stage, which shows what can be read; later only what moved.
-std::string counters_text(const CounterSet* counters, const std::vector<double>& before, bool all) {
+std::string counters_text(const CounterSet* counters, const std::string& node, const std::vector<double>& before, bool all) {
   if (counters == nullptr) return "[]";
   const auto after = counters->read();
   Json rows = Json::array();
   if (all)
-    for (const auto& family : counters->unsupported_families()) rows.push_back({"node", host_name(), family, Json(), Json()});
+    for (const auto& family : counters->unsupported_families()) rows.push_back({"node", node, family, Json(), Json()});
   for (std::size_t i = 0; i < after.size(); ++i) {
     const auto& source = counters->sources()[i];
     Json a = std::isnan(after[i]) ? Json() : Json(after[i]);
@@ -120,7 +119,7 @@ void Runner::run_case(const Case& c) {
   const auto before = parts_.counters != nullptr ? parts_.counters->read() : std::vector<double>{};
   std::string started;
   const CaseRecord record = measure(c, started);
-  const auto counters = parts_.world.gather_text(counters_text(parts_.counters, before, c.stage == Stage::inventory), 0);
+  const auto counters = parts_.world.gather_text(counters_text(parts_.counters, parts_.topology.my_node().hostname, before, c.stage == Stage::inventory), 0);
   const auto texts = parts_.world.gather_text(record.serialize(), 0);
   if (parts_.writer == nullptr) return;
   Json all = Json::array();

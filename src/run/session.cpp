@@ -26,6 +26,9 @@ std::uint64_t random_bits() {
   return (static_cast<std::uint64_t>(source()) << 32) ^ source();
 }
 
+/// A drawn seed can be given back as --seed, which takes signed numbers.
+std::uint64_t seed_of(const Config& config) { return config.seed_given ? config.seed : random_bits() >> 1; }
+
 /// An error that one rank met, told to all of them in its words: collective, throws on every rank when any rank failed.
 /// The lowest failing rank's message wins.
 void agree_error(Communicator& world, const std::string& message, ErrorKind kind) {
@@ -64,7 +67,8 @@ std::unique_ptr<Device> make_device(const Topology& topology) {
 }
 
 results::Writer::Start start_of(const Config& config, const Topology& topology, const Plan& plan,
-                                const EntityTable& entities, const std::map<std::string, std::string>& times) {
+                                const EntityTable& entities, const Communicator& world,
+                                const std::map<std::string, std::string>& times) {
   results::Writer::Start start;
   start.info.run_id = fmt::format("{:016x}{:016x}", random_bits(), random_bits());
   start.info.started = utc_now_iso();
@@ -81,7 +85,7 @@ results::Writer::Start start_of(const Config& config, const Topology& topology, 
   start.environment = environment_rows(topology);
   for (const auto& [key, value] : times)
     start.environment.push_back({topology.nodes.front().hostname, key, value});
-  for (const auto& [key, value] : mpi_versions())
+  for (const auto& [key, value] : mpi_versions(&world))
     start.environment.push_back({topology.nodes.front().hostname, key, value});
   for (const auto& [key, value] : blas_info())
     start.environment.push_back({topology.nodes.front().hostname, "blas." + key, value});
@@ -108,7 +112,7 @@ class Session {
 
   void prepare() {
     agree_software(world(), config_);
-    config_.seed = std::stoull(world().broadcast_text(std::to_string(config_.seed_given ? config_.seed : random_bits()), 0));
+    config_.seed = std::stoull(world().broadcast_text(std::to_string(seed_of(config_)), 0));
     job_ = discover_job(mpi_, config_);
     plan_ = make_plan(config_, job_.topology, suites_);
     agree_plan(world(), plan_.hash);
@@ -137,7 +141,7 @@ class Session {
   }
 
   void create_writer() {
-    const auto start = start_of(config_, job_.topology, plan_, *entities_,
+    const auto start = start_of(config_, job_.topology, plan_, *entities_, world(),
                                 {{"init.mpi_s", fmt::format("{:.3f}", mpi_.init_seconds())},
                                  {"init.probe_s", fmt::format("{:.3f}", job_.probe_s)}});
     std::uint64_t expected = 64 * 1024;
@@ -233,7 +237,7 @@ ExitCode plan_session(int* argc, char*** argv, Config config, std::vector<std::u
   MpiSession mpi(argc, argv);
   try {
     agree_software(mpi.world(), config);
-    config.seed = std::stoull(mpi.world().broadcast_text(std::to_string(config.seed_given ? config.seed : random_bits()), 0));
+    config.seed = std::stoull(mpi.world().broadcast_text(std::to_string(seed_of(config)), 0));
     const Job job = discover_job(mpi, config);
     const Plan plan = make_plan(config, job.topology, suites);
     agree_plan(mpi.world(), plan.hash);

@@ -98,7 +98,7 @@ TEST(Assemble, AMeasuredNanIsAnErrorThatNamesTheEntity) {
   const auto bundle =
       assemble(a_case(), {record_of(entities.device_of_rank(1), {1, std::nan(""), 3})}, entities, "id");
   EXPECT_EQ(bundle.data.state, results::CaseState::error);
-  EXPECT_NE(bundle.data.reason.find("node07/core1"), std::string::npos) << bundle.data.reason;
+  EXPECT_NE(bundle.data.reason.find("node07/cores1"), std::string::npos) << bundle.data.reason;
 }
 
 TEST(Assemble, TheWorstStateOfTheRanksWinsAndMiscomparesAdd) {
