@@ -91,14 +91,14 @@ void judge_population(Judgement& j, const Series& s, Population& p) {
     const double best =
         deficit_of(higher ? row.median + half : std::max(row.median - half, 1e-300), reference, higher);
     const bool small = p.sorted.size() < constants::peers_min_population;
-    // Few entities give no spread to judge by, so nothing but a lasting deficit counts: one that even the
-    // best of enough samples shows. A neighbour on the machine slows some samples, a bad part all of them.
+    // Few entities give no spread to judge by, so nothing but a lasting deficit counts: one that even the best of
+    // enough samples shows. A neighbour on the machine slows some samples, a bad part all of them. And ranks that take
+    // turns on a core get what the scheduler gives them: there the launch is the finding.
     const double best_sample = deficit_of(higher ? row.highest : row.lowest, reference, higher);
-    const bool lasting =
-        !small || !s.per_sample || (row.n >= constants::peers_small_samples && best_sample > overall);
-    if (deficit > overall && best > constants::peers_min_deficit && lasting) {
+    const bool lasting = !small || !s.per_sample || (row.n >= constants::peers_small_samples && best_sample > overall);
+    if (deficit > overall && best > constants::peers_min_deficit && lasting && !p.shared) {
       report(j, s, p, row, reference, deficit, true);
-    } else if (small && deficit > constants::peers_note_deficit) {
+    } else if (deficit > (p.shared ? overall : constants::peers_note_deficit) && (small || p.shared)) {
       report(j, s, p, row, reference, deficit, false);
     }
   }
