@@ -44,11 +44,11 @@ passed=0 failed=0 skipped=0
 cd "$root"
 
 # What cannot even be built counts as one failure.
-build_preset() {  # PRESET
+build_preset() {  # PRESET [TARGET]
   local started=$SECONDS
   printf '== build %s\n' "$1"
   if cmake --preset "$1" -DASSAY_WERROR=ON -DASSAY_TESTS=ON "${cache[@]}" >"build/$1.configure.log" 2>&1 &&
-    cmake --build --preset "$1" -j "$jobs" >"build/$1.build.log" 2>&1; then
+    cmake --build --preset "$1" -j "$jobs" --target "${2:-all}" >"build/$1.build.log" 2>&1; then
     printf '   built in %s s\n' "$((SECONDS - started))"
     return 0
   fi
@@ -81,12 +81,12 @@ release_tests=release
 if [ "$mode" = nightly ]; then release_tests=nightly; fi
 if build_preset release; then run_tests release "$release_tests"; fi
 if [ "$mode" != quick ]; then
-  debug_tests=debug
-  if [ "$mode" = nightly ]; then debug_tests=debug-all; fi
-  if build_preset debug; then run_tests debug "$debug_tests"; fi
+  debug_tests=debug debug_target=unit_tests
+  if [ "$mode" = nightly ]; then debug_tests=debug-all debug_target=all; fi
+  if build_preset debug "$debug_target"; then run_tests debug "$debug_tests"; fi
 fi
 if [ "$mode" = nightly ]; then
-  if build_preset tsan; then run_tests tsan tsan; fi
+  if build_preset tsan unit_tests; then run_tests tsan tsan; fi
 fi
 printf '%s passed, %s failed, %s skipped\n' "$passed" "$failed" "$skipped"
 [ "$failed" -eq 0 ]
