@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Builds assay with warnings as errors and runs every test; then the unit and kernel tests under sanitizers.
+# Builds assay with warnings as errors and runs every test; on request the unit and kernel tests under sanitizers too.
 set -euo pipefail
 
 usage() {
   cat <<'TEXT'
-Usage: scripts/test.sh [--quick | --nightly] [--no-install]
+Usage: scripts/test.sh [--sanitize | --nightly] [--no-install]
 
-Builds with warnings as errors, runs every test, then the unit and kernel tests under the address and
-undefined-behaviour sanitizers. The last line is `N passed, N failed, N skipped`; exit code 0 if none failed.
+Builds with warnings as errors and runs every test. The last line is `N passed, N failed, N skipped`; exit code 0 if
+none failed.
 
-  --quick       release build only, no sanitizers
+  --sanitize    also the unit and kernel tests under the address and undefined-behaviour sanitizers
   --nightly     also the long counts, all tests under the address and undefined-behaviour sanitizers, and the
                 unit and kernel tests under the thread sanitizer
   --no-install  never install a package
@@ -25,7 +25,7 @@ root=$(dirname "$here")
 mode=normal install=1
 while [ "$#" -gt 0 ]; do
   case "$1" in
-    --quick) mode=quick ;;
+    --sanitize) mode=sanitize ;;
     --nightly) mode=nightly ;;
     --no-install) install=0 ;;
     --help | -h) usage; exit 0 ;;
@@ -80,7 +80,7 @@ mkdir -p build
 release_tests=release
 if [ "$mode" = nightly ]; then release_tests=nightly; fi
 if build_preset release; then run_tests release "$release_tests"; fi
-if [ "$mode" != quick ]; then
+if [ "$mode" != normal ]; then
   debug_tests=debug debug_target=unit_tests
   if [ "$mode" = nightly ]; then debug_tests=debug-all debug_target=all; fi
   if build_preset debug "$debug_target"; then run_tests debug "$debug_tests"; fi
