@@ -121,6 +121,12 @@ double Plan::expected_s() const noexcept {
   return sum;
 }
 
+std::uint64_t Plan::file_bytes() const noexcept {
+  std::uint64_t sum = 64 * 1024;
+  for (const Case& c : cases) sum += 40'000 + static_cast<std::uint64_t>(c.entities) * 1600;
+  return sum;
+}
+
 double memory_fraction(const Config& config) {
   if (config.options.has("memory.fraction")) return config.options.number("memory.fraction");
   return config.level == Level::extended || config.level == Level::soak ? 0.9 : 0.5;
@@ -165,7 +171,6 @@ std::string plan_text(const Plan& plan, const Config& config, const Topology& to
   out += fmt::format("memory per rank: {} agreed, {} used by the largest case\n\n",
                      format_bytes(plan.memory_per_rank_bytes), format_bytes(plan.arena_bytes));
   out += fmt::format("{:<11} {:<44} {:>8} {:>8} {:>9}\n", "stage", "case", "entities", "seconds", "bytes");
-  double file_bytes = 64 * 1024;
   for (const Case& c : plan.cases) {
     if (!c.not_applicable.empty()) {
       out += fmt::format("{:<11} {:<44} not applicable: {}\n", to_string(c.stage), c.path(), c.not_applicable);
@@ -173,11 +178,10 @@ std::string plan_text(const Plan& plan, const Config& config, const Topology& to
     }
     out += fmt::format("{:<11} {:<44} {:>8} {:>8.2f} {:>9}{}\n", to_string(c.stage), c.path(), c.entities, c.expected_s(),
                        format_bytes(c.bytes), c.required ? "" : "  if time permits");
-    file_bytes += 40e3 + static_cast<double>(c.entities) * 100 * 16;
   }
   out += fmt::format("\nrequired {}, with all that time permits {} of {}; results file about {}\n",
                      format_seconds(plan.required_s()), format_seconds(plan.expected_s()), format_seconds(plan.budget_s),
-                     format_bytes(static_cast<std::uint64_t>(file_bytes)));
+                     format_bytes(plan.file_bytes()));
   for (const Node& node : topology.nodes) {
     int devices = 0;
     for (const RankPlace& place : topology.ranks)

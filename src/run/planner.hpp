@@ -21,6 +21,8 @@ struct Plan {
 
   double required_s() const noexcept;
   double expected_s() const noexcept;  ///< all planned cases
+  /// About how large the results file will be: 100 samples of two numbers per entity, and the overhead of each case.
+  std::uint64_t file_bytes() const noexcept;
 };
 
 /// What a rank's arena may hold: the minimum over nodes of min(available, cgroup limit - use) x fraction, leaving

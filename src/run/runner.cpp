@@ -125,18 +125,18 @@ void Runner::run_case(const Case& c) {
   Json all = Json::array();
   for (const auto& text : counters)
     for (const auto& row : Json::parse(text)) all.push_back(row);
-  store(c, texts, started, all.dump());
+  store(c, texts, started, all);
 }
 
 void Runner::skip_case(const Case& c, const std::string& reason) {
   if (parts_.writer == nullptr) return;
   CaseRecord record;
   record.set_state(results::CaseState::skip, reason);
-  store(c, {record.serialize()}, utc_now_iso(), "[]");
+  store(c, {record.serialize()}, utc_now_iso(), Json::array());
 }
 
 void Runner::store(const Case& c, const std::vector<std::string>& texts, const std::string& started,
-                   const std::string& counters) {
+                   const Json& counters) {
   try {
     std::vector<CaseRecord> records;
     records.reserve(texts.size());
@@ -148,11 +148,11 @@ void Runner::store(const Case& c, const std::vector<std::string>& texts, const s
 }
 
 void Runner::write(const Case& c, const std::vector<CaseRecord>& records, const std::string& started,
-                   const std::string& counters) {
+                   const Json& counters) {
   auto bundle = assemble(c, records, parts_.entities, join(parts_.device.identity()) + parts_.world.path());
   bundle.data.started = started;
   bundle.data.ended = utc_now_iso();
-  for (const auto& row : Json::parse(counters)) {
+  for (const auto& row : counters) {
     results::CounterRow counter;
     counter.case_path = c.path();
     counter.entity = parts_.entities.find(row[0], row[1]);

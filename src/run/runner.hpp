@@ -42,9 +42,9 @@ class Runner {
   void skip_case(const Case& c, const std::string& reason);
   CaseRecord measure(const Case& c, std::string& started);
   void store(const Case& c, const std::vector<std::string>& texts, const std::string& started,
-             const std::string& counters);
+             const Json& counters);
   void write(const Case& c, const std::vector<CaseRecord>& records, const std::string& started,
-             const std::string& counters);
+             const Json& counters);
   bool stored_everywhere();
 
   Parts parts_;

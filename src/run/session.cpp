@@ -144,8 +144,7 @@ class Session {
     const auto start = start_of(config_, job_.topology, plan_, *entities_, world(),
                                 {{"init.mpi_s", fmt::format("{:.3f}", mpi_.init_seconds())},
                                  {"init.probe_s", fmt::format("{:.3f}", job_.probe_s)}});
-    std::uint64_t expected = 64 * 1024;
-    for (const auto& row : start.plan) expected += 40'000 + static_cast<std::uint64_t>(row.entities) * 1600;
+    const std::uint64_t expected = plan_.file_bytes();
     if (config_.max_file_bytes != 0 && expected > config_.max_file_bytes)
       throw_usage(fmt::format("--max-file: the plan needs about {}, {} are allowed", format_bytes(expected),
                               format_bytes(config_.max_file_bytes)));
