@@ -48,7 +48,10 @@ CollectiveSeries measure(Communicator& comm, Collective& collective, SamplingPla
   };
   operation.sync = [&] {
     const double begin = now_s();
-    if (warm) collective.prepare(plan.repetitions);
+    if (warm) {
+      collective.prepare(plan.repetitions);
+      collective.prime();
+    }
     prepare_s += now_s() - begin;
     comm.barrier();
   };
