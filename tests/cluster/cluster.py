@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A virtual cluster for a test: hosts in network namespaces, `assay` started on all of them by mpirun over TCP.
 
-Where the machine does not allow such hosts, tests are skipped with the script's own reason. A cluster is named after the process that made it, so that tests of two builds do not meet and
-what a killed test left is found and removed by the next.
+Where the machine does not allow such hosts, tests are skipped with the script's own reason. A cluster is named after
+the process that made it, so that tests of two builds do not meet and what a killed test left is found and removed by
+the next.
 """
 
 import os
@@ -49,6 +50,31 @@ def remove_leftovers():
             script(path.name, "down")
 
 
+class Launch:
+    """A running launcher. What it says goes to files: the daemon on a host that was cut off outlives the launcher and
+    would hold a pipe open."""
+
+    def __init__(self, command, cwd):
+        self._out, self._err = tempfile.TemporaryFile(), tempfile.TemporaryFile()
+        self.process = subprocess.Popen(command, cwd=cwd, stdin=subprocess.DEVNULL, stdout=self._out, stderr=self._err)
+
+    @staticmethod
+    def _text(file):
+        file.seek(0)
+        return file.read().decode(errors="replace")
+
+    def finish(self, timeout):
+        """Waits; a launcher that does not end in time is killed and the test fails with what it said."""
+        try:
+            code = self.process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            raise AssertionError(f"not over after {timeout:.0f} s\nstdout:\n{self._text(self._out)}\n"
+                                 f"stderr:\n{self._text(self._err)}") from None
+        return subprocess.CompletedProcess(self.process.args, code, self._text(self._out), self._text(self._err))
+
+
 class Cluster:
     """`count` hosts, up until `down`; skips the test where the machine does not allow them."""
 
@@ -79,32 +105,18 @@ class Cluster:
         """Starts `assay ARGS` under mpirun with its own options; returns the running launcher."""
         where = ["--slots", slots] + (["--hosts", ",".join(hosts)] if hosts else [])
         command = [SCRIPT, "--name", self.name, "mpirun", *where, *mpirun, ASSAY, *args]
-        # Session directories are sockets with paths of limited length: keep the hosts' /tmp short.
-        return subprocess.Popen([str(part) for part in command], cwd=cwd, stdin=subprocess.DEVNULL,
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace")
+        return Launch([str(part) for part in command], cwd)
 
     def run(self, *args, cwd, ranks=None, timeout=120, **where):
         """One rank on each host (or `ranks` in all): the finished launcher."""
         count = ranks or len(where.get("hosts") or self.hosts)
-        process = self.start(["-n", count], *args, cwd=cwd, **where)
-        return finish(process, timeout)
+        return self.start(["-n", count], *args, cwd=cwd, **where).finish(timeout)
 
     def nic_bytes(self, host):
         """Bytes sent and received by the host's NIC since it was made."""
         folder = "/sys/class/net/eth0/statistics"
         result = self.on(host, "cat", f"{folder}/tx_bytes", f"{folder}/rx_bytes")
         return [int(line) for line in result.stdout.split()]
-
-
-def finish(process, timeout):
-    """Waits; a launcher that does not end in time is killed and the test fails with what it said."""
-    try:
-        out, err = process.communicate(timeout=timeout)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        out, err = process.communicate()
-        raise AssertionError(f"not over after {timeout} s\nstdout:\n{out}\nstderr:\n{err}") from None
-    return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
 
 def wait_until(condition, timeout, what):

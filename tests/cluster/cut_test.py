@@ -17,13 +17,13 @@ class CutHost(cluster.ClusterTest):
         lost = self.cluster.hosts[2]
         file = self.dir / "r.h5"
         started = time.monotonic()
-        process = self.cluster.start(["-n", len(self.cluster.hosts)], "run", "--level", "smoke", "--seed", "7", "--out", file,
+        launch = self.cluster.start(["-n", len(self.cluster.hosts)], "run", "--level", "smoke", "--seed", "7", "--out", file,
                                      cwd=self.dir)
         ended_cases = self.dir / "r.h5.partial" / "cases"
         cluster.wait_until(lambda: ended_cases.is_dir() and len(list(ended_cases.glob("*.h5"))) >= 3, START_S + SMOKE_BUDGET_S,
                            "three ended cases")
         self.fault("cut", lost)
-        result = cluster.finish(process, START_S + SMOKE_BUDGET_S + GRACE_S - (time.monotonic() - started))
+        result = launch.finish(START_S + SMOKE_BUDGET_S + GRACE_S - (time.monotonic() - started))
         self.assert_code(result, 2, 3)
         self.assertIn(lost, result.stderr)
         self.assertTrue(file.exists(), f"{sorted(p.name for p in self.dir.iterdir())}\n{result.stderr}")
