@@ -301,7 +301,8 @@ std::string Collector::where(const Rank& r) const {
 void Collector::lose(int rank, const std::string& kind, const std::string& what, double now) {
   Rank& r = ranks_[static_cast<std::size_t>(rank)];
   if (r.out) return;
-  Loss loss{rank, kind, fmt::format("{} {}: {}", who(rank), what, r.blamed.empty() ? where(r) : r.blamed), r.trace};
+  const std::string brief = fmt::format("{} {}", who(rank), what);
+  const Loss loss{rank, kind, brief, fmt::format("{}: {}", brief, r.blamed.empty() ? where(r) : r.blamed), r.trace};
   r.lost = r.out = true;
   any_lost_ = true;
   tell_(loss.text);
@@ -309,7 +310,7 @@ void Collector::lose(int rank, const std::string& kind, const std::string& what,
   std::vector<int> affected;
   if (keeper_.started() && ready_at_s_ > 0) affected = keeper_.lost(loss, case_);
   else if (keeper_.started()) keeper_.event(kind, loss.text, rank);
-  if (why_.empty()) why_ = loss.text;
+  if (why_.empty()) why_ = loss.brief;
   for (const int i : affected) {
     Rank& other = ranks_[static_cast<std::size_t>(i)];
     other.out = true;

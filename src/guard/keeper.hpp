@@ -11,7 +11,8 @@ namespace assay::guard {
 struct Loss {
   int rank = -1;
   std::string kind;  ///< "lost" (its process or node is gone) or "hang" (it did not arrive in time)
-  std::string text;  ///< one line for people: host, phase, case, iteration, whom it waited for
+  std::string brief; ///< "rank 3 on node07 was killed by signal 9 (Killed)"
+  std::string text;  ///< brief and where it was, one line: phase, case, iteration, whom it waited for
   std::string trace; ///< stack of the stuck thread; empty when there is none
 };
 

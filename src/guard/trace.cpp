@@ -5,6 +5,8 @@
 #include <dlfcn.h>
 #include <execinfo.h>
 #include <fmt/format.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -87,7 +89,8 @@ void answer_trace_requests(Board& board) {
 
 void request_trace(Board& board, pid_t worker) noexcept {
   board.frame_count.store(-1);
-  kill(worker, trace_signal());
+  // To the main thread, which runs the suites; the process has others, of MPI and BLAS.
+  syscall(SYS_tgkill, worker, worker, trace_signal());
   if (process_state(worker) == 'T') kill(worker, SIGCONT);
 }
 

@@ -103,7 +103,7 @@ class RunKeeper final : public guard::Keeper {
     progress_->clear();
     event(loss.kind, loss.text, loss.rank);
     if (!loss.trace.empty()) event("stack", loss.trace, loss.rank);
-    if (lost_why_.empty()) lost_why_ = loss.text;
+    if (lost_why_.empty()) lost_why_ = loss.brief;
     const int node = topology_.ranks[static_cast<std::size_t>(loss.rank)].node;
     const bool alone = case_index >= 0 && plan_.cases[static_cast<std::size_t>(case_index)].stage <= Stage::node_local;
     std::vector<int> affected;
