@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstring>
+#include <set>
 
 #include "base/error.hpp"
 #include "guard/culprit.hpp"
@@ -16,6 +17,7 @@ namespace {
 
 /// A guardian reports twice a second; one that is silent for so long has no machine or no network any more.
 constexpr double silence_s = 6.0;
+constexpr double launcher_silence_s = 2.5;
 constexpr double trace_s = 1.6;
 /// A case that still runs when a batch system warns of its limit gets so long to end by itself.
 constexpr double usr_grace_s = 3.0;
@@ -47,6 +49,10 @@ bool Collector::all_active(Predicate&& predicate) const {
 
 bool Collector::everyone_connected() const noexcept {
   return std::all_of(ranks_.begin(), ranks_.end(), [](const Rank& r) { return r.connected; });
+}
+
+bool Collector::lost_a_host() const noexcept {
+  return std::any_of(ranks_.begin(), ranks_.end(), [this](const Rank& r) { return r.silent && r.host != ranks_.front().host; });
 }
 
 void Collector::send_all(MessageType type, int number) {
@@ -173,12 +179,12 @@ void Collector::advance(double now) {
 void Collector::tend(double now) {
   switch (state_) {
     case State::starting:
-      check_silence(now);
+      check_silence(now, silence_s);
       check_phase(now);
       end_early(now);
       break;
     case State::measuring:
-      check_silence(now);
+      check_silence(now, silence_s);
       check_time(now);
       end_early(now);
       break;
@@ -198,14 +204,26 @@ void Collector::tend(double now) {
   }
 }
 
-void Collector::check_silence(double now) {
+void Collector::check_silence(double now, double limit_s) {
+  const auto quiet_for = [&](const Rank& r) { return r.connected && !r.out && !r.done ? now - r.heard_at_s : 0; };
+  if (std::none_of(ranks_.begin(), ranks_.end(), [&](const Rank& r) { return quiet_for(r) > limit_s; })) return;
+  std::vector<int> quiet;
+  std::set<std::string> quiet_hosts, other_hosts;
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
     Rank& r = ranks_[i];
-    if (r.connected && !r.out && !r.done && now - r.heard_at_s > silence_s) {
-      r.silent = true;
-      lose(static_cast<int>(i), "lost", fmt::format("is unreachable: no word from its guardian for {:.0f} s", now - r.heard_at_s), now);
-      if (state_ == State::ending) return;
-    }
+    if (r.host != ranks_.front().host && !r.out) other_hosts.insert(r.host);
+    if (quiet_for(r) < 0.8 * limit_s) continue;  // they report at different times: one that is silent is rarely alone
+    r.silent = true;
+    quiet.push_back(static_cast<int>(i));
+    quiet_hosts.insert(r.host);
+  }
+  if (quiet_hosts.size() > 1 && quiet_hosts == other_hosts) {
+    lose(0, "lost", "hears from no other host any more: its host's network is gone", now);
+    return;
+  }
+  for (const int rank : quiet) {
+    lose(rank, "lost", fmt::format("is unreachable: no word from its guardian for {:.0f} s", quiet_for(ranks_[static_cast<std::size_t>(rank)])), now);
+    if (state_ == State::ending) return;
   }
 }
 
@@ -329,6 +347,9 @@ void Collector::stop(int signal, double now) {
   if (stop_signal_ == 0) stop_at_s_ = now;
   stop_signal_ = signal;
   const bool gently = signal == SIGUSR1 || signal == SIGUSR2;
+  // A launcher that ends the job may have lost a host itself, a little before we would have.
+  if (!gently) check_silence(now, launcher_silence_s);
+  if (state_ == State::ending) return;
   if (!gently || ready_at_s_ == 0) end_run(fmt::format("{} asked for an end", signal_text(signal)), false, now);
 }
 

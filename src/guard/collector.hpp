@@ -31,6 +31,8 @@ class Collector {
   bool over() const noexcept { return state_ == State::over; }
   int code() const noexcept { return code_; }
   bool everyone_connected() const noexcept;
+  /// A guardian stopped answering: its host is cut off or dead, and the launcher may wait for it for ever.
+  bool lost_a_host() const noexcept;
 
  private:
   enum class State { starting, measuring, tracing, ending, over };
@@ -54,7 +56,7 @@ class Collector {
   void take_bye(const Message& message, double now);
   void advance(double now);
   void end_case_if_all_arrived(double now);
-  void check_silence(double now);
+  void check_silence(double now, double limit_s);
   void check_phase(double now);
   void check_time(double now);
   void begin_trace(double now, const std::string& what);

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <list>
 #include <memory>
@@ -33,6 +34,14 @@ void allow_many_files() noexcept {
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
   limit.rlim_cur = limit.rlim_max;
   setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+/// Open MPI's launcher waits a quarter of an hour for a host that it cannot reach. All is on disk by now.
+void end_launcher() {
+  const auto parent = read_text("/proc/" + std::to_string(getppid()) + "/comm");
+  if (parent != "mpirun" && parent != "orterun" && parent != "prterun" && parent != "orted" && parent != "prted") return;
+  std::fprintf(stderr, "assay: ending %s, which cannot reach every host any more\n", parent->c_str());
+  ::kill(getppid(), SIGTERM);
 }
 
 void print(const std::string& text) { std::fprintf(stderr, "assay: %s\n", text.c_str()); }
@@ -73,6 +82,7 @@ class Loop {
     }
     guardian_.kill_worker();
     say_farewell();
+    if (collector_.lost_a_host()) end_launcher();
     return collector_.code();
   }
 

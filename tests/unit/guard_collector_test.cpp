@@ -190,6 +190,15 @@ TEST_F(CollectorTest, ASilentGuardianIsUnreachable) {
   EXPECT_THAT(keeper.losses[0], HasSubstr("rank 3 on node01 is unreachable"));
 }
 
+TEST_F(CollectorTest, WhenNoOtherHostAnswersItIsTheOwnNetwork) {
+  for (int r = 0; r < 4; ++r) collector.connected(r, "node0" + std::to_string(r), now);
+  say(0, MessageType::start);
+  for (int r = 0; r < 4; ++r) say(r, MessageType::ready);
+  pass(8, {{0, running(0, Call::barrier)}}, {1, 2, 3});
+  ASSERT_FALSE(keeper.losses.empty());
+  EXPECT_THAT(keeper.losses[0], HasSubstr("rank 0 on node00 hears from no other host"));
+}
+
 TEST_F(CollectorTest, MpiInitStandsUnderADeadline) {
   for (int r = 0; r < 4; ++r) collector.connected(r, "node00", now);
   Snapshot in_init, beyond;
