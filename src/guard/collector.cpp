@@ -219,6 +219,7 @@ void Collector::check_silence(double now, double limit_s) {
   }
   if (quiet_hosts.size() > 1 && quiet_hosts == other_hosts) {
     lose(0, "lost", "hears from no other host any more: its host's network is gone", now);
+    end_run(why_, false, now);
     return;
   }
   for (const int rank : quiet) {

@@ -41,7 +41,15 @@ void end_launcher() {
   const auto parent = read_text("/proc/" + std::to_string(getppid()) + "/comm");
   if (parent != "mpirun" && parent != "orterun" && parent != "prterun" && parent != "orted" && parent != "prted") return;
   std::fprintf(stderr, "assay: ending %s, which cannot reach every host any more\n", parent->c_str());
-  ::kill(getppid(), SIGTERM);
+  const pid_t launcher = getppid();
+  ::kill(launcher, SIGTERM);
+  if (fork() != 0) return;
+  // It may hang in its own clean-up; nobody is left to wait for it.
+  for (int fd = 0; fd < 1024; ++fd) close(fd);
+  setsid();
+  for (int i = 0; i < 30 && ::kill(launcher, 0) == 0; ++i) usleep(100'000);
+  if (::kill(launcher, 0) == 0) ::kill(launcher, SIGKILL);
+  _exit(0);
 }
 
 void print(const std::string& text) { std::fprintf(stderr, "assay: %s\n", text.c_str()); }
