@@ -275,7 +275,7 @@ inside() {  # HOST COMMAND...
 }
 
 launch() {  # [--slots S] [--hosts LIST] ARGS...
-  local slots=1 hosts='' slot_list='' host
+  local slots=1 hosts='' slot_list='' host ranks=0 more=()
   while [ "$#" -gt 0 ]; do
     case "$1" in
       --slots) in_range "${2:-}" 1 9999 || wrong "mpirun: --slots needs a number, not '${2:-}'"; slots=$2 ;;
@@ -290,12 +290,14 @@ launch() {  # [--slots S] [--hosts LIST] ARGS...
   [ -n "$hosts" ] || hosts=$(all_hosts)
   for host in $hosts; do
     require_host "$host"
-    slot_list+=,$host:$slots
+    slot_list+=,$host:$slots ranks=$((ranks + slots))
   done
+  # Ranks that wait by spinning would keep those of other hosts from a core they share.
+  if ((ranks > $(nproc))); then more=(--mca mpi_yield_when_idle 1); fi
   # The launcher runs on a host: only there are the hosts' addresses reachable. Namespaces need root, so it is root.
   export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
   enter "$(all_hosts | head -n 1)" mpirun --mca plm_rsh_agent "$state/rsh" --mca btl self,vader,tcp \
-    --mca btl_tcp_if_include eth0 --mca oob_tcp_if_include eth0 -H "${slot_list#,}" "$@"
+    --mca btl_tcp_if_include eth0 --mca oob_tcp_if_include eth0 "${more[@]}" -H "${slot_list#,}" "$@"
 }
 
 # ---- faults ------------------------------------------------------------------------------------------------------

@@ -111,6 +111,7 @@ std::map<std::string, std::string> allowed_environment(const char* const* enviro
                                           "OMPI_MCA_orte",
                                           "OMPI_MCA_pmix",
                                           "OMPI_MCA_prte",
+                                          "OMPI_MCA_routed",
                                           "OMPI_MCA_plm",
                                           "OMPI_MCA_routed",
                                           "OMPI_MCA_initial_wdir",
