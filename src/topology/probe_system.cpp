@@ -113,6 +113,7 @@ std::map<std::string, std::string> allowed_environment(const char* const* enviro
                                           "OMPI_MCA_prte",
                                           "OMPI_MCA_routed",
                                           "OMPI_MCA_plm",
+                                          "OMPI_MCA_routed",
                                           "OMPI_MCA_initial_wdir",
                                           "OMPI_MCA_hnp",
                                           "OMPI_MCA_jobid",
