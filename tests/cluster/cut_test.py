@@ -24,7 +24,11 @@ class CutHost(cluster.ClusterTest):
                            "three ended cases")
         self.fault("cut", lost)
         result = launch.finish(START_S + SMOKE_BUDGET_S + GRACE_S - (time.monotonic() - started))
-        self.assert_code(result, 2, 3)
+        # mpirun cannot end its daemon on a host that it does not reach any more: assay ends mpirun then, and what mpirun
+        # returns says nothing. Never 0, and the file says what there is to say.
+        self.assertNotEqual(result.returncode, 0, result.stderr)
+        if result.returncode not in (2, 3):
+            self.assertIn("ending mpirun", result.stderr)
         self.assertIn(lost, result.stderr)
         self.assertTrue(file.exists(), f"{sorted(p.name for p in self.dir.iterdir())}\n{result.stderr}")
         run = Results(file)
@@ -35,7 +39,7 @@ class CutHost(cluster.ClusterTest):
         self.assertEqual(blamed, [], "only the host that was cut is lost")
         # The file can be judged again, to the same end.
         again = subprocess.run([cluster.ASSAY, "verdict", str(file)], capture_output=True, text=True, timeout=60)
-        self.assertEqual(again.returncode, result.returncode, again.stdout + again.stderr)
+        self.assertIn(again.returncode, (2, 3), again.stdout + again.stderr)
         self.assertIn(lost, again.stdout)
 
 

@@ -9,9 +9,12 @@ class SlowHost(cluster.ClusterTest):
     def test_slow_nic_limits_the_links_of_its_host(self):
         slow, rate_bytes_per_s = self.cluster.hosts[2], 25e6
         self.fault("slow-nic", slow, "200mbit")
+        limits = self.dir / "limits.toml"
+        limits.write_text('[[limit]]\nmetric = "p2p/bandwidth-uni-*:bandwidth"\nmin = "50 MB/s"\n')
         result = self.cluster.run("run", "--suites", "p2p", "--p2p.scopes", "cross", "--p2p.modes", "uni", "--p2p.sizes",
-                                  "262144", "--level", "smoke", "--seed", "7", "--out", "r.h5", cwd=self.dir)
-        self.assert_code(result, 0, 2, 3)
+                                  "262144", "--level", "smoke", "--seed", "7", "--limits", limits, "--out", "r.h5",
+                                  cwd=self.dir)
+        self.assert_code(result, 2)
         run = Results(self.dir / "r.h5")
         case = next(case for case in run.cases("p2p") if case.startswith("bandwidth-uni-262144-cross"))
         links = run.of_each("p2p", case, "bandwidth")
@@ -23,6 +26,8 @@ class SlowHost(cluster.ClusterTest):
             self.assertGreater(rate, 0.5 * rate_bytes_per_s, f"{name}: {links}")
         for name, rate in others.items():
             self.assertGreater(rate, 2 * rate_bytes_per_s, f"{name}: {links}")
+        failed = {finding["name"] for finding in run.findings if finding["severity"] == "FAIL"}
+        self.assertEqual(failed, set(touching))
 
     def test_slow_cpu_slows_gemm_of_its_host(self):
         # Two hosts only: each then has a core of its own wherever there are two.
