@@ -80,12 +80,14 @@ ExitCode dispatch(int argc, char** argv) {
     print(list_text(commands, suites, parsed.positionals.empty() ? "" : parsed.positionals.front()));
     return ExitCode::pass;
   }
-  for (const auto& [command, run] : {std::pair{"inspect", inspect_command},
-                                     {"verdict", verdict_command},
-                                     {"export", export_command},
-                                     {"schema", schema_command},
-                                     {"recover", recover_command}}) {
-    if (name == command) return read_confined(run, parsed);
+  using FileCommand = ExitCode (*)(const Parsed&);
+  const std::pair<const char*, FileCommand> file_commands[] = {{"inspect", inspect_command},
+                                                               {"verdict", verdict_command},
+                                                               {"export", export_command},
+                                                               {"schema", schema_command},
+                                                               {"recover", recover_command}};
+  for (const auto& [command, act] : file_commands) {
+    if (name == command) return read_confined(act, parsed);
   }
   if (name == "completion") return completion_command(commands, parsed);
   throw Error(ErrorKind::internal, "command " + name + " is not implemented");
