@@ -112,6 +112,11 @@ std::optional<double> factor_before(const Unit& unit, std::string_view text) {
   return std::nullopt;
 }
 
+double finite(double value, std::string_view text) {
+  if (!std::isfinite(value)) throw_usage(quoted(text) + " is too large");
+  return value;
+}
+
 std::string printed(const char* format, double value) {
   char text[64];
   std::snprintf(text, sizeof text, format, value);
@@ -145,7 +150,7 @@ double parse_seconds(std::string_view text) {
   const auto parts = split(text, false);
   const auto factor = parts ? prefix_factor(names, parts->unit) : std::nullopt;
   if (!factor) throw_usage(quoted(text) + " is no duration (a number with ms, s, m, h or d)");
-  return parts->number * *factor;
+  return finite(parts->number * *factor, text);
 }
 
 double parse_quantity(std::string_view text, std::string& base_unit) {
@@ -158,7 +163,7 @@ double parse_quantity(std::string_view text, std::string& base_unit) {
     const auto factor = factor_before(unit, parts->unit.substr(0, parts->unit.size() - unit.symbol.size()));
     if (!factor) continue;
     base_unit = unit.base;
-    return parts->number * *factor * unit.factor;
+    return finite(parts->number * *factor * unit.factor, text);
   }
   throw_usage(
       quoted(text) + " has the unknown unit " + quoted(parts->unit) +
@@ -208,7 +213,7 @@ std::string format_bytes(std::uint64_t bytes) {
 
 std::string format_seconds(double seconds) {
   if (std::isnan(seconds)) return "n/a";
-  if (!std::isfinite(seconds)) return printed("%g s", seconds);
+  if (!std::isfinite(seconds) || std::fabs(seconds) > 1e15) return printed("%.3g s", seconds);
   if (seconds < 0) return std::string(1, '-').append(format_seconds(-seconds));
   if (seconds == 0) return "0 s";
   if (seconds < 0.9995e-3) return printed("%.3g us", seconds * 1e6);

@@ -5,6 +5,7 @@
 #include <csignal>
 #include <exception>
 #include <thread>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -12,6 +13,7 @@
 #include "base/system.hpp"
 #include "cli/build_info.hpp"
 #include "cli/command.hpp"
+#include "cli/confine.hpp"
 #include "cli/file_commands.hpp"
 #include "cli/list.hpp"
 #include "cli/output.hpp"
@@ -28,6 +30,36 @@ ExitCode completion_command(const std::vector<CommandSpec>& commands, const Pars
     throw_usage(fmt::format("completion: '{}' is no shell with completion here (bash)", shell));
   print(bash_completion(commands));
   return ExitCode::pass;
+}
+
+/// An error that the session did not tell itself happened before MPI was up or with no rank to agree with:
+/// what all ranks see alike is told once, the rest by whom it happened to.
+void tell(const Error& e) {
+  const std::string prefix = e.kind() == ErrorKind::internal ? "internal error: " : "";
+  const bool alike = e.kind() == ErrorKind::usage || e.kind() == ErrorKind::data;
+  if (alike && !speaks_for_all()) {
+    // The launcher ends the others as soon as one leaves: the one that speaks gets the time to do so.
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    return;
+  }
+  print_error(prefix + e.what());
+}
+
+/// The file or directory that a file command reads.
+std::string input_of(const Parsed& parsed) {
+  if (!parsed.positionals.empty()) return parsed.positionals.front();
+  return parsed.given("check") ? parsed.texts.at("check").front() : "";
+}
+
+ExitCode read_confined(ExitCode (*command)(const Parsed&), const Parsed& parsed) {
+  return confined(input_of(parsed), [&] {
+    try {
+      return command(parsed);
+    } catch (const Error& e) {
+      tell(e);
+      return e.exit_code();
+    }
+  });
 }
 
 ExitCode dispatch(int argc, char** argv) {
@@ -48,26 +80,17 @@ ExitCode dispatch(int argc, char** argv) {
     print(list_text(commands, suites, parsed.positionals.empty() ? "" : parsed.positionals.front()));
     return ExitCode::pass;
   }
-  if (name == "inspect") return inspect_command(parsed);
-  if (name == "verdict") return verdict_command(parsed);
-  if (name == "export") return export_command(parsed);
-  if (name == "schema") return schema_command(parsed);
-  if (name == "recover") return recover_command(parsed);
+  using FileCommand = ExitCode (*)(const Parsed&);
+  const std::pair<const char*, FileCommand> file_commands[] = {{"inspect", inspect_command},
+                                                               {"verdict", verdict_command},
+                                                               {"export", export_command},
+                                                               {"schema", schema_command},
+                                                               {"recover", recover_command}};
+  for (const auto& [command, act] : file_commands) {
+    if (name == command) return read_confined(act, parsed);
+  }
   if (name == "completion") return completion_command(commands, parsed);
   throw Error(ErrorKind::internal, "command " + name + " is not implemented");
-}
-
-/// An error that the session did not tell itself happened before MPI was up or with no rank to agree with:
-/// what all ranks see alike is told once, the rest by whom it happened to.
-void tell(const Error& e) {
-  const std::string prefix = e.kind() == ErrorKind::internal ? "internal error: " : "";
-  const bool alike = e.kind() == ErrorKind::usage || e.kind() == ErrorKind::data;
-  if (alike && !speaks_for_all()) {
-    // The launcher ends the others as soon as one leaves: the one that speaks gets the time to do so.
-    std::this_thread::sleep_for(std::chrono::milliseconds(300));
-    return;
-  }
-  print_error(prefix + e.what());
 }
 
 }  // namespace

@@ -94,12 +94,12 @@ CommandSpec inspect_command_spec() {
 
 CommandSpec verdict_command_spec() {
   return {"verdict",
-          "judge a results file again",
-          "assay verdict FILE [OPTIONS]",
-          {{"FILE", "results file, or the .partial directory of a run", true, {}}},
+          "judge a results file again, or several of them together",
+          "assay verdict FILE|DIR [OPTIONS]",
+          {{"FILE", "results file, .partial directory of a run, or directory with results files", true, {}}},
           {shared("strict"), shared("limits"), shared("require"), shared("json"), shared("junit"),
            shared("nodes"), shared("color"), shared("no-color")},
-          {"assay verdict q.h5", "assay verdict q.h5 --limits contract.toml --nodes nodes.txt"},
+          {"assay verdict q.h5", "assay verdict soak/", "assay verdict q.h5 --limits contract.toml --nodes nodes.txt"},
           exit_codes};
 }
 

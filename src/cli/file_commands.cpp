@@ -15,6 +15,7 @@
 #include "results/reader.hpp"
 #include "results/schema.hpp"
 #include "results/writer.hpp"
+#include "verdict/join.hpp"
 #include "verdict/verdict.hpp"
 
 namespace assay::cli {
@@ -54,6 +55,44 @@ verdict::Options verdict_options(const results::Results& results, const OptionVa
   return options;
 }
 
+struct Judged {
+  results::Results results;
+  results::VerdictData verdict;
+};
+
+Judged judge_one(const std::string& file, const OptionValues& values) {
+  results::Results results = results::load(file);
+  auto verdict = verdict::judge(results, verdict_options(results, values));
+  return {std::move(results), std::move(verdict)};
+}
+
+/// A directory of results files, unlike the partial directory of one run.
+bool is_collection(const std::string& path) {
+  std::error_code ignored;
+  return fs::is_directory(path, ignored) && !fs::exists(fs::path(path) / "plan.json", ignored) &&
+         !path.ends_with(".partial") && !path.ends_with(".partial/");
+}
+
+/// All results files of a directory in the order of their names, those that were left unfinished too.
+Judged judge_directory(const std::string& directory, const OptionValues& values) {
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(directory)) {
+    const std::string name = entry.path().filename().string();
+    if (name.ends_with(".h5") || name.ends_with(".h5.partial")) files.push_back(entry.path());
+  }
+  if (files.empty())
+    throw Error(ErrorKind::data, directory + ": no results file (NAME.h5 or NAME.h5.partial) is in it");
+  std::ranges::sort(files);
+  verdict::Join join;
+  bool strict = values.flag("strict");
+  for (const fs::path& file : files) {
+    const Judged one = judge_one(file.string(), values);
+    strict = strict || verdict::options_from(one.results).strict;
+    join.add(file.filename().string(), one.results, one.verdict);
+  }
+  return {join.results(), join.verdict(strict)};
+}
+
 }  // namespace
 
 ExitCode inspect_command(const Parsed& parsed) {
@@ -67,8 +106,7 @@ ExitCode verdict_command(const Parsed& parsed) {
   const OptionValues values = option_values(parsed);
   const report::Style style = style_of(values);
   const std::string& file = parsed.positionals.front();
-  const results::Results results = results::load(file);
-  const auto verdict = verdict::judge(results, verdict_options(results, values));
+  const auto [results, verdict] = is_collection(file) ? judge_directory(file, values) : judge_one(file, values);
   const std::pair<const char*, std::string (*)(const results::Results&, const results::VerdictData&)>
       outputs[] = {
           {"json", report::verdict_json}, {"junit", report::verdict_junit}, {"nodes", report::nodes_text}};

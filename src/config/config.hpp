@@ -61,5 +61,9 @@ Config make_config(OptionValues values, const std::vector<std::string>& suite_na
 /// be typed.
 std::map<std::string, std::vector<std::string>> read_toml_options(const std::string& file,
                                                                   const std::vector<OptionSpec>& specs);
+/// The same for a text that was read from `file`.
+std::map<std::string, std::vector<std::string>> parse_toml_options(const std::string& text,
+                                                                   const std::string& file,
+                                                                   const std::vector<OptionSpec>& specs);
 
 }  // namespace assay

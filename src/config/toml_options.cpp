@@ -144,8 +144,13 @@ class Reader {
 Texts read_toml_options(const std::string& file, const std::vector<OptionSpec>& specs) {
   const auto text = read_text(file);
   if (!text) throw_usage(fmt::format("{}: cannot be read", file));
+  return parse_toml_options(*text, file, specs);
+}
+
+Texts parse_toml_options(const std::string& text, const std::string& file,
+                         const std::vector<OptionSpec>& specs) {
   try {
-    const toml::table table = toml::parse(*text, file);
+    const toml::table table = toml::parse(text, file);
     return Reader(file, specs).read(table);
   } catch (const toml::parse_error& e) {
     throw_usage(fmt::format("{}:{}: {}", file, e.source().begin.line, e.description()));

@@ -14,8 +14,6 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "base/json.hpp"
-#include "base/system.hpp"
 
 namespace assay::results {
 namespace {
@@ -53,17 +51,6 @@ class Descriptor {
   Path path_;
   int fd_;
 };
-
-std::uint64_t process_start(std::int64_t pid, char& state) {
-  const auto text = assay::read_text("/proc/" + std::to_string(pid) + "/stat");
-  const std::size_t name_end = text ? text->rfind(')') : std::string::npos;
-  if (name_end == std::string::npos) return 0;
-  std::istringstream fields(text->substr(name_end + 1));
-  fields >> state;
-  std::string field;
-  for (int i = 4; i <= 22; ++i) fields >> field;
-  return std::strtoull(field.c_str(), nullptr, 10);
-}
 
 }  // namespace
 
@@ -147,46 +134,13 @@ void publish(const Path& from, const Path& to, bool force) {
   sync_directory(to.parent_path());
 }
 
-Owner this_process(const std::string& run_id) {
-  char state = 0;
-  return {run_id, host_name(), ::getpid(), process_start(::getpid(), state)};
-}
-
-std::string to_text(const Owner& owner) {
-  Json json;
-  json["run_id"] = owner.run_id;
-  json["host"] = owner.host;
-  json["pid"] = owner.pid;
-  json["start"] = owner.start;
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
-}
-
-std::optional<Owner> read_owner(const Path& partial) {
-  const auto text = assay::read_text((partial / "owner").string());
-  if (!text) return std::nullopt;
-  try {
-    const Json json = Json::parse(*text);
-    return Owner{json.at("run_id"), json.at("host"), json.at("pid"), json.at("start")};
-  } catch (const Json::exception&) {
-    return std::nullopt;
-  }
-}
-
-bool is_running(const Owner& owner) {
-  if (owner.host != host_name() || owner.pid <= 0) return false;
-  char state = 0;
-  const std::uint64_t start = process_start(owner.pid, state);
-  return start != 0 && start == owner.start && state != 'Z' && state != 'X';
-}
-
-bool is_alive_elsewhere(const Owner& owner) { return owner.pid != ::getpid() && is_running(owner); }
-
 bool remove_partial(const Path& partial) noexcept {
   std::error_code code;
   if (std::filesystem::is_symlink(partial, code) || !std::filesystem::is_directory(partial, code))
     return false;
-  const bool ours =
-      std::filesystem::exists(partial / "owner", code) || std::filesystem::is_empty(partial, code);
+  const auto exists = [&](const Path& path) { return std::filesystem::exists(path, code); };
+  const bool ours = exists(partial / "owner") || std::filesystem::is_empty(partial, code) ||
+                    (exists(partial / "plan.json") && exists(cases_directory(partial)));
   if (!ours) return false;
   // `owner` goes last, so that a removal that was cut short still leaves a directory known as ours
   try {

@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "results/case_io.hpp"
+#include "results/file_io.hpp"
 #include "results/json_io.hpp"
 #include "results/table.hpp"
 #include "results/text.hpp"
@@ -37,17 +38,18 @@ StoredBundle read_bundle(const Path& path) {
   return out;
 }
 
+}  // namespace
+
 std::vector<Path> case_files(const Path& partial) {
   std::vector<Path> files;
   std::error_code code;
-  for (const auto& entry : std::filesystem::directory_iterator(partial / "cases", code)) {
-    if (entry.path().extension() == ".h5") files.push_back(entry.path());
+  std::filesystem::directory_iterator entries(cases_directory(partial), code);
+  for (; !code && entries != std::filesystem::directory_iterator(); entries.increment(code)) {
+    if (entries->path().extension() == ".h5") files.push_back(entries->path());
   }
   std::sort(files.begin(), files.end());
   return files;
 }
-
-}  // namespace
 
 std::string end_to_text(const End& end) {
   Json json;
@@ -57,10 +59,10 @@ std::string end_to_text(const End& end) {
   return dump_sealed(json) + "\n";
 }
 
-Path case_file(const Path& partial, std::int64_t sequence) {
+Path case_file(const Path& cases_directory, std::int64_t sequence) {
   std::string number = std::to_string(sequence);
   number.insert(0, number.size() < 6 ? 6 - number.size() : 0, '0');
-  return partial / "cases" / (number + ".h5");
+  return cases_directory / (number + ".h5");
 }
 
 std::string bundle_image(const CaseBundle& bundle, std::int64_t sequence, std::size_t first_entity) {
@@ -101,6 +103,7 @@ PartialReader::PartialReader(const Path& partial) : partial_(partial) {
   }
   try {
     start = start_from_json(sealed("plan.json"));
+    check_start(start);
     if (std::filesystem::exists(partial / "end.json", code)) {
       const Json json = sealed("end.json");
       end = End{json.at("state"), json.at("ended"), verdict_from_json(json.at("verdict"))};
@@ -108,6 +111,9 @@ PartialReader::PartialReader(const Path& partial) : partial_(partial) {
   } catch (const Json::exception&) {
     throw Error(ErrorKind::data,
                 partial.string() + " was written by another version of assay, or is damaged");
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::internal) throw;
+    throw Error(ErrorKind::data, (partial / "plan.json").string() + ": " + error.what());
   }
   read_events();
 }
@@ -136,49 +142,66 @@ void PartialReader::read_events() {
                 " lines do not fit their checksum and were skipped");
 }
 
+void PartialReader::skip_file(const Path& path, const std::string& why) {
+  damaged_files.push_back(path);
+  note_damage("a case was skipped: " + path.filename().string() + why);
+}
+
 void PartialReader::read_cases(const std::function<void(CaseData&&)>& each) {
   entities = start.entities;
-  std::vector<std::string> seen;
   for (const Path& path : case_files(partial_)) {
     StoredBundle stored;
     try {
       stored = read_bundle(path);
     } catch (const std::exception& error) {
-      note_damage("a case was skipped: " + path.filename().string() + ": " + error.what());
+      skip_file(path, std::string(": ") + error.what());
       continue;
     }
     const std::string name = stored.bundle.data.path();
-    if (std::find(seen.begin(), seen.end(), name) != seen.end()) {
+    if (file_of.contains(name)) {
       note_damage("a case was skipped: " + path.filename().string() + " repeats " + name);
       continue;
     }
-    seen.push_back(name);
-    take(std::move(stored.bundle), static_cast<std::size_t>(std::max<std::int64_t>(stored.first_entity, 0)),
-         each);
+    const auto first = static_cast<std::size_t>(std::max<std::int64_t>(stored.first_entity, 0));
+    if (take(std::move(stored.bundle), first, path, each)) file_of.emplace(name, path);
   }
 }
 
-void PartialReader::take(CaseBundle&& bundle, std::size_t first_entity,
-                         const std::function<void(CaseData&&)>& each) {
-  constexpr std::size_t most_lost = 10'000'000;
-  // rows that were lost with a damaged case keep their place, or all later references would shift
-  while (entities.size() < first_entity && entities.size() < most_lost) {
+/// Rows that were lost with a damaged case, or that a later file brings, keep their place: otherwise all
+/// references after them would shift.
+void PartialReader::place(std::vector<Entity>&& added, std::size_t first) {
+  constexpr std::size_t most_lost = 1'000'000;
+  if (first > entities.size() + most_lost) return;
+  while (entities.size() < first) {
     const std::string name = "lost:" + std::to_string(entities.size());
     entities.push_back({"link", name, "path", name, -1, -1});
   }
+  for (Entity& entity : added) {
+    if (first == entities.size()) {
+      entities.push_back(std::move(entity));
+    } else if (first >= start.entities.size()) {
+      entities[first] = std::move(entity);
+    }
+    ++first;
+  }
+}
+
+bool PartialReader::take(CaseBundle&& bundle, std::size_t first_entity, const Path& path,
+                         const std::function<void(CaseData&&)>& each) {
   const auto move_to = [](auto& from, auto& to) {
     to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
   };
-  move_to(bundle.new_entities, entities);
-  if (const std::string problem = reference_problem(bundle.data, entities.size()); !problem.empty()) {
-    note_damage("a case was skipped: " + bundle.data.path() + ": " + problem);
-    return;
+  place(std::move(bundle.new_entities), first_entity);
+  if (const std::string problem = problem_of(bundle.data, entities.size()); !problem.empty()) {
+    skip_file(path, ": " + bundle.data.path() + ": " + problem);
+    return false;
   }
   move_to(bundle.errors, errors);
   move_to(bundle.counters, counters);
   move_to(bundle.selftest, selftest);
-  last_ended = bundle.data.ended;
+  last_ended = std::max(last_ended, bundle.data.ended);
   each(std::move(bundle.data));
+  return true;
 }
 
 RunInfo PartialReader::info(bool running) const {

@@ -2,13 +2,16 @@
 // The directory that a run writes into until its file is complete. Private to src/results.
 //   owner          who writes it
 //   plan.json      the start of the run: identity, configuration, plan, environment, entities, inventory
-//   cases/N.h5     one ended case each, with its errors and counters; N is the order in which they ended
+//   cases/N.h5     one ended case each, with its errors and counters; N is the order in which they ended.
+//   After
+//                  a resume the directory is called cases-2, cases-3 ...
 //   events.jsonl   one event per line, each with its checksum
 //   end.json       state and verdict, once the run is over
 //   merged.h5      the results file in the making
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,7 +29,7 @@ struct End {
 };
 
 std::string end_to_text(const End& end);
-Path case_file(const Path& partial, std::int64_t sequence);
+Path case_file(const Path& cases_directory, std::int64_t sequence);
 
 /// The content of a case file. `first_entity` is the row that the first of `new_entities` gets.
 std::string bundle_image(const CaseBundle& bundle, std::int64_t sequence, std::size_t first_entity);
@@ -51,17 +54,25 @@ class PartialReader {
   std::vector<SelftestRow> selftest;
   std::string last_ended;  ///< time of the last case
   bool damaged = false;
+  std::map<std::string, Path> file_of;  ///< case -> its file
+  std::vector<Path> damaged_files;
 
   /// State, end and verdict of the run: as it ended, else running or aborted.
   RunInfo info(bool running) const;
 
  private:
   void read_events();
-  void take(CaseBundle&& bundle, std::size_t first_entity, const std::function<void(CaseData&&)>& each);
+  bool take(CaseBundle&& bundle, std::size_t first_entity, const Path& path,
+            const std::function<void(CaseData&&)>& each);
   void note_damage(const std::string& text);
+  void skip_file(const Path& path, const std::string& why);
+  void place(std::vector<Entity>&& added, std::size_t first);
 
   Path partial_;
 };
+
+/// The files of the cases in their order, damaged ones included.
+std::vector<Path> case_files(const Path& partial);
 
 /// Sum of the sizes of the files to merge, with what the merge adds.
 std::uint64_t merged_bytes(const Path& partial);

@@ -8,6 +8,7 @@
 #include "results/case_io.hpp"
 #include "results/file_io.hpp"
 #include "results/json_io.hpp"
+#include "results/printable.hpp"
 #include "results/table.hpp"
 #include "results/text.hpp"
 
@@ -178,6 +179,7 @@ Results load(const Path& path) {
       r = read_file_content(path, checked);
     }
     check_references(r);
+    make_printable(r);
     return r;
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::usage) throw;

@@ -56,6 +56,8 @@ void recover(const Path& partial, const Path& out, bool force) {
   if (!force && std::filesystem::exists(out)) {
     throw_usage(out.string() + " exists: choose another name, or overwrite it with --force");
   }
+  // Once without a place to write to: should HDF5 crash on a forged case file, nothing is left lying about.
+  PartialReader(partial).read_cases([](CaseData&&) {});
   {
     const Workplace workplace(out);
     const Path merged = workplace.path() / "merged.h5";

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 
 namespace assay::results {
 namespace {
@@ -43,11 +44,21 @@ std::string clean_text(std::string_view text) {
   return out;
 }
 
-std::string one_line(std::string text) {
-  std::replace_if(
-      text.begin(), text.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
+std::string printable(std::string text, bool lines) {
+  if (std::all_of(text.begin(), text.end(), [](char c) { return c >= 0x20 && c < 0x7f; })) return text;
+  text = clean_text(text);
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto c = static_cast<unsigned char>(text[i]);
+    const bool line = lines && (c == '\n' || c == '\t');
+    // U+0080 to U+009F are control characters too
+    const bool second = c == 0xc2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xa0;
+    if (second) text[i++] = ' ';
+    if (second || ((c < 0x20 || c == 0x7f) && !line)) text[i] = ' ';
+  }
   return text;
 }
+
+std::string one_line(std::string text) { return printable(std::move(text), false); }
 
 bool is_case_name(std::string_view name) noexcept {
   if (name.empty() || name.size() > 80 || name == "." || name == "..") return false;

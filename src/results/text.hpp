@@ -9,7 +9,10 @@ namespace assay::results {
 
 /// The same text if it is UTF-8 without NUL; otherwise with NULs dropped and wrong bytes replaced by U+FFFD.
 std::string clean_text(std::string_view text);
-/// Line breaks become spaces.
+/// The text without control characters, which could act on a terminal: they become spaces, unless `lines` keeps line
+/// ends and tabs. Bytes that are not UTF-8 become U+FFFD.
+std::string printable(std::string text, bool lines);
+/// `printable` without line ends.
 std::string one_line(std::string text);
 /// [a-z0-9._-]{1,80}, and neither "." nor "..".
 bool is_case_name(std::string_view name) noexcept;

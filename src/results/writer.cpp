@@ -4,8 +4,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
+#include <map>
 #include <set>
 
 #include "base/clock.hpp"
@@ -13,6 +16,7 @@
 #include "results/case_io.hpp"
 #include "results/file_io.hpp"
 #include "results/json_io.hpp"
+#include "results/resume.hpp"
 
 namespace assay::results {
 namespace {
@@ -70,14 +74,61 @@ struct Writer::Impl {
   bool force = false, done = false;
   std::size_t entities = 0;
   std::int64_t next = 0;
-  std::set<std::string> names;
+  Owner owner;
+  Path cases;                         ///< the directory of the case files
+  std::set<std::string> names;        ///< of the cases that are stored and stand
+  std::map<std::string, Path> again;  ///< cases whose file a new one replaces
+  std::vector<Entity> known;
   std::uint64_t written = 0, budget = ~std::uint64_t{0};
+
+  /// Whoever has lost the directory to another run must not write there, and says so.
+  void check_owner() const {
+    if (const auto now = read_owner(partial); now && *now == owner) return;
+    throw Error(ErrorKind::io, partial.string() + " was taken over by another process");
+  }
 
   void spend(std::size_t bytes) {
     written += bytes;
     if (written <= budget) return;
     errno = ENOSPC;
     fail_io("write", partial);
+  }
+
+  /// What a former process stored. Leaves behind what belonged to its end, and what it did not finish
+  /// writing.
+  void take_stored(PartialReader& reader) {
+    std::map<std::string, CaseState> states;
+    reader.read_cases([&](CaseData&& data) { states[data.path()] = data.state; });
+    for (const auto& [name, state] : states) {
+      if (stands(state)) {
+        names.insert(name);
+      } else {
+        again.emplace(name, reader.file_of.at(name));
+      }
+    }
+    known = reader.entities;
+    entities = known.size();
+    for (const Path& path : case_files(partial))
+      next = std::max<std::int64_t>(next, std::strtol(path.stem().c_str(), nullptr, 10) + 1);
+    for (const Path& path : reader.damaged_files) put_aside(path);
+    for (const char* name : {"end.json", "merged.h5"}) ::unlink((partial / name).c_str());
+    cut_torn_line(partial / "events.jsonl");
+  }
+
+  static void put_aside(const Path& path) {
+    const Path to = path.string() + ".damaged";
+    if (::rename(path.c_str(), to.c_str()) != 0) fail_io("rename", path);
+  }
+
+  /// The next event would be glued to it and be lost with it.
+  static void cut_torn_line(const Path& path) {
+    std::error_code code;
+    if (!std::filesystem::exists(path, code)) return;
+    std::string text = read_file(path);
+    if (text.empty() || text.back() == '\n') return;
+    const std::size_t end = text.rfind('\n');
+    text.resize(end == std::string::npos ? 0 : end + 1);
+    write_durable(path, text);
   }
 };
 
@@ -109,8 +160,10 @@ Writer Writer::create(const Path& file, const Start& start, bool force) {
     throw_usage("cannot create " + impl->partial.string() + ": " + std::strerror(errno));
   }
   try {
-    write_durable(impl->partial / "owner", to_text(this_process(start.info.run_id)));
-    make_directory(impl->partial / "cases");
+    impl->owner = this_process(start.info.run_id);
+    write_durable(impl->partial / "owner", to_text(impl->owner));
+    impl->cases = impl->partial / "cases";
+    make_directory(impl->cases);
     write_durable(impl->partial / "plan.json", dump_sealed(start_to_json(start)) + "\n");
     sync_directory(file.parent_path());
   } catch (const Error& error) {
@@ -118,6 +171,36 @@ Writer Writer::create(const Path& file, const Start& start, bool force) {
     throw Error(error.kind() == ErrorKind::io ? ErrorKind::usage : error.kind(), error.what());
   }
   return Writer(std::move(impl));
+}
+
+Writer Writer::resume(const Path& partial, const Start& start, bool force) {
+  const h5::Quiet quiet;
+  const ResumeInfo info = read_resume(partial);
+  auto impl = std::make_unique<Impl>();
+  impl->file = info.file;
+  impl->partial = partial_of(info.file);
+  impl->force = force;
+  if (!force && is_there(impl->file))
+    throw_usage(impl->file.string() + " exists: choose another name, or overwrite it with --force");
+  const auto check = [&](const Start& then) {
+    if (const std::string problem = resume_problem(then, start); !problem.empty())
+      throw_usage("--resume " + impl->partial.string() + ": " + problem);
+  };
+  check(PartialReader(impl->partial).start);  // before anything is touched
+  impl->owner = take_over(impl->partial, info.info.run_id);
+  impl->cases = cases_directory(impl->partial);
+  PartialReader reader(impl->partial);  // again, as it is now that nobody else writes it
+  check(reader.start);
+  impl->take_stored(reader);
+  Start grown = std::move(reader.start);
+  grown.entities = impl->known;
+  grown.info.injected = grown.info.injected || start.info.injected;
+  write_durable(impl->partial / "plan.json", dump_sealed(start_to_json(grown)) + "\n");
+  Writer writer(std::move(impl));
+  writer.add_event(
+      {info.elapsed_s, -1, "resumed",
+       std::to_string(writer.stored().size()) + " cases were there; resumed by " + start.info.command_line});
+  return writer;
 }
 
 void Writer::add_case(const CaseBundle& bundle) {
@@ -129,15 +212,23 @@ void Writer::add_case(const CaseBundle& bundle) {
   if (impl_->names.contains(bundle.data.path())) wrong("the case was stored before");
   const std::size_t entities = impl_->entities + bundle.new_entities.size();
   if (const std::string problem = problem_of(bundle.data, entities); !problem.empty()) wrong(problem);
+  impl_->check_owner();
   const std::string image = bundle_image(bundle, impl_->next, impl_->entities);
   impl_->spend(image.size());
-  write_durable(case_file(impl_->partial, impl_->next), image);
-  ++impl_->next;
+  const auto former = impl_->again.find(bundle.data.path());
+  if (former != impl_->again.end()) {
+    write_durable(former->second, image);
+    impl_->again.erase(former);
+  } else {
+    write_durable(case_file(impl_->cases, impl_->next), image);
+    ++impl_->next;
+  }
   impl_->entities = entities;
   impl_->names.insert(bundle.data.path());
 }
 
 void Writer::add_event(const EventRow& event) {
+  impl_->check_owner();
   const std::string line = dump_sealed(event_to_json(event)) + "\n";
   impl_->spend(line.size());
   append(impl_->partial / "events.jsonl", line);
@@ -147,6 +238,7 @@ void Writer::finish(const VerdictData& verdict, const std::string& state) {
   const h5::Quiet quiet;
   if (impl_->done) throw Error(ErrorKind::internal, "the results file is finished already");
   merging(impl_->partial, [&] {
+    impl_->check_owner();
     const std::string text = end_to_text({state, utc_now_iso(), verdict});
     impl_->spend(text.size());
     write_durable(impl_->partial / "end.json", text);
@@ -166,6 +258,9 @@ void Writer::discard() noexcept {
   impl_->done = true;
   remove_partial(impl_->partial);
 }
+
+const std::set<std::string>& Writer::stored() const noexcept { return impl_->names; }
+const std::vector<Entity>& Writer::known_entities() const noexcept { return impl_->known; }
 
 void Writer::inject_disk_full(std::uint64_t after_bytes) noexcept { impl_->budget = after_bytes; }
 

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,12 @@ class Writer {
   /// (without `force`), the directory cannot be written, or a partial directory stands there (naming recover,
   /// --resume, --force).
   static Writer create(const std::filesystem::path& file, const Start& start, bool force);
+  /// Goes on with a directory that another process left behind: takes it over, keeps the cases that stand
+  /// (see `stands` in resume.hpp) and what the run is called, and numbers new ones after them. A case file
+  /// that cannot be read is put aside and its case may be stored again. `start` is of the run that resumes.
+  /// Throws Error(usage) in one line when the owner lives or another run is faster, when NAME.h5 exists
+  /// (without `force`), or when `start` differs from the run that is resumed (see `resume_problem`).
+  static Writer resume(const std::filesystem::path& partial, const Start& start, bool force);
   Writer(Writer&&) noexcept;
   Writer& operator=(Writer&&) noexcept;
   ~Writer();  ///< leaves the partial directory where it is unless `finish` or `discard` was called
@@ -50,6 +57,12 @@ class Writer {
   void finish(const VerdictData& verdict, const std::string& state);
   /// Removes the partial directory: for errors before anything was measured.
   void discard() noexcept;
+
+  /// The cases (suite/name) that are stored and stand: of a resumed run those need not run again.
+  const std::set<std::string>& stored() const noexcept;
+  /// After `resume`: /entities with the rows that stored cases have added. Rows of the own table come first;
+  /// whoever adds rows goes on after these.
+  const std::vector<Entity>& known_entities() const noexcept;
 
   /// For `--inject diskfull`: writing fails as on a full disk once this many bytes have been written.
   void inject_disk_full(std::uint64_t after_bytes) noexcept;

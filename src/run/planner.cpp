@@ -2,7 +2,6 @@
 #include "run/planner.hpp"
 
 #include <fmt/format.h>
-#include <fnmatch.h>
 
 #include <algorithm>
 #include <cmath>
@@ -10,6 +9,7 @@
 
 #include "assay/version.hpp"
 #include "base/error.hpp"
+#include "base/glob.hpp"
 #include "base/units.hpp"
 
 namespace assay {
@@ -31,8 +31,7 @@ double usable_memory(const Node& node, double fraction) {
 }
 
 bool selected(const Case& c, const Config& config) {
-  return fnmatch(config.cases_glob.c_str(), c.path().c_str(), 0) == 0 ||
-         fnmatch(config.cases_glob.c_str(), c.name.c_str(), 0) == 0;
+  return glob_match(config.cases_glob, c.path()) || glob_match(config.cases_glob, c.name);
 }
 
 /// Scales the measuring time of required cases until they fit their share of the budget.

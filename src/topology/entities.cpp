@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "base/error.hpp"
 #include "base/system.hpp"
 
 namespace assay {
@@ -107,6 +108,15 @@ int EntityTable::nic(int node, const std::string& name) const {
 
 int EntityTable::dimm(int node, const std::string& slot) const {
   return find("dimm", rows_[static_cast<std::size_t>(this->node(node))].name + "/" + without_blanks(slot));
+}
+
+void EntityTable::adopt(const std::vector<results::Entity>& rows) {
+  const auto same = [](const results::Entity& a, const results::Entity& b) {
+    return a.kind == b.kind && a.id == b.id && a.parent == b.parent && a.rank == b.rank;
+  };
+  if (rows.size() < rows_.size() || !std::equal(rows_.begin(), rows_.end(), rows.begin(), same))
+    throw_usage("--resume: the machine is not the one that the run was started on");
+  for (std::size_t i = rows_.size(); i < rows.size(); ++i) add(rows[i]);
 }
 
 int EntityTable::link(int source, int destination) {

@@ -29,6 +29,10 @@ class EntityTable {
   /// The row of the link between two rows, added when first asked for (rank 0 only: it owns the growth).
   int link(int source, int destination);
 
+  /// Takes over the rows that a resumed run had added behind these. Throws Error(usage) when `rows` do not begin
+  /// with the rows of this table.
+  void adopt(const std::vector<results::Entity>& rows);
+
  private:
   int add(results::Entity entity);
   std::vector<results::Entity> rows_;

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "verdict/judgement.hpp"
 
-#include <fnmatch.h>
-
 #include <algorithm>
 #include <cctype>
 #include <cmath>
 #include <cstdio>
 
 #include "base/error.hpp"
+#include "base/glob.hpp"
 #include "base/system.hpp"
 
 namespace assay::verdict {
@@ -113,7 +112,7 @@ std::string base_name(const std::string& name) {
 }
 
 bool glob(const std::string& pattern, const std::string& text) {
-  return fnmatch(pattern.c_str(), text.c_str(), 0) == 0;
+  return glob_match(pattern, text);
 }
 
 bool ends_with(const std::string& text, const std::string& tail) {

@@ -108,7 +108,7 @@ struct Judgement {
 
 /// Name of a case without its suffix .pK (repeat).
 std::string base_name(const std::string& name);
-/// fnmatch on whole names; `*` also matches `/`.
+/// glob_match: on whole names; `*` also matches `/`.
 bool glob(const std::string& pattern, const std::string& text);
 bool ends_with(const std::string& text, const std::string& tail);
 /// A number or text column of an inventory table by its first known name; nullptr if absent.

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/confine.hpp"
+
+#include <fmt/format.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <new>
+
+#include "base/error.hpp"
+#include "cli/output.hpp"
+
+namespace assay::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Size of a file, or of the files in a directory two levels deep, as a partial directory is.
+std::uint64_t bytes_of(const fs::path& path, int depth = 0) {
+  std::error_code code;
+  if (!fs::is_directory(path, code)) {
+    const auto size = fs::file_size(path, code);
+    return code ? 0 : size;
+  }
+  std::uint64_t sum = 0;
+  fs::directory_iterator entries(path, code);
+  for (; !code && depth < 3 && entries != fs::directory_iterator(); entries.increment(code))
+    sum += bytes_of(entries->path(), depth + 1);
+  return sum;
+}
+
+std::uint64_t address_space_bytes() {
+  std::uint64_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  return pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+/// What an honest file of this size needs many times over.
+void set_limits(std::uint64_t input_bytes) {
+  const auto limit = [](auto resource, std::uint64_t value) {
+    rlimit now{};
+    if (::getrlimit(resource, &now) != 0) return;
+    now.rlim_cur = std::min<rlim_t>(now.rlim_max, value);
+    now.rlim_max = now.rlim_cur;
+    ::setrlimit(resource, &now);
+  };
+  const std::uint64_t mb = input_bytes >> 20;
+  limit(RLIMIT_CORE, 0);
+  limit(RLIMIT_CPU, 60 + 10 * mb);
+  limit(RLIMIT_AS, address_space_bytes() + (std::uint64_t{4} << 30) + 64 * input_bytes);
+}
+
+/// Never returns: what the C library and HDF5 would tidy up at exit may be what is damaged.
+[[noreturn]] void run_child(const std::function<ExitCode()>& command, std::uint64_t input_bytes,
+                            pid_t parent) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) ::_exit(static_cast<int>(ExitCode::internal));
+  set_limits(input_bytes);
+  ExitCode code = ExitCode::internal;
+  try {
+    code = command();
+  } catch (const std::bad_alloc&) {
+    print_error("the file needs more memory than there is");
+    code = ExitCode::usage;
+  } catch (const std::exception& e) {
+    print_error(std::string("internal error: ") + e.what());
+  } catch (...) {
+    print_error("internal error: unknown exception");
+  }
+  std::fflush(nullptr);
+  ::_exit(static_cast<int>(code));
+}
+
+}  // namespace
+
+ExitCode confined(const std::string& input, const std::function<ExitCode()>& command) {
+  const std::uint64_t input_bytes = bytes_of(input);
+  std::fflush(nullptr);
+  const pid_t parent = ::getpid(), child = ::fork();
+  if (child < 0) return command();  // no more processes here: no worse than without a child
+  if (child == 0) run_child(command, input_bytes, parent);
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0) {
+    if (errno != EINTR) throw Error(ErrorKind::internal, "the reading process was lost");
+  }
+  if (WIFEXITED(status)) return static_cast<ExitCode>(WEXITSTATUS(status));
+  const int signal = WTERMSIG(status);
+  const bool endless = signal == SIGXCPU || signal == SIGKILL;
+  throw Error(ErrorKind::data,
+              fmt::format("{}: {} (signal {}): the file is damaged, or was made to do so", input,
+                          endless ? "reading it does not end" : "reading it crashes", signal));
+}
+
+}  // namespace assay::cli

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who writes a partial directory, and how it changes hands.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <sstream>
+#include <system_error>
+
+#include "base/error.hpp"
+#include "base/json.hpp"
+#include "base/system.hpp"
+#include "results/disk.hpp"
+
+namespace assay::results {
+namespace {
+
+std::uint64_t process_start(std::int64_t pid, char& state) {
+  const auto text = assay::read_text("/proc/" + std::to_string(pid) + "/stat");
+  const std::size_t name_end = text ? text->rfind(')') : std::string::npos;
+  if (name_end == std::string::npos) return 0;
+  std::istringstream fields(text->substr(name_end + 1));
+  fields >> state;
+  std::string field;
+  for (int i = 4; i <= 22; ++i) fields >> field;
+  return std::strtoull(field.c_str(), nullptr, 10);
+}
+
+/// Seconds a partial directory of another host must have been left alone before it counts as left behind.
+constexpr double quiet_s = 60;
+
+double modified_s(const Path& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) return 0;
+  return static_cast<double>(info.st_mtim.tv_sec) + 1e-9 * static_cast<double>(info.st_mtim.tv_nsec);
+}
+
+/// Seconds since anything changed in the directory, by the clock of the file system that holds it.
+double untouched_s(const Path& partial, const Path& just_made) {
+  const double now = modified_s(just_made);
+  double last = modified_s(cases_directory(partial));
+  for (const char* name : {"owner", "plan.json", "events.jsonl", "end.json", "merged.h5"})
+    last = std::max(last, modified_s(partial / name));
+  return now - last;
+}
+
+std::string described(const Owner& owner) {
+  return "process " + std::to_string(owner.pid) + " on " + owner.host + " (run " + owner.run_id + ")";
+}
+
+[[noreturn]] void fail_taken(const Path& partial) {
+  const auto owner = read_owner(partial);
+  throw_usage(partial.string() + " is being resumed by " + (owner ? described(*owner) : "another process") +
+              ": only one run can write it");
+}
+
+/// Refuses to take the directory from a run that lives, or that may live where nobody here can see it.
+void check_abandoned(const Path& partial, const Owner& owner, const Path& just_made) {
+  if (is_running(owner)) {
+    throw_usage(partial.string() + " is being written by " + described(owner) +
+                ": only one run can write it");
+  }
+  const double idle_s = untouched_s(partial, just_made);
+  if (owner.host == host_name() || idle_s >= quiet_s) return;
+  throw_usage(
+      partial.string() + " was written " + std::to_string(std::max(0, static_cast<int>(idle_s))) +
+      " s ago by " + described(owner) + ", which cannot be seen from here: if that run is over, try " +
+      "again when the directory has been left alone for " + std::to_string(static_cast<int>(quiet_s)) + " s");
+}
+
+/// A file that is removed when it was not needed.
+struct Scratch {
+  explicit Scratch(Path p) : path(std::move(p)) {}
+  ~Scratch() { ::unlink(path.c_str()); }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  Path path;
+};
+
+/// Gives a complete file its name only if nobody has it. Returns false when somebody has.
+bool link_new(const Path& from, const Path& to) {
+  if (::link(from.c_str(), to.c_str()) == 0) return true;
+  if (errno == EEXIST) return false;
+  if (errno != EPERM && errno != EOPNOTSUPP && errno != ENOSYS && errno != EMLINK) fail_io("create", to);
+  // no hard links here: made exclusively, then filled
+  const int fd = ::open(to.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (fd < 0 && errno == EEXIST) return false;
+  if (fd < 0) fail_io("create", to);
+  ::close(fd);
+  append(to, read_file(from));
+  return true;
+}
+
+/// The old owner file moves away, so that of several that try only one finds it.
+void remove_owner(const Path& partial, const Owner& owner, const Path& away) {
+  if (::rename((partial / "owner").c_str(), away.c_str()) != 0) {
+    if (errno == ENOENT) fail_taken(partial);
+    fail_io("rename", partial / "owner");
+  }
+  const auto text = assay::read_text(away.string());
+  if (text && parse_owner(*text) == owner) return;
+  // somebody took it between our look and our move: it goes back
+  if (!link_new(away, partial / "owner")) ::unlink(away.c_str());
+  fail_taken(partial);
+}
+
+/// The directory of the cases gets a new name: a former writer that lives after all finds no place to write
+/// to.
+void fence_cases(const Path& partial) {
+  const Path from = cases_directory(partial);
+  const std::string name = from.filename().string();
+  const long generation = name == "cases" ? 1 : std::strtol(name.c_str() + 6, nullptr, 10);
+  const Path to = partial / ("cases-" + std::to_string(std::clamp(generation, 1L, 1'000'000L) + 1));
+  if (::rename(from.c_str(), to.c_str()) != 0) fail_io("rename", from);
+  sync_directory(partial);
+}
+
+}  // namespace
+
+Owner this_process(const std::string& run_id) {
+  char state = 0;
+  return {run_id, host_name(), ::getpid(), process_start(::getpid(), state)};
+}
+
+std::string to_text(const Owner& owner) {
+  Json json;
+  json["run_id"] = owner.run_id;
+  json["host"] = owner.host;
+  json["pid"] = owner.pid;
+  json["start"] = owner.start;
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::optional<Owner> read_owner(const Path& partial) {
+  const auto text = assay::read_text((partial / "owner").string());
+  return text ? parse_owner(*text) : std::nullopt;
+}
+
+std::optional<Owner> parse_owner(const std::string& text) {
+  try {
+    const Json json = Json::parse(text);
+    return Owner{json.at("run_id"), json.at("host"), json.at("pid"), json.at("start")};
+  } catch (const Json::exception&) {
+    return std::nullopt;
+  }
+}
+
+bool is_running(const Owner& owner) {
+  if (owner.host != host_name() || owner.pid <= 0) return false;
+  char state = 0;
+  const std::uint64_t start = process_start(owner.pid, state);
+  return start != 0 && start == owner.start && state != 'Z' && state != 'X';
+}
+
+bool is_alive_elsewhere(const Owner& owner) { return owner.pid != ::getpid() && is_running(owner); }
+
+Path cases_directory(const Path& partial) {
+  Path found = partial / "cases";
+  std::error_code code;
+  std::filesystem::directory_iterator entries(partial, code);
+  for (; !code && entries != std::filesystem::directory_iterator(); entries.increment(code)) {
+    const std::string name = entries->path().filename().string();
+    std::error_code ignored;
+    if (name.starts_with("cases-") && entries->is_directory(ignored))
+      found = std::max(found, entries->path());
+  }
+  return found;
+}
+
+Owner take_over(const Path& partial, const std::string& run_id) {
+  const Owner me = this_process(run_id);
+  const std::string mark = me.host + "." + std::to_string(me.pid);
+  const Scratch mine(partial / ("owner." + mark + ".new"));
+  const Scratch old(partial / ("owner." + mark + ".old"));
+  write_durable(mine.path, to_text(me));
+  std::error_code code;
+  if (const auto owner = read_owner(partial)) {
+    check_abandoned(partial, *owner, mine.path);
+    remove_owner(partial, *owner, old.path);
+  } else if (std::filesystem::exists(partial / "owner", code)) {
+    // a text nobody can read: whoever moves it away first may go on
+    if (::rename((partial / "owner").c_str(), old.path.c_str()) != 0) fail_taken(partial);
+  }
+  if (!link_new(mine.path, partial / "owner")) fail_taken(partial);
+  fence_cases(partial);
+  return me;
+}
+
+}  // namespace assay::results

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "results/resume.hpp"
+
+#include <algorithm>
+#include <ctime>
+
+#include "base/error.hpp"
+#include "results/json_io.hpp"
+#include "results/partial.hpp"
+#include "results/text.hpp"
+
+namespace assay::results {
+namespace {
+
+/// Seconds since `iso` (ISO 8601 UTC), 0 when it is none or lies ahead.
+double seconds_since(const std::string& iso) {
+  std::tm tm{};
+  const char* end = ::strptime(iso.c_str(), "%Y-%m-%dT%H:%M:%SZ", &tm);
+  if (end == nullptr || *end != '\0') return 0;
+  return std::max(0.0, std::difftime(std::time(nullptr), ::timegm(&tm)));
+}
+
+std::uint64_t memory_of(const Json& config) {
+  const auto at = config.is_object() ? config.find("memory_per_rank_bytes") : config.end();
+  return config.is_object() && at != config.end() && at->is_number_unsigned() ? at->get<std::uint64_t>() : 0;
+}
+
+std::string differ(const std::string& what, const std::string& then, const std::string& now) {
+  return then == now ? "" : "the " + what + " is " + now + ", and was " + then;
+}
+
+std::string with_id(const Entity& e) { return e.kind + " " + e.name + " (" + e.id + ")"; }
+
+std::string nodes_problem(const std::vector<Entity>& then, const std::vector<Entity>& now) {
+  const auto nodes = [](const std::vector<Entity>& rows) {
+    std::vector<const Entity*> out;
+    for (const Entity& e : rows) {
+      if (e.kind == "node") out.push_back(&e);
+    }
+    return out;
+  };
+  const auto before = nodes(then), after = nodes(now);
+  for (std::size_t i = 0; i < std::min(before.size(), after.size()); ++i) {
+    if (before[i]->id != after[i]->id)
+      return "node " + std::to_string(i) + " is " + with_id(*after[i]) + ", and was " + with_id(*before[i]);
+  }
+  return differ("number of nodes", std::to_string(before.size()), std::to_string(after.size()));
+}
+
+std::string ranks_problem(const std::vector<Entity>& then, const std::vector<Entity>& now) {
+  const auto places = [](const std::vector<Entity>& rows) {
+    std::map<std::int32_t, const Entity*> out;
+    for (const Entity& e : rows) {
+      if (e.rank >= 0) out.emplace(e.rank, &e);
+    }
+    return out;
+  };
+  const auto before = places(then), after = places(now);
+  for (const auto& [rank, place] : before) {
+    const auto at = after.find(rank);
+    if (at != after.end() && at->second->id != place->id)
+      return "rank " + std::to_string(rank) + " runs on " + at->second->name + ", and ran on " + place->name;
+  }
+  return differ("number of ranks", std::to_string(before.size()), std::to_string(after.size()));
+}
+
+/// The rows must be the same, or what is stored would refer to other parts of the machine.
+std::string entities_problem(const std::vector<Entity>& then, const std::vector<Entity>& now) {
+  for (std::size_t i = 0; i < now.size(); ++i) {
+    const std::string here = "entity " + std::to_string(i) + " is " + with_id(now[i]);
+    if (i >= then.size()) return here + ", which was not there";
+    if (then[i].kind != now[i].kind || then[i].id != now[i].id || then[i].parent != now[i].parent)
+      return here + ", and was " + with_id(then[i]);
+  }
+  return "";
+}
+
+std::string shown(const Json& object, const std::string& key) {
+  return object.contains(key) ? dump(object.at(key)) : "not set";
+}
+
+/// The first key that differs, to explain a plan hash that does. What does not enter the hash is of no
+/// interest.
+std::string config_problem(const Json& then, const Json& now) {
+  static const std::set<std::string> harmless{"out",    "force",        "color",    "progress",  "quiet",
+                                              "json",   "junit",        "nodes",    "resume",    "config",
+                                              "limits", "command_line", "no-color", "seed-given"};
+  if (!then.is_object() || !now.is_object()) return "";
+  std::set<std::string> keys;
+  for (const Json* json : {&then, &now}) {
+    for (const auto& item : json->items()) keys.insert(item.key());
+  }
+  for (const std::string& key : keys) {
+    if (harmless.contains(key) || shown(then, key) == shown(now, key)) continue;
+    return differ("option " + key, shown(then, key), shown(now, key));
+  }
+  return "";
+}
+
+std::string plan_problem(const std::vector<PlanRow>& then, const std::vector<PlanRow>& now) {
+  for (std::size_t i = 0; i < std::min(then.size(), now.size()); ++i) {
+    const std::string before = then[i].suite + "/" + then[i].name, after = now[i].suite + "/" + now[i].name;
+    if (before != after) return "planned case " + std::to_string(i) + " is " + after + ", and was " + before;
+  }
+  return differ("number of planned cases", std::to_string(then.size()), std::to_string(now.size()));
+}
+
+}  // namespace
+
+ResumeInfo read_resume(const Path& partial) {
+  const Path path = partial.has_filename() ? partial : partial.parent_path();
+  if (path.extension() != ".partial" || path.stem().empty())
+    throw_usage("--resume: '" + partial.string() + "' is no NAME.h5.partial directory");
+  PartialReader reader(path);
+  ResumeInfo out;
+  out.info = reader.start.info;
+  out.config = std::move(reader.start.config);
+  out.memory_per_rank_bytes = memory_of(out.config);
+  out.seed_given = out.config.is_object() && out.config.value("seed-given", Json()) == Json(true);
+  out.file = path;
+  out.file.replace_extension();
+  out.elapsed_s = seconds_since(out.info.started);
+  return out;
+}
+
+bool stands(CaseState state) noexcept { return state == CaseState::pass || state == CaseState::fail; }
+
+std::string resume_problem(const Writer::Start& then, const Writer::Start& now) {
+  const RunInfo &a = then.info, &b = now.info;
+  const auto number = [](std::uint64_t n) { return std::to_string(n); };
+  std::string problem;
+  const auto check = [&](std::string found) {
+    if (problem.empty()) problem = std::move(found);
+  };
+  check(differ("version of assay", a.assay_version, b.assay_version));
+  check(differ("seed", number(a.seed), number(b.seed)));
+  check(differ("level", a.level, b.level));
+  check(nodes_problem(then.entities, now.entities));
+  check(ranks_problem(then.entities, now.entities));
+  check(entities_problem(then.entities, now.entities));
+  check(differ("memory per rank", number(memory_of(then.config)), number(memory_of(now.config))));
+  if (a.plan_hash == b.plan_hash) return one_line(problem);
+  check(config_problem(then.config, now.config));
+  check(plan_problem(then.plan, now.plan));
+  check(differ("plan hash", a.plan_hash, b.plan_hash));
+  return one_line(problem);
+}
+
+}  // namespace assay::results

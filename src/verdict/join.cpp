@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verdict/join.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "base/error.hpp"
+#include "base/exit_code.hpp"
+
+namespace assay::verdict {
+namespace {
+
+/// Larger is worse; what nobody knows is worst.
+std::size_t rank_of(const std::string& state) {
+  constexpr std::array order{"NOT_TESTED", "PASS", "INFO", "WARN", "INCONCLUSIVE", "FAIL"};
+  return static_cast<std::size_t>(std::find(order.begin(), order.end(), state) - order.begin());
+}
+
+bool worse(const std::string& a, const std::string& b) { return rank_of(a) > rank_of(b); }
+
+std::string key_of(const results::Finding& f) {
+  std::string key;
+  for (const std::string* part : {&f.level, &f.name, &f.kind, &f.suite, &f.metric}) key += *part + '\n';
+  return key;
+}
+
+void add(results::Accounting& to, const results::Accounting& from) {
+  to.planned += from.planned;
+  to.passed += from.passed;
+  to.failed += from.failed;
+  to.skipped += from.skipped;
+  to.error += from.error;
+  to.incomplete += from.incomplete;
+  to.not_applicable += from.not_applicable;
+  to.required_missing += from.required_missing;
+}
+
+/// At most three names, then how many more.
+std::string first_files(const std::vector<std::string>& files) {
+  std::string text;
+  for (std::size_t i = 0; i < std::min<std::size_t>(files.size(), 3); ++i)
+    text += (i == 0 ? "" : ", ") + files[i];
+  return files.size() > 3 ? text + " and " + std::to_string(files.size() - 3) + " more" : text;
+}
+
+int exit_of(const std::string& state, bool strict) {
+  const ExitCode code = state == "FAIL"   ? ExitCode::fail
+                        : state == "WARN" ? (strict ? ExitCode::warn : ExitCode::pass)
+                        : state == "PASS" ? ExitCode::pass
+                                          : ExitCode::inconclusive;
+  return static_cast<int>(code);
+}
+
+}  // namespace
+
+std::int32_t Join::row_of(const results::Entity& entity) {
+  const auto next = static_cast<std::int32_t>(results_.entities.size());
+  const auto [at, added] = rows_.emplace(entity.kind + '\n' + entity.id, next);
+  if (added) {
+    results_.entities.push_back(entity);
+    results_.entities.back().parent = -1;
+  }
+  return at->second;
+}
+
+void Join::take_entities(const results::Results& results, const results::VerdictData& verdict) {
+  std::vector<std::int32_t> row(results.entities.size());
+  for (std::size_t i = 0; i < row.size(); ++i) row[i] = row_of(results.entities[i]);
+  for (std::size_t i = 0; i < row.size(); ++i) {
+    const std::int32_t parent = results.entities[i].parent;
+    // a parent that comes first keeps the rows free of circles, whatever the files say
+    if (parent < 0 || static_cast<std::size_t>(parent) >= row.size()) continue;
+    if (row[static_cast<std::size_t>(parent)] < row[i])
+      results_.entities[static_cast<std::size_t>(row[i])].parent = row[static_cast<std::size_t>(parent)];
+  }
+  for (results::EntityState s : verdict.entities) {
+    if (s.entity < 0 || static_cast<std::size_t>(s.entity) >= row.size()) continue;
+    s.entity = row[static_cast<std::size_t>(s.entity)];
+    const auto [at, added] = states_.emplace(s.entity, s);
+    if (!added && worse(s.state, at->second.state)) at->second = s;
+  }
+}
+
+void Join::take_findings(const std::string& file, const std::vector<results::Finding>& findings) {
+  for (const results::Finding& f : findings) {
+    const auto [at, added] = known_findings_.emplace(key_of(f), findings_.size());
+    if (added) {
+      findings_.push_back({f, {file}});
+      findings_.back().finding.evidence = file + ":" + f.evidence;
+      continue;
+    }
+    Merged& known = findings_[at->second];
+    if (known.files.back() != file) known.files.push_back(file);
+    const bool worst = f.severity != known.finding.severity
+                           ? worse(f.severity, known.finding.severity)
+                           : f.deficit.value_or(0) > known.finding.deficit.value_or(0);
+    const bool confirmed = known.finding.confirmed || f.confirmed;
+    if (worst) {
+      known.finding = f;
+      known.finding.evidence = file + ":" + f.evidence;
+    }
+    known.finding.confirmed = confirmed;
+  }
+}
+
+void Join::add(const std::string& file, const results::Results& results,
+               const results::VerdictData& verdict) {
+  if (files_.empty()) {
+    results_.info = results.info;
+    verdict_.false_alarm_rate = 0;
+    verdict_.inputs = verdict.inputs;
+  }
+  files_.push_back(file);
+  results_.info.ended = std::max(results_.info.ended, results.info.ended);
+  results_.info.injected = results_.info.injected || results.info.injected;
+  if (verdict_.state.empty() || worse(verdict.state, verdict_.state)) verdict_.state = verdict.state;
+  verdict_.false_alarm_rate += verdict.false_alarm_rate;
+  for (const std::string& reason : verdict.reasons) verdict_.reasons.push_back(file + ": " + reason);
+  verdict::add(verdict_.accounting, verdict.accounting);
+  take_entities(results, verdict);
+  take_findings(file, verdict.findings);
+}
+
+results::VerdictData Join::verdict(bool strict) const {
+  if (files_.empty()) throw Error(ErrorKind::internal, "no results file was joined");
+  results::VerdictData v = verdict_;
+  v.exit_code = exit_of(v.state, strict);
+  v.basis = std::to_string(files_.size()) + (files_.size() == 1 ? " file" : " files judged together");
+  v.inputs["files"] = files_;
+  for (const Merged& m : findings_) {
+    v.findings.push_back(m.finding);
+    v.findings.back().text += " (in " + std::to_string(m.files.size()) + " of " +
+                              std::to_string(files_.size()) + (files_.size() == 1 ? " file: " : " files: ") +
+                              first_files(m.files) + ")";
+  }
+  std::stable_sort(v.findings.begin(), v.findings.end(),
+                   [](const auto& a, const auto& b) { return worse(a.severity, b.severity); });
+  for (const auto& [row, state] : states_) v.entities.push_back(state);
+  return v;
+}
+
+}  // namespace assay::verdict

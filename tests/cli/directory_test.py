@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`verdict DIR`: several results files judged together. And who may write a file at all."""
+
+import json
+import os
+import pathlib
+import shutil
+import stat
+import subprocess
+import tempfile
+
+import harness
+
+
+def selftest(cases, out):
+    return ["run", "--suites", "selftest", "--selftest.cases", cases, "--quiet", "--out", str(out)]
+
+
+class Directory(harness.CliTest):
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory(prefix="assay-cli-directory-")
+        cls.addClassCleanup(folder.cleanup)
+        cls.store = pathlib.Path(folder.name)
+        for name, cases, code in [("fail", "pass,fail", 2), ("skip", "pass,skip", 3)]:
+            result = harness.execute([harness.ASSAY, *selftest(cases, cls.store / f"{name}.h5")], folder.name)
+            assert result.returncode == code, result.stderr
+        smoke = ["run", "--level", "smoke", "--suites", "inventory,gemm", "--quiet", "--out", str(cls.store / "pass.h5")]
+        result = harness.execute([harness.ASSAY, *smoke], folder.name)
+        assert result.returncode == 0, result.stdout + result.stderr
+
+    def place(self, **files):
+        (self.dir / "soak").mkdir(exist_ok=True)
+        for name, kind in files.items():
+            shutil.copy(self.store / f"{kind}.h5", self.dir / "soak" / f"{name}.h5")
+
+    def test_the_worst_state_wins(self):
+        self.place(seg01="pass", seg02="pass")
+        result = self.assay("verdict", "soak")
+        self.assert_code(result, 0)
+        self.assertIn("2 files judged together", result.stdout)
+        self.place(seg03="skip")
+        self.assert_code(self.assay("verdict", "soak/"), 3)
+        self.place(seg04="fail", seg05="pass")
+        self.assert_code(self.assay("verdict", "soak"), 2)
+
+    def test_reasons_and_findings_name_their_files(self):
+        self.place(seg01="fail", seg02="pass", seg03="fail", seg04="skip")
+        result = self.assay("verdict", "soak", "--json", "v.json")
+        self.assert_code(result, 2)
+        joined = json.loads((self.dir / "v.json").read_text())
+        self.assertEqual(joined["inputs"]["files"], ["seg01.h5", "seg02.h5", "seg03.h5", "seg04.h5"])
+        self.assertTrue(any(r.startswith("seg04.h5: ") for r in joined["reasons"]), joined["reasons"])
+        failed = [f for f in joined["findings"] if f["severity"] == "FAIL"]
+        self.assertEqual(len(failed), len({(f["level"], f["name"], f["kind"], f["suite"], f["metric"]) for f in failed}))
+        self.assertGreater(len(failed), 0)
+        self.assertIn("in 2 of 4 files: seg01.h5, seg03.h5", failed[0]["text"])
+        self.assertTrue(failed[0]["evidence"].startswith("seg01.h5:/"), failed[0]["evidence"])
+        self.assertIn("seg01.h5", result.stdout)
+
+    def test_counts_are_summed(self):
+        counts = {}
+        for kind in ["fail", "skip"]:
+            self.assay("verdict", self.store / f"{kind}.h5", "--json", "one.json")
+            counts[kind] = json.loads((self.dir / "one.json").read_text())["accounting"]
+        self.place(a="fail", b="skip", c="skip")
+        self.assay("verdict", "soak", "--json", "all.json")
+        joined = json.loads((self.dir / "all.json").read_text())["accounting"]
+        for key, value in joined.items():
+            self.assertEqual(value, counts["fail"][key] + 2 * counts["skip"][key], key)
+        self.assertGreater(joined["planned"], 0)
+
+    def test_nodes_are_named_once_with_their_worst_state(self):
+        self.place(a="pass", b="fail", c="pass")
+        result = self.assay("verdict", "soak", "--nodes", "n.txt", "--junit", "v.xml")
+        self.assert_code(result, 2)
+        lines = (self.dir / "n.txt").read_text().splitlines()
+        self.assertEqual(len(lines), 1, lines)
+        one = self.assay("verdict", self.store / "fail.h5", "--nodes", "one.txt")
+        self.assert_code(one, 2)
+        worst = (self.dir / "one.txt").read_text().split()[1]
+        self.assertIn(lines[0].split()[1], (worst, "FAIL"))
+
+    def test_an_unfinished_run_is_judged_from_its_directory(self):
+        self.place(seg01="pass")
+        partial = self.dir / "soak" / "seg02.h5.partial"
+        leave_unfinished(self, partial)
+        joined = self.assay("verdict", "soak", "--json", "v.json")
+        alone = self.assay("verdict", partial)
+        self.assert_code(joined, alone.returncode)
+        files = json.loads((self.dir / "v.json").read_text())["inputs"]["files"]
+        self.assertEqual(files, ["seg01.h5", "seg02.h5.partial"])
+
+    def test_one_file_that_cannot_be_read_is_named(self):
+        self.place(seg01="pass")
+        self.write("soak/seg02.h5", "no results")
+        result = self.assert_error(["verdict", "soak"], "")
+        self.assertIn("seg02.h5", result.stderr)
+
+    def test_empty_directory(self):
+        (self.dir / "soak").mkdir()
+        self.write("soak/readme.txt", "nothing here")
+        self.assert_error(["verdict", "soak"], "soak: no results file")
+
+
+def leave_unfinished(test, partial):
+    """A run that cannot merge, because its output has appeared in the meantime, leaves its directory."""
+    late = test.dir / "late.h5"
+    with subprocess.Popen([harness.ASSAY, *selftest("pass", late)], cwd=test.dir, env={**os.environ, **harness.LAUNCH},
+                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        while process.poll() is None and not (test.dir / "late.h5.partial").exists():
+            pass
+        late.write_text("somebody was faster")
+    test.assertTrue((test.dir / "late.h5.partial").exists())
+    (test.dir / "late.h5.partial").rename(partial)
+    late.unlink()
+
+
+class OneWriter(harness.CliTest):
+    def test_of_two_runs_at_once_one_is_refused(self):
+        processes = [subprocess.Popen([harness.ASSAY, *selftest("pass", "same.h5")], cwd=self.dir,
+                                      env={**os.environ, **harness.LAUNCH}, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                      text=True) for _ in range(3)]
+        outcomes = []
+        for process in processes:
+            _, said = process.communicate(timeout=90)
+            outcomes.append((process.returncode, said))
+        refused = [said for code, said in outcomes if code == 4]
+        self.assertEqual(len(refused), 2, outcomes)
+        for said in refused:
+            self.assertIn("same.h5", said)
+            self.assertEqual(said.count("\n"), 1)
+        self.assertEqual(self.left_behind(), ["same.h5"])
+        self.assert_code(self.assay("schema", "--check", "same.h5"), 0)
+
+    def test_a_directory_that_is_left_over_is_named_and_kept(self):
+        leave_unfinished(self, self.dir / "run.h5.partial")
+        before = sorted((self.dir / "run.h5.partial").iterdir())
+        result = self.assert_error(selftest("pass", "run.h5"), "run.h5.partial exists")
+        for word in ["recover", "--resume", "--force"]:
+            self.assertIn(word, result.stderr)
+        self.assertEqual(sorted((self.dir / "run.h5.partial").iterdir()), before)
+
+    def test_modes_follow_the_umask(self):
+        old = os.umask(0o027)
+        try:
+            self.assay(*selftest("pass", "run.h5"), "--json", "v.json", "--junit", "v.xml", "--nodes", "n.txt")
+            self.assay("export", "run.h5", "--csv", "-o", "samples.csv")
+            leave_unfinished(self, self.dir / "left.h5.partial")
+            self.assay("recover", "left.h5.partial", "-o", "recovered.h5")
+        finally:
+            os.umask(old)
+        for name in ["run.h5", "v.json", "v.xml", "n.txt", "samples.csv", "recovered.h5"]:
+            with self.subTest(name):
+                self.assertEqual(stat.S_IMODE((self.dir / name).stat().st_mode), 0o640)
+
+
+if __name__ == "__main__":
+    harness.main()

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <ostream>
+#include <streambuf>
+
+#include "base/error.hpp"
+#include "report/report.hpp"
+#include "results/export.hpp"
+#include "results/reader.hpp"
+#include "results/schema.hpp"
+#include "tests/fuzz/targets.hpp"
+#include "verdict/join.hpp"
+#include "verdict/verdict.hpp"
+
+namespace assay::fuzz {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Nowhere : public std::streambuf {
+  int_type overflow(int_type c) override { return traits_type::not_eof(c); }
+  std::streamsize xsputn(const char*, std::streamsize n) override { return n; }
+};
+
+struct Directory {
+  Directory() {
+    std::error_code code;
+    const char* parent = fs::is_directory("/dev/shm", code) ? "/dev/shm" : "/tmp";
+    path = std::string(parent) + "/assay-fuzz-XXXXXX";
+    if (mkdtemp(path.data()) == nullptr) broken("no scratch directory");
+  }
+  ~Directory() {
+    std::error_code code;
+    fs::remove_all(path, code);
+  }
+  Directory(const Directory&) = delete;
+  Directory& operator=(const Directory&) = delete;
+  std::string path;
+};
+
+void report_all(const results::Results& r, const results::VerdictData& v) {
+  const report::Style style{80, false};
+  report::inspect_text(r, "file.h5", style);
+  report::summary(r, v, "file.h5", style);
+  report::verdict_text(v, style);
+  report::table_text(r, v, {40, true});
+  report::verdict_json(r, v);
+  report::verdict_junit(r, v);
+  report::nodes_text(r, v);
+}
+
+}  // namespace
+
+void broken(const std::string& what) {
+  std::fprintf(stderr, "broken: %s\n", what.c_str());
+  std::abort();
+}
+
+const std::string& scratch_directory() {
+  static const Directory directory;
+  return directory.path;
+}
+
+void use_results(const std::string& path) {
+  const results::Results r = results::load(path);
+  Nowhere nowhere;
+  std::ostream out(&nowhere);
+  results::export_csv(r, out);
+  results::export_jsonl(r, out);
+  if (r.verdict) report_all(r, *r.verdict);
+  const auto verdict = verdict::judge(r, verdict::options_from(r));
+  report_all(r, verdict);
+  verdict::Join join;
+  join.add("a.h5", r, verdict);
+  join.add("b.h5", r, verdict);
+  report_all(join.results(), join.verdict(false));
+}
+
+const std::vector<std::pair<std::string, Target>>& targets() {
+  static const std::vector<std::pair<std::string, Target>> all{
+      {"config", config}, {"limits", limits}, {"values", values},
+      {"bytes", bytes},   {"edits", edits},   {"partial", partial},
+#ifdef ASSAY_FUZZ_INJECT
+      {"inject", inject},
+#endif
+  };
+  return all;
+}
+
+}  // namespace assay::fuzz
