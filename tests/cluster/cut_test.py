@@ -5,6 +5,7 @@ import subprocess
 import time
 
 import cluster
+import processes
 from results import Results
 
 SMOKE_BUDGET_S = 15
@@ -37,7 +38,9 @@ class CutHost(cluster.ClusterTest):
         self.assertNotEqual(named, [], run.findings)
         blamed = [f["name"] for f in run.findings if f["kind"] in ("lost", "hang") and f["name"].split("/")[0] != lost]
         self.assertEqual(blamed, [], "only the host that was cut is lost")
-        # The file can be judged again, to the same end.
+        # On the host that was cut, nothing of assay outlives the run either (the launcher's daemon does).
+        cluster.wait_until(lambda: not processes.find(cluster.ASSAY, file), 20, "all processes of the run have ended")
+        # The file can be judged again.
         again = subprocess.run([cluster.ASSAY, "verdict", str(file)], capture_output=True, text=True, timeout=60)
         self.assertIn(again.returncode, (2, 3), again.stdout + again.stderr)
         self.assertIn(lost, again.stdout)
