@@ -10,6 +10,7 @@
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "run/assemble.hpp"
+#include "run/injector.hpp"
 
 namespace assay {
 namespace {
@@ -103,14 +104,18 @@ CaseRecord Runner::measure(const Case& c, std::string& started) {
                   parts_.run_start_s,
                   begin + c.deadline_s,
                   record,
-                  parts_.entities.device_of_rank(parts_.world.rank())};
+                  parts_.entities.device_of_rank(parts_.world.rank()),
+                  parts_.injector};
   try {
-    suite_of(c, parts_.suites).run(c, context);
+    Suite& suite = suite_of(c, parts_.suites);
+    if (parts_.injector != nullptr) parts_.injector->begin_case(c, suite.metrics(), parts_.world);
+    suite.run(c, context);
   } catch (const Error& e) {
     record.set_state(results::CaseState::error, e.what());
   } catch (const std::exception& e) {
     record.set_state(results::CaseState::error, fmt::format("unexpected: {}", e.what()));
   }
+  if (parts_.injector != nullptr) parts_.injector->end_case(record);
   record.wall_s_ = now_s() - begin;
   return record;
 }

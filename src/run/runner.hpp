@@ -29,6 +29,7 @@ class Runner {
     results::Writer* writer;      ///< on rank 0; null elsewhere
     Progress* progress;           ///< on rank 0; null elsewhere
     double run_start_s;           ///< on this rank's clock
+    Injector* injector = nullptr;  ///< null in all runs without --inject
   };
   explicit Runner(Parts parts) : parts_(parts) {}
 

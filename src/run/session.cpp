@@ -12,6 +12,8 @@
 #include "base/system.hpp"
 #include "base/units.hpp"
 #include "results/reader.hpp"
+#include "run/fault_plan.hpp"
+#include "run/injection.hpp"
 #include "run/launch.hpp"
 #include "run/runner.hpp"
 #include "topology/inventory_tables.hpp"
@@ -77,6 +79,7 @@ results::Writer::Start start_of(const Config& config, const Topology& topology, 
   start.info.level = to_string(config.level);
   start.info.seed = config.seed;
   start.info.plan_hash = plan.hash;
+  start.info.injected = !config.faults.empty();
   start.config = config.to_json(false);
   start.config["memory_per_rank_bytes"] = plan.memory_per_rank_bytes;
   for (const Case& c : plan.cases)
@@ -115,6 +118,7 @@ class Session {
     config_.seed = std::stoull(world().broadcast_text(std::to_string(seed_of(config_)), 0));
     job_ = discover_job(mpi_, config_);
     plan_ = make_plan(config_, job_.topology, suites_);
+    check_faults(config_.faults, plan_, job_.topology, suites_);
     agree_plan(world(), plan_.hash);
     entities_ = std::make_unique<EntityTable>(job_.topology);
     const double begin = now_s();
@@ -162,9 +166,14 @@ class Session {
       for (const LaunchFinding& f : job_.findings)
         writer_->add_event({0.0, f.node < 0 ? entities_->cluster() : entities_->node(f.node), f.event_kind(), f.event_text()});
     Progress progress(root() && !config_.quiet ? config_.progress : "never", plan_.budget_s);
-    Runner runner({config_, job_.topology, plan_, *entities_, *device_, world(), *job_.node, job_.leaders.get(), suites_,
-                   leader ? &counters : nullptr, writer_.get(), &progress, start_on_root - offset.offset_s});
+    const double run_start_s = start_on_root - offset.offset_s;
+    Injection injection({config_, job_.topology, *entities_, *device_, world(), *job_.node, job_.leaders.get(),
+                         writer_.get(), run_start_s});
+    Runner runner({config_, job_.topology, plan_, *entities_, *device_, injection.world(), injection.node(),
+                   injection.leaders(), suites_, leader ? &counters : nullptr, writer_.get(), &progress, run_start_s,
+                   injection.injector()});
     complete_ = runner.run_all();
+    injection.end(complete_);
     why_ = runner.why();
   }
 
@@ -239,6 +248,7 @@ ExitCode plan_session(int* argc, char*** argv, Config config, std::vector<std::u
     config.seed = std::stoull(mpi.world().broadcast_text(std::to_string(seed_of(config)), 0));
     const Job job = discover_job(mpi, config);
     const Plan plan = make_plan(config, job.topology, suites);
+    check_faults(config.faults, plan, job.topology, suites);
     agree_plan(mpi.world(), plan.hash);
     if (mpi.world().rank() == 0) out(plan_text(plan, config, job.topology));
     mpi.world().barrier();
