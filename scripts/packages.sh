@@ -32,6 +32,7 @@ test|python3-xarray|tests read results files as users do
 test|netcdf-bin|tests open results files with ncdump
 test|hdf5-tools|tests open results files with h5dump
 test|shellcheck|checks the scripts
+test|iproute2|ip and tc: the virtual cluster's network
 peers|hpcc|STREAM of the HPC Challenge
 peers|stressapptest|memory patterns
 peers|memtester|memory patterns

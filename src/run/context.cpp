@@ -21,7 +21,7 @@ SamplingPlan Context::sampling(double seconds) const {
     default:
       plan.min_samples = 15;
       plan.relative_ci = 0.0025;
-      plan.warmup_seconds = std::min(0.25, seconds / 8);
+      plan.warmup_seconds = std::min(0.25, seconds / 10);
       break;
   }
   return plan;

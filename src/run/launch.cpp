@@ -101,9 +101,9 @@ Job discover_job(MpiSession& mpi, const Config& config) {
   job.leaders = world.split(job.node->rank() == 0 ? 0 : -1, world.rank());
   const bool leader = job.node->rank() == 0;
   const RankFacts facts = own_facts(std::stoi(job.node->broadcast_text(std::to_string(world.rank()), 0)), job.node->rank());
-  const auto nodes = world.all_gather_text(leader ? to_json(probe_node()).dump() : "");
-  const auto places = world.all_gather_text(to_text(facts));
-  job.topology = discover(nodes, places, world.rank(), static_cast<int>(config.threads));
+  job.node_texts = world.all_gather_text(leader ? to_json(probe_node()).dump() : "");
+  job.place_texts = world.all_gather_text(to_text(facts));
+  job.topology = discover(job.node_texts, job.place_texts, world.rank(), static_cast<int>(config.threads));
   job.findings = check_launch(job.topology, {config.expect_nodes, config.expect_ranks, config.expect_devices},
                               launch_environment(), world.size() == 1 ? count_sibling_singletons() : 0);
   job.probe_s = now_s() - begin;

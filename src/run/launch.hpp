@@ -18,6 +18,7 @@ struct Job {
   std::vector<LaunchFinding> findings;
   std::unique_ptr<Communicator> node;
   std::unique_ptr<Communicator> leaders;  ///< null except on local rank 0
+  std::vector<std::string> node_texts, place_texts;  ///< by rank: what the topology was made from
   double probe_s = 0;
 };
 

@@ -4,19 +4,17 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <random>
 
-#include "assay/version.hpp"
 #include "base/clock.hpp"
 #include "base/error.hpp"
-#include "base/system.hpp"
 #include "base/units.hpp"
-#include "results/reader.hpp"
+#include "guard/guarded.hpp"
+#include "run/keeper.hpp"
 #include "run/launch.hpp"
 #include "run/runner.hpp"
-#include "topology/inventory_tables.hpp"
 #include "transport/clock_sync.hpp"
-#include "verdict/verdict.hpp"
 
 namespace assay {
 namespace {
@@ -66,44 +64,15 @@ std::unique_ptr<Device> make_device(const Topology& topology) {
   return make_host_device(cpus, numa, !me.shares_cpus);
 }
 
-results::Writer::Start start_of(const Config& config, const Topology& topology, const Plan& plan,
-                                const EntityTable& entities, const Communicator& world,
-                                const std::map<std::string, std::string>& times) {
-  results::Writer::Start start;
-  start.info.run_id = fmt::format("{:016x}{:016x}", random_bits(), random_bits());
-  start.info.started = utc_now_iso();
-  start.info.command_line = config.command_line;
-  start.info.assay_version = ASSAY_VERSION;
-  start.info.level = to_string(config.level);
-  start.info.seed = config.seed;
-  start.info.plan_hash = plan.hash;
-  start.config = config.to_json(false);
-  start.config["memory_per_rank_bytes"] = plan.memory_per_rank_bytes;
-  for (const Case& c : plan.cases)
-    start.plan.push_back({c.suite, c.name, c.not_applicable.empty() ? "planned" : "not_applicable", c.not_applicable,
-                          c.required, c.entities, c.bytes, c.expected_s(), c.deadline_s});
-  start.environment = environment_rows(topology);
-  for (const auto& [key, value] : times)
-    start.environment.push_back({topology.nodes.front().hostname, key, value});
-  for (const auto& [key, value] : mpi_versions(&world))
-    start.environment.push_back({topology.nodes.front().hostname, key, value});
-  for (const auto& [key, value] : blas_info())
-    start.environment.push_back({topology.nodes.front().hostname, "blas." + key, value});
-  start.entities = entities.rows();
-  start.inventory = inventory_tables(topology, entities);
-  return start;
-}
-
-/// One run from agreed topology to exit code.
+/// One rank's way from agreed topology to the last case. The file, the verdict and the exit code are the keeper's.
 class Session {
  public:
-  Session(MpiSession& mpi, Config config, std::vector<std::unique_ptr<Suite>> suites, const RunHooks& hooks)
-      : mpi_(mpi), config_(std::move(config)), suites_(std::move(suites)), hooks_(hooks) {}
+  Session(MpiSession& mpi, Config config, const std::vector<std::unique_ptr<Suite>>& suites, guard::WorkerLink& link)
+      : mpi_(mpi), config_(std::move(config)), suites_(suites), link_(link) {}
 
-  ExitCode run() {
+  void run() {
     prepare();
     execute();
-    return finish();
   }
 
  private:
@@ -120,93 +89,61 @@ class Session {
     const double begin = now_s();
     // The lock on the output is taken before memory is touched: a wrong --out must not cost a minute.
     together(world(), [&] {
-      if (root()) create_writer();
+      if (root()) link_.start(to_text(start_facts()));
     });
-    try {
-      together(world(), [&] {
-        device_ = make_device(job_.topology);
-        device_->reserve(plan_.arena_bytes);
-      });
-    } catch (const Error&) {
-      if (writer_) writer_->discard();  // nothing was measured: leave no trace
-      throw;
-    }
-    device_s_ = now_s() - begin;
+    link_.enter(guard::Phase::memory);
+    together(world(), [&] {
+      device_ = make_device(job_.topology);
+      device_->reserve(plan_.arena_bytes);
+    });
+    const double device_s = now_s() - begin;
     if (root() && !config_.quiet)
       std::fprintf(stderr, "assay: %d rank%s on %zu node%s; started in %s (MPI %s, inventory %s, memory %s)\n", world().size(),
                    world().size() == 1 ? "" : "s", job_.topology.nodes.size(), job_.topology.nodes.size() == 1 ? "" : "s",
-                   format_seconds(mpi_.init_seconds() + job_.probe_s + device_s_).c_str(),
+                   format_seconds(mpi_.init_seconds() + job_.probe_s + device_s).c_str(),
                    format_seconds(mpi_.init_seconds()).c_str(), format_seconds(job_.probe_s).c_str(),
-                   format_seconds(device_s_).c_str());
+                   format_seconds(device_s).c_str());
   }
 
-  void create_writer() {
-    const auto start = start_of(config_, job_.topology, plan_, *entities_, world(),
-                                {{"init.mpi_s", fmt::format("{:.3f}", mpi_.init_seconds())},
-                                 {"init.probe_s", fmt::format("{:.3f}", job_.probe_s)}});
-    const std::uint64_t expected = plan_.file_bytes();
-    if (config_.max_file_bytes != 0 && expected > config_.max_file_bytes)
-      throw_usage(fmt::format("--max-file: the plan needs about {}, {} are allowed", format_bytes(expected),
-                              format_bytes(config_.max_file_bytes)));
-    writer_ = std::make_unique<results::Writer>(results::Writer::create(config_.out, start, config_.force));
+  StartFacts start_facts() {
+    StartFacts facts;
+    facts.seed = config_.seed;
+    facts.nodes = job_.node_texts;
+    facts.places = job_.place_texts;
+    facts.plan_hash = plan_.hash;
+    facts.findings = job_.findings;
+    facts.environment = {{"init.mpi_s", fmt::format("{:.3f}", mpi_.init_seconds())},
+                         {"init.probe_s", fmt::format("{:.3f}", job_.probe_s)}};
+    for (const auto& [key, value] : mpi_versions(&world())) facts.environment.emplace_back(key, value);
+    return facts;
   }
 
   void execute() {
-    install_stop_signals();
     const auto offset = estimate_clock_offset(world());
     const double start_on_root = std::stod(world().broadcast_text(fmt::format("{:.9f}", now_s()), 0));
     CounterSet counters;
     const bool leader = job_.node->rank() == 0;
     if (leader) counters = CounterSet::probe(job_.topology.my_node().hostname);
-    if (root())
-      for (const LaunchFinding& f : job_.findings)
-        writer_->add_event({0.0, f.node < 0 ? entities_->cluster() : entities_->node(f.node), f.event_kind(), f.event_text()});
-    Progress progress(root() && !config_.quiet ? config_.progress : "never", plan_.budget_s);
     Runner runner({config_, job_.topology, plan_, *entities_, *device_, world(), *job_.node, job_.leaders.get(), suites_,
-                   leader ? &counters : nullptr, writer_.get(), &progress, start_on_root - offset.offset_s});
-    complete_ = runner.run_all();
-    why_ = runner.why();
+                   leader ? &counters : nullptr, link_, start_on_root - offset.offset_s});
+    link_.ready(root() ? to_text(ReadyFacts{start_on_root, device_identity() + world().path()}) : "");
+    runner.run_all();
   }
 
-  ExitCode finish() {
-    int code = static_cast<int>(ExitCode::inconclusive);
-    together(world(), [&] {
-      if (root()) code = judge_and_close();
-    });
-    return static_cast<ExitCode>(std::stoi(world().broadcast_text(std::to_string(code), 0)));
-  }
-
-  int judge_and_close() {
-    if (!complete_) std::fprintf(stderr, "assay: ended early: %s\n", why_.c_str());
-    if (!complete_) try_event("aborted", why_);
-    auto results = results::load(writer_->partial());
-    results.info.state = complete_ ? "complete" : "aborted";
-    auto verdict = verdict::judge(results, verdict::options_from(results));
-    writer_->finish(verdict, complete_ ? "complete" : "aborted");
-    if (hooks_.report) hooks_.report({results, verdict, writer_->file().string()});
-    return verdict.exit_code;
-  }
-
-  void try_event(const std::string& kind, const std::string& text) {
-    try {
-      writer_->add_event({0.0, entities_->cluster(), kind, text});
-    } catch (const Error&) {
-      // The disk refuses; the reason is on standard error, and the verdict is INCONCLUSIVE by what is missing.
-    }
+  std::string device_identity() const {
+    std::string out;
+    for (const auto& [key, value] : device_->identity()) out += key + "=" + value + ";";
+    return out;
   }
 
   MpiSession& mpi_;
   Config config_;
-  std::vector<std::unique_ptr<Suite>> suites_;
-  const RunHooks& hooks_;
+  const std::vector<std::unique_ptr<Suite>>& suites_;
+  guard::WorkerLink& link_;
   Job job_;
   Plan plan_;
   std::unique_ptr<EntityTable> entities_;
   std::unique_ptr<Device> device_;
-  std::unique_ptr<results::Writer> writer_;
-  double device_s_ = 0;
-  bool complete_ = false;
-  std::string why_;
 };
 
 /// One clear line from rank 0, the same exit code everywhere.
@@ -216,19 +153,35 @@ ExitCode report_error(Communicator& world, const Error& e) {
   return e.exit_code();
 }
 
+/// The worker of one rank, from before MPI_Init to the code it leaves with.
+ExitCode work(int* argc, char*** argv, const Config& config, const std::vector<std::unique_ptr<Suite>>& suites,
+              guard::WorkerLink& link) {
+  link.enter(guard::Phase::mpi_init);
+  MpiSession mpi(argc, argv, &link.board());
+  link.enter(guard::Phase::discovery);
+  ExitCode code = ExitCode::pass;  // of this process; that of the run is the guardians'
+  try {
+    // Where guardians share no folder they learn from MPI where the collector listens.
+    Communicator& world = mpi.world();
+    link.connect(world.broadcast_text(world.rank() == 0 ? link.collector_address() : "", 0));
+    Session(mpi, config, suites, link).run();
+  } catch (const Error& e) {
+    code = report_error(mpi.world(), e);
+  }
+  link.bye(static_cast<int>(code));
+  return code;
+}
+
 }  // namespace
 
 ExitCode run_session(int* argc, char*** argv, Config config, std::vector<std::unique_ptr<Suite>> suites,
                      const RunHooks& hooks) {
-  MpiSession mpi(argc, argv);
-  try {
-    Session session(mpi, std::move(config), std::move(suites), hooks);
-    const ExitCode code = session.run();
-    mpi.world().barrier();
-    return code;
-  } catch (const Error& e) {
-    return report_error(mpi.world(), e);
-  }
+  guard::GuardPlan plan;
+  plan.folder = std::filesystem::path(config.out).parent_path().string();
+  plan.without_collector = fmt::format("what had ended is in {}.partial (assay recover)", config.out);
+  plan.make_keeper = [&] { return make_keeper(config, std::move(suites), hooks); };
+  plan.work = [&](guard::WorkerLink& link) { return static_cast<int>(work(argc, argv, config, suites, link)); };
+  return static_cast<ExitCode>(guard::run_guarded(plan));
 }
 
 ExitCode plan_session(int* argc, char*** argv, Config config, std::vector<std::unique_ptr<Suite>> suites,

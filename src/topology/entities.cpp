@@ -2,6 +2,7 @@
 #include "topology/entities.hpp"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "base/error.hpp"
@@ -16,11 +17,38 @@ std::string without_blanks(std::string text) {
   return text;
 }
 
+// A number that the maker gave to a part names it only while no other part claims it: cloned firmware tables,
+// and virtual hosts of one machine, show the same parts on several nodes.
+class PartIds {
+ public:
+  explicit PartIds(const Topology& topology) {
+    for (const Node& node : topology.nodes) {
+      for (const Dimm& dimm : node.dimms) ++claims_[own_id(dimm)];
+      for (const Nic& nic : node.nics) ++claims_[own_id(nic)];
+    }
+  }
+  /// Empty where the part has none of its own.
+  template <typename Part>
+  std::string unique_id(const Part& part) const {
+    const std::string id = own_id(part);
+    return id.empty() || claims_.at(id) > 1 ? std::string() : id;
+  }
+
+ private:
+  static std::string own_id(const Dimm& dimm) {
+    return dimm.serial.empty() ? std::string() : dimm.manufacturer + "/" + dimm.part + "/" + dimm.serial;
+  }
+  static std::string own_id(const Nic& nic) { return nic.virtual_device ? std::string() : nic.id; }
+
+  std::map<std::string, int> claims_;
+};
+
 std::string map_key(const std::string& kind, const std::string& name) { return kind + ' ' + name; }
 
 }  // namespace
 
 EntityTable::EntityTable(const Topology& topology) {
+  const PartIds part_ids(topology);
   add({"cluster", "cluster", "path", "cluster", -1, -1});
   for (const Node& node : topology.nodes) {
     const int row = add({"node", node.id, node.id_source, node.hostname, 0, -1});
@@ -33,14 +61,13 @@ EntityTable::EntityTable(const Topology& topology) {
     for (const auto& domain : node.numa) add_part("numa", "numa" + std::to_string(domain.os_index));
     for (const auto& dimm : node.dimms) {
       const std::string slot = without_blanks(dimm.slot);
-      const bool known = !dimm.serial.empty();
-      const std::string id =
-          known ? dimm.manufacturer + "/" + dimm.part + "/" + dimm.serial : node.id + "/" + slot;
-      add({"dimm", id, known ? "serial" : "path", node.hostname + "/" + slot, row, -1});
+      const std::string id = part_ids.unique_id(dimm);
+      add({"dimm", id.empty() ? node.id + "/" + slot : id, id.empty() ? "path" : "serial",
+           node.hostname + "/" + slot, row, -1});
     }
     for (const auto& nic : node.nics) {
-      const bool known = !nic.id.empty() && !nic.virtual_device;
-      add({"nic", known ? nic.id : node.id + "/" + nic.name, known ? nic.id_source : "path",
+      const std::string id = part_ids.unique_id(nic);
+      add({"nic", id.empty() ? node.id + "/" + nic.name : id, id.empty() ? "path" : nic.id_source,
            node.hostname + "/" + nic.name, row, -1});
     }
   }

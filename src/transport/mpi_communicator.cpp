@@ -10,12 +10,15 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "guard/board.hpp"
 #include "transport/mpi_check.hpp"
 #include "transport/mpi_detail.hpp"
 
 namespace assay {
 namespace {
 
+using guard::Call;
+using guard::InCall;
 using mpi::ByteRange;
 using mpi::check;
 
@@ -79,11 +82,13 @@ std::byte* at(void* base, std::size_t offset) noexcept { return static_cast<std:
 
 class MpiCommunicator final : public Communicator {
  public:
-  MpiCommunicator(MPI_Comm comm, std::string path, std::size_t limit)
+  MpiCommunicator(MPI_Comm comm, std::string path, std::size_t limit, guard::Board* board)
       : comm_(comm), limit_(limit), path_(std::move(path)) {
     check(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
     check(MPI_Comm_rank(comm_, &rank_), "MPI_Comm_rank");
     check(MPI_Comm_size(comm_, &size_), "MPI_Comm_size");
+    if (board != nullptr) board_ = board;
+    world_ranks_ = mpi::world_ranks(comm_, size_);
   }
   ~MpiCommunicator() override {
     int finalized = 0;
@@ -99,16 +104,19 @@ class MpiCommunicator final : public Communicator {
   std::string path() const override { return path_; }
 
   std::unique_ptr<Communicator> split(int color, int key) override {
+    const InCall mark(*board_, Call::split);
     MPI_Comm part = MPI_COMM_NULL;
     check(MPI_Comm_split(comm_, color < 0 ? MPI_UNDEFINED : color, key, &part), "MPI_Comm_split");
-    return part == MPI_COMM_NULL ? nullptr : mpi::make_communicator(part, path_, limit_);
+    return part == MPI_COMM_NULL ? nullptr : mpi::make_communicator(part, path_, limit_, board_ == &own_board_ ? nullptr : board_);
   }
 
   void send(const void* data, std::size_t bytes, int peer, int tag) override {
+    const InCall mark(*board_, Call::send, of_world(peer));
     const ByteRange range(bytes, limit_);
     check(MPI_Send(data, range.count(), range.type(), peer, tag, comm_), "MPI_Send");
   }
   void recv(void* data, std::size_t bytes, int peer, int tag) override {
+    const InCall mark(*board_, Call::receive, of_world(peer));
     const ByteRange range(bytes, limit_);
     check(MPI_Recv(data, range.count(), range.type(), peer, tag, comm_, MPI_STATUS_IGNORE), "MPI_Recv");
   }
@@ -117,16 +125,21 @@ class MpiCommunicator final : public Communicator {
     Slot slot{MPI_REQUEST_NULL, 1};
     check(MPI_Isend(data, range.count(), range.type(), peer, tag, comm_, &slot.request), "MPI_Isend");
     store(request, slot);
+    waits_for_ = of_world(peer);
   }
   void irecv(void* data, std::size_t bytes, int peer, int tag, Request& request) override {
     const ByteRange range(bytes, limit_);
     Slot slot{MPI_REQUEST_NULL, 1};
     check(MPI_Irecv(data, range.count(), range.type(), peer, tag, comm_, &slot.request), "MPI_Irecv");
     store(request, slot);
+    waits_for_ = of_world(peer);
   }
   void wait_all(std::span<Request> requests) override;
 
-  void barrier() override { check(MPI_Barrier(comm_), "MPI_Barrier"); }
+  void barrier() override {
+    const InCall mark(*board_, Call::barrier);
+    check(MPI_Barrier(comm_), "MPI_Barrier");
+  }
   void all_reduce(const void* in, void* out, std::size_t count, DataType type, ReduceOp op) override;
   void reduce_scatter(const void* in, void* out, std::size_t count_per_rank, DataType type,
                       ReduceOp op) override;
@@ -140,13 +153,22 @@ class MpiCommunicator final : public Communicator {
   std::string broadcast_text(const std::string& mine, int root) override;
 
  private:
+  std::int32_t of_world(int peer) const noexcept {
+    return peer < 0 ? guard::no_peer : world_ranks_[static_cast<std::size_t>(peer)];
+  }
+
   MPI_Comm comm_;
   std::size_t limit_;
   std::string path_;
   int rank_ = 0, size_ = 1;
+  guard::Board own_board_;  ///< where nobody watches
+  guard::Board* board_ = &own_board_;
+  std::vector<std::int32_t> world_ranks_;
+  std::int32_t waits_for_ = guard::no_peer;  ///< of the latest non-blocking transfer
 };
 
 void MpiCommunicator::wait_all(std::span<Request> requests) {
+  const InCall mark(*board_, Call::wait, waits_for_);
   // In groups, so that no memory is allocated; MPI makes progress on all transfers whichever group it waits
   // for.
   constexpr std::size_t group = 64;
@@ -164,6 +186,7 @@ void MpiCommunicator::wait_all(std::span<Request> requests) {
 }
 
 void MpiCommunicator::all_reduce(const void* in, void* out, std::size_t count, DataType type, ReduceOp op) {
+  const InCall mark(*board_, Call::all_reduce);
   const std::size_t width = size_of(type);
   for (std::size_t first = 0; first < count; first += limit_) {
     const int n = static_cast<int>(std::min(limit_, count - first));
@@ -175,6 +198,7 @@ void MpiCommunicator::all_reduce(const void* in, void* out, std::size_t count, D
 
 void MpiCommunicator::reduce_scatter(const void* in, void* out, std::size_t count_per_rank, DataType type,
                                      ReduceOp op) {
+  const InCall mark(*board_, Call::reduce_scatter);
   if (count_per_rank <= limit_) {
     check(MPI_Reduce_scatter_block(in, out, static_cast<int>(count_per_rank), mpi_type(type), mpi_op(op),
                                    comm_),
@@ -194,23 +218,27 @@ void MpiCommunicator::reduce_scatter(const void* in, void* out, std::size_t coun
 }
 
 void MpiCommunicator::all_gather(const void* in, void* out, std::size_t bytes_per_rank) {
+  const InCall mark(*board_, Call::all_gather);
   const ByteRange range(bytes_per_rank, limit_);
   check(MPI_Allgather(in, range.count(), range.type(), out, range.count(), range.type(), comm_),
         "MPI_Allgather");
 }
 
 void MpiCommunicator::all_to_all(const void* in, void* out, std::size_t bytes_per_rank) {
+  const InCall mark(*board_, Call::all_to_all);
   const ByteRange range(bytes_per_rank, limit_);
   check(MPI_Alltoall(in, range.count(), range.type(), out, range.count(), range.type(), comm_),
         "MPI_Alltoall");
 }
 
 void MpiCommunicator::broadcast(void* data, std::size_t bytes, int root) {
+  const InCall mark(*board_, Call::broadcast);
   const ByteRange range(bytes, limit_);
   check(MPI_Bcast(data, range.count(), range.type(), root, comm_), "MPI_Bcast");
 }
 
 void MpiCommunicator::quiet_barrier() {
+  const InCall mark(*board_, Call::barrier);
   MPI_Request request = MPI_REQUEST_NULL;
   check(MPI_Ibarrier(comm_, &request), "MPI_Ibarrier");
   int done = 0;
@@ -225,6 +253,7 @@ void MpiCommunicator::quiet_barrier() {
 }
 
 std::vector<std::string> MpiCommunicator::gather_text(const std::string& mine, int root) {
+  const InCall mark(*board_, Call::texts);
   const std::uint64_t length = mine.size();
   std::vector<std::uint64_t> lengths(rank_ == root ? static_cast<std::size_t>(size_) : 0);
   check(MPI_Gather(&length, 1, MPI_UINT64_T, lengths.data(), 1, MPI_UINT64_T, root, comm_), "MPI_Gather");
@@ -245,6 +274,7 @@ std::vector<std::string> MpiCommunicator::gather_text(const std::string& mine, i
 }
 
 std::vector<std::string> MpiCommunicator::all_gather_text(const std::string& mine) {
+  const InCall mark(*board_, Call::texts);
   std::vector<std::uint64_t> lengths(static_cast<std::size_t>(size_));
   const std::uint64_t length = mine.size();
   check(MPI_Allgather(&length, 1, MPI_UINT64_T, lengths.data(), 1, MPI_UINT64_T, comm_), "MPI_Allgather");
@@ -262,6 +292,7 @@ std::vector<std::string> MpiCommunicator::all_gather_text(const std::string& min
 }
 
 std::string MpiCommunicator::broadcast_text(const std::string& mine, int root) {
+  const InCall mark(*board_, Call::texts);
   std::uint64_t length = mine.size();
   check(MPI_Bcast(&length, 1, MPI_UINT64_T, root, comm_), "MPI_Bcast");
   std::string text = rank_ == root ? mine : std::string(length, '\0');
@@ -273,8 +304,21 @@ std::string MpiCommunicator::broadcast_text(const std::string& mine, int root) {
 
 namespace mpi {
 
-std::unique_ptr<Communicator> make_communicator(MPI_Comm comm, const std::string& path, std::size_t limit) {
-  return std::make_unique<MpiCommunicator>(comm, path, limit);
+std::unique_ptr<Communicator> make_communicator(MPI_Comm comm, const std::string& path, std::size_t limit,
+                                                guard::Board* board) {
+  return std::make_unique<MpiCommunicator>(comm, path, limit, board);
+}
+
+std::vector<std::int32_t> world_ranks(MPI_Comm comm, int size) {
+  std::vector<int> own(static_cast<std::size_t>(size)), world(own.size());
+  std::iota(own.begin(), own.end(), 0);
+  MPI_Group part = MPI_GROUP_NULL, all = MPI_GROUP_NULL;
+  check(MPI_Comm_group(comm, &part), "MPI_Comm_group");
+  check(MPI_Comm_group(MPI_COMM_WORLD, &all), "MPI_Comm_group");
+  check(MPI_Group_translate_ranks(part, size, own.data(), all, world.data()), "MPI_Group_translate_ranks");
+  MPI_Group_free(&part);
+  MPI_Group_free(&all);
+  return {world.begin(), world.end()};
 }
 
 namespace {
@@ -284,17 +328,17 @@ std::string node_path() {
   MPI_Comm part = MPI_COMM_NULL;
   check(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &part),
         "MPI_Comm_split_type");
-  const auto node = make_communicator(part, "", count_limit);
+  const auto node = make_communicator(part, "", count_limit, nullptr);
   return node->broadcast_text(node->rank() == 0 ? describe_path() : "", 0);
 }
 
 }  // namespace
 
-std::unique_ptr<Communicator> duplicate_world(std::size_t limit) {
+std::unique_ptr<Communicator> duplicate_world(std::size_t limit, guard::Board* board) {
   check(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
   MPI_Comm copy = MPI_COMM_NULL;
   check(MPI_Comm_dup(MPI_COMM_WORLD, &copy), "MPI_Comm_dup");
-  return make_communicator(copy, node_path(), limit);
+  return make_communicator(copy, node_path(), limit, board);
 }
 
 }  // namespace mpi

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "guard/board.hpp"
 #include "transport/communicator.hpp"
 
 namespace assay {
@@ -13,7 +14,8 @@ namespace assay {
 /// when the program ends in order. Exactly one exists.
 class MpiSession {
  public:
-  MpiSession(int* argc, char*** argv);
+  /// Communicator calls are marked on `board`, where one is given.
+  MpiSession(int* argc, char*** argv, guard::Board* board = nullptr);
   ~MpiSession();
   MpiSession(const MpiSession&) = delete;
   MpiSession& operator=(const MpiSession&) = delete;
@@ -27,6 +29,7 @@ class MpiSession {
 
  private:
   std::unique_ptr<Communicator> world_;
+  guard::Board* board_;
   double init_s_ = 0;
 };
 

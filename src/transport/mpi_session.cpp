@@ -9,14 +9,14 @@
 
 namespace assay {
 
-MpiSession::MpiSession(int* argc, char*** argv) {
+MpiSession::MpiSession(int* argc, char*** argv, guard::Board* board) : board_(board) {
   const double begin = now_s();
   int provided = MPI_THREAD_SINGLE;
   mpi::check(MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &provided), "MPI_Init_thread");
   if (provided < MPI_THREAD_FUNNELED)
     throw Error(ErrorKind::mpi,
                 "MPI_Init_thread: this MPI allows no threads (MPI_THREAD_FUNNELED is needed)");
-  world_ = mpi::duplicate_world();
+  world_ = mpi::duplicate_world(mpi::count_limit, board);
   init_s_ = now_s() - begin;
 }
 
@@ -34,7 +34,7 @@ std::unique_ptr<Communicator> MpiSession::split_node() {
   MPI_Comm part = MPI_COMM_NULL;
   mpi::check(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, world_->rank(), MPI_INFO_NULL, &part),
              "MPI_Comm_split_type");
-  return mpi::make_communicator(part, world_->path());
+  return mpi::make_communicator(part, world_->path(), mpi::count_limit, board_);
 }
 
 void MpiSession::abort(int code) {

@@ -51,6 +51,25 @@ TEST(Discover, NodesOfOneNameOrIdentityAreToldApart) {
   EXPECT_EQ(t.nodes[0].id_source, "hostname");
 }
 
+TEST(Discover, HostsThatClaimOneUuidAreNamedByTheirHostName) {
+  Node first = made_node("vnode01", 1);
+  first.id = "4c4c4544-0042-3510-8054-b7c04f4d5331";
+  first.id_source = "dmi";
+  Node second = first, third = first;
+  second.hostname = "vnode02";
+  third.hostname = "node07";
+  third.id = "4c4c4544-0042-3510-8054-b7c04f4d5332";
+  const Topology t =
+      discover({node_text(first), node_text(second), node_text(third)},
+               {facts("vnode01", 0, 0, {0}), facts("vnode02", 1, 0, {0}), facts("node07", 2, 0, {0})}, 0, 0);
+  ASSERT_EQ(t.nodes.size(), 3U);
+  EXPECT_EQ(t.nodes[0].id, "vnode01");
+  EXPECT_EQ(t.nodes[1].id, "vnode02");
+  EXPECT_EQ(t.nodes[1].id_source, "hostname");
+  EXPECT_EQ(t.nodes[2].id, third.id);
+  EXPECT_EQ(t.nodes[2].id_source, "dmi");
+}
+
 TEST(Discover, NamesWhatIsWrong) {
   const std::string node = node_text(made_node("a", 1));
   try {
@@ -105,6 +124,25 @@ TEST(Entities, NamesAndParents) {
   EXPECT_EQ(known.id_source, "serial");
   EXPECT_EQ(rows[static_cast<std::size_t>(table.dimm(0, "DIMM B1"))].id_source, "path") << "no serial number";
   EXPECT_EQ(table.find("cpu", "node07/cpu0") >= 0, true);
+}
+
+TEST(Entities, PartsThatTwoNodesClaimAreNamedByTheirPlace) {
+  Node first = made_node("vnode01", 1);
+  first.dimms.push_back({"DIMM A1", "S7", "P", "M", 1e9, 4800, 4800});
+  first.nics.push_back(testing::made_nic("mlx5_0:1", "infiniband", "", 5e10));
+  Node second = first;
+  second.hostname = second.id = "vnode02";
+  second.dimms.push_back({"DIMM B1", "S8", "P", "M", 1e9, 4800, 4800});
+  EntityTable table(discover({node_text(first), node_text(second)},
+                             {facts("vnode01", 0, 0, {0}), facts("vnode02", 1, 0, {0})}, 0, 0));
+  const auto row = [&table](int index) { return table.rows()[static_cast<std::size_t>(index)]; };
+  for (int node = 0; node < 2; ++node) {
+    EXPECT_EQ(row(table.dimm(node, "DIMM A1")).id_source, "path");
+    EXPECT_EQ(row(table.nic(node, "mlx5_0:1")).id_source, "path");
+  }
+  EXPECT_NE(row(table.dimm(0, "DIMM A1")).id, row(table.dimm(1, "DIMM A1")).id);
+  EXPECT_NE(row(table.nic(0, "mlx5_0:1")).id, row(table.nic(1, "mlx5_0:1")).id);
+  EXPECT_EQ(row(table.dimm(1, "DIMM B1")).id, "M/P/S8") << "claimed once";
 }
 
 TEST(Entities, LinksAppearOnceAndKeepTheirDirection) {

@@ -153,6 +153,7 @@ TEST(Probe, EnvironmentKeepsWhatPeopleSetOnly) {
                                      "OMPI_MCA_btl=self,vader",
                                      "OMPI_COMM_WORLD_RANK=3",
                                      "OMPI_MCA_orte_hnp_uri=secret",
+                                     "OMPI_MCA_routed=radix",
                                      "OMP_NUM_THREADS=4",
                                      "HOME=/root",
                                      nullptr};
@@ -160,6 +161,7 @@ TEST(Probe, EnvironmentKeepsWhatPeopleSetOnly) {
   EXPECT_EQ(kept.size(), 4U);
   EXPECT_EQ(kept.at("OMPI_MCA_btl"), "self,vader");
   EXPECT_FALSE(kept.contains("OMPI_COMM_WORLD_RANK"));
+  EXPECT_FALSE(kept.contains("OMPI_MCA_routed")) << "the launcher sets it on all hosts but its own";
   EXPECT_FALSE(kept.contains("HOME"));
 }
 

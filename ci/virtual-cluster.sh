@@ -1,0 +1,400 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# A cluster of virtual hosts on one Linux machine. Each host is a network namespace behind a bridge, with a host name,
+# cores and a cgroup of its own, so that Open MPI starts its daemons remotely and really crosses a network by TCP.
+# The bridges live in a namespace too: nothing appears in the machine's own network, and clusters do not meet.
+set -euo pipefail
+
+self=$(realpath "${BASH_SOURCE[0]}")
+name=vnode
+readonly network=10.77.0
+readonly no_privilege=77
+
+usage() {
+  cat <<'TEXT'
+Usage: ci/virtual-cluster.sh [--name NAME] COMMAND
+
+  up N [--leaves L]       start N hosts (1-64) NAME01..; with L leaf switches under one spine instead of one switch
+  status                  hosts, addresses, switches, links, limits, number of processes; then the topology file
+  exec HOST CMD...        run a command on a host; its exit code is kept
+  mpirun [--slots S] [--hosts HOST,HOST] ARGS...
+                          mpirun from the first host over all hosts (or those named), S slots each (default 1)
+  slow-nic HOST RATE      limit the host's NIC both ways: 500mbit, 2gbit
+  slow-cpu HOST PERCENT   the host's processes together get PERCENT % of one core (1-1000)
+  heal HOST               undo slow-nic and slow-cpu
+  cut HOST | mend HOST    take the host's link down at its switch | bring it up again
+  down                    end all processes on the hosts and remove everything, also after a crash
+
+  --name NAME             letters a-z, at most 12 (default vnode); clusters of different names run side by side
+
+Needs root (network and mount namespaces). Exit code 4: wrong use; 77: this machine does not allow it, with the reason.
+TEXT
+}
+
+wrong() { printf 'virtual-cluster: %s\n' "$*" >&2; exit 4; }
+refused() { printf 'virtual-cluster: %s\n' "$*" >&2; exit "$no_privilege"; }
+
+# ---- what the machine allows -------------------------------------------------------------------------------------
+
+require_privileges() {
+  local tool
+  [ "$(uname -s)" = Linux ] || refused 'virtual hosts need Linux'
+  for tool in ip:iproute2 tc:iproute2 nsenter:util-linux unshare:util-linux hostname:hostname; do
+    command -v "${tool%:*}" >/dev/null || refused "no ${tool%:*} on this machine (package ${tool#*:})"
+  done
+  [ "$(id -u)" -eq 0 ] || refused 'network namespaces need root'
+  unshare --net --uts --mount true 2>/dev/null ||
+    refused 'this root may not make network and mount namespaces (CAP_SYS_ADMIN, CAP_NET_ADMIN)'
+}
+
+# Where a controller is mounted: version 1 by its name, version 2 by the empty name.
+cgroup_mount() {  # [CONTROLLER]
+  awk -v c="${1:-}" '(c == "" && / - cgroup2 /) || (c != "" && / - cgroup / && "," $NF "," ~ "," c ",") {
+    print $5; exit }' /proc/self/mountinfo
+}
+
+# Makes the cluster's groups and prints "CONTROLLER VERSION DIRECTORY" for each controller that can be had.
+make_cgroups() {
+  local controller mount group
+  for controller in cpu cpuset; do
+    mount=$(cgroup_mount "$controller") group=$mount/assay-$name
+    if [ -n "$mount" ]; then
+      if mkdir -p "$group" 2>/dev/null; then printf '%s 1 %s\n' "$controller" "$group"; fi
+      continue
+    fi
+    mount=$(cgroup_mount) group=$mount/assay-$name
+    if [ -n "$mount" ] && { mkdir -p "$group" && printf '+%s' "$controller" >"$mount/cgroup.subtree_control" &&
+      printf '+%s' "$controller" >"$group/cgroup.subtree_control"; } 2>/dev/null; then
+      printf '%s 2 %s\n' "$controller" "$group"
+    fi
+  done
+}
+
+cgroup_of() {  # CONTROLLER HOST
+  awk -v c="$1" -v h="$2" '$1 == c { print $3 "/" h }' "$state/cgroups"
+}
+
+# ---- names -------------------------------------------------------------------------------------------------------
+
+switches() { printf 'assay-%s-switch' "$name"; }
+namespaces() {
+  local path
+  for path in /run/netns/assay-"$name"[0-9][0-9] "/run/netns/$(switches)"; do
+    if [ -e "$path" ]; then printf '%s\n' "${path##*/}"; fi
+  done
+}
+all_hosts() { cut -d' ' -f1 "$state/nodes"; }
+
+require_cluster() {
+  require_privileges
+  [ -f "$state/nodes" ] || wrong "no cluster '$name' is up (start one: up N)"
+}
+
+require_host() {
+  require_cluster
+  all_hosts | grep -qx -- "$1" ||
+    wrong "no host '$1' in cluster '$name' ($(all_hosts | head -n 1)..$(all_hosts | tail -n 1))"
+}
+
+in_range() { [[ $1 =~ ^(0|[1-9][0-9]{0,3})$ ]] && (($1 >= $2 && $1 <= $3)); }  # TEXT LOW HIGH
+
+take() {  # COUNT-WANTED USAGE ARGS...
+  local wanted=$1 line=$2
+  shift 2
+  [ "$#" -eq "$wanted" ] || wrong "usage: $line"
+}
+
+# ---- up and down -------------------------------------------------------------------------------------------------
+
+# CPUs this process may use, one per line.
+allowed_cpus() {
+  sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/self/status | tr ',' '\n' |
+    awk -F- '{ for (i = $1; i <= ($2 == "" ? $1 : $2); ++i) print i }'
+}
+
+# The cores are dealt out in equal blocks; with more hosts than cores, hosts share a core.
+cpus_of_host() {  # INDEX COUNT
+  local cpus each
+  mapfile -t cpus < <(allowed_cpus)
+  each=$((${#cpus[@]} / $2))
+  [ "$each" -ge 1 ] || each=1
+  local i list=()
+  for ((i = 0; i < each; ++i)); do list+=("${cpus[(($1 - 1) * each + i) % ${#cpus[@]}]}"); done
+  (IFS=,; printf '%s' "${list[*]}")
+}
+
+make_bridge() { ip -n "$(switches)" link add "$1" type bridge && ip -n "$(switches)" link set "$1" up; }
+
+make_host() {  # HOST INDEX SWITCH COUNT
+  local host=$1 controller version path file
+  ip netns add "assay-$host"
+  # A fixed address for the NIC, so that a host is the same one when the cluster is started again.
+  ip link add name eth0 netns "assay-$host" address "$(printf '02:00:0a:4d:00:%02x' "$2")" type veth \
+    peer name "$host" netns "$(switches)"
+  ip -n "$(switches)" link set "$host" master "$3"
+  ip -n "$(switches)" link set "$host" up
+  ip -n "assay-$host" address add "$network.$2/24" dev eth0
+  ip -n "assay-$host" link set lo up
+  ip -n "assay-$host" link set eth0 up
+  while read -r controller version path; do
+    mkdir -p "$path/$host"
+    [ "$controller" = cpuset ] || continue
+    if [ "$version" = 1 ]; then
+      # Version 1 inherits nothing: an empty set takes no process.
+      for file in cpus mems; do cat "${path%/*}/cpuset.effective_$file" >"$path/cpuset.$file"; done
+      cat "$path/cpuset.mems" >"$path/$host/cpuset.mems"
+    fi
+    cpus_of_host "$2" "$4" >"$path/$host/cpuset.cpus"
+  done <"$state/cgroups"
+}
+
+# What mpirun calls instead of ssh, as `PROGRAM HOST WORD...`.
+write_agent() {
+  printf '#!/usr/bin/env bash\nexec bash %q --name %q rsh "$@"\n' "$self" "$name" >"$state/rsh"
+  chmod 700 "$state/rsh"
+}
+
+build() {  # COUNT LEAVES
+  local count=$1 leaves=$2 i leaf host
+  ip netns add "$(switches)"
+  if [ "$leaves" -gt 0 ]; then make_bridge spine1; fi
+  for ((i = 1; i <= (leaves > 0 ? leaves : 1); ++i)); do
+    make_bridge "leaf$i"
+    [ "$leaves" -gt 0 ] || continue
+    ip -n "$(switches)" link add name "leaf$i-up" master "leaf$i" type veth peer name "spine1-$i"
+    ip -n "$(switches)" link set "spine1-$i" master spine1
+    ip -n "$(switches)" link set "leaf$i-up" up
+    ip -n "$(switches)" link set "spine1-$i" up
+  done
+  make_cgroups >"$state/cgroups"
+  printf '127.0.0.1 localhost\n' >"$state/hosts"
+  printf 'node,nic,switch,port,rack\n' >"$state/topology.csv"
+  local -A port=()
+  for ((i = 1; i <= count; ++i)); do
+    printf -v host '%s%02d' "$name" "$i"
+    leaf=$(((i - 1) * (leaves > 0 ? leaves : 1) / count + 1))
+    make_host "$host" "$i" "leaf$leaf" "$count"
+    port[$leaf]=$((${port[$leaf]:-0} + 1))
+    printf '%s %s\n' "$network.$i" "$host" >>"$state/hosts"
+    printf '%s,eth0,leaf%s,%s,rack%s\n' "$host" "$leaf" "${port[$leaf]}" "$leaf" >>"$state/topology.csv"
+    printf '%s %s leaf%s\n' "$host" "$network.$i" "$leaf" >>"$state/nodes.new"
+  done
+  mkdir "$state/cgroup-view"
+  write_agent
+  mv "$state/nodes.new" "$state/nodes"
+}
+
+up() {
+  local count='' leaves=0 log code
+  while [ "$#" -gt 0 ]; do
+    case "$1" in
+      --leaves) [ "$#" -ge 2 ] || wrong '--leaves needs a number'; leaves=$2; shift ;;
+      -*) wrong "up: unknown option $1" ;;
+      *) [ -z "$count" ] || wrong "up: unexpected '$1'"; count=$1 ;;
+    esac
+    shift
+  done
+  in_range "$count" 1 64 || wrong "up: the number of hosts must be 1 to 64, not '$count'"
+  in_range "$leaves" 0 "$count" || wrong "up: --leaves must be at most the number of hosts, not '$leaves'"
+  require_privileges
+  mkdir -p "${state%/*}"
+  mkdir -m 700 "$state" 2>/dev/null || wrong "cluster '$name' exists already (remove it: down)"
+  trap 'tear_down' EXIT
+  trap 'exit 130' INT TERM
+  # Where a kernel or container lacks something, the first complaint of the tools is the reason.
+  log=$state/log
+  set +e
+  (set -e; build "$count" "$leaves"; enter "$(all_hosts | head -n 1)" true) 2>"$log"
+  code=$?
+  set -e
+  [ "$code" -eq 0 ] || refused "virtual hosts do not work here: $(grep -m 1 . "$log" || printf 'no reason given')"
+  trap - EXIT INT TERM
+  printf "cluster '%s': %s hosts, topology in %s\n" "$name" "$count" "$state/topology.csv"
+}
+
+kill_namespace() {
+  local try pids
+  for ((try = 0; try < 50; ++try)); do
+    mapfile -t pids < <(ip netns pids "$1")
+    [ "${#pids[@]}" -gt 0 ] || return 0
+    kill -KILL "${pids[@]}" 2>/dev/null || true
+    sleep 0.1
+  done
+  printf 'virtual-cluster: processes of %s do not end: %s\n' "${1#assay-}" "${pids[*]}" >&2
+  return 1
+}
+
+remove_cgroups() {
+  local mount group
+  for mount in "$(cgroup_mount cpu)" "$(cgroup_mount cpuset)" "$(cgroup_mount)"; do
+    for group in "$mount/assay-$name"/*/ "$mount/assay-$name"; do
+      if [ -n "$mount" ] && [ -d "$group" ]; then rmdir "$group" || true; fi
+    done
+  done
+}
+
+# Goes by names, not by what `up` noted, so that it also mends a crash in the middle of it. Safe to repeat.
+tear_down() {
+  local space code=0
+  trap - EXIT
+  for space in $(namespaces); do kill_namespace "$space" || code=1; done
+  for space in $(namespaces); do
+    # What a killed MPI process leaves, under its host's name.
+    rm -rf -- /dev/shm/vader_segment."${space#assay-}".* "${TMPDIR:-/tmp}/ompi.${space#assay-}".*
+    ip netns delete "$space" || code=1
+  done
+  remove_cgroups
+  rm -rf --one-file-system -- "$state"
+  rmdir "${state%/*}" 2>/dev/null || true
+  return "$code"
+}
+
+# ---- on a host ---------------------------------------------------------------------------------------------------
+
+# Replaces this process by a command on a host. Works from one host to another, as mpirun needs it.
+enter() {  # HOST COMMAND...
+  local host=$1 path
+  shift
+  while read -r _ _ path; do printf '%s' "$BASHPID" >"$path/$host/cgroup.procs"; done <"$state/cgroups"
+  exec nsenter --net="/run/netns/assay-$host" unshare --uts --mount --propagation slave \
+    bash "$self" --name "$name" inside "$host" "$@"
+}
+
+# In the host's namespaces: /sys shows the NICs of the namespace it was mounted in, so it gets one of its own.
+inside() {  # HOST COMMAND...
+  local host=$1
+  shift
+  mount --rbind /sys/fs/cgroup "$state/cgroup-view"
+  mount -t sysfs sysfs /sys
+  mount --rbind "$state/cgroup-view" /sys/fs/cgroup
+  umount -l "$state/cgroup-view"
+  mount --bind "$state/hosts" /etc/hosts
+  hostname "$host"
+  HOSTNAME=$host
+  exec -- "$@"
+}
+
+launch() {  # [--slots S] [--hosts LIST] ARGS...
+  local slots=1 hosts='' slot_list='' host ranks=0 more=()
+  while [ "$#" -gt 0 ]; do
+    case "$1" in
+      --slots) in_range "${2:-}" 1 9999 || wrong "mpirun: --slots needs a number, not '${2:-}'"; slots=$2 ;;
+      --hosts) [ -n "${2:-}" ] || wrong 'mpirun: --hosts needs HOST,HOST'; hosts=${2//,/ } ;;
+      *) break ;;
+    esac
+    shift 2
+  done
+  [ "$#" -gt 0 ] || wrong 'usage: mpirun [--slots S] [--hosts HOST,HOST] ARGS...'
+  require_cluster
+  command -v mpirun >/dev/null || refused 'no mpirun on this machine (package openmpi-bin)'
+  [ -n "$hosts" ] || hosts=$(all_hosts)
+  for host in $hosts; do
+    require_host "$host"
+    slot_list+=,$host:$slots ranks=$((ranks + slots))
+  done
+  # Ranks that wait by spinning would keep those of other hosts from a core they share.
+  if ((ranks > $(nproc))); then more=(--mca mpi_yield_when_idle 1); fi
+  # The launcher runs on a host: only there are the hosts' addresses reachable. Namespaces need root, so it is root.
+  export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+  enter "$(all_hosts | head -n 1)" mpirun --mca plm_rsh_agent "$state/rsh" --mca btl self,vader,tcp \
+    --mca btl_tcp_if_include eth0 --mca oob_tcp_if_include eth0 "${more[@]}" -H "${slot_list#,}" "$@"
+}
+
+# ---- faults ------------------------------------------------------------------------------------------------------
+
+slow_nic() {  # HOST RATE
+  local bits burst
+  [[ $2 =~ ^([1-9][0-9]{0,5})(k|m|g)bit$ ]] || wrong "slow-nic: RATE is like 500mbit or 2gbit, not '$2'"
+  require_host "$1"
+  case "${BASH_REMATCH[2]}" in k) bits=1000 ;; m) bits=1000000 ;; g) bits=1000000000 ;; esac
+  bits=$((bits * BASH_REMATCH[1]))
+  # The bucket must hold what passes between two ticks of a slow kernel clock, and a few full segments.
+  burst=$((bits / 800 > 262144 ? bits / 800 : 262144))
+  tc -n "assay-$1" qdisc replace dev eth0 root tbf rate "$2" burst "$burst" latency 50ms
+  tc -n "$(switches)" qdisc replace dev "$1" root tbf rate "$2" burst "$burst" latency 50ms
+}
+
+slow_cpu() {  # HOST PERCENT
+  local group period=10000
+  in_range "$2" 1 1000 || wrong "slow-cpu: PERCENT is 1 to 1000, not '$2'"
+  require_host "$1"
+  group=$(cgroup_of cpu "$1")
+  [ -n "$group" ] || refused 'slow-cpu needs the cpu controller of a cgroup, which this machine does not offer'
+  # Short periods keep the slowness even; the kernel allows no slice under 1 ms.
+  if (($2 < 10)); then period=100000; fi
+  if [ -f "$group/cpu.max" ]; then
+    printf '%s %s' "$((period * $2 / 100))" "$period" >"$group/cpu.max"
+  else
+    printf '%s' -1 >"$group/cpu.cfs_quota_us"
+    printf '%s' "$period" >"$group/cpu.cfs_period_us"
+    printf '%s' "$((period * $2 / 100))" >"$group/cpu.cfs_quota_us"
+  fi
+}
+
+heal() {
+  local group
+  require_host "$1"
+  tc -n "assay-$1" qdisc delete dev eth0 root 2>/dev/null || true
+  tc -n "$(switches)" qdisc delete dev "$1" root 2>/dev/null || true
+  group=$(cgroup_of cpu "$1")
+  if [ -f "$group/cpu.max" ]; then printf max >"$group/cpu.max"; fi
+  if [ -f "$group/cpu.cfs_quota_us" ]; then printf '%s' -1 >"$group/cpu.cfs_quota_us"; fi
+}
+
+set_link() { require_host "$1" && ip -n "$(switches)" link set "$1" "$2"; }  # HOST up|down
+
+# The quota of a host as a percentage of one core.
+quota_of() {
+  local group quota period
+  group=$(cgroup_of cpu "$1")
+  if [ -f "$group/cpu.max" ]; then
+    read -r quota period <"$group/cpu.max"
+  elif [ -n "$group" ]; then
+    quota=$(cat "$group/cpu.cfs_quota_us") period=$(cat "$group/cpu.cfs_period_us")
+  else
+    quota=-1
+  fi
+  case "$quota" in max | -1) printf full ;; *) printf '%s%%' "$((quota * 100 / period))" ;; esac
+}
+
+status() {
+  local host address switch link rate
+  require_cluster
+  printf '%-15s %-12s %-8s %-5s %-9s %-5s %s\n' host address switch link nic cpu processes
+  while read -r host address switch; do
+    link=$(ip -n "$(switches)" link show "$host" | grep -q '[<,]UP[,>]' && printf up || printf cut)
+    rate=$(tc -n "assay-$host" qdisc show dev eth0 | sed -n 's/.* rate \([^ ]*\).*/\1/p')
+    printf '%-15s %-12s %-8s %-5s %-9s %-5s %s\n' "$host" "$address" "$switch" "$link" "${rate:-full}" \
+      "$(quota_of "$host")" "$(ip netns pids "assay-$host" | wc -l)"
+  done <"$state/nodes"
+  printf 'topology: %s\n' "$state/topology.csv"
+}
+
+# ---- command line ------------------------------------------------------------------------------------------------
+
+if [ "${1:-}" = --name ]; then
+  [[ ${2:-} =~ ^[a-z]{1,12}$ ]] || wrong "--name takes 1 to 12 letters a-z, not '${2:-}'"
+  name=$2
+  shift 2
+fi
+# Namespaces need root, so the state lies where root's programs keep theirs, never in a shared directory.
+readonly name state=/run/assay-virtual-cluster/$name
+command=${1:-}
+[ "$#" -eq 0 ] || shift
+case "$command" in
+  up) up "$@" ;;
+  status) take 0 status "$@"; status ;;
+  exec) [ "$#" -ge 2 ] || wrong 'usage: exec HOST CMD...'; require_host "$1"; enter "$@" ;;
+  mpirun) launch "$@" ;;
+  slow-nic) take 2 'slow-nic HOST RATE' "$@"; slow_nic "$@" ;;
+  slow-cpu) take 2 'slow-cpu HOST PERCENT' "$@"; slow_cpu "$@" ;;
+  heal) take 1 'heal HOST' "$@"; heal "$1" ;;
+  cut) take 1 'cut HOST' "$@"; set_link "$1" down ;;
+  mend) take 1 'mend HOST' "$@"; set_link "$1" up ;;
+  down) take 0 down "$@"; require_privileges; tear_down ;;
+  --help | -h | help) usage ;;
+  rsh) [ "$#" -ge 2 ] || wrong 'usage: rsh HOST WORD...'; host=$1; shift; enter "$host" sh -c "$*" ;;
+  inside) inside "$@" ;;
+  '') wrong 'no command (try --help)' ;;
+  *) wrong "unknown command '$command' (try --help)" ;;
+esac

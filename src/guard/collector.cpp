@@ -1,0 +1,397 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "guard/collector.hpp"
+
+#include <fmt/format.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstring>
+#include <set>
+
+#include "base/error.hpp"
+#include "guard/culprit.hpp"
+
+namespace assay::guard {
+namespace {
+
+/// A guardian reports twice a second; one that is silent for so long has no machine or no network any more.
+constexpr double silence_s = 6.0;
+constexpr double launcher_silence_s = 2.5;
+constexpr double trace_s = 1.6;
+/// A case that still runs when a batch system warns of its limit gets so long to end by itself.
+constexpr double usr_grace_s = 3.0;
+constexpr double bye_grace_s = 5.0;
+/// For workers to leave MPI; their guardians end them a little earlier.
+constexpr double ending_s = 12.0;
+
+std::string signal_text(int signal) { return fmt::format("signal {} ({})", signal, strsignal(signal)); }
+
+}  // namespace
+
+std::string describe_wait_status(int status) {
+  if (WIFSIGNALED(status)) return fmt::format("was killed by {}", signal_text(WTERMSIG(status)));
+  return fmt::format("left without a word, exit code {}", WEXITSTATUS(status));
+}
+
+Collector::Collector(int ranks, Keeper& keeper, Send send, Tell tell, double now)
+    : keeper_(keeper),
+      send_(std::move(send)),
+      tell_(std::move(tell)),
+      ranks_(static_cast<std::size_t>(ranks)),
+      begin_s_(now),
+      phase_since_s_(now) {}
+
+template <typename Predicate>
+bool Collector::all_active(Predicate&& predicate) const {
+  return std::all_of(ranks_.begin(), ranks_.end(), [&](const Rank& r) { return r.out || predicate(r); });
+}
+
+bool Collector::everyone_connected() const noexcept {
+  return std::all_of(ranks_.begin(), ranks_.end(), [](const Rank& r) { return r.connected; });
+}
+
+bool Collector::lost_a_host() const noexcept {
+  return std::any_of(ranks_.begin(), ranks_.end(), [this](const Rank& r) { return r.silent && r.host != ranks_.front().host; });
+}
+
+void Collector::send_all(MessageType type, int number) {
+  for (std::size_t r = 0; r < ranks_.size(); ++r)
+    if (ranks_[r].connected && (!ranks_[r].out || type == MessageType::kill)) send_(static_cast<int>(r), {type, -1, number, ""});
+}
+
+void Collector::connected(int rank, const std::string& host, double now) {
+  Rank& r = ranks_[static_cast<std::size_t>(rank)];
+  r.connected = true;
+  r.host = host;
+  r.heard_at_s = now;
+  if (state_ == State::ending || r.out) send_(rank, {MessageType::kill, -1, 0, ""});
+}
+
+void Collector::disconnected(int rank, double now) {
+  Rank& r = ranks_[static_cast<std::size_t>(rank)];
+  const bool was_done = r.done;
+  r.connected = false;
+  r.done = true;
+  if (!was_done && state_ != State::ending) lose(rank, "lost", "is gone, and its guardian with it", now);
+}
+
+void Collector::handle(const Message& m, double now) {
+  Rank& r = ranks_[static_cast<std::size_t>(m.rank)];
+  r.heard_at_s = now;
+  switch (m.type) {
+    case MessageType::status: from_text(m.text, r.at); break;
+    case MessageType::start: take_start(m); break;
+    case MessageType::ready: take_ready(m, now); break;
+    case MessageType::record: take_record(m, now); break;
+    case MessageType::bye: take_bye(m, now); break;
+    case MessageType::trace: r.trace = m.text; break;
+    case MessageType::stop_request: stop(m.number, now); break;
+    case MessageType::done: r.done = true; break;
+    case MessageType::died:
+      r.done = true;
+      if (state_ != State::ending && !r.out) lose(m.rank, "lost", describe_wait_status(m.number), now);
+      break;
+    default: break;  // what only the collector says
+  }
+}
+
+void Collector::take_start(const Message& m) {
+  Message reply{MessageType::started, -1, -1, ""};
+  try {
+    keeper_.start(m.text);
+  } catch (const Error& e) {
+    reply.number = static_cast<int>(e.kind());
+    reply.text = e.what();
+  } catch (const std::exception& e) {
+    reply.number = static_cast<int>(ErrorKind::internal);
+    reply.text = e.what();
+  }
+  send_(m.rank, reply);
+}
+
+void Collector::take_ready(const Message& m, double now) {
+  Rank& r = ranks_[static_cast<std::size_t>(m.rank)];
+  r.ready = true;
+  if (m.rank == 0) r.record = m.text;
+  if (state_ != State::starting || !all_active([](const Rank& x) { return x.ready; })) return;
+  state_ = State::measuring;
+  ready_at_s_ = now;
+  keeper_.ready(ranks_.front().record);
+  advance(now);
+}
+
+void Collector::take_record(const Message& m, double now) {
+  Rank& r = ranks_[static_cast<std::size_t>(m.rank)];
+  if (m.number != case_ || r.out) return;
+  r.has_record = true;
+  r.record = m.text;
+  if (state_ == State::measuring) end_case_if_all_arrived(now);
+}
+
+void Collector::take_bye(const Message& m, double now) {
+  Rank& r = ranks_[static_cast<std::size_t>(m.rank)];
+  r.said_bye = true;
+  r.code = m.number;
+  if (bye_at_s_ == 0) bye_at_s_ = now;
+}
+
+void Collector::end_case_if_all_arrived(double now) {
+  if (case_ < 0 || !all_active([](const Rank& r) { return r.has_record; })) return;
+  std::vector<std::string> records;
+  for (Rank& r : ranks_) {
+    records.push_back(r.out ? std::string() : std::move(r.record));
+    r.record.clear();
+    r.has_record = false;
+  }
+  const int ended = case_;
+  case_ = -1;
+  try {
+    keeper_.store(ended, records);
+  } catch (const std::exception& e) {
+    end_run(e.what(), !any_lost_, now);
+    return;
+  }
+  advance(now);
+}
+
+void Collector::advance(double now) {
+  if (stop_signal_ != 0) {
+    end_run(fmt::format("{} asked for an end", signal_text(stop_signal_)), !any_lost_, now);
+    return;
+  }
+  Step step;
+  try {
+    step = keeper_.next();
+  } catch (const std::exception& e) {
+    end_run(e.what(), !any_lost_, now);
+    return;
+  }
+  if (step.case_index < 0) {
+    end_run(why_, !any_lost_, now);
+    return;
+  }
+  case_ = step.case_index;
+  case_deadline_at_s_ = now + step.deadline_s;
+  send_all(MessageType::step, case_);
+}
+
+void Collector::tend(double now) {
+  switch (state_) {
+    case State::starting:
+      check_silence(now, silence_s);
+      check_phase(now);
+      end_early(now);
+      break;
+    case State::measuring:
+      check_silence(now, silence_s);
+      check_time(now);
+      end_early(now);
+      break;
+    case State::tracing:
+      if (now - state_since_s_ > trace_s || std::all_of(guilty_.begin(), guilty_.end(), [this](int i) {
+            const Rank& r = ranks_[static_cast<std::size_t>(i)];
+            return r.out || !r.connected || !r.trace.empty();
+          }))
+        end_trace(now);
+      break;
+    case State::ending:
+      if (std::all_of(ranks_.begin(), ranks_.end(), [](const Rank& r) { return r.done || r.silent || !r.connected; }) ||
+          now - state_since_s_ > ending_s)
+        state_ = State::over;
+      break;
+    case State::over: break;
+  }
+}
+
+void Collector::check_silence(double now, double limit_s) {
+  const auto quiet_for = [&](const Rank& r) { return r.connected && !r.out && !r.done ? now - r.heard_at_s : 0; };
+  if (std::none_of(ranks_.begin(), ranks_.end(), [&](const Rank& r) { return quiet_for(r) > limit_s; })) return;
+  std::vector<int> quiet;
+  std::set<std::string> quiet_hosts, other_hosts;
+  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+    Rank& r = ranks_[i];
+    if (r.host != ranks_.front().host && !r.out) other_hosts.insert(r.host);
+    if (quiet_for(r) < 0.8 * limit_s) continue;  // they report at different times: one that is silent is rarely alone
+    r.silent = true;
+    quiet.push_back(static_cast<int>(i));
+    quiet_hosts.insert(r.host);
+  }
+  if (quiet_hosts.size() > 1 && quiet_hosts == other_hosts) {
+    lose(0, "lost", "hears from no other host any more: its host's network is gone", now);
+    end_run(why_, false, now);
+    return;
+  }
+  for (const int rank : quiet) {
+    lose(rank, "lost", fmt::format("is unreachable: no word from its guardian for {:.0f} s", quiet_for(ranks_[static_cast<std::size_t>(rank)])), now);
+    if (state_ == State::ending) return;
+  }
+}
+
+/// Before the first case: the slowest rank's phase has its own time.
+void Collector::check_phase(double now) {
+  unsigned slowest = static_cast<unsigned>(Phase::waiting);
+  for (const Rank& r : ranks_)
+    if (!r.out && !r.ready) slowest = std::min(slowest, static_cast<unsigned>(r.connected ? r.at.phase : Phase::launch));
+  if (slowest != phase_) {
+    phase_ = slowest;
+    phase_since_s_ = now;
+  }
+  const double limit = keeper_.phase_deadline_s(phase_);
+  if (now - phase_since_s_ > limit)
+    begin_trace(now, fmt::format("did not get through {} within {:.0f} s", to_string(static_cast<Phase>(phase_)), limit));
+}
+
+void Collector::check_time(double now) {
+  if (stop_signal_ != 0 && now - stop_at_s_ > usr_grace_s) {
+    end_run(fmt::format("{} asked for an end", signal_text(stop_signal_)), false, now);
+    return;
+  }
+  const double run_limit = keeper_.run_deadline_s();
+  if (case_ >= 0 && now > case_deadline_at_s_)
+    begin_trace(now, fmt::format("did not end {} in time", keeper_.case_name(case_)));
+  else if (now - ready_at_s_ > run_limit)
+    begin_trace(now, fmt::format("still ran when the whole run's {:.0f} s were over", run_limit));
+}
+
+std::vector<int> Collector::missing() const {
+  std::vector<int> out;
+  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+    const Rank& r = ranks_[i];
+    const bool behind = ready_at_s_ == 0 ? !r.ready && static_cast<unsigned>(r.connected ? r.at.phase : Phase::launch) <= phase_ : !r.has_record;
+    if (!r.out && behind) out.push_back(static_cast<int>(i));
+  }
+  return out;
+}
+
+/// Who is to blame is decided before stacks are read: reading them wakes stopped processes.
+void Collector::begin_trace(double now, const std::string& what) {
+  hang_what_ = what;
+  std::vector<Suspect> suspects;
+  for (const int i : missing()) {
+    Rank& r = ranks_[static_cast<std::size_t>(i)];
+    Suspect s{i, r.connected && now - r.heard_at_s < silence_s / 2, r.at};
+    if (!r.connected) s.at.phase = Phase::launch;
+    suspects.push_back(s);
+  }
+  guilty_ = culprits(suspects);
+  if (guilty_.empty()) {  // all have arrived, and still too late
+    end_run(what, false, now);
+    return;
+  }
+  state_ = State::tracing;
+  state_since_s_ = now;
+  for (const int i : guilty_) {
+    Rank& r = ranks_[static_cast<std::size_t>(i)];
+    r.trace.clear();
+    r.blamed = where(r);
+    send_(i, {MessageType::trace_request, -1, 0, ""});
+  }
+}
+
+void Collector::end_trace(double now) {
+  state_ = ready_at_s_ == 0 ? State::starting : State::measuring;
+  for (const int rank : guilty_) {
+    lose(rank, "hang", hang_what_, now);
+    if (state_ == State::ending) return;
+  }
+}
+
+std::string Collector::who(int rank) const {
+  const Rank& r = ranks_[static_cast<std::size_t>(rank)];
+  return fmt::format("rank {} on {}", rank, r.host.empty() ? "an unknown host" : r.host);
+}
+
+std::string Collector::where(const Rank& r) const {
+  if (!r.connected && r.host.empty()) return "nothing was heard of it since the start";
+  std::string out;
+  if (case_ >= 0)
+    out = r.has_record ? fmt::format("had ended {}", keeper_.case_name(case_))
+                       : fmt::format("in {}, after {} batch{}", keeper_.case_name(case_), r.at.iteration, r.at.iteration == 1 ? "" : "es");
+  else
+    out = fmt::format("in {}", to_string(r.at.phase));
+  if (r.at.call != Call::none)
+    out += r.at.peer == no_peer ? fmt::format(", inside a {} of its group", to_string(r.at.call))
+                                : fmt::format(", inside a {} with rank {}", to_string(r.at.call), r.at.peer);
+  if (r.at.process_state == 'T') out += ", its process is stopped";
+  return out + fmt::format(", last progress {:.1f} s before", r.at.idle_s);
+}
+
+void Collector::lose(int rank, const std::string& kind, const std::string& what, double now) {
+  Rank& r = ranks_[static_cast<std::size_t>(rank)];
+  if (r.out) return;
+  const std::string brief = fmt::format("{} {}", who(rank), what);
+  const Loss loss{rank, kind, brief, fmt::format("{}: {}", brief, r.blamed.empty() ? where(r) : r.blamed), r.trace};
+  r.lost = r.out = true;
+  any_lost_ = true;
+  tell_(loss.text);
+  if (!r.trace.empty()) tell_(fmt::format("rank {}'s stack:\n{}", rank, r.trace));
+  std::vector<int> affected;
+  if (keeper_.started() && ready_at_s_ > 0) affected = keeper_.lost(loss, case_);
+  else if (keeper_.started()) keeper_.event(kind, loss.text, rank);
+  if (why_.empty()) why_ = loss.brief;
+  for (const int i : affected) {
+    Rank& other = ranks_[static_cast<std::size_t>(i)];
+    other.out = true;
+    if (other.connected) send_(i, {MessageType::kill, -1, 0, ""});
+  }
+  if (r.connected) send_(rank, {MessageType::kill, -1, 0, ""});
+  const bool nobody = std::all_of(ranks_.begin(), ranks_.end(), [](const Rank& x) { return x.out; });
+  if (nobody || ready_at_s_ == 0)
+    end_run(why_, false, now);
+  else if (state_ == State::measuring)
+    end_case_if_all_arrived(now);
+}
+
+void Collector::stop(int signal, double now) {
+  if (state_ == State::ending || state_ == State::over) return;
+  if (stop_signal_ == 0) stop_at_s_ = now;
+  stop_signal_ = signal;
+  const bool gently = signal == SIGUSR1 || signal == SIGUSR2;
+  // A launcher that ends the job may have lost a host itself, a little before we would have.
+  if (!gently) check_silence(now, launcher_silence_s);
+  if (state_ == State::ending) return;
+  if (!gently || ready_at_s_ == 0) end_run(fmt::format("{} asked for an end", signal_text(signal)), false, now);
+}
+
+/// Workers that leave before the run is over: all of them after an error they agreed on, or some by a bug.
+void Collector::end_early(double now) {
+  if (bye_at_s_ == 0 || state_ == State::ending) return;
+  const bool everyone = all_active([](const Rank& r) { return r.said_bye; });
+  if (!everyone && now - bye_at_s_ < bye_grace_s) return;
+  if (!everyone) {
+    for (std::size_t i = 0; i < ranks_.size(); ++i)
+      if (ranks_[i].said_bye && !ranks_[i].out)
+        lose(static_cast<int>(i), "lost", fmt::format("left early with exit code {}", ranks_[i].code), now);
+    return;
+  }
+  code_ = 0;
+  for (const Rank& r : ranks_) code_ = std::max(code_, r.code);
+  if (keeper_.started()) keeper_.discard();
+  state_ = State::ending;
+  state_since_s_ = now;
+}
+
+void Collector::end_run(const std::string& why, bool in_order, double now) {
+  if (state_ == State::ending || state_ == State::over) return;
+  state_ = State::ending;
+  state_since_s_ = now;
+  if (in_order)
+    send_all(MessageType::step, -1);
+  else
+    send_all(MessageType::kill, 0);
+  code_ = 3;
+  if (!any_lost_ && !why.empty()) tell_("ended early: " + why);  // a loss has been told already
+  if (!keeper_.started()) return;
+  try {
+    code_ = keeper_.finish(why, case_);
+  } catch (const Error& e) {
+    tell_(e.what());
+    code_ = e.kind() == ErrorKind::internal ? 5 : 3;
+  } catch (const std::exception& e) {
+    tell_(fmt::format("internal error: {}", e.what()));
+    code_ = 5;
+  }
+}
+
+}  // namespace assay::guard

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "guard/board.hpp"
+#include "guard/keeper.hpp"
+#include "guard/wire.hpp"
+
+namespace assay::guard {
+
+/// Leads a run from rank 0's guardian: hands out the cases, takes what the ranks say about them to the keeper, knows
+/// where everyone is, and ends the run in order when somebody does not arrive. Free of sockets and processes, so that
+/// it can be tested by itself; time comes from the caller.
+class Collector {
+ public:
+  using Send = std::function<void(int rank, const Message&)>;
+  using Tell = std::function<void(const std::string& line)>;
+  Collector(int ranks, Keeper& keeper, Send send, Tell tell, double now);
+
+  void connected(int rank, const std::string& host, double now);
+  /// The line to a guardian broke.
+  void disconnected(int rank, double now);
+  void handle(const Message& message, double now);
+  void tend(double now);
+  /// SIGUSR1 and SIGUSR2 let the running case end if it is short; others end the run at once.
+  void stop(int signal, double now);
+
+  bool over() const noexcept { return state_ == State::over; }
+  int code() const noexcept { return code_; }
+  bool everyone_connected() const noexcept;
+  /// A guardian stopped answering: its host is cut off or dead, and the launcher may wait for it for ever.
+  bool lost_a_host() const noexcept;
+
+ private:
+  enum class State { starting, measuring, tracing, ending, over };
+  struct Rank {
+    bool connected = false, ready = false, said_bye = false, done = false;
+    bool out = false;   ///< lost, or ended because of a loss
+    bool lost = false;
+    bool silent = false;  ///< its guardian does not answer; nobody waits for it at the end
+    int code = 0;
+    double heard_at_s = 0;
+    std::string host;
+    Snapshot at;
+    bool has_record = false;
+    std::string record, trace;
+    std::string blamed;  ///< where it was when it was found guilty of a hang
+  };
+
+  void take_start(const Message& message);
+  void take_ready(const Message& message, double now);
+  void take_record(const Message& message, double now);
+  void take_bye(const Message& message, double now);
+  void advance(double now);
+  void end_case_if_all_arrived(double now);
+  void check_silence(double now, double limit_s);
+  void check_phase(double now);
+  void check_time(double now);
+  void begin_trace(double now, const std::string& what);
+  void end_trace(double now);
+  void lose(int rank, const std::string& kind, const std::string& what, double now);
+  void end_run(const std::string& why, bool in_order, double now);
+  void end_early(double now);
+  std::vector<int> missing() const;
+  std::string where(const Rank& rank) const;
+  std::string who(int rank) const;
+  template <typename Predicate>
+  bool all_active(Predicate&& predicate) const;
+  void send_all(MessageType type, int number);
+
+  Keeper& keeper_;
+  Send send_;
+  Tell tell_;
+  std::vector<Rank> ranks_;
+  State state_ = State::starting;
+  int case_ = -1;
+  int code_ = 3;
+  int stop_signal_ = 0;
+  bool any_lost_ = false;
+  unsigned phase_ = 0;
+  double begin_s_, phase_since_s_, ready_at_s_ = 0, case_deadline_at_s_ = 0, state_since_s_ = 0, stop_at_s_ = 0, bye_at_s_ = 0;
+  std::string hang_what_, why_;
+  std::vector<int> guilty_;
+};
+
+/// "was killed by signal 9 (Killed)" or "left with exit code 7" from a wait status.
+std::string describe_wait_status(int status);
+
+}  // namespace assay::guard

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "guard/guarded.hpp"
+
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+
+#include "base/error.hpp"
+#include "guard/loops.hpp"
+#include "guard/trace.hpp"
+
+namespace assay::guard {
+namespace {
+
+constexpr std::array end_signals = {SIGUSR1, SIGUSR2, SIGTERM, SIGINT, SIGHUP};
+
+sigset_t guardian_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGCHLD);
+  for (const int signal : end_signals) sigaddset(&set, signal);
+  return set;
+}
+
+int work(const GuardPlan& plan, pid_t guardian, int fd, Board& board, const sigset_t& old_mask) {
+  // A worker without its guardian would outlive the job.
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != guardian) _exit(3);
+  // The guardian hears these and ends the run in order; the worker goes on until it is told.
+  for (const int signal : end_signals) std::signal(signal, SIG_IGN);
+  sigprocmask(SIG_SETMASK, &old_mask, nullptr);
+  answer_trace_requests(board);
+  WorkerLink link(fd, board);
+  return plan.work(link);
+}
+
+}  // namespace
+
+int take_signal(int signals) noexcept {
+  int found = 0;
+  signalfd_siginfo info{};
+  while (read(signals, &info, sizeof info) == static_cast<ssize_t>(sizeof info))
+    if (info.ssi_signo != SIGCHLD) found = static_cast<int>(info.ssi_signo);
+  return found;
+}
+
+int run_guarded(const GuardPlan& plan) {
+  LaunchEnvironment launch = launch_environment();
+  if (!launch.launched || launch.rank < 0 || launch.size < 1) {
+    launch.rank = 0;
+    launch.size = launch.local_size = 1;
+  }
+  const SharedBoard board;
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+    throw Error(ErrorKind::resource, std::string("no line between worker and guardian: ") + std::strerror(errno));
+  const sigset_t watched = guardian_signals();
+  sigset_t old_mask;
+  sigprocmask(SIG_BLOCK, &watched, &old_mask);
+  std::fflush(nullptr);
+  const pid_t guardian = getpid();
+  const pid_t worker = fork();
+  if (worker < 0) throw Error(ErrorKind::resource, std::string("cannot fork a worker: ") + std::strerror(errno));
+  if (worker == 0) {
+    close(ends[0]);
+    return work(plan, guardian, ends[1], *board, old_mask);
+  }
+  close(ends[1]);
+  const int signals = signalfd(-1, &watched, SFD_NONBLOCK | SFD_CLOEXEC);
+  const Watch watch{worker, ends[0], signals, *board};
+  return launch.rank == 0 ? collector_loop(plan, launch, watch) : guardian_loop(plan, launch, watch);
+}
+
+}  // namespace assay::guard

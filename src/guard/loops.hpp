@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Inside of the guardian process: its two event loops.
+#pragma once
+
+#include "base/system.hpp"
+#include "guard/guarded.hpp"
+#include "guard/guardian.hpp"
+
+namespace assay::guard {
+
+/// What a guardian watches beside its sockets.
+struct Watch {
+  pid_t worker;
+  int link;        ///< its end of the line to the worker
+  int signals;     ///< signalfd: SIGCHLD and what asks for an end
+  Board& board;
+};
+
+/// Rank 0's guardian: leads the run. The exit code of all.
+int collector_loop(const GuardPlan& plan, const LaunchEnvironment& launch, const Watch& watch);
+/// Every other rank's guardian.
+int guardian_loop(const GuardPlan& plan, const LaunchEnvironment& launch, const Watch& watch);
+
+/// The signal that asks for an end, or 0 when only children ended. Empties `signals`.
+int take_signal(int signals) noexcept;
+
+}  // namespace assay::guard

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Messages between a worker, its guardian and the collector: framed, bounded, over stream sockets.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace assay::guard {
+
+enum class MessageType : std::uint32_t {
+  // guardian -> collector
+  hello = 1,     ///< number: ranks the sender expects; text: token, host
+  status,        ///< text: Snapshot
+  died,          ///< number: wait status; the worker ended without a word
+  done,          ///< number: exit code; the worker ended as it said it would, or was killed on order
+  trace,         ///< text: the stack
+  stop_request,  ///< number: the signal that asked for an end
+  // worker -> guardian -> collector
+  start,   ///< rank 0; text for Keeper::start
+  ready,   ///< text for Keeper::ready
+  record,  ///< number: case; text: what the rank has to say about it
+  bye,     ///< number: the exit code the worker is about to leave with
+  connect, ///< worker -> guardian only; text: where the collector listens
+  // collector -> guardian
+  welcome,        ///< text: the second half of the token
+  trace_request,
+  kill,           ///< number: 1 ends the worker for good
+  exit,           ///< number: the code to leave with
+  // collector -> guardian -> worker
+  address,  ///< rank 0: where the collector listens
+  started,  ///< number: kind of the error, -1 for none; text: its words
+  step,     ///< number: case to run, -1 to stop
+};
+
+struct Message {
+  MessageType type = MessageType::status;
+  std::int32_t rank = -1;
+  std::int32_t number = 0;
+  std::string text;
+};
+
+/// One non-blocking end of a connection. Owns the descriptor.
+class Stream {
+ public:
+  static constexpr std::size_t small_text = 4096;                  ///< before a peer has shown the token
+  static constexpr std::size_t large_text = std::size_t{64} << 20;
+
+  explicit Stream(int fd = -1, std::size_t text_limit = large_text);
+  ~Stream();
+  Stream(Stream&& other) noexcept;
+  Stream& operator=(Stream&& other) noexcept;
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+
+  int fd() const noexcept { return fd_; }
+  bool open() const noexcept { return fd_ >= 0; }
+  void close() noexcept;
+  void allow_large() noexcept { limit_ = large_text; }
+
+  void queue(const Message& message);
+  bool wants_out() const noexcept { return sent_ < out_.size(); }
+  /// Sends what the socket takes now. False when the other end is gone.
+  bool pump_out() noexcept;
+  /// Reads what is there. False when the other end is gone; what came before it went can still be taken.
+  bool pump_in();
+  /// The next whole message. Throws Error(data) when what came is no message of ours.
+  std::optional<Message> take();
+
+  /// Blocking, for the worker: false when the other end is gone.
+  bool send_all(const Message& message);
+  std::optional<Message> wait();
+
+ private:
+  int fd_;
+  std::size_t limit_;
+  std::string in_, out_;
+  std::size_t taken_ = 0, sent_ = 0;
+};
+
+}  // namespace assay::guard

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "guard/worker_link.hpp"
+
+#include <utility>
+
+#include "base/error.hpp"
+
+namespace assay::guard {
+
+void WorkerLink::send(MessageType type, std::int32_t number, std::string text) {
+  if (!stream_.send_all({type, -1, number, std::move(text)}))
+    throw Error(ErrorKind::internal, "this rank's guardian is gone");
+}
+
+Message WorkerLink::wait(MessageType type) {
+  auto message = stream_.wait();
+  if (!message) throw Error(ErrorKind::internal, "this rank's guardian is gone");
+  if (message->type != type) throw Error(ErrorKind::internal, "this rank's guardian spoke out of turn");
+  return std::move(*message);
+}
+
+std::string WorkerLink::collector_address() { return wait(MessageType::address).text; }
+
+void WorkerLink::connect(const std::string& address) { send(MessageType::connect, 0, address); }
+
+void WorkerLink::start(const std::string& text) {
+  send(MessageType::start, 0, text);
+  const Message reply = wait(MessageType::started);
+  if (reply.number >= 0) throw Error(static_cast<ErrorKind>(reply.number), reply.text);
+}
+
+void WorkerLink::ready(const std::string& text) {
+  enter(Phase::waiting);
+  send(MessageType::ready, 0, text);
+}
+
+int WorkerLink::next_case() {
+  const int number = wait(MessageType::step).number;
+  if (number >= 0) {
+    board_.iteration.store(0, std::memory_order_relaxed);
+    board_.case_index.store(number, std::memory_order_relaxed);
+    enter(Phase::running);
+  }
+  return number;
+}
+
+void WorkerLink::record(int case_index, const std::string& text) {
+  enter(Phase::waiting);
+  send(MessageType::record, case_index, text);
+}
+
+void WorkerLink::bye(int code) {
+  enter(Phase::ending);
+  send(MessageType::bye, code, "");
+}
+
+}  // namespace assay::guard

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "guard/board.hpp"
+#include "guard/wire.hpp"
+
+namespace assay::guard {
+
+/// The worker's end of the line to its guardian, and through it to the collector in rank 0's guardian. Waiting on it
+/// sleeps, so the cores stay free.
+class WorkerLink {
+ public:
+  WorkerLink(int fd, Board& board) : stream_(fd), board_(board) {}
+
+  Board& board() noexcept { return board_; }
+  void enter(Phase phase) noexcept { board_.phase.store(phase, std::memory_order_relaxed); }
+
+  /// Rank 0 only, before anything else: where the collector listens, to be told to the others.
+  std::string collector_address();
+  /// The guardian connects there if it has not found the collector by itself.
+  void connect(const std::string& address);
+
+  /// Rank 0 only: hands over what was found out. Throws the Error that the collector met.
+  void start(const std::string& text);
+  void ready(const std::string& text);
+  /// Waits for the next case to run; -1 at the end of the run.
+  int next_case();
+  void record(int case_index, const std::string& text);
+  /// The last word: this rank is about to leave in order with `code`.
+  void bye(int code);
+
+ private:
+  void send(MessageType type, std::int32_t number, std::string text);
+  Message wait(MessageType type);
+  Stream stream_;
+  Board& board_;
+};
+
+}  // namespace assay::guard

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/keeper.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <random>
+
+#include "assay/version.hpp"
+#include "base/clock.hpp"
+#include "base/error.hpp"
+#include "base/units.hpp"
+#include "device/device.hpp"
+#include "guard/board.hpp"
+#include "results/reader.hpp"
+#include "results/writer.hpp"
+#include "run/assemble.hpp"
+#include "run/planner.hpp"
+#include "run/progress.hpp"
+#include "topology/discover.hpp"
+#include "topology/entities.hpp"
+#include "topology/inventory_tables.hpp"
+#include "verdict/verdict.hpp"
+
+namespace assay {
+namespace {
+
+std::string random_id() {
+  std::random_device source;
+  const auto bits = [&] { return (static_cast<std::uint64_t>(source()) << 32) ^ source(); };
+  return fmt::format("{:016x}{:016x}", bits(), bits());
+}
+
+class RunKeeper final : public guard::Keeper {
+ public:
+  RunKeeper(Config config, std::vector<std::unique_ptr<Suite>> suites, const RunHooks& hooks)
+      : config_(std::move(config)), suites_(std::move(suites)), hooks_(hooks) {}
+
+  void start(const std::string& text) override {
+    const StartFacts facts = start_facts_from(text);
+    config_.seed = facts.seed;
+    topology_ = discover(facts.nodes, facts.places, 0, static_cast<int>(config_.threads));
+    plan_ = make_plan(config_, topology_, suites_);
+    if (plan_.hash != facts.plan_hash) throw Error(ErrorKind::internal, "the guardian made another plan than the ranks");
+    entities_ = std::make_unique<EntityTable>(topology_);
+    const std::uint64_t expected = plan_.file_bytes();
+    if (config_.max_file_bytes != 0 && expected > config_.max_file_bytes)
+      throw_usage(fmt::format("--max-file: the plan needs about {}, {} are allowed", format_bytes(expected),
+                              format_bytes(config_.max_file_bytes)));
+    writer_ = std::make_unique<results::Writer>(results::Writer::create(config_.out, start_of(facts), config_.force));
+    required_left_s_ = plan_.required_s();
+    findings_ = facts.findings;
+  }
+
+  bool started() const noexcept override { return writer_ != nullptr; }
+
+  void ready(const std::string& text) override {
+    const ReadyFacts facts = ready_facts_from(text);
+    run_start_s_ = facts.run_start_s;
+    identity_ = facts.identity;
+    progress_ = std::make_unique<Progress>(config_.quiet ? "never" : config_.progress, plan_.budget_s);
+    for (const LaunchFinding& f : findings_)
+      add_event(0.0, f.node < 0 ? entities_->cluster() : entities_->node(f.node), f.event_kind(), f.event_text());
+  }
+
+  guard::Step next() override {
+    for (; next_ < plan_.cases.size(); ++next_) {
+      const Case& c = plan_.cases[next_];
+      if (!c.not_applicable.empty()) continue;
+      if (!lost_why_.empty() && c.stage > Stage::node_local) break;  // needs those that are gone
+      progress_->show(next_ + 1, plan_.cases.size(), c.path());
+      if (c.required) required_left_s_ -= c.expected_s();
+      if (const std::string reason = skip_reason(c); !reason.empty()) {
+        skip(c, reason);
+        continue;
+      }
+      case_started_ = utc_now_iso();
+      return {static_cast<int>(next_++), c.deadline_s};
+    }
+    progress_->clear();
+    return {-1, 0};
+  }
+
+  void store(int case_index, const std::vector<std::string>& reports) override {
+    const Case& c = plan_.cases[static_cast<std::size_t>(case_index)];
+    std::vector<CaseRecord> records;
+    Json counters = Json::array();
+    bool all = true;
+    for (const std::string& text : reports) {
+      all = all && !text.empty();
+      if (text.empty()) continue;
+      const CaseReport report = case_report_from(text);
+      records.push_back(CaseRecord::deserialize(report.record));
+      for (const Json& row : Json::parse(report.counters)) counters.push_back(row);
+    }
+    if (records.empty()) return;
+    if (!all) records.front().set_state(results::CaseState::incomplete, lost_why_);
+    write(c, records, counters);
+  }
+
+  std::vector<int> lost(const guard::Loss& loss, int case_index) override {
+    progress_->clear();
+    event(loss.kind, loss.text, loss.rank);
+    if (!loss.trace.empty()) event("stack", loss.trace, loss.rank);
+    if (lost_why_.empty()) lost_why_ = loss.brief;
+    const int node = topology_.ranks[static_cast<std::size_t>(loss.rank)].node;
+    const bool alone = case_index >= 0 && plan_.cases[static_cast<std::size_t>(case_index)].stage <= Stage::node_local;
+    std::vector<int> affected;
+    for (const RankPlace& place : topology_.ranks)
+      if (!alone || place.node == node) affected.push_back(place.rank);
+    return affected;
+  }
+
+  void event(const std::string& kind, const std::string& text, int rank) noexcept override {
+    try {
+      add_event(run_start_s_ > 0 ? now_s() - run_start_s_ : 0, rank < 0 ? entities_->cluster() : entities_->device_of_rank(rank), kind, text);
+    } catch (const std::exception&) {
+      // The disk refuses; the text is on standard error, and the verdict is INCONCLUSIVE by what is missing.
+    }
+  }
+
+  int finish(const std::string& why, int case_index) override {
+    if (progress_) progress_->clear();
+    const std::string reason = why.empty() ? lost_why_ : why;
+    const bool complete = reason.empty();
+    if (!complete) {
+      event("aborted", reason, -1);
+      if (case_index >= 0) mark_incomplete(plan_.cases[static_cast<std::size_t>(case_index)], reason);
+    }
+    auto results = results::load(writer_->partial());
+    results.info.state = complete ? "complete" : "aborted";
+    const auto verdict = verdict::judge(results, verdict::options_from(results));
+    writer_->finish(verdict, results.info.state);
+    const std::string file = writer_->file().string();
+    writer_.reset();
+    if (hooks_.report) hooks_.report({results, verdict, file});
+    return verdict.exit_code;
+  }
+
+  void discard() noexcept override {
+    if (writer_) writer_->discard();
+    writer_.reset();
+  }
+
+  std::string case_name(int case_index) const override {
+    return plan_.cases[static_cast<std::size_t>(case_index)].path();
+  }
+
+  double phase_deadline_s(unsigned phase) const override {
+    // A prolog must not wait long; elsewhere a thousand ranks may take their time to start. Touching memory is as slow as
+    // small pages of an old machine: 0.2 GB/s a node.
+    const auto ranks = static_cast<double>(std::max(topology_.ranks.size(), launched_ranks()));
+    const double patience = config_.level == Level::smoke ? 10.0 + 0.1 * ranks : 60.0 + 0.1 * ranks;
+    if (phase != static_cast<unsigned>(guard::Phase::memory)) return patience;
+    const double node_bytes = static_cast<double>(plan_.arena_bytes) * (topology_.ranks.empty() ? 1 : topology_.max_local_size());
+    return patience + node_bytes / 2e8;
+  }
+
+  double run_deadline_s() const override { return plan_.budget_s * (config_.level == Level::smoke ? 1.0 : 1.1) + 5.0; }
+
+ private:
+  static std::size_t launched_ranks() {
+    const int size = launch_environment().size;
+    return size > 0 ? static_cast<std::size_t>(size) : 1;
+  }
+
+  results::Writer::Start start_of(const StartFacts& facts) const {
+    results::Writer::Start start;
+    start.info.run_id = random_id();
+    start.info.started = utc_now_iso();
+    start.info.command_line = config_.command_line;
+    start.info.assay_version = ASSAY_VERSION;
+    start.info.level = to_string(config_.level);
+    start.info.seed = config_.seed;
+    start.info.plan_hash = plan_.hash;
+    start.config = config_.to_json(false);
+    start.config["memory_per_rank_bytes"] = plan_.memory_per_rank_bytes;
+    for (const Case& c : plan_.cases)
+      start.plan.push_back({c.suite, c.name, c.not_applicable.empty() ? "planned" : "not_applicable", c.not_applicable,
+                            c.required, c.entities, c.bytes, c.expected_s(), c.deadline_s});
+    start.environment = environment_rows(topology_);
+    for (const auto& [key, value] : facts.environment)
+      start.environment.push_back({topology_.nodes.front().hostname, key, value});
+    for (const auto& [key, value] : blas_info())
+      start.environment.push_back({topology_.nodes.front().hostname, "blas." + key, value});
+    start.entities = entities_->rows();
+    start.inventory = inventory_tables(topology_, *entities_);
+    return start;
+  }
+
+  std::string skip_reason(const Case& c) const {
+    const double elapsed = now_s() - run_start_s_;
+    return !c.required && elapsed + c.expected_s() + required_left_s_ > plan_.budget_s * 0.97 ? "budget" : "";
+  }
+
+  void skip(const Case& c, const std::string& reason) {
+    CaseRecord record;
+    record.set_state(results::CaseState::skip, reason);
+    case_started_ = utc_now_iso();
+    write(c, {record}, Json::array());
+  }
+
+  void mark_incomplete(const Case& c, const std::string& reason) noexcept {
+    try {
+      CaseRecord record;
+      record.set_state(results::CaseState::incomplete, reason);
+      write(c, {record}, Json::array());
+    } catch (const std::exception&) {
+      // It stays planned and not measured, which counts the same.
+    }
+  }
+
+  void write(const Case& c, const std::vector<CaseRecord>& records, const Json& counters) {
+    auto bundle = assemble(c, records, *entities_, identity_);
+    bundle.data.started = case_started_;
+    bundle.data.ended = utc_now_iso();
+    for (const auto& row : counters) {
+      results::CounterRow counter;
+      counter.case_path = c.path();
+      counter.entity = entities_->find(row.at(0), row.at(1));
+      counter.counter = row.at(2);
+      counter.before = row.at(3).is_null() ? results::not_taken : row.at(3).get<double>();
+      counter.after = row.at(4).is_null() ? results::not_taken : row.at(4).get<double>();
+      bundle.counters.push_back(counter);
+    }
+    writer_->add_case(bundle);
+    for (const CaseRecord& record : records)
+      for (const results::EventRow& event : record.events_) add_event(now_s() - run_start_s_, event.entity, event.kind, event.text);
+  }
+
+  void add_event(double t, int entity, const std::string& kind, const std::string& text) {
+    writer_->add_event({t, entity, kind, text});
+  }
+
+  Config config_;
+  std::vector<std::unique_ptr<Suite>> suites_;
+  const RunHooks& hooks_;
+  Topology topology_;
+  Plan plan_;
+  std::unique_ptr<EntityTable> entities_;
+  std::unique_ptr<results::Writer> writer_;
+  std::unique_ptr<Progress> progress_;
+  std::vector<LaunchFinding> findings_;
+  std::size_t next_ = 0;
+  double required_left_s_ = 0, run_start_s_ = 0;
+  std::string identity_, case_started_, lost_why_;
+};
+
+}  // namespace
+
+std::unique_ptr<guard::Keeper> make_keeper(Config config, std::vector<std::unique_ptr<Suite>> suites, const RunHooks& hooks) {
+  return std::make_unique<RunKeeper>(std::move(config), std::move(suites), hooks);
+}
+
+}  // namespace assay

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// What workers tell the keeper, as text. Both ends are one build of one program, so a shape that is not expected is an
+// error of the program and not of a user.
+#include "base/json.hpp"
+#include "run/keeper.hpp"
+
+namespace assay {
+
+std::string to_text(const StartFacts& facts) {
+  Json findings = Json::array();
+  for (const LaunchFinding& f : facts.findings) findings.push_back({f.severity, f.kind, f.text, f.node});
+  const Json json = {{"seed", facts.seed},           {"nodes", facts.nodes},   {"places", facts.places},
+                     {"plan_hash", facts.plan_hash}, {"findings", findings}, {"environment", facts.environment}};
+  return json.dump();
+}
+
+StartFacts start_facts_from(const std::string& text) {
+  const Json json = Json::parse(text);
+  StartFacts facts;
+  facts.seed = json.at("seed");
+  facts.nodes = json.at("nodes").get<std::vector<std::string>>();
+  facts.places = json.at("places").get<std::vector<std::string>>();
+  facts.plan_hash = json.at("plan_hash");
+  for (const Json& f : json.at("findings")) facts.findings.push_back({f.at(0), f.at(1), f.at(2), f.at(3)});
+  facts.environment = json.at("environment").get<std::vector<std::pair<std::string, std::string>>>();
+  return facts;
+}
+
+std::string to_text(const ReadyFacts& facts) {
+  return Json{{"run_start_s", facts.run_start_s}, {"identity", facts.identity}}.dump();
+}
+
+ReadyFacts ready_facts_from(const std::string& text) {
+  const Json json = Json::parse(text);
+  return {json.at("run_start_s"), json.at("identity")};
+}
+
+// The record is binary and by far the larger part: the other one goes first, after its length.
+std::string to_text(const CaseReport& report) {
+  return std::to_string(report.counters.size()) + ":" + report.counters + report.record;
+}
+
+CaseReport case_report_from(const std::string& text) {
+  const auto colon = text.find(':');
+  const auto length = static_cast<std::size_t>(std::stoull(text));
+  return {text.substr(colon + 1 + length), text.substr(colon + 1, length)};
+}
+
+}  // namespace assay

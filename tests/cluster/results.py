@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the cluster tests read of a results file."""
+
+import sys
+
+try:
+    import h5py
+    import numpy
+except ImportError as error:
+    print(f"SKIPPED\n{error}")
+    sys.exit(77)
+
+
+class Results:
+    def __init__(self, path):
+        with h5py.File(path) as f:
+            self.state = f.attrs["state"]
+            self.verdict = f.attrs["verdict"]
+            kinds, names = f["entities/kind"].asstr()[:], f["entities/name"].asstr()[:]
+            self.names = list(names)
+            self.nodes = [name for kind, name in zip(kinds, names) if kind == "node"]
+            self.findings = []
+            if "verdict/findings" in f:
+                group = f["verdict/findings"]
+                columns = {key: (group[key].asstr()[:] if group[key].dtype.kind == "O" else group[key][:])
+                           for key in group if key != "row"}
+                rows = len(next(iter(columns.values()), []))
+                self.findings = [{key: values[i] for key, values in columns.items()} for i in range(rows)]
+            self.events = []
+            if "events" in f:
+                events = f["events"]
+                self.events = list(zip(events["kind"].asstr()[:], events["text"].asstr()[:]))
+            self._path = path
+
+    def medians(self, suite, case, metric):
+        """Median of the samples of each entity, by name."""
+        with h5py.File(self._path) as f:
+            group = f["cases"][suite][case]
+            values = {}
+            for row, entity in enumerate(group["entity"][:]):
+                taken = group[metric][row, : group["count"][row]]
+                values[self.names[entity]] = float(numpy.median(taken)) if len(taken) else float("nan")
+            return values
+
+    def cases(self, suite):
+        with h5py.File(self._path) as f:
+            return sorted(f["cases"][suite])
+
+    def payload_bytes(self, case):
+        """Bytes of the messages that were timed in a p2p bandwidth case."""
+        with h5py.File(self._path) as f:
+            group = f["cases/p2p"][case]
+            return int(group["count"][:].sum()) * int(self._repetitions(group)) * int(group["parameters"].attrs["bytes"])
+
+    @staticmethod
+    def _repetitions(group):
+        return group["repetitions"][:].min() if "repetitions" in group else group["parameters"].attrs["repetitions"]

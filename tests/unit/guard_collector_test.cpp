@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+// The collector by itself: no processes, no sockets, and a clock that the test turns.
+#include <gmock/gmock.h>
+
+#include <csignal>
+#include <map>
+#include <set>
+
+#include "base/error.hpp"
+#include "guard/collector.hpp"
+
+namespace assay::guard {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+/// Two nodes of two ranks; cases 0 and 1 are node-local, case 2 needs all.
+class FakeKeeper final : public Keeper {
+ public:
+  int cases = 3;
+  bool started_ = false, fails_to_store = false, fails_to_start = false;
+  std::map<int, std::vector<std::string>> stored;
+  std::vector<std::string> losses, events;
+  std::string why = "not finished";
+  bool discarded = false;
+  int next_case = 0;
+  std::set<int> lost_nodes;
+
+  void start(const std::string&) override {
+    if (fails_to_start) throw Error(ErrorKind::usage, "--out: exists");
+    started_ = true;
+  }
+  bool started() const noexcept override { return started_; }
+  void ready(const std::string&) override {}
+  Step next() override {
+    if (next_case >= cases || (next_case == 2 && !lost_nodes.empty())) return {-1, 0};
+    return {next_case++, 10.0};
+  }
+  void store(int case_index, const std::vector<std::string>& records) override {
+    if (fails_to_store) throw Error(ErrorKind::io, "disk full");
+    stored[case_index] = records;
+  }
+  std::vector<int> lost(const Loss& loss, int case_index) override {
+    losses.push_back(loss.kind + ": " + loss.text);
+    lost_nodes.insert(loss.rank / 2);
+    if (case_index < 0 || case_index == 2) return {0, 1, 2, 3};
+    return loss.rank < 2 ? std::vector<int>{0, 1} : std::vector<int>{2, 3};
+  }
+  void event(const std::string& kind, const std::string& text, int) noexcept override { events.push_back(kind + ": " + text); }
+  int finish(const std::string& reason, int) override {
+    why = reason;
+    started_ = false;
+    return reason.empty() && lost_nodes.empty() ? 0 : 3;
+  }
+  void discard() noexcept override { discarded = true; }
+  std::string case_name(int index) const override { return "case" + std::to_string(index); }
+  double phase_deadline_s(unsigned) const override { return 20; }
+  double run_deadline_s() const override { return 100; }
+};
+
+class CollectorTest : public ::testing::Test {
+ protected:
+  FakeKeeper keeper;
+  std::vector<std::pair<int, Message>> sent;
+  std::vector<std::string> told;
+  double now = 1000;
+  Collector collector{4, keeper, [this](int rank, const Message& m) { sent.emplace_back(rank, m); },
+                      [this](const std::string& line) { told.push_back(line); }, 1000};
+
+  void say(int rank, MessageType type, int number = 0, const std::string& text = "") {
+    collector.handle({type, rank, number, text}, now);
+  }
+  void status(int rank, const Snapshot& s) { say(rank, MessageType::status, 0, to_text(s)); }
+  Snapshot running(int case_index, Call call, int peer = no_peer) {
+    Snapshot s;
+    s.phase = Phase::running;
+    s.case_index = case_index;
+    s.call = call;
+    s.peer = peer;
+    s.process_state = 'R';
+    return s;
+  }
+  void begin() {
+    for (int r = 0; r < 4; ++r) collector.connected(r, r < 2 ? "node00" : "node01", now);
+    say(0, MessageType::start);
+    for (int r = 0; r < 4; ++r) say(r, MessageType::ready);
+  }
+  void record(int case_index, std::vector<int> ranks) {
+    for (const int r : ranks) say(r, MessageType::record, case_index, "r" + std::to_string(r));
+  }
+  /// Lets time pass while all guardians report, but for `silent`.
+  void pass(double seconds, std::map<int, Snapshot> at = {}, std::set<int> silent = {}) {
+    for (double end = now + seconds; now < end; now += 0.5) {
+      for (int r = 0; r < 4; ++r)
+        if (!silent.contains(r)) status(r, at.contains(r) ? at[r] : Snapshot{});
+      collector.tend(now);
+    }
+  }
+  int count(int rank, MessageType type, int number = -2) const {
+    int n = 0;
+    for (const auto& [to, m] : sent) n += to == rank && m.type == type && (number == -2 || m.number == number);
+    return n;
+  }
+  void all_done() {
+    for (int r = 0; r < 4; ++r) say(r, MessageType::done);
+    collector.tend(now);
+  }
+};
+
+TEST_F(CollectorTest, AHealthyRunStoresEveryCaseAndEndsInOrder) {
+  begin();
+  EXPECT_EQ(count(2, MessageType::step, 0), 1);
+  record(0, {0, 1, 2});
+  EXPECT_TRUE(keeper.stored.empty());
+  record(0, {3});
+  EXPECT_THAT(keeper.stored[0], ElementsAre("r0", "r1", "r2", "r3"));
+  record(1, {3, 2, 1, 0});
+  record(2, {0, 1, 2, 3});
+  EXPECT_EQ(keeper.why, "");
+  EXPECT_EQ(count(3, MessageType::step, -1), 1);
+  EXPECT_FALSE(collector.over());
+  all_done();
+  EXPECT_TRUE(collector.over());
+  EXPECT_EQ(collector.code(), 0);
+  EXPECT_THAT(told, IsEmpty());
+}
+
+TEST_F(CollectorTest, ADeadRankIsNamedWithItsCaseAndEndsAStageAcrossNodes) {
+  begin();
+  record(0, {0, 1, 2, 3});
+  record(1, {0, 1, 2, 3});
+  status(2, running(2, Call::all_reduce));
+  say(2, MessageType::died, SIGKILL);
+  ASSERT_EQ(keeper.losses.size(), 1u);
+  EXPECT_THAT(keeper.losses[0], HasSubstr("lost: rank 2 on node01 was killed by signal 9 (Killed): in case2"));
+  EXPECT_THAT(keeper.losses[0], HasSubstr("inside a all-reduce of its group"));
+  EXPECT_EQ(count(0, MessageType::kill), 2);  // as affected, and at the end
+  EXPECT_THAT(keeper.why, HasSubstr("rank 2 on node01"));
+  all_done();
+  EXPECT_EQ(collector.code(), 3);
+}
+
+TEST_F(CollectorTest, ALossInANodeLocalStageEndsThatNodeOnly) {
+  begin();
+  record(0, {0, 1});
+  say(3, MessageType::died, SIGSEGV);
+  EXPECT_THAT(keeper.stored[0], ElementsAre("r0", "r1", "", ""));
+  EXPECT_EQ(count(0, MessageType::kill), 0);
+  EXPECT_EQ(count(2, MessageType::kill), 1);
+  EXPECT_EQ(count(0, MessageType::step, 1), 1);
+  EXPECT_EQ(count(2, MessageType::step, 1), 0);
+  record(1, {0, 1});
+  EXPECT_THAT(keeper.stored[1], ElementsAre("r0", "r1", "", ""));
+  EXPECT_THAT(keeper.why, HasSubstr("rank 3 on node01"));  // what needs the whole job is not run
+  EXPECT_EQ(count(0, MessageType::kill), 1);               // nobody can leave MPI in order any more
+}
+
+TEST_F(CollectorTest, AHangNamesTheRankThatIsOutsideOfMpiNotItsVictims) {
+  begin();
+  record(0, {0, 3});
+  pass(11, {{1, running(0, Call::none)}, {2, running(0, Call::receive, 1)}});
+  EXPECT_EQ(count(1, MessageType::trace_request), 1);
+  EXPECT_EQ(count(2, MessageType::trace_request), 0);
+  say(1, MessageType::trace, 0, "spin (assay)\n");
+  collector.tend(now);
+  ASSERT_EQ(keeper.losses.size(), 1u);
+  EXPECT_THAT(keeper.losses[0], HasSubstr("hang: rank 1 on node00 did not end case0 in time"));
+  EXPECT_THAT(told, ::testing::Contains(HasSubstr("spin (assay)")));
+}
+
+TEST_F(CollectorTest, ARankThatWakesWhileItsStackIsReadStaysGuilty) {
+  begin();
+  record(0, {0, 2, 3});
+  Snapshot stopped = running(0, Call::barrier);
+  stopped.process_state = 'T';
+  pass(11, {{1, stopped}});
+  record(0, {1});
+  pass(2);
+  ASSERT_EQ(keeper.losses.size(), 1u);
+  EXPECT_THAT(keeper.losses[0], HasSubstr("its process is stopped"));
+}
+
+TEST_F(CollectorTest, ASilentGuardianIsUnreachable) {
+  begin();
+  record(0, {0, 1, 2});
+  pass(8, {}, {3});
+  ASSERT_FALSE(keeper.losses.empty());
+  EXPECT_THAT(keeper.losses[0], HasSubstr("rank 3 on node01 is unreachable"));
+}
+
+TEST_F(CollectorTest, WhenNoOtherHostAnswersItIsTheOwnNetwork) {
+  for (int r = 0; r < 4; ++r) collector.connected(r, "node0" + std::to_string(r), now);
+  say(0, MessageType::start);
+  for (int r = 0; r < 4; ++r) say(r, MessageType::ready);
+  pass(8, {{0, running(0, Call::barrier)}}, {1, 2, 3});
+  ASSERT_FALSE(keeper.losses.empty());
+  EXPECT_THAT(keeper.losses[0], HasSubstr("rank 0 on node00 hears from no other host"));
+}
+
+TEST_F(CollectorTest, MpiInitStandsUnderADeadline) {
+  for (int r = 0; r < 4; ++r) collector.connected(r, "node00", now);
+  Snapshot in_init, beyond;
+  in_init.phase = Phase::mpi_init;
+  beyond.phase = Phase::discovery;
+  pass(19, {{0, in_init}, {1, beyond}, {2, beyond}, {3, beyond}});
+  EXPECT_THAT(told, IsEmpty());
+  pass(6, {{0, in_init}, {1, beyond}, {2, beyond}, {3, beyond}});
+  ASSERT_FALSE(told.empty());
+  EXPECT_THAT(told[0], HasSubstr("rank 0 on node00 did not get through MPI_Init within 20 s"));
+  all_done();
+  EXPECT_TRUE(collector.over());
+  EXPECT_EQ(collector.code(), 3);
+}
+
+TEST_F(CollectorTest, ARankThatNeverComesIsNamed) {
+  for (int r = 0; r < 3; ++r) collector.connected(r, "node00", now);
+  Snapshot in_init;
+  in_init.phase = Phase::mpi_init;
+  pass(25, {{0, in_init}, {1, in_init}, {2, in_init}}, {3});
+  ASSERT_FALSE(told.empty());
+  EXPECT_THAT(told[0], HasSubstr("rank 3"));
+  EXPECT_THAT(told[0], HasSubstr("nothing was heard of it"));
+}
+
+TEST_F(CollectorTest, AGuardianThatGoesTakesItsRankAlong) {
+  begin();
+  collector.disconnected(1, now);
+  ASSERT_FALSE(keeper.losses.empty());
+  EXPECT_THAT(keeper.losses[0], HasSubstr("rank 1 on node00 is gone, and its guardian with it"));
+}
+
+TEST_F(CollectorTest, AFullDiskEndsTheRunInOrder) {
+  begin();
+  keeper.fails_to_store = true;
+  record(0, {0, 1, 2, 3});
+  EXPECT_EQ(keeper.why, "disk full");
+  EXPECT_EQ(count(1, MessageType::step, -1), 1);
+  EXPECT_EQ(count(1, MessageType::kill), 0);
+}
+
+TEST_F(CollectorTest, ABatchSystemsWarningLetsAShortCaseEnd) {
+  begin();
+  collector.stop(SIGUSR1, now);
+  pass(1, {{0, running(0, Call::none)}});
+  record(0, {0, 1, 2, 3});
+  EXPECT_EQ(keeper.stored.size(), 1u);
+  EXPECT_THAT(keeper.why, HasSubstr("signal 10"));
+  EXPECT_EQ(count(1, MessageType::kill), 0);
+}
+
+TEST_F(CollectorTest, ABatchSystemsWarningEndsALongCase) {
+  begin();
+  collector.stop(SIGUSR1, now);
+  pass(4, {{0, running(0, Call::none)}});
+  EXPECT_THAT(keeper.why, HasSubstr("signal 10"));
+  EXPECT_EQ(count(1, MessageType::kill), 1);
+}
+
+TEST_F(CollectorTest, TermEndsAtOnce) {
+  begin();
+  collector.stop(SIGTERM, now);
+  EXPECT_THAT(keeper.why, HasSubstr("signal 15"));
+  EXPECT_EQ(count(2, MessageType::kill), 1);
+}
+
+TEST_F(CollectorTest, WhatTheKeeperRefusesGoesBackToRankZero) {
+  for (int r = 0; r < 4; ++r) collector.connected(r, "node00", now);
+  keeper.fails_to_start = true;
+  say(0, MessageType::start);
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_EQ(sent[0].second.type, MessageType::started);
+  EXPECT_EQ(sent[0].second.text, "--out: exists");
+  for (int r = 0; r < 4; ++r) say(r, MessageType::bye, 4);
+  collector.tend(now);
+  all_done();
+  EXPECT_TRUE(collector.over());
+  EXPECT_EQ(collector.code(), 4);
+}
+
+TEST_F(CollectorTest, AnErrorThatAllAgreeOnLeavesNoTrace) {
+  for (int r = 0; r < 4; ++r) collector.connected(r, "node00", now);
+  say(0, MessageType::start);
+  for (int r = 0; r < 4; ++r) say(r, MessageType::bye, 3);
+  collector.tend(now);
+  EXPECT_TRUE(keeper.discarded);
+}
+
+TEST_F(CollectorTest, OneRankThatLeavesEarlyIsLost) {
+  begin();
+  say(2, MessageType::bye, 5);
+  pass(6);
+  ASSERT_FALSE(keeper.losses.empty());
+  EXPECT_THAT(keeper.losses[0], HasSubstr("rank 2 on node01 left early with exit code 5"));
+}
+
+TEST_F(CollectorTest, TheWholeRunHasADeadline) {
+  keeper.cases = 100;
+  begin();
+  for (int i = 0; i < 12; ++i) {
+    pass(9, {{0, running(i, Call::none)}});
+    record(i, {0, 1, 2, 3});
+  }
+  EXPECT_THAT(keeper.why, HasSubstr("still ran when the whole run's 100 s were over"));
+}
+
+}  // namespace
+}  // namespace assay::guard
