@@ -66,6 +66,18 @@ void set_duration(Config& config, const OptionValues& values) {
   }
 }
 
+std::vector<FaultSpec> faults_from(const std::vector<std::string>& texts) {
+  std::vector<FaultSpec> faults;
+  for (const std::string& text : texts) {
+    try {
+      faults.push_back(parse_fault(text));
+    } catch (const Error& e) {
+      throw_usage(fmt::format("--inject: {}", e.what()));
+    }
+  }
+  return faults;
+}
+
 void set_output(Config& config, const OptionValues& values) {
   config.out = values.has("out") ? values.text("out") : "assay-" + utc_now_compact() + ".h5";
   config.force = values.flag("force");
@@ -180,6 +192,7 @@ Config make_config(OptionValues values, const std::vector<std::string>& suite_na
   config.require = values.list("require");
   config.max_file_bytes = values.bytes("max-file");
   if (config.max_file_bytes == 0) throw_usage("--max-file: 0 leaves no room for any result");
+  config.faults = faults_from(values.list("inject"));
   config.strict = values.flag("strict");
   set_terminal(config, values);
   config.options = std::move(values);

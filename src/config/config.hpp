@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/json.hpp"
+#include "config/fault_spec.hpp"
 #include "config/option.hpp"
 
 namespace assay {
@@ -35,6 +36,7 @@ struct Config {
   std::int64_t threads = 0;                                             ///< per rank; 0 = share of cores
   std::vector<std::string> require;
   std::uint64_t max_file_bytes = 0;
+  std::vector<FaultSpec> faults;  ///< made on purpose (--inject); the verdict never sees them
   bool strict = false, quiet = false;
   std::string color = "auto", progress = "auto";
   std::string json_file, junit_file, nodes_file;

@@ -42,6 +42,8 @@ std::vector<OptionSpec> make_run_options() {
       option("require", list, "", "NAMES",
              "metrics and counters that must be measured although they are optional", {}, true),
       option("max-file", bytes, "4GiB", "SIZE", "largest results file that may be planned"),
+      option("inject", text, "", "FAULT",
+             "make a fault on purpose, e.g. slow:rank=2,factor=0.5; such a run never passes", {}, true),
       option("strict", flag, "", "", "exit 1 when there are warnings"),
       option("json", path, "", "FILE", "write verdict and findings as JSON"),
       option("junit", path, "", "FILE", "write the cases as JUnit XML"),

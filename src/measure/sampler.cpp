@@ -52,6 +52,7 @@ double warm_up(const Operation& operation, const SamplingPlan& plan, double begi
     if (operation.sync) operation.sync();
     const double t0 = now_s();
     operation.run(step);
+    if (plan.fault) plan.fault(t0, step, true);
     const double t1 = now_s();
     shortest = std::min(shortest, (t1 - t0) / static_cast<double>(step));
     const bool enough = t1 - begin >= plan.warmup_seconds || t1 - begin + 2 * (t1 - t0) > plan.max_seconds / 2;
@@ -90,10 +91,12 @@ SampleSeries sample(const Operation& operation, const SamplingPlan& plan) {
     if (operation.sync) operation.sync();
     const double t0 = now_s();
     operation.run(series.repetitions);
+    const double longer = plan.fault ? plan.fault(t0, series.repetitions, false) : 1.0;
     const double wall = now_s() - t0;
     series.start_s.push_back(t0);
-    series.seconds.push_back(operation.timed_elsewhere ? operation.timed_elsewhere() : wall);
+    series.seconds.push_back(operation.timed_elsewhere ? operation.timed_elsewhere() * longer : wall);
     series.timed_s += wall;
+    if (plan.batches != nullptr) plan.batches->fetch_add(1, std::memory_order_relaxed);
     if (operation.verify) {
       const double v0 = now_s();
       operation.verify(n);

@@ -2,6 +2,7 @@
 // Warm-up, batching, stopping. A sample is one timed batch of k back-to-back repetitions.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -22,6 +23,10 @@ std::unique_ptr<StoppingCriterion> stop_by_relative_ci(double target, std::size_
 std::unique_ptr<StoppingCriterion> stop_by_count(std::size_t count);
 std::unique_ptr<StoppingCriterion> stop_by_time(double seconds);
 
+/// For faults made on purpose: called at the end of every timed region, inside it, with its begin and the repetitions
+/// done; returns how many times longer it made the region.
+using TimedFault = std::function<double(double begin_s, std::uint64_t repetitions, bool warmup)>;
+
 struct SamplingPlan {
   std::size_t min_samples = 5, max_samples = 1000;  ///< hard cap on samples
   double max_seconds = 1.0;                         ///< hard cap on the time of the whole series, warm-up included
@@ -29,6 +34,8 @@ struct SamplingPlan {
   double relative_ci = 0.005;                       ///< target of stop_by_relative_ci
   std::size_t blocks = 3;                           ///< the series is cut into this many blocks
   std::uint64_t repetitions = 0;                    ///< k; 0 = the least giving 100x clock resolution
+  std::atomic<std::uint64_t>* batches = nullptr;    ///< counted up after every timed batch, where given
+  TimedFault fault = {};                            ///< null in all runs without --inject
 };
 
 /// The samples of one series: seconds per batch and when each started (seconds on this rank's clock).
@@ -49,7 +56,7 @@ struct Operation {
   std::function<bool(bool stop)> agree;                ///< true if any rank wants to stop
   std::function<std::uint64_t(std::uint64_t)> agree_k; ///< one batch size for all (collective maximum)
   std::function<void()> sync;
-  std::function<double()> timed_elsewhere;             ///< when set, its value is the sample instead of the wall time
+  std::function<double()> timed_elsewhere;             ///< when set, its value is the sample, not the wall time
 };
 
 /// Warm up, choose k, then sample until the criterion or a cap says stop.

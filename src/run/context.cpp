@@ -1,12 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "run/injector.hpp"
 #include "run/suite.hpp"
 
 namespace assay {
 
+double Context::since_start(double t) const noexcept {
+  return t - run_start_s + (injector != nullptr ? injector->clock_drift_s(t) : 0.0);
+}
+
+double Context::end_timed(double begin_s, std::uint64_t repetitions, bool warmup) const {
+  return injector != nullptr ? injector->timed(begin_s, repetitions, warmup) : 1.0;
+}
+
+void Context::offer(std::string_view target, void* data, std::size_t count, std::size_t element_bytes) const {
+  if (injector != nullptr) injector->spoil(target, data, count, element_bytes);
+}
+
+ClockReading Context::clock() const {
+  if (injector == nullptr || !injector->wrong_clock()) return {};
+  return [faults = injector](double t) { return t + faults->clock_error_s(t); };
+}
+
 SamplingPlan Context::sampling(double seconds) const {
   SamplingPlan plan;
+  if (injector != nullptr)
+    plan.fault = [faults = injector](double begin_s, std::uint64_t repetitions, bool warmup) {
+      return faults->timed(begin_s, repetitions, warmup);
+    };
+  plan.batches = batches;
   plan.max_seconds = seconds;
   plan.warmup_seconds = std::min(0.05, seconds / 8);
   switch (config.level) {

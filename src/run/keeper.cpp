@@ -51,6 +51,9 @@ class RunKeeper final : public guard::Keeper {
     writer_ = std::make_unique<results::Writer>(results::Writer::create(config_.out, start_of(facts), config_.force));
     required_left_s_ = plan_.required_s();
     findings_ = facts.findings;
+    unfired_.assign(topology_.ranks.size(), {});
+    for (const FaultSpec& fault : config_.faults)
+      if (fault.kind == FaultKind::diskfull) writer_->inject_disk_full(fault.after_bytes);
   }
 
   bool started() const noexcept override { return writer_ != nullptr; }
@@ -87,10 +90,12 @@ class RunKeeper final : public guard::Keeper {
     std::vector<CaseRecord> records;
     Json counters = Json::array();
     bool all = true;
-    for (const std::string& text : reports) {
-      all = all && !text.empty();
-      if (text.empty()) continue;
-      const CaseReport report = case_report_from(text);
+    for (std::size_t rank = 0; rank < reports.size(); ++rank) {
+      unfired_[rank].clear();
+      all = all && !reports[rank].empty();
+      if (reports[rank].empty()) continue;
+      CaseReport report = case_report_from(reports[rank]);
+      unfired_[rank] = std::move(report.unfired);
       records.push_back(CaseRecord::deserialize(report.record));
       for (const Json& row : Json::parse(report.counters)) counters.push_back(row);
     }
@@ -128,6 +133,7 @@ class RunKeeper final : public guard::Keeper {
       event("aborted", reason, -1);
       if (case_index >= 0) mark_incomplete(plan_.cases[static_cast<std::size_t>(case_index)], reason);
     }
+    tell_unfired(complete);
     auto results = results::load(writer_->partial());
     results.info.state = complete ? "complete" : "aborted";
     const auto verdict = verdict::judge(results, verdict::options_from(results));
@@ -174,6 +180,7 @@ class RunKeeper final : public guard::Keeper {
     start.info.level = to_string(config_.level);
     start.info.seed = config_.seed;
     start.info.plan_hash = plan_.hash;
+    start.info.injected = !config_.faults.empty();
     start.config = config_.to_json(false);
     start.config["memory_per_rank_bytes"] = plan_.memory_per_rank_bytes;
     for (const Case& c : plan_.cases)
@@ -199,6 +206,17 @@ class RunKeeper final : public guard::Keeper {
     record.set_state(results::CaseState::skip, reason);
     case_started_ = utc_now_iso();
     write(c, {record}, Json::array());
+  }
+
+  /// A fault that never came about proves nothing. Those of a rank that is gone have most likely taken it along.
+  void tell_unfired(bool complete) noexcept {
+    for (std::size_t rank = 0; rank < unfired_.size(); ++rank)
+      for (const std::string& fault : unfired_[rank])
+        if (complete || lost_why_.empty())
+          event("inject-unfired", fmt::format("a fault that never came about on rank {}: {}", rank, fault), static_cast<int>(rank));
+    for (const FaultSpec& fault : config_.faults)
+      if (complete && fault.kind == FaultKind::diskfull)
+        event("inject-unfired", fmt::format("a fault that never came about: {}", fault.text), -1);
   }
 
   void mark_incomplete(const Case& c, const std::string& reason) noexcept {
@@ -242,6 +260,7 @@ class RunKeeper final : public guard::Keeper {
   std::unique_ptr<results::Writer> writer_;
   std::unique_ptr<Progress> progress_;
   std::vector<LaunchFinding> findings_;
+  std::vector<std::vector<std::string>> unfired_;  ///< by rank
   std::size_t next_ = 0;
   double required_left_s_ = 0, run_start_s_ = 0;
   std::string identity_, case_started_, lost_why_;

@@ -39,6 +39,7 @@ ReadyFacts ready_facts_from(const std::string& text);
 struct CaseReport {
   std::string record;    ///< CaseRecord::serialize()
   std::string counters;  ///< JSON rows of its node; "[]" elsewhere
+  std::vector<std::string> unfired;  ///< faults made on purpose that have not come about on this rank so far
 };
 std::string to_text(const CaseReport& report);
 CaseReport case_report_from(const std::string& text);

@@ -35,15 +35,17 @@ ReadyFacts ready_facts_from(const std::string& text) {
   return {json.at("run_start_s"), json.at("identity")};
 }
 
-// The record is binary and by far the larger part: the other one goes first, after its length.
+// The record is binary and by far the largest part: the others go first, after their length.
 std::string to_text(const CaseReport& report) {
-  return std::to_string(report.counters.size()) + ":" + report.counters + report.record;
+  const std::string head = Json{{"counters", report.counters}, {"unfired", report.unfired}}.dump();
+  return std::to_string(head.size()) + ":" + head + report.record;
 }
 
 CaseReport case_report_from(const std::string& text) {
   const auto colon = text.find(':');
   const auto length = static_cast<std::size_t>(std::stoull(text));
-  return {text.substr(colon + 1 + length), text.substr(colon + 1, length)};
+  const Json head = Json::parse(text.substr(colon + 1, length));
+  return {text.substr(colon + 1 + length), head.at("counters"), head.at("unfired").get<std::vector<std::string>>()};
 }
 
 }  // namespace assay

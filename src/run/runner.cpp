@@ -7,6 +7,7 @@
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
+#include "run/injector.hpp"
 
 namespace assay {
 namespace {
@@ -56,14 +57,21 @@ CaseRecord Runner::measure(const Case& c) {
                   parts_.run_start_s,
                   begin + c.deadline_s,
                   record,
-                  parts_.entities.device_of_rank(parts_.world.rank())};
+                  parts_.entities.device_of_rank(parts_.world.rank()),
+                  parts_.injector,
+                  &parts_.link.board().iteration};
   try {
-    suite_of(c, parts_.suites).run(c, context);
+    Suite& suite = suite_of(c, parts_.suites);
+    // A stage inside of nodes must not meet the ranks of others: they may be gone.
+    Communicator& group = c.stage <= Stage::node_local ? parts_.node : parts_.world;
+    if (parts_.injector != nullptr) parts_.injector->begin_case(c, suite.metrics(), group);
+    suite.run(c, context);
   } catch (const Error& e) {
     record.set_state(results::CaseState::error, e.what());
   } catch (const std::exception& e) {
     record.set_state(results::CaseState::error, fmt::format("unexpected: {}", e.what()));
   }
+  if (parts_.injector != nullptr) parts_.injector->end_case(record);
   record.wall_s_ = now_s() - begin;
   return record;
 }
@@ -72,7 +80,8 @@ CaseReport Runner::run_case(const Case& c) {
   const auto before = parts_.counters != nullptr ? parts_.counters->read() : std::vector<double>{};
   const CaseRecord record = measure(c);
   return {record.serialize(),
-          counters_text(parts_.counters, parts_.topology.my_node().hostname, before, c.stage == Stage::inventory)};
+          counters_text(parts_.counters, parts_.topology.my_node().hostname, before, c.stage == Stage::inventory),
+          parts_.injector != nullptr ? parts_.injector->never_fired() : std::vector<std::string>{}};
 }
 
 }  // namespace assay

@@ -29,6 +29,7 @@ class Runner {
     const CounterSet* counters;  ///< on local rank 0 of each node; null elsewhere
     guard::WorkerLink& link;
     double run_start_s;          ///< on this rank's clock
+    Injector* injector = nullptr;  ///< null in all runs without --inject
   };
   explicit Runner(Parts parts) : parts_(parts) {}
 

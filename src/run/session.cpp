@@ -11,6 +11,8 @@
 #include "base/error.hpp"
 #include "base/units.hpp"
 #include "guard/guarded.hpp"
+#include "run/fault_plan.hpp"
+#include "run/injection.hpp"
 #include "run/keeper.hpp"
 #include "run/launch.hpp"
 #include "run/runner.hpp"
@@ -84,6 +86,7 @@ class Session {
     config_.seed = std::stoull(world().broadcast_text(std::to_string(seed_of(config_)), 0));
     job_ = discover_job(mpi_, config_);
     plan_ = make_plan(config_, job_.topology, suites_);
+    check_faults(config_.faults, plan_, job_.topology, suites_);
     agree_plan(world(), plan_.hash);
     entities_ = std::make_unique<EntityTable>(job_.topology);
     const double begin = now_s();
@@ -124,8 +127,10 @@ class Session {
     CounterSet counters;
     const bool leader = job_.node->rank() == 0;
     if (leader) counters = CounterSet::probe(job_.topology.my_node().hostname);
-    Runner runner({config_, job_.topology, plan_, *entities_, *device_, world(), *job_.node, job_.leaders.get(), suites_,
-                   leader ? &counters : nullptr, link_, start_on_root - offset.offset_s});
+    const double run_start_s = start_on_root - offset.offset_s;
+    const Injection injection({config_, job_.topology, *entities_, *device_, world(), *job_.node, job_.leaders.get(), run_start_s});
+    Runner runner({config_, job_.topology, plan_, *entities_, *device_, injection.world(), injection.node(), injection.leaders(),
+                   suites_, leader ? &counters : nullptr, link_, run_start_s, injection.injector()});
     link_.ready(root() ? to_text(ReadyFacts{start_on_root, device_identity() + world().path()}) : "");
     runner.run_all();
   }
@@ -192,6 +197,7 @@ ExitCode plan_session(int* argc, char*** argv, Config config, std::vector<std::u
     config.seed = std::stoull(mpi.world().broadcast_text(std::to_string(seed_of(config)), 0));
     const Job job = discover_job(mpi, config);
     const Plan plan = make_plan(config, job.topology, suites);
+    check_faults(config.faults, plan, job.topology, suites);
     agree_plan(mpi.world(), plan.hash);
     if (mpi.world().rank() == 0) out(plan_text(plan, config, job.topology));
     mpi.world().barrier();

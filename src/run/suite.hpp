@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -14,9 +15,12 @@
 #include "run/record.hpp"
 #include "topology/entities.hpp"
 #include "topology/topology.hpp"
+#include "transport/clock_sync.hpp"
 #include "transport/communicator.hpp"
 
 namespace assay {
+
+class Injector;
 
 /// What a suite plans from: nothing that differs between ranks.
 struct PlanInput {
@@ -40,8 +44,16 @@ struct Context {
   double deadline_s;       ///< now_s() by which the case must be over
   CaseRecord& record;
   int device_entity;       ///< this rank's row
+  Injector* injector = nullptr;  ///< makes faults on purpose; null in all runs without --inject
+  std::atomic<std::uint64_t>* batches = nullptr;  ///< counts timed batches, for those who watch from outside
 
-  double since_start(double t) const noexcept { return t - run_start_s; }
+  double since_start(double t) const noexcept;
+  /// Ends a timed region that a suite times by itself, from inside: see TimedFault. `sampling` does it for the others.
+  double end_timed(double begin_s, std::uint64_t repetitions, bool warmup = false) const;
+  /// Offers a result to be corrupted before it is checked.
+  void offer(std::string_view target, void* data, std::size_t count, std::size_t element_bytes) const;
+  /// For comparing times between ranks: null unless this rank's clock is wrong on purpose.
+  ClockReading clock() const;
   /// The sampling plan of the level for a series of at most `seconds`.
   SamplingPlan sampling(double seconds) const;
   /// `alone` mode: calls `turn()` on the sampled devices of each node one after the other, while the others sleep.

@@ -57,6 +57,17 @@ class Together {
     return operation;
   }
 
+  /// The plan to sample it by: a fault made on purpose may throw, as the operation may.
+  SamplingPlan wrap(SamplingPlan plan) {
+    if (plan.fault)
+      plan.fault = [this, fault = std::move(plan.fault)](double begin_s, std::uint64_t repetitions, bool warmup) {
+        double longer = 1.0;
+        guarded([&] { longer = fault(begin_s, repetitions, warmup); });
+        return longer;
+      };
+    return plan;
+  }
+
  private:
   Communicator& group_;
   std::exception_ptr failure_;

@@ -15,6 +15,9 @@ enum class DataType { int32, uint64, fp32, fp64 };
 enum class ReduceOp { sum, min, max, bit_and, bit_or };
 std::size_t size_of(DataType type) noexcept;
 
+/// Tag of the messages whose content the suites check: the only ones that faults made on purpose touch.
+inline constexpr int payload_tag = 203;
+
 /// A request of a non-blocking transfer; completed by Communicator::wait_all.
 struct Request {
   alignas(8) std::byte storage[16] = {};

@@ -278,6 +278,7 @@ void judge_selftest(Judgement& j) {
 
 void judge_events(Judgement& j) {
   for (const auto& e : j.results.events) {
+    if (e.kind == "inject-unfired") j.gap(e.text);
     const bool lost = e.kind == "hang" || e.kind == "lost";
     const bool fail = e.kind == "launch-fail", open = e.kind == "launch-inconclusive" || lost;
     if (!fail && !open && e.kind != "launch-warn") continue;

@@ -2,10 +2,10 @@
 #include "suites/allreduce/allreduce_suite.hpp"
 
 #include <algorithm>
-#include <bit>
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
+#include "device/corrupt.hpp"
 #include "suites/allreduce/allreduce_plan.hpp"
 #include "suites/allreduce/series.hpp"
 
@@ -119,6 +119,10 @@ void run_series(const Case& c, const allreduce::Spec& spec, int draw, double sec
     collective =
         std::make_unique<Collective>(*scope.comm, spec.operation, spec.bytes, context.device.arena(),
                                      c.parameters.at("slots").get<std::size_t>(), context.random.key());
+    if (context.injector != nullptr)
+      collective->offer_to([&context](std::span<float> result) {
+        context.offer("allreduce", result.data(), result.size(), sizeof(float));
+      });
     operation_s = allreduce::probe(*scope.comm, *collective);
   }
   // One k for all communicators of the case, so that their results can be compared.
@@ -131,7 +135,7 @@ void run_series(const Case& c, const allreduce::Spec& spec, int draw, double sec
   plan.max_samples = spec.isolated ? 500 : 100;
   context.record.parameter("repetitions", plan.repetitions);
   if (scope.comm != nullptr) {
-    const auto series = allreduce::measure(*scope.comm, *collective, plan, spec.isolated);
+    const auto series = allreduce::measure(*scope.comm, *collective, plan, spec.isolated, context.clock());
     const double factor = allreduce::bus_factor(spec.operation, scope.comm->size());
     append(row, series, *collective, factor, spec.scope == Scope::groups ? draw : -1, context);
     report_wrong(collective->wrong(), context);
@@ -166,8 +170,7 @@ void run_selftest(const Case& c, Context& context) {
   const auto result = collective.result(0);
   const RandomStream stream = context.random.child("corrupt").child(std::to_string(context.world.rank()));
   const std::size_t position = stream.below(0, result.size());
-  result[position] =
-      std::bit_cast<float>(std::bit_cast<std::uint32_t>(result[position]) ^ (1u << stream.below(1, 32)));
+  flip_bit(context.device, result.data(), position, sizeof(float), static_cast<unsigned>(stream.below(1, 32)));
   const auto after = collective.check(0);
 
   results::SelftestRow row;

@@ -187,6 +187,7 @@ ExactErrors Collective::check(std::size_t slot) noexcept {
 void Collective::verify() {
   for (std::size_t i = 0; i < used_; ++i) {
     const std::size_t slot = (first_ + i) % slots_;
+    if (fault_) fault_(result(slot));
     const ExactErrors errors = check(slot);
     if (errors.count == 0) continue;
     const volatile float* again = output(slot) + errors.first_index;

@@ -4,8 +4,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "suites/allreduce/exact.hpp"
@@ -49,6 +51,8 @@ class Collective {
   void run(std::uint64_t repetitions);
   /// Checks the last result in every slot that the last run wrote.
   void verify();
+  /// For faults made on purpose: gets every result before it is checked.
+  void offer_to(std::function<void(std::span<float>)> fault) { fault_ = std::move(fault); }
 
   /// Bytes that count for bandwidth: `bytes` rounded to whole elements per rank.
   std::size_t counted_bytes() const noexcept { return whole_ * sizeof(float); }
@@ -76,6 +80,7 @@ class Collective {
   std::size_t first_ = 0;         ///< slot of the first repetition of a run
   std::size_t used_ = 0;          ///< slots the last run wrote
   std::vector<WrongElements> wrong_;
+  std::function<void(std::span<float>)> fault_;
 };
 
 }  // namespace assay::allreduce

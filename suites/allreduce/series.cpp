@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "base/clock.hpp"
-#include "transport/clock_sync.hpp"
 
 namespace assay::allreduce {
 
@@ -28,9 +27,10 @@ double probe(Communicator& comm, Collective& collective) {
   return seconds;
 }
 
-CollectiveSeries measure(Communicator& comm, Collective& collective, SamplingPlan plan, bool arrivals) {
+CollectiveSeries measure(Communicator& comm, Collective& collective, SamplingPlan plan, bool arrivals,
+                         const ClockReading& clock) {
   CollectiveSeries result;
-  const ClockOffset offset = arrivals ? estimate_clock_offset(comm) : ClockOffset{};
+  const ClockOffset offset = arrivals ? estimate_clock_offset(comm, 20, false, clock) : ClockOffset{};
   result.clock_error_s = offset.error_s;
 
   // Warm-up runs on inputs that stay, in all slots; from the first sample on every batch gets new ones,
@@ -60,7 +60,7 @@ CollectiveSeries measure(Communicator& comm, Collective& collective, SamplingPla
   if (!arrivals) return result;
 
   std::vector<double> entry = result.samples.start_s;
-  for (double& t : entry) t += offset.offset_s;
+  for (double& t : entry) t = (clock ? clock(t) : t) + offset.offset_s;
   std::vector<double> earliest(entry.size());
   comm.all_reduce(entry.data(), earliest.data(), entry.size(), DataType::fp64, ReduceOp::min);
   for (std::size_t i = 0; i < entry.size(); ++i) result.arrival_s.push_back(entry[i] - earliest[i]);

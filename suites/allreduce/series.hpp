@@ -6,6 +6,7 @@
 
 #include "run/suite.hpp"
 #include "suites/allreduce/collective.hpp"
+#include "transport/clock_sync.hpp"
 
 namespace assay::allreduce {
 
@@ -24,6 +25,8 @@ double probe(Communicator& comm, Collective& collective);
 
 /// Collective over `comm`: warm-up, then samples until the plan's criterion, count or time says stop on any
 /// rank.
-CollectiveSeries measure(Communicator& comm, Collective& collective, SamplingPlan plan, bool arrivals);
+/// `clock` is null but where a clock is wrong on purpose.
+CollectiveSeries measure(Communicator& comm, Collective& collective, SamplingPlan plan, bool arrivals,
+                         const ClockReading& clock = {});
 
 }  // namespace assay::allreduce

@@ -67,12 +67,4 @@ WrongElements compare_bits_on_device(Device& device, const void* actual, const v
   return wrong;
 }
 
-void flip_bit(Device& device, void* data, std::size_t index, std::size_t element_bytes, unsigned bit) {
-  auto* byte = static_cast<std::byte*>(data) + index * element_bytes + bit / 8;
-  std::byte value{};
-  device.copy_to_host(&value, byte, 1);
-  value ^= static_cast<std::byte>(1u << (bit % 8));
-  device.copy_to_device(byte, &value, 1);
-}
-
 }  // namespace assay::gemm

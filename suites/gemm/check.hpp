@@ -30,7 +30,4 @@ WrongElements compare_bits(Device& device, const void* actual, const void* expec
 WrongElements compare_bits_on_device(Device& device, const void* actual, const void* expected,
                                      std::size_t count, std::size_t element_bytes);
 
-/// Flips bit `bit` of element `index` in device memory.
-void flip_bit(Device& device, void* data, std::size_t index, std::size_t element_bytes, unsigned bit);
-
 }  // namespace assay::gemm

@@ -4,6 +4,7 @@
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
+#include "device/corrupt.hpp"
 #include "kernels/gemm_golden.hpp"
 #include "suites/gemm/check.hpp"
 #include "suites/gemm/gemm_job.hpp"
@@ -82,7 +83,9 @@ void run_typed(const Job& job, int rounds, Context& context) {
     const double t1 = now_s();
     context.device.gemm(job.type, job.shape(), m.a, m.b, m.c);
     context.device.synchronize();
+    context.end_timed(t1, 1);
     const double t2 = now_s();
+    context.offer("gemm", m.c, count, sizeof(T));
     const WrongElements wrong = compare_bits(context.device, m.c, c.data(), count, sizeof(T));
     add_miscompares(wrong, context);
     row.t.push_back(context.since_start(t1));

@@ -15,29 +15,28 @@ void run_peak(const Case& c, Context& context) {
   plan.repetitions = 1;
   const double quantum_s = c.seconds > 0.5 ? 0.02 : 0.01;
   double rate = 0;
-  std::vector<double> rates;
   Operation op;
   op.run = [&](std::uint64_t k) {
     for (std::uint64_t i = 0; i < k; ++i) rate = context.device.fma_peak(job.type, quantum_s);
   };
   // The loop runs for a given time, so a sample is the time per 1e9 operations.
   op.timed_elsewhere = [&] { return 1e9 / rate; };
-  op.verify = [&](std::size_t) { rates.push_back(rate); };
 
   Together together(context.node);
-  const auto measure = [&](const Operation& operation) {
-    const SampleSeries series = sample(operation, plan);
+  const auto measure = [&](const Operation& operation, const SamplingPlan& by) {
+    const SampleSeries series = sample(operation, by);
     if (together.failed()) return;
     auto& row = context.record.add_row(context.device_entity);
     for (const double start : series.start_s) row.t.push_back(context.since_start(start));
     row.block = series.block;
-    row.values["throughput"] = rates;
+    auto& throughput = row.values["throughput"];
+    for (const double seconds : series.seconds) throughput.push_back(1e9 / seconds);
     context.record.add_time(series.warmup_s, series.timed_s, series.verify_s);
   };
   if (job.together) {
-    measure(together.wrap(op));
+    measure(together.wrap(op), together.wrap(plan));
   } else {
-    context.take_turns(c.turns, [&] { together.guarded([&] { measure(op); }); });
+    context.take_turns(c.turns, [&] { together.guarded([&] { measure(op, plan); }); });
     share_times(context.record, context.node);
   }
   together.rethrow();

@@ -39,7 +39,10 @@ class TimedGemm {
     op.run = [this](std::uint64_t k) { repeat(k); };
     // What warm-up left is checked before the first sample, so that no timed result can be mistaken for it.
     op.sync = [this] { check_written(); };
-    op.verify = [this](std::size_t) { check_written(); };
+    op.verify = [this](std::size_t) {
+      offer_written();
+      check_written();
+    };
     return op;
   }
 
@@ -81,6 +84,13 @@ class TimedGemm {
   void poison(std::size_t slot) {
     context_.device.stream(kernels::StreamOp::write, reinterpret_cast<double*>(c(slot)), nullptr, nullptr,
                            layout_.matrix_bytes / sizeof(double));
+  }
+
+  /// Only results that have one to be compared with: without it the first would be taken for the right one.
+  void offer_written() {
+    for (std::size_t slot = 0; slot < layout_.outputs; ++slot)
+      if (written_[slot] && reference_[slot % layout_.inputs])
+        context_.offer("gemm", c(slot), job_.n * job_.n, size_of(job_.type));
   }
 
   void check_written() {
@@ -204,8 +214,8 @@ void run_throughput(const Case& c, Context& context) {
     plan = sampling(job, layout, c, context);
   });
   const double setup_s = now_s() - setup_begin;
-  const auto measure = [&](Operation op) {
-    const SampleSeries series = sample(op, plan);
+  const auto measure = [&](const Operation& op, const SamplingPlan& by) {
+    const SampleSeries series = sample(op, by);
     together.guarded([&] {
       const double begin = now_s();
       const double peak = context.device.fma_peak(job.type, peak_seconds(context.config.level));
@@ -214,10 +224,10 @@ void run_throughput(const Case& c, Context& context) {
     });
   };
   if (!job.together) {
-    context.take_turns(c.turns, [&] { together.guarded([&] { measure(gemm->operation()); }); });
+    context.take_turns(c.turns, [&] { together.guarded([&] { measure(gemm->operation(), plan); }); });
     share_times(context.record, context.node);
   } else if (!together.any(false)) {  // a rank that could not set up would stop the series at once anyway
-    measure(together.wrap(gemm->operation()));
+    measure(together.wrap(gemm->operation()), together.wrap(plan));
   }
   context.record.add_time(setup_s, 0, 0);  // filling the inputs is part of warming up
   together.rethrow();

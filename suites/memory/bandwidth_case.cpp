@@ -38,6 +38,12 @@ void report(const StreamData::Check& check, Context& context) {
   }
 }
 
+/// Checks the last result; a fault made on purpose comes first.
+void check(StreamData& data, Context& context) {
+  context.offer("memory", data.result().data(), data.result().size(), sizeof(double));
+  report(data.check(), context);
+}
+
 Operation operation_of(StreamData& data, StreamOp op, Context& context) {
   Operation operation;
   operation.run = [&data](std::uint64_t k) {
@@ -45,7 +51,7 @@ Operation operation_of(StreamData& data, StreamOp op, Context& context) {
   };
   operation.sync = [&data] { data.prepare(); };
   if (op != StreamOp::read)
-    operation.verify = [&data, &context](std::size_t) { report(data.check(), context); };
+    operation.verify = [&data, &context](std::size_t) { check(data, context); };
   return operation;
 }
 
@@ -131,7 +137,7 @@ void run_bandwidth(const Case& c, Context& context) {
       static_cast<double>(count) * static_cast<double>(kernels::stream_bytes_per_element(op));
   const auto finish = [&](const SampleSeries& series) {
     const double begin = now_s();
-    if (op == StreamOp::read) report(data->check(), context);
+    if (op == StreamOp::read) check(*data, context);
     context.record.add_time(series.warmup_s, series.timed_s, series.verify_s + now_s() - begin);
   };
   if (c.parameters.at("mode") == "alone") {
@@ -144,7 +150,7 @@ void run_bandwidth(const Case& c, Context& context) {
     });
     share_times(context.record, context.node);
   } else if (!together.any(false)) {
-    const SampleSeries series = sample(together.wrap(operation_of(*data, op, context)), plan);
+    const SampleSeries series = sample(together.wrap(operation_of(*data, op, context)), together.wrap(plan));
     together.guarded([&] { finish(series); });
     if (!together.any(false)) add_domain_rows(series, bytes, context);
   }

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "base/clock.hpp"
+#include "device/corrupt.hpp"
 #include "kernels/pattern.hpp"
 #include "measure/statistics.hpp"
 #include "run/together.hpp"
@@ -30,11 +31,10 @@ results::SelftestRow selftest(std::uint64_t* words, std::size_t count, Context& 
   ErrorLog before, after;
   context.device.sweep(write, words, count, before);
   const std::size_t index = random.below(0, count);
-  std::uint64_t word = 0;
   context.device.synchronize();
+  flip_bit(context.device, words, index, sizeof(std::uint64_t), static_cast<unsigned>(random.below(1, 64)));
+  std::uint64_t word = 0;
   context.device.copy_to_host(&word, words + index, sizeof(word));
-  word ^= std::uint64_t{1} << random.below(1, 64);
-  context.device.copy_to_device(words + index, &word, sizeof(word));
   context.device.sweep(verify, words, count, after);
   context.device.synchronize();
   const auto records = after.records();
@@ -96,9 +96,11 @@ class PatternRun {
 
   void one(const Sweep& s, std::size_t index) {
     ErrorLog log;
+    if (s.verify) context_.offer("memory", words_, count(), sizeof(std::uint64_t));
     const double begin = now_s();
     context_.device.sweep(s, words_, count(), log);
     context_.device.synchronize();
+    context_.end_timed(begin, 1);
     const double seconds = now_s() - begin;
     t_.push_back(context_.since_start(begin));
     block_.push_back(static_cast<std::int32_t>(index * 3 / pattern_.sweeps.size()));

@@ -105,11 +105,16 @@ void StreamData::prepare() {
   device_.synchronize();
 }
 
+std::span<double> StreamData::result() const {
+  if (repetition_ == 0) return {};
+  return {array(0) + (repetition_ - 1) % rotations * period, count_};
+}
+
 StreamData::Check StreamData::check() {
   if (repetition_ == 0) return {};
   const std::uint64_t last = repetition_ - 1;
   const std::size_t variant = last % expected_.size();
-  const double* from = array(0) + last % rotations * period;
+  const double* from = result().data();
   if (device_.digest(from, count_ * sizeof(double)) == digests_[variant]) return {};
   return search(from, expected_[variant]);
 }

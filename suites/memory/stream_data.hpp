@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "device/device.hpp"
@@ -24,6 +25,9 @@ class StreamData {
   void repeat();
   /// Before a sample, untimed: makes what lies in the result array different from what will be written.
   void prepare();
+
+  /// What the last repetition wrote (`read`: read), and `check` looks at.
+  std::span<double> result() const;
 
   struct Check {
     std::uint64_t count = 0;  ///< wrong words

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
@@ -22,8 +23,14 @@ std::uint64_t read_again(const std::byte* at, std::size_t bytes) noexcept {
 
 }  // namespace
 
-Exchange::Exchange(Communicator& comm, std::span<std::byte> arena, std::uint64_t key, const Shape& shape)
-    : comm_(comm), arena_(arena), key_(key), shape_(shape), requests_(2 * shape.repetitions) {
+Exchange::Exchange(Communicator& comm, std::span<std::byte> arena, std::uint64_t key, const Shape& shape,
+                   TimedFault fault)
+    : comm_(comm),
+      arena_(arena),
+      key_(key),
+      shape_(shape),
+      fault_(std::move(fault)),
+      requests_(2 * shape.repetitions) {
   if (shape.slots < shape.repetitions || arena.size() < shape.arena_bytes())
     throw Error(ErrorKind::internal, "p2p: the arena is smaller than the slots of a batch");
 }
@@ -48,7 +55,7 @@ void Exchange::lead(int peer, const Limits& limits, std::int32_t block, double e
   double start = 0;
   if (block == 0 && begin < limits.deadline_s) {
     const Times before = times_;
-    lead_batch(peer, start);
+    lead_batch(peer, Control::warm_up, start);
     times_ = before;
     times_.warmup_s += now_s() - begin;
   }
@@ -57,7 +64,7 @@ void Exchange::lead(int peer, const Limits& limits, std::int32_t block, double e
     const double now = now_s();
     const bool late = now - begin + last_s / 2 > share_s || now > end_s;
     if ((late && !series.batch_s.empty()) || now > limits.deadline_s) break;
-    series.batch_s.push_back(lead_batch(peer, start));
+    series.batch_s.push_back(lead_batch(peer, Control::sample, start));
     series.start_s.push_back(start);
     series.block.push_back(block);
     last_s = now_s() - now;
@@ -70,16 +77,16 @@ void Exchange::follow(int peer) {
   for (;;) {
     Control control;
     comm_.recv(&control, sizeof control, peer, control_tag);
-    if (control.go == 0) return;
+    if (control.go == Control::stop) return;
     // Numbers never repeat within a pair, whoever leads: an old message left in a slot must not look like the
     // new one.
     next_iteration_ = std::max(next_iteration_, control.iteration + shape_.repetitions);
-    follow_batch(peer, control.iteration);
+    follow_batch(peer, control);
   }
 }
 
-double Exchange::lead_batch(int peer, double& start_s) {
-  const Control control{1, next_iteration_};
+double Exchange::lead_batch(int peer, Control::Go go, double& start_s) {
+  const Control control{go, next_iteration_};
   next_iteration_ += shape_.repetitions;
   comm_.send(&control, sizeof control, peer, control_tag);
   fill(peer, control.iteration);
@@ -99,6 +106,7 @@ double Exchange::lead_batch(int peer, double& start_s) {
     if (shape_.mode == Mode::bi) comm_.send(&byte, 1, peer, ack_tag);
     comm_.recv(&byte, 1, peer, ack_tag);
   }
+  end_timed(t0, control.go);
   const double t1 = now_s();
   start_s = t0;
   times_.timed_s += t1 - t0;
@@ -106,7 +114,9 @@ double Exchange::lead_batch(int peer, double& start_s) {
   return t1 - t0;
 }
 
-void Exchange::follow_batch(int peer, std::uint64_t iteration) {
+/// A follower that is slow is so before it lets the leader stop its clock.
+void Exchange::follow_batch(int peer, const Control& control) {
+  const std::uint64_t iteration = control.iteration;
   char byte = 0;
   if (shape_.mode != Mode::uni) fill(peer, iteration);
   if (shape_.mode != Mode::latency) post_receives(peer, iteration);
@@ -115,16 +125,22 @@ void Exchange::follow_batch(int peer, std::uint64_t iteration) {
   if (shape_.mode == Mode::latency) {
     for (std::uint64_t i = 0; i < shape_.repetitions; ++i) {
       comm_.recv(recv_slot(iteration + i), shape_.bytes, peer, payload_tag);
+      if (i + 1 == shape_.repetitions) end_timed(t0, control.go);
       comm_.send(send_slot(iteration + i), shape_.bytes, peer, payload_tag);
     }
   } else {
     if (shape_.mode == Mode::bi) start_sends(peer, iteration);
     comm_.wait_all(requests_);
+    end_timed(t0, control.go);
     comm_.send(&byte, 1, peer, ack_tag);
     if (shape_.mode == Mode::bi) comm_.recv(&byte, 1, peer, ack_tag);
   }
   times_.timed_s += now_s() - t0;
   verify(peer, iteration);
+}
+
+void Exchange::end_timed(double begin_s, std::uint64_t go) const {
+  if (fault_) fault_(begin_s, shape_.repetitions, go == Control::warm_up);
 }
 
 void Exchange::post_receives(int peer, std::uint64_t iteration) {

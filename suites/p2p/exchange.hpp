@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "measure/sampler.hpp"
 #include "transport/communicator.hpp"
 
 namespace assay::p2p {
@@ -15,7 +16,7 @@ enum class Mode { latency, uni, bi };
 
 /// Tags of the messages of a pair. Only payload messages carry data that is checked; the others keep the two
 /// in step.
-inline constexpr int control_tag = 201, ready_tag = 202, payload_tag = 203, ack_tag = 204;
+inline constexpr int control_tag = 201, ready_tag = 202, ack_tag = 204;
 
 /// One batch: `repetitions` messages of `bytes` each way (latency, bi) or one way (uni).
 struct Shape {
@@ -62,7 +63,9 @@ struct Times {
 /// rank by a control message whether to go on, so that nobody outside the pair need agree.
 class Exchange {
  public:
-  Exchange(Communicator& comm, std::span<std::byte> arena, std::uint64_t key, const Shape& shape);
+  /// `fault` is null but in runs with faults made on purpose.
+  Exchange(Communicator& comm, std::span<std::byte> arena, std::uint64_t key, const Shape& shape,
+           TimedFault fault = {});
 
   Series run(int peer, bool first, const Limits& limits);
 
@@ -71,14 +74,16 @@ class Exchange {
 
  private:
   struct Control {
-    std::uint64_t go = 0;
+    enum Go : std::uint64_t { stop, sample, warm_up };
+    std::uint64_t go = stop;
     std::uint64_t iteration = 0;  ///< of the first message of the batch
   };
 
   void lead(int peer, const Limits& limits, std::int32_t block, double end_s, Series& series);
   void follow(int peer);
-  double lead_batch(int peer, double& start_s);
-  void follow_batch(int peer, std::uint64_t iteration);
+  double lead_batch(int peer, Control::Go go, double& start_s);
+  void follow_batch(int peer, const Control& control);
+  void end_timed(double begin_s, std::uint64_t go) const;
   void post_receives(int peer, std::uint64_t iteration);
   void start_sends(int peer, std::uint64_t iteration);
   void fill(int peer, std::uint64_t iteration);
@@ -90,6 +95,7 @@ class Exchange {
   std::span<std::byte> arena_;
   std::uint64_t key_;
   Shape shape_;
+  TimedFault fault_;
   std::vector<Request> requests_;  ///< receives, then sends
   std::uint64_t next_iteration_ = 0;
   std::vector<WrongPayload> wrong_;

@@ -65,7 +65,8 @@ void run_pairs(const Case& c, Context& context) {
   declare_metric(spec.mode, context.record);
   context.record.parameter("path", context.world.path());
 
-  p2p::Exchange exchange(context.world, context.device.arena(), context.random.key(), shape);
+  p2p::Exchange exchange(context.world, context.device.arena(), context.random.key(), shape,
+                         context.sampling(c.seconds).fault);
   p2p::Limits limits;
   limits.samples = timing.samples;
   limits.seconds = c.seconds / static_cast<double>(std::max<std::size_t>(1, schedule.size()));

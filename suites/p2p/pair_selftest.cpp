@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/clock.hpp"
+#include "device/corrupt.hpp"
 #include "kernels/payload.hpp"
 #include "suites/p2p/exchange.hpp"
 
@@ -40,7 +41,7 @@ void run_pair_selftest(const Case& c, Context& context) {
   }
   const RandomStream stream = context.random.child("corrupt").child(std::to_string(me));
   const std::size_t position = stream.below(0, bytes);
-  in[position] ^= static_cast<std::byte>(1u << stream.below(1, 8));
+  flip_bit(context.device, in, position, 1, static_cast<unsigned>(stream.below(1, 8)));
   const auto after = kernels::host::payload_check(expected, in, bytes);
   const double seconds = now_s() - begin;
 

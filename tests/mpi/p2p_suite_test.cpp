@@ -77,7 +77,7 @@ TEST_P(P2pModeTest, AFlippedBitFailsTheCaseAndNamesTheByte) {
   rig.option("p2p.sizes", "13,65536");
   if (!rig.planned(name).not_applicable.empty()) GTEST_SKIP() << rig.planned(name).not_applicable;
   const bool small = latency || name.find("-13-") != std::string::npos;
-  rig.corruption() = {0, p2p::payload_tag, 0, 25, small ? 5u : 4099u};
+  rig.corruption() = {0, payload_tag, 0, 25, small ? 5u : 4099u};
   const CaseRecord record = rig.run(name);
   EXPECT_EQ(rig.corruption().hits, rig.rank() == 0 ? 1 : 0);
   if (rig.rank() != 0) {

@@ -12,6 +12,7 @@ namespace {
 
 using namespace fabricate;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 const char* const impossible = "[[limit]]\nmetric = \"gemm/*:throughput\"\nmin = \"1 TFLOP/s\"\n";
 
@@ -43,6 +44,19 @@ TEST(VerdictConclude, InjectedRunIsNeverClean) {
   EXPECT_THAT(all_reasons(judge(r)), HasSubstr("injected"));
   warn(r);
   EXPECT_EQ(judge(r).state, "INCONCLUSIVE");
+  EXPECT_EQ(judge(r, impossible).state, "FAIL");
+}
+
+TEST(VerdictConclude, OfFaultsOnPurposeOnlyThoseThatNeverFiredAreRead) {
+  auto r = healthy();
+  r.info.injected = true;
+  r.events.push_back({0.0, row_named(r, "node1"), "inject", "crash:rank=1: rank 1, gemm/x: something"});
+  const auto v = judge(r);
+  EXPECT_TRUE(v.findings.empty());
+  EXPECT_THAT(all_reasons(v), Not(HasSubstr("crash")));
+  r.events.push_back({0.0, row_named(r, "node1"), "inject-unfired", "a fault that never came about on rank 1: crash"});
+  EXPECT_EQ(judge(r).state, "INCONCLUSIVE");
+  EXPECT_THAT(all_reasons(judge(r)), HasSubstr("never came about on rank 1"));
   EXPECT_EQ(judge(r, impossible).state, "FAIL");
 }
 

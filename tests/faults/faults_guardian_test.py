@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ranks that hang, die or leave: the run names them, keeps what was measured, and ends."""
+
+import common
+
+GEMM = ["--suites", "inventory,gemm", "--cases", "gemm/fp32-*"]
+
+
+class Lost(common.FaultTest):
+    def lost(self, fault, kind, rank, ranks=3, suites=("--suites", "inventory,gemm,memory,p2p,allreduce")):
+        result = self.inject(ranks, fault, *suites)
+        self.assert_code(result, common.INCONCLUSIVE)
+        results = self.file()
+        self.assertEqual(int(results.file.attrs["injected"]), 1)
+        found = results.findings(kind)
+        self.assertEqual(len(found), 1, found)
+        self.assertIn(f"rank {rank}", found[0]["text"])
+        self.assertEqual(found[0]["action"], "TRIAGE")
+        self.assertIn(f"rank {rank}", result.stderr)
+        return result, results, found[0]
+
+    def test_a_rank_that_hangs_is_named_with_where_it_stands(self):
+        for suite in ("gemm", "memory", "p2p", "allreduce"):
+            with self.subTest(suite):
+                _, results, finding = self.lost(f"hang:rank=1,suite={suite}", "hang", 1)
+                self.assertIn(suite + "/", finding["text"])
+                self.assertTrue(any("injected_hang" in e["text"] for e in results.events("stack")))
+
+    def test_a_rank_that_hangs_at_a_step(self):
+        _, _, finding = self.lost("hang:rank=2,suite=gemm,step=2", "hang", 2)
+        self.assertIn("gemm/", finding["text"])
+
+    def test_a_rank_that_is_killed(self):
+        for rank in (0, 2):
+            for suite in ("gemm", "memory", "p2p", "allreduce"):
+                with self.subTest(suite=suite, rank=rank):
+                    _, _, finding = self.lost(f"crash:rank={rank},suite={suite}", "lost", rank)
+                    self.assertIn("SIGKILL", finding["text"].upper().replace("SIGNAL 9", "SIGKILL"))
+
+    def test_a_rank_that_leaves(self):
+        _, _, finding = self.lost("exit:rank=1,code=7,suite=gemm", "lost", 1)
+        self.assertIn("7", finding["text"])
+
+    def test_a_rank_that_throws_amid_a_collective(self):
+        result = self.inject(3, "throw:rank=1,suite=allreduce,step=3", "--suites", "inventory,allreduce")
+        self.assert_code(result, common.INCONCLUSIVE)
+        self.assertIn("rank 1", result.stdout + result.stderr)
+
+    def test_what_had_ended_is_kept(self):
+        _, results, _ = self.lost("crash:rank=1,suite=gemm", "lost", 1)
+        self.assertEqual(results.state("inventory/node"), "pass")
+
+
+if __name__ == "__main__":
+    common.main()

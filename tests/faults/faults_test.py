@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Faults that end a case or a run, faults that never come about, and faults that are spelt wrongly."""
+
+import common
+
+
+class Usage(common.FaultTest):
+    def run_pass(self, *args):
+        return ["run", "--suites", "selftest", "--out", "r.h5", *args]
+
+    def test_one_line_and_exit_4(self):
+        for fault, line in {
+            "slwo": "--inject: no fault 'slwo' (faults: slow, ",
+            "slow:rank=1": "--inject: slow needs factor= in 'slow:rank=1'",
+            "slow:factor=2": "--inject: factor=2: must be between 0 and 1, both excluded",
+            "slow:factor=0.5,rnak=1": "--inject: slow has no key 'rnak' (keys: factor, ",
+            "bitflip:rank=1": "--inject: bitflip needs target= in 'bitflip:rank=1'",
+            "hang:rank=5-2": "--inject: rank=5-2: a list like 1+4 or a range like 2-5",
+            "slow:factor=0.5,rank=1": "--inject: slow:factor=0.5,rank=1: matches none of the 1 ranks of this job",
+            "drop": "--inject: drop: matches no planned case",
+            "bitflip:target=gemm": "--inject: bitflip:target=gemm: matches no planned case",
+            "hang:case=fail": "--inject: hang:case=fail: matches no planned case",
+            "hang:node=elsewhere*": "--inject: hang:node=elsewhere*: matches none of the 1 ranks of this job",
+        }.items():
+            with self.subTest(fault):
+                self.assert_error(self.run_pass("--inject", fault), line)
+        self.assert_error(self.run_pass("--inject", "hang:after=1h", "--inject", "drop"), "--inject: drop: ")
+        self.assert_error(["plan", "--suites", "selftest", "--inject", "drop"], "--inject: drop: matches no planned case")
+
+    def test_several_ranks_say_it_once(self):
+        result = self.mpirun(2, *self.run_pass("--inject", "hang:rank=2"))
+        self.assert_code(result, 4)
+        lines = [line for line in result.stderr.splitlines() if line.startswith("assay: ")]
+        self.assertEqual(lines, ["assay: --inject: hang:rank=2: matches none of the 2 ranks of this job"])
+        self.assertEqual(self.left_behind(), [])
+
+    def test_from_a_file(self):
+        self.write("a.toml", 'suites = ["selftest"]\ninject = ["slow:factor=0.5", "stall:seconds=1ms"]\n')
+        self.assert_code(self.assay("run", "--config", "a.toml", "--out", "r.h5"), common.INCONCLUSIVE)
+        results = self.file()
+        self.assert_injected(results, "slow:factor=0.5", "stall:seconds=1ms")
+        self.assertIn('"stall:seconds=1ms"', results.text("config"))
+        self.write("b.toml", 'suites = ["selftest"]\ninject = ["slow"]\n')
+        self.assert_error(["run", "--config", "b.toml"], "--inject: slow needs factor=")
+
+
+class Verdict(common.FaultTest):
+    def test_a_run_without_faults_is_not_marked(self):
+        self.assert_code(self.inject(1, [], "--suites", "selftest"), 0)
+        self.assertEqual(int(self.file().file.attrs["injected"]), 0)
+
+    def test_a_run_that_would_pass_does_not(self):
+        result = self.inject(1, "slow:factor=0.9", "--suites", "selftest")
+        self.assert_code(result, common.INCONCLUSIVE)
+        self.assertIn("on purpose", result.stdout)
+        self.assert_spec_unseen(self.file(), "slow:factor")
+        self.assert_code(self.assay("verdict", "r.h5"), common.INCONCLUSIVE)
+
+    def test_fail_stays_fail(self):
+        self.assert_code(self.inject(1, "slow:factor=0.9", "--suites", "selftest", "--selftest.cases", "fail"), common.FAIL)
+
+    def test_a_fault_that_never_came_about_is_said(self):
+        result = self.inject(2, ["slow:rank=1,factor=0.9,step=1000", "slow:rank=0,factor=0.9"], "--suites", "selftest")
+        self.assert_code(result, common.INCONCLUSIVE)
+        results = self.file()
+        events = results.events("inject-unfired")
+        self.assertEqual([e["entity"] for e in events], [results.device[1]])
+        self.assertEqual(events[0]["text"],
+                         "a fault that never came about on rank 1: slow:rank=1,factor=0.9,step=1000")
+        self.assertIn("never came about", result.stdout)
+
+
+class Ends(common.FaultTest):
+    def error(self, fault, case, reason, *args, ranks=2):
+        result = self.inject(ranks, fault, *args)
+        self.assert_code(result, common.INCONCLUSIVE)
+        results = self.file()
+        self.assert_injected(results, fault)
+        self.assertEqual(results.file.attrs["state"], "complete")
+        self.assertEqual(results.state(case), "error")
+        self.assertEqual(results.case(case).attrs["reason"], reason)
+        self.assertIn(reason, " ".join(result.stdout.split()))
+        return results
+
+    def test_throw_and_no_memory_at_the_start_of_a_case_of_every_suite(self):
+        for case, args in {
+            "inventory/node": ["inventory"],
+            "gemm/fp32-exact-n512": ["gemm"],
+            "memory/triad-together": ["memory"],
+            "p2p/latency-8-node-mpi": ["p2p"],
+            "allreduce/allreduce-world-8-mpi": ["allreduce"],
+        }.items():
+            with self.subTest(case):
+                args = ["--suites", args[0], "--cases", case]
+                self.error("throw:rank=1", case, f"rank 1: an exception thrown on purpose in {case}", *args)
+                self.error("nomem:rank=0", case, f"rank 0: no memory, on purpose, in {case}", *args)
+
+    def test_the_other_cases_run(self):
+        results = self.error("throw:rank=1,case=pass", "selftest/pass", "rank 1: an exception thrown on purpose in "
+                             "selftest/pass", "--suites", "inventory,selftest")
+        self.assertEqual(results.state("inventory/node"), "pass")
+
+    def test_throw_amid_the_timed_repetitions(self):
+        for suite, case in {"gemm": "gemm/fp32-n256-together", "memory": "memory/triad-together"}.items():
+            with self.subTest(suite):
+                args = ["--suites", suite, "--cases", case, *(["--gemm.sizes", "256"] if suite == "gemm" else [])]
+                self.error("throw:rank=1,step=2", case, f"rank 1: an exception thrown on purpose in {case}", *args)
+
+    def test_full_disk(self):
+        result = self.inject(1, "diskfull:after_bytes=40kB", "--suites", "inventory,selftest,gemm", "--cases", "*")
+        self.assert_code(result, common.INCONCLUSIVE)
+        self.assertIn("No space left", result.stderr)
+        self.assertEqual(self.left_behind(), ["r.h5.partial"])
+        self.assert_code(self.assay("recover", "r.h5.partial", "-o", "kept.h5"), 0)
+        kept = self.file("kept.h5")
+        self.assertEqual(kept.state("inventory/node"), "pass")
+        self.assertEqual(int(kept.file.attrs["injected"]), 1)
+
+    def test_a_disk_that_did_not_fill_up(self):
+        result = self.inject(1, "diskfull:after_bytes=1GiB", "--suites", "selftest")
+        self.assert_code(result, common.INCONCLUSIVE)
+        self.assertEqual(len(self.file().events("inject-unfired")), 1)
+
+
+class Clock(common.FaultTest):
+    CASE = "allreduce/allreduce-world-1048576-mpi-isolated"
+
+    def skews(self, fault):
+        result = self.inject(3, fault, "--suites", "allreduce", "--cases", self.CASE, level="quick")
+        self.assert_code(result, common.INCONCLUSIVE)
+        results = self.file()
+        self.assert_injected(results, fault)
+        return results.samples(self.CASE, "arrival_skew")
+
+    def test_a_constant_offset_is_taken_out(self):
+        skews = self.skews("clock:rank=1,offset_s=100")
+        self.assertLess(max(max(s) for s in skews.values()), 10)
+
+    def test_a_drift_shows_in_the_arrivals(self):
+        skews = self.skews("clock:rank=1,ppm=300000")  # absurd, so that it shows within a second on a busy machine
+        late = skews[1]
+        self.assertGreater(late[-1], late[0] + 0.005)
+        self.assertLess(skews[0][-1], late[-1] / 2)
+
+
+if __name__ == "__main__":
+    common.main()

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ranks and links slowed down on purpose: their samples show it, and those of no other.
+
+Every comparison stands between two healthy runs. Where those two differ by more than the comparison may, the machine is
+busy with something else: it is tried again, and skipped in the end; it never passes for that.
+"""
+
+import math
+
+import common
+import numpy as np
+
+TRIES = 3
+
+
+class Slowness(common.FaultTest):
+    def three(self, fault, ranks, case, metric, suite, level):
+        """Best samples by rank or link of a healthy run, one with the fault, a healthy one."""
+        best = []
+        for out, faults in (("before.h5", []), ("slow.h5", [fault]), ("after.h5", [])):
+            result = self.inject(ranks, faults, *suite, "--cases", case, out=out, level=level)
+            self.assertIn(result.returncode, (2, 3) if faults else (0, 2, 3), result.stderr)
+            best.append(self.file(out).best(case, metric))
+        self.assert_injected(self.file("slow.h5"), fault)
+        return best
+
+    def try_again(self, attempt):
+        """`attempt` gives (noisy, right, what was seen). Right once is right; wrong twice on a quiet machine is wrong."""
+        seen = []
+        for _ in range(TRIES):
+            seen.append(attempt())
+            if seen[-1][1] and not seen[-1][0]:
+                return
+        if sum(not noisy for noisy, _, _ in seen) < 2:
+            self.skipTest(f"the machine is too noisy: {seen}")
+        self.fail(f"seen (noisy, right, what): {seen}")
+
+    def slower(self, factor, tolerance, fault, ranks, case, metric, culprit, *suite, level="smoke"):
+        """The culprit's best sample, in units of the others', changed by `factor`."""
+
+        def attempt():
+            share = []
+            for best in self.three(fault, ranks, case, metric, suite, level):
+                others = [value for key, value in best.items() if key != culprit]
+                share.append(best[culprit] / np.median(others))
+            change = share[1] / math.sqrt(share[0] * share[2])
+            off = lambda ratio: abs(math.log(ratio)) > math.log(1 + tolerance)
+            return off(share[2] / share[0]), not off(change / factor), (share, change)
+
+        self.try_again(attempt)
+
+    def test_gemm_alone(self):
+        self.slower(0.9, 0.05, "slow:rank=1,factor=0.9", 2, "gemm/fp32-n256-alone", "throughput", 1, "--suites", "gemm",
+                    "--gemm.sizes", "256")
+
+    def test_gemm_peak(self):
+        self.slower(0.5, 0.15, "slow:rank=0,factor=0.5", 2, "gemm/fp32-peak-alone", "throughput", 0, "--suites", "gemm",
+                    level="quick")
+
+    def test_memory_alone(self):
+        self.slower(0.9, 0.05, "slow:rank=0,factor=0.9", 2, "memory/triad-alone", "bandwidth", 0, "--suites", "memory")
+
+    def test_memory_latency(self):
+        self.slower(2, 0.15, "slow:rank=1,factor=0.5", 2, "memory/latency-alone", "latency", 1, "--suites", "memory")
+
+    def test_memory_pattern(self):
+        self.slower(0.25, 1.0, "slow:rank=1,factor=0.25", 2, "memory/pattern-own-address-together", "bandwidth", 1,
+                    "--suites", "memory")
+
+    def test_allreduce(self):
+        self.slower(4, 0.5, "slow:rank=2,factor=0.25", 4, "allreduce/allreduce-world-1048576-mpi", "duration", 2,
+                    "--suites", "allreduce")
+
+    def links(self, fault, case, metric, culprits):
+        """The links of `culprits` are at most half as fast as they were, in units of the others."""
+
+        def rate(best, links):
+            values = [best[link] if metric == "bandwidth" else 1 / best[link] for link in links]
+            return math.exp(np.mean(np.log(values)))
+
+        def attempt():
+            three = self.three(fault, 4, case, metric, ["--suites", "p2p"], "smoke")
+            rest = [link for link in three[0] if link not in culprits]
+            self.assertEqual(len(rest) + len(culprits), 12)
+            share = [rate(best, culprits) / rate(best, rest) for best in three]
+            noisy = abs(math.log(share[2] / share[0])) > math.log(1.5)
+            return noisy, share[1] < 0.5 * math.sqrt(share[0] * share[2]), share
+
+        self.try_again(attempt)
+
+    def test_a_slow_rank_slows_all_its_links(self):
+        mine = [(a, b) for a in range(4) for b in range(4) if a != b and 2 in (a, b)]
+        for case, metric in (("p2p/bandwidth-uni-1048576-node-mpi", "bandwidth"), ("p2p/latency-8-node-mpi", "latency")):
+            with self.subTest(case):
+                self.links("slow:rank=2,factor=0.25", case, metric, mine)
+
+    def test_a_slow_link_is_slow_one_way(self):
+        self.links("slowlink:pair=0>3,factor=0.2", "p2p/bandwidth-uni-1048576-node-mpi", "bandwidth", [(0, 3)])
+
+    def test_a_slow_link_shows_in_the_round_trips_over_it(self):
+        self.links("slowlink:pair=3>1,factor=0.1", "p2p/latency-8-node-mpi", "latency", [(3, 1), (1, 3)])
+
+    def test_stall_and_step(self):
+        self.inject(2, "stall:rank=1,seconds=300ms,step=2", "--suites", "selftest")
+        samples = self.file().samples("selftest/pass", "duration")
+        self.assertGreaterEqual(samples[1][2], 0.3)
+        self.assertLess(max(np.delete(samples[1], 2)), 0.3)
+        self.assertLess(max(samples[0]), 0.3)
+
+    def test_stall_in_every_suite_that_times(self):
+        # The step is chosen so that healthy samples stand beside the one that is hit; k is 20 for pairs and collectives.
+        for case, metric, step in (("gemm/fp32-n256-together", "throughput", 3),
+                                   ("memory/triad-together", None, 2),
+                                   ("memory/pattern-own-address-together", "bandwidth", 1),
+                                   ("p2p/bandwidth-uni-1048576-node-mpi", "bandwidth", 25),
+                                   ("allreduce/allreduce-world-8-mpi", "duration", 65)):
+            with self.subTest(case):
+                suite = case.split("/")[0]
+                fault = f"stall:rank=1,seconds=500ms,step={step}"
+                sizes = ["--gemm.sizes", "256"] if suite == "gemm" else []
+                self.inject(2, fault, "--suites", suite, "--cases", case, *sizes)
+                results = self.file()
+                self.assert_injected(results, fault)
+                if metric is None:  # its rows are NUMA domains, not ranks
+                    continue
+                if suite == "p2p":  # a slow follower delays its leader too
+                    samples = results.case(case)[metric][:].ravel()
+                else:
+                    samples = results.samples(case, metric)[1]
+                seconds = samples if metric == "duration" else 1 / samples
+                self.assertGreater(np.nanmax(seconds), 2 * np.nanmin(seconds))
+
+    def test_duty_hits_the_same_samples_again(self):
+        hits = []
+        for _ in range(2):
+            self.inject(1, "stall:seconds=100ms,duty=0.5", "--suites", "selftest")
+            hits.append([s >= 0.1 for s in self.file().samples("selftest/pass", "duration")[0]])
+        self.assertEqual(hits[0], hits[1])
+        self.assertIn(sum(hits[0]), range(1, 5))
+
+
+if __name__ == "__main__":
+    common.main()

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One wrong value, made on purpose in a real run: found, and named by rank and place."""
+
+import common
+
+
+class Values(common.FaultTest):
+    def wrong(self, ranks, fault, case, culprit, *args, index=None, xor=None):
+        """The only rank with errors in `case` is `culprit`; returns its first error."""
+        result = self.inject(ranks, fault, *args)
+        self.assert_code(result, common.FAIL)
+        results = self.file()
+        self.assert_injected(results, fault)
+        self.assert_spec_unseen(results, fault)
+        errors = [e for e in results.errors() if e["case"] == case]
+        self.assertEqual({e["entity"] for e in errors}, {results.device[culprit]}, errors)
+        self.assertEqual(results.state(case), "fail")
+        if index is not None:
+            self.assertEqual([int(e["index"]) for e in errors], [index])
+        if xor is not None:
+            self.assertEqual([int(e["xor"]) for e in errors], [xor])
+        found = [f for f in results.findings("corrupt") if f["metric"].startswith(case + ":")]
+        self.assertEqual({f["name"] for f in found}, {results.names[results.device[culprit]]})
+        self.assertEqual(found[0]["severity"], "FAIL")
+        self.assertIn(results.names[results.device[culprit]], result.stdout)
+        self.assert_code(self.assay("verdict", "r.h5"), common.FAIL)
+        return errors[0], results
+
+    def test_gemm_result_checked_against_the_golden_one(self):
+        case = "gemm/fp32-exact-n512"
+        args = ["--suites", "gemm", "--cases", case]  # three ranks, so that the vote on digests has a majority
+        for rank in (0, 1):
+            with self.subTest(rank):
+                self.wrong(3, f"bitflip:target=gemm,rank={rank},word=77777,bit=20", case, rank, *args, index=77777,
+                           xor=1 << 20)
+        error, _ = self.wrong(3, "nan:target=gemm,rank=1,word=5", case, 1, *args, index=5)
+        self.assertEqual(int(error["actual"]), 0x7FFFFFFF)
+
+    def test_gemm_result_that_was_timed(self):
+        case = "gemm/fp32-n256-together"
+        self.wrong(3, "bitflip:target=gemm,rank=1,word=12345,bit=3,seed=4", case, 1, "--suites", "gemm", "--cases", case,
+                   "--gemm.sizes", "256", index=12345, xor=8)
+
+    def test_place_drawn_from_the_seed_is_the_same_again(self):
+        case = "gemm/fp32-exact-n512"
+        args = ["--suites", "gemm", "--cases", case]
+        first, _ = self.wrong(3, "bitflip:target=gemm,rank=1", case, 1, *args)
+        again, _ = self.wrong(3, "bitflip:target=gemm,rank=1", case, 1, *args)
+        other, _ = self.wrong(3, "bitflip:target=gemm,rank=1,seed=8", case, 1, *args)
+        place = ("index", "xor", "expected")
+        self.assertEqual([first[k] for k in place], [again[k] for k in place])
+        self.assertNotEqual([first[k] for k in place], [other[k] for k in place])
+
+    def test_memory_pattern_names_the_address(self):
+        case = "memory/pattern-own-address-together"
+        self.wrong(2, "bitflip:target=memory,rank=1,word=100001,bit=63,step=1", case, 1, "--suites", "memory", "--cases",
+                   case, index=100001 * 8, xor=1 << 63)
+
+    def test_memory_that_was_timed(self):
+        case = "memory/triad-together"
+        error, _ = self.wrong(2, "bitflip:target=memory,rank=0,bit=40", case, 0, "--suites", "memory", "--cases", case,
+                              xor=1 << 40)
+        self.assertEqual(int(error["index"]) % 8, 0)
+
+    def test_allreduce_result(self):
+        case = "allreduce/allreduce-world-1048576-mpi"
+        args = ["--suites", "allreduce", "--cases", "allreduce/allreduce-world-1048576*"]
+        self.wrong(3, "bitflip:target=allreduce,rank=2,word=1000,bit=1", case, 2, *args, index=1000, xor=2)
+        error, _ = self.wrong(3, "nan:target=allreduce,rank=1", case, 1, *args)
+        self.assertEqual(int(error["actual"]), 0x7FFFFFFF)
+
+    def test_message(self):
+        case = "p2p/bandwidth-uni-1048576-node-mpi"
+        args = ["--suites", "p2p", "--cases", case]
+        _, results = self.wrong(3, "bitflip:target=message,rank=2,word=131071,bit=9,step=7", case, 2, *args,
+                                index=131071 * 8, xor=1 << 9)
+        # The link has two ends: the event names the sender.
+        source = [e["text"] for e in results.events("miscompare") if e["entity"] == results.device[2]]
+        self.assertEqual(len(source), 1)
+        self.assertRegex(source[0], "^1 wrong 8-byte words in messages from ")
+
+    def test_message_that_never_arrives(self):
+        for case in ("p2p/bandwidth-uni-1048576-node-mpi", "p2p/latency-8-node-mpi"):
+            with self.subTest(case):
+                _, results = self.wrong(3, "drop:rank=1", case, 1, "--suites", "p2p", "--cases", case)
+                texts = [e["text"] for e in results.events("miscompare")]
+                for sender in (0, 2):
+                    name = results.names[results.device[sender]]
+                    self.assertTrue(any(text.endswith("from " + name) for text in texts), texts)
+
+
+if __name__ == "__main__":
+    common.main()
