@@ -48,7 +48,7 @@ for target in "${targets[@]}"; do
   [ -x "$program" ] || { printf 'fuzz.sh: there is no target %s\n' "$target" >&2; exit 4; }
   mkdir -p "$build/corpus/$target"
   log=$build/$target.log code=0
-  options=(-max_total_time="$seconds" -timeout=30 -rss_limit_mb=2048 -max_len=65536 -print_final_stats=1)
+  options=(-max_total_time="$seconds" -timeout=30 -rss_limit_mb=2048 -max_len=100000 -print_final_stats=1)
   options+=(-artifact_prefix="$build/findings/$target-")
   if [ -f "tests/fuzz/dictionary/$target" ]; then options+=(-dict="tests/fuzz/dictionary/$target"); fi
   "$program" "${options[@]}" "$build/corpus/$target" "tests/fuzz/corpus/$target" >"$log" 2>&1 || code=$?

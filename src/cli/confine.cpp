@@ -56,7 +56,7 @@ void set_limits(std::uint64_t input_bytes) {
   };
   const std::uint64_t mb = input_bytes >> 20;
   limit(RLIMIT_CORE, 0);
-  limit(RLIMIT_CPU, 60 + 10 * mb);
+  limit(RLIMIT_CPU, 10 + 10 * mb);
   limit(RLIMIT_AS, address_space_bytes() + (std::uint64_t{4} << 30) + 64 * input_bytes);
 }
 

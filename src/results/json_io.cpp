@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <cstdio>
+#include <utility>
 
 #include "base/error.hpp"
 #include "base/random.hpp"
@@ -39,6 +40,16 @@ Json member_to_json(const T& value) {
   }
 }
 
+/// A whole number that T can hold: the conversion of the library is undefined for all others.
+template <class T>
+T whole_from_json(const Json& json) {
+  if (json.is_number_unsigned() && std::in_range<T>(json.get<std::uint64_t>()))
+    return static_cast<T>(json.get<std::uint64_t>());
+  if (json.is_number_integer() && !json.is_number_unsigned() && std::in_range<T>(json.get<std::int64_t>()))
+    return static_cast<T>(json.get<std::int64_t>());
+  throw Error(ErrorKind::data, "holds " + dump(json).substr(0, 40) + " instead of a whole number");
+}
+
 template <class T>
 void member_from_json(const Json& json, T& value) {
   if constexpr (std::is_same_v<T, double>) {
@@ -46,7 +57,9 @@ void member_from_json(const Json& json, T& value) {
   } else if constexpr (std::is_same_v<T, std::optional<double>>) {
     value = json.is_null() ? T() : T(number_from_json(json));
   } else if constexpr (std::is_same_v<T, std::optional<std::int64_t>>) {
-    value = json.is_null() ? T() : T(json.get<std::int64_t>());
+    value = json.is_null() ? T() : T(whole_from_json<std::int64_t>(json));
+  } else if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+    value = whole_from_json<T>(json);
   } else {
     value = json.get<T>();
   }
@@ -99,7 +112,7 @@ Json inventory_to_json(const InventoryTable& table) {
 
 InventoryTable inventory_from_json(const Json& json) {
   InventoryTable table;
-  table.entity = json.at("entity").get<std::vector<std::int32_t>>();
+  for (const Json& row : json.at("entity")) table.entity.push_back(whole_from_json<std::int32_t>(row));
   for (const auto& [name, list] : json.at("text").items())
     table.text[name] = list.get<std::vector<std::string>>();
   for (const auto& [name, list] : json.at("number").items()) {
@@ -136,7 +149,7 @@ Json verdict_to_json(const VerdictData& v) {
 VerdictData verdict_from_json(const Json& json) {
   VerdictData v;
   v.state = json.at("state");
-  v.exit_code = json.at("exit_code");
+  v.exit_code = whole_from_json<int>(json.at("exit_code"));
   v.basis = json.at("basis");
   v.false_alarm_rate = number_from_json(json.at("false_alarm_rate"));
   v.reasons = json.at("reasons").get<std::vector<std::string>>();

@@ -142,7 +142,10 @@ std::optional<Owner> read_owner(const Path& partial) {
 std::optional<Owner> parse_owner(const std::string& text) {
   try {
     const Json json = Json::parse(text);
-    return Owner{json.at("run_id"), json.at("host"), json.at("pid"), json.at("start")};
+    const Json &pid = json.at("pid"), &start = json.at("start");
+    if (!pid.is_number_unsigned() || !start.is_number_unsigned()) return std::nullopt;
+    return Owner{json.at("run_id"), json.at("host"), static_cast<std::int64_t>(pid.get<std::uint64_t>()),
+                 start.get<std::uint64_t>()};
   } catch (const Json::exception&) {
     return std::nullopt;
   }

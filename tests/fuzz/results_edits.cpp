@@ -73,7 +73,7 @@ const Good& good_file() {
   static const Good good = [] {
     H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
     const std::string path = scratch_directory() + "/good.h5";
-    results::example::write(path, 7);
+    results::example::write(path, 2);
     std::ifstream in(path, std::ios::binary);
     std::ostringstream text;
     text << in.rdbuf();

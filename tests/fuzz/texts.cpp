@@ -109,7 +109,7 @@ void values(const std::string& input) {
         break;
       }
       case 3:
-        if (text.size() < 1000) format_cpu_list(parse_cpu_list(text));
+        if (text.size() < 100) format_cpu_list(parse_cpu_list(text));
         break;
       case 4:
         match(text);

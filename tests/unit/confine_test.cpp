@@ -41,7 +41,7 @@ TEST(Confine, ACrashIsOneLine) {
 
 TEST(Confine, AnEndlessLoopEnds) {
   const auto endless = []() -> ExitCode {
-    const rlimit soon{1, 1};  // instead of a minute
+    const rlimit soon{1, 1};  // sooner than usual
     setrlimit(RLIMIT_CPU, &soon);
     while (getpid() > 0) {
     }

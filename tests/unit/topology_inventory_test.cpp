@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "base/error.hpp"
 #include "topology/discover.hpp"
 #include "topology/inventory_tables.hpp"
 #include "topology_tree.hpp"
@@ -46,6 +47,23 @@ TEST(Inventory, EveryTableIsRectangularWithUnitsAndRealEntities) {
       EXPECT_LT(entity, static_cast<int>(entities.rows().size())) << kind;
     }
   }
+}
+
+TEST(Entities, AResumedRunFindsItsLinksAgain) {
+  const Topology topology = sample();
+  EntityTable first(topology);
+  const int nics[] = {first.nic(0, "eth2"), first.nic(0, "eth3")};
+  const int link = first.link(nics[0], nics[1]);
+  EntityTable second(topology);
+  second.adopt(first.rows());
+  EXPECT_EQ(second.link(nics[0], nics[1]), link);
+  EXPECT_EQ(second.rows().size(), first.rows().size());
+  EXPECT_EQ(second.link(nics[1], nics[0]), link + 1);
+  auto others = first.rows();
+  others[1].id = "another";
+  EntityTable third(topology);
+  EXPECT_THROW(third.adopt(others), Error);
+  EXPECT_THROW(third.adopt({}), Error);
 }
 
 TEST(Inventory, NicsByCableAndLinksByTheirNic) {
