@@ -274,6 +274,10 @@ void Collector::begin_trace(double now, const std::string& what) {
     if (!r.connected) s.at.phase = Phase::launch;
     suspects.push_back(s);
   }
+  const bool all_wait = std::all_of(suspects.begin(), suspects.end(), [](const Suspect& s) {
+    return s.heard && s.at.call != Call::none && s.at.process_state != 'T';
+  });
+  if (all_wait && blame_who_left(now)) return;
   guilty_ = culprits(suspects);
   if (guilty_.empty()) {  // all have arrived, and still too late
     end_run(what, false, now);
@@ -287,6 +291,21 @@ void Collector::begin_trace(double now, const std::string& what) {
     r.blamed = where(r);
     send_(i, {MessageType::trace_request, -1, 0, ""});
   }
+}
+
+/// A rank that met an error amid something collective has long handed in its record; the others wait for it in vain.
+bool Collector::blame_who_left(double now) {
+  bool found = false;
+  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+    const Rank& r = ranks_[i];
+    if (r.out || !r.has_record) continue;
+    const std::string why = keeper_.complaint(r.record);
+    if (why.empty()) continue;
+    found = true;
+    lose(static_cast<int>(i), "hang", fmt::format("left {} while others waited for it ({})", keeper_.case_name(case_), why), now);
+    if (state_ == State::ending) break;
+  }
+  return found;
 }
 
 void Collector::end_trace(double now) {

@@ -60,6 +60,7 @@ class Collector {
   void check_phase(double now);
   void check_time(double now);
   void begin_trace(double now, const std::string& what);
+  bool blame_who_left(double now);
   void end_trace(double now);
   void lose(int rank, const std::string& kind, const std::string& what, double now);
   void end_run(const std::string& why, bool in_order, double now);

@@ -44,6 +44,8 @@ class Keeper {
   /// Nothing was measured: leaves no trace.
   virtual void discard() noexcept = 0;
 
+  /// What a rank's record says went wrong on it; empty when nothing did.
+  virtual std::string complaint(const std::string& record) const = 0;
   /// For people: what a case is called.
   virtual std::string case_name(int case_index) const = 0;
   /// Seconds that a phase before the first case may take, by its place in guard::Phase.

@@ -149,6 +149,11 @@ class RunKeeper final : public guard::Keeper {
     writer_.reset();
   }
 
+  std::string complaint(const std::string& report) const override {
+    const CaseRecord record = CaseRecord::deserialize(case_report_from(report).record);
+    return record.state_ == results::CaseState::error ? record.reason_ : std::string();
+  }
+
   std::string case_name(int case_index) const override {
     return plan_.cases[static_cast<std::size_t>(case_index)].path();
   }

@@ -55,6 +55,7 @@ class FakeKeeper final : public Keeper {
     return reason.empty() && lost_nodes.empty() ? 0 : 3;
   }
   void discard() noexcept override { discarded = true; }
+  std::string complaint(const std::string& record) const override { return record == "broken" ? "it broke" : ""; }
   std::string case_name(int index) const override { return "case" + std::to_string(index); }
   double phase_deadline_s(unsigned) const override { return 20; }
   double run_deadline_s() const override { return 100; }
@@ -168,6 +169,14 @@ TEST_F(CollectorTest, AHangNamesTheRankThatIsOutsideOfMpiNotItsVictims) {
   ASSERT_EQ(keeper.losses.size(), 1u);
   EXPECT_THAT(keeper.losses[0], HasSubstr("hang: rank 1 on node00 did not end case0 in time"));
   EXPECT_THAT(told, ::testing::Contains(HasSubstr("spin (assay)")));
+}
+
+TEST_F(CollectorTest, ARankThatLeftACollectiveWithAnErrorIsToBlameAndNotThoseThatWaitForIt) {
+  begin();
+  say(1, MessageType::record, 0, "broken");
+  pass(14, {{0, running(0, Call::all_reduce)}, {2, running(0, Call::barrier)}, {3, running(0, Call::barrier)}});
+  ASSERT_FALSE(keeper.losses.empty());
+  EXPECT_THAT(keeper.losses[0], HasSubstr("rank 1 on node00 left case0 while others waited for it (it broke)"));
 }
 
 TEST_F(CollectorTest, ARankThatWakesWhileItsStackIsReadStaysGuilty) {

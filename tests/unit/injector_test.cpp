@@ -76,7 +76,7 @@ TEST(Injector, SlowStretchesTheRegionByItsFactor) {
   rank.begin("memory", "x");
   EXPECT_EQ(rank->timed(busy_since(0.001), 1, false), 1.0);
   EXPECT_THAT(rank.end(), IsEmpty());
-  EXPECT_THAT(rank->never_fired(false), IsEmpty());
+  EXPECT_THAT(rank->never_fired(), IsEmpty());
 }
 
 TEST(Injector, OtherRanksAreHealthyAndOweNothing) {
@@ -84,7 +84,7 @@ TEST(Injector, OtherRanksAreHealthyAndOweNothing) {
   rank.begin("gemm", "x");
   EXPECT_EQ(rank->timed(busy_since(0.001), 1, false), 1.0);
   EXPECT_THAT(rank.end(), IsEmpty());
-  EXPECT_THAT(rank->never_fired(false), IsEmpty());
+  EXPECT_THAT(rank->never_fired(), IsEmpty());
 }
 
 TEST(Injector, AStepIsOneTimedRepetition) {
@@ -118,7 +118,7 @@ TEST(Injector, AfterHoldsAFaultBack) {
   Rank rank({"slow:factor=0.5,after=1h", "throw:after=1h"});
   rank.begin("gemm", "x");
   EXPECT_EQ(rank->timed(busy_since(0.001), 1, false), 1.0);
-  EXPECT_THAT(rank->never_fired(false), ElementsAre("slow:factor=0.5,after=1h", "throw:after=1h"));
+  EXPECT_THAT(rank->never_fired(), ElementsAre("slow:factor=0.5,after=1h", "throw:after=1h"));
 }
 
 TEST(Injector, FlipsOneBitOncePerCaseWhereItIsTold) {
