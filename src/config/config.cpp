@@ -80,6 +80,14 @@ std::vector<FaultSpec> faults_from(const std::vector<std::string>& texts) {
 
 void set_output(Config& config, const OptionValues& values) {
   config.out = values.has("out") ? values.text("out") : "assay-" + utc_now_compact() + ".h5";
+  config.resume = values.text("resume");
+  while (config.resume.size() > 1 && config.resume.ends_with('/')) config.resume.pop_back();
+  if (!config.resume.empty()) {
+    if (values.has("out")) throw_usage("--out: --resume writes the file of the run it goes on with");
+    if (!config.resume.ends_with(".partial"))
+      throw_usage(fmt::format("--resume: '{}' is no NAME.h5.partial", config.resume));
+    config.out = config.resume.substr(0, config.resume.size() - std::string_view(".partial").size());
+  }
   config.force = values.flag("force");
   config.json_file = values.text("json");
   config.junit_file = values.text("junit");
@@ -106,7 +114,7 @@ void set_terminal(Config& config, const OptionValues& values) {
 
 /// Options that say where output goes or how it looks, or that are in the JSON in another form.
 bool is_presentation(const std::string& name) {
-  static constexpr std::array<const char*, 13> names{"out",      "force", "config", "color", "no-color",
+  static constexpr std::array<const char*, 14> names{"out",    "resume",      "force", "config", "color", "no-color",
                                                      "progress", "quiet", "json",   "junit", "nodes",
                                                      "limits",   "seed",  "suites"};
   return std::ranges::find(names, name) != names.end();

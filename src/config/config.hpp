@@ -27,6 +27,8 @@ struct Config {
   double duration_s = 0;  ///< soak only
   std::string device = "auto";
   std::string out;  ///< results file, never empty
+  std::string resume;  ///< partial directory to go on with; empty = a new run
+  std::uint64_t resumed_memory_bytes = 0;  ///< the memory per rank that the resumed run agreed on; 0 = a new run
   bool force = false;
   std::uint64_t seed = 0;  ///< resolved on rank 0 when not given
   bool seed_given = false;

@@ -31,6 +31,8 @@ std::vector<OptionSpec> make_run_options() {
              {"auto", "host", "cuda"}),
       option("out", path, "", "FILE", "results file; assay-<UTC time>.h5 when not given"),
       option("force", flag, "", "", "replace an existing results file"),
+      option("resume", path, "", "PARTIAL",
+             "go on with the NAME.h5.partial that a run left behind: the same options, only what is missing"),
       option("config", path, "", "FILE", "TOML file with options by their long names; the command line wins"),
       option("seed", integer, "", "N",
              "seed of data, order and sampling; chosen and recorded when not given"),

@@ -40,6 +40,8 @@ class RunKeeper final : public guard::Keeper {
   void start(const std::string& text) override {
     const StartFacts facts = start_facts_from(text);
     config_.seed = facts.seed;
+    config_.seed_given = facts.seed_given;
+    config_.resumed_memory_bytes = facts.resumed_memory_bytes;
     topology_ = discover(facts.nodes, facts.places, 0, static_cast<int>(config_.threads));
     plan_ = make_plan(config_, topology_, suites_);
     if (plan_.hash != facts.plan_hash) throw Error(ErrorKind::internal, "the guardian made another plan than the ranks");
@@ -48,7 +50,10 @@ class RunKeeper final : public guard::Keeper {
     if (config_.max_file_bytes != 0 && expected > config_.max_file_bytes)
       throw_usage(fmt::format("--max-file: the plan needs about {}, {} are allowed", format_bytes(expected),
                               format_bytes(config_.max_file_bytes)));
-    writer_ = std::make_unique<results::Writer>(results::Writer::create(config_.out, start_of(facts), config_.force));
+    writer_ = std::make_unique<results::Writer>(
+        config_.resume.empty() ? results::Writer::create(config_.out, start_of(facts), config_.force)
+                               : results::Writer::resume(config_.resume, start_of(facts), config_.force));
+    entities_->adopt(writer_->known_entities());
     required_left_s_ = plan_.required_s();
     findings_ = facts.findings;
     unfired_.assign(topology_.ranks.size(), {});
@@ -61,6 +66,7 @@ class RunKeeper final : public guard::Keeper {
   void ready(const std::string& text) override {
     const ReadyFacts facts = ready_facts_from(text);
     run_start_s_ = facts.run_start_s;
+    budget_from_s_ = now_s();
     identity_ = facts.identity;
     progress_ = std::make_unique<Progress>(config_.quiet ? "never" : config_.progress, plan_.budget_s);
     for (const LaunchFinding& f : findings_)
@@ -71,6 +77,10 @@ class RunKeeper final : public guard::Keeper {
     for (; next_ < plan_.cases.size(); ++next_) {
       const Case& c = plan_.cases[next_];
       if (!c.not_applicable.empty()) continue;
+      if (writer_->stored().contains(c.path())) {  // by the run that is resumed
+        if (c.required) required_left_s_ -= c.expected_s();
+        continue;
+      }
       if (!lost_why_.empty() && c.stage > Stage::node_local) break;  // needs those that are gone
       progress_->show(next_ + 1, plan_.cases.size(), c.path());
       if (c.required) required_left_s_ -= c.expected_s();
@@ -202,7 +212,7 @@ class RunKeeper final : public guard::Keeper {
   }
 
   std::string skip_reason(const Case& c) const {
-    const double elapsed = now_s() - run_start_s_;
+    const double elapsed = now_s() - budget_from_s_;
     return !c.required && elapsed + c.expected_s() + required_left_s_ > plan_.budget_s * 0.97 ? "budget" : "";
   }
 
@@ -267,7 +277,7 @@ class RunKeeper final : public guard::Keeper {
   std::vector<LaunchFinding> findings_;
   std::vector<std::vector<std::string>> unfired_;  ///< by rank
   std::size_t next_ = 0;
-  double required_left_s_ = 0, run_start_s_ = 0;
+  double required_left_s_ = 0, run_start_s_ = 0, budget_from_s_ = 0;
   std::string identity_, case_started_, lost_why_;
 };
 

@@ -9,7 +9,8 @@ namespace assay {
 std::string to_text(const StartFacts& facts) {
   Json findings = Json::array();
   for (const LaunchFinding& f : facts.findings) findings.push_back({f.severity, f.kind, f.text, f.node});
-  const Json json = {{"seed", facts.seed},           {"nodes", facts.nodes},   {"places", facts.places},
+  const Json json = {{"seed", facts.seed},           {"seed_given", facts.seed_given},
+                     {"resumed_memory_bytes", facts.resumed_memory_bytes},          {"nodes", facts.nodes},   {"places", facts.places},
                      {"plan_hash", facts.plan_hash}, {"findings", findings}, {"environment", facts.environment}};
   return json.dump();
 }
@@ -18,6 +19,8 @@ StartFacts start_facts_from(const std::string& text) {
   const Json json = Json::parse(text);
   StartFacts facts;
   facts.seed = json.at("seed");
+  facts.seed_given = json.at("seed_given");
+  facts.resumed_memory_bytes = json.at("resumed_memory_bytes");
   facts.nodes = json.at("nodes").get<std::vector<std::string>>();
   facts.places = json.at("places").get<std::vector<std::string>>();
   facts.plan_hash = json.at("plan_hash");

@@ -142,7 +142,8 @@ std::uint64_t memory_per_rank(const Topology& topology, double fraction) {
 Plan make_plan(const Config& config, const Topology& topology, const std::vector<std::unique_ptr<Suite>>& suites) {
   Plan plan;
   plan.budget_s = config.budget_s();
-  plan.memory_per_rank_bytes = memory_per_rank(topology, memory_fraction(config));
+  plan.memory_per_rank_bytes = config.resumed_memory_bytes != 0 ? config.resumed_memory_bytes
+                                                                : memory_per_rank(topology, memory_fraction(config));
   plan.passes = config.level >= Level::standard ? 3 : 1;
   const PlanInput input{config, topology, plan.memory_per_rank_bytes, config.seed};
   for (const auto& suite : suites) {

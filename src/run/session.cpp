@@ -11,6 +11,7 @@
 #include "base/error.hpp"
 #include "base/units.hpp"
 #include "guard/guarded.hpp"
+#include "results/resume.hpp"
 #include "run/fault_plan.hpp"
 #include "run/injection.hpp"
 #include "run/keeper.hpp"
@@ -83,7 +84,7 @@ class Session {
 
   void prepare() {
     agree_software(world(), config_);
-    config_.seed = std::stoull(world().broadcast_text(std::to_string(seed_of(config_)), 0));
+    agree_seed();
     job_ = discover_job(mpi_, config_);
     plan_ = make_plan(config_, job_.topology, suites_);
     check_faults(config_.faults, plan_, job_.topology, suites_);
@@ -108,9 +109,34 @@ class Session {
                    format_seconds(device_s).c_str());
   }
 
+  /// A run that is resumed goes on with its seed and the memory it agreed on, or its plan would be another.
+  void agree_seed() {
+    Json mine = Json::object();
+    together(world(), [&] {
+      if (!root()) return;
+      mine = {{"seed", 0}, {"given", config_.seed_given}, {"memory", 0}, {"elapsed", 0.0}};
+      if (config_.resume.empty()) {
+        mine["seed"] = seed_of(config_);
+        return;
+      }
+      const auto resumed = results::read_resume(config_.resume);
+      if (config_.seed_given && config_.seed != resumed.info.seed)
+        throw_usage(fmt::format("--seed {}: the run to resume has the seed {}", config_.seed, resumed.info.seed));
+      mine = {{"seed", resumed.info.seed}, {"given", resumed.seed_given}, {"memory", resumed.memory_per_rank_bytes},
+              {"elapsed", resumed.elapsed_s}};
+    });
+    const Json agreed = Json::parse(world().broadcast_text(mine.dump(), 0));
+    config_.seed = agreed.at("seed");
+    config_.seed_given = agreed.at("given");
+    config_.resumed_memory_bytes = agreed.at("memory");
+    elapsed_s_ = agreed.at("elapsed");
+  }
+
   StartFacts start_facts() {
     StartFacts facts;
     facts.seed = config_.seed;
+    facts.seed_given = config_.seed_given;
+    facts.resumed_memory_bytes = config_.resumed_memory_bytes;
     facts.nodes = job_.node_texts;
     facts.places = job_.place_texts;
     facts.plan_hash = plan_.hash;
@@ -123,7 +149,7 @@ class Session {
 
   void execute() {
     const auto offset = estimate_clock_offset(world());
-    const double start_on_root = std::stod(world().broadcast_text(fmt::format("{:.9f}", now_s()), 0));
+    const double start_on_root = std::stod(world().broadcast_text(fmt::format("{:.9f}", now_s() - elapsed_s_), 0));
     CounterSet counters;
     const bool leader = job_.node->rank() == 0;
     if (leader) counters = CounterSet::probe(job_.topology.my_node().hostname);
@@ -145,6 +171,7 @@ class Session {
   Config config_;
   const std::vector<std::unique_ptr<Suite>>& suites_;
   guard::WorkerLink& link_;
+  double elapsed_s_ = 0;  ///< of the run that is resumed
   Job job_;
   Plan plan_;
   std::unique_ptr<EntityTable> entities_;
