@@ -114,11 +114,10 @@ allowed_cpus() {
 
 # The cores are dealt out in equal blocks; with more hosts than cores, hosts share a core.
 cpus_of_host() {  # INDEX COUNT
-  local cpus each
+  local cpus each i list=()
   mapfile -t cpus < <(allowed_cpus)
   each=$((${#cpus[@]} / $2))
   [ "$each" -ge 1 ] || each=1
-  local i list=()
   for ((i = 0; i < each; ++i)); do list+=("${cpus[(($1 - 1) * each + i) % ${#cpus[@]}]}"); done
   (IFS=,; printf '%s' "${list[*]}")
 }
@@ -138,12 +137,15 @@ make_host() {  # HOST INDEX SWITCH COUNT
   ip -n "assay-$host" link set eth0 up
   while read -r controller version path; do
     mkdir -p "$path/$host"
-    [ "$controller" = cpuset ] || continue
-    if [ "$version" = 1 ]; then
+    case "$controller$version" in
+      # The hosts together are one group, which else would weigh no more than one program beside them.
+      cpu1) printf '%s' "$((1024 * $4))" >"$path/cpu.shares"; continue ;;
+      cpu2) printf '%s' "$((100 * $4))" >"$path/cpu.weight"; continue ;;
       # Version 1 inherits nothing: an empty set takes no process.
-      for file in cpus mems; do cat "${path%/*}/cpuset.effective_$file" >"$path/cpuset.$file"; done
-      cat "$path/cpuset.mems" >"$path/$host/cpuset.mems"
-    fi
+      cpuset1)
+        for file in cpus mems; do cat "${path%/*}/cpuset.effective_$file" >"$path/cpuset.$file"; done
+        cat "$path/cpuset.mems" >"$path/$host/cpuset.mems" ;;
+    esac
     cpus_of_host "$2" "$4" >"$path/$host/cpuset.cpus"
   done <"$state/cgroups"
 }
@@ -270,8 +272,7 @@ inside() {  # HOST COMMAND...
   umount -l "$state/cgroup-view"
   mount --bind "$state/hosts" /etc/hosts
   hostname "$host"
-  HOSTNAME=$host
-  exec -- "$@"
+  HOSTNAME=$host exec -- "$@"
 }
 
 launch() {  # [--slots S] [--hosts LIST] ARGS...
@@ -395,6 +396,5 @@ case "$command" in
   --help | -h | help) usage ;;
   rsh) [ "$#" -ge 2 ] || wrong 'usage: rsh HOST WORD...'; host=$1; shift; enter "$host" sh -c "$*" ;;
   inside) inside "$@" ;;
-  '') wrong 'no command (try --help)' ;;
   *) wrong "unknown command '$command' (try --help)" ;;
 esac

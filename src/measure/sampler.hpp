@@ -23,8 +23,8 @@ std::unique_ptr<StoppingCriterion> stop_by_relative_ci(double target, std::size_
 std::unique_ptr<StoppingCriterion> stop_by_count(std::size_t count);
 std::unique_ptr<StoppingCriterion> stop_by_time(double seconds);
 
-/// For faults made on purpose: called at the end of every timed region, inside it, with its begin and the repetitions
-/// done; returns how many times longer it made the region.
+/// For faults made on purpose: called at the end of every timed region, inside it, with its begin and the
+/// repetitions done; returns how many times longer it made the region.
 using TimedFault = std::function<double(double begin_s, std::uint64_t repetitions, bool warmup)>;
 
 struct SamplingPlan {
@@ -56,7 +56,7 @@ struct Operation {
   std::function<bool(bool stop)> agree;                ///< true if any rank wants to stop
   std::function<std::uint64_t(std::uint64_t)> agree_k; ///< one batch size for all (collective maximum)
   std::function<void()> sync;
-  std::function<double()> timed_elsewhere;             ///< when set, its value is the sample, not the wall time
+  std::function<double()> timed_elsewhere;  ///< when set, its value is the sample, not the wall time
 };
 
 /// Warm up, choose k, then sample until the criterion or a cap says stop.

@@ -48,7 +48,8 @@ struct Context {
   std::atomic<std::uint64_t>* batches = nullptr;  ///< counts timed batches, for those who watch from outside
 
   double since_start(double t) const noexcept;
-  /// Ends a timed region that a suite times by itself, from inside: see TimedFault. `sampling` does it for the others.
+  /// Ends a timed region that a suite times by itself, from inside: see TimedFault. `sampling` does it for
+  /// the others.
   double end_timed(double begin_s, std::uint64_t repetitions, bool warmup = false) const;
   /// Offers a result to be corrupted before it is checked.
   void offer(std::string_view target, void* data, std::size_t count, std::size_t element_bytes) const;

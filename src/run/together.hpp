@@ -60,7 +60,8 @@ class Together {
   /// The plan to sample it by: a fault made on purpose may throw, as the operation may.
   SamplingPlan wrap(SamplingPlan plan) {
     if (plan.fault)
-      plan.fault = [this, fault = std::move(plan.fault)](double begin_s, std::uint64_t repetitions, bool warmup) {
+      plan.fault = [this, fault = std::move(plan.fault)](double begin_s, std::uint64_t repetitions,
+                                                         bool warmup) {
         double longer = 1.0;
         guarded([&] { longer = fault(begin_s, repetitions, warmup); });
         return longer;

@@ -55,8 +55,8 @@ ClockOffset ask(Communicator& comm, int exchanges, const ClockReading& reading) 
 ClockOffset estimate_clock_offset(Communicator& comm, int exchanges, bool every_rank,
                                   const ClockReading& reading) {
   const ClockReading clock = reading ? reading : [](double t) { return t; };
-  const auto names =
-      comm.all_gather_text(every_rank || reading ? "rank " + std::to_string(comm.rank()) : clock_name(comm.rank()));
+  const auto names = comm.all_gather_text(every_rank || reading ? "rank " + std::to_string(comm.rank())
+                                                                : clock_name(comm.rank()));
   std::map<std::string, int> first;  // the rank that measures for each clock
   for (std::size_t rank = 0; rank < names.size(); ++rank) first.emplace(names[rank], static_cast<int>(rank));
   const int mine = first.at(names[static_cast<std::size_t>(comm.rank())]);
@@ -64,7 +64,8 @@ ClockOffset estimate_clock_offset(Communicator& comm, int exchanges, bool every_
   ClockOffset offset;
   if (comm.rank() == 0) {
     for (std::size_t peer = 1; peer < names.size(); ++peer)
-      if (first.at(names[peer]) == static_cast<int>(peer)) serve(comm, static_cast<int>(peer), exchanges, clock);
+      if (first.at(names[peer]) == static_cast<int>(peer))
+        serve(comm, static_cast<int>(peer), exchanges, clock);
   } else if (mine == comm.rank()) {
     offset = ask(comm, exchanges, clock);
   }

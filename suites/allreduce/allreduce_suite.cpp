@@ -170,7 +170,8 @@ void run_selftest(const Case& c, Context& context) {
   const auto result = collective.result(0);
   const RandomStream stream = context.random.child("corrupt").child(std::to_string(context.world.rank()));
   const std::size_t position = stream.below(0, result.size());
-  flip_bit(context.device, result.data(), position, sizeof(float), static_cast<unsigned>(stream.below(1, 32)));
+  flip_bit(context.device, result.data(), position, sizeof(float),
+           static_cast<unsigned>(stream.below(1, 32)));
   const auto after = collective.check(0);
 
   results::SelftestRow row;

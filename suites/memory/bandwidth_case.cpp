@@ -50,8 +50,7 @@ Operation operation_of(StreamData& data, StreamOp op, Context& context) {
     for (std::uint64_t i = 0; i < k; ++i) data.repeat();
   };
   operation.sync = [&data] { data.prepare(); };
-  if (op != StreamOp::read)
-    operation.verify = [&data, &context](std::size_t) { check(data, context); };
+  if (op != StreamOp::read) operation.verify = [&data, &context](std::size_t) { check(data, context); };
   return operation;
 }
 

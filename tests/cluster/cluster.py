@@ -15,7 +15,7 @@ import time
 import unittest
 
 SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "ci" / "virtual-cluster.sh"
-ASSAY = os.environ.get("ASSAY", "assay")
+ASSAY = os.environ["ASSAY"]
 STATE = pathlib.Path("/run/assay-virtual-cluster")
 PREFIX = "tp"
 
@@ -60,8 +60,9 @@ class Launch:
 
     @staticmethod
     def _text(file):
-        file.seek(0)
-        return file.read().decode(errors="replace")
+        with file:
+            file.seek(0)
+            return file.read().decode(errors="replace")
 
     def finish(self, timeout):
         """Waits; a launcher that does not end in time is killed and the test fails with what it said."""

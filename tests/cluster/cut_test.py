@@ -5,6 +5,7 @@ import subprocess
 import time
 
 import cluster
+import processes
 from results import Results
 
 SMOKE_BUDGET_S = 15
@@ -24,7 +25,11 @@ class CutHost(cluster.ClusterTest):
                            "three ended cases")
         self.fault("cut", lost)
         result = launch.finish(START_S + SMOKE_BUDGET_S + GRACE_S - (time.monotonic() - started))
-        self.assert_code(result, 2, 3)
+        # mpirun cannot end its daemon on a host that it does not reach any more: assay ends mpirun then, and what mpirun
+        # returns says nothing. Never 0, and the file says what there is to say.
+        self.assertNotEqual(result.returncode, 0, result.stderr)
+        if result.returncode not in (2, 3):
+            self.assertIn("ending mpirun", result.stderr)
         self.assertIn(lost, result.stderr)
         self.assertTrue(file.exists(), f"{sorted(p.name for p in self.dir.iterdir())}\n{result.stderr}")
         run = Results(file)
@@ -33,9 +38,11 @@ class CutHost(cluster.ClusterTest):
         self.assertNotEqual(named, [], run.findings)
         blamed = [f["name"] for f in run.findings if f["kind"] in ("lost", "hang") and f["name"].split("/")[0] != lost]
         self.assertEqual(blamed, [], "only the host that was cut is lost")
-        # The file can be judged again, to the same end.
+        # On the host that was cut, nothing of assay outlives the run either (the launcher's daemon does).
+        cluster.wait_until(lambda: not processes.find(cluster.ASSAY, file), 20, "all processes of the run have ended")
+        # The file can be judged again.
         again = subprocess.run([cluster.ASSAY, "verdict", str(file)], capture_output=True, text=True, timeout=60)
-        self.assertEqual(again.returncode, result.returncode, again.stdout + again.stderr)
+        self.assertIn(again.returncode, (2, 3), again.stdout + again.stderr)
         self.assertIn(lost, again.stdout)
 
 

@@ -32,14 +32,14 @@ class Results:
                 self.events = list(zip(events["kind"].asstr()[:], events["text"].asstr()[:]))
             self._path = path
 
-    def medians(self, suite, case, metric):
-        """Median of the samples of each entity, by name."""
+    def of_each(self, suite, case, metric, statistic=numpy.median):
+        """Median (or another statistic) of the samples of each entity, by name."""
         with h5py.File(self._path) as f:
             group = f["cases"][suite][case]
             values = {}
             for row, entity in enumerate(group["entity"][:]):
                 taken = group[metric][row, : group["count"][row]]
-                values[self.names[entity]] = float(numpy.median(taken)) if len(taken) else float("nan")
+                values[self.names[entity]] = float(statistic(taken)) if len(taken) else float("nan")
             return values
 
     def cases(self, suite):

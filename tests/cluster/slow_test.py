@@ -9,12 +9,15 @@ class SlowHost(cluster.ClusterTest):
     def test_slow_nic_limits_the_links_of_its_host(self):
         slow, rate_bytes_per_s = self.cluster.hosts[2], 25e6
         self.fault("slow-nic", slow, "200mbit")
+        limits = self.dir / "limits.toml"
+        limits.write_text('[[limit]]\nmetric = "p2p/bandwidth-uni-*:bandwidth"\nmin = "50 MB/s"\n')
         result = self.cluster.run("run", "--suites", "p2p", "--p2p.scopes", "cross", "--p2p.modes", "uni", "--p2p.sizes",
-                                  "262144", "--level", "smoke", "--seed", "7", "--out", "r.h5", cwd=self.dir)
-        self.assertNotIn(result.returncode, (4, 5), result.stderr)
+                                  "262144", "--level", "smoke", "--seed", "7", "--limits", limits, "--out", "r.h5",
+                                  cwd=self.dir)
+        self.assert_code(result, 2)
         run = Results(self.dir / "r.h5")
         case = next(case for case in run.cases("p2p") if case.startswith("bandwidth-uni-262144-cross"))
-        links = run.medians("p2p", case, "bandwidth")
+        links = run.of_each("p2p", case, "bandwidth")
         touching = {name: rate for name, rate in links.items() if f"{slow}/" in name}
         others = {name: rate for name, rate in links.items() if name not in touching}
         self.assertTrue(touching and others, links)
@@ -23,20 +26,28 @@ class SlowHost(cluster.ClusterTest):
             self.assertGreater(rate, 0.5 * rate_bytes_per_s, f"{name}: {links}")
         for name, rate in others.items():
             self.assertGreater(rate, 2 * rate_bytes_per_s, f"{name}: {links}")
+        failed = {finding["name"] for finding in run.findings if finding["severity"] == "FAIL"}
+        self.assertEqual(failed, set(touching))
 
     def test_slow_cpu_slows_gemm_of_its_host(self):
         # Two hosts only: each then has a core of its own wherever there are two.
         healthy, slow = self.cluster.hosts[:2]
-        self.fault("slow-cpu", slow, 30)
-        result = self.cluster.run("run", "--suites", "gemm", "--gemm.dtypes", "fp64", "--level", "smoke", "--seed", "7",
-                                  "--out", "r.h5", cwd=self.dir, hosts=[healthy, slow])
-        self.assertNotIn(result.returncode, (4, 5), result.stderr)
-        run = Results(self.dir / "r.h5")
-        self.assertEqual(run.nodes, [healthy, slow])
-        case = next(case for case in run.cases("gemm") if case.endswith("-alone"))
-        rates = {name.split("/")[0]: rate for name, rate in run.medians("gemm", case, "throughput").items()}
-        self.assertLess(rates[slow], 0.6 * rates[healthy], rates)
-        self.assertGreater(rates[slow], 0.1 * rates[healthy], rates)
+        self.fault("slow-cpu", slow, 20)
+        # What else runs on this machine slows the healthy host too: its best sample says most, and it gets three tries.
+        for attempt in range(3):
+            file = self.dir / f"r{attempt}.h5"
+            result = self.cluster.run("run", "--suites", "gemm", "--gemm.dtypes", "fp64", "--level", "smoke", "--seed", "7",
+                                      "--out", file, cwd=self.dir, hosts=[healthy, slow])
+            self.assert_code(result, 0, 2, 3)
+            run = Results(file)
+            self.assertEqual(run.nodes, [healthy, slow])
+            self.assertIn(f"{slow}: the cgroup's CPU quota is 0.2 of 1 core", " ".join(text for _, text in run.events))
+            case = next(case for case in run.cases("gemm") if "-n1024-" in case)
+            best = {name.split("/")[0]: rate for name, rate in run.of_each("gemm", case, "throughput", max).items()}
+            self.assertGreater(best[slow], 0.05 * best[healthy], best)
+            if best[slow] < 0.5 * best[healthy]:
+                return
+        self.fail(f"the slow host is not slower: {best}")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "config/fault_spec.hpp"
 
+#include "base/random.hpp"
 #include "config/config.hpp"
 #include "expect_error.hpp"
 
@@ -128,6 +129,46 @@ TEST(FaultSpec, NamesValuesOutOfRange) {
   EXPECT_EQ(failure("stall:seconds=25h"), "seconds=25h: at most a day");
   EXPECT_THAT(failure("diskfull:after_bytes=-1"), HasSubstr("after_bytes=-1: "));
   EXPECT_EQ(failure("clock:ppm=fast"), "ppm=fast: not a number");
+}
+
+TEST(FaultSpec, WhateverIsTypedIsReadOrNamedInOneLine) {
+  const std::vector<std::string> seeds = {
+      "slow:factor=0.5,duty=0.1,step=3,after=2m,seed=9,suite=gemm,case=fp32-*",
+      "bitflip:target=memory,word=7,bit=3",
+      "slowlink:pair=0>1,factor=0.25",
+      "exit:code=7,rank=1+4+2-5,node=a*+3",
+      "diskfull:after_bytes=64KiB",
+      "clock:ppm=1e3,offset_s=-0.5"};
+  const std::string alphabet = ":=,+->*0123456789.eE \n\t\x7f\xff" + std::string(1, '\0') + "rank";
+  const RandomStream random(1, "mutations");
+  std::uint64_t draw = 0;
+  const auto below = [&](std::size_t n) { return static_cast<std::size_t>(random.below(draw++, n)); };
+  int read = 0;
+  for (int i = 0; i < 50000; ++i) {
+    std::string text = seeds[below(seeds.size())];
+    for (std::size_t n = 1 + below(4); n > 0; --n) {
+      const std::size_t at = below(text.size());
+      if (below(3) == 0) {
+        text.erase(at, 1 + below(3));
+      } else if (below(2) == 0) {
+        text[at] = alphabet[below(alphabet.size())];
+      } else {
+        text.insert(at, text.substr(below(text.size()), below(6)));
+      }
+      if (text.empty()) text = "x";
+    }
+    try {
+      const FaultSpec fault = parse_fault(text);
+      fault.hits_rank(3, "node3", 3, 0);
+      fault.hits_case("gemm", "fp32-n1024-alone");
+      ++read;
+    } catch (const Error& e) {
+      ASSERT_EQ(e.kind(), ErrorKind::usage) << text;
+      ASSERT_EQ(std::string(e.what()).find('\n'), std::string::npos) << text;
+    }
+  }
+  EXPECT_GT(read, 1000);
+  EXPECT_LT(read, 40000);
 }
 
 OptionValues values_of(const std::vector<std::string>& faults) {

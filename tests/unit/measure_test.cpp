@@ -55,6 +55,32 @@ Operation counting(std::uint64_t& repetitions, int& calls) {
   return op;
 }
 
+TEST(Sampler, AFaultOnPurposeIsInsideTheTimedRegion) {
+  std::uint64_t repetitions = 0;
+  int calls = 0, warmups = 0, timed = 0;
+  SamplingPlan plan;
+  plan.max_samples = 4;
+  plan.min_samples = 4;
+  plan.repetitions = 3;
+  plan.warmup_seconds = 0;
+  plan.fault = [&](double begin_s, std::uint64_t k, bool warmup) {
+    EXPECT_LE(begin_s, now_s());
+    EXPECT_TRUE(warmup || k == 3);
+    ++(warmup ? warmups : timed);
+    const double until = now_s() + 2e-3;
+    while (now_s() < until) {
+    }
+    return 2.0;
+  };
+  Operation op = counting(repetitions, calls);
+  for (const double s : sample(op, plan).seconds) EXPECT_GE(s, 2e-3);
+  EXPECT_EQ(timed, 4);
+  EXPECT_EQ(warmups + timed, calls);
+  // Where the operation takes the time itself, the sample grows by the factor.
+  op.timed_elsewhere = [] { return 5.0; };
+  for (const double s : sample(op, plan).seconds) EXPECT_EQ(s, 10.0);
+}
+
 TEST(Sampler, StopsAtTheCountCap) {
   std::uint64_t repetitions = 0;
   int calls = 0;

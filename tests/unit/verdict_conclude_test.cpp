@@ -54,7 +54,8 @@ TEST(VerdictConclude, OfFaultsOnPurposeOnlyThoseThatNeverFiredAreRead) {
   const auto v = judge(r);
   EXPECT_TRUE(v.findings.empty());
   EXPECT_THAT(all_reasons(v), Not(HasSubstr("crash")));
-  r.events.push_back({0.0, row_named(r, "node1"), "inject-unfired", "a fault that never came about on rank 1: crash"});
+  r.events.push_back(
+      {0.0, row_named(r, "node1"), "inject-unfired", "a fault that never came about on rank 1: crash"});
   EXPECT_EQ(judge(r).state, "INCONCLUSIVE");
   EXPECT_THAT(all_reasons(judge(r)), HasSubstr("never came about on rank 1"));
   EXPECT_EQ(judge(r, impossible).state, "FAIL");
