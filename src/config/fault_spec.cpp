@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "config/fault_spec.hpp"
 
-#include <fnmatch.h>
-
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <map>
 
 #include "base/error.hpp"
+#include "base/glob.hpp"
 #include "base/units.hpp"
 
 namespace assay {
@@ -221,13 +220,12 @@ bool FaultSpec::hits_rank(int rank, const std::string& node_name, int node_index
   if (!ranks.contains(rank) || !devices.contains(device)) return false;
   if (nodes.empty()) return true;
   return std::any_of(nodes.begin(), nodes.end(), [&](const std::string& wanted) {
-    return wanted == std::to_string(node_index) || fnmatch(wanted.c_str(), node_name.c_str(), 0) == 0;
+    return wanted == std::to_string(node_index) || glob_match(wanted, node_name);
   });
 }
 
 bool FaultSpec::hits_case(const std::string& suite_name, const std::string& case_name) const {
-  return fnmatch(suite.c_str(), suite_name.c_str(), 0) == 0 &&
-         fnmatch(case_glob.c_str(), case_name.c_str(), 0) == 0;
+  return glob_match(suite, suite_name) && glob_match(case_glob, case_name);
 }
 
 FaultSpec parse_fault(const std::string& text) {

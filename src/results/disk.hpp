@@ -60,15 +60,16 @@ Owner this_process(const std::string& run_id);
 std::string to_text(const Owner& owner);
 std::optional<Owner> read_owner(const Path& partial);  ///< nullopt when there is none that can be read
 std::optional<Owner> parse_owner(const std::string& text);
-/// True when that process runs on this host and is another than this one.
-bool is_alive_elsewhere(const Owner& owner);
 /// True when that process is this one or runs on this host.
 bool is_running(const Owner& owner);
 
+/// Refuses to touch a directory whose owner lives, or may live where nobody here can see it: that of another host
+/// must not have changed for 60 s. Throws Error(usage) naming the owner.
+void check_abandoned(const Path& partial, const Owner& owner);
+
 /// Makes this process the owner of a partial directory that its run left behind: of several that try at once
-/// one succeeds. Throws Error(usage) naming the owner when that lives here, or lives elsewhere for all that
-/// can be seen: the directory of another host must not have changed for 60 s. A former owner that lives after
-/// all gets an error from its next write, because the directory of the cases changes its name.
+/// one succeeds. Throws Error(usage) as `check_abandoned`. A former owner that lives after all gets an error from
+/// its next write, because the directory of the cases changes its name.
 Owner take_over(const Path& partial, const std::string& run_id);
 
 /// Where the case files are: `cases`, or `cases-N` after the directory has changed hands.

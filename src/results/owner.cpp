@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <ctime>
 #include <sstream>
 #include <system_error>
 
@@ -38,13 +39,34 @@ double modified_s(const Path& path) {
   return static_cast<double>(info.st_mtim.tv_sec) + 1e-9 * static_cast<double>(info.st_mtim.tv_nsec);
 }
 
-/// Seconds since anything changed in the directory, by the clock of the file system that holds it.
-double untouched_s(const Path& partial, const Path& just_made) {
-  const double now = modified_s(just_made);
+/// A file that is removed again.
+struct Scratch {
+  explicit Scratch(Path p) : path(std::move(p)) {}
+  ~Scratch() { ::unlink(path.c_str()); }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  Path path;
+};
+
+Path name_of_mine(const Path& partial, const char* what) {
+  return partial / ("owner." + host_name() + "." + std::to_string(::getpid()) + what);
+}
+
+/// Now, by the clock of the file system that holds the directory; by ours where nothing can be written.
+double file_system_now_s(const Path& partial) {
+  const Scratch made(name_of_mine(partial, ".now"));
+  const int fd = ::open(made.path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (fd < 0) return static_cast<double>(std::time(nullptr));
+  ::close(fd);
+  return modified_s(made.path);
+}
+
+/// Seconds since anything changed in the directory.
+double untouched_s(const Path& partial) {
   double last = modified_s(cases_directory(partial));
   for (const char* name : {"owner", "plan.json", "events.jsonl", "end.json", "merged.h5"})
     last = std::max(last, modified_s(partial / name));
-  return now - last;
+  return file_system_now_s(partial) - last;
 }
 
 std::string described(const Owner& owner) {
@@ -56,29 +78,6 @@ std::string described(const Owner& owner) {
   throw_usage(partial.string() + " is being resumed by " + (owner ? described(*owner) : "another process") +
               ": only one run can write it");
 }
-
-/// Refuses to take the directory from a run that lives, or that may live where nobody here can see it.
-void check_abandoned(const Path& partial, const Owner& owner, const Path& just_made) {
-  if (is_running(owner)) {
-    throw_usage(partial.string() + " is being written by " + described(owner) +
-                ": only one run can write it");
-  }
-  const double idle_s = untouched_s(partial, just_made);
-  if (owner.host == host_name() || idle_s >= quiet_s) return;
-  throw_usage(
-      partial.string() + " was written " + std::to_string(std::max(0, static_cast<int>(idle_s))) +
-      " s ago by " + described(owner) + ", which cannot be seen from here: if that run is over, try " +
-      "again when the directory has been left alone for " + std::to_string(static_cast<int>(quiet_s)) + " s");
-}
-
-/// A file that is removed when it was not needed.
-struct Scratch {
-  explicit Scratch(Path p) : path(std::move(p)) {}
-  ~Scratch() { ::unlink(path.c_str()); }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  Path path;
-};
 
 /// Gives a complete file its name only if nobody has it. Returns false when somebody has.
 bool link_new(const Path& from, const Path& to) {
@@ -158,8 +157,6 @@ bool is_running(const Owner& owner) {
   return start != 0 && start == owner.start && state != 'Z' && state != 'X';
 }
 
-bool is_alive_elsewhere(const Owner& owner) { return owner.pid != ::getpid() && is_running(owner); }
-
 Path cases_directory(const Path& partial) {
   Path found = partial / "cases";
   std::error_code code;
@@ -173,15 +170,27 @@ Path cases_directory(const Path& partial) {
   return found;
 }
 
+void check_abandoned(const Path& partial, const Owner& owner) {
+  if (is_running(owner)) {
+    throw_usage(partial.string() + " is being written by " + described(owner) +
+                ": only one run can write it");
+  }
+  if (owner.host == host_name()) return;
+  const double idle_s = untouched_s(partial);
+  if (idle_s >= quiet_s) return;
+  throw_usage(
+      partial.string() + " was written " + std::to_string(std::max(0, static_cast<int>(idle_s))) +
+      " s ago by " + described(owner) + ", which cannot be seen from here: if that run is over, try " +
+      "again when the directory has been left alone for " + std::to_string(static_cast<int>(quiet_s)) + " s");
+}
+
 Owner take_over(const Path& partial, const std::string& run_id) {
   const Owner me = this_process(run_id);
-  const std::string mark = me.host + "." + std::to_string(me.pid);
-  const Scratch mine(partial / ("owner." + mark + ".new"));
-  const Scratch old(partial / ("owner." + mark + ".old"));
+  const Scratch mine(name_of_mine(partial, ".new")), old(name_of_mine(partial, ".old"));
   write_durable(mine.path, to_text(me));
   std::error_code code;
   if (const auto owner = read_owner(partial)) {
-    check_abandoned(partial, *owner, mine.path);
+    check_abandoned(partial, *owner);
     remove_owner(partial, *owner, old.path);
   } else if (std::filesystem::exists(partial / "owner", code)) {
     // a text nobody can read: whoever moves it away first may go on

@@ -48,10 +48,7 @@ void recover(const Path& partial, const Path& out, bool force) {
   const h5::Quiet quiet;
   PartialReader reader(partial);
   const auto owner = read_owner(partial);
-  if (owner && is_alive_elsewhere(*owner)) {
-    throw_usage(partial.string() + " is being written by process " + std::to_string(owner->pid) +
-                " on this host");
-  }
+  if (owner && !(*owner == this_process(owner->run_id))) check_abandoned(partial, *owner);
   if (std::filesystem::is_directory(out)) throw_usage(out.string() + " is a directory");
   if (!force && std::filesystem::exists(out)) {
     throw_usage(out.string() + " exists: choose another name, or overwrite it with --force");

@@ -44,6 +44,7 @@ void clear_stale(const Path& partial) {
     throw_usage(partial.string() + " is being written by process " + std::to_string(owner->pid) +
                 " on this host: --force does not drop the results of a live run");
   }
+  if (owner) check_abandoned(partial, *owner);
   if (!remove_partial(partial))
     throw_usage("cannot remove " + partial.string() + ": it was not made by assay, or is not ours");
 }

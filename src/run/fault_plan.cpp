@@ -2,11 +2,11 @@
 #include "run/fault_plan.hpp"
 
 #include <fmt/format.h>
-#include <fnmatch.h>
 
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "base/glob.hpp"
 
 namespace assay {
 namespace {
@@ -49,7 +49,7 @@ std::string glob_of(const std::string& operation) {
 bool has_metric(const std::string& wanted, const std::string& case_name,
                 const std::vector<MetricInfo>& metrics) {
   const auto matches = [](const std::string& glob, const std::string& text) {
-    return fnmatch(glob.c_str(), text.c_str(), 0) == 0;
+    return glob_match(glob, text);
   };
   return wanted == "*" || std::any_of(metrics.begin(), metrics.end(), [&](const MetricInfo& m) {
            return matches(wanted, m.metric) && matches(glob_of(m.case_operation), case_name);

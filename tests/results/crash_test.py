@@ -16,15 +16,45 @@ def cases(path):
 
 
 class Crash(FileTest):
-    def kill_once(self, number, seconds):
-        file = self.dir / f"run{number}.h5"
-        with subprocess.Popen([HELPER, "write-until-killed", file], stdout=subprocess.PIPE, text=True) as writer:
+    def kill_after(self, seconds, *command):
+        """Kills the helper some time after its first line; returns the cases it said it had stored."""
+        with subprocess.Popen([HELPER, *command], stdout=subprocess.PIPE, text=True) as writer:
             first = writer.stdout.readline()
             time.sleep(seconds)
             writer.kill()
             rest = writer.communicate()[0]
         lines = [line for line in (first + rest).split("\n")[:-1]]
-        return file, [line.removeprefix("stored ") for line in lines]
+        return [line.removeprefix("stored ") for line in lines if line.startswith("stored ")]
+
+    def kill_once(self, number, seconds):
+        file = self.dir / f"run{number}.h5"
+        return file, self.kill_after(seconds, "write-until-killed", file)
+
+    def test_a_resumed_run_loses_nothing_however_often_it_is_killed(self):
+        seed = random.randrange(1 << 32)
+        rng = random.Random(seed)
+        file, stored = self.kill_once(0, rng.uniform(0, 0.1))
+        partial = f"{file}.partial"
+        for number in range(max(5, int(os.environ.get("ASSAY_KILLS", "20")) // 4)):
+            if not os.path.exists(partial):
+                break  # it came to its end
+            # from before its first word on: while it takes over
+            with subprocess.Popen([HELPER, "resume-until-killed", partial], stdout=subprocess.DEVNULL) as early:
+                time.sleep(rng.uniform(0, 0.03))
+                early.kill()
+            with self.subTest(seed=seed, number=number):
+                stored += self.kill_after(rng.uniform(0, 0.1), "resume-until-killed", partial)
+                there, damaged = cases(partial)
+                self.assertEqual(damaged, [])
+                self.assertEqual(set(stored) - set(there), set())
+                self.assertEqual(len(there), len(set(there)))
+        if os.path.exists(partial):
+            helper("resume-until-killed", partial)
+        self.assertFalse(os.path.exists(partial))
+        there, damaged = cases(file)
+        self.assertEqual((len(there), damaged), (2000, []))
+        done = helper("check", file, check=False)
+        self.assertEqual((done.returncode, done.stdout), (0, ""))
 
     def test_all_ended_cases_survive(self):
         kills = int(os.environ.get("ASSAY_KILLS", "20"))

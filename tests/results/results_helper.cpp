@@ -18,17 +18,40 @@
 namespace assay::results {
 namespace {
 
+/// Entities that stored cases have added are not added again.
+CaseBundle without_known(CaseBundle bundle, const Writer& writer) {
+  std::erase_if(bundle.new_entities, [&](const Entity& e) {
+    return std::ranges::any_of(writer.known_entities(), [&](const Entity& known) { return known.id == e.id; });
+  });
+  return bundle;
+}
+
 /// Says "stored NAME" after every case, so that whoever kills this process knows what must have survived.
-void write_until_killed(const std::string& file) {
-  constexpr int cases = 2000;
-  Writer writer = Writer::create(file, example::start(cases), false);
+void write_cases(Writer& writer, int cases) {
   for (int i = 0; i < cases; ++i) {
     const CaseBundle bundle = example::bundle(i);
-    writer.add_case(bundle);
+    if (writer.stored().contains(bundle.data.path())) continue;
+    writer.add_case(without_known(bundle, writer));
     writer.add_event({0.1 * i, -1, "case", bundle.data.path()});
     std::printf("stored %s\n", bundle.data.path().c_str());
     std::fflush(stdout);
   }
+}
+
+constexpr int many_cases = 2000;
+
+void write_until_killed(const std::string& file) {
+  Writer writer = Writer::create(file, example::start(many_cases), false);
+  write_cases(writer, many_cases);
+}
+
+/// Goes on where a killed one left, and finishes when nobody kills this one.
+void resume_until_killed(const std::string& partial) {
+  Writer writer = Writer::resume(partial, example::start(many_cases), false);
+  std::printf("resumed %zu\n", writer.stored().size());
+  std::fflush(stdout);
+  write_cases(writer, many_cases);
+  writer.finish(example::verdict(many_cases), "complete");
 }
 
 /// Processor time of this process, which other load on the machine does not lengthen much.
@@ -83,6 +106,8 @@ int run(const std::vector<std::string>& args) {
     example::write(args[1], std::stoi(args[2]));
   } else if (is("write-until-killed", 1)) {
     write_until_killed(args[1]);
+  } else if (is("resume-until-killed", 1)) {
+    resume_until_killed(args[1]);
   } else if (is("recover", 2)) {
     recover(args[1], args[2], false);
   } else if (is("check", 1)) {

@@ -263,6 +263,9 @@ TEST_F(Resume, AnotherHostMustHaveBeenQuiet) {
   own(R"({"run_id":"run-0001","host":"elsewhere","pid":1,"start":1})");
   expect_usage(AllOf(HasSubstr("process 1 on elsewhere"), HasSubstr("60 s")),
                [&] { Writer::resume(partial_, example::start(cases), false); });
+  expect_usage(HasSubstr("elsewhere"), [&] { Writer::create(file_, example::start(cases), true); });
+  expect_usage(HasSubstr("elsewhere"), [&] { recover(partial_, file_, false); });
+  EXPECT_TRUE(fs::exists(partial_ / "plan.json"));
   const auto old = fs::file_time_type::clock::now() - std::chrono::seconds(61);
   for (const char* name : {"owner", "plan.json", "events.jsonl", "cases"})
     fs::last_write_time(partial_ / name, old);

@@ -12,6 +12,7 @@
 #include <fstream>
 
 #include "base/error.hpp"
+#include "base/system.hpp"
 #include "results/reader.hpp"
 #include "results/schema.hpp"
 #include "results/writer.hpp"
@@ -53,7 +54,7 @@ class ResultsFile : public testing::Test {
   }
   /// Makes it look as if the writer had died: no process has this start time.
   void orphan() const {
-    std::ofstream(partial_ / "owner") << R"({"run_id":"run-0001","host":"elsewhere","pid":1,"start":1})";
+    std::ofstream(partial_ / "owner") << R"({"run_id":"run-0001","host":")" + host_name() + R"(","pid":1,"start":1})";
   }
 
   fs::path dir_, file_, partial_;
