@@ -90,15 +90,17 @@ class Slowness(common.FaultTest):
 
     def test_a_slow_rank_slows_all_its_links(self):
         mine = [(a, b) for a in range(4) for b in range(4) if a != b and 2 in (a, b)]
-        for case, metric in (("p2p/bandwidth-uni-1048576-node-mpi", "bandwidth"), ("p2p/latency-8-node-mpi", "latency")):
+        # A message of 8 bytes that came while its receiver had no core seems to have taken no time: hence the smaller factor.
+        for case, metric, factor in (("p2p/bandwidth-uni-1048576-node-mpi", "bandwidth", 0.25),
+                                     ("p2p/latency-8-node-mpi", "latency", 0.1)):
             with self.subTest(case):
-                self.links("slow:rank=2,factor=0.25", case, metric, mine)
+                self.links(f"slow:rank=2,factor={factor}", case, metric, mine)
 
     def test_a_slow_link_is_slow_one_way(self):
         self.links("slowlink:pair=0>3,factor=0.2", "p2p/bandwidth-uni-1048576-node-mpi", "bandwidth", [(0, 3)])
 
     def test_a_slow_link_shows_in_the_round_trips_over_it(self):
-        self.links("slowlink:pair=3>1,factor=0.1", "p2p/latency-8-node-mpi", "latency", [(3, 1), (1, 3)])
+        self.links("slowlink:pair=3>1,factor=0.02", "p2p/latency-8-node-mpi", "latency", [(3, 1), (1, 3)])
 
     def test_stall_and_step(self):
         self.inject(2, "stall:rank=1,seconds=300ms,step=2", "--suites", "selftest")
