@@ -53,9 +53,9 @@ class RunKeeper final : public guard::Keeper {
     writer_ = std::make_unique<results::Writer>(
         config_.resume.empty() ? results::Writer::create(config_.out, start_of(facts), config_.force)
                                : results::Writer::resume(config_.resume, start_of(facts), config_.force));
-    entities_->adopt(writer_->known_entities());
+    if (!config_.resume.empty()) entities_->adopt(writer_->known_entities());
     required_left_s_ = plan_.required_s();
-    findings_ = facts.findings;
+    if (config_.resume.empty()) findings_ = facts.findings;  // else they have been told
     unfired_.assign(topology_.ranks.size(), {});
     for (const FaultSpec& fault : config_.faults)
       if (fault.kind == FaultKind::diskfull) writer_->inject_disk_full(fault.after_bytes);

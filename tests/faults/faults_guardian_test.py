@@ -20,22 +20,23 @@ class Lost(common.FaultTest):
         return result, results, found[0]
 
     def test_a_rank_that_hangs_is_named_with_where_it_stands(self):
-        for suite in ("gemm", "memory", "p2p", "allreduce"):
+        for suite in common.share(("p2p", "gemm", "memory", "allreduce")):
             with self.subTest(suite):
                 _, results, finding = self.lost(f"hang:rank=1,suite={suite}", "hang", 1)
                 self.assertIn(suite + "/", finding["text"])
                 self.assertTrue(any("injected_hang" in e["text"] for e in results.events("stack")))
 
+    @common.nightly
     def test_a_rank_that_hangs_at_a_step(self):
         _, _, finding = self.lost("hang:rank=2,suite=gemm,step=2", "hang", 2)
         self.assertIn("gemm/", finding["text"])
 
     def test_a_rank_that_is_killed(self):
-        for rank in (0, 2):
-            for suite in ("gemm", "memory", "p2p", "allreduce"):
-                with self.subTest(suite=suite, rank=rank):
-                    _, _, finding = self.lost(f"crash:rank={rank},suite={suite}", "lost", rank)
-                    self.assertIn("SIGKILL", finding["text"].upper().replace("SIGNAL 9", "SIGKILL"))
+        strikes = [(0, "allreduce"), (2, "gemm"), (0, "gemm"), (0, "memory"), (0, "p2p"), (2, "memory"), (2, "p2p"), (2, "allreduce")]
+        for rank, suite in common.share(strikes, 2):
+            with self.subTest(suite=suite, rank=rank):
+                _, _, finding = self.lost(f"crash:rank={rank},suite={suite}", "lost", rank)
+                self.assertIn("signal 9", finding["text"])
 
     def test_a_rank_that_leaves(self):
         _, _, finding = self.lost("exit:rank=1,code=7,suite=gemm", "lost", 1)

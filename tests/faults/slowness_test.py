@@ -49,24 +49,30 @@ class Slowness(common.FaultTest):
 
         self.try_again(attempt)
 
+    @common.nightly
     def test_gemm_alone(self):
         self.slower(0.9, 0.05, "slow:rank=1,factor=0.9", 2, "gemm/fp32-n256-alone", "throughput", 1, "--suites", "gemm",
                     "--gemm.sizes", "256")
 
+    @common.nightly
     def test_gemm_peak(self):
         self.slower(0.5, 0.15, "slow:rank=0,factor=0.5", 2, "gemm/fp32-peak-alone", "throughput", 0, "--suites", "gemm",
                     level="quick")
 
+    @common.nightly
     def test_memory_alone(self):
         self.slower(0.9, 0.05, "slow:rank=0,factor=0.9", 2, "memory/triad-alone", "bandwidth", 0, "--suites", "memory")
 
+    @common.nightly
     def test_memory_latency(self):
         self.slower(2, 0.15, "slow:rank=1,factor=0.5", 2, "memory/latency-alone", "latency", 1, "--suites", "memory")
 
+    @common.nightly
     def test_memory_pattern(self):
         self.slower(0.25, 1.0, "slow:rank=1,factor=0.25", 2, "memory/pattern-own-address-together", "bandwidth", 1,
                     "--suites", "memory")
 
+    @common.nightly
     def test_allreduce(self):
         self.slower(4, 0.5, "slow:rank=2,factor=0.25", 4, "allreduce/allreduce-world-1048576-mpi", "duration", 2,
                     "--suites", "allreduce")
@@ -88,6 +94,7 @@ class Slowness(common.FaultTest):
 
         self.try_again(attempt)
 
+    @common.nightly
     def test_a_slow_rank_slows_all_its_links(self):
         mine = [(a, b) for a in range(4) for b in range(4) if a != b and 2 in (a, b)]
         # A message of 8 bytes that came while its receiver had no core seems to have taken no time: hence the smaller factor.
@@ -99,6 +106,7 @@ class Slowness(common.FaultTest):
     def test_a_slow_link_is_slow_one_way(self):
         self.links("slowlink:pair=0>3,factor=0.2", "p2p/bandwidth-uni-1048576-node-mpi", "bandwidth", [(0, 3)])
 
+    @common.nightly
     def test_a_slow_link_shows_in_the_round_trips_over_it(self):
         self.links("slowlink:pair=3>1,factor=0.02", "p2p/latency-8-node-mpi", "latency", [(3, 1), (1, 3)])
 
@@ -109,6 +117,7 @@ class Slowness(common.FaultTest):
         self.assertLess(max(np.delete(samples[1], 2)), 0.3)
         self.assertLess(max(samples[0]), 0.3)
 
+    @common.nightly
     def test_stall_in_every_suite_that_times(self):
         # The step is chosen so that healthy samples stand beside the one that is hit; k is 20 for pairs and collectives.
         for case, metric, step in (("gemm/fp32-n256-together", "throughput", 3),
@@ -132,6 +141,7 @@ class Slowness(common.FaultTest):
                 seconds = samples if metric == "duration" else 1 / samples
                 self.assertGreater(np.nanmax(seconds), 2 * np.nanmin(seconds))
 
+    @common.nightly
     def test_duty_hits_the_same_samples_again(self):
         hits = []
         for _ in range(2):
