@@ -56,10 +56,16 @@ void set_duration(Config& config, const OptionValues& values) {
     if (values.has("duration")) {
       throw_usage(fmt::format("--duration: only goes with --level soak, not {}", to_string(config.level)));
     }
+    if (values.has("segment"))
+      throw_usage(fmt::format("--segment: only goes with --level soak, not {}", to_string(config.level)));
     return;
   }
   if (!values.has("duration")) throw_usage("--level: soak needs --duration, e.g. --duration 8h");
   config.duration_s = values.number("duration");
+  if (values.has("segment")) config.segment_s = values.number("segment");
+  if (config.segment_s < 1) throw_usage("--segment: a segment takes at least 1 s");
+  if (values.has("resume") && config.segments() > 1)
+    throw_usage("--resume: not with a soak of several segments; its files are judged together by 'assay verdict DIR'");
   constexpr double shortest_s = 1, longest_s = 366.0 * 86400;
   if (config.duration_s < shortest_s || config.duration_s > longest_s) {
     throw_usage(fmt::format("--duration: {} s is not between 1 s and 366 days", config.duration_s));

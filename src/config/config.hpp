@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -24,7 +26,8 @@ struct Config {
   std::vector<std::string> suites;  ///< in canonical order
   std::string cases_glob = "*";
   Level level = Level::quick;
-  double duration_s = 0;  ///< soak only
+  double duration_s = 0;   ///< soak only
+  double segment_s = 1800;  ///< soak only: the longest that one file may cover
   std::string device = "auto";
   std::string out;  ///< results file, never empty
   std::string resume;  ///< partial directory to go on with; empty = a new run
@@ -45,7 +48,12 @@ struct Config {
   OptionValues options;      ///< every option, suites' included
   std::string command_line;  ///< as typed
 
-  double budget_s() const noexcept { return level_budget_s(level, duration_s); }
+  /// A soak is a chain of segments, each with a file and a seed of its own; other levels have one.
+  int segments() const noexcept {
+    return level == Level::soak ? std::max(1, static_cast<int>(std::ceil(duration_s / segment_s))) : 1;
+  }
+  /// Of one segment.
+  double budget_s() const noexcept { return level_budget_s(level, duration_s) / segments(); }
   /// The resolved configuration, for /config, the plan hash and `assay plan --json`. Excludes what may differ
   /// between ranks or does not change what is measured when `for_hash` (out, force, color, progress, quiet,
   /// output files).

@@ -27,6 +27,8 @@ std::vector<OptionSpec> make_run_options() {
              "--duration",
              {"smoke", "quick", "standard", "extended", "soak"}),
       option("duration", seconds, "", "TIME", "how long a soak lasts, e.g. 8h; only with --level soak"),
+      option("segment", seconds, "", "TIME",
+             "longest part of a soak in one file, NAME-seg01.h5 ..., each with its own seed; 30m when not given"),
       option("device", choice, "auto", "KIND", "what to measure: auto takes GPUs where built in and present",
              {"auto", "host", "cuda"}),
       option("out", path, "", "FILE", "results file; assay-<UTC time>.h5 when not given"),

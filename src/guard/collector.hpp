@@ -11,6 +11,13 @@
 
 namespace assay::guard {
 
+/// A guardian reports twice a second; one that is silent for so long has no machine or no network any more.
+inline constexpr double silence_s = 6.0;
+inline constexpr double launcher_silence_s = 2.5;
+inline constexpr double trace_s = 1.6;
+/// A case that still runs when a batch system warns of its limit gets so long to end by itself.
+inline constexpr double usr_grace_s = 3.0;
+
 /// Leads a run from rank 0's guardian: hands out the cases, takes what the ranks say about them to the keeper, knows
 /// where everyone is, and ends the run in order when somebody does not arrive. Free of sockets and processes, so that
 /// it can be tested by itself; time comes from the caller.
@@ -63,6 +70,8 @@ class Collector {
   bool blame_who_left(double now);
   void end_trace(double now);
   void lose(int rank, const std::string& kind, const std::string& what, double now);
+  void begin_segment(double now);
+  void finish(const std::string& why);
   void end_run(const std::string& why, bool in_order, double now);
   void end_early(double now);
   std::vector<int> missing() const;
@@ -78,7 +87,7 @@ class Collector {
   std::vector<Rank> ranks_;
   State state_ = State::starting;
   int case_ = -1;
-  int code_ = 3;
+  int code_ = 0;
   int stop_signal_ = 0;
   bool any_lost_ = false;
   unsigned phase_ = 0;
@@ -87,6 +96,11 @@ class Collector {
   std::vector<int> guilty_;
 };
 
+/// The exit code of two parts of a run together.
+int worse_code(int a, int b) noexcept;
+
+/// "signal 9 (Killed)"
+std::string signal_text(int signal);
 /// "was killed by signal 9 (Killed)" or "left with exit code 7" from a wait status.
 std::string describe_wait_status(int status);
 

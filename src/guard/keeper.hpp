@@ -19,6 +19,7 @@ struct Loss {
 struct Step {
   int case_index = -1;   ///< -1: nothing is left to run
   double deadline_s = 0; ///< seconds that the case may take
+  bool segment_ends = false;  ///< this file is complete, and the run goes on with another
 };
 
 class Keeper {

@@ -30,8 +30,10 @@ enum class MessageType : std::uint32_t {
   // collector -> guardian -> worker
   address,  ///< rank 0: where the collector listens
   started,  ///< number: kind of the error, -1 for none; text: its words
-  step,     ///< number: case to run, -1 to stop
+  step,     ///< number: case to run, or one of the two below
 };
+inline constexpr int no_more_cases = -1;
+inline constexpr int next_segment = -2;  ///< plan anew with the next seed and say `ready` again
 
 struct Message {
   MessageType type = MessageType::status;

@@ -25,7 +25,7 @@ class WorkerLink {
   /// Rank 0 only: hands over what was found out. Throws the Error that the collector met.
   void start(const std::string& text);
   void ready(const std::string& text);
-  /// Waits for the next case to run; -1 at the end of the run.
+  /// Waits for the next case to run; no_more_cases at the end of the run, next_segment at the end of a file.
   int next_case();
   void record(int case_index, const std::string& text);
   /// The last word: this rank is about to leave in order with `code`.

@@ -2,9 +2,12 @@
 #include "run/keeper.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
+#include <set>
 #include <random>
 
 #include "assay/version.hpp"
@@ -51,10 +54,11 @@ class RunKeeper final : public guard::Keeper {
       throw_usage(fmt::format("--max-file: the plan needs about {}, {} are allowed", format_bytes(expected),
                               format_bytes(config_.max_file_bytes)));
     writer_ = std::make_unique<results::Writer>(
-        config_.resume.empty() ? results::Writer::create(config_.out, start_of(facts), config_.force)
+        config_.resume.empty() ? results::Writer::create(file_of_segment(), start_of(facts), config_.force)
                                : results::Writer::resume(config_.resume, start_of(facts), config_.force));
     if (!config_.resume.empty()) entities_->adopt(writer_->known_entities());
     required_left_s_ = plan_.required_s();
+    next_ = 0;
     if (config_.resume.empty()) findings_ = facts.findings;  // else they have been told
     unfired_.assign(topology_.ranks.size(), {});
     for (const FaultSpec& fault : config_.faults)
@@ -92,7 +96,9 @@ class RunKeeper final : public guard::Keeper {
       return {static_cast<int>(next_++), c.deadline_s};
     }
     progress_->clear();
-    return {-1, 0};
+    const bool more = segment_ < config_.segments() && lost_why_.empty();
+    if (more) ++segment_;
+    return {-1, 0, more};
   }
 
   void store(int case_index, const std::vector<std::string>& reports) override {
@@ -120,6 +126,7 @@ class RunKeeper final : public guard::Keeper {
     if (!loss.trace.empty()) event("stack", loss.trace, loss.rank);
     if (lost_why_.empty()) lost_why_ = loss.brief;
     const int node = topology_.ranks[static_cast<std::size_t>(loss.rank)].node;
+    lost_nodes_.insert(topology_.nodes[static_cast<std::size_t>(node)].hostname);
     const bool alone = case_index >= 0 && plan_.cases[static_cast<std::size_t>(case_index)].stage <= Stage::node_local;
     std::vector<int> affected;
     for (const RankPlace& place : topology_.ranks)
@@ -151,6 +158,9 @@ class RunKeeper final : public guard::Keeper {
     const std::string file = writer_->file().string();
     writer_.reset();
     if (hooks_.report) hooks_.report({results, verdict, file});
+    if (!lost_nodes_.empty() && topology_.nodes.size() > lost_nodes_.size())
+      std::fprintf(stderr, "assay: to measure what is missing, launch the same again without %s\n",
+                   fmt::format("{}", fmt::join(lost_nodes_, ", ")).c_str());
     return verdict.exit_code;
   }
 
@@ -209,6 +219,14 @@ class RunKeeper final : public guard::Keeper {
     start.entities = entities_->rows();
     start.inventory = inventory_tables(topology_, *entities_);
     return start;
+  }
+
+  /// A run in several segments numbers its files: NAME-seg01.h5, NAME-seg02.h5 ...
+  std::filesystem::path file_of_segment() const {
+    if (config_.segments() == 1) return config_.out;
+    std::filesystem::path file = config_.out;
+    const std::string extension = file.extension().string();
+    return file.replace_extension().string() + fmt::format("-seg{:02}{}", segment_, extension);
   }
 
   std::string skip_reason(const Case& c) const {
@@ -276,7 +294,9 @@ class RunKeeper final : public guard::Keeper {
   std::unique_ptr<Progress> progress_;
   std::vector<LaunchFinding> findings_;
   std::vector<std::vector<std::string>> unfired_;  ///< by rank
+  std::set<std::string> lost_nodes_;
   std::size_t next_ = 0;
+  int segment_ = 1;
   double required_left_s_ = 0, run_start_s_ = 0, budget_from_s_ = 0;
   std::string identity_, case_started_, lost_why_;
 };

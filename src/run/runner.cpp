@@ -38,9 +38,11 @@ std::string counters_text(const CounterSet* counters, const std::string& node, c
 
 }  // namespace
 
-void Runner::run_all() {
-  for (int number; (number = parts_.link.next_case()) >= 0;)
+bool Runner::run_all() {
+  int number;
+  while ((number = parts_.link.next_case()) >= 0)
     parts_.link.record(number, to_text(run_case(parts_.plan.cases.at(static_cast<std::size_t>(number)))));
+  return number == guard::next_segment;
 }
 
 CaseRecord Runner::measure(const Case& c) {

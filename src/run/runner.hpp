@@ -33,8 +33,8 @@ class Runner {
   };
   explicit Runner(Parts parts) : parts_(parts) {}
 
-  /// Returns when the collector has no more cases.
-  void run_all();
+  /// Returns when the collector has no more cases; true when the run goes on with another segment.
+  bool run_all();
 
  private:
   CaseReport run_case(const Case& c);

@@ -9,6 +9,7 @@
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
+#include "base/random.hpp"
 #include "base/units.hpp"
 #include "guard/guarded.hpp"
 #include "results/resume.hpp"
@@ -75,7 +76,7 @@ class Session {
 
   void run() {
     prepare();
-    execute();
+    for (std::uint64_t segment = 1; execute(); ++segment) prepare_segment(segment);
   }
 
  private:
@@ -147,7 +148,7 @@ class Session {
     return facts;
   }
 
-  void execute() {
+  bool execute() {
     const auto offset = estimate_clock_offset(world());
     const double start_on_root = std::stod(world().broadcast_text(fmt::format("{:.9f}", now_s() - elapsed_s_), 0));
     CounterSet counters;
@@ -158,7 +159,20 @@ class Session {
     Runner runner({config_, job_.topology, plan_, *entities_, *device_, injection.world(), injection.node(), injection.leaders(),
                    suites_, leader ? &counters : nullptr, link_, run_start_s, injection.injector()});
     link_.ready(root() ? to_text(ReadyFacts{start_on_root, device_identity() + world().path()}) : "");
-    runner.run_all();
+    return runner.run_all();
+  }
+
+  /// The same job with another seed: other data, another order, another file.
+  void prepare_segment(std::uint64_t segment) {
+    link_.enter(guard::Phase::discovery);
+    if (segment == 1) first_seed_ = config_.seed;
+    config_.seed = mix64(first_seed_, segment) >> 1;
+    plan_ = make_plan(config_, job_.topology, suites_);
+    agree_plan(world(), plan_.hash);
+    together(world(), [&] {
+      if (root()) link_.start(to_text(start_facts()));
+    });
+    together(world(), [&] { device_->reserve(plan_.arena_bytes); });
   }
 
   std::string device_identity() const {
@@ -171,6 +185,7 @@ class Session {
   Config config_;
   const std::vector<std::unique_ptr<Suite>>& suites_;
   guard::WorkerLink& link_;
+  std::uint64_t first_seed_ = 0;  ///< of a soak
   double elapsed_s_ = 0;  ///< of the run that is resumed
   Job job_;
   Plan plan_;

@@ -34,6 +34,21 @@ class Directory(harness.CliTest):
         for name, kind in files.items():
             shutil.copy(self.store / f"{kind}.h5", self.dir / "soak" / f"{name}.h5")
 
+    def test_a_soak_is_a_chain_of_files_with_seeds_of_their_own(self):
+        run = self.assay("run", "--level", "soak", "--duration", "4s", "--segment", "2s", "--suites", "inventory", "--out", "n.h5")
+        self.assertEqual(self.left_behind(), ["n-seg01.h5", "n-seg02.h5"], run.stdout + run.stderr)
+        seeds = set()
+        for name in self.left_behind():
+            text = self.assay("inspect", name).stdout
+            seeds.add(next(line.split()[1] for line in text.splitlines() if line.startswith("seed")))
+        self.assertEqual(len(seeds), 2)
+        joined = self.assay("verdict", ".")
+        self.assertEqual(joined.returncode, run.returncode, joined.stdout)
+        self.assertIn("2 files judged together", joined.stdout)
+
+    def test_segments_belong_to_a_soak(self):
+        self.assert_error(["run", "--segment", "5m"], "--segment: only goes with --level soak, not quick")
+
     def test_the_worst_state_wins(self):
         self.place(seg01="pass", seg02="pass")
         result = self.assay("verdict", "soak")

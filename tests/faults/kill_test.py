@@ -141,7 +141,8 @@ class Kill(harness.CliTest):
         stored = run.stored()
         self.assertGreaterEqual(stored, 3)
         copy = self.dir / "copy.h5"
-        self.assert_code(self.assay("recover", run.partial, "-o", copy), 0)
+        shutil.copytree(run.partial, self.dir / "twin.h5.partial")
+        self.assert_code(self.assay("recover", self.dir / "twin.h5.partial", "-o", copy), 0)
         self.assertGreaterEqual(count_cases(copy), stored)
         # Wrong number of ranks: another plan. Then the right one.
         wrong = self.mpirun(3, "run", "--level", "smoke", "--quiet", "--resume", run.partial)

@@ -25,7 +25,7 @@ class FakeKeeper final : public Keeper {
   std::vector<std::string> losses, events;
   std::string why = "not finished";
   bool discarded = false;
-  int next_case = 0;
+  int next_case = 0, segments = 1;
   std::set<int> lost_nodes;
 
   void start(const std::string&) override {
@@ -35,8 +35,13 @@ class FakeKeeper final : public Keeper {
   bool started() const noexcept override { return started_; }
   void ready(const std::string&) override {}
   Step next() override {
-    if (next_case >= cases || (next_case == 2 && !lost_nodes.empty())) return {-1, 0};
-    return {next_case++, 10.0};
+    if (next_case >= cases && segments > 1) {
+      --segments;
+      next_case = 0;
+      return {-1, 0, true};
+    }
+    if (next_case >= cases || (next_case == 2 && !lost_nodes.empty())) return {-1, 0, false};
+    return {next_case++, 10.0, false};
   }
   void store(int case_index, const std::vector<std::string>& records) override {
     if (fails_to_store) throw Error(ErrorKind::io, "disk full");
@@ -247,6 +252,32 @@ TEST_F(CollectorTest, AFullDiskEndsTheRunInOrder) {
   EXPECT_EQ(keeper.why, "disk full");
   EXPECT_EQ(count(1, MessageType::step, -1), 1);
   EXPECT_EQ(count(1, MessageType::kill), 0);
+}
+
+TEST_F(CollectorTest, AChainOfSegmentsClosesEachFileAndEndsAfterTheLast) {
+  keeper.cases = 1;
+  keeper.segments = 2;
+  begin();
+  record(0, {0, 1, 2, 3});
+  EXPECT_EQ(keeper.why, "");  // the first file is closed
+  EXPECT_FALSE(keeper.started());
+  EXPECT_EQ(count(2, MessageType::step, next_segment), 1);
+  keeper.why = "not finished";
+  say(0, MessageType::start);
+  for (int r = 0; r < 4; ++r) say(r, MessageType::ready);
+  record(0, {0, 1, 2, 3});
+  EXPECT_EQ(keeper.why, "");
+  EXPECT_EQ(count(2, MessageType::step, no_more_cases), 1);
+  all_done();
+  EXPECT_EQ(collector.code(), 0);
+}
+
+TEST(WorseCode, FailThenBugThenUsageThenInconclusive) {
+  EXPECT_EQ(worse_code(2, 5), 2);
+  EXPECT_EQ(worse_code(3, 5), 5);
+  EXPECT_EQ(worse_code(3, 0), 3);
+  EXPECT_EQ(worse_code(1, 0), 1);
+  EXPECT_EQ(worse_code(0, 0), 0);
 }
 
 TEST_F(CollectorTest, ABatchSystemsWarningLetsAShortCaseEnd) {

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who does not arrive, and where everyone is.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+
+#include "guard/collector.hpp"
+#include "guard/culprit.hpp"
+
+namespace assay::guard {
+
+void Collector::check_silence(double now, double limit_s) {
+  const auto quiet_for = [&](const Rank& r) { return r.connected && !r.out && !r.done ? now - r.heard_at_s : 0; };
+  if (std::none_of(ranks_.begin(), ranks_.end(), [&](const Rank& r) { return quiet_for(r) > limit_s; })) return;
+  std::vector<int> quiet;
+  std::set<std::string> quiet_hosts, other_hosts;
+  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+    Rank& r = ranks_[i];
+    if (r.host != ranks_.front().host && !r.out) other_hosts.insert(r.host);
+    if (quiet_for(r) < 0.8 * limit_s) continue;  // they report at different times: one that is silent is rarely alone
+    r.silent = true;
+    quiet.push_back(static_cast<int>(i));
+    quiet_hosts.insert(r.host);
+  }
+  if (quiet_hosts.size() > 1 && quiet_hosts == other_hosts) {
+    lose(0, "lost", "hears from no other host any more: its host's network is gone", now);
+    end_run(why_, false, now);
+    return;
+  }
+  for (const int rank : quiet) {
+    lose(rank, "lost", fmt::format("is unreachable: no word from its guardian for {:.0f} s", quiet_for(ranks_[static_cast<std::size_t>(rank)])), now);
+    if (state_ == State::ending) return;
+  }
+}
+
+/// Before the first case: the slowest rank's phase has its own time.
+void Collector::check_phase(double now) {
+  unsigned slowest = static_cast<unsigned>(Phase::waiting);
+  for (const Rank& r : ranks_)
+    if (!r.out && !r.ready) slowest = std::min(slowest, static_cast<unsigned>(r.connected ? r.at.phase : Phase::launch));
+  if (slowest != phase_) {
+    phase_ = slowest;
+    phase_since_s_ = now;
+  }
+  const double limit = keeper_.phase_deadline_s(phase_);
+  if (now - phase_since_s_ > limit)
+    begin_trace(now, fmt::format("did not get through {} within {:.0f} s", to_string(static_cast<Phase>(phase_)), limit));
+}
+
+void Collector::check_time(double now) {
+  if (stop_signal_ != 0 && now - stop_at_s_ > usr_grace_s) {
+    end_run(fmt::format("{} asked for an end", signal_text(stop_signal_)), false, now);
+    return;
+  }
+  const double run_limit = keeper_.run_deadline_s();
+  if (case_ >= 0 && now > case_deadline_at_s_)
+    begin_trace(now, fmt::format("did not end {} in time", keeper_.case_name(case_)));
+  else if (now - ready_at_s_ > run_limit)
+    begin_trace(now, fmt::format("still ran when the whole run's {:.0f} s were over", run_limit));
+}
+
+std::vector<int> Collector::missing() const {
+  std::vector<int> out;
+  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+    const Rank& r = ranks_[i];
+    const bool behind = ready_at_s_ == 0 ? !r.ready && static_cast<unsigned>(r.connected ? r.at.phase : Phase::launch) <= phase_ : !r.has_record;
+    if (!r.out && behind) out.push_back(static_cast<int>(i));
+  }
+  return out;
+}
+
+/// Who is to blame is decided before stacks are read: reading them wakes stopped processes.
+void Collector::begin_trace(double now, const std::string& what) {
+  hang_what_ = what;
+  std::vector<Suspect> suspects;
+  for (const int i : missing()) {
+    Rank& r = ranks_[static_cast<std::size_t>(i)];
+    Suspect s{i, r.connected && now - r.heard_at_s < silence_s / 2, r.at};
+    if (!r.connected) s.at.phase = Phase::launch;
+    suspects.push_back(s);
+  }
+  const bool all_wait = std::all_of(suspects.begin(), suspects.end(), [](const Suspect& s) {
+    return s.heard && s.at.call != Call::none && s.at.process_state != 'T';
+  });
+  if (all_wait && blame_who_left(now)) return;
+  guilty_ = culprits(suspects);
+  if (guilty_.empty()) {  // all have arrived, and still too late
+    end_run(what, false, now);
+    return;
+  }
+  state_ = State::tracing;
+  state_since_s_ = now;
+  for (const int i : guilty_) {
+    Rank& r = ranks_[static_cast<std::size_t>(i)];
+    r.trace.clear();
+    r.blamed = where(r);
+    send_(i, {MessageType::trace_request, -1, 0, ""});
+  }
+}
+
+/// A rank that met an error amid something collective has long handed in its record; the others wait for it in vain.
+bool Collector::blame_who_left(double now) {
+  bool found = false;
+  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+    const Rank& r = ranks_[i];
+    if (r.out || !r.has_record) continue;
+    const std::string why = keeper_.complaint(r.record);
+    if (why.empty()) continue;
+    found = true;
+    lose(static_cast<int>(i), "hang", fmt::format("left {} while others waited for it ({})", keeper_.case_name(case_), why), now);
+    if (state_ == State::ending) break;
+  }
+  return found;
+}
+
+void Collector::end_trace(double now) {
+  state_ = ready_at_s_ == 0 ? State::starting : State::measuring;
+  for (const int rank : guilty_) {
+    lose(rank, "hang", hang_what_, now);
+    if (state_ == State::ending) return;
+  }
+}
+
+std::string Collector::who(int rank) const {
+  const Rank& r = ranks_[static_cast<std::size_t>(rank)];
+  return fmt::format("rank {} on {}", rank, r.host.empty() ? "an unknown host" : r.host);
+}
+
+std::string Collector::where(const Rank& r) const {
+  if (!r.connected && r.host.empty()) return "nothing was heard of it since the start";
+  std::string out;
+  if (case_ >= 0)
+    out = r.has_record ? fmt::format("had ended {}", keeper_.case_name(case_))
+                       : fmt::format("in {}, after {} batch{}", keeper_.case_name(case_), r.at.iteration, r.at.iteration == 1 ? "" : "es");
+  else
+    out = fmt::format("in {}", to_string(r.at.phase));
+  if (r.at.call != Call::none)
+    out += r.at.peer == no_peer ? fmt::format(", inside a {} of its group", to_string(r.at.call))
+                                : fmt::format(", inside a {} with rank {}", to_string(r.at.call), r.at.peer);
+  if (r.at.process_state == 'T') out += ", its process is stopped";
+  return out + fmt::format(", last progress {:.1f} s before", r.at.idle_s);
+}
+
+}  // namespace assay::guard
