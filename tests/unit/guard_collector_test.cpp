@@ -66,6 +66,8 @@ class FakeKeeper final : public Keeper {
   double run_deadline_s() const override { return 100; }
 };
 
+constexpr int any_number = -1000;
+
 class CollectorTest : public ::testing::Test {
  protected:
   FakeKeeper keeper;
@@ -104,9 +106,9 @@ class CollectorTest : public ::testing::Test {
       collector.tend(now);
     }
   }
-  int count(int rank, MessageType type, int number = -2) const {
+  int count(int rank, MessageType type, int number = any_number) const {
     int n = 0;
-    for (const auto& [to, m] : sent) n += to == rank && m.type == type && (number == -2 || m.number == number);
+    for (const auto& [to, m] : sent) n += to == rank && m.type == type && (number == any_number || m.number == number);
     return n;
   }
   void all_done() {
