@@ -20,9 +20,17 @@ class Names(harness.CliTest):
         self.assert_error(["run", "--levle", "smoke"], "--levle: unknown option of run (did you mean --level?)")
 
     def test_options_of_later_versions_are_not_taken_in_silence(self):
-        for name in ["--baseline", "--history", "--only", "--exclude", "--retest", "--resume", "--topology"]:
+        for name in ["--baseline", "--history", "--only", "--exclude", "--retest", "--topology"]:
             with self.subTest(name):
                 self.assert_error(["run", name, "x"], f"{name}: unknown option of run")
+
+    def test_resume(self):
+        self.assert_error(["run", "--resume", "x.h5"], "--resume: 'x.h5' is no NAME.h5.partial")
+        self.assert_error(["run", "--resume", "x.h5.partial"], "there is no directory x.h5.partial")
+        self.assert_error(["run", "--resume", "x.h5.partial", "--out", "y.h5"],
+                          "--out: --resume writes the file of the run it goes on with")
+        self.assert_error(["run", "--resume", "x.h5.partial", "--level", "soak", "--duration", "2h"],
+                          "--resume: not with a soak of several segments")
 
     def test_option_before_the_command(self):
         self.assert_error(["--quiet", "run"], "--quiet: unknown option; a command comes first")

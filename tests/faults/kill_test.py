@@ -153,7 +153,7 @@ class Kill(harness.CliTest):
         self.assert_code(self.assay("schema", "--check", run.file), 0)
 
     def test_a_batch_systems_warning_ends_in_order_within_five_seconds(self):
-        for signal_number in (signal.SIGUSR1, signal.SIGUSR2):
+        for signal_number in common.share((signal.SIGUSR1, signal.SIGUSR2)):
             with self.subTest(signal_number):
                 (self.dir / "r.h5").unlink(missing_ok=True)
                 run = Run(self, 2)
@@ -184,7 +184,7 @@ class Kill(harness.CliTest):
         seed = random.randrange(1 << 32)
         rng = random.Random(seed)
         instants = []
-        for number in range(int(os.environ.get("ASSAY_KILLS", "4"))):
+        for number in range(int(os.environ.get("ASSAY_KILLS", "3"))):
             target = rng.choice(["worker", "guardian", "all"])
             with self.subTest(number=number, seed=seed, target=target):
                 instants.append(self.kill_once(number, target, rng))
@@ -226,7 +226,7 @@ class Kill(harness.CliTest):
         return outcome
 
     def test_healthy_runs_have_no_finding(self):
-        count = int(os.environ.get("ASSAY_HEALTHY", "2"))
+        count = int(os.environ.get("ASSAY_HEALTHY", "1"))
         seconds = []
         for number in range(count):
             with self.subTest(number=number):

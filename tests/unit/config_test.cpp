@@ -52,7 +52,13 @@ TEST(Config, KnowsTheBudgetOfEveryLevel) {
   EXPECT_DOUBLE_EQ(config_of({{"level", {"smoke"}}}).budget_s(), 15);
   EXPECT_DOUBLE_EQ(config_of({{"level", {"standard"}}}).budget_s(), 900);
   EXPECT_DOUBLE_EQ(config_of({{"level", {"extended"}}}).budget_s(), 7200);
-  EXPECT_DOUBLE_EQ(config_of({{"level", {"soak"}}, {"duration", {"8h"}}}).budget_s(), 28800);
+  const auto soak = config_of({{"level", {"soak"}}, {"duration", {"8h"}}});
+  EXPECT_EQ(soak.segments(), 16);  // of half an hour each
+  EXPECT_DOUBLE_EQ(soak.budget_s(), 1800);
+  const auto uneven = config_of({{"level", {"soak"}}, {"duration", {"50m"}}, {"segment", {"20m"}}});
+  EXPECT_EQ(uneven.segments(), 3);
+  EXPECT_DOUBLE_EQ(uneven.budget_s(), 1000);
+  EXPECT_EQ(config_of({{"level", {"extended"}}}).segments(), 1);
 }
 
 TEST(Config, RefusesCombinationsThatContradict) {
@@ -98,7 +104,8 @@ TEST(Config, EchoesEveryOption) {
   const Json json =
       config_of({{"limits", {"l.toml"}}, {"expect-nodes", {"4"}}, {"seed", {"7"}}}).to_json(false);
   for (const OptionSpec& spec : run_options()) {
-    const bool echoed = json.contains(spec.name) || spec.name == "no-color";  // the latter as color = never
+    // no-color is echoed as color = never; a resumed run keeps the configuration of its first part.
+    const bool echoed = json.contains(spec.name) || spec.name == "no-color" || spec.name == "resume";
     EXPECT_TRUE(echoed) << spec.name;
   }
   EXPECT_EQ(json["expect-nodes"], 4);
