@@ -18,6 +18,7 @@
 #include "cli/list.hpp"
 #include "cli/output.hpp"
 #include "cli/run_command.hpp"
+#include "cli/simulate_command.hpp"
 #include "device/device.hpp"
 
 namespace assay {
@@ -76,6 +77,7 @@ ExitCode dispatch(int argc, char** argv) {
   }
   const std::string& name = parsed.command->name;
   if (name == "run" || name == "plan") return run_command(argc, argv, parsed, std::move(suites));
+  if (name == "simulate") return simulate_command(parsed, quoted_command_line(argc, argv));
   if (name == "list") {
     print(list_text(commands, suites, parsed.positionals.empty() ? "" : parsed.positionals.front()));
     return ExitCode::pass;

@@ -152,4 +152,30 @@ void check_writable(const std::string& option, const std::string& file) {
   }
 }
 
+std::string quoted_command_line(int argc, char** argv) {
+  std::string line;
+  for (int i = 0; i < argc; ++i) {
+    const std::string text = argv[i];
+    const bool plain = !text.empty() && text.find_first_not_of(
+                                            "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                            "0123456789-_=+.,:/@%") == std::string::npos;
+    if (i > 0) line += ' ';
+    if (plain) {
+      line += text;
+      continue;
+    }
+    line += '\'';
+    for (const char c : text) line += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    line += '\'';
+  }
+  return line;
+}
+
+void check_results_output(const std::string& option, const std::string& file, bool force) {
+  std::error_code ignored;
+  if (!force && std::filesystem::exists(file, ignored))
+    throw_usage(file + " exists: choose another name, or overwrite it with --force");
+  check_writable(option, file);
+}
+
 }  // namespace assay::cli

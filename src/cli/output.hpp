@@ -19,6 +19,9 @@ void print_with(const std::function<void(std::ostream&)>& write);
 /// One line on standard error: "assay: " and the message, without line breaks or control characters.
 void print_error(const std::string& message);
 
+/// The command line as typed, quoted where a shell would need it, so that it can be pasted again.
+std::string quoted_command_line(int argc, char** argv);
+
 /// Writes a file whole or not at all: a temporary name beside it, then rename. What stood there is replaced;
 /// devices and pipes are written to directly. Throws Error(io) "OPTION: cannot write FILE: why".
 void write_file(const std::string& option, const std::string& file,
@@ -27,5 +30,9 @@ void write_file(const std::string& option, const std::string& file,
 /// Throws Error(usage) "OPTION: ..." when `file` could not be written now: a directory, or in one that is
 /// missing or closed.
 void check_writable(const std::string& option, const std::string& file);
+
+/// Throws Error(usage) when `file` cannot become a results file: it exists (without `force`), or as above. For commands
+/// that work long before they write.
+void check_results_output(const std::string& option, const std::string& file, bool force);
 
 }  // namespace assay::cli

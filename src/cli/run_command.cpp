@@ -18,26 +18,6 @@
 namespace assay::cli {
 namespace {
 
-/// As typed, quoted where a shell would need it, so that it can be pasted again.
-std::string quoted_command_line(int argc, char** argv) {
-  std::string line;
-  for (int i = 0; i < argc; ++i) {
-    const std::string text = argv[i];
-    const bool plain = !text.empty() && text.find_first_not_of(
-                                            "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                            "0123456789-_=+.,:/@%") == std::string::npos;
-    if (i > 0) line += ' ';
-    if (plain) {
-      line += text;
-      continue;
-    }
-    line += '\'';
-    for (const char c : text) line += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    line += '\'';
-  }
-  return line;
-}
-
 /// A suite's option on the command line says nothing when its suite does not run. In a file it may: one file
 /// serves several runs.
 void check_suite_options(const Parsed& parsed, const Config& config) {

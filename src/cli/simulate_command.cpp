@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/simulate_command.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+
+#include "base/error.hpp"
+#include "cli/output.hpp"
+#include "cli/terminal.hpp"
+#include "report/report.hpp"
+#include "results/save.hpp"
+#include "simulate/simulate.hpp"
+#include "verdict/verdict.hpp"
+
+namespace assay::cli {
+namespace {
+
+OptionSpec option(const char* name, OptionKind kind, const char* default_text, const char* value_name, const char* help,
+                  std::vector<std::string> allowed = {}) {
+  OptionSpec spec;
+  spec.name = name;
+  spec.kind = kind;
+  spec.default_text = default_text;
+  spec.value_name = value_name;
+  spec.help = help;
+  spec.allowed = std::move(allowed);
+  return spec;
+}
+
+std::vector<OptionSpec> simulate_options() {
+  using enum OptionKind;
+  std::vector<OptionSpec> options = {
+      option("nodes", integer, "8", "N", "nodes"),
+      option("devices-per-node", integer, "1", "G", "devices of every node"),
+      option("nics-per-node", integer, "", "K", "NICs of every node; one per device when not given"),
+      option("leaves", integer, "0", "L", "leaf switches that the NICs hang on; 0: not known"),
+      option("metrics", list, "gemm,memory", "LIST",
+             "suites (gemm, memory, p2p, allreduce), globs on suite/case:metric, or how many device metrics"),
+      option("between-cv", text, "0.5%", "CV", "spread of the true rates of healthy devices, e.g. 0.5% or 0.005"),
+      option("within-cv", text, "0.2%", "CV", "spread of the samples of one device"),
+      option("run-cv", text, "0%", "CV", "spread of one device from run to run"),
+      option("clock-cv", text, "0%", "CV", "spread of the devices' clocks; above 0 they are recorded as a covariate"),
+      option("population", choice, "normal", "KIND", "how the true rates of healthy devices are distributed",
+             {"normal", "heavy", "bimodal", "models"}),
+      option("gap", text, "3%", "SIZE", "bimodal, models: how much faster the second kind of node is"),
+      option("share", text, "16%", "SHARE", "bimodal, models: how many nodes are of the second kind"),
+      option("noise", choice, "normal", "KIND", "how the samples of one device are distributed", {"normal", "heavy"}),
+      option("nic-cv", text, "0.3%", "CV", "spread of the capacities of healthy NICs"),
+      option("link-cv", text, "1%", "CV", "spread of one link from round to round"),
+      option("samples", integer, "10", "R", "samples per device and case"),
+      option("seed", integer, "1", "S", "seed of the machine: its true rates"),
+      option("run", integer, "0", "K", "which run of that machine: its noise"),
+      option("level", choice, "standard", "LEVEL", "the level that the run claims to be of",
+             {"smoke", "quick", "standard", "extended"}),
+      option("fault", text, "", "FAULT", "a fault, e.g. slow:node=17,device=3,percent=5"),
+      option("output", path, "", "FILE", "results file to write"),
+      option("force", flag, "", "", "replace an existing results file"),
+      option("color", choice, "auto", "WHEN", "colour on standard output", {"auto", "always", "never"}),
+      option("no-color", flag, "", "", "the same as --color never"),
+  };
+  for (OptionSpec& spec : options) {
+    if (spec.name == "fault") spec.repeatable = true;
+    if (spec.name == "output") spec.short_name = 'o';
+  }
+  return options;
+}
+
+/// "0.5%" or "0.005" -> 0.005; from 0 to below 1.
+double fraction(const OptionValues& values, const std::string& name) {
+  std::string text = values.text(name);
+  const bool percent = text.ends_with('%');
+  const std::string typed = text;
+  if (percent) text.pop_back();
+  double value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size() || !std::isfinite(value))
+    throw_usage(fmt::format("--{}: '{}' is no fraction (0.5% or 0.005)", name, typed));
+  value = percent ? value / 100 : value;
+  if (value < 0 || value >= 1) throw_usage(fmt::format("--{}: '{}' is not between 0 and 1", name, typed));
+  return value;
+}
+
+/// Runs `step` and puts the name of the option before what it complains about.
+template <typename Step>
+auto naming(const std::string& name, Step step) {
+  try {
+    return step();
+  } catch (const Error& e) {
+    throw Error(e.kind(), "--" + name + ": " + e.what());
+  }
+}
+
+simulate::Population population_of(const std::string& text) {
+  using enum simulate::Population;
+  for (const auto population : {normal, heavy, bimodal, models})
+    if (text == simulate::to_string(population)) return population;
+  throw Error(ErrorKind::internal, "no population " + text);
+}
+
+simulate::Spec spec_of(const OptionValues& values) {
+  simulate::Spec spec;
+  spec.nodes = values.integer("nodes");
+  spec.devices_per_node = values.integer("devices-per-node");
+  if (values.has("nics-per-node")) {
+    spec.nics_per_node = values.integer("nics-per-node");
+    if (spec.nics_per_node < 1) throw_usage(fmt::format("--nics-per-node: {} is less than 1", spec.nics_per_node));
+  }
+  spec.leaves = values.integer("leaves");
+  spec.metrics = naming("metrics", [&] { return simulate::pick_metrics(values.list("metrics")); });
+  const std::pair<const char*, double*> fractions[] = {
+      {"between-cv", &spec.between_cv}, {"within-cv", &spec.within_cv}, {"run-cv", &spec.run_cv},
+      {"clock-cv", &spec.clock_cv},     {"gap", &spec.gap},             {"share", &spec.share},
+      {"nic-cv", &spec.nic_cv},         {"link-cv", &spec.link_cv}};
+  for (const auto& [name, value] : fractions) *value = fraction(values, name);
+  spec.population = population_of(values.text("population"));
+  spec.noise = values.text("noise") == "heavy" ? simulate::Noise::heavy : simulate::Noise::normal;
+  spec.samples = values.integer("samples");
+  spec.blocks = std::min<std::int64_t>(spec.blocks, std::max<std::int64_t>(1, spec.samples));
+  for (const char* name : {"seed", "run"})
+    if (values.integer(name) < 0) throw_usage(fmt::format("--{}: {} is less than 0", name, values.integer(name)));
+  spec.seed = static_cast<std::uint64_t>(values.integer("seed"));
+  spec.run = static_cast<std::uint64_t>(values.integer("run"));
+  spec.level = values.text("level");
+  for (const std::string& text : values.list("fault"))
+    spec.faults.push_back(naming("fault", [&] { return simulate::parse_fault(text); }));
+  return spec;
+}
+
+}  // namespace
+
+CommandSpec simulate_command_spec() {
+  return {"simulate",
+          "a synthetic cluster with known faults, as a results file",
+          "assay simulate -o FILE [OPTIONS]",
+          {},
+          simulate_options(),
+          {"assay simulate --nodes 64 --fault slow:node=17,percent=5 -o s.h5",
+           "assay simulate --nodes 128 --leaves 8 --metrics p2p -o n.h5"},
+          "Faults are kind:key=value,...; kinds: slow, drift, throttle, slowlink, bitflip,\n"
+          "hang, lost, missing; keys: node=3+7 or 2-5, device, nic, leaf, pair=SRC>DST\n"
+          "(ranks), suite, case, metric, percent or factor, duty, direction=tx|rx, target,\n"
+          "what.\n"
+          "Exit codes as of run: 0 PASS, 2 FAIL, 3 INCONCLUSIVE, 4 usage."};
+}
+
+ExitCode simulate_command(const Parsed& parsed, const std::string& command_line) {
+  const OptionValues values = option_values(parsed);
+  if (!values.has("output")) throw_usage("simulate: -o FILE is missing (usage: " + parsed.command->usage + ")");
+  const std::string file = values.text("output");
+  const bool none = values.flag("no-color");
+  if (none && values.text("color") == "always") throw_usage("--no-color: contradicts --color always");
+  const simulate::Spec spec = spec_of(values);
+  check_results_output("--output", file, values.flag("force"));
+  results::Results results = simulate::run(spec);
+  results.info.command_line = command_line;
+  results::save(results, file, values.flag("force"));
+  print("simulated: synthetic data, no machine was measured\n" +
+        report::summary(results, *results.verdict, file, output_style(none ? "never" : values.text("color"))));
+  return static_cast<ExitCode>(results.verdict->exit_code);
+}
+
+}  // namespace assay::cli

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "simulate/simulate.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "assay/version.hpp"
+#include "base/clock.hpp"
+#include "base/error.hpp"
+#include "simulate/facts.hpp"
+#include "simulate/schedule.hpp"
+#include "verdict/confirm.hpp"
+
+namespace assay::verdict {
+// Defined by the verdict once it has a confirming stage; null until then.
+std::vector<Recheck> rechecks(const results::Results& results, const Options& options) __attribute__((weak));
+}  // namespace assay::verdict
+
+namespace assay::simulate {
+namespace {
+
+std::string case_name(const MetricModel& m) { return m.name; }
+
+void plan_case(results::Results& r, const results::CaseData& c) {
+  results::PlanRow row;
+  row.suite = c.suite;
+  row.name = c.name;
+  row.required = c.required;
+  row.entities = static_cast<std::int64_t>(c.entities());
+  row.seconds = c.shares.wall_s;
+  row.deadline_s = 10 + 4 * c.shares.wall_s;
+  r.plan.push_back(std::move(row));
+}
+
+void describe_run(results::Results& r, const Machine& machine) {
+  const Spec& spec = machine.spec();
+  r.info.run_id = fmt::format("simulated-{:x}-{}", spec.seed, spec.run);
+  r.info.state = "complete";
+  r.info.started = r.info.ended = utc_now_iso();
+  r.info.command_line = "assay simulate";
+  r.info.assay_version = ASSAY_VERSION;
+  r.info.level = spec.level;
+  r.info.seed = spec.seed;
+  r.info.plan_hash = fmt::format("{:016x}", hash_text(to_json(spec).dump()));
+  r.info.injected = !spec.faults.empty();
+  r.config["simulated"] = to_json(spec);
+  r.environment.push_back({"", "simulated", "1"});
+  r.events.push_back({0, -1, "simulated", "synthetic data: no machine was measured"});
+  r.entities = machine.entities();
+  r.inventory = machine.inventory();
+}
+
+/// Seconds that all screening cases take one after another.
+double planned_seconds(const Spec& spec) {
+  return static_cast<double>(spec.metrics.size()) * static_cast<double>(spec.samples) * sample_s;
+}
+
+const MetricModel* model_of(const Spec& spec, const verdict::Recheck& recheck) {
+  const auto it = std::find_if(spec.metrics.begin(), spec.metrics.end(), [&](const MetricModel& m) {
+    return m.suite == recheck.suite && m.name == recheck.name;
+  });
+  return it == spec.metrics.end() ? nullptr : &*it;
+}
+
+double end_of(const results::Results& r) {
+  double end = 0;
+  for (const auto& c : r.cases)
+    if (!c.t.empty()) end = std::max(end, c.t.back() + sample_s);
+  return end;
+}
+
+bool add_recheck(results::Results& r, const Machine& machine, const verdict::Recheck& recheck) {
+  const MetricModel* model = model_of(machine.spec(), recheck);
+  if (model == nullptr) return false;
+  Course course;
+  course.name = fmt::format("{}.c{}", recheck.name, recheck.number);
+  course.start_s = end_of(r);
+  course.planned_s = planned_seconds(machine.spec());
+  course.samples = std::max(1, recheck.samples);
+  course.blocks = std::min<std::int64_t>(course.samples, 5);
+  course.confirming = true;
+  const bool known = std::any_of(r.cases.begin(), r.cases.end(), [&](const auto& c) {
+    return c.suite == recheck.suite && c.name == course.name;
+  });
+  if (known) return false;
+  if (model->subject == Subject::link) {
+    r.cases.push_back(measure_links(machine, *model, recheck.rounds, course, r.entities));
+  } else {
+    std::vector<std::int32_t> rows = recheck.candidates;
+    rows.insert(rows.end(), recheck.controls.begin(), recheck.controls.end());
+    std::sort(rows.begin(), rows.end());
+    r.cases.push_back(measure_devices(machine, *model, rows, course));
+  }
+  return true;
+}
+
+}  // namespace
+
+results::Results screen(const Spec& spec) {
+  const Machine machine(spec);
+  results::Results r;
+  describe_run(r, machine);
+  std::vector<std::int32_t> devices;
+  for (std::int64_t d = 0; d < machine.devices(); ++d) devices.push_back(machine.device_row(d));
+  Course course;
+  course.samples = spec.samples;
+  course.blocks = spec.blocks;
+  course.planned_s = planned_seconds(spec);
+  for (const MetricModel& m : machine.spec().metrics) {
+    course.name = case_name(m);
+    if (m.subject == Subject::collective) continue;
+    results::CaseData c = m.subject == Subject::device
+                              ? measure_devices(machine, m, devices, course)
+                              : measure_links(machine, m, cross_rounds(machine, m.name), course, r.entities);
+    if (c.entities() == 0) continue;
+    plan_case(r, c);
+    r.cases.push_back(std::move(c));
+    course.start_s += sample_s * static_cast<double>(spec.samples);
+  }
+  add_facts(r, machine);
+  return r;
+}
+
+std::size_t confirm(results::Results& results, const Spec& spec, const verdict::Options& options) {
+  if (&verdict::rechecks == nullptr) return 0;
+  const Machine machine(spec);
+  std::size_t added = 0;
+  for (int stage = 0; stage < most_stages; ++stage) {
+    std::size_t now = 0;
+    for (const auto& recheck : verdict::rechecks(results, options)) now += add_recheck(results, machine, recheck) ? 1 : 0;
+    if (now == 0) break;
+    added += now;
+  }
+  return added;
+}
+
+results::Results run(const Spec& spec, const verdict::Options& options) {
+  results::Results r = screen(spec);
+  confirm(r, spec, options);
+  r.verdict = verdict::judge(r, options);
+  r.info.verdict = r.verdict->state;
+  return r;
+}
+
+const char* to_string(Population population) noexcept {
+  switch (population) {
+    case Population::normal: return "normal";
+    case Population::heavy: return "heavy";
+    case Population::bimodal: return "bimodal";
+    case Population::models: return "models";
+  }
+  return "normal";
+}
+
+const char* to_string(Noise noise) noexcept { return noise == Noise::heavy ? "heavy" : "normal"; }
+
+Json to_json(const Spec& spec) {
+  Json json;
+  json["nodes"] = spec.nodes;
+  json["devices-per-node"] = spec.devices_per_node;
+  json["nics-per-node"] = spec.nics_per_node;
+  json["leaves"] = spec.leaves;
+  json["metrics"] = Json::array();
+  for (const auto& m : spec.metrics) json["metrics"].push_back(m.path());
+  json["population"] = to_string(spec.population);
+  json["noise"] = to_string(spec.noise);
+  json["between-cv"] = spec.between_cv;
+  json["within-cv"] = spec.within_cv;
+  json["run-cv"] = spec.run_cv;
+  json["clock-cv"] = spec.clock_cv;
+  json["gap"] = spec.gap;
+  json["share"] = spec.share;
+  json["nic-cv"] = spec.nic_cv;
+  json["link-cv"] = spec.link_cv;
+  json["samples"] = spec.samples;
+  json["blocks"] = spec.blocks;
+  json["seed"] = spec.seed;
+  json["run"] = spec.run;
+  json["level"] = spec.level;
+  json["faults"] = Json::array();
+  for (const auto& fault : spec.faults) json["faults"].push_back(fault.text);
+  return json;
+}
+
+}  // namespace assay::simulate

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// A run of a synthetic cluster, as the results that a real run would have left, with faults that are known. The file and
+// the verdict are the same as for a real run; operating curves need no file.
+#pragma once
+
+#include "results/model.hpp"
+#include "simulate/spec.hpp"
+#include "verdict/verdict.hpp"
+
+namespace assay::simulate {
+
+/// Everything up to the confirming stage; no verdict. Deterministic in the spec. Throws Error(usage) for a spec that
+/// makes no cluster.
+results::Results screen(const Spec& spec);
+
+/// Measures again what the verdict asks for, with fresh noise around the same true rates, until it asks for nothing
+/// more (at most `most_stages` times). Returns how many confirming cases were added.
+inline constexpr int most_stages = 4;
+std::size_t confirm(results::Results& results, const Spec& spec, const verdict::Options& options);
+
+/// Both, and the verdict stored in the results.
+results::Results run(const Spec& spec, const verdict::Options& options = {});
+
+/// The spec as stored in /config under "simulated".
+Json to_json(const Spec& spec);
+
+const char* to_string(Population population) noexcept;
+const char* to_string(Noise noise) noexcept;
+
+}  // namespace assay::simulate
