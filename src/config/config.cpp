@@ -88,10 +88,12 @@ void set_output(Config& config, const OptionValues& values) {
   config.out = values.has("out") ? values.text("out") : "assay-" + utc_now_compact() + ".h5";
   config.resume = values.text("resume");
   while (config.resume.size() > 1 && config.resume.ends_with('/')) config.resume.pop_back();
-  if (!config.resume.empty()) {
+  config.only = values.text("only");
+  config.exclude = values.text("exclude");
+  if (!config.resume.empty() && !config.resume.ends_with(".partial") && !config.resume.ends_with(".h5"))
+    throw_usage(fmt::format("--resume: '{}' is neither NAME.h5.partial nor NAME.h5", config.resume));
+  if (!config.resume.empty() && !config.carries_over()) {
     if (values.has("out")) throw_usage("--out: --resume writes the file of the run it goes on with");
-    if (!config.resume.ends_with(".partial"))
-      throw_usage(fmt::format("--resume: '{}' is no NAME.h5.partial", config.resume));
     config.out = config.resume.substr(0, config.resume.size() - std::string_view(".partial").size());
   }
   config.force = values.flag("force");

@@ -30,7 +30,8 @@ struct Config {
   double segment_s = 1800;  ///< soak only: the longest that one file may cover
   std::string device = "auto";
   std::string out;  ///< results file, never empty
-  std::string resume;  ///< partial directory to go on with; empty = a new run
+  std::string only, exclude;  ///< nodes that take part, or do not: host lists as typed; `exclude` may name a file
+  std::string resume;  ///< what to go on with: a partial directory, or a results file; empty = a new run
   std::uint64_t resumed_memory_bytes = 0;  ///< the memory per rank that the resumed run agreed on; 0 = a new run
   bool force = false;
   std::uint64_t seed = 0;  ///< resolved on rank 0 when not given
@@ -51,6 +52,10 @@ struct Config {
   /// A soak is a chain of segments, each with a file and a seed of its own; other levels have one.
   int segments() const noexcept {
     return level == Level::soak ? std::max(1, static_cast<int>(std::ceil(duration_s / segment_s))) : 1;
+  }
+  /// Whether what is resumed is taken over into a new file, since its file is closed or the nodes are others.
+  bool carries_over() const noexcept {
+    return !resume.empty() && (!resume.ends_with(".partial") || !only.empty() || !exclude.empty());
   }
   /// Of one segment.
   double budget_s() const noexcept { return level_budget_s(level, duration_s) / segments(); }

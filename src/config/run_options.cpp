@@ -34,7 +34,11 @@ std::vector<OptionSpec> make_run_options() {
       option("out", path, "", "FILE", "results file; assay-<UTC time>.h5 when not given"),
       option("force", flag, "", "", "replace an existing results file"),
       option("resume", path, "", "PARTIAL",
-             "go on with the NAME.h5.partial that a run left behind: the same options, only what is missing"),
+             "go on with the NAME.h5.partial that a run left behind, or with the NAME.h5 of one that ended early (into a "
+             "new file): the same options, only what is missing"),
+      option("only", text, "", "NODES",
+             "measure these nodes of the launch, e.g. node[01-04],gpu7 or a glob; the ranks of the others sleep"),
+      option("exclude", text, "", "NODES|FILE", "leave these nodes of the launch out; a file holds one or more per line"),
       option("config", path, "", "FILE", "TOML file with options by their long names; the command line wins"),
       option("seed", integer, "", "N",
              "seed of data, order and sampling; chosen and recorded when not given"),

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstring>
+#include <utility>
 
 #include "base/error.hpp"
 
@@ -57,7 +58,7 @@ bool Collector::lost_a_host() const noexcept {
 
 void Collector::send_all(MessageType type, int number) {
   for (std::size_t r = 0; r < ranks_.size(); ++r)
-    if (ranks_[r].connected && (!ranks_[r].out || type == MessageType::kill)) send_(static_cast<int>(r), {type, -1, number, ""});
+    if (ranks_[r].connected && (!ranks_[r].out || ranks_[r].idle || type == MessageType::kill)) send_(static_cast<int>(r), {type, -1, number, ""});
 }
 
 void Collector::connected(int rank, const std::string& host, double now) {
@@ -73,6 +74,7 @@ void Collector::disconnected(int rank, double now) {
   const bool was_done = r.done;
   r.connected = false;
   r.done = true;
+  idle_lost_ = idle_lost_ || (r.idle && !was_done);
   if (!was_done && state_ != State::ending) lose(rank, "lost", "is gone, and its guardian with it", now);
 }
 
@@ -83,6 +85,10 @@ void Collector::handle(const Message& m, double now) {
     case MessageType::status: from_text(m.text, r.at); break;
     case MessageType::start: take_start(m); break;
     case MessageType::ready: take_ready(m, now); break;
+    case MessageType::idle:
+      r.idle = r.out = true;
+      begin_when_ready(now);
+      break;
     case MessageType::record: take_record(m, now); break;
     case MessageType::bye: take_bye(m, now); break;
     case MessageType::trace: r.trace = m.text; break;
@@ -90,6 +96,7 @@ void Collector::handle(const Message& m, double now) {
     case MessageType::done: r.done = true; break;
     case MessageType::died:
       r.done = true;
+      idle_lost_ = idle_lost_ || r.idle;
       if (state_ != State::ending && !r.out) lose(m.rank, "lost", describe_wait_status(m.number), now);
       break;
     default: break;  // what only the collector says
@@ -113,11 +120,15 @@ void Collector::take_start(const Message& m) {
 void Collector::take_ready(const Message& m, double now) {
   Rank& r = ranks_[static_cast<std::size_t>(m.rank)];
   r.ready = true;
-  if (m.rank == 0) r.record = m.text;
+  if (!m.text.empty()) ready_text_ = m.text;  // the first of those who take part speaks for all
+  begin_when_ready(now);
+}
+
+void Collector::begin_when_ready(double now) {
   if (state_ != State::starting || !all_active([](const Rank& x) { return x.ready; })) return;
   state_ = State::measuring;
   ready_at_s_ = now;
-  keeper_.ready(ranks_.front().record);
+  keeper_.ready(std::exchange(ready_text_, ""));
   advance(now);
 }
 
@@ -149,7 +160,7 @@ void Collector::end_case_if_all_arrived(double now) {
   try {
     keeper_.store(ended, records);
   } catch (const std::exception& e) {
-    end_run(e.what(), !any_lost_, now);
+    end_run(e.what(), in_order(), now);
     return;
   }
   advance(now);
@@ -157,14 +168,14 @@ void Collector::end_case_if_all_arrived(double now) {
 
 void Collector::advance(double now) {
   if (stop_signal_ != 0) {
-    end_run(fmt::format("{} asked for an end", signal_text(stop_signal_)), !any_lost_, now);
+    end_run(fmt::format("{} asked for an end", signal_text(stop_signal_)), in_order(), now);
     return;
   }
   Step step;
   try {
     step = keeper_.next();
   } catch (const std::exception& e) {
-    end_run(e.what(), !any_lost_, now);
+    end_run(e.what(), in_order(), now);
     return;
   }
   if (step.segment_ends && !any_lost_) {
@@ -172,7 +183,7 @@ void Collector::advance(double now) {
     return;
   }
   if (step.case_index < 0) {
-    end_run(why_, !any_lost_, now);
+    end_run(why_, in_order(), now);
     return;
   }
   case_ = step.case_index;
@@ -268,7 +279,10 @@ void Collector::end_early(double now) {
     return;
   }
   code_ = 0;
-  for (const Rank& r : ranks_) code_ = std::max(code_, r.code);
+  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+    code_ = std::max(code_, ranks_[i].code);
+    if (ranks_[i].idle && ranks_[i].connected) send_(static_cast<int>(i), {MessageType::step, -1, no_more_cases, ""});
+  }
   if (keeper_.started()) keeper_.discard();
   state_ = State::ending;
   state_since_s_ = now;

@@ -47,6 +47,7 @@ class Collector {
     bool connected = false, ready = false, said_bye = false, done = false;
     bool out = false;   ///< lost, or ended because of a loss
     bool lost = false;
+    bool idle = false;  ///< takes no part: nobody waits for it, and it waits for the end
     bool silent = false;  ///< its guardian does not answer; nobody waits for it at the end
     int code = 0;
     double heard_at_s = 0;
@@ -59,6 +60,7 @@ class Collector {
 
   void take_start(const Message& message);
   void take_ready(const Message& message, double now);
+  void begin_when_ready(double now);
   void take_record(const Message& message, double now);
   void take_bye(const Message& message, double now);
   void advance(double now);
@@ -74,6 +76,8 @@ class Collector {
   void finish(const std::string& why);
   void end_run(const std::string& why, bool in_order, double now);
   void end_early(double now);
+  /// Whether workers can still leave MPI together.
+  bool in_order() const noexcept { return !any_lost_ && !idle_lost_; }
   std::vector<int> missing() const;
   std::string where(const Rank& rank) const;
   std::string who(int rank) const;
@@ -89,7 +93,8 @@ class Collector {
   int case_ = -1;
   int code_ = 0;
   int stop_signal_ = 0;
-  bool any_lost_ = false;
+  bool any_lost_ = false, idle_lost_ = false;
+  std::string ready_text_;
   unsigned phase_ = 0;
   double begin_s_, phase_since_s_, ready_at_s_ = 0, case_deadline_at_s_ = 0, state_since_s_ = 0, stop_at_s_ = 0, bye_at_s_ = 0;
   std::string hang_what_, why_;

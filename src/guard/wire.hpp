@@ -21,6 +21,7 @@ enum class MessageType : std::uint32_t {
   ready,   ///< text for Keeper::ready
   record,  ///< number: case; text: what the rank has to say about it
   bye,     ///< number: the exit code the worker is about to leave with
+  idle,    ///< the rank takes no part in the run and waits for its end
   connect, ///< worker -> guardian only; text: where the collector listens
   // collector -> guardian
   welcome,        ///< text: the second half of the token

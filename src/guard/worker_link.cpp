@@ -49,6 +49,12 @@ void WorkerLink::record(int case_index, const std::string& text) {
   send(MessageType::record, case_index, text);
 }
 
+void WorkerLink::rest() {
+  enter(Phase::waiting);
+  send(MessageType::idle, 0, "");
+  while (wait(MessageType::step).number != no_more_cases) {}
+}
+
 void WorkerLink::bye(int code) {
   enter(Phase::ending);
   send(MessageType::bye, code, "");

@@ -28,6 +28,8 @@ class WorkerLink {
   /// Waits for the next case to run; no_more_cases at the end of the run, next_segment at the end of a file.
   int next_case();
   void record(int case_index, const std::string& text);
+  /// For a rank that takes no part: sleeps until the run is over.
+  void rest();
   /// The last word: this rank is about to leave in order with `code`.
   void bye(int code);
 

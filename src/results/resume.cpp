@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "results/json_io.hpp"
 #include "results/partial.hpp"
+#include "results/reader.hpp"
 #include "results/text.hpp"
 
 namespace assay::results {
@@ -81,7 +82,8 @@ std::string shown(const Json& object, const std::string& key) {
 
 /// The first key that differs, to explain a plan hash that does. What does not enter the hash is of no
 /// interest.
-std::string config_problem(const Json& then, const Json& now) {
+std::string config_problem(const Json& then, const Json& now, bool fewer_nodes = false) {
+  static const std::set<std::string> of_the_launch{"only", "exclude", "expect-nodes", "expect-ranks", "inject", "memory_per_rank_bytes"};
   static const std::set<std::string> harmless{"out",    "force",        "color",    "progress",  "quiet",
                                               "json",   "junit",        "nodes",    "resume",    "config",
                                               "limits", "command_line", "no-color", "seed-given"};
@@ -91,8 +93,18 @@ std::string config_problem(const Json& then, const Json& now) {
     for (const auto& item : json->items()) keys.insert(item.key());
   }
   for (const std::string& key : keys) {
-    if (harmless.contains(key) || shown(then, key) == shown(now, key)) continue;
+    if (harmless.contains(key) || (fewer_nodes && of_the_launch.contains(key)) || shown(then, key) == shown(now, key)) continue;
     return differ("option " + key, shown(then, key), shown(now, key));
+  }
+  return "";
+}
+
+/// The nodes and devices of `now` must have been there.
+std::string strangers_problem(const std::vector<Entity>& then, const std::vector<Entity>& now) {
+  std::set<std::pair<std::string, std::string>> known;
+  for (const Entity& e : then) known.emplace(e.kind, e.id);
+  for (const Entity& e : now) {
+    if ((e.kind == "node" || e.kind == "device") && !known.contains({e.kind, e.id})) return with_id(e) + " did not take part";
   }
   return "";
 }
@@ -107,18 +119,25 @@ std::string plan_problem(const std::vector<PlanRow>& then, const std::vector<Pla
 
 }  // namespace
 
-ResumeInfo read_resume(const Path& partial) {
-  const Path path = partial.has_filename() ? partial : partial.parent_path();
-  if (path.extension() != ".partial" || path.stem().empty())
-    throw_usage("--resume: '" + partial.string() + "' is no NAME.h5.partial directory");
-  PartialReader reader(path);
+ResumeInfo read_resume(const Path& given) {
+  const Path path = given.has_filename() ? given : given.parent_path();
+  const bool closed = path.extension() == ".h5";
+  if ((path.extension() != ".partial" && !closed) || path.stem().empty())
+    throw_usage("--resume: '" + given.string() + "' is neither NAME.h5.partial nor NAME.h5");
   ResumeInfo out;
-  out.info = reader.start.info;
-  out.config = std::move(reader.start.config);
+  if (closed) {
+    Results earlier = load(path);
+    out.info = std::move(earlier.info);
+    out.config = std::move(earlier.config);
+  } else {
+    PartialReader reader(path);
+    out.info = std::move(reader.start.info);
+    out.config = std::move(reader.start.config);
+  }
   out.memory_per_rank_bytes = memory_of(out.config);
   out.seed_given = out.config.is_object() && out.config.value("seed-given", Json()) == Json(true);
   out.file = path;
-  out.file.replace_extension();
+  if (!closed) out.file.replace_extension();
   out.elapsed_s = seconds_since(out.info.started);
   return out;
 }
@@ -143,6 +162,20 @@ std::string resume_problem(const Writer::Start& then, const Writer::Start& now) 
   check(config_problem(then.config, now.config));
   check(plan_problem(then.plan, now.plan));
   check(differ("plan hash", a.plan_hash, b.plan_hash));
+  return one_line(problem);
+}
+
+std::string carry_over_problem(const Writer::Start& then, const Writer::Start& now) {
+  const RunInfo &a = then.info, &b = now.info;
+  std::string problem;
+  const auto check = [&](std::string found) {
+    if (problem.empty()) problem = std::move(found);
+  };
+  check(differ("version of assay", a.assay_version, b.assay_version));
+  check(differ("seed", std::to_string(a.seed), std::to_string(b.seed)));
+  check(differ("level", a.level, b.level));
+  check(strangers_problem(then.entities, now.entities));
+  check(config_problem(then.config, now.config, true));
   return one_line(problem);
 }
 

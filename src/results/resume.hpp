@@ -22,9 +22,9 @@ struct ResumeInfo {
   double elapsed_s = 0;        ///< wall time since it started: times of samples go on from here
 };
 
-/// Reads the start of the run; changes nothing. Throws Error(usage) when `partial` is no NAME.h5.partial
-/// directory, Error(data) when its start cannot be read.
-ResumeInfo read_resume(const std::filesystem::path& partial);
+/// Reads the start of the run; changes nothing. Takes a NAME.h5.partial directory, or the NAME.h5 of a run that closed its
+/// file. Throws Error(usage) when `path` is neither, Error(data) when its start cannot be read.
+ResumeInfo read_resume(const std::filesystem::path& path);
 
 /// Whether a case that ended so need not run again: pass and fail do. What was skipped, is incomplete or
 /// ended in error runs again and replaces what was stored.
@@ -35,5 +35,8 @@ bool stands(CaseState state) noexcept;
 /// configuration, plan, plan hash. Empty when it can. `now.entities` may be shorter than `then.entities`,
 /// which has grown.
 std::string resume_problem(const Writer::Start& then, const Writer::Start& now);
+
+/// The same for a run on fewer nodes and ranks: those that are there must have been there. The plan may be another.
+std::string carry_over_problem(const Writer::Start& then, const Writer::Start& now);
 
 }  // namespace assay::results

@@ -2,7 +2,6 @@
 #include "run/keeper.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -16,11 +15,13 @@
 #include "base/units.hpp"
 #include "device/device.hpp"
 #include "guard/board.hpp"
+#include "results/carry.hpp"
 #include "results/reader.hpp"
 #include "results/writer.hpp"
 #include "run/assemble.hpp"
 #include "run/planner.hpp"
 #include "run/progress.hpp"
+#include "run/relaunch.hpp"
 #include "topology/discover.hpp"
 #include "topology/entities.hpp"
 #include "topology/inventory_tables.hpp"
@@ -47,19 +48,17 @@ class RunKeeper final : public guard::Keeper {
     config_.resumed_memory_bytes = facts.resumed_memory_bytes;
     topology_ = discover(facts.nodes, facts.places, 0, static_cast<int>(config_.threads));
     plan_ = make_plan(config_, topology_, suites_);
+    members_ = facts.members;
     if (plan_.hash != facts.plan_hash) throw Error(ErrorKind::internal, "the guardian made another plan than the ranks");
     entities_ = std::make_unique<EntityTable>(topology_);
     const std::uint64_t expected = plan_.file_bytes();
     if (config_.max_file_bytes != 0 && expected > config_.max_file_bytes)
       throw_usage(fmt::format("--max-file: the plan needs about {}, {} are allowed", format_bytes(expected),
                               format_bytes(config_.max_file_bytes)));
-    writer_ = std::make_unique<results::Writer>(
-        config_.resume.empty() ? results::Writer::create(file_of_segment(), start_of(facts), config_.force)
-                               : results::Writer::resume(config_.resume, start_of(facts), config_.force));
-    if (!config_.resume.empty()) entities_->adopt(writer_->known_entities());
+    open_writer(start_of(facts));
     required_left_s_ = plan_.required_s();
     next_ = 0;
-    if (config_.resume.empty()) findings_ = facts.findings;  // else they have been told
+    if (config_.resume.empty() || config_.carries_over()) findings_ = facts.findings;  // else they have been told
     unfired_.assign(topology_.ranks.size(), {});
     for (const FaultSpec& fault : config_.faults)
       if (fault.kind == FaultKind::diskfull) writer_->inject_disk_full(fault.after_bytes);
@@ -69,7 +68,8 @@ class RunKeeper final : public guard::Keeper {
 
   void ready(const std::string& text) override {
     const ReadyFacts facts = ready_facts_from(text);
-    run_start_s_ = facts.run_start_s;
+    // Monotonic clocks of two machines have nothing in common.
+    run_start_s_ = members_.front() == 0 ? facts.run_start_s : now_s() - facts.elapsed_s;
     budget_from_s_ = now_s();
     identity_ = facts.identity;
     progress_ = std::make_unique<Progress>(config_.quiet ? "never" : config_.progress, plan_.budget_s);
@@ -106,11 +106,12 @@ class RunKeeper final : public guard::Keeper {
     std::vector<CaseRecord> records;
     Json counters = Json::array();
     bool all = true;
-    for (std::size_t rank = 0; rank < reports.size(); ++rank) {
+    for (std::size_t rank = 0; rank < members_.size(); ++rank) {
+      const std::string& text = reports.at(static_cast<std::size_t>(members_[rank]));
       unfired_[rank].clear();
-      all = all && !reports[rank].empty();
-      if (reports[rank].empty()) continue;
-      CaseReport report = case_report_from(reports[rank]);
+      all = all && !text.empty();
+      if (text.empty()) continue;
+      CaseReport report = case_report_from(text);
       unfired_[rank] = std::move(report.unfired);
       records.push_back(CaseRecord::deserialize(report.record));
       for (const Json& row : Json::parse(report.counters)) counters.push_back(row);
@@ -125,18 +126,19 @@ class RunKeeper final : public guard::Keeper {
     event(loss.kind, loss.text, loss.rank);
     if (!loss.trace.empty()) event("stack", loss.trace, loss.rank);
     if (lost_why_.empty()) lost_why_ = loss.brief;
-    const int node = topology_.ranks[static_cast<std::size_t>(loss.rank)].node;
+    const int node = topology_.ranks.at(static_cast<std::size_t>(place_of(loss.rank))).node;
     lost_nodes_.insert(topology_.nodes[static_cast<std::size_t>(node)].hostname);
     const bool alone = case_index >= 0 && plan_.cases[static_cast<std::size_t>(case_index)].stage <= Stage::node_local;
     std::vector<int> affected;
     for (const RankPlace& place : topology_.ranks)
-      if (!alone || place.node == node) affected.push_back(place.rank);
+      if (!alone || place.node == node) affected.push_back(members_.at(static_cast<std::size_t>(place.rank)));
     return affected;
   }
 
   void event(const std::string& kind, const std::string& text, int rank) noexcept override {
     try {
-      add_event(run_start_s_ > 0 ? now_s() - run_start_s_ : 0, rank < 0 ? entities_->cluster() : entities_->device_of_rank(rank), kind, text);
+      const int place = place_of(rank);
+      add_event(run_start_s_ > 0 ? now_s() - run_start_s_ : 0, place < 0 ? entities_->cluster() : entities_->device_of_rank(place), kind, text);
     } catch (const std::exception&) {
       // The disk refuses; the text is on standard error, and the verdict is INCONCLUSIVE by what is missing.
     }
@@ -159,8 +161,7 @@ class RunKeeper final : public guard::Keeper {
     writer_.reset();
     if (hooks_.report) hooks_.report({results, verdict, file});
     if (!lost_nodes_.empty() && topology_.nodes.size() > lost_nodes_.size())
-      std::fprintf(stderr, "assay: to measure what is missing, launch the same again without %s\n",
-                   fmt::format("{}", fmt::join(lost_nodes_, ", ")).c_str());
+      std::fprintf(stderr, "assay: to measure what is missing: %s\n", relaunch_line(config_, option_specs(), lost_nodes_, file).c_str());
     return verdict.exit_code;
   }
 
@@ -221,6 +222,34 @@ class RunKeeper final : public guard::Keeper {
     return start;
   }
 
+  std::vector<OptionSpec> option_specs() const {
+    auto specs = run_options();
+    for (const auto& suite : suites_)
+      for (auto& spec : suite->options()) specs.push_back(std::move(spec));
+    return specs;
+  }
+
+  /// The place of a rank of the launch among those that take part, -1 if it does not.
+  int place_of(int launch_rank) const noexcept {
+    const auto at = std::lower_bound(members_.begin(), members_.end(), launch_rank);
+    return at != members_.end() && *at == launch_rank ? static_cast<int>(at - members_.begin()) : -1;
+  }
+
+  void open_writer(results::Writer::Start start) {
+    using results::Writer;
+    if (config_.carries_over()) {
+      const auto earlier = results::load_earlier(config_.resume);
+      results::check_carry_over(config_.resume, earlier, start);
+      start.info.injected = start.info.injected || earlier.info.injected;
+      writer_ = std::make_unique<Writer>(Writer::create(config_.out, start, config_.force));
+      entities_->adopt(results::carry_over(*writer_, earlier, start));
+      return;
+    }
+    writer_ = std::make_unique<Writer>(config_.resume.empty() ? Writer::create(file_of_segment(), start, config_.force)
+                                                              : Writer::resume(config_.resume, start, config_.force));
+    if (!config_.resume.empty()) entities_->adopt(writer_->known_entities());
+  }
+
   /// A run in several segments numbers its files: NAME-seg01.h5, NAME-seg02.h5 ...
   std::filesystem::path file_of_segment() const {
     if (config_.segments() == 1) return config_.out;
@@ -246,7 +275,7 @@ class RunKeeper final : public guard::Keeper {
     for (std::size_t rank = 0; rank < unfired_.size(); ++rank)
       for (const std::string& fault : unfired_[rank])
         if (complete || lost_why_.empty())
-          event("inject-unfired", fmt::format("a fault that never came about on rank {}: {}", rank, fault), static_cast<int>(rank));
+          event("inject-unfired", fmt::format("a fault that never came about on rank {}: {}", rank, fault), members_.at(rank));
     for (const FaultSpec& fault : config_.faults)
       if (complete && fault.kind == FaultKind::diskfull)
         event("inject-unfired", fmt::format("a fault that never came about: {}", fault.text), -1);
@@ -294,6 +323,7 @@ class RunKeeper final : public guard::Keeper {
   std::unique_ptr<Progress> progress_;
   std::vector<LaunchFinding> findings_;
   std::vector<std::vector<std::string>> unfired_;  ///< by rank
+  std::vector<int> members_;  ///< ranks of the launch that take part, ascending; elsewhere a rank is its place here
   std::set<std::string> lost_nodes_;
   std::size_t next_ = 0;
   int segment_ = 1;

@@ -23,6 +23,7 @@ struct StartFacts {
   std::vector<std::string> nodes;   ///< by rank, what discover() takes
   std::vector<std::string> places;  ///< by rank, what discover() takes
   std::string plan_hash;
+  std::vector<int> members;  ///< ranks of the launch that take part, ascending: their own ranks are the places here
   std::vector<LaunchFinding> findings;
   std::vector<std::pair<std::string, std::string>> environment;  ///< times, versions
 };
@@ -31,7 +32,8 @@ StartFacts start_facts_from(const std::string& text);
 
 /// What rank 0's worker says when all are ready.
 struct ReadyFacts {
-  double run_start_s = 0;  ///< on the clock of rank 0's machine
+  double run_start_s = 0;  ///< on the clock of the machine of the first rank that takes part
+  double elapsed_s = 0;    ///< since then
   std::string identity;    ///< of device and transport: part of every case_key
 };
 std::string to_text(const ReadyFacts& facts);

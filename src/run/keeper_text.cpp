@@ -11,7 +11,8 @@ std::string to_text(const StartFacts& facts) {
   for (const LaunchFinding& f : facts.findings) findings.push_back({f.severity, f.kind, f.text, f.node});
   const Json json = {{"seed", facts.seed},           {"seed_given", facts.seed_given},
                      {"resumed_memory_bytes", facts.resumed_memory_bytes},          {"nodes", facts.nodes},   {"places", facts.places},
-                     {"plan_hash", facts.plan_hash}, {"findings", findings}, {"environment", facts.environment}};
+                     {"plan_hash", facts.plan_hash}, {"members", facts.members}, {"findings", findings},
+                     {"environment", facts.environment}};
   return json.dump();
 }
 
@@ -24,18 +25,19 @@ StartFacts start_facts_from(const std::string& text) {
   facts.nodes = json.at("nodes").get<std::vector<std::string>>();
   facts.places = json.at("places").get<std::vector<std::string>>();
   facts.plan_hash = json.at("plan_hash");
+  facts.members = json.at("members").get<std::vector<int>>();
   for (const Json& f : json.at("findings")) facts.findings.push_back({f.at(0), f.at(1), f.at(2), f.at(3)});
   facts.environment = json.at("environment").get<std::vector<std::pair<std::string, std::string>>>();
   return facts;
 }
 
 std::string to_text(const ReadyFacts& facts) {
-  return Json{{"run_start_s", facts.run_start_s}, {"identity", facts.identity}}.dump();
+  return Json{{"run_start_s", facts.run_start_s}, {"elapsed_s", facts.elapsed_s}, {"identity", facts.identity}}.dump();
 }
 
 ReadyFacts ready_facts_from(const std::string& text) {
   const Json json = Json::parse(text);
-  return {json.at("run_start_s"), json.at("identity")};
+  return {json.at("run_start_s"), json.at("elapsed_s"), json.at("identity")};
 }
 
 // The record is binary and by far the largest part: the others go first, after their length.

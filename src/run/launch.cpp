@@ -104,8 +104,11 @@ Job discover_job(MpiSession& mpi, const Config& config) {
   job.node_texts = world.all_gather_text(leader ? to_json(probe_node()).dump() : "");
   job.place_texts = world.all_gather_text(to_text(facts));
   job.topology = discover(job.node_texts, job.place_texts, world.rank(), static_cast<int>(config.threads));
-  job.findings = check_launch(job.topology, {config.expect_nodes, config.expect_ranks, config.expect_devices},
-                              launch_environment(), world.size() == 1 ? count_sibling_singletons() : 0);
+  LaunchEnvironment launch = launch_environment();
+  const bool whole = config.only.empty() && config.exclude.empty();
+  if (!whole) launch.size = launch.local_size = -1;  // it counts ranks that take no part
+  job.findings = check_launch(job.topology, {config.expect_nodes, config.expect_ranks, config.expect_devices}, launch,
+                              whole && world.size() == 1 ? count_sibling_singletons() : 0);
   job.probe_s = now_s() - begin;
   return job;
 }

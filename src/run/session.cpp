@@ -18,6 +18,7 @@
 #include "run/keeper.hpp"
 #include "run/launch.hpp"
 #include "run/runner.hpp"
+#include "run/selection.hpp"
 #include "transport/clock_sync.hpp"
 
 namespace assay {
@@ -71,8 +72,10 @@ std::unique_ptr<Device> make_device(const Topology& topology) {
 /// One rank's way from agreed topology to the last case. The file, the verdict and the exit code are the keeper's.
 class Session {
  public:
-  Session(MpiSession& mpi, Config config, const std::vector<std::unique_ptr<Suite>>& suites, guard::WorkerLink& link)
-      : mpi_(mpi), config_(std::move(config)), suites_(suites), link_(link) {}
+  /// `members`: the ranks of the launch that take part, this one among them.
+  Session(MpiSession& mpi, Config config, const std::vector<std::unique_ptr<Suite>>& suites, guard::WorkerLink& link,
+          std::vector<int> members)
+      : mpi_(mpi), config_(std::move(config)), suites_(suites), link_(link), members_(std::move(members)) {}
 
   void run() {
     prepare();
@@ -84,7 +87,6 @@ class Session {
   bool root() { return world().rank() == 0; }
 
   void prepare() {
-    agree_software(world(), config_);
     agree_seed();
     job_ = discover_job(mpi_, config_);
     plan_ = make_plan(config_, job_.topology, suites_);
@@ -141,6 +143,7 @@ class Session {
     facts.nodes = job_.node_texts;
     facts.places = job_.place_texts;
     facts.plan_hash = plan_.hash;
+    facts.members = members_;
     facts.findings = job_.findings;
     facts.environment = {{"init.mpi_s", fmt::format("{:.3f}", mpi_.init_seconds())},
                          {"init.probe_s", fmt::format("{:.3f}", job_.probe_s)}};
@@ -158,7 +161,7 @@ class Session {
     const Injection injection({config_, job_.topology, *entities_, *device_, world(), *job_.node, job_.leaders.get(), run_start_s});
     Runner runner({config_, job_.topology, plan_, *entities_, *device_, injection.world(), injection.node(), injection.leaders(),
                    suites_, leader ? &counters : nullptr, link_, run_start_s, injection.injector()});
-    link_.ready(root() ? to_text(ReadyFacts{start_on_root, device_identity() + world().path()}) : "");
+    link_.ready(root() ? to_text(ReadyFacts{start_on_root, now_s() - start_on_root, device_identity() + world().path()}) : "");
     return runner.run_all();
   }
 
@@ -185,6 +188,7 @@ class Session {
   Config config_;
   const std::vector<std::unique_ptr<Suite>>& suites_;
   guard::WorkerLink& link_;
+  std::vector<int> members_;
   std::uint64_t first_seed_ = 0;  ///< of a soak
   double elapsed_s_ = 0;  ///< of the run that is resumed
   Job job_;
@@ -209,9 +213,14 @@ ExitCode work(int* argc, char*** argv, const Config& config, const std::vector<s
   ExitCode code = ExitCode::pass;  // of this process; that of the run is the guardians'
   try {
     // Where guardians share no folder they learn from MPI where the collector listens.
-    Communicator& world = mpi.world();
-    link.connect(world.broadcast_text(world.rank() == 0 ? link.collector_address() : "", 0));
-    Session(mpi, config, suites, link).run();
+    Communicator& launch = mpi.world();
+    link.connect(launch.broadcast_text(launch.rank() == 0 ? link.collector_address() : "", 0));
+    agree_software(launch, config);
+    auto members = select_ranks(launch, config);
+    if (mpi.keep(members))
+      Session(mpi, config, suites, link, std::move(members)).run();
+    else
+      link.rest();
   } catch (const Error& e) {
     code = report_error(mpi.world(), e);
   }
@@ -236,6 +245,7 @@ ExitCode plan_session(int* argc, char*** argv, Config config, std::vector<std::u
   MpiSession mpi(argc, argv);
   try {
     agree_software(mpi.world(), config);
+    if (!mpi.keep(select_ranks(mpi.world(), config))) return ExitCode::pass;  // leaves MPI when the others do
     config.seed = std::stoull(mpi.world().broadcast_text(std::to_string(seed_of(config)), 0));
     const Job job = discover_job(mpi, config);
     const Plan plan = make_plan(config, job.topology, suites);

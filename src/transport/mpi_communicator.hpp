@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "guard/board.hpp"
 #include "transport/communicator.hpp"
@@ -20,15 +21,19 @@ class MpiSession {
   MpiSession(const MpiSession&) = delete;
   MpiSession& operator=(const MpiSession&) = delete;
 
+  /// All ranks of the launch, until `keep` leaves some out.
   Communicator& world() noexcept { return *world_; }
-  /// Ranks that share this node's memory (MPI_Comm_split_type), in world order. Collective on world.
+  /// Collective: makes `members` (ranks of the world, ascending, whole nodes) the world of those among them, and the rest
+  /// a world of their own. Whether this rank is a member.
+  bool keep(const std::vector<int>& members);
+  /// Ranks that share this node's memory (MPI_Comm_split_type), in world order. Collective on world; once.
   std::unique_ptr<Communicator> split_node();
   double init_seconds() const noexcept { return init_s_; }
   /// Ends the job at once with `code` on all ranks; does not return.
   [[noreturn]] void abort(int code);
 
  private:
-  std::unique_ptr<Communicator> world_;
+  std::unique_ptr<Communicator> world_, node_;
   guard::Board* board_;
   double init_s_ = 0;
 };

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cstdlib>
 #include <exception>
 
@@ -24,13 +25,23 @@ MpiSession::~MpiSession() {
   // MPI_Finalize waits for all ranks. While an exception unwinds this rank the others may be anywhere, and
   // waiting for them would turn an error into a hang: the launcher ends them instead.
   if (std::uncaught_exceptions() > 0) return;
+  node_.reset();
   world_.reset();
   int finalized = 0;
   MPI_Finalized(&finalized);
   if (finalized == 0) MPI_Finalize();
 }
 
+bool MpiSession::keep(const std::vector<int>& members) {
+  if (static_cast<int>(members.size()) == world_->size()) return true;
+  node_ = split_node();  // collective on the launch: later those left out are not there to take part
+  const bool mine = std::binary_search(members.begin(), members.end(), world_->rank());
+  world_ = world_->split(mine ? 0 : 1, world_->rank());
+  return mine;
+}
+
 std::unique_ptr<Communicator> MpiSession::split_node() {
+  if (node_) return std::move(node_);
   MPI_Comm part = MPI_COMM_NULL;
   mpi::check(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, world_->rank(), MPI_INFO_NULL, &part),
              "MPI_Comm_split_type");

@@ -20,17 +20,27 @@ class Names(harness.CliTest):
         self.assert_error(["run", "--levle", "smoke"], "--levle: unknown option of run (did you mean --level?)")
 
     def test_options_of_later_versions_are_not_taken_in_silence(self):
-        for name in ["--baseline", "--history", "--only", "--exclude", "--retest", "--topology"]:
+        for name in ["--baseline", "--history", "--retest", "--topology"]:
             with self.subTest(name):
                 self.assert_error(["run", name, "x"], f"{name}: unknown option of run")
 
     def test_resume(self):
-        self.assert_error(["run", "--resume", "x.h5"], "--resume: 'x.h5' is no NAME.h5.partial")
+        self.assert_error(["run", "--resume", "x.txt"], "--resume: 'x.txt' is neither NAME.h5.partial nor NAME.h5")
+        self.assert_error(["run", "--resume", "x.h5"], "cannot read x.h5: No such file or directory")
         self.assert_error(["run", "--resume", "x.h5.partial"], "there is no directory x.h5.partial")
         self.assert_error(["run", "--resume", "x.h5.partial", "--out", "y.h5"],
                           "--out: --resume writes the file of the run it goes on with")
         self.assert_error(["run", "--resume", "x.h5.partial", "--level", "soak", "--duration", "2h"],
                           "--resume: not with a soak of several segments")
+
+    def test_nodes_that_take_part(self):
+        self.assert_error(["run", "--only", "nosuch[1-3]"], "--only: no rank runs on 'nosuch1'")
+        self.assert_error(["run", "--exclude", "*"], "--exclude: no node is left to measure")
+        self.assert_error(["run", "--exclude", "node[1-"], "--exclude: 'node[1-': a bracket is not closed")
+        self.assert_error(["plan", "--only", "node[x]"], "--only: 'node[x]': a bracket holds numbers and ranges")
+        self.assert_error(["run", "--exclude", "no/such/file"], "--exclude: there is no file 'no/such/file'")
+        empty = self.write("empty", "# nobody\n")
+        self.assert_error(["run", "--exclude", empty], "--exclude: names no node")
 
     def test_option_before_the_command(self):
         self.assert_error(["--quiet", "run"], "--quiet: unknown option; a command comes first")

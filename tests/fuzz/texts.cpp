@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "base/glob.hpp"
+#include "base/hostlist.hpp"
 #include "base/system.hpp"
 #include "base/units.hpp"
 #include "config/config.hpp"
@@ -95,7 +96,7 @@ void values(const std::string& input) {
   if (input.empty()) return;
   const std::string text = input.substr(1);
   clean([&] {
-    switch (static_cast<unsigned char>(input[0]) % 6) {
+    switch (static_cast<unsigned char>(input[0]) % 7) {
       case 0:
         parse_bytes(text);
         break;
@@ -116,6 +117,9 @@ void values(const std::string& input) {
         break;
       case 5:
         print_number(text);
+        break;
+      case 6:
+        if (expand_hostlist(text).size() > hostlist_limit) broken("a host list of endless length");
         break;
     }
   });

@@ -245,7 +245,7 @@ TEST_F(Resume, TellsWhatItNeedsBeforehand) {
   EXPECT_TRUE(info.seed_given);
   EXPECT_EQ(info.file, file_);
   EXPECT_GT(info.elapsed_s, 3600);  // it was started on 1 January
-  expect_usage(HasSubstr("no NAME.h5.partial"), [&] { read_resume(dir_ / "run.h5"); });
+  expect_usage(HasSubstr("neither NAME.h5.partial nor NAME.h5"), [&] { read_resume(dir_ / "run.txt"); });
   expect_usage(HasSubstr("none.h5.partial"), [&] { read_resume(dir_ / "none.h5.partial"); });
 }
 

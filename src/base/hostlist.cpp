@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/hostlist.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+
+#include "base/error.hpp"
+
+namespace assay {
+namespace {
+
+constexpr std::string_view spaces = " \t\r\n";
+
+[[noreturn]] void wrong(std::string_view item, const std::string& what) {
+  std::string shown;
+  for (const char c : item.substr(0, 60)) shown += c >= ' ' && c != 127 ? c : '?';
+  throw_usage("'" + shown + "': " + what);
+}
+
+std::uint64_t number_of(std::string_view digits, std::string_view item) {
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  if (error != std::errc() || end != digits.data() + digits.size() || digits.size() > 12)
+    wrong(item, "a bracket holds numbers and ranges like [01-16,20]");
+  return value;
+}
+
+/// What "[01-03,7]" (given without its brackets) stands for.
+std::vector<std::string> expand_bracket(std::string_view inside, std::string_view item) {
+  std::vector<std::string> out;
+  while (true) {
+    const auto comma = std::min(inside.find(','), inside.size());
+    const std::string_view part = inside.substr(0, comma);
+    const auto dash = std::min(part.find('-'), part.size());
+    const std::string_view low = part.substr(0, dash), high = dash < part.size() ? part.substr(dash + 1) : low;
+    const std::uint64_t first = number_of(low, item), last = number_of(high, item);
+    if (last < first) wrong(item, "a range runs backwards");
+    if (last - first >= hostlist_limit - out.size()) wrong(item, "stands for more than a million names");
+    for (std::uint64_t n = first; n <= last; ++n) {
+      std::string text = std::to_string(n);
+      if (text.size() < low.size()) text.insert(0, low.size() - text.size(), '0');
+      out.push_back(std::move(text));
+    }
+    if (comma == inside.size()) return out;
+    inside.remove_prefix(comma + 1);
+  }
+}
+
+void expand_item(std::string_view item, std::vector<std::string>& names) {
+  std::vector<std::string> stems{""};
+  for (std::string_view rest = item; !rest.empty();) {
+    const auto open = std::min(rest.find('['), rest.size());
+    for (std::string& stem : stems) stem += rest.substr(0, open);
+    rest.remove_prefix(open);
+    if (rest.empty()) break;
+    const auto close = rest.find(']');
+    if (close == std::string_view::npos) wrong(item, "a bracket is not closed");
+    const auto endings = expand_bracket(rest.substr(1, close - 1), item);
+    if (stems.size() * endings.size() > hostlist_limit) wrong(item, "stands for more than a million names");
+    std::vector<std::string> grown;
+    grown.reserve(stems.size() * endings.size());
+    for (const std::string& stem : stems)
+      for (const std::string& ending : endings) grown.push_back(stem + ending);
+    stems = std::move(grown);
+    rest.remove_prefix(close + 1);
+  }
+  if (names.size() + stems.size() > hostlist_limit) wrong(item, "the list stands for more than a million names");
+  names.insert(names.end(), stems.begin(), stems.end());
+}
+
+/// Length of the item at the start of `text`: up to a comma or a space outside of brackets.
+std::size_t item_length(std::string_view text) {
+  bool inside = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '[') inside = true;
+    if (c == ']') inside = false;
+    if (c == '#' || spaces.find(c) != std::string_view::npos || (c == ',' && !inside)) return i;
+  }
+  return text.size();
+}
+
+}  // namespace
+
+std::vector<std::string> expand_hostlist(std::string_view text) {
+  std::vector<std::string> names;
+  while (!text.empty()) {
+    const char c = text.front();
+    if (c == '#') {
+      text.remove_prefix(std::min(text.find('\n'), text.size()));
+    } else if (c == ',' || spaces.find(c) != std::string_view::npos) {
+      text.remove_prefix(1);
+    } else {
+      const std::size_t length = item_length(text);
+      expand_item(text.substr(0, length), names);
+      text.remove_prefix(length);
+    }
+  }
+  return names;
+}
+
+}  // namespace assay

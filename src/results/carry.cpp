@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "results/carry.hpp"
+
+#include <map>
+#include <set>
+#include <utility>
+
+#include "base/error.hpp"
+#include "results/disk.hpp"
+#include "results/reader.hpp"
+#include "results/resume.hpp"
+
+namespace assay::results {
+namespace {
+
+using Key = std::pair<std::string, std::string>;
+
+Key key_of(const Entity& e) { return {e.kind, e.id}; }
+
+/// From rows of the earlier run to rows of this one; what is not there is added, below its own parents.
+class Rows {
+ public:
+  Rows(const std::vector<Entity>& earlier, const std::vector<Entity>& now) : earlier_(earlier), all_(now) {
+    for (std::size_t i = 0; i < all_.size(); ++i) known_.emplace(key_of(all_[i]), static_cast<std::int32_t>(i));
+  }
+
+  std::int32_t operator()(std::int32_t row) {
+    if (row < 0 || static_cast<std::size_t>(row) >= earlier_.size()) return -1;
+    Entity e = earlier_[static_cast<std::size_t>(row)];
+    if (const auto at = known_.find(key_of(e)); at != known_.end()) return at->second;
+    e.parent = e.parent < row ? (*this)(e.parent) : -1;  // a parent stands before its children
+    e.rank = -1;  // it has none in this run
+    const auto fresh = static_cast<std::int32_t>(all_.size());
+    known_.emplace(key_of(e), fresh);
+    all_.push_back(e);
+    added_.push_back(std::move(e));
+    return fresh;
+  }
+  void move(std::vector<std::int32_t>& rows) {
+    for (std::int32_t& row : rows) row = (*this)(row);
+  }
+  std::vector<Entity> take_added() { return std::exchange(added_, {}); }
+  const std::vector<Entity>& all() const noexcept { return all_; }
+
+ private:
+  const std::vector<Entity>& earlier_;
+  std::vector<Entity> all_, added_;
+  std::map<Key, std::int32_t> known_;
+};
+
+bool tells_of_ranks(const EventRow& e) { return e.kind == "lost" || e.kind == "hang" || e.kind == "stack"; }
+
+bool is_confirming(const std::string& name) {
+  const auto dot = name.rfind(".c");
+  return dot != std::string::npos && dot + 2 < name.size() &&
+         name.find_first_not_of("0123456789", dot + 2) == std::string::npos;
+}
+
+std::set<std::string> planned(const std::vector<PlanRow>& plan) {
+  std::set<std::string> out;
+  for (const PlanRow& row : plan) {
+    if (row.state == "planned") out.insert(row.suite + "/" + row.name);
+  }
+  return out;
+}
+
+/// What belongs to each case, by its path.
+template <typename Row>
+std::map<std::string, std::vector<Row>> by_case(const std::vector<Row>& rows) {
+  std::map<std::string, std::vector<Row>> out;
+  for (const Row& row : rows) out[row.case_path].push_back(row);
+  return out;
+}
+
+}  // namespace
+
+Results load_earlier(const std::filesystem::path& path) {
+  if (path.extension() == ".partial") {
+    const auto owner = read_owner(path);
+    if (owner && is_running(*owner))
+      throw_usage("--resume: " + path.string() + " is being written by process " + std::to_string(owner->pid) + " on " + owner->host);
+  }
+  return load(path);
+}
+
+void check_carry_over(const std::filesystem::path& path, const Results& earlier, const Writer::Start& now) {
+  Writer::Start then;
+  then.info = earlier.info;
+  then.config = earlier.config;
+  then.entities = earlier.entities;
+  if (const std::string problem = carry_over_problem(then, now); !problem.empty())
+    throw_usage("--resume " + path.string() + ": " + problem);
+}
+
+std::vector<Entity> carry_over(Writer& writer, const Results& earlier, const Writer::Start& now) {
+  Rows rows(earlier.entities, now.entities);
+  std::vector<EventRow> events;
+  for (EventRow e : earlier.events) {
+    if (!tells_of_ranks(e)) continue;
+    e.entity = rows(e.entity);
+    events.push_back(std::move(e));
+  }
+  auto errors = by_case(earlier.errors);
+  auto counters = by_case(earlier.counters);
+  const auto wanted = planned(now.plan);
+  bool first = true;
+  std::size_t count = 0;
+  for (const CaseData& c : earlier.cases) {
+    if (!stands(c.state) || is_confirming(c.name) || !wanted.contains(c.path())) continue;
+    CaseBundle bundle;
+    bundle.data = c;
+    for (auto* column : {&bundle.data.entity, &bundle.data.source, &bundle.data.destination}) rows.move(*column);
+    bundle.errors = std::move(errors[c.path()]);
+    for (Miscompare& row : bundle.errors) row.entity = rows(row.entity);
+    bundle.counters = std::move(counters[c.path()]);
+    for (CounterRow& row : bundle.counters) row.entity = rows(row.entity);
+    if (first) {
+      bundle.selftest = earlier.selftest;
+      for (SelftestRow& row : bundle.selftest) row.entity = rows(row.entity);
+    }
+    bundle.new_entities = rows.take_added();
+    writer.add_case(bundle);
+    first = false;
+    ++count;
+  }
+  for (EventRow& e : events) {
+    if (count == 0 && static_cast<std::size_t>(e.entity) >= now.entities.size()) e.entity = -1;  // nothing added it
+    writer.add_event(e);
+  }
+  writer.add_event({0, -1, "resumed",
+                    std::to_string(count) + " cases were taken over from run " + earlier.info.run_id + " of " + earlier.info.started});
+  return count == 0 ? now.entities : rows.all();
+}
+
+}  // namespace assay::results

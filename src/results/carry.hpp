@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// A run that goes on, in a file of its own, with what an earlier one measured: when that one has closed its file, or when
+// nodes that were lost are left out.
+#pragma once
+
+#include <filesystem>
+#include <vector>
+
+#include "results/model.hpp"
+#include "results/writer.hpp"
+
+namespace assay::results {
+
+/// Reads NAME.h5 or a NAME.h5.partial that nobody writes any more. Throws Error(usage) when somebody does, Error(data)
+/// when it cannot be read.
+Results load_earlier(const std::filesystem::path& path);
+
+/// Throws Error(usage) with one line that names the first thing in which `now` differs from `earlier`, so that its cases
+/// cannot stand beside new ones: version, seed, level, memory, configuration, or a node or device that was not there.
+/// Fewer nodes and ranks are no difference.
+void check_carry_over(const std::filesystem::path& path, const Results& earlier, const Writer::Start& now);
+
+/// Stores in `writer`, which has just been created with `now`, the cases of `earlier` that stand (see resume.hpp) and are
+/// planned now, and what became of its ranks. Entities are recognised by kind and id; those that are not there any more
+/// are added behind the others. Returns /entities as it is then.
+std::vector<Entity> carry_over(Writer& writer, const Results& earlier, const Writer::Start& now);
+
+}  // namespace assay::results

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/selection.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <numeric>
+#include <sstream>
+
+#include "base/error.hpp"
+#include "base/glob.hpp"
+#include "base/hostlist.hpp"
+#include "base/json.hpp"
+#include "base/system.hpp"
+
+namespace assay {
+namespace {
+
+constexpr std::size_t largest_list_bytes = std::size_t{16} << 20;
+
+std::vector<std::string> names_of(const std::string& option, const std::string& text) {
+  try {
+    auto names = expand_hostlist(text);
+    if (names.empty()) throw_usage("names no node");
+    return names;
+  } catch (const Error& e) {
+    throw_usage(fmt::format("--{}: {}", option, e.what()));
+  }
+}
+
+bool any_matches(const std::vector<std::string>& patterns, const std::string& host) {
+  return std::ranges::any_of(patterns, [&](const std::string& p) { return glob_match(p, host); });
+}
+
+/// What is typed after --only or --exclude: a list of nodes, or a file that holds one.
+std::string list_text(const std::string& option, const std::string& typed) {
+  if (typed.empty()) return "";
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(typed, ignored)) {
+    if (typed.find('/') != std::string::npos) throw_usage(fmt::format("--{}: there is no file '{}'", option, typed));
+    return typed;
+  }
+  std::ifstream file(typed, std::ios::binary);
+  if (!file) throw_usage(fmt::format("--{}: cannot read '{}'", option, typed));
+  std::string text(largest_list_bytes + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (file.bad()) throw_usage(fmt::format("--{}: cannot read '{}'", option, typed));
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  if (text.size() > largest_list_bytes) throw_usage(fmt::format("--{}: '{}' is no list of nodes: larger than 16 MiB", option, typed));
+  return text;
+}
+
+}  // namespace
+
+std::vector<int> choose_ranks(const std::vector<std::string>& hosts, const std::string& only, const std::string& exclude) {
+  std::vector<int> ranks(hosts.size());
+  std::iota(ranks.begin(), ranks.end(), 0);
+  if (!only.empty()) {
+    const auto names = names_of("only", only);
+    for (const std::string& name : names)
+      if (std::ranges::none_of(hosts, [&](const std::string& host) { return glob_match(name, host); }))
+        throw_usage(fmt::format("--only: no rank runs on '{}'", name));
+    std::erase_if(ranks, [&](int r) { return !any_matches(names, hosts[static_cast<std::size_t>(r)]); });
+  }
+  if (!exclude.empty()) {
+    const auto names = names_of("exclude", exclude);
+    std::erase_if(ranks, [&](int r) { return any_matches(names, hosts[static_cast<std::size_t>(r)]); });
+    if (ranks.empty()) throw_usage("--exclude: no node is left to measure");
+  }
+  return ranks;
+}
+
+std::vector<int> select_ranks(Communicator& launch, const Config& config) {
+  if (config.only.empty() && config.exclude.empty()) {
+    std::vector<int> all(static_cast<std::size_t>(launch.size()));
+    std::iota(all.begin(), all.end(), 0);
+    return all;
+  }
+  const auto hosts = launch.all_gather_text(host_name());
+  Json agreed;
+  if (launch.rank() == 0) {
+    try {
+      agreed = {{"only", list_text("only", config.only)}, {"exclude", list_text("exclude", config.exclude)}};
+    } catch (const Error& e) {
+      agreed = {{"error", e.what()}};
+    }
+  }
+  agreed = Json::parse(launch.broadcast_text(agreed.dump(-1, ' ', false, Json::error_handler_t::replace), 0));
+  if (agreed.contains("error")) throw_usage(agreed.at("error").get<std::string>());
+  return choose_ranks(hosts, agreed.at("only"), agreed.at("exclude"));
+}
+
+}  // namespace assay

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/selection.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/hostlist.hpp"
+#include "tests/unit/expect_error.hpp"
+
+namespace assay {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+TEST(Hostlist, AsSlurmWritesIt) {
+  EXPECT_THAT(expand_hostlist("node[01-03,7],gpu5"), ElementsAre("node01", "node02", "node03", "node7", "gpu5"));
+  EXPECT_THAT(expand_hostlist("r[1-2]n[8-9]x"), ElementsAre("r1n8x", "r1n9x", "r2n8x", "r2n9x"));
+  EXPECT_THAT(expand_hostlist("n[098-101]"), ElementsAre("n098", "n099", "n100", "n101"));
+  EXPECT_THAT(expand_hostlist("a b\n# c\nd#e\n,,f"), ElementsAre("a", "b", "d", "f"));
+  EXPECT_THAT(expand_hostlist("node*"), ElementsAre("node*"));
+  EXPECT_THAT(expand_hostlist(" \n"), IsEmpty());
+  EXPECT_THAT(expand_hostlist("n[1-1000000]"), SizeIs(1000000));
+}
+
+TEST(Hostlist, SaysWhatIsWrong) {
+  for (const auto& [text, what] : {std::pair{"n[1-", "not closed"}, {"n[3-1]", "backwards"}, {"n[a]", "numbers and ranges"},
+                                   {"n[]", "numbers and ranges"}, {"n[1-2000000]", "more than a million"},
+                                   {"n[1-9999]m[1-9999]", "more than a million"}, {"n[-1]", "numbers and ranges"}})
+    EXPECT_THAT(usage_message([text = text] { expand_hostlist(text); }), HasSubstr(what));
+}
+
+const std::vector<std::string> hosts = {"n1", "n1", "n2", "n3", "n3"};
+
+TEST(Selection, OfNodes) {
+  EXPECT_THAT(choose_ranks(hosts, "", ""), ElementsAre(0, 1, 2, 3, 4));
+  EXPECT_THAT(choose_ranks(hosts, "n[2-3]", ""), ElementsAre(2, 3, 4));
+  EXPECT_THAT(choose_ranks(hosts, "", "n1,n99"), ElementsAre(2, 3, 4));
+  EXPECT_THAT(choose_ranks(hosts, "n*", "n2"), ElementsAre(0, 1, 3, 4));
+  EXPECT_THAT(usage_message([] { choose_ranks(hosts, "n1,n4", ""); }), HasSubstr("--only: no rank runs on 'n4'"));
+  EXPECT_THAT(usage_message([] { choose_ranks(hosts, "n1", "n1"); }), HasSubstr("--exclude: no node is left"));
+}
+
+}  // namespace
+}  // namespace assay
