@@ -13,6 +13,7 @@
 #include "base/system.hpp"
 #include "cli/build_info.hpp"
 #include "cli/command.hpp"
+#include "cli/compare_command.hpp"
 #include "cli/confine.hpp"
 #include "cli/file_commands.hpp"
 #include "cli/list.hpp"
@@ -46,14 +47,16 @@ void tell(const Error& e) {
   print_error(prefix + e.what());
 }
 
-/// The file or directory that a file command reads.
-std::string input_of(const Parsed& parsed) {
-  if (!parsed.positionals.empty()) return parsed.positionals.front();
-  return parsed.given("check") ? parsed.texts.at("check").front() : "";
+/// What a file command reads: files, directories, or lists of them.
+std::vector<std::string> inputs_of(const Parsed& parsed) {
+  std::vector<std::string> inputs = parsed.positionals;
+  for (const char* option : {"check", "baseline", "history"})
+    if (parsed.given(option)) inputs.push_back(parsed.texts.at(option).front());
+  return inputs;
 }
 
 ExitCode read_confined(ExitCode (*command)(const Parsed&), const Parsed& parsed) {
-  return confined(input_of(parsed), [&] {
+  return confined(inputs_of(parsed), [&] {
     try {
       return command(parsed);
     } catch (const Error& e) {
@@ -85,6 +88,7 @@ ExitCode dispatch(int argc, char** argv) {
   using FileCommand = ExitCode (*)(const Parsed&);
   const std::pair<const char*, FileCommand> file_commands[] = {{"inspect", inspect_command},
                                                                {"verdict", verdict_command},
+                                                               {"compare", compare_command},
                                                                {"export", export_command},
                                                                {"schema", schema_command},
                                                                {"recover", recover_command}};

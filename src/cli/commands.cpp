@@ -31,6 +31,12 @@ OptionSpec make_option(const char* name, OptionKind kind, const char* value_name
   return spec;
 }
 
+OptionSpec with_default(OptionSpec spec, std::string text, std::vector<std::string> allowed = {}) {
+  spec.default_text = std::move(text);
+  spec.allowed = std::move(allowed);
+  return spec;
+}
+
 std::vector<OptionSpec> measuring_options(const Suites& suites) {
   std::vector<OptionSpec> options = run_options();
   for (OptionSpec& option : options) {
@@ -104,6 +110,29 @@ CommandSpec verdict_command_spec() {
           exit_codes};
 }
 
+CommandSpec compare_command_spec() {
+  return {"compare",
+          "two runs, or two sets of runs, node by node, with confidence intervals",
+          "assay compare A B [OPTIONS]",
+          {{"A", "results file, files separated by commas, or directory with results files", true, {}},
+           {"B", "the same, to be compared with A", true, {}}},
+          {with_default(make_option("margin", OptionKind::text, "PERCENT",
+                                    "a change of the rate by less than this is none"),
+                        "1%"),
+           with_default(make_option("unit", OptionKind::choice, "WHAT", "what is taken as independent"), "node",
+                        {"node", "device"}),
+           with_default(make_option("cases", OptionKind::text, "GLOB", "compare only cases whose suite/name matches"),
+                        "*"),
+           make_option("ignore-case-key", OptionKind::flag, "",
+                       "compare although library, algorithm or path differ, as between vendors"),
+           make_option("json", OptionKind::path, "FILE", "write the comparison as JSON"), shared("color"),
+           shared("no-color")},
+          {"assay compare before.h5 after.h5", "assay compare monday/ tuesday/ --cases 'memory/*'",
+           "assay compare a1.h5,a2.h5 b1.h5,b2.h5 --margin 0.5%"},
+          "Exit codes: 0 SAME or FASTER, 1 SLOWER, 3 AMBIGUOUS or too few nodes, 4 when the\n"
+          "input cannot be read."};
+}
+
 CommandSpec export_command_spec() {
   return {"export",
           "every sample as CSV or JSON lines, or one table to sign",
@@ -153,7 +182,8 @@ CommandSpec completion_command_spec() {
 
 std::vector<CommandSpec> make_commands(const Suites& suites) {
   return {run_command_spec(suites), plan_command_spec(suites), list_command_spec(),
-          inspect_command_spec(),   verdict_command_spec(),    export_command_spec(),
+          inspect_command_spec(),   verdict_command_spec(),    compare_command_spec(),
+          export_command_spec(),   
           schema_command_spec(),    recover_command_spec(),    simulate_command_spec(),
           completion_command_spec()};
 }

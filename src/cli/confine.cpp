@@ -39,6 +39,18 @@ std::uint64_t bytes_of(const fs::path& path, int depth = 0) {
   return sum;
 }
 
+/// The same of "a.h5,b.h5".
+std::uint64_t bytes_of_list(const std::string& list) {
+  std::error_code code;
+  if (fs::exists(list, code)) return bytes_of(list);
+  std::uint64_t sum = 0;
+  for (std::size_t from = 0, comma = 0; comma != std::string::npos; from = comma + 1) {
+    comma = list.find(',', from);
+    sum += bytes_of(list.substr(from, comma == std::string::npos ? comma : comma - from));
+  }
+  return sum;
+}
+
 std::uint64_t address_space_bytes() {
   std::uint64_t pages = 0;
   std::ifstream("/proc/self/statm") >> pages;
@@ -83,8 +95,13 @@ void set_limits(std::uint64_t input_bytes) {
 
 }  // namespace
 
-ExitCode confined(const std::string& input, const std::function<ExitCode()>& command) {
-  const std::uint64_t input_bytes = bytes_of(input);
+ExitCode confined(const std::vector<std::string>& inputs, const std::function<ExitCode()>& command) {
+  std::uint64_t input_bytes = 0;
+  std::string input;
+  for (const std::string& name : inputs) {
+    input += (input.empty() ? "" : ", ") + name;
+    input_bytes += bytes_of_list(name);
+  }
   std::fflush(nullptr);
   const pid_t parent = ::getpid(), child = ::fork();
   if (child < 0) return command();  // no more processes here: no worse than without a child

@@ -23,23 +23,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// --color and --no-color of commands that print for people.
-report::Style style_of(const OptionValues& values) {
-  const bool none = values.flag("no-color");
-  if (none && values.text("color") == "always") throw_usage("--no-color: contradicts --color always");
-  return output_style(none ? "never" : values.text("color"));
-}
-
 /// Whether both names lead to one existing file.
 bool same_file(const std::string& a, const std::string& b) {
   std::error_code ignored;
   return fs::equivalent(a, b, ignored);
-}
-
-/// Refuses to replace the input by an output made from it.
-void check_output(const std::string& option, const std::string& file, const std::string& input) {
-  if (same_file(file, input)) throw_usage(fmt::format("{}: '{}' is the file that is read", option, file));
-  check_writable(option, file);
 }
 
 verdict::Options verdict_options(const results::Results& results, const OptionValues& values) {
@@ -94,6 +81,17 @@ Judged judge_directory(const std::string& directory, const OptionValues& values)
 }
 
 }  // namespace
+
+report::Style style_of(const OptionValues& values) {
+  const bool none = values.flag("no-color");
+  if (none && values.text("color") == "always") throw_usage("--no-color: contradicts --color always");
+  return output_style(none ? "never" : values.text("color"));
+}
+
+void check_output(const std::string& option, const std::string& file, const std::string& input) {
+  if (same_file(file, input)) throw_usage(fmt::format("{}: '{}' is the file that is read", option, file));
+  check_writable(option, file);
+}
 
 ExitCode inspect_command(const Parsed& parsed) {
   const report::Style style = style_of(option_values(parsed));

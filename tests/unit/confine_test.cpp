@@ -17,7 +17,7 @@ namespace {
 
 std::string failure(const std::function<ExitCode()>& command) {
   try {
-    confined("evil.h5", command);
+    confined({"evil.h5"}, command);
   } catch (const Error& e) {
     EXPECT_EQ(e.exit_code(), ExitCode::usage);
     return e.what();
@@ -27,10 +27,10 @@ std::string failure(const std::function<ExitCode()>& command) {
 
 TEST(Confine, GivesTheExitCodeBack) {
   const pid_t here = getpid();
-  EXPECT_EQ(confined("x.h5", [] { return ExitCode::fail; }), ExitCode::fail);
-  EXPECT_EQ(confined("x.h5", [&] { return getpid() != here ? ExitCode::warn : ExitCode::pass; }),
+  EXPECT_EQ(confined({"x.h5"}, [] { return ExitCode::fail; }), ExitCode::fail);
+  EXPECT_EQ(confined({"x.h5"}, [&] { return getpid() != here ? ExitCode::warn : ExitCode::pass; }),
             ExitCode::warn);
-  EXPECT_EQ(confined("x.h5", []() -> ExitCode { throw std::runtime_error("a bug"); }), ExitCode::internal);
+  EXPECT_EQ(confined({"x.h5"}, []() -> ExitCode { throw std::runtime_error("a bug"); }), ExitCode::internal);
 }
 
 TEST(Confine, ACrashIsOneLine) {
@@ -56,7 +56,7 @@ TEST(Confine, MemoryIsBounded) {
     const std::vector<char> much(std::size_t{8} << 30);
     return much[0] == 0 ? ExitCode::pass : ExitCode::fail;
   };
-  EXPECT_EQ(confined("evil.h5", greedy), ExitCode::usage);
+  EXPECT_EQ(confined({"evil.h5"}, greedy), ExitCode::usage);
 }
 #endif
 

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/compare_command.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "base/error.hpp"
+#include "cli/file_commands.hpp"
+#include "cli/output.hpp"
+#include "report/compare.hpp"
+#include "verdict/history_index.hpp"
+
+namespace assay::cli {
+namespace {
+
+/// "1%", "1 %" or "1" as a fraction of the rate.
+double margin_of(std::string text) {
+  const std::string typed = text;
+  if (text.ends_with('%')) text.pop_back();
+  while (text.ends_with(' ')) text.pop_back();
+  double percent = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), percent);
+  if (error != std::errc{} || end != text.data() + text.size() || !(percent > 0 && percent < 50))
+    throw_usage(fmt::format("--margin: '{}' is no percentage above 0 and below 50, e.g. 1%", typed));
+  return percent / 100;
+}
+
+}  // namespace
+
+ExitCode compare_command(const Parsed& parsed) {
+  const OptionValues values = option_values(parsed);
+  const report::Style style = style_of(values);
+  verdict::CompareOptions options;
+  options.margin = margin_of(values.text("margin"));
+  options.cases = values.text("cases");
+  options.device_unit = values.text("unit") == "device";
+  options.ignore_case_key = values.flag("ignore-case-key");
+  const std::string json = values.text("json");
+  if (!json.empty())
+    for (const std::string& input : parsed.positionals) check_output("--json", json, input);
+  const auto a = verdict::read_run_list(parsed.positionals[0], verdict::IndexUse::read);
+  const auto b = verdict::read_run_list(parsed.positionals[1], verdict::IndexUse::read);
+  const verdict::CompareResult result = verdict::compare(a, b, options);
+  if (!json.empty())
+    write_file("--json", json, [&](std::ostream& out) { out << report::compare_json(result, options); });
+  print(report::compare_text(result, options, style));
+  return static_cast<ExitCode>(result.exit_code);
+}
+
+}  // namespace assay::cli

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verdict/compare.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "base/exit_code.hpp"
+#include "base/glob.hpp"
+#include "measure/robust.hpp"
+#include "measure/statistics.hpp"
+#include "verdict/compare_shift.hpp"
+
+namespace assay::verdict {
+namespace {
+
+/// What one unit measured, over all runs of its side.
+struct Unit {
+  std::string name, node;
+  std::vector<double> rates, clocks;  ///< logs, one per run
+  double rate() const { return median(rates); }
+  double clock() const { return median(clocks); }
+};
+
+/// One metric on one side: its units by identity.
+struct Side {
+  const SnapshotSeries* first = nullptr;
+  std::map<std::string, Unit> units;
+  std::set<std::string> keys;  ///< case_keys seen
+};
+
+using Sides = std::map<std::string, Side>;  ///< by SnapshotSeries::full
+
+/// Median over the parts of each unit in one run, added to the units of the side.
+void add_run(const Snapshot& run, std::size_t number, const SnapshotSeries& s, bool devices, Side& side) {
+  std::map<std::string, Unit> now;
+  const bool collective = is_collective_stage(s.stage), links = s.kind == "link";
+  for (std::size_t i = 0; i < s.log_rate.size(); ++i) {
+    const Part& part = run.part(s.rows->part[i]);
+    const Part& node = run.part(part.node);
+    // A link counts for the node that sends: every link then belongs to one unit only.
+    const Part& unit = devices && !links ? part : node;
+    const std::string id = collective ? "run " + std::to_string(number) + " " + run.source.run_id : unit.kind + '\n' + unit.id;
+    Unit& u = now[id];
+    u.name = collective ? run.source.file : unit.name;
+    u.node = collective ? id : node.id;
+    u.rates.push_back(s.log_rate[i]);
+    if (!s.log_clock.empty() && !std::isnan(s.log_clock[i])) u.clocks.push_back(s.log_clock[i]);
+  }
+  for (auto& [id, u] : now) {
+    Unit& all = side.units[id];
+    all.name = u.name;
+    all.node = u.node;
+    all.rates.push_back(u.rate());
+    if (!u.clocks.empty()) all.clocks.push_back(u.clock());
+  }
+}
+
+Sides sides_of(const std::vector<Snapshot>& runs, const CompareOptions& options) {
+  Sides sides;
+  for (std::size_t r = 0; r < runs.size(); ++r) {
+    for (const auto& s : runs[r].series) {
+      if (!glob_match(options.cases, s.suite + "/" + s.name)) continue;
+      Side& side = sides[s.full()];
+      if (side.first == nullptr) side.first = &s;
+      if (side.first->unit != s.unit || side.first->higher_is_better != s.higher_is_better) continue;
+      side.keys.insert(s.case_key);
+      add_run(runs[r], r, s, options.device_unit, side);
+    }
+  }
+  return sides;
+}
+
+SideSummary summary_of(const Side& side, bool higher) {
+  SideSummary out;
+  std::vector<double> rates;
+  std::set<std::string> nodes;
+  double worst = HUGE_VAL;
+  for (const auto& [id, unit] : side.units) {
+    const double rate = unit.rate();
+    rates.push_back(rate);
+    nodes.insert(unit.node);
+    if (rate >= worst) continue;
+    worst = rate;
+    out.worst_name = unit.name;
+  }
+  out.units = rates.size();
+  out.nodes = nodes.size();
+  out.median = value_of(median(rates), higher);
+  out.worst = value_of(worst, higher);
+  if (rates.size() >= 3) out.spread = mad_sigma(rates);
+  if (rates.size() >= 20) out.p5 = value_of(quantile(rates, 0.05), higher);
+  return out;
+}
+
+/// Whether both sides are the same machines: four of five of the larger one, so that one lost node does not change the
+/// design. Fewer in common are no pairs: what they have in common then makes the comparison cautious.
+bool same_units(std::size_t common, std::size_t a, std::size_t b) {
+  return common >= 2 && 5 * common >= 4 * std::max(a, b);
+}
+
+struct Values {
+  std::vector<double> a, b, differences;  ///< differences in the order of the identities
+};
+
+template <class Get>
+Values values_of(const Side& a, const Side& b, const Get& get) {
+  Values v;
+  for (const auto& [id, unit] : a.units) {
+    if (std::isnan(get(unit))) continue;
+    v.a.push_back(get(unit));
+    const auto other = b.units.find(id);
+    if (other != b.units.end() && !std::isnan(get(other->second))) v.differences.push_back(get(other->second) - get(unit));
+  }
+  for (const auto& [id, unit] : b.units)
+    if (!std::isnan(get(unit))) v.b.push_back(get(unit));
+  return v;
+}
+
+Shift shift_of(const Values& v, bool paired, double alpha) {
+  return paired ? paired_shift(v.differences, alpha) : two_sample_shift(v.a, v.b, alpha);
+}
+
+Ratio ratio_of(const Shift& s) { return {std::exp(s.estimate), std::exp(s.low), std::exp(s.high)}; }
+
+void compare_clocks(MetricComparison& m, const Side& a, const Side& b, double alpha) {
+  const Values clocks = values_of(a, b, [](const Unit& u) { return u.clock(); });
+  if (clocks.a.size() != a.units.size() || clocks.b.size() != b.units.size()) return;
+  m.clock_ratio = std::exp(median(clocks.b) - median(clocks.a));
+  const Values at_clock = values_of(a, b, [](const Unit& u) { return u.rate() - u.clock(); });
+  m.at_clock = ratio_of(shift_of(at_clock, m.paired, alpha));
+}
+
+std::string first_of(const std::set<std::string>& keys) { return keys.empty() ? "" : *keys.begin(); }
+
+MetricComparison compare_metric(const Side& a, const Side& b, const CompareOptions& options) {
+  const SnapshotSeries& s = *a.first;
+  MetricComparison m;
+  m.suite = s.suite;
+  m.name = s.name;
+  m.metric = s.metric;
+  m.unit = s.unit;
+  m.higher_is_better = s.higher_is_better;
+  m.unit_of = is_collective_stage(s.stage) ? "run" : options.device_unit && s.kind != "link" ? s.kind : "node";
+  if (b.first->unit != s.unit || b.first->higher_is_better != s.higher_is_better) {
+    m.relation = Relation::incomparable;
+    m.note = "unit " + s.unit + " against " + b.first->unit;
+    return m;
+  }
+  m.a = summary_of(a, m.higher_is_better);
+  m.b = summary_of(b, m.higher_is_better);
+  std::set<std::string> keys = a.keys;
+  keys.insert(b.keys.begin(), b.keys.end());
+  if (keys.size() > 1 && !options.ignore_case_key) {
+    m.relation = Relation::incomparable;
+    m.note = "case_key " + first_of(a.keys) + " against " + first_of(b.keys) + ": another library, algorithm, size or path";
+    return m;
+  }
+  const Values v = values_of(a, b, [](const Unit& u) { return u.rate(); });
+  m.paired = m.unit_of != "run" && same_units(v.differences.size(), v.a.size(), v.b.size());
+  const Shift shift = shift_of(v, m.paired, options.alpha);
+  m.ratio = ratio_of(shift);
+  if (std::isnan(m.ratio.estimate) && !v.a.empty() && !v.b.empty()) m.ratio.estimate = std::exp(median(v.b) - median(v.a));
+  const std::size_t nodes = std::min(m.a.nodes, m.b.nodes);
+  if (nodes < compare_min_nodes) {
+    m.ratio.low = m.ratio.high = results::not_taken;
+    m.note = "insufficient " + std::string(m.unit_of == "run" ? "runs" : "nodes") + ": " + std::to_string(nodes) +
+             " of at least " + std::to_string(compare_min_nodes) + " a side";
+    return m;
+  }
+  m.equivalence = {std::exp(shift.estimate), std::exp(shift.narrow_low), std::exp(shift.narrow_high)};
+  m.p = shift.p;
+  m.method = shift.method;
+  m.relation = Relation::ambiguous;
+  compare_clocks(m, a, b, options.alpha);
+  return m;
+}
+
+/// The p-values of all metrics together.
+void adjust(std::vector<MetricComparison>& metrics) {
+  std::vector<MetricComparison*> order;
+  for (auto& m : metrics)
+    if (!std::isnan(m.p)) order.push_back(&m);
+  std::vector<double> p;
+  for (const auto* m : order) p.push_back(m->p);
+  const auto adjusted = holm(p);
+  for (std::size_t i = 0; i < order.size(); ++i) order[i]->p_adjusted = adjusted[i];
+}
+
+void decide(MetricComparison& m, const CompareOptions& options) {
+  if (m.relation != Relation::ambiguous) return;
+  const bool inside = m.equivalence.low > 1 - options.margin && m.equivalence.high < 1 / (1 - options.margin);
+  if (inside) {
+    m.relation = Relation::same;
+  } else if (m.p_adjusted < options.alpha) {
+    m.relation = m.ratio.estimate > 1 ? Relation::faster : Relation::slower;
+  }
+}
+
+/// The worst news first: one SLOWER is SLOWER. Metrics without enough units do not decide beside those that have them.
+Relation overall(const std::vector<MetricComparison>& metrics) {
+  std::set<Relation> seen;
+  for (const auto& m : metrics) seen.insert(m.relation);
+  for (const auto r : {Relation::slower, Relation::ambiguous, Relation::incomparable, Relation::faster, Relation::same})
+    if (seen.contains(r)) return r;
+  return Relation::insufficient;
+}
+
+std::set<std::string> nodes_of(const std::vector<Snapshot>& runs) {
+  std::set<std::string> nodes;
+  for (const auto& run : runs) {
+    for (const auto& s : run.series)
+      for (const auto part : s.rows->part) nodes.insert(run.part(run.part(part).node).id);
+  }
+  return nodes;
+}
+
+void note_missing(const Sides& there, const Sides& elsewhere, const char* side, std::vector<std::string>& notes) {
+  std::vector<std::string> missing;
+  for (const auto& [name, s] : there)
+    if (!elsewhere.contains(name)) missing.push_back(name);
+  if (missing.empty()) return;
+  std::string text = std::to_string(missing.size()) + (missing.size() == 1 ? " metric is" : " metrics are") + " only in " + side + ": " +
+                     missing.front();
+  if (missing.size() > 1) text += " and others";
+  notes.push_back(text);
+}
+
+}  // namespace
+
+const char* to_string(Relation r) noexcept {
+  switch (r) {
+    case Relation::same: return "SAME";
+    case Relation::faster: return "FASTER";
+    case Relation::slower: return "SLOWER";
+    case Relation::ambiguous: return "AMBIGUOUS";
+    case Relation::insufficient: return "INSUFFICIENT";
+    case Relation::incomparable: return "INCOMPARABLE";
+  }
+  return "AMBIGUOUS";
+}
+
+CompareResult compare(const std::vector<Snapshot>& a, const std::vector<Snapshot>& b, const CompareOptions& options) {
+  CompareResult out;
+  for (const auto& run : a) out.a.push_back(run.source);
+  for (const auto& run : b) out.b.push_back(run.source);
+  const auto nodes_a = nodes_of(a), nodes_b = nodes_of(b);
+  out.nodes_a = nodes_a.size();
+  out.nodes_b = nodes_b.size();
+  out.nodes_common = static_cast<std::size_t>(
+      std::count_if(nodes_a.begin(), nodes_a.end(), [&](const auto& id) { return nodes_b.contains(id); }));
+  for (const auto* side : {&a, &b})
+    for (const auto& run : *side)
+      if (run.injected) out.notes.push_back(run.source.file + ": faults were injected on purpose");
+  const Sides sides_a = sides_of(a, options), sides_b = sides_of(b, options);
+  note_missing(sides_a, sides_b, "A", out.notes);
+  note_missing(sides_b, sides_a, "B", out.notes);
+  for (const auto& [name, side] : sides_a) {
+    const auto other = sides_b.find(name);
+    if (other != sides_b.end()) out.metrics.push_back(compare_metric(side, other->second, options));
+  }
+  adjust(out.metrics);
+  double logs = 0;
+  std::size_t judged = 0;
+  for (auto& m : out.metrics) {
+    decide(m, options);
+    if (std::isnan(m.p)) continue;
+    logs += std::log(m.ratio.estimate);
+    ++judged;
+  }
+  if (judged > 0) out.ratio = std::exp(logs / static_cast<double>(judged));
+  out.relation = overall(out.metrics);
+  const bool good = out.relation == Relation::same || out.relation == Relation::faster;
+  out.exit_code = good ? 0 : out.relation == Relation::slower ? 1 : static_cast<int>(ExitCode::inconclusive);
+  return out;
+}
+
+CompareResult compare(const std::vector<const results::Results*>& a, const std::vector<const results::Results*>& b,
+                      const CompareOptions& options) {
+  const auto reduced = [](const std::vector<const results::Results*>& runs) {
+    std::vector<Snapshot> out;
+    for (const auto* r : runs) out.push_back(snapshot_of(*r, r->info.run_id));
+    return out;
+  };
+  return compare(reduced(a), reduced(b), options);
+}
+
+}  // namespace assay::verdict

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verdict/history_index.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <unordered_map>
+
+#include "base/error.hpp"
+#include "results/reader.hpp"
+#include "verdict/pack.hpp"
+
+namespace assay::verdict {
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void bad(const std::string& message) { throw Error(ErrorKind::data, message); }
+
+std::string read_bytes(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream text;
+  text << in.rdbuf();
+  if (!in) bad(path.string() + ": cannot be read");
+  return std::move(text).str();
+}
+
+struct FileState {
+  std::int64_t bytes = -1, changed_ns = 0;
+};
+
+FileState state_of(const fs::path& path) {
+  struct stat s {};
+  if (::stat(path.c_str(), &s) != 0 || !S_ISREG(s.st_mode)) return {};
+  return {s.st_size, s.st_mtim.tv_sec * 1000000000LL + s.st_mtim.tv_nsec};
+}
+
+bool fits(const IndexedRun& run, const FileState& state) {
+  return run.bytes == state.bytes && run.changed_ns == state.changed_ns;
+}
+
+std::vector<fs::path> results_files(const fs::path& folder) {
+  std::vector<fs::path> files;
+  std::error_code code;
+  for (fs::directory_iterator at(folder, code), end; !code && at != end; at.increment(code)) {
+    if (at->path().extension() == ".h5" && !fs::is_directory(at->path())) files.push_back(at->path());
+  }
+  if (code) bad(folder.string() + ": cannot be read: " + code.message());
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+/// Whole or not at all: readers see the old index or the new one. Nothing is lost when it cannot be written.
+void store(const fs::path& folder, const std::vector<IndexedRun>& runs) {
+  const fs::path to = folder / index_name;
+  const std::string from = to.string() + ".tmp" + std::to_string(::getpid());
+  const int out = ::open(from.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (out < 0) return;
+  const std::string bytes = index_bytes(runs);
+  std::size_t done = 0;
+  while (done < bytes.size()) {
+    const ssize_t n = ::write(out, bytes.data() + done, bytes.size() - done);
+    if (n <= 0) break;
+    done += static_cast<std::size_t>(n);
+  }
+  const bool whole = done == bytes.size() && ::fsync(out) == 0;
+  ::close(out);
+  if (!whole || ::rename(from.c_str(), to.c_str()) != 0) ::unlink(from.c_str());
+}
+
+/// The entries of the index of a folder; none when there is no index, or one that this assay cannot read.
+std::map<std::string, IndexedRun> known_runs(const fs::path& folder) {
+  std::map<std::string, IndexedRun> known;
+  std::error_code code;
+  if (!fs::is_regular_file(folder / index_name, code)) return known;
+  try {
+    for (auto& run : parse_index(read_bytes(folder / index_name))) known[run.file] = std::move(run);
+  } catch (const Error&) {
+    known.clear();
+  }
+  return known;
+}
+
+std::vector<Snapshot> read_folder(const fs::path& folder, IndexUse use) {
+  const auto files = results_files(folder);
+  if (files.empty()) {
+    std::error_code code;
+    if (fs::exists(folder / index_name, code)) return read_runs((folder / index_name).string(), use);
+    bad(folder.string() + ": no results file (NAME.h5) is in it");
+  }
+  auto known = known_runs(folder);
+  bool fresh = known.size() != files.size();
+  std::vector<IndexedRun> runs;
+  for (const auto& file : files) {
+    const FileState state = state_of(file);
+    const std::string name = file.filename().string();
+    const auto at = known.find(name);
+    if (at != known.end() && fits(at->second, state)) {
+      runs.push_back(std::move(at->second));
+      continue;
+    }
+    fresh = true;
+    runs.push_back({name, state.bytes, state.changed_ns, snapshot_of(results::load(file), name)});
+  }
+  if (fresh && use == IndexUse::update) store(folder, runs);
+  std::vector<Snapshot> out;
+  for (auto& run : runs) out.push_back(std::move(run.run));
+  return out;
+}
+
+std::vector<Snapshot> read_index(const fs::path& path) {
+  std::vector<IndexedRun> runs;
+  try {
+    runs = parse_index(read_bytes(path));
+  } catch (const Error& e) {
+    bad(path.string() + ": " + e.what());
+  }
+  const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
+  std::map<std::string, const IndexedRun*> known;
+  for (const auto& run : runs) known[run.file] = &run;
+  for (const auto& file : results_files(folder)) {
+    const auto at = known.find(file.filename().string());
+    if (at == known.end() || !fits(*at->second, state_of(file)))
+      bad(path.string() + ": is stale: " + file.filename().string() + " has changed since; give the directory instead");
+  }
+  std::vector<Snapshot> out;
+  for (auto& run : runs) out.push_back(std::move(run.run));
+  return out;
+}
+
+void order(std::vector<Snapshot>& runs) {
+  std::stable_sort(runs.begin(), runs.end(), [](const auto& a, const auto& b) {
+    return std::tie(a.source.started, a.source.file) < std::tie(b.source.started, b.source.file);
+  });
+}
+
+}  // namespace
+
+std::vector<Snapshot> read_runs(const std::string& path, IndexUse use) {
+  std::error_code code;
+  const fs::path at(path);
+  const bool partial = path.ends_with(".partial") || path.ends_with(".partial/");
+  std::vector<Snapshot> runs;
+  if (!fs::exists(at, code)) bad(path + ": no such file or directory");
+  if (fs::is_directory(at, code) && !partial) {
+    runs = read_folder(at, use);
+  } else if (at.filename() == index_name || at.extension() == ".index") {
+    runs = read_index(at);
+  } else {
+    runs.push_back(snapshot_of(results::load(at), at.filename().string()));
+  }
+  order(runs);
+  return runs;
+}
+
+std::vector<Snapshot> read_run_list(const std::string& list, IndexUse use) {
+  std::error_code code;
+  if (fs::exists(list, code) || list.find(',') == std::string::npos) return read_runs(list, use);
+  std::vector<Snapshot> runs;
+  std::istringstream names(list);
+  for (std::string name; std::getline(names, name, ',');) {
+    if (name.empty()) continue;
+    for (auto& run : read_runs(name, use)) runs.push_back(std::move(run));
+  }
+  if (runs.empty()) bad("'" + list + "' names no results file");
+  order(runs);
+  return runs;
+}
+
+}  // namespace assay::verdict
