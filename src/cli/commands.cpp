@@ -112,7 +112,7 @@ CommandSpec verdict_command_spec() {
 
 CommandSpec compare_command_spec() {
   return {"compare",
-          "two runs, or two sets of runs, node by node, with confidence intervals",
+          "two sets of runs, node by node, with confidence intervals",
           "assay compare A B [OPTIONS]",
           {{"A", "results file, files separated by commas, or directory with results files", true, {}},
            {"B", "the same, to be compared with A", true, {}}},

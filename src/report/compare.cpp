@@ -42,24 +42,24 @@ std::string units_text(const MetricComparison& m) {
 
 void numbers_line(const MetricComparison& m, std::size_t width, std::string& out) {
   if (std::isnan(m.a.median) || std::isnan(m.b.median)) return;
-  std::string text = fmt::format("    {} -> {}, {}", format_quantity(m.a.median, m.unit), format_quantity(m.b.median, m.unit),
+  std::string text = fmt::format("{} -> {}, {}", format_quantity(m.a.median, m.unit), format_quantity(m.b.median, m.unit),
                                  units_text(m));
   if (!std::isnan(m.ratio.estimate)) text += ", rate B/A " + ratio_text(m.ratio);
   if (!std::isnan(m.p)) text += ", " + p_text(m.p_adjusted);
-  out += wrap(text, width, 4);
+  out += "    " + wrap(text, width - 4, 4);
 }
 
 /// What a mean does not tell: spread, the slow end, and how much of it is the clock.
 void tail_line(const MetricComparison& m, std::size_t width, std::string& out) {
   if (std::isnan(m.p)) return;
-  std::string text = fmt::format("    spread {} -> {}; worst {} {} -> {} {}", percent_text(m.a.spread), percent_text(m.b.spread),
+  std::string text = fmt::format("spread {} -> {}; worst {} {} -> {} {}", percent_text(m.a.spread), percent_text(m.b.spread),
                                  m.a.worst_name, format_quantity(m.a.worst, m.unit), m.b.worst_name,
                                  format_quantity(m.b.worst, m.unit));
   if (!std::isnan(m.a.p5) && !std::isnan(m.b.p5))
     text += fmt::format("; p5 {} -> {}", format_quantity(m.a.p5, m.unit), format_quantity(m.b.p5, m.unit));
   if (!std::isnan(m.clock_ratio))
     text += fmt::format("; clock B/A {:.4f}, at equal clock {}", m.clock_ratio, ratio_text(m.at_clock));
-  out += wrap(text, width, 4);
+  out += "    " + wrap(text, width - 4, 4);
 }
 
 std::string metric_text(const MetricComparison& m, std::size_t width, const Style& style) {
@@ -69,7 +69,7 @@ std::string metric_text(const MetricComparison& m, std::size_t width, const Styl
                     std::string(word - std::min(word - 1, relation.size()), ' ') + fit(m.full(), width - word) + "\n";
   numbers_line(m, width, out);
   tail_line(m, width, out);
-  if (!m.note.empty()) out += wrap("    " + m.note, width, 4);
+  if (!m.note.empty()) out += "    " + wrap(m.note, width - 4, 4);
   return out;
 }
 

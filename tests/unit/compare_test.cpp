@@ -80,7 +80,7 @@ bool nightly() {
 
 /// How often two fleets without a difference are told apart at a nominal 5 %.
 double false_alarms(std::size_t nodes, bool paired, std::size_t runs) {
-  Noise noise(nodes * 2 + (paired ? 1 : 0));
+  Noise noise(mix64(nodes, paired ? 1 : 0));
   std::size_t told_apart = 0;
   for (std::size_t r = 0; r < runs; ++r) {
     const auto a = levels_of(nodes, noise, 0.01);
