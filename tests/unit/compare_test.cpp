@@ -247,7 +247,7 @@ TEST(Compare, PrintsWithinEightyColumns) {
   for (std::size_t end = text.find('\n'); end != std::string::npos; begin = end + 1, end = text.find('\n', begin))
     EXPECT_LE(end - begin, 80U) << text.substr(begin, end - begin);
   EXPECT_THAT(text, HasSubstr("SLOWER (exit 1)"));
-  EXPECT_THAT(text, HasSubstr("p5 "));
+  EXPECT_THAT(text, HasSubstr("; p5"));
 }
 
 TEST(CompareShift, AgreesWithTablesAndHandWork) {
