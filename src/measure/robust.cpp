@@ -127,8 +127,8 @@ double robust_critical(std::size_t n, double alpha) {
   return -null.scale * t_quantile(one, null.degrees);
 }
 
-double fast_tail_inflation(std::span<const double> scores) {
-  if (scores.size() < 32) return 1;
+double fast_tail_ratio(std::span<const double> scores) {
+  if (scores.size() < 8) return 1;
   auto v = sorted(scores);
   constexpr double far = 4.0;
   const std::size_t n = v.size();
@@ -146,8 +146,13 @@ double fast_tail_inflation(std::span<const double> scores) {
     mean += v[i];
     expected += normal_quantile((as_double(i + 1) - 0.375) / (as_double(left) + 0.25));  // Blom
   }
-  const double inflation = mean / expected;
-  return inflation > 1.25 ? inflation : 1;
+  return mean / expected;
+}
+
+double fast_tail_inflation(std::span<const double> scores) {
+  if (scores.size() < 32) return 1;
+  const double ratio = fast_tail_ratio(scores);
+  return ratio > 1.25 ? ratio : 1;
 }
 
 std::vector<DeletionOutlier> slow_by_deletion(std::span<const double> values, double alpha, double floor) {

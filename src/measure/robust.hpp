@@ -33,9 +33,11 @@ double robust_p_value(double score, std::size_t n);
 /// The critical k: P(the lowest of n healthy scores < -k) = alpha.
 double robust_critical(std::size_t n, double alpha);
 
-/// How much heavier than normal the fast tail is, >= 1: mean of the fastest 2 % (at least 3) over its normal expectation,
-/// 1 when that is below 1.25 or n < 32. A compact cluster of fast values (>= 4 %) is a population, not a tail, and is left
-/// out. Only the fast side may set the tail, because faults are slow. `scores` in any order.
+/// How much heavier than normal the fast tail is: mean of the fastest 2 % (at least 3) over its normal expectation. A
+/// compact cluster of fast values (>= 4 %) is a population, not a tail, and is left out. Only the fast side may set the tail,
+/// because faults are slow. `scores` in any order, at least 8 of them (1 for fewer).
+double fast_tail_ratio(std::span<const double> scores);
+/// The same as a factor for thresholds: 1 when the ratio is below 1.25 or n < 32.
 double fast_tail_inflation(std::span<const double> scores);
 
 /// One suspect of a small population, by the deletion t (externally studentised residual): its distance from the mean of

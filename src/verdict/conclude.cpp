@@ -206,6 +206,7 @@ results::VerdictData conclude(Judgement& j) {
                                                    : ExitCode::pass;
   v.exit_code = static_cast<int>(code);
   v.basis = basis_of(j);
+  v.false_alarm_rate = j.expected_false_fails;
   v.accounting = j.accounting;
   v.entities = Standings(j).states();
   give_reasons(j, v);

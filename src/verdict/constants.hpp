@@ -20,12 +20,62 @@ inline constexpr double coarse_deficit = 0.20;
 inline constexpr double noise_z = 4.0;
 inline constexpr double noise_limit = 0.10;
 
-// Peers. 4 robust sigma is the least; with many comparisons the normal quantile that keeps the expected
-// number of false warnings of a run under `peers_false_alarms` takes over.
+// The least deficit worth a line, and by class worth a fault (DESIGN.md 7): memory, HBM, PCIe and NVLink; NIC pairs; GEMM and train
+// as measured, because healthy power-limited parts spread by 2 %, and at equal clock.
+inline constexpr double delta_warn = 0.02;
+inline constexpr double delta_memory = 0.03;
+inline constexpr double delta_nic = 0.05;
+inline constexpr double delta_compute_raw = 0.07;
+inline constexpr double delta_at_clock = 0.03;
+// A metric may fail somebody only when its medians repeat to a quarter of its delta.
+inline constexpr double eligible_fraction = 0.25;
+
+// Peers. Error budgets of a run, over all metrics and strata: false warnings among normal populations, and false faults, also among
+// heavy-tailed ones; the confirming stage has its own, over its candidates only.
+inline constexpr double alpha_warn = 0.01;
+inline constexpr double alpha_fail = 0.008;
+inline constexpr double alpha_confirm = 0.01;
+// Degrees of freedom of a confirming measurement: its error is pooled over few entities.
+inline constexpr double confirm_degrees = 6;
+// A warning also lies this many own standard errors off; where the metric is not precise enough to fail anybody, only
+// deficits over `peers_min_deficit` count.
+inline constexpr double warn_errors = 3.0;
 inline constexpr double peers_min_deficit = 0.05;
-inline constexpr double peers_z = 4.0;
-inline constexpr double peers_false_alarms = 0.01;
+// No population agrees better than this: keeps equal values from making any difference significant.
+inline constexpr double peers_spread_floor = 5e-4;
+// From so many the robust predictive deviation, from so many the deletion t with a spread worth the name, from so many the
+// deletion t at all (28 sigma at 4).
+inline constexpr std::size_t robust_min = 24;
 inline constexpr std::size_t peers_min_population = 6;
+inline constexpr std::size_t deletion_min = 4;
+// Links: robust sigmas.
+inline constexpr double peers_z = 4.0;
+
+// Clock: fitted from 32 devices on, when the slope comes out to +-0.15; else 1 for GEMM and train, 0 for others.
+inline constexpr std::size_t clock_min_population = 32;
+inline constexpr double clock_max_error = 0.15;
+// Groups (slot, firmware, limits): of 8 members, centred when apart by 4 standard errors and less than `delta_warn`.
+inline constexpr std::size_t group_min = 8;
+inline constexpr double group_sigmas = 4.0;
+// Two populations: distance of the best cut in pooled deviations, shape-robust. An attribute explains it when chance, times the
+// attributes tried, is below `explain_p`. A slow side of a fifth or more is not called faulty: peers cannot tell which side is right.
+inline constexpr double split_distance = 6.0;
+inline constexpr double explain_p = 1e-3;
+inline constexpr double split_minority = 0.20;
+
+// Confirming: controls at least 8 and 5 %, at most 64; samples 30, up to 120 where noise asks for them; a side of a split by 16.
+inline constexpr std::size_t confirm_controls = 8;
+inline constexpr double confirm_control_fraction = 0.05;
+inline constexpr std::size_t confirm_most_controls = 64;
+inline constexpr int confirm_samples = 30;
+inline constexpr int confirm_most_samples = 120;
+inline constexpr std::size_t confirm_split_members = 16;
+inline constexpr int confirm_most_cases = 3;
+inline constexpr std::size_t confirm_most_candidates = 256;
+// Or, without it: slow in so many blocks over so long.
+inline constexpr std::size_t lasting_blocks = 3;
+inline constexpr double lasting_s = 60;
+
 // Under 6 entities there is no usable spread. Concurrent medians of healthy ranks were seen to differ by 17 %
 // on two cores; 30 % leaves that alone. Ranks that share cores are scheduled by chance: only a rate below
 // half counts.
@@ -58,36 +108,8 @@ inline constexpr double split_fraction = 0.10;
 inline constexpr std::size_t split_min = 3;
 
 /// All of the above by name.
-inline Json as_json() {
-  return Json{{"interval_z", interval_z},
-              {"interval_min_samples", interval_min_samples},
-              {"coarse_deficit", coarse_deficit},
-              {"noise_z", noise_z},
-              {"noise_limit", noise_limit},
-              {"peers_min_deficit", peers_min_deficit},
-              {"peers_z", peers_z},
-              {"peers_false_alarms", peers_false_alarms},
-              {"peers_min_population", peers_min_population},
-              {"peers_small_deficit", peers_small_deficit},
-              {"peers_note_deficit", peers_note_deficit},
-              {"peers_small_samples", peers_small_samples},
-              {"peers_shared_deficit", peers_shared_deficit},
-              {"memory_floor_fraction", memory_floor_fraction},
-              {"nic_floor_fraction", nic_floor_fraction},
-              {"nic_floor_min_bytes", nic_floor_min_bytes},
-              {"population_min", population_min},
-              {"list_members", list_members},
-              {"inventory_tolerance", inventory_tolerance},
-              {"majority_min", majority_min},
-              {"split_fraction", split_fraction},
-              {"split_min", split_min}};
-}
-
-/// The smallest deficit worth a FAIL by class of metric. The first verdict does not test against them yet;
-/// they are stored so that files of this version can be compared with later ones.
-inline Json deltas() {
-  return Json{{"warn", 0.02},     {"memory", 0.03},   {"pcie", 0.03},          {"nvlink", 0.03},
-              {"nic_pair", 0.05}, {"gemm_raw", 0.07}, {"gemm_at_clock", 0.03}, {"train", 0.07}};
-}
+Json as_json();
+/// The smallest deficit worth a FAIL by class of metric.
+Json deltas();
 
 }  // namespace assay::verdict::constants

@@ -107,8 +107,18 @@ void Judgement::add(results::Finding finding, std::vector<std::int32_t> rows, bo
 }
 
 std::string base_name(const std::string& name) {
-  const auto at = suffix_position(name, 'p');
-  return at == std::string::npos ? name : name.substr(0, at);
+  std::string base = name;
+  for (const char letter : {'c', 'p'}) {
+    const auto at = suffix_position(base, letter);
+    if (at != std::string::npos) base.resize(at);
+  }
+  return base;
+}
+
+int confirming_number(const std::string& name) {
+  const auto at = suffix_position(name, 'c');
+  if (at == std::string::npos || name.size() - at > 8) return 0;
+  return std::stoi(name.substr(at + 2));
 }
 
 bool glob(const std::string& pattern, const std::string& text) {

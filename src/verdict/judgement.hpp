@@ -44,6 +44,7 @@ struct SeriesRow {
   std::int32_t n = 0;
   double median = 0, standard_error = 0;  ///< the latter NaN for fewer than 3 samples
   double lowest = 0, highest = 0;         ///< of the samples
+  double half = 0;  ///< relative difference of the medians of odd and even samples; NaN for fewer than 4
   std::int32_t stratum = 0;
   std::uint8_t reference = 0;  ///< strongest reference it was held against, a Reference
 };
@@ -95,6 +96,9 @@ struct Judgement {
   };
   std::vector<Gap> gaps;
   results::Accounting accounting;
+  /// Expected number of confirmed faults that a healthy fleet of this size would show by chance; every rule that can
+  /// fail an entity by statistics adds the budget it spends.
+  double expected_false_fails = 0;
 
   bool at_least_standard() const;
   /// A finding about an entity, with name, id and level filled in.
@@ -106,8 +110,10 @@ struct Judgement {
   }
 };
 
-/// Name of a case without its suffix .pK (repeat).
+/// Name of a case without its suffixes .pK (repeat) and .cK (confirming).
 std::string base_name(const std::string& name);
+/// K of a confirming case NAME.cK, 0 for others.
+int confirming_number(const std::string& name);
 /// glob_match: on whole names; `*` also matches `/`.
 bool glob(const std::string& pattern, const std::string& text);
 bool ends_with(const std::string& text, const std::string& tail);
@@ -146,6 +152,7 @@ void judge_inventory(Judgement& j);
 void judge_links(Judgement& j);
 void judge_limits(Judgement& j);
 void judge_physical(Judgement& j);
+void judge_small_populations(Judgement& j);
 void judge_peers(Judgement& j);
 void judge_noise(Judgement& j);
 /// Orders the findings, gives every entity its state, and the run its state, basis and exit code.

@@ -1,161 +1,187 @@
 // SPDX-License-Identifier: Apache-2.0
-// Entities against the others of their stratum, and whether they were measured well enough to be judged at
-// all. What is found here never fails a run: peers may all be equally bad, and healthy parts differ.
+// Entities against their peers: suspects of the screening, what fresh data say of them, and one finding for each story.
 #include <algorithm>
-#include <boost/math/distributions/normal.hpp>
 #include <cmath>
+#include <map>
+#include <set>
 
-#include "base/units.hpp"
 #include "measure/statistics.hpp"
+#include "verdict/confirming.hpp"
 #include "verdict/constants.hpp"
-#include "verdict/judgement.hpp"
+#include "verdict/peer_findings.hpp"
 
 namespace assay::verdict {
 namespace {
 
-/// Ranks of a collective share one clock: a slow one slows all, so their own times tell nothing about who it
-/// was.
-bool is_collective(const Series& s) {
-  return s.stage == "groups" || s.stage == "world" || s.stage == "train";
+bool throttle_counted(const Judgement& j, std::int32_t row) {
+  const auto node = j.entities.node(row);
+  return std::any_of(j.results.counters.begin(), j.results.counters.end(), [&](const auto& c) {
+    return (c.entity == row || c.entity == node) && c.counter.find("throttle") != std::string::npos && c.after > c.before;
+  });
 }
 
-bool comparable(const Series& s) { return s.judged && !is_collective(s) && s.suite != "inventory"; }
-
-/// Median of the sorted values without position i.
-double median_without(const std::vector<double>& sorted, std::size_t i) {
-  const std::size_t n = sorted.size() - 1;
-  auto value = [&](std::size_t k) { return sorted[k < i ? k : k + 1]; };
-  return n % 2 == 1 ? value(n / 2) : 0.5 * (value(n / 2 - 1) + value(n / 2));
-}
-
-struct Population {
-  std::vector<SeriesRow*> rows;  ///< by ascending median
-  std::vector<double> sorted;
-  double z = constants::peers_z;
-  bool shared = false;
+/// Blocks of the screening in which the entity was slower than delta, and the time between the first and last of them.
+struct Lasting {
+  std::size_t blocks = 0, all = 0;
+  double span_s = 0;
+  bool enough() const { return blocks >= constants::lasting_blocks && span_s >= constants::lasting_s; }
 };
 
-double threshold_of(const Population& p, double reference) {
-  double threshold = constants::peers_small_deficit;
-  if (p.sorted.size() >= constants::peers_min_population) {
-    threshold = std::max(constants::peers_min_deficit, p.z * mad_sigma(p.sorted) / std::abs(reference));
-  }
-  return p.shared ? std::max(threshold, constants::peers_shared_deficit) : threshold;
-}
-
-void report(Judgement& j, const Series& s, const Population& p, const SeriesRow& row, double reference,
-            double deficit, bool warn) {
-  auto f = j.about(row.entity, warn ? "WARN" : "INFO", "abnormality", "slow");
-  f.name = name_of(j, row);
-  f.level = s.kind;
-  f.suite = s.suite;
-  f.metric = s.full();
-  f.unit = s.unit;
-  f.better = results::to_string(s.better);
-  f.value = row.median;
-  f.reference = reference;
-  f.reference_kind = "peers";
-  f.deficit = deficit;
-  f.samples = row.n;
-  f.controls = static_cast<std::int64_t>(p.rows.size()) - 1;
-  f.stratum = s.strata[static_cast<std::size_t>(row.stratum)];
-  f.action = "MONITOR";
-  f.evidence = s.path;
-  f.text = f.name + ": " + s.full() + " " + format_quantity(row.median, s.unit) + ", median of " +
-           std::to_string(p.rows.size() - 1) + (p.rows.size() == 2 ? " peer " : " peers ") +
-           format_quantity(reference, s.unit) + ", deficit " + percent(deficit) +
-           " (n=" + std::to_string(row.n) + ")";
-  j.add(std::move(f), rows_of(row));
-}
-
-void judge_population(Judgement& j, const Series& s, Population& p) {
-  std::sort(p.rows.begin(), p.rows.end(), [](const auto* a, const auto* b) {
-    return std::pair(a->median, a->entity) < std::pair(b->median, b->entity);
-  });
-  for (auto* row : p.rows) {
-    p.sorted.push_back(row->median);
-    p.shared = p.shared || j.entities.shares_cores(row->entity) || j.entities.shares_cores(row->source) ||
-               j.entities.shares_cores(row->destination);
-    row->reference = std::max<std::uint8_t>(row->reference, Reference::peers);
-  }
-  const bool higher = s.better == results::Better::higher;
-  const double overall = threshold_of(p, median(p.sorted));
-  for (std::size_t i = 0; i < p.rows.size(); ++i) {
-    const auto& row = *p.rows[i];
-    const double reference = median_without(p.sorted, i);
-    if (!(reference > 0) || !(row.median > 0)) continue;
-    const double deficit = deficit_of(row.median, reference, higher);
-    if (deficit < constants::peers_min_deficit) continue;
-    // The own uncertainty must not explain it either.
-    const double half = std::isnan(row.standard_error) ? 0 : constants::interval_z * row.standard_error;
-    const double best =
-        deficit_of(higher ? row.median + half : std::max(row.median - half, 1e-300), reference, higher);
-    const bool small = p.sorted.size() < constants::peers_min_population;
-    // Few entities give no spread to judge by, so nothing but a lasting deficit counts: one that even the best of
-    // enough samples shows. A neighbour on the machine slows some samples, a bad part all of them. And ranks that take
-    // turns on a core get what the scheduler gives them: there the launch is the finding.
-    const double best_sample = deficit_of(higher ? row.highest : row.lowest, reference, higher);
-    const bool lasting = !small || !s.per_sample || (row.n >= constants::peers_small_samples && best_sample > overall);
-    if (deficit > overall && best > constants::peers_min_deficit && lasting && !p.shared) {
-      report(j, s, p, row, reference, deficit, true);
-    } else if (deficit > (p.shared ? overall : constants::peers_note_deficit) && (small || p.shared)) {
-      report(j, s, p, row, reference, deficit, false);
+Lasting lasting_of(const Judgement& j, const Population& p, std::int32_t entity, double delta) {
+  Lasting found;
+  double first = results::not_taken, last = results::not_taken;
+  for (const auto& c : j.results.cases) {
+    if (confirming_number(c.name) > 0 || c.suite != p.series->suite || base_name(c.name) != p.series->name) continue;
+    const auto* m = c.find(p.series->metric);
+    const auto at = std::find(c.entity.begin(), c.entity.end(), entity);
+    if (m == nullptr || !m->per_sample || at == c.entity.end()) continue;
+    const std::size_t row = static_cast<std::size_t>(at - c.entity.begin()), width = c.samples();
+    std::vector<double> block;
+    double begin = results::not_taken;
+    for (std::size_t s = 0; s < width && (row >= c.count.size() || static_cast<std::int32_t>(s) < c.count[row]); ++s) {
+      const std::size_t i = row * width + s;
+      if (i >= m->values.size()) break;
+      block.push_back(m->values[i]);
+      if (std::isnan(begin) && i < c.t.size()) begin = c.t[i];
+      const bool ends = s + 1 >= width || s + 1 >= c.block.size() || c.block[s + 1] != c.block[s];
+      if (!ends) continue;
+      ++found.all;
+      if (p.centre - log_rate(median(block), p.series->better) > log_deficit(delta)) {
+        ++found.blocks;
+        if (std::isnan(first)) first = begin;
+        if (i < c.t.size()) last = c.t[i];
+      }
+      block.clear();
+      begin = results::not_taken;
     }
   }
+  if (last > first) found.span_s = last - first;
+  return found;
 }
+
+class Peers {
+ public:
+  explicit Peers(Judgement& j) : j_(j), screening_(screen_populations(j)) {}
+
+  void judge() {
+    mark_references();
+    const auto named = named_candidates(screening_);
+    candidates_ = named.size();
+    for (const auto& p : screening_.populations) candidates_ += split_may_fail(p) ? 1 : 0;
+    for (const Suspect* s : named) named_.insert(s);
+    for (std::size_t i = 0; i < screening_.populations.size(); ++i) {
+      if (screening_.populations[i].split.found) judge_split(i);
+    }
+    judge_suspects();
+    j_.expected_false_fails += screening_.budget;
+  }
+
+ private:
+  const Population& population(const Suspect& s) const { return screening_.populations[s.population]; }
+  const SeriesRow& row_of(const Suspect& s) const { return *population(s).members[s.member].row; }
+
+  void mark_references() {
+    std::set<const SeriesRow*> compared;
+    for (auto& s : j_.series) {
+      if (!is_population(s)) continue;
+      for (auto& row : s.rows) row.reference = std::max<std::uint8_t>(row.reference, s.rows.size() > 1 ? Reference::peers : Reference::none);
+    }
+  }
+
+  const std::vector<FreshCase>& fresh(std::size_t index) {
+    const auto [it, first] = fresh_.try_emplace(index);
+    if (first) it->second = fresh_cases(j_, screening_.populations[index]);
+    return it->second;
+  }
+
+  /// Correlated metrics of one suite tell one story: the metric that was measured again, else the worst.
+  struct Story {
+    const Suspect* lead = nullptr;
+    std::size_t metrics = 0;
+    double p = 1;
+  };
+
+  void judge_suspects() {
+    std::map<std::pair<std::int32_t, std::string>, Story> stories;
+    for (const auto& s : screening_.suspects) {
+      auto& story = stories[{row_of(s).entity, population(s).series->suite}];
+      ++story.metrics;
+      story.p = std::min(story.p, s.p);
+      const auto key = [&](const Suspect& x) {
+        return std::tuple(named_.contains(&x), x.candidate, x.deficit / log_deficit(x.delta));
+      };
+      if (story.lead == nullptr || key(s) > key(*story.lead)) story.lead = &s;
+    }
+    std::map<std::pair<std::int32_t, std::string>, std::vector<PeerFinding>> by_node;
+    for (const auto& [key, story] : stories) {
+      PeerFinding f = judged(story.lead, story.metrics, story.p);
+      by_node[{j_.entities.node(key.first), key.second}].push_back(std::move(f));
+    }
+    for (auto& [key, findings] : by_node) {
+      if (is_node_story(key.first, findings)) {
+        add_node_finding(j_, key.first, findings);
+      } else {
+        for (const auto& f : findings) add_peer_finding(j_, f);
+      }
+    }
+  }
+
+  /// All parts of a node, two or more, are slow: it is the node.
+  bool is_node_story(std::int32_t node, const std::vector<PeerFinding>& findings) const {
+    if (node < 0 || findings.size() < 2) return false;
+    std::size_t parts = 0;
+    for (const auto& m : findings.front().population->members) parts += j_.entities.node(m.row->entity) == node ? 1 : 0;
+    return parts == findings.size();
+  }
+
+  std::vector<std::int32_t> accused(std::size_t index) const {
+    std::vector<std::int32_t> rows;
+    for (const auto& s : screening_.suspects) {
+      if (s.population == index) rows.push_back(row_of(s).entity);
+    }
+    return rows;
+  }
+
+  PeerFinding judged(const Suspect* s, std::size_t metrics, double p) {
+    PeerFinding f;
+    f.population = &population(*s);
+    f.member = s->member;
+    f.suspect = *s;
+    f.metrics = metrics;
+    f.p = p;
+    const auto entity = row_of(*s).entity;
+    f.fresh = confirm(*f.population, fresh(s->population), entity, s->at_clock, accused(s->population), candidates_);
+    const Lasting lasting = lasting_of(j_, *f.population, entity, s->delta);
+    f.lasting_blocks = lasting.blocks;
+    f.lasting_s = lasting.span_s;
+    f.throttle_counted = throttle_counted(j_, entity);
+    const bool fresh_says = f.fresh.measured && f.fresh.confirmed;
+    // Slow while it was screened and not now: only what lasted then, or what a counter saw, is held against it.
+    const bool then = lasting.enough() || (f.throttle_counted && s->kind == "throttled");
+    f.intermittent = f.fresh.measured && f.fresh.refuted;
+    f.fail = s->candidate && (fresh_says || (then && (!f.fresh.measured || f.intermittent)));
+    const double shown = f.fresh.measured && !f.intermittent ? f.fresh.deficit : s->deficit;
+    if (j_.results.info.level == "smoke" && fraction(shown) <= constants::coarse_deficit) f.fail = false;
+    return f;
+  }
+
+  void judge_split(std::size_t index) {
+    const auto& p = screening_.populations[index];
+    Confirmation c = confirm_split(p, fresh(index), candidates_);
+    const bool fail = split_may_fail(p) && c.measured && c.confirmed &&
+                      (j_.results.info.level != "smoke" || fraction(c.deficit) > constants::coarse_deficit);
+    add_split_finding(j_, p, c, fail);
+  }
+
+  Judgement& j_;
+  Screening screening_;
+  std::set<const Suspect*> named_;
+  std::map<std::size_t, std::vector<FreshCase>> fresh_;
+  std::size_t candidates_ = 0;
+};
 
 }  // namespace
 
-void judge_peers(Judgement& j) {
-  std::size_t comparisons = 0;
-  for (const auto& s : j.series) comparisons += comparable(s) ? s.rows.size() : 0;
-  if (comparisons == 0) return;
-  const double tail = constants::peers_false_alarms / static_cast<double>(comparisons);
-  const double z = std::max(constants::peers_z,
-                            boost::math::quantile(boost::math::complement(boost::math::normal(), tail)));
-  for (auto& s : j.series) {
-    if (!comparable(s)) continue;
-    std::vector<Population> populations(s.strata.size());
-    for (auto& row : s.rows) populations[static_cast<std::size_t>(row.stratum)].rows.push_back(&row);
-    for (auto& p : populations) {
-      p.z = z;
-      if (p.rows.size() >= 2) judge_population(j, s, p);
-    }
-  }
-}
-
-void judge_noise(Judgement& j) {
-  for (const auto& s : j.series) {
-    if (!s.required || !s.judged || !s.per_sample || s.suite == "inventory") continue;
-    const SeriesRow* worst = nullptr;
-    double worst_delta = 0;
-    std::vector<std::int32_t> rows;
-    for (const auto& row : s.rows) {
-      if (std::isnan(row.standard_error) || !(std::abs(row.median) > 0)) continue;
-      const double delta = constants::noise_z * row.standard_error / std::abs(row.median);
-      if (delta <= constants::noise_limit) continue;
-      const auto own = rows_of(row);
-      rows.insert(rows.end(), own.begin(), own.end());
-      if (worst != nullptr && delta <= worst_delta) continue;
-      worst = &row;
-      worst_delta = delta;
-    }
-    if (worst == nullptr) continue;
-    const bool open = j.at_least_standard();
-    auto f = j.about(worst->entity, open ? "WARN" : "INFO", "magnitude", "noisy");
-    f.name = name_of(j, *worst);
-    f.level = s.kind;
-    f.suite = s.suite;
-    f.metric = s.full();
-    f.unit = s.unit;
-    f.value = worst->median;
-    f.samples = worst->n;
-    f.action = "MONITOR";
-    f.evidence = s.path;
-    f.text = s.full() + " is judged to " + percent(worst_delta) + " only, more than " +
-             percent(constants::noise_limit) + ": worst " + f.name + " (n=" + std::to_string(worst->n) + ")";
-    j.add(std::move(f), rows, open);
-  }
-}
+void judge_peers(Judgement& j) { Peers(j).judge(); }
 
 }  // namespace assay::verdict

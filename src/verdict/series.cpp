@@ -9,6 +9,7 @@
 #include "measure/statistics.hpp"
 #include "verdict/constants.hpp"
 #include "verdict/judgement.hpp"
+#include "verdict/strata.hpp"
 
 namespace assay::verdict {
 namespace {
@@ -67,52 +68,18 @@ double standard_error(const std::vector<double>& values, const std::vector<std::
   return se;
 }
 
-/// What must be equal for entities to be peers, beyond the case_key: processor, cores, and for links whether
-/// they cross nodes.
-class Strata {
- public:
-  explicit Strata(const Judgement& j) : j_(j) {
-    note("node", {"cpu_model"}, {});
-    note("device", {"model"}, {});
-    note("nic", {"driver"}, {"rate"});
-    note("numa", {}, {"pus"});
-    for (std::size_t i = 0; i < j.entities.size(); ++i) {
-      const int cores = j.entities.cores(static_cast<std::int32_t>(i));
-      if (cores > 0) labels_[static_cast<std::int32_t>(i)] += " x" + std::to_string(cores);
-    }
+/// How far the odd samples' median lies from the even ones', as a fraction: twice the error of the median of all,
+/// whatever the shape of the noise. NaN with fewer than four samples.
+double half_difference(const std::vector<double>& values, std::vector<double>& half) {
+  if (values.size() < 4) return results::not_taken;
+  double medians[2];
+  for (const std::size_t side : {0U, 1U}) {
+    half.clear();
+    for (std::size_t i = side; i < values.size(); i += 2) half.push_back(values[i]);
+    medians[side] = median(half);
   }
-  std::string of(const SeriesRow& row, const std::string& kind) const {
-    if (kind == "link") {
-      const bool inside = j_.entities.node(row.source) == j_.entities.node(row.destination);
-      return (inside ? "in-node " : "across ") + model(row.source) + model(row.destination);
-    }
-    return model(row.entity);
-  }
-
- private:
-  void note(const char* kind, std::initializer_list<const char*> texts,
-            std::initializer_list<const char*> numbers) {
-    const auto it = j_.results.inventory.find(kind);
-    if (it == j_.results.inventory.end()) return;
-    const auto* text = text_column(it->second, texts);
-    const auto* number = number_column(it->second, numbers);
-    for (std::size_t i = 0; i < it->second.entity.size(); ++i) {
-      std::string& label = labels_[it->second.entity[i]];
-      if (text != nullptr) label += (*text)[i];
-      if (number != nullptr && !std::isnan((*number)[i])) label += " x" + format_quantity((*number)[i], "");
-    }
-  }
-  std::string label(std::int32_t row) const {
-    const auto it = labels_.find(row);
-    return it == labels_.end() ? std::string() : it->second;
-  }
-  std::string model(std::int32_t row) const {
-    const auto node = j_.entities.node(row);
-    return node == row || node < 0 ? label(row) : label(node) + label(row);
-  }
-  const Judgement& j_;
-  std::unordered_map<std::int32_t, std::string> labels_;
-};
+  return 2 * (medians[1] - medians[0]) / (medians[1] + medians[0]);
+}
 
 /// Cases that are repeats of one another, in the order of the file.
 struct Joined {
@@ -125,6 +92,7 @@ std::vector<Joined> join_repeats(const results::Results& results) {
   std::map<std::string, std::size_t> known;
   for (const auto& c : results.cases) {
     if (c.state != results::CaseState::pass && c.state != results::CaseState::fail) continue;
+    if (confirming_number(c.name) > 0) continue;  // only suspects and controls: no population
     const std::string base = base_name(c.name);
     const auto [it, fresh] = known.try_emplace(c.suite + "/" + base + "#" + c.case_key, joined.size());
     if (fresh) joined.push_back({base, {}});
@@ -170,13 +138,23 @@ Series describe(const Joined& joined, const Metric& m) {
 
 void collect_series(Judgement& j) {
   const Strata strata(j);
-  std::vector<double> values;
+  std::vector<double> values, half;
   std::vector<std::int32_t> blocks;
   for (const auto& joined : join_repeats(j.results)) {
     const auto occurrences = occurrences_of(joined);
     for (const auto& m : joined.passes.front()->metrics) {
       Series s = describe(joined, m);
       std::unordered_map<std::string, std::int32_t> known;
+      std::unordered_map<std::int32_t, std::int32_t> known_rows;  // by representative: no text per entity and metric
+      auto stratum_of = [&](const SeriesRow& row) {
+        if (s.kind != "link") {
+          if (const auto it = known_rows.find(strata.representative(row.entity)); it != known_rows.end()) return it->second;
+        }
+        const auto [it, fresh] = known.try_emplace(strata.of(row, s.kind), static_cast<std::int32_t>(known.size()));
+        if (fresh) s.strata.push_back(it->first);
+        if (s.kind != "link") known_rows[strata.representative(row.entity)] = it->second;
+        return it->second;
+      };
       for (std::size_t i = 0; i < occurrences.size();) {
         values.clear();
         blocks.clear();
@@ -195,10 +173,8 @@ void collect_series(Judgement& j) {
         const auto [lowest, highest] = std::minmax_element(values.begin(), values.end());
         row.lowest = *lowest;
         row.highest = *highest;
-        const auto [it, fresh] =
-            known.try_emplace(strata.of(row, s.kind), static_cast<std::int32_t>(known.size()));
-        if (fresh) s.strata.push_back(it->first);
-        row.stratum = it->second;
+        row.half = half_difference(values, half);
+        row.stratum = stratum_of(row);
         s.rows.push_back(row);
       }
       j.series.push_back(std::move(s));

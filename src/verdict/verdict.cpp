@@ -78,6 +78,7 @@ results::VerdictData judge(const results::Results& results, const Options& optio
   judge_links(j);
   judge_limits(j);
   judge_physical(j);
+  judge_small_populations(j);
   judge_peers(j);
   judge_noise(j);
   return conclude(j);

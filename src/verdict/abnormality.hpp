@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// The claim of abnormality: who does not belong to a population, at two levels of proof. A warning takes the population for
+// normal, with a guard that reads the tail off its fast side. A fault must hold even where healthy parts spread like Student's
+// t with 4 degrees of freedom, because nobody can see from 64 values that they do not.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace assay::verdict {
+
+struct Abnormality {
+  std::vector<double> score;  ///< in robust deviations, negative is slow
+  std::vector<double> p;      ///< that a given healthy member of a normal population lies as far out or farther
+  std::size_t size = 0;
+  double tail = 1;  ///< heaviness of the fast tail, not below 1
+};
+
+/// How heavy fast tails are, over all populations of a run: what one of 64 cannot tell, thirty together can.
+struct TailPool {
+  double sum = 0, count = 0;  ///< of ratios weighted by the values they rest on
+  void add(std::size_t n, double ratio);
+  bool surely_light() const noexcept;
+};
+
+/// 24 and more: robust predictive deviation; 4 to 23: deletion t (p of those it peels, 1 for the others); fewer: nobody.
+Abnormality abnormality(std::span<const double> values);
+
+/// Whether a member is abnormal with a family-wise error `alpha` if its population is normal.
+bool abnormal(const Abnormality& a, std::size_t member, double alpha);
+/// The same if it may be heavy-tailed.
+bool surely_abnormal(const Abnormality& a, std::size_t member, double alpha, const TailPool& pool);
+/// p times the population's size, at most 1.
+double family_p(const Abnormality& a, std::size_t member);
+
+/// The critical distance of surely_abnormal for a population of n >= 24, in robust deviations.
+double heavy_critical(std::size_t n, double alpha, double tail, bool light);
+/// The p (family-wise, normal) that a deletion t must be under so that the error is `alpha` under Student's t with 4
+/// degrees of freedom; 4 <= n < 24.
+double heavy_deletion_p(std::size_t n, double alpha);
+
+}  // namespace assay::verdict

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verdict/confirm.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "base/random.hpp"
+#include "verdict/confirming.hpp"
+#include "verdict/constants.hpp"
+#include "verdict/fresh.hpp"
+
+namespace assay::verdict {
+namespace {
+
+double excess_of(const Suspect& s) { return s.deficit / log_deficit(s.delta); }
+
+/// `n` of `rows`, drawn at random but always the same.
+std::vector<std::int32_t> draw(std::vector<std::int32_t> rows, std::size_t n, std::uint64_t seed, const std::string& name) {
+  const auto order = RandomStream(seed, name).permutation(rows.size());
+  std::vector<std::int32_t> drawn;
+  for (std::size_t i = 0; i < std::min(n, rows.size()); ++i) drawn.push_back(rows[order[i]]);
+  std::sort(drawn.begin(), drawn.end());
+  return drawn;
+}
+
+/// Samples for a standard error of a twelfth of delta, from the error that screening had.
+std::int32_t samples_for(const Population& p) {
+  std::vector<std::int32_t> counts;
+  for (const auto& m : p.members) counts.push_back(m.row->n);
+  const double have = counts.empty() ? 0 : *std::min_element(counts.begin(), counts.end());
+  const double wanted = have * std::pow(12 * p.se / p.delta, 2);
+  return static_cast<std::int32_t>(std::clamp(wanted, static_cast<double>(constants::confirm_samples),
+                                              static_cast<double>(constants::confirm_most_samples)));
+}
+
+Recheck make(const Judgement& j, const Population& p, int number, std::vector<std::int32_t> candidates,
+             std::vector<std::int32_t> controls, std::size_t most_controls) {
+  Recheck r;
+  r.suite = p.series->suite;
+  r.name = p.series->name;
+  r.metric = p.series->metric;
+  r.number = number;
+  r.samples = samples_for(p);
+  const auto seed = mix64(j.results.info.seed, static_cast<std::uint64_t>(number));
+  r.candidates = std::move(candidates);
+  std::sort(r.candidates.begin(), r.candidates.end());
+  r.controls = draw(std::move(controls), most_controls, seed, r.suite + "/" + r.name + ":" + r.metric);
+  return r;
+}
+
+std::size_t controls_for(std::size_t n) {
+  const auto share = static_cast<std::size_t>(std::ceil(constants::confirm_control_fraction * static_cast<double>(n)));
+  return std::clamp(share, constants::confirm_controls, constants::confirm_most_controls);
+}
+
+/// Those of the population that nothing is said against.
+std::vector<std::int32_t> innocent(const Screening& screening, const Population& p, std::size_t index) {
+  std::set<std::int32_t> accused;
+  for (const auto& s : screening.suspects) {
+    if (s.population == index) accused.insert(p.members[s.member].row->entity);
+  }
+  std::vector<std::int32_t> rows;
+  for (const auto& m : p.members) {
+    if (!m.low && !accused.contains(m.row->entity)) rows.push_back(m.row->entity);
+  }
+  return rows;
+}
+
+std::optional<Recheck> recheck_split(const Judgement& j, const Population& p) {
+  const auto cases = fresh_cases(j, p);
+  if (!split_may_fail(p) || !cases.empty()) return std::nullopt;
+  std::vector<std::int32_t> low, high;
+  for (const auto& m : p.members) (m.low ? low : high).push_back(m.row->entity);
+  return make(j, p, 1, draw(std::move(low), constants::confirm_split_members, j.results.info.seed, p.series->full()),
+              std::move(high), constants::confirm_split_members);
+}
+
+/// Strata and metrics of one case are measured again together: it is one measurement.
+std::vector<Recheck> joined(std::vector<Recheck> asked) {
+  std::vector<Recheck> out;
+  for (auto& r : asked) {
+    const auto same = std::find_if(out.begin(), out.end(), [&](const Recheck& o) { return o.suite == r.suite && o.name == r.name; });
+    if (same == out.end()) {
+      out.push_back(std::move(r));
+      continue;
+    }
+    std::set<std::int32_t> candidates(same->candidates.begin(), same->candidates.end()), controls(same->controls.begin(), same->controls.end());
+    candidates.insert(r.candidates.begin(), r.candidates.end());
+    controls.insert(r.controls.begin(), r.controls.end());
+    for (const auto row : candidates) controls.erase(row);
+    same->candidates.assign(candidates.begin(), candidates.end());
+    same->controls.assign(controls.begin(), controls.end());
+    same->samples = std::max(same->samples, r.samples);
+    same->number = std::max(same->number, r.number);
+  }
+  return out;
+}
+
+}  // namespace
+
+bool split_may_fail(const Population& p) {
+  const auto& s = p.split;
+  return s.found && s.attribute.empty() && p.eligible() && s.deficit > log_deficit(p.delta) - p.se &&
+         static_cast<double>(s.split.low) < constants::split_minority * static_cast<double>(p.size());
+}
+
+std::vector<const Suspect*> named_candidates(const Screening& screening) {
+  // One measurement per entity and suite is enough: the metric in which it is worst against what that may be short of.
+  std::map<std::pair<std::int32_t, std::string>, const Suspect*> worst;
+  for (const auto& s : screening.suspects) {
+    if (!s.candidate) continue;
+    const auto& p = screening.populations[s.population];
+    auto& known = worst[{p.members[s.member].row->entity, p.series->suite}];
+    if (known == nullptr || excess_of(s) > excess_of(*known)) known = &s;
+  }
+  std::vector<const Suspect*> named;
+  for (const auto& [key, suspect] : worst) named.push_back(suspect);
+  std::stable_sort(named.begin(), named.end(), [](const Suspect* a, const Suspect* b) { return excess_of(*a) > excess_of(*b); });
+  if (named.size() > constants::confirm_most_candidates) named.resize(constants::confirm_most_candidates);
+  return named;
+}
+
+std::vector<Recheck> population_rechecks(const Judgement& j) {
+  const Screening screening = screen_populations(j);
+  std::vector<Recheck> asked;
+  std::vector<std::size_t> order;  // populations, by their worst candidate
+  std::map<std::size_t, std::vector<std::int32_t>> wanted;
+  for (const Suspect* s : named_candidates(screening)) {
+    auto& rows = wanted[s->population];
+    if (rows.empty()) order.push_back(s->population);
+    rows.push_back(screening.populations[s->population].members[s->member].row->entity);
+  }
+  for (const auto index : order) {
+    const auto& p = screening.populations[index];
+    const auto cases = fresh_cases(j, p);
+    auto& rows = wanted[index];
+    std::erase_if(rows, [&](std::int32_t row) {
+      return std::any_of(cases.begin(), cases.end(), [&](const FreshCase& c) { return c.find(row) != nullptr; });
+    });
+    const int number = cases.empty() ? 1 : cases.back().number + 1;
+    if (rows.empty() || number > constants::confirm_most_cases) continue;
+    asked.push_back(make(j, p, number, rows, innocent(screening, p, index), controls_for(p.size())));
+  }
+  for (const auto& p : screening.populations) {
+    if (auto recheck = recheck_split(j, p)) asked.push_back(std::move(*recheck));
+  }
+  return joined(std::move(asked));
+}
+
+std::vector<Recheck> rechecks(const results::Results& results, const Options& options) {
+  Judgement j(results, options);
+  collect_series(j);
+  return population_rechecks(j);
+}
+
+}  // namespace assay::verdict

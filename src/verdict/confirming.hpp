@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which suspects of a screening are measured again. Links have their own (network.hpp).
+#pragma once
+
+#include <vector>
+
+#include "verdict/confirm.hpp"
+#include "verdict/screening.hpp"
+
+namespace assay::verdict {
+
+/// Candidates to be measured again, the worst first: one per entity and suite, not more than can be.
+std::vector<const Suspect*> named_candidates(const Screening& screening);
+/// A slow side that nothing recorded explains, small enough to be called faulty, and slower than delta.
+bool split_may_fail(const Population& p);
+/// What populations want measured again.
+std::vector<Recheck> population_rechecks(const Judgement& j);
+
+}  // namespace assay::verdict

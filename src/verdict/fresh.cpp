@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verdict/fresh.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "measure/robust.hpp"
+#include "measure/statistics.hpp"
+#include "verdict/constants.hpp"
+
+namespace assay::verdict {
+namespace {
+
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+
+/// The samples of one row, cut into blocks.
+struct Taken {
+  std::vector<double> values, halves[2], block_medians;
+  double first_t = nan, last_t = nan;
+};
+
+Taken taken(const results::CaseData& c, const results::Metric& m, std::size_t row) {
+  Taken t;
+  const std::size_t width = m.per_sample ? c.samples() : 1;
+  const std::size_t n = row < c.count.size() && m.per_sample
+                            ? std::min(width, static_cast<std::size_t>(std::max(0, c.count[row])))
+                            : width;
+  std::vector<double> block;
+  for (std::size_t s = 0; s < n; ++s) {
+    const std::size_t i = m.per_sample ? row * width + s : row;
+    if (i >= m.values.size() || std::isnan(m.values[i])) continue;
+    t.values.push_back(m.values[i]);
+    t.halves[t.values.size() % 2].push_back(m.values[i]);
+    block.push_back(m.values[i]);
+    if (i < c.t.size()) {
+      if (std::isnan(t.first_t)) t.first_t = c.t[i];
+      t.last_t = c.t[i];
+    }
+    const bool ends = s + 1 == n || s + 1 >= c.block.size() || c.block[s + 1] != c.block[s];
+    if (!ends) continue;
+    t.block_medians.push_back(median(block));
+    block.clear();
+  }
+  if (!block.empty()) t.block_medians.push_back(median(block));
+  return t;
+}
+
+double deviation(const std::vector<double>& v) {
+  double mean = 0, squares = 0;
+  for (const double x : v) mean += x / static_cast<double>(v.size());
+  for (const double x : v) squares += (x - mean) * (x - mean);
+  return std::sqrt(squares / static_cast<double>(v.size() - 1));
+}
+
+FreshCase read(const results::CaseData& c, const Population& p) {
+  FreshCase fresh;
+  fresh.number = confirming_number(c.name);
+  const auto* m = c.find(p.series->metric);
+  const auto* clock = c.find("clock");
+  if (m == nullptr) return fresh;
+  std::vector<double> halves, blocks;
+  for (std::size_t r = 0; r < c.entity.size(); ++r) {
+    const Taken t = taken(c, *m, r);
+    FreshMember f;
+    f.entity = c.entity[r];
+    f.rate = log_rate(median(t.values), p.series->better);
+    if (std::isnan(f.rate)) continue;
+    f.clock = clock == nullptr ? nan : std::log(median(taken(c, *clock, r).values));
+    f.samples = static_cast<std::int64_t>(t.values.size());
+    f.half = t.values.size() < 4 ? nan : std::log(median(t.halves[0])) - std::log(median(t.halves[1]));
+    f.block_error = nan;
+    if (t.block_medians.size() >= 3) {
+      std::vector<double> logs;
+      for (const double b : t.block_medians) logs.push_back(log_rate(b, p.series->better));
+      f.block_error = deviation(logs) / std::sqrt(static_cast<double>(logs.size()));
+    }
+    if (std::isfinite(f.half)) halves.push_back(f.half);
+    if (std::isfinite(f.block_error)) blocks.push_back(f.block_error);
+    fresh.blocks = std::max(fresh.blocks, static_cast<std::int64_t>(t.block_medians.size()));
+    if (t.last_t > t.first_t) fresh.span_s = std::max(fresh.span_s, t.last_t - t.first_t);
+    fresh.members.push_back(f);
+  }
+  // The halves see what changes from sample to sample, the blocks what changes over minutes.
+  fresh.se = std::max(halves.size() >= 3 ? mad_sigma(halves) / 2 : nan, blocks.empty() ? 0 : median(blocks));
+  if (halves.size() < 3) fresh.se = blocks.empty() ? nan : median(blocks);
+  return fresh;
+}
+
+double value_of(const Population& p, const FreshMember& f, bool at_clock) {
+  return at_clock ? f.rate - p.slope * (f.clock - p.centre_clock) : f.rate;
+}
+
+std::size_t member_of(const Population& p, std::int32_t entity) {
+  const auto it = std::lower_bound(p.members.begin(), p.members.end(), entity,
+                                   [](const Member& m, std::int32_t row) { return m.row->entity < row; });
+  const bool there = it != p.members.end() && it->row->entity == entity;
+  return there ? static_cast<std::size_t>(it - p.members.begin()) : p.size();
+}
+
+/// Deficit, interval and judgement from a difference and its error.
+void settle(Confirmation& c, double difference, double se, double delta, std::size_t candidates, double degrees) {
+  const double level = constants::alpha_confirm / static_cast<double>(std::max<std::size_t>(candidates, 1));
+  const double t = t_quantile(1 - level, degrees), bound = log_deficit(delta);
+  c.measured = true;
+  c.deficit = difference;
+  c.se = se;
+  c.low = difference - t * se;
+  c.high = difference + t * se;
+  c.confirmed = c.low > bound;
+  c.refuted = c.high < bound && c.low < log_deficit(constants::delta_warn);
+  const double distance = std::abs(difference - bound);
+  if (!c.confirmed && c.high > bound && distance > 0) {
+    const double more = std::pow(t * se / distance, 2);
+    c.needed = static_cast<std::int64_t>(std::min(1e6, std::ceil(more * static_cast<double>(c.samples))));
+  }
+}
+
+}  // namespace
+
+const FreshMember* FreshCase::find(std::int32_t entity) const noexcept {
+  const auto it = std::find_if(members.begin(), members.end(), [&](const FreshMember& m) { return m.entity == entity; });
+  return it == members.end() ? nullptr : &*it;
+}
+
+std::vector<FreshCase> fresh_cases(const Judgement& j, const Population& p) {
+  std::vector<FreshCase> cases;
+  const auto* first = p.series->first;
+  for (const auto& c : j.results.cases) {
+    if (confirming_number(c.name) == 0 || c.suite != p.series->suite || base_name(c.name) != p.series->name) continue;
+    if (c.state != results::CaseState::pass && c.state != results::CaseState::fail) continue;
+    // The same name with another key is another measurement (other sizes, another library).
+    if (first != nullptr && c.case_key != first->case_key) continue;
+    cases.push_back(read(c, p));
+  }
+  std::stable_sort(cases.begin(), cases.end(), [](const auto& a, const auto& b) { return a.number < b.number; });
+  return cases;
+}
+
+Confirmation confirm(const Population& p, const std::vector<FreshCase>& cases, std::int32_t entity, bool at_clock,
+                     const std::vector<std::int32_t>& suspects, std::size_t candidates) {
+  Confirmation c;
+  for (auto it = cases.rbegin(); it != cases.rend() && !c.measured; ++it) {
+    const auto* own = it->find(entity);
+    if (own == nullptr || std::isnan(it->se)) continue;
+    // What screening knows of a control (how much faster or slower than the population it is) is taken out of it, so
+    // that eight controls stand for all.
+    std::vector<double> references;
+    for (const auto& f : it->members) {
+      const std::size_t i = member_of(p, f.entity);
+      if (i >= p.size() || std::find(suspects.begin(), suspects.end(), f.entity) != suspects.end()) continue;
+      if (p.members[i].low) continue;
+      references.push_back(value_of(p, f, at_clock) + (at_clock ? p.residual_deficit(i) : p.deficit(i)));
+    }
+    if (references.empty()) continue;
+    c.samples = own->samples;
+    c.controls = static_cast<std::int64_t>(references.size());
+    const auto n = static_cast<double>(references.size());
+    const double spread = references.size() >= 3 ? std::max(mad_sigma(references), it->se) : 1.5 * it->se;
+    const double se = std::hypot(it->se, 1.2533 * spread / std::sqrt(n));
+    settle(c, median(references) - value_of(p, *own, at_clock), se, at_clock ? p.delta : p.delta_raw, candidates,
+           constants::confirm_degrees);
+  }
+  return c;
+}
+
+Confirmation confirm_split(const Population& p, const std::vector<FreshCase>& cases, std::size_t candidates) {
+  Confirmation c;
+  for (auto it = cases.rbegin(); it != cases.rend() && !c.measured; ++it) {
+    std::vector<double> sides[2];
+    for (const auto& f : it->members) {
+      const std::size_t i = member_of(p, f.entity);
+      if (i >= p.size()) continue;
+      sides[p.members[i].low ? 1 : 0].push_back(value_of(p, f, p.clocked));
+      c.samples += p.members[i].low ? f.samples : 0;
+    }
+    if (sides[0].size() < 3 || sides[1].size() < 3) continue;
+    c.controls = static_cast<std::int64_t>(sides[0].size());
+    auto error = [&](const std::vector<double>& v) {
+      return 1.2533 * std::max(mad_sigma(v), it->se) / std::sqrt(static_cast<double>(v.size()));
+    };
+    settle(c, median(sides[0]) - median(sides[1]), std::hypot(error(sides[0]), error(sides[1])), p.delta, candidates,
+           static_cast<double>(sides[0].size() + sides[1].size() - 2));
+  }
+  return c;
+}
+
+}  // namespace assay::verdict

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the confirming cases (NAME.cK) say about a suspect: its fresh median against that of controls measured in turns with it.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "verdict/population.hpp"
+
+namespace assay::verdict {
+
+struct FreshMember {
+  std::int32_t entity = -1;
+  double rate = 0, clock = 0;  ///< log of the fresh median; log Hz or NaN
+  double half = 0;             ///< relative difference of the halves of its samples
+  double block_error = 0;      ///< relative standard error from its block medians; NaN for fewer than 3
+  std::int64_t samples = 0;
+};
+
+/// One confirming case of a population.
+struct FreshCase {
+  int number = 0;
+  std::vector<FreshMember> members;
+  double se = 0;  ///< pooled over its members
+  std::int64_t blocks = 0;
+  double span_s = 0;
+  const FreshMember* find(std::int32_t entity) const noexcept;
+};
+
+/// The confirming cases of a population, by number.
+std::vector<FreshCase> fresh_cases(const Judgement& j, const Population& p);
+
+struct Confirmation {
+  bool measured = false;
+  bool confirmed = false;  ///< the whole one-sided interval lies beyond delta
+  bool refuted = false;    ///< the interval reaches below the least deficit worth a warning, and lies below delta
+  double deficit = 0, low = 0, high = 0;  ///< logarithmic; low and high at the level of the claim
+  double se = 0;
+  std::int64_t samples = 0, controls = 0;
+  std::int64_t needed = 0;  ///< samples that would decide, where it is ambiguous
+};
+
+/// `suspects`: rows of /entities that are no controls. `at_clock`: hold the residual against p.delta, else the rate against
+/// p.delta_raw. One-sided at alpha_confirm / candidates.
+Confirmation confirm(const Population& p, const std::vector<FreshCase>& cases, std::int32_t entity, bool at_clock,
+                     const std::vector<std::int32_t>& suspects, std::size_t candidates);
+
+/// The same for the low side of a split: the median of its fresh members against that of the high side's.
+Confirmation confirm_split(const Population& p, const std::vector<FreshCase>& cases, std::size_t candidates);
+
+}  // namespace assay::verdict

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verdict/peer_findings.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "base/units.hpp"
+#include "verdict/constants.hpp"
+
+namespace assay::verdict {
+namespace {
+
+std::string p_text(double p) {
+  if (p < 1e-9) return "p < 1e-9";
+  char text[32];
+  std::snprintf(text, sizeof text, "p = %.2g", p);
+  return text;
+}
+
+std::string range(double low, double high) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%.1f to %.1f %%", 100 * fraction(low), 100 * fraction(high));
+  return text;
+}
+
+std::string count(std::int64_t n, const char* one, const char* many) { return std::to_string(n) + " " + (n == 1 ? one : many); }
+
+struct Shown {
+  double deficit = 0, low = 0, high = 0;
+  std::int64_t samples = 0, controls = 0;
+  bool fresh = false;
+};
+
+/// Fresh data where they say something about what is claimed, else those of the screening with their 95 % interval.
+Shown shown(const PeerFinding& f) {
+  const auto& p = *f.population;
+  if (f.fresh.measured && !f.intermittent)
+    return {f.fresh.deficit, f.fresh.low, f.fresh.high, f.fresh.samples, f.fresh.controls, true};
+  const double half = constants::interval_z * (std::isnan(p.se) ? 0 : p.se);
+  return {f.suspect.deficit, f.suspect.deficit - half, f.suspect.deficit + half, p.members[f.member].row->n,
+          static_cast<std::int64_t>(p.size()) - 1, false};
+}
+
+/// Why it is a fault, or why not yet.
+std::string standing(const PeerFinding& f) {
+  const auto& p = *f.population;
+  const std::string delta = percent(f.suspect.delta);
+  if (f.fail && f.fresh.confirmed)
+    return "confirmed by " + count(f.fresh.samples, "fresh sample", "fresh samples") + " against " +
+           count(f.fresh.controls, "control", "controls") + ", the whole interval beyond " + delta;
+  char lasted[96];
+  std::snprintf(lasted, sizeof lasted, "in %zu blocks over %.0f s", f.lasting_blocks, f.lasting_s);
+  if (f.fail && f.throttle_counted && f.lasting_s < constants::lasting_s) return "beyond " + delta + " while its throttle counter rose";
+  if (f.fail) return std::string("beyond ") + delta + " " + lasted;
+  if (f.intermittent)
+    return "not so in " + count(f.fresh.samples, "fresh sample", "fresh samples") + " (" + percent(fraction(f.fresh.deficit)) + ")";
+  if (f.fresh.measured && f.fresh.needed > 0)
+    return "AMBIGUOUS against " + delta + ": " + std::to_string(f.fresh.needed) + " samples would decide";
+  if (f.fresh.measured) return "measured again, not beyond " + delta;
+  if (f.suspect.candidate) return "not confirmed: not measured again";
+  if (!p.eligible()) return "not judged to " + delta + ": only " + percent(p.effective_delta()) + " can be told apart here";
+  return "less than " + delta + ", or such parts may differ";
+}
+
+std::string kind_text(const PeerFinding& f) {
+  if (f.suspect.kind == "throttled") return "throttled: its clock explains it";
+  if (f.suspect.kind == "slow_at_clock") return "slow at equal clock";
+  return "slow";
+}
+
+results::Finding fill(const Judgement& j, const PeerFinding& f, std::int32_t subject) {
+  const auto& p = *f.population;
+  const auto& s = *p.series;
+  const Shown v = shown(f);
+  auto out = j.about(subject, f.fail ? "FAIL" : "WARN", f.fail ? "magnitude" : "abnormality",
+                     f.intermittent ? "intermittent" : f.suspect.kind);
+  out.suite = s.suite;
+  out.metric = s.full();
+  out.unit = s.unit;
+  out.better = results::to_string(s.better);
+  const double centre = f.suspect.at_clock ? p.members[f.member].rate + f.suspect.deficit : p.centre;
+  out.reference = from_log_rate(centre, s.better);
+  out.value = from_log_rate(centre - v.deficit, s.better);
+  out.reference_kind = "peers";
+  out.deficit = fraction(v.deficit);
+  out.ci_low = fraction(v.low);
+  out.ci_high = fraction(v.high);
+  out.samples = v.samples;
+  out.controls = v.controls;
+  out.stratum = s.strata[static_cast<std::size_t>(p.stratum)];
+  out.confirmed = f.fail;
+  out.p_adjusted = f.p;
+  if (s.first != nullptr) out.since = s.first->started;
+  out.action = f.fail ? "TRIAGE" : "MONITOR";
+  out.evidence = s.path;
+  return out;
+}
+
+std::string sentence(const PeerFinding& f, const results::Finding& out) {
+  const auto& s = *f.population->series;
+  const Shown v = shown(f);
+  std::string text = s.full() + " " + format_quantity(*out.value, s.unit) + ", " + percent(*out.deficit) + " (" +
+                     range(v.low, v.high) + ") below " + format_quantity(*out.reference, s.unit) + " of its " +
+                     count(static_cast<std::int64_t>(f.population->size()) - 1, "peer", "peers") + ", " + kind_text(f) + ", " +
+                     standing(f) + ", n=" + std::to_string(v.samples) + ", " + p_text(f.p);
+  if (f.suspect.combined) text += " by all metrics of the suite together";
+  if (f.metrics > 1) text += ", and so in " + count(static_cast<std::int64_t>(f.metrics) - 1, "other metric", "other metrics") + " of " + s.suite;
+  return text;
+}
+
+std::string next_step(const PeerFinding& f) {
+  if (!f.fail) return "";
+  if (f.suspect.kind == "throttled") return "; next: power and cooling of this part";
+  if (f.suspect.kind == "slow_at_clock") return "; next: memory, links and other users of this part";
+  return "; next: take it out and test it alone";
+}
+
+}  // namespace
+
+void add_peer_finding(Judgement& j, const PeerFinding& f) {
+  const auto& row = *f.population->members[f.member].row;
+  auto out = fill(j, f, row.entity);
+  out.text = out.name + ": " + sentence(f, out) + next_step(f);
+  j.add(std::move(out), rows_of(row));
+}
+
+void add_node_finding(Judgement& j, std::int32_t node, const std::vector<PeerFinding>& parts) {
+  const auto worst = std::max_element(parts.begin(), parts.end(), [](const auto& a, const auto& b) {
+    return std::pair(a.fail, shown(a).deficit) < std::pair(b.fail, shown(b).deficit);
+  });
+  auto out = fill(j, *worst, node);
+  std::vector<std::int32_t> rows = {node};
+  std::size_t failed = 0;
+  for (const auto& f : parts) {
+    const auto entity = f.population->members[f.member].row->entity;
+    out.members.push_back(j.entities.name(entity));
+    rows.push_back(entity);
+    failed += f.fail ? 1 : 0;
+  }
+  out.text = out.name + ": all of its " + std::to_string(parts.size()) + " parts are slow (" + std::to_string(failed) +
+             " confirmed); worst " + j.entities.name(worst->population->members[worst->member].row->entity) + ": " +
+             sentence(*worst, out) + next_step(*worst);
+  j.add(std::move(out), rows);
+}
+
+void add_split_finding(Judgement& j, const Population& p, const Confirmation& fresh, bool fail) {
+  const auto& s = *p.series;
+  const auto& split = p.split;
+  const bool explained = !split.attribute.empty(), fast = split.split.low > split.split.high;
+  const double deficit = fail ? fresh.deficit : split.deficit;
+  auto out = j.about(-1, fail ? "FAIL" : "WARN", fail ? "magnitude" : "abnormality", explained ? "mismatch" : "split");
+  out.suite = s.suite;
+  out.metric = s.full();
+  out.unit = s.unit;
+  out.better = results::to_string(s.better);
+  out.reference_kind = "peers";
+  out.reference = from_log_rate(p.centre, s.better);
+  out.value = from_log_rate(p.centre - deficit, s.better);
+  out.deficit = fraction(deficit);
+  if (fresh.measured) {
+    out.ci_low = fraction(fresh.low);
+    out.ci_high = fraction(fresh.high);
+  }
+  out.controls = static_cast<std::int64_t>(split.split.high);
+  out.stratum = s.strata[static_cast<std::size_t>(p.stratum)];
+  out.confirmed = fail;
+  out.action = explained ? "CONFIG" : fail ? "TRIAGE" : "MONITOR";
+  out.evidence = s.path;
+  std::vector<std::int32_t> rows;
+  std::int64_t n = 0;
+  for (const auto& m : p.members) {
+    if (m.low == fast) continue;  // the smaller side is the one that is listed
+    out.members.push_back(j.entities.name(m.row->entity));
+    if (m.low) rows.push_back(m.row->entity);
+    n += m.row->n;
+  }
+  out.samples = fresh.measured ? fresh.samples : n;
+  const std::size_t smaller = std::min(split.split.low, split.split.high);
+  out.text = "cluster: " + s.full() + ": " + std::to_string(smaller) + " of " + std::to_string(p.size()) + " are " +
+             percent(fraction(deficit)) + (fast ? " faster" : " slower") + " than the others, two populations ";
+  char distance[48];
+  std::snprintf(distance, sizeof distance, "%.0f deviations apart", split.split.distance);
+  out.text += distance;
+  if (explained)
+    out.text += ", explained by " + split.attribute + " = " + split.value + " (" + std::to_string(split.with_low) + " of " +
+                std::to_string(split.split.low) + " slow, " + std::to_string(split.with_high) + " of " +
+                std::to_string(split.split.high) + " others, " + p_text(split.p) + ")";
+  else
+    out.text += ", explained by nothing that was recorded";
+  if (fail)
+    out.text += ", confirmed by fresh samples (" + range(fresh.low, fresh.high) + ")";
+  else if (!explained && !fast && static_cast<double>(split.split.low) >= constants::split_minority * static_cast<double>(p.size()))
+    out.text += "; so many may as well be right: hold them against a limit or a baseline";
+  out.text += "; members " + out.members.front();
+  for (std::size_t i = 1; i < std::min<std::size_t>(out.members.size(), 8); ++i) out.text += ", " + out.members[i];
+  if (out.members.size() > 8) out.text += " and " + std::to_string(out.members.size() - 8) + " more";
+  if (fast) rows.clear();
+  j.add(std::move(out), rows);
+}
+
+}  // namespace assay::verdict

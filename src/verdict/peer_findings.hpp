@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is said about those that differ from their peers: who, what, how much with its interval, n, p, since when, and what
+// to do next.
+#pragma once
+
+#include <vector>
+
+#include "verdict/fresh.hpp"
+#include "verdict/screening.hpp"
+
+namespace assay::verdict {
+
+struct PeerFinding {
+  const Population* population = nullptr;
+  std::size_t member = 0;
+  Suspect suspect;
+  std::size_t metrics = 1;  ///< of the suite that say so
+  double p = 1;
+  Confirmation fresh;
+  std::size_t lasting_blocks = 0;  ///< blocks of the screening in which it was slower than delta
+  double lasting_s = 0;
+  bool throttle_counted = false, intermittent = false, fail = false;
+};
+
+void add_peer_finding(Judgement& j, const PeerFinding& f);
+/// All parts of a node are slow: one finding of the node, its parts as members.
+void add_node_finding(Judgement& j, std::int32_t node, const std::vector<PeerFinding>& parts);
+/// Two populations in one stratum.
+void add_split_finding(Judgement& j, const Population& p, const Confirmation& fresh, bool fail);
+
+}  // namespace assay::verdict

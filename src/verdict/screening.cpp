@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verdict/screening.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <unordered_map>
+
+#include "verdict/constants.hpp"
+
+namespace assay::verdict {
+namespace {
+
+/// Shares of the error budget by how often such parts are bad (published burn-in figures: NIC and host paths 2-6 % of nodes, GEMM 0.2 %).
+double weight_of(const Series& s) { return s.suite == "gemm" ? 0.5 : s.suite == "memory" ? 2.0 : 1.0; }
+
+/// One test: the members of one side of a split (or all), by residual or by the rate as measured.
+struct Test {
+  std::size_t population = 0;
+  bool at_clock = true;
+  std::vector<std::size_t> members;
+  Abnormality result;
+  double weight = 1;
+};
+
+std::vector<double> values_of(const Population& p, const Test& t) {
+  std::vector<double> values;
+  values.reserve(t.members.size());
+  for (const auto i : t.members) values.push_back(t.at_clock ? p.members[i].residual : p.members[i].rate);
+  return values;
+}
+
+std::vector<Test> tests_of(const std::vector<Population>& populations) {
+  std::vector<Test> tests;
+  for (std::size_t n = 0; n < populations.size(); ++n) {
+    const auto& p = populations[n];
+    if (p.shared || p.size() < constants::deletion_min) continue;
+    for (const bool low : {false, true}) {
+      Test t;
+      t.population = n;
+      t.weight = weight_of(*p.series);
+      for (std::size_t i = 0; i < p.size(); ++i) {
+        if ((p.split.found && p.members[i].low) == low) t.members.push_back(i);
+      }
+      // A side of a split is a population of its own only when it has a spread to speak of.
+      if (t.members.size() < (p.split.found ? constants::peers_min_population : constants::deletion_min)) continue;
+      t.result = abnormality(values_of(p, t));
+      tests.push_back(t);
+      // Throttling shows in the rate as measured, and its clock explains it.
+      if (p.clocked && p.slope > 0) {
+        t.at_clock = false;
+        t.result = abnormality(values_of(p, t));
+        tests.push_back(std::move(t));
+      }
+    }
+  }
+  return tests;
+}
+
+/// Standardised scores of an entity summed over the metrics of a suite. Their null is estimated from the sums themselves, so
+/// that metrics that tell the same story cost nothing and those that do not help.
+struct Combined {
+  std::vector<std::int32_t> entities;
+  std::vector<double> sums;
+  std::vector<std::int32_t> counts;
+  std::unordered_map<std::int32_t, std::size_t> at;
+  std::vector<const Test*> tests;
+};
+
+using Suites = std::map<std::string, Combined>;
+
+std::string suite_of(const Population& p) {
+  return p.series->suite + "\n" + p.series->kind + "\n" + p.series->strata[static_cast<std::size_t>(p.stratum)];
+}
+
+Suites combine(const std::vector<Population>& populations, const std::vector<Test>& tests) {
+  Suites suites;
+  for (const auto& t : tests) {
+    const auto& p = populations[t.population];
+    if (!t.at_clock || p.split.found) continue;
+    auto& c = suites[suite_of(p)];
+    c.tests.push_back(&t);
+    for (std::size_t k = 0; k < t.members.size(); ++k) {
+      const auto row = p.members[t.members[k]].row->entity;
+      const auto [it, fresh] = c.at.try_emplace(row, c.entities.size());
+      if (fresh) {
+        c.entities.push_back(row);
+        c.sums.push_back(0);
+        c.counts.push_back(0);
+      }
+      // One wild metric must not stand for all.
+      c.sums[it->second] += std::clamp(t.result.score[k], -20.0, 20.0);
+      ++c.counts[it->second];
+    }
+  }
+  for (auto& [name, c] : suites) {
+    for (std::size_t i = 0; i < c.sums.size(); ++i) c.sums[i] /= std::sqrt(static_cast<double>(c.counts[i]));
+  }
+  std::erase_if(suites, [](const auto& s) {
+    return s.second.tests.size() < 2 || s.second.entities.size() < constants::peers_min_population;
+  });
+  return suites;
+}
+
+class Screener {
+ public:
+  explicit Screener(Screening& out) : out_(out), tests_(tests_of(out.populations)) {
+    suites_ = combine(out.populations, tests_);
+    for (const auto& t : tests_) {
+      pool_.add(t.members.size(), t.result.tail);
+      weights_ += t.weight;
+    }
+  }
+
+  void run() {
+    // Half of the budget for single metrics, half for the metrics of a suite together, where there are such.
+    const double half = suites_.empty() ? 1.0 : 0.5;
+    for (const auto& t : tests_) {
+      const double share = half * t.weight / weights_;
+      screen(t, share);
+      if (can_fail(t)) out_.budget += constants::alpha_fail * share;
+    }
+    for (const auto& [name, c] : suites_) {
+      const double share = 0.5 / static_cast<double>(suites_.size());
+      screen(c, share);
+      out_.budget += constants::alpha_fail * share;
+    }
+    std::stable_sort(out_.suspects.begin(), out_.suspects.end(), [](const Suspect& a, const Suspect& b) {
+      return std::pair(a.population, a.member) < std::pair(b.population, b.member);
+    });
+  }
+
+ private:
+  bool can_fail(const Test& t) const { return out_.populations[t.population].eligible(); }
+
+  std::string kind_of(const Population& p, std::size_t i, bool at_clock) const {
+    if (!p.clocked) return "slow";
+    if (at_clock) return "slow_at_clock";
+    const double explained = p.slope * (p.centre_clock - p.members[i].clock);
+    return explained > 0.5 * p.deficit(i) ? "throttled" : "slow";
+  }
+
+  Suspect make(const Test& t, std::size_t i) const {
+    const auto& p = out_.populations[t.population];
+    Suspect s;
+    s.population = t.population;
+    s.member = i;
+    s.at_clock = t.at_clock && p.clocked;
+    s.kind = kind_of(p, i, t.at_clock);
+    s.deficit = s.at_clock ? p.residual_deficit(i) : p.deficit(i);
+    s.delta = s.at_clock ? p.delta : p.delta_raw;
+    return s;
+  }
+
+  /// Adds a suspect, or what it says to the one that is there.
+  void add(const Suspect& s) {
+    const auto [it, fresh] = known_.try_emplace({s.population, s.member}, out_.suspects.size());
+    if (fresh) {
+      out_.suspects.push_back(s);
+      return;
+    }
+    auto& known = out_.suspects[it->second];
+    const bool better = std::pair(s.candidate, log_deficit(s.delta) > 0 ? s.deficit / log_deficit(s.delta) : 0) >
+                        std::pair(known.candidate, known.deficit / log_deficit(known.delta));
+    const bool warn = known.warn || s.warn;
+    const double p = std::min(known.p, s.p);
+    if (better) known = s;
+    known.warn = warn;
+    known.p = p;
+  }
+
+  /// Deficits that count for a warning at all: beyond the least, and beyond what the own noise explains.
+  bool noticeable(const Population& p, const Suspect& s) const {
+    const double least = p.eligible() ? constants::delta_warn : constants::peers_min_deficit;
+    return fraction(s.deficit) > least && s.deficit > constants::warn_errors * p.se;
+  }
+
+  void screen(const Test& t, double share) {
+    const auto& p = out_.populations[t.population];
+    // Under six there is no spread to warn by; peers_small.cpp has its own rule.
+    const bool may_warn = t.members.size() >= constants::peers_min_population;
+    for (std::size_t k = 0; k < t.members.size(); ++k) {
+      if (t.result.score[k] > -2) continue;
+      Suspect s = make(t, t.members[k]);
+      if (!noticeable(p, s)) continue;
+      s.p = std::min(1.0, family_p(t.result, k) / share);
+      s.warn = may_warn && abnormal(t.result, k, constants::alpha_warn * share);
+      s.candidate = p.eligible() && s.deficit > log_deficit(s.delta) - p.se &&
+                    surely_abnormal(t.result, k, constants::alpha_fail * share, pool_);
+      if (s.warn || s.candidate) add(s);
+    }
+  }
+
+  void screen(const Combined& c, double share) {
+    const Abnormality a = abnormality(c.sums);
+    for (std::size_t k = 0; k < c.entities.size(); ++k) {
+      if (a.score[k] > -2 || !abnormal(a, k, constants::alpha_warn * share)) continue;
+      const bool sure = surely_abnormal(a, k, constants::alpha_fail * share, pool_);
+      // It is named by the metric in which it is worst against what that metric may be short of.
+      Suspect worst;
+      double excess = 0;
+      for (const Test* test : c.tests) {
+        const Test& t = *test;
+        const auto& p = out_.populations[t.population];
+        const auto at = std::lower_bound(t.members.begin(), t.members.end(), c.entities[k], [&](std::size_t i, std::int32_t row) {
+          return p.members[i].row->entity < row;
+        });
+        if (at == t.members.end() || p.members[*at].row->entity != c.entities[k]) continue;
+        const Suspect s = make(t, *at);
+        if (!noticeable(p, s) || s.deficit / log_deficit(s.delta) <= excess) continue;
+        excess = s.deficit / log_deficit(s.delta);
+        worst = s;
+      }
+      if (!(excess > 0)) continue;
+      const auto& p = out_.populations[worst.population];
+      worst.combined = true;
+      worst.p = std::min(1.0, family_p(a, k) / share);
+      worst.warn = true;
+      worst.candidate = sure && p.eligible() && worst.deficit > log_deficit(worst.delta) - p.se;
+      add(worst);
+    }
+  }
+
+  Screening& out_;
+  std::vector<Test> tests_;
+  Suites suites_;
+  TailPool pool_;
+  double weights_ = 0;
+  std::map<std::pair<std::size_t, std::size_t>, std::size_t> known_;
+};
+
+}  // namespace
+
+Screening screen_populations(const Judgement& j) {
+  Screening screening;
+  AttributeCache attributes;
+  for (const auto& s : j.series) {
+    if (!is_population(s)) continue;
+    for (auto& p : populations_of(j, s, attributes)) screening.populations.push_back(std::move(p));
+  }
+  Screener(screening).run();
+  return screening;
+}
+
+}  // namespace assay::verdict
