@@ -12,11 +12,6 @@
 #include "simulate/schedule.hpp"
 #include "verdict/confirm.hpp"
 
-namespace assay::verdict {
-// Defined by the verdict once it has a confirming stage; null until then.
-std::vector<Recheck> rechecks(const results::Results& results, const Options& options) __attribute__((weak));
-}  // namespace assay::verdict
-
 namespace assay::simulate {
 namespace {
 
@@ -123,7 +118,6 @@ results::Results screen(const Spec& spec) {
 }
 
 std::size_t confirm(results::Results& results, const Spec& spec, const verdict::Options& options) {
-  if (&verdict::rechecks == nullptr) return 0;
   const Machine machine(spec);
   std::size_t added = 0;
   for (int stage = 0; stage < most_stages; ++stage) {

@@ -149,7 +149,9 @@ void add_split_finding(Judgement& j, const Population& p, const Confirmation& fr
   const auto& split = p.split;
   const bool explained = !split.attribute.empty(), fast = split.split.low > split.split.high;
   const double deficit = fail ? fresh.deficit : split.deficit;
-  auto out = j.about(-1, fail ? "FAIL" : "WARN", fail ? "magnitude" : "abnormality", explained ? "mismatch" : "split");
+  // Some being faster than the rest is worth knowing and nothing to mend.
+  const bool note = fast && !explained;
+  auto out = j.about(-1, fail ? "FAIL" : note ? "INFO" : "WARN", fail ? "magnitude" : "abnormality", explained ? "mismatch" : "split");
   out.suite = s.suite;
   out.metric = s.full();
   out.unit = s.unit;

@@ -138,7 +138,7 @@ TEST(Report, JsonNamesEverything) {
   const auto json = Json::parse(report::verdict_json(r, judge(r)));
   EXPECT_EQ(json["state"], "WARN");
   EXPECT_EQ(json["findings"][0]["name"], "node3/cores0-1");
-  EXPECT_TRUE(json["findings"][0]["p_adjusted"].is_null());
+  EXPECT_TRUE(json["findings"][0]["p_adjusted"].is_number());
   EXPECT_EQ(json["entities"].size(), 32U);
   EXPECT_EQ(json["entities"][0]["name"], "node0");
   EXPECT_EQ(json["run"]["run_id"], "test");
