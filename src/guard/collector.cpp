@@ -56,9 +56,9 @@ bool Collector::lost_a_host() const noexcept {
   return std::any_of(ranks_.begin(), ranks_.end(), [this](const Rank& r) { return r.silent && r.host != ranks_.front().host; });
 }
 
-void Collector::send_all(MessageType type, int number) {
+void Collector::send_all(MessageType type, int number, const std::string& text) {
   for (std::size_t r = 0; r < ranks_.size(); ++r)
-    if (ranks_[r].connected && (!ranks_[r].out || ranks_[r].idle || type == MessageType::kill)) send_(static_cast<int>(r), {type, -1, number, ""});
+    if (ranks_[r].connected && (!ranks_[r].out || ranks_[r].idle || type == MessageType::kill)) send_(static_cast<int>(r), {type, -1, number, text});
 }
 
 void Collector::connected(int rank, const std::string& host, double now) {
@@ -188,7 +188,7 @@ void Collector::advance(double now) {
   }
   case_ = step.case_index;
   case_deadline_at_s_ = now + step.deadline_s;
-  send_all(MessageType::step, case_);
+  send_all(MessageType::step, case_, step.text);
 }
 
 /// Closes one file of a chain and lets the ranks plan the next.

@@ -83,7 +83,7 @@ class Collector {
   std::string who(int rank) const;
   template <typename Predicate>
   bool all_active(Predicate&& predicate) const;
-  void send_all(MessageType type, int number);
+  void send_all(MessageType type, int number, const std::string& text = "");
 
   Keeper& keeper_;
   Send send_;

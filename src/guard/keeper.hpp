@@ -20,6 +20,7 @@ struct Step {
   int case_index = -1;   ///< -1: nothing is left to run
   double deadline_s = 0; ///< seconds that the case may take
   bool segment_ends = false;  ///< this file is complete, and the run goes on with another
+  std::string text = {};      ///< what the ranks are told with the case
 };
 
 class Keeper {

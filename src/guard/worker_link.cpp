@@ -35,7 +35,9 @@ void WorkerLink::ready(const std::string& text) {
 }
 
 int WorkerLink::next_case() {
-  const int number = wait(MessageType::step).number;
+  Message step = wait(MessageType::step);
+  const int number = step.number;
+  step_text_ = std::move(step.text);
   if (number >= 0) {
     board_.iteration.store(0, std::memory_order_relaxed);
     board_.case_index.store(number, std::memory_order_relaxed);

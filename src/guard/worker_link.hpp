@@ -27,6 +27,8 @@ class WorkerLink {
   void ready(const std::string& text);
   /// Waits for the next case to run; no_more_cases at the end of the run, next_segment at the end of a file.
   int next_case();
+  /// What came with the case.
+  const std::string& step_text() const noexcept { return step_text_; }
   void record(int case_index, const std::string& text);
   /// For a rank that takes no part: sleeps until the run is over.
   void rest();
@@ -38,6 +40,7 @@ class WorkerLink {
   Message wait(MessageType type);
   Stream stream_;
   Board& board_;
+  std::string step_text_;
 };
 
 }  // namespace assay::guard

@@ -50,12 +50,6 @@ class Rows {
 
 bool tells_of_ranks(const EventRow& e) { return e.kind == "lost" || e.kind == "hang" || e.kind == "stack"; }
 
-bool is_confirming(const std::string& name) {
-  const auto dot = name.rfind(".c");
-  return dot != std::string::npos && dot + 2 < name.size() &&
-         name.find_first_not_of("0123456789", dot + 2) == std::string::npos;
-}
-
 std::set<std::string> planned(const std::vector<PlanRow>& plan) {
   std::set<std::string> out;
   for (const PlanRow& row : plan) {

@@ -76,6 +76,9 @@ struct TimeShares {
   double wall_s = 0, warmup_s = 0, timed_s = 0, verify_s = 0;
 };
 
+/// Whether a case measures again what was suspected: its name ends in .cK. It is not part of the plan.
+bool is_confirming(const std::string& case_name) noexcept;
+
 struct CaseData {
   std::string suite, name;  ///< name may carry .pK (repeat) or .cK (confirming)
   CaseState state = CaseState::pass;

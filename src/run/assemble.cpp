@@ -136,8 +136,7 @@ void join_outcome(const std::vector<CaseRecord>& records, results::CaseBundle& b
 }  // namespace
 
 std::string case_key(const Case& c, const std::string& identity) {
-  const std::string name = c.name.substr(0, std::min(c.name.rfind(".p"), c.name.rfind(".c")));
-  return fmt::format("{:016x}", hash_text(c.suite + "/" + name + ";" + c.parameters.dump() + ";" + identity));
+  return fmt::format("{:016x}", hash_text(c.base_path() + ";" + c.parameters.dump() + ";" + identity));
 }
 
 results::CaseBundle assemble(const Case& c, const std::vector<CaseRecord>& records, EntityTable& entities,

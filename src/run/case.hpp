@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/json.hpp"
@@ -12,6 +14,16 @@ namespace assay {
 /// In this order; cases are shuffled only inside a stage.
 enum class Stage { inventory, node_local, pairs, groups, world, train };
 const char* to_string(Stage stage) noexcept;
+
+/// What makes a case a confirming one: who is measured again (see verdict/confirm.hpp). Rows of the EntityTable.
+struct Confirm {
+  std::string path;         ///< of the screening case
+  int number = 1;           ///< K of its suffix .cK
+  std::vector<int> devices; ///< candidates and controls; empty: everybody, as at the first time
+  std::vector<std::vector<std::pair<int, int>>> rounds;  ///< of links: disjoint pairs of devices per round
+  int samples = 30;         ///< per entity, in `visits` parts with the others between them
+  static constexpr int visits = 3;
+};
 
 /// One operation x one parameter set x one size x one mode. Made by Suite::plan, equal on all ranks.
 struct Case {
@@ -31,7 +43,11 @@ struct Case {
   bool in_every_pass = false;     ///< repeated as .p2, .p3 in new order where the level has passes
   Json parameters = Json::object();  ///< stored as attributes; numbers and strings only
 
+  std::shared_ptr<const Confirm> confirm;  ///< null but for confirming cases
+
   std::string path() const { return suite + "/" + name; }
+  /// `suite/name` without the suffix of a repeat (.pK) or a confirming case (.cK).
+  std::string base_path() const;
   /// Expected wall time.
   double expected_s() const noexcept { return (serial ? seconds * turns : seconds) + overhead_seconds; }
 };

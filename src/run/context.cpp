@@ -32,6 +32,13 @@ SamplingPlan Context::sampling(double seconds) const {
   plan.batches = batches;
   plan.max_seconds = seconds;
   plan.warmup_seconds = std::min(0.05, seconds / 8);
+  if (confirm != nullptr) {  // as many as were asked for, whatever their spread
+    const int visits = confirm->devices.empty() ? 1 : Confirm::visits;
+    plan.min_samples = plan.max_samples = static_cast<std::size_t>((confirm->samples + visits - 1) / visits);
+    plan.relative_ci = 0;
+    plan.blocks = static_cast<std::size_t>(Confirm::visits / visits);  // a visit is a block
+    return plan;
+  }
   switch (config.level) {
     case Level::smoke:
       plan.min_samples = 5;
@@ -51,6 +58,17 @@ SamplingPlan Context::sampling(double seconds) const {
 }
 
 void Context::take_turns(int turns, const std::function<void()>& turn) {
+  if (confirm != nullptr && !confirm->devices.empty()) {
+    const auto ranks = topology.ranks_of(topology.me().node);
+    for (int visit = 0; visit < Confirm::visits; ++visit)
+      for (const std::size_t local : random.child("visit" + std::to_string(visit)).permutation(ranks.size())) {
+        const int row = entities.device_of_rank(ranks[local]);
+        if (std::find(confirm->devices.begin(), confirm->devices.end(), row) == confirm->devices.end()) continue;
+        if (node.rank() == static_cast<int>(local)) turn();
+        node.quiet_barrier();
+      }
+    return;
+  }
   auto order = random.child("turns").permutation(static_cast<std::size_t>(node.size()));
   if (turns > 0 && order.size() > static_cast<std::size_t>(turns)) order.resize(static_cast<std::size_t>(turns));
   for (const std::size_t local : order) {

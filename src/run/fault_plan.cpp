@@ -77,7 +77,7 @@ bool hits_some_case(const FaultSpec& fault, const Plan& plan,
 }  // namespace
 
 bool fault_hits_case(const FaultSpec& fault, const Case& c, const std::vector<MetricInfo>& metrics) {
-  return suite_can_have(fault, c.suite) && fault.hits_case(c.suite, c.name) &&
+  return suite_can_have(fault, c.suite) && fault.hits_case(c.suite, c.base_path().substr(c.suite.size() + 1)) &&
          has_metric(fault.metric, c.name, metrics);
 }
 

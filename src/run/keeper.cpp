@@ -19,6 +19,7 @@
 #include "results/reader.hpp"
 #include "results/writer.hpp"
 #include "run/assemble.hpp"
+#include "run/confirming.hpp"
 #include "run/planner.hpp"
 #include "run/progress.hpp"
 #include "run/relaunch.hpp"
@@ -57,6 +58,7 @@ class RunKeeper final : public guard::Keeper {
                               format_bytes(config_.max_file_bytes)));
     open_writer(start_of(facts));
     required_left_s_ = plan_.required_s();
+    confirming_ = {};
     next_ = 0;
     if (config_.resume.empty() || config_.carries_over()) findings_ = facts.findings;  // else they have been told
     unfired_.assign(topology_.ranks.size(), {});
@@ -93,8 +95,10 @@ class RunKeeper final : public guard::Keeper {
         continue;
       }
       case_started_ = utc_now_iso();
-      return {static_cast<int>(next_++), c.deadline_s};
+      const std::string order = c.confirm ? to_text(*c.confirm) : std::string();
+      return {static_cast<int>(next_++), c.deadline_s, false, order};
     }
+    if (plan_confirming()) return next();
     progress_->clear();
     const bool more = segment_ < config_.segments() && lost_why_.empty();
     if (more) ++segment_;
@@ -260,7 +264,22 @@ class RunKeeper final : public guard::Keeper {
 
   std::string skip_reason(const Case& c) const {
     const double elapsed = now_s() - budget_from_s_;
-    return !c.required && elapsed + c.expected_s() + required_left_s_ > plan_.budget_s * 0.97 ? "budget" : "";
+    if (c.required || c.confirm) return "";  // confirming cases were chosen to fit
+    return elapsed + c.expected_s() + required_left_s_ > plan_.budget_s * (0.97 - confirming_share) ? "budget" : "";
+  }
+
+  /// Adds to the plan what the verdict wants measured again; false when that is nothing.
+  bool plan_confirming() {
+    if (!lost_why_.empty()) return false;
+    const double left_s = plan_.budget_s * 0.97 - (now_s() - budget_from_s_);
+    auto ask = confirming_.ask(results::load(writer_->partial()), plan_, topology_, *entities_, left_s);
+    for (const std::string& what : ask.left_out)
+      event("unconfirmed", "no time left in the budget to confirm " + what, -1);
+    for (Case& c : ask.cases) {
+      event("confirming", "measured again to confirm or clear a suspicion: " + c.path(), -1);
+      plan_.cases.push_back(std::move(c));
+    }
+    return !ask.cases.empty();
   }
 
   void skip(const Case& c, const std::string& reason) {
@@ -325,6 +344,7 @@ class RunKeeper final : public guard::Keeper {
   std::vector<std::vector<std::string>> unfired_;  ///< by rank
   std::vector<int> members_;  ///< ranks of the launch that take part, ascending; elsewhere a rank is its place here
   std::set<std::string> lost_nodes_;
+  Confirming confirming_;
   std::size_t next_ = 0;
   int segment_ = 1;
   double required_left_s_ = 0, run_start_s_ = 0, budget_from_s_ = 0;

@@ -7,6 +7,7 @@
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
+#include "run/confirming.hpp"
 #include "run/injector.hpp"
 
 namespace assay {
@@ -40,8 +41,14 @@ std::string counters_text(const CounterSet* counters, const std::string& node, c
 
 bool Runner::run_all() {
   int number;
-  while ((number = parts_.link.next_case()) >= 0)
-    parts_.link.record(number, to_text(run_case(parts_.plan.cases.at(static_cast<std::size_t>(number)))));
+  while ((number = parts_.link.next_case()) >= 0) {
+    // What the plan does not hold is a confirming case, and comes with its order.
+    const auto index = static_cast<std::size_t>(number);
+    parts_.link.record(number, to_text(run_case(index < parts_.plan.cases.size()
+                                                    ? parts_.plan.cases[index]
+                                                    : confirming_case(parts_.plan, confirm_from(parts_.link.step_text()),
+                                                                      parts_.topology, parts_.entities))));
+  }
   return number == guard::next_segment;
 }
 
@@ -61,6 +68,7 @@ CaseRecord Runner::measure(const Case& c) {
                   record,
                   parts_.entities.device_of_rank(parts_.world.rank()),
                   parts_.injector,
+                  c.confirm.get(),
                   &parts_.link.board().iteration};
   try {
     Suite& suite = suite_of(c, parts_.suites);
@@ -68,6 +76,7 @@ CaseRecord Runner::measure(const Case& c) {
     Communicator& group = c.stage <= Stage::node_local ? parts_.node : parts_.world;
     if (parts_.injector != nullptr) parts_.injector->begin_case(c, suite.metrics(), group);
     suite.run(c, context);
+    if (c.confirm) join_visits(record);
   } catch (const Error& e) {
     record.set_state(results::CaseState::error, e.what());
   } catch (const std::exception& e) {

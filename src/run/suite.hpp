@@ -45,6 +45,7 @@ struct Context {
   CaseRecord& record;
   int device_entity;       ///< this rank's row
   Injector* injector = nullptr;  ///< makes faults on purpose; null in all runs without --inject
+  const Confirm* confirm = nullptr;  ///< of a confirming case; null elsewhere
   std::atomic<std::uint64_t>* batches = nullptr;  ///< counts timed batches, for those who watch from outside
 
   double since_start(double t) const noexcept;
@@ -57,7 +58,8 @@ struct Context {
   ClockReading clock() const;
   /// The sampling plan of the level for a series of at most `seconds`.
   SamplingPlan sampling(double seconds) const;
-  /// `alone` mode: calls `turn()` on the sampled devices of each node one after the other, while the others sleep.
+  /// `alone` mode: calls `turn()` on the sampled devices of each node one after the other, while the others sleep. In a
+  /// confirming case on those that are measured again, several times, so that candidates and controls alternate.
   void take_turns(int turns, const std::function<void()>& turn);
 };
 

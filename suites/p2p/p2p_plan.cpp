@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/units.hpp"
+#include "run/confirming.hpp"
 #include "topology/oversubscription.hpp"
 
 namespace assay::p2p {
@@ -196,6 +197,22 @@ Timing make_timing(const Spec& spec, const Shape& shape, const Config& config, c
 
 RandomStream schedule_stream(std::uint64_t seed, const std::string& case_name) {
   return RandomStream(seed, "p2p/schedule").child(case_name);
+}
+
+Schedule confirming_schedule(const Confirm& confirm, const Topology& topology, const EntityTable& entities) {
+  Schedule schedule;
+  for (const auto& links : confirm.rounds) {
+    Round round;
+    std::set<int> busy;
+    for (const auto& [source, destination] : links) {
+      const Pair pair{rank_for(source, topology, entities), rank_for(destination, topology, entities)};
+      if (pair.a < 0 || pair.b < 0 || pair.a == pair.b || busy.contains(pair.a) || busy.contains(pair.b)) continue;
+      busy.insert({pair.a, pair.b});
+      round.push_back(pair);
+    }
+    schedule.push_back(std::move(round));
+  }
+  return schedule;
 }
 
 std::vector<Case> plan_cases(const PlanInput& input) {

@@ -46,6 +46,9 @@ Timing make_timing(const Spec& spec, const Shape& shape, const Config& config, c
 /// Equal for plan and run of one case.
 RandomStream schedule_stream(std::uint64_t seed, const std::string& case_name);
 
+/// The rounds of a confirming case. A pair of which a rank is missing, or that talks to itself, is left out.
+Schedule confirming_schedule(const Confirm& confirm, const Topology& topology, const EntityTable& entities);
+
 std::vector<Case> plan_cases(const PlanInput& input);
 Spec spec_of(const Case& c);
 Shape shape_of(const Case& c);

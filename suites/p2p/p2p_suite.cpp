@@ -59,8 +59,10 @@ void run_pairs(const Case& c, Context& context) {
   const p2p::Spec spec = p2p::spec_of(c);
   const p2p::Shape shape = p2p::shape_of(c);
   const p2p::Timing timing = p2p::make_timing(spec, shape, context.config, context.topology);
-  const auto schedule = p2p::make_schedule(spec.scope, context.topology,
-                                           p2p::schedule_stream(context.config.seed, c.name), timing.rounds);
+  const auto schedule = context.confirm != nullptr && !context.confirm->rounds.empty()
+                            ? p2p::confirming_schedule(*context.confirm, context.topology, context.entities)
+                            : p2p::make_schedule(spec.scope, context.topology,
+                                                 p2p::schedule_stream(context.config.seed, c.name), timing.rounds);
   Communicator& comm = spec.scope == p2p::Scope::node ? context.node : context.world;
   declare_metric(spec.mode, context.record);
   context.record.parameter("path", context.world.path());

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// The confirming stage of a run: what the verdict suspects is measured again in the same job, under the conditions of
+// the first time, before anybody is accused.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "results/model.hpp"
+#include "run/planner.hpp"
+#include "run/record.hpp"
+#include "topology/entities.hpp"
+#include "topology/topology.hpp"
+
+namespace assay {
+
+/// The part of a level's budget that cases which may be skipped leave for confirming.
+inline constexpr double confirming_share = 0.12;
+
+/// How rank 0's guardian tells the ranks which case is next when the plan does not hold it.
+std::string to_text(const Confirm& confirm);
+Confirm confirm_from(const std::string& text);
+
+/// The screening case of `plan` as it is measured again: the same size, mode and co-load; `alone` cases take turns among
+/// the chosen devices, pairs follow the given rounds, all else is repeated by everybody for longer. Throws
+/// Error(internal) when the plan holds no such case.
+Case confirming_case(const Plan& plan, Confirm confirm, const Topology& topology, const EntityTable& entities);
+
+/// The rank that measures for a row: of a device its own, of a NIC or node the first of that node; -1 if there is none.
+int rank_for(int row, const Topology& topology, const EntityTable& entities);
+
+/// Makes one row of the several that a device or link has after several visits; blocks go on counting.
+void join_visits(CaseRecord& record);
+
+/// Which cases to measure again, once everything planned has been measured.
+class Confirming {
+ public:
+  struct Ask {
+    std::vector<Case> cases;           ///< to run now, in this order
+    std::vector<std::string> left_out; ///< "suite/case (metric)" that would not fit the time that is left
+  };
+  /// Judges what has been measured and asks for at most `left_s` seconds of confirming; what was asked for before is not
+  /// asked for again. Nothing at all after `rounds_at_most` times.
+  Ask ask(const results::Results& results, const Plan& plan, const Topology& topology, const EntityTable& entities, double left_s);
+  static constexpr int rounds_at_most = 3;
+
+ private:
+  std::set<std::string> asked_;
+  int rounds_ = 0;
+};
+
+}  // namespace assay
