@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/confirming.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.hpp"
+
+namespace assay {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+/// Three nodes of two ranks.
+Topology cluster() {
+  Topology topology;
+  for (int n = 0; n < 3; ++n) {
+    Node node;
+    node.hostname = "node" + std::to_string(n);
+    node.id = node.hostname;
+    topology.nodes.push_back(node);
+    for (int r = 0; r < 2; ++r) {
+      RankPlace place;
+      place.rank = 2 * n + r;
+      place.node = n;
+      place.local_rank = r;
+      place.local_size = 2;
+      place.cpus = {r};
+      topology.ranks.push_back(place);
+    }
+  }
+  return topology;
+}
+
+class ConfirmingTest : public testing::Test {
+ protected:
+  ConfirmingTest() : topology(cluster()), entities(topology) {
+    add("alone", "device", true, Stage::node_local);
+    add("together", "numa", false, Stage::node_local);
+    add("pairs", "link", false, Stage::pairs);
+    plan.cases[2].entities = 30;  // all pairs of six ranks, both ways: five rounds
+    plan.cases[2].seconds = 5;
+  }
+  void add(const char* name, const char* kind, bool serial, Stage stage) {
+    Case c;
+    c.suite = "s";
+    c.name = name;
+    c.entity_kind = kind;
+    c.serial = serial;
+    c.turns = 2;
+    c.stage = stage;
+    c.seconds = 1;
+    c.required = c.in_every_pass = true;
+    c.parameters = {{"n", 7}};
+    plan.cases.push_back(c);
+  }
+  int device(int rank) const { return entities.device_of_rank(rank); }
+  Confirm order(const std::string& name) const {
+    Confirm confirm;
+    confirm.path = "s/" + name;
+    confirm.number = 2;
+    confirm.devices = {device(1), device(2), device(3)};
+    return confirm;
+  }
+  Case made(const Confirm& confirm) const { return confirming_case(plan, confirm, topology, entities); }
+
+  Topology topology;
+  EntityTable entities;
+  Plan plan;
+};
+
+TEST_F(ConfirmingTest, AloneTakesTurnsAmongTheChosen) {
+  const Case c = made(order("alone"));
+  EXPECT_EQ(c.path(), "s/alone.c2");
+  EXPECT_EQ(c.base_path(), "s/alone");
+  EXPECT_FALSE(c.required);
+  EXPECT_EQ(c.parameters, plan.cases[0].parameters) << "or the case_key would be another";
+  ASSERT_NE(c.confirm, nullptr);
+  EXPECT_EQ(c.confirm->devices, order("alone").devices);
+  EXPECT_EQ(c.turns, 2 * Confirm::visits) << "two of them share a node";
+  EXPECT_EQ(c.entities, 3);
+  EXPECT_GT(c.deadline_s, c.expected_s());
+}
+
+TEST_F(ConfirmingTest, TogetherKeepsItsLoad) {
+  const Case c = made(order("together"));
+  ASSERT_NE(c.confirm, nullptr);
+  EXPECT_THAT(c.confirm->devices, IsEmpty()) << "everybody measures, as at the first time";
+  EXPECT_EQ(c.seconds, Confirm::visits * plan.cases[1].seconds);
+}
+
+TEST_F(ConfirmingTest, PairsTakeTheTimeOfTheirRounds) {
+  Confirm confirm = order("pairs");
+  confirm.rounds = {{{device(0), device(2)}, {device(1), device(3)}}, {{device(0), device(4)}}};
+  const Case c = made(confirm);
+  EXPECT_DOUBLE_EQ(c.seconds, 2.0) << "two rounds of the five that took 5 s";
+  EXPECT_EQ(c.entities, 6);
+  EXPECT_EQ(c.confirm->rounds, confirm.rounds);
+}
+
+TEST_F(ConfirmingTest, OrdersTravelAsText) {
+  Confirm confirm = order("pairs");
+  confirm.rounds = {{{3, 4}, {5, 6}}, {}};
+  confirm.samples = 120;
+  const Confirm back = confirm_from(to_text(confirm));
+  EXPECT_EQ(back.path, confirm.path);
+  EXPECT_EQ(back.number, confirm.number);
+  EXPECT_EQ(back.devices, confirm.devices);
+  EXPECT_EQ(back.rounds, confirm.rounds);
+  EXPECT_EQ(back.samples, confirm.samples);
+}
+
+TEST_F(ConfirmingTest, WhatIsNotPlannedCannotBeConfirmed) { EXPECT_THROW(made(order("nosuch")), Error); }
+
+TEST_F(ConfirmingTest, FindsTheRankOfARow) {
+  EXPECT_EQ(rank_for(device(5), topology, entities), 5);
+  EXPECT_EQ(rank_for(entities.node(2), topology, entities), 4) << "the first of the node";
+  EXPECT_EQ(rank_for(entities.cluster(), topology, entities), -1);
+  EXPECT_EQ(rank_for(-1, topology, entities), -1);
+  EXPECT_EQ(rank_for(10'000, topology, entities), -1);
+}
+
+TEST(JoinVisits, OneRowPerDevice) {
+  CaseRecord record;
+  record.declare({"rate", "B/s", results::Better::higher, true, results::Role::metric, true});
+  record.declare({"share", "1", results::Better::none, false, results::Role::covariate, false});
+  for (int visit = 0; visit < 3; ++visit)
+    for (const int entity : {4, 9}) {
+      auto& row = record.add_row(entity);
+      row.t = {visit + 0.1, visit + 0.2};
+      row.block = {0, 0};
+      row.values["rate"] = {10.0 * visit + entity, 10.0 * visit + entity + 1};
+      row.values["share"] = {0.1 * visit};
+      row.integers["digest"] = {7};
+    }
+  join_visits(record);
+  ASSERT_EQ(record.rows_.size(), 2u);
+  EXPECT_EQ(record.rows_[1].entity, 9);
+  EXPECT_THAT(record.rows_[1].values["rate"], ElementsAre(9, 10, 19, 20, 29, 30));
+  EXPECT_THAT(record.rows_[1].block, ElementsAre(0, 0, 1, 1, 2, 2));
+  EXPECT_THAT(record.rows_[1].t, ElementsAre(0.1, 0.2, 1.1, 1.2, 2.1, 2.2));
+  EXPECT_THAT(record.rows_[1].values["share"], ElementsAre(0.2)) << "a single value is the latest";
+  EXPECT_THAT(record.rows_[1].integers["digest"], ElementsAre(7));
+}
+
+TEST(CaseName, WithoutItsSuffix) {
+  Case c;
+  c.suite = "s";
+  for (const auto& [name, base] : {std::pair{"a-n4.p2", "s/a-n4"}, {"a.c1", "s/a"}, {"a.cold", "s/a.cold"}, {"v1.5", "s/v1.5"}, {"a.p", "s/a.p"}}) {
+    c.name = name;
+    EXPECT_EQ(c.base_path(), base);
+  }
+}
+
+}  // namespace
+}  // namespace assay
