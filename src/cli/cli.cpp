@@ -16,6 +16,7 @@
 #include "cli/compare_command.hpp"
 #include "cli/confine.hpp"
 #include "cli/file_commands.hpp"
+#include "cli/import_command.hpp"
 #include "cli/list.hpp"
 #include "cli/output.hpp"
 #include "cli/run_command.hpp"
@@ -80,6 +81,7 @@ ExitCode dispatch(int argc, char** argv) {
   }
   const std::string& name = parsed.command->name;
   if (name == "run" || name == "plan") return run_command(argc, argv, parsed, std::move(suites));
+  if (name == "import") return import_command(parsed, quoted_command_line(argc, argv));
   if (name == "simulate") return simulate_command(parsed, quoted_command_line(argc, argv));
   if (name == "list") {
     print(list_text(commands, suites, parsed.positionals.empty() ? "" : parsed.positionals.front()));

@@ -18,6 +18,7 @@ struct Positional {
   std::string name, help;
   bool required = true;
   std::vector<std::string> allowed;  ///< empty = a file
+  bool repeatable = false;           ///< the last one: one or more
 };
 
 struct CommandSpec {

@@ -2,6 +2,7 @@
 #include <string>
 
 #include "cli/command.hpp"
+#include "cli/import_command.hpp"
 #include "cli/simulate_command.hpp"
 #include "config/config.hpp"
 
@@ -184,7 +185,7 @@ std::vector<CommandSpec> make_commands(const Suites& suites) {
   return {run_command_spec(suites), plan_command_spec(suites), list_command_spec(),
           inspect_command_spec(),   verdict_command_spec(),    compare_command_spec(),
           export_command_spec(),    schema_command_spec(),     recover_command_spec(),
-          simulate_command_spec(),  completion_command_spec()};
+          simulate_command_spec(),  import_command_spec(),     completion_command_spec()};
 }
 
 }  // namespace assay::cli

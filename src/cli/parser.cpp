@@ -41,6 +41,7 @@ Bound bind(CLI::App& app, const CommandSpec& spec) {
   }
   for (const Positional& positional : spec.positionals) {
     bound.positionals.push_back(bound.app->add_option(positional.name));
+    if (positional.repeatable) bound.positionals.back()->expected(1, 1 << 20);
   }
   return bound;
 }
@@ -109,7 +110,10 @@ Parsed read_back(const Bound& bound) {
     reject_swallowed_option(bound, name, parsed.texts[name]);
   }
   for (const CLI::Option* positional : bound.positionals) {
-    if (positional->count() > 0) parsed.positionals.push_back(positional->results().front());
+    const bool repeatable = positional->get_expected_max() > 1;
+    if (positional->count() == 0) continue;
+    const auto& typed = positional->results();
+    parsed.positionals.insert(parsed.positionals.end(), typed.begin(), repeatable ? typed.end() : typed.begin() + 1);
   }
   for (std::size_t i = parsed.positionals.size(); i < bound.spec->positionals.size(); ++i) {
     const Positional& missing = bound.spec->positionals[i];

@@ -7,7 +7,7 @@ import unittest
 
 import harness
 
-COMMANDS = ["run", "plan", "list", "inspect", "verdict", "compare", "export", "schema", "recover", "simulate", "completion"]
+COMMANDS = ["run", "plan", "list", "inspect", "verdict", "compare", "export", "schema", "recover", "simulate", "import", "completion"]
 
 
 class Help(harness.CliTest):

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/import_command.hpp"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "base/error.hpp"
+#include "cli/output.hpp"
+#include "config/config.hpp"
+#include "foreign/foreign.hpp"
+#include "results/save.hpp"
+#include "verdict/verdict.hpp"
+
+namespace assay::cli {
+namespace {
+
+using Import = results::Results (*)(const std::vector<std::filesystem::path>&);
+
+constexpr std::pair<const char*, Import> formats[] = {
+    {"csv", foreign::import_csv}, {"nccl-tests", foreign::import_nccl_tests}, {"osu", foreign::import_osu}};
+
+Import import_of(const std::string& format) {
+  std::string known;
+  for (const auto& [name, import] : formats) {
+    if (format == name) return import;
+    known += (known.empty() ? "" : ", ") + std::string(name);
+  }
+  throw_usage("import: '" + format + "' is no format (" + known + ")");
+}
+
+}  // namespace
+
+CommandSpec import_command_spec() {
+  OptionSpec output, force;
+  output.name = "output";
+  output.kind = OptionKind::path;
+  output.value_name = "FILE";
+  output.help = "results file to write";
+  output.short_name = 'o';
+  for (const OptionSpec& option : run_options())
+    if (option.name == "force") force = option;
+  return {"import",
+          "measurements of other tools into a results file",
+          "assay import csv|nccl-tests|osu FILES -o FILE [--force]",
+          {{"FORMAT", "csv, nccl-tests (text or JSON) or osu", true, {"csv", "nccl-tests", "osu"}},
+           {"FILES", "what the other tool wrote", true, {}, true}},
+          {output, force},
+          {"assay import csv sgemm.csv -o sgemm.h5", "assay import nccl-tests run*.json -o nccl.h5",
+           "assay import osu osu_bw@node01,node02.txt -o osu.h5"},
+          "CSV has one row per sample and a header: node,device,metric,unit,better,\n"
+          "sample,value[,time][,clock_hz][,block]; pairs have src,dst (NODE or NODE/DEVICE)\n"
+          "instead of node,device. A column NAME[UNIT] belongs to the sample, any other one\n"
+          "is an attribute of the part, such as model or rack. Output of OSU does not say\n"
+          "where it ran: a line '# nodes: A B' in it or its name, NAME@A,B.txt, does.\n"
+          "Exit codes: 0, or 4 when the input cannot be read."};
+}
+
+ExitCode import_command(const Parsed& parsed, const std::string& command_line) {
+  const OptionValues values = option_values(parsed);
+  const Import import = import_of(parsed.positionals.front());
+  if (!values.has("output")) throw_usage("import: -o FILE is missing (usage: " + parsed.command->usage + ")");
+  const std::string file = values.text("output");
+  const std::vector<std::filesystem::path> inputs(parsed.positionals.begin() + 1, parsed.positionals.end());
+  for (const auto& input : inputs) {
+    std::error_code ignored;
+    if (std::filesystem::equivalent(input, file, ignored))
+      throw_usage(fmt::format("--output: '{}' is the file that is read", file));
+  }
+  check_results_output("--output", file, values.flag("force"));
+  results::Results results = import(inputs);
+  results.info.command_line = command_line;
+  results.verdict = verdict::judge(results, {});
+  results.info.verdict = results.verdict->state;
+  results::save(results, file, values.flag("force"));
+  print(fmt::format("{}: {}; {} case{}, {} part{}: {}\n", file, results.events.front().text, results.cases.size(),
+                    results.cases.size() == 1 ? "" : "s", results.entities.size() - 1,
+                    results.entities.size() == 2 ? "" : "s", results.verdict->state));
+  return ExitCode::pass;
+}
+
+}  // namespace assay::cli

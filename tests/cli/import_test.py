@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""assay import: a valid file from foreign measurements, or one line with file and line, exit 4, and nothing written."""
+
+import harness
+
+HEADER = "node,device,metric,unit,better,sample,value\n"
+OSU = "# OSU MPI Bandwidth Test v5.6.2\n# Size      Bandwidth (MB/s)\n4194304 11000.2\n"
+
+
+class Import(harness.CliTest):
+    def fleet(self, slow=None):
+        rows = [f"n{n:02},gpu{d},sgemm,TFLOPS,higher,{s},{(0.7 if slow == (n, d) else 1) * (14 + 0.01 * ((n + 3 * d + 5 * s) % 7)):.4f}\n"
+                for n in range(12) for d in range(4) for s in range(6)]
+        self.write("fleet.csv", HEADER + "".join(rows))
+
+    def test_csv_is_judged_like_a_run(self):
+        self.fleet(slow=(5, 2))
+        result = self.assay("import", "csv", "fleet.csv", "-o", "fleet.h5")
+        self.assert_code(result, 0)
+        self.assertIn("fleet.h5: 288 samples of csv from 1 file; 1 case, 60 parts", result.stdout)
+        self.assert_code(self.assay("schema", "--check", "fleet.h5"), 0)
+        verdict = self.assay("verdict", "fleet.h5")
+        self.assertIn("n05/gpu2", verdict.stdout)
+        self.assertNotIn("n05/gpu1:", verdict.stdout)
+        self.assertEqual(self.left_behind(), ["fleet.csv", "fleet.h5"])
+
+    def test_several_files_are_one_measurement(self):
+        self.write("bw@n1,n2.txt", OSU)
+        self.write("bw@n2,n3.txt", OSU)
+        self.assert_code(self.assay("import", "osu", "bw@n1,n2.txt", "bw@n2,n3.txt", "-o", "o.h5"), 0)
+        samples = self.assay("export", "o.h5", "--csv").stdout
+        self.assertIn("n1/host>n2/host", samples)
+        self.assertIn("n2/host>n3/host", samples)
+
+    def test_an_error_names_file_and_line_and_leaves_nothing(self):
+        self.write("bad.csv", HEADER + "n1,0,x,GB/s,higher,0,1\nn1,0,x,GB/s,higher,1,fast\n")
+        self.assert_error(["import", "csv", "bad.csv", "-o", "x.h5"], "bad.csv:3: value 'fast' is no finite number")
+        self.assert_error(["import", "nccl-tests", "bad.csv", "-o", "x.h5"], "bad.csv: is no output of nccl-tests")
+        self.assert_error(["import", "osu", "bad.csv", "-o", "x.h5"], "bad.csv: is no output of the OSU benchmarks")
+        self.assert_error(["import", "csv", "none.csv", "-o", "x.h5"], "none.csv: there is no such file")
+        self.write("noise.csv", bytes(range(256)) * 20)
+        for kind in ["csv", "nccl-tests", "osu"]:
+            self.assert_error(["import", kind, "noise.csv", "-o", "x.h5"], "noise.csv")
+
+    def test_usage(self):
+        self.fleet()
+        self.assert_error(["import"], "import: FORMAT is missing")
+        self.assert_error(["import", "csv"], "import: FILES is missing")
+        self.assert_error(["import", "xml", "fleet.csv", "-o", "x.h5"], "import: 'xml' is no format (csv, nccl-tests, osu)")
+        self.assert_error(["import", "csv", "fleet.csv"], "import: -o FILE is missing")
+        self.assert_error(["import", "csv", "fleet.csv", "-o", "fleet.csv", "--force"], "--output: 'fleet.csv' is the file that is read")
+
+    def test_an_existing_file_is_kept_without_force(self):
+        self.fleet()
+        self.write("x.h5", "mine")
+        self.assert_error(["import", "csv", "fleet.csv", "-o", "x.h5"], "x.h5 exists")
+        self.assertEqual((self.dir / "x.h5").read_text(), "mine")
+        self.assert_code(self.assay("import", "csv", "fleet.csv", "-o", "x.h5", "--force"), 0)
+
+
+if __name__ == "__main__":
+    harness.main()
