@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// Devices: healthy fleets that must not be accused, and slow devices that must be found.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/random.hpp"
+#include "curve.hpp"
+#include "simulate/machine.hpp"
+#include "simulate/simulate.hpp"
+
+namespace assay::operating {
+namespace {
+
+using simulate::Noise;
+using simulate::Population;
+using simulate::Spec;
+
+struct Family {
+  const char* name;
+  Population population;
+  Noise noise;
+};
+constexpr Family families[] = {{"normal", Population::normal, Noise::normal},
+                               {"heavy noise", Population::normal, Noise::heavy},
+                               {"heavy population", Population::heavy, Noise::normal},
+                               {"bimodal", Population::bimodal, Noise::normal},
+                               {"two models", Population::models, Noise::normal}};
+
+const std::vector<std::string> four_metrics = {"gemm/fp32-n4096-together", "gemm/bf16-n8192-alone", "memory/triad-together",
+                                               "memory/latency-alone"};
+
+Spec fleet(std::int64_t nodes, std::uint64_t seed, const std::vector<std::string>& metrics) {
+  Spec spec;
+  spec.nodes = nodes;
+  spec.metrics = simulate::pick_metrics(metrics);
+  spec.seed = seed;
+  return spec;
+}
+
+/// Nothing injected, whatever spread was drawn: a FAIL is false.
+Count healthy_trial(const Family& family, std::int64_t nodes, std::uint64_t seed) {
+  Spec spec = fleet(nodes, seed, four_metrics);
+  const RandomStream draw(seed, "operating/healthy");
+  spec.population = family.population;
+  spec.noise = family.noise;
+  spec.between_cv = 0.02 * draw.uniform(0);
+  spec.within_cv = family.noise == Noise::heavy ? 0.03 : 0.005 * draw.uniform(1);
+  if (family.population == Population::models) {
+    spec.gap = 0.04;
+    spec.share = 0.5;
+  }
+  const auto r = simulate::run(spec);
+  return {r.verdict->state == "FAIL" ? std::size_t{1} : 0, 1};
+}
+
+/// Whether a finding of this severity names the part, alone or among its members.
+bool named(const results::VerdictData& verdict, const std::string& name, const std::string& severity) {
+  return std::any_of(verdict.findings.begin(), verdict.findings.end(), [&](const auto& f) {
+    if (!severity.empty() && f.severity != severity) return false;
+    if (f.severity == "INFO") return false;
+    return f.name == name || std::find(f.members.begin(), f.members.end(), name) != f.members.end();
+  });
+}
+
+/// One slow device of a fleet with c_b and c_w of half a percent, in one metric whose delta is 3 %.
+Count recall_trial(std::int64_t nodes, double percent, std::uint64_t seed) {
+  Spec spec = fleet(nodes, seed, four_metrics);
+  spec.between_cv = spec.within_cv = 0.005;
+  const auto victim = static_cast<std::int64_t>(RandomStream(seed, "operating/victim").below(0, static_cast<std::uint64_t>(nodes)));
+  spec.faults = {simulate::parse_fault(fmt::format("slow:node={},percent={},case=triad-together", victim, percent))};
+  const auto r = simulate::run(spec);
+  const simulate::Machine machine(spec);
+  return {named(*r.verdict, machine.node_name(victim) + "/gpu0", "FAIL") ? std::size_t{1} : 0, 1};
+}
+
+/// A tenth of the nodes is slow in one metric.
+struct Tenth {
+  Tenth(std::int64_t nodes, std::uint64_t seed)
+      : spec(fleet(nodes, seed, four_metrics)),
+        order(RandomStream(seed, "operating/victims").permutation(static_cast<std::size_t>(nodes))),
+        slow(static_cast<std::size_t>(nodes / 10)) {
+    spec.between_cv = spec.within_cv = 0.005;
+    std::string list;
+    for (std::size_t i = 0; i < slow; ++i) list.append(i == 0 ? "" : "+").append(std::to_string(order[i]));
+    spec.faults = {simulate::parse_fault("slow:node=" + list + ",percent=5,case=triad-together")};
+    verdict = *simulate::run(spec).verdict;
+  }
+  /// Of order[from, to), how many are failed.
+  std::size_t failed(std::size_t from, std::size_t to) const {
+    const simulate::Machine machine(spec);
+    std::size_t n = 0;
+    for (std::size_t i = from; i < to; ++i)
+      n += named(verdict, machine.node_name(static_cast<std::int64_t>(order[i])) + "/gpu0", "FAIL") ? 1 : 0;
+    return n;
+  }
+
+  Spec spec;
+  std::vector<std::size_t> order;  ///< of the nodes, the slow ones first
+  std::size_t slow;
+  results::VerdictData verdict;
+};
+
+Count tenth_trial(std::int64_t nodes, std::uint64_t seed) {
+  const Tenth tenth(nodes, seed);
+  return {tenth.failed(0, tenth.slow), tenth.slow};
+}
+
+/// Whether somebody innocent is accused besides.
+Count tenth_false_trial(std::int64_t nodes, std::uint64_t seed) {
+  const Tenth tenth(nodes, seed);
+  return {tenth.failed(tenth.slow, tenth.order.size()) > 0 ? std::size_t{1} : 0, 1};
+}
+
+}  // namespace
+
+std::vector<Cell> healthy_cells() {
+  std::vector<Cell> cells;
+  for (const Family& family : families)
+    for (const std::int64_t nodes : {8, 64, 1024})
+      cells.push_back({"false FAIL, healthy", fmt::format("{}, N={}", family.name, nodes), Aim::at_most, 0.01, 1, 140,
+                       [family, nodes](std::uint64_t seed) { return healthy_trial(family, nodes, seed); }});
+  return cells;
+}
+
+std::vector<Cell> recall_cells() {
+  std::vector<Cell> cells;
+  for (const std::int64_t nodes : {8, 64, 1024})
+    for (const double percent : {5.0, 4.0})
+      cells.push_back({fmt::format("one device slow by {} %, FAIL", percent), fmt::format("N={}", nodes), Aim::at_least,
+                       percent == 5 ? 0.99 : 0.95, 1, 200,
+                       [=](std::uint64_t seed) { return recall_trial(nodes, percent, seed); }});
+  for (const std::int64_t nodes : {64, 256}) {
+    cells.push_back({"a tenth slow by 5 %, found", fmt::format("N={}", nodes), Aim::at_least, 0.95, 1, 100,
+                     [=](std::uint64_t seed) { return tenth_trial(nodes, seed); }});
+    cells.push_back({"a tenth slow by 5 %, others accused", fmt::format("N={}", nodes), Aim::at_most, 0.01, 1, 100,
+                     [=](std::uint64_t seed) { return tenth_false_trial(nodes, seed); }});
+  }
+  return cells;
+}
+
+}  // namespace assay::operating

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// The network: who is named, at which level, out of sampled pairs.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/random.hpp"
+#include "curve.hpp"
+#include "simulate/machine.hpp"
+#include "simulate/simulate.hpp"
+
+namespace assay::operating {
+namespace {
+
+constexpr std::int64_t nodes = 1024, leaves = 32;
+
+simulate::Spec network(std::uint64_t seed) {
+  simulate::Spec spec;
+  spec.nodes = nodes;
+  spec.leaves = leaves;
+  spec.metrics = simulate::pick_metrics({"p2p/bandwidth-uni*"});
+  spec.seed = seed;
+  return spec;
+}
+
+bool is_about_links(const results::Finding& f) { return f.severity != "INFO" && f.suite == "p2p"; }
+
+/// Exact: whoever was made slow is named at its level, and nothing else is.
+Count exact(const results::VerdictData& verdict, const std::function<bool(const results::Finding&)>& right) {
+  bool found = false, wrong = false;
+  for (const auto& f : verdict.findings) {
+    if (!is_about_links(f)) continue;
+    (right(f) ? found : wrong) = true;
+  }
+  return {found && !wrong ? std::size_t{1} : 0, 1};
+}
+
+Count nic_trial(double percent, std::uint64_t seed) {
+  auto spec = network(seed);
+  const auto victim = static_cast<std::int64_t>(RandomStream(seed, "operating/nic").below(0, nodes));
+  spec.faults = {simulate::parse_fault(fmt::format("slow:node={},nic=0,percent={}", victim, percent))};
+  const auto r = simulate::run(spec);
+  // The only NIC and the only device of a node cannot be told from the node.
+  const std::string name = simulate::Machine(spec).node_name(victim);
+  return exact(*r.verdict, [&](const results::Finding& f) {
+    return f.level != "link" && (f.name == name || f.name == name + "/nic0" || f.name == name + "/gpu0");
+  });
+}
+
+Count leaf_trial(double percent, std::uint64_t seed) {
+  auto spec = network(seed);
+  const auto victim = static_cast<std::int64_t>(RandomStream(seed, "operating/leaf").below(0, leaves));
+  spec.faults = {simulate::parse_fault(fmt::format("slow:leaf={},percent={}", victim, percent))};
+  const auto r = simulate::run(spec);
+  const std::string name = fmt::format("L{}", victim);
+  return exact(*r.verdict, [&](const results::Finding& f) {
+    return f.level == "switch" && (f.name == name || f.name == "switch:" + name);
+  });
+}
+
+Count healthy_trial(std::uint64_t seed) {
+  const auto r = simulate::run(network(seed));
+  return {r.verdict->state == "FAIL" ? std::size_t{1} : 0, 1};
+}
+
+}  // namespace
+
+std::vector<Cell> network_cells() {
+  const std::string fleet = fmt::format("N={}, {} leaves", nodes, leaves);
+  const auto nic = [](double percent) { return [percent](std::uint64_t seed) { return nic_trial(percent, seed); }; };
+  return {{"false FAIL, healthy network", fleet, Aim::at_most, 0.01, 1, 100, healthy_trial},
+          {"NIC slow by 5 %, exact", fleet, Aim::at_least, 0.99, 1, 100, nic(5)},
+          {"NIC slow by 3 %, exact", fleet, Aim::at_least, 0.85, 1, 100, nic(3)},
+          {"leaf slow by 2 %, exact", fleet, Aim::at_least, 0.99, 1, 100,
+           [](std::uint64_t seed) { return leaf_trial(2, seed); }}};
+}
+
+}  // namespace assay::operating
