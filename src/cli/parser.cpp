@@ -41,7 +41,7 @@ Bound bind(CLI::App& app, const CommandSpec& spec) {
   }
   for (const Positional& positional : spec.positionals) {
     bound.positionals.push_back(bound.app->add_option(positional.name));
-    if (positional.repeatable) bound.positionals.back()->expected(1, 1 << 20);
+    if (positional.repeatable) bound.positionals.back()->expected(1, 1 << 20)->allow_extra_args();
   }
   return bound;
 }

@@ -29,6 +29,8 @@ struct Cell {
   std::size_t runs = 100;
   /// One simulated run; a pure function of the seed.
   std::function<Count(std::uint64_t seed)> trial;
+  /// Whether the tests hold the verdict to it. A target that is known to be missed is only printed, as missed.
+  bool held = true;
 };
 
 struct Result {
