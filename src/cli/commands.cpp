@@ -105,9 +105,12 @@ CommandSpec verdict_command_spec() {
           "judge a results file again, or several of them together",
           "assay verdict FILE|DIR [OPTIONS]",
           {{"FILE", "results file, .partial directory of a run, or directory with results files", true, {}}},
-          {shared("strict"), shared("limits"), shared("require"), shared("json"), shared("junit"),
-           shared("nodes"), shared("color"), shared("no-color")},
-          {"assay verdict q.h5", "assay verdict soak/", "assay verdict q.h5 --limits contract.toml --nodes nodes.txt"},
+          {shared("strict"), shared("limits"), shared("baseline"), shared("history"), shared("require"), shared("json"), shared("junit"),
+           shared("nodes"),
+           make_option("explain", OptionKind::text, "NAME", "the chain of evidence of one node, device, NIC or link"),
+           make_option("write-limits", OptionKind::path, "FILE", "propose a file for --limits from this run, if it is good"),
+           shared("color"), shared("no-color")},
+          {"assay verdict q.h5", "assay verdict q.h5 --explain node07/gpu3", "assay verdict soak/", "assay verdict q.h5 --limits contract.toml --nodes nodes.txt"},
           exit_codes};
 }
 

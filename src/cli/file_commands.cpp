@@ -10,12 +10,17 @@
 #include "base/system.hpp"
 #include "cli/output.hpp"
 #include "cli/terminal.hpp"
+#include "config/suggest.hpp"
+#include "report/explain.hpp"
 #include "report/report.hpp"
 #include "results/export.hpp"
 #include "results/reader.hpp"
 #include "results/schema.hpp"
 #include "results/writer.hpp"
+#include "verdict/explain.hpp"
 #include "verdict/join.hpp"
+#include "verdict/propose_limits.hpp"
+#include "verdict/references.hpp"
 #include "verdict/verdict.hpp"
 
 namespace assay::cli {
@@ -29,8 +34,10 @@ bool same_file(const std::string& a, const std::string& b) {
   return fs::equivalent(a, b, ignored);
 }
 
-verdict::Options verdict_options(const results::Results& results, const OptionValues& values) {
+verdict::Options verdict_options(const results::Results& results, const OptionValues& values,
+                                 const verdict::References& references) {
   verdict::Options options = verdict::options_from(results);
+  references.put(options);
   options.strict = options.strict || values.flag("strict");
   if (values.has("require")) options.require = values.list("require");
   if (!values.has("limits")) return options;
@@ -47,9 +54,9 @@ struct Judged {
   results::VerdictData verdict;
 };
 
-Judged judge_one(const std::string& file, const OptionValues& values) {
+Judged judge_one(const std::string& file, const OptionValues& values, const verdict::References& references) {
   results::Results results = results::load(file);
-  auto verdict = verdict::judge(results, verdict_options(results, values));
+  auto verdict = verdict::judge(results, verdict_options(results, values, references));
   return {std::move(results), std::move(verdict)};
 }
 
@@ -61,7 +68,7 @@ bool is_collection(const std::string& path) {
 }
 
 /// All results files of a directory in the order of their names, those that were left unfinished too.
-Judged judge_directory(const std::string& directory, const OptionValues& values) {
+Judged judge_directory(const std::string& directory, const OptionValues& values, const verdict::References& references) {
   std::vector<fs::path> files;
   for (const auto& entry : fs::directory_iterator(directory)) {
     const std::string name = entry.path().filename().string();
@@ -73,7 +80,7 @@ Judged judge_directory(const std::string& directory, const OptionValues& values)
   verdict::Join join;
   bool strict = values.flag("strict");
   for (const fs::path& file : files) {
-    const Judged one = judge_one(file.string(), values);
+    const Judged one = judge_one(file.string(), values, references);
     strict = strict || verdict::options_from(one.results).strict;
     join.add(file.filename().string(), one.results, one.verdict);
   }
@@ -100,23 +107,60 @@ ExitCode inspect_command(const Parsed& parsed) {
   return ExitCode::pass;
 }
 
+namespace {
+
+/// --write-limits: only from a good run, and whole or not at all.
+void write_limits(const std::string& file, const std::string& input, const Judged& judged) {
+  const std::string& state = judged.verdict.state;
+  if (state != "PASS" && state != "WARN")
+    throw_usage(fmt::format("--write-limits: {} is {}: limits come from a run that is PASS or WARN", input, state));
+  const std::string text = verdict::propose_limits(judged.results, input, state);
+  verdict::check_limits(text, file);
+  write_file("--write-limits", file, [&](std::ostream& out) { out << text; });
+}
+
+/// --explain: the evidence about one part, instead of all findings.
+std::string explained(const std::string& name, const std::string& input, const Judged& judged, const verdict::Options& options,
+                      const report::Style& style) {
+  const auto explanation = verdict::explain(judged.results, judged.verdict, options, name);
+  if (explanation) return report::explain_text(*explanation, style);
+  std::vector<std::string> names;
+  for (const auto& e : judged.results.entities) names.push_back(e.name);
+  throw_usage(fmt::format("--explain: nothing in {} is called '{}'{}", input, name, did_you_mean(name, names)));
+}
+
+}  // namespace
+
 ExitCode verdict_command(const Parsed& parsed) {
   const OptionValues values = option_values(parsed);
   const report::Style style = style_of(values);
   const std::string& file = parsed.positionals.front();
-  const auto [results, verdict] = is_collection(file) ? judge_directory(file, values) : judge_one(file, values);
+  const auto references = verdict::References::load(values.text("baseline"), values.text("history"));
+  const bool collection = is_collection(file);
+  for (const char* option : {"write-limits", "explain"})
+    if (collection && values.has(option)) throw_usage(fmt::format("--{}: needs one results file, '{}' is a directory", option, file));
+  const Judged judged = collection ? judge_directory(file, values, references) : judge_one(file, values, references);
+  const auto& [results, verdict] = judged;
   const std::pair<const char*, std::string (*)(const results::Results&, const results::VerdictData&)>
       outputs[] = {
           {"json", report::verdict_json}, {"junit", report::verdict_junit}, {"nodes", report::nodes_text}};
   for (const auto& [name, content] : outputs) {
     if (values.has(name)) check_output(std::string("--") + name, values.text(name), file);
   }
+  std::string text = report::verdict_text(verdict, style);
+  if (values.has("explain"))
+    text = explained(values.text("explain"), file, judged, verdict_options(results, values, references), style) +
+           fmt::format("{} (exit {})\n", verdict.state, verdict.exit_code);
+  if (values.has("write-limits")) {
+    check_output("--write-limits", values.text("write-limits"), file);
+    write_limits(values.text("write-limits"), file, judged);
+  }
   for (const auto& [name, content] : outputs) {
     if (!values.has(name)) continue;
-    const std::string text = content(results, verdict);
-    write_file(std::string("--") + name, values.text(name), [&](std::ostream& out) { out << text; });
+    const std::string machine = content(results, verdict);
+    write_file(std::string("--") + name, values.text(name), [&](std::ostream& out) { out << machine; });
   }
-  print(report::verdict_text(verdict, style));
+  print(text);
   return static_cast<ExitCode>(verdict.exit_code);
 }
 

@@ -2,6 +2,7 @@
 #include "cli/run_command.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <optional>
@@ -112,6 +113,10 @@ ExitCode run_command(int argc, char** argv, const Parsed& parsed, Suites suites)
   if (speaks_for_all()) {
     // Only where these files will be written; elsewhere the folder may not exist.
     for (const SmallFile& f : small_files(config)) check_writable(f.option, f.file);
+    for (const char* name : {"baseline", "history"}) {
+      if (config.options.has(name) && access(config.options.text(name).c_str(), R_OK) != 0)
+        throw_usage(fmt::format("--{}: cannot read '{}'", name, config.options.text(name)));
+    }
   }
   RunHooks hooks;
   hooks.report = [&config](const RunReport& run) { report_run(config, run); };

@@ -122,7 +122,7 @@ void set_terminal(Config& config, const OptionValues& values) {
 
 /// Options that say where output goes or how it looks, or that are in the JSON in another form.
 bool is_presentation(const std::string& name) {
-  static constexpr std::array<const char*, 14> names{"out",    "resume",      "force", "config", "color", "no-color",
+  static constexpr std::array<const char*, 16> names{"baseline", "history", "out",    "resume",      "force", "config", "color", "no-color",
                                                      "progress", "quiet", "json",   "junit", "nodes",
                                                      "limits",   "seed",  "suites"};
   return std::ranges::find(names, name) != names.end();
@@ -176,6 +176,7 @@ Json Config::to_json(bool for_hash) const {
   json["seed"] = seed;
   json["seed-given"] = seed_given;
   json["limits"] = limits_file;
+  for (const char* name : {"baseline", "history"}) json[name] = options.has(name) ? options.text(name) : "";
   json["config"] = options.has("config") ? options.text("config") : "";
   json["out"] = out;
   json["force"] = force;

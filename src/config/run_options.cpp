@@ -44,6 +44,8 @@ std::vector<OptionSpec> make_run_options() {
              "seed of data, order and sampling; chosen and recorded when not given"),
       option("threads", integer, "", "N", "threads per rank; its share of the cores when not given"),
       option("limits", path, "", "FILE", "TOML file with the limits that metrics must meet"),
+      option("baseline", path, "", "FILE|DIR", "earlier run or runs of a healthy fleet: what its median part reached"),
+      option("history", path, "", "DIR", "earlier runs of these nodes: every part against its own past"),
       option("expect-nodes", integer, "", "N", "number of nodes that must take part"),
       option("expect-ranks", integer, "", "N", "number of ranks that must take part"),
       option("expect-devices", integer, "", "N", "number of devices that every node must have"),

@@ -104,6 +104,11 @@ std::string verdict_json(const Results& results, const VerdictData& verdict) {
                             {"reason", s.reason}});
   }
   json["entities"] = std::move(entities);
+  // The values that the verdict was made with are for repeating it, and as many as there are parts.
+  for (const auto& [key, values] : {std::pair("baseline", "values"), std::pair("history", "series")}) {
+    auto& inputs = json["inputs"];
+    if (inputs.is_object() && inputs.contains(key) && inputs[key].is_object()) inputs[key].erase(values);
+  }
   return results::dump(json) + "\n";
 }
 

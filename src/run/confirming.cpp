@@ -139,11 +139,11 @@ void join_visits(CaseRecord& record) {
   record.rows_ = std::move(joined);
 }
 
-Confirming::Ask Confirming::ask(const results::Results& results, const Plan& plan, const Topology& topology,
+Confirming::Ask Confirming::ask(const results::Results& results, const verdict::Options& options, const Plan& plan, const Topology& topology,
                                 const EntityTable& entities, double left_s) {
   Ask out;
   if (rounds_++ >= rounds_at_most) return out;
-  for (const verdict::Recheck& recheck : verdict::rechecks(results, verdict::options_from(results))) {
+  for (const verdict::Recheck& recheck : verdict::rechecks(results, options)) {
     Confirm confirm = order_of(recheck);
     const std::string name = confirm.path + ".c" + std::to_string(confirm.number);
     if (asked_.contains(name)) continue;

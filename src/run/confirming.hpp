@@ -12,6 +12,7 @@
 #include "run/record.hpp"
 #include "topology/entities.hpp"
 #include "topology/topology.hpp"
+#include "verdict/verdict.hpp"
 
 namespace assay {
 
@@ -42,7 +43,7 @@ class Confirming {
   };
   /// Judges what has been measured and asks for at most `left_s` seconds of confirming; what was asked for before is not
   /// asked for again. Nothing at all after `rounds_at_most` times.
-  Ask ask(const results::Results& results, const Plan& plan, const Topology& topology, const EntityTable& entities, double left_s);
+  Ask ask(const results::Results& results, const verdict::Options& options, const Plan& plan, const Topology& topology, const EntityTable& entities, double left_s);
   static constexpr int rounds_at_most = 3;
 
  private:

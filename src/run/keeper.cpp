@@ -26,6 +26,7 @@
 #include "topology/discover.hpp"
 #include "topology/entities.hpp"
 #include "topology/inventory_tables.hpp"
+#include "verdict/references.hpp"
 #include "verdict/verdict.hpp"
 
 namespace assay {
@@ -56,6 +57,7 @@ class RunKeeper final : public guard::Keeper {
     if (config_.max_file_bytes != 0 && expected > config_.max_file_bytes)
       throw_usage(fmt::format("--max-file: the plan needs about {}, {} are allowed", format_bytes(expected),
                               format_bytes(config_.max_file_bytes)));
+    references_ = verdict::References::load(config_.options.text("baseline"), config_.options.text("history"));
     open_writer(start_of(facts));
     required_left_s_ = plan_.required_s();
     confirming_ = {};
@@ -159,7 +161,7 @@ class RunKeeper final : public guard::Keeper {
     tell_unfired(complete);
     auto results = results::load(writer_->partial());
     results.info.state = complete ? "complete" : "aborted";
-    const auto verdict = verdict::judge(results, verdict::options_from(results));
+    const auto verdict = verdict::judge(results, options_of(results));
     writer_->finish(verdict, results.info.state);
     const std::string file = writer_->file().string();
     writer_.reset();
@@ -269,10 +271,17 @@ class RunKeeper final : public guard::Keeper {
   }
 
   /// Adds to the plan what the verdict wants measured again; false when that is nothing.
+  verdict::Options options_of(const results::Results& results) const {
+    auto options = verdict::options_from(results);
+    references_.put(options);
+    return options;
+  }
+
   bool plan_confirming() {
     if (!lost_why_.empty()) return false;
     const double left_s = plan_.budget_s * 0.97 - (now_s() - budget_from_s_);
-    auto ask = confirming_.ask(results::load(writer_->partial()), plan_, topology_, *entities_, left_s);
+    const auto results = results::load(writer_->partial());
+    auto ask = confirming_.ask(results, options_of(results), plan_, topology_, *entities_, left_s);
     for (const std::string& what : ask.left_out)
       event("unconfirmed", "no time left in the budget to confirm " + what, -1);
     for (Case& c : ask.cases) {
@@ -338,6 +347,7 @@ class RunKeeper final : public guard::Keeper {
   Topology topology_;
   Plan plan_;
   std::unique_ptr<EntityTable> entities_;
+  verdict::References references_;
   std::unique_ptr<results::Writer> writer_;
   std::unique_ptr<Progress> progress_;
   std::vector<LaunchFinding> findings_;

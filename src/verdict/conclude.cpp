@@ -2,7 +2,7 @@
 // From findings and gaps to states: of every entity, and of the run.
 #include <algorithm>
 #include <array>
-#include <cstdio>
+#include <numeric>
 #include <set>
 
 #include "base/exit_code.hpp"
@@ -137,18 +137,20 @@ void order_findings(std::vector<Found>& found) {
 }
 
 std::string basis_of(const Judgement& j) {
-  std::array<std::size_t, 4> counts{};
+  std::array<std::size_t, 6> counts{};
   for (const auto& s : j.series) {
     for (const auto& row : s.rows) {
       if (s.judged || row.reference != Reference::none) ++counts[row.reference];
     }
   }
-  char text[128];
-  std::snprintf(text, sizeof text, "limit %zu, physical %zu, peers only %zu, none %zu",
-                counts[Reference::limit], counts[Reference::physical], counts[Reference::peers],
-                counts[Reference::none]);
-  const bool correctness_only = counts[1] + counts[2] + counts[3] == 0;
-  return std::string(text) + (correctness_only ? " (checks and counters only)" : "");
+  std::string text = "limit " + std::to_string(counts[Reference::limit]);
+  // Said only where one was given.
+  if (j.options.baseline) text += ", baseline " + std::to_string(counts[Reference::baseline]);
+  text += ", physical " + std::to_string(counts[Reference::physical]);
+  if (j.options.earlier || j.options.history) text += ", own history " + std::to_string(counts[Reference::history]);
+  text += ", peers only " + std::to_string(counts[Reference::peers]) + ", none " + std::to_string(counts[Reference::none]);
+  const bool correctness_only = counts[Reference::none] == std::accumulate(counts.begin(), counts.end(), std::size_t{0});
+  return text + (correctness_only ? " (checks and counters only)" : "");
 }
 
 Json inputs_of(const Judgement& j) {

@@ -147,6 +147,7 @@ std::vector<Recheck> population_rechecks(const Judgement& j) {
   for (const auto& p : screening.populations) {
     if (auto recheck = recheck_split(j, p)) asked.push_back(std::move(*recheck));
   }
+  for (auto& recheck : reference_rechecks(j)) asked.push_back(std::move(recheck));
   return joined(std::move(asked));
 }
 

@@ -16,4 +16,8 @@ bool split_may_fail(const Population& p);
 /// What populations want measured again.
 std::vector<Recheck> population_rechecks(const Judgement& j);
 
+/// What baseline and history want measured again: candidates among the parts below them, controls from the others (none
+/// when there are no others).
+std::vector<Recheck> reference_rechecks(const Judgement& j);
+
 }  // namespace assay::verdict

@@ -48,7 +48,7 @@ struct SeriesRow {
   std::int32_t stratum = 0;
   std::uint8_t reference = 0;  ///< strongest reference it was held against, a Reference
 };
-enum Reference : std::uint8_t { none, peers, physical, limit };
+enum Reference : std::uint8_t { none, peers, history, physical, baseline, limit };
 
 /// All entities of one metric of one case; repeats (.pK) of the same case_key are joined.
 struct Series {

@@ -2,6 +2,7 @@
 #include "verdict/verdict.hpp"
 
 #include "verdict/judgement.hpp"
+#include "verdict/references.hpp"
 
 namespace assay::verdict {
 namespace {
@@ -61,6 +62,9 @@ Options options_from(const results::Results& results) {
   options.limits_text = text_of(pick("limits_text"));
   options.limits_name = options.limits_text.empty() ? "" : text_of(pick("limits"));
   options.require = list_of(pick("require"));
+  options.baseline_name = text_of(lookup(results.config, "baseline"));
+  options.history_name = text_of(lookup(results.config, "history"));
+  restore_references(options, stored);
   return options;
 }
 
@@ -77,11 +81,14 @@ results::VerdictData judge(const results::Results& results, const Options& optio
   judge_inventory(j);
   judge_links(j);
   judge_limits(j);
+  const auto history = judge_references(j);
   judge_physical(j);
   judge_small_populations(j);
   judge_peers(j);
   judge_noise(j);
-  return conclude(j);
+  auto verdict = conclude(j);
+  store_references(verdict.inputs, options, history.get());
+  return verdict;
 }
 
 }  // namespace assay::verdict

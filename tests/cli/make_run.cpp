@@ -29,9 +29,9 @@ std::string text(const Arguments& a, const std::string& key, const std::string& 
 
 constexpr int samples = 6;
 
-results::Writer::Start start_of(const Arguments& a, std::int32_t nodes, std::int32_t devices, std::int32_t metrics) {
+results::Writer::Start start_of(const std::string& out, const Arguments& a, std::int32_t nodes, std::int32_t devices, std::int32_t metrics) {
   results::Writer::Start start;
-  start.info.run_id = "run-" + text(a, "seed", "1") + "-" + text(a, "started", "");
+  start.info.run_id = std::to_string(hash_text(out)) + "-" + text(a, "seed", "1") + "-" + text(a, "started", "");
   start.info.started = text(a, "started", "2026-01-01T00:00:00Z");
   start.info.level = "quick";
   start.info.assay_version = "0.1.0";
@@ -97,7 +97,7 @@ results::CaseBundle case_of(const Arguments& a, const results::Writer::Start& st
 
 void make(const std::string& out, const Arguments& a) {
   const auto nodes = static_cast<std::int32_t>(number(a, "nodes", 8)), devices = static_cast<std::int32_t>(number(a, "devices", 1));
-  const auto start = start_of(a, nodes, devices, static_cast<std::int32_t>(number(a, "metrics", 1)));
+  const auto start = start_of(out, a, nodes, devices, static_cast<std::int32_t>(number(a, "metrics", 1)));
   auto writer = results::Writer::create(out, start, false);
   results::Results r;
   r.info = start.info;

@@ -5,12 +5,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
-#include <numbers>
 #include <numeric>
 
 #include "base/random.hpp"
 #include "fabricate.hpp"
+#include "normal_noise.hpp"
 #include "report/compare.hpp"
 #include "verdict/compare_shift.hpp"
 
@@ -25,21 +24,6 @@ using verdict::CompareOptions;
 using verdict::CompareResult;
 using verdict::Relation;
 using verdict::Snapshot;
-
-/// Normal numbers, each a function of its index.
-class Noise {
- public:
-  explicit Noise(std::uint64_t seed) : stream_(seed) {}
-  double next() {
-    const double u = 1 - stream_.uniform(2 * i_), v = stream_.uniform(2 * i_ + 1);
-    ++i_;
-    return std::sqrt(-2 * std::log(u)) * std::cos(2 * std::numbers::pi * v);
-  }
-
- private:
-  RandomStream stream_;
-  std::uint64_t i_ = 0;
-};
 
 /// A run of one metric on nodes called `prefix`0...: the medians of 10 samples with deviation c_w around a level of the
 /// node, which is drawn with deviation c_b or given.
@@ -71,11 +55,6 @@ std::vector<double> levels_of(std::size_t n, Noise& noise, double c_b) {
   std::vector<double> levels(n);
   for (double& l : levels) l = std::log(1e11) + c_b * noise.next();
   return levels;
-}
-
-bool nightly() {
-  const char* value = std::getenv("ASSAY_NIGHTLY");
-  return value != nullptr && std::string(value) == "1";
 }
 
 /// How often two fleets without a difference are told apart at a nominal 5 %.

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verdict/baseline.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <unordered_map>
+
+#include "base/error.hpp"
+#include "base/units.hpp"
+#include "measure/statistics.hpp"
+#include "verdict/constants.hpp"
+#include "verdict/reference_scores.hpp"
+
+namespace assay::verdict {
+namespace {
+
+using Key = std::tuple<std::string, std::string, std::string>;  ///< metric, case_key, stratum
+
+std::string stratum_of(const SnapshotSeries& s, const Score& score) {
+  return static_cast<std::size_t>(score.stratum) < s.strata.size() ? s.strata[static_cast<std::size_t>(score.stratum)] : "";
+}
+
+/// A part below its reference, before it becomes a finding of its own or of all.
+struct Low {
+  const Part* part;
+  const Score* score;
+  const BaselineValue* reference;
+  double deficit, error;
+};
+
+class Judge {
+ public:
+  Judge(Judgement& j, const Snapshot& now) : j_(j), now_(now), baseline_(*j.options.baseline) {
+    for (const auto& v : baseline_.values) {
+      known_[{v.metric, v.case_key, v.stratum}] = &v;
+      keys_[v.metric].insert(v.case_key);
+    }
+  }
+
+  void run() {
+    for (const auto& file : baseline_.injected) tell("baseline " + file + ": faults were injected on purpose", "WARN");
+    for (const auto& s : now_.series) judge(s);
+    report_absent();
+  }
+
+ private:
+  void judge(const SnapshotSeries& s) {
+    const auto scores = scores_of(now_, s);
+    if (scores.empty()) return;
+    std::vector<Low> low;
+    std::vector<const Part*> held;
+    for (const auto& score : scores) {
+      const auto at = known_.find({s.full(), s.case_key, stratum_of(s, score)});
+      if (at == known_.end()) continue;
+      const auto& reference = *at->second;
+      held.push_back(&now_.part(score.part));
+      const double own = std::isnan(score.standard_error) ? results::not_taken : score.standard_error;
+      const double error = std::hypot(own, 1.2533 * reference.spread / std::sqrt(static_cast<double>(reference.parts)));
+      const double deficit = reference.log_rate - score.log_rate;
+      if (deficit > least(reference)) low.push_back({held.back(), &score, &reference, deficit, error});
+    }
+    if (held.empty()) {
+      absent(s);
+      return;
+    }
+    mark_references(j_, s, held, Reference::baseline);
+    if (held.size() >= constants::population_min && 2 * low.size() > held.size() && low.size() > 1) {
+      population(s, low, held.size());
+    } else {
+      single(s, low);
+    }
+  }
+
+  /// Healthy parts differ: a warning needs more than that.
+  static double least(const BaselineValue& v) { return std::max(log_deficit_of(constants::delta_warn), 3 * v.spread); }
+
+  Claim claim_of(const SnapshotSeries& s, const Low& l, std::size_t candidates) const {
+    const double delta = log_deficit_of(fault_delta(s.suite));
+    if (l.deficit <= delta) {
+      Claim c;
+      c.deficit = l.deficit;
+      c.low = l.deficit - constants::interval_z * l.error;
+      c.high = l.deficit + constants::interval_z * l.error;
+      c.n = l.score->n;
+      return c;
+    }
+    const FreshRate fresh = fresh_rate(j_, j_.series[s.origin], *l.part, *l.score);
+    return settle_claim(j_, *l.score, l.deficit, l.error, delta, fresh, l.reference->log_rate - fresh.log_rate,
+                        std::hypot(fresh.standard_error, l.error), candidates);
+  }
+
+  std::string what(const BaselineValue& v) const {
+    return "baseline " + baseline_.name + " (" + std::to_string(v.parts) + (v.parts == 1 ? " part)" : " parts)");
+  }
+
+  void single(const SnapshotSeries& s, const std::vector<Low>& low) {
+    for (const auto& l : low) {
+      const Claim c = claim_of(s, l, low.size());
+      // Neither a fault nor surely slower: fresh data have taken the suspicion back, or it was noise.
+      if (!c.fault && !(c.low > 0) && !std::isnan(c.low)) continue;
+      auto f = reference_finding(j_, s, *l.part, *l.score, c, l.reference->log_rate, "slow", what(*l.reference));
+      f.reference_kind = "baseline";
+      f.controls = l.reference->parts;
+      j_.add(std::move(f), l.part->entities);
+    }
+  }
+
+  void population(const SnapshotSeries& s, const std::vector<Low>& low, std::size_t of) {
+    bool fault = false;
+    std::vector<double> deficits, references;
+    std::vector<std::int32_t> rows;
+    const Low* worst = &low.front();
+    std::vector<std::string> members;
+    for (const auto& l : low) {
+      const Claim c = claim_of(s, l, low.size());
+      fault = fault || c.fault;
+      deficits.push_back(l.deficit);
+      references.push_back(l.reference->log_rate);
+      rows.insert(rows.end(), l.part->entities.begin(), l.part->entities.end());
+      members.push_back(l.part->name);
+      if (l.deficit > worst->deficit) worst = &l;
+    }
+    Claim c;
+    c.deficit = median(deficits);
+    c.low = c.high = results::not_taken;
+    c.fault = c.confirmed = fault;
+    for (const auto& l : low) c.n += l.score->n;
+    auto f = reference_finding(j_, s, *worst->part, *worst->score, c, median(references), "slow", what(*worst->reference));
+    f.reference_kind = "baseline";
+    f.level = f.name = "cluster";
+    f.id.clear();
+    f.members = members;
+    f.text = "cluster: " + s.full() + " of " + std::to_string(low.size()) + " of " + std::to_string(of) +
+             " parts is below " + what(*worst->reference) + ", median deficit " + percent(*f.deficit) + ", worst " +
+             worst->part->name + (fault ? "" : ", not confirmed");
+    j_.add(std::move(f), rows);
+  }
+
+  void absent(const SnapshotSeries& s) {
+    const auto at = keys_.find(s.full());
+    if (at == keys_.end()) {
+      unknown_.push_back(s.full());
+    } else {
+      (at->second.contains(s.case_key) ? other_stratum_ : other_key_).push_back(s.full());
+    }
+  }
+
+  void tell(const std::string& text, const std::string& severity) {
+    auto f = j_.about(-1, severity, "fact", "mismatch");
+    f.reference_kind = "baseline";
+    f.action = severity == "INFO" ? "" : "CONFIG";
+    f.text = text;
+    j_.add(std::move(f), {});
+  }
+
+  static std::string first_of(const std::vector<std::string>& names) {
+    return names.front() + (names.size() > 1 ? " and " + std::to_string(names.size() - 1) + " more" : "");
+  }
+
+  void report_absent() {
+    const std::string name = "baseline " + baseline_.name + ": ";
+    if (!other_key_.empty())
+      tell(name + "no reference for " + first_of(other_key_) +
+               ": another case_key (size, type, algorithm, library or path)", "WARN");
+    if (!other_stratum_.empty())
+      tell(name + "no reference for " + first_of(other_stratum_) + ": it holds no part of this model", "WARN");
+    if (!unknown_.empty()) tell(name + "does not hold " + first_of(unknown_), "INFO");
+    const bool any = std::any_of(now_.series.begin(), now_.series.end(), [](const auto& s) { return !is_collective_stage(s.stage); });
+    const std::size_t absent = other_key_.size() + other_stratum_.size() + unknown_.size();
+    const auto judged = std::count_if(now_.series.begin(), now_.series.end(), [](const auto& s) { return !is_collective_stage(s.stage); });
+    if (any && static_cast<std::size_t>(judged) == absent) j_.gap(name + "holds nothing that was measured here");
+  }
+
+  Judgement& j_;
+  const Snapshot& now_;
+  const Baseline& baseline_;
+  std::map<Key, const BaselineValue*> known_;
+  std::map<std::string, std::set<std::string>> keys_;
+  std::vector<std::string> other_key_, other_stratum_, unknown_;
+};
+
+}  // namespace
+
+Baseline baseline_of(const std::vector<Snapshot>& runs, const std::string& name) {
+  Baseline out;
+  out.name = name;
+  std::map<Key, std::unordered_map<std::string, std::vector<double>>> parts;
+  for (const auto& run : runs) {
+    out.runs.push_back(run.source);
+    if (run.injected) out.injected.push_back(run.source.file);
+    for (const auto& s : run.series) {
+      for (const auto& score : scores_of(run, s)) {
+        const Part& part = run.part(score.part);
+        parts[{s.full(), s.case_key, stratum_of(s, score)}][part.kind + '\n' + part.id].push_back(score.log_rate);
+      }
+    }
+  }
+  for (const auto& [key, by_part] : parts) {
+    std::vector<double> rates;
+    for (const auto& [id, values] : by_part) rates.push_back(median(values));
+    BaselineValue v;
+    std::tie(v.metric, v.case_key, v.stratum) = key;
+    v.log_rate = median(rates);
+    v.spread = rates.size() >= 3 ? mad_sigma(rates) : 0;
+    v.parts = static_cast<std::int64_t>(rates.size());
+    out.values.push_back(std::move(v));
+  }
+  return out;
+}
+
+Json baseline_json(const Baseline& baseline) {
+  Json runs = Json::array(), values = Json::array();
+  for (const auto& r : baseline.runs)
+    runs.push_back(Json{{"file", r.file}, {"run_id", r.run_id}, {"started", r.started}, {"hash", r.hash}});
+  for (const auto& v : baseline.values) {
+    values.push_back(Json{{"metric", v.metric},
+                          {"case_key", v.case_key},
+                          {"stratum", v.stratum},
+                          {"log_rate", v.log_rate},
+                          {"spread", v.spread},
+                          {"parts", v.parts}});
+  }
+  return Json{{"name", baseline.name}, {"runs", runs}, {"injected", baseline.injected}, {"values", values}};
+}
+
+Baseline baseline_from(const Json& json) {
+  try {
+    Baseline out;
+    out.name = json.at("name");
+    out.injected = json.at("injected").get<std::vector<std::string>>();
+    for (const auto& r : json.at("runs")) out.runs.push_back({r.at("file"), r.at("run_id"), r.at("started"), r.at("hash")});
+    for (const auto& v : json.at("values")) {
+      out.values.push_back({v.at("metric"), v.at("case_key"), v.at("stratum"), v.at("log_rate"), v.at("spread"), v.at("parts")});
+      if (out.values.back().parts < 1) throw Error(ErrorKind::data, "/verdict/inputs: the baseline has a value of no part");
+    }
+    return out;
+  } catch (const Json::exception&) {
+    throw Error(ErrorKind::data, "/verdict/inputs: the baseline in it is damaged");
+  }
+}
+
+void judge_baseline(Judgement& j, const Snapshot& now) {
+  if (j.options.baseline) {
+    Judge(j, now).run();
+  } else if (!j.options.baseline_name.empty()) {
+    j.gap("baseline " + j.options.baseline_name + ": its values are not in this file: judge it again with --baseline");
+  }
+}
+
+}  // namespace assay::verdict

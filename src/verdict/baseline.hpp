@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// An earlier fleet as the reference: what a healthy node of this kind reaches, for a node that is tested alone too.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/json.hpp"
+#include "verdict/snapshot.hpp"
+
+namespace assay::verdict {
+
+struct Judgement;
+
+/// The median part of one metric and stratum.
+struct BaselineValue {
+  std::string metric;  ///< suite/case:metric
+  std::string case_key, stratum;
+  double log_rate = 0, spread = 0;  ///< of the parts' medians over the runs; robust sigma between them, 0 for under 3
+  std::int64_t parts = 0;
+};
+
+struct Baseline {
+  std::string name;  ///< as given: --baseline
+  std::vector<RunSource> runs;
+  std::vector<std::string> injected;  ///< files in which faults were made on purpose
+  std::vector<BaselineValue> values;
+};
+
+/// Medians over the parts of their medians over the runs, so that a few bad nodes do not move it.
+Baseline baseline_of(const std::vector<Snapshot>& runs, const std::string& name);
+
+/// Runs with their hashes, and the values themselves, so that the verdict can be repeated without the files.
+Json baseline_json(const Baseline& baseline);
+/// Throws Error(data) for what `baseline_json` did not write.
+Baseline baseline_from(const Json& json);
+
+/// Magnitude against the baseline of the same case_key and stratum: FAIL beyond the delta of the metric's class when
+/// confirmed, WARN beyond 2 % and beyond what the baseline's own parts differ. More than half of a population below is
+/// one finding. What has another case_key or stratum than the baseline has no reference, and is told.
+void judge_baseline(Judgement& j, const Snapshot& now);
+
+}  // namespace assay::verdict

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verdict/history.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <unordered_map>
+
+#include "measure/robust.hpp"
+#include "measure/statistics.hpp"
+#include "verdict/reference_scores.hpp"
+
+namespace assay::verdict {
+namespace {
+
+constexpr double nan = results::not_taken;
+constexpr std::size_t fleet_min_nodes = 3;  ///< fewer are no fleet whose drift could be told from their own
+constexpr double scale_floor = 2e-4;
+constexpr std::size_t scale_min = 8;
+
+/// Numbers for (kind, id), the same in all runs.
+class Identities {
+ public:
+  std::vector<std::int32_t> of(const Snapshot& run) {
+    std::vector<std::int32_t> ids;
+    for (const auto& part : run.parts)
+      ids.push_back(known_.try_emplace(part.kind + '\n' + part.id, static_cast<std::int32_t>(known_.size())).first->second);
+    return ids;
+  }
+  std::size_t size() const noexcept { return known_.size(); }
+
+ private:
+  std::unordered_map<std::string, std::int32_t> known_;
+};
+
+struct Run {
+  const Snapshot* snapshot;
+  std::vector<std::int32_t> ids;
+  std::unordered_map<std::string, const SnapshotSeries*> series;
+};
+
+std::string key_of(const SnapshotSeries& s) { return s.full() + '\n' + s.case_key; }
+
+/// The values of one metric by part and run.
+struct Matrix {
+  std::vector<std::vector<double>> rows;  ///< [part][run], NaN where absent
+  std::vector<std::int32_t> row_of;       ///< by identity, -1
+  std::vector<double> fleet;              ///< [run] drift
+  bool drift_known = false;
+};
+
+std::size_t nodes_in(const Snapshot& run, const std::vector<Score>& scores) {
+  std::set<std::int32_t> nodes;
+  for (const auto& s : scores) nodes.insert(run.part(s.part).node);
+  return nodes.size();
+}
+
+double median_of(std::vector<double> values) {
+  std::erase_if(values, [](double v) { return std::isnan(v); });
+  return median(values);
+}
+
+Matrix matrix_of(const std::vector<Run>& runs, const std::string& key, std::size_t identities) {
+  Matrix m;
+  m.row_of.assign(identities, -1);
+  std::size_t fewest = ~std::size_t{0};
+  for (std::size_t h = 0; h < runs.size(); ++h) {
+    const auto at = runs[h].series.find(key);
+    if (at == runs[h].series.end()) continue;
+    const auto scores = scores_of(*runs[h].snapshot, *at->second);
+    fewest = std::min(fewest, nodes_in(*runs[h].snapshot, scores));
+    for (const auto& s : scores) {
+      auto& row = m.row_of[static_cast<std::size_t>(runs[h].ids[static_cast<std::size_t>(s.part)])];
+      if (row < 0) {
+        row = static_cast<std::int32_t>(m.rows.size());
+        m.rows.emplace_back(runs.size(), nan);
+      }
+      m.rows[static_cast<std::size_t>(row)][h] = s.log_rate;
+    }
+  }
+  m.fleet.assign(runs.size(), 0);
+  m.drift_known = fewest >= fleet_min_nodes && !m.rows.empty();
+  if (!m.drift_known) return m;
+  std::vector<double> centres;
+  for (const auto& row : m.rows) centres.push_back(median_of(row));
+  for (std::size_t h = 0; h < runs.size(); ++h) {
+    std::vector<double> off;
+    for (std::size_t i = 0; i < m.rows.size(); ++i) off.push_back(m.rows[i][h] - centres[i]);
+    const double drift = median_of(off);
+    if (std::isnan(drift)) continue;
+    m.fleet[h] = drift;
+    for (auto& row : m.rows) row[h] -= drift;
+  }
+  return m;
+}
+
+/// The last `most` values that were taken, and which runs they are of.
+struct Past {
+  std::vector<double> values;
+  std::vector<std::size_t> runs;
+};
+
+Past past_of(const std::vector<double>& row) {
+  Past p;
+  for (std::size_t h = 0; h < row.size(); ++h) {
+    if (std::isnan(row[h])) continue;
+    p.values.push_back(row[h]);
+    p.runs.push_back(h);
+  }
+  return p;
+}
+
+/// Median of at most `window` values that end before position `end`.
+double window_median(const std::vector<double>& values, std::size_t end, std::size_t window) {
+  const std::size_t begin = end > window ? end - window : 0;
+  return median(std::span(values).subspan(begin, end - begin));
+}
+
+/// Deficits of each value against the median of the others of the same part.
+void leave_one_out(const Past& p, std::size_t window, std::vector<double>& out) {
+  const std::size_t n = std::min(p.values.size(), window);
+  if (n < 2) return;
+  const auto last = std::span(p.values).last(n);
+  std::vector<double> others(n - 1);
+  for (std::size_t i = 0; i < n; ++i) {
+    std::copy(last.begin(), last.begin() + static_cast<std::ptrdiff_t>(i), others.begin());
+    std::copy(last.begin() + static_cast<std::ptrdiff_t>(i) + 1, last.end(), others.begin() + static_cast<std::ptrdiff_t>(i));
+    out.push_back(median(others) - last[i]);
+  }
+}
+
+/// A metric on its way to a threshold.
+struct Draft {
+  HistorySeries out;
+  Matrix matrix;
+  std::vector<Score> scores;
+  std::vector<double> differences;
+};
+
+Draft draft_of(const Snapshot& now, const std::vector<std::int32_t>& ids, const SnapshotSeries& s, const std::vector<Run>& runs,
+               std::size_t identities, const HistoryOptions& options) {
+  Draft d;
+  d.out.metric = s.full();
+  d.out.case_key = s.case_key;
+  d.scores = scores_of(now, s);
+  if (d.scores.empty()) return d;
+  d.matrix = matrix_of(runs, key_of(s), identities);
+  for (const auto& row : d.matrix.rows) leave_one_out(past_of(row), options.window, d.differences);
+  d.out.pairs = static_cast<std::int64_t>(d.differences.size());
+  std::vector<double> changes;
+  for (const auto& score : d.scores) {
+    const auto row = d.matrix.row_of[static_cast<std::size_t>(ids[static_cast<std::size_t>(score.part)])];
+    const Past p = row < 0 ? Past{} : past_of(d.matrix.rows[static_cast<std::size_t>(row)]);
+    d.out.base.push_back(p.values.empty() ? static_cast<float>(nan)
+                                          : static_cast<float>(window_median(p.values, p.values.size(), options.window)));
+    if (!p.values.empty()) changes.push_back(score.log_rate - static_cast<double>(d.out.base.back()));
+  }
+  // Both what this metric did before and how far the fleet is apart from its past now: the noise of today counts too.
+  double scale = d.differences.size() >= scale_min ? mad_sigma(d.differences) : nan;
+  if (changes.size() >= scale_min) scale = std::fmax(scale, mad_sigma(changes));
+  d.out.scale = std::isnan(scale) ? nan : std::max(scale, scale_floor);
+  std::vector<double> fleet;
+  for (const double f : d.matrix.fleet)
+    if (d.matrix.drift_known) fleet.push_back(f);
+  d.out.fleet = fleet.size() >= 3 ? mad_sigma(fleet) : 0;
+  return d;
+}
+
+/// `pooled`: what the differences of all metrics together reach, NaN for too few.
+void set_threshold(Draft& d, double pooled, double p, const HistoryOptions& options) {
+  auto& out = d.out;
+  if (std::isnan(out.scale)) {
+    out.threshold = nan;
+    return;
+  }
+  double reach = t_quantile(1 - p, 4);
+  out.null = "t4";
+  if (!std::isnan(pooled)) {
+    reach = pooled;
+    out.null = "empirical";
+    if (d.differences.size() >= options.empirical_min) {
+      std::vector<double> own = d.differences;
+      for (double& v : own) v /= out.scale;
+      reach = std::max(reach, tail_quantile(std::move(own), p));
+    } else if (d.differences.size() >= scale_min) {
+      reach = std::max(reach, quantile(d.differences, 1 - std::max(p, 2.0 / static_cast<double>(d.differences.size()))) / out.scale);
+    }
+  }
+  out.threshold = std::max(reach * out.scale, options.least_change);
+}
+
+/// Parts that were low in the runs just before: the longest block at the end all of which lies under the runs before it.
+void find_shifted(Draft& d, const std::vector<std::int32_t>& ids, const std::vector<Run>& runs,
+                  const HistoryOptions& options) {
+  if (std::isnan(d.out.threshold)) return;
+  for (std::size_t i = 0; i < d.scores.size(); ++i) {
+    const auto row = d.matrix.row_of[static_cast<std::size_t>(ids[static_cast<std::size_t>(d.scores[i].part)])];
+    if (row < 0) continue;
+    const Past p = past_of(d.matrix.rows[static_cast<std::size_t>(row)]);
+    const std::size_t n = p.values.size();
+    Shifted found;
+    for (std::size_t k = 1; k + 2 <= n; ++k) {
+      const double base = window_median(p.values, n - k, options.window);
+      const auto block = std::span(p.values).last(k);
+      if (*std::max_element(block.begin(), block.end()) >= base - d.out.threshold / 2) continue;
+      found = {static_cast<std::uint32_t>(i), static_cast<std::int32_t>(k), block.back() < base - d.out.threshold, base,
+               runs[p.runs[n - k]].snapshot->source.started};
+    }
+    if (found.runs > 0) d.out.shifted.push_back(std::move(found));
+  }
+}
+
+std::vector<Run> runs_before(const std::vector<Snapshot>& earlier, const Snapshot& now, std::size_t most, Identities& identities) {
+  std::vector<const Snapshot*> chosen;
+  for (const auto& run : earlier) {
+    const bool same = !run.source.run_id.empty() && run.source.run_id == now.source.run_id;
+    const bool later = !run.source.started.empty() && !now.source.started.empty() && run.source.started > now.source.started;
+    if (!same && !later) chosen.push_back(&run);
+  }
+  std::stable_sort(chosen.begin(), chosen.end(),
+                   [](const auto* a, const auto* b) { return a->source.started < b->source.started; });
+  if (chosen.size() > most) chosen.erase(chosen.begin(), chosen.end() - static_cast<std::ptrdiff_t>(most));
+  std::vector<Run> runs;
+  for (const auto* snapshot : chosen) {
+    Run run{snapshot, identities.of(*snapshot), {}};
+    for (const auto& s : snapshot->series) run.series.emplace(key_of(s), &s);
+    runs.push_back(std::move(run));
+  }
+  return runs;
+}
+
+}  // namespace
+
+double tail_quantile(std::vector<double> differences, double p) {
+  constexpr double tail = 0.01;
+  const double u = quantile(differences, 1 - tail);
+  if (p >= tail) return quantile(differences, 1 - p);
+  std::vector<double> over;
+  for (const double d : differences)
+    if (d > u) over.push_back(d - u);
+  if (over.empty()) return u;
+  std::sort(over.begin(), over.end());
+  const double n = static_cast<double>(over.size());
+  double a0 = 0, a1 = 0;  // probability-weighted moments
+  for (std::size_t i = 0; i < over.size(); ++i) {
+    a0 += over[i] / n;
+    a1 += over[i] * (1 - (static_cast<double>(i) + 0.65) / n) / n;
+  }
+  // Few exceedances cannot tell a shape: then one a little heavier than exponential. Never lighter.
+  double shape = over.size() >= 30 && a0 > 2 * a1 ? 2 - a0 / (a0 - 2 * a1) : 0.1;
+  shape = std::clamp(shape, 0.0, 0.5);
+  // The mean excess of few is uncertain, and too small a one alarms more than too large a one misses: one standard error up.
+  const double scale = a0 * (1 - shape) * (1 + 1 / std::sqrt(n)), ratio = tail / p;
+  return u + (shape < 1e-6 ? scale * std::log(ratio) : scale / shape * (std::pow(ratio, shape) - 1));
+}
+
+History history_of(const std::vector<Snapshot>& earlier, const Snapshot& now, const std::string& name,
+                   const HistoryOptions& options) {
+  History out;
+  out.name = name;
+  Identities identities;
+  const auto ids = identities.of(now);
+  const auto runs = runs_before(earlier, now, options.most_runs, identities);
+  for (const auto& run : runs) out.runs.push_back(run.snapshot->source);
+  std::vector<Draft> drafts;
+  std::vector<double> pool;
+  std::size_t tests = 0;
+  std::set<std::int32_t> nodes;
+  for (const auto& s : now.series) {
+    Draft d = draft_of(now, ids, s, runs, identities.size(), options);
+    if (d.matrix.rows.empty()) continue;
+    for (const double v : d.differences)
+      if (!std::isnan(d.out.scale)) pool.push_back(v / d.out.scale);
+    tests += d.scores.size();
+    for (const auto& score : d.scores) nodes.insert(now.part(score.part).node);
+    drafts.push_back(std::move(d));
+  }
+  if (drafts.empty()) return out;
+  const double p = std::min(0.01, options.alarms_per_node * static_cast<double>(nodes.size()) / static_cast<double>(tests));
+  const double pooled = pool.size() >= options.empirical_min ? tail_quantile(std::move(pool), p) : nan;
+  for (auto& d : drafts) {
+    set_threshold(d, pooled, p, options);
+    find_shifted(d, ids, runs, options);
+    out.series.push_back(std::move(d.out));
+  }
+  return out;
+}
+
+}  // namespace assay::verdict

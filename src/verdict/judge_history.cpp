@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// The judgement of a run by its history, and the form in which that is stored.
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <unordered_map>
+
+#include "base/error.hpp"
+#include "base/units.hpp"
+#include "measure/statistics.hpp"
+#include "verdict/constants.hpp"
+#include "verdict/history.hpp"
+#include "verdict/pack.hpp"
+#include "verdict/reference_scores.hpp"
+
+namespace assay::verdict {
+namespace {
+
+constexpr std::size_t fleet_min_nodes = 3;
+
+[[noreturn]] void damaged() { throw Error(ErrorKind::data, "/verdict/inputs: the history in it is damaged"); }
+
+/// How far the whole fleet is from its past now; NaN where there are too few nodes to tell.
+double drift_of(const Snapshot& now, const std::vector<Score>& scores, const HistorySeries& h) {
+  std::vector<double> changes;
+  std::set<std::int32_t> nodes;
+  for (std::size_t i = 0; i < scores.size(); ++i) {
+    if (std::isnan(h.base[i])) continue;
+    changes.push_back(scores[i].log_rate - static_cast<double>(h.base[i]));
+    nodes.insert(now.part(scores[i].part).node);
+  }
+  return nodes.size() < fleet_min_nodes ? results::not_taken : median(changes);
+}
+
+struct Change {
+  const Part* part;
+  const Score* score;
+  double base, deficit;
+  const Shifted* before;
+};
+
+class Judge {
+ public:
+  Judge(Judgement& j, const Snapshot& now, const History& history) : j_(j), now_(now), history_(history) {}
+
+  void run() {
+    std::unordered_map<std::string, const HistorySeries*> known;
+    for (const auto& h : history_.series) known[h.metric + '\n' + h.case_key] = &h;
+    std::size_t held = 0;
+    for (const auto& s : now_.series) {
+      const auto at = known.find(s.full() + '\n' + s.case_key);
+      if (at == known.end()) continue;
+      const auto scores = scores_of(now_, s);
+      if (scores.size() != at->second->base.size()) damaged();
+      judge(s, scores, *at->second);
+      ++held;
+    }
+    if (held > 0) return;
+    auto f = j_.about(-1, "INFO", "fact", "uncovered");
+    f.reference_kind = "history";
+    f.text = "history " + history_.name + ": " +
+             (history_.runs.empty() ? "no earlier run is in it" : "none of its runs measured the same (case_key)");
+    j_.add(std::move(f), {});
+  }
+
+ private:
+  void judge(const SnapshotSeries& s, const std::vector<Score>& scores, const HistorySeries& h) {
+    const double drift = drift_of(now_, scores, h);
+    // Nobody else to tell the drift of the fleet by: a change must be larger by what that usually is.
+    const double threshold = h.threshold + (std::isnan(drift) ? 3 * h.fleet : 0.0);
+    const double off = std::isnan(drift) ? 0 : drift;
+    if (-off > fleet_threshold(h)) tell_drift(s, scores, -off);
+    if (std::isnan(threshold)) return;
+    std::unordered_map<std::size_t, const Shifted*> shifted;
+    for (const auto& shift : h.shifted) shifted[shift.score] = &shift;
+    std::vector<Change> changes;
+    std::vector<const Part*> held;
+    for (std::size_t i = 0; i < scores.size(); ++i)
+      if (!std::isnan(h.base[i])) held.push_back(&now_.part(scores[i].part));
+    mark_references(j_, s, held, Reference::history);
+    for (std::size_t i = 0; i < scores.size(); ++i) {
+      const double value = scores[i].log_rate - off;
+      const auto before = shifted.find(i);
+      const Part* part = &now_.part(scores[i].part);
+      if (before != shifted.end() && before->second->base - value > threshold) {
+        changes.push_back({part, &scores[i], before->second->base, before->second->base - value, before->second});
+      } else if (!std::isnan(h.base[i]) && static_cast<double>(h.base[i]) - value > threshold) {
+        changes.push_back({part, &scores[i], h.base[i], static_cast<double>(h.base[i]) - value, nullptr});
+      }
+    }
+    for (const auto& change : changes) report(s, h, change, off, changes.size());
+  }
+
+  /// Fleets drift by 1-2 % from run to run (time of day, temperature). Few runs do not tell how much this one does.
+  double fleet_threshold(const HistorySeries& h) const {
+    constexpr std::size_t enough_runs = 5;
+    return history_.runs.size() < enough_runs ? log_deficit_of(0.10) : std::max(log_deficit_of(0.04), 4 * h.fleet);
+  }
+
+  void report(const SnapshotSeries& s, const HistorySeries& h, const Change& change, double drift, std::size_t candidates) {
+    const double delta = log_deficit_of(fault_delta(s.suite));
+    Claim c;
+    c.deficit = change.deficit;
+    c.n = change.score->n;
+    const double error = std::hypot(h.scale, std::isnan(change.score->standard_error) ? 0.0 : change.score->standard_error);
+    if (change.before != nullptr && change.before->alert && change.deficit > delta) {
+      const FreshRate fresh = fresh_rate(j_, j_.series[s.origin], *change.part, *change.score);
+      c = settle_claim(j_, *change.score, change.deficit, error, delta, fresh, change.base + drift - fresh.log_rate,
+                       std::hypot(fresh.standard_error, h.scale), candidates);
+    }
+    if (c.low == 0 && c.high == 0) {
+      c.low = c.deficit - constants::interval_z * error;
+      c.high = c.deficit + constants::interval_z * error;
+    }
+    const std::int32_t in_a_row = change.before == nullptr ? 1 : change.before->runs + 1;
+    auto f = reference_finding(j_, s, *change.part, *change.score, c, change.base + drift, "drift",
+                               "own history of " + std::to_string(history_.runs.size()) + " runs");
+    f.claim = "abnormality";
+    f.reference_kind = "history";
+    f.controls = h.pairs;
+    f.since = change.before != nullptr ? change.before->since : now_.source.started;
+    f.text += ", in " + std::to_string(in_a_row) + (in_a_row == 1 ? " run" : " runs in a row") + ", since " + f.since;
+    j_.add(std::move(f), change.part->entities);
+  }
+
+  void tell_drift(const SnapshotSeries& s, const std::vector<Score>& scores, double deficit) {
+    auto f = j_.about(-1, "WARN", "abnormality", "drift");
+    f.suite = s.suite;
+    f.metric = s.full();
+    f.unit = s.unit;
+    f.better = s.higher_is_better ? "higher" : "lower";
+    f.reference_kind = "history";
+    f.deficit = -std::expm1(-deficit);
+    f.controls = static_cast<std::int64_t>(scores.size());
+    f.action = "TRIAGE";
+    f.since = now_.source.started;
+    f.text = "cluster: " + s.full() + " of all parts together is " + percent(*f.deficit) + " below their own history of " +
+             std::to_string(history_.runs.size()) + " runs";
+    j_.add(std::move(f), {});
+  }
+
+  Judgement& j_;
+  const Snapshot& now_;
+  const History& history_;
+};
+
+/// Infinities and NaN have no form in JSON.
+Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+double number_from(const Json& json) { return json.is_null() ? results::not_taken : json.get<double>(); }
+
+}  // namespace
+
+Json history_json(const History& history) {
+  Json runs = Json::array(), series = Json::array();
+  for (const auto& r : history.runs)
+    runs.push_back(Json{{"file", r.file}, {"run_id", r.run_id}, {"started", r.started}, {"hash", r.hash}});
+  for (const auto& h : history.series) {
+    Json shifted = Json::array();
+    for (const auto& s : h.shifted)
+      shifted.push_back(Json{{"score", s.score}, {"runs", s.runs}, {"alert", s.alert}, {"base", s.base}, {"since", s.since}});
+    series.push_back(Json{{"metric", h.metric},
+                          {"case_key", h.case_key},
+                          {"null", h.null},
+                          {"scale", number(h.scale)},
+                          {"threshold", number(h.threshold)},
+                          {"fleet", number(h.fleet)},
+                          {"pairs", h.pairs},
+                          {"shifted", std::move(shifted)},
+                          {"base", to_base64(h.base)}});
+  }
+  return Json{{"name", history.name}, {"runs", std::move(runs)}, {"series", std::move(series)}};
+}
+
+History history_from(const Json& json) {
+  try {
+    History out;
+    out.name = json.at("name");
+    for (const auto& r : json.at("runs")) out.runs.push_back({r.at("file"), r.at("run_id"), r.at("started"), r.at("hash")});
+    for (const auto& s : json.at("series")) {
+      HistorySeries h;
+      h.metric = s.at("metric");
+      h.case_key = s.at("case_key");
+      h.null = s.at("null");
+      h.scale = number_from(s.at("scale"));
+      h.threshold = number_from(s.at("threshold"));
+      h.fleet = number_from(s.at("fleet"));
+      h.pairs = s.at("pairs");
+      h.base = from_base64_as<float>(s.at("base"));
+      for (const auto& at : s.at("shifted")) {
+        h.shifted.push_back({at.at("score"), at.at("runs"), at.at("alert"), at.at("base"), at.at("since")});
+        if (h.shifted.back().score >= h.base.size()) damaged();
+      }
+      out.series.push_back(std::move(h));
+    }
+    return out;
+  } catch (const Json::exception&) {
+    damaged();
+  }
+}
+
+void judge_history(Judgement& j, const Snapshot& now, const History& history) { Judge(j, now, history).run(); }
+
+}  // namespace assay::verdict

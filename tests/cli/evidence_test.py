@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`verdict --explain`, `--write-limits`, `--json`, `--junit`, `--nodes`: what they hold, and what they refuse."""
+
+import json
+import xml.etree.ElementTree as xml
+
+import compare_test
+import harness
+
+
+class Explain(compare_test.FleetTest):
+    def setUp(self):
+        super().setUp()
+        self.make("a.h5", nodes=32, slow="node3", factor=0.8)
+
+    def test_the_chain_of_evidence(self):
+        self.make("fleet.h5", nodes=32, seed=2)
+        result = self.assay("verdict", "a.h5", "--explain", "node3/cores0-3", "--baseline", "fleet.h5")
+        self.assertEqual(result.stderr, "")
+        told = " ".join(result.stdout.split())
+        for text in ["device node3/cores0-3: ", "31 peers 100", "1 of 32 from the slow end", "baseline 100", "n=6",
+                     "id uuid-node3/cores0-3", "evidence /cases/gemm/"]:
+            self.assertIn(text, told)
+        self.assertTrue(all(len(line) <= 80 for line in result.stdout.splitlines()), result.stdout)
+
+    def test_a_node_tells_of_its_parts_and_a_healthy_one_of_no_finding(self):
+        told = self.assay("verdict", "a.h5", "--explain", "node3")
+        self.assertIn("throughput of node3/cores0-3", " ".join(told.stdout.split()))
+        self.assertIn("no finding names it", self.assay("verdict", "a.h5", "--explain", "node5").stdout)
+
+    def test_the_exit_code_is_that_of_the_verdict(self):
+        self.assertEqual(self.assay("verdict", "a.h5", "--explain", "node3").returncode, self.assay("verdict", "a.h5").returncode)
+
+    def test_an_unknown_name(self):
+        self.assert_error(["verdict", "a.h5", "--explain", "nod3"], "--explain: nothing in a.h5 is called 'nod3' (did you mean node3?)")
+        (self.dir / "all").mkdir()
+        (self.dir / "a.h5").rename(self.dir / "all" / "a.h5")
+        self.assert_error(["verdict", "all", "--explain", "node3"], "--explain: needs one results file")
+        self.assert_error(["verdict", "all", "--write-limits", "l.toml"], "--write-limits: needs one results file")
+
+
+class WriteLimits(compare_test.FleetTest):
+    def test_the_file_serves_as_limits(self):
+        self.make("good.h5", nodes=8, metrics=3)
+        self.assert_code(self.assay("verdict", "good.h5", "--write-limits", "l.toml"), 0)
+        text = (self.dir / "l.toml").read_text()
+        self.assertEqual(text.count("[[limit]]"), 3)
+        self.assertIn("GFLOP/s", text)
+        again = self.assay("verdict", "good.h5", "--limits", "l.toml")
+        self.assert_code(again, 0)
+        self.assertIn("limit 24", again.stdout)
+        self.make("bad.h5", nodes=8, metrics=3, slow="node3", factor=0.85, seed=4)
+        bad = self.assay("verdict", "bad.h5", "--limits", "l.toml")
+        self.assert_code(bad, 2)
+        self.assertIn("node3/cores0-3", bad.stdout)
+
+    def test_only_from_a_good_run(self):
+        self.make("bad.h5", nodes=8)
+        self.write("strict.toml", '[[limit]]\nmetric = "gemm/*:throughput"\nmin = "1 PFLOP/s"\n')
+        self.assert_error(["verdict", "bad.h5", "--limits", "strict.toml", "--write-limits", "l.toml"],
+                          "--write-limits: bad.h5 is FAIL: limits come from a run that is PASS or WARN")
+        self.assert_error(["verdict", "bad.h5", "--write-limits", "bad.h5"], "--write-limits: 'bad.h5' is the file that is read")
+        self.assert_error(["verdict", "bad.h5", "--write-limits", "/nonexistent-folder/l.toml"], "--write-limits: cannot write")
+
+    def test_from_a_real_run(self):
+        run = self.assay("run", "--level", "smoke", "--suites", "inventory,gemm,memory", "--quiet", "--out", "r.h5")
+        if run.returncode != 0:
+            self.skipTest("the machine is too noisy: " + run.stdout)
+        self.assert_code(self.assay("verdict", "r.h5", "--write-limits", "l.toml"), 0)
+        self.assert_code(self.assay("verdict", "r.h5", "--limits", "l.toml"), 0)
+        self.assertNotIn('device = "*"', (self.dir / "l.toml").read_text())
+
+
+class Outputs(compare_test.FleetTest):
+    def setUp(self):
+        super().setUp()
+        self.make("a.h5", nodes=8, devices=2, metrics=2, slow="node3", factor=0.5)
+        self.write("l.toml", '[[limit]]\nmetric = "gemm/*:throughput"\nmin = "90 GFLOP/s"\n')
+        self.result = self.assay("verdict", "a.h5", "--limits", "l.toml", "--json", "v.json", "--junit", "v.xml", "--nodes", "n.txt")
+        self.assert_code(self.result, 2)
+
+    def test_junit_has_a_case_per_entity_and_suite_that_adds_up(self):
+        root = xml.parse(self.dir / "v.xml").getroot()
+        self.assertEqual(root.tag, "testsuites")
+        for suite in root:
+            self.assertEqual(suite.tag, "testsuite")
+            cases = list(suite)
+            self.assertEqual(int(suite.get("tests")), len(cases))
+            for tag, count in [("failure", "failures"), ("error", "errors"), ("skipped", "skipped")]:
+                self.assertEqual(int(suite.get(count)), sum(case.find(tag) is not None for case in cases))
+            names = [(case.get("classname"), case.get("name")) for case in cases]
+            self.assertEqual(len(set(names)), len(names))
+            self.assertTrue(all(len(list(case)) <= 1 for case in cases))
+        gemm = next(suite for suite in root if suite.get("name") == "gemm")
+        devices = [case for case in gemm if "/cores" in case.get("name")]
+        self.assertEqual(len(devices), 16)
+        failed = {case.get("name") for case in devices if case.find("failure") is not None}
+        self.assertEqual(failed, {"node3/cores0-3", "node3/cores4-7"})
+
+    def test_nodes_has_every_node_once_with_its_state(self):
+        rows = [line.split()[:2] for line in (self.dir / "n.txt").read_text().splitlines()]
+        self.assertEqual([row[0] for row in rows], [f"node{i}" for i in range(8)])
+        self.assertEqual({row[0] for row in rows if row[1] == "FAIL"}, {"node3"})
+
+    def test_json_has_every_field_of_a_finding(self):
+        told = json.loads((self.dir / "v.json").read_text())
+        fields = ("severity claim level name id part members kind suite metric unit better value reference reference_kind deficit "
+                  "ci_low ci_high samples controls stratum confirmed p_adjusted since action evidence text").split()
+        self.assertGreater(len(told["findings"]), 0)
+        for finding in told["findings"]:
+            self.assertEqual(sorted(finding), sorted(fields))
+        for key in ["state", "exit_code", "basis", "reasons", "accounting", "entities", "inputs", "run", "false_alarm_rate"]:
+            self.assertIn(key, told)
+        self.assertEqual(told["exit_code"], 2)
+        self.assertEqual(len([e for e in told["entities"] if e["kind"] == "node"]), 8)
+
+
+if __name__ == "__main__":
+    harness.main()
