@@ -160,6 +160,8 @@ ExitCode verdict_command(const Parsed& parsed) {
     const std::string machine = content(results, verdict);
     write_file(std::string("--") + name, values.text(name), [&](std::ostream& out) { out << machine; });
   }
+  // Nobody shall take it for a run.
+  if (results.config.contains("simulated")) print("simulated: synthetic data, no machine was measured\n");
   print(text);
   return static_cast<ExitCode>(verdict.exit_code);
 }

@@ -15,6 +15,7 @@ class Simulate(harness.CliTest):
         self.assertEqual(self.left_behind(), ["s.h5"])
         again = self.assay("verdict", "s.h5")
         self.assert_code(again, 0)
+        self.assertIn("simulated: synthetic data, no machine was measured", again.stdout)
         self.assert_code(self.assay("schema", "--check", "s.h5"), 0)
         inspected = self.assay("inspect", "s.h5").stdout
         self.assertIn("simulated", inspected)
