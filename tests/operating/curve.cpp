@@ -98,7 +98,7 @@ std::string row_of(const Result& result) {
 
 std::vector<Cell> all_cells() {
   std::vector<Cell> all;
-  for (auto&& cells : {healthy_cells(), recall_cells(), network_cells(), comparison_cells()})
+  for (auto&& cells : {healthy_cells(), recall_cells(), network_cells(), history_cells(), comparison_cells()})
     all.insert(all.end(), cells.begin(), cells.end());
   return all;
 }

@@ -51,6 +51,7 @@ std::string table_head();
 std::vector<Cell> healthy_cells();
 std::vector<Cell> recall_cells();
 std::vector<Cell> network_cells();
+std::vector<Cell> history_cells();
 std::vector<Cell> comparison_cells();
 std::vector<Cell> all_cells();
 

@@ -41,6 +41,7 @@ void hold(const std::vector<Cell>& cells, double share) {
 TEST(Operating, HealthyFleetsAreLeftAlone) { hold(healthy_cells(), 0.02); }
 TEST(Operating, SlowDevicesAreFound) { hold(recall_cells(), 0.02); }
 TEST(Operating, TheNetworkIsLocalised) { hold(network_cells(), 0.01); }
+TEST(Operating, ChangesAgainstTheOwnPastAreFound) { hold(history_cells(), 0.05); }
 TEST(Operating, EqualFleetsCompareEqual) { hold(comparison_cells(), 0.05); }
 
 TEST(Operating, BoundsAreThoseOfClopperAndPearson) {

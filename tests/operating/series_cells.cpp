@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs against runs: comparisons of equals.
+// Runs against runs: comparisons of equals, and parts against their own past.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <memory>
+
+#include "base/random.hpp"
 #include "curve.hpp"
+#include "simulate/machine.hpp"
 #include "simulate/simulate.hpp"
 #include "verdict/compare.hpp"
+#include "verdict/history.hpp"
+#include "verdict/snapshot.hpp"
 
 namespace assay::operating {
 namespace {
@@ -26,7 +33,64 @@ Count equal_trial(std::int64_t nodes, bool paired, std::uint64_t seed) {
   return {1, 1};
 }
 
+constexpr std::int64_t history_nodes = 64;
+
+simulate::Spec history_spec(std::uint64_t seed) {
+  simulate::Spec spec;
+  spec.nodes = history_nodes;
+  spec.metrics = simulate::pick_metrics({"gemm/fp32-n4096-together", "memory/triad-together", "memory/latency-alone"});
+  spec.between_cv = 0.017;  // what history takes out: the spread of power-limited devices
+  spec.within_cv = 0.002;
+  spec.run_cv = 0.001;
+  spec.seed = seed;
+  return spec;
+}
+
+/// The verdict of the latest run of a fleet with `earlier` healthy ones before it.
+results::VerdictData with_history(simulate::Spec spec, std::uint64_t earlier) {
+  auto past = std::make_shared<std::vector<verdict::Snapshot>>();
+  const auto faults = std::move(spec.faults);
+  spec.faults.clear();
+  for (spec.run = 0; spec.run < earlier; ++spec.run) {
+    auto r = simulate::screen(spec);
+    r.info.started = fmt::format("2026-01-{:02}T00:00:00Z", spec.run + 1);
+    past->push_back(verdict::snapshot_of(r, fmt::format("run{}.h5", spec.run)));
+  }
+  spec.faults = faults;
+  verdict::Options options;
+  options.history_name = "history";
+  options.earlier = past;
+  return *simulate::run(spec, options).verdict;
+}
+
+/// A device that is 2 % slower than in its earlier runs: named, at any severity.
+Count change_trial(std::uint64_t earlier, std::uint64_t seed) {
+  auto spec = history_spec(seed);
+  const auto victim = static_cast<std::int64_t>(RandomStream(seed, "operating/change").below(0, history_nodes));
+  spec.faults = {simulate::parse_fault(fmt::format("slow:node={},percent=2", victim))};
+  const std::string name = simulate::Machine(spec).node_name(victim) + "/gpu0";
+  const auto verdict = with_history(spec, earlier);
+  const bool found = std::any_of(verdict.findings.begin(), verdict.findings.end(), [&](const auto& f) {
+    return f.severity != "INFO" && f.reference_kind == "history" && f.name == name;
+  });
+  return {found ? std::size_t{1} : 0, 1};
+}
+
+Count unchanged_trial(std::uint64_t earlier, std::uint64_t seed) {
+  return {with_history(history_spec(seed), earlier).state == "FAIL" ? std::size_t{1} : 0, 1};
+}
+
 }  // namespace
+
+std::vector<Cell> history_cells() {
+  std::vector<Cell> cells;
+  for (const std::uint64_t earlier : {3, 6})
+    cells.push_back({"slower than itself by 2 %, named", fmt::format("N={}, {} earlier runs", history_nodes, earlier),
+                     Aim::at_least, 0.95, 1, 200, [=](std::uint64_t seed) { return change_trial(earlier, seed); }});
+  cells.push_back({"false FAIL, healthy with history", fmt::format("N={}, 3 earlier runs", history_nodes), Aim::at_most, 0.01, 1,
+                   100, [](std::uint64_t seed) { return unchanged_trial(3, seed); }});
+  return cells;
+}
 
 std::vector<Cell> comparison_cells() {
   std::vector<Cell> cells;
