@@ -28,6 +28,7 @@ struct Low {
   const Score* score;
   const BaselineValue* reference;
   double deficit, error;
+  double reference_error;  ///< of the reference alone, beside fresh data
 };
 
 class Judge {
@@ -57,9 +58,10 @@ class Judge {
       const auto& reference = *at->second;
       held.push_back(&now_.part(score.part));
       const double own = std::isnan(score.standard_error) ? results::not_taken : score.standard_error;
-      const double error = std::hypot(own, 1.2533 * reference.spread / std::sqrt(static_cast<double>(reference.parts)));
+      const double reference_error = 1.2533 * reference.spread / std::sqrt(static_cast<double>(reference.parts));
+      const double error = std::hypot(own, reference_error);
       const double deficit = reference.log_rate - score.log_rate;
-      if (deficit > least(reference)) low.push_back({held.back(), &score, &reference, deficit, error});
+      if (deficit > least(reference)) low.push_back({held.back(), &score, &reference, deficit, error, reference_error});
     }
     if (held.empty()) {
       absent(s);
@@ -88,7 +90,7 @@ class Judge {
     }
     const FreshRate fresh = fresh_rate(j_, j_.series[s.origin], *l.part, *l.score);
     return settle_claim(j_, *l.score, l.deficit, l.error, delta, fresh, l.reference->log_rate - fresh.log_rate,
-                        std::hypot(fresh.standard_error, l.error), candidates);
+                        std::hypot(fresh.standard_error, l.reference_error), candidates);
   }
 
   std::string what(const BaselineValue& v) const {
@@ -99,7 +101,7 @@ class Judge {
     for (const auto& l : low) {
       const Claim c = claim_of(s, l, low.size());
       // Neither a fault nor surely slower: fresh data have taken the suspicion back, or it was noise.
-      if (!c.fault && !(c.low > 0) && !std::isnan(c.low)) continue;
+      if (!c.fault && (c.deficit < least(*l.reference) || c.low <= 0)) continue;
       auto f = reference_finding(j_, s, *l.part, *l.score, c, l.reference->log_rate, "slow", what(*l.reference));
       f.reference_kind = "baseline";
       f.controls = l.reference->parts;

@@ -135,7 +135,8 @@ Claim settle_claim(const Judgement& j, const Score& score, double deficit, doubl
   c.n = again ? fresh.n : score.n;
   if (std::isnan(se)) c.low = c.high = results::not_taken;
   const double coarse = log_deficit_of(constants::coarse_deficit);
-  const bool large = best > coarse && (std::isnan(se) || best - t * se > delta);
+  // One or two samples may be a neighbour on the machine, however low they are: measured again they say more.
+  const bool large = best > coarse && !std::isnan(se) && best - t * se > delta;
   const bool sure = !std::isnan(se) && best - t * se > delta;
   if (j.results.info.level == "smoke" && !again) {
     c.fault = c.confirmed = large;

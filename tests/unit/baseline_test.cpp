@@ -73,6 +73,17 @@ TEST(VerdictBaseline, NeedsAConfirmationOrSize) {
   auto half = one(1, 0.5e11);
   half.info.level = "smoke";
   EXPECT_EQ(judged(half, fleet).state, "FAIL");
+  // One sample may be anything: not even half the rate is a fault until it was measured again.
+  auto once = half;
+  first_case(once).count.assign(first_case(once).count.size(), 1);
+  EXPECT_EQ(count_severity(judged(once, fleet), "FAIL"), 0U);
+  EXPECT_EQ(count_severity(judged(once, fleet), "WARN"), 1U);
+  auto fresh = first_case(half);
+  fresh.name += ".c1";
+  once.cases.push_back(fresh);
+  EXPECT_EQ(count_severity(judged(once, fleet), "FAIL"), 1U);
+  for (double& v : once.cases.back().metrics[0].values) v = 1.1e11;
+  EXPECT_EQ(count_severity(judged(once, fleet), "WARN"), 0U);
   auto smoke = one(1, 0.85e11);
   smoke.info.level = "smoke";
   EXPECT_EQ(count_severity(judged(smoke, fleet), "FAIL"), 0U);
