@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/device.hpp"
 
+#include "base/error.hpp"
+
 namespace assay {
 
 const char* to_string(NumType type) noexcept {
@@ -38,6 +40,10 @@ std::size_t size_of(NumType type) noexcept {
       return 1;
   }
   return 0;
+}
+
+void Device::matmul(NumType, const Matmul&, const void*, const void*, void*) {
+  throw Error(ErrorKind::device, "the " + std::string(kind()) + " device has no general matrix product");
 }
 
 }  // namespace assay

@@ -29,6 +29,16 @@ struct GemmShape {
   }
 };
 
+/// C[m,n] = op(A) op(B), row-major and contiguous: op(A) is [m,k], stored [k,m] where transposed; op(B) is [k,n],
+/// stored [n,k] where transposed. `accumulate` adds to C.
+struct Matmul {
+  std::size_t m = 0, n = 0, k = 0;
+  bool transpose_a = false, transpose_b = false, accumulate = false;
+  double flops() const noexcept { return GemmShape{m, n, k}.flops(); }
+};
+
+class TrainOps;
+
 /// What a rank computes with: a core set (host) or a GPU (cuda). Operations are queued in order and are
 /// complete after `synchronize`; on the host they are complete when they return. Pointers are device memory
 /// from `arena()`.
@@ -61,6 +71,10 @@ class Device {
 
   virtual bool supports(NumType type) const noexcept = 0;
   virtual void gemm(NumType type, const GemmShape& shape, const void* a, const void* b, void* c) = 0;
+  /// The general form that training needs. Throws Error(device) where a device has none.
+  virtual void matmul(NumType type, const Matmul& shape, const void* a, const void* b, void* c);
+  /// The operations of a transformer beside matrix products; null where a device has none.
+  virtual TrainOps* train_ops() noexcept { return nullptr; }
   /// FLOP/s of a register-resident FMA loop on all threads at once for about `seconds`: this device's own
   /// peak.
   virtual double fma_peak(NumType type, double seconds) = 0;

@@ -11,6 +11,7 @@
 #include "device/arena.hpp"
 #include "device/blas.hpp"
 #include "device/device.hpp"
+#include "device/host_train_ops.hpp"
 #include "device/team.hpp"
 #include "kernels/chase.hpp"
 #include "kernels/digest.hpp"
@@ -55,7 +56,8 @@ class HostDevice final : public Device {
         numa_(std::move(numa)),
         pinned_(pin),
         cache_bytes_(last_level_cache_bytes()),
-        team_(cpus_, pin) {
+        team_(cpus_, pin),
+        train_ops_(make_host_train_ops(team_)) {
     if (pin) bind_blas_threads(cpus_);
   }
 
@@ -78,6 +80,8 @@ class HostDevice final : public Device {
     return type == NumType::fp64 || type == NumType::fp32;
   }
   void gemm(NumType type, const GemmShape& shape, const void* a, const void* b, void* c) override;
+  void matmul(NumType type, const Matmul& shape, const void* a, const void* b, void* c) override;
+  TrainOps* train_ops() noexcept override { return train_ops_.get(); }
   double fma_peak(NumType type, double seconds) override;
   void fill_uniform(NumType type, void* data, std::size_t count, std::uint64_t key) override;
   void fill_integer(NumType type, void* data, std::size_t count, std::uint64_t key, int limit) override;
@@ -120,6 +124,7 @@ class HostDevice final : public Device {
   bool pinned_;
   std::size_t cache_bytes_;
   Team team_;
+  std::unique_ptr<TrainOps> train_ops_;
   Arena arena_;
   Chase chase_;
 };
@@ -154,6 +159,23 @@ void HostDevice::gemm(NumType type, const GemmShape& shape, const void* a, const
   } else {
     cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, n, k, 1.0, static_cast<const double*>(a), lda,
                 static_cast<const double*>(b), n, 0.0, static_cast<double*>(c), n);
+  }
+}
+
+void HostDevice::matmul(NumType type, const Matmul& shape, const void* a, const void* b, void* c) {
+  require(type, "matmul");
+  const int m = blas_int(shape.m, "m"), n = blas_int(shape.n, "n"), k = blas_int(shape.k, "k");
+  if (m == 0 || n == 0) return;
+  const auto op = [](bool transposed) { return transposed ? CblasTrans : CblasNoTrans; };
+  const int lda = std::max(1, shape.transpose_a ? m : k), ldb = std::max(1, shape.transpose_b ? k : n);
+  if (type == NumType::fp32) {
+    cblas_sgemm(CblasRowMajor, op(shape.transpose_a), op(shape.transpose_b), m, n, k, 1.0f,
+                static_cast<const float*>(a), lda, static_cast<const float*>(b), ldb, shape.accumulate ? 1.0f : 0.0f,
+                static_cast<float*>(c), n);
+  } else {
+    cblas_dgemm(CblasRowMajor, op(shape.transpose_a), op(shape.transpose_b), m, n, k, 1.0,
+                static_cast<const double*>(a), lda, static_cast<const double*>(b), ldb, shape.accumulate ? 1.0 : 0.0,
+                static_cast<double*>(c), n);
   }
 }
 

@@ -71,6 +71,11 @@ class HookedDevice final : public Device {
     if (!drop_gemm) host_->gemm(type, shape, a, b, c);
     if (after_gemm) after_gemm(c);
   }
+  void matmul(NumType type, const Matmul& shape, const void* a, const void* b, void* c) override {
+    host_->matmul(type, shape, a, b, c);
+    if (after_gemm) after_gemm(c);
+  }
+  TrainOps* train_ops() noexcept override { return host_->train_ops(); }
   double fma_peak(NumType type, double) override { return host_->fma_peak(type, 0.001); }
   void fill_uniform(NumType type, void* data, std::size_t count, std::uint64_t key) override {
     host_->fill_uniform(type, data, count, key);
@@ -166,13 +171,14 @@ class Bench {
   HookedDevice device;
   CaseRecord record;
   Communicator* node = nullptr;  ///< the node's ranks; null: this one only
+  Injector* injector = nullptr;
 
   void run(Suite& suite, const Case& c) {
     SelfCommunicator world, alone;
     Communicator& group = node != nullptr ? *node : alone;
     Context context{config_, topology_,    entities_, device,
                     world,   group,        nullptr,   RandomStream(7, c.path()),
-                    now_s(), now_s() + 60, record,    entities_.device_of_rank(0)};
+                    now_s(), now_s() + 60, record,    entities_.device_of_rank(0), injector};
     suite.run(c, context);
   }
   const Topology& topology() const { return topology_; }

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// One case as Case::parameters describe it, and the replica it works on.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "run/suite.hpp"
+#include "suites/train/gpt.hpp"
+#include "suites/train/preset.hpp"
+#include "suites/train/source.hpp"
+
+namespace assay::train {
+
+struct Job {
+  Preset preset;  ///< with the batch of this case
+  int steps = 0;
+  bool fixed = false;  ///< the number of steps was asked for: time does not end the case
+};
+Job job_from(const Case& c);
+
+/// A model with its data: what one rank trains.
+class Replica {
+ public:
+  /// Parameters and source from the run's seed, equal on all ranks and in all cases of a preset.
+  Replica(const Job& job, Context& context);
+
+  /// Generates and loads the `batch` sequences from number `first` on.
+  void load(std::uint64_t first);
+  /// Forward pass and loss; the gradients are those of the mean over this rank's counted targets.
+  void forward();
+
+  Gpt& gpt() noexcept { return gpt_; }
+  const LagSource& source() const noexcept { return source_; }
+  double loss_sum() const noexcept { return loss_sum_; }      ///< nat, of the last forward()
+  double oracle_sum() const noexcept { return oracle_sum_; }  ///< nat, of the last load()
+  std::size_t counted() const noexcept { return counted_; }   ///< targets
+
+ private:
+  LagSource source_;
+  Gpt gpt_;
+  std::size_t counted_ = 0;
+  double loss_sum_ = 0, oracle_sum_ = 0;
+  std::vector<std::int32_t> tokens_, targets_;
+};
+
+/// "rank 3 (node07/cores0-3)"
+std::string name_of_rank(const Context& context, int rank);
+
+void run_together(const Case& c, Context& context);
+void run_lockstep(const Case& c, Context& context);
+void run_selftest(const Case& c, Context& context);
+
+}  // namespace assay::train

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/clock.hpp"
+#include "suites/train/job.hpp"
+#include "suites/train/step_log.hpp"
+#include "suites/train/trust.hpp"
+
+namespace assay::train {
+namespace {
+
+/// All ranks train the same model on the same data, without communication: every gradient and every parameter must have the
+/// same bits everywhere.
+class Lockstep {
+ public:
+  Lockstep(const Case& c, Context& context)
+      : case_(c), context_(context), job_(job_from(c)), replica_(job_, context), trust_(context), begin_s_(now_s()) {
+    for (const Bucket& bucket : replica_.gpt().table().buckets()) names_.push_back("the gradients of " + bucket.name);
+  }
+
+  void run() {
+    StepLog::declare(context_.record);
+    context_.record.declare_integers("digest_gradient", {"sample", "bucket"}, {0, names_.size()});
+    context_.record.declare_integers("digest_parameter", {"sample"}, {0});
+    for (int step = 0; step < job_.steps; ++step)
+      if (!train(step)) break;
+    auto& row = log_.write(context_, static_cast<double>(job_.preset.tokens()));
+    row.integers["digest_gradient"] = gradient_digests_;
+    row.integers["digest_parameter"] = parameter_digests_;
+    std::string buckets;
+    for (const Bucket& bucket : replica_.gpt().table().buckets()) buckets += (buckets.empty() ? "" : ",") + bucket.name;
+    context_.record.parameter("buckets", buckets);
+    context_.record.parameter("flops_per_token", job_.preset.model.flops_per_token());
+    context_.record.add_time(0, timed_s_, now_s() - begin_s_ - timed_s_);
+  }
+
+ private:
+  std::vector<std::uint64_t> digests() {
+    std::vector<std::uint64_t> all;
+    for (std::size_t b = 0; b < names_.size(); ++b) all.push_back(replica_.gpt().gradient_digest(b));
+    return all;
+  }
+
+  void pass() {
+    replica_.forward();
+    replica_.gpt().backward(nullptr, nullptr);
+    context_.device.synchronize();
+  }
+
+  bool train(int step) {
+    Gpt& gpt = replica_.gpt();
+    gpt.save();
+    const double t0 = now_s();
+    replica_.load(static_cast<std::uint64_t>(step) * job_.preset.batch);
+    const double t1 = now_s();
+    replica_.forward();
+    const double t2 = now_s();
+    gpt.backward(nullptr, nullptr);
+    context_.device.synchronize();
+    context_.end_timed(t1, 1);
+    const double t3 = now_s();
+    if (context_.batches != nullptr) ++*context_.batches;
+
+    context_.offer("gradient", gpt.gradients(), gpt.table().size(), sizeof(float));
+    const auto mine = digests();
+    gradient_digests_.insert(gradient_digests_.end(), mine.begin(), mine.end());
+    const Outcome gradients = trust_.check(step, trust_.gather(mine), names_, true, [&] {
+      pass();
+      return digests();
+    });
+    const double squares = gpt.gradient_squares();
+
+    const double t4 = now_s();
+    gpt.update(job_.preset.rule(step, 1));
+    context_.device.synchronize();
+    const double t5 = now_s();
+    timed_s_ += t3 - t0 + t5 - t4;
+    const Outcome parameters = check_parameters(step);
+
+    StepReport report{t1 - t0, t2 - t1, t3 - t2, 0, t5 - t4, replica_.loss_sum(), replica_.oracle_sum(),
+                      static_cast<double>(replica_.counted()), squares, 0, parameter_digests_.back()};
+    report.stop = !job_.fixed && now_s() - begin_s_ > case_.seconds ? 1 : 0;
+    const auto all = exchange(context_.world, report);
+    log_.add(report, t0, regret_of(all), gradients.mine + parameters.mine, 0);
+    for (const StepReport& r : all)
+      if (r.stop > 0) return false;
+    return !gradients.lasting && !parameters.lasting;
+  }
+
+  Outcome check_parameters(int step) {
+    Gpt& gpt = replica_.gpt();
+    context_.offer("parameter", gpt.parameters(), gpt.table().size(), sizeof(float));
+    parameter_digests_.push_back(gpt.parameter_digest());
+    return trust_.check(step, trust_.gather({parameter_digests_.back()}), {"the parameters"}, true, [&] {
+      gpt.restore();
+      gpt.update(job_.preset.rule(step, 1));
+      return std::vector<std::uint64_t>{gpt.parameter_digest()};
+    });
+  }
+
+  const Case& case_;
+  Context& context_;
+  Job job_;
+  Replica replica_;
+  Trust trust_;
+  double begin_s_, timed_s_ = 0;
+  std::vector<std::string> names_;
+  StepLog log_;
+  std::vector<std::uint64_t> gradient_digests_, parameter_digests_;
+};
+
+}  // namespace
+
+void run_lockstep(const Case& c, Context& context) { Lockstep(c, context).run(); }
+
+}  // namespace assay::train

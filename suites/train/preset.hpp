@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is trained, and what its regret must be.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "kernels/adamw.hpp"
+#include "suites/train/model.hpp"
+#include "suites/train/source.hpp"
+
+namespace assay::train {
+
+/// Regret (mean over the steps (step - window, step]) of a healthy run, whatever the seed and the number of ranks.
+struct BandPoint {
+  int step;
+  double lower, upper;
+};
+inline constexpr int band_window = 10;
+
+struct Preset {
+  std::string_view name;
+  ModelShape model;
+  SourceShape source;
+  std::size_t batch;  ///< sequences per rank and step
+  float rate;         ///< of AdamW, after a linear warm-up
+  int warmup;         ///< steps
+  std::span<const BandPoint> band;  ///< by ascending step
+
+  std::size_t tokens() const noexcept { return batch * model.length; }
+  /// The update rule of a 0-based step for a gradient summed over `ranks`.
+  kernels::AdamW rule(int step, int ranks) const noexcept;
+  /// The point of the band at `step` (steps done); null where there is none.
+  const BandPoint* point_at(int step) const noexcept;
+};
+
+/// Throws Error(usage) for an unknown name.
+const Preset& preset_named(const std::string& name);
+
+}  // namespace assay::train

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "suites/train/step_log.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace assay::train {
+
+std::vector<StepReport> exchange(Communicator& comm, const StepReport& mine) {
+  std::vector<StepReport> all(static_cast<std::size_t>(comm.size()));
+  comm.all_gather(&mine, all.data(), sizeof mine);
+  return all;
+}
+
+double regret_of(const std::vector<StepReport>& reports) noexcept {
+  double loss = 0, oracle = 0, counted = 0;
+  for (const StepReport& r : reports) {
+    loss += r.loss;
+    oracle += r.oracle;
+    counted += r.counted;
+  }
+  return (loss - oracle) / counted;
+}
+
+void StepLog::declare(CaseRecord& record) {
+  using results::Better;
+  using results::Role;
+  record.declare({"throughput", "token/s", Better::higher, true, Role::metric, true});
+  record.declare({"step", "s", Better::lower, true, Role::covariate, true});
+  record.declare({"compute", "s", Better::lower, true, Role::covariate, true});
+  for (const char* stage : {"data", "forward", "backward", "exposed", "optimizer", "communication"})
+    record.declare({stage, "s", Better::lower, false, Role::covariate, true});
+  for (const char* what : {"loss", "oracle", "regret"})
+    record.declare({what, "nat", Better::none, false, Role::covariate, true});
+  record.declare({"gradient_norm", "1", Better::none, false, Role::covariate, true});
+  record.declare({"errors", "count", Better::lower, true, Role::metric, true});
+}
+
+void StepLog::add(const StepReport& mine, double start_s, double regret, double errors, double busy_s) {
+  reports_.push_back(mine);
+  t_.push_back(start_s);
+  regret_.push_back(regret);
+  errors_.push_back(errors);
+  busy_s_.push_back(busy_s);
+}
+
+double StepLog::recent_regret(int window) const noexcept {
+  const int n = std::min(window, steps());
+  double sum = 0;
+  for (int i = steps() - n; i < steps(); ++i) sum += regret_[static_cast<std::size_t>(i)];
+  return sum / std::max(1, n);
+}
+
+CaseRecord::Row& StepLog::write(Context& context, double tokens) const {
+  CaseRecord::Row& row = context.record.add_row(context.device_entity);
+  for (std::size_t i = 0; i < reports_.size(); ++i) {
+    const StepReport& r = reports_[i];
+    row.t.push_back(context.since_start(t_[i]));
+    row.block.push_back(static_cast<std::int32_t>(3 * i / reports_.size()));
+    row.values["throughput"].push_back(tokens / r.step_s());
+    row.values["step"].push_back(r.step_s());
+    row.values["compute"].push_back(r.compute_s());
+    row.values["data"].push_back(r.data_s);
+    row.values["forward"].push_back(r.forward_s);
+    row.values["backward"].push_back(r.backward_s);
+    row.values["exposed"].push_back(r.exposed_s);
+    row.values["optimizer"].push_back(r.optimizer_s);
+    row.values["loss"].push_back(r.loss / r.counted);
+    row.values["oracle"].push_back(r.oracle / r.counted);
+    row.values["gradient_norm"].push_back(std::sqrt(r.squares));
+  }
+  row.values["communication"] = busy_s_;
+  row.values["regret"] = regret_;
+  row.values["errors"] = errors_;
+  return row;
+}
+
+}  // namespace assay::train

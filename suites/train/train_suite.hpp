@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "run/suite.hpp"
+
+namespace assay {
+
+/// A small GPT trained data parallel on tokens of exactly known entropy: throughput, stages, regret, replicas that agree
+/// bit by bit. README.md beside this file says what is measured and how.
+class TrainSuite final : public Suite {
+ public:
+  std::string_view name() const noexcept override { return "train"; }
+  std::string_view summary() const noexcept override {
+    return "data-parallel training of a small GPT: throughput, stages, regret, equal replicas";
+  }
+  std::vector<OptionSpec> options() const override;
+  std::vector<MetricInfo> metrics() const override;
+  std::vector<Case> plan(const PlanInput& input) const override;
+  void run(const Case& c, Context& context) override;
+};
+
+}  // namespace assay

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// Source, votes, plan, and whole cases of the training suite on one rank.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/error.hpp"
+#include "gemm_memory_fakes.hpp"
+#include "run/injector.hpp"
+#include "suites/train/preset.hpp"
+#include "suites/train/source.hpp"
+#include "suites/train/train_suite.hpp"
+#include "suites/train/vote.hpp"
+
+namespace assay {
+namespace {
+
+using train::Dissent;
+using train::LagSource;
+
+TEST(TrainSource, EntropyIsThatOfItsWeights) {
+  const LagSource source({64, 1, 8}, RandomStream(1, "s"));
+  EXPECT_NEAR(source.entropy(), 1.360635, 1e-6);
+  EXPECT_NEAR(LagSource({16, 1, 2}, RandomStream(1, "s")).entropy(), std::log(3.0) - 2.0 / 3 * std::log(2.0), 1e-12);
+}
+
+TEST(TrainSource, TokensFollowTheirLawAndTheOracleKnowsIt) {
+  constexpr std::size_t lag = 2, length = 100, sequences = 400;
+  const LagSource source({32, lag, 4}, RandomStream(9, "s"));
+  std::vector<std::int32_t> tokens(length), targets(length);
+  std::vector<double> seen(4, 0.0);
+  double oracle = 0, total = 0;
+  for (std::uint64_t n = 0; n < sequences; ++n) {
+    double own = 0;
+    const double said = source.sequence(n, tokens, targets);
+    for (std::size_t i = 0; i < length; ++i) {
+      if (i + 1 < length && i >= lag) {
+        ASSERT_EQ(targets[i], tokens[i + 1]);
+      }
+      if (i < lag) {
+        ASSERT_EQ(targets[i], -1);
+        continue;
+      }
+      std::size_t choice = 0;
+      while (choice < 4 && source.successor(tokens[i - lag], choice) != targets[i]) ++choice;
+      ASSERT_LT(choice, 4u) << "no successor of the token " << lag + 1 << " before it";
+      seen[choice] += 1;
+      total += 1;
+      own -= std::log(source.weight(choice));
+    }
+    ASSERT_NEAR(said, own, 1e-9);
+    oracle += said;
+  }
+  EXPECT_EQ(total, static_cast<double>(sequences * source.counted(length)));
+  EXPECT_NEAR(oracle / total, source.entropy(), 0.02);
+  for (std::size_t c = 0; c < 4; ++c) {
+    const double p = source.weight(c);
+    EXPECT_NEAR(seen[c] / total, p, 5 * std::sqrt(p * (1 - p) / total));
+  }
+}
+
+TEST(TrainSource, SequencesAreFunctionsOfSeedAndNumber) {
+  const LagSource a({64, 1, 8}, RandomStream(1, "s")), b({64, 1, 8}, RandomStream(1, "s")), c({64, 1, 8}, RandomStream(2, "s"));
+  std::vector<std::int32_t> x(64), y(64), z(64), targets(64);
+  a.sequence(77, x, targets);
+  b.sequence(3, y, targets);
+  b.sequence(77, y, targets);
+  c.sequence(77, z, targets);
+  EXPECT_EQ(x, y);
+  EXPECT_NE(x, z);
+}
+
+TEST(TrainVote, NamesTheMinority) {
+  EXPECT_TRUE(train::vote(std::vector<std::uint64_t>{4, 5, 4, 5, 4, 5}, 2).empty());
+  const auto one = train::vote(std::vector<std::uint64_t>{4, 5, 4, 6, 4, 5}, 2);
+  ASSERT_EQ(one.size(), 1u);
+  EXPECT_EQ(one[0].column, 1u);
+  EXPECT_EQ(one[0].rank, 1);
+  EXPECT_EQ(one[0].seen, 6u);
+  EXPECT_EQ(one[0].expected, 5u);
+  EXPECT_FALSE(one[0].tied);
+  const auto tie = train::vote(std::vector<std::uint64_t>{1, 2}, 1);
+  ASSERT_EQ(tie.size(), 2u);
+  EXPECT_TRUE(tie[0].tied && tie[1].tied);
+  EXPECT_EQ(train::vote(std::vector<std::uint64_t>{1, 2, 3, 3}, 1).size(), 4u) << "half is no majority";
+  EXPECT_EQ(train::vote(std::vector<std::uint64_t>{1, 3, 2, 3, 3}, 1).size(), 2u);
+}
+
+/// Every option is in the table, given or not.
+Config config_of(const TrainSuite& suite, Level level, const std::map<std::string, std::vector<std::string>>& given = {}) {
+  Config config = fakes::config_of(suite, level, given);
+  for (const OptionSpec& spec : suite.options())
+    if (!given.contains(spec.name)) config.options.set(spec, {});
+  return config;
+}
+
+TEST(TrainPlan, RequiredCasesFitTheirLevels) {
+  TrainSuite suite;
+  for (const auto& [level, most_s] : {std::pair{Level::smoke, 1.0}, {Level::quick, 15.0}, {Level::standard, 250.0}})
+    for (const int ranks : {1, 2, 4}) {
+      const Config config = config_of(suite, level);
+      const Topology topology = fakes::cluster({1, ranks, 1, 2});
+      const auto cases = suite.plan({config, topology, std::uint64_t{4} << 30, 7});
+      EXPECT_TRUE(fakes::legal_and_unique(cases));
+      EXPECT_LE(fakes::expected_s(cases), most_s) << to_string(level) << " " << ranks;
+      EXPECT_TRUE(fakes::find(cases, "selftest-train")->required);
+    }
+}
+
+TEST(TrainPlan, SaysWhenMemoryIsShortAndRefusesNonsense) {
+  TrainSuite suite;
+  const Topology topology = fakes::cluster({});
+  const auto cases = suite.plan({config_of(suite, Level::standard), topology, 40u << 20, 7});
+  EXPECT_NE(fakes::find(cases, "small-together")->not_applicable.find("needs"), std::string::npos);
+  EXPECT_EQ(fakes::find(cases, "tiny-together")->not_applicable, "");
+  const Config none = config_of(suite, Level::quick, {{"train.steps", {"0"}}});
+  EXPECT_THROW(suite.plan({none, topology, 1u << 30, 7}), Error);
+}
+
+CaseRecord run_case(const std::string& name, const std::map<std::string, std::vector<std::string>>& given,
+                    const std::vector<FaultSpec>& faults = {}) {
+  TrainSuite suite;
+  const Config config = config_of(suite, Level::quick, given);
+  fakes::Bench bench(config);
+  const auto cases = suite.plan({config, bench.topology(), 1u << 30, 7});
+  const Case* c = fakes::find(cases, name);
+  if (c == nullptr) throw std::runtime_error("no case " + name);
+  bench.device.reserve(c->bytes);
+  Injector injector(faults, 7, {0, "node0", 0, 0, bench.entities().device_of_rank(0), 0.0}, bench.device);
+  fakes::SelfCommunicator world;
+  if (!faults.empty()) {
+    bench.injector = &injector;
+    injector.begin_case(*c, suite.metrics(), world);
+  }
+  bench.run(suite, *c);
+  return bench.record;
+}
+
+TEST(TrainCases, SelftestFindsTheFlippedBitInItsBucket) {
+  const CaseRecord record = run_case("selftest-train", {});
+  ASSERT_EQ(record.selftest_.size(), 1u);
+  EXPECT_EQ(record.selftest_[0].caught, 1);
+  EXPECT_EQ(record.selftest_[0].located, 1);
+  EXPECT_EQ(record.selftest_[0].counted, 1);
+  EXPECT_EQ(record.state_, results::CaseState::pass) << record.reason_;
+}
+
+TEST(TrainCases, SameSeedSameBits) {
+  const CaseRecord a = run_case("tiny-together", {{"train.steps", {"3"}}}), b = run_case("tiny-together", {{"train.steps", {"3"}}});
+  ASSERT_EQ(a.rows_.size(), 1u);
+  EXPECT_EQ(a.rows_[0].integers.at("digest_parameter").size(), 3u);
+  EXPECT_EQ(a.rows_[0].integers.at("digest_parameter"), b.rows_[0].integers.at("digest_parameter"));
+}
+
+/// Any bit of any gradient is found in the step it was flipped in: 100 of 100.
+TEST(TrainCases, FindsEveryFlippedBitInItsStep) {
+  int found = 0;
+  for (int n = 0; n < 100; ++n) {
+    const int step = n % 2;
+    const auto fault = parse_fault("bitflip:target=gradient,step=" + std::to_string(step) + ",seed=" + std::to_string(n));
+    const CaseRecord record = run_case("tiny-lockstep", {{"train.steps", {"2"}}, {"train.batch", {"1"}}}, {fault});
+    const auto& errors = record.rows_.at(0).values.at("errors");
+    const bool there = errors.at(static_cast<std::size_t>(step)) == 1 && errors.at(static_cast<std::size_t>(1 - step)) == 0;
+    found += there && record.miscompares_ == 1 && record.events_.size() == 1 &&
+             record.events_[0].text.find("transient") != std::string::npos &&
+             record.events_[0].text.find("at step " + std::to_string(step)) != std::string::npos;
+  }
+  EXPECT_EQ(found, 100);
+}
+
+}  // namespace
+}  // namespace assay
