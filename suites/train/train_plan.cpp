@@ -47,6 +47,9 @@ class Planner {
     return name == "tiny" ? 200 : 80;
   }
 
+  /// A machine that is slower than planned for does fewer steps.
+  double longest_s() const { return input_.config.level <= Level::quick ? 12 : 60; }
+
   double step_s(const Preset& preset, std::size_t batch) const {
     return preset.model.flops_per_token() * static_cast<double>(batch * preset.model.length) / rank_flops_ +
            20e-9 * static_cast<double>(preset.model.parameters());
@@ -86,7 +89,7 @@ class Planner {
     Case c = make(name, name + "-" + mode, batch, steps);
     const double one_s = step_s(preset, batch);
     c.required = required;
-    c.seconds = steps * one_s;
+    c.seconds = given ? steps * one_s : std::min(steps * one_s, longest_s());
     c.min_seconds = given ? c.seconds : std::min(c.seconds, 5 * one_s);
     c.parameters["mode"] = mode;
     if (given) c.parameters["fixed"] = 1;
