@@ -45,12 +45,24 @@ class Communicator {
   virtual void isend(const void* data, std::size_t bytes, int peer, int tag, Request& request) = 0;
   virtual void irecv(void* data, std::size_t bytes, int peer, int tag, Request& request) = 0;
   virtual void wait_all(std::span<Request> requests) = 0;
+  /// Drives what was started on, without waiting; true when all of it is complete. The default waits.
+  virtual bool test_all(std::span<Request> requests) {
+    wait_all(requests);
+    return true;
+  }
+  /// Whether a second thread may call while no other one does.
+  virtual bool serialized() const noexcept { return false; }
 
   // Collectives, timed by the allreduce suite. `in` may equal `out` where noted in place. Counts are
   // elements.
   virtual void barrier() = 0;
   virtual void all_reduce(const void* in, void* out, std::size_t count, DataType type,
                           ReduceOp op) = 0;  ///< in place ok
+  /// In place; starts, and is completed by wait_all or test_all together with transfers. The default completes at once.
+  virtual void iall_reduce(void* data, std::size_t count, DataType type, ReduceOp op, Request& request) {
+    all_reduce(data, data, count, type, op);
+    request = {};
+  }
   virtual void reduce_scatter(const void* in, void* out, std::size_t count_per_rank, DataType type,
                               ReduceOp op) = 0;
   virtual void all_gather(const void* in, void* out, std::size_t bytes_per_rank) = 0;

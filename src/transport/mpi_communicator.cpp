@@ -135,12 +135,18 @@ class MpiCommunicator final : public Communicator {
     waits_for_ = of_world(peer);
   }
   void wait_all(std::span<Request> requests) override;
+  bool test_all(std::span<Request> requests) override;
+  bool serialized() const noexcept override {
+    int level = MPI_THREAD_SINGLE;
+    return MPI_Query_thread(&level) == MPI_SUCCESS && level >= MPI_THREAD_SERIALIZED;
+  }
 
   void barrier() override {
     const InCall mark(*board_, Call::barrier);
     check(MPI_Barrier(comm_), "MPI_Barrier");
   }
   void all_reduce(const void* in, void* out, std::size_t count, DataType type, ReduceOp op) override;
+  void iall_reduce(void* data, std::size_t count, DataType type, ReduceOp op, Request& request) override;
   void reduce_scatter(const void* in, void* out, std::size_t count_per_rank, DataType type,
                       ReduceOp op) override;
   void all_gather(const void* in, void* out, std::size_t bytes_per_rank) override;
@@ -183,6 +189,32 @@ void MpiCommunicator::wait_all(std::span<Request> requests) {
     }
     check(MPI_Waitall(n, pending.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");
   }
+}
+
+bool MpiCommunicator::test_all(std::span<Request> requests) {
+  bool all = true;
+  for (Request& request : requests) {
+    Slot slot = load(request);
+    if (slot.active == 0) continue;
+    int done = 0;
+    check(MPI_Test(&slot.request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+    if (done != 0) {
+      request = Request{};
+    } else {
+      store(request, slot);
+      all = false;
+    }
+  }
+  return all;
+}
+
+void MpiCommunicator::iall_reduce(void* data, std::size_t count, DataType type, ReduceOp op, Request& request) {
+  if (count > limit_) return Communicator::iall_reduce(data, count, type, op, request);
+  Slot slot{MPI_REQUEST_NULL, 1};
+  check(MPI_Iallreduce(MPI_IN_PLACE, data, static_cast<int>(count), mpi_type(type), mpi_op(op), comm_, &slot.request),
+        "MPI_Iallreduce");
+  store(request, slot);
+  waits_for_ = guard::no_peer;
 }
 
 void MpiCommunicator::all_reduce(const void* in, void* out, std::size_t count, DataType type, ReduceOp op) {

@@ -11,7 +11,7 @@
 
 namespace assay {
 
-/// MPI for the life of the process: initialises (FUNNELED) in the constructor, finalises in the destructor
+/// MPI for the life of the process: initialises in the constructor (SERIALIZED where it can be had, FUNNELED at least), finalises in the destructor
 /// when the program ends in order. Exactly one exists.
 class MpiSession {
  public:

@@ -13,7 +13,7 @@ namespace assay {
 MpiSession::MpiSession(int* argc, char*** argv, guard::Board* board) : board_(board) {
   const double begin = now_s();
   int provided = MPI_THREAD_SINGLE;
-  mpi::check(MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &provided), "MPI_Init_thread");
+  mpi::check(MPI_Init_thread(argc, argv, MPI_THREAD_SERIALIZED, &provided), "MPI_Init_thread");
   if (provided < MPI_THREAD_FUNNELED)
     throw Error(ErrorKind::mpi,
                 "MPI_Init_thread: this MPI allows no threads (MPI_THREAD_FUNNELED is needed)");

@@ -20,6 +20,10 @@ struct Job {
 };
 Job job_from(const Case& c);
 
+/// The square matrices that this run's own GEMM rate is measured with; they lie behind the model in the arena.
+inline constexpr std::size_t gemm_n = 768;
+inline constexpr std::size_t gemm_bytes = 3 * gemm_n * gemm_n * sizeof(float) + 64;
+
 /// A model with its data: what one rank trains.
 class Replica {
  public:
@@ -50,6 +54,8 @@ std::string name_of_rank(const Context& context, int rank);
 
 void run_together(const Case& c, Context& context);
 void run_lockstep(const Case& c, Context& context);
+void run_scaling(const Case& c, Context& context);
+void run_checkpoint(const Case& c, Context& context);
 void run_selftest(const Case& c, Context& context);
 
 }  // namespace assay::train

@@ -8,7 +8,19 @@
 namespace assay::train {
 namespace {
 
-constexpr BandPoint tiny_band[] = {{100, 0, 1.6}};
+// make_bands.py --preset tiny --steps 200 --every 20 --batches 8:20,32:4
+constexpr BandPoint tiny_band[] = {
+    {20, 1.43, 2.13},  // seen 1.711 to 1.992
+    {40, -0.02, 2.45},  // seen 0.848 to 1.913
+    {60, -0.02, 2.53},  // seen 0.218 to 1.757
+    {80, -0.02, 2.21},  // seen 0.122 to 1.516
+    {100, -0.02, 1.81},  // seen 0.086 to 1.233
+    {120, -0.02, 1.48},  // seen 0.071 to 1.009
+    {140, -0.02, 1.08},  // seen 0.060 to 0.738
+    {160, -0.02, 0.78},  // seen 0.052 to 0.538
+    {180, -0.02, 0.55},  // seen 0.052 to 0.387
+    {200, -0.02, 0.48},  // seen 0.047 to 0.336
+};
 constexpr BandPoint small_band[] = {{80, 0, 2.0}};
 
 const Preset presets[] = {

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <condition_variable>
 #include <cstddef>
+#include <mutex>
+#include <thread>
 #include <vector>
 
 #include "suites/train/gpt.hpp"
@@ -9,23 +12,46 @@
 
 namespace assay::train {
 
-/// Sums gradients over ranks, bucket by bucket, while a backward pass makes them.
+/// Sums gradients over ranks, bucket by bucket, while a backward pass makes the others: the reduction of a bucket starts when
+/// its gradients are complete and goes on while the pass does. What drives it on is a thread of its own, which asks the
+/// transport every few ten microseconds and sleeps in between, so that it takes no core away; where the transport allows no
+/// second thread, tick() does.
 class GradientReducer {
  public:
-  GradientReducer(Communicator& comm, Gpt& gpt) : comm_(comm), gpt_(gpt) {}
+  GradientReducer(Communicator& comm, Gpt& gpt);
+  ~GradientReducer();
+  GradientReducer(const GradientReducer&) = delete;
+  GradientReducer& operator=(const GradientReducer&) = delete;
 
   /// The local gradients of a bucket are complete: their sum over all ranks may replace them from now on. All ranks call it
-  /// in the same order.
+  /// in the same order. Nothing else may use the transport until wait() returns.
   void ready(std::size_t bucket);
-  /// Returns when all buckets are reduced.
+  /// Between operations of the pass.
+  void tick();
+  /// Returns when all buckets are reduced; rethrows what the thread met.
   void wait();
-  /// Seconds since the last wait() in which at least one bucket was on its way.
+
+  /// Seconds, up to the last wait(), in which at least one bucket was on its way.
   double busy_s() const noexcept { return busy_s_; }
+  /// "thread" or "calls".
+  const char* progress() const noexcept { return thread_.joinable() ? "thread" : "calls"; }
 
  private:
+  void drive();
+  void poll();
+
   Communicator& comm_;
   Gpt& gpt_;
+  bool alone_;
   double busy_s_ = 0;
+
+  std::mutex lock_;  ///< over all that follows, and over every call of the transport
+  std::condition_variable wake_;
+  std::vector<Request> requests_;
+  bool pending_ = false, resting_ = true, stopping_ = false;
+  double since_s_ = 0, busy_so_far_s_ = 0;
+  std::exception_ptr failure_;
+  std::thread thread_;
 };
 
 }  // namespace assay::train

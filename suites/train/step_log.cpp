@@ -32,6 +32,7 @@ void StepLog::declare(CaseRecord& record) {
     record.declare({stage, "s", Better::lower, false, Role::covariate, true});
   for (const char* what : {"loss", "oracle", "regret"})
     record.declare({what, "nat", Better::none, false, Role::covariate, true});
+  record.declare({"overlap", "1", Better::higher, false, Role::covariate, true});
   record.declare({"gradient_norm", "1", Better::none, false, Role::covariate, true});
   record.declare({"errors", "count", Better::lower, true, Role::metric, true});
 }
@@ -49,6 +50,12 @@ double StepLog::recent_regret(int window) const noexcept {
   double sum = 0;
   for (int i = steps() - n; i < steps(); ++i) sum += regret_[static_cast<std::size_t>(i)];
   return sum / std::max(1, n);
+}
+
+std::vector<double> StepLog::compute_s() const {
+  std::vector<double> all;
+  for (const StepReport& r : reports_) all.push_back(r.compute_s());
+  return all;
 }
 
 CaseRecord::Row& StepLog::write(Context& context, double tokens) const {
@@ -69,7 +76,12 @@ CaseRecord::Row& StepLog::write(Context& context, double tokens) const {
     row.values["oracle"].push_back(r.oracle / r.counted);
     row.values["gradient_norm"].push_back(std::sqrt(r.squares));
   }
-  row.values["communication"] = busy_s_;
+  if (std::any_of(busy_s_.begin(), busy_s_.end(), [](double s) { return s > 0; })) {
+    row.values["communication"] = busy_s_;
+    for (std::size_t i = 0; i < reports_.size(); ++i)
+      row.values["overlap"].push_back(
+          busy_s_[i] > 0 ? std::clamp(1 - reports_[i].exposed_s / busy_s_[i], 0.0, 1.0) : results::not_taken);
+  }
   row.values["regret"] = regret_;
   row.values["errors"] = errors_;
   return row;

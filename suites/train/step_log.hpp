@@ -39,6 +39,8 @@ class StepLog {
   /// `start_s` on this rank's clock.
   void add(const StepReport& mine, double start_s, double regret, double errors, double busy_s);
   int steps() const noexcept { return static_cast<int>(t_.size()); }
+  /// Of the steps so far, in seconds.
+  std::vector<double> compute_s() const;
   /// Mean regret of the last `window` steps.
   double recent_regret(int window) const noexcept;
   /// Adds the row of this rank. `tokens` per step and rank.

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/clock.hpp"
+#include "suites/train/analysis.hpp"
 #include "suites/train/job.hpp"
 #include "suites/train/reducer.hpp"
 #include "suites/train/step_log.hpp"
@@ -26,12 +27,16 @@ class Together {
 
   void run() {
     StepLog::declare(context_.record);
+    declare_analysis(context_.record);
     context_.record.declare_integers("digest_parameter", {"sample"}, {0});
+    const double gemm_rate = own_gemm_rate(job_, context_);
     for (int step = 0; step < job_.steps; ++step)
       if (!train(step)) break;
     const double tokens = static_cast<double>(job_.preset.tokens());
     auto& row = log_.write(context_, tokens);
     row.integers["digest_parameter"] = digests_;
+    analyse(job_, log_, frontier_, gemm_rate, row, context_);
+    context_.record.parameter("progress", reducer_.progress());
     context_.record.parameter("entropy_nat", replica_.source().entropy());
     context_.record.parameter("parameters", replica_.gpt().table().size());
     context_.record.parameter("flops_per_token", job_.preset.model.flops_per_token());
@@ -51,7 +56,8 @@ class Together {
     const double t1 = now_s();
     replica_.forward();
     const double t2 = now_s();
-    gpt.backward([&](std::size_t bucket) { reducer_.ready(bucket); }, nullptr);
+    gpt.backward([&](std::size_t bucket) { reducer_.ready(bucket); }, [&] { reducer_.tick(); });
+    context_.device.synchronize();
     context_.end_timed(t1, 1);
     const double t3 = now_s();
     reducer_.wait();
@@ -70,6 +76,7 @@ class Together {
     report.stop = !job_.fixed && t5 - begin_s_ > case_.seconds ? 1 : 0;
     const auto all = exchange(context_.world, report);
     digests_.push_back(report.digest);
+    frontier_.add(frontier_of(all), me);
     const Outcome replicas = check_replicas(step, all);
     log_.add(report, t0, regret_of(all), replicas.mine, reducer_.busy_s());
     check_regret(step);
@@ -92,7 +99,9 @@ class Together {
 
   void check_regret(int step) {
     const BandPoint* point = job_.preset.point_at(step + 1);
-    if (point == nullptr) return;
+    // Fewer sequences than the band was made with learn more slowly.
+    const std::size_t sequences = job_.preset.batch * static_cast<std::size_t>(context_.world.size());
+    if (point == nullptr || sequences < preset_named(std::string(job_.preset.name)).batch) return;
     const double regret = log_.recent_regret(band_window);
     if (regret >= point->lower && regret <= point->upper) return;
     context_.record.set_state(
@@ -109,6 +118,7 @@ class Together {
   GradientReducer reducer_;
   double begin_s_, timed_s_ = 0;
   StepLog log_;
+  FrontierSum frontier_;
   std::vector<std::uint64_t> digests_;
 };
 

@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "base/units.hpp"
+#include "suites/train/job.hpp"
 #include "suites/train/model.hpp"
 #include "suites/train/preset.hpp"
 #include "topology/oversubscription.hpp"
@@ -30,6 +31,8 @@ class Planner {
     for (const std::string& name : presets()) {
       all.push_back(training(name, "lockstep", lockstep_steps(name), true));
       all.push_back(training(name, "together", together_steps(name), true));
+      all.push_back(scaling(name));
+      if (options_.has("train.scratch")) all.push_back(checkpoint(name));
     }
     return all;
   }
@@ -41,14 +44,14 @@ class Planner {
     return {"tiny"};
   }
 
-  int lockstep_steps(const std::string& name) const { return name == "tiny" ? 16 : 8; }
+  int lockstep_steps(const std::string& name) const { return name == "tiny" ? 10 : 6; }
   int together_steps(const std::string& name) const {
-    if (input_.config.level <= Level::quick) return name == "tiny" ? 100 : 40;
+    if (input_.config.level <= Level::quick) return name == "tiny" ? 120 : 40;
     return name == "tiny" ? 200 : 80;
   }
 
   /// A machine that is slower than planned for does fewer steps.
-  double longest_s() const { return input_.config.level <= Level::quick ? 12 : 60; }
+  double longest_s() const { return input_.config.level <= Level::quick ? 10 : 60; }
 
   double step_s(const Preset& preset, std::size_t batch) const {
     return preset.model.flops_per_token() * static_cast<double>(batch * preset.model.length) / rank_flops_ +
@@ -62,7 +65,7 @@ class Planner {
     c.name = what;
     c.stage = Stage::train;
     c.entities = input_.topology.size();
-    c.bytes = memory_bytes(preset.model, batch);
+    c.bytes = memory_bytes(preset.model, batch) + gemm_bytes;
     c.overhead_seconds = 0.05 + 4e-8 * static_cast<double>(preset.model.parameters());
     c.parameters = {{"preset", preset_name}, {"batch", batch}, {"steps", steps}, {"type", "fp32"}};
     if (c.bytes > input_.memory_per_rank_bytes)
@@ -93,6 +96,30 @@ class Planner {
     c.min_seconds = given ? c.seconds : std::min(c.seconds, 5 * one_s);
     c.parameters["mode"] = mode;
     if (given) c.parameters["fixed"] = 1;
+    return c;
+  }
+
+  Case scaling(const std::string& name) const {
+    Case c = training(name, "scaling", 5, false);
+    const double one_s = step_s(preset_named(name), c.parameters.at("batch").get<std::size_t>());
+    const int turns = std::clamp(input_.topology.max_local_size(), 1, 8);
+    c.parameters["steps"] = 5;
+    c.parameters["turns"] = turns;
+    c.seconds = c.min_seconds = (5.0 * turns / oversubscription(input_.topology) + 12) * one_s;
+    return c;
+  }
+
+  /// Planned only where the file system under test was named, and then required.
+  Case checkpoint(const std::string& name) const {
+    const int every = count("train.checkpoint-every", 10000);
+    Case c = training(name, "checkpoint", 3 * every, true);
+    const Preset& preset = preset_named(name);
+    const double bytes = 12.0 * static_cast<double>(preset.model.parameters());
+    c.parameters["steps"] = 3 * every;
+    c.parameters["every"] = every;
+    // A step each, those after the restart again; a disk of 50 MB/s for all ranks together.
+    c.seconds = 5 * every * step_s(preset, c.parameters.at("batch").get<std::size_t>()) + 6 * bytes / 5e7;
+    c.min_seconds = c.seconds;
     return c;
   }
 

@@ -7,40 +7,80 @@
 namespace assay {
 
 std::vector<OptionSpec> TrainSuite::options() const {
-  std::vector<OptionSpec> specs(4);
+  std::vector<OptionSpec> specs(7);
   specs[0] = {"train.preset", OptionKind::choices, "", "which models (default by level)", {"tiny", "small"}, "MODELS"};
   specs[1] = {"train.steps", OptionKind::integer, "", "steps of every training case (default by level)", {}, "N"};
   specs[2] = {"train.batch", OptionKind::integer, "", "sequences per rank and step (default by model)", {}, "N"};
-  specs[3] = {"train.break", OptionKind::choice, "", "break the model on purpose, to see its regret leave the band",
+  specs[3] = {"train.scratch", OptionKind::path, "", "write and read checkpoints in this directory (the file system under test)",
+              {}, "DIR"};
+  specs[4] = {"train.checkpoint-every", OptionKind::integer, "4", "steps between checkpoints", {}, "N"};
+  specs[5] = {"train.keep", OptionKind::flag, "", "leave the last checkpoints in --train.scratch", {}, ""};
+  specs[6] = {"train.break", OptionKind::choice, "", "break the model on purpose, to see its regret leave the band",
               {"attention"}, "WHAT", false, true};
   return specs;
 }
 
 std::vector<MetricInfo> TrainSuite::metrics() const {
-  return {
-      {"<preset>-<mode>", "throughput", "token/s", "higher", "tokens of this rank divided by the time of a step"},
-      {"<preset>-<mode>", "step", "s", "lower", "one step, from its data to its update"},
-      {"<preset>-<mode>", "compute", "s", "lower", "the step without waiting for others: who is slow shows here"},
-      {"<preset>-<mode>", "data", "s", "lower", "making the tokens"},
-      {"<preset>-<mode>", "forward", "s", "lower", "forward pass and loss"},
-      {"<preset>-<mode>", "backward", "s", "lower", "backward pass"},
-      {"<preset>-<mode>", "exposed", "s", "lower", "communication that the backward pass did not hide"},
-      {"<preset>-<mode>", "optimizer", "s", "lower", "AdamW"},
-      {"<preset>-<mode>", "communication", "s", "lower", "time in which gradients were on their way"},
-      {"<preset>-<mode>", "loss", "nat", "none", "cross-entropy per token of this rank's tokens"},
-      {"<preset>-<mode>", "oracle", "nat", "none", "what a perfect model would lose on the same tokens"},
-      {"<preset>-<mode>", "regret", "nat", "none", "loss - oracle over all ranks; must stay in its band"},
-      {"<preset>-<mode>", "gradient_norm", "1", "none", "Euclidean norm of the mean gradient"},
-      {"<preset>-<mode>", "errors", "count", "lower", "digests of this rank that differ from those of the others"},
-      {"selftest-train", "detected", "count", "none", "buckets found corrupted (one was corrupted)"},
-  };
+  std::vector<MetricInfo> all;
+  for (const char* mode : {"together", "lockstep"}) {
+    const std::string name = std::string("<preset>-") + mode;
+    all.insert(all.end(),
+               {{name, "throughput", "token/s", "higher", "tokens of this rank divided by the time of a step"},
+                {name, "step", "s", "lower", "one step, from its data to its update"},
+                {name, "compute", "s", "lower", "the step without waiting for others: who is slow shows here"},
+                {name, "data", "s", "lower", "making the tokens"},
+                {name, "forward", "s", "lower", "forward pass and loss"},
+                {name, "backward", "s", "lower", "backward pass"},
+                {name, "optimizer", "s", "lower", "AdamW"},
+                {name, "loss", "nat", "none", "cross-entropy per token of this rank's tokens"},
+                {name, "oracle", "nat", "none", "what a perfect model would lose on the same tokens"},
+                {name, "regret", "nat", "none", "loss - oracle over all ranks; must stay in its band"},
+                {name, "gradient_norm", "1", "none", "Euclidean norm of the mean gradient"},
+                {name, "errors", "count", "lower", "digests of this rank that differ from what they must be"}});
+  }
+  const std::string name = "<preset>-together";
+  all.insert(all.end(),
+             {{name, "exposed", "s", "lower", "communication that the backward pass did not hide"},
+              {name, "communication", "s", "lower", "time in which gradients were on their way"},
+              {name, "overlap", "1", "higher", "1 - exposed / communication"},
+              {name, "gemm_rate", "FLOP/s", "higher", "this rank's own best matrix product, all ranks at once"},
+              {name, "utilization", "1", "higher", "median FLOP/s of training over gemm_rate (MAMFU)"},
+              {name, "jitter", "1", "lower", "99th percentile of the step time over its median"},
+              {name, "drift", "1", "lower", "growth of the step time, as a fraction per hour"},
+              {name, "straggler_relative", "1", "higher", "the fastest rank's median compute time over this one's"},
+              {name, "straggler_individual", "1", "higher", "this rank's fastest steps over its median"}});
+  for (const char* stage : {"data", "forward", "backward", "optimizer"})
+    all.push_back({name, std::string("frontier_") + stage, "1", "lower",
+                   "share of the frontier that this rank led in this stage (who makes all others wait)"});
+  all.insert(all.end(),
+             {{"<preset>-scaling", "alone", "s", "lower", "forward and backward pass, one rank of the node at a time"},
+              {"<preset>-scaling", "compute", "s", "lower", "the same on all ranks at once, without communication"},
+              {"<preset>-scaling", "communication", "s", "lower", "reduction of all gradients, without computing"},
+              {"<preset>-scaling", "together", "s", "lower", "both, overlapped"},
+              {"<preset>-scaling", "hidden", "1", "higher", "1 - exposed / time on the way, of those passes"},
+              {"<preset>-scaling", "contention", "1", "higher", "alone / compute"},
+              {"<preset>-scaling", "weak_scaling", "1", "higher", "alone / together"},
+              {"<preset>-scaling", "overlap_gain", "1", "higher",
+               "(compute + communication - together) / min(compute, communication)"},
+              {"<preset>-checkpoint", "write", "B/s", "higher", "this rank's shard, written and synced"},
+              {"<preset>-checkpoint", "write_all", "B/s", "higher", "all shards, to the last rank's sync"},
+              {"<preset>-checkpoint", "read", "B/s", "higher", "another rank's shard, read back and checked"},
+              {"<preset>-checkpoint", "read_all", "B/s", "higher", "all shards, to the last rank's end"},
+              {"<preset>-checkpoint", "sync", "s", "lower", "fsync of this rank's shard"},
+              {"<preset>-checkpoint", "stall", "1", "lower", "share of the time that training stood still"},
+              {"<preset>-checkpoint", "errors", "count", "lower", "shards read back wrong, steps wrong after a restart"},
+              {"selftest-train", "detected", "count", "none", "buckets found corrupted (one was corrupted)"}});
+  return all;
 }
 
 std::vector<Case> TrainSuite::plan(const PlanInput& input) const { return train::plan_cases(input); }
 
 void TrainSuite::run(const Case& c, Context& context) {
   if (c.parameters.contains("checker")) return train::run_selftest(c, context);
-  if (c.parameters.at("mode") == "lockstep") return train::run_lockstep(c, context);
+  const std::string mode = c.parameters.at("mode");
+  if (mode == "lockstep") return train::run_lockstep(c, context);
+  if (mode == "scaling") return train::run_scaling(c, context);
+  if (mode == "checkpoint") return train::run_checkpoint(c, context);
   train::run_together(c, context);
 }
 

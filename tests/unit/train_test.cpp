@@ -2,7 +2,10 @@
 // Source, votes, plan, and whole cases of the training suite on one rank.
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
 #include <cmath>
+#include <filesystem>
 
 #include "base/error.hpp"
 #include "gemm_memory_fakes.hpp"
@@ -10,6 +13,7 @@
 #include "suites/train/preset.hpp"
 #include "suites/train/source.hpp"
 #include "suites/train/train_suite.hpp"
+#include "suites/train/trust.hpp"
 #include "suites/train/vote.hpp"
 
 namespace assay {
@@ -90,7 +94,7 @@ TEST(TrainVote, NamesTheMinority) {
 Config config_of(const TrainSuite& suite, Level level, const std::map<std::string, std::vector<std::string>>& given = {}) {
   Config config = fakes::config_of(suite, level, given);
   for (const OptionSpec& spec : suite.options())
-    if (!given.contains(spec.name)) config.options.set(spec, {});
+    if (!given.contains(spec.name) && spec.default_text.empty()) config.options.set(spec, {});
   return config;
 }
 
@@ -150,6 +154,105 @@ TEST(TrainCases, SameSeedSameBits) {
   ASSERT_EQ(a.rows_.size(), 1u);
   EXPECT_EQ(a.rows_[0].integers.at("digest_parameter").size(), 3u);
   EXPECT_EQ(a.rows_[0].integers.at("digest_parameter"), b.rows_[0].integers.at("digest_parameter"));
+}
+
+TEST(TrainCases, RegretFallsIntoItsBandAndBrokenAttentionLeavesIt) {
+  const CaseRecord good = run_case("tiny-together", {{"train.steps", {"120"}}});
+  EXPECT_EQ(good.state_, results::CaseState::pass) << good.reason_;
+  const auto& regret = good.rows_.at(0).values.at("regret");
+  EXPECT_GT(regret.front(), 1.7);
+  EXPECT_LT(regret.back(), 1.4);
+  const CaseRecord broken = run_case("tiny-together", {{"train.steps", {"120"}}, {"train.break", {"attention"}}});
+  EXPECT_EQ(broken.state_, results::CaseState::fail);
+  EXPECT_NE(broken.reason_.find("outside its band"), std::string::npos) << broken.reason_;
+}
+
+/// Rank `me` of several whose others always have the same digests.
+class Scripted final : public fakes::SelfCommunicator {
+ public:
+  Scripted(int me, int ranks, std::uint64_t others) : me_(me), ranks_(ranks), others_(others) {}
+  int rank() const noexcept override { return me_; }
+  int size() const noexcept override { return ranks_; }
+  void all_gather(const void* in, void* out, std::size_t bytes) override {
+    auto* to = static_cast<std::uint64_t*>(out);
+    for (int r = 0; r < ranks_; ++r)
+      for (std::size_t i = 0; i < bytes / 8; ++i) *to++ = r == me_ ? static_cast<const std::uint64_t*>(in)[i] : others_;
+  }
+
+ private:
+  int me_, ranks_;
+  std::uint64_t others_;
+};
+
+/// Rank 1 of `ranks` saw `seen` where all others saw 5, and `repeated` when it tried again.
+CaseRecord trusted(int ranks, std::uint64_t seen, std::uint64_t repeated, train::Outcome& outcome) {
+  const Config config;
+  const Topology topology = fakes::cluster({1, ranks, 1, 8});
+  const EntityTable entities(topology);
+  fakes::HookedDevice device;
+  Scripted world(1, ranks, 5);
+  CaseRecord record;
+  Context context{config, topology, entities, device, world, world, nullptr, RandomStream(7, "c"),
+                  0.0,    1e9,      record,   entities.device_of_rank(1)};
+  std::vector<std::uint64_t> all(static_cast<std::size_t>(ranks), 5);
+  all[1] = seen;
+  outcome = train::Trust(context).check(7, all, {"the parameters"}, false,
+                                        [&] { return std::vector<std::uint64_t>{repeated}; });
+  return record;
+}
+
+TEST(TrainTrust, TellsTransientFromPersistentAndSettlesTies) {
+  train::Outcome outcome;
+  EXPECT_TRUE(trusted(3, 5, 5, outcome).events_.empty());
+  EXPECT_EQ(outcome.mine, 0);
+
+  CaseRecord record = trusted(3, 6, 5, outcome);
+  ASSERT_EQ(record.events_.size(), 1u);
+  EXPECT_NE(record.events_[0].text.find("rank 1 (node0"), std::string::npos) << record.events_[0].text;
+  EXPECT_NE(record.events_[0].text.find("at step 7 is wrong; transient"), std::string::npos) << record.events_[0].text;
+  EXPECT_EQ(outcome.mine, 1);
+  EXPECT_FALSE(outcome.lasting);
+
+  record = trusted(3, 6, 6, outcome);
+  EXPECT_NE(record.events_.at(0).text.find("persistent"), std::string::npos);
+  EXPECT_TRUE(outcome.lasting);
+
+  record = trusted(2, 6, 5, outcome);  // who cannot repeat himself was wrong
+  EXPECT_EQ(record.miscompares_, 1u);
+  EXPECT_EQ(record.records_.at(0).expected, 5u);
+
+  record = trusted(2, 6, 6, outcome);  // both can: nobody knows
+  EXPECT_EQ(record.miscompares_, 0u);
+  EXPECT_EQ(record.state_, results::CaseState::fail);
+  EXPECT_TRUE(outcome.lasting);
+}
+
+TEST(TrainCases, CheckpointsRestartBitByBitAndLeaveNothing) {
+  const auto folder = std::filesystem::path(testing::TempDir()) / ("assay-scratch-" + std::to_string(::getpid()));
+  std::filesystem::create_directories(folder);
+  const std::map<std::string, std::vector<std::string>> options = {
+      {"train.scratch", {folder.string()}}, {"train.checkpoint-every", {"2"}}, {"train.batch", {"1"}}};
+  const CaseRecord record = run_case("tiny-checkpoint", options);
+  EXPECT_EQ(record.state_, results::CaseState::pass) << record.reason_;
+  const auto& values = record.rows_.at(0).values;
+  EXPECT_EQ(values.at("write").size(), 3u);
+  EXPECT_EQ(values.at("errors"), (std::vector<double>{0, 0, 0}));
+  EXPECT_EQ(record.parameters_.at("restarted_from"), 4);
+  EXPECT_TRUE(std::filesystem::is_empty(folder));
+  auto keep = options;
+  keep["train.keep"] = {"true"};
+  run_case("tiny-checkpoint", keep);
+  EXPECT_FALSE(std::filesystem::is_empty(folder));
+  std::filesystem::remove_all(folder);
+}
+
+TEST(TrainCases, AScratchThatCannotBeWrittenIsAClearError) {
+  try {
+    run_case("tiny-checkpoint", {{"train.scratch", {"/proc/nowhere"}}, {"train.batch", {"1"}}});
+    FAIL() << "no error";
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("checkpoint: /proc/nowhere"), std::string::npos) << e.what();
+  }
 }
 
 /// Any bit of any gradient is found in the step it was flipped in: 100 of 100.

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "base/clock.hpp"
+#include "base/error.hpp"
+#include "suites/train/checkpoint.hpp"
+#include "suites/train/job.hpp"
+#include "suites/train/reducer.hpp"
+
+namespace assay::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// What an error of one rank is to the others: they must stop at the same place.
+struct Failure {
+  std::optional<Error> own;
+
+  template <class F>
+  void guarded(F&& f) {
+    try {
+      f();
+    } catch (const Error& e) {
+      own.emplace(e);
+    } catch (const fs::filesystem_error& e) {
+      own.emplace(ErrorKind::resource, fmt::format("checkpoint: {}: {}", e.path1().string(), e.code().message()));
+    }
+  }
+  /// Collective. Throws on every rank what the first failing one met.
+  void agree(Communicator& world) {
+    for (const std::string& text : world.all_gather_text(own ? own->what() : ""))
+      if (!text.empty()) throw Error(ErrorKind::resource, text);
+  }
+};
+
+/// Trains, writes checkpoints, reads them back by other ranks, and starts again from the last but one: the steps after it must have the
+/// same bits the second time.
+class CheckpointCase {
+ public:
+  CheckpointCase(const Case& c, Context& context)
+      : context_(context),
+        job_(job_from(c)),
+        every_(c.parameters.at("every").get<int>()),
+        replica_(job_, context),
+        reducer_(context.world, replica_.gpt()) {
+    const auto ranks = static_cast<std::size_t>(context.world.size());
+    const std::size_t state = 3 * replica_.gpt().table().size() * sizeof(float);
+    shard_bytes_ = (state / ranks + 63) / 64 * 64 + 64;
+    staging_.resize(shard_bytes_ * ranks);
+    state_bytes_ = state;
+  }
+
+  void run() {
+    declare();
+    const fs::path root = context_.config.options.text("train.scratch");
+    const std::string name = context_.world.broadcast_text(
+        fmt::format("assay-train-{:016x}-{}", context_.config.seed, static_cast<long long>(now_s() * 1e6)), 0);
+    folder_ = root / name;
+    Failure failure;
+    try {
+      work();
+    } catch (...) {
+      clean();
+      throw;
+    }
+    clean();
+    failure.agree(context_.world);
+  }
+
+ private:
+  void declare() {
+    using results::Better;
+    using results::Role;
+    for (const char* rate : {"write", "read", "write_all", "read_all"})
+      context_.record.declare({rate, "B/s", Better::higher, true, Role::metric, true});
+    context_.record.declare({"sync", "s", Better::lower, true, Role::covariate, true});
+    context_.record.declare({"stall", "1", Better::lower, true, Role::covariate, true});
+    context_.record.declare({"errors", "count", Better::lower, true, Role::metric, true});
+    context_.record.declare_integers("digest_parameter", {"sample"}, {0});
+  }
+
+  bool first() const { return context_.world.rank() == 0; }
+  fs::path checkpoint(int step) const { return folder_ / fmt::format("step-{:06}", step); }
+
+  void work() {
+    Failure failure;
+    failure.guarded([&] {
+      if (first()) fs::create_directories(folder_);
+    });
+    failure.agree(context_.world);
+    auto& row = context_.record.add_row(context_.device_entity);
+    std::vector<std::uint64_t> after;
+    for (int step = 0; step < job_.steps; ++step) {
+      const double begin = now_s();
+      train(step);
+      trained_s_ += now_s() - begin;
+      after.push_back(replica_.gpt().parameter_digest());
+      if ((step + 1) % every_ == 0) save(step + 1, row);
+    }
+    restart(after, row);
+    context_.record.parameter("state_bytes", state_bytes_);
+  }
+
+  void train(int step) {
+    const auto ranks = static_cast<std::uint64_t>(context_.world.size());
+    replica_.load((static_cast<std::uint64_t>(step) * ranks + static_cast<std::uint64_t>(context_.world.rank())) *
+                  job_.preset.batch);
+    replica_.forward();
+    replica_.gpt().backward([&](std::size_t b) { reducer_.ready(b); }, [&] { reducer_.tick(); });
+    reducer_.wait();
+    replica_.gpt().update(job_.preset.rule(step, context_.world.size()));
+    context_.device.synchronize();
+    if (context_.batches != nullptr) ++*context_.batches;
+  }
+
+  /// Parameters and moments, in plain memory.
+  void stage_out() {
+    Gpt& gpt = replica_.gpt();
+    const std::size_t bytes = gpt.table().size() * sizeof(float);
+    int part = 0;
+    for (const float* from : {gpt.parameters(), gpt.moments(0), gpt.moments(1)})
+      context_.device.copy_to_host(staging_.data() + bytes * static_cast<std::size_t>(part++), from, bytes);
+  }
+  void stage_in() {
+    Gpt& gpt = replica_.gpt();
+    const std::size_t bytes = gpt.table().size() * sizeof(float);
+    int part = 0;
+    for (float* to : {gpt.parameters(), gpt.moments(0), gpt.moments(1)})
+      context_.device.copy_to_device(to, staging_.data() + bytes * static_cast<std::size_t>(part++), bytes);
+  }
+
+  std::span<std::byte> shard(int rank) {
+    return std::span(staging_).subspan(static_cast<std::size_t>(rank) * shard_bytes_, shard_bytes_);
+  }
+  /// Whose shard this rank reads: that of a rank on the next node, where there are several.
+  int neighbour() const {
+    const int ranks = context_.world.size();
+    return (context_.world.rank() + context_.topology.max_local_size()) % ranks == context_.world.rank()
+               ? (context_.world.rank() + 1) % ranks
+               : (context_.world.rank() + context_.topology.max_local_size()) % ranks;
+  }
+
+  void save(int step, CaseRecord::Row& row) {
+    Communicator& world = context_.world;
+    const fs::path folder = checkpoint(step);
+    const double begin = now_s();
+    stage_out();
+    Failure failure;
+    failure.guarded([&] {
+      if (first()) fs::create_directories(folder);
+    });
+    failure.agree(world);
+    const double start = now_s();
+    WriteTimes times;
+    ShardHeader header;
+    header.step = static_cast<std::uint64_t>(step);
+    header.rank = static_cast<std::uint64_t>(world.rank());
+    header.ranks = static_cast<std::uint64_t>(world.size());
+    header.first = header.rank * shard_bytes_;
+    failure.guarded([&] { times = write_shard(shard_path(folder, world.rank()), header, shard(world.rank())); });
+    failure.agree(world);
+    const double written = world.max(now_s() - start);
+    failure.guarded([&] {
+      if (first()) mark_done(folder);
+    });
+    failure.agree(world);
+    const double stalled = now_s() - begin;
+
+    double read_s = 0, read_all_s = 0;
+    const int errors = verify(step, read_s, read_all_s);
+    const auto bytes = static_cast<double>(shard_bytes_);
+    row.t.push_back(context_.since_start(start));
+    row.block.push_back(0);
+    row.values["write"].push_back(bytes / (times.write_s + times.sync_s));
+    row.values["sync"].push_back(times.sync_s);
+    row.values["write_all"].push_back(bytes * world.size() / written);
+    row.values["read"].push_back(bytes / read_s);
+    row.values["read_all"].push_back(bytes * world.size() / read_all_s);
+    row.values["stall"].push_back(stalled / (stalled + trained_s_));
+    row.values["errors"].push_back(errors);
+    row.integers["digest_parameter"].push_back(replica_.gpt().parameter_digest());
+    context_.record.add_time(0, times.write_s + times.sync_s + read_s, 0);
+    remove_older(step);
+    trained_s_ = 0;
+  }
+
+  /// Reads another rank's shard back; 1 if it is not what was written.
+  int verify(int step, double& read_s, double& read_all_s) {
+    Communicator& world = context_.world;
+    std::vector<std::byte> back(shard_bytes_);
+    int errors = 0;
+    Failure failure;
+    const fs::path file = shard_path(checkpoint(step), neighbour());
+    world.barrier();
+    const double start = now_s();
+    failure.guarded([&] {
+      try {
+        read_shard(file, static_cast<std::uint64_t>(step), neighbour(), back);
+      } catch (const Error& e) {
+        if (e.kind() != ErrorKind::data) throw;
+        errors = 1;
+        results::Miscompare record;
+        record.entity = context_.device_entity;
+        record.index = static_cast<std::uint64_t>(step);
+        record.t = context_.since_start(now_s());
+        context_.record.miscompare(record);
+        context_.record.event("miscompare", name_of_rank(context_, world.rank()) + ": " + e.what(), context_.device_entity);
+      }
+    });
+    read_s = now_s() - start;
+    read_all_s = world.max(read_s);
+    failure.agree(world);
+    return errors;
+  }
+
+  /// The last two stay: the one to start from, and one complete whatever happens to it.
+  void remove_older(int step) {
+    context_.world.barrier();
+    if (!first()) return;
+    std::error_code ignored;
+    fs::remove_all(checkpoint(step - 2 * every_), ignored);
+  }
+
+  /// From the last checkpoint but one (or the only one), with nothing of the present state.
+  void restart(const std::vector<std::uint64_t>& after, CaseRecord::Row& row) {
+    Communicator& world = context_.world;
+    const int last = job_.steps / every_ * every_, from = last > every_ ? last - every_ : last;
+    if (from == 0) return;
+    replica_.gpt().initialise(RandomStream(1, "something else"));
+    std::fill(staging_.begin(), staging_.end(), std::byte{0xff});
+    std::vector<std::byte> mine(shard_bytes_);
+    Failure failure;
+    failure.guarded([&] {
+      if (!is_done(checkpoint(from)))
+        throw Error(ErrorKind::resource, "checkpoint: " + checkpoint(from).string() + ": has no DONE marker");
+      read_shard(shard_path(checkpoint(from), world.rank()), static_cast<std::uint64_t>(from), world.rank(), mine);
+    });
+    failure.agree(world);
+    world.all_gather(mine.data(), staging_.data(), shard_bytes_);
+    stage_in();
+    int wrong = replica_.gpt().parameter_digest() != after[static_cast<std::size_t>(from - 1)];
+    for (int step = from; step < job_.steps; ++step) {
+      train(step);
+      wrong += replica_.gpt().parameter_digest() != after[static_cast<std::size_t>(step)];
+    }
+    context_.record.parameter("restarted_from", from);
+    if (wrong == 0) return;
+    row.values["errors"].back() += wrong;
+    context_.record.set_state(results::CaseState::fail,
+                              fmt::format("{} of {} steps after a restart from step {} have other bits than before", wrong,
+                                          job_.steps - from + 1, from));
+  }
+
+  /// Nothing is left behind unless asked.
+  void clean() noexcept {
+    if (!first() || context_.config.options.flag("train.keep")) return;
+    std::error_code ignored;
+    fs::remove_all(folder_, ignored);
+  }
+
+  Context& context_;
+  Job job_;
+  int every_;
+  Replica replica_;
+  GradientReducer reducer_;
+  std::size_t shard_bytes_ = 0, state_bytes_ = 0;
+  std::vector<std::byte> staging_;
+  fs::path folder_;
+  double trained_s_ = 0;
+};
+
+}  // namespace
+
+void run_checkpoint(const Case& c, Context& context) { CheckpointCase(c, context).run(); }
+
+}  // namespace assay::train

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "base/clock.hpp"
+#include "measure/statistics.hpp"
+#include "suites/train/job.hpp"
+#include "suites/train/reducer.hpp"
+
+namespace assay::train {
+namespace {
+
+/// The same pass (forward and backward, no update) in four ways: alone on the node; all ranks at once without communication; communication
+/// alone; both, overlapped as in training.
+class Scaling {
+ public:
+  Scaling(const Case& c, Context& context)
+      : case_(c), context_(context), job_(job_from(c)), replica_(job_, context), reducer_(context.world, replica_.gpt()) {
+    replica_.load(static_cast<std::uint64_t>(context.world.rank()) * job_.preset.batch);
+  }
+
+  void run() {
+    declare();
+    const double begin = now_s();
+    pass(false);  // warm-up
+    communicate();
+    const double warm = now_s();
+    std::vector<double> alone, compute, communication, together, starts, overlapped;
+    context_.take_turns(case_.parameters.value("turns", 8), [&] {
+      for (int i = 0; i < job_.steps; ++i) alone.push_back(pass(false));
+    });
+    for (int i = 0; i < job_.steps; ++i) {
+      context_.world.barrier();
+      starts.push_back(context_.since_start(now_s()));
+      compute.push_back(pass(false));
+      context_.world.barrier();
+      communication.push_back(communicate());
+      context_.world.barrier();
+      together.push_back(pass(true));
+      overlapped.push_back(hidden_share());
+      if (context_.batches != nullptr) ++*context_.batches;
+    }
+    report(starts, alone, compute, communication, together, overlapped);
+    context_.record.add_time(warm - begin, now_s() - warm, 0);
+  }
+
+ private:
+  void declare() {
+    using results::Better;
+    using results::Role;
+    for (const char* way : {"alone", "compute", "communication", "together"})
+      context_.record.declare({way, "s", Better::lower, false, Role::covariate, true});
+    context_.record.declare({"hidden", "1", Better::higher, false, Role::covariate, true});
+    for (const char* ratio : {"contention", "weak_scaling", "overlap_gain"})
+      context_.record.declare({ratio, "1", Better::higher, false, Role::covariate, false});
+  }
+
+  double pass(bool reduce) {
+    const double begin = now_s();
+    replica_.forward();
+    if (reduce)
+      replica_.gpt().backward([&](std::size_t b) { reducer_.ready(b); }, [&] { reducer_.tick(); });
+    else
+      replica_.gpt().backward(nullptr, nullptr);
+    context_.device.synchronize();
+    context_.end_timed(begin, 1);
+    exposed_s_ = 0;
+    if (reduce) {
+      const double computed = now_s();
+      reducer_.wait();
+      exposed_s_ = now_s() - computed;
+    }
+    return now_s() - begin;
+  }
+
+  double communicate() {
+    const double begin = now_s();
+    for (std::size_t b = 0; b < replica_.gpt().table().buckets().size(); ++b) reducer_.ready(b);
+    reducer_.wait();
+    return now_s() - begin;
+  }
+
+  double hidden_share() const {
+    return reducer_.busy_s() > 0 ? std::clamp(1 - exposed_s_ / reducer_.busy_s(), 0.0, 1.0) : results::not_taken;
+  }
+
+  void report(const std::vector<double>& starts, const std::vector<double>& alone, const std::vector<double>& compute,
+              const std::vector<double>& communication, const std::vector<double>& together,
+              const std::vector<double>& overlapped) {
+    auto& row = context_.record.add_row(context_.device_entity);
+    row.t = starts;
+    row.block.assign(starts.size(), 0);
+    const bool several = context_.world.size() > 1;
+    if (!alone.empty()) row.values["alone"] = alone;
+    row.values["compute"] = compute;
+    row.values["together"] = together;
+    const double t_compute = median(compute), t_both = median(together);
+    if (!alone.empty()) {
+      row.values["contention"] = {median(alone) / t_compute};
+      row.values["weak_scaling"] = {median(alone) / t_both};
+    }
+    if (!several) return;
+    row.values["communication"] = communication;
+    row.values["hidden"] = overlapped;
+    const double t_comm = median(communication), least = std::min(t_compute, t_comm);
+    row.values["overlap_gain"] = {(t_compute + t_comm - t_both) / least};
+    context_.record.parameter("progress", reducer_.progress());
+  }
+
+  const Case& case_;
+  Context& context_;
+  Job job_;
+  Replica replica_;
+  GradientReducer reducer_;
+  double exposed_s_ = 0;
+};
+
+}  // namespace
+
+void run_scaling(const Case& c, Context& context) { Scaling(c, context).run(); }
+
+}  // namespace assay::train

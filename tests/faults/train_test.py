@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Wrong bits, slow ranks and bad file systems in training: found in their step, and named."""
+
+import os
+import subprocess
+
+import common
+
+LOCKSTEP, TOGETHER = "train/tiny-lockstep", "train/tiny-together"
+
+
+class Training(common.FaultTest):
+    def train(self, ranks, case, *args, steps=6, faults=()):
+        return self.inject(ranks, list(faults), "--suites", "train", "--train.preset", "tiny", "--train.batch", "2",
+                           "--train.steps", steps, "--cases", case, *args)
+
+    def culprit(self, results, case):
+        """The only rank with errors in the case, and its errors by step."""
+        errors = [e for e in results.errors() if e["case"] == case]
+        self.assertEqual(len({e["entity"] for e in errors}), 1, errors)
+        ranks = {entity: rank for rank, entity in results.device.items()}
+        return ranks[errors[0]["entity"]], [int(e["index"]) for e in errors]
+
+    def test_gradient_flipped_is_named_with_rank_step_and_bucket(self):
+        result = self.train(3, LOCKSTEP, faults=["bitflip:target=gradient,rank=1,step=4,word=0,bit=2"])
+        self.assert_code(result, common.FAIL)
+        results = self.file()
+        rank, indices = self.culprit(results, LOCKSTEP)
+        self.assertEqual((rank, indices), (1, [4 * 4 + 3]))  # four buckets; the embedding, where element 0 is, comes last
+        texts = [e["text"] for e in results.events("miscompare")]
+        self.assertEqual(len(texts), 1, texts)
+        self.assertRegex(texts[0], r"^rank 1 .*gradients of embedding at step 4 is wrong; transient")
+        found = [f for f in results.findings("corrupt") if f["metric"].startswith(LOCKSTEP)]
+        self.assertEqual({f["name"] for f in found}, {results.names[results.device[1]]})
+
+    def test_two_ranks_settle_a_tie_by_repetition(self):
+        result = self.train(2, LOCKSTEP, faults=["bitflip:target=gradient,rank=0,step=2"])
+        self.assert_code(result, common.FAIL)
+        self.assertEqual(self.culprit(self.file(), LOCKSTEP)[0], 0)
+
+    def test_parameter_that_is_not_a_number_on_one_replica(self):
+        result = self.train(3, TOGETHER, faults=["nan:target=parameter,rank=2,step=3"])
+        self.assert_code(result, common.FAIL)
+        results = self.file()
+        self.assertEqual(self.culprit(results, TOGETHER), (2, [3]))
+        self.assertEqual(results.samples(TOGETHER, "throughput")[0].size, 6, "training went on with the right parameters")
+
+    def test_same_seed_same_bits_and_one_rank_agrees_with_two(self):
+        digests, losses = [], []
+        for ranks, batch in ((2, 2), (2, 2), (1, 4)):
+            result = self.mpirun(ranks, "run", "--level", "quick", "--suites", "train", "--cases", TOGETHER, "--seed", "7",
+                                 "--train.batch", batch, "--train.steps", "5", "--quiet", "--force", "--out", "r.h5")
+            self.assertIn(result.returncode, (0, 3), result.stderr)
+            case = self.file().case(TOGETHER)
+            digests.append(case["digest_parameter"][:].tolist())
+            losses.append(case["loss"][:].mean(axis=0))
+        self.assertEqual(digests[0], digests[1])
+        self.assertEqual(digests[0][0], digests[0][1])
+        for a, b in zip(losses[0], losses[2]):
+            self.assertAlmostEqual(a, b, delta=1e-4)
+
+    def test_slow_rank_is_the_straggler(self):
+        for _ in range(3):  # ranks take turns on the cores of a small machine: not every try shows it
+            self.train(3, TOGETHER, steps=12, faults=["slow:factor=0.25,rank=1"])
+            texts = [e["text"] for e in self.file().events("straggler")]
+            if any(text.startswith("rank 1 ") for text in texts):
+                return
+        self.skipTest("too noisy to see a rank four times as slow")
+
+    def test_checkpoints_on_a_full_disk_are_a_clear_error(self):
+        disk = self.dir / "disk"
+        disk.mkdir()
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m", "none", disk], capture_output=True).returncode != 0:
+            self.skipTest("cannot mount a small file system")
+        try:
+            result = self.mpirun(2, "run", "--level", "quick", "--suites", "train", "--cases", "train/tiny-checkpoint",
+                                 "--train.scratch", disk, "--train.batch", "1", "--quiet", "--out", "r.h5")
+            self.assert_code(result, common.INCONCLUSIVE)
+            self.assertIn("No space left on device", self.file().case("train/tiny-checkpoint").attrs["reason"])
+            self.assertEqual(os.listdir(disk), [])
+        finally:
+            subprocess.run(["umount", disk], check=False)
+
+
+if __name__ == "__main__":
+    common.main()

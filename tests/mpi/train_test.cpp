@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// Training on several ranks: reductions that go on while a rank computes, and the same model whatever the number of ranks.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cmath>
+#include <thread>
+
+#include "base/clock.hpp"
+#include "suites/train/preset.hpp"
+#include "suites/train/reducer.hpp"
+#include "suites/train/source.hpp"
+#include "transport/mpi_detail.hpp"
+
+namespace assay::train {
+namespace {
+
+const ModelShape shape{128, 2, 4, 32, 32};
+
+struct Rank {
+  explicit Rank(std::size_t batch_size)
+      : device(make_host_device({0}, {0}, false)), memory(Gpt::bytes(shape, batch_size) + 64), batch(batch_size) {
+    void* at = memory.data();
+    std::size_t room = memory.size();
+    auto* aligned = static_cast<std::byte*>(std::align(64, Gpt::bytes(shape, batch), at, room));
+    gpt.emplace(*device, shape, batch, std::span(aligned, room));
+    gpt->initialise(RandomStream(1, "parameters"));
+  }
+  void pass(std::uint64_t first, GradientReducer* reducer) {
+    std::vector<std::int32_t> tokens(batch * shape.length), targets(tokens.size());
+    for (std::size_t b = 0; b < batch; ++b)
+      source.sequence(first + b, std::span(tokens).subspan(b * shape.length, shape.length),
+                      std::span(targets).subspan(b * shape.length, shape.length));
+    gpt->load(tokens, targets);
+    gpt->forward();
+    gpt->loss(1.0f / static_cast<float>(batch * source.counted(shape.length)));
+    if (reducer == nullptr) return gpt->backward(nullptr, nullptr);
+    gpt->backward([&](std::size_t b) { reducer->ready(b); }, [&] { reducer->tick(); });
+    reducer->wait();
+  }
+
+  std::unique_ptr<Device> device;
+  std::vector<std::byte> memory;
+  std::size_t batch;
+  LagSource source{{shape.vocabulary, 1, 8}, RandomStream(2, "source")};
+  std::optional<Gpt> gpt;
+};
+
+TEST(Train, OneRankWithAllSequencesTrainsTheSameModel) {
+  const auto world = mpi::duplicate_world();
+  const int ranks = world->size();
+  Rank part(2), whole(2 * static_cast<std::size_t>(ranks));
+  GradientReducer reducer(*world, *part.gpt);
+  const auto all = static_cast<std::uint64_t>(2 * ranks);
+  for (int step = 0; step < 4; ++step) {
+    const std::uint64_t first = static_cast<std::uint64_t>(step) * all;
+    part.pass(first + 2 * static_cast<std::uint64_t>(world->rank()), &reducer);
+    whole.pass(first, nullptr);
+    kernels::AdamW rule;
+    part.gpt->update([&] {
+      rule.gradient_scale = 1.0f / static_cast<float>(ranks);
+      return rule.at(step + 1);
+    }());
+    rule.gradient_scale = 1;
+    whole.gpt->update(rule.at(step + 1));
+  }
+  double squares = 0, difference = 0;
+  for (std::size_t i = 0; i < whole.gpt->table().size(); ++i) {
+    const double a = part.gpt->parameters()[i], b = whole.gpt->parameters()[i];
+    squares += b * b;
+    difference += (a - b) * (a - b);
+  }
+  EXPECT_LT(std::sqrt(difference / squares), 2e-4);
+  // And every replica has the same bits.
+  const std::uint64_t mine = part.gpt->parameter_digest();
+  std::vector<std::uint64_t> digests(static_cast<std::size_t>(ranks));
+  world->all_gather(&mine, digests.data(), sizeof mine);
+  for (const std::uint64_t digest : digests) EXPECT_EQ(digest, digests.front());
+}
+
+TEST(Train, BucketsAreSummedExactly) {
+  const auto world = mpi::duplicate_world();
+  Rank rank(1);
+  const std::size_t n = rank.gpt->table().size();
+  for (std::size_t i = 0; i < n; ++i) rank.gpt->gradients()[i] = static_cast<float>(i % 100 + static_cast<std::size_t>(world->rank()));
+  GradientReducer reducer(*world, *rank.gpt);
+  for (std::size_t b = 0; b < rank.gpt->table().buckets().size(); ++b) reducer.ready(b);
+  reducer.wait();
+  const int ranks = world->size(), sum = ranks * (ranks - 1) / 2;
+  for (std::size_t i = 0; i < n; ++i)
+    ASSERT_EQ(rank.gpt->gradients()[i], static_cast<float>(static_cast<int>(i % 100) * ranks + sum)) << i;
+  EXPECT_EQ(reducer.busy_s() > 0, ranks > 1);
+}
+
+/// While the rank does something else and calls nothing, the reduction ends all the same.
+TEST(Train, ReductionsGoOnByThemselves) {
+  const auto world = mpi::duplicate_world();
+  if (world->size() < 2 || world->size() > 4) GTEST_SKIP() << "two to four ranks";
+  if (!world->serialized()) GTEST_SKIP() << "this MPI allows no second thread";
+  Rank rank(1);
+  GradientReducer reducer(*world, *rank.gpt);
+  const auto all_ready = [&] {
+    world->barrier();
+    const double begin = now_s();
+    for (std::size_t b = 0; b < rank.gpt->table().buckets().size(); ++b) reducer.ready(b);
+    return begin;
+  };
+  bool done = false;
+  for (int attempt = 0; attempt < 10 && !done; ++attempt) {  // the machine may be busy with other things
+    double begin = all_ready();
+    reducer.wait();
+    const double alone = now_s() - begin;
+    all_ready();
+    std::this_thread::sleep_for(std::chrono::duration<double>(20 * alone + 0.02));
+    begin = now_s();
+    reducer.wait();
+    done = world->max(now_s() - begin) < 0.3 * world->min(alone);
+  }
+  EXPECT_TRUE(done) << "the reduction waited for the rank to come back";
+}
+
+}  // namespace
+}  // namespace assay::train
