@@ -40,6 +40,7 @@ peers|stress-ng|memory and matrix stressors
 peers|ucx-utils|ucx_perftest: latency and bandwidth
 peers|libblis4-pthread|a second BLAS
 peers|libdnnl2|oneDNN's matrix multiplication
+peers|python3-torch|PyTorch on the CPU
 optional|libucx-dev|the UCX transport
 optional|ccache|faster rebuilds
 LIST

@@ -176,11 +176,12 @@ def machine():
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", required=True)
-    parser.add_argument("--only", default="gemm,memory,comm")
+    parser.add_argument("--only", default="gemm,memory,comm,train")
     parser.add_argument("--pairs", type=int, default=7)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--imb", default="")
     parser.add_argument("--osu", default="")
+    parser.add_argument("--llmc", default="")
     options = parser.parse_args()
     options.threads = len(os.sched_getaffinity(0))
     options.seconds = 0.5 if options.quick else 1.5
@@ -200,8 +201,11 @@ def main():
         elif name == "comm":
             import comm  # needs MPI programs of its own
             more = comm.compare(assay, options, notes, Row, interleave)
+        elif name == "train":
+            import training
+            more = training.compare(assay, options, notes, Row, interleave)
         else:
-            raise SystemExit(f"unknown comparison {name}: gemm, memory, comm")
+            raise SystemExit(f"unknown comparison {name}: gemm, memory, comm, train")
         rows += more
     print(f"\n{machine()}; {options.pairs} interleaved pairs; {time.monotonic() - start:.0f} s\n")
     print(table(rows))

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Training: PyTorch on the CPU and, where its directory is given, llm.c's CPU trainer with the BLAS that assay uses."""
+import os
+import re
+import sys
+import tempfile
+
+import programs
+from programs import Assay, Unavailable
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+# width, layers, heads, vocabulary, length, sequences: as in suites/train/preset.cpp
+SHAPES = {"tiny": (128, 2, 4, 32, 64, 8), "small": (384, 6, 6, 64, 128, 4)}
+
+
+def torch(shape, threads, steps):
+    def run():
+        done = programs.call(["/usr/bin/python3", os.path.join(HERE, "peer_gpt.py"), *shape, threads, steps],
+                             env={"OMP_NUM_THREADS": str(threads)})
+        return float(done.stdout.split()[-1])
+    return run
+
+
+def build_llmc(source, folder):
+    """llm.c's own file with its two matrix products renamed, our driver around it, and OpenBLAS."""
+    path = os.path.join(source, "train_gpt2.c")
+    if not os.path.exists(path):
+        raise Unavailable(f"no train_gpt2.c in {source}")
+    with open(path) as file:
+        text = file.read()
+    text = re.sub(r"^void matmul_(forward|backward)\(", r"void llmc_matmul_\1(", text, flags=re.M)
+    with open(os.path.join(folder, "llmc.c"), "w") as file:
+        file.write(text)
+    program = os.path.join(folder, "peer_llmc")
+    programs.call(["cc", "-O3", "-Ofast", "-march=native", "-fopenmp", "-w", f"-I{folder}", f"-I{source}", "-o", program,
+                   os.path.join(HERE, "peer_llmc.c"), "-lopenblas", "-lm"])
+    return program
+
+
+def llmc(program, shape, threads, core, steps):
+    env = {"OMP_NUM_THREADS": str(threads), "OPENBLAS_NUM_THREADS": str(threads)}
+    if core:
+        env["OPENBLAS_CORETYPE"] = core
+    return lambda: float(programs.call([program, *shape, steps], env=env).stdout)
+
+
+def blas_core():
+    """The kernels assay makes OpenBLAS use on this CPU, so that llm.c gets the same."""
+    with open("/proc/cpuinfo") as file:
+        flags = file.read()
+    return "SkylakeX" if " avx512f " in flags else "Haswell" if " avx2 " in flags else ""
+
+
+def compare(assay, options, notes, row_type, interleave):
+    rows, theirs = {}, {}
+    steps = {"tiny": 30 if options.quick else 60, "small": 6 if options.quick else 12}
+    with tempfile.TemporaryDirectory() as folder:
+        program = ""
+        if options.llmc:
+            try:
+                program = build_llmc(options.llmc, folder)
+            except Unavailable as error:
+                notes.append(f"llm.c: {error}")
+        else:
+            notes.append("llm.c is not packaged; --llmc compares with its CPU trainer.")
+        for preset, shape in SHAPES.items():
+            row = row_type(f"train {preset}", "PyTorch, CPU", "ktoken/s", 1e3, 1.0)
+            rows[row], theirs[row] = preset, torch(shape, options.threads, steps[preset])
+            if program:
+                row = row_type(f"train {preset}", "llm.c, same BLAS", "ktoken/s", 1e3, 2.0)
+                rows[row], theirs[row] = preset, llmc(program, shape, options.threads, blas_core(), steps[preset])
+
+        def ours():
+            values = {}
+            for preset in SHAPES:
+                cases = assay.run(1, ["--suites", "train", "--level", "quick", "--train.preset", preset,
+                                      "--train.steps", str(steps[preset]), "--cases", f"train/{preset}-together"])
+                values[preset] = Assay.value(cases, f"train/{preset}-together", "throughput")
+            return {row: values[preset] for row, preset in rows.items()}
+
+        interleave(options.pairs, list(rows), ours, theirs)
+    print("  done", file=sys.stderr)
+    return list(rows)
