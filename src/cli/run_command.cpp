@@ -14,6 +14,7 @@
 #include "cli/terminal.hpp"
 #include "report/report.hpp"
 #include "run/session.hpp"
+#include "topology/fabric.hpp"
 #include "verdict/verdict.hpp"
 
 namespace assay::cli {
@@ -92,6 +93,12 @@ Config resolve_config(const Parsed& parsed, const Suites& suites, const std::str
   config.command_line = command_line;
   check_suite_options(parsed, config);
   check_device(config);
+  if (!config.topology_file.empty()) {
+    const auto text = read_text(config.topology_file);
+    if (!text) throw_usage(fmt::format("--topology: cannot read '{}'", config.topology_file));
+    config.topology_text = *text;
+    parse_fabric(config.topology_text, config.topology_file);
+  }
   if (!config.limits_file.empty()) {
     const auto text = read_text(config.limits_file);
     if (!text) throw_usage(fmt::format("--limits: cannot read '{}'", config.limits_file));

@@ -122,9 +122,9 @@ void set_terminal(Config& config, const OptionValues& values) {
 
 /// Options that say where output goes or how it looks, or that are in the JSON in another form.
 bool is_presentation(const std::string& name) {
-  static constexpr std::array<const char*, 16> names{"baseline", "history", "out",    "resume",      "force", "config", "color", "no-color",
+  static constexpr std::array<const char*, 17> names{"baseline", "history", "out",    "resume",      "force", "config", "color", "no-color",
                                                      "progress", "quiet", "json",   "junit", "nodes",
-                                                     "limits",   "seed",  "suites"};
+                                                     "limits",   "topology", "seed",  "suites"};
   return std::ranges::find(names, name) != names.end();
 }
 
@@ -167,6 +167,7 @@ Json Config::to_json(bool for_hash) const {
     if (!is_presentation(name)) json[name] = value_to_json(value);
   }
   json["limits_text"] = limits_text;
+  json["topology_text"] = topology_text;
   if (for_hash) {
     // A seed that was not given is made on rank 0 and told to the others; a given one must be the same
     // everywhere.
@@ -177,6 +178,7 @@ Json Config::to_json(bool for_hash) const {
   json["seed-given"] = seed_given;
   json["limits"] = limits_file;
   for (const char* name : {"baseline", "history"}) json[name] = options.has(name) ? options.text(name) : "";
+  json["topology"] = topology_file;
   json["config"] = options.has("config") ? options.text("config") : "";
   json["out"] = out;
   json["force"] = force;
@@ -202,6 +204,7 @@ Config make_config(OptionValues values, const std::vector<std::string>& suite_na
   config.seed_given = values.has("seed");
   config.seed = static_cast<std::uint64_t>(counted(values, "seed", 0));
   config.limits_file = values.text("limits");
+  config.topology_file = values.text("topology");
   config.expect_nodes = counted(values, "expect-nodes");
   config.expect_ranks = counted(values, "expect-ranks");
   config.expect_devices = counted(values, "expect-devices");

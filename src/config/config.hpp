@@ -38,6 +38,7 @@ struct Config {
   bool seed_given = false;
   std::string limits_file,
       limits_text;  ///< the text is read once by rank 0's process and hashed into the plan
+  std::string topology_file, topology_text;  ///< read and hashed likewise; empty = nothing is known of switches
   std::int64_t expect_nodes = 0, expect_ranks = 0, expect_devices = 0;  ///< 0 = not checked
   std::int64_t threads = 0;                                             ///< per rank; 0 = share of cores
   std::vector<std::string> require;

@@ -46,6 +46,9 @@ std::vector<OptionSpec> make_run_options() {
       option("limits", path, "", "FILE", "TOML file with the limits that metrics must meet"),
       option("baseline", path, "", "FILE|DIR", "earlier run or runs of a healthy fleet: what its median part reached"),
       option("history", path, "", "DIR", "earlier runs of these nodes: every part against its own past"),
+      option("topology", path, "", "FILE",
+             "where NICs hang: CSV node,nic,switch,port,rack, Slurm topology.conf or ibnetdiscover text; without it no "
+             "switch is ever named"),
       option("expect-nodes", integer, "", "N", "number of nodes that must take part"),
       option("expect-ranks", integer, "", "N", "number of ranks that must take part"),
       option("expect-devices", integer, "", "N", "number of devices that every node must have"),

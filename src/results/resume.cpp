@@ -86,7 +86,7 @@ std::string config_problem(const Json& then, const Json& now, bool fewer_nodes =
   static const std::set<std::string> of_the_launch{"only", "exclude", "expect-nodes", "expect-ranks", "inject", "memory_per_rank_bytes"};
   static const std::set<std::string> harmless{"out",    "force",        "color",    "progress",  "quiet",
                                               "json",   "junit",        "nodes",    "resume",    "config",
-                                              "limits", "baseline", "history", "command_line", "no-color", "seed-given"};
+                                              "limits", "topology", "baseline", "history", "command_line", "no-color", "seed-given"};
   if (!then.is_object() || !now.is_object()) return "";
   std::set<std::string> keys;
   for (const Json* json : {&then, &now}) {

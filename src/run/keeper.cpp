@@ -22,6 +22,7 @@
 #include "run/confirming.hpp"
 #include "run/planner.hpp"
 #include "run/progress.hpp"
+#include "run/launch.hpp"
 #include "run/relaunch.hpp"
 #include "topology/discover.hpp"
 #include "topology/entities.hpp"
@@ -49,6 +50,7 @@ class RunKeeper final : public guard::Keeper {
     config_.seed_given = facts.seed_given;
     config_.resumed_memory_bytes = facts.resumed_memory_bytes;
     topology_ = discover(facts.nodes, facts.places, 0, static_cast<int>(config_.threads));
+    place_nics(config_, topology_);
     plan_ = make_plan(config_, topology_, suites_);
     members_ = facts.members;
     if (plan_.hash != facts.plan_hash) throw Error(ErrorKind::internal, "the guardian made another plan than the ranks");

@@ -15,6 +15,7 @@
 #include "base/random.hpp"
 #include "base/system.hpp"
 #include "topology/discover.hpp"
+#include "topology/fabric.hpp"
 
 namespace assay {
 namespace {
@@ -93,6 +94,16 @@ void agree_plan(Communicator& world, const std::string& hash) {
     throw Error(ErrorKind::internal, fmt::format("rank(s) {} made another plan than rank 0", rank_list(ranks)));
 }
 
+std::string place_nics(const Config& config, Topology& topology) {
+  if (config.topology_text.empty()) return "";
+  const Fabric fabric = parse_fabric(config.topology_text, config.topology_file);
+  const FabricCoverage coverage = apply_fabric(fabric, topology);
+  if (coverage.nodes == 0)
+    throw_usage(fmt::format("--topology: {} knows no NIC of this job ({})", config.topology_file,
+                            topology.nodes.empty() ? "" : topology.nodes.front().hostname));
+  return describe_fabric(fabric, coverage, topology);
+}
+
 Job discover_job(MpiSession& mpi, const Config& config) {
   const double begin = now_s();
   Job job;
@@ -104,6 +115,7 @@ Job discover_job(MpiSession& mpi, const Config& config) {
   job.node_texts = world.all_gather_text(leader ? to_json(probe_node()).dump() : "");
   job.place_texts = world.all_gather_text(to_text(facts));
   job.topology = discover(job.node_texts, job.place_texts, world.rank(), static_cast<int>(config.threads));
+  job.fabric = place_nics(config, job.topology);
   LaunchEnvironment launch = launch_environment();
   const bool whole = config.only.empty() && config.exclude.empty();
   if (!whole) launch.size = launch.local_size = -1;  // it counts ranks that take no part

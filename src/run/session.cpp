@@ -251,7 +251,7 @@ ExitCode plan_session(int* argc, char*** argv, Config config, std::vector<std::u
     const Plan plan = make_plan(config, job.topology, suites);
     check_faults(config.faults, plan, job.topology, suites);
     agree_plan(mpi.world(), plan.hash);
-    if (mpi.world().rank() == 0) out(plan_text(plan, config, job.topology));
+    if (mpi.world().rank() == 0) out(plan_text(plan, config, job.topology) + job.fabric);
     mpi.world().barrier();
     return ExitCode::pass;
   } catch (const Error& e) {

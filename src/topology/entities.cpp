@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "base/error.hpp"
@@ -82,6 +83,25 @@ EntityTable::EntityTable(const Topology& topology) {
     if (sharers[key] > 1) part.append(1, '.').append(std::to_string(next[key]++));
     devices_.push_back(add({"device", node.id + "/" + part, "path", node.hostname + "/" + part,
                             nodes_[static_cast<std::size_t>(place.node)], place.rank}));
+  }
+  add_fabric(topology);
+}
+
+// Behind all others, so that a topology file changes no row that was there without it.
+void EntityTable::add_fabric(const Topology& topology) {
+  std::map<std::string, std::set<std::string>> racks_of;  // by switch
+  std::set<std::string> racks;
+  for (const Node& node : topology.nodes)
+    for (const Nic& nic : node.nics) {
+      if (!nic.rack.empty()) racks.insert(nic.rack);
+      if (nic.leaf.empty()) continue;
+      auto& own = racks_of[nic.leaf];
+      if (!nic.rack.empty()) own.insert(nic.rack);
+    }
+  for (const std::string& rack : racks) add({"rack", "rack:" + rack, "path", "rack:" + rack, 0, -1});
+  for (const auto& [leaf, own] : racks_of) {
+    const int parent = own.size() == 1 ? find("rack", "rack:" + *own.begin()) : 0;
+    add({"switch", "switch:" + leaf, "path", "switch:" + leaf, parent, -1});
   }
 }
 

@@ -12,7 +12,7 @@ namespace assay {
 
 /// The rows of /entities, equal on all ranks: cluster, nodes, their numa domains, sockets (cpu), dimms, nics,
 /// and one device per rank (the host device: its core set, named node07/cores0-3; ".K" is added where ranks
-/// share one set).
+/// share one set). With --topology also racks (rack:R) and switches (switch:L).
 class EntityTable {
  public:
   explicit EntityTable(const Topology& topology);
@@ -35,6 +35,7 @@ class EntityTable {
 
  private:
   int add(results::Entity entity);
+  void add_fabric(const Topology& topology);
   std::vector<results::Entity> rows_;
   std::vector<int> nodes_, devices_;
   std::map<std::string, int> by_kind_name_;

@@ -108,8 +108,27 @@ void dimm_rows(TableBuilder& t, const Node& n, int node, const EntityTable& enti
   }
 }
 
-void nic_rows(TableBuilder& t, const Node& n, int node, const EntityTable& entities) {
-  for (const Nic* nic : physical_nics(n)) {
+/// The physical NICs, and what the topology file says is one.
+std::vector<const Nic*> listed_nics(const Node& n) {
+  const auto physical = physical_nics(n);
+  const std::set<const Nic*> known(physical.begin(), physical.end());
+  std::vector<const Nic*> listed;
+  for (const Nic& nic : n.nics)
+    if (known.contains(&nic) || !nic.leaf.empty()) listed.push_back(&nic);
+  return listed;
+}
+
+/// Columns that only --topology fills: a table has them when any NIC of the job is placed.
+void nic_place(TableBuilder& t, const Nic& nic) {
+  t.text("switch", nic.leaf);
+  t.text("port", nic.leaf_port);
+  t.text("rack", nic.rack);
+  t.text("rail", nic.rail);
+}
+
+void nic_rows(TableBuilder& t, const Node& n, int node, const EntityTable& entities, bool placed) {
+  for (const Nic* nic : listed_nics(n)) {
+    if (placed) nic_place(t, *nic);
     t.row(entities.nic(node, nic->name));
     t.text("kind", nic->kind);
     t.text("state", nic->state);
@@ -233,6 +252,9 @@ std::vector<const Nic*> physical_nics(const Node& node) {
 std::map<std::string, results::InventoryTable> inventory_tables(const Topology& topology,
                                                                 const EntityTable& entities) {
   std::map<std::string, TableBuilder> builders;
+  const bool placed = std::any_of(topology.nodes.begin(), topology.nodes.end(), [](const Node& node) {
+    return std::any_of(node.nics.begin(), node.nics.end(), [](const Nic& nic) { return !nic.leaf.empty(); });
+  });
   for (std::size_t i = 0; i < topology.nodes.size(); ++i) {
     const Node& node = topology.nodes[i];
     const int index = static_cast<int>(i);
@@ -240,7 +262,7 @@ std::map<std::string, results::InventoryTable> inventory_tables(const Topology& 
     cpu_rows(builders["cpu"], node, entities);
     numa_rows(builders["numa"], node, index, entities);
     dimm_rows(builders["dimm"], node, index, entities);
-    nic_rows(builders["nic"], node, index, entities);
+    nic_rows(builders["nic"], node, index, entities, placed);
     pci_rows(builders["pci"], node, index, entities);
   }
   device_rows(builders["device"], topology, entities);

@@ -38,6 +38,7 @@ struct Nic {
   bool virtual_device = false;  ///< no PCI or platform device behind it
   std::string
       netdev;  ///< of an InfiniBand or RoCE port: the network interface on it, listed as a NIC of its own
+  std::string leaf, leaf_port, rack, rail;  ///< switch it hangs on, ...: only from --topology (fabric.hpp), else empty
 };
 
 struct PciLink {

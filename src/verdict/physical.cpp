@@ -113,6 +113,7 @@ Numbers only_nic_rate(const Judgement& j) {
   // The table holds physical NICs only; a fabric port and the network interface riding on it are one.
   const auto* rate = number_column(it->second, {"rate"});
   const auto* state = text_column(it->second, {"state"});
+  const auto* made_up = number_column(it->second, {"virtual_device"});
   const auto* netdev = text_column(it->second, {"netdev_info"});
   if (rate == nullptr || state == nullptr) return rates;
   std::set<std::string> riding;
@@ -121,6 +122,8 @@ Numbers only_nic_rate(const Judgement& j) {
       riding.insert(j.entities.name(j.entities.node(it->second.entity[i])) + "/" + (*netdev)[i]);
   }
   for (std::size_t i = 0; i < it->second.entity.size(); ++i) {
+    // A topology file may place NICs without hardware behind them: their rate is made up.
+    if (made_up != nullptr && (*made_up)[i] > 0) continue;
     if ((*state)[i] != "up" || riding.contains(j.entities.name(it->second.entity[i]))) continue;
     const auto node = j.entities.node(it->second.entity[i]);
     ++known[node];

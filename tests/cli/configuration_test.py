@@ -45,6 +45,15 @@ class Configuration(harness.CliTest):
         self.assertTrue((self.dir / "from-file.h5").exists())
 
 
+class Topology(harness.CliTest):
+    def test_topology_errors_name_file_and_line(self):
+        self.assert_error(["run", "--topology", "none.csv"], "--topology: cannot read 'none.csv'")
+        (self.dir / "t.csv").write_text("node,nic,switch\nn1,eth0\n")
+        self.assert_error(["run", "--topology", "t.csv"], "t.csv:2: no switch")
+        (self.dir / "t.csv").write_text("node,nic,switch\nnobody,eth0,L1\n")
+        self.assert_error(["plan", "--suites", "inventory", "--topology", "t.csv"], "t.csv knows no NIC of this job")
+
+
 class Limits(harness.CliTest):
     def limits_error(self, text, line):
         self.write("l.toml", text)
