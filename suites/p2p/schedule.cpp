@@ -3,6 +3,10 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <string_view>
+
+#include "topology/fabric.hpp"
 
 namespace assay::p2p {
 namespace {
@@ -82,9 +86,78 @@ Round at_distance(std::size_t items, std::size_t distance) {
   return round;
 }
 
-Schedule node_matchings(std::size_t nodes, const RandomStream& random) {
+using Met = std::set<std::pair<int, int>>;
+std::pair<int, int> meeting(int a, int b) { return std::minmax(a, b); }
+
+/// Exchanges partners between pairs of one switch and others, so that both cross and nobody meets twice. A switch that
+/// holds more than half of the nodes keeps some pairs of its own.
+void make_cross(Round& round, const std::vector<int>& leaves, const Met& met) {
+  const auto crosses = [&](int a, int b) { return leaves[static_cast<std::size_t>(a)] != leaves[static_cast<std::size_t>(b)]; };
+  const auto good = [&](int a, int b) { return crosses(a, b) && !met.contains(meeting(a, b)); };
+  for (Pair& pair : round) {
+    if (good(pair.a, pair.b)) continue;
+    for (Pair& other : round) {
+      if (&other == &pair) continue;
+      if (good(pair.a, other.b) && good(other.a, pair.b)) {
+        std::swap(pair.b, other.b);
+        break;
+      }
+      if (good(pair.a, other.a) && good(pair.b, other.b)) {
+        std::swap(pair.b, other.a);
+        break;
+      }
+    }
+  }
+}
+
+/// Rounds that cross switches and rounds below them, mixed so that a cut schedule holds both.
+Schedule leaf_matchings(const std::vector<int>& indices, const std::vector<int>& leaves, const RandomStream& random) {
+  Met met;
+  const auto players = shuffled(indices, random.child("nodes"));
+  const auto order = random.child("rounds").permutation(indices.size() + indices.size() % 2 - 1);
+  Schedule crossing, inside(sampled_near_rounds);
+  for (std::size_t r = 0; r < std::min<std::size_t>(sampled_rounds, order.size()); ++r) {
+    Round round = circle_round(players, order[r]);
+    make_cross(round, leaves, met);
+    for (const Pair& pair : round) met.insert(meeting(pair.a, pair.b));
+    crossing.push_back(std::move(round));
+  }
+  std::map<int, std::vector<int>> below;
+  for (const int node : indices) below[leaves[static_cast<std::size_t>(node)]].push_back(node);
+  for (const auto& [leaf, members] : below) {
+    if (leaf < 0 || members.size() < 2) continue;
+    const RandomStream stream = random.child("leaf").child(std::to_string(leaf));
+    const auto shuffled_members = shuffled(members, stream);
+    const auto turns = stream.child("rounds").permutation(members.size() + members.size() % 2 - 1);
+    for (std::size_t r = 0; r < std::min(inside.size(), turns.size()); ++r)
+      for (const Pair& pair : circle_round(shuffled_members, turns[r]))
+        if (met.insert(meeting(pair.a, pair.b)).second) inside[r].push_back(pair);
+  }
+  std::erase_if(inside, [](const Round& round) { return round.empty(); });
+  Schedule mixed;
+  std::size_t x = 0, i = 0;
+  for (const char kind : std::string_view("xxixxixixixx")) {
+    if (kind == 'x' && x < crossing.size()) mixed.push_back(std::move(crossing[x++]));
+    if (kind == 'i' && i < inside.size()) mixed.push_back(std::move(inside[i++]));
+  }
+  return mixed;
+}
+
+/// Whether the switches of the nodes are known and are several.
+bool leaves_known(const std::vector<int>& leaves, std::size_t nodes) {
+  return leaves.size() == nodes && std::count(leaves.begin(), leaves.end(), -1) == 0 &&
+         std::set<int>(leaves.begin(), leaves.end()).size() >= 2;
+}
+
+Schedule node_matchings(std::size_t nodes, const RandomStream& random, std::size_t max_rounds,
+                        const std::vector<int>& leaves) {
   std::vector<int> indices(nodes);
   for (std::size_t i = 0; i < nodes; ++i) indices[i] = static_cast<int>(i);
+  // Up to 64 nodes every two meet, unless the level is too short for it.
+  const bool cut = nodes > max_full_nodes ||
+                   max_rounds < std::min(nodes + nodes % 2 - 1, sampled_rounds + sampled_near_rounds + std::size_t{1});
+  if (cut && leaves_known(leaves, nodes))
+    return leaf_matchings(indices, leaves, random);
   if (nodes <= max_full_nodes) return shuffled(tournament(indices), random.child("rounds"));
   // Rounds of one tournament share no pair, so every node meets 8 different partners. Only the drawn rounds
   // are built: all of them would be millions of pairs for thousands of nodes.
@@ -124,9 +197,10 @@ Schedule node_schedule(const std::vector<int>& ranks, const std::vector<int>& nu
 }
 
 Schedule cross_schedule(const std::vector<std::vector<int>>& ranks_by_node, const RandomStream& random,
-                        std::size_t max_rounds) {
+                        std::size_t max_rounds, const std::vector<int>& leaves) {
   Schedule rounds;
-  for (const Round& meeting : first_rounds(node_matchings(ranks_by_node.size(), random), max_rounds)) {
+  for (const Round& meeting :
+       first_rounds(node_matchings(ranks_by_node.size(), random, max_rounds, leaves), max_rounds)) {
     Round& round = rounds.emplace_back();
     for (const Pair& nodes : meeting) {
       const auto& left = ranks_by_node[static_cast<std::size_t>(nodes.a)];
@@ -143,7 +217,7 @@ Schedule make_schedule(Scope scope, const Topology& topology, const RandomStream
   std::vector<std::vector<int>> by_node;
   for (std::size_t node = 0; node < topology.nodes.size(); ++node)
     by_node.push_back(topology.ranks_of(static_cast<int>(node)));
-  if (scope == Scope::cross) return cross_schedule(by_node, random, max_rounds);
+  if (scope == Scope::cross) return cross_schedule(by_node, random, max_rounds, leaf_of_nodes(topology));
   Schedule joined;
   for (const auto& ranks : by_node) {
     std::vector<int> numa;

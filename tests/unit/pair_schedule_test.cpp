@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <set>
 
@@ -157,6 +158,56 @@ TEST(MakeSchedule, RunsTheNodesSideBySide) {
   EXPECT_EQ(partner_of(schedule[0], pair.b), pair.a);
   EXPECT_TRUE(make_schedule(Scope::node, topology_of({1}), RandomStream(1), all).empty());
   EXPECT_TRUE(make_schedule(Scope::cross, topology_of({1}), RandomStream(1), all).empty());
+}
+
+/// Rounds whose pairs all cross leaves, and rounds whose pairs all stay below one.
+std::pair<int, int> kinds(const Schedule& schedule, const std::vector<int>& leaves) {
+  int crossing = 0, inside = 0;
+  for (const Round& round : schedule) {
+    const auto across = [&](const Pair& p) { return leaves[static_cast<std::size_t>(p.a)] != leaves[static_cast<std::size_t>(p.b)]; };
+    crossing += std::all_of(round.begin(), round.end(), across) ? 1 : 0;
+    inside += std::none_of(round.begin(), round.end(), across) ? 1 : 0;
+  }
+  return {crossing, inside};
+}
+
+TEST(CrossSchedule, CrossesAndStaysBelowKnownLeaves) {
+  for (const auto& [nodes, leaf_count] : {std::pair{1024, 32}, std::pair{200, 3}, std::pair{96, 2}}) {
+    std::vector<std::vector<int>> ranks;
+    std::vector<int> leaves;
+    for (int n = 0; n < nodes; ++n) {
+      ranks.push_back({n});
+      leaves.push_back(n * leaf_count / nodes);
+    }
+    const Schedule schedule = cross_schedule(ranks, RandomStream(5), all, leaves);
+    expect_disjoint(schedule);
+    EXPECT_EQ(schedule.size(), 12U);
+    EXPECT_EQ(kinds(schedule, leaves), std::pair(8, 4)) << nodes;
+    EXPECT_EQ(pairs_of(schedule).size(), pair_count(schedule)) << "nobody meets twice";
+    std::map<int, int> partners;
+    for (const auto& [a, b] : pairs_of(schedule)) {
+      ++partners[a];
+      ++partners[b];
+    }
+    for (const auto& [node, n] : partners) EXPECT_GE(n, 8) << node;
+    EXPECT_EQ(kinds(cross_schedule(ranks, RandomStream(5), 10, leaves), leaves), std::pair(6, 4));
+    EXPECT_EQ(cross_schedule(ranks, RandomStream(5), 10, leaves), cross_schedule(ranks, RandomStream(5), 10, leaves));
+  }
+}
+
+TEST(CrossSchedule, FewNodesMeetAllWhereThereIsTimeAndBothKindsWhereNot) {
+  std::vector<std::vector<int>> ranks;
+  std::vector<int> leaves;
+  for (int n = 0; n < 16; ++n) {
+    ranks.push_back({n});
+    leaves.push_back(n / 4);
+  }
+  EXPECT_EQ(pairs_of(cross_schedule(ranks, RandomStream(5), all, leaves)).size(), 120U);
+  const auto [crossing, inside] = kinds(cross_schedule(ranks, RandomStream(5), 10, leaves), leaves);
+  EXPECT_GE(crossing, 6);
+  EXPECT_EQ(inside, 3) << "4 nodes below a leaf meet in 3 rounds";
+  leaves[3] = -1;
+  EXPECT_EQ(cross_schedule(ranks, RandomStream(5), 10, leaves), cross_schedule(ranks, RandomStream(5), 10));
 }
 
 }  // namespace
