@@ -207,7 +207,7 @@ std::vector<int> draw_groups(std::size_t nodes, const RandomStream& random, int 
   return group;
 }
 
-int group_draws(Level level) noexcept { return level >= Level::extended ? 4 : 2; }
+int group_draws(Level level) noexcept { return level >= Level::extended ? 8 : 4; }
 
 RandomStream group_stream(std::uint64_t seed, const std::string& case_name) {
   return RandomStream(seed, "allreduce/groups").child(case_name);

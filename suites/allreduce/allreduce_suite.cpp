@@ -17,7 +17,7 @@ using allreduce::Scope;
 using results::Better;
 using results::Role;
 
-void declare_metrics(bool isolated, CaseRecord& record) {
+void declare_metrics(bool isolated, bool groups, CaseRecord& record) {
   record.declare({"duration", "s", Better::lower, true, Role::metric, true});
   if (isolated) {
     record.declare({"arrival_skew", "s", Better::lower, true, Role::covariate, true});
@@ -25,22 +25,26 @@ void declare_metrics(bool isolated, CaseRecord& record) {
     record.declare({"busbw", "B/s", Better::higher, true, Role::metric, true});
     record.declare({"algbw", "B/s", Better::higher, true, Role::covariate, true});
   }
+  // Who was slow together tells who it was.
+  if (groups) record.declare({"group", "count", Better::none, false, Role::covariate, true});
 }
 
 /// What a rank has measured so far; several draws of groups join in one row.
 struct RankRow {
-  std::vector<double> t, duration, busbw, algbw, arrival;
+  std::vector<double> t, duration, busbw, algbw, arrival, group;
   std::vector<std::int32_t> block;
 };
 
 void append(RankRow& row, const allreduce::CollectiveSeries& series, const Collective& collective,
-            double factor, int draw, const Context& context) {
+            double factor, int draw, int group, const Context& context) {
   const auto k = static_cast<double>(series.samples.repetitions);
   for (std::size_t i = 0; i < series.samples.seconds.size(); ++i) {
     const double seconds = series.samples.seconds[i] / k;
     const double rate = static_cast<double>(collective.counted_bytes()) / seconds;
     row.t.push_back(context.since_start(series.samples.start_s[i]));
     row.block.push_back(draw >= 0 ? draw : series.samples.block[i]);
+    // Unique over the draws: who is left out of a draw has its samples elsewhere in the row.
+    row.group.push_back(1e6 * draw + group);
     row.duration.push_back(seconds);
     row.algbw.push_back(rate);
     row.busbw.push_back(rate * factor);
@@ -48,11 +52,12 @@ void append(RankRow& row, const allreduce::CollectiveSeries& series, const Colle
   row.arrival.insert(row.arrival.end(), series.arrival_s.begin(), series.arrival_s.end());
 }
 
-void report(RankRow row, bool isolated, Context& context) {
+void report(RankRow row, bool isolated, bool groups, Context& context) {
   if (row.t.empty()) return;
   auto& out = context.record.add_row(context.device_entity);
   out.t = std::move(row.t);
   out.block = std::move(row.block);
+  if (groups) out.values["group"] = std::move(row.group);
   out.values["duration"] = std::move(row.duration);
   if (isolated) {
     out.values["arrival_skew"] = std::move(row.arrival);
@@ -80,6 +85,7 @@ void report_wrong(const std::vector<allreduce::WrongElements>& wrong, Context& c
 struct ScopeCommunicator {
   Communicator* comm = nullptr;
   std::unique_ptr<Communicator> owned;
+  int group = -1;  ///< random groups: which one
 };
 
 ScopeCommunicator communicator(Scope scope, const Case& c, Context& context, int draw) {
@@ -97,8 +103,8 @@ ScopeCommunicator communicator(Scope scope, const Case& c, Context& context, int
     case Scope::groups: {
       const auto groups = allreduce::draw_groups(context.topology.nodes.size(),
                                                  allreduce::group_stream(context.config.seed, c.name), draw);
-      out.owned = context.world.split(groups[static_cast<std::size_t>(context.topology.me().node)],
-                                      context.world.rank());
+      out.group = groups[static_cast<std::size_t>(context.topology.me().node)];
+      out.owned = context.world.split(out.group, context.world.rank());
       out.comm = out.owned.get();
       break;
     }
@@ -137,7 +143,7 @@ void run_series(const Case& c, const allreduce::Spec& spec, int draw, double sec
   if (scope.comm != nullptr) {
     const auto series = allreduce::measure(*scope.comm, *collective, plan, spec.isolated, context.clock());
     const double factor = allreduce::bus_factor(spec.operation, scope.comm->size());
-    append(row, series, *collective, factor, spec.scope == Scope::groups ? draw : -1, context);
+    append(row, series, *collective, factor, spec.scope == Scope::groups ? draw : -1, scope.group, context);
     report_wrong(collective->wrong(), context);
     context.record.add_time(series.samples.warmup_s, series.samples.timed_s, series.samples.verify_s);
     if (spec.isolated && context.world.rank() == 0)
@@ -148,12 +154,12 @@ void run_series(const Case& c, const allreduce::Spec& spec, int draw, double sec
 
 void run_collective(const Case& c, Context& context) {
   const allreduce::Spec spec = allreduce::spec_of(c);
-  declare_metrics(spec.isolated, context.record);
+  declare_metrics(spec.isolated, spec.scope == Scope::groups, context.record);
   context.record.parameter("path", context.world.path());
   const int draws = spec.scope == Scope::groups ? allreduce::group_draws(context.config.level) : 1;
   RankRow row;
   for (int draw = 0; draw < draws; ++draw) run_series(c, spec, draw, c.seconds / draws, row, context);
-  report(std::move(row), spec.isolated, context);
+  report(std::move(row), spec.isolated, spec.scope == Scope::groups, context);
 }
 
 /// Corrupts one element of a checked result on purpose; the check must find it, at its place, once.

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Collectives over random groups of nodes: a culprit is slow in every group it is drawn into, its victims only beside
+// it. What the rule needs of a case of stage `groups` and kind `device`: a covariate `group` [entity, sample], 1,000,000 x
+// draw + group; repeats with the same case_key are further draws, and so are confirming cases (.cK).
+#pragma once
+
+#include <vector>
+
+#include "verdict/confirm.hpp"
+#include "verdict/judgement.hpp"
+
+namespace assay::verdict {
+
+/// Names nodes that slow their groups, where no pair told it already (runs after judge_network).
+void judge_collectives(Judgement& j);
+
+/// Cases whose suspects are to be drawn into new groups.
+std::vector<Recheck> collective_rechecks(const Judgement& j);
+
+}  // namespace assay::verdict
