@@ -8,6 +8,7 @@
 #include "base/exit_code.hpp"
 #include "verdict/constants.hpp"
 #include "verdict/judgement.hpp"
+#include "verdict/network_constants.hpp"
 
 namespace assay::verdict {
 namespace {
@@ -157,6 +158,7 @@ Json inputs_of(const Judgement& j) {
   Json inputs;
   inputs["delta"] = constants::deltas();
   inputs["constants"] = constants::as_json();
+  inputs["network"] = constants::network_json();
   inputs["limits"] = j.options.limits_name;
   inputs["limits_text"] = j.options.limits_text;
   inputs["require"] = j.options.require;

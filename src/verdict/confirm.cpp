@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "verdict/collectives.hpp"
 #include "verdict/confirm.hpp"
 
 #include <algorithm>
@@ -11,6 +12,7 @@
 #include "verdict/confirming.hpp"
 #include "verdict/constants.hpp"
 #include "verdict/fresh.hpp"
+#include "verdict/network.hpp"
 
 namespace assay::verdict {
 namespace {
@@ -154,7 +156,12 @@ std::vector<Recheck> population_rechecks(const Judgement& j) {
 std::vector<Recheck> rechecks(const results::Results& results, const Options& options) {
   Judgement j(results, options);
   collect_series(j);
-  return population_rechecks(j);
+  auto asked = population_rechecks(j);
+  auto links = network_rechecks(j);
+  std::move(links.begin(), links.end(), std::back_inserter(asked));
+  auto groups = collective_rechecks(j);
+  std::move(groups.begin(), groups.end(), std::back_inserter(asked));
+  return asked;
 }
 
 }  // namespace assay::verdict

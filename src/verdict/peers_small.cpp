@@ -19,7 +19,10 @@ bool is_collective(const Series& s) {
   return s.stage == "groups" || s.stage == "world" || s.stage == "train";
 }
 
-bool comparable(const Series& s) { return s.judged && !is_collective(s) && s.suite != "inventory"; }
+/// Links have rules of their own (network.hpp).
+bool comparable(const Series& s) {
+  return s.judged && !is_collective(s) && s.suite != "inventory" && s.kind != "link";
+}
 
 /// Larger groups that have their cores for themselves are screened (screening.hpp).
 bool has_own_rule(const Series& s, std::size_t n, bool shared) {

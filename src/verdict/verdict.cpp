@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "verdict/verdict.hpp"
 
+#include "verdict/collectives.hpp"
 #include "verdict/judgement.hpp"
+#include "verdict/network.hpp"
 #include "verdict/references.hpp"
 
 namespace assay::verdict {
@@ -84,6 +86,8 @@ results::VerdictData judge(const results::Results& results, const Options& optio
   const auto history = judge_references(j);
   judge_physical(j);
   judge_small_populations(j);
+  judge_network(j);
+  judge_collectives(j);
   judge_peers(j);
   judge_noise(j);
   auto verdict = conclude(j);

@@ -13,24 +13,35 @@ namespace {
 
 using p2p::Mode;
 
-void declare_metric(Mode mode, CaseRecord& record) {
+/// `repeated`: a link may be in several rounds, then each sample says in which it was taken.
+void declare_metric(Mode mode, bool repeated, CaseRecord& record) {
   if (mode == Mode::latency)
     record.declare({"latency", "s", results::Better::lower, true, results::Role::metric, true});
   else
     record.declare({"bandwidth", "B/s", results::Better::higher, true, results::Role::metric, true});
+  record.declare({"round", "count", results::Better::none, false, results::Role::covariate, repeated});
 }
 
-void report_link(const p2p::Shape& shape, const p2p::Series& series, int peer, Context& context) {
+CaseRecord::Row& row_of_link(int peer, Context& context) {
+  const int destination = context.entities.device_of_rank(peer);
+  for (auto& row : context.record.rows_)
+    if (row.source == context.device_entity && row.destination == destination) return row;
+  return context.record.add_link(context.device_entity, destination);
+}
+
+void report_link(const p2p::Shape& shape, const p2p::Series& series, int peer, std::size_t round,
+                 Context& context) {
   if (series.batch_s.empty()) return;
-  auto& row = context.record.add_link(context.device_entity, context.entities.device_of_rank(peer));
+  auto& row = row_of_link(peer, context);
   const auto k = static_cast<double>(shape.repetitions);
-  std::vector<double> values;
+  auto& values = row.values[shape.mode == Mode::latency ? "latency" : "bandwidth"];
   for (const double seconds : series.batch_s)
     values.push_back(shape.mode == Mode::latency ? seconds / (2 * k)
                                                  : k * static_cast<double>(shape.bytes) / seconds);
-  row.values[shape.mode == Mode::latency ? "latency" : "bandwidth"] = std::move(values);
+  auto& rounds = row.values["round"];
+  rounds.resize(context.confirm != nullptr ? values.size() : 1, static_cast<double>(round));
   for (const double start : series.start_s) row.t.push_back(context.since_start(start));
-  row.block = series.block;
+  row.block.insert(row.block.end(), series.block.begin(), series.block.end());
 }
 
 /// The receiver says what it got wrong, under its own device: the sender is named by the event.
@@ -64,7 +75,7 @@ void run_pairs(const Case& c, Context& context) {
                             : p2p::make_schedule(spec.scope, context.topology,
                                                  p2p::schedule_stream(context.config.seed, c.name), timing.rounds);
   Communicator& comm = spec.scope == p2p::Scope::node ? context.node : context.world;
-  declare_metric(spec.mode, context.record);
+  declare_metric(spec.mode, context.confirm != nullptr, context.record);
   context.record.parameter("path", context.world.path());
 
   p2p::Exchange exchange(context.world, context.device.arena(), context.random.key(), shape,
@@ -83,7 +94,7 @@ void run_pairs(const Case& c, Context& context) {
     ++done;
     const int peer = p2p::partner_of(round, me);
     if (peer < 0) continue;
-    report_link(shape, exchange.run(peer, me < peer, limits), peer, context);
+    report_link(shape, exchange.run(peer, me < peer, limits), peer, done - 1, context);
   }
   comm.quiet_barrier();
   report_wrong(exchange.wrong(), context);

@@ -3,3 +3,7 @@ assay_test(unit_verdict
           verdict_reference_test.cpp verdict_conclude_test.cpp report_test.cpp
   LINKS assay_verdict assay_report nlohmann_json::nlohmann_json
   LABELS unit)
+assay_test(unit_verdict_network
+  SOURCES verdict_network_test.cpp verdict_collectives_test.cpp
+  LINKS assay_verdict nlohmann_json::nlohmann_json
+  LABELS unit)

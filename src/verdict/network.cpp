@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verdict/network.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "base/units.hpp"
+#include "verdict/network_claims.hpp"
+#include "verdict/network_constants.hpp"
+
+namespace assay::verdict {
+namespace network {
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+/// A logarithmic deficit as the fraction of the rate that is missing.
+double fraction(double logarithmic) { return -std::expm1(-logarithmic); }
+
+std::int32_t switch_row(const Judgement& j, const std::string& leaf) {
+  for (std::size_t i = 0; i < j.results.entities.size(); ++i) {
+    const auto& e = j.results.entities[i];
+    if (e.kind == "switch" && (e.name == leaf || e.name == "switch:" + leaf)) return static_cast<std::int32_t>(i);
+  }
+  return -1;
+}
+
+std::string name_of_part(const Judgement& j, const Part& part) {
+  if (part.place == Place::leaf) {
+    const auto row = switch_row(j, part.leaf);
+    return row >= 0 ? j.entities.name(row) : "switch:" + part.leaf;
+  }
+  return j.entities.name(part.row);
+}
+
+std::vector<std::int32_t> rows_of_part(const Judgement& j, const Part& part) {
+  if (part.place != Place::leaf) return {part.row};
+  const auto row = switch_row(j, part.leaf);
+  return row >= 0 ? std::vector{row} : std::vector<std::int32_t>{};
+}
+
+/// A pair does not tell which end is at fault: both have it.
+std::vector<std::int32_t> rows_of_claim(const Judgement& j, const Claim& c) {
+  auto rows = rows_of_part(j, c.part);
+  if (c.part.place != Place::pair) return rows;
+  if (c.part.other >= 0) rows.push_back(c.part.other);
+  for (const int end : ends_of(c.screened->set, *c.suspect)) rows.push_back(c.screened->set.ends[at(end)].row);
+  return rows;
+}
+
+std::string what_is_slow(const Claim& c) {
+  const bool bandwidth = c.screened->set.series->better != results::Better::lower;
+  std::string text;
+  switch (c.part.place) {
+    case Place::leaf:
+      text = c.suspect->way == Way::out ? "links up from this switch" : c.suspect->way == Way::in ? "links down to this switch" : "links of this switch to others";
+      break;
+    case Place::pair:
+      text = c.part.other >= 0 ? "this pair, both ways" : "this pair";
+      break;
+    case Place::node:
+    case Place::end:
+      text = c.suspect->way == Way::out ? "all it sends" : c.suspect->way == Way::in ? "all it receives" : "all its pairs";
+      if (c.screened->set.inside) text += " inside the node";
+      break;
+  }
+  return text + (bandwidth ? " slow" : " late");
+}
+
+results::Finding finding_of(const Judgement& j, const Places& places, const Claim& c) {
+  static constexpr const char* severities[] = {"", "INFO", "WARN", "FAIL"};
+  const LinkSet& set = c.screened->set;
+  const Series& s = *set.series;
+  const bool fresh = c.confirmation.measured && !c.cleared;
+  const double deficit = fresh ? c.confirmation.deficit : c.suspect->deficit;
+  auto f = j.about(c.part.row, severities[c.severity], c.severity == 3 ? "magnitude" : "abnormality", "slow");
+  f.name = name_of_part(j, c.part);
+  if (c.part.place == Place::leaf) {
+    f.level = "switch";
+    f.id = j.entities.id(switch_row(j, c.part.leaf));
+  }
+  if (c.part.place == Place::pair) f.level = "link";
+  if (c.part.place == Place::node && !set.inside) {
+    const auto nic = places.only_nic(c.part.row);
+    if (nic >= 0) f.part = j.entities.name(nic);
+  }
+  f.suite = s.suite;
+  f.metric = s.full();
+  f.unit = s.unit;
+  f.better = results::to_string(s.better);
+  const double sign = s.better == results::Better::lower ? -1 : 1;
+  const double reference = set.centre + c.suspect->reference;
+  f.reference = std::exp(sign * reference);
+  f.value = std::exp(sign * (reference - deficit));
+  f.reference_kind = "peers";
+  f.deficit = fraction(deficit);
+  if (fresh && std::isfinite(c.confirmation.low)) {
+    f.ci_low = fraction(c.confirmation.low);
+    f.ci_high = fraction(c.confirmation.high);
+  }
+  std::int64_t samples = 0;
+  const auto ends = ends_of(set, *c.suspect);
+  const std::set<int> own(ends.begin(), ends.end());
+  for (const auto& p : set.pairs) {
+    const bool a = own.contains(p.a), b = own.contains(p.b);
+    if (c.suspect->place == Place::pair ? a && b : a || b) samples += p.samples;
+  }
+  f.samples = fresh ? c.confirmation.samples : samples;
+  f.controls = fresh ? c.confirmation.controls : static_cast<std::int64_t>(c.suspect->controls);
+  f.confirmed = fresh;
+  if (fresh)
+    f.p_adjusted = c.confirmation.p;
+  else if (!std::isnan(c.suspect->p_adjusted))
+    f.p_adjusted = c.suspect->p_adjusted;
+  f.action = c.severity == 3 ? "TRIAGE" : "MONITOR";
+  f.evidence = s.path;
+  f.text = f.name + (f.part.empty() ? "" : " (" + f.part + ")") + ": " + what_is_slow(c) + ", " + s.full() + " " +
+           format_quantity(*f.value, s.unit) + " against " + format_quantity(*f.reference, s.unit) + " of " +
+           std::to_string(*f.controls) + " others, deficit " + percent(*f.deficit) + " (n=" + std::to_string(*f.samples) +
+           ")";
+  if (c.series.size() > 1) f.text += ", in " + std::to_string(c.series.size()) + " cases";
+  f.text += fresh ? ", confirmed by fresh measurements" : c.cleared ? ", not slow when measured again" : ", not confirmed";
+  return f;
+}
+
+/// Whether a lower claim is about links that a higher one explains: pairs of a part that is named itself.
+class Explained {
+ public:
+  Explained(const Judgement& j, const std::vector<Claim>& claims) : j_(j) {
+    for (const auto& c : claims) {
+      if (c.severity < 2 || c.part.place == Place::leaf || c.part.place == Place::pair) continue;
+      auto& known = named_[{c.part.inside, c.part.row}];
+      known = std::max(known, c.severity);
+    }
+  }
+  bool by_higher(const Claim& c) const {
+    if (c.part.place == Place::leaf || c.part.place == Place::node) return false;
+    for (const int end : ends_of(c.screened->set, *c.suspect)) {
+      const auto row = c.screened->set.ends[at(end)].row;
+      if (c.part.place == Place::pair && severity(c.part.inside, row) >= c.severity) return true;
+      const auto node = j_.entities.node(row);
+      if (node != c.part.row && severity(c.part.inside, node) >= c.severity) return true;
+    }
+    return false;
+  }
+
+ private:
+  int severity(bool inside, std::int32_t row) const {
+    const auto it = named_.find({inside, row});
+    return it == named_.end() ? 0 : it->second;
+  }
+  const Judgement& j_;
+  std::map<std::pair<bool, std::int32_t>, int> named_;
+};
+
+/// Many parts of one kind are a population, not many faults: so they are when they are more than 8, and of nodes and
+/// NICs a share of all. Pairs that many have a cause that pairs cannot tell.
+bool add_split(Judgement& j, const Places& places, const std::vector<const Claim*>& same) {
+  const LinkSet& set = same.front()->screened->set;
+  const Place place = same.front()->part.place;
+  const std::size_t all = place == Place::pair   ? set.pairs.size()
+                          : place == Place::leaf ? set.leaves.size()
+                          : place == Place::node ? set.node_rows.size()
+                                                 : set.ends.size();
+  const double least = place == Place::pair ? 0 : constants::network_split_share * static_cast<double>(all);
+  if (same.size() <= constants::network_split_members || static_cast<double>(same.size()) < least) return false;
+  const auto worst = *std::max_element(same.begin(), same.end(), [](const auto* a, const auto* b) {
+    return std::tuple(a->severity, a->suspect->deficit) < std::tuple(b->severity, b->suspect->deficit);
+  });
+  auto f = finding_of(j, places, *worst);
+  std::vector<std::int32_t> rows;
+  std::string names;
+  for (const auto* c : same) {
+    f.members.push_back(name_of_part(j, c->part));
+    if (f.members.size() <= 8) names += (names.empty() ? "" : ", ") + f.members.back();
+    const auto own = rows_of_claim(j, *c);
+    rows.insert(rows.end(), own.begin(), own.end());
+  }
+  f.level = f.name = "cluster";
+  f.id.clear();
+  f.part.clear();
+  f.kind = "split";
+  static constexpr const char* kinds[] = {" switches", " nodes", " devices", " pairs"};
+  f.text = "cluster: " + std::to_string(same.size()) + " of " + std::to_string(all) +
+           kinds[static_cast<std::size_t>(place)] + " are slower than the others in " +
+           f.metric + ", worst " + name_of_part(j, worst->part) + " by " + percent(*f.deficit) + "; members " + names +
+           (f.members.size() > 8 ? " and " + std::to_string(f.members.size() - 8) + " more" : "") +
+           (f.confirmed ? "" : ", not confirmed");
+  j.add(std::move(f), rows);
+  return true;
+}
+
+/// Pairs beside a population that is slow as a whole are more of the same.
+void fold_into_split(Judgement& j, Found& split, const std::vector<const Claim*>& pairs) {
+  for (const auto* c : pairs) {
+    split.finding.members.push_back(name_of_part(j, c->part));
+    const auto own = rows_of_claim(j, *c);
+    split.rows.insert(split.rows.end(), own.begin(), own.end());
+  }
+  if (!pairs.empty()) split.finding.text += "; and " + std::to_string(pairs.size()) + " pairs";
+}
+
+/// Findings of other rules about single links of a named part: its partners are not at fault.
+void relieve_partners(Judgement& j, const std::vector<Claim>& claims, std::size_t before) {
+  std::set<std::int32_t> named;
+  for (const auto& c : claims)
+    if (c.severity >= 2 && !c.part.inside && (c.part.place == Place::node || c.part.place == Place::end)) named.insert(c.part.row);
+  if (named.empty()) return;
+  const auto guilty = [&](std::int32_t row) { return named.contains(row) || named.contains(j.entities.node(row)); };
+  for (std::size_t i = 0; i < before; ++i) {
+    auto& rows = j.found[i].rows;
+    if (j.found[i].finding.level != "link" || std::none_of(rows.begin(), rows.end(), guilty)) continue;
+    std::erase_if(rows, [&](std::int32_t row) { return j.entities.node(row) >= 0 && !guilty(row); });
+  }
+}
+
+void mark_compared(Judgement& j) {
+  for (auto& s : j.series) {
+    if (s.kind != "link" || !s.judged || s.rows.size() < 2) continue;
+    for (auto& row : s.rows) row.reference = std::max<std::uint8_t>(row.reference, Reference::peers);
+  }
+}
+
+}  // namespace
+}  // namespace network
+
+void judge_network(Judgement& j) {
+  using namespace network;
+  const Places places(j);
+  const auto screened = screen(j, places);
+  if (screened.empty()) return;
+  mark_compared(j);
+  j.expected_false_fails += constants::network_alpha_fail;
+  const auto claims = claims_of(j, places, screened);
+  const std::size_t before = j.found.size();
+  const Explained explained(j, claims);
+  std::map<std::tuple<Place, bool>, std::vector<const Claim*>> by_kind;
+  for (const auto& c : claims) {
+    if (explained.by_higher(c)) continue;
+    by_kind[{c.part.place, c.part.inside}].push_back(&c);
+  }
+  std::map<bool, std::size_t> splits;  // where in `found`, by inside
+  for (const auto& [kind, same] : by_kind) {
+    std::vector<const Claim*> said;
+    std::copy_if(same.begin(), same.end(), std::back_inserter(said), [](const auto* c) { return c->severity >= 2; });
+    const auto& [place, inside] = kind;
+    const auto whole = splits.find(inside);
+    if (place == Place::pair && whole != splits.end()) {
+      fold_into_split(j, j.found[whole->second], said);
+      continue;
+    }
+    const bool split = !said.empty() && add_split(j, places, said);
+    if (split) splits[inside] = j.found.size() - 1;
+    for (const auto* c : same)
+      if (!split || c->severity < 2) j.add(finding_of(j, places, *c), rows_of_claim(j, *c));
+  }
+  relieve_partners(j, claims, before);
+}
+
+}  // namespace assay::verdict

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verdict/network_claims.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <tuple>
+
+#include "verdict/constants.hpp"
+#include "verdict/network_constants.hpp"
+
+namespace assay::verdict::network {
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+double message_bytes(const Series& s) {
+  const auto it = s.first->parameters.find("bytes");
+  return it != s.first->parameters.end() && it->is_number() ? it->get<double>() : 0;
+}
+
+/// Better ones are smaller: strong, improbable, large.
+auto strength(const Suspect& s) {
+  return std::tuple(!s.strong, std::isnan(s.p_adjusted) ? 0.0 : s.p_adjusted, -s.deficit);
+}
+
+bool shared(const LinkSet& set, const Suspect& s) {
+  const auto ends = ends_of(set, s);
+  return std::any_of(ends.begin(), ends.end(), [&](int e) { return set.ends[at(e)].shared; });
+}
+
+double least_confirmed(Place place) {
+  if (place == Place::leaf) return constants::network_leaf_confirmed;
+  return place == Place::pair ? constants::network_pair : constants::network_node_confirmed;
+}
+
+int severity_of(const Judgement& j, const Screened& screened, const Suspect& s, const Confirmation& c) {
+  const bool only_note = shared(screened.set, s);
+  if (!c.measured) return !s.strong ? 0 : only_note ? 1 : 2;
+  if (!c.slower || c.deficit < least_confirmed(s.place)) return s.strong ? 1 : 0;
+  if (only_note) return 1;
+  const double enough = j.results.info.level == "smoke" ? constants::coarse_deficit : constants::network_fail;
+  return 1 - std::exp(-c.sure) > enough ? 3 : 2;
+}
+
+}  // namespace
+
+Part part_of(const Judgement& j, const LinkSet& set, const Suspect& s) {
+  Part part;
+  part.place = s.place;
+  part.inside = set.inside;
+  switch (s.place) {
+    case Place::leaf:
+      part.leaf = set.leaves[at(s.index)];
+      break;
+    case Place::node:
+      part.row = set.node_rows[at(s.index)];
+      break;
+    case Place::end: {
+      const End& e = set.ends[at(s.index)];
+      part.row = e.row;
+      if (set.inside || j.entities.kind(e.row) == "nic") break;
+      if (set.node_rows.size() < set.ends.size() &&
+          std::count_if(set.ends.begin(), set.ends.end(), [&](const End& x) { return x.node == e.node; }) > 1)
+        break;
+      part.place = Place::node;
+      part.row = set.node_rows[at(e.node)];
+      break;
+    }
+    case Place::pair: {
+      const Pair& p = set.pairs[at(s.index)];
+      const bool forth = s.way == Way::out || (s.way == Way::both && (std::isnan(p.ba) || p.ab <= p.ba));
+      part.row = forth && p.row_ab >= 0 ? p.row_ab : p.row_ba >= 0 ? p.row_ba : p.row_ab;
+      if (s.way == Way::both) part.other = part.row == p.row_ab ? p.row_ba : p.row_ab;
+      break;
+    }
+  }
+  return part;
+}
+
+std::vector<std::vector<const Suspect*>> assign(const Judgement& j, const std::vector<Screened>& screened) {
+  std::vector<std::vector<const Suspect*>> assigned(screened.size());
+  std::map<Part, std::pair<std::size_t, const Suspect*>> best;
+  std::vector<std::size_t> with_pairs;
+  for (std::size_t i = 0; i < screened.size(); ++i) {
+    bool pairs = false;
+    for (const auto& s : screened[i].suspects) {
+      pairs = pairs || s.place == Place::pair;
+      if (s.place == Place::pair) continue;
+      const auto [it, fresh] = best.try_emplace(part_of(j, screened[i].set, s), i, &s);
+      if (!fresh && strength(s) < strength(*it->second.second)) it->second = {i, &s};
+    }
+    if (pairs) with_pairs.push_back(i);
+  }
+  for (const auto& [part, where] : best) assigned[where.first].push_back(where.second);
+  std::stable_sort(with_pairs.begin(), with_pairs.end(), [&](std::size_t a, std::size_t b) {
+    const auto rank = [&](std::size_t i) {
+      const Series& s = *screened[i].set.series;
+      return std::tuple(!s.required, s.better != results::Better::higher, -message_bytes(s));
+    };
+    return rank(a) < rank(b);
+  });
+  // Inside and across have cases of their own.
+  for (const bool inside : {false, true}) {
+    std::size_t left = constants::network_pair_series;
+    for (const std::size_t i : with_pairs) {
+      if (screened[i].set.inside != inside || left == 0) continue;
+      --left;
+      for (const auto& s : screened[i].suspects)
+        if (s.place == Place::pair) assigned[i].push_back(&s);
+    }
+  }
+  for (auto& list : assigned)
+    std::stable_sort(list.begin(), list.end(), [](const auto* a, const auto* b) { return strength(*a) < strength(*b); });
+  return assigned;
+}
+
+std::vector<Claim> claims_of(const Judgement& j, const Places& places, const std::vector<Screened>& screened) {
+  std::map<Part, Claim> claims;
+  std::vector<Fresh> all_fresh;
+  std::size_t sets = 0;
+  for (const auto& one : screened) {
+    all_fresh.push_back(one.suspects.empty() ? Fresh{} : fresh_data(j, places, one));
+    sets += all_fresh.back().cases > 0 ? 1 : 0;
+  }
+  for (const auto& one : screened) {
+    if (one.suspects.empty()) continue;
+    const Fresh& fresh = all_fresh[static_cast<std::size_t>(&one - screened.data())];
+    const auto pairs = static_cast<std::size_t>(std::count_if(one.suspects.begin(), one.suspects.end(), [](const auto& s) {
+      return s.place == Place::pair;
+    }));
+    for (const auto& s : one.suspects) {
+      Claim c;
+      c.part = part_of(j, one.set, s);
+      c.screened = &one;
+      c.suspect = &s;
+      c.confirmation = confirm(one, fresh, s, s.place == Place::pair ? pairs : one.suspects.size() - pairs, sets);
+      c.severity = severity_of(j, one, s, c.confirmation);
+      c.cleared = c.confirmation.measured && c.severity < 2;
+      auto [it, added] = claims.try_emplace(c.part, c);
+      Claim& known = it->second;
+      if (c.severity > 0 || c.confirmation.measured) known.series.push_back(one.set.series->full());
+      if (added) continue;
+      const auto rank = [](const Claim& x) {
+        return std::tuple(x.severity, x.confirmation.measured, x.suspect->deficit);
+      };
+      const bool cleared = (known.cleared || c.cleared) && known.severity < 3 && c.severity < 3 &&
+                           !(known.confirmation.measured && known.severity == 2) &&
+                           !(c.confirmation.measured && c.severity == 2);
+      if (rank(c) > rank(known)) {
+        c.series = std::move(known.series);
+        known = std::move(c);
+      }
+      // The series that showed it best was measured again and did not show it any more.
+      known.cleared = cleared;
+      if (cleared) known.severity = std::min(known.severity, 1);
+    }
+  }
+  std::vector<Claim> all;
+  for (auto& [part, claim] : claims)
+    if (claim.severity > 0) all.push_back(std::move(claim));
+  return all;
+}
+
+}  // namespace assay::verdict::network

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// From suspects of single series to claims about parts of the machine.
+#pragma once
+
+#include <compare>
+#include <string>
+#include <vector>
+
+#include "verdict/network_screen.hpp"
+
+namespace assay::verdict::network {
+
+/// A part of the machine, the same in all series.
+struct Part {
+  Place place = Place::end;
+  bool inside = false;
+  std::int32_t row = -1;   ///< of the node, end, or the link whose direction is slow; -1 for a leaf
+  std::int32_t other = -1; ///< pairs: the other direction's row, if it is slow too
+  std::string leaf;
+  friend auto operator<=>(const Part&, const Part&) = default;
+};
+/// An end that is the only one of its node stands for the node, unless it is a NIC.
+Part part_of(const Judgement& j, const LinkSet& set, const Suspect& s);
+
+/// By set: the suspects that are measured again in that set's series. Each part in the series that shows it best, single
+/// pairs in the two series of the longest messages.
+std::vector<std::vector<const Suspect*>> assign(const Judgement& j, const std::vector<Screened>& screened);
+
+/// What is said about a part, by the series that says most.
+struct Claim {
+  Part part;
+  const Screened* screened = nullptr;
+  const Suspect* suspect = nullptr;
+  Confirmation confirmation;
+  bool cleared = false;  ///< measured again and not slower
+  int severity = 0;      ///< 0 nothing, 1 INFO, 2 WARN, 3 FAIL
+  std::vector<std::string> series;  ///< in which it was suspect
+};
+std::vector<Claim> claims_of(const Judgement& j, const Places& places, const std::vector<Screened>& screened);
+
+}  // namespace assay::verdict::network

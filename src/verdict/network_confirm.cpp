@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+// What fresh data say. Suspects and controls were measured in the same rounds; a suspect is scored as before (upper
+// quartile over its partners) and held against the scores of the controls.
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "measure/robust.hpp"
+#include "measure/statistics.hpp"
+#include "verdict/network_constants.hpp"
+#include "verdict/network_screen.hpp"
+
+namespace assay::verdict::network {
+namespace {
+
+/// Pairs of controls in a round from which its own median is taken out.
+constexpr std::size_t least_round_pairs = 8;
+/// Pairs with other controls that make an end a control.
+constexpr std::size_t least_control_pairs = 3;
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+double value(const Pair& p, int end, Way way) {
+  if (way == Way::both) return p.mean();
+  return (p.a == end) == (way == Way::out) ? p.ab : p.ba;
+}
+
+/// What a suspect leaf takes from a pair.
+double explained_by_leaf(const Fresh& fresh, const Pair& p) {
+  if (!fresh.set.crosses(p)) return 0;
+  const auto of = [&](int end) {
+    const auto leaf = at(fresh.set.ends[at(end)].leaf);
+    return leaf < fresh.leaf_deficit.size() ? fresh.leaf_deficit[leaf] : 0.0;
+  };
+  return std::max(of(p.a), of(p.b));
+}
+
+std::vector<double> values_of(const Fresh& fresh, int end, Way way, bool of_leaf) {
+  std::vector<double> values;
+  for (const auto& p : fresh.set.pairs) {
+    if ((p.a != end && p.b != end) || (of_leaf && !fresh.set.crosses(p))) continue;
+    const double v = value(p, end, way) + (of_leaf ? 0 : explained_by_leaf(fresh, p));
+    if (!std::isnan(v)) values.push_back(v);
+  }
+  return values;
+}
+
+/// Controls as the suspect is looked at: their scores, or for single pairs the upper quartile of each.
+std::vector<double> control_scores(const Fresh& fresh, const Suspect& s) {
+  std::vector<double> scores;
+  if (s.place == Place::pair) {
+    for (const auto& values : fresh.control_pairs) scores.push_back(upper(values));
+    return scores;
+  }
+  std::vector<std::vector<double>> by_end(fresh.set.ends.size());
+  for (const auto& p : fresh.set.pairs) {
+    if (!fresh.control_end[at(p.a)] || !fresh.control_end[at(p.b)]) continue;
+    for (const int end : {p.a, p.b})
+      if (const double v = value(p, end, s.way); !std::isnan(v)) by_end[at(end)].push_back(v);
+  }
+  for (const auto& values : by_end)
+    if (values.size() >= least_control_pairs) scores.push_back(upper(values));
+  return scores;
+}
+
+/// All values of the suspect, and its score.
+struct Seen {
+  std::vector<double> values;
+  double score = std::numeric_limits<double>::quiet_NaN();
+  std::size_t parts = 0;
+};
+
+Seen see(const Screened& screened, const Fresh& fresh, const Suspect& s) {
+  Seen seen;
+  if (s.place == Place::pair) {
+    const auto& wanted = screened.set.pairs[at(s.index)];
+    for (const auto& p : fresh.set.pairs)
+      if (p.a == wanted.a && p.b == wanted.b)
+        if (const double v = value(p, p.a, s.way) + explained_by_leaf(fresh, p); !std::isnan(v)) seen.values.push_back(v);
+    seen.parts = 1;
+    // As the partner of somebody it was measured once, and congestion may have been there.
+    if (seen.values.size() < constants::network_pair_rounds) seen.values.clear();
+    if (!seen.values.empty()) seen.score = upper(seen.values);
+    return seen;
+  }
+  std::vector<double> scores;
+  for (const int end : ends_of(screened.set, s)) {
+    const auto values = values_of(fresh, end, s.way, s.place == Place::leaf);
+    if (values.empty()) continue;
+    scores.push_back(upper(values));
+    seen.values.insert(seen.values.end(), values.begin(), values.end());
+  }
+  seen.parts = scores.size();
+  if (!scores.empty()) seen.score = s.place == Place::leaf ? median(scores) : upper(scores);
+  return seen;
+}
+
+/// Too few controls for a spread: the best of the suspect's fresh pairs against the worst among the controls.
+void by_separation(const Fresh& fresh, const Seen& seen, Confirmation& c) {
+  std::vector<double> all;
+  for (const auto& values : fresh.control_pairs) all.insert(all.end(), values.begin(), values.end());
+  if (all.empty() || seen.values.empty()) return;
+  const auto [worst, best] = std::minmax_element(all.begin(), all.end());
+  const auto [lowest, highest] = std::minmax_element(seen.values.begin(), seen.values.end());
+  c.deficit = median(all) - median(seen.values);
+  c.low = c.sure = *worst - *highest;
+  c.high = *best - *lowest;
+  c.controls = static_cast<std::int64_t>(fresh.control_pairs.size());
+  c.p = c.low > 0 ? constants::network_alpha_confirm : 1;
+  c.slower = c.low > 0;
+}
+
+}  // namespace
+
+Fresh fresh_data(const Judgement& j, const Places& places, const Screened& screened) {
+  Fresh fresh;
+  std::vector<int> rounds;
+  fresh.cases = confirming_pairs(j, places, screened.set, fresh.set, rounds);
+  std::vector<bool> suspect(fresh.set.ends.size(), false);
+  std::set<std::pair<int, int>> suspect_pairs;
+  fresh.leaf_deficit.assign(screened.set.leaves.size(), 0.0);
+  for (const auto& s : screened.suspects) {
+    if (s.place == Place::leaf) fresh.leaf_deficit[at(s.index)] = s.deficit;
+    if (s.place == Place::pair) {
+      const auto& p = screened.set.pairs[at(s.index)];
+      suspect_pairs.insert({p.a, p.b});
+    } else {
+      for (const int end : ends_of(screened.set, s)) suspect[at(end)] = true;
+    }
+  }
+  const auto is_control = [&](const Pair& p) {
+    return !suspect[at(p.a)] && !suspect[at(p.b)] && !suspect_pairs.contains({p.a, p.b});
+  };
+  std::map<int, std::vector<double>> by_round;
+  std::vector<double> all;
+  for (std::size_t i = 0; i < fresh.set.pairs.size(); ++i) {
+    const auto& p = fresh.set.pairs[i];
+    if (!is_control(p)) continue;
+    for (const double v : {p.ab, p.ba}) {
+      if (std::isnan(v)) continue;
+      by_round[rounds[i]].push_back(v);
+      all.push_back(v);
+    }
+  }
+  const double centre = all.empty() ? screened.set.centre : median(all);
+  std::map<int, double> round_centre;
+  for (auto& [round, values] : by_round)
+    round_centre[round] = values.size() >= 2 * least_round_pairs ? median(values) : centre;
+  std::map<std::pair<int, int>, std::vector<double>> control_pairs;
+  std::vector<std::size_t> degree(fresh.set.ends.size(), 0);
+  for (std::size_t i = 0; i < fresh.set.pairs.size(); ++i) {
+    auto& p = fresh.set.pairs[i];
+    const auto known = round_centre.find(rounds[i]);
+    const double c = known == round_centre.end() ? centre : known->second;
+    for (double* v : {&p.ab, &p.ba, &p.best_ab, &p.best_ba}) *v -= c;
+    if (!is_control(p)) continue;
+    control_pairs[{p.a, p.b}].push_back(p.mean());
+    ++degree[at(p.a)];
+    ++degree[at(p.b)];
+  }
+  for (std::size_t e = 0; e < degree.size(); ++e)
+    fresh.control_end.push_back(!suspect[e] && degree[e] >= least_control_pairs);
+  for (auto& [ends, values] : control_pairs) fresh.control_pairs.push_back(std::move(values));
+  return fresh;
+}
+
+Confirmation confirm(const Screened& screened, const Fresh& fresh, const Suspect& s, std::size_t candidates,
+                     std::size_t sets) {
+  Confirmation c;
+  if (fresh.cases == 0) return c;
+  const Seen seen = see(screened, fresh, s);
+  if (seen.values.empty()) return c;
+  const auto scores = control_scores(fresh, s);
+  c.measured = !fresh.control_pairs.empty();
+  if (!c.measured) return c;
+  const auto ends = ends_of(screened.set, s);
+  const std::set<int> own_ends(ends.begin(), ends.end());
+  for (const auto& p : fresh.set.pairs) {
+    const bool a = own_ends.contains(p.a), b = own_ends.contains(p.b);
+    if (s.place == Place::pair ? a && b : a || b) c.samples += p.samples;
+  }
+  if (scores.size() < constants::network_deletion_population) {
+    by_separation(fresh, seen, c);
+    return c;
+  }
+  const double centre = median(scores), n = static_cast<double>(scores.size());
+  const double spread = std::max(mad_sigma(scores), constants::network_spread_floor);
+  // A leaf is the median of its nodes; the reference is the median of the controls.
+  const bool averaged = s.place == Place::leaf && seen.parts > 1;
+  const double own_share = averaged ? 1.2533 / std::sqrt(static_cast<double>(seen.parts)) : 1.0;
+  const double se = spread * std::hypot(own_share, 1.2533 / std::sqrt(n));
+  const double questions = static_cast<double>(std::max<std::size_t>(1, candidates * sets));
+  const double t = t_quantile(1 - constants::network_alpha_confirm / questions, n - 1);
+  c.deficit = centre - seen.score;
+  c.low = c.deficit - t * se;
+  c.high = c.deficit + t * se;
+  c.sure = c.deficit - t_quantile(1 - constants::network_alpha_fail / questions, n - 1) * se;
+  c.p = std::min(1.0, (1 - t_below(c.deficit / se, n - 1)) * questions);
+  c.controls = static_cast<std::int64_t>(scores.size());
+  c.slower = c.low > 0;
+  return c;
+}
+
+}  // namespace assay::verdict::network

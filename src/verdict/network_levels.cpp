@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verdict/network_levels.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "measure/robust.hpp"
+#include "measure/statistics.hpp"
+#include "verdict/network_constants.hpp"
+
+namespace assay::verdict::network {
+namespace {
+
+constexpr double none = std::numeric_limits<double>::quiet_NaN();
+constexpr std::array ways = {Way::both, Way::out, Way::in};
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+/// What a way costs a pair, by who it is sent by: the suspect is end `a` or `b` of it.
+void lift(Pair& p, bool suspect_is_a, Way way, double deficit) {
+  if (way != Way::in) (suspect_is_a ? p.ab : p.ba) += deficit;
+  if (way != Way::out) (suspect_is_a ? p.ba : p.ab) += deficit;
+}
+
+/// One population of parts, scored three ways.
+struct Population {
+  std::vector<int> index;  ///< of the part
+  std::array<std::vector<double>, 3> scores;
+};
+
+/// A direction of its own is blamed only when the other one is clean.
+Way way_of(const Population& p, std::size_t i, const std::array<double, 3>& centre) {
+  const double out = centre[1] - p.scores[1][i], in = centre[2] - p.scores[2][i];
+  if (std::isnan(out) || std::isnan(in)) return Way::both;
+  const double larger = std::max(out, in), smaller = std::min(out, in);
+  if (smaller > 0.4 * larger) return Way::both;
+  return out > in ? Way::out : Way::in;
+}
+
+/// Outliers of a population in any of the three ways, once each, worst first.
+std::vector<Suspect> outliers(const Population& p, Place place, double gate, const Options& options, std::size_t levels) {
+  std::vector<Suspect> found;
+  std::array<double, 3> centre{none, none, none};
+  const double share = 1.0 / static_cast<double>(ways.size() * levels * std::max<std::size_t>(1, options.sets));
+  std::vector<double> best(p.index.size(), 2.0);
+  for (std::size_t w = 0; w < ways.size(); ++w) {
+    std::vector<double> clean;
+    for (const double s : p.scores[w])
+      if (!std::isnan(s)) clean.push_back(s);
+    if (clean.size() < p.index.size() || clean.empty()) continue;  // a way that not all were measured in
+    centre[w] = median(clean);
+    // Whom to look at again is decided liberally, fresh data weed out; the adjusted p counts every question asked.
+    for (const auto& low : low_outliers(p.scores[w], options.alpha_screen))
+      if (low.deficit >= gate) best[low.index] = std::min(best[low.index], low.p_adjusted / share);
+  }
+  for (std::size_t i = 0; i < p.index.size(); ++i) {
+    if (best[i] > 1) continue;
+    Suspect s;
+    s.place = place;
+    s.index = p.index[i];
+    s.way = way_of(p, i, centre);
+    const auto w = static_cast<std::size_t>(s.way);
+    s.deficit = centre[w] - p.scores[w][i];
+    s.reference = centre[w];
+    s.p_adjusted = std::min(1.0, best[i]);
+    s.strong = s.p_adjusted <= options.alpha_warn && s.deficit >= constants::network_warn;
+    s.controls = p.index.size() - 1;
+    found.push_back(s);
+  }
+  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.deficit > b.deficit; });
+  return found;
+}
+
+Population of_ends(const LinkSet& set) {
+  Population p;
+  const EndScores scores = end_scores(set, false);
+  for (std::size_t e = 0; e < set.ends.size(); ++e) {
+    if (std::isnan(scores.both[e])) continue;
+    p.index.push_back(static_cast<int>(e));
+    for (std::size_t w = 0; w < ways.size(); ++w) p.scores[w].push_back(scores.of(ways[w])[e]);
+  }
+  return p;
+}
+
+/// Scores of groups of ends: `summary` of those of their members.
+template <typename Group, typename Summary>
+Population of_groups(const LinkSet& set, const EndScores& scores, std::size_t groups, Group group, Summary summary) {
+  Population p;
+  std::array<std::vector<std::vector<double>>, 3> members;
+  for (auto& m : members) m.resize(groups);
+  for (std::size_t e = 0; e < set.ends.size(); ++e) {
+    const int g = group(set.ends[e]);
+    if (g < 0) continue;
+    for (std::size_t w = 0; w < ways.size(); ++w) {
+      const double s = scores.of(ways[w])[e];
+      if (!std::isnan(s)) members[w][at(g)].push_back(s);
+    }
+  }
+  for (std::size_t g = 0; g < groups; ++g) {
+    if (members[0][g].empty()) continue;
+    p.index.push_back(static_cast<int>(g));
+    for (std::size_t w = 0; w < ways.size(); ++w)
+      p.scores[w].push_back(members[w][g].size() < members[0][g].size() ? none : summary(members[w][g]));
+  }
+  return p;
+}
+
+/// Takes what suspects explain off all pairs they take part in.
+template <typename Belongs>
+void lift_all(LinkSet& set, const std::vector<Suspect>& suspects, bool crossing_only, Belongs part_of) {
+  if (suspects.empty()) return;
+  std::vector<const Suspect*> by_part;
+  for (const auto& s : suspects) {
+    if (by_part.size() <= at(s.index)) by_part.resize(at(s.index) + 1, nullptr);
+    by_part[at(s.index)] = &s;
+  }
+  const auto of = [&](int end) -> const Suspect* {
+    const int part = part_of(end);
+    return part >= 0 && at(part) < by_part.size() ? by_part[at(part)] : nullptr;
+  };
+  for (auto& p : set.pairs) {
+    if (crossing_only && !set.crosses(p)) continue;
+    const Suspect *a = of(p.a), *b = of(p.b);
+    // The slower of the two is what the pair got.
+    if (a != nullptr && (b == nullptr || a->deficit >= b->deficit)) {
+      lift(p, true, a->way, a->deficit);
+    } else if (b != nullptr) {
+      lift(p, false, b->way, b->deficit);
+    }
+  }
+}
+
+void append(std::vector<Suspect>& all, const std::vector<Suspect>& more) { all.insert(all.end(), more.begin(), more.end()); }
+
+/// Pairs slower than both of their ends explain. Spikes of congestion look the same, so the worst are only candidates;
+/// one that stands alone far below all others is strong.
+std::vector<Suspect> slow_pairs(const LinkSet& set) {
+  const EndScores scores = end_scores(set, false);
+  std::vector<double> residual;
+  for (const auto& p : set.pairs) {
+    const double ends = std::min(scores.both[at(p.a)], scores.both[at(p.b)]);
+    residual.push_back(p.mean() - std::min(std::isnan(ends) ? 0.0 : ends, 0.0));
+  }
+  const double centre = median(residual);
+  const double spread = mad_sigma(residual);
+  std::vector<std::size_t> order(residual.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  const std::size_t wanted = std::min(max_pair_suspects + 3, order.size());
+  std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(wanted), order.end(),
+                    [&](std::size_t a, std::size_t b) { return residual[a] < residual[b]; });
+  // The deficit that the third worst has is what chance makes of this network.
+  const double usual = wanted > 2 ? centre - residual[order[2]] : 0;
+  std::vector<Suspect> found;
+  for (std::size_t k = 0; k < std::min(max_pair_suspects, wanted); ++k) {
+    Suspect s;
+    s.place = Place::pair;
+    s.index = static_cast<int>(order[k]);
+    s.deficit = centre - residual[order[k]];
+    if (s.deficit < std::max(constants::network_pair, constants::network_pair_sigma * spread)) break;
+    s.p_adjusted = none;
+    s.strong = k < 2 && set.pairs.size() >= constants::network_pair_population &&
+               s.deficit >= constants::network_pair_alone * std::max(usual, spread) && s.deficit >= 2 * constants::network_pair;
+    s.controls = set.pairs.size() - 1;
+    found.push_back(s);
+  }
+  return found;
+}
+
+}  // namespace
+
+double upper(std::vector<double> values) {
+  if (values.empty()) return none;
+  if (values.size() < 4) return *std::max_element(values.begin(), values.end());
+  const double position = 0.75 * static_cast<double>(values.size() - 1);
+  const auto k = static_cast<std::ptrdiff_t>(position);
+  std::nth_element(values.begin(), values.begin() + k, values.end());
+  const double low = values[static_cast<std::size_t>(k)];
+  const double high = *std::min_element(values.begin() + k + 1, values.end());
+  return low + (position - static_cast<double>(k)) * (high - low);
+}
+
+EndScores end_scores(const LinkSet& set, bool crossing_only) {
+  const std::size_t n = set.ends.size();
+  std::vector<std::size_t> first(n + 1, 0);
+  for (const auto& p : set.pairs) {
+    if (crossing_only && !set.crosses(p)) continue;
+    ++first[at(p.a) + 1];
+    ++first[at(p.b) + 1];
+  }
+  for (std::size_t e = 0; e < n; ++e) first[e + 1] += first[e];
+  std::vector<std::size_t> next(first.begin(), first.end() - 1);
+  std::vector<double> both(first[n]), out(first[n]), in(first[n]);
+  for (const auto& p : set.pairs) {
+    if (crossing_only && !set.crosses(p)) continue;
+    const auto put = [&](int end, double sent, double received) {
+      const std::size_t k = next[at(end)]++;
+      both[k] = p.mean();
+      out[k] = sent;
+      in[k] = received;
+    };
+    put(p.a, p.ab, p.ba);
+    put(p.b, p.ba, p.ab);
+  }
+  EndScores scores{std::vector<double>(n, none), std::vector<double>(n, none), std::vector<double>(n, none)};
+  std::vector<double> values;
+  const auto score = [&](const std::vector<double>& all, std::size_t e) {
+    values.clear();
+    for (std::size_t k = first[e]; k < first[e + 1]; ++k)
+      if (!std::isnan(all[k])) values.push_back(all[k]);
+    return values.size() < first[e + 1] - first[e] ? none : upper(values);
+  };
+  for (std::size_t e = 0; e < n; ++e) {
+    scores.both[e] = score(both, e);
+    scores.out[e] = score(out, e);
+    scores.in[e] = score(in, e);
+  }
+  return scores;
+}
+
+std::vector<Low> low_outliers(const std::vector<double>& values, double alpha) {
+  std::vector<Low> found;
+  const std::size_t n = values.size();
+  if (n < constants::network_deletion_population) return found;
+  if (n < constants::network_robust_population) {
+    const double centre = median(values);
+    for (const auto& o : slow_by_deletion(values, alpha, constants::network_spread_floor))
+      found.push_back({o.index, centre - values[o.index], o.p});
+    return found;
+  }
+  const RobustFit fit = robust_fit(values, constants::network_spread_floor);
+  std::vector<double> scores;
+  scores.reserve(n);
+  for (const double v : values) scores.push_back(robust_score(v, fit));
+  const double heavier = fast_tail_inflation(scores);
+  const double critical = robust_critical(n, alpha) * heavier;
+  for (std::size_t i = 0; i < n; ++i) {
+    if (scores[i] > -critical) continue;
+    const double p = robust_p_value(scores[i] / heavier, n) * static_cast<double>(n);
+    found.push_back({i, fit.centre - values[i], std::min(p, alpha)});
+  }
+  return found;
+}
+
+std::vector<Suspect> localise(LinkSet set, const Options& options) {
+  constexpr std::size_t levels = 4;
+  std::vector<Suspect> all;
+  if (set.leaves.size() >= 3) {
+    const auto leaves = of_groups(
+        set, end_scores(set, true), set.leaves.size(), [](const End& e) { return e.leaf; },
+        [](const std::vector<double>& values) { return median(values); });
+    const auto found = outliers(leaves, Place::leaf, constants::network_leaf, options, levels);
+    lift_all(set, found, true, [&](int end) { return set.ends[at(end)].leaf; });
+    append(all, found);
+  }
+  // A node is slow as a whole when its best NICs are; with one each the two are the same.
+  if (set.node_rows.size() < set.ends.size()) {
+    const auto nodes = of_groups(
+        set, end_scores(set, false), set.node_rows.size(), [](const End& e) { return e.node; }, upper);
+    const auto found = outliers(nodes, Place::node, constants::network_node, options, levels);
+    lift_all(set, found, false, [&](int end) { return set.ends[at(end)].node; });
+    append(all, found);
+  }
+  const auto found = outliers(of_ends(set), Place::end, constants::network_node, options, levels);
+  lift_all(set, found, false, [](int end) { return end; });
+  append(all, found);
+  append(all, slow_pairs(set));
+  return all;
+}
+
+}  // namespace assay::verdict::network

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verdict/network_links.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <tuple>
+#include <unordered_map>
+
+#include "measure/statistics.hpp"
+#include "verdict/network_levels.hpp"
+
+namespace assay::verdict::network {
+namespace {
+
+constexpr double none = std::numeric_limits<double>::quiet_NaN();
+
+/// Rows of a round from which its own median is taken out; under it one slow part would move it.
+constexpr std::size_t least_round_rows = 16;
+
+std::int32_t at(const std::vector<std::int32_t>& values, std::size_t i) { return i < values.size() ? values[i] : -1; }
+
+/// The samples that one row has of one round.
+struct Measured {
+  std::int32_t entity = -1, source = -1, destination = -1;
+  int round = 0;
+  double y = 0, best = 0;  ///< log rate: median and best sample
+  std::int32_t n = 0;
+};
+
+/// One row of one pass, on its way to a pair.
+struct Raw {
+  Measured m;
+  int pass = 0, cls = 0;
+};
+
+/// What pairs must have in common for their rates to be compared: the series' stratum, and whether they stay in one
+/// place (below a switch; inside a node: in a NUMA domain). Places are -1 where unknown.
+int class_of(std::int32_t stratum, int place_a, int place_b) {
+  const int tier = place_a < 0 || place_b < 0 ? 0 : place_a == place_b ? 1 : 2;
+  return stratum * 3 + tier;
+}
+
+std::unordered_map<std::int32_t, int> numa_of_devices(const Judgement& j) {
+  std::unordered_map<std::int32_t, int> numa;
+  const auto it = j.results.inventory.find("device");
+  if (it == j.results.inventory.end()) return numa;
+  const auto* number = number_column(it->second, {"numa_info", "numa"});
+  for (std::size_t i = 0; number != nullptr && i < number->size(); ++i)
+    if ((*number)[i] >= 0 && (*number)[i] < 1e6) numa[it->second.entity[i]] = static_cast<int>((*number)[i]);
+  return numa;
+}
+
+void centre(std::vector<Raw>& raw) {
+  std::map<int, std::vector<double>> by_class;
+  std::map<std::tuple<int, int, int>, std::vector<double>> by_round;
+  for (const auto& r : raw) {
+    by_class[r.cls].push_back(r.m.y);
+    by_round[{r.cls, r.pass, r.m.round}].push_back(r.m.y);
+  }
+  std::map<int, double> class_median;
+  for (auto& [cls, values] : by_class) class_median[cls] = median(values);
+  std::map<std::tuple<int, int, int>, double> round_median;
+  for (auto& [key, values] : by_round)
+    round_median[key] = values.size() >= least_round_rows ? median(values) : class_median[std::get<0>(key)];
+  for (auto& r : raw) {
+    const double m = round_median[{r.cls, r.pass, r.m.round}];
+    r.m.y -= m;
+    r.m.best -= m;
+  }
+}
+
+std::vector<Measured> measured(const results::CaseData& c, const std::string& metric, results::Better better) {
+  std::vector<Measured> out;
+  const auto* m = c.find(metric);
+  if (m == nullptr || !(m->values.size() >= c.entities() * (m->per_sample ? c.samples() : 1))) return out;
+  const auto* round = c.find("round");
+  const std::size_t width = m->per_sample ? c.samples() : 1;
+  if (round != nullptr && round->values.size() < c.entities() * (round->per_sample ? c.samples() : 1)) round = nullptr;
+  const double sign = better == results::Better::lower ? -1.0 : 1.0;
+  const auto round_at = [&](std::size_t row, std::size_t sample) {
+    if (round == nullptr) return 0;
+    const double number = round->values[round->per_sample ? row * c.samples() + sample : row];
+    return std::abs(number) < 1e9 ? static_cast<int>(number) : 0;
+  };
+  std::vector<std::pair<int, double>> taken;
+  std::vector<double> values;
+  for (std::size_t r = 0; r < c.entities(); ++r) {
+    taken.clear();
+    const auto count = r < c.count.size() && m->per_sample ? static_cast<std::size_t>(std::max(0, c.count[r])) : width;
+    for (std::size_t s = 0; s < std::min(count, width); ++s) {
+      const double value = m->values[r * width + s];
+      if (value > 0 && std::isfinite(value)) taken.emplace_back(round_at(r, s), sign * std::log(value));
+    }
+    const auto earlier = [](const auto& a, const auto& b) { return a.first < b.first; };
+    std::stable_sort(taken.begin(), taken.end(), earlier);
+    for (std::size_t i = 0; i < taken.size();) {
+      values.clear();
+      const int number = taken[i].first;
+      for (; i < taken.size() && taken[i].first == number; ++i) values.push_back(taken[i].second);
+      out.push_back({c.entity[r], at(c.source, r), at(c.destination, r), number, median(values),
+                     *std::max_element(values.begin(), values.end()), static_cast<std::int32_t>(values.size())});
+    }
+  }
+  return out;
+}
+
+/// Turns the rows of one scope into ends and pairs.
+class Builder {
+ public:
+  Builder(const Judgement& j, const Places& places, LinkSet& set) : j_(j), places_(places), set_(set) {}
+
+  void adopt(const LinkSet& known) {
+    for (const auto& e : known.ends) end(e.row);
+  }
+
+  int end(std::int32_t row) {
+    const auto [it, fresh] = ends_.try_emplace(row, static_cast<int>(set_.ends.size()));
+    if (!fresh) return it->second;
+    const auto node = j_.entities.node(row);
+    const auto [at_node, new_node] = nodes_.try_emplace(node, static_cast<int>(set_.node_rows.size()));
+    if (new_node) set_.node_rows.push_back(node);
+    End e{row, at_node->second, -1, 0, j_.entities.shares_cores(row)};
+    if (!set_.inside) {
+      if (const std::string& leaf = places_.leaf_of(row); !leaf.empty()) {
+        const auto [at_leaf, new_leaf] = leaves_.try_emplace(leaf, static_cast<int>(set_.leaves.size()));
+        if (new_leaf) set_.leaves.push_back(leaf);
+        e.leaf = at_leaf->second;
+      }
+    }
+    set_.ends.push_back(e);
+    return it->second;
+  }
+
+  /// `numbers`, if given, gets a number of each pair's pass and round.
+  void pairs(std::vector<Raw>& raw, std::vector<int>* numbers = nullptr) {
+    const auto key = [](const Raw& r) {
+      return std::tuple(r.pass, r.m.round, std::min(r.m.source, r.m.destination),
+                        std::max(r.m.source, r.m.destination));
+    };
+    std::sort(raw.begin(), raw.end(), [&](const Raw& a, const Raw& b) {
+      return std::tuple(key(a), a.m.source) < std::tuple(key(b), b.m.source);
+    });
+    for (std::size_t i = 0; i < raw.size(); ++i) {
+      Pair p;
+      p.ab = p.ba = p.best_ab = p.best_ba = none;
+      p.a = end(std::min(raw[i].m.source, raw[i].m.destination));
+      p.b = end(std::max(raw[i].m.source, raw[i].m.destination));
+      const auto mine = key(raw[i]);
+      for (; i < raw.size() && key(raw[i]) == mine; ++i) {
+        const auto& m = raw[i].m;
+        const bool forth = m.source < m.destination;
+        (forth ? p.ab : p.ba) = m.y;
+        (forth ? p.row_ab : p.row_ba) = m.entity;
+        (forth ? p.best_ab : p.best_ba) = m.best;
+        p.samples += m.n;
+      }
+      --i;
+      ++set_.ends[static_cast<std::size_t>(p.a)].degree;
+      ++set_.ends[static_cast<std::size_t>(p.b)].degree;
+      set_.pairs.push_back(p);
+      if (numbers != nullptr) {
+        const std::pair round{std::get<0>(mine), std::get<1>(mine)};
+        numbers->push_back(rounds_.try_emplace(round, static_cast<int>(rounds_.size())).first->second);
+      }
+    }
+  }
+
+ private:
+  const Judgement& j_;
+  const Places& places_;
+  LinkSet& set_;
+  std::unordered_map<std::int32_t, int> ends_, nodes_;
+  std::map<std::string, int> leaves_;
+  std::map<std::pair<int, int>, int> rounds_;
+};
+
+}  // namespace
+
+double Pair::mean() const {
+  if (std::isnan(ab)) return ba;
+  return std::isnan(ba) ? ab : 0.5 * (ab + ba);
+}
+
+bool LinkSet::crosses(const Pair& p) const {
+  const int a = ends[static_cast<std::size_t>(p.a)].leaf, b = ends[static_cast<std::size_t>(p.b)].leaf;
+  return a >= 0 && b >= 0 && a != b;
+}
+
+Places::Places(const Judgement& j) : j_(j), leaf_(j.entities.size()), only_nic_(j.entities.size(), -1) {
+  const auto it = j.results.inventory.find("nic");
+  if (it == j.results.inventory.end()) return;
+  const auto* leaf = text_column(it->second, {"switch"});
+  std::vector<char> mixed(j.entities.size(), 0);
+  for (std::size_t i = 0; i < it->second.entity.size(); ++i) {
+    const auto row = it->second.entity[i];
+    if (!j.entities.valid(row)) continue;
+    const auto node = j.entities.node(row);
+    if (j.entities.valid(node)) {
+      auto& only = only_nic_[static_cast<std::size_t>(node)];
+      only = only == -1 ? row : -2;
+    }
+    if (leaf == nullptr || (*leaf)[i].empty()) continue;
+    leaf_[static_cast<std::size_t>(row)] = (*leaf)[i];
+    if (!j.entities.valid(node) || node == row) continue;
+    auto& own = leaf_[static_cast<std::size_t>(node)];
+    if (mixed[static_cast<std::size_t>(node)] != 0) continue;
+    if (own.empty()) {
+      own = (*leaf)[i];
+    } else if (own != (*leaf)[i]) {
+      own.clear();
+      mixed[static_cast<std::size_t>(node)] = 1;
+    }
+  }
+}
+
+const std::string& Places::leaf_of(std::int32_t row) const {
+  static const std::string unknown;
+  if (!j_.entities.valid(row)) return unknown;
+  const auto& own = leaf_[static_cast<std::size_t>(row)];
+  if (!own.empty() || j_.entities.kind(row) == "nic") return own;
+  const auto node = j_.entities.node(row);
+  return j_.entities.valid(node) ? leaf_[static_cast<std::size_t>(node)] : unknown;
+}
+
+std::int32_t Places::only_nic(std::int32_t node) const {
+  return j_.entities.valid(node) ? std::max(only_nic_[static_cast<std::size_t>(node)], -1) : -1;
+}
+
+std::vector<LinkSet> link_sets(const Judgement& j, const Places& places, const Series& series) {
+  // By the row of the link: its stratum, as the series found it.
+  std::unordered_map<std::int32_t, std::int32_t> stratum;
+  for (const auto& row : series.rows) stratum[row.entity] = row.stratum;
+  std::map<bool, std::vector<Raw>> scopes;
+  std::map<std::string, int> leaf_number;
+  const auto numa = numa_of_devices(j);
+  const auto place_of = [&](std::int32_t row, bool inside) {
+    if (inside) return numa.contains(row) ? numa.at(row) : -1;
+    const std::string& leaf = places.leaf_of(row);
+    return leaf.empty() ? -1 : leaf_number.try_emplace(leaf, static_cast<int>(leaf_number.size())).first->second;
+  };
+  int pass = 0;
+  for (const auto& c : j.results.cases) {
+    if (c.suite != series.suite || c.case_key != series.first->case_key || confirming_number(c.name) > 0 ||
+        base_name(c.name) != series.name)
+      continue;
+    if (c.state != results::CaseState::pass && c.state != results::CaseState::fail) continue;
+    for (auto& m : measured(c, series.metric, series.better)) {
+      const auto known = stratum.find(m.entity);
+      if (known == stratum.end() || !j.entities.valid(m.source) || !j.entities.valid(m.destination) ||
+          m.source == m.destination)
+        continue;
+      const bool inside = j.entities.node(m.source) == j.entities.node(m.destination);
+      const int cls = class_of(known->second, place_of(m.source, inside), place_of(m.destination, inside));
+      scopes[inside].push_back({std::move(m), pass, cls});
+    }
+    ++pass;
+  }
+  std::vector<LinkSet> sets;
+  for (auto& [inside, raw] : scopes) {
+    LinkSet set;
+    set.series = &series;
+    set.inside = inside;
+    std::vector<double> all;
+    for (const auto& r : raw) all.push_back(r.m.y);
+    set.centre = median(all);
+    centre(raw);
+    Builder(j, places, set).pairs(raw);
+    if (set.pairs.size() >= 2) sets.push_back(std::move(set));
+  }
+  return sets;
+}
+
+int confirming_pairs(const Judgement& j, const Places& places, const LinkSet& set, LinkSet& fresh,
+                     std::vector<int>& rounds) {
+  const Series& series = *set.series;
+  fresh.series = set.series;
+  fresh.inside = set.inside;
+  Builder builder(j, places, fresh);
+  builder.adopt(set);
+  std::vector<Raw> raw;
+  int cases = 0;
+  for (const auto& c : j.results.cases) {
+    const int number = confirming_number(c.name);
+    if (number == 0 || c.suite != series.suite || c.case_key != series.first->case_key) continue;
+    if (base_name(c.name.substr(0, c.name.rfind(".c"))) != series.name) continue;
+    if (c.state != results::CaseState::pass && c.state != results::CaseState::fail) continue;
+    ++cases;
+    for (auto& m : measured(c, series.metric, series.better)) {
+      if (!j.entities.valid(m.source) || !j.entities.valid(m.destination) || m.source == m.destination) continue;
+      if ((j.entities.node(m.source) == j.entities.node(m.destination)) == set.inside) raw.push_back({m, number, 0});
+    }
+  }
+  builder.pairs(raw, &rounds);
+  return cases;
+}
+
+}  // namespace assay::verdict::network

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// The pairs of one series as numbers: log rates without what moved their whole round, and where their ends hang.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "verdict/judgement.hpp"
+
+namespace assay::verdict::network {
+
+/// A device or NIC that took part.
+struct End {
+  std::int32_t row = -1;  ///< of /entities
+  int node = -1;          ///< index into LinkSet::node_rows
+  int leaf = -1;          ///< index into LinkSet::leaves; -1 where no topology says, or says several
+  int degree = 0;         ///< pairs measured
+  bool shared = false;    ///< other ranks use its cores too: it gets what the scheduler gives it
+};
+
+/// One measurement of a pair: natural logarithms of rates (higher is better), centred; NaN for a direction without data.
+struct Pair {
+  int a = 0, b = 0;          ///< indices of ends, a < b by row of /entities
+  double ab = 0, ba = 0;     ///< centred medians by direction
+  double best_ab = 0, best_ba = 0;  ///< best samples, centred alike
+  std::int32_t row_ab = -1, row_ba = -1;  ///< rows of the link entities
+  std::int32_t samples = 0;
+  double mean() const;       ///< of the directions there are
+};
+
+struct LinkSet {
+  const Series* series = nullptr;
+  bool inside = false;       ///< pairs inside nodes; otherwise across
+  double centre = 0;         ///< median log rate before centring
+  std::vector<End> ends;
+  std::vector<Pair> pairs;
+  std::vector<std::int32_t> node_rows;  ///< of /entities, by node index
+  std::vector<std::string> leaves;      ///< switch names, by leaf index
+  bool crosses(const Pair& p) const;    ///< both leaves are known and differ
+};
+
+/// Where NICs hang, from /inventory/nic; by row of /entities.
+class Places {
+ public:
+  explicit Places(const Judgement& j);
+  /// Switch of a NIC, or of all NICs of a device's node where they hang on the same one; empty when unknown.
+  const std::string& leaf_of(std::int32_t row) const;
+  /// The only physical NIC of a node, -1 with several or none.
+  std::int32_t only_nic(std::int32_t node) const;
+
+ private:
+  const Judgement& j_;
+  std::vector<std::string> leaf_;      ///< by row; nodes included
+  std::vector<std::int32_t> only_nic_; ///< by row of a node: -1 none, -2 several
+};
+
+/// The pairs of a series, apart by inside and across nodes and by stratum; sets of fewer than two pairs are left out.
+std::vector<LinkSet> link_sets(const Judgement& j, const Places& places, const Series& series);
+
+/// The pairs of the confirming cases (.cK) of a set's series, not centred; its first ends are those of `set` in their
+/// order. `rounds` gets the round of each pair (cases apart), the result is the number of those cases.
+int confirming_pairs(const Judgement& j, const Places& places, const LinkSet& set, LinkSet& fresh,
+                     std::vector<int>& rounds);
+
+}  // namespace assay::verdict::network

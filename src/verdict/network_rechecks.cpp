@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is measured again: suspects with the partner that made them one, then with fresh ones; controls beside them in
+// every round. Single pairs are repeated as they are.
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <set>
+
+#include "base/random.hpp"
+#include "verdict/network.hpp"
+#include "verdict/network_claims.hpp"
+#include "verdict/network_constants.hpp"
+
+namespace assay::verdict {
+namespace network {
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+using Meeting = std::pair<int, int>;  ///< ends, the smaller first
+Meeting meeting(int a, int b) { return {std::min(a, b), std::max(a, b)}; }
+
+/// Draws rounds of disjoint pairs for one set.
+class Drawer {
+ public:
+  Drawer(const Screened& screened, std::uint64_t seed)
+      : set_(screened.set), random_(RandomStream(seed, "confirm/links").child(set_.series->full())) {
+    suspect_.assign(set_.ends.size(), false);
+    for (const auto& s : screened.suspects) {
+      if (s.place == Place::pair) continue;
+      for (const int end : ends_of(set_, s)) suspect_[at(end)] = true;
+    }
+    for (const auto& p : set_.pairs) met_.insert(meeting(p.a, p.b));
+    lane_.assign(set_.ends.size(), 0);
+    std::map<int, std::vector<int>> by_node;
+    for (std::size_t e = 0; e < set_.ends.size(); ++e) by_node[set_.ends[e].node].push_back(static_cast<int>(e));
+    for (auto& [node, ends] : by_node) {
+      std::sort(ends.begin(), ends.end(), [&](int a, int b) { return set_.ends[at(a)].row < set_.ends[at(b)].row; });
+      for (std::size_t k = 0; k < ends.size(); ++k) lane_[at(ends[k])] = static_cast<int>(k);
+    }
+  }
+
+  /// Unit suspects: their ends, at most `network_leaf_ends` of a leaf.
+  void candidates(const std::vector<const Suspect*>& suspects) {
+    std::set<int> taken;
+    for (const auto* s : suspects) {
+      auto ends = ends_of(set_, *s);
+      if (s->place == Place::leaf && ends.size() > constants::network_leaf_ends) {
+        std::vector<int> drawn;
+        for (const auto i : random_.child("leaf" + std::to_string(s->index)).permutation(ends.size()))
+          if (drawn.size() < constants::network_leaf_ends) drawn.push_back(ends[i]);
+        ends = drawn;
+      }
+      for (const int end : ends)
+        if (taken.insert(end).second) candidates_.push_back(end);
+    }
+  }
+
+  void draw_units(Recheck& recheck) {
+    choose_controls();
+    for (int r = 0; r <= constants::network_fresh_partners; ++r) {
+      busy_.assign(set_.ends.size(), false);
+      std::vector<Meeting> round;
+      for (const int end : candidates_) {
+        if (busy_[at(end)]) continue;
+        const int partner = r == 0 ? worst_partner(end) : fresh_partner(end, r);
+        if (partner >= 0) take(round, end, partner);
+      }
+      pair_controls(round, r);
+      append(recheck, round);
+    }
+    finish(recheck);
+  }
+
+  void draw_pairs(Recheck& recheck, const std::vector<const Suspect*>& suspects) {
+    std::vector<std::vector<Meeting>> batches(constants::network_pair_batches);
+    std::vector<std::vector<bool>> busy(batches.size(), std::vector<bool>(set_.ends.size(), false));
+    const auto put = [&](const Pair& p, std::size_t b) {
+      if (busy[b][at(p.a)] || busy[b][at(p.b)]) return false;
+      busy[b][at(p.a)] = busy[b][at(p.b)] = true;
+      batches[b].push_back(meeting(p.a, p.b));
+      return true;
+    };
+    std::set<Meeting> wanted;
+    for (const auto* s : suspects) {
+      const auto& p = set_.pairs[at(s->index)];
+      if (suspect_[at(p.a)] || suspect_[at(p.b)] || !wanted.insert(meeting(p.a, p.b)).second) continue;
+      for (std::size_t b = 0; b < batches.size() && !put(p, b);) ++b;
+    }
+    for (std::size_t b = 0; b < batches.size(); ++b) {
+      if (batches[b].empty()) continue;
+      for (const auto& m : batches[b]) candidates_.insert(candidates_.end(), {m.first, m.second});
+      std::size_t controls = 0;
+      for (const auto i : random_.child("pairs" + std::to_string(b)).permutation(set_.pairs.size())) {
+        const auto& p = set_.pairs[i];
+        if (controls >= wanted_controls()) break;
+        if (suspect_[at(p.a)] || suspect_[at(p.b)] || wanted.contains(meeting(p.a, p.b)) || !put(p, b)) continue;
+        controls_.insert(controls_.end(), {p.a, p.b});
+        ++controls;
+      }
+    }
+    for (int repeat = 0; repeat < constants::network_pair_repeats; ++repeat)
+      for (const auto& batch : batches) append(recheck, batch);
+    finish(recheck);
+  }
+
+ private:
+  std::size_t wanted_controls() const {
+    const std::size_t share = set_.ends.size() / 20;
+    return std::clamp(share, constants::network_least_controls, constants::network_most_controls);
+  }
+
+  /// Who may meet in fresh rounds: pairs that the series holds too, and with a topology those across leaves.
+  bool compatible(int a, int b) const {
+    const auto &x = set_.ends[at(a)], &y = set_.ends[at(b)];
+    if (a == b) return false;
+    if (set_.inside) return x.node == y.node;
+    return x.node != y.node && lane_[at(a)] == lane_[at(b)] && (x.leaf < 0 || y.leaf < 0 || x.leaf != y.leaf);
+  }
+
+  void choose_controls() {
+    std::vector<bool> chosen(set_.ends.size(), false);
+    for (const int end : candidates_) chosen[at(end)] = true;
+    std::set<int> lanes, nodes;
+    for (const int end : candidates_) {
+      lanes.insert(lane_[at(end)]);
+      nodes.insert(set_.ends[at(end)].node);
+    }
+    std::size_t wanted = 2 * wanted_controls();
+    std::vector<std::size_t> order = random_.child("controls").permutation(set_.ends.size());
+    // Inside nodes the devices beside a suspect come first: its partners are among them.
+    if (set_.inside)
+      std::stable_partition(order.begin(), order.end(), [&](auto e) { return nodes.contains(set_.ends[e].node); });
+    for (const auto e : order) {
+      if (wanted == 0) break;
+      if (suspect_[e] || chosen[e] || (!set_.inside && !lanes.contains(lane_[e]))) continue;
+      controls_.push_back(static_cast<int>(e));
+      --wanted;
+    }
+    pool_.clear();
+    for (const auto e : random_.child("partners").permutation(set_.ends.size()))
+      if (!suspect_[e] && !chosen[e]) pool_.push_back(static_cast<int>(e));
+    is_control_.assign(set_.ends.size(), false);
+    for (const int end : controls_) is_control_[at(end)] = true;
+  }
+
+  int worst_partner(int end) const {
+    int partner = -1;
+    double worst = 0;
+    for (const auto& p : set_.pairs) {
+      if (p.a != end && p.b != end) continue;
+      const int other = p.a == end ? p.b : p.a;
+      if (suspect_[at(other)] || busy_[at(other)] || !compatible(end, other)) continue;
+      if (partner < 0 || p.mean() < worst) {
+        partner = other;
+        worst = p.mean();
+      }
+    }
+    return partner;
+  }
+
+  /// Somebody new if there is anybody, else somebody not met in this confirmation. The search starts elsewhere in each
+  /// round; controls are left to each other while others are there.
+  int fresh_partner(int end, int round) const {
+    const std::size_t n = pool_.size();
+    const std::size_t start = n == 0 ? 0 : random_.child("start").below(static_cast<std::uint64_t>(end) * 64 + static_cast<std::uint64_t>(round), n);
+    int best = -1, best_cost = 4;
+    for (std::size_t k = 0; k < n && best_cost > 0; ++k) {
+      const int other = pool_[(start + k) % n];
+      if (busy_[at(other)] || !compatible(end, other) || drawn_.contains(meeting(end, other))) continue;
+      const int cost = (met_.contains(meeting(end, other)) ? 2 : 0) + (is_control_[at(other)] ? 1 : 0);
+      if (cost >= best_cost) continue;
+      best = other;
+      best_cost = cost;
+    }
+    return best;
+  }
+
+  void pair_controls(std::vector<Meeting>& round, int number) {
+    std::vector<int> free;
+    for (const int end : controls_)
+      if (!busy_[at(end)]) free.push_back(end);
+    const auto order = random_.child("round" + std::to_string(number)).permutation(free.size());
+    for (std::size_t i = 0; i < free.size(); ++i) {
+      const int a = free[order[i]];
+      if (busy_[at(a)]) continue;
+      int repeated = -1;
+      for (std::size_t k = i + 1; k < free.size() && !busy_[at(a)]; ++k) {
+        const int b = free[order[k]];
+        if (busy_[at(b)] || !compatible(a, b)) continue;
+        if (drawn_.contains(meeting(a, b)))
+          repeated = repeated < 0 ? b : repeated;
+        else
+          take(round, a, b);
+      }
+      if (!busy_[at(a)] && repeated >= 0) take(round, a, repeated);
+    }
+  }
+
+  void take(std::vector<Meeting>& round, int a, int b) {
+    busy_[at(a)] = busy_[at(b)] = true;
+    drawn_.insert(meeting(a, b));
+    round.push_back({a, b});
+  }
+
+  void append(Recheck& recheck, const std::vector<Meeting>& round) const {
+    if (round.empty()) return;
+    auto& links = recheck.rounds.emplace_back();
+    for (const auto& [a, b] : round) links.push_back({set_.ends[at(a)].row, set_.ends[at(b)].row});
+  }
+
+  void finish(Recheck& recheck) const {
+    const auto rows = [&](const std::vector<int>& ends, const std::set<std::int32_t>& without) {
+      std::set<std::int32_t> found;
+      for (const int end : ends)
+        if (!without.contains(set_.ends[at(end)].row)) found.insert(set_.ends[at(end)].row);
+      return found;
+    };
+    const auto candidates = rows(candidates_, {});
+    const auto controls = rows(controls_, candidates);
+    recheck.candidates.assign(candidates.begin(), candidates.end());
+    recheck.controls.assign(controls.begin(), controls.end());
+    recheck.samples = constants::network_confirm_samples;
+  }
+
+  const LinkSet& set_;
+  RandomStream random_;
+  std::vector<bool> suspect_, busy_, is_control_;
+  std::vector<int> lane_, candidates_, controls_, pool_;
+  std::set<Meeting> met_, drawn_;
+};
+
+Recheck recheck_of(const Screened& screened, int number) {
+  Recheck r;
+  r.suite = screened.set.series->suite;
+  r.name = screened.set.series->name;
+  r.metric = screened.set.series->metric;
+  r.number = number;
+  return r;
+}
+
+}  // namespace
+}  // namespace network
+
+std::vector<Recheck> network_rechecks(const Judgement& j) {
+  using namespace network;
+  const Places places(j);
+  const auto screened = screen(j, places);
+  const auto assigned = assign(j, screened);
+  std::vector<Recheck> units, pairs;
+  for (std::size_t i = 0; i < screened.size(); ++i) {
+    std::vector<const Suspect*> wanted_units, wanted_pairs;
+    if (assigned[i].empty()) continue;
+    const Fresh fresh = fresh_data(j, places, screened[i]);
+    // Asked twice and still without an answer: it cannot be had.
+    if (fresh.cases >= 2) continue;
+    for (const auto* s : assigned[i]) {
+      if (confirm(screened[i], fresh, *s, 1).measured) continue;
+      (s->place == Place::pair ? wanted_pairs : wanted_units).push_back(s);
+    }
+    int number = fresh.cases;
+    if (!wanted_units.empty() && fresh.cases == 0) {
+      Recheck r = recheck_of(screened[i], ++number);
+      Drawer drawer(screened[i], j.results.info.seed);
+      drawer.candidates(wanted_units);
+      drawer.draw_units(r);
+      if (!r.rounds.empty()) units.push_back(std::move(r));
+    }
+    if (wanted_pairs.empty()) continue;
+    Recheck r = recheck_of(screened[i], ++number);
+    Drawer drawer(screened[i], j.results.info.seed);
+    drawer.draw_pairs(r, wanted_pairs);
+    if (!r.rounds.empty()) pairs.push_back(std::move(r));
+  }
+  std::move(pairs.begin(), pairs.end(), std::back_inserter(units));
+  return units;
+}
+
+}  // namespace assay::verdict

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Screening all link series of a file, and what fresh data say about the suspects.
+#pragma once
+
+#include <vector>
+
+#include "verdict/network_levels.hpp"
+#include "verdict/network_links.hpp"
+
+namespace assay::verdict::network {
+
+/// One series and scope with its suspects.
+struct Screened {
+  LinkSet set;
+  std::vector<Suspect> suspects;
+  std::size_t units = 0;  ///< nodes (across) or devices (inside)
+  bool small() const;     ///< too few for a robust population
+};
+
+/// Series of kind `link` that are judged, as `collect_series` made them.
+std::vector<Screened> screen(const Judgement& j, const Places& places);
+
+/// Ends of a leaf, node or end; both ends of a pair.
+std::vector<int> ends_of(const LinkSet& set, const Suspect& s);
+
+/// The confirming cases of a series: none, or all pairs of them, centred on those of the controls.
+struct Fresh {
+  LinkSet set;                      ///< `ends` are those of the screening set, in the same order, then new ones
+  std::vector<bool> control_end;    ///< measured against other controls often enough to be one
+  std::vector<std::vector<double>> control_pairs;  ///< values of each pair of controls
+  std::vector<double> leaf_deficit; ///< of suspect leaves, by leaf index: what they explain is not held against others
+  int cases = 0;                    ///< number of confirming cases
+};
+Fresh fresh_data(const Judgement& j, const Places& places, const Screened& screened);
+
+/// What fresh data say about a suspect.
+struct Confirmation {
+  bool measured = false;   ///< there are fresh data of it
+  bool slower = false;     ///< beyond doubt slower than the controls
+  double deficit = 0, low = 0, high = 0;  ///< logarithmic, with its interval
+  double sure = 0;         ///< lower bound of a failure's claim
+  double p = 1;
+  std::int64_t samples = 0, controls = 0;
+};
+/// `candidates` of this level and set, of `sets` that were measured again.
+Confirmation confirm(const Screened& screened, const Fresh& fresh, const Suspect& s, std::size_t candidates,
+                     std::size_t sets = 1);
+
+}  // namespace assay::verdict::network

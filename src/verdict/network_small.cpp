@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// Few parts have no spread to judge by. What is left is the pattern: one part whose pairs are all slow, or one slow pair.
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "measure/statistics.hpp"
+#include "verdict/constants.hpp"
+#include "verdict/network_levels.hpp"
+
+namespace assay::verdict::network {
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+/// One direction of a pair.
+struct Directed {
+  std::size_t pair = 0;
+  int from = 0, to = 0;  ///< ends
+  double deficit = 0;
+  bool slow = false, explained = false;
+};
+
+std::vector<Directed> directed_links(const LinkSet& set, double& reference) {
+  std::vector<double> all;
+  for (const auto& p : set.pairs) {
+    if (!std::isnan(p.ab)) all.push_back(p.ab);
+    if (!std::isnan(p.ba)) all.push_back(p.ba);
+  }
+  reference = upper(all);
+  std::vector<Directed> links;
+  for (std::size_t i = 0; i < set.pairs.size(); ++i) {
+    const auto& p = set.pairs[i];
+    const bool shared = set.ends[at(p.a)].shared || set.ends[at(p.b)].shared;
+    const double least = -std::log1p(-(shared ? constants::peers_shared_deficit : constants::peers_small_deficit));
+    const auto add = [&](int from, int to, double y, double best) {
+      if (std::isnan(y)) return;
+      // A neighbour on the machine slows some samples, a bad part all of them.
+      links.push_back({i, from, to, reference - y, reference - y >= least && reference - best >= least, false});
+    };
+    add(p.a, p.b, p.ab, p.best_ab);
+    add(p.b, p.a, p.ba, p.best_ba);
+  }
+  return links;
+}
+
+struct Part {
+  std::size_t out = 0, in = 0, slow_out = 0, slow_in = 0;
+  std::set<int> partners;
+  std::set<std::size_t> pairs;
+  std::vector<double> deficits;
+};
+
+/// Names the parts all of whose pairs are slow, if none of the pairs among the others is.
+class Hubs {
+ public:
+  Hubs(const LinkSet& set, std::vector<Directed>& links, Place place) : set_(set), links_(links), place_(place) {}
+
+  std::vector<Suspect> named() {
+    const bool whole_node = place_ == Place::node && set_.inside;
+    std::map<int, Part> parts;
+    for (const auto& l : links_) {
+      if (l.explained) continue;
+      const int from = part_of(l.from), to = part_of(l.to);
+      add(parts[from], true, l, to);
+      if (!whole_node) add(parts[to], false, l, from);
+    }
+    std::vector<Suspect> found;
+    for (auto& [index, part] : parts) {
+      Suspect s;
+      s.place = place_;
+      s.index = index;
+      s.p_adjusted = std::numeric_limits<double>::quiet_NaN();
+      s.strong = true;
+      s.controls = parts.size() - 1;
+      const bool out = part.out > 0 && part.slow_out == part.out, in = part.in > 0 && part.slow_in == part.in;
+      if (!whole_node && part.partners.size() < 2) continue;
+      if ((!out && !in) || samples_of(part) < constants::peers_small_samples) continue;
+      s.way = (out && in) || part.out == 0 || part.in == 0 ? Way::both : out ? Way::out : Way::in;
+      s.deficit = median(part.deficits);
+      found.push_back(s);
+    }
+    // Two parts must be left over that agree with each other; half of them slow is another story.
+    if (found.empty() || parts.size() < found.size() + 2 || 2 * found.size() >= parts.size()) return {};
+    if (others_slow(found)) return {};
+    explain(found);
+    return found;
+  }
+
+ private:
+  int part_of(int end) const { return place_ == Place::node ? set_.ends[at(end)].node : end; }
+
+  static void add(Part& part, bool sends, const Directed& l, int partner) {
+    (sends ? part.out : part.in) += 1;
+    (sends ? part.slow_out : part.slow_in) += l.slow ? 1U : 0U;
+    if (l.slow) part.deficits.push_back(l.deficit);
+    part.partners.insert(partner);
+    part.pairs.insert(l.pair);
+  }
+  int samples_of(const Part& part) const {
+    int n = 0;
+    for (const auto pair : part.pairs) n += set_.pairs[pair].samples;
+    return n;
+  }
+  bool touches(const Directed& l, const Suspect& s) const {
+    return (s.way != Way::in && part_of(l.from) == s.index) || (s.way != Way::out && part_of(l.to) == s.index);
+  }
+  bool others_slow(const std::vector<Suspect>& found) const {
+    return std::any_of(links_.begin(), links_.end(), [&](const Directed& l) {
+      return l.slow && !l.explained &&
+             std::none_of(found.begin(), found.end(), [&](const Suspect& s) { return touches(l, s); });
+    });
+  }
+  void explain(const std::vector<Suspect>& found) {
+    for (auto& l : links_)
+      for (const auto& s : found) l.explained = l.explained || touches(l, s);
+  }
+
+  const LinkSet& set_;
+  std::vector<Directed>& links_;
+  Place place_;
+};
+
+/// Slow pairs that no part explains.
+std::vector<Suspect> lone_pairs(const LinkSet& set, const std::vector<Directed>& links) {
+  std::map<std::size_t, Suspect> slow;
+  for (const auto& l : links) {
+    if (!l.slow || l.explained) continue;
+    auto [it, fresh] = slow.try_emplace(l.pair);
+    Suspect& s = it->second;
+    const bool forth = l.from == set.pairs[l.pair].a;
+    s.way = fresh ? (forth ? Way::out : Way::in) : Way::both;
+    s.place = Place::pair;
+    s.index = static_cast<int>(l.pair);
+    s.deficit = std::max(s.deficit, l.deficit);
+    s.p_adjusted = std::numeric_limits<double>::quiet_NaN();
+    s.controls = set.pairs.size() - 1;
+    s.strong = true;
+  }
+  std::vector<Suspect> found;
+  for (const auto& [pair, s] : slow)
+    if (set.pairs[pair].samples >= constants::peers_small_samples) found.push_back(s);
+  return found;
+}
+
+}  // namespace
+
+std::vector<Suspect> small_suspects(const LinkSet& set) {
+  std::vector<Suspect> found;
+  double reference = 0;
+  auto links = directed_links(set, reference);
+  const auto join = [&](const std::vector<Suspect>& more) { found.insert(found.end(), more.begin(), more.end()); };
+  if (set.node_rows.size() < set.ends.size()) join(Hubs(set, links, Place::node).named());
+  join(Hubs(set, links, Place::end).named());
+  join(lone_pairs(set, links));
+  for (auto& s : found) s.reference = reference;
+  return found;
+}
+
+}  // namespace assay::verdict::network
