@@ -41,7 +41,7 @@ def llmc(program, shape, threads, core, steps):
     env = {"OMP_NUM_THREADS": str(threads), "OPENBLAS_NUM_THREADS": str(threads)}
     if core:
         env["OPENBLAS_CORETYPE"] = core
-    return lambda: float(programs.call([program, *shape, steps], env=env).stdout)
+    return lambda: float(programs.call([program, *shape, steps], env=env).stdout.split()[-1])
 
 
 def blas_core():
