@@ -172,7 +172,12 @@ std::string coverage_text(const VerdictData& verdict, std::size_t width) {
       wrap(fmt::format("planned={} passed={} failed={} skipped={} error={} incomplete={} (not applicable {})",
                        a.planned, a.passed, a.failed, a.skipped, a.error, a.incomplete, a.not_applicable),
            width, 2);
-  return out + wrap("basis: " + verdict.basis, width, 2);
+  out += wrap("basis: " + verdict.basis, width, 2);
+  if (verdict.false_alarm_rate > 0)
+    out += wrap(fmt::format("expected false FAILs by statistics, healthy fleet of this size: at most {:.2g} per run",
+                            verdict.false_alarm_rate),
+                width, 2);
+  return out;
 }
 
 std::string nodes_line(const Results& results, const VerdictData& verdict, std::size_t width) {

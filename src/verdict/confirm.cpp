@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <tuple>
 
 #include "base/random.hpp"
 #include "verdict/confirming.hpp"
@@ -109,6 +110,42 @@ bool split_may_fail(const Population& p) {
          static_cast<double>(s.split.low) < constants::split_minority * static_cast<double>(p.size());
 }
 
+std::vector<std::vector<std::size_t>> split_stories(const Screening& screening) {
+  struct Story {
+    std::string suite;
+    std::vector<std::int32_t> low;
+    std::vector<std::size_t> populations;
+  };
+  std::vector<Story> stories;
+  for (std::size_t i = 0; i < screening.populations.size(); ++i) {
+    const auto& p = screening.populations[i];
+    if (!p.split.found) continue;
+    std::vector<std::int32_t> low;
+    for (const auto& m : p.members) {
+      if (m.low) low.push_back(m.row->entity);
+    }
+    const auto same = std::find_if(stories.begin(), stories.end(), [&](const Story& s) {
+      std::vector<std::int32_t> both;
+      std::set_intersection(s.low.begin(), s.low.end(), low.begin(), low.end(), std::back_inserter(both));
+      return s.suite == p.series->suite && 10 * both.size() >= 8 * std::max(s.low.size(), low.size());
+    });
+    if (same != stories.end())
+      same->populations.push_back(i);
+    else
+      stories.push_back({p.series->suite, std::move(low), {i}});
+  }
+  std::vector<std::vector<std::size_t>> out;
+  for (auto& s : stories) {
+    const auto rank = [&](std::size_t i) {
+      const auto& p = screening.populations[i];
+      return std::tuple(split_may_fail(p), !p.split.attribute.empty(), p.split.deficit / log_deficit(p.delta));
+    };
+    std::stable_sort(s.populations.begin(), s.populations.end(), [&](auto a, auto b) { return rank(a) > rank(b); });
+    out.push_back(std::move(s.populations));
+  }
+  return out;
+}
+
 std::vector<const Suspect*> named_candidates(const Screening& screening) {
   // One measurement per entity and suite is enough: the metric in which it is worst against what that may be short of.
   std::map<std::pair<std::int32_t, std::string>, const Suspect*> worst;
@@ -146,8 +183,8 @@ std::vector<Recheck> population_rechecks(const Judgement& j) {
     if (rows.empty() || number > constants::confirm_most_cases) continue;
     asked.push_back(make(j, p, number, rows, innocent(screening, p, index), controls_for(p.size())));
   }
-  for (const auto& p : screening.populations) {
-    if (auto recheck = recheck_split(j, p)) asked.push_back(std::move(*recheck));
+  for (const auto& story : split_stories(screening)) {
+    if (auto recheck = recheck_split(j, screening.populations[story.front()])) asked.push_back(std::move(*recheck));
   }
   for (auto& recheck : reference_rechecks(j)) asked.push_back(std::move(recheck));
   return joined(std::move(asked));

@@ -13,6 +13,9 @@ namespace assay::verdict {
 std::vector<const Suspect*> named_candidates(const Screening& screening);
 /// A slow side that nothing recorded explains, small enough to be called faulty, and slower than delta.
 bool split_may_fail(const Population& p);
+/// Splits with nearly the same members in several metrics of a suite are one: indices of the populations, the one to be
+/// named first (worst against what it may be short of, those that may fail before others).
+std::vector<std::vector<std::size_t>> split_stories(const Screening& screening);
 /// What populations want measured again.
 std::vector<Recheck> population_rechecks(const Judgement& j);
 

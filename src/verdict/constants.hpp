@@ -72,6 +72,12 @@ inline constexpr int confirm_most_samples = 120;
 inline constexpr std::size_t confirm_split_members = 16;
 inline constexpr int confirm_most_cases = 3;
 inline constexpr std::size_t confirm_most_candidates = 256;
+// A sample at less than this part of its entity's own median rate is a dip. So many of at least so many samples, more often than
+// anybody else by this factor: intermittent.
+inline constexpr double dip = 0.8;
+inline constexpr std::int32_t dips_min = 3;
+inline constexpr std::int32_t dips_min_samples = 60;
+inline constexpr double dips_factor = 3.0;
 // Or, without it: slow in so many blocks over so long.
 inline constexpr std::size_t lasting_blocks = 3;
 inline constexpr double lasting_s = 60;

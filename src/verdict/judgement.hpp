@@ -45,6 +45,7 @@ struct SeriesRow {
   double median = 0, standard_error = 0;  ///< the latter NaN for fewer than 3 samples
   double lowest = 0, highest = 0;         ///< of the samples
   double half = 0;  ///< relative difference of the medians of odd and even samples; NaN for fewer than 4
+  std::int32_t dips = 0;  ///< samples at less than `constants::dip` of the median rate
   std::int32_t stratum = 0;
   std::uint8_t reference = 0;  ///< strongest reference it was held against, a Reference
 };
@@ -154,6 +155,7 @@ void judge_limits(Judgement& j);
 void judge_physical(Judgement& j);
 void judge_small_populations(Judgement& j);
 void judge_peers(Judgement& j);
+void judge_dips(Judgement& j);
 void judge_noise(Judgement& j);
 /// Orders the findings, gives every entity its state, and the run its state, basis and exit code.
 results::VerdictData conclude(Judgement& j);

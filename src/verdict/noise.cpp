@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a metric was measured well enough to be judged at all.
+// Whether a metric was measured well enough to be judged at all, and who is slow now and then.
+#include <algorithm>
 #include <cmath>
 
 #include "verdict/constants.hpp"
-#include "verdict/judgement.hpp"
+#include "verdict/population.hpp"
 
 namespace assay::verdict {
 
@@ -38,6 +39,42 @@ void judge_noise(Judgement& j) {
     f.text = s.full() + " is judged to " + percent(worst_delta) + " only, more than " +
              percent(constants::noise_limit) + ": worst " + f.name + " (n=" + std::to_string(worst->n) + ")";
     j.add(std::move(f), rows, open);
+  }
+}
+
+/// A median does not see what happens in one sample of twenty. Interrupted and congested machines dip too, so only who does so
+/// much more often than anybody else is named, and never as a fault.
+void judge_dips(Judgement& j) {
+  for (const auto& s : j.series) {
+    if (!is_population(s) || s.rows.size() < constants::peers_min_population) continue;
+    const SeriesRow *worst = nullptr, *second = nullptr;
+    auto share = [](const SeriesRow* row) { return row == nullptr ? 0.0 : row->dips / static_cast<double>(std::max(row->n, 1)); };
+    bool shared = false;
+    for (const auto& row : s.rows) {
+      shared = shared || (j.entities.shares_cores(row.entity) && !takes_turns(s));
+      if (worst == nullptr || share(&row) > share(worst)) {
+        second = worst;
+        worst = &row;
+      } else if (second == nullptr || share(&row) > share(second)) {
+        second = &row;
+      }
+    }
+    if (shared || worst->n < constants::dips_min_samples || worst->dips < constants::dips_min) continue;
+    if (share(worst) < constants::dips_factor * std::max(share(second), 1.0 / worst->n)) continue;
+    auto f = j.about(worst->entity, "WARN", "abnormality", "intermittent");
+    f.suite = s.suite;
+    f.metric = s.full();
+    f.unit = s.unit;
+    f.value = worst->median;
+    f.reference_kind = "peers";
+    f.samples = worst->n;
+    f.controls = static_cast<std::int64_t>(s.rows.size()) - 1;
+    f.action = "MONITOR";
+    f.evidence = s.path;
+    f.text = f.name + ": " + s.full() + ": " + std::to_string(worst->dips) + " of " + std::to_string(worst->n) +
+             " samples at less than " + percent(constants::dip) + " of its own median, of its " +
+             std::to_string(s.rows.size() - 1) + " peers at most " + percent(share(second));
+    j.add(std::move(f), rows_of(*worst));
   }
 }
 

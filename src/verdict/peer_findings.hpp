@@ -25,7 +25,7 @@ struct PeerFinding {
 void add_peer_finding(Judgement& j, const PeerFinding& f);
 /// All parts of a node are slow: one finding of the node, its parts as members.
 void add_node_finding(Judgement& j, std::int32_t node, const std::vector<PeerFinding>& parts);
-/// Two populations in one stratum.
-void add_split_finding(Judgement& j, const Population& p, const Confirmation& fresh, bool fail);
+/// Two populations in one stratum, seen in `metrics` metrics of the suite.
+void add_split_finding(Judgement& j, const Population& p, const Confirmation& fresh, bool fail, std::size_t metrics);
 
 }  // namespace assay::verdict

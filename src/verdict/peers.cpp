@@ -67,11 +67,10 @@ class Peers {
     mark_references();
     const auto named = named_candidates(screening_);
     candidates_ = named.size();
-    for (const auto& p : screening_.populations) candidates_ += split_may_fail(p) ? 1 : 0;
+    const auto splits = split_stories(screening_);
+    for (const auto& story : splits) candidates_ += split_may_fail(screening_.populations[story.front()]) ? 1 : 0;
     for (const Suspect* s : named) named_.insert(s);
-    for (std::size_t i = 0; i < screening_.populations.size(); ++i) {
-      if (screening_.populations[i].split.found) judge_split(i);
-    }
+    for (const auto& story : splits) judge_split(story.front(), story.size());
     judge_suspects();
     j_.expected_false_fails += screening_.budget;
   }
@@ -81,7 +80,6 @@ class Peers {
   const SeriesRow& row_of(const Suspect& s) const { return *population(s).members[s.member].row; }
 
   void mark_references() {
-    std::set<const SeriesRow*> compared;
     for (auto& s : j_.series) {
       if (!is_population(s)) continue;
       for (auto& row : s.rows) row.reference = std::max<std::uint8_t>(row.reference, s.rows.size() > 1 ? Reference::peers : Reference::none);
@@ -165,12 +163,12 @@ class Peers {
     return f;
   }
 
-  void judge_split(std::size_t index) {
+  void judge_split(std::size_t index, std::size_t metrics) {
     const auto& p = screening_.populations[index];
     Confirmation c = confirm_split(p, fresh(index), candidates_);
     const bool fail = split_may_fail(p) && c.measured && c.confirmed &&
                       (j_.results.info.level != "smoke" || fraction(c.deficit) > constants::coarse_deficit);
-    add_split_finding(j_, p, c, fail);
+    add_split_finding(j_, p, c, fail, metrics);
   }
 
   Judgement& j_;

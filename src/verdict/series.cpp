@@ -49,37 +49,80 @@ void append(const CaseData& c, const Metric& m, std::size_t row, std::size_t pas
   }
 }
 
-/// The larger of the standard error over samples and over block medians: samples of one block may move
-/// together.
-double standard_error(const std::vector<double>& values, const std::vector<std::int32_t>& blocks) {
-  if (values.size() < constants::interval_min_samples) return results::not_taken;
-  double se = median_standard_error(values);
-  std::vector<double> block_medians, one;
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    one.push_back(values[i]);
-    if (i + 1 == values.size() || blocks[i + 1] != blocks[i]) {
-      block_medians.push_back(median(one));
-      one.clear();
-    }
-  }
-  if (block_medians.size() >= 3 && block_medians.size() < values.size()) {
-    se = std::max(se, median_standard_error(block_medians));
-  }
-  return se;
-}
+/// Reduces the samples of one entity. Its buffers are kept: there are millions of entities times metrics.
+class Reducer {
+ public:
+  std::vector<double> values;
+  std::vector<std::int32_t> blocks;
 
-/// How far the odd samples' median lies from the even ones', as a fraction: twice the error of the median of all,
-/// whatever the shape of the noise. NaN with fewer than four samples.
-double half_difference(const std::vector<double>& values, std::vector<double>& half) {
-  if (values.size() < 4) return results::not_taken;
-  double medians[2];
-  for (const std::size_t side : {0U, 1U}) {
-    half.clear();
-    for (std::size_t i = side; i < values.size(); i += 2) half.push_back(values[i]);
-    medians[side] = median(half);
+  void clear() {
+    values.clear();
+    blocks.clear();
   }
-  return 2 * (medians[1] - medians[0]) / (medians[1] + medians[0]);
-}
+
+  void into(SeriesRow& row, results::Better better) {
+    row.n = static_cast<std::int32_t>(values.size());
+    work_ = values;
+    row.median = median_of(work_);
+    row.standard_error = standard_error(row.median);
+    row.half = half_difference();
+    const auto [lowest, highest] = std::minmax_element(values.begin(), values.end());
+    row.lowest = *lowest;
+    row.highest = *highest;
+    row.dips = static_cast<std::int32_t>(std::count_if(values.begin(), values.end(), [&](double v) {
+      return better == results::Better::lower ? constants::dip * v > row.median : v < constants::dip * row.median;
+    }));
+  }
+
+ private:
+  static double median_of(std::vector<double>& v) {
+    const std::size_t n = v.size();
+    const auto middle = v.begin() + static_cast<std::ptrdiff_t>(n / 2);
+    std::nth_element(v.begin(), middle, v.end());
+    return n % 2 == 1 ? *middle : 0.5 * (*middle + *std::max_element(v.begin(), middle));
+  }
+
+  /// 1.2533 sigma / sqrt(n) with the sigma of the median absolute deviation; `v` is used up.
+  static double median_error(std::vector<double>& v, double centre) {
+    for (double& x : v) x = std::abs(x - centre);
+    return 1.2533 * 1.4826 * median_of(v) / std::sqrt(static_cast<double>(v.size()));
+  }
+
+  /// The larger of the standard error over samples and over block medians: samples of one block may move together.
+  double standard_error(double centre) {
+    if (values.size() < constants::interval_min_samples) return results::not_taken;
+    work_ = values;
+    const double se = median_error(work_, centre);
+    block_medians_.clear();
+    work_.clear();
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      work_.push_back(values[i]);
+      if (i + 1 == values.size() || blocks[i + 1] != blocks[i]) {
+        block_medians_.push_back(median_of(work_));
+        work_.clear();
+      }
+    }
+    if (block_medians_.size() < 3 || block_medians_.size() >= values.size()) return se;
+    work_ = block_medians_;
+    const double centre_of_blocks = median_of(work_);
+    return std::max(se, median_error(block_medians_, centre_of_blocks));
+  }
+
+  /// How far the odd samples' median lies from the even ones', as a fraction: twice the error of the median of all,
+  /// whatever the shape of the noise. NaN with fewer than four samples.
+  double half_difference() {
+    if (values.size() < 4) return results::not_taken;
+    double medians[2];
+    for (const std::size_t side : {0U, 1U}) {
+      work_.clear();
+      for (std::size_t i = side; i < values.size(); i += 2) work_.push_back(values[i]);
+      medians[side] = median_of(work_);
+    }
+    return 2 * (medians[1] - medians[0]) / (medians[1] + medians[0]);
+  }
+
+  std::vector<double> work_, block_medians_;
+};
 
 /// Cases that are repeats of one another, in the order of the file.
 struct Joined {
@@ -138,8 +181,7 @@ Series describe(const Joined& joined, const Metric& m) {
 
 void collect_series(Judgement& j) {
   const Strata strata(j);
-  std::vector<double> values, half;
-  std::vector<std::int32_t> blocks;
+  Reducer samples;
   for (const auto& joined : join_repeats(j.results)) {
     const auto occurrences = occurrences_of(joined);
     for (const auto& m : joined.passes.front()->metrics) {
@@ -155,25 +197,20 @@ void collect_series(Judgement& j) {
         if (s.kind != "link") known_rows[strata.representative(row.entity)] = it->second;
         return it->second;
       };
+      std::vector<const Metric*> metric_of;
+      for (const auto* pass : joined.passes) metric_of.push_back(pass->find(m.name));
       for (std::size_t i = 0; i < occurrences.size();) {
-        values.clear();
-        blocks.clear();
+        samples.clear();
         SeriesRow row;
         std::tie(row.entity, row.source, row.destination) = occurrences[i].key();
         for (const auto key = occurrences[i].key(); i < occurrences.size() && occurrences[i].key() == key;
              ++i) {
-          const auto& c = *joined.passes[occurrences[i].pass];
-          const auto* metric = c.find(m.name);
-          if (metric != nullptr) append(c, *metric, occurrences[i].row, occurrences[i].pass, values, blocks);
+          const auto& o = occurrences[i];
+          if (metric_of[o.pass] != nullptr)
+            append(*joined.passes[o.pass], *metric_of[o.pass], o.row, o.pass, samples.values, samples.blocks);
         }
-        if (values.empty()) continue;
-        row.n = static_cast<std::int32_t>(values.size());
-        row.median = median(values);
-        row.standard_error = standard_error(values, blocks);
-        const auto [lowest, highest] = std::minmax_element(values.begin(), values.end());
-        row.lowest = *lowest;
-        row.highest = *highest;
-        row.half = half_difference(values, half);
+        if (samples.values.empty()) continue;
+        samples.into(row, s.better);
         row.stratum = stratum_of(row);
         s.rows.push_back(row);
       }
