@@ -33,7 +33,7 @@ double heavy_critical(std::size_t n, double alpha, double tail, bool light) {
   // tail says little, and a high power would only make the bound jump.
   const double large = std::clamp(std::log(as_double(n) / 64) / std::log(16.0), 0.0, 1.0);
   const double power = 1.5 + 2.5 * large;
-  const double excess = large < 0.5 ? 2.1 - 0.4 * large : 1.9 - 1.1 * (large - 0.5);
+  const double excess = large < 0.5 ? 2.1 - 0.4 * large : 1.9 - 0.4 * (large - 0.5);
   // The extremes of t4 go with alpha^(-1/4), those of a normal hardly change.
   const double rarer = std::max(1.0, std::pow(0.01 / alpha, 0.22));
   const double heavy = excess * rarer * std::pow(std::max(tail, 1.0), power);
@@ -45,7 +45,7 @@ double heavy_deletion_p(std::size_t n, double alpha) {
   return std::exp(-3.9 - 0.305 * as_double(n)) * std::pow(alpha / 0.01, 0.42 + 0.14 * as_double(n));
 }
 
-Abnormality abnormality(std::span<const double> values) {
+Abnormality abnormality(std::span<const double> values, double noise) {
   Abnormality a;
   a.size = values.size();
   a.score.assign(a.size, 0.0);
@@ -54,6 +54,7 @@ Abnormality abnormality(std::span<const double> values) {
   const RobustFit fit = robust_fit(values, constants::peers_spread_floor);
   for (std::size_t i = 0; i < a.size; ++i) a.score[i] = robust_score(values[i], fit);
   a.tail = std::max(1.0, fast_tail_ratio(a.score));
+  if (noise > 0) a.real = std::sqrt(std::clamp(1 - noise * noise / (fit.scale * fit.scale), constants::real_least, 1.0));
   if (a.size < constants::robust_min) {
     // Whoever is farther out than one that does not belong does not belong either: two slow ones hide each other.
     const auto peeled = slow_by_deletion(values, 1.0, constants::peers_spread_floor);
@@ -78,8 +79,17 @@ bool abnormal(const Abnormality& a, std::size_t member, double alpha) { return f
 
 bool surely_abnormal(const Abnormality& a, std::size_t member, double alpha, const TailPool& pool) {
   if (a.size < constants::deletion_min) return false;
-  if (a.size < constants::robust_min) return family_p(a, member) <= heavy_deletion_p(a.size, alpha);
-  return a.score[member] < -heavy_critical(a.size, alpha, a.tail, pool.surely_light());
+  // Deviations of independent parts add in squares: what is noise needs the bound of a normal only.
+  const auto bound = [&](double heavy, double normal) {
+    return std::hypot(a.real * heavy, std::sqrt(1 - a.real * a.real) * normal);
+  };
+  if (a.size < constants::robust_min) {
+    const double tests = as_double(a.size) * as_double(std::max<std::size_t>(1, a.size / 4)), degrees = as_double(a.size) - 2;
+    const double critical = bound(-t_quantile(heavy_deletion_p(a.size, alpha) / tests, degrees), -t_quantile(alpha / tests, degrees));
+    return family_p(a, member) <= t_below(-critical, degrees) * tests;
+  }
+  const double normal = robust_critical(a.size, alpha);
+  return a.score[member] < -bound(heavy_critical(a.size, alpha, a.tail, pool.surely_light()), normal);
 }
 
 }  // namespace assay::verdict

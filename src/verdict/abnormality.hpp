@@ -15,6 +15,7 @@ struct Abnormality {
   std::vector<double> p;      ///< that a given healthy member of a normal population lies as far out or farther
   std::size_t size = 0;
   double tail = 1;  ///< heaviness of the fast tail, not below 1
+  double real = 1;  ///< part of the deviation that is the parts' own, not the noise of their medians: only that may be heavy-tailed
 };
 
 /// How heavy fast tails are, over all populations of a run: what one of 64 cannot tell, thirty together can.
@@ -24,8 +25,9 @@ struct TailPool {
   bool surely_light() const noexcept;
 };
 
-/// 24 and more: robust predictive deviation; 4 to 23: deletion t (p of those it peels, 1 for the others); fewer: nobody.
-Abnormality abnormality(std::span<const double> values);
+/// 24 and more: robust predictive deviation; 4 to 23: deletion t (p of those it peels, 1 for the others); fewer: nobody. `noise`:
+/// standard error of the values, 0 if unknown.
+Abnormality abnormality(std::span<const double> values, double noise = 0);
 
 /// Whether a member is abnormal with a family-wise error `alpha` if its population is normal.
 bool abnormal(const Abnormality& a, std::size_t member, double alpha);

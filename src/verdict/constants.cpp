@@ -26,6 +26,8 @@ Json as_json() {
               {"peers_min_population", peers_min_population},
               {"deletion_min", deletion_min},
               {"peers_z", peers_z},
+              {"real_least", real_least},
+              {"combined_share", combined_share},
               {"clock_min_population", clock_min_population},
               {"clock_max_error", clock_max_error},
               {"group_min", group_min},

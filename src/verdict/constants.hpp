@@ -51,6 +51,11 @@ inline constexpr std::size_t deletion_min = 4;
 // Links: robust sigmas.
 inline constexpr double peers_z = 4.0;
 
+// At least this part of a population's variance is taken for the parts' own: the error of the noise is not known better.
+inline constexpr double real_least = 0.1;
+// Part of the budget of faults that goes to the metrics of a suite together.
+inline constexpr double combined_share = 0.2;
+
 // Clock: fitted from 32 devices on, when the slope comes out to +-0.15; else 1 for GEMM and train, 0 for others.
 inline constexpr std::size_t clock_min_population = 32;
 inline constexpr double clock_max_error = 0.15;

@@ -44,12 +44,12 @@ std::vector<Test> tests_of(const std::vector<Population>& populations) {
       }
       // A side of a split is a population of its own only when it has a spread to speak of.
       if (t.members.size() < (p.split.found ? constants::peers_min_population : constants::deletion_min)) continue;
-      t.result = abnormality(values_of(p, t));
+      t.result = abnormality(values_of(p, t), p.se);
       tests.push_back(t);
       // Throttling shows in the rate as measured, and its clock explains it.
       if (p.clocked && p.slope > 0) {
         t.at_clock = false;
-        t.result = abnormality(values_of(p, t));
+        t.result = abnormality(values_of(p, t), p.se);
         tests.push_back(std::move(t));
       }
     }
@@ -113,15 +113,15 @@ class Screener {
   }
 
   void run() {
-    // Half of the budget for single metrics, half for the metrics of a suite together, where there are such.
-    const double half = suites_.empty() ? 1.0 : 0.5;
+    // Most of the budget for single metrics, a part for the metrics of a suite together, where there are such.
+    const double combined = suites_.empty() ? 0.0 : constants::combined_share;
     for (const auto& t : tests_) {
-      const double share = half * t.weight / weights_;
+      const double share = (1 - combined) * t.weight / weights_;
       screen(t, share);
       if (can_fail(t)) out_.budget += constants::alpha_fail * share;
     }
     for (const auto& [name, c] : suites_) {
-      const double share = 0.5 / static_cast<double>(suites_.size());
+      const double share = combined / static_cast<double>(suites_.size());
       screen(c, share);
       out_.budget += constants::alpha_fail * share;
     }
