@@ -196,7 +196,7 @@ TEST(VerdictPeers, MetricsTogetherSeeWhatNoneSeesAlone) {
   for (int k = 0; k < 8; ++k) {
     auto fleet = Fleet::of(64, 0.008, static_cast<std::uint64_t>(10 + k));
     fleet.name = "pattern" + std::to_string(k) + "-together";
-    fleet.rate[5] *= 0.955;
+    fleet.rate[5] *= 0.945;
     fleet.add(r);
   }
   const auto asked = verdict::rechecks(r, verdict::options_from(r));
