@@ -73,7 +73,9 @@ results::Finding fill(const Judgement& j, const PeerFinding& f, std::int32_t sub
   const auto& p = *f.population;
   const auto& s = *p.series;
   const Shown v = shown(f);
-  auto out = j.about(subject, f.fail ? "FAIL" : "WARN", f.fail ? "magnitude" : "abnormality",
+  // Under six nobody is warned of by this rule: fresh data decide, or it is a note.
+  const char* otherwise = f.suspect.warn ? "WARN" : p.size() < constants::peers_min_population ? "INFO" : "WARN";
+  auto out = j.about(subject, f.fail ? "FAIL" : otherwise, f.fail ? "magnitude" : "abnormality",
                      f.intermittent ? "intermittent" : f.suspect.kind);
   out.suite = s.suite;
   out.metric = s.full();

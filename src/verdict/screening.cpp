@@ -185,7 +185,8 @@ class Screener {
       if (!noticeable(p, s)) continue;
       s.p = std::min(1.0, family_p(t.result, k) / share);
       s.warn = may_warn && abnormal(t.result, k, constants::alpha_warn * share);
-      s.candidate = p.eligible() && s.deficit > log_deficit(s.delta) - p.se &&
+      const bool enough = p.members[t.members[k]].row->n >= constants::peers_small_samples || !p.series->per_sample;
+      s.candidate = enough && p.eligible() && s.deficit > log_deficit(s.delta) - p.se &&
                     surely_abnormal(t.result, k, constants::alpha_fail * share, pool_);
       if (s.warn || s.candidate) add(s);
     }
