@@ -7,9 +7,12 @@
 #include <sstream>
 
 #include "base/system.hpp"
+#include "results/inventory_names.hpp"
 
 namespace assay {
 namespace {
+
+namespace column = results::inventory;
 
 // Builds a table row by row; every row sets the same columns.
 class TableBuilder {
@@ -58,9 +61,9 @@ void node_row(TableBuilder& t, const Node& n, int entity) {
   t.number("cores", "count", known(n.cores));
   t.number("pus", "count", known(n.pus));
   t.number("numa_domains", "count", known(static_cast<double>(n.numa.size())));
-  t.number("memory_bytes", "B", known(static_cast<double>(n.memory_bytes)));
+  t.number(column::memory_bytes, "B", known(static_cast<double>(n.memory_bytes)));
   t.number("memory_available_bytes_info", "B", known(static_cast<double>(n.memory_available_bytes)));
-  t.number("memory_bandwidth_bytes_per_s", "B/s", n.memory_bandwidth_bytes_per_s);
+  t.number(column::memory_bandwidth, "B/s", n.memory_bandwidth_bytes_per_s);
   t.number("last_level_cache_bytes", "B", known(static_cast<double>(n.llc_bytes_total())));
   t.number("dimms", "count", known(static_cast<double>(n.dimms.size())));
   t.count("nics", nics.size());
@@ -134,7 +137,7 @@ void nic_rows(TableBuilder& t, const Node& n, int node, const EntityTable& entit
     t.text("state", nic->state);
     t.text("driver", nic->driver);
     t.text("firmware", nic->firmware);
-    t.number("rate_bytes_per_s", "B/s", nic->rate_bytes_per_s);
+    t.number(column::rate, "B/s", nic->rate_bytes_per_s);
     t.number("max_rate_bytes_per_s", "B/s", nic->max_rate_bytes_per_s);
     t.count("virtual_device", nic->virtual_device ? 1 : 0);
     t.number("numa_info", "count", nic->numa < 0 ? unsupported : nic->numa);
@@ -153,10 +156,10 @@ void pci_rows(TableBuilder& t, const Node& n, int node, const EntityTable& entit
     t.text("address_info", link.address);
     t.text("device_class", link.device_class);
     t.text("model", link.name);
-    t.number("speed_gt_s", "1", link.speed_gt_s);
-    t.number("max_speed_gt_s", "1", link.max_speed_gt_s);
-    t.number("width", "count", link.width);
-    t.number("max_width", "count", link.max_width);
+    t.number(column::link_speed, "1", link.speed_gt_s);
+    t.number(column::max_link_speed, "1", link.max_speed_gt_s);
+    t.number(column::link_width, "count", link.width);
+    t.number(column::max_link_width, "count", link.max_width);
   }
 }
 

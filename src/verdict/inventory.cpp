@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <set>
 
+#include "results/inventory_names.hpp"
 #include "verdict/constants.hpp"
 #include "verdict/judgement.hpp"
 
@@ -12,6 +13,7 @@ namespace assay::verdict {
 namespace {
 
 using results::InventoryTable;
+namespace column = results::inventory;
 
 /// Columns that differ between healthy nodes by nature.
 bool is_identity(const std::string& column) {
@@ -22,7 +24,7 @@ bool is_identity(const std::string& column) {
 
 /// Numbers of which less means that a part is gone, rather than set differently.
 bool is_amount(const std::string& column) {
-  static const std::set<std::string> amounts = {"sockets",      "cores",   "pus",      "memory",
+  static const std::set<std::string> amounts = {"sockets",      "cores",   "pus",      column::memory_bytes,
                                                 "numa_domains", "dimms",   "nics",     "nics_up",
                                                 "gpus",         "devices", "pci_links"};
   return amounts.contains(column);
@@ -204,8 +206,8 @@ void report_link(Judgement& j, const InventoryTable& table, const Degraded& d, c
                  bool gpu) {
   auto f = j.about(table.entity[d.i], d.width || !gpu ? "FAIL" : "WARN", "fact", "mismatch");
   f.suite = "inventory";
-  f.metric = d.width ? "link_width" : "link_speed";
-  f.unit = d.width ? "count" : "op/s";
+  f.metric = d.width ? column::link_width : column::link_speed;
+  f.unit = d.width ? "count" : "1";
   f.value = d.now;
   f.reference = d.best;
   f.reference_kind = "physical";
@@ -214,9 +216,8 @@ void report_link(Judgement& j, const InventoryTable& table, const Degraded& d, c
   f.part = what;
   f.action = "TRIAGE";
   f.evidence = "/inventory/pci";
-  const double scale = d.width ? 1 : 1e-9;  // transfers per second are stored
   f.text = f.name + ": PCIe link of " + what + (d.width ? " is x" : " runs at ") +
-           number_text(d.now * scale) + (d.width ? " of x" : " of ") + number_text(d.best * scale) +
+           number_text(d.now) + (d.width ? " of x" : " of ") + number_text(d.best) +
            (d.width ? "" : " GT/s");
   j.add(std::move(f), {table.entity[d.i]});
 }
@@ -224,10 +225,10 @@ void report_link(Judgement& j, const InventoryTable& table, const Degraded& d, c
 void judge_pcie(Judgement& j, const InventoryTable& table) {
   const auto* cls = text_column(table, {"device_class"});
   const auto* label = text_column(table, {"address_info"});
-  const auto* speed = number_column(table, {"link_speed"});
-  const auto* best_speed = number_column(table, {"max_link_speed"});
-  const auto* width = number_column(table, {"link_width"});
-  const auto* best_width = number_column(table, {"max_link_width"});
+  const auto* speed = number_column(table, {column::link_speed});
+  const auto* best_speed = number_column(table, {column::max_link_speed});
+  const auto* width = number_column(table, {column::link_width});
+  const auto* best_width = number_column(table, {column::max_link_width});
   if (cls == nullptr) return;
   std::map<std::int32_t, bool> virtual_nodes;
   for (std::size_t i = 0; i < table.entity.size(); ++i) {

@@ -8,6 +8,7 @@
 
 #include "base/units.hpp"
 #include "measure/statistics.hpp"
+#include "results/inventory_names.hpp"
 #include "verdict/constants.hpp"
 #include "verdict/judgement.hpp"
 
@@ -57,7 +58,7 @@ bool is_stream(const Series& s) {
 }
 
 void judge_memory(Judgement& j) {
-  const Numbers bandwidth = column(j, "node", {"memory_bandwidth"});
+  const Numbers bandwidth = column(j, "node", {results::inventory::memory_bandwidth});
   // With cores left idle by the launch the controllers cannot be filled, and a floor would accuse the
   // launch's victim.
   if (bandwidth.empty() || any_uncovered(j)) return;
@@ -111,7 +112,7 @@ Numbers only_nic_rate(const Judgement& j) {
   const auto it = j.results.inventory.find("nic");
   if (it == j.results.inventory.end()) return rates;
   // The table holds physical NICs only; a fabric port and the network interface riding on it are one.
-  const auto* rate = number_column(it->second, {"rate"});
+  const auto* rate = number_column(it->second, {results::inventory::rate});
   const auto* state = text_column(it->second, {"state"});
   const auto* made_up = number_column(it->second, {"virtual_device"});
   const auto* netdev = text_column(it->second, {"netdev_info"});

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "results/inventory_names.hpp"
 #include "verdict/strata.hpp"
 
 #include <algorithm>
@@ -91,7 +92,7 @@ std::string above(const Judgement& j, std::int32_t row, const char* kind) {
 Strata::Strata(const Judgement& j) : j_(j), representative_(j.entities.size(), -1) {
   note("node", {"cpu_model"}, {});
   note("device", {"model"}, {});
-  note("nic", {"driver"}, {"rate"});
+  note("nic", {"driver"}, {results::inventory::rate});
   note("numa", {}, {"pus"});
   std::unordered_map<std::string, std::int32_t> first;
   for (std::size_t i = 0; i < j.entities.size(); ++i) {

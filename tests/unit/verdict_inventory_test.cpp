@@ -2,11 +2,13 @@
 #include <gmock/gmock.h>
 
 #include "fabricate.hpp"
+#include "results/inventory_names.hpp"
 
 namespace assay {
 namespace {
 
 using namespace fabricate;
+namespace column = results::inventory;
 using ::testing::HasSubstr;
 
 results::InventoryTable& node_table(results::Results& r) {
@@ -29,18 +31,18 @@ TEST(VerdictInventory, DeviantNodeIsNamedAgainstTheMajority) {
 
 TEST(VerdictInventory, LessOfAPartFailsAndMoreWarns) {
   auto r = healthy(4);
-  node_table(r).number["memory"] = {64e9, 64e9, 64e9, 56e9};
+  node_table(r).number[column::memory_bytes] = {64e9, 64e9, 64e9, 56e9};
   auto v = judge(r);
   EXPECT_EQ(v.state, "FAIL");
   EXPECT_EQ(v.findings[0].kind, "missing");
   EXPECT_EQ(v.findings[0].name, "node3");
-  node_table(r).number["memory"] = {64e9, 64e9, 64e9, 72e9};
+  node_table(r).number[column::memory_bytes] = {64e9, 64e9, 64e9, 72e9};
   EXPECT_EQ(judge(r).state, "WARN");
 }
 
 TEST(VerdictInventory, OnePercentInfoColumnsAndUnsupportedAreIgnored) {
   auto r = healthy(4);
-  node_table(r).number["memory"] = {64e9, 64.3e9, 63.9e9, results::not_taken};
+  node_table(r).number[column::memory_bytes] = {64e9, 64.3e9, 63.9e9, results::not_taken};
   node_table(r).number["memory_available_info"] = {1, 2, 3, 4};
   node_table(r).text["kernel_cmdline_info"] = {"a", "b", "c", "d"};
   EXPECT_EQ(judge(r).state, "PASS");
@@ -48,7 +50,7 @@ TEST(VerdictInventory, OnePercentInfoColumnsAndUnsupportedAreIgnored) {
 
 TEST(VerdictInventory, TwoNodesThatDifferWarnNamingBoth) {
   auto r = healthy(2);
-  node_table(r).number["memory"] = {64e9, 32e9};
+  node_table(r).number[column::memory_bytes] = {64e9, 32e9};
   const auto v = judge(r);
   EXPECT_EQ(v.state, "WARN");
   ASSERT_EQ(v.findings.size(), 1U);
@@ -75,30 +77,30 @@ results::Results with_pci(const std::string& cls, double speed, double width, co
   t.entity = {row_named(r, "node0/eth0")};
   t.text["device_class"] = {cls};
   t.text["address_info"] = {"0000:3b:00.0"};
-  t.number["link_speed"] = {speed};
-  t.number["max_link_speed"] = {16e9};
-  t.number["link_width"] = {width};
-  t.number["max_link_width"] = {16};
+  t.number[column::link_speed] = {speed};
+  t.number[column::max_link_speed] = {16};
+  t.number[column::link_width] = {width};
+  t.number[column::max_link_width] = {16};
   return r;
 }
 
 TEST(VerdictInventory, DegradedPcieLinkFails) {
-  const auto r = with_pci("network", 16e9, 8, "none");
+  const auto r = with_pci("network", 16, 8, "none");
   const auto v = judge(r);
   EXPECT_EQ(v.state, "FAIL");
   EXPECT_EQ(v.findings[0].name, "node0/eth0");
   EXPECT_THAT(v.findings[0].text, HasSubstr("0000:3b:00.0 is x8 of x16"));
   EXPECT_EQ(state_of(r, v, "node0/eth0"), "FAIL");
-  EXPECT_EQ(judge(with_pci("nvme", 8e9, 16, "none")).state, "FAIL");
+  EXPECT_EQ(judge(with_pci("nvme", 8, 16, "none")).state, "FAIL");
 }
 
 TEST(VerdictInventory, PcieIsNotJudgedWhereItTellsNothing) {
-  EXPECT_EQ(judge(with_pci("network", 16e9, 16, "none")).state, "PASS");
-  EXPECT_EQ(judge(with_pci("network", 2.5e9, 1, "kvm")).state, "PASS");    // a virtual machine
-  EXPECT_EQ(judge(with_pci("bridge", 2.5e9, 1, "none")).state, "PASS");    // no part of ours
-  EXPECT_EQ(judge(with_pci("network", 16e9, 0, "none")).state, "PASS");    // no link
-  EXPECT_EQ(judge(with_pci("display", 2.5e9, 16, "none")).state, "WARN");  // GPUs slow down when idle
-  EXPECT_EQ(judge(with_pci("display", 16e9, 8, "none")).state, "FAIL");
+  EXPECT_EQ(judge(with_pci("network", 16, 16, "none")).state, "PASS");
+  EXPECT_EQ(judge(with_pci("network", 2.5, 1, "kvm")).state, "PASS");    // a virtual machine
+  EXPECT_EQ(judge(with_pci("bridge", 2.5, 1, "none")).state, "PASS");    // no part of ours
+  EXPECT_EQ(judge(with_pci("network", 16, 0, "none")).state, "PASS");    // no link
+  EXPECT_EQ(judge(with_pci("display", 2.5, 16, "none")).state, "WARN");  // GPUs slow down when idle
+  EXPECT_EQ(judge(with_pci("display", 16, 8, "none")).state, "FAIL");
 }
 
 TEST(VerdictInventory, NicDownWhereItsTwinsAreUpFails) {

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "fabricate.hpp"
+#include "results/inventory_names.hpp"
 
 namespace assay {
 namespace {
@@ -16,7 +17,7 @@ results::Results memory_run(int nodes, const std::vector<double>& rates, double 
            rates);
   add_selftest(r, "memory");
   r.inventory["node"].entity = rows_of_kind(r, "node");
-  r.inventory["node"].number["memory_bandwidth"] =
+  r.inventory["node"].number[results::inventory::memory_bandwidth] =
       std::vector<double>(static_cast<std::size_t>(nodes), hardware);
   return r;
 }
@@ -53,9 +54,9 @@ TEST(VerdictPhysical, DevicesTogetherAreSummedPerNode) {
            rows_of_kind(r, "device"), {30e9, 30e9});
   add_selftest(r, "memory");
   r.inventory["node"].entity = rows_of_kind(r, "node");
-  r.inventory["node"].number["memory_bandwidth"] = {100e9};
+  r.inventory["node"].number[results::inventory::memory_bandwidth] = {100e9};
   EXPECT_EQ(judge(r).state, "PASS");
-  r.inventory["node"].number["memory_bandwidth"] = {200e9};
+  r.inventory["node"].number[results::inventory::memory_bandwidth] = {200e9};
   const auto v = judge(r);
   EXPECT_EQ(v.state, "FAIL");
   EXPECT_EQ(v.findings[0].name, "node0");
@@ -80,7 +81,7 @@ results::Results pair_run(double rate, double nic) {
   auto& t = r.inventory["nic"];
   t.entity = rows_of_kind(r, "nic");
   t.text["state"] = {"up", "up", "up", "up"};
-  t.number["rate"] = {nic, nic, nic, nic};
+  t.number[results::inventory::rate] = {nic, nic, nic, nic};
   return r;
 }
 
