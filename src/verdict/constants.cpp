@@ -52,6 +52,7 @@ Json as_json() {
               {"peers_small_deficit", peers_small_deficit},
               {"peers_note_deficit", peers_note_deficit},
               {"peers_small_samples", peers_small_samples},
+              {"assumed_spread", assumed_spread},
               {"peers_shared_deficit", peers_shared_deficit},
               {"memory_floor_fraction", memory_floor_fraction},
               {"nic_floor_fraction", nic_floor_fraction},

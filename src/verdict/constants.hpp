@@ -48,6 +48,8 @@ inline constexpr double peers_spread_floor = 5e-4;
 inline constexpr std::size_t robust_min = 24;
 inline constexpr std::size_t peers_min_population = 6;
 inline constexpr std::size_t deletion_min = 4;
+// With four or five, healthy devices are taken to spread by 2 %, as power-limited GPUs do, the widest of published figures.
+inline constexpr double assumed_spread = 0.02;
 // Links: robust sigmas.
 inline constexpr double peers_z = 4.0;
 

@@ -2,6 +2,7 @@
 #include "verdict/screening.hpp"
 
 #include <algorithm>
+#include <boost/math/distributions/normal.hpp>
 #include <cmath>
 #include <map>
 #include <unordered_map>
@@ -175,6 +176,15 @@ class Screener {
     return fraction(s.deficit) > least && s.deficit > constants::warn_errors * p.se;
   }
 
+  /// Under six nobody can see how the healthy spread, so the widest published spread stands in for it; only where
+  /// devices take turns, because ranks that measure at the same time disturb one another by more than that.
+  double assumed_p(const Population& p, const Test& t, const Suspect& s) const {
+    const double n = static_cast<double>(t.members.size());
+    if (t.members.size() >= constants::peers_min_population || !takes_turns(*p.series)) return 1;
+    const double sigma = std::hypot(constants::assumed_spread * std::sqrt(1 + 1 / (n - 1)), p.se);
+    return n * boost::math::cdf(boost::math::complement(boost::math::normal(), s.deficit / sigma));
+  }
+
   void screen(const Test& t, double share) {
     const auto& p = out_.populations[t.population];
     // Under six there is no spread to warn by; peers_small.cpp has its own rule.
@@ -186,8 +196,11 @@ class Screener {
       s.p = std::min(1.0, family_p(t.result, k) / share);
       s.warn = may_warn && abnormal(t.result, k, constants::alpha_warn * share);
       const bool enough = p.members[t.members[k]].row->n >= constants::peers_small_samples || !p.series->per_sample;
+      const double assumed = assumed_p(p, t, s);
+      s.p = std::min(s.p, assumed / share);
       s.candidate = enough && p.eligible() && s.deficit > log_deficit(s.delta) - p.se &&
-                    surely_abnormal(t.result, k, constants::alpha_fail * share, pool_);
+                    (surely_abnormal(t.result, k, constants::alpha_fail * share, pool_) ||
+                     assumed <= constants::alpha_fail * share);
       if (s.warn || s.candidate) add(s);
     }
   }

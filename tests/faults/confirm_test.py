@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A rank slowed down on purpose is named, measured again in the same run, and fails it; nobody else does.
+
+Where the file itself says that the machine is too noisy (the metric is judged to more than a tenth, or the fault was not
+suspected because the others differ too much), it is tried again, and skipped in the end; it never passes for that.
+"""
+
+import unittest
+
+import common
+import numpy as np
+
+TRIES = 3
+CULPRIT = 1
+
+
+class Confirm(common.FaultTest):
+    def spread(self, results, case, metric):
+        """Of the medians of the ranks that were left alone."""
+        medians = [np.median(v) for rank, v in results.samples(case, metric).items() if rank != CULPRIT]
+        return (max(medians) - min(medians)) / np.median(medians)
+
+    def named(self, suite, case, metric, factor, *args, level="quick"):
+        """True when it went as it should, else why the machine was too noisy to tell."""
+        result = self.inject(4, f"slow:rank={CULPRIT},factor={factor},case={case}", *args, "--suites", f"inventory,{suite}",
+                             level=level)
+        results = self.file()
+        path = f"{suite}/{case}"
+        failed = [f for f in results.findings() if f["severity"] == "FAIL"]
+        culprit = results.names[results.device[CULPRIT]]
+        # Whatever the noise: nobody else may be failed for being slow.
+        self.assertEqual([f["name"] for f in failed if f["name"] != culprit], [], result.stdout)
+        self.assert_spec_unseen(results, f"slow:rank={CULPRIT}")
+        spread = self.spread(results, path, metric)
+        if spread > (1 - factor) / 8:
+            return f"{path}: the ranks that were left alone differ by {spread:.1%}"
+        self.assert_code(result, common.FAIL)
+        self.assertTrue(failed[0]["metric"].startswith(path), failed[0])
+        self.assertEqual(int(failed[0]["confirmed"]), 1, failed[0])
+        self.assertAlmostEqual(float(failed[0]["deficit"]), 1 - factor, delta=0.3 * (1 - factor))
+        again = f"{path}.c1"
+        self.assertEqual(results.state(again), "pass")
+        self.assertIn(CULPRIT, results.samples(again, metric))
+        self.assertGreater(len(results.samples(again, metric)), 1, "controls are measured beside the candidate")
+        self.assertTrue(any(again in e["text"] for e in results.events("confirming")))
+        return True
+
+    def try_again(self, *args, **kwargs):
+        said = []
+        for _ in range(TRIES):
+            said.append(self.named(*args, **kwargs))
+            if said[-1] is True:
+                return
+        self.skipTest(f"the machine is too noisy: {said}")
+
+    def test_gemm_alone(self):
+        self.try_again("gemm", "fp32-n512-alone", "throughput", 0.9, "--gemm.sizes", "512", "--gemm.dtypes", "fp32",
+                       "--gemm.modes", "alone")
+
+    @common.nightly
+    def test_memory_alone(self):
+        self.try_again("memory", "triad-alone", "bandwidth", 0.9, "--cases", "memory/triad-alone")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
