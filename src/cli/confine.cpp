@@ -2,6 +2,7 @@
 #include "cli/confine.hpp"
 
 #include <fmt/format.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -72,10 +73,21 @@ void set_limits(std::uint64_t input_bytes) {
   limit(RLIMIT_AS, address_space_bytes() + (std::uint64_t{4} << 30) + 64 * input_bytes);
 }
 
+/// Where a child says what it has to say until it is known how it ended: a C library that stops a damaged process adds
+/// lines of its own. -1 where the system has no such file.
+int private_stderr() { return ::memfd_create("assay-stderr", MFD_CLOEXEC); }
+
+void pass_on(int fd) {
+  if (fd < 0 || ::lseek(fd, 0, SEEK_SET) != 0) return;
+  char buffer[4096];
+  for (ssize_t n; (n = ::read(fd, buffer, sizeof buffer)) > 0;) std::fwrite(buffer, 1, static_cast<std::size_t>(n), stderr);
+}
+
 /// Never returns: what the C library and HDF5 would tidy up at exit may be what is damaged.
 [[noreturn]] void run_child(const std::function<ExitCode()>& command, std::uint64_t input_bytes,
-                            pid_t parent) {
+                            pid_t parent, int said) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (said >= 0) ::dup2(said, STDERR_FILENO);
   if (::getppid() != parent) ::_exit(static_cast<int>(ExitCode::internal));
   set_limits(input_bytes);
   ExitCode code = ExitCode::internal;
@@ -103,13 +115,19 @@ ExitCode confined(const std::vector<std::string>& inputs, const std::function<Ex
     input_bytes += bytes_of_list(name);
   }
   std::fflush(nullptr);
+  const int said = private_stderr();
   const pid_t parent = ::getpid(), child = ::fork();
-  if (child < 0) return command();  // no more processes here: no worse than without a child
-  if (child == 0) run_child(command, input_bytes, parent);
+  if (child == 0) run_child(command, input_bytes, parent, said);
+  if (child < 0) {  // no more processes here: no worse than without a child
+    if (said >= 0) ::close(said);
+    return command();
+  }
   int status = 0;
   while (::waitpid(child, &status, 0) < 0) {
     if (errno != EINTR) throw Error(ErrorKind::internal, "the reading process was lost");
   }
+  if (WIFEXITED(status)) pass_on(said);
+  if (said >= 0) ::close(said);
   if (WIFEXITED(status)) return static_cast<ExitCode>(WEXITSTATUS(status));
   const int signal = WTERMSIG(status);
   const bool endless = signal == SIGXCPU || signal == SIGKILL;

@@ -2,11 +2,41 @@
 // Whether a metric was measured well enough to be judged at all, and who is slow now and then.
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <set>
 
+#include "measure/statistics.hpp"
 #include "verdict/constants.hpp"
 #include "verdict/population.hpp"
 
 namespace assay::verdict {
+
+namespace {
+
+/// The precision a row is judged to; NaN when it has too few samples to tell.
+double precision_of(const SeriesRow& row) {
+  if (!(std::abs(row.median) > 0)) return results::not_taken;
+  return constants::noise_z * row.standard_error / std::abs(row.median);
+}
+
+/// Ends of links most of whose pairs are noisy: single pairs meet traffic in their round, and their ends are judged over all
+/// partners.
+std::set<std::int32_t> noisy_ends(const Series& s) {
+  std::map<std::int32_t, std::vector<double>> pairs;
+  for (const auto& row : s.rows) {
+    const double delta = precision_of(row);
+    if (std::isnan(delta)) continue;
+    pairs[row.source].push_back(delta);
+    pairs[row.destination].push_back(delta);
+  }
+  std::set<std::int32_t> ends;
+  for (const auto& [end, deltas] : pairs) {
+    if (median(deltas) > constants::noise_limit) ends.insert(end);
+  }
+  return ends;
+}
+
+}  // namespace
 
 void judge_noise(Judgement& j) {
   for (const auto& s : j.series) {
@@ -14,10 +44,12 @@ void judge_noise(Judgement& j) {
     const SeriesRow* worst = nullptr;
     double worst_delta = 0;
     std::vector<std::int32_t> rows;
+    const bool links = s.kind == "link";
+    const auto ends = links ? noisy_ends(s) : std::set<std::int32_t>{};
     for (const auto& row : s.rows) {
-      if (std::isnan(row.standard_error) || !(std::abs(row.median) > 0)) continue;
-      const double delta = constants::noise_z * row.standard_error / std::abs(row.median);
-      if (delta <= constants::noise_limit) continue;
+      const double delta = precision_of(row);
+      if (std::isnan(delta) || delta <= constants::noise_limit) continue;
+      if (links && !ends.contains(row.source) && !ends.contains(row.destination)) continue;
       const auto own = rows_of(row);
       rows.insert(rows.end(), own.begin(), own.end());
       if (worst != nullptr && delta <= worst_delta) continue;

@@ -3,6 +3,7 @@
 // exactly.
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 #include <unordered_map>
 
@@ -142,6 +143,20 @@ double message_bytes(const results::CaseData& c) {
   return 0;
 }
 
+/// A pair measured once beside all the others may meet traffic: whose NIC is below its floor shows over its partners. The
+/// ends of which even the upper quartile of all pairs (as ratio to the floor) is below; with one partner that pair is it.
+std::set<std::int32_t> nodes_below(const Judgement& j, const std::vector<Below>& all) {
+  std::map<std::int32_t, std::vector<double>> ratios;
+  for (const auto& b : all) {
+    for (const auto end : {b.row->source, b.row->destination}) ratios[j.entities.node(end)].push_back(b.value / b.reference);
+  }
+  std::set<std::int32_t> below;
+  for (const auto& [node, values] : ratios) {
+    if (quantile(values, 0.75) < 1.0) below.insert(node);
+  }
+  return below;
+}
+
 void judge_nic_pairs(Judgement& j) {
   const Numbers rates = only_nic_rate(j);
   if (rates.empty()) return;
@@ -167,6 +182,11 @@ void judge_nic_pairs(Judgement& j) {
       all.push_back({&row, row.entity, rows_of(row), row.median, constants::nic_floor_fraction * share,
                      row.standard_error, row.n, true, false});
     }
+    const auto below = nodes_below(j, all);
+    std::erase_if(all, [&](const Below& b) {
+      return b.value < b.reference && !below.contains(j.entities.node(b.row->source)) &&
+             !below.contains(j.entities.node(b.row->destination));
+    });
     settle(j, s, all, "physical floor");
   }
 }

@@ -83,10 +83,7 @@ TEST_F(Parser, NamesUnknownOptions) {
 }
 
 TEST_F(Parser, DoesNotAcceptOptionsThatNothingReads) {
-  for (const char* name :
-       {"--retest", "--topology"}) {
-    EXPECT_THAT(failure({"run", name, "x"}), StartsWith(std::string(name) + ": unknown option of run"));
-  }
+  EXPECT_THAT(failure({"run", "--retest", "x"}), StartsWith("--retest: unknown option of run"));
 }
 
 TEST_F(Parser, NamesMissingAndSwallowedValues) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 
+#include <functional>
+
 #include "fabricate.hpp"
 #include "results/inventory_names.hpp"
 
@@ -96,6 +98,58 @@ TEST(VerdictPhysical, NicPairsAgainstTheRate) {
   EXPECT_EQ(state_of(r, v, "node2"), "PASS");
   EXPECT_EQ(judge(pair_run(12e9, 12.5e9)).state, "PASS");
   EXPECT_EQ(count_severity(judge(pair_run(6e9, results::not_taken)), "FAIL"), 0U);
+}
+
+/// All pairs of six nodes; `rate(a, b)` of each.
+results::Results all_pairs(const std::function<double(int, int)>& rate) {
+  auto r = cluster(6);
+  const auto devices = rows_of_kind(r, "device");
+  std::vector<std::int32_t> links, source, destination;
+  std::vector<double> rates;
+  for (int a = 0; a < 6; ++a) {
+    for (int b = a + 1; b < 6; ++b) {
+      source.push_back(devices[static_cast<std::size_t>(a)]);
+      destination.push_back(devices[static_cast<std::size_t>(b)]);
+      links.push_back(static_cast<std::int32_t>(r.entities.size()));
+      const std::string name = "node" + std::to_string(a) + ">node" + std::to_string(b);
+      r.entities.push_back({"link", name, "path", name, 0, -1});
+      rates.push_back(rate(a, b));
+    }
+  }
+  auto& c = add_case(r, "p2p", "bandwidth-uni-4194304-cross-mpi", "bandwidth", "B/s", Better::higher, "link", links, rates);
+  c.source = source;
+  c.destination = destination;
+  c.parameters["bytes"] = 4194304;
+  add_selftest(r, "pair");
+  auto& t = r.inventory["nic"];
+  t.entity = rows_of_kind(r, "nic");
+  t.text["state"] = std::vector<std::string>(6, "up");
+  t.number[results::inventory::rate] = std::vector<double>(6, 12.5e9);
+  return r;
+}
+
+TEST(VerdictPhysical, TrafficOnOnePairIsNoFault) {
+  const auto v = judge(all_pairs([](int a, int b) { return a == 0 && b == 1 ? 6e9 : 12e9; }));
+  EXPECT_EQ(count_severity(v, "FAIL"), 0U);
+  const auto slow = all_pairs([](int a, int) { return a == 0 ? 6e9 : 12e9; });
+  const auto verdict = judge(slow);
+  EXPECT_EQ(verdict.state, "FAIL");
+  EXPECT_EQ(state_of(slow, verdict, "node0"), "FAIL");
+}
+
+TEST(VerdictNoise, OnePairThatMeetsTrafficDoesNotMakeAMetricNoisy) {
+  const auto noisy = [](const std::function<bool(int, int)>& which) {
+    auto r = all_pairs([](int, int) { return 12e9; });
+    auto& values = r.cases.back().metrics[0].values;
+    std::size_t row = 0;
+    for (int a = 0; a < 6; ++a)
+      for (int b = a + 1; b < 6; ++b, ++row)
+        for (std::size_t i = 0; i < 6; ++i)
+          if (which(a, b)) values[row * 6 + i] *= i % 2 == 0 ? 0.6 : 1.4;
+    return find_kind(judge(r), "noisy") != nullptr;
+  };
+  EXPECT_FALSE(noisy([](int a, int b) { return a == 0 && b == 1; }));
+  EXPECT_TRUE(noisy([](int a, int) { return a == 0; }));
 }
 
 TEST(VerdictPeers, SlowDeviceIsAWarningAndNeverAFailure) {
