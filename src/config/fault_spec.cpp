@@ -3,15 +3,17 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <map>
 
 #include "base/error.hpp"
 #include "base/glob.hpp"
 #include "base/units.hpp"
+#include "config/fault_text.hpp"
 
 namespace assay {
 namespace {
+
+using namespace fault_text;
 
 /// Selectors come in groups: a fault takes those that can mean something for it.
 enum Selectors : unsigned { by_place = 1, by_case = 2, by_time = 4, by_seed = 8, by_all = 15 };
@@ -61,27 +63,6 @@ const std::vector<std::string>& targets() {
   return names;
 }
 
-std::vector<std::string> split(const std::string& text, char separator) {
-  std::vector<std::string> parts;
-  std::size_t begin = 0;
-  for (std::size_t end = text.find(separator); end != std::string::npos; end = text.find(separator, begin)) {
-    parts.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  parts.push_back(text.substr(begin));
-  return parts;
-}
-
-std::string join(const std::vector<std::string>& parts) {
-  std::string out;
-  for (const auto& part : parts) out += (out.empty() ? "" : ", ") + part;
-  return out;
-}
-
-[[noreturn]] void bad(const std::string& key, const std::string& value, const std::string& wanted) {
-  throw_usage(key + "=" + value + ": " + wanted);
-}
-
 template <typename T>
 T whole(const std::string& key, const std::string& text) {
   T value{};
@@ -98,21 +79,6 @@ auto quantity(const std::string& key, const std::string& text, Parse parse) {
   } catch (const Error& e) {
     throw_usage(key + "=" + text + ": " + e.what());
   }
-}
-
-double real(const std::string& key, const std::string& text) {
-  double value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || !std::isfinite(value))
-    bad(key, text, "not a number");
-  return value;
-}
-
-double fraction(const std::string& key, const std::string& text, bool one_allowed) {
-  const double value = real(key, text);
-  if (value <= 0 || value > 1 || (value == 1 && !one_allowed))
-    bad(key, text, one_allowed ? "must be above 0 and at most 1" : "must be between 0 and 1, both excluded");
-  return value;
 }
 
 void set_pair(FaultSpec& spec, const std::string& text) {
@@ -160,9 +126,7 @@ const std::map<std::string, Setter>& setters() {
        }},
       {"target",
        [](FaultSpec& s, const std::string& k, const std::string& v) {
-         if (std::find(targets().begin(), targets().end(), v) == targets().end())
-           bad(k, v, "one of " + join(targets()));
-         s.target = v;
+         s.target = one_of(k, v, targets());
        }},
       {"pair", [](FaultSpec& s, const std::string&, const std::string& v) { set_pair(s, v); }},
       {"code",
@@ -177,15 +141,6 @@ const std::map<std::string, Setter>& setters() {
        [](FaultSpec& s, const std::string& k, const std::string& v) { s.clock_offset_s = real(k, v); }},
   };
   return table;
-}
-
-const KindInfo& kind_of(const std::string& name) {
-  std::vector<std::string> names;
-  for (const KindInfo& info : kinds()) {
-    if (info.name == name) return info;
-    names.emplace_back(info.name);
-  }
-  throw_usage("no fault '" + name + "' (faults: " + join(names) + ")");
 }
 
 }  // namespace
@@ -229,33 +184,15 @@ bool FaultSpec::hits_case(const std::string& suite_name, const std::string& case
 }
 
 FaultSpec parse_fault(const std::string& text) {
-  if (std::any_of(text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }))
-    throw_usage("a control character in the text of a fault");
-  const auto colon = text.find(':');
-  const KindInfo& info = kind_of(text.substr(0, colon));
+  const KindInfo& info = find_kind(kinds(), kind_word(text));
   FaultSpec spec;
   spec.kind = info.kind;
   spec.text = text;
-  const auto keys = keys_of(info);
-  std::vector<std::string> seen;
-  const auto in = [](const std::vector<std::string>& names, const std::string& key) {
-    return std::find(names.begin(), names.end(), key) != names.end();
-  };
-  const auto fields =
-      colon == std::string::npos ? std::vector<std::string>{} : split(text.substr(colon + 1), ',');
-  for (const std::string& field : fields) {
-    const auto equals = field.find('=');
-    const std::string key = field.substr(0, equals);
-    if (!in(keys, key))
-      throw_usage(std::string(info.name) + " has no key '" + key + "' (keys: " + join(keys) + ")");
-    if (equals == std::string::npos || equals + 1 == field.size())
-      throw_usage(key + " needs a value in '" + text + "'");
-    if (in(seen, key)) throw_usage(key + " is given twice in '" + text + "'");
-    seen.push_back(key);
-    setters().at(key)(spec, key, field.substr(equals + 1));
-  }
+  const auto seen = each_field(text, info.name, keys_of(info), [&](const std::string& key, const std::string& value) {
+    setters().at(key)(spec, key, value);
+  });
   for (const std::string& key : info.required)
-    if (!in(seen, key)) throw_usage(std::string(info.name) + " needs " + key + "= in '" + text + "'");
+    if (!contains(seen, key)) throw_usage(std::string(info.name) + " needs " + key + "= in '" + text + "'");
   if (spec.kind == FaultKind::clock && spec.clock_ppm == 0 && spec.clock_offset_s == 0)
     throw_usage("clock needs ppm= or offset_s= in '" + text + "'");
   return spec;

@@ -35,10 +35,4 @@ const Metric* CaseData::find(const std::string& metric) const noexcept {
   return at == metrics.end() ? nullptr : &*at;
 }
 
-bool is_confirming(const std::string& name) noexcept {
-  const auto dot = name.rfind(".c");
-  return dot != std::string::npos && dot + 2 < name.size() &&
-         name.find_first_not_of("0123456789", dot + 2) == std::string::npos;
-}
-
 }  // namespace assay::results

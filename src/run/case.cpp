@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/case.hpp"
 
+#include "results/case_name.hpp"
+
 namespace assay {
 
 const char* to_string(Stage stage) noexcept {
@@ -15,11 +17,6 @@ const char* to_string(Stage stage) noexcept {
   return "node-local";
 }
 
-std::string Case::base_path() const {
-  const auto dot = name.rfind('.');
-  const bool suffix = dot != std::string::npos && dot + 2 < name.size() && (name[dot + 1] == 'p' || name[dot + 1] == 'c') &&
-                      name.find_first_not_of("0123456789", dot + 2) == std::string::npos;
-  return suite + "/" + (suffix ? name.substr(0, dot) : name);
-}
+std::string Case::base_path() const { return suite + "/" + results::base_name(name); }
 
 }  // namespace assay

@@ -3,14 +3,16 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <map>
 
 #include "base/error.hpp"
 #include "base/glob.hpp"
+#include "config/fault_text.hpp"
 
 namespace assay::simulate {
 namespace {
+
+using namespace fault_text;
 
 struct KindInfo {
   Kind kind;
@@ -20,7 +22,6 @@ struct KindInfo {
 };
 
 const std::vector<KindInfo>& kinds() {
-  static const std::vector<std::string> cases = {"suite", "case", "metric"};
   static const std::vector<KindInfo> table = {
       {Kind::slow,
        "slow",
@@ -39,47 +40,12 @@ const std::vector<KindInfo>& kinds() {
   return table;
 }
 
-std::vector<std::string> split(const std::string& text, char separator) {
-  std::vector<std::string> parts(1);
-  for (const char c : text) {
-    if (c == separator)
-      parts.emplace_back();
-    else
-      parts.back() += c;
-  }
-  return parts;
-}
-
-std::string join(const std::vector<std::string>& parts) {
-  std::string out;
-  for (const auto& part : parts) out += (out.empty() ? "" : ", ") + part;
-  return out;
-}
-
-[[noreturn]] void bad(const std::string& key, const std::string& value, const std::string& wanted) {
-  throw_usage(key + "=" + value + ": " + wanted);
-}
-
-double real(const std::string& key, const std::string& text) {
-  double value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || !std::isfinite(value))
-    bad(key, text, "not a number");
-  return value;
-}
-
 std::int64_t rank(const std::string& text, const std::string& whole) {
   std::int64_t value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc{} || end != text.data() + text.size() || value < 0)
     bad("pair", whole, "two ranks as SRC>DST");
   return value;
-}
-
-std::string one_of(const std::string& key, const std::string& text, const std::vector<std::string>& allowed) {
-  if (std::find(allowed.begin(), allowed.end(), text) == allowed.end())
-    bad(key, text, "one of " + join(allowed));
-  return text;
 }
 
 void set_pair(Fault& f, const std::string& text) {
@@ -96,8 +62,7 @@ const std::map<std::string, Setter>& setters() {
   static const std::map<std::string, Setter> table = {
       {"factor",
        [](Fault& f, const std::string& v) {
-         f.factor = real("factor", v);
-         if (f.factor <= 0 || f.factor >= 1) bad("factor", v, "must be between 0 and 1, both excluded");
+         f.factor = fraction("factor", v, false);
        }},
       {"percent",
        [](Fault& f, const std::string& v) {
@@ -107,8 +72,7 @@ const std::map<std::string, Setter>& setters() {
        }},
       {"duty",
        [](Fault& f, const std::string& v) {
-         f.duty = real("duty", v);
-         if (f.duty <= 0 || f.duty > 1) bad("duty", v, "must be above 0 and at most 1");
+         f.duty = fraction("duty", v, true);
        }},
       {"node", [](Fault& f, const std::string& v) { f.nodes = split(v, '+'); }},
       {"device",
@@ -139,17 +103,8 @@ const std::map<std::string, Setter>& setters() {
   return table;
 }
 
-const KindInfo& kind_of(const std::string& name) {
-  std::vector<std::string> names;
-  for (const KindInfo& info : kinds()) {
-    if (info.name == name) return info;
-    names.emplace_back(info.name);
-  }
-  throw_usage("no fault '" + name + "' (faults: " + join(names) + ")");
-}
-
 void check_place(const Fault& f, const std::vector<std::string>& seen) {
-  const auto given = [&](const char* key) { return std::find(seen.begin(), seen.end(), key) != seen.end(); };
+  const auto given = [&](const char* key) { return contains(seen, key); };
   if (f.kind == Kind::slowlink && !given("pair")) throw_usage("slowlink needs pair= in '" + f.text + "'");
   if (given("device") + given("nic") + given("leaf") + given("pair") > 1)
     throw_usage("device, nic, leaf and pair name different parts in '" + f.text + "'");
@@ -184,32 +139,16 @@ bool Fault::hits_metric(const std::string& suite_name, const std::string& case_n
 }
 
 Fault parse_fault(const std::string& text) {
-  if (std::any_of(text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }))
-    throw_usage("a control character in the text of a fault");
-  const auto colon = text.find(':');
-  const KindInfo& info = kind_of(text.substr(0, colon));
+  const KindInfo& info = find_kind(kinds(), kind_word(text));
   Fault fault;
   fault.kind = info.kind;
   fault.text = text;
-  std::vector<std::string> seen;
-  const auto in = [](const std::vector<std::string>& names, const std::string& key) {
-    return std::find(names.begin(), names.end(), key) != names.end();
-  };
-  const auto fields = colon == std::string::npos ? std::vector<std::string>{} : split(text.substr(colon + 1), ',');
-  for (const std::string& field : fields) {
-    const auto equals = field.find('=');
-    const std::string key = field.substr(0, equals);
-    if (!in(info.keys, key))
-      throw_usage(std::string(info.name) + " has no key '" + key + "' (keys: " + join(info.keys) + ")");
-    if (equals == std::string::npos || equals + 1 == field.size())
-      throw_usage(key + " needs a value in '" + text + "'");
-    if (in(seen, key)) throw_usage(key + " is given twice in '" + text + "'");
-    seen.push_back(key);
-    setters().at(key)(fault, field.substr(equals + 1));
-  }
-  if (in(seen, "factor") && in(seen, "percent"))
+  const auto seen = each_field(text, info.name, info.keys, [&](const std::string& key, const std::string& value) {
+    setters().at(key)(fault, value);
+  });
+  if (contains(seen, "factor") && contains(seen, "percent"))
     throw_usage("factor and percent say the same thing twice in '" + text + "'");
-  if (info.rate && !in(seen, "factor") && !in(seen, "percent"))
+  if (info.rate && !contains(seen, "factor") && !contains(seen, "percent"))
     throw_usage(std::string(info.name) + " needs factor= or percent= in '" + text + "'");
   check_place(fault, seen);
   for (const std::string& node : fault.nodes)

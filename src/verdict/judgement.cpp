@@ -2,7 +2,6 @@
 #include "verdict/judgement.hpp"
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <cstdio>
 
@@ -12,18 +11,6 @@
 
 namespace assay::verdict {
 namespace {
-
-/// Position of a trailing ".<letter>digits" or ".digits"; npos if there is none.
-std::size_t suffix_position(const std::string& text, char letter) {
-  std::size_t i = text.size();
-  while (i > 0 && std::isdigit(static_cast<unsigned char>(text[i - 1])) != 0) --i;
-  if (i == text.size() || i == 0) return std::string::npos;
-  if (letter != 0) {
-    if (text[i - 1] != letter) return std::string::npos;
-    --i;
-  }
-  return i > 0 && text[i - 1] == '.' ? i - 1 : std::string::npos;
-}
 
 /// How many CPUs "node07/cores0-3,8" names; 0 when the name says nothing of the kind.
 int cores_in_name(const std::string& name) {
@@ -59,7 +46,7 @@ EntityIndex::EntityIndex(const std::vector<results::Entity>& entities)
       up = e.parent;
     }
     if (entities[i].kind == "device") cores_[i] = cores_in_name(entities[i].name);
-    shares_[i] = entities[i].kind == "device" && suffix_position(entities[i].name, 0) != std::string::npos;
+    shares_[i] = entities[i].kind == "device" && results::numbered_suffix(entities[i].name, 0) != std::string::npos;
   }
 }
 
@@ -104,21 +91,6 @@ results::Finding Judgement::about(std::int32_t row, const std::string& severity,
 
 void Judgement::add(results::Finding finding, std::vector<std::int32_t> rows, bool inconclusive) {
   found.push_back({std::move(finding), inconclusive, std::move(rows)});
-}
-
-std::string base_name(const std::string& name) {
-  std::string base = name;
-  for (const char letter : {'c', 'p'}) {
-    const auto at = suffix_position(base, letter);
-    if (at != std::string::npos) base.resize(at);
-  }
-  return base;
-}
-
-int confirming_number(const std::string& name) {
-  const auto at = suffix_position(name, 'c');
-  if (at == std::string::npos || name.size() - at > 8) return 0;
-  return std::stoi(name.substr(at + 2));
 }
 
 bool glob(const std::string& pattern, const std::string& text) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "results/case_name.hpp"
 #include "results/model.hpp"
 #include "verdict/verdict.hpp"
 
@@ -111,10 +112,8 @@ struct Judgement {
   }
 };
 
-/// Name of a case without its suffixes .pK (repeat) and .cK (confirming).
-std::string base_name(const std::string& name);
-/// K of a confirming case NAME.cK, 0 for others.
-int confirming_number(const std::string& name);
+using results::base_name;
+using results::confirming_number;
 /// glob_match: on whole names; `*` also matches `/`.
 bool glob(const std::string& pattern, const std::string& text);
 bool ends_with(const std::string& text, const std::string& tail);

@@ -284,7 +284,7 @@ int confirming_pairs(const Judgement& j, const Places& places, const LinkSet& se
   for (const auto& c : j.results.cases) {
     const int number = confirming_number(c.name);
     if (number == 0 || c.suite != series.suite || c.case_key != series.first->case_key) continue;
-    if (base_name(c.name.substr(0, c.name.rfind(".c"))) != series.name) continue;
+    if (base_name(c.name) != series.name) continue;
     if (c.state != results::CaseState::pass && c.state != results::CaseState::fail) continue;
     ++cases;
     for (auto& m : measured(c, series.metric, series.better)) {

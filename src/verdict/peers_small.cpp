@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fewer than six entities, ranks that share cores, and single links: no spread to judge by, so only what is large and lasts
+// Fewer than six entities, and ranks that share cores: no spread to judge by, so only what is large and lasts
 // is said, and never as a fault.
 #include <algorithm>
 #include <boost/math/distributions/normal.hpp>
@@ -13,20 +13,9 @@
 namespace assay::verdict {
 namespace {
 
-/// Ranks of a collective share one clock: a slow one slows all, so their own times tell nothing about who it
-/// was.
-bool is_collective(const Series& s) {
-  return s.stage == "groups" || s.stage == "world" || s.stage == "train";
-}
-
-/// Links have rules of their own (network.hpp).
-bool comparable(const Series& s) {
-  return s.judged && !is_collective(s) && s.suite != "inventory" && s.kind != "link";
-}
-
 /// Larger groups that have their cores for themselves are screened (screening.hpp).
-bool has_own_rule(const Series& s, std::size_t n, bool shared) {
-  return s.kind != "link" && !shared && n >= constants::peers_min_population;
+bool has_own_rule(std::size_t n, bool shared) {
+  return !shared && n >= constants::peers_min_population;
 }
 
 /// Median of the sorted values without position i.
@@ -82,12 +71,11 @@ void judge_group(Judgement& j, const Series& s, Group& p) {
   });
   for (auto* row : p.rows) {
     p.sorted.push_back(row->median);
-    p.shared = p.shared || j.entities.shares_cores(row->entity) || j.entities.shares_cores(row->source) ||
-               j.entities.shares_cores(row->destination);
+    p.shared = p.shared || j.entities.shares_cores(row->entity);
     row->reference = std::max<std::uint8_t>(row->reference, Reference::peers);
   }
   p.shared = p.shared && !takes_turns(s);
-  if (has_own_rule(s, p.rows.size(), p.shared)) return;
+  if (has_own_rule(p.rows.size(), p.shared)) return;
   const bool higher = s.better == results::Better::higher;
   const double overall = threshold_of(p, median(p.sorted));
   for (std::size_t i = 0; i < p.rows.size(); ++i) {
@@ -118,13 +106,13 @@ void judge_group(Judgement& j, const Series& s, Group& p) {
 
 void judge_small_populations(Judgement& j) {
   std::size_t comparisons = 0;
-  for (const auto& s : j.series) comparisons += comparable(s) ? s.rows.size() : 0;
+  for (const auto& s : j.series) comparisons += is_population(s) ? s.rows.size() : 0;
   if (comparisons == 0) return;
   const double tail = constants::alpha_warn / static_cast<double>(comparisons);
   const double z = std::max(constants::peers_z,
                             boost::math::quantile(boost::math::complement(boost::math::normal(), tail)));
   for (auto& s : j.series) {
-    if (!comparable(s)) continue;
+    if (!is_population(s)) continue;
     std::vector<Group> groups(s.strata.size());
     for (auto& row : s.rows) groups[static_cast<std::size_t>(row.stratum)].rows.push_back(&row);
     for (auto& p : groups) {

@@ -13,13 +13,6 @@
 namespace assay::verdict {
 namespace {
 
-/// "name.c2": measured again to confirm, and only what was suspected.
-bool is_confirming(const std::string& name) {
-  std::size_t i = name.size();
-  while (i > 0 && name[i - 1] >= '0' && name[i - 1] <= '9') --i;
-  return i < name.size() && i >= 2 && name[i - 1] == 'c' && name[i - 2] == '.';
-}
-
 bool is_clock(const Series& s) { return s.metric == "clock" && s.unit == "Hz"; }
 
 /// Rows of /entities become parts on their first use.
@@ -160,7 +153,7 @@ Snapshot snapshot_of(const Judgement& j, const std::string& file) {
   Parts parts(j.results, j.entities, out.parts);
   for (std::size_t i = 0; i < j.series.size(); ++i) {
     const Series& s = j.series[i];
-    if (!s.judged || s.suite == "inventory" || s.suite == "selftest" || is_confirming(s.name)) continue;
+    if (!s.judged || s.suite == "inventory" || s.suite == "selftest" || results::is_confirming(s.name)) continue;
     SnapshotSeries reduced = reduce(j, s, parts);
     reduced.origin = i;
     if (!reduced.log_rate.empty()) out.series.push_back(std::move(reduced));

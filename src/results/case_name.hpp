@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Suffixes of case names: NAME.pK is a repeat of NAME, NAME.cK measures it again to confirm a suspicion. The identity of a
+// case across files is its name without them.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+namespace assay::results {
+
+/// Position of a trailing ".<letter>digits" (letter 0: ".digits"); npos if there is none.
+std::size_t numbered_suffix(const std::string& text, char letter) noexcept;
+
+/// Name of a case without its suffixes .pK (repeat) and .cK (confirming).
+std::string base_name(const std::string& case_name);
+
+/// K of a confirming case NAME.cK, 0 for others.
+int confirming_number(const std::string& case_name);
+
+}  // namespace assay::results
