@@ -67,6 +67,19 @@ bool is_running(const Owner& owner);
 /// must not have changed for 60 s. Throws Error(usage) naming the owner.
 void check_abandoned(const Path& partial, const Owner& owner);
 
+/// Held from the first look at a directory until it has changed hands: others that want it too wait, and then see its new
+/// owner. Where the file system knows no locks `take_over` alone decides. Throws Error(usage) after 10 s of waiting.
+class TakeOverLock {
+ public:
+  explicit TakeOverLock(const Path& partial);
+  ~TakeOverLock();
+  TakeOverLock(const TakeOverLock&) = delete;
+  TakeOverLock& operator=(const TakeOverLock&) = delete;
+
+ private:
+  int fd_ = -1;
+};
+
 /// Makes this process the owner of a partial directory that its run left behind: of several that try at once
 /// one succeeds. Throws Error(usage) as `check_abandoned`. A former owner that lives after all gets an error from
 /// its next write, because the directory of the cases changes its name.

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who writes a partial directory, and how it changes hands.
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <ctime>
 #include <sstream>
 #include <system_error>
+#include <thread>
 
 #include "base/error.hpp"
 #include "base/json.hpp"
@@ -182,6 +185,25 @@ void check_abandoned(const Path& partial, const Owner& owner) {
       partial.string() + " was written " + std::to_string(std::max(0, static_cast<int>(idle_s))) +
       " s ago by " + described(owner) + ", which cannot be seen from here: if that run is over, try " +
       "again when the directory has been left alone for " + std::to_string(static_cast<int>(quiet_s)) + " s");
+}
+
+TakeOverLock::TakeOverLock(const Path& partial) {
+  std::error_code code;
+  if (!std::filesystem::exists(partial / "plan.json", code)) return;  // not ours to write to
+  fd_ = ::open((partial / "owner.lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (fd_ < 0) return;  // whoever writes there next says why that cannot be
+  const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (::flock(fd_, LOCK_EX | LOCK_NB) != 0 && (errno == EWOULDBLOCK || errno == EINTR)) {
+    if (std::chrono::steady_clock::now() > patience) {
+      ::close(fd_);
+      fail_taken(partial);
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+}
+
+TakeOverLock::~TakeOverLock() {
+  if (fd_ >= 0) ::close(fd_);
 }
 
 Owner take_over(const Path& partial, const std::string& run_id) {

@@ -176,6 +176,8 @@ Writer Writer::create(const Path& file, const Start& start, bool force) {
 
 Writer Writer::resume(const Path& partial, const Start& start, bool force) {
   const h5::Quiet quiet;
+  const TakeOverLock lock(partial);
+  if (const auto owner = read_owner(partial)) check_abandoned(partial, *owner);
   const ResumeInfo info = read_resume(partial);
   auto impl = std::make_unique<Impl>();
   impl->file = info.file;
