@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 if(NOT TARGET results_example)
-  assay_library(results_example SOURCES ${PROJECT_SOURCE_DIR}/tests/results/example_results.cpp
+  assay_library(results_example COLD SOURCES ${PROJECT_SOURCE_DIR}/tests/results/example_results.cpp
     ${PROJECT_SOURCE_DIR}/tests/results/difference.cpp LINKS assay_results)
 endif()
 assay_test(unit_results
