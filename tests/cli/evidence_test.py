@@ -63,7 +63,7 @@ class WriteLimits(compare_test.FleetTest):
         self.assert_error(["verdict", "bad.h5", "--write-limits", "/nonexistent-folder/l.toml"], "--write-limits: cannot write")
 
     def test_from_a_real_run(self):
-        run = self.assay("run", "--level", "smoke", "--suites", "inventory,gemm,memory", "--quiet", "--out", "r.h5")
+        run = self.assay("run", "--level", "smoke", "--suites", "inventory,gemm,memory", *harness.LITTLE_MEMORY, "--quiet", "--out", "r.h5")
         if run.returncode != 0:
             self.skipTest("the machine is too noisy: " + run.stdout)
         self.assert_code(self.assay("verdict", "r.h5", "--write-limits", "l.toml"), 0)

@@ -18,6 +18,10 @@ LAUNCH = {
 }
 
 
+# A virtual machine hands out memory for the first time at 1 GB/s or less: half of it takes most of a smoke run. Enough for bandwidth beside a large cache.
+LITTLE_MEMORY = ["--memory.fraction", "0.15"]
+
+
 def execute(command, cwd, env=None, timeout=90):
     environment = {**os.environ, **LAUNCH, **(env or {})}
     return subprocess.run(command, cwd=cwd, env=environment, timeout=timeout, capture_output=True, text=True,
