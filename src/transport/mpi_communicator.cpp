@@ -355,13 +355,17 @@ std::vector<std::int32_t> world_ranks(MPI_Comm comm, int size) {
 
 namespace {
 
-/// describe_path() takes 0.2 s, so the first rank of each node asks and tells the others.
-std::string node_path() {
-  MPI_Comm part = MPI_COMM_NULL;
-  check(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &part),
-        "MPI_Comm_split_type");
-  const auto node = make_communicator(part, "", count_limit, nullptr);
-  return node->broadcast_text(node->rank() == 0 ? describe_path() : "", 0);
+/// describe_path() takes 0.2 s, so the first rank of each node asks, once, and tells the others. All ranks must take part
+/// in the first call.
+const std::string& node_path() {
+  static const std::string path = [] {
+    MPI_Comm part = MPI_COMM_NULL;
+    check(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &part),
+          "MPI_Comm_split_type");
+    const auto node = make_communicator(part, "", count_limit, nullptr);
+    return node->broadcast_text(node->rank() == 0 ? describe_path() : "", 0);
+  }();
+  return path;
 }
 
 }  // namespace
