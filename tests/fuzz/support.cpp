@@ -65,8 +65,9 @@ const std::string& scratch_directory() {
   return directory.path;
 }
 
-void use_results(const std::string& path) {
-  const results::Results r = results::load(path);
+void use_results(const std::string& path) { use_results(results::load(path)); }
+
+void use_results(const results::Results& r) {
   Nowhere nowhere;
   std::ostream out(&nowhere);
   results::export_csv(r, out);
@@ -84,9 +85,7 @@ const std::vector<std::pair<std::string, Target>>& targets() {
   static const std::vector<std::pair<std::string, Target>> all{
       {"config", config}, {"limits", limits}, {"values", values},
       {"bytes", bytes},   {"edits", edits},   {"partial", partial},
-#ifdef ASSAY_FUZZ_INJECT
-      {"inject", inject},
-#endif
+      {"inject", inject}, {"topology", topology}, {"simulate", simulate}, {"foreign", foreign},
   };
   return all;
 }

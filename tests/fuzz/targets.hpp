@@ -9,18 +9,25 @@
 #include <utility>
 #include <vector>
 
+#include "results/model.hpp"
+
 namespace assay::fuzz {
 
 using Target = void (*)(const std::string& input);
 
 void config(const std::string& input);  ///< a TOML configuration
 void limits(const std::string& input);  ///< a limits file
-void inject(const std::string& input);  ///< an --inject specification
+void inject(const std::string& input);  ///< a fault of `run --inject`
 void values(
     const std::string& input);  ///< the first byte says which: size, duration, quantity, CPU list, glob ...
 void bytes(const std::string& input);    ///< a results file, as it is
 void edits(const std::string& input);    ///< changes to a good results file, with a new checksum
 void partial(const std::string& input);  ///< the texts of a partial directory, with new checksums
+
+void topology(const std::string& input);  ///< a topology file
+void simulate(const std::string& input);  ///< a fault of `simulate`
+/// Files of another tool, parted by zero bytes; the first byte says which tool.
+void foreign(const std::string& input);
 
 /// All targets of this build by name.
 const std::vector<std::pair<std::string, Target>>& targets();
@@ -33,5 +40,6 @@ const std::string& scratch_directory();
 
 /// Everything that the commands do with a results file or directory. Throws nothing but Error(usage, data).
 void use_results(const std::string& path);
+void use_results(const results::Results& results);
 
 }  // namespace assay::fuzz

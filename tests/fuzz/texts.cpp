@@ -3,20 +3,24 @@
 #include <fnmatch.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 
 #include "base/glob.hpp"
 #include "base/hostlist.hpp"
 #include "base/system.hpp"
 #include "base/units.hpp"
 #include "config/config.hpp"
+#include "config/fault_spec.hpp"
+#include "foreign/foreign.hpp"
+#include "simulate/fault.hpp"
 #include "tests/fuzz/clean.hpp"
+#include "topology/fabric.hpp"
 #include "verdict/limits.hpp"
 #include "verdict/verdict.hpp"
-#ifdef ASSAY_FUZZ_INJECT
-#include "config/fault_spec.hpp"
-#endif
 
 namespace assay::fuzz {
 namespace {
@@ -125,7 +129,6 @@ void values(const std::string& input) {
   });
 }
 
-#ifdef ASSAY_FUZZ_INJECT
 void inject(const std::string& input) {
   clean([&] {
     const FaultSpec fault = parse_fault(input);
@@ -139,6 +142,48 @@ void inject(const std::string& input) {
     finite(fault.clock_offset_s);
   });
 }
-#endif
+
+void simulate(const std::string& input) {
+  clean([&] {
+    const simulate::Fault fault = simulate::parse_fault(input);
+    fault.hits_node(7, "node07");
+    fault.hits_device(7, "node07", 1);
+    fault.hits_metric("gemm", "fp32-n4096-together", "throughput");
+    finite(fault.factor);
+    finite(fault.duty);
+  });
+}
+
+void topology(const std::string& input) {
+  clean([&] {
+    const Fabric fabric = parse_fabric(input, "fabric.csv");
+    Topology machine;
+    for (const FabricPort& port : fabric.ports) {
+      if (machine.nodes.size() == 4) break;
+      Node node;
+      node.hostname = port.node;
+      Nic nic;
+      nic.name = port.nic;
+      node.nics.push_back(nic);
+      machine.nodes.push_back(node);
+    }
+    const FabricCoverage coverage = apply_fabric(fabric, machine);
+    if (leaf_of_nodes(machine).size() != machine.nodes.size()) broken("not one switch for each node");
+    describe_fabric(fabric, coverage, machine);
+  });
+}
+
+void foreign(const std::string& input) {
+  if (input.empty()) return;
+  std::vector<std::filesystem::path> files;
+  for (std::size_t begin = 1; begin <= input.size() && files.size() < 4;) {
+    const std::size_t end = std::min(input.find('\0', begin), input.size());
+    files.push_back(std::filesystem::path(scratch_directory()) / ("tool" + std::to_string(files.size()) + ".txt"));
+    std::ofstream(files.back(), std::ios::binary | std::ios::trunc) << input.substr(begin, end - begin);
+    begin = end + 1;
+  }
+  constexpr std::array importers{foreign::import_csv, foreign::import_nccl_tests, foreign::import_osu};
+  clean([&] { use_results(importers[static_cast<unsigned char>(input[0]) % importers.size()](files)); });
+}
 
 }  // namespace assay::fuzz
