@@ -65,14 +65,14 @@ void add_columns(Builder& builder, const results::InventoryTable& table, const s
   };
   for (const auto& [name, column] : table.text) {
     if (of_its_own(name)) continue;
-    builder.add(prefix + name, [&](std::int32_t row) {
+    builder.add(prefix + name, [&find, &column = column](std::int32_t row) {
       const auto i = find(row);
       return i < column.size() ? column[i] : std::string();
     });
   }
   for (const auto& [name, column] : table.number) {
     if (of_its_own(name)) continue;
-    builder.add(prefix + name, [&](std::int32_t row) {
+    builder.add(prefix + name, [&find, &column = column](std::int32_t row) {
       const auto i = find(row);
       return i < column.size() && !std::isnan(column[i]) ? format_quantity(column[i], "") : std::string();
     });
