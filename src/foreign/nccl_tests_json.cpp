@@ -119,6 +119,8 @@ Run read_json(const std::string& text, const std::string& file) {
     std::size_t line = 1;
     for (std::size_t i = 0; i < e.byte && i < text.size(); ++i) line += text[i] == '\n' ? 1 : 0;
     fail({file, line}, "is no JSON");
+  } catch (const Json::out_of_range&) {
+    fail({file, 0}, "holds a number that is too large");
   }
   if (deep) fail({file, 0}, "is nested too deeply");
   return JsonRun(root, file).read();
