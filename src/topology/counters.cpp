@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/system.hpp"
+#include "topology/entities.hpp"
 #include "topology/probe_parts.hpp"
 #include "topology/smbios.hpp"
 #include "topology/sysfs.hpp"
@@ -40,11 +41,6 @@ double interrupt_row(const std::string& text, const std::string& key) {
     return sum;
   }
   return unsupported;
-}
-
-std::string without_blanks(std::string text) {
-  std::replace(text.begin(), text.end(), ' ', '_');
-  return text;
 }
 
 // The memory module an EDAC label means: drivers that take labels from the firmware use the slot's very name.

@@ -10,13 +10,13 @@
 #include "base/system.hpp"
 
 namespace assay {
-namespace {
 
-// Names are used in paths, lists and tables: no blanks inside.
 std::string without_blanks(std::string text) {
   std::replace(text.begin(), text.end(), ' ', '_');
   return text;
 }
+
+namespace {
 
 // A number that the maker gave to a part names it only while no other part claims it: cloned firmware tables,
 // and virtual hosts of one machine, show the same parts on several nodes.

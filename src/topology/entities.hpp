@@ -10,6 +10,9 @@
 
 namespace assay {
 
+/// Names are used in paths, lists and tables: no blanks inside.
+std::string without_blanks(std::string text);
+
 /// The rows of /entities, equal on all ranks: cluster, nodes, their numa domains, sockets (cpu), dimms, nics,
 /// and one device per rank (the host device: its core set, named node07/cores0-3; ".K" is added where ranks
 /// share one set). With --topology also racks (rack:R) and switches (switch:L).

@@ -62,7 +62,8 @@ Json as_json() {
               {"inventory_tolerance", inventory_tolerance},
               {"majority_min", majority_min},
               {"split_fraction", split_fraction},
-              {"split_min", split_min}};
+              {"split_min", split_min},
+              {"fleet_min_nodes", fleet_min_nodes}};
 }
 
 Json deltas() {

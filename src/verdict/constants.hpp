@@ -120,6 +120,9 @@ inline constexpr std::size_t majority_min = 3;
 inline constexpr double split_fraction = 0.10;
 inline constexpr std::size_t split_min = 3;
 
+/// Fewer nodes are no fleet whose drift could be told from their own.
+inline constexpr std::size_t fleet_min_nodes = 3;
+
 /// All of the above by name.
 Json as_json();
 /// The smallest deficit worth a FAIL by class of metric.

@@ -8,13 +8,13 @@
 
 #include "measure/robust.hpp"
 #include "measure/statistics.hpp"
+#include "verdict/constants.hpp"
 #include "verdict/reference_scores.hpp"
 
 namespace assay::verdict {
 namespace {
 
 constexpr double nan = results::not_taken;
-constexpr std::size_t fleet_min_nodes = 3;  ///< fewer are no fleet whose drift could be told from their own
 constexpr double scale_floor = 2e-4;
 constexpr std::size_t scale_min = 8;
 
@@ -79,7 +79,7 @@ Matrix matrix_of(const std::vector<Run>& runs, const std::string& key, std::size
     }
   }
   m.fleet.assign(runs.size(), 0);
-  m.drift_known = fewest >= fleet_min_nodes && !m.rows.empty();
+  m.drift_known = fewest >= constants::fleet_min_nodes && !m.rows.empty();
   if (!m.drift_known) return m;
   std::vector<double> centres;
   for (const auto& row : m.rows) centres.push_back(median_of(row));

@@ -16,8 +16,6 @@
 namespace assay::verdict {
 namespace {
 
-constexpr std::size_t fleet_min_nodes = 3;
-
 [[noreturn]] void damaged() { throw Error(ErrorKind::data, "/verdict/inputs: the history in it is damaged"); }
 
 /// How far the whole fleet is from its past now; NaN where there are too few nodes to tell.
@@ -29,7 +27,7 @@ double drift_of(const Snapshot& now, const std::vector<Score>& scores, const His
     changes.push_back(scores[i].log_rate - static_cast<double>(h.base[i]));
     nodes.insert(now.part(scores[i].part).node);
   }
-  return nodes.size() < fleet_min_nodes ? results::not_taken : median(changes);
+  return nodes.size() < constants::fleet_min_nodes ? results::not_taken : median(changes);
 }
 
 struct Change {

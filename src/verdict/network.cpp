@@ -14,8 +14,6 @@ namespace assay::verdict {
 namespace network {
 namespace {
 
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
-
 /// A logarithmic deficit as the fraction of the rate that is missing.
 double fraction(double logarithmic) { return -std::expm1(-logarithmic); }
 

@@ -12,8 +12,6 @@
 namespace assay::verdict::network {
 namespace {
 
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
-
 double message_bytes(const Series& s) {
   const auto it = s.first->parameters.find("bytes");
   return it != s.first->parameters.end() && it->is_number() ? it->get<double>() : 0;

@@ -19,8 +19,6 @@ constexpr std::size_t least_round_pairs = 8;
 /// Pairs with other controls that make an end a control.
 constexpr std::size_t least_control_pairs = 3;
 
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
-
 double value(const Pair& p, int end, Way way) {
   if (way == Way::both) return p.mean();
   return (p.a == end) == (way == Way::out) ? p.ab : p.ba;

@@ -16,8 +16,6 @@ namespace {
 constexpr double none = std::numeric_limits<double>::quiet_NaN();
 constexpr std::array ways = {Way::both, Way::out, Way::in};
 
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
-
 /// What a way costs a pair, by who it is sent by: the suspect is end `a` or `b` of it.
 void lift(Pair& p, bool suspect_is_a, Way way, double deficit) {
   if (way != Way::in) (suspect_is_a ? p.ab : p.ba) += deficit;

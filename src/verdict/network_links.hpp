@@ -10,6 +10,9 @@
 
 namespace assay::verdict::network {
 
+/// An index that is not -1.
+constexpr std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
 /// A device or NIC that took part.
 struct End {
   std::int32_t row = -1;  ///< of /entities

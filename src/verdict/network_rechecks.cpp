@@ -16,7 +16,6 @@ namespace assay::verdict {
 namespace network {
 namespace {
 
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 using Meeting = std::pair<int, int>;  ///< ends, the smaller first
 Meeting meeting(int a, int b) { return {std::min(a, b), std::max(a, b)}; }
 

@@ -12,8 +12,6 @@
 namespace assay::verdict::network {
 namespace {
 
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
-
 /// One direction of a pair.
 struct Directed {
   std::size_t pair = 0;
