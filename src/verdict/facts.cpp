@@ -11,6 +11,12 @@
 namespace assay::verdict {
 namespace {
 
+/// A count of a file, where it is a double and may be anything.
+std::int64_t whole(double count) {
+  constexpr double most = 9e18;
+  return count > 0 ? static_cast<std::int64_t>(std::min(count, most)) : 0;
+}
+
 std::string hex(std::uint64_t value) {
   char text[32];
   std::snprintf(text, sizeof text, "0x%016llx", static_cast<unsigned long long>(value));
@@ -210,18 +216,18 @@ void judge_miscompares(Judgement& j) {
     named.insert(path);
     const auto& e = *s.first;
     add_corrupt(j, row, path, "/errors",
-                with_rank(j, row) + ": " + std::to_string(static_cast<std::int64_t>(total)) +
+                with_rank(j, row) + ": " + std::to_string(whole(total)) +
                     " wrong values in " + path + ", first at " + std::to_string(e.index) + ": expected " +
                     hex(e.expected) + " actual " + hex(e.actual) + " xor " + hex(e.expected ^ e.actual) +
                     " reread " + hex(e.reread),
-                static_cast<std::int64_t>(total));
+                whole(total));
   }
   for (const auto& [key, n] : counted) {
     named.insert(key.first);
     add_corrupt(j, key.second, key.first, "/cases/" + key.first + "/errors",
-                with_rank(j, key.second) + ": " + std::to_string(static_cast<std::int64_t>(n)) +
+                with_rank(j, key.second) + ": " + std::to_string(whole(n)) +
                     " wrong values in " + key.first,
-                static_cast<std::int64_t>(n));
+                whole(n));
   }
   for (const auto& c : j.results.cases) {
     if (c.state != results::CaseState::fail || named.contains(c.path())) continue;
