@@ -154,8 +154,8 @@ void survive(const Path& path, const CheckedFile& file, const std::function<void
   if (child == 0) {
     const rlimit no_core{0, 0};
     ::setrlimit(RLIMIT_CORE, &no_core);
-    // HDF5 can also run in circles: three seconds, and one more for each MiB, is far more than any sound file takes.
-    const rlim_t most_s = 3 + (file.bytes >> 20);
+    // HDF5 can also run in circles: a second, and one more for each MiB, is far more than any sound file takes.
+    const rlim_t most_s = 1 + (file.bytes >> 20);
     const rlimit cpu{most_s, most_s};
     ::setrlimit(RLIMIT_CPU, &cpu);
     if (std::freopen("/dev/null", "w", stderr) == nullptr) ::_exit(0);
