@@ -3,6 +3,7 @@
 
 import common
 
+
 class Lost(common.FaultTest):
     def lost(self, fault, kind, rank, ranks=3, suite="gemm"):
         result = self.inject(ranks, fault, "--suites", f"inventory,{suite}")
