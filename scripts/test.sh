@@ -59,34 +59,34 @@ build_preset() {  # PRESET [TARGET]
   return 1
 }
 
-run_tests() {  # CONFIGURE-PRESET TEST-PRESET
-  local report="build/$2.junit.xml" counts started=$SECONDS
-  printf '== test %s\n' "$2"
+run_tests() {  # TEST-PRESET
+  local report="build/$1.junit.xml" counts started=$SECONDS
+  printf '== test %s\n' "$1"
   rm -f "$report"
   # Tests with several ranks take a PROCESSORS property, so two jobs do not pile up more than they say.
-  ctest --preset "$2" -j "$jobs" --no-tests=error --output-junit "$root/$report" \
-    >"build/$2.test.log" 2>&1 </dev/null || true
+  ctest --preset "$1" -j "$jobs" --no-tests=error --output-junit "$root/$report" \
+    >"build/$1.test.log" 2>&1 </dev/null || true
   if ! counts=$(python3 ci/junit_count.py "$report"); then
-    tail -n 20 "build/$2.test.log" >&2
+    tail -n 20 "build/$1.test.log" >&2
     counts="0 1 0"
   fi
   read -r p f s <<<"$counts"
   printf '   %s passed, %s failed, %s skipped in %s s (build/%s.test.log)\n' "$p" "$f" "$s" \
-    "$((SECONDS - started))" "$2"
+    "$((SECONDS - started))" "$1"
   passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
 }
 
 mkdir -p build
 release_tests=release
 if [ "$mode" = nightly ]; then release_tests=nightly; fi
-if build_preset release; then run_tests release "$release_tests"; fi
+if build_preset release; then run_tests "$release_tests"; fi
 if [ "$mode" != normal ]; then
-  debug_tests=debug debug_target=unit_tests
-  if [ "$mode" = nightly ]; then debug_tests=debug-all debug_target=all; fi
-  if build_preset debug "$debug_target"; then run_tests debug "$debug_tests"; fi
+  debug=debug debug_target=unit_tests
+  if [ "$mode" = nightly ]; then debug=debug-all debug_target=all; fi
+  if build_preset "$debug" "$debug_target"; then run_tests "$debug"; fi
 fi
 if [ "$mode" = nightly ]; then
-  if build_preset tsan unit_tests; then run_tests tsan tsan; fi
+  if build_preset tsan unit_tests; then run_tests tsan; fi
 fi
 printf '%s passed, %s failed, %s skipped\n' "$passed" "$failed" "$skipped"
 [ "$failed" -eq 0 ]

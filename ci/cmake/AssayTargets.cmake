@@ -18,9 +18,8 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
     "$<$<COMPILE_LANGUAGE:CXX>:SHELL:--param ggc-min-expand=100 --param ggc-min-heapsize=400000>")
 endif()
 if(ASSAY_SANITIZE)
-  # What a look at every pointer would find, the address sanitizer finds too, but for a third of the code.
   target_compile_options(assay_options INTERFACE -fsanitize=${ASSAY_SANITIZE} -fno-omit-frame-pointer
-    -fno-sanitize=null,alignment,object-size,vptr)
+    $<$<BOOL:${ASSAY_SANITIZE_NOT}>:-fno-sanitize=${ASSAY_SANITIZE_NOT}>)
   target_link_options(assay_options INTERFACE -fsanitize=${ASSAY_SANITIZE})
 endif()
 
