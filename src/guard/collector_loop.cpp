@@ -15,6 +15,7 @@
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "guard/collector.hpp"
+#include "guard/lines.hpp"
 #include "guard/loops.hpp"
 #include "guard/rendezvous.hpp"
 
@@ -67,7 +68,7 @@ class Loop {
   Loop(const GuardPlan& plan, const LaunchEnvironment& launch, const Watch& watch)
       : watch_(watch),
         keeper_(plan.make_keeper()),
-        peers_(static_cast<std::size_t>(launch.size)),
+        lines_(launch.size),
         collector_(
             launch.size, *keeper_, [this](int rank, const Message& m) { send(rank, m); }, print, now_s()),
         guardian_(watch.worker, watch.link, watch.board, 0,
@@ -94,8 +95,9 @@ class Loop {
       if (const int signal = take_signal(watch_.signals); signal != 0) collector_.stop(signal, now_s());
       guardian_.tend();
       welcome_strangers();
-      listen_to_peers();
-      collector_.tend(now_s());
+      lines_.serve([this](const Message& m) { collector_.handle(m, now_s()); },
+                   [this](int rank) { collector_.disconnected(rank, now_s()); });
+      tend();
       if (file_ && collector_.everyone_connected()) file_.reset();
     }
     guardian_.kill_worker();
@@ -111,13 +113,18 @@ class Loop {
   };
 
   void send(int rank, const Message& message) {
-    if (rank == 0) {
+    if (rank == 0)
       guardian_.command(message);
-      return;
-    }
-    Stream& peer = peers_[static_cast<std::size_t>(rank)];
-    peer.queue(message);
-    peer.pump_out();
+    else
+      lines_.send(rank, message);
+  }
+
+  /// It looks at every rank; words of thousands must not make it do so thousands of times a second.
+  void tend() {
+    const double now = now_s();
+    if (now < tend_at_s_) return;
+    collector_.tend(now);
+    tend_at_s_ = now + 1e-6 * lines_.ranks();
   }
 
   void wait(int ms) {
@@ -129,7 +136,7 @@ class Loop {
     watch(guardian_.link_fd(), guardian_.wants_out());
     watch(listening_, false);
     for (const Stranger& s : strangers_) watch(s.stream.fd(), s.stream.wants_out());
-    for (const Stream& p : peers_) watch(p.fd(), p.wants_out());
+    watch(lines_.fd(), false);
     poll(fds_.data(), fds_.size(), ms);
   }
 
@@ -153,61 +160,26 @@ class Loop {
       }
       const std::size_t proof = address_.proof.size();
       const bool ours = hello->type == MessageType::hello && hello->text.size() > proof && hello->rank > 0 &&
-                        static_cast<std::size_t>(hello->rank) < peers_.size() &&
-                        hello->number == static_cast<int>(peers_.size()) && hello->text.substr(0, proof) == address_.proof;
-      if (!ours || peers_[static_cast<std::size_t>(hello->rank)].open()) {
+                        hello->rank < lines_.ranks() && hello->number == lines_.ranks() &&
+                        hello->text.substr(0, proof) == address_.proof;
+      if (!ours || lines_.open(hello->rank)) {
         stranger.stream.close();
         return;
       }
-      Stream& peer = peers_[static_cast<std::size_t>(hello->rank)];
-      peer = std::move(stranger.stream);
-      peer.allow_large();
-      peer.queue({MessageType::welcome, hello->rank, 0, address_.answer});
-      peer.pump_out();
+      stranger.stream.allow_large();
+      lines_.connect(hello->rank, std::move(stranger.stream));
+      lines_.send(hello->rank, {MessageType::welcome, hello->rank, 0, address_.answer});
       collector_.connected(hello->rank, hello->text.substr(proof), now_s());
     } catch (const Error&) {
       stranger.stream.close();
     }
   }
 
-  void listen_to_peers() {
-    for (std::size_t rank = 1; rank < peers_.size(); ++rank) {
-      Stream& peer = peers_[rank];
-      if (!peer.open()) continue;
-      bool alive = false;
-      try {
-        alive = peer.pump_out() && peer.pump_in();
-        while (auto message = peer.take()) {
-          message->rank = static_cast<int>(rank);  // nobody speaks for another
-          collector_.handle(*message, now_s());
-        }
-      } catch (const Error&) {
-        alive = false;
-      }
-      if (alive) continue;
-      peer.close();
-      collector_.disconnected(static_cast<int>(rank), now_s());
-    }
-  }
-
   void say_farewell() {
-    for (Stream& peer : peers_) peer.queue({MessageType::exit, -1, collector_.code(), ""});
-    const double begin = now_s();
-    for (bool left = true; left && now_s() - begin < farewell_s;) {
-      left = false;
-      for (Stream& peer : peers_) {
-        if (!peer.open()) continue;
-        if (!peer.pump_out() || !peer.pump_in())
-          peer.close();
-        else
-          left = true;
-        try {
-          while (peer.take()) {}
-        } catch (const Error&) {
-          peer.close();
-        }
-      }
-      if (left) wait(tick_ms / 10);
+    for (int rank = 1; rank < lines_.ranks(); ++rank) lines_.send(rank, {MessageType::exit, -1, collector_.code(), ""});
+    for (const double begin = now_s(); lines_.any_open() && now_s() - begin < farewell_s;) {
+      wait(tick_ms / 10);
+      lines_.serve([](const Message&) {}, [](int) {});
     }
   }
 
@@ -217,7 +189,8 @@ class Loop {
   int listening_ = -1;
   std::unique_ptr<RendezvousFile> file_;
   std::list<Stranger> strangers_;
-  std::vector<Stream> peers_;
+  Lines lines_;
+  double tend_at_s_ = 0;
   std::vector<pollfd> fds_;
   Collector collector_;
   Guardian guardian_;

@@ -12,7 +12,6 @@
 
 namespace assay::guard {
 namespace {
-constexpr double status_every_s = 0.5;
 constexpr double trace_wait_s = 1.0;
 /// MPI_Finalize and destructors; beyond it a worker that said goodbye is ended.
 constexpr double leave_s = 10.0;

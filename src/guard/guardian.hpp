@@ -12,6 +12,8 @@
 
 namespace assay::guard {
 
+inline constexpr double status_every_s = 0.5;
+
 /// Watches one worker: passes its words up, the collector's down, and tells at once when it dies.
 class Guardian {
  public:

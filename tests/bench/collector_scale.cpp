@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+// What leading a run costs rank 0's machine when there are many ranks: the real collector with its sockets in a process
+// of its own, and all the other guardians' ends of the lines in this one. They say hello, report where they are as
+// often as guardians do and hand in a record for each case.
+//   assay_collector_scale RANKS SECONDS
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "base/error.hpp"
+#include "guard/guardian.hpp"
+#include "guard/loops.hpp"
+#include "guard/rendezvous.hpp"
+
+namespace {
+
+using namespace assay;
+using namespace assay::guard;
+
+double cpu_s(int who) {
+  rusage used{};
+  getrusage(who, &used);
+  const auto seconds = [](const timeval& t) { return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec); };
+  return seconds(used.ru_utime) + seconds(used.ru_stime);
+}
+
+/// One long case, in which ranks only report, then short ones, each as long as it takes to hand out and collect.
+class Timing final : public Keeper {
+ public:
+  explicit Timing(double long_s) : long_s_(long_s) {}
+  void start(const std::string&) override { started_ = true; }
+  bool started() const noexcept override { return started_; }
+  void ready(const std::string&) override { std::printf("all ready after %.2f s, %.2f s of CPU\n", now_s() - born_s_, cpu_s(RUSAGE_SELF)); }
+  Step next() override {
+    begun_s_ = now_s();
+    begun_cpu_s_ = cpu_s(RUSAGE_SELF);
+    if (case_ >= short_cases) return {};
+    return {case_++, 600.0};
+  }
+  void store(int index, const std::vector<std::string>&) override {
+    const double wall = now_s() - begun_s_, cpu = cpu_s(RUSAGE_SELF) - begun_cpu_s_;
+    if (index == 0) std::printf("while a case runs: %.2f %% of a core (%.1f s)\n", 100 * cpu / wall, wall);
+    else turnovers_.push_back(wall);
+  }
+  std::vector<int> lost(const Loss& loss, int) override {
+    std::printf("LOST %s\n", loss.text.c_str());
+    return {};
+  }
+  void event(const std::string&, const std::string&, int) noexcept override {}
+  int finish(const std::string& why, int) override {
+    started_ = false;
+    std::sort(turnovers_.begin(), turnovers_.end());
+    rusage used{};
+    getrusage(RUSAGE_SELF, &used);
+    if (!turnovers_.empty())
+      std::printf("a case handed out and collected: median %.1f ms, worst %.1f ms\n", 1e3 * turnovers_[turnovers_.size() / 2], 1e3 * turnovers_.back());
+    std::printf("memory %.0f MB\n", 1e-3 * static_cast<double>(used.ru_maxrss));
+    return why.empty() ? 0 : 3;
+  }
+  void discard() noexcept override {}
+  std::string complaint(const std::string&) const override { return {}; }
+  std::string case_name(int index) const override { return "case " + std::to_string(index); }
+  double phase_deadline_s(unsigned) const override { return 300; }
+  double run_deadline_s() const override { return long_s_ + 600; }
+
+ private:
+  static constexpr int short_cases = 21;
+  double long_s_, born_s_ = now_s(), begun_s_ = 0, begun_cpu_s_ = 0;
+  bool started_ = false;
+  int case_ = 0;
+  std::vector<double> turnovers_;
+};
+
+struct Client {
+  Stream line;
+  double next_status_s = 0;
+  bool left = false;
+};
+
+/// All guardians but the collector's own, and rank 0's worker (client 0).
+class Clients {
+ public:
+  Clients(int ranks, double long_s, int worker_line) : ranks_(ranks), long_s_(long_s), epoll_(epoll_create1(EPOLL_CLOEXEC)) {
+    clients_.resize(static_cast<std::size_t>(ranks));
+    clients_[0].line = Stream(worker_line);
+    add(0);
+    clients_[0].line.queue({MessageType::start, 0, 0, ""});
+    clients_[0].line.pump_out();
+  }
+  ~Clients() { close(epoll_); }
+  Clients(const Clients&) = delete;
+  Clients& operator=(const Clients&) = delete;
+
+  /// Until the collector has said goodbye to all.
+  void run() {
+    const std::string where = to_text(read(*board_));
+    const double begin = now_s();
+    for (std::size_t i = 0; i < clients_.size(); ++i)  // guardians do not report in step
+      clients_[i].next_status_s = begin + status_every_s * static_cast<double>(i) / static_cast<double>(clients_.size());
+    std::vector<epoll_event> ready(512);
+    while (left_ < ranks_) {
+      const int n = epoll_wait(epoll_, ready.data(), static_cast<int>(ready.size()), 1);
+      for (int i = 0; i < n; ++i) serve(ready[static_cast<std::size_t>(i)].data.u64);
+      const double now = now_s();
+      for (std::size_t i = 1; i < clients_.size(); ++i) {
+        Client& c = clients_[i];
+        if (c.left || now < c.next_status_s) continue;
+        c.next_status_s += status_every_s;
+        if (known_) say(i, {MessageType::status, 0, 0, where});
+      }
+      if (case_ == 0 && now > long_until_s_) {
+        case_ = -1;
+        for (std::size_t i = 0; i < clients_.size(); ++i) hand_in(i, 0);
+      }
+    }
+  }
+
+ private:
+  void meet(const Address& address) {
+    for (int rank = 1; rank < ranks_; ++rank) {
+      Client& c = clients_[static_cast<std::size_t>(rank)];
+      c.line = Stream(start_connect(address.hosts.front(), address.port));
+      c.line.queue({MessageType::hello, rank, ranks_, address.proof + "host" + std::to_string(rank / 8)});
+      add(static_cast<std::size_t>(rank));
+    }
+  }
+  void add(std::size_t i) {
+    epoll_event e{};
+    e.events = EPOLLIN | EPOLLOUT | EPOLLET;
+    e.data.u64 = i;
+    epoll_ctl(epoll_, EPOLL_CTL_ADD, clients_[i].line.fd(), &e);
+  }
+  void say(std::size_t i, const Message& m) {
+    clients_[i].line.queue(m);
+    clients_[i].line.pump_out();
+  }
+  void hand_in(std::size_t i, int number) { say(i, {MessageType::record, static_cast<int>(i), number, record_}); }
+
+  void serve(std::size_t i) {
+    Client& c = clients_[i];
+    if (c.left) return;
+    const bool alive = c.line.pump_out() && c.line.pump_in();
+    while (const auto m = c.line.take()) {
+      if (m->type == MessageType::address) {
+        meet(address_from(m->text).value());
+      } else if (m->type == MessageType::welcome || (i == 0 && m->type == MessageType::started)) {
+        known_ = true;
+        say(i, {MessageType::ready, static_cast<int>(i), 0, ""});
+      } else if (m->type == MessageType::step && m->number > 0) {
+        hand_in(i, m->number);
+      } else if (m->type == MessageType::step && m->number == 0 && case_ < 0) {
+        case_ = 0;
+        long_until_s_ = now_s() + long_s_;
+      } else if (m->type == MessageType::step && m->number == no_more_cases) {
+        say(i, {MessageType::bye, static_cast<int>(i), 0, ""});
+        if (i > 0) say(i, {MessageType::done, static_cast<int>(i), 0, ""});
+        else leave(c);
+      } else if (m->type == MessageType::exit) {
+        leave(c);
+      }
+    }
+    if (!alive) leave(c);
+  }
+  void leave(Client& c) {
+    if (c.left) return;
+    c.left = true;
+    c.line.close();
+    ++left_;
+  }
+
+  int ranks_;
+  double long_s_, long_until_s_ = 0;
+  int epoll_;
+  std::vector<Client> clients_;
+  SharedBoard board_;
+  std::string record_ = std::string(2000, 'r');
+  int left_ = 0, case_ = -1;
+  bool known_ = false;
+};
+
+int lead(int ranks, double long_s, int line, pid_t worker) {
+  sigset_t mask;
+  sigemptyset(&mask);
+  sigaddset(&mask, SIGTERM);
+  sigprocmask(SIG_BLOCK, &mask, nullptr);
+  SharedBoard board;
+  const Watch watch{worker, line, signalfd(-1, &mask, SFD_NONBLOCK | SFD_CLOEXEC), *board};
+  GuardPlan plan;
+  plan.make_keeper = [long_s] { return std::make_unique<Timing>(long_s); };
+  LaunchEnvironment launch;
+  launch.rank = launch.local_rank = 0;
+  launch.size = launch.local_size = ranks;
+  return collector_loop(plan, launch, watch);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const int ranks = argc > 1 ? std::atoi(argv[1]) : 0;
+  const double long_s = argc > 2 ? std::atof(argv[2]) : 10;
+  rlimit files{};
+  getrlimit(RLIMIT_NOFILE, &files);
+  files.rlim_cur = files.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &files);
+  if (ranks < 2 || static_cast<rlim_t>(ranks) + 64 > files.rlim_cur) {
+    std::fprintf(stderr, "usage: assay_collector_scale RANKS [SECONDS]; at least 2 ranks and a descriptor for each\n");
+    return 4;
+  }
+  int line[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, line) != 0) return 3;
+  setvbuf(stdout, nullptr, _IONBF, 0);
+  const pid_t leader = fork();
+  if (leader == 0) {
+    close(line[0]);
+    const pid_t worker = fork();  // its place; what it would say comes over the line
+    if (worker == 0) {
+      close(line[1]);
+      pause();
+      _exit(0);
+    }
+    _exit(lead(ranks, long_s, line[1], worker));
+  }
+  close(line[1]);
+  Clients clients(ranks, long_s, line[0]);
+  clients.run();
+  int status = 0;
+  waitpid(leader, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 3;
+}
