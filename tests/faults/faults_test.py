@@ -96,7 +96,7 @@ class Ends(common.FaultTest):
         self.assertEqual(results.state("inventory/node"), "pass")
 
     def test_throw_amid_the_timed_repetitions(self):
-        for suite, case in {"gemm": "gemm/fp32-n256-together", "memory": "memory/triad-together"}.items():
+        for suite, case in {"gemm": "gemm/fp32-n256-together", "memory": "memory/pattern-moving-inversions-together"}.items():
             with self.subTest(suite):
                 args = ["--suites", suite, "--cases", case, *(["--gemm.sizes", "256"] if suite == "gemm" else [])]
                 self.error("throw:rank=1,step=2", case, f"rank 1: an exception thrown on purpose in {case}", *args)
