@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The Debian packages that assay needs, the one list that quickstart.sh, test.sh and bench_peers.sh share.
 #
-#   scripts/packages.sh [GROUP...]      print "group package why" (groups: build run test peers optional)
+#   scripts/packages.sh [GROUP...]      print "group package why" (groups: build run test services peers optional)
 #
 # Sourced, it offers: packages_of GROUP..., missing_packages GROUP..., install_packages GROUP...
 
@@ -33,6 +33,12 @@ test|netcdf-bin|tests open results files with ncdump
 test|hdf5-tools|tests open results files with h5dump
 test|shellcheck|checks the scripts
 test|iproute2|ip and tc: the virtual cluster's network
+services|prometheus|promtool checks the metrics
+services|munge|authentication of the virtual cluster's Slurm
+services|slurmctld|the controller of the virtual cluster's Slurm
+services|slurmd|the node daemon of the virtual cluster's Slurm
+services|slurm-client|sbatch, srun, scontrol
+services|mandoc|checks the man pages
 peers|hpcc|STREAM of the HPC Challenge
 peers|stressapptest|memory patterns
 peers|memtester|memory patterns
@@ -113,7 +119,7 @@ install_packages() {
 
 if [ "${BASH_SOURCE[0]}" = "$0" ]; then
   set -eu
-  [ "$#" -gt 0 ] || set -- build run test peers optional
+  [ "$#" -gt 0 ] || set -- build run test services peers optional
   for group in "$@"; do
     assay_packages | awk -F'|' -v g="$group" '$1 == g { printf "%-9s %-26s %s\n", $1, $2, $3; n++ }
       END { if (!n) { print "unknown group: " g > "/dev/stderr"; exit 4 } }'

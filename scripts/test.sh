@@ -34,7 +34,10 @@ while [ "$#" -gt 0 ]; do
   shift
 done
 
-if [ "$install" = 1 ]; then install_packages build run test; fi
+if [ "$install" = 1 ]; then
+  install_packages build run test
+  install_packages services || printf 'Tests that need these packages say so and are skipped.\n'
+fi
 
 jobs=$(nproc)
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1

@@ -141,11 +141,8 @@ ExitCode verdict_command(const Parsed& parsed) {
     if (collection && values.has(option)) throw_usage(fmt::format("--{}: needs one results file, '{}' is a directory", option, file));
   const Judged judged = collection ? judge_directory(file, values, references) : judge_one(file, values, references);
   const auto& [results, verdict] = judged;
-  const std::pair<const char*, std::string (*)(const results::Results&, const results::VerdictData&)>
-      outputs[] = {
-          {"json", report::verdict_json}, {"junit", report::verdict_junit}, {"nodes", report::nodes_text}};
-  for (const auto& [name, content] : outputs) {
-    if (values.has(name)) check_output(std::string("--") + name, values.text(name), file);
+  for (const report::MachineOutput& output : report::machine_outputs()) {
+    if (values.has(output.option)) check_output(std::string("--") + output.option, values.text(output.option), file);
   }
   std::string text = report::verdict_text(verdict, style);
   if (values.has("explain"))
@@ -155,10 +152,10 @@ ExitCode verdict_command(const Parsed& parsed) {
     check_output("--write-limits", values.text("write-limits"), file);
     write_limits(values.text("write-limits"), file, judged);
   }
-  for (const auto& [name, content] : outputs) {
-    if (!values.has(name)) continue;
-    const std::string machine = content(results, verdict);
-    write_file(std::string("--") + name, values.text(name), [&](std::ostream& out) { out << machine; });
+  for (const report::MachineOutput& output : report::machine_outputs()) {
+    if (!values.has(output.option)) continue;
+    const std::string machine = output.content(results, verdict);
+    write_file(std::string("--") + output.option, values.text(output.option), [&](std::ostream& out) { out << machine; });
   }
   // Nobody shall take it for a run.
   if (results.config.contains("simulated")) print("simulated: synthetic data, no machine was measured\n");

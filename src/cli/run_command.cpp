@@ -41,16 +41,16 @@ void check_device(const Config& config) {
 }
 
 struct SmallFile {
-  const char* option;
-  std::string file;
+  std::string option, file;
   std::string (*content)(const results::Results&, const results::VerdictData&);
 };
 
 std::vector<SmallFile> small_files(const Config& config) {
-  std::vector<SmallFile> files{{"--json", config.json_file, report::verdict_json},
-                               {"--junit", config.junit_file, report::verdict_junit},
-                               {"--nodes", config.nodes_file, report::nodes_text}};
-  std::erase_if(files, [](const SmallFile& f) { return f.file.empty(); });
+  std::vector<SmallFile> files;
+  for (const report::MachineOutput& output : report::machine_outputs()) {
+    if (config.options.has(output.option))
+      files.push_back({std::string("--") + output.option, config.options.text(output.option), output.content});
+  }
   return files;
 }
 

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "results/json_io.hpp"
+
 namespace assay::report {
 namespace {
 
@@ -80,6 +82,10 @@ std::string paint(const std::string& state, const std::string& text, const Style
                      : state == "INCONCLUSIVE" ? "35"
                                                : "2";
   return fmt::format("\x1b[{}m{}\x1b[0m", code, text);
+}
+
+std::string valid_utf8(const std::string& text) {
+  return Json::parse(results::dump(Json(text))).get<std::string>();
 }
 
 std::string percent_text(double fraction) {

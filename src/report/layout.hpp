@@ -21,6 +21,8 @@ std::string right(const std::string& text, std::size_t width);  ///< fitted and 
 std::string wrap(const std::string& text, std::size_t width, std::size_t indent);
 /// The word of a state in its colour; the plain word without colour.
 std::string paint(const std::string& state, const std::string& text, const Style& style);
+/// Bytes that are no UTF-8 make a file unreadable to others: they become U+FFFD, as in the JSON output.
+std::string valid_utf8(const std::string& text);
 std::string percent_text(double fraction);
 
 }  // namespace assay::report

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// For other programs: JSON, JUnit XML, and a line per node.
+// For other programs: JSON, JUnit XML, and a line per node; prometheus.cpp has the metrics.
 #include <fmt/format.h>
 
 #include <map>
 #include <set>
 
 #include "report/digest.hpp"
+#include "report/layout.hpp"
 #include "report/report.hpp"
 #include "results/json_io.hpp"
 
@@ -46,11 +47,6 @@ std::string escape(const std::string& text) {
     }
   }
   return out;
-}
-
-/// Bytes that are no UTF-8 make an XML file unreadable: they go the way of the JSON output.
-std::string valid_utf8(const std::string& text) {
-  return Json::parse(results::dump(Json(text))).get<std::string>();
 }
 
 std::string xml(const std::string& text) { return escape(valid_utf8(text)); }
@@ -167,6 +163,12 @@ std::string nodes_text(const Results& results, const VerdictData& verdict) {
     out += e->name + " " + s.state + (reason.empty() ? "" : " " + reason) + "\n";
   }
   return out;
+}
+
+std::span<const MachineOutput> machine_outputs() noexcept {
+  static constexpr MachineOutput outputs[] = {
+      {"json", verdict_json}, {"junit", verdict_junit}, {"nodes", nodes_text}, {"prometheus", verdict_prometheus}};
+  return outputs;
 }
 
 }  // namespace assay::report

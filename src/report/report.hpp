@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <span>
 #include <string>
 
 #include "results/model.hpp"
@@ -25,5 +26,14 @@ std::string table_text(const results::Results& results, const results::VerdictDa
 std::string verdict_json(const results::Results& results, const results::VerdictData& verdict);   ///< --json
 std::string verdict_junit(const results::Results& results, const results::VerdictData& verdict);  ///< --junit
 std::string nodes_text(const results::Results& results, const results::VerdictData& verdict);     ///< --nodes
+/// --prometheus: the text format of Prometheus, all gauges. Labels name parts of the machine and of the plan, never a run.
+std::string verdict_prometheus(const results::Results& results, const results::VerdictData& verdict);
+
+/// What is written for other programs, each by an option of `run` and `verdict`.
+struct MachineOutput {
+  const char* option;
+  std::string (*content)(const results::Results&, const results::VerdictData&);
+};
+std::span<const MachineOutput> machine_outputs() noexcept;
 
 }  // namespace assay::report

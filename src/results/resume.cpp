@@ -5,6 +5,7 @@
 #include <ctime>
 
 #include "base/error.hpp"
+#include "results/iso_time.hpp"
 #include "results/json_io.hpp"
 #include "results/partial.hpp"
 #include "results/reader.hpp"
@@ -15,10 +16,8 @@ namespace {
 
 /// Seconds since `iso` (ISO 8601 UTC), 0 when it is none or lies ahead.
 double seconds_since(const std::string& iso) {
-  std::tm tm{};
-  const char* end = ::strptime(iso.c_str(), "%Y-%m-%dT%H:%M:%SZ", &tm);
-  if (end == nullptr || *end != '\0') return 0;
-  return std::max(0.0, std::difftime(std::time(nullptr), ::timegm(&tm)));
+  const auto then = unix_seconds(iso);
+  return then ? std::max(0.0, static_cast<double>(std::time(nullptr) - *then)) : 0;
 }
 
 std::uint64_t memory_of(const Json& config) {
@@ -85,7 +84,7 @@ std::string shown(const Json& object, const std::string& key) {
 std::string config_problem(const Json& then, const Json& now, bool fewer_nodes = false) {
   static const std::set<std::string> of_the_launch{"only", "exclude", "expect-nodes", "expect-ranks", "inject", "memory_per_rank_bytes"};
   static const std::set<std::string> harmless{"out",    "force",        "color",    "progress",  "quiet",
-                                              "json",   "junit",        "nodes",    "resume",    "config",
+                                              "json",   "junit",        "nodes",    "prometheus", "resume", "config",
                                               "limits", "topology", "baseline", "history", "command_line", "no-color", "seed-given"};
   if (!then.is_object() || !now.is_object()) return "";
   std::set<std::string> keys;

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`verdict --explain`, `--write-limits`, `--json`, `--junit`, `--nodes`: what they hold, and what they refuse."""
+"""`verdict --explain`, `--write-limits`, `--json`, `--junit`, `--nodes`, `--prometheus`: what they hold, and what they refuse."""
 
 import json
+import shutil
+import subprocess
 import xml.etree.ElementTree as xml
 
 import compare_test
@@ -71,6 +73,14 @@ class WriteLimits(compare_test.FleetTest):
         self.assertNotIn('device = "*"', (self.dir / "l.toml").read_text())
 
 
+# What readers of JUnit XML know of its elements (the schema of the Jenkins plugin): attributes and children.
+JUNIT = {"testsuites": ({"name", "time", "tests", "failures", "errors", "disabled"}, {"testsuite"}),
+         "testsuite": ({"name", "tests", "failures", "errors", "skipped", "time", "timestamp", "hostname", "id", "package"},
+                       {"properties", "testcase", "system-out", "system-err"}),
+         "testcase": ({"name", "classname", "time", "assertions", "status"}, {"skipped", "error", "failure", "system-out", "system-err"}),
+         "failure": ({"message", "type"}, set()), "error": ({"message", "type"}, set()), "skipped": ({"message"}, set())}
+
+
 class Outputs(compare_test.FleetTest):
     def setUp(self):
         super().setUp()
@@ -96,6 +106,57 @@ class Outputs(compare_test.FleetTest):
         self.assertEqual(len(devices), 16)
         failed = {case.get("name") for case in devices if case.find("failure") is not None}
         self.assertEqual(failed, {"node3/cores0-3", "node3/cores4-7"})
+
+    def test_junit_holds_nothing_its_readers_do_not_know(self):
+        root = xml.parse(self.dir / "v.xml").getroot()
+        seen = set()
+        for element in root.iter():
+            seen.add(element.tag)
+            attributes, children = JUNIT[element.tag]
+            self.assertLessEqual(set(element.keys()), attributes)
+            self.assertLessEqual({child.tag for child in element}, children)
+            if element.tag in ("testsuite", "testcase"):
+                self.assertTrue(element.get("name"))
+        self.assertLessEqual({"testsuite", "testcase", "failure"}, seen)
+
+    def test_prometheus_is_what_promtool_accepts(self):
+        result = self.assay("verdict", "a.h5", "--limits", "l.toml", "--prometheus", "a.prom")
+        self.assert_code(result, 2)
+        text = (self.dir / "a.prom").read_text()
+        series = [line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#")]
+        values = {name: float(value) for name, value in series}
+        self.assertEqual(len(values), len(series))
+        self.assertEqual(values['assay_verdict{state="FAIL"}'], 1)
+        self.assertEqual({name.split('"')[1] for name, value in values.items() if name.startswith("assay_node_state") and 'state="FAIL"' in name and value},
+                         {"node3"})
+        self.assertEqual(len([name for name in values if name.startswith("assay_median_throughput_flop_per_second{")]), 2 * 16)
+        # A second run of the same nodes changes values, never names.
+        self.make("b.h5", nodes=8, devices=2, metrics=2, seed=2)
+        self.assert_code(self.assay("verdict", "b.h5", "--prometheus", "a.prom"), 0)
+        again = {line.rsplit(" ", 1)[0] for line in (self.dir / "a.prom").read_text().splitlines() if line.startswith("assay_")}
+        changed = {name for name in again ^ set(values) if not name.startswith("assay_finding")}
+        self.assertEqual(changed, set())
+        self.assertEqual([name for name in self.left_behind() if "tmp" in name], [])
+        promtool = shutil.which("promtool")
+        if promtool is None:
+            self.skipTest("no promtool on this machine (package prometheus)")
+        for content in (text, (self.dir / "a.prom").read_text()):
+            check = subprocess.run([promtool, "check", "metrics"], input=content, capture_output=True, text=True, timeout=30)
+            self.assertEqual((check.returncode, check.stdout + check.stderr), (0, ""))
+
+    def test_prometheus_of_a_run_of_every_suite_is_what_promtool_accepts(self):
+        promtool = shutil.which("promtool")
+        if promtool is None:
+            self.skipTest("no promtool on this machine (package prometheus)")
+        self.assay("simulate", "--nodes", "8", "--devices-per-node", "2", "--leaves", "2", "--metrics", "gemm,memory,p2p,allreduce", "--fault",
+                   "bitflip:node=3,device=1,target=gemm", "-o", "s.h5")
+        self.assert_code(self.assay("verdict", "s.h5", "--prometheus", "s.prom"), 2)
+        text = (self.dir / "s.prom").read_text()
+        families = {line.split()[2] for line in text.splitlines() if line.startswith("# TYPE assay_median_")}
+        self.assertLessEqual({f"assay_median_{name}" for name in ["throughput_flop_per_second", "bandwidth_bytes_per_second", "latency_seconds"]},
+                             families)
+        check = subprocess.run([promtool, "check", "metrics"], input=text, capture_output=True, text=True, timeout=30)
+        self.assertEqual((check.returncode, check.stdout + check.stderr), (0, ""))
 
     def test_nodes_has_every_node_once_with_its_state(self):
         rows = [line.split()[:2] for line in (self.dir / "n.txt").read_text().splitlines()]

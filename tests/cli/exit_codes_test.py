@@ -44,9 +44,9 @@ class ExitCodes(harness.CliTest):
         self.assertIn(result.returncode, (3, 4), result.stderr)
 
     def test_machine_readable_outputs(self):
-        result = self.run_selftest("pass,skip", "--json", "v.json", "--junit", "v.xml", "--nodes", "n.txt")
+        result = self.run_selftest("pass,skip", "--json", "v.json", "--junit", "v.xml", "--nodes", "n.txt", "--prometheus", "n.prom")
         self.assert_code(result, 3)
-        self.assertEqual(self.left_behind(), ["n.txt", "r.h5", "v.json", "v.xml"])
+        self.assertEqual(self.left_behind(), ["n.prom", "n.txt", "r.h5", "v.json", "v.xml"])
         import json
         import xml.etree.ElementTree
         self.assertIsInstance(json.loads((self.dir / "v.json").read_text()), dict)
@@ -96,7 +96,7 @@ class Output(harness.CliTest):
             self.assertIn(word, result.stderr)
 
     def test_unwritable_small_outputs_are_found_before_the_run(self):
-        for option in ["--json", "--junit", "--nodes"]:
+        for option in ["--json", "--junit", "--nodes", "--prometheus"]:
             with self.subTest(option):
                 self.assert_error([*self.PASS, option, "/nonexistent-folder/x"], f"{option}: cannot write")
                 self.assert_error([*self.PASS, option, "/proc/self"], f"{option}: '/proc/self' is a directory")

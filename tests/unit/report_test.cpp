@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include <set>
 #include <sstream>
 
 #include "fabricate.hpp"
@@ -169,6 +170,47 @@ TEST(Report, NodesOneLineEach) {
   ASSERT_EQ(lines.size(), 8U);
   EXPECT_EQ(lines[0], "node0 PASS");
   EXPECT_THAT(lines[3], HasSubstr("node3 WARN node3/cores0-1: "));
+}
+
+TEST(Report, PrometheusHasOneSeriesPerPart) {
+  auto r = slow_run(8);
+  r.info.started = "2026-01-31T04:05:06Z";
+  const auto text = report::verdict_prometheus(r, judge(r));
+  EXPECT_THAT(text, HasSubstr("# TYPE assay_median_throughput_flop_per_second gauge\n"));
+  EXPECT_THAT(text, HasSubstr("\nassay_median_throughput_flop_per_second{node=\"node3\",device=\"cores0-1\",suite=\"gemm\",case=\"fp32-n2048-together\"} "));
+  EXPECT_THAT(text, HasSubstr("\nassay_node_state{node=\"node3\",state=\"WARN\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("\nassay_node_state{node=\"node3\",state=\"PASS\"} 0\n"));
+  EXPECT_THAT(text, HasSubstr("\nassay_device_state{node=\"node3\",device=\"cores0-1\",state=\"WARN\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("\nassay_findings{severity=\"WARN\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("\nassay_run_started_timestamp_seconds 1769832306\n"));
+  EXPECT_THAT(text, Not(HasSubstr("assay_run_ended_timestamp_seconds")));
+  const auto lines = lines_of(text);
+  EXPECT_EQ(std::set<std::string>(lines.begin(), lines.end()).size(), lines.size());
+}
+
+TEST(Report, PrometheusCountsALinkForBothEndsAndLeavesConfirmingCasesOut) {
+  auto r = healthy(2);
+  const auto devices = rows_of_kind(r, "device");
+  auto& links = add_case(r, "p2p", "latency-8", "latency", "s", results::Better::lower, "link", {-1, -1}, {2e-6, 4e-6});
+  links.source = {devices[0], devices[1]};
+  links.destination = {devices[1], devices[0]};
+  for (auto& value : links.metrics[0].values) value = value < 3e-6 ? 2e-6 : 4e-6;
+  add_case(r, "gemm", "only.c1", "throughput", "FLOP/s", results::Better::higher, "device", devices, {1, 1});
+  const auto text = report::verdict_prometheus(r, judge(r));
+  for (const char* node : {"node0", "node1"})
+    EXPECT_THAT(text, HasSubstr(std::string("assay_median_latency_seconds{node=\"") + node + "\",device=\"cores0-1\",suite=\"p2p\",case=\"latency-8\"} 3e-06\n"));
+  EXPECT_THAT(text, Not(HasSubstr("only")));
+}
+
+TEST(Report, PrometheusKeepsToTheFormatWhateverNamesHold) {
+  auto r = healthy(2);
+  r.entities[static_cast<std::size_t>(row_named(r, "node1"))].name = "no\"de\\\n\xff";
+  r.entities[static_cast<std::size_t>(row_named(r, "node1/cores0-1"))].name = "node0/cores0-1";
+  first_case(r).metrics[0].name = "Rate of\nall_total";
+  first_case(r).metrics[0].unit = "count";
+  const auto text = report::verdict_prometheus(r, judge(r));
+  EXPECT_THAT(text, HasSubstr("{node=\"no\\\"de\\\\\\n\xEF\xBF\xBD\",state=\"PASS\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("# TYPE assay_median_rate_of_all_total_value gauge\n"));
 }
 
 TEST(Layout, WrapAndFit) {
