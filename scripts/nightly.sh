@@ -1,0 +1,125 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# One night: measure, judge against the nights before, keep what is needed, tell somebody. For cron, a systemd timer or a batch job.
+set -euo pipefail
+
+usage() {
+  cat <<'TEXT'
+Usage: scripts/nightly.sh [--quiet] [RUN OPTIONS...]
+
+Runs assay, judges the run against the history of this site, and puts it there. In RESULTS (setting ASSAY_RESULTS):
+
+  DATE/nightly-JOB/   run.h5 verdict.txt verdict.json nodes.txt junit.xml assay.prom summary.txt run.log of one night
+  history/            the results files that later nights are held against, and their index
+  log                 one line a night
+
+Prints the summary, gives it to ASSAY_NOTIFY, writes ASSAY_PROM, and on a FAIL does with the nodes what ASSAY_DRAIN
+says. Settings: ASSAY_SITE=FILE, or /etc/assay/site.conf (scripts/site.conf lists all). Two nights never overlap.
+
+  --quiet  print nothing when the night passed, so that cron sends no mail
+
+Exit code: that of the verdict (0 PASS, 2 FAIL, 3 INCONCLUSIVE, or another night is still running), 4 wrong settings.
+TEXT
+}
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+# shellcheck source=scripts/site.sh
+. "$here/site.sh"
+
+quiet=0
+case "${1:-}" in
+  --help | -h) usage; exit 0 ;;
+  --quiet) quiet=1; shift ;;
+esac
+site_load
+mkdir -p "$ASSAY_RESULTS/history" 2>/dev/null || site_wrong "$site_file: ASSAY_RESULTS: cannot make $ASSAY_RESULTS"
+
+# ---- lock --------------------------------------------------------------------------------------------------------
+
+lock=$ASSAY_RESULTS/nightly.lock
+
+# Whether the night that holds the lock is still there.
+lock_is_held() {
+  local host='' pid='' begun='' age
+  read -r host pid begun <"$lock/owner" 2>/dev/null || true
+  if [ "$host" = "$(hostname)" ]; then
+    # A process number is given out again: its start tells them apart.
+    [ -n "$pid" ] && [ "$(process_start "$pid")" = "$begun" ]
+    return
+  fi
+  age=$(($(date +%s) - $(stat -c %Y "$lock" 2>/dev/null || date +%s)))
+  ((age < ASSAY_LOCK_HOURS * 3600))
+}
+
+process_start() { awk '{ sub(/^.*\) /, ""); print $20 }' "/proc/$1/stat" 2>/dev/null || printf gone; }
+
+# mkdir is the lock, since flock is unreliable on the file systems that clusters share. Whoever finds a dead one moves it away
+# first, and only one can.
+take_lock() {
+  local try
+  for try in 1 2; do
+    if mkdir "$lock" 2>/dev/null; then
+      printf '%s %s %s\n' "$(hostname)" "$$" "$(process_start "$$")" >"$lock/owner"
+      trap 'rm -rf "$lock"' EXIT
+      return 0
+    fi
+    # Whoever made it a moment ago has not signed it yet.
+    [ -s "$lock/owner" ] || sleep 1
+    if lock_is_held || [ "$try" = 2 ]; then return 1; fi
+    if mv -T "$lock" "$lock.dead.$$" 2>/dev/null; then rm -rf "$lock.dead.$$"; fi
+  done
+}
+
+take_lock || {
+  printf 'nightly.sh: another night is still running (%s: %s)\n' "$lock" "$(cat "$lock/owner" 2>/dev/null)" >&2
+  site_log nightly 3 "not started: another night is still running"
+  exit 3
+}
+
+# ---- the night ---------------------------------------------------------------------------------------------------
+
+directory=$(site_directory nightly)
+code=0
+site_measure "$directory" "$ASSAY_RESULTS/history" --level "$ASSAY_LEVEL" --quiet "$@" || code=$?
+
+# The run joins the history, and the index learns of it now rather than while somebody waits. A hard link: one copy.
+if [ -f "$directory/run.h5" ] && "$ASSAY" schema --check "$directory/run.h5" >/dev/null 2>&1; then
+  name=$(basename "$(dirname "$directory")")-$(basename "$directory").h5
+  ln "$directory/run.h5" "$ASSAY_RESULTS/history/$name"
+  "$ASSAY" verdict "$directory/run.h5" --history "$ASSAY_RESULTS/history" >/dev/null 2>&1 || true
+fi
+
+# ---- retention ---------------------------------------------------------------------------------------------------
+
+# Names begin with their date, so that their order is that of time.
+thin() {
+  local files=() file name week last='' oldest
+  mapfile -t files < <(find "$ASSAY_RESULTS/history" -maxdepth 1 -name '*.h5' -printf '%f\n' | sort -r)
+  oldest=$(date -u -d "-$ASSAY_KEEP_WEEKS weeks" +%Y-%m-%d)
+  # From the oldest on, so that the first of each week stays.
+  for ((i = ${#files[@]} - 1; i >= ASSAY_KEEP_NIGHTS; --i)); do
+    file=${files[i]} name=${files[i]%.h5}
+    week=$(date -u -d "${file:0:10}" +%G-%V 2>/dev/null) || continue
+    if [ "$week" != "$last" ] && [[ ! ${file:0:10} < $oldest ]]; then last=$week; continue; fi
+    rm -f "$ASSAY_RESULTS/history/$file" "$ASSAY_RESULTS/${name:0:10}/${name:11}/run.h5"
+  done
+}
+thin
+
+# ---- tell --------------------------------------------------------------------------------------------------------
+
+{
+  site_summary night "$code" "$directory"
+  if [ "$code" -eq 2 ] && [ "$ASSAY_DRAIN" != no ]; then
+    apply=()
+    if [ "$ASSAY_DRAIN" = apply ]; then apply=(--apply); fi
+    "$here/slurm/drain.sh" "${apply[@]}" "$directory/run.h5" 2>&1 || printf 'drain.sh left with %s\n' "$?"
+  fi
+} >"$directory/summary.txt"
+site_log nightly "$code" "$(head -n 1 "$directory/summary.txt") $directory"
+if [ "$quiet" -eq 0 ] || [ "$code" -ne 0 ]; then cat "$directory/summary.txt"; fi
+if [ -n "$ASSAY_NOTIFY" ]; then
+  read -r -a notify <<<"$ASSAY_NOTIFY"
+  "${notify[@]}" <"$directory/summary.txt" || printf 'nightly.sh: ASSAY_NOTIFY left with %s\n' "$?" >&2
+fi
+exit "$code"

@@ -1,0 +1,105 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: Apache-2.0
+# What nightly.sh and the batch scripts share; sourced, never run. Reads the site's settings (site.conf says what there is).
+
+# One line that names what is wrong, and the exit code for wrong use.
+site_wrong() { printf '%s: %s\n' "${0##*/}" "$*" >&2; exit 4; }
+
+site_number() {  # NAME: a setting that must be a whole number
+  [[ ${!1} =~ ^[0-9]{1,9}$ ]] || site_wrong "$site_file: $1 is a whole number, not '${!1}'"
+}
+
+# Settings: ASSAY_SITE, or /etc/assay/site.conf where that exists, or the defaults.
+site_load() {
+  ASSAY=assay ASSAY_RESULTS=/var/lib/assay ASSAY_LAUNCH=mpirun ASSAY_LEVEL=standard ASSAY_OPTIONS=''
+  ASSAY_PROM='' ASSAY_NOTIFY='' ASSAY_KEEP_NIGHTS=30 ASSAY_KEEP_WEEKS=52 ASSAY_LOCK_HOURS=24
+  ASSAY_DRAIN=print ASSAY_DRAIN_MOST=4 ASSAY_PROLOG_EVERY=3600
+  site_file=${ASSAY_SITE:-/etc/assay/site.conf}
+  if [ -r "$site_file" ] && [ -f "$site_file" ]; then
+    # shellcheck source=scripts/site.conf
+    . "$site_file" || site_wrong "$site_file: cannot be read by bash"
+  elif [ -n "${ASSAY_SITE:-}" ]; then
+    site_wrong "ASSAY_SITE: cannot read '$ASSAY_SITE'"
+  fi
+  command -v "$ASSAY" >/dev/null || site_wrong "$site_file: ASSAY: no program '$ASSAY'"
+  for name in ASSAY_KEEP_NIGHTS ASSAY_KEEP_WEEKS ASSAY_LOCK_HOURS ASSAY_DRAIN_MOST ASSAY_PROLOG_EVERY; do site_number "$name"; done
+  case "$ASSAY_DRAIN" in no | print | apply) ;; *) site_wrong "$site_file: ASSAY_DRAIN is no, print or apply, not '$ASSAY_DRAIN'" ;; esac
+  case "$ASSAY_RESULTS" in /*) ;; *) site_wrong "$site_file: ASSAY_RESULTS must begin with /, not '$ASSAY_RESULTS'" ;; esac
+}
+
+# The directory of one job: RESULTS/DATE/JOB, made here. Prints it.
+site_directory() {  # KIND
+  local directory
+  directory=$ASSAY_RESULTS/$(date -u +%Y-%m-%d)/$1-${SLURM_JOB_ID:-$(date -u +%H%M%SZ)}
+  { mkdir -p "${directory%/*}" && mkdir "$directory"; } 2>/dev/null || site_wrong "cannot make $directory"
+  printf '%s\n' "$directory"
+}
+
+# One line about one job, in one write.
+site_log() {  # KIND CODE TEXT
+  printf '%s %s job=%s exit=%s %s\n' "$(date -u +%Y-%m-%dT%H:%M:%SZ)" "$1" "${SLURM_JOB_ID:--}" "$2" "$3" >>"$ASSAY_RESULTS/log"
+}
+
+# Runs a command and passes on what the batch system sends ahead of its limit (USR1, USR2) and an end on request (TERM,
+# INT), so that the run ends in order. Returns its exit code.
+site_forward() {  # COMMAND...
+  local child code=0
+  "$@" </dev/null &
+  child=$!
+  # The launcher's own process: it hands the signal to the ranks. shellcheck cannot see that traps run later.
+  # shellcheck disable=SC2064
+  trap "kill -USR1 $child 2>/dev/null || true" USR1 USR2
+  # shellcheck disable=SC2064
+  trap "kill -TERM $child 2>/dev/null || true" TERM INT
+  # A signal ends `wait` early, with a code over 128: ask again until the child itself has ended.
+  while :; do
+    code=0
+    wait "$child" || code=$?
+    kill -0 "$child" 2>/dev/null || break
+  done
+  trap - USR1 USR2 TERM INT
+  return "$code"
+}
+
+# Measures into DIRECTORY/run.h5, recovers what a killed run left, judges it and writes what others read. Returns the code of
+# the verdict, which counts where the launcher has one of its own; 3 when there is nothing to judge.
+site_measure() {  # DIRECTORY HISTORY RUN-OPTIONS...
+  local directory=$1 history=$2 launched=0 code=0 past=() launch=() options=()
+  shift 2
+  read -r -a launch <<<"$ASSAY_LAUNCH"
+  read -r -a options <<<"$ASSAY_OPTIONS"
+  # An empty directory is no history yet.
+  if [ -n "$history" ] && compgen -G "$history/*.h5" >/dev/null; then past=(--history "$history"); fi
+  site_forward "${launch[@]}" "$ASSAY" run "$@" "${options[@]}" "${past[@]}" --out "$directory/run.h5" \
+    >"$directory/run.log" 2>&1 || launched=$?
+  if [ ! -f "$directory/run.h5" ] && [ -d "$directory/run.h5.partial" ]; then
+    "$ASSAY" recover "$directory/run.h5.partial" -o "$directory/run.h5" >>"$directory/run.log" 2>&1 || true
+  fi
+  if [ ! -f "$directory/run.h5" ]; then
+    { printf 'no results: the launcher left with %s\n' "$launched"; tail -n 5 "$directory/run.log"; } >"$directory/verdict.txt"
+    # Wrong options are wrong in every night to come: the code says so.
+    if [ "$launched" -eq 4 ]; then return 4; fi
+    return 3
+  fi
+  "$ASSAY" verdict "$directory/run.h5" "${past[@]}" --no-color --json "$directory/verdict.json" --junit "$directory/junit.xml" \
+    --nodes "$directory/nodes.txt" --prometheus "$directory/assay.prom" >"$directory/verdict.txt" 2>&1 || code=$?
+  if [ -n "$ASSAY_PROM" ] && [ -s "$directory/assay.prom" ]; then
+    # A reader must never see half of it, and renaming works only inside one file system.
+    { cp "$directory/assay.prom" "$ASSAY_PROM.new" && mv "$ASSAY_PROM.new" "$ASSAY_PROM"; } ||
+      printf '%s: cannot write %s\n' "${0##*/}" "$ASSAY_PROM" >&2
+  fi
+  return "$code"
+}
+
+# What a person reads: the state in one line, then the findings; made from what `site_measure` left.
+site_summary() {  # KIND CODE DIRECTORY
+  local state
+  case "$2" in 0) state=PASS ;; 1) state=WARN ;; 2) state=FAIL ;; 3) state=INCONCLUSIVE ;; *) state=ERROR ;; esac
+  printf 'assay %s %s: %s (exit %s)' "$1" "$(date -u +%Y-%m-%d)" "$state" "$2"
+  if [ -s "$3/nodes.txt" ]; then
+    awk '{ n[$2]++; if ($2 == "FAIL") bad = bad " " $1 } END { for (s in n) out = out ", " n[s] " " s
+      printf "%s%s", out, bad == "" ? "" : ":" bad }' "$3/nodes.txt"
+  fi
+  printf '\n%s\n' "$3/run.h5"
+  if [ -s "$3/verdict.txt" ]; then grep -v '^simulated: ' "$3/verdict.txt" | head -n 60; fi
+}

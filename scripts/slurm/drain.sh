@@ -1,0 +1,104 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# From a verdict to Slurm: takes nodes out that a run found to be faulty, and brings back those that this helper took out.
+set -euo pipefail
+
+usage() {
+  cat <<'TEXT'
+Usage: scripts/slurm/drain.sh [--apply] [--resume] [--most N] FILE|DIR [VERDICT OPTIONS...]
+
+Judges FILE (`assay verdict`, with the options given) and prints an scontrol line for every node that FAIL findings name;
+only when the verdict is FAIL (exit 2). The Reason begins with `assay:` and says what was found. A link or a switch is no
+node, a node that somebody drained before keeps its Reason, and a run with faults made on purpose drains nobody: these are
+printed as comments.
+
+  --apply   run the lines too
+  --resume  instead: bring back nodes that are PASS in FILE and whose Reason begins with `assay:`; no others
+  --most N  with more failed nodes than N none is drained (default: setting ASSAY_DRAIN_MOST); exit code 3
+
+Exit code: 0; 3 too many nodes; 4 wrong use or an unreadable file; 5 scontrol failed.
+TEXT
+}
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+# shellcheck source=scripts/site.sh
+. "$here/site.sh"
+
+apply=0 resume=0 most=''
+while [ "$#" -gt 0 ]; do
+  case "$1" in
+    --help | -h) usage; exit 0 ;;
+    --apply) apply=1 ;;
+    --resume) resume=1 ;;
+    --most) [[ ${2:-} =~ ^[0-9]{1,6}$ ]] || site_wrong "--most takes a number, not '${2:-}'"; most=$2; shift ;;
+    -*) site_wrong "unknown option $1 (try --help)" ;;
+    *) break ;;
+  esac
+  shift
+done
+[ "$#" -gt 0 ] || site_wrong 'usage: drain.sh [--apply] [--resume] FILE|DIR (try --help)'
+site_load
+[ -n "$most" ] || most=$ASSAY_DRAIN_MOST
+if [ "$apply" = 1 ]; then command -v scontrol >/dev/null || site_wrong '--apply: no scontrol on this machine'; fi
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+code=0
+"$ASSAY" verdict "$@" --nodes "$work/nodes" --json "$work/json" >"$work/verdict" 2>"$work/error" || code=$?
+case "$code" in
+  0 | 1 | 2 | 3) ;;
+  *) site_wrong "$(head -n 1 "$work/error")" ;;
+esac
+
+if grep -q '"injected": *true' "$work/json"; then
+  printf '# faults were made on purpose in this run, or it is simulated: no node is touched\n'
+  exit 0
+fi
+
+# State and Reason as Slurm has them now; nothing where there is no Slurm or no such node.
+show_node() { scontrol show node -o "$1" 2>/dev/null || true; }
+state_of() { sed -n 's/.* State=\([^ ]*\).*/\1/p' <<<"$1"; }
+reason_of() { sed -n 's/.* Reason=\(.*\) \[.*/\1/p' <<<"$1"; }
+
+act() {  # NODE ARGUMENTS...: prints the line, and runs it
+  printf 'scontrol update NodeName=%s State=%s%s\n' "$1" "$2" "${3:+ Reason=\"$3\"}"
+  [ "$apply" = 1 ] || return 0
+  scontrol update NodeName="$1" State="$2" ${3:+Reason="$3"} || { printf 'drain.sh: scontrol failed for %s\n' "$1" >&2; failed=1; }
+}
+
+failed=0 drains=()
+while read -r node state reason; do
+  [[ $node =~ ^[A-Za-z0-9._-]+$ ]] || { printf '# %s: no name that Slurm knows\n' "$node"; continue; }
+  if [ "$resume" = 1 ]; then
+    [ "$state" = PASS ] || continue
+    shown=$(show_node "$node")
+    case "$(state_of "$shown"):$(reason_of "$shown")" in
+      *DRAIN*:assay:*) act "$node" RESUME ;;
+      *DRAIN*) printf '# %s is not ours to resume: %s\n' "$node" "$(reason_of "$shown")" ;;
+    esac
+    continue
+  fi
+  if [ "$code" -ne 2 ] || [ "$state" != FAIL ]; then continue; fi
+  # "node07/gpu3: ..." names the node; "node07/gpu3>node09/gpu1: ..." names a link, "switch:L3: ..." a switch.
+  case "${reason%%: *}" in
+    *'>'*) printf '# %s: only a link of it is slow: %s\n' "$node" "$reason" ;;
+    "$node" | "$node"/*) drains+=("$node $reason") ;;
+    *) printf '# %s is not named itself: %s\n' "$node" "$reason" ;;
+  esac
+done <"$work/nodes"
+
+if [ "${#drains[@]}" -gt "$most" ]; then
+  printf '# %s nodes failed, more than %s: none is drained. Look at what they share first.\n' "${#drains[@]}" "$most"
+  exit 3
+fi
+for line in "${drains[@]}"; do
+  node=${line%% *}
+  shown=$(show_node "$node")
+  case "$(state_of "$shown")" in
+    *DRAIN*) printf '# %s is drained already: %s\n' "$node" "$(reason_of "$shown")"; continue ;;
+  esac
+  # One line, short enough for sinfo, and nothing in it that a shell would read.
+  reason=$(printf 'assay: %s' "${line#* }" | tr -cd 'A-Za-z0-9 .,:;/%()+=_<>-' | cut -c1-200)
+  act "$node" DRAIN "$reason"
+done
+if [ "$failed" = 1 ]; then exit 5; fi

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A site for a test: settings, results directory, and in front of PATH the programs that a test replaces."""
+
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SCRIPTS = ROOT / "scripts"
+ASSAY = os.environ["ASSAY"]
+MAKE_RUN = os.environ["ASSAY_MAKE_RUN"]
+
+
+class SiteTest(unittest.TestCase):
+    """Every test has a directory of its own: `self.dir`, with `results/`, `bin/` (first in PATH) and `site.conf`."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="assay-site-")
+        self.addCleanup(folder.cleanup)
+        self.dir = pathlib.Path(folder.name)
+        self.results = self.dir / "results"
+        (self.dir / "bin").mkdir()
+        self.env = {**os.environ, "ASSAY_SITE": str(self.dir / "site.conf"), "PATH": f"{self.dir}/bin:{os.environ['PATH']}"}
+        self.env.pop("SLURM_JOB_ID", None)
+        self.settings()
+
+    def settings(self, **changes):
+        values = {"ASSAY": ASSAY, "ASSAY_RESULTS": self.results, "ASSAY_LAUNCH": "", "ASSAY_DRAIN": "no", **changes}
+        (self.dir / "site.conf").write_text("".join(f'{key}="{value}"\n' for key, value in values.items()))
+
+    def program(self, name, text):
+        """An executable in front of all others of its name; `text` has its first line."""
+        path = self.dir / "bin" / name
+        path.write_text(text)
+        path.chmod(0o755)
+        return path
+
+    def script(self, name, *args, env=None, timeout=120):
+        return subprocess.run([SCRIPTS / name, *map(str, args)], cwd=self.dir, env={**self.env, **(env or {})}, timeout=timeout,
+                              capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL)
+
+    def make_run(self, name, **keys):
+        """A results file of a made-up fleet; not marked as simulated."""
+        done = subprocess.run([MAKE_RUN, name, *(f"{key}={value}" for key, value in keys.items())], cwd=self.dir,
+                              capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return self.dir / name
+
+    def assert_code(self, result, code):
+        self.assertEqual(result.returncode, code, f"stdout:\n{result.stdout}\nstderr:\n{result.stderr}")
+
+
+def main():
+    """Like unittest.main, but leaves with 77 (skipped, to ctest) where nothing failed and something was skipped."""
+    result = unittest.main(verbosity=2, exit=False).result
+    if not result.wasSuccessful():
+        sys.exit(1)
+    if result.skipped:
+        print(f"SKIPPED\n{result.skipped[0][1]}")
+        sys.exit(77)
