@@ -43,6 +43,13 @@ add_library(assay_hdf5 ALIAS assay::hdf5)
 
 # Optional: named in `assay list` when found.
 find_package(ucx QUIET CONFIG)
+if(ucx_FOUND)
+  include(CheckCXXSourceCompiles)
+  set(CMAKE_REQUIRED_LIBRARIES ucx::ucp)
+  check_cxx_source_compiles("#include <ucp/api/ucp.h>
+int main() { ucp_ep_attr_t a; a.field_mask = UCP_EP_ATTR_FIELD_TRANSPORTS; return a.transports.num_entries; }" ASSAY_UCX_TELLS_TRANSPORTS)
+  unset(CMAKE_REQUIRED_LIBRARIES)
+endif()
 find_package(CUDAToolkit QUIET)
 
 if(ASSAY_TESTS)

@@ -14,6 +14,7 @@
 #include "base/json.hpp"
 #include "cli/components.hpp"
 #include "device/device.hpp"
+#include "transport/ucx_communicator.hpp"
 
 namespace assay::cli {
 namespace {
@@ -75,8 +76,9 @@ std::vector<Component> device_components() {
 }
 
 std::vector<Component> transport_components() {
+  const std::string ucx_version = UcxCommunicator::version();
   return {{"mpi", true, "built: " + mpi_version()},
-          {"ucx", false, not_built("UCX", components::ucx_version)},
+          ucx_version.empty() ? Component{"ucx", false, not_built("UCX", "")} : Component{"ucx", true, "built: UCX " + ucx_version},
           {"nccl", false, not_built("NCCL", components::nccl_version)}};
 }
 
@@ -99,7 +101,7 @@ std::string version_text() {
   line("Random123", "headers only, without a version");
   line("CUDA toolkit", found(components::cuda_version));
   line("NCCL", found(components::nccl_version));
-  line("UCX", found(components::ucx_version));
+  line("UCX", found(UcxCommunicator::version().c_str()));
   out += components_text("Devices", device_components());
   return out + components_text("Transports", transport_components());
 }

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <numeric>
 
 #include "run/injector.hpp"
 #include "run/suite.hpp"
+#include "transport/faulty_communicator.hpp"
 
 namespace assay {
 
@@ -12,6 +14,17 @@ double Context::since_start(double t) const noexcept {
 
 double Context::end_timed(double begin_s, std::uint64_t repetitions, bool warmup) const {
   return injector != nullptr ? injector->timed(begin_s, repetitions, warmup) : 1.0;
+}
+
+void Context::count_batch() const noexcept {
+  if (board != nullptr) ++board->iteration;
+}
+
+std::unique_ptr<Communicator> Context::with_faults(Communicator& inner) const {
+  if (injector == nullptr) return nullptr;
+  std::vector<int> job_ranks(static_cast<std::size_t>(inner.size()));
+  std::iota(job_ranks.begin(), job_ranks.end(), 0);
+  return std::make_unique<FaultyCommunicator>(inner, *injector, std::move(job_ranks));
 }
 
 void Context::offer(std::string_view target, void* data, std::size_t count, std::size_t element_bytes) const {
@@ -29,7 +42,7 @@ SamplingPlan Context::sampling(double seconds) const {
     plan.fault = [faults = injector](double begin_s, std::uint64_t repetitions, bool warmup) {
       return faults->timed(begin_s, repetitions, warmup);
     };
-  plan.batches = batches;
+  plan.batches = board != nullptr ? &board->iteration : nullptr;
   plan.max_seconds = seconds;
   plan.warmup_seconds = std::min(0.05, seconds / 8);
   if (confirm != nullptr) {  // as many as were asked for, whatever their spread

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <atomic>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -10,6 +9,7 @@
 #include "base/random.hpp"
 #include "config/config.hpp"
 #include "device/device.hpp"
+#include "guard/board.hpp"
 #include "measure/sampler.hpp"
 #include "run/case.hpp"
 #include "run/record.hpp"
@@ -46,12 +46,16 @@ struct Context {
   int device_entity;       ///< this rank's row
   Injector* injector = nullptr;  ///< makes faults on purpose; null in all runs without --inject
   const Confirm* confirm = nullptr;  ///< of a confirming case; null elsewhere
-  std::atomic<std::uint64_t>* batches = nullptr;  ///< counts timed batches, for those who watch from outside
+  guard::Board* board = nullptr;  ///< for those who watch from outside
 
   double since_start(double t) const noexcept;
   /// Ends a timed region that a suite times by itself, from inside: see TimedFault. `sampling` does it for
   /// the others.
   double end_timed(double begin_s, std::uint64_t repetitions, bool warmup = false) const;
+  /// Counts a timed batch that no sampler counts, for those who watch.
+  void count_batch() const noexcept;
+  /// A communicator before `inner` that makes the faults of this run; null where there are none.
+  std::unique_ptr<Communicator> with_faults(Communicator& inner) const;
   /// Offers a result to be corrupted before it is checked.
   void offer(std::string_view target, void* data, std::size_t count, std::size_t element_bytes) const;
   /// For comparing times between ranks: null unless this rank's clock is wrong on purpose.

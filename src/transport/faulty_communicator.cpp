@@ -20,7 +20,7 @@ void hold(double seconds) noexcept {
 }  // namespace
 
 FaultyCommunicator::FaultyCommunicator(Communicator& inner, MessageFaults& faults, std::vector<int> job_ranks)
-    : inner_(inner), faults_(faults), job_ranks_(std::move(job_ranks)) {}
+    : ForwardingCommunicator(inner), faults_(faults), job_ranks_(std::move(job_ranks)) {}
 
 FaultyCommunicator::~FaultyCommunicator() = default;
 

@@ -9,6 +9,7 @@
 #include "base/units.hpp"
 #include "run/confirming.hpp"
 #include "topology/oversubscription.hpp"
+#include "transport/ucx_communicator.hpp"
 
 namespace assay::p2p {
 namespace {
@@ -66,6 +67,19 @@ std::vector<std::size_t> wanted_sizes(const Config& config) {
   return {sizes.begin(), sizes.end()};
 }
 
+/// The first one carries what a level requires.
+std::vector<std::string> wanted_transports(const Config& config) {
+  const bool has_ucx = !UcxCommunicator::version().empty();
+  if (!config.options.has("p2p.transport")) {
+    if (config.level < Level::standard || !has_ucx) return {"mpi"};
+    return {"mpi", "ucx"};
+  }
+  const auto wanted = config.options.list("p2p.transport");
+  if (!has_ucx && std::find(wanted.begin(), wanted.end(), "ucx") != wanted.end())
+    throw_usage("--p2p.transport: this assay was built without UCX");
+  return wanted;
+}
+
 bool required_size(Level level, Mode mode, std::size_t bytes) {
   if (level == Level::smoke) return mode == Mode::uni && bytes == mib;
   return mode == Mode::uni && bytes == 4 * mib;
@@ -119,20 +133,23 @@ Scope scope_from(const std::string& text) {
 std::string Spec::name() const {
   const std::string operation =
       mode == Mode::latency ? "latency" : std::string("bandwidth-") + to_string(mode);
-  return operation + "-" + std::to_string(bytes) + "-" + to_string(scope) + "-mpi" +
-         (isolated ? "-isolated" : "");
+  return operation + "-" + std::to_string(bytes) + "-" + to_string(scope) + "-" +
+         transport + (isolated ? "-isolated" : "");
 }
 
 std::vector<Spec> specs(const Config& config) {
   const auto sizes = wanted_sizes(config);
   const auto modes = config.options.list("p2p.modes");
+  const auto transports = wanted_transports(config);
   std::vector<Spec> all;
   const auto scopes = config.options.list("p2p.scopes");
   const auto add = [&](Mode mode, std::size_t bytes, bool required) {
     for (const Scope scope : {Scope::node, Scope::cross}) {
       if (std::find(scopes.begin(), scopes.end(), to_string(scope)) == scopes.end()) continue;
-      all.push_back({mode, scope, bytes, false, required});
-      if (has_isolated(config.level, mode)) all.push_back({mode, scope, bytes, true, false});
+      for (const std::string& transport : transports) {
+        all.push_back({mode, scope, transport, bytes, false, required && transport == transports.front()});
+        if (has_isolated(config.level, mode)) all.push_back({mode, scope, transport, bytes, true, false});
+      }
     }
   };
   const auto wants = [&](Mode mode) {
@@ -237,7 +254,7 @@ std::vector<Case> plan_cases(const PlanInput& input) {
     c.parameters = {{"mode", to_string(spec.mode)},
                     {"bytes", spec.bytes},
                     {"scope", to_string(spec.scope)},
-                    {"transport", "mpi"},
+                    {"transport", spec.transport},
                     {"series", spec.isolated ? "isolated" : "pipelined"},
                     {"repetitions", shape.repetitions},
                     {"slots", shape.slots}};
@@ -260,6 +277,7 @@ Spec spec_of(const Case& c) {
   Spec spec;
   spec.mode = mode_from(c.parameters.at("mode"));
   spec.scope = scope_from(c.parameters.at("scope"));
+  spec.transport = c.parameters.at("transport");
   spec.bytes = c.parameters.at("bytes");
   spec.isolated = c.parameters.at("series") == "isolated";
   return spec;

@@ -21,6 +21,7 @@ Scope scope_from(const std::string& text);
 struct Spec {
   Mode mode = Mode::latency;
   Scope scope = Scope::node;
+  std::string transport = "mpi";  ///< or "ucx"
   std::size_t bytes = 8;
   bool isolated = false;
   bool required = false;

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "suites/p2p/p2p_suite.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <set>
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "suites/p2p/p2p_plan.hpp"
 #include "suites/p2p/pair_selftest.hpp"
+#include "topology/oversubscription.hpp"
+#include "transport/ucx_communicator.hpp"
 
 namespace assay {
 namespace {
@@ -66,6 +71,42 @@ void report_wrong(const std::vector<p2p::WrongPayload>& wrong, Context& context)
         context.device_entity);
 }
 
+/// What carries the messages of a case, with the faults of the run.
+class Carrier {
+ public:
+  /// Collective over `group`. Throws Error(mpi) on all its ranks where one cannot reach a partner.
+  Carrier(const p2p::Spec& spec, const p2p::Schedule& schedule, Communicator& group, Context& context) : world_(context.world) {
+    if (spec.transport != "ucx") return;
+    ucx_ = UcxCommunicator::make(context.world, group, {"", "", oversubscription(context.topology) > 1, context.board});
+    faulty_ = context.with_faults(*ucx_);
+    for (const p2p::Round& round : schedule)
+      if (const int peer = p2p::partner_of(round, world_.rank()); peer >= 0) partners_.push_back(peer);
+    for (const std::string& problem : group.all_gather_text(ucx_->connect(partners_)))
+      if (!problem.empty()) throw Error(ErrorKind::mpi, problem);
+  }
+
+  Communicator& comm() const noexcept { return faulty_ ? *faulty_ : ucx_ ? *ucx_ : world_; }
+
+  /// What the messages of any rank took. Collective over `group`.
+  std::string path(Communicator& group) const {
+    if (!ucx_) return world_.path();
+    std::set<std::string> paths;
+    for (const std::string& text : group.all_gather_text(partners_.empty() ? "" : ucx_->path()))
+      for (std::size_t at = 0; at < text.size();) {
+        const std::size_t end = std::min(text.find(',', at), text.size());
+        paths.insert(text.substr(at, end - at));
+        at = end + 1;
+      }
+    return fmt::format("{}", fmt::join(paths, ","));
+  }
+
+ private:
+  Communicator& world_;
+  std::unique_ptr<UcxCommunicator> ucx_;
+  std::unique_ptr<Communicator> faulty_;
+  std::vector<int> partners_;
+};
+
 void run_pairs(const Case& c, Context& context) {
   const p2p::Spec spec = p2p::spec_of(c);
   const p2p::Shape shape = p2p::shape_of(c);
@@ -76,9 +117,9 @@ void run_pairs(const Case& c, Context& context) {
                                                  p2p::schedule_stream(context.config.seed, c.name), timing.rounds);
   Communicator& comm = spec.scope == p2p::Scope::node ? context.node : context.world;
   declare_metric(spec.mode, context.confirm != nullptr, context.record);
-  context.record.parameter("path", context.world.path());
+  const Carrier carrier(spec, schedule, comm, context);
 
-  p2p::Exchange exchange(context.world, context.device.arena(), context.random.key(), shape,
+  p2p::Exchange exchange(carrier.comm(), context.device.arena(), context.random.key(), shape,
                          context.sampling(c.seconds).fault);
   p2p::Limits limits;
   limits.samples = timing.samples;
@@ -97,6 +138,7 @@ void run_pairs(const Case& c, Context& context) {
     report_link(shape, exchange.run(peer, me < peer, limits), peer, done - 1, context);
   }
   comm.quiet_barrier();
+  context.record.parameter("path", carrier.path(comm));
   report_wrong(exchange.wrong(), context);
   const p2p::Times& times = exchange.times();
   context.record.add_time(times.warmup_s, times.timed_s, times.verify_s);
@@ -120,7 +162,9 @@ std::vector<OptionSpec> P2pSuite::options() const {
   specs[3] = {"p2p.rounds", OptionKind::integer,
               "0",          "rounds of disjoint pairs per case at most (0: by level)",
               {},           "N"};
-  specs[4] = {"p2p.transport", OptionKind::choice, "mpi", "what carries the messages", {"mpi"}, "NAME"};
+  specs[4] = {"p2p.transport", OptionKind::choices,
+              "",              "what carries the messages; mpi if not given, from standard up ucx too where it is built in",
+              {"mpi", "ucx"},  "NAMES"};
   return specs;
 }
 

@@ -113,7 +113,7 @@ class CheckpointCase {
     reducer_.wait();
     replica_.gpt().update(job_.preset.rule(step, context_.world.size()));
     context_.device.synchronize();
-    if (context_.batches != nullptr) ++*context_.batches;
+    context_.count_batch();
   }
 
   /// Parameters and moments, in plain memory.

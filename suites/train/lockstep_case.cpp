@@ -57,7 +57,7 @@ class Lockstep {
     context_.device.synchronize();
     context_.end_timed(t1, 1);
     const double t3 = now_s();
-    if (context_.batches != nullptr) ++*context_.batches;
+    context_.count_batch();
 
     context_.offer("gradient", gpt.gradients(), gpt.table().size(), sizeof(float));
     const auto mine = digests();

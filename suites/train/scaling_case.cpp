@@ -37,7 +37,7 @@ class Scaling {
       context_.world.barrier();
       together.push_back(pass(true));
       overlapped.push_back(hidden_share());
-      if (context_.batches != nullptr) ++*context_.batches;
+      context_.count_batch();
     }
     report(starts, alone, compute, communication, together, overlapped);
     context_.record.add_time(warm - begin, now_s() - warm, 0);

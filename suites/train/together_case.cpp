@@ -66,7 +66,7 @@ class Together {
     context_.device.synchronize();
     const double t5 = now_s();
     timed_s_ += t5 - t0;
-    if (context_.batches != nullptr) ++*context_.batches;
+    context_.count_batch();
 
     StepReport report{t1 - t0, t2 - t1, t3 - t2, t4 - t3, t5 - t4, replica_.loss_sum(), replica_.oracle_sum(),
               static_cast<double>(replica_.counted()), 0, 0, 0};

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """One wrong value, made on purpose in a real run: found, and named by rank and place."""
 
+import re
+
 import common
 
 
@@ -70,14 +72,18 @@ class Values(common.FaultTest):
         self.assertEqual(int(error["actual"]), 0x7FFFFFFF)
 
     def test_message(self):
-        case = "p2p/bandwidth-uni-1048576-node-mpi"
-        args = ["--suites", "p2p", "--cases", case]
-        _, results = self.wrong(3, "bitflip:target=message,rank=2,word=131071,bit=9,step=7", case, 2, *args,
-                                index=131071 * 8, xor=1 << 9)
-        # The link has two ends: the event names the sender.
-        source = [e["text"] for e in results.events("miscompare") if e["entity"] == results.device[2]]
-        self.assertEqual(len(source), 1)
-        self.assertRegex(source[0], "^1 wrong 8-byte words in messages from ")
+        built = re.findall(r"^  (mpi|ucx) +built: ", self.assay("list").stdout, re.M)
+        self.assertIn("mpi", built)
+        for transport in built:
+            with self.subTest(transport):
+                case = f"p2p/bandwidth-uni-1048576-node-{transport}"
+                args = ["--suites", "p2p", "--p2p.transport", transport, "--cases", case]
+                _, results = self.wrong(3, "bitflip:target=message,rank=2,word=131071,bit=9,step=7", case, 2, *args,
+                                        index=131071 * 8, xor=1 << 9)
+                # The link has two ends: the event names the sender.
+                source = [e["text"] for e in results.events("miscompare") if e["entity"] == results.device[2]]
+                self.assertEqual(len(source), 1)
+                self.assertRegex(source[0], "^1 wrong 8-byte words in messages from ")
 
     def test_message_that_never_arrives(self):
         for case in ("p2p/bandwidth-uni-1048576-node-mpi", "p2p/latency-8-node-mpi"):

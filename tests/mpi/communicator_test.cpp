@@ -9,6 +9,7 @@
 #include "base/random.hpp"
 #include "transport/mpi_communicator.hpp"
 #include "transport/mpi_detail.hpp"
+#include "transport/ucx_communicator.hpp"
 
 namespace assay {
 namespace {
@@ -20,15 +21,27 @@ std::vector<unsigned char> bytes_of(int source, int destination, std::size_t n) 
   return data;
 }
 
-/// Once with the ordinary limit and once with one so small that every large-message path is taken.
-class CommunicatorTest : public testing::TestWithParam<std::size_t> {
+struct Kind {
+  const char* transport;
+  std::size_t limit;
+};
+
+/// Over MPI once with the ordinary limit and once with one so small that every large-message path is taken.
+class CommunicatorTest : public testing::TestWithParam<Kind> {
  protected:
-  void SetUp() override { comm = mpi::duplicate_world(GetParam()); }
+  void SetUp() override {
+    comm = mpi::duplicate_world(GetParam().limit);
+    if (GetParam().transport == std::string("mpi")) return;
+    if (UcxCommunicator::version().empty()) GTEST_SKIP() << "built without UCX";
+    below = std::move(comm);
+    comm = UcxCommunicator::make(*below, *below, {"", "", true, nullptr});
+  }
   int next() const { return (comm->rank() + 1) % comm->size(); }
   int previous() const { return (comm->rank() + comm->size() - 1) % comm->size(); }
-  std::unique_ptr<Communicator> comm;
+  std::unique_ptr<Communicator> below, comm;
 };
-INSTANTIATE_TEST_SUITE_P(Limits, CommunicatorTest, testing::Values(mpi::count_limit, std::size_t{1000}));
+INSTANTIATE_TEST_SUITE_P(Kinds, CommunicatorTest,
+                         testing::Values(Kind{"mpi", mpi::count_limit}, Kind{"mpi", 1000}, Kind{"ucx", mpi::count_limit}));
 
 constexpr std::size_t sizes[] = {0, 1, 7, 8, 999, 1000, 1001, 65536, 300001};
 
@@ -199,7 +212,8 @@ TEST_P(CommunicatorTest, ErrorsNameTheCall) {
     FAIL() << "a send to a rank that does not exist went through";
   } catch (const Error& e) {
     EXPECT_EQ(e.kind(), ErrorKind::mpi);
-    EXPECT_NE(std::string(e.what()).find("MPI_Send"), std::string::npos) << e.what();
+    const char* call = GetParam().transport == std::string("mpi") ? "MPI_Send" : "UCX";
+    EXPECT_NE(std::string(e.what()).find(call), std::string::npos) << e.what();
     EXPECT_EQ(std::string(e.what()).find('\n'), std::string::npos);
   }
   double value = 1;

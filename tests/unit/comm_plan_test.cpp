@@ -11,6 +11,7 @@
 #include "suites/allreduce/series.hpp"
 #include "suites/p2p/p2p_plan.hpp"
 #include "suites/p2p/p2p_suite.hpp"
+#include "transport/ucx_communicator.hpp"
 
 namespace assay {
 namespace {
@@ -89,6 +90,12 @@ TEST(CommPlan, LevelsAskForTheirSizes) {
   const auto standard = Planner(p2p, Level::standard).plan(topology, 4 * gib);
   find(standard, "bandwidth-uni-67108864-node-mpi-isolated");
   find(standard, "bandwidth-bi-8-node-mpi");
+  const auto over_ucx = [](const std::vector<Case>& cases) {
+    return std::count_if(cases.begin(), cases.end(), [](const Case& c) { return c.parameters.value("transport", "") == "ucx"; });
+  };
+  EXPECT_EQ(over_ucx(quick), 0);
+  EXPECT_EQ(over_ucx(standard) > 0, !UcxCommunicator::version().empty());
+  for (const Case& c : standard) EXPECT_FALSE(c.required && c.parameters.value("transport", "") == "ucx") << c.name;
   find(Planner(allreduce, Level::quick).plan(topology), "allreduce-world-16777216-mpi");
   find(Planner(allreduce, Level::extended).plan(topology), "allreduce-leader-268435456-mpi-isolated");
 }

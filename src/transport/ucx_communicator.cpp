@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transport/ucx_communicator.hpp"
+
+#include <fmt/format.h>
+#include <sched.h>
+#include <ucp/api/ucp.h>
+
+#include <array>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "base/error.hpp"
+#include "transport/ucx_path.hpp"
+
+namespace assay {
+namespace {
+
+using guard::Call;
+using guard::InCall;
+
+/// Closing must not wait for somebody who is gone.
+constexpr double farewell_s = 2.0;
+
+std::string what(ucs_status_t status, const std::string& call) {
+  return fmt::format("UCX: {}: {}", call, ucs_status_string(status));
+}
+void check(ucs_status_t status, const char* call) {
+  if (status != UCS_OK) [[unlikely]] throw Error(ErrorKind::mpi, what(status, call));
+}
+
+/// What a Request holds: null once it is complete.
+ucs_status_ptr_t load(const Request& request) noexcept {
+  ucs_status_ptr_t pending = nullptr;
+  std::memcpy(&pending, request.storage, sizeof pending);
+  return pending;
+}
+void store(Request& request, ucs_status_ptr_t pending) noexcept {
+  request = Request{};
+  std::memcpy(request.storage, &pending, sizeof pending);
+}
+
+ucp_request_param_t host_buffer() noexcept {
+  ucp_request_param_t param;
+  std::memset(&param, 0, sizeof param);
+  param.op_attr_mask = UCP_OP_ATTR_FIELD_MEMORY_TYPE;
+  param.memory_type = UCS_MEMORY_TYPE_HOST;
+  return param;
+}
+
+// What carries an endpoint's messages; empty where UCX does not say. Newer versions are asked, older ones print it.
+#ifdef ASSAY_UCX_TELLS_TRANSPORTS
+
+std::string endpoint_path(ucp_ep_h endpoint) {
+  std::array<ucp_transport_entry_t, 16> entries{};
+  ucp_ep_attr_t attributes;
+  std::memset(&attributes, 0, sizeof attributes);
+  attributes.field_mask = UCP_EP_ATTR_FIELD_TRANSPORTS;
+  attributes.transports.entries = entries.data();
+  attributes.transports.num_entries = entries.size();
+  attributes.transports.entry_size = sizeof entries.front();
+  if (ucp_ep_query(endpoint, &attributes) != UCS_OK) return {};
+  std::set<std::string> paths;
+  for (unsigned i = 0; i < attributes.transports.num_entries; ++i)
+    paths.insert(fmt::format("{}/{}", entries[i].transport_name, entries[i].device_name));
+  return fmt::format("{}", fmt::join(paths, "+"));
+}
+
+#else
+
+std::string endpoint_path(ucp_ep_h endpoint) {
+  char* text = nullptr;
+  std::size_t bytes = 0;
+  std::FILE* stream = open_memstream(&text, &bytes);
+  if (stream == nullptr) return {};
+  ucp_ep_print_info(endpoint, stream);
+  std::fclose(stream);
+  const std::string path = ucx::path_from_info({text, bytes});
+  std::free(text);
+  return path;
+}
+
+#endif
+
+/// Context and worker of one process.
+class Worker {
+ public:
+  explicit Worker(const UcxCommunicator::Settings& settings) {
+    ucp_config_t* config = nullptr;
+    check(ucp_config_read(nullptr, nullptr, &config), "ucp_config_read");
+    ucs_status_t status = UCS_OK;
+    if (!settings.devices.empty()) status = ucp_config_modify(config, "NET_DEVICES", settings.devices.c_str());
+    if (status == UCS_OK && !settings.transports.empty()) status = ucp_config_modify(config, "TLS", settings.transports.c_str());
+    if (status == UCS_OK) {
+      ucp_params_t params;
+      std::memset(&params, 0, sizeof params);
+      params.field_mask = UCP_PARAM_FIELD_FEATURES;
+      params.features = UCP_FEATURE_TAG;
+      status = ucp_init(&params, config, &context_);
+    }
+    ucp_config_release(config);
+    check(status, "ucp_init");
+    ucp_worker_params_t params;
+    std::memset(&params, 0, sizeof params);
+    params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
+    params.thread_mode = UCS_THREAD_MODE_SINGLE;
+    status = ucp_worker_create(context_, &params, &worker_);
+    if (status != UCS_OK) {
+      ucp_cleanup(context_);
+      check(status, "ucp_worker_create");
+    }
+  }
+  ~Worker() {
+    ucp_worker_destroy(worker_);
+    ucp_cleanup(context_);
+  }
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  ucp_worker_h get() const noexcept { return worker_; }
+
+  std::string address() const {
+    ucp_address_t* address = nullptr;
+    std::size_t length = 0;
+    check(ucp_worker_get_address(worker_, &address, &length), "ucp_worker_get_address");
+    std::string bytes(reinterpret_cast<const char*>(address), length);
+    ucp_worker_release_address(worker_, address);
+    return bytes;
+  }
+
+ private:
+  ucp_context_h context_ = nullptr;
+  ucp_worker_h worker_ = nullptr;
+};
+
+class Ucp final : public UcxCommunicator {
+ public:
+  Ucp(Communicator& world, const Settings& settings)
+      : UcxCommunicator(world), settings_(settings), worker_(settings), board_(settings.board != nullptr ? settings.board : &own_board_) {}
+
+  ~Ucp() override {
+    finish(flush(), farewell_s);
+    std::vector<ucs_status_ptr_t> closing;
+    for (const auto& [peer, endpoint] : endpoints_) closing.push_back(ucp_ep_close_nb(endpoint, UCP_EP_CLOSE_MODE_FLUSH));
+    for (const ucs_status_ptr_t request : closing) finish(request, farewell_s);
+  }
+  Ucp(const Ucp&) = delete;
+  Ucp& operator=(const Ucp&) = delete;
+
+  std::string my_address() const { return worker_.address(); }
+  void set_address(int rank, std::string address) { addresses_[rank] = std::move(address); }
+
+  std::string path() const override {
+    std::set<std::string> paths;
+    for (const auto& [peer, endpoint] : endpoints_) paths.insert(path_of(endpoint));
+    return paths.empty() ? requested() : fmt::format("{}", fmt::join(paths, ","));
+  }
+  std::string path_to(int peer) const override {
+    const auto endpoint = endpoints_.find(peer);
+    return endpoint == endpoints_.end() ? requested() : path_of(endpoint->second);
+  }
+
+  std::string connect(std::span<const int> peers) override {
+    for (const int peer : peers)
+      if (const ucs_status_t status = create(peer); status != UCS_OK) return what(status, fmt::format("no path to rank {}", peer));
+    return {};
+  }
+
+  void send(const void* data, std::size_t bytes, int peer, int tag) override { wait(start_send(data, bytes, peer, tag), Call::send, peer); }
+  void recv(void* data, std::size_t bytes, int peer, int tag) override { wait(start_receive(data, bytes, peer, tag), Call::receive, peer); }
+  void isend(const void* data, std::size_t bytes, int peer, int tag, Request& request) override {
+    store(request, started(start_send(data, bytes, peer, tag), "ucp_tag_send_nbx"));
+    waits_for_ = peer;
+  }
+  void irecv(void* data, std::size_t bytes, int peer, int tag, Request& request) override {
+    store(request, started(start_receive(data, bytes, peer, tag), "ucp_tag_recv_nbx"));
+    waits_for_ = peer;
+  }
+  void wait_all(std::span<Request> requests) override {
+    const InCall mark(*board_, Call::wait, waits_for_);
+    while (!advance(requests)) progress();
+  }
+  bool test_all(std::span<Request> requests) override {
+    progress();
+    return advance(requests);
+  }
+  bool serialized() const noexcept override { return false; }
+
+  std::unique_ptr<Communicator> split(int color, int key) override {
+    quiesce();
+    return inner_.split(color, key);
+  }
+  // Who goes into MPI makes no progress here any more: what was sent must be on its way before.
+  void barrier() override {
+    quiesce();
+    inner_.barrier();
+  }
+  void quiet_barrier() override {
+    quiesce();
+    inner_.quiet_barrier();
+  }
+
+ private:
+  std::string requested() const {
+    const auto or_all = [](const std::string& text) { return text.empty() ? std::string("all") : text; };
+    return fmt::format("requested:{}/{}", or_all(settings_.transports), or_all(settings_.devices));
+  }
+  std::string path_of(ucp_ep_h endpoint) const {
+    const std::string path = endpoint_path(endpoint);
+    return path.empty() ? requested() : path;
+  }
+
+  std::uint64_t tagged(int source, int tag) const noexcept {
+    return static_cast<std::uint64_t>(static_cast<std::uint32_t>(source)) << 32 | static_cast<std::uint32_t>(tag);
+  }
+
+  ucs_status_t create(int peer) {
+    if (endpoints_.contains(peer)) return UCS_OK;
+    const auto address = addresses_.find(peer);
+    if (address == addresses_.end()) throw Error(ErrorKind::mpi, fmt::format("UCX: there is no rank {} in this group", peer));
+    ucp_ep_params_t params;
+    std::memset(&params, 0, sizeof params);
+    params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS;
+    params.address = reinterpret_cast<const ucp_address_t*>(address->second.data());
+    ucp_ep_h endpoint = nullptr;
+    const ucs_status_t status = ucp_ep_create(worker_.get(), &params, &endpoint);
+    if (status == UCS_OK) endpoints_[peer] = endpoint;
+    return status;
+  }
+
+  ucp_ep_h endpoint_to(int peer) {
+    const auto known = endpoints_.find(peer);
+    if (known != endpoints_.end()) [[likely]] return known->second;
+    const ucs_status_t status = create(peer);
+    if (status != UCS_OK) throw Error(ErrorKind::mpi, what(status, fmt::format("no path to rank {}", peer)));
+    return endpoints_[peer];
+  }
+
+  ucs_status_ptr_t start_send(const void* data, std::size_t bytes, int peer, int tag) {
+    const ucp_request_param_t param = host_buffer();
+    return ucp_tag_send_nbx(endpoint_to(peer), data, bytes, tagged(rank(), tag), &param);
+  }
+  ucs_status_ptr_t start_receive(void* data, std::size_t bytes, int peer, int tag) {
+    const ucp_request_param_t param = host_buffer();
+    return ucp_tag_recv_nbx(worker_.get(), data, bytes, tagged(peer, tag), ~std::uint64_t{0}, &param);
+  }
+  static ucs_status_ptr_t started(ucs_status_ptr_t request, const char* call) {
+    if (UCS_PTR_IS_ERR(request)) throw Error(ErrorKind::mpi, what(UCS_PTR_STATUS(request), call));
+    return request;
+  }
+
+  void progress() {
+    if (ucp_worker_progress(worker_.get()) == 0 && settings_.yield) sched_yield();
+  }
+
+  void wait(ucs_status_ptr_t request, Call call, int peer) {
+    const InCall mark(*board_, call, peer);
+    if (started(request, to_string(call)) == nullptr) return;
+    ucs_status_t status = UCS_INPROGRESS;
+    while ((status = ucp_request_check_status(request)) == UCS_INPROGRESS) progress();
+    ucp_request_free(request);
+    check(status, to_string(call));
+  }
+
+  /// Frees what is complete; true when all are.
+  static bool advance(std::span<Request> requests) {
+    bool all = true;
+    for (Request& request : requests) {
+      const ucs_status_ptr_t pending = load(request);
+      if (pending == nullptr) continue;
+      const ucs_status_t status = ucp_request_check_status(pending);
+      if (status == UCS_INPROGRESS) {
+        all = false;
+        continue;
+      }
+      ucp_request_free(pending);
+      request = Request{};
+      check(status, "transfer");
+    }
+    return all;
+  }
+
+  ucs_status_ptr_t flush() {
+    ucp_request_param_t param;
+    std::memset(&param, 0, sizeof param);
+    return ucp_worker_flush_nbx(worker_.get(), &param);
+  }
+  void quiesce() { wait(flush(), Call::wait, guard::no_peer); }
+
+  void finish(ucs_status_ptr_t request, double seconds) noexcept {
+    if (request == nullptr || UCS_PTR_IS_ERR(request)) return;
+    for (const double end = now_s() + seconds; ucp_request_check_status(request) == UCS_INPROGRESS && now_s() < end;) progress();
+    ucp_request_free(request);
+  }
+
+  Settings settings_;
+  Worker worker_;
+  guard::Board own_board_;  ///< where nobody watches
+  guard::Board* board_;
+  std::map<int, std::string> addresses_;  ///< by rank of the world
+  std::map<int, ucp_ep_h> endpoints_;
+  int waits_for_ = guard::no_peer;
+};
+
+}  // namespace
+
+std::string UcxCommunicator::version() {
+  unsigned major = 0, minor = 0, patch = 0;
+  ucp_get_version(&major, &minor, &patch);
+  return fmt::format("{}.{}.{}", major, minor, patch);
+}
+
+std::unique_ptr<UcxCommunicator> UcxCommunicator::make(Communicator& world, Communicator& group, const Settings& settings) {
+  // All learn of it when one cannot.
+  std::unique_ptr<Ucp> made;
+  std::string mine;
+  try {
+    made = std::make_unique<Ucp>(world, settings);
+    mine = fmt::format("+{} {}", world.rank(), made->my_address());
+  } catch (const Error& e) {
+    mine = fmt::format("-rank {}: {}", world.rank(), e.what());
+  }
+  const auto all = group.all_gather_text(mine);
+  for (const std::string& text : all)
+    if (text.front() == '-') throw Error(ErrorKind::mpi, text.substr(1));
+  for (const std::string& text : all) {
+    const std::size_t blank = text.find(' ');
+    made->set_address(std::stoi(text.substr(1, blank - 1)), text.substr(blank + 1));
+  }
+  return made;
+}
+
+}  // namespace assay

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Messages over UCX directly, so that the network devices are chosen by whoever measures and not by MPI.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+
+#include "guard/board.hpp"
+#include "transport/forwarding_communicator.hpp"
+
+namespace assay {
+
+/// Transfers go over UCX (tag messages of UCP); everything else is handed to the communicator it stands before.
+class UcxCommunicator : public ForwardingCommunicator {
+ public:
+  struct Settings {
+    std::string devices;     ///< as in UCX_NET_DEVICES; empty: what the environment says, all by default
+    std::string transports;  ///< as in UCX_TLS; empty: likewise
+    bool yield = false;      ///< ranks share cores: give the core away where there is nothing to do
+    guard::Board* board = nullptr;  ///< where calls are marked
+  };
+
+  /// UCX of this build, e.g. "1.13.1"; empty where it has none.
+  static std::string version();
+
+  /// One context and one worker. Collective over `group`, whose ranks can talk to each other afterwards, by the numbers they have in
+  /// `world`. Throws Error(mpi) where UCX cannot be had with these settings, on all ranks of the group.
+  static std::unique_ptr<UcxCommunicator> make(Communicator& world, Communicator& group, const Settings& settings);
+
+  std::string_view transport() const noexcept override { return "ucx"; }
+  /// Makes endpoints to those that have none. Empty when all of `peers` can be reached, else why not.
+  virtual std::string connect(std::span<const int> peers) = 0;
+  /// What carries the messages to `peer`, e.g. "tcp/eth0" or "posix/memory+cma/memory"; "requested:..." where this UCX does not
+  /// say. Known for certain once a message was exchanged.
+  virtual std::string path_to(int peer) const = 0;
+
+ protected:
+  using ForwardingCommunicator::ForwardingCommunicator;
+};
+
+}  // namespace assay
