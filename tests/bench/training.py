@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Training: PyTorch on the CPU and, where its directory is given, llm.c's CPU trainer with the BLAS that assay uses."""
+"""Training: PyTorch on the CPU and, where its directory is given, llm.c's CPU trainer, with the BLAS that assay uses."""
 import os
 import re
 import sys
@@ -13,12 +13,23 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 SHAPES = {"tiny": (128, 2, 4, 32, 64, 8), "small": (384, 6, 6, 64, 128, 4)}
 
 
+def same_blas(threads):
+    """OpenBLAS with the kernels that assay makes it use on this CPU, and as many threads."""
+    env = {"OMP_NUM_THREADS": str(threads), "OPENBLAS_NUM_THREADS": str(threads)}
+    with open("/proc/cpuinfo") as file:
+        flags = file.read()
+    core = "SkylakeX" if " avx512f " in flags else "Haswell" if " avx2 " in flags else ""
+    if core:
+        env["OPENBLAS_CORETYPE"] = core
+    return env
+
+
+def last_number(command, threads):
+    return lambda: float(programs.call(command, env=same_blas(threads)).stdout.split()[-1])
+
+
 def torch(shape, threads, steps):
-    def run():
-        done = programs.call(["/usr/bin/python3", os.path.join(HERE, "peer_gpt.py"), *shape, threads, steps],
-                             env={"OMP_NUM_THREADS": str(threads)})
-        return float(done.stdout.split()[-1])
-    return run
+    return last_number(["/usr/bin/python3", os.path.join(HERE, "peer_gpt.py"), *shape, threads, steps], threads)
 
 
 def build_llmc(source, folder):
@@ -37,23 +48,9 @@ def build_llmc(source, folder):
     return program
 
 
-def llmc(program, shape, threads, core, steps):
-    env = {"OMP_NUM_THREADS": str(threads), "OPENBLAS_NUM_THREADS": str(threads)}
-    if core:
-        env["OPENBLAS_CORETYPE"] = core
-    return lambda: float(programs.call([program, *shape, steps], env=env).stdout.split()[-1])
-
-
-def blas_core():
-    """The kernels assay makes OpenBLAS use on this CPU, so that llm.c gets the same."""
-    with open("/proc/cpuinfo") as file:
-        flags = file.read()
-    return "SkylakeX" if " avx512f " in flags else "Haswell" if " avx2 " in flags else ""
-
-
 def compare(assay, options, notes, row_type, interleave):
     rows, theirs = {}, {}
-    steps = {"tiny": 30 if options.quick else 60, "small": 6 if options.quick else 12}
+    steps = {"tiny": 60 if options.quick else 200, "small": 6 if options.quick else 12}
     with tempfile.TemporaryDirectory() as folder:
         program = ""
         if options.llmc:
@@ -68,7 +65,7 @@ def compare(assay, options, notes, row_type, interleave):
             rows[row], theirs[row] = preset, torch(shape, options.threads, steps[preset])
             if program:
                 row = row_type(f"train {preset}", "llm.c, same BLAS", "ktoken/s", 1e3, 2.0)
-                rows[row], theirs[row] = preset, llmc(program, shape, options.threads, blas_core(), steps[preset])
+                rows[row], theirs[row] = preset, last_number([program, *shape, steps[preset]], options.threads)
 
         def ours():
             values = {}
