@@ -12,6 +12,7 @@ a regret near zero can be. The seeds are a sample; what a band is to catch (a br
 """
 import argparse
 import os
+import re
 import subprocess
 import tempfile
 
@@ -25,13 +26,20 @@ LEAST_DIFFERENCE = 0.1
 def regrets(options, seed, batch, folder):
     out = os.path.join(folder, f"{seed}-{batch}.h5")
     command = [options.assay, "run", "--suites", "train", "--cases", f"train/{options.preset}-together", "--quiet",
-               "--level", "quick", "--train.preset", options.preset, "--train.steps", str(options.steps),
+               "--level", "extended", "--train.preset", options.preset, "--train.steps", str(options.steps),
                "--train.batch", str(batch), "--seed", str(seed), "--threads", str(options.threads), "--out", out]
     subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
     with h5py.File(out) as file:
         values = file[f"cases/train/{options.preset}-together/regret"][0]
     os.unlink(out)
     return values
+
+
+def known_from(path):
+    """{(batch, seed): regrets at the points} of an earlier output."""
+    with open(path, encoding="utf-8") as file:
+        lines = re.findall(r"^// batch (\d+) seed (\d+): (.*)$", file.read(), re.M)
+    return {(int(batch), int(seed)): [float(word) for word in values.split()] for batch, seed, values in lines}
 
 
 def main():
@@ -42,16 +50,21 @@ def main():
     parser.add_argument("--every", type=int, required=True)
     parser.add_argument("--batches", default="8:20,32:4", help="sequences per step : seeds, ...")
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--known", help="an earlier output of the same preset and points: what it holds is not trained again")
     options = parser.parse_args()
+    known = known_from(options.known) if options.known else {}
     points = range(options.every, options.steps + 1, options.every)
     seen = {step: [] for step in points}
     with tempfile.TemporaryDirectory() as folder:
         for part in options.batches.split(","):
             batch, seeds = map(int, part.split(":"))
             for seed in range(1, seeds + 1):
-                values = regrets(options, 1000 * batch + seed, batch, folder)
-                for step in points:
-                    seen[step].append(float(np.mean(values[step - WINDOW:step])))
+                at_points = known.get((batch, 1000 * batch + seed))
+                if at_points is None:
+                    values = regrets(options, 1000 * batch + seed, batch, folder)
+                    at_points = [float(np.mean(values[step - WINDOW:step])) for step in points]
+                for step, value in zip(points, at_points):
+                    seen[step].append(value)
                 print(f"// batch {batch} seed {1000 * batch + seed}: " +
                       " ".join(f"{seen[step][-1]:.3f}" for step in points), flush=True)
     for step in points:
