@@ -33,7 +33,8 @@ double own_gemm_rate(const Job& job, Context& context) {
 void declare_analysis(CaseRecord& record) {
   using results::Better;
   using results::Role;
-  record.declare({"gemm_rate", "FLOP/s", Better::higher, false, Role::covariate, false});
+  for (const char* name : {"gemm_rate", "flop_rate"})
+    record.declare({name, "FLOP/s", Better::higher, false, Role::covariate, false});
   for (const char* name : {"utilization", "straggler_relative", "straggler_individual"})
     record.declare({name, "1", Better::higher, false, Role::covariate, false});
   for (const char* name : {"jitter", "drift"})
@@ -48,6 +49,7 @@ void analyse(const Job& job, const StepLog& log, const FrontierSum& frontier, do
   const double flops = job.preset.model.flops_per_token() * static_cast<double>(job.preset.tokens());
   const double typical = median(steps);
   row.values["gemm_rate"] = {gemm_rate};
+  row.values["flop_rate"] = {flops / typical};
   row.values["utilization"] = {flops / typical / gemm_rate};
   row.values["jitter"] = {quantile(steps, 0.99) / typical};
   if (steps.size() >= 10) row.values["drift"] = {robust_line(row.t, steps).slope / typical * 3600};

@@ -4,7 +4,7 @@
 namespace assay::train {
 
 Job job_from(const Case& c) {
-  Job job{preset_named(c.parameters.at("preset").get<std::string>()), c.parameters.at("steps").get<int>(),
+  Job job{preset_named(c.parameters.at("preset").get<std::string>()), c.parameters.value("steps", 0),
           c.parameters.value("fixed", 0) != 0};
   job.preset.batch = c.parameters.at("batch").get<std::size_t>();
   return job;

@@ -52,6 +52,7 @@ class Replica {
 /// "rank 3 (node07/cores0-3)"
 std::string name_of_rank(const Context& context, int rank);
 
+void run_alone(const Case& c, Context& context);
 void run_together(const Case& c, Context& context);
 void run_lockstep(const Case& c, Context& context);
 void run_scaling(const Case& c, Context& context);

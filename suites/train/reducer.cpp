@@ -13,8 +13,12 @@ constexpr std::chrono::microseconds nap(40);
 
 }  // namespace
 
-GradientReducer::GradientReducer(Communicator& comm, Gpt& gpt) : comm_(comm), gpt_(gpt), alone_(comm.size() == 1) {
-  if (!alone_ && comm.serialized()) thread_ = std::thread([this] { drive(); });
+GradientReducer::GradientReducer(Communicator& comm, Gpt& gpt, Progress progress)
+    : comm_(comm),
+      gpt_(gpt),
+      alone_(comm.size() == 1),
+      progress_(progress == Progress::thread && !comm.serialized() ? Progress::calls : progress) {
+  if (!alone_ && progress_ == Progress::thread) thread_ = std::thread([this] { drive(); });
 }
 
 GradientReducer::~GradientReducer() {
@@ -42,7 +46,7 @@ void GradientReducer::ready(std::size_t bucket) {
 }
 
 void GradientReducer::tick() {
-  if (alone_ || thread_.joinable()) return;
+  if (alone_ || progress_ != Progress::calls) return;
   const std::lock_guard guard(lock_);
   poll();
 }

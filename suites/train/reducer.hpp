@@ -12,13 +12,17 @@
 
 namespace assay::train {
 
+/// What drives reductions on while the rank computes. `none` is for showing what the others are good for.
+enum class Progress { thread, calls, none };
+
 /// Sums gradients over ranks, bucket by bucket, while a backward pass makes the others: the reduction of a bucket starts when
 /// its gradients are complete and goes on while the pass does. What drives it on is a thread of its own, which asks the
 /// transport every few ten microseconds and sleeps in between, so that it takes no core away; where the transport allows no
 /// second thread, tick() does.
 class GradientReducer {
  public:
-  GradientReducer(Communicator& comm, Gpt& gpt);
+  /// `thread` becomes `calls` where the transport allows no second thread.
+  GradientReducer(Communicator& comm, Gpt& gpt, Progress progress = Progress::thread);
   ~GradientReducer();
   GradientReducer(const GradientReducer&) = delete;
   GradientReducer& operator=(const GradientReducer&) = delete;
@@ -33,8 +37,9 @@ class GradientReducer {
 
   /// Seconds, up to the last wait(), in which at least one bucket was on its way.
   double busy_s() const noexcept { return busy_s_; }
-  /// "thread" or "calls".
-  const char* progress() const noexcept { return thread_.joinable() ? "thread" : "calls"; }
+  const char* progress() const noexcept {
+    return progress_ == Progress::thread ? "thread" : progress_ == Progress::calls ? "calls" : "none";
+  }
 
  private:
   void drive();
@@ -43,6 +48,7 @@ class GradientReducer {
   Communicator& comm_;
   Gpt& gpt_;
   bool alone_;
+  Progress progress_;
   double busy_s_ = 0;
 
   std::mutex lock_;  ///< over all that follows, and over every call of the transport

@@ -28,6 +28,7 @@ void StepLog::declare(CaseRecord& record) {
   record.declare({"throughput", "token/s", Better::higher, true, Role::metric, true});
   record.declare({"step", "s", Better::lower, true, Role::covariate, true});
   record.declare({"compute", "s", Better::lower, true, Role::covariate, true});
+  record.declare({"compute_throughput", "token/s", Better::higher, false, Role::metric, true});
   for (const char* stage : {"data", "forward", "backward", "exposed", "optimizer", "communication"})
     record.declare({stage, "s", Better::lower, false, Role::covariate, true});
   for (const char* what : {"loss", "oracle", "regret"})
@@ -67,6 +68,7 @@ CaseRecord::Row& StepLog::write(Context& context, double tokens) const {
     row.values["throughput"].push_back(tokens / r.step_s());
     row.values["step"].push_back(r.step_s());
     row.values["compute"].push_back(r.compute_s());
+    row.values["compute_throughput"].push_back(tokens / r.compute_s());
     row.values["data"].push_back(r.data_s);
     row.values["forward"].push_back(r.forward_s);
     row.values["backward"].push_back(r.backward_s);

@@ -29,8 +29,10 @@ class Planner {
     all.push_back(selftest());
     if (input_.config.level == Level::smoke && !options_.has("train.preset")) return all;
     for (const std::string& name : presets()) {
+      all.push_back(alone(name));
       all.push_back(training(name, "lockstep", lockstep_steps(name), true));
       all.push_back(training(name, "together", together_steps(name), true));
+      for (Case* c : {&all.back(), &all.back() - 1}) c->parameters["own"] = "compute_throughput";  // see verdict/series.cpp
       all.push_back(scaling(name));
       if (options_.has("train.scratch")) all.push_back(checkpoint(name));
     }
@@ -96,6 +98,23 @@ class Planner {
     c.min_seconds = given ? c.seconds : std::min(c.seconds, 5 * one_s);
     c.parameters["mode"] = mode;
     if (given) c.parameters["fixed"] = 1;
+    return c;
+  }
+
+  /// Nobody else runs then, so it belongs to the node, and its ranks are compared like any other part.
+  Case alone(const std::string& name) const {
+    Case c = training(name, "alone", 1, true);
+    c.stage = Stage::node_local;
+    c.serial = true;
+    c.turns = std::clamp(input_.topology.max_local_size(), 1, 8);
+    c.entities = 0;
+    for (std::size_t node = 0; node < input_.topology.nodes.size(); ++node)
+      c.entities += std::min(c.turns, static_cast<int>(input_.topology.ranks_of(static_cast<int>(node)).size()));
+    const double one_s = step_s(preset_named(name), c.parameters.at("batch").get<std::size_t>()) / oversubscription(input_.topology);
+    c.min_seconds = 7 * one_s;
+    c.seconds = std::max(c.min_seconds, std::min(20 * one_s, longest_s() / 10));
+    for (const char* unused : {"steps", "fixed"}) c.parameters.erase(unused);
+    c.in_every_pass = true;
     return c;
   }
 

@@ -21,13 +21,20 @@ std::vector<OptionSpec> TrainSuite::options() const {
 }
 
 std::vector<MetricInfo> TrainSuite::metrics() const {
-  std::vector<MetricInfo> all;
+  std::vector<MetricInfo> all = {
+      {"<preset>-alone", "throughput", "token/s", "higher", "the same step on one rank of the node at a time"},
+      {"<preset>-alone", "data", "s", "lower", "of that step: making the tokens"},
+      {"<preset>-alone", "forward", "s", "lower", "of that step: forward pass and loss"},
+      {"<preset>-alone", "backward", "s", "lower", "of that step: backward pass"},
+      {"<preset>-alone", "optimizer", "s", "lower", "of that step: AdamW"},
+      {"<preset>-alone", "errors", "count", "lower", "steps that gave other bits than the first one"}};
   for (const char* mode : {"together", "lockstep"}) {
     const std::string name = std::string("<preset>-") + mode;
     all.insert(all.end(),
                {{name, "throughput", "token/s", "higher", "tokens of this rank divided by the time of a step"},
                 {name, "step", "s", "lower", "one step, from its data to its update"},
                 {name, "compute", "s", "lower", "the step without waiting for others: who is slow shows here"},
+                {name, "compute_throughput", "token/s", "higher", "tokens of this rank divided by compute: compared between ranks"},
                 {name, "data", "s", "lower", "making the tokens"},
                 {name, "forward", "s", "lower", "forward pass and loss"},
                 {name, "backward", "s", "lower", "backward pass"},
@@ -44,7 +51,8 @@ std::vector<MetricInfo> TrainSuite::metrics() const {
               {name, "communication", "s", "lower", "time in which gradients were on their way"},
               {name, "overlap", "1", "higher", "1 - exposed / communication"},
               {name, "gemm_rate", "FLOP/s", "higher", "this rank's own best matrix product, all ranks at once"},
-              {name, "utilization", "1", "higher", "median FLOP/s of training over gemm_rate (MAMFU)"},
+              {name, "flop_rate", "FLOP/s", "higher", "FLOP of a step over its median time"},
+              {name, "utilization", "1", "higher", "flop_rate over gemm_rate (MAMFU)"},
               {name, "jitter", "1", "lower", "99th percentile of the step time over its median"},
               {name, "drift", "1", "lower", "growth of the step time, as a fraction per hour"},
               {name, "straggler_relative", "1", "higher", "the fastest rank's median compute time over this one's"},
@@ -78,6 +86,7 @@ std::vector<Case> TrainSuite::plan(const PlanInput& input) const { return train:
 void TrainSuite::run(const Case& c, Context& context) {
   if (c.parameters.contains("checker")) return train::run_selftest(c, context);
   const std::string mode = c.parameters.at("mode");
+  if (mode == "alone") return train::run_alone(c, context);
   if (mode == "lockstep") return train::run_lockstep(c, context);
   if (mode == "scaling") return train::run_scaling(c, context);
   if (mode == "checkpoint") return train::run_checkpoint(c, context);

@@ -66,6 +66,9 @@ class Confirm(common.FaultTest):
     def test_gemm_alone(self):
         self.gemm(0.7)
 
+    def test_train_alone(self):
+        self.try_again("train", "tiny-alone", "throughput", 0.25, "--cases", "train/tiny-alone")
+
     @common.nightly
     def test_memory_alone(self):
         self.memory(0.7)

@@ -5,6 +5,8 @@ import os
 import subprocess
 
 import common
+import h5py
+import numpy as np
 
 LOCKSTEP, TOGETHER = "train/tiny-lockstep", "train/tiny-together"
 
@@ -66,6 +68,75 @@ class Training(common.FaultTest):
             if any(text.startswith("rank 1 ") for text in texts):
                 return
         self.skipTest("too noisy to see a rank four times as slow")
+
+    def test_every_metric_follows_its_formula(self):
+        """As suites/train/README.md gives it, recomputed from the samples in the file."""
+        scratch = self.dir / "scratch"
+        scratch.mkdir()
+        result = self.train(2, "train/tiny-*", "--train.scratch", scratch, steps=12)
+        self.assertIn(result.returncode, (0, 3), result.stderr)
+        self.assertEqual(os.listdir(scratch), [])
+        results, same = self.file(), lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-9)
+
+        def values(case):
+            group = results.case(case)
+            return {name: group[name][:] for name in group if isinstance(group[name], h5py.Dataset)}, group["parameters"].attrs
+
+        t, given = values(TOGETHER)
+        tokens, median = 2 * 64, lambda name: np.median(t[name], axis=1)
+        stages = [t[stage] for stage in ("data", "forward", "backward", "optimizer")]
+        same(given["flops_per_token"], 6 * (12 * 128**2 * 2 + 128 * 32) + 6 * 2 * 128 * 64)
+        same(t["compute"], sum(stages))
+        same(t["step"], t["compute"] + t["exposed"])
+        same(t["throughput"], tokens / t["step"])
+        same(t["compute_throughput"], tokens / t["compute"])
+        same(t["overlap"], np.clip(1 - t["exposed"] / t["communication"], 0, 1))
+        same(t["regret"], np.tile((t["loss"] - t["oracle"]).mean(axis=0), (2, 1)))
+        same(t["flop_rate"], given["flops_per_token"] * tokens / median("step"))
+        same(t["utilization"], t["flop_rate"] / t["gemm_rate"])
+        same(t["jitter"], np.quantile(t["step"], 0.99, axis=1) / median("step"))
+        same(t["straggler_relative"], median("compute").min() / median("compute"))
+        same(t["straggler_individual"], np.quantile(t["compute"], 0.05, axis=1) / median("compute"))
+        reached = np.cumsum(stages[:3], axis=0)  # [stage, rank, step]; the optimizer starts over
+        growth = np.diff(np.concatenate([np.zeros_like(reached[:1, 0]), reached.max(axis=1)]), axis=0)
+        growth, last = np.vstack([growth, stages[3].max(axis=0)[None]]), [*reached.argmax(axis=1), stages[3].argmax(axis=0)]
+        for stage, name in enumerate(("data", "forward", "backward", "optimizer")):
+            share = [growth[stage][last[stage] == rank].sum() / growth.sum() for rank in (0, 1)]
+            same(t[f"frontier_{name}"], share)
+
+        t, _ = values("train/tiny-scaling")
+        alone, compute, communication, both = (median(name) for name in ("alone", "compute", "communication", "together"))
+        same(t["contention"], alone / compute)
+        same(t["weak_scaling"], alone / both)
+        same(t["overlap_gain"], (compute + communication - both) / np.minimum(compute, communication))
+
+        t, _ = values("train/tiny-alone")
+        count = results.case("train/tiny-alone")["count"][:]
+        for rank, n in enumerate(count):
+            stages = sum(t[stage][rank, :n] for stage in ("data", "forward", "backward", "optimizer"))
+            np.testing.assert_allclose(tokens / t["throughput"][rank, :n], stages, rtol=0.1, atol=2e-5)
+
+        t, _ = values("train/tiny-checkpoint")
+        shard = (12 * (12 * 128**2 * 2 + 2 * 128 * 32) / 2 + 63) // 64 * 64 + 64
+        self.assertTrue((shard / t["write"] > t["sync"]).all(), "a shard is written, then synced")
+        self.assertTrue((t["write_all"] < 2 * t["write"].min(axis=0) * 1.001).all(), "all of them until the last one ended")
+        self.assertTrue((t["read_all"] < 2 * t["read"].min(axis=0) * 1.001).all())
+        self.assertTrue(((0 < t["stall"]) & (t["stall"] < 1)).all())
+
+    def test_checkpoints_on_a_read_only_disk_are_a_clear_error(self):
+        disk = self.dir / "disk"
+        disk.mkdir()
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "ro", "none", disk], capture_output=True).returncode != 0:
+            self.skipTest("cannot mount a file system")
+        try:
+            result = self.mpirun(2, "run", "--level", "quick", "--suites", "train", "--cases", "train/tiny-checkpoint",
+                                 "--train.scratch", disk, "--train.batch", "1", "--quiet", "--out", "r.h5")
+            self.assert_code(result, common.INCONCLUSIVE)
+            reason = self.file().case("train/tiny-checkpoint").attrs["reason"]
+            self.assertIn("Read-only file system", reason)
+            self.assertIn(str(disk), reason)
+        finally:
+            subprocess.run(["umount", disk], check=False)
 
     def test_checkpoints_on_a_full_disk_are_a_clear_error(self):
         disk = self.dir / "disk"

@@ -4,8 +4,10 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 
 #include "base/error.hpp"
 #include "gemm_memory_fakes.hpp"
@@ -100,7 +102,7 @@ Config config_of(const TrainSuite& suite, Level level, const std::map<std::strin
 
 TEST(TrainPlan, RequiredCasesFitTheirLevels) {
   TrainSuite suite;
-  for (const auto& [level, most_s] : {std::pair{Level::smoke, 1.0}, {Level::quick, 15.0}, {Level::standard, 250.0}})
+  for (const auto& [level, most_s] : {std::pair{Level::smoke, 1.0}, {Level::quick, 20.0}, {Level::standard, 250.0}})
     for (const int ranks : {1, 2, 4}) {
       const Config config = config_of(suite, level);
       const Topology topology = fakes::cluster({1, ranks, 1, 2});
@@ -108,6 +110,12 @@ TEST(TrainPlan, RequiredCasesFitTheirLevels) {
       EXPECT_TRUE(fakes::legal_and_unique(cases));
       EXPECT_LE(fakes::expected_s(cases), most_s) << to_string(level) << " " << ranks;
       EXPECT_TRUE(fakes::find(cases, "selftest-train")->required);
+      const Case* alone = fakes::find(cases, "tiny-alone");
+      ASSERT_EQ(alone == nullptr, level == Level::smoke);
+      if (alone == nullptr) continue;
+      EXPECT_TRUE(alone->required && alone->serial) << "measured again in turns, like any part of a node";
+      EXPECT_EQ(alone->stage, Stage::node_local);
+      EXPECT_EQ(alone->entities, ranks);
     }
 }
 
@@ -154,6 +162,30 @@ TEST(TrainCases, SameSeedSameBits) {
   ASSERT_EQ(a.rows_.size(), 1u);
   EXPECT_EQ(a.rows_[0].integers.at("digest_parameter").size(), 3u);
   EXPECT_EQ(a.rows_[0].integers.at("digest_parameter"), b.rows_[0].integers.at("digest_parameter"));
+}
+
+/// The same step each time: a bit flipped in what one sample made is wrong in that sample, and only there.
+TEST(TrainCases, AloneRepeatsOneStepBitByBit) {
+  const CaseRecord good = run_case("tiny-alone", {{"train.batch", {"1"}}});
+  EXPECT_EQ(good.state_, results::CaseState::pass) << good.reason_;
+  const auto& values = good.rows_.at(0).values;
+  ASSERT_GE(values.at("throughput").size(), 5u);
+  for (std::size_t i = 0; i < values.at("throughput").size(); ++i) {
+    EXPECT_EQ(values.at("errors")[i], 0);
+    const double stages_s = values.at("data")[i] + values.at("forward")[i] + values.at("backward")[i] + values.at("optimizer")[i];
+    EXPECT_NEAR(64 / values.at("throughput")[i], stages_s, 0.05 * stages_s + 1e-4);
+  }
+  for (const char* target : {"gradient", "parameter"}) {
+    const auto fault = parse_fault(std::string("bitflip:step=2,target=") + target);
+    const CaseRecord bad = run_case("tiny-alone", {{"train.batch", {"1"}}}, {fault});
+    const auto& errors = bad.rows_.at(0).values.at("errors");
+    ASSERT_EQ(bad.records_.size(), 1u) << target;
+    EXPECT_EQ(bad.records_[0].index, 2u);
+    EXPECT_EQ(bad.records_[0].reread, bad.records_[0].expected) << "right when repeated";
+    EXPECT_EQ(std::count(errors.begin(), errors.end(), 1.0), 1);
+    EXPECT_EQ(errors.at(2), 1);
+    EXPECT_EQ(bad.rows_[0].integers.at("digest"), good.rows_[0].integers.at("digest"));
+  }
 }
 
 TEST(TrainCases, RegretFallsIntoItsBandAndBrokenAttentionLeavesIt) {
@@ -243,6 +275,61 @@ TEST(TrainCases, CheckpointsRestartBitByBitAndLeaveNothing) {
   keep["train.keep"] = {"true"};
   run_case("tiny-checkpoint", keep);
   EXPECT_FALSE(std::filesystem::is_empty(folder));
+  std::filesystem::remove_all(folder);
+}
+
+/// Flips a bit of the shard of a step on its way through the file system: when it is complete, before anybody reads it.
+class Damaging final : public fakes::SelfCommunicator {
+ public:
+  Damaging(std::filesystem::path scratch, std::string step) : scratch_(std::move(scratch)), step_(std::move(step)) {}
+  void barrier() override {
+    if (done_) return;
+    for (const auto& run : std::filesystem::directory_iterator(scratch_)) {
+      if (!std::filesystem::exists(run.path() / step_ / "DONE")) continue;
+      std::fstream file(run.path() / step_ / "shard-000000", std::ios::in | std::ios::out | std::ios::binary);
+      file.seekg(5000);
+      const int old = file.get();
+      file.seekp(5000);
+      file.put(static_cast<char>(old ^ 4));
+      done_ = true;
+    }
+  }
+
+ private:
+  std::filesystem::path scratch_;
+  std::string step_;
+  bool done_ = false;
+};
+
+TEST(TrainCases, ACorruptedShardIsFoundByWhoReadsItBack) {
+  const auto folder = std::filesystem::path(testing::TempDir()) / ("assay-damage-" + std::to_string(::getpid()));
+  std::filesystem::create_directories(folder);
+  TrainSuite suite;
+  const Config config =
+      config_of(suite, Level::quick, {{"train.scratch", {folder.string()}}, {"train.checkpoint-every", {"1"}}, {"train.batch", {"1"}}});
+  const auto run = [&](const std::string& step) {
+    fakes::Bench bench(config);
+    const auto cases = suite.plan({config, bench.topology(), 1u << 30, 7});
+    const Case& c = *fakes::find(cases, "tiny-checkpoint");
+    bench.device.reserve(c.bytes);
+    Damaging world(folder, step);
+    Context context{config, bench.topology(), bench.entities(), bench.device, world, world, nullptr, RandomStream(7, c.path()),
+                    now_s(), now_s() + 60, bench.record, bench.entities().device_of_rank(0)};
+    suite.run(c, context);
+    return bench.record;
+  };
+  const CaseRecord record = run("step-000001");
+  EXPECT_EQ(record.rows_.at(0).values.at("errors"), (std::vector<double>{1, 0, 0}));
+  EXPECT_EQ(record.miscompares_, 1u);
+  ASSERT_EQ(record.events_.size(), 1u);
+  EXPECT_NE(record.events_[0].text.find("step-000001/shard-000000: digest"), std::string::npos) << record.events_[0].text;
+  try {  // the one to start from again
+    run("step-000002");
+    FAIL() << "started again from a corrupted checkpoint";
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("step-000002/shard-000000: digest"), std::string::npos) << e.what();
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(folder));
   std::filesystem::remove_all(folder);
 }
 

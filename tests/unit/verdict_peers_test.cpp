@@ -24,6 +24,27 @@ void set_samples(results::CaseData& c, std::size_t row, double rate, double half
     c.metrics[0].values[row * c.samples() + s] = rate * (1 + (s % 2 == 0 ? -half : half) / 2);
 }
 
+/// Ranks that train together have one step time, but each its own compute time.
+TEST(VerdictPeers, OfACollectiveOnlyWhatARankMeasuresOfItselfIsCompared) {
+  Fleet fleet = Fleet::of(8, 0.001);
+  fleet.suite = "train", fleet.name = "tiny-together", fleet.metric = "compute_throughput", fleet.unit = "token/s";
+  fleet.rate[3] *= 0.8;
+  auto r = fleet.run();
+  first_case(r).stage = "train";
+  EXPECT_TRUE(verdict::rechecks(r, verdict::options_from(r)).empty());
+  first_case(r).parameters["own"] = "another";
+  EXPECT_TRUE(verdict::rechecks(r, verdict::options_from(r)).empty());
+  first_case(r).parameters["own"] = "compute_throughput";
+  const auto asked = verdict::rechecks(r, verdict::options_from(r));
+  ASSERT_EQ(asked.size(), 1U);
+  EXPECT_EQ(asked[0].candidates, std::vector{row_named(r, device(3))});
+  EXPECT_EQ(Fleet::confirm(r, fleet), 1U);
+  const auto v = judge(r);
+  ASSERT_EQ(v.findings.size(), 1U);
+  EXPECT_EQ(v.findings[0].severity, "FAIL");
+  EXPECT_EQ(v.findings[0].name, device(3));
+}
+
 // The example of src/verdict/README.md; every number there is one here.
 TEST(VerdictPeers, WorkedExample) {
   const std::vector<double> rates = {100.1e9, 99.9e9, 100.2e9, 99.8e9, 100e9, 100.1e9, 99.9e9, 95e9};
