@@ -82,8 +82,9 @@ class Values(common.FaultTest):
                                         index=131071 * 8, xor=1 << 9)
                 # The link has two ends: the event names the sender.
                 source = [e["text"] for e in results.events("miscompare") if e["entity"] == results.device[2]]
-                self.assertEqual(len(source), 1)
-                self.assertRegex(source[0], "^1 wrong 8-byte words in messages from ")
+                self.assertTrue(source)
+                for text in source:  # one more for each case that measures again
+                    self.assertRegex(text, "^1 wrong 8-byte words in messages from ")
 
     def test_message_that_never_arrives(self):
         for case in ("p2p/bandwidth-uni-1048576-node-mpi", "p2p/latency-8-node-mpi"):
