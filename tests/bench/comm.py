@@ -80,11 +80,10 @@ def compare(assay, options, notes, row_type, interleave):
 
     pair, uni = f"latency {LATENCY_BYTES} B", f"bandwidth {BANDWIDTH_BYTES} B"
     total = f"allreduce {REDUCE_BYTES} B"
-    # UCX alone is another transport than Open MPI's own shared memory: told, without a target.
-    ucx_latency, ucx_bandwidth = (row_type(pair, "ucx_perftest tag", "us", 1e-6, None, False),
-                                  row_type(uni, "ucx_perftest tag", "GB/s", 1e9, None))
-    latency[ucx_latency] = lambda: programs.ucx_perftest("tag_lat", LATENCY_BYTES, 200000)
-    bandwidth[ucx_bandwidth] = lambda: programs.ucx_perftest("tag_bw", BANDWIDTH_BYTES, 500)
+    ucx_latency, ucx_bandwidth = (row_type(f"{pair}, ucx", "ucx_perftest tag", "us", 1e-6, 1.03, False),
+                                  row_type(f"{uni}, ucx", "ucx_perftest tag", "GB/s", 1e9, 0.98))
+    ucx = {ucx_latency: lambda: programs.ucx_perftest("tag_lat", LATENCY_BYTES, 200000),
+           ucx_bandwidth: lambda: programs.ucx_perftest("tag_bw", BANDWIDTH_BYTES, 500)}
     if options.osu:
         lower(latency, pair, "OSU", scaled(osu(options.osu, "osu_latency", LATENCY_BYTES), 1e-6))
         higher(uni, "OSU", scaled(osu(options.osu, "osu_bw", BANDWIDTH_BYTES), 1e6))
@@ -99,13 +98,16 @@ def compare(assay, options, notes, row_type, interleave):
     def ours():
         cases = assay.run(2, ["--suites", "p2p,allreduce", "--level", options.level,
                               "--p2p.sizes", f"{LATENCY_BYTES},{BANDWIDTH_BYTES}",
+                              "--p2p.transport", "mpi,ucx",
                               "--allreduce.sizes", str(REDUCE_BYTES)])
         values = {row: Assay.value(cases, f"p2p/latency-{LATENCY_BYTES}-node-mpi", "latency") for row in latency}
         values |= {row: Assay.value(cases, f"p2p/bandwidth-uni-{BANDWIDTH_BYTES}-node-mpi", "bandwidth")
                    for row in bandwidth}
+        values[ucx_latency] = Assay.value(cases, f"p2p/latency-{LATENCY_BYTES}-node-ucx", "latency")
+        values[ucx_bandwidth] = Assay.value(cases, f"p2p/bandwidth-uni-{BANDWIDTH_BYTES}-node-ucx", "bandwidth")
         return values | {row: Assay.value(cases, f"allreduce/allreduce-world-{REDUCE_BYTES}-mpi", "duration")
                          for row in reduce}
 
-    theirs = latency | bandwidth | reduce
+    theirs = latency | bandwidth | reduce | ucx
     interleave(options.pairs, list(theirs), ours, theirs)
     return rows + list(theirs)
