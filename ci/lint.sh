@@ -27,7 +27,7 @@ select_files() { printf '%s\n' "${all[@]}" | grep -E "$1" || true; }
 while read -r file; do
   [ -n "$file" ] || continue
   head -n 2 "$file" | grep -q 'SPDX-License-Identifier: Apache-2.0' || breach "$file:1: no SPDX line"
-done < <(select_files '\.(cpp|hpp|cu|cuh|c|h|in|sh|py)$|^\.ci/run$')
+done < <(select_files '\.(cpp|hpp|cu|cuh|c|h|in|sh|sbatch|py)$|^\.ci/run$')
 
 # Short files are read; long ones are scrolled.
 while read -r file; do
@@ -81,7 +81,7 @@ fi
 
 # Shell scripts.
 if command -v shellcheck >/dev/null; then
-  mapfile -t scripts < <(select_files '\.sh$|^\.ci/run$')
+  mapfile -t scripts < <(select_files '\.(sh|sbatch)$|^\.ci/run$')
   shellcheck -x "${scripts[@]}" || breach "shellcheck: see above"
 else
   breach 'shellcheck is not installed (package shellcheck)'

@@ -110,16 +110,9 @@ thin
 
 {
   site_summary night "$code" "$directory"
-  if [ "$code" -eq 2 ] && [ "$ASSAY_DRAIN" != no ]; then
-    apply=()
-    if [ "$ASSAY_DRAIN" = apply ]; then apply=(--apply); fi
-    "$here/slurm/drain.sh" "${apply[@]}" "$directory/run.h5" 2>&1 || printf 'drain.sh left with %s\n' "$?"
-  fi
+  if [ "$code" -eq 2 ]; then site_drain "$directory/run.h5"; fi
 } >"$directory/summary.txt"
 site_log nightly "$code" "$(head -n 1 "$directory/summary.txt") $directory"
 if [ "$quiet" -eq 0 ] || [ "$code" -ne 0 ]; then cat "$directory/summary.txt"; fi
-if [ -n "$ASSAY_NOTIFY" ]; then
-  read -r -a notify <<<"$ASSAY_NOTIFY"
-  "${notify[@]}" <"$directory/summary.txt" || printf 'nightly.sh: ASSAY_NOTIFY left with %s\n' "$?" >&2
-fi
+site_notify "$directory/summary.txt"
 exit "$code"

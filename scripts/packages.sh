@@ -38,6 +38,7 @@ services|munge|authentication of the virtual cluster's Slurm
 services|slurmctld|the controller of the virtual cluster's Slurm
 services|slurmd|the node daemon of the virtual cluster's Slurm
 services|slurm-client|sbatch, srun, scontrol
+services|python3-yaml|reads the Kubernetes job
 services|mandoc|checks the man pages
 peers|hpcc|STREAM of the HPC Challenge
 peers|stressapptest|memory patterns

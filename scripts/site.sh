@@ -13,7 +13,8 @@ site_number() {  # NAME: a setting that must be a whole number
 site_load() {
   ASSAY=assay ASSAY_RESULTS=/var/lib/assay ASSAY_LAUNCH=mpirun ASSAY_LEVEL=standard ASSAY_OPTIONS=''
   ASSAY_PROM='' ASSAY_NOTIFY='' ASSAY_KEEP_NIGHTS=30 ASSAY_KEEP_WEEKS=52 ASSAY_LOCK_HOURS=24
-  ASSAY_DRAIN=print ASSAY_DRAIN_MOST=4 ASSAY_PROLOG_EVERY=3600
+  ASSAY_DRAIN=print ASSAY_DRAIN_MOST=4 ASSAY_PROLOG_EVERY=3600 ASSAY_STATE=/run/assay
+  ASSAY_SOAK_SEGMENTS=16 ASSAY_SOAK_MINUTES=30
   site_file=${ASSAY_SITE:-/etc/assay/site.conf}
   if [ -r "$site_file" ] && [ -f "$site_file" ]; then
     # shellcheck source=scripts/site.conf
@@ -22,9 +23,18 @@ site_load() {
     site_wrong "ASSAY_SITE: cannot read '$ASSAY_SITE'"
   fi
   command -v "$ASSAY" >/dev/null || site_wrong "$site_file: ASSAY: no program '$ASSAY'"
-  for name in ASSAY_KEEP_NIGHTS ASSAY_KEEP_WEEKS ASSAY_LOCK_HOURS ASSAY_DRAIN_MOST ASSAY_PROLOG_EVERY; do site_number "$name"; done
+  for name in ASSAY_KEEP_NIGHTS ASSAY_KEEP_WEEKS ASSAY_LOCK_HOURS ASSAY_DRAIN_MOST ASSAY_PROLOG_EVERY \
+    ASSAY_SOAK_SEGMENTS ASSAY_SOAK_MINUTES; do site_number "$name"; done
   case "$ASSAY_DRAIN" in no | print | apply) ;; *) site_wrong "$site_file: ASSAY_DRAIN is no, print or apply, not '$ASSAY_DRAIN'" ;; esac
   case "$ASSAY_RESULTS" in /*) ;; *) site_wrong "$site_file: ASSAY_RESULTS must begin with /, not '$ASSAY_RESULTS'" ;; esac
+}
+
+# What ASSAY_DRAIN says is to be done with the nodes that FILE or DIR finds to be faulty.
+site_drain() {  # FILE|DIR
+  local options=()
+  if [ "$ASSAY_DRAIN" = no ]; then return 0; fi
+  if [ "$ASSAY_DRAIN" = apply ]; then options=(--apply); fi
+  "$(dirname "${BASH_SOURCE[0]}")/slurm/drain.sh" "${options[@]}" "$1" 2>&1 || printf 'drain.sh left with %s\n' "$?"
 }
 
 # The directory of one job: RESULTS/DATE/JOB, made here. Prints it.
@@ -37,6 +47,7 @@ site_directory() {  # KIND
 
 # One line about one job, in one write.
 site_log() {  # KIND CODE TEXT
+  mkdir -p "$ASSAY_RESULTS" || return 0
   printf '%s %s job=%s exit=%s %s\n' "$(date -u +%Y-%m-%dT%H:%M:%SZ)" "$1" "${SLURM_JOB_ID:--}" "$2" "$3" >>"$ASSAY_RESULTS/log"
 }
 
@@ -59,6 +70,24 @@ site_forward() {  # COMMAND...
   done
   trap - USR1 USR2 TERM INT
   return "$code"
+}
+
+# For prolog.sh and healthcheck.sh: this node alone, outside of any job, with an end. Logs what it does, drains on a FAIL as
+# ASSAY_DRAIN says, and returns 1 only where it drained.
+site_check_node() {  # KIND SUITES SECONDS
+  local kind=$1 suites=$2 seconds=$3 code=0 file=$ASSAY_STATE/$1.h5 line
+  mkdir -p "$ASSAY_STATE" || return 0
+  (
+    # What the batch system set is of its own job: MPI would look for that.
+    for variable in $(compgen -e | grep -E '^(SLURM|PMI|PMIX)_'); do unset "$variable"; done
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+    exec timeout --kill-after=5 "$seconds" "$ASSAY" run --level smoke --suites "$suites" --quiet --force --out "$file"
+  ) >"$ASSAY_STATE/$kind.txt" 2>&1 </dev/null || code=$?
+  line=$(tail -n 1 "$ASSAY_STATE/$kind.txt")
+  site_log "$kind" "$code" "$(hostname -s): $line" 2>/dev/null || logger -t assay "$kind exit=$code $line" 2>/dev/null || true
+  if [ "$code" -ne 2 ]; then return 0; fi
+  site_drain "$file" >>"$ASSAY_STATE/$kind.txt"
+  if [ "$ASSAY_DRAIN" = apply ]; then return 1; fi
 }
 
 # Measures into DIRECTORY/run.h5, recovers what a killed run left, judges it and writes what others read. Returns the code of
@@ -89,6 +118,14 @@ site_measure() {  # DIRECTORY HISTORY RUN-OPTIONS...
       printf '%s: cannot write %s\n' "${0##*/}" "$ASSAY_PROM" >&2
   fi
   return "$code"
+}
+
+# Gives a summary to whoever wants to be told.
+site_notify() {  # FILE
+  local notify=()
+  [ -n "$ASSAY_NOTIFY" ] || return 0
+  read -r -a notify <<<"$ASSAY_NOTIFY"
+  "${notify[@]}" <"$1" || printf '%s: ASSAY_NOTIFY left with %s\n' "${0##*/}" "$?" >&2
 }
 
 # What a person reads: the state in one line, then the findings; made from what `site_measure` left.

@@ -98,7 +98,8 @@ for line in "${drains[@]}"; do
     *DRAIN*) printf '# %s is drained already: %s\n' "$node" "$(reason_of "$shown")"; continue ;;
   esac
   # One line, short enough for sinfo, and nothing in it that a shell would read.
-  reason=$(printf 'assay: %s' "${line#* }" | tr -cd 'A-Za-z0-9 .,:;/%()+=_<>-' | cut -c1-200)
+  reason=${line#* }
+  reason=$(printf 'assay: %s' "${reason%%; next: *}" | tr -cd 'A-Za-z0-9 .,:;/%()+=_<>-' | cut -c1-200)
   act "$node" DRAIN "$reason"
 done
 if [ "$failed" = 1 ]; then exit 5; fi

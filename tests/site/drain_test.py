@@ -132,5 +132,80 @@ class Drain(place.SiteTest):
         self.assertIn("ASSAY_DRAIN is no, print or apply, not 'maybe'", self.drain("bad.h5").stderr)
 
 
+class NodeChecks(place.SiteTest):
+    """prolog.sh and healthcheck.sh, with a program whose runs are made up."""
+
+    def setUp(self):
+        super().setUp()
+        self.slurm = self.dir / "slurm"
+        self.slurm.mkdir()
+        self.program("scontrol", SCONTROL.format(here=self.slurm))
+        (self.slurm / "node0").write_text("IDLE\n\n")
+        self.fake = self.fake_assay()
+        self.node_settings()
+        self.result_of_run(2, nodes=4, slow="node0", factor=0.5)
+
+    def node_settings(self, **changes):
+        self.settings(**{"ASSAY": self.fake, "ASSAY_STATE": self.dir / "state", "ASSAY_DRAIN": "apply", **changes})
+
+    def result_of_run(self, code, **keys):
+        self.made(**keys)
+        state = {0: "PASS", 2: "FAIL", 3: "INCONCLUSIVE"}[code]
+        self.runs(place.COPY + f'(here / "ran").open("a").write("x")\nprint("{state} (exit {code})")\nsys.exit({code})\n')
+
+    def ran(self):
+        path = self.dir / "ran"
+        return len(path.read_text()) if path.exists() else 0
+
+    def calls(self):
+        path = self.slurm / "calls"
+        return path.read_text().splitlines() if path.exists() else []
+
+    def test_a_fault_drains_and_keeps_the_job_away(self):
+        result = self.script("slurm/prolog.sh", env={"SLURM_JOB_ID": "5"})
+        self.assert_code(result, 1)
+        self.assertEqual([call.split(": ")[0] for call in self.calls()], ["NodeName=node0 State=DRAIN Reason=assay"])
+        self.assertRegex((self.results / "log").read_text(), r"Z prolog job=5 exit=2 \S+: FAIL \(exit 2\)\n$")
+
+    def test_nothing_but_a_fault_keeps_a_job_away(self):
+        self.node_settings(ASSAY_DRAIN="print")
+        self.assert_code(self.script("slurm/prolog.sh"), 0)
+        self.node_settings()
+        self.result_of_run(3, nodes=4)
+        self.assert_code(self.script("slurm/prolog.sh"), 0)
+        self.runs("sys.exit(5)\n")
+        self.assert_code(self.script("slurm/prolog.sh"), 0)
+        self.node_settings(ASSAY="no-such-program")
+        self.assert_code(self.script("slurm/prolog.sh"), 0)
+        self.assert_code(self.script("slurm/prolog.sh", env={"ASSAY_SITE": "/nonexistent"}), 0)
+        self.assertEqual(self.calls(), [])
+
+    def test_a_node_that_passed_is_left_alone_for_a_while(self):
+        self.result_of_run(0, nodes=4)
+        for runs in (1, 1):
+            self.assert_code(self.script("slurm/prolog.sh"), 0)
+            self.assertEqual(self.ran(), runs)
+        self.node_settings(ASSAY_PROLOG_EVERY="0")
+        self.assert_code(self.script("slurm/prolog.sh"), 0)
+        self.assertEqual(self.ran(), 2)
+
+    def test_the_health_check_brings_back_what_it_drained(self):
+        self.assert_code(self.script("slurm/healthcheck.sh"), 0)
+        self.assertEqual(len(self.calls()), 1)
+        self.result_of_run(0, nodes=4)
+        (self.slurm / "node0").write_text("DRAINED\nassay: node0/cores0-3: slow\n")
+        self.assert_code(self.script("slurm/healthcheck.sh"), 0)
+        self.assertEqual(self.calls()[1:], ["NodeName=node0 State=RESUME"])
+        # Once: a node that a night drained later is the night's.
+        self.assert_code(self.script("slurm/healthcheck.sh"), 0)
+        self.assertEqual(len(self.calls()), 2)
+
+    def test_a_check_on_this_machine_is_real(self):
+        self.node_settings(ASSAY=place.ASSAY, ASSAY_DRAIN="print")
+        self.assert_code(self.script("slurm/healthcheck.sh", env={"SLURM_JOB_ID": "9", "PMI_RANK": "3"}), 0)
+        self.assertRegex((self.results / "log").read_text(), r" healthcheck job=9 exit=[03] \S+: (PASS|WARN|INCONCLUSIVE) \(exit [03]\)\n$")
+        self.assertTrue((self.dir / "state" / "healthcheck.h5").exists())
+
+
 if __name__ == "__main__":
     place.main()

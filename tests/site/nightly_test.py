@@ -12,16 +12,6 @@ import time
 
 import place
 
-# `assay run ... --out FILE` as the night would see it; all other commands are the real ones. What RUN says is done.
-FAKE = """#!{python}
-import os, subprocess, sys, pathlib
-here = pathlib.Path({here!r})
-if sys.argv[1] != "run":
-    os.execv({assay!r}, [{assay!r}, *sys.argv[1:]])
-(here / "arguments").write_text("\\n".join(sys.argv[1:]))
-out = sys.argv[sys.argv.index("--out") + 1]
-exec((here / "RUN").read_text())
-"""
 SIMULATE = """
 import h5py
 night = int((here / "night").read_text())
@@ -31,10 +21,6 @@ code = subprocess.run([{assay!r}, "simulate", "--nodes", "16", "--metrics", "mem
 with h5py.File(out, "r+") as file:
     file.attrs["started"] = os.environ["NIGHT"] + "T02:00:00Z"
 sys.exit(code)
-"""
-COPY = """
-import shutil
-shutil.copy(here / "made.h5", out)
 """
 # The date of a night that is not today.
 DATE = """#!/bin/bash
@@ -50,15 +36,9 @@ esac
 class Nightly(place.SiteTest):
     def setUp(self):
         super().setUp()
-        self.fake = self.program("assay-under-test", FAKE.format(python="/usr/bin/python3", here=str(self.dir), assay=place.ASSAY))
+        self.fake = self.fake_assay()
         self.settings(ASSAY=self.fake)
-        self.runs(COPY)
-
-    def runs(self, text):
-        (self.dir / "RUN").write_text(text)
-
-    def made(self, **keys):
-        self.make_run("made.h5", **keys)
+        self.runs(place.COPY)
 
     def night(self, *args, **env):
         return self.script("nightly.sh", *args, env=env)
@@ -131,7 +111,7 @@ class Nightly(place.SiteTest):
 
     def test_the_exit_code_is_that_of_the_verdict(self):
         self.made(nodes=8, slow="node3", factor=0.5)
-        self.runs(COPY + "sys.exit(137)\n")
+        self.runs(place.COPY + "sys.exit(137)\n")
         result = self.night("--quiet")
         self.assert_code(result, 2)
         self.assertIn(": FAIL (exit 2)", result.stdout.splitlines()[0])
@@ -174,7 +154,7 @@ class Nightly(place.SiteTest):
 
     def test_two_nights_never_overlap(self):
         self.made(nodes=2)
-        self.runs(COPY + 'import time\n(here / "started").touch()\nwhile not (here / "go").exists():\n    time.sleep(0.05)\n')
+        self.runs(place.COPY + 'import time\n(here / "started").touch()\nwhile not (here / "go").exists():\n    time.sleep(0.05)\n')
         command = [place.SCRIPTS / "nightly.sh"]
         first = subprocess.Popen(command, env={**self.env, "SLURM_JOB_ID": "1"}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
                                  start_new_session=True)
@@ -211,7 +191,7 @@ class Nightly(place.SiteTest):
 
     def test_the_signal_ahead_of_the_limit_reaches_the_run(self):
         self.made(nodes=2)
-        self.runs(COPY + 'import signal\nsignal.signal(signal.SIGUSR1, lambda *_: (here / "signalled").touch())\n(here / "started").touch()\n'
+        self.runs(place.COPY + 'import signal\nsignal.signal(signal.SIGUSR1, lambda *_: (here / "signalled").touch())\n(here / "started").touch()\n'
                   'signal.pause()\nsys.exit(3)\n')
         night = subprocess.Popen([place.SCRIPTS / "nightly.sh"], env=self.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
         self.wait_for("started")
@@ -237,7 +217,7 @@ class Nightly(place.SiteTest):
 
     def test_every_setting_is_explained_and_has_the_value_it_says(self):
         names = "ASSAY ASSAY_RESULTS ASSAY_LAUNCH ASSAY_LEVEL ASSAY_OPTIONS ASSAY_PROM ASSAY_NOTIFY ASSAY_KEEP_NIGHTS ASSAY_KEEP_WEEKS " \
-                "ASSAY_LOCK_HOURS ASSAY_DRAIN ASSAY_DRAIN_MOST ASSAY_PROLOG_EVERY"
+                "ASSAY_LOCK_HOURS ASSAY_DRAIN ASSAY_DRAIN_MOST ASSAY_PROLOG_EVERY ASSAY_STATE ASSAY_SOAK_SEGMENTS ASSAY_SOAK_MINUTES"
         show = f'for name in {names}; do echo "$name=${{!name}}"; done'
         self.program("assay", "#!/bin/sh\n")
         environment = {**self.env, "ASSAY_SITE": str(place.SCRIPTS / "site.conf")}

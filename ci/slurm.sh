@@ -1,0 +1,138 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# A real Slurm on one machine for tests: munged, slurmctld, and several slurmd that are nodes of their own by name and port.
+# Everything lies in one directory; no setting and no Slurm of the machine is touched.
+set -euo pipefail
+umask 022
+
+readonly no_privilege=77
+
+usage() {
+  cat <<'TEXT'
+Usage: ci/slurm.sh up DIR NODES PORT | env DIR | stop DIR NODE | start DIR NODE | down DIR
+
+  up      start NODES (1-16) nodes node0.. with the ports from PORT on; DIR must not exist; slurm.extra beside it (DIR.extra)
+          is added to slurm.conf
+  env     print what a shell must export to reach it
+  stop    freeze the slurmd of a node, so that it does not answer; start lets it go on
+  down    end all daemons and the jobs they run, and remove DIR
+
+Needs root and the packages munge, slurmctld, slurmd, slurm-client. Exit code 4: wrong use; 77: not possible here.
+TEXT
+}
+
+wrong() { printf 'slurm.sh: %s\n' "$*" >&2; exit 4; }
+refused() { printf 'slurm.sh: %s\n' "$*" >&2; exit "$no_privilege"; }
+
+require() {
+  local tool
+  [ "$(id -u)" -eq 0 ] || refused 'slurmctld and slurmd need root'
+  for tool in munged:munge slurmctld:slurmctld slurmd:slurmd sbatch:slurm-client; do
+    PATH=$PATH:/usr/sbin:/sbin command -v "${tool%:*}" >/dev/null || refused "no ${tool%:*} on this machine (package ${tool#*:})"
+  done
+}
+
+configuration() {  # DIR NODES PORT
+  local i host
+  host=$(hostname -s)
+  cat <<TEXT
+ClusterName=assaytest
+SlurmctldHost=$host(127.0.0.1)
+SlurmctldPort=$3
+SlurmUser=root
+AuthType=auth/munge
+AuthInfo=socket=$1/munge.socket
+CredType=cred/munge
+StateSaveLocation=$1/state
+SlurmdSpoolDir=$1/spool.%n
+SlurmctldPidFile=$1/slurmctld.pid
+SlurmdPidFile=$1/slurmd.%n.pid
+SlurmctldLogFile=$1/slurmctld.log
+SlurmdLogFile=$1/slurmd.%n.log
+ProctrackType=proctrack/pgid
+TaskPlugin=task/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+MpiDefault=none
+AccountingStorageType=accounting_storage/none
+JobAcctGatherType=jobacct_gather/none
+SlurmdParameters=config_overrides
+ReturnToService=1
+SlurmdTimeout=10
+SlurmctldTimeout=10
+MessageTimeout=10
+KillWait=5
+InactiveLimit=0
+BatchStartTimeout=10
+TEXT
+  if [ -f "$1.extra" ]; then cat "$1.extra"; fi
+  for ((i = 1; i <= $2; ++i)); do
+    printf 'NodeName=node%s NodeHostname=%s NodeAddr=127.0.0.1 Port=%s CPUs=2 State=UNKNOWN\n' "$((i - 1))" "$host" "$(($3 + i))"
+  done
+  printf 'PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP\n'
+}
+
+run_env() { printf 'export SLURM_CONF=%s/slurm.conf\n' "$1"; }
+
+up() {  # DIR NODES PORT
+  local i try
+  [[ $2 =~ ^([1-9]|1[0-6])$ ]] || wrong "up: NODES is 1 to 16, not '$2'"
+  [[ $3 =~ ^[1-6][0-9]{3,4}$ ]] || wrong "up: PORT is 1000 to 69999, not '$3'"
+  require
+  mkdir -m 755 "$1" || wrong "up: cannot make $1"
+  # Until all nodes are there, whatever ends this removes what there is.
+  directory=$1
+  trap 'down "$directory"' EXIT
+  mkdir "$1/state"
+  head -c 1024 /dev/urandom >"$1/munge.key"
+  chmod 400 "$1/munge.key"
+  configuration "$@" >"$1/slurm.conf"
+  export SLURM_CONF=$1/slurm.conf PATH=$PATH:/usr/sbin:/sbin
+  munged --force --key-file="$1/munge.key" --socket="$1/munge.socket" --pid-file="$1/munged.pid" --log-file="$1/munged.log" \
+    --seed-file="$1/munge.seed" </dev/null >"$1/munged.out" 2>&1 || refused "munged does not start: $(head -n 1 "$1/munged.out")"
+  slurmctld -i </dev/null >"$1/slurmctld.out" 2>&1 || refused "slurmctld does not start: $(head -n 1 "$1/slurmctld.out")"
+  for ((i = 1; i <= $2; ++i)); do
+    mkdir "$1/spool.node$((i - 1))"
+    slurmd -N "node$((i - 1))" </dev/null >"$1/slurmd.node$((i - 1)).out" 2>&1 || refused "slurmd does not start: $(head -n 1 "$1/slurmd.node$((i - 1)).out")"
+  done
+  for ((try = 0; try < 150; ++try)); do
+    if [ "$(sinfo -h -N -o %t 2>/dev/null | grep -c '^idle$')" -eq "$2" ]; then
+      trap - EXIT
+      return 0
+    fi
+    sleep 0.2
+  done
+  refused "the nodes of Slurm do not come up: $(sinfo -h -N -o '%N %t' 2>&1 | tr '\n' ' ')"
+}
+
+pid_of() { cat "$1" 2>/dev/null || true; }
+
+down() {  # DIR
+  local file pid pids=()
+  [ -f "$1/slurm.conf" ] || return 0
+  # Steps outlive their slurmd: they are found by the spool they work in.
+  mapfile -t pids < <(pgrep -f "^slurmstepd: |slurmstepd" || true)
+  for pid in "${pids[@]}"; do
+    if tr '\0' '\n' <"/proc/$pid/environ" 2>/dev/null | grep -qx "SLURM_CONF=$1/slurm.conf"; then
+      pkill -KILL -P "$pid" 2>/dev/null || true
+      kill -KILL "$pid" 2>/dev/null || true
+    fi
+  done
+  for file in "$1"/slurmd.*.pid "$1/slurmctld.pid" "$1/munged.pid"; do
+    pid=$(pid_of "$file")
+    if [ -n "$pid" ]; then kill -CONT "$pid" 2>/dev/null || true; kill -KILL "$pid" 2>/dev/null || true; fi
+  done
+  rm -rf --one-file-system -- "$1"
+}
+
+command=${1:-}
+[ "$#" -eq 0 ] || shift
+case "$command:$#" in
+  up:3) up "$@" ;;
+  env:1) run_env "$1" ;;
+  stop:2) kill -STOP "$(pid_of "$1/slurmd.$2.pid")" ;;
+  start:2) kill -CONT "$(pid_of "$1/slurmd.$2.pid")" ;;
+  down:1) down "$1" ;;
+  --help:* | -h:*) usage ;;
+  *) wrong "unknown or incomplete command '$command' (try --help)" ;;
+esac

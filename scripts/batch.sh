@@ -1,0 +1,137 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Job scripts for batch systems, all from the one table below, so that what they ask for cannot drift apart.
+set -euo pipefail
+
+usage() {
+  cat <<'TEXT'
+Usage: scripts/batch.sh SYSTEM KIND [--nodes N] [--image IMAGE]
+
+Prints a job script. SYSTEM: slurm, pbs, lsf, flux, kubernetes (an MPIJob of the MPI operator). KIND: acceptance, nightly, soak.
+All of them start scripts/KIND.sh, where the work is; settings come from ASSAY_SITE or /etc/assay/site.conf.
+
+  --nodes N      nodes to ask for (default: what the command line of the batch system says; kubernetes: 4)
+  --image IMAGE  kubernetes: the container image with assay in it
+
+scripts/slurm/*.sbatch are these scripts for Slurm. Only those for Slurm have been run; of the others, the syntax is checked.
+TEXT
+}
+
+wrong() { printf 'batch.sh: %s\n' "$*" >&2; exit 4; }
+
+# kind | minutes | seconds ahead of the limit at which SIGUSR1 comes | what it is
+kinds() {
+  cat <<'TABLE'
+acceptance|150|300|Acceptance of a new cluster: two hours, a report to sign.
+nightly|30|180|One night.
+soak|45|180|One segment of a soak, which submits the next without the nodes that failed.
+TABLE
+}
+
+system=${1:-} kind=${2:-} nodes='' image=assay:latest
+case "$system" in --help | -h) usage; exit 0 ;; esac
+[ "$#" -ge 2 ] || wrong 'usage: batch.sh SYSTEM KIND (try --help)'
+shift 2
+while [ "$#" -gt 0 ]; do
+  [ "$#" -ge 2 ] || wrong "$1 needs a value"
+  case "$1" in
+    --nodes) [[ $2 =~ ^[1-9][0-9]{0,5}$ ]] || wrong "--nodes takes a number, not '$2'"; nodes=$2 ;;
+    --image) [[ $2 =~ ^[A-Za-z0-9._/:@-]+$ ]] || wrong "--image: '$2' is no image"; image=$2 ;;
+    *) wrong "unknown option $1 (try --help)" ;;
+  esac
+  shift 2
+done
+row=$(kinds | grep "^$kind|" || true)
+[ -n "$row" ] || wrong "KIND is acceptance, nightly or soak, not '$kind'"
+IFS='|' read -r _ minutes ahead what <<<"$row"
+printf -v clock '%02d:%02d:00' "$((minutes / 60))" "$((minutes % 60))"
+
+header() {  # TESTED
+  printf '#!/usr/bin/env bash\n# SPDX-License-Identifier: Apache-2.0\n# %s Made by scripts/batch.sh %s %s; change it there.\n' "$what" "$system" "$kind"
+  [ "$1" = tested ] || printf '# Untested: no %s has run it.\n' "$system"
+}
+
+# Where this script lies cannot be told inside a job, which runs a copy of it.
+footer() {  # HOW TO FIND THE FOLDER OF THE SCRIPTS
+  # shellcheck disable=SC2016
+  printf 'set -euo pipefail\nscripts=${ASSAY_SCRIPTS:-%s}\nexec "$scripts/%s.sh" "$@"\n' "$1" "$kind"
+}
+
+case "$system" in
+  slurm)
+    header tested
+    printf '#SBATCH --job-name=assay-%s\n' "$kind"
+    [ -z "$nodes" ] || printf '#SBATCH --nodes=%s\n' "$nodes"
+    # B: the signal goes to the script, which hands it to whatever launcher the site uses.
+    printf '#SBATCH --exclusive\n#SBATCH --ntasks-per-node=1\n#SBATCH --time=%s\n#SBATCH --signal=B:USR1@%s\n' "$clock" "$ahead"
+    printf '#SBATCH --no-requeue\n#SBATCH --output=assay-%s-%%j.out\n' "$kind"
+    # shellcheck disable=SC2016
+    footer '$(dirname "$(dirname "$(scontrol show job -o "$SLURM_JOB_ID" | sed "s/.* Command=\([^ ]*\).*/\1/")")")' ;;
+  pbs)
+    header untested
+    printf '#PBS -N assay-%s\n#PBS -l select=%s:mpiprocs=1\n#PBS -l place=scatter:excl\n#PBS -l walltime=%s\n#PBS -r n\n#PBS -j oe\n' "$kind" "${nodes:-1}" "$clock"
+    # PBS has no signal ahead of the limit: a clock of the job's own.
+    printf '( sleep %s; kill -USR1 $$ ) &\n' "$((minutes * 60 - ahead))"
+    footer '/usr/share/assay/scripts' ;;
+  lsf)
+    header untested
+    printf '#BSUB -J assay-%s\n#BSUB -nnodes %s\n#BSUB -x\n#BSUB -W %s\n#BSUB -wa USR1 -wt %s\n#BSUB -rn\n#BSUB -o assay-%s-%%J.out\n' \
+      "$kind" "${nodes:-1}" "$minutes" "$((ahead / 60))" "$kind"
+    footer '/usr/share/assay/scripts' ;;
+  flux)
+    header untested
+    printf '#flux: --job-name=assay-%s\n#flux: --nodes=%s\n#flux: --exclusive\n#flux: --time-limit=%sm\n#flux: --signal=SIGUSR1@%ss\n#flux: --output=assay-%s-{{id}}.out\n' \
+      "$kind" "${nodes:-1}" "$minutes" "$ahead" "$kind"
+    footer '/usr/share/assay/scripts' ;;
+  kubernetes)
+    cat <<YAML
+# SPDX-License-Identifier: Apache-2.0
+# $what Made by scripts/batch.sh kubernetes $kind; change it there.
+# Untested: no cluster has run it. Results lie in the claim "assay-results", settings in the config map "assay-site" (key site.conf).
+apiVersion: kubeflow.org/v2beta1
+kind: MPIJob
+metadata:
+  name: assay-$kind
+spec:
+  slotsPerWorker: 1
+  runPolicy:
+    cleanPodPolicy: Running
+    activeDeadlineSeconds: $((minutes * 60))
+    backoffLimit: 0
+  mpiReplicaSpecs:
+    Launcher:
+      replicas: 1
+      template:
+        spec:
+          restartPolicy: Never
+          containers:
+            - name: launcher
+              image: $image
+              # The signal comes ahead of the deadline, as from a batch system.
+              command: ["timeout", "--signal=USR1", "$((minutes * 60 - ahead))", "/usr/share/assay/scripts/$kind.sh"]
+              env:
+                - name: ASSAY_SITE
+                  value: /etc/assay/site.conf
+              volumeMounts:
+                - {name: site, mountPath: /etc/assay}
+                - {name: results, mountPath: /var/lib/assay}
+          volumes:
+            - {name: site, configMap: {name: assay-site}}
+            - {name: results, persistentVolumeClaim: {claimName: assay-results}}
+    Worker:
+      replicas: ${nodes:-4}
+      template:
+        spec:
+          # One worker on a node.
+          affinity:
+            podAntiAffinity:
+              requiredDuringSchedulingIgnoredDuringExecution:
+                - labelSelector: {matchLabels: {training.kubeflow.org/job-name: assay-$kind, training.kubeflow.org/job-role: worker}}
+                  topologyKey: kubernetes.io/hostname
+          containers:
+            - name: worker
+              image: $image
+YAML
+    ;;
+  *) wrong "SYSTEM is slurm, pbs, lsf, flux or kubernetes, not '$system'" ;;
+esac

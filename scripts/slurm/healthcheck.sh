@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# For HealthCheckProgram= in slurm.conf, with HealthCheckNodeState=IDLE and HealthCheckInterval=600 or more: what the node is made
+# of, and its error counters; nothing is loaded. Drains as ASSAY_DRAIN says, and brings back what it drained itself once that passes.
+set -u
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+# shellcheck source=scripts/site.sh
+. "$here/site.sh"
+
+export PATH=$PATH:/usr/local/bin:/usr/bin:/bin
+(site_load) || exit 0
+site_load
+mkdir -p "$ASSAY_STATE" || exit 0
+drained=$ASSAY_STATE/healthcheck.drained
+if ! site_check_node healthcheck inventory 45; then
+  touch "$drained"
+elif [ -f "$drained" ] && tail -n 1 "$ASSAY_STATE/healthcheck.txt" | grep -q '^PASS '; then
+  "$here/slurm/drain.sh" --apply --resume "$ASSAY_STATE/healthcheck.h5" >>"$ASSAY_STATE/healthcheck.txt" 2>&1 && rm -f "$drained"
+fi
+exit 0

@@ -1,0 +1,87 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# A soak as a chain of short jobs: each measures one segment with new seeds, and the next leaves out the nodes that failed.
+set -euo pipefail
+
+usage() {
+  cat <<'TEXT'
+Usage: scripts/soak.sh [RUN OPTIONS...]
+
+One segment (setting ASSAY_SOAK_MINUTES) of a soak of ASSAY_SOAK_SEGMENTS. As a Slurm job it submits the next one, without the
+nodes that failed so far; elsewhere the segments follow each other in this process, and the failed nodes sleep. In
+RESULTS/DATE/soak-JOB/:
+
+  segments/segNN.h5       one results file each
+  segNN/                  verdict, log and metrics of each
+  failed.txt              nodes that failed, one per line
+  summary.txt             the verdict over all segments, after the last
+
+Settings: ASSAY_SITE=FILE, or /etc/assay/site.conf (scripts/site.conf lists all).
+Exit code: that of the segment; of the last one, that of all segments together. 4 wrong settings.
+TEXT
+}
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+# shellcheck source=scripts/site.sh
+. "$here/site.sh"
+
+case "${1:-}" in --help | -h) usage; exit 0 ;; esac
+site_load
+# The first of the chain makes the directory, the others are told.
+directory=${ASSAY_SOAK_DIRECTORY:-}
+number=${ASSAY_SOAK_NUMBER:-1}
+[[ $number =~ ^[1-9][0-9]{0,3}$ ]] || site_wrong "ASSAY_SOAK_NUMBER is the number of the segment, not '$number'"
+if [ -z "$directory" ]; then directory=$(site_directory soak); fi
+mkdir -p "$directory/segments"
+touch "$directory/failed.txt"
+
+segment() {  # RUN-OPTIONS...: measures segment $number, adds to failed.txt, returns the code
+  local part code=0 exclude=()
+  printf -v part '%s/seg%02d' "$directory" "$number"
+  mkdir "$part" || site_wrong "cannot make $part"
+  if [ -s "$directory/failed.txt" ] && [ -z "${SLURM_JOB_ID:-}" ]; then exclude=(--exclude "$directory/failed.txt"); fi
+  site_measure "$part" '' --level soak --duration "${ASSAY_SOAK_MINUTES}m" --segment "${ASSAY_SOAK_MINUTES}m" --quiet "${exclude[@]}" "$@" || code=$?
+  if [ -f "$part/run.h5" ]; then
+    printf -v name '%s/segments/seg%02d.h5' "$directory" "$number"
+    mv "$part/run.h5" "$name"
+    if [ "$code" -eq 2 ]; then
+      awk '$2 == "FAIL" { print $1 }' "$part/nodes.txt" | sort -u - "$directory/failed.txt" >"$directory/failed.new"
+      mv "$directory/failed.new" "$directory/failed.txt"
+      site_drain "$name"
+    fi
+  fi
+  site_log soak "$code" "segment $number of $ASSAY_SOAK_SEGMENTS: $(tail -n 1 "$part/verdict.txt") $part"
+  return "$code"
+}
+
+finish() {
+  local code=0
+  "$ASSAY" verdict "$directory/segments" --no-color --nodes "$directory/nodes.txt" --json "$directory/verdict.json" \
+    >"$directory/verdict.txt" 2>&1 || code=$?
+  site_summary soak "$code" "$directory" >"$directory/summary.txt"
+  site_log soak "$code" "$(head -n 1 "$directory/summary.txt") $directory"
+  cat "$directory/summary.txt"
+  site_notify "$directory/summary.txt"
+  exit "$code"
+}
+
+code=0
+if [ -z "${SLURM_JOB_ID:-}" ]; then
+  for ((; number <= ASSAY_SOAK_SEGMENTS; ++number)); do
+    code=0
+    segment "$@" || code=$?
+    if [ "$code" -eq 4 ] || [ "$code" -eq 5 ]; then exit "$code"; fi
+  done
+  finish
+fi
+segment "$@" || code=$?
+if [ "$code" -eq 4 ] || [ "$code" -eq 5 ]; then exit "$code"; fi
+if ((number >= ASSAY_SOAK_SEGMENTS)); then finish; fi
+# The next job gets the nodes of this one, less those that failed in it.
+failed=$(awk '$2 == "FAIL" { n++ } END { print n + 0 }' "$directory/$(printf 'seg%02d' "$number")/nodes.txt" 2>/dev/null || printf 0)
+left=$((SLURM_JOB_NUM_NODES - failed))
+if ((left < 1)); then finish; fi
+options=(--nodes="$left" --export="ALL,ASSAY_SOAK_DIRECTORY=$directory,ASSAY_SOAK_NUMBER=$((number + 1))")
+if [ -s "$directory/failed.txt" ]; then options+=(--exclude="$(paste -sd, "$directory/failed.txt")"); fi
+env -u SLURM_EXCLUSIVE sbatch "${options[@]}" --ntasks="$left" "$here/slurm/soak.sbatch" "$@"
+exit "$code"

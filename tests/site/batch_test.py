@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""scripts/batch.sh: the job scripts of all batch systems say the same, and are what their readers can parse."""
+
+import re
+import shutil
+import subprocess
+
+import place
+
+KINDS = ["acceptance", "nightly", "soak"]
+# Where each system says how many minutes a job may take, and how many seconds before the end the signal comes.
+LIMITS = {
+    "slurm": (r"--time=(\d+):(\d+):00", r"--signal=B:USR1@(\d+)"),
+    "pbs": (r"walltime=(\d+):(\d+):00", r"sleep (\d+); kill -USR1"),
+    "lsf": (r"-W (\d+)", r"-wa USR1 -wt (\d+)"),
+    "flux": (r"--time-limit=(\d+)m", r"--signal=SIGUSR1@(\d+)s"),
+    "kubernetes": (r"activeDeadlineSeconds: (\d+)", r"--signal=USR1\", \"(\d+)\""),
+}
+
+
+class Batch(place.SiteTest):
+    def text(self, system, kind, *args):
+        result = self.script("batch.sh", system, kind, *args)
+        self.assert_code(result, 0)
+        return result.stdout
+
+    def limits(self, system, kind):
+        text = self.text(system, kind)
+        minutes, ahead = (re.search(pattern, text).groups() for pattern in LIMITS[system])
+        minutes = int(minutes[0]) * 60 + int(minutes[1]) if len(minutes) == 2 else int(minutes[0])
+        ahead = int(ahead[0])
+        if system == "kubernetes":
+            minutes //= 60
+        if system == "lsf":
+            ahead *= 60
+        if system in ("pbs", "kubernetes"):
+            ahead = minutes * 60 - ahead
+        return minutes, ahead
+
+    def test_all_systems_ask_for_the_same(self):
+        for kind in KINDS:
+            self.assertEqual(len({self.limits(system, kind) for system in LIMITS}), 1, kind)
+            for system in LIMITS:
+                text = self.text(system, kind, "--nodes", "16")
+                self.assertIn("16", text)
+                self.assertIn(f"/{kind}.sh", text)
+                self.assertEqual("# Untested" in text, system != "slurm")
+
+    def test_those_of_slurm_are_the_ones_in_the_folder(self):
+        for kind in KINDS:
+            self.assertEqual((place.SCRIPTS / "slurm" / f"{kind}.sbatch").read_text(), self.text("slurm", kind))
+
+    def test_shells_can_read_them(self):
+        shellcheck = shutil.which("shellcheck")
+        if shellcheck is None:
+            self.skipTest("no shellcheck on this machine (package shellcheck)")
+        for kind in KINDS:
+            for system in ["slurm", "pbs", "lsf", "flux"]:
+                checked = subprocess.run([shellcheck, "-"], input=self.text(system, kind), capture_output=True, text=True)
+                self.assertEqual((checked.returncode, checked.stdout), (0, ""))
+
+    def test_the_mpijob_has_the_fields_of_its_kind(self):
+        try:
+            import yaml
+        except ImportError:
+            self.skipTest("no yaml for python3 (package python3-yaml)")
+        for kind in KINDS:
+            job = yaml.safe_load(self.text("kubernetes", kind, "--nodes", "7", "--image", "registry.example/assay:1"))
+            self.assertEqual((job["apiVersion"], job["kind"]), ("kubeflow.org/v2beta1", "MPIJob"))
+            self.assertLessEqual(set(job["spec"]), {"slotsPerWorker", "runPolicy", "mpiReplicaSpecs", "sshAuthMountPath", "launcherCreationPolicy",
+                                                    "mpiImplementation"})
+            self.assertLessEqual(set(job["spec"]["runPolicy"]), {"cleanPodPolicy", "ttlSecondsAfterFinished", "activeDeadlineSeconds", "backoffLimit",
+                                                                 "schedulingPolicy", "suspend", "managedBy"})
+            replicas = job["spec"]["mpiReplicaSpecs"]
+            self.assertEqual(set(replicas), {"Launcher", "Worker"})
+            self.assertEqual((replicas["Launcher"]["replicas"], replicas["Worker"]["replicas"]), (1, 7))
+            for role in replicas.values():
+                self.assertLessEqual(set(role), {"replicas", "template", "restartPolicy"})
+                pod = role["template"]["spec"]
+                self.assertLessEqual(set(pod), {"restartPolicy", "containers", "volumes", "affinity"})
+                volumes = {volume["name"] for volume in pod.get("volumes", [])}
+                for container in pod["containers"]:
+                    self.assertEqual(container["image"], "registry.example/assay:1")
+                    self.assertLessEqual({mount["name"] for mount in container.get("volumeMounts", [])}, volumes)
+
+    def test_wrong_use(self):
+        for args, line in [(["slurm"], "usage: "), (["lsd", "nightly"], "SYSTEM is "), (["slurm", "daily"], "KIND is "),
+                           (["slurm", "nightly", "--nodes", "x"], "--nodes takes a number"), (["slurm", "nightly", "--nodes"], "--nodes needs a value"),
+                           (["kubernetes", "nightly", "--image", "a b"], "--image: ")]:
+            result = self.script("batch.sh", *args)
+            self.assert_code(result, 4)
+            self.assertEqual((result.stdout, result.stderr.count("\n")), ("", 1))
+            self.assertTrue(result.stderr.startswith("batch.sh: " + line), result.stderr)
+
+
+if __name__ == "__main__":
+    place.main()

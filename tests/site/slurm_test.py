@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The batch scripts on a real Slurm of four nodes on this machine (ci/slurm.sh): submitted, signalled, drained, chained."""
+
+import os
+import pathlib
+import re
+import subprocess
+import tempfile
+import time
+
+import place
+
+SLURM = place.ROOT / "ci" / "slurm.sh"
+
+
+def slurm(*args):
+    return subprocess.run([SLURM, *map(str, args)], capture_output=True, text=True, timeout=90, stdin=subprocess.DEVNULL)
+
+
+class Slurm(place.SiteTest):
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory(prefix="assay-slurm-", ignore_cleanup_errors=True)
+        cls.addClassCleanup(folder.cleanup)
+        cls.slurm = pathlib.Path(folder.name) / "slurm"
+        # A prolog that does nothing until a test gives it settings.
+        prolog = pathlib.Path(folder.name) / "prolog"
+        prolog.write_text(f"#!/bin/sh\n[ -f {folder.name}/site ] || exit 0\nASSAY_SITE=$(cat {folder.name}/site) exec {place.SCRIPTS}/slurm/prolog.sh\n")
+        prolog.chmod(0o755)
+        cls.prolog_site = pathlib.Path(folder.name) / "site"
+        (pathlib.Path(folder.name) / "slurm.extra").write_text(f"Prolog={prolog}\n")
+        result = slurm("up", cls.slurm, 4, 17000 + os.getpid() % 400 * 20)
+        if result.returncode == 77:
+            raise place.unittest.SkipTest(result.stderr.strip())
+        assert result.returncode == 0, result.stderr
+        cls.addClassCleanup(slurm, "down", cls.slurm)
+
+    def setUp(self):
+        super().setUp()
+        self.env["SLURM_CONF"] = str(self.slurm / "slurm.conf")
+        self.env.update({"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1"})
+        self.prom = self.dir / "assay.prom"
+        self.fake = self.fake_assay()
+        self.runs(place.COPY)
+        self.site(ASSAY=self.fake)
+        self.addCleanup(self.restore)
+
+    def site(self, **changes):
+        self.settings(**{"ASSAY_DRAIN": "apply", "ASSAY_PROM": self.prom, "ASSAY_STATE": self.dir / "state", **changes})
+
+    def restore(self):
+        self.prolog_site.unlink(missing_ok=True)
+        self.command("scancel", "--user=root")
+        for node in range(4):
+            slurm("start", self.slurm, f"node{node}")
+            self.command("scontrol", "update", f"NodeName=node{node}", "State=RESUME")
+        self.until(lambda: self.nodes("idle") == 4, "all nodes are idle again")
+
+    def command(self, *args, **env):
+        return subprocess.run([*map(str, args)], cwd=self.dir, env={**self.env, **env}, capture_output=True, text=True, timeout=120,
+                              stdin=subprocess.DEVNULL)
+
+    def until(self, condition, what, seconds=60):
+        end = time.monotonic() + seconds
+        while not condition():
+            self.assertLess(time.monotonic(), end, f"{what}\n{self.command('sinfo', '-N', '-l').stdout}\n{self.command('squeue').stdout}")
+            time.sleep(0.2)
+
+    def nodes(self, state):
+        return self.command("sinfo", "-h", "-N", "-o", "%t").stdout.split().count(state)
+
+    def reasons(self):
+        """Drained nodes with their Reason."""
+        return dict(line.split("|", 1) for line in self.command("sinfo", "-R", "-h", "-o", "%N|%E").stdout.splitlines())
+
+    def submit(self, kind, *args, options=()):
+        """Submits and waits; (job number, exit code)."""
+        result = self.command("sbatch", "--wait", "--parsable", *options, place.SCRIPTS / "slurm" / f"{kind}.sbatch", *args)
+        self.assertRegex(result.stdout, r"^\d+\n", result.stderr)
+        return int(result.stdout.split()[0]), result.returncode
+
+    def directory(self, kind, job):
+        return self.results / time.strftime("%Y-%m-%d", time.gmtime()) / f"{kind}-{job}"
+
+    def said(self, kind, job):
+        return (self.dir / f"assay-{kind}-{job}.out").read_text()
+
+    def test_from_sbatch_to_a_drained_node_and_its_metrics(self):
+        self.made(nodes=4)
+        job, code = self.submit("nightly", options=["--nodes=4"])
+        self.assertEqual(code, 0, self.said("nightly", job))
+        self.assertEqual(self.reasons(), {})
+        self.assertIn('assay_verdict{state="PASS"} 1\n', self.prom.read_text())
+        self.assertRegex((self.results / "log").read_text(), rf" nightly job={job} exit=0 .*: PASS ")
+        self.assertIn("PASS (exit 0), 4 PASS\n", self.said("nightly", job))
+        # The same night with a slow node.
+        self.made(nodes=4, slow="node2", factor=0.5, seed=2)
+        job, code = self.submit("nightly", options=["--nodes=4"])
+        self.assertEqual(code, self.verdict_of(job))
+        self.assertEqual(code, 2, self.said("nightly", job))
+        reasons = self.reasons()
+        self.assertEqual(list(reasons), ["node2"])
+        self.assertRegex(reasons["node2"], r"^assay: node2/cores0-3: gemm/fp32-n1024-together:throughput (49|50)\.")
+        self.assertIn('assay_node_state{node="node2",state="FAIL"} 1\n', self.prom.read_text())
+        # Repaired, it comes back; what somebody else drained does not.
+        self.command("scontrol", "update", "NodeName=node0", "State=DRAIN", "Reason=new DIMM")
+        self.make_run("good.h5", nodes=4, seed=3)
+        self.assert_code(self.script("slurm/drain.sh", "--apply", "--resume", "good.h5"), 0)
+        self.assertEqual(self.reasons(), {"node0": "new DIMM"})
+
+    def verdict_of(self, job):
+        file = self.directory("nightly", job) / "run.h5"
+        return subprocess.run([place.ASSAY, "verdict", file], capture_output=True).returncode
+
+    def test_ranks_are_started_by_srun_with_pmix_and_by_mpirun(self):
+        for launch in ["srun --mpi=pmix", "mpirun"]:
+            with self.subTest(launch):
+                self.site(ASSAY=place.ASSAY, ASSAY_LAUNCH=launch, ASSAY_DRAIN="print", ASSAY_LEVEL="smoke",
+                          ASSAY_OPTIONS="--suites inventory --expect-ranks 2")
+                # Both on one node: what PMIx keeps per job would meet on a machine that is several nodes.
+                job, code = self.submit("nightly", options=["--nodes=1", "--ntasks-per-node=2"])
+                directory = self.directory("nightly", job)
+                self.assertTrue((directory / "run.h5").exists(), (directory / "run.log").read_text())
+                self.assertIn(code, (0, 3), self.said("nightly", job))
+                self.assertNotIn("ranks", self.said("nightly", job), "two ranks were there")
+                table = self.command(place.ASSAY, "export", directory / "run.h5", "--jsonl").stdout
+                self.assertGreater(len(table), 0)
+
+    def test_a_job_that_its_time_limit_ends_keeps_its_results(self):
+        self.site(ASSAY=place.ASSAY, ASSAY_LAUNCH="srun --mpi=pmix", ASSAY_LEVEL="soak",
+                  ASSAY_OPTIONS="--duration 10m --suites inventory,gemm,allreduce")
+        begin = time.monotonic()
+        job, code = self.submit("nightly", options=["--nodes=1", "--ntasks-per-node=2", "--time=1", "--signal=B:USR1@40"])
+        self.assertLess(time.monotonic() - begin, 100)
+        directory = self.directory("nightly", job)
+        files = list(directory.glob("run*.h5"))
+        self.assertEqual(len(files), 1, (directory / "run.log").read_text())
+        self.assertEqual(code, 3, self.said("nightly", job))
+        self.assertIn("aborted", self.command(place.ASSAY, "inspect", files[0]).stdout)
+        self.assertRegex((self.results / "log").read_text(), rf" nightly job={job} exit=3 .*INCONCLUSIVE")
+        self.assertEqual(self.reasons(), {}, "nobody is drained for a short night")
+
+    def test_a_node_that_does_not_answer_is_not_drained_by_us_and_the_night_says_so(self):
+        self.site(ASSAY=place.ASSAY, ASSAY_LAUNCH="srun --mpi=pmix", ASSAY_LEVEL="smoke", ASSAY_OPTIONS="--suites inventory")
+        slurm("stop", self.slurm, "node3")
+        job, code = self.submit("nightly", options=["--nodes=4"])
+        self.assertEqual(code, 3)
+        self.assertIn("INCONCLUSIVE (exit 3)", self.said("nightly", job))
+        self.assertIn("no results: the launcher left with ", self.said("nightly", job))
+        self.assertFalse([reason for reason in self.reasons().values() if reason.startswith("assay")])
+
+    def test_a_soak_goes_on_without_the_node_that_failed(self):
+        self.site(ASSAY=self.fake, ASSAY_SOAK_SEGMENTS="2", ASSAY_DRAIN="print")
+        self.make_run("bad.h5", nodes=4, slow="node1", factor=0.5)
+        self.make_run("good.h5", nodes=4, seed=2)
+        self.runs('import shutil\nfirst = not (here / "nodes1").exists()\n'
+                  'name = "nodes1" if first else "nodes2"\n(here / name).write_text(os.environ["SLURM_JOB_NODELIST"])\n'
+                  'shutil.copy(here / ("bad.h5" if first else "good.h5"), out)\n')
+        job, code = self.submit("soak", options=["--nodes=4"])
+        self.assertEqual(code, 2, self.said("soak", job))
+        directory = self.directory("soak", job)
+        self.until(lambda: (directory / "summary.txt").exists(), "the last segment sums up")
+        self.assertEqual((self.dir / "nodes1").read_text(), "node[0-3]")
+        self.assertEqual((self.dir / "nodes2").read_text(), "node[0,2-3]")
+        self.assertEqual((directory / "failed.txt").read_text(), "node1\n")
+        self.assertEqual(sorted(p.name for p in (directory / "segments").iterdir()), ["seg01.h5", "seg02.h5"])
+        self.assertRegex((directory / "summary.txt").read_text(), r"^assay soak \S+: FAIL \(exit 2\), ")
+        self.assertIn("scontrol update NodeName=node1 State=DRAIN", self.said("soak", job) + (directory / "summary.txt").read_text())
+
+    def test_acceptance_leaves_a_report_to_sign(self):
+        self.made(nodes=4)
+        job, code = self.submit("acceptance", "--expect-nodes", "4", options=["--nodes=4"])
+        self.assertEqual(code, 0, self.said("acceptance", job))
+        report = (self.directory("acceptance", job) / "report.txt").read_text()
+        self.assertEqual(self.said("acceptance", job), report)
+        for text in [": PASS (exit 0), 4 PASS\n", "\nnode   node3 ", "\nsha256 ", "\naccepted / not accepted"]:
+            self.assertIn(text, report)
+        self.assertIn("--level\nextended\n", (self.dir / "arguments").read_text())
+
+    def test_a_prolog_that_finds_a_fault_keeps_the_job_away(self):
+        # Every node runs it, and the made-up file names one of them.
+        self.made(nodes=4, slow="node0", factor=0.5)
+        self.runs(place.COPY + 'sys.exit(2 if os.environ.get("SLURMD_NODENAME", "node0") == "node0" else 0)\n')
+        self.site(ASSAY=self.fake)
+        self.prolog_site.write_text(str(self.dir / "site.conf"))
+        sent = self.command("sbatch", "--parsable", "--nodes=1", "--nodelist=node0", "--wrap", "true")
+        self.assertRegex(sent.stdout, r"^\d+\n", sent.stderr)
+        self.until(lambda: "node0" in self.reasons(), "the node is drained")
+        self.assertRegex(self.reasons()["node0"], "^assay: node0/cores0-3: ")
+        self.assertRegex((self.results / "log").read_text() if (self.results / "log").exists() else "", r"prolog job=\S+ exit=2 ")
+
+
+if __name__ == "__main__":
+    place.main()
