@@ -22,6 +22,15 @@ LAUNCH = {
 LITTLE_MEMORY = ["--memory.fraction", "0.15"]
 
 
+def memory_beside_caches(ranks):
+    """At least as much as `ranks` need that each measure memory by themselves: more than 4 times the last cache."""
+    cache = max((int(text.read_text().strip().removesuffix("K")) * 1024
+                 for text in pathlib.Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size")), default=0)
+    available = next(int(line.split()[1]) * 1024 for line in pathlib.Path("/proc/meminfo").read_text().splitlines()
+                     if line.startswith("MemAvailable"))
+    return ["--memory.fraction", f"{min(0.6, max(float(LITTLE_MEMORY[1]), 4.8 * cache * ranks / available)):.2f}"]
+
+
 def execute(command, cwd, env=None, timeout=90):
     environment = {**os.environ, **LAUNCH, **(env or {})}
     return subprocess.run(command, cwd=cwd, env=environment, timeout=timeout, capture_output=True, text=True,
