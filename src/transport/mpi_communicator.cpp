@@ -160,7 +160,7 @@ class MpiCommunicator final : public Communicator {
 
  private:
   std::int32_t of_world(int peer) const noexcept {
-    return peer < 0 ? guard::no_peer : world_ranks_[static_cast<std::size_t>(peer)];
+    return peer < 0 || peer >= size_ ? guard::no_peer : world_ranks_[static_cast<std::size_t>(peer)];  // MPI says what is wrong
   }
 
   MPI_Comm comm_;
