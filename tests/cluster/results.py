@@ -42,6 +42,11 @@ class Results:
                 values[self.names[entity]] = float(statistic(taken)) if len(taken) else float("nan")
             return values
 
+    def path(self, case):
+        """What carried the messages of a p2p case."""
+        with h5py.File(self._path) as f:
+            return f["cases/p2p"][case]["parameters"].attrs["path"]
+
     def cases(self, suite):
         with h5py.File(self._path) as f:
             return sorted(f["cases"][suite])
