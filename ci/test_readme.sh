@@ -41,7 +41,7 @@ esac
 
 "$assay" run --help >run.help
 "$assay" --help >>run.help
-for command in plan verdict inspect export schema recover simulate import list; do "$assay" "$command" --help >>run.help; done
+for command in plan verdict compare inspect export schema recover simulate import list; do "$assay" "$command" --help >>run.help; done
 missing=0
 while read -r option; do
   grep -q -- "$option\b" run.help || {

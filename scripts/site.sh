@@ -15,6 +15,10 @@ site_load() {
   ASSAY_PROM='' ASSAY_NOTIFY='' ASSAY_KEEP_NIGHTS=30 ASSAY_KEEP_WEEKS=52 ASSAY_LOCK_HOURS=24
   ASSAY_DRAIN=print ASSAY_DRAIN_MOST=4 ASSAY_PROLOG_EVERY=3600 ASSAY_STATE=/run/assay
   ASSAY_SOAK_SEGMENTS=16 ASSAY_SOAK_MINUTES=30
+  # Installed below one prefix, the program beside these scripts is the one.
+  local beside
+  beside=$(dirname "${BASH_SOURCE[0]}")/../../../bin/assay
+  if [ -x "$beside" ]; then ASSAY=$(realpath "$beside"); fi
   site_file=${ASSAY_SITE:-/etc/assay/site.conf}
   if [ -r "$site_file" ] && [ -f "$site_file" ]; then
     # shellcheck source=scripts/site.conf
@@ -83,7 +87,8 @@ site_check_node() {  # KIND SUITES SECONDS
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
     exec timeout --kill-after=5 "$seconds" "$ASSAY" run --level smoke --suites "$suites" --quiet --force --out "$file"
   ) >"$ASSAY_STATE/$kind.txt" 2>&1 </dev/null || code=$?
-  line=$(tail -n 1 "$ASSAY_STATE/$kind.txt")
+  line=$(grep -E '^(PASS|WARN|FAIL|INCONCLUSIVE) ' "$ASSAY_STATE/$kind.txt" || grep . "$ASSAY_STATE/$kind.txt" || printf 'nothing said')
+  line=${line##*$'\n'}
   site_log "$kind" "$code" "$(hostname -s): $line" 2>/dev/null || logger -t assay "$kind exit=$code $line" 2>/dev/null || true
   if [ "$code" -ne 2 ]; then return 0; fi
   site_drain "$file" >>"$ASSAY_STATE/$kind.txt"

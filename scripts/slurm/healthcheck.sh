@@ -15,7 +15,7 @@ mkdir -p "$ASSAY_STATE" || exit 0
 drained=$ASSAY_STATE/healthcheck.drained
 if ! site_check_node healthcheck inventory 45; then
   touch "$drained"
-elif [ -f "$drained" ] && tail -n 1 "$ASSAY_STATE/healthcheck.txt" | grep -q '^PASS '; then
+elif [ -f "$drained" ] && grep -q '^PASS ' "$ASSAY_STATE/healthcheck.txt"; then
   "$here/slurm/drain.sh" --apply --resume "$ASSAY_STATE/healthcheck.h5" >>"$ASSAY_STATE/healthcheck.txt" 2>&1 && rm -f "$drained"
 fi
 exit 0

@@ -22,5 +22,5 @@ if ! site_check_node prolog inventory,gemm,memory 45; then
   rm -f "$stamp"
   exit 1
 fi
-if tail -n 1 "$ASSAY_STATE/prolog.txt" | grep -q '^\(PASS\|WARN\) '; then touch "$stamp"; fi
+if grep -qE '^(PASS|WARN) ' "$ASSAY_STATE/prolog.txt"; then touch "$stamp"; fi
 exit 0

@@ -3,7 +3,7 @@
 
 import os
 import pathlib
-import re
+import shutil
 import subprocess
 import tempfile
 import time
@@ -17,10 +17,20 @@ def slurm(*args):
     return subprocess.run([SLURM, *map(str, args)], capture_output=True, text=True, timeout=90, stdin=subprocess.DEVNULL)
 
 
+def remove_leftovers():
+    """Ends the daemons of a test that was killed: the directory has its number."""
+    for folder in pathlib.Path(tempfile.gettempdir()).glob("assay-slurm-*"):
+        number = folder.name.split("-")[2]
+        if number.isdigit() and not pathlib.Path("/proc", number).exists():
+            slurm("down", folder / "slurm")
+            shutil.rmtree(folder, ignore_errors=True)
+
+
 class Slurm(place.SiteTest):
     @classmethod
     def setUpClass(cls):
-        folder = tempfile.TemporaryDirectory(prefix="assay-slurm-", ignore_cleanup_errors=True)
+        remove_leftovers()
+        folder = tempfile.TemporaryDirectory(prefix=f"assay-slurm-{os.getpid()}-", ignore_cleanup_errors=True)
         cls.addClassCleanup(folder.cleanup)
         cls.slurm = pathlib.Path(folder.name) / "slurm"
         # A prolog that does nothing until a test gives it settings.
