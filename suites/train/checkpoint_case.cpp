@@ -8,7 +8,6 @@
 #include "base/error.hpp"
 #include "suites/train/checkpoint.hpp"
 #include "suites/train/job.hpp"
-#include "suites/train/reducer.hpp"
 
 namespace assay::train {
 namespace {
@@ -45,7 +44,7 @@ class CheckpointCase {
         job_(job_from(c)),
         every_(c.parameters.at("every").get<int>()),
         replica_(job_, context),
-        reducer_(context.world, replica_.gpt()) {
+        reducer_(context.world, replica_.gpt(), progress_of(context)) {
     const auto ranks = static_cast<std::size_t>(context.world.size());
     const std::size_t state = 3 * replica_.gpt().table().size() * sizeof(float);
     shard_bytes_ = (state / ranks + 63) / 64 * 64 + 64;

@@ -34,6 +34,11 @@ void Replica::forward() {
   loss_sum_ = gpt_.loss(1.0f / static_cast<float>(counted_));
 }
 
+Progress progress_of(const Context& context) {
+  const std::string name = context.config.options.text("train.progress");
+  return name == "none" ? Progress::none : name == "calls" ? Progress::calls : Progress::thread;
+}
+
 std::string name_of_rank(const Context& context, int rank) {
   const int row = context.entities.device_of_rank(rank);
   return "rank " + std::to_string(rank) + " (" + context.entities.rows()[static_cast<std::size_t>(row)].name + ")";

@@ -9,6 +9,7 @@
 #include "run/suite.hpp"
 #include "suites/train/gpt.hpp"
 #include "suites/train/preset.hpp"
+#include "suites/train/reducer.hpp"
 #include "suites/train/source.hpp"
 
 namespace assay::train {
@@ -48,6 +49,9 @@ class Replica {
   double loss_sum_ = 0, oracle_sum_ = 0;
   std::vector<std::int32_t> tokens_, targets_;
 };
+
+/// How reductions are driven in this run: by a thread unless the hidden option --train.progress says otherwise.
+Progress progress_of(const Context& context);
 
 /// "rank 3 (node07/cores0-3)"
 std::string name_of_rank(const Context& context, int rank);

@@ -4,7 +4,6 @@
 #include "base/clock.hpp"
 #include "measure/statistics.hpp"
 #include "suites/train/job.hpp"
-#include "suites/train/reducer.hpp"
 
 namespace assay::train {
 namespace {
@@ -14,7 +13,11 @@ namespace {
 class Scaling {
  public:
   Scaling(const Case& c, Context& context)
-      : case_(c), context_(context), job_(job_from(c)), replica_(job_, context), reducer_(context.world, replica_.gpt()) {
+      : case_(c),
+        context_(context),
+        job_(job_from(c)),
+        replica_(job_, context),
+        reducer_(context.world, replica_.gpt(), progress_of(context)) {
     replica_.load(static_cast<std::uint64_t>(context.world.rank()) * job_.preset.batch);
   }
 
@@ -24,7 +27,7 @@ class Scaling {
     pass(false);  // warm-up
     communicate();
     const double warm = now_s();
-    std::vector<double> alone, compute, communication, together, starts, overlapped;
+    std::vector<double> alone, compute, communication, together, starts, hidden;
     context_.take_turns(case_.parameters.value("turns", 8), [&] {
       for (int i = 0; i < job_.steps; ++i) alone.push_back(pass(false));
     });
@@ -36,10 +39,10 @@ class Scaling {
       communication.push_back(communicate());
       context_.world.barrier();
       together.push_back(pass(true));
-      overlapped.push_back(hidden_share());
+      hidden.push_back(std::clamp(1 - exposed_s_ / communication.back(), 0.0, 1.0));
       context_.count_batch();
     }
-    report(starts, alone, compute, communication, together, overlapped);
+    report(starts, alone, compute, communication, together, hidden);
     context_.record.add_time(warm - begin, now_s() - warm, 0);
   }
 
@@ -79,13 +82,9 @@ class Scaling {
     return now_s() - begin;
   }
 
-  double hidden_share() const {
-    return reducer_.busy_s() > 0 ? std::clamp(1 - exposed_s_ / reducer_.busy_s(), 0.0, 1.0) : results::not_taken;
-  }
-
   void report(const std::vector<double>& starts, const std::vector<double>& alone, const std::vector<double>& compute,
               const std::vector<double>& communication, const std::vector<double>& together,
-              const std::vector<double>& overlapped) {
+              const std::vector<double>& hidden) {
     auto& row = context_.record.add_row(context_.device_entity);
     row.t = starts;
     row.block.assign(starts.size(), 0);
@@ -100,7 +99,7 @@ class Scaling {
     }
     if (!several) return;
     row.values["communication"] = communication;
-    row.values["hidden"] = overlapped;
+    row.values["hidden"] = hidden;
     const double t_comm = median(communication), least = std::min(t_compute, t_comm);
     row.values["overlap_gain"] = {(t_compute + t_comm - t_both) / least};
     context_.record.parameter("progress", reducer_.progress());

@@ -6,7 +6,6 @@
 #include "base/clock.hpp"
 #include "suites/train/analysis.hpp"
 #include "suites/train/job.hpp"
-#include "suites/train/reducer.hpp"
 #include "suites/train/step_log.hpp"
 #include "suites/train/trust.hpp"
 
@@ -22,7 +21,7 @@ class Together {
         job_(job_from(c)),
         replica_(job_, context),
         trust_(context),
-        reducer_(context.world, replica_.gpt()),
+        reducer_(context.world, replica_.gpt(), progress_of(context)),
         begin_s_(now_s()) {}
 
   void run() {

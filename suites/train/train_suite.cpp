@@ -7,7 +7,7 @@
 namespace assay {
 
 std::vector<OptionSpec> TrainSuite::options() const {
-  std::vector<OptionSpec> specs(7);
+  std::vector<OptionSpec> specs(8);
   specs[0] = {"train.preset", OptionKind::choices, "", "which models (default by level)", {"tiny", "small"}, "MODELS"};
   specs[1] = {"train.steps", OptionKind::integer, "", "steps of every training case (default by level)", {}, "N"};
   specs[2] = {"train.batch", OptionKind::integer, "", "sequences per rank and step (default by model)", {}, "N"};
@@ -17,6 +17,8 @@ std::vector<OptionSpec> TrainSuite::options() const {
   specs[5] = {"train.keep", OptionKind::flag, "", "leave the last checkpoints in --train.scratch", {}, ""};
   specs[6] = {"train.break", OptionKind::choice, "", "break the model on purpose, to see its regret leave the band",
               {"attention"}, "WHAT", false, true};
+  specs[7] = {"train.progress", OptionKind::choice, "", "what drives reductions on, to see what it is good for",
+              {"thread", "calls", "none"}, "WHAT", false, true};
   return specs;
 }
 
@@ -65,7 +67,7 @@ std::vector<MetricInfo> TrainSuite::metrics() const {
               {"<preset>-scaling", "compute", "s", "lower", "the same on all ranks at once, without communication"},
               {"<preset>-scaling", "communication", "s", "lower", "reduction of all gradients, without computing"},
               {"<preset>-scaling", "together", "s", "lower", "both, overlapped"},
-              {"<preset>-scaling", "hidden", "1", "higher", "1 - exposed / time on the way, of those passes"},
+              {"<preset>-scaling", "hidden", "1", "higher", "share of that communication that the backward pass hid: 1 - exposed / communication"},
               {"<preset>-scaling", "contention", "1", "higher", "alone / compute"},
               {"<preset>-scaling", "weak_scaling", "1", "higher", "alone / together"},
               {"<preset>-scaling", "overlap_gain", "1", "higher",
