@@ -12,9 +12,9 @@ LOCKSTEP, TOGETHER = "train/tiny-lockstep", "train/tiny-together"
 
 
 class Training(common.FaultTest):
-    def train(self, ranks, case, *args, steps=6, faults=()):
+    def train(self, ranks, case, *args, steps=6, faults=(), level="smoke"):
         return self.inject(ranks, list(faults), "--suites", "train", "--train.preset", "tiny", "--train.batch", "2",
-                           "--train.steps", steps, "--cases", case, *args)
+                           "--train.steps", steps, "--cases", case, *args, level=level)
 
     def culprit(self, results, case):
         """The only rank with errors in the case, and its errors by step."""
@@ -73,10 +73,13 @@ class Training(common.FaultTest):
         """As suites/train/README.md gives it, recomputed from the samples in the file."""
         scratch = self.dir / "scratch"
         scratch.mkdir()
-        result = self.train(2, "train/tiny-*", "--train.scratch", scratch, steps=12)
+        result = self.train(2, "train/tiny-*", "--train.scratch", scratch, steps=12, level="quick")
         self.assertIn(result.returncode, (0, 3), result.stderr)
         self.assertEqual(os.listdir(scratch), [])
         results, same = self.file(), lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-9)
+        states = {name: case.attrs["state"] for name, case in results.file["cases/train"].items()}
+        if "incomplete" in states.values():
+            self.skipTest(f"the machine is too busy for the deadlines of the cases: {states}")
 
         def values(case):
             group = results.case(case)
@@ -114,7 +117,7 @@ class Training(common.FaultTest):
         count = results.case("train/tiny-alone")["count"][:]
         for rank, n in enumerate(count):
             stages = sum(t[stage][rank, :n] for stage in ("data", "forward", "backward", "optimizer"))
-            np.testing.assert_allclose(tokens / t["throughput"][rank, :n], stages, rtol=0.1, atol=2e-5)
+            self.assertAlmostEqual(np.median(tokens / t["throughput"][rank, :n] / stages), 1, delta=0.1)
 
         t, _ = values("train/tiny-checkpoint")
         shard = (12 * (12 * 128**2 * 2 + 2 * 128 * 32) / 2 + 63) // 64 * 64 + 64

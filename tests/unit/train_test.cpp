@@ -11,6 +11,7 @@
 
 #include "base/error.hpp"
 #include "gemm_memory_fakes.hpp"
+#include "measure/statistics.hpp"
 #include "run/injector.hpp"
 #include "suites/train/preset.hpp"
 #include "suites/train/source.hpp"
@@ -164,26 +165,48 @@ TEST(TrainCases, SameSeedSameBits) {
   EXPECT_EQ(a.rows_[0].integers.at("digest_parameter"), b.rows_[0].integers.at("digest_parameter"));
 }
 
+/// Nine samples of tiny-alone, however slow the machine is: as many as a confirming case asks for.
+CaseRecord run_alone(const std::vector<FaultSpec>& faults) {
+  TrainSuite suite;
+  const Config config = config_of(suite, Level::quick, {{"train.batch", {"1"}}});
+  fakes::Bench bench(config);
+  const auto cases = suite.plan({config, bench.topology(), 1u << 30, 7});
+  Case c = *fakes::find(cases, "tiny-alone");
+  c.seconds = 60;
+  bench.device.reserve(c.bytes);
+  fakes::SelfCommunicator world;
+  Injector injector(faults, 7, {0, "node0", 0, 0, bench.entities().device_of_rank(0), 0.0}, bench.device);
+  injector.begin_case(c, suite.metrics(), world);
+  Confirm nine;
+  nine.samples = 9 * Confirm::visits;
+  nine.devices = {bench.entities().device_of_rank(0)};
+  Context context{config,  bench.topology(), bench.entities(), bench.device, world, world, nullptr, RandomStream(7, c.path()),
+                  now_s(), now_s() + 600,    bench.record,     bench.entities().device_of_rank(0), &injector, &nine};
+  suite.run(c, context);
+  return bench.record;
+}
+
 /// The same step each time: a bit flipped in what one sample made is wrong in that sample, and only there.
 TEST(TrainCases, AloneRepeatsOneStepBitByBit) {
-  const CaseRecord good = run_case("tiny-alone", {{"train.batch", {"1"}}});
+  const CaseRecord good = run_alone({});
   EXPECT_EQ(good.state_, results::CaseState::pass) << good.reason_;
-  const auto& values = good.rows_.at(0).values;
-  ASSERT_GE(values.at("throughput").size(), 5u);
-  for (std::size_t i = 0; i < values.at("throughput").size(); ++i) {
-    EXPECT_EQ(values.at("errors")[i], 0);
-    const double stages_s = values.at("data")[i] + values.at("forward")[i] + values.at("backward")[i] + values.at("optimizer")[i];
-    EXPECT_NEAR(64 / values.at("throughput")[i], stages_s, 0.05 * stages_s + 1e-4);
-  }
+  ASSERT_EQ(good.rows_.size(), 3u) << "a row a visit";
+  const auto& values = good.rows_[0].values;
+  ASSERT_EQ(values.at("throughput").size(), 9u);
+  EXPECT_EQ(values.at("errors"), std::vector<double>(9, 0.0));
+  std::vector<double> ratios;  // of the sample to its stages; a median, because the machine may be busy
+  for (std::size_t i = 0; i < 9; ++i)
+    ratios.push_back(64 / values.at("throughput")[i] /
+                     (values.at("data")[i] + values.at("forward")[i] + values.at("backward")[i] + values.at("optimizer")[i]));
+  EXPECT_NEAR(median(ratios), 1, 0.1);
   for (const char* target : {"gradient", "parameter"}) {
-    const auto fault = parse_fault(std::string("bitflip:step=2,target=") + target);
-    const CaseRecord bad = run_case("tiny-alone", {{"train.batch", {"1"}}}, {fault});
-    const auto& errors = bad.rows_.at(0).values.at("errors");
+    const CaseRecord bad = run_alone({parse_fault(std::string("bitflip:step=2,target=") + target)});
+    std::vector<double> errors(9, 0.0);
+    errors[2] = 1;
+    EXPECT_EQ(bad.rows_.at(0).values.at("errors"), errors) << target;
     ASSERT_EQ(bad.records_.size(), 1u) << target;
     EXPECT_EQ(bad.records_[0].index, 2u);
     EXPECT_EQ(bad.records_[0].reread, bad.records_[0].expected) << "right when repeated";
-    EXPECT_EQ(std::count(errors.begin(), errors.end(), 1.0), 1);
-    EXPECT_EQ(errors.at(2), 1);
     EXPECT_EQ(bad.rows_[0].integers.at("digest"), good.rows_[0].integers.at("digest"));
   }
 }
