@@ -7,22 +7,25 @@ set -euo pipefail
 
 self=$(realpath "${BASH_SOURCE[0]}")
 name=vnode
-readonly network=10.77.0
+readonly network=10.77
 readonly no_privilege=77
 
 usage() {
   cat <<'TEXT'
 Usage: ci/virtual-cluster.sh [--name NAME] COMMAND
 
-  up N [--leaves L]       start N hosts (1-64) NAME01..; with L leaf switches under one spine instead of one switch
+  up N [--leaves L] [--rails R]
+                          start N hosts (1-64) NAME01..; with L leaf switches under one spine instead of one switch; with
+                          R NICs each (1-4), eth0, eth1, ...: those after the first on a switch rail2, rail3, ... of their own
   status                  hosts, addresses, switches, links, limits, number of processes; then the topology file
   exec HOST CMD...        run a command on a host; its exit code is kept
   mpirun [--slots S] [--hosts HOST,HOST] ARGS...
                           mpirun from the first host over all hosts (or those named), S slots each (default 1)
-  slow-nic HOST RATE      limit the host's NIC both ways: 500mbit, 2gbit
+  slow-nic HOST RATE [NIC]
+                          limit a NIC of the host (eth0) both ways: 500mbit, 2gbit
   slow-cpu HOST PERCENT   the host's processes together get PERCENT % of one core (1-1000)
   heal HOST               undo slow-nic and slow-cpu
-  cut HOST | mend HOST    take the host's link down at its switch | bring it up again
+  cut HOST | mend HOST    take the link of the host's eth0 down at its switch | bring it up again
   down                    end all processes on the hosts and remove everything, also after a crash
 
   --name NAME             letters a-z, at most 12 (default vnode); clusters of different names run side by side
@@ -30,6 +33,9 @@ Usage: ci/virtual-cluster.sh [--name NAME] COMMAND
 Needs root (network and mount namespaces). Exit code 4: wrong use; 77: this machine does not allow it, with the reason.
 TEXT
 }
+
+# shellcheck source=ci/virtual-faults.sh
+. "${self%/*}/virtual-faults.sh"
 
 wrong() { printf 'virtual-cluster: %s\n' "$*" >&2; exit 4; }
 refused() { printf 'virtual-cluster: %s\n' "$*" >&2; exit "$no_privilege"; }
@@ -124,17 +130,29 @@ cpus_of_host() {  # INDEX COUNT
 
 make_bridge() { ip -n "$(switches)" link add "$1" type bridge && ip -n "$(switches)" link set "$1" up; }
 
+# The end of a NIC's cable at its switch: the host's name, with a letter for all but the first NIC.
+port_of() {  # HOST NIC
+  local letters=abcd
+  case "$2" in eth0) printf '%s' "$1" ;; *) printf '%s%s' "$1" "${letters:${2#eth}:1}" ;; esac
+}
+
+make_nic() {  # HOST INDEX NIC SWITCH
+  local port rail=${3#eth}
+  port=$(port_of "$1" "$3")
+  # A fixed address for the NIC, so that a host is the same one when the cluster is started again.
+  ip link add name "$3" netns "assay-$1" address "$(printf '02:00:0a:4d:%02x:%02x' "$rail" "$2")" type veth \
+    peer name "$port" netns "$(switches)"
+  ip -n "$(switches)" link set "$port" master "$4"
+  ip -n "$(switches)" link set "$port" up
+  ip -n "assay-$1" address add "$network.$rail.$2/24" dev "$3"
+  ip -n "assay-$1" link set "$3" up
+}
+
 make_host() {  # HOST INDEX SWITCH COUNT
   local host=$1 controller version path file
   ip netns add "assay-$host"
-  # A fixed address for the NIC, so that a host is the same one when the cluster is started again.
-  ip link add name eth0 netns "assay-$host" address "$(printf '02:00:0a:4d:00:%02x' "$2")" type veth \
-    peer name "$host" netns "$(switches)"
-  ip -n "$(switches)" link set "$host" master "$3"
-  ip -n "$(switches)" link set "$host" up
-  ip -n "assay-$host" address add "$network.$2/24" dev eth0
   ip -n "assay-$host" link set lo up
-  ip -n "assay-$host" link set eth0 up
+  make_nic "$host" "$2" eth0 "$3"
   while read -r controller version path; do
     mkdir -p "$path/$host"
     case "$controller$version" in
@@ -156,8 +174,8 @@ write_agent() {
   chmod 700 "$state/rsh"
 }
 
-build() {  # COUNT LEAVES
-  local count=$1 leaves=$2 i leaf host
+build() {  # COUNT LEAVES RAILS
+  local count=$1 leaves=$2 rails=$3 i leaf rail host
   ip netns add "$(switches)"
   if [ "$leaves" -gt 0 ]; then make_bridge spine1; fi
   for ((i = 1; i <= (leaves > 0 ? leaves : 1); ++i)); do
@@ -168,6 +186,7 @@ build() {  # COUNT LEAVES
     ip -n "$(switches)" link set "leaf$i-up" up
     ip -n "$(switches)" link set "spine1-$i" up
   done
+  for ((rail = 2; rail <= rails; ++rail)); do make_bridge "rail$rail"; done
   make_cgroups >"$state/cgroups"
   printf '127.0.0.1 localhost\n' >"$state/hosts"
   printf 'node,nic,switch,port,rack\n' >"$state/topology.csv"
@@ -177,9 +196,13 @@ build() {  # COUNT LEAVES
     leaf=$(((i - 1) * (leaves > 0 ? leaves : 1) / count + 1))
     make_host "$host" "$i" "leaf$leaf" "$count"
     port[$leaf]=$((${port[$leaf]:-0} + 1))
-    printf '%s %s\n' "$network.$i" "$host" >>"$state/hosts"
+    printf '%s %s\n' "$network.0.$i" "$host" >>"$state/hosts"
     printf '%s,eth0,leaf%s,%s,rack%s\n' "$host" "$leaf" "${port[$leaf]}" "$leaf" >>"$state/topology.csv"
-    printf '%s %s leaf%s\n' "$host" "$network.$i" "$leaf" >>"$state/nodes.new"
+    for ((rail = 2; rail <= rails; ++rail)); do
+      make_nic "$host" "$i" "eth$((rail - 1))" "rail$rail"
+      printf '%s,eth%s,rail%s,%s,rack%s\n' "$host" "$((rail - 1))" "$rail" "$i" "$leaf" >>"$state/topology.csv"
+    done
+    printf '%s %s leaf%s\n' "$host" "$network.0.$i" "$leaf" >>"$state/nodes.new"
   done
   mkdir "$state/cgroup-view"
   write_agent
@@ -187,10 +210,11 @@ build() {  # COUNT LEAVES
 }
 
 up() {
-  local count='' leaves=0 log code
+  local count='' leaves=0 rails=1 log code
   while [ "$#" -gt 0 ]; do
     case "$1" in
       --leaves) [ "$#" -ge 2 ] || wrong '--leaves needs a number'; leaves=$2; shift ;;
+      --rails) [ "$#" -ge 2 ] || wrong '--rails needs a number'; rails=$2; shift ;;
       -*) wrong "up: unknown option $1" ;;
       *) [ -z "$count" ] || wrong "up: unexpected '$1'"; count=$1 ;;
     esac
@@ -198,6 +222,7 @@ up() {
   done
   in_range "$count" 1 64 || wrong "up: the number of hosts must be 1 to 64, not '$count'"
   in_range "$leaves" 0 "$count" || wrong "up: --leaves must be at most the number of hosts, not '$leaves'"
+  in_range "$rails" 1 4 || wrong "up: --rails must be 1 to 4, not '$rails'"
   require_privileges
   mkdir -p "${state%/*}"
   mkdir -m 700 "$state" 2>/dev/null || wrong "cluster '$name' exists already (remove it: down)"
@@ -206,7 +231,7 @@ up() {
   # Where a kernel or container lacks something, the first complaint of the tools is the reason.
   log=$state/log
   set +e
-  (set -e; build "$count" "$leaves"; enter "$(all_hosts | head -n 1)" true) 2>"$log"
+  (set -e; build "$count" "$leaves" "$rails"; enter "$(all_hosts | head -n 1)" true) 2>"$log"
   code=$?
   set -e
   [ "$code" -eq 0 ] || refused "virtual hosts do not work here: $(grep -m 1 . "$log" || printf 'no reason given')"
@@ -301,63 +326,6 @@ launch() {  # [--slots S] [--hosts LIST] ARGS...
     --mca btl_tcp_if_include eth0 --mca oob_tcp_if_include eth0 "${more[@]}" -H "${slot_list#,}" "$@"
 }
 
-# ---- faults ------------------------------------------------------------------------------------------------------
-
-slow_nic() {  # HOST RATE
-  local bits burst
-  [[ $2 =~ ^([1-9][0-9]{0,5})(k|m|g)bit$ ]] || wrong "slow-nic: RATE is like 500mbit or 2gbit, not '$2'"
-  require_host "$1"
-  case "${BASH_REMATCH[2]}" in k) bits=1000 ;; m) bits=1000000 ;; g) bits=1000000000 ;; esac
-  bits=$((bits * BASH_REMATCH[1]))
-  # The bucket must hold what passes between two ticks of a slow kernel clock, and a few full segments.
-  burst=$((bits / 800 > 262144 ? bits / 800 : 262144))
-  tc -n "assay-$1" qdisc replace dev eth0 root tbf rate "$2" burst "$burst" latency 50ms
-  tc -n "$(switches)" qdisc replace dev "$1" root tbf rate "$2" burst "$burst" latency 50ms
-}
-
-slow_cpu() {  # HOST PERCENT
-  local group period=10000
-  in_range "$2" 1 1000 || wrong "slow-cpu: PERCENT is 1 to 1000, not '$2'"
-  require_host "$1"
-  group=$(cgroup_of cpu "$1")
-  [ -n "$group" ] || refused 'slow-cpu needs the cpu controller of a cgroup, which this machine does not offer'
-  # Short periods keep the slowness even; the kernel allows no slice under 1 ms.
-  if (($2 < 10)); then period=100000; fi
-  if [ -f "$group/cpu.max" ]; then
-    printf '%s %s' "$((period * $2 / 100))" "$period" >"$group/cpu.max"
-  else
-    printf '%s' -1 >"$group/cpu.cfs_quota_us"
-    printf '%s' "$period" >"$group/cpu.cfs_period_us"
-    printf '%s' "$((period * $2 / 100))" >"$group/cpu.cfs_quota_us"
-  fi
-}
-
-heal() {
-  local group
-  require_host "$1"
-  tc -n "assay-$1" qdisc delete dev eth0 root 2>/dev/null || true
-  tc -n "$(switches)" qdisc delete dev "$1" root 2>/dev/null || true
-  group=$(cgroup_of cpu "$1")
-  if [ -f "$group/cpu.max" ]; then printf max >"$group/cpu.max"; fi
-  if [ -f "$group/cpu.cfs_quota_us" ]; then printf '%s' -1 >"$group/cpu.cfs_quota_us"; fi
-}
-
-set_link() { require_host "$1" && ip -n "$(switches)" link set "$1" "$2"; }  # HOST up|down
-
-# The quota of a host as a percentage of one core.
-quota_of() {
-  local group quota period
-  group=$(cgroup_of cpu "$1")
-  if [ -f "$group/cpu.max" ]; then
-    read -r quota period <"$group/cpu.max"
-  elif [ -n "$group" ]; then
-    quota=$(cat "$group/cpu.cfs_quota_us") period=$(cat "$group/cpu.cfs_period_us")
-  else
-    quota=-1
-  fi
-  case "$quota" in max | -1) printf full ;; *) printf '%s%%' "$((quota * 100 / period))" ;; esac
-}
-
 status() {
   local host address switch link rate
   require_cluster
@@ -387,7 +355,7 @@ case "$command" in
   status) take 0 status "$@"; status ;;
   exec) [ "$#" -ge 2 ] || wrong 'usage: exec HOST CMD...'; require_host "$1"; enter "$@" ;;
   mpirun) launch "$@" ;;
-  slow-nic) take 2 'slow-nic HOST RATE' "$@"; slow_nic "$@" ;;
+  slow-nic) if [ "$#" -ne 3 ]; then take 2 'slow-nic HOST RATE [NIC]' "$@"; fi; slow_nic "$@" ;;
   slow-cpu) take 2 'slow-cpu HOST PERCENT' "$@"; slow_cpu "$@" ;;
   heal) take 1 'heal HOST' "$@"; heal "$1" ;;
   cut) take 1 'cut HOST' "$@"; set_link "$1" down ;;

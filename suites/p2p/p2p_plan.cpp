@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "suites/p2p/p2p_plan.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <set>
 
@@ -16,6 +19,7 @@ namespace {
 
 constexpr std::size_t kib = 1024, mib = 1024 * 1024;
 constexpr std::size_t arena_limit = 512 * mib;
+constexpr std::size_t most_nic_bytes = 4 * mib;  ///< of a message whose bandwidth over one NIC is measured
 /// What a pair fills, sends and checks per second on one core, low on purpose: it decides how many rounds are
 /// planned.
 constexpr double assumed_bytes_per_s = 2e9;
@@ -80,6 +84,32 @@ std::vector<std::string> wanted_transports(const Config& config) {
   return wanted;
 }
 
+/// NICs to be measured by themselves.
+std::vector<std::string> wanted_nics(const Config& config, const Topology& topology) {
+  const bool asked = config.options.has("p2p.nics");
+  if (!asked && (config.level < Level::standard || UcxCommunicator::version().empty())) return {};
+  std::vector<std::string> there;
+  for (const Rail& rail : rails(topology)) there.push_back(rail.nic);
+  if (!asked) return there;
+  const auto wanted = config.options.list("p2p.nics");
+  if (wanted == std::vector<std::string>{"none"}) return {};
+  if (UcxCommunicator::version().empty()) throw_usage("--p2p.nics: this assay was built without UCX");
+  if (wanted == std::vector<std::string>{"all"}) return there;
+  for (const std::string& nic : wanted)
+    if (std::find(there.begin(), there.end(), nic) == there.end())
+      throw_usage("--p2p.nics: '" + nic + "' is no NIC that several nodes have and all have up (there are: " + fmt::format("{}", fmt::join(there, ", ")) + ")");
+  return wanted;
+}
+
+/// As it may stand in the name of a case: "mlx5_0:1" is "mlx5_0.1".
+std::string in_name(std::string nic) {
+  for (char& c : nic) {
+    c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    if ((c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '_' && c != '-') c = '.';
+  }
+  return nic;
+}
+
 bool required_size(Level level, Mode mode, std::size_t bytes) {
   if (level == Level::smoke) return mode == Mode::uni && bytes == mib;
   return mode == Mode::uni && bytes == 4 * mib;
@@ -134,10 +164,10 @@ std::string Spec::name() const {
   const std::string operation =
       mode == Mode::latency ? "latency" : std::string("bandwidth-") + to_string(mode);
   return operation + "-" + std::to_string(bytes) + "-" + to_string(scope) + "-" +
-         transport + (isolated ? "-isolated" : "");
+         transport + (nic.empty() ? "" : "-" + in_name(nic)) + (isolated ? "-isolated" : "");
 }
 
-std::vector<Spec> specs(const Config& config) {
+std::vector<Spec> specs(const Config& config, const Topology& topology) {
   const auto sizes = wanted_sizes(config);
   const auto modes = config.options.list("p2p.modes");
   const auto transports = wanted_transports(config);
@@ -164,7 +194,26 @@ std::vector<Spec> specs(const Config& config) {
   }
   std::stable_sort(all.begin(), all.end(),
                    [](const Spec& a, const Spec& b) { return a.required > b.required; });
+  std::size_t nic_bytes = sizes.front();
+  for (const std::size_t bytes : sizes)
+    if (bytes <= most_nic_bytes) nic_bytes = bytes;
+  for (const std::string& nic : wanted_nics(config, topology)) {
+    if (wants(Mode::latency)) all.push_back({Mode::latency, Scope::cross, "ucx", 8, false, false, nic});
+    for (const Mode mode : {Mode::uni, Mode::bi})
+      if (wants(mode)) all.push_back({mode, Scope::cross, "ucx", nic_bytes, false, false, nic});
+  }
   return all;
+}
+
+Rail rail_of(const Spec& spec, const Topology& topology) {
+  for (Rail& rail : rails(topology))
+    if (rail.nic == spec.nic) return std::move(rail);
+  throw Error(ErrorKind::internal, "p2p: no NIC " + spec.nic + " on every node");
+}
+
+Schedule schedule_of(const Spec& spec, const Topology& topology, const RandomStream& random, std::size_t max_rounds) {
+  return spec.nic.empty() ? make_schedule(spec.scope, topology, random, max_rounds)
+                          : rail_schedule(rail_of(spec, topology), random, max_rounds);
 }
 
 Shape make_shape(const Spec& spec, std::uint64_t memory_bytes) {
@@ -216,13 +265,19 @@ RandomStream schedule_stream(std::uint64_t seed, const std::string& case_name) {
   return RandomStream(seed, "p2p/schedule").child(case_name);
 }
 
-Schedule confirming_schedule(const Confirm& confirm, const Topology& topology, const EntityTable& entities) {
+Schedule confirming_schedule(const Spec& spec, const Confirm& confirm, const Topology& topology, const EntityTable& entities) {
   Schedule schedule;
+  const std::vector<int> drivers = spec.nic.empty() ? std::vector<int>() : rail_of(spec, topology).ranks;
+  const auto rank_of = [&](int row) {
+    const int rank = rank_for(row, topology, entities);
+    if (rank < 0 || drivers.empty()) return rank;
+    return drivers[static_cast<std::size_t>(topology.ranks[static_cast<std::size_t>(rank)].node)];
+  };
   for (const auto& links : confirm.rounds) {
     Round round;
     std::set<int> busy;
     for (const auto& [source, destination] : links) {
-      const Pair pair{rank_for(source, topology, entities), rank_for(destination, topology, entities)};
+      const Pair pair{rank_of(source), rank_of(destination)};
       if (pair.a < 0 || pair.b < 0 || pair.a == pair.b || busy.contains(pair.a) || busy.contains(pair.b)) continue;
       busy.insert({pair.a, pair.b});
       round.push_back(pair);
@@ -237,7 +292,7 @@ std::vector<Case> plan_cases(const PlanInput& input) {
     throw_usage("--p2p.rounds: " + std::to_string(input.config.options.integer("p2p.rounds")) +
                 " is negative");
   std::vector<Case> cases{selftest_case(input.topology)};
-  for (const Spec& spec : specs(input.config)) {
+  for (const Spec& spec : specs(input.config, input.topology)) {
     Case c;
     c.suite = "p2p";
     c.name = spec.name();
@@ -258,6 +313,7 @@ std::vector<Case> plan_cases(const PlanInput& input) {
                     {"series", spec.isolated ? "isolated" : "pipelined"},
                     {"repetitions", shape.repetitions},
                     {"slots", shape.slots}};
+    if (!spec.nic.empty()) c.parameters["nic"] = spec.nic;
     if (c.not_applicable.empty()) {
       const Timing timing = make_timing(spec, shape, input.config, input.topology);
       c.seconds = timing.seconds;
@@ -266,7 +322,7 @@ std::vector<Case> plan_cases(const PlanInput& input) {
       c.bytes = shape.arena_bytes();
       const auto stream = schedule_stream(input.seed, c.name);
       c.entities = 2 * static_cast<std::int64_t>(
-                           pair_count(make_schedule(spec.scope, input.topology, stream, timing.rounds)));
+                           pair_count(schedule_of(spec, input.topology, stream, timing.rounds)));
     }
     cases.push_back(std::move(c));
   }
@@ -280,6 +336,7 @@ Spec spec_of(const Case& c) {
   spec.transport = c.parameters.at("transport");
   spec.bytes = c.parameters.at("bytes");
   spec.isolated = c.parameters.at("series") == "isolated";
+  spec.nic = c.parameters.value("nic", "");
   return spec;
 }
 

@@ -8,6 +8,7 @@
 
 #include "run/suite.hpp"
 #include "suites/p2p/exchange.hpp"
+#include "suites/p2p/rails.hpp"
 #include "suites/p2p/schedule.hpp"
 
 namespace assay::p2p {
@@ -25,12 +26,13 @@ struct Spec {
   std::size_t bytes = 8;
   bool isolated = false;
   bool required = false;
+  std::string nic = {};  ///< over this NIC alone, one rank a node; empty: over what the transport chooses
 
   std::string name() const;  ///< "bandwidth-uni-4194304-node-mpi", "latency-8-node-mpi-isolated"
 };
 
-/// Sizes, modes, scopes and series of a level, or of the options that override them.
-std::vector<Spec> specs(const Config& config);
+/// Sizes, modes, scopes and series of a level, or of the options that override them; NICs by themselves last.
+std::vector<Spec> specs(const Config& config, const Topology& topology);
 
 /// k and slots: 20 where they fit in `memory_bytes` and in 512 MiB, else 10, 5, 2 or 1; slots = 0 when not
 /// even one fits.
@@ -47,8 +49,14 @@ Timing make_timing(const Spec& spec, const Shape& shape, const Config& config, c
 /// Equal for plan and run of one case.
 RandomStream schedule_stream(std::uint64_t seed, const std::string& case_name);
 
+/// Who talks to whom in a case that is planned.
+Schedule schedule_of(const Spec& spec, const Topology& topology, const RandomStream& random, std::size_t max_rounds);
+
+/// The rail of a spec that has a NIC. Throws Error(internal) when there is none.
+Rail rail_of(const Spec& spec, const Topology& topology);
+
 /// The rounds of a confirming case. A pair of which a rank is missing, or that talks to itself, is left out.
-Schedule confirming_schedule(const Confirm& confirm, const Topology& topology, const EntityTable& entities);
+Schedule confirming_schedule(const Spec& spec, const Confirm& confirm, const Topology& topology, const EntityTable& entities);
 
 std::vector<Case> plan_cases(const PlanInput& input);
 Spec spec_of(const Case& c);

@@ -27,17 +27,23 @@ void declare_metric(Mode mode, bool repeated, CaseRecord& record) {
   record.declare({"round", "count", results::Better::none, false, results::Role::covariate, repeated});
 }
 
-CaseRecord::Row& row_of_link(int peer, Context& context) {
-  const int destination = context.entities.device_of_rank(peer);
-  for (auto& row : context.record.rows_)
-    if (row.source == context.device_entity && row.destination == destination) return row;
-  return context.record.add_link(context.device_entity, destination);
+/// What a link of this case ends at on a rank's side: its device, or the NIC that is measured by itself.
+int end_of(const p2p::Spec& spec, int rank, const Context& context) {
+  if (spec.nic.empty()) return context.entities.device_of_rank(rank);
+  return context.entities.nic(context.topology.ranks[static_cast<std::size_t>(rank)].node, spec.nic);
 }
 
-void report_link(const p2p::Shape& shape, const p2p::Series& series, int peer, std::size_t round,
+CaseRecord::Row& row_of_link(const p2p::Spec& spec, int peer, Context& context) {
+  const int source = end_of(spec, context.world.rank(), context), destination = end_of(spec, peer, context);
+  for (auto& row : context.record.rows_)
+    if (row.source == source && row.destination == destination) return row;
+  return context.record.add_link(source, destination);
+}
+
+void report_link(const p2p::Spec& spec, const p2p::Shape& shape, const p2p::Series& series, int peer, std::size_t round,
                  Context& context) {
   if (series.batch_s.empty()) return;
-  auto& row = row_of_link(peer, context);
+  auto& row = row_of_link(spec, peer, context);
   const auto k = static_cast<double>(shape.repetitions);
   auto& values = row.values[shape.mode == Mode::latency ? "latency" : "bandwidth"];
   for (const double seconds : series.batch_s)
@@ -71,13 +77,27 @@ void report_wrong(const std::vector<p2p::WrongPayload>& wrong, Context& context)
         context.device_entity);
 }
 
+/// What of a path is not on `nic`: "tcp/eth1" of "tcp/eth0+tcp/eth1" for eth0. Nothing where the transport does not tell.
+std::string beside(const std::string& nic, std::string path) {
+  if (nic.empty() || path.find("requested:") != std::string::npos) return {};
+  std::replace(path.begin(), path.end(), '+', ',');
+  for (std::size_t at = 0; at < path.size();) {
+    const std::size_t end = std::min(path.find(',', at), path.size());
+    const std::string part = path.substr(at, end - at);
+    if (!part.ends_with("/" + nic)) return part;
+    at = end + 1;
+  }
+  return {};
+}
+
 /// What carries the messages of a case, with the faults of the run.
 class Carrier {
  public:
   /// Collective over `group`. Throws Error(mpi) on all its ranks where one cannot reach a partner.
   Carrier(const p2p::Spec& spec, const p2p::Schedule& schedule, Communicator& group, Context& context) : world_(context.world) {
     if (spec.transport != "ucx") return;
-    ucx_ = UcxCommunicator::make(context.world, group, {"", "", oversubscription(context.topology) > 1, context.board});
+    const std::string transports = spec.nic.empty() ? "" : p2p::rail_of(spec, context.topology).transports;
+    ucx_ = UcxCommunicator::make(context.world, group, {spec.nic, transports, oversubscription(context.topology) > 1, context.board});
     faulty_ = context.with_faults(*ucx_);
     for (const p2p::Round& round : schedule)
       if (const int peer = p2p::partner_of(round, world_.rank()); peer >= 0) partners_.push_back(peer);
@@ -112,9 +132,9 @@ void run_pairs(const Case& c, Context& context) {
   const p2p::Shape shape = p2p::shape_of(c);
   const p2p::Timing timing = p2p::make_timing(spec, shape, context.config, context.topology);
   const auto schedule = context.confirm != nullptr && !context.confirm->rounds.empty()
-                            ? p2p::confirming_schedule(*context.confirm, context.topology, context.entities)
-                            : p2p::make_schedule(spec.scope, context.topology,
-                                                 p2p::schedule_stream(context.config.seed, c.name), timing.rounds);
+                            ? p2p::confirming_schedule(spec, *context.confirm, context.topology, context.entities)
+                            : p2p::schedule_of(spec, context.topology, p2p::schedule_stream(context.config.seed, c.name),
+                                               timing.rounds);
   Communicator& comm = spec.scope == p2p::Scope::node ? context.node : context.world;
   declare_metric(spec.mode, context.confirm != nullptr, context.record);
   const Carrier carrier(spec, schedule, comm, context);
@@ -135,10 +155,13 @@ void run_pairs(const Case& c, Context& context) {
     ++done;
     const int peer = p2p::partner_of(round, me);
     if (peer < 0) continue;
-    report_link(shape, exchange.run(peer, me < peer, limits), peer, done - 1, context);
+    report_link(spec, shape, exchange.run(peer, me < peer, limits), peer, done - 1, context);
   }
   comm.quiet_barrier();
-  context.record.parameter("path", carrier.path(comm));
+  const std::string path = carrier.path(comm);
+  context.record.parameter("path", path);
+  if (const std::string astray = beside(spec.nic, path); !astray.empty())
+    context.record.set_state(results::CaseState::error, "messages that " + spec.nic + " alone should carry took " + astray);
   report_wrong(exchange.wrong(), context);
   const p2p::Times& times = exchange.times();
   context.record.add_time(times.warmup_s, times.timed_s, times.verify_s);
@@ -151,7 +174,7 @@ void run_pairs(const Case& c, Context& context) {
 }  // namespace
 
 std::vector<OptionSpec> P2pSuite::options() const {
-  std::vector<OptionSpec> specs(5);
+  std::vector<OptionSpec> specs(6);
   specs[0] = {"p2p.sizes", OptionKind::list, "", "message sizes of the bandwidth cases (default by level)",
               {},          "SIZES"};
   specs[1] = {"p2p.modes",       OptionKind::choices,      "latency,uni,bi",
@@ -165,6 +188,8 @@ std::vector<OptionSpec> P2pSuite::options() const {
   specs[4] = {"p2p.transport", OptionKind::choices,
               "",              "what carries the messages; mpi if not given, from standard up ucx too where it is built in",
               {"mpi", "ucx"},  "NAMES"};
+  specs[5] = {"p2p.nics", OptionKind::list, "", "NICs to measure across nodes each by itself, over UCX: names, all or none (all from standard up)",
+              {},         "NICS"};
   return specs;
 }
 

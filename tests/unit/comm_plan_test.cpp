@@ -117,6 +117,71 @@ TEST(CommPlan, WhatTheTopologyCannotHoldIsNotApplicable) {
   EXPECT_TRUE(find(large, "allreduce-groups-8-mpi").not_applicable.empty());
 }
 
+/// `nodes` nodes of two ranks, each with the NICs given as "name kind state [numa]" or "name/netdev kind state".
+Topology with_nics(int nodes, const std::vector<std::vector<std::string>>& nics) {
+  Topology topology = topology_of(nodes, 2, 2);
+  for (auto& place : topology.ranks) place.numa = place.local_rank;
+  for (auto& node : topology.nodes)
+    for (const auto& words : nics) {
+      Nic nic;
+      nic.name = words[0].substr(0, words[0].find('/'));
+      if (nic.name != words[0]) nic.netdev = words[0].substr(nic.name.size() + 1);
+      nic.kind = words[1];
+      nic.state = words[2];
+      if (words.size() > 3) nic.numa = std::stoi(words[3]);
+      nic.virtual_device = nic.name.starts_with("docker");
+      node.nics.push_back(nic);
+    }
+  return topology;
+}
+
+TEST(CommPlan, NicsByThemselvesAreThoseThatEveryNodeHas) {
+  const std::vector<std::vector<std::string>> usual = {{"docker0", "ethernet", "up"},    {"eth0", "ethernet", "up", "0"},
+                                                       {"ib0", "ethernet", "up"},        {"lo", "loopback", "up"},
+                                                       {"mlx5_0:1/ib0", "infiniband", "up", "1"}, {"mlx5_1:1", "infiniband", "down"}};
+  Topology topology = with_nics(3, usual);
+  auto rails = p2p::rails(topology);
+  ASSERT_EQ(rails.size(), 2u);
+  EXPECT_EQ(rails[0].nic, "eth0");
+  EXPECT_EQ(rails[0].transports, "tcp");
+  EXPECT_EQ(rails[0].ranks, (std::vector<int>{0, 2, 4}));
+  EXPECT_EQ(rails[1].nic, "mlx5_0:1");
+  EXPECT_EQ(rails[1].transports, "ib");
+  EXPECT_EQ(rails[1].ranks, (std::vector<int>{1, 3, 5})) << "the rank next to it";
+  for (const auto& round : p2p::rail_schedule(rails[1], RandomStream(1), 100))
+    for (const auto& pair : round) EXPECT_TRUE(pair.a % 2 == 1 && pair.b % 2 == 1);
+  topology.nodes[1].nics[1].state = "down";
+  rails = p2p::rails(topology);
+  ASSERT_EQ(rails.size(), 1u);
+  EXPECT_EQ(rails[0].nic, "mlx5_0:1");
+  EXPECT_TRUE(p2p::rails(with_nics(1, usual)).empty()) << "one node has nobody to talk to";
+  const Topology bridged = with_nics(2, {{"docker0", "ethernet", "up"}});
+  EXPECT_EQ(p2p::rails(bridged).size(), 1u) << "where there is nothing else";
+}
+
+TEST(CommPlan, NicsAreMeasuredFromStandardUpOrWhenAsked) {
+  if (UcxCommunicator::version().empty()) GTEST_SKIP() << "built without UCX";
+  const P2pSuite p2p;
+  const Topology topology = with_nics(2, {{"eth0", "ethernet", "up"}, {"mlx5_0:1", "infiniband", "up"}});
+  const auto of_nics = [](const std::vector<Case>& cases) {
+    return std::count_if(cases.begin(), cases.end(), [](const Case& c) { return c.parameters.contains("nic"); });
+  };
+  EXPECT_EQ(of_nics(Planner(p2p, Level::quick).plan(topology)), 0);
+  EXPECT_EQ(of_nics(Planner(p2p, Level::standard).plan(topology)), 6);
+  EXPECT_EQ(of_nics(Planner(p2p, Level::standard).option("p2p.nics", "none").plan(topology)), 0);
+  const auto asked = Planner(p2p, Level::smoke).option("p2p.nics", "mlx5_0:1").plan(topology);
+  const Case& c = find(asked, "bandwidth-uni-1048576-cross-ucx-mlx5_0.1");
+  EXPECT_EQ(c.entities, 2) << "one rank of each node";
+  EXPECT_EQ(p2p::spec_of(c).nic, "mlx5_0:1");
+  EXPECT_EQ(p2p::spec_of(c).name(), c.name);
+  try {
+    Planner(p2p, Level::smoke).option("p2p.nics", "eth7").plan(topology);
+    FAIL() << "a NIC that nobody has was accepted";
+  } catch (const Error& e) {
+    EXPECT_EQ(std::string(e.what()).substr(0, 17), "--p2p.nics: 'eth7");
+  }
+}
+
 TEST(CommPlan, MemoryBoundsSlots) {
   p2p::Spec spec;
   spec.mode = p2p::Mode::bi;

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+# Sourced by virtual-cluster.sh: faults of virtual hosts, and what undoes them.
+# shellcheck shell=bash disable=SC2154  # its variables
+
+# ---- faults ------------------------------------------------------------------------------------------------------
+
+require_nic() {  # HOST NIC
+  require_host "$1"
+  if ! [[ $2 =~ ^eth[0-3]$ ]] || ! ip -n "assay-$1" link show "$2" >/dev/null 2>&1; then wrong "host '$1' has no NIC '$2'"; fi
+}
+
+slow_nic() {  # HOST RATE [NIC]
+  local bits burst nic=${3:-eth0}
+  [[ $2 =~ ^([1-9][0-9]{0,5})(k|m|g)bit$ ]] || wrong "slow-nic: RATE is like 500mbit or 2gbit, not '$2'"
+  case "${BASH_REMATCH[2]}" in k) bits=1000 ;; m) bits=1000000 ;; g) bits=1000000000 ;; esac
+  bits=$((bits * BASH_REMATCH[1]))
+  # The bucket must hold what passes between two ticks of a slow kernel clock, and a few full segments.
+  burst=$((bits / 800 > 262144 ? bits / 800 : 262144))
+  require_nic "$1" "$nic"
+  tc -n "assay-$1" qdisc replace dev "$nic" root tbf rate "$2" burst "$burst" latency 50ms
+  tc -n "$(switches)" qdisc replace dev "$(port_of "$1" "$nic")" root tbf rate "$2" burst "$burst" latency 50ms
+}
+
+slow_cpu() {  # HOST PERCENT
+  local group period=10000
+  in_range "$2" 1 1000 || wrong "slow-cpu: PERCENT is 1 to 1000, not '$2'"
+  require_host "$1"
+  group=$(cgroup_of cpu "$1")
+  [ -n "$group" ] || refused 'slow-cpu needs the cpu controller of a cgroup, which this machine does not offer'
+  # Short periods keep the slowness even; the kernel allows no slice under 1 ms.
+  if (($2 < 10)); then period=100000; fi
+  if [ -f "$group/cpu.max" ]; then
+    printf '%s %s' "$((period * $2 / 100))" "$period" >"$group/cpu.max"
+  else
+    printf '%s' -1 >"$group/cpu.cfs_quota_us"
+    printf '%s' "$period" >"$group/cpu.cfs_period_us"
+    printf '%s' "$((period * $2 / 100))" >"$group/cpu.cfs_quota_us"
+  fi
+}
+
+heal() {
+  local group nic
+  require_host "$1"
+  for nic in eth0 eth1 eth2 eth3; do
+    tc -n "assay-$1" qdisc delete dev "$nic" root 2>/dev/null || true
+    tc -n "$(switches)" qdisc delete dev "$(port_of "$1" "$nic")" root 2>/dev/null || true
+  done
+  group=$(cgroup_of cpu "$1")
+  if [ -f "$group/cpu.max" ]; then printf max >"$group/cpu.max"; fi
+  if [ -f "$group/cpu.cfs_quota_us" ]; then printf '%s' -1 >"$group/cpu.cfs_quota_us"; fi
+}
+
+set_link() { require_host "$1" && ip -n "$(switches)" link set "$1" "$2"; }  # HOST up|down
+
+# The quota of a host as a percentage of one core.
+quota_of() {
+  local group quota period
+  group=$(cgroup_of cpu "$1")
+  if [ -f "$group/cpu.max" ]; then
+    read -r quota period <"$group/cpu.max"
+  elif [ -n "$group" ]; then
+    quota=$(cat "$group/cpu.cfs_quota_us") period=$(cat "$group/cpu.cfs_period_us")
+  else
+    quota=-1
+  fi
+  case "$quota" in max | -1) printf full ;; *) printf '%s%%' "$((quota * 100 / period))" ;; esac
+}

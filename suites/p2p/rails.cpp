@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "suites/p2p/rails.hpp"
+
+#include <algorithm>
+#include <map>
+
+namespace assay::p2p {
+namespace {
+
+std::vector<const Nic*> usable(const Node& node) {
+  std::vector<const Nic*> found;
+  for (const Nic& nic : node.nics) {
+    const bool below = std::any_of(node.nics.begin(), node.nics.end(), [&](const Nic& port) { return !port.netdev.empty() && port.netdev == nic.name; });
+    if (nic.state == "up" && nic.kind != "loopback" && !below) found.push_back(&nic);
+  }
+  if (std::any_of(found.begin(), found.end(), [](const Nic* nic) { return !nic->virtual_device; }))
+    std::erase_if(found, [](const Nic* nic) { return nic->virtual_device; });
+  return found;
+}
+
+const Nic* named(const std::vector<const Nic*>& nics, const std::string& name) {
+  const auto at = std::find_if(nics.begin(), nics.end(), [&](const Nic* nic) { return nic->name == name; });
+  return at == nics.end() ? nullptr : *at;
+}
+
+int rank_near(const Topology& topology, std::size_t node, const Nic& nic) {
+  const auto ranks = topology.ranks_of(static_cast<int>(node));
+  const auto near = std::find_if(ranks.begin(), ranks.end(), [&](int rank) {
+    return nic.numa >= 0 && topology.ranks[static_cast<std::size_t>(rank)].numa == nic.numa;
+  });
+  return near != ranks.end() ? *near : ranks.front();
+}
+
+}  // namespace
+
+std::vector<Rail> rails(const Topology& topology) {
+  if (topology.nodes.size() < 2) return {};
+  std::vector<std::vector<const Nic*>> nics;
+  for (std::size_t node = 0; node < topology.nodes.size(); ++node) {
+    if (topology.ranks_of(static_cast<int>(node)).empty()) return {};
+    nics.push_back(usable(topology.nodes[node]));
+  }
+  std::vector<Rail> all;
+  for (const Nic* first : nics.front()) {
+    Rail rail{first->name, first->kind == "ethernet" ? "tcp" : "ib", {}, {}};
+    std::map<std::string, int> switches;
+    for (std::size_t node = 0; node < nics.size(); ++node) {
+      const Nic* nic = named(nics[node], rail.nic);
+      if (nic == nullptr) break;
+      rail.ranks.push_back(rank_near(topology, node, *nic));
+      rail.leaves.push_back(nic->leaf.empty() ? -1 : switches.try_emplace(nic->leaf, static_cast<int>(switches.size())).first->second);
+    }
+    if (rail.ranks.size() == nics.size()) all.push_back(std::move(rail));
+  }
+  return all;
+}
+
+Schedule rail_schedule(const Rail& rail, const RandomStream& random, std::size_t max_rounds) {
+  std::vector<std::vector<int>> by_node;
+  for (const int rank : rail.ranks) by_node.push_back({rank});
+  return cross_schedule(by_node, random, max_rounds, rail.leaves);
+}
+
+}  // namespace assay::p2p

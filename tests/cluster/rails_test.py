@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hosts with two NICs on switches of their own: each NIC is measured by itself, and the slow one is named, its sibling not."""
+
+import cluster
+from results import Results
+
+ARGS = ["run", "--level", "smoke", "--suites", "inventory,p2p", "--p2p.scopes", "cross", "--p2p.modes", "uni",
+        "--p2p.sizes", "65536", "--p2p.nics", "all"]
+
+
+class Rails(cluster.ClusterTest):
+    OPTIONS = ("--rails", 2)
+
+    def setUp(self):
+        super().setUp()
+        if "ucx          built" not in self.cluster.on(self.cluster.hosts[0], cluster.ASSAY, "list").stdout:
+            self.skipTest("assay was built without UCX")
+
+    def measure(self, *more):
+        topology = cluster.STATE / self.cluster.name / "topology.csv"
+        result = self.cluster.run(*ARGS, "--topology", topology, "--out", "r.h5", *more, cwd=self.dir)
+        run = Results(self.dir / "r.h5")
+        self.assertEqual(run.state, "complete", result.stderr)
+        return result, run
+
+    def test_every_nic_carries_its_own_messages(self):
+        _, run = self.measure()
+        for nic in ("eth0", "eth1"):
+            case = f"bandwidth-uni-65536-cross-ucx-{nic}"
+            self.assertEqual(run.path(case), f"tcp/{nic}")
+            ends = {end for link in run.of_each("p2p", case, "bandwidth") for end in link.split(">")}
+            self.assertEqual(ends, {f"{host}/{nic}" for host in self.cluster.hosts})
+
+    def test_the_slow_nic_is_slow_and_its_sibling_is_not(self):
+        # Four hosts on one machine are too few and too noisy to be each other's peers; a site's limit needs none.
+        (self.dir / "l.toml").write_text('[[limit]]\nmetric = "p2p/bandwidth-uni-65536-cross-ucx-*:bandwidth"\nmin = "4 MB/s"\n')
+        culprit = f"{self.cluster.hosts[2]}/eth1"
+        self.fault("slow-nic", self.cluster.hosts[2], "20mbit", "eth1")
+        result, run = self.measure("--limits", "l.toml")
+        rates = {nic: run.of_each("p2p", f"bandwidth-uni-65536-cross-ucx-{nic}", "bandwidth") for nic in ("eth0", "eth1")}
+        touched = {link for link in rates["eth1"] if culprit in link.split(">")}
+        self.assertEqual(len(touched), 6)
+        self.assertLess(max(rates["eth1"][link] for link in touched), 3e6)
+        self.assert_code(result, 2)
+        failed = {finding["name"] for finding in run.findings if finding["severity"] == "FAIL" and "-ucx-" in finding["metric"]}
+        self.assertTrue(failed)
+        self.assertEqual({name for name in failed if culprit not in name.split(">")}, set())
+
+
+if __name__ == "__main__":
+    cluster.main()
