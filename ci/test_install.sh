@@ -16,7 +16,8 @@ prefix=$work/prefix
 fail() { printf 'test_install: %s\n' "$*" >&2; exit 1; }
 
 cmake --install "$build" --prefix "$prefix" >"$work/install.log" 2>&1 || { cat "$work/install.log" >&2; fail 'install failed'; }
-for file in bin/assay share/bash-completion/completions/assay share/assay/results-schema/schema.json \
+for file in bin/assay share/man/man1/assay.1 share/assay/scripts/nightly.sh share/assay/scripts/site.conf share/assay/scripts/slurm/drain.sh \
+  share/bash-completion/completions/assay share/assay/results-schema/schema.json \
   share/doc/assay/README.md share/doc/assay/LICENSE include/assay/verdict/verdict.hpp include/assay/results/reader.hpp; do
   [ -s "$prefix/$file" ] || fail "$file is missing"
 done
@@ -27,6 +28,16 @@ cd "$work"
 grep -q '^assay ' version.txt || fail "assay --version says: $(head -n 1 version.txt)"
 "$prefix/bin/assay" schema >schema.json || fail 'installed assay schema failed'
 cmp -s schema.json "$prefix/share/assay/results-schema/schema.json" || fail 'assay schema differs from the installed schema.json'
+
+# In a real bash, and as the units and scripts name it.
+[ "$(bash --norc -c ". '$prefix/share/bash-completion/completions/assay'; COMP_WORDS=(assay ver); COMP_CWORD=1; _assay; printf '%s' \"\${COMPREPLY[*]}\"")" = verdict ] ||
+  fail 'the completion does not complete'
+"$prefix/share/assay/scripts/nightly.sh" --help >/dev/null || fail 'the installed nightly.sh does not run'
+grep -q " root $prefix/share/assay/scripts/nightly.sh " "$prefix/share/assay/cron/assay-nightly" || fail 'the cron line names another script'
+if command -v systemd-analyze >/dev/null; then
+  systemd-analyze --man=no verify "$prefix/share/assay/systemd/assay-nightly.service" "$prefix/share/assay/systemd/assay-nightly.timer" 2>units.txt ||
+    { cat units.txt >&2; fail 'systemd does not take the units'; }
+fi
 
 # The build tree must not be needed: a consumer sees the prefix only.
 cmake -S "$consumer" -B consumer -G Ninja -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_BUILD_TYPE=Release \

@@ -1,18 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
-# What `cmake --install` puts down: the program, its shell completion, the schema, and the
+# What `cmake --install` puts down: the program, its manual page and shell completion, the schema, the scripts of a site, and the
 # libraries that read and judge a results file as the package `assay` (find_package(assay), assay::verdict).
 include(CMakePackageConfigHelpers)
 
 install(TARGETS assay RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 
-# The program writes its own completion.
+# The program writes its own completion and manual page.
 install(CODE "
-  execute_process(COMMAND \"$<TARGET_FILE:assay>\" completion bash OUTPUT_VARIABLE completion RESULT_VARIABLE code)
-  if(NOT code EQUAL 0)
-    message(FATAL_ERROR \"assay completion bash: exit code \${code}\")
-  endif()
-  file(WRITE \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DATADIR}/bash-completion/completions/assay\"
-    \"\${completion}\")
+  foreach(text \"completion bash|${CMAKE_INSTALL_DATADIR}/bash-completion/completions/assay\" \"man|${CMAKE_INSTALL_MANDIR}/man1/assay.1\")
+    string(REGEX REPLACE \"\\\\|.*\" \"\" arguments \"\${text}\")
+    string(REGEX REPLACE \".*\\\\|\" \"\" file \"\${text}\")
+    separate_arguments(arguments)
+    execute_process(COMMAND \"$<TARGET_FILE:assay>\" \${arguments} OUTPUT_VARIABLE content RESULT_VARIABLE code)
+    if(NOT code EQUAL 0)
+      message(FATAL_ERROR \"assay \${arguments}: exit code \${code}\")
+    endif()
+    file(WRITE \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/\${file}\" \"\${content}\")
+  endforeach()
+")
+
+# Scripts of a site, and what starts them; those files name the place they are installed to.
+set(scripts_dir ${CMAKE_INSTALL_DATADIR}/assay/scripts)
+install(PROGRAMS scripts/nightly.sh scripts/acceptance.sh scripts/soak.sh scripts/batch.sh DESTINATION ${scripts_dir})
+install(FILES scripts/site.sh scripts/site.conf DESTINATION ${scripts_dir})
+install(DIRECTORY scripts/slurm DESTINATION ${scripts_dir} USE_SOURCE_PERMISSIONS)
+install(FILES scripts/systemd/assay-nightly.timer DESTINATION ${CMAKE_INSTALL_DATADIR}/assay/systemd)
+install(CODE "
+  set(ASSAY_SCRIPTS \"\${CMAKE_INSTALL_PREFIX}/${scripts_dir}\")
+  configure_file(\"${PROJECT_SOURCE_DIR}/scripts/systemd/assay-nightly.service.in\"
+    \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DATADIR}/assay/systemd/assay-nightly.service\" @ONLY)
+  configure_file(\"${PROJECT_SOURCE_DIR}/scripts/cron/assay-nightly.in\"
+    \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DATADIR}/assay/cron/assay-nightly\" @ONLY)
 ")
 
 install(FILES README.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})

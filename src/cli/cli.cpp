@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "assay/version.hpp"
 #include "base/error.hpp"
 #include "base/system.hpp"
 #include "cli/build_info.hpp"
@@ -96,6 +97,10 @@ ExitCode dispatch(int argc, char** argv) {
                                                                {"recover", recover_command}};
   for (const auto& [command, act] : file_commands) {
     if (name == command) return read_confined(act, parsed);
+  }
+  if (name == "man") {
+    print(man_page(commands, ASSAY_VERSION));
+    return ExitCode::pass;
   }
   if (name == "completion") return completion_command(commands, parsed);
   throw Error(ErrorKind::internal, "command " + name + " is not implemented");

@@ -60,6 +60,9 @@ std::string options_help(const CommandSpec& command);
 /// `line`, filled up to column `indent`, then `text` word by word, continued there, within 80 columns.
 std::string wrapped(std::string line, const std::string& text, std::size_t indent);
 
+/// The manual page assay(1), in roff.
+std::string man_page(const std::vector<CommandSpec>& commands, const std::string& version);
+
 /// The script that bash sources.
 std::string bash_completion(const std::vector<CommandSpec>& commands);
 

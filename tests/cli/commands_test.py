@@ -2,12 +2,14 @@
 """Help, version, list, completion, and what happens when nobody reads the output."""
 
 import os
+import re
+import shutil
 import subprocess
 import unittest
 
 import harness
 
-COMMANDS = ["run", "plan", "list", "inspect", "verdict", "compare", "export", "schema", "recover", "simulate", "import", "completion"]
+COMMANDS = ["run", "plan", "list", "inspect", "verdict", "compare", "export", "schema", "recover", "simulate", "import", "completion", "man"]
 
 
 class Help(harness.CliTest):
@@ -127,6 +129,31 @@ class Output(harness.CliTest):
 
     def test_no_colour_codes_into_a_file(self):
         self.assertNotIn("\x1b", self.assay("list").stdout)
+
+
+class ManPage(harness.CliTest):
+    def test_every_command_and_option_is_in_it(self):
+        page = self.assay("man").stdout.replace("\\-", "-")
+        for command in COMMANDS:
+            help_text = self.assay(command, "--help").stdout
+            self.assertIn(f'.SS "assay {command}', page)
+            for option in re.findall(r"^ +(?:-[a-z], )?(--[a-z][a-z0-9.-]*)", help_text, re.M):
+                if option != "--help":
+                    self.assertIn(f"{option}\\fR", page)
+
+    def test_formatters_have_nothing_to_complain_about(self):
+        page = self.assay("man").stdout
+        self.write("assay.1", page)
+        for command, package in [(["mandoc", "-T", "lint", "-W", "warning", "assay.1"], "mandoc"),
+                                 (["man", "--warnings", "-E", "UTF-8", "-l", "-Tutf8", "assay.1"], "man-db")]:
+            if shutil.which(command[0]) is None:
+                self.skipTest(f"no {command[0]} on this machine (package {package})")
+            result = harness.execute(command, self.dir, env={"MANWIDTH": "80", "MAN_KEEP_FORMATTING": "", "LC_ALL": "C.UTF-8"})
+            self.assertEqual(result.stderr, "")
+            if command[0] == "mandoc":
+                self.assertEqual([line for line in result.stdout.splitlines() if "missing date" not in line], [])
+            else:
+                self.assertTrue("judge a results file again" in result.stdout, "a section of it is set")
 
 
 if __name__ == "__main__":

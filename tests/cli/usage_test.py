@@ -12,7 +12,7 @@ class Names(harness.CliTest):
         self.assert_error(["rnu"], "rnu: no such command (did you mean run?)")
 
     def test_unknown_option_of_every_command(self):
-        for command in ["run", "plan", "list", "inspect", "verdict", "compare", "export", "schema", "recover", "simulate", "import", "completion"]:
+        for command in ["run", "plan", "list", "inspect", "verdict", "compare", "export", "schema", "recover", "simulate", "import", "completion", "man"]:
             with self.subTest(command):
                 self.assert_error([command, "--nosuch"], f"--nosuch: unknown option of {command}")
 
