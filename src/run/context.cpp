@@ -31,6 +31,10 @@ void Context::offer(std::string_view target, void* data, std::size_t count, std:
   if (injector != nullptr) injector->spoil(target, data, count, element_bytes);
 }
 
+RandomStream case_stream(std::uint64_t seed, const std::string& path) { return RandomStream(seed, "case").child(path); }
+
+RandomStream Context::inputs() const { return confirm == nullptr ? random : case_stream(config.seed, confirm->path); }
+
 ClockReading Context::clock() const {
   if (injector == nullptr || !injector->wrong_clock()) return {};
   return [faults = injector](double t) { return t + faults->clock_error_s(t); };

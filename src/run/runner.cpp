@@ -62,7 +62,7 @@ CaseRecord Runner::measure(const Case& c) {
                   parts_.world,
                   parts_.node,
                   parts_.leaders,
-                  RandomStream(parts_.config.seed, "case").child(c.path()),
+                  case_stream(parts_.config.seed, c.path()),
                   parts_.run_start_s,
                   begin + c.deadline_s,
                   record,

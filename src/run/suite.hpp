@@ -30,6 +30,9 @@ struct PlanInput {
   std::uint64_t seed;
 };
 
+/// The random stream of a case.
+RandomStream case_stream(std::uint64_t seed, const std::string& path);
+
 /// All that a suite sees while it runs a case.
 struct Context {
   const Config& config;
@@ -48,6 +51,8 @@ struct Context {
   const Confirm* confirm = nullptr;  ///< of a confirming case; null elsewhere
   guard::Board* board = nullptr;  ///< for those who watch from outside
 
+  /// Of inputs whose results must come out alike when the case is measured again: `random` of the screening case.
+  RandomStream inputs() const;
   double since_start(double t) const noexcept;
   /// Ends a timed region that a suite times by itself, from inside: see TimedFault. `sampling` does it for
   /// the others.

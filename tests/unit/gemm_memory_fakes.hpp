@@ -177,8 +177,9 @@ class Bench {
     SelfCommunicator world, alone;
     Communicator& group = node != nullptr ? *node : alone;
     Context context{config_, topology_,    entities_, device,
-                    world,   group,        nullptr,   RandomStream(7, c.path()),
-                    now_s(), now_s() + 60, record,    entities_.device_of_rank(0), injector};
+                    world,   group,        nullptr,   case_stream(config_.seed, c.path()),
+                    now_s(), now_s() + 60, record,    entities_.device_of_rank(0), injector,
+                    c.confirm.get()};
     suite.run(c, context);
   }
   const Topology& topology() const { return topology_; }

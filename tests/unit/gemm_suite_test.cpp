@@ -188,6 +188,31 @@ TEST(GemmRun, ASeriesCutShortHasTheSameDigest) {
   EXPECT_EQ(digests[0], digests[1]);
 }
 
+TEST(GemmRun, MeasuredAgainItHasTheSameInputsAndDigest) {
+  std::uint64_t digests[3];
+  std::string inputs[3];
+  for (int i = 0; i < 3; ++i) {
+    Bench b = bench();
+    Case c = series_case("alone");
+    if (i == 1) {
+      Confirm again;
+      again.path = c.path();
+      again.devices = {b.entities().device_of_rank(0)};
+      again.samples = 3;
+      c.confirm = std::make_shared<const Confirm>(again);
+      c.name += ".c1";
+    }
+    if (i == 2) c.name += ".p2";  // a repeat of the plan draws its own
+    b.run(suite(), c);
+    for (const auto& row : b.record.rows_) digests[i] = row.integers.at("digest").at(0);
+    inputs[i] = b.record.parameters_.at("inputs");
+  }
+  EXPECT_EQ(digests[0], digests[1]);
+  EXPECT_EQ(inputs[0], inputs[1]);
+  EXPECT_NE(digests[0], digests[2]);
+  EXPECT_NE(inputs[0], inputs[2]);
+}
+
 TEST(GemmRun, OneFlippedBitInATimedResultIsCaughtAndLocated) {
   Bench b = bench();
   // Warm-up steps are 1, 2, 4, ... calls between checks; batches of 3 are timed ones.
