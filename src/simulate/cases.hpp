@@ -35,6 +35,11 @@ results::CaseData measure_devices(const Machine& machine, const MetricModel& met
 results::CaseData measure_links(const Machine& machine, const MetricModel& metric, const Rounds& rounds,
                                 const Course& course, std::vector<results::Entity>& entities);
 
+/// A collective of all devices (stage `world`), or of random groups of four nodes in `group_draws` draws (stage `groups`, with
+/// the covariate `group`): as fast as its slowest NIC, leaf or node.
+inline constexpr std::size_t group_nodes = 4, group_draws = 4;
+results::CaseData measure_collective(const Machine& machine, const MetricModel& metric, const Course& course);
+
 /// The case as planned, without samples: names, key, stage, parameters.
 results::CaseData case_of(const MetricModel& metric, const Course& course);
 

@@ -59,8 +59,11 @@ void Machine::check_faults() const {
     for (std::int64_t k = 0; k < spec_.nics_per_node && !nic; ++k) nic = fault.nics.contains(k);
     for (std::int64_t l = 0; l < spec_.leaves && !leaf; ++l) leaf = fault.leaves.contains(l);
     const bool of_links = fault.of_network() || fault.pair_source >= 0;
-    for (const auto& m : spec_.metrics)
-      metric = metric || ((m.subject == Subject::device) != of_links && fault.hits_metric(m.suite, m.name, m.metric));
+    for (const auto& m : spec_.metrics) {
+      // Collectives cross the network, and a device may hold them up; a single link does not.
+      const bool concerned = m.subject == Subject::collective ? fault.pair_source < 0 : (m.subject == Subject::device) != of_links;
+      metric = metric || (concerned && fault.hits_metric(m.suite, m.name, m.metric));
+    }
     const bool fact = fault.kind == Kind::bitflip || fault.kind == Kind::hang || fault.kind == Kind::lost ||
                       fault.kind == Kind::missing;
     if (!node) wrong("no such node");
@@ -197,6 +200,18 @@ double Machine::leaf_capacity(const MetricModel& metric, std::int64_t leaf, bool
     if (!fault.has_leaf || fault.direction == (sends ? "rx" : "tx") || !fault.leaves.contains(leaf)) continue;
     if (fault.hits_metric(metric.suite, metric.name, metric.metric) &&
         on_duty(fault, mix64(1, static_cast<std::uint64_t>(leaf)), sample))
+      y += std::log(fault.factor);
+  }
+  return y;
+}
+
+double Machine::log_in_collective(const MetricModel& metric, std::int64_t device, std::int32_t sample) const {
+  const std::int64_t node = node_of_device(device);
+  double y = 0;
+  for (const Fault& fault : spec_.faults) {
+    if (fault.kind != Kind::slow || fault.suite == "*" || !fault.hits_metric(metric.suite, metric.name, metric.metric)) continue;
+    if (fault.hits_device(node, node_name(node), device % spec_.devices_per_node) &&
+        on_duty(fault, static_cast<std::uint64_t>(device), sample))
       y += std::log(fault.factor);
   }
   return y;

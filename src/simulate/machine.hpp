@@ -50,14 +50,18 @@ class Machine {
   /// log of what is left of a link's rate: the smaller capacity of both NICs, the leaves when it crosses, the pair.
   double log_link(const MetricModel& metric, std::int64_t source, std::int64_t destination, std::int32_t sample) const;
 
+  /// log of the capacity of a NIC, and of the links between a leaf and the others, in one direction.
+  double nic_capacity(const MetricModel& metric, std::int64_t nic, bool sends, std::int32_t sample) const;
+  double leaf_capacity(const MetricModel& metric, std::int64_t leaf, bool sends, std::int32_t sample) const;
+  /// log of what faults of its own leave of a device in a collective; only those whose suite= names it.
+  double log_in_collective(const MetricModel& metric, std::int64_t device, std::int32_t sample) const;
+
   /// A stream for draws that differ from run to run.
   RandomStream run_stream(const std::string& name) const;
 
  private:
   void check_sizes() const;
   void check_faults() const;
-  double nic_capacity(const MetricModel& metric, std::int64_t nic, bool sends, std::int32_t sample) const;
-  double leaf_capacity(const MetricModel& metric, std::int64_t leaf, bool sends, std::int32_t sample) const;
   bool on_duty(const Fault& fault, std::uint64_t who, std::int32_t sample) const;
 
   Spec spec_;

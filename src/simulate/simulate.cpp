@@ -81,6 +81,8 @@ bool add_recheck(results::Results& r, const Machine& machine, const verdict::Rec
   if (known) return false;
   if (model->subject == Subject::link) {
     r.cases.push_back(measure_links(machine, *model, recheck.rounds, course, r.entities));
+  } else if (model->subject == Subject::collective) {
+    r.cases.push_back(measure_collective(machine, *model, course));  // by everybody, in new groups
   } else {
     std::vector<std::int32_t> rows = recheck.candidates;
     rows.insert(rows.end(), recheck.controls.begin(), recheck.controls.end());
@@ -104,14 +106,13 @@ results::Results screen(const Spec& spec) {
   course.planned_s = planned_seconds(spec);
   for (const MetricModel& m : machine.spec().metrics) {
     course.name = case_name(m);
-    if (m.subject == Subject::collective) continue;
-    results::CaseData c = m.subject == Subject::device
-                              ? measure_devices(machine, m, devices, course)
-                              : measure_links(machine, m, cross_rounds(machine, m.name), course, r.entities);
+    results::CaseData c = m.subject == Subject::device       ? measure_devices(machine, m, devices, course)
+                          : m.subject == Subject::collective ? measure_collective(machine, m, course)
+                                                             : measure_links(machine, m, cross_rounds(machine, m.name), course, r.entities);
     if (c.entities() == 0) continue;
     plan_case(r, c);
     r.cases.push_back(std::move(c));
-    course.start_s += sample_s * static_cast<double>(spec.samples);
+    course.start_s += r.cases.back().shares.wall_s;
   }
   add_facts(r, machine);
   return r;

@@ -212,6 +212,10 @@ void judge_collectives(Judgement& j) {
   const auto series = group_series(j);
   if (series.empty()) return;
   auto named = named_by_links(j);
+  for (auto& s : j.series) {
+    if (!in_groups(s) || s.rows.size() < constants::collective_nodes) continue;
+    for (auto& row : s.rows) row.reference = std::max<std::uint8_t>(row.reference, Reference::peers);
+  }
   for (const auto* s : series) {
     const auto scores = scores_of(j, *s, false);
     const auto slow = slow_nodes(scores, series.size());

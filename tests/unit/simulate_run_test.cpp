@@ -195,4 +195,33 @@ TEST(Simulate, IsStoredAsAValidFileThatSaysWhatItIs) {
 }
 
 }  // namespace
+std::vector<std::string> accused(const results::VerdictData& v) {
+  std::vector<std::string> names;
+  for (const auto& f : v.findings)
+    if (f.severity != "INFO") names.push_back(f.level + " " + f.name);
+  return names;
+}
+
+TEST(Simulate, ACollectiveIsAsFastAsTheSlowestOfItsGroup) {
+  Spec spec = spec_of(64, 2, {"allreduce"});
+  const auto healthy = run(spec);
+  EXPECT_THAT(accused(*healthy.verdict), IsEmpty());
+  const auto& groups = case_named(healthy, "allreduce/allreduce-groups-16777216-mpi");
+  ASSERT_NE(groups.find("group"), nullptr);
+  EXPECT_EQ(groups.samples(), 4 * static_cast<std::size_t>(spec.samples));
+  spec.faults = {parse_fault("slow:node=17,percent=20,suite=allreduce")};
+  const auto slow = run(spec);
+  const auto world = medians(case_named(slow, "allreduce/allreduce-world-16777216-mpi"), "busbw");
+  EXPECT_NEAR(world[0] / medians(case_named(healthy, "allreduce/allreduce-world-16777216-mpi"), "busbw")[0], 0.8, 0.05);
+  ASSERT_EQ(accused(*slow.verdict), std::vector<std::string>{"node sim17"});
+  EXPECT_THAT(slow.verdict->findings[0].text, HasSubstr("confirmed by new groups"));
+  // Measured beside its pairs, a NIC is told by those.
+  spec.metrics = pick_metrics({"allreduce", "p2p/bandwidth-uni*"});
+  spec.faults = {parse_fault("slow:node=9,nic=0,percent=20")};
+  const auto nic = run(spec);
+  ASSERT_EQ(accused(*nic.verdict).size(), 1U);
+  EXPECT_THAT(accused(*nic.verdict)[0], HasSubstr("sim09"));
+  EXPECT_EQ(nic.verdict->findings[0].suite, "p2p");
+}
+
 }  // namespace assay::simulate

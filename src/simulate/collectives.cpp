@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// Collectives on a synthetic cluster: everybody is as fast as the slowest of the group.
+#include <algorithm>
+#include <cmath>
+
+#include "simulate/cases.hpp"
+
+namespace assay::simulate {
+namespace {
+
+using results::CaseData;
+using results::Metric;
+
+/// What a node can give to a collective, as the log of a rate.
+std::vector<double> node_rates(const Machine& machine, const MetricModel& metric, std::int32_t sample) {
+  const std::int64_t nics = machine.spec().nics_per_node, devices = machine.spec().devices_per_node;
+  std::vector<double> rates;
+  for (std::int64_t n = 0; n < machine.nodes(); ++n) {
+    double least = 0;
+    for (std::int64_t k = 0; k < nics; ++k)
+      for (const bool sends : {false, true}) least = std::min(least, machine.nic_capacity(metric, n * nics + k, sends, sample));
+    for (std::int64_t d = 0; d < devices; ++d) least = std::min(least, machine.log_in_collective(metric, n * devices + d, sample));
+    rates.push_back(least);
+  }
+  return rates;
+}
+
+/// What leaves take from a group that spans several of them.
+double leaf_rate(const Machine& machine, const MetricModel& metric, const std::vector<std::int64_t>& members, std::int32_t sample) {
+  if (machine.spec().leaves == 0) return 0;
+  const std::int64_t nics = machine.spec().nics_per_node;
+  double least = 0;
+  bool several = false;
+  const std::int64_t first = machine.leaf_of_nic(members.front() * nics);
+  for (const auto node : members)
+    for (std::int64_t k = 0; k < nics; ++k) {
+      const std::int64_t leaf = machine.leaf_of_nic(node * nics + k);
+      several = several || leaf != first;
+      for (const bool sends : {false, true}) least = std::min(least, machine.leaf_capacity(metric, leaf, sends, sample));
+    }
+  return several ? least : 0;
+}
+
+/// The group of every node in one draw; who is left over has none (-1).
+std::vector<int> draw_groups(const Machine& machine, const RandomStream& stream, std::size_t draw) {
+  const auto nodes = static_cast<std::size_t>(machine.nodes());
+  const auto order = stream.child("draw" + std::to_string(draw)).permutation(nodes);
+  std::vector<int> group(nodes, -1);
+  for (std::size_t i = 0; i < nodes / group_nodes * group_nodes; ++i) group[order[i]] = static_cast<int>(i / group_nodes);
+  return group;
+}
+
+struct Drawn {
+  std::vector<int> group;                        ///< of every node
+  std::vector<std::vector<std::int64_t>> nodes;  ///< of every group
+};
+
+Drawn draw(const Machine& machine, bool groups, const RandomStream& stream, std::size_t number) {
+  Drawn d;
+  d.group = groups ? draw_groups(machine, stream, number) : std::vector<int>(static_cast<std::size_t>(machine.nodes()), 0);
+  d.nodes.resize(static_cast<std::size_t>(1 + *std::max_element(d.group.begin(), d.group.end())));
+  for (std::size_t n = 0; n < d.group.size(); ++n)
+    if (d.group[n] >= 0) d.nodes[static_cast<std::size_t>(d.group[n])].push_back(static_cast<std::int64_t>(n));
+  return d;
+}
+
+}  // namespace
+
+CaseData measure_collective(const Machine& machine, const MetricModel& metric, const Course& course) {
+  CaseData c = case_of(metric, course);
+  const bool groups = metric.stage == "groups";
+  if (groups && machine.nodes() < static_cast<std::int64_t>(2 * group_nodes)) return c;
+  const std::size_t draws = groups ? group_draws : 1;
+  const RandomStream stream = machine.run_stream(metric.suite + "/" + course.name + ":" + metric.metric);
+  const Draw noise(stream.child("noise"));
+  const auto devices = static_cast<std::size_t>(machine.devices()), per_draw = static_cast<std::size_t>(course.samples);
+  const std::size_t width = draws * per_draw;
+  for (std::size_t d = 0; d < devices; ++d) c.entity.push_back(machine.device_row(static_cast<std::int64_t>(d)));
+  for (std::size_t s = 0; s < width; ++s) {
+    c.sample.push_back(static_cast<std::int32_t>(s));
+    c.block.push_back(static_cast<std::int32_t>(s / per_draw));
+  }
+  Metric m{metric.metric, metric.unit, metric.better, true, results::Role::metric, true, {}};
+  Metric group{"group", "count", results::Better::none, false, results::Role::covariate, true, {}};
+  m.values.assign(devices * width, results::not_taken);
+  group.values = m.values;
+  c.t = m.values;
+  c.count.assign(devices, 0);
+  for (std::size_t number = 0; number < draws; ++number) {
+    const Drawn drawn = draw(machine, groups, stream, number);
+    for (std::size_t i = 0; i < per_draw; ++i) {
+      const std::size_t s = number * per_draw + i;
+      const auto rates = node_rates(machine, metric, static_cast<std::int32_t>(s));
+      for (std::size_t g = 0; g < drawn.nodes.size(); ++g) {
+        double y = leaf_rate(machine, metric, drawn.nodes[g], static_cast<std::int32_t>(s));
+        for (const auto n : drawn.nodes[g]) y = std::min(y, rates[static_cast<std::size_t>(n)]);
+        // Traffic of others lasts longer than a sample: a group that meets it has it in the whole draw.
+        const std::uint64_t at = std::uint64_t{1} << 40 | number << 24 | g;
+        const double spike = noise.uniform(at, 2) < spike_share ? spike_mean * noise.exponential(at, 3) : 0;
+        y += machine.spec().link_cv * noise.normal(at) - spike + machine.spec().within_cv * noise.normal(s << 24 | g);
+        for (const auto n : drawn.nodes[g])
+          for (std::int64_t d = 0; d < machine.spec().devices_per_node; ++d) {
+            const auto e = static_cast<std::size_t>(n * machine.spec().devices_per_node + d);
+            const std::size_t to = e * width + static_cast<std::size_t>(c.count[e]++);
+            m.values[to] = metric.typical * std::exp(y);
+            group.values[to] = 1e6 * static_cast<double>(number) + static_cast<double>(g);
+            c.t[to] = course.start_s + sample_s * static_cast<double>(s);
+          }
+      }
+    }
+  }
+  c.shares.wall_s = c.shares.timed_s = sample_s * static_cast<double>(width);
+  c.metrics.push_back(std::move(m));
+  if (groups) c.metrics.push_back(std::move(group));
+  return c;
+}
+
+}  // namespace assay::simulate
