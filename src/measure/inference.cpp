@@ -2,6 +2,7 @@
 // Shifts, intervals and many tests: the second half of robust.hpp.
 #include <algorithm>
 #include <boost/math/special_functions/beta.hpp>
+#include <boost/math/special_functions/gamma.hpp>
 #include <cmath>
 #include <limits>
 #include <numbers>
@@ -196,6 +197,14 @@ double fisher_p(std::size_t hits, std::size_t drawn, std::size_t marked, std::si
     p += std::exp(log_choose(marked, h) + log_choose(total - marked, drawn - h) - log_choose(total, drawn));
   }
   return std::min(p, 1.0);
+}
+
+double fisher_combine(std::span<const double> p) {
+  if (p.empty()) return 1;
+  double sum = 0;
+  for (const double one : p) sum -= std::log(std::clamp(one, 1e-300, 1.0));
+  // Half the statistic is gamma-distributed with as many shapes as there are values.
+  return boost::math::gamma_q(static_cast<double>(p.size()), sum);
 }
 
 double cauchy_combine(std::span<const double> p, std::span<const double> weights) {

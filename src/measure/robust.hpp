@@ -97,6 +97,8 @@ double fisher_p(std::size_t hits, std::size_t drawn, std::size_t marked, std::si
 
 /// Cauchy combination of p-values: valid when they depend on each other, strong when few are small. Weights may be empty.
 double cauchy_combine(std::span<const double> p, std::span<const double> weights = {});
+/// Fisher's combination of independent p-values: strong when several are small at once.
+double fisher_combine(std::span<const double> p);
 /// Adjusted p-values in the order given: reject where <= alpha. Holm holds the family-wise error, BH the false discoveries.
 std::vector<double> holm(std::span<const double> p);
 std::vector<double> benjamini_hochberg(std::span<const double> p);

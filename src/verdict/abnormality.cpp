@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "measure/robust.hpp"
 #include "verdict/constants.hpp"
@@ -11,6 +12,24 @@ namespace assay::verdict {
 namespace {
 
 double as_double(std::size_t n) { return static_cast<double>(n); }
+
+std::vector<double> ranks_of(const std::vector<double>& values) {
+  std::vector<std::size_t> order(values.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::sort(order.begin(), order.end(), [&](std::size_t x, std::size_t y) { return values[x] < values[y]; });
+  std::vector<double> ranks(values.size());
+  for (std::size_t i = 0; i < order.size(); ++i) ranks[order[i]] = as_double(i);
+  return ranks;
+}
+
+/// Spearman's rank correlation.
+double rank_correlation(const std::vector<double>& x, const std::vector<double>& y) {
+  const auto a = ranks_of(x), b = ranks_of(y);
+  const double n = as_double(a.size());
+  double squares = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) squares += (a[i] - b[i]) * (a[i] - b[i]);
+  return 1 - 6 * squares / (n * (n * n - 1));
+}
 
 double tail_values(std::size_t n) { return as_double(std::max<std::size_t>(3, n / 50)); }
 
@@ -90,6 +109,32 @@ bool surely_abnormal(const Abnormality& a, std::size_t member, double alpha, con
   }
   const double normal = robust_critical(a.size, alpha);
   return a.score[member] < -bound(heavy_critical(a.size, alpha, a.tail, pool.surely_light()), normal);
+}
+
+double heavy_p(const Abnormality& a, std::size_t member, const TailPool& pool) {
+  double low = std::log(1e-9), high = 0;  // of alpha: not abnormal at the first, abnormal at the second
+  if (!surely_abnormal(a, member, 0.5, pool)) return 1;
+  for (int step = 0; step < 24; ++step) {
+    const double middle = 0.5 * (low + high);
+    (surely_abnormal(a, member, std::exp(middle), pool) ? high : low) = middle;
+  }
+  return std::max(1e-9, std::exp(high) / as_double(a.size));
+}
+
+bool alike(std::span<const double> a, std::span<const double> b) {
+  std::vector<double> x, y;
+  for (std::size_t i = 0; i < std::min(a.size(), b.size()) && x.size() < 2000; ++i) {
+    // Faults are slow, in several metrics at once: they say nothing of how the healthy are.
+    if (a[i] < -2 || b[i] < -2) continue;
+    x.push_back(a[i]);
+    y.push_back(b[i]);
+  }
+  if (x.size() < constants::deletion_min) return true;
+  const double least = constants::alike_errors / std::sqrt(as_double(x.size()));
+  if (rank_correlation(x, y) > least) return true;
+  for (auto* values : {&x, &y})
+    for (double& v : *values) v = std::abs(v);
+  return rank_correlation(x, y) > least;
 }
 
 }  // namespace assay::verdict

@@ -33,6 +33,12 @@ Abnormality abnormality(std::span<const double> values, double noise = 0);
 bool abnormal(const Abnormality& a, std::size_t member, double alpha);
 /// The same if it may be heavy-tailed.
 bool surely_abnormal(const Abnormality& a, std::size_t member, double alpha, const TailPool& pool);
+/// P(a given healthy member lies as far out or farther) if the population may be heavy-tailed: the least alpha at which it is
+/// surely_abnormal, over the members. Not under 1e-9.
+double heavy_p(const Abnormality& a, std::size_t member, const TailPool& pool);
+/// Whether two metrics of the same members (scores in the same order) tell the same story: those that are not slow are ranked
+/// alike, or lie far out alike. At most 2000 of them are looked at.
+bool alike(std::span<const double> a, std::span<const double> b);
 /// p times the population's size, at most 1.
 double family_p(const Abnormality& a, std::size_t member);
 

@@ -55,8 +55,11 @@ inline constexpr double peers_z = 4.0;
 
 // At least this part of a population's variance is taken for the parts' own: the error of the noise is not known better.
 inline constexpr double real_least = 0.1;
-// Part of the budget of faults that goes to the metrics of a suite together.
-inline constexpr double combined_share = 0.2;
+// Parts of the budget of faults that go to the metrics of a suite together: to their sum, and to several being far out at once.
+// Metrics whose ranks agree by so many standard errors tell one story and count once.
+inline constexpr double combined_share = 0.1;
+inline constexpr double joint_share = 0.3;
+inline constexpr double alike_errors = 2.5;
 
 // Clock: fitted from 32 devices on, when the slope comes out to +-0.15; else 1 for GEMM and train, 0 for others.
 inline constexpr std::size_t clock_min_population = 32;
@@ -96,6 +99,17 @@ inline constexpr double peers_small_deficit = 0.30;
 inline constexpr double peers_note_deficit = 0.20;
 inline constexpr int peers_small_samples = 5;
 inline constexpr double peers_shared_deficit = 0.50;
+
+// Ranks in step (collectives, training): from so many in one communicator and so many samples (to be asked about, to be judged),
+// slow in nearly every one of them while nobody else is; chance of that, were each as likely to be the slow one. Late arrivals:
+// so many times the usual, so often.
+inline constexpr std::size_t in_step_ranks = 4;
+inline constexpr std::size_t in_step_screened = 3;
+inline constexpr std::size_t in_step_samples = 5;
+inline constexpr double in_step_share = 0.8;
+inline constexpr double in_step_alpha = 0.001;
+inline constexpr double late_arrival = 20.0;
+inline constexpr std::size_t late_least = 5;
 
 // Physical floors: fractions of the hardware rate that healthy machines reach with every core of the domain
 // at work. Memory 0.5: two-socket servers reach 0.75-0.9 of channels x rate in triad, single cores of wide

@@ -66,6 +66,7 @@ struct Combined {
   std::vector<std::int32_t> counts;
   std::unordered_map<std::int32_t, std::size_t> at;
   std::vector<const Test*> tests;
+  std::vector<std::vector<const Test*>> voices;  ///< tests that tell the same story stand together
 };
 
 using Suites = std::map<std::string, Combined>;
@@ -103,6 +104,54 @@ Suites combine(const std::vector<Population>& populations, const std::vector<Tes
   return suites;
 }
 
+/// Scores of a test in the order of the entities of its suite; 0 for those it does not hold.
+std::vector<double> scores_of(const std::vector<Population>& populations, const Combined& c, const Test& t) {
+  std::vector<double> scores(c.entities.size(), 0.0);
+  const auto& p = populations[t.population];
+  for (std::size_t k = 0; k < t.members.size(); ++k) scores[c.at.at(p.members[t.members[k]].row->entity)] = t.result.score[k];
+  return scores;
+}
+
+void find_voices(const std::vector<Population>& populations, Combined& c) {
+  std::vector<std::vector<double>> first;  // of each voice
+  for (const Test* t : c.tests) {
+    auto scores = scores_of(populations, c, *t);
+    std::size_t v = 0;
+    while (v < first.size() && !alike(first[v], scores)) ++v;
+    if (v == first.size()) {
+      first.push_back(std::move(scores));
+      c.voices.emplace_back();
+    }
+    c.voices[v].push_back(t);
+  }
+}
+
+/// P that a healthy entity of a suite lies as far out in its voices as each one does, by Fisher's combination. A voice of
+/// several metrics speaks by the least extreme of them.
+std::vector<double> joint_p(const std::vector<Population>& populations, const Combined& c, const TailPool& pool) {
+  std::vector<double> joint(c.entities.size(), 1.0);
+  if (c.voices.size() < 2) return joint;
+  std::vector<std::vector<double>> p(c.entities.size());
+  for (const auto& voice : c.voices) {
+    std::vector<double> of(c.entities.size(), -1.0);
+    for (const Test* t : voice) {
+      const auto& population = populations[t->population];
+      for (std::size_t k = 0; k < t->members.size(); ++k) {
+        const bool far = t->result.score[k] < -2;
+        double& known = of[c.at.at(population.members[t->members[k]].row->entity)];
+        known = std::max(known, far ? heavy_p(t->result, k, pool) : 1.0);
+      }
+    }
+    for (std::size_t e = 0; e < of.size(); ++e)
+      if (of[e] >= 0) p[e].push_back(of[e]);
+  }
+  for (std::size_t e = 0; e < p.size(); ++e) {
+    const auto far = std::count_if(p[e].begin(), p[e].end(), [](double one) { return one < 1; });
+    if (far >= 2) joint[e] = fisher_combine(p[e]);
+  }
+  return joint;
+}
+
 class Screener {
  public:
   explicit Screener(Screening& out) : out_(out), tests_(tests_of(out.populations)) {
@@ -111,20 +160,21 @@ class Screener {
       pool_.add(t.members.size(), t.result.tail);
       weights_ += t.weight;
     }
+    for (auto& [name, c] : suites_) find_voices(out.populations, c);
   }
 
   void run() {
     // Most of the budget for single metrics, a part for the metrics of a suite together, where there are such.
-    const double combined = suites_.empty() ? 0.0 : constants::combined_share;
+    const double combined = suites_.empty() ? 0.0 : constants::combined_share, joint = suites_.empty() ? 0.0 : constants::joint_share;
     for (const auto& t : tests_) {
-      const double share = (1 - combined) * t.weight / weights_;
+      const double share = (1 - combined - joint) * t.weight / weights_;
       screen(t, share);
       if (can_fail(t)) out_.budget += constants::alpha_fail * share;
     }
     for (const auto& [name, c] : suites_) {
-      const double share = combined / static_cast<double>(suites_.size());
-      screen(c, share);
-      out_.budget += constants::alpha_fail * share;
+      const double n = static_cast<double>(suites_.size());
+      screen(c, combined / n, joint / n);
+      out_.budget += constants::alpha_fail * (combined + joint) / n;
     }
     std::stable_sort(out_.suspects.begin(), out_.suspects.end(), [](const Suspect& a, const Suspect& b) {
       return std::pair(a.population, a.member) < std::pair(b.population, b.member);
@@ -205,11 +255,14 @@ class Screener {
     }
   }
 
-  void screen(const Combined& c, double share) {
+  void screen(const Combined& c, double share, double joint_share) {
     const Abnormality a = abnormality(c.sums);
+    const auto joint = joint_p(out_.populations, c, pool_);
+    const double n = static_cast<double>(c.entities.size());
     for (std::size_t k = 0; k < c.entities.size(); ++k) {
-      if (a.score[k] > -2 || !abnormal(a, k, constants::alpha_warn * share)) continue;
-      const bool sure = surely_abnormal(a, k, constants::alpha_fail * share, pool_);
+      const bool at_once = n * joint[k] <= constants::alpha_fail * joint_share;
+      if (a.score[k] > -2 || (!at_once && !abnormal(a, k, constants::alpha_warn * share))) continue;
+      const bool sure = at_once || surely_abnormal(a, k, constants::alpha_fail * share, pool_);
       // It is named by the metric in which it is worst against what that metric may be short of.
       Suspect worst;
       double excess = 0;
@@ -228,7 +281,7 @@ class Screener {
       if (!(excess > 0)) continue;
       const auto& p = out_.populations[worst.population];
       worst.combined = true;
-      worst.p = std::min(1.0, family_p(a, k) / share);
+      worst.p = std::min({1.0, family_p(a, k) / share, n * joint[k] / joint_share});
       worst.warn = true;
       worst.candidate = sure && p.eligible() && worst.deficit > log_deficit(worst.delta) - p.se;
       add(worst);

@@ -229,5 +229,13 @@ TEST(ClopperPearson, KnownValues) {
   EXPECT_NEAR(clopper_pearson_lower(3, 100), 0.00823, 5e-4);
 }
 
+TEST(Combine, FisherOfIndependentValues) {
+  // -2 (ln 0.05 + ln 0.05) = 11.98, chi-square with 4 degrees: 0.0175.
+  EXPECT_NEAR(fisher_combine(std::vector{0.05, 0.05}), 0.01748, 1e-5);
+  EXPECT_NEAR(fisher_combine(std::vector{0.3}), 0.3, 1e-12);
+  EXPECT_EQ(fisher_combine(std::vector<double>{}), 1);
+  EXPECT_GT(fisher_combine(std::vector{0.0, 1.0}), 0);
+}
+
 }  // namespace
 }  // namespace assay
