@@ -17,4 +17,9 @@ void judge_collectives(Judgement& j);
 /// Cases whose suspects are to be drawn into new groups.
 std::vector<Recheck> collective_rechecks(const Judgement& j);
 
+/// Ranks that take longer than the others in the same operations and training steps, and those that come late to them (in_step.cpp).
+void judge_ranks_in_step(Judgement& j);
+/// The case in which such ranks are measured again.
+std::vector<Recheck> in_step_rechecks(const Judgement& j);
+
 }  // namespace assay::verdict

@@ -12,6 +12,7 @@
 #include "base/random.hpp"
 #include "verdict/confirming.hpp"
 #include "verdict/constants.hpp"
+#include "verdict/corrupt.hpp"
 #include "verdict/fresh.hpp"
 #include "verdict/network.hpp"
 
@@ -186,18 +187,26 @@ std::vector<Recheck> population_rechecks(const Judgement& j) {
   for (const auto& story : split_stories(screening)) {
     if (auto recheck = recheck_split(j, screening.populations[story.front()])) asked.push_back(std::move(*recheck));
   }
-  for (auto& recheck : reference_rechecks(j)) asked.push_back(std::move(recheck));
-  return joined(std::move(asked));
+  return asked;
 }
 
 std::vector<Recheck> rechecks(const results::Results& results, const Options& options) {
   Judgement j(results, options);
   collect_series(j);
-  auto asked = population_rechecks(j);
-  auto links = network_rechecks(j);
-  std::move(links.begin(), links.end(), std::back_inserter(asked));
-  auto groups = collective_rechecks(j);
-  std::move(groups.begin(), groups.end(), std::back_inserter(asked));
+  auto asked = digest_rechecks(j);
+  const auto add = [&](std::vector<Recheck> more) { std::move(more.begin(), more.end(), std::back_inserter(asked)); };
+  add(population_rechecks(j));
+  std::vector<Recheck> links;
+  for (auto& r : reference_rechecks(j)) (r.rounds.empty() ? asked : links).push_back(std::move(r));
+  asked = joined(std::move(asked));
+  add(network_rechecks(j));
+  add(collective_rechecks(j));
+  add(in_step_rechecks(j));
+  // The network's own schedules go first; what they measure of a link counts for its bounds, too.
+  for (auto& r : links) {
+    const bool waits = std::any_of(asked.begin(), asked.end(), [&](const Recheck& o) { return o.suite == r.suite && o.name == r.name; });
+    if (!waits) asked.push_back(std::move(r));
+  }
   return asked;
 }
 

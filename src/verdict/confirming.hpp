@@ -19,8 +19,8 @@ std::vector<std::vector<std::size_t>> split_stories(const Screening& screening);
 /// What populations want measured again.
 std::vector<Recheck> population_rechecks(const Judgement& j);
 
-/// What baseline and history want measured again: candidates among the parts below them, controls from the others (none
-/// when there are no others).
+/// What limits, physical floors, baseline and history want measured again: candidates among the parts below them, controls
+/// from the others (none when there are no others); of links those below, in rounds of disjoint pairs.
 std::vector<Recheck> reference_rechecks(const Judgement& j);
 
 }  // namespace assay::verdict

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What needs no statistics: wrong values, digests that disagree, checkers that missed, events of the launch.
+// What needs no statistics: wrong values, checkers that missed, events of the launch.
 #include <algorithm>
 #include <cstdio>
 #include <map>
 #include <set>
-#include <unordered_map>
 
-#include "verdict/judgement.hpp"
+#include "verdict/corrupt.hpp"
 
 namespace assay::verdict {
 namespace {
@@ -15,37 +14,6 @@ namespace {
 std::int64_t whole(double count) {
   constexpr double most = 9e18;
   return count > 0 ? static_cast<std::int64_t>(std::min(count, most)) : 0;
-}
-
-std::string hex(std::uint64_t value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "0x%016llx", static_cast<unsigned long long>(value));
-  return text;
-}
-
-std::string with_rank(const Judgement& j, std::int32_t row) {
-  std::string text = j.entities.name(row);
-  if (j.entities.valid(row)) {
-    const auto rank = j.results.entities[static_cast<std::size_t>(row)].rank;
-    if (rank >= 0) text += " (rank " + std::to_string(rank) + ")";
-  }
-  return text;
-}
-
-std::string suite_of(const std::string& path) { return path.substr(0, path.find('/')); }
-
-void add_corrupt(Judgement& j, std::int32_t row, const std::string& path, const std::string& evidence,
-                 const std::string& text, std::int64_t count) {
-  auto f = j.about(row, "FAIL", "fact", "corrupt");
-  f.suite = suite_of(path);
-  f.metric = path + ":errors";
-  f.unit = "count";
-  f.better = "lower";
-  if (count > 0) f.value = static_cast<double>(count);
-  f.action = "ISOLATE";
-  f.evidence = evidence;
-  f.text = text;
-  j.add(std::move(f), {row});
 }
 
 /// Rows of `errors` metrics above zero of a case: entity -> how many.
@@ -63,109 +31,6 @@ std::map<std::int32_t, double> counted_errors(const results::CaseData& c) {
     if (sum > 0) counted[c.entity[r]] = sum;
   }
   return counted;
-}
-
-/// The value that more than half of `votes` agree on; false without such a majority.
-bool majority_of(const std::map<std::uint64_t, std::vector<std::size_t>>& votes, std::size_t total,
-                 std::uint64_t& value) {
-  for (const auto& [v, voters] : votes) {
-    if (2 * voters.size() > total) {
-      value = v;
-      return true;
-    }
-  }
-  return false;
-}
-
-/// A view of an integer array as [entity][everything else].
-struct DigestView {
-  const results::IntegerArray& array;
-  std::size_t entity_dim = 0, entities = 0, inner = 1, outer = 1;
-  bool per_sample = false;
-
-  explicit DigestView(const results::IntegerArray& a) : array(a) {
-    const auto it = std::find(a.dims.begin(), a.dims.end(), "entity");
-    entity_dim = it == a.dims.end() ? 0 : static_cast<std::size_t>(it - a.dims.begin());
-    for (std::size_t d = 0; d < a.shape.size(); ++d) {
-      if (d < entity_dim) outer *= a.shape[d];
-      if (d == entity_dim) entities = a.shape[d];
-      if (d > entity_dim) inner *= a.shape[d];
-    }
-    per_sample = a.dims.size() == 2 && entity_dim == 0 && a.dims[1] == "sample";
-    if (outer * entities * inner != a.values.size()) entities = 0;  // not the shape it claims
-  }
-  std::size_t columns() const noexcept { return outer * inner; }
-  std::uint64_t at(std::size_t entity, std::size_t column) const {
-    const std::size_t o = column / inner, i = column % inner;
-    return array.values[(o * entities + entity) * inner + i];
-  }
-};
-
-struct Liar {
-  std::size_t columns = 0, first = 0;
-  std::uint64_t seen = 0, expected = 0;
-};
-
-/// Votes column by column among `members` (entity positions of one stratum).
-void vote(Judgement& j, const results::CaseData& c, const DigestView& view,
-          const std::vector<std::size_t>& members) {
-  std::map<std::size_t, Liar> liars;
-  std::set<std::size_t> tied;
-  for (std::size_t column = 0; column < view.columns(); ++column) {
-    std::map<std::uint64_t, std::vector<std::size_t>> votes;
-    std::size_t total = 0;
-    for (const auto e : members) {
-      const bool taken = e >= c.count.size() ||
-                         (view.per_sample ? static_cast<std::int64_t>(column) < c.count[e] : c.count[e] > 0);
-      if (!taken) continue;
-      votes[view.at(e, column)].push_back(e);
-      ++total;
-    }
-    if (votes.size() < 2) continue;
-    std::uint64_t truth = 0;
-    const bool decided = majority_of(votes, total, truth);
-    for (const auto& [value, voters] : votes) {
-      for (const auto e : voters) {
-        if (!decided) tied.insert(e);
-        if (!decided || value == truth) continue;
-        auto& liar = liars[e];
-        if (liar.columns++ == 0) liar = {1, column, value, truth};
-      }
-    }
-  }
-  const std::string evidence = "/cases/" + c.path() + "/" + view.array.name;
-  for (const auto& [e, liar] : liars) {
-    add_corrupt(j, c.entity[e], c.path(), evidence,
-                with_rank(j, c.entity[e]) + ": " + view.array.name + " of " + c.path() +
-                    " differs from the majority in " + std::to_string(liar.columns) + " of " +
-                    std::to_string(view.columns()) + ", first at " + std::to_string(liar.first) + ": " +
-                    hex(liar.seen) + " instead of " + hex(liar.expected),
-                static_cast<std::int64_t>(liar.columns));
-  }
-  if (tied.empty()) return;
-  std::vector<std::int32_t> rows;
-  auto f = j.about(-1, "WARN", "fact", "corrupt");
-  for (const auto e : tied) {
-    rows.push_back(c.entity[e]);
-    f.members.push_back(j.entities.name(c.entity[e]));
-  }
-  f.confirmed = false;
-  f.suite = c.suite;
-  f.metric = c.path() + ":" + view.array.name;
-  f.action = "TRIAGE";
-  f.evidence = evidence;
-  f.text = view.array.name + " of " + c.path() + " differs between " + f.members.front() + " and " +
-           f.members.back() + " without a majority: replay the case to find who is wrong";
-  j.add(std::move(f), rows, true);
-}
-
-/// The number of threads a result was computed with, where the case tells: it decides the order of summation.
-std::string threads_of(const results::CaseData& c, std::size_t row) {
-  for (const auto& a : c.arrays) {
-    if (a.name == "threads" && a.values.size() == c.entity.size())
-      return " threads " + std::to_string(a.values[row]);
-  }
-  return {};
 }
 
 std::vector<std::string> needed_checkers(const results::Results& results) {
@@ -192,6 +57,35 @@ std::string kind_of_event(const std::string& text) {
 }
 
 }  // namespace
+
+std::string hex(std::uint64_t value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "0x%016llx", static_cast<unsigned long long>(value));
+  return text;
+}
+
+std::string with_rank(const Judgement& j, std::int32_t row) {
+  std::string text = j.entities.name(row);
+  if (j.entities.valid(row)) {
+    const auto rank = j.results.entities[static_cast<std::size_t>(row)].rank;
+    if (rank >= 0) text += " (rank " + std::to_string(rank) + ")";
+  }
+  return text;
+}
+
+void add_corrupt(Judgement& j, std::int32_t row, const std::string& path, const std::string& evidence, const std::string& text,
+                 std::int64_t count) {
+  auto f = j.about(row, "FAIL", "fact", "corrupt");
+  f.suite = path.substr(0, path.find('/'));
+  f.metric = path + ":errors";
+  f.unit = "count";
+  f.better = "lower";
+  if (count > 0) f.value = static_cast<double>(count);
+  f.action = "ISOLATE";
+  f.evidence = evidence;
+  f.text = text;
+  j.add(std::move(f), {row});
+}
 
 void judge_miscompares(Judgement& j) {
   struct Seen {
@@ -234,32 +128,6 @@ void judge_miscompares(Judgement& j) {
     const std::int32_t row = c.entity.size() == 1 ? c.entity[0] : -1;
     add_corrupt(j, row, c.path(), "/cases/" + c.path(),
                 c.path() + " failed" + (c.reason.empty() ? "" : ": " + c.reason), 0);
-  }
-}
-
-void judge_digests(Judgement& j) {
-  for (const auto& c : j.results.cases) {
-    if (c.state != results::CaseState::pass && c.state != results::CaseState::fail) continue;
-    for (const auto& array : c.arrays) {
-      if (array.name.rfind("digest", 0) != 0) continue;
-      const DigestView view(array);
-      if (view.entities != c.entity.size()) {
-        if (!c.entity.empty()) j.gap(c.path() + ": " + array.name + " does not have one row per entity");
-        continue;
-      }
-      // Different processors may round differently by right: only equal ones vote together.
-      std::unordered_map<std::int32_t, std::string> strata;
-      for (const auto& s : j.series) {
-        if (s.first != &c && !(s.suite == c.suite && s.name == base_name(c.name))) continue;
-        for (const auto& row : s.rows) strata[row.entity] = s.strata[static_cast<std::size_t>(row.stratum)];
-        break;
-      }
-      std::map<std::string, std::vector<std::size_t>> groups;
-      for (std::size_t e = 0; e < c.entity.size(); ++e) {
-        groups[strata[c.entity[e]] + threads_of(c, e)].push_back(e);
-      }
-      for (const auto& [label, members] : groups) vote(j, c, view, members);
-    }
   }
 }
 

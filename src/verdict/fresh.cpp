@@ -123,15 +123,47 @@ const FreshMember* FreshCase::find(std::int32_t entity) const noexcept {
   return it == members.end() ? nullptr : &*it;
 }
 
+bool is_confirming_case_of(const results::CaseData& c, const Series& s) {
+  if (confirming_number(c.name) == 0 || c.suite != s.suite || base_name(c.name) != s.name) return false;
+  if (c.state != results::CaseState::pass && c.state != results::CaseState::fail) return false;
+  // The same name with another key is another measurement (other sizes, another library).
+  return s.first == nullptr || c.case_key == s.first->case_key;
+}
+
+Lasting lasting_of(const Judgement& j, const Series& s, std::int32_t entity, const std::function<bool(double median)>& beyond) {
+  Lasting found;
+  double first = nan, last = nan;
+  for (const auto& c : j.results.cases) {
+    if (confirming_number(c.name) > 0 || c.suite != s.suite || base_name(c.name) != s.name) continue;
+    const auto* m = c.find(s.metric);
+    const auto at = std::find(c.entity.begin(), c.entity.end(), entity);
+    if (m == nullptr || !m->per_sample || at == c.entity.end()) continue;
+    const std::size_t row = static_cast<std::size_t>(at - c.entity.begin()), width = c.samples();
+    std::vector<double> block;
+    double begin = nan;
+    for (std::size_t i = row * width, n = 0; n < width && i < m->values.size(); ++n, ++i) {
+      if (row < c.count.size() && static_cast<std::int32_t>(n) >= c.count[row]) break;
+      block.push_back(m->values[i]);
+      if (std::isnan(begin) && i < c.t.size()) begin = c.t[i];
+      const bool ends = n + 1 >= width || n + 1 >= c.block.size() || c.block[n + 1] != c.block[n];
+      if (!ends) continue;
+      if (beyond(median(block))) {
+        ++found.blocks;
+        if (std::isnan(first)) first = begin;
+        if (i < c.t.size()) last = c.t[i];
+      }
+      block.clear();
+      begin = nan;
+    }
+  }
+  if (last > first) found.span_s = last - first;
+  return found;
+}
+
 std::vector<FreshCase> fresh_cases(const Judgement& j, const Population& p) {
   std::vector<FreshCase> cases;
-  const auto* first = p.series->first;
   for (const auto& c : j.results.cases) {
-    if (confirming_number(c.name) == 0 || c.suite != p.series->suite || base_name(c.name) != p.series->name) continue;
-    if (c.state != results::CaseState::pass && c.state != results::CaseState::fail) continue;
-    // The same name with another key is another measurement (other sizes, another library).
-    if (first != nullptr && c.case_key != first->case_key) continue;
-    cases.push_back(read(c, p));
+    if (is_confirming_case_of(c, *p.series)) cases.push_back(read(c, p));
   }
   std::stable_sort(cases.begin(), cases.end(), [](const auto& a, const auto& b) { return a.number < b.number; });
   return cases;

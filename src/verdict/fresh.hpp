@@ -3,11 +3,24 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
+#include "verdict/constants.hpp"
 #include "verdict/population.hpp"
 
 namespace assay::verdict {
+
+/// Whether a case is a further measurement of a series, made to confirm or to clear: same name and case_key.
+bool is_confirming_case_of(const results::CaseData& c, const Series& s);
+
+/// Blocks of the screening whose median lay beyond a bound, and the time between the first and last of them.
+struct Lasting {
+  std::size_t blocks = 0;
+  double span_s = 0;
+  bool enough() const { return blocks >= constants::lasting_blocks && span_s >= constants::lasting_s; }
+};
+Lasting lasting_of(const Judgement& j, const Series& s, std::int32_t entity, const std::function<bool(double median)>& beyond);
 
 struct FreshMember {
   std::int32_t entity = -1;

@@ -52,6 +52,7 @@ void judge_bound(Judgement& j, Series& s, const std::vector<SeriesRow*>& rows, d
     below.push_back({row, row->entity, rows_of(*row), row->median, bound, row->standard_error, row->n, is_min,
                      s.unit == "count"});
   }
+  take_fresh(j, s, below);
   const std::string what = std::string(is_min ? "limit min " : "limit max ") + bound_text;
   if (below.size() > constants::list_members && 2 * below.size() > rows.size()) {
     add_population(j, s, below, rows.size(), "limit", what);

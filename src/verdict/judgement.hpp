@@ -75,6 +75,9 @@ struct Below {
   std::int64_t n = 0;
   bool higher_is_better = true;
   bool exact = false;  ///< a count rather than a rate: needs no interval
+  bool again = false;  ///< value, standard_error and n are those of a confirming case; screening had `first`
+  double first = 0;
+  bool lasting = false;  ///< not so when measured again, but so in 3 blocks and 60 s of the screening
 };
 
 /// A finding and the rows of /entities whose state it decides.
@@ -126,8 +129,11 @@ const std::vector<std::string>* text_column(const results::InventoryTable& table
 double deficit_of(double value, double reference, bool higher_is_better) noexcept;
 std::string percent(double fraction);
 
+/// Takes what confirming cases measured of those on the wrong side in place of what screening had.
+void take_fresh(const Judgement& j, const Series& s, std::vector<Below>& below);
 /// Whether a deficit against limit or physics is beyond doubt: the whole 95 % interval of the median is on
-/// the wrong side (with under three samples: over 20 %), and at level smoke over 20 % in any case.
+/// the wrong side (with under three samples: over 20 %), and at level smoke over 20 % in any case. Where it was measured
+/// again that is the median which counts.
 bool confirmed_below(const Judgement& j, const Below& b);
 /// A claim of magnitude, FAIL when confirmed and WARN otherwise; `what` names the bound ("limit 10 GB/s").
 results::Finding magnitude(const Judgement& j, const Series& s, const Below& b,

@@ -33,10 +33,11 @@ double least_confirmed(Place place) {
 }
 
 int severity_of(const Judgement& j, const Screened& screened, const Suspect& s, const Confirmation& c) {
-  const bool only_note = shared(screened.set, s);
-  if (!c.measured) return !s.strong ? 0 : only_note ? 1 : 2;
-  if (!c.slower || c.deficit < least_confirmed(s.place)) return s.strong ? 1 : 0;
-  if (only_note) return 1;
+  // Ranks that share cores get what the scheduler gives them: what is half as fast each time it is measured has more to it.
+  const bool on_shared = shared(screened.set, s);
+  if (!c.measured) return !s.strong ? 0 : on_shared ? 1 : 2;
+  const double least = on_shared ? -std::log1p(-constants::peers_shared_deficit) : least_confirmed(s.place);
+  if (!c.slower || c.deficit < least || (on_shared && !s.strong)) return s.strong ? 1 : 0;
   const double enough = j.results.info.level == "smoke" ? constants::coarse_deficit : constants::network_fail;
   return 1 - std::exp(-c.sure) > enough ? 3 : 2;
 }

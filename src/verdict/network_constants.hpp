@@ -13,8 +13,8 @@ namespace assay::verdict::constants {
 inline constexpr double network_alpha_screen = 0.10;
 inline constexpr double network_alpha_warn = 0.01;
 inline constexpr double network_alpha_confirm = 0.01;
-// Of a false failure, over all candidates of the run: with alpha_fail of the populations 1 % of runs.
-inline constexpr double network_alpha_fail = 0.002;
+// Of a false failure, over all candidates of the run: with alpha_fail of the populations and in_step_alpha 1 % of runs.
+inline constexpr double network_alpha_fail = 0.001;
 // Least deficits (of the logarithm) worth a second look. Leaf scores are medians over many nodes, so they are finer.
 inline constexpr double network_leaf = 0.008;
 inline constexpr double network_node = 0.012;

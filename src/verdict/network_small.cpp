@@ -17,7 +17,9 @@ struct Directed {
   std::size_t pair = 0;
   int from = 0, to = 0;  ///< ends
   double deficit = 0;
-  bool slow = false, explained = false;
+  bool slow = false;  ///< in its median and even in its best sample
+  bool low = false;   ///< enough beside all others of a part: on shared cores its median, elsewhere the same
+  bool explained = false;
 };
 
 std::vector<Directed> directed_links(const LinkSet& set, double& reference) {
@@ -34,8 +36,10 @@ std::vector<Directed> directed_links(const LinkSet& set, double& reference) {
     const double least = -std::log1p(-(shared ? constants::peers_shared_deficit : constants::peers_small_deficit));
     const auto add = [&](int from, int to, double y, double best) {
       if (std::isnan(y)) return;
-      // A neighbour on the machine slows some samples, a bad part all of them.
-      links.push_back({i, from, to, reference - y, reference - y >= least && reference - best >= least, false});
+      // A neighbour on the machine slows some samples, a bad part all of them. Ranks that take turns on a core have a best
+      // sample whenever the others sleep; that all pairs of one of them are low together is what tells there.
+      const bool median_slow = reference - y >= least, slow = median_slow && reference - best >= least;
+      links.push_back({i, from, to, reference - y, slow, shared ? median_slow : slow, false});
     };
     add(p.a, p.b, p.ab, p.best_ab);
     add(p.b, p.a, p.ba, p.best_ba);
@@ -91,8 +95,8 @@ class Hubs {
 
   static void add(Part& part, bool sends, const Directed& l, int partner) {
     (sends ? part.out : part.in) += 1;
-    (sends ? part.slow_out : part.slow_in) += l.slow ? 1U : 0U;
-    if (l.slow) part.deficits.push_back(l.deficit);
+    (sends ? part.slow_out : part.slow_in) += l.low ? 1U : 0U;
+    if (l.low) part.deficits.push_back(l.deficit);
     part.partners.insert(partner);
     part.pairs.insert(l.pair);
   }
@@ -106,7 +110,7 @@ class Hubs {
   }
   bool others_slow(const std::vector<Suspect>& found) const {
     return std::any_of(links_.begin(), links_.end(), [&](const Directed& l) {
-      return l.slow && !l.explained &&
+      return l.low && !l.explained &&
              std::none_of(found.begin(), found.end(), [&](const Suspect& s) { return touches(l, s); });
     });
   }

@@ -20,45 +20,6 @@ bool throttle_counted(const Judgement& j, std::int32_t row) {
   });
 }
 
-/// Blocks of the screening in which the entity was slower than delta, and the time between the first and last of them.
-struct Lasting {
-  std::size_t blocks = 0, all = 0;
-  double span_s = 0;
-  bool enough() const { return blocks >= constants::lasting_blocks && span_s >= constants::lasting_s; }
-};
-
-Lasting lasting_of(const Judgement& j, const Population& p, std::int32_t entity, double delta) {
-  Lasting found;
-  double first = results::not_taken, last = results::not_taken;
-  for (const auto& c : j.results.cases) {
-    if (confirming_number(c.name) > 0 || c.suite != p.series->suite || base_name(c.name) != p.series->name) continue;
-    const auto* m = c.find(p.series->metric);
-    const auto at = std::find(c.entity.begin(), c.entity.end(), entity);
-    if (m == nullptr || !m->per_sample || at == c.entity.end()) continue;
-    const std::size_t row = static_cast<std::size_t>(at - c.entity.begin()), width = c.samples();
-    std::vector<double> block;
-    double begin = results::not_taken;
-    for (std::size_t s = 0; s < width && (row >= c.count.size() || static_cast<std::int32_t>(s) < c.count[row]); ++s) {
-      const std::size_t i = row * width + s;
-      if (i >= m->values.size()) break;
-      block.push_back(m->values[i]);
-      if (std::isnan(begin) && i < c.t.size()) begin = c.t[i];
-      const bool ends = s + 1 >= width || s + 1 >= c.block.size() || c.block[s + 1] != c.block[s];
-      if (!ends) continue;
-      ++found.all;
-      if (p.centre - log_rate(median(block), p.series->better) > log_deficit(delta)) {
-        ++found.blocks;
-        if (std::isnan(first)) first = begin;
-        if (i < c.t.size()) last = c.t[i];
-      }
-      block.clear();
-      begin = results::not_taken;
-    }
-  }
-  if (last > first) found.span_s = last - first;
-  return found;
-}
-
 class Peers {
  public:
   explicit Peers(Judgement& j) : j_(j), screening_(screen_populations(j)) {}
@@ -149,7 +110,10 @@ class Peers {
     f.p = p;
     const auto entity = row_of(*s).entity;
     f.fresh = confirm(*f.population, fresh(s->population), entity, s->at_clock, accused(s->population), candidates_);
-    const Lasting lasting = lasting_of(j_, *f.population, entity, s->delta);
+    const Population& p_of = *f.population;
+    const Lasting lasting = lasting_of(j_, *p_of.series, entity, [&](double value) {
+      return p_of.centre - log_rate(value, p_of.series->better) > log_deficit(s->delta);
+    });
     f.lasting_blocks = lasting.blocks;
     f.lasting_s = lasting.span_s;
     f.throttle_counted = throttle_counted(j_, entity);

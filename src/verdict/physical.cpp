@@ -38,6 +38,7 @@ void settle(Judgement& j, const Series& s, const std::vector<Below>& all, const 
     if (b.value < b.reference) below.push_back(b);
   }
   if (below.empty()) return;
+  take_fresh(j, s, below);
   auto what = [&](const Below& b) { return what_prefix + " " + format_quantity(b.reference, s.unit); };
   if (all.size() >= constants::population_min && median(ratios) < 1.0) {
     add_population(j, s, below, all.size(), "physical", what(below.front()));

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who looks slow against a baseline or its own past, and is to be measured again before it is called faulty.
+// Who looks slow against a limit, a physical floor, a baseline or its own past, and is to be measured again before it is
+// called faulty.
 #include <algorithm>
 #include <map>
 #include <set>
 
+#include "base/error.hpp"
 #include "base/random.hpp"
 #include "verdict/confirming.hpp"
 #include "verdict/constants.hpp"
-#include "verdict/references.hpp"
+#include "verdict/fresh.hpp"
+#include "verdict/network_constants.hpp"
 #include "verdict/reference_scores.hpp"
+#include "verdict/references.hpp"
 
 namespace assay::verdict {
 namespace {
@@ -17,47 +21,103 @@ constexpr std::size_t most_per_case = 32;
 
 bool is_suspicion(const Judgement& j, const Found& f) {
   const auto& finding = f.finding;
+  if (f.rows.empty()) return false;
+  // A bound is a promise: whatever breaks it is looked at twice. Counts and shares of memory are exact.
+  if (finding.reference_kind == "limit" || finding.reference_kind == "physical")
+    return finding.kind == "slow" && finding.unit != "count" && finding.unit != "1";
   const bool baseline = finding.reference_kind == "baseline" && finding.kind == "slow";
   // A first change against the own past warns, confirmed or not; a second one in a row may fail.
   const bool history = finding.reference_kind == "history" && finding.kind == "drift" && finding.since != j.results.info.started;
-  return (baseline || history) && !finding.confirmed && !f.rows.empty() && finding.deficit.value_or(0) > fault_delta(finding.suite);
+  return (baseline || history) && !finding.confirmed && finding.deficit.value_or(0) > fault_delta(finding.suite);
 }
 
-/// K of the next confirming case, and whether the entity was measured again before.
+/// Rows of /entities to be measured again, by metric: those of links among them.
+using Wanted = std::map<std::string, std::set<std::int32_t>>;
+
+Wanted wanted_of(const Judgement& judged) {
+  Judgement j(judged.results, judged.options);
+  j.series = judged.series;
+  try {
+    judge_limits(j);
+  } catch (const Error&) {
+    j.found.clear();  // a limit in the wrong unit: the verdict will say so
+  }
+  judge_references(j);
+  judge_physical(j);
+  Wanted wanted;
+  for (const auto& f : j.found) {
+    if (is_suspicion(j, f)) wanted[f.finding.metric].insert(f.rows.begin(), f.rows.end());
+  }
+  return wanted;
+}
+
+/// K of the next confirming case, after those that were measured again are taken out of `suspects`.
 int next_number(const Judgement& j, const Series& s, std::set<std::int32_t>& suspects) {
   int last = 0;
   for (const auto& c : j.results.cases) {
     const int number = confirming_number(c.name);
     if (number == 0 || c.suite != s.suite || base_name(c.name) != s.name) continue;
     last = std::max(last, number);
-    for (const auto row : c.entity) suspects.erase(row);
+    if (is_confirming_case_of(c, s))
+      for (const auto row : c.entity) suspects.erase(row);
   }
   return last + 1;
 }
 
+Recheck recheck_of(const Series& s, int number) {
+  Recheck r;
+  r.suite = s.suite;
+  r.name = s.name;
+  r.metric = s.metric;
+  r.number = number;
+  return r;
+}
+
+/// The links of `wanted`, in rounds of disjoint pairs, each round several times.
+Recheck recheck_links(const Series& s, const std::set<std::int32_t>& wanted, int number) {
+  Recheck r = recheck_of(s, number);
+  r.samples = constants::network_confirm_samples;
+  std::vector<std::vector<LinkEnds>> rounds;
+  std::vector<std::set<std::int32_t>> busy;
+  std::set<std::pair<std::int32_t, std::int32_t>> pairs;
+  std::set<std::int32_t> ends;
+  for (const auto& row : s.rows) {
+    if (!wanted.contains(row.entity) || pairs.size() >= most_per_case) continue;
+    // A round measures both directions of a pair.
+    if (!pairs.insert(std::minmax(row.source, row.destination)).second) continue;
+    std::size_t k = 0;
+    while (k < rounds.size() && (busy[k].contains(row.source) || busy[k].contains(row.destination))) ++k;
+    if (k == rounds.size()) {
+      rounds.emplace_back();
+      busy.emplace_back();
+    }
+    rounds[k].push_back({row.source, row.destination});
+    for (const auto end : {row.source, row.destination}) {
+      busy[k].insert(end);
+      ends.insert(end);
+    }
+  }
+  for (int repeat = 0; repeat < constants::network_pair_repeats; ++repeat) r.rounds.insert(r.rounds.end(), rounds.begin(), rounds.end());
+  r.candidates.assign(ends.begin(), ends.end());
+  return r;
+}
+
 }  // namespace
 
-std::vector<Recheck> reference_rechecks(const Judgement& judged) {
-  Judgement j(judged.results, judged.options);
-  j.series = judged.series;
-  judge_references(j);
-  std::map<std::string, std::set<std::int32_t>> wanted;  // by metric
-  for (const auto& f : j.found) {
-    if (!is_suspicion(j, f)) continue;
-    for (const auto row : f.rows) wanted[f.finding.metric].insert(row);
-  }
+std::vector<Recheck> reference_rechecks(const Judgement& j) {
+  auto wanted = wanted_of(j);
   std::vector<Recheck> asked;
   for (const auto& s : j.series) {
     const auto at = wanted.find(s.full());
-    // Links have schedules of their own.
-    if (at == wanted.end() || s.kind == "link") continue;
+    if (at == wanted.end() || !s.per_sample) continue;  // of one value a case there are never enough
     const int number = next_number(j, s, at->second);
     if (at->second.empty() || number > constants::confirm_most_cases) continue;
-    Recheck r;
-    r.suite = s.suite;
-    r.name = s.name;
-    r.metric = s.metric;
-    r.number = number;
+    if (s.kind == "link") {
+      Recheck r = recheck_links(s, at->second, number);
+      if (!r.rounds.empty()) asked.push_back(std::move(r));
+      continue;
+    }
+    Recheck r = recheck_of(s, number);
     std::vector<std::int32_t> others;
     for (const auto& row : s.rows) {
       const bool suspect = at->second.contains(row.entity);

@@ -10,6 +10,7 @@
 #include "measure/robust.hpp"
 #include "measure/statistics.hpp"
 #include "verdict/constants.hpp"
+#include "verdict/fresh.hpp"
 
 namespace assay::verdict {
 namespace {
@@ -19,13 +20,6 @@ struct Partners {
   std::int32_t stratum = 0;
   std::int64_t n = 0;
 };
-
-bool is_confirming_of(const results::CaseData& c, const Series& s) {
-  const bool named = c.suite == s.suite && c.name.size() > s.name.size() + 2 && c.name.starts_with(s.name) &&
-                     c.name[s.name.size()] == '.' && c.name[s.name.size() + 1] == 'c';
-  return named && s.first != nullptr && c.case_key == s.first->case_key &&
-         (c.state == results::CaseState::pass || c.state == results::CaseState::fail);
-}
 
 /// Rows of a case that tell of a part: itself, or for a node the links that touch it.
 bool tells_of(const Judgement& j, const results::CaseData& c, std::size_t row, const Part& part) {
@@ -96,7 +90,7 @@ std::vector<Score> scores_of(const Snapshot& run, const SnapshotSeries& s) {
 FreshRate fresh_rate(const Judgement& j, const Series& s, const Part& part, const Score& score) {
   Samples fresh, screened;
   for (const auto& c : j.results.cases) {
-    const bool confirming = is_confirming_of(c, s);
+    const bool confirming = is_confirming_case_of(c, s);
     const bool own = c.suite == s.suite && base_name(c.name) == s.name && !confirming;
     const auto* m = confirming || own ? c.find(s.metric) : nullptr;
     if (m == nullptr) continue;

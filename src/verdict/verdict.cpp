@@ -89,6 +89,7 @@ results::VerdictData judge(const results::Results& results, const Options& optio
   judge_network(j);
   judge_collectives(j);
   judge_peers(j);
+  judge_ranks_in_step(j);
   judge_dips(j);
   judge_noise(j);
   auto verdict = conclude(j);

@@ -115,6 +115,33 @@ TEST(VerdictBaseline, AsksForFreshDataOfWhomItSuspects) {
   EXPECT_TRUE(verdict::rechecks(one(1, 0.99e11), options).empty());
 }
 
+TEST(VerdictBaseline, SeveralMetricsOfOnePartAreOneFinding) {
+  const auto with = [](int nodes, double triad, double copy) {
+    auto r = one(nodes, 1e11, "fleet of " + std::to_string(nodes));
+    for (const auto& [name, rate] : {std::pair("triad-together", triad), std::pair("copy-together", copy)}) {
+      const auto devices = rows_of_kind(r, "device");
+      add_case(r, "memory", name, "bandwidth", "B/s", results::Better::higher, "device", devices,
+               std::vector<double>(devices.size(), rate));
+    }
+    add_selftest(r, "memory");
+    return r;
+  };
+  const auto fleet = baseline(with(32, 1e11, 1e11));
+  auto now = with(1, 0.9e11, 0.85e11);
+  const auto v = judged(now, fleet);
+  ASSERT_EQ(v.findings.size(), 1U);
+  EXPECT_THAT(v.findings[0].metric, HasSubstr("copy-together"));
+  EXPECT_THAT(v.findings[0].text, HasSubstr("and so in 1 other metric of memory: triad-together:bandwidth 10."));
+  // Confirmed in one of them: that one leads, whatever the size of the other.
+  auto fresh = *std::find_if(now.cases.begin(), now.cases.end(), [](const auto& c) { return c.name == "triad-together"; });
+  fresh.name += ".c1";
+  now.cases.push_back(fresh);
+  const auto led = judged(now, fleet);
+  ASSERT_EQ(led.findings.size(), 1U);
+  EXPECT_EQ(led.findings[0].severity, "FAIL");
+  EXPECT_THAT(led.findings[0].metric, HasSubstr("triad-together"));
+}
+
 TEST(VerdictBaseline, TheMedianPartIsTheReferenceNotTheBadOnes) {
   auto fleet = healthy(32);
   auto& c = first_case(fleet);

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "fabricate.hpp"
+#include "verdict/confirm.hpp"
 
 namespace assay {
 namespace {
@@ -78,6 +79,67 @@ TEST(VerdictFacts, DigestTieAsksForReplay) {
   EXPECT_EQ(v.state, "INCONCLUSIVE");
   EXPECT_THAT(all_reasons(v), HasSubstr("replay"));
   EXPECT_EQ(count_severity(v, "FAIL"), 0U);
+}
+
+/// Two nodes of one device that disagree, each with the inputs' name, and what the verdict asks for then.
+results::Results two_that_disagree() {
+  auto r = healthy(2);
+  add_digests(r, {5, 6});
+  first_case(r).parameters["inputs"] = "0123";
+  return r;
+}
+
+void replay(results::Results& r, std::vector<std::uint64_t> digests, const std::string& inputs = "0123") {
+  auto again = first_case(r);
+  again.name += ".c1";
+  again.parameters["inputs"] = inputs;
+  again.arrays[0].values = std::move(digests);
+  r.cases.push_back(again);
+}
+
+TEST(VerdictFacts, TwoThatDisagreeAreBothNamedAndComputeAgain) {
+  auto r = two_that_disagree();
+  const auto v = judge(r);
+  EXPECT_EQ(v.state, "INCONCLUSIVE");
+  const auto* f = find_kind(v, "corrupt");
+  ASSERT_NE(f, nullptr);
+  EXPECT_EQ(f->members, (std::vector<std::string>{"node0/cores0-1", "node1/cores0-1"}));
+  EXPECT_THAT(f->text, HasSubstr("between node0/cores0-1 and node1/cores0-1 without a majority: replay the case"));
+  const auto asked = verdict::rechecks(r, verdict::options_from(r));
+  ASSERT_EQ(asked.size(), 1U);
+  EXPECT_EQ(asked[0].name, "fp32-n2048-together");
+  EXPECT_EQ(asked[0].candidates, first_case(r).entity);
+
+  // The second has another result the next time: it is the one that cannot be trusted.
+  auto unsteady = r;
+  replay(unsteady, {5, 5});
+  const auto found = judge(unsteady);
+  EXPECT_EQ(found.state, "FAIL");
+  ASSERT_EQ(found.findings.size(), 1U);
+  EXPECT_EQ(found.findings[0].name, "node1/cores0-1");
+  EXPECT_THAT(found.findings[0].text, HasSubstr("0x0000000000000006, then 0x0000000000000005"));
+  EXPECT_TRUE(verdict::rechecks(unsteady, verdict::options_from(unsteady)).empty());
+
+  // Each repeats itself: that is all two can tell, and nothing more is asked.
+  auto steady = r;
+  replay(steady, {5, 6});
+  const auto open = judge(steady);
+  EXPECT_EQ(open.state, "INCONCLUSIVE");
+  ASSERT_EQ(open.findings.size(), 1U);
+  EXPECT_THAT(open.findings[0].text, HasSubstr("a replay gave each what it had"));
+  EXPECT_TRUE(verdict::rechecks(steady, verdict::options_from(steady)).empty());
+}
+
+TEST(VerdictFacts, OtherInputsHaveOtherDigestsAndAccuseNobody) {
+  auto r = healthy(2);
+  add_digests(r, {5, 5});
+  first_case(r).parameters["inputs"] = "0123";
+  replay(r, {8, 8}, "4567");
+  EXPECT_EQ(judge(r).state, "PASS");
+  r.cases.back().parameters.erase("inputs");
+  EXPECT_EQ(judge(r).state, "PASS");
+  r.cases.back().parameters["inputs"] = "0123";
+  EXPECT_EQ(judge(r).state, "FAIL");
 }
 
 TEST(VerdictFacts, EqualDigestsAreSilentAndOtherThreadCountsVoteApart) {

@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "fabricate.hpp"
+#include "verdict/confirm.hpp"
 
 namespace assay {
 namespace {
@@ -169,6 +170,94 @@ TEST(VerdictLimits, KnownMetricsAreCheckedBeforeTheRun) {
   EXPECT_THROW(verdict::check_limits(limit(any_gemm, "min = \"1 B/s\""), "l", known), Error);
   EXPECT_THROW(verdict::check_limits(limit("gem/*:throughput", "min = \"1 FLOP/s\""), "l", known), Error);
   EXPECT_THROW(verdict::check_limits(limit("gemm/*:bandwidth", "min = \"1 B/s\""), "l", known), Error);
+}
+
+/// A fleet in which one breaks a limit, after what the verdict asked for was measured: at `now` times its screened rate.
+struct Again {
+  results::Results r;
+  verdict::Options options;
+  std::vector<verdict::Recheck> asked;
+};
+Again measured_again(double screened, double now, int blocks = 1) {
+  Again a{healthy(3), {}, {}};  // too few to be peers
+  auto& c = first_case(a.r);
+  for (std::size_t s = 0; s < c.samples(); ++s) {
+    c.metrics[0].values[2 * c.samples() + s] *= screened;
+    c.block[s] = static_cast<std::int32_t>(s) * blocks / 6;
+    for (std::size_t e = 0; e < c.entities(); ++e) c.t[e * c.samples() + s] = 20.0 * static_cast<double>(s);
+  }
+  a.options = verdict::options_from(a.r);
+  a.options.limits_text = limit(any_gemm, "min = \"90 GFLOP/s\"");
+  a.options.limits_name = "limits.toml";
+  a.asked = verdict::rechecks(a.r, a.options);
+  auto again = first_case(a.r);
+  again.name += ".c1";
+  for (std::size_t s = 0; s < again.samples(); ++s) again.metrics[0].values[2 * again.samples() + s] *= now / screened;
+  a.r.cases.push_back(again);
+  return a;
+}
+
+TEST(VerdictLimits, WhoeverBreaksOneIsMeasuredAgainAndFreshDataDecide) {
+  const auto broken = measured_again(0.8, 0.81);
+  ASSERT_EQ(broken.asked.size(), 1U);
+  EXPECT_EQ(broken.asked[0].name, "fp32-n2048-together");
+  EXPECT_EQ(broken.asked[0].candidates, std::vector{row_named(broken.r, "node2/cores0-1")});
+  EXPECT_TRUE(verdict::rechecks(broken.r, broken.options).empty());
+  const auto v = verdict::judge(broken.r, broken.options);
+  EXPECT_EQ(v.state, "FAIL");
+  ASSERT_EQ(count_severity(v, "FAIL"), 1U) << all_reasons(v);
+  EXPECT_NEAR(v.findings[0].value.value(), 0.81e11, 1e9);
+  EXPECT_THAT(v.findings[0].text, HasSubstr("confirmed by fresh samples (screening had 80"));
+
+  const auto gone = measured_again(0.8, 1.0);
+  const auto cleared = verdict::judge(gone.r, gone.options);
+  EXPECT_EQ(cleared.state, "WARN");
+  ASSERT_EQ(count_severity(cleared, "WARN"), 1U);
+  EXPECT_EQ(cleared.findings[0].kind, "intermittent");
+  EXPECT_THAT(cleared.findings[0].text, HasSubstr("not so when measured again"));
+
+  // It lasted for three blocks and over a minute: then it was so.
+  const auto lasted = measured_again(0.8, 1.0, 3);
+  EXPECT_EQ(verdict::judge(lasted.r, lasted.options).state, "FAIL");
+  EXPECT_TRUE(measured_again(0.99, 0.99).asked.empty());
+}
+
+TEST(VerdictLimits, LinksThatBreakOneAreMeasuredAgainInRoundsOfDisjointPairs) {
+  auto r = cluster(4);
+  const auto devices = rows_of_kind(r, "device");
+  std::vector<std::int32_t> links, source, destination;
+  std::vector<double> rates;
+  for (const auto a : devices)
+    for (const auto b : devices) {
+      if (a == b) continue;
+      const std::string name = r.entities[static_cast<std::size_t>(a)].name + ">" + r.entities[static_cast<std::size_t>(b)].name;
+      links.push_back(static_cast<std::int32_t>(r.entities.size()));
+      source.push_back(a);
+      destination.push_back(b);
+      rates.push_back(a == devices[0] ? 8.5e9 : 1e10);  // all that the first one sends
+      r.entities.push_back({"link", "id-" + name, "path", name, 0, -1});
+    }
+  auto& c = add_case(r, "p2p", "bandwidth-uni-4194304-cross-mpi", "bandwidth", "B/s", results::Better::higher, "link", links, rates);
+  c.source = source;
+  c.destination = destination;
+  add_selftest(r, "pair");
+  auto options = verdict::options_from(r);
+  options.limits_text = limit("p2p/bandwidth-uni-*:bandwidth", "min = \"9 GB/s\"");
+  options.limits_name = "limits.toml";
+  const auto asked = verdict::rechecks(r, options);
+  ASSERT_EQ(asked.size(), 1U);
+  EXPECT_EQ(asked[0].rounds.size(), 15U);  // three rounds, since all have one end in common, five times
+  for (const auto& round : asked[0].rounds) {
+    ASSERT_EQ(round.size(), 1U);
+    EXPECT_EQ(round[0].source, devices[0]);
+  }
+  auto again = first_case(r);
+  again.name += ".c1";
+  r.cases.push_back(again);
+  EXPECT_TRUE(verdict::rechecks(r, options).empty());
+  const auto v = verdict::judge(r, options);
+  EXPECT_EQ(count_severity(v, "FAIL"), 3U);
+  EXPECT_THAT(v.findings[0].text, HasSubstr("confirmed by fresh samples"));
 }
 
 }  // namespace

@@ -316,13 +316,21 @@ TEST(VerdictNetwork, SlowDeviceInsideANodeIsNamed) {
   EXPECT_EQ(accused(judge(inside({10e9, 3e9, 10e9, 3e9, 10.5e9, 2.8e9}, 2))).size(), 1U) << "enough for three pairs";
 }
 
-TEST(VerdictNetwork, SharedCoresAreNotedOnly) {
+TEST(VerdictNetwork, SharedCoresAreNotedUntilFreshDataSayTheSame) {
   auto r = inside({10e9, 3e9, 10e9, 3e9, 10.5e9, 2.8e9});
   for (auto& e : r.entities)
     if (e.kind == "device") e.name += ".0";
   const auto v = judge(r);
   EXPECT_TRUE(accused(v).empty());
   ASSERT_NE(find_kind(v, "slow"), nullptr);
+  // Set apart from all others a second time there is more to it than who had the core.
+  auto again = r.cases.front();
+  again.name += ".c1";
+  r.cases.push_back(again);
+  const auto twice = judge(r);
+  ASSERT_EQ(accused(twice).size(), 1U);
+  EXPECT_EQ(twice.findings[0].name, find_kind(v, "slow")->name);
+  EXPECT_EQ(twice.findings[0].severity, "FAIL");
 }
 
 TEST(VerdictNetwork, LimitsOnLinksBlameTheHubOnly) {

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Wrong values and digests that disagree: what both say about whoever computed them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "verdict/confirm.hpp"
+#include "verdict/judgement.hpp"
+
+namespace assay::verdict {
+
+/// 0x and sixteen digits.
+std::string hex(std::uint64_t value);
+/// "node0/gpu3 (rank 3)".
+std::string with_rank(const Judgement& j, std::int32_t row);
+/// FAIL, `corrupt`, about the entity of a case (`path`); `count` of wrong values, 0 where nobody counted.
+void add_corrupt(Judgement& j, std::int32_t row, const std::string& path, const std::string& evidence, const std::string& text,
+                 std::int64_t count);
+
+/// Cases whose digests have no majority and were not computed again yet, on those that disagree. Needs collect_series.
+std::vector<Recheck> digest_rechecks(const Judgement& j);
+
+}  // namespace assay::verdict
