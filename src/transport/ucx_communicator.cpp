@@ -192,20 +192,6 @@ class Ucp final : public UcxCommunicator {
   }
   bool serialized() const noexcept override { return false; }
 
-  std::unique_ptr<Communicator> split(int color, int key) override {
-    quiesce();
-    return inner_.split(color, key);
-  }
-  // Who goes into MPI makes no progress here any more: what was sent must be on its way before.
-  void barrier() override {
-    quiesce();
-    inner_.barrier();
-  }
-  void quiet_barrier() override {
-    quiesce();
-    inner_.quiet_barrier();
-  }
-
  private:
   std::string requested() const {
     const auto or_all = [](const std::string& text) { return text.empty() ? std::string("all") : text; };
@@ -291,7 +277,6 @@ class Ucp final : public UcxCommunicator {
     std::memset(&param, 0, sizeof param);
     return ucp_worker_flush_nbx(worker_.get(), &param);
   }
-  void quiesce() { wait(flush(), Call::wait, guard::no_peer); }
 
   void finish(ucs_status_ptr_t request, double seconds) noexcept {
     if (request == nullptr || UCS_PTR_IS_ERR(request)) return;

@@ -11,7 +11,9 @@
 
 namespace assay {
 
-/// Transfers go over UCX (tag messages of UCP); everything else is handed to the communicator it stands before.
+/// Transfers go over UCX (tag messages of UCP); everything else is handed to the communicator it stands before. UCX makes progress only
+/// inside of these calls, and a send may be complete before its message has left: before a rank goes elsewhere, its partners must
+/// have answered all but a last small message.
 class UcxCommunicator : public ForwardingCommunicator {
  public:
   struct Settings {
