@@ -84,9 +84,14 @@ release_tests=release
 if [ "$mode" = nightly ]; then release_tests=nightly; fi
 if build_preset release; then run_tests "$release_tests"; fi
 if [ "$mode" != normal ]; then
-  debug=debug debug_target=unit_tests
-  if [ "$mode" = nightly ]; then debug=debug-all debug_target=all; fi
-  if build_preset "$debug" "$debug_target"; then run_tests "$debug"; fi
+  if [ "$mode" = nightly ]; then
+    if build_preset debug-all; then
+      run_tests debug-all-unit
+      run_tests debug-all  # with whole stacks of what was allocated, which is slow: MPI leaks on its own
+    fi
+  elif build_preset debug unit_tests; then
+    run_tests debug
+  fi
 fi
 if [ "$mode" = nightly ]; then
   if build_preset tsan unit_tests; then run_tests tsan; fi
