@@ -18,8 +18,10 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
     "$<$<COMPILE_LANGUAGE:CXX>:SHELL:--param ggc-min-expand=100 --param ggc-min-heapsize=400000>")
 endif()
 if(ASSAY_SANITIZE)
-  target_compile_options(assay_options INTERFACE -fsanitize=${ASSAY_SANITIZE} -fno-omit-frame-pointer
-    $<$<BOOL:${ASSAY_SANITIZE_NOT}>:-fno-sanitize=${ASSAY_SANITIZE_NOT}>)
+  target_compile_options(assay_options INTERFACE -fsanitize=${ASSAY_SANITIZE} -fno-omit-frame-pointer)
+  if(ASSAY_SANITIZE_NOT)
+    target_compile_options(assay_options INTERFACE -fno-sanitize=${ASSAY_SANITIZE_NOT})
+  endif()
   target_link_options(assay_options INTERFACE -fsanitize=${ASSAY_SANITIZE})
 endif()
 
