@@ -77,16 +77,21 @@ void report_wrong(const std::vector<p2p::WrongPayload>& wrong, Context& context)
         context.device_entity);
 }
 
-/// What of a path is not on `nic`: "tcp/eth1" of "tcp/eth0+tcp/eth1" for eth0. Nothing where the transport does not tell.
-std::string beside(const std::string& nic, std::string path) {
-  if (nic.empty() || path.find("requested:") != std::string::npos) return {};
-  std::replace(path.begin(), path.end(), '+', ',');
-  for (std::size_t at = 0; at < path.size();) {
-    const std::size_t end = std::min(path.find(',', at), path.size());
-    const std::string part = path.substr(at, end - at);
-    if (!part.ends_with("/" + nic)) return part;
+std::set<std::string> parts_of(const std::string& text, const char* separators) {
+  std::set<std::string> parts;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find_first_of(separators, at), text.size());
+    parts.insert(text.substr(at, end - at));
     at = end + 1;
   }
+  return parts;
+}
+
+/// What of a path is not on `nic`: "tcp/eth1" of "tcp/eth0+tcp/eth1" for eth0. Nothing where the transport does not tell.
+std::string beside(const std::string& nic, const std::string& path) {
+  if (nic.empty() || path.find("requested:") != std::string::npos) return {};
+  for (const std::string& part : parts_of(path, ",+"))
+    if (!part.ends_with("/" + nic)) return part;
   return {};
 }
 
@@ -112,11 +117,7 @@ class Carrier {
     if (!ucx_) return world_.path();
     std::set<std::string> paths;
     for (const std::string& text : group.all_gather_text(partners_.empty() ? "" : ucx_->path()))
-      for (std::size_t at = 0; at < text.size();) {
-        const std::size_t end = std::min(text.find(',', at), text.size());
-        paths.insert(text.substr(at, end - at));
-        at = end + 1;
-      }
+      paths.merge(parts_of(text, ","));
     return fmt::format("{}", fmt::join(paths, ","));
   }
 

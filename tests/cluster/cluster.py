@@ -151,6 +151,10 @@ class ClusterTest(unittest.TestCase):
         self.addCleanup(self.cluster.do, "mend" if command == "cut" else "heal", host)
         self.cluster.do(command, host, *args)
 
+    def need_ucx(self):
+        if "ucx          built" not in self.cluster.on(self.cluster.hosts[0], ASSAY, "list").stdout:
+            self.skipTest("assay was built without UCX")
+
     def assert_code(self, result, *codes):
         self.assertIn(result.returncode, codes, f"stdout:\n{result.stdout}\nstderr:\n{result.stderr}")
 

@@ -125,8 +125,7 @@ class FourHosts(cluster.ClusterTest):
 
     def test_smoke_over_ucx(self):
         # Left alone, UCX finds that the hosts are one machine, and shares memory.
-        if "ucx          built" not in self.cluster.on(self.cluster.hosts[0], cluster.ASSAY, "list").stdout:
-            self.skipTest("assay was built without UCX")
+        self.need_ucx()
         run = self.smoke(["-x", "UCX_TLS=tcp"], "--p2p.transport", "ucx")
         measured = [case for case in run.cases("p2p") if "-cross-" in case]
         self.assertEqual({run.path(case) for case in measured}, {"tcp/eth0"})

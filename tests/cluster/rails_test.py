@@ -13,8 +13,7 @@ class Rails(cluster.ClusterTest):
 
     def setUp(self):
         super().setUp()
-        if "ucx          built" not in self.cluster.on(self.cluster.hosts[0], cluster.ASSAY, "list").stdout:
-            self.skipTest("assay was built without UCX")
+        self.need_ucx()
 
     def measure(self, *more):
         topology = cluster.STATE / self.cluster.name / "topology.csv"
