@@ -49,6 +49,15 @@ void add_slurm(LaunchEnvironment& env) {
   env.local_rank = environment_integer("SLURM_LOCALID");
 }
 
+bool oversubscribe_asked() {
+  const auto text = [](const char* name) {
+    const char* value = std::getenv(name);
+    return std::string(value == nullptr ? "" : value);
+  };
+  return text("OMPI_MCA_rmaps_base_oversubscribe") == "1" || text("SLURM_OVERCOMMIT") == "1" ||
+         text("OMPI_MCA_rmaps_base_mapping_policy").find(":OVERSUBSCRIBE") != std::string::npos;
+}
+
 }  // namespace
 
 std::string host_name() {
@@ -92,6 +101,7 @@ std::optional<std::int64_t> read_integer(const std::string& path) {
 LaunchEnvironment launch_environment() {
   LaunchEnvironment env;
   env.launcher = "none";
+  env.oversubscribe_asked = oversubscribe_asked();
   const auto take = [&env](const char* launcher, const char* rank_variable) {
     const int rank = environment_integer(rank_variable);
     if (rank < 0) return false;

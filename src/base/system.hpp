@@ -27,6 +27,8 @@ struct LaunchEnvironment {
   int local_rank = -1;
   int local_size = -1;
   std::string launcher;  ///< "openmpi", "slurm", "pmi", "none"
+  bool oversubscribe_asked = false;  ///< told to start more processes than cores: mpirun --oversubscribe or
+                                     ///< --map-by ...:OVERSUBSCRIBE, srun --overcommit
 };
 LaunchEnvironment launch_environment();
 

@@ -105,7 +105,7 @@ void check_coverage(Findings& out, const Topology& t, int node) {
           node);
 }
 
-void check_load(Findings& out, const Topology& t, int node) {
+void check_load(Findings& out, const Topology& t, int node, bool oversubscribe_asked) {
   const Node& n = t.nodes[static_cast<std::size_t>(node)];
   const auto ranks = t.ranks_of(node);
   std::set<int> used;
@@ -124,7 +124,10 @@ void check_load(Findings& out, const Topology& t, int node) {
                            " with " + count_of(threads, "thread") + " on " + count_of(cores, "core");
   // A quota alone also makes ranks take turns; that has a finding of its own.
   if (threads > cores && cores > 0) {
-    out.add("warn", "oversubscribed", load + ": they take turns, rates per rank are shares", node);
+    out.add(oversubscribe_asked ? "info" : "warn", "oversubscribed",
+            load + (oversubscribe_asked ? ", as the launcher was told" : "") +
+                ": they take turns, rates per rank are shares",
+            node);
   } else if (shared && !(n.cpu_quota_cores < threads)) {
     out.add("warn", "oversubscribed", load + ": some share a core", node);
   }
@@ -237,7 +240,7 @@ std::vector<LaunchFinding> check_launch(const Topology& topology, const LaunchEx
   check_singletons(out, topology, environment, sibling_singletons);
   for (std::size_t node = 0; node < topology.nodes.size(); ++node) {
     check_coverage(out, topology, static_cast<int>(node));
-    check_load(out, topology, static_cast<int>(node));
+    check_load(out, topology, static_cast<int>(node), environment.oversubscribe_asked);
   }
   if (topology.nodes.size() > 1) check_software(out, topology);
   return out.take();

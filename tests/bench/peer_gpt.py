@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The model of suites/train in PyTorch, on the CPU in fp32; prints the median tokens per second of its steps.
 
-  peer_gpt.py WIDTH LAYERS HEADS VOCABULARY LENGTH BATCH THREADS STEPS
+  peer_gpt.py WIDTH LAYERS HEADS VOCABULARY LENGTH BATCH STEPS
 
-Same shapes, block, loss and optimizer; tokens are drawn ahead of time and not counted.
+Same shapes, block, loss and optimizer; tokens are drawn ahead of time and not counted. OMP_NUM_THREADS and the
+variables of its BLAS give it threads.
 """
 import statistics
 import sys
@@ -13,8 +14,7 @@ import time
 import torch
 import torch.nn.functional as F
 
-width, layers, heads, vocabulary, length, batch, threads, steps = map(int, sys.argv[1:9])
-torch.set_num_threads(threads)
+width, layers, heads, vocabulary, length, batch, steps = map(int, sys.argv[1:8])
 torch.manual_seed(1)
 depth = width // heads
 

@@ -13,9 +13,9 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 SHAPES = {"tiny": (128, 2, 4, 32, 64, 8), "small": (384, 6, 6, 64, 128, 4)}
 
 
-def same_blas(threads):
-    """OpenBLAS with the kernels that assay makes it use on this CPU, and as many threads."""
-    env = {"OMP_NUM_THREADS": str(threads), "OPENBLAS_NUM_THREADS": str(threads)}
+def same_blas(openmp, blas):
+    """OpenBLAS with the kernels that assay makes it use on this CPU, and so many threads of each kind."""
+    env = {"OMP_NUM_THREADS": str(openmp), "OPENBLAS_NUM_THREADS": str(blas)}
     with open("/proc/cpuinfo") as file:
         flags = file.read()
     core = "SkylakeX" if " avx512f " in flags else "Haswell" if " avx2 " in flags else ""
@@ -24,12 +24,23 @@ def same_blas(threads):
     return env
 
 
-def last_number(command, threads):
-    return lambda: float(programs.call(command, env=same_blas(threads)).stdout.split()[-1])
+class Trainer:
+    """A peer with the numbers of threads that are its fastest here: two pools of threads easily get in each other's way."""
+
+    def __init__(self, command, threads):
+        self.command, self.env = command, {}
+        choices = [same_blas(openmp, blas) for openmp in {1, threads} for blas in {1, threads}]
+        self.env = max(choices, key=self.rate)
+
+    def rate(self, env):
+        return float(programs.call(self.command, env=env).stdout.split()[-1])
+
+    def __call__(self):
+        return self.rate(self.env)
 
 
 def torch(shape, threads, steps):
-    return last_number(["/usr/bin/python3", os.path.join(HERE, "peer_gpt.py"), *shape, threads, steps], threads)
+    return Trainer(["/usr/bin/python3", os.path.join(HERE, "peer_gpt.py"), *shape, steps], threads)
 
 
 def build_llmc(source, folder):
@@ -65,7 +76,7 @@ def compare(assay, options, notes, row_type, interleave):
             rows[row], theirs[row] = preset, torch(shape, options.threads, steps[preset])
             if program:
                 row = row_type(f"train {preset}", "llm.c, same BLAS", "ktoken/s", 1e3, 2.0)
-                rows[row], theirs[row] = preset, last_number([program, *shape, steps[preset]], options.threads)
+                rows[row], theirs[row] = preset, Trainer([program, *shape, steps[preset]], options.threads)
 
         def ours():
             values = {}

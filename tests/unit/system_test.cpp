@@ -29,7 +29,10 @@ constexpr const char* kVariables[] = {"OMPI_COMM_WORLD_RANK",
                                       "SLURM_NTASKS",
                                       "SLURM_LOCALID",
                                       "MPI_LOCALRANKID",
-                                      "MPI_LOCALNRANKS"};
+                                      "MPI_LOCALNRANKS",
+                                      "OMPI_MCA_rmaps_base_oversubscribe",
+                                      "OMPI_MCA_rmaps_base_mapping_policy",
+                                      "SLURM_OVERCOMMIT"};
 
 using Variables = std::map<std::string, std::string>;
 
@@ -84,6 +87,21 @@ TEST(LaunchEnvironment, OpenMpiInsideSlurmIsOpenMpi) {
   EXPECT_EQ(env.local_rank, 1);
   EXPECT_EQ(env.local_size, 2);
   EXPECT_FALSE(speaks_for_all());
+}
+
+TEST(LaunchEnvironment, KnowsWhetherOversubscriptionWasAskedFor) {
+  const char* const policy = "OMPI_MCA_rmaps_base_mapping_policy";
+  const auto asked = [](const char* name, const char* value) {
+    const Launch launch(Variables{{name, value}});
+    return launch_environment().oversubscribe_asked;
+  };
+  EXPECT_FALSE(asked("SLURM_OVERCOMMIT", "0"));
+  EXPECT_TRUE(asked("SLURM_OVERCOMMIT", "1"));
+  EXPECT_FALSE(asked("OMPI_MCA_rmaps_base_oversubscribe", "0"));
+  EXPECT_TRUE(asked("OMPI_MCA_rmaps_base_oversubscribe", "1"));
+  EXPECT_FALSE(asked(policy, "core"));
+  EXPECT_FALSE(asked(policy, "core:NOOVERSUBSCRIBE"));
+  EXPECT_TRUE(asked(policy, "core:OVERSUBSCRIBE"));
 }
 
 TEST(LaunchEnvironment, SrunWithAndWithoutPmi) {

@@ -68,6 +68,11 @@ TEST(LaunchCheck, Oversubscription) {
   const auto findings = check_launch(t, {}, launcher(4));
   EXPECT_THAT(kinds(findings), ElementsAre("warn oversubscribed"));
   EXPECT_THAT(findings[0].text, HasSubstr("4 ranks with 4 threads on 2 cores"));
+  LaunchEnvironment told = launcher(4);
+  told.oversubscribe_asked = true;
+  const auto noted = check_launch(t, {}, told);
+  EXPECT_THAT(kinds(noted), ElementsAre("info oversubscribed"));
+  EXPECT_THAT(noted[0].text, HasSubstr("as the launcher was told"));
   EXPECT_THAT(kinds(check_launch(topology({made_node("a", 2)}, {{{0, 1}}}, 4), {}, {})),
               ElementsAre("warn oversubscribed"));
 }
