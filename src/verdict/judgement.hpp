@@ -153,6 +153,7 @@ void judge_miscompares(Judgement& j);
 void judge_digests(Judgement& j);
 void judge_events(Judgement& j);
 void judge_counters(Judgement& j);
+void judge_paths(Judgement& j);
 void judge_required(Judgement& j);
 void judge_inventory(Judgement& j);
 void judge_links(Judgement& j);

@@ -108,31 +108,46 @@ void judge_memory(Judgement& j) {
   }
 }
 
-/// Rate of the only physical NIC that is up on each node; nodes with several or none are not claimed.
-Numbers only_nic_rate(const Judgement& j) {
-  Numbers rates, known;
+struct NicRate {
+  double rate = 0;
+  bool tcp = false;  ///< what goes over it goes through the kernel
+
+  /// What one of `streams` at the same time may claim.
+  double share(std::size_t streams) const {
+    const double equal = rate / static_cast<double>(std::max<std::size_t>(1, streams));
+    return tcp ? std::min(equal, constants::tcp_stream_rate) : equal;
+  }
+};
+
+/// Of the physical NICs that are up, by NIC; and by node where it has only one: which of several carries a message is not
+/// known from outside.
+std::unordered_map<std::int32_t, NicRate> nic_rates(const Judgement& j) {
+  std::unordered_map<std::int32_t, NicRate> rates, by_node;
+  Numbers known;
   const auto it = j.results.inventory.find("nic");
   if (it == j.results.inventory.end()) return rates;
   // The table holds physical NICs only; a fabric port and the network interface riding on it are one.
-  const auto* rate = number_column(it->second, {results::inventory::rate});
-  const auto* state = text_column(it->second, {"state"});
-  const auto* made_up = number_column(it->second, {"virtual_device"});
-  const auto* netdev = text_column(it->second, {"netdev_info"});
+  const auto& table = it->second;
+  const auto* rate = number_column(table, {results::inventory::rate});
+  const auto* state = text_column(table, {"state"});
+  const auto* kind = text_column(table, {"kind"});
+  const auto* made_up = number_column(table, {"virtual_device"});
+  const auto* netdev = text_column(table, {"netdev_info"});
   if (rate == nullptr || state == nullptr) return rates;
   std::set<std::string> riding;
   for (std::size_t i = 0; netdev != nullptr && i < netdev->size(); ++i) {
-    if (!(*netdev)[i].empty())
-      riding.insert(j.entities.name(j.entities.node(it->second.entity[i])) + "/" + (*netdev)[i]);
+    if (!(*netdev)[i].empty()) riding.insert(j.entities.name(j.entities.node(table.entity[i])) + "/" + (*netdev)[i]);
   }
-  for (std::size_t i = 0; i < it->second.entity.size(); ++i) {
+  for (std::size_t i = 0; i < table.entity.size(); ++i) {
     // A topology file may place NICs without hardware behind them: their rate is made up.
     if (made_up != nullptr && (*made_up)[i] > 0) continue;
-    if ((*state)[i] != "up" || riding.contains(j.entities.name(it->second.entity[i]))) continue;
-    const auto node = j.entities.node(it->second.entity[i]);
+    if ((*state)[i] != "up" || riding.contains(j.entities.name(table.entity[i]))) continue;
+    const auto node = j.entities.node(table.entity[i]);
     ++known[node];
-    rates[node] = (*rate)[i] > 0 ? (*rate)[i] : results::not_taken;
+    if ((*rate)[i] > 0) by_node[node] = rates[table.entity[i]] = {(*rate)[i], kind != nullptr && (*kind)[i] == "ethernet"};
   }
-  std::erase_if(rates, [&](const auto& r) { return std::isnan(r.second) || known[r.first] != 1; });
+  std::erase_if(by_node, [&](const auto& r) { return known[r.first] != 1; });
+  rates.merge(by_node);
   return rates;
 }
 
@@ -159,7 +174,7 @@ std::set<std::int32_t> nodes_below(const Judgement& j, const std::vector<Below>&
 }
 
 void judge_nic_pairs(Judgement& j) {
-  const Numbers rates = only_nic_rate(j);
+  const auto rates = nic_rates(j);
   if (rates.empty()) return;
   for (auto& s : j.series) {
     if (s.suite != "p2p" || s.kind != "link" || s.unit != "B/s" || !s.judged) continue;
@@ -175,10 +190,11 @@ void judge_nic_pairs(Judgement& j) {
     std::vector<Below> all;
     for (auto& row : s.rows) {
       const auto a = j.entities.node(row.source), b = j.entities.node(row.destination);
-      const auto ra = rates.find(a), rb = rates.find(b);
+      // A link between NICs was measured over these alone.
+      const bool alone = j.entities.kind(row.source) == "nic";
+      const auto ra = rates.find(alone ? row.source : a), rb = rates.find(alone ? row.destination : b);
       if (a == b || ra == rates.end() || rb == rates.end()) continue;
-      const double share = std::min(ra->second / static_cast<double>(active[a].size()),
-                                    rb->second / static_cast<double>(active[b].size()));
+      const double share = std::min(ra->second.share(active[a].size()), rb->second.share(active[b].size()));
       row.reference = std::max<std::uint8_t>(row.reference, Reference::physical);
       all.push_back({&row, row.entity, rows_of(row), row.median, constants::nic_floor_fraction * share,
                      row.standard_error, row.n, true, false});

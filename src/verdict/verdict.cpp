@@ -79,6 +79,7 @@ results::VerdictData judge(const results::Results& results, const Options& optio
   judge_digests(j);
   judge_events(j);
   judge_counters(j);
+  judge_paths(j);
   judge_required(j);
   judge_inventory(j);
   judge_links(j);

@@ -37,6 +37,7 @@ Exchange::Exchange(Communicator& comm, std::span<std::byte> arena, std::uint64_t
 
 Series Exchange::run(int peer, bool first, const Limits& limits) {
   Series series;
+  sent_ = 0;
   const double end_s = now_s() + limits.seconds;
   for (std::size_t block = 0; block < limits.blocks; ++block)
     for (const bool mine : {first, !first}) {
@@ -45,6 +46,7 @@ Series Exchange::run(int peer, bool first, const Limits& limits) {
       else
         follow(peer);
     }
+  series.payload = static_cast<double>(sent_) * static_cast<double>(shape_.bytes);
   return series;
 }
 
@@ -155,6 +157,7 @@ void Exchange::start_sends(int peer, std::uint64_t iteration) {
 
 void Exchange::fill(int peer, std::uint64_t iteration) {
   const double begin = now_s();
+  sent_ += shape_.repetitions;
   for (std::uint64_t i = 0; i < shape_.repetitions; ++i) {
     const auto key = kernels::payload_key(key_, comm_.rank(), peer, iteration + i);
     kernels::host::payload_fill(key, send_slot(iteration + i), shape_.bytes);

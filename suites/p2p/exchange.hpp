@@ -42,6 +42,7 @@ struct Limits {
 struct Series {
   std::vector<double> batch_s, start_s;  ///< seconds of a batch, and now_s() at its start
   std::vector<std::int32_t> block;
+  double payload = 0;  ///< bytes of messages this rank sent, in warm-up and as the follower too
 };
 
 /// A message that did not arrive as it was sent.
@@ -86,6 +87,7 @@ class Exchange {
   void end_timed(double begin_s, std::uint64_t go) const;
   void post_receives(int peer, std::uint64_t iteration);
   void start_sends(int peer, std::uint64_t iteration);
+  /// Writes the messages of a batch, each of which is then sent once.
   void fill(int peer, std::uint64_t iteration);
   void verify(int peer, std::uint64_t iteration);
   std::byte* send_slot(std::uint64_t iteration) noexcept;
@@ -98,6 +100,7 @@ class Exchange {
   TimedFault fault_;
   std::vector<Request> requests_;  ///< receives, then sends
   std::uint64_t next_iteration_ = 0;
+  std::uint64_t sent_ = 0;  ///< messages
   std::vector<WrongPayload> wrong_;
   Times times_;
 };

@@ -25,6 +25,7 @@ void declare_metric(Mode mode, bool repeated, CaseRecord& record) {
   else
     record.declare({"bandwidth", "B/s", results::Better::higher, true, results::Role::metric, true});
   record.declare({"round", "count", results::Better::none, false, results::Role::covariate, repeated});
+  record.declare({"payload", "B", results::Better::none, false, results::Role::covariate, false});
 }
 
 /// What a link of this case ends at on a rank's side: its device, or the NIC that is measured by itself.
@@ -51,6 +52,9 @@ void report_link(const p2p::Spec& spec, const p2p::Shape& shape, const p2p::Seri
                                                  : k * static_cast<double>(shape.bytes) / seconds);
   auto& rounds = row.values["round"];
   rounds.resize(context.confirm != nullptr ? values.size() : 1, static_cast<double>(round));
+  auto& payload = row.values["payload"];
+  payload.resize(1, 0.0);
+  payload.front() += series.payload;
   for (const double start : series.start_s) row.t.push_back(context.since_start(start));
   row.block.insert(row.block.end(), series.block.begin(), series.block.end());
 }

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hosts with two NICs on switches of their own: each NIC is measured by itself, and the slow one is named, its sibling not."""
 
+import json
+
 import cluster
 from results import Results
 
 ARGS = ["run", "--level", "smoke", "--suites", "inventory,p2p", "--p2p.scopes", "cross", "--p2p.modes", "uni",
-        "--p2p.sizes", "65536", "--p2p.nics", "all"]
+        "--p2p.nics", "all"]
 
 
 class Rails(cluster.ClusterTest):
@@ -15,9 +17,9 @@ class Rails(cluster.ClusterTest):
         super().setUp()
         self.need_ucx()
 
-    def measure(self, *more):
+    def measure(self, *more, size="65536"):
         topology = cluster.STATE / self.cluster.name / "topology.csv"
-        result = self.cluster.run(*ARGS, "--topology", topology, "--out", "r.h5", *more, cwd=self.dir)
+        result = self.cluster.run(*ARGS, "--p2p.sizes", size, "--topology", topology, "--out", "r.h5", *more, cwd=self.dir)
         run = Results(self.dir / "r.h5")
         self.assertEqual(run.state, "complete", result.stderr)
         return result, run
@@ -29,6 +31,17 @@ class Rails(cluster.ClusterTest):
             self.assertEqual(run.path(case), f"tcp/{nic}")
             ends = {end for link in run.of_each("p2p", case, "bandwidth") for end in link.split(">")}
             self.assertEqual(ends, {f"{host}/{nic}" for host in self.cluster.hosts})
+
+    def test_the_path_is_proven_by_what_the_nics_moved(self):
+        """Hosts of one machine can share memory, which UCX does where nobody forbids it: the NICs tell."""
+        result, run = self.measure(size="1MiB")
+        paths = [finding for finding in run.findings if finding["metric"] == "path" and finding["severity"] != "INFO"]
+        self.assertEqual(paths, [], result.stdout)
+        result, run = self.measure("--p2p.transport", "ucx", "--force", size="1MiB")
+        paths = [finding for finding in run.findings if finding["metric"] == "path" and finding["severity"] != "INFO"]
+        self.assertEqual([finding["kind"] for finding in paths], ["mismatch"], result.stdout)
+        self.assertEqual(set(json.loads(paths[0]["members"])), set(self.cluster.hosts))
+        self.assertIn("missing most in p2p/bandwidth-uni-1048576-cross-ucx", paths[0]["text"])
 
     def test_the_slow_nic_is_slow_and_its_sibling_is_not(self):
         # Four hosts on one machine are too few and too noisy to be each other's peers; a site's limit needs none.

@@ -100,6 +100,34 @@ TEST(VerdictPhysical, NicPairsAgainstTheRate) {
   EXPECT_EQ(count_severity(judge(pair_run(6e9, results::not_taken)), "FAIL"), 0U);
 }
 
+TEST(VerdictPhysical, OneTcpStreamNeedNotFillAFastNic) {
+  auto fast = pair_run(3e9, 12.5e9);
+  EXPECT_EQ(count_severity(judge(fast), "FAIL"), 1U);
+  fast.inventory["nic"].text["kind"] = std::vector<std::string>(4, "ethernet");
+  EXPECT_EQ(count_severity(judge(fast), "FAIL"), 0U);
+  auto slow = pair_run(0.7e9, 1.25e9);
+  slow.inventory["nic"].text["kind"] = std::vector<std::string>(4, "ethernet");
+  EXPECT_EQ(count_severity(judge(slow), "FAIL"), 1U) << "10 Gbit/s are within reach of one stream";
+}
+
+TEST(VerdictPhysical, ANicByItselfIsHeldAgainstItsOwnRate) {
+  auto r = pair_run(12e9, 12.5e9);
+  const auto second = static_cast<std::int32_t>(r.entities.size());
+  auto& nics = r.inventory["nic"];
+  for (int n = 0; n < 4; ++n) {
+    const std::string node = "node" + std::to_string(n);
+    r.entities.push_back({"nic", "guid-" + node, "guid", node + "/mlx5_1:1", row_named(r, node), -1});
+    nics.entity.push_back(second + n);
+    nics.text["state"].emplace_back("up");
+    nics.number[results::inventory::rate].push_back(25e9);
+  }
+  auto& c = r.cases.front();
+  ASSERT_EQ(count_severity(judge(r), "FAIL"), 0U) << "of two NICs nobody knows which carried it";
+  c.source = {second, second + 2};
+  c.destination = {second + 1, second + 3};
+  EXPECT_EQ(count_severity(judge(r), "FAIL"), 2U) << "12 GB/s over NICs of 25 GB/s";
+}
+
 /// All pairs of six nodes; `rate(a, b)` of each.
 results::Results all_pairs(const std::function<double(int, int)>& rate) {
   auto r = cluster(6);
