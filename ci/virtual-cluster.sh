@@ -24,7 +24,9 @@ Usage: ci/virtual-cluster.sh [--name NAME] COMMAND
   slow-nic HOST RATE [NIC]
                           limit a NIC of the host (eth0) both ways: 500mbit, 2gbit
   slow-cpu HOST PERCENT   the host's processes together get PERCENT % of one core (1-1000)
-  heal HOST               undo slow-nic and slow-cpu
+  slow-uplink LEAF RATE   limit what a leaf switch (leaf1, leaf2, ...) and its spine send each other
+  wrong-route HOST        what the host sends to the network of eth1 leaves by eth0
+  heal HOST | heal LEAF   undo slow-nic, slow-cpu and wrong-route | slow-uplink
   cut HOST | mend HOST    take the link of the host's eth0 down at its switch | bring it up again
   down                    end all processes on the hosts and remove everything, also after a crash
 
@@ -357,7 +359,12 @@ case "$command" in
   mpirun) launch "$@" ;;
   slow-nic) if [ "$#" -ne 3 ]; then take 2 'slow-nic HOST RATE [NIC]' "$@"; fi; slow_nic "$@" ;;
   slow-cpu) take 2 'slow-cpu HOST PERCENT' "$@"; slow_cpu "$@" ;;
-  heal) take 1 'heal HOST' "$@"; heal "$1" ;;
+  slow-uplink) take 2 'slow-uplink LEAF RATE' "$@"; slow_uplink "$@" ;;
+  wrong-route) take 1 'wrong-route HOST' "$@"; route_rail "$1" eth0 ;;
+  heal)
+    take 1 'heal HOST | heal LEAF' "$@"
+    if [[ $1 =~ ^leaf[0-9]+$ ]]; then heal_uplink "$1"; else heal "$1"; fi
+    ;;
   cut) take 1 'cut HOST' "$@"; set_link "$1" down ;;
   mend) take 1 'mend HOST' "$@"; set_link "$1" up ;;
   down) take 0 down "$@"; require_privileges; tear_down ;;

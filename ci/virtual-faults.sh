@@ -9,16 +9,50 @@ require_nic() {  # HOST NIC
   if ! [[ $2 =~ ^eth[0-3]$ ]] || ! ip -n "assay-$1" link show "$2" >/dev/null 2>&1; then wrong "host '$1' has no NIC '$2'"; fi
 }
 
-slow_nic() {  # HOST RATE [NIC]
-  local bits burst nic=${3:-eth0}
-  [[ $2 =~ ^([1-9][0-9]{0,5})(k|m|g)bit$ ]] || wrong "slow-nic: RATE is like 500mbit or 2gbit, not '$2'"
+# Sets `bits` and `burst`: the bucket must hold what passes between two ticks of a slow kernel clock, and a few full segments.
+read_rate() {  # COMMAND RATE
+  [[ $2 =~ ^([1-9][0-9]{0,5})(k|m|g)bit$ ]] || wrong "$1: RATE is like 500mbit or 2gbit, not '$2'"
   case "${BASH_REMATCH[2]}" in k) bits=1000 ;; m) bits=1000000 ;; g) bits=1000000000 ;; esac
   bits=$((bits * BASH_REMATCH[1]))
-  # The bucket must hold what passes between two ticks of a slow kernel clock, and a few full segments.
   burst=$((bits / 800 > 262144 ? bits / 800 : 262144))
+}
+
+slow_nic() {  # HOST RATE [NIC]
+  local bits burst nic=${3:-eth0}
+  read_rate slow-nic "$2"
   require_nic "$1" "$nic"
-  tc -n "assay-$1" qdisc replace dev "$nic" root tbf rate "$2" burst "$burst" latency 50ms
-  tc -n "$(switches)" qdisc replace dev "$(port_of "$1" "$nic")" root tbf rate "$2" burst "$burst" latency 50ms
+  tc -n "assay-$1" qdisc replace dev "$nic" root tbf rate "$bits" burst "$burst" latency 50ms
+  tc -n "$(switches)" qdisc replace dev "$(port_of "$1" "$nic")" root tbf rate "$bits" burst "$burst" latency 50ms
+}
+
+require_uplink() {  # LEAF
+  if ! [[ $1 =~ ^leaf[0-9]+$ ]] || ! ip -n "$(switches)" link show "$1-up" >/dev/null 2>&1; then
+    wrong "there is no leaf '$1' with an uplink"
+  fi
+}
+
+slow_uplink() {  # LEAF RATE
+  local bits burst end
+  read_rate slow-uplink "$2"
+  require_uplink "$1"
+  for end in "$1-up" "spine1-${1#leaf}"; do
+    tc -n "$(switches)" qdisc replace dev "$end" root tbf rate "$bits" burst "$burst" latency 50ms
+  done
+}
+
+heal_uplink() {  # LEAF
+  require_uplink "$1"
+  tc -n "$(switches)" qdisc delete dev "$1-up" root 2>/dev/null || true
+  tc -n "$(switches)" qdisc delete dev "spine1-${1#leaf}" root 2>/dev/null || true
+}
+
+address_of() { ip -n "assay-$1" -4 -o address show dev "$2" | sed 's#.*inet \([0-9.]*\)/.*#\1#'; }  # HOST NIC
+
+# What a wrong routing table does: what the host sends to the network of eth1 leaves by NIC. (The others answer for all their
+# addresses on every NIC.)
+route_rail() {  # HOST NIC
+  require_nic "$1" eth1
+  ip -n "assay-$1" route replace "$network.1.0/24" dev "$2" src "$(address_of "$1" eth1)"
 }
 
 slow_cpu() {  # HOST PERCENT
@@ -45,6 +79,7 @@ heal() {
     tc -n "assay-$1" qdisc delete dev "$nic" root 2>/dev/null || true
     tc -n "$(switches)" qdisc delete dev "$(port_of "$1" "$nic")" root 2>/dev/null || true
   done
+  if ip -n "assay-$1" link show eth1 >/dev/null 2>&1; then route_rail "$1" eth1; fi
   group=$(cgroup_of cpu "$1")
   if [ -f "$group/cpu.max" ]; then printf max >"$group/cpu.max"; fi
   if [ -f "$group/cpu.cfs_quota_us" ]; then printf '%s' -1 >"$group/cpu.cfs_quota_us"; fi

@@ -59,11 +59,15 @@ void centre(std::vector<Raw>& raw) {
     by_class[r.cls].push_back(r.m.y);
     by_round[{r.cls, r.pass, r.m.round}].push_back(r.m.y);
   }
-  std::map<int, double> class_median;
-  for (auto& [cls, values] : by_class) class_median[cls] = median(values);
+  // Where rounds are too small to tell anything the set is small, and one bad switch may slow most pairs that cross switches:
+  // the upper quartile is what the others reach.
+  std::map<int, bool> large;
+  for (const auto& [key, values] : by_round) large[std::get<0>(key)] |= values.size() >= least_round_rows;
+  std::map<int, double> class_centre;
+  for (auto& [cls, values] : by_class) class_centre[cls] = large[cls] ? median(values) : quantile(values, 0.75);
   std::map<std::tuple<int, int, int>, double> round_median;
   for (auto& [key, values] : by_round)
-    round_median[key] = values.size() >= least_round_rows ? median(values) : class_median[std::get<0>(key)];
+    round_median[key] = values.size() >= least_round_rows ? median(values) : class_centre[std::get<0>(key)];
   for (auto& r : raw) {
     const double m = round_median[{r.cls, r.pass, r.m.round}];
     r.m.y -= m;

@@ -12,6 +12,9 @@
 namespace assay::verdict::network {
 namespace {
 
+/// Of fewer switches none stands out: what crosses one crosses the other.
+constexpr std::size_t least_leaves = 3;
+
 /// One direction of a pair.
 struct Directed {
   std::size_t pair = 0;
@@ -63,7 +66,7 @@ class Hubs {
     const bool whole_node = place_ == Place::node && set_.inside;
     std::map<int, Part> parts;
     for (const auto& l : links_) {
-      if (l.explained) continue;
+      if (l.explained || !counts(l)) continue;
       const int from = part_of(l.from), to = part_of(l.to);
       add(parts[from], true, l, to);
       if (!whole_node) add(parts[to], false, l, from);
@@ -91,7 +94,15 @@ class Hubs {
   }
 
  private:
-  int part_of(int end) const { return place_ == Place::node ? set_.ends[at(end)].node : end; }
+  int part_of(int end) const {
+    const End& e = set_.ends[at(end)];
+    return place_ == Place::leaf ? e.leaf : place_ == Place::node ? e.node : end;
+  }
+  /// What stays below a switch, or is on none that is known, says nothing about switches.
+  bool counts(const Directed& l) const {
+    if (place_ != Place::leaf) return true;
+    return part_of(l.from) >= 0 && part_of(l.to) >= 0 && part_of(l.from) != part_of(l.to);
+  }
 
   static void add(Part& part, bool sends, const Directed& l, int partner) {
     (sends ? part.out : part.in) += 1;
@@ -106,6 +117,7 @@ class Hubs {
     return n;
   }
   bool touches(const Directed& l, const Suspect& s) const {
+    if (!counts(l)) return false;
     return (s.way != Way::in && part_of(l.from) == s.index) || (s.way != Way::out && part_of(l.to) == s.index);
   }
   bool others_slow(const std::vector<Suspect>& found) const {
@@ -153,6 +165,7 @@ std::vector<Suspect> small_suspects(const LinkSet& set) {
   double reference = 0;
   auto links = directed_links(set, reference);
   const auto join = [&](const std::vector<Suspect>& more) { found.insert(found.end(), more.begin(), more.end()); };
+  if (!set.inside && set.leaves.size() >= least_leaves) join(Hubs(set, links, Place::leaf).named());
   if (set.node_rows.size() < set.ends.size()) join(Hubs(set, links, Place::node).named());
   join(Hubs(set, links, Place::end).named());
   join(lone_pairs(set, links));

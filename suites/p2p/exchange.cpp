@@ -112,7 +112,7 @@ double Exchange::lead_batch(int peer, Control::Go go, double& start_s) {
   const double t1 = now_s();
   start_s = t0;
   times_.timed_s += t1 - t0;
-  if (shape_.mode != Mode::uni) verify(peer, control.iteration);
+  if (!shape_.one_way()) verify(peer, control.iteration);
   return t1 - t0;
 }
 
@@ -120,7 +120,7 @@ double Exchange::lead_batch(int peer, Control::Go go, double& start_s) {
 void Exchange::follow_batch(int peer, const Control& control) {
   const std::uint64_t iteration = control.iteration;
   char byte = 0;
-  if (shape_.mode != Mode::uni) fill(peer, iteration);
+  if (!shape_.one_way()) fill(peer, iteration);
   if (shape_.mode != Mode::latency) post_receives(peer, iteration);
   const double t0 = now_s();
   comm_.send(&byte, 1, peer, ready_tag);
@@ -185,7 +185,7 @@ std::byte* Exchange::send_slot(std::uint64_t iteration) noexcept {
 }
 
 std::byte* Exchange::recv_slot(std::uint64_t iteration) noexcept {
-  const std::size_t base = shape_.mode == Mode::uni ? 0 : shape_.slots * shape_.slot_bytes();
+  const std::size_t base = shape_.one_way() ? 0 : shape_.slots * shape_.slot_bytes();
   return arena_.data() + base + iteration % shape_.slots * shape_.slot_bytes();
 }
 

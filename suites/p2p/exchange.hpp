@@ -12,22 +12,23 @@
 
 namespace assay::p2p {
 
-enum class Mode { latency, uni, bi };
+enum class Mode { latency, uni, bi, rate };
 
 /// Tags of the messages of a pair. Only payload messages carry data that is checked; the others keep the two
 /// in step.
 inline constexpr int control_tag = 201, ready_tag = 202, ack_tag = 204;
 
-/// One batch: `repetitions` messages of `bytes` each way (latency, bi) or one way (uni).
+/// One batch: `repetitions` messages of `bytes` each way (latency, bi) or one way (uni, rate).
 struct Shape {
   Mode mode = Mode::latency;
   std::size_t bytes = 8;
   std::uint64_t repetitions = 20;  ///< k
   std::size_t slots = 20;          ///< buffers a direction rotates through, >= repetitions
 
+  bool one_way() const noexcept { return mode == Mode::uni || mode == Mode::rate; }
   std::size_t slot_bytes() const noexcept { return (bytes + 63) / 64 * 64; }
-  /// uni sends and receives in turns, never both, so its two directions share the slots.
-  std::size_t arena_bytes() const noexcept { return slot_bytes() * slots * (mode == Mode::uni ? 1 : 2); }
+  /// One way a rank sends and receives in turns, never both, so the two directions share the slots.
+  std::size_t arena_bytes() const noexcept { return slot_bytes() * slots * (one_way() ? 1 : 2); }
 };
 
 struct Limits {

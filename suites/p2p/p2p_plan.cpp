@@ -19,6 +19,7 @@ namespace {
 
 constexpr std::size_t kib = 1024, mib = 1024 * 1024;
 constexpr std::size_t arena_limit = 512 * mib;
+constexpr std::size_t most_rate_messages = 64;  ///< on their way at once where messages are counted
 constexpr std::size_t most_nic_bytes = 4 * mib;  ///< of a message whose bandwidth over one NIC is measured
 /// What a pair fills, sends and checks per second on one core, low on purpose: it decides how many rounds are
 /// planned.
@@ -97,7 +98,7 @@ std::vector<std::string> wanted_nics(const Config& config, const Topology& topol
   if (wanted == std::vector<std::string>{"all"}) return there;
   for (const std::string& nic : wanted)
     if (std::find(there.begin(), there.end(), nic) == there.end())
-      throw_usage("--p2p.nics: '" + nic + "' is no NIC that several nodes have and all have up (there are: " + fmt::format("{}", fmt::join(there, ", ")) + ")");
+      throw_usage("--p2p.nics: '" + nic + "' is no NIC that all nodes have up (there are: " + fmt::format("{}", fmt::join(there, ", ")) + ")");
   return wanted;
 }
 
@@ -122,7 +123,7 @@ bool has_isolated(Level level, Mode mode) {
 
 std::string why_not(Scope scope, const Topology& topology) {
   if (topology.size() == 1) return "one rank has no partner";
-  if (scope == Scope::node && topology.max_local_size() < 2) return "no node has two ranks";
+  if (scope != Scope::cross && topology.max_local_size() < 2) return "no node has two ranks";
   if (scope == Scope::cross && topology.nodes.size() < 2) return "one node has no other node to talk to";
   return "";
 }
@@ -144,25 +145,27 @@ Case selftest_case(const Topology& topology) {
 }  // namespace
 
 const char* to_string(Mode mode) noexcept {
-  return mode == Mode::latency ? "latency" : mode == Mode::uni ? "uni" : "bi";
+  return mode == Mode::latency ? "latency" : mode == Mode::uni ? "uni" : mode == Mode::bi ? "bi" : "rate";
 }
-const char* to_string(Scope scope) noexcept { return scope == Scope::node ? "node" : "cross"; }
+const char* to_string(Scope scope) noexcept {
+  return scope == Scope::node ? "node" : scope == Scope::cross ? "cross" : "loopback";
+}
 
 Mode mode_from(const std::string& text) {
-  for (const Mode mode : {Mode::latency, Mode::uni, Mode::bi})
+  for (const Mode mode : {Mode::latency, Mode::uni, Mode::bi, Mode::rate})
     if (text == to_string(mode)) return mode;
   throw Error(ErrorKind::internal, "p2p: no mode '" + text + "'");
 }
 
 Scope scope_from(const std::string& text) {
-  for (const Scope scope : {Scope::node, Scope::cross})
+  for (const Scope scope : {Scope::node, Scope::cross, Scope::loopback})
     if (text == to_string(scope)) return scope;
   throw Error(ErrorKind::internal, "p2p: no scope '" + text + "'");
 }
 
 std::string Spec::name() const {
   const std::string operation =
-      mode == Mode::latency ? "latency" : std::string("bandwidth-") + to_string(mode);
+      mode == Mode::latency || mode == Mode::rate ? to_string(mode) : std::string("bandwidth-") + to_string(mode);
   return operation + "-" + std::to_string(bytes) + "-" + to_string(scope) + "-" +
          transport + (nic.empty() ? "" : "-" + in_name(nic)) + (isolated ? "-isolated" : "");
 }
@@ -173,9 +176,10 @@ std::vector<Spec> specs(const Config& config, const Topology& topology) {
   const auto transports = wanted_transports(config);
   std::vector<Spec> all;
   const auto scopes = config.options.list("p2p.scopes");
+  const auto in_scope = [&](Scope scope) { return std::find(scopes.begin(), scopes.end(), to_string(scope)) != scopes.end(); };
   const auto add = [&](Mode mode, std::size_t bytes, bool required) {
     for (const Scope scope : {Scope::node, Scope::cross}) {
-      if (std::find(scopes.begin(), scopes.end(), to_string(scope)) == scopes.end()) continue;
+      if (!in_scope(scope)) continue;
       for (const std::string& transport : transports) {
         all.push_back({mode, scope, transport, bytes, false, required && transport == transports.front()});
         if (has_isolated(config.level, mode)) all.push_back({mode, scope, transport, bytes, true, false});
@@ -186,6 +190,7 @@ std::vector<Spec> specs(const Config& config, const Topology& topology) {
     return std::find(modes.begin(), modes.end(), to_string(mode)) != modes.end();
   };
   if (wants(Mode::latency)) add(Mode::latency, 8, true);
+  if (wants(Mode::rate) && (config.level > Level::smoke || config.options.has("p2p.modes"))) add(Mode::rate, 8, false);
   for (const Mode mode : {Mode::uni, Mode::bi}) {
     if (!wants(mode) ||
         (mode == Mode::bi && config.level == Level::smoke && !config.options.has("p2p.sizes")))
@@ -197,10 +202,16 @@ std::vector<Spec> specs(const Config& config, const Topology& topology) {
   std::size_t nic_bytes = sizes.front();
   for (const std::size_t bytes : sizes)
     if (bytes <= most_nic_bytes) nic_bytes = bytes;
+  const auto add_nic = [&](const std::string& nic, Scope scope, std::initializer_list<Mode> of) {
+    if (!in_scope(scope)) return;
+    for (const Mode mode : of) {
+      const bool small = mode == Mode::latency || mode == Mode::rate;
+      if (wants(mode)) all.push_back({mode, scope, "ucx", small ? 8 : nic_bytes, false, false, nic});
+    }
+  };
   for (const std::string& nic : wanted_nics(config, topology)) {
-    if (wants(Mode::latency)) all.push_back({Mode::latency, Scope::cross, "ucx", 8, false, false, nic});
-    for (const Mode mode : {Mode::uni, Mode::bi})
-      if (wants(mode)) all.push_back({mode, Scope::cross, "ucx", nic_bytes, false, false, nic});
+    add_nic(nic, Scope::loopback, {Mode::latency, Mode::uni});
+    add_nic(nic, Scope::cross, {Mode::latency, Mode::rate, Mode::uni, Mode::bi});
   }
   return all;
 }
@@ -212,8 +223,9 @@ Rail rail_of(const Spec& spec, const Topology& topology) {
 }
 
 Schedule schedule_of(const Spec& spec, const Topology& topology, const RandomStream& random, std::size_t max_rounds) {
-  return spec.nic.empty() ? make_schedule(spec.scope, topology, random, max_rounds)
-                          : rail_schedule(rail_of(spec, topology), random, max_rounds);
+  if (spec.nic.empty()) return make_schedule(spec.scope, topology, random, max_rounds);
+  const Rail rail = rail_of(spec, topology);
+  return spec.scope == Scope::loopback ? loopback_schedule(rail) : rail_schedule(rail, random, max_rounds);
 }
 
 Shape make_shape(const Spec& spec, std::uint64_t memory_bytes) {
@@ -221,8 +233,8 @@ Shape make_shape(const Spec& spec, std::uint64_t memory_bytes) {
   shape.mode = spec.mode;
   shape.bytes = spec.bytes;
   shape.slots = 0;
-  for (const std::size_t slots :
-       {std::size_t{20}, std::size_t{10}, std::size_t{5}, std::size_t{2}, std::size_t{1}}) {
+  for (const std::size_t slots : {most_rate_messages, std::size_t{20}, std::size_t{10}, std::size_t{5}, std::size_t{2}, std::size_t{1}}) {
+    if (slots == most_rate_messages && spec.mode != Mode::rate) continue;
     Shape trial = shape;
     trial.slots = slots;
     if (trial.arena_bytes() > memory_bytes || (trial.arena_bytes() > arena_limit && slots > 1)) continue;
@@ -242,7 +254,7 @@ Timing make_timing(const Spec& spec, const Shape& shape, const Config& config, c
   // A warm-up batch and two samples in each direction.
   const double least_round_s = slow * (assumed_round_s + 2 * 3 * batch_s);
   const double wanted_round_s =
-      std::max(least_round_s, spec.mode == Mode::latency ? level.round_latency_s : level.round_bandwidth_s);
+      std::max(least_round_s, spec.mode == Mode::latency || spec.mode == Mode::rate ? level.round_latency_s : level.round_bandwidth_s);
 
   Timing timing;
   timing.rounds = round_count(spec.scope, topology);
@@ -298,7 +310,7 @@ std::vector<Case> plan_cases(const PlanInput& input) {
     c.name = spec.name();
     c.stage = Stage::pairs;
     c.required = spec.required;
-    c.entity_kind = "link";
+    c.entity_kind = spec.scope == Scope::loopback ? "nic" : "link";
     c.in_every_pass = !spec.isolated;
     const Shape shape = make_shape(spec, input.memory_per_rank_bytes);
     if (shape.slots == 0 && input.config.options.has("p2p.sizes"))
@@ -321,8 +333,8 @@ std::vector<Case> plan_cases(const PlanInput& input) {
       c.overhead_seconds = timing.overhead_seconds;
       c.bytes = shape.arena_bytes();
       const auto stream = schedule_stream(input.seed, c.name);
-      c.entities = 2 * static_cast<std::int64_t>(
-                           pair_count(schedule_of(spec, input.topology, stream, timing.rounds)));
+      const std::int64_t rows = spec.scope == Scope::loopback ? 1 : 2;  // of a pair
+      c.entities = rows * static_cast<std::int64_t>(pair_count(schedule_of(spec, input.topology, stream, timing.rounds)));
     }
     cases.push_back(std::move(c));
   }

@@ -22,6 +22,8 @@ using p2p::Mode;
 void declare_metric(Mode mode, bool repeated, CaseRecord& record) {
   if (mode == Mode::latency)
     record.declare({"latency", "s", results::Better::lower, true, results::Role::metric, true});
+  else if (mode == Mode::rate)
+    record.declare({"message_rate", "op/s", results::Better::higher, true, results::Role::metric, true});
   else
     record.declare({"bandwidth", "B/s", results::Better::higher, true, results::Role::metric, true});
   record.declare({"round", "count", results::Better::none, false, results::Role::covariate, repeated});
@@ -34,22 +36,31 @@ int end_of(const p2p::Spec& spec, int rank, const Context& context) {
   return context.entities.nic(context.topology.ranks[static_cast<std::size_t>(rank)].node, spec.nic);
 }
 
-CaseRecord::Row& row_of_link(const p2p::Spec& spec, int peer, Context& context) {
-  const int source = end_of(spec, context.world.rank(), context), destination = end_of(spec, peer, context);
+/// A NIC that talks to itself has a row of its own; what is between two ends is a link.
+CaseRecord::Row& row_of(const p2p::Spec& spec, int peer, Context& context) {
+  const int source = end_of(spec, context.world.rank(), context);
+  if (spec.scope == p2p::Scope::loopback) return context.record.rows_.empty() ? context.record.add_row(source) : context.record.rows_.front();
+  const int destination = end_of(spec, peer, context);
   for (auto& row : context.record.rows_)
     if (row.source == source && row.destination == destination) return row;
   return context.record.add_link(source, destination);
 }
 
-void report_link(const p2p::Spec& spec, const p2p::Shape& shape, const p2p::Series& series, int peer, std::size_t round,
-                 Context& context) {
-  if (series.batch_s.empty()) return;
-  auto& row = row_of_link(spec, peer, context);
+/// What a batch of `seconds` says.
+double value_of(const p2p::Shape& shape, double seconds) {
   const auto k = static_cast<double>(shape.repetitions);
-  auto& values = row.values[shape.mode == Mode::latency ? "latency" : "bandwidth"];
-  for (const double seconds : series.batch_s)
-    values.push_back(shape.mode == Mode::latency ? seconds / (2 * k)
-                                                 : k * static_cast<double>(shape.bytes) / seconds);
+  if (shape.mode == Mode::latency) return seconds / (2 * k);
+  return shape.mode == Mode::rate ? k / seconds : k * static_cast<double>(shape.bytes) / seconds;
+}
+
+void report_series(const p2p::Spec& spec, const p2p::Shape& shape, const p2p::Series& series, int peer, std::size_t round,
+                   Context& context) {
+  if (series.batch_s.empty()) return;
+  // Both directions of a loopback are the same NIC's: one of them stands for it.
+  if (spec.scope == p2p::Scope::loopback && context.world.rank() > peer) return;
+  auto& row = row_of(spec, peer, context);
+  auto& values = row.values[shape.mode == Mode::latency ? "latency" : shape.mode == Mode::rate ? "message_rate" : "bandwidth"];
+  for (const double seconds : series.batch_s) values.push_back(value_of(shape, seconds));
   auto& rounds = row.values["round"];
   rounds.resize(context.confirm != nullptr ? values.size() : 1, static_cast<double>(round));
   auto& payload = row.values["payload"];
@@ -140,7 +151,7 @@ void run_pairs(const Case& c, Context& context) {
                             ? p2p::confirming_schedule(spec, *context.confirm, context.topology, context.entities)
                             : p2p::schedule_of(spec, context.topology, p2p::schedule_stream(context.config.seed, c.name),
                                                timing.rounds);
-  Communicator& comm = spec.scope == p2p::Scope::node ? context.node : context.world;
+  Communicator& comm = spec.scope == p2p::Scope::cross ? context.world : context.node;
   declare_metric(spec.mode, context.confirm != nullptr, context.record);
   const Carrier carrier(spec, schedule, comm, context);
 
@@ -160,7 +171,7 @@ void run_pairs(const Case& c, Context& context) {
     ++done;
     const int peer = p2p::partner_of(round, me);
     if (peer < 0) continue;
-    report_link(spec, shape, exchange.run(peer, me < peer, limits), peer, done - 1, context);
+    report_series(spec, shape, exchange.run(peer, me < peer, limits), peer, done - 1, context);
   }
   comm.quiet_barrier();
   const std::string path = carrier.path(comm);
@@ -182,18 +193,17 @@ std::vector<OptionSpec> P2pSuite::options() const {
   std::vector<OptionSpec> specs(6);
   specs[0] = {"p2p.sizes", OptionKind::list, "", "message sizes of the bandwidth cases (default by level)",
               {},          "SIZES"};
-  specs[1] = {"p2p.modes",       OptionKind::choices,      "latency,uni,bi",
-              "what to measure", {"latency", "uni", "bi"}, "MODES"};
-  specs[2] = {"p2p.scopes",      OptionKind::choices,
-              "node,cross",      "pairs inside nodes, across nodes",
-              {"node", "cross"}, "SCOPES"};
+  specs[1] = {"p2p.modes",       OptionKind::choices,              "latency,rate,uni,bi",
+              "what to measure", {"latency", "rate", "uni", "bi"}, "MODES"};
+  specs[2] = {"p2p.scopes", OptionKind::choices, "node,cross,loopback", "pairs inside nodes, across nodes, NICs with themselves",
+              {"node", "cross", "loopback"}, "SCOPES"};
   specs[3] = {"p2p.rounds", OptionKind::integer,
               "0",          "rounds of disjoint pairs per case at most (0: by level)",
               {},           "N"};
   specs[4] = {"p2p.transport", OptionKind::choices,
               "",              "what carries the messages; mpi if not given, from standard up ucx too where it is built in",
               {"mpi", "ucx"},  "NAMES"};
-  specs[5] = {"p2p.nics", OptionKind::list, "", "NICs to measure across nodes each by itself, over UCX: names, all or none (all from standard up)",
+  specs[5] = {"p2p.nics", OptionKind::list, "", "NICs to measure each by itself, over UCX: names, all or none (all from standard up)",
               {},         "NICS"};
   return specs;
 }
@@ -201,6 +211,7 @@ std::vector<OptionSpec> P2pSuite::options() const {
 std::vector<MetricInfo> P2pSuite::metrics() const {
   return {{"latency", "latency", "s", "lower",
            "half the round trip of a small message, by direction of the first one"},
+          {"rate", "message_rate", "op/s", "higher", "small messages per second one way, 64 on their way at once"},
           {"bandwidth-uni", "bandwidth", "B/s", "higher",
            "bytes per second one way, until the receiver has them all"},
           {"bandwidth-bi", "bandwidth", "B/s", "higher", "bytes per second of one direction while both run"},

@@ -23,18 +23,18 @@ const Nic* named(const std::vector<const Nic*>& nics, const std::string& name) {
   return at == nics.end() ? nullptr : *at;
 }
 
-int rank_near(const Topology& topology, std::size_t node, const Nic& nic) {
-  const auto ranks = topology.ranks_of(static_cast<int>(node));
-  const auto near = std::find_if(ranks.begin(), ranks.end(), [&](int rank) {
+/// The ranks of a node, those of the NIC's domain first.
+std::vector<int> by_nearness(const Topology& topology, std::size_t node, const Nic& nic) {
+  auto ranks = topology.ranks_of(static_cast<int>(node));
+  std::stable_partition(ranks.begin(), ranks.end(), [&](int rank) {
     return nic.numa >= 0 && topology.ranks[static_cast<std::size_t>(rank)].numa == nic.numa;
   });
-  return near != ranks.end() ? *near : ranks.front();
+  return ranks;
 }
 
 }  // namespace
 
 std::vector<Rail> rails(const Topology& topology) {
-  if (topology.nodes.size() < 2) return {};
   std::vector<std::vector<const Nic*>> nics;
   for (std::size_t node = 0; node < topology.nodes.size(); ++node) {
     if (topology.ranks_of(static_cast<int>(node)).empty()) return {};
@@ -42,12 +42,14 @@ std::vector<Rail> rails(const Topology& topology) {
   }
   std::vector<Rail> all;
   for (const Nic* first : nics.front()) {
-    Rail rail{first->name, first->kind == "ethernet" ? "tcp" : "ib", {}, {}};
+    Rail rail{first->name, first->kind == "ethernet" ? "tcp" : "ib", {}, {}, {}};
     std::map<std::string, int> switches;
     for (std::size_t node = 0; node < nics.size(); ++node) {
       const Nic* nic = named(nics[node], rail.nic);
       if (nic == nullptr) break;
-      rail.ranks.push_back(rank_near(topology, node, *nic));
+      const auto near = by_nearness(topology, node, *nic);
+      rail.ranks.push_back(near[0]);
+      rail.seconds.push_back(near.size() > 1 ? near[1] : -1);
       rail.leaves.push_back(nic->leaf.empty() ? -1 : switches.try_emplace(nic->leaf, static_cast<int>(switches.size())).first->second);
     }
     if (rail.ranks.size() == nics.size()) all.push_back(std::move(rail));
@@ -59,6 +61,13 @@ Schedule rail_schedule(const Rail& rail, const RandomStream& random, std::size_t
   std::vector<std::vector<int>> by_node;
   for (const int rank : rail.ranks) by_node.push_back({rank});
   return cross_schedule(by_node, random, max_rounds, rail.leaves);
+}
+
+Schedule loopback_schedule(const Rail& rail) {
+  Round round;
+  for (std::size_t node = 0; node < rail.ranks.size(); ++node)
+    if (rail.seconds[node] >= 0) round.push_back({std::min(rail.ranks[node], rail.seconds[node]), std::max(rail.ranks[node], rail.seconds[node])});
+  return {round};
 }
 
 }  // namespace assay::p2p

@@ -14,14 +14,18 @@ struct Rail {
   std::string nic;         ///< "eth0", "mlx5_0:1"
   std::string transports;  ///< what UCX may use there: "ib" or "tcp", never memory that hosts of one machine share
   std::vector<int> ranks;  ///< by node: the first rank of the NIC's NUMA domain, else of the node
+  std::vector<int> seconds;  ///< by node: the next rank of that domain, else another one of the node; -1 where there is none
   std::vector<int> leaves; ///< by node: which switch; -1 where no topology says
 };
 
 /// The NICs that every node has, in the order of the first node's: those that are up and no loopback. Left out are network interfaces on
-/// ports that are there as InfiniBand or RoCE, and devices without hardware where a node has others. Empty with fewer than two nodes.
+/// ports that are there as InfiniBand or RoCE, and devices without hardware where a node has others.
 std::vector<Rail> rails(const Topology& topology);
 
 /// Nodes are matched as by cross_schedule, and one rank of each talks.
 Schedule rail_schedule(const Rail& rail, const RandomStream& random, std::size_t max_rounds);
+
+/// One round: on every node the two ranks next to the NIC.
+Schedule loopback_schedule(const Rail& rail);
 
 }  // namespace assay::p2p

@@ -219,6 +219,7 @@ Schedule make_schedule(Scope scope, const Topology& topology, const RandomStream
     by_node.push_back(topology.ranks_of(static_cast<int>(node)));
   if (scope == Scope::cross) return cross_schedule(by_node, random, max_rounds, leaf_of_nodes(topology));
   Schedule joined;
+  if (scope == Scope::loopback) return joined;
   for (const auto& ranks : by_node) {
     std::vector<int> numa;
     for (const int rank : ranks) numa.push_back(topology.ranks[static_cast<std::size_t>(rank)].numa);
@@ -230,6 +231,7 @@ Schedule make_schedule(Scope scope, const Topology& topology, const RandomStream
 }
 
 std::size_t round_count(Scope scope, const Topology& topology) {
+  if (scope == Scope::loopback) return 1;
   return make_schedule(scope, topology, RandomStream(0), static_cast<std::size_t>(-1)).size();
 }
 

@@ -43,14 +43,15 @@ Schedule node_schedule(const std::vector<int>& ranks, const std::vector<int>& nu
 Schedule cross_schedule(const std::vector<std::vector<int>>& ranks_by_node, const RandomStream& random,
                         std::size_t max_rounds, const std::vector<int>& leaves = {});
 
-enum class Scope { node, cross };
+/// Inside nodes, across nodes, or of a NIC with itself.
+enum class Scope { node, cross, loopback };
 
-/// The schedule of all ranks for a scope. Nodes run theirs side by side, so round r holds the pairs of every
+/// The schedule of all ranks for a scope (none for loopback, which needs a NIC). Nodes run theirs side by side, so round r holds the pairs of every
 /// node.
 Schedule make_schedule(Scope scope, const Topology& topology, const RandomStream& random,
                        std::size_t max_rounds);
 
-/// How many rounds the full or sampled schedule of a scope has: independent of the random stream.
+/// How many rounds the full or sampled schedule of a scope has (one of loopback): independent of the random stream.
 std::size_t round_count(Scope scope, const Topology& topology);
 
 /// Index of the partner of `rank` in a round, or -1.

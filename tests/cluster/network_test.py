@@ -68,7 +68,7 @@ class UpAndDown(unittest.TestCase):
         host = hosts.hosts[0]
         for words in [["up"], ["up", "0"], ["up", "65"], ["up", "x"], ["up", "2", "--leaves", "3"], ["nonsense"], [],
                       ["exec", host], ["exec", "nobody", "true"], ["cut"], ["slow-nic", host, "fast"],
-                      ["slow-cpu", host, "0"], ["slow-cpu", "nobody", "50"], ["mpirun"], ["status", "all"],
+                      ["slow-cpu", host, "0"], ["slow-cpu", "nobody", "50"], ["slow-uplink", "leaf1", "1gbit"], ["wrong-route", host], ["heal", "leaf9"], ["mpirun"], ["status", "all"],
                       ["mpirun", "--slots", "x", "true"], ["mpirun", "--hosts", "nobody", "true"]]:
             with self.subTest(words=words):
                 result = cluster.script(hosts.name, *words)

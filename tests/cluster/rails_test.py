@@ -32,6 +32,16 @@ class Rails(cluster.ClusterTest):
             ends = {end for link in run.of_each("p2p", case, "bandwidth") for end in link.split(">")}
             self.assertEqual(ends, {f"{host}/{nic}" for host in self.cluster.hosts})
 
+    def test_a_nic_talks_to_itself_on_each_host(self):
+        result = self.cluster.run(*ARGS, "--p2p.scopes", "loopback", "--p2p.modes", "latency,uni", "--p2p.sizes", "65536",
+                                  "--out", "r.h5", cwd=self.dir, ranks=2 * len(self.cluster.hosts), slots=2)
+        run = Results(self.dir / "r.h5")
+        self.assertEqual(run.state, "complete", result.stderr)
+        for nic in ("eth0", "eth1"):
+            for case, metric in ((f"bandwidth-uni-65536-loopback-ucx-{nic}", "bandwidth"), (f"latency-8-loopback-ucx-{nic}", "latency")):
+                self.assertEqual(set(run.of_each("p2p", case, metric)), {f"{host}/{nic}" for host in self.cluster.hosts})
+                self.assertEqual(run.path(case), f"tcp/{nic}")
+
     def test_the_path_is_proven_by_what_the_nics_moved(self):
         """Hosts of one machine can share memory, which UCX does where nobody forbids it: the NICs tell."""
         result, run = self.measure(size="1MiB")
@@ -42,6 +52,15 @@ class Rails(cluster.ClusterTest):
         self.assertEqual([finding["kind"] for finding in paths], ["mismatch"], result.stdout)
         self.assertEqual(set(json.loads(paths[0]["members"])), set(self.cluster.hosts))
         self.assertIn("missing most in p2p/bandwidth-uni-1048576-cross-ucx", paths[0]["text"])
+
+    def test_a_route_that_takes_the_other_nic_is_found_from_the_counters(self):
+        culprit = f"{self.cluster.hosts[1]}/eth1"
+        self.fault("wrong-route", self.cluster.hosts[1])
+        result, run = self.measure(size="1MiB")
+        paths = [finding for finding in run.findings if finding["metric"] == "path" and finding["severity"] != "INFO"]
+        self.assertEqual([finding["name"] for finding in paths], [culprit], result.stdout)
+        self.assertIn(f"were sent over {culprit} alone", paths[0]["text"])
+        self.assertIn(f"{self.cluster.hosts[1]}/eth0 moved", paths[0]["text"])
 
     def test_the_slow_nic_is_slow_and_its_sibling_is_not(self):
         # Four hosts on one machine are too few and too noisy to be each other's peers; a site's limit needs none.

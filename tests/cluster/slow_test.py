@@ -86,5 +86,26 @@ class SlowHost(cluster.ClusterTest):
         self.fail(f"the slow host is not slower: {best}")
 
 
+class SlowUplink(cluster.ClusterTest):
+    HOSTS, OPTIONS = 6, ("--leaves", 3)
+
+    def test_the_switch_with_the_slow_uplink_is_named(self):
+        self.fault("slow-uplink", "leaf2", "80mbit")
+        # Six hosts share a few cores here: there are three tries to see the switch alone.
+        for attempt in range(3):
+            file = self.dir / f"r{attempt}.h5"
+            result = self.cluster.run("run", "--suites", "p2p", "--p2p.scopes", "cross", "--p2p.modes", "uni", "--p2p.sizes",
+                                      "65536", "--level", "quick", "--seed", 7 + attempt, "--topology",
+                                      cluster.STATE / self.cluster.name / "topology.csv", "--out", file, cwd=self.dir)
+            self.assert_code(result, 0, 2, 3)
+            run = Results(file)
+            failed = {(f["level"], f["name"]) for f in run.findings if f["severity"] == "FAIL"}
+            self.assertLessEqual(failed, {("switch", "switch:leaf2")}, "nobody else fails")
+            named = {(f["level"], f["name"]) for f in run.findings if f["severity"] != "INFO" and f["level"] != "node"}
+            if failed and named == failed:
+                return
+        self.fail(f"the slow switch alone is not named: {named}\n{result.stdout}")
+
+
 if __name__ == "__main__":
     cluster.main()

@@ -51,7 +51,12 @@ INSTANTIATE_TEST_SUITE_P(Cases, P2pModeTest,
                          testing::Values("latency-8-node-mpi", "bandwidth-uni-65536-node-mpi",
                                          "bandwidth-bi-65536-node-mpi", "bandwidth-bi-13-node-mpi",
                                          "latency-8-cross-mpi", "bandwidth-uni-65536-cross-mpi",
-                                         "latency-8-node-ucx", "bandwidth-uni-65536-cross-ucx", "bandwidth-bi-13-node-ucx"));
+                                         "rate-8-node-mpi", "latency-8-node-ucx", "bandwidth-uni-65536-cross-ucx",
+                                         "bandwidth-bi-13-node-ucx", "rate-8-cross-ucx"));
+
+std::string metric_of(const std::string& name) {
+  return name.starts_with("latency") ? "latency" : name.starts_with("rate") ? "message_rate" : "bandwidth";
+}
 
 TEST_P(P2pModeTest, MeasuresEveryLinkInBothDirections) {
   const std::string name = GetParam();
@@ -62,11 +67,21 @@ TEST_P(P2pModeTest, MeasuresEveryLinkInBothDirections) {
   const bool ucx = name.ends_with("ucx");
   if (ucx && UcxCommunicator::version().empty()) GTEST_SKIP() << "built without UCX";
   if (ucx) rig.option("p2p.transport", "mpi,ucx");
+  rig.option("p2p.modes", "latency,rate,uni,bi");
   if (!rig.planned(name).not_applicable.empty()) GTEST_SKIP() << rig.planned(name).not_applicable;
   const CaseRecord record = rig.run(name);
   EXPECT_EQ(record.state_, CaseState::pass) << record.reason_;
-  expect_sound_rows(record, name.rfind("latency", 0) == 0 ? "latency" : "bandwidth",
-                    rig.entities().device_of_rank(rig.rank()));
+  expect_sound_rows(record, metric_of(name), rig.entities().device_of_rank(rig.rank()));
+  const Case planned = rig.planned(name);
+  const double batch = planned.parameters.at("repetitions").get<double>() * planned.parameters.at("bytes").get<double>();
+  for (const auto& row : record.rows_) {
+    const double least = batch * static_cast<double>(row.t.size() + 1);
+    ASSERT_EQ(row.values.at("payload").size(), 1u);
+    if (name.find("-uni-") != std::string::npos || name.starts_with("rate"))
+      EXPECT_EQ(row.values.at("payload").front(), least) << "what was timed and one batch of warm-up";
+    else
+      EXPECT_GT(row.values.at("payload").front(), least) << "as the follower, too";
+  }
   const double links = rig.total(static_cast<double>(record.rows_.size()));
   EXPECT_EQ(links, static_cast<double>(rig.planned(name).entities));
   if (!cross) {
@@ -81,13 +96,14 @@ TEST_P(P2pModeTest, MeasuresEveryLinkInBothDirections) {
 
 TEST_P(P2pModeTest, AFlippedBitFailsTheCaseAndNamesTheByte) {
   const std::string name = GetParam();
-  const bool latency = name.rfind("latency", 0) == 0;
+  const bool eight_bytes = name.starts_with("latency") || name.starts_with("rate");
   if (name.ends_with("ucx")) GTEST_SKIP() << "the rig corrupts what MPI carries";
   P2pSuite suite;
   SuiteRig rig(suite, name.find("cross") != std::string::npos ? 2 : 1);
   rig.option("p2p.sizes", "13,65536");
+  rig.option("p2p.modes", "latency,rate,uni,bi");
   if (!rig.planned(name).not_applicable.empty()) GTEST_SKIP() << rig.planned(name).not_applicable;
-  const bool small = latency || name.find("-13-") != std::string::npos;
+  const bool small = eight_bytes || name.find("-13-") != std::string::npos;
   rig.corruption() = {0, payload_tag, 0, 25, small ? 5u : 4099u};
   const CaseRecord record = rig.run(name);
   EXPECT_EQ(rig.corruption().hits, rig.rank() == 0 ? 1 : 0);

@@ -154,7 +154,10 @@ TEST(CommPlan, NicsByThemselvesAreThoseThatEveryNodeHas) {
   rails = p2p::rails(topology);
   ASSERT_EQ(rails.size(), 1u);
   EXPECT_EQ(rails[0].nic, "mlx5_0:1");
-  EXPECT_TRUE(p2p::rails(with_nics(1, usual)).empty()) << "one node has nobody to talk to";
+  EXPECT_EQ(rails[0].seconds, (std::vector<int>{0, 2, 4})) << "who is next to it after that";
+  const auto loops = p2p::loopback_schedule(rails[0]);
+  ASSERT_EQ(loops.size(), 1u);
+  EXPECT_EQ(loops[0], (p2p::Round{{0, 1}, {2, 3}, {4, 5}}));
   const Topology bridged = with_nics(2, {{"docker0", "ethernet", "up"}});
   EXPECT_EQ(p2p::rails(bridged).size(), 1u) << "where there is nothing else";
 }
@@ -167,7 +170,16 @@ TEST(CommPlan, NicsAreMeasuredFromStandardUpOrWhenAsked) {
     return std::count_if(cases.begin(), cases.end(), [](const Case& c) { return c.parameters.contains("nic"); });
   };
   EXPECT_EQ(of_nics(Planner(p2p, Level::quick).plan(topology)), 0);
-  EXPECT_EQ(of_nics(Planner(p2p, Level::standard).plan(topology)), 6);
+  const auto standard = Planner(p2p, Level::standard).plan(topology);
+  EXPECT_EQ(of_nics(standard), 12);
+  EXPECT_EQ(find(standard, "rate-8-cross-ucx-eth0").parameters.at("repetitions"), 64);
+  const Case& loop = find(standard, "bandwidth-uni-4194304-loopback-ucx-mlx5_0.1");
+  EXPECT_EQ(loop.entity_kind, "nic");
+  EXPECT_EQ(loop.entities, 2);
+  EXPECT_EQ(p2p::spec_of(loop).name(), loop.name);
+  EXPECT_TRUE(find(Planner(p2p, Level::standard).plan(with_nics(1, {{"eth0", "ethernet", "up"}})), "latency-8-loopback-ucx-eth0").not_applicable.empty())
+      << "one node is enough for that";
+  EXPECT_FALSE(find(Planner(p2p, Level::standard).plan(topology_of(2, 1, 1)), "rate-8-node-mpi").not_applicable.empty());
   EXPECT_EQ(of_nics(Planner(p2p, Level::standard).option("p2p.nics", "none").plan(topology)), 0);
   const auto asked = Planner(p2p, Level::smoke).option("p2p.nics", "mlx5_0:1").plan(topology);
   const Case& c = find(asked, "bandwidth-uni-1048576-cross-ucx-mlx5_0.1");

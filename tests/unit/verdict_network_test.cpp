@@ -10,7 +10,9 @@ namespace assay {
 namespace {
 
 using namespace fabricate;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 /// Screens, measures again what is asked for until nothing is, judges.
 results::VerdictData whole_run(NetworkRun& run, bool confirming = true) {
@@ -342,6 +344,27 @@ TEST(VerdictNetwork, LimitsOnLinksBlameTheHubOnly) {
   EXPECT_EQ(v.state, "FAIL");
   EXPECT_EQ(state_of(run.results(), v, "node2"), "FAIL");
   EXPECT_EQ(state_of(run.results(), v, "node1"), "PASS");
+}
+
+/// Most pairs that cross switches cross the bad one, and only those below the same switch compare well with others below theirs.
+TEST(VerdictNetwork, OneOfThreeSwitchesWithABadUplinkIsNamedAmongSixNodes) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    Network n;
+    n.seed = seed;
+    n.nodes = 6;
+    n.leaves = 3;
+    n.noise = 0.05;
+    n.leaf_slow[1] = 0.9;
+    NetworkRun run(n);
+    run.measure(case_name, run.tournament());
+    const auto v = whole_run(run);
+    EXPECT_EQ(v.state, "FAIL") << seed;
+    EXPECT_THAT(accused(v), ElementsAre("switch switch:L1")) << seed;
+    n.leaf_slow.clear();
+    NetworkRun healthy(n);
+    healthy.measure(case_name, healthy.tournament());
+    EXPECT_THAT(accused(whole_run(healthy)), IsEmpty()) << seed;
+  }
 }
 
 }  // namespace
