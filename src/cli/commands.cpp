@@ -68,12 +68,16 @@ CommandSpec run_command_spec(const Suites& suites) {
 }
 
 CommandSpec plan_command_spec(const Suites& suites) {
+  auto options = measuring_options(suites);
+  options.push_back(make_option("as-nodes", OptionKind::integer, "N", "plan for N nodes like this one: node001, node002, ..."));
+  options.push_back(make_option("pairs", OptionKind::flag, "", "who is measured with whom, too: a line per pair with its case and round"));
   return {"plan",
           "print stages, cases, bytes and time of a run; run nothing",
           "assay plan [OPTIONS]",
           {},
-          measuring_options(suites),
-          {"mpirun -n 4 assay plan --level standard", "assay plan --suites memory --cases 'memory/triad*'"},
+          std::move(options),
+          {"mpirun -n 4 assay plan --level standard", "assay plan --suites memory --cases 'memory/triad*'",
+           "mpirun -n 8 assay plan --suites p2p --as-nodes 64 --pairs"},
           "It takes the options of run, so that a plan is made by the very same line."};
 }
 

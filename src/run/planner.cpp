@@ -193,4 +193,20 @@ std::string plan_text(const Plan& plan, const Config& config, const Topology& to
   return out;
 }
 
+std::string pairs_text(const Plan& plan, const Config& config, const Topology& topology, const std::vector<std::unique_ptr<Suite>>& suites) {
+  const PlanInput input{config, topology, plan.memory_per_rank_bytes, config.seed};
+  const EntityTable entities(topology);
+  std::string out;
+  for (const Case& c : plan.cases) {
+    if (!c.not_applicable.empty()) continue;
+    for (const auto& suite : suites) {
+      if (suite->name() != c.suite) continue;
+      for (const Meeting& m : suite->meetings(c, input, entities))
+        out += fmt::format("{} {} {} {}\n", c.path(), m.round, entities.rows()[static_cast<std::size_t>(m.source)].name,
+                           entities.rows()[static_cast<std::size_t>(m.destination)].name);
+    }
+  }
+  return out;
+}
+
 }  // namespace assay

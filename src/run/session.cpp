@@ -247,11 +247,18 @@ ExitCode plan_session(int* argc, char*** argv, Config config, std::vector<std::u
     agree_software(mpi.world(), config);
     if (!mpi.keep(select_ranks(mpi.world(), config))) return ExitCode::pass;  // leaves MPI when the others do
     config.seed = std::stoull(mpi.world().broadcast_text(std::to_string(seed_of(config)), 0));
-    const Job job = discover_job(mpi, config);
+    Job job = discover_job(mpi, config);
+    if (config.options.has("as-nodes")) {
+      if (!config.topology_file.empty()) throw_usage("--as-nodes: the nodes made up are in no --topology");
+      job.topology = multiplied(job.topology, config.options.integer("as-nodes"));
+    }
     const Plan plan = make_plan(config, job.topology, suites);
     check_faults(config.faults, plan, job.topology, suites);
     agree_plan(mpi.world(), plan.hash);
-    if (mpi.world().rank() == 0) out(plan_text(plan, config, job.topology) + job.fabric);
+    if (mpi.world().rank() == 0) {
+      out(plan_text(plan, config, job.topology) + job.fabric);
+      if (config.options.flag("pairs")) out("\n" + pairs_text(plan, config, job.topology, suites));
+    }
     mpi.world().barrier();
     return ExitCode::pass;
   } catch (const Error& e) {

@@ -77,6 +77,12 @@ struct MetricInfo {
   std::string case_operation, metric, unit, better, explanation;
 };
 
+/// Two parts that are measured together in a round of a case.
+struct Meeting {
+  std::size_t round = 0;
+  int source = -1, destination = -1;  ///< rows of the EntityTable
+};
+
 class Suite {
  public:
   virtual ~Suite() = default;
@@ -87,6 +93,8 @@ class Suite {
   virtual std::vector<MetricInfo> metrics() const = 0;
   /// The cases of this level, required ones first. Pure; checks the suite's options (Error(usage)).
   virtual std::vector<Case> plan(const PlanInput& input) const = 0;
+  /// Who is measured with whom in a case, in the order of the rounds, as rows of `entities`; nothing where nobody needs a partner.
+  virtual std::vector<Meeting> meetings(const Case&, const PlanInput&, const EntityTable&) const { return {}; }
   /// Runs one case on every rank (collective). Throws Error for what went wrong; the runner makes case states of it.
   virtual void run(const Case& c, Context& context) = 0;
 };

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "base/error.hpp"
+
 namespace assay {
 namespace {
 
@@ -64,6 +66,26 @@ int Topology::max_local_size() const {
   int size = 0;
   for (const auto& place : ranks) size = std::max(size, place.local_size);
   return size;
+}
+
+Topology multiplied(const Topology& topology, std::int64_t count) {
+  if (topology.nodes.size() != 1) throw_usage("--as-nodes: this launch has " + std::to_string(topology.nodes.size()) + " nodes of its own");
+  if (count < 1 || count > 100000) throw_usage("--as-nodes: " + std::to_string(count) + " is not 1 to 100000 nodes");
+  Topology many;
+  many.self = topology.self;
+  for (std::int64_t n = 0; n < count; ++n) {
+    Node node = topology.nodes.front();
+    const std::string number = std::to_string(n + 1);
+    node.hostname = "node" + std::string(number.size() < 3 ? 3 - number.size() : 0, '0') + number;
+    node.id = node.hostname;
+    many.nodes.push_back(std::move(node));
+    for (RankPlace place : topology.ranks) {
+      place.rank = static_cast<int>(many.ranks.size());
+      place.node = static_cast<int>(n);
+      many.ranks.push_back(std::move(place));
+    }
+  }
+  return many;
 }
 
 }  // namespace assay

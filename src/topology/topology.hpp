@@ -108,6 +108,10 @@ struct Topology {
 /// system); hwloc is asked only for the real one or for HWLOC_XMLFILE.
 Node probe_node(const std::string& root = "");
 
+/// As many nodes like the only one of `topology`, named node001, node002, ..., with as many ranks each. Throws Error(usage)
+/// when it has several or `count` is less than one.
+Topology multiplied(const Topology& topology, std::int64_t count);
+
 /// Shares the allowed CPUs of a node among its ranks: ranks with equal masks split them evenly by physical
 /// core; a rank with a mask of its own keeps it; the CPU quota caps the threads. `threads` > 0 overrides.
 /// Pure. `masks` and the result are by local rank.

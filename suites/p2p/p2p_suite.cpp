@@ -31,16 +31,16 @@ void declare_metric(Mode mode, bool repeated, CaseRecord& record) {
 }
 
 /// What a link of this case ends at on a rank's side: its device, or the NIC that is measured by itself.
-int end_of(const p2p::Spec& spec, int rank, const Context& context) {
-  if (spec.nic.empty()) return context.entities.device_of_rank(rank);
-  return context.entities.nic(context.topology.ranks[static_cast<std::size_t>(rank)].node, spec.nic);
+int end_of(const p2p::Spec& spec, int rank, const Topology& topology, const EntityTable& entities) {
+  if (spec.nic.empty()) return entities.device_of_rank(rank);
+  return entities.nic(topology.ranks[static_cast<std::size_t>(rank)].node, spec.nic);
 }
 
 /// A NIC that talks to itself has a row of its own; what is between two ends is a link.
 CaseRecord::Row& row_of(const p2p::Spec& spec, int peer, Context& context) {
-  const int source = end_of(spec, context.world.rank(), context);
+  const int source = end_of(spec, context.world.rank(), context.topology, context.entities);
   if (spec.scope == p2p::Scope::loopback) return context.record.rows_.empty() ? context.record.add_row(source) : context.record.rows_.front();
-  const int destination = end_of(spec, peer, context);
+  const int destination = end_of(spec, peer, context.topology, context.entities);
   for (auto& row : context.record.rows_)
     if (row.source == source && row.destination == destination) return row;
   return context.record.add_link(source, destination);
@@ -220,6 +220,18 @@ std::vector<MetricInfo> P2pSuite::metrics() const {
 }
 
 std::vector<Case> P2pSuite::plan(const PlanInput& input) const { return p2p::plan_cases(input); }
+
+std::vector<Meeting> P2pSuite::meetings(const Case& c, const PlanInput& input, const EntityTable& entities) const {
+  std::vector<Meeting> all;
+  if (c.parameters.contains("checker")) return all;
+  const p2p::Spec spec = p2p::spec_of(c);
+  const p2p::Timing timing = p2p::make_timing(spec, p2p::shape_of(c), input.config, input.topology);
+  const auto schedule = p2p::schedule_of(spec, input.topology, p2p::schedule_stream(input.seed, c.name), timing.rounds);
+  for (std::size_t round = 0; round < schedule.size(); ++round)
+    for (const p2p::Pair& pair : schedule[round])
+      all.push_back({round + 1, end_of(spec, pair.a, input.topology, entities), end_of(spec, pair.b, input.topology, entities)});
+  return all;
+}
 
 void P2pSuite::run(const Case& c, Context& context) {
   if (c.parameters.contains("checker"))

@@ -15,6 +15,7 @@ class P2pSuite final : public Suite {
   std::vector<OptionSpec> options() const override;
   std::vector<MetricInfo> metrics() const override;
   std::vector<Case> plan(const PlanInput& input) const override;
+  std::vector<Meeting> meetings(const Case& c, const PlanInput& input, const EntityTable& entities) const override;
   void run(const Case& c, Context& context) override;
 };
 

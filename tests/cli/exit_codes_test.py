@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every exit code of `run`, from cases that pass, fail, skip and throw on purpose."""
 
+import re
+
 import harness
 
 
@@ -131,6 +133,20 @@ class Smoke(harness.CliTest):
         self.assert_code(result, 0)
         self.assertIn("gemm/", result.stdout)
         self.assertEqual(self.left_behind(), [])
+
+    def test_plan_tells_who_meets_whom_on_as_many_nodes_as_asked(self):
+        result = self.assay("plan", "--suites", "p2p", "--level", "quick", "--as-nodes", 64, "--pairs")
+        self.assert_code(result, 0)
+        self.assertIn("64 ranks on 64 nodes", result.stdout)
+        partners, busy = {}, set()
+        for case, number, source, destination in re.findall(r"^(p2p/\S+) (\d+) (\S+) (\S+)$", result.stdout, re.M):
+            for end, other in ((source, destination), (destination, source)):
+                self.assertNotIn((case, number, end), busy, "nobody is in two pairs of a round")
+                busy.add((case, number, end))
+                partners.setdefault((case, end), set()).add(other)
+        self.assertEqual(len({end for _, end in partners}), 64)
+        self.assertGreaterEqual(min(map(len, partners.values())), 8)
+        self.assert_error(["plan", "--as-nodes", "0"], "--as-nodes: 0 is not 1 to 100000 nodes")
 
 
 if __name__ == "__main__":
