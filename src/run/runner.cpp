@@ -20,7 +20,7 @@ Suite& suite_of(const Case& c, const std::vector<std::unique_ptr<Suite>>& suites
 }
 
 /// Counter values of one node before and after a case, as text for the gather.
-/// All of them in the inventory stage, which shows what can be read; later only what moved.
+/// All of them in the first case, which shows what can be read; later only what moved.
 std::string counters_text(const CounterSet* counters, const std::string& node, const std::vector<double>& before, bool all) {
   if (counters == nullptr) return "[]";
   const auto after = counters->read();
@@ -91,7 +91,7 @@ CaseReport Runner::run_case(const Case& c) {
   const auto before = parts_.counters != nullptr ? parts_.counters->read() : std::vector<double>{};
   const CaseRecord record = measure(c);
   return {record.serialize(),
-          counters_text(parts_.counters, parts_.topology.my_node().hostname, before, c.stage == Stage::inventory),
+          counters_text(parts_.counters, parts_.topology.my_node().hostname, before, !std::exchange(counters_told_, true)),
           parts_.injector != nullptr ? parts_.injector->never_fired() : std::vector<std::string>{}};
 }
 

@@ -41,6 +41,7 @@ class Runner {
   CaseRecord measure(const Case& c);
 
   Parts parts_;
+  bool counters_told_ = false;  ///< which there are stands in the record of a case
 };
 
 }  // namespace assay

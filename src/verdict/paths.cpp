@@ -48,17 +48,35 @@ struct Stray {
   std::string text;
 };
 
-using Moved = std::map<std::string, std::map<std::int32_t, double>>;  ///< by case and NIC
-
-Moved moved_bytes(const results::Results& results) {
-  Moved moved;
-  for (const auto& row : results.counters) {
-    if (row.counter != "tx_bytes") continue;
-    const double delta = row.after - row.before;  // NaN where one of them is missing
-    moved[row.case_path][row.entity] = delta >= 0 ? delta : results::not_taken;
+/// What NICs sent by their own counters. Cases hold only the rows of those that moved, so that a NIC known from any case sent
+/// nothing in those that do not mention it.
+class Moved {
+ public:
+  explicit Moved(const Judgement& j) {
+    for (const auto& row : j.results.counters) {
+      if (row.counter != "tx_bytes" || j.entities.kind(row.entity) != "nic") continue;
+      const double delta = row.after - row.before;  // NaN where one of them is missing
+      by_case_[row.case_path][row.entity] = delta >= 0 ? delta : results::not_taken;
+      nics_[j.entities.node(row.entity)].insert(row.entity);
+    }
   }
-  return moved;
-}
+  /// Of all NICs of a node; NaN where it cannot be told; empty where no counter of the node is known.
+  std::map<std::int32_t, double> in(const std::string& path, std::int32_t node) const {
+    std::map<std::int32_t, double> moved;
+    const auto nics = nics_.find(node);
+    if (nics == nics_.end()) return moved;
+    const auto rows = by_case_.find(path);
+    for (const auto nic : nics->second) {
+      const auto row = rows == by_case_.end() ? std::map<std::int32_t, double>::const_iterator() : rows->second.find(nic);
+      moved[nic] = rows == by_case_.end() || row == rows->second.end() ? 0.0 : row->second;
+    }
+    return moved;
+  }
+
+ private:
+  std::map<std::string, std::map<std::int32_t, double>> by_case_;
+  std::map<std::int32_t, std::set<std::int32_t>> nics_;  ///< by node
+};
 
 std::string bytes_text(double bytes) { return format_quantity(bytes, "B"); }
 
@@ -95,11 +113,10 @@ bool is_fabric(const Nic& nic) { return nic.kind == "infiniband" || nic.kind == 
 class Paths {
  public:
   explicit Paths(Judgement& j) : j_(j), nics_(listed_nics(j)), riding_(riding_interfaces(j)) {
-    const Moved moved = moved_bytes(j.results);
+    const Moved moved(j);
     for (const auto& c : j.results.cases) {
-      const auto known = moved.find(c.path());
       const auto* payload = c.find("payload");
-      if (known != moved.end() && payload != nullptr && payload->values.size() == c.entities()) add(c, *payload, known->second);
+      if (payload != nullptr && payload->values.size() == c.entities()) add(c, *payload, moved);
     }
   }
 
@@ -111,7 +128,7 @@ class Paths {
   }
 
  private:
-  void add(const results::CaseData& c, const results::Metric& payload, const std::map<std::int32_t, double>& moved) {
+  void add(const results::CaseData& c, const results::Metric& payload, const Moved& moved) {
     std::map<std::int32_t, double> by_nic, by_node;
     std::map<std::int32_t, std::set<std::int32_t>> senders;
     for (std::size_t r = 0; r < c.entities(); ++r) {
@@ -125,26 +142,22 @@ class Paths {
         senders[node].insert(from);
       }
     }
-    std::map<std::int32_t, std::map<std::int32_t, double>> of_node;
-    std::set<std::int32_t> unread;
-    for (const auto& [nic, bytes] : moved) {
-      const auto node = j_.entities.node(nic);
-      if (std::isnan(bytes)) unread.insert(node);
-      of_node[node][nic] = bytes;
-    }
-    const auto readable = [&](std::int32_t node) { return of_node.contains(node) && !unread.contains(node); };
+    const auto readable = [](const std::map<std::int32_t, double>& nics) {
+      return !nics.empty() && std::none_of(nics.begin(), nics.end(), [](const auto& nic) { return std::isnan(nic.second); });
+    };
     for (const auto& [nic, bytes] : by_nic) {
-      const auto node = j_.entities.node(nic);
-      if (!readable(node) || !of_node[node].contains(nic)) continue;
+      const auto nics = moved.in(c.path(), j_.entities.node(nic));
+      if (!readable(nics) || !nics.contains(nic)) continue;
       alone_[nic].sent += bytes;
-      for (const auto& [other, moved_by] : of_node[node]) alone_[nic].moved[other] += moved_by;
+      for (const auto& [other, moved_by] : nics) alone_[nic].moved[other] += moved_by;
     }
     for (const auto& [node, bytes] : by_node) {
-      if (!readable(node)) continue;
+      const auto nics = moved.in(c.path(), node);
+      if (!readable(nics)) continue;
       Traffic& t = nodes_[node];
       t.sent += bytes;
       double missing = bytes;
-      for (const auto& [nic, moved_by] : of_node[node]) {
+      for (const auto& [nic, moved_by] : nics) {
         t.moved[nic] += moved_by;
         missing -= moved_by;
       }

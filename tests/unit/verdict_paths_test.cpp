@@ -124,6 +124,17 @@ TEST(VerdictPaths, ANicByItselfThatDidNotCarryItsMessagesIsNamedWithWhoDid) {
   EXPECT_THAT(found[0].text, HasSubstr("1 GB were sent over node1/mlx5_1:1 alone, which moved 1 MB; node1/mlx5_0:1 moved 1.01 GB"));
 }
 
+TEST(VerdictPaths, ANicThatTheCaseDoesNotMentionMovedNothing) {
+  Fleet fleet(2, 2);
+  const auto path = fleet.sent("bandwidth-uni-4194304-cross-ucx-mlx5_1.1", {{"node0/mlx5_1:1", "node1/mlx5_1:1"}}, gb);
+  fleet.moved(path, "node0/mlx5_0:1", 1.01 * gb);
+  EXPECT_THAT(fleet.found(), IsEmpty()) << "nobody knows whether its counter can be read";
+  fleet.moved("gemm/fp32-n2048-together", "node0/mlx5_1:1", 0);
+  const auto found = fleet.found();
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_THAT(found[0].text, HasSubstr("over node0/mlx5_1:1 alone, which moved 0 B; node0/mlx5_0:1 moved 1.01 GB"));
+}
+
 TEST(VerdictPaths, TcpWhereThereIsInfiniBandIsOneFindingForAllNodes) {
   Fleet fleet(2, 1);
   const auto path = fleet.sent("bandwidth-uni-4194304-cross-mpi", {{a0, b0}, {b0, a0}}, gb);
