@@ -227,19 +227,25 @@ class Kill(harness.CliTest):
         self.assertGreaterEqual(count_cases(file), stored, run.text())
         return outcome
 
-    @common.nightly  # by day the quickstart's main job is one
-    def test_healthy_runs_have_no_finding(self):
-        count = int(os.environ.get("ASSAY_HEALTHY", "50"))
+    def healthy(self, ranks, count, severities):
         seconds = []
         for number in range(count):
             with self.subTest(number=number):
-                run = Run(self, 2, f"healthy{number}.h5", options=())
+                run = Run(self, ranks, f"healthy{number}.h5", options=())
                 code = run.wait()
                 seconds.append(run.seconds)
-                bad = [f["text"] for f in self.results(run).findings() if f["severity"] in ("WARN", "FAIL")]
+                bad = [f["text"] for f in self.results(run).findings() if f["severity"] in severities]
                 self.assertEqual(bad, [])
                 self.assertEqual(code, PASS, run.text())
-        print(f"\n{count} healthy runs, median {statistics.median(seconds):.1f} s")
+        print(f"\n{count} healthy runs of {ranks} ranks, median {statistics.median(seconds):.1f} s")
+
+    @common.nightly  # by day the quickstart's main job is one
+    def test_healthy_runs_have_no_finding(self):
+        self.healthy(2, int(os.environ.get("ASSAY_HEALTHY", "50")), ("WARN", "FAIL"))
+
+    @common.nightly
+    def test_healthy_runs_of_ranks_that_share_cores_fail_nobody(self):
+        self.healthy(4, 20, ("FAIL",))
 
 
 def count_cases(path):
