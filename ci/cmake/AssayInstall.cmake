@@ -23,7 +23,7 @@ install(CODE "
 set(scripts_dir ${CMAKE_INSTALL_DATADIR}/assay/scripts)
 install(PROGRAMS scripts/nightly.sh scripts/acceptance.sh scripts/soak.sh scripts/batch.sh DESTINATION ${scripts_dir})
 install(FILES scripts/site.sh scripts/site.conf DESTINATION ${scripts_dir})
-install(DIRECTORY scripts/slurm DESTINATION ${scripts_dir} USE_SOURCE_PERMISSIONS)
+install(DIRECTORY scripts/slurm scripts/reframe DESTINATION ${scripts_dir} USE_SOURCE_PERMISSIONS)
 install(FILES scripts/systemd/assay-nightly.timer DESTINATION ${CMAKE_INSTALL_DATADIR}/assay/systemd)
 install(CODE "
   set(ASSAY_SCRIPTS \"\${CMAKE_INSTALL_PREFIX}/${scripts_dir}\")
