@@ -108,6 +108,15 @@ std::set<std::string> riding_interfaces(const Judgement& j) {
   return names;
 }
 
+/// Whether what carried the messages uses ports and interfaces with counters that are read here: sockets, verbs and UCX. Not so
+/// the adapters behind libfabric, PSM and Portals (Slingshot, EFA), whose interface in /sys/class/net counts only the kernel's share.
+bool shows_in_counters(const results::CaseData& c) {
+  const auto it = c.parameters.find("path");
+  if (it == c.parameters.end() || !it->is_string()) return false;
+  const std::string path = it->get<std::string>();
+  return path.find("cm/") == std::string::npos && path.find("requested:") == std::string::npos && path != "mpi";
+}
+
 bool is_fabric(const Nic& nic) { return nic.kind == "infiniband" || nic.kind == "roce"; }
 
 class Paths {
@@ -116,7 +125,7 @@ class Paths {
     const Moved moved(j);
     for (const auto& c : j.results.cases) {
       const auto* payload = c.find("payload");
-      if (payload != nullptr && payload->values.size() == c.entities()) add(c, *payload, moved);
+      if (payload != nullptr && payload->values.size() == c.entities() && shows_in_counters(c)) add(c, *payload, moved);
     }
   }
 

@@ -37,6 +37,7 @@ class Fleet {
     const auto many = pairs.size();
     auto& c = add_case(results, "p2p", name, "bandwidth", "B/s", results::Better::higher, "link",
                        std::vector<std::int32_t>(many, -1), std::vector<double>(many, 1e9));
+    c.parameters["path"] = "ob1/self,tcp,vader";
     for (const auto& [from, to] : pairs) {
       c.source.push_back(row_named(results, from));
       c.destination.push_back(row_named(results, to));
@@ -99,6 +100,16 @@ TEST(VerdictPaths, MessagesWithinANodeNeedNoNicAndSmallOnesProveNothing) {
   for (const auto& path : {inside, small})
     for (const char* nic : {"node0/eth0", "node1/eth0"}) fleet.moved(path, nic, 0);
   EXPECT_THAT(fleet.found(), IsEmpty());
+}
+
+TEST(VerdictPaths, AdaptersThatTheKernelDoesNotCountAreNotAccused) {
+  for (const char* path : {"cm/ofi", "cm/psm2", "mpi", "requested:rc_mlx5"}) {
+    Fleet fleet(2);
+    fleet.moved(fleet.sent("bandwidth-uni-4194304-cross-mpi", {{a0, b0}}, gb), "node0/eth0", 1e6);
+    EXPECT_EQ(fleet.found().size(), 1U);
+    fleet.results.cases.front().parameters["path"] = path;
+    EXPECT_THAT(fleet.found(), IsEmpty()) << path;
+  }
 }
 
 TEST(VerdictPaths, CountersThatCannotBeReadClaimNothing) {
