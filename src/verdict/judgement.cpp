@@ -119,6 +119,16 @@ const std::vector<std::string>* text_column(const results::InventoryTable& table
   return nullptr;
 }
 
+std::set<std::string> riding_interfaces(const Judgement& j) {
+  std::set<std::string> names;
+  const auto it = j.results.inventory.find("nic");
+  if (it == j.results.inventory.end()) return names;
+  const auto* netdev = text_column(it->second, {"netdev_info"});
+  for (std::size_t i = 0; netdev != nullptr && i < netdev->size(); ++i)
+    if (!(*netdev)[i].empty()) names.insert(j.entities.name(j.entities.node(it->second.entity[i])) + "/" + (*netdev)[i]);
+  return names;
+}
+
 double deficit_of(double value, double reference, bool higher_is_better) noexcept {
   return higher_is_better ? 1.0 - value / reference : 1.0 - reference / value;
 }

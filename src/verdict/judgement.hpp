@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -125,6 +126,8 @@ const std::vector<double>* number_column(const results::InventoryTable& table,
                                          std::initializer_list<const char*> names);
 const std::vector<std::string>* text_column(const results::InventoryTable& table,
                                             std::initializer_list<const char*> names);
+/// Names of network interfaces that ride on fabric ports which /inventory/nic lists by themselves.
+std::set<std::string> riding_interfaces(const Judgement& j);
 /// deficit = 1 - value/reference where higher is better, 1 - reference/value where lower is.
 double deficit_of(double value, double reference, bool higher_is_better) noexcept;
 std::string percent(double fraction);

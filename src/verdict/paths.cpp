@@ -56,8 +56,9 @@ class Moved {
     for (const auto& row : j.results.counters) {
       if (row.counter != "tx_bytes" || j.entities.kind(row.entity) != "nic") continue;
       const double delta = row.after - row.before;  // NaN where one of them is missing
-      by_case_[row.case_path][row.entity] = delta >= 0 ? delta : results::not_taken;
-      nics_[j.entities.node(row.entity)].insert(row.entity);
+      const auto node = j.entities.node(row.entity);
+      by_case_[{row.case_path, node}][row.entity] = delta >= 0 ? delta : results::not_taken;
+      nics_[node].insert(row.entity);
     }
   }
   /// Of all NICs of a node; NaN where it cannot be told; empty where no counter of the node is known.
@@ -65,16 +66,13 @@ class Moved {
     std::map<std::int32_t, double> moved;
     const auto nics = nics_.find(node);
     if (nics == nics_.end()) return moved;
-    const auto rows = by_case_.find(path);
-    for (const auto nic : nics->second) {
-      const auto row = rows == by_case_.end() ? std::map<std::int32_t, double>::const_iterator() : rows->second.find(nic);
-      moved[nic] = rows == by_case_.end() || row == rows->second.end() ? 0.0 : row->second;
-    }
+    if (const auto rows = by_case_.find({path, node}); rows != by_case_.end()) moved = rows->second;
+    for (const auto nic : nics->second) moved.try_emplace(nic, 0.0);
     return moved;
   }
 
  private:
-  std::map<std::string, std::map<std::int32_t, double>> by_case_;
+  std::map<std::pair<std::string, std::int32_t>, std::map<std::int32_t, double>> by_case_;  ///< and node
   std::map<std::int32_t, std::set<std::int32_t>> nics_;  ///< by node
 };
 
@@ -95,17 +93,6 @@ std::map<std::int32_t, Nic> listed_nics(const Judgement& j) {
     nic.up = state == nullptr || (*state)[i] == "up";
   }
   return nics;
-}
-
-/// Names of network interfaces that ride on ports listed by themselves.
-std::set<std::string> riding_interfaces(const Judgement& j) {
-  std::set<std::string> names;
-  const auto it = j.results.inventory.find("nic");
-  if (it == j.results.inventory.end()) return names;
-  const auto* netdev = text_column(it->second, {"netdev_info"});
-  for (std::size_t i = 0; netdev != nullptr && i < netdev->size(); ++i)
-    if (!(*netdev)[i].empty()) names.insert(j.entities.name(j.entities.node(it->second.entity[i])) + "/" + (*netdev)[i]);
-  return names;
 }
 
 /// Whether what carried the messages uses ports and interfaces with counters that are read here: sockets, verbs and UCX. Not so

@@ -132,12 +132,8 @@ std::unordered_map<std::int32_t, NicRate> nic_rates(const Judgement& j) {
   const auto* state = text_column(table, {"state"});
   const auto* kind = text_column(table, {"kind"});
   const auto* made_up = number_column(table, {"virtual_device"});
-  const auto* netdev = text_column(table, {"netdev_info"});
   if (rate == nullptr || state == nullptr) return rates;
-  std::set<std::string> riding;
-  for (std::size_t i = 0; netdev != nullptr && i < netdev->size(); ++i) {
-    if (!(*netdev)[i].empty()) riding.insert(j.entities.name(j.entities.node(table.entity[i])) + "/" + (*netdev)[i]);
-  }
+  const auto riding = riding_interfaces(j);
   for (std::size_t i = 0; i < table.entity.size(); ++i) {
     // A topology file may place NICs without hardware behind them: their rate is made up.
     if (made_up != nullptr && (*made_up)[i] > 0) continue;

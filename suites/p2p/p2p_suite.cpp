@@ -18,14 +18,15 @@ namespace {
 
 using p2p::Mode;
 
+CaseRecord::MetricSpec metric_of(Mode mode) {
+  if (mode == Mode::latency) return {"latency", "s", results::Better::lower, true, results::Role::metric, true};
+  if (mode == Mode::rate) return {"message_rate", "op/s", results::Better::higher, true, results::Role::metric, true};
+  return {"bandwidth", "B/s", results::Better::higher, true, results::Role::metric, true};
+}
+
 /// `repeated`: a link may be in several rounds, then each sample says in which it was taken.
 void declare_metric(Mode mode, bool repeated, CaseRecord& record) {
-  if (mode == Mode::latency)
-    record.declare({"latency", "s", results::Better::lower, true, results::Role::metric, true});
-  else if (mode == Mode::rate)
-    record.declare({"message_rate", "op/s", results::Better::higher, true, results::Role::metric, true});
-  else
-    record.declare({"bandwidth", "B/s", results::Better::higher, true, results::Role::metric, true});
+  record.declare(metric_of(mode));
   record.declare({"round", "count", results::Better::none, false, results::Role::covariate, repeated});
   record.declare({"payload", "B", results::Better::none, false, results::Role::covariate, false});
 }
@@ -59,7 +60,7 @@ void report_series(const p2p::Spec& spec, const p2p::Shape& shape, const p2p::Se
   // Both directions of a loopback are the same NIC's: one of them stands for it.
   if (spec.scope == p2p::Scope::loopback && context.world.rank() > peer) return;
   auto& row = row_of(spec, peer, context);
-  auto& values = row.values[shape.mode == Mode::latency ? "latency" : shape.mode == Mode::rate ? "message_rate" : "bandwidth"];
+  auto& values = row.values[metric_of(shape.mode).name];
   for (const double seconds : series.batch_s) values.push_back(value_of(shape, seconds));
   auto& rounds = row.values["round"];
   rounds.resize(context.confirm != nullptr ? values.size() : 1, static_cast<double>(round));
