@@ -21,6 +21,7 @@ struct Confirm {
   int number = 1;           ///< K of its suffix .cK
   std::vector<int> devices; ///< candidates and controls; empty: everybody, as at the first time
   std::vector<std::vector<std::pair<int, int>>> rounds;  ///< of links: disjoint pairs of devices per round
+  std::string variant;      ///< parameter `variant` of the confirming case where it is measured in another way, else empty
   int samples = 30;         ///< per entity, in `visits` parts with the others between them
   static constexpr int visits = 3;
 };

@@ -42,6 +42,7 @@ Confirm order_of(const verdict::Recheck& recheck) {
   Confirm confirm;
   confirm.path = recheck.suite + "/" + recheck.name;
   confirm.number = recheck.number;
+  confirm.variant = recheck.variant;
   confirm.samples = recheck.samples;
   confirm.devices = recheck.candidates;
   confirm.devices.insert(confirm.devices.end(), recheck.controls.begin(), recheck.controls.end());
@@ -56,7 +57,7 @@ Confirm order_of(const verdict::Recheck& recheck) {
 
 std::string to_text(const Confirm& confirm) {
   return Json{{"path", confirm.path},       {"number", confirm.number}, {"devices", confirm.devices},
-              {"rounds", confirm.rounds}, {"samples", confirm.samples}}
+              {"rounds", confirm.rounds}, {"samples", confirm.samples}, {"variant", confirm.variant}}
       .dump();
 }
 
@@ -68,6 +69,7 @@ Confirm confirm_from(const std::string& text) {
   confirm.devices = json.at("devices").get<std::vector<int>>();
   confirm.rounds = json.at("rounds").get<std::vector<std::vector<std::pair<int, int>>>>();
   confirm.samples = json.at("samples");
+  confirm.variant = json.at("variant");
   return confirm;
 }
 
@@ -91,6 +93,7 @@ Case confirming_case(const Plan& plan, Confirm confirm, const Topology& topology
   c.name += ".c" + std::to_string(confirm.number);
   c.required = false;
   c.in_every_pass = false;
+  if (!confirm.variant.empty()) c.parameters["variant"] = confirm.variant;
   if (c.entity_kind == "link") {
     confirm.devices.clear();
     if (!confirm.rounds.empty()) {

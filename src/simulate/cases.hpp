@@ -18,6 +18,7 @@ struct Course {
   double planned_s = 0;        ///< the whole run; a drift grows until then
   std::int64_t samples = 10, blocks = 3;
   bool confirming = false;     ///< entities take turns in every block, so that it lasts longer
+  std::string variant = {};    ///< of a confirming case: "halves" divides a collective of all nodes
 };
 
 /// Seconds between the samples of one entity: of a screening case, and of a confirming one with its turns.

@@ -55,9 +55,16 @@ struct Drawn {
   std::vector<std::vector<std::int64_t>> nodes;  ///< of every group
 };
 
-Drawn draw(const Machine& machine, bool groups, const RandomStream& stream, std::size_t number) {
+/// All nodes, their halves, quarters, ...: neighbours together.
+std::vector<int> equal_parts(const Machine& machine, std::size_t draw) {
+  std::vector<int> part;
+  for (std::int64_t n = 0; n < machine.nodes(); ++n) part.push_back(static_cast<int>((n << draw) / machine.nodes()));
+  return part;
+}
+
+Drawn draw(const Machine& machine, bool groups, bool halves, const RandomStream& stream, std::size_t number) {
   Drawn d;
-  d.group = groups ? draw_groups(machine, stream, number) : std::vector<int>(static_cast<std::size_t>(machine.nodes()), 0);
+  d.group = groups ? draw_groups(machine, stream, number) : equal_parts(machine, halves ? number : 0);
   d.nodes.resize(static_cast<std::size_t>(1 + *std::max_element(d.group.begin(), d.group.end())));
   for (std::size_t n = 0; n < d.group.size(); ++n)
     if (d.group[n] >= 0) d.nodes[static_cast<std::size_t>(d.group[n])].push_back(static_cast<std::int64_t>(n));
@@ -70,7 +77,13 @@ CaseData measure_collective(const Machine& machine, const MetricModel& metric, c
   CaseData c = case_of(metric, course);
   const bool groups = metric.stage == "groups";
   if (groups && machine.nodes() < static_cast<std::int64_t>(2 * group_nodes)) return c;
-  const std::size_t draws = groups ? group_draws : 1;
+  const bool halves = course.variant == "halves";
+  std::size_t draws = groups ? group_draws : 1;
+  if (halves) {
+    c.parameters["variant"] = course.variant;
+    c.case_key += "-" + course.variant;
+    while (machine.nodes() >> draws >= 2) ++draws;
+  }
   const RandomStream stream = machine.run_stream(metric.suite + "/" + course.name + ":" + metric.metric);
   const Draw noise(stream.child("noise"));
   const auto devices = static_cast<std::size_t>(machine.devices()), per_draw = static_cast<std::size_t>(course.samples);
@@ -87,7 +100,7 @@ CaseData measure_collective(const Machine& machine, const MetricModel& metric, c
   c.t = m.values;
   c.count.assign(devices, 0);
   for (std::size_t number = 0; number < draws; ++number) {
-    const Drawn drawn = draw(machine, groups, stream, number);
+    const Drawn drawn = draw(machine, groups, halves, stream, number);
     for (std::size_t i = 0; i < per_draw; ++i) {
       const std::size_t s = number * per_draw + i;
       const auto rates = node_rates(machine, metric, static_cast<std::int32_t>(s));
@@ -111,7 +124,7 @@ CaseData measure_collective(const Machine& machine, const MetricModel& metric, c
   }
   c.shares.wall_s = c.shares.timed_s = sample_s * static_cast<double>(width);
   c.metrics.push_back(std::move(m));
-  if (groups) c.metrics.push_back(std::move(group));
+  if (groups || halves) c.metrics.push_back(std::move(group));
   return c;
 }
 

@@ -75,6 +75,7 @@ bool add_recheck(results::Results& r, const Machine& machine, const verdict::Rec
   course.samples = std::max(1, recheck.samples);
   course.blocks = std::min<std::int64_t>(course.samples, 5);
   course.confirming = true;
+  course.variant = recheck.variant;
   const bool known = std::any_of(r.cases.begin(), r.cases.end(), [&](const auto& c) {
     return c.suite == recheck.suite && c.name == course.name;
   });

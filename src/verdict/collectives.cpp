@@ -9,6 +9,7 @@
 #include "base/units.hpp"
 #include "measure/robust.hpp"
 #include "measure/statistics.hpp"
+#include "verdict/collective_groups.hpp"
 #include "verdict/constants.hpp"
 #include "verdict/network_constants.hpp"
 #include "verdict/network_levels.hpp"
@@ -16,12 +17,12 @@
 namespace assay::verdict {
 namespace {
 
-/// Draws of groups that a case holds, as scores of nodes.
+/// Draws of groups that a case holds, as scores of nodes, or of devices where each rail has groups of its own.
 struct GroupScores {
-  std::vector<std::int32_t> nodes;            ///< rows of /entities
-  std::vector<std::vector<double>> values;    ///< by node: log rate of its group in each draw, less the draw's median
-  std::vector<std::int64_t> samples;          ///< by node
-  double centre = 0;                          ///< median log rate of the groups
+  std::vector<std::int32_t> units;          ///< rows of /entities
+  std::vector<std::vector<double>> values;  ///< by unit: log rate of its group in each draw, less the draw's better groups
+  std::vector<std::int64_t> samples;        ///< by unit
+  double centre = 0;                        ///< median log rate of the groups
 };
 
 bool in_groups(const Series& s) {
@@ -29,31 +30,8 @@ bool in_groups(const Series& s) {
          s.unit == "B/s" && s.first->find("group") != nullptr;
 }
 
-/// One draw of a case: samples of every group, and who was in it.
-struct Draw {
-  std::map<int, std::vector<double>> rates;
-  std::map<int, std::set<std::int32_t>> nodes;
-};
-
-void add_case(const Judgement& j, const results::CaseData& c, const Series& s, std::vector<Draw>& draws) {
-  const auto *m = c.find(s.metric), *group = c.find("group");
-  const std::size_t width = c.samples();
-  if (m == nullptr || group == nullptr || !group->per_sample || m->values.size() < c.entities() * width ||
-      group->values.size() < c.entities() * width)
-    return;
-  std::map<std::int32_t, Draw> own;
-  for (std::size_t r = 0; r < c.entities(); ++r) {
-    const auto node = j.entities.node(c.entity[r]);
-    for (std::size_t i = 0; i < width && (r >= c.count.size() || static_cast<int>(i) < c.count[r]); ++i) {
-      const double rate = m->values[r * width + i], number = group->values[r * width + i];
-      if (!(rate > 0) || !(number >= 0) || number > 1e9 || node < 0) continue;
-      Draw& draw = own[static_cast<std::int32_t>(number / 1e6)];
-      draw.rates[static_cast<int>(number)].push_back(std::log(rate));
-      draw.nodes[static_cast<int>(number)].insert(node);
-    }
-  }
-  for (auto& [block, draw] : own) draws.push_back(std::move(draw));
-}
+/// A rail judges devices; with all ranks of a node in one group nobody can tell which of them it was.
+Unit unit_of(const Series& s) { return rails_of(*s.first) > 1 ? Unit::device : Unit::node; }
 
 GroupScores scores_of(const Judgement& j, const Series& s, bool fresh) {
   std::vector<Draw> draws;
@@ -61,57 +39,62 @@ GroupScores scores_of(const Judgement& j, const Series& s, bool fresh) {
     if (c.suite != s.suite || c.case_key != s.first->case_key || (confirming_number(c.name) > 0) != fresh ||
         base_name(c.name) != s.name || c.state != results::CaseState::pass)
       continue;
-    add_case(j, c, s, draws);
+    auto own = draws_of(j, c, s.metric, unit_of(s));
+    std::move(own.begin(), own.end(), std::back_inserter(draws));
   }
+  const int rails = rails_of(*s.first);
   std::map<std::int32_t, std::vector<double>> values;
   std::map<std::int32_t, std::int64_t> samples;
+  GroupScores scores;
   std::vector<double> all;
   for (const auto& draw : draws) {
     std::map<int, double> rate;
-    std::vector<double> rates;
-    for (const auto& [group, of] : draw.rates) rates.push_back(rate[group] = median(of));
-    if (rates.size() < 2) continue;
-    all.insert(all.end(), rates.begin(), rates.end());
-    // The upper half of the groups is free of a few culprits even where they sit in most groups.
-    const double centre = network::upper(rates);
-    for (const auto& [group, nodes] : draw.nodes)
-      for (const auto node : nodes) {
-        values[node].push_back(rate[group] - centre);
-        samples[node] += static_cast<std::int64_t>(draw.rates.at(group).size() / std::max<std::size_t>(1, nodes.size()));
+    std::map<int, std::vector<double>> rates;
+    for (const auto& [group, of] : draw.rates) rates[group % rails].push_back(rate[group] = median(of));
+    for (const auto& [group, units] : draw.units) {
+      const auto& beside = rates[group % rails];
+      if (beside.size() < 2) continue;
+      // The upper half of the groups is free of a few culprits even where they sit in most groups.
+      const double centre = network::upper(beside);
+      all.push_back(rate[group]);
+      for (const auto unit : units) {
+        values[unit].push_back(rate[group] - centre);
+        samples[unit] += static_cast<std::int64_t>(draw.rates.at(group).size() / std::max<std::size_t>(1, units.size()));
       }
+    }
   }
-  GroupScores scores;
   scores.centre = all.empty() ? 0 : median(all);
-  for (auto& [node, v] : values) {
-    scores.nodes.push_back(node);
+  for (auto& [unit, v] : values) {
+    scores.units.push_back(unit);
     scores.values.push_back(std::move(v));
-    scores.samples.push_back(samples[node]);
+    scores.samples.push_back(samples[unit]);
   }
   return scores;
 }
 
-/// A node is as good as the best of its groups.
+/// A node or device is as good as the best of its groups.
 double best(const std::vector<double>& values) { return *std::max_element(values.begin(), values.end()); }
 
-struct SlowNode {
-  std::int32_t node = -1;
+struct SlowUnit {
+  std::int32_t row = -1;
+  std::vector<std::int32_t> devices;  ///< a node all of whose devices are slow: these
   double deficit = 0, p = 1;
   std::int64_t samples = 0;
   bool alone = false;
 };
 
-/// Nodes all of whose groups are slow. Several nodes that were always together cannot be told apart: then none is named.
-std::vector<SlowNode> slow_nodes(const GroupScores& scores, std::size_t tests) {
+/// Nodes or devices all of whose groups are slow. Several that were always together cannot be told apart: then none is named.
+std::vector<SlowUnit> slow_units(const GroupScores& scores, std::size_t tests) {
   std::vector<double> bests;
   std::size_t least = scores.values.empty() ? 0 : scores.values.front().size();
   for (const auto& v : scores.values) {
     bests.push_back(best(v));
     least = std::min(least, v.size());
   }
-  std::vector<SlowNode> found;
+  std::vector<SlowUnit> found;
   if (bests.size() < constants::collective_nodes || least < constants::collective_draws) return found;
   const auto add = [&](std::size_t i, double deficit, double p) {
-    found.push_back({scores.nodes[i], deficit, p, scores.samples[i], true});
+    found.push_back({scores.units[i], {}, deficit, p, scores.samples[i], true});
   };
   const double alpha = constants::network_alpha_warn / static_cast<double>(std::max<std::size_t>(1, tests));
   if (bests.size() >= constants::network_robust_population) {
@@ -125,14 +108,14 @@ std::vector<SlowNode> slow_nodes(const GroupScores& scores, std::size_t tests) {
   if (found.size() > bests.size() / 4) found.clear();
   for (auto& a : found)
     for (const auto& b : found) {
-      if (a.node == b.node) continue;
-      const auto of = [&](std::int32_t node) {
-        const auto at = std::find(scores.nodes.begin(), scores.nodes.end(), node) - scores.nodes.begin();
+      if (a.row == b.row) continue;
+      const auto of = [&](std::int32_t row) {
+        const auto at = std::find(scores.units.begin(), scores.units.end(), row) - scores.units.begin();
         return scores.values[static_cast<std::size_t>(at)];
       };
-      if (of(a.node) == of(b.node)) a.alone = false;
+      if (of(a.row) == of(b.row)) a.alone = false;
     }
-  std::erase_if(found, [](const SlowNode& s) { return !s.alone; });
+  std::erase_if(found, [](const SlowUnit& s) { return !s.alone; });
   return found;
 }
 
@@ -146,9 +129,9 @@ Again again(const GroupScores& fresh, std::int32_t node, std::size_t candidates)
   Again a;
   std::vector<double> others;
   double own = results::not_taken;
-  for (std::size_t i = 0; i < fresh.nodes.size(); ++i) {
+  for (std::size_t i = 0; i < fresh.units.size(); ++i) {
     if (fresh.values[i].size() < 2) continue;
-    if (fresh.nodes[i] == node)
+    if (fresh.units[i] == node)
       own = best(fresh.values[i]);
     else
       others.push_back(best(fresh.values[i]));
@@ -167,6 +150,8 @@ std::vector<const Series*> group_series(const Judgement& j) {
   std::vector<const Series*> found;
   for (const auto& s : j.series)
     if (in_groups(s)) found.push_back(&s);
+  // Devices before nodes: the finer one says more.
+  std::stable_sort(found.begin(), found.end(), [](const Series* a, const Series* b) { return unit_of(*a) > unit_of(*b); });
   return found;
 }
 
@@ -180,10 +165,10 @@ std::set<std::int32_t> named_by_links(const Judgement& j) {
   return named;
 }
 
-results::Finding finding_of(const Judgement& j, const Series& s, const GroupScores& scores, const SlowNode& slow, const Again& a) {
+results::Finding finding_of(const Judgement& j, const Series& s, const GroupScores& scores, const SlowUnit& slow, const Again& a) {
   const bool confirmed = a.measured && a.low > 0;
   const double deficit = confirmed ? a.deficit : slow.deficit;
-  auto f = j.about(slow.node, a.measured && !confirmed ? "INFO" : "WARN", "abnormality", "slow");
+  auto f = j.about(slow.row, a.measured && !confirmed ? "INFO" : "WARN", "abnormality", "slow");
   f.suite = s.suite;
   f.metric = s.full();
   f.unit = s.unit;
@@ -194,16 +179,36 @@ results::Finding finding_of(const Judgement& j, const Series& s, const GroupScor
   f.deficit = -std::expm1(-deficit);
   if (confirmed) f.ci_low = -std::expm1(-a.low);
   f.samples = slow.samples;
-  f.controls = static_cast<std::int64_t>(scores.nodes.size()) - 1;
+  f.controls = static_cast<std::int64_t>(scores.units.size()) - 1;
   f.confirmed = confirmed;
   if (!std::isnan(slow.p)) f.p_adjusted = std::min(1.0, slow.p);
   f.action = "TRIAGE";
   f.evidence = s.path;
   f.text = f.name + ": every random group it was in is slow in " + s.full() + ", " + format_quantity(*f.value, s.unit) +
            " against " + format_quantity(*f.reference, s.unit) + ", deficit " + percent(*f.deficit) +
-           " (n=" + std::to_string(slow.samples) + "), its pairs are not" +
+           " (n=" + std::to_string(slow.samples) + ")" + (slow.devices.empty() ? "" : ", on all its rails") + ", its pairs are not" +
            (confirmed ? ", confirmed by new groups" : a.measured ? ", not slow in new groups" : ", not confirmed");
   return f;
+}
+
+/// Slow devices that are all their node has there are the node: the least slow of them stands for it.
+std::vector<SlowUnit> by_node(const Judgement& j, const GroupScores& scores, std::vector<SlowUnit> slow) {
+  std::map<std::int32_t, std::size_t> measured;
+  for (const auto row : scores.units) ++measured[j.entities.node(row)];
+  std::map<std::int32_t, std::vector<SlowUnit>> of;
+  for (const auto& s : slow) of[j.entities.node(s.row)].push_back(s);
+  std::vector<SlowUnit> out;
+  for (auto& [node, own] : of) {
+    if (own.size() < 2 || own.size() < measured[node]) {
+      out.insert(out.end(), own.begin(), own.end());
+      continue;
+    }
+    SlowUnit whole = *std::min_element(own.begin(), own.end(), [](const auto& a, const auto& b) { return a.deficit < b.deficit; });
+    for (const auto& s : own) whole.devices.push_back(s.row);
+    whole.row = node;
+    out.push_back(std::move(whole));
+  }
+  return out;
 }
 
 }  // namespace
@@ -218,12 +223,23 @@ void judge_collectives(Judgement& j) {
   }
   for (const auto* s : series) {
     const auto scores = scores_of(j, *s, false);
-    const auto slow = slow_nodes(scores, series.size());
+    const auto slow = slow_units(scores, series.size());
     if (slow.empty()) continue;
     const auto fresh = scores_of(j, *s, true);
-    for (const auto& one : slow)
-      // One finding per node: the other sizes say the same.
-      if (named.insert(one.node).second) j.add(finding_of(j, *s, scores, one, again(fresh, one.node, slow.size())), {one.node});
+    std::set<std::int32_t> here;
+    for (const auto& one : by_node(j, scores, slow)) {
+      // A node is told of once: the other sizes say the same.
+      if (named.contains(j.entities.node(one.row))) continue;
+      here.insert(j.entities.node(one.row));
+      const auto asked = one.devices.empty() ? std::vector{one.row} : one.devices;
+      Again a;
+      for (const auto row : asked) {
+        const auto own = again(fresh, row, slow.size());
+        if (row == asked.front() || !own.measured || own.low < a.low) a = own;
+      }
+      j.add(finding_of(j, *s, scores, one, a), asked);
+    }
+    named.insert(here.begin(), here.end());
   }
 }
 
@@ -233,15 +249,20 @@ std::vector<Recheck> collective_rechecks(const Judgement& j) {
   std::set<std::int32_t> known;
   for (const auto* s : series) {
     const auto scores = scores_of(j, *s, false);
-    std::set<std::int32_t> nodes;
-    for (const auto& one : slow_nodes(scores, series.size()))
-      if (known.insert(one.node).second) nodes.insert(one.node);
-    if (nodes.empty() || !scores_of(j, *s, true).nodes.empty()) continue;
+    std::set<std::int32_t> suspects, nodes;
+    for (const auto& one : slow_units(scores, series.size()))
+      if (!known.contains(j.entities.node(one.row))) suspects.insert(one.row);
+    for (const auto row : suspects) nodes.insert(j.entities.node(row));
+    known.insert(nodes.begin(), nodes.end());
+    if (suspects.empty() || !scores_of(j, *s, true).units.empty()) continue;
     Recheck r;
     r.suite = s->suite;
     r.name = s->name;
     r.metric = s->metric;
-    for (const auto& row : s->rows) (nodes.contains(j.entities.node(row.entity)) ? r.candidates : r.controls).push_back(row.entity);
+    for (const auto& row : s->rows) {
+      const auto unit = unit_of(*s) == Unit::device ? row.entity : j.entities.node(row.entity);
+      (suspects.contains(unit) ? r.candidates : r.controls).push_back(row.entity);
+    }
     asked.push_back(std::move(r));
   }
   return asked;

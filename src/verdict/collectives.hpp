@@ -17,6 +17,14 @@ void judge_collectives(Judgement& j);
 /// Cases whose suspects are to be drawn into new groups.
 std::vector<Recheck> collective_rechecks(const Judgement& j);
 
+/// Rails (parameter `rails`) all of whose groups are slow beside the other rails (rails.cpp).
+void judge_rails(Judgement& j);
+
+/// Where a collective of all nodes is slow, once nothing else told what is (bisection.cpp); from its confirming case of
+/// variant "halves".
+void judge_bisection(Judgement& j);
+std::vector<Recheck> bisection_rechecks(const Judgement& j);
+
 /// Ranks that take longer than the others in the same operations and training steps, and those that come late to them (in_step.cpp).
 void judge_ranks_in_step(Judgement& j);
 /// The case in which such ranks are measured again.

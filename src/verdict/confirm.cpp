@@ -202,6 +202,7 @@ std::vector<Recheck> rechecks(const results::Results& results, const Options& op
   add(network_rechecks(j));
   add(collective_rechecks(j));
   add(in_step_rechecks(j));
+  add(bisection_rechecks(j));
   // The network's own schedules go first; what they measure of a link counts for its bounds, too.
   for (auto& r : links) {
     const bool waits = std::any_of(asked.begin(), asked.end(), [&](const Recheck& o) { return o.suite == r.suite && o.name == r.name; });

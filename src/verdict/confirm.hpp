@@ -27,6 +27,9 @@ struct Recheck {
   std::vector<std::vector<LinkEnds>> rounds;       ///< links only: disjoint pairs per round, same partner first, then fresh ones
   std::int32_t samples = 30;  ///< fresh samples per entity (per link: of all its rounds together)
   int number = 1;             ///< K of the confirming case
+  /// Another way of measuring, as parameter `variant` (and so with a case_key of its own). "halves": a collective of all
+  /// nodes among all, their halves, quarters, ... side by side, covariate `group` = 1,000,000 x size + part.
+  std::string variant;
 };
 
 /// What is to be measured again, most promising first; empty when nobody is suspected or everything asked for has been

@@ -128,6 +128,10 @@ inline constexpr std::size_t population_min = 3;
 // A bound broken by more entities than this, and by most, is one finding with members: nobody reads the same
 // line 500 times.
 inline constexpr std::size_t list_members = 8;
+// Links beyond their bound are the part they hang on when it has so many partners and so large a share of its links are.
+inline constexpr std::size_t shared_end_partners = 2;
+inline constexpr double shared_end_share = 0.75;
+inline constexpr std::size_t shared_end_most = 64;  // parts of a series
 
 // Inventory: numbers within 1 % are equal (firmware keeps varying amounts of memory back); three nodes make a
 // majority.

@@ -10,6 +10,7 @@
 #include "verdict/constants.hpp"
 #include "verdict/judgement.hpp"
 #include "verdict/limits.hpp"
+#include "verdict/shared_end.hpp"
 
 namespace assay::verdict {
 namespace {
@@ -54,6 +55,7 @@ void judge_bound(Judgement& j, Series& s, const std::vector<SeriesRow*>& rows, d
   }
   take_fresh(j, s, below);
   const std::string what = std::string(is_min ? "limit min " : "limit max ") + bound_text;
+  explain_by_ends(j, s, {rows.begin(), rows.end()}, below, "limit", what);
   if (below.size() > constants::list_members && 2 * below.size() > rows.size()) {
     add_population(j, s, below, rows.size(), "limit", what);
     return;

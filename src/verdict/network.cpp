@@ -17,14 +17,6 @@ namespace {
 /// A logarithmic deficit as the fraction of the rate that is missing.
 double fraction(double logarithmic) { return -std::expm1(-logarithmic); }
 
-std::int32_t switch_row(const Judgement& j, const std::string& leaf) {
-  for (std::size_t i = 0; i < j.results.entities.size(); ++i) {
-    const auto& e = j.results.entities[i];
-    if (e.kind == "switch" && (e.name == leaf || e.name == "switch:" + leaf)) return static_cast<std::int32_t>(i);
-  }
-  return -1;
-}
-
 std::string name_of_part(const Judgement& j, const Part& part) {
   if (part.place == Place::leaf) {
     const auto row = switch_row(j, part.leaf);

@@ -53,6 +53,9 @@ inline constexpr int network_confirm_samples = 30;
 // Random groups: fewest nodes and draws that tell a culprit from those beside it.
 inline constexpr std::size_t collective_nodes = 8;
 inline constexpr std::size_t collective_draws = 3;
+// All nodes together are looked into by halves when they reach less than this share of what groups of 4 nodes do: busbw hardly
+// depends on how many take part.
+inline constexpr double bisection_share = 0.5;
 
 inline Json network_json() {
   return Json{{"alpha_screen", network_alpha_screen},
@@ -83,6 +86,7 @@ inline Json network_json() {
               {"most_controls", network_most_controls},
               {"collective_nodes", collective_nodes},
               {"collective_draws", collective_draws},
+              {"bisection_share", bisection_share},
               {"leaf_ends", network_leaf_ends},
               {"confirm_samples", network_confirm_samples}};
 }

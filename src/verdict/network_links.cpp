@@ -192,6 +192,14 @@ bool LinkSet::crosses(const Pair& p) const {
   return a >= 0 && b >= 0 && a != b;
 }
 
+std::int32_t switch_row(const Judgement& j, const std::string& name) {
+  for (std::size_t i = 0; i < j.results.entities.size(); ++i) {
+    const auto& e = j.results.entities[i];
+    if (e.kind == "switch" && (e.name == name || e.name == "switch:" + name)) return static_cast<std::int32_t>(i);
+  }
+  return -1;
+}
+
 Places::Places(const Judgement& j) : j_(j), leaf_(j.entities.size()), only_nic_(j.entities.size(), -1) {
   const auto it = j.results.inventory.find("nic");
   if (it == j.results.inventory.end()) return;
@@ -226,6 +234,14 @@ const std::string& Places::leaf_of(std::int32_t row) const {
   if (!own.empty() || j_.entities.kind(row) == "nic") return own;
   const auto node = j_.entities.node(row);
   return j_.entities.valid(node) ? leaf_[static_cast<std::size_t>(node)] : unknown;
+}
+
+std::int32_t Places::switch_of(std::int32_t row) const {
+  const auto& name = leaf_of(row);
+  if (name.empty()) return -1;
+  const auto [at, fresh] = switches_.try_emplace(name, -1);
+  if (fresh) at->second = switch_row(j_, name);
+  return at->second;
 }
 
 std::int32_t Places::only_nic(std::int32_t node) const {

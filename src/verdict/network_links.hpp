@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -43,18 +44,24 @@ struct LinkSet {
   bool crosses(const Pair& p) const;    ///< both leaves are known and differ
 };
 
+/// Row of a switch in /entities, by its name with or without "switch:"; -1 when there is none.
+std::int32_t switch_row(const Judgement& j, const std::string& name);
+
 /// Where NICs hang, from /inventory/nic; by row of /entities.
 class Places {
  public:
   explicit Places(const Judgement& j);
   /// Switch of a NIC, or of all NICs of a device's node where they hang on the same one; empty when unknown.
   const std::string& leaf_of(std::int32_t row) const;
+  /// Row of that switch in /entities; -1 when unknown.
+  std::int32_t switch_of(std::int32_t row) const;
   /// The only physical NIC of a node, -1 with several or none.
   std::int32_t only_nic(std::int32_t node) const;
 
  private:
   const Judgement& j_;
   std::vector<std::string> leaf_;      ///< by row; nodes included
+  mutable std::map<std::string, std::int32_t> switches_;  ///< rows of /entities by name
   std::vector<std::int32_t> only_nic_; ///< by row of a node: -1 none, -2 several
 };
 

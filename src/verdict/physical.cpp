@@ -12,6 +12,7 @@
 #include "results/inventory_names.hpp"
 #include "verdict/constants.hpp"
 #include "verdict/judgement.hpp"
+#include "verdict/shared_end.hpp"
 
 namespace assay::verdict {
 namespace {
@@ -40,6 +41,10 @@ void settle(Judgement& j, const Series& s, const std::vector<Below>& all, const 
   if (below.empty()) return;
   take_fresh(j, s, below);
   auto what = [&](const Below& b) { return what_prefix + " " + format_quantity(b.reference, s.unit); };
+  std::vector<const SeriesRow*> rows;
+  for (const auto& b : all) rows.push_back(b.row);
+  explain_by_ends(j, s, rows, below, "physical", what(below.front()));
+  if (below.empty()) return;
   if (all.size() >= constants::population_min && median(ratios) < 1.0) {
     add_population(j, s, below, all.size(), "physical", what(below.front()));
     return;

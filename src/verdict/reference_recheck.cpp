@@ -11,6 +11,7 @@
 #include "verdict/constants.hpp"
 #include "verdict/fresh.hpp"
 #include "verdict/network_constants.hpp"
+#include "verdict/network_links.hpp"
 #include "verdict/reference_scores.hpp"
 #include "verdict/references.hpp"
 
@@ -34,6 +35,13 @@ bool is_suspicion(const Judgement& j, const Found& f) {
 /// Rows of /entities to be measured again, by metric: those of links among them.
 using Wanted = std::map<std::string, std::set<std::int32_t>>;
 
+bool hangs_on(const Judgement& j, const network::Places& places, const SeriesRow& row, const std::vector<std::int32_t>& parts) {
+  return std::any_of(parts.begin(), parts.end(), [&](std::int32_t part) {
+    const auto is_on = [&](std::int32_t end) { return part == end || part == j.entities.node(end) || part == places.switch_of(end); };
+    return part >= 0 && (is_on(row.source) || is_on(row.destination));
+  });
+}
+
 Wanted wanted_of(const Judgement& judged) {
   Judgement j(judged.results, judged.options);
   j.series = judged.series;
@@ -44,9 +52,18 @@ Wanted wanted_of(const Judgement& judged) {
   }
   judge_references(j);
   judge_physical(j);
+  const network::Places places(j);
   Wanted wanted;
   for (const auto& f : j.found) {
-    if (is_suspicion(j, f)) wanted[f.finding.metric].insert(f.rows.begin(), f.rows.end());
+    if (!is_suspicion(j, f)) continue;
+    auto& rows = wanted[f.finding.metric];
+    rows.insert(f.rows.begin(), f.rows.end());
+    // A part that stands for its links: these.
+    for (const auto& s : j.series) {
+      if (s.kind != "link" || f.finding.level == "link" || s.full() != f.finding.metric) continue;
+      for (const auto& row : s.rows)
+        if (hangs_on(j, places, row, f.rows)) rows.insert(row.entity);
+    }
   }
   return wanted;
 }

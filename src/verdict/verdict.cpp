@@ -88,9 +88,11 @@ results::VerdictData judge(const results::Results& results, const Options& optio
   judge_physical(j);
   judge_small_populations(j);
   judge_network(j);
+  judge_rails(j);
   judge_collectives(j);
   judge_peers(j);
   judge_ranks_in_step(j);
+  judge_bisection(j);
   judge_dips(j);
   judge_noise(j);
   auto verdict = conclude(j);

@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "base/units.hpp"
+#include "suites/allreduce/groups.hpp"
 #include "topology/oversubscription.hpp"
 
 namespace assay::allreduce {
@@ -77,9 +78,10 @@ std::string why_not(Scope scope, const Config& config, const Topology& topology)
   if (topology.size() == 1) return "one rank has nobody to reduce with";
   if (scope == Scope::node && topology.max_local_size() < 2) return "no node has two ranks";
   if (scope == Scope::leader && nodes < 2) return "one node has one leader";
-  if (scope == Scope::groups && nodes < least_group_nodes)
-    return "fewer than " + std::to_string(least_group_nodes) + " nodes";
-  if (scope == Scope::groups && config.level < Level::standard) return "from level standard up";
+  const bool drawn = scope == Scope::groups || scope == Scope::rails;
+  if (drawn && nodes < least_group_nodes) return "fewer than " + std::to_string(least_group_nodes) + " nodes";
+  if (drawn && config.level < Level::standard) return "from level standard up";
+  if (scope == Scope::rails && rails(topology) < 2) return "no two ranks on every node";
   return "";
 }
 
@@ -87,20 +89,15 @@ std::int64_t count_ranks(const Spec& spec, const std::string& name, const PlanIn
   const Topology& topology = input.topology;
   if (spec.scope == Scope::world) return topology.size();
   if (spec.scope == Scope::leader) return static_cast<std::int64_t>(topology.nodes.size());
-  std::vector<bool> takes_part(topology.nodes.size(), false);
-  if (spec.scope == Scope::node) {
-    for (const RankPlace& place : topology.ranks)
-      if (place.local_size > 1) takes_part[static_cast<std::size_t>(place.node)] = true;
-  } else {
-    for (int draw = 0; draw < group_draws(input.config.level); ++draw) {
-      const auto groups = draw_groups(topology.nodes.size(), group_stream(input.seed, name), draw);
-      for (std::size_t node = 0; node < groups.size(); ++node)
-        if (groups[node] >= 0) takes_part[node] = true;
-    }
+  if (spec.scope == Scope::node)
+    return std::count_if(topology.ranks.begin(), topology.ranks.end(), [](const RankPlace& place) { return place.local_size > 1; });
+  std::vector<bool> takes_part(topology.ranks.size(), false);
+  const Division division = spec.scope == Scope::rails ? Division::rails : Division::groups;
+  for (int draw = 0; draw < draws_of(division, input.config.level, topology); ++draw) {
+    const auto groups = groups_of(division, topology, group_stream(input.seed, name), draw);
+    for (std::size_t rank = 0; rank < groups.size(); ++rank) takes_part[rank] = takes_part[rank] || groups[rank] >= 0;
   }
-  return std::count_if(topology.ranks.begin(), topology.ranks.end(), [&](const RankPlace& place) {
-    return takes_part[static_cast<std::size_t>(place.node)];
-  });
+  return std::count(takes_part.begin(), takes_part.end(), true);
 }
 
 Case selftest_case(const Topology& topology) {
@@ -141,6 +138,7 @@ Case make_case(const Spec& spec, const PlanInput& input) {
                   {"repetitions", spec.isolated ? 1 : 20},
                   {"slots", slots},
                   {"ranks", ranks}};
+  if (spec.scope == Scope::rails) c.parameters["rails"] = rails(input.topology);
   if (!c.not_applicable.empty()) return c;
   // One operation as slow as it may well be, and four of them as the least that a case can do.
   const double operation_s =
@@ -163,6 +161,8 @@ const char* to_string(Scope scope) noexcept {
       return "leader";
     case Scope::groups:
       return "groups";
+    case Scope::rails:
+      return "rails";
     case Scope::world:
       return "world";
   }
@@ -187,9 +187,11 @@ std::vector<Spec> specs(const Config& config) {
     for (const std::string& scope : config.options.list("allreduce.scopes"))
       for (const std::size_t bytes : sizes) {
         Spec spec{operation_from(operation), scope_from(scope), bytes, false, false};
+        // A rail is about what its links carry: sizes that bandwidth decides.
+        if (spec.scope == Scope::rails && bytes < mib && !config.options.has("allreduce.sizes")) continue;
         spec.required = required_spec(spec.operation, spec.scope, bytes);
         all.push_back(spec);
-        if (!has_isolated(config.level, bytes)) continue;
+        if (!has_isolated(config.level, bytes) || spec.scope == Scope::rails) continue;
         spec.isolated = true;
         spec.required = false;
         all.push_back(spec);
@@ -197,20 +199,6 @@ std::vector<Spec> specs(const Config& config) {
   std::stable_sort(all.begin(), all.end(),
                    [](const Spec& a, const Spec& b) { return a.required > b.required; });
   return all;
-}
-
-std::vector<int> draw_groups(std::size_t nodes, const RandomStream& random, int draw) {
-  std::vector<int> group(nodes, -1);
-  const auto order = random.child(std::to_string(draw)).permutation(nodes);
-  const std::size_t whole = nodes / group_nodes * group_nodes;
-  for (std::size_t i = 0; i < whole; ++i) group[order[i]] = static_cast<int>(i / group_nodes);
-  return group;
-}
-
-int group_draws(Level level) noexcept { return level >= Level::extended ? 8 : 4; }
-
-RandomStream group_stream(std::uint64_t seed, const std::string& case_name) {
-  return RandomStream(seed, "allreduce/groups").child(case_name);
 }
 
 int scope_ranks(Scope scope, const Topology& topology) {
@@ -221,6 +209,8 @@ int scope_ranks(Scope scope, const Topology& topology) {
       return static_cast<int>(topology.nodes.size());
     case Scope::groups:
       return std::min(topology.size(), static_cast<int>(group_nodes) * topology.max_local_size());
+    case Scope::rails:
+      return std::min(static_cast<int>(topology.nodes.size()), static_cast<int>(group_nodes));
     case Scope::world:
       return topology.size();
   }

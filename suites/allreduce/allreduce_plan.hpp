@@ -11,14 +11,10 @@
 
 namespace assay::allreduce {
 
-enum class Scope { node, leader, groups, world };
-inline constexpr Scope all_scopes[] = {Scope::node, Scope::leader, Scope::groups, Scope::world};
+enum class Scope { node, leader, groups, rails, world };
+inline constexpr Scope all_scopes[] = {Scope::node, Scope::leader, Scope::groups, Scope::rails, Scope::world};
 const char* to_string(Scope scope) noexcept;
 Scope scope_from(const std::string& text);
-
-inline constexpr std::size_t group_nodes = 4;  ///< nodes of a random group
-inline constexpr std::size_t least_group_nodes =
-    8;  ///< nodes from which random groups say more than the world
 
 struct Spec {
   Op operation = Op::all_reduce;
@@ -30,11 +26,6 @@ struct Spec {
 };
 
 std::vector<Spec> specs(const Config& config);
-
-/// The group of every node in one draw (-1: left over this time): random groups of 4 nodes.
-std::vector<int> draw_groups(std::size_t nodes, const RandomStream& random, int draw);
-int group_draws(Level level) noexcept;
-RandomStream group_stream(std::uint64_t seed, const std::string& case_name);
 
 /// Ranks of the largest communicator of a scope.
 int scope_ranks(Scope scope, const Topology& topology);

@@ -2,17 +2,20 @@
 #include "suites/allreduce/allreduce_suite.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "device/corrupt.hpp"
 #include "suites/allreduce/allreduce_plan.hpp"
+#include "suites/allreduce/groups.hpp"
 #include "suites/allreduce/series.hpp"
 
 namespace assay {
 namespace {
 
 using allreduce::Collective;
+using allreduce::Division;
 using allreduce::Scope;
 using results::Better;
 using results::Role;
@@ -80,34 +83,29 @@ void report_wrong(const std::vector<allreduce::WrongElements>& wrong, Context& c
   }
 }
 
-/// Communicator of a scope: borrowed from the context or split for this case; null where this rank takes no
-/// part.
-struct ScopeCommunicator {
+/// How the ranks of a case are divided; nothing where all its communicators stay the same.
+std::optional<Division> division_of(const Case& c, Scope scope) {
+  if (c.confirm && c.confirm->variant == "halves") return Division::halves;
+  if (scope == Scope::rails) return Division::rails;
+  return scope == Scope::groups ? std::optional(Division::groups) : std::nullopt;
+}
+
+/// Communicator of a case: borrowed from the context or split for one draw; null where this rank takes no part.
+struct CaseCommunicator {
   Communicator* comm = nullptr;
   std::unique_ptr<Communicator> owned;
-  int group = -1;  ///< random groups: which one
+  int group = -1;  ///< of this draw
 };
 
-ScopeCommunicator communicator(Scope scope, const Case& c, Context& context, int draw) {
-  ScopeCommunicator out;
-  switch (scope) {
-    case Scope::world:
-      out.comm = &context.world;
-      break;
-    case Scope::node:
-      out.comm = &context.node;
-      break;
-    case Scope::leader:
-      out.comm = context.leaders;
-      break;
-    case Scope::groups: {
-      const auto groups = allreduce::draw_groups(context.topology.nodes.size(),
-                                                 allreduce::group_stream(context.config.seed, c.name), draw);
-      out.group = groups[static_cast<std::size_t>(context.topology.me().node)];
-      out.owned = context.world.split(out.group, context.world.rank());
-      out.comm = out.owned.get();
-      break;
-    }
+CaseCommunicator communicator(Scope scope, std::optional<Division> division, const Case& c, Context& context, int draw) {
+  CaseCommunicator out;
+  if (division) {
+    const auto groups = allreduce::groups_of(*division, context.topology, allreduce::group_stream(context.config.seed, c.name), draw);
+    out.group = groups[static_cast<std::size_t>(context.world.rank())];
+    out.owned = context.world.split(out.group, context.world.rank());
+    out.comm = out.owned.get();
+  } else {
+    out.comm = scope == Scope::node ? &context.node : scope == Scope::leader ? context.leaders : &context.world;
   }
   if (out.comm != nullptr && out.comm->size() < 2) out.comm = nullptr;
   return out;
@@ -115,9 +113,9 @@ ScopeCommunicator communicator(Scope scope, const Case& c, Context& context, int
 
 /// One draw (or the only series). Every rank calls it, also those that take no part: they wait without using
 /// their core.
-void run_series(const Case& c, const allreduce::Spec& spec, int draw, double seconds, RankRow& row,
+void run_series(const Case& c, const allreduce::Spec& spec, std::optional<Division> division, int draw, double seconds, RankRow& row,
                 Context& context) {
-  const ScopeCommunicator scope = communicator(spec.scope, c, context, draw);
+  const CaseCommunicator scope = communicator(spec.scope, division, c, context, draw);
   std::unique_ptr<Collective> collective;
   const double begin = now_s();
   double operation_s = 0;
@@ -143,7 +141,7 @@ void run_series(const Case& c, const allreduce::Spec& spec, int draw, double sec
   if (scope.comm != nullptr) {
     const auto series = allreduce::measure(*scope.comm, *collective, plan, spec.isolated, context.clock());
     const double factor = allreduce::bus_factor(spec.operation, scope.comm->size());
-    append(row, series, *collective, factor, spec.scope == Scope::groups ? draw : -1, scope.group, context);
+    append(row, series, *collective, factor, division ? draw : -1, scope.group, context);
     report_wrong(collective->wrong(), context);
     context.record.add_time(series.samples.warmup_s, series.samples.timed_s, series.samples.verify_s);
     if (spec.isolated && context.world.rank() == 0)
@@ -154,12 +152,13 @@ void run_series(const Case& c, const allreduce::Spec& spec, int draw, double sec
 
 void run_collective(const Case& c, Context& context) {
   const allreduce::Spec spec = allreduce::spec_of(c);
-  declare_metrics(spec.isolated, spec.scope == Scope::groups, context.record);
+  const auto division = division_of(c, spec.scope);
+  declare_metrics(spec.isolated, division.has_value(), context.record);
   context.record.parameter("path", context.world.path());
-  const int draws = spec.scope == Scope::groups ? allreduce::group_draws(context.config.level) : 1;
+  const int draws = division ? allreduce::draws_of(*division, context.config.level, context.topology) : 1;
   RankRow row;
-  for (int draw = 0; draw < draws; ++draw) run_series(c, spec, draw, c.seconds / draws, row, context);
-  report(std::move(row), spec.isolated, spec.scope == Scope::groups, context);
+  for (int draw = 0; draw < draws; ++draw) run_series(c, spec, division, draw, c.seconds / draws, row, context);
+  report(std::move(row), spec.isolated, division.has_value(), context);
 }
 
 /// Corrupts one element of a checked result on purpose; the check must find it, at its place, once.
@@ -212,9 +211,9 @@ std::vector<OptionSpec> AllreduceSuite::options() const {
               "OPS"};
   specs[2] = {"allreduce.scopes",
               OptionKind::choices,
-              "node,leader,groups,world",
-              "among whom: the ranks of a node, one rank per node, random groups of 4 nodes, all",
-              {"node", "leader", "groups", "world"},
+              "node,leader,groups,rails,world",
+              "among whom: the ranks of a node, one rank per node, random groups of 4 nodes, of those each local rank by itself, all",
+              {"node", "leader", "groups", "rails", "world"},
               "SCOPES"};
   return specs;
 }

@@ -5,6 +5,8 @@
 
 #include <bit>
 #include <cmath>
+#include <map>
+#include <set>
 
 #include "suite_rig.hpp"
 #include "suites/allreduce/collective.hpp"
@@ -114,6 +116,50 @@ TEST(AllreduceSuite, TheIsolatedSeriesShowsTheLateRank) {
     EXPECT_GE(s, 0);
     EXPECT_EQ(rig.world().min(s), 0);  // somebody is first
   }
+}
+
+/// Groups of a record by draw, in order of time.
+std::map<int, std::set<int>> groups_by_draw(const CaseRecord& record) {
+  std::map<int, std::set<int>> groups;
+  for (const auto& row : record.rows_)
+    for (const double group : row.values.at("group")) groups[static_cast<int>(group / 1e6)].insert(static_cast<int>(group) % 1000000);
+  return groups;
+}
+
+TEST(AllreduceSuite, HalvesAreMeasuredDownToTwoNodes) {
+  AllreduceSuite suite;
+  SuiteRig rig(suite, 8, Level::quick);
+  if (rig.size() < 8) GTEST_SKIP() << "fewer than 8 ranks";
+  Case c = rig.planned("allreduce-world-1048576-mpi");
+  Confirm confirm;
+  confirm.variant = "halves";
+  c.confirm = std::make_shared<const Confirm>(confirm);
+  const CaseRecord record = rig.run(c);
+  EXPECT_EQ(record.state_, CaseState::pass) << record.reason_;
+  const int node = rig.topology().me().node;
+  EXPECT_EQ(groups_by_draw(record), (std::map<int, std::set<int>>{{0, {0}}, {1, {node / 4}}, {2, {node / 2}}}));
+}
+
+TEST(AllreduceRails, EachLocalRankHasGroupsOfItsOwn) {
+  AllreduceSuite suite;
+  SuiteRig rig(suite, 8, Level::standard);
+  if (rig.size() < 16) GTEST_SKIP() << "fewer than 2 ranks on each of 8 nodes";
+  const Case c = rig.planned("allreduce-rails-1048576-mpi");
+  ASSERT_EQ(c.not_applicable, "");
+  EXPECT_EQ(c.parameters.at("rails"), 2);
+  EXPECT_EQ(c.parameters.at("ranks"), 4);
+  const CaseRecord record = rig.run(c);
+  EXPECT_EQ(record.state_, CaseState::pass) << record.reason_;
+  const auto groups = groups_by_draw(record);
+  EXPECT_EQ(groups.size(), 4U);
+  for (const auto& [draw, of] : groups) {
+    ASSERT_EQ(of.size(), 1U);
+    EXPECT_EQ(*of.begin() % 2, rig.topology().me().local_rank);
+    const double together = rig.total(*of.begin() == static_cast<int>(rig.world().max(*of.begin())) ? 1 : 0);
+    EXPECT_EQ(together, 4) << "ranks of the last group";
+  }
+  const auto& row = record.rows_.front();
+  EXPECT_NEAR(row.values.at("busbw")[0] / row.values.at("algbw")[0], 1.5, 1e-12);
 }
 
 /// The checks of every operation see a wrong element at any place, stale results and a missing contribution.

@@ -102,14 +102,14 @@ Case SuiteRig::planned(const std::string& name) {
   throw Error(ErrorKind::internal, "no case " + name);
 }
 
-CaseRecord SuiteRig::run(const std::string& name) {
-  Case c = planned(name);
+CaseRecord SuiteRig::run(Case c) {
   c.seconds = c.min_seconds = std::min(c.seconds, 0.3);
   device_->reserve(c.bytes);
   CaseRecord record;
   Context context{config_, topology_,    *entities_,     *device_,
                   *world_, *node_,       leaders_.get(), RandomStream(config_.seed, "case").child(c.path()),
                   now_s(), now_s() + 60, record,         entities_->device_of_rank(world_->rank())};
+  context.confirm = c.confirm.get();
   suite_.run(c, context);
   return record;
 }

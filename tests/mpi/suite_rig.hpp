@@ -88,7 +88,8 @@ class SuiteRig {
   std::vector<Case> plan();
   Case planned(const std::string& name);
   /// Plans, runs the named case on all ranks, and gives this rank's record.
-  CaseRecord run(const std::string& name);
+  CaseRecord run(const std::string& name) { return run(planned(name)); }
+  CaseRecord run(Case c);
 
   int rank() const { return world_->rank(); }
   int size() const { return world_->size(); }

@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "suites/allreduce/allreduce_plan.hpp"
+#include "suites/allreduce/groups.hpp"
 #include "suites/allreduce/allreduce_suite.hpp"
 #include "suites/allreduce/series.hpp"
 #include "suites/p2p/p2p_plan.hpp"
@@ -236,16 +237,50 @@ TEST(CommPlan, WrongOptionsAreNamed) {
 }
 
 TEST(CommPlan, RandomGroupsHoldFourNodesEach) {
+  using allreduce::Division;
   const auto stream = allreduce::group_stream(1, "x");
-  for (const std::size_t nodes : {8u, 11u, 64u}) {
-    const auto first = allreduce::draw_groups(nodes, stream, 0),
-               second = allreduce::draw_groups(nodes, stream, 1);
-    EXPECT_EQ(first, allreduce::draw_groups(nodes, stream, 0));
+  for (const int nodes : {8, 11, 64}) {
+    const Topology topology = topology_of(nodes, 2, 2);
+    const auto first = allreduce::groups_of(Division::groups, topology, stream, 0),
+               second = allreduce::groups_of(Division::groups, topology, stream, 1);
+    EXPECT_EQ(first, allreduce::groups_of(Division::groups, topology, stream, 0));
     EXPECT_NE(first, second);
     for (const auto& draw : {first, second}) {
-      EXPECT_EQ(static_cast<std::size_t>(std::count(draw.begin(), draw.end(), -1)), nodes % 4);
-      for (int group = 0; group < static_cast<int>(nodes / 4); ++group)
-        EXPECT_EQ(std::count(draw.begin(), draw.end(), group), 4);
+      EXPECT_EQ(std::count(draw.begin(), draw.end(), -1), 2 * (nodes % 4));
+      for (int group = 0; group < nodes / 4; ++group) EXPECT_EQ(std::count(draw.begin(), draw.end(), group), 8);
+    }
+  }
+}
+
+TEST(CommPlan, RailsAreTheSameGroupsByLocalRank) {
+  using allreduce::Division;
+  const auto stream = allreduce::group_stream(1, "x");
+  const Topology topology = topology_of(11, 3, 3);
+  EXPECT_EQ(allreduce::rails(topology), 3);
+  const auto groups = allreduce::groups_of(Division::groups, topology, stream, 2), rails = allreduce::groups_of(Division::rails, topology, stream, 2);
+  for (std::size_t r = 0; r < rails.size(); ++r)
+    EXPECT_EQ(rails[r], groups[r] < 0 ? -1 : 3 * groups[r] + topology.ranks[r].local_rank);
+}
+
+TEST(CommPlan, HalvesKeepNodesOfOneSwitchTogether) {
+  using allreduce::Division;
+  Topology topology = topology_of(8, 1, 1);
+  const auto stream = allreduce::group_stream(1, "x");
+  EXPECT_EQ(allreduce::draws_of(Division::halves, Level::quick, topology), 3);
+  EXPECT_EQ(allreduce::groups_of(Division::halves, topology, stream, 0), std::vector<int>(8, 0));
+  EXPECT_EQ(allreduce::groups_of(Division::halves, topology, stream, 2), (std::vector{0, 0, 1, 1, 2, 2, 3, 3}));
+  for (std::size_t n = 0; n < 8; ++n) {
+    Nic nic;
+    nic.leaf = n % 2 == 0 ? "leaf0" : "leaf1";
+    topology.nodes[n].nics = {nic};
+  }
+  EXPECT_EQ(allreduce::groups_of(Division::halves, topology, stream, 1), (std::vector{0, 1, 0, 1, 0, 1, 0, 1}));
+  for (const int nodes : {2, 3, 9, 13, 100}) {
+    const Topology odd = topology_of(nodes, 1, 1);
+    const int draws = allreduce::draws_of(Division::halves, Level::quick, odd);
+    for (int d = 0; d < draws; ++d) {
+      const auto part = allreduce::groups_of(Division::halves, odd, stream, d);
+      for (int k = 0; k < 1 << d; ++k) EXPECT_GE(std::count(part.begin(), part.end(), k), nodes == 1 ? 1 : 2) << nodes << " " << d;
     }
   }
 }

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// A collective of all nodes that is slow while pairs and small groups are clean: which half is slow, which quarter of that, ...
+// Parts of one size run side by side and ought to be equally fast, so no other reference is needed.
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+
+#include "base/error.hpp"
+#include "base/units.hpp"
+#include "measure/statistics.hpp"
+#include "verdict/collective_groups.hpp"
+#include "verdict/collectives.hpp"
+#include "verdict/constants.hpp"
+#include "verdict/network.hpp"
+#include "verdict/network_constants.hpp"
+#include "verdict/network_levels.hpp"
+
+namespace assay::verdict {
+namespace {
+
+constexpr const char* variant = "halves";
+
+bool of_world(const Series& s) {
+  return s.suite == "allreduce" && s.stage == "world" && s.kind == "device" && s.judged && s.per_sample && s.unit == "B/s" && s.first != nullptr;
+}
+
+double bytes_of(const Series& s) {
+  const auto it = s.first->parameters.find("bytes");
+  return it != s.first->parameters.end() && it->is_number() ? it->get<double>() : 0;
+}
+
+double centre_of(const Series& s) {
+  std::vector<double> medians;
+  for (const auto& row : s.rows) medians.push_back(row.median);
+  return medians.empty() ? 0 : median(medians);
+}
+
+/// Something is known to be slow between nodes already: then the world is slow for that reason.
+bool explained(const Judgement& j) {
+  return std::any_of(j.found.begin(), j.found.end(), [&](const Found& f) {
+    const auto& finding = f.finding;
+    const bool place = finding.level != "cluster" || finding.kind == "split";
+    return finding.severity != "INFO" && (finding.kind == "slow" || finding.kind == "split") && place && finding.reference_kind == "peers" &&
+           (finding.suite == "p2p" || finding.suite == "allreduce");
+  });
+}
+
+/// What says that all together are slow: a broken bound, or less than this share of what small groups reach at the same size.
+std::optional<std::string> slow_world(const Judgement& j, const Series& world) {
+  for (const auto& f : j.found)
+    if (f.finding.metric == world.full() && f.finding.kind == "slow" && f.finding.severity != "INFO" && f.finding.reference_kind != "peers")
+      return "against its " + f.finding.reference_kind;
+  for (const auto& s : j.series) {
+    if (s.suite != world.suite || s.stage != "groups" || s.metric != world.metric || s.first->find("group") == nullptr || bytes_of(s) != bytes_of(world) ||
+        rails_of(*s.first) > 1)
+      continue;
+    const double all = centre_of(world), few = centre_of(s);
+    if (few > 0 && all < constants::bisection_share * few)
+      return format_quantity(all, world.unit) + " against " + format_quantity(few, world.unit) + " in groups of 4 nodes";
+  }
+  return std::nullopt;
+}
+
+/// The world series to look into: the largest vectors, which links decide.
+const Series* suspect_world(const Judgement& j, std::string& why) {
+  const Series* found = nullptr;
+  for (const auto& s : j.series) {
+    if (!of_world(s) || (found != nullptr && bytes_of(s) <= bytes_of(*found))) continue;
+    if (const auto reason = slow_world(j, s)) {
+      found = &s;
+      why = *reason;
+    }
+  }
+  return found;
+}
+
+const results::CaseData* bisected(const Judgement& j, const Series& world) {
+  for (const auto& c : j.results.cases)
+    if (c.suite == world.suite && base_name(c.name) == world.name && text_parameter(c, "variant") == variant) return &c;
+  return nullptr;
+}
+
+/// The smallest part of the nodes that is slow beside its like.
+struct Place {
+  std::set<std::int32_t> nodes;  ///< empty: no part is
+  double rate = 0, others = 0;   ///< logs
+  std::size_t parts = 0;         ///< of that size
+  bool deepest = false;          ///< there were no smaller ones
+  std::int64_t samples = 0;
+};
+
+Place descend(const std::vector<Draw>& draws) {
+  const double least = -std::log1p(-constants::peers_small_deficit);
+  Place place;
+  for (std::size_t d = 0; d < draws.size(); ++d) {
+    const Draw& draw = draws[d];
+    if (draw.rates.size() < 2) continue;
+    std::map<int, double> rate;
+    std::vector<double> all;
+    for (const auto& [part, rates] : draw.rates) all.push_back(rate[part] = median(rates));
+    const double others = network::upper(all);
+    std::size_t slow = 0;
+    std::optional<int> worst;
+    for (const auto& [part, nodes] : draw.units) {
+      if (others - rate[part] < least) continue;
+      ++slow;
+      const bool within = place.nodes.empty() || std::includes(place.nodes.begin(), place.nodes.end(), nodes.begin(), nodes.end());
+      if (within && (!worst || rate[part] < rate[*worst])) worst = part;
+    }
+    if (!worst || 2 * slow > rate.size()) {
+      if (!place.nodes.empty()) break;
+      continue;
+    }
+    place = {draw.units.at(*worst), rate[*worst], others, rate.size(), d + 1 == draws.size(), static_cast<std::int64_t>(draw.rates.at(*worst).size())};
+  }
+  return place;
+}
+
+}  // namespace
+
+void judge_bisection(Judgement& j) {
+  std::string why;
+  const Series* world = suspect_world(j, why);
+  const auto* c = world == nullptr || explained(j) ? nullptr : bisected(j, *world);
+  if (c == nullptr) return;
+  const auto draws = draws_of(j, *c, world->metric, Unit::node);
+  const Place place = descend(draws);
+  const bool found = !place.nodes.empty();
+  auto f = j.about(-1, found ? "WARN" : "INFO", "abnormality", "slow");
+  f.suite = world->suite;
+  f.metric = world->full();
+  f.unit = world->unit;
+  f.better = results::to_string(world->better);
+  f.reference_kind = "peers";
+  f.evidence = "/cases/" + c->path() + "/" + world->metric;
+  f.action = "TRIAGE";
+  const std::string start = "cluster: " + world->full() + " of all nodes is slow (" + why + "), pairs and random groups are not; ";
+  if (!found) {
+    f.value = centre_of(*world);
+    f.text = start + "of its halves down to " + std::to_string(draws.empty() ? 0 : draws.back().units.begin()->second.size()) +
+             " nodes none is slower than its like: it takes all of them, as a core of the network that is too narrow does";
+    j.add(std::move(f), {});
+    return;
+  }
+  f.value = std::exp(place.rate);
+  f.reference = std::exp(place.others);
+  f.deficit = -std::expm1(place.rate - place.others);
+  f.samples = place.samples;
+  f.controls = static_cast<std::int64_t>(place.parts) - 1;
+  std::string names;
+  for (const auto row : place.nodes) {
+    f.members.push_back(j.entities.name(row));
+    if (f.members.size() <= 8) names += (names.empty() ? "" : ", ") + f.members.back();
+  }
+  f.text = start + "the part " + names + (f.members.size() > 8 ? " and " + std::to_string(f.members.size() - 8) + " more" : "") + " is, " +
+           format_quantity(*f.value, f.unit) + " against " + format_quantity(*f.reference, f.unit) + " of the others of " +
+           std::to_string(place.parts) + " parts, deficit " + percent(*f.deficit) + " (n=" + std::to_string(place.samples) + ")" +
+           (place.deepest ? "" : "; its own halves are not: look at what connects them");
+  j.add(std::move(f), {place.nodes.begin(), place.nodes.end()});
+}
+
+std::vector<Recheck> bisection_rechecks(const Judgement& judged) {
+  if (judged.entities.nodes().size() < constants::collective_nodes) return {};
+  Judgement j(judged.results, judged.options);
+  j.series = judged.series;
+  try {
+    judge_limits(j);
+  } catch (const Error&) {
+    j.found.clear();  // a limit in the wrong unit: the verdict will say so
+  }
+  std::string why;
+  const Series* world = suspect_world(j, why);
+  if (world == nullptr || bisected(j, *world) != nullptr) return {};
+  judge_network(j);
+  judge_collectives(j);
+  judge_ranks_in_step(j);
+  if (explained(j)) return {};
+  Recheck r;
+  r.suite = world->suite;
+  r.name = world->name;
+  r.metric = world->metric;
+  r.variant = variant;
+  for (const auto& c : j.results.cases)
+    if (c.suite == r.suite && base_name(c.name) == r.name) r.number = std::max(r.number, confirming_number(c.name) + 1);
+  for (const auto& row : world->rows) r.candidates.push_back(row.entity);
+  return {r};
+}
+
+}  // namespace assay::verdict

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verdict/shared_end.hpp"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "base/units.hpp"
+#include "verdict/constants.hpp"
+#include "verdict/network_links.hpp"
+
+namespace assay::verdict {
+namespace {
+
+enum class Level { leaf, node, end };
+
+struct Link {
+  const SeriesRow* row = nullptr;
+  const Below* below = nullptr;  ///< null: within its bound
+  std::int32_t part = -1;        ///< row of /entities that explains it
+};
+
+/// What a part sends or receives.
+struct Traffic {
+  std::vector<Link*> links;
+  std::set<std::int32_t> partners;
+  std::size_t slow = 0;
+
+  bool bad() const {
+    return partners.size() >= constants::shared_end_partners &&
+           static_cast<double>(slow) >= constants::shared_end_share * static_cast<double>(links.size());
+  }
+};
+
+struct Claim {
+  std::int32_t part = -1;
+  std::vector<Link*> links;  ///< all of the part that are judged for it
+  bool out = false, in = false;
+  Level level = Level::end;
+};
+
+class Ends {
+ public:
+  Ends(const Judgement& j, const network::Places& places, std::vector<Link>& links) : j_(j), places_(places), links_(links) {
+    for (const auto& l : links_)
+      for (const auto end : {l.row->source, l.row->destination}) ends_of_node_[j_.entities.node(end)].insert(end);
+  }
+
+  std::vector<Claim> claims() {
+    std::vector<Claim> all;
+    for (const Level level : {Level::leaf, Level::node, Level::end})
+      while (all.size() < constants::shared_end_most) {
+        auto claim = worst(level);
+        if (!claim) break;
+        for (auto* link : claim->links) link->part = claim->part;
+        all.push_back(std::move(*claim));
+      }
+    std::size_t others = 0, good = 0;
+    for (const auto& l : links_) {
+      if (std::any_of(all.begin(), all.end(), [&](const Claim& c) { return touches(l, c); })) continue;
+      ++others;
+      good += l.below == nullptr ? 1 : 0;
+    }
+    // Where the rest is no better nobody can tell whose fault it is.
+    return 2 * good > others ? all : std::vector<Claim>{};
+  }
+
+  /// -1: the link says nothing about parts of this level.
+  std::int32_t part_of(std::int32_t end, Level level) const {
+    if (level == Level::leaf) return places_.switch_of(end);
+    return level == Level::node ? j_.entities.node(end) : end;
+  }
+
+ private:
+  bool touches(const Link& l, const Claim& c) const {
+    return part_of(l.row->source, c.level) == c.part || part_of(l.row->destination, c.level) == c.part;
+  }
+
+  std::optional<Claim> worst(Level level) {
+    std::map<std::int32_t, std::pair<Traffic, Traffic>> parts;  // sent, received
+    for (auto& l : links_) {
+      const auto from = part_of(l.row->source, level), to = part_of(l.row->destination, level);
+      if (l.part >= 0 || from == to) continue;  // what stays inside says nothing
+      const auto add = [&](Traffic& t, std::int32_t partner) {
+        t.links.push_back(&l);
+        t.partners.insert(partner);
+        t.slow += l.below != nullptr ? 1 : 0;
+      };
+      if (from >= 0 && to >= 0) {
+        add(parts[from].first, to);
+        add(parts[to].second, from);
+      }
+    }
+    if (parts.size() < 3) return std::nullopt;
+    std::optional<Claim> best;
+    std::size_t most = 0;
+    for (auto& [part, traffic] : parts) {
+      auto& [sent, received] = traffic;
+      Claim c{part, {}, sent.bad(), received.bad(), level};
+      if (level == Level::node && (c.out || c.in) && !every_end(part, sent, received, c)) continue;
+      std::size_t slow = 0;
+      for (const auto& [bad, t] : {std::pair(c.out, &sent), std::pair(c.in, &received)}) {
+        if (!bad) continue;
+        c.links.insert(c.links.end(), t->links.begin(), t->links.end());
+        slow += t->slow;
+      }
+      if (slow <= most) continue;
+      most = slow;
+      best = std::move(c);
+    }
+    return best;
+  }
+
+  /// A node with several NICs or devices is at fault only if each of them is; a NIC that was measured by itself is not its node.
+  bool every_end(std::int32_t node, const Traffic& sent, const Traffic& received, const Claim& c) const {
+    const auto& ends = ends_of_node_.at(node);
+    if (ends.size() == 1 && j_.entities.kind(*ends.begin()) == "nic") return false;
+    std::map<std::int32_t, std::pair<std::size_t, std::size_t>> by_end;  // slow, all
+    const auto count = [&](const Traffic& t, bool sends) {
+      for (const auto* l : t.links) {
+        auto& [slow, all] = by_end[sends ? l->row->source : l->row->destination];
+        slow += l->below != nullptr ? 1 : 0;
+        ++all;
+      }
+    };
+    if (c.out) count(sent, true);
+    if (c.in) count(received, false);
+    return std::all_of(ends.begin(), ends.end(), [&](std::int32_t end) {
+      const auto it = by_end.find(end);
+      return it != by_end.end() && static_cast<double>(it->second.first) >= constants::shared_end_share * static_cast<double>(it->second.second);
+    });
+  }
+
+  const Judgement& j_;
+  const network::Places& places_;
+  std::vector<Link>& links_;
+  std::map<std::int32_t, std::set<std::int32_t>> ends_of_node_;
+};
+
+/// Its median link: of those measured again if there are any.
+const Below& median_of(const Claim& c) {
+  std::vector<const Below*> links;
+  for (const bool again : {true, false}) {
+    for (const auto* l : c.links)
+      if (l->below != nullptr && l->below->again == again) links.push_back(l->below);
+    if (!links.empty()) break;
+  }
+  const auto ratio = [](const Below* b) { return b->higher_is_better ? b->value / b->reference : b->reference / b->value; };
+  const auto middle = links.begin() + static_cast<std::ptrdiff_t>(links.size() / 2);
+  std::nth_element(links.begin(), middle, links.end(), [&](const Below* a, const Below* b) { return ratio(a) < ratio(b); });
+  return **middle;
+}
+
+}  // namespace
+
+void explain_by_ends(Judgement& j, const Series& s, const std::vector<const SeriesRow*>& all, std::vector<Below>& below,
+                     const std::string& reference_kind, const std::string& what) {
+  if (s.kind != "link" || below.size() < constants::shared_end_partners) return;
+  std::map<const SeriesRow*, const Below*> slow;
+  for (const auto& b : below) slow[b.row] = &b;
+  std::vector<Link> links;
+  for (const auto* row : all) {
+    if (row->source < 0 || row->destination < 0) continue;
+    const auto it = slow.find(row);
+    links.push_back({row, it == slow.end() ? nullptr : it->second, -1});
+  }
+  const network::Places places(j);
+  std::set<const SeriesRow*> explained;
+  for (const auto& c : Ends(j, places, links).claims()) {
+    Below b = median_of(c);
+    b.entity = c.part;
+    auto f = magnitude(j, s, b, reference_kind, what);
+    const auto nic = c.level == Level::node ? places.only_nic(c.part) : -1;
+    if (nic >= 0) f.part = j.entities.name(nic);
+    const auto count = std::count_if(c.links.begin(), c.links.end(), [](const Link* l) { return l->below != nullptr; });
+    f.text += "; median of " + std::to_string(count) + " of the " + std::to_string(c.links.size()) + " links it " +
+              (c.out && c.in ? "has" : c.out ? "sends over" : "receives over") + ", which are beyond it";
+    j.add(std::move(f), {c.part});
+    for (const auto* l : c.links) explained.insert(l->row);
+  }
+  std::erase_if(below, [&](const Below& b) { return explained.contains(b.row); });
+}
+
+}  // namespace assay::verdict
