@@ -2,11 +2,13 @@
 // Every measured value against what was promised.
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 #include <unordered_map>
 
 #include "base/error.hpp"
 #include "base/units.hpp"
+#include "verdict/collective_groups.hpp"
 #include "verdict/constants.hpp"
 #include "verdict/judgement.hpp"
 #include "verdict/limits.hpp"
@@ -44,6 +46,27 @@ bool device_matches(const Judgement& j, const Models& models, const std::string&
   return false;
 }
 
+/// The operation of a collective is one for all its ranks: who of them is at fault it cannot tell. The slowest rank's time is the
+/// operation's; it stands for the node where each node has a communicator of its own, else for the cluster.
+std::vector<Below> one_for_each_communicator(const Judgement& j, const Series& s, const std::vector<Below>& below) {
+  const std::string scope = s.suite == "allreduce" ? text_parameter(*s.first, "scope") : "";
+  if (scope != "world" && scope != "leader" && scope != "node") return below;
+  std::map<std::int32_t, Below> slowest;
+  for (const auto& b : below) {
+    const auto whom = scope == "node" ? j.entities.node(b.entity) : -1;
+    const auto [at, fresh] = slowest.try_emplace(whom, b);
+    if (!fresh && (b.higher_is_better ? b.value < at->second.value : b.value > at->second.value)) at->second = b;
+    at->second.entity = whom;
+    at->second.row = nullptr;
+  }
+  std::vector<Below> out;
+  for (auto& [whom, b] : slowest) {
+    b.rows = whom >= 0 ? std::vector{whom} : std::vector<std::int32_t>{};
+    out.push_back(std::move(b));
+  }
+  return out;
+}
+
 /// One bound of a limit against one series.
 void judge_bound(Judgement& j, Series& s, const std::vector<SeriesRow*>& rows, double bound, bool is_min,
                  const std::string& bound_text) {
@@ -55,6 +78,7 @@ void judge_bound(Judgement& j, Series& s, const std::vector<SeriesRow*>& rows, d
   }
   take_fresh(j, s, below);
   const std::string what = std::string(is_min ? "limit min " : "limit max ") + bound_text;
+  below = one_for_each_communicator(j, s, below);
   explain_by_ends(j, s, {rows.begin(), rows.end()}, below, "limit", what);
   if (below.size() > constants::list_members && 2 * below.size() > rows.size()) {
     add_population(j, s, below, rows.size(), "limit", what);

@@ -22,7 +22,6 @@ constexpr std::size_t most_per_case = 32;
 
 bool is_suspicion(const Judgement& j, const Found& f) {
   const auto& finding = f.finding;
-  if (f.rows.empty()) return false;
   // A bound is a promise: whatever breaks it is looked at twice. Counts and shares of memory are exact.
   if (finding.reference_kind == "limit" || finding.reference_kind == "physical")
     return finding.kind == "slow" && finding.unit != "count" && finding.unit != "1";
@@ -35,10 +34,15 @@ bool is_suspicion(const Judgement& j, const Found& f) {
 /// Rows of /entities to be measured again, by metric: those of links among them.
 using Wanted = std::map<std::string, std::set<std::int32_t>>;
 
-bool hangs_on(const Judgement& j, const network::Places& places, const SeriesRow& row, const std::vector<std::int32_t>& parts) {
-  return std::any_of(parts.begin(), parts.end(), [&](std::int32_t part) {
+/// Whether a row of a series is what a finding is about: itself, or the part that stands for it; of a collective all.
+bool concerns(const Judgement& j, const network::Places& places, const Found& f, const SeriesRow& row) {
+  if (f.rows.empty()) return true;
+  const bool link = row.source >= 0;
+  if (link && f.finding.level == "link") return std::find(f.rows.begin(), f.rows.end(), row.entity) != f.rows.end();
+  return std::any_of(f.rows.begin(), f.rows.end(), [&](std::int32_t part) {
     const auto is_on = [&](std::int32_t end) { return part == end || part == j.entities.node(end) || part == places.switch_of(end); };
-    return part >= 0 && (is_on(row.source) || is_on(row.destination));
+    return part >= 0 && (link ? part == row.entity || is_on(row.source) || is_on(row.destination)
+                              : part == row.entity || (f.finding.level == "node" && part == j.entities.node(row.entity)));
   });
 }
 
@@ -57,12 +61,10 @@ Wanted wanted_of(const Judgement& judged) {
   for (const auto& f : j.found) {
     if (!is_suspicion(j, f)) continue;
     auto& rows = wanted[f.finding.metric];
-    rows.insert(f.rows.begin(), f.rows.end());
-    // A part that stands for its links: these.
     for (const auto& s : j.series) {
-      if (s.kind != "link" || f.finding.level == "link" || s.full() != f.finding.metric) continue;
+      if (s.full() != f.finding.metric) continue;
       for (const auto& row : s.rows)
-        if (hangs_on(j, places, row, f.rows)) rows.insert(row.entity);
+        if (concerns(j, places, f, row)) rows.insert(row.entity);
     }
   }
   return wanted;

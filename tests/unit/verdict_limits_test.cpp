@@ -261,5 +261,33 @@ TEST(VerdictLimits, LinksThatBreakOneAreMeasuredAgainInRoundsOfDisjointPairs) {
   EXPECT_THAT(v.findings[0].text, testing::AllOf(HasSubstr("confirmed by fresh samples"), HasSubstr("median of 3 of the 3 links it sends over")));
 }
 
+TEST(VerdictLimits, ACollectiveIsOneFindingAndAccusesNoRank) {
+  for (const std::string scope : {"world", "leader", "node"}) {
+    auto r = cluster(3, 2);
+    std::vector<double> rates{8e9, 8.5e9, 1e10, 1.1e10, 8e9, 7e9};
+    auto& c = add_case(r, "allreduce", "allreduce-" + scope + "-1048576-mpi", "busbw", "B/s", results::Better::higher, "device", rows_of_kind(r, "device"), rates);
+    c.parameters["scope"] = scope;
+    c.stage = scope == "world" ? "world" : "groups";
+    add_selftest(r, "allreduce");
+    auto options = verdict::options_from(r);
+    options.limits_text = limit("allreduce/*:busbw", "min = \"9 GB/s\"");
+    options.limits_name = "limits.toml";
+    const auto asked = verdict::rechecks(r, options);
+    ASSERT_EQ(asked.size(), 1U) << scope;
+    EXPECT_EQ(asked[0].candidates.size(), scope == "node" ? 4U : 6U);
+    const auto v = verdict::judge(r, options);
+    ASSERT_EQ(count_severity(v, "FAIL"), scope == "node" ? 2U : 1U) << scope;
+    EXPECT_EQ(v.findings[0].level, scope == "node" ? "node" : "cluster");
+    EXPECT_NEAR(*v.findings[0].value, 7e9, 1e8);  // that of the slowest rank
+    EXPECT_EQ(state_of(r, v, "node1"), "PASS");
+    EXPECT_EQ(state_of(r, v, "node2"), scope == "node" ? "FAIL" : "PASS");
+    auto again = first_case(r);
+    again.name += ".c1";
+    r.cases.push_back(again);
+    EXPECT_TRUE(verdict::rechecks(r, options).empty()) << scope;
+    EXPECT_THAT(verdict::judge(r, options).findings[0].text, HasSubstr("confirmed by fresh samples"));
+  }
+}
+
 }  // namespace
 }  // namespace assay
