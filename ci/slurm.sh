@@ -6,13 +6,16 @@ set -euo pipefail
 umask 022
 
 readonly no_privilege=77
+enter=()
 
 usage() {
   cat <<'TEXT'
-Usage: ci/slurm.sh up DIR NODES PORT | env DIR | stop DIR NODE | start DIR NODE | down DIR
+Usage: ci/slurm.sh up DIR NODES PORT | up-on DIR HOSTS PORT ENTER... | env DIR | stop DIR NODE | start DIR NODE | down DIR
 
   up      start NODES (1-16) nodes node0.. with the ports from PORT on; DIR must not exist; slurm.extra beside it (DIR.extra)
           is added to slurm.conf
+  up-on   the same on hosts that share this machine's files: HOSTS has a line `NAME ADDRESS` for each, and `ENTER... NAME CMD...`
+          runs a command there; slurmctld and munged are on the first
   env     print what a shell must export to reach it
   stop    freeze the slurmd of a node, so that it does not answer; start lets it go on
   down    end all daemons and the jobs they run, and remove DIR
@@ -32,13 +35,20 @@ require() {
   done
 }
 
-configuration() {  # DIR NODES PORT
+# The nodes: NAME HOST ADDRESS PORT, one a line.
+nodes_here() {  # NODES PORT
   local i host
   host=$(hostname -s)
+  for ((i = 1; i <= $1; ++i)); do printf 'node%s %s 127.0.0.1 %s\n' "$((i - 1))" "$host" "$(($2 + i))"; done
+}
+
+configuration() {  # DIR PORT, nodes on the input
+  local nodes
+  mapfile -t nodes
   cat <<TEXT
 ClusterName=assaytest
-SlurmctldHost=$host(127.0.0.1)
-SlurmctldPort=$3
+SlurmctldHost=$(cut -d' ' -f2 <<<"${nodes[0]}")($(cut -d' ' -f3 <<<"${nodes[0]}"))
+SlurmctldPort=$2
 SlurmUser=root
 AuthType=auth/munge
 AuthInfo=socket=$1/munge.socket
@@ -66,18 +76,22 @@ InactiveLimit=0
 BatchStartTimeout=10
 TEXT
   if [ -f "$1.extra" ]; then cat "$1.extra"; fi
-  for ((i = 1; i <= $2; ++i)); do
-    printf 'NodeName=node%s NodeHostname=%s NodeAddr=127.0.0.1 Port=%s CPUs=2 State=UNKNOWN\n' "$((i - 1))" "$host" "$(($3 + i))"
-  done
+  printf '%s\n' "${nodes[@]}" | sed 's/^\(.*\) \(.*\) \(.*\) \(.*\)$/NodeName=\1 NodeHostname=\2 NodeAddr=\3 Port=\4 CPUs=2 State=UNKNOWN/'
   printf 'PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP\n'
 }
 
 run_env() { printf 'export SLURM_CONF=%s/slurm.conf\n' "$1"; }
 
-up() {  # DIR NODES PORT
-  local i try
-  [[ $2 =~ ^([1-9]|1[0-6])$ ]] || wrong "up: NODES is 1 to 16, not '$2'"
-  [[ $3 =~ ^[1-6][0-9]{3,4}$ ]] || wrong "up: PORT is 1000 to 69999, not '$3'"
+# A command where a node is: `enter` is empty when that is this machine.
+on() {  # HOST CMD...
+  if [ "${#enter[@]}" -gt 0 ]; then "${enter[@]}" "$@"; else "${@:2}"; fi
+}
+
+# Starts everything for the nodes on the input.
+up() {  # DIR PORT
+  local nodes node try first
+  mapfile -t nodes
+  first=$(cut -d' ' -f2 <<<"${nodes[0]}")
   require
   mkdir -m 755 "$1" || wrong "up: cannot make $1"
   # Until all nodes are there, whatever ends this removes what there is.
@@ -86,23 +100,36 @@ up() {  # DIR NODES PORT
   mkdir "$1/state"
   head -c 1024 /dev/urandom >"$1/munge.key"
   chmod 400 "$1/munge.key"
-  configuration "$@" >"$1/slurm.conf"
+  printf '%s\n' "${nodes[@]}" | configuration "$@" >"$1/slurm.conf"
   export SLURM_CONF=$1/slurm.conf PATH=$PATH:/usr/sbin:/sbin
-  munged --force --key-file="$1/munge.key" --socket="$1/munge.socket" --pid-file="$1/munged.pid" --log-file="$1/munged.log" \
+  on "$first" munged --force --key-file="$1/munge.key" --socket="$1/munge.socket" --pid-file="$1/munged.pid" --log-file="$1/munged.log" \
     --seed-file="$1/munge.seed" </dev/null >"$1/munged.out" 2>&1 || refused "munged does not start: $(head -n 1 "$1/munged.out")"
-  slurmctld -i </dev/null >"$1/slurmctld.out" 2>&1 || refused "slurmctld does not start: $(head -n 1 "$1/slurmctld.out")"
-  for ((i = 1; i <= $2; ++i)); do
-    mkdir "$1/spool.node$((i - 1))"
-    slurmd -N "node$((i - 1))" </dev/null >"$1/slurmd.node$((i - 1)).out" 2>&1 || refused "slurmd does not start: $(head -n 1 "$1/slurmd.node$((i - 1)).out")"
+  on "$first" slurmctld -i </dev/null >"$1/slurmctld.out" 2>&1 || refused "slurmctld does not start: $(head -n 1 "$1/slurmctld.out")"
+  for node in "${nodes[@]}"; do
+    read -r node host _ <<<"$node"
+    mkdir "$1/spool.$node"
+    on "$host" slurmd -N "$node" </dev/null >"$1/slurmd.$node.out" 2>&1 || refused "slurmd does not start: $(head -n 1 "$1/slurmd.$node.out")"
   done
   for ((try = 0; try < 150; ++try)); do
-    if [ "$(sinfo -h -N -o %t 2>/dev/null | grep -c '^idle$')" -eq "$2" ]; then
+    if [ "$(on "$first" sinfo -h -N -o %t 2>/dev/null | grep -c '^idle$')" -eq "${#nodes[@]}" ]; then
       trap - EXIT
       return 0
     fi
     sleep 0.2
   done
-  refused "the nodes of Slurm do not come up: $(sinfo -h -N -o '%N %t' 2>&1 | tr '\n' ' ')"
+  refused "the nodes of Slurm do not come up: $(on "$first" sinfo -h -N -o '%N %t' 2>&1 | tr '\n' ' ')"
+}
+
+up_here() {  # DIR NODES PORT
+  [[ $2 =~ ^([1-9]|1[0-6])$ ]] || wrong "up: NODES is 1 to 16, not '$2'"
+  [[ $3 =~ ^[1-6][0-9]{3,4}$ ]] || wrong "up: PORT is 1000 to 69999, not '$3'"
+  up "$1" "$3" < <(nodes_here "$2" "$3")
+}
+
+up_on() {  # DIR HOSTS PORT ENTER...
+  enter=("${@:4}")
+  [ -s "$2" ] || wrong "up-on: no hosts in '$2'"
+  up "$1" "$3" < <(awk -v p="$3" '{ print $1, $1, $2, p + 1 }' "$2")
 }
 
 pid_of() { cat "$1" 2>/dev/null || true; }
@@ -128,7 +155,8 @@ down() {  # DIR
 command=${1:-}
 [ "$#" -eq 0 ] || shift
 case "$command:$#" in
-  up:3) up "$@" ;;
+  up:3) up_here "$@" ;;
+  up-on:*) [ "$#" -ge 4 ] || wrong 'usage: up-on DIR HOSTS PORT ENTER...'; up_on "$@" ;;
   env:1) run_env "$1" ;;
   stop:2) kill -STOP "$(pid_of "$1/slurmd.$2.pid")" ;;
   start:2) kill -CONT "$(pid_of "$1/slurmd.$2.pid")" ;;

@@ -21,6 +21,8 @@ Usage: ci/virtual-cluster.sh [--name NAME] COMMAND
   exec HOST CMD...        run a command on a host; its exit code is kept
   mpirun [--slots S] [--hosts HOST,HOST] ARGS...
                           mpirun from the first host over all hosts (or those named), S slots each (default 1)
+  slurm                   start a real Slurm: slurmctld on the first host, a slurmd on each; reach it by
+                          `exec HOST env SLURM_CONF=/run/assay-virtual-cluster/NAME/slurm/slurm.conf sbatch ...`; down ends it
   slow-nic HOST RATE [NIC]
                           limit a NIC of the host (eth0) both ways: 500mbit, 2gbit
   slow-cpu HOST PERCENT   the host's processes together get PERCENT % of one core (1-1000)
@@ -357,6 +359,7 @@ case "$command" in
   status) take 0 status "$@"; status ;;
   exec) [ "$#" -ge 2 ] || wrong 'usage: exec HOST CMD...'; require_host "$1"; enter "$@" ;;
   mpirun) launch "$@" ;;
+  slurm) take 0 slurm "$@"; require_cluster; bash "${self%/*}/slurm.sh" up-on "$state/slurm" "$state/nodes" 17000 bash "$self" --name "$name" exec ;;
   slow-nic) if [ "$#" -ne 3 ]; then take 2 'slow-nic HOST RATE [NIC]' "$@"; fi; slow_nic "$@" ;;
   slow-cpu) take 2 'slow-cpu HOST PERCENT' "$@"; slow_cpu "$@" ;;
   slow-uplink) take 2 'slow-uplink LEAF RATE' "$@"; slow_uplink "$@" ;;

@@ -40,11 +40,16 @@ lock=$ASSAY_RESULTS/nightly.lock
 
 # Whether the night that holds the lock is still there.
 lock_is_held() {
-  local host='' pid='' begun='' age
-  read -r host pid begun <"$lock/owner" 2>/dev/null || true
+  local host='' pid='' begun='' job='' age
+  read -r host pid begun job <"$lock/owner" 2>/dev/null || true
   if [ "$host" = "$(hostname)" ]; then
     # A process number is given out again: its start tells them apart.
     [ -n "$pid" ] && [ "$(process_start "$pid")" = "$begun" ]
+    return
+  fi
+  # Slurm knows whether a job of another host is still there; it says so only for jobs it remembers.
+  if [[ $job =~ ^[0-9]+$ ]] && command -v squeue >/dev/null && squeue -h -o %A >/dev/null 2>&1; then
+    [ -n "$(squeue -h -o %A -j "$job" 2>/dev/null)" ]
     return
   fi
   age=$(($(date +%s) - $(stat -c %Y "$lock" 2>/dev/null || date +%s)))
@@ -59,7 +64,7 @@ take_lock() {
   local try
   for try in 1 2; do
     if mkdir "$lock" 2>/dev/null; then
-      printf '%s %s %s\n' "$(hostname)" "$$" "$(process_start "$$")" >"$lock/owner"
+      printf '%s %s %s %s\n' "$(hostname)" "$$" "$(process_start "$$")" "${SLURM_JOB_ID:--}" >"$lock/owner"
       trap 'rm -rf "$lock"' EXIT
       return 0
     fi
@@ -77,6 +82,15 @@ take_lock || {
 }
 
 # ---- the night ---------------------------------------------------------------------------------------------------
+
+# A night that was killed together with its job left what it had measured: it is put in order now, since the lock is ours.
+for partial in "$ASSAY_RESULTS"/*/nightly-*/run.h5.partial; do
+  left=${partial%/*} code=0
+  if [ ! -d "$partial" ] || [ -e "$left/run.h5" ] || ! site_recover "$left"; then continue; fi
+  site_judge "$left" || code=$?
+  site_summary night "$code" "$left" >"$left/summary.txt"
+  site_log nightly "$code" "recovered: $(head -n 1 "$left/summary.txt") $left"
+done
 
 directory=$(site_directory nightly)
 code=0

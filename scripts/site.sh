@@ -95,6 +95,19 @@ site_check_node() {  # KIND SUITES SECONDS
   if [ "$ASSAY_DRAIN" = apply ]; then return 1; fi
 }
 
+# Makes DIRECTORY/run.h5 of what a killed run left there; fails where there is nothing.
+site_recover() {  # DIRECTORY
+  [ -d "$1/run.h5.partial" ] && "$ASSAY" recover "$1/run.h5.partial" -o "$1/run.h5" >>"$1/run.log" 2>&1
+}
+
+# Judges DIRECTORY/run.h5 and writes what is read of it there. Returns the code of the verdict.
+site_judge() {  # DIRECTORY VERDICT-OPTIONS...
+  local directory=$1
+  shift
+  "$ASSAY" verdict "$directory/run.h5" "$@" --no-color --json "$directory/verdict.json" --junit "$directory/junit.xml" \
+    --nodes "$directory/nodes.txt" --prometheus "$directory/assay.prom" >"$directory/verdict.txt" 2>&1
+}
+
 # Measures into DIRECTORY/run.h5, recovers what a killed run left, judges it and writes what others read. Returns the code of
 # the verdict, which counts where the launcher has one of its own; 3 when there is nothing to judge.
 site_measure() {  # DIRECTORY HISTORY RUN-OPTIONS...
@@ -106,17 +119,13 @@ site_measure() {  # DIRECTORY HISTORY RUN-OPTIONS...
   if [ -n "$history" ] && compgen -G "$history/*.h5" >/dev/null; then past=(--history "$history"); fi
   site_forward "${launch[@]}" "$ASSAY" run "$@" "${options[@]}" "${past[@]}" --out "$directory/run.h5" \
     >"$directory/run.log" 2>&1 || launched=$?
-  if [ ! -f "$directory/run.h5" ] && [ -d "$directory/run.h5.partial" ]; then
-    "$ASSAY" recover "$directory/run.h5.partial" -o "$directory/run.h5" >>"$directory/run.log" 2>&1 || true
-  fi
-  if [ ! -f "$directory/run.h5" ]; then
+  if [ ! -f "$directory/run.h5" ] && ! site_recover "$directory"; then
     { printf 'no results: the launcher left with %s\n' "$launched"; tail -n 5 "$directory/run.log"; } >"$directory/verdict.txt"
     # Wrong options are wrong in every night to come: the code says so.
     if [ "$launched" -eq 4 ]; then return 4; fi
     return 3
   fi
-  "$ASSAY" verdict "$directory/run.h5" "${past[@]}" --no-color --json "$directory/verdict.json" --junit "$directory/junit.xml" \
-    --nodes "$directory/nodes.txt" --prometheus "$directory/assay.prom" >"$directory/verdict.txt" 2>&1 || code=$?
+  site_judge "$directory" "${past[@]}" || code=$?
   if [ -n "$ASSAY_PROM" ] && [ -s "$directory/assay.prom" ]; then
     # A reader must never see half of it, and renaming works only inside one file system.
     { cp "$directory/assay.prom" "$ASSAY_PROM.new" && mv "$ASSAY_PROM.new" "$ASSAY_PROM"; } ||

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nights on virtual hosts with a real Slurm: from sbatch to a drained node with no hand in between, and nights that are killed."""
+
+import contextlib
+import os
+import pathlib
+import signal
+import subprocess
+import time
+
+import cluster
+from results import Results
+
+SCRIPTS = cluster.SCRIPT.parents[1] / "scripts"
+PAIRS = "--suites inventory,p2p --p2p.scopes cross --p2p.modes uni --p2p.sizes 262144"
+
+
+class Night(cluster.ClusterTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        result = cluster.script(cls.cluster.name, "slurm")
+        if result.returncode == 77:
+            raise cluster.unittest.SkipTest(result.stderr.strip())
+        assert result.returncode == 0, result.stderr
+        cls.conf = cluster.STATE / cls.cluster.name / "slurm" / "slurm.conf"
+
+    def setUp(self):
+        super().setUp()
+        self.results, self.prom = self.dir / "results", self.dir / "assay.prom"
+        (self.dir / "limits.toml").write_text('[[limit]]\nmetric = "p2p/bandwidth-uni-*:bandwidth"\nmin = "50 MB/s"\n')
+        self.addCleanup(self.restore)
+
+    def restore(self):
+        self.slurm("scancel", "--user=root")
+        for host in self.cluster.hosts:
+            self.slurm("scontrol", "update", f"NodeName={host}", "State=RESUME")
+        cluster.wait_until(lambda: self.slurm("sinfo", "-h", "-N", "-o", "%t").stdout.split() == ["idle"] * 4, 60, "all hosts are idle")
+
+    def site(self, options, level="smoke"):
+        settings = {"ASSAY": cluster.ASSAY, "ASSAY_RESULTS": self.results, "ASSAY_PROM": self.prom, "ASSAY_DRAIN": "apply",
+                    "ASSAY_LEVEL": level, "ASSAY_OPTIONS": options, "ASSAY_STATE": self.dir / "state",
+                    "ASSAY_LAUNCH": "mpirun --mca btl self,vader,tcp --mca btl_tcp_if_include eth0 --mca oob_tcp_if_include eth0"}
+        (self.dir / "site.conf").write_text("".join(f'{key}="{value}"\n' for key, value in settings.items()))
+
+    def slurm(self, *command):
+        """A command of Slurm on the first host, where its controller is."""
+        return subprocess.run([cluster.SCRIPT, "--name", self.cluster.name, "exec", self.cluster.hosts[0], "env", "-C", self.dir,
+                               f"SLURM_CONF={self.conf}", f"ASSAY_SITE={self.dir}/site.conf", "OMPI_ALLOW_RUN_AS_ROOT=1",
+                               "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", *map(str, command)],
+                              capture_output=True, text=True, timeout=150, stdin=subprocess.DEVNULL)
+
+    def submit(self, *options):
+        result = self.slurm("sbatch", "--parsable", "--nodes=4", *options, SCRIPTS / "slurm" / "nightly.sbatch")
+        self.assertRegex(result.stdout, r"^\d+\n", result.stderr)
+        return int(result.stdout)
+
+    def night(self):
+        """Submits and waits: (job, exit code)."""
+        result = self.slurm("sbatch", "--parsable", "--wait", "--nodes=4", SCRIPTS / "slurm" / "nightly.sbatch")
+        self.assertRegex(result.stdout, r"^\d+\n", result.stderr)
+        return int(result.stdout.split()[0]), result.returncode
+
+    def said(self, job):
+        return (self.dir / f"assay-nightly-{job}.out").read_text()
+
+    def directory(self, job):
+        return next(self.results.glob(f"*/nightly-{job}"))
+
+    def reasons(self):
+        return dict(line.split("|", 1) for line in self.slurm("sinfo", "-R", "-h", "-o", "%N|%E").stdout.splitlines())
+
+    def test_from_sbatch_to_a_drained_node_with_a_slow_nic(self):
+        self.site(f"{PAIRS} --limits {self.dir}/limits.toml")
+        job, code = self.night()
+        self.assertEqual(code, 0, self.said(job))
+        self.assertEqual(self.reasons(), {})
+        slow = self.cluster.hosts[2]
+        self.fault("slow-nic", slow, "200mbit")
+        job, code = self.night()
+        self.assertEqual(code, 2, self.said(job))
+        reasons = self.reasons()
+        self.assertEqual(list(reasons), [slow], self.said(job))
+        self.assertRegex(reasons[slow], rf"^assay: {slow}: (all its pairs slow, )?p2p/bandwidth-uni-262144-cross-mpi:bandwidth \S+ MB/s")
+        prom = self.prom.read_text()
+        for host in self.cluster.hosts:
+            self.assertIn(f'assay_node_state{{node="{host}",state="FAIL"}} {int(host == slow)}\n', prom)
+        self.assertRegex((self.results / "log").read_text(), rf"nightly job={job} exit=2 .* 3 PASS, 1 FAIL: {slow} ")
+
+    def started(self, job):
+        """The directory of a night that has measured something."""
+        def found():
+            return next(iter(self.results.glob(f"*/nightly-{job}/run.h5.partial/cases/*.h5")), None)
+        return cluster.wait_until(found, 60, "the night measures").parents[2]
+
+    def kill(self, *programs):
+        """kill -9 for all processes of these names on all hosts at once: nobody sees another one go."""
+        pids = [pid for host in self.cluster.hosts for pid in self.pids(host) if self.program(pid) in programs]
+        self.assertTrue(pids)
+        for number in (signal.SIGSTOP, signal.SIGKILL):
+            for pid in pids:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, number)
+
+    def pids(self, host):
+        return map(int, subprocess.run(["ip", "netns", "pids", f"assay-{host}"], capture_output=True, text=True).stdout.split())
+
+    @staticmethod
+    def program(pid):
+        try:
+            return pathlib.Path("/proc", str(pid), "comm").read_text().strip()
+        except OSError:
+            return ""
+
+    LONG = ("--suites inventory,gemm,allreduce", "standard")
+
+    def test_ranks_that_are_killed_leave_what_they_measured(self):
+        self.site(*self.LONG)
+        job = self.submit()
+        directory = self.started(job)
+        time.sleep(2)
+        self.kill("assay")
+        cluster.wait_until(lambda: not self.slurm("squeue", "-h").stdout.strip(), 60, "the job ends")
+        self.assertIn("INCONCLUSIVE (exit 3)", self.said(job))
+        run = Results(directory / "run.h5")
+        self.assertTrue(run.cases("inventory"))
+        self.assertNotEqual(run.state, "complete")
+        self.assertRegex((self.results / "log").read_text(), rf"nightly job={job} exit=3 ")
+        self.assertEqual(self.reasons(), {}, "nobody is drained")
+
+    def test_a_night_that_is_killed_with_its_job_is_recovered_by_the_next(self):
+        self.site(*self.LONG)
+        killed = self.submit()
+        directory = self.started(killed)
+        time.sleep(2)
+        self.kill("bash", "assay", "mpirun", "srun", "orted")
+        cluster.wait_until(lambda: not self.slurm("squeue", "-h").stdout.strip(), 60, "the job ends")
+        self.assertFalse((directory / "run.h5").exists())
+        self.site("--suites inventory")
+        job, code = self.night()
+        self.assertEqual(code, 0, self.said(job))
+        self.assertTrue(Results(directory / "run.h5").cases("inventory"))
+        self.assertIn("INCONCLUSIVE", (directory / "summary.txt").read_text())
+        self.assertRegex((self.results / "log").read_text(), rf"recovered: assay night \S+ INCONCLUSIVE .*/nightly-{killed}\n(.*\n)*.* nightly job={job} exit=0 ")
+
+
+if __name__ == "__main__":
+    cluster.main()
