@@ -108,10 +108,7 @@ Place descend(const std::vector<Draw>& draws) {
       const bool within = place.nodes.empty() || std::includes(place.nodes.begin(), place.nodes.end(), nodes.begin(), nodes.end());
       if (within && (!worst || rate[part] < rate[*worst])) worst = part;
     }
-    if (!worst || 2 * slow > rate.size()) {
-      if (!place.nodes.empty()) break;
-      continue;
-    }
+    if (!worst || 2 * slow > rate.size()) continue;
     place = {draw.units.at(*worst), rate[*worst], others, rate.size(), d + 1 == draws.size(), static_cast<std::int64_t>(draw.rates.at(*worst).size())};
   }
   return place;

@@ -84,6 +84,10 @@ TEST(VerdictRails, TheSlowDeviceOfANodeIsNamedAndItsSiblingsAreNot) {
   }
 }
 
+TEST(VerdictRails, TwoOfFourDevicesAreNotTheNode) {
+  EXPECT_EQ(accused(judge(run({{9, 1, 0.4}, {9, 3, 0.4}}))), (std::vector<std::string>{"device slow node9/cores2-3", "device slow node9/cores6-7"}));
+}
+
 TEST(VerdictRails, ANodeSlowOnAllItsRailsIsOneFinding) {
   const auto v = judge(run({{9, -1, 0.4}}));
   ASSERT_EQ(accused(v), std::vector<std::string>{"node slow node9"});
@@ -98,6 +102,7 @@ TEST(VerdictRails, ASlowRailIsOneFindingWithItsDevices) {
   EXPECT_EQ(v.findings[0].members.size(), 32U);
   EXPECT_EQ(v.findings[0].members.front(), "node0/cores6-7");
   EXPECT_TRUE(accused(judge(run({{-1, 3, 0.2}}))).empty());  // rails may differ by design
+  EXPECT_TRUE(accused(judge(run({{-1, 0, 0.4}, {-1, 1, 0.4}, {-1, 3, 0.4}}))).empty());  // which of them is the odd one?
 }
 
 TEST(VerdictRails, HealthyRailsAccuseNobody) {

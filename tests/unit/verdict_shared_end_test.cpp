@@ -30,6 +30,7 @@ results::Results links(int nodes, int devices, const Rate& rate, const std::stri
     for (const auto b : ends) {
       const auto &from = r.entities[static_cast<std::size_t>(a)], &to = r.entities[static_cast<std::size_t>(b)];
       if (from.parent == to.parent) continue;
+      if (rate(from.name, to.name) == 0) continue;
       source.push_back(a);
       destination.push_back(b);
       rates.push_back(rate(from.name, to.name));
@@ -93,6 +94,15 @@ TEST(SharedEnd, TwoOfFiveAndASingleLink) {
     return of(a, "node0") || of(b, "node0") || of(a, "node3") || of(b, "node3") || (of(a, "node1") && of(b, "node4")) ? 5e9 : 1e10;
   });
   EXPECT_THAT(failed(r), UnorderedElementsAre("node node0", "node node3", "link node1/cores0-1>node4/cores0-1"));
+}
+
+TEST(SharedEnd, WhoOnlyMetTheGuiltyIsNotAccused) {
+  const auto r = links(6, 1, [](const auto& a, const auto& b) {
+    const auto hit = [&](const char* node) { return of(a, node) || of(b, node); };
+    if (hit("node0") && !hit("node4") && !hit("node5")) return 0.0;  // not measured
+    return hit("node4") || hit("node5") ? 5e9 : 1e10;
+  });
+  EXPECT_THAT(failed(r), UnorderedElementsAre("node node4", "node node5"));
 }
 
 TEST(SharedEnd, WhereTheRestIsNoBetterNobodyIsSingledOut) {
