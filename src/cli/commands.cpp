@@ -110,7 +110,7 @@ CommandSpec verdict_command_spec() {
           "assay verdict FILE|DIR [OPTIONS]",
           {{"FILE", "results file, .partial directory of a run, or directory with results files", true, {}}},
           {shared("strict"), shared("limits"), shared("baseline"), shared("history"), shared("require"), shared("json"), shared("junit"),
-           shared("nodes"), shared("prometheus"),
+           shared("nodes"), shared("coverage"), shared("prometheus"),
            make_option("explain", OptionKind::text, "NAME", "the chain of evidence of one node, device, NIC or link"),
            make_option("write-limits", OptionKind::path, "FILE", "propose a file for --limits from this run, if it is good"),
            shared("color"), shared("no-color")},

@@ -101,7 +101,7 @@ void set_output(Config& config, const OptionValues& values) {
   config.junit_file = values.text("junit");
   config.nodes_file = values.text("nodes");
   std::set<std::string> seen{config.out};
-  for (const char* name : {"json", "junit", "nodes", "prometheus"}) {
+  for (const char* name : {"json", "junit", "nodes", "coverage", "prometheus"}) {
     const std::string file = values.text(name);
     if (!file.empty() && !seen.insert(file).second) {
       throw_usage(fmt::format("--{}: '{}' is already the file of another option", name, file));
@@ -122,8 +122,8 @@ void set_terminal(Config& config, const OptionValues& values) {
 
 /// Options that say where output goes or how it looks, or that are in the JSON in another form.
 bool is_presentation(const std::string& name) {
-  static constexpr std::array<const char*, 18> names{"baseline", "history", "out",    "resume",      "force", "config", "color", "no-color",
-                                                     "progress", "quiet", "json",   "junit", "nodes", "prometheus",
+  static constexpr std::array<const char*, 19> names{"baseline", "history", "out",    "resume",      "force", "config", "color", "no-color",
+                                                     "progress", "quiet", "json",   "junit", "nodes", "coverage", "prometheus",
                                                      "limits",   "topology", "seed",  "suites"};
   return std::ranges::find(names, name) != names.end();
 }

@@ -61,6 +61,7 @@ std::vector<OptionSpec> make_run_options() {
       option("json", path, "", "FILE", "write verdict and findings as JSON"),
       option("junit", path, "", "FILE", "write the cases as JUnit XML"),
       option("nodes", path, "", "FILE", "write every node with its state, one per line"),
+      option("coverage", path, "", "FILE", "write which links between nodes carried how many bytes, and which none, as CSV"),
       option("prometheus", path, "", "FILE", "write states, findings and medians for node_exporter's textfile collector (NAME.prom)"),
       option("quiet", flag, "", "", "no progress, no log; print only findings and the verdict"),
       option("progress", choice, "auto", "WHEN", "progress line on standard error",

@@ -167,7 +167,7 @@ std::string nodes_text(const Results& results, const VerdictData& verdict) {
 
 std::span<const MachineOutput> machine_outputs() noexcept {
   static constexpr MachineOutput outputs[] = {
-      {"json", verdict_json}, {"junit", verdict_junit}, {"nodes", nodes_text}, {"prometheus", verdict_prometheus}};
+      {"json", verdict_json}, {"junit", verdict_junit}, {"nodes", nodes_text}, {"coverage", coverage_csv}, {"prometheus", verdict_prometheus}};
   return outputs;
 }
 

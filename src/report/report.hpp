@@ -29,6 +29,12 @@ std::string nodes_text(const results::Results& results, const results::VerdictDa
 /// --prometheus: the text format of Prometheus, all gauges. Labels name parts of the machine and of the plan, never a run.
 std::string verdict_prometheus(const results::Results& results, const results::VerdictData& verdict);
 
+/// --coverage: CSV of links between nodes, `level,from,to,bytes,cases`: pairs of nodes and NICs that were measured, with a topology the cable of
+/// every NIC and all pairs of switches, with 0 where nothing went.
+std::string coverage_csv(const results::Results& results, const results::VerdictData& verdict);
+/// The same in a line; empty where no nodes talked to each other.
+std::string coverage_line(const results::Results& results);
+
 /// What is written for other programs, each by an option of `run` and `verdict`.
 struct MachineOutput {
   const char* option;

@@ -213,6 +213,7 @@ std::string summary(const Results& results, const VerdictData& verdict, const st
   const std::string found =
       findings_text(verdict, width, style, findings_shown) + reasons_text(verdict, width, reasons_shown);
   if (!found.empty()) out += found + rule + "\n";
+  if (const std::string links = coverage_line(results); !links.empty()) out += wrap(links, width, 2);
   out += coverage_text(verdict, width) + nodes_line(results, verdict, width);
   out += paint(verdict.state, verdict.state, style) + fmt::format(" (exit {})\n", verdict.exit_code);
   // A path is copied with the mouse: it is never broken.
