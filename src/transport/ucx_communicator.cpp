@@ -101,7 +101,7 @@ class Worker {
       ucp_params_t params;
       std::memset(&params, 0, sizeof params);
       params.field_mask = UCP_PARAM_FIELD_FEATURES;
-      params.features = UCP_FEATURE_TAG;
+      params.features = UCP_FEATURE_TAG | (settings.one_sided ? UCP_FEATURE_RMA : 0);
       status = ucp_init(&params, config, &context_);
     }
     ucp_config_release(config);
@@ -124,6 +124,7 @@ class Worker {
   Worker& operator=(const Worker&) = delete;
 
   ucp_worker_h get() const noexcept { return worker_; }
+  ucp_context_h context() const noexcept { return context_; }
 
   std::string address() const {
     ucp_address_t* address = nullptr;
@@ -139,16 +140,18 @@ class Worker {
   ucp_worker_h worker_ = nullptr;
 };
 
-class Ucp final : public UcxCommunicator {
+class Ucp final : public UcxCommunicator, private RemoteMemory {
  public:
   Ucp(Communicator& world, const Settings& settings)
       : UcxCommunicator(world), settings_(settings), worker_(settings), board_(settings.board != nullptr ? settings.board : &own_board_) {}
 
   ~Ucp() override {
     finish(flush(), farewell_s);
+    for (const auto& [peer, there] : remote_) ucp_rkey_destroy(there.key);
     std::vector<ucs_status_ptr_t> closing;
     for (const auto& [peer, endpoint] : endpoints_) closing.push_back(ucp_ep_close_nb(endpoint, UCP_EP_CLOSE_MODE_FLUSH));
     for (const ucs_status_ptr_t request : closing) finish(request, farewell_s);
+    if (exposed_ != nullptr) ucp_mem_unmap(worker_.context(), exposed_);
   }
   Ucp(const Ucp&) = delete;
   Ucp& operator=(const Ucp&) = delete;
@@ -192,7 +195,76 @@ class Ucp final : public UcxCommunicator {
   }
   bool serialized() const noexcept override { return false; }
 
+  RemoteMemory& expose(Communicator& group, std::span<std::byte> memory) override {
+    std::string mine;
+    try {
+      mine = fmt::format("+{} {} {}", rank(), reinterpret_cast<std::uintptr_t>(memory.data()), map(memory));
+    } catch (const Error& e) {
+      mine = fmt::format("-rank {}: {}", rank(), e.what());
+    }
+    const auto all = group.all_gather_text(mine);
+    for (const std::string& text : all)
+      if (text.front() == '-') throw Error(ErrorKind::mpi, text.substr(1));
+    for (const std::string& text : all) {
+      const std::size_t first = text.find(' '), second = text.find(' ', first + 1);
+      keys_[std::stoi(text.substr(1, first - 1))] = {std::stoull(text.substr(first + 1, second - first - 1)), text.substr(second + 1)};
+    }
+    return *this;
+  }
+
  private:
+  /// What another rank exposed: where it begins there, and the key to it on the endpoint.
+  struct There {
+    std::uint64_t address = 0;
+    ucp_rkey_h key = nullptr;
+  };
+
+  /// Registers memory; returns its packed key.
+  std::string map(std::span<std::byte> memory) {
+    ucp_mem_map_params_t params;
+    std::memset(&params, 0, sizeof params);
+    params.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH;
+    params.address = memory.data();
+    params.length = memory.size();
+    check(ucp_mem_map(worker_.context(), &params, &exposed_), "ucp_mem_map");
+    void* packed = nullptr;
+    std::size_t bytes = 0;
+    check(ucp_rkey_pack(worker_.context(), exposed_, &packed, &bytes), "ucp_rkey_pack");
+    std::string key(static_cast<const char*>(packed), bytes);
+    ucp_rkey_buffer_release(packed);
+    return key;
+  }
+
+  const There& at(int peer) {
+    const auto known = remote_.find(peer);
+    if (known != remote_.end()) [[likely]] return known->second;
+    const auto key = keys_.find(peer);
+    if (key == keys_.end()) throw Error(ErrorKind::mpi, fmt::format("UCX: rank {} has exposed no memory", peer));
+    There there{key->second.first, nullptr};
+    check(ucp_ep_rkey_unpack(endpoint_to(peer), key->second.second.data(), &there.key), "ucp_ep_rkey_unpack");
+    return remote_[peer] = there;
+  }
+
+  void put(const void* data, std::size_t bytes, int peer, std::size_t offset) override {
+    const There& there = at(peer);
+    const ucp_request_param_t param = host_buffer();
+    drop(ucp_put_nbx(endpoint_to(peer), data, bytes, there.address + offset, there.key, &param), "ucp_put_nbx");
+  }
+  void get(void* data, std::size_t bytes, int peer, std::size_t offset) override {
+    const There& there = at(peer);
+    const ucp_request_param_t param = host_buffer();
+    drop(ucp_get_nbx(endpoint_to(peer), data, bytes, there.address + offset, there.key, &param), "ucp_get_nbx");
+  }
+  void complete(int peer) override {
+    ucp_request_param_t param;
+    std::memset(&param, 0, sizeof param);
+    wait(ucp_ep_flush_nbx(endpoint_to(peer), &param), Call::wait, peer);
+  }
+  /// UCX keeps a request without us until it is done; the flush after it tells when.
+  static void drop(ucs_status_ptr_t request, const char* call) {
+    if (started(request, call) != nullptr) ucp_request_free(request);
+  }
+
   std::string requested() const {
     const auto or_all = [](const std::string& text) { return text.empty() ? std::string("all") : text; };
     return fmt::format("requested:{}/{}", or_all(settings_.transports), or_all(settings_.devices));
@@ -291,6 +363,9 @@ class Ucp final : public UcxCommunicator {
   std::map<int, std::string> addresses_;  ///< by rank of the world
   std::map<int, ucp_ep_h> endpoints_;
   int waits_for_ = guard::no_peer;
+  ucp_mem_h exposed_ = nullptr;
+  std::map<int, std::pair<std::uint64_t, std::string>> keys_;  ///< address and packed key, by rank of the world
+  std::map<int, There> remote_;
 };
 
 }  // namespace

@@ -11,6 +11,17 @@
 
 namespace assay {
 
+/// One-sided access to what other ranks have exposed. Offsets count from the beginning of that; ranks are those of the world.
+class RemoteMemory {
+ public:
+  virtual ~RemoteMemory() = default;
+  /// Starts to write there, or to read from there. The local buffer stays as it is until `complete`.
+  virtual void put(const void* data, std::size_t bytes, int peer, std::size_t offset) = 0;
+  virtual void get(void* data, std::size_t bytes, int peer, std::size_t offset) = 0;
+  /// Returns when all that was started has happened, at its target too: a put alone is complete as soon as its buffer is free.
+  virtual void complete(int peer) = 0;
+};
+
 /// Transfers go over UCX (tag messages of UCP); everything else is handed to the communicator it stands before. UCX makes progress only
 /// inside of these calls, and a send may be complete before its message has left: before a rank goes elsewhere, its partners must
 /// have answered all but a last small message.
@@ -21,6 +32,7 @@ class UcxCommunicator : public ForwardingCommunicator {
     std::string transports;  ///< as in UCX_TLS; empty: likewise
     bool yield = false;      ///< ranks share cores: give the core away where there is nothing to do
     guard::Board* board = nullptr;  ///< where calls are marked
+    bool one_sided = false;  ///< `expose` will be called
   };
 
   /// UCX of this build, e.g. "1.13.1"; empty where it has none.
@@ -33,6 +45,9 @@ class UcxCommunicator : public ForwardingCommunicator {
   std::string_view transport() const noexcept override { return "ucx"; }
   /// Makes endpoints to those that have none. Empty when all of `peers` can be reached, else why not.
   virtual std::string connect(std::span<const int> peers) = 0;
+  /// Lets the ranks of `group` read and write `memory` of each of them, until this communicator ends; needs Settings::one_sided.
+  /// Collective over `group`. Throws Error(mpi) where UCX cannot.
+  virtual RemoteMemory& expose(Communicator& group, std::span<std::byte> memory) = 0;
   /// What carries the messages to `peer`, e.g. "tcp/eth0" or "posix/memory+cma/memory"; "requested:..." where this UCX does not
   /// say. Known for certain once a message was exchanged.
   virtual std::string path_to(int peer) const = 0;

@@ -24,15 +24,17 @@ std::uint64_t read_again(const std::byte* at, std::size_t bytes) noexcept {
 }  // namespace
 
 Exchange::Exchange(Communicator& comm, std::span<std::byte> arena, std::uint64_t key, const Shape& shape,
-                   TimedFault fault)
+                   TimedFault fault, RemoteMemory* remote)
     : comm_(comm),
       arena_(arena),
       key_(key),
       shape_(shape),
       fault_(std::move(fault)),
+      remote_(remote),
       requests_(2 * shape.repetitions) {
   if (shape.slots < shape.repetitions || arena.size() < shape.arena_bytes())
     throw Error(ErrorKind::internal, "p2p: the arena is smaller than the slots of a batch");
+  if (shape.one_sided() && remote == nullptr) throw Error(ErrorKind::internal, "p2p: no way to the memory of others");
 }
 
 Series Exchange::run(int peer, bool first, const Limits& limits) {
@@ -91,6 +93,7 @@ double Exchange::lead_batch(int peer, Control::Go go, double& start_s) {
   const Control control{go, next_iteration_};
   next_iteration_ += shape_.repetitions;
   comm_.send(&control, sizeof control, peer, control_tag);
+  if (shape_.one_sided()) return lead_one_sided(peer, control, start_s);
   fill(peer, control.iteration);
   if (shape_.mode == Mode::bi) post_receives(peer, control.iteration);
   char byte = 0;
@@ -119,6 +122,7 @@ double Exchange::lead_batch(int peer, Control::Go go, double& start_s) {
 /// A follower that is slow is so before it lets the leader stop its clock.
 void Exchange::follow_batch(int peer, const Control& control) {
   const std::uint64_t iteration = control.iteration;
+  if (shape_.one_sided()) return follow_one_sided(peer, control);
   char byte = 0;
   if (!shape_.one_way()) fill(peer, iteration);
   if (shape_.mode != Mode::latency) post_receives(peer, iteration);
@@ -139,6 +143,40 @@ void Exchange::follow_batch(int peer, const Control& control) {
   }
   times_.timed_s += now_s() - t0;
   verify(peer, iteration);
+}
+
+/// Both have the same slots at the same offsets. What is written is checked where it arrived, once the leader says that it has.
+double Exchange::lead_one_sided(int peer, const Control& control, double& start_s) {
+  const bool writes = shape_.mode == Mode::put;
+  char byte = 0;
+  if (writes) fill(peer, control.iteration);
+  comm_.recv(&byte, 1, peer, ready_tag);
+  const double t0 = now_s();
+  for (std::uint64_t i = 0; i < shape_.repetitions; ++i) {
+    std::byte* slot = send_slot(control.iteration + i);
+    const auto offset = static_cast<std::size_t>(slot - arena_.data());
+    if (writes)
+      remote_->put(slot, shape_.bytes, peer, offset);
+    else
+      remote_->get(slot, shape_.bytes, peer, offset);
+  }
+  remote_->complete(peer);
+  end_timed(t0, control.go);
+  const double t1 = now_s();
+  start_s = t0;
+  times_.timed_s += t1 - t0;
+  if (!writes) verify(peer, control.iteration);
+  comm_.send(&byte, 1, peer, ack_tag);
+  return t1 - t0;
+}
+
+void Exchange::follow_one_sided(int peer, const Control& control) {
+  const bool written = shape_.mode == Mode::put;
+  char byte = 0;
+  if (!written) fill(peer, control.iteration);
+  comm_.send(&byte, 1, peer, ready_tag);
+  comm_.recv(&byte, 1, peer, ack_tag);
+  if (written) verify(peer, control.iteration);
 }
 
 void Exchange::end_timed(double begin_s, std::uint64_t go) const {

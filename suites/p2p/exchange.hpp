@@ -9,23 +9,26 @@
 
 #include "measure/sampler.hpp"
 #include "transport/communicator.hpp"
+#include "transport/ucx_communicator.hpp"
 
 namespace assay::p2p {
 
-enum class Mode { latency, uni, bi, rate };
+/// put, get: one-sided writes and reads, by the leader, of the other's memory (UCX only).
+enum class Mode { latency, uni, bi, rate, put, get };
 
 /// Tags of the messages of a pair. Only payload messages carry data that is checked; the others keep the two
 /// in step.
 inline constexpr int control_tag = 201, ready_tag = 202, ack_tag = 204;
 
-/// One batch: `repetitions` messages of `bytes` each way (latency, bi) or one way (uni, rate).
+/// One batch: `repetitions` messages of `bytes` each way (latency, bi) or one way (all others).
 struct Shape {
   Mode mode = Mode::latency;
   std::size_t bytes = 8;
   std::uint64_t repetitions = 20;  ///< k
   std::size_t slots = 20;          ///< buffers a direction rotates through, >= repetitions
 
-  bool one_way() const noexcept { return mode == Mode::uni || mode == Mode::rate; }
+  bool one_way() const noexcept { return mode != Mode::latency && mode != Mode::bi; }
+  bool one_sided() const noexcept { return mode == Mode::put || mode == Mode::get; }
   std::size_t slot_bytes() const noexcept { return (bytes + 63) / 64 * 64; }
   /// One way a rank sends and receives in turns, never both, so the two directions share the slots.
   std::size_t arena_bytes() const noexcept { return slot_bytes() * slots * (one_way() ? 1 : 2); }
@@ -65,9 +68,9 @@ struct Times {
 /// rank by a control message whether to go on, so that nobody outside the pair need agree.
 class Exchange {
  public:
-  /// `fault` is null but in runs with faults made on purpose.
+  /// `fault` is null but in runs with faults made on purpose. `remote` is the way to the others' arenas, for one-sided modes.
   Exchange(Communicator& comm, std::span<std::byte> arena, std::uint64_t key, const Shape& shape,
-           TimedFault fault = {});
+           TimedFault fault = {}, RemoteMemory* remote = nullptr);
 
   Series run(int peer, bool first, const Limits& limits);
 
@@ -85,6 +88,8 @@ class Exchange {
   void follow(int peer);
   double lead_batch(int peer, Control::Go go, double& start_s);
   void follow_batch(int peer, const Control& control);
+  double lead_one_sided(int peer, const Control& control, double& start_s);
+  void follow_one_sided(int peer, const Control& control);
   void end_timed(double begin_s, std::uint64_t go) const;
   void post_receives(int peer, std::uint64_t iteration);
   void start_sends(int peer, std::uint64_t iteration);
@@ -99,6 +104,7 @@ class Exchange {
   std::uint64_t key_;
   Shape shape_;
   TimedFault fault_;
+  RemoteMemory* remote_;
   std::vector<Request> requests_;  ///< receives, then sends
   std::uint64_t next_iteration_ = 0;
   std::uint64_t sent_ = 0;  ///< messages

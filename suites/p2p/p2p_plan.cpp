@@ -145,14 +145,28 @@ Case selftest_case(const Topology& topology) {
 }  // namespace
 
 const char* to_string(Mode mode) noexcept {
-  return mode == Mode::latency ? "latency" : mode == Mode::uni ? "uni" : mode == Mode::bi ? "bi" : "rate";
+  switch (mode) {
+    case Mode::latency:
+      return "latency";
+    case Mode::uni:
+      return "uni";
+    case Mode::bi:
+      return "bi";
+    case Mode::rate:
+      return "rate";
+    case Mode::put:
+      return "put";
+    case Mode::get:
+      return "get";
+  }
+  return "";
 }
 const char* to_string(Scope scope) noexcept {
   return scope == Scope::node ? "node" : scope == Scope::cross ? "cross" : "loopback";
 }
 
 Mode mode_from(const std::string& text) {
-  for (const Mode mode : {Mode::latency, Mode::uni, Mode::bi, Mode::rate})
+  for (const Mode mode : {Mode::latency, Mode::uni, Mode::bi, Mode::rate, Mode::put, Mode::get})
     if (text == to_string(mode)) return mode;
   throw Error(ErrorKind::internal, "p2p: no mode '" + text + "'");
 }
@@ -202,6 +216,11 @@ std::vector<Spec> specs(const Config& config, const Topology& topology) {
   std::size_t nic_bytes = sizes.front();
   for (const std::size_t bytes : sizes)
     if (bytes <= most_nic_bytes) nic_bytes = bytes;
+  const bool one_sided = config.level >= Level::standard || config.options.has("p2p.modes");
+  for (const Mode mode : {Mode::put, Mode::get})
+    for (const Scope scope : {Scope::node, Scope::cross})
+      if (one_sided && wants(mode) && in_scope(scope) && std::find(transports.begin(), transports.end(), "ucx") != transports.end())
+        all.push_back({mode, scope, "ucx", nic_bytes, false, false});
   const auto add_nic = [&](const std::string& nic, Scope scope, std::initializer_list<Mode> of) {
     if (!in_scope(scope)) return;
     for (const Mode mode : of) {
@@ -211,7 +230,7 @@ std::vector<Spec> specs(const Config& config, const Topology& topology) {
   };
   for (const std::string& nic : wanted_nics(config, topology)) {
     add_nic(nic, Scope::loopback, {Mode::latency, Mode::uni});
-    add_nic(nic, Scope::cross, {Mode::latency, Mode::rate, Mode::uni, Mode::bi});
+    add_nic(nic, Scope::cross, {Mode::latency, Mode::rate, Mode::uni, Mode::bi, Mode::put, Mode::get});
   }
   return all;
 }

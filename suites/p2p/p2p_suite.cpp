@@ -118,14 +118,17 @@ class Carrier {
   Carrier(const p2p::Spec& spec, const p2p::Schedule& schedule, Communicator& group, Context& context) : world_(context.world) {
     if (spec.transport != "ucx") return;
     const std::string transports = spec.nic.empty() ? "" : p2p::rail_of(spec, context.topology).transports;
-    ucx_ = UcxCommunicator::make(context.world, group, {spec.nic, transports, oversubscription(context.topology) > 1, context.board});
+    ucx_ = UcxCommunicator::make(context.world, group, {spec.nic, transports, oversubscription(context.topology) > 1, context.board, one_sided(spec)});
     faulty_ = context.with_faults(*ucx_);
     for (const p2p::Round& round : schedule)
       if (const int peer = p2p::partner_of(round, world_.rank()); peer >= 0) partners_.push_back(peer);
     for (const std::string& problem : group.all_gather_text(ucx_->connect(partners_)))
       if (!problem.empty()) throw Error(ErrorKind::mpi, problem);
+    if (one_sided(spec)) remote_ = &ucx_->expose(group, context.device.arena());
   }
 
+  /// The way to the arenas of the others; null but in one-sided modes.
+  RemoteMemory* remote() const noexcept { return remote_; }
   Communicator& comm() const noexcept { return faulty_ ? *faulty_ : ucx_ ? *ucx_ : world_; }
 
   /// What the messages of any rank took. Collective over `group`.
@@ -138,8 +141,11 @@ class Carrier {
   }
 
  private:
+  static bool one_sided(const p2p::Spec& spec) { return spec.mode == Mode::put || spec.mode == Mode::get; }
+
   Communicator& world_;
   std::unique_ptr<UcxCommunicator> ucx_;
+  RemoteMemory* remote_ = nullptr;
   std::unique_ptr<Communicator> faulty_;
   std::vector<int> partners_;
 };
@@ -157,7 +163,7 @@ void run_pairs(const Case& c, Context& context) {
   const Carrier carrier(spec, schedule, comm, context);
 
   p2p::Exchange exchange(carrier.comm(), context.device.arena(), context.random.key(), shape,
-                         context.sampling(c.seconds).fault);
+                         context.sampling(c.seconds).fault, carrier.remote());
   p2p::Limits limits;
   limits.samples = timing.samples;
   limits.seconds = c.seconds / static_cast<double>(std::max<std::size_t>(1, schedule.size()));
@@ -194,8 +200,8 @@ std::vector<OptionSpec> P2pSuite::options() const {
   std::vector<OptionSpec> specs(6);
   specs[0] = {"p2p.sizes", OptionKind::list, "", "message sizes of the bandwidth cases (default by level)",
               {},          "SIZES"};
-  specs[1] = {"p2p.modes",       OptionKind::choices,              "latency,rate,uni,bi",
-              "what to measure", {"latency", "rate", "uni", "bi"}, "MODES"};
+  specs[1] = {"p2p.modes",       OptionKind::choices,              "latency,rate,uni,bi,put,get",
+              "what to measure (put and get: one-sided, over UCX)", {"latency", "rate", "uni", "bi", "put", "get"}, "MODES"};
   specs[2] = {"p2p.scopes", OptionKind::choices, "node,cross,loopback", "pairs inside nodes, across nodes, NICs with themselves",
               {"node", "cross", "loopback"}, "SCOPES"};
   specs[3] = {"p2p.rounds", OptionKind::integer,
@@ -216,6 +222,8 @@ std::vector<MetricInfo> P2pSuite::metrics() const {
           {"bandwidth-uni", "bandwidth", "B/s", "higher",
            "bytes per second one way, until the receiver has them all"},
           {"bandwidth-bi", "bandwidth", "B/s", "higher", "bytes per second of one direction while both run"},
+          {"bandwidth-put", "bandwidth", "B/s", "higher", "bytes per second written into the memory of the other, until they are there"},
+          {"bandwidth-get", "bandwidth", "B/s", "higher", "bytes per second read from the memory of the other"},
           {"selftest-pair", "detected", "count", "none",
            "corrupted payload bytes found by the check (one was corrupted)"}};
 }

@@ -3,8 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+#include <vector>
+
+#include "base/clock.hpp"
 #include "suite_rig.hpp"
 #include "suites/p2p/exchange.hpp"
+#include "transport/mpi_detail.hpp"
 #include "transport/ucx_communicator.hpp"
 
 namespace assay {
@@ -52,7 +57,8 @@ INSTANTIATE_TEST_SUITE_P(Cases, P2pModeTest,
                                          "bandwidth-bi-65536-node-mpi", "bandwidth-bi-13-node-mpi",
                                          "latency-8-cross-mpi", "bandwidth-uni-65536-cross-mpi",
                                          "rate-8-node-mpi", "latency-8-node-ucx", "bandwidth-uni-65536-cross-ucx",
-                                         "bandwidth-bi-13-node-ucx", "rate-8-cross-ucx"));
+                                         "bandwidth-bi-13-node-ucx", "rate-8-cross-ucx", "bandwidth-put-65536-node-ucx",
+                                         "bandwidth-get-65536-node-ucx", "bandwidth-put-65536-cross-ucx", "bandwidth-get-65536-cross-ucx"));
 
 std::string metric_of(const std::string& name) {
   return name.starts_with("latency") ? "latency" : name.starts_with("rate") ? "message_rate" : "bandwidth";
@@ -67,7 +73,7 @@ TEST_P(P2pModeTest, MeasuresEveryLinkInBothDirections) {
   const bool ucx = name.ends_with("ucx");
   if (ucx && UcxCommunicator::version().empty()) GTEST_SKIP() << "built without UCX";
   if (ucx) rig.option("p2p.transport", "mpi,ucx");
-  rig.option("p2p.modes", "latency,rate,uni,bi");
+  rig.option("p2p.modes", "latency,rate,uni,bi,put,get");
   if (!rig.planned(name).not_applicable.empty()) GTEST_SKIP() << rig.planned(name).not_applicable;
   const CaseRecord record = rig.run(name);
   EXPECT_EQ(record.state_, CaseState::pass) << record.reason_;
@@ -77,7 +83,9 @@ TEST_P(P2pModeTest, MeasuresEveryLinkInBothDirections) {
   for (const auto& row : record.rows_) {
     const double least = batch * static_cast<double>(row.t.size() + 1);
     ASSERT_EQ(row.values.at("payload").size(), 1u);
-    if (name.find("-uni-") != std::string::npos || name.starts_with("rate"))
+    if (name.find("-get-") != std::string::npos)
+      EXPECT_GT(row.values.at("payload").front(), 0) << "what the other one read here";
+    else if (name.find("-uni-") != std::string::npos || name.find("-put-") != std::string::npos || name.starts_with("rate"))
       EXPECT_EQ(row.values.at("payload").front(), least) << "what was timed and one batch of warm-up";
     else
       EXPECT_GT(row.values.at("payload").front(), least) << "as the follower, too";
@@ -119,6 +127,61 @@ TEST_P(P2pModeTest, AFlippedBitFailsTheCaseAndNamesTheByte) {
   EXPECT_EQ(bad.index, small ? 0u : 4096u);
   EXPECT_EQ(bad.expected ^ bad.actual, 0x10ULL << (8 * (small ? 5 : 3)));
   EXPECT_EQ(bad.reread, bad.actual);
+}
+
+/// Flips one bit of the third thing written or read, on its way.
+class Flipping final : public RemoteMemory {
+ public:
+  explicit Flipping(RemoteMemory& inner) : inner_(inner) {}
+  void put(const void* data, std::size_t bytes, int peer, std::size_t offset) override {
+    if (++count_ != 3) return inner_.put(data, bytes, peer, offset);
+    wrong_.assign(static_cast<const std::byte*>(data), static_cast<const std::byte*>(data) + bytes);
+    wrong_[100] ^= std::byte{8};
+    inner_.put(wrong_.data(), bytes, peer, offset);
+  }
+  void get(void* data, std::size_t bytes, int peer, std::size_t offset) override {
+    inner_.get(data, bytes, peer, offset);
+    if (++count_ == 3) read_ = static_cast<std::byte*>(data);
+  }
+  void complete(int peer) override {
+    inner_.complete(peer);
+    if (read_ != nullptr) std::exchange(read_, nullptr)[100] ^= std::byte{8};
+  }
+
+ private:
+  RemoteMemory& inner_;
+  std::vector<std::byte> wrong_;
+  std::byte* read_ = nullptr;
+  int count_ = 0;
+};
+
+TEST(OneSided, AWrongByteIsFoundWhereItArrived) {
+  if (UcxCommunicator::version().empty()) GTEST_SKIP() << "built without UCX";
+  const auto world = mpi::duplicate_world();
+  const auto pair = world->split(world->rank() < 2 ? 0 : -1, world->rank());
+  if (world->size() < 2 || pair == nullptr) return;
+  for (const p2p::Mode mode : {p2p::Mode::put, p2p::Mode::get}) {
+    p2p::Shape shape;
+    shape.mode = mode;
+    shape.bytes = 4096;
+    std::vector<std::byte> arena(shape.arena_bytes());
+    const auto ucx = UcxCommunicator::make(*world, *pair, {"", "", true, nullptr, true});
+    const int peer = 1 - world->rank();
+    ASSERT_EQ(ucx->connect(std::span(&peer, 1)), "");
+    RemoteMemory& remote = ucx->expose(*pair, arena);
+    Flipping flipping(remote);
+    p2p::Exchange exchange(*ucx, arena, 7, shape, {}, world->rank() == 0 ? &flipping : &remote);
+    p2p::Limits limits;
+    limits.deadline_s = now_s() + 60;
+    exchange.run(peer, world->rank() == 0, limits);
+    const bool here = world->rank() == (mode == p2p::Mode::put ? 1 : 0);
+    ASSERT_EQ(exchange.wrong().size(), here ? 1U : 0U) << world->rank();
+    if (here) {
+      EXPECT_EQ(exchange.wrong().front().byte_index, 96U);
+      EXPECT_EQ(exchange.wrong().front().expected ^ exchange.wrong().front().actual, 8ULL << 32);
+    }
+    pair->barrier();
+  }
 }
 
 TEST(P2pSuite, AnIsolatedSeriesHasOneRepetition) {
