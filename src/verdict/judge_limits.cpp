@@ -49,7 +49,8 @@ bool device_matches(const Judgement& j, const Models& models, const std::string&
 /// The operation of a collective is one for all its ranks: who of them is at fault it cannot tell. The slowest rank's time is the
 /// operation's; it stands for the node where each node has a communicator of its own, else for the cluster.
 std::vector<Below> one_for_each_communicator(const Judgement& j, const Series& s, const std::vector<Below>& below) {
-  const std::string scope = s.suite == "allreduce" ? text_parameter(*s.first, "scope") : "";
+  // Who is congested is the victim of the others' traffic.
+  const std::string scope = s.suite == "congestion" ? "world" : s.suite == "allreduce" ? text_parameter(*s.first, "scope") : "";
   if (scope != "world" && scope != "leader" && scope != "node") return below;
   std::map<std::int32_t, Below> slowest;
   for (const auto& b : below) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "suites/p2p/exchange.hpp"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -65,6 +67,7 @@ void Exchange::lead(int peer, const Limits& limits, std::int32_t block, double e
   }
   double last_s = 0;
   for (std::size_t n = 0; n < target; ++n) {
+    while (limits.interval_s > 0 && now_s() < begin + static_cast<double>(n) * limits.interval_s) sched_yield();
     const double now = now_s();
     const bool late = now - begin + last_s / 2 > share_s || now > end_s;
     if ((late && !series.batch_s.empty()) || now > limits.deadline_s) break;

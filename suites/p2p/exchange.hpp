@@ -39,6 +39,7 @@ struct Limits {
   std::size_t blocks = 3;    ///< the directions alternate this often
   double seconds =
       0.5;  ///< for both directions together; at least one sample each is taken whatever this says
+  double interval_s = 0;  ///< between the starts of two samples at least
   double deadline_s = 0;  ///< now_s() after which no sample is started
 };
 

@@ -90,6 +90,7 @@ SuiteRig::SuiteRig(Suite& suite, int nodes, Level level)
 }
 
 void SuiteRig::option(const std::string& name, const std::string& text) {
+  if (name == "suites") config_.options.set({name, OptionKind::list, "", "", {}, ""}, {text});
   for (const OptionSpec& spec : suite_.options())
     if (spec.name == name) config_.options.set(spec, {text});
 }

@@ -289,5 +289,21 @@ TEST(VerdictLimits, ACollectiveIsOneFindingAndAccusesNoRank) {
   }
 }
 
+TEST(VerdictLimits, TheVictimsOfCongestionAreNotAccused) {
+  auto r = cluster(6);
+  add_case(r, "congestion", "latency-8-under-incast-mpi", "impact_p99", "1", results::Better::lower, "device", rows_of_kind(r, "device"), {2, 9, 2, 8, 2, 2}, 1)
+      .stage = "world";
+  add_selftest(r, "pair");
+  auto options = verdict::options_from(r);
+  EXPECT_EQ(verdict::judge(r, options).findings.size(), 0U) << "nobody is compared with anybody";
+  options.limits_text = limit("congestion/latency-*:impact_p99", "max = \"5 1\"");
+  options.limits_name = "limits.toml";
+  const auto v = verdict::judge(r, options);
+  ASSERT_EQ(v.findings.size(), 1U);
+  EXPECT_EQ(v.findings[0].level, "cluster");
+  EXPECT_EQ(*v.findings[0].value, 9);
+  for (const char* node : {"node1", "node3"}) EXPECT_EQ(state_of(r, v, node), "PASS");
+}
+
 }  // namespace
 }  // namespace assay

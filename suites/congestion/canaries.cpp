@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "suites/congestion/canaries.hpp"
+
+#include <sched.h>
+
+#include <numeric>
+
+#include "base/clock.hpp"
+#include "measure/statistics.hpp"
+
+namespace assay::congestion {
+
+Samples watch_pair(Communicator& comm, int peer, Canary canary, std::span<std::byte> arena, std::uint64_t key, double seconds, double deadline_s) {
+  p2p::Shape shape;
+  shape.mode = canary == Canary::latency ? p2p::Mode::latency : p2p::Mode::uni;
+  shape.bytes = canary == Canary::latency ? latency_bytes : bandwidth_bytes;
+  shape.repetitions = 1;
+  p2p::Exchange exchange(comm, arena, key, shape);
+  p2p::Limits limits;
+  limits.samples = most_samples / 2;  // each way
+  limits.blocks = 1;
+  limits.seconds = seconds;
+  limits.interval_s = seconds / static_cast<double>(most_samples);
+  limits.deadline_s = deadline_s;
+  p2p::Series series = exchange.run(peer, comm.rank() < peer, limits);
+  return {std::move(series.batch_s), std::move(series.start_s), exchange.wrong(), 0};
+}
+
+Samples watch_sum(Communicator& comm, double seconds) {
+  // One number carries the check and the wish to end: 2^40 is beyond any sum of the others.
+  constexpr double stop = 1099511627776.0;
+  const double begin = now_s(), n = comm.size(), ranks_sum = n * (n - 1) / 2;
+  Samples samples;
+  for (std::size_t i = 0; i < most_samples; ++i) {
+    while (now_s() < begin + seconds * static_cast<double>(i) / static_cast<double>(most_samples)) sched_yield();
+    const double mine = comm.rank() + static_cast<double>(i) + (now_s() > begin + seconds ? stop : 0.0);
+    double sum = 0;
+    const double t0 = now_s();
+    comm.all_reduce(&mine, &sum, 1, DataType::fp64, ReduceOp::sum);
+    samples.seconds.push_back(now_s() - t0);
+    samples.start_s.push_back(t0);
+    const double stops = static_cast<double>(static_cast<std::int64_t>(sum / stop));
+    samples.wrong_sums += sum - stops * stop != ranks_sum + n * static_cast<double>(i) ? 1 : 0;
+    if (stops > 0) break;
+  }
+  return samples;
+}
+
+Impact impact_of(const std::vector<double>& alone, const std::vector<double>& congested) {
+  const auto mean = [](const std::vector<double>& v) { return std::accumulate(v.begin(), v.end(), 0.0) / static_cast<double>(v.size()); };
+  return {mean(congested) / mean(alone), quantile(congested, 0.99) / quantile(alone, 0.99)};
+}
+
+}  // namespace assay::congestion

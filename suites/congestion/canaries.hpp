@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the canaries measure, alone and under congestion, and what the difference is.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "suites/congestion/congestion_plan.hpp"
+#include "suites/p2p/exchange.hpp"
+
+namespace assay::congestion {
+
+/// Seconds of single operations, one after the other.
+struct Samples {
+  std::vector<double> seconds, start_s;
+  std::vector<p2p::WrongPayload> wrong;
+  std::uint64_t wrong_sums = 0;
+};
+
+/// For `seconds`, at most `most_samples`, evenly spread over that time. Ping-pong or one message with the partner; 8 bytes summed over
+/// all of `comm`.
+Samples watch_pair(Communicator& comm, int peer, Canary canary, std::span<std::byte> arena, std::uint64_t key, double seconds, double deadline_s);
+Samples watch_sum(Communicator& comm, double seconds);
+
+/// How many times longer operations take under congestion: means, and 99th percentiles.
+struct Impact {
+  double mean = 0, p99 = 0;
+};
+Impact impact_of(const std::vector<double>& alone, const std::vector<double>& congested);
+
+}  // namespace assay::congestion

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "suites/congestion/congestion_plan.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include "base/error.hpp"
+#include "suites/p2p/exchange.hpp"
+#include "topology/oversubscription.hpp"
+
+namespace assay::congestion {
+namespace {
+
+constexpr Canary all_canaries[] = {Canary::latency, Canary::bandwidth, Canary::all_reduce};
+constexpr Congestor all_congestors[] = {Congestor::all_to_all, Congestor::incast};
+
+std::size_t bytes_of(Canary canary) { return canary == Canary::bandwidth ? bandwidth_bytes : latency_bytes; }
+
+Case selftest_case(const Topology& topology) {
+  Case c;
+  c.suite = "congestion";
+  c.name = "selftest-pair";
+  c.stage = Stage::world;
+  c.required = true;
+  c.entities = topology.size();
+  c.bytes = 2 * 64 * 1024;
+  c.seconds = c.min_seconds = 0.01;
+  c.overhead_seconds = 0.005 * oversubscription(topology);
+  c.parameters = {{"checker", "pair"}, {"bytes", 64 * 1024}};
+  return c;
+}
+
+/// Ranks that report: the leaders of pairs, both ways, or all canaries of the all-reduce.
+std::int64_t reporting(const PlanInput& input, const std::string& name, int draws) {
+  std::vector<bool> reports(input.topology.ranks.size(), false);
+  for (int draw = 0; draw < draws; ++draw) {
+    const Roles roles = draw_roles(input.topology, role_stream(input.seed, name), draw);
+    for (const p2p::Pair& pair : roles.pairs) reports[static_cast<std::size_t>(pair.a)] = reports[static_cast<std::size_t>(pair.b)] = true;
+  }
+  return std::count(reports.begin(), reports.end(), true);
+}
+
+Case make_case(Canary canary, Congestor congestor, const PlanInput& input) {
+  const Topology& topology = input.topology;
+  Case c;
+  c.suite = "congestion";
+  c.name = std::string(to_string(canary)) + "-" + std::to_string(bytes_of(canary)) + "-under-" + to_string(congestor) + "-mpi";
+  c.stage = Stage::world;
+  const Timing timing = timing_of(input.config.level);
+  const Load load = load_of(congestor, topology.ranks.size(), input.memory_per_rank_bytes);
+  c.parameters = {{"canary", to_string(canary)},
+                  {"bytes", bytes_of(canary)},
+                  {"congestor", to_string(congestor)},
+                  {"load_bytes", load.block_bytes},
+                  {"draws", timing.draws},
+                  {"transport", "mpi"}};
+  p2p::Shape shape;
+  shape.mode = canary == Canary::latency ? p2p::Mode::latency : p2p::Mode::uni;
+  shape.bytes = bytes_of(canary);
+  c.bytes = std::max(load.arena_bytes, shape.arena_bytes());
+  if (topology.nodes.size() < least_nodes)
+    c.not_applicable = "fewer than " + std::to_string(least_nodes) + " nodes";
+  else if (load.block_bytes == 0 || c.bytes > input.memory_per_rank_bytes)
+    c.not_applicable = "more memory than a rank may use";
+  if (!c.not_applicable.empty()) return c;
+  c.seconds = 2 * timing.draws * timing.part_s;
+  c.min_seconds = c.seconds;  // shorter parts have no 99th percentile
+  c.overhead_seconds = timing.draws * (0.05 + 0.01 * oversubscription(topology));
+  c.entities = reporting(input, c.name, timing.draws);
+  return c;
+}
+
+template <class T, std::size_t N>
+T named(const T (&all)[N], const Case& c, const char* key) {
+  for (const T one : all)
+    if (c.parameters.at(key) == to_string(one)) return one;
+  throw Error(ErrorKind::internal, "congestion: no such " + std::string(key));
+}
+
+}  // namespace
+
+const char* to_string(Canary canary) noexcept {
+  return canary == Canary::latency ? "latency" : canary == Canary::bandwidth ? "bandwidth" : "allreduce";
+}
+const char* to_string(Congestor congestor) noexcept { return congestor == Congestor::incast ? "incast" : "all-to-all"; }
+
+RandomStream role_stream(std::uint64_t seed, const std::string& case_name) { return RandomStream(seed, "congestion/roles").child(case_name); }
+
+Roles draw_roles(const Topology& topology, const RandomStream& random, int draw) {
+  const std::size_t nodes = topology.nodes.size();
+  const std::size_t canaries = std::max<std::size_t>(2, nodes / 5 / 2 * 2);
+  const auto order = random.child(std::to_string(draw)).permutation(nodes);
+  Roles roles;
+  roles.canary.assign(nodes, false);
+  for (std::size_t i = 0; i + 1 < canaries; i += 2) {
+    roles.canary[order[i]] = roles.canary[order[i + 1]] = true;
+    const auto a = topology.ranks_of(static_cast<int>(order[i])), b = topology.ranks_of(static_cast<int>(order[i + 1]));
+    for (std::size_t k = 0; k < std::min(a.size(), b.size()); ++k) roles.pairs.push_back({std::min(a[k], b[k]), std::max(a[k], b[k])});
+  }
+  return roles;
+}
+
+Timing timing_of(Level level) noexcept {
+  switch (level) {
+    case Level::smoke:
+      return {2, 0.15};
+    case Level::quick:
+      return {2, 0.3};
+    case Level::standard:
+      return {4, 0.5};
+    case Level::extended:
+    case Level::soak:
+      return {8, 1.0};
+  }
+  return {};
+}
+
+Load load_of(Congestor congestor, std::size_t ranks, std::uint64_t memory_bytes) noexcept {
+  const std::size_t slots = 2 * std::max<std::size_t>(1, ranks);  // sent and received
+  for (std::size_t block = congestor == Congestor::incast ? 256 * 1024 : 32 * 1024; block >= 1024; block /= 2)
+    if (slots * block <= memory_bytes) return {block, slots * block};
+  return {};
+}
+
+Canary canary_of(const Case& c) { return named(all_canaries, c, "canary"); }
+Congestor congestor_of(const Case& c) { return named(all_congestors, c, "congestor"); }
+
+std::vector<Case> plan_cases(const PlanInput& input) {
+  // A run of everything reaches the network's limits only where there is the time for it.
+  if (input.config.level < Level::extended && !input.config.options.has("suites")) return {};
+  std::vector<Case> cases{selftest_case(input.topology)};
+  for (const Congestor congestor : all_congestors)
+    for (const Canary canary : all_canaries) cases.push_back(make_case(canary, congestor, input));
+  return cases;
+}
+
+}  // namespace assay::congestion
