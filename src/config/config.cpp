@@ -177,7 +177,7 @@ Json Config::to_json(bool for_hash) const {
   json["seed"] = seed;
   json["seed-given"] = seed_given;
   json["limits"] = limits_file;
-  for (const char* name : {"baseline", "history", "prometheus"}) json[name] = options.has(name) ? options.text(name) : "";
+  for (const char* name : {"baseline", "history", "coverage", "prometheus"}) json[name] = options.has(name) ? options.text(name) : "";
   json["topology"] = topology_file;
   json["config"] = options.has("config") ? options.text("config") : "";
   json["out"] = out;

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "suites/congestion/congestion_plan.hpp"
-#include "suites/p2p/exchange.hpp"
+#include "pair/exchange.hpp"
 
 namespace assay::congestion {
 

@@ -5,7 +5,8 @@
 #include <string>
 
 #include "base/error.hpp"
-#include "suites/p2p/exchange.hpp"
+#include "pair/exchange.hpp"
+#include "pair/pair_selftest.hpp"
 #include "topology/oversubscription.hpp"
 
 namespace assay::congestion {
@@ -15,20 +16,6 @@ constexpr Canary all_canaries[] = {Canary::latency, Canary::bandwidth, Canary::a
 constexpr Congestor all_congestors[] = {Congestor::all_to_all, Congestor::incast};
 
 std::size_t bytes_of(Canary canary) { return canary == Canary::bandwidth ? bandwidth_bytes : latency_bytes; }
-
-Case selftest_case(const Topology& topology) {
-  Case c;
-  c.suite = "congestion";
-  c.name = "selftest-pair";
-  c.stage = Stage::world;
-  c.required = true;
-  c.entities = topology.size();
-  c.bytes = 2 * 64 * 1024;
-  c.seconds = c.min_seconds = 0.01;
-  c.overhead_seconds = 0.005 * oversubscription(topology);
-  c.parameters = {{"checker", "pair"}, {"bytes", 64 * 1024}};
-  return c;
-}
 
 /// Ranks that report: the leaders of pairs, both ways, or all canaries of the all-reduce.
 std::int64_t reporting(const PlanInput& input, const std::string& name, int draws) {
@@ -128,7 +115,7 @@ Congestor congestor_of(const Case& c) { return named(all_congestors, c, "congest
 std::vector<Case> plan_cases(const PlanInput& input) {
   // A run of everything reaches the network's limits only where there is the time for it.
   if (input.config.level < Level::extended && !input.config.options.has("suites")) return {};
-  std::vector<Case> cases{selftest_case(input.topology)};
+  std::vector<Case> cases{p2p::pair_selftest_case("congestion", Stage::world, input.topology)};
   for (const Congestor congestor : all_congestors)
     for (const Canary canary : all_canaries) cases.push_back(make_case(canary, congestor, input));
   return cases;

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "run/suite.hpp"
-#include "suites/p2p/schedule.hpp"
+#include "pair/pairs.hpp"
 
 namespace assay::congestion {
 

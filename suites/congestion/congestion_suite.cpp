@@ -4,7 +4,7 @@
 #include "base/clock.hpp"
 #include "suites/congestion/canaries.hpp"
 #include "suites/congestion/congestors.hpp"
-#include "suites/p2p/pair_selftest.hpp"
+#include "pair/pair_selftest.hpp"
 
 namespace assay {
 namespace {

@@ -10,6 +10,7 @@
 
 #include "base/error.hpp"
 #include "base/units.hpp"
+#include "pair/pair_selftest.hpp"
 #include "run/confirming.hpp"
 #include "topology/oversubscription.hpp"
 #include "transport/ucx_communicator.hpp"
@@ -126,20 +127,6 @@ std::string why_not(Scope scope, const Topology& topology) {
   if (scope != Scope::cross && topology.max_local_size() < 2) return "no node has two ranks";
   if (scope == Scope::cross && topology.nodes.size() < 2) return "one node has no other node to talk to";
   return "";
-}
-
-Case selftest_case(const Topology& topology) {
-  Case c;
-  c.suite = "p2p";
-  c.name = "selftest-pair";
-  c.stage = Stage::pairs;
-  c.required = true;
-  c.entities = topology.size();
-  c.bytes = 2 * 64 * kib;
-  c.seconds = c.min_seconds = 0.01;
-  c.overhead_seconds = 0.005 * oversubscription(topology);
-  c.parameters = {{"checker", "pair"}, {"bytes", 64 * kib}};
-  return c;
 }
 
 }  // namespace
@@ -322,7 +309,7 @@ std::vector<Case> plan_cases(const PlanInput& input) {
   if (input.config.options.has("p2p.rounds") && input.config.options.integer("p2p.rounds") < 0)
     throw_usage("--p2p.rounds: " + std::to_string(input.config.options.integer("p2p.rounds")) +
                 " is negative");
-  std::vector<Case> cases{selftest_case(input.topology)};
+  std::vector<Case> cases{pair_selftest_case("p2p", Stage::pairs, input.topology)};
   for (const Spec& spec : specs(input.config, input.topology)) {
     Case c;
     c.suite = "p2p";

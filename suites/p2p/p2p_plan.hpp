@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "run/suite.hpp"
-#include "suites/p2p/exchange.hpp"
+#include "pair/exchange.hpp"
 #include "suites/p2p/rails.hpp"
 #include "suites/p2p/schedule.hpp"
 

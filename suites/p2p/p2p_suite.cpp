@@ -9,7 +9,7 @@
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "suites/p2p/p2p_plan.hpp"
-#include "suites/p2p/pair_selftest.hpp"
+#include "pair/pair_selftest.hpp"
 #include "topology/oversubscription.hpp"
 #include "transport/ucx_communicator.hpp"
 

@@ -235,14 +235,6 @@ std::size_t round_count(Scope scope, const Topology& topology) {
   return make_schedule(scope, topology, RandomStream(0), static_cast<std::size_t>(-1)).size();
 }
 
-int partner_of(const Round& round, int rank) noexcept {
-  for (const Pair& pair : round) {
-    if (pair.a == rank) return pair.b;
-    if (pair.b == rank) return pair.a;
-  }
-  return -1;
-}
-
 std::size_t pair_count(const Schedule& schedule) noexcept {
   std::size_t count = 0;
   for (const Round& round : schedule) count += round.size();

@@ -6,16 +6,11 @@
 #include <vector>
 
 #include "base/random.hpp"
+#include "pair/pairs.hpp"
 #include "topology/topology.hpp"
 
 namespace assay::p2p {
 
-struct Pair {
-  int a = 0, b = 0;
-  friend bool operator==(const Pair&, const Pair&) = default;
-};
-/// Disjoint pairs: no rank is in two of them.
-using Round = std::vector<Pair>;
 using Schedule = std::vector<Round>;
 
 inline constexpr int max_full_local_ranks = 16;  ///< in a node: above, pairs are sampled by NUMA class
@@ -53,9 +48,6 @@ Schedule make_schedule(Scope scope, const Topology& topology, const RandomStream
 
 /// How many rounds the full or sampled schedule of a scope has (one of loopback): independent of the random stream.
 std::size_t round_count(Scope scope, const Topology& topology);
-
-/// Index of the partner of `rank` in a round, or -1.
-int partner_of(const Round& round, int rank) noexcept;
 
 std::size_t pair_count(const Schedule& schedule) noexcept;
 

@@ -22,7 +22,7 @@
 #include "base/clock.hpp"
 #include "measure/statistics.hpp"
 #include "suites/allreduce/series.hpp"
-#include "suites/p2p/exchange.hpp"
+#include "pair/exchange.hpp"
 #include "transport/mpi_communicator.hpp"
 
 namespace {

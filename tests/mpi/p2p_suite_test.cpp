@@ -8,7 +8,7 @@
 
 #include "base/clock.hpp"
 #include "suite_rig.hpp"
-#include "suites/p2p/exchange.hpp"
+#include "pair/exchange.hpp"
 #include "transport/mpi_detail.hpp"
 #include "transport/ucx_communicator.hpp"
 

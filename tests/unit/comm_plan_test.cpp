@@ -172,7 +172,7 @@ TEST(CommPlan, NicsAreMeasuredFromStandardUpOrWhenAsked) {
   };
   EXPECT_EQ(of_nics(Planner(p2p, Level::quick).plan(topology)), 0);
   const auto standard = Planner(p2p, Level::standard).plan(topology);
-  EXPECT_EQ(of_nics(standard), 12);
+  EXPECT_EQ(of_nics(standard), 16);
   EXPECT_EQ(find(standard, "rate-8-cross-ucx-eth0").parameters.at("repetitions"), 64);
   const Case& loop = find(standard, "bandwidth-uni-4194304-loopback-ucx-mlx5_0.1");
   EXPECT_EQ(loop.entity_kind, "nic");

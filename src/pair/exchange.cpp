@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "suites/p2p/exchange.hpp"
+#include "pair/exchange.hpp"
 
 #include <sched.h>
 

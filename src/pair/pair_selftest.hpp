@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+
 #include "run/suite.hpp"
 
 namespace assay::p2p {
+
+/// The case that runs it, first in a suite whose messages are checked.
+Case pair_selftest_case(const std::string& suite, Stage stage, const Topology& topology);
 
 /// Every rank sends a message to the next one (to itself when alone), the receiver corrupts one byte of it on
 /// purpose, and the check must find it, at its place, once.

@@ -1,14 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "suites/p2p/pair_selftest.hpp"
+#include "pair/pair_selftest.hpp"
 
 #include <array>
 
 #include "base/clock.hpp"
 #include "device/corrupt.hpp"
 #include "kernels/payload.hpp"
-#include "suites/p2p/exchange.hpp"
+#include "topology/oversubscription.hpp"
+#include "pair/exchange.hpp"
 
 namespace assay::p2p {
+
+Case pair_selftest_case(const std::string& suite, Stage stage, const Topology& topology) {
+  constexpr std::size_t bytes = 64 * 1024;
+  Case c;
+  c.suite = suite;
+  c.name = "selftest-pair";
+  c.stage = stage;
+  c.required = true;
+  c.entities = topology.size();
+  c.bytes = 2 * bytes;
+  c.seconds = c.min_seconds = 0.01;
+  c.overhead_seconds = 0.005 * oversubscription(topology);
+  c.parameters = {{"checker", "pair"}, {"bytes", bytes}};
+  return c;
+}
 
 void run_pair_selftest(const Case& c, Context& context) {
   const std::size_t bytes = c.parameters.at("bytes");
