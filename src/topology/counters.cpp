@@ -8,7 +8,9 @@
 #include <sstream>
 #include <utility>
 
+#include "base/clock.hpp"
 #include "base/system.hpp"
+#include "topology/driver_stats.hpp"
 #include "topology/entities.hpp"
 #include "topology/probe_parts.hpp"
 #include "topology/smbios.hpp"
@@ -60,8 +62,8 @@ bool worth_a_source(std::int64_t pci_class) {
 
 void CounterSet::add(Source source, Reading reading) {
   std::erase_if(reading.paths, [&](const std::string& path) {
-    std::string interrupts;
-    return std::isnan(value_of({reading.format, reading.key, 1, {path}}, interrupts));
+    Pass pass;
+    return std::isnan(value_of({reading.format, reading.key, 1, {path}}, pass));
   });
   if (reading.paths.empty()) return;
   source.path = reading.paths.front();
@@ -69,7 +71,7 @@ void CounterSet::add(Source source, Reading reading) {
   readings_.push_back(std::move(reading));
 }
 
-double CounterSet::value_of(const Reading& reading, std::string& interrupts) {
+double CounterSet::value_of(const Reading& reading, Pass& pass) {
   double sum = 0;
   for (const std::string& path : reading.paths) {
     double value = unsupported;
@@ -81,10 +83,16 @@ double CounterSet::value_of(const Reading& reading, std::string& interrupts) {
         value = total_line(read_text(path).value_or(""), reading.key);
         break;
       case Format::interrupt_row:
-        // A long file that the kernel composes on each read: once per pass is enough.
-        if (interrupts.empty()) interrupts = read_text(path).value_or("");
-        value = interrupt_row(interrupts, reading.key);
+        if (pass.interrupts.empty()) pass.interrupts = read_text(path).value_or("");
+        value = interrupt_row(pass.interrupts, reading.key);
         break;
+      case Format::driver: {
+        const auto [at, fresh] = pass.drivers.try_emplace(path);
+        if (fresh) at->second = driver_stats(path);
+        const auto stat = at->second.find(reading.key);
+        value = stat == at->second.end() ? unsupported : stat->second;
+        break;
+      }
     }
     sum += value;  // one unreadable part makes the sum NaN: it would be smaller than before
   }
@@ -92,9 +100,9 @@ double CounterSet::value_of(const Reading& reading, std::string& interrupts) {
 }
 
 std::vector<double> CounterSet::read() const {
-  std::string interrupts;
+  Pass pass;
   std::vector<double> values;
-  for (const Reading& reading : readings_) values.push_back(value_of(reading, interrupts));
+  for (const Reading& reading : readings_) values.push_back(value_of(reading, pass));
   return values;
 }
 
@@ -204,6 +212,26 @@ void CounterSet::add_interfaces(const std::string& node_name, const std::string&
   }
 }
 
+// Some drivers ask their firmware for every value. What would hold up each case is left out.
+void CounterSet::add_driver_stats(const std::string& node_name, const std::string& root) {
+  constexpr double longest_s = 0.01;
+  for (const std::string& name : sysfs::entries(root + "/sys/class/net/")) {
+    if (!sysfs::exists(root + "/sys/class/net/" + name + "/device")) continue;
+    const std::string place = root.empty() ? name : root + "/ethtool-S/" + name;
+    driver_stats(place);  // the first call may wake an adapter up
+    const double begin = now_s();
+    const auto stats = driver_stats(place);
+    if (now_s() - begin > longest_s) continue;
+    for (const auto& [stat, value] : stats) {
+      const DriverStat kind = kind_of_driver_stat(stat);
+      if (kind == DriverStat::other) continue;
+      const bool error = kind == DriverStat::error;
+      sources_.push_back({"nic", node_name + "/" + name, (error ? "driver_errors:" : "driver_flow:") + stat, error, place});
+      readings_.push_back({Format::driver, stat, 1, {place}});
+    }
+  }
+}
+
 void CounterSet::add_fabric_ports(const std::string& node_name, const std::string& root) {
   const std::string base = root + "/sys/class/infiniband/";
   for (const std::string& device : sysfs::entries(base)) {
@@ -234,6 +262,7 @@ CounterSet CounterSet::probe(const std::string& node_name, const std::string& ro
   family("mce", &CounterSet::add_machine_checks);
   family("thermal_throttle", &CounterSet::add_throttling);
   family("nic", &CounterSet::add_interfaces);
+  family("driver", &CounterSet::add_driver_stats);
   family("infiniband", &CounterSet::add_fabric_ports);
   return set;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -27,20 +28,26 @@ class CounterSet {
 
  private:
   /// How the value stands in its file or files.
-  enum class Format { integer, total_line, interrupt_row };
+  enum class Format { integer, total_line, interrupt_row, driver };
   struct Reading {
     Format format = Format::integer;
-    std::string key;                 ///< of the line: TOTAL_ERR_FATAL, MCE
+    std::string key;                 ///< of the line: TOTAL_ERR_FATAL, MCE; of the driver's counter
     double factor = 1;               ///< InfiniBand counts data in words of four bytes
-    std::vector<std::string> paths;  ///< summed
+    std::vector<std::string> paths;  ///< summed; of a driver the interface, or the file that stands for it
   };
-  static double value_of(const Reading& reading, std::string& interrupts);
+  /// What is composed anew each time it is read, and holds many counters: once per pass is enough.
+  struct Pass {
+    std::string interrupts;
+    std::map<std::string, std::map<std::string, double>> drivers;  ///< by place
+  };
+  static double value_of(const Reading& reading, Pass& pass);
   void add(Source source, Reading reading);
   void add_edac(const std::string& node_name, const std::string& root);
   void add_aer(const std::string& node_name, const std::string& root);
   void add_machine_checks(const std::string& node_name, const std::string& root);
   void add_throttling(const std::string& node_name, const std::string& root);
   void add_interfaces(const std::string& node_name, const std::string& root);
+  void add_driver_stats(const std::string& node_name, const std::string& root);
   void add_fabric_ports(const std::string& node_name, const std::string& root);
 
   std::vector<Source> sources_;

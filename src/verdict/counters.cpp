@@ -16,6 +16,8 @@ bool contains(const std::string& text, const char* part) { return text.find(part
 /// What an increase means, from the names the counter probe gives. Bytes, packets and drops are traffic: the
 /// kernel drops frames it has no use for, so a drop alone tells nothing about the hardware.
 CounterClass class_of(const std::string& counter) {
+  // Drivers have words of their own: the probe has sorted them.
+  if (counter.starts_with("driver_")) return counter.starts_with("driver_errors:") ? CounterClass::correctable : CounterClass::traffic;
   if (contains(counter, "throttle")) return CounterClass::throttle;
   if (contains(counter, "bytes") || contains(counter, "packets") || contains(counter, "drop") ||
       contains(counter, "port_xmit_wait") || ends_with(counter, "_data")) {

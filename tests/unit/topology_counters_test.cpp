@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "topology/counters.hpp"
+#include "topology/driver_stats.hpp"
 #include "topology_tree.hpp"
 
 namespace assay {
@@ -34,7 +35,36 @@ TEST(Counters, AnEmptyMachineOffersNothing) {
   EXPECT_TRUE(set.sources().empty());
   EXPECT_TRUE(set.read().empty());
   EXPECT_THAT(set.unsupported_families(),
-              ElementsAre("edac", "aer", "mce", "thermal_throttle", "nic", "infiniband"));
+              ElementsAre("edac", "aer", "mce", "thermal_throttle", "nic", "driver", "infiniband"));
+}
+
+TEST(Counters, WhatDriversKeepOfErrorsAndFlow) {
+  Tree tree;
+  tree.file("/sys/class/net/eth0/device/vendor", "0x15b3\n").file("/sys/class/net/veth7/operstate", "up\n");
+  const std::string stats = "NIC statistics:\n     rx_packets: 12\n     rx_crc_errors_phy: 3\n     rx_prio3_pause: 40\n"
+                            "     rx_corrected_bits_phy: 999\n     rx_fec_uncorrectable_blocks: 0\n     np_cnp_sent: 7\n     garbage\n     rx_xdp_discard: x\n";
+  tree.file("/ethtool-S/eth0", stats).file("/ethtool-S/veth7", stats);
+  const CounterSet set = CounterSet::probe("n", tree.root());
+  const auto before = set.read();
+  EXPECT_EQ(before[at(set, "n/eth0", "driver_errors:rx_crc_errors_phy")], 3);
+  EXPECT_EQ(before[at(set, "n/eth0", "driver_errors:rx_fec_uncorrectable_blocks")], 0);
+  EXPECT_EQ(before[at(set, "n/eth0", "driver_flow:rx_prio3_pause")], 40);
+  EXPECT_EQ(before[at(set, "n/eth0", "driver_flow:np_cnp_sent")], 7);
+  EXPECT_TRUE(set.sources()[at(set, "n/eth0", "driver_errors:rx_crc_errors_phy")].error);
+  EXPECT_FALSE(set.sources()[at(set, "n/eth0", "driver_flow:np_cnp_sent")].error);
+  for (const char* other : {"driver_errors:rx_packets", "driver_flow:rx_packets", "driver_errors:rx_corrected_bits_phy"})
+    EXPECT_FALSE(has(set, "n/eth0", other)) << other;
+  EXPECT_FALSE(has(set, "n/veth7", "driver_flow:np_cnp_sent")) << "no adapter behind it";
+  tree.file("/ethtool-S/eth0", "NIC statistics:\n     rx_crc_errors_phy: 5\n");
+  const auto after = set.read();
+  EXPECT_EQ(after[at(set, "n/eth0", "driver_errors:rx_crc_errors_phy")], 5);
+  EXPECT_TRUE(std::isnan(after[at(set, "n/eth0", "driver_flow:np_cnp_sent")])) << "it was there before";
+}
+
+TEST(Counters, TheRunningSystemsDriversAnswerOrDoNot) {
+  EXPECT_TRUE(driver_stats("no-such-interface").empty());
+  EXPECT_TRUE(driver_stats(std::string(200, 'x')).empty());
+  for (const auto& [name, value] : driver_stats("lo")) EXPECT_GE(value, 0) << name;
 }
 
 TEST(Counters, EdacByControllerAndModule) {
