@@ -32,6 +32,14 @@ class Rails(cluster.ClusterTest):
             ends = {end for link in run.of_each("p2p", case, "bandwidth") for end in link.split(">")}
             self.assertEqual(ends, {f"{host}/{nic}" for host in self.cluster.hosts})
 
+    def test_each_nic_is_written_and_read_through(self):
+        _, run = self.measure("--p2p.modes", "put,get")
+        for nic in ("eth0", "eth1"):
+            for mode in ("put", "get"):
+                case = f"bandwidth-{mode}-65536-cross-ucx-{nic}"
+                self.assertEqual(run.path(case), f"tcp/{nic}")
+                self.assertEqual(len(run.of_each("p2p", case, "bandwidth")), 12, "every host with every other, both ways")
+
     def test_a_nic_talks_to_itself_on_each_host(self):
         result = self.cluster.run(*ARGS, "--p2p.scopes", "loopback", "--p2p.modes", "latency,uni", "--p2p.sizes", "65536",
                                   "--out", "r.h5", cwd=self.dir, ranks=2 * len(self.cluster.hosts), slots=2)

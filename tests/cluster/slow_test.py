@@ -90,6 +90,19 @@ class SlowHost(cluster.ClusterTest):
 class SlowUplink(cluster.ClusterTest):
     HOSTS, OPTIONS = 6, ("--leaves", 3)
 
+    def test_congestion_is_measured_and_nobody_is_blamed(self):
+        for leaf in ("leaf1", "leaf2", "leaf3"):
+            self.fault("slow-uplink", leaf, "100mbit")
+        (self.dir / "l.toml").write_text('[[limit]]\nmetric = "congestion/bandwidth-*-under-all-to-all-mpi:impact_p99"\nmax = "1.01 1"\n')
+        result = self.cluster.run("run", "--suites", "congestion", "--level", "smoke", "--out", "c.h5", "--limits", "l.toml", "--coverage", "c.csv", cwd=self.dir)
+        run = Results(self.dir / "c.h5")
+        self.assertEqual(run.state, "complete", result.stderr)
+        cases = [f"{canary}-under-{load}-mpi" for canary in ("latency-8", "bandwidth-131072", "allreduce-8") for load in ("all-to-all", "incast")]
+        self.assertEqual(set(run.cases("congestion")), {*cases, "selftest-pair"})
+        # All uplinks are narrow and full: canaries below one switch may not notice, others do.
+        said = [f for f in run.findings if f["severity"] != "INFO"]
+        self.assertTrue(all(f["level"] == "cluster" and f["suite"] == "congestion" for f in said), said)
+
     def test_the_switch_with_the_slow_uplink_is_named(self):
         self.fault("slow-uplink", "leaf2", "80mbit")
         # Six hosts share a few cores here: there are three tries to see the switch alone.
