@@ -168,7 +168,7 @@ std::string Spec::name() const {
   const std::string operation =
       mode == Mode::latency || mode == Mode::rate ? to_string(mode) : std::string("bandwidth-") + to_string(mode);
   return operation + "-" + std::to_string(bytes) + "-" + to_string(scope) + "-" +
-         transport + (nic.empty() ? "" : "-" + in_name(nic)) + (isolated ? "-isolated" : "");
+         transport + (nic.empty() ? "" : "-" + in_name(nic)) + (far.empty() ? "" : "-" + in_name(far)) + (isolated ? "-isolated" : "");
 }
 
 std::vector<Spec> specs(const Config& config, const Topology& topology) {
@@ -215,22 +215,38 @@ std::vector<Spec> specs(const Config& config, const Topology& topology) {
       if (wants(mode)) all.push_back({mode, scope, "ucx", small ? 8 : nic_bytes, false, false, nic});
     }
   };
-  for (const std::string& nic : wanted_nics(config, topology)) {
+  const auto nics = wanted_nics(config, topology);
+  for (const std::string& nic : nics) {
     add_nic(nic, Scope::loopback, {Mode::latency, Mode::uni});
     add_nic(nic, Scope::cross, {Mode::latency, Mode::rate, Mode::uni, Mode::bi, Mode::put, Mode::get});
+  }
+  if (!config.options.flag("p2p.cross-rails")) return all;
+  if (nics.size() < 2) throw_usage("--p2p.cross-rails: needs two NICs that all nodes have up, and --p2p.nics below level standard");
+  // Each rail with the next one is a sample of all; an InfiniBand port has nothing to say to an Ethernet one.
+  const auto transports_of = [&](const std::string& nic) { return rail_of({.nic = nic}, topology).transports; };
+  for (std::size_t k = 0; k < nics.size() && in_scope(Scope::cross); ++k) {
+    const std::string& far = nics[(k + 1) % nics.size()];
+    if (transports_of(nics[k]) != transports_of(far)) continue;
+    for (const Mode mode : {Mode::latency, Mode::uni})
+      if (wants(mode)) all.push_back({mode, Scope::cross, "ucx", mode == Mode::latency ? 8 : nic_bytes, false, false, nics[k], far});
   }
   return all;
 }
 
 Rail rail_of(const Spec& spec, const Topology& topology) {
-  for (Rail& rail : rails(topology))
-    if (rail.nic == spec.nic) return std::move(rail);
-  throw Error(ErrorKind::internal, "p2p: no NIC " + spec.nic + " on every node");
+  const auto all = rails(topology);
+  const auto named = [&](const std::string& nic) -> const Rail& {
+    const auto at = std::find_if(all.begin(), all.end(), [&](const Rail& rail) { return rail.nic == nic; });
+    if (at == all.end()) throw Error(ErrorKind::internal, "p2p: no NIC " + nic + " on every node");
+    return *at;
+  };
+  return spec.far.empty() ? named(spec.nic) : across(named(spec.nic), named(spec.far));
 }
 
 Schedule schedule_of(const Spec& spec, const Topology& topology, const RandomStream& random, std::size_t max_rounds) {
   if (spec.nic.empty()) return make_schedule(spec.scope, topology, random, max_rounds);
   const Rail rail = rail_of(spec, topology);
+  if (!spec.far.empty()) return across_schedule(rail, random, max_rounds);
   return spec.scope == Scope::loopback ? loopback_schedule(rail) : rail_schedule(rail, random, max_rounds);
 }
 
@@ -283,6 +299,16 @@ RandomStream schedule_stream(std::uint64_t seed, const std::string& case_name) {
   return RandomStream(seed, "p2p/schedule").child(case_name);
 }
 
+namespace {
+
+/// Two nodes that use the same of two rails.
+bool same_rail(const Topology& topology, const Pair& pair) {
+  const auto far = [&](int rank) { return is_far(static_cast<std::size_t>(topology.ranks[static_cast<std::size_t>(rank)].node)); };
+  return far(pair.a) == far(pair.b);
+}
+
+}  // namespace
+
 Schedule confirming_schedule(const Spec& spec, const Confirm& confirm, const Topology& topology, const EntityTable& entities) {
   Schedule schedule;
   const std::vector<int> drivers = spec.nic.empty() ? std::vector<int>() : rail_of(spec, topology).ranks;
@@ -296,7 +322,7 @@ Schedule confirming_schedule(const Spec& spec, const Confirm& confirm, const Top
     std::set<int> busy;
     for (const auto& [source, destination] : links) {
       const Pair pair{rank_of(source), rank_of(destination)};
-      if (pair.a < 0 || pair.b < 0 || pair.a == pair.b || busy.contains(pair.a) || busy.contains(pair.b)) continue;
+      if (pair.a < 0 || pair.b < 0 || pair.a == pair.b || (!spec.far.empty() && same_rail(topology, pair)) || busy.contains(pair.a) || busy.contains(pair.b)) continue;
       busy.insert({pair.a, pair.b});
       round.push_back(pair);
     }
@@ -332,6 +358,7 @@ std::vector<Case> plan_cases(const PlanInput& input) {
                     {"repetitions", shape.repetitions},
                     {"slots", shape.slots}};
     if (!spec.nic.empty()) c.parameters["nic"] = spec.nic;
+    if (!spec.far.empty()) c.parameters["far_nic"] = spec.far;
     if (c.not_applicable.empty()) {
       const Timing timing = make_timing(spec, shape, input.config, input.topology);
       c.seconds = timing.seconds;
@@ -355,6 +382,7 @@ Spec spec_of(const Case& c) {
   spec.bytes = c.parameters.at("bytes");
   spec.isolated = c.parameters.at("series") == "isolated";
   spec.nic = c.parameters.value("nic", "");
+  spec.far = c.parameters.value("far_nic", "");
   return spec;
 }
 

@@ -27,7 +27,10 @@ struct Spec {
   bool isolated = false;
   bool required = false;
   std::string nic = {};  ///< over this NIC alone, one rank a node; empty: over what the transport chooses
+  std::string far = {};  ///< across rails: every second node uses this NIC instead
 
+  /// The NIC that a node uses.
+  const std::string& nic_of(int node) const { return far.empty() || !is_far(static_cast<std::size_t>(node)) ? nic : far; }
   std::string name() const;  ///< "bandwidth-uni-4194304-node-mpi", "latency-8-node-mpi-isolated"
 };
 
@@ -52,7 +55,7 @@ RandomStream schedule_stream(std::uint64_t seed, const std::string& case_name);
 /// Who talks to whom in a case that is planned.
 Schedule schedule_of(const Spec& spec, const Topology& topology, const RandomStream& random, std::size_t max_rounds);
 
-/// The rail of a spec that has a NIC. Throws Error(internal) when there is none.
+/// The rail of a spec that has a NIC, or both of one that has two. Throws Error(internal) when there is none.
 Rail rail_of(const Spec& spec, const Topology& topology);
 
 /// The rounds of a confirming case. A pair of which a rank is missing, or that talks to itself, is left out.

@@ -34,7 +34,8 @@ void declare_metric(Mode mode, bool repeated, CaseRecord& record) {
 /// What a link of this case ends at on a rank's side: its device, or the NIC that is measured by itself.
 int end_of(const p2p::Spec& spec, int rank, const Topology& topology, const EntityTable& entities) {
   if (spec.nic.empty()) return entities.device_of_rank(rank);
-  return entities.nic(topology.ranks[static_cast<std::size_t>(rank)].node, spec.nic);
+  const int node = topology.ranks[static_cast<std::size_t>(rank)].node;
+  return entities.nic(node, spec.nic_of(node));
 }
 
 /// A NIC that talks to itself has a row of its own; what is between two ends is a link.
@@ -103,11 +104,11 @@ std::set<std::string> parts_of(const std::string& text, const char* separators) 
   return parts;
 }
 
-/// What of a path is not on `nic`: "tcp/eth1" of "tcp/eth0+tcp/eth1" for eth0. Nothing where the transport does not tell.
-std::string beside(const std::string& nic, const std::string& path) {
-  if (nic.empty() || path.find("requested:") != std::string::npos) return {};
+/// What of a path is not on the NICs of a case: "tcp/eth1" of "tcp/eth0+tcp/eth1" for eth0. Nothing where the transport does not tell.
+std::string beside(const p2p::Spec& spec, const std::string& path) {
+  if (spec.nic.empty() || path.find("requested:") != std::string::npos) return {};
   for (const std::string& part : parts_of(path, ",+"))
-    if (!part.ends_with("/" + nic)) return part;
+    if (!part.ends_with("/" + spec.nic) && (spec.far.empty() || !part.ends_with("/" + spec.far))) return part;
   return {};
 }
 
@@ -118,7 +119,7 @@ class Carrier {
   Carrier(const p2p::Spec& spec, const p2p::Schedule& schedule, Communicator& group, Context& context) : world_(context.world) {
     if (spec.transport != "ucx") return;
     const std::string transports = spec.nic.empty() ? "" : p2p::rail_of(spec, context.topology).transports;
-    ucx_ = UcxCommunicator::make(context.world, group, {spec.nic, transports, oversubscription(context.topology) > 1, context.board, one_sided(spec)});
+    ucx_ = UcxCommunicator::make(context.world, group, {spec.nic_of(context.topology.me().node), transports, oversubscription(context.topology) > 1, context.board, one_sided(spec)});
     faulty_ = context.with_faults(*ucx_);
     for (const p2p::Round& round : schedule)
       if (const int peer = p2p::partner_of(round, world_.rank()); peer >= 0) partners_.push_back(peer);
@@ -183,7 +184,7 @@ void run_pairs(const Case& c, Context& context) {
   comm.quiet_barrier();
   const std::string path = carrier.path(comm);
   context.record.parameter("path", path);
-  if (const std::string astray = beside(spec.nic, path); !astray.empty())
+  if (const std::string astray = beside(spec, path); !astray.empty())
     context.record.set_state(results::CaseState::error, "messages that " + spec.nic + " alone should carry took " + astray);
   report_wrong(exchange.wrong(), context);
   const p2p::Times& times = exchange.times();
@@ -197,7 +198,7 @@ void run_pairs(const Case& c, Context& context) {
 }  // namespace
 
 std::vector<OptionSpec> P2pSuite::options() const {
-  std::vector<OptionSpec> specs(6);
+  std::vector<OptionSpec> specs(7);
   specs[0] = {"p2p.sizes", OptionKind::list, "", "message sizes of the bandwidth cases (default by level)",
               {},          "SIZES"};
   specs[1] = {"p2p.modes",       OptionKind::choices,              "latency,rate,uni,bi,put,get",
@@ -212,6 +213,7 @@ std::vector<OptionSpec> P2pSuite::options() const {
               {"mpi", "ucx"},  "NAMES"};
   specs[5] = {"p2p.nics", OptionKind::list, "", "NICs to measure each by itself, over UCX: names, all or none (all from standard up)",
               {},         "NICS"};
+  specs[6] = {"p2p.cross-rails", OptionKind::flag, "", "also measure each NIC with the next one of other nodes; needs a network that joins the rails", {}, ""};
   return specs;
 }
 

@@ -63,6 +63,33 @@ Schedule rail_schedule(const Rail& rail, const RandomStream& random, std::size_t
   return cross_schedule(by_node, random, max_rounds, rail.leaves);
 }
 
+Rail across(const Rail& near, const Rail& far) {
+  Rail both = near;
+  for (std::size_t node = 0; node < both.ranks.size(); ++node) {
+    if (!is_far(node)) continue;
+    both.ranks[node] = far.ranks[node];
+    both.leaves[node] = far.leaves[node];
+  }
+  return both;
+}
+
+Schedule across_schedule(const Rail& both, const RandomStream& random, std::size_t max_rounds) {
+  std::vector<int> near, far;
+  for (std::size_t node = 0; node < both.ranks.size(); ++node) (is_far(node) ? far : near).push_back(both.ranks[node]);
+  Schedule schedule;
+  const std::size_t rounds = std::min({near.size(), static_cast<std::size_t>(sampled_rounds), max_rounds});
+  const auto shifts = random.permutation(near.size());
+  for (std::size_t r = 0; r < rounds && !far.empty(); ++r) {
+    Round round;
+    for (std::size_t i = 0; i < far.size(); ++i) {
+      const int a = far[i], b = near[(i + shifts[r]) % near.size()];
+      round.push_back({std::min(a, b), std::max(a, b)});
+    }
+    schedule.push_back(std::move(round));
+  }
+  return schedule;
+}
+
 Schedule loopback_schedule(const Rail& rail) {
   Round round;
   for (std::size_t node = 0; node < rail.ranks.size(); ++node)

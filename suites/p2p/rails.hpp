@@ -25,6 +25,14 @@ std::vector<Rail> rails(const Topology& topology);
 /// Nodes are matched as by cross_schedule, and one rank of each talks.
 Schedule rail_schedule(const Rail& rail, const RandomStream& random, std::size_t max_rounds);
 
+/// Two rails as one for samples across them: of every second node the rank and the switch of `far`.
+Rail across(const Rail& near, const Rail& far);
+/// Whether a node of such a pair of rails uses the far one.
+inline bool is_far(std::size_t node) noexcept { return node % 2 == 1; }
+
+/// Every node of the near rail with nodes of the far one, in an order drawn from `random`: 8 rounds, or as many as there are.
+Schedule across_schedule(const Rail& both, const RandomStream& random, std::size_t max_rounds);
+
 /// One round: on every node the two ranks next to the NIC.
 Schedule loopback_schedule(const Rail& rail);
 

@@ -40,6 +40,15 @@ class Rails(cluster.ClusterTest):
                 self.assertEqual(run.path(case), f"tcp/{nic}")
                 self.assertEqual(len(run.of_each("p2p", case, "bandwidth")), 12, "every host with every other, both ways")
 
+    def test_across_rails_the_kernel_takes_its_own_way_and_the_counters_say_so(self):
+        """The two networks are apart here, so that a message from eth0 to another host's eth1 leaves by eth1."""
+        result, run = self.measure("--p2p.cross-rails", size="1MiB")
+        links = run.of_each("p2p", "bandwidth-uni-1048576-cross-ucx-eth0-eth1", "bandwidth")
+        self.assertEqual({frozenset(end.split("/")[1] for end in link.split(">")) for link in links}, {frozenset(("eth0", "eth1"))})
+        self.assertEqual(len(links), 8, "two hosts of each kind, both ways")
+        self.assertIn("across rails", result.stdout)
+        self.assertIn("alone, which moved", " ".join(finding["text"] for finding in run.findings if finding["metric"] == "path"))
+
     def test_a_nic_talks_to_itself_on_each_host(self):
         result = self.cluster.run(*ARGS, "--p2p.scopes", "loopback", "--p2p.modes", "latency,uni", "--p2p.sizes", "65536",
                                   "--out", "r.h5", cwd=self.dir, ranks=2 * len(self.cluster.hosts), slots=2)

@@ -236,6 +236,40 @@ TEST(CommPlan, WrongOptionsAreNamed) {
             std::string::npos);
 }
 
+TEST(CommPlan, AcrossRailsEverySecondNodeUsesTheOtherNic) {
+  if (UcxCommunicator::version().empty()) GTEST_SKIP() << "built without UCX";
+  const P2pSuite p2p;
+  const Topology topology = with_nics(5, {{"mlx5_0:1", "infiniband", "up"}, {"mlx5_1:1", "infiniband", "up"}, {"eth0", "ethernet", "up"}});
+  const auto across = [](const std::vector<Case>& cases) {
+    std::vector<std::string> names;
+    for (const Case& c : cases)
+      if (c.parameters.contains("far_nic")) names.push_back(c.name);
+    return names;
+  };
+  EXPECT_TRUE(across(Planner(p2p, Level::standard).plan(topology)).empty()) << "only where asked for";
+  const auto cases = Planner(p2p, Level::standard).option("p2p.cross-rails", "true").option("p2p.modes", "latency,uni").plan(topology);
+  // eth0 and mlx5_1:1 have no common transport.
+  EXPECT_EQ(across(cases), (std::vector<std::string>{"latency-8-cross-ucx-mlx5_0.1-mlx5_1.1", "bandwidth-uni-4194304-cross-ucx-mlx5_0.1-mlx5_1.1"}));
+  const Case& c = find(cases, "bandwidth-uni-4194304-cross-ucx-mlx5_0.1-mlx5_1.1");
+  const p2p::Spec spec = p2p::spec_of(c);
+  EXPECT_EQ(spec.name(), c.name);
+  EXPECT_EQ(spec.nic_of(0), "mlx5_0:1");
+  EXPECT_EQ(spec.nic_of(3), "mlx5_1:1");
+  EXPECT_EQ(c.entities, 2 * 3 * 2);  // three nodes each with two others, both ways
+  const auto schedule = p2p::schedule_of(spec, topology, p2p::schedule_stream(1, c.name), 100);
+  std::set<std::pair<int, int>> met;
+  for (const auto& round : schedule) {
+    std::set<int> busy;
+    for (const auto& pair : round) {
+      const int a = topology.ranks[static_cast<std::size_t>(pair.a)].node, b = topology.ranks[static_cast<std::size_t>(pair.b)].node;
+      EXPECT_NE(a % 2, b % 2);
+      EXPECT_TRUE(busy.insert(a).second && busy.insert(b).second);
+      EXPECT_TRUE(met.insert({pair.a, pair.b}).second) << "a pair meets once";
+    }
+  }
+  EXPECT_EQ(met.size(), 6U);
+}
+
 TEST(CommPlan, RandomGroupsHoldFourNodesEach) {
   using allreduce::Division;
   const auto stream = allreduce::group_stream(1, "x");

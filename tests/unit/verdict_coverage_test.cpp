@@ -62,6 +62,11 @@ TEST(LinkCoverage, CountsPairsAndSaysWhatCarriedNothing) {
   EXPECT_THAT(csv, HasSubstr("\nswitch,leaf0,leaf1,200,1\nswitch,rail0,rail1,0,0\n"));
 }
 
+TEST(LinkCoverage, PairsAcrossRailsCountApart) {
+  const auto r = fleet(4, {{"node0/eth0", "node1/eth0"}, {"node0/eth0", "node2/eth1"}});
+  EXPECT_THAT(report::coverage_line(r), HasSubstr(", 1 of 12 pairs of NICs and 1 across rails, "));
+}
+
 TEST(LinkCoverage, WhereANodeHasSeveralNicsTheirCountersTell) {
   auto r = fleet(2, {{"node0/cores0-1", "node1/cores0-1"}});
   const auto nic = row_named(r, "node1/eth1");
