@@ -128,6 +128,8 @@ inline constexpr std::size_t population_min = 3;
 // A bound broken by more entities than this, and by most, is one finding with members: nobody reads the same
 // line 500 times.
 inline constexpr std::size_t list_members = 8;
+// A NIC at less than this share of a rate runs at another one: rates are steps.
+inline constexpr double nic_rate_share = 0.95;
 // Links beyond their bound are the part they hang on when it has so many partners and so large a share of its links are.
 inline constexpr std::size_t shared_end_partners = 2;
 inline constexpr double shared_end_share = 0.75;

@@ -178,6 +178,65 @@ void judge_nic_states(Judgement& j, const InventoryTable& table) {
   }
 }
 
+std::string gbit(double bytes_per_s) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%g Gbit/s", bytes_per_s * 8e-9);
+  return text;
+}
+
+/// A NIC that runs at a lower rate than most of its namesakes: a bad cable or lane, or a port that negotiated less. That all of them
+/// run below what they can is a choice of the site, so it is noted only.
+void judge_nic_rates(Judgement& j, const InventoryTable& table) {
+  const auto *state = text_column(table, {"state"});
+  const auto *rate = number_column(table, {results::inventory::rate}), *most = number_column(table, {"max_rate_bytes_per_s"});
+  if (rate == nullptr) return;
+  const auto *kind = text_column(table, {"kind"}), *driver = text_column(table, {"driver"});
+  // The same name on another adapter is no twin: interfaces are named by their slots.
+  using Twin = std::tuple<std::string, std::string, std::string, double>;
+  const auto twin_of = [&](std::size_t i) {
+    return Twin(part_name(j.entities.name(table.entity[i])), kind == nullptr ? "" : (*kind)[i], driver == nullptr ? "" : (*driver)[i],
+                most != nullptr && (*most)[i] > 0 ? (*most)[i] : 0);
+  };
+  std::map<Twin, std::vector<std::size_t>> twins;
+  for (std::size_t i = 0; i < table.entity.size(); ++i)
+    if ((*rate)[i] > 0 && (state == nullptr || (*state)[i] == "up")) twins[twin_of(i)].push_back(i);
+  const auto add = [&](std::size_t i, const char* severity, double reference, const std::string& why) -> results::Finding& {
+    auto f = j.about(table.entity[i], severity, "fact", "slow");
+    f.suite = "inventory";
+    f.metric = "rate";
+    f.unit = "B/s";
+    f.better = "higher";
+    f.value = (*rate)[i];
+    f.reference = reference;
+    f.deficit = 1 - (*rate)[i] / reference;
+    f.action = "TRIAGE";
+    f.evidence = "/inventory/nic/" + std::string(results::inventory::rate);
+    f.text = f.name + " runs at " + gbit((*rate)[i]) + ", " + why;
+    j.add(std::move(f), {table.entity[i]});
+    return j.found.back().finding;
+  };
+  std::vector<std::size_t> below;  // their own capability, as their namesakes are
+  for (const auto& [twin, of] : twins) {
+    const std::string& name = std::get<0>(twin);
+    std::map<double, std::size_t> count;
+    for (const auto i : of) ++count[(*rate)[i]];
+    const auto usual = std::max_element(count.begin(), count.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+    const bool majority = of.size() >= constants::majority_min && 2 * usual->second > of.size();
+    for (const auto i : of) {
+      if (majority && (*rate)[i] < constants::nic_rate_share * usual->first)
+        add(i, "FAIL", usual->first, name + " at " + gbit(usual->first) + " on " + std::to_string(usual->second) + " other nodes");
+      else if (most != nullptr && (*most)[i] > 0 && (*rate)[i] < constants::nic_rate_share * (*most)[i])
+        below.push_back(i);
+    }
+  }
+  if (below.empty()) return;
+  const auto i = below.front();
+  auto& f = add(i, "INFO", (*most)[i], "and can do " + gbit((*most)[i]));
+  if (below.size() == 1) return;
+  for (const auto b : below) f.members.push_back(j.entities.name(table.entity[b]));
+  f.text += "; so do " + std::to_string(below.size() - 1) + " more";
+}
+
 bool is_virtual_node(const Judgement& j, std::int32_t node) {
   const auto it = j.results.inventory.find("node");
   if (it == j.results.inventory.end()) return false;
@@ -266,7 +325,10 @@ void judge_inventory(Judgement& j) {
 
 void judge_links(Judgement& j) {
   for (const auto& [kind, table] : j.results.inventory) {
-    if (kind == "nic") judge_nic_states(j, table);
+    if (kind == "nic") {
+      judge_nic_states(j, table);
+      judge_nic_rates(j, table);
+    }
     if (kind == "pci") judge_pcie(j, table);
   }
 }

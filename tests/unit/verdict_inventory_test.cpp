@@ -117,5 +117,41 @@ TEST(VerdictInventory, NicDownWhereItsTwinsAreUpFails) {
   EXPECT_EQ(judge(r).state, "PASS");
 }
 
+TEST(VerdictInventory, NicAtHalfTheRateOfItsTwinsFails) {
+  auto r = healthy(4);
+  auto& t = r.inventory["nic"];
+  t.entity = rows_of_kind(r, "nic");
+  t.text["state"] = {"up", "up", "up", "up"};
+  t.number["rate_bytes_per_s"] = {25e9, 25e9, 12.5e9, 25e9};
+  const auto v = judge(r);
+  EXPECT_EQ(v.state, "FAIL");
+  ASSERT_EQ(v.findings.size(), 1U);
+  EXPECT_EQ(v.findings[0].name, "node2/eth0");
+  EXPECT_THAT(v.findings[0].text, HasSubstr("runs at 100 Gbit/s, eth0 at 200 Gbit/s on 3 other nodes"));
+  t.text["driver"] = {"mlx5_core", "mlx5_core", "ixgbe", "mlx5_core"};
+  EXPECT_EQ(judge(r).state, "PASS") << "another adapter of that name";
+  t.text.erase("driver");
+  // Half and half: nobody knows which is right. What is down has no rate to speak of.
+  t.number["rate_bytes_per_s"] = {25e9, 25e9, 12.5e9, 12.5e9};
+  EXPECT_EQ(judge(r).state, "PASS");
+  t.number["rate_bytes_per_s"] = {25e9, 25e9, 12.5e9, 25e9};
+  t.text["state"] = {"up", "up", "down", "up"};
+  EXPECT_EQ(judge(r).findings.size(), 1U) << "that it is down";
+}
+
+TEST(VerdictInventory, NicsThatCouldDoMoreAreNoted) {
+  auto r = healthy(2);
+  auto& t = r.inventory["nic"];
+  t.entity = rows_of_kind(r, "nic");
+  t.text["state"] = {"up", "up"};
+  t.number["rate_bytes_per_s"] = {1.25e9, 1.25e9};
+  t.number["max_rate_bytes_per_s"] = {12.5e9, 12.5e9};
+  const auto v = judge(r);
+  EXPECT_EQ(v.state, "PASS");
+  ASSERT_EQ(v.findings.size(), 1U);
+  EXPECT_EQ(v.findings[0].severity, "INFO");
+  EXPECT_THAT(v.findings[0].text, HasSubstr("node0/eth0 runs at 10 Gbit/s, and can do 100 Gbit/s; so do 1 more"));
+}
+
 }  // namespace
 }  // namespace assay
