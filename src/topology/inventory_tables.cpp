@@ -160,6 +160,11 @@ void pci_rows(TableBuilder& t, const Node& n, int node, const EntityTable& entit
     t.number(column::max_link_speed, "1", link.max_speed_gt_s);
     t.number(column::link_width, "count", link.width);
     t.number(column::max_link_width, "count", link.max_width);
+    t.number("numa_info", "count", link.numa < 0 ? unsupported : link.numa);
+    std::string near;
+    for (const auto& name : link.near_nics) near += (near.empty() ? "" : ",") + name;
+    t.text("near_nics_info", near);
+    t.text("near_by_info", link.near_by);
   }
 }
 

@@ -29,6 +29,7 @@ void visit_link(Self& l, Archive& a) {
   a("address", l.address), a("device_class", l.device_class), a("name", l.name);
   a("speed_gt_s", l.speed_gt_s), a("max_speed_gt_s", l.max_speed_gt_s);
   a("width", l.width), a("max_width", l.max_width);
+  a("numa", l.numa), a("near_nics", l.near_nics), a("near_by", l.near_by);
 }
 template <typename Self, typename Archive>
 void visit_dimm(Self& d, Archive& a) {

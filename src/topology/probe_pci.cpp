@@ -76,6 +76,7 @@ std::optional<PciLink> link_of(const std::string& root, const std::string& addre
   link.address = address;
   link.device_class = kind;
   link.name = sysfs::line(directory + "/vendor") + ":" + sysfs::line(directory + "/device");
+  link.numa = static_cast<int>(read_integer(directory + "/numa_node").value_or(-1));
   link.speed_gt_s = speed(directory + "/current_link_speed");
   link.width = width(directory + "/current_link_width");
   link.max_speed_gt_s = speed(directory + "/max_link_speed");
@@ -88,6 +89,33 @@ std::optional<PciLink> link_of(const std::string& root, const std::string& addre
     link.max_width = smaller(link.max_width, width(parent + "/max_link_width"));
   }
   return link;
+}
+
+// PCI functions that two devices have in common on their ways to the root complex.
+int shared_functions(const std::string& a, const std::string& b) {
+  const auto end = static_cast<std::size_t>(std::mismatch(a.begin(), a.begin() + static_cast<std::ptrdiff_t>(std::min(a.size(), b.size())), b.begin()).first - a.begin());
+  const std::size_t slash = a.rfind('/', end);
+  return slash == std::string::npos ? 0 : depth(a.substr(0, slash)) + 1;
+}
+
+// Data between a GPU and a NIC best stays below a bridge that both hang on; else within a NUMA domain.
+void find_near_nics(PciLink& gpu, const Node& node, const std::string& root) {
+  const std::string devices = root + "/sys/bus/pci/devices/", path = sysfs::real_path(devices + gpu.address);
+  int best = 0;
+  for (const Nic& nic : node.nics) {
+    const int shared = nic.pci.empty() ? 0 : shared_functions(path, sysfs::real_path(devices + nic.pci));
+    if (shared == 0 || shared < best) continue;
+    if (shared > best) gpu.near_nics.clear();
+    best = shared;
+    gpu.near_nics.push_back(nic.name);
+    gpu.near_by = "pci";
+  }
+  if (best > 0 || gpu.numa < 0) return;
+  for (const Nic& nic : node.nics) {
+    if (nic.pci.empty() || nic.numa != gpu.numa) continue;
+    gpu.near_nics.push_back(nic.name);
+    gpu.near_by = "numa";
+  }
 }
 
 // "off" when the kernel drives none, "on DMA-FQ" with the domain types in use, empty when the system does not
@@ -155,7 +183,10 @@ std::string acs_state(const std::string& root) {
 
 void probe_pci(Node& node, const std::string& root) {
   for (const std::string& address : sysfs::entries(root + "/sys/bus/pci/devices")) {
-    if (auto link = link_of(root, address)) node.pci_links.push_back(std::move(*link));
+    auto link = link_of(root, address);
+    if (!link) continue;
+    if (link->device_class == "display" || link->device_class == "accelerator") find_near_nics(*link, node, root);
+    node.pci_links.push_back(std::move(*link));
   }
   node.iommu = iommu_state(root);
   node.acs = acs_state(root);

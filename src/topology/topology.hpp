@@ -45,6 +45,9 @@ struct PciLink {
   std::string address, device_class, name;
   double speed_gt_s = unsupported, max_speed_gt_s = unsupported;
   double width = unsupported, max_width = unsupported;
+  int numa = -1;                       ///< domain it hangs on, -1 unknown
+  std::vector<std::string> near_nics;  ///< of a GPU or accelerator: the NICs with the shortest way to it
+  std::string near_by;                 ///< what they share: "pci" (a bridge below the root complex), "numa", or empty: nothing known
 };
 
 struct Dimm {

@@ -40,9 +40,9 @@ Topology servers() {
     nic.kind = "infiniband";
     nic.rate_bytes_per_s = 25e9;
     node.nics.push_back(nic);
-    node.pci_links = {{"0000:3b:00.0", "network", "nic", 32, 32, 16, 16},
-                      {"0000:4b:00.0", "gpu", "gpu", 2.5, 32, 16, 16},
-                      {"0000:5b:00.0", "nvme", "drive", 16, 16, 4, 4}};
+    node.pci_links = {{"0000:3b:00.0", "network", "nic", 32, 32, 16, 16, 0, {}, {}},
+                      {"0000:4b:00.0", "gpu", "gpu", 2.5, 32, 16, 16, 0, {}, {}},
+                      {"0000:5b:00.0", "nvme", "drive", 16, 16, 4, 4, 0, {}, {}}};
     topology.nodes.push_back(node);
     RankPlace place;
     place.rank = place.node = n;

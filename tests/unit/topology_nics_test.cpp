@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <map>
 
 #include "topology/inventory_tables.hpp"
 #include "topology/topology.hpp"
@@ -104,6 +105,40 @@ TEST(PciLinks, CapabilityIsThatOfBothEnds) {
   EXPECT_EQ(node.pci_links[1].device_class, "nvme");
   EXPECT_DOUBLE_EQ(node.pci_links[1].speed_gt_s, 8);
   EXPECT_DOUBLE_EQ(node.pci_links[1].max_speed_gt_s, 16) << "this one is degraded";
+}
+
+TEST(Pci, NicsNearAGpu) {
+  Tree tree;
+  // A switch below a root port carries a GPU and a NIC; another NIC and a GPU hang on root ports of their own.
+  const std::string upper = "/sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0";
+  const auto device = [&](const std::string& directory, const std::string& address, const char* pci_class, const char* numa) {
+    tree.file(directory + "/" + address + "/class", std::string(pci_class) + "\n").file(directory + "/" + address + "/numa_node", std::string(numa) + "\n");
+    tree.file(directory + "/" + address + "/current_link_width", "16\n").link("/sys/bus/pci/devices/" + address, directory + "/" + address);
+    return directory + "/" + address;
+  };
+  device(upper + "/0000:02:00.0", "0000:03:00.0", "0x030200", "0");
+  const auto below = device(upper + "/0000:02:01.0", "0000:04:00.0", "0x020700", "0");
+  const auto apart = device("/sys/devices/pci0000:00/0000:00:05.0", "0000:06:00.0", "0x020700", "0");
+  device("/sys/devices/pci0000:40/0000:40:01.0", "0000:41:00.0", "0x120000", "0");
+  device("/sys/devices/pci0000:80/0000:80:01.0", "0000:81:00.0", "0x030200", "1");
+  for (const auto& [name, function] : {std::pair("mlx5_0", below), std::pair("mlx5_1", apart)}) {
+    const std::string base = std::string("/sys/class/infiniband/") + name;
+    tree.file(base + "/ports/1/link_layer", "InfiniBand\n").file(base + "/ports/1/state", "4: ACTIVE\n").file(base + "/ports/1/rate", "200 Gb/sec (4X HDR)\n");
+    tree.link(base + "/device", function);
+  }
+  const Node node = probe_node(tree.root());
+  std::map<std::string, const PciLink*> of;
+  for (const auto& link : node.pci_links) of[link.address] = &link;
+  ASSERT_EQ(of.count("0000:03:00.0") + of.count("0000:41:00.0") + of.count("0000:81:00.0"), 3U);
+  EXPECT_EQ(of["0000:03:00.0"]->near_nics, std::vector<std::string>{"mlx5_0:1"}) << "below the same switch";
+  EXPECT_EQ(of["0000:03:00.0"]->near_by, "pci");
+  EXPECT_EQ(of["0000:41:00.0"]->near_nics, (std::vector<std::string>{"mlx5_0:1", "mlx5_1:1"}));
+  EXPECT_EQ(of["0000:41:00.0"]->near_by, "numa");
+  EXPECT_TRUE(of["0000:81:00.0"]->near_nics.empty());
+  EXPECT_EQ(of["0000:81:00.0"]->near_by, "");
+  EXPECT_EQ(of["0000:81:00.0"]->numa, 1);
+  EXPECT_TRUE(of["0000:04:00.0"]->near_nics.empty()) << "a NIC";
+  EXPECT_EQ(node_from_json(to_json(node)).pci_links.front().near_nics, node.pci_links.front().near_nics);
 }
 
 TEST(Pci, IommuAndAcs) {

@@ -170,7 +170,7 @@ TEST(NodeJson, KeepsEverythingAndRefusesNonsense) {
   node.nics.push_back(testing::made_nic("mlx5_0:1", "infiniband", "0000:3b:00.0", 5e10));
   node.nics[0].netdev = "ib0";
   node.dimms.push_back({"A1", "S", "P", "M", 32.0 * kGiB, 4800, unsupported});
-  node.pci_links.push_back({"0000:3b:00.0", "network", "x", 16, 32, 8, 16});
+  node.pci_links.push_back({"0000:3b:00.0", "network", "x", 16, 32, 8, 16, 0, {}, {}});
   node.caches.push_back({3, 1 << 20, {0, 1}});
   node.software["hwloc"] = "2.9";
   const Node back = node_from_json(Json::parse(to_json(node).dump()));
