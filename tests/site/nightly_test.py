@@ -48,6 +48,14 @@ class Nightly(place.SiteTest):
         self.assertEqual(len(found), 1)
         return found[0]
 
+    def test_a_long_verdict_does_not_end_the_night(self):
+        (self.dir / "verdict.txt").write_text("simulated: x\n" + "WARN  something to look at\n" * 20000)
+        script = f"set -euo pipefail; . {place.SCRIPTS}/site.sh; for i in 1 2 3 4 5; do site_summary night 0 {self.dir}; done"
+        result = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=30)
+        self.assert_code(result, 0)
+        self.assertEqual(len(result.stdout.splitlines()), 5 * (2 + 60))
+        self.assertNotIn("simulated", result.stdout)
+
     def test_a_week_in_which_a_node_drifts(self):
         try:
             subprocess.run(["/usr/bin/python3", "-c", "import h5py"], check=True, capture_output=True)
