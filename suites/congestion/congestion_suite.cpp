@@ -5,6 +5,7 @@
 #include "suites/congestion/canaries.hpp"
 #include "suites/congestion/congestors.hpp"
 #include "pair/pair_selftest.hpp"
+#include "pair/wrong.hpp"
 
 namespace assay {
 namespace {
@@ -46,16 +47,7 @@ void add(Watched& watched, const Samples& samples, Canary canary, int draw, bool
     watched.row.values["congested"].push_back(congested ? 1 : 0);
     (congested ? watched.congested : watched.alone).push_back(samples.seconds[i]);
   }
-  for (const auto& bad : samples.wrong) {
-    results::Miscompare record;
-    record.entity = context.device_entity;
-    record.index = bad.byte_index;
-    record.expected = bad.expected;
-    record.actual = bad.actual;
-    record.reread = bad.reread;
-    record.t = context.since_start(bad.t);
-    context.record.miscompare(record, bad.count);
-  }
+  for (const auto& bad : samples.wrong) p2p::record_wrong(bad, context);
 }
 
 void wrong_words(std::uint64_t count, const char* where, Context& context) {

@@ -10,6 +10,7 @@
 #include "base/error.hpp"
 #include "suites/p2p/p2p_plan.hpp"
 #include "pair/pair_selftest.hpp"
+#include "pair/wrong.hpp"
 #include "topology/oversubscription.hpp"
 #include "transport/ucx_communicator.hpp"
 
@@ -76,14 +77,7 @@ void report_series(const p2p::Spec& spec, const p2p::Shape& shape, const p2p::Se
 void report_wrong(const std::vector<p2p::WrongPayload>& wrong, Context& context) {
   std::map<int, std::uint64_t> words_from;
   for (const auto& bad : wrong) {
-    results::Miscompare record;
-    record.entity = context.device_entity;
-    record.index = bad.byte_index;
-    record.expected = bad.expected;
-    record.actual = bad.actual;
-    record.reread = bad.reread;
-    record.t = context.since_start(bad.t);
-    context.record.miscompare(record, bad.count);
+    p2p::record_wrong(bad, context);
     words_from[bad.source] += bad.count;
   }
   for (const auto& [source, words] : words_from)
