@@ -6,11 +6,11 @@
 #include <map>
 #include <optional>
 
-#include "base/error.hpp"
 #include "base/units.hpp"
 #include "measure/statistics.hpp"
 #include "verdict/collective_groups.hpp"
 #include "verdict/collectives.hpp"
+#include "verdict/confirming.hpp"
 #include "verdict/constants.hpp"
 #include "verdict/network.hpp"
 #include "verdict/network_constants.hpp"
@@ -161,11 +161,7 @@ std::vector<Recheck> bisection_rechecks(const Judgement& judged) {
   if (judged.entities.nodes().size() < constants::collective_nodes) return {};
   Judgement j(judged.results, judged.options);
   j.series = judged.series;
-  try {
-    judge_limits(j);
-  } catch (const Error&) {
-    j.found.clear();  // a limit in the wrong unit: the verdict will say so
-  }
+  suspect_by_limits(j);
   std::string why;
   const Series* world = suspect_world(j, why);
   if (world == nullptr || bisected(j, *world) != nullptr) return {};

@@ -27,7 +27,7 @@ std::vector<Draw> draws_of(const Judgement& j, const results::CaseData& c, const
 /// How many rails the groups of a case are divided into (parameter `rails`: group number modulo rails is the rail), 1 if none.
 int rails_of(const results::CaseData& c);
 
-/// A name for /cases ... parameters: the text under `key`, empty when absent.
+/// The text that a case has under `key` of its parameters; empty when absent.
 std::string text_parameter(const results::CaseData& c, const char* key);
 
 }  // namespace assay::verdict

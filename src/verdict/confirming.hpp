@@ -19,6 +19,9 @@ std::vector<std::vector<std::size_t>> split_stories(const Screening& screening);
 /// What populations want measured again.
 std::vector<Recheck> population_rechecks(const Judgement& j);
 
+/// judge_limits for who may only ask for more samples: nothing is found where a limit is in the wrong unit, which the verdict will say.
+void suspect_by_limits(Judgement& j);
+
 /// What limits, physical floors, baseline and history want measured again: candidates among the parts below them, controls
 /// from the others (none when there are no others); of links those below, in rounds of disjoint pairs.
 std::vector<Recheck> reference_rechecks(const Judgement& j);

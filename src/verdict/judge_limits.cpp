@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "base/units.hpp"
 #include "verdict/collective_groups.hpp"
+#include "verdict/confirming.hpp"
 #include "verdict/constants.hpp"
 #include "verdict/judgement.hpp"
 #include "verdict/limits.hpp"
@@ -131,6 +132,14 @@ void judge_limits(Judgement& j) {
       j.gap("limit " + limit.full() + " (" + file + ":" + std::to_string(limit.line) +
             ") matches nothing that was measured" + (limit.device == "*" ? "" : " on " + limit.device));
     }
+  }
+}
+
+void suspect_by_limits(Judgement& j) {
+  try {
+    judge_limits(j);
+  } catch (const Error&) {
+    j.found.clear();
   }
 }
 

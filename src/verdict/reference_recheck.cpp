@@ -5,7 +5,6 @@
 #include <map>
 #include <set>
 
-#include "base/error.hpp"
 #include "base/random.hpp"
 #include "verdict/confirming.hpp"
 #include "verdict/constants.hpp"
@@ -49,11 +48,7 @@ bool concerns(const Judgement& j, const network::Places& places, const Found& f,
 Wanted wanted_of(const Judgement& judged) {
   Judgement j(judged.results, judged.options);
   j.series = judged.series;
-  try {
-    judge_limits(j);
-  } catch (const Error&) {
-    j.found.clear();  // a limit in the wrong unit: the verdict will say so
-  }
+  suspect_by_limits(j);
   judge_references(j);
   judge_physical(j);
   const network::Places places(j);
