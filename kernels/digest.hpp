@@ -12,4 +12,8 @@ namespace assay::kernels {
 namespace host {
 std::uint64_t digest(const void* data, std::size_t bytes, std::uint64_t first_word) noexcept;
 }
+namespace cuda {
+/// Adds the digest to `*sum` (device memory). `data` is 16-byte aligned. Work: one read of the data.
+void digest(const void* data, std::size_t bytes, std::uint64_t first_word, std::uint64_t* sum, void* stream);
+}  // namespace cuda
 }  // namespace assay::kernels

@@ -25,6 +25,7 @@ build|librandom123-dev|counter-based random numbers (headers)
 run|openmpi-bin|mpirun
 test|libgtest-dev|unit tests
 test|libgmock-dev|unit tests
+test|libboost-context-dev|kernels for GPUs are run on the host
 test|python3-h5py|tests read results files as users do
 test|python3-h5netcdf|tests read results files as users do
 test|python3-netcdf4|tests read results files as users do

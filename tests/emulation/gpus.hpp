@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// The GPUs that a test pretends to have: the file that ASSAY_FAKE_GPUS names (tests/fake_nvml says what is in it).
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace emulation {
+
+struct Gpu {
+  std::string uuid, name, pci;  ///< "GPU-...", "...", "00000000:17:00.0"
+  std::size_t memory_bytes = std::size_t{1} << 30;
+  int sm_count = 8, major = 9, minor = 0;
+  bool ecc = true;
+};
+
+/// Of this host, those that CUDA_VISIBLE_DEVICES leaves, in its order. Empty without a file.
+const std::vector<Gpu>& gpus();
+
+}  // namespace emulation

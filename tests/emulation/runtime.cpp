@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+// Streams, events and devices of the emulation.
+#include "cuda_runtime.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <deque>
+#include <set>
+
+#include "device_memory.hpp"
+#include "gpus.hpp"
+
+namespace emulation {
+
+struct Stream {
+  std::deque<std::function<void()>> work;
+  bool draining = false;
+};
+/// `stream` is where it was recorded last; `pending` how many records have not run yet.
+struct Event {
+  Stream* stream = nullptr;
+  int pending = 0;
+  std::chrono::steady_clock::time_point time;
+};
+
+namespace {
+
+struct State {
+  int device = 0;
+  cudaError_t last = cudaSuccess;
+  Stream default_stream;
+  std::set<Stream*> streams;
+};
+State& state() {
+  static State s;
+  return s;
+}
+
+Stream& stream_of(void* stream) { return stream == nullptr ? state().default_stream : *static_cast<Stream*>(stream); }
+
+void step(Stream& s) {
+  auto work = std::move(s.work.front());
+  s.work.pop_front();
+  work();
+}
+
+void drain(Stream& s) {
+  if (s.draining) {
+    std::fputs("emulation: a stream waits for itself\n", stderr);
+    std::abort();
+  }
+  s.draining = true;
+  while (!s.work.empty()) step(s);
+  s.draining = false;
+}
+
+/// Runs the stream it was recorded on until the event has happened.
+void reach(Event& e) {
+  if (e.pending == 0) return;
+  Stream& s = *e.stream;
+  if (s.draining) {
+    std::fputs("emulation: two streams wait for each other\n", stderr);
+    std::abort();
+  }
+  s.draining = true;
+  while (e.pending > 0 && !s.work.empty()) step(s);
+  s.draining = false;
+}
+
+void drain_all() {
+  drain(state().default_stream);
+  for (Stream* s : state().streams) drain(*s);
+}
+
+cudaError_t keep(cudaError_t error) {
+  if (error != cudaSuccess) state().last = error;
+  return error;
+}
+
+bool is_device(int device) { return device >= 0 && device < static_cast<int>(gpus().size()); }
+
+}  // namespace
+
+void enqueue(void* stream, std::function<void()> work) { stream_of(stream).work.push_back(std::move(work)); }
+
+}  // namespace emulation
+
+using namespace emulation;
+
+cudaError_t cudaGetDeviceCount(int* count) {
+  *count = static_cast<int>(gpus().size());
+  return keep(*count == 0 ? cudaErrorNoDevice : cudaSuccess);
+}
+cudaError_t cudaSetDevice(int device) {
+  if (!is_device(device)) return keep(cudaErrorInvalidDevice);
+  state().device = device;
+  return cudaSuccess;
+}
+cudaError_t cudaGetDevice(int* device) {
+  *device = state().device;
+  return cudaSuccess;
+}
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int device) {
+  if (!is_device(device)) return keep(cudaErrorInvalidDevice);
+  const Gpu& gpu = gpus()[static_cast<std::size_t>(device)];
+  *p = {};
+  std::snprintf(p->name, sizeof(p->name), "%s", gpu.name.c_str());
+  std::string digits;
+  for (const char c : gpu.uuid.substr(std::min<std::size_t>(4, gpu.uuid.size())))
+    if (c != '-') digits += c;
+  for (std::size_t i = 0; i < 16 && 2 * i + 1 < digits.size(); ++i)
+    p->uuid.bytes[i] = static_cast<char>(std::strtoul(digits.substr(2 * i, 2).c_str(), nullptr, 16));
+  p->totalGlobalMem = gpu.memory_bytes;
+  p->sharedMemPerBlockOptin = 227 * 1024;
+  p->major = gpu.major;
+  p->minor = gpu.minor;
+  p->multiProcessorCount = gpu.sm_count;
+  p->l2CacheSize = 1 << 20;
+  p->memoryBusWidth = 5120;
+  p->maxThreadsPerMultiProcessor = 2048;
+  p->ECCEnabled = gpu.ecc ? 1 : 0;
+  unsigned domain = 0, bus = 0, slot = 0;
+  std::sscanf(gpu.pci.c_str(), "%x:%x:%x", &domain, &bus, &slot);
+  p->pciDomainID = static_cast<int>(domain);
+  p->pciBusID = static_cast<int>(bus);
+  p->pciDeviceID = static_cast<int>(slot);
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
+  cudaDeviceProp p;
+  if (const cudaError_t error = cudaGetDeviceProperties(&p, device); error != cudaSuccess) return error;
+  switch (attribute) {
+    case cudaDevAttrMaxSharedMemoryPerBlockOptin: *value = 227 * 1024; break;
+    case cudaDevAttrMultiProcessorCount: *value = p.multiProcessorCount; break;
+    case cudaDevAttrL2CacheSize: *value = p.l2CacheSize; break;
+    case cudaDevAttrClockRate: *value = 1000000; break;
+    case cudaDevAttrMemoryClockRate: *value = 1000000; break;
+    case cudaDevAttrGlobalMemoryBusWidth: *value = p.memoryBusWidth; break;
+    case cudaDevAttrComputeCapabilityMajor: *value = p.major; break;
+    case cudaDevAttrComputeCapabilityMinor: *value = p.minor; break;
+    case cudaDevAttrHostNumaId: *value = -1; break;
+    default: return keep(cudaErrorInvalidValue);
+  }
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceGetPCIBusId(char* text, int length, int device) {
+  cudaDeviceProp p;
+  if (const cudaError_t error = cudaGetDeviceProperties(&p, device); error != cudaSuccess) return error;
+  std::snprintf(text, static_cast<std::size_t>(length), "%04x:%02x:%02x.0", p.pciDomainID, p.pciBusID, p.pciDeviceID);
+  return cudaSuccess;
+}
+cudaError_t cudaDriverGetVersion(int* version) {
+  *version = gpus().empty() ? 0 : 13000;
+  return cudaSuccess;
+}
+cudaError_t cudaRuntimeGetVersion(int* version) {
+  *version = 13000;
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceSynchronize() {
+  drain_all();
+  return cudaSuccess;
+}
+cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
+  if (!is_device(state().device)) return keep(cudaErrorNoDevice);
+  *total = gpus()[static_cast<std::size_t>(state().device)].memory_bytes;
+  *free = *total - std::min(*total, allocated_bytes(state().device));
+  return cudaSuccess;
+}
+cudaError_t cudaMalloc(void** p, std::size_t bytes) {
+  std::size_t free = 0, total = 0;
+  if (const cudaError_t error = cudaMemGetInfo(&free, &total); error != cudaSuccess) return error;
+  if (bytes > free) return keep(cudaErrorMemoryAllocation);
+  *p = allocate(bytes, state().device);
+  return *p == nullptr ? keep(cudaErrorMemoryAllocation) : cudaSuccess;
+}
+cudaError_t cudaFree(void* p) {
+  drain_all();
+  return p == nullptr || release(p) ? cudaSuccess : keep(cudaErrorInvalidValue);
+}
+cudaError_t cudaHostAlloc(void** p, std::size_t bytes, unsigned) {
+  *p = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+  return cudaSuccess;
+}
+cudaError_t cudaFreeHost(void* p) {
+  drain_all();
+  std::free(p);
+  return cudaSuccess;
+}
+cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind, cudaStream_t stream) {
+  enqueue(stream, [=] { std::memcpy(to, from, bytes); });
+  return cudaSuccess;
+}
+cudaError_t cudaMemcpyPeerAsync(void* to, int, const void* from, int, std::size_t bytes, cudaStream_t stream) {
+  return cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream);
+}
+// As on a GPU, a copy on the default stream does not wait for streams made with cudaStreamNonBlocking.
+cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
+  cudaMemcpyAsync(to, from, bytes, kind, nullptr);
+  drain(state().default_stream);
+  return cudaSuccess;
+}
+cudaError_t cudaMemsetAsync(void* p, int value, std::size_t bytes, cudaStream_t stream) {
+  enqueue(stream, [=] { std::memset(p, value, bytes); });
+  return cudaSuccess;
+}
+cudaError_t cudaMemset(void* p, int value, std::size_t bytes) {
+  cudaMemsetAsync(p, value, bytes, nullptr);
+  drain(state().default_stream);
+  return cudaSuccess;
+}
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
+  *stream = new Stream;
+  state().streams.insert(*stream);
+  return cudaSuccess;
+}
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  drain(*stream);
+  state().streams.erase(stream);
+  delete stream;
+  return cudaSuccess;
+}
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  drain(stream_of(stream));
+  return cudaSuccess;
+}
+cudaError_t cudaStreamQuery(cudaStream_t stream) {
+  drain(stream_of(stream));
+  return cudaSuccess;
+}
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  enqueue(stream, [event] { reach(*event); });
+  return cudaSuccess;
+}
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
+  *event = new Event;
+  return cudaSuccess;
+}
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  reach(*event);
+  delete event;
+  return cudaSuccess;
+}
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  event->stream = &stream_of(stream);
+  ++event->pending;
+  enqueue(stream, [event] {
+    --event->pending;
+    event->time = std::chrono::steady_clock::now();
+  });
+  return cudaSuccess;
+}
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  reach(*event);
+  return cudaSuccess;
+}
+cudaError_t cudaEventQuery(cudaEvent_t event) { return cudaEventSynchronize(event); }
+cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t from, cudaEvent_t to) {
+  if (from->pending > 0 || to->pending > 0) return keep(cudaErrorNotReady);
+  *ms = std::chrono::duration<float, std::milli>(to->time - from->time).count();
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceCanAccessPeer(int* can, int a, int b) {
+  *can = a != b && is_device(a) && is_device(b);
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceEnablePeerAccess(int, unsigned) { return cudaSuccess; }
+cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t* handle, void* p) {
+  *handle = {};
+  return name_of(p, handle->reserved, sizeof(handle->reserved)) ? cudaSuccess : keep(cudaErrorInvalidValue);
+}
+cudaError_t cudaIpcOpenMemHandle(void** p, cudaIpcMemHandle_t handle, unsigned) {
+  *p = open_other(handle.reserved);
+  return *p == nullptr ? keep(cudaErrorInvalidValue) : cudaSuccess;
+}
+cudaError_t cudaIpcCloseMemHandle(void* p) { return close_other(p) ? cudaSuccess : keep(cudaErrorInvalidValue); }
+cudaError_t cudaGetLastError() {
+  const cudaError_t error = state().last;
+  state().last = cudaSuccess;
+  return error;
+}
+cudaError_t cudaPeekAtLastError() { return state().last; }
+const char* cudaGetErrorName(cudaError_t error) { return error == cudaSuccess ? "cudaSuccess" : "cudaError"; }
+const char* cudaGetErrorString(cudaError_t error) {
+  switch (error) {
+    case cudaSuccess: return "no error";
+    case cudaErrorMemoryAllocation: return "out of memory";
+    case cudaErrorNoDevice: return "no CUDA-capable device is detected";
+    case cudaErrorInvalidDevice: return "invalid device ordinal";
+    case cudaErrorInvalidValue: return "invalid argument";
+    default: return "an error of the emulation";
+  }
+}

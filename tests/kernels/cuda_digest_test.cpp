@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <random>
+
+#include "kernels/digest.hpp"
+#include "tests/kernels/cuda_contract.hpp"
+
+namespace assay::test {
+namespace {
+
+using CudaDigest = CudaKernel;
+
+TEST_F(CudaDigest, IsTheHostsForEverySize) {
+  std::mt19937_64 random(7);
+  for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{7}, std::size_t{8}, std::size_t{15}, std::size_t{16},
+                                  std::size_t{4099}, std::size_t{1} << 20, (std::size_t{1} << 20) + 13}) {
+    std::vector<unsigned char> data(bytes + 16);
+    for (auto& byte : data) byte = static_cast<unsigned char>(random());
+    const OnDevice<unsigned char> device(data);
+    const OnDevice<std::uint64_t> sum(std::vector<std::uint64_t>{5});
+    kernels::cuda::digest(device.get(), bytes, 11, sum.get(), nullptr);
+    finish();
+    EXPECT_EQ(sum.host()[0], 5 + kernels::host::digest(data.data(), bytes, 11)) << bytes;
+  }
+}
+
+TEST_F(CudaDigest, ChangesWithEveryBit) {
+  std::vector<unsigned char> data(512, 0);
+  const std::uint64_t zero = kernels::host::digest(data.data(), data.size(), 0);
+  for (std::size_t bit = 0; bit < 8 * data.size(); bit += 37) {
+    data[bit / 8] = static_cast<unsigned char>(1u << (bit % 8));
+    const OnDevice<unsigned char> device(data);
+    const OnDevice<std::uint64_t> sum(std::vector<std::uint64_t>{0});
+    kernels::cuda::digest(device.get(), data.size(), 0, sum.get(), nullptr);
+    EXPECT_NE(sum.host()[0], zero) << bit;
+    data[bit / 8] = 0;
+  }
+}
+
+}  // namespace
+}  // namespace assay::test
