@@ -62,7 +62,7 @@ if(NOT ASSAY_CUDA STREQUAL OFF)
     set(ASSAY_HAS_CUDA ON)
     set(CMAKE_CUDA_COMPILER ${CUDAToolkit_NVCC_EXECUTABLE} CACHE FILEPATH "CUDA compiler")
     set(CMAKE_CUDA_ARCHITECTURES ${ASSAY_CUDA_ARCHITECTURES})
-    set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
+    set(CMAKE_CUDA_RUNTIME_LIBRARY None)  # named where it is linked
     enable_language(CUDA)
     # CMake 3.25 has not heard that this compiler knows C++20.
     if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)

@@ -119,9 +119,9 @@ function(assay_test_target name)
   target_precompile_headers(${name} REUSE_FROM assay_header_test)
 endfunction()
 
-# assay_test(name SOURCES ... LINKS ... [LABELS ...] [TIMEOUT s] [ENVIRONMENT NAME=VALUE]): a GoogleTest executable, one ctest entry per test.
+# assay_test(name SOURCES ... LINKS ... [LABELS ...] [TIMEOUT s] [ENVIRONMENT NAME=VALUE] [PREFIX text]): a GoogleTest executable, one ctest entry per test.
 function(assay_test name)
-  cmake_parse_arguments(ARG "" "TIMEOUT;ENVIRONMENT" "SOURCES;LINKS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "" "TIMEOUT;ENVIRONMENT;PREFIX" "SOURCES;LINKS;LABELS" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 120)
   endif()
@@ -132,6 +132,9 @@ function(assay_test name)
   target_link_libraries(${name} PRIVATE ${ARG_LINKS} GTest::gmock GTest::gtest_main)
   assay_test_target(${name})
   set_property(GLOBAL APPEND PROPERTY ASSAY_TEST_TARGETS ${name})
-  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT}
-    ENVIRONMENT "${ARG_ENVIRONMENT}")
+  set(properties LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT})
+  if(ARG_ENVIRONMENT)
+    list(APPEND properties ENVIRONMENT ${ARG_ENVIRONMENT})
+  endif()
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 TEST_PREFIX "${ARG_PREFIX}" PROPERTIES ${properties})
 endfunction()
