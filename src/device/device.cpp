@@ -46,4 +46,10 @@ void Device::matmul(NumType, const Matmul&, const void*, const void*, void*) {
   throw Error(ErrorKind::device, "the " + std::string(kind()) + " device has no general matrix product");
 }
 
+void Device::payload_fill(kernels::PayloadKey key, void* data, std::size_t bytes) { kernels::host::payload_fill(key, data, bytes); }
+
+kernels::PayloadErrors Device::payload_check(kernels::PayloadKey key, const void* data, std::size_t bytes) {
+  return kernels::host::payload_check(key, data, bytes);
+}
+
 }  // namespace assay

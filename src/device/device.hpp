@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "kernels/pattern.hpp"
+#include "kernels/payload.hpp"
 #include "kernels/stream.hpp"
 
 namespace assay {
@@ -61,6 +62,8 @@ class Device {
   /// several domains.
   virtual std::size_t stride_bytes() const noexcept { return std::size_t{2} << 20; }
   virtual void synchronize() = 0;
+  /// The queue of the operations (a cudaStream_t), for libraries that queue work of their own; null where there is none.
+  virtual void* stream() noexcept { return nullptr; }
   /// Copies between device memory and plain host memory, complete on return. For checkers, never timed.
   virtual void copy_to_host(void* host, const void* device, std::size_t bytes) {
     std::memcpy(host, device, bytes);
@@ -96,6 +99,10 @@ class Device {
   /// One sweep of a RAM pattern over `words` 64-bit words by all threads (see kernels/pattern.hpp).
   virtual void sweep(const kernels::Sweep& sweep, std::uint64_t* words, std::size_t count,
                      kernels::ErrorLog& log) = 0;
+
+  /// The payload of a message, written and checked where it lies; the check is complete on return.
+  virtual void payload_fill(kernels::PayloadKey key, void* data, std::size_t bytes);
+  virtual kernels::PayloadErrors payload_check(kernels::PayloadKey key, const void* data, std::size_t bytes);
 
   /// The CPUs of thread i, and its NUMA domain (host only; -1 otherwise).
   virtual int numa_of_thread(int thread) const noexcept = 0;

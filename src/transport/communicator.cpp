@@ -5,6 +5,8 @@ namespace assay {
 
 std::size_t size_of(DataType type) noexcept {
   switch (type) {
+    case DataType::bf16:
+      return 2;
     case DataType::int32:
     case DataType::fp32:
       return 4;

@@ -11,7 +11,7 @@
 
 namespace assay {
 
-enum class DataType { int32, uint64, fp32, fp64 };
+enum class DataType { int32, uint64, fp32, fp64, bf16 };
 enum class ReduceOp { sum, min, max, bit_and, bit_or };
 std::size_t size_of(DataType type) noexcept;
 
@@ -50,6 +50,11 @@ class Communicator {
     wait_all(requests);
     return true;
   }
+  /// What is started from now on begins after all that was queued on this stream of the device (Device::stream). Nothing to do
+  /// where buffers are host memory, whose operations are complete when they return.
+  virtual void order_after(void* /*stream*/) {}
+  /// What is queued on the stream from now on begins after `request` is complete; the host does not wait. The default waits.
+  virtual void order_before(void* /*stream*/, Request& request) { wait_all({&request, 1}); }
   /// Whether a second thread may call while no other one does.
   virtual bool serialized() const noexcept { return false; }
 

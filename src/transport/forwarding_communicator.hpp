@@ -27,6 +27,8 @@ class ForwardingCommunicator : public Communicator {
   }
   void wait_all(std::span<Request> requests) override { inner_.wait_all(requests); }
   bool test_all(std::span<Request> requests) override { return inner_.test_all(requests); }
+  void order_after(void* stream) override { inner_.order_after(stream); }
+  void order_before(void* stream, Request& request) override { inner_.order_before(stream, request); }
   bool serialized() const noexcept override { return inner_.serialized(); }
 
   void barrier() override { inner_.barrier(); }

@@ -50,8 +50,10 @@ MPI_Datatype mpi_type(DataType type) {
       return MPI_FLOAT;
     case DataType::fp64:
       return MPI_DOUBLE;
+    case DataType::bf16:
+      break;
   }
-  throw Error(ErrorKind::internal, "MPI transport: unknown data type");
+  throw Error(ErrorKind::mpi, "MPI has no such data type");
 }
 
 MPI_Op mpi_op(ReduceOp op) {

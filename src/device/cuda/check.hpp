@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Private to what uses CUDA: errors of its C interfaces become exceptions.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <string>
+
+#include "base/error.hpp"
+
+namespace assay::cuda {
+
+/// Throws Error(resource) when memory ran out and Error(device) for all else.
+inline void check(cudaError_t error, const char* what) {
+  if (error == cudaSuccess) return;
+  throw Error(error == cudaErrorMemoryAllocation ? ErrorKind::resource : ErrorKind::device,
+              std::string(what) + ": " + cudaGetErrorString(error) + " (" + cudaGetErrorName(error) + ")");
+}
+
+/// Of kernels that were started.
+inline void check_launch(const char* what) { check(cudaGetLastError(), what); }
+
+}  // namespace assay::cuda

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// GPUs as this build can use them. One of three implementations is linked: the CUDA runtime, its emulation on the host (tests),
+// or none.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "device/device.hpp"
+
+namespace assay {
+
+/// A GPU that this process may use.
+struct VisibleGpu {
+  int ordinal = -1;          ///< the CUDA runtime's number
+  std::string uuid;          ///< "GPU-00112233-4455-..." as NVML and nvidia-smi write it
+  std::string pci, name;     ///< "0000:17:00.0"
+  double memory_bytes = 0;
+  int multiprocessors = 0, major = 0, minor = 0;  ///< compute capability
+};
+
+class CudaBackend {
+ public:
+  virtual ~CudaBackend() = default;
+  virtual bool built() const noexcept = 0;
+  /// For `assay list`: versions and architectures, or why it is not built.
+  virtual std::string description() const = 0;
+  /// The GPUs that this process sees, in the runtime's order. When there are none, `why` says the reason.
+  virtual std::vector<VisibleGpu> visible(std::string& why) const = 0;
+  /// The device of one of them. Throws Error(device).
+  virtual std::unique_ptr<Device> make_device(int ordinal) const = 0;
+};
+
+/// Of this build.
+const CudaBackend& cuda_backend();
+
+}  // namespace assay

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Private to src/device/cuda.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "device/cuda/check.hpp"
+#include "device/device.hpp"
+
+namespace assay::cuda {
+
+/// Device memory that belongs to its owner; garbage at first.
+class Buffer {
+ public:
+  Buffer() = default;
+  explicit Buffer(std::size_t bytes) : bytes_(bytes) {
+    if (bytes > 0) check(cudaMalloc(&data_, bytes), "cudaMalloc");
+  }
+  ~Buffer() { cudaFree(data_); }
+  Buffer(Buffer&& other) noexcept : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+  Buffer& operator=(Buffer&& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+
+  template <typename T>
+  T* as() const noexcept {
+    return static_cast<T*>(data_);
+  }
+  std::size_t bytes() const noexcept { return bytes_; }
+
+ private:
+  void* data_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+class Gemm;
+
+/// One GPU and one stream on which all operations are queued.
+class CudaDevice final : public Device {
+ public:
+  explicit CudaDevice(int ordinal);
+  ~CudaDevice() override;
+
+  std::string_view kind() const noexcept override { return "cuda"; }
+  std::string description() const override;
+  std::map<std::string, std::string> identity() const override;
+  int threads() const noexcept override { return 1; }
+
+  void reserve(std::size_t bytes) override;
+  std::span<std::byte> arena() noexcept override { return {arena_.as<std::byte>(), arena_.bytes()}; }
+  void synchronize() override;
+  void* stream() noexcept override { return stream_; }
+  void copy_to_host(void* host, const void* device, std::size_t bytes) override;
+  void copy_to_device(void* device, const void* host, std::size_t bytes) override;
+
+  bool supports(NumType type) const noexcept override;
+  void gemm(NumType type, const GemmShape& shape, const void* a, const void* b, void* c) override;
+  void matmul(NumType type, const Matmul& shape, const void* a, const void* b, void* c) override;
+  TrainOps* train_ops() noexcept override { return train_ops_.get(); }
+  double fma_peak(NumType type, double seconds) override;
+
+  void fill_uniform(NumType type, void* data, std::size_t count, std::uint64_t key) override;
+  void fill_integer(NumType type, void* data, std::size_t count, std::uint64_t key, int limit) override;
+  std::uint64_t digest(const void* data, std::size_t bytes) override;
+  void stream(kernels::StreamOp op, double* a, const double* b, const double* c, std::size_t count) override;
+  double chase_ns(void* memory, std::size_t bytes, std::size_t steps, std::uint64_t key) override;
+  void sweep(const kernels::Sweep& sweep, std::uint64_t* words, std::size_t count, kernels::ErrorLog& log) override;
+  void payload_fill(kernels::PayloadKey key, void* data, std::size_t bytes) override;
+  kernels::PayloadErrors payload_check(kernels::PayloadKey key, const void* data, std::size_t bytes) override;
+
+  int numa_of_thread(int) const noexcept override { return -1; }
+
+ private:
+  int ordinal_;
+  cudaDeviceProp properties_{};
+  cudaStream_t stream_ = nullptr;
+  Buffer arena_, scratch_;  ///< scratch: 64 KiB for sums and counts
+  std::unique_ptr<Gemm> gemm_;
+  std::unique_ptr<TrainOps> train_ops_;
+};
+
+}  // namespace assay::cuda
