@@ -13,6 +13,7 @@
 #include "assay/version.hpp"
 #include "base/json.hpp"
 #include "cli/components.hpp"
+#include "device/cuda/cuda_backend.hpp"
 #include "device/device.hpp"
 #include "transport/ucx_communicator.hpp"
 
@@ -62,6 +63,18 @@ std::string not_built(const char* what, const char* version) {
   return fmt::format("not built: this version of assay does not use {} {} yet", what, version);
 }
 
+/// Which GPUs would be used, or why none is.
+std::string cuda_detail() {
+  const CudaBackend& cuda = cuda_backend();
+  if (!cuda.built()) return "not built: " + cuda.description();
+  std::string why;
+  const auto gpus = cuda.visible(why);
+  if (gpus.empty()) return fmt::format("built: {}; no GPU is used here: {}", cuda.description(), why);
+  std::string text = fmt::format("built: {}; {} GPU{} here:", cuda.description(), gpus.size(), gpus.size() == 1 ? "" : "s");
+  for (const VisibleGpu& gpu : gpus) text += fmt::format(" {} ({})", gpu.name, gpu.pci);
+  return text;
+}
+
 std::string components_text(const char* title, const std::vector<Component>& components) {
   std::string out = std::string(title) + "\n";
   for (const Component& c : components) out += fmt::format("  {:<14} {}\n", c.name, c.detail);
@@ -72,7 +85,7 @@ std::string components_text(const char* title, const std::vector<Component>& com
 
 std::vector<Component> device_components() {
   return {{"host", true, "built: CPU cores and their memory, BLAS " + blas_version()},
-          {"cuda", false, not_built("CUDA toolkit", components::cuda_version)}};
+          {"cuda", cuda_backend().built(), cuda_detail()}};
 }
 
 std::vector<Component> transport_components() {

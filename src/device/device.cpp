@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/device.hpp"
 
-#include "base/error.hpp"
 
 namespace assay {
 
@@ -42,8 +41,25 @@ std::size_t size_of(NumType type) noexcept {
   return 0;
 }
 
-void Device::matmul(NumType, const Matmul&, const void*, const void*, void*) {
-  throw Error(ErrorKind::device, "the " + std::string(kind()) + " device has no general matrix product");
+std::size_t result_size(NumType type, Output output) noexcept {
+  switch (type) {
+    case NumType::fp64:
+      return 8;
+    case NumType::fp16:
+    case NumType::bf16:
+    case NumType::fp8:
+      return output == Output::exact ? 4 : 2;
+    case NumType::fp32:
+    case NumType::tf32:
+    case NumType::int8:
+      break;
+  }
+  return 4;
+}
+
+Matmul plain_product(NumType type, const GemmShape& shape, Output output) noexcept {
+  const bool b_by_columns = type == NumType::fp8 || type == NumType::int8;
+  return {shape.m, shape.n, shape.k, false, b_by_columns, false, output};
 }
 
 void Device::payload_fill(kernels::PayloadKey key, void* data, std::size_t bytes) { kernels::host::payload_fill(key, data, bytes); }

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -30,12 +31,28 @@ struct GemmShape {
   }
 };
 
+/// What results are stored in. native: as frameworks do (fp16 and bf16 in their own type, fp8 in bf16). exact: what they are
+/// summed in (fp32 for all of these), which holds integers.
+enum class Output { native, exact };
+/// Bytes of an element of C.
+std::size_t result_size(NumType type, Output output) noexcept;
+
 /// C[m,n] = op(A) op(B), row-major and contiguous: op(A) is [m,k], stored [k,m] where transposed; op(B) is [k,n],
 /// stored [n,k] where transposed. `accumulate` adds to C.
 struct Matmul {
   std::size_t m = 0, n = 0, k = 0;
   bool transpose_a = false, transpose_b = false, accumulate = false;
+  Output output = Output::native;
   double flops() const noexcept { return GemmShape{m, n, k}.flops(); }
+};
+/// C = A B as the type is multiplied fastest, or at all: with B stored [n,k] for fp8 and int8, whose tensor cores want it so.
+Matmul plain_product(NumType type, const GemmShape& shape, Output output = Output::native) noexcept;
+
+/// How a library computes one product, chosen among several.
+struct GemmAlgorithm {
+  std::string name;  ///< "id=66 tile=20 ...", for people and for case_key
+  int candidates = 0;
+  std::vector<unsigned char> bytes;  ///< the library's own description, to be given to equal devices
 };
 
 class TrainOps;
@@ -73,9 +90,15 @@ class Device {
   }
 
   virtual bool supports(NumType type) const noexcept = 0;
-  virtual void gemm(NumType type, const GemmShape& shape, const void* a, const void* b, void* c) = 0;
-  /// The general form that training needs. Throws Error(device) where a device has none.
-  virtual void matmul(NumType type, const Matmul& shape, const void* a, const void* b, void* c);
+  virtual void matmul(NumType type, const Matmul& shape, const void* a, const void* b, void* c) = 0;
+  void gemm(NumType type, const GemmShape& shape, const void* a, const void* b, void* c) {
+    matmul(type, plain_product(type, shape), a, b, c);
+  }
+  /// Chooses the fastest way to compute a product on these operands (C is overwritten), complete on return; nothing where the
+  /// library chooses by itself.
+  virtual std::optional<GemmAlgorithm> tune(NumType, const Matmul&, const void* /*a*/, const void* /*b*/, void* /*c*/) { return {}; }
+  /// Computes the product this way from now on. Throws Error(device) when this device cannot.
+  virtual void pin(NumType, const Matmul&, const GemmAlgorithm&) {}
   /// The operations of a transformer beside matrix products; null where a device has none.
   virtual TrainOps* train_ops() noexcept { return nullptr; }
   /// FLOP/s of a register-resident FMA loop on all threads at once for about `seconds`: this device's own

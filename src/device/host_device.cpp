@@ -79,7 +79,6 @@ class HostDevice final : public Device {
   bool supports(NumType type) const noexcept override {
     return type == NumType::fp64 || type == NumType::fp32;
   }
-  void gemm(NumType type, const GemmShape& shape, const void* a, const void* b, void* c) override;
   void matmul(NumType type, const Matmul& shape, const void* a, const void* b, void* c) override;
   TrainOps* train_ops() noexcept override { return train_ops_.get(); }
   double fma_peak(NumType type, double seconds) override;
@@ -148,22 +147,8 @@ std::map<std::string, std::string> HostDevice::identity() const {
           {"pinned", pinned_ ? "1" : "0"}};
 }
 
-void HostDevice::gemm(NumType type, const GemmShape& shape, const void* a, const void* b, void* c) {
-  require(type, "gemm");
-  const int m = blas_int(shape.m, "m"), n = blas_int(shape.n, "n"), k = blas_int(shape.k, "k");
-  if (m == 0 || n == 0) return;
-  const int lda = std::max(1, k);
-  if (type == NumType::fp32) {
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, n, k, 1.0f, static_cast<const float*>(a), lda,
-                static_cast<const float*>(b), n, 0.0f, static_cast<float*>(c), n);
-  } else {
-    cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, n, k, 1.0, static_cast<const double*>(a), lda,
-                static_cast<const double*>(b), n, 0.0, static_cast<double*>(c), n);
-  }
-}
-
 void HostDevice::matmul(NumType type, const Matmul& shape, const void* a, const void* b, void* c) {
-  require(type, "matmul");
+  require(type, "gemm");
   const int m = blas_int(shape.m, "m"), n = blas_int(shape.n, "n"), k = blas_int(shape.k, "k");
   if (m == 0 || n == 0) return;
   const auto op = [](bool transposed) { return transposed ? CblasTrans : CblasNoTrans; };

@@ -14,6 +14,7 @@
 #include "base/error.hpp"
 #include "base/random.hpp"
 #include "base/system.hpp"
+#include "device/cuda/cuda_backend.hpp"
 #include "topology/discover.hpp"
 #include "topology/fabric.hpp"
 
@@ -115,6 +116,9 @@ Job discover_job(MpiSession& mpi, const Config& config) {
   job.node_texts = world.all_gather_text(leader ? to_json(probe_node()).dump() : "");
   job.place_texts = world.all_gather_text(to_text(facts));
   job.topology = discover(job.node_texts, job.place_texts, world.rank(), static_cast<int>(config.threads));
+  std::string why;
+  if (config.device != "host" && !cuda_backend().visible(why).empty()) job.topology.device_kind = "cuda";
+  if (config.device == "cuda" && job.topology.device_kind != "cuda") throw_usage("--device cuda: " + why);
   job.fabric = place_nics(config, job.topology);
   LaunchEnvironment launch = launch_environment();
   const bool whole = config.only.empty() && config.exclude.empty();

@@ -11,6 +11,7 @@
 #include "base/error.hpp"
 #include "base/random.hpp"
 #include "base/units.hpp"
+#include "device/cuda/cuda_backend.hpp"
 #include "guard/guarded.hpp"
 #include "results/resume.hpp"
 #include "run/fault_plan.hpp"
@@ -61,6 +62,7 @@ void together(Communicator& world, const Step& step) {
 
 std::unique_ptr<Device> make_device(const Topology& topology) {
   const RankPlace& me = topology.me();
+  if (topology.device_kind == "cuda") return cuda_backend().make_device(me.local_rank);
   const Node& node = topology.my_node();
   std::vector<int> cpus(me.cpus.begin(), me.cpus.end());
   cpus.resize(static_cast<std::size_t>(me.threads), cpus.empty() ? 0 : cpus.back());

@@ -99,6 +99,7 @@ struct Topology {
   std::vector<Node> nodes;       ///< in order of their lowest rank
   std::vector<RankPlace> ranks;  ///< by rank
   int self = 0;
+  std::string device_kind = "host";  ///< "host" or "cuda": what the ranks measure
 
   const RankPlace& me() const { return ranks[static_cast<std::size_t>(self)]; }
   const Node& my_node() const { return nodes[static_cast<std::size_t>(me().node)]; }

@@ -67,8 +67,8 @@ class HookedDevice final : public Device {
   std::span<std::byte> arena() noexcept override { return host_->arena(); }
   void synchronize() override {}
   bool supports(NumType type) const noexcept override { return host_->supports(type); }
-  void gemm(NumType type, const GemmShape& shape, const void* a, const void* b, void* c) override {
-    if (!drop_gemm) host_->gemm(type, shape, a, b, c);
+  void matmul(NumType type, const Matmul& shape, const void* a, const void* b, void* c) override {
+    if (!drop_gemm) host_->matmul(type, shape, a, b, c);
     if (after_gemm) after_gemm(c);
   }
   void matmul(NumType type, const Matmul& shape, const void* a, const void* b, void* c) override {

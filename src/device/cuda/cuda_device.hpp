@@ -9,6 +9,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "device/cuda/check.hpp"
@@ -63,8 +64,9 @@ class CudaDevice final : public Device {
   void copy_to_device(void* device, const void* host, std::size_t bytes) override;
 
   bool supports(NumType type) const noexcept override;
-  void gemm(NumType type, const GemmShape& shape, const void* a, const void* b, void* c) override;
   void matmul(NumType type, const Matmul& shape, const void* a, const void* b, void* c) override;
+  std::optional<GemmAlgorithm> tune(NumType type, const Matmul& shape, const void* a, const void* b, void* c) override;
+  void pin(NumType type, const Matmul& shape, const GemmAlgorithm& algorithm) override;
   TrainOps* train_ops() noexcept override { return train_ops_.get(); }
   double fma_peak(NumType type, double seconds) override;
 

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device/cuda/cuda_backend.hpp"
+
+#include <cuda_runtime.h>
+
+#include <cstdio>
+
+#include "device/cuda/cuda_device.hpp"
+
+namespace assay {
+namespace {
+
+std::string uuid_text(const cudaUUID_t& uuid) {
+  std::string text = "GPU";
+  for (int i = 0; i < 16; ++i) {
+    char digits[4];
+    std::snprintf(digits, sizeof(digits), "%02x", static_cast<unsigned>(static_cast<unsigned char>(uuid.bytes[i])));
+    if (i == 0 || i == 4 || i == 6 || i == 8 || i == 10) text += '-';
+    text += digits;
+  }
+  return text;
+}
+
+VisibleGpu describe(int ordinal) {
+  cudaDeviceProp p;
+  cuda::check(cudaGetDeviceProperties(&p, ordinal), "cudaGetDeviceProperties");
+  char pci[32];
+  std::snprintf(pci, sizeof(pci), "%04x:%02x:%02x.0", static_cast<unsigned>(p.pciDomainID), static_cast<unsigned>(p.pciBusID),
+                static_cast<unsigned>(p.pciDeviceID));
+  return {ordinal, uuid_text(p.uuid), pci, p.name, static_cast<double>(p.totalGlobalMem), p.multiProcessorCount, p.major, p.minor};
+}
+
+class Backend final : public CudaBackend {
+ public:
+  bool built() const noexcept override { return true; }
+  std::string description() const override { return "CUDA " ASSAY_CUDA_VERSION " for " ASSAY_CUDA_ARCHITECTURES; }
+
+  std::vector<VisibleGpu> visible(std::string& why) const override {
+    int count = 0;
+    const cudaError_t error = cudaGetDeviceCount(&count);
+    if (error != cudaSuccess) {
+      cudaGetLastError();  // it is told here, and must not be met again
+      why = cudaGetErrorString(error);
+      return {};
+    }
+    std::vector<VisibleGpu> gpus;
+    for (int i = 0; i < count; ++i) gpus.push_back(describe(i));
+    if (gpus.empty()) why = "no GPU is visible to this process";
+    return gpus;
+  }
+
+  std::unique_ptr<Device> make_device(int ordinal) const override { return std::make_unique<cuda::CudaDevice>(ordinal); }
+};
+
+}  // namespace
+
+const CudaBackend& cuda_backend() {
+  static const Backend backend;
+  return backend;
+}
+
+}  // namespace assay

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device/cuda/cuda_device.hpp"
+
+#include "base/error.hpp"
+#include "device/cuda/gemm.hpp"
+#include "device/train_ops.hpp"
+
+namespace assay::cuda {
+namespace {
+
+constexpr std::size_t scratch_bytes = std::size_t{64} << 10;
+
+cudaDeviceProp properties_of(int ordinal) {
+  cudaDeviceProp properties;
+  check(cudaGetDeviceProperties(&properties, ordinal), "cudaGetDeviceProperties");
+  return properties;
+}
+
+std::string version_text(int version) { return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10); }
+
+}  // namespace
+
+CudaDevice::CudaDevice(int ordinal) : ordinal_(ordinal), properties_(properties_of(ordinal)) {
+  check(cudaSetDevice(ordinal), "cudaSetDevice");
+  check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
+  scratch_ = Buffer(scratch_bytes);
+  gemm_ = std::make_unique<Gemm>(properties_, stream_);
+}
+
+CudaDevice::~CudaDevice() {
+  train_ops_.reset();
+  gemm_.reset();
+  cudaStreamDestroy(stream_);
+}
+
+std::string CudaDevice::description() const {
+  return std::string(properties_.name) + ", " + std::to_string(properties_.multiProcessorCount) + " SMs, compute " +
+         std::to_string(properties_.major) + "." + std::to_string(properties_.minor) + ", cuBLASLt " + gemm_->version();
+}
+
+/// Equal bits are promised between GPUs for which all this is equal.
+std::map<std::string, std::string> CudaDevice::identity() const {
+  int driver = 0, runtime = 0;
+  check(cudaDriverGetVersion(&driver), "cudaDriverGetVersion");
+  check(cudaRuntimeGetVersion(&runtime), "cudaRuntimeGetVersion");
+  return {{"device", "cuda"},
+          {"gpu", properties_.name},
+          {"compute", std::to_string(properties_.major) + "." + std::to_string(properties_.minor)},
+          {"multiprocessors", std::to_string(properties_.multiProcessorCount)},
+          {"blas", "cuBLASLt " + gemm_->version()},
+          {"cuda", version_text(runtime)},
+          {"driver", version_text(driver)}};
+}
+
+void CudaDevice::reserve(std::size_t bytes) {
+  if (bytes <= arena_.bytes()) return;
+  synchronize();
+  arena_ = Buffer();  // first, or both would have to fit
+  arena_ = Buffer(bytes);
+  // Freshly allocated memory is only there once it was written.
+  check(cudaMemsetAsync(arena_.as<void>(), 0, arena_.bytes(), stream_), "cudaMemset");
+  synchronize();
+}
+
+void CudaDevice::synchronize() {
+  check(cudaStreamSynchronize(stream_), "the GPU");
+  check_launch("the GPU");
+}
+
+void CudaDevice::copy_to_host(void* host, const void* device, std::size_t bytes) {
+  check(cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, stream_), "cudaMemcpy");
+  synchronize();
+}
+
+void CudaDevice::copy_to_device(void* device, const void* host, std::size_t bytes) {
+  check(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, stream_), "cudaMemcpy");
+  synchronize();
+}
+
+bool CudaDevice::supports(NumType type) const noexcept { return gemm_->supports(type); }
+
+void CudaDevice::matmul(NumType type, const Matmul& shape, const void* a, const void* b, void* c) { gemm_->run(type, shape, a, b, c); }
+
+std::optional<GemmAlgorithm> CudaDevice::tune(NumType type, const Matmul& shape, const void* a, const void* b, void* c) {
+  return gemm_->tune(type, shape, a, b, c);
+}
+
+void CudaDevice::pin(NumType type, const Matmul& shape, const GemmAlgorithm& algorithm) { gemm_->pin(type, shape, algorithm); }
+
+}  // namespace assay::cuda

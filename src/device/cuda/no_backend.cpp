@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// The build without CUDA.
+#include "base/error.hpp"
+#include "device/cuda/cuda_backend.hpp"
+
+namespace assay {
+namespace {
+
+class NoBackend final : public CudaBackend {
+ public:
+  bool built() const noexcept override { return false; }
+  std::string description() const override { return "no CUDA Toolkit where this was built"; }
+  std::vector<VisibleGpu> visible(std::string& why) const override {
+    why = "built without CUDA";
+    return {};
+  }
+  std::unique_ptr<Device> make_device(int) const override { throw Error(ErrorKind::device, "built without CUDA"); }
+};
+
+}  // namespace
+
+const CudaBackend& cuda_backend() {
+  static const NoBackend backend;
+  return backend;
+}
+
+}  // namespace assay
