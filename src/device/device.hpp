@@ -105,6 +105,13 @@ class Device {
   /// peak.
   virtual double fma_peak(NumType type, double seconds) = 0;
 
+  /// The device's own clock while what is queued between the two runs. Where the device has none that can be read from inside:
+  /// nothing, and 0. `clock_hz` is for after `synchronize`.
+  virtual bool measures_clock() const noexcept { return false; }
+  virtual void begin_clock() {}
+  virtual void end_clock() {}
+  virtual double clock_hz() { return 0; }
+
   /// Fills with values uniform in [-1, 1), a pure function of (key, element index).
   virtual void fill_uniform(NumType type, void* data, std::size_t count, std::uint64_t key) = 0;
   /// Fills with integers uniform in [-limit, limit], a pure function of (key, element index), exactly

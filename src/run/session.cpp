@@ -105,6 +105,7 @@ class Session {
       device_ = make_device(job_.topology);
       device_->reserve(plan_.arena_bytes);
     });
+    prepare_suites();
     const double device_s = now_s() - begin;
     if (root() && !config_.quiet)
       std::fprintf(stderr, "assay: %d rank%s on %zu node%s; started in %s (MPI %s, inventory %s, memory %s)\n", world().size(),
@@ -178,6 +179,11 @@ class Session {
       if (root()) link_.start(to_text(start_facts()));
     });
     together(world(), [&] { device_->reserve(plan_.arena_bytes); });
+    prepare_suites();
+  }
+
+  void prepare_suites() {
+    for (const auto& suite : suites_) suite->prepare(plan_.cases, config_, *device_, world());
   }
 
   std::string device_identity() const {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cstring>
 #include <vector>
 
 #include "base/clock.hpp"
-#include "base/error.hpp"
 #include "device/corrupt.hpp"
 #include "kernels/gemm_golden.hpp"
+#include "kernels/number.hpp"
 #include "suites/gemm/check.hpp"
 #include "suites/gemm/gemm_job.hpp"
 
@@ -20,9 +21,77 @@ void golden(const std::vector<double>& a, const std::vector<double>& b, std::vec
   kernels::host::gemm_golden_fp64(a.data(), b.data(), c.data(), n, n, n, 0, n);
 }
 
-/// The largest |input| for which every partial sum of n products is exact in any order: n limit^2 <= 2^24
-/// (2^53).
-int input_limit(NumType type) { return type == NumType::fp32 ? 127 : 1 << 20; }
+/// The largest |input| for which every partial sum of n = 512 products is exact in any order: n limit^2 <= 2^24 (2^53). Tensor
+/// cores keep fewer bits while they add: fp16 and bf16 stay below 2^19, and fp8 below 2^12, since Hopper's are said to
+/// keep 14 bits.
+int input_limit(NumType type) {
+  switch (type) {
+    case NumType::fp64:
+      return 1 << 20;
+    case NumType::fp16:
+    case NumType::bf16:
+      return 31;
+    case NumType::fp8:
+      return 2;
+    case NumType::fp32:
+    case NumType::tf32:
+    case NumType::int8:
+      break;
+  }
+  return 127;
+}
+
+/// One element as a number; exact for the integers of this pass.
+template <class T>
+T decoded(NumType type, const std::byte* from) {
+  const auto as = [&](auto value) {
+    std::memcpy(&value, from, sizeof(value));
+    return value;
+  };
+  switch (type) {
+    case NumType::fp64:
+      return static_cast<T>(as(0.0));
+    case NumType::fp32:
+    case NumType::tf32:
+      return static_cast<T>(as(0.0f));
+    case NumType::fp16:
+      return static_cast<T>(kernels::Fp16::decode(as(std::uint16_t{0})));
+    case NumType::bf16:
+      return static_cast<T>(kernels::Bf16::decode(as(std::uint16_t{0})));
+    case NumType::fp8:
+      return static_cast<T>(kernels::Fp8::decode(as(std::uint8_t{0})));
+    case NumType::int8:
+      return static_cast<T>(as(std::int8_t{0}));
+  }
+  return T{};
+}
+
+/// The n x n operand at `data` as the golden multiplies it, [row, column].
+template <class T>
+std::vector<T> fetch(Device& device, NumType type, const void* data, std::size_t n, bool transposed) {
+  const std::size_t element = size_of(type);
+  std::vector<std::byte> raw(n * n * element);
+  device.copy_to_host(raw.data(), data, raw.size());
+  std::vector<T> out(n * n);
+  for (std::size_t r = 0; r < n; ++r)
+    for (std::size_t c = 0; c < n; ++c) out[r * n + c] = decoded<T>(type, raw.data() + (transposed ? c * n + r : r * n + c) * element);
+  return out;
+}
+
+/// The golden as the device stores it.
+template <class T>
+std::vector<std::byte> stored(NumType type, const std::vector<T>& c) {
+  std::vector<std::byte> out(c.size() * result_size(type, Output::exact));
+  if (type != NumType::int8) {
+    std::memcpy(out.data(), c.data(), out.size());
+    return out;
+  }
+  for (std::size_t i = 0; i < c.size(); ++i) {
+    const auto value = static_cast<std::int32_t>(c[i]);
+    std::memcpy(out.data() + i * sizeof(value), &value, sizeof(value));
+  }
+  return out;
+}
 
 struct Matrices {
   std::byte *a, *b, *c;
@@ -58,46 +127,43 @@ void selftest(const Matrices& m, const void* expected, std::size_t element, std:
   context.record.selftest(row);
 }
 
+struct Times {
+  double timed_s = 0, verify_s = 0;
+};
+
+/// New inputs, one product, every element compared. T: what the golden is computed in.
 template <class T>
-void run_typed(const Job& job, int rounds, Context& context) {
-  const std::size_t n = job.n, count = n * n;
-  const Layout layout = make_layout(job.type, n, 0, 0);
-  context.device.reserve(layout.bytes());
+void run_round(const Job& job, int round, const Layout& layout, CaseRecord::Row& row, std::uint64_t& digest, Times& times,
+               Context& context) {
+  const std::size_t n = job.n, count = n * n, element = result_size(job.type, Output::exact);
   std::byte* base = context.device.arena().data();
   const Matrices m{base + layout.a(0), base + layout.b(0), base + layout.c(0), count};
-  std::vector<T> a(count), b(count), c(count);
-  auto& row = context.record.add_row(context.device_entity);
-  std::uint64_t digest = 0;
-  double timed_s = 0, verify_s = 0;
-  for (int round = 0; round < rounds; ++round) {
-    const RandomStream random = context.random.child("round" + std::to_string(round));
-    const double t0 = now_s();
-    context.device.fill_integer(job.type, m.a, count, random.child("a").key(), input_limit(job.type));
-    context.device.fill_integer(job.type, m.b, count, random.child("b").key(), input_limit(job.type));
-    context.device.stream(kernels::StreamOp::write, reinterpret_cast<double*>(m.c), nullptr, nullptr,
-                          layout.matrix_bytes / sizeof(double));
-    context.device.synchronize();
-    context.device.copy_to_host(a.data(), m.a, layout.matrix_bytes);
-    context.device.copy_to_host(b.data(), m.b, layout.matrix_bytes);
-    golden(a, b, c, n);
-    const double t1 = now_s();
-    context.device.gemm(job.type, job.shape(), m.a, m.b, m.c);
-    context.device.synchronize();
-    context.end_timed(t1, 1);
-    const double t2 = now_s();
-    context.offer("gemm", m.c, count, sizeof(T));
-    const WrongElements wrong = compare_bits(context.device, m.c, c.data(), count, sizeof(T));
-    add_miscompares(wrong, context);
-    row.t.push_back(context.since_start(t1));
-    row.block.push_back(0);
-    row.values["errors"].push_back(static_cast<double>(wrong.count));
-    digest = mix64(digest, context.device.digest(m.c, layout.matrix_bytes));
-    if (round == 0) selftest(m, c.data(), sizeof(T), wrong.count, context);
-    timed_s += t2 - t1;
-    verify_s += (t1 - t0) + (now_s() - t2);
-  }
-  row.integers["digest"] = {digest};
-  context.record.add_time(0, timed_s, verify_s);
+  const Matmul product = plain_product(job.type, job.shape(), Output::exact);
+  const RandomStream random = context.random.child("round" + std::to_string(round));
+  const double t0 = now_s();
+  context.device.fill_integer(job.type, m.a, count, random.child("a").key(), input_limit(job.type));
+  context.device.fill_integer(job.type, m.b, count, random.child("b").key(), input_limit(job.type));
+  context.device.stream(kernels::StreamOp::write, reinterpret_cast<double*>(m.c), nullptr, nullptr,
+                        layout.result_bytes / sizeof(double));
+  context.device.synchronize();
+  std::vector<T> c(count);
+  golden(fetch<T>(context.device, job.type, m.a, n, false), fetch<T>(context.device, job.type, m.b, n, product.transpose_b), c, n);
+  const auto expected = stored(job.type, c);
+  const double t1 = now_s();
+  context.device.matmul(job.type, product, m.a, m.b, m.c);
+  context.device.synchronize();
+  context.end_timed(t1, 1);
+  const double t2 = now_s();
+  context.offer("gemm", m.c, count, element);
+  const WrongElements wrong = compare_bits(context.device, m.c, expected.data(), count, element);
+  add_miscompares(wrong, context);
+  row.t.push_back(context.since_start(t1));
+  row.block.push_back(0);
+  row.values["errors"].push_back(static_cast<double>(wrong.count));
+  digest = mix64(digest, context.device.digest(m.c, layout.result_bytes));
+  if (round == 0) selftest(m, expected.data(), element, wrong.count, context);
+  times.timed_s += t2 - t1;
+  times.verify_s += (t1 - t0) + (now_s() - t2);
 }
 
 }  // namespace
@@ -108,12 +174,19 @@ void run_exact(const Case& c, Context& context) {
   context.record.declare_integers("digest", {}, {});
   record_identity(context);
   const int rounds = c.parameters.value("rounds", 1);
-  if (job.type == NumType::fp32)
-    run_typed<float>(job, rounds, context);
-  else if (job.type == NumType::fp64)
-    run_typed<double>(job, rounds, context);
-  else
-    throw Error(ErrorKind::internal, "no exact golden for " + std::string(to_string(job.type)));
+  const Layout layout = make_layout(job.type, job.shape(), 0, 0, Output::exact);
+  context.device.reserve(layout.bytes());
+  auto& row = context.record.add_row(context.device_entity);
+  std::uint64_t digest = 0;
+  Times times;
+  for (int round = 0; round < rounds; ++round) {
+    if (job.type == NumType::fp64)
+      run_round<double>(job, round, layout, row, digest, times, context);
+    else
+      run_round<float>(job, round, layout, row, digest, times, context);
+  }
+  row.integers["digest"] = {digest};
+  context.record.add_time(0, times.timed_s, times.verify_s);
 }
 
 }  // namespace assay::gemm

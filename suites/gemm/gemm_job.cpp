@@ -7,12 +7,13 @@
 
 namespace assay::gemm {
 
-Layout make_layout(NumType type, std::size_t n, std::uint64_t cache_bytes, std::uint64_t limit_bytes) {
+Layout make_layout(NumType type, const GemmShape& shape, std::uint64_t cache_bytes, std::uint64_t limit_bytes, Output output) {
   constexpr std::size_t page = 4096;
   Layout layout;
-  layout.matrix_bytes = n * n * size_of(type);
+  layout.result_bytes = shape.m * shape.n * result_size(type, output);
+  const std::size_t largest = std::max({layout.result_bytes, shape.m * shape.k * size_of(type), shape.k * shape.n * size_of(type)});
   // One page more than needed: matrices a power of two apart would all start in the same cache sets.
-  layout.stride = (layout.matrix_bytes + page - 1) / page * page + page;
+  layout.stride = (largest + page - 1) / page * page + page;
   const std::size_t set = 3 * layout.stride;
   const auto wanted = std::clamp<std::uint64_t>((2 * cache_bytes + set - 1) / set, 2, 8);
   for (std::uint64_t sets = wanted; sets >= 2; --sets)
@@ -37,6 +38,7 @@ Job job_from(const Case& c) {
   job.type = type_from(c.parameters.at("dtype").get<std::string>());
   job.n = c.parameters.value("n", std::size_t{0});
   job.together = c.parameters.at("mode") == "together";
+  if (c.parameters.value("distribution", "") == "integers") job.output = Output::exact;
   job.sustained_s = c.parameters.value("sustained_s", 0.0);
   return job;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "run/suite.hpp"
+#include "suites/gemm/algorithms.hpp"
 
 namespace assay {
 
@@ -16,7 +17,11 @@ class GemmSuite final : public Suite {
   std::vector<OptionSpec> options() const override;
   std::vector<MetricInfo> metrics() const override;
   std::vector<Case> plan(const PlanInput& input) const override;
+  void prepare(const std::vector<Case>& cases, const Config& config, Device& device, Communicator& world) override;
   void run(const Case& c, Context& context) override;
+
+ private:
+  gemm::Choices choices_;
 };
 
 }  // namespace assay

@@ -71,10 +71,6 @@ class HookedDevice final : public Device {
     if (!drop_gemm) host_->matmul(type, shape, a, b, c);
     if (after_gemm) after_gemm(c);
   }
-  void matmul(NumType type, const Matmul& shape, const void* a, const void* b, void* c) override {
-    host_->matmul(type, shape, a, b, c);
-    if (after_gemm) after_gemm(c);
-  }
   TrainOps* train_ops() noexcept override { return host_->train_ops(); }
   double fma_peak(NumType type, double) override { return host_->fma_peak(type, 0.001); }
   void fill_uniform(NumType type, void* data, std::size_t count, std::uint64_t key) override {

@@ -113,12 +113,12 @@ TEST(GemmPlan, WhatDoesNotFitSaysWhy) {
 }
 
 TEST(GemmLayout, MatricesDoNotOverlapAndRotateThroughTheCache) {
-  const auto layout = gemm::make_layout(NumType::fp64, 256, 16u << 20, gib);
+  const auto layout = gemm::make_layout(NumType::fp64, {256, 256, 256}, 16u << 20, gib);
   EXPECT_GE(layout.inputs, 2u);
   EXPECT_GE(layout.bytes(), 8u << 20);
-  EXPECT_GE(layout.b(0) - layout.a(0), layout.matrix_bytes);
-  EXPECT_GE(layout.c(0) - layout.b(layout.inputs - 1), layout.matrix_bytes);
-  EXPECT_LE(layout.c(layout.outputs - 1) + layout.matrix_bytes, layout.bytes());
+  EXPECT_GE(layout.b(0) - layout.a(0), layout.result_bytes);
+  EXPECT_GE(layout.c(0) - layout.b(layout.inputs - 1), layout.result_bytes);
+  EXPECT_LE(layout.c(layout.outputs - 1) + layout.result_bytes, layout.bytes());
 }
 
 Case series_case(const char* mode, std::size_t n = 64) {

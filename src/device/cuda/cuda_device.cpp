@@ -4,6 +4,7 @@
 #include "base/error.hpp"
 #include "device/cuda/gemm.hpp"
 #include "device/train_ops.hpp"
+#include "kernels/clock.hpp"
 
 namespace assay::cuda {
 namespace {
@@ -24,7 +25,20 @@ CudaDevice::CudaDevice(int ordinal) : ordinal_(ordinal), properties_(properties_
   check(cudaSetDevice(ordinal), "cudaSetDevice");
   check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
   scratch_ = Buffer(scratch_bytes);
+  clocks_ = Buffer(2 * clock_count() * sizeof(kernels::ClockPair));
   gemm_ = std::make_unique<Gemm>(properties_, stream_);
+}
+
+std::size_t CudaDevice::clock_count() const noexcept { return static_cast<std::size_t>(properties_.multiProcessorCount); }
+
+void CudaDevice::begin_clock() { kernels::cuda::read_clocks(clocks_.as<kernels::ClockPair>(), clock_count(), stream_); }
+
+void CudaDevice::end_clock() { kernels::cuda::read_clocks(clocks_.as<kernels::ClockPair>() + clock_count(), clock_count(), stream_); }
+
+double CudaDevice::clock_hz() {
+  std::vector<kernels::ClockPair> pairs(2 * clock_count());
+  copy_to_host(pairs.data(), clocks_.as<void>(), pairs.size() * sizeof(pairs[0]));
+  return kernels::clock_rate(pairs.data(), pairs.data() + clock_count(), clock_count());
 }
 
 CudaDevice::~CudaDevice() {

@@ -69,6 +69,10 @@ class CudaDevice final : public Device {
   void pin(NumType type, const Matmul& shape, const GemmAlgorithm& algorithm) override;
   TrainOps* train_ops() noexcept override { return train_ops_.get(); }
   double fma_peak(NumType type, double seconds) override;
+  bool measures_clock() const noexcept override { return true; }
+  void begin_clock() override;
+  void end_clock() override;
+  double clock_hz() override;
 
   void fill_uniform(NumType type, void* data, std::size_t count, std::uint64_t key) override;
   void fill_integer(NumType type, void* data, std::size_t count, std::uint64_t key, int limit) override;
@@ -82,10 +86,13 @@ class CudaDevice final : public Device {
   int numa_of_thread(int) const noexcept override { return -1; }
 
  private:
+  std::size_t clock_count() const noexcept;
+
   int ordinal_;
   cudaDeviceProp properties_{};
   cudaStream_t stream_ = nullptr;
   Buffer arena_, scratch_;  ///< scratch: 64 KiB for sums and counts
+  Buffer clocks_;  ///< of all multiprocessors, before and after
   std::unique_ptr<Gemm> gemm_;
   std::unique_ptr<TrainOps> train_ops_;
 };

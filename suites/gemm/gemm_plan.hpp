@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "run/suite.hpp"
+
+namespace assay::gemm {
+
+/// The cases of the suite, required ones first. Throws Error(usage).
+std::vector<Case> plan_cases(const PlanInput& input);
+
+}  // namespace assay::gemm
