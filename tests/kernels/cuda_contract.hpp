@@ -10,10 +10,13 @@
 #include <span>
 #include <vector>
 
+#include "fresh.hpp"
+
 namespace assay::test {
 
 /// A fixture that skips where no GPU can be used.
-class CudaKernel : public testing::Test {
+template <typename Base>
+class CudaKernelOn : public Base {
  protected:
   void SetUp() override {
     int count = 0;
@@ -26,6 +29,9 @@ class CudaKernel : public testing::Test {
     ASSERT_EQ(cudaGetLastError(), cudaSuccess);
   }
 };
+
+using CudaKernel = CudaKernelOn<testing::Test>;
+using FreshCudaKernel = CudaKernelOn<Fresh>;
 
 /// Device memory that starts as a copy of `values`, or as garbage.
 template <typename T>

@@ -86,6 +86,12 @@ T atomicMax(T* p, U v) {
   return old;
 }
 template <typename T, typename U>
+T atomicMin(T* p, U v) {
+  const T old = *p;
+  *p = std::min(old, static_cast<T>(v));
+  return old;
+}
+template <typename T, typename U>
 T atomicExch(T* p, U v) {
   const T old = *p;
   *p = static_cast<T>(v);
