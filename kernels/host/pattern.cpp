@@ -33,7 +33,11 @@ struct Span {
 class Sweeper {
  public:
   Sweeper(const Sweep& sweep, int thread, ErrorLog& log) noexcept
-      : sweep_(sweep), thread_(thread), log_(log) {}
+      : sweep_(sweep),
+        has_powers_((sweep.verify && sweep.expected.kind == Background::powers) ||
+                    (sweep.write && sweep.next.kind == Background::powers)),
+        thread_(thread),
+        log_(log) {}
 
   void run(const Span& span) noexcept;
   static void move(std::uint64_t* words, std::size_t begin, std::size_t end, std::size_t half) noexcept;
@@ -41,10 +45,13 @@ class Sweeper {
  private:
   void block(const Span& span, std::size_t at, std::size_t count, std::size_t position) noexcept;
   void slow(const Span& span, std::size_t begin, std::size_t end) noexcept;
+  void powers(const Span& span) const noexcept;
+  bool writes_all() const noexcept { return sweep_.write && !sweep_.powers_only; }
   std::uint64_t verify_words(const Span& span, std::size_t begin, std::size_t end) noexcept;
   void report(const Span& span, std::size_t index, std::uint64_t expected, std::uint64_t actual) noexcept;
 
   const Sweep& sweep_;
+  bool has_powers_;
   int thread_;
   ErrorLog& log_;
   Source expected_, next_;
@@ -52,6 +59,7 @@ class Sweeper {
 
 void Sweeper::report(const Span& span, std::size_t index, std::uint64_t expected,
                      std::uint64_t actual) noexcept {
+  log_.add_bits(expected, actual);
   if (log_.full()) return log_.add_count(1);
   log_.add({index, expected, actual, reread(span.words + index), thread_});
 }
@@ -72,11 +80,19 @@ std::uint64_t Sweeper::verify_words(const Span& span, std::size_t begin, std::si
 /// Ends of a span that fill no block.
 void Sweeper::slow(const Span& span, std::size_t begin, std::size_t end) noexcept {
   if (sweep_.verify) verify_words(span, begin, end);
-  if (!sweep_.write) return;
+  if (!writes_all()) return;
   for (std::size_t i = begin; i < end; ++i) span.words[i] = data_word(sweep_.next, i - span.shift);
 }
 
+/// A sweep's writes to words whose index has one bit set, when all of the span has been verified.
+void Sweeper::powers(const Span& span) const noexcept {
+  for (std::size_t index = 1; index < span.end - span.shift; index *= 2) {
+    if (index + span.shift >= span.begin) span.words[index + span.shift] = data_word(sweep_.next, index);
+  }
+}
+
 void Sweeper::block(const Span& span, std::size_t at, std::size_t count, std::size_t position) noexcept {
+  if (has_powers_ && has_power(at - span.shift, at - span.shift + count)) return slow(span, at, at + count);
   std::uint64_t* p = span.words + at;
   if (sweep_.verify) {
     const std::uint64_t differs = ASSAY_DISPATCH(block_difference, expected_, p, count, position);
@@ -88,7 +104,7 @@ void Sweeper::block(const Span& span, std::size_t at, std::size_t count, std::si
     }
   }
   // A line that was just read is in the cache; only lines that nobody read are worth writing past it.
-  if (sweep_.write) ASSAY_DISPATCH(block_write, next_, p, count, position, !sweep_.verify);
+  if (writes_all()) ASSAY_DISPATCH(block_write, next_, p, count, position, !sweep_.verify);
 }
 
 void Sweeper::run(const Span& span) noexcept {
@@ -110,6 +126,7 @@ void Sweeper::run(const Span& span) noexcept {
     for (std::size_t b = 0; b < blocks; ++b) block(span, origin + b * size, size, b * size);
     slow(span, rest, span.end);
   }
+  if (sweep_.write && sweep_.powers_only) powers(span);
   ASSAY_DISPATCH(fence);
 }
 

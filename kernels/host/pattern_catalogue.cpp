@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The RAM test patterns: which sweeps, in which order. Sources: March C- (van de Goor 1991), moving
 // inversions and modulo-n (memtest86), the rest are classical.
+#include <algorithm>
+#include <bit>
+
 #include "base/error.hpp"
 #include "base/random.hpp"
 #include "kernels/pattern.hpp"
@@ -35,6 +38,12 @@ std::uint64_t data_word(const Data& data, std::size_t index) noexcept {
       word = index % modulus == data.key % modulus ? ~std::uint64_t{0} : 0;
       break;
     }
+    case Background::toggle:
+      word = data.key ^ ((index >> std::min(data.variant, 63u)) % 2 != 0 ? data.mask : 0);
+      break;
+    case Background::powers:
+      word = std::has_single_bit(index) ? address_hash(data.key, index) : 0;
+      break;
   }
   return data.inverted ? ~word : word;
 }

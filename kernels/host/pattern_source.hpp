@@ -3,6 +3,8 @@
 // operations.
 #pragma once
 
+#include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
@@ -46,6 +48,13 @@ inline std::size_t period_words(const Data& data) noexcept {
       if (data.variant > tile_max_words) return 0;
       period = data.variant == 0 ? vector_words : std::lcm(std::size_t{data.variant}, vector_words);
       break;
+    case Background::toggle:
+      // Beyond 2^58 words no index of any memory has the bit.
+      if (data.mask != 0 && data.variant < 58 && data.variant > 8) return 0;
+      if (data.mask != 0 && data.variant < 58 && data.variant > 2) period = std::size_t{2} << data.variant;
+      break;
+    case Background::powers:
+      break;  // zeros; the few others are left to the slow way (has_power)
   }
   return period <= tile_max_words ? period : 0;
 }
@@ -55,7 +64,13 @@ inline void prepare(Source& source, const Data& data, std::size_t origin) noexce
   source.flip = data.inverted ? ~std::uint64_t{0} : 0;
   source.counter = data.key + origin * address_step;
   source.period = period_words(data);
-  for (std::size_t i = 0; i < source.period; ++i) source.tile[i] = data_word(data, origin + i);
+  const Data regular = data.kind == Background::powers ? Data{Background::solid, 0, 0, data.inverted} : data;
+  for (std::size_t i = 0; i < source.period; ++i) source.tile[i] = data_word(regular, origin + i);
+}
+
+/// [begin, end) holds an index with exactly one bit set.
+inline bool has_power(std::size_t begin, std::size_t end) noexcept {
+  return end > 1 && begin < end && std::bit_floor(end - 1) >= std::max<std::size_t>(begin, 1);
 }
 
 /// Words of a block: whole tables of both, near 4 KiB; 0 if there is no such length.

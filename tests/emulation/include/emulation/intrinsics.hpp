@@ -55,6 +55,16 @@ inline unsigned __ballot_sync(unsigned mask, int predicate) {
   }
   return bits;
 }
+inline unsigned __reduce_or_sync(unsigned mask, unsigned value) {
+  const std::byte(*all)[64] = emulation::exchange(mask, &value, sizeof(value));
+  unsigned bits = 0;
+  for (unsigned lane = 0; lane < 32; ++lane) {
+    unsigned other = 0;
+    std::memcpy(&other, all[lane], sizeof(other));
+    if ((mask >> lane & 1u) != 0) bits |= other;
+  }
+  return bits;
+}
 inline int __any_sync(unsigned mask, int predicate) { return __ballot_sync(mask, predicate) != 0; }
 inline int __all_sync(unsigned mask, int predicate) { return __ballot_sync(mask, predicate) == mask; }
 inline int __syncthreads_or(int predicate) {
