@@ -3,6 +3,8 @@
 
 #include <cstddef>
 
+#include "kernels/bfloat.hpp"
+
 namespace assay::kernels {
 
 /// AdamW (Loshchilov and Hutter 2019) with the bias corrections of step t folded into two numbers.
@@ -22,4 +24,15 @@ struct AdamW {
 namespace host {
 void adamw(const AdamW& rule, float* parameters, const float* gradients, float* m, float* v, std::size_t count) noexcept;
 }  // namespace host
+
+/// On a GPU with the same bits as on the host.
+namespace cuda {
+/// `weights`, where not null, get the new parameters rounded to bf16: 30 B of traffic per parameter.
+void adamw(const AdamW& rule, float* parameters, const float* gradients, float* m, float* v, Bfloat* weights, std::size_t count,
+           void* stream);
+/// What else happens to parameters and gradients: to = from rounded to bf16, data *= factor, to += from.
+void narrow(const float* from, Bfloat* to, std::size_t count, void* stream);
+void scale(float* data, float factor, std::size_t count, void* stream);
+void add(float* to, const float* from, std::size_t count, void* stream);
+}  // namespace cuda
 }  // namespace assay::kernels

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/bfloat.hpp"
+
 namespace assay::kernels {
 
 /// Fused softmax cross-entropy, in place: loss[r] = -ln softmax(logits[r, :])[targets[r]], and logits[r, :] becomes its
@@ -13,4 +15,11 @@ namespace host {
 void cross_entropy(float* logits, const std::int32_t* targets, float* loss, float scale, std::size_t rows,
                    std::size_t width) noexcept;
 }  // namespace host
+
+namespace cuda {
+void cross_entropy(float* logits, const std::int32_t* targets, float* loss, float scale, std::size_t rows, std::size_t width,
+                   void* stream);
+void cross_entropy(Bfloat* logits, const std::int32_t* targets, float* loss, float scale, std::size_t rows, std::size_t width,
+                   void* stream);
+}  // namespace cuda
 }  // namespace assay::kernels

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/bfloat.hpp"
+
 namespace assay::kernels {
 
 /// out[r, :] = table[tokens[r], :] for rows [0, rows); all row-major with `width` columns.
@@ -17,4 +19,15 @@ void embedding_forward(const float* table, const std::int32_t* tokens, float* ou
 void embedding_backward(const float* dout, const std::int32_t* tokens, float* dtable, std::size_t rows,
                         std::size_t width, std::int32_t first, std::int32_t last) noexcept;
 }  // namespace host
+
+/// The same on a GPU, in device memory and 16-byte aligned, width a multiple of 16. Backward writes all of dtable [vocabulary, width]
+/// in fp32; a row of the vocabulary belongs to one block, and its sum goes by ascending r as on the host.
+namespace cuda {
+void embedding_forward(const float* table, const std::int32_t* tokens, float* out, std::size_t rows, std::size_t width, void* stream);
+void embedding_forward(const Bfloat* table, const std::int32_t* tokens, Bfloat* out, std::size_t rows, std::size_t width, void* stream);
+void embedding_backward(const float* dout, const std::int32_t* tokens, float* dtable, std::size_t rows, std::size_t width,
+                        std::size_t vocabulary, void* stream);
+void embedding_backward(const Bfloat* dout, const std::int32_t* tokens, float* dtable, std::size_t rows, std::size_t width,
+                        std::size_t vocabulary, void* stream);
+}  // namespace cuda
 }  // namespace assay::kernels

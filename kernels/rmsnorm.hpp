@@ -3,6 +3,8 @@
 
 #include <cstddef>
 
+#include "kernels/bfloat.hpp"
+
 namespace assay::kernels {
 
 inline constexpr float rmsnorm_epsilon = 1e-6f;
@@ -18,4 +20,15 @@ void rmsnorm_forward(const float* x, const float* add, float* sum, float* y, flo
 void rmsnorm_backward(const float* dy, const float* y, const float* rstd, float* dx, std::size_t rows,
                       std::size_t width) noexcept;
 }  // namespace host
+
+/// The same on a GPU. Of bf16, s is the sum as it is stored, and all else is computed in fp32.
+namespace cuda {
+void rmsnorm_forward(const float* x, const float* add, float* sum, float* y, float* rstd, std::size_t rows, std::size_t width,
+                     void* stream);
+void rmsnorm_forward(const Bfloat* x, const Bfloat* add, Bfloat* sum, Bfloat* y, float* rstd, std::size_t rows, std::size_t width,
+                     void* stream);
+void rmsnorm_backward(const float* dy, const float* y, const float* rstd, float* dx, std::size_t rows, std::size_t width, void* stream);
+void rmsnorm_backward(const Bfloat* dy, const Bfloat* y, const float* rstd, Bfloat* dx, std::size_t rows, std::size_t width,
+                      void* stream);
+}  // namespace cuda
 }  // namespace assay::kernels

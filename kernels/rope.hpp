@@ -3,6 +3,8 @@
 
 #include <cstddef>
 
+#include "kernels/bfloat.hpp"
+
 namespace assay::kernels {
 
 /// Rotary positions (Su et al. 2021) on the queries and keys of a packed [rows, 3 * heads * depth] buffer (q, k, v side
@@ -19,4 +21,10 @@ void rope_table(const RopeShape& shape, float* cosine, float* sine) noexcept;
 void rope(const RopeShape& shape, const float* cosine, const float* sine, float* qkv, std::size_t first,
           std::size_t last, bool inverse) noexcept;
 }  // namespace host
+
+namespace cuda {
+/// Rows [0, rows); the tables are the host's.
+void rope(const RopeShape& shape, const float* cosine, const float* sine, float* qkv, std::size_t rows, bool inverse, void* stream);
+void rope(const RopeShape& shape, const float* cosine, const float* sine, Bfloat* qkv, std::size_t rows, bool inverse, void* stream);
+}  // namespace cuda
 }  // namespace assay::kernels

@@ -12,4 +12,9 @@ inline constexpr std::size_t sum_squares_block = 4096;
 namespace host {
 double sum_squares(const float* data, std::size_t count) noexcept;
 }  // namespace host
+
+namespace cuda {
+/// parts[b] = the sum of block b, with the same bits as on the host, for all blocks of `count` elements.
+void sum_squares(const float* data, std::size_t count, double* parts, void* stream);
+}  // namespace cuda
 }  // namespace assay::kernels

@@ -29,11 +29,14 @@ void launch(void (*kernel)(Params...), dim3 grid, dim3 block, std::size_t shared
   type* name = reinterpret_cast<type*>(assay_shared)
 #endif
 
-/// Unrolls the loop that follows; nothing on the host.
+/// Unrolls the loop that follows, wholly or by a number; nothing on the host.
+#define ASSAY_PRAGMA(text) _Pragma(#text)
 #ifdef ASSAY_CUDA_EMULATION
 #define ASSAY_UNROLL
+#define ASSAY_UNROLL_BY(n)
 #else
 #define ASSAY_UNROLL _Pragma("unroll")
+#define ASSAY_UNROLL_BY(n) ASSAY_PRAGMA(unroll n)
 #endif
 
 /// The multiprocessor and the warp slot that run this thread: where a wrong value was seen.

@@ -104,6 +104,8 @@ class Device {
   /// FLOP/s of a register-resident FMA loop on all threads at once for about `seconds`: this device's own
   /// peak.
   virtual double fma_peak(NumType type, double seconds) = 0;
+  /// FLOP/s of dense matrix products in `type` that the maker's figures for this device say; 0 where nobody says.
+  virtual double nominal_peak_flops(NumType /*type*/) const noexcept { return 0; }
 
   /// The device's own clock while what is queued between the two runs. Where the device has none that can be read from inside:
   /// nothing, and 0. `clock_hz` is for after `synchronize`.

@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "suites/train/model.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "suites/train/gpt.hpp"
 
 namespace assay::train {
+namespace {
+
+/// Elements: pieces begin where every device can read them by its widest accesses.
+constexpr std::size_t piece_alignment = 16;
+
+}  // namespace
 
 TensorTable::TensorTable(const ModelShape& shape) {
   const std::size_t c = shape.width, v = shape.vocabulary;
@@ -38,8 +45,27 @@ std::size_t TensorTable::bucket_of(std::size_t element) const noexcept {
   return buckets_.size();
 }
 
-std::size_t memory_bytes(const ModelShape& shape, std::size_t batch) {
-  return Gpt::bytes(shape, batch);
+Share::Share(const TensorTable& table, const Storage& storage) : parts_(static_cast<std::size_t>(storage.parts)) {
+  if (parts_ == 1) {
+    pieces_.push_back({0, table.size(), 0, false});
+    size_ = table.size();
+    return;
+  }
+  for (const Bucket& bucket : table.buckets()) {
+    const std::size_t each = run(bucket), rest = bucket.size - each * parts_;
+    pieces_.push_back({bucket.offset + static_cast<std::size_t>(storage.part) * each, each, size_, false});
+    pieces_.push_back({bucket.offset + each * parts_, rest, size_ + each, true});
+    size_ += (each + rest + piece_alignment - 1) / piece_alignment * piece_alignment;
+    longest_ = std::max(longest_, each);
+  }
+}
+
+std::size_t Share::run(const Bucket& bucket) const noexcept {
+  return bucket.size / parts_ / piece_alignment * piece_alignment;
+}
+
+std::size_t memory_bytes(const ModelShape& shape, std::size_t batch, const Storage& storage) {
+  return Gpt::bytes(shape, batch, storage);
 }
 
 }  // namespace assay::train

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "device/device.hpp"
+
 namespace assay::train {
 
 /// GPT: RMSNorm without weights, rotary positions, causal attention, ReLU^2 MLP of 4 widths, no biases, untied head.
@@ -61,8 +63,40 @@ class TensorTable {
   std::size_t size_ = 0;
 };
 
+/// How a replica is stored. `type`: activations, and the weights that multiply; with bf16 there are fp32 master parameters beside
+/// them. `part` of `parts`: whose share of master parameters and moments this is (ZeRO stage 1); one part has all.
+struct Storage {
+  NumType type = NumType::fp32;
+  int part = 0, parts = 1;
+  bool several_passes = false;  ///< room to add up the gradients of several passes
+};
+
+/// Elements [offset, offset + size) of the parameters, which a part updates; `at` in its moments.
+struct Piece {
+  std::size_t offset = 0, size = 0, at = 0;
+  bool shared = false;  ///< all parts update it alike
+};
+
+/// What one part updates: an equal run of every bucket, and of each the few elements at its end that do not divide. Every part
+/// has the same number of elements.
+class Share {
+ public:
+  Share(const TensorTable& table, const Storage& storage);
+
+  const std::vector<Piece>& pieces() const noexcept { return pieces_; }
+  /// Elements of all pieces.
+  std::size_t size() const noexcept { return size_; }
+  /// Elements of a bucket that each part has for itself; they lie in the order of the parts at the begin of the bucket.
+  std::size_t run(const Bucket& bucket) const noexcept;
+  std::size_t longest_run() const noexcept { return longest_; }
+
+ private:
+  std::size_t parts_, size_ = 0, longest_ = 0;
+  std::vector<Piece> pieces_;  ///< by bucket: the run, then what is shared
+};
+
 /// Bytes of device memory for a model with `batch` sequences per step: parameters, gradients, two moments, a snapshot of all
 /// but the gradients, and activations.
-std::size_t memory_bytes(const ModelShape& shape, std::size_t batch);
+std::size_t memory_bytes(const ModelShape& shape, std::size_t batch, const Storage& storage = {});
 
 }  // namespace assay::train

@@ -12,12 +12,10 @@
 
 namespace assay::test {
 
-class Fresh : public ::testing::Test {
- protected:
-  Fresh()
-      : seed_(choose()),
-        generator_(seed_),
-        trace_(__FILE__, __LINE__, "ASSAY_TEST_SEED=" + std::to_string(seed_)) {}
+/// What is drawn, and from which seed.
+class Dice {
+ public:
+  Dice() : seed_(choose()), generator_(seed_), trace_(__FILE__, __LINE__, "ASSAY_TEST_SEED=" + std::to_string(seed_)) {}
 
   std::uint64_t bits() { return generator_(); }
   std::size_t below(std::size_t n) { return static_cast<std::size_t>(generator_() % n); }
@@ -33,6 +31,15 @@ class Fresh : public ::testing::Test {
   std::uint64_t seed_;
   std::mt19937_64 generator_;
   ::testing::ScopedTrace trace_;
+};
+
+class Fresh : public ::testing::Test {
+ protected:
+  std::uint64_t bits() { return dice_.bits(); }
+  std::size_t below(std::size_t n) { return dice_.below(n); }
+
+ private:
+  Dice dice_;
 };
 
 }  // namespace assay::test
