@@ -2,26 +2,31 @@
 // Streams, events and devices of the emulation.
 #include "cuda_runtime.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <deque>
+#include <memory>
 #include <set>
+#include <vector>
 
 #include "device_memory.hpp"
 #include "gpus.hpp"
 
 namespace emulation {
 
+/// Work says whether it is over; the stream comes back to what is not, as a kernel goes on that waits for another GPU.
 struct Stream {
-  std::deque<std::function<void()>> work;
+  std::deque<std::function<bool()>> work;
   bool draining = false;
 };
-/// `stream` is where it was recorded last; `pending` how many records have not run yet.
+/// `stream` is where it was recorded last; how often it was recorded, and how many of these have run.
 struct Event {
   Stream* stream = nullptr;
-  int pending = 0;
+  std::uint64_t recorded = 0, done = 0;
   std::chrono::steady_clock::time_point time;
 };
 
@@ -32,6 +37,7 @@ struct State {
   cudaError_t last = cudaSuccess;
   Stream default_stream;
   std::set<Stream*> streams;
+  std::vector<std::unique_ptr<Event>> ended;
 };
 State& state() {
   static State s;
@@ -40,34 +46,56 @@ State& state() {
 
 Stream& stream_of(void* stream) { return stream == nullptr ? state().default_stream : *static_cast<Stream*>(stream); }
 
-void step(Stream& s) {
-  auto work = std::move(s.work.front());
+/// Marks a stream while its work runs: work that waits for its own stream would wait for ever.
+class Draining {
+ public:
+  Draining(Stream& s, const char* problem) : s_(s) {
+    if (s.draining) {
+      std::fputs(problem, stderr);
+      std::abort();
+    }
+    s.draining = true;
+  }
+  ~Draining() { s_.draining = false; }
+  Draining(const Draining&) = delete;
+  Draining& operator=(const Draining&) = delete;
+
+ private:
+  Stream& s_;
+};
+
+/// False when what is first waits for somebody else.
+bool step(Stream& s) {
+  const auto work = std::move(s.work.front());
   s.work.pop_front();
-  work();
+  if (work()) return true;
+  s.work.push_front(work);
+  sched_yield();
+  return false;
+}
+
+/// Runs what can run; true when all of it has.
+bool advance(Stream& s) {
+  const Draining mark(s, "emulation: a stream waits for itself\n");
+  while (!s.work.empty())
+    if (!step(s)) return false;
+  return true;
 }
 
 void drain(Stream& s) {
-  if (s.draining) {
-    std::fputs("emulation: a stream waits for itself\n", stderr);
-    std::abort();
+  while (!advance(s)) {
   }
-  s.draining = true;
-  while (!s.work.empty()) step(s);
-  s.draining = false;
 }
 
-/// Runs the stream it was recorded on until the event has happened.
-void reach(Event& e) {
-  if (e.pending == 0) return;
-  Stream& s = *e.stream;
-  if (s.draining) {
-    std::fputs("emulation: two streams wait for each other\n", stderr);
-    std::abort();
-  }
-  s.draining = true;
-  while (e.pending > 0 && !s.work.empty()) step(s);
-  s.draining = false;
+/// Runs the stream an event was recorded on as far as it goes or until its record `wanted` has happened, which is what it returns.
+bool reach(const Event& e, Stream* stream, std::uint64_t wanted) {
+  if (e.done >= wanted) return true;
+  const Draining mark(*stream, "emulation: two streams wait for each other\n");
+  while (e.done < wanted && !stream->work.empty())
+    if (!step(*stream)) return false;
+  return true;
 }
+bool reach(const Event& e) { return reach(e, e.stream, e.recorded); }
 
 void drain_all() {
   drain(state().default_stream);
@@ -83,7 +111,13 @@ bool is_device(int device) { return device >= 0 && device < static_cast<int>(gpu
 
 }  // namespace
 
-void enqueue(void* stream, std::function<void()> work) { stream_of(stream).work.push_back(std::move(work)); }
+void enqueue(void* stream, std::function<void()> work) {
+  enqueue_until(stream, [work = std::move(work)] {
+    work();
+    return true;
+  });
+}
+void enqueue_until(void* stream, std::function<bool()> work) { stream_of(stream).work.push_back(std::move(work)); }
 
 }  // namespace emulation
 
@@ -226,12 +260,10 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   drain(stream_of(stream));
   return cudaSuccess;
 }
-cudaError_t cudaStreamQuery(cudaStream_t stream) {
-  drain(stream_of(stream));
-  return cudaSuccess;
-}
+cudaError_t cudaStreamQuery(cudaStream_t stream) { return advance(stream_of(stream)) ? cudaSuccess : cudaErrorNotReady; }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
-  enqueue(stream, [event] { reach(*event); });
+  // What is recorded later does not count.
+  enqueue_until(stream, [event, on = event->stream, wanted = event->recorded] { return reach(*event, on, wanted); });
   return cudaSuccess;
 }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
@@ -239,26 +271,27 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
   return cudaSuccess;
 }
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
-  reach(*event);
-  delete event;
+  cudaEventSynchronize(event);
+  state().ended.emplace_back(event);  // streams may be told to wait for it still
   return cudaSuccess;
 }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   event->stream = &stream_of(stream);
-  ++event->pending;
+  ++event->recorded;
   enqueue(stream, [event] {
-    --event->pending;
+    ++event->done;
     event->time = std::chrono::steady_clock::now();
   });
   return cudaSuccess;
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
-  reach(*event);
+  while (!reach(*event)) {
+  }
   return cudaSuccess;
 }
-cudaError_t cudaEventQuery(cudaEvent_t event) { return cudaEventSynchronize(event); }
+cudaError_t cudaEventQuery(cudaEvent_t event) { return reach(*event) ? cudaSuccess : cudaErrorNotReady; }
 cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t from, cudaEvent_t to) {
-  if (from->pending > 0 || to->pending > 0) return keep(cudaErrorNotReady);
+  if (from->done < from->recorded || to->done < to->recorded) return keep(cudaErrorNotReady);
   *ms = std::chrono::duration<float, std::milli>(to->time - from->time).count();
   return cudaSuccess;
 }

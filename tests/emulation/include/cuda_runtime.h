@@ -123,6 +123,9 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, F*, int, 
 namespace emulation {
 /// Queues work on a stream (null: the default one).
 void enqueue(void* stream, std::function<void()> work);
+/// The same of work that is tried again until it says that it is over: what waits for another process. Only calls that wait come back
+/// to it; cudaStreamQuery and cudaEventQuery then say cudaErrorNotReady.
+void enqueue_until(void* stream, std::function<bool()> work);
 }  // namespace emulation
 
 #include "emulation/intrinsics.hpp"
