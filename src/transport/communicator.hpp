@@ -55,6 +55,10 @@ class Communicator {
   virtual void order_after(void* /*stream*/) {}
   /// What is queued on the stream from now on begins after `request` is complete; the host does not wait. The default waits.
   virtual void order_before(void* /*stream*/, Request& request) { wait_all({&request, 1}); }
+  /// Collectives on device memory that are called between these two are queued one behind the other, and complete when
+  /// end_batch returns: what is timed is them, and not the host that waits for each. Nothing to do where the host takes part.
+  virtual void begin_batch() {}
+  virtual void end_batch() {}
   /// Whether a second thread may call while no other one does.
   virtual bool serialized() const noexcept { return false; }
 

@@ -29,6 +29,8 @@ class ForwardingCommunicator : public Communicator {
   bool test_all(std::span<Request> requests) override { return inner_.test_all(requests); }
   void order_after(void* stream) override { inner_.order_after(stream); }
   void order_before(void* stream, Request& request) override { inner_.order_before(stream, request); }
+  void begin_batch() override { inner_.begin_batch(); }
+  void end_batch() override { inner_.end_batch(); }
   bool serialized() const noexcept override { return inner_.serialized(); }
 
   void barrier() override { inner_.barrier(); }

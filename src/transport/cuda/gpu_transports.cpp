@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transport/gpu_transports.hpp"
+
+#include "base/error.hpp"
+#ifndef ASSAY_NO_NCCL
+#include "transport/cuda/nccl_communicator.hpp"
+#endif
+
+namespace assay {
+namespace {
+
+#ifdef ASSAY_NO_NCCL
+constexpr const char* no_nccl = "assay was built without the header of NCCL";
+#endif
+
+class CudaTransports final : public GpuTransports {
+ public:
+  std::string nccl_version(std::string& why) const override {
+#ifdef ASSAY_NO_NCCL
+    why = no_nccl;
+    return {};
+#else
+    const cuda::NcclLibrary* nccl = cuda::nccl_library(why);
+    return nccl == nullptr ? std::string() : nccl->version_text();
+#endif
+  }
+
+#ifdef ASSAY_NO_NCCL
+  std::unique_ptr<Communicator> make_nccl(Communicator&, Device&, const GpuSettings&) const override { throw Error(ErrorKind::mpi, no_nccl); }
+#else
+  std::unique_ptr<Communicator> make_nccl(Communicator& bootstrap, Device& device, const GpuSettings& settings) const override {
+    std::string why;
+    const cuda::NcclLibrary* nccl = cuda::nccl_library(why);
+    // A node without NCCL must not leave the others waiting for it.
+    for (const std::string& text : bootstrap.all_gather_text(nccl == nullptr ? "rank " + std::to_string(bootstrap.rank()) + ": " + why : ""))
+      if (!text.empty()) throw Error(ErrorKind::mpi, text);
+    return cuda::NcclCommunicator::make(*nccl, bootstrap, device, settings);
+  }
+#endif
+};
+
+}  // namespace
+
+const GpuTransports* gpu_transports() {
+  static const CudaTransports transports;
+  return &transports;
+}
+
+}  // namespace assay

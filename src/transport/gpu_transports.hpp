@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// What carries data between GPUs, as this build can. One of three implementations is linked: the CUDA Toolkit's, its emulation on
+// the host (tests), or none.
+#pragma once
+
+#include <limits>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "device/device.hpp"
+#include "guard/board.hpp"
+#include "transport/communicator.hpp"
+
+namespace assay {
+
+struct GpuSettings {
+  /// now_s() at which a wait for other GPUs is given up.
+  double deadline_s = std::numeric_limits<double>::infinity();
+  guard::Board* board = nullptr;  ///< where calls are marked
+};
+
+class GpuTransports {
+ public:
+  virtual ~GpuTransports() = default;
+
+  /// "2.28.9"; empty where NCCL cannot be used, with the reason in `why`.
+  virtual std::string nccl_version(std::string& why) const = 0;
+  /// A communicator over NCCL for memory of the device's arena. Whatever lies elsewhere (texts, control messages, the times of
+  /// ranks) goes over `bootstrap`, which outlives it. Collective. Throws Error(mpi) on all ranks, the ranks that share a GPU among
+  /// the reasons.
+  virtual std::unique_ptr<Communicator> make_nccl(Communicator& bootstrap, Device& device, const GpuSettings& settings) const = 0;
+};
+
+/// Of this build; null where it has none.
+const GpuTransports* gpu_transports();
+
+}  // namespace assay
