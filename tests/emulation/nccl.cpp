@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+// NCCL between processes of one host. Operations are queued on streams and meet the other ranks' when somebody waits. A communicator that does not block starts nothing before
+// somebody has polled it, and refuses the next operation until then.
+#include "nccl.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <random>
+#include <thread>
+#include <utility>
+
+#include "nccl_machines.hpp"
+
+namespace emulation {
+namespace {
+
+struct Grouped {
+  Shared state;
+  cudaStream_t stream;
+  std::vector<Flow> flows;
+};
+struct Group {
+  int depth = 0;
+  std::vector<Grouped> parts;
+};
+Group& group() {
+  static Group g;
+  return g;
+}
+
+}  // namespace
+}  // namespace emulation
+
+struct ncclComm {
+  emulation::Shared state;
+};
+
+namespace emulation {
+namespace {
+
+/// Begins what a call asks for: at once, or when a communicator that does not block is polled.
+ncclResult_t begin(const Shared& s, std::function<ncclResult_t()> step) {
+  if (s->error != ncclSuccess) return s->error;
+  if (s->aborted || s->pending) return ncclInvalidUsage;
+  if (!s->blocking) {
+    s->pending = std::move(step);
+    return ncclInProgress;
+  }
+  ncclResult_t result = ncclInProgress;
+  while ((result = step()) == ncclInProgress) std::this_thread::yield();
+  return s->error = result;
+}
+
+template <typename Machine>
+ncclResult_t queue(const Shared& s, cudaStream_t stream, Machine machine) {
+  return begin(s, [s, stream, work = std::make_shared<Machine>(std::move(machine))] {
+    enqueue_until(stream, [s, work] { return work->advance(*s); });
+    return ncclSuccess;
+  });
+}
+
+/// Joins the meeting of a name; over when all ranks are there and none shares a GPU.
+ncclResult_t join(const Shared& s) {
+  if (s->segment == nullptr) {
+    s->segment = std::make_unique<Segment>(s->name);
+    int device = 0;
+    cudaDeviceProp properties;
+    if (cudaGetDevice(&device) != cudaSuccess || cudaGetDeviceProperties(&properties, device) != cudaSuccess) return ncclUnhandledCudaError;
+    auto& mine = (*s->segment)->gpu[static_cast<std::size_t>(s->rank)];
+    std::memcpy(mine.data(), properties.uuid.bytes, sizeof properties.uuid.bytes);
+    (*s->segment)->joined.fetch_add(1);
+  }
+  Meeting& m = **s->segment;
+  if (m.joined.load() < s->ranks) return ncclInProgress;
+  if (s->rank == 0) s->segment->unlink();
+  for (int a = 0; a < s->ranks; ++a)
+    for (int b = 0; b < a; ++b)
+      if (m.gpu[static_cast<std::size_t>(a)] == m.gpu[static_cast<std::size_t>(b)]) return ncclInvalidUsage;
+  return ncclSuccess;
+}
+
+ncclResult_t transfer(bool send, void* data, std::size_t bytes, int peer, ncclComm_t comm, cudaStream_t stream) {
+  if (peer < 0 || peer >= comm->state->ranks) return ncclInvalidArgument;
+  Group& g = group();
+  const bool alone = g.depth == 0;
+  if (alone) ++g.depth;
+  auto part = std::find_if(g.parts.begin(), g.parts.end(), [&](const Grouped& p) { return p.state == comm->state && p.stream == stream; });
+  if (part == g.parts.end()) part = g.parts.insert(part, {comm->state, stream, {}});
+  part->flows.push_back({send, static_cast<std::byte*>(data), bytes, static_cast<std::size_t>(peer)});
+  return alone ? ncclGroupEnd() : ncclSuccess;
+}
+
+}  // namespace
+}  // namespace emulation
+
+using namespace emulation;
+
+ncclResult_t ncclGetVersion(int* version) {
+  *version = NCCL_VERSION_CODE;
+  return ncclSuccess;
+}
+ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
+  std::random_device random;
+  std::snprintf(id->internal, sizeof id->internal, "/assay-nccl-%d-%08x%08x", static_cast<int>(getpid()), random(), random());
+  return ncclSuccess;
+}
+ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank, ncclConfig_t* config) {
+  if (ranks > most_ranks || rank < 0 || rank >= ranks) return ncclInvalidArgument;
+  const auto s = std::make_shared<State>();
+  s->name = id.internal;
+  s->ranks = ranks;
+  s->rank = rank;
+  s->blocking = config->blocking != 0;
+  *comm = new ncclComm{s};
+  return begin(s, [s] { return join(s); });
+}
+ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* out, ncclConfig_t* config) {
+  const Shared parent = comm->state;
+  const auto child = color == NCCL_SPLIT_NOCOLOR ? nullptr : std::make_shared<State>();
+  if (child != nullptr) child->blocking = config->blocking != 0;
+  *out = child == nullptr ? nullptr : new ncclComm{child};
+  const auto me = static_cast<std::size_t>(parent->rank);
+  Meeting& m = **parent->segment;
+  m.color[me] = color;
+  m.key[me] = key;
+  m.split[me] = ++parent->splits;
+  const auto join_child = [child] { return child == nullptr ? ncclSuccess : join(child); };
+  return begin(parent, [parent, child, color, join_child, &m] {
+    for (int r = 0; r < parent->ranks; ++r)
+      if (m.split[static_cast<std::size_t>(r)].load() < parent->splits) return ncclInProgress;
+    if (child == nullptr || child->segment != nullptr) return join_child();
+    std::vector<std::pair<int, int>> members;
+    for (int r = 0; r < parent->ranks; ++r)
+      if (m.color[static_cast<std::size_t>(r)] == color) members.emplace_back(m.key[static_cast<std::size_t>(r)], r);
+    std::sort(members.begin(), members.end());
+    child->ranks = static_cast<int>(members.size());
+    for (std::size_t i = 0; i < members.size(); ++i)
+      if (members[i].second == parent->rank) child->rank = static_cast<int>(i);
+    child->name = parent->name + "-" + std::to_string(parent->splits) + "." + std::to_string(color);
+    return join_child();
+  });
+}
+ncclResult_t ncclCommFinalize(ncclComm_t comm) {
+  return begin(comm->state, [] { return ncclSuccess; });
+}
+ncclResult_t ncclCommDestroy(ncclComm_t comm) {
+  delete comm;
+  return ncclSuccess;
+}
+ncclResult_t ncclCommAbort(ncclComm_t comm) {
+  comm->state->aborted = true;
+  if (comm->state->segment != nullptr && comm->state->rank == 0) comm->state->segment->unlink();
+  delete comm;
+  return ncclSuccess;
+}
+ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) {
+  State& s = *comm->state;
+  if (s.pending) {
+    const ncclResult_t result = s.pending();
+    if (result != ncclInProgress) {
+      s.pending = nullptr;
+      if (s.error == ncclSuccess) s.error = result;
+    }
+  }
+  *error = s.error != ncclSuccess ? s.error : s.pending ? ncclInProgress : ncclSuccess;
+  return ncclSuccess;
+}
+const char* ncclGetErrorString(ncclResult_t result) {
+  switch (result) {
+    case ncclSuccess: return "no error";
+    case ncclInvalidUsage: return "invalid usage";
+    case ncclInvalidArgument: return "invalid argument";
+    case ncclInProgress: return "in progress";
+    default: return "an error of the emulation";
+  }
+}
+const char* ncclGetLastError(ncclComm_t) { return ""; }
+
+ncclResult_t ncclAllReduce(const void* in, void* out, std::size_t n, ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
+  const std::size_t bytes = n * width(type);
+  return queue(comm->state, stream,
+               Collective{Kind::all_reduce, static_cast<const std::byte*>(in), static_cast<std::byte*>(out), bytes, bytes, type, op});
+}
+ncclResult_t ncclReduceScatter(const void* in, void* out, std::size_t n, ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
+  const std::size_t bytes = n * width(type), all = bytes * static_cast<std::size_t>(comm->state->ranks);
+  return queue(comm->state, stream,
+               Collective{Kind::reduce_scatter, static_cast<const std::byte*>(in), static_cast<std::byte*>(out), all, bytes, type, op});
+}
+ncclResult_t ncclAllGather(const void* in, void* out, std::size_t n, ncclDataType_t type, ncclComm_t comm, cudaStream_t stream) {
+  const std::size_t bytes = n * width(type), all = bytes * static_cast<std::size_t>(comm->state->ranks);
+  return queue(comm->state, stream, Collective{Kind::all_gather, static_cast<const std::byte*>(in), static_cast<std::byte*>(out), bytes, all});
+}
+ncclResult_t ncclBroadcast(const void* in, void* out, std::size_t n, ncclDataType_t type, int root, ncclComm_t comm, cudaStream_t stream) {
+  const std::size_t bytes = n * width(type);
+  return queue(comm->state, stream,
+               Collective{Kind::broadcast, static_cast<const std::byte*>(in), static_cast<std::byte*>(out), bytes, bytes, ncclInt8, ncclSum, root});
+}
+ncclResult_t ncclSend(const void* data, std::size_t n, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream) {
+  return transfer(true, const_cast<void*>(data), n * width(type), peer, comm, stream);
+}
+ncclResult_t ncclRecv(void* data, std::size_t n, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream) {
+  return transfer(false, data, n * width(type), peer, comm, stream);
+}
+ncclResult_t ncclGroupStart() {
+  ++group().depth;
+  return ncclSuccess;
+}
+ncclResult_t ncclGroupEnd() {
+  Group& g = group();
+  if (--g.depth > 0) return ncclSuccess;
+  ncclResult_t result = ncclSuccess;
+  for (Grouped& part : std::exchange(g.parts, {}))
+    if (const ncclResult_t r = queue(part.state, part.stream, Transfers{std::move(part.flows)}); r != ncclSuccess) result = r;
+  return result;
+}
