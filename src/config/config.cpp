@@ -200,6 +200,8 @@ Config make_config(OptionValues values, const std::vector<std::string>& suite_na
   config.level = level_from(values.text("level"));
   set_duration(config, values);
   config.device = values.text("device");
+  config.share_gpus = values.flag("share-gpus");
+  if (config.share_gpus && config.device == "host") throw_usage("--share-gpus: contradicts --device host");
   set_output(config, values);
   config.seed_given = values.has("seed");
   config.seed = static_cast<std::uint64_t>(counted(values, "seed", 0));

@@ -29,6 +29,7 @@ struct Config {
   double duration_s = 0;   ///< soak only
   double segment_s = 1800;  ///< soak only: the longest that one file may cover
   std::string device = "auto";
+  bool share_gpus = false;
   std::string out;  ///< results file, never empty
   std::string only, exclude;  ///< nodes that take part, or do not: host lists as typed; `exclude` may name a file
   std::string resume;  ///< what to go on with: a partial directory, or a results file; empty = a new run

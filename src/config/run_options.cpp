@@ -31,6 +31,7 @@ std::vector<OptionSpec> make_run_options() {
              "longest part of a soak in one file, NAME-seg01.h5 ..., each with its own seed; 30m when not given"),
       option("device", choice, "auto", "KIND", "what to measure: auto takes GPUs where built in and present",
              {"auto", "host", "cuda"}),
+      option("share-gpus", flag, "", "", "several ranks on one GPU where there are more ranks than GPUs; else those beyond rest"),
       option("out", path, "", "FILE", "results file; assay-<UTC time>.h5 when not given"),
       option("force", flag, "", "", "replace an existing results file"),
       option("resume", path, "", "PARTIAL",

@@ -15,4 +15,16 @@ inline constexpr const char* max_link_speed = "max_speed_gt_s";
 inline constexpr const char* link_width = "width";
 inline constexpr const char* max_link_width = "max_width";
 
+// node: columns only where a node has a GPU
+inline constexpr const char* gpus = "gpus";
+// device: columns only where a node has a GPU; a row is of a GPU where the kind says so
+inline constexpr const char* device_kind = "device_kind";
+inline constexpr const char* gpu = "gpu";
+inline constexpr const char* gpu_link_generation = "pcie_generation_info";  ///< an idle GPU slows its link down
+inline constexpr const char* gpu_max_link_generation = "pcie_generation_max";
+inline constexpr const char* gpu_link_width = "pcie_width";
+inline constexpr const char* gpu_max_link_width = "pcie_width_max";
+inline constexpr const char* nvlinks = "nvlinks";
+inline constexpr const char* nvlinks_up = "nvlinks_up";
+
 }  // namespace assay::results::inventory

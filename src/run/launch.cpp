@@ -105,15 +105,22 @@ std::string place_nics(const Config& config, Topology& topology) {
   return describe_fabric(fabric, coverage, topology);
 }
 
-Job discover_job(MpiSession& mpi, const Config& config) {
+Job discover_job(MpiSession& mpi, const Config& config, const DeviceSelection& devices, std::unique_ptr<Communicator> node) {
   const double begin = now_s();
   Job job;
   Communicator& world = mpi.world();
-  job.node = mpi.split_node();
+  job.node = std::move(node);
   job.leaders = world.split(job.node->rank() == 0 ? 0 : -1, world.rank());
-  const bool leader = job.node->rank() == 0;
-  const RankFacts facts = own_facts(std::stoi(job.node->broadcast_text(std::to_string(world.rank()), 0)), job.node->rank());
-  job.node_texts = world.all_gather_text(leader ? to_json(probe_node()).dump() : "");
+  std::string description;
+  if (job.node->rank() == 0) {
+    Node found = probe_node();
+    job.nvml = probe_gpus(found);
+    description = to_json(found).dump();
+  }
+  RankFacts facts = own_facts(std::stoi(job.node->broadcast_text(std::to_string(world.rank()), 0)), job.node->rank(), devices.visible_gpus);
+  facts.device = devices.kind;
+  facts.gpu = devices.gpu;
+  job.node_texts = world.all_gather_text(description);
   job.place_texts = world.all_gather_text(to_text(facts));
   job.topology = discover(job.node_texts, job.place_texts, world.rank(), static_cast<int>(config.threads));
   std::string why;
@@ -121,10 +128,15 @@ Job discover_job(MpiSession& mpi, const Config& config) {
   if (config.device == "cuda" && job.topology.device_kind != "cuda") throw_usage("--device cuda: " + why);
   job.fabric = place_nics(config, job.topology);
   LaunchEnvironment launch = launch_environment();
-  const bool whole = config.only.empty() && config.exclude.empty();
+  const bool whole = config.only.empty() && config.exclude.empty() && !devices.parts_of_nodes;
   if (!whole) launch.size = launch.local_size = -1;  // it counts ranks that take no part
   job.findings = check_launch(job.topology, {config.expect_nodes, config.expect_ranks, config.expect_devices}, launch,
                               whole && world.size() == 1 ? count_sibling_singletons() : 0);
+  for (const auto& note : devices.notes) {
+    job.findings.push_back(note.finding);
+    for (std::size_t n = 0; n < job.topology.nodes.size(); ++n)
+      if (job.topology.nodes[n].hostname == note.host) job.findings.back().node = static_cast<int>(n);
+  }
   job.probe_s = now_s() - begin;
   return job;
 }

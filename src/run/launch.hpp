@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "config/config.hpp"
+#include "run/device_selection.hpp"
 #include "topology/launch_check.hpp"
+#include "topology/nvml_thread.hpp"
 #include "topology/topology.hpp"
 #include "transport/mpi_communicator.hpp"
 
@@ -20,6 +22,7 @@ struct Job {
   std::unique_ptr<Communicator> leaders;  ///< null except on local rank 0
   std::vector<std::string> node_texts, place_texts;  ///< by rank: what the topology was made from
   std::string fabric;  ///< what --topology says about this job, for people
+  std::shared_ptr<NvmlThread> nvml;  ///< on local rank 0 of nodes with GPUs; null elsewhere
   double probe_s = 0;
 };
 
@@ -31,8 +34,8 @@ void agree_software(Communicator& world, const Config& config);
 /// Error(usage) when the file knows none of the nodes.
 std::string place_nics(const Config& config, Topology& topology);
 
-/// Node leaders probe their node, all ranks exchange where they are. Collective.
-Job discover_job(MpiSession& mpi, const Config& config);
+/// Node leaders probe their node, all ranks exchange where they are. `node`: the ranks that take part on this node. Collective.
+Job discover_job(MpiSession& mpi, const Config& config, const DeviceSelection& devices, std::unique_ptr<Communicator> node);
 
 /// Throws Error(internal) naming ranks when the plan hash is not the same everywhere. Collective.
 void agree_plan(Communicator& world, const std::string& hash);

@@ -88,6 +88,7 @@ std::string hash_of(const Plan& plan, const Config& config, const Topology& topo
   for (const RankPlace& place : topology.ranks) {
     const Node& node = topology.nodes[static_cast<std::size_t>(place.node)];
     text += fmt::format("{}:{}:{}:{}:{};", place.rank, place.node, node.cores, node.cpu_model, fmt::join(place.cpus, ","));
+    if (place.gpu >= 0) text += fmt::format("gpu {};", node.gpus[static_cast<std::size_t>(place.gpu)].uuid);
   }
   for (const Case& c : plan.cases)
     text += fmt::format("{}:{}:{}:{:.6g}:{};", c.path(), c.bytes, c.required, c.seconds, c.parameters.dump());

@@ -4,6 +4,9 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <cstdlib>
+#include <map>
+#include <utility>
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
@@ -17,24 +20,6 @@ Suite& suite_of(const Case& c, const std::vector<std::unique_ptr<Suite>>& suites
   for (const auto& suite : suites)
     if (suite->name() == c.suite) return *suite;
   throw Error(ErrorKind::internal, "no suite of a planned case: " + c.path());
-}
-
-/// Counter values of one node before and after a case, as text for the gather.
-/// All of them in the first case, which shows what can be read; later only what moved.
-std::string counters_text(const CounterSet* counters, const std::string& node, const std::vector<double>& before, bool all) {
-  if (counters == nullptr) return "[]";
-  const auto after = counters->read();
-  Json rows = Json::array();
-  if (all)
-    for (const auto& family : counters->unsupported_families()) rows.push_back({"node", node, family, Json(), Json()});
-  for (std::size_t i = 0; i < after.size(); ++i) {
-    const auto& source = counters->sources()[i];
-    Json a = std::isnan(after[i]) ? Json() : Json(after[i]);
-    Json b = std::isnan(before[i]) ? Json() : Json(before[i]);
-    if (!all && before[i] == after[i]) continue;
-    rows.push_back({source.entity_kind, source.entity_name, source.counter, b, a});
-  }
-  return rows.dump();
 }
 
 }  // namespace
@@ -87,11 +72,65 @@ CaseRecord Runner::measure(const Case& c) {
   return record;
 }
 
+/// An error that came between two cases belongs to the second, or nobody would hear of it.
+std::vector<double> Runner::counters_before() {
+  if (parts_.counters == nullptr) return {};
+  auto before = parts_.counters->read();
+  // What was never seen before (an Xid) was 0 at the end of the case before.
+  if (counters_told_) last_counters_.resize(before.size(), 0);
+  for (std::size_t i = 0; i < last_counters_.size(); ++i)
+    if (parts_.counters->sources()[i].error && last_counters_[i] < before[i]) before[i] = last_counters_[i];
+  return before;
+}
+
+/// Counter values of this node before and after a case, as text for the gather. All of them in the first case, which shows what can be
+/// read; later only what moved.
+std::string Runner::counters_after(std::vector<double> before, CaseRecord& record) {
+  if (parts_.counters == nullptr) return "[]";
+  const std::string& node = parts_.topology.my_node().hostname;
+  const bool all = !std::exchange(counters_told_, true);
+  const auto after = last_counters_ = parts_.counters->read();
+  before.resize(after.size(), 0);
+  Json rows = Json::array();
+  const auto number = [](double value) { return std::isnan(value) ? Json() : Json(value); };
+  if (all) {
+    for (const auto& family : parts_.counters->unsupported_families()) rows.push_back({"node", node, family, Json(), Json()});
+    for (const auto& source : parts_.counters->unsupported_sources())
+      rows.push_back({source.entity_kind, source.entity_name, source.counter, Json(), Json()});
+    tell_unreadable(before, after, record);
+  }
+  for (std::size_t i = 0; i < after.size(); ++i) {
+    const auto& source = parts_.counters->sources()[i];
+    if (!all && before[i] == after[i]) continue;
+    rows.push_back({source.entity_kind, source.entity_name, source.counter, number(before[i]), number(after[i])});
+    if (source.counter.starts_with("xid_") && after[i] > before[i]) {
+      const int xid = std::atoi(source.counter.c_str() + 4);
+      const std::string words = words_of_xid(xid);
+      record.event("xid", fmt::format("{}: Xid {}{}{}", source.entity_name, xid, words.empty() ? "" : ": ", words),
+                   parts_.entities.find(source.entity_kind, source.entity_name));
+    }
+  }
+  return rows.dump();
+}
+
+/// What cannot be read from the start on looks as if it were not offered.
+void Runner::tell_unreadable(const std::vector<double>& before, const std::vector<double>& after, CaseRecord& record) const {
+  std::map<std::string, std::vector<std::string>> silent;
+  for (std::size_t i = 0; i < after.size(); ++i)
+    if (std::isnan(before[i]) && std::isnan(after[i]))
+      silent[parts_.counters->sources()[i].entity_name].push_back(parts_.counters->sources()[i].counter);
+  for (const auto& [name, counters] : silent)
+    record.event("launch-inconclusive",
+                 fmt::format("uncovered: {}: {} counter{} cannot be read, {} the first", name, counters.size(), counters.size() == 1 ? "" : "s",
+                             counters.front()),
+                 parts_.entities.find("device", name));
+}
+
 CaseReport Runner::run_case(const Case& c) {
-  const auto before = parts_.counters != nullptr ? parts_.counters->read() : std::vector<double>{};
-  const CaseRecord record = measure(c);
-  return {record.serialize(),
-          counters_text(parts_.counters, parts_.topology.my_node().hostname, before, !std::exchange(counters_told_, true)),
+  auto before = counters_before();
+  CaseRecord record = measure(c);
+  std::string counters = counters_after(std::move(before), record);
+  return {record.serialize(), std::move(counters),
           parts_.injector != nullptr ? parts_.injector->never_fired() : std::vector<std::string>{}};
 }
 

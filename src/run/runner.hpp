@@ -26,7 +26,7 @@ class Runner {
     Communicator& node;
     Communicator* leaders;
     const std::vector<std::unique_ptr<Suite>>& suites;
-    const CounterSet* counters;  ///< on local rank 0 of each node; null elsewhere
+    CounterSet* counters;        ///< on local rank 0 of each node; null elsewhere
     guard::WorkerLink& link;
     double run_start_s;          ///< on this rank's clock
     Injector* injector = nullptr;  ///< null in all runs without --inject
@@ -39,9 +39,13 @@ class Runner {
  private:
   CaseReport run_case(const Case& c);
   CaseRecord measure(const Case& c);
+  std::vector<double> counters_before();
+  std::string counters_after(std::vector<double> before, CaseRecord& record);
+  void tell_unreadable(const std::vector<double>& before, const std::vector<double>& after, CaseRecord& record) const;
 
   Parts parts_;
-  bool counters_told_ = false;  ///< which there are stands in the record of a case
+  bool counters_told_ = false;       ///< which there are stands in the record of a case
+  std::vector<double> last_counters_;  ///< as the case before left them
 };
 
 }  // namespace assay

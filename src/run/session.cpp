@@ -14,6 +14,7 @@
 #include "device/cuda/cuda_backend.hpp"
 #include "guard/guarded.hpp"
 #include "results/resume.hpp"
+#include "run/device_selection.hpp"
 #include "run/fault_plan.hpp"
 #include "run/injection.hpp"
 #include "run/keeper.hpp"
@@ -71,13 +72,16 @@ std::unique_ptr<Device> make_device(const Topology& topology) {
   return make_host_device(cpus, numa, !me.shares_cpus);
 }
 
+/// The CUDA device is to tell here what this process can use; without one there are only the CPUs.
+DeviceOffer device_offer() { return {}; }
+
 /// One rank's way from agreed topology to the last case. The file, the verdict and the exit code are the keeper's.
 class Session {
  public:
-  /// `members`: the ranks of the launch that take part, this one among them.
+  /// `devices`: who of the launch takes part, this rank among them, and with what. `node`: those of this node.
   Session(MpiSession& mpi, Config config, const std::vector<std::unique_ptr<Suite>>& suites, guard::WorkerLink& link,
-          std::vector<int> members)
-      : mpi_(mpi), config_(std::move(config)), suites_(suites), link_(link), members_(std::move(members)) {}
+          DeviceSelection devices, std::unique_ptr<Communicator> node)
+      : mpi_(mpi), config_(std::move(config)), suites_(suites), link_(link), devices_(std::move(devices)), node_(std::move(node)) {}
 
   void run() {
     prepare();
@@ -90,7 +94,7 @@ class Session {
 
   void prepare() {
     agree_seed();
-    job_ = discover_job(mpi_, config_);
+    job_ = discover_job(mpi_, config_, devices_, std::move(node_));
     plan_ = make_plan(config_, job_.topology, suites_);
     check_faults(config_.faults, plan_, job_.topology, suites_);
     agree_plan(world(), plan_.hash);
@@ -146,7 +150,7 @@ class Session {
     facts.nodes = job_.node_texts;
     facts.places = job_.place_texts;
     facts.plan_hash = plan_.hash;
-    facts.members = members_;
+    facts.members = devices_.members;
     facts.findings = job_.findings;
     facts.environment = {{"init.mpi_s", fmt::format("{:.3f}", mpi_.init_seconds())},
                          {"init.probe_s", fmt::format("{:.3f}", job_.probe_s)}};
@@ -159,7 +163,11 @@ class Session {
     const double start_on_root = std::stod(world().broadcast_text(fmt::format("{:.9f}", now_s() - elapsed_s_), 0));
     CounterSet counters;
     const bool leader = job_.node->rank() == 0;
-    if (leader) counters = CounterSet::probe(job_.topology.my_node().hostname);
+    if (leader) {
+      const Node& node = job_.topology.my_node();
+      counters = CounterSet::probe(node.hostname);
+      counters.add_gpus(node.hostname, job_.nvml);
+    }
     const double run_start_s = start_on_root - offset.offset_s;
     const Injection injection({config_, job_.topology, *entities_, *device_, world(), *job_.node, job_.leaders.get(), run_start_s});
     Runner runner({config_, job_.topology, plan_, *entities_, *device_, injection.world(), injection.node(), injection.leaders(),
@@ -196,7 +204,8 @@ class Session {
   Config config_;
   const std::vector<std::unique_ptr<Suite>>& suites_;
   guard::WorkerLink& link_;
-  std::vector<int> members_;
+  DeviceSelection devices_;
+  std::unique_ptr<Communicator> node_;  ///< until the job has it
   std::uint64_t first_seed_ = 0;  ///< of a soak
   double elapsed_s_ = 0;  ///< of the run that is resumed
   Job job_;
@@ -224,9 +233,9 @@ ExitCode work(int* argc, char*** argv, const Config& config, const std::vector<s
     Communicator& launch = mpi.world();
     link.connect(launch.broadcast_text(launch.rank() == 0 ? link.collector_address() : "", 0));
     agree_software(launch, config);
-    auto members = select_ranks(launch, config);
-    if (mpi.keep(members))
-      Session(mpi, config, suites, link, std::move(members)).run();
+    DeviceSelection devices = select_devices(launch, config, select_ranks(launch, config), device_offer());
+    if (auto node = keep_members(mpi, devices))
+      Session(mpi, config, suites, link, std::move(devices), std::move(node)).run();
     else
       link.rest();
   } catch (const Error& e) {
@@ -253,9 +262,11 @@ ExitCode plan_session(int* argc, char*** argv, Config config, std::vector<std::u
   MpiSession mpi(argc, argv);
   try {
     agree_software(mpi.world(), config);
-    if (!mpi.keep(select_ranks(mpi.world(), config))) return ExitCode::pass;  // leaves MPI when the others do
+    const DeviceSelection devices = select_devices(mpi.world(), config, select_ranks(mpi.world(), config), device_offer());
+    auto node = keep_members(mpi, devices);
+    if (!node) return ExitCode::pass;  // leaves MPI when the others do
     config.seed = std::stoull(mpi.world().broadcast_text(std::to_string(seed_of(config)), 0));
-    Job job = discover_job(mpi, config);
+    Job job = discover_job(mpi, config, devices, std::move(node));
     if (config.options.has("as-nodes")) {
       if (!config.topology_file.empty()) throw_usage("--as-nodes: the nodes made up are in no --topology");
       job.topology = multiplied(job.topology, config.options.integer("as-nodes"));

@@ -60,7 +60,7 @@ bool worth_a_source(std::int64_t pci_class) {
 
 }  // namespace
 
-void CounterSet::add(Source source, Reading reading) {
+void CounterSet::add(Source source, FileReading reading) {
   std::erase_if(reading.paths, [&](const std::string& path) {
     Pass pass;
     return std::isnan(value_of({reading.format, reading.key, 1, {path}}, pass));
@@ -71,7 +71,7 @@ void CounterSet::add(Source source, Reading reading) {
   readings_.push_back(std::move(reading));
 }
 
-double CounterSet::value_of(const Reading& reading, Pass& pass) {
+double CounterSet::value_of(const FileReading& reading, Pass& pass) {
   double sum = 0;
   for (const std::string& path : reading.paths) {
     double value = unsupported;
@@ -99,11 +99,30 @@ double CounterSet::value_of(const Reading& reading, Pass& pass) {
   return sum * reading.factor;
 }
 
-std::vector<double> CounterSet::read() const {
+std::vector<double> CounterSet::read() {
   Pass pass;
   std::vector<double> values;
-  for (const Reading& reading : readings_) values.push_back(value_of(reading, pass));
+  for (const FileReading& reading : readings_) values.push_back(value_of(reading, pass));
+  if (gpus_ == nullptr) return values;
+  const auto of_gpus = gpus_->read();
+  values.insert(values.end(), of_gpus.begin(), of_gpus.end());
+  for (std::size_t i = sources_.size(); i < values.size(); ++i) sources_.push_back(gpu_source(gpus_->counters()[i - readings_.size()]));
   return values;
+}
+
+CounterSet::Source CounterSet::gpu_source(const GpuCounters::Counter& counter) const {
+  return {"device", node_name_ + "/gpu" + std::to_string(counter.gpu), counter.name, counter.error, "NVML"};
+}
+
+void CounterSet::add_gpus(const std::string& node_name, std::shared_ptr<NvmlThread> nvml) {
+  if (nvml == nullptr) {
+    unsupported_.emplace_back("nvml");
+    return;
+  }
+  node_name_ = node_name;
+  gpus_ = std::make_unique<GpuCounters>(std::move(nvml));
+  for (const auto& counter : gpus_->counters()) sources_.push_back(gpu_source(counter));
+  for (const auto& counter : gpus_->absent()) unsupported_sources_.push_back(gpu_source(counter));
 }
 
 void CounterSet::add_edac(const std::string& node_name, const std::string& root) {
@@ -113,7 +132,7 @@ void CounterSet::add_edac(const std::string& node_name, const std::string& root)
   const std::vector<Dimm> dimms =
       parse_smbios(read_text(root + "/sys/firmware/dmi/tables/DMI").value_or("")).dimms;
   for (const auto& [file, counter] : {std::pair{"ce_count", "edac_ce"}, std::pair{"ue_count", "edac_ue"}}) {
-    Reading sum;
+    FileReading sum;
     for (const std::string& controller : controllers) {
       const std::string directory = base + "/" + controller;
       sum.paths.push_back(directory + "/" + file);
@@ -145,7 +164,7 @@ void CounterSet::add_aer(const std::string& node_name, const std::string& root) 
                                         Level{"aer_dev_nonfatal", "TOTAL_ERR_NONFATAL", "aer_nonfatal"},
                                         Level{"aer_dev_fatal", "TOTAL_ERR_FATAL", "aer_fatal"}};
   for (const Level& level : levels) {
-    Reading rest{Format::total_line, level.key, 1, {}};
+    FileReading rest{Format::total_line, level.key, 1, {}};
     for (const std::string& address : sysfs::entries(root + "/sys/bus/pci/devices")) {
       const std::string device = root + "/sys/bus/pci/devices/" + address;
       const std::string path = device + "/" + level.file;
@@ -181,7 +200,7 @@ void CounterSet::add_throttling(const std::string& node_name, const std::string&
                                       std::pair{"package_throttle_count", "throttle_package"}}) {
     // The threads of a core and the cores of a package show the same count: one file each.
     std::set<std::string> seen;
-    Reading sum;
+    FileReading sum;
     for (const std::string& cpu : sysfs::numbered(base, "cpu")) {
       const std::string directory = base + "/" + cpu;
       std::string unit = sysfs::line(directory + "/topology/physical_package_id");

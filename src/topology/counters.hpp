@@ -2,13 +2,16 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
+
+#include "topology/gpu_counters.hpp"
 
 namespace assay {
 
 /// Error and traffic counters of one node (EDAC, PCIe AER, machine checks, NIC and InfiniBand ports, CPU
-/// throttling). Probed once; reading never throws.
+/// throttling, GPUs). Probed once; reading never throws.
 class CounterSet {
  public:
   struct Source {
@@ -19,17 +22,22 @@ class CounterSet {
   };
   /// Finds what this node offers below `root` ("" = the real system). `node_name` prefixes entity names.
   static CounterSet probe(const std::string& node_name, const std::string& root = "");
+  /// Adds those of the node's GPUs, which are called node/gpu0 ...; null where there are none.
+  void add_gpus(const std::string& node_name, std::shared_ptr<NvmlThread> nvml);
 
   const std::vector<Source>& sources() const noexcept { return sources_; }
   /// Families looked for and not offered here ("edac", "aer", "mce", "infiniband"): recorded as unsupported.
   const std::vector<std::string>& unsupported_families() const noexcept { return unsupported_; }
-  /// Values in the order of sources(); NaN when a source that was there cannot be read now.
-  std::vector<double> read() const;
+  /// What single parts do not offer: recorded as unsupported too.
+  const std::vector<Source>& unsupported_sources() const noexcept { return unsupported_sources_; }
+  /// Values in the order of sources(); NaN when a source that was there cannot be read now. May add sources at the end (an Xid that was
+  /// never seen before): they were 0 until then.
+  std::vector<double> read();
 
  private:
   /// How the value stands in its file or files.
   enum class Format { integer, total_line, interrupt_row, driver };
-  struct Reading {
+  struct FileReading {
     Format format = Format::integer;
     std::string key;                 ///< of the line: TOTAL_ERR_FATAL, MCE; of the driver's counter
     double factor = 1;               ///< InfiniBand counts data in words of four bytes
@@ -40,8 +48,9 @@ class CounterSet {
     std::string interrupts;
     std::map<std::string, std::map<std::string, double>> drivers;  ///< by place
   };
-  static double value_of(const Reading& reading, Pass& pass);
-  void add(Source source, Reading reading);
+  static double value_of(const FileReading& reading, Pass& pass);
+  Source gpu_source(const GpuCounters::Counter& counter) const;
+  void add(Source source, FileReading reading);
   void add_edac(const std::string& node_name, const std::string& root);
   void add_aer(const std::string& node_name, const std::string& root);
   void add_machine_checks(const std::string& node_name, const std::string& root);
@@ -51,8 +60,11 @@ class CounterSet {
   void add_fabric_ports(const std::string& node_name, const std::string& root);
 
   std::vector<Source> sources_;
-  std::vector<Reading> readings_;  ///< of the sources, in their order
+  std::vector<FileReading> readings_;  ///< of the sources, in their order
   std::vector<std::string> unsupported_;
+  std::vector<Source> unsupported_sources_;
+  std::string node_name_;
+  std::unique_ptr<GpuCounters> gpus_;  ///< its counters follow the readings among the sources
 };
 
 }  // namespace assay

@@ -71,10 +71,32 @@ void place_ranks(Topology& topology, const std::vector<RankFacts>& facts, int no
   }
 }
 
+int gpu_of(const Node& node, const std::string& uuid) {
+  const auto at = std::find_if(node.gpus.begin(), node.gpus.end(), [&](const Gpu& gpu) { return gpu.uuid == uuid; });
+  return at == node.gpus.end() ? -1 : static_cast<int>(at - node.gpus.begin());
+}
+
+void assign_gpus(Topology& topology, const std::vector<RankFacts>& facts) {
+  topology.device_kind = facts.front().device;
+  std::map<std::pair<int, int>, int> ranks;
+  for (RankPlace& place : topology.ranks) {
+    const RankFacts& own = facts[static_cast<std::size_t>(place.rank)];
+    Node& node = topology.nodes[static_cast<std::size_t>(place.node)];
+    for (const std::string& uuid : own.visible_gpus)
+      if (gpu_of(node, uuid) < 0) node.gpus.emplace_back().uuid = uuid;
+    if (own.gpu.empty()) continue;
+    place.gpu = gpu_of(node, own.gpu);
+    if (place.gpu < 0) throw Error(ErrorKind::internal, "rank " + std::to_string(place.rank) + " was given a GPU that it does not see");
+    ++ranks[{place.node, place.gpu}];
+  }
+  for (RankPlace& place : topology.ranks) place.shares_gpu = place.gpu >= 0 && ranks[{place.node, place.gpu}] > 1;
+}
+
 }  // namespace
 
-RankFacts own_facts(int leader_rank, int local_rank) {
-  return {host_name(), leader_rank, local_rank, allowed_cpus(), static_cast<int>(getpid()), ASSAY_VERSION};
+RankFacts own_facts(int leader_rank, int local_rank, std::vector<std::string> visible_gpus) {
+  return {host_name(),   leader_rank,          local_rank, allowed_cpus(), static_cast<int>(getpid()),
+          ASSAY_VERSION, std::move(visible_gpus)};
 }
 
 std::string to_text(const RankFacts& facts) {
@@ -85,6 +107,9 @@ std::string to_text(const RankFacts& facts) {
   json["mask"] = format_cpu_list(facts.mask);
   json["pid"] = facts.pid;
   json["version"] = facts.version;
+  json["visible_gpus"] = facts.visible_gpus;
+  json["device"] = facts.device;
+  json["gpu"] = facts.gpu;
   return json.dump(-1, ' ', true, Json::error_handler_t::replace);
 }
 
@@ -96,7 +121,10 @@ RankFacts rank_facts_from(const std::string& text) {
             json.at("local_rank").get<int>(),
             parse_cpu_list(json.at("mask").get<std::string>()),
             json.at("pid").get<int>(),
-            json.at("version").get<std::string>()};
+            json.at("version").get<std::string>(),
+            json.at("visible_gpus").get<std::vector<std::string>>(),
+            json.at("device").get<std::string>(),
+            json.at("gpu").get<std::string>()};
   } catch (const Json::exception& error) {
     throw Error(ErrorKind::internal, std::string("facts of a rank: ") + error.what());
   }
@@ -129,6 +157,7 @@ Topology discover(const std::vector<std::string>& node_json_by_rank,
   make_nodes_distinct(topology.nodes);
   for (std::size_t node = 0; node < topology.nodes.size(); ++node)
     place_ranks(topology, facts, static_cast<int>(node), threads);
+  assign_gpus(topology, facts);
   return topology;
 }
 

@@ -17,17 +17,21 @@ struct RankFacts {
   std::vector<int> mask;  ///< CPUs the launcher allowed
   int pid = 0;
   std::string version;  ///< of the program: differing ones are an error
+  std::vector<std::string> visible_gpus = {};  ///< UUIDs that this process may use
+  std::string device = "host";            ///< what the job measures with, as choose_devices says: host|cuda
+  std::string gpu = {};                   ///< the GPU that this rank measures with, by UUID
 };
 
 /// Of this process; `leader_rank` and `local_rank` come from splitting the world by shared memory.
-RankFacts own_facts(int leader_rank, int local_rank);
+RankFacts own_facts(int leader_rank, int local_rank, std::vector<std::string> visible_gpus = {});
 
 std::string to_text(const RankFacts& facts);
 RankFacts rank_facts_from(const std::string& text);
 
 /// The topology, equal on all ranks but for `self`. `node_json_by_rank` holds to_json(probe_node()).dump() of
 /// each node's leader and is empty for other ranks, `facts_by_rank` holds to_text of every rank, `threads` >
-/// 0 overrides the share of cores. Nodes that call themselves alike get names and ids of their own. Throws
+/// 0 overrides the share of cores. GPUs that a rank may use and NVML does not tell of (there is none, or a part of a
+/// GPU is given out by itself) are added to their node. Nodes that call themselves alike get names and ids of their own. Throws
 /// Error(usage) naming the ranks when they run different versions, Error(internal) when a leader's node is
 /// missing.
 Topology discover(const std::vector<std::string>& node_json_by_rank,

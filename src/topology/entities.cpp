@@ -26,6 +26,7 @@ class PartIds {
     for (const Node& node : topology.nodes) {
       for (const Dimm& dimm : node.dimms) ++claims_[own_id(dimm)];
       for (const Nic& nic : node.nics) ++claims_[own_id(nic)];
+      for (const Gpu& gpu : node.gpus) ++claims_[own_id(gpu)];
     }
   }
   /// Empty where the part has none of its own.
@@ -39,6 +40,7 @@ class PartIds {
   static std::string own_id(const Dimm& dimm) {
     return dimm.serial.empty() ? std::string() : dimm.manufacturer + "/" + dimm.part + "/" + dimm.serial;
   }
+  static std::string own_id(const Gpu& gpu) { return gpu.uuid; }
   static std::string own_id(const Nic& nic) { return nic.virtual_device ? std::string() : nic.id; }
 
   std::map<std::string, int> claims_;
@@ -71,20 +73,37 @@ EntityTable::EntityTable(const Topology& topology) {
       add({"nic", id.empty() ? node.id + "/" + nic.name : id, id.empty() ? "path" : nic.id_source,
            node.hostname + "/" + nic.name, row, -1});
     }
+    auto& gpus = gpus_.emplace_back();
+    for (std::size_t k = 0; k < node.gpus.size(); ++k) {
+      const std::string part = "gpu" + std::to_string(k), id = part_ids.unique_id(node.gpus[k]);
+      gpus.push_back(add({"device", id.empty() ? node.id + "/" + part : id, id.empty() ? "path" : "uuid",
+                          node.hostname + "/" + part, row, -1}));
+    }
   }
-  std::map<std::pair<int, std::string>, int> sharers;
-  const auto core_set = [](const RankPlace& place) { return "cores" + format_cpu_list(place.cpus); };
-  for (const auto& place : topology.ranks) ++sharers[{place.node, core_set(place)}];
-  std::map<std::pair<int, std::string>, int> next;
+  add_devices(topology);
+  add_fabric(topology);
+}
+
+// What each rank measures with: a GPU of its own is there already, a shared one and the host device get a row for each rank.
+void EntityTable::add_devices(const Topology& topology) {
+  const auto part_of = [](const RankPlace& place) {
+    return place.gpu >= 0 ? "gpu" + std::to_string(place.gpu) : "cores" + format_cpu_list(place.cpus);
+  };
+  std::map<std::pair<int, std::string>, int> sharers, next;
+  for (const auto& place : topology.ranks) ++sharers[{place.node, part_of(place)}];
   for (const auto& place : topology.ranks) {
     const Node& node = topology.nodes[static_cast<std::size_t>(place.node)];
-    std::string part = core_set(place);
+    std::string part = part_of(place);
     const std::pair<int, std::string> key{place.node, part};
+    if (place.gpu >= 0 && sharers[key] == 1) {
+      devices_.push_back(gpu(place.node, place.gpu));
+      rows_[static_cast<std::size_t>(devices_.back())].rank = place.rank;
+      continue;
+    }
     if (sharers[key] > 1) part.append(1, '.').append(std::to_string(next[key]++));
     devices_.push_back(add({"device", node.id + "/" + part, "path", node.hostname + "/" + part,
                             nodes_[static_cast<std::size_t>(place.node)], place.rank}));
   }
-  add_fabric(topology);
 }
 
 // Behind all others, so that a topology file changes no row that was there without it.

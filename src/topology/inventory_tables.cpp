@@ -52,8 +52,9 @@ void node_settings(TableBuilder& t, const Node& n) {
   t.text("transparent_hugepages", n.transparent_hugepages);
 }
 
-void node_row(TableBuilder& t, const Node& n, int entity) {
+void node_row(TableBuilder& t, const Node& n, int entity, bool gpus) {
   t.row(entity);
+  if (gpus) t.count(column::gpus, n.gpus.size());
   node_settings(t, n);
   const auto nics = physical_nics(n);
   const auto up = std::count_if(nics.begin(), nics.end(), [](const Nic* nic) { return nic->state == "up"; });
@@ -147,12 +148,18 @@ void nic_rows(TableBuilder& t, const Node& n, int node, const EntityTable& entit
   }
 }
 
-// A link belongs to the NIC behind it where there is one, else to the node.
+// A link belongs to the NIC or GPU behind it where there is one, else to the node.
+int owner_of(const PciLink& link, const Node& n, int node, const EntityTable& entities) {
+  const auto at = [&](const auto& part) { return part.pci == link.address; };
+  if (const auto nic = std::find_if(n.nics.begin(), n.nics.end(), at); nic != n.nics.end()) return entities.nic(node, nic->name);
+  if (const auto gpu = std::find_if(n.gpus.begin(), n.gpus.end(), at); gpu != n.gpus.end())
+    return entities.gpu(node, static_cast<int>(gpu - n.gpus.begin()));
+  return entities.node(node);
+}
+
 void pci_rows(TableBuilder& t, const Node& n, int node, const EntityTable& entities) {
   for (const auto& link : n.pci_links) {
-    const auto nic =
-        std::find_if(n.nics.begin(), n.nics.end(), [&](const Nic& x) { return x.pci == link.address; });
-    t.row(nic == n.nics.end() ? entities.node(node) : entities.nic(node, nic->name));
+    t.row(owner_of(link, n, node, entities));
     t.text("address_info", link.address);
     t.text("device_class", link.device_class);
     t.text("model", link.name);
@@ -168,15 +175,63 @@ void pci_rows(TableBuilder& t, const Node& n, int node, const EntityTable& entit
   }
 }
 
-void device_rows(TableBuilder& t, const Topology& topology, const EntityTable& entities) {
+// A GPU that no rank drives has no CPUs; a host device is no GPU.
+void gpu_columns(TableBuilder& t, const Gpu& g, const char* kind) {
+  t.text(column::device_kind, kind);
+  t.text("uuid_info", g.uuid);
+  t.text("serial_info", g.serial);
+  t.text("pci_info", g.pci);
+  t.text("part_number", g.part);
+  t.text("vbios", g.vbios);
+  t.text("compute_capability", g.compute);
+  t.text("ecc", g.ecc);
+  t.text("mig", g.mig);
+  t.text("persistence", g.persistence);
+  t.text("compute_mode", g.compute_mode);
+  t.number("memory_bytes", "B", g.memory_bytes);
+  t.number("sm_clock_max_hz", "Hz", g.sm_clock_max_hz);
+  t.number("memory_clock_max_hz", "Hz", g.memory_clock_max_hz);
+  t.number("power_limit_w", "W", g.power_limit_w);
+  t.number("power_limit_default_w", "W", g.power_limit_default_w);
+  t.number("power_limit_max_w", "W", g.power_limit_max_w);
+  t.number(column::gpu_link_generation, "1", g.pcie_generation);
+  t.number(column::gpu_max_link_generation, "1", g.pcie_generation_max);
+  t.number(column::gpu_link_width, "count", g.pcie_width);
+  t.number(column::gpu_max_link_width, "count", g.pcie_width_max);
+  t.number(column::nvlinks, "count", g.nvlinks);
+  t.number(column::nvlinks_up, "count", g.nvlinks_up);
+}
+
+void device_row(TableBuilder& t, int entity, const std::string& model, const RankPlace& place, int numa) {
+  t.row(entity);
+  t.text("model", model);
+  t.count("threads", static_cast<std::size_t>(place.threads));
+  t.count("shares_cpus", place.shares_cpus ? 1 : 0);
+  t.text("cpus_info", format_cpu_list(place.cpus));
+  t.text("mask_info", format_cpu_list(place.mask));
+  t.number("numa_info", "count", numa < 0 ? unsupported : numa);
+}
+
+void device_rows(TableBuilder& t, const Topology& topology, const EntityTable& entities, bool gpus) {
+  std::set<int> told;
   for (const auto& place : topology.ranks) {
-    t.row(entities.device_of_rank(place.rank));
-    t.text("model", topology.nodes[static_cast<std::size_t>(place.node)].cpu_model);
-    t.count("threads", static_cast<std::size_t>(place.threads));
-    t.count("shares_cpus", place.shares_cpus ? 1 : 0);
-    t.text("cpus_info", format_cpu_list(place.cpus));
-    t.text("mask_info", format_cpu_list(place.mask));
-    t.number("numa_info", "count", place.numa < 0 ? unsupported : place.numa);
+    const Node& node = topology.nodes[static_cast<std::size_t>(place.node)];
+    const Gpu* gpu = place.gpu < 0 ? nullptr : &node.gpus[static_cast<std::size_t>(place.gpu)];
+    const int row = entities.device_of_rank(place.rank);
+    told.insert(row);
+    device_row(t, row, gpu == nullptr ? node.cpu_model : gpu->name, place, gpu == nullptr ? place.numa : gpu->numa);
+    if (gpus) gpu_columns(t, gpu == nullptr ? Gpu() : *gpu, gpu == nullptr ? "host" : place.shares_gpu ? "gpu share" : column::gpu);
+  }
+  for (std::size_t n = 0; n < topology.nodes.size(); ++n) {
+    const Node& node = topology.nodes[n];
+    for (std::size_t g = 0; g < node.gpus.size(); ++g) {
+      const int row = entities.gpu(static_cast<int>(n), static_cast<int>(g));
+      if (told.contains(row)) continue;
+      RankPlace nobody;
+      nobody.threads = 0;
+      device_row(t, row, node.gpus[g].name, nobody, node.gpus[g].numa);
+      gpu_columns(t, node.gpus[g], column::gpu);
+    }
   }
 }
 
@@ -263,17 +318,18 @@ std::map<std::string, results::InventoryTable> inventory_tables(const Topology& 
   const bool placed = std::any_of(topology.nodes.begin(), topology.nodes.end(), [](const Node& node) {
     return std::any_of(node.nics.begin(), node.nics.end(), [](const Nic& nic) { return !nic.leaf.empty(); });
   });
+  const bool gpus = std::any_of(topology.nodes.begin(), topology.nodes.end(), [](const Node& node) { return !node.gpus.empty(); });
   for (std::size_t i = 0; i < topology.nodes.size(); ++i) {
     const Node& node = topology.nodes[i];
     const int index = static_cast<int>(i);
-    node_row(builders["node"], node, entities.node(index));
+    node_row(builders["node"], node, entities.node(index), gpus);
     cpu_rows(builders["cpu"], node, entities);
     numa_rows(builders["numa"], node, index, entities);
     dimm_rows(builders["dimm"], node, index, entities);
     nic_rows(builders["nic"], node, index, entities, placed);
     pci_rows(builders["pci"], node, index, entities);
   }
-  device_rows(builders["device"], topology, entities);
+  device_rows(builders["device"], topology, entities, gpus);
   std::map<std::string, results::InventoryTable> tables;
   for (const auto& [kind, builder] : builders) {
     if (!builder.table().entity.empty()) tables[kind] = builder.table();

@@ -33,10 +33,10 @@ class Findings {
 };
 
 void compare_count(Findings& out, std::int64_t found, std::int64_t expected, const char* what,
-                   const std::string& where, int node) {
+                   const std::string& where, int node, const char* severity = "inconclusive") {
   if (expected <= 0 || found == expected) return;
   const std::string text = where + count_of(found, what) + ", expected " + std::to_string(expected);
-  out.add("inconclusive", found < expected ? "missing" : "mismatch", text, node);
+  out.add(found < expected ? severity : "inconclusive", found < expected ? "missing" : "mismatch", text, node);
 }
 
 void check_expectations(Findings& out, const Topology& t, const LaunchExpectations& expect) {
@@ -44,9 +44,32 @@ void check_expectations(Findings& out, const Topology& t, const LaunchExpectatio
   compare_count(out, t.size(), expect.ranks, "rank", "the launch has ", -1);
   for (std::size_t n = 0; n < t.nodes.size(); ++n) {
     const int node = static_cast<int>(n);
-    compare_count(out, static_cast<std::int64_t>(t.ranks_of(node).size()), expect.devices, "device",
-                  t.nodes[n].hostname + ": ", node);
+    // GPUs are parts of the machine, of which one too few is a fault of its node; host devices are as many as were launched.
+    if (t.device_kind == "cuda")
+      compare_count(out, static_cast<std::int64_t>(t.nodes[n].gpus.size()), expect.devices, "GPU", t.nodes[n].hostname + ": ", node, "fail");
+    else
+      compare_count(out, static_cast<std::int64_t>(t.ranks_of(node).size()), expect.devices, "device", t.nodes[n].hostname + ": ", node);
   }
+}
+
+void check_gpus(Findings& out, const Topology& t, int node) {
+  const Node& n = t.nodes[static_cast<std::size_t>(node)];
+  for (const std::string& lost : n.gpus_lost) out.add("fail", "missing", n.hostname + ": " + lost, node);
+  if (!n.gpu_trouble.empty()) out.add("warn", "missing", n.hostname + ": no GPU can be asked: " + n.gpu_trouble, node);
+  if (t.device_kind != "cuda") return;
+  std::set<int> driven;
+  for (const int rank : t.ranks_of(node)) driven.insert(t.ranks[static_cast<std::size_t>(rank)].gpu);
+  std::string names;
+  std::int64_t idle = 0;
+  for (int gpu = 0; gpu < static_cast<int>(n.gpus.size()); ++gpu) {
+    if (driven.contains(gpu)) continue;
+    names += (idle++ == 0 ? "gpu" : ", gpu") + std::to_string(gpu);
+  }
+  if (idle == 0) return;
+  out.add("warn", "uncovered",
+          n.hostname + ": " + std::to_string(idle) + " of " + count_of(static_cast<std::int64_t>(n.gpus.size()), "GPU") + " (" + names +
+              ") belong to no rank and are not measured",
+          node);
 }
 
 void check_singletons(Findings& out, const Topology& t, const LaunchEnvironment& env, int siblings) {
@@ -239,7 +262,8 @@ std::vector<LaunchFinding> check_launch(const Topology& topology, const LaunchEx
   check_expectations(out, topology, expectations);
   check_singletons(out, topology, environment, sibling_singletons);
   for (std::size_t node = 0; node < topology.nodes.size(); ++node) {
-    check_coverage(out, topology, static_cast<int>(node));
+    check_gpus(out, topology, static_cast<int>(node));
+    if (topology.device_kind == "host") check_coverage(out, topology, static_cast<int>(node));
     check_load(out, topology, static_cast<int>(node), environment.oversubscribe_asked);
   }
   if (topology.nodes.size() > 1) check_software(out, topology);

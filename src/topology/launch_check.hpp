@@ -16,8 +16,8 @@ struct LaunchExpectations {
 };
 
 struct LaunchFinding {
-  std::string severity;  ///< info|warn|inconclusive
-  std::string kind;      ///< missing|mismatch|singletons|oversubscribed|uncovered|uneven|quota
+  std::string severity;  ///< info|warn|inconclusive|fail
+  std::string kind;      ///< missing|mismatch|singletons|oversubscribed|uncovered|uneven|quota|idle
   std::string text;      ///< one line that names the node or rank
   int node = -1;         ///< index into Topology::nodes, -1 = the whole launch
 

@@ -37,6 +37,17 @@ void visit_dimm(Self& d, Archive& a) {
   a("bytes", d.bytes), a("speed_mt_s", d.speed_mt_s), a("configured_mt_s", d.configured_mt_s);
 }
 template <typename Self, typename Archive>
+void visit_gpu(Self& g, Archive& a) {
+  a("uuid", g.uuid), a("serial", g.serial), a("name", g.name), a("vbios", g.vbios), a("part", g.part);
+  a("pci", g.pci), a("compute", g.compute), a("ecc", g.ecc), a("mig", g.mig), a("persistence", g.persistence);
+  a("compute_mode", g.compute_mode), a("memory_bytes", g.memory_bytes);
+  a("sm_clock_max_hz", g.sm_clock_max_hz), a("memory_clock_max_hz", g.memory_clock_max_hz);
+  a("power_limit_w", g.power_limit_w), a("power_limit_default_w", g.power_limit_default_w);
+  a("power_limit_max_w", g.power_limit_max_w), a("pcie_generation", g.pcie_generation);
+  a("pcie_generation_max", g.pcie_generation_max), a("pcie_width", g.pcie_width);
+  a("pcie_width_max", g.pcie_width_max), a("nvlinks", g.nvlinks), a("nvlinks_up", g.nvlinks_up), a("numa", g.numa);
+}
+template <typename Self, typename Archive>
 void visit_node(Self& n, Archive& a) {
   a("hostname", n.hostname), a("id", n.id), a("id_source", n.id_source);
   a("cpu_model", n.cpu_model), a("cpu_vendor", n.cpu_vendor), a("microcode", n.microcode),
@@ -48,7 +59,8 @@ void visit_node(Self& n, Archive& a) {
   a("smt", n.smt), a("max_clock_hz", n.max_clock_hz), a("core_pus", n.core_pus),
       a("socket_pus", n.socket_pus);
   a("allowed_cpus", n.allowed_cpus), a("numa", n.numa), a("caches", n.caches), a("nics", n.nics);
-  a("pci_links", n.pci_links), a("dimms", n.dimms), a("memory_bytes", n.memory_bytes);
+  a("pci_links", n.pci_links), a("dimms", n.dimms), a("gpus", n.gpus);
+  a("gpus_lost", n.gpus_lost), a("gpu_trouble", n.gpu_trouble), a("memory_bytes", n.memory_bytes);
   a("memory_available_bytes", n.memory_available_bytes), a("cgroup_limit_bytes", n.cgroup_limit_bytes);
   a("cgroup_used_bytes", n.cgroup_used_bytes), a("cpu_quota_cores", n.cpu_quota_cores);
   a("memory_bandwidth_bytes_per_s", n.memory_bandwidth_bytes_per_s), a("software", n.software);
@@ -67,6 +79,8 @@ void visit(T& value, Archive& a) {
     visit_link(value, a);
   else if constexpr (std::is_same_v<Plain, Dimm>)
     visit_dimm(value, a);
+  else if constexpr (std::is_same_v<Plain, Gpu>)
+    visit_gpu(value, a);
   else
     visit_node(value, a);
 }
@@ -74,7 +88,7 @@ void visit(T& value, Archive& a) {
 template <typename T>
 inline constexpr bool is_record =
     std::is_same_v<T, NumaDomain> || std::is_same_v<T, Cache> || std::is_same_v<T, Nic> ||
-    std::is_same_v<T, PciLink> || std::is_same_v<T, Dimm> || std::is_same_v<T, Node>;
+    std::is_same_v<T, PciLink> || std::is_same_v<T, Dimm> || std::is_same_v<T, Gpu> || std::is_same_v<T, Node>;
 
 template <typename T>
 struct is_record_list : std::false_type {};

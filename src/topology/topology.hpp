@@ -55,6 +55,21 @@ struct Dimm {
   double bytes = unsupported, speed_mt_s = unsupported, configured_mt_s = unsupported;
 };
 
+/// An NVIDIA GPU as the driver's library (NVML) tells of it; empty and NaN: it does not tell.
+struct Gpu {
+  std::string uuid, serial, name, vbios, part;
+  std::string pci;      ///< as the kernel writes it: 0000:17:00.0
+  std::string compute;  ///< capability, "9.0"
+  std::string ecc, mig, persistence, compute_mode;  ///< "on", "off", "on, off after a reset"
+  double memory_bytes = unsupported, sm_clock_max_hz = unsupported, memory_clock_max_hz = unsupported;
+  double power_limit_w = unsupported;  ///< as enforced
+  double power_limit_default_w = unsupported, power_limit_max_w = unsupported;
+  double pcie_generation = unsupported;  ///< when looked at: an idle GPU may slow its link down
+  double pcie_generation_max = unsupported, pcie_width = unsupported, pcie_width_max = unsupported;
+  double nvlinks = unsupported, nvlinks_up = unsupported;
+  int numa = -1;
+};
+
 struct Node {
   std::string hostname, id, id_source;
   std::string cpu_model, cpu_vendor, microcode, kernel, kernel_cmdline, os, governor, board, bios, hypervisor;
@@ -71,6 +86,9 @@ struct Node {
   std::vector<Nic> nics;
   std::vector<PciLink> pci_links;
   std::vector<Dimm> dimms;
+  std::vector<Gpu> gpus;                 ///< in the order of the driver, which goes by PCI address
+  std::vector<std::string> gpus_lost;    ///< those that the driver counts and that do not answer, a line each
+  std::string gpu_trouble;               ///< why no GPU can be asked for although there is a driver; empty: none
   std::uint64_t memory_bytes = 0, memory_available_bytes = 0;
   double cgroup_limit_bytes = unsupported, cgroup_used_bytes = unsupported;
   double cpu_quota_cores = unsupported;               ///< cgroup v1 or v2
@@ -93,6 +111,8 @@ struct RankPlace {
   int threads = 1;
   bool shares_cpus = false;  ///< a core of its share belongs to other ranks too (oversubscribed)
   int numa = -1;             ///< domain holding all its cpus, or -1
+  int gpu = -1;              ///< index into Node::gpus of what it measures with; -1: the host device
+  bool shares_gpu = false;   ///< other ranks measure with it too (--share-gpus)
 };
 
 struct Topology {

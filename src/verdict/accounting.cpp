@@ -21,7 +21,7 @@ std::vector<std::int32_t> absent_rows(const Judgement& j, const CaseData& c) {
   std::vector<std::int32_t> absent;
   for (std::size_t i = 0; i < j.entities.size(); ++i) {
     const auto row = static_cast<std::int32_t>(i);
-    if (j.results.entities[i].kind == c.kind && !seen.contains(row)) absent.push_back(row);
+    if (j.results.entities[i].kind == c.kind && !seen.contains(row) && j.entities.takes_part(row)) absent.push_back(row);
   }
   return absent;
 }

@@ -138,6 +138,13 @@ inline constexpr std::size_t shared_end_most = 64;  // parts of a series
 // Inventory: numbers within 1 % are equal (firmware keeps varying amounts of memory back); three nodes make a
 // majority.
 inline constexpr double inventory_tolerance = 0.01;
+
+// Corrected errors of a GPU come with its size: below these rates, or as few as that, they are noted only. Replays of PCIe: DCGM's health
+// check calls 8 a minute too many.
+inline constexpr double gpu_corrected_per_hour = 100;
+inline constexpr double gpu_replays_per_hour = 480;
+inline constexpr double gpu_link_errors_per_hour = 100;
+inline constexpr double gpu_few_events = 10;
 inline constexpr std::size_t majority_min = 3;
 // A minority this large that agrees among itself is a second population rather than faults.
 inline constexpr double split_fraction = 0.10;

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Error counters before and after every case, and what --require asked for by name.
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <set>
 
+#include "verdict/counter_totals.hpp"
 #include "verdict/judgement.hpp"
 
 namespace assay::verdict {
@@ -18,7 +20,8 @@ bool contains(const std::string& text, const char* part) { return text.find(part
 CounterClass class_of(const std::string& counter) {
   // Drivers have words of their own: the probe has sorted them.
   if (counter.starts_with("driver_")) return counter.starts_with("driver_errors:") ? CounterClass::correctable : CounterClass::traffic;
-  if (contains(counter, "throttle")) return CounterClass::throttle;
+  if (is_throttling(counter)) return CounterClass::throttle;
+  if (counter == "nvml_energy_j") return CounterClass::traffic;
   if (contains(counter, "bytes") || contains(counter, "packets") || contains(counter, "drop") ||
       contains(counter, "port_xmit_wait") || ends_with(counter, "_data")) {
     return CounterClass::traffic;
@@ -32,13 +35,6 @@ CounterClass class_of(const std::string& counter) {
   }
   return CounterClass::correctable;
 }
-
-struct Total {
-  double delta = 0, before = results::not_taken, after = 0;
-  std::string first_case;
-  std::int64_t cases = 0;
-  bool unreadable = false, reset = false, readable = false, unsupported = false;
-};
 
 void report(Judgement& j, std::int32_t row, const std::string& counter, const Total& t) {
   const CounterClass kind = class_of(counter);
@@ -57,30 +53,6 @@ void report(Judgement& j, std::int32_t row, const std::string& counter, const To
   std::snprintf(numbers, sizeof numbers, "rose by %.0f (%.0f to %.0f)", t.delta, t.before, t.after);
   f.text = j.entities.name(row) + ": " + counter + " " + numbers + ", first in " + t.first_case;
   j.add(std::move(f), {row});
-}
-
-std::map<std::pair<std::int32_t, std::string>, Total> total_by_counter(const results::Results& results) {
-  std::map<std::pair<std::int32_t, std::string>, Total> totals;
-  for (const auto& row : results.counters) {
-    auto& t = totals[{row.entity, row.counter}];
-    const bool before = !std::isnan(row.before), after = !std::isnan(row.after);
-    if (!before && !after) t.unsupported = true;
-    if (before) t.readable = true;
-    if (before && !after && !t.unreadable) {
-      t.unreadable = true;
-      if (t.delta == 0) t.first_case = row.case_path;
-    }
-    if (!before || !after) continue;
-    if (std::isnan(t.before)) t.before = row.before;
-    t.after = row.after;
-    if (row.after < row.before) t.reset = true;
-    if (row.after > row.before) {
-      if (t.delta == 0) t.first_case = row.case_path;
-      t.delta += row.after - row.before;
-      ++t.cases;
-    }
-  }
-  return totals;
 }
 
 /// `what` names a suite, a case, a metric, a counter or a family of counters; returns whether anything has
@@ -119,10 +91,37 @@ bool require_one(Judgement& j, const std::string& what) {
 
 }  // namespace
 
+Totals total_by_counter(const results::Results& results) {
+  Totals totals;
+  for (const auto& row : results.counters) {
+    auto& t = totals[{row.entity, row.counter}];
+    const bool before = !std::isnan(row.before), after = !std::isnan(row.after);
+    if (!before && !after) t.unsupported = true;
+    if (before) t.readable = true;
+    if (before && !after && !t.unreadable) {
+      t.unreadable = true;
+      if (t.delta == 0) t.first_case = row.case_path;
+    }
+    if (!before || !after) continue;
+    if (std::isnan(t.before)) t.before = row.before;
+    t.after = row.after;
+    if (row.after < row.before) t.reset = true;
+    if (row.after > row.before) {
+      if (t.delta == 0) t.first_case = row.case_path;
+      t.delta += row.after - row.before;
+      if (row.after - row.before > t.worst) t.worst_case = row.case_path;
+      t.worst = std::max(t.worst, row.after - row.before);
+      ++t.cases;
+    }
+  }
+  return totals;
+}
+
 void judge_counters(Judgement& j) {
-  for (const auto& [key, t] : total_by_counter(j.results)) {
+  const Totals totals = total_by_counter(j.results);
+  for (const auto& [key, t] : totals) {
     const auto& [row, counter] = key;
-    if (t.delta > 0 && class_of(counter) != CounterClass::traffic) report(j, row, counter, t);
+    if (t.delta > 0 && !is_gpu_counter(counter) && class_of(counter) != CounterClass::traffic) report(j, row, counter, t);
     if (t.unreadable) {
       j.gap("unreadable: counter " + counter + " of " + j.entities.name(row) + " could not be read after " +
                 t.first_case,
@@ -137,6 +136,7 @@ void judge_counters(Judgement& j) {
       j.add(std::move(f), {row});
     }
   }
+  judge_gpu_counters(j, totals);
 }
 
 void judge_required(Judgement& j) {

@@ -7,7 +7,7 @@
 
 #include "results/inventory_names.hpp"
 #include "verdict/constants.hpp"
-#include "verdict/judgement.hpp"
+#include "verdict/inventory_parts.hpp"
 
 namespace assay::verdict {
 namespace {
@@ -15,130 +15,12 @@ namespace {
 using results::InventoryTable;
 namespace column = results::inventory;
 
-/// Columns that differ between healthy nodes by nature.
-bool is_identity(const std::string& column) {
-  static const std::set<std::string> identities = {"hostname", "name", "id",  "id_source",
-                                                   "serial",   "uuid", "mac", "guid"};
-  return ends_with(column, "_info") || identities.contains(column);
-}
-
 /// Numbers of which less means that a part is gone, rather than set differently.
 bool is_amount(const std::string& column) {
   static const std::set<std::string> amounts = {"sockets",      "cores",   "pus",      column::memory_bytes,
                                                 "numa_domains", "dimms",   "nics",     "nics_up",
                                                 "gpus",         "devices", "pci_links"};
   return amounts.contains(column);
-}
-
-std::string number_text(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.10g", value);
-  return text;
-}
-
-bool near(double a, double b) {
-  return a == b || std::abs(a - b) <= constants::inventory_tolerance * std::max(std::abs(a), std::abs(b));
-}
-
-/// Nodes with one value of a column.
-struct Camp {
-  std::string text;
-  double number = results::not_taken;
-  std::vector<std::int32_t> rows;
-};
-
-std::vector<Camp> camps_of(const InventoryTable& table, const std::vector<double>& values) {
-  std::vector<std::pair<double, std::int32_t>> sorted;
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    if (!std::isnan(values[i])) sorted.emplace_back(values[i], table.entity[i]);
-  }
-  std::sort(sorted.begin(), sorted.end());
-  std::vector<Camp> camps;
-  for (const auto& [value, row] : sorted) {
-    if (camps.empty() || !near(camps.back().number, value)) camps.push_back({number_text(value), value, {}});
-    camps.back().rows.push_back(row);
-  }
-  return camps;
-}
-
-std::vector<Camp> camps_of(const InventoryTable& table, const std::vector<std::string>& values) {
-  std::map<std::string, std::vector<std::int32_t>> by_text;
-  for (std::size_t i = 0; i < values.size(); ++i) by_text[values[i]].push_back(table.entity[i]);
-  std::vector<Camp> camps;
-  for (auto& [text, rows] : by_text)
-    camps.push_back({text.empty() ? "nothing" : text, results::not_taken, std::move(rows)});
-  return camps;
-}
-
-std::string clip(const std::string& text) { return text.size() <= 60 ? text : text.substr(0, 57) + "..."; }
-
-void add_mismatch(Judgement& j, const std::string& column, const Camp& camp, const Camp& majority,
-                  bool split) {
-  const bool missing = is_amount(column) && camp.number < majority.number;
-  auto add = [&](std::int32_t row, const std::vector<std::int32_t>& rows) {
-    // A second population is how the machine was built or managed; single deviants with less of something
-    // lost a part.
-    auto f =
-        j.about(row, missing && !split ? "FAIL" : "WARN", "fact", missing && !split ? "missing" : "mismatch");
-    f.suite = "inventory";
-    f.metric = column;
-    if (!std::isnan(camp.number)) {
-      f.value = camp.number;
-      f.reference = majority.number;
-    }
-    f.controls = static_cast<std::int64_t>(majority.rows.size());
-    f.action = missing && !split ? "TRIAGE" : "CONFIG";
-    f.evidence = "/inventory/node/" + column;
-    if (rows.size() > 1) {
-      for (const auto r : rows) f.members.push_back(j.entities.name(r));
-      f.text =
-          std::to_string(rows.size()) + " nodes (" + f.members.front() + " to " + f.members.back() + "): ";
-    } else {
-      f.text = f.name + ": ";
-    }
-    f.text += column + " is " + clip(camp.text) + ", " + std::to_string(majority.rows.size()) +
-              " nodes have " + clip(majority.text);
-    j.add(std::move(f), rows);
-  };
-  if (split) {
-    add(-1, camp.rows);
-  } else {
-    for (const auto row : camp.rows) add(row, {row});
-  }
-}
-
-void judge_column(Judgement& j, const std::string& column, const std::vector<Camp>& camps) {
-  if (camps.size() < 2) return;
-  std::size_t total = 0;
-  const Camp* largest = &camps.front();
-  for (const auto& camp : camps) {
-    total += camp.rows.size();
-    if (camp.rows.size() > largest->rows.size()) largest = &camp;
-  }
-  if (total >= constants::majority_min && 2 * largest->rows.size() > total) {
-    const auto split =
-        std::max(constants::split_min,
-                 static_cast<std::size_t>(std::ceil(constants::split_fraction * static_cast<double>(total))));
-    for (const auto& camp : camps) {
-      if (&camp != largest) add_mismatch(j, column, camp, *largest, camp.rows.size() >= split);
-    }
-    return;
-  }
-  auto f = j.about(-1, "WARN", "fact", "mismatch");
-  f.suite = "inventory";
-  f.metric = column;
-  f.action = "CONFIG";
-  f.evidence = "/inventory/node/" + column;
-  std::vector<std::int32_t> rows;
-  f.text = column + " differs without a majority:";
-  for (const auto& camp : camps) {
-    rows.insert(rows.end(), camp.rows.begin(), camp.rows.end());
-    f.text += (&camp == &camps.front() ? " " : ", ") + j.entities.name(camp.rows.front()) +
-              (camp.rows.size() > 1 ? " and " + std::to_string(camp.rows.size() - 1) + " more" : "") + " " +
-              clip(camp.text);
-    for (const auto row : camp.rows) f.members.push_back(j.entities.name(row));
-  }
-  j.add(std::move(f), rows);
 }
 
 /// Name of a part below its node: node07/eth0 -> eth0.
@@ -237,17 +119,6 @@ void judge_nic_rates(Judgement& j, const InventoryTable& table) {
   f.text += "; so do " + std::to_string(below.size() - 1) + " more";
 }
 
-bool is_virtual_node(const Judgement& j, std::int32_t node) {
-  const auto it = j.results.inventory.find("node");
-  if (it == j.results.inventory.end()) return false;
-  const auto* hypervisor = text_column(it->second, {"hypervisor"});
-  if (hypervisor == nullptr) return false;
-  for (std::size_t i = 0; i < it->second.entity.size(); ++i) {
-    if (it->second.entity[i] == node) return !(*hypervisor)[i].empty() && (*hypervisor)[i] != "none";
-  }
-  return false;
-}
-
 bool contains_any(const std::string& text, std::initializer_list<const char*> words) {
   return std::any_of(words.begin(), words.end(),
                      [&](const char* w) { return text.find(w) != std::string::npos; });
@@ -313,14 +184,14 @@ void judge_inventory(Judgement& j) {
   const auto it = j.results.inventory.find("node");
   if (it == j.results.inventory.end()) return;
   const auto& table = it->second;
+  const Majority nodes{"node", "nodes", is_amount};
   for (const auto& [column, values] : table.text) {
-    if (!is_identity(column) && values.size() == table.entity.size())
-      judge_column(j, column, camps_of(table, values));
+    if (!is_identity(column) && values.size() == table.entity.size()) judge_column(j, nodes, column, table.entity, values);
   }
   for (const auto& [column, values] : table.number) {
-    if (!is_identity(column) && values.size() == table.entity.size())
-      judge_column(j, column, camps_of(table, values));
+    if (!is_identity(column) && values.size() == table.entity.size()) judge_column(j, nodes, column, table.entity, values);
   }
+  judge_gpus(j);
 }
 
 void judge_links(Judgement& j) {

@@ -46,6 +46,7 @@ EntityIndex::EntityIndex(const std::vector<results::Entity>& entities)
       up = e.parent;
     }
     if (entities[i].kind == "device") cores_[i] = cores_in_name(entities[i].name);
+    ranks_known_ = ranks_known_ || (entities[i].kind == "device" && entities[i].rank >= 0);
     shares_[i] = entities[i].kind == "device" && results::numbered_suffix(entities[i].name, 0) != std::string::npos;
   }
 }
@@ -68,6 +69,12 @@ std::int32_t EntityIndex::parent(std::int32_t row) const noexcept {
 int EntityIndex::cores(std::int32_t row) const noexcept {
   return valid(row) ? cores_[static_cast<std::size_t>(row)] : 0;
 }
+bool EntityIndex::takes_part(std::int32_t row) const noexcept {
+  if (!valid(row)) return false;
+  const auto& entity = entities_[static_cast<std::size_t>(row)];
+  return entity.kind != "device" || entity.rank >= 0 || !ranks_known_;
+}
+
 bool EntityIndex::shares_cores(std::int32_t row) const noexcept {
   return valid(row) && shares_[static_cast<std::size_t>(row)];
 }

@@ -31,6 +31,8 @@ class EntityIndex {
   std::int32_t parent(std::int32_t row) const noexcept;
   const std::vector<std::int32_t>& nodes() const noexcept { return nodes_; }
   int cores(std::int32_t row) const noexcept;  ///< hardware threads of a host device (from its name), else 0
+  /// Whether the run can measure it: not a GPU that no rank drives, which only the inventory and counters speak of.
+  bool takes_part(std::int32_t row) const noexcept;
   bool shares_cores(std::int32_t row) const noexcept;  ///< a device named ".K": several ranks on one core set
 
  private:
@@ -38,6 +40,7 @@ class EntityIndex {
   std::vector<std::int32_t> node_of_, nodes_;
   std::vector<bool> shares_;
   std::vector<int> cores_;
+  bool ranks_known_ = false;  ///< some device has a rank; in imported files none has
 };
 
 /// One entity's samples of one metric, reduced. For links `entity` is the link's row.

@@ -8,6 +8,7 @@
 #include "measure/statistics.hpp"
 #include "verdict/confirming.hpp"
 #include "verdict/constants.hpp"
+#include "verdict/counter_totals.hpp"
 #include "verdict/peer_findings.hpp"
 
 namespace assay::verdict {
@@ -16,7 +17,7 @@ namespace {
 bool throttle_counted(const Judgement& j, std::int32_t row) {
   const auto node = j.entities.node(row);
   return std::any_of(j.results.counters.begin(), j.results.counters.end(), [&](const auto& c) {
-    return (c.entity == row || c.entity == node) && c.counter.find("throttle") != std::string::npos && c.after > c.before;
+    return (c.entity == row || c.entity == node) && is_throttling(c.counter) && c.after > c.before;
   });
 }
 

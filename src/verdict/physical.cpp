@@ -73,7 +73,7 @@ void judge_memory(Judgement& j) {
   for (std::size_t i = 0; i < j.entities.size(); ++i) {
     const auto node = j.entities.node(static_cast<std::int32_t>(i));
     if (j.results.entities[i].kind == "numa") ++domains[node];
-    if (j.results.entities[i].kind == "device") ++devices[node];
+    if (j.results.entities[i].kind == "device" && j.entities.takes_part(static_cast<std::int32_t>(i))) ++devices[node];
   }
   for (auto& s : j.series) {
     if (!is_stream(s) || (s.kind != "numa" && s.kind != "device")) continue;

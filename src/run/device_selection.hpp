@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// --device and --share-gpus: what the ranks of a launch measure with, and which of them are beyond the GPUs of their node.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "config/config.hpp"
+#include "topology/launch_check.hpp"
+#include "transport/mpi_communicator.hpp"
+
+namespace assay {
+
+/// What this process could measure with beside the CPUs. Of the process, not of the node: what its launcher leaves it.
+struct DeviceOffer {
+  bool cuda_built = false;
+  std::vector<std::string> visible_gpus;  ///< UUIDs ("GPU-...", "MIG-...") in the order of the CUDA runtime
+};
+
+/// The agreed answer, as one rank needs it.
+struct DeviceSelection {
+  std::string kind = "host";              ///< host|cuda
+  std::string gpu;                        ///< of this rank, by UUID
+  std::vector<std::string> visible_gpus;  ///< of this rank
+  std::vector<int> members;               ///< ranks of the launch that take part, ascending
+  bool parts_of_nodes = false;            ///< some ranks of a node take part, and some do not
+  struct Note {
+    std::string host;
+    LaunchFinding finding;
+  };
+  std::vector<Note> notes;
+};
+
+/// Collective on the whole launch; `members` are those that --only and --exclude leave. All ranks get the same answer or the same
+/// Error(usage).
+DeviceSelection select_devices(Communicator& launch, const Config& config, const std::vector<int>& members, const DeviceOffer& offer);
+
+/// Collective on the whole launch: leaves those out that do not take part. Null for them, else the communicator of those of this node.
+std::unique_ptr<Communicator> keep_members(MpiSession& mpi, const DeviceSelection& selection);
+
+}  // namespace assay

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "topology/gpu_place.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/error.hpp"
+#include "base/system.hpp"
+
+namespace assay {
+namespace {
+
+std::string count_of(std::size_t n, const std::string& one) { return std::to_string(n) + " " + one + (n == 1 ? "" : "s"); }
+
+std::string list(const std::vector<std::string>& names) {
+  constexpr std::size_t most = 8;
+  std::string text;
+  for (std::size_t i = 0; i < names.size() && i < most; ++i) text += (i == 0 ? "" : ", ") + names[i];
+  return names.size() <= most ? text : text + " and " + std::to_string(names.size() - most) + " more";
+}
+
+using Visible = std::vector<std::vector<std::string>>;
+
+/// The ranks of each host, hosts in the order of their lowest rank.
+std::vector<std::pair<std::string, std::vector<int>>> by_host(const std::vector<std::string>& hosts) {
+  std::vector<std::pair<std::string, std::vector<int>>> groups;
+  std::map<std::string, std::size_t> at;
+  for (std::size_t rank = 0; rank < hosts.size(); ++rank) {
+    const auto [found, fresh] = at.emplace(hosts[rank], groups.size());
+    if (fresh) groups.push_back({hosts[rank], {}});
+    groups[found->second].second.push_back(static_cast<int>(rank));
+  }
+  return groups;
+}
+
+void place_host(DeviceChoice& choice, const std::string& host, const std::vector<int>& ranks, const Visible& visible, bool share) {
+  Visible seen;
+  std::set<std::string> all;
+  for (const int rank : ranks) {
+    seen.push_back(visible[static_cast<std::size_t>(rank)]);
+    all.insert(seen.back().begin(), seen.back().end());
+  }
+  const auto placed = place_on_gpus(seen, share);
+  std::vector<int> idle;
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    const auto rank = static_cast<std::size_t>(ranks[i]);
+    choice.gpu[rank] = placed[i];
+    choice.takes_part[rank] = !placed[i].empty();
+    if (placed[i].empty()) idle.push_back(ranks[i]);
+  }
+  if (idle.empty()) return;
+  std::string text = host + ": " + count_of(ranks.size(), "rank") + " for " + count_of(all.size(), "GPU") + ": rank" +
+                     (idle.size() == 1 ? " " : "s ") + format_cpu_list(idle) + (idle.size() == 1 ? " rests" : " rest");
+  if (!share) text += " (--share-gpus lets them take part)";
+  choice.notes.push_back({host, "info", "idle", text});
+}
+
+}  // namespace
+
+std::vector<std::string> place_on_gpus(const Visible& visible, bool share) {
+  std::vector<std::string> placed(visible.size());
+  std::map<std::string, int> load;
+  const auto give = [&](std::size_t rank, const std::string& gpu) {
+    placed[rank] = gpu;
+    ++load[gpu];
+  };
+  for (std::size_t rank = 0; rank < visible.size(); ++rank)
+    if (visible[rank].size() == 1 && load[visible[rank].front()] == 0) give(rank, visible[rank].front());
+  for (std::size_t rank = 0; rank < visible.size(); ++rank) {
+    if (!placed[rank].empty()) continue;
+    const auto free = std::find_if(visible[rank].begin(), visible[rank].end(), [&](const std::string& gpu) { return load[gpu] == 0; });
+    if (free != visible[rank].end()) give(rank, *free);
+  }
+  if (!share) return placed;
+  for (std::size_t rank = 0; rank < visible.size(); ++rank) {
+    if (!placed[rank].empty() || visible[rank].empty()) continue;
+    give(rank, *std::min_element(visible[rank].begin(), visible[rank].end(),
+                                 [&](const std::string& a, const std::string& b) { return load[a] < load[b]; }));
+  }
+  return placed;
+}
+
+DeviceChoice choose_devices(const std::vector<std::string>& hosts, const Visible& visible, const DeviceWish& wish) {
+  DeviceChoice choice;
+  choice.gpu.resize(hosts.size());
+  choice.takes_part.assign(hosts.size(), true);
+  if (wish.device == "host") return choice;
+  if (!wish.cuda_built) {
+    if (wish.device == "cuda") throw_usage("--device: cuda is not built into this assay ('assay list' says why)");
+    return choice;
+  }
+  const auto groups = by_host(hosts);
+  std::vector<std::string> without;
+  for (const auto& [host, ranks] : groups)
+    if (std::all_of(ranks.begin(), ranks.end(), [&](int rank) { return visible[static_cast<std::size_t>(rank)].empty(); })) without.push_back(host);
+  if (!without.empty()) {
+    if (wish.device == "cuda")
+      throw_usage("--device: cuda, but no rank on " + list(without) + " can use a GPU (driver, CUDA_VISIBLE_DEVICES, permissions?)");
+    if (without.size() < groups.size())
+      choice.notes.push_back({without.front(), "warn", "uncovered",
+                              "GPUs are not measured, for no rank on " + list(without) + " can use one: all ranks measure with the CPUs"});
+    return choice;
+  }
+  choice.kind = "cuda";
+  for (const auto& [host, ranks] : groups) place_host(choice, host, ranks, visible, wish.share_gpus);
+  return choice;
+}
+
+}  // namespace assay

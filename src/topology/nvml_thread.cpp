@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "topology/nvml_thread.hpp"
+
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <thread>
+
+namespace assay {
+
+// Shared by the callers and the thread, since either may outlive the other.
+struct NvmlThread::State {
+  struct Job {
+    std::function<void(Nvml&)> work;
+    std::uint64_t number = 0;
+  };
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::deque<Job> jobs;
+  std::uint64_t asked = 0, done = 0;
+  bool opened = false, stop = false, stuck = false, ended = false, usable = false;
+  std::string trouble;
+  std::thread thread;
+
+  /// The body of the thread; it alone holds the library.
+  static void serve(const std::shared_ptr<State>& state) {
+    Nvml::Opened opened = Nvml::open();
+    std::unique_lock lock(state->mutex);
+    state->trouble = opened.trouble;
+    state->usable = opened.nvml != nullptr;
+    state->opened = true;
+    state->changed.notify_all();
+    while (opened.nvml != nullptr) {
+      state->changed.wait(lock, [&] { return state->stop || !state->jobs.empty(); });
+      if (state->stop) break;
+      Job job = std::move(state->jobs.front());
+      state->jobs.pop_front();
+      lock.unlock();
+      try {
+        job.work(*opened.nvml);
+      } catch (const std::exception&) {
+        // What could not be asked stays as the caller made it: not told.
+      }
+      job.work = nullptr;
+      lock.lock();
+      state->done = job.number;
+      state->changed.notify_all();
+    }
+    lock.unlock();
+    opened.nvml.reset();
+    lock.lock();
+    state->ended = true;
+    state->changed.notify_all();
+  }
+
+  template <typename Condition>
+  bool wait(std::unique_lock<std::mutex>& lock, double seconds, Condition condition) {
+    return changed.wait_for(lock, std::chrono::duration<double>(seconds), condition);
+  }
+};
+
+std::shared_ptr<NvmlThread> NvmlThread::open(std::string& trouble, double patience_s) {
+  auto state = std::make_shared<State>();
+  state->thread = std::thread([state] { State::serve(state); });
+  std::shared_ptr<NvmlThread> out(new NvmlThread(state));
+  std::unique_lock lock(state->mutex);
+  if (!state->wait(lock, patience_s, [&] { return state->opened; })) {
+    state->stuck = true;
+    trouble = "NVML does not answer: the NVIDIA driver hangs";
+    return nullptr;
+  }
+  trouble = state->trouble;
+  return state->usable ? out : nullptr;
+}
+
+NvmlThread::~NvmlThread() {
+  constexpr double patience_s = 2;
+  std::unique_lock lock(state_->mutex);
+  state_->stop = true;
+  state_->changed.notify_all();
+  const bool ended = !state_->stuck && state_->wait(lock, patience_s, [&] { return state_->ended; });
+  lock.unlock();
+  if (ended)
+    state_->thread.join();
+  else
+    state_->thread.detach();
+}
+
+bool NvmlThread::call(std::function<void(Nvml&)> work, double patience_s) {
+  std::unique_lock lock(state_->mutex);
+  if (state_->stuck) return false;
+  const std::uint64_t number = ++state_->asked;
+  state_->jobs.push_back({std::move(work), number});
+  state_->changed.notify_all();
+  if (state_->wait(lock, patience_s, [&] { return state_->done >= number || state_->stuck; }) && state_->done >= number) return true;
+  state_->stuck = true;
+  state_->jobs.clear();
+  state_->changed.notify_all();
+  return false;
+}
+
+bool NvmlThread::stuck() const {
+  const std::scoped_lock lock(state_->mutex);
+  return state_->stuck;
+}
+
+std::shared_ptr<NvmlThread> probe_gpus(Node& node) {
+  constexpr double patience_s = 20;
+  std::string trouble;
+  auto thread = NvmlThread::open(trouble, patience_s);
+  node.gpu_trouble = trouble;
+  if (thread == nullptr) return nullptr;
+  const auto told = std::make_shared<Node>();
+  if (!thread->call([told](Nvml& nvml) { describe_gpus(nvml, *told); }, patience_s)) {
+    node.gpu_trouble = "NVML does not answer: the NVIDIA driver hangs";
+    return nullptr;
+  }
+  node.gpus = told->gpus;
+  node.gpus_lost = told->gpus_lost;
+  node.software.insert(told->software.begin(), told->software.end());
+  return thread;
+}
+
+}  // namespace assay

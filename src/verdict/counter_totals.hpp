@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// The counters of a run, each over all its cases.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "results/model.hpp"
+
+namespace assay::verdict {
+
+struct Judgement;
+
+struct Total {
+  double delta = 0;                                  ///< sum of what it rose by in the cases
+  double before = results::not_taken, after = 0;     ///< first and last reading
+  double worst = 0;                                  ///< most that it rose by in one case
+  std::string first_case, worst_case;                ///< first: in which it rose, or could not be read any more
+  std::int64_t cases = 0;                            ///< in which it rose
+  bool unreadable = false, reset = false, readable = false, unsupported = false;
+};
+
+/// By entity and counter.
+using Totals = std::map<std::pair<std::int32_t, std::string>, Total>;
+Totals total_by_counter(const results::Results& results);
+
+/// Whether it is one of the driver of GPUs: nvml_..., xid_79.
+bool is_gpu_counter(const std::string& counter);
+/// Whether its rise means that a part ran slower than it could, to save itself.
+bool is_throttling(const std::string& counter);
+
+/// What the counters of GPUs tell, without statistics.
+void judge_gpu_counters(Judgement& j, const Totals& totals);
+
+}  // namespace assay::verdict

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// GPUs against the majority of their model, and their PCIe links against what they can do.
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "results/inventory_names.hpp"
+#include "verdict/inventory_parts.hpp"
+
+namespace assay::verdict {
+namespace {
+
+using results::InventoryTable;
+namespace column = results::inventory;
+
+/// Columns of the host's devices, and those that are held against what the GPU itself can do.
+bool is_compared(const std::string& name) {
+  static const std::set<std::string> left_out = {"model", "threads", "shares_cpus", column::device_kind, column::gpu_link_width};
+  return !is_identity(name) && !left_out.contains(name);
+}
+
+bool is_amount(const std::string& name) {
+  static const std::set<std::string> amounts = {"memory_bytes", column::nvlinks, column::nvlinks_up, column::gpu_max_link_width,
+                                                column::gpu_max_link_generation};
+  return amounts.contains(name);
+}
+
+/// Values of some rows of a column, with the rows of /entities. What a GPU does not tell is not compared.
+template <typename Value, typename Known>
+void judge_among(Judgement& j, const std::string& name, const InventoryTable& table, const std::vector<std::size_t>& rows,
+                 const std::vector<Value>& values, Known known) {
+  std::vector<std::int32_t> entities;
+  std::vector<Value> told;
+  for (const auto row : rows) {
+    if (row >= values.size() || !known(values[row])) continue;
+    entities.push_back(table.entity[row]);
+    told.push_back(values[row]);
+  }
+  const Majority gpus{"device", "GPUs", is_amount};
+  judge_column(j, gpus, name, entities, told);
+}
+
+bool has_text(const std::string& text) { return !text.empty(); }
+bool has_number(double number) { return !std::isnan(number); }
+
+/// Where /inventory/pci has the GPU's link it is judged there.
+std::set<std::int32_t> links_judged(const Judgement& j) {
+  const auto it = j.results.inventory.find("pci");
+  if (it == j.results.inventory.end()) return {};
+  return {it->second.entity.begin(), it->second.entity.end()};
+}
+
+void judge_width(Judgement& j, const InventoryTable& table, const std::vector<std::size_t>& rows) {
+  const auto* width = number_column(table, {column::gpu_link_width});
+  const auto* best = number_column(table, {column::gpu_max_link_width});
+  if (width == nullptr || best == nullptr) return;
+  const auto judged = links_judged(j);
+  for (const auto row : rows) {
+    const auto entity = table.entity[row];
+    if (judged.contains(entity) || is_virtual_node(j, j.entities.node(entity)) || !((*width)[row] > 0) || !((*width)[row] < (*best)[row])) continue;
+    auto f = j.about(entity, "FAIL", "fact", "mismatch");
+    f.suite = "inventory";
+    f.metric = column::gpu_link_width;
+    f.unit = "count";
+    f.better = "higher";
+    f.value = (*width)[row];
+    f.reference = (*best)[row];
+    f.reference_kind = "physical";
+    f.deficit = deficit_of((*width)[row], (*best)[row], true);
+    f.action = "TRIAGE";
+    f.evidence = "/inventory/device";
+    f.text = f.name + ": PCIe link is x" + number_text((*width)[row]) + " of x" + number_text((*best)[row]);
+    j.add(std::move(f), {entity});
+  }
+}
+
+}  // namespace
+
+void judge_gpus(Judgement& j) {
+  const auto it = j.results.inventory.find("device");
+  if (it == j.results.inventory.end()) return;
+  const InventoryTable& table = it->second;
+  const auto* kind = text_column(table, {column::device_kind});
+  if (kind == nullptr) return;
+  std::vector<std::size_t> all;
+  for (std::size_t row = 0; row < kind->size(); ++row)
+    if ((*kind)[row] == column::gpu) all.push_back(row);
+  std::map<std::string, std::vector<std::size_t>> by_model;
+  if (const auto* model = text_column(table, {"model"})) {
+    judge_among(j, "model", table, all, *model, has_text);
+    for (const auto row : all) by_model[(*model)[row]].push_back(row);
+  } else {
+    by_model[""] = all;
+  }
+  for (const auto& [model, rows] : by_model) {
+    for (const auto& [name, values] : table.text)
+      if (is_compared(name)) judge_among(j, name, table, rows, values, has_text);
+    for (const auto& [name, values] : table.number)
+      if (is_compared(name)) judge_among(j, name, table, rows, values, has_number);
+  }
+  judge_width(j, table, all);
+}
+
+}  // namespace assay::verdict

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Parts of one kind against the majority of them. Private to the judges of inventory.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "verdict/judgement.hpp"
+
+namespace assay::verdict {
+
+/// Which table is judged, and how to speak of its rows.
+struct Majority {
+  std::string table;  ///< below /inventory
+  std::string many;   ///< "nodes"
+  /// Numbers of which less means that a part is gone, rather than set differently.
+  std::function<bool(const std::string& column)> is_amount;
+};
+
+/// A column of texts or numbers: those that differ from the majority, from one another where there is none, or a second population.
+/// `rows` are of /entities; a NaN is not compared.
+void judge_column(Judgement& j, const Majority& of, const std::string& column, const std::vector<std::int32_t>& rows,
+                  const std::vector<double>& values);
+void judge_column(Judgement& j, const Majority& of, const std::string& column, const std::vector<std::int32_t>& rows,
+                  const std::vector<std::string>& values);
+
+/// Columns that differ between healthy parts by nature.
+bool is_identity(const std::string& column);
+
+/// Whether the part's node is a virtual machine, in whose PCIe tree nothing is as it seems.
+bool is_virtual_node(const Judgement& j, std::int32_t node);
+
+std::string number_text(double value);
+
+/// GPUs against one another, and their links against what they can do.
+void judge_gpus(Judgement& j);
+
+}  // namespace assay::verdict
