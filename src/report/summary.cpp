@@ -32,11 +32,13 @@ std::string plural(std::size_t n, const std::string& word) {
 std::size_t width_of(const Style& style) { return static_cast<std::size_t>(std::max(style.width, 60)); }
 
 std::string heading(const Results& results) {
-  std::size_t nodes = 0, devices = 0;
+  std::size_t nodes = 0, devices = 0, driven = 0;
   for (const auto& e : results.entities) {
     nodes += e.kind == "node" ? 1 : 0;
     devices += e.kind == "device" ? 1 : 0;
+    driven += e.kind == "device" && e.rank >= 0 ? 1 : 0;
   }
+  if (driven > 0) devices = driven;  // imported files know of no ranks
   const auto& i = results.info;
   return fmt::format("assay {}, level {}: {}, {}, started {}", i.assay_version, i.level,
                      plural(nodes, "node"), plural(devices, "device"), i.started);

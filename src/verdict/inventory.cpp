@@ -181,6 +181,7 @@ void judge_pcie(Judgement& j, const InventoryTable& table) {
 }  // namespace
 
 void judge_inventory(Judgement& j) {
+  judge_gpus(j);
   const auto it = j.results.inventory.find("node");
   if (it == j.results.inventory.end()) return;
   const auto& table = it->second;
@@ -191,7 +192,6 @@ void judge_inventory(Judgement& j) {
   for (const auto& [column, values] : table.number) {
     if (!is_identity(column) && values.size() == table.entity.size()) judge_column(j, nodes, column, table.entity, values);
   }
-  judge_gpus(j);
 }
 
 void judge_links(Judgement& j) {

@@ -90,9 +90,9 @@ int links_of(Device device) {
 /// The first link has all the errors of a GPU.
 Return put_link(Device device, unsigned link, const char* name, unsigned long long* out) {
   if (static_cast<int>(link) >= links_of(device)) return invalid_argument;
-  if (link == 0) return put(device, {"nvlink", name}, out);
-  *out = 0;
-  return success;
+  const Return result = put(device, {"nvlink", name}, out);
+  if (link != 0) *out = 0;
+  return result;
 }
 
 struct Field {
@@ -241,8 +241,9 @@ Return nvmlDeviceGetNvLinkState(Device device, unsigned link, int* active) {
 Return nvmlDeviceGetNvLinkErrorCounter(Device device, unsigned link, int which, unsigned long long* out) {
   *out = 0;
   if (major_of(device) >= 9) return success;  // the same trap
-  if (which == link_crc_data) return link == 0 ? success : success;
-  return put_link(device, link, which == link_replay ? "replay" : which == link_recovery ? "recovery" : "crc", out);
+  const Return result = put_link(device, link, which == link_replay ? "replay" : which == link_recovery ? "recovery" : "crc", out);
+  if (which == link_crc_data) *out = 0;
+  return result;
 }
 Return nvmlDeviceGetCudaComputeCapability(Device device, int* major, int* minor) {
   Return result = success;

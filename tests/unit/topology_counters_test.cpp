@@ -15,14 +15,14 @@ using ::testing::Not;
 using testing::Tree;
 
 /// Index of a source; fails the test when there is none.
-std::size_t at(const CounterSet& set, const std::string& entity, const std::string& counter) {
+std::size_t at(CounterSet& set, const std::string& entity, const std::string& counter) {
   for (std::size_t i = 0; i < set.sources().size(); ++i) {
     if (set.sources()[i].entity_name == entity && set.sources()[i].counter == counter) return i;
   }
   throw std::runtime_error("no counter " + counter + " of " + entity);
 }
 
-bool has(const CounterSet& set, const std::string& entity, const std::string& counter) {
+bool has(CounterSet& set, const std::string& entity, const std::string& counter) {
   for (const auto& source : set.sources()) {
     if (source.entity_name == entity && source.counter == counter) return true;
   }
@@ -31,7 +31,7 @@ bool has(const CounterSet& set, const std::string& entity, const std::string& co
 
 TEST(Counters, AnEmptyMachineOffersNothing) {
   Tree tree;
-  const CounterSet set = CounterSet::probe("n", tree.root());
+  CounterSet set = CounterSet::probe("n", tree.root());
   EXPECT_TRUE(set.sources().empty());
   EXPECT_TRUE(set.read().empty());
   EXPECT_THAT(set.unsupported_families(),
@@ -44,7 +44,7 @@ TEST(Counters, WhatDriversKeepOfErrorsAndFlow) {
   const std::string stats = "NIC statistics:\n     rx_packets: 12\n     rx_crc_errors_phy: 3\n     rx_prio3_pause: 40\n"
                             "     rx_corrected_bits_phy: 999\n     rx_fec_uncorrectable_blocks: 0\n     np_cnp_sent: 7\n     garbage\n     rx_xdp_discard: x\n";
   tree.file("/ethtool-S/eth0", stats).file("/ethtool-S/veth7", stats);
-  const CounterSet set = CounterSet::probe("n", tree.root());
+  CounterSet set = CounterSet::probe("n", tree.root());
   const auto before = set.read();
   EXPECT_EQ(before[at(set, "n/eth0", "driver_errors:rx_crc_errors_phy")], 3);
   EXPECT_EQ(before[at(set, "n/eth0", "driver_errors:rx_fec_uncorrectable_blocks")], 0);
@@ -81,7 +81,7 @@ TEST(Counters, EdacByControllerAndModule) {
       .file(mc + "mc1/dimm2/dimm_ce_count", "4\n")
       .file(mc + "mc1/dimm2/dimm_ue_count", "1\n");
   tree.file("/sys/firmware/dmi/tables/DMI", testing::smbios_module({"DIMM A1", ""}));
-  const CounterSet set = CounterSet::probe("n", tree.root());
+  CounterSet set = CounterSet::probe("n", tree.root());
   const auto values = set.read();
   EXPECT_EQ(values[at(set, "n", "edac_ce")], 7);
   EXPECT_EQ(values[at(set, "n", "edac_ue")], 1);
@@ -95,7 +95,7 @@ TEST(Counters, ACounterThatDisappearsReadsNan) {
   Tree tree;
   tree.file("/sys/devices/system/edac/mc/mc0/ce_count", "3\n")
       .file("/sys/devices/system/edac/mc/mc1/ce_count", "2\n");
-  const CounterSet set = CounterSet::probe("n", tree.root());
+  CounterSet set = CounterSet::probe("n", tree.root());
   EXPECT_EQ(set.read()[at(set, "n", "edac_ce")], 5);
   tree.remove("/sys/devices/system/edac/mc/mc1");
   EXPECT_TRUE(std::isnan(set.read()[at(set, "n", "edac_ce")]))
@@ -116,7 +116,7 @@ TEST(Counters, PcieErrorsNameTheDevice) {
   tree.file(nic + "/aer_dev_fatal", "Undefined 0\nTOTAL_ERR_FATAL 0\n");
   tree.file(nvme + "/aer_dev_nonfatal", "TOTAL_ERR_NONFATAL 5\n");
   tree.file(port + "/aer_dev_correctable", "TOTAL_ERR_COR 11\n");
-  const CounterSet set = CounterSet::probe("n", tree.root());
+  CounterSet set = CounterSet::probe("n", tree.root());
   const auto values = set.read();
   EXPECT_EQ(values[at(set, "n/eno1", "aer_correctable")], 3);
   EXPECT_EQ(values[at(set, "n/eno1", "aer_fatal")], 0);
@@ -136,7 +136,7 @@ TEST(Counters, MachineChecksAndThrottling) {
     const std::string base = "/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/thermal_throttle/";
     tree.file(base + "core_throttle_count", "1\n").file(base + "package_throttle_count", "10\n");
   }
-  const CounterSet set = CounterSet::probe("n", tree.root());
+  CounterSet set = CounterSet::probe("n", tree.root());
   const auto values = set.read();
   EXPECT_EQ(values[at(set, "n", "mce_uncorrected")], 3);
   EXPECT_EQ(values[at(set, "n", "mce_threshold")], 4);
@@ -152,7 +152,7 @@ TEST(Counters, InterfacesAndPorts) {
   testing::add_fabric(tree, "mlx5_0", "3b", "InfiniBand", "400 Gb/sec (4X NDR)");
   tree.file("/sys/class/infiniband/mlx5_0/ports/1/counters/port_xmit_data", "100\n");
   tree.file("/sys/class/infiniband/mlx5_0/ports/1/counters/symbol_error", "6\n");
-  const CounterSet set = CounterSet::probe("n", tree.root());
+  CounterSet set = CounterSet::probe("n", tree.root());
   const auto values = set.read();
   EXPECT_EQ(values[at(set, "n/mlx5_0:1", "tx_bytes")], 400) << "counted in words of four bytes";
   EXPECT_EQ(values[at(set, "n/mlx5_0:1", "symbol_error")], 6);

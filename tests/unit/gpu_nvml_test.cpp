@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+
+#include <cmath>
+
+#include "base/clock.hpp"
+#include "fake_gpus.hpp"
+#include "topology/counters.hpp"
+#include "topology/nvml_thread.hpp"
+
+namespace assay {
+namespace {
+using ::testing::HasSubstr;
+using testing::FakeGpus;
+
+std::unique_ptr<Nvml> opened() {
+  auto out = Nvml::open();
+  EXPECT_NE(out.nvml, nullptr) << out.trouble;
+  return std::move(out.nvml);
+}
+
+TEST(Nvml, DescribesGpus) {
+  FakeGpus fake;
+  Node node;
+  describe_gpus(*opened(), node);
+  EXPECT_EQ(node.software.at("nvidia.driver"), "580.65.06");
+  ASSERT_EQ(node.gpus.size(), 2U);
+  const Gpu& g = node.gpus[1];
+  EXPECT_EQ(g.uuid, "GPU-22222222-2222-2222-2222-222222222222");
+  EXPECT_EQ(g.serial, "1650000000002");
+  EXPECT_EQ(g.name, "NVIDIA H100 80GB HBM3");
+  EXPECT_EQ(g.vbios, "96.00.74.00.01");
+  EXPECT_EQ(g.part, "692-2G520-0200-000");
+  EXPECT_EQ(g.pci, "0000:3d:00.0");
+  EXPECT_EQ(g.compute, "9.0");
+  EXPECT_EQ(g.ecc, "on");
+  EXPECT_EQ(g.mig, "off");
+  EXPECT_EQ(g.persistence, "on");
+  EXPECT_EQ(g.compute_mode, "default");
+  EXPECT_EQ(g.memory_bytes, 85520809984.0);
+  EXPECT_EQ(g.sm_clock_max_hz, 1.98e9);
+  EXPECT_EQ(g.memory_clock_max_hz, 2.619e9);
+  EXPECT_EQ(g.power_limit_w, 700);
+  EXPECT_EQ(g.power_limit_max_w, 700);
+  EXPECT_EQ(g.pcie_width, 16);
+  EXPECT_EQ(g.pcie_generation_max, 5);
+  EXPECT_EQ(g.nvlinks, 18);
+  EXPECT_EQ(g.nvlinks_up, 18);
+}
+
+TEST(Nvml, WhatAGpuDoesNotTellIsNeverZero) {
+  FakeGpus fake;
+  fake.gpu(0) = {{"uuid", "GPU-1"}, {"compute", "7.5"}};
+  fake.gpu(1)["ecc"]["corrected"] = {{"status", "no_permission"}};
+  fake.gpu(1)["temperature_c"] = {{"status", "error"}};
+  fake.write();
+  const auto nvml = opened();
+  const Gpu g = nvml->describe(0);
+  EXPECT_EQ(g.ecc, "");
+  for (const double value : {g.memory_bytes, g.power_limit_w, g.nvlinks, g.pcie_width, g.sm_clock_max_hz}) EXPECT_TRUE(std::isnan(value));
+  EXPECT_EQ(nvml->energy_j(0).told, Told::absent);
+  EXPECT_EQ(nvml->ecc_errors(0, nvml::error_uncorrected, false).told, Told::absent);
+  EXPECT_EQ(nvml->remapped_rows(0).failure.told, Told::absent);
+  EXPECT_EQ(nvml->field(0, nvml::field::memory_temperature).told, Told::absent);
+  EXPECT_EQ(nvml->field(0, 9999).told, Told::absent);
+  EXPECT_EQ(nvml->link_errors(0).replay.told, Told::absent);
+  EXPECT_EQ(nvml->ecc_errors(1, nvml::error_corrected, false).told, Told::absent);
+  EXPECT_EQ(nvml->temperature_k(1).told, Told::failed);
+  EXPECT_TRUE(std::isnan(nvml->temperature_k(1).value));
+  EXPECT_EQ(nvml->ecc_errors(1, nvml::error_uncorrected, false).value, 0);
+}
+
+TEST(Nvml, AnOldDriverLacksSymbols) {
+  FakeGpus fake(FAKE_NVML_OLD);
+  fake.gpu(0)["throttle_reasons"] = 0x44;
+  fake.write();
+  const auto nvml = opened();
+  EXPECT_EQ(nvml->throttle_reasons(0).value, 0x44) << "by its old name";
+  EXPECT_EQ(nvml->remapped_rows(0).pending.told, Told::absent);
+  EXPECT_FALSE(nvml->listen());
+  EXPECT_TRUE(nvml->take_xids().empty());
+}
+
+// Since Hopper the fields of former generations answer success and 0.
+TEST(Nvml, LinkErrorsComeFromTheCountersOfTheGeneration) {
+  FakeGpus fake;
+  for (const char* compute : {"8.0", "9.0", "10.0"}) {
+    fake.gpu(0)["compute"] = compute;
+    fake.gpu(0)["nvlink"] = {{"links", 18}, {"up", 18}, {"replay", 3}, {"recovery", 2}, {"crc", 7}};
+    fake.write();
+    const auto errors = opened()->link_errors(0);
+    EXPECT_EQ(errors.replay.value, 3) << compute;
+    EXPECT_EQ(errors.recovery.value, 2) << compute;
+    EXPECT_EQ(errors.crc.value, 7) << compute;
+    EXPECT_EQ(opened()->field(0, 52).value, 0) << "the trap is there";
+    fake.gpu(0)["nvlink"] = {{"links", 18}, {"up", 18}};
+    fake.write();
+    EXPECT_EQ(opened()->link_errors(0).replay.told, Told::absent) << compute;
+  }
+}
+
+TEST(Nvml, SaysWhyItCannotBeUsed) {
+  {
+    FakeGpus fake("/nowhere/libnvidia-ml.so");
+    EXPECT_THAT(Nvml::open().trouble, HasSubstr("ASSAY_NVML_LIBRARY: cannot load /nowhere"));
+  }
+  FakeGpus fake;
+  fake.json["init"] = {{"status", "error"}};
+  fake.write();
+  EXPECT_THAT(Nvml::open().trouble, HasSubstr("NVML cannot start"));
+  fake.json.erase("init");
+  fake.gpu(1)["no_handle"] = true;
+  fake.write();
+  const auto nvml = opened();
+  EXPECT_EQ(nvml->count(), 1);
+  ASSERT_EQ(nvml->lost().size(), 1U);
+  EXPECT_THAT(nvml->lost()[0], HasSubstr("GPU 1 of the driver does not answer"));
+}
+
+TEST(Nvml, NodeGoesThroughJson) {
+  FakeGpus fake;
+  Node node;
+  describe_gpus(*opened(), node);
+  node.gpus_lost = {"GPU 7"};
+  const Node back = node_from_json(to_json(node));
+  EXPECT_EQ(to_json(back), to_json(node));
+  EXPECT_EQ(back.gpus.size(), 2U);
+  EXPECT_EQ(back.gpus_lost, node.gpus_lost);
+}
+
+std::size_t index_of(const CounterSet& set, const std::string& entity, const std::string& counter) {
+  for (std::size_t i = 0; i < set.sources().size(); ++i)
+    if (set.sources()[i].entity_name == entity && set.sources()[i].counter == counter) return i;
+  ADD_FAILURE() << "no " << counter << " of " << entity;
+  return 0;
+}
+
+bool is_absent(const CounterSet& set, const std::string& counter) {
+  return std::ranges::any_of(set.unsupported_sources(), [&](const auto& s) { return s.counter == counter; });
+}
+
+TEST(GpuCounters, DeltasOfWhatCanBeRead) {
+  FakeGpus fake;
+  fake.gpu(0).erase("nvlink");
+  fake.gpu(1)["violations_ns"].erase("hw_brake");
+  fake.write();
+  Node node;
+  CounterSet set;
+  set.add_gpus("node07", probe_gpus(node));
+  EXPECT_EQ(node.gpus.size(), 2U);
+  EXPECT_TRUE(is_absent(set, "nvml_nvlink_replay"));
+  EXPECT_TRUE(is_absent(set, "nvml_violation_hw_brake_ns"));
+  const auto before = set.read();
+  fake.gpu(1)["ecc"]["uncorrected"] = 2;
+  fake.gpu(0)["violations_ns"]["hw_thermal"] = 5000000;
+  fake.gpu(0)["temperature_c"] = {{"status", "error"}};
+  fake.gpu(0)["pcie"]["replay"] = {{"status", "error"}};
+  fake.write();
+  const auto after = set.read();
+  EXPECT_EQ(after[index_of(set, "node07/gpu1", "nvml_ecc_uncorrected")], 2);
+  EXPECT_EQ(before[index_of(set, "node07/gpu1", "nvml_ecc_uncorrected")], 0);
+  EXPECT_EQ(after[index_of(set, "node07/gpu0", "nvml_violation_hw_thermal_ns")], 5e6);
+  const auto replay = index_of(set, "node07/gpu0", "nvml_pcie_replay");
+  EXPECT_EQ(before[replay], 0);
+  EXPECT_TRUE(std::isnan(after[replay])) << "was there and cannot be read any more";
+  EXPECT_GE(after[index_of(set, "node07/gpu0", "nvml_energy_j")], before[index_of(set, "node07/gpu0", "nvml_energy_j")]);
+  EXPECT_FALSE(set.sources()[index_of(set, "node07/gpu0", "nvml_energy_j")].error);
+}
+
+TEST(GpuCounters, XidsAreCountedFromTheFirst) {
+  FakeGpus fake;
+  fake.gpu(0).erase("events");
+  fake.write();
+  Node node;
+  CounterSet set;
+  set.add_gpus("node07", probe_gpus(node));
+  EXPECT_TRUE(is_absent(set, "nvml_xid")) << "a GPU that tells of no events";
+  const auto before = set.read();
+  fake.gpu(1)["events"] = Json::array({{{"xid", 79}}, {{"xid", 31}}, {{"xid", 31}}, {{"xid", 48}, {"after_s", 1000}}});
+  fake.write();
+  const auto after = set.read();
+  EXPECT_EQ(after.size(), before.size() + 2);
+  EXPECT_EQ(after[index_of(set, "node07/gpu1", "xid_79")], 1);
+  EXPECT_EQ(after[index_of(set, "node07/gpu1", "xid_31")], 2);
+  EXPECT_EQ(after[index_of(set, "node07/gpu1", "nvml_xid")], 3);
+  EXPECT_EQ(set.read()[index_of(set, "node07/gpu1", "nvml_xid")], 3) << "each is told once";
+}
+
+TEST(NvmlThread, NobodyWaitsForADriverThatHangs) {
+  FakeGpus fake;
+  Node node;
+  CounterSet set;
+  auto thread = probe_gpus(node);
+  fake.gpu(1)["energy_j"] = {{"hang_s", 3}};
+  fake.write();
+  const double begin = now_s();
+  EXPECT_FALSE(thread->call([](Nvml& nvml) { nvml.energy_j(1); }, 0.2));
+  EXPECT_FALSE(thread->call([](Nvml&) {}, 10)) << "nothing more is asked";
+  EXPECT_LT(now_s() - begin, 2);
+  EXPECT_TRUE(thread->stuck());
+  set.add_gpus("node07", thread);
+  for (const double value : set.read()) EXPECT_TRUE(std::isnan(value));
+  EXPECT_FALSE(set.sources().empty()) << "or nobody would miss them";
+  thread.reset();
+  EXPECT_LT(now_s() - begin, 2.9);
+}
+
+}  // namespace
+}  // namespace assay

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+
+#include "base/error.hpp"
+#include "topology/discover.hpp"
+#include "topology/entities.hpp"
+#include "topology/gpu_place.hpp"
+#include "topology/inventory_tables.hpp"
+#include "topology/launch_check.hpp"
+
+namespace assay {
+namespace {
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using Visible = std::vector<std::vector<std::string>>;
+
+TEST(PlaceOnGpus, LocalRankTakesTheGpuOfItsNumber) {
+  const std::vector<std::string> all{"A", "B", "C"};
+  EXPECT_THAT(place_on_gpus({all, all, all}, false), ElementsAre("A", "B", "C"));
+  EXPECT_THAT(place_on_gpus({all, all}, false), ElementsAre("A", "B"));
+  EXPECT_THAT(place_on_gpus({{}, {}}, true), ElementsAre("", ""));
+}
+
+TEST(PlaceOnGpus, WhatTheLauncherBoundStays) {
+  EXPECT_THAT(place_on_gpus({{"C"}, {"A"}, {"B"}}, false), ElementsAre("C", "A", "B"));
+  EXPECT_THAT(place_on_gpus({{"A", "B"}, {"A"}}, false), ElementsAre("B", "A"));
+  EXPECT_THAT(place_on_gpus({{"A", "B"}, {"A", "B"}, {"C", "D"}, {"C", "D"}}, false), ElementsAre("A", "B", "C", "D"));
+}
+
+TEST(PlaceOnGpus, SurplusRanksGetNoneUnlessTheyShare) {
+  const std::vector<std::string> all{"A", "B"};
+  EXPECT_THAT(place_on_gpus({all, all, all, all, all}, false), ElementsAre("A", "B", "", "", ""));
+  EXPECT_THAT(place_on_gpus({all, all, all, all, all}, true), ElementsAre("A", "B", "A", "B", "A"));
+  EXPECT_THAT(place_on_gpus({{"A"}, {"A"}, {"B"}}, false), ElementsAre("A", "", "B"));
+  EXPECT_THAT(place_on_gpus({{"A"}, {"A"}, {"B"}}, true), ElementsAre("A", "A", "B"));
+}
+
+DeviceWish wish(const std::string& device, bool share = false) { return {device, share, true}; }
+
+TEST(ChooseDevices, AutoTakesGpusWhereEveryNodeHasThem) {
+  const Visible some{{"A"}, {}, {"C"}, {}};
+  const auto choice = choose_devices({"a", "a", "b", "b"}, some, wish("auto"));
+  EXPECT_EQ(choice.kind, "cuda");
+  EXPECT_THAT(choice.gpu, ElementsAre("A", "", "C", ""));
+  EXPECT_THAT(choice.takes_part, ElementsAre(true, false, true, false));
+  ASSERT_EQ(choice.notes.size(), 2U);
+  EXPECT_THAT(choice.notes[1].text, HasSubstr("b: 2 ranks for 1 GPU: rank 3 rests"));
+}
+
+TEST(ChooseDevices, AutoStaysWithTheHostWhereANodeHasNone) {
+  const auto choice = choose_devices({"a", "b"}, {{"A"}, {}}, wish("auto"));
+  EXPECT_EQ(choice.kind, "host");
+  EXPECT_THAT(choice.gpu, ElementsAre("", ""));
+  EXPECT_THAT(choice.takes_part, ElementsAre(true, true));
+  ASSERT_EQ(choice.notes.size(), 1U);
+  EXPECT_THAT(choice.notes[0].text, HasSubstr("no rank on b can use one"));
+  EXPECT_THAT(choose_devices({"a", "b"}, {{}, {}}, wish("auto")).notes, IsEmpty());
+  EXPECT_THAT(choose_devices({"a"}, {{"A"}}, wish("host")).kind, "host");
+  EXPECT_THAT(choose_devices({"a"}, {{"A"}}, {"auto", false, false}).kind, "host");
+}
+
+TEST(ChooseDevices, CudaThatCannotBeHadIsAnErrorThatNamesTheNode) {
+  const auto what = [](const DeviceWish& w) {
+    try {
+      choose_devices({"a", "b"}, {{"A"}, {}}, w);
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind(), ErrorKind::usage);
+      return std::string(e.what());
+    }
+    return std::string("no error");
+  };
+  EXPECT_THAT(what(wish("cuda")), HasSubstr("--device: cuda, but no rank on b can use a GPU"));
+  EXPECT_THAT(what({"cuda", false, false}), HasSubstr("--device: cuda is not built"));
+}
+
+Node made_node(const std::string& name, int gpus) {
+  Node node;
+  node.hostname = node.id = name;
+  node.id_source = "hostname";
+  node.cpu_model = "CPU";
+  for (int i = 0; i < gpus; ++i) {
+    Gpu gpu;
+    gpu.uuid = "GPU-" + name + std::to_string(i);
+    gpu.name = "H100";
+    node.gpus.push_back(gpu);
+  }
+  return node;
+}
+
+RankFacts facts(const std::string& host, int leader, int local, const std::string& gpu, const std::vector<std::string>& visible = {}) {
+  return {host, leader, local, {0}, 1, "1", visible, gpu.empty() ? "host" : "cuda", gpu};
+}
+
+Topology discovered(const std::vector<Node>& nodes, const std::vector<RankFacts>& ranks) {
+  std::vector<std::string> texts, places;
+  std::size_t next = 0;
+  for (const RankFacts& rank : ranks) {
+    texts.push_back(rank.local_rank == 0 ? to_json(nodes[next++]).dump() : "");
+    places.push_back(to_text(rank));
+  }
+  return discover(texts, places, 0, 0);
+}
+
+TEST(GpuTopology, RanksKnowTheirGpu) {
+  const Topology t = discovered({made_node("a", 2)}, {facts("a", 0, 0, "GPU-a1"), facts("a", 0, 1, "GPU-a0")});
+  EXPECT_EQ(t.device_kind, "cuda");
+  EXPECT_EQ(t.ranks[0].gpu, 1);
+  EXPECT_EQ(t.ranks[1].gpu, 0);
+  EXPECT_FALSE(t.ranks[0].shares_gpu);
+  const EntityTable entities(t);
+  const auto& row = entities.rows()[static_cast<std::size_t>(entities.device_of_rank(0))];
+  EXPECT_EQ(row.name, "a/gpu1");
+  EXPECT_EQ(row.id, "GPU-a1");
+  EXPECT_EQ(row.id_source, "uuid");
+  EXPECT_EQ(row.rank, 0);
+}
+
+TEST(GpuTopology, SharedGpusHaveARowForEachRankAndOneForThemselves) {
+  const Topology t = discovered({made_node("a", 1)}, {facts("a", 0, 0, "GPU-a0"), facts("a", 0, 1, "GPU-a0")});
+  EXPECT_TRUE(t.ranks[0].shares_gpu);
+  const EntityTable entities(t);
+  EXPECT_EQ(entities.rows()[static_cast<std::size_t>(entities.device_of_rank(0))].name, "a/gpu0.0");
+  EXPECT_EQ(entities.rows()[static_cast<std::size_t>(entities.device_of_rank(1))].name, "a/gpu0.1");
+  EXPECT_EQ(entities.rows()[static_cast<std::size_t>(entities.gpu(0, 0))].rank, -1);
+  const auto table = inventory_tables(t, entities).at("device");
+  EXPECT_THAT(table.text.at("device_kind"), ElementsAre("gpu share", "gpu share", "gpu"));
+}
+
+TEST(GpuTopology, GpusOfAHostRunAreThereAndBelongToNobody) {
+  const Topology t = discovered({made_node("a", 2), made_node("b", 0)}, {facts("a", 0, 0, ""), facts("b", 1, 0, "")});
+  const EntityTable entities(t);
+  EXPECT_EQ(entities.rows()[static_cast<std::size_t>(entities.device_of_rank(0))].name, "a/cores0");
+  EXPECT_EQ(entities.rows()[static_cast<std::size_t>(entities.find("device", "a/gpu1"))].rank, -1);
+  const auto tables = inventory_tables(t, entities);
+  EXPECT_THAT(tables.at("node").number.at("gpus"), ElementsAre(2, 0)) << "0 is a number here: node b lacks what a has";
+  EXPECT_THAT(tables.at("device").text.at("device_kind"), ElementsAre("host", "host", "gpu", "gpu"));
+}
+
+TEST(GpuTopology, WithoutGpusNothingIsAdded) {
+  const Topology t = discovered({made_node("a", 0)}, {facts("a", 0, 0, "")});
+  const auto tables = inventory_tables(t, EntityTable(t));
+  EXPECT_FALSE(tables.at("node").number.contains("gpus"));
+  EXPECT_FALSE(tables.at("device").text.contains("device_kind"));
+}
+
+TEST(GpuTopology, WhatNvmlDoesNotKnowIsAddedFromTheRanks) {
+  const Topology t = discovered({made_node("a", 1)}, {facts("a", 0, 0, "MIG-1", {"MIG-1", "MIG-2"})});
+  ASSERT_EQ(t.nodes[0].gpus.size(), 3U);
+  EXPECT_EQ(t.nodes[0].gpus[1].uuid, "MIG-1");
+  EXPECT_EQ(t.ranks[0].gpu, 1);
+}
+
+std::vector<std::string> told(const Topology& t, const LaunchExpectations& expect = {}) {
+  std::vector<std::string> out;
+  for (const auto& f : check_launch(t, expect, {})) out.push_back(f.event_kind() + " " + f.event_text());
+  return out;
+}
+
+TEST(GpuLaunch, FewerGpusThanExpectedAreAFaultOfTheNode) {
+  const Topology t = discovered({made_node("a", 2)}, {facts("a", 0, 0, "GPU-a1")});
+  EXPECT_THAT(told(t, {0, 0, 3}), ::testing::Contains("launch-fail missing: a: 2 GPUs, expected 3"));
+  EXPECT_THAT(told(t), ::testing::Contains("launch-warn uncovered: a: 1 of 2 GPUs (gpu0) belong to no rank and are not measured"));
+}
+
+TEST(GpuLaunch, AGpuThatDoesNotAnswerIsAFaultOnAnyDevice) {
+  Node node = made_node("a", 1);
+  node.gpus_lost = {"GPU 1 of the driver does not answer"};
+  node.gpu_trouble = "the driver hangs";
+  const Topology t = discovered({node}, {facts("a", 0, 0, "")});
+  EXPECT_THAT(told(t), ::testing::Contains("launch-fail missing: a: GPU 1 of the driver does not answer"));
+  EXPECT_THAT(told(t), ::testing::Contains("launch-warn missing: a: no GPU can be asked: the driver hangs"));
+}
+
+}  // namespace
+}  // namespace assay
