@@ -16,6 +16,7 @@ namespace assay {
 struct DeviceOffer {
   bool cuda_built = false;
   std::vector<std::string> visible_gpus;  ///< UUIDs ("GPU-...", "MIG-...") in the order of the CUDA runtime
+  std::string why_none;                   ///< what the runtime said where there are none
 };
 
 /// The agreed answer, as one rank needs it.

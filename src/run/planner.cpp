@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <map>
 #include <set>
 
 #include "assay/version.hpp"
@@ -28,6 +30,19 @@ double usable_memory(const Node& node, double fraction) {
   const double reserve = std::max(4096.0 * mib, 0.05 * static_cast<double>(node.memory_bytes));
   // A node smaller than the reserve can still be tested with a quarter of what it has.
   return std::min(available * fraction, std::max(available - reserve, available * 0.25));
+}
+
+/// GPUs: of each a share of what was free, less what libraries take for themselves when they start.
+double gpu_memory_per_rank(const Topology& topology, double fraction) {
+  constexpr double libraries = 512 * mib;
+  std::map<std::pair<int, int>, int> sharers;
+  for (const RankPlace& place : topology.ranks) ++sharers[{place.node, place.gpu}];
+  double least = std::numeric_limits<double>::infinity();
+  for (const RankPlace& place : topology.ranks) {
+    const double usable = std::max(place.gpu_free_bytes - libraries, 0.25 * place.gpu_free_bytes);
+    least = std::min(least, usable * fraction / sharers[{place.node, place.gpu}]);
+  }
+  return least;
 }
 
 bool selected(const Case& c, const Config& config) {
@@ -133,6 +148,11 @@ double memory_fraction(const Config& config) {
 }
 
 std::uint64_t memory_per_rank(const Topology& topology, double fraction) {
+  if (topology.device_kind == "cuda") {
+    const double bytes = gpu_memory_per_rank(topology, fraction);
+    const double step = bytes >= 1024.0 * mib ? 256.0 * mib : 16.0 * mib;
+    return static_cast<std::uint64_t>(std::floor(bytes / step) * step);
+  }
   double least = std::numeric_limits<double>::infinity();
   for (const Node& node : topology.nodes) least = std::min(least, usable_memory(node, fraction));
   const double step = least >= 1024.0 * mib ? 256.0 * mib : 16.0 * mib;

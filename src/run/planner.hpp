@@ -27,7 +27,7 @@ struct Plan {
 
 /// What a rank's arena may hold: the minimum over nodes of min(available, cgroup limit - use) x fraction, leaving
 /// max(4 GiB, 5 %) free where there is that much, rounded down to 256 MiB (16 MiB below 1 GiB), divided among the ranks
-/// of the fullest node.
+/// of the fullest node. Of GPUs: fraction of the least that was free on one, shared by the ranks that measure with it.
 std::uint64_t memory_per_rank(const Topology& topology, double fraction);
 
 /// `--memory.fraction`, or its default for the level.

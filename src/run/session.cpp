@@ -63,7 +63,7 @@ void together(Communicator& world, const Step& step) {
 
 std::unique_ptr<Device> make_device(const Topology& topology) {
   const RankPlace& me = topology.me();
-  if (topology.device_kind == "cuda") return cuda_backend().make_device(me.local_rank);
+  if (topology.device_kind == "cuda") return cuda_backend().make_device(topology.my_node().gpus[static_cast<std::size_t>(me.gpu)].uuid);
   const Node& node = topology.my_node();
   std::vector<int> cpus(me.cpus.begin(), me.cpus.end());
   cpus.resize(static_cast<std::size_t>(me.threads), cpus.empty() ? 0 : cpus.back());
@@ -72,8 +72,14 @@ std::unique_ptr<Device> make_device(const Topology& topology) {
   return make_host_device(cpus, numa, !me.shares_cpus);
 }
 
-/// The CUDA device is to tell here what this process can use; without one there are only the CPUs.
-DeviceOffer device_offer() { return {}; }
+/// What this process could measure with beside the CPUs. CUDA is not asked where nobody wants to know.
+DeviceOffer device_offer(const Config& config) {
+  DeviceOffer offer;
+  offer.cuda_built = cuda_backend().built();
+  if (config.device == "host" || !offer.cuda_built) return offer;
+  for (const VisibleGpu& gpu : cuda_backend().visible(offer.why_none)) offer.visible_gpus.push_back(gpu.uuid);
+  return offer;
+}
 
 /// One rank's way from agreed topology to the last case. The file, the verdict and the exit code are the keeper's.
 class Session {
@@ -233,7 +239,7 @@ ExitCode work(int* argc, char*** argv, const Config& config, const std::vector<s
     Communicator& launch = mpi.world();
     link.connect(launch.broadcast_text(launch.rank() == 0 ? link.collector_address() : "", 0));
     agree_software(launch, config);
-    DeviceSelection devices = select_devices(launch, config, select_ranks(launch, config), device_offer());
+    DeviceSelection devices = select_devices(launch, config, select_ranks(launch, config), device_offer(config));
     if (auto node = keep_members(mpi, devices))
       Session(mpi, config, suites, link, std::move(devices), std::move(node)).run();
     else
@@ -262,7 +268,7 @@ ExitCode plan_session(int* argc, char*** argv, Config config, std::vector<std::u
   MpiSession mpi(argc, argv);
   try {
     agree_software(mpi.world(), config);
-    const DeviceSelection devices = select_devices(mpi.world(), config, select_ranks(mpi.world(), config), device_offer());
+    const DeviceSelection devices = select_devices(mpi.world(), config, select_ranks(mpi.world(), config), device_offer(config));
     auto node = keep_members(mpi, devices);
     if (!node) return ExitCode::pass;  // leaves MPI when the others do
     config.seed = std::stoull(mpi.world().broadcast_text(std::to_string(seed_of(config)), 0));

@@ -20,6 +20,7 @@ struct RankFacts {
   std::vector<std::string> visible_gpus = {};  ///< UUIDs that this process may use
   std::string device = "host";            ///< what the job measures with, as choose_devices says: host|cuda
   std::string gpu = {};                   ///< the GPU that this rank measures with, by UUID
+  double gpu_free_bytes = 0;              ///< of its memory, before this run took any
 };
 
 /// Of this process; `leader_rank` and `local_rank` come from splitting the world by shared memory.

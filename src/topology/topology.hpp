@@ -113,6 +113,7 @@ struct RankPlace {
   int numa = -1;             ///< domain holding all its cpus, or -1
   int gpu = -1;              ///< index into Node::gpus of what it measures with; -1: the host device
   bool shares_gpu = false;   ///< other ranks measure with it too (--share-gpus)
+  double gpu_free_bytes = 0; ///< of its memory, before this run took any
 };
 
 struct Topology {

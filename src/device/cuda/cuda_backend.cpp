@@ -49,7 +49,22 @@ class Backend final : public CudaBackend {
     return gpus;
   }
 
-  std::unique_ptr<Device> make_device(int ordinal) const override { return std::make_unique<cuda::CudaDevice>(ordinal); }
+  double free_bytes(const std::string& uuid) const override {
+    cuda::check(cudaSetDevice(ordinal_of(uuid)), "cudaSetDevice");
+    std::size_t free = 0, total = 0;
+    cuda::check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
+    return static_cast<double>(free);
+  }
+
+  std::unique_ptr<Device> make_device(const std::string& uuid) const override { return std::make_unique<cuda::CudaDevice>(ordinal_of(uuid)); }
+
+ private:
+  int ordinal_of(const std::string& uuid) const {
+    std::string why;
+    for (const VisibleGpu& gpu : visible(why))
+      if (gpu.uuid == uuid) return gpu.ordinal;
+    throw Error(ErrorKind::device, "the GPU " + uuid + " is not visible to this process");
+  }
 };
 
 }  // namespace

@@ -28,8 +28,10 @@ class CudaBackend {
   virtual std::string description() const = 0;
   /// The GPUs that this process sees, in the runtime's order. When there are none, `why` says the reason.
   virtual std::vector<VisibleGpu> visible(std::string& why) const = 0;
-  /// The device of one of them. Throws Error(device).
-  virtual std::unique_ptr<Device> make_device(int ordinal) const = 0;
+  /// Memory of the GPU `uuid` that nobody uses. Makes this process one of its users. Throws Error(device) when it cannot be used.
+  virtual double free_bytes(const std::string& uuid) const = 0;
+  /// A device on it. Throws Error(device).
+  virtual std::unique_ptr<Device> make_device(const std::string& uuid) const = 0;
 };
 
 /// Of this build.

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""assay on GPUs, without one: the program itself, linked with a CUDA that runs kernels on the host (tests/emulation)."""
+
+import json
+import pathlib
+import unittest
+
+import harness
+
+GPUS = pathlib.Path(__file__).resolve().parents[1] / "emulation" / "gpus.json"
+# Small matrices: the emulation multiplies one element after the other.
+GEMM = ["run", "--device", "cuda", "--suites", "gemm", "--gemm.sizes", "64", "--quiet", "--out", "r.h5"]
+ALL_TYPES = "fp64,fp32,tf32,fp16,bf16,fp8,int8"
+
+
+class Emulated(harness.CliTest):
+    env = {"ASSAY_FAKE_GPUS": str(GPUS), "ASSAY_NVML_LIBRARY": "/nonexistent"}
+
+    def run_on(self, ranks, *args, env=None):
+        return self.mpirun(ranks, *args, env={**self.env, **(env or {})})
+
+    def open(self):
+        import h5py
+        return h5py.File(self.dir / "r.h5")
+
+    def device_names(self, file):
+        return [name.decode() for name, kind in zip(file["entities/name"][:], file["entities/kind"][:]) if kind == b"device"]
+
+    def miscompares(self, file):
+        names = [n.decode() for n in file["entities/name"][:]]
+        return [(case.decode(), names[entity].split("/")[-1], int(index), int(xor)) for case, entity, index, xor in zip(
+            *(file["errors"][c][:] for c in ("case", "entity", "index", "xor")))]
+
+    def test_list_names_the_gpus(self):
+        self.assertRegex(self.assay("list", "devices", env=self.env).stdout, r"cuda +built: .*2 GPUs[\s\S]*0000:17:00.0")
+        without = self.assay("list", "devices", env={"ASSAY_FAKE_GPUS": "/nonexistent"})
+        self.assertRegex(without.stdout, r"cuda +built: [\s\S]*no\s+GPU\s+is\s+used\s+here")
+
+    def test_gpus_that_are_not_there_are_asked_for(self):
+        empty = self.write("none.json", json.dumps({"driver": "580.0", "nodes": {"*": []}}))
+        result = self.run_on(1, *GEMM, env={"ASSAY_FAKE_GPUS": str(empty)})
+        self.assert_code(result, 4)
+        self.assertIn("--device", result.stderr)
+        self.assertFalse((self.dir / "r.h5").exists())
+
+    def test_every_type_is_right_and_the_algorithm_is_one(self):
+        result = self.run_on(2, *GEMM, "--gemm.dtypes", ALL_TYPES, "--level", "quick")
+        self.assertIn(result.returncode, (0, 3), result.stderr + result.stdout)
+        with self.open() as file:
+            self.assertEqual([n.split("/")[-1] for n in self.device_names(file)], ["gpu0", "gpu1"])
+            cases = file["cases/gemm"]
+            for dtype in ALL_TYPES.split(","):
+                case = cases[f"{dtype}-n64-together"]
+                self.assertEqual(case.attrs["state"], b"pass" if isinstance(case.attrs["state"], bytes) else "pass", dtype)
+                self.assertRegex(str(case["parameters"].attrs["algorithm"]), r"id=\d+ .*splitk=1 reduction=0")
+                self.assertGreaterEqual(int(case["parameters"].attrs["algorithms_tried"]), 32)
+                digests = case["digest"][:]
+                self.assertEqual(digests[0], digests[1], dtype)
+                self.assertGreater(case["clock"][0, 0], 1e8)
+                self.assertEqual(cases[f"{dtype}-exact-n512"]["errors"][:].max(), 0, dtype)
+            self.assertEqual(len(self.miscompares(file)), 0)
+            tests = file["selftest"]
+            self.assertEqual(tests["caught"][:].tolist(), tests["injected"][:].tolist())
+            self.assertEqual(tests["located"][:].tolist(), tests["injected"][:].tolist())
+
+    def test_a_flipped_bit_of_a_product_is_found_where_it_is(self):
+        result = self.run_on(2, *GEMM, "--gemm.dtypes", "bf16", "--level", "smoke", "--inject",
+                             "bitflip:target=gemm,rank=1,case=*exact*,word=777,bit=3")
+        self.assert_code(result, 2)
+        with self.open() as file:
+            self.assertEqual(self.miscompares(file), [("gemm/bf16-exact-n512", "gpu1", 777, 8)])
+        self.assertIn("gpu1", result.stdout)
+
+    def test_memory_patterns_pass_and_a_flipped_bit_is_located(self):
+        args = ["run", "--device", "cuda", "--suites", "memory", "--level", "smoke", "--quiet", "--out", "r.h5", "--memory.fraction", "0.1"]
+        result = self.run_on(1, *args, "--inject", "bitflip:target=memory,rank=0,case=*pattern*,word=4242,bit=17")
+        self.assert_code(result, 2)
+        with self.open() as file:
+            found = self.miscompares(file)
+        self.assertEqual({(gpu, xor) for _, gpu, _, xor in found}, {("gpu0", 1 << 17)})
+
+    def test_surplus_ranks_rest_and_sharing_is_asked_for(self):
+        result = self.run_on(3, *GEMM, "--gemm.dtypes", "bf16", "--level", "smoke")
+        self.assertIn(result.returncode, (0, 3), result.stderr)
+        with self.open() as file:
+            self.assertEqual(len(self.device_names(file)), 2)
+        (self.dir / "r.h5").unlink()
+        result = self.run_on(3, *GEMM, "--gemm.dtypes", "bf16", "--level", "smoke", "--share-gpus")
+        self.assertIn(result.returncode, (0, 3), result.stderr)
+        with self.open() as file:
+            self.assertGreaterEqual(len(file["cases/gemm/bf16-n64-together/entity"][:]), 3)
+
+
+if __name__ == "__main__":
+    harness.main()
