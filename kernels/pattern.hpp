@@ -55,6 +55,7 @@ struct Sweep {
       false;  ///< verify after a block move: word half + i, too, is expected to hold the value of index i
   double pause_s = 0;  ///< idle time before this sweep (retention); the caller waits, the sweep does not
   bool powers_only = false;  ///< write only the words whose index has one bit set; all others hold `next` already
+  std::size_t first = 0;     ///< index of words[0] in the closed forms, where a region is swept in chunks
   bool engine = false;       ///< move by the copy engine of a device that has one
   /// Bytes of traffic per word: 8 per read and 8 per write.
   std::size_t bytes_per_word() const noexcept {
@@ -71,8 +72,7 @@ struct Pattern {
   double bytes_per_byte() const noexcept;
 };
 
-/// own-address, moving-inversions, walking-ones, walking-zeros, checkerboard, march-c, random, modulo-20,
-/// block-move, retention; `key` seeds them, `pause_s` is the idle time of retention. Throws Error(usage) for
+/// By one of pattern_names(): `key` seeds it, `pause_s` is the idle time of retention. Throws Error(usage) for
 /// another name.
 Pattern make_pattern(const std::string& name, std::uint64_t key, double pause_s = 2.0);
 const std::vector<std::string>& pattern_names();

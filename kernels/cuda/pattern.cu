@@ -151,9 +151,9 @@ __global__ void ends_kernel(Job job, bool before, bool behind, bool verify, bool
 }
 
 /// Words whose index has one bit set.
-__global__ void powers_kernel(std::uint64_t* words, std::size_t count, Words next) {
+__global__ void powers_kernel(std::uint64_t* words, std::size_t count, std::uint64_t first, Words next) {
   const std::uint64_t index = std::uint64_t{1} << (threadIdx.x % 64);
-  if (threadIdx.x < 64 && index < count) words[index] = any_word(next, index);
+  if (threadIdx.x < 64 && index >= first && index - first < count) words[index - first] = any_word(next, index);
 }
 
 __global__ void look_kernel(std::uint64_t* words, DeviceErrors* errors, unsigned look) {
@@ -243,10 +243,10 @@ void sweep(const Sweep& sweep, std::uint64_t* words, std::size_t count, std::uin
     return cuda::stream(StreamOp::copy, reinterpret_cast<double*>(words + half), reinterpret_cast<const double*>(words), nullptr, half,
                         nullptr, stream);
   const std::size_t fold = sweep.folded ? half : count, fold_end = sweep.folded ? 2 * half : count;
-  run(sweep, words, 0, fold, 0, turn, errors, stream);
-  run(sweep, words, fold, fold_end, half, turn, errors, stream);
-  run(sweep, words, fold_end, count, 0, turn, errors, stream);
-  if (sweep.write && sweep.powers_only) launch(powers_kernel, dim3(1), dim3(64), 0, stream, words, count, words_of(sweep.next));
+  run(sweep, words, 0, fold, 0 - sweep.first, turn, errors, stream);
+  run(sweep, words, fold, fold_end, half - sweep.first, turn, errors, stream);
+  run(sweep, words, fold_end, count, 0 - sweep.first, turn, errors, stream);
+  if (sweep.write && sweep.powers_only) launch(powers_kernel, dim3(1), dim3(64), 0, stream, words, count, sweep.first, words_of(sweep.next));
 }
 
 void look_again(std::uint64_t* words, DeviceErrors* errors, int look, void* stream) {

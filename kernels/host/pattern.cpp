@@ -86,8 +86,9 @@ void Sweeper::slow(const Span& span, std::size_t begin, std::size_t end) noexcep
 
 /// A sweep's writes to words whose index has one bit set, when all of the span has been verified.
 void Sweeper::powers(const Span& span) const noexcept {
-  for (std::size_t index = 1; index < span.end - span.shift; index *= 2) {
-    if (index + span.shift >= span.begin) span.words[index + span.shift] = data_word(sweep_.next, index);
+  const std::size_t from = span.begin - span.shift, to = span.end - span.shift;
+  for (std::size_t index = 1; index < to && index != 0; index *= 2) {
+    if (index >= from) span.words[index + span.shift] = data_word(sweep_.next, index);
   }
 }
 
@@ -151,8 +152,9 @@ void sweep(const Sweep& sweep, std::uint64_t* words, std::size_t begin, std::siz
   // Folded: [0, half) as it is, [half, 2 half) as its copy, an odd last word as it is.
   const std::size_t fold_begin = sweep.folded ? std::clamp(half, begin, end) : end;
   const std::size_t fold_end = sweep.folded ? std::clamp(2 * half, begin, end) : end;
+  const std::size_t plain = 0 - sweep.first;  // word i follows the closed form at i + first
   const Span parts[] = {
-      {words, begin, fold_begin, 0}, {words, fold_begin, fold_end, half}, {words, fold_end, end, 0}};
+      {words, begin, fold_begin, plain}, {words, fold_begin, fold_end, half + plain}, {words, fold_end, end, plain}};
   if (sweep.down) {
     for (std::size_t i = 3; i-- > 0;) sweeper.run(parts[i]);
   } else {

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The RAM test patterns: which sweeps, in which order. Sources: March C- (van de Goor 1991), moving
-// inversions and modulo-n (memtest86), the rest are classical.
+// The RAM test patterns: which sweeps, in which order. Sources: March C- (van de Goor 1991), March SS (Hamdioui, van de Goor, Rodgers
+// 2002), March SR (Hamdioui, van de Goor 2000), moving inversions and modulo-n (memtest86), words of five-a and line-codes
+// (stressapptest), the rest are classical. The operations of a march element that reads or writes a cell several times are a sweep each:
+// caches would keep more than one of them from the cells anyway.
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "base/error.hpp"
 #include "base/random.hpp"
@@ -107,8 +110,8 @@ std::vector<Sweep> modulo(std::uint32_t modulus) {
   return chain(values);
 }
 
-std::vector<Sweep> march_c_minus() {
-  const Data zero, one = inverse(zero);
+std::vector<Sweep> march_c_minus(const Data& zero) {
+  const Data one = inverse(zero);
   return {write(zero),
           read_write(zero, one),
           read_write(one, zero),
@@ -117,14 +120,98 @@ std::vector<Sweep> march_c_minus() {
           read(zero)};
 }
 
+/// March C- on stripes of 1 to 128 zeros and as many ones.
+std::vector<Sweep> march_c_stripes() {
+  std::vector<Sweep> sweeps;
+  for (std::uint32_t period = 1; period <= 8; ++period) {
+    const auto one = march_c_minus({Background::stripe, 0, period, false});
+    sweeps.insert(sweeps.end(), one.begin(), one.end());
+  }
+  return sweeps;
+}
+
+/// w0; (r0 r0 w0 r0 w1); (r1 r1 w1 r1 w0); both again, descending; r0: 22 operations per cell.
+std::vector<Sweep> march_ss() {
+  const Data zero, one = inverse(zero);
+  std::vector<Sweep> sweeps{write(zero)};
+  for (const bool down : {false, true}) {
+    for (const auto& [from, to] : {std::pair{zero, one}, std::pair{one, zero}})
+      sweeps.insert(sweeps.end(), {read(from, down), read_write(from, from, down), read_write(from, to, down)});
+  }
+  sweeps.push_back(read(zero));
+  return sweeps;
+}
+
+/// down w0; up (r0 w1 r1 w0); up (r0 r0); up w1; down (r1 w0 r0 w1); down (r1 r1): 14 operations per cell.
+std::vector<Sweep> march_sr() {
+  const Data zero, one = inverse(zero);
+  return {write(zero, true),        read_write(zero, one),       read_write(one, zero), read(zero), read(zero), write(one),
+          read_write(one, zero, true), read_write(zero, one, true), read(one, true),       read(one, true)};
+}
+
+/// Words at powers of two are changed; any other word that changes, or any of them that does not, shows a line.
+std::vector<Sweep> address_bits(std::uint64_t key) {
+  std::vector<Sweep> sweeps;
+  for (const bool inverted : {false, true}) {
+    const Data background{Background::solid, 0, 0, inverted}, powers{Background::powers, key, 0, inverted};
+    Sweep change = read_write(background, powers);
+    change.powers_only = true;
+    sweeps.insert(sweeps.end(), {write(background), change, read(powers)});
+  }
+  return sweeps;
+}
+
+/// A lone 1, then a lone 0, at every place of every `width` bits.
+std::vector<Sweep> walking_in(unsigned width) {
+  std::vector<Data> values;
+  std::uint64_t ones = 0;
+  for (unsigned bit = 0; bit < 64; bit += width) ones |= std::uint64_t{1} << bit;
+  for (unsigned bit = 0; bit < width; ++bit) {
+    const Data data{Background::toggle, ones << bit, 63, false};
+    values.insert(values.end(), {data, inverse(data)});
+  }
+  return chain(values);
+}
+
+std::vector<Sweep> both_ways(const Data& data) { return chain({data, inverse(data)}); }
+
+/// Every lane of the bus changes with every 4, 8 and 16 bytes; then 4 and 5 of every 8 lanes: what a bus that inverts bytes with more than
+/// half of their lanes changing (DBI) passes on as it is, and what it inverts.
+std::vector<Sweep> switching_noise() {
+  constexpr std::uint64_t all = ~std::uint64_t{0}, four = 0x0f0f0f0f0f0f0f0fULL, five = 0x1f1f1f1f1f1f1f1fULL;
+  std::vector<Data> values;
+  for (const Data& data : {Data{Background::toggle, 0x00000000ffffffffULL, 63}, Data{Background::toggle, 0, 0, false, all},
+                           Data{Background::toggle, 0, 1, false, all}, Data{Background::toggle, 0, 0, false, four},
+                           Data{Background::toggle, 0, 0, false, five}})
+    values.insert(values.end(), {data, inverse(data)});
+  return chain(values);
+}
+
+/// Words of 8b/10b symbols with the longest and the shortest runs, both by turns, and Five7: a 1 or 0 less than half.
+std::vector<Sweep> line_codes() {
+  std::vector<Data> values;
+  for (const Data& data : {Data{Background::toggle, 0x1616161616161616ULL, 63}, Data{Background::toggle, 0xb5b5b5b5b5b5b5b5ULL, 63},
+                           Data{Background::toggle, 0xb5b5b5b5b5b5b5b5ULL, 0}, Data{Background::toggle, 0x5557555555555557ULL, 63}})
+    values.insert(values.end(), {data, inverse(data)});
+  return chain(values);
+}
+
+/// Written once, read again and again.
+std::vector<Sweep> hold(const Data& data) {
+  std::vector<Sweep> sweeps{write(data)};
+  sweeps.insert(sweeps.end(), 16, read(data));
+  return sweeps;
+}
+
 std::vector<Sweep> moving_inversions() {
   const Data zero, one = inverse(zero);
   return {write(zero), read_write(zero, one), read_write(one, zero, true), read(zero)};
 }
 
-std::vector<Sweep> block_move(const Data& first) {
+std::vector<Sweep> block_move(const Data& first, bool engine) {
   Sweep move;
   move.move = true;
+  move.engine = engine;
   std::vector<Sweep> sweeps;
   for (const Data& data : {first, inverse(first)}) {
     Sweep check = read(data);
@@ -145,30 +232,66 @@ std::vector<Sweep> retention(const Data& data, double pause_s) {
 const std::vector<std::string>& pattern_names() {
   static const std::vector<std::string> names = {
       "own-address", "moving-inversions", "walking-ones", "walking-zeros", "checkerboard", "march-c",
-      "random",      "modulo-20",         "block-move",   "retention"};
+      "random",      "modulo-20",         "block-move",   "retention",
+      // Of the longer levels, and of GPUs.
+      "address-bits", "walking-8", "walking-32", "five-a", "row-stripe", "column-stripe", "switching-noise", "line-codes",
+      "march-c-stripes", "march-ss", "march-sr", "block-move-engine", "hold"};
   return names;
 }
 
-Pattern make_pattern(const std::string& name, std::uint64_t key, double pause_s) {
-  const Data address{Background::own_address, mix64(key, hash_text(name)), 0, false};
-  const Data random{Background::random, mix64(key, hash_text(name)), 0, false};
+
+namespace {
+
+/// The patterns that were there first; nothing for another name.
+Pattern classical(const std::string& name, const Data& address, const Data& random, double pause_s) {
   const Data checker{Background::checkerboard, 0, 0, false};
   if (name == "own-address")
-    return {name, chain({address, inverse(address)}), "address decoder, aliases, lost and stale writes"};
+    return {name, both_ways(address), "address decoder, aliases, lost and stale writes"};
   if (name == "moving-inversions") return {name, moving_inversions(), "stuck-at, transition, coupling"};
   if (name == "walking-ones") return {name, walking(false), "data lines shorted or open, seen by a lone 1"};
   if (name == "walking-zeros") return {name, walking(true), "data lines shorted or open, seen by a lone 0"};
   if (name == "checkerboard")
-    return {name, chain({checker, inverse(checker)}), "coupling and leakage between neighbouring cells"};
+    return {name, both_ways(checker), "coupling and leakage between neighbouring cells"};
   if (name == "march-c")
-    return {name, march_c_minus(), "all unlinked stuck-at, transition, address and coupling faults"};
-  if (name == "random")
-    return {name, chain({random, inverse(random)}), "pattern-sensitive cells, switching noise"};
+    return {name, march_c_minus({}), "all unlinked stuck-at, transition, address and coupling faults"};
+  if (name == "random") return {name, both_ways(random), "pattern-sensitive cells, switching noise"};
   if (name == "modulo-20")
     return {name, modulo(20), "coupling that caches and write buffers hide from others"};
   if (name == "block-move")
-    return {name, block_move(address), "copy path: loads, stores and bus turn-around"};
+    return {name, block_move(address, false), "copy path: loads, stores and bus turn-around"};
   if (name == "retention") return {name, retention(random, pause_s), "refresh and leakage"};
+  return {};
+}
+
+Pattern extended(const std::string& name, const Data& address, const Data& random) {
+  // Neighbouring rows of cells differ, neighbours in a row agree; and the other way round. A row: 128 words.
+  const Data rows{Background::toggle, 0, 7}, columns{Background::toggle, 0x5555555555555555ULL, 63};
+  // 0x5aa5a55a, 0xa55a5aa5 by turns: no two neighbouring bytes alike.
+  const Data five_a{Background::toggle, 0x5aa5a55aa55a5aa5ULL, 0};
+  if (name == "address-bits") return {name, address_bits(address.key), "address lines shorted or open"};
+  if (name == "walking-8") return {name, walking_in(8), "lines shorted within a byte lane"};
+  if (name == "walking-32") return {name, walking_in(32), "lines shorted within 32 bits of the bus"};
+  if (name == "five-a") return {name, both_ways(five_a), "coupling between bytes and beats"};
+  if (name == "row-stripe") return {name, both_ways(rows), "coupling between rows of cells"};
+  if (name == "column-stripe") return {name, both_ways(columns), "coupling between columns of cells"};
+  if (name == "switching-noise") return {name, switching_noise(), "signals that suffer when all lanes switch, or just fewer than a bus inverts"};
+  if (name == "line-codes") return {name, line_codes(), "signals that suffer from long and short runs"};
+  if (name == "march-c-stripes") return {name, march_c_stripes(), "coupling within a word and between neighbours, any distance to 128 bits"};
+  if (name == "march-ss") return {name, march_ss(), "all static faults of one and two cells, read- and write-disturb among them"};
+  if (name == "march-sr") return {name, march_sr(), "simple realistic faults: deceptive reads, incorrect reads, linked transitions"};
+  if (name == "block-move-engine") return {name, block_move(address, true), "copy engine and its path"};
+  if (name == "hold") return {name, hold(random), "cells that lose what is only read"};
+  return {};
+}
+
+}  // namespace
+
+Pattern make_pattern(const std::string& name, std::uint64_t key, double pause_s) {
+  const Data address{Background::own_address, mix64(key, hash_text(name)), 0, false};
+  const Data random{Background::random, mix64(key, hash_text(name)), 0, false};
+  Pattern pattern = classical(name, address, random, pause_s);
+  if (pattern.sweeps.empty()) pattern = extended(name, address, random);
+  if (!pattern.sweeps.empty()) return pattern;
   std::string known;
   for (const std::string& n : pattern_names()) known += (known.empty() ? "" : ", ") + n;
   throw_usage("unknown memory pattern '" + name + "' (known: " + known + ")");

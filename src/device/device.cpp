@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/device.hpp"
 
+#include "device/memory_ops.hpp"
+
 
 namespace assay {
 
@@ -22,6 +24,15 @@ const char* to_string(NumType type) noexcept {
       return "int8";
   }
   return "";
+}
+
+const char* to_string(OnChip test) noexcept {
+  switch (test) {
+    case OnChip::l1: return "l1";
+    case OnChip::shared: return "shared";
+    case OnChip::l2: break;
+  }
+  return "l2";
 }
 
 std::size_t size_of(NumType type) noexcept {

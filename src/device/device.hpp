@@ -56,6 +56,7 @@ struct GemmAlgorithm {
 };
 
 class TrainOps;
+class MemoryOps;
 
 /// What a rank computes with: a core set (host) or a GPU (cuda). Operations are queued in order and are
 /// complete after `synchronize`; on the host they are complete when they return. Pointers are device memory
@@ -131,6 +132,11 @@ class Device {
   /// One sweep of a RAM pattern over `words` 64-bit words by all threads (see kernels/pattern.hpp).
   virtual void sweep(const kernels::Sweep& sweep, std::uint64_t* words, std::size_t count,
                      kernels::ErrorLog& log) = 0;
+
+  /// Bytes of the last cache before the memory; 0 where nobody but the topology knows (host).
+  virtual std::size_t cache_bytes() const noexcept { return 0; }
+  /// Memory inside the device and its path to the host (device/memory_ops.hpp); null where it has none of its own.
+  virtual MemoryOps* memory_ops() { return nullptr; }
 
   /// The payload of a message, written and checked where it lies; the check is complete on return.
   virtual void payload_fill(kernels::PayloadKey key, void* data, std::size_t bytes);

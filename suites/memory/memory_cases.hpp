@@ -13,6 +13,10 @@ void run_bandwidth(const Case& c, Context& context);
 void run_latency(const Case& c, Context& context);
 /// A RAM pattern over the whole of the case's bytes, all ranks at once.
 void run_pattern(const Case& c, Context& context);
+/// GPUs: memory inside the processor, on every multiprocessor (parameter `onchip`: l1, shared or l2).
+void run_on_chip(const Case& c, Context& context);
+/// GPUs: copies to and from pinned memory of one NUMA domain of the host (parameter `copy`: h2d, d2h or hd-both).
+void run_copy(const Case& c, Context& context);
 
 /// Dependent loads of one sample: about 10 to 20 ms.
 inline constexpr std::size_t chase_steps = 100'000;

@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "kernels/pattern.hpp"
+#include "suites/memory/gpu_plan.hpp"
 #include "suites/memory/layout.hpp"
 #include "suites/memory/memory_cases.hpp"
 
@@ -26,30 +27,31 @@ struct LevelPlan {
   double retention_s;
 };
 
-LevelPlan level_plan(const Config& config) {
+LevelPlan level_plan(const Config& config, const std::string& device_kind) {
   constexpr std::uint64_t all = ~std::uint64_t{0};
   const std::vector<std::string> ops = {"triad", "copy", "read", "write"};
+  const std::vector<std::string> patterns =
+      device_kind == "cuda" ? memory::gpu_patterns(config.level) : memory::host_patterns(config.level);
   switch (config.level) {
     case Level::smoke:
-      return {{"triad"}, {"own-address", "moving-inversions"}, 0.25, 0.5, 256 * mib, 0};
+      return {{"triad"}, patterns, 0.25, 0.5, 256 * mib, 0};
     case Level::quick:
-      return {ops, {"own-address", "moving-inversions", "march-c", "random", "checkerboard"}, 0.8, 20, all,
-              0};
+      return {ops, patterns, 0.8, 20, all, 0};
     case Level::standard:
-      return {ops, kernels::pattern_names(), 2, 200, all, 5};
+      return {ops, patterns, 2, 200, all, 5};
     case Level::extended:
-      return {ops, kernels::pattern_names(), 5, 1800, all, 60};
+      return {ops, patterns, 5, 1800, all, 60};
     case Level::soak:
       break;
   }
-  return {ops, kernels::pattern_names(), 5, std::min(1200.0, 0.3 * config.duration_s), all, 60};
+  return {ops, patterns, 5, std::min(1200.0, 0.3 * config.duration_s), all, 60};
 }
 
 class Planner {
  public:
   explicit Planner(const PlanInput& input)
       : input_(input),
-        level_(level_plan(input.config)),
+        level_(level_plan(input.config, input.topology.device_kind)),
         bandwidth_(memory::sure_bandwidth(input.topology)),
         turns_(std::clamp(input.topology.max_local_size(), 1, 8)) {
     const OptionValues& options = input.config.options;
@@ -77,12 +79,15 @@ class Planner {
     }
     add_latency();
     add_patterns();
+    for (Case& c : memory::gpu_cases(input_, alone_, together_, turns_)) cases_.push_back(std::move(c));
     std::stable_sort(cases_.begin(), cases_.end(),
                      [](const Case& a, const Case& b) { return a.required > b.required; });
     return std::move(cases_);
   }
 
  private:
+  bool on_gpus() const { return input_.topology.device_kind == "cuda"; }
+
   std::int64_t device_rows(bool together) const {
     std::int64_t rows = 0;
     for (std::size_t node = 0; node < input_.topology.nodes.size(); ++node) {
@@ -142,7 +147,7 @@ class Planner {
     Case c;
     set_mode(c, together);
     c.name = name + (w.cached ? "_cached" : "") + (together ? "-together" : "-alone");
-    if (together) {
+    if (together && !on_gpus()) {
       c.entity_kind = "numa";
       c.entities = domain_rows();
     }
@@ -175,8 +180,11 @@ class Planner {
     c.parameters["cached"] = cached ? 1 : 0;
     c.parameters["bytes"] = c.bytes;
     if (c.bytes == 0) not_enough(c);
-    // Building the cycle: about 25 ns for each 64-byte line.
-    set_time(c, 100e-9 * memory::chase_steps, static_cast<double>(c.bytes) / 64 * 25e-9 * crowd());
+    // Building the cycle: about 25 ns for each 64-byte line; many threads of a GPU do it at once, and a load takes it longer.
+    if (on_gpus())
+      set_time(c, 1e-6 * memory::chase_steps, 0.1);
+    else
+      set_time(c, 100e-9 * memory::chase_steps, static_cast<double>(c.bytes) / 64 * 25e-9 * crowd());
     c.min_seconds = std::min(c.min_seconds, c.seconds);
     cases_.push_back(std::move(c));
   }
@@ -277,6 +285,9 @@ std::vector<MetricInfo> MemorySuite::metrics() const {
       {"pattern-<name>", "coverage", "1", "higher", "share of the planned verifying sweeps that were done"},
       {"pattern-<name>", "efficiency", "1", "higher",
        "median bandwidth as a fraction of a copy of the same region"},
+      {"onchip-<memory>", "errors", "count", "lower", "words of L1 caches, shared memory or the L2 cache that were wrong (GPUs)"},
+      {"onchip-<memory>", "coverage", "1", "higher", "share of the multiprocessors that took part (GPUs)"},
+      {"h2d, d2h, hd-both", "bandwidth", "B/s", "higher", "bytes copied between pinned host memory and the GPU, divided by the time (GPUs)"},
   };
 }
 
@@ -284,6 +295,8 @@ std::vector<Case> MemorySuite::plan(const PlanInput& input) const { return Plann
 
 void MemorySuite::run(const Case& c, Context& context) {
   if (c.parameters.contains("pattern")) return memory::run_pattern(c, context);
+  if (c.parameters.contains("onchip")) return memory::run_on_chip(c, context);
+  if (c.parameters.contains("copy")) return memory::run_copy(c, context);
   if (c.parameters.contains("operation")) return memory::run_bandwidth(c, context);
   memory::run_latency(c, context);
 }

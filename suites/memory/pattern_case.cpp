@@ -9,6 +9,8 @@
 #include "kernels/pattern.hpp"
 #include "measure/statistics.hpp"
 #include "run/together.hpp"
+#include "suites/memory/fault_text.hpp"
+#include "suites/memory/layout.hpp"
 #include "suites/memory/memory_cases.hpp"
 
 namespace assay::memory {
@@ -65,6 +67,8 @@ class PatternRun {
   PatternRun(const Case& c, const kernels::Pattern& pattern, Context& context)
       : pattern_(pattern), context_(context), together_(context.node), bytes_(c.bytes) {
     for (const Sweep& s : pattern.sweeps) verifying_ += s.verify ? 1 : 0;
+    chunks_ = chunk_count(context.device.kind(), c.bytes, pattern.sweeps.size());
+    context.record.parameter("chunks", chunks_);
   }
 
   void run() {
@@ -93,30 +97,50 @@ class PatternRun {
 
  private:
   std::size_t count() const { return bytes_ / sizeof(std::uint64_t); }
+  /// Chunks are cut at multiples of 2 MiB, so that every word is in the place that it would have without chunks.
+  std::size_t chunk_begin(std::size_t chunk) const {
+    constexpr std::size_t step = (std::size_t{2} << 20) / sizeof(std::uint64_t);
+    return chunk == chunks_ ? count() : count() / chunks_ * chunk / step * step;
+  }
 
+  /// One sweep over the region: over its chunks in turn, each a sample.
   void one(const Sweep& s, std::size_t index) {
-    ErrorLog log;
     if (s.verify) context_.offer("memory", words_, count(), sizeof(std::uint64_t));
+    SweepErrors found{s, index, {}, {}, 0};
+    for (std::size_t n = 0; n < chunks_; ++n) {
+      const std::size_t chunk = s.down ? chunks_ - 1 - n : n;
+      const std::size_t begin = chunk_begin(chunk), end = chunk_begin(chunk + 1);
+      Sweep part = s;
+      part.first = begin;
+      timed(part, index, begin, end - begin, found);
+    }
+    verified_ += s.verify ? 1 : 0;
+    errors_ += found.count;
+    if (found.count > 0 && told_++ < most_told)
+      context_.record.event("memory-fault", fault_text(pattern_.name, found), context_.device_entity);
+  }
+
+  void timed(const Sweep& s, std::size_t index, std::size_t first, std::size_t words, SweepErrors& found) {
+    ErrorLog log;
     const double begin = now_s();
-    context_.device.sweep(s, words_, count(), log);
+    context_.device.sweep(s, words_ + first, words, log);
     context_.device.synchronize();
     context_.end_timed(begin, 1);
     const double seconds = now_s() - begin;
     t_.push_back(context_.since_start(begin));
     block_.push_back(static_cast<std::int32_t>(index * 3 / pattern_.sweeps.size()));
-    bandwidth_.push_back(static_cast<double>(count() * s.bytes_per_word()) / seconds);
-    longest_s_ = std::max(longest_s_, seconds);
+    bandwidth_.push_back(static_cast<double>(words * s.bytes_per_word()) / seconds);
+    longest_s_ = std::max(longest_s_, seconds * static_cast<double>(chunks_));
     timed_s_ += seconds;
-    verified_ += s.verify ? 1 : 0;
-    errors_ += log.count();
     const auto records = log.records();
     for (std::size_t i = 0; i < records.size(); ++i) {
       const kernels::ErrorRecord& e = records[i];
       const bool last = i + 1 == records.size();
-      context_.record.miscompare({"", context_.device_entity, e.index * sizeof(std::uint64_t), e.expected,
-                                  e.actual, e.reread, t_.back()},
+      const std::uint64_t offset = (first + e.index) * sizeof(std::uint64_t);
+      context_.record.miscompare({"", context_.device_entity, offset, e.expected, e.actual, e.reread, t_.back()},
                                  last ? log.count() - i : 1);
     }
+    found.add(log, first);
   }
 
   void report(std::size_t done) {
@@ -143,7 +167,9 @@ class PatternRun {
   std::uint64_t bytes_;
   std::uint64_t* words_ = nullptr;
   double own_ = 0, longest_s_ = 0, timed_s_ = 0;
-  std::size_t verifying_ = 0, verified_ = 0;
+  static constexpr int most_told = 4;  ///< sweeps of a case whose faults are told as events
+  std::size_t verifying_ = 0, verified_ = 0, chunks_ = 1;
+  int told_ = 0;
   std::uint64_t errors_ = 0;
   std::vector<double> t_, bandwidth_;
   std::vector<std::int32_t> block_;

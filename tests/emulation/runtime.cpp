@@ -223,6 +223,11 @@ cudaError_t cudaFreeHost(void* p) {
   std::free(p);
   return cudaSuccess;
 }
+cudaError_t cudaHostRegister(void*, std::size_t, unsigned) { return cudaSuccess; }
+cudaError_t cudaHostUnregister(void*) {
+  drain_all();
+  return cudaSuccess;
+}
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind, cudaStream_t stream) {
   enqueue(stream, [=] { std::memcpy(to, from, bytes); });
   return cudaSuccess;

@@ -158,6 +158,8 @@ TEST_F(Patterns, EveryBackgroundMatchesItsDefinitionOnEveryPath) {
       all.push_back({Background::stripe, 0, v, inverted});
     for (const std::uint32_t v : {1u, 2u, 20u, 23u, 61u, 64u, 511u, 999u})
       all.push_back({Background::modulo, bits(), v, inverted});
+    all.push_back({Background::powers, bits(), 0, inverted});
+    for (const std::uint32_t v : {0u, 2u, 3u, 7u, 8u, 9u, 12u, 63u}) all.push_back({Background::toggle, bits(), v, inverted, bits()});
     for (const Data& data : all) {
       SCOPED_TRACE("kind " + std::to_string(static_cast<int>(data.kind)) + " variant " +
                    std::to_string(data.variant));
@@ -213,7 +215,10 @@ TEST(PatternCatalogue, TrafficIsAsDocumented) {
   const std::pair<const char*, double> expected[] = {
       {"own-address", 4},  {"moving-inversions", 6}, {"walking-ones", 128}, {"walking-zeros", 128},
       {"checkerboard", 4}, {"march-c", 10},          {"random", 4},         {"modulo-20", 80},
-      {"block-move", 6},   {"retention", 4}};
+      {"block-move", 6},   {"retention", 4},         {"address-bits", 6},   {"walking-8", 32},
+      {"walking-32", 128}, {"five-a", 4},            {"row-stripe", 4},     {"column-stripe", 4},
+      {"switching-noise", 20}, {"line-codes", 16},   {"march-c-stripes", 80}, {"march-ss", 22},
+      {"march-sr", 14},    {"block-move-engine", 6}, {"hold", 17}};
   EXPECT_EQ(pattern_names().size(), std::size(expected));
   for (const auto& [name, bytes] : expected) EXPECT_EQ(make_pattern(name, 1).bytes_per_byte(), bytes) << name;
   double pause_s = 0;
@@ -229,6 +234,40 @@ TEST(PatternCatalogue, AnUnknownNameIsAUsageError) {
     EXPECT_EQ(e.kind(), ErrorKind::usage);
     EXPECT_NE(std::string(e.what()).find("'nosuch'"), std::string::npos);
   }
+}
+
+TEST_F(Patterns, ChunksOfARegionHoldItsWords) {
+  for (const char* name : {"own-address", "address-bits", "march-c-stripes", "switching-noise", "modulo-20"}) {
+    const Pattern pattern = make_pattern(name, bits(), 0);
+    const std::size_t n = 9000 + below(1000);
+    Region whole(n, 0), chunked(n, 0);
+    ErrorLog log;
+    for (const Sweep& s : pattern.sweeps) {
+      run(s, whole, 1, log);
+      for (std::size_t first = 0; first < n; first += 4096) {
+        Sweep part = s;
+        part.first = first;
+        host::sweep(part, chunked.words() + first, 0, std::min<std::size_t>(4096, n - first), 0, 0, log);
+      }
+      ASSERT_TRUE(std::equal(whole.words(), whole.words() + n, chunked.words())) << name;
+    }
+    EXPECT_EQ(log.count(), 0u) << name;
+  }
+}
+
+TEST_F(Patterns, WrongBitsAreCountedByDirection) {
+  Sweep check;
+  check.verify = true;
+  Region region(2000, 0);
+  std::fill_n(region.words(), region.count, 0);
+  ErrorLog log(3);
+  for (std::size_t i = 0; i < 20; ++i) region.words()[i * 70] = 0x21;
+  run(check, region, 2, log);
+  EXPECT_EQ(log.bits()[0], 20u);
+  EXPECT_EQ(log.bits()[5], 20u);
+  std::uint64_t all = 0;
+  for (const std::uint64_t n : log.bits()) all += n;
+  EXPECT_EQ(all, 40u);
 }
 
 TEST(PatternTypes, CountsAndIndicesHave64Bits) {

@@ -1,4 +1,4 @@
 # The node-local suites: gemm and memory.
 assay_test(unit_suites_node SOURCES ${CMAKE_CURRENT_LIST_DIR}/gemm_suite_test.cpp ${CMAKE_CURRENT_LIST_DIR}/memory_suite_test.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/memory_layout_test.cpp
-  LINKS assay_suite_gemm assay_suite_memory LABELS unit TIMEOUT 120)
+  ${CMAKE_CURRENT_LIST_DIR}/memory_layout_test.cpp ${CMAKE_CURRENT_LIST_DIR}/fault_class_test.cpp
+  LINKS assay_measure assay_suite_gemm assay_suite_memory LABELS unit TIMEOUT 120)

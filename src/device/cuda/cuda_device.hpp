@@ -14,6 +14,7 @@
 
 #include "device/cuda/check.hpp"
 #include "device/device.hpp"
+#include "device/memory_ops.hpp"
 
 namespace assay::cuda {
 
@@ -44,6 +45,13 @@ class Buffer {
 };
 
 class Gemm;
+
+/// The chain of loads in some memory and where a walk through it stands.
+struct Chain {
+  const void* memory = nullptr;
+  std::size_t bytes = 0, at = 0;
+  std::uint64_t key = 0;
+};
 
 /// One GPU and one stream on which all operations are queued.
 class CudaDevice final : public Device {
@@ -82,17 +90,25 @@ class CudaDevice final : public Device {
   void sweep(const kernels::Sweep& sweep, std::uint64_t* words, std::size_t count, kernels::ErrorLog& log) override;
   void payload_fill(kernels::PayloadKey key, void* data, std::size_t bytes) override;
   kernels::PayloadErrors payload_check(kernels::PayloadKey key, const void* data, std::size_t bytes) override;
+  std::size_t cache_bytes() const noexcept override { return static_cast<std::size_t>(properties_.l2CacheSize); }
+  MemoryOps* memory_ops() override;
 
   int numa_of_thread(int) const noexcept override { return -1; }
 
  private:
   std::size_t clock_count() const noexcept;
+  /// Reads as much of the arena, at its start or its end, as pushes all else out of the L2 cache.
+  void empty_cache(bool at_end);
 
   int ordinal_;
   cudaDeviceProp properties_{};
   cudaStream_t stream_ = nullptr;
   Buffer arena_, scratch_;  ///< scratch: 64 KiB for sums and counts
   Buffer clocks_;  ///< of all multiprocessors, before and after
+  Buffer errors_;            ///< of sweeps
+  std::uint64_t sweeps_ = 0;  ///< so far: each is shared out to multiprocessors in another way
+  Chain chain_;
+  std::unique_ptr<MemoryOps> memory_ops_;
   std::unique_ptr<Gemm> gemm_;
   std::unique_ptr<TrainOps> train_ops_;
 };

@@ -1,21 +1,96 @@
 // SPDX-License-Identifier: Apache-2.0
+// Memory of one GPU: what kernels/cuda does, queued on the device's stream, and its results brought to the host.
+#include <algorithm>
+
+#include "base/clock.hpp"
 #include "base/error.hpp"
 #include "device/cuda/cuda_device.hpp"
+#include "device/cuda/cuda_memory_ops.hpp"
+#include "kernels/chase.hpp"
 #include "kernels/digest.hpp"
+#include "kernels/fill.hpp"
+#include "kernels/fma_peak.hpp"
 
 namespace assay::cuda {
 namespace {
-[[noreturn]] void later(const char* what) { throw Error(ErrorKind::device, std::string("GPUs have no ") + what + " yet"); }
+
+using kernels::DeviceErrors;
+using kernels::DeviceRecord;
+using kernels::Element;
+using kernels::ErrorLog;
+
+/// Records of one sweep; what the default ErrorLog holds.
+constexpr std::size_t record_capacity = 1000;
+
+Element element_of(NumType type) noexcept {
+  switch (type) {
+    case NumType::fp64: return Element::fp64;
+    case NumType::fp32: return Element::fp32;
+    case NumType::tf32: return Element::tf32;
+    case NumType::fp16: return Element::fp16;
+    case NumType::bf16: return Element::bf16;
+    case NumType::fp8: return Element::fp8;
+    case NumType::int8: break;
+  }
+  return Element::int8;
+}
+
+kernels::ErrorRecord host_record(const DeviceRecord& r) {
+  kernels::ErrorRecord record{r.index, r.expected, r.actual, r.reread[1]};
+  record.sm = r.sm;
+  record.warp = r.warp;
+  record.lane = r.lane;
+  record.unstable = r.reread[0] != r.reread[1];
+  return record;
+}
+
 }  // namespace
 
-double CudaDevice::fma_peak(NumType, double) { later("FMA loop"); }
-void CudaDevice::fill_uniform(NumType, void*, std::size_t, std::uint64_t) { later("random fill"); }
-void CudaDevice::fill_integer(NumType, void*, std::size_t, std::uint64_t, int) { later("integer fill"); }
-void CudaDevice::stream(kernels::StreamOp, double*, const double*, const double*, std::size_t) { later("stream"); }
-double CudaDevice::chase_ns(void*, std::size_t, std::size_t, std::uint64_t) { later("chase"); }
-void CudaDevice::sweep(const kernels::Sweep&, std::uint64_t*, std::size_t, kernels::ErrorLog&) { later("patterns"); }
-void CudaDevice::payload_fill(kernels::PayloadKey, void*, std::size_t) { later("payloads"); }
-kernels::PayloadErrors CudaDevice::payload_check(kernels::PayloadKey, const void*, std::size_t) { later("payloads"); }
+/// Batches of at least a few milliseconds, until the time is over. What tensor cores can do is for products to say.
+double CudaDevice::fma_peak(NumType type, double seconds) {
+  if (type != NumType::fp64 && type != NumType::fp32)
+    throw Error(ErrorKind::device, std::string("fma_peak: only fp64 and fp32 have multiply-adds outside of tensor cores, not ") + to_string(type));
+  auto* escaped = scratch_.as<unsigned long long>();
+  check(cudaMemsetAsync(escaped, 0, sizeof(*escaped), stream_), "cudaMemset");
+  const auto burn = [&](std::uint64_t rounds) {
+    const auto queue = type == NumType::fp32 ? kernels::cuda::fma_burn_fp32 : kernels::cuda::fma_burn_fp64;
+    const double flops = queue(rounds, escaped, stream_);
+    check_launch("fma_burn");
+    return flops;
+  };
+  std::uint64_t rounds = 1;
+  for (double took_s = 0; took_s < 2e-3 && rounds < (std::uint64_t{1} << 40);) {
+    const double begin_s = now_s();
+    burn(rounds);
+    synchronize();
+    took_s = now_s() - begin_s;
+    if (took_s < 2e-3) rounds *= 2;
+  }
+  double flops = 0, elapsed_s = 0;
+  const double begin_s = now_s();
+  do {
+    flops += burn(rounds);
+    synchronize();
+    elapsed_s = now_s() - begin_s;
+  } while (elapsed_s < seconds);
+  unsigned long long wrong = 0;
+  copy_to_host(&wrong, escaped, sizeof(wrong));
+  return wrong == 0 ? flops / elapsed_s : 0.0;
+}
+
+void CudaDevice::fill_uniform(NumType type, void* data, std::size_t count, std::uint64_t key) {
+  kernels::cuda::fill_uniform(element_of(type), data, count, key, 0, stream_);
+  check_launch("fill_uniform");
+}
+
+void CudaDevice::fill_integer(NumType type, void* data, std::size_t count, std::uint64_t key, int limit) {
+  const int most = kernels::largest_exact_integer(element_of(type));
+  if (limit < 0 || limit > most)
+    throw Error(ErrorKind::device, "fill_integer: limit " + std::to_string(limit) + " is outside 0 to " + std::to_string(most) + " for " +
+                                       to_string(type));
+  kernels::cuda::fill_integer(element_of(type), data, count, key, 0, limit, stream_);
+  check_launch("fill_integer");
+}
 
 std::uint64_t CudaDevice::digest(const void* data, std::size_t bytes) {
   auto* sum = scratch_.as<std::uint64_t>();
@@ -25,6 +100,89 @@ std::uint64_t CudaDevice::digest(const void* data, std::size_t bytes) {
   std::uint64_t result = 0;
   copy_to_host(&result, sum, sizeof(result));
   return result;
+}
+
+void CudaDevice::stream(kernels::StreamOp op, double* a, const double* b, const double* c, std::size_t count) {
+  kernels::cuda::stream(op, a, b, c, count, scratch_.as<double>(), stream_);
+  check_launch("stream");
+}
+
+double CudaDevice::chase_ns(void* memory, std::size_t bytes, std::size_t steps, std::uint64_t key) {
+  if (bytes < 2 * kernels::chase_node_bytes || steps == 0)
+    throw Error(ErrorKind::device, "chase: needs at least 128 bytes and one step");
+  struct Result {
+    kernels::ChaseEnd end;
+    double elapsed_ns;
+  };
+  auto* result = scratch_.as<Result>();
+  for (bool built = false;;) {
+    if (chain_.memory != memory || chain_.bytes != bytes || chain_.key != key) {
+      kernels::cuda::chase_build(memory, bytes, key, stream_);
+      chain_ = {memory, bytes, 0, key};
+      built = true;
+    }
+    kernels::cuda::chase_walk(memory, bytes, key, chain_.at, steps, &result->end, &result->elapsed_ns, stream_);
+    check_launch("chase");
+    Result got{};
+    copy_to_host(&got, result, sizeof(got));
+    if (got.end.intact) {
+      chain_.at = got.end.node;
+      return got.elapsed_ns / static_cast<double>(steps);
+    }
+    // Somebody used the memory since: build again, once.
+    chain_ = {};
+    if (built) throw Error(ErrorKind::device, "chase: the memory lost a link within one walk");
+  }
+}
+
+void CudaDevice::empty_cache(bool at_end) {
+  const std::size_t wanted = 4 * cache_bytes() / sizeof(double), all = arena_.bytes() / sizeof(double), count = std::min(wanted, all);
+  auto* begin = arena_.as<double>() + (at_end ? all - count : 0);
+  kernels::cuda::stream(kernels::StreamOp::read, begin, nullptr, nullptr, count, scratch_.as<double>(), stream_);
+}
+
+/// A sweep that verifies is waited for: the count that decides about all else is 8 bytes away, some 20 us on every sweep.
+void CudaDevice::sweep(const kernels::Sweep& sweep, std::uint64_t* words, std::size_t count, ErrorLog& log) {
+  if (errors_.bytes() == 0) errors_ = Buffer(kernels::cuda::errors_bytes(record_capacity));
+  auto* errors = errors_.as<DeviceErrors>();
+  if (sweep.verify) kernels::cuda::clear_errors(errors, record_capacity, stream_);
+  kernels::cuda::sweep(sweep, words, count, sweeps_++, errors, stream_);
+  check_launch("sweep");
+  if (!sweep.verify) return;
+  DeviceErrors sum{};
+  copy_to_host(&sum.count, &errors->count, sizeof(sum.count));
+  if (sum.count == 0) return;
+  for (const int look : {0, 1}) {
+    empty_cache(look == 1);
+    kernels::cuda::look_again(words, errors, look, stream_);
+  }
+  check_launch("look_again");
+  copy_to_host(&sum, errors, sizeof(sum));
+  std::vector<DeviceRecord> records(std::min<std::size_t>(sum.kept, record_capacity));
+  copy_to_host(records.data(), errors + 1, records.size() * sizeof(DeviceRecord));
+  for (const DeviceRecord& r : records) log.add(host_record(r));
+  log.add_count(sum.count - records.size());
+  for (std::size_t bit = 0; bit < 64; ++bit)
+    for (const bool one : {true, false}) log.add_bits(bit, one, sum.bits[one ? 0 : 1][bit]);
+}
+
+void CudaDevice::payload_fill(kernels::PayloadKey key, void* data, std::size_t bytes) {
+  kernels::cuda::payload_fill(key, data, bytes, stream_);
+  check_launch("payload_fill");
+}
+
+kernels::PayloadErrors CudaDevice::payload_check(kernels::PayloadKey key, const void* data, std::size_t bytes) {
+  auto* errors = scratch_.as<kernels::PayloadErrors>();
+  kernels::cuda::payload_check(key, data, bytes, errors, stream_);
+  check_launch("payload_check");
+  kernels::PayloadErrors result;
+  copy_to_host(&result, errors, sizeof(result));
+  return result;
+}
+
+MemoryOps* CudaDevice::memory_ops() {
+  if (memory_ops_ == nullptr) memory_ops_ = std::make_unique<CudaMemoryOps>(properties_, stream_);
+  return memory_ops_.get();
 }
 
 }  // namespace assay::cuda

@@ -119,6 +119,8 @@ T __ldg(const T* p) { return *p; }
 template <typename T>
 T __ldcs(const T* p) { return *p; }
 template <typename T>
+T __ldca(const T* p) { return *p; }
+template <typename T>
 T __ldcg(const T* p) { return *p; }
 template <typename T>
 T __ldcv(const T* p) { return *p; }

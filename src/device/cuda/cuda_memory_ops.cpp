@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device/cuda/cuda_memory_ops.hpp"
+
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+
+#include "base/error.hpp"
+#include "kernels/onchip.hpp"
+
+namespace assay::cuda {
+namespace {
+
+using kernels::DeviceErrors;
+using kernels::DeviceRecord;
+
+constexpr std::size_t record_capacity = 100;
+constexpr int most_tries = 16;     ///< until every multiprocessor has run a block
+constexpr unsigned l1_rounds = 4096;
+static_assert(kernels::max_multiprocessors == max_multiprocessor_number);
+
+/// Binds memory that nobody has touched to a NUMA domain; without the libraries for it, as nothing else here needs them. What the
+/// system refuses (a container without the right) leaves the memory where the system puts it.
+void bind_to(int numa, void* memory, std::size_t bytes) {
+  constexpr int bind = 2;  // MPOL_BIND of linux/mempolicy.h
+  std::array<unsigned long, 16> mask{};
+  constexpr std::size_t bits = 8 * sizeof(mask[0]);
+  if (numa < 0 || static_cast<std::size_t>(numa) >= mask.size() * bits) return;
+  mask[static_cast<std::size_t>(numa) / bits] |= 1UL << (static_cast<std::size_t>(numa) % bits);
+  syscall(SYS_mbind, memory, bytes, bind, mask.data(), mask.size() * bits, 0);
+}
+
+kernels::ErrorRecord host_record(const DeviceRecord& r) {
+  kernels::ErrorRecord record{r.index, r.expected, r.actual, r.reread[1]};
+  record.sm = r.sm;
+  record.warp = r.warp;
+  record.lane = r.lane;
+  return record;
+}
+
+}  // namespace
+
+CudaMemoryOps::CudaMemoryOps(const cudaDeviceProp& properties, cudaStream_t stream) : properties_(properties), stream_(stream) {
+  for (cudaStream_t& copies : copies_) check(cudaStreamCreateWithFlags(&copies, cudaStreamNonBlocking), "cudaStreamCreate");
+}
+
+CudaMemoryOps::~CudaMemoryOps() {
+  release();
+  for (cudaStream_t copies : copies_)
+    if (copies != nullptr) cudaStreamDestroy(copies);
+}
+
+void CudaMemoryOps::release() noexcept {
+  if (host_ == nullptr) return;
+  cudaHostUnregister(host_);
+  munmap(host_, host_bytes_);
+  host_ = nullptr;
+}
+
+std::uint64_t CudaMemoryOps::run_once(OnChip test, std::uint64_t key, DeviceErrors* errors, std::uint32_t* visited) {
+  namespace cu = kernels::cuda;
+  switch (test) {
+    case OnChip::l1:
+      cu::l1_prepare(region_.as<std::uint32_t>(), key, stream_);
+      cu::l1_check(region_.as<std::uint32_t>(), key, l1_rounds, errors, visited, stream_);
+      return kernels::l1_words * sizeof(std::uint32_t);
+    case OnChip::shared: return cu::shared_march(key, ~std::size_t{0}, errors, visited, stream_);
+    case OnChip::l2: break;
+  }
+  const std::size_t words = region_.bytes() / sizeof(std::uint64_t);
+  cu::l2_write(region_.as<std::uint64_t>(), words, key, stream_);
+  cu::l2_check(region_.as<std::uint64_t>(), words, key, errors, visited, stream_);
+  return region_.bytes();
+}
+
+/// Blocks go where the GPU puts them: again until all multiprocessors have had one.
+OnChipResult CudaMemoryOps::on_chip(OnChip test, std::uint64_t key) {
+  const std::size_t half_l2 = std::max<std::size_t>(static_cast<std::size_t>(properties_.l2CacheSize) / 2, 4096) / 4096 * 4096;
+  const std::size_t wanted = test == OnChip::l2 ? half_l2 : kernels::l1_words * sizeof(std::uint32_t);
+  if (test != OnChip::shared && region_.bytes() != wanted) region_ = Buffer(wanted);
+  const std::size_t errors_bytes = kernels::cuda::errors_bytes(record_capacity);
+  if (errors_.bytes() == 0) errors_ = Buffer(errors_bytes + kernels::visited_words * sizeof(std::uint32_t));
+  auto* errors = errors_.as<DeviceErrors>();
+  auto* visited = reinterpret_cast<std::uint32_t*>(errors_.as<std::byte>() + errors_bytes);
+  kernels::cuda::clear_errors(errors, record_capacity, stream_);
+  check(cudaMemsetAsync(visited, 0, kernels::visited_words * sizeof(std::uint32_t), stream_), "cudaMemset");
+
+  OnChipResult result;
+  result.multiprocessors = static_cast<std::size_t>(properties_.multiProcessorCount);
+  std::array<std::uint32_t, kernels::visited_words> seen{};
+  const auto fetch = [&](void* to, const void* from, std::size_t bytes) {
+    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream_), "cudaMemcpy");
+    check(cudaStreamSynchronize(stream_), to_string(test));
+  };
+  for (int i = 0; i < most_tries && result.visited.size() < result.multiprocessors; ++i) {
+    result.bytes += run_once(test, mix64(key, static_cast<std::uint64_t>(i)), errors, visited);
+    check_launch(to_string(test));
+    fetch(seen.data(), visited, sizeof(seen));
+    result.visited.clear();
+    for (std::size_t sm = 0; sm < kernels::max_multiprocessors; ++sm)
+      if ((seen[sm / 32] >> (sm % 32) & 1) != 0) result.visited.push_back(static_cast<int>(sm));
+  }
+  result.bytes *= result.visited.size();
+  DeviceErrors sum{};
+  fetch(&sum, errors, sizeof(sum));
+  result.errors = sum.count;
+  std::vector<DeviceRecord> records(std::min<std::size_t>(sum.kept, record_capacity));
+  if (!records.empty()) fetch(records.data(), errors + 1, records.size() * sizeof(DeviceRecord));
+  for (const DeviceRecord& r : records) result.first.push_back(host_record(r));
+  return result;
+}
+
+void* CudaMemoryOps::host_buffer(int numa, std::size_t bytes) {
+  release();
+  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) throw Error(ErrorKind::resource, "no " + std::to_string(bytes) + " bytes of host memory");
+  host_bytes_ = bytes;
+  bind_to(numa, memory, bytes);
+  std::memset(memory, 0, bytes);
+  const cudaError_t error = cudaHostRegister(memory, bytes, cudaHostRegisterPortable);
+  if (error != cudaSuccess) munmap(memory, bytes);
+  check(error, "cudaHostRegister");
+  return host_ = memory;
+}
+
+void CudaMemoryOps::start_copy(CopyWay way, void* to, const void* from, std::size_t bytes) {
+  check(cudaMemcpyAsync(to, from, bytes, way == CopyWay::to_device ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost,
+                        copies_[way == CopyWay::to_device ? 0 : 1]),
+        "cudaMemcpy");
+}
+
+void CudaMemoryOps::finish_copies() {
+  for (cudaStream_t copies : copies_) check(cudaStreamSynchronize(copies), "a copy between host and GPU");
+}
+
+}  // namespace assay::cuda

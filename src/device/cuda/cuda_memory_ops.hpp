@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Private to src/device/cuda.
+#pragma once
+
+#include "device/cuda/cuda_device.hpp"
+#include "device/memory_ops.hpp"
+
+namespace assay::cuda {
+
+class CudaMemoryOps final : public MemoryOps {
+ public:
+  CudaMemoryOps(const cudaDeviceProp& properties, cudaStream_t stream);
+  ~CudaMemoryOps() override;
+  CudaMemoryOps(const CudaMemoryOps&) = delete;
+  CudaMemoryOps& operator=(const CudaMemoryOps&) = delete;
+
+  OnChipResult on_chip(OnChip test, std::uint64_t key) override;
+  void* host_buffer(int numa, std::size_t bytes) override;
+  void start_copy(CopyWay way, void* to, const void* from, std::size_t bytes) override;
+  void finish_copies() override;
+
+ private:
+  std::uint64_t run_once(OnChip test, std::uint64_t key, kernels::DeviceErrors* errors, std::uint32_t* visited);
+  void release() noexcept;
+
+  const cudaDeviceProp& properties_;
+  cudaStream_t stream_;                 ///< of the device
+  cudaStream_t copies_[2] = {};         ///< by CopyWay
+  Buffer region_, errors_;
+  void* host_ = nullptr;
+  std::size_t host_bytes_ = 0;
+};
+
+}  // namespace assay::cuda

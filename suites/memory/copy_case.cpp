@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copies between a GPU and pinned memory of the host. What is sent is a payload (kernels/payload.hpp) that the receiver makes again.
+#include <optional>
+
+#include "base/clock.hpp"
+#include "base/error.hpp"
+#include "device/memory_ops.hpp"
+#include "kernels/payload.hpp"
+#include "run/together.hpp"
+#include "suites/memory/memory_cases.hpp"
+
+namespace assay::memory {
+namespace {
+
+using kernels::PayloadErrors;
+using kernels::PayloadKey;
+
+/// One buffer for each way at both ends.
+class Copies {
+ public:
+  Copies(const Case& c, Context& context)
+      : context_(context),
+        bytes_(c.parameters.at("bytes").get<std::size_t>()),
+        down_(c.parameters.at("copy") != "d2h"),
+        up_(c.parameters.at("copy") != "h2d") {
+    ops_ = context.device.memory_ops();
+    if (ops_ == nullptr) throw Error(ErrorKind::device, "this device has no memory of its own");
+    const auto& numa = context.topology.my_node().numa;
+    const auto domain = c.parameters.at("numa").get<std::size_t>();
+    context.device.reserve(2 * bytes_);
+    device_ = context.device.arena().data();
+    host_ = static_cast<std::byte*>(ops_->host_buffer(domain < numa.size() ? numa[domain].os_index : -1, 2 * bytes_));
+  }
+
+  double bytes_per_repetition() const { return static_cast<double>(bytes_) * ((down_ ? 1 : 0) + (up_ ? 1 : 0)); }
+
+  /// Before a sample: other data at the sources, so that a copy that did not happen shows.
+  void prepare() {
+    ++round_;
+    if (down_) kernels::host::payload_fill(key(0), host_, bytes_);
+    if (up_) context_.device.payload_fill(key(1), device_ + bytes_, bytes_);
+    context_.device.synchronize();
+  }
+  void run(std::uint64_t k) {
+    for (std::uint64_t i = 0; i < k; ++i) {
+      if (down_) ops_->start_copy(CopyWay::to_device, device_, host_, bytes_);
+      if (up_) ops_->start_copy(CopyWay::to_host, host_ + bytes_, device_ + bytes_, bytes_);
+    }
+    ops_->finish_copies();
+  }
+  void check() {
+    if (down_) {
+      context_.offer("memory", device_, bytes_ / 8, 8);
+      tell(context_.device.payload_check(key(0), device_, bytes_), 0, "on its way to the GPU");
+    }
+    if (up_) tell(kernels::host::payload_check(key(1), host_ + bytes_, bytes_), bytes_, "on its way to the host");
+  }
+
+ private:
+  PayloadKey key(int way) const { return kernels::payload_key(context_.random.key(), context_.world.rank(), way, round_); }
+
+  void tell(const PayloadErrors& errors, std::size_t offset, const char* where) {
+    if (errors.count == 0) return;
+    const std::uint64_t first = offset + 8 * errors.first_index;
+    context_.record.miscompare({"", context_.device_entity, first, errors.expected, errors.actual, errors.actual, context_.since_start(now_s())},
+                               errors.count);
+    if (told_++ < 4)
+      context_.record.event("memory-fault", std::to_string(errors.count) + " wrong words " + where + ", the first at byte " + std::to_string(first),
+                            context_.device_entity);
+  }
+
+  Context& context_;
+  std::size_t bytes_;
+  bool down_, up_;
+  MemoryOps* ops_ = nullptr;
+  std::byte *device_ = nullptr, *host_ = nullptr;
+  std::uint64_t round_ = 0;
+  int told_ = 0;
+};
+
+Operation operation_of(Copies& copies) {
+  Operation operation;
+  operation.run = [&copies](std::uint64_t k) { copies.run(k); };
+  operation.sync = [&copies] { copies.prepare(); };
+  operation.verify = [&copies](std::size_t) { copies.check(); };
+  return operation;
+}
+
+void add_row(const SampleSeries& series, double bytes, Context& context) {
+  auto& row = context.record.add_row(context.device_entity);
+  for (std::size_t i = 0; i < series.seconds.size(); ++i) {
+    row.t.push_back(context.since_start(series.start_s[i]));
+    row.values["bandwidth"].push_back(bytes / series.seconds[i]);
+  }
+  row.block = series.block;
+  context.record.add_time(series.warmup_s, series.timed_s, series.verify_s);
+}
+
+}  // namespace
+
+void run_copy(const Case& c, Context& context) {
+  context.record.declare({"bandwidth", "B/s", results::Better::higher, true, results::Role::metric, true});
+  for (const auto& [key, value] : context.device.identity()) context.record.parameter(key, value);
+  Together together(context.node);
+  std::optional<Copies> copies;
+  SamplingPlan plan = context.sampling(c.seconds);
+  plan.repetitions = 1;
+  const double begin = now_s();
+  together.guarded([&] { copies.emplace(c, context); });
+  context.record.add_time(now_s() - begin, 0, 0);
+  if (c.parameters.at("mode") == "alone") {
+    context.take_turns(c.turns, [&] {
+      together.guarded([&] { add_row(sample(operation_of(*copies), plan), copies->bytes_per_repetition(), context); });
+    });
+    share_times(context.record, context.node);
+  } else if (!together.any(false)) {
+    const SampleSeries series = sample(together.wrap(operation_of(*copies)), together.wrap(plan));
+    together.guarded([&] { add_row(series, copies->bytes_per_repetition(), context); });
+  }
+  together.rethrow();
+}
+
+}  // namespace assay::memory

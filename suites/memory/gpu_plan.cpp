@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "suites/memory/gpu_plan.hpp"
+
+#include <algorithm>
+
+#include "kernels/pattern.hpp"
+
+namespace assay::memory {
+namespace {
+
+constexpr std::uint64_t mib = std::uint64_t{1} << 20;
+
+/// Long enough for a link of 64 GB/s to be timed to a thousandth, short enough for the least.
+constexpr std::uint64_t copy_bytes = 128 * mib;
+
+std::int64_t rows(const PlanInput& input, bool together, int turns) {
+  std::int64_t sum = 0;
+  for (std::size_t node = 0; node < input.topology.nodes.size(); ++node) {
+    const auto ranks = static_cast<std::int64_t>(input.topology.ranks_of(static_cast<int>(node)).size());
+    sum += together ? ranks : std::min<std::int64_t>(ranks, turns);
+  }
+  return sum;
+}
+
+/// NUMA domains that every node has.
+std::size_t common_domains(const Topology& topology) {
+  std::size_t least = topology.nodes.empty() ? 1 : topology.nodes.front().numa.size();
+  for (const Node& node : topology.nodes) least = std::min(least, node.numa.size());
+  return std::max<std::size_t>(least, 1);
+}
+
+Case base(const PlanInput& input, const std::string& name, bool together, int turns) {
+  Case c;
+  c.suite = "memory";
+  c.name = name + (together ? "-together" : "-alone");
+  c.serial = !together;
+  c.turns = together ? 1 : turns;
+  c.entities = rows(input, together, turns);
+  c.parameters["mode"] = together ? "together" : "alone";
+  return c;
+}
+
+/// Both ends are filled and checked beside the clock, the host's at some GB/s.
+Case copy_case(const PlanInput& input, const std::string& way, std::size_t domain, bool together, int turns) {
+  Case c = base(input, way + "-" + std::to_string(copy_bytes) + "-numa" + std::to_string(domain), together, turns);
+  c.bytes = 2 * copy_bytes;
+  c.required = way != "hd-both" && domain == 0 && together;
+  c.min_seconds = 0.2;
+  c.seconds = input.config.level == Level::smoke ? 0.3 : 1.0;
+  if (!together) c.seconds = std::max(c.min_seconds, 1.5 * c.seconds / turns);
+  c.overhead_seconds = 0.2;
+  c.parameters["copy"] = way;
+  c.parameters["numa"] = domain;
+  c.parameters["bytes"] = copy_bytes;
+  if (c.bytes > input.memory_per_rank_bytes)
+    c.not_applicable = "the plan may use only " + std::to_string(input.memory_per_rank_bytes / mib) + " MiB per rank";
+  return c;
+}
+
+Case on_chip_case(const PlanInput& input, const std::string& test) {
+  Case c = base(input, "onchip-" + test, true, 1);
+  c.required = true;
+  c.min_seconds = 0.05;
+  c.seconds = input.config.level == Level::quick ? 0.3 : input.config.level == Level::standard ? 2 : 20;
+  c.overhead_seconds = 0.1;
+  c.parameters["onchip"] = test;
+  return c;
+}
+
+}  // namespace
+
+std::vector<std::string> host_patterns(Level level) {
+  switch (level) {
+    case Level::smoke: return {"own-address", "moving-inversions"};
+    case Level::quick: return {"own-address", "moving-inversions", "march-c", "random", "checkerboard"};
+    case Level::standard:
+      return {"own-address", "moving-inversions", "walking-ones", "walking-zeros", "checkerboard",
+              "march-c",     "random",            "modulo-20",    "block-move",    "retention"};
+    case Level::extended:
+    case Level::soak: break;
+  }
+  auto names = kernels::pattern_names();
+  std::erase(names, "block-move-engine");  // a host moves by its cores
+  return names;
+}
+
+std::vector<std::string> gpu_patterns(Level level) {
+  if (level == Level::smoke) return host_patterns(level);
+  if (level >= Level::extended) return kernels::pattern_names();
+  auto names = host_patterns(level);
+  const std::vector<std::string> short_ones = {"address-bits", "five-a", "switching-noise", "line-codes"};
+  const std::vector<std::string> longer = {"row-stripe", "column-stripe", "walking-8", "march-ss", "march-sr", "block-move-engine", "hold"};
+  names.insert(names.end(), short_ones.begin(), short_ones.end());
+  if (level == Level::standard) names.insert(names.end(), longer.begin(), longer.end());
+  return names;
+}
+
+std::vector<Case> gpu_cases(const PlanInput& input, bool alone, bool together, int turns) {
+  std::vector<Case> cases;
+  if (input.topology.device_kind != "cuda") return cases;
+  const bool smoke = input.config.level == Level::smoke;
+  const std::size_t domains = smoke ? 1 : common_domains(input.topology);
+  for (std::size_t domain = 0; domain < domains; ++domain) {
+    for (const char* way : {"h2d", "d2h", "hd-both"}) {
+      if (smoke && std::string(way) == "hd-both") continue;
+      if (together) cases.push_back(copy_case(input, way, domain, true, turns));
+      if (alone && !smoke) cases.push_back(copy_case(input, way, domain, false, turns));
+    }
+  }
+  if (smoke) return cases;
+  for (const char* test : {"l1", "shared", "l2"}) cases.push_back(on_chip_case(input, test));
+  return cases;
+}
+
+}  // namespace assay::memory
