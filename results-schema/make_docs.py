@@ -44,6 +44,9 @@ def generate(schema):
     inventory = schema["inventory"]
     out += [f"### `{inventory['path']}/<kind>`", "", inventory["doc"][0].upper() + inventory["doc"][1:] + ".", ""]
     out += fields(inventory["columns"], schema)
+    telemetry = schema["telemetry"]
+    out += [f"### `{telemetry['path']}/<entity>`", "", telemetry["doc"][0].upper() + telemetry["doc"][1:] + ".", ""]
+    out += fields(telemetry["columns"], schema)
     out += [f"### `{case['path']}`", "", "Attributes:", ""] + fields(case["attributes"], schema)
     out += ["Datasets:", ""] + fields(case["datasets"], schema, dims=True)
     out += table(["group", "content"], [[f"`{g['name']}`", g["doc"]] for g in case["groups"]])

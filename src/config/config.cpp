@@ -211,6 +211,9 @@ Config make_config(OptionValues values, const std::vector<std::string>& suite_na
   config.expect_ranks = counted(values, "expect-ranks");
   config.expect_devices = counted(values, "expect-devices");
   config.threads = counted(values, "threads");
+  config.telemetry_hz = values.has("telemetry-hz") ? values.number("telemetry-hz") : config.level == Level::smoke ? 0 : 1;
+  if (config.telemetry_hz != 0 && !(config.telemetry_hz >= 0.1 && config.telemetry_hz <= 10))
+    throw_usage(fmt::format("--telemetry-hz: {} is neither 0 nor between 0.1 and 10", config.telemetry_hz));
   config.require = values.list("require");
   config.max_file_bytes = values.bytes("max-file");
   if (config.max_file_bytes == 0) throw_usage("--max-file: 0 leaves no room for any result");

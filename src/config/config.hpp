@@ -30,6 +30,7 @@ struct Config {
   double segment_s = 1800;  ///< soak only: the longest that one file may cover
   std::string device = "auto";
   bool share_gpus = false;
+  double telemetry_hz = 0;  ///< 0 = none
   std::string out;  ///< results file, never empty
   std::string only, exclude;  ///< nodes that take part, or do not: host lists as typed; `exclude` may name a file
   std::string resume;  ///< what to go on with: a partial directory, or a results file; empty = a new run

@@ -55,6 +55,8 @@ std::vector<OptionSpec> make_run_options() {
       option("expect-devices", integer, "", "N", "number of devices that every node must have"),
       option("require", list, "", "NAMES",
              "metrics and counters that must be measured although they are optional", {}, true),
+      option("telemetry-hz", number, "", "N",
+             "samples a second of clocks, power and temperatures, 0.1 to 10, or 0; 1 when not given, 0 at level smoke"),
       option("max-file", bytes, "4GiB", "SIZE", "largest results file that may be planned"),
       option("inject", text, "", "FAULT",
              "make a fault on purpose, e.g. slow:rank=2,factor=0.5; such a run never passes", {}, true),

@@ -50,6 +50,9 @@ std::string counts_text(const Results& r) {
   out += fmt::format("miscompares    {}\n", r.errors.size());
   out += fmt::format("counters       {} rows, {} moved, {} unsupported\n", r.counters.size(), moved,
                      unsupported);
+  std::size_t samples = 0;
+  for (const auto& table : r.telemetry) samples += table.t.size();
+  if (!r.telemetry.empty()) out += fmt::format("telemetry      {} series, {} samples, {} flags\n", r.telemetry.size(), samples, r.flags.size());
   out += fmt::format("events         {}\n", r.events.size());
   for (const auto& s : r.selftest) {
     out += fmt::format("selftest       {} on {}: injected {} caught {} located {} counted {}\n", s.checker,

@@ -109,6 +109,10 @@ std::vector<Entity> carry_over(Writer& writer, const Results& earlier, const Wri
     bundle.counters = std::move(counters[c.path()]);
     for (CounterRow& row : bundle.counters) row.entity = rows(row.entity);
     if (first) {
+      bundle.telemetry = earlier.telemetry;
+      for (TelemetryTable& table : bundle.telemetry) table.entity = rows(table.entity);
+      bundle.flags = earlier.flags;
+      for (FlagRow& row : bundle.flags) row.entity = rows(row.entity);
       bundle.selftest = earlier.selftest;
       for (SelftestRow& row : bundle.selftest) row.entity = rows(row.entity);
     }

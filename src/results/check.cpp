@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A results file against the schema, without `load`: it goes on after a problem and names them all.
+#include <algorithm>
 #include <numeric>
 
 #include "base/error.hpp"
@@ -24,13 +25,16 @@ class FileChecker : public Checker {
     attributes(file_, "/", schema_.attributes);
     const bool judged = h5::has_link(file_, "/verdict");
     const auto wanted = [&](const std::string& path) { return judged || !path.starts_with("/verdict"); };
+    const bool sampled = h5::has_link(file_, schema_.telemetry.path);
     for (const TableSpec& table : schema_.tables) {
+      if (table.path.starts_with(schema_.telemetry.path) && !sampled) continue;
       if (wanted(table.path)) check_table(table, table.path);
     }
     for (const TextSpec& text : schema_.texts) {
       if (wanted(text.path)) check_text(text.path);
     }
     check_inventory();
+    if (sampled) guard(schema_.telemetry.path, [&] { check_telemetry(); });
     if (judged) guard("/verdict", [&] { check_verdict(); });
   }
 
@@ -64,13 +68,31 @@ class FileChecker : public Checker {
   void check_inventory() {
     const std::string& top = schema_.inventory.path;
     if (!h5::is_group(file_, top)) return problem("missing group " + top);
-    for (const std::string& kind : h5::children(h5::open_group(file_, top))) {
-      const std::string path = top + "/" + kind;
-      check_table(schema_.inventory, path);
-      if (!h5::is_group(file_, path)) continue;
-      for (const std::string& name : h5::children(h5::open_group(file_, path))) {
-        if (name != "row" && name != "entity") guard(path + "/" + name, [&] { open_column(path, name); });
-      }
+    for (const std::string& kind : h5::children(h5::open_group(file_, top))) check_open_table(schema_.inventory, top + "/" + kind);
+  }
+
+  void check_telemetry() {
+    const std::string& top = schema_.telemetry.path;
+    for (const std::string& name : h5::children(h5::open_group(file_, top))) {
+      const std::string path = top + "/" + name;
+      if (std::ranges::any_of(schema_.tables, [&](const TableSpec& table) { return table.path == path; })) continue;
+      check_open_table(schema_.telemetry, path);
+      guard(path, [&] {
+        std::int32_t row = -1;
+        h5::get(h5::open_group(file_, path), "entity", h5::Type::int32, &row);
+        if (row < 0 || static_cast<std::size_t>(row) >= entities_)
+          problem("row " + std::to_string(row) + " of " + path + " is not in /entities, which has " + std::to_string(entities_));
+      });
+    }
+  }
+
+  /// A table with columns beyond those of the schema.
+  void check_open_table(const TableSpec& spec, const std::string& path) {
+    check_table(spec, path);
+    if (!h5::is_group(file_, path)) return;
+    for (const std::string& name : h5::children(h5::open_group(file_, path))) {
+      const bool known = std::ranges::any_of(spec.columns, [&](const Field& field) { return field.name == name; });
+      if (name != "row" && !known) guard(path + "/" + name, [&] { open_column(path, name); });
     }
   }
 

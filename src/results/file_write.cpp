@@ -6,6 +6,7 @@
 #include "results/json_io.hpp"
 #include "results/schema.hpp"
 #include "results/table.hpp"
+#include "results/telemetry_io.hpp"
 #include "results/text.hpp"
 
 namespace assay::results {
@@ -99,6 +100,7 @@ void write_file(const Path& path, PartialReader& partial, bool running) {
     write_table(file, "/entities", partial.entities, true);
     write_table(file, "/errors", partial.errors, true);
     write_table(file, "/counters", partial.counters, true);
+    write_telemetry(file, partial.telemetry, partial.flags, &partial.entities);
     write_table(file, "/events", partial.events, true);
     write_table(file, "/selftest", partial.selftest, true);
     if (partial.end) write_verdict(file, partial.end->verdict);

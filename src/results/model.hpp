@@ -125,6 +125,22 @@ struct EventRow {
   std::string kind, text;
 };
 
+/// What was sampled of one entity while cases ran: clocks, power, temperatures.
+struct TelemetryTable {
+  std::int32_t entity = -1;
+  std::vector<double> t;                              ///< seconds since run start
+  std::map<std::string, std::vector<double>> number;  ///< by quantity, as long as t; NaN = not told
+  std::map<std::string, std::string> unit;
+};
+
+/// A state that changed: value 1 = set, 0 = cleared.
+struct FlagRow {
+  double t = 0;
+  std::int32_t entity = -1;
+  std::string flag;
+  std::int32_t value = 0;
+};
+
 /// One detection self-test: did the checker see the value that was corrupted on purpose?
 struct SelftestRow {
   std::string checker;  ///< gemm|memory|pair|allreduce|train
@@ -204,6 +220,8 @@ struct Results {
   std::vector<CaseData> cases;
   std::vector<Miscompare> errors;
   std::vector<CounterRow> counters;
+  std::vector<TelemetryTable> telemetry;  ///< one per entity
+  std::vector<FlagRow> flags;
   std::vector<EventRow> events;
   std::vector<SelftestRow> selftest;
   std::optional<VerdictData> verdict;  ///< as stored in the file, if it was

@@ -9,6 +9,7 @@
 #include "results/file_io.hpp"
 #include "results/json_io.hpp"
 #include "results/table.hpp"
+#include "results/telemetry_io.hpp"
 #include "results/text.hpp"
 
 namespace assay::results {
@@ -35,6 +36,7 @@ StoredBundle read_bundle(const Path& path) {
   table("/errors", out.bundle.errors);
   table("/counters", out.bundle.counters);
   table("/selftest", out.bundle.selftest);
+  read_telemetry(file, limits, out.bundle.telemetry, out.bundle.flags);
   return out;
 }
 
@@ -69,6 +71,7 @@ std::string bundle_image(const CaseBundle& bundle, std::int64_t sequence, std::s
   std::size_t bytes = bundle.data.t.size() * sizeof(double);
   for (const Metric& m : bundle.data.metrics) bytes += m.values.size() * sizeof(double);
   for (const IntegerArray& a : bundle.data.arrays) bytes += a.values.size() * sizeof(std::uint64_t);
+  for (const TelemetryTable& t : bundle.telemetry) bytes += t.t.size() * (t.number.size() + 1) * sizeof(double);
   const h5::Id file = h5::create_memory_file(bytes + (std::size_t{32} << 10));
   h5::put(file, "format", "assay-case");
   h5::put(file, "schema_version", Schema::get().version);
@@ -83,6 +86,7 @@ std::string bundle_image(const CaseBundle& bundle, std::int64_t sequence, std::s
   table("/errors", bundle.errors);
   table("/counters", bundle.counters);
   table("/selftest", bundle.selftest);
+  write_telemetry(file, bundle.telemetry, bundle.flags, nullptr);
   std::string image = h5::memory_image(file);
   seal(image);
   return image;
@@ -196,8 +200,15 @@ bool PartialReader::take(CaseBundle&& bundle, std::size_t first_entity, const Pa
     skip_file(path, ": " + bundle.data.path() + ": " + problem);
     return false;
   }
+  for (TelemetryTable& table : bundle.telemetry) {
+    if (const std::string problem = telemetry_problem(table, entities.size()); !problem.empty())
+      note_damage(path.filename().string() + ": " + problem);
+    else
+      append(telemetry, std::move(table));
+  }
   move_to(bundle.errors, errors);
   move_to(bundle.counters, counters);
+  move_to(bundle.flags, flags);
   move_to(bundle.selftest, selftest);
   last_ended = std::max(last_ended, bundle.data.ended);
   each(std::move(bundle.data));

@@ -51,6 +51,8 @@ class PartialReader {
   std::vector<Entity> entities;
   std::vector<Miscompare> errors;
   std::vector<CounterRow> counters;
+  std::vector<TelemetryTable> telemetry;
+  std::vector<FlagRow> flags;
   std::vector<SelftestRow> selftest;
   std::string last_ended;  ///< time of the last case
   bool damaged = false;

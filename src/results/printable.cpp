@@ -53,6 +53,7 @@ void make_printable(Results& r) {
   for (CaseData& c : r.cases) tidy_case(c);
   tidy_rows(r.errors);
   tidy_rows(r.counters);
+  tidy_rows(r.flags);
   tidy_rows(r.events);
   tidy_rows(r.selftest);
   if (!r.verdict) return;

@@ -10,6 +10,7 @@
 #include "results/json_io.hpp"
 #include "results/printable.hpp"
 #include "results/table.hpp"
+#include "results/telemetry_io.hpp"
 #include "results/text.hpp"
 
 namespace assay::results {
@@ -102,6 +103,8 @@ void check_references(const Results& r) {
   }
   for (const Miscompare& e : r.errors) check(e.entity, -1, "/errors/entity");
   for (const CounterRow& c : r.counters) check(c.entity, -1, "/counters/entity");
+  for (const TelemetryTable& t : r.telemetry) check(t.entity, 0, "/telemetry");
+  for (const FlagRow& f : r.flags) check(f.entity, -1, "/telemetry/flags/entity");
   for (const EventRow& e : r.events) check(e.entity, -1, "/events/entity");
   for (const SelftestRow& s : r.selftest) check(s.entity, -1, "/selftest/entity");
   if (!r.verdict) return;
@@ -120,6 +123,7 @@ Results read_file_content(const Path& path, const CheckedFile& checked) {
   r.cases = read_cases(file);
   r.errors = read_table<Miscompare>(file.id, "/errors", file.limits);
   r.counters = read_table<CounterRow>(file.id, "/counters", file.limits);
+  read_telemetry(file.id, file.limits, r.telemetry, r.flags);
   r.events = read_table<EventRow>(file.id, "/events", file.limits);
   r.selftest = read_table<SelftestRow>(file.id, "/selftest", file.limits);
   if (h5::is_group(file.id, "/verdict")) r.verdict = verdict_from_json(read_json(file, "/verdict/json"));
@@ -139,6 +143,8 @@ Results read_partial(const Path& path) {
   r.inventory = std::move(reader.start.inventory);
   r.errors = std::move(reader.errors);
   r.counters = std::move(reader.counters);
+  r.telemetry = std::move(reader.telemetry);
+  r.flags = std::move(reader.flags);
   r.events = std::move(reader.events);
   r.selftest = std::move(reader.selftest);
   if (reader.end) r.verdict = std::move(reader.end->verdict);

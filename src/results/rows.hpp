@@ -71,6 +71,14 @@ void describe(Of<EventRow>, V&& v) {
 }
 
 template <class V>
+void describe(Of<FlagRow>, V&& v) {
+  v("t", &FlagRow::t);
+  v("entity", &FlagRow::entity);
+  v("flag", &FlagRow::flag);
+  v("value", &FlagRow::value);
+}
+
+template <class V>
 void describe(Of<SelftestRow>, V&& v) {
   v("checker", &SelftestRow::checker);
   v("injected", &SelftestRow::injected);

@@ -38,7 +38,11 @@ void save(const Results& results, const std::filesystem::path& file, bool force)
       bundle.data = data;
       bundle.errors = std::move(errors[data.path()]);
       bundle.counters = std::move(counters[data.path()]);
-      if (&data == &results.cases.front()) bundle.selftest = results.selftest;
+      if (&data == &results.cases.front()) {
+        bundle.selftest = results.selftest;
+        bundle.telemetry = results.telemetry;
+        bundle.flags = results.flags;
+      }
       writer.add_case(bundle);
     }
     writer.finish(results.verdict.value_or(VerdictData{}), results.info.state);

@@ -54,6 +54,7 @@ Schema::Schema() {
     tables.push_back({table.at("path"), table.at("required"), fields(table.at("columns"))});
   }
   inventory = {json.at("inventory").at("path"), false, fields(json.at("inventory").at("columns"))};
+  telemetry = {json.at("telemetry").at("path"), false, fields(json.at("telemetry").at("columns"))};
   const Json& of_case = json.at("case");
   case_attributes = fields(of_case.at("attributes"));
   case_datasets = fields(of_case.at("datasets"));

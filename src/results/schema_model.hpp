@@ -55,6 +55,7 @@ class Schema {
   std::vector<TextSpec> texts;
   std::vector<TableSpec> tables;
   TableSpec inventory;
+  TableSpec telemetry;  ///< of one entity; with an attribute `entity`
 
  private:
   Schema();

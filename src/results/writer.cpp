@@ -17,6 +17,7 @@
 #include "results/file_io.hpp"
 #include "results/json_io.hpp"
 #include "results/resume.hpp"
+#include "results/telemetry_io.hpp"
 
 namespace assay::results {
 namespace {
@@ -215,6 +216,8 @@ void Writer::add_case(const CaseBundle& bundle) {
   if (impl_->names.contains(bundle.data.path())) wrong("the case was stored before");
   const std::size_t entities = impl_->entities + bundle.new_entities.size();
   if (const std::string problem = problem_of(bundle.data, entities); !problem.empty()) wrong(problem);
+  for (const TelemetryTable& table : bundle.telemetry)
+    if (const std::string problem = telemetry_problem(table, entities); !problem.empty()) wrong(problem);
   impl_->check_owner();
   const std::string image = bundle_image(bundle, impl_->next, impl_->entities);
   impl_->spend(image.size());

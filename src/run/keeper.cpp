@@ -112,7 +112,7 @@ class RunKeeper final : public guard::Keeper {
   void store(int case_index, const std::vector<std::string>& reports) override {
     const Case& c = plan_.cases[static_cast<std::size_t>(case_index)];
     std::vector<CaseRecord> records;
-    Json counters = Json::array();
+    NodeNews news;
     bool all = true;
     for (std::size_t rank = 0; rank < members_.size(); ++rank) {
       const std::string& text = reports.at(static_cast<std::size_t>(members_[rank]));
@@ -122,11 +122,12 @@ class RunKeeper final : public guard::Keeper {
       CaseReport report = case_report_from(text);
       unfired_[rank] = std::move(report.unfired);
       records.push_back(CaseRecord::deserialize(report.record));
-      for (const Json& row : Json::parse(report.counters)) counters.push_back(row);
+      for (const Json& row : Json::parse(report.counters)) news.counters.push_back(row);
+      if (!report.telemetry.empty()) news.telemetry.push_back(Json::parse(report.telemetry));
     }
     if (records.empty()) return;
     if (!all) records.front().set_state(results::CaseState::incomplete, lost_why_);
-    write(c, records, counters);
+    write(c, records, news);
   }
 
   std::vector<int> lost(const guard::Loss& loss, int case_index) override {
@@ -297,7 +298,7 @@ class RunKeeper final : public guard::Keeper {
     CaseRecord record;
     record.set_state(results::CaseState::skip, reason);
     case_started_ = utc_now_iso();
-    write(c, {record}, Json::array());
+    write(c, {record}, {});
   }
 
   /// A fault that never came about proves nothing. Those of a rank that is gone have most likely taken it along.
@@ -315,17 +316,22 @@ class RunKeeper final : public guard::Keeper {
     try {
       CaseRecord record;
       record.set_state(results::CaseState::incomplete, reason);
-      write(c, {record}, Json::array());
+      write(c, {record}, {});
     } catch (const std::exception&) {
       // It stays planned and not measured, which counts the same.
     }
   }
 
-  void write(const Case& c, const std::vector<CaseRecord>& records, const Json& counters) {
+  /// What node leaders tell beside their own record.
+  struct NodeNews {
+    std::vector<Json> counters, telemetry;
+  };
+
+  void write(const Case& c, const std::vector<CaseRecord>& records, const NodeNews& news) {
     auto bundle = assemble(c, records, *entities_, identity_);
     bundle.data.started = case_started_;
     bundle.data.ended = utc_now_iso();
-    for (const auto& row : counters) {
+    for (const auto& row : news.counters) {
       results::CounterRow counter;
       counter.case_path = c.path();
       counter.entity = entities_->find(row.at(0), row.at(1));
@@ -334,6 +340,7 @@ class RunKeeper final : public guard::Keeper {
       counter.after = row.at(4).is_null() ? results::not_taken : row.at(4).get<double>();
       bundle.counters.push_back(counter);
     }
+    for (const Json& telemetry : news.telemetry) add_telemetry(telemetry, *entities_, bundle);
     writer_->add_case(bundle);
     for (const CaseRecord& record : records)
       for (const results::EventRow& event : record.events_) add_event(now_s() - run_start_s_, event.entity, event.kind, event.text);

@@ -9,8 +9,10 @@
 
 #include "config/config.hpp"
 #include "guard/keeper.hpp"
+#include "results/writer.hpp"
 #include "run/session.hpp"
 #include "run/suite.hpp"
+#include "topology/entities.hpp"
 #include "topology/launch_check.hpp"
 
 namespace assay {
@@ -43,10 +45,14 @@ ReadyFacts ready_facts_from(const std::string& text);
 struct CaseReport {
   std::string record;    ///< CaseRecord::serialize()
   std::string counters;  ///< JSON rows of its node; "[]" elsewhere
+  std::string telemetry;  ///< JSON of what was sampled on its node; empty elsewhere
   std::vector<std::string> unfired;  ///< faults made on purpose that have not come about on this rank so far
 };
 std::string to_text(const CaseReport& report);
 CaseReport case_report_from(const std::string& text);
+
+/// Adds what a node leader sampled to the case that ended.
+void add_telemetry(const Json& told, const EntityTable& entities, results::CaseBundle& bundle);
 
 std::unique_ptr<guard::Keeper> make_keeper(Config config, std::vector<std::unique_ptr<Suite>> suites, const RunHooks& hooks);
 

@@ -3,6 +3,7 @@
 // error of the program and not of a user.
 #include "base/json.hpp"
 #include "run/keeper.hpp"
+#include "topology/telemetry.hpp"
 
 namespace assay {
 
@@ -42,7 +43,7 @@ ReadyFacts ready_facts_from(const std::string& text) {
 
 // The record is binary and by far the largest part: the others go first, after their length.
 std::string to_text(const CaseReport& report) {
-  const std::string head = Json{{"counters", report.counters}, {"unfired", report.unfired}}.dump();
+  const std::string head = Json{{"counters", report.counters}, {"telemetry", report.telemetry}, {"unfired", report.unfired}}.dump();
   return std::to_string(head.size()) + ":" + head + report.record;
 }
 
@@ -50,7 +51,24 @@ CaseReport case_report_from(const std::string& text) {
   const auto colon = text.find(':');
   const auto length = static_cast<std::size_t>(std::stoull(text));
   const Json head = Json::parse(text.substr(colon + 1, length));
-  return {text.substr(colon + 1 + length), head.at("counters"), head.at("unfired").get<std::vector<std::string>>()};
+  return {text.substr(colon + 1 + length), head.at("counters"), head.at("telemetry"), head.at("unfired").get<std::vector<std::string>>()};
+}
+
+void add_telemetry(const Json& told, const EntityTable& entities, results::CaseBundle& bundle) {
+  for (const Json& series : told.at("series")) {
+    results::TelemetryTable table;
+    table.entity = entities.find(series.at(0), series.at(1));
+    if (table.entity < 0) continue;
+    table.t = series.at(2).get<std::vector<double>>();
+    for (const auto& [name, values] : series.at(3).items()) {
+      auto& column = table.number[name];
+      for (const Json& value : values) column.push_back(value.is_null() ? results::not_taken : value.get<double>());
+      table.unit[name] = unit_of_quantity(name);
+    }
+    bundle.telemetry.push_back(std::move(table));
+  }
+  for (const Json& flag : told.at("flags"))
+    bundle.flags.push_back({flag.at(0), entities.find(flag.at(1), flag.at(2)), flag.at(3), flag.at(4)});
 }
 
 }  // namespace assay

@@ -137,7 +137,7 @@ double Plan::expected_s() const noexcept {
 }
 
 std::uint64_t Plan::file_bytes() const noexcept {
-  std::uint64_t sum = 64 * 1024;
+  std::uint64_t sum = 64 * 1024 + telemetry_bytes;
   for (const Case& c : cases) sum += 40'000 + static_cast<std::uint64_t>(c.entities) * 1600;
   return sum;
 }
@@ -165,6 +165,11 @@ Plan make_plan(const Config& config, const Topology& topology, const std::vector
   plan.budget_s = config.budget_s();
   plan.memory_per_rank_bytes = config.resumed_memory_bytes != 0 ? config.resumed_memory_bytes
                                                                 : memory_per_rank(topology, memory_fraction(config));
+  for (const Node& node : topology.nodes) {
+    constexpr double columns_of_node = 4, columns_of_gpu = 10;
+    const double columns = columns_of_node + columns_of_gpu * static_cast<double>(node.gpus.size());
+    plan.telemetry_bytes += static_cast<std::uint64_t>(config.telemetry_hz * plan.budget_s * columns * 8);
+  }
   plan.passes = config.level >= Level::standard ? 3 : 1;
   const PlanInput input{config, topology, plan.memory_per_rank_bytes, config.seed};
   for (const auto& suite : suites) {

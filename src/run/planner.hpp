@@ -22,6 +22,7 @@ struct Plan {
   double required_s() const noexcept;
   double expected_s() const noexcept;  ///< all planned cases
   /// About how large the results file will be: 100 samples of two numbers per entity, and the overhead of each case.
+  std::uint64_t telemetry_bytes = 0;  ///< of the results file
   std::uint64_t file_bytes() const noexcept;
 };
 

@@ -126,11 +126,30 @@ void Runner::tell_unreadable(const std::vector<double>& before, const std::vecto
                  parts_.entities.find("device", name));
 }
 
+std::string Runner::telemetry_text() {
+  if (parts_.telemetry == nullptr) return {};
+  const TelemetryChunk chunk = parts_.telemetry->take();
+  if (chunk.series.empty() && chunk.flags.empty()) return {};
+  const auto since = [&](double t) { return t - parts_.run_start_s; };
+  Json series = Json::array(), flags = Json::array();
+  for (const auto& s : chunk.series) {
+    Json values = Json::object(), times = Json::array();
+    for (const double t : s.t) times.push_back(since(t));
+    for (const auto& [name, column] : s.values) {
+      Json& list = values[name] = Json::array();
+      for (const double value : column) list.push_back(std::isfinite(value) ? Json(value) : Json());
+    }
+    series.push_back({s.entity_kind, s.entity_name, times, values});
+  }
+  for (const auto& f : chunk.flags) flags.push_back({since(f.t), f.entity_kind, f.entity_name, f.flag, f.set ? 1 : 0});
+  return Json{{"series", series}, {"flags", flags}}.dump();
+}
+
 CaseReport Runner::run_case(const Case& c) {
   auto before = counters_before();
   CaseRecord record = measure(c);
   std::string counters = counters_after(std::move(before), record);
-  return {record.serialize(), std::move(counters),
+  return {record.serialize(), std::move(counters), telemetry_text(),
           parts_.injector != nullptr ? parts_.injector->never_fired() : std::vector<std::string>{}};
 }
 

@@ -10,6 +10,7 @@
 #include "run/planner.hpp"
 #include "topology/counters.hpp"
 #include "topology/entities.hpp"
+#include "topology/telemetry.hpp"
 
 namespace assay {
 
@@ -27,6 +28,7 @@ class Runner {
     Communicator* leaders;
     const std::vector<std::unique_ptr<Suite>>& suites;
     CounterSet* counters;        ///< on local rank 0 of each node; null elsewhere
+    Telemetry* telemetry;         ///< likewise; null where none is wanted
     guard::WorkerLink& link;
     double run_start_s;          ///< on this rank's clock
     Injector* injector = nullptr;  ///< null in all runs without --inject
@@ -41,6 +43,7 @@ class Runner {
   CaseRecord measure(const Case& c);
   std::vector<double> counters_before();
   std::string counters_after(std::vector<double> before, CaseRecord& record);
+  std::string telemetry_text();
   void tell_unreadable(const std::vector<double>& before, const std::vector<double>& after, CaseRecord& record) const;
 
   Parts parts_;

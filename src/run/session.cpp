@@ -174,10 +174,13 @@ class Session {
       counters = CounterSet::probe(node.hostname);
       counters.add_gpus(node.hostname, job_.nvml);
     }
+    std::unique_ptr<Telemetry> telemetry;
+    if (leader && config_.telemetry_hz > 0)
+      telemetry = std::make_unique<Telemetry>(job_.topology.my_node().hostname, job_.nvml, config_.telemetry_hz);
     const double run_start_s = start_on_root - offset.offset_s;
     const Injection injection({config_, job_.topology, *entities_, *device_, world(), *job_.node, job_.leaders.get(), run_start_s});
     Runner runner({config_, job_.topology, plan_, *entities_, *device_, injection.world(), injection.node(), injection.leaders(),
-                   suites_, leader ? &counters : nullptr, link_, run_start_s, injection.injector()});
+                   suites_, leader ? &counters : nullptr, telemetry.get(), link_, run_start_s, injection.injector()});
     link_.ready(root() ? to_text(ReadyFacts{start_on_root, now_s() - start_on_root, device_identity() + world().path()}) : "");
     return runner.run_all();
   }

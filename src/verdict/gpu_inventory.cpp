@@ -75,6 +75,38 @@ void judge_width(Judgement& j, const InventoryTable& table, const std::vector<st
   }
 }
 
+/// What a link reached while its GPU was busy: a resting one saves power.
+void judge_generation(Judgement& j, const InventoryTable& table, const std::vector<std::size_t>& rows) {
+  constexpr double busy = 0.5;
+  const auto* best = number_column(table, {column::gpu_max_link_generation});
+  if (best == nullptr) return;
+  std::map<std::int32_t, double> highest;
+  for (const auto& series : j.results.telemetry) {
+    const auto generation = series.number.find("pcie_generation"), load = series.number.find("utilisation");
+    if (generation == series.number.end() || load == series.number.end()) continue;
+    for (std::size_t i = 0; i < series.t.size(); ++i)
+      if (load->second[i] >= busy && generation->second[i] > 0)
+        highest[series.entity] = std::max(highest[series.entity], generation->second[i]);
+  }
+  for (const auto row : rows) {
+    const auto entity = table.entity[row];
+    const auto reached = highest.find(entity);
+    if (reached == highest.end() || !(reached->second < (*best)[row]) || is_virtual_node(j, j.entities.node(entity))) continue;
+    auto f = j.about(entity, "WARN", "fact", "mismatch");
+    f.suite = "inventory";
+    f.metric = "pcie_generation";
+    f.unit = "1";
+    f.better = "higher";
+    f.value = reached->second;
+    f.reference = (*best)[row];
+    f.reference_kind = "physical";
+    f.action = "TRIAGE";
+    f.evidence = "/telemetry";
+    f.text = f.name + ": PCIe link of generation " + number_text(reached->second) + " of " + number_text((*best)[row]) + ", even when busy";
+    j.add(std::move(f), {entity});
+  }
+}
+
 }  // namespace
 
 void judge_gpus(Judgement& j) {
@@ -100,6 +132,7 @@ void judge_gpus(Judgement& j) {
       if (is_compared(name)) judge_among(j, name, table, rows, values, has_number);
   }
   judge_width(j, table, all);
+  judge_generation(j, table, all);
 }
 
 }  // namespace assay::verdict

@@ -30,7 +30,7 @@ class Readers(FileTest):
     def test_h5py_reads_samples_with_units(self):
         with h5py.File(self.file) as f:
             self.assertEqual(f.attrs["format"], "assay-results")
-            self.assertEqual(f.attrs["schema_version"], "1.0")
+            self.assertEqual(f.attrs["schema_version"], "1.1")
             self.assertEqual(int(f.attrs["seed"]), 0xFEDCBA9876543210)
             data = f[CASE + "/throughput"]
             self.assertEqual(data.attrs["unit"], "FLOP/s")

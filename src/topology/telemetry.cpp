@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "topology/telemetry.hpp"
+
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "base/clock.hpp"
+
+namespace assay {
+namespace {
+
+using Values = std::map<std::string, double>;
+
+/// What the library's thread writes; it may come late, when nobody waits for it any more.
+struct Sheet {
+  struct OfGpu {
+    Values values;
+    double energy_j = unsupported;
+    double t = 0;  ///< of the energy
+    Reading reasons;
+  };
+  std::vector<OfGpu> gpus;
+};
+
+Sheet::OfGpu sample(const Nvml& nvml, int gpu) {
+  Sheet::OfGpu out;
+  // A quantity that a GPU does not have never gets a column; one that does not answer now is NaN in it.
+  const auto put = [&out](const char* name, const Reading& reading) {
+    if (reading.told != Told::absent) out.values[name] = reading.value;
+  };
+  const Reading energy = nvml.energy_j(gpu);
+  out.t = now_s();
+  out.energy_j = energy.value;
+  if (energy.told != Told::absent) out.values["power"] = unsupported;
+  put("sm_clock", nvml.clock_hz(gpu, nvml::clock_sm));
+  put("memory_clock", nvml.clock_hz(gpu, nvml::clock_memory));
+  put("temperature", nvml.temperature_k(gpu));
+  Reading memory = nvml.field(gpu, nvml::field::memory_temperature);
+  memory.value += 273.15;
+  put("memory_temperature", memory);
+  put("utilisation", nvml.utilisation(gpu, false));
+  put("memory_utilisation", nvml.utilisation(gpu, true));
+  put("pcie_generation", nvml.pcie_generation(gpu));
+  put("pcie_width", nvml.pcie_width(gpu));
+  out.reasons = nvml.throttle_reasons(gpu);
+  return out;
+}
+
+constexpr auto reason_names = std::to_array<std::pair<unsigned long long, const char*>>({
+    {nvml::throttle::idle, "idle"},
+    {nvml::throttle::application_clocks, "application_clocks"},
+    {nvml::throttle::sw_power_cap, "sw_power_cap"},
+    {nvml::throttle::hw_slowdown, "hw_slowdown"},
+    {nvml::throttle::sync_boost, "sync_boost"},
+    {nvml::throttle::sw_thermal, "sw_thermal"},
+    {nvml::throttle::hw_thermal, "hw_thermal"},
+    {nvml::throttle::hw_power_brake, "hw_power_brake"},
+    {nvml::throttle::display, "display"},
+});
+
+constexpr std::size_t most_samples = 4096, most_flags = 4096;
+
+void thin_out(TelemetryChunk::Series& series) {
+  const auto thin = [](std::vector<double>& values) {
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < values.size(); i += 2) values[kept++] = values[i];
+    values.resize(kept);
+  };
+  thin(series.t);
+  for (auto& [name, values] : series.values) thin(values);
+}
+
+void add_sample(TelemetryChunk::Series& series, double t, const Values& values) {
+  if (values.empty()) return;
+  if (series.t.size() >= most_samples) thin_out(series);
+  for (const auto& [name, value] : values) {
+    auto& column = series.values[name];
+    column.resize(series.t.size(), unsupported);
+    column.push_back(value);
+  }
+  series.t.push_back(t);
+  for (auto& [name, column] : series.values) column.resize(series.t.size(), unsupported);
+}
+
+}  // namespace
+
+std::string unit_of_quantity(const std::string& quantity) {
+  if (quantity.ends_with("clock")) return "Hz";
+  if (quantity.ends_with("temperature")) return "K";
+  if (quantity == "power") return "W";
+  return quantity == "pcie_width" ? "count" : "1";
+}
+
+struct Telemetry::Impl {
+  std::string node;
+  std::shared_ptr<NvmlThread> nvml;
+  NodeSensors sensors;
+  double period_s;
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool stop = false;
+  TelemetryChunk chunk;  ///< series 0 is the node, the others its GPUs
+  struct Last {
+    double t = unsupported, energy_j = unsupported;
+    unsigned long long reasons = 0;
+  };
+  std::vector<Last> last;  ///< of each GPU; of the thread alone
+  std::thread thread;
+
+  Impl(std::string name, std::shared_ptr<NvmlThread> library, double hz, const std::string& root)
+      : node(std::move(name)), nvml(std::move(library)), sensors(root), period_s(1 / hz) {
+    chunk.series.push_back({"node", node, {}, {}});
+  }
+
+  std::string gpu_name(std::size_t gpu) const { return node + "/gpu" + std::to_string(gpu); }
+
+  void run() {
+    double next = now_s();
+    std::unique_lock lock(mutex);
+    while (!stop) {
+      lock.unlock();
+      tick();
+      lock.lock();
+      next = std::max(next + period_s, now_s());  // a sensor that was slow is not made up for
+      changed.wait_for(lock, std::chrono::duration<double>(next - now_s()), [&] { return stop; });
+    }
+  }
+
+  void tick() {
+    constexpr double patience_s = 1;
+    const double t = now_s();
+    const Values own = sensors.read(t);
+    auto sheet = std::make_shared<Sheet>();
+    const auto fill = [sheet](Nvml& library) {
+      Sheet whole;
+      for (int gpu = 0; gpu < library.count(); ++gpu) whole.gpus.push_back(sample(library, gpu));
+      *sheet = std::move(whole);
+    };
+    if (nvml != nullptr && !nvml->call(fill, patience_s)) sheet = std::make_shared<Sheet>();
+    const std::scoped_lock lock(mutex);
+    add_sample(chunk.series[0], t, own);
+    for (std::size_t gpu = 0; gpu < sheet->gpus.size(); ++gpu) add_gpu(gpu, t, sheet->gpus[gpu]);
+  }
+
+  void add_gpu(std::size_t gpu, double t, Sheet::OfGpu& of) {
+    if (last.size() <= gpu) last.resize(gpu + 1);
+    while (chunk.series.size() <= gpu + 1) chunk.series.push_back({"device", gpu_name(chunk.series.size() - 1), {}, {}});
+    Last& before = last[gpu];
+    // What the driver calls power is a mean over a second or so; energy tells the mean of just this time.
+    const double power = (of.energy_j - before.energy_j) / (of.t - before.t);
+    if (of.values.contains("power")) of.values["power"] = power >= 0 ? power : unsupported;
+    before.t = of.t;
+    before.energy_j = of.energy_j;
+    add_sample(chunk.series[gpu + 1], t, of.values);
+    if (of.reasons.told != Told::value) return;
+    const auto reasons = static_cast<unsigned long long>(of.reasons.value);
+    for (const auto& [bit, name] : reason_names)
+      if (((reasons ^ before.reasons) & bit) != 0 && chunk.flags.size() < most_flags)
+        chunk.flags.push_back({t, "device", gpu_name(gpu), name, (reasons & bit) != 0});
+    before.reasons = reasons;
+  }
+};
+
+Telemetry::Telemetry(const std::string& node_name, std::shared_ptr<NvmlThread> nvml, double hz, const std::string& root)
+    : impl_(std::make_unique<Impl>(node_name, std::move(nvml), hz, root)) {
+  impl_->thread = std::thread([impl = impl_.get()] { impl->run(); });
+}
+
+Telemetry::~Telemetry() {
+  {
+    const std::scoped_lock lock(impl_->mutex);
+    impl_->stop = true;
+    impl_->changed.notify_all();
+  }
+  impl_->thread.join();  // it waits for no sensor longer than a second
+}
+
+TelemetryChunk Telemetry::take() {
+  const std::scoped_lock lock(impl_->mutex);
+  TelemetryChunk out;
+  out.flags = std::exchange(impl_->chunk.flags, {});
+  for (auto& series : impl_->chunk.series) {
+    if (series.t.empty()) continue;
+    out.series.push_back({series.entity_kind, series.entity_name, std::exchange(series.t, {}), std::exchange(series.values, {})});
+  }
+  return out;
+}
+
+}  // namespace assay

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Clocks, power and temperatures of a node and its GPUs while cases run.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "topology/nvml_thread.hpp"
+
+namespace assay {
+
+/// What was sampled since it was last taken.
+struct TelemetryChunk {
+  struct Series {
+    std::string entity_kind, entity_name;               ///< of /entities
+    std::vector<double> t;                              ///< now_s()
+    std::map<std::string, std::vector<double>> values;  ///< by quantity; NaN where it was not told
+  };
+  struct Flag {
+    double t = 0;
+    std::string entity_kind, entity_name, flag;
+    bool set = false;
+  };
+  std::vector<Series> series;
+  std::vector<Flag> flags;
+};
+
+/// Unit of a quantity of telemetry, as in the schema of results.
+std::string unit_of_quantity(const std::string& quantity);
+
+/// Samples in a thread of its own. Nobody ever waits for a sensor: what does not answer is left out.
+class Telemetry {
+ public:
+  /// `hz` times a second; `nvml` is null where there are no GPUs. `root` is prefixed to /sys for tests.
+  Telemetry(const std::string& node_name, std::shared_ptr<NvmlThread> nvml, double hz, const std::string& root = "");
+  ~Telemetry();
+  Telemetry(const Telemetry&) = delete;
+  Telemetry& operator=(const Telemetry&) = delete;
+
+  /// Never waits. Holds at most a few thousand samples: of more, every second one is dropped.
+  TelemetryChunk take();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// Sensors of the node itself, few enough that reading them disturbs nobody: clock of one CPU of each package, hottest package, power of
+/// the packages from differences of their energy. Empty where the system tells nothing.
+class NodeSensors {
+ public:
+  explicit NodeSensors(const std::string& root = "");
+  std::map<std::string, double> read(double t);
+
+ private:
+  struct Energy {
+    std::string file;
+    double range_j = 0;  ///< where it starts from 0 again
+    double last_j = unsupported;
+  };
+  std::vector<std::string> clocks_, temperatures_;
+  std::vector<Energy> energies_;
+  double last_t_ = unsupported;
+};
+
+}  // namespace assay
