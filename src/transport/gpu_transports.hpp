@@ -31,6 +31,11 @@ class GpuTransports {
   /// ranks) goes over `bootstrap`, which outlives it. Collective. Throws Error(mpi) on all ranks, the ranks that share a GPU among
   /// the reasons.
   virtual std::unique_ptr<Communicator> make_nccl(Communicator& bootstrap, Device& device, const GpuSettings& settings) const = 0;
+
+  /// Stands before `below`, which knows host memory only, and lets buffers in the device's arena be used: copied to pinned host
+  /// memory and back, large ones in pieces that follow each other; with `direct` messages are handed to `below` where they are.
+  /// What lies elsewhere is handed through.
+  virtual std::unique_ptr<Communicator> make_staged(Communicator& below, Device& device, bool direct) const = 0;
 };
 
 /// Of this build; null where it has none.

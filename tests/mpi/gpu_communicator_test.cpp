@@ -9,6 +9,7 @@
 #include "base/random.hpp"
 #include "test_gpu.hpp"
 #include "transport/cuda/nccl_communicator.hpp"
+#include "transport/gpu_direct.hpp"
 #include "transport/gpu_transports.hpp"
 #include "transport/mpi_detail.hpp"
 
@@ -40,6 +41,7 @@ class GpuCommunicator : public testing::TestWithParam<const char*> {
   std::unique_ptr<Communicator> make(double seconds = 30) {
     GpuSettings settings;
     settings.deadline_s = now_s() + seconds;
+    if (GetParam() != std::string("nccl")) return gpu_transports()->make_staged(*world, *gpu, GetParam() == std::string("direct"));
     return gpu_transports()->make_nccl(*world, *gpu, settings);
   }
   int rank() const { return comm->rank(); }
@@ -51,7 +53,11 @@ class GpuCommunicator : public testing::TestWithParam<const char*> {
   std::unique_ptr<test::TestGpu> gpu;
   std::unique_ptr<Communicator> comm;
 };
-INSTANTIATE_TEST_SUITE_P(Kinds, GpuCommunicator, testing::Values("nccl"));
+#ifdef ASSAY_CUDA_EMULATION
+INSTANTIATE_TEST_SUITE_P(Kinds, GpuCommunicator, testing::Values("nccl", "staged", "direct"));
+#else
+INSTANTIATE_TEST_SUITE_P(Kinds, GpuCommunicator, testing::Values("nccl", "staged"));
+#endif
 
 TEST_P(GpuCommunicator, SendsAndReceivesEveryByte) {
   if (size() < 2) GTEST_SKIP() << "one rank";
@@ -235,6 +241,44 @@ TEST_P(GpuCommunicator, BarriersHoldUntilTheLastRankArrives) {
   const double left = now_s();
   EXPECT_GE(world->min(left), world->max(entered));
 }
+
+TEST_P(GpuCommunicator, PayloadThatIsThrownAwayIsReceivedInHostMemory) {
+  constexpr std::size_t n = 2 * mib + 77;
+  const OnGpu<unsigned char> out(*gpu, 0, bytes_of(rank(), next(), n));
+  std::vector<unsigned char> in(n);
+  std::array<Request, 2> requests;
+  comm->irecv(in.data(), n, previous(), payload_tag, requests[0]);
+  comm->isend(out.get(), n, next(), payload_tag, requests[1]);
+  comm->wait_all(requests);
+  EXPECT_EQ(in, bytes_of(previous(), rank(), n));
+}
+
+TEST_P(GpuCommunicator, LargeMessagesAndSumsGoInParts) {
+  constexpr std::size_t n = 5 * mib + 13;
+  const OnGpu<unsigned char> out(*gpu, 0, bytes_of(rank(), next(), n));
+  const OnGpu<unsigned char> in(*gpu, 8 * mib, n);
+  std::array<Request, 2> requests;
+  comm->irecv(in.get(), n, previous(), payload_tag, requests[0]);
+  comm->isend(out.get(), n, next(), payload_tag, requests[1]);
+  comm->wait_all(requests);
+  EXPECT_EQ(in.host(), bytes_of(previous(), rank(), n));
+  std::vector<std::int32_t> values(2 * mib - 3);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<std::int32_t>(i) + rank();
+  values = reduced(*comm, *gpu, values, DataType::int32, ReduceOp::sum, true);
+  for (std::size_t i = 0; i < values.size(); ++i) ASSERT_EQ(values[i], static_cast<std::int32_t>(i) * size() + size() * (size() - 1) / 2);
+}
+
+#ifdef ASSAY_CUDA_EMULATION
+TEST(GpuDirect, AMemoryThatMpiCanReadIsProved) {
+  const auto world = mpi::duplicate_world();
+  std::string why;
+  const auto gpu = test::gpu_of_rank(world->rank(), why);
+  ASSERT_NE(gpu, nullptr) << why;
+  gpu->reserve(16 * mib);
+  EXPECT_EQ(test_gpu_direct(*world, *gpu), "");
+  EXPECT_FALSE(mpi_says_cuda()) << "this build's MPI is expected to know nothing of GPUs";
+}
+#endif
 
 // NCCL alone.
 

@@ -5,6 +5,7 @@
 #ifndef ASSAY_NO_NCCL
 #include "transport/cuda/nccl_communicator.hpp"
 #endif
+#include "transport/cuda/staged_communicator.hpp"
 
 namespace assay {
 namespace {
@@ -37,6 +38,10 @@ class CudaTransports final : public GpuTransports {
     return cuda::NcclCommunicator::make(*nccl, bootstrap, device, settings);
   }
 #endif
+
+  std::unique_ptr<Communicator> make_staged(Communicator& below, Device& device, bool direct) const override {
+    return std::make_unique<cuda::StagedCommunicator>(below, device, direct);
+  }
 };
 
 }  // namespace
