@@ -2,6 +2,7 @@
 #include "device/cuda/cuda_device.hpp"
 
 #include "base/error.hpp"
+#include "device/cuda/cuda_train_ops.hpp"
 #include "device/cuda/gemm.hpp"
 #include "device/train_ops.hpp"
 #include "kernels/clock.hpp"
@@ -27,6 +28,7 @@ CudaDevice::CudaDevice(int ordinal) : ordinal_(ordinal), properties_(properties_
   scratch_ = Buffer(scratch_bytes);
   clocks_ = Buffer(2 * clock_count() * sizeof(kernels::ClockPair));
   gemm_ = std::make_unique<Gemm>(properties_, stream_);
+  train_ops_ = make_cuda_train_ops(stream_);
 }
 
 std::size_t CudaDevice::clock_count() const noexcept { return static_cast<std::size_t>(properties_.multiProcessorCount); }
