@@ -123,6 +123,8 @@ class Session {
                    format_seconds(mpi_.init_seconds() + job_.probe_s + device_s).c_str(),
                    format_seconds(mpi_.init_seconds()).c_str(), format_seconds(job_.probe_s).c_str(),
                    format_seconds(device_s).c_str());
+    for (const auto& note : devices_.notes)
+      if (root() && !config_.quiet) std::fprintf(stderr, "assay: %s\n", note.finding.text.c_str());
   }
 
   /// A run that is resumed goes on with its seed and the memory it agreed on, or its plan would be another.

@@ -93,15 +93,18 @@ void EntityTable::add_devices(const Topology& topology) {
   for (const auto& place : topology.ranks) ++sharers[{place.node, part_of(place)}];
   for (const auto& place : topology.ranks) {
     const Node& node = topology.nodes[static_cast<std::size_t>(place.node)];
-    std::string part = part_of(place);
+    const std::string part = part_of(place);
     const std::pair<int, std::string> key{place.node, part};
     if (place.gpu >= 0 && sharers[key] == 1) {
       devices_.push_back(gpu(place.node, place.gpu));
       rows_[static_cast<std::size_t>(devices_.back())].rank = place.rank;
       continue;
     }
-    if (sharers[key] > 1) part.append(1, '.').append(std::to_string(next[key]++));
-    devices_.push_back(add({"device", node.id + "/" + part, "path", node.hostname + "/" + part,
+    const std::string number = sharers[key] > 1 ? "." + std::to_string(next[key]++) : "";
+    const int whole = place.gpu >= 0 ? gpu(place.node, place.gpu) : -1;
+    const std::string id = whole >= 0 ? rows_[static_cast<std::size_t>(whole)].id : node.id + "/" + part;
+    const std::string source = whole >= 0 ? rows_[static_cast<std::size_t>(whole)].id_source : "path";
+    devices_.push_back(add({"device", id + number, source, node.hostname + "/" + part + number,
                             nodes_[static_cast<std::size_t>(place.node)], place.rank}));
   }
 }

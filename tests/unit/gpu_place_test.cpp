@@ -122,6 +122,7 @@ TEST(GpuTopology, SharedGpusHaveARowForEachRankAndOneForThemselves) {
   const EntityTable entities(t);
   EXPECT_EQ(entities.rows()[static_cast<std::size_t>(entities.device_of_rank(0))].name, "a/gpu0.0");
   EXPECT_EQ(entities.rows()[static_cast<std::size_t>(entities.device_of_rank(1))].name, "a/gpu0.1");
+  EXPECT_EQ(entities.rows()[static_cast<std::size_t>(entities.device_of_rank(1))].id, "GPU-a0.1") << "found again in another run";
   EXPECT_EQ(entities.rows()[static_cast<std::size_t>(entities.gpu(0, 0))].rank, -1);
   const auto table = inventory_tables(t, entities).at("device");
   EXPECT_THAT(table.text.at("device_kind"), ElementsAre("gpu share", "gpu share", "gpu"));
