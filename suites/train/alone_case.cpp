@@ -41,15 +41,16 @@ class Alone {
     Gpt& gpt = replica_.gpt();
     const double t0 = now_s();
     replica_.load(0);
-    const double t1 = now_s();
+    const double data_s = now_s() - t0;
+    gpt.ops().mark(0);
     replica_.forward();
-    const double t2 = now_s();
+    gpt.ops().mark(1);
     gpt.backward(nullptr, nullptr);
-    context_.device.synchronize();
-    const double t3 = now_s();
+    gpt.ops().mark(2);
     gpt.update(job_.preset.rule(0, 1));
+    gpt.ops().mark(3);
     context_.device.synchronize();
-    last_ = {t1 - t0, t2 - t1, t3 - t2, now_s() - t3};
+    last_ = {data_s, gpt.ops().elapsed_s(0, 1), gpt.ops().elapsed_s(1, 2), gpt.ops().elapsed_s(2, 3)};
   }
 
   /// Of everything the step made.
@@ -62,7 +63,7 @@ class Alone {
     Gpt& gpt = replica_.gpt();
     for (std::size_t s = 0; s < stages.size(); ++s) seconds_[s].push_back(last_[s]);
     context_.offer("gradient", gpt.gradients(), gpt.table().size(), sizeof(float));
-    context_.offer("parameter", gpt.parameters(), gpt.table().size(), sizeof(float));
+    context_.offer("parameter", gpt.weights(), gpt.table().size(), gpt.element_bytes());
     const std::uint64_t seen = digest();
     errors_.push_back(seen == *reference_ ? 0 : 1);
     if (seen == *reference_) return;
@@ -109,7 +110,7 @@ void run_alone(const Case& c, Context& context) {
   Together together(context.node);
   std::optional<Alone> alone;
   const double begin = now_s();
-  together.guarded([&] { alone.emplace(job_from(c), context); });
+  together.guarded([&] { alone.emplace(job_from(c, context.device), context); });
   context.record.add_time(now_s() - begin, 0, 0);
   SamplingPlan plan = context.sampling(c.seconds);
   plan.repetitions = 1;

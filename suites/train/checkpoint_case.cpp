@@ -41,10 +41,10 @@ class CheckpointCase {
  public:
   CheckpointCase(const Case& c, Context& context)
       : context_(context),
-        job_(job_from(c)),
+        job_(job_from(c, context.device)),
         every_(c.parameters.at("every").get<int>()),
         replica_(job_, context),
-        reducer_(context.world, replica_.gpt(), progress_of(context)) {
+        reducer_(replicas_of(context), replica_.gpt(), progress_of(context)) {
     const auto ranks = static_cast<std::size_t>(context.world.size());
     const std::size_t state = 3 * replica_.gpt().table().size() * sizeof(float);
     shard_bytes_ = (state / ranks + 63) / 64 * 64 + 64;
@@ -129,6 +129,7 @@ class CheckpointCase {
     int part = 0;
     for (float* to : {gpt.parameters(), gpt.moments(0), gpt.moments(1)})
       context_.device.copy_to_device(to, staging_.data() + bytes * static_cast<std::size_t>(part++), bytes);
+    gpt.narrow();
   }
 
   std::span<std::byte> shard(int rank) {

@@ -1,18 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "suites/train/job.hpp"
 
+#include <algorithm>
+
 namespace assay::train {
 
-Job job_from(const Case& c) {
-  Job job{preset_named(c.parameters.at("preset").get<std::string>()), c.parameters.value("steps", 0),
-          c.parameters.value("fixed", 0) != 0};
+Job job_from(const Case& c, const Device& device) {
+  Job job;
+  job.preset = preset_named(c.parameters.at("preset").get<std::string>(), device.kind());
+  job.steps = c.parameters.value("steps", 0);
+  job.fixed = c.parameters.value("fixed", 0) != 0;
   job.preset.batch = c.parameters.at("batch").get<std::size_t>();
+  job.preset.model.layers = c.parameters.value("layers", job.preset.model.layers);
+  job.type = c.parameters.value("type", std::string("fp32")) == "bf16" ? NumType::bf16 : NumType::fp32;
+  job.zero = c.parameters.value("zero", 0) != 0;
+  job.pressure = c.parameters.value("comm_pressure", 0.0);
   return job;
+}
+
+std::size_t gemm_rows(std::string_view device, const ModelShape& shape) noexcept {
+  return device == "cuda" ? std::min<std::size_t>(8192, 4 * shape.width) : 768;
+}
+
+std::size_t gemm_bytes(std::string_view device, const ModelShape& shape, NumType type) noexcept {
+  const std::size_t rows = gemm_rows(device, shape);
+  return 3 * rows * rows * size_of(type) + 64;
 }
 
 Replica::Replica(const Job& job, Context& context)
     : source_(job.preset.source, RandomStream(context.config.seed, "train").child("source")),
-      gpt_(context.device, job.preset.model, job.preset.batch, context.device.arena()),
+      gpt_(context.device, job.preset.model, job.preset.batch, context.device.arena(), job.storage(replicas_of(context))),
       counted_(job.preset.batch * source_.counted(job.preset.model.length)),
       tokens_(job.preset.tokens()),
       targets_(job.preset.tokens()) {
@@ -31,7 +48,15 @@ void Replica::load(std::uint64_t first) {
 
 void Replica::forward() {
   gpt_.forward();
-  loss_sum_ = gpt_.loss(1.0f / static_cast<float>(counted_));
+  gpt_.score(1.0f / static_cast<float>(counted_));
+}
+
+Communicator& replicas_of(Context& context) { return context.world; }
+
+void end_region(Context& context, double begin_s) {
+  // A fault made on purpose slows the host down by the time that passed: it must have passed.
+  if (context.injector != nullptr) context.device.synchronize();
+  context.end_timed(begin_s, 1);
 }
 
 Progress progress_of(const Context& context) {

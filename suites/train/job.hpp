@@ -15,15 +15,26 @@
 namespace assay::train {
 
 struct Job {
-  Preset preset;  ///< with the batch of this case
+  Preset preset;  ///< with the batch and the layers of this case
   int steps = 0;
   bool fixed = false;  ///< the number of steps was asked for: time does not end the case
-};
-Job job_from(const Case& c);
+  NumType type = NumType::fp32;
+  bool zero = false;    ///< ZeRO stage 1: every rank updates its share
+  int passes = 1;       ///< of `preset.batch` sequences each, every one reduced, for one update
+  double pressure = 0;  ///< --train.comm-pressure; 0: not asked for
 
-/// The square matrices that this run's own GEMM rate is measured with; they lie behind the model in the arena.
-inline constexpr std::size_t gemm_n = 768;
-inline constexpr std::size_t gemm_bytes = 3 * gemm_n * gemm_n * sizeof(float) + 64;
+  Storage storage(const Communicator& ranks) const noexcept {
+    return {type, zero ? ranks.rank() : 0, zero ? ranks.size() : 1, pressure > 0};
+  }
+  /// Per rank and step.
+  std::size_t tokens() const noexcept { return preset.tokens() * static_cast<std::size_t>(passes); }
+};
+Job job_from(const Case& c, const Device& device);
+
+/// Rows of the square matrices that this run's own GEMM rate is measured with; they lie behind the model in the arena. On a GPU four
+/// widths, as the largest products of training.
+std::size_t gemm_rows(std::string_view device, const ModelShape& shape) noexcept;
+std::size_t gemm_bytes(std::string_view device, const ModelShape& shape, NumType type) noexcept;
 
 /// A model with its data: what one rank trains.
 class Replica {
@@ -38,7 +49,7 @@ class Replica {
 
   Gpt& gpt() noexcept { return gpt_; }
   const LagSource& source() const noexcept { return source_; }
-  double loss_sum() const noexcept { return loss_sum_; }      ///< nat, of the last forward()
+  double loss_sum() { return gpt_.loss_sum(); }  ///< nat, of the last forward(); waits for the device
   double oracle_sum() const noexcept { return oracle_sum_; }  ///< nat, of the last load()
   std::size_t counted() const noexcept { return counted_; }   ///< targets
 
@@ -46,12 +57,18 @@ class Replica {
   LagSource source_;
   Gpt gpt_;
   std::size_t counted_ = 0;
-  double loss_sum_ = 0, oracle_sum_ = 0;
+  double oracle_sum_ = 0;
   std::vector<std::int32_t> tokens_, targets_;
 };
 
 /// How reductions are driven in this run: by a thread unless the hidden option --train.progress says otherwise.
 Progress progress_of(const Context& context);
+
+/// The ranks whose gradients are summed, over a transport that reaches the memory of their devices.
+Communicator& replicas_of(Context& context);
+
+/// Ends a timed region of the device's work, see Context::end_timed.
+void end_region(Context& context, double begin_s);
 
 /// "rank 3 (node07/cores0-3)"
 std::string name_of_rank(const Context& context, int rank);

@@ -12,7 +12,7 @@ namespace {
 class Lockstep {
  public:
   Lockstep(const Case& c, Context& context)
-      : case_(c), context_(context), job_(job_from(c)), replica_(job_, context), trust_(context), begin_s_(now_s()) {
+      : case_(c), context_(context), job_(job_from(c, context.device)), replica_(job_, context), trust_(context), begin_s_(now_s()) {
     for (const Bucket& bucket : replica_.gpt().table().buckets()) names_.push_back("the gradients of " + bucket.name);
   }
 
@@ -51,12 +51,14 @@ class Lockstep {
     const double t0 = now_s();
     replica_.load(static_cast<std::uint64_t>(step) * job_.preset.batch);
     const double t1 = now_s();
+    TrainOps& ops = gpt.ops();
+    ops.mark(0);
     replica_.forward();
-    const double t2 = now_s();
+    ops.mark(1);
     gpt.backward(nullptr, nullptr);
+    end_region(context_, t1);
+    ops.mark(2);
     context_.device.synchronize();
-    context_.end_timed(t1, 1);
-    const double t3 = now_s();
     context_.count_batch();
 
     context_.offer("gradient", gpt.gradients(), gpt.table().size(), sizeof(float));
@@ -68,14 +70,15 @@ class Lockstep {
     });
     const double squares = gpt.gradient_squares();
 
-    const double t4 = now_s();
+    ops.mark(3);
     gpt.update(job_.preset.rule(step, 1));
+    ops.mark(4);
     context_.device.synchronize();
-    const double t5 = now_s();
-    timed_s_ += t3 - t0 + t5 - t4;
+    const double forward_s = ops.elapsed_s(0, 1), backward_s = ops.elapsed_s(1, 2), optimizer_s = ops.elapsed_s(3, 4);
+    timed_s_ += t1 - t0 + forward_s + backward_s + optimizer_s;
     const Outcome parameters = check_parameters(step);
 
-    StepReport report{t1 - t0, t2 - t1, t3 - t2, 0, t5 - t4, replica_.loss_sum(), replica_.oracle_sum(),
+    StepReport report{t1 - t0, forward_s, backward_s, 0, optimizer_s, replica_.loss_sum(), replica_.oracle_sum(),
                       static_cast<double>(replica_.counted()), squares, 0, parameter_digests_.back()};
     report.stop = !job_.fixed && now_s() - begin_s_ > case_.seconds ? 1 : 0;
     const auto all = exchange(context_.world, report);
@@ -87,7 +90,7 @@ class Lockstep {
 
   Outcome check_parameters(int step) {
     Gpt& gpt = replica_.gpt();
-    context_.offer("parameter", gpt.parameters(), gpt.table().size(), sizeof(float));
+    context_.offer("parameter", gpt.weights(), gpt.table().size(), gpt.element_bytes());
     parameter_digests_.push_back(gpt.parameter_digest());
     return trust_.check(step, trust_.gather({parameter_digests_.back()}), {"the parameters"}, true, [&] {
       gpt.restore();

@@ -29,9 +29,16 @@ constexpr BandPoint small_band[] = {
     {80, -0.02, 2.37},  // seen 0.370 to 1.700
 };
 
-const Preset presets[] = {
+const Preset host_presets[] = {
     {"tiny", {128, 2, 4, 32, 64}, {32, 1, 8}, 8, 3e-3f, 10, tiny_band},
     {"small", {384, 6, 6, 64, 128}, {64, 1, 8}, 4, 1e-3f, 10, small_band},
+};
+// Layers as wide as those of models that GPUs are bought for, with a vocabulary of their size; the tokens come from fewer, so that a
+// run of minutes learns them. No band: nobody has trained these often enough to know it.
+const Preset cuda_presets[] = {
+    {"tiny", {128, 2, 4, 32, 64}, {32, 1, 8}, 8, 3e-3f, 10, tiny_band},
+    {"small", {768, 12, 12, 32768, 1024}, {1024, 1, 8}, 16, 6e-4f, 20, {}},
+    {"slice-7b", {4096, 32, 32, 32768, 2048}, {1024, 1, 8}, 4, 3e-4f, 20, {}, 1},
 };
 
 }  // namespace
@@ -48,10 +55,11 @@ const BandPoint* Preset::point_at(int step) const noexcept {
   return found == band.end() ? nullptr : &*found;
 }
 
-const Preset& preset_named(const std::string& name) {
-  for (const Preset& preset : presets)
+const Preset& preset_named(const std::string& name, std::string_view device) {
+  const std::span<const Preset> known = device == "cuda" ? std::span<const Preset>(cuda_presets) : std::span<const Preset>(host_presets);
+  for (const Preset& preset : known)
     if (preset.name == name) return preset;
-  throw_usage("--train.preset: no preset '" + name + "'");
+  throw_usage("--train.preset: no preset '" + name + "' for the " + std::string(device) + " device");
 }
 
 }  // namespace assay::train

@@ -27,7 +27,8 @@ struct Preset {
   std::size_t batch;  ///< sequences per rank and step
   float rate;         ///< of AdamW, after a linear warm-up
   int warmup;         ///< steps
-  std::span<const BandPoint> band;  ///< by ascending step
+  std::span<const BandPoint> band;  ///< by ascending step; of training in fp32
+  std::size_t least_layers = 0;     ///< fewer layers than the model's where memory is short, down to these; 0: never
 
   std::size_t tokens() const noexcept { return batch * model.length; }
   /// The update rule of a 0-based step for a gradient summed over `ranks`.
@@ -36,7 +37,7 @@ struct Preset {
   const BandPoint* point_at(int step) const noexcept;
 };
 
-/// Throws Error(usage) for an unknown name.
-const Preset& preset_named(const std::string& name);
+/// What a name means on a kind of device ("host", "cuda"); throws Error(usage) where it means nothing.
+const Preset& preset_named(const std::string& name, std::string_view device = "host");
 
 }  // namespace assay::train

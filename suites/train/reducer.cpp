@@ -17,8 +17,9 @@ GradientReducer::GradientReducer(Communicator& comm, Gpt& gpt, Progress progress
     : comm_(comm),
       gpt_(gpt),
       alone_(comm.size() == 1),
+      stream_(gpt.device().stream()),
       progress_(progress == Progress::thread && !comm.serialized() ? Progress::calls : progress) {
-  if (!alone_ && progress_ == Progress::thread) thread_ = std::thread([this] { drive(); });
+  if (!alone_ && stream_ == nullptr && progress_ == Progress::thread) thread_ = std::thread([this] { drive(); });
 }
 
 GradientReducer::~GradientReducer() {
@@ -31,22 +32,64 @@ GradientReducer::~GradientReducer() {
   thread_.join();
 }
 
+/// Of the step before, on a stream: they are complete, and their transport may forget them.
+void GradientReducer::settle() {
+  if (stream_ == nullptr || requests_.empty() || pending_) return;
+  comm_.wait_all(requests_);
+  requests_.clear();
+}
+
+/// Under the lock.
+void GradientReducer::start(float* data, std::size_t count) {
+  settle();
+  if (!pending_) since_s_ = now_s();
+  pending_ = true;
+  resting_ = false;
+  if (stream_ != nullptr) comm_.order_after(stream_);
+  comm_.iall_reduce(data, count, DataType::fp32, ReduceOp::sum, requests_.emplace_back());
+}
+
 void GradientReducer::ready(std::size_t bucket) {
   if (alone_) return;
   const Bucket& b = gpt_.table().buckets()[bucket];
   {
     const std::lock_guard guard(lock_);
     if (failure_) return;  // wait() throws it
-    if (!pending_) since_s_ = now_s();
-    pending_ = true;
-    resting_ = false;
-    comm_.iall_reduce(gpt_.gradients() + b.offset, b.size, DataType::fp32, ReduceOp::sum, requests_.emplace_back());
+    if (gpt_.storage().parts > 1) return scattered_.push_back(bucket);
+    start(gpt_.gradients() + b.offset, b.size);
   }
   wake_.notify_one();
 }
 
+/// A bucket's sum to where the parts read it; what does not divide goes to all of them.
+void GradientReducer::scatter(const Bucket& bucket) {
+  const std::size_t run = gpt_.share().run(bucket);
+  if (stream_ != nullptr) comm_.order_after(stream_);
+  for (const Piece& piece : gpt_.share().pieces()) {
+    if (piece.offset < bucket.offset || piece.offset >= bucket.offset + bucket.size || piece.size == 0) continue;
+    float* const to = gpt_.reduced() + piece.at;
+    if (piece.shared)
+      comm_.all_reduce(gpt_.gradients() + piece.offset, to, piece.size, DataType::fp32, ReduceOp::sum);
+    else
+      comm_.reduce_scatter(gpt_.gradients() + bucket.offset, to, run, DataType::fp32, ReduceOp::sum);
+  }
+}
+
+void GradientReducer::share() {
+  if (alone_ || gpt_.storage().parts == 1) return;
+  auto* const weights = static_cast<std::byte*>(gpt_.weights());
+  const std::size_t element = gpt_.element_bytes(), part = static_cast<std::size_t>(gpt_.storage().part);
+  for (const Bucket& bucket : gpt_.table().buckets()) {
+    const std::size_t bytes = gpt_.share().run(bucket) * element;
+    if (bytes == 0) continue;
+    gpt_.ops().copy(gpt_.staging(), weights + bucket.offset * element + part * bytes, bytes);
+    if (stream_ != nullptr) comm_.order_after(stream_);
+    comm_.all_gather(gpt_.staging(), weights + bucket.offset * element, bytes);
+  }
+}
+
 void GradientReducer::tick() {
-  if (alone_ || progress_ != Progress::calls) return;
+  if (alone_ || stream_ != nullptr || progress_ != Progress::calls) return;
   const std::lock_guard guard(lock_);
   poll();
 }
@@ -80,6 +123,18 @@ void GradientReducer::wait() {
   const std::lock_guard guard(lock_);
   resting_ = true;  // the caller waits as MPI does, which reacts sooner than a thread that naps
   if (failure_) std::rethrow_exception(failure_);
+  if (!scattered_.empty()) {
+    const double begin = now_s();
+    for (const std::size_t bucket : scattered_) scatter(gpt_.table().buckets()[bucket]);
+    scattered_.clear();
+    busy_s_ = now_s() - begin;
+    return;
+  }
+  if (stream_ != nullptr) {
+    for (Request& request : requests_) comm_.order_before(stream_, request);
+    pending_ = false;
+    return;
+  }
   comm_.wait_all(requests_);
   requests_.clear();
   if (pending_) busy_so_far_s_ += now_s() - since_s_;

@@ -18,7 +18,11 @@ enum class Progress { thread, calls, none };
 /// Sums gradients over ranks, bucket by bucket, while a backward pass makes the others: the reduction of a bucket starts when
 /// its gradients are complete and goes on while the pass does. What drives it on is a thread of its own, which asks the
 /// transport every few ten microseconds and sleeps in between, so that it takes no core away; where the transport allows no
-/// second thread, tick() does.
+/// second thread, tick() does. Of a device with a stream of its own, a reduction begins after what was queued there when its bucket
+/// was ready, what is queued after wait() begins after all reductions, and the host waits for nothing.
+///
+/// Where the replica is one part of several (ZeRO stage 1), a bucket's sum goes to the part that updates it, and share() gives
+/// all parts the new weights. Transports have no reduction of that kind that goes on by itself, so it is made in wait().
 class GradientReducer {
  public:
   /// `thread` becomes `calls` where the transport allows no second thread.
@@ -32,27 +36,34 @@ class GradientReducer {
   void ready(std::size_t bucket);
   /// Between operations of the pass.
   void tick();
-  /// Returns when all buckets are reduced; rethrows what the thread met.
+  /// Returns when all buckets are reduced (on a stream: when that is queued); rethrows what the thread met.
   void wait();
+  /// After an update: weights of all parts to all ranks. Nothing where every rank updates everything.
+  void share();
 
   /// Seconds, up to the last wait(), in which at least one bucket was on its way.
   double busy_s() const noexcept { return busy_s_; }
   const char* progress() const noexcept {
-    return progress_ == Progress::thread ? "thread" : progress_ == Progress::calls ? "calls" : "none";
+    return stream_ != nullptr ? "stream" : progress_ == Progress::thread ? "thread" : progress_ == Progress::calls ? "calls" : "none";
   }
 
  private:
   void drive();
   void poll();
+  void settle();
+  void start(float* data, std::size_t count);
+  void scatter(const Bucket& bucket);
 
   Communicator& comm_;
   Gpt& gpt_;
   bool alone_;
+  void* stream_;  ///< null: operations are complete when they return
   Progress progress_;
   double busy_s_ = 0;
 
   std::mutex lock_;  ///< over all that follows, and over every call of the transport
   std::condition_variable wake_;
+  std::vector<std::size_t> scattered_;  ///< buckets whose sum wait() makes
   std::vector<Request> requests_;
   bool pending_ = false, resting_ = true, stopping_ = false;
   double since_s_ = 0, busy_so_far_s_ = 0;

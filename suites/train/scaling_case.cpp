@@ -15,9 +15,9 @@ class Scaling {
   Scaling(const Case& c, Context& context)
       : case_(c),
         context_(context),
-        job_(job_from(c)),
+        job_(job_from(c, context.device)),
         replica_(job_, context),
-        reducer_(context.world, replica_.gpt(), progress_of(context)) {
+        reducer_(replicas_of(context), replica_.gpt(), progress_of(context)) {
     replica_.load(static_cast<std::uint64_t>(context.world.rank()) * job_.preset.batch);
   }
 
@@ -59,19 +59,18 @@ class Scaling {
 
   double pass(bool reduce) {
     const double begin = now_s();
+    TrainOps& ops = replica_.gpt().ops();
     replica_.forward();
     if (reduce)
       replica_.gpt().backward([&](std::size_t b) { reducer_.ready(b); }, [&] { reducer_.tick(); });
     else
       replica_.gpt().backward(nullptr, nullptr);
+    end_region(context_, begin);
+    ops.mark(0);
+    if (reduce) reducer_.wait();
+    ops.mark(1);
     context_.device.synchronize();
-    context_.end_timed(begin, 1);
-    exposed_s_ = 0;
-    if (reduce) {
-      const double computed = now_s();
-      reducer_.wait();
-      exposed_s_ = now_s() - computed;
-    }
+    exposed_s_ = reduce ? ops.elapsed_s(0, 1) : 0;
     return now_s() - begin;
   }
 
@@ -79,6 +78,7 @@ class Scaling {
     const double begin = now_s();
     for (std::size_t b = 0; b < replica_.gpt().table().buckets().size(); ++b) reducer_.ready(b);
     reducer_.wait();
+    context_.device.synchronize();
     return now_s() - begin;
   }
 

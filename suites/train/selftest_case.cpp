@@ -19,7 +19,7 @@ std::vector<std::uint64_t> digests_of(Gpt& gpt) {
 /// name the wrong one, and the bucket.
 void run_selftest(const Case& c, Context& context) {
   const double begin = now_s();
-  Replica replica(job_from(c), context);
+  Replica replica(job_from(c, context.device), context);
   Gpt& gpt = replica.gpt();
   replica.load(0);
   replica.forward();

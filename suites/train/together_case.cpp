@@ -18,59 +18,71 @@ class Together {
   Together(const Case& c, Context& context)
       : case_(c),
         context_(context),
-        job_(job_from(c)),
+        planned_(job_from(c, context.device)),
+        rates_(measured(planned_, context)),
+        job_(with_pressure(planned_, rates_.gemm, rates_.bus, context.world.size())),
         replica_(job_, context),
         trust_(context),
-        reducer_(context.world, replica_.gpt(), progress_of(context)),
+        reducer_(replicas_of(context), replica_.gpt(), progress_of(context)),
         begin_s_(now_s()) {}
 
   void run() {
     StepLog::declare(context_.record);
-    declare_analysis(context_.record);
+    declare_analysis(context_.record, context_.device.nominal_peak_flops(job_.type));
     context_.record.declare_integers("digest_parameter", {"sample"}, {0});
-    const double gemm_rate = own_gemm_rate(job_, context_);
     for (int step = 0; step < job_.steps; ++step)
       if (!train(step)) break;
-    const double tokens = static_cast<double>(job_.preset.tokens());
-    auto& row = log_.write(context_, tokens);
+    auto& row = log_.write(context_, static_cast<double>(job_.tokens()));
     row.integers["digest_parameter"] = digests_;
-    analyse(job_, log_, frontier_, gemm_rate, row, context_);
-    context_.record.parameter("progress", reducer_.progress());
-    context_.record.parameter("entropy_nat", replica_.source().entropy());
-    context_.record.parameter("parameters", replica_.gpt().table().size());
-    context_.record.parameter("flops_per_token", job_.preset.model.flops_per_token());
+    analyse(job_, log_, frontier_, rates_.own_gemm, row, context_);
+    describe();
     context_.record.add_time(0, timed_s_, now_s() - begin_s_ - timed_s_);
   }
 
  private:
+  /// FLOP/s of this rank, and of the slowest; bytes/s.
+  struct Rates {
+    double own_gemm = 0, gemm = 0, bus = 0;
+  };
+  static Rates measured(const Job& job, Context& context) {
+    Rates rates;
+    rates.own_gemm = own_gemm_rate(job, context);
+    if (job.pressure > 0) {
+      rates.gemm = context.world.min(rates.own_gemm);
+      rates.bus = own_bus_rate(job, context);
+    }
+    return rates;
+  }
+
+  void describe() {
+    CaseRecord& record = context_.record;
+    record.parameter("progress", reducer_.progress());
+    record.parameter("entropy_nat", replica_.source().entropy());
+    record.parameter("parameters", replica_.gpt().table().size());
+    record.parameter("flops_per_token", job_.preset.model.flops_per_token());
+    if (job_.pressure <= 0) return;
+    record.parameter("tokens_per_reduction", job_.preset.tokens());
+    record.parameter("passes_per_update", job_.passes);
+    record.parameter("bus_rate", rates_.bus);
+    record.parameter("gemm_rate_least", rates_.gemm);
+  }
+
   /// One step; false when it was the last one.
   bool train(int step) {
     Gpt& gpt = replica_.gpt();
     const int ranks = context_.world.size(), me = context_.world.rank();
     gpt.save();
     const double t0 = now_s();
-    replica_.load((static_cast<std::uint64_t>(step) * static_cast<std::uint64_t>(ranks) +
-                   static_cast<std::uint64_t>(me)) *
-                  job_.preset.batch);
-    const double t1 = now_s();
-    replica_.forward();
-    const double t2 = now_s();
-    gpt.backward([&](std::size_t bucket) { reducer_.ready(bucket); }, [&] { reducer_.tick(); });
-    context_.device.synchronize();
-    context_.end_timed(t1, 1);
-    const double t3 = now_s();
-    reducer_.wait();
-    const double t4 = now_s();
-    gpt.update(job_.preset.rule(step, ranks));
-    context_.device.synchronize();
+    StepReport report;
+    for (int pass = 0; pass < job_.passes; ++pass) run_pass(step, pass, report);
     const double t5 = now_s();
     timed_s_ += t5 - t0;
     context_.count_batch();
 
-    StepReport report{t1 - t0, t2 - t1, t3 - t2, t4 - t3, t5 - t4, replica_.loss_sum(), replica_.oracle_sum(),
-              static_cast<double>(replica_.counted()), 0, 0, 0};
-    report.squares = gpt.gradient_squares() / (static_cast<double>(ranks) * ranks);
-    context_.offer("parameter", gpt.parameters(), gpt.table().size(), sizeof(float));
+    const double count = static_cast<double>(ranks) * job_.passes;
+    report.squares = job_.zero ? context_.world.sum(gpt.gradient_squares(me == 0)) : gpt.gradient_squares();
+    report.squares /= count * count;
+    context_.offer("parameter", gpt.weights(), gpt.table().size(), gpt.element_bytes());
     report.digest = gpt.parameter_digest();
     report.stop = !job_.fixed && t5 - begin_s_ > case_.seconds ? 1 : 0;
     const auto all = exchange(context_.world, report);
@@ -84,6 +96,41 @@ class Together {
     return !replicas.lasting;
   }
 
+  /// Forward, backward and the reduction of its gradients; after the last pass of a step the update. Adds to `report`.
+  void run_pass(int step, int pass, StepReport& report) {
+    Gpt& gpt = replica_.gpt();
+    TrainOps& ops = gpt.ops();
+    const auto ranks = static_cast<std::uint64_t>(context_.world.size()), me = static_cast<std::uint64_t>(context_.world.rank());
+    const auto number = static_cast<std::uint64_t>(step) * static_cast<std::uint64_t>(job_.passes) + static_cast<std::uint64_t>(pass);
+    const double t0 = now_s();
+    replica_.load((number * ranks + me) * job_.preset.batch);
+    const double t1 = now_s();
+    ops.mark(0);
+    replica_.forward();
+    ops.mark(1);
+    gpt.backward([&](std::size_t bucket) { reducer_.ready(bucket); }, [&] { reducer_.tick(); });
+    end_region(context_, t1);
+    ops.mark(2);
+    reducer_.wait();
+    ops.mark(3);
+    gpt.gather(pass, job_.passes);
+    if (pass + 1 == job_.passes) gpt.update(rule(step));
+    ops.mark(4);
+    if (pass + 1 == job_.passes) reducer_.share();
+    ops.mark(5);
+    context_.device.synchronize();
+    report.data_s += t1 - t0;
+    report.forward_s += ops.elapsed_s(0, 1);
+    report.backward_s += ops.elapsed_s(1, 2);
+    report.exposed_s += ops.elapsed_s(2, 3) + (job_.zero ? ops.elapsed_s(4, 5) : 0);
+    report.optimizer_s += ops.elapsed_s(3, 4);
+    report.loss += replica_.loss_sum();
+    report.oracle += replica_.oracle_sum();
+    report.counted += static_cast<double>(replica_.counted());
+  }
+
+  kernels::AdamW rule(int step) const { return job_.preset.rule(step, context_.world.size() * job_.passes); }
+
   /// All replicas must hold the same parameters.
   Outcome check_replicas(int step, const std::vector<StepReport>& all) {
     Gpt& gpt = replica_.gpt();
@@ -91,16 +138,18 @@ class Together {
     for (const StepReport& r : all) digests.push_back(r.digest);
     return trust_.check(step, digests, {"the parameters"}, false, [&] {
       gpt.restore();
-      gpt.update(job_.preset.rule(step, context_.world.size()));
+      gpt.update(rule(step));
+      reducer_.share();
       return std::vector<std::uint64_t>{gpt.parameter_digest()};
     });
   }
 
   void check_regret(int step) {
     const BandPoint* point = job_.preset.point_at(step + 1);
-    // Fewer sequences than the band was made with learn more slowly.
-    const std::size_t sequences = job_.preset.batch * static_cast<std::size_t>(context_.world.size());
-    if (point == nullptr || sequences < preset_named(std::string(job_.preset.name)).batch) return;
+    // Fewer sequences than the band was made with learn more slowly; nobody knows the band of other number types.
+    const std::size_t sequences = job_.preset.batch * static_cast<std::size_t>(job_.passes * context_.world.size());
+    if (point == nullptr || job_.type != NumType::fp32) return;
+    if (sequences < preset_named(std::string(job_.preset.name), context_.device.kind()).batch) return;
     const double regret = log_.recent_regret(band_window);
     if (regret >= point->lower && regret <= point->upper) return;
     context_.record.set_state(
@@ -111,6 +160,8 @@ class Together {
 
   const Case& case_;
   Context& context_;
+  Job planned_;
+  Rates rates_;
   Job job_;
   Replica replica_;
   Trust trust_;

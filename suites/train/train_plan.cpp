@@ -13,12 +13,17 @@
 namespace assay::train {
 namespace {
 
-/// FLOP/s that a core reaches in training on a machine that is not fast; times are planned with it.
-constexpr double core_flops = 2.5e10;
+/// FLOP/s that a core, and a GPU in a number type, reaches in training on a machine that is not fast; times are planned with it.
+constexpr double core_flops = 2.5e10, gpu_flops_bf16 = 1e14, gpu_flops_fp32 = 5e12;
 
 class Planner {
  public:
-  explicit Planner(const PlanInput& input) : input_(input), options_(input.config.options) {
+  Planner(const PlanInput& input, std::string_view device)
+      : input_(input), options_(input.config.options), cuda_(device == "cuda"), type_(type_of(options_, cuda_)) {
+    if (cuda_) {
+      rank_flops_ = type_ == NumType::bf16 ? gpu_flops_bf16 : gpu_flops_fp32;
+      return;
+    }
     double cores = 1e9;
     for (const RankPlace& place : input.topology.ranks) cores = std::min(cores, static_cast<double>(place.threads));
     rank_flops_ = core_flops * std::max(1.0, cores) / oversubscription(input.topology);
@@ -42,9 +47,17 @@ class Planner {
  private:
   std::vector<std::string> presets() const {
     if (options_.has("train.preset")) return options_.list("train.preset");
-    if (input_.config.level >= Level::standard) return {"tiny", "small"};
-    return {"tiny"};
+    const bool long_one = input_.config.level >= Level::standard;
+    if (cuda_) return long_one ? std::vector<std::string>{"small", "slice-7b"} : std::vector<std::string>{"small"};
+    return long_one ? std::vector<std::string>{"tiny", "small"} : std::vector<std::string>{"tiny"};
   }
+
+  static NumType type_of(const OptionValues& options, bool cuda) {
+    const std::string text = options.has("train.type") ? options.text("train.type") : cuda ? "bf16" : "fp32";
+    if (text == "bf16" && !cuda) throw_usage("--train.type: the host device trains in fp32 only");
+    return text == "bf16" ? NumType::bf16 : NumType::fp32;
+  }
+  const Preset& preset_of(const std::string& name) const { return preset_named(name, cuda_ ? "cuda" : "host"); }
 
   int lockstep_steps(const std::string& name) const { return name == "tiny" ? 10 : 6; }
   int together_steps(const std::string& name) const {
@@ -55,21 +68,54 @@ class Planner {
   /// A machine that is slower than planned for does fewer steps.
   double longest_s() const { return input_.config.level <= Level::quick ? 10 : 60; }
 
-  double step_s(const Preset& preset, std::size_t batch) const {
-    return preset.model.flops_per_token() * static_cast<double>(batch * preset.model.length) / rank_flops_ +
-           20e-9 * static_cast<double>(preset.model.parameters());
+  double step_s(const Case& c) const {
+    const Preset& preset = preset_of(c.parameters.at("preset").get<std::string>());
+    const ModelShape model = with_layers(preset.model, c.parameters.value("layers", preset.model.layers));
+    const auto tokens = static_cast<double>(c.parameters.at("batch").get<std::size_t>() * model.length);
+    return model.flops_per_token() * tokens / rank_flops_ + (cuda_ ? 5e-11 : 20e-9) * static_cast<double>(model.parameters());
   }
 
-  Case make(const std::string& preset_name, const std::string& what, std::size_t batch, int steps) const {
-    const Preset& preset = preset_named(preset_name);
+  static ModelShape with_layers(ModelShape model, std::size_t layers) {
+    model.layers = layers;
+    return model;
+  }
+
+  /// Of a case of this mode: only `together` takes part in what is asked for about updates and reductions.
+  Storage storage(const std::string& mode) const {
+    Storage storage{type_, 0, 1, false};
+    if (mode != "together") return storage;
+    if (options_.has("train.zero") && options_.text("train.zero") == "1") storage.parts = input_.topology.size();
+    storage.several_passes = options_.has("train.comm-pressure");
+    return storage;
+  }
+
+  /// As many layers as fit, by halves of the model's: a little more or less memory must not make another model.
+  std::size_t layers_for(const Preset& preset, std::size_t batch, const Storage& storage) const {
+    std::size_t layers = preset.model.layers;
+    const auto bytes = [&] {
+      const ModelShape model = with_layers(preset.model, layers);
+      return memory_bytes(model, batch, storage) + gemm_bytes(cuda_ ? "cuda" : "host", model, type_);
+    };
+    while (preset.least_layers > 0 && layers > preset.least_layers && bytes() > input_.memory_per_rank_bytes) layers /= 2;
+    return layers;
+  }
+
+  Case make(const std::string& preset_name, const std::string& what, const std::string& mode, std::size_t batch, int steps) const {
+    const Preset& preset = preset_of(preset_name);
+    const Storage stored = storage(mode);
+    // All cases of a preset train the same model.
+    const ModelShape model = with_layers(preset.model, layers_for(preset, batch, {type_, 0, 1, options_.has("train.comm-pressure")}));
     Case c;
     c.suite = "train";
     c.name = what;
     c.stage = Stage::train;
     c.entities = input_.topology.size();
-    c.bytes = memory_bytes(preset.model, batch) + gemm_bytes;
-    c.overhead_seconds = 0.05 + 4e-8 * static_cast<double>(preset.model.parameters());
-    c.parameters = {{"preset", preset_name}, {"batch", batch}, {"steps", steps}, {"type", "fp32"}};
+    c.bytes = memory_bytes(model, batch, stored) + gemm_bytes(cuda_ ? "cuda" : "host", model, type_);
+    c.overhead_seconds = 0.05 + (cuda_ ? 2e-10 : 4e-8) * static_cast<double>(model.parameters());
+    c.parameters = {{"preset", preset_name}, {"batch", batch}, {"steps", steps}, {"type", to_string(type_)}};
+    if (preset.least_layers > 0) c.parameters["layers"] = model.layers;
+    if (stored.parts > 1) c.parameters["zero"] = 1;
+    if (stored.several_passes) c.parameters["comm_pressure"] = pressure();
     if (c.bytes > input_.memory_per_rank_bytes)
       c.not_applicable = "needs " + format_bytes(c.bytes) + " per rank, the plan may use " +
                          format_bytes(input_.memory_per_rank_bytes);
@@ -77,7 +123,7 @@ class Planner {
   }
 
   Case selftest() const {
-    Case c = make("tiny", "selftest-train", 1, 1);
+    Case c = make("tiny", "selftest-train", "selftest", 1, 1);
     c.required = true;
     c.seconds = c.min_seconds = 0.02;
     c.overhead_seconds = 0.03 * oversubscription(input_.topology);
@@ -86,13 +132,13 @@ class Planner {
   }
 
   Case training(const std::string& name, const std::string& mode, int steps, bool required) const {
-    const Preset& preset = preset_named(name);
+    const Preset& preset = preset_of(name);
     const bool given = options_.has("train.steps");
     if (given) steps = count("train.steps", 100000);
     const std::size_t batch =
         options_.has("train.batch") ? static_cast<std::size_t>(count("train.batch", 4096)) : preset.batch;
-    Case c = make(name, name + "-" + mode, batch, steps);
-    const double one_s = step_s(preset, batch);
+    Case c = make(name, name + "-" + mode, mode, batch, steps);
+    const double one_s = step_s(c);
     c.required = required;
     c.seconds = given ? steps * one_s : std::min(steps * one_s, longest_s());
     c.min_seconds = given ? c.seconds : std::min(c.seconds, 5 * one_s);
@@ -110,7 +156,7 @@ class Planner {
     c.entities = 0;
     for (std::size_t node = 0; node < input_.topology.nodes.size(); ++node)
       c.entities += std::min(c.turns, static_cast<int>(input_.topology.ranks_of(static_cast<int>(node)).size()));
-    const double one_s = step_s(preset_named(name), c.parameters.at("batch").get<std::size_t>()) / oversubscription(input_.topology);
+    const double one_s = step_s(c) / oversubscription(input_.topology);
     c.min_seconds = 7 * one_s;
     c.seconds = std::max(c.min_seconds, std::min(20 * one_s, longest_s() / 10));
     for (const char* unused : {"steps", "fixed"}) c.parameters.erase(unused);
@@ -120,7 +166,7 @@ class Planner {
 
   Case scaling(const std::string& name) const {
     Case c = training(name, "scaling", 5, false);
-    const double one_s = step_s(preset_named(name), c.parameters.at("batch").get<std::size_t>());
+    const double one_s = step_s(c);
     const int turns = std::clamp(input_.topology.max_local_size(), 1, 8);
     c.parameters["steps"] = 5;
     c.parameters["turns"] = turns;
@@ -132,12 +178,12 @@ class Planner {
   Case checkpoint(const std::string& name) const {
     const int every = count("train.checkpoint-every", 10000);
     Case c = training(name, "checkpoint", 3 * every, true);
-    const Preset& preset = preset_named(name);
-    const double bytes = 12.0 * static_cast<double>(preset.model.parameters());
+    const ModelShape model = preset_of(name).model;
+    const double bytes = 12.0 * static_cast<double>(with_layers(model, c.parameters.value("layers", model.layers)).parameters());
     c.parameters["steps"] = 3 * every;
     c.parameters["every"] = every;
     // A step each, those after the restart again; a disk of 50 MB/s for all ranks together.
-    c.seconds = 5 * every * step_s(preset, c.parameters.at("batch").get<std::size_t>()) + 6 * bytes / 5e7;
+    c.seconds = 5 * every * step_s(c) + 6 * bytes / 5e7;
     c.min_seconds = c.seconds;
     return c;
   }
@@ -149,13 +195,31 @@ class Planner {
     return static_cast<int>(n);
   }
 
+  double pressure() const {
+    const double wanted = options_.number("train.comm-pressure");
+    if (wanted < 0.01 || wanted > 100) throw_usage("--train.comm-pressure: a number from 0.01 to 100");
+    return wanted;
+  }
+
   const PlanInput& input_;
   const OptionValues& options_;
+  bool cuda_;
+  NumType type_;
   double rank_flops_ = core_flops;
 };
 
+/// What the ranks measure with: "host" where a topology does not say.
+template <typename T>
+std::string_view device_of(const T& topology) {
+  if constexpr (requires { topology.device_kind; })
+    return topology.device_kind;
+  else
+    return "host";
+}
+
 }  // namespace
 
-std::vector<Case> plan_cases(const PlanInput& input) { return Planner(input).cases(); }
+std::vector<Case> plan_cases(const PlanInput& input, std::string_view device) { return Planner(input, device).cases(); }
+std::vector<Case> plan_cases(const PlanInput& input) { return plan_cases(input, device_of(input.topology)); }
 
 }  // namespace assay::train

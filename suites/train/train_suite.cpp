@@ -7,8 +7,8 @@
 namespace assay {
 
 std::vector<OptionSpec> TrainSuite::options() const {
-  std::vector<OptionSpec> specs(8);
-  specs[0] = {"train.preset", OptionKind::choices, "", "which models (default by level)", {"tiny", "small"}, "MODELS"};
+  std::vector<OptionSpec> specs(11);
+  specs[0] = {"train.preset", OptionKind::choices, "", "which models (default by device and level)", {"tiny", "small", "slice-7b"}, "MODELS"};
   specs[1] = {"train.steps", OptionKind::integer, "", "steps of every training case (default by level)", {}, "N"};
   specs[2] = {"train.batch", OptionKind::integer, "", "sequences per rank and step (default by model)", {}, "N"};
   specs[3] = {"train.scratch", OptionKind::path, "", "write and read checkpoints in this directory (the file system under test)",
@@ -19,6 +19,11 @@ std::vector<OptionSpec> TrainSuite::options() const {
               {"attention"}, "WHAT", false, true};
   specs[7] = {"train.progress", OptionKind::choice, "", "what drives reductions on, to see what it is good for",
               {"thread", "calls", "none"}, "WHAT", false, true};
+  specs[8] = {"train.type", OptionKind::choice, "", "how activations and weights are stored (default: bf16 on GPUs, fp32 on the host)",
+              {"fp32", "bf16"}, "TYPE"};
+  specs[9] = {"train.zero", OptionKind::choice, "0", "1: every rank updates its share of the parameters (ZeRO stage 1)", {"0", "1"}, "STAGE"};
+  specs[10] = {"train.comm-pressure", OptionKind::number, "",
+               "time of a reduction over time of a backward pass: decides how many sequences a reduction follows on", {}, "R"};
   return specs;
 }
 
@@ -55,6 +60,7 @@ std::vector<MetricInfo> TrainSuite::metrics() const {
               {name, "gemm_rate", "FLOP/s", "higher", "this rank's own best matrix product, all ranks at once"},
               {name, "flop_rate", "FLOP/s", "higher", "FLOP of a step over its median time"},
               {name, "utilization", "1", "higher", "flop_rate over gemm_rate (MAMFU)"},
+              {name, "mfu", "1", "higher", "flop_rate over the nominal peak of the device, where it is known"},
               {name, "jitter", "1", "lower", "99th percentile of the step time over its median"},
               {name, "drift", "1", "lower", "growth of the step time, as a fraction per hour"},
               {name, "straggler_relative", "1", "higher", "the fastest rank's median compute time over this one's"},
