@@ -37,7 +37,7 @@ const Preset host_presets[] = {
 // run of minutes learns them. No band: nobody has trained these often enough to know it.
 const Preset cuda_presets[] = {
     {"tiny", {128, 2, 4, 32, 64}, {32, 1, 8}, 8, 3e-3f, 10, tiny_band},
-    {"small", {768, 12, 12, 32768, 1024}, {1024, 1, 8}, 16, 6e-4f, 20, {}},
+    {"small", {768, 12, 12, 25600, 1024}, {1024, 1, 8}, 16, 6e-4f, 20, {}},
     {"slice-7b", {4096, 32, 32, 32768, 2048}, {1024, 1, 8}, 4, 3e-4f, 20, {}, 1},
 };
 

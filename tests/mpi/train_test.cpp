@@ -18,12 +18,12 @@ namespace {
 const ModelShape shape{128, 2, 4, 32, 32};
 
 struct Rank {
-  explicit Rank(std::size_t batch_size)
-      : device(make_host_device({0}, {0}, false)), memory(Gpt::bytes(shape, batch_size) + 64), batch(batch_size) {
+  explicit Rank(std::size_t batch_size, const Storage& storage = {})
+      : device(make_host_device({0}, {0}, false)), memory(Gpt::bytes(shape, batch_size, storage) + 64), batch(batch_size) {
     void* at = memory.data();
     std::size_t room = memory.size();
-    auto* aligned = static_cast<std::byte*>(std::align(64, Gpt::bytes(shape, batch), at, room));
-    gpt.emplace(*device, shape, batch, std::span(aligned, room));
+    auto* aligned = static_cast<std::byte*>(std::align(64, Gpt::bytes(shape, batch, storage), at, room));
+    gpt.emplace(*device, shape, batch, std::span(aligned, room), storage);
     gpt->initialise(RandomStream(1, "parameters"));
   }
   void pass(std::uint64_t first, GradientReducer* reducer) {
@@ -90,6 +90,68 @@ TEST(Train, BucketsAreSummedExactly) {
   for (std::size_t i = 0; i < n; ++i)
     ASSERT_EQ(rank.gpt->gradients()[i], static_cast<float>(static_cast<int>(i % 100) * ranks + sum)) << i;
   EXPECT_EQ(reducer.busy_s() > 0, ranks > 1);
+}
+
+void expect_equal_replicas(Communicator& world, Gpt& gpt) {
+  const std::uint64_t mine = gpt.parameter_digest();
+  std::vector<std::uint64_t> digests(static_cast<std::size_t>(world.size()));
+  world.all_gather(&mine, digests.data(), sizeof mine);
+  for (const std::uint64_t digest : digests) EXPECT_EQ(digest, digests.front());
+}
+
+/// Gradients that are small integers, so that their sum is exact in any order: then both ways must give the same bits.
+TEST(Train, EveryRankUpdatingItsShareUpdatesTheSame) {
+  const auto world = mpi::duplicate_world();
+  Rank whole(1), part(1, {NumType::fp32, world->rank(), world->size()});
+  GradientReducer all(*world, *whole.gpt), zero(*world, *part.gpt);
+  const std::size_t n = whole.gpt->table().size(), buckets = whole.gpt->table().buckets().size();
+  EXPECT_LE(part.gpt->share().size(), n / static_cast<std::size_t>(world->size()) + buckets * 17 * static_cast<std::size_t>(world->size()));
+  for (int step = 1; step <= 3; ++step) {
+    for (Gpt* gpt : {&*whole.gpt, &*part.gpt}) {
+      for (std::size_t i = 0; i < n; ++i)
+        gpt->gradients()[i] = static_cast<float>(static_cast<int>((i * 7 + static_cast<std::size_t>(step * 31 + world->rank() * 13)) % 200) - 100);
+      GradientReducer& reducer = gpt == &*whole.gpt ? all : zero;
+      for (std::size_t b = 0; b < buckets; ++b) reducer.ready(b);
+      reducer.wait();
+      gpt->save();
+      gpt->update(kernels::AdamW{}.at(step));
+      reducer.share();
+    }
+    ASSERT_EQ(part.gpt->parameter_digest(), whole.gpt->parameter_digest()) << "step " << step;
+    const double mine = part.gpt->gradient_squares(world->rank() == 0);
+    EXPECT_NEAR(world->sum(mine) / whole.gpt->gradient_squares(), 1, 1e-12);
+  }
+  // The last step once more, as where replicas differ.
+  const std::uint64_t digest = part.gpt->parameter_digest();
+  part.gpt->restore();
+  part.gpt->update(kernels::AdamW{}.at(3));
+  zero.share();
+  EXPECT_EQ(part.gpt->parameter_digest(), digest);
+}
+
+TEST(Train, SharesTrainReplicasThatAreEqual) {
+  const auto world = mpi::duplicate_world();
+  Rank whole(2), part(2, {NumType::fp32, world->rank(), world->size()});
+  GradientReducer all(*world, *whole.gpt), zero(*world, *part.gpt);
+  for (int step = 0; step < 4; ++step) {
+    const auto first = static_cast<std::uint64_t>(2 * (step * world->size() + world->rank()));
+    whole.pass(first, &all);
+    part.pass(first, &zero);
+    for (Rank* rank : {&whole, &part}) rank->gpt->update(kernels::AdamW{}.at(step + 1));
+    zero.share();
+    expect_equal_replicas(*world, *part.gpt);
+  }
+  double squares = 0, difference = 0;
+  for (std::size_t i = 0; i < whole.gpt->table().size(); ++i) {
+    const double a = part.gpt->parameters()[i], b = whole.gpt->parameters()[i];
+    squares += b * b;
+    difference += (a - b) * (a - b);
+  }
+  EXPECT_LT(std::sqrt(difference / squares), 2e-4);
+  // Two numbers have one sum.
+  if (world->size() <= 2) {
+    EXPECT_EQ(part.gpt->parameter_digest(), whole.gpt->parameter_digest());
+  }
 }
 
 /// Seconds that wait() takes on the slowest rank after all ranks did something else, and called nothing, for much longer

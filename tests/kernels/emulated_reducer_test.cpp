@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reductions on a device with a stream: each begins after its bucket's gradients were made, what follows begins after all of them, and
+// the host waits for none.
+#include <gtest/gtest.h>
+
+#include "suites/train/reducer.hpp"
+#include "tests/kernels/emulated_train_rig.hpp"
+
+namespace assay::train {
+namespace {
+
+/// Two ranks of which the other one has the same gradients, on a stream of their own, like NCCL's.
+class StreamCommunicator final : public Communicator {
+ public:
+  StreamCommunicator() { cuda::check(cudaStreamCreateWithFlags(&own_, cudaStreamNonBlocking), "stream"); }
+  ~StreamCommunicator() override {
+    for (cudaEvent_t event : events_) cudaEventDestroy(event);
+    cudaStreamDestroy(own_);
+  }
+
+  int rank() const noexcept override { return 0; }
+  int size() const noexcept override { return 2; }
+  std::string_view transport() const noexcept override { return "test"; }
+  std::string path() const override { return ""; }
+  void order_after(void* stream) override {
+    const cudaEvent_t event = record(static_cast<cudaStream_t>(stream));
+    cuda::check(cudaStreamWaitEvent(own_, event, 0), "wait");
+  }
+  void order_before(void* stream, Request& request) override {
+    cudaEvent_t event;
+    std::memcpy(&event, request.storage, sizeof(event));
+    cuda::check(cudaStreamWaitEvent(static_cast<cudaStream_t>(stream), event, 0), "wait");
+  }
+  void iall_reduce(void* data, std::size_t count, DataType, ReduceOp, Request& request) override {
+    emulation::enqueue(own_, [this, data, count] {
+      for (std::size_t i = 0; i < count; ++i) static_cast<float*>(data)[i] *= 2;
+      ++done;
+    });
+    const cudaEvent_t event = record(own_);
+    std::memcpy(request.storage, &event, sizeof(event));
+  }
+  void wait_all(std::span<Request>) override {
+    ++waits;
+    cuda::check(cudaStreamSynchronize(own_), "wait_all");
+  }
+
+  std::unique_ptr<Communicator> split(int, int) override { return nullptr; }
+  void send(const void*, std::size_t, int, int) override {}
+  void recv(void*, std::size_t, int, int) override {}
+  void isend(const void*, std::size_t, int, int, Request&) override {}
+  void irecv(void*, std::size_t, int, int, Request&) override {}
+  void barrier() override {}
+  void all_reduce(const void*, void*, std::size_t, DataType, ReduceOp) override {}
+  void reduce_scatter(const void*, void*, std::size_t, DataType, ReduceOp) override {}
+  void all_gather(const void*, void*, std::size_t) override {}
+  void all_to_all(const void*, void*, std::size_t) override {}
+  void broadcast(void*, std::size_t, int) override {}
+  void quiet_barrier() override {}
+  std::vector<std::string> gather_text(const std::string&, int) override { return {}; }
+  std::vector<std::string> all_gather_text(const std::string&) override { return {}; }
+  std::string broadcast_text(const std::string& mine, int) override { return mine; }
+
+  int done = 0, waits = 0;
+
+ private:
+  cudaEvent_t record(cudaStream_t stream) {
+    cudaEvent_t event;
+    cuda::check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "event");
+    cuda::check(cudaEventRecord(event, stream), "record");
+    events_.push_back(event);
+    return event;
+  }
+  cudaStream_t own_ = nullptr;
+  std::vector<cudaEvent_t> events_;
+};
+
+TEST(EmulatedReducer, OrdersStreamsAndLeavesTheHostFree) {
+  Rig plain = Rig::cuda(NumType::bf16), rig = Rig::cuda(NumType::bf16);
+  StreamCommunicator ranks;
+  GradientReducer reducer(ranks, *rig.gpt);
+  EXPECT_STREQ(reducer.progress(), "stream");
+  for (int step = 0; step < 2; ++step) {
+    plain.pass(0);
+    rig.pass(0, [&](std::size_t bucket) { reducer.ready(bucket); });
+    const int before = ranks.done;
+    // All that is queued from here on comes after the reductions, though nobody has run them yet.
+    ranks.done = 0;
+    rig.gpt->ops().zero(rig.gpt->moments(0), sizeof(float));
+    reducer.wait();
+    EXPECT_EQ(ranks.done, 0) << "the host waited";
+    EXPECT_EQ(ranks.waits, step) << "only for those of the step before";
+    rig.gpt->ops().add(rig.gpt->gradients(), rig.gpt->gradients(), rig.gpt->table().size());
+    rig.device->synchronize();
+    EXPECT_EQ(before + ranks.done, static_cast<int>(rig.gpt->table().buckets().size()));
+    auto want = plain.gradients();
+    for (float& g : want) g = 2 * (g + g);
+    EXPECT_EQ(rig.gradients(), want);
+    ranks.done = 0;
+  }
+}
+
+}  // namespace
+}  // namespace assay::train
