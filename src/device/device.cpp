@@ -79,4 +79,12 @@ kernels::PayloadErrors Device::payload_check(kernels::PayloadKey key, const void
   return kernels::host::payload_check(key, data, bytes);
 }
 
+void Device::exact_fill(const kernels::ExactLine& line, std::uint64_t first, float* data, std::size_t count) {
+  kernels::host::exact_fill(line, first, data, count);
+}
+
+kernels::ExactErrors Device::exact_check(const kernels::ExactLine& line, std::uint64_t first, const float* data, std::size_t count) {
+  return kernels::host::exact_check(line, first, data, count);
+}
+
 }  // namespace assay

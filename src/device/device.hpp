@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "kernels/exact.hpp"
 #include "kernels/pattern.hpp"
 #include "kernels/payload.hpp"
 #include "kernels/stream.hpp"
@@ -141,6 +142,10 @@ class Device {
   /// The payload of a message, written and checked where it lies; the check is complete on return.
   virtual void payload_fill(kernels::PayloadKey key, void* data, std::size_t bytes);
   virtual kernels::PayloadErrors payload_check(kernels::PayloadKey key, const void* data, std::size_t bytes);
+
+  /// Data of exact sums, written and checked where it lies; the check is complete on return.
+  virtual void exact_fill(const kernels::ExactLine& line, std::uint64_t first, float* data, std::size_t count);
+  virtual kernels::ExactErrors exact_check(const kernels::ExactLine& line, std::uint64_t first, const float* data, std::size_t count);
 
   /// The CPUs of thread i, and its NUMA domain (host only; -1 otherwise).
   virtual int numa_of_thread(int thread) const noexcept = 0;

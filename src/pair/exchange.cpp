@@ -4,7 +4,6 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "base/clock.hpp"
@@ -12,20 +11,7 @@
 #include "kernels/payload.hpp"
 
 namespace assay::p2p {
-namespace {
-
-/// The word again, read from memory and not from a register.
-std::uint64_t read_again(const std::byte* at, std::size_t bytes) noexcept {
-  std::uint64_t word = 0;
-  const volatile std::byte* from = at;
-  for (std::size_t i = 0; i < std::min<std::size_t>(bytes, 8); ++i)
-    word |= static_cast<std::uint64_t>(from[i]) << (8 * i);
-  return word;
-}
-
-}  // namespace
-
-Exchange::Exchange(Communicator& comm, std::span<std::byte> arena, std::uint64_t key, const Shape& shape,
+Exchange::Exchange(Communicator& comm, const Ground& arena, std::uint64_t key, const Shape& shape,
                    TimedFault fault, RemoteMemory* remote)
     : comm_(comm),
       arena_(arena),
@@ -36,7 +22,6 @@ Exchange::Exchange(Communicator& comm, std::span<std::byte> arena, std::uint64_t
       requests_(2 * shape.repetitions) {
   if (shape.slots < shape.repetitions || arena.size() < shape.arena_bytes())
     throw Error(ErrorKind::internal, "p2p: the arena is smaller than the slots of a batch");
-  if (shape.one_sided() && remote == nullptr) throw Error(ErrorKind::internal, "p2p: no way to the memory of others");
 }
 
 Series Exchange::run(int peer, bool first, const Limits& limits) {
@@ -155,15 +140,10 @@ double Exchange::lead_one_sided(int peer, const Control& control, double& start_
   if (writes) fill(peer, control.iteration);
   comm_.recv(&byte, 1, peer, ready_tag);
   const double t0 = now_s();
-  for (std::uint64_t i = 0; i < shape_.repetitions; ++i) {
-    std::byte* slot = send_slot(control.iteration + i);
-    const auto offset = static_cast<std::size_t>(slot - arena_.data());
-    if (writes)
-      remote_->put(slot, shape_.bytes, peer, offset);
-    else
-      remote_->get(slot, shape_.bytes, peer, offset);
-  }
-  remote_->complete(peer);
+  if (remote_ == nullptr)
+    move_by_messages(peer, control.iteration, writes, true);
+  else
+    reach(peer, control.iteration);
   end_timed(t0, control.go);
   const double t1 = now_s();
   start_s = t0;
@@ -173,11 +153,36 @@ double Exchange::lead_one_sided(int peer, const Control& control, double& start_
   return t1 - t0;
 }
 
+void Exchange::reach(int peer, std::uint64_t iteration) {
+  for (std::uint64_t i = 0; i < shape_.repetitions; ++i) {
+    std::byte* slot = send_slot(iteration + i);
+    const auto offset = static_cast<std::size_t>(slot - arena_.data());
+    if (shape_.mode == Mode::put)
+      remote_->put(slot, shape_.bytes, peer, offset);
+    else
+      remote_->get(slot, shape_.bytes, peer, offset);
+  }
+  remote_->complete(peer);
+}
+
+/// The leader's clock stops when all has arrived, wherever that is.
+void Exchange::move_by_messages(int peer, std::uint64_t iteration, bool sends, bool leads) {
+  char byte = 0;
+  if (sends)
+    start_sends(peer, iteration);
+  else
+    post_receives(peer, iteration);
+  comm_.wait_all(requests_);
+  if (sends && leads) comm_.recv(&byte, 1, peer, ack_tag);
+  if (!sends && !leads) comm_.send(&byte, 1, peer, ack_tag);
+}
+
 void Exchange::follow_one_sided(int peer, const Control& control) {
   const bool written = shape_.mode == Mode::put;
   char byte = 0;
   if (!written) fill(peer, control.iteration);
   comm_.send(&byte, 1, peer, ready_tag);
+  if (remote_ == nullptr) move_by_messages(peer, control.iteration, !written, false);
   comm_.recv(&byte, 1, peer, ack_tag);
   if (written) verify(peer, control.iteration);
 }
@@ -201,8 +206,9 @@ void Exchange::fill(int peer, std::uint64_t iteration) {
   sent_ += shape_.repetitions;
   for (std::uint64_t i = 0; i < shape_.repetitions; ++i) {
     const auto key = kernels::payload_key(key_, comm_.rank(), peer, iteration + i);
-    kernels::host::payload_fill(key, send_slot(iteration + i), shape_.bytes);
+    arena_.fill(key, send_slot(iteration + i), shape_.bytes);
   }
+  arena_.settle();
   times_.verify_s += now_s() - begin;
 }
 
@@ -211,11 +217,11 @@ void Exchange::verify(int peer, std::uint64_t iteration) {
   for (std::uint64_t i = 0; i < shape_.repetitions; ++i) {
     const std::byte* data = recv_slot(iteration + i);
     const auto key = kernels::payload_key(key_, peer, comm_.rank(), iteration + i);
-    const auto errors = kernels::host::payload_check(key, data, shape_.bytes);
+    const auto errors = arena_.check(key, data, shape_.bytes);
     if (errors.count == 0) continue;
     WrongPayload bad{
         peer, iteration + i, errors.count, errors.first_index * 8, errors.expected, errors.actual, 0, begin};
-    bad.reread = read_again(data + bad.byte_index, shape_.bytes - bad.byte_index);
+    bad.reread = arena_.read_again(data + bad.byte_index, shape_.bytes - bad.byte_index);
     wrong_.push_back(bad);
   }
   times_.verify_s += now_s() - begin;

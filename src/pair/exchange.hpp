@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "measure/sampler.hpp"
+#include "pair/ground.hpp"
 #include "transport/communicator.hpp"
 #include "transport/ucx_communicator.hpp"
 
@@ -69,8 +70,9 @@ struct Times {
 /// rank by a control message whether to go on, so that nobody outside the pair need agree.
 class Exchange {
  public:
-  /// `fault` is null but in runs with faults made on purpose. `remote` is the way to the others' arenas, for one-sided modes.
-  Exchange(Communicator& comm, std::span<std::byte> arena, std::uint64_t key, const Shape& shape,
+  /// `fault` is null but in runs with faults made on purpose. `remote` is the way to the others' arenas, for one-sided modes;
+  /// where there is none they take turns in sending what would have been written or read.
+  Exchange(Communicator& comm, const Ground& arena, std::uint64_t key, const Shape& shape,
            TimedFault fault = {}, RemoteMemory* remote = nullptr);
 
   Series run(int peer, bool first, const Limits& limits);
@@ -91,6 +93,8 @@ class Exchange {
   void follow_batch(int peer, const Control& control);
   double lead_one_sided(int peer, const Control& control, double& start_s);
   void follow_one_sided(int peer, const Control& control);
+  void reach(int peer, std::uint64_t iteration);
+  void move_by_messages(int peer, std::uint64_t iteration, bool sends, bool leads);
   void end_timed(double begin_s, std::uint64_t go) const;
   void post_receives(int peer, std::uint64_t iteration);
   void start_sends(int peer, std::uint64_t iteration);
@@ -101,7 +105,7 @@ class Exchange {
   std::byte* recv_slot(std::uint64_t iteration) noexcept;
 
   Communicator& comm_;
-  std::span<std::byte> arena_;
+  Ground arena_;
   std::uint64_t key_;
   Shape shape_;
   TimedFault fault_;

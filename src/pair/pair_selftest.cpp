@@ -38,14 +38,15 @@ void run_pair_selftest(const Case& c, Context& context) {
   context.record.declare({"detected", "count", results::Better::none, true, results::Role::covariate, true});
 
   const double begin = now_s();
-  kernels::host::payload_fill(kernels::payload_key(key, me, next, 0), out, bytes);
+  context.device.payload_fill(kernels::payload_key(key, me, next, 0), out, bytes);
+  context.device.synchronize();
   std::array<Request, 2> requests;
   world.irecv(in, bytes, previous, payload_tag, requests[0]);
   world.isend(out, bytes, next, payload_tag, requests[1]);
   world.wait_all(requests);
 
   const auto expected = kernels::payload_key(key, previous, me, 0);
-  const auto before = kernels::host::payload_check(expected, in, bytes);
+  const auto before = context.device.payload_check(expected, in, bytes);
   if (before.count != 0) {  // a true fault, not the one made here
     results::Miscompare record;
     record.entity = context.device_entity;
@@ -58,7 +59,7 @@ void run_pair_selftest(const Case& c, Context& context) {
   const RandomStream stream = context.random.child("corrupt").child(std::to_string(me));
   const std::size_t position = stream.below(0, bytes);
   flip_bit(context.device, in, position, 1, static_cast<unsigned>(stream.below(1, 8)));
-  const auto after = kernels::host::payload_check(expected, in, bytes);
+  const auto after = context.device.payload_check(expected, in, bytes);
   const double seconds = now_s() - begin;
 
   results::SelftestRow row;

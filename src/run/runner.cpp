@@ -54,7 +54,8 @@ CaseRecord Runner::measure(const Case& c) {
                   parts_.entities.device_of_rank(parts_.world.rank()),
                   parts_.injector,
                   c.confirm.get(),
-                  &parts_.link.board()};
+                  &parts_.link.board(),
+                  parts_.gpu_links};
   try {
     Suite& suite = suite_of(c, parts_.suites);
     // A stage inside of nodes must not meet the ranks of others: they may be gone.

@@ -32,6 +32,7 @@ class Runner {
     guard::WorkerLink& link;
     double run_start_s;          ///< on this rank's clock
     Injector* injector = nullptr;  ///< null in all runs without --inject
+    GpuLinks* gpu_links = nullptr;  ///< null where no GPU is measured
   };
   explicit Runner(Parts parts) : parts_(parts) {}
 

@@ -22,6 +22,7 @@
 #include "run/runner.hpp"
 #include "run/selection.hpp"
 #include "transport/clock_sync.hpp"
+#include "transport/gpu_links.hpp"
 
 namespace assay {
 namespace {
@@ -180,11 +181,21 @@ class Session {
     if (leader && config_.telemetry_hz > 0)
       telemetry = std::make_unique<Telemetry>(job_.topology.my_node().hostname, job_.nvml, config_.telemetry_hz);
     const double run_start_s = start_on_root - offset.offset_s;
-    const Injection injection({config_, job_.topology, *entities_, *device_, world(), *job_.node, job_.leaders.get(), run_start_s});
+    const auto links = make_gpu_links();
+    const Injection injection({config_, job_.topology, *entities_, *device_, links ? links->world() : world(), links ? links->node() : *job_.node,
+                               links ? links->leaders() : job_.leaders.get(), run_start_s});
     Runner runner({config_, job_.topology, plan_, *entities_, *device_, injection.world(), injection.node(), injection.leaders(),
-                   suites_, leader ? &counters : nullptr, telemetry.get(), link_, run_start_s, injection.injector()});
+                   suites_, leader ? &counters : nullptr, telemetry.get(), link_, run_start_s, injection.injector(), links.get()});
     link_.ready(root() ? to_text(ReadyFacts{start_on_root, now_s() - start_on_root, device_identity() + world().path()}) : "");
     return runner.run_all();
+  }
+
+  /// Collective. Null where no GPU is measured.
+  std::unique_ptr<GpuLinks> make_gpu_links() {
+    if (device_->kind() != "cuda" || gpu_transports() == nullptr) return nullptr;
+    const std::string wish = config_.options.has("p2p.gpu-direct") ? config_.options.text("p2p.gpu-direct") : "auto";
+    const GpuDirect direct = wish == "on" ? GpuDirect::on : wish == "off" ? GpuDirect::off : GpuDirect::automatic;
+    return std::make_unique<GpuLinks>(*gpu_transports(), *device_, world(), *job_.node, job_.leaders.get(), direct, &link_.board());
   }
 
   /// The same job with another seed: other data, another order, another file.

@@ -20,6 +20,7 @@
 
 namespace assay {
 
+class GpuLinks;
 class Injector;
 
 /// What a suite plans from: nothing that differs between ranks.
@@ -50,6 +51,7 @@ struct Context {
   Injector* injector = nullptr;  ///< makes faults on purpose; null in all runs without --inject
   const Confirm* confirm = nullptr;  ///< of a confirming case; null elsewhere
   guard::Board* board = nullptr;  ///< for those who watch from outside
+  GpuLinks* gpu_links = nullptr;  ///< what carries data between GPUs beside these communicators; null where no GPU is measured
 
   /// Of inputs whose results must come out alike when the case is measured again: `random` of the screening case.
   RandomStream inputs() const;

@@ -59,6 +59,10 @@ class Communicator {
   /// end_batch returns: what is timed is them, and not the host that waits for each. Nothing to do where the host takes part.
   virtual void begin_batch() {}
   virtual void end_batch() {}
+  /// Waits that other ranks do not end are given up when now_s() reaches this, where the transport can: Error(mpi).
+  virtual void give_up_at(double /*deadline_s*/) {}
+  /// False once that has happened: nothing can be sent any more.
+  virtual bool usable() const noexcept { return true; }
   /// Whether a second thread may call while no other one does.
   virtual bool serialized() const noexcept { return false; }
 

@@ -31,6 +31,8 @@ class ForwardingCommunicator : public Communicator {
   void order_before(void* stream, Request& request) override { inner_.order_before(stream, request); }
   void begin_batch() override { inner_.begin_batch(); }
   void end_batch() override { inner_.end_batch(); }
+  void give_up_at(double deadline_s) override { inner_.give_up_at(deadline_s); }
+  bool usable() const noexcept override { return inner_.usable(); }
   bool serialized() const noexcept override { return inner_.serialized(); }
 
   void barrier() override { inner_.barrier(); }

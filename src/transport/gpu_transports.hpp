@@ -12,6 +12,7 @@
 #include "device/device.hpp"
 #include "guard/board.hpp"
 #include "transport/communicator.hpp"
+#include "transport/remote_memory.hpp"
 
 namespace assay {
 
@@ -19,6 +20,17 @@ struct GpuSettings {
   /// now_s() at which a wait for other GPUs is given up.
   double deadline_s = std::numeric_limits<double>::infinity();
   guard::Board* board = nullptr;  ///< where calls are marked
+};
+
+/// Who moves bytes from one GPU to another: the copy engines, or a kernel.
+enum class CopyEngine { dma, kernel };
+
+/// The arenas of the GPUs of a node, open to each other.
+class PeerMemory : public RemoteMemory {
+ public:
+  /// Why this rank cannot reach the memory of another one, which it names; empty where it reaches all of them.
+  virtual const std::string& refused() const noexcept = 0;
+  virtual std::string path() const = 0;  ///< "cuda/ce", "cuda/sm"
 };
 
 class GpuTransports {
@@ -36,6 +48,10 @@ class GpuTransports {
   /// memory and back, large ones in pieces that follow each other; with `direct` messages are handed to `below` where they are.
   /// What lies elsewhere is handed through.
   virtual std::unique_ptr<Communicator> make_staged(Communicator& below, Device& device, bool direct) const = 0;
+
+  /// Opens the arenas of the ranks of `group`, which share a node. Collective over it. Where the GPUs refuse, `refused` says so.
+  virtual std::unique_ptr<PeerMemory> make_peer(Communicator& world, Communicator& group, Device& device, CopyEngine engine,
+                                                const GpuSettings& settings) const = 0;
 };
 
 /// Of this build; null where it has none.

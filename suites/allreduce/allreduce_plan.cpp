@@ -15,17 +15,21 @@ namespace {
 constexpr std::size_t kib = 1024, mib = 1024 * 1024;
 constexpr std::size_t arena_limit = 256 * mib;
 
-std::vector<std::size_t> level_sizes(Level level) {
+bool measures_gpus(const Topology& topology) { return topology.device_kind == "cuda"; }
+
+/// Links between GPUs are as fast as they get only from some hundred MiB on.
+std::vector<std::size_t> level_sizes(Level level, bool gpus) {
   if (level == Level::smoke) return {8, mib};
+  if (level == Level::quick && gpus) return {8, 64 * kib, mib, 16 * mib, 256 * mib};
   if (level == Level::quick) return {8, 64 * kib, mib, 16 * mib};
   std::vector<std::size_t> sizes{8};
-  const std::size_t largest = level == Level::standard ? 64 * mib : 256 * mib;
+  const std::size_t largest = (level == Level::standard ? 64 * mib : 256 * mib) * (gpus ? 16 : 1);
   for (std::size_t size = 16; size <= largest; size *= 4) sizes.push_back(size);
   return sizes;
 }
 
-std::vector<std::size_t> wanted_sizes(const Config& config) {
-  if (!config.options.has("allreduce.sizes")) return level_sizes(config.level);
+std::vector<std::size_t> wanted_sizes(const Config& config, const Topology& topology) {
+  if (!config.options.has("allreduce.sizes")) return level_sizes(config.level, measures_gpus(topology));
   std::set<std::size_t> sizes;
   for (const std::string& text : config.options.list("allreduce.sizes")) {
     std::uint64_t bytes = 0;
@@ -73,8 +77,9 @@ std::size_t slots_for(std::size_t slot_bytes, std::uint64_t memory_bytes) {
   return 0;
 }
 
-std::string why_not(Scope scope, const Config& config, const Topology& topology) {
+std::string why_not(Scope scope, const std::string& transport, const Config& config, const Topology& topology) {
   const std::size_t nodes = topology.nodes.size();
+  if (transport == "nccl" && !measures_gpus(topology)) return "NCCL is for GPUs, and none is measured";
   if (topology.size() == 1) return "one rank has nobody to reduce with";
   if (scope == Scope::node && topology.max_local_size() < 2) return "no node has two ranks";
   if (scope == Scope::leader && nodes < 2) return "one node has one leader";
@@ -83,6 +88,13 @@ std::string why_not(Scope scope, const Config& config, const Topology& topology)
   if (drawn && config.level < Level::standard) return "from level standard up";
   if (scope == Scope::rails && rails(topology) < 2) return "no two ranks on every node";
   return "";
+}
+
+std::vector<std::pair<std::size_t, std::string>> product(const std::vector<std::size_t>& sizes, const std::vector<std::string>& transports) {
+  std::vector<std::pair<std::size_t, std::string>> all;
+  for (const std::size_t bytes : sizes)
+    for (const std::string& transport : transports) all.emplace_back(bytes, transport);
+  return all;
 }
 
 std::int64_t count_ranks(const Spec& spec, const std::string& name, const PlanInput& input) {
@@ -127,13 +139,13 @@ Case make_case(const Spec& spec, const PlanInput& input) {
   if (slots == 0 && input.config.options.has("allreduce.sizes"))
     throw_usage("--allreduce.sizes: " + format_bytes(spec.bytes) + " needs " + format_bytes(slot) +
                 " a rank, and " + format_bytes(input.memory_per_rank_bytes) + " may be used here");
-  c.not_applicable = why_not(spec.scope, input.config, input.topology);
+  c.not_applicable = why_not(spec.scope, spec.transport, input.config, input.topology);
   if (c.not_applicable.empty() && slots == 0) c.not_applicable = "more memory than a rank may use";
   c.parameters = {{"operation", to_string(spec.operation)},
                   {"scope", to_string(spec.scope)},
                   {"bytes", spec.bytes},
                   {"type", "fp32"},
-                  {"transport", "mpi"},
+                  {"transport", spec.transport},
                   {"series", spec.isolated ? "isolated" : "pipelined"},
                   {"repetitions", spec.isolated ? 1 : 20},
                   {"slots", slots},
@@ -142,7 +154,7 @@ Case make_case(const Spec& spec, const PlanInput& input) {
   if (!c.not_applicable.empty()) return c;
   // One operation as slow as it may well be, and four of them as the least that a case can do.
   const double operation_s =
-      oversubscription(input.topology) * (50e-6 + static_cast<double>(spec.bytes) / 1e9);
+      oversubscription(input.topology) * (50e-6 + static_cast<double>(spec.bytes) / (spec.transport == "nccl" ? 5e9 : 1e9));
   c.min_seconds = std::max(0.05, 4 * operation_s);
   c.seconds = std::max(level_seconds(input.config.level, spec.isolated), c.min_seconds);
   c.overhead_seconds = 0.02 + 2e-3 * oversubscription(input.topology);
@@ -176,20 +188,23 @@ Scope scope_from(const std::string& text) {
 }
 
 std::string Spec::name() const {
-  return std::string(to_string(operation)) + "-" + to_string(scope) + "-" + std::to_string(bytes) + "-mpi" +
+  return std::string(to_string(operation)) + "-" + to_string(scope) + "-" + std::to_string(bytes) + "-" + transport +
          (isolated ? "-isolated" : "");
 }
 
-std::vector<Spec> specs(const Config& config) {
+std::vector<Spec> specs(const Config& config, const Topology& topology) {
   std::vector<Spec> all;
-  const auto sizes = wanted_sizes(config);
+  const auto sizes = wanted_sizes(config, topology);
+  // The first one carries what a level requires.
+  const auto transports = config.options.has("allreduce.transport") ? config.options.list("allreduce.transport")
+                                                                    : std::vector<std::string>{measures_gpus(topology) ? "nccl" : "mpi"};
   for (const std::string& operation : config.options.list("allreduce.ops"))
     for (const std::string& scope : config.options.list("allreduce.scopes"))
-      for (const std::size_t bytes : sizes) {
-        Spec spec{operation_from(operation), scope_from(scope), bytes, false, false};
+      for (const auto& [bytes, transport] : product(sizes, transports)) {
+        Spec spec{operation_from(operation), scope_from(scope), bytes, transport, false, false};
         // A rail is about what its links carry: sizes that bandwidth decides.
         if (spec.scope == Scope::rails && bytes < mib && !config.options.has("allreduce.sizes")) continue;
-        spec.required = required_spec(spec.operation, spec.scope, bytes);
+        spec.required = required_spec(spec.operation, spec.scope, bytes) && transport == transports.front();
         all.push_back(spec);
         if (!has_isolated(config.level, bytes) || spec.scope == Scope::rails) continue;
         spec.isolated = true;
@@ -219,7 +234,7 @@ int scope_ranks(Scope scope, const Topology& topology) {
 
 std::vector<Case> plan_cases(const PlanInput& input) {
   std::vector<Case> cases{selftest_case(input.topology)};
-  for (const Spec& spec : specs(input.config)) cases.push_back(make_case(spec, input));
+  for (const Spec& spec : specs(input.config, input.topology)) cases.push_back(make_case(spec, input));
   return cases;
 }
 
@@ -228,6 +243,7 @@ Spec spec_of(const Case& c) {
   spec.operation = operation_from(c.parameters.at("operation"));
   spec.scope = scope_from(c.parameters.at("scope"));
   spec.bytes = c.parameters.at("bytes");
+  spec.transport = c.parameters.at("transport");
   spec.isolated = c.parameters.at("series") == "isolated";
   return spec;
 }

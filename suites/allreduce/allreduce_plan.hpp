@@ -20,12 +20,13 @@ struct Spec {
   Op operation = Op::all_reduce;
   Scope scope = Scope::world;
   std::size_t bytes = 8;
+  std::string transport = "mpi";  ///< or "nccl"
   bool isolated = false;
   bool required = false;
   std::string name() const;  ///< "allreduce-world-1048576-mpi", "...-isolated"
 };
 
-std::vector<Spec> specs(const Config& config);
+std::vector<Spec> specs(const Config& config, const Topology& topology);
 
 /// Ranks of the largest communicator of a scope.
 int scope_ranks(Scope scope, const Topology& topology);

@@ -10,6 +10,7 @@
 #include "suites/allreduce/allreduce_plan.hpp"
 #include "suites/allreduce/groups.hpp"
 #include "suites/allreduce/series.hpp"
+#include "transport/gpu_links.hpp"
 
 namespace assay {
 namespace {
@@ -95,17 +96,32 @@ struct CaseCommunicator {
   Communicator* comm = nullptr;
   std::unique_ptr<Communicator> owned;
   int group = -1;  ///< of this draw
+  std::string path;
 };
+
+/// What carries a scope's collectives: those of the context, or NCCL's; null where this rank takes no part.
+Communicator* carrier(const std::string& transport, Scope scope, Context& context) {
+  const bool leaders = scope == Scope::leader, node = scope == Scope::node;
+  if (transport != "nccl") return node ? &context.node : leaders ? context.leaders : &context.world;
+  if (context.gpu_links == nullptr) throw Error(ErrorKind::device, "this assay was built without CUDA");
+  if (leaders && context.leaders == nullptr) return nullptr;
+  const auto which = leaders ? GpuLinks::Scope::leaders : node ? GpuLinks::Scope::node : GpuLinks::Scope::world;
+  return &context.gpu_links->nccl(which, context.deadline_s);
+}
 
 CaseCommunicator communicator(Scope scope, std::optional<Division> division, const Case& c, Context& context, int draw) {
   CaseCommunicator out;
+  const std::string transport = c.parameters.at("transport");
   if (division) {
     const auto groups = allreduce::groups_of(*division, context.topology, allreduce::group_stream(context.config.seed, c.name), draw);
     out.group = groups[static_cast<std::size_t>(context.world.rank())];
-    out.owned = context.world.split(out.group, context.world.rank());
+    Communicator& all = *carrier(transport, Scope::world, context);
+    out.path = all.path();
+    out.owned = all.split(out.group, context.world.rank());
     out.comm = out.owned.get();
   } else {
-    out.comm = scope == Scope::node ? &context.node : scope == Scope::leader ? context.leaders : &context.world;
+    out.comm = carrier(transport, scope, context);
+    if (out.comm != nullptr) out.path = out.comm->path();
   }
   if (out.comm != nullptr && out.comm->size() < 2) out.comm = nullptr;
   return out;
@@ -116,13 +132,14 @@ CaseCommunicator communicator(Scope scope, std::optional<Division> division, con
 void run_series(const Case& c, const allreduce::Spec& spec, std::optional<Division> division, int draw, double seconds, RankRow& row,
                 Context& context) {
   const CaseCommunicator scope = communicator(spec.scope, division, c, context, draw);
+  if (!scope.path.empty()) context.record.parameter("path", scope.path);
   std::unique_ptr<Collective> collective;
   const double begin = now_s();
   double operation_s = 0;
   if (scope.comm != nullptr) {
     collective =
         std::make_unique<Collective>(*scope.comm, spec.operation, spec.bytes, context.device.arena(),
-                                     c.parameters.at("slots").get<std::size_t>(), context.random.key());
+                                     c.parameters.at("slots").get<std::size_t>(), context.random.key(), &context.device);
     if (context.injector != nullptr)
       collective->offer_to([&context](std::span<float> result) {
         context.offer("allreduce", result.data(), result.size(), sizeof(float));
@@ -154,7 +171,6 @@ void run_collective(const Case& c, Context& context) {
   const allreduce::Spec spec = allreduce::spec_of(c);
   const auto division = division_of(c, spec.scope);
   declare_metrics(spec.isolated, division.has_value(), context.record);
-  context.record.parameter("path", context.world.path());
   const int draws = division ? allreduce::draws_of(*division, context.config.level, context.topology) : 1;
   RankRow row;
   for (int draw = 0; draw < draws; ++draw) run_series(c, spec, division, draw, c.seconds / draws, row, context);
@@ -165,7 +181,7 @@ void run_collective(const Case& c, Context& context) {
 void run_selftest(const Case& c, Context& context) {
   const double begin = now_s();
   Collective collective(context.world, allreduce::Op::all_reduce, c.parameters.at("bytes"),
-                        context.device.arena(), 1, context.random.key());
+                        context.device.arena(), 1, context.random.key(), &context.device);
   collective.prepare(1);
   collective.run(1);
   collective.verify();
@@ -201,7 +217,7 @@ void run_selftest(const Case& c, Context& context) {
 }  // namespace
 
 std::vector<OptionSpec> AllreduceSuite::options() const {
-  std::vector<OptionSpec> specs(3);
+  std::vector<OptionSpec> specs(4);
   specs[0] = {"allreduce.sizes", OptionKind::list, "", "sizes of the vector (default by level)", {}, "SIZES"};
   specs[1] = {"allreduce.ops",
               OptionKind::choices,
@@ -215,6 +231,7 @@ std::vector<OptionSpec> AllreduceSuite::options() const {
               "among whom: the ranks of a node, one rank per node, random groups of 4 nodes, of those each local rank by itself, all",
               {"node", "leader", "groups", "rails", "world"},
               "SCOPES"};
+  specs[3] = {"allreduce.transport", OptionKind::choices, "", "what carries them; nccl on GPUs and mpi on hosts if not given", {"mpi", "nccl"}, "NAMES"};
   return specs;
 }
 

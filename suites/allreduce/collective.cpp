@@ -68,7 +68,7 @@ std::size_t slot_bytes(Op operation, std::size_t bytes, int ranks) noexcept {
 }
 
 Collective::Collective(Communicator& comm, Op operation, std::size_t bytes, std::span<std::byte> arena,
-                       std::size_t slots, std::uint64_t seed)
+                       std::size_t slots, std::uint64_t seed, Device* device)
     : comm_(comm),
       operation_(operation),
       share_(share_of(operation, bytes, comm.size())),
@@ -76,7 +76,8 @@ Collective::Collective(Communicator& comm, Op operation, std::size_t bytes, std:
       arena_(arena),
       slots_(slots),
       stride_(slot_bytes(operation, bytes, comm.size())),
-      seed_(seed) {
+      seed_(seed),
+      device_(device != nullptr && device->kind() != "host" ? device : nullptr) {
   if (slots_ == 0 || arena_.size() < slots_ * stride_)
     throw Error(ErrorKind::internal, "allreduce: the arena is smaller than its slots");
 }
@@ -109,18 +110,30 @@ void Collective::prepare(std::uint64_t repetitions) {
     const ExactValues data = values(slot);
     switch (operation_) {
       case Op::all_gather:
-        data.fill(comm_.rank(), me * share_, input(slot), share_);
+        fill(data.contribution(comm_.rank()), me * share_, input(slot), share_);
         break;
       case Op::broadcast:
         // In place on the output; what the others still hold there is of an earlier generation and thus
         // wrong.
-        if (comm_.rank() == 0) data.fill(0, 0, output(slot), whole_);
+        if (comm_.rank() == 0) fill(data.contribution(0), 0, output(slot), whole_);
         break;
       default:
-        data.fill(comm_.rank(), 0, input(slot), input_count());
+        fill(data.contribution(comm_.rank()), 0, input(slot), input_count());
         break;
     }
   }
+  if (device_ != nullptr) device_->synchronize();
+}
+
+void Collective::fill(const ExactLine& line, std::uint64_t first, float* data, std::size_t count) {
+  if (device_ == nullptr)
+    kernels::host::exact_fill(line, first, data, count);
+  else
+    device_->exact_fill(line, first, data, count);
+}
+
+ExactErrors Collective::compare(const ExactLine& line, std::uint64_t first, const float* data, std::size_t count) {
+  return device_ == nullptr ? kernels::host::exact_check(line, first, data, count) : device_->exact_check(line, first, data, count);
 }
 
 void Collective::call(std::size_t slot) {
@@ -148,11 +161,13 @@ void Collective::call(std::size_t slot) {
 void Collective::prime() { if (whole_ * sizeof(float) <= 4096) call(first_); }
 
 void Collective::run(std::uint64_t repetitions) {
+  comm_.begin_batch();
   for (std::uint64_t i = 0; i < repetitions; ++i) call((first_ + i) % slots_);
+  comm_.end_batch();
   used_ = std::min<std::size_t>(slots_, repetitions);
 }
 
-ExactErrors Collective::check(std::size_t slot) noexcept {
+ExactErrors Collective::check(std::size_t slot) {
   const ExactValues data = values(slot);
   const auto me = static_cast<std::uint64_t>(comm_.rank());
   const float* out = output(slot);
@@ -167,18 +182,18 @@ ExactErrors Collective::check(std::size_t slot) noexcept {
   };
   switch (operation_) {
     case Op::all_reduce:
-      return data.check_sum(0, out, whole_);
+      return compare(data.total(), 0, out, whole_);
     case Op::reduce_scatter:
-      return data.check_sum(me * share_, out, share_);
+      return compare(data.total(), me * share_, out, share_);
     case Op::broadcast:
-      return data.check_value(0, 0, out, whole_);
+      return compare(data.contribution(0), 0, out, whole_);
     case Op::all_gather:
     case Op::all_to_all:
       for (int rank = 0; rank < comm_.size(); ++rank) {
         const std::uint64_t offset = static_cast<std::uint64_t>(rank) * share_;
         const std::uint64_t first =
             (operation_ == Op::all_gather ? static_cast<std::uint64_t>(rank) : me) * share_;
-        add(data.check_value(rank, first, out + offset, share_), offset);
+        add(compare(data.contribution(rank), first, out + offset, share_), offset);
       }
   }
   return all;
@@ -191,7 +206,12 @@ void Collective::verify() {
     const ExactErrors errors = check(slot);
     if (errors.count == 0) continue;
     const volatile float* again = output(slot) + errors.first_index;
-    wrong_.push_back({errors, std::bit_cast<std::uint32_t>(static_cast<float>(*again))});
+    std::uint32_t reread = 0;
+    if (device_ != nullptr)
+      device_->copy_to_host(&reread, output(slot) + errors.first_index, sizeof reread);
+    else
+      reread = std::bit_cast<std::uint32_t>(static_cast<float>(*again));
+    wrong_.push_back({errors, reread});
   }
 }
 

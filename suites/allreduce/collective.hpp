@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "device/device.hpp"
 #include "suites/allreduce/exact.hpp"
 #include "transport/communicator.hpp"
 
@@ -39,9 +40,9 @@ struct WrongElements {
 /// and the next run goes on where the last one stopped.
 class Collective {
  public:
-  /// Throws Error(internal) when `arena` cannot hold `slots` slots.
+  /// Throws Error(internal) when `arena` cannot hold `slots` slots. `arena` is memory of `device`; null: of the host.
   Collective(Communicator& comm, Op operation, std::size_t bytes, std::span<std::byte> arena,
-             std::size_t slots, std::uint64_t seed);
+             std::size_t slots, std::uint64_t seed, Device* device = nullptr);
 
   /// New inputs for the next run of `repetitions`.
   void prepare(std::uint64_t repetitions);
@@ -57,9 +58,9 @@ class Collective {
   /// Bytes that count for bandwidth: `bytes` rounded to whole elements per rank.
   std::size_t counted_bytes() const noexcept { return whole_ * sizeof(float); }
   const std::vector<WrongElements>& wrong() const noexcept { return wrong_; }
-  /// The result in a slot, for the detection self-test.
+  /// The result in a slot, in the memory of the device, for the detection self-test.
   std::span<float> result(std::size_t slot) noexcept { return {output(slot), output_count()}; }
-  ExactErrors check(std::size_t slot) noexcept;
+  ExactErrors check(std::size_t slot);
 
  private:
   float* input(std::size_t slot) noexcept;
@@ -68,6 +69,8 @@ class Collective {
   std::size_t output_count() const noexcept;
   ExactValues values(std::size_t slot) const noexcept;
   void call(std::size_t slot);
+  void fill(const ExactLine& line, std::uint64_t first, float* data, std::size_t count);
+  ExactErrors compare(const ExactLine& line, std::uint64_t first, const float* data, std::size_t count);
 
   Communicator& comm_;
   Op operation_;
@@ -76,6 +79,7 @@ class Collective {
   std::span<std::byte> arena_;
   std::size_t slots_, stride_;
   std::uint64_t seed_;
+  Device* device_;  ///< null: host memory
   std::uint64_t generation_ = 0;  ///< of the inputs: each prepare makes new ones
   std::size_t first_ = 0;         ///< slot of the first repetition of a run
   std::size_t used_ = 0;          ///< slots the last run wrote

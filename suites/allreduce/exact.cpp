@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "suites/allreduce/exact.hpp"
 
-#include <algorithm>
-#include <array>
-#include <bit>
-
 #include "base/random.hpp"
 
 namespace assay::allreduce {
@@ -33,70 +29,31 @@ std::uint32_t ExactValues::weight(int rank) const noexcept {
          static_cast<std::uint32_t>(mix64(key_, 16 + static_cast<std::uint64_t>(rank)) & ((1u << bits_) - 1));
 }
 
-ExactValues::Line ExactValues::contribution(int rank) const noexcept {
-  return {1.0f, static_cast<float>(weight(rank))};
-}
-ExactValues::Line ExactValues::total() const noexcept {
-  return {static_cast<float>(ranks_), static_cast<float>(total_weight_)};
+ExactLine ExactValues::contribution(int rank) const noexcept { return {1.0f, static_cast<float>(weight(rank)), step_, start_, bits_}; }
+ExactLine ExactValues::total() const noexcept {
+  return {static_cast<float>(ranks_), static_cast<float>(total_weight_), step_, start_, bits_};
 }
 
 float ExactValues::value(int rank, std::uint64_t index) const noexcept {
   float out = 0;
-  write(contribution(rank), index, &out, 1);
+  fill(rank, index, &out, 1);
   return out;
 }
 
 float ExactValues::sum(std::uint64_t index) const noexcept {
   float out = 0;
-  write(total(), index, &out, 1);
+  kernels::host::exact_fill(total(), index, &out, 1);
   return out;
 }
 
-void ExactValues::write(Line line, std::uint64_t first, float* data, std::size_t count) const noexcept {
-  // One addition, shift and conversion per element: the compiler makes vectors of it.
-  std::uint32_t x = static_cast<std::uint32_t>(first) * step_ + start_;
-  const unsigned shift = 32 - bits_;
-  for (std::size_t i = 0; i < count; ++i) {
-    data[i] = line.slope * static_cast<float>(static_cast<std::int32_t>(x >> shift)) + line.offset;
-    x += step_;
-  }
-}
-
-ExactErrors ExactValues::compare(Line line, std::uint64_t first, const float* data,
-                                 std::size_t count) const noexcept {
-  constexpr std::size_t block = 1024;
-  std::array<float, block> expected;
-  ExactErrors errors;
-  for (std::size_t at = 0; at < count; at += block) {
-    const std::size_t n = std::min(block, count - at);
-    write(line, first + at, expected.data(), n);
-    std::uint32_t different = 0;  // bits, not values: NaN and -0 count as wrong
-    for (std::size_t i = 0; i < n; ++i)
-      different |= std::bit_cast<std::uint32_t>(expected[i]) ^ std::bit_cast<std::uint32_t>(data[at + i]);
-    if (different == 0) continue;
-    for (std::size_t i = 0; i < n; ++i) {
-      const auto want = std::bit_cast<std::uint32_t>(expected[i]);
-      const auto have = std::bit_cast<std::uint32_t>(data[at + i]);
-      if (want == have) continue;
-      if (errors.count++ == 0) {
-        errors.first_index = at + i;
-        errors.expected = want;
-        errors.actual = have;
-      }
-    }
-  }
-  return errors;
-}
-
 void ExactValues::fill(int rank, std::uint64_t first, float* data, std::size_t count) const noexcept {
-  write(contribution(rank), first, data, count);
+  kernels::host::exact_fill(contribution(rank), first, data, count);
 }
 ExactErrors ExactValues::check_sum(std::uint64_t first, const float* data, std::size_t count) const noexcept {
-  return compare(total(), first, data, count);
+  return kernels::host::exact_check(total(), first, data, count);
 }
-ExactErrors ExactValues::check_value(int rank, std::uint64_t first, const float* data,
-                                     std::size_t count) const noexcept {
-  return compare(contribution(rank), first, data, count);
+ExactErrors ExactValues::check_value(int rank, std::uint64_t first, const float* data, std::size_t count) const noexcept {
+  return kernels::host::exact_check(contribution(rank), first, data, count);
 }
 
 }  // namespace assay::allreduce

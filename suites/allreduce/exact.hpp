@@ -5,13 +5,12 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/exact.hpp"
+
 namespace assay::allreduce {
 
-struct ExactErrors {
-  std::uint64_t count = 0;  ///< elements whose bits differ
-  std::uint64_t first_index = 0;
-  std::uint32_t expected = 0, actual = 0;  ///< bits of the first one
-};
+using kernels::ExactErrors;
+using kernels::ExactLine;
 
 /// The contributions of one iteration: value(rank, i) = h(i) + w(rank), with h(i) the top b bits of A i + C
 /// modulo 2^32 (A odd; A and C drawn from seed and iteration) and w(rank) drawn from 1..2^b. All are
@@ -32,14 +31,11 @@ class ExactValues {
   ExactErrors check_sum(std::uint64_t first, const float* data, std::size_t count) const noexcept;
   ExactErrors check_value(int rank, std::uint64_t first, const float* data, std::size_t count) const noexcept;
 
+  /// The contribution of `rank`, and the sum over all ranks, for kernels that write and compare.
+  ExactLine contribution(int rank) const noexcept;
+  ExactLine total() const noexcept;
+
  private:
-  struct Line {
-    float slope, offset;  ///< element i is slope h(i) + offset
-  };
-  Line contribution(int rank) const noexcept;
-  Line total() const noexcept;
-  void write(Line line, std::uint64_t first, float* data, std::size_t count) const noexcept;
-  ExactErrors compare(Line line, std::uint64_t first, const float* data, std::size_t count) const noexcept;
   std::uint32_t weight(int rank) const noexcept;
 
   int ranks_;

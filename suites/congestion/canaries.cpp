@@ -10,7 +10,7 @@
 
 namespace assay::congestion {
 
-Samples watch_pair(Communicator& comm, int peer, Canary canary, std::span<std::byte> arena, std::uint64_t key, double seconds, double deadline_s) {
+Samples watch_pair(Communicator& comm, int peer, Canary canary, const p2p::Ground& arena, std::uint64_t key, double seconds, double deadline_s) {
   p2p::Shape shape;
   shape.mode = canary == Canary::latency ? p2p::Mode::latency : p2p::Mode::uni;
   shape.bytes = canary == Canary::latency ? latency_bytes : bandwidth_bytes;

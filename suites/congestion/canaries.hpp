@@ -19,7 +19,7 @@ struct Samples {
 
 /// For `seconds`, at most `most_samples`, evenly spread over that time. Ping-pong or one message with the partner; 8 bytes summed over
 /// all of `comm`.
-Samples watch_pair(Communicator& comm, int peer, Canary canary, std::span<std::byte> arena, std::uint64_t key, double seconds, double deadline_s);
+Samples watch_pair(Communicator& comm, int peer, Canary canary, const p2p::Ground& arena, std::uint64_t key, double seconds, double deadline_s);
 Samples watch_sum(Communicator& comm, double seconds);
 
 /// How many times longer operations take under congestion: means, and 99th percentiles.

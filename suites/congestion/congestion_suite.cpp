@@ -69,13 +69,13 @@ void run_part(const Case& c, const congestion::Roles& roles, Communicator& group
   if (!is_canary) {
     // Longer than the canaries look, so that none of their samples is without traffic.
     const std::size_t block = c.parameters.at("load_bytes");
-    if (congested) wrong_words(congestion::flood(group, congestion::congestor_of(c), context.device.arena(), block, context.random.key(), begin + 1.2 * seconds), "the traffic of the others", context);
+    if (congested) wrong_words(congestion::flood(group, congestion::congestor_of(c), context.device, block, context.random.key(), begin + 1.2 * seconds), "the traffic of the others", context);
   } else if (canary == Canary::all_reduce) {
     const Samples samples = congestion::watch_sum(group, seconds);
     wrong_words(samples.wrong_sums, "sums", context);
     add(watched, samples, canary, draw, congested, context);
   } else if (const int peer = p2p::partner_of(roles.pairs, me); peer >= 0) {
-    add(watched, congestion::watch_pair(context.world, peer, canary, context.device.arena(), context.random.key() + static_cast<std::uint64_t>(2 * draw + congested), seconds, context.deadline_s),
+    add(watched, congestion::watch_pair(context.world, peer, canary, context.device, context.random.key() + static_cast<std::uint64_t>(2 * draw + congested), seconds, context.deadline_s),
         canary, draw, congested, context);
   }
   context.record.add_time(0, now_s() - begin, 0);

@@ -12,13 +12,14 @@
 #include "base/units.hpp"
 #include "pair/pair_selftest.hpp"
 #include "run/confirming.hpp"
+#include "suites/p2p/choice.hpp"
 #include "topology/oversubscription.hpp"
 #include "transport/ucx_communicator.hpp"
 
 namespace assay::p2p {
 namespace {
 
-constexpr std::size_t kib = 1024, mib = 1024 * 1024;
+constexpr std::size_t mib = 1024 * 1024;
 constexpr std::size_t arena_limit = 512 * mib;
 constexpr std::size_t most_rate_messages = 64;  ///< on their way at once where messages are counted
 constexpr std::size_t most_nic_bytes = 4 * mib;  ///< of a message whose bandwidth over one NIC is measured
@@ -49,60 +50,6 @@ LevelNumbers numbers(Level level) {
   return {};
 }
 
-std::vector<std::size_t> level_sizes(Level level) {
-  if (level == Level::smoke) return {mib};
-  if (level == Level::quick) return {64 * kib, 4 * mib};
-  std::vector<std::size_t> sizes{8};
-  for (std::size_t size = 16; size <= 64 * mib; size *= 4) sizes.push_back(size);
-  return sizes;
-}
-
-std::vector<std::size_t> wanted_sizes(const Config& config) {
-  if (!config.options.has("p2p.sizes")) return level_sizes(config.level);
-  std::set<std::size_t> sizes;
-  for (const std::string& text : config.options.list("p2p.sizes")) {
-    std::uint64_t bytes = 0;
-    try {
-      bytes = parse_bytes(text);
-    } catch (const Error& e) {
-      throw_usage("--p2p.sizes: " + std::string(e.what()));
-    }
-    if (bytes == 0) throw_usage("--p2p.sizes: '" + text + "' is no message size");
-    sizes.insert(bytes);
-  }
-  return {sizes.begin(), sizes.end()};
-}
-
-/// The first one carries what a level requires.
-std::vector<std::string> wanted_transports(const Config& config) {
-  const bool has_ucx = !UcxCommunicator::version().empty();
-  if (!config.options.has("p2p.transport")) {
-    if (config.level < Level::standard || !has_ucx) return {"mpi"};
-    return {"mpi", "ucx"};
-  }
-  const auto wanted = config.options.list("p2p.transport");
-  if (!has_ucx && std::find(wanted.begin(), wanted.end(), "ucx") != wanted.end())
-    throw_usage("--p2p.transport: this assay was built without UCX");
-  return wanted;
-}
-
-/// NICs to be measured by themselves.
-std::vector<std::string> wanted_nics(const Config& config, const Topology& topology) {
-  const bool asked = config.options.has("p2p.nics");
-  if (!asked && (config.level < Level::standard || UcxCommunicator::version().empty())) return {};
-  std::vector<std::string> there;
-  for (const Rail& rail : rails(topology)) there.push_back(rail.nic);
-  if (!asked) return there;
-  const auto wanted = config.options.list("p2p.nics");
-  if (wanted == std::vector<std::string>{"none"}) return {};
-  if (UcxCommunicator::version().empty()) throw_usage("--p2p.nics: this assay was built without UCX");
-  if (wanted == std::vector<std::string>{"all"}) return there;
-  for (const std::string& nic : wanted)
-    if (std::find(there.begin(), there.end(), nic) == there.end())
-      throw_usage("--p2p.nics: '" + nic + "' is no NIC that all nodes have up (there are: " + fmt::format("{}", fmt::join(there, ", ")) + ")");
-  return wanted;
-}
-
 /// As it may stand in the name of a case: "mlx5_0:1" is "mlx5_0.1".
 std::string in_name(std::string nic) {
   for (char& c : nic) {
@@ -122,7 +69,11 @@ bool has_isolated(Level level, Mode mode) {
   return level == Level::quick ? mode == Mode::latency : level >= Level::standard;
 }
 
-std::string why_not(Scope scope, const Topology& topology) {
+std::string why_not(Scope scope, const std::string& transport, const Topology& topology) {
+  if (!measures_gpus(topology)) {
+    if (transport == "nccl") return "NCCL is for GPUs, and none is measured";
+    if (copies_between_peers(transport)) return "copies between GPUs need some, and none is measured";
+  }
   if (topology.size() == 1) return "one rank has no partner";
   if (scope != Scope::cross && topology.max_local_size() < 2) return "no node has two ranks";
   if (scope == Scope::cross && topology.nodes.size() < 2) return "one node has no other node to talk to";
@@ -172,9 +123,9 @@ std::string Spec::name() const {
 }
 
 std::vector<Spec> specs(const Config& config, const Topology& topology) {
-  const auto sizes = wanted_sizes(config);
+  const auto sizes = wanted_sizes(config, topology);
   const auto modes = config.options.list("p2p.modes");
-  const auto transports = wanted_transports(config);
+  const auto transports = wanted_transports(config, topology);
   std::vector<Spec> all;
   const auto scopes = config.options.list("p2p.scopes");
   const auto in_scope = [&](Scope scope) { return std::find(scopes.begin(), scopes.end(), to_string(scope)) != scopes.end(); };
@@ -182,6 +133,7 @@ std::vector<Spec> specs(const Config& config, const Topology& topology) {
     for (const Scope scope : {Scope::node, Scope::cross}) {
       if (!in_scope(scope)) continue;
       for (const std::string& transport : transports) {
+        if (copies_between_peers(transport)) continue;
         all.push_back({mode, scope, transport, bytes, false, required && transport == transports.front()});
         if (has_isolated(config.level, mode)) all.push_back({mode, scope, transport, bytes, true, false});
       }
@@ -208,6 +160,10 @@ std::vector<Spec> specs(const Config& config, const Topology& topology) {
     for (const Scope scope : {Scope::node, Scope::cross})
       if (one_sided && wants(mode) && in_scope(scope) && std::find(transports.begin(), transports.end(), "ucx") != transports.end())
         all.push_back({mode, scope, "ucx", nic_bytes, false, false});
+  for (const std::string& transport : transports)
+    for (const Mode mode : {Mode::put, Mode::get})
+      if (copies_between_peers(transport) && wants(mode) && in_scope(Scope::node))
+        all.push_back({mode, Scope::node, transport, sizes.back(), false, false});
   const auto add_nic = [&](const std::string& nic, Scope scope, std::initializer_list<Mode> of) {
     if (!in_scope(scope)) return;
     for (const Mode mode : of) {
@@ -349,7 +305,7 @@ std::vector<Case> plan_cases(const PlanInput& input) {
       throw_usage("--p2p.sizes: " + format_bytes(spec.bytes) + " does not fit the " +
                   format_bytes(input.memory_per_rank_bytes) + " that a rank may use here");
     c.not_applicable =
-        shape.slots == 0 ? "more memory than a rank may use" : why_not(spec.scope, input.topology);
+        shape.slots == 0 ? "more memory than a rank may use" : why_not(spec.scope, spec.transport, input.topology);
     c.parameters = {{"mode", to_string(spec.mode)},
                     {"bytes", spec.bytes},
                     {"scope", to_string(spec.scope)},

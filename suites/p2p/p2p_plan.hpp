@@ -22,7 +22,7 @@ Scope scope_from(const std::string& text);
 struct Spec {
   Mode mode = Mode::latency;
   Scope scope = Scope::node;
-  std::string transport = "mpi";  ///< or "ucx"
+  std::string transport = "mpi";  ///< ucx, nccl, cuda (peer copies by copy engines), cuda-sm (by a kernel)
   std::size_t bytes = 8;
   bool isolated = false;
   bool required = false;

@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "suites/p2p/p2p_suite.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <set>
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
+#include "suites/p2p/carrier.hpp"
 #include "suites/p2p/p2p_plan.hpp"
 #include "pair/pair_selftest.hpp"
 #include "pair/wrong.hpp"
-#include "topology/oversubscription.hpp"
-#include "transport/ucx_communicator.hpp"
 
 namespace assay {
 namespace {
@@ -88,62 +85,13 @@ void report_wrong(const std::vector<p2p::WrongPayload>& wrong, Context& context)
         context.device_entity);
 }
 
-std::set<std::string> parts_of(const std::string& text, const char* separators) {
-  std::set<std::string> parts;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find_first_of(separators, at), text.size());
-    parts.insert(text.substr(at, end - at));
-    at = end + 1;
-  }
-  return parts;
-}
-
 /// What of a path is not on the NICs of a case: "tcp/eth1" of "tcp/eth0+tcp/eth1" for eth0. Nothing where the transport does not tell.
 std::string beside(const p2p::Spec& spec, const std::string& path) {
   if (spec.nic.empty() || path.find("requested:") != std::string::npos) return {};
-  for (const std::string& part : parts_of(path, ",+"))
+  for (const std::string& part : p2p::parts_of(path, ",+"))
     if (!part.ends_with("/" + spec.nic) && (spec.far.empty() || !part.ends_with("/" + spec.far))) return part;
   return {};
 }
-
-/// What carries the messages of a case, with the faults of the run.
-class Carrier {
- public:
-  /// Collective over `group`. Throws Error(mpi) on all its ranks where one cannot reach a partner.
-  Carrier(const p2p::Spec& spec, const p2p::Schedule& schedule, Communicator& group, Context& context) : world_(context.world) {
-    if (spec.transport != "ucx") return;
-    const std::string transports = spec.nic.empty() ? "" : p2p::rail_of(spec, context.topology).transports;
-    ucx_ = UcxCommunicator::make(context.world, group, {spec.nic_of(context.topology.me().node), transports, oversubscription(context.topology) > 1, context.board, one_sided(spec)});
-    faulty_ = context.with_faults(*ucx_);
-    for (const p2p::Round& round : schedule)
-      if (const int peer = p2p::partner_of(round, world_.rank()); peer >= 0) partners_.push_back(peer);
-    for (const std::string& problem : group.all_gather_text(ucx_->connect(partners_)))
-      if (!problem.empty()) throw Error(ErrorKind::mpi, problem);
-    if (one_sided(spec)) remote_ = &ucx_->expose(group, context.device.arena());
-  }
-
-  /// The way to the arenas of the others; null but in one-sided modes.
-  RemoteMemory* remote() const noexcept { return remote_; }
-  Communicator& comm() const noexcept { return faulty_ ? *faulty_ : ucx_ ? *ucx_ : world_; }
-
-  /// What the messages of any rank took. Collective over `group`.
-  std::string path(Communicator& group) const {
-    if (!ucx_) return world_.path();
-    std::set<std::string> paths;
-    for (const std::string& text : group.all_gather_text(partners_.empty() ? "" : ucx_->path()))
-      paths.merge(parts_of(text, ","));
-    return fmt::format("{}", fmt::join(paths, ","));
-  }
-
- private:
-  static bool one_sided(const p2p::Spec& spec) { return spec.mode == Mode::put || spec.mode == Mode::get; }
-
-  Communicator& world_;
-  std::unique_ptr<UcxCommunicator> ucx_;
-  RemoteMemory* remote_ = nullptr;
-  std::unique_ptr<Communicator> faulty_;
-  std::vector<int> partners_;
-};
 
 void run_pairs(const Case& c, Context& context) {
   const p2p::Spec spec = p2p::spec_of(c);
@@ -155,9 +103,9 @@ void run_pairs(const Case& c, Context& context) {
                                                timing.rounds);
   Communicator& comm = spec.scope == p2p::Scope::cross ? context.world : context.node;
   declare_metric(spec.mode, context.confirm != nullptr, context.record);
-  const Carrier carrier(spec, schedule, comm, context);
+  const p2p::Carrier carrier(spec, shape, schedule, comm, context);
 
-  p2p::Exchange exchange(carrier.comm(), context.device.arena(), context.random.key(), shape,
+  p2p::Exchange exchange(carrier.comm(), carrier.ground(), context.random.key(), shape,
                          context.sampling(c.seconds).fault, carrier.remote());
   p2p::Limits limits;
   limits.samples = timing.samples;
@@ -176,7 +124,7 @@ void run_pairs(const Case& c, Context& context) {
     report_series(spec, shape, exchange.run(peer, me < peer, limits), peer, done - 1, context);
   }
   comm.quiet_barrier();
-  const std::string path = carrier.path(comm);
+  const std::string path = carrier.path();
   context.record.parameter("path", path);
   if (const std::string astray = beside(spec, path); !astray.empty())
     context.record.set_state(results::CaseState::error, "messages that " + spec.nic + " alone should carry took " + astray);
@@ -192,22 +140,24 @@ void run_pairs(const Case& c, Context& context) {
 }  // namespace
 
 std::vector<OptionSpec> P2pSuite::options() const {
-  std::vector<OptionSpec> specs(7);
+  std::vector<OptionSpec> specs(8);
   specs[0] = {"p2p.sizes", OptionKind::list, "", "message sizes of the bandwidth cases (default by level)",
               {},          "SIZES"};
   specs[1] = {"p2p.modes",       OptionKind::choices,              "latency,rate,uni,bi,put,get",
-              "what to measure (put and get: one-sided, over UCX)", {"latency", "rate", "uni", "bi", "put", "get"}, "MODES"};
+              "what to measure (put and get: one-sided, over UCX and between GPUs)", {"latency", "rate", "uni", "bi", "put", "get"}, "MODES"};
   specs[2] = {"p2p.scopes", OptionKind::choices, "node,cross,loopback", "pairs inside nodes, across nodes, NICs with themselves",
               {"node", "cross", "loopback"}, "SCOPES"};
   specs[3] = {"p2p.rounds", OptionKind::integer,
               "0",          "rounds of disjoint pairs per case at most (0: by level)",
               {},           "N"};
   specs[4] = {"p2p.transport", OptionKind::choices,
-              "",              "what carries the messages; mpi if not given, from standard up ucx too where it is built in",
-              {"mpi", "ucx"},  "NAMES"};
+              "",              "what carries the messages; if not given mpi, from standard up ucx too where it is built in; on GPUs nccl, from quick up cuda (copies between peers), from standard up cuda-sm (by a kernel) and mpi",
+              {"mpi", "ucx", "nccl", "cuda", "cuda-sm"},  "NAMES"};
   specs[5] = {"p2p.nics", OptionKind::list, "", "NICs to measure each by itself, over UCX: names, all or none (all from standard up)",
               {},         "NICS"};
   specs[6] = {"p2p.cross-rails", OptionKind::flag, "", "also measure each NIC with the next one of other nodes; needs a network that joins the rails", {}, ""};
+  specs[7] = {"p2p.gpu-direct", OptionKind::choice, "auto", "whether MPI is given GPU memory: where it says that it can and a test shows it (auto), where a test shows it (on), never",
+              {"auto", "on", "off"}, "WHEN"};
   return specs;
 }
 

@@ -74,16 +74,24 @@ void CorruptingCommunicator::all_reduce(const void* in, void* out, std::size_t c
     static_cast<std::byte*>(out)[corruption_->byte] ^= std::byte{0x10};
 }
 
-SuiteRig::SuiteRig(Suite& suite, int nodes, Level level)
+SuiteRig::SuiteRig(Suite& suite, int nodes, Level level) : SuiteRig(suite, nodes, level, make_host_device({0}, {0}, false)) {}
+
+SuiteRig::SuiteRig(Suite& suite, int nodes, Level level, std::unique_ptr<Device> device)
     : suite_(suite), corruption_(std::make_shared<Corruption>()) {
   auto world = mpi::duplicate_world();
   const int me = world->rank();
   topology_ = make_topology(world->size(), nodes, me);
-  world_ = std::make_unique<CorruptingCommunicator>(std::move(world), me, corruption_);
+  if (device->kind() == "host")
+    world_ = std::make_unique<CorruptingCommunicator>(std::move(world), me, corruption_);
+  else
+    world_ = std::move(world);
   node_ = world_->split(topology_.me().node, me);
   leaders_ = world_->split(topology_.me().local_rank == 0 ? 0 : -1, me);
+  device_ = std::move(device);
+  topology_.device_kind = device_->kind();
+  if (topology_.device_kind == "cuda")
+    links_ = std::make_unique<GpuLinks>(*gpu_transports(), *device_, *world_, *node_, leaders_.get(), GpuDirect::off, nullptr);
   entities_ = std::make_unique<EntityTable>(topology_);
-  device_ = make_host_device({0}, {0}, false);
   config_.level = level;
   config_.seed = 42;
   for (const OptionSpec& spec : suite_.options()) config_.options.set(spec, {});
@@ -103,14 +111,15 @@ Case SuiteRig::planned(const std::string& name) {
   throw Error(ErrorKind::internal, "no case " + name);
 }
 
-CaseRecord SuiteRig::run(Case c) {
+CaseRecord SuiteRig::run(Case c, double seconds_to_deadline) {
   c.seconds = c.min_seconds = std::min(c.seconds, 0.3);
   device_->reserve(c.bytes);
   CaseRecord record;
   Context context{config_, topology_,    *entities_,     *device_,
-                  *world_, *node_,       leaders_.get(), RandomStream(config_.seed, "case").child(c.path()),
-                  now_s(), now_s() + 60, record,         entities_->device_of_rank(world_->rank())};
+                  links_ ? links_->world() : *world_, links_ ? links_->node() : *node_, links_ ? links_->leaders() : leaders_.get(), RandomStream(config_.seed, "case").child(c.path()),
+                  now_s(), now_s() + seconds_to_deadline, record,         entities_->device_of_rank(world_->rank())};
   context.confirm = c.confirm.get();
+  context.gpu_links = links_.get();
   suite_.run(c, context);
   return record;
 }

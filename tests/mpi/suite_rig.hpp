@@ -10,6 +10,7 @@
 #include "run/suite.hpp"
 #include "topology/entities.hpp"
 #include "transport/communicator.hpp"
+#include "transport/gpu_links.hpp"
 
 namespace assay {
 
@@ -83,19 +84,21 @@ class SuiteRig {
  public:
   /// The ranks of the test as `nodes` nodes of equal size (the last ones smaller).
   explicit SuiteRig(Suite& suite, int nodes = 1, Level level = Level::smoke);
+  /// The same on GPUs, without corruption; `device` is this rank's.
+  SuiteRig(Suite& suite, int nodes, Level level, std::unique_ptr<Device> device);
 
   void option(const std::string& name, const std::string& text);
   std::vector<Case> plan();
   Case planned(const std::string& name);
   /// Plans, runs the named case on all ranks, and gives this rank's record.
   CaseRecord run(const std::string& name) { return run(planned(name)); }
-  CaseRecord run(Case c);
+  CaseRecord run(Case c, double seconds_to_deadline = 60);
 
   int rank() const { return world_->rank(); }
   int size() const { return world_->size(); }
   const Topology& topology() const { return topology_; }
   const EntityTable& entities() const { return *entities_; }
-  Communicator& world() { return *world_; }
+  Communicator& world() { return links_ ? links_->world() : *world_; }
   Corruption& corruption() { return *corruption_; }
   /// Rows of all ranks together, and the worst state.
   double total(double mine) { return world_->sum(mine); }
@@ -108,6 +111,7 @@ class SuiteRig {
   std::unique_ptr<Communicator> world_, node_, leaders_;
   std::unique_ptr<EntityTable> entities_;
   std::unique_ptr<Device> device_;
+  std::unique_ptr<GpuLinks> links_;
 };
 
 }  // namespace assay

@@ -10,10 +10,14 @@ using cuda::check;
 TestGpu::TestGpu(int ordinal) {
   check(cudaSetDevice(ordinal), "cudaSetDevice");
   check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+  void* errors = nullptr;
+  check(cudaMalloc(&errors, sizeof *errors_), "cudaMalloc");
+  errors_ = static_cast<kernels::ExactErrors*>(errors);
 }
 
 TestGpu::~TestGpu() {
   cudaFree(arena_.data());
+  cudaFree(errors_);
   cudaStreamDestroy(stream_);
 }
 
@@ -52,6 +56,17 @@ kernels::PayloadErrors TestGpu::payload_check(kernels::PayloadKey key, const voi
   std::vector<std::byte> text(bytes);
   copy_to_host(text.data(), data, bytes);
   return kernels::host::payload_check(key, text.data(), bytes);
+}
+
+void TestGpu::exact_fill(const kernels::ExactLine& line, std::uint64_t first, float* data, std::size_t count) {
+  kernels::cuda::exact_fill(line, first, data, count, stream_);
+}
+
+kernels::ExactErrors TestGpu::exact_check(const kernels::ExactLine& line, std::uint64_t first, const float* data, std::size_t count) {
+  kernels::cuda::exact_check(line, first, data, count, errors_, stream_);
+  kernels::ExactErrors errors;
+  copy_to_host(&errors, errors_, sizeof errors);
+  return errors;
 }
 
 std::unique_ptr<TestGpu> gpu_of_rank(int local_rank, std::string& why) {

@@ -32,9 +32,11 @@ class TestGpu final : public Device {
   void copy_to_device(void* device, const void* host, std::size_t bytes) override;
   void payload_fill(kernels::PayloadKey key, void* data, std::size_t bytes) override;
   kernels::PayloadErrors payload_check(kernels::PayloadKey key, const void* data, std::size_t bytes) override;
+  void exact_fill(const kernels::ExactLine& line, std::uint64_t first, float* data, std::size_t count) override;
+  kernels::ExactErrors exact_check(const kernels::ExactLine& line, std::uint64_t first, const float* data, std::size_t count) override;
 
   bool supports(NumType) const noexcept override { return false; }
-  void gemm(NumType, const GemmShape&, const void*, const void*, void*) override { none(); }
+  void matmul(NumType, const Matmul&, const void*, const void*, void*) override { none(); }
   double fma_peak(NumType, double) override { return 0; }
   void fill_uniform(NumType, void*, std::size_t, std::uint64_t) override { none(); }
   void fill_integer(NumType, void*, std::size_t, std::uint64_t, int) override { none(); }
@@ -49,6 +51,7 @@ class TestGpu final : public Device {
 
   cudaStream_t stream_ = nullptr;
   std::span<std::byte> arena_;
+  kernels::ExactErrors* errors_ = nullptr;  ///< on the device
 };
 
 /// The GPU of a rank of one node; null, and the reason in `why`, when there is none for it.

@@ -5,6 +5,7 @@
 #ifndef ASSAY_NO_NCCL
 #include "transport/cuda/nccl_communicator.hpp"
 #endif
+#include "transport/cuda/peer_memory.hpp"
 #include "transport/cuda/staged_communicator.hpp"
 
 namespace assay {
@@ -41,6 +42,11 @@ class CudaTransports final : public GpuTransports {
 
   std::unique_ptr<Communicator> make_staged(Communicator& below, Device& device, bool direct) const override {
     return std::make_unique<cuda::StagedCommunicator>(below, device, direct);
+  }
+
+  std::unique_ptr<PeerMemory> make_peer(Communicator& world, Communicator& group, Device& device, CopyEngine engine,
+                                        const GpuSettings& settings) const override {
+    return cuda::CudaPeerMemory::make(world, group, device, engine, settings);
   }
 };
 

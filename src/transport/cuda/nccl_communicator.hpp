@@ -45,6 +45,8 @@ class NcclCommunicator final : public ForwardingCommunicator {
   void order_before(void* stream, Request& request) override;
   void begin_batch() override { in_batch_ = true; }
   void end_batch() override;
+  void give_up_at(double deadline_s) override { settings_.deadline_s = deadline_s; }
+  bool usable() const noexcept override { return comm_ != nullptr; }
   bool serialized() const noexcept override { return false; }
 
   void barrier() override;

@@ -105,7 +105,7 @@ cudaError_t cudaEventElapsedTime(float*, cudaEvent_t, cudaEvent_t);
 cudaError_t cudaDeviceCanAccessPeer(int*, int, int);
 cudaError_t cudaDeviceEnablePeerAccess(int, unsigned);
 cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t*, void*);
-cudaError_t cudaIpcOpenMemHandle(void**, cudaIpcMemHandle_t, unsigned);
+cudaError_t cudaIpcOpenMemHandle(void**, cudaIpcMemHandle_t, unsigned);  ///< refused where ASSAY_EMULATED_NO_PEERS is set
 cudaError_t cudaIpcCloseMemHandle(void*);
 cudaError_t cudaGetLastError();
 cudaError_t cudaPeekAtLastError();

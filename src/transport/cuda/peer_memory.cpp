@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transport/cuda/peer_memory.hpp"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "base/clock.hpp"
+#include "kernels/copy.hpp"
+
+namespace assay::cuda {
+
+CudaPeerMemory::CudaPeerMemory(Device& device, CopyEngine engine, const GpuSettings& settings)
+    : device_(device), engine_(engine), settings_(settings) {}
+
+CudaPeerMemory::~CudaPeerMemory() {
+  cudaStreamSynchronize(stream_.get());
+  for (const auto& [rank, memory] : opened_) cudaIpcCloseMemHandle(memory);
+}
+
+/// What others need to open the arena, as bytes; empty where CUDA does not give it.
+std::string CudaPeerMemory::exposed() {
+  cudaIpcMemHandle_t handle;
+  const cudaError_t error = cudaIpcGetMemHandle(&handle, device_.arena().data());
+  if (error == cudaSuccess) return {reinterpret_cast<const char*>(&handle), sizeof handle};
+  cudaGetLastError();  // told here, so nobody else has to hear of it
+  refused_ = fmt::format("rank {}: cudaIpcGetMemHandle: {}", me_, cudaGetErrorString(error));
+  return {};
+}
+
+void CudaPeerMemory::open(int rank, const std::string& text) {
+  cudaIpcMemHandle_t handle;
+  void* memory = nullptr;
+  cudaError_t error = cudaErrorInvalidValue;
+  if (text.size() == sizeof handle) {
+    std::memcpy(&handle, text.data(), sizeof handle);
+    error = cudaIpcOpenMemHandle(&memory, handle, cudaIpcMemLazyEnablePeerAccess);
+  }
+  if (error == cudaSuccess) {
+    opened_[rank] = memory;
+    return;
+  }
+  cudaGetLastError();
+  if (refused_.empty()) refused_ = fmt::format("rank {} cannot open the GPU memory of rank {}: {}", me_, rank, cudaGetErrorString(error));
+}
+
+std::unique_ptr<CudaPeerMemory> CudaPeerMemory::make(Communicator& world, Communicator& group, Device& device, CopyEngine engine,
+                                                     const GpuSettings& settings) {
+  std::unique_ptr<CudaPeerMemory> made(new CudaPeerMemory(device, engine, settings));
+  made->me_ = world.rank();
+  const auto ranks = group.all_gather_text(std::to_string(made->me_));
+  const auto handles = group.all_gather_text(made->exposed());
+  for (std::size_t i = 0; i < ranks.size(); ++i)
+    if (const int rank = std::stoi(ranks[i]); rank != made->me_) made->open(rank, handles[i]);
+  group.barrier();  // nobody moves on, and perhaps ends, while others open
+  return made;
+}
+
+std::byte* CudaPeerMemory::at(int peer) const {
+  const auto found = opened_.find(peer);
+  if (found == opened_.end()) throw Error(ErrorKind::mpi, fmt::format("the GPU memory of rank {} is not open to rank {}", peer, me_));
+  return static_cast<std::byte*>(found->second);
+}
+
+void CudaPeerMemory::copy(void* to, const void* from, std::size_t bytes) {
+  if (engine_ == CopyEngine::dma)
+    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream_.get()), "cudaMemcpyAsync");
+  else
+    kernels::cuda::copy(to, from, bytes, stream_.get());
+}
+
+void CudaPeerMemory::complete(int peer) {
+  check_launch("a copy between GPUs");
+  guard::Board nobody;
+  const guard::InCall inside(settings_.board != nullptr ? *settings_.board : nobody, guard::Call::wait, peer);
+  for (;;) {
+    const cudaError_t state = cudaStreamQuery(stream_.get());
+    if (state == cudaSuccess) return;
+    if (state != cudaErrorNotReady) check(state, "a copy between GPUs");
+    if (now_s() > settings_.deadline_s)
+      throw Error(ErrorKind::mpi, fmt::format("copies between the GPUs of ranks {} and {} are not over at the deadline", me_, peer));
+  }
+}
+
+}  // namespace assay::cuda

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transport/gpu_links.hpp"
+
+#include "base/error.hpp"
+#include "transport/gpu_direct.hpp"
+
+namespace assay {
+namespace {
+
+constexpr std::size_t proof_bytes = std::size_t{8} << 20;
+
+/// Empty when MPI may be given GPU memory.
+std::string why_not_direct(GpuDirect wish, Communicator& world, Device& device) {
+  if (wish == GpuDirect::off) return "--p2p.gpu-direct off";
+  // Asking is no proof, and trying where nobody said so ends in a segmentation fault.
+  const bool said = world.min(mpi_says_cuda() ? 1.0 : 0.0) > 0;
+  if (wish == GpuDirect::automatic && !said) return "this MPI does not say that it can use GPU memory";
+  if (world.min(static_cast<double>(device.arena().size())) < static_cast<double>(proof_bytes)) return "too little GPU memory is used to try it";
+  return test_gpu_direct(world, device);
+}
+
+}  // namespace
+
+GpuLinks::GpuLinks(const GpuTransports& transports, Device& device, Communicator& world, Communicator& node, Communicator* leaders,
+                   GpuDirect direct, guard::Board* board)
+    : transports_(transports), device_(device), board_(board), plain_{&world, &node, leaders}, why_staged_(why_not_direct(direct, world, device)) {
+  for (std::size_t i = 0; i < plain_.size(); ++i)
+    if (plain_[i] != nullptr) staged_[i] = transports_.make_staged(*plain_[i], device_, why_staged_.empty());
+}
+
+Communicator& GpuLinks::nccl(Scope scope, double deadline_s) {
+  const auto which = static_cast<std::size_t>(scope);
+  if (plain_[which] == nullptr) throw Error(ErrorKind::internal, "a rank that takes no part asks for NCCL");
+  auto& comm = nccl_[which];
+  if (plain_[which]->min(comm != nullptr && comm->usable() ? 1.0 : 0.0) == 0) {
+    comm.reset();
+    GpuSettings settings;
+    settings.deadline_s = deadline_s;
+    settings.board = board_;
+    comm = transports_.make_nccl(*plain_[which], device_, settings);
+  }
+  comm->give_up_at(deadline_s);
+  return *comm;
+}
+
+}  // namespace assay

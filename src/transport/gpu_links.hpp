@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+
+#include "transport/gpu_transports.hpp"
+
+namespace assay {
+
+enum class GpuDirect { automatic, on, off };
+
+/// What the ranks of a run talk over when they measure GPUs: MPI, made fit for GPU memory once, and NCCL communicators, made where
+/// they are first needed (that takes a second) and kept. Ends before the communicators it was given, and before the device.
+class GpuLinks {
+ public:
+  enum class Scope { world, node, leaders };
+
+  /// Collective over `world`. MPI is given GPU memory itself where it says that it may (`automatic`) or the user does (`on`), and
+  /// test_gpu_direct has shown it; else messages go by way of the host. `leaders` is null but on them.
+  GpuLinks(const GpuTransports& transports, Device& device, Communicator& world, Communicator& node, Communicator* leaders, GpuDirect direct,
+           guard::Board* board);
+
+  Communicator& world() const noexcept { return *staged_[0]; }
+  Communicator& node() const noexcept { return *staged_[1]; }
+  Communicator* leaders() const noexcept { return staged_[2].get(); }
+  /// Why MPI is not given GPU memory; empty where it is.
+  const std::string& why_staged() const noexcept { return why_staged_; }
+
+  const GpuTransports& transports() const noexcept { return transports_; }
+  guard::Board* board() const noexcept { return board_; }
+  /// Collective over the ranks of the scope; made anew when it was given up in an earlier case. Throws Error(mpi) on all of them.
+  Communicator& nccl(Scope scope, double deadline_s);
+
+ private:
+  const GpuTransports& transports_;
+  Device& device_;
+  guard::Board* board_;
+  std::array<Communicator*, 3> plain_;
+  std::array<std::unique_ptr<Communicator>, 3> staged_, nccl_;
+  std::string why_staged_;
+};
+
+}  // namespace assay

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "suites/p2p/carrier.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "suites/p2p/choice.hpp"
+#include "topology/oversubscription.hpp"
+#include "transport/gpu_links.hpp"
+#include "transport/renumbered_communicator.hpp"
+
+namespace assay::p2p {
+namespace {
+
+bool one_sided(const Spec& spec) { return spec.mode == Mode::put || spec.mode == Mode::get; }
+
+GpuLinks& links_of(const Context& context) {
+  if (context.gpu_links == nullptr) throw Error(ErrorKind::device, "this assay was built without CUDA");
+  return *context.gpu_links;
+}
+
+}  // namespace
+
+std::set<std::string> parts_of(const std::string& text, const char* separators) {
+  std::set<std::string> parts;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find_first_of(separators, at), text.size());
+    parts.insert(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return parts;
+}
+
+Carrier::Carrier(const Spec& spec, const Shape& shape, const Schedule& schedule, Communicator& group, Context& context)
+    : world_(context.world), group_(group), ground_(context.device) {
+  if (spec.transport == "ucx") use_ucx(spec, shape, schedule, context);
+  if (spec.transport == "nccl") use_nccl(spec, context);
+  if (copies_between_peers(spec.transport)) use_peers(spec, context);
+}
+
+/// UCX is about the network: on nodes with GPUs it carries host memory.
+void Carrier::use_ucx(const Spec& spec, const Shape& shape, const Schedule& schedule, Context& context) {
+  if (context.device.kind() != "host") {
+    host_.resize(shape.arena_bytes());
+    ground_ = Ground(host_);
+  }
+  const std::string transports = spec.nic.empty() ? "" : rail_of(spec, context.topology).transports;
+  ucx_ = UcxCommunicator::make(world_, group_, {spec.nic_of(context.topology.me().node), transports, oversubscription(context.topology) > 1, context.board, one_sided(spec)});
+  faulty_ = context.with_faults(*ucx_);
+  for (const Round& round : schedule)
+    if (const int peer = partner_of(round, world_.rank()); peer >= 0) partners_.push_back(peer);
+  for (const std::string& problem : group_.all_gather_text(ucx_->connect(partners_)))
+    if (!problem.empty()) throw Error(ErrorKind::mpi, problem);
+  if (one_sided(spec)) remote_ = &ucx_->expose(group_, {ground_.data(), ground_.size()});
+}
+
+void Carrier::use_nccl(const Spec& spec, Context& context) {
+  const bool cross = spec.scope == Scope::cross;
+  Communicator& nccl = links_of(context).nccl(cross ? GpuLinks::Scope::world : GpuLinks::Scope::node, context.deadline_s);
+  renumbered_ = std::make_unique<RenumberedCommunicator>(world_, nccl);
+  faulty_ = context.with_faults(*renumbered_);
+}
+
+/// Where one GPU does not let another one in, all pairs of the node go by way of the host, and everybody hears of it.
+void Carrier::use_peers(const Spec& spec, Context& context) {
+  GpuLinks& links = links_of(context);
+  GpuSettings settings;
+  settings.deadline_s = context.deadline_s;
+  settings.board = links.board();
+  const CopyEngine engine = spec.transport == "cuda" ? CopyEngine::dma : CopyEngine::kernel;
+  peers_ = links.transports().make_peer(world_, group_, context.device, engine, settings);
+  if (!peers_->refused().empty()) context.record.event("path", "no access between GPUs: " + peers_->refused(), context.device_entity);
+  const bool open = group_.min(peers_->refused().empty() ? 1.0 : 0.0) > 0;
+  peer_path_ = open ? peers_->path() : "cuda/refused " + world_.path();
+  if (open) remote_ = peers_.get();
+}
+
+Communicator& Carrier::comm() const noexcept {
+  if (faulty_) return *faulty_;
+  if (renumbered_) return *renumbered_;
+  return ucx_ ? *ucx_ : world_;
+}
+
+std::string Carrier::path() const {
+  if (renumbered_) return renumbered_->path();
+  if (!ucx_ && !peers_) return world_.path();
+  if (peers_) return peer_path_;
+  std::set<std::string> paths;
+  for (const std::string& text : group_.all_gather_text(partners_.empty() ? "" : ucx_->path()))
+    paths.merge(parts_of(text, ","));
+  return fmt::format("{}", fmt::join(paths, ","));
+}
+
+}  // namespace assay::p2p

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// What carries the messages of a case.
+#pragma once
+
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "pair/ground.hpp"
+#include "suites/p2p/p2p_plan.hpp"
+#include "transport/gpu_transports.hpp"
+#include "transport/ucx_communicator.hpp"
+
+namespace assay::p2p {
+
+std::set<std::string> parts_of(const std::string& text, const char* separators);
+
+/// With the faults of the run. Ranks are those of the world.
+class Carrier {
+ public:
+  /// Collective over `group`, which outlives this object. Throws Error(mpi) on all its ranks where one cannot reach a partner.
+  Carrier(const Spec& spec, const Shape& shape, const Schedule& schedule, Communicator& group, Context& context);
+
+  Communicator& comm() const noexcept;
+  /// Where messages lie: in the arena, but in host memory where UCX carries them past the GPUs.
+  const Ground& ground() const noexcept { return ground_; }
+  /// The way to the arenas of the others; null but in one-sided modes, and where GPUs refuse it.
+  RemoteMemory* remote() const noexcept { return remote_; }
+  /// What the messages of any rank took. Collective over `group`.
+  std::string path() const;
+
+ private:
+  void use_ucx(const Spec& spec, const Shape& shape, const Schedule& schedule, Context& context);
+  void use_nccl(const Spec& spec, Context& context);
+  void use_peers(const Spec& spec, Context& context);
+
+  Communicator& world_;
+  Communicator& group_;
+  std::vector<std::byte> host_;
+  Ground ground_;
+  std::unique_ptr<UcxCommunicator> ucx_;
+  std::unique_ptr<Communicator> renumbered_;
+  std::unique_ptr<PeerMemory> peers_;
+  std::string peer_path_;
+  RemoteMemory* remote_ = nullptr;
+  std::unique_ptr<Communicator> faulty_;
+  std::vector<int> partners_;
+};
+
+}  // namespace assay::p2p
