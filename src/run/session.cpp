@@ -213,7 +213,7 @@ class Session {
   }
 
   void prepare_suites() {
-    for (const auto& suite : suites_) suite->prepare(plan_.cases, config_, *device_, world());
+    for (const auto& suite : suites_) suite->prepare(plan_.cases, config_, *device_, world(), [this] { ++link_.board().iteration; });
   }
 
   std::string device_identity() const {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -98,8 +99,9 @@ class Suite {
   /// Who is measured with whom in a case, in the order of the rounds, as rows of `entities`; nothing where nobody needs a partner.
   virtual std::vector<Meeting> meetings(const Case&, const PlanInput&, const EntityTable&) const { return {}; }
   /// Called once on every rank before the first of `cases` (collective over `world`, where all still live): what must be the
-  /// same everywhere is agreed here.
-  virtual void prepare(const std::vector<Case>& /*cases*/, const Config&, Device&, Communicator& /*world*/) {}
+  /// same everywhere is agreed here. Calls `alive` every few seconds, for those who watch.
+  virtual void prepare(const std::vector<Case>& /*cases*/, const Config&, Device&, Communicator& /*world*/,
+                       const std::function<void()>& /*alive*/) {}
   /// Runs one case on every rank (collective). Throws Error for what went wrong; the runner makes case states of it.
   virtual void run(const Case& c, Context& context) = 0;
 };

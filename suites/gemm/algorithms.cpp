@@ -76,12 +76,13 @@ std::vector<GemmShape> shapes_of(const Case& c) {
 }
 
 /// The fastest of a case's shapes with its fastest algorithm.
-std::optional<Found> find(const Case& c, std::uint64_t seed, Device& device) {
+std::optional<Found> find(const Case& c, std::uint64_t seed, Device& device, const std::function<void()>& alive) {
   const Job job = job_from(c);
   std::optional<Found> best;
   double best_rate = 0;
   const auto shapes = shapes_of(c);
   for (const GemmShape& shape : shapes) {
+    alive();
     Trial trial(device, job.type, shape, job.output, seed);
     const auto algorithm = trial.tune();
     if (!algorithm) return {};
@@ -114,16 +115,17 @@ const std::vector<GemmShape>& shapes_to_search() {
   return shapes;
 }
 
-Choices choose(const std::vector<Case>& cases, std::uint64_t seed, Device& device, Communicator& world) {
+Choices choose(const std::vector<Case>& cases, std::uint64_t seed, Device& device, Communicator& world, const std::function<void()>& alive) {
   Choices choices;
   for (const Case& c : cases) {
-    if (c.suite != "gemm" || !c.not_applicable.empty() || c.bytes == 0) continue;
+    if (c.suite != "gemm" || !c.not_applicable.empty() || c.bytes == 0 || job_from(c).output == Output::exact) continue;
     const std::string name = c.base_path();
     if (choices.contains(name)) continue;  // a later pass
+    alive();
     std::string text;
     if (world.rank() == 0) {
       try {
-        if (const auto found = find(c, seed, device)) text = to_text(*found);
+        if (const auto found = find(c, seed, device, alive)) text = to_text(*found);
       } catch (const Error&) {
         // What is wrong shows again, and is told, when the case runs.
       }

@@ -2,6 +2,7 @@
 // Which algorithm, and for `best` cases which shape, the GPUs of the job multiply with: found once on rank 0, the same for all.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -18,8 +19,9 @@ struct Choice {
 };
 using Choices = std::map<std::string, Choice>;  ///< by case name
 
-/// Collective over `world`. Empty where the device's library chooses by itself. The cases' shapes are those of their parameters.
-Choices choose(const std::vector<Case>& cases, std::uint64_t seed, Device& device, Communicator& world);
+/// Collective over `world`. Empty where the device's library chooses by itself. The cases' shapes are those of their parameters. Exact
+/// passes are left out: their results do not depend on the algorithm. Calls `alive` between products.
+Choices choose(const std::vector<Case>& cases, std::uint64_t seed, Device& device, Communicator& world, const std::function<void()>& alive);
 
 /// The shapes that `best` cases look through; all dimensions are multiples of 256.
 const std::vector<GemmShape>& shapes_to_search();

@@ -60,8 +60,9 @@ std::vector<MetricInfo> GemmSuite::metrics() const {
 
 std::vector<Case> GemmSuite::plan(const PlanInput& input) const { return gemm::plan_cases(input); }
 
-void GemmSuite::prepare(const std::vector<Case>& cases, const Config& config, Device& device, Communicator& world) {
-  choices_ = gemm::choose(cases, config.seed, device, world);
+void GemmSuite::prepare(const std::vector<Case>& cases, const Config& config, Device& device, Communicator& world,
+                        const std::function<void()>& alive) {
+  choices_ = gemm::choose(cases, config.seed, device, world, alive);
 }
 
 void GemmSuite::run(const Case& c, Context& context) {

@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::size_t workspace_bytes = std::size_t{64} << 20;
 constexpr int most_candidates = 64;
+constexpr double tuning_s = 3;  ///< of one product; a type that a GPU hardly has gets fewer candidates tried
 
 struct Types {
   cublasComputeType_t compute;
@@ -185,18 +186,25 @@ GemmAlgorithm Gemm::tune(NumType type, const Matmul& shape, const void* a, const
   const auto found = candidates(p, most_candidates);
   // A first look at each, then the three fastest again and longer: the first look may have met another clock.
   std::vector<std::pair<double, std::size_t>> order;
-  for (std::size_t i = 0; i < found.size(); ++i) order.emplace_back(seconds(p, found[i].algo, a, b, c, 3), i);
+  const double one_s = seconds(p, found[0].algo, a, b, c, 1);
+  const int runs = 4 * one_s * most_candidates < tuning_s ? 3 : 1;
+  double left_s = tuning_s;
+  for (std::size_t i = 0; i < found.size() && left_s > 0; ++i) {
+    order.emplace_back(seconds(p, found[i].algo, a, b, c, runs), i);
+    left_s -= (runs + 1) * order.back().first;
+  }
+  const std::size_t tried = order.size();
   std::sort(order.begin(), order.end());
   double best = std::numeric_limits<double>::infinity();
   std::size_t winner = order.front().second;
   for (std::size_t i = 0; i < std::min<std::size_t>(3, order.size()); ++i) {
-    const double s = seconds(p, found[order[i].second].algo, a, b, c, 10);
+    const double s = seconds(p, found[order[i].second].algo, a, b, c, 3 * runs);
     if (s < best) best = s, winner = order[i].second;
   }
   p.algorithm = found[winner].algo;
   p.chosen = true;
   GemmAlgorithm algorithm;
-  algorithm.candidates = static_cast<int>(found.size());
+  algorithm.candidates = static_cast<int>(tried);
   algorithm.name = describe(p.algorithm);
   const auto* bytes = reinterpret_cast<const unsigned char*>(&p.algorithm);
   algorithm.bytes.assign(bytes, bytes + sizeof(p.algorithm));
