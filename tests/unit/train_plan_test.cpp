@@ -41,6 +41,7 @@ TEST(TrainPlan, GpusTrainLargerModelsInBf16) {
     EXPECT_LE(c->bytes, memory * gib);
     const auto layers = c->parameters.at("layers").get<std::size_t>();
     EXPECT_LT(layers, last) << memory;
+    EXPECT_EQ(layers & (layers - 1), 0u) << layers;
     last = layers;
   }
   cases = train::plan_cases({standard, topology, 4 * gib, 7}, "cuda");
