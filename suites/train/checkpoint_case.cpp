@@ -111,6 +111,7 @@ class CheckpointCase {
     replica_.gpt().backward([&](std::size_t b) { reducer_.ready(b); }, [&] { reducer_.tick(); });
     reducer_.wait();
     replica_.gpt().update(job_.preset.rule(step, context_.world.size()));
+    reducer_.finish();
     context_.device.synchronize();
     context_.count_batch();
   }

@@ -32,8 +32,7 @@ GradientReducer::~GradientReducer() {
   thread_.join();
 }
 
-/// Of the step before, on a stream: they are complete, and their transport may forget them.
-void GradientReducer::settle() {
+void GradientReducer::finish() {
   if (stream_ == nullptr || requests_.empty() || pending_) return;
   comm_.wait_all(requests_);
   requests_.clear();
@@ -41,7 +40,7 @@ void GradientReducer::settle() {
 
 /// Under the lock.
 void GradientReducer::start(float* data, std::size_t count) {
-  settle();
+  finish();
   if (!pending_) since_s_ = now_s();
   pending_ = true;
   resting_ = false;

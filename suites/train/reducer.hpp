@@ -38,6 +38,9 @@ class GradientReducer {
   void tick();
   /// Returns when all buckets are reduced (on a stream: when that is queued); rethrows what the thread met.
   void wait();
+  /// On a stream, before anybody waits for the device: waits for the reductions as the transport does, which notices a rank that is
+  /// lost; the device alone would wait for ever.
+  void finish();
   /// After an update: weights of all parts to all ranks. Nothing where every rank updates everything.
   void share();
 
@@ -50,7 +53,6 @@ class GradientReducer {
  private:
   void drive();
   void poll();
-  void settle();
   void start(float* data, std::size_t count);
   void scatter(const Bucket& bucket);
 

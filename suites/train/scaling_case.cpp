@@ -69,6 +69,7 @@ class Scaling {
     ops.mark(0);
     if (reduce) reducer_.wait();
     ops.mark(1);
+    reducer_.finish();
     context_.device.synchronize();
     exposed_s_ = reduce ? ops.elapsed_s(0, 1) : 0;
     return now_s() - begin;
@@ -78,6 +79,7 @@ class Scaling {
     const double begin = now_s();
     for (std::size_t b = 0; b < replica_.gpt().table().buckets().size(); ++b) reducer_.ready(b);
     reducer_.wait();
+    reducer_.finish();
     context_.device.synchronize();
     return now_s() - begin;
   }

@@ -118,6 +118,7 @@ class Together {
     ops.mark(4);
     if (pass + 1 == job_.passes) reducer_.share();
     ops.mark(5);
+    reducer_.finish();
     context_.device.synchronize();
     report.data_s += t1 - t0;
     report.forward_s += ops.elapsed_s(0, 1);

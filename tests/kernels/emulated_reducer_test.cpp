@@ -92,6 +92,8 @@ TEST(EmulatedReducer, OrdersStreamsAndLeavesTheHostFree) {
     EXPECT_EQ(ranks.done, 0) << "the host waited";
     EXPECT_EQ(ranks.waits, step) << "only for those of the step before";
     rig.gpt->ops().add(rig.gpt->gradients(), rig.gpt->gradients(), rig.gpt->table().size());
+    reducer.finish();
+    EXPECT_EQ(ranks.waits, step + 1) << "the transport has no say before the device waits";
     rig.device->synchronize();
     EXPECT_EQ(before + ranks.done, static_cast<int>(rig.gpt->table().buckets().size()));
     auto want = plain.gradients();
