@@ -143,7 +143,7 @@ class Device {
   virtual void payload_fill(kernels::PayloadKey key, void* data, std::size_t bytes);
   virtual kernels::PayloadErrors payload_check(kernels::PayloadKey key, const void* data, std::size_t bytes);
 
-  /// Data of exact sums, written and checked where it lies; the check is complete on return.
+  /// Data of exact sums, written and checked where it lies; the check is complete on return. As they stand for the host.
   virtual void exact_fill(const kernels::ExactLine& line, std::uint64_t first, float* data, std::size_t count);
   virtual kernels::ExactErrors exact_check(const kernels::ExactLine& line, std::uint64_t first, const float* data, std::size_t count);
 
