@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/device.hpp"
 
+#include "base/error.hpp"
+
 #include "device/memory_ops.hpp"
 
 

@@ -208,18 +208,9 @@ class Planner {
   double rank_flops_ = core_flops;
 };
 
-/// What the ranks measure with: "host" where a topology does not say.
-template <typename T>
-std::string_view device_of(const T& topology) {
-  if constexpr (requires { topology.device_kind; })
-    return topology.device_kind;
-  else
-    return "host";
-}
-
 }  // namespace
 
 std::vector<Case> plan_cases(const PlanInput& input, std::string_view device) { return Planner(input, device).cases(); }
-std::vector<Case> plan_cases(const PlanInput& input) { return plan_cases(input, device_of(input.topology)); }
+std::vector<Case> plan_cases(const PlanInput& input) { return plan_cases(input, input.topology.device_kind); }
 
 }  // namespace assay::train

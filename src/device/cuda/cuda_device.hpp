@@ -77,6 +77,7 @@ class CudaDevice final : public Device {
   void pin(NumType type, const Matmul& shape, const GemmAlgorithm& algorithm) override;
   TrainOps* train_ops() noexcept override { return train_ops_.get(); }
   double fma_peak(NumType type, double seconds) override;
+  double nominal_peak_flops(NumType type) const noexcept override;
   bool measures_clock() const noexcept override { return true; }
   void begin_clock() override;
   void end_clock() override;
