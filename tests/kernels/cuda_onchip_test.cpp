@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <optional>
@@ -91,6 +92,23 @@ TEST_F(CudaOnChip, AWordFromAnotherPlaceIsSeenByEveryBlockAndDecoded) {
     EXPECT_EQ(r.expected, l1_word(key, at));
     EXPECT_GE(r.sm, 0);
   }
+}
+
+TEST_F(CudaOnChip, ReloadsGoToManyPlaces) {
+  const OnDevice<std::uint32_t> region(l1_words);
+  const std::uint64_t key = bits();
+  cu::l1_prepare(region.get(), key + 1, nullptr);
+  cu::l1_check(region.get(), key, 0, buffer(), visited(), nullptr);
+  const std::uint64_t once = found().count;
+  cu::clear_errors(buffer(), capacity, nullptr);
+  finish();
+  auto words = region.host();
+  std::fill(words.begin() + l1_words / 2, words.end(), 0);
+  for (std::size_t i = 0; i < l1_words / 2; ++i) words[i] = l1_word(key, i);
+  const OnDevice<std::uint32_t> half(words);
+  cu::l1_check(half.get(), key, 64, buffer(), visited(), nullptr);
+  // Half of the reloads, as of the first loads, meet a wrong word: 64 rounds are as many as 64 / 128 first loads.
+  EXPECT_NEAR(static_cast<double>(found().count), static_cast<double>(once) / 2 * 1.5, static_cast<double>(once) / 50);
 }
 
 TEST_F(CudaOnChip, AFlippedBitOfSharedMemoryIsFoundOnce) {

@@ -131,6 +131,25 @@ TEST_F(CudaPatterns, EveryBackgroundAfterEveryOther) {
   }
 }
 
+TEST_F(CudaPatterns, ABlockThatVisitsManyTilesKeepsItsPlaceInThePeriod) {
+  for (const std::uint32_t modulus : {20u, 23u, 5000u}) {
+    for (const bool down : {false, true}) {
+      const Region region(60'000 + below(5000), below(2));
+      Sweep s;
+      s.write = true;
+      s.down = down;
+      s.next = {Background::modulo, bits(), modulus, below(2) == 1};
+      run(s, region);
+      const auto words = region.host();
+      for (std::size_t i = 0; i < words.size(); ++i) ASSERT_EQ(words[i], data_word(s.next, i)) << i << " modulo " << modulus;
+      s.verify = true;
+      s.expected = s.next;
+      s.down = !down;
+      EXPECT_EQ(run(s, region).sum.count, 0u);
+    }
+  }
+}
+
 TEST_F(CudaPatterns, AHundredOfAHundredFlipsAreFoundCountedAndLocated) {
   const auto kinds = all_data(false);
   int found = 0;
