@@ -97,6 +97,8 @@ class HookedDevice final : public Device {
     if (after_sweep) after_sweep(sweep, words, count);
   }
   int numa_of_thread(int) const noexcept override { return 0; }
+  MemoryOps* memory_ops() override { return ops; }
+  MemoryOps* ops = nullptr;  ///< what this device has of a GPU's memory
 
  private:
   std::unique_ptr<Device> host_ = make_host_device({allowed_cpus().front()}, {0}, false);

@@ -47,7 +47,7 @@ TEST(MemoryPlan, NamesAreLegalAndBytesFit) {
 
 TEST(MemoryPlan, EveryLevelRequiresTriadLatencyAndItsPatterns) {
   const std::map<Level, std::size_t> patterns = {
-      {Level::smoke, 2}, {Level::quick, 5}, {Level::standard, 10}, {Level::extended, 10}};
+      {Level::smoke, 2}, {Level::quick, 5}, {Level::standard, 10}, {Level::extended, 22}};
   for (const auto& [level, count] : patterns) {
     const auto cases = plan_of(level, {2, 2, 2, 8});
     for (const char* name :
@@ -63,6 +63,51 @@ TEST(MemoryPlan, EveryLevelRequiresTriadLatencyAndItsPatterns) {
     for (const Case& c : cases) found += c.name.starts_with("pattern-") ? 1 : 0;
     EXPECT_EQ(found, count);
   }
+}
+
+std::vector<Case> gpu_plan_of(Level level, const Shape& shape, std::uint64_t bytes) {
+  const MemorySuite suite;
+  const Config config = config_of(suite, level);
+  Topology topology = cluster(shape);
+  topology.device_kind = "cuda";
+  return suite.plan({config, topology, bytes, 1});
+}
+
+TEST(MemoryPlan, GpusHaveTheirOwnCasesAndRowsPerDevice) {
+  const std::map<Level, std::size_t> patterns = {{Level::smoke, 2}, {Level::quick, 9}, {Level::standard, 21}, {Level::extended, 23}};
+  for (const auto& [level, count] : patterns) {
+    const auto cases = gpu_plan_of(level, {2, 4, 2, 8}, 60 * gib);
+    EXPECT_TRUE(legal_and_unique(cases));
+    const Case* triad = find(cases, "triad-together");
+    ASSERT_NE(triad, nullptr);
+    EXPECT_EQ(triad->entity_kind, "device");
+    EXPECT_EQ(triad->entities, 8);
+    const auto elements = triad->parameters.at("elements").get<std::uint64_t>();
+    EXPECT_GE(elements * 3 * 8, memory::gpu_cache_multiple * memory::assumed_gpu_cache);
+    std::size_t found = 0, on_chip = 0, copies = 0;
+    for (const Case& c : cases) {
+      found += c.name.starts_with("pattern-") ? 1 : 0;
+      on_chip += c.parameters.contains("onchip") ? 1 : 0;
+      copies += c.parameters.contains("copy") ? 1 : 0;
+      EXPECT_LE(c.bytes, 60 * gib) << c.name;
+    }
+    EXPECT_EQ(found, count);
+    EXPECT_EQ(on_chip, level == Level::smoke ? 0u : 3u);
+    EXPECT_EQ(copies, level == Level::smoke ? 2u : 12u);
+    EXPECT_EQ(find(plan_of(level, {2, 4, 2, 8}), "onchip-l2-together"), nullptr);
+  }
+  // All of the memory that the plan gives is under test in patterns that are not too dear.
+  const auto extended = gpu_plan_of(Level::extended, {1, 1, 1, 8}, 72 * gib);
+  for (const char* name : {"own-address", "march-c", "random", "switching-noise", "march-ss"})
+    EXPECT_EQ(find(extended, std::string("pattern-") + name + "-together")->bytes, 72 * gib) << name;
+}
+
+TEST(MemoryLayout, ChunksAreLargeAndFewAndOnlyOfGpus) {
+  EXPECT_EQ(memory::chunk_count("host", 64 * gib, 3), 1u);
+  EXPECT_EQ(memory::chunk_count("cuda", gib, 3), 1u);
+  EXPECT_EQ(memory::chunk_count("cuda", 8 * gib, 3), 4u);
+  EXPECT_EQ(memory::chunk_count("cuda", 72 * gib, 3), 16u);
+  EXPECT_EQ(memory::chunk_count("cuda", 72 * gib, 65), 15u) << "at most 1000 samples";
 }
 
 TEST(MemoryPlan, SmokeStaysSmallAndShort) {

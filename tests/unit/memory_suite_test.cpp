@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "base/error.hpp"
+#include "device/memory_ops.hpp"
 #include "gemm_memory_fakes.hpp"
 #include "suites/memory/layout.hpp"
 #include "suites/memory/stream_data.hpp"
@@ -195,6 +197,102 @@ TEST(MemoryRun, AWordThatChangesUnderAPatternIsLocated) {
   EXPECT_EQ(e.index, 4242u * 8);
   EXPECT_EQ(e.expected ^ e.actual, 1u << 7);
   EXPECT_EQ(b.record.rows_.at(0).values.at("errors"), std::vector<double>{1});
+}
+
+/// A GPU's memory, made of the host's.
+class FakeOps final : public MemoryOps {
+ public:
+  OnChipResult result{4096, 8, {0, 1, 2, 3, 4, 5, 6, 7}, 0, {}};
+  std::function<void(void* to, std::size_t bytes)> after_copy;
+
+  OnChipResult on_chip(OnChip, std::uint64_t) override { return result; }
+  void* host_buffer(int, std::size_t bytes) override {
+    host_.resize(bytes);
+    return host_.data();
+  }
+  void start_copy(CopyWay, void* to, const void* from, std::size_t bytes) override {
+    std::memcpy(to, from, bytes);
+    if (after_copy) after_copy(to, bytes);
+  }
+  void finish_copies() override {}
+
+ private:
+  std::vector<std::byte> host_;
+};
+
+Case gpu_case(const char* kind, const char* name) {
+  Case c;
+  c.suite = "memory";
+  c.name = std::string(kind) + "-" + name;
+  c.seconds = 0.02;
+  c.parameters = {{"mode", "together"}, {kind, name}, {"numa", 0}, {"bytes", 1 << 16}};
+  return c;
+}
+
+TEST(MemoryRun, OnChipTestsPassOnlyWhereEveryMultiprocessorTookPart) {
+  FakeOps ops;
+  Bench good = bench();
+  good.device.ops = &ops;
+  good.run(suite(), gpu_case("onchip", "l1"));
+  EXPECT_EQ(good.record.state_, results::CaseState::pass) << good.record.reason_;
+  EXPECT_EQ(good.record.rows_.at(0).values.at("coverage"), std::vector<double>{1});
+  EXPECT_EQ(good.record.rows_.at(0).integers.at("visited").at(0), 0xffu);
+  ops.result.visited.pop_back();
+  Bench short_of_one = bench();
+  short_of_one.device.ops = &ops;
+  EXPECT_THROW(short_of_one.run(suite(), gpu_case("onchip", "shared")), Error);
+  EXPECT_THROW(bench().run(suite(), gpu_case("onchip", "l2")), Error) << "a device without";
+}
+
+TEST(MemoryRun, WrongOnChipWordsAreToldWithTheirPlace) {
+  FakeOps ops;
+  ops.result.errors = 5;
+  kernels::ErrorRecord record{77, 1, 3, 1};
+  record.sm = 6;
+  ops.result.first = {record};
+  Bench b = bench();
+  b.device.ops = &ops;
+  b.run(suite(), gpu_case("onchip", "l2"));
+  EXPECT_EQ(b.record.state_, results::CaseState::fail);
+  EXPECT_EQ(b.record.miscompares() % 5, 0u);
+  ASSERT_FALSE(b.record.events_.empty());
+  EXPECT_EQ(b.record.events_[0].kind, "memory-fault");
+  EXPECT_NE(b.record.events_[0].text.find("SM 6"), std::string::npos);
+}
+
+TEST(MemoryRun, CopiesAreCheckedOnBothEnds) {
+  for (const char* way : {"h2d", "d2h", "hd-both"}) {
+    FakeOps ops;
+    Bench b = bench();
+    b.device.ops = &ops;
+    b.run(suite(), gpu_case("copy", way));
+    EXPECT_EQ(b.record.state_, results::CaseState::pass) << way << ": " << b.record.reason_;
+    for (const double v : b.record.rows_.at(0).values.at("bandwidth")) EXPECT_GT(v, 0);
+    int copies = 0;
+    ops.after_copy = [&](void* to, std::size_t bytes) {
+      if (++copies == 3) static_cast<unsigned char*>(to)[bytes - 100] ^= 4;
+    };
+    Bench bad = bench();
+    bad.device.ops = &ops;
+    bad.run(suite(), gpu_case("copy", way));
+    EXPECT_EQ(bad.record.state_, results::CaseState::fail) << way;
+    EXPECT_EQ(bad.record.miscompares(), 1u) << way;
+    EXPECT_EQ(bad.record.events_.at(0).kind, "memory-fault");
+  }
+}
+
+TEST(MemoryRun, AFaultIsToldByItsKind) {
+  Bench b = bench();
+  int sweeps = 0;
+  b.device.after_sweep = [&](const kernels::Sweep& sweep, std::uint64_t* words, std::size_t count) {
+    if (count != (1u << 17) || !sweep.write || ++sweeps != 2) return;
+    for (std::size_t i = 0; i < 40; ++i) words[123 + i * 1024] ^= 1u << 7;
+  };
+  b.run(suite(), pattern_case("march-c"));
+  ASSERT_EQ(b.record.events_.size(), 1u);
+  EXPECT_EQ(b.record.events_[0].kind, "memory-fault");
+  EXPECT_TRUE(b.record.events_[0].text.starts_with("column, every 1024 words: 40 wrong words of march-c sweep 2")) << b.record.events_[0].text;
+  EXPECT_NE(b.record.events_[0].text.find("bits 7 1>0 40"), std::string::npos) << b.record.events_[0].text;
 }
 
 TEST(MemoryRun, ErrorsAreCountedBeyondWhatIsRecorded) {
