@@ -2,12 +2,13 @@
 // A small model with its data, on the host or on an emulated GPU.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <vector>
 
+#include "device/cuda/cuda_backend.hpp"
 #include "suites/train/gpt.hpp"
 #include "suites/train/source.hpp"
-#include "tests/kernels/emulated_train_device.hpp"
 
 namespace assay::train {
 
@@ -15,6 +16,11 @@ using Digests = std::vector<std::uint64_t>;
 
 inline const ModelShape shape{32, 2, 1, 32, 20};
 inline constexpr std::size_t batch = 2;
+
+inline std::unique_ptr<Device> emulated_gpu() {
+  std::string why;
+  return cuda_backend().make_device(cuda_backend().visible(why).at(0).uuid);
+}
 
 /// A replica with its data on any device.
 struct Rig {
@@ -25,7 +31,7 @@ struct Rig {
     gpt->initialise(RandomStream(1, "parameters"));
   }
   static Rig host() { return {make_host_device({0}, {0}, false), NumType::fp32}; }
-  static Rig cuda(NumType type) { return {std::make_unique<test::EmulatedTrainDevice>(), type}; }
+  static Rig cuda(NumType type) { return {emulated_gpu(), type}; }
 
   /// Loss per counted target.
   double pass(std::uint64_t first, const std::function<void(std::size_t)>& ready = nullptr) {

@@ -125,7 +125,8 @@ TEST(EmulatedTrain, SeveralPassesAddUp) {
     Rig rig = Rig::cuda(type);
     const Storage storage{type, 0, 1, true};
     EXPECT_GT(Gpt::bytes(shape, batch, storage), Gpt::bytes(shape, batch, {type, 0, 1, false}));
-    test::EmulatedTrainDevice device;
+    const auto gpu = emulated_gpu();
+    Device& device = *gpu;
     device.reserve(Gpt::bytes(shape, batch, storage));
     Gpt gpt(device, shape, batch, device.arena(), storage);
     std::vector<float> values(gpt.table().size());
