@@ -3,7 +3,6 @@
 
 import json
 import pathlib
-import unittest
 
 import harness
 
@@ -33,7 +32,8 @@ class Emulated(harness.CliTest):
 
     def test_list_names_the_gpus(self):
         self.assertRegex(self.assay("list", "devices", env=self.env).stdout, r"cuda +built: .*2 GPUs[\s\S]*0000:17:00.0")
-        without = self.assay("list", "devices", env={"ASSAY_FAKE_GPUS": "/nonexistent"})
+        none = self.write("none.json", json.dumps({"driver": "580.0", "nodes": {"*": []}}))
+        without = self.assay("list", "devices", env={"ASSAY_FAKE_GPUS": str(none)})
         self.assertRegex(without.stdout, r"cuda +built: [\s\S]*no\s+GPU\s+is\s+used\s+here")
 
     def test_gpus_that_are_not_there_are_asked_for(self):
@@ -78,6 +78,23 @@ class Emulated(harness.CliTest):
         with self.open() as file:
             found = self.miscompares(file)
         self.assertEqual({(gpu, xor) for _, gpu, _, xor in found}, {("gpu0", 1 << 17)})
+
+    def test_links_and_sums_between_gpus(self):
+        args = ["run", "--device", "cuda", "--level", "smoke", "--quiet", "--out", "r.h5"]
+        result = self.run_on(2, *args, "--suites", "p2p", "--p2p.transport", "nccl,cuda,cuda-sm,mpi")
+        self.assertIn(result.returncode, (0, 3), result.stderr + result.stdout)
+        with self.open() as file:
+            names = list(file["cases/p2p"])
+            for transport in ("nccl", "cuda", "cuda-sm", "mpi"):
+                self.assertTrue([n for n in names if n.endswith("-" + transport)], f"{transport}: {names}")
+            self.assertEqual({str(c.attrs["state"]).strip("b'") for c in file["cases/p2p"].values()}, {"pass"})
+        (self.dir / "r.h5").unlink()
+        result = self.run_on(2, *args, "--suites", "allreduce,train", "--inject", "bitflip:target=allreduce,rank=1,case=*nccl*,word=5,bit=20")
+        self.assert_code(result, 2)
+        with self.open() as file:
+            self.assertEqual({gpu for _, gpu, _, _ in self.miscompares(file)}, {"gpu1"})
+            self.assertTrue(all("nccl" in case for case, *_ in self.miscompares(file)))
+            self.assertEqual({str(c.attrs["state"]).strip("b'") for c in file["cases/train"].values()}, {"pass"})
 
     def test_surplus_ranks_rest_and_sharing_is_asked_for(self):
         result = self.run_on(3, *GEMM, "--gemm.dtypes", "bf16", "--level", "smoke")

@@ -22,7 +22,8 @@ class CudaMemory : public FreshCudaKernel {
   void SetUp() override {
     FreshCudaKernel::SetUp();
     if (IsSkipped()) return;
-    device = cuda_backend().make_device(0);
+    std::string why;
+    device = cuda_backend().make_device(cuda_backend().visible(why).at(0).uuid);
     device->reserve(bytes);
   }
   template <typename T>

@@ -270,14 +270,15 @@ TEST(MemoryRun, CopiesAreCheckedOnBothEnds) {
     for (const double v : b.record.rows_.at(0).values.at("bandwidth")) EXPECT_GT(v, 0);
     int copies = 0;
     ops.after_copy = [&](void* to, std::size_t bytes) {
-      if (++copies == 3) static_cast<unsigned char*>(to)[bytes - 100] ^= 4;
+      if (++copies >= 3) static_cast<unsigned char*>(to)[bytes - 100] ^= 4;
     };
     Bench bad = bench();
     bad.device.ops = &ops;
     bad.run(suite(), gpu_case("copy", way));
     EXPECT_EQ(bad.record.state_, results::CaseState::fail) << way;
-    EXPECT_EQ(bad.record.miscompares(), 1u) << way;
-    EXPECT_EQ(bad.record.events_.at(0).kind, "memory-fault");
+    EXPECT_GE(bad.record.miscompares(), 1u) << way;
+    ASSERT_FALSE(bad.record.events_.empty()) << way;
+    EXPECT_EQ(bad.record.events_[0].kind, "memory-fault");
   }
 }
 

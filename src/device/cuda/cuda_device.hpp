@@ -91,6 +91,8 @@ class CudaDevice final : public Device {
   void sweep(const kernels::Sweep& sweep, std::uint64_t* words, std::size_t count, kernels::ErrorLog& log) override;
   void payload_fill(kernels::PayloadKey key, void* data, std::size_t bytes) override;
   kernels::PayloadErrors payload_check(kernels::PayloadKey key, const void* data, std::size_t bytes) override;
+  void exact_fill(const kernels::ExactLine& line, std::uint64_t first, float* data, std::size_t count) override;
+  kernels::ExactErrors exact_check(const kernels::ExactLine& line, std::uint64_t first, const float* data, std::size_t count) override;
   std::size_t cache_bytes() const noexcept override { return static_cast<std::size_t>(properties_.l2CacheSize); }
   MemoryOps* memory_ops() override;
 

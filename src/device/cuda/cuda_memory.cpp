@@ -185,4 +185,18 @@ MemoryOps* CudaDevice::memory_ops() {
   return memory_ops_.get();
 }
 
+void CudaDevice::exact_fill(const kernels::ExactLine& line, std::uint64_t first, float* data, std::size_t count) {
+  kernels::cuda::exact_fill(line, first, data, count, stream_);
+  check_launch("exact_fill");
+}
+
+kernels::ExactErrors CudaDevice::exact_check(const kernels::ExactLine& line, std::uint64_t first, const float* data, std::size_t count) {
+  auto* errors = scratch_.as<kernels::ExactErrors>();
+  kernels::cuda::exact_check(line, first, data, count, errors, stream_);
+  check_launch("exact_check");
+  kernels::ExactErrors result;
+  copy_to_host(&result, errors, sizeof(result));
+  return result;
+}
+
 }  // namespace assay::cuda
