@@ -15,6 +15,7 @@
 #include "cli/components.hpp"
 #include "device/cuda/cuda_backend.hpp"
 #include "device/device.hpp"
+#include "transport/gpu_transports.hpp"
 #include "transport/ucx_communicator.hpp"
 
 namespace assay::cli {
@@ -58,10 +59,7 @@ std::string found(const char* version) {
   return version[0] == '\0' ? "not found" : fmt::format("{} found", version);
 }
 
-std::string not_built(const char* what, const char* version) {
-  if (version[0] == '\0') return fmt::format("not built: no {} where this was built", what);
-  return fmt::format("not built: this version of assay does not use {} {} yet", what, version);
-}
+std::string not_built(const char* what) { return fmt::format("not built: no {} where this was built", what); }
 
 /// Which GPUs would be used, or why none is.
 std::string cuda_detail() {
@@ -91,8 +89,13 @@ std::vector<Component> device_components() {
 std::vector<Component> transport_components() {
   const std::string ucx_version = UcxCommunicator::version();
   return {{"mpi", true, "built: " + mpi_version()},
-          ucx_version.empty() ? Component{"ucx", false, not_built("UCX", "")} : Component{"ucx", true, "built: UCX " + ucx_version},
-          {"nccl", false, not_built("NCCL", components::nccl_version)}};
+          ucx_version.empty() ? Component{"ucx", false, not_built("UCX")} : Component{"ucx", true, "built: UCX " + ucx_version},
+          {"nccl", gpu_transports() != nullptr && components::nccl_version[0] != '\0',
+           gpu_transports() == nullptr || components::nccl_version[0] == '\0'
+               ? not_built("NCCL with CUDA")
+               : fmt::format("built with NCCL {}, which is opened where a GPU is used", components::nccl_version)},
+          {"cuda", gpu_transports() != nullptr,
+           gpu_transports() == nullptr ? not_built("CUDA toolkit") : "built: copies between the GPUs of a node, by copy engine or by kernel"}};
 }
 
 std::string version_text() {

@@ -55,7 +55,7 @@ class List(harness.CliTest):
         self.assert_code(result, 0)
         for title in ["Suites", "Cases", "Metrics", "Options", "Devices", "Transports"]:
             self.assertRegex(result.stdout, rf"(^|\n){title}")
-        self.assertRegex(result.stdout, r"\n  cuda +not built")
+        self.assertRegex(result.stdout, r"\n  cuda +(not built|built: [\s\S]*(GPUs? here|no\s+GPU\s+is\s+used))")
         self.assertNotRegex(result.stdout, r"\n  selftest")
 
     def test_fits_a_terminal(self):

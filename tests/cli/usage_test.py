@@ -100,8 +100,8 @@ class Values(harness.CliTest):
         self.assert_error(["run", "--gemm.dtypes", "fp7"], "--gemm.dtypes: 'fp7' is not one of ")
         self.assert_error(["run", "--memory.fraction", "half"], "--memory.fraction: 'half' is no number")
 
-    def test_device_that_is_not_built(self):
-        self.assert_error(["run", "--device", "cuda"], "--device: cuda is not built")
+    def test_device_that_cannot_be_used(self):
+        self.assert_error(["run", "--device", "cuda"], "--device: cuda")
 
 
 class Combinations(harness.CliTest):

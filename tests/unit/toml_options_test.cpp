@@ -63,7 +63,7 @@ TEST_F(TomlOptions, CanHoldEveryOptionOfRun) {
     if (spec.name == "config") continue;
     std::string value = "\"x\"";
     if (spec.kind == OptionKind::flag) value = "true";
-    if (spec.kind == OptionKind::integer || spec.kind == OptionKind::bytes ||
+    if (spec.kind == OptionKind::integer || spec.kind == OptionKind::number || spec.kind == OptionKind::bytes ||
         spec.kind == OptionKind::seconds)
       value = "1";
     if (spec.kind == OptionKind::choice) value = "\"" + spec.allowed.front() + "\"";
