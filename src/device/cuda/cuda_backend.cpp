@@ -4,6 +4,7 @@
 #include <cuda_runtime.h>
 
 #include <cstdio>
+#include <cstdlib>
 
 #include "device/cuda/cuda_device.hpp"
 
@@ -30,17 +31,26 @@ VisibleGpu describe(int ordinal) {
   return {ordinal, uuid_text(p.uuid), pci, p.name, static_cast<double>(p.totalGlobalMem), p.multiProcessorCount, p.major, p.minor};
 }
 
+/// Without a driver the runtime calls it too old.
+std::string reason(cudaError_t error) {
+  int driver = 0;
+  if (error == cudaErrorInsufficientDriver && cudaDriverGetVersion(&driver) == cudaSuccess && driver == 0) return "no NVIDIA driver on this machine";
+  return cudaGetErrorString(error);
+}
+
 class Backend final : public CudaBackend {
  public:
   bool built() const noexcept override { return true; }
   std::string description() const override { return "CUDA " ASSAY_CUDA_VERSION " for " ASSAY_CUDA_ARCHITECTURES; }
 
   std::vector<VisibleGpu> visible(std::string& why) const override {
+    // As NVML numbers them, before the runtime looks; who says otherwise keeps it.
+    setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 0);
     int count = 0;
     const cudaError_t error = cudaGetDeviceCount(&count);
     if (error != cudaSuccess) {
       cudaGetLastError();  // it is told here, and must not be met again
-      why = cudaGetErrorString(error);
+      why = reason(error);
       return {};
     }
     std::vector<VisibleGpu> gpus;
