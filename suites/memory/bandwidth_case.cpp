@@ -55,16 +55,6 @@ Operation operation_of(StreamData& data, StreamOp op, Context& context) {
   return operation;
 }
 
-/// A row per device, from its own series.
-void add_device_row(const SampleSeries& series, double bytes, Context& context) {
-  auto& row = context.record.add_row(context.device_entity);
-  for (std::size_t i = 0; i < series.seconds.size(); ++i) {
-    row.t.push_back(context.since_start(series.start_s[i]));
-    row.values["bandwidth"].push_back(bytes / series.seconds[i]);
-  }
-  row.block = series.block;
-}
-
 /// What a rank tells the others of its node about its series.
 Json series_json(const SampleSeries& series, double bytes, const Context& context) {
   std::map<std::string, double> shares;  // NUMA domain -> share of this rank's threads
@@ -117,6 +107,15 @@ void add_domain_rows(const SampleSeries& series, double bytes, Context& context)
 }
 
 }  // namespace
+
+void add_device_row(const SampleSeries& series, double bytes, Context& context) {
+  auto& row = context.record.add_row(context.device_entity);
+  for (std::size_t i = 0; i < series.seconds.size(); ++i) {
+    row.t.push_back(context.since_start(series.start_s[i]));
+    row.values["bandwidth"].push_back(bytes / series.seconds[i]);
+  }
+  row.block = series.block;
+}
 
 void run_bandwidth(const Case& c, Context& context) {
   const StreamOp op = op_from(c.parameters.at("operation").get<std::string>());

@@ -87,12 +87,7 @@ Operation operation_of(Copies& copies) {
 }
 
 void add_row(const SampleSeries& series, double bytes, Context& context) {
-  auto& row = context.record.add_row(context.device_entity);
-  for (std::size_t i = 0; i < series.seconds.size(); ++i) {
-    row.t.push_back(context.since_start(series.start_s[i]));
-    row.values["bandwidth"].push_back(bytes / series.seconds[i]);
-  }
-  row.block = series.block;
+  add_device_row(series, bytes, context);
   context.record.add_time(series.warmup_s, series.timed_s, series.verify_s);
 }
 

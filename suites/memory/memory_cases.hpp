@@ -7,6 +7,9 @@
 
 namespace assay::memory {
 
+/// The row of this rank's device: what each sample of `series` moved per second.
+void add_device_row(const SampleSeries& series, double bytes, Context& context);
+
 /// read, write, copy or triad, alone (a row per device) or together (a row per NUMA domain).
 void run_bandwidth(const Case& c, Context& context);
 /// Dependent loads by one thread, devices of a node in turns.
