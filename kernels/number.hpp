@@ -6,6 +6,8 @@
 #include <bit>
 #include <cstdint>
 
+#include "kernels/bfloat.hpp"
+
 namespace assay::kernels {
 
 /// A format of 1 sign, E exponent and M mantissa bits. With infinities as IEEE 754 has them, or without.
@@ -18,12 +20,11 @@ struct Format {
 
   static constexpr float decode(std::uint32_t bits) noexcept {
     const std::uint32_t sign = (bits & sign_bit) != 0 ? 0x80000000u : 0;
-    if constexpr (E == 8) return std::bit_cast<float>(bits << (23 - M));  // the exponents of a float
     const std::uint32_t exponent = bits >> M & exponent_mask, mantissa = bits & mantissa_mask;
     const bool special = Infinity ? exponent == exponent_mask : (bits & (sign_bit - 1)) == nan;
     if (special) return std::bit_cast<float>(sign | 0x7f800000u | (Infinity ? mantissa << (23 - M) : 0x400000u));
     if (exponent == 0) {  // zero or below the smallest normal number: mantissa * 2^(1 - bias - M)
-      const float unit = std::bit_cast<float>(static_cast<std::uint32_t>(E == 8 ? 0 : 128 - bias - M) << 23);
+      const float unit = std::bit_cast<float>(static_cast<std::uint32_t>(128 - bias - M) << 23);
       const float value = static_cast<float>(mantissa) * unit;
       return sign != 0 ? -value : value;
     }
@@ -37,7 +38,7 @@ struct Format {
     if (magnitude > 0x7f800000u) return sign | nan;
     const int exponent = static_cast<int>(magnitude >> 23) - 127 + bias;
     std::uint32_t result = 0;
-    if (exponent > 0 || E == 8) {
+    if (exponent > 0) {
       const std::uint64_t scaled = (static_cast<std::uint64_t>(exponent) << 23) | (magnitude & 0x7fffffu);
       result = rounded(scaled, 23 - M);
     } else if (exponent > -M - 1) {
@@ -56,7 +57,11 @@ struct Format {
 };
 
 using Fp16 = Format<5, 10, true>;
-using Bf16 = Format<8, 7, true>;
 using Fp8 = Format<4, 3, false>;
+/// The upper half of a float.
+struct Bf16 {
+  static constexpr float decode(std::uint32_t bits) noexcept { return to_float({static_cast<std::uint16_t>(bits)}); }
+  static constexpr std::uint32_t encode(float value) noexcept { return to_bfloat(value).bits; }
+};
 
 }  // namespace assay::kernels
