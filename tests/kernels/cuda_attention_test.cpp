@@ -25,14 +25,15 @@ class CudaAttention : public CudaTrain {
     const OnDevice<T> d_qkv(qkv), d_dout(dout), out(dout.size()), dqkv(qkv.size());
     const OnDevice<float> lse(s.pairs() * s.length), delta(s.pairs() * s.length);
     cuda::attention_forward(s, d_qkv.get(), out.get(), lse.get(), nullptr);
-    cuda::attention_backward(s, d_qkv.get(), out.get(), lse.get(), d_dout.get(), dqkv.get(), delta.get(), nullptr);
+    cuda::attention_backward(s, d_qkv.get(), out.get(), lse.get(), d_dout.get(), dqkv.get(), delta.get(),
+                             nullptr);
     finish();
     return {out.host(), dqkv.host(), lse.host()};
   }
 
   /// A head's columns of a buffer with `parts` of them side by side.
-  static std::vector<double> head(const AttentionShape& s, const std::vector<double>& x, std::size_t pair, std::size_t part,
-                                  std::size_t parts) {
+  static std::vector<double> head(const AttentionShape& s, const std::vector<double>& x, std::size_t pair,
+                                  std::size_t part, std::size_t parts) {
     std::vector<double> all;
     const std::size_t b = pair / s.heads, h = pair % s.heads;
     for (std::size_t i = 0; i < s.length; ++i)
@@ -50,26 +51,30 @@ class CudaAttention : public CudaTrain {
     for (std::size_t pair = 0; pair < s.pairs(); ++pair) {
       const reference::AttentionReference want(s, doubles(qkv), pair, {unit32, stored_unit<T>});
       const double tightness = is_bf16<T> ? 0.4 : 0.03;
-      expect_within(head(s, doubles(have.out), pair, 0, 1), want.out, tightness, "out");
+      expect_within(head(s, doubles(have.out), pair, 0, 1), want.out, s.length, tightness, "out");
       const auto first = have.lse.begin() + static_cast<std::ptrdiff_t>(pair * s.length);
-      expect_within(std::vector<double>(first, first + static_cast<std::ptrdiff_t>(s.length)), want.lse, tightness, "lse");
+      expect_within(std::vector<double>(first, first + static_cast<std::ptrdiff_t>(s.length)), want.lse,
+                    s.length, tightness, "lse");
       const auto gradients = want.backward(head(s, doubles(dout), pair, 0, 1));
       const char* names[] = {"dq", "dk", "dv"};
       for (std::size_t part = 0; part < 3; ++part)
-        expect_within(head(s, doubles(have.dqkv), pair, part, 3), gradients[part], tightness, names[part]);
+        expect_within(head(s, doubles(have.dqkv), pair, part, 3), gradients[part], s.length, tightness,
+                      names[part]);
     }
   }
   using CudaTrain::expect_within;
-  static void expect_within(const std::vector<double>& have, const reference::Bounded& want, double tightness,
-                            const char* what) {
+  static void expect_within(const std::vector<double>& have, const reference::Bounded& want, std::size_t keys,
+                            double tightness, const char* what) {
     double bounds = 0, squares = 0;
     for (std::size_t i = 0; i < have.size(); ++i) {
-      ASSERT_LE(std::abs(have[i] - want.value[i]), want.bound[i]) << what << " " << i << ": " << have[i] << ", " << want.value[i];
+      ASSERT_LE(std::abs(have[i] - want.value[i]), want.bound[i])
+          << what << " " << i << ": " << have[i] << ", " << want.value[i];
       bounds += want.bound[i] / static_cast<double>(have.size());
       squares += want.value[i] * want.value[i] / static_cast<double>(have.size());
     }
-    // A wide bound would prove little. (The gradient of the only key's score is 0.)
-    if (squares > 1e-6) {
+    // A wide bound would prove little. (Only where many keys share a query: of one key the score's gradient
+    // is 0, of two it may happen to be next to it, and no bound is narrow beside that.)
+    if (keys >= 32) {
       EXPECT_LT(bounds, tightness * std::sqrt(squares)) << what;
     }
   }
@@ -108,8 +113,11 @@ TEST_F(CudaAttention, Bf16SurvivesScoresThatOverflow) {
 /// What lies behind the last row of a sequence belongs to others: NaNs there must not come through.
 TEST_F(CudaAttention, ASequenceSeesNothingOfTheNext) {
   const AttentionShape one{1, 70, 1, 64}, two{2, 70, 1, 64};
-  auto qkv = random<Bfloat>(3 * two.batch * two.length * two.width()), dout = random<Bfloat>(two.batch * two.length * two.width());
-  const auto half = [](const std::vector<Bfloat>& x) { return std::vector<Bfloat>(x.begin(), x.begin() + static_cast<std::ptrdiff_t>(x.size() / 2)); };
+  auto qkv = random<Bfloat>(3 * two.batch * two.length * two.width()),
+       dout = random<Bfloat>(two.batch * two.length * two.width());
+  const auto half = [](const std::vector<Bfloat>& x) {
+    return std::vector<Bfloat>(x.begin(), x.begin() + static_cast<std::ptrdiff_t>(x.size() / 2));
+  };
   const auto want = run(one, half(qkv), half(dout));
   for (std::size_t i = qkv.size() / 2; i < qkv.size(); ++i) qkv[i].bits = 0x7fff;
   const auto have = run(two, qkv, dout);
@@ -123,7 +131,8 @@ TEST_F(CudaAttention, RepeatsBitByBit) {
   const auto one = run(s, qkv, dout), two = run(s, qkv, dout);
   expect_equal_bits(one.out, two.out, "out");
   expect_equal_bits(one.dqkv, two.dqkv, "dqkv");
-  const auto narrow = run(s, as<Bfloat>(qkv), as<Bfloat>(dout)), again = run(s, as<Bfloat>(qkv), as<Bfloat>(dout));
+  const auto narrow = run(s, as<Bfloat>(qkv), as<Bfloat>(dout)),
+             again = run(s, as<Bfloat>(qkv), as<Bfloat>(dout));
   expect_equal_bits(narrow.out, again.out, "out");
   expect_equal_bits(narrow.dqkv, again.dqkv, "dqkv");
 }
