@@ -35,10 +35,12 @@ struct Unit {
   double factor;
   bool large, small, binary;
 };
-constexpr std::array<Unit, 16> units{{{"B/s", "B/s", 1, true, false, true},
+constexpr std::array<Unit, 18> units{{{"B/s", "B/s", 1, true, false, true},
                                       {"b/s", "B/s", 0.125, true, false, false},
                                       {"bit/s", "B/s", 0.125, true, false, false},
                                       {"FLOP/s", "FLOP/s", 1, true, false, false},
+                                      {"FLOP", "FLOP", 1, true, false, false},
+                                      {"FLOP/J", "FLOP/J", 1, true, false, false},
                                       {"token/s", "token/s", 1, true, false, false},
                                       {"op/s", "op/s", 1, true, false, false},
                                       {"B", "B", 1, true, false, true},

@@ -16,7 +16,7 @@ std::uint64_t parse_bytes(std::string_view text);
 double parse_seconds(std::string_view text);
 
 /// A rate with its unit -> base units: "180 GB/s" -> 1.8e11 B/s, "1.2 TFLOP/s", "3 us" -> s, "400 Gb/s" -> B/s (bits
-/// are divided by 8). `base_unit` receives "B/s", "FLOP/s", "s", "B", "Hz", "W", "token/s", "op/s" or "1".
+/// are divided by 8). `base_unit` receives "B/s", "FLOP/s", "FLOP", "FLOP/J", "s", "B", "Hz", "W", "token/s", "op/s" or "1".
 /// Throws Error(usage) when the unit is missing or unknown: a bare number is only accepted for unit "1" or "count".
 double parse_quantity(std::string_view text, std::string& base_unit);
 

@@ -70,7 +70,7 @@ class Families {
 /// The names of the base units that Prometheus asks for.
 std::string unit_suffix(const std::string& unit) {
   static const std::map<std::string, std::string> suffixes{
-      {"s", "seconds"}, {"B", "bytes"},  {"B/s", "bytes_per_second"}, {"FLOP/s", "flop_per_second"}, {"token/s", "tokens_per_second"}, {"op/s", "operations_per_second"},
+      {"s", "seconds"}, {"B", "bytes"},  {"B/s", "bytes_per_second"}, {"FLOP/s", "flop_per_second"}, {"FLOP", "flop"}, {"FLOP/J", "flop_per_joule"}, {"token/s", "tokens_per_second"}, {"op/s", "operations_per_second"},
       {"Hz", "hertz"},  {"W", "watts"},  {"J", "joules"},             {"K", "kelvin"},               {"nat", "nats"},                  {"1", "ratio"},
       {"count", ""}};
   const auto at = suffixes.find(unit);

@@ -143,7 +143,7 @@ struct FlagRow {
 
 /// One detection self-test: did the checker see the value that was corrupted on purpose?
 struct SelftestRow {
-  std::string checker;  ///< gemm|memory|pair|allreduce|train
+  std::string checker;  ///< gemm|memory|pair|allreduce|train|burn
   std::int64_t injected = 0, caught = 0, located = 0, counted = 0;
   std::int32_t entity = -1;
 };

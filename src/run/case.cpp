@@ -13,6 +13,7 @@ const char* to_string(Stage stage) noexcept {
     case Stage::groups: return "groups";
     case Stage::world: return "world";
     case Stage::train: return "train";
+    case Stage::burn: return "burn";
   }
   return "node-local";
 }

@@ -12,7 +12,7 @@
 namespace assay {
 
 /// In this order; cases are shuffled only inside a stage.
-enum class Stage { inventory, node_local, pairs, groups, world, train };
+enum class Stage { inventory, node_local, pairs, groups, world, train, burn };
 const char* to_string(Stage stage) noexcept;
 
 /// What makes a case a confirming one: who is measured again (see verdict/confirm.hpp). Rows of the EntityTable.

@@ -18,11 +18,14 @@ std::string suite_of_target(const std::string& target) {
   return target;
 }
 
+/// What the parts of a burn check.
+bool burns(const std::string& target) { return target == "gemm" || target == "memory" || target == "allreduce"; }
+
 bool suite_can_have(const FaultSpec& fault, const std::string& suite) {
   switch (fault.kind) {
     case FaultKind::bitflip:
     case FaultKind::nan:
-      return suite == suite_of_target(fault.target);
+      return suite == suite_of_target(fault.target) || (suite == "burn" && burns(fault.target));
     case FaultKind::drop:
     case FaultKind::slowlink:
       return suite == "p2p";

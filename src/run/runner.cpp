@@ -12,6 +12,7 @@
 #include "base/error.hpp"
 #include "run/confirming.hpp"
 #include "run/injector.hpp"
+#include "topology/power_meter.hpp"
 
 namespace assay {
 namespace {
@@ -55,7 +56,8 @@ CaseRecord Runner::measure(const Case& c) {
                   parts_.injector,
                   c.confirm.get(),
                   &parts_.link.board(),
-                  parts_.gpu_links};
+                  parts_.gpu_links,
+                  parts_.power_meter};
   try {
     Suite& suite = suite_of(c, parts_.suites);
     // A stage inside of nodes must not meet the ranks of others: they may be gone.

@@ -185,9 +185,15 @@ class Session {
     const Injection injection({config_, job_.topology, *entities_, *device_, links ? links->world() : world(), links ? links->node() : *job_.node,
                                links ? links->leaders() : job_.leaders.get(), run_start_s});
     Runner runner({config_, job_.topology, plan_, *entities_, *device_, injection.world(), injection.node(), injection.leaders(),
-                   suites_, leader ? &counters : nullptr, telemetry.get(), link_, run_start_s, injection.injector(), links.get()});
+                   suites_, leader ? &counters : nullptr, telemetry.get(), link_, run_start_s, injection.injector(), links.get(), power_meters(leader)});
     link_.ready(root() ? to_text(ReadyFacts{start_on_root, now_s() - start_on_root, device_identity() + world().path()}) : "");
     return runner.run_all();
+  }
+
+  /// See Context.
+  std::function<std::unique_ptr<PowerMeter>(double)> power_meters(bool leader) const {
+    if (!leader) return {};
+    return [nvml = job_.nvml](double period_s) { return std::make_unique<PowerMeter>(nvml, period_s); };
   }
 
   /// Collective. Null where no GPU is measured.

@@ -23,6 +23,7 @@ namespace assay {
 
 class GpuLinks;
 class Injector;
+class PowerMeter;
 
 /// What a suite plans from: nothing that differs between ranks.
 struct PlanInput {
@@ -53,6 +54,8 @@ struct Context {
   const Confirm* confirm = nullptr;  ///< of a confirming case; null elsewhere
   guard::Board* board = nullptr;  ///< for those who watch from outside
   GpuLinks* gpu_links = nullptr;  ///< what carries data between GPUs beside these communicators; null where no GPU is measured
+  /// A meter that asks the energy counters of this node every so many seconds; empty but on one rank of a node, see DevicePower.
+  std::function<std::unique_ptr<PowerMeter>(double period_s)> power_meter;
 
   /// Of inputs whose results must come out alike when the case is measured again: `random` of the screening case.
   RandomStream inputs() const;

@@ -8,7 +8,7 @@
 
 namespace assay {
 
-NodeSensors::NodeSensors(const std::string& root) {
+NodeSensors::NodeSensors(const std::string& root) : packages_(root) {
   // Asking a CPU for its clock interrupts it: one of each package speaks for all.
   const std::string cpus = root + "/sys/devices/system/cpu";
   std::set<std::string> packages;
@@ -25,12 +25,6 @@ NodeSensors::NodeSensors(const std::string& root) {
     const std::string file = monitors + "/" + monitor + "/temp1_input";
     if ((name == "coretemp" || name == "k10temp") && temperatures_.size() < most && !std::isnan(sysfs::number(file))) temperatures_.push_back(file);
   }
-  const std::string zones = root + "/sys/class/powercap";
-  for (const std::string& zone : sysfs::entries(zones)) {
-    const std::string folder = zones + "/" + zone;
-    if (!sysfs::line(folder + "/name").starts_with("package") || std::isnan(sysfs::number(folder + "/energy_uj"))) continue;
-    energies_.push_back({folder + "/energy_uj", sysfs::number(folder + "/max_energy_range_uj") * 1e-6, unsupported});
-  }
 }
 
 std::map<std::string, double> NodeSensors::read(double t) {
@@ -41,15 +35,14 @@ std::map<std::string, double> NodeSensors::read(double t) {
   double hottest = unsupported;
   for (const std::string& file : temperatures_) hottest = std::fmax(hottest, sysfs::number(file) * 1e-3 + 273.15);
   if (!temperatures_.empty()) values["temperature"] = hottest;
-  double power = 0;
-  for (Energy& energy : energies_) {
-    const double now = sysfs::number(energy.file) * 1e-6;
-    const double used = now - energy.last_j + (now < energy.last_j ? energy.range_j : 0);
-    power += used / (t - last_t_);
-    energy.last_j = now;
+  if (packages_.tells()) {
+    const double joules = packages_.read();
+    values["power"] = (joules - last_j_) / (t - last_t_);
+    if (!std::isnan(joules)) {
+      last_j_ = joules;
+      last_t_ = t;
+    }
   }
-  last_t_ = t;
-  if (!energies_.empty()) values["power"] = power;
   return values;
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "topology/nvml_thread.hpp"
+#include "topology/power_meter.hpp"
 
 namespace assay {
 
@@ -55,14 +56,9 @@ class NodeSensors {
   std::map<std::string, double> read(double t);
 
  private:
-  struct Energy {
-    std::string file;
-    double range_j = 0;  ///< where it starts from 0 again
-    double last_j = unsupported;
-  };
   std::vector<std::string> clocks_, temperatures_;
-  std::vector<Energy> energies_;
-  double last_t_ = unsupported;
+  PackageEnergy packages_;
+  double last_t_ = unsupported, last_j_ = unsupported;
 };
 
 }  // namespace assay

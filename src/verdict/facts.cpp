@@ -40,7 +40,7 @@ std::vector<std::string> needed_checkers(const results::Results& results) {
   }
   std::vector<std::string> needed;
   const std::pair<const char*, const char*> checkers[] = {
-      {"gemm", "gemm"}, {"memory", "memory"}, {"p2p", "pair"}, {"congestion", "pair"}, {"allreduce", "allreduce"}, {"train", "train"}};
+      {"gemm", "gemm"}, {"memory", "memory"}, {"p2p", "pair"}, {"congestion", "pair"}, {"allreduce", "allreduce"}, {"train", "train"}, {"burn", "burn"}};
   for (const auto& [suite, checker] : checkers) {
     if (suites.contains(suite)) needed.emplace_back(checker);
   }

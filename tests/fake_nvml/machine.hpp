@@ -79,9 +79,17 @@ inline Json at(const Json& gpu, const std::vector<std::string>& path) {
   return *value;
 }
 
-/// The number that a value stands for now: itself, or {"start": a, "rate": b}, which is a + b times the seconds of monotonic_s().
+/// Seconds that this process has kept processors busy.
+inline double busy_s() {
+  timespec now{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+/// The number that a value stands for now: itself, or {"start": a, "rate": b, "busy": c}, which is a + b times the seconds of
+/// monotonic_s() + c times those of busy_s().
 inline double number(const Json& value) {
-  if (value.is_object()) return value.value("start", 0.0) + value.value("rate", 0.0) * monotonic_s();
+  if (value.is_object()) return value.value("start", 0.0) + value.value("rate", 0.0) * monotonic_s() + value.value("busy", 0.0) * busy_s();
   if (value.is_boolean()) return value.get<bool>() ? 1 : 0;
   return value.get<double>();
 }

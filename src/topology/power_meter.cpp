@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "topology/power_meter.hpp"
+
+#include <chrono>
+#include <cmath>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "base/clock.hpp"
+#include "topology/sysfs.hpp"
+
+namespace assay {
+
+PackageEnergy::PackageEnergy(const std::string& root) {
+  const std::string zones = root + "/sys/class/powercap";
+  for (const std::string& zone : sysfs::entries(zones)) {
+    const std::string folder = zones + "/" + zone;
+    if (!sysfs::line(folder + "/name").starts_with("package") || std::isnan(sysfs::number(folder + "/energy_uj"))) continue;
+    zones_.push_back({folder + "/energy_uj", sysfs::number(folder + "/max_energy_range_uj") * 1e-6, unsupported});
+  }
+}
+
+double PackageEnergy::read() {
+  if (zones_.empty()) return unsupported;
+  bool all = true;
+  for (Zone& zone : zones_) {
+    const double now = sysfs::number(zone.file) * 1e-6;
+    if (std::isnan(now)) {
+      all = false;
+      continue;
+    }
+    if (!std::isnan(zone.last_j)) used_j_ += now - zone.last_j + (now < zone.last_j ? zone.range_j : 0);
+    zone.last_j = now;
+  }
+  return all ? used_j_ : unsupported;
+}
+
+struct PowerMeter::Impl {
+  static constexpr std::size_t most_readings = 200'000;
+
+  std::shared_ptr<NvmlThread> nvml;
+  double period_s;
+  PackageEnergy packages;
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool stop = false;
+  std::vector<EnergyReading> readings;
+  std::thread thread;
+
+  Impl(std::shared_ptr<NvmlThread> library, double period, const std::string& root) : nvml(std::move(library)), period_s(period), packages(root) {}
+
+  EnergyReading read() {
+    constexpr double patience_s = 1;
+    EnergyReading reading;
+    if (nvml != nullptr) {
+      auto joules = std::make_shared<std::vector<double>>();
+      const auto fill = [joules](Nvml& library) {
+        std::vector<double> all;
+        for (int gpu = 0; gpu < library.count(); ++gpu) all.push_back(library.energy_j(gpu).value);
+        *joules = std::move(all);
+      };
+      if (nvml->call(fill, patience_s)) reading.gpus_j = *joules;
+    }
+    reading.packages_j = packages.read();
+    reading.t = now_s();
+    return reading;
+  }
+
+  void thin_out() {
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < readings.size(); i += 2) readings[kept++] = std::move(readings[i]);
+    readings.resize(kept);
+    period_s *= 2;
+  }
+
+  void run() {
+    if (nvml == nullptr && !packages.tells()) return;
+    double next = now_s();
+    std::unique_lock lock(mutex);
+    while (!stop) {
+      lock.unlock();
+      EnergyReading reading = read();
+      lock.lock();
+      readings.push_back(std::move(reading));
+      if (readings.size() >= most_readings) thin_out();
+      next = std::max(next + period_s, now_s());
+      changed.wait_for(lock, std::chrono::duration<double>(next - now_s()), [&] { return stop; });
+    }
+  }
+};
+
+PowerMeter::PowerMeter(std::shared_ptr<NvmlThread> nvml, double period_s, const std::string& root)
+    : impl_(std::make_unique<Impl>(std::move(nvml), period_s, root)) {
+  impl_->thread = std::thread([impl = impl_.get()] { impl->run(); });
+}
+
+PowerMeter::~PowerMeter() { finish(); }
+
+std::vector<EnergyReading> PowerMeter::finish() {
+  {
+    const std::scoped_lock lock(impl_->mutex);
+    impl_->stop = true;
+    impl_->changed.notify_all();
+  }
+  if (impl_->thread.joinable()) impl_->thread.join();  // it waits for no sensor longer than a second
+  return std::exchange(impl_->readings, {});
+}
+
+}  // namespace assay
