@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// fp32 data for sums that are exact in any order (suites/allreduce/exact.hpp says why).
+// fp32 data for sums that are exact in any order (collective/exact.hpp says why).
 #pragma once
 
 #include <cstddef>

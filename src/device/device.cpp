@@ -28,6 +28,12 @@ const char* to_string(NumType type) noexcept {
   return "";
 }
 
+std::optional<NumType> num_type(std::string_view name) noexcept {
+  for (const NumType type : {NumType::fp64, NumType::fp32, NumType::tf32, NumType::fp16, NumType::bf16, NumType::fp8, NumType::int8})
+    if (name == to_string(type)) return type;
+  return {};
+}
+
 const char* to_string(OnChip test) noexcept {
   switch (test) {
     case OnChip::l1: return "l1";

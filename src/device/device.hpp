@@ -22,6 +22,8 @@ namespace assay {
 
 enum class NumType { fp64, fp32, tf32, fp16, bf16, fp8, int8 };
 const char* to_string(NumType type) noexcept;
+/// The type of a name such as "fp32".
+std::optional<NumType> num_type(std::string_view name) noexcept;
 std::size_t size_of(NumType type) noexcept;
 
 /// C[m,n] = A[m,k] B[k,n], row-major, no transposes, alpha 1, beta 0.
@@ -45,6 +47,7 @@ struct Matmul {
   bool transpose_a = false, transpose_b = false, accumulate = false;
   Output output = Output::native;
   double flops() const noexcept { return GemmShape{m, n, k}.flops(); }
+  bool operator==(const Matmul&) const = default;
 };
 /// C = A B as the type is multiplied fastest, or at all: with B stored [n,k] for fp8 and int8, whose tensor cores want it so.
 Matmul plain_product(NumType type, const GemmShape& shape, Output output = Output::native) noexcept;
@@ -81,6 +84,9 @@ class Device {
   /// several domains.
   virtual std::size_t stride_bytes() const noexcept { return std::size_t{2} << 20; }
   virtual void synchronize() = 0;
+  /// The same device for another thread, which makes and uses it: a queue of its own and no arena. Works on the memory of this one.
+  /// Null where a device has only one queue.
+  virtual std::unique_ptr<Device> twin() const { return nullptr; }
   /// The queue of the operations (a cudaStream_t), for libraries that queue work of their own; null where there is none.
   virtual void* stream() noexcept { return nullptr; }
   /// Copies between device memory and plain host memory, complete on return. For checkers, never timed.

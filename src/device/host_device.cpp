@@ -75,6 +75,7 @@ class HostDevice final : public Device {
     return Arena::granule_bytes * static_cast<std::size_t>(team_.size());
   }
   void synchronize() override {}
+  std::unique_ptr<Device> twin() const override { return make_host_device(cpus_, numa_, pinned_); }
 
   bool supports(NumType type) const noexcept override {
     return type == NumType::fp64 || type == NumType::fp32;

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "run/suite.hpp"
-#include "suites/allreduce/collective.hpp"
+#include "collective/collective.hpp"
 
 namespace assay::allreduce {
 

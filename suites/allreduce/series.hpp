@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "run/suite.hpp"
-#include "suites/allreduce/collective.hpp"
+#include "collective/collective.hpp"
 #include "transport/clock_sync.hpp"
 
 namespace assay::allreduce {

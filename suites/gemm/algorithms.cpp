@@ -5,8 +5,8 @@
 #include <optional>
 #include <utility>
 
-#include "base/clock.hpp"
 #include "base/error.hpp"
+#include "product/tuning.hpp"
 #include "suites/gemm/gemm_job.hpp"
 
 namespace assay::gemm {
@@ -18,53 +18,17 @@ struct Found {
 };
 
 std::string to_text(const Found& found) {
-  return Json{{"m", found.shape.m},
-              {"n", found.shape.n},
-              {"k", found.shape.k},
-              {"name", found.algorithm.name},
-              {"candidates", found.algorithm.candidates},
-              {"bytes", found.algorithm.bytes}}
-      .dump();
+  return Json{{"m", found.shape.m}, {"n", found.shape.n}, {"k", found.shape.k}, {"algorithm", assay::to_text(found.algorithm)}}.dump();
 }
 
 Found found_from(const std::string& text) {
   const Json json = Json::parse(text);
-  Found found{{json.at("m"), json.at("n"), json.at("k")}, {}};
-  found.algorithm.name = json.at("name");
-  found.algorithm.candidates = json.at("candidates");
-  found.algorithm.bytes = json.at("bytes").get<std::vector<unsigned char>>();
-  return found;
+  return {{json.at("m"), json.at("n"), json.at("k")}, algorithm_from(json.at("algorithm"))};
 }
 
-/// Operands of one product in the arena: random, since the rate depends on what is multiplied.
-class Trial {
- public:
-  Trial(Device& device, NumType type, const GemmShape& shape, Output output, std::uint64_t seed)
-      : device_(device), type_(type), product_(plain_product(type, shape, output)) {
-    const Layout layout = make_layout(type, shape, 0, 0, output);
-    device.reserve(layout.bytes());
-    std::byte* base = device.arena().data();
-    a_ = base + layout.a(0), b_ = base + layout.b(0), c_ = base + layout.c(0);
-    device.fill_uniform(type, a_, shape.m * shape.k, mix64(seed, 1));
-    device.fill_uniform(type, b_, shape.k * shape.n, mix64(seed, 2));
-  }
-  std::optional<GemmAlgorithm> tune() { return device_.tune(type_, product_, a_, b_, c_); }
-  void pin(const GemmAlgorithm& algorithm) { device_.pin(type_, product_, algorithm); }
-  double flops_per_s() {
-    constexpr int runs = 10;
-    device_.synchronize();
-    const double begin = now_s();
-    for (int i = 0; i < runs; ++i) device_.matmul(type_, product_, a_, b_, c_);
-    device_.synchronize();
-    return runs * product_.flops() / (now_s() - begin);
-  }
-
- private:
-  Device& device_;
-  NumType type_;
-  Matmul product_;
-  std::byte *a_ = nullptr, *b_ = nullptr, *c_ = nullptr;
-};
+ProductTrial trial_of(const Job& job, const GemmShape& shape, std::uint64_t seed, Device& device) {
+  return {device, job.type, plain_product(job.type, shape, job.output), seed};
+}
 
 std::vector<GemmShape> shapes_of(const Case& c) {
   if (c.parameters.contains("search")) {
@@ -83,7 +47,7 @@ std::optional<Found> find(const Case& c, std::uint64_t seed, Device& device, con
   const auto shapes = shapes_of(c);
   for (const GemmShape& shape : shapes) {
     alive();
-    Trial trial(device, job.type, shape, job.output, seed);
+    ProductTrial trial = trial_of(job, shape, seed, device);
     const auto algorithm = trial.tune();
     if (!algorithm) return {};
     const double rate = shapes.size() > 1 ? trial.flops_per_s() : 1;
@@ -92,18 +56,9 @@ std::optional<Found> find(const Case& c, std::uint64_t seed, Device& device, con
   return best;
 }
 
-/// Equal GPUs run what rank 0 chose. One that cannot is another GPU: it chooses for itself, and its results are not compared.
 Choice adopt(const Case& c, const Found& found, std::uint64_t seed, Device& device) {
-  const Job job = job_from(c);
-  Trial trial(device, job.type, found.shape, job.output, seed);
-  Choice choice{found.shape, found.algorithm.name, found.algorithm.candidates};
-  try {
-    trial.pin(found.algorithm);
-  } catch (const Error&) {
-    const auto own = trial.tune();
-    choice.algorithm = "own:" + (own ? own->name : std::string());
-  }
-  return choice;
+  const GemmAlgorithm used = trial_of(job_from(c), found.shape, seed, device).adopt(found.algorithm);
+  return {found.shape, used.name, found.algorithm.candidates};
 }
 
 }  // namespace

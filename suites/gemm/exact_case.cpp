@@ -7,7 +7,7 @@
 #include "device/corrupt.hpp"
 #include "kernels/gemm_golden.hpp"
 #include "kernels/number.hpp"
-#include "suites/gemm/check.hpp"
+#include "product/compare_bits.hpp"
 #include "suites/gemm/gemm_job.hpp"
 
 namespace assay::gemm {
@@ -133,7 +133,7 @@ struct Times {
 
 /// New inputs, one product, every element compared. T: what the golden is computed in.
 template <class T>
-void run_round(const Job& job, int round, const Layout& layout, CaseRecord::Row& row, std::uint64_t& digest, Times& times,
+void run_round(const Job& job, int round, const ProductLayout& layout, CaseRecord::Row& row, std::uint64_t& digest, Times& times,
                Context& context) {
   const std::size_t n = job.n, count = n * n, element = result_size(job.type, Output::exact);
   std::byte* base = context.device.arena().data();
@@ -174,7 +174,7 @@ void run_exact(const Case& c, Context& context) {
   context.record.declare_integers("digest", {}, {});
   record_identity(context);
   const int rounds = c.parameters.value("rounds", 1);
-  const Layout layout = make_layout(job.type, job.shape(), 0, 0, Output::exact);
+  const ProductLayout layout = make_product_layout(job.type, job.shape(), 0, 0, Output::exact);
   context.device.reserve(layout.bytes());
   auto& row = context.record.add_row(context.device_entity);
   std::uint64_t digest = 0;

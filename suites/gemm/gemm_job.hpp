@@ -5,28 +5,10 @@
 #include <cstdint>
 #include <string>
 
-#include "device/device.hpp"
+#include "product/verified_product.hpp"
 #include "run/suite.hpp"
 
 namespace assay::gemm {
-
-/// Where the matrices of one case lie in the arena: `inputs` pairs (A, B), then `outputs` of C, each on its
-/// own pages. Output slot s is computed from input pair s % inputs.
-struct Layout {
-  std::size_t result_bytes = 0, stride = 0;  ///< of C; between matrices
-  std::size_t inputs = 1, outputs = 2;
-
-  std::size_t bytes() const noexcept { return (2 * inputs + outputs) * stride; }
-  std::size_t a(std::size_t pair) const noexcept { return 2 * pair * stride; }
-  std::size_t b(std::size_t pair) const noexcept { return (2 * pair + 1) * stride; }
-  std::size_t c(std::size_t slot) const noexcept { return (2 * inputs + slot) * stride; }
-};
-
-/// The layout for matrices of one product that rotates through more than `cache_bytes` and fits `limit_bytes`: as many
-/// pairs and results as that takes (2 to 8), else one pair and two results. `bytes()` exceeds the limit if
-/// even that does not fit.
-Layout make_layout(NumType type, const GemmShape& shape, std::uint64_t cache_bytes, std::uint64_t limit_bytes,
-                   Output output = Output::native);
 
 /// One case as Case::parameters describe it.
 struct Job {
@@ -45,6 +27,9 @@ struct Choice;
 
 /// The type of a name such as "fp32"; throws Error(usage).
 NumType type_from(const std::string& text);
+
+/// To start work on a GPU, to read its clock and to learn of its end takes some 10 us, which this much work hides.
+inline constexpr double hidden_s = 5e-3;
 
 /// Seconds of fma_peak that a case spends on its own peak.
 double peak_seconds(Level level) noexcept;

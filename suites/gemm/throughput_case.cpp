@@ -8,34 +8,19 @@
 
 #include "base/clock.hpp"
 #include "measure/statistics.hpp"
+#include "run/device_power.hpp"
 #include "run/together.hpp"
 #include "suites/gemm/algorithms.hpp"
-#include "suites/gemm/check.hpp"
 #include "suites/gemm/gemm_job.hpp"
 
 namespace assay::gemm {
 namespace {
 
-/// A GEMM that can be timed again and again, every result of which is checked after the clock stopped.
+/// A product that can be timed again and again, every result of which is checked after the clock stopped.
 class TimedGemm {
  public:
-  TimedGemm(const Job& job, const GemmShape& shape, const Layout& layout, Context& context)
-      : job_(job),
-        product_(plain_product(job.type, shape)),
-        layout_(layout),
-        context_(context),
-        reference_(layout.inputs),
-        written_(layout.outputs, false) {
-    context.device.reserve(layout.bytes());
-    base_ = context.device.arena().data();
-    for (std::size_t i = 0; i < layout.inputs; ++i) {
-      const RandomStream random = context.inputs().child("pair" + std::to_string(i));
-      context.device.fill_uniform(job.type, a(i), shape.m * shape.k, random.child("a").key());
-      context.device.fill_uniform(job.type, b(i), shape.k * shape.n, random.child("b").key());
-    }
-    for (std::size_t s = 0; s < layout.outputs; ++s) poison(s);
-    context.device.synchronize();
-  }
+  TimedGemm(const Job& job, const GemmShape& shape, const ProductLayout& layout, Context& context)
+      : context_(context), check_all_(context.device.stream() != nullptr), results_(layout.outputs), product_(context.device, job.type, shape, layout, reserved(layout, context), context.inputs(), hooks()) {}
 
   /// FLOP/s of the few that are needed to know how many fit a time.
   double first_rate() {
@@ -46,6 +31,7 @@ class TimedGemm {
     return static_cast<double>(few) * product_.flops() / (now_s() - begin);
   }
   double flops() const noexcept { return product_.flops(); }
+  std::uint64_t digest() { return product_.digest(); }
   /// The clock of the device during each sample, where it tells.
   const std::vector<double>& clocks() const noexcept { return clocks_; }
 
@@ -54,143 +40,56 @@ class TimedGemm {
     Operation op;
     op.run = [this](std::uint64_t k) { repeat(k); };
     // What warm-up left is checked before the first sample, so that no timed result can be mistaken for it.
-    op.sync = [this] { check_written(); };
+    op.sync = [this] { product_.check(); };
     op.verify = [this](std::size_t) {
       if (context_.device.measures_clock()) clocks_.push_back(context_.device.clock_hz());
-      offer_written();
-      check_written();
+      product_.offer_and_check();
     };
     return op;
   }
 
-  /// One digest over the results of all input pairs: equal on all equal devices. A series cut short by its
-  /// time cap may not have reached every pair; those are computed now, or a slow device would look like a
-  /// wrong one.
-  std::uint64_t digest() {
-    std::uint64_t all = 0;
-    for (std::size_t pair = 0; pair < layout_.inputs; ++pair) {
-      if (!reference_[pair]) {
-        compute(pair, pair);
-        context_.device.synchronize();
-        reference_[pair] = context_.device.digest(c(pair), layout_.result_bytes);
-      }
-      all = mix64(all, *reference_[pair]);
-    }
-    return all;
+ private:
+  static std::byte* reserved(const ProductLayout& layout, Context& context) {
+    context.device.reserve(layout.bytes());
+    return context.device.arena().data();
   }
 
- private:
-  std::byte* a(std::size_t pair) const { return base_ + layout_.a(pair); }
-  std::byte* b(std::size_t pair) const { return base_ + layout_.b(pair); }
-  std::byte* c(std::size_t slot) const { return base_ + layout_.c(slot); }
-
-  void compute(std::size_t pair, std::size_t slot) {
-    context_.device.matmul(job_.type, product_, a(pair), b(pair), c(slot));
+  VerifiedProduct::Hooks hooks() {
+    return {[this](void* c, std::size_t count, std::size_t bytes) { context_.offer("gemm", c, count, bytes); },
+            [this](const WrongElement& w, std::uint64_t count) {
+              context_.record.miscompare({"", context_.device_entity, w.index, w.expected, w.actual, w.reread, context_.since_start(now_s())}, count);
+            },
+            [this](const char* text) { context_.record.event("gemm-digest", text, context_.device_entity); }};
   }
 
   void repeat(std::uint64_t k) {
     context_.device.begin_clock();
-    for (std::uint64_t i = 0; i < k; ++i) {
-      const std::size_t slot = next_++ % layout_.outputs;
-      compute(slot % layout_.inputs, slot);
-      written_[slot] = true;
+    for (; check_all_ && k > results_; k -= results_) {
+      product_.queue(results_);
+      product_.check();
     }
+    product_.queue(k);
     context_.device.end_clock();
     context_.device.synchronize();
   }
 
-  /// Overwrites a result: a GEMM that afterwards writes nothing, or not all, cannot pass for the one before.
-  void poison(std::size_t slot) {
-    context_.device.stream(kernels::StreamOp::write, reinterpret_cast<double*>(c(slot)), nullptr, nullptr,
-                           layout_.result_bytes / sizeof(double));
-  }
-
-  /// Only results that have one to be compared with: without it the first would be taken for the right one.
-  void offer_written() {
-    for (std::size_t slot = 0; slot < layout_.outputs; ++slot)
-      if (written_[slot] && reference_[slot % layout_.inputs])
-        context_.offer("gemm", c(slot), product_.m * product_.n, result_size(job_.type, product_.output));
-  }
-
-  void check_written() {
-    for (std::size_t slot = 0; slot < layout_.outputs; ++slot) {
-      if (!written_[slot]) continue;
-      written_[slot] = false;
-      const std::uint64_t digest = context_.device.digest(c(slot), layout_.result_bytes);
-      auto& reference = reference_[slot % layout_.inputs];
-      if (!reference) reference = digest;
-      if (digest != *reference) report(slot, digest, *reference);
-      poison(slot);
-    }
-    context_.device.synchronize();
-  }
-
-  /// Computes the result again in another slot to find the wrong elements.
-  void report(std::size_t slot, std::uint64_t digest, std::uint64_t reference) {
-    const double t = context_.since_start(now_s());
-    results::Miscompare record{"", context_.device_entity, 0, reference, digest, digest, t};
-    constexpr int searches = 8;
-    if (++reports_ > searches) return context_.record.miscompare(record);
-    const std::size_t pair = slot % layout_.inputs;
-    const std::size_t scratch = (slot + 1) % layout_.outputs;
-    if (written_[scratch]) hold(scratch);
-    compute(pair, scratch);
-    context_.device.synchronize();
-    const std::size_t element = result_size(job_.type, product_.output);
-    const WrongElements wrong =
-        compare_bits_on_device(context_.device, c(slot), c(scratch), product_.m * product_.n, element);
-    const bool repeats = context_.device.digest(c(scratch), layout_.result_bytes) == reference;
-    poison(scratch);
-    if (!repeats || wrong.count == 0) {
-      context_.record.event("gemm-digest",
-                            "a result differs from the first one of its inputs and cannot be located: "
-                            "computed again it is " +
-                                std::string(repeats ? "right" : "different once more"),
-                            context_.device_entity);
-      return context_.record.miscompare(record);
-    }
-    for (std::size_t i = 0; i < wrong.first.size(); ++i) {
-      const WrongElement& w = wrong.first[i];
-      const bool last = i + 1 == wrong.first.size();
-      context_.record.miscompare({"", context_.device_entity, w.index, w.expected, w.actual, w.reread, t},
-                                 last ? wrong.count - i : 1);
-    }
-  }
-
-  /// Checks a slot that is about to serve as scratch and was not checked yet.
-  void hold(std::size_t slot) {
-    written_[slot] = false;
-    const std::uint64_t digest = context_.device.digest(c(slot), layout_.result_bytes);
-    auto& reference = reference_[slot % layout_.inputs];
-    if (!reference) reference = digest;
-    if (digest == *reference) return;
-    context_.record.miscompare(
-        {"", context_.device_entity, 0, *reference, digest, digest, context_.since_start(now_s())});
-  }
-
-  Job job_;
-  Matmul product_;
-  Layout layout_;
   Context& context_;
-  std::byte* base_ = nullptr;
-  std::vector<std::optional<std::uint64_t>> reference_;  ///< digest of the first C of each input pair
-  std::vector<bool> written_;
-  std::uint64_t next_ = 0;
-  int reports_ = 0;
+  bool check_all_;         ///< every result, also where more follow than there is room for
+  std::uint64_t results_;  ///< that there is room for
+  VerifiedProduct product_;
   std::vector<double> clocks_;
 };
 
-/// One GEMM of a host takes at least 100 clock steps from n = 256 up, so k = 1; below, as many as there are result slots, so
-/// that each has its own. To start work on a GPU, to read its clock and to learn of its end takes some 10 us, which 5 ms of work hide. A
-/// sustained series is cut into at most 1000 samples, and the ranks agree on their length.
-SamplingPlan sampling(const Job& job, const Layout& layout, const Case& c, TimedGemm& gemm, Context& context) {
-  constexpr double hidden_s = 5e-3;
+/// One GEMM of a host takes at least 100 clock steps from n = 256 up, so k = 1; below, and on a GPU, at most as many as there are
+/// result slots, so that each has its own. A sustained series is cut into at most 1000 samples, which on a GPU hold the checks of all
+/// results but the last, and the ranks agree on their length.
+SamplingPlan sampling(const Job& job, const ProductLayout& layout, const Case& c, TimedGemm& gemm, Context& context) {
   SamplingPlan plan = context.sampling(c.seconds);
   const bool host = context.device.stream() == nullptr;
   plan.repetitions = job.n >= 256 ? 1 : layout.outputs;
   if (host && job.sustained_s <= 0) return plan;
   const double single_s = gemm.flops() / gemm.first_rate();
-  if (!host) plan.repetitions = static_cast<std::uint64_t>(std::clamp(std::ceil(hidden_s / single_s), 1.0, 1e5));
+  if (!host) plan.repetitions = static_cast<std::uint64_t>(std::clamp(std::ceil(hidden_s / single_s), 1.0, static_cast<double>(layout.outputs)));
   if (job.sustained_s <= 0) return plan;
   plan.relative_ci = 0;
   plan.max_samples = 1000;
@@ -221,17 +120,40 @@ void add_series(TimedGemm& gemm, const SampleSeries& series, double peak, Contex
   context.record.add_time(series.warmup_s, series.timed_s, series.verify_s);
 }
 
+/// What a GPU did per clock and per watt, over the whole series and the checks within it.
+void add_economy(const SampleSeries& series, const TimedGemm& gemm, const EnergyTrace& energy, Context& context) {
+  if (context.record.rows_.empty() || series.seconds.empty()) return;
+  auto& values = context.record.rows_.back().values;
+  std::vector<double> per_clock;
+  for (std::size_t i = 0; i < series.seconds.size(); ++i) per_clock.push_back(values["throughput"][i] / gemm.clocks()[i]);
+  const double watts = mean_power_w(energy, series.start_s.front(), series.start_s.back() + series.seconds.back());
+  values["per_clock"] = {median(per_clock)};
+  values["power"] = {watts};
+  values["per_watt"] = {median(values["throughput"]) / watts};
+}
+
+void declare(const Job& job, Context& context) {
+  using results::Better;
+  using results::Role;
+  CaseRecord& record = context.record;
+  record.declare({"throughput", "FLOP/s", Better::higher, true, Role::metric, true});
+  if (has_peak(job, context.device)) record.declare({"efficiency", "1", Better::higher, false, Role::covariate, false});
+  if (context.device.measures_clock()) {
+    record.declare({"clock", "Hz", Better::none, false, Role::covariate, true});
+    record.declare({"per_clock", "FLOP", Better::higher, false, Role::covariate, false});
+    record.declare({"power", "W", Better::none, false, Role::covariate, false});
+    record.declare({"per_watt", "FLOP/J", Better::higher, false, Role::covariate, false});
+  }
+  record.declare_integers("digest", {}, {});
+  record.declare_integers("threads", {}, {});
+}
+
 }  // namespace
 
 void run_throughput(const Case& c, const Choice* choice, Context& context) {
   const Job job = job_from(c);
   const GemmShape shape = choice != nullptr ? choice->shape : job.shape();
-  using results::Better;
-  context.record.declare({"throughput", "FLOP/s", Better::higher, true, results::Role::metric, true});
-  if (has_peak(job, context.device)) context.record.declare({"efficiency", "1", Better::higher, false, results::Role::covariate, false});
-  if (context.device.measures_clock()) context.record.declare({"clock", "Hz", Better::none, false, results::Role::covariate, true});
-  context.record.declare_integers("digest", {}, {});
-  context.record.declare_integers("threads", {}, {});
+  declare(job, context);
   record_identity(context);
   if (choice != nullptr) {
     context.record.parameter("shape", fmt::format("{}x{}x{}", shape.m, shape.n, shape.k));
@@ -242,18 +164,20 @@ void run_throughput(const Case& c, const Choice* choice, Context& context) {
   context.record.parameter("inputs", fmt::format("{:016x}", context.inputs().key()));
 
   Together together(context.node);
+  DevicePower power(context, 0.02);
+  SampleSeries series;
   std::optional<TimedGemm> gemm;
   SamplingPlan plan;
   const double setup_begin = now_s();
   together.guarded([&] {
-    const auto layout =
-        make_layout(job.type, shape, c.parameters.value("cache_bytes", std::uint64_t{0}), c.bytes);
+    ProductLayout layout = make_product_layout(job.type, shape, c.parameters.value("cache_bytes", std::uint64_t{0}), c.bytes);
+    if (c.parameters.contains("batch_flop")) layout = with_batch(layout, c.parameters.at("batch_flop"), shape, c.bytes);
     gemm.emplace(job, shape, layout, context);
     plan = sampling(job, layout, c, *gemm, context);
   });
   const double setup_s = now_s() - setup_begin;
   const auto measure = [&](const Operation& op, const SamplingPlan& by) {
-    const SampleSeries series = sample(op, by);
+    series = sample(op, by);
     together.guarded([&] {
       const double begin = now_s();
       const double peak = has_peak(job, context.device) ? context.device.fma_peak(job.type, peak_seconds(context.config.level)) : 0;
@@ -267,6 +191,8 @@ void run_throughput(const Case& c, const Choice* choice, Context& context) {
   } else if (!together.any(false)) {  // a rank that could not set up would stop the series at once anyway
     measure(together.wrap(gemm->operation()), together.wrap(plan));
   }
+  const EnergyTrace energy = power.finish();
+  if (context.device.measures_clock()) together.guarded([&] { add_economy(series, *gemm, energy, context); });
   context.record.add_time(setup_s, 0, 0);  // filling the inputs is part of warming up
   together.rethrow();
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "suites/train/gpt.hpp"
 
+#include <algorithm>
+
 #include "base/error.hpp"
 
 namespace assay::train {
@@ -12,6 +14,14 @@ TrainOps& ops_of(Device& device) {
   if (device.train_ops() == nullptr)
     throw Error(ErrorKind::device, "train: the " + std::string(device.kind()) + " device has no kernels for it");
   return *device.train_ops();
+}
+
+/// y[rows, columns] = x W, with W [w.rows, w.columns]; and what a backward pass needs of it.
+struct Products {
+  Matmul forward, weight_gradient, input_gradient;
+};
+Products products_of(const Tensor& w, std::size_t rows) noexcept {
+  return {{rows, w.columns, w.rows, false, false, false}, {w.rows, w.columns, rows, true, false, false, Output::exact}, {rows, w.rows, w.columns, false, true, false}};
 }
 
 }  // namespace
@@ -122,13 +132,25 @@ void Gpt::load(std::span<const std::int32_t> tokens, std::span<const std::int32_
   device_.copy_to_device(b_.targets, targets.data(), targets.size_bytes());
 }
 
-void Gpt::apply(const void* x, const Tensor& w, void* y) {
-  device_.matmul(storage_.type, {rows(), w.columns, w.rows, false, false, false}, x, weight(w), y);
-}
+void Gpt::apply(const void* x, const Tensor& w, void* y) { device_.matmul(storage_.type, products_of(w, rows()).forward, x, weight(w), y); }
 
 void Gpt::apply_backward(const void* x, const Tensor& w, const void* dy, void* dx) {
-  device_.matmul(storage_.type, {w.rows, w.columns, rows(), true, false, false, Output::exact}, x, dy, gradient(w));
-  device_.matmul(storage_.type, {rows(), w.rows, w.columns, false, true, false}, dy, weight(w), dx);
+  const Products p = products_of(w, rows());
+  device_.matmul(storage_.type, p.weight_gradient, x, dy, gradient(w));
+  device_.matmul(storage_.type, p.input_gradient, dy, weight(w), dx);
+}
+
+std::vector<Matmul> Gpt::products(const ModelShape& shape, std::size_t batch) {
+  const TensorTable table(shape);
+  std::vector<Matmul> all;
+  const auto add = [&](const Tensor& w) {
+    const Products p = products_of(w, batch * shape.length);
+    for (const Matmul& one : {p.forward, p.weight_gradient, p.input_gradient})
+      if (std::find(all.begin(), all.end(), one) == all.end()) all.push_back(one);
+  };
+  for (int i = 0; i < 4; ++i) add(table.layer(0, i));
+  add(table.head());
+  return all;
 }
 
 void Gpt::forward() {

@@ -23,6 +23,8 @@ class Gpt {
   /// Throws Error(device) when the device has no operations for training, Error(internal) when `memory` is too small.
   Gpt(Device& device, const ModelShape& shape, std::size_t batch, std::span<std::byte> memory, const Storage& storage = {});
   static std::size_t bytes(const ModelShape& shape, std::size_t batch, const Storage& storage = {});
+  /// All matrix products of a pass, each once.
+  static std::vector<Matmul> products(const ModelShape& shape, std::size_t batch);
 
   /// Parameters from the stream, moments zero. The same bits on every rank and device.
   void initialise(const RandomStream& random);

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "suites/train/train_suite.hpp"
 
+#include <fmt/format.h>
+
+#include "product/tuning.hpp"
 #include "suites/train/job.hpp"
 #include "suites/train/train_plan.hpp"
 
@@ -91,7 +94,45 @@ std::vector<MetricInfo> TrainSuite::metrics() const {
 
 std::vector<Case> TrainSuite::plan(const PlanInput& input) const { return train::plan_cases(input); }
 
+namespace {
+
+/// What decides which products a case computes.
+std::string products_key(const train::Job& job) {
+  return fmt::format("{}x{} {}", job.preset.model.width, job.preset.batch * job.preset.model.length, to_string(job.type));
+}
+
+/// "2048x2304x768 id=66 tile=20 ..." one after the other.
+std::string word_of(const Matmul& p, const GemmAlgorithm& algorithm) {
+  return fmt::format("{}{}x{}x{}{}{} {}", p.transpose_a ? "t" : "", p.m, p.n, p.k, p.transpose_b ? "t" : "", p.output == Output::exact ? " fp32" : "",
+                     algorithm.name);
+}
+
+}  // namespace
+
+/// All products of the models, and the square one that their speed is compared with.
+void TrainSuite::prepare(const std::vector<Case>& cases, const Config& config, Device& device, Communicator& world, const std::function<void()>& alive) {
+  for (const Case& c : cases) {
+    if (c.suite != name() || !c.not_applicable.empty() || !c.parameters.contains("preset") || !c.parameters.contains("batch")) continue;
+    const train::Job job = train::job_from(c, device);
+    const std::string key = products_key(job);
+    if (algorithms_.contains(key)) continue;
+    std::string& words = algorithms_[key];
+    std::vector<Matmul> products = train::Gpt::products(job.preset.model, job.preset.batch);
+    const std::size_t n = train::gemm_rows(device.kind(), job.preset.model);
+    products.push_back(plain_product(job.type, {n, n, n}));
+    for (const Matmul& product : products) {
+      alive();
+      const auto found = tune_for_all(device, world, job.type, product, config.seed);
+      if (found) words += (words.empty() ? "" : "; ") + word_of(product, *found);
+    }
+  }
+}
+
 void TrainSuite::run(const Case& c, Context& context) {
+  if (c.parameters.contains("preset") && c.parameters.contains("batch")) {
+    const auto words = algorithms_.find(products_key(train::job_from(c, context.device)));
+    if (words != algorithms_.end() && !words->second.empty()) context.record.parameter("algorithms", words->second);
+  }
   if (c.parameters.contains("checker")) return train::run_selftest(c, context);
   const std::string mode = c.parameters.at("mode");
   if (mode == "alone") return train::run_alone(c, context);

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
+#include <string>
+
 #include "run/suite.hpp"
 
 namespace assay {
@@ -16,7 +19,11 @@ class TrainSuite final : public Suite {
   std::vector<OptionSpec> options() const override;
   std::vector<MetricInfo> metrics() const override;
   std::vector<Case> plan(const PlanInput& input) const override;
+  void prepare(const std::vector<Case>& cases, const Config& config, Device& device, Communicator& world, const std::function<void()>& alive) override;
   void run(const Case& c, Context& context) override;
+
+ private:
+  std::map<std::string, std::string> algorithms_;  ///< of a model's products in words, by model, batch and type; none where libraries choose by themselves
 };
 
 }  // namespace assay

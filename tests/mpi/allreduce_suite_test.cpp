@@ -9,7 +9,7 @@
 #include <set>
 
 #include "suite_rig.hpp"
-#include "suites/allreduce/collective.hpp"
+#include "collective/collective.hpp"
 #include "transport/mpi_detail.hpp"
 
 namespace assay {

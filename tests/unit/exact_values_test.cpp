@@ -4,8 +4,8 @@
 #include <cmath>
 #include <vector>
 
-#include "suites/allreduce/collective.hpp"
-#include "suites/allreduce/exact.hpp"
+#include "collective/collective.hpp"
+#include "collective/exact.hpp"
 
 namespace assay::allreduce {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "base/error.hpp"
 #include "gemm_memory_fakes.hpp"
-#include "suites/gemm/check.hpp"
+#include "product/compare_bits.hpp"
 #include "suites/gemm/gemm_job.hpp"
 
 namespace assay {
@@ -113,7 +113,7 @@ TEST(GemmPlan, WhatDoesNotFitSaysWhy) {
 }
 
 TEST(GemmLayout, MatricesDoNotOverlapAndRotateThroughTheCache) {
-  const auto layout = gemm::make_layout(NumType::fp64, {256, 256, 256}, 16u << 20, gib);
+  const auto layout = make_product_layout(NumType::fp64, {256, 256, 256}, 16u << 20, gib);
   EXPECT_GE(layout.inputs, 2u);
   EXPECT_GE(layout.bytes(), 8u << 20);
   EXPECT_GE(layout.b(0) - layout.a(0), layout.result_bytes);
@@ -284,7 +284,7 @@ TEST(GemmCheck, NanEqualsOnlyItselfAndZeroHasASign) {
   Bench b = bench();
   const double nan = std::numeric_limits<double>::quiet_NaN();
   double actual[3] = {nan, 0.0, 1.0}, expected[3] = {nan, -0.0, nan};
-  const auto wrong = gemm::compare_bits(b.device, actual, expected, 3, sizeof(double));
+  const auto wrong = compare_bits(b.device, actual, expected, 3, sizeof(double));
   EXPECT_EQ(wrong.count, 2u);
   EXPECT_EQ(wrong.first.at(0).index, 1u);
   EXPECT_EQ(wrong.first.at(1).index, 2u);
@@ -294,9 +294,9 @@ TEST(GemmCheck, CountsBeyondWhatItRecords) {
   Bench b = bench();
   const std::vector<float> actual(200000, 1.0f), expected(200000, 2.0f);
   const auto wrong =
-      gemm::compare_bits_on_device(b.device, actual.data(), expected.data(), actual.size(), sizeof(float));
+      compare_bits_on_device(b.device, actual.data(), expected.data(), actual.size(), sizeof(float));
   EXPECT_EQ(wrong.count, 200000u);
-  EXPECT_EQ(wrong.first.size(), gemm::WrongElements::capacity);
+  EXPECT_EQ(wrong.first.size(), WrongElements::capacity);
 }
 
 TEST(GemmRun, PeakIsPositiveAndWhatADeviceThrowsArrives) {

@@ -67,6 +67,7 @@ class CudaDevice final : public Device {
   void reserve(std::size_t bytes) override;
   std::span<std::byte> arena() noexcept override { return {arena_.as<std::byte>(), arena_.bytes()}; }
   void synchronize() override;
+  std::unique_ptr<Device> twin() const override { return std::make_unique<CudaDevice>(ordinal_); }
   void* stream() noexcept override { return stream_; }
   void copy_to_host(void* host, const void* device, std::size_t bytes) override;
   void copy_to_device(void* device, const void* host, std::size_t bytes) override;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "suites/allreduce/collective.hpp"
+#include "collective/collective.hpp"
 
 #include <algorithm>
 #include <bit>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "suites/allreduce/exact.hpp"
+#include "collective/exact.hpp"
 
 #include "base/random.hpp"
 

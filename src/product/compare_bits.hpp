@@ -7,7 +7,7 @@
 
 #include "device/device.hpp"
 
-namespace assay::gemm {
+namespace assay {
 
 /// One element that is not what it must be; values are raw bits, zero-extended.
 struct WrongElement {
@@ -30,4 +30,4 @@ WrongElements compare_bits(Device& device, const void* actual, const void* expec
 WrongElements compare_bits_on_device(Device& device, const void* actual, const void* expected,
                                      std::size_t count, std::size_t element_bytes);
 
-}  // namespace assay::gemm
+}  // namespace assay

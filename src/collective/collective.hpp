@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "device/device.hpp"
-#include "suites/allreduce/exact.hpp"
+#include "collective/exact.hpp"
 #include "transport/communicator.hpp"
 
 namespace assay::allreduce {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "suites/gemm/check.hpp"
+#include "product/compare_bits.hpp"
 
 #include <algorithm>
 #include <cstring>
 
-namespace assay::gemm {
+namespace assay {
 namespace {
 
 constexpr std::size_t chunk_bytes = 256 * 1024;
@@ -67,4 +67,4 @@ WrongElements compare_bits_on_device(Device& device, const void* actual, const v
   return wrong;
 }
 
-}  // namespace assay::gemm
+}  // namespace assay
