@@ -2,6 +2,7 @@
 """assay on GPUs, without one: the program itself, linked with a CUDA that runs kernels on the host (tests/emulation)."""
 
 import json
+import os
 import pathlib
 
 import harness
@@ -106,6 +107,60 @@ class Emulated(harness.CliTest):
         self.assertIn(result.returncode, (0, 3), result.stderr)
         with self.open() as file:
             self.assertGreaterEqual(len(file["cases/gemm/bf16-n64-together/entity"][:]), 3)
+
+    def with_energy(self):
+        """The library of a driver whose GPUs use 40 W, and 200 W more for each processor that their process keeps busy."""
+        gpus = json.loads(GPUS.read_text())
+        for gpu in gpus["nodes"]["*"]:
+            gpu["energy_j"] = {"start": 0, "rate": 40, "busy": 200}
+        path = self.write("energy.json", json.dumps(gpus))
+        return {"ASSAY_FAKE_GPUS": str(path), "ASSAY_NVML_LIBRARY": os.environ["ASSAY_FAKE_NVML"]}
+
+    def test_a_burn_keeps_gpu_links_and_host_busy_and_verifies_all(self):
+        args = ["run", "--device", "cuda", "--suites", "burn", "--level", "smoke", "--burn.size", "64", "--burn.duration", "4s", "--burn.memory", "2MiB", "--burn.message", "64KiB",
+                "--quiet", "--out", "r.h5"]
+        result = self.run_on(2, *args, env=self.with_energy())
+        self.assertIn(result.returncode, (0, 3), result.stderr + result.stdout)
+        with self.open() as file:
+            case = file["cases/burn/mixed-together"]
+            self.assertEqual(case["parameters"].attrs["parts"], "compute,memory,links,host")
+            self.assertRegex(str(case["parameters"].attrs["path"]), "nccl")
+            for metric in ("throughput", "bandwidth", "busbw", "host_throughput"):
+                self.assertGreater(max(case[metric][:].ravel()), 0, metric)
+            self.assertEqual(case["errors"][:].max(), 0)
+            self.assertGreater(case["power"][:].min(), 40)
+            self.assertEqual(len(set(case["digest"][:].tolist())), 1)
+            for column in ("injected", "caught", "located", "counted"):
+                self.assertEqual(file["selftest"][column][:].tolist(), [5, 5], column)
+        for target in ("gemm", "memory", "allreduce"):
+            with self.subTest(target=target):
+                result = self.run_on(2, *args, "--force", "--burn.parts", "compute,memory,links", "--inject", f"bitflip:target={target},rank=1")
+                self.assert_code(result, 2)
+                with self.open() as file:
+                    self.assertEqual({gpu for _, gpu, _, _ in self.miscompares(file)}, {"gpu1"})
+
+    def test_the_power_swing_of_pulses_is_measured(self):
+        result = self.run_on(1, "run", "--device", "cuda", "--suites", "burn", "--cases", "pulse*", "--burn.pulse", "1", "--burn.size", "64", "--burn.dtype", "fp32",
+                             "--level", "smoke", "--burn.duration", "11s", "--burn.memory", "2MiB", "--quiet", "--out", "r.h5", env=self.with_energy())
+        self.assertIn(result.returncode, (0, 3), result.stderr + result.stdout)
+        with self.open() as file:
+            case = file["cases/burn/pulse-1000ms-d50-together"]
+            # At rest nothing keeps the processor busy but what looks at the counters.
+            self.assertLess(case["power_low"][0], 80)
+            # Others may use the processor too.
+            self.assertGreater(case["power_high"][0], case["power_low"][0] + 20)
+            self.assertAlmostEqual(case["power_swing"][0], case["power_high"][0] - case["power_low"][0])
+            self.assertEqual(case["errors"][:].max(), 0)
+
+    def test_products_have_a_price_in_clocks_and_watts(self):
+        result = self.run_on(1, *GEMM, "--gemm.dtypes", "bf16", "--gemm.modes", "together", "--gemm.sustained", "3s", "--level", "quick", env=self.with_energy())
+        self.assertIn(result.returncode, (0, 3), result.stderr + result.stdout)
+        with self.open() as file:
+            case = file["cases/gemm/bf16-sustained-n64-together"]
+            rate = sorted(case["throughput"][0])[case["throughput"].shape[1] // 2]
+            self.assertGreater(case["power"][0], 40)
+            self.assertLess(abs(case["per_watt"][0] * case["power"][0] / rate - 1), 0.2)
+            self.assertGreater(case["per_clock"][0], 0)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <deque>
 #include <memory>
+#include <mutex>
 #include <set>
 #include <vector>
 
@@ -33,9 +34,13 @@ struct Event {
 
 namespace {
 
+/// Of each thread, as in CUDA.
+thread_local int current_device = 0;
+thread_local cudaError_t last_error = cudaSuccess;
+
 struct State {
-  int device = 0;
-  cudaError_t last = cudaSuccess;
+  /// Held while anything runs or changes: threads share the machine, and take turns between pieces of work.
+  std::recursive_mutex mutex;
   Stream default_stream;
   std::set<Stream*> streams;
   std::vector<std::unique_ptr<Event>> ended;
@@ -44,6 +49,7 @@ State& state() {
   static State s;
   return s;
 }
+using Lock = std::scoped_lock<std::recursive_mutex>;
 
 Stream& stream_of(void* stream) { return stream == nullptr ? state().default_stream : *static_cast<Stream*>(stream); }
 
@@ -77,6 +83,7 @@ bool step(Stream& s) {
 
 /// Runs what can run; true when all of it has.
 bool advance(Stream& s) {
+  const Lock lock(state().mutex);
   const Draining mark(s, "emulation: a stream waits for itself\n");
   while (!s.work.empty())
     if (!step(s)) return false;
@@ -84,12 +91,12 @@ bool advance(Stream& s) {
 }
 
 void drain(Stream& s) {
-  while (!advance(s)) {
-  }
+  while (!advance(s)) sched_yield();  // without the lock, so that other threads get their turn
 }
 
 /// Runs the stream an event was recorded on as far as it goes or until its record `wanted` has happened, which is what it returns.
 bool reach(const Event& e, Stream* stream, std::uint64_t wanted) {
+  const Lock lock(state().mutex);
   if (e.done >= wanted) return true;
   const Draining mark(*stream, "emulation: two streams wait for each other\n");
   while (e.done < wanted && !stream->work.empty())
@@ -99,12 +106,13 @@ bool reach(const Event& e, Stream* stream, std::uint64_t wanted) {
 bool reach(const Event& e) { return reach(e, e.stream, e.recorded); }
 
 void drain_all() {
+  const Lock lock(state().mutex);
   drain(state().default_stream);
   for (Stream* s : state().streams) drain(*s);
 }
 
 cudaError_t keep(cudaError_t error) {
-  if (error != cudaSuccess) state().last = error;
+  if (error != cudaSuccess) last_error = error;
   return error;
 }
 
@@ -118,7 +126,10 @@ void enqueue(void* stream, std::function<void()> work) {
     return true;
   });
 }
-void enqueue_until(void* stream, std::function<bool()> work) { stream_of(stream).work.push_back(std::move(work)); }
+void enqueue_until(void* stream, std::function<bool()> work) {
+  const Lock lock(state().mutex);
+  stream_of(stream).work.push_back(std::move(work));
+}
 
 }  // namespace emulation
 
@@ -130,11 +141,11 @@ cudaError_t cudaGetDeviceCount(int* count) {
 }
 cudaError_t cudaSetDevice(int device) {
   if (!is_device(device)) return keep(cudaErrorInvalidDevice);
-  state().device = device;
+  current_device = device;
   return cudaSuccess;
 }
 cudaError_t cudaGetDevice(int* device) {
-  *device = state().device;
+  *device = current_device;
   return cudaSuccess;
 }
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int device) {
@@ -199,19 +210,22 @@ cudaError_t cudaDeviceSynchronize() {
   return cudaSuccess;
 }
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
-  if (!is_device(state().device)) return keep(cudaErrorNoDevice);
-  *total = gpus()[static_cast<std::size_t>(state().device)].memory_bytes;
-  *free = *total - std::min(*total, allocated_bytes(state().device));
+  const Lock lock(state().mutex);
+  if (!is_device(current_device)) return keep(cudaErrorNoDevice);
+  *total = gpus()[static_cast<std::size_t>(current_device)].memory_bytes;
+  *free = *total - std::min(*total, allocated_bytes(current_device));
   return cudaSuccess;
 }
 cudaError_t cudaMalloc(void** p, std::size_t bytes) {
+  const Lock lock(state().mutex);
   std::size_t free = 0, total = 0;
   if (const cudaError_t error = cudaMemGetInfo(&free, &total); error != cudaSuccess) return error;
   if (bytes > free) return keep(cudaErrorMemoryAllocation);
-  *p = allocate(bytes, state().device);
+  *p = allocate(bytes, current_device);
   return *p == nullptr ? keep(cudaErrorMemoryAllocation) : cudaSuccess;
 }
 cudaError_t cudaFree(void* p) {
+  const Lock lock(state().mutex);
   drain_all();
   return p == nullptr || release(p) ? cudaSuccess : keep(cudaErrorInvalidValue);
 }
@@ -252,11 +266,13 @@ cudaError_t cudaMemset(void* p, int value, std::size_t bytes) {
   return cudaSuccess;
 }
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
+  const Lock lock(state().mutex);
   *stream = new Stream;
   state().streams.insert(*stream);
   return cudaSuccess;
 }
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  const Lock lock(state().mutex);
   drain(*stream);
   state().streams.erase(stream);
   delete stream;
@@ -268,6 +284,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
 }
 cudaError_t cudaStreamQuery(cudaStream_t stream) { return advance(stream_of(stream)) ? cudaSuccess : cudaErrorNotReady; }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  const Lock lock(state().mutex);
   // What is recorded later does not count.
   enqueue_until(stream, [event, on = event->stream, wanted = event->recorded] { return reach(*event, on, wanted); });
   return cudaSuccess;
@@ -278,10 +295,12 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
 }
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
   cudaEventSynchronize(event);
+  const Lock lock(state().mutex);
   state().ended.emplace_back(event);  // streams may be told to wait for it still
   return cudaSuccess;
 }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  const Lock lock(state().mutex);
   event->stream = &stream_of(stream);
   ++event->recorded;
   enqueue(stream, [event] {
@@ -297,6 +316,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
 }
 cudaError_t cudaEventQuery(cudaEvent_t event) { return reach(*event) ? cudaSuccess : cudaErrorNotReady; }
 cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t from, cudaEvent_t to) {
+  const Lock lock(state().mutex);
   if (from->done < from->recorded || to->done < to->recorded) return keep(cudaErrorNotReady);
   *ms = std::chrono::duration<float, std::milli>(to->time - from->time).count();
   return cudaSuccess;
@@ -307,20 +327,25 @@ cudaError_t cudaDeviceCanAccessPeer(int* can, int a, int b) {
 }
 cudaError_t cudaDeviceEnablePeerAccess(int, unsigned) { return cudaSuccess; }
 cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t* handle, void* p) {
+  const Lock lock(state().mutex);
   *handle = {};
   return name_of(p, handle->reserved, sizeof(handle->reserved)) ? cudaSuccess : keep(cudaErrorInvalidValue);
 }
 cudaError_t cudaIpcOpenMemHandle(void** p, cudaIpcMemHandle_t handle, unsigned) {
+  const Lock lock(state().mutex);
   *p = std::getenv("ASSAY_EMULATED_NO_PEERS") != nullptr ? nullptr : open_other(handle.reserved);
   return *p == nullptr ? keep(cudaErrorInvalidValue) : cudaSuccess;
 }
-cudaError_t cudaIpcCloseMemHandle(void* p) { return close_other(p) ? cudaSuccess : keep(cudaErrorInvalidValue); }
+cudaError_t cudaIpcCloseMemHandle(void* p) {
+  const Lock lock(state().mutex);
+  return close_other(p) ? cudaSuccess : keep(cudaErrorInvalidValue);
+}
 cudaError_t cudaGetLastError() {
-  const cudaError_t error = state().last;
-  state().last = cudaSuccess;
+  const cudaError_t error = last_error;
+  last_error = cudaSuccess;
   return error;
 }
-cudaError_t cudaPeekAtLastError() { return state().last; }
+cudaError_t cudaPeekAtLastError() { return last_error; }
 const char* cudaGetErrorName(cudaError_t error) { return error == cudaSuccess ? "cudaSuccess" : "cudaError"; }
 const char* cudaGetErrorString(cudaError_t error) {
   switch (error) {

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "product/verified_product.hpp"
+#include "run/suite.hpp"
+#include "suites/burn/schedule.hpp"
+
+namespace assay::burn {
+
+/// What is kept busy at the same time. On hosts compute and memory are the host, so only GPUs have that part.
+enum class Part { compute, memory, links, host };
+inline constexpr Part all_parts[] = {Part::compute, Part::memory, Part::links, Part::host};
+const char* to_string(Part part) noexcept;
+/// What its rate is called, and the unit.
+const char* metric_of(Part part) noexcept;
+const char* unit_of(Part part) noexcept;
+
+/// A case as its parameters describe it.
+struct Mixed {
+  std::vector<Part> parts;
+  NumType type = NumType::fp64;
+  std::size_t n = 0;             ///< of the products
+  std::size_t memory_bytes = 0;  ///< kept under test
+  std::size_t links_bytes = 0;   ///< of one all-reduce
+  double duration_s = 0, ramp_s = 0;
+
+  bool has(Part part) const noexcept;
+  ProductLayout product() const { return make_product_layout(type, {n, n, n}, 0, ~std::uint64_t{0}); }
+  /// Arena: products, then the memory under test, then the buffers of the links, each on 2 MiB of its own.
+  std::size_t memory_at() const;
+  std::size_t links_at() const;
+  std::size_t arena_bytes() const;
+};
+Mixed mixed_of(const Case& c);
+
+struct Pulse {
+  PulseTrain train;
+  NumType type = NumType::fp64;
+  std::size_t n = 0;  ///< largest
+  int nodes = 1;      ///< the first so many take part
+};
+Pulse pulse_of(const Case& c);
+
+std::vector<OptionSpec> burn_options();
+std::vector<Case> plan_cases(const PlanInput& input);
+
+}  // namespace assay::burn

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parts of a burn: each keeps something busy in rounds of verified work.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "product/verified_product.hpp"
+#include "results/model.hpp"
+#include "run/suite.hpp"
+#include "suites/burn/burn_plan.hpp"
+
+namespace assay::burn {
+
+/// What the parts of a rank tell while they burn, each from its own thread, and the faults made on purpose that reach them.
+class Desk {
+ public:
+  explicit Desk(Context& context) : context_(context) {}
+
+  /// See Context.
+  void offer(std::string_view target, void* data, std::size_t count, std::size_t element_bytes);
+  double end_timed(double begin_s, std::uint64_t repetitions);
+  /// `count`: wrong values that this one stands for.
+  void wrong(const results::Miscompare& record, std::uint64_t count);
+  void event(std::string kind, std::string text);
+  double since_start(double t) const { return context_.since_start(t); }
+  int entity() const { return context_.device_entity; }
+
+  /// Into the record, when all parts are through. The number of wrong values.
+  std::uint64_t hand_over();
+
+ private:
+  Context& context_;
+  std::mutex mutex_;
+  struct Wrong {
+    results::Miscompare record;
+    std::uint64_t count;
+  };
+  std::vector<Wrong> wrong_;
+  std::vector<std::pair<std::string, std::string>> events_;
+  std::uint64_t wrong_count_ = 0;
+};
+
+/// Values corrupted on purpose before a burn, to see that its checks find them.
+struct Trial {
+  int injected = 0, caught = 0, located = 0;
+  std::int64_t counted = 0;
+  void add(const Trial& other);
+};
+/// Throws nothing: a check that misses makes the run INCONCLUSIVE.
+void record_trial(const Trial& trial, Context& context);
+
+/// One part on one rank. All is called by one thread.
+class Burner {
+ public:
+  virtual ~Burner() = default;
+  /// Makes ready and computes what results are compared with, while nothing burns.
+  virtual void prepare() = 0;
+  virtual Trial trial() = 0;
+  /// A round of some ten milliseconds: FLOP or bytes, all of them checked.
+  virtual double round() = 0;
+  /// After the last round: whatever was not looked at since.
+  virtual void finish() {}
+};
+
+/// Products of uniform random matrices, every result compared.
+class ComputeBurner final : public Burner {
+ public:
+  /// `device` may be a twin of the one whose memory `base` is in.
+  /// `algorithm` null: as the library chooses.
+  ComputeBurner(std::unique_ptr<Device> device, NumType type, std::size_t n, const ProductLayout& layout, const GemmAlgorithm* algorithm, std::byte* base,
+                const RandomStream& inputs, Desk& desk);
+  void prepare() override;
+  Trial trial() override;
+  double round() override;
+  std::uint64_t digest() { return product_->digest(); }
+
+ private:
+  std::unique_ptr<Device> device_;
+  NumType type_;
+  std::size_t n_;
+  ProductLayout layout_;
+  const GemmAlgorithm* algorithm_;
+  std::byte* base_;
+  RandomStream inputs_;
+  Desk& desk_;
+  std::optional<VerifiedProduct> product_;
+};
+
+/// The hooks of a product that is checked at a desk.
+VerifiedProduct::Hooks hooks_at(Desk& desk);
+/// Changes one bit of a result, which the next check must find, there and once. The product has results to be compared with already
+/// (digest()) and gets its `usual` hooks back.
+Trial try_product(VerifiedProduct& product, Device& device, const RandomStream& random, VerifiedProduct::Hooks usual);
+
+/// Random words all over a region, chunk by chunk: every word is compared with what was written the last time, and replaced.
+class MemoryBurner final : public Burner {
+ public:
+  MemoryBurner(std::unique_ptr<Device> device, std::uint64_t* words, std::size_t count, const RandomStream& random, Desk& desk);
+  void prepare() override;
+  Trial trial() override;
+  double round() override;
+  void finish() override;
+
+ private:
+  std::size_t chunk_begin(std::size_t chunk) const noexcept;
+  kernels::Data data(std::uint64_t generation) const noexcept;
+  /// Bytes moved.
+  double sweep(std::size_t chunk, bool verify, bool write);
+
+  std::unique_ptr<Device> device_;
+  std::uint64_t* words_;
+  std::size_t count_, chunks_;
+  RandomStream random_;
+  Desk& desk_;
+  std::vector<std::uint64_t> generation_;  ///< of each chunk: how often it was written
+  std::size_t next_ = 0;
+  int told_ = 0;
+};
+
+}  // namespace assay::burn

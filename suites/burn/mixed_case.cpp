@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <thread>
+
+#include "base/clock.hpp"
+#include "base/error.hpp"
+#include "collective/collective.hpp"
+#include "device/corrupt.hpp"
+#include "run/device_power.hpp"
+#include "run/together.hpp"
+#include "suites/burn/burn_cases.hpp"
+#include "suites/burn/burner.hpp"
+#include "transport/gpu_links.hpp"
+
+namespace assay::burn {
+namespace {
+
+/// A part in a thread of its own: made ready at once, burns when told to.
+class BurnThread {
+ public:
+  /// `make` is called by the thread itself, which then owns all that it uses of the device.
+  BurnThread(Part part, std::function<std::unique_ptr<Burner>()> make) : part_(part), thread_([this, make = std::move(make)] { body(make); }) {}
+  ~BurnThread() {
+    stop();
+    if (thread_.joinable()) thread_.join();
+  }
+  BurnThread(const BurnThread&) = delete;
+  BurnThread& operator=(const BurnThread&) = delete;
+
+  Part part() const noexcept { return part_; }
+  void wait_ready() { ready_.wait(false); }
+  bool failed() const noexcept { return failed_.load(); }
+  /// When it is to burn, by now_s().
+  void start(const Span& span) {
+    span_ = span;
+    started_ = true;
+    started_.notify_all();
+  }
+  void stop() {
+    stopped_ = true;
+    started_ = true;
+    started_.notify_all();
+  }
+  void join() { thread_.join(); }
+
+  // After wait_ready(), or after join().
+  Trial trial;
+  std::vector<Work> work;
+  std::uint64_t digest = 0;
+  std::exception_ptr failure;
+
+ private:
+  void body(const std::function<std::unique_ptr<Burner>()>& make) {
+    try {
+      const auto burner = make();
+      burner->prepare();
+      trial = burner->trial();
+      set_ready();
+      started_.wait(false);
+      while (!stopped_ && now_s() < span_.begin_s) std::this_thread::sleep_for(std::chrono::duration<double>(std::clamp(span_.begin_s - now_s(), 0.0, 0.05)));
+      while (!stopped_ && now_s() < span_.end_s) {
+        const double begin = now_s();
+        const double amount = burner->round();
+        work.push_back({begin, now_s(), amount});
+      }
+      burner->finish();
+      if (auto* compute = dynamic_cast<ComputeBurner*>(burner.get())) digest = compute->digest();
+    } catch (...) {
+      failure = std::current_exception();
+      failed_ = true;
+    }
+    set_ready();
+  }
+  void set_ready() {
+    ready_ = true;
+    ready_.notify_all();
+  }
+
+  Part part_;
+  Span span_;
+  std::atomic<bool> ready_{false}, started_{false}, stopped_{false}, failed_{false};
+  std::thread thread_;
+};
+
+/// Sums over all ranks, from the thread that may talk to them.
+class Links {
+ public:
+  Links(const Mixed& m, Context& context, Desk& desk) : context_(context), desk_(desk) {
+    comm_ = context.gpu_links != nullptr ? nccl(context) : &context.world;
+    if (comm_ == nullptr) comm_ = &context.world;
+    context.record.parameter("path", comm_->path());
+    collective_.emplace(*comm_, allreduce::Op::all_reduce, m.links_bytes, context.device.arena().subspan(m.links_at()), std::size_t{2},
+                        context.random.child("links").key(), &context.device);
+    collective_->offer_to([&desk](std::span<float> result) { desk.offer("allreduce", result.data(), result.size(), sizeof(float)); });
+  }
+
+  Trial trial() {
+    collective_->prepare(1);
+    collective_->run(1);
+    const RandomStream random = context_.random.child("trial").child(std::to_string(context_.world.rank()));
+    const auto result = collective_->result(0);
+    const auto before = collective_->check(0);
+    const std::size_t index = random.below(0, result.size());
+    flip_bit(context_.device, result.data(), index, sizeof(float), static_cast<unsigned>(random.below(1, 32)));
+    const auto after = collective_->check(0);
+    const bool found = after.count > before.count;
+    return {1, found ? 1 : 0, found && (before.count > 0 || after.first_index == index) ? 1 : 0, static_cast<std::int64_t>(after.count - before.count)};
+  }
+
+  /// A round of about 20 ms, agreed by all when the first one was timed.
+  Work round() {
+    collective_->prepare(repetitions_);
+    context_.world.barrier();
+    const double begin = now_s();
+    collective_->run(repetitions_);
+    const double end = now_s();
+    collective_->verify();
+    for (; told_ < collective_->wrong().size(); ++told_) {
+      const auto& bad = collective_->wrong()[told_];
+      desk_.wrong({"", desk_.entity(), bad.errors.first_index, bad.errors.expected, bad.errors.actual, bad.reread, desk_.since_start(now_s())},
+                  bad.errors.count);
+    }
+    const double bytes = static_cast<double>(repetitions_) * static_cast<double>(collective_->counted_bytes()) *
+                         allreduce::bus_factor(allreduce::Op::all_reduce, comm_->size());
+    return {begin, end, bytes};
+  }
+  void fit(double round_s) {
+    const double slowest_s = context_.world.max(round_s) / static_cast<double>(repetitions_);
+    repetitions_ = static_cast<std::uint64_t>(std::clamp(0.02 / slowest_s, 1.0, 1000.0));
+  }
+
+ private:
+  static Communicator* nccl(Context& context) {
+    std::string why;
+    // The same library on every node is a matter of the inventory; here all must choose alike.
+    const bool usable = !context.gpu_links->transports().nccl_version(why).empty();
+    if (context.world.min(usable ? 1 : 0) == 0) return nullptr;
+    return &context.gpu_links->nccl(GpuLinks::Scope::world, context.deadline_s);
+  }
+
+  Context& context_;
+  Desk& desk_;
+  Communicator* comm_ = nullptr;
+  std::optional<allreduce::Collective> collective_;
+  std::uint64_t repetitions_ = 1;
+  std::size_t told_ = 0;
+};
+
+/// CPUs for the host beside a GPU: all but two of them, which feed the GPU's queues, where there are more.
+std::unique_ptr<Device> host_beside(const Context& context) {
+  const RankPlace& me = context.topology.me();
+  std::vector<int> cpus(me.cpus.begin(), me.cpus.end());
+  if (cpus.size() > 3) cpus.erase(cpus.begin(), cpus.begin() + 2);
+  std::vector<int> numa;
+  for (const int cpu : cpus) numa.push_back(context.topology.my_node().numa_of({cpu}));
+  if (cpus.empty()) cpus = {0}, numa = {-1};
+  return make_host_device(cpus, numa, !me.shares_cpus && !me.cpus.empty());
+}
+
+/// A host that multiplies and checks its memory in turns.
+class HostBurner final : public Burner {
+ public:
+  HostBurner(const Context& context, Desk& desk) : desk_(desk), random_(context.random.child("host")), device_(host_beside(context)) {}
+  void prepare() override {
+    constexpr std::size_t n = 1024, memory = std::size_t{64} << 20;
+    const ProductLayout layout = make_product_layout(NumType::fp64, {n, n, n}, 0, ~std::uint64_t{0});
+    const std::size_t product = (layout.bytes() + memory - 1) / memory * memory;
+    device_->reserve(product + memory);
+    std::byte* base = device_->arena().data();
+    compute_.emplace(device_->twin(), NumType::fp64, n, layout, nullptr, base, random_.child("product"), desk_);
+    memory_.emplace(device_->twin(), reinterpret_cast<std::uint64_t*>(base + product), memory / sizeof(std::uint64_t), random_.child("memory"), desk_);
+    compute_->prepare();
+    memory_->prepare();
+  }
+  Trial trial() override {
+    Trial trial = compute_->trial();
+    trial.add(memory_->trial());
+    return trial;
+  }
+  double round() override {
+    memory_->round();
+    return compute_->round();
+  }
+  void finish() override { memory_->finish(); }
+
+ private:
+  Desk& desk_;
+  RandomStream random_;
+  std::unique_ptr<Device> device_;
+  std::optional<ComputeBurner> compute_;
+  std::optional<MemoryBurner> memory_;
+};
+
+std::unique_ptr<Burner> make_burner(Part part, const Mixed& m, const GemmAlgorithm* algorithm, Context& context, Desk& desk) {
+  std::byte* base = context.device.arena().data();
+  if (part == Part::host) return std::make_unique<HostBurner>(context, desk);
+  auto twin = context.device.twin();
+  if (twin == nullptr) throw Error(ErrorKind::device, "burn: this device has one queue only");
+  if (part == Part::compute) return std::make_unique<ComputeBurner>(std::move(twin), m.type, m.n, m.product(), algorithm, base, context.inputs().child("compute"), desk);
+  return std::make_unique<MemoryBurner>(std::move(twin), reinterpret_cast<std::uint64_t*>(base + m.memory_at()), m.memory_bytes / sizeof(std::uint64_t),
+                                        context.random.child("memory"), desk);
+}
+
+class MixedRun {
+ public:
+  MixedRun(const Case& c, const GemmAlgorithm* algorithm, Context& context) : m_(mixed_of(c)), algorithm_(algorithm), context_(context), together_(context.world), desk_(context), power_(context, 0.05) {}
+
+  void run() {
+    const double setup = now_s();
+    set_up();
+    if (together_.any(false)) {
+      // Nobody burns where one cannot.
+      threads_.clear();
+      power_.finish();
+      return end();
+    }
+    context_.record.add_time(now_s() - setup, 0, 0);
+    burn();
+    report();
+    end();
+  }
+
+ private:
+  void set_up() {
+    together_.guarded([&] { context_.device.reserve(m_.arena_bytes()); });
+    together_.guarded([&] {
+      Trial trial;
+      for (const Part part : m_.parts) {
+        if (part == Part::links) continue;
+        // One after the other: what results are compared with is computed while nothing else runs.
+        threads_.push_back(std::make_unique<BurnThread>(part, [this, part] { return make_burner(part, m_, algorithm_, context_, desk_); }));
+        threads_.back()->wait_ready();
+        if (threads_.back()->failed()) {
+          threads_.back()->join();
+          std::rethrow_exception(threads_.back()->failure);
+        }
+        trial.add(threads_.back()->trial);
+      }
+      trial_ = trial;
+    });
+    if (together_.any(false) || !m_.has(Part::links)) return;
+    // Collective: a rank that fails here alone is found by those who wait for it.
+    links_.emplace(m_, context_, desk_);
+    trial_.add(links_->trial());
+    const double begin = now_s();
+    links_->round();
+    links_->fit(now_s() - begin);
+  }
+
+  void burn() {
+    // One clock for all: that of rank 0, counted from the start of the run.
+    constexpr double head_start_s = 0.2;
+    const double zero = context_.world.max(context_.since_start(now_s())) + head_start_s - context_.since_start(0.0);
+    const Span mine = staggered(position(), context_.world.size(), m_.duration_s, m_.ramp_s);
+    common_ = all_burn(m_.duration_s, m_.ramp_s);
+    common_ = {common_.begin_s + zero, common_.end_s + zero};
+    for (const auto& thread : threads_) thread->start({mine.begin_s + zero, mine.end_s + zero});
+    for (Next next = agree(mine.end_s + zero); next != Next::end; next = agree(mine.end_s + zero)) {
+      context_.count_batch();
+      if (next == Next::sum)
+        sums_.push_back(links_->round());
+      else
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    for (const auto& thread : threads_) {
+      thread->stop();
+      thread->join();
+    }
+    energy_ = power_.finish();
+  }
+
+  enum class Next { wait, sum, end };
+  /// Where sums are made all do the same, since none can sum alone: they sum while all burn, and wait for the last to end. A part that
+  /// failed ends it for all.
+  Next agree(double end_s) {
+    const double now = now_s();
+    const bool failed = std::any_of(threads_.begin(), threads_.end(), [](const auto& t) { return t->failed(); });
+    if (!links_) return failed || now >= end_s ? Next::end : Next::wait;
+    double state[3] = {failed ? 1.0 : 0.0, now < end_s ? 1.0 : 0.0, now < common_.begin_s || now >= common_.end_s ? 1.0 : 0.0};
+    context_.world.all_reduce(state, state, 3, DataType::fp64, ReduceOp::max);
+    if (state[0] > 0 || state[1] == 0) return Next::end;
+    return state[2] > 0 ? Next::wait : Next::sum;
+  }
+
+  /// Ranks of a node follow each other.
+  int position() const {
+    int before = 0;
+    const int node = context_.topology.me().node;
+    for (int n = 0; n < node; ++n) before += static_cast<int>(context_.topology.ranks_of(n).size());
+    return before + context_.topology.me().local_rank;
+  }
+
+  void report() {
+    const double seconds = common_.end_s - common_.begin_s;
+    const auto windows = static_cast<std::size_t>(std::clamp(std::floor(seconds), 4.0, 600.0));
+    for (const auto& thread : threads_)
+      if (thread->failed()) together_.guarded([&] { std::rethrow_exception(thread->failure); });
+    const std::uint64_t wrong = desk_.hand_over();
+    record_trial(trial_, context_);
+    if (together_.failed()) return;
+    auto& row = context_.record.add_row(context_.device_entity);
+    const double width = seconds / static_cast<double>(windows);
+    for (std::size_t i = 0; i < windows; ++i) {
+      row.t.push_back(context_.since_start(common_.begin_s + static_cast<double>(i) * width));
+      row.block.push_back(static_cast<std::int32_t>(3 * i / windows));
+    }
+    for (const auto& thread : threads_) {
+      row.values[metric_of(thread->part())] = window_rates(thread->work, common_, windows);
+      if (thread->part() == Part::compute) row.integers["digest"] = {thread->digest};
+    }
+    // A sum is over when all have made it: what counts is the time that it took, not the time between.
+    if (links_) row.values[metric_of(Part::links)] = sum_rates(windows, width);
+    row.values["errors"] = {static_cast<double>(wrong)};
+    row.values["power"] = {mean_power_w(energy_, common_.begin_s, common_.end_s)};
+    context_.record.add_time(0, seconds, 0);
+  }
+
+  std::vector<double> sum_rates(std::size_t windows, double width) const {
+    std::vector<double> bytes(windows, 0.0), seconds(windows, 0.0);
+    for (const Work& sum : sums_) {
+      const double at = std::floor((sum.begin_s - common_.begin_s) / width);
+      const auto i = static_cast<std::size_t>(std::clamp(at, 0.0, static_cast<double>(windows - 1)));
+      bytes[i] += sum.amount;
+      seconds[i] += sum.end_s - sum.begin_s;
+    }
+    for (std::size_t i = 0; i < windows; ++i) bytes[i] = seconds[i] > 0 ? bytes[i] / seconds[i] : results::not_taken;
+    return bytes;
+  }
+
+  void end() { together_.rethrow(); }
+
+  Mixed m_;
+  const GemmAlgorithm* algorithm_;
+  Context& context_;
+  Together together_;
+  Desk desk_;
+  DevicePower power_;
+  std::vector<std::unique_ptr<BurnThread>> threads_;
+  std::optional<Links> links_;
+  Trial trial_;
+  Span common_;
+  std::vector<Work> sums_;
+  EnergyTrace energy_;
+};
+
+}  // namespace
+
+void run_mixed(const Case& c, const GemmAlgorithm* algorithm, Context& context) {
+  using results::Better;
+  using results::Role;
+  const Mixed m = mixed_of(c);
+  for (const Part part : m.parts) context.record.declare({metric_of(part), unit_of(part), Better::higher, true, Role::metric, true});
+  context.record.declare({"errors", "count", Better::lower, true, Role::metric, false});
+  context.record.declare({"power", "W", Better::none, false, Role::covariate, false});
+  if (m.has(Part::compute)) context.record.declare_integers("digest", {}, {});
+  for (const auto& [key, value] : context.device.identity()) context.record.parameter(key, value);
+  context.record.parameter("inputs", fmt::format("{:016x}", context.inputs().key()));
+  if (algorithm != nullptr) {
+    context.record.parameter("algorithm", algorithm->name);
+    context.record.parameter("algorithms_tried", algorithm->candidates);
+  }
+  MixedRun(c, algorithm, context).run();
+}
+
+}  // namespace assay::burn

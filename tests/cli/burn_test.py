@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Burns: everything at once, and pulses, on hosts."""
+
+import harness
+
+BURN = ["run", "--suites", "burn", "--level", "smoke", "--burn.duration", "3s", "--burn.size", "256", "--burn.memory", "64MiB", "--quiet", "--out", "r.h5"]
+
+
+class Burn(harness.CliTest):
+    def open(self):
+        import h5py
+        return h5py.File(self.dir / "r.h5")
+
+    def miscompares(self, file):
+        names = [n.decode() for n in file["entities/name"][:]]
+        return {(case.decode(), names[entity].split("/")[-1]) for case, entity in zip(file["errors/case"][:], file["errors/entity"][:])}
+
+    def planned(self, *args):
+        result = self.assay("plan", *args)
+        self.assert_code(result, 0)
+        return [line.split() for line in result.stdout.splitlines() if line.startswith("burn ")]
+
+    def test_all_parts_burn_at_once_and_are_verified(self):
+        result = self.mpirun(2, *BURN)
+        self.assertIn(result.returncode, (0, 3), result.stdout + result.stderr)
+        with self.open() as file:
+            case = file["cases/burn/mixed-together"]
+            self.assertEqual(case["parameters"].attrs["parts"], "compute,memory,links")
+            for metric in ("throughput", "bandwidth", "busbw"):
+                self.assertGreater(case[metric][:].min(), 0, metric)
+            self.assertEqual(case["errors"][:].max(), 0)
+            self.assertEqual(len(set(case["digest"][:].tolist())), 1)
+            tests = file["selftest"]
+            self.assertEqual(tests["checker"][:].tolist(), [b"burn"] * 2)
+            for column in ("injected", "caught", "located", "counted"):
+                self.assertEqual(tests[column][:].tolist(), [3, 3], column)
+            self.assertEqual(len(file["errors/case"][:]), 0)
+
+    def test_only_what_is_asked_for_burns(self):
+        self.assertIn(self.mpirun(2, *BURN, "--burn.parts", "memory").returncode, (0, 3))
+        with self.open() as file:
+            case = file["cases/burn/mixed-together"]
+            self.assertIn("bandwidth", case)
+            self.assertNotIn("throughput", case)
+            self.assertNotIn("busbw", case)
+            self.assertEqual(file["selftest/injected"][:].tolist(), [1, 1])
+
+    def test_a_wrong_value_of_any_part_is_found_on_its_device(self):
+        for target in ("gemm", "memory", "allreduce"):
+            with self.subTest(target=target):
+                result = self.mpirun(2, *BURN, "--force", "--inject", f"bitflip:target={target},rank=1")
+                self.assert_code(result, 2)
+                with self.open() as file:
+                    self.assertEqual(self.miscompares(file), {("burn/mixed-together", "cores1")})
+
+    def test_pulses_are_in_phase_and_every_one_is_verified(self):
+        result = self.mpirun(2, *BURN, "--cases", "pulse*", "--burn.pulse", "4", "--burn.duty", "0.4")
+        self.assertIn(result.returncode, (0, 3), result.stdout + result.stderr)
+        with self.open() as file:
+            case = file["cases/burn/pulse-250ms-d40-together"]
+            self.assertEqual(case["throughput"].shape, (2, 6))  # 12 pulses, of which 3 grow and 3 shrink
+            self.assertGreater(case["throughput"][:].min(), 0)
+            # Begun where it should, but for a machine that is busy with something else.
+            self.assertLess(sorted(case["lag"][:].ravel())[6], 0.02)
+            self.assertGreaterEqual(case["lag"][:].min(), 0)
+            self.assertLess(float(case["parameters"].attrs["edge_skew_s"]), 0.02)
+            steps = case["t"][:, 1:] - case["t"][:, :-1]
+            self.assertTrue((abs(steps - 0.25) < 1e-4).all(), steps)
+            self.assertEqual(file["selftest/located"][:].tolist(), [1, 1])
+            self.assertEqual(len(set(case["digest"][:].tolist())), 1)
+        result = self.mpirun(2, *BURN, "--force", "--cases", "pulse*", "--burn.pulse", "4", "--inject", "bitflip:target=gemm,rank=0")
+        self.assert_code(result, 2)
+        with self.open() as file:
+            self.assertEqual(self.miscompares(file), {("burn/pulse-250ms-d50-together", "cores0")})
+
+    def test_burns_come_only_with_a_soak_or_by_name_and_pulses_only_by_name(self):
+        self.assertEqual(self.planned("--level", "quick"), [])
+        self.assertEqual(self.planned("--level", "extended"), [])
+        self.assertEqual([row[1] for row in self.planned("--level", "soak", "--duration", "1h")], ["burn/mixed-together"])
+        self.assertEqual([row[1] for row in self.planned("--suites", "burn")], ["burn/mixed-together"])
+        self.assertEqual([row[1] for row in self.planned("--burn.pulse", "0.5")], ["burn/pulse-2000ms-d50-together"])
+
+    def test_one_node_pulses_unless_told_otherwise(self):
+        four = ["--as-nodes", "4", "--burn.pulse", "1"]
+        self.assertEqual([row[2] for row in self.planned(*four)], ["1"])
+        self.assertEqual([row[2] for row in self.planned(*four, "--burn.pulse-nodes", "all")], ["4"])
+        self.assertEqual([row[2] for row in self.planned(*four, "--burn.pulse-nodes", "3")], ["3"])
+
+    def test_bad_values_are_named(self):
+        run = ["run", "--suites", "burn", "--out", "r.h5"]
+        for args, line in ((["--burn.pulse", "20"], "--burn.pulse: '20'"), (["--burn.pulse", "fast"], "--burn.pulse: 'fast'"),
+                           (["--burn.pulse", "1", "--burn.duty", "0.95"], "--burn.duty:"), (["--burn.pulse", "1", "--burn.pulse-nodes", "0"], "--burn.pulse-nodes: '0'"),
+                           (["--burn.duration", "0.5s"], "--burn.duration:"), (["--burn.ramp", "1h"], "--burn.ramp:"), (["--burn.size", "17"], "--burn.size:"),
+                           (["--device", "host", "--burn.dtype", "bf16"], "--burn.dtype:")):
+            with self.subTest(args=args):
+                self.assert_error(run + args, line)
+
+
+if __name__ == "__main__":
+    harness.main()
