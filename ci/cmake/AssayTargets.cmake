@@ -42,6 +42,12 @@ set(assay_cold_options $<$<CONFIG:Release>:-O1>)
 assay_header(assay_header OPTIONS -fPIC)
 assay_header(assay_header_cold OPTIONS -fPIC ${assay_cold_options})
 
+# Sources of a target are compiled together, some at a time (ASSAY_UNITY): what their headers cost is paid once for each lot. No two
+# sources of one target may therefore define the same name in their unnamed namespaces; each still compiles alone (-DASSAY_UNITY=OFF).
+function(assay_unity name)
+  set_target_properties(${name} PROPERTIES UNITY_BUILD ${ASSAY_UNITY} UNITY_BUILD_BATCH_SIZE 8)
+endfunction()
+
 # assay_library(name [COLD] SOURCES a.cpp ... LINKS libs...): a static library of one layer. Headers are included from src/
 # and from the top ("kernels/..."). COLD: its time does not matter, it is built with -O1, in two thirds of the time. What is timed is in
 # kernels, device, transport and measure.
@@ -63,6 +69,7 @@ function(assay_library name)
       set(header assay_header)
     endif()
     target_precompile_headers(${name} REUSE_FROM ${header})
+    assay_unity(${name})
   endif()
 endfunction()
 
@@ -113,6 +120,7 @@ endif()
 # assay_test_target(name): the flags above and one precompiled header for an executable of tests.
 function(assay_test_target name)
   target_link_libraries(${name} PRIVATE assay_test_options)
+  assay_unity(${name})
   if(NOT TARGET assay_header_test)
     assay_header(assay_header_test HEADERS <gmock/gmock.h> LINKS GTest::gmock assay_test_options)
   endif()

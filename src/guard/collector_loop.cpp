@@ -63,9 +63,9 @@ void end_launcher() {
 
 void print(const std::string& text) { std::fprintf(stderr, "assay: %s\n", text.c_str()); }
 
-class Loop {
+class CollectorLoop {
  public:
-  Loop(const GuardPlan& plan, const LaunchEnvironment& launch, const Watch& watch)
+  CollectorLoop(const GuardPlan& plan, const LaunchEnvironment& launch, const Watch& watch)
       : watch_(watch),
         keeper_(plan.make_keeper()),
         lines_(launch.size),
@@ -83,11 +83,11 @@ class Loop {
     collector_.connected(0, host_name(), now_s());
     guardian_.command({MessageType::address, 0, 0, to_text(address_)});
   }
-  ~Loop() {
+  ~CollectorLoop() {
     if (listening_ >= 0) close(listening_);
   }
-  Loop(const Loop&) = delete;
-  Loop& operator=(const Loop&) = delete;
+  CollectorLoop(const CollectorLoop&) = delete;
+  CollectorLoop& operator=(const CollectorLoop&) = delete;
 
   int run() {
     while (!collector_.over()) {
@@ -199,7 +199,7 @@ class Loop {
 }  // namespace
 
 int collector_loop(const GuardPlan& plan, const LaunchEnvironment& launch, const Watch& watch) {
-  return Loop(plan, launch, watch).run();
+  return CollectorLoop(plan, launch, watch).run();
 }
 
 }  // namespace assay::guard

@@ -17,7 +17,7 @@
 namespace assay::guard {
 namespace {
 
-constexpr int tick_ms = 100;
+constexpr int guardian_tick_ms = 100;
 constexpr unsigned unacknowledged_ms = 8000;
 
 /// Finds the collector: tries all its addresses at once and keeps the first that answers with the token.
@@ -79,9 +79,9 @@ class Search {
   double next_s_ = 0, begun_s_ = 0;
 };
 
-class Loop {
+class GuardianLoop {
  public:
-  Loop(const GuardPlan& plan, const LaunchEnvironment& launch, const Watch& watch)
+  GuardianLoop(const GuardPlan& plan, const LaunchEnvironment& launch, const Watch& watch)
       : plan_(plan),
         rank_(launch.rank),
         watch_(watch),
@@ -112,7 +112,7 @@ class Loop {
       fds.push_back({guardian_.link_fd(), static_cast<short>(POLLIN | (guardian_.wants_out() ? POLLOUT : 0)), 0});
     if (collector_.open())
       fds.push_back({collector_.fd(), static_cast<short>(POLLIN | (collector_.wants_out() ? POLLOUT : 0)), 0});
-    poll(fds.data(), fds.size(), collector_.open() ? tick_ms : tick_ms / 4);
+    poll(fds.data(), fds.size(), collector_.open() ? guardian_tick_ms : guardian_tick_ms / 4);
   }
 
   void up(const Message& message) {
@@ -179,7 +179,7 @@ class Loop {
 }  // namespace
 
 int guardian_loop(const GuardPlan& plan, const LaunchEnvironment& launch, const Watch& watch) {
-  return Loop(plan, launch, watch).run();
+  return GuardianLoop(plan, launch, watch).run();
 }
 
 }  // namespace assay::guard

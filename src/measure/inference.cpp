@@ -19,8 +19,6 @@ namespace {
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr std::size_t max_pairs = 4'000'000;
 
-double as_double(std::size_t n) { return static_cast<double>(n); }
-
 /// (v_i + v_j) / 2 for i <= j, or a fixed sample of them.
 std::vector<double> walsh_averages(std::span<const double> v) {
   const std::size_t n = v.size();

@@ -29,8 +29,6 @@ void need(std::span<const double> values) {
   if (values.empty()) throw Error(ErrorKind::internal, "statistics of no values");
 }
 
-double as_double(std::size_t n) { return static_cast<double>(n); }
-
 /// Mean and scale of the shortest half of sorted values.
 RobustFit shortest_half(const std::vector<double>& v) {
   const std::size_t n = v.size(), h = n / 2 + 1;

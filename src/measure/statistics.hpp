@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <vector>
 
 namespace assay {
+
+inline double as_double(std::size_t n) { return static_cast<double>(n); }
 
 /// NaN samples ("not taken") are left out by all of these; empty input gives NaN.
 double median(std::span<const double> values);

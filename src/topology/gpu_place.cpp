@@ -11,7 +11,7 @@
 namespace assay {
 namespace {
 
-std::string count_of(std::size_t n, const std::string& one) { return std::to_string(n) + " " + one + (n == 1 ? "" : "s"); }
+std::string counted(std::size_t n, const std::string& one) { return std::to_string(n) + " " + one + (n == 1 ? "" : "s"); }
 
 std::string list(const std::vector<std::string>& names) {
   constexpr std::size_t most = 8;
@@ -50,7 +50,7 @@ void place_host(DeviceChoice& choice, const std::string& host, const std::vector
     if (placed[i].empty()) idle.push_back(ranks[i]);
   }
   if (idle.empty()) return;
-  std::string text = host + ": " + count_of(ranks.size(), "rank") + " for " + count_of(all.size(), "GPU") + ": rank" +
+  std::string text = host + ": " + counted(ranks.size(), "rank") + " for " + counted(all.size(), "GPU") + ": rank" +
                      (idle.size() == 1 ? " " : "s ") + format_cpu_list(idle) + (idle.size() == 1 ? " rests" : " rest");
   if (!share) text += " (--share-gpus lets them take part)";
   choice.notes.push_back({host, "info", "idle", text});

@@ -12,20 +12,22 @@
 #include "base/clock.hpp"
 
 namespace assay {
-namespace {
-
-using Values = std::map<std::string, double>;
 
 /// What the library's thread writes; it may come late, when nobody waits for it any more.
-struct Sheet {
+struct TelemetrySheet {
   struct OfGpu {
-    Values values;
+    std::map<std::string, double> values;
     double energy_j = unsupported;
     double t = 0;  ///< of the energy
     Reading reasons;
   };
   std::vector<OfGpu> gpus;
 };
+
+namespace {
+
+using Sheet = TelemetrySheet;
+using Values = std::map<std::string, double>;
 
 Sheet::OfGpu sample(const Nvml& nvml, int gpu) {
   Sheet::OfGpu out;

@@ -36,7 +36,7 @@ void check(ucs_status_t status, const char* call) {
 }
 
 /// What a Request holds: null once it is complete.
-ucs_status_ptr_t load(const Request& request) noexcept {
+ucs_status_ptr_t pending_of(const Request& request) noexcept {
   ucs_status_ptr_t pending = nullptr;
   std::memcpy(&pending, request.storage, sizeof pending);
   return pending;
@@ -330,7 +330,7 @@ class Ucp final : public UcxCommunicator, private RemoteMemory {
   static bool advance(std::span<Request> requests) {
     bool all = true;
     for (Request& request : requests) {
-      const ucs_status_ptr_t pending = load(request);
+      const ucs_status_ptr_t pending = pending_of(request);
       if (pending == nullptr) continue;
       const ucs_status_t status = ucp_request_check_status(pending);
       if (status == UCS_INPROGRESS) {

@@ -31,9 +31,9 @@ struct Low {
   double reference_error;  ///< of the reference alone, beside fresh data
 };
 
-class Judge {
+class BaselineJudge {
  public:
-  Judge(Judgement& j, const Snapshot& now) : j_(j), now_(now), baseline_(*j.options.baseline) {
+  BaselineJudge(Judgement& j, const Snapshot& now) : j_(j), now_(now), baseline_(*j.options.baseline) {
     for (const auto& v : baseline_.values) {
       known_[{v.metric, v.case_key, v.stratum}] = &v;
       keys_[v.metric].insert(v.case_key);
@@ -245,7 +245,7 @@ Baseline baseline_from(const Json& json) {
 
 void judge_baseline(Judgement& j, const Snapshot& now) {
   if (j.options.baseline) {
-    Judge(j, now).run();
+    BaselineJudge(j, now).run();
   } else if (!j.options.baseline_name.empty()) {
     j.gap("baseline " + j.options.baseline_name + ": its values are not in this file: judge it again with --baseline");
   }

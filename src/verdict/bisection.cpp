@@ -82,7 +82,7 @@ const results::CaseData* bisected(const Judgement& j, const Series& world) {
 }
 
 /// The smallest part of the nodes that is slow beside its like.
-struct Place {
+struct SlowPart {
   std::set<std::int32_t> nodes;  ///< empty: no part is
   double rate = 0, others = 0;   ///< logs
   std::size_t parts = 0;         ///< of that size
@@ -90,9 +90,9 @@ struct Place {
   std::int64_t samples = 0;
 };
 
-Place descend(const std::vector<Draw>& draws) {
+SlowPart descend(const std::vector<Draw>& draws) {
   const double least = -std::log1p(-constants::peers_small_deficit);
-  Place place;
+  SlowPart place;
   for (std::size_t d = 0; d < draws.size(); ++d) {
     const Draw& draw = draws[d];
     if (draw.rates.size() < 2) continue;
@@ -122,7 +122,7 @@ void judge_bisection(Judgement& j) {
   const auto* c = world == nullptr || explained(j) ? nullptr : bisected(j, *world);
   if (c == nullptr) return;
   const auto draws = draws_of(j, *c, world->metric, Unit::node);
-  const Place place = descend(draws);
+  const SlowPart place = descend(draws);
   const bool found = !place.nodes.empty();
   auto f = j.about(-1, found ? "WARN" : "INFO", "abnormality", "slow");
   f.suite = world->suite;

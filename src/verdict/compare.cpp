@@ -16,7 +16,7 @@ namespace assay::verdict {
 namespace {
 
 /// What one unit measured, over all runs of its side.
-struct Unit {
+struct ComparedUnit {
   std::string name, node;
   std::vector<double> rates, clocks;  ///< logs, one per run
   double rate() const { return median(rates); }
@@ -26,7 +26,7 @@ struct Unit {
 /// One metric on one side: its units by identity.
 struct Side {
   const SnapshotSeries* first = nullptr;
-  std::map<std::string, Unit> units;
+  std::map<std::string, ComparedUnit> units;
   std::set<std::string> keys;  ///< case_keys seen
 };
 
@@ -34,7 +34,7 @@ using Sides = std::map<std::string, Side>;  ///< by SnapshotSeries::full
 
 /// Median over the parts of each unit in one run, added to the units of the side.
 void add_run(const Snapshot& run, std::size_t number, const SnapshotSeries& s, bool devices, Side& side) {
-  std::map<std::string, Unit> now;
+  std::map<std::string, ComparedUnit> now;
   const bool collective = is_collective_stage(s.stage), links = s.kind == "link";
   for (std::size_t i = 0; i < s.log_rate.size(); ++i) {
     const Part& part = run.part(s.rows->part[i]);
@@ -42,14 +42,14 @@ void add_run(const Snapshot& run, std::size_t number, const SnapshotSeries& s, b
     // A link counts for the node that sends: every link then belongs to one unit only.
     const Part& unit = devices && !links ? part : node;
     const std::string id = collective ? "run " + std::to_string(number) + " " + run.source.run_id : unit.kind + '\n' + unit.id;
-    Unit& u = now[id];
+    ComparedUnit& u = now[id];
     u.name = collective ? run.source.file : unit.name;
     u.node = collective ? id : node.id;
     u.rates.push_back(s.log_rate[i]);
     if (!s.log_clock.empty() && !std::isnan(s.log_clock[i])) u.clocks.push_back(s.log_clock[i]);
   }
   for (auto& [id, u] : now) {
-    Unit& all = side.units[id];
+    ComparedUnit& all = side.units[id];
     all.name = u.name;
     all.node = u.node;
     all.rates.push_back(u.rate());
@@ -125,10 +125,10 @@ Shift shift_of(const Values& v, bool paired, double alpha) {
 Ratio ratio_of(const Shift& s) { return {std::exp(s.estimate), std::exp(s.low), std::exp(s.high)}; }
 
 void compare_clocks(MetricComparison& m, const Side& a, const Side& b, double alpha) {
-  const Values clocks = values_of(a, b, [](const Unit& u) { return u.clock(); });
+  const Values clocks = values_of(a, b, [](const ComparedUnit& u) { return u.clock(); });
   if (clocks.a.size() != a.units.size() || clocks.b.size() != b.units.size()) return;
   m.clock_ratio = std::exp(median(clocks.b) - median(clocks.a));
-  const Values at_clock = values_of(a, b, [](const Unit& u) { return u.rate() - u.clock(); });
+  const Values at_clock = values_of(a, b, [](const ComparedUnit& u) { return u.rate() - u.clock(); });
   m.at_clock = ratio_of(shift_of(at_clock, m.paired, alpha));
 }
 
@@ -157,7 +157,7 @@ MetricComparison compare_metric(const Side& a, const Side& b, const CompareOptio
     m.note = "case_key " + first_of(a.keys) + " against " + first_of(b.keys) + ": another library, algorithm, size or path";
     return m;
   }
-  const Values v = values_of(a, b, [](const Unit& u) { return u.rate(); });
+  const Values v = values_of(a, b, [](const ComparedUnit& u) { return u.rate(); });
   m.paired = m.unit_of != "run" && same_units(v.differences.size(), v.a.size(), v.b.size());
   const Shift shift = shift_of(v, m.paired, options.alpha);
   m.ratio = ratio_of(shift);

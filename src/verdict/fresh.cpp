@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "measure/robust.hpp"
 #include "measure/statistics.hpp"
@@ -12,12 +11,12 @@
 namespace assay::verdict {
 namespace {
 
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+using results::not_taken;
 
 /// The samples of one row, cut into blocks.
 struct Taken {
   std::vector<double> values, halves[2], block_medians;
-  double first_t = nan, last_t = nan;
+  double first_t = not_taken, last_t = not_taken;
 };
 
 Taken taken(const results::CaseData& c, const results::Metric& m, std::size_t row) {
@@ -66,10 +65,10 @@ FreshCase read(const results::CaseData& c, const Population& p) {
     f.entity = c.entity[r];
     f.rate = log_rate(median(t.values), p.series->better);
     if (std::isnan(f.rate)) continue;
-    f.clock = clock == nullptr ? nan : std::log(median(taken(c, *clock, r).values));
+    f.clock = clock == nullptr ? not_taken : std::log(median(taken(c, *clock, r).values));
     f.samples = static_cast<std::int64_t>(t.values.size());
-    f.half = t.values.size() < 4 ? nan : std::log(median(t.halves[0])) - std::log(median(t.halves[1]));
-    f.block_error = nan;
+    f.half = t.values.size() < 4 ? not_taken : std::log(median(t.halves[0])) - std::log(median(t.halves[1]));
+    f.block_error = not_taken;
     if (t.block_medians.size() >= 3) {
       std::vector<double> logs;
       for (const double b : t.block_medians) logs.push_back(log_rate(b, p.series->better));
@@ -82,8 +81,8 @@ FreshCase read(const results::CaseData& c, const Population& p) {
     fresh.members.push_back(f);
   }
   // The halves see what changes from sample to sample, the blocks what changes over minutes.
-  fresh.se = std::max(halves.size() >= 3 ? mad_sigma(halves) / 2 : nan, blocks.empty() ? 0 : median(blocks));
-  if (halves.size() < 3) fresh.se = blocks.empty() ? nan : median(blocks);
+  fresh.se = std::max(halves.size() >= 3 ? mad_sigma(halves) / 2 : not_taken, blocks.empty() ? 0 : median(blocks));
+  if (halves.size() < 3) fresh.se = blocks.empty() ? not_taken : median(blocks);
   return fresh;
 }
 
@@ -132,7 +131,7 @@ bool is_confirming_case_of(const results::CaseData& c, const Series& s) {
 
 Lasting lasting_of(const Judgement& j, const Series& s, std::int32_t entity, const std::function<bool(double median)>& beyond) {
   Lasting found;
-  double first = nan, last = nan;
+  double first = not_taken, last = not_taken;
   for (const auto& c : j.results.cases) {
     if (confirming_number(c.name) > 0 || c.suite != s.suite || base_name(c.name) != s.name) continue;
     const auto* m = c.find(s.metric);
@@ -140,7 +139,7 @@ Lasting lasting_of(const Judgement& j, const Series& s, std::int32_t entity, con
     if (m == nullptr || !m->per_sample || at == c.entity.end()) continue;
     const std::size_t row = static_cast<std::size_t>(at - c.entity.begin()), width = c.samples();
     std::vector<double> block;
-    double begin = nan;
+    double begin = not_taken;
     for (std::size_t i = row * width, n = 0; n < width && i < m->values.size(); ++n, ++i) {
       if (row < c.count.size() && static_cast<std::int32_t>(n) >= c.count[row]) break;
       block.push_back(m->values[i]);
@@ -153,7 +152,7 @@ Lasting lasting_of(const Judgement& j, const Series& s, std::int32_t entity, con
         if (i < c.t.size()) last = c.t[i];
       }
       block.clear();
-      begin = nan;
+      begin = not_taken;
     }
   }
   if (last > first) found.span_s = last - first;

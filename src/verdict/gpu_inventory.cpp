@@ -20,7 +20,7 @@ bool is_compared(const std::string& name) {
   return !is_identity(name) && !left_out.contains(name);
 }
 
-bool is_amount(const std::string& name) {
+bool is_gpu_amount(const std::string& name) {
   static const std::set<std::string> amounts = {"memory_bytes", column::nvlinks, column::nvlinks_up, column::gpu_max_link_width,
                                                 column::gpu_max_link_generation};
   return amounts.contains(name);
@@ -37,7 +37,7 @@ void judge_among(Judgement& j, const std::string& name, const InventoryTable& ta
     entities.push_back(table.entity[row]);
     told.push_back(values[row]);
   }
-  const Majority gpus{"device", "GPUs", is_amount};
+  const Majority gpus{"device", "GPUs", is_gpu_amount};
   judge_column(j, gpus, name, entities, told);
 }
 

@@ -14,7 +14,7 @@
 namespace assay::verdict {
 namespace {
 
-constexpr double nan = results::not_taken;
+using results::not_taken;
 constexpr double scale_floor = 2e-4;
 constexpr std::size_t scale_min = 8;
 
@@ -73,7 +73,7 @@ Matrix matrix_of(const std::vector<Run>& runs, const std::string& key, std::size
       auto& row = m.row_of[static_cast<std::size_t>(runs[h].ids[static_cast<std::size_t>(s.part)])];
       if (row < 0) {
         row = static_cast<std::int32_t>(m.rows.size());
-        m.rows.emplace_back(runs.size(), nan);
+        m.rows.emplace_back(runs.size(), not_taken);
       }
       m.rows[static_cast<std::size_t>(row)][h] = s.log_rate;
     }
@@ -151,14 +151,14 @@ Draft draft_of(const Snapshot& now, const std::vector<std::int32_t>& ids, const 
   for (const auto& score : d.scores) {
     const auto row = d.matrix.row_of[static_cast<std::size_t>(ids[static_cast<std::size_t>(score.part)])];
     const Past p = row < 0 ? Past{} : past_of(d.matrix.rows[static_cast<std::size_t>(row)]);
-    d.out.base.push_back(p.values.empty() ? static_cast<float>(nan)
+    d.out.base.push_back(p.values.empty() ? static_cast<float>(not_taken)
                                           : static_cast<float>(window_median(p.values, p.values.size(), options.window)));
     if (!p.values.empty()) changes.push_back(score.log_rate - static_cast<double>(d.out.base.back()));
   }
   // Both what this metric did before and how far the fleet is apart from its past now: the noise of today counts too.
-  double scale = d.differences.size() >= scale_min ? mad_sigma(d.differences) : nan;
+  double scale = d.differences.size() >= scale_min ? mad_sigma(d.differences) : not_taken;
   if (changes.size() >= scale_min) scale = std::fmax(scale, mad_sigma(changes));
-  d.out.scale = std::isnan(scale) ? nan : std::max(scale, scale_floor);
+  d.out.scale = std::isnan(scale) ? not_taken : std::max(scale, scale_floor);
   std::vector<double> fleet;
   for (const double f : d.matrix.fleet)
     if (d.matrix.drift_known) fleet.push_back(f);
@@ -170,7 +170,7 @@ Draft draft_of(const Snapshot& now, const std::vector<std::int32_t>& ids, const 
 void set_threshold(Draft& d, double pooled, double p, const HistoryOptions& options) {
   auto& out = d.out;
   if (std::isnan(out.scale)) {
-    out.threshold = nan;
+    out.threshold = not_taken;
     return;
   }
   double reach = t_quantile(1 - p, 4);
@@ -277,7 +277,7 @@ History history_of(const std::vector<Snapshot>& earlier, const Snapshot& now, co
   }
   if (drafts.empty()) return out;
   const double p = std::min(0.01, options.alarms_per_node * static_cast<double>(nodes.size()) / static_cast<double>(tests));
-  const double pooled = pool.size() >= options.empirical_min ? tail_quantile(std::move(pool), p) : nan;
+  const double pooled = pool.size() >= options.empirical_min ? tail_quantile(std::move(pool), p) : not_taken;
   for (auto& d : drafts) {
     set_threshold(d, pooled, p, options);
     find_shifted(d, ids, runs, options);

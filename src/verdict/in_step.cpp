@@ -32,7 +32,7 @@ const Metric* own_time(const CaseData& c) {
   return m != nullptr && m->per_sample && m->unit == "s" ? m : nullptr;
 }
 
-bool has_run(const CaseData& c) { return c.state == results::CaseState::pass || c.state == results::CaseState::fail; }
+bool completed(const CaseData& c) { return c.state == results::CaseState::pass || c.state == results::CaseState::fail; }
 
 /// Rows of a case that work together: those of a node where the case runs in every node by itself, else all.
 std::vector<std::vector<std::size_t>> teams_of(const Judgement& j, const CaseData& c) {
@@ -99,7 +99,7 @@ void add_sample(const Judgement& j, const CaseData& c, const std::vector<std::si
 Evidence evidence_of(const Judgement& j, const std::string& suite, bool fresh) {
   Evidence evidence;
   for (const auto& c : j.results.cases) {
-    const auto* m = c.suite == suite && has_run(c) && (confirming_number(c.name) > 0) == fresh ? own_time(c) : nullptr;
+    const auto* m = c.suite == suite && completed(c) && (confirming_number(c.name) > 0) == fresh ? own_time(c) : nullptr;
     if (m == nullptr) continue;
     for (const auto& team : teams_of(j, c))
       for (std::size_t s = 0; s < c.samples(); ++s)
@@ -269,7 +269,7 @@ void judge_ranks_in_step(Judgement& j) {
   if (any) j.expected_false_fails += constants::in_step_alpha;
   std::vector<const CaseData*> isolated;
   for (const auto& c : j.results.cases)
-    if (has_run(c) && confirming_number(c.name) == 0 && c.find("arrival_skew") != nullptr) isolated.push_back(&c);
+    if (completed(c) && confirming_number(c.name) == 0 && c.find("arrival_skew") != nullptr) isolated.push_back(&c);
   for (const auto* c : isolated) judge_arrivals(j, *c, constants::alpha_warn / static_cast<double>(isolated.size()));
 }
 

@@ -37,9 +37,9 @@ struct Change {
   const Shifted* before;
 };
 
-class Judge {
+class HistoryJudge {
  public:
-  Judge(Judgement& j, const Snapshot& now, const History& history) : j_(j), now_(now), history_(history) {}
+  HistoryJudge(Judgement& j, const Snapshot& now, const History& history) : j_(j), now_(now), history_(history) {}
 
   void run() {
     std::unordered_map<std::string, const HistorySeries*> known;
@@ -196,6 +196,6 @@ History history_from(const Json& json) {
   }
 }
 
-void judge_history(Judgement& j, const Snapshot& now, const History& history) { Judge(j, now, history).run(); }
+void judge_history(Judgement& j, const Snapshot& now, const History& history) { HistoryJudge(j, now, history).run(); }
 
 }  // namespace assay::verdict

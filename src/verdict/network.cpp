@@ -226,14 +226,14 @@ void judge_network(Judgement& j) {
   const auto claims = claims_of(j, places, screened);
   const std::size_t before = j.found.size();
   const Explained explained(j, claims);
-  std::map<std::tuple<Place, bool>, std::vector<const Claim*>> by_kind;
+  std::map<std::tuple<Place, bool>, std::vector<const network::Claim*>> by_kind;
   for (const auto& c : claims) {
     if (explained.by_higher(c)) continue;
     by_kind[{c.part.place, c.part.inside}].push_back(&c);
   }
   std::map<bool, std::size_t> splits;  // where in `found`, by inside
   for (const auto& [kind, same] : by_kind) {
-    std::vector<const Claim*> said;
+    std::vector<const network::Claim*> said;
     std::copy_if(same.begin(), same.end(), std::back_inserter(said), [](const auto* c) { return c->severity >= 2; });
     const auto& [place, inside] = kind;
     const auto whole = splits.find(inside);

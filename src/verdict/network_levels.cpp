@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 
 #include "measure/robust.hpp"
 #include "measure/statistics.hpp"
@@ -13,7 +12,7 @@
 namespace assay::verdict::network {
 namespace {
 
-constexpr double none = std::numeric_limits<double>::quiet_NaN();
+using results::not_taken;
 constexpr std::array ways = {Way::both, Way::out, Way::in};
 
 /// What a way costs a pair, by who it is sent by: the suspect is end `a` or `b` of it.
@@ -40,7 +39,7 @@ Way way_of(const Population& p, std::size_t i, const std::array<double, 3>& cent
 /// Outliers of a population in any of the three ways, once each, worst first.
 std::vector<Suspect> outliers(const Population& p, Place place, double gate, const Options& options, std::size_t levels) {
   std::vector<Suspect> found;
-  std::array<double, 3> centre{none, none, none};
+  std::array<double, 3> centre{not_taken, not_taken, not_taken};
   const double share = 1.0 / static_cast<double>(ways.size() * levels * std::max<std::size_t>(1, options.sets));
   std::vector<double> best(p.index.size(), 2.0);
   for (std::size_t w = 0; w < ways.size(); ++w) {
@@ -100,7 +99,7 @@ Population of_groups(const LinkSet& set, const EndScores& scores, std::size_t gr
     if (members[0][g].empty()) continue;
     p.index.push_back(static_cast<int>(g));
     for (std::size_t w = 0; w < ways.size(); ++w)
-      p.scores[w].push_back(members[w][g].size() < members[0][g].size() ? none : summary(members[w][g]));
+      p.scores[w].push_back(members[w][g].size() < members[0][g].size() ? not_taken : summary(members[w][g]));
   }
   return p;
 }
@@ -157,7 +156,7 @@ std::vector<Suspect> slow_pairs(const LinkSet& set) {
     s.index = static_cast<int>(order[k]);
     s.deficit = centre - residual[order[k]];
     if (s.deficit < std::max(constants::network_pair, constants::network_pair_sigma * spread)) break;
-    s.p_adjusted = none;
+    s.p_adjusted = not_taken;
     s.strong = k < 2 && set.pairs.size() >= constants::network_pair_population &&
                s.deficit >= constants::network_pair_alone * std::max(usual, spread) && s.deficit >= 2 * constants::network_pair;
     s.controls = set.pairs.size() - 1;
@@ -169,7 +168,7 @@ std::vector<Suspect> slow_pairs(const LinkSet& set) {
 }  // namespace
 
 double upper(std::vector<double> values) {
-  if (values.empty()) return none;
+  if (values.empty()) return not_taken;
   if (values.size() < 4) return *std::max_element(values.begin(), values.end());
   const double position = 0.75 * static_cast<double>(values.size() - 1);
   const auto k = static_cast<std::ptrdiff_t>(position);
@@ -201,13 +200,13 @@ EndScores end_scores(const LinkSet& set, bool crossing_only) {
     put(p.a, p.ab, p.ba);
     put(p.b, p.ba, p.ab);
   }
-  EndScores scores{std::vector<double>(n, none), std::vector<double>(n, none), std::vector<double>(n, none)};
+  EndScores scores{std::vector<double>(n, not_taken), std::vector<double>(n, not_taken), std::vector<double>(n, not_taken)};
   std::vector<double> values;
   const auto score = [&](const std::vector<double>& all, std::size_t e) {
     values.clear();
     for (std::size_t k = first[e]; k < first[e + 1]; ++k)
       if (!std::isnan(all[k])) values.push_back(all[k]);
-    return values.size() < first[e + 1] - first[e] ? none : upper(values);
+    return values.size() < first[e + 1] - first[e] ? not_taken : upper(values);
   };
   for (std::size_t e = 0; e < n; ++e) {
     scores.both[e] = score(both, e);

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <tuple>
 #include <unordered_map>
@@ -14,12 +13,12 @@
 namespace assay::verdict::network {
 namespace {
 
-constexpr double none = std::numeric_limits<double>::quiet_NaN();
+using results::not_taken;
 
 /// Rows of a round from which its own median is taken out; under it one slow part would move it.
 constexpr std::size_t least_round_rows = 16;
 
-std::int32_t at(const std::vector<std::int32_t>& values, std::size_t i) { return i < values.size() ? values[i] : -1; }
+std::int32_t row_at(const std::vector<std::int32_t>& values, std::size_t i) { return i < values.size() ? values[i] : -1; }
 
 /// The samples that one row has of one round.
 struct Measured {
@@ -103,7 +102,7 @@ std::vector<Measured> measured(const results::CaseData& c, const std::string& me
       values.clear();
       const int number = taken[i].first;
       for (; i < taken.size() && taken[i].first == number; ++i) values.push_back(taken[i].second);
-      out.push_back({c.entity[r], at(c.source, r), at(c.destination, r), number, median(values),
+      out.push_back({c.entity[r], row_at(c.source, r), row_at(c.destination, r), number, median(values),
                      *std::max_element(values.begin(), values.end()), static_cast<std::int32_t>(values.size())});
     }
   }
@@ -148,7 +147,7 @@ class Builder {
     });
     for (std::size_t i = 0; i < raw.size(); ++i) {
       Pair p;
-      p.ab = p.ba = p.best_ab = p.best_ba = none;
+      p.ab = p.ba = p.best_ab = p.best_ba = not_taken;
       p.a = end(std::min(raw[i].m.source, raw[i].m.destination));
       p.b = end(std::max(raw[i].m.source, raw[i].m.destination));
       const auto mine = key(raw[i]);

@@ -248,7 +248,7 @@ std::vector<Recheck> network_rechecks(const Judgement& j) {
   const auto assigned = assign(j, screened);
   std::vector<Recheck> units, pairs;
   for (std::size_t i = 0; i < screened.size(); ++i) {
-    std::vector<const Suspect*> wanted_units, wanted_pairs;
+    std::vector<const network::Suspect*> wanted_units, wanted_pairs;
     if (assigned[i].empty()) continue;
     const Fresh fresh = fresh_data(j, places, screened[i]);
     // Asked twice and still without an answer: it cannot be had.

@@ -19,7 +19,7 @@ namespace {
 
 using Numbers = std::unordered_map<std::int32_t, double>;
 
-Numbers column(const Judgement& j, const char* kind, std::initializer_list<const char*> names) {
+Numbers numbers_of(const Judgement& j, const char* kind, std::initializer_list<const char*> names) {
   Numbers numbers;
   const auto it = j.results.inventory.find(kind);
   if (it == j.results.inventory.end()) return numbers;
@@ -65,7 +65,7 @@ bool is_stream(const Series& s) {
 }
 
 void judge_memory(Judgement& j) {
-  const Numbers bandwidth = column(j, "node", {results::inventory::memory_bandwidth});
+  const Numbers bandwidth = numbers_of(j, "node", {results::inventory::memory_bandwidth});
   // With cores left idle by the launch the controllers cannot be filled, and a floor would accuse the
   // launch's victim.
   if (bandwidth.empty() || any_uncovered(j)) return;

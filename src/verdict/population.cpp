@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <set>
 #include <unordered_map>
 
@@ -13,7 +12,7 @@
 namespace assay::verdict {
 namespace {
 
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+using results::not_taken;
 
 /// Without a clock a power-limited GEMM varies by chip, and 3 % is no fault; at equal clock it is.
 void set_deltas(Population& p) {
@@ -37,7 +36,7 @@ std::unordered_map<std::int32_t, double> clocks_of(const Judgement& j, const Ser
   return clocks;
 }
 
-std::vector<double> column(const Population& p, double Member::* value) {
+std::vector<double> values_of(const Population& p, double Member::* value) {
   std::vector<double> values;
   values.reserve(p.size());
   for (const auto& m : p.members) values.push_back(m.*value);
@@ -53,19 +52,19 @@ void pool_error(Population& p) {
     if (!std::isnan(m.row->standard_error)) own.push_back(m.row->standard_error / std::abs(m.row->median));
   }
   const double from_halves = halves.size() >= 3 ? mad_sigma(halves) / 2 : 0;
-  p.se = std::max(from_halves, own.empty() ? nan : median(own));
-  if (own.empty()) p.se = nan;
+  p.se = std::max(from_halves, own.empty() ? not_taken : median(own));
+  if (own.empty()) p.se = not_taken;
 }
 
 void take_out_clock(const Judgement& j, Population& p) {
   const auto clocks = clocks_of(j, *p.series);
   for (auto& m : p.members) {
     const auto it = clocks.find(m.row->entity);
-    m.clock = it == clocks.end() ? nan : it->second;
+    m.clock = it == clocks.end() ? not_taken : it->second;
   }
   p.clocked = std::none_of(p.members.begin(), p.members.end(), [](const Member& m) { return std::isnan(m.clock); });
   if (!p.clocked) return;
-  const auto f = column(p, &Member::clock), y = column(p, &Member::rate);
+  const auto f = values_of(p, &Member::clock), y = values_of(p, &Member::rate);
   p.slope = p.series->suite == "gemm" || p.series->suite == "train" ? 1 : 0;
   if (p.size() >= constants::clock_min_population) {
     const Line line = robust_line(f, y);
@@ -83,7 +82,7 @@ void take_out_clock(const Judgement& j, Population& p) {
 /// Slots, firmware, limits: groups of at least 8 whose median is apart beyond doubt are centred on the rest.
 void take_out_groups(Population& p, const std::vector<Attribute>& attributes) {
   for (const auto& a : attributes) {
-    const auto values = column(p, &Member::residual);
+    const auto values = values_of(p, &Member::residual);
     const double centre = median(values);
     std::vector<std::vector<double>> groups(a.values.size());
     for (std::size_t i = 0; i < p.size(); ++i) {
@@ -138,7 +137,7 @@ void explain(Population& p, const std::vector<Attribute>& attributes) {
 
 void find_split(const Judgement& j, Population& p, const std::vector<Attribute>& attributes) {
   if (p.size() < constants::robust_min) return;
-  const auto values = column(p, &Member::residual);
+  const auto values = values_of(p, &Member::residual);
   const Split split = best_split(values);
   if (split.distance <= constants::split_distance || split.mean_high - split.mean_low < constants::delta_warn) return;
   for (auto& m : p.members) m.low = m.residual < split.cut;
@@ -176,7 +175,7 @@ void set_centres(Population& p) {
 }  // namespace
 
 double log_rate(double value, results::Better better) noexcept {
-  if (!(value > 0) || std::isinf(value)) return nan;
+  if (!(value > 0) || std::isinf(value)) return not_taken;
   return better == results::Better::lower ? -std::log(value) : std::log(value);
 }
 double from_log_rate(double rate, results::Better better) noexcept {
@@ -203,7 +202,7 @@ std::vector<Population> populations_of(const Judgement& j, const Series& series,
   for (const auto& row : series.rows) {
     const double rate = log_rate(row.median, series.better);
     if (std::isnan(rate)) continue;
-    populations[static_cast<std::size_t>(row.stratum)].members.push_back({&row, rate, rate, nan, false});
+    populations[static_cast<std::size_t>(row.stratum)].members.push_back({&row, rate, rate, not_taken, false});
   }
   for (std::size_t i = 0; i < populations.size(); ++i) {
     auto& p = populations[i];

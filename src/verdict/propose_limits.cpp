@@ -17,7 +17,7 @@ namespace {
 /// Room under the worst part of a good run: the next run is not the same to the last digit.
 constexpr double slack = 0.01;
 
-std::unordered_map<std::int32_t, std::string> models_of(const Judgement& j) {
+std::unordered_map<std::int32_t, std::string> models_of_parts(const Judgement& j) {
   std::unordered_map<std::int32_t, std::string> models;
   for (const char* kind : {"node", "device"}) {
     const auto it = j.results.inventory.find(kind);
@@ -84,7 +84,7 @@ std::string propose_limits(const results::Results& results, const std::string& f
   const Options none;
   Judgement j(results, none);
   collect_series(j);
-  const auto models = models_of(j);
+  const auto models = models_of_parts(j);
   std::string out = "# Limits proposed by assay verdict --write-limits from " + file + " (" + results.info.started + ", level " +
                     results.info.level + ", " + state + ", " + std::to_string(j.entities.nodes().size()) +
                     " nodes).\n# Every part of that run keeps them. Read them before they become a contract.\n\n";

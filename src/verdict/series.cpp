@@ -24,7 +24,7 @@ struct Occurrence {
   auto key() const { return std::tuple(entity, source, destination); }
 };
 
-std::int32_t at(const std::vector<std::int32_t>& values, std::size_t i) {
+std::int32_t end_at(const std::vector<std::int32_t>& values, std::size_t i) {
   return i < values.size() ? values[i] : -1;
 }
 
@@ -149,7 +149,7 @@ std::vector<Occurrence> occurrences_of(const Joined& joined) {
   for (std::size_t p = 0; p < joined.passes.size(); ++p) {
     const auto& c = *joined.passes[p];
     for (std::size_t r = 0; r < c.entity.size(); ++r) {
-      all.push_back({c.entity[r], at(c.source, r), at(c.destination, r), p, r});
+      all.push_back({c.entity[r], end_at(c.source, r), end_at(c.destination, r), p, r});
     }
   }
   std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.key() < b.key(); });

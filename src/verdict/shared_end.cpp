@@ -22,7 +22,7 @@ struct Link {
 };
 
 /// What a part sends or receives.
-struct Traffic {
+struct EndTraffic {
   std::vector<Link*> links;
   std::set<std::int32_t> partners;
   std::size_t slow = 0;
@@ -33,7 +33,7 @@ struct Traffic {
   }
 };
 
-struct Claim {
+struct EndClaim {
   std::int32_t part = -1;
   std::vector<Link*> links;  ///< all of the part that are judged for it
   bool out = false, in = false;
@@ -47,8 +47,8 @@ class Ends {
       for (const auto end : {l.row->source, l.row->destination}) ends_of_node_[j_.entities.node(end)].insert(end);
   }
 
-  std::vector<Claim> claims() {
-    std::vector<Claim> all;
+  std::vector<EndClaim> claims() {
+    std::vector<EndClaim> all;
     for (const Level level : {Level::leaf, Level::node, Level::end})
       while (all.size() < constants::shared_end_most) {
         auto claim = worst(level);
@@ -58,12 +58,12 @@ class Ends {
       }
     std::size_t others = 0, good = 0;
     for (const auto& l : links_) {
-      if (std::any_of(all.begin(), all.end(), [&](const Claim& c) { return touches(l, c); })) continue;
+      if (std::any_of(all.begin(), all.end(), [&](const EndClaim& c) { return touches(l, c); })) continue;
       ++others;
       good += l.below == nullptr ? 1 : 0;
     }
     // Where the rest is no better nobody can tell whose fault it is.
-    return 2 * good > others ? all : std::vector<Claim>{};
+    return 2 * good > others ? all : std::vector<EndClaim>{};
   }
 
   /// -1: the link says nothing about parts of this level.
@@ -73,16 +73,16 @@ class Ends {
   }
 
  private:
-  bool touches(const Link& l, const Claim& c) const {
+  bool touches(const Link& l, const EndClaim& c) const {
     return part_of(l.row->source, c.level) == c.part || part_of(l.row->destination, c.level) == c.part;
   }
 
-  std::optional<Claim> worst(Level level) {
-    std::map<std::int32_t, std::pair<Traffic, Traffic>> parts;  // sent, received
+  std::optional<EndClaim> worst(Level level) {
+    std::map<std::int32_t, std::pair<EndTraffic, EndTraffic>> parts;  // sent, received
     for (auto& l : links_) {
       const auto from = part_of(l.row->source, level), to = part_of(l.row->destination, level);
       if (l.part >= 0 || from == to) continue;  // what stays inside says nothing
-      const auto add = [&](Traffic& t, std::int32_t partner) {
+      const auto add = [&](EndTraffic& t, std::int32_t partner) {
         t.links.push_back(&l);
         t.partners.insert(partner);
         t.slow += l.below != nullptr ? 1 : 0;
@@ -93,11 +93,11 @@ class Ends {
       }
     }
     if (parts.size() < 3) return std::nullopt;
-    std::optional<Claim> best;
+    std::optional<EndClaim> best;
     std::size_t most = 0;
     for (auto& [part, traffic] : parts) {
       auto& [sent, received] = traffic;
-      Claim c{part, {}, sent.bad(), received.bad(), level};
+      EndClaim c{part, {}, sent.bad(), received.bad(), level};
       if (level == Level::node && (c.out || c.in) && !every_end(part, sent, received, c)) continue;
       std::size_t slow = 0;
       for (const auto& [bad, t] : {std::pair(c.out, &sent), std::pair(c.in, &received)}) {
@@ -113,11 +113,11 @@ class Ends {
   }
 
   /// A node with several NICs or devices is at fault only if each of them is; a NIC that was measured by itself is not its node.
-  bool every_end(std::int32_t node, const Traffic& sent, const Traffic& received, const Claim& c) const {
+  bool every_end(std::int32_t node, const EndTraffic& sent, const EndTraffic& received, const EndClaim& c) const {
     const auto& ends = ends_of_node_.at(node);
     if (ends.size() == 1 && j_.entities.kind(*ends.begin()) == "nic") return false;
     std::map<std::int32_t, std::pair<std::size_t, std::size_t>> by_end;  // slow, all
-    const auto count = [&](const Traffic& t, bool sends) {
+    const auto count = [&](const EndTraffic& t, bool sends) {
       for (const auto* l : t.links) {
         auto& [slow, all] = by_end[sends ? l->row->source : l->row->destination];
         slow += l->below != nullptr ? 1 : 0;
@@ -139,7 +139,7 @@ class Ends {
 };
 
 /// Its median link: of those measured again if there are any.
-const Below& median_of(const Claim& c) {
+const Below& median_of(const EndClaim& c) {
   std::vector<const Below*> links;
   for (const bool again : {true, false}) {
     for (const auto* l : c.links)

@@ -8,10 +8,10 @@
 namespace assay::memory {
 namespace {
 
-constexpr std::uint64_t mib = std::uint64_t{1} << 20;
+constexpr std::uint64_t mebibyte = std::uint64_t{1} << 20;
 
 /// Long enough for a link of 64 GB/s to be timed to a thousandth, short enough for the least.
-constexpr std::uint64_t copy_bytes = 128 * mib;
+constexpr std::uint64_t copy_bytes = 128 * mebibyte;
 
 std::int64_t rows(const PlanInput& input, bool together, int turns) {
   std::int64_t sum = 0;
@@ -53,7 +53,7 @@ Case copy_case(const PlanInput& input, const std::string& way, std::size_t domai
   c.parameters["numa"] = domain;
   c.parameters["bytes"] = copy_bytes;
   if (c.bytes > input.memory_per_rank_bytes)
-    c.not_applicable = "the plan may use only " + std::to_string(input.memory_per_rank_bytes / mib) + " MiB per rank";
+    c.not_applicable = "the plan may use only " + std::to_string(input.memory_per_rank_bytes / mebibyte) + " MiB per rank";
   return c;
 }
 

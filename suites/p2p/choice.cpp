@@ -14,8 +14,6 @@
 namespace assay::p2p {
 namespace {
 
-constexpr std::size_t kib = 1024, mib = 1024 * 1024;
-
 /// Links between GPUs are as fast as they get only from some ten MiB on.
 std::vector<std::size_t> level_sizes(Level level, bool gpus) {
   if (level == Level::smoke) return {mib};

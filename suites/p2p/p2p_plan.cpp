@@ -19,7 +19,6 @@
 namespace assay::p2p {
 namespace {
 
-constexpr std::size_t mib = 1024 * 1024;
 constexpr std::size_t arena_limit = 512 * mib;
 constexpr std::size_t most_rate_messages = 64;  ///< on their way at once where messages are counted
 constexpr std::size_t most_nic_bytes = 4 * mib;  ///< of a message whose bandwidth over one NIC is measured

@@ -4,6 +4,7 @@
 import contextlib
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import time
@@ -56,10 +57,16 @@ class Night(cluster.ClusterTest):
         return int(result.stdout)
 
     def night(self):
-        """Submits and waits: (job, exit code)."""
-        result = self.slurm("sbatch", "--parsable", "--wait", "--nodes=4", SCRIPTS / "slurm" / "nightly.sbatch")
-        self.assertRegex(result.stdout, r"^\d+\n", result.stderr)
-        return int(result.stdout.split()[0]), result.returncode
+        """Submits and waits: (job, exit code). `sbatch --wait` would look only after 2, 10 and 42 seconds."""
+        job = self.submit()
+        end = time.monotonic() + 140
+        while self.slurm("squeue", "-h").stdout.strip():
+            self.assertLess(time.monotonic(), end, "the job ends")
+            time.sleep(1)
+        said = self.slurm("scontrol", "--oneliner", "show", "job", job).stdout
+        code = re.search(r"\bExitCode=(\d+):0\b", said)
+        self.assertTrue(code, said)
+        return job, int(code[1])
 
     def said(self, job):
         return (self.dir / f"assay-nightly-{job}.out").read_text()

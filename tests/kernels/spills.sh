@@ -1,34 +1,31 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# No kernel that is bound by memory or by tensor cores may keep registers in local memory: compiles kernels/cuda/NAME.cu for every
-# architecture and fails for each function for which ptxas reports spill stores, spill loads or a stack frame.
+# No kernel that is bound by memory or by tensor cores may keep registers in local memory: reads what ptxas said of the objects of
+# this build (kernels/cuda/keep_report.sh) and fails for each function with spill stores, spill loads or a stack frame.
 #
-#   spills.sh NVCC "80 90a 100" NAME...
+#   spills.sh OBJECT-DIRECTORY "80 90a 100" NAME...
 set -euo pipefail
 
-nvcc=$1 architectures=$2
+objects=$1 architectures=$2
 shift 2
-root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
 
 bad=0
 functions=0
 for name in "$@"; do
+  report=$objects/$name.cu.o.ptxas
+  [ -f "$report" ] || { printf 'spills: no %s\n' "$report"; exit 1; }
   for arch in $architectures; do
-    "$nvcc" -std=c++20 -O3 --expt-relaxed-constexpr -gencode="arch=compute_$arch,code=sm_$arch" -Xptxas -v -cubin \
-      -I"$root/src" -I"$root" "$root/kernels/cuda/$name.cu" -o "$work/$name.cubin" 2>"$work/report" ||
-      { cat "$work/report"; exit 1; }
-    # "Compiling entry function 'NAME' for 'sm_90a'", and on a later line its frame and spills.
-    while read -r frame stores loads function; do
-      functions=$((functions + 1))
-      [ "$frame" = 0 ] && [ "$stores" = 0 ] && [ "$loads" = 0 ] && continue
-      bad=$((bad + 1))
-      printf '%s.cu, sm_%s: %s bytes of stack, %s stored, %s loaded: %s\n' "$name" "$arch" "$frame" "$stores" "$loads" "$function"
-    done < <(awk '/Compiling entry function|Function properties for/ { name = $0; sub(/.*(function |for )/, "", name) }
-      /Compiling entry function/ { split($0, part, "\047"); name = part[2] }
-      /bytes stack frame/ { print $1, $5, $9, name }' "$work/report")
+    grep -q "Compiling entry function .* for 'sm_$arch'" "$report" || { printf 'spills: %s.cu has nothing for sm_%s\n' "$name" "$arch"; exit 1; }
   done
+  # "Compiling entry function 'NAME' for 'sm_90a'", and on a later line its frame and spills.
+  while read -r arch frame stores loads function; do
+    functions=$((functions + 1))
+    [ "$frame" = 0 ] && [ "$stores" = 0 ] && [ "$loads" = 0 ] && continue
+    bad=$((bad + 1))
+    printf '%s.cu, %s: %s bytes of stack, %s stored, %s loaded: %s\n' "$name" "$arch" "$frame" "$stores" "$loads" "$function"
+  done < <(awk '/Function properties for/ { name = $0; sub(/.*for /, "", name) }
+    /Compiling entry function/ { split($0, part, "\047"); name = part[2]; arch = part[4] }
+    /bytes stack frame/ { print arch, $1, $5, $9, name }' "$report")
 done
 
 [ "$functions" -gt 0 ] || { echo 'spills: nothing was looked at'; exit 1; }

@@ -12,12 +12,12 @@
 namespace assay::operating {
 namespace {
 
-constexpr std::int64_t nodes = 1024, leaves = 32;
+constexpr std::int64_t network_nodes = 1024, network_leaves = 32;
 
 simulate::Spec network(std::uint64_t seed) {
   simulate::Spec spec;
-  spec.nodes = nodes;
-  spec.leaves = leaves;
+  spec.nodes = network_nodes;
+  spec.leaves = network_leaves;
   spec.metrics = simulate::pick_metrics({"p2p/bandwidth-uni*"});
   spec.seed = seed;
   return spec;
@@ -37,7 +37,7 @@ Count exact(const results::VerdictData& verdict, const std::function<bool(const 
 
 Count nic_trial(double percent, std::uint64_t seed) {
   auto spec = network(seed);
-  const auto victim = static_cast<std::int64_t>(RandomStream(seed, "operating/nic").below(0, nodes));
+  const auto victim = static_cast<std::int64_t>(RandomStream(seed, "operating/nic").below(0, network_nodes));
   spec.faults = {simulate::parse_fault(fmt::format("slow:node={},nic=0,percent={}", victim, percent))};
   const auto r = simulate::run(spec);
   // The only NIC and the only device of a node cannot be told from the node.
@@ -49,7 +49,7 @@ Count nic_trial(double percent, std::uint64_t seed) {
 
 Count leaf_trial(double percent, std::uint64_t seed) {
   auto spec = network(seed);
-  const auto victim = static_cast<std::int64_t>(RandomStream(seed, "operating/leaf").below(0, leaves));
+  const auto victim = static_cast<std::int64_t>(RandomStream(seed, "operating/leaf").below(0, network_leaves));
   spec.faults = {simulate::parse_fault(fmt::format("slow:leaf={},percent={}", victim, percent))};
   const auto r = simulate::run(spec);
   const std::string name = fmt::format("L{}", victim);
@@ -58,7 +58,7 @@ Count leaf_trial(double percent, std::uint64_t seed) {
   });
 }
 
-Count healthy_trial(std::uint64_t seed) {
+Count healthy_network_trial(std::uint64_t seed) {
   const auto r = simulate::run(network(seed));
   return {r.verdict->state == "FAIL" ? std::size_t{1} : 0, 1};
 }
@@ -66,9 +66,9 @@ Count healthy_trial(std::uint64_t seed) {
 }  // namespace
 
 std::vector<Cell> network_cells() {
-  const std::string fleet = fmt::format("N={}, {} leaves", nodes, leaves);
+  const std::string fleet = fmt::format("N={}, {} leaves", network_nodes, network_leaves);
   const auto nic = [](double percent) { return [percent](std::uint64_t seed) { return nic_trial(percent, seed); }; };
-  return {{"false FAIL, healthy network", fleet, Aim::at_most, 0.01, 1, 100, healthy_trial},
+  return {{"false FAIL, healthy network", fleet, Aim::at_most, 0.01, 1, 100, healthy_network_trial},
           {"NIC slow by 5 %, exact", fleet, Aim::at_least, 0.99, 1, 100, nic(5), false},
           {"NIC slow by 3 %, exact", fleet, Aim::at_least, 0.85, 1, 100, nic(3), false},
           {"leaf slow by 2 %, exact", fleet, Aim::at_least, 0.99, 1, 100,

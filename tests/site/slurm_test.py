@@ -3,6 +3,7 @@
 
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import tempfile
@@ -84,10 +85,18 @@ class Slurm(place.SiteTest):
         return dict(line.split("|", 1) for line in self.command("sinfo", "-R", "-h", "-o", "%N|%E").stdout.splitlines())
 
     def submit(self, kind, *args, options=()):
-        """Submits and waits; (job number, exit code)."""
-        result = self.command("sbatch", "--wait", "--parsable", *options, place.SCRIPTS / "slurm" / f"{kind}.sbatch", *args)
+        """Submits and waits; (job number, exit code). `sbatch --wait` would look only after 2, 10 and 42 seconds."""
+        result = self.command("sbatch", "--parsable", *options, place.SCRIPTS / "slurm" / f"{kind}.sbatch", *args)
         self.assertRegex(result.stdout, r"^\d+\n", result.stderr)
-        return int(result.stdout.split()[0]), result.returncode
+        job = int(result.stdout.split()[0])
+        self.until(lambda: self.job(job, "JobState") not in ("PENDING", "CONFIGURING", "RUNNING"), f"job {job} ends", 120)
+        code, signal = map(int, self.job(job, "ExitCode").split(":"))
+        return job, 128 + signal if signal else code
+
+    def job(self, job, field):
+        said = self.command("scontrol", "--oneliner", "show", "job", job)
+        self.assertEqual(said.returncode, 0, said.stderr)
+        return re.search(rf"\b{field}=(\S+)", said.stdout)[1]
 
     def directory(self, kind, job):
         return self.results / time.strftime("%Y-%m-%d", time.gmtime()) / f"{kind}-{job}"

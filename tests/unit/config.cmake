@@ -1,4 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
 assay_test(unit_config SOURCES units_test.cpp glob_test.cpp option_test.cpp config_test.cpp toml_options_test.cpp
   LINKS assay_config assay_base fmt::fmt LABELS unit)
-assay_test(unit_cli SOURCES cli_parser_test.cpp confine_test.cpp LINKS assay_cli LABELS unit)
+assay_test(unit_cli SOURCES cli_parser_test.cpp confine_test.cpp LINKS assay_cli assay_suites LABELS unit)

@@ -12,7 +12,7 @@ namespace assay {
 namespace {
 
 /// Every option is in the table, given or not.
-Config config_of(const TrainSuite& suite, Level level, const std::map<std::string, std::vector<std::string>>& given = {}) {
+Config plan_config(const TrainSuite& suite, Level level, const std::map<std::string, std::vector<std::string>>& given = {}) {
   Config config = fakes::config_of(suite, level, given);
   for (const OptionSpec& spec : suite.options())
     if (!given.contains(spec.name) && spec.default_text.empty()) config.options.set(spec, {});
@@ -22,7 +22,7 @@ Config config_of(const TrainSuite& suite, Level level, const std::map<std::strin
 TEST(TrainPlan, GpusTrainLargerModelsInBf16) {
   TrainSuite suite;
   const Topology topology = fakes::cluster({1, 4, 1, 2});
-  const Config quick = config_of(suite, Level::quick), standard = config_of(suite, Level::standard);
+  const Config quick = plan_config(suite, Level::quick), standard = plan_config(suite, Level::standard);
   constexpr std::uint64_t gib = std::uint64_t{1} << 30;
   auto cases = train::plan_cases({quick, topology, 72 * gib, 7}, "cuda");
   EXPECT_TRUE(fakes::legal_and_unique(cases));
@@ -52,15 +52,15 @@ TEST(TrainPlan, SharesAndPressureAreAskedForByName) {
   TrainSuite suite;
   const Topology topology = fakes::cluster({1, 4, 1, 2});
   const std::uint64_t memory = std::uint64_t{4} << 30;
-  const auto plain = train::plan_cases({config_of(suite, Level::quick), topology, memory, 7}, "host");
-  const Config config = config_of(suite, Level::quick, {{"train.zero", {"1"}}, {"train.comm-pressure", {"0.7"}}});
+  const auto plain = train::plan_cases({plan_config(suite, Level::quick), topology, memory, 7}, "host");
+  const Config config = plan_config(suite, Level::quick, {{"train.zero", {"1"}}, {"train.comm-pressure", {"0.7"}}});
   const auto cases = train::plan_cases({config, topology, memory, 7}, "host");
   EXPECT_EQ(fakes::find(cases, "tiny-together")->parameters.at("zero"), 1);
   EXPECT_EQ(fakes::find(cases, "tiny-together")->parameters.at("comm_pressure"), 0.7);
   EXPECT_FALSE(fakes::find(plain, "tiny-together")->parameters.contains("zero"));
   EXPECT_EQ(fakes::find(cases, "tiny-lockstep")->parameters, fakes::find(plain, "tiny-lockstep")->parameters);
   for (const auto& wrong : {std::pair{"train.comm-pressure", "0"}, {"train.type", "bf16"}})
-    EXPECT_THROW(train::plan_cases({config_of(suite, Level::quick, {{wrong.first, {wrong.second}}}), topology, memory, 7}, "host"), Error);
+    EXPECT_THROW(train::plan_cases({plan_config(suite, Level::quick, {{wrong.first, {wrong.second}}}), topology, memory, 7}, "host"), Error);
 }
 
 TEST(TrainPressure, ChoosesTokensByItsFormula) {

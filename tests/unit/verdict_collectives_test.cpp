@@ -53,7 +53,7 @@ results::Results run(const std::map<int, double>& slow, int nodes = 32, int draw
   return r;
 }
 
-std::vector<std::string> accused(const results::VerdictData& v) {
+std::vector<std::string> accused_groups(const results::VerdictData& v) {
   std::vector<std::string> names;
   for (const auto& f : v.findings)
     if (f.severity != "INFO") names.push_back(f.level + " " + f.name);
@@ -63,7 +63,7 @@ std::vector<std::string> accused(const results::VerdictData& v) {
 TEST(VerdictCollectives, NodeThatSlowsAllItsGroupsIsNamed) {
   auto r = run({{17, 0.4}});
   const auto v = judge(r);
-  ASSERT_EQ(accused(v), std::vector<std::string>{"node node17"});
+  ASSERT_EQ(accused_groups(v), std::vector<std::string>{"node node17"});
   EXPECT_EQ(v.findings[0].severity, "WARN");
   EXPECT_NEAR(*v.findings[0].deficit, 0.4, 0.03);
   EXPECT_EQ(state_of(r, v, "node17"), "WARN");
@@ -72,21 +72,21 @@ TEST(VerdictCollectives, NodeThatSlowsAllItsGroupsIsNamed) {
 TEST(VerdictCollectives, FewNodesNeedThirtyPercent) {
   int named = 0;
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
-    const auto names = accused(judge(run({{3, 0.5}}, 12, 4, seed)));
+    const auto names = accused_groups(judge(run({{3, 0.5}}, 12, 4, seed)));
     named += names == std::vector<std::string>{"node node3"} ? 1 : 0;
     // Whoever was with it in all four draws cannot be told from it.
     EXPECT_TRUE(names.empty() || names.size() == 1) << seed;
-    EXPECT_TRUE(accused(judge(run({{3, 0.2}}, 12, 4, seed))).empty()) << seed;
+    EXPECT_TRUE(accused_groups(judge(run({{3, 0.2}}, 12, 4, seed))).empty()) << seed;
   }
   EXPECT_GE(named, 16);
 }
 
 TEST(VerdictCollectives, HealthyGroupsAccuseNobody) {
   for (std::uint64_t seed = 1; seed <= 50; ++seed)
-    for (const int nodes : {8, 16, 32, 64}) EXPECT_TRUE(accused(judge(run({}, nodes, 4, seed))).empty()) << nodes << " " << seed;
+    for (const int nodes : {8, 16, 32, 64}) EXPECT_TRUE(accused_groups(judge(run({}, nodes, 4, seed))).empty()) << nodes << " " << seed;
 }
 
-TEST(VerdictCollectives, TooFewDrawsNameNobody) { EXPECT_TRUE(accused(judge(run({{17, 0.4}}, 32, 2))).empty()); }
+TEST(VerdictCollectives, TooFewDrawsNameNobody) { EXPECT_TRUE(accused_groups(judge(run({{17, 0.4}}, 32, 2))).empty()); }
 
 TEST(VerdictCollectives, NewGroupsConfirmOrClear) {
   for (const bool still : {true, false}) {
@@ -109,7 +109,7 @@ TEST(VerdictCollectives, NewGroupsConfirmOrClear) {
     verdict::collect_series(j);
     EXPECT_TRUE(verdict::collective_rechecks(j).empty());
     const auto v = judge(r);
-    EXPECT_EQ(accused(v).size(), still ? 1U : 0U);
+    EXPECT_EQ(accused_groups(v).size(), still ? 1U : 0U);
     ASSERT_NE(find_kind(v, "slow"), nullptr);
     EXPECT_EQ(find_kind(v, "slow")->confirmed, still);
     EXPECT_THAT(find_kind(v, "slow")->text, HasSubstr(still ? "confirmed by new groups" : "not slow in new groups"));
@@ -141,7 +141,7 @@ TEST(VerdictInStep, ASlowRankIsNamedConfirmedAndNobodyElseIs) {
     add_selftest(r, suite);
     measure_in_step(r, suite, name, metric, 9, {{1, 4.0}}, 1);
     const auto warned = judge(r);
-    ASSERT_EQ(accused(warned), std::vector<std::string>{"device node0/cores2-3"}) << suite;
+    ASSERT_EQ(accused_groups(warned), std::vector<std::string>{"device node0/cores2-3"}) << suite;
     EXPECT_EQ(warned.findings[0].severity, "WARN");
     const auto asked = verdict::rechecks(r, verdict::options_from(r));
     ASSERT_EQ(asked.size(), 1U) << suite;
@@ -166,20 +166,20 @@ TEST(VerdictInStep, AllSlowOrEachNowAndThenIsNobody) {
   auto r = cluster(1, 4);
   add_selftest(r, "allreduce");
   measure_in_step(r, "allreduce", "allreduce-world-8-mpi", "duration", 9, {}, 1);
-  EXPECT_TRUE(accused(judge(r)).empty());
+  EXPECT_TRUE(accused_groups(judge(r)).empty());
   auto two = cluster(1, 4);
   add_selftest(two, "allreduce");
   measure_in_step(two, "allreduce", "allreduce-world-8-mpi", "duration", 9, {{1, 4.0}, {2, 4.0}}, 1);
-  EXPECT_TRUE(accused(judge(two)).empty());
+  EXPECT_TRUE(accused_groups(judge(two)).empty());
   // Who comes late makes the others wait: their times are long, its own is short.
   auto late = cluster(1, 4);
   add_selftest(late, "allreduce");
   measure_in_step(late, "allreduce", "allreduce-world-8-mpi", "duration", 9, {{0, 4.0}, {2, 4.0}, {3, 4.0}}, 1);
-  EXPECT_TRUE(accused(judge(late)).empty());
+  EXPECT_TRUE(accused_groups(judge(late)).empty());
   auto three = cluster(1, 3);
   add_selftest(three, "allreduce");
   measure_in_step(three, "allreduce", "allreduce-world-8-mpi", "duration", 9, {{1, 4.0}}, 1);
-  EXPECT_TRUE(accused(judge(three)).empty());
+  EXPECT_TRUE(accused_groups(judge(three)).empty());
 }
 
 TEST(VerdictInStep, WhoComesLateAgainAndAgainWasHeldUpByItsHost) {
@@ -198,10 +198,10 @@ TEST(VerdictInStep, WhoComesLateAgainAndAgainWasHeldUpByItsHost) {
     c.metrics.push_back(skew);
     const auto v = judge(r);
     if (stalls < 5) {
-      EXPECT_TRUE(accused(v).empty()) << stalls;
+      EXPECT_TRUE(accused_groups(v).empty()) << stalls;
       continue;
     }
-    ASSERT_EQ(accused(v), std::vector<std::string>{"device node0/cores4-5"});
+    ASSERT_EQ(accused_groups(v), std::vector<std::string>{"device node0/cores4-5"});
     EXPECT_EQ(v.findings[0].kind, "intermittent");
     EXPECT_THAT(v.findings[0].text, HasSubstr("came late 12 times in 100 operations"));
   }

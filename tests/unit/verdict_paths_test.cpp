@@ -15,9 +15,9 @@ using ::testing::IsEmpty;
 constexpr double gb = 1e9;
 
 /// Nodes with two ranks, eth0, and `ports` InfiniBand ports each.
-class Fleet {
+class PathFleet {
  public:
-  explicit Fleet(int nodes, int ports = 0) : results(cluster(nodes, 2)) {
+  explicit PathFleet(int nodes, int ports = 0) : results(cluster(nodes, 2)) {
     auto& table = results.inventory["nic"];
     for (int n = 0; n < nodes; ++n) {
       const std::string node = "node" + std::to_string(n);
@@ -73,7 +73,7 @@ class Fleet {
 const std::string a0 = "node0/cores0-1", a1 = "node0/cores2-3", b0 = "node1/cores0-1", b1 = "node1/cores2-3";
 
 TEST(VerdictPaths, BytesOnTheNicThatShouldCarryThemAreNoFinding) {
-  Fleet fleet(2);
+  PathFleet fleet(2);
   const auto path = fleet.sent("bandwidth-uni-4194304-cross-mpi", {{a0, b0}, {b0, a0}, {a1, b1}}, gb);
   fleet.moved(path, "node0/eth0", 2.02 * gb);
   fleet.moved(path, "node1/eth0", 1.02 * gb);
@@ -81,7 +81,7 @@ TEST(VerdictPaths, BytesOnTheNicThatShouldCarryThemAreNoFinding) {
 }
 
 TEST(VerdictPaths, BytesThatNoNicMovedTookAnotherWay) {
-  Fleet fleet(2);
+  PathFleet fleet(2);
   const auto path = fleet.sent("bandwidth-uni-4194304-cross-mpi", {{a0, b0}, {b0, a0}}, gb);
   fleet.moved(path, "node0/eth0", 0.9 * gb);
   fleet.moved(path, "node1/eth0", 1.01 * gb);
@@ -94,7 +94,7 @@ TEST(VerdictPaths, BytesThatNoNicMovedTookAnotherWay) {
 }
 
 TEST(VerdictPaths, MessagesWithinANodeNeedNoNicAndSmallOnesProveNothing) {
-  Fleet fleet(2);
+  PathFleet fleet(2);
   const auto inside = fleet.sent("bandwidth-uni-4194304-node-mpi", {{a0, a1}, {b1, b0}}, gb);
   const auto small = fleet.sent("latency-8-cross-mpi", {{a0, b0}, {b0, a0}}, 1e6);
   for (const auto& path : {inside, small})
@@ -104,7 +104,7 @@ TEST(VerdictPaths, MessagesWithinANodeNeedNoNicAndSmallOnesProveNothing) {
 
 TEST(VerdictPaths, AdaptersThatTheKernelDoesNotCountAreNotAccused) {
   for (const char* path : {"cm/ofi", "cm/psm2", "mpi", "requested:rc_mlx5"}) {
-    Fleet fleet(2);
+    PathFleet fleet(2);
     fleet.moved(fleet.sent("bandwidth-uni-4194304-cross-mpi", {{a0, b0}}, gb), "node0/eth0", 1e6);
     EXPECT_EQ(fleet.found().size(), 1U);
     fleet.results.cases.front().parameters["path"] = path;
@@ -113,14 +113,14 @@ TEST(VerdictPaths, AdaptersThatTheKernelDoesNotCountAreNotAccused) {
 }
 
 TEST(VerdictPaths, CountersThatCannotBeReadClaimNothing) {
-  Fleet fleet(2);
+  PathFleet fleet(2);
   const auto path = fleet.sent("bandwidth-uni-4194304-cross-mpi", {{a0, b0}}, gb);
   fleet.results.counters.push_back({path, row_named(fleet.results, "node0/eth0"), "tx_bytes", results::not_taken, results::not_taken});
   EXPECT_THAT(fleet.found(), IsEmpty());
 }
 
 TEST(VerdictPaths, ANicByItselfThatDidNotCarryItsMessagesIsNamedWithWhoDid) {
-  Fleet fleet(2, 2);
+  PathFleet fleet(2, 2);
   const auto path = fleet.sent("bandwidth-uni-4194304-cross-ucx-mlx5_1.1",
                                {{"node0/mlx5_1:1", "node1/mlx5_1:1"}, {"node1/mlx5_1:1", "node0/mlx5_1:1"}}, gb);
   for (const char* node : {"node0", "node1"}) fleet.moved(path, std::string(node) + "/mlx5_1:1", 1.02 * gb);
@@ -136,7 +136,7 @@ TEST(VerdictPaths, ANicByItselfThatDidNotCarryItsMessagesIsNamedWithWhoDid) {
 }
 
 TEST(VerdictPaths, ANicThatTheCaseDoesNotMentionMovedNothing) {
-  Fleet fleet(2, 2);
+  PathFleet fleet(2, 2);
   const auto path = fleet.sent("bandwidth-uni-4194304-cross-ucx-mlx5_1.1", {{"node0/mlx5_1:1", "node1/mlx5_1:1"}}, gb);
   fleet.moved(path, "node0/mlx5_0:1", 1.01 * gb);
   EXPECT_THAT(fleet.found(), IsEmpty()) << "nobody knows whether its counter can be read";
@@ -147,7 +147,7 @@ TEST(VerdictPaths, ANicThatTheCaseDoesNotMentionMovedNothing) {
 }
 
 TEST(VerdictPaths, TcpWhereThereIsInfiniBandIsOneFindingForAllNodes) {
-  Fleet fleet(2, 1);
+  PathFleet fleet(2, 1);
   const auto path = fleet.sent("bandwidth-uni-4194304-cross-mpi", {{a0, b0}, {b0, a0}}, gb);
   for (const std::string node : {"node0", "node1"}) {
     fleet.moved(path, node + "/eth0", 1.05 * gb);
@@ -161,7 +161,7 @@ TEST(VerdictPaths, TcpWhereThereIsInfiniBandIsOneFindingForAllNodes) {
 }
 
 TEST(VerdictPaths, TheInterfaceThatRidesOnAPortIsNotCountedTwice) {
-  Fleet fleet(2, 1);
+  PathFleet fleet(2, 1);
   const auto path = fleet.sent("bandwidth-uni-4194304-cross-mpi", {{a0, b0}}, gb);
   fleet.results.inventory["nic"].text["netdev_info"] = {"", "ib0", "", "ib0"};
   fleet.results.entities.push_back({"nic", "mac-ib0", "mac", "node0/ib0", row_named(fleet.results, "node0"), -1});
@@ -174,7 +174,7 @@ TEST(VerdictPaths, TheInterfaceThatRidesOnAPortIsNotCountedTwice) {
 }
 
 TEST(VerdictPaths, OneOfSeveralPortsThatCarriesAllRanksIsNamed) {
-  Fleet fleet(2, 4);
+  PathFleet fleet(2, 4);
   const auto path = fleet.sent("bandwidth-uni-4194304-cross-mpi", {{a0, b0}, {a1, b1}}, gb);
   fleet.moved(path, "node0/mlx5_2:1", 2.01 * gb);
   for (const char* nic : {"node0/mlx5_0:1", "node0/mlx5_1:1", "node0/mlx5_3:1", "node0/eth0"}) fleet.moved(path, nic, 1e6);

@@ -53,14 +53,14 @@ void measure_rails(results::Results& r, const std::string& name, const std::vect
   c.metrics.push_back(group);
 }
 
-results::Results run(const std::vector<Slow>& slow, int nodes = 32, int rails = 4, std::uint64_t seed = 1) {
+results::Results rails_run(const std::vector<Slow>& slow, int nodes = 32, int rails = 4, std::uint64_t seed = 1) {
   auto r = cluster(nodes, rails);
   measure_rails(r, rails_name, slow, nodes, rails, seed);
   add_selftest(r, "allreduce");
   return r;
 }
 
-std::vector<std::string> accused(const results::VerdictData& v) {
+std::vector<std::string> accused_rails(const results::VerdictData& v) {
   std::vector<std::string> names;
   for (const auto& f : v.findings)
     if (f.severity != "INFO") names.push_back(f.level + " " + f.kind + " " + f.name);
@@ -69,9 +69,9 @@ std::vector<std::string> accused(const results::VerdictData& v) {
 
 TEST(VerdictRails, TheSlowDeviceOfANodeIsNamedAndItsSiblingsAreNot) {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
-    auto r = run({{17, 2, 0.4}}, 32, 4, seed);
+    auto r = rails_run({{17, 2, 0.4}}, 32, 4, seed);
     const auto v = judge(r);
-    ASSERT_EQ(accused(v), std::vector<std::string>{"device slow node17/cores4-5"}) << seed;
+    ASSERT_EQ(accused_rails(v), std::vector<std::string>{"device slow node17/cores4-5"}) << seed;
     EXPECT_NEAR(*v.findings[0].deficit, 0.4, 0.03);
     const auto asked = verdict::rechecks(r, verdict::options_from(r));
     ASSERT_EQ(asked.size(), 1U);
@@ -79,35 +79,35 @@ TEST(VerdictRails, TheSlowDeviceOfANodeIsNamedAndItsSiblingsAreNot) {
     measure_rails(r, std::string(rails_name) + ".c1", {{17, 2, 0.4}}, 32, 4, seed + 100);
     r.plan.pop_back();
     const auto again = judge(r);
-    ASSERT_EQ(accused(again), std::vector<std::string>{"device slow node17/cores4-5"}) << seed;
+    ASSERT_EQ(accused_rails(again), std::vector<std::string>{"device slow node17/cores4-5"}) << seed;
     EXPECT_TRUE(again.findings[0].confirmed);
   }
 }
 
 TEST(VerdictRails, TwoOfFourDevicesAreNotTheNode) {
-  EXPECT_EQ(accused(judge(run({{9, 1, 0.4}, {9, 3, 0.4}}))), (std::vector<std::string>{"device slow node9/cores2-3", "device slow node9/cores6-7"}));
+  EXPECT_EQ(accused_rails(judge(rails_run({{9, 1, 0.4}, {9, 3, 0.4}}))), (std::vector<std::string>{"device slow node9/cores2-3", "device slow node9/cores6-7"}));
 }
 
 TEST(VerdictRails, ANodeSlowOnAllItsRailsIsOneFinding) {
-  const auto v = judge(run({{9, -1, 0.4}}));
-  ASSERT_EQ(accused(v), std::vector<std::string>{"node slow node9"});
+  const auto v = judge(rails_run({{9, -1, 0.4}}));
+  ASSERT_EQ(accused_rails(v), std::vector<std::string>{"node slow node9"});
   EXPECT_THAT(v.findings[0].text, HasSubstr("on all its rails"));
 }
 
 TEST(VerdictRails, ASlowRailIsOneFindingWithItsDevices) {
-  auto r = run({{-1, 3, 0.4}});
+  auto r = rails_run({{-1, 3, 0.4}});
   const auto v = judge(r);
-  ASSERT_EQ(accused(v), std::vector<std::string>{"cluster split cluster"});
+  ASSERT_EQ(accused_rails(v), std::vector<std::string>{"cluster split cluster"});
   EXPECT_THAT(v.findings[0].text, HasSubstr("rail 3"));
   EXPECT_EQ(v.findings[0].members.size(), 32U);
   EXPECT_EQ(v.findings[0].members.front(), "node0/cores6-7");
-  EXPECT_TRUE(accused(judge(run({{-1, 3, 0.2}}))).empty());  // rails may differ by design
-  EXPECT_TRUE(accused(judge(run({{-1, 0, 0.4}, {-1, 1, 0.4}, {-1, 3, 0.4}}))).empty());  // which of them is the odd one?
+  EXPECT_TRUE(accused_rails(judge(rails_run({{-1, 3, 0.2}}))).empty());  // rails may differ by design
+  EXPECT_TRUE(accused_rails(judge(rails_run({{-1, 0, 0.4}, {-1, 1, 0.4}, {-1, 3, 0.4}}))).empty());  // which of them is the odd one?
 }
 
 TEST(VerdictRails, HealthyRailsAccuseNobody) {
   for (std::uint64_t seed = 1; seed <= 30; ++seed)
-    for (const int nodes : {8, 16, 64}) EXPECT_TRUE(accused(judge(run({}, nodes, 4, seed))).empty()) << nodes << " " << seed;
+    for (const int nodes : {8, 16, 64}) EXPECT_TRUE(accused_rails(judge(rails_run({}, nodes, 4, seed))).empty()) << nodes << " " << seed;
 }
 
 }  // namespace

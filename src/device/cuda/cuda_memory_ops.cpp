@@ -19,7 +19,7 @@ namespace {
 using kernels::DeviceErrors;
 using kernels::DeviceRecord;
 
-constexpr std::size_t record_capacity = 100;
+constexpr std::size_t probe_capacity = 100;
 constexpr int most_tries = 16;     ///< until every multiprocessor has run a block
 constexpr unsigned l1_rounds = 4096;
 static_assert(kernels::max_multiprocessors == max_multiprocessor_number);
@@ -35,7 +35,7 @@ void bind_to(int numa, void* memory, std::size_t bytes) {
   syscall(SYS_mbind, memory, bytes, bind, mask.data(), mask.size() * bits, 0);
 }
 
-kernels::ErrorRecord host_record(const DeviceRecord& r) {
+kernels::ErrorRecord probe_record(const DeviceRecord& r) {
   kernels::ErrorRecord record{r.index, r.expected, r.actual, r.reread[1]};
   record.sm = r.sm;
   record.warp = r.warp;
@@ -83,11 +83,11 @@ OnChipResult CudaMemoryOps::on_chip(OnChip test, std::uint64_t key) {
   const std::size_t half_l2 = std::max<std::size_t>(static_cast<std::size_t>(properties_.l2CacheSize) / 2, 4096) / 4096 * 4096;
   const std::size_t wanted = test == OnChip::l2 ? half_l2 : kernels::l1_words * sizeof(std::uint32_t);
   if (test != OnChip::shared && region_.bytes() != wanted) region_ = Buffer(wanted);
-  const std::size_t errors_bytes = kernels::cuda::errors_bytes(record_capacity);
+  const std::size_t errors_bytes = kernels::cuda::errors_bytes(probe_capacity);
   if (errors_.bytes() == 0) errors_ = Buffer(errors_bytes + kernels::visited_words * sizeof(std::uint32_t));
   auto* errors = errors_.as<DeviceErrors>();
   auto* visited = reinterpret_cast<std::uint32_t*>(errors_.as<std::byte>() + errors_bytes);
-  kernels::cuda::clear_errors(errors, record_capacity, stream_);
+  kernels::cuda::clear_errors(errors, probe_capacity, stream_);
   check(cudaMemsetAsync(visited, 0, kernels::visited_words * sizeof(std::uint32_t), stream_), "cudaMemset");
 
   OnChipResult result;
@@ -109,9 +109,9 @@ OnChipResult CudaMemoryOps::on_chip(OnChip test, std::uint64_t key) {
   DeviceErrors sum{};
   fetch(&sum, errors, sizeof(sum));
   result.errors = sum.count;
-  std::vector<DeviceRecord> records(std::min<std::size_t>(sum.kept, record_capacity));
+  std::vector<DeviceRecord> records(std::min<std::size_t>(sum.kept, probe_capacity));
   if (!records.empty()) fetch(records.data(), errors + 1, records.size() * sizeof(DeviceRecord));
-  for (const DeviceRecord& r : records) result.first.push_back(host_record(r));
+  for (const DeviceRecord& r : records) result.first.push_back(probe_record(r));
   return result;
 }
 

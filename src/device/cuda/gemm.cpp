@@ -8,19 +8,20 @@
 #include "base/error.hpp"
 
 namespace assay::cuda {
+
+struct GemmTypes {
+  cublasComputeType_t compute;
+  cudaDataType_t scale, operand, result;
+};
+
 namespace {
 
 constexpr std::size_t workspace_bytes = std::size_t{64} << 20;
 constexpr int most_candidates = 64;
 constexpr double tuning_s = 3;  ///< of one product; a type that a GPU hardly has gets fewer candidates tried
 
-struct Types {
-  cublasComputeType_t compute;
-  cudaDataType_t scale, operand, result;
-};
-
 /// Accumulated in fp32 (int32, fp64) always; what differs is in what the result is stored.
-Types types_of(NumType type, Output output) {
+GemmTypes types_of(NumType type, Output output) {
   const bool exact = output == Output::exact;
   switch (type) {
     case NumType::fp64:
@@ -82,7 +83,7 @@ struct Gemm::Plan {
   }
 
   const CublasLt& lt_;
-  Types types;
+  GemmTypes types;
   bool accumulate;
   cublasLtMatmulDesc_t desc = nullptr;
   cublasLtMatrixLayout_t first = nullptr, second = nullptr, result = nullptr;

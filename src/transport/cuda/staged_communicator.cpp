@@ -14,9 +14,9 @@ namespace assay::cuda {
 namespace {
 
 /// Behind the number of a request, where those of MPI and UCX have 0 or 1: it is one of ours.
-constexpr std::byte ours{0x53};
-bool is_ours(const Request& request) noexcept { return request.storage[8] == ours; }
-std::uint64_t load(const Request& request) noexcept {
+constexpr std::byte staged_mark{0x53};
+bool is_staged(const Request& request) noexcept { return request.storage[8] == staged_mark; }
+std::uint64_t number_of(const Request& request) noexcept {
   std::uint64_t number = 0;
   std::memcpy(&number, request.storage, sizeof number);
   return number;
@@ -62,7 +62,7 @@ void StagedCommunicator::start(void* data, std::size_t bytes, int peer, int tag,
   transfers_.emplace(number, std::move(t));
   request = Request{};
   std::memcpy(request.storage, &number, sizeof number);
-  request.storage[8] = ours;
+  request.storage[8] = staged_mark;
 }
 
 /// Pieces are handed to MPI in the order of their numbers, so that the other end finds them in it.
@@ -157,9 +157,9 @@ bool StagedCommunicator::test_all(std::span<Request> requests) {
   progress();
   bool all = true;
   for (Request& request : requests) {
-    if (!is_ours(request))
+    if (!is_staged(request))
       all = inner_.test_all({&request, 1}) && all;
-    else if (transfers_.contains(load(request)))
+    else if (transfers_.contains(number_of(request)))
       all = false;
     else
       request = Request{};
@@ -168,7 +168,7 @@ bool StagedCommunicator::test_all(std::span<Request> requests) {
 }
 
 void StagedCommunicator::wait_all(std::span<Request> requests) {
-  if (std::none_of(requests.begin(), requests.end(), is_ours)) return inner_.wait_all(requests);
+  if (std::none_of(requests.begin(), requests.end(), is_staged)) return inner_.wait_all(requests);
   while (!test_all(requests)) {
   }
 }
