@@ -68,6 +68,8 @@ Json as_json() {
               {"tcp_stream_rate", tcp_stream_rate},
               {"nic_floor_min_bytes", nic_floor_min_bytes},
               {"population_min", population_min},
+              {"one_sm_places", one_sm_places},
+              {"one_sm_place_bytes", one_sm_place_bytes},
               {"list_members", list_members},
               {"inventory_tolerance", inventory_tolerance},
               {"gpu_corrected_per_hour", gpu_corrected_per_hour},

@@ -137,7 +137,7 @@ class PatternRun {
       const kernels::ErrorRecord& e = records[i];
       const bool last = i + 1 == records.size();
       const std::uint64_t offset = (first + e.index) * sizeof(std::uint64_t);
-      context_.record.miscompare({"", context_.device_entity, offset, e.expected, e.actual, e.reread, t_.back()},
+      context_.record.miscompare({"", context_.device_entity, offset, e.expected, e.actual, e.reread, t_.back(), e.sm, e.warp, e.lane},
                                  last ? log.count() - i : 1);
     }
     found.add(log, first);

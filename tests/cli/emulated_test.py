@@ -77,6 +77,9 @@ class Emulated(harness.CliTest):
         self.assert_code(result, 2)
         with self.open() as file:
             found = self.miscompares(file)
+            places = [file["errors"][column][:].tolist() for column in ("sm", "warp", "lane")]
+        for column in places:
+            self.assertTrue(column and min(column) >= 0 and max(column) < 32, f"multiprocessors, warps and lanes: {places}")
         self.assertEqual({(gpu, xor) for _, gpu, _, xor in found}, {("gpu0", 1 << 17)})
 
     def test_links_and_sums_between_gpus(self):

@@ -122,6 +122,30 @@ TEST(GpuVerdict, SoftwareXidOnAGpuThatFailedACheckIsHardware) {
   EXPECT_EQ(about(judge(r), "xid_31")->severity, "FAIL");
 }
 
+/// `count` wrong words of a GPU, `step` bytes apart, of two sweeps; word i is seen by multiprocessor `sm(i)`.
+template <class Sm>
+std::string told_of(std::uint64_t count, std::uint64_t step, const Sm& sm, double sweep_s = 0.5) {
+  auto r = with_gpus();
+  for (std::uint64_t i = 0; i < count; ++i)
+    r.errors.push_back({"memory/pattern-march-c-together", row_named(r, "node2/gpu1"), i * step, 1, 3, 1, i % 2 == 0 ? 1.0 : 1.0 + sweep_s,
+                        sm(i), 3, 17});
+  const auto v = judge(r);
+  const auto* f = find_kind(v, "corrupt");
+  return f == nullptr ? "" : f->text;
+}
+
+TEST(GpuVerdict, WrongWordsThatOneMultiprocessorSawSpeakOfItRatherThanOfTheMemory) {
+  const auto five = [](std::uint64_t) { return 5; };
+  const std::string suspect = "were seen by SM 5: suspect this multiprocessor rather than the memory";
+  EXPECT_THAT(told_of(8, 1 << 20, five), HasSubstr("all 8 recorded wrong words of this GPU, in 8 places and 2 sweeps, " + suspect));
+  EXPECT_THAT(told_of(8, 1 << 20, five), HasSubstr("first at 0 by SM 5 warp 3 lane 17"));
+  using ::testing::Not;
+  EXPECT_THAT(told_of(8, 1 << 20, [](std::uint64_t i) { return i == 7 ? 6 : 5; }), Not(HasSubstr("suspect"))) << "two of them";
+  EXPECT_THAT(told_of(40, 64, five), Not(HasSubstr("suspect"))) << "a row of the memory, which one block looks at";
+  EXPECT_THAT(told_of(8, 1 << 20, five, 0), Not(HasSubstr("suspect"))) << "one sweep: places at equal distances may meet one multiprocessor";
+  EXPECT_THAT(told_of(8, 1 << 20, [](std::uint64_t) { return -1; }), Not(HasSubstr("SM"))) << "unknown";
+}
+
 TEST(GpuVerdict, HardwareThrottlingWarnsAndNamesTheCase) {
   auto r = with_gpus();
   count(r, "nvml_violation_hw_thermal_ns", 0, 3e9);

@@ -10,6 +10,7 @@
 #include "base/error.hpp"
 #include "device/memory_ops.hpp"
 #include "gemm_memory_fakes.hpp"
+#include "suites/memory/fault_text.hpp"
 #include "suites/memory/layout.hpp"
 #include "suites/memory/stream_data.hpp"
 
@@ -258,6 +259,9 @@ TEST(MemoryRun, WrongOnChipWordsAreToldWithTheirPlace) {
   ASSERT_FALSE(b.record.events_.empty());
   EXPECT_EQ(b.record.events_[0].kind, "memory-fault");
   EXPECT_NE(b.record.events_[0].text.find("SM 6"), std::string::npos);
+  EXPECT_EQ(b.record.records_.at(0).sm, 6);
+  EXPECT_EQ(CaseRecord::deserialize(b.record.serialize()).records_.at(0).sm, 6) << "on its way between ranks";
+  EXPECT_EQ(b.record.records_.at(0).lane, -1);
 }
 
 TEST(MemoryRun, CopiesAreCheckedOnBothEnds) {
@@ -294,6 +298,20 @@ TEST(MemoryRun, AFaultIsToldByItsKind) {
   EXPECT_EQ(b.record.events_[0].kind, "memory-fault");
   EXPECT_TRUE(b.record.events_[0].text.starts_with("column, every 1024 words: 40 wrong words of march-c sweep 2")) << b.record.events_[0].text;
   EXPECT_NE(b.record.events_[0].text.find("bits 7 1>0 40"), std::string::npos) << b.record.events_[0].text;
+}
+
+TEST(MemoryRun, OneMultiprocessorIsNamedOnlyBeyondOneTile) {
+  const kernels::Sweep sweep;
+  const auto text = [&](std::uint64_t words_apart) {
+    memory::SweepErrors errors{sweep, 1, {}, {}, 6};
+    for (std::uint64_t i = 0; i < 6; ++i) {
+      errors.records.push_back({i * words_apart, 0, 1, 1});
+      errors.records.back().sm = 5;
+    }
+    return fault_text("march-c", errors);
+  };
+  EXPECT_NE(text(4096).find("all seen by SM 5"), std::string::npos);
+  EXPECT_EQ(text(8).find("all seen by"), std::string::npos) << "a row, which one block looks at";
 }
 
 TEST(MemoryRun, ErrorsAreCountedBeyondWhatIsRecorded) {
