@@ -2,7 +2,9 @@
 """assay on GPUs, without one: the program itself, linked with a CUDA that runs kernels on the host (tests/emulation)."""
 
 import json
+import os
 import pathlib
+import subprocess
 
 import harness
 
@@ -98,6 +100,20 @@ class Emulated(harness.CliTest):
             self.assertEqual({gpu for _, gpu, _, _ in self.miscompares(file)}, {"gpu1"})
             self.assertTrue(all("nccl" in case for case, *_ in self.miscompares(file)))
             self.assertEqual({str(c.attrs["state"]).strip("b'") for c in file["cases/train"].values()}, {"pass"})
+
+    def test_what_a_killed_run_left_in_shared_memory_goes_with_the_next(self):
+        shared = pathlib.Path("/dev/shm")
+        dead = subprocess.Popen(["true"])
+        dead.wait()
+        gone = [shared / f"assay-emulated-{dead.pid}-0", shared / f"assay-nccl-{dead.pid}-0123abcd"]
+        kept = [shared / f"assay-emulated-{os.getpid()}-0", shared / f"assay-emulated-{dead.pid}"]
+        for path in gone + kept:
+            path.write_bytes(b"x")
+            self.addCleanup(path.unlink, missing_ok=True)
+        result = self.run_on(1, *GEMM, "--gemm.dtypes", "bf16", "--level", "smoke")
+        self.assertIn(result.returncode, (0, 3), result.stderr)
+        self.assertEqual([p.name for p in gone if p.exists()], [])
+        self.assertEqual([p.name for p in kept if not p.exists()], [], "of a process that lives, and of something else")
 
     def test_surplus_ranks_rest_and_sharing_is_asked_for(self):
         result = self.run_on(3, *GEMM, "--gemm.dtypes", "bf16", "--level", "smoke")
