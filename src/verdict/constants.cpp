@@ -70,6 +70,8 @@ Json as_json() {
               {"population_min", population_min},
               {"one_sm_places", one_sm_places},
               {"one_sm_place_bytes", one_sm_place_bytes},
+              {"pattern_efficiency", pattern_efficiency},
+              {"pattern_chunk_bytes", pattern_chunk_bytes},
               {"list_members", list_members},
               {"inventory_tolerance", inventory_tolerance},
               {"gpu_corrected_per_hour", gpu_corrected_per_hour},

@@ -57,6 +57,12 @@ std::size_t chunk_count(std::string_view device_kind, std::uint64_t bytes, std::
 /// shared. GPUs: 200 GB/s each, which healthy ones exceed.
 double sure_bandwidth(const Topology& topology);
 
+/// Of a pattern's region on a GPU, the part whose copy is its own bandwidth: beyond the caches, and no more.
+constexpr std::uint64_t own_bandwidth_bytes(std::uint64_t region) noexcept {
+  constexpr std::uint64_t beyond = gpu_cache_multiple * assumed_gpu_cache;
+  return region < beyond ? region : beyond;
+}
+
 /// One pattern and the bytes per rank it is given.
 struct PatternShare {
   std::string name;

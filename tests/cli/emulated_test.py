@@ -4,6 +4,7 @@
 import json
 import os
 import pathlib
+import statistics
 import subprocess
 
 import harness
@@ -80,6 +81,10 @@ class Emulated(harness.CliTest):
         with self.open() as file:
             found = self.miscompares(file)
             places = [file["errors"][column][:].tolist() for column in ("sm", "warp", "lane")]
+            pattern = next(case for name, case in file["cases/memory"].items() if name.startswith("pattern-"))
+            own, rate = float(pattern["own_bandwidth"][0]), statistics.median(pattern["bandwidth"][0].tolist())
+            self.assertAlmostEqual(float(pattern["efficiency"][0]), rate / own, places=6)
+            self.assertIn("copy of the region", str(pattern["parameters"].attrs["own_bandwidth_from"]), "smoke has no copy-together")
         for column in places:
             self.assertTrue(column and min(column) >= 0 and max(column) < 32, f"multiprocessors, warps and lanes: {places}")
         self.assertEqual({(gpu, xor) for _, gpu, _, xor in found}, {("gpu0", 1 << 17)})

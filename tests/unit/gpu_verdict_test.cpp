@@ -146,6 +146,37 @@ TEST(GpuVerdict, WrongWordsThatOneMultiprocessorSawSpeakOfItRatherThanOfTheMemor
   EXPECT_THAT(told_of(8, 1 << 20, [](std::uint64_t) { return -1; }), Not(HasSubstr("SM"))) << "unknown";
 }
 
+/// A pattern on the devices of four nodes, at these shares of their own bandwidth.
+results::Results with_pattern(const std::vector<double>& efficiency, results::Role role = results::Role::metric, double chunk = 2e9) {
+  auto r = healthy();
+  const auto devices = rows_of_kind(r, "device");
+  auto& c = add_case(r, "memory", "pattern-march-c-together", "bandwidth", "B/s", results::Better::higher, "device", devices,
+                     std::vector<double>(devices.size(), 2e12));
+  c.parameters = {{"planned_bytes", 4 * chunk}, {"chunks", 4}};
+  c.metrics.push_back({"efficiency", "1", results::Better::higher, false, role, false, efficiency});
+  add_selftest(r, "memory");
+  return r;
+}
+
+TEST(GpuVerdict, APatternSlowerThanTheGpusOwnCopyIsANote) {
+  const char* metric = "memory/pattern-march-c-together:efficiency";
+  EXPECT_EQ(about(judge(with_pattern({0.86, 0.9, 0.99, 1.1})), metric), nullptr);
+  const auto one = judge(with_pattern({0.9, 0.84, 0.9, 0.9}));
+  ASSERT_NE(about(one, metric), nullptr);
+  EXPECT_EQ(one.state, "PASS") << "a ratio to the device's own bandwidth explains and never judges";
+  EXPECT_EQ(about(one, metric)->severity, "INFO");
+  EXPECT_EQ(about(one, metric)->name, "node1/cores0-1");
+  EXPECT_THAT(about(one, metric)->text, HasSubstr("84.0 % of the GPU's own copy bandwidth"));
+  const auto all = judge(with_pattern({0.5, 0.6, 0.4, 0.55}));
+  EXPECT_EQ(all.state, "PASS");
+  EXPECT_EQ(about(all, metric)->members.size(), 4u) << "one note for all";
+  EXPECT_EQ(about(all, metric)->value, 0.4);
+  EXPECT_EQ(about(judge(with_pattern({0.5, 0.6, 0.4, 0.55}, results::Role::covariate)), metric), nullptr) << "hosts";
+  EXPECT_EQ(about(judge(with_pattern({0.5, 0.6, 0.4, 0.55}, results::Role::metric, 1e8)), metric), nullptr) << "over too soon";
+  const auto limited = judge(with_pattern({0.9, 0.5, 0.9, 0.9}), "[[limit]]\nmetric = \"memory/pattern-*:efficiency\"\nmin = \"0.85 1\"\n");
+  EXPECT_EQ(limited.state, "FAIL") << "a limit judges what the user wants judged";
+}
+
 TEST(GpuVerdict, HardwareThrottlingWarnsAndNamesTheCase) {
   auto r = with_gpus();
   count(r, "nvml_violation_hw_thermal_ns", 0, 3e9);
