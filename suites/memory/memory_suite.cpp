@@ -160,7 +160,7 @@ class Planner {
     c.parameters["distribution"] = op == StreamOp::write ? "constant" : "random 50-bit integers";
     if (w.count == 0) not_enough(c);
     // A lone rank surely has a core's bandwidth; checks and refills move about as much as the pass.
-    const double alone = std::max(bandwidth_, 4e9);
+    const double alone = on_gpus() ? bandwidth_ : std::max(bandwidth_, 4e9);
     const double rate = together ? bandwidth_ : alone;
     set_time(c, static_cast<double>(w.moved_bytes) / (2 * rate),
              static_cast<double>(w.bytes) / bandwidth_ / 2);

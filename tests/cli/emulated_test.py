@@ -4,6 +4,7 @@
 import json
 import os
 import pathlib
+import re
 import statistics
 import subprocess
 
@@ -105,6 +106,13 @@ class Emulated(harness.CliTest):
             self.assertEqual({gpu for _, gpu, _, _ in self.miscompares(file)}, {"gpu1"})
             self.assertTrue(all("nccl" in case for case, *_ in self.miscompares(file)))
             self.assertEqual({str(c.attrs["state"]).strip("b'") for c in file["cases/train"].values()}, {"pass"})
+
+    def test_an_emulation_is_planned_at_its_own_speed(self):
+        result = self.run_on(1, "plan", "--device", "cuda", "--suites", "memory", "--level", "quick", "--memory.patterns", "walking-32")
+        self.assert_code(result, 0)
+        agreed, used = (float(re.search(line + r" ([0-9.]+) MiB", result.stdout)[1])
+                        for line in ("memory per rank:", "pattern-walking-32-together .*"))
+        self.assertLess(used, agreed, "20 s move 128 times all of it on a GPU, not here")
 
     def test_what_a_killed_run_left_in_shared_memory_goes_with_the_next(self):
         shared = pathlib.Path("/dev/shm")
