@@ -150,6 +150,9 @@ struct DeviceRecord {
   std::uint32_t waits;  ///< 1: the word holds what was read until look_again has seen it
 };
 
+/// What a block of a GPU visits at a time.
+inline constexpr std::size_t device_tile_bytes = std::size_t{16} << 10;
+
 namespace cuda {
 std::size_t errors_bytes(std::size_t capacity);
 void clear_errors(DeviceErrors* errors, std::size_t capacity, void* stream);

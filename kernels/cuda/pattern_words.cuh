@@ -101,6 +101,7 @@ inline Words words_of(const Data& data) {
 /// A block works on tiles: every thread has four pairs of words in each, one block's width apart.
 inline constexpr unsigned sweep_threads = 256, pairs_per_thread = 4;
 inline constexpr std::size_t tile_pairs = std::size_t{sweep_threads} * pairs_per_thread;
+static_assert(tile_pairs * 2 * sizeof(std::uint64_t) == device_tile_bytes);
 
 /// The n-th tile of a block. Blocks take tiles in turn; `rotation` moves the turns, so that after a change of it other blocks,
 /// and with them other multiprocessors, see what was written. n * blocks + place < tiles; `down` begins at the end.

@@ -99,7 +99,8 @@ std::string explain_text(const verdict::Explanation& e, const Style& style) {
   });
   add_rows(out, "events", e.events, width, [](const results::EventRow& v) { return fmt::format("{:.1f} s {}: {}", v.t, v.kind, v.text); });
   add_rows(out, "wrong values", e.errors, width, [](const results::Miscompare& m) {
-    return fmt::format("{} at {}: expected {:#x}, actual {:#x}, read again {:#x}", m.case_path, m.index, m.expected, m.actual, m.reread);
+    return fmt::format("{} at {}: expected {:#x}, actual {:#x}, read again {:#x}{}", m.case_path, m.index, m.expected, m.actual, m.reread,
+                       m.sm < 0 ? "" : fmt::format(", seen by SM {} warp {} lane {}", m.sm, m.warp, m.lane));
   });
   return out + "\n";
 }

@@ -109,6 +109,7 @@ struct Miscompare {
   std::uint64_t index = 0;  ///< byte address offset in the arena (memory) or element index
   std::uint64_t expected = 0, actual = 0, reread = 0;  ///< raw bits; xor is derived
   double t = 0;
+  std::int32_t sm = -1, warp = -1, lane = -1;  ///< of a GPU: multiprocessor, warp slot and lane that saw it; -1 unknown
 };
 
 /// before/after NaN: `unsupported` if both, `unreadable` if only `after`.

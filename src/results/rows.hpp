@@ -51,6 +51,9 @@ void describe(Of<Miscompare>, V&& v) {
   v("actual", &Miscompare::actual);
   v("reread", &Miscompare::reread);
   v("t", &Miscompare::t);
+  v("sm", &Miscompare::sm);
+  v("warp", &Miscompare::warp);
+  v("lane", &Miscompare::lane);
 }
 
 template <class V>

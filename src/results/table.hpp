@@ -44,6 +44,7 @@ class TableReader {
  public:
   TableReader(hid_t file, const std::string& path, const h5::Limits& limits);
   std::size_t rows() const noexcept { return rows_; }
+  bool has(const std::string& column) const { return h5::has_link(group_, column); }
   std::vector<std::string> strings(const std::string& column) const;
   void numbers(const std::string& column, h5::Type type, void* values) const;
   h5::Id open(const std::string& column) const;
@@ -140,8 +141,11 @@ void write_table(hid_t file, const std::string& path, const std::vector<Row>& ro
 template <class Row>
 std::vector<Row> read_table(hid_t file, const std::string& path, const h5::Limits& limits) {
   const TableReader table(file, path, limits);
+  const TableSpec& spec = Schema::get().table(path);
   std::vector<Row> rows(table.rows());
   describe(Of<Row>{}, [&]<class T>(const char* name, T Row::*member) {
+    // A column that came with a later minor version: the rows keep what they are made with.
+    if (!spec.column(name).required && !table.has(name)) return;
     if constexpr (std::is_same_v<T, std::string> || std::is_same_v<T, std::vector<std::string>>) {
       std::vector<std::string> values = table.strings(name);
       for (std::size_t i = 0; i < rows.size(); ++i) {

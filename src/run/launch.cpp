@@ -120,7 +120,10 @@ Job discover_job(MpiSession& mpi, const Config& config, const DeviceSelection& d
   RankFacts facts = own_facts(std::stoi(job.node->broadcast_text(std::to_string(world.rank()), 0)), job.node->rank(), devices.visible_gpus);
   facts.device = devices.kind;
   facts.gpu = devices.gpu;
-  if (devices.kind == "cuda") facts.gpu_free_bytes = cuda_backend().free_bytes(devices.gpu);
+  if (devices.kind == "cuda") {
+    facts.gpu_free_bytes = cuda_backend().free_bytes(devices.gpu);
+    facts.gpu_sweep_rate = cuda_backend().sweep_rate(devices.gpu);
+  }
   job.node_texts = world.all_gather_text(description);
   job.place_texts = world.all_gather_text(to_text(facts));
   job.topology = discover(job.node_texts, job.place_texts, world.rank(), static_cast<int>(config.threads));

@@ -50,7 +50,7 @@ Json state_to_json(const CaseRecord& r) {
   for (const auto& a : r.arrays_) arrays.push_back({a.name, a.dims, a.shape});
   Json errors = Json::array();
   for (const auto& e : r.records_)
-    errors.push_back({e.entity, e.index, e.expected, e.actual, e.reread, std::bit_cast<std::uint64_t>(e.t)});
+    errors.push_back({e.entity, e.index, e.expected, e.actual, e.reread, std::bit_cast<std::uint64_t>(e.t), e.sm, e.warp, e.lane});
   Json selftest = Json::array();
   for (const auto& s : r.selftest_) selftest.push_back({s.checker, s.injected, s.caught, s.located, s.counted, s.entity});
   Json events = Json::array();
@@ -74,7 +74,7 @@ void state_from_json(const Json& j, CaseRecord& r) {
   for (const auto& a : j.at("arrays"))
     r.arrays_.push_back({a[0], a[1].get<std::vector<std::string>>(), a[2].get<std::vector<std::size_t>>()});
   for (const auto& e : j.at("errors"))
-    r.records_.push_back({"", e[0], e[1], e[2], e[3], e[4], std::bit_cast<double>(e[5].get<std::uint64_t>())});
+    r.records_.push_back({"", e[0], e[1], e[2], e[3], e[4], std::bit_cast<double>(e[5].get<std::uint64_t>()), e[6], e[7], e[8]});
   for (const auto& s : j.at("selftest")) r.selftest_.push_back({s[0], s[1], s[2], s[3], s[4], s[5]});
   for (const auto& e : j.at("events"))
     r.events_.push_back({std::bit_cast<double>(e[0].get<std::uint64_t>()), e[1], e[2], e[3]});

@@ -88,6 +88,7 @@ void assign_gpus(Topology& topology, const std::vector<RankFacts>& facts) {
     place.gpu = gpu_of(node, own.gpu);
     if (place.gpu < 0) throw Error(ErrorKind::internal, "rank " + std::to_string(place.rank) + " was given a GPU that it does not see");
     place.gpu_free_bytes = own.gpu_free_bytes;
+    place.gpu_sweep_rate = own.gpu_sweep_rate;
     ++ranks[{place.node, place.gpu}];
   }
   for (RankPlace& place : topology.ranks) place.shares_gpu = place.gpu >= 0 && ranks[{place.node, place.gpu}] > 1;
@@ -112,6 +113,7 @@ std::string to_text(const RankFacts& facts) {
   json["device"] = facts.device;
   json["gpu"] = facts.gpu;
   json["gpu_free_bytes"] = facts.gpu_free_bytes;
+  json["gpu_sweep_rate"] = facts.gpu_sweep_rate;
   return json.dump(-1, ' ', true, Json::error_handler_t::replace);
 }
 
@@ -127,7 +129,8 @@ RankFacts rank_facts_from(const std::string& text) {
             json.at("visible_gpus").get<std::vector<std::string>>(),
             json.at("device").get<std::string>(),
             json.at("gpu").get<std::string>(),
-            json.at("gpu_free_bytes").get<double>()};
+            json.at("gpu_free_bytes").get<double>(),
+            json.at("gpu_sweep_rate").get<double>()};
   } catch (const Json::exception& error) {
     throw Error(ErrorKind::internal, std::string("facts of a rank: ") + error.what());
   }

@@ -114,6 +114,7 @@ struct RankPlace {
   int gpu = -1;              ///< index into Node::gpus of what it measures with; -1: the host device
   bool shares_gpu = false;   ///< other ranks measure with it too (--share-gpus)
   double gpu_free_bytes = 0; ///< of its memory, before this run took any
+  double gpu_sweep_rate = 0; ///< B/s of a short sweep over its memory, measured at the start; 0: unknown
 };
 
 struct Topology {

@@ -125,6 +125,16 @@ inline constexpr double nic_floor_min_bytes = 1 << 20;
 // Entities from which a median under its floor is one finding of the population.
 inline constexpr std::size_t population_min = 3;
 
+// Wrong values that one multiprocessor of a GPU saw speak of it rather than of the memory when they lie in so many pieces of a
+// region: a block of threads looks at one piece at a time, so one defect of the memory is seen by one multiprocessor, too.
+inline constexpr std::size_t one_sm_places = 4;
+inline constexpr double one_sm_place_bytes = 16384;
+
+// A pattern on a GPU below this share of the GPU's own copy bandwidth loads the memory less than it could: worth a note. Regions
+// (chunks) smaller than this are over so soon that starting a sweep and fetching its count is a part of the time.
+inline constexpr double pattern_efficiency = 0.85;
+inline constexpr double pattern_chunk_bytes = 1 << 30;
+
 // A bound broken by more entities than this, and by most, is one finding with members: nobody reads the same
 // line 500 times.
 inline constexpr std::size_t list_members = 8;

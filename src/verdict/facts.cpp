@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "verdict/constants.hpp"
 #include "verdict/corrupt.hpp"
 
 namespace assay::verdict {
@@ -56,6 +57,41 @@ std::string kind_of_event(const std::string& text) {
   return "mismatch";
 }
 
+/// What the multiprocessors that saw the wrong words of one GPU have in common.
+class Seers {
+ public:
+  void add(const results::Miscompare& e) {
+    if (e.sm < 0) return;  // whoever does not know it says nothing for or against
+    multiprocessors_.insert(e.sm);
+    times_.insert(e.t);
+    ++words_;
+    // Only patterns know the place in memory; elsewhere (caches, shared memory) the index is the word's own.
+    const bool pattern = e.case_path.starts_with("memory/pattern-");
+    places_.insert({pattern, pattern ? static_cast<std::uint64_t>(static_cast<double>(e.index) / constants::one_sm_place_bytes) : e.index});
+  }
+
+  /// Empty unless one multiprocessor saw all. Seen in one sweep only, a defect of the memory at equal distances could have met
+  /// it each time: the next sweep gives the places to others.
+  std::string text() const {
+    if (multiprocessors_.size() != 1 || places_.size() < constants::one_sm_places || times_.size() < 2) return "";
+    return "; all " + std::to_string(words_) + " recorded wrong words of this GPU, in " + std::to_string(places_.size()) +
+           " places and " + std::to_string(times_.size()) + " sweeps, were seen by SM " + std::to_string(*multiprocessors_.begin()) +
+           ": suspect this multiprocessor rather than the memory";
+  }
+
+ private:
+  std::set<std::int32_t> multiprocessors_;
+  std::set<std::pair<bool, std::uint64_t>> places_;
+  std::set<double> times_;
+  std::size_t words_ = 0;
+};
+
+/// " by SM 5 warp 3 lane 17", where that is known.
+std::string seen_by(const results::Miscompare& e) {
+  if (e.sm < 0) return "";
+  return " by SM " + std::to_string(e.sm) + " warp " + std::to_string(e.warp) + " lane " + std::to_string(e.lane);
+}
+
 }  // namespace
 
 std::string hex(std::uint64_t value) {
@@ -93,9 +129,11 @@ void judge_miscompares(Judgement& j) {
     const results::Miscompare* first = nullptr;
   };
   std::map<std::pair<std::string, std::int32_t>, Seen> seen;
+  std::map<std::int32_t, Seers> seers;
   for (const auto& e : j.results.errors) {
     auto& s = seen[{e.case_path, e.entity}];
     if (s.count++ == 0) s.first = &e;
+    seers[e.entity].add(e);
   }
   std::set<std::string> named;
   std::map<std::pair<std::string, std::int32_t>, double> counted;
@@ -111,9 +149,9 @@ void judge_miscompares(Judgement& j) {
     const auto& e = *s.first;
     add_corrupt(j, row, path, "/errors",
                 with_rank(j, row) + ": " + std::to_string(whole(total)) +
-                    " wrong values in " + path + ", first at " + std::to_string(e.index) + ": expected " +
+                    " wrong values in " + path + ", first at " + std::to_string(e.index) + seen_by(e) + ": expected " +
                     hex(e.expected) + " actual " + hex(e.actual) + " xor " + hex(e.expected ^ e.actual) +
-                    " reread " + hex(e.reread),
+                    " reread " + hex(e.reread) + seers[row].text(),
                 whole(total));
   }
   for (const auto& [key, n] : counted) {

@@ -167,6 +167,7 @@ void judge_limits(Judgement& j);
 void judge_physical(Judgement& j);
 void judge_small_populations(Judgement& j);
 void judge_peers(Judgement& j);
+void judge_patterns(Judgement& j);
 void judge_dips(Judgement& j);
 void judge_noise(Judgement& j);
 /// Orders the findings, gives every entity its state, and the run its state, basis and exit code.

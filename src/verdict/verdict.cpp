@@ -93,6 +93,7 @@ results::VerdictData judge(const results::Results& results, const Options& optio
   judge_peers(j);
   judge_ranks_in_step(j);
   judge_bisection(j);
+  judge_patterns(j);
   judge_dips(j);
   judge_noise(j);
   auto verdict = conclude(j);

@@ -6,6 +6,7 @@
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
+#include "measure/statistics.hpp"
 #include "run/together.hpp"
 #include "suites/memory/layout.hpp"
 #include "suites/memory/memory_cases.hpp"
@@ -117,7 +118,7 @@ void add_device_row(const SampleSeries& series, double bytes, Context& context) 
   row.block = series.block;
 }
 
-void run_bandwidth(const Case& c, Context& context) {
+void run_bandwidth(const Case& c, Context& context, OwnBandwidth& own) {
   const StreamOp op = op_from(c.parameters.at("operation").get<std::string>());
   const auto count = c.parameters.at("elements").get<std::size_t>();
   const std::size_t worked_on = count * sizeof(double) * kernels::stream_arrays(op);
@@ -158,6 +159,8 @@ void run_bandwidth(const Case& c, Context& context) {
         add_domain_rows(series, bytes, context);
       else
         add_device_row(series, bytes, context);
+      if (op == StreamOp::copy && !cached && context.device.kind() != "host" && !series.seconds.empty())
+        own = {bytes / median(series.seconds), c.name};
     }
   }
   context.record.add_time(setup_s, 0, 0);  // filling the arrays is part of warming up

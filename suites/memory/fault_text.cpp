@@ -2,6 +2,7 @@
 #include "suites/memory/fault_text.hpp"
 
 #include <algorithm>
+#include <set>
 
 namespace assay::memory {
 namespace {
@@ -59,9 +60,12 @@ std::string fault_text(const std::string& pattern, const SweepErrors& errors) {
   if (errors.count > 1) text += ", bytes " + std::to_string(low->index * 8) + " to " + std::to_string(high->index * 8 + 7);
   text += ", " + bits_text(errors.bits);
   const int sm = errors.records.front().sm;
-  // Chance lets one multiprocessor see all of four words once in millions.
+  // A block of threads, on one multiprocessor, looks at one tile at a time. Chance lets one multiprocessor see all of four tiles
+  // once in millions.
+  std::set<std::uint64_t> tiles;
+  for (const ErrorRecord& e : errors.records) tiles.insert(e.index * sizeof(std::uint64_t) / kernels::device_tile_bytes);
   const bool one_sm = std::all_of(errors.records.begin(), errors.records.end(), [&](const ErrorRecord& e) { return e.sm == sm; });
-  if (sm >= 0 && one_sm && errors.records.size() >= 4) text += "; all seen by SM " + std::to_string(sm);
+  if (sm >= 0 && one_sm && tiles.size() >= 4) text += "; all seen by SM " + std::to_string(sm);
   return text + "; " + place_text(errors.records.front());
 }
 

@@ -111,7 +111,12 @@ Working fit_stream(kernels::StreamOp op, std::uint64_t needed, std::uint64_t lim
 }
 
 double sure_bandwidth(const Topology& topology) {
-  if (topology.device_kind == "cuda") return 200e9;
+  if (topology.device_kind == "cuda") {
+    double least = 200e9;
+    for (const RankPlace& place : topology.ranks)
+      if (place.gpu_sweep_rate > 0) least = std::min(least, std::exp2(std::floor(std::log2(place.gpu_sweep_rate / 2))));
+    return least;
+  }
   double least = std::numeric_limits<double>::infinity();
   for (std::size_t i = 0; i < topology.nodes.size(); ++i) {
     const auto ranks = topology.ranks_of(static_cast<int>(i));

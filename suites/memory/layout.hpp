@@ -54,8 +54,15 @@ inline constexpr std::uint64_t gpu_cache_multiple = 20;
 std::size_t chunk_count(std::string_view device_kind, std::uint64_t bytes, std::size_t sweeps) noexcept;
 
 /// B/s that a rank surely reaches when all ranks of its node run: 4 GB/s per core up to 20 GB/s per socket,
-/// shared. GPUs: 200 GB/s each, which healthy ones exceed.
+/// shared. GPUs: 200 GB/s each, which healthy ones exceed; less where the first sweep of some rank was not twice that fast, then half
+/// of what it reached, rounded down to a power of two so that a run that is resumed comes to the same plan.
 double sure_bandwidth(const Topology& topology);
+
+/// Of a pattern's region on a GPU, the part whose copy is its own bandwidth: beyond the caches, and no more.
+constexpr std::uint64_t own_bandwidth_bytes(std::uint64_t region) noexcept {
+  constexpr std::uint64_t beyond = gpu_cache_multiple * assumed_gpu_cache;
+  return region < beyond ? region : beyond;
+}
 
 /// One pattern and the bytes per rank it is given.
 struct PatternShare {

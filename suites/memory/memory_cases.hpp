@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 
 #include "run/suite.hpp"
 
@@ -10,12 +11,18 @@ namespace assay::memory {
 /// The row of this rank's device: what each sample of `series` moved per second.
 void add_device_row(const SampleSeries& series, double bytes, Context& context);
 
-/// read, write, copy or triad, alone (a row per device) or together (a row per NUMA domain).
-void run_bandwidth(const Case& c, Context& context);
+/// What this rank's GPU did in the bandwidth cases of this run so far, for the patterns.
+struct OwnBandwidth {
+  double copy = 0;        ///< B/s, median; 0: not measured
+  std::string case_name;  ///< where
+};
+
+/// read, write, copy or triad, alone (a row per device) or together (a row per NUMA domain). Leaves in `own` what GPUs copied together.
+void run_bandwidth(const Case& c, Context& context, OwnBandwidth& own);
 /// Dependent loads by one thread, devices of a node in turns.
 void run_latency(const Case& c, Context& context);
 /// A RAM pattern over the whole of the case's bytes, all ranks at once.
-void run_pattern(const Case& c, Context& context);
+void run_pattern(const Case& c, Context& context, const OwnBandwidth& own);
 /// GPUs: memory inside the processor, on every multiprocessor (parameter `onchip`: l1, shared or l2).
 void run_on_chip(const Case& c, Context& context);
 /// GPUs: copies to and from pinned memory of one NUMA domain of the host (parameter `copy`: h2d, d2h or hd-both).

@@ -160,7 +160,7 @@ class Planner {
     c.parameters["distribution"] = op == StreamOp::write ? "constant" : "random 50-bit integers";
     if (w.count == 0) not_enough(c);
     // A lone rank surely has a core's bandwidth; checks and refills move about as much as the pass.
-    const double alone = std::max(bandwidth_, 4e9);
+    const double alone = on_gpus() ? bandwidth_ : std::max(bandwidth_, 4e9);
     const double rate = together ? bandwidth_ : alone;
     set_time(c, static_cast<double>(w.moved_bytes) / (2 * rate),
              static_cast<double>(w.bytes) / bandwidth_ / 2);
@@ -217,6 +217,8 @@ class Planner {
     // A pattern cannot be cut short: its time is what its bytes take.
     c.seconds = c.min_seconds = share.seconds;
     c.overhead_seconds = 0.03 + 2 * static_cast<double>(share.bytes) / bandwidth_ / share.bytes_per_byte;
+    // GPUs may have to measure their own bandwidth first, with a pass to warm up.
+    if (on_gpus()) c.overhead_seconds += 3 * static_cast<double>(memory::own_bandwidth_bytes(share.bytes)) / bandwidth_;
     c.parameters["pattern"] = share.name;
     if (share.pause_s > 0) c.parameters["pause_s"] = level_.retention_s;
     if (share.bytes > input_.memory_per_rank_bytes) not_enough(c);
@@ -284,7 +286,8 @@ std::vector<MetricInfo> MemorySuite::metrics() const {
       {"pattern-<name>", "errors", "count", "lower", "words that did not hold what was written"},
       {"pattern-<name>", "coverage", "1", "higher", "share of the planned verifying sweeps that were done"},
       {"pattern-<name>", "efficiency", "1", "higher",
-       "median bandwidth as a fraction of a copy of the same region"},
+       "median bandwidth as a fraction of a copy of the same region; GPUs: of what copy-together measured in this run"},
+      {"pattern-<name>", "own_bandwidth", "B/s", "higher", "what efficiency is a fraction of (GPUs)"},
       {"onchip-<memory>", "errors", "count", "lower", "words of L1 caches, shared memory or the L2 cache that were wrong (GPUs)"},
       {"onchip-<memory>", "coverage", "1", "higher", "share of the multiprocessors that took part (GPUs)"},
       {"h2d, d2h, hd-both", "bandwidth", "B/s", "higher", "bytes copied between pinned host memory and the GPU, divided by the time (GPUs)"},
@@ -294,10 +297,10 @@ std::vector<MetricInfo> MemorySuite::metrics() const {
 std::vector<Case> MemorySuite::plan(const PlanInput& input) const { return Planner(input).cases(); }
 
 void MemorySuite::run(const Case& c, Context& context) {
-  if (c.parameters.contains("pattern")) return memory::run_pattern(c, context);
+  if (c.parameters.contains("pattern")) return memory::run_pattern(c, context, own_);
   if (c.parameters.contains("onchip")) return memory::run_on_chip(c, context);
   if (c.parameters.contains("copy")) return memory::run_copy(c, context);
-  if (c.parameters.contains("operation")) return memory::run_bandwidth(c, context);
+  if (c.parameters.contains("operation")) return memory::run_bandwidth(c, context, own_);
   memory::run_latency(c, context);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "run/suite.hpp"
+#include "suites/memory/memory_cases.hpp"
 
 namespace assay {
 
@@ -17,6 +18,9 @@ class MemorySuite final : public Suite {
   std::vector<MetricInfo> metrics() const override;
   std::vector<Case> plan(const PlanInput& input) const override;
   void run(const Case& c, Context& context) override;
+
+ private:
+  memory::OwnBandwidth own_;
 };
 
 }  // namespace assay

@@ -44,7 +44,8 @@ void report(const OnChipResult& result, const std::string& name, Context& contex
   for (std::size_t i = 0; i < result.first.size(); ++i) {
     const kernels::ErrorRecord& e = result.first[i];
     const bool last = i + 1 == result.first.size();
-    context.record.miscompare({"", context.device_entity, e.index, e.expected, e.actual, e.reread, t}, last ? result.errors - i : 1);
+    context.record.miscompare({"", context.device_entity, e.index, e.expected, e.actual, e.reread, t, e.sm, e.warp, e.lane},
+                              last ? result.errors - i : 1);
   }
   const kernels::ErrorRecord& e = result.first.front();
   context.record.event("memory-fault",

@@ -4,6 +4,9 @@
 import json
 import os
 import pathlib
+import re
+import statistics
+import subprocess
 
 import harness
 
@@ -78,6 +81,13 @@ class Emulated(harness.CliTest):
         self.assert_code(result, 2)
         with self.open() as file:
             found = self.miscompares(file)
+            places = [file["errors"][column][:].tolist() for column in ("sm", "warp", "lane")]
+            pattern = next(case for name, case in file["cases/memory"].items() if name.startswith("pattern-"))
+            own, rate = float(pattern["own_bandwidth"][0]), statistics.median(pattern["bandwidth"][0].tolist())
+            self.assertAlmostEqual(float(pattern["efficiency"][0]), rate / own, places=6)
+            self.assertIn("copy of the region", str(pattern["parameters"].attrs["own_bandwidth_from"]), "smoke has no copy-together")
+        for column in places:
+            self.assertTrue(column and min(column) >= 0 and max(column) < 32, f"multiprocessors, warps and lanes: {places}")
         self.assertEqual({(gpu, xor) for _, gpu, _, xor in found}, {("gpu0", 1 << 17)})
 
     def test_links_and_sums_between_gpus(self):
@@ -96,6 +106,27 @@ class Emulated(harness.CliTest):
             self.assertEqual({gpu for _, gpu, _, _ in self.miscompares(file)}, {"gpu1"})
             self.assertTrue(all("nccl" in case for case, *_ in self.miscompares(file)))
             self.assertEqual({str(c.attrs["state"]).strip("b'") for c in file["cases/train"].values()}, {"pass"})
+
+    def test_an_emulation_is_planned_at_its_own_speed(self):
+        result = self.run_on(1, "plan", "--device", "cuda", "--suites", "memory", "--level", "quick", "--memory.patterns", "walking-32")
+        self.assert_code(result, 0)
+        agreed, used = (float(re.search(line + r" ([0-9.]+) MiB", result.stdout)[1])
+                        for line in ("memory per rank:", "pattern-walking-32-together .*"))
+        self.assertLess(used, agreed, "20 s move 128 times all of it on a GPU, not here")
+
+    def test_what_a_killed_run_left_in_shared_memory_goes_with_the_next(self):
+        shared = pathlib.Path("/dev/shm")
+        dead = subprocess.Popen(["true"])
+        dead.wait()
+        gone = [shared / f"assay-emulated-{dead.pid}-0", shared / f"assay-nccl-{dead.pid}-0123abcd"]
+        kept = [shared / f"assay-emulated-{os.getpid()}-0", shared / f"assay-emulated-{dead.pid}"]
+        for path in gone + kept:
+            path.write_bytes(b"x")
+            self.addCleanup(path.unlink, missing_ok=True)
+        result = self.run_on(1, *GEMM, "--gemm.dtypes", "bf16", "--level", "smoke")
+        self.assertIn(result.returncode, (0, 3), result.stderr)
+        self.assertEqual([p.name for p in gone if p.exists()], [])
+        self.assertEqual([p.name for p in kept if not p.exists()], [], "of a process that lives, and of something else")
 
     def test_surplus_ranks_rest_and_sharing_is_asked_for(self):
         result = self.run_on(3, *GEMM, "--gemm.dtypes", "bf16", "--level", "smoke")

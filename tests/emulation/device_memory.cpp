@@ -7,8 +7,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <iterator>
 #include <map>
 #include <string>
 
@@ -25,10 +30,14 @@ struct Mapping {
   pid_t owner = 0;
 };
 
-/// Names of objects are freed at the end of the process: a killed one leaves them to the next boot, as /dev/shm does.
+constexpr const char* prefix = "assay-emulated-";
+constexpr const char* prefixes[] = {prefix, "assay-nccl-"};  ///< of all shared memory objects of the emulation; the process id follows
+
+/// Names of objects are freed at the end of the process; those of one that was killed by the next one that starts.
 struct Memory {
   std::map<void*, Mapping> mine, others;
   int next = 0;
+  Memory() { remove_stale("/dev/shm"); }
   ~Memory() {
     for (const auto& [p, m] : mine)
       if (m.owner == getpid()) shm_unlink(m.name.c_str());
@@ -58,10 +67,26 @@ void* place(const Mapping& m, int fd) {
 
 }  // namespace
 
+int remove_stale(const char* directory) {
+  int removed = 0;
+  std::error_code code;
+  for (const auto& entry : std::filesystem::directory_iterator(directory, code)) {
+    const std::string name = entry.path().filename();
+    const auto* ours = std::find_if(std::begin(prefixes), std::end(prefixes), [&](const char* p) { return name.starts_with(p); });
+    if (ours == std::end(prefixes)) continue;
+    char* end = nullptr;
+    const long pid = std::strtol(name.c_str() + std::strlen(*ours), &end, 10);
+    // Somebody else's process (EPERM) lives, too.
+    if (pid <= 0 || *end != '-' || kill(static_cast<pid_t>(pid), 0) == 0 || errno != ESRCH) continue;
+    removed += std::filesystem::remove(entry.path(), code) ? 1 : 0;
+  }
+  return removed;
+}
+
 void* allocate(std::size_t bytes, int device) {
   Memory& all = memory();
   char name[64];
-  std::snprintf(name, sizeof(name), "/assay-emulated-%d-%d", static_cast<int>(getpid()), all.next++);
+  std::snprintf(name, sizeof(name), "/%s%d-%d", prefix, static_cast<int>(getpid()), all.next++);
   const int fd = shm_open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (fd < 0) return nullptr;
   void* p = MAP_FAILED;

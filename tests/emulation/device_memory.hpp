@@ -16,4 +16,8 @@ bool name_of(const void* p, char* name, std::size_t length);
 void* open_other(const char* name);
 bool close_other(void* p);
 
+/// Removes from `directory` the shared memory objects of emulated runs whose process no longer lives, as it was killed; how many.
+/// Every process of an emulation does so before it allocates for the first time.
+int remove_stale(const char* directory);
+
 }  // namespace emulation

@@ -96,6 +96,7 @@ void compare_tables(Compare& c, const Results& a, const Results& b) {
         c(at + "index", x.index, y.index);
     c(at + "expected", x.expected, y.expected), c(at + "actual", x.actual, y.actual);
     c(at + "reread", x.reread, y.reread), c(at + "t", x.t, y.t);
+    c(at + "sm", x.sm, y.sm), c(at + "warp", x.warp, y.warp), c(at + "lane", x.lane, y.lane);
   });
   c.list("counters", a.counters, b.counters,
          [&](const std::string& at, const CounterRow& x, const CounterRow& y) {

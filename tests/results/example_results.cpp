@@ -131,7 +131,7 @@ CaseBundle bundle(int i, std::size_t entities, std::size_t samples) {
     data.state = CaseState::fail;
     data.reason = "1 miscompare";
     out.errors = {
-        {data.path(), 3, 17, 0xaaaaaaaaaaaaaaaaULL, 0xaaaaaaaaaaaaaaabULL, 0xaaaaaaaaaaaaaaabULL, 1.25}};
+        {data.path(), 3, 17, 0xaaaaaaaaaaaaaaaaULL, 0xaaaaaaaaaaaaaaabULL, 0xaaaaaaaaaaaaaaabULL, 1.25, 131, 12, 31}};
     out.selftest = {{"gemm", 1, 1, 1, 1, 3}};
   }
   return out;

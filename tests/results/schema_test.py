@@ -145,6 +145,14 @@ class Schema(FileTest):
             f["x"] = 1
         self.assertIn("no results file", helper("check", self.file, check=False).stderr)
 
+    def test_older_minor_version_without_what_came_later_is_valid_and_read(self):
+        with h5py.File(self.file, "r+") as f:
+            f.attrs["schema_version"] = "1.1"
+            for column in ("sm", "warp", "lane"):
+                del f["/errors"][column]
+        self.assertEqual(self.check(), (0, []))
+        self.assertEqual(helper("show", self.file).returncode, 0)
+
     def test_newer_minor_version_with_more_content_is_read(self):
         with h5py.File(self.file, "r+") as f:
             f.attrs["schema_version"] = "1.9"

@@ -59,7 +59,9 @@ class HookedDevice final : public Device {
   int digests = 0;                             ///< calls of digest so far
   bool drop_gemm = false, drop_triad = false;  ///< do nothing, in no time
 
-  std::string_view kind() const noexcept override { return "host"; }
+  bool gpu = false;                            ///< says that it is one
+
+  std::string_view kind() const noexcept override { return gpu ? "cuda" : "host"; }
   std::string description() const override { return "hooked"; }
   std::map<std::string, std::string> identity() const override { return {{"blas", "under test"}}; }
   int threads() const noexcept override { return 1; }

@@ -116,6 +116,15 @@ TEST(GpuTopology, RanksKnowTheirGpu) {
   EXPECT_EQ(row.rank, 0);
 }
 
+TEST(GpuTopology, WhatARankMeasuredOfItsGpuArrives) {
+  RankFacts rank = facts("a", 0, 0, "GPU-a0");
+  rank.gpu_free_bytes = 7e10;
+  rank.gpu_sweep_rate = 2.5e12;
+  const Topology t = discovered({made_node("a", 1)}, {rank});
+  EXPECT_EQ(t.ranks[0].gpu_free_bytes, 7e10);
+  EXPECT_EQ(t.ranks[0].gpu_sweep_rate, 2.5e12);
+}
+
 TEST(GpuTopology, SharedGpusHaveARowForEachRankAndOneForThemselves) {
   const Topology t = discovered({made_node("a", 1)}, {facts("a", 0, 0, "GPU-a0"), facts("a", 0, 1, "GPU-a0")});
   EXPECT_TRUE(t.ranks[0].shares_gpu);

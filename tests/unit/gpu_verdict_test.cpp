@@ -122,6 +122,61 @@ TEST(GpuVerdict, SoftwareXidOnAGpuThatFailedACheckIsHardware) {
   EXPECT_EQ(about(judge(r), "xid_31")->severity, "FAIL");
 }
 
+/// `count` wrong words of a GPU, `step` bytes apart, of two sweeps; word i is seen by multiprocessor `sm(i)`.
+template <class Sm>
+std::string told_of(std::uint64_t count, std::uint64_t step, const Sm& sm, double sweep_s = 0.5) {
+  auto r = with_gpus();
+  for (std::uint64_t i = 0; i < count; ++i)
+    r.errors.push_back({"memory/pattern-march-c-together", row_named(r, "node2/gpu1"), i * step, 1, 3, 1, i % 2 == 0 ? 1.0 : 1.0 + sweep_s,
+                        sm(i), 3, 17});
+  const auto v = judge(r);
+  const auto* f = find_kind(v, "corrupt");
+  return f == nullptr ? "" : f->text;
+}
+
+TEST(GpuVerdict, WrongWordsThatOneMultiprocessorSawSpeakOfItRatherThanOfTheMemory) {
+  const auto five = [](std::uint64_t) { return 5; };
+  const std::string suspect = "were seen by SM 5: suspect this multiprocessor rather than the memory";
+  EXPECT_THAT(told_of(8, 1 << 20, five), HasSubstr("all 8 recorded wrong words of this GPU, in 8 places and 2 sweeps, " + suspect));
+  EXPECT_THAT(told_of(8, 1 << 20, five), HasSubstr("first at 0 by SM 5 warp 3 lane 17"));
+  using ::testing::Not;
+  EXPECT_THAT(told_of(8, 1 << 20, [](std::uint64_t i) { return i == 7 ? 6 : 5; }), Not(HasSubstr("suspect"))) << "two of them";
+  EXPECT_THAT(told_of(40, 64, five), Not(HasSubstr("suspect"))) << "a row of the memory, which one block looks at";
+  EXPECT_THAT(told_of(8, 1 << 20, five, 0), Not(HasSubstr("suspect"))) << "one sweep: places at equal distances may meet one multiprocessor";
+  EXPECT_THAT(told_of(8, 1 << 20, [](std::uint64_t) { return -1; }), Not(HasSubstr("SM"))) << "unknown";
+}
+
+/// A pattern on the devices of four nodes, at these shares of their own bandwidth.
+results::Results with_pattern(const std::vector<double>& efficiency, results::Role role = results::Role::metric, double chunk = 2e9) {
+  auto r = healthy();
+  const auto devices = rows_of_kind(r, "device");
+  auto& c = add_case(r, "memory", "pattern-march-c-together", "bandwidth", "B/s", results::Better::higher, "device", devices,
+                     std::vector<double>(devices.size(), 2e12));
+  c.parameters = {{"planned_bytes", 4 * chunk}, {"chunks", 4}};
+  c.metrics.push_back({"efficiency", "1", results::Better::higher, false, role, false, efficiency});
+  add_selftest(r, "memory");
+  return r;
+}
+
+TEST(GpuVerdict, APatternSlowerThanTheGpusOwnCopyIsANote) {
+  const char* metric = "memory/pattern-march-c-together:efficiency";
+  EXPECT_EQ(about(judge(with_pattern({0.86, 0.9, 0.99, 1.1})), metric), nullptr);
+  const auto one = judge(with_pattern({0.9, 0.84, 0.9, 0.9}));
+  ASSERT_NE(about(one, metric), nullptr);
+  EXPECT_EQ(one.state, "PASS") << "a ratio to the device's own bandwidth explains and never judges";
+  EXPECT_EQ(about(one, metric)->severity, "INFO");
+  EXPECT_EQ(about(one, metric)->name, "node1/cores0-1");
+  EXPECT_THAT(about(one, metric)->text, HasSubstr("84.0 % of the GPU's own copy bandwidth"));
+  const auto all = judge(with_pattern({0.5, 0.6, 0.4, 0.55}));
+  EXPECT_EQ(all.state, "PASS");
+  EXPECT_EQ(about(all, metric)->members.size(), 4u) << "one note for all";
+  EXPECT_EQ(about(all, metric)->value, 0.4);
+  EXPECT_EQ(about(judge(with_pattern({0.5, 0.6, 0.4, 0.55}, results::Role::covariate)), metric), nullptr) << "hosts";
+  EXPECT_EQ(about(judge(with_pattern({0.5, 0.6, 0.4, 0.55}, results::Role::metric, 1e8)), metric), nullptr) << "over too soon";
+  const auto limited = judge(with_pattern({0.9, 0.5, 0.9, 0.9}), "[[limit]]\nmetric = \"memory/pattern-*:efficiency\"\nmin = \"0.85 1\"\n");
+  EXPECT_EQ(limited.state, "FAIL") << "a limit judges what the user wants judged";
+}
+
 TEST(GpuVerdict, HardwareThrottlingWarnsAndNamesTheCase) {
   auto r = with_gpus();
   count(r, "nvml_violation_hw_thermal_ns", 0, 3e9);

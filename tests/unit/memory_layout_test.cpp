@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "gemm_memory_fakes.hpp"
+#include "kernels/pattern.hpp"
 #include "suites/memory/memory_suite.hpp"
 
 namespace assay {
@@ -100,6 +101,32 @@ TEST(MemoryPlan, GpusHaveTheirOwnCasesAndRowsPerDevice) {
   const auto extended = gpu_plan_of(Level::extended, {1, 1, 1, 8}, 72 * gib);
   for (const char* name : {"own-address", "march-c", "random", "switching-noise", "march-ss"})
     EXPECT_EQ(find(extended, std::string("pattern-") + name + "-together")->bytes, 72 * gib) << name;
+}
+
+/// A plan for GPUs whose first sweeps ran at these rates.
+std::vector<Case> plan_at(const std::vector<double>& rates, Level level = Level::quick) {
+  const MemorySuite suite;
+  const Config config = config_of(suite, level);
+  Topology topology = cluster({1, static_cast<int>(rates.size()), 1, 8});
+  topology.device_kind = "cuda";
+  for (std::size_t i = 0; i < rates.size(); ++i) topology.ranks[i].gpu_sweep_rate = rates[i];
+  return suite.plan({config, topology, gib / 2, 1});
+}
+
+TEST(MemoryPlan, TimeOnASlowGpuIsPlannedByItsFirstSweep) {
+  const auto unknown = plan_at({0, 0}), fast = plan_at({3e12, 2.9e12}), slow = plan_at({3e12, 0.3e9}), same = plan_at({3e12, 0.45e9});
+  const char* name = "pattern-switching-noise-together";
+  EXPECT_EQ(find(fast, name)->seconds, find(unknown, name)->seconds);
+  EXPECT_EQ(find(fast, name)->bytes, find(unknown, name)->bytes);
+  EXPECT_LT(find(slow, name)->bytes, find(fast, name)->bytes) << "what the time of the level allows";
+  EXPECT_EQ(find(slow, name)->bytes, find(same, name)->bytes) << "steps, so that a run can be resumed";
+  // The slowest rank reaches 0.3 GB/s; twice that time is planned at least.
+  for (const Case& c : slow) {
+    if (!c.parameters.contains("pattern")) continue;
+    const auto pattern = kernels::make_pattern(c.parameters.at("pattern"), 0, 0);
+    EXPECT_GE(c.seconds, 2 * static_cast<double>(c.bytes) * pattern.bytes_per_byte() / 0.3e9 * 0.99) << c.name;
+  }
+  EXPECT_GT(find(slow, "copy_cached-alone")->seconds, 10 * find(fast, "copy_cached-alone")->seconds);
 }
 
 TEST(MemoryLayout, ChunksAreLargeAndFewAndOnlyOfGpus) {

@@ -10,6 +10,8 @@
 #include "base/error.hpp"
 #include "device/memory_ops.hpp"
 #include "gemm_memory_fakes.hpp"
+#include "measure/statistics.hpp"
+#include "suites/memory/fault_text.hpp"
 #include "suites/memory/layout.hpp"
 #include "suites/memory/stream_data.hpp"
 
@@ -258,6 +260,9 @@ TEST(MemoryRun, WrongOnChipWordsAreToldWithTheirPlace) {
   ASSERT_FALSE(b.record.events_.empty());
   EXPECT_EQ(b.record.events_[0].kind, "memory-fault");
   EXPECT_NE(b.record.events_[0].text.find("SM 6"), std::string::npos);
+  EXPECT_EQ(b.record.records_.at(0).sm, 6);
+  EXPECT_EQ(CaseRecord::deserialize(b.record.serialize()).records_.at(0).sm, 6) << "on its way between ranks";
+  EXPECT_EQ(b.record.records_.at(0).lane, -1);
 }
 
 TEST(MemoryRun, CopiesAreCheckedOnBothEnds) {
@@ -294,6 +299,53 @@ TEST(MemoryRun, AFaultIsToldByItsKind) {
   EXPECT_EQ(b.record.events_[0].kind, "memory-fault");
   EXPECT_TRUE(b.record.events_[0].text.starts_with("column, every 1024 words: 40 wrong words of march-c sweep 2")) << b.record.events_[0].text;
   EXPECT_NE(b.record.events_[0].text.find("bits 7 1>0 40"), std::string::npos) << b.record.events_[0].text;
+}
+
+TEST(MemoryRun, OneMultiprocessorIsNamedOnlyBeyondOneTile) {
+  const kernels::Sweep sweep;
+  const auto text = [&](std::uint64_t words_apart) {
+    memory::SweepErrors errors{sweep, 1, {}, {}, 6};
+    for (std::uint64_t i = 0; i < 6; ++i) {
+      errors.records.push_back({i * words_apart, 0, 1, 1});
+      errors.records.back().sm = 5;
+    }
+    return fault_text("march-c", errors);
+  };
+  EXPECT_NE(text(4096).find("all seen by SM 5"), std::string::npos);
+  EXPECT_EQ(text(8).find("all seen by"), std::string::npos) << "a row, which one block looks at";
+}
+
+TEST(MemoryRun, APatternOnAGpuIsHeldAgainstWhatTheRunMeasuredOfIt) {
+  MemorySuite fresh;
+  const auto run = [&](const Case& c) {
+    Bench b = bench();
+    b.device.gpu = true;
+    b.run(fresh, c);
+    EXPECT_EQ(b.record.state_, results::CaseState::pass) << b.record.reason_;
+    return b.record;
+  };
+  const auto value = [](const CaseRecord& r, const char* metric) { return r.rows_.at(0).values.at(metric).at(0); };
+  const auto alone = run(pattern_case("own-address"));
+  EXPECT_EQ(alone.parameters_.at("own_bandwidth_from"), "a copy of the region");
+  EXPECT_GT(value(alone, "own_bandwidth"), 0);
+  const auto efficiency = std::find_if(alone.metrics_.begin(), alone.metrics_.end(), [](const auto& m) { return m.name == "efficiency"; });
+  EXPECT_EQ(efficiency->role, results::Role::metric);
+  EXPECT_FALSE(efficiency->required);
+
+  run(bandwidth_case("triad", "together"));
+  EXPECT_EQ(run(pattern_case("own-address")).parameters_.at("own_bandwidth_from"), "a copy of the region") << "triad moves otherwise";
+  const auto copy = run(bandwidth_case("copy", "together"));
+  const auto both = run(pattern_case("own-address"));
+  EXPECT_EQ(both.parameters_.at("own_bandwidth_from"), "copy-together");
+  const double own = value(both, "own_bandwidth");
+  const auto& samples = copy.rows_.at(0).values.at("bandwidth");
+  EXPECT_NEAR(own, median(samples), 0.01 * own);
+  EXPECT_NEAR(value(both, "efficiency"), median(both.rows_.at(0).values.at("bandwidth")) / own, 1e-9);
+
+  Bench host = bench();
+  host.run(fresh, pattern_case("own-address"));
+  EXPECT_FALSE(host.record.parameters_.contains("own_bandwidth_from"));
+  EXPECT_FALSE(host.record.rows_.at(0).values.contains("own_bandwidth"));
 }
 
 TEST(MemoryRun, ErrorsAreCountedBeyondWhatIsRecorded) {

@@ -3,10 +3,13 @@
 
 #include <cuda_runtime.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 
+#include "base/clock.hpp"
 #include "device/cuda/cuda_device.hpp"
+#include "kernels/pattern.hpp"
 
 namespace assay {
 namespace {
@@ -64,6 +67,31 @@ class Backend final : public CudaBackend {
     std::size_t free = 0, total = 0;
     cuda::check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
     return static_cast<double>(free);
+  }
+
+  double sweep_rate(const std::string& uuid) const override {
+    constexpr double enough_s = 2e-3;
+    const auto most = std::min(static_cast<std::size_t>(free_bytes(uuid) / 4), std::size_t{256} << 20);
+    kernels::Sweep write, check;
+    write.write = check.verify = check.write = true;
+    write.next.kind = check.expected.kind = check.next.kind = kernels::Background::own_address;
+    const cuda::Buffer errors(kernels::cuda::errors_bytes(1));
+    auto* found = errors.as<kernels::DeviceErrors>();
+    kernels::cuda::clear_errors(found, 1, nullptr);
+    // An emulation or a GPU that many share takes as long for a megabyte as others for all of it.
+    for (std::size_t bytes = std::size_t{1} << 20;; bytes *= 4) {
+      const cuda::Buffer region(std::min(bytes, most));
+      auto* words = region.as<std::uint64_t>();
+      const std::size_t count = region.bytes() / sizeof(std::uint64_t);
+      double begin = 0;
+      for (std::uint64_t turn = 0; turn < 3; ++turn) {  // the first write, a first time for the kernel that is timed, and that
+        begin = now_s();
+        kernels::cuda::sweep(turn == 0 ? write : check, words, count, turn, found, nullptr);
+        cuda::check(cudaDeviceSynchronize(), "a first sweep over the memory");
+      }
+      const double seconds = now_s() - begin;
+      if (seconds >= enough_s || bytes >= most) return static_cast<double>(2 * region.bytes()) / seconds;
+    }
   }
 
   std::unique_ptr<Device> make_device(const std::string& uuid) const override { return std::make_unique<cuda::CudaDevice>(ordinal_of(uuid)); }

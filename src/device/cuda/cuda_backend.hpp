@@ -30,6 +30,9 @@ class CudaBackend {
   virtual std::vector<VisibleGpu> visible(std::string& why) const = 0;
   /// Memory of the GPU `uuid` that nobody uses. Makes this process one of its users. Throws Error(device) when it cannot be used.
   virtual double free_bytes(const std::string& uuid) const = 0;
+  /// B/s of one sweep of a RAM pattern that verifies and writes, over at most 256 MiB and in a few milliseconds: what plans of time are
+  /// made from, no result. Beside whoever else uses the GPU. Throws Error(device).
+  virtual double sweep_rate(const std::string& uuid) const = 0;
   /// A device on it. Throws Error(device).
   virtual std::unique_ptr<Device> make_device(const std::string& uuid) const = 0;
 };
