@@ -54,10 +54,14 @@ double resolution_s(const EnergyTrace& moves) {
 }
 
 double mean_power_w(const EnergyTrace& moves, double begin_s, double end_s) {
-  if (!(4 * resolution_s(moves) <= end_s - begin_s)) return not_known;
-  Sum sum;
-  sum.add(moves, begin_s, end_s);
-  return sum.watts();
+  const double resolution = resolution_s(moves);
+  if (!(4 * resolution <= end_s - begin_s)) return not_known;
+  // From the first move in that time to the last: what is before and behind them the counter may never tell.
+  const auto first = std::lower_bound(moves.t.begin(), moves.t.end(), begin_s), behind = std::upper_bound(moves.t.begin(), moves.t.end(), end_s);
+  if (behind - first < 2) return not_known;
+  const auto i = static_cast<std::size_t>(first - moves.t.begin()), k = static_cast<std::size_t>(behind - moves.t.begin()) - 1;
+  const double seconds = moves.t[k] - moves.t[i];
+  return seconds + 2.5 * resolution >= end_s - begin_s ? (moves.joules[k] - moves.joules[i]) / seconds : not_known;
 }
 
 PowerSwing power_swing(const EnergyTrace& moves, std::span<const PulseTimes> pulses) {

@@ -20,8 +20,8 @@ EnergyTrace moves_of(const EnergyTrace& readings);
 /// Median seconds between two moves; NaN for fewer than three moves. Power over a shorter time cannot be told.
 double resolution_s(const EnergyTrace& moves);
 
-/// Mean watts from `begin_s` to `end_s`, evenly used between two moves; NaN where the moves do not span that time, or where the
-/// counter moved less than four times in it.
+/// Mean watts from the first move between `begin_s` and `end_s` to the last; NaN where these span much less than that time, or
+/// where the counter moved less than four times in it.
 double mean_power_w(const EnergyTrace& moves, double begin_s, double end_s);
 
 /// A pulse: work from `begin_s` to `end_s`, rest until `next_s`.

@@ -51,10 +51,12 @@ double ProductTrial::flops_per_s() {
   return runs * product_.flops() / (now_s() - begin);
 }
 
-std::optional<GemmAlgorithm> tune_for_all(Device& device, Communicator& world, NumType type, const Matmul& product, std::uint64_t seed) {
+std::optional<GemmAlgorithm> tune_for_all(Device& device, Communicator& world, NumType type, const Matmul& product, std::uint64_t seed,
+                                          const std::function<bool()>& go_on) {
   if (device.kind() == "host") return {};  // nothing to try
+  const bool time_left = go_on();
   std::string text;
-  if (world.rank() == 0) {
+  if (world.rank() == 0 && time_left) {
     try {
       if (const auto found = ProductTrial(device, type, product, seed).tune()) text = to_text(*found);
     } catch (const Error&) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -34,8 +35,9 @@ class ProductTrial {
   std::byte *a_ = nullptr, *b_ = nullptr, *c_ = nullptr;
 };
 
-/// Tunes on rank 0 and lets all compute as it does; null where libraries choose by themselves, or rank 0 could not: what is wrong shows again,
-/// and is told, when the product is computed. Collective over `world`.
-std::optional<GemmAlgorithm> tune_for_all(Device& device, Communicator& world, NumType type, const Matmul& product, std::uint64_t seed);
+/// Tunes on rank 0 and lets all compute as it does; null where libraries choose by themselves, rank 0 could not (what is wrong shows
+/// again, and is told, when the product is computed), or `go_on` says that there is no time for it. Collective over `world`.
+std::optional<GemmAlgorithm> tune_for_all(Device& device, Communicator& world, NumType type, const Matmul& product, std::uint64_t seed,
+                                          const std::function<bool()>& go_on);
 
 }  // namespace assay

@@ -8,6 +8,17 @@
 
 namespace assay {
 
+double prepare_seconds(Level level) noexcept {
+  switch (level) {
+    case Level::smoke: return 3;
+    case Level::quick: return 15;
+    case Level::standard: return 60;
+    case Level::extended:
+    case Level::soak: break;
+  }
+  return 300;
+}
+
 double Context::since_start(double t) const noexcept {
   return t - run_start_s + (injector != nullptr ? injector->clock_drift_s(t) : 0.0);
 }

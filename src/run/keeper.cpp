@@ -195,7 +195,9 @@ class RunKeeper final : public guard::Keeper {
     const double patience = config_.level == Level::smoke ? 10.0 + 0.1 * ranks : 60.0 + 0.1 * ranks;
     if (phase != static_cast<unsigned>(guard::Phase::memory)) return patience;
     const double node_bytes = static_cast<double>(plan_.arena_bytes) * (topology_.ranks.empty() ? 1 : topology_.max_local_size());
-    return patience + node_bytes / 2e8;
+    // Algorithms of GPUs are chosen then, by three suites; the last product of each may take a few seconds more.
+    const double choosing = topology_.device_kind == "cuda" ? 3 * (prepare_seconds(config_.level) + 5.0) : 0;
+    return patience + node_bytes / 2e8 + choosing;
   }
 
   double run_deadline_s() const override { return plan_.budget_s * (config_.level == Level::smoke ? 1.0 : 1.1) + 5.0; }

@@ -33,7 +33,7 @@ class Runner {
     double run_start_s;          ///< on this rank's clock
     Injector* injector = nullptr;  ///< null in all runs without --inject
     GpuLinks* gpu_links = nullptr;  ///< null where no GPU is measured
-    std::function<std::unique_ptr<PowerMeter>(double period_s)> power_meter;  ///< on local rank 0 of each node; empty elsewhere
+    std::function<std::unique_ptr<PowerMeter>(double period_s)> power_meter = {};  ///< on local rank 0 of each node; empty elsewhere
   };
   explicit Runner(Parts parts) : parts_(parts) {}
 

@@ -219,7 +219,13 @@ class Session {
   }
 
   void prepare_suites() {
-    for (const auto& suite : suites_) suite->prepare(plan_.cases, config_, *device_, world(), [this] { ++link_.board().iteration; });
+    for (const auto& suite : suites_) {
+      const double until = now_s() + prepare_seconds(config_.level);
+      suite->prepare(plan_.cases, config_, *device_, world(), [this, until] {
+        ++link_.board().iteration;
+        return now_s() < until;
+      });
+    }
   }
 
   std::string device_identity() const {

@@ -38,6 +38,7 @@ double duration_of(const Config& config) {
 
 double pulses_of(const Config& config) {
   if (config.options.has("burn.duration")) return config.options.number("burn.duration");
+  if (config.level == Level::soak) return std::min(60.0, 0.1 * config.budget_s());
   return config.level <= Level::quick ? 10 : config.level == Level::standard ? 30 : 60;
 }
 
@@ -69,6 +70,10 @@ class Planner {
     if (input_.config.level == Level::soak || input_.config.options.has("suites")) cases.push_back(mixed());
     if (input_.config.options.has("burn.pulse"))
       for (const std::string& hz : input_.config.options.list("burn.pulse")) cases.push_back(pulse(hz));
+    for (const Case& c : cases)
+      if (c.not_applicable.empty() && c.expected_s() > 0.9 * input_.config.budget_s())
+        throw_usage(fmt::format("--burn.duration: {} takes {}, which does not fit the {} of level {}", c.name, format_seconds(c.expected_s()),
+                                format_seconds(input_.config.budget_s()), to_string(input_.config.level)));
     return cases;
   }
 

@@ -29,13 +29,12 @@ std::vector<MetricInfo> BurnSuite::metrics() const {
 std::vector<Case> BurnSuite::plan(const PlanInput& input) const { return burn::plan_cases(input); }
 
 /// Products of pulses are as small as the slowest device wants them, so only those of burns are tuned.
-void BurnSuite::prepare(const std::vector<Case>& cases, const Config& config, Device& device, Communicator& world, const std::function<void()>& alive) {
+void BurnSuite::prepare(const std::vector<Case>& cases, const Config& config, Device& device, Communicator& world, const std::function<bool()>& go_on) {
   for (const Case& c : cases) {
     if (c.suite != name() || c.name.starts_with("pulse") || !c.not_applicable.empty()) continue;
     const burn::Mixed m = burn::mixed_of(c);
     if (!m.has(burn::Part::compute)) continue;
-    alive();
-    if (const auto found = tune_for_all(device, world, m.type, plain_product(m.type, {m.n, m.n, m.n}), config.seed)) algorithms_[c.base_path()] = *found;
+    if (const auto found = tune_for_all(device, world, m.type, plain_product(m.type, {m.n, m.n, m.n}), config.seed, go_on)) algorithms_[c.base_path()] = *found;
   }
 }
 

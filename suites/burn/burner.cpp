@@ -155,7 +155,7 @@ double MemoryBurner::sweep(std::size_t chunk, bool verify, bool write) {
   const double t = desk_.since_start(now_s());
   for (std::size_t i = 0; i < records.size(); ++i) {
     const kernels::ErrorRecord& e = records[i];
-    desk_.wrong({"", desk_.entity(), (begin + e.index) * sizeof(std::uint64_t), e.expected, e.actual, e.reread, t},
+    desk_.wrong({"", desk_.entity(), (begin + e.index) * sizeof(std::uint64_t), e.expected, e.actual, e.reread, t, e.sm, e.warp, e.lane},
                 i + 1 == records.size() ? log.count() - i : 1);
   }
   if (log.count() > 0 && told_++ < 4)

@@ -40,13 +40,13 @@ std::vector<GemmShape> shapes_of(const Case& c) {
 }
 
 /// The fastest of a case's shapes with its fastest algorithm.
-std::optional<Found> find(const Case& c, std::uint64_t seed, Device& device, const std::function<void()>& alive) {
+std::optional<Found> find(const Case& c, std::uint64_t seed, Device& device, const std::function<bool()>& go_on) {
   const Job job = job_from(c);
   std::optional<Found> best;
   double best_rate = 0;
   const auto shapes = shapes_of(c);
   for (const GemmShape& shape : shapes) {
-    alive();
+    if (!go_on() && best) break;
     ProductTrial trial = trial_of(job, shape, seed, device);
     const auto algorithm = trial.tune();
     if (!algorithm) return {};
@@ -70,17 +70,17 @@ const std::vector<GemmShape>& shapes_to_search() {
   return shapes;
 }
 
-Choices choose(const std::vector<Case>& cases, std::uint64_t seed, Device& device, Communicator& world, const std::function<void()>& alive) {
+Choices choose(const std::vector<Case>& cases, std::uint64_t seed, Device& device, Communicator& world, const std::function<bool()>& go_on) {
   Choices choices;
   for (const Case& c : cases) {
     if (c.suite != "gemm" || !c.not_applicable.empty() || c.bytes == 0 || job_from(c).output == Output::exact) continue;
     const std::string name = c.base_path();
     if (choices.contains(name)) continue;  // a later pass
-    alive();
+    const bool time_left = go_on();
     std::string text;
-    if (world.rank() == 0) {
+    if (world.rank() == 0 && time_left) {
       try {
-        if (const auto found = find(c, seed, device, alive)) text = to_text(*found);
+        if (const auto found = find(c, seed, device, go_on)) text = to_text(*found);
       } catch (const Error&) {
         // What is wrong shows again, and is told, when the case runs.
       }

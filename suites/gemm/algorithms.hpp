@@ -20,8 +20,8 @@ struct Choice {
 using Choices = std::map<std::string, Choice>;  ///< by case name
 
 /// Collective over `world`. Empty where the device's library chooses by itself. The cases' shapes are those of their parameters. Exact
-/// passes are left out: their results do not depend on the algorithm. Calls `alive` between products.
-Choices choose(const std::vector<Case>& cases, std::uint64_t seed, Device& device, Communicator& world, const std::function<void()>& alive);
+/// passes are left out: their results do not depend on the algorithm. For `go_on` see Suite::prepare.
+Choices choose(const std::vector<Case>& cases, std::uint64_t seed, Device& device, Communicator& world, const std::function<bool()>& go_on);
 
 /// The shapes that `best` cases look through; all dimensions are multiples of 256.
 const std::vector<GemmShape>& shapes_to_search();

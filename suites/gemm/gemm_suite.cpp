@@ -64,8 +64,8 @@ std::vector<MetricInfo> GemmSuite::metrics() const {
 std::vector<Case> GemmSuite::plan(const PlanInput& input) const { return gemm::plan_cases(input); }
 
 void GemmSuite::prepare(const std::vector<Case>& cases, const Config& config, Device& device, Communicator& world,
-                        const std::function<void()>& alive) {
-  choices_ = gemm::choose(cases, config.seed, device, world, alive);
+                        const std::function<bool()>& go_on) {
+  choices_ = gemm::choose(cases, config.seed, device, world, go_on);
 }
 
 void GemmSuite::run(const Case& c, Context& context) {

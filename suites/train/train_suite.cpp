@@ -110,7 +110,7 @@ std::string word_of(const Matmul& p, const GemmAlgorithm& algorithm) {
 }  // namespace
 
 /// All products of the models, and the square one that their speed is compared with.
-void TrainSuite::prepare(const std::vector<Case>& cases, const Config& config, Device& device, Communicator& world, const std::function<void()>& alive) {
+void TrainSuite::prepare(const std::vector<Case>& cases, const Config& config, Device& device, Communicator& world, const std::function<bool()>& go_on) {
   for (const Case& c : cases) {
     if (c.suite != name() || !c.not_applicable.empty() || !c.parameters.contains("preset") || !c.parameters.contains("batch")) continue;
     const train::Job job = train::job_from(c, device);
@@ -121,8 +121,7 @@ void TrainSuite::prepare(const std::vector<Case>& cases, const Config& config, D
     const std::size_t n = train::gemm_rows(device.kind(), job.preset.model);
     products.push_back(plain_product(job.type, {n, n, n}));
     for (const Matmul& product : products) {
-      alive();
-      const auto found = tune_for_all(device, world, job.type, product, config.seed);
+      const auto found = tune_for_all(device, world, job.type, product, config.seed, go_on);
       if (found) words += (words.empty() ? "" : "; ") + word_of(product, *found);
     }
   }

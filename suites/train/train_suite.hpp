@@ -19,7 +19,7 @@ class TrainSuite final : public Suite {
   std::vector<OptionSpec> options() const override;
   std::vector<MetricInfo> metrics() const override;
   std::vector<Case> plan(const PlanInput& input) const override;
-  void prepare(const std::vector<Case>& cases, const Config& config, Device& device, Communicator& world, const std::function<void()>& alive) override;
+  void prepare(const std::vector<Case>& cases, const Config& config, Device& device, Communicator& world, const std::function<bool()>& go_on) override;
   void run(const Case& c, Context& context) override;
 
  private:
