@@ -361,8 +361,9 @@ void run_mixed(const Case& c, const GemmAlgorithm* algorithm, Context& context) 
   using results::Better;
   using results::Role;
   const Mixed m = mixed_of(c);
-  // On a host the sums take what the other parts leave of its cores, which is chance.
-  const auto role = [&](Part part) { return part == Part::links && context.device.kind() == "host" ? Role::covariate : Role::metric; };
+  // On a host all parts take turns on its cores: what is left to sweeps and sums beside the products is chance.
+  const bool turns = context.device.kind() == "host" && m.has(Part::compute);
+  const auto role = [&](Part part) { return turns && part != Part::compute ? Role::covariate : Role::metric; };
   for (const Part part : m.parts) context.record.declare({metric_of(part), unit_of(part), Better::higher, true, role(part), true});
   context.record.declare({"errors", "count", Better::lower, true, Role::metric, false});
   context.record.declare({"power", "W", Better::none, false, Role::covariate, false});
