@@ -104,7 +104,7 @@ class Planner {
     const std::size_t memory = input_.memory_per_rank_bytes;
     while (m.n > 256 && m.product().bytes() > memory / 4) m.n /= 2;
     m.links_bytes = gpu_ ? 128 * mib : 4 * mib;
-    while (m.links_bytes > mib / 16 && 4 * m.links_bytes > memory / 4) m.links_bytes /= 2;
+    while (m.links_bytes > mib / 16 && 2 * links_slots * m.links_bytes > memory / 4) m.links_bytes /= 2;
     if (options.has("burn.message")) m.links_bytes = std::max<std::size_t>(options.bytes("burn.message") / 4096 * 4096, 4096);
     const std::size_t others = m.arena_bytes();
     m.memory_bytes = memory > others ? memory_of(input_.config.level, memory - others) : 0;
@@ -198,7 +198,7 @@ const char* unit_of(Part part) noexcept { return part == Part::compute || part =
 bool Mixed::has(Part part) const noexcept { return std::find(parts.begin(), parts.end(), part) != parts.end(); }
 std::size_t Mixed::memory_at() const { return whole(product().bytes()); }
 std::size_t Mixed::links_at() const { return memory_at() + whole(memory_bytes); }
-std::size_t Mixed::arena_bytes() const { return links_at() + whole(2 * allreduce::slot_bytes(allreduce::Op::all_reduce, links_bytes, 2)); }
+std::size_t Mixed::arena_bytes() const { return links_at() + whole(links_slots * allreduce::slot_bytes(allreduce::Op::all_reduce, links_bytes, 2)); }
 
 Mixed mixed_of(const Case& c) {
   Mixed m;

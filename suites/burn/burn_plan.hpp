@@ -18,6 +18,9 @@ const char* to_string(Part part) noexcept;
 const char* metric_of(Part part) noexcept;
 const char* unit_of(Part part) noexcept;
 
+/// Sums whose inputs and results are kept at the same time.
+inline constexpr std::size_t links_slots = 4;
+
 /// A case as its parameters describe it.
 struct Mixed {
   std::vector<Part> parts;

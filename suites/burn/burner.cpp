@@ -13,13 +13,13 @@
 namespace assay::burn {
 
 void Desk::offer(std::string_view target, void* data, std::size_t count, std::size_t element_bytes) {
-  if (context_.injector == nullptr) return;
+  if (!faulty()) return;
   const std::scoped_lock lock(mutex_);
   context_.offer(target, data, count, element_bytes);
 }
 
 double Desk::end_timed(double begin_s, std::uint64_t repetitions) {
-  if (context_.injector == nullptr) return 1;
+  if (!faulty()) return 1;
   const std::scoped_lock lock(mutex_);
   return context_.end_timed(begin_s, repetitions);
 }
@@ -43,7 +43,7 @@ void Desk::event(std::string kind, std::string text) {
 std::uint64_t Desk::hand_over() {
   const std::scoped_lock lock(mutex_);
   for (const Wrong& wrong : wrong_) context_.record.miscompare(wrong.record, wrong.count);
-  for (const auto& [kind, text] : events_) context_.record.event(kind, text, context_.device_entity);
+  for (const auto& [kind, text] : events_) context_.record.event(kind, text, entity_);
   wrong_.clear();
   events_.clear();
   return wrong_count_;

@@ -19,7 +19,8 @@ namespace assay::burn {
 /// What the parts of a rank tell while they burn, each from its own thread, and the faults made on purpose that reach them.
 class Desk {
  public:
-  explicit Desk(Context& context) : context_(context) {}
+  /// `entity`: whose work is checked. Faults made on purpose hit devices only.
+  Desk(Context& context, int entity) : context_(context), entity_(entity) {}
 
   /// See Context.
   void offer(std::string_view target, void* data, std::size_t count, std::size_t element_bytes);
@@ -28,13 +29,16 @@ class Desk {
   void wrong(const results::Miscompare& record, std::uint64_t count);
   void event(std::string kind, std::string text);
   double since_start(double t) const { return context_.since_start(t); }
-  int entity() const { return context_.device_entity; }
+  int entity() const noexcept { return entity_; }
 
   /// Into the record, when all parts are through. The number of wrong values.
   std::uint64_t hand_over();
 
  private:
+  bool faulty() const noexcept { return context_.injector != nullptr && entity_ == context_.device_entity; }
+
   Context& context_;
+  int entity_;
   std::mutex mutex_;
   struct Wrong {
     results::Miscompare record;

@@ -94,7 +94,7 @@ class Links {
     comm_ = context.gpu_links != nullptr ? nccl(context) : &context.world;
     if (comm_ == nullptr) comm_ = &context.world;
     context.record.parameter("path", comm_->path());
-    collective_.emplace(*comm_, allreduce::Op::all_reduce, m.links_bytes, context.device.arena().subspan(m.links_at()), std::size_t{2},
+    collective_.emplace(*comm_, allreduce::Op::all_reduce, m.links_bytes, context.device.arena().subspan(m.links_at()), links_slots,
                         context.random.child("links").key(), &context.device);
     collective_->offer_to([&desk](std::span<float> result) { desk.offer("allreduce", result.data(), result.size(), sizeof(float)); });
   }
@@ -112,7 +112,7 @@ class Links {
     return {1, found ? 1 : 0, found && (before.count > 0 || after.first_index == index) ? 1 : 0, static_cast<std::int64_t>(after.count - before.count)};
   }
 
-  /// A round of about 20 ms, agreed by all when the first one was timed.
+  /// A round of about 20 ms, agreed by all when the first one was timed; of as many sums as there are places, so that each is checked.
   Work round() {
     collective_->prepare(repetitions_);
     context_.world.barrier();
@@ -131,7 +131,7 @@ class Links {
   }
   void fit(double round_s) {
     const double slowest_s = context_.world.max(round_s) / static_cast<double>(repetitions_);
-    repetitions_ = static_cast<std::uint64_t>(std::clamp(0.02 / slowest_s, 1.0, 1000.0));
+    repetitions_ = static_cast<std::uint64_t>(std::clamp(0.02 / slowest_s, 1.0, static_cast<double>(links_slots)));
   }
 
  private:
@@ -208,7 +208,7 @@ std::unique_ptr<Burner> make_burner(Part part, const Mixed& m, const GemmAlgorit
 
 class MixedRun {
  public:
-  MixedRun(const Case& c, const GemmAlgorithm* algorithm, Context& context) : m_(mixed_of(c)), algorithm_(algorithm), context_(context), together_(context.world), desk_(context), power_(context, 0.05) {
+  MixedRun(const Case& c, const GemmAlgorithm* algorithm, Context& context) : m_(mixed_of(c)), algorithm_(algorithm), context_(context), together_(context.world), desk_(context, context.device_entity), host_desk_(context, context.entities.node(context.topology.me().node)), power_(context, 0.1) {
     // Whoever was suspected is looked at again under the same load, which takes as many windows as are asked for and no second soak.
     constexpr double again_s = 60;
     if (context.confirm == nullptr || m_.duration_s <= again_s) return;
@@ -239,7 +239,7 @@ class MixedRun {
       for (const Part part : m_.parts) {
         if (part == Part::links) continue;
         // One after the other: what results are compared with is computed while nothing else runs.
-        threads_.push_back(std::make_unique<BurnThread>(part, [this, part] { return make_burner(part, m_, algorithm_, context_, desk_); }));
+        threads_.push_back(std::make_unique<BurnThread>(part, [this, part] { return make_burner(part, m_, algorithm_, context_, part == Part::host ? host_desk_ : desk_); }));
         threads_.back()->wait_ready();
         if (threads_.back()->failed()) {
           threads_.back()->join();
@@ -308,6 +308,7 @@ class MixedRun {
     for (const auto& thread : threads_)
       if (thread->failed()) together_.guarded([&] { std::rethrow_exception(thread->failure); });
     const std::uint64_t wrong = desk_.hand_over();
+    host_desk_.hand_over();
     record_trial(trial_, context_);
     if (together_.failed()) return;
     auto& row = context_.record.add_row(context_.device_entity);
@@ -345,7 +346,7 @@ class MixedRun {
   const GemmAlgorithm* algorithm_;
   Context& context_;
   Together together_;
-  Desk desk_;
+  Desk desk_, host_desk_;  ///< of the device, and of the host beside it
   DevicePower power_;
   std::vector<std::unique_ptr<BurnThread>> threads_;
   std::optional<Links> links_;

@@ -57,7 +57,7 @@ class PulseRun {
       : pulse_(pulse_of(c)),
         context_(context),
         together_(context.world),
-        desk_(context),
+        desk_(context, context.device_entity),
         takes_part_(context.topology.me().node < pulse_.nodes),
         power_(context, std::clamp(pulse_.train.shortest_phase_s() / 20, 2e-3, 0.05)) {}
 

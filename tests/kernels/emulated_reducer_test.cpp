@@ -6,7 +6,7 @@
 
 #include "suites/train/reducer.hpp"
 #include "device/cuda/check.hpp"
-#include "tests/kernels/emulated_train_rig.hpp"
+#include "tests/kernels/gpu_train_rig.hpp"
 
 namespace assay::train {
 namespace {

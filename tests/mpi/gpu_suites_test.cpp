@@ -158,7 +158,7 @@ TEST_F(GpuSuites, AWrongByteOfAMessageIsFoundAtItsPlace) {
   P2pSuite suite;
   SuiteRig on = rig(suite);
   ask_for_all(on);
-  const Set broken("ASSAY_EMULATED_NCCL", "corrupt:rank=1:nth=5:bytes=65536:element=100");
+  const Set broken("ASSAY_EMULATED_NCCL", "corrupt:rank=1:nth=2:bytes=65536:element=100");
   const CaseRecord record = on.run("bandwidth-bi-65536-node-nccl");
   ASSERT_EQ(record.records_.size(), on.rank() == 1 ? 1u : 0u) << record.reason_;
   if (on.rank() != 1) return;

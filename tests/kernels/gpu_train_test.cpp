@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The whole model on an emulated GPU: in fp32 what the host computes, in bf16 near it, and every bit that flips is seen and found.
+// The whole model on a GPU, real or emulated: in fp32 what the host computes, in bf16 near it, and every bit that flips is seen and found.
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "device/corrupt.hpp"
 #include "suites/train/vote.hpp"
-#include "tests/kernels/emulated_train_rig.hpp"
+#include "tests/kernels/gpu_train_rig.hpp"
 
 namespace assay::train {
 namespace {
@@ -21,7 +21,7 @@ double distance(const Tensor& t, const std::vector<float>& a, const std::vector<
   return squares > 0 ? std::sqrt(difference / squares) : std::sqrt(difference);
 }
 
-TEST(EmulatedTrain, Fp32IsTheHostsModel) {
+TEST_F(GpuTrain, Fp32IsTheHostsModel) {
   Rig host = Rig::host(), gpu = Rig::cuda(NumType::fp32);
   EXPECT_EQ(gpu.gpt->parameter_digest(), host.gpt->parameter_digest()) << "the same bits to begin with";
   for (int step = 0; step < 3; ++step) {
@@ -40,7 +40,7 @@ TEST(EmulatedTrain, Fp32IsTheHostsModel) {
   }
 }
 
-TEST(EmulatedTrain, Bf16IsNearFp32AndLearns) {
+TEST_F(GpuTrain, Bf16IsNearFp32AndLearns) {
   Rig host = Rig::host(), gpu = Rig::cuda(NumType::bf16);
   double begin = 0, end = 0;
   constexpr int steps = 9;
@@ -61,7 +61,7 @@ TEST(EmulatedTrain, Bf16IsNearFp32AndLearns) {
   EXPECT_LT(end, begin - 0.2);
 }
 
-TEST(EmulatedTrain, RepeatsBitByBitAndComesBack) {
+TEST_F(GpuTrain, RepeatsBitByBitAndComesBack) {
   for (const NumType type : {NumType::fp32, NumType::bf16}) {
     Rig one = Rig::cuda(type), two = Rig::cuda(type);
     one.pass(0);
@@ -81,7 +81,7 @@ TEST(EmulatedTrain, RepeatsBitByBitAndComesBack) {
   }
 }
 
-TEST(EmulatedTrain, EveryFlippedBitOfAGradientIsFoundInItsBucket) {
+TEST_F(GpuTrain, EveryFlippedBitOfAGradientIsFoundInItsBucket) {
   Rig gpu = Rig::cuda(NumType::bf16);
   gpu.pass(0);
   const Digests right = gpu.digests();
@@ -104,7 +104,7 @@ TEST(EmulatedTrain, EveryFlippedBitOfAGradientIsFoundInItsBucket) {
 }
 
 /// Wrong masters and wrong weights are both seen.
-TEST(EmulatedTrain, TheDigestOfParametersCoversMastersAndWeights) {
+TEST_F(GpuTrain, TheDigestOfParametersCoversMastersAndWeights) {
   Rig gpu = Rig::cuda(NumType::bf16);
   const std::uint64_t right = gpu.gpt->parameter_digest();
   const std::size_t n = gpu.gpt->table().size();
@@ -120,12 +120,12 @@ TEST(EmulatedTrain, TheDigestOfParametersCoversMastersAndWeights) {
   EXPECT_EQ(gpu.gpt->parameter_digest(), right);
 }
 
-TEST(EmulatedTrain, SeveralPassesAddUp) {
+TEST_F(GpuTrain, SeveralPassesAddUp) {
   for (const NumType type : {NumType::fp32, NumType::bf16}) {
     Rig rig = Rig::cuda(type);
     const Storage storage{type, 0, 1, true};
     EXPECT_GT(Gpt::bytes(shape, batch, storage), Gpt::bytes(shape, batch, {type, 0, 1, false}));
-    const auto gpu = emulated_gpu();
+    const auto gpu = first_gpu();
     Device& device = *gpu;
     device.reserve(Gpt::bytes(shape, batch, storage));
     Gpt gpt(device, shape, batch, device.arena(), storage);

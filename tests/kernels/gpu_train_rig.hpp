@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A small model with its data, on the host or on an emulated GPU.
+// A small model with its data, on the host or on a GPU, real or emulated.
 #pragma once
+
+#include <gtest/gtest.h>
 
 #include <memory>
 #include <optional>
@@ -17,10 +19,18 @@ using Digests = std::vector<std::uint64_t>;
 inline const ModelShape shape{32, 2, 1, 32, 20};
 inline constexpr std::size_t batch = 2;
 
-inline std::unique_ptr<Device> emulated_gpu() {
+inline std::unique_ptr<Device> first_gpu() {
   std::string why;
   return cuda_backend().make_device(cuda_backend().visible(why).at(0).uuid);
 }
+
+class GpuTrain : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string why;
+    if (cuda_backend().visible(why).empty()) GTEST_SKIP() << why;
+  }
+};
 
 /// A replica with its data on any device.
 struct Rig {
@@ -31,7 +41,7 @@ struct Rig {
     gpt->initialise(RandomStream(1, "parameters"));
   }
   static Rig host() { return {make_host_device({0}, {0}, false), NumType::fp32}; }
-  static Rig cuda(NumType type) { return {emulated_gpu(), type}; }
+  static Rig cuda(NumType type) { return {first_gpu(), type}; }
 
   /// Loss per counted target.
   double pass(std::uint64_t first, const std::function<void(std::size_t)>& ready = nullptr) {
