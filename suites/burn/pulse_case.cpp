@@ -74,9 +74,9 @@ class PulseRun {
   }
 
  private:
-  /// A product must be short beside a pulse, on the slowest device: halved until 16 fit its high phase.
+  /// A product must be short beside a pulse, on the slowest device: halved until 16 fit the shorter phase.
   void choose_size() {
-    const double longest_s = std::min(pulse_.train.duty, 1 - pulse_.train.duty) * pulse_.train.period_s / 16;
+    const double longest_s = pulse_.train.shortest_phase_s() / 16;
     n_ = pulse_.n;
     for (;; n_ /= 2) {
       double single_s = 0;
