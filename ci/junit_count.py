@@ -1,11 +1,28 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Counts a JUnit report of ctest: prints "passed failed skipped" and names what failed or was skipped on standard error.
+"""Counts JUnit reports of ctest: prints "passed failed skipped" and names what failed or was skipped on standard error.
 
-A test whose executable is missing is "skipped" to ctest. Here it is a failure: only a test that said so is skipped.
+  junit_count.py [--strict] [--allow TEXT] REPORT [REPORT...]   a later report replaces what an earlier one says of a test
+  junit_count.py --noisy REPORT                                 names of the tests that were skipped for noise alone
+
+A test whose executable is missing is "skipped" to ctest. Here it is a failure: only a test that said so is skipped. An executable of
+GoogleTests is one entry of ctest and counts as the tests that it ran; one that ends before it has run all of them is a failure more. Tests
+with several ranks run at several sizes (NAME.1, NAME.2 ...): what was skipped at every size counts as one more skip.
+
+With --strict a skip is a failure unless it is for want of a GPU, of something that this CPU lacks, or of a privilege that is named
+(tests/support/outcome.py), or its reason starts with a TEXT of --allow.
 """
+import argparse
+import re
 import sys
 import xml.etree.ElementTree as ElementTree
+
+EXCUSED = ("no GPU here", "no privilege: ", "this CPU ")
+NOISE = "noise: "
+OF_GTEST = re.compile(r"\[\s+(OK|SKIPPED|FAILED)\s*\] (\S+\.[^\s,]+)")
+ANNOUNCED = re.compile(r"\[=+\] Running (\d+) tests? from ")
+AT_SIZES = re.compile(r"(.*mpi)\.\d+")
+COLOR = re.compile(r"(?:\[NON-XML-CHAR-0x1B\]|\x1b)\[[0-9;]*m")  # mpirun's ranks take their output for a terminal
 
 
 def state_of(case):
@@ -18,27 +35,128 @@ def state_of(case):
     return "passed" if case.get("status") == "run" else "failed"
 
 
-def reason_of(case):
-    output = case.findtext("system-out") or ""
-    lines = [line.strip() for line in output.splitlines() if line.strip()]
-    marked = [i for i, line in enumerate(lines) if "Skipped" in line or "SKIP" in line]
-    return lines[min(marked[0] + 1, len(lines) - 1)][:160] if marked else ""
+def output_of(case):
+    return COLOR.sub("", case.findtext("system-out") or "").splitlines()
+
+
+def reasons_of(case):
+    """Every reason that a skipped test gave: `SKIPPED REASON`, or what follows GoogleTest's `FILE:LINE: Skipped`."""
+    lines = [line.strip() for line in output_of(case)]
+    said = [line.removeprefix("SKIPPED ") for line in lines if line.startswith("SKIPPED ")]
+    said += [lines[i + 1] for i, line in enumerate(lines[:-1]) if line.endswith(": Skipped")]
+    return said or ["no reason given"]
+
+
+def gtests(lines):
+    """(test, OK or SKIPPED or FAILED, reason of a skip) of what GoogleTest printed; its summary repeats some."""
+    said = ""
+    for i, line in enumerate(lines):
+        if line.rstrip().endswith(": Skipped") and i + 1 < len(lines):
+            said = lines[i + 1].strip()
+        elif found := OF_GTEST.match(line.strip()):
+            yield found[2], found[1], said
+            said = ""
+
+
+def in_executable(name, case):
+    """{test: (state, reason)} of the GoogleTests that one process ran, None of an entry that is something else."""
+    lines = output_of(case)
+    announced = [int(match[1]) for line in lines if (match := ANNOUNCED.match(line))]
+    if len(announced) != 1 or AT_SIZES.fullmatch(name):
+        return None
+    tests = {}
+    for test, state, said in gtests(lines):
+        old = tests.get(test, ("", ""))
+        tests[test] = ({"OK": "passed", "SKIPPED": "skipped", "FAILED": "failed"}[state], said or old[1])
+    ended = state_of(case)
+    if len(tests) != announced[0]:
+        begun = [line.split("]", 1)[1].strip() for line in lines if line.startswith("[ RUN ")]
+        tests[f"{begun[-1] if begun else 'no test'}: the process ended in it, {len(tests)} of {announced[0]} tests had run"] = ("failed", "")
+    elif ended != "passed" and "failed" not in {state for state, _ in tests.values()}:
+        tests["after its tests"] = ("failed", "")
+    return tests
+
+
+def skipped_at_every_size(cases):
+    """{"mpi: Suite.Test": reason} of GoogleTests that run in one process per rank and were skipped whatever the number of ranks."""
+    states, reasons = {}, {}
+    for name, case in cases.items():
+        match = AT_SIZES.fullmatch(name)
+        if not match or state_of(case) != "passed":
+            continue
+        for test, state, said in gtests(output_of(case)):
+            test = f"{match[1]}: {test}"
+            states.setdefault(test, set()).add(state)
+            if said:
+                reasons[test] = said
+    return {test: reasons.get(test, "") for test, seen in states.items() if seen == {"SKIPPED"}}
+
+
+def cases_of(reports):
+    cases = {}
+    for report in reports:
+        cases.update((case.get("name"), case) for case in ElementTree.parse(report).getroot().iter("testcase"))
+    return cases
+
+
+def count(cases, excused):
+    """{state: number}; `excused`: what the reason of a skip may start with, None for anything."""
+    counts = {"passed": 0, "failed": 0, "skipped": 0}
+
+    def skip(name, reasons):
+        wrong = [] if excused is None else [reason for reason in reasons if not reason.startswith(excused)]
+        counts["failed" if wrong else "skipped"] += 1
+        print(f"   {'FAILED  skipped' if wrong else 'skipped'} {name}: {'; '.join(wrong or reasons)[:300]}", file=sys.stderr)
+
+    def count_tests(name, tests, lines):
+        for test, (state, said) in tests.items():
+            if state == "skipped":
+                skip(f"{name}: {test}", [said or "no reason given"])
+                continue
+            counts[state] += 1
+            if state == "failed":
+                print(f"   FAILED  {name}: {test}", file=sys.stderr)
+                begin = next((i for i, line in enumerate(lines) if line.startswith("[ RUN ") and line.endswith(" " + test.split(": ")[0])), len(lines) - 30)
+                for line in lines[max(begin, 0):][:30]:
+                    print(f"      | {line}", file=sys.stderr)
+
+    for name, case in cases.items():
+        state = state_of(case)
+        if (tests := in_executable(name, case)) is not None:
+            count_tests(name, tests, output_of(case))
+            continue
+        if state == "skipped":
+            skip(name, reasons_of(case))
+            continue
+        counts[state] += 1
+        if state == "failed":
+            print(f"   FAILED  {name}", file=sys.stderr)
+            for line in output_of(case)[-30:]:
+                print(f"      | {line}", file=sys.stderr)
+    for name, reason in skipped_at_every_size(cases).items():
+        skip(name, [reason])
+    return counts
 
 
 def main():
-    counts = {"passed": 0, "failed": 0, "skipped": 0}
-    root = ElementTree.parse(sys.argv[1]).getroot()
-    for case in root.iter("testcase"):
-        state = state_of(case)
-        counts[state] += 1
-        if state == "failed":
-            print(f"   FAILED  {case.get('name')}", file=sys.stderr)
-            for line in (case.findtext("system-out") or "").splitlines()[-30:]:
-                print(f"      | {line}", file=sys.stderr)
-        elif state == "skipped":
-            print(f"   skipped {case.get('name')}: {reason_of(case)}", file=sys.stderr)
-    if sum(counts.values()) == 0:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--strict", action="store_true")
+    parser.add_argument("--allow", action="append", default=[])
+    parser.add_argument("--noisy", action="store_true")
+    parser.add_argument("reports", nargs="+")
+    given = parser.parse_args()
+    cases = cases_of(given.reports)
+    if given.noisy:
+        for name, case in cases.items():
+            tests = in_executable(name, case)
+            reasons = (said for state, said in tests.values() if state == "skipped") if tests is not None else (
+                reasons_of(case) if state_of(case) == "skipped" else ())
+            if any(reason.startswith(NOISE) for reason in reasons):
+                print(name)
+        return
+    if not cases:
         raise SystemExit("no test ran")
+    counts = count(cases, (*EXCUSED, *given.allow) if given.strict else None)
     print(counts["passed"], counts["failed"], counts["skipped"])
 
 

@@ -36,6 +36,14 @@ while read -r file; do
   [ "$lines" -le 400 ] || breach "$file: $lines lines, more than 400"
 done < <(select_files '\.(cpp|hpp|cu|cuh|sh|py)$')
 
+# Prose in Markdown: at most 120 characters a line, outside of tables and code.
+# shellcheck disable=SC2016
+while read -r hit; do
+  [ -n "$hit" ] || continue
+  text=${hit#*:*:}
+  [ "$(LC_ALL=C.UTF-8; printf '%s' "${#text}")" -le 120 ] || breach "${hit%%:"$text"}: prose of more than 120 columns"
+done < <(select_files '\.md$' | xargs awk 'FNR == 1 { code = 0 } /^ *```/ { code = !code } !code && !/^ *\|/ && length($0) > 120 { print FILENAME ":" FNR ":" $0 }')
+
 # forbid_include FILES-REGEX INCLUDE-REGEX WHY
 forbid_include() {
   local hits
@@ -47,20 +55,50 @@ forbid_include() {
 }
 
 forbid_include '^kernels/' 'mpi\.h|hdf5|H5|fmt/' 'kernels know no MPI, HDF5 or fmt'
-forbid_include '^kernels/' '(cli|config|topology|device|transport|measure|run|results|verdict|report|suites)/' \
+forbid_include '^kernels/' '(cli|config|topology|device|transport|measure|suite|workload|run|results|verdict|report|simulate|import|guard|suites)/' \
   'kernels know nothing above them'
 forbid_include '^src/(base|device)/.*\.hpp$' 'fmt/' 'headers that CUDA sources reach carry no fmt'
-forbid_include '^src/(verdict|report|results)/' '(device|transport|topology|run|cli|kernels)/|mpi\.h' \
-  'results, verdict and report know no device and no MPI'
-forbid_include '^src/results/' '(verdict|report)/' 'results know no verdict'
-forbid_include '^src/verdict/' 'report/' 'the verdict knows no report'
-forbid_include '^src/base/' '(cli|config|topology|device|transport|measure|run|results|verdict|report)/' \
-  'base is the lowest layer'
-# results/model.hpp is plain values (an entity, a sample) that every layer may name.
-forbid_include '^src/(config|topology|transport|measure|device)/' '(cli|run|verdict|report)/|results/(reader|writer)' \
-  'includes go downward only'
-forbid_include '^src/run/' 'cli/' 'includes go downward only'
-forbid_include '^(src|kernels)/' 'suites/' 'only generated code and tests include suites'
+forbid_include '^src/(base|config|guard|measure|results|verdict|report|simulate|import)/' 'mpi\.h' 'no MPI here'
+
+# Every folder of src, and what it may include beside itself, downward only.
+declare -A may_include=(
+  [base]=''
+  [config]='base'
+  [guard]='base'
+  [measure]='base'
+  [results]='base'
+  [device]='base kernels'
+  [topology]='base results'
+  [transport]='base guard device kernels'
+  [verdict]='base measure results'
+  [import]='base results'
+  [report]='base measure results verdict'
+  [simulate]='base config results verdict'
+  [suite]='base config guard measure results topology device transport'
+  [workload]='base measure topology device transport suite kernels'
+  [run]='base config guard measure results topology device transport verdict suite'
+  [cli]='base config guard measure results topology device transport verdict import report simulate suite run'
+)
+project_folders="${!may_include[*]} kernels"
+for folder in $(select_files '^src/[^/]+/' | cut -d/ -f2 | sort -u); do
+  if [ -z "${may_include[$folder]+known}" ]; then
+    breach "src/$folder: a folder of no layer (the table is in ci/lint.sh)"
+    continue
+  fi
+  forbidden=''
+  for other in $project_folders; do
+    [[ " $folder ${may_include[$folder]} " == *" $other "* ]] || forbidden+="${forbidden:+|}$other"
+  done
+  forbid_include "^src/$folder/" "($forbidden)/" "src/$folder may include: $folder ${may_include[$folder]}"
+done
+
+# Suites describe themselves: nothing in src knows one by name, but the simulator's own list of metrics.
+mapfile -t matched < <(select_files '^src/' | grep -v '^src/simulate/catalogue\.cpp$')
+hits=$(grep -n -H -E '"(gemm|memory|p2p|allreduce|train|burn|congestion|storage)"' "${matched[@]}" || true)
+if [ -n "$hits" ]; then
+  while read -r hit; do breach "$hit: the name of a suite"; done <<<"$hits"
+fi
+forbid_include '^(src|kernels)/' '(suites|tests)/' 'only generated code and tests include suites'
 
 # A suite may use its own folder only.
 for suite in $(select_files '^suites/[^/]+/' | cut -d/ -f2 | sort -u); do
@@ -77,6 +115,21 @@ mapfile -t texts < <(select_files '\.(cpp|hpp|cu|cuh|sh|py|md|cmake|txt|json|tom
 hits=$(grep -n -H -E '(/work/|/home/[a-z]+|/root/|/Users/)' "${texts[@]}" || true)
 if [ -n "$hits" ]; then
   while read -r hit; do breach "$hit: path of one machine"; done <<<"$hits"
+fi
+
+# The page's script: types and a linter, where CMake has fetched them (build/npm).
+npm=build/npm/node_modules
+machine=$(uname -m | sed 's/x86_64/x64/; s/aarch64/arm64/')
+if [ -x "$npm/@typescript/typescript-linux-$machine/lib/tsc" ]; then
+  rm -rf build/npm/lint
+  mkdir build/npm/lint
+  cp src/report/page/*.ts src/report/page/tsconfig.json build/npm/lint/
+  "$npm/@typescript/typescript-linux-$machine/lib/tsc" -p build/npm/lint || breach 'src/report/page: tsc: see above'
+  if command -v node >/dev/null && [ -f "$npm/oxlint/bin/oxlint" ]; then
+    node "$npm/oxlint/bin/oxlint" --quiet -D correctness -D suspicious -A no-array-sort build/npm/lint || breach 'src/report/page: oxlint: see above'
+  fi
+else
+  printf 'lint: src/report/page is not checked: configure with tests first\n'
 fi
 
 # Shell scripts.

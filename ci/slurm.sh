@@ -29,7 +29,7 @@ refused() { printf 'slurm.sh: %s\n' "$*" >&2; exit "$no_privilege"; }
 
 require() {
   local tool
-  [ "$(id -u)" -eq 0 ] || refused 'slurmctld and slurmd need root'
+  [ "$(id -u)" -eq 0 ] || refused 'no privilege: slurmctld and slurmd need root'
   for tool in munged:munge slurmctld:slurmctld slurmd:slurmd sbatch:slurm-client; do
     PATH=$PATH:/usr/sbin:/sbin command -v "${tool%:*}" >/dev/null || refused "no ${tool%:*} on this machine (package ${tool#*:})"
   done
@@ -68,7 +68,7 @@ AccountingStorageType=accounting_storage/none
 JobAcctGatherType=jobacct_gather/none
 SlurmdParameters=config_overrides
 ReturnToService=1
-SlurmdTimeout=10
+SlurmdTimeout=60
 SlurmctldTimeout=10
 MessageTimeout=10
 KillWait=5

@@ -13,12 +13,12 @@ set -euo pipefail
 build=$(realpath "$1")
 script=$(realpath "$(dirname "${BASH_SOURCE[0]}")/../scripts/bundle.sh")
 
-skip() { printf 'test_bundle: %s\n' "$*"; exit 77; }
-[ "$(id -u)" -eq 0 ] || skip 'only root can hide the libraries of this machine'
+skip() { printf 'SKIPPED %s\n' "$*"; exit 77; }
+[ "$(id -u)" -eq 0 ] || skip 'no privilege: only root can hide the libraries of this machine'
 for tool in unshare chroot hostname dash ompi_info mpirun; do
   command -v "$tool" >/dev/null || skip "no $tool here"
 done
-unshare --mount --uts true 2>/dev/null || skip 'no mount namespace can be made here'
+unshare --mount --uts true 2>/dev/null || skip 'no privilege: no mount namespace can be made here'
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

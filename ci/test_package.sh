@@ -48,13 +48,13 @@ if [ "$generators" != TGZ ]; then
   printf 'test_package: %s\n' "$(basename "$deb")"
 fi
 
-[ "$(id -u)" -eq 0 ] || { printf 'test_package: only root can make an account to try the tar in\n'; exit 77; }
+[ "$(id -u)" -eq 0 ] || { printf 'SKIPPED no privilege: only root can make an account to try the tar in\n'; exit 77; }
 for tool in useradd runuser; do
-  command -v "$tool" >/dev/null || { printf "test_package: no %s here\n" "$tool"; exit 77; }
+  command -v "$tool" >/dev/null || { printf "SKIPPED no %s here\n" "$tool"; exit 77; }
 done
 chmod 711 "$work"
 useradd --no-log-init --create-home --base-dir "$work" --shell /bin/bash "$user" >"$work/useradd.log" 2>&1 ||
-  { printf 'test_package: no account can be made: %s\n' "$(head -n 1 "$work/useradd.log")"; exit 77; }
+  { printf 'SKIPPED no privilege: no account can be made: %s\n' "$(head -n 1 "$work/useradd.log")"; exit 77; }
 home=$work/$user
 cp "$tar" "$home"
 # What the README says, in the block after its marker.

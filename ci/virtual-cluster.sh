@@ -19,8 +19,8 @@ Usage: ci/virtual-cluster.sh [--name NAME] COMMAND
                           R NICs each (1-4), eth0, eth1, ...: those after the first on a switch rail2, rail3, ... of their own
   status                  hosts, addresses, switches, links, limits, number of processes; then the topology file
   exec HOST CMD...        run a command on a host; its exit code is kept
-  mpirun [--slots S] [--hosts HOST,HOST] ARGS...
-                          mpirun from the first host over all hosts (or those named), S slots each (default 1)
+  mpirun [--slots S] [--hosts HOST,HOST] [--without=HOST,HOST] ARGS...
+                          mpirun from the first host over all hosts (or those named, or not), S slots each (default 1)
   slurm                   start a real Slurm: slurmctld on the first host, a slurmd on each; reach it by
                           `exec HOST env SLURM_CONF=/run/assay-virtual-cluster/NAME/slurm/slurm.conf sbatch ...`; down ends it
   slow-nic HOST RATE [NIC]
@@ -52,9 +52,9 @@ require_privileges() {
   for tool in ip:iproute2 tc:iproute2 nsenter:util-linux unshare:util-linux hostname:hostname; do
     command -v "${tool%:*}" >/dev/null || refused "no ${tool%:*} on this machine (package ${tool#*:})"
   done
-  [ "$(id -u)" -eq 0 ] || refused 'network namespaces need root'
+  [ "$(id -u)" -eq 0 ] || refused 'no privilege: network namespaces need root'
   unshare --net --uts --mount true 2>/dev/null ||
-    refused 'this root may not make network and mount namespaces (CAP_SYS_ADMIN, CAP_NET_ADMIN)'
+    refused 'no privilege: this root may not make network and mount namespaces (CAP_SYS_ADMIN, CAP_NET_ADMIN)'
 }
 
 # Where a controller is mounted: version 1 by its name, version 2 by the empty name.
@@ -238,7 +238,7 @@ up() {
   (set -e; build "$count" "$leaves" "$rails"; enter "$(all_hosts | head -n 1)" true) 2>"$log"
   code=$?
   set -e
-  [ "$code" -eq 0 ] || refused "virtual hosts do not work here: $(grep -m 1 . "$log" || printf 'no reason given')"
+  [ "$code" -eq 0 ] || refused "no privilege: virtual hosts do not work here: $(grep -m 1 . "$log" || printf 'no reason given')"
   trap - EXIT INT TERM
   printf "cluster '%s': %s hosts, topology in %s\n" "$name" "$count" "$state/topology.csv"
 }
@@ -305,10 +305,11 @@ inside() {  # HOST COMMAND...
 }
 
 launch() {  # [--slots S] [--hosts LIST] ARGS...
-  local slots=1 hosts='' slot_list='' host ranks=0 more=()
+  local slots=1 hosts='' without='' slot_list='' from='' host ranks=0 more=()
   while [ "$#" -gt 0 ]; do
     case "$1" in
       --slots) in_range "${2:-}" 1 9999 || wrong "mpirun: --slots needs a number, not '${2:-}'"; slots=$2 ;;
+      --without=*) without=,${1#*=},; shift; continue ;;
       --hosts) [ -n "${2:-}" ] || wrong 'mpirun: --hosts needs HOST,HOST'; hosts=${2//,/ } ;;
       *) break ;;
     esac
@@ -320,13 +321,18 @@ launch() {  # [--slots S] [--hosts LIST] ARGS...
   [ -n "$hosts" ] || hosts=$(all_hosts)
   for host in $hosts; do
     require_host "$host"
+    case "$without" in *,$host,*) continue ;; esac
     slot_list+=,$host:$slots ranks=$((ranks + slots))
+  done
+  for host in $(all_hosts); do
+    case "$without" in *,$host,*) ;; *) from=$host; break ;; esac
   done
   # Ranks that wait by spinning would keep those of other hosts from a core they share.
   if ((ranks > $(nproc))); then more=(--mca mpi_yield_when_idle 1); fi
   # The launcher runs on a host: only there are the hosts' addresses reachable. Namespaces need root, so it is root.
   export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-  enter "$(all_hosts | head -n 1)" mpirun --mca plm_rsh_agent "$state/rsh" --mca btl self,vader,tcp \
+  [ "$ranks" -gt 0 ] || wrong 'mpirun: no host is left'
+  enter "$from" mpirun --mca plm_rsh_agent "$state/rsh" --mca btl self,vader,tcp \
     --mca btl_tcp_if_include eth0 --mca oob_tcp_if_include eth0 "${more[@]}" -H "${slot_list#,}" "$@"
 }
 

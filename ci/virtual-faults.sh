@@ -9,12 +9,13 @@ require_nic() {  # HOST NIC
   if ! [[ $2 =~ ^eth[0-3]$ ]] || ! ip -n "assay-$1" link show "$2" >/dev/null 2>&1; then wrong "host '$1' has no NIC '$2'"; fi
 }
 
-# Sets `bits` and `burst`: the bucket must hold what passes between two ticks of a slow kernel clock, and a few full segments.
+# Sets `bits` and `burst`: what passes between two ticks of a slow kernel clock (10 ms), and at least eleven full frames. More would
+# let whole messages through at the speed of the machine, which no slow NIC does.
 read_rate() {  # COMMAND RATE
   [[ $2 =~ ^([1-9][0-9]{0,5})(k|m|g)bit$ ]] || wrong "$1: RATE is like 500mbit or 2gbit, not '$2'"
   case "${BASH_REMATCH[2]}" in k) bits=1000 ;; m) bits=1000000 ;; g) bits=1000000000 ;; esac
   bits=$((bits * BASH_REMATCH[1]))
-  burst=$((bits / 800 > 262144 ? bits / 800 : 262144))
+  burst=$((bits / 800 > 16384 ? bits / 800 : 16384))
 }
 
 slow_nic() {  # HOST RATE [NIC]
@@ -60,7 +61,7 @@ slow_cpu() {  # HOST PERCENT
   in_range "$2" 1 1000 || wrong "slow-cpu: PERCENT is 1 to 1000, not '$2'"
   require_host "$1"
   group=$(cgroup_of cpu "$1")
-  [ -n "$group" ] || refused 'slow-cpu needs the cpu controller of a cgroup, which this machine does not offer'
+  [ -n "$group" ] || refused 'no privilege: slow-cpu needs the cpu controller of a cgroup, which this machine does not offer'
   # Short periods keep the slowness even; the kernel allows no slice under 1 ms.
   if (($2 < 10)); then period=100000; fi
   if [ -f "$group/cpu.max" ]; then

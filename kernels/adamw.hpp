@@ -31,7 +31,7 @@ namespace cuda {
 void adamw(const AdamW& rule, float* parameters, const float* gradients, float* m, float* v, Bfloat* weights, std::size_t count,
            void* stream);
 /// What else happens to parameters and gradients: to = from rounded to bf16, data *= factor, to += from.
-void narrow(const float* from, Bfloat* to, std::size_t count, void* stream);
+void to_bf16(const float* from, Bfloat* to, std::size_t count, void* stream);
 void scale(float* data, float factor, std::size_t count, void* stream);
 void add(float* to, const float* from, std::size_t count, void* stream);
 }  // namespace cuda

@@ -10,6 +10,7 @@ Usage: scripts/acceptance.sh [RUN OPTIONS...]
 Runs assay at level extended; --limits FILE and --expect-nodes N belong to it. In RESULTS/DATE/acceptance-JOB/:
 
   report.txt   verdict, findings, one row per node, device and NIC, and a line to sign
+  report.html  the same as a page, with pictures (assay report)
   run.h5       the results file, with every sample; its checksum is in the report
   verdict.json junit.xml nodes.txt assay.prom run.log
 

@@ -5,12 +5,16 @@ set -euo pipefail
 
 usage() {
   cat <<'TEXT'
-Usage: scripts/batch.sh SYSTEM KIND [--nodes N] [--image IMAGE]
+Usage: scripts/batch.sh SYSTEM KIND [--nodes N] [--gpus N] [--image IMAGE]
 
 Prints a job script. SYSTEM: slurm, pbs, lsf, flux, kubernetes (an MPIJob of the MPI operator). KIND: acceptance, nightly, soak.
 All of them start scripts/KIND.sh, where the work is; settings come from ASSAY_SITE or /etc/assay/site.conf.
 
+Whole nodes are asked for. How many ranks a node gets is found out there: one per GPU, else one per socket (ASSAY_RANKS).
+
   --nodes N      nodes to ask for (default: what the command line of the batch system says; kubernetes: 4)
+  --gpus N       GPUs of a node, 0 for none. pbs, lsf and kubernetes give a job only those it asks for, so there it must be said;
+                 slurm and flux give a job that has the node for itself all of them
   --image IMAGE  kubernetes: the container image with assay in it
 
 scripts/slurm/*.sbatch are these scripts for Slurm. Only those for Slurm have been run; of the others, the syntax is checked.
@@ -28,7 +32,7 @@ soak|45|180|One segment of a soak, which submits the next without the nodes that
 TABLE
 }
 
-system=${1:-} kind=${2:-} nodes='' image=assay:latest
+system=${1:-} kind=${2:-} nodes='' gpus='' image=assay:latest
 case "$system" in --help | -h) usage; exit 0 ;; esac
 [ "$#" -ge 2 ] || wrong 'usage: batch.sh SYSTEM KIND (try --help)'
 shift 2
@@ -36,6 +40,7 @@ while [ "$#" -gt 0 ]; do
   [ "$#" -ge 2 ] || wrong "$1 needs a value"
   case "$1" in
     --nodes) [[ $2 =~ ^[1-9][0-9]{0,5}$ ]] || wrong "--nodes takes a number, not '$2'"; nodes=$2 ;;
+    --gpus) [[ $2 =~ ^[0-9]{1,4}$ ]] || wrong "--gpus takes a number, not '$2'"; gpus=$2 ;;
     --image) [[ $2 =~ ^[A-Za-z0-9._/:@-]+$ ]] || wrong "--image: '$2' is no image"; image=$2 ;;
     *) wrong "unknown option $1 (try --help)" ;;
   esac
@@ -43,6 +48,9 @@ while [ "$#" -gt 0 ]; do
 done
 row=$(kinds | grep "^$kind|" || true)
 [ -n "$row" ] || wrong "KIND is acceptance, nightly or soak, not '$kind'"
+case "$system" in
+  pbs | lsf | kubernetes) [ -n "$gpus" ] || wrong "$system gives a job only the GPUs it asks for: say --gpus N (0 where nodes have none)" ;;
+esac
 IFS='|' read -r _ minutes ahead what <<<"$row"
 printf -v clock '%02d:%02d:00' "$((minutes / 60))" "$((minutes % 60))"
 
@@ -62,14 +70,20 @@ case "$system" in
     header tested
     printf '#SBATCH --job-name=assay-%s\n' "$kind"
     [ -z "$nodes" ] || printf '#SBATCH --nodes=%s\n' "$nodes"
+    # A node that dies in the night takes neither the script nor the other nodes with it.
+    printf '#SBATCH --no-kill\n'
     # B: the signal goes to the script, which hands it to whatever launcher the site uses.
-    printf '#SBATCH --exclusive\n#SBATCH --ntasks-per-node=1\n#SBATCH --time=%s\n#SBATCH --signal=B:USR1@%s\n' "$clock" "$ahead"
+    # Alone on its nodes, a job gets all their cores and GPUs, but only as much memory as it asks for: 0 is all.
+    [ -z "$gpus" ] || [ "$gpus" = 0 ] || printf '#SBATCH --gres=gpu:%s\n' "$gpus"
+    printf '#SBATCH --exclusive\n#SBATCH --mem=0\n#SBATCH --time=%s\n#SBATCH --signal=B:USR1@%s\n' "$clock" "$ahead"
     printf '#SBATCH --no-requeue\n#SBATCH --output=assay-%s-%%j.out\n' "$kind"
     # shellcheck disable=SC2016
     footer '$(dirname "$(dirname "$(scontrol show job -o "$SLURM_JOB_ID" | sed "s/.* Command=\([^ ]*\).*/\1/")")")' ;;
   pbs)
     header untested
-    printf '#PBS -N assay-%s\n#PBS -l select=%s:mpiprocs=1\n#PBS -l place=scatter:excl\n#PBS -l walltime=%s\n#PBS -r n\n#PBS -j oe\n' "$kind" "${nodes:-1}" "$clock"
+    resources=mpiprocs=1
+    if [ "$gpus" != 0 ]; then resources=ncpus=$gpus:ngpus=$gpus:mpiprocs=$gpus; fi
+    printf '#PBS -N assay-%s\n#PBS -l select=%s:%s\n#PBS -l place=scatter:excl\n#PBS -l walltime=%s\n#PBS -r n\n#PBS -j oe\n' "$kind" "${nodes:-1}" "$resources" "$clock"
     # PBS has no signal ahead of the limit: a clock of the job's own.
     printf '( sleep %s; kill -USR1 $$ ) &\n' "$((minutes * 60 - ahead))"
     footer '/usr/share/assay/scripts' ;;
@@ -77,6 +91,7 @@ case "$system" in
     header untested
     printf '#BSUB -J assay-%s\n#BSUB -nnodes %s\n#BSUB -x\n#BSUB -W %s\n#BSUB -wa USR1 -wt %s\n#BSUB -rn\n#BSUB -o assay-%s-%%J.out\n' \
       "$kind" "${nodes:-1}" "$minutes" "$((ahead / 60))" "$kind"
+    [ "$gpus" = 0 ] || printf '#BSUB -gpu "num=%s:mode=shared"\n' "$gpus"
     footer '/usr/share/assay/scripts' ;;
   flux)
     header untested
@@ -84,6 +99,8 @@ case "$system" in
       "$kind" "${nodes:-1}" "$minutes" "$ahead" "$kind"
     footer '/usr/share/assay/scripts' ;;
   kubernetes)
+    limits=''
+    if [ "$gpus" != 0 ]; then limits=$(printf '\n              resources: {limits: {nvidia.com/gpu: %s}}' "$gpus"); fi
     cat <<YAML
 # SPDX-License-Identifier: Apache-2.0
 # $what Made by scripts/batch.sh kubernetes $kind; change it there.
@@ -93,7 +110,7 @@ kind: MPIJob
 metadata:
   name: assay-$kind
 spec:
-  slotsPerWorker: 1
+  slotsPerWorker: $((gpus > 0 ? gpus : 1))
   runPolicy:
     cleanPodPolicy: Running
     activeDeadlineSeconds: $((minutes * 60))
@@ -130,7 +147,7 @@ spec:
                   topologyKey: kubernetes.io/hostname
           containers:
             - name: worker
-              image: $image
+              image: $image$limits
 YAML
     ;;
   *) wrong "SYSTEM is slurm, pbs, lsf, flux or kubernetes, not '$system'" ;;

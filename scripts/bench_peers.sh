@@ -7,15 +7,16 @@ usage() {
   cat <<'TEXT'
 Usage: scripts/bench_peers.sh [OPTIONS]
 
-Installs the packaged peers (hpcc, stressapptest, memtester, stress-ng, ucx_perftest, BLIS, oneDNN, PyTorch), builds assay and
-prints a table: ours, the peer's, their ratio with a 95 % interval over interleaved pairs, and the target.
+Installs the packaged peers (hpcc, stressapptest, memtester, stress-ng, ucx_perftest, BLIS, oneDNN, PyTorch, fio), builds assay
+and prints a table: ours, the peer's, their ratio with a 95 % interval over interleaved pairs, and the target.
 
-  --only LIST    of gemm,memory,comm,train (default all)
+  --only LIST    of gemm,memory,comm,train,storage (default all but storage)
   --pairs N      interleaved pairs (default 7; at least 6 give an interval)
   --quick        shorter runs, smaller arrays, no hpcc
   --imb DIR      also compare with the Intel MPI Benchmarks: the directory of IMB-MPI1
   --osu DIR      also compare with the OSU micro-benchmarks: the directory of osu_latency and the others
   --llmc DIR     also compare with llm.c's CPU trainer: the directory of its train_gpt2.c
+  --directory D  where storage is compared with fio (default /var/tmp; 512 MiB)
   --no-install   never install a package
   --help         this text
 TEXT
@@ -30,7 +31,7 @@ install=1 arguments=()
 while [ "$#" -gt 0 ]; do
   case "$1" in
     --quick) arguments+=("$1") ;;
-    --only | --pairs | --imb | --osu | --llmc)
+    --only | --pairs | --imb | --osu | --llmc | --directory)
       [ "$#" -ge 2 ] || { printf 'bench_peers.sh: %s needs a value\n' "$1" >&2; exit 4; }
       arguments+=("$1" "$2")
       shift

@@ -9,7 +9,7 @@ Usage: scripts/nightly.sh [--quiet] [RUN OPTIONS...]
 
 Runs assay, judges the run against the history of this site, and puts it there. In RESULTS (setting ASSAY_RESULTS):
 
-  DATE/nightly-JOB/   run.h5 verdict.txt verdict.json nodes.txt junit.xml assay.prom summary.txt run.log of one night
+  DATE/nightly-JOB/   run.h5 verdict.txt verdict.json report.html nodes.txt junit.xml assay.prom summary.txt run.log of one night
   history/            the results files that later nights are held against, and their index
   log                 one line a night
 
@@ -32,7 +32,7 @@ case "${1:-}" in
   --quiet) quiet=1; shift ;;
 esac
 site_load
-mkdir -p "$ASSAY_RESULTS/history" 2>/dev/null || site_wrong "$site_file: ASSAY_RESULTS: cannot make $ASSAY_RESULTS"
+{ safe_directory ASSAY_RESULTS "$ASSAY_RESULTS" && safe_directory ASSAY_RESULTS "$ASSAY_RESULTS/history"; } || exit 4
 
 # ---- lock --------------------------------------------------------------------------------------------------------
 

@@ -21,7 +21,12 @@ build|libopenblas-pthread-dev|matrix multiplication, threaded
 build|libtomlplusplus-dev|configuration and limits files
 build|nlohmann-json3-dev|JSON in the results file
 build|libboost-dev|Boost.Math quantiles (headers)
+build|libucx-dev|the UCX transport
 build|librandom123-dev|counter-based random numbers (headers)
+build|libsodium-dev|HMAC-SHA256: how the processes of a run know each other
+build|libseccomp-dev|filters the system calls of what reads foreign files
+build|liburing-dev|storage: many requests at a time
+build|ca-certificates|fetches what the report draws with (npm registry, by hash)
 run|openmpi-bin|mpirun
 test|libgtest-dev|unit tests
 test|libgmock-dev|unit tests
@@ -41,6 +46,9 @@ services|slurmd|the node daemon of the virtual cluster's Slurm
 services|slurm-client|sbatch, srun, scontrol
 services|python3-yaml|reads the Kubernetes job
 services|mandoc|checks the man pages
+services|nodejs|drives the browser in which reports are opened
+services|chromium|the browser
+peers|fio|storage of one node
 peers|hpcc|STREAM of the HPC Challenge
 peers|stressapptest|memory patterns
 peers|memtester|memory patterns
@@ -49,7 +57,6 @@ peers|ucx-utils|ucx_perftest: latency and bandwidth
 peers|libblis4-pthread|a second BLAS
 peers|libdnnl2|oneDNN's matrix multiplication
 peers|python3-torch|PyTorch on the CPU
-optional|libucx-dev|the UCX transport
 optional|ccache|faster rebuilds
 LIST
 }

@@ -2,6 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # What nightly.sh and the batch scripts share; sourced, never run. Reads the site's settings (site.conf says what there is).
 
+# shellcheck source=scripts/safe.sh
+. "$(dirname "${BASH_SOURCE[0]}")/safe.sh"
+# shellcheck source=scripts/launch.sh
+. "$(dirname "${BASH_SOURCE[0]}")/launch.sh"
+
 # One line that names what is wrong, and the exit code for wrong use.
 site_wrong() { printf '%s: %s\n' "${0##*/}" "$*" >&2; exit 4; }
 
@@ -11,7 +16,7 @@ site_number() {  # NAME: a setting that must be a whole number
 
 # Settings: ASSAY_SITE, or /etc/assay/site.conf where that exists, or the defaults.
 site_load() {
-  ASSAY=assay ASSAY_RESULTS=/var/lib/assay ASSAY_LAUNCH=mpirun ASSAY_LEVEL=standard ASSAY_OPTIONS=''
+  ASSAY=assay ASSAY_RESULTS=/var/lib/assay ASSAY_LAUNCH=mpirun ASSAY_RANKS=auto ASSAY_LEVEL=standard ASSAY_OPTIONS=''
   ASSAY_PROM='' ASSAY_NOTIFY='' ASSAY_KEEP_NIGHTS=30 ASSAY_KEEP_WEEKS=52 ASSAY_LOCK_HOURS=24
   ASSAY_DRAIN=print ASSAY_DRAIN_MOST=4 ASSAY_PROLOG_EVERY=3600 ASSAY_STATE=/run/assay
   ASSAY_SOAK_SEGMENTS=16 ASSAY_SOAK_MINUTES=30
@@ -21,6 +26,10 @@ site_load() {
   if [ -x "$beside" ]; then ASSAY=$(realpath "$beside"); fi
   site_file=${ASSAY_SITE:-/etc/assay/site.conf}
   if [ -r "$site_file" ] && [ -f "$site_file" ]; then
+    # It is run as a program; a link may lead to it, as configuration management does.
+    local why
+    why=$(unsafe_why "$(realpath -- "$site_file")")
+    [ -z "$why" ] || site_wrong "settings are not read: $why"
     # shellcheck source=scripts/site.conf
     . "$site_file" || site_wrong "$site_file: cannot be read by bash"
   elif [ -n "${ASSAY_SITE:-}" ]; then
@@ -29,8 +38,14 @@ site_load() {
   command -v "$ASSAY" >/dev/null || site_wrong "$site_file: ASSAY: no program '$ASSAY'"
   for name in ASSAY_KEEP_NIGHTS ASSAY_KEEP_WEEKS ASSAY_LOCK_HOURS ASSAY_DRAIN_MOST ASSAY_PROLOG_EVERY \
     ASSAY_SOAK_SEGMENTS ASSAY_SOAK_MINUTES; do site_number "$name"; done
+  [[ $ASSAY_RANKS =~ ^(auto|[1-9][0-9]{0,3})$ ]] || site_wrong "$site_file: ASSAY_RANKS is auto or a number of ranks per node, not '$ASSAY_RANKS'"
   case "$ASSAY_DRAIN" in no | print | apply) ;; *) site_wrong "$site_file: ASSAY_DRAIN is no, print or apply, not '$ASSAY_DRAIN'" ;; esac
   case "$ASSAY_RESULTS" in /*) ;; *) site_wrong "$site_file: ASSAY_RESULTS must begin with /, not '$ASSAY_RESULTS'" ;; esac
+}
+
+# Whether a name can be that of one node: ALL, NODELIST, lists and ranges stand for many, and a path for what is in a file.
+site_node() {  # NAME
+  [[ $1 =~ ^[A-Za-z0-9_][A-Za-z0-9._-]*$ ]] && [ "${1^^}" != ALL ] && [ "${1^^}" != NODELIST ]
 }
 
 # What ASSAY_DRAIN says is to be done with the nodes that FILE or DIR finds to be faulty.
@@ -44,6 +59,7 @@ site_drain() {  # FILE|DIR
 # The directory of one job: RESULTS/DATE/JOB, made here. Prints it.
 site_directory() {  # KIND
   local directory
+  safe_directory ASSAY_RESULTS "$ASSAY_RESULTS" || exit 4
   directory=$ASSAY_RESULTS/$(date -u +%Y-%m-%d)/$1-${SLURM_JOB_ID:-$(date -u +%H%M%SZ)}
   { mkdir -p "${directory%/*}" && mkdir "$directory"; } 2>/dev/null || site_wrong "cannot make $directory"
   printf '%s\n' "$directory"
@@ -51,7 +67,7 @@ site_directory() {  # KIND
 
 # One line about one job, in one write.
 site_log() {  # KIND CODE TEXT
-  mkdir -p "$ASSAY_RESULTS" || return 0
+  safe_directory ASSAY_RESULTS "$ASSAY_RESULTS" || return 1
   printf '%s %s job=%s exit=%s %s\n' "$(date -u +%Y-%m-%dT%H:%M:%SZ)" "$1" "${SLURM_JOB_ID:--}" "$2" "$3" >>"$ASSAY_RESULTS/log"
 }
 
@@ -76,21 +92,62 @@ site_forward() {  # COMMAND...
   return "$code"
 }
 
+# Numbers of the jobs on this node, other than the one that a prolog runs for. The node's own slurmd knows; the controller is not asked.
+site_other_jobs() {
+  command -v scontrol >/dev/null || return 0
+  scontrol listpids '*' ${SLURMD_NODENAME:+"$SLURMD_NODENAME"} 2>/dev/null |
+    awk -v own="${SLURM_JOB_ID:-}" '$2 ~ /^[0-9]+$/ && $2 != own { print $2 }' | sort -u
+}
+
+# Whether the verdict in a JSON file accuses somebody of more than being slow: of that, another job on the node can be the cause.
+site_hard_fault() {  # FILE
+  grep -qE '"severity":"FAIL",[^{}]*"kind":"(corrupt|missing|mismatch|counter)"' "$1" 2>/dev/null
+}
+
+# Starts a short run on all devices of this node, outside of any job. Beside other jobs: what the job was given and nobody else uses,
+# which is its GPUs; cores and memory are not loaded.
+site_run_here() {  # OTHER-JOBS SUITES SECONDS FILE
+  local others=$1 suites=$2 given=${SLURM_JOB_GPUS:-} launch=() options=(--require coverage) variable ranks
+  # What the batch system set is of its own job: MPI would look for that.
+  for variable in $(compgen -e | grep -E '^(SLURM|PMI|PMIX)_'); do unset "$variable"; done
+  export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+  if [ -n "$others" ]; then
+    options=() suites=inventory
+    if [[ $given =~ ^[0-9]+(,[0-9]+)*$ ]]; then
+      export CUDA_VISIBLE_DEVICES=$given
+      suites=inventory,gemm options=(--device cuda)
+    fi
+  fi
+  ranks=$ASSAY_RANKS
+  if [ "$ranks" = auto ] || [ -n "$others" ]; then ranks=$(launch_ranks_here); fi
+  if command -v mpirun >/dev/null; then launch=(mpirun --quiet -n "$ranks" --oversubscribe --bind-to none); fi
+  # USR1 ends the run in order, with a file.
+  exec timeout --signal=USR1 --kill-after=10 "$3" "${launch[@]}" "$ASSAY" run --level smoke --suites "$suites" "${options[@]}" --quiet --force \
+    --out "$4" --json "${4%.h5}.json"
+}
+
 # For prolog.sh and healthcheck.sh: this node alone, outside of any job, with an end. Logs what it does, drains on a FAIL as
-# ASSAY_DRAIN says, and returns 1 only where it drained.
+# ASSAY_DRAIN says, and returns 1 only where it drained. Sets `site_passed` to yes where everything of the node was measured,
+# with nobody else on it, and passed without a warning.
+# shellcheck disable=SC2034  # read by prolog.sh
 site_check_node() {  # KIND SUITES SECONDS
-  local kind=$1 suites=$2 seconds=$3 code=0 file=$ASSAY_STATE/$1.h5 line
-  mkdir -p "$ASSAY_STATE" || return 0
-  (
-    # What the batch system set is of its own job: MPI would look for that.
-    for variable in $(compgen -e | grep -E '^(SLURM|PMI|PMIX)_'); do unset "$variable"; done
-    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-    exec timeout --kill-after=5 "$seconds" "$ASSAY" run --level smoke --suites "$suites" --quiet --force --out "$file"
-  ) >"$ASSAY_STATE/$kind.txt" 2>&1 </dev/null || code=$?
+  local kind=$1 suites=$2 seconds=$3 code=0 file=$ASSAY_STATE/$1.h5 line others note=''
+  site_passed=no
+  safe_directory ASSAY_STATE "$ASSAY_STATE" || return 0
+  others=$(site_other_jobs)
+  rm -f "${file%.h5}.json"
+  (site_run_here "$others" "$suites" "$seconds" "$file") >"$ASSAY_STATE/$kind.txt" 2>&1 </dev/null || code=$?
+  if [ -z "$others" ]; then others=$(site_other_jobs); fi  # one that came meanwhile
+  if [ -n "$others" ]; then note=" (beside job $(printf '%s' "$others" | tr '\n' ' '))"; fi
   line=$(grep -E '^(PASS|WARN|FAIL|INCONCLUSIVE) ' "$ASSAY_STATE/$kind.txt" || grep . "$ASSAY_STATE/$kind.txt" || printf 'nothing said')
-  line=${line##*$'\n'}
+  line=${line##*$'\n'}$note
   site_log "$kind" "$code" "$(hostname -s): $line" 2>/dev/null || logger -t assay "$kind exit=$code $line" 2>/dev/null || true
+  if [ "$code" -eq 0 ] && [ -z "$others" ] && [[ $line == PASS\ * ]]; then site_passed=yes; fi
   if [ "$code" -ne 2 ]; then return 0; fi
+  if [ -n "$others" ] && ! site_hard_fault "${file%.h5}.json"; then
+    printf 'nobody is drained: other jobs on this node can be why it is slow\n' >>"$ASSAY_STATE/$kind.txt"
+    return 0
+  fi
   site_drain "$file" >>"$ASSAY_STATE/$kind.txt"
   if [ "$ASSAY_DRAIN" = apply ]; then return 1; fi
 }
@@ -105,7 +162,7 @@ site_judge() {  # DIRECTORY VERDICT-OPTIONS...
   local directory=$1
   shift
   "$ASSAY" verdict "$directory/run.h5" "$@" --no-color --json "$directory/verdict.json" --junit "$directory/junit.xml" \
-    --nodes "$directory/nodes.txt" --prometheus "$directory/assay.prom" >"$directory/verdict.txt" 2>&1
+    --nodes "$directory/nodes.txt" --prometheus "$directory/assay.prom" --report "$directory/report.html" >"$directory/verdict.txt" 2>&1
 }
 
 # Measures into DIRECTORY/run.h5, recovers what a killed run left, judges it and writes what others read. Returns the code of
@@ -113,11 +170,11 @@ site_judge() {  # DIRECTORY VERDICT-OPTIONS...
 site_measure() {  # DIRECTORY HISTORY RUN-OPTIONS...
   local directory=$1 history=$2 launched=0 code=0 past=() launch=() options=()
   shift 2
-  read -r -a launch <<<"$ASSAY_LAUNCH"
+  launch_words
   read -r -a options <<<"$ASSAY_OPTIONS"
   # An empty directory is no history yet.
   if [ -n "$history" ] && compgen -G "$history/*.h5" >/dev/null; then past=(--history "$history"); fi
-  site_forward "${launch[@]}" "$ASSAY" run "$@" "${options[@]}" "${past[@]}" --out "$directory/run.h5" \
+  site_forward "${launch[@]}" "$ASSAY" run --require coverage "$@" "${options[@]}" "${past[@]}" --out "$directory/run.h5" \
     >"$directory/run.log" 2>&1 || launched=$?
   if [ ! -f "$directory/run.h5" ] && ! site_recover "$directory"; then
     { printf 'no results: the launcher left with %s\n' "$launched"; tail -n 5 "$directory/run.log"; } >"$directory/verdict.txt"
@@ -128,7 +185,8 @@ site_measure() {  # DIRECTORY HISTORY RUN-OPTIONS...
   site_judge "$directory" "${past[@]}" || code=$?
   if [ -n "$ASSAY_PROM" ] && [ -s "$directory/assay.prom" ]; then
     # A reader must never see half of it, and renaming works only inside one file system.
-    { cp "$directory/assay.prom" "$ASSAY_PROM.new" && mv "$ASSAY_PROM.new" "$ASSAY_PROM"; } ||
+    # A link that somebody put there is replaced, not followed.
+    { cp --remove-destination "$directory/assay.prom" "$ASSAY_PROM.new" && mv -T "$ASSAY_PROM.new" "$ASSAY_PROM"; } ||
       printf '%s: cannot write %s\n' "${0##*/}" "$ASSAY_PROM" >&2
   fi
   return "$code"
@@ -152,6 +210,7 @@ site_summary() {  # KIND CODE DIRECTORY
       printf "%s%s", out, bad == "" ? "" : ":" bad }' "$3/nodes.txt"
   fi
   printf '\n%s\n' "$3/run.h5"
+  if [ -s "$3/report.html" ]; then printf '%s\n' "$3/report.html"; fi
   # Read to its end: under pipefail a reader that leaves early ends the night.
   if [ -s "$3/verdict.txt" ]; then awk '!/^simulated: / && n++ < 60' "$3/verdict.txt"; fi
 }

@@ -32,7 +32,7 @@ directory=${ASSAY_SOAK_DIRECTORY:-}
 number=${ASSAY_SOAK_NUMBER:-1}
 [[ $number =~ ^[1-9][0-9]{0,3}$ ]] || site_wrong "ASSAY_SOAK_NUMBER is the number of the segment, not '$number'"
 if [ -z "$directory" ]; then directory=$(site_directory soak); fi
-mkdir -p "$directory/segments"
+safe_directory ASSAY_SOAK_DIRECTORY "$directory/segments" || exit 4
 touch "$directory/failed.txt"
 
 segment() {  # RUN-OPTIONS...: measures segment $number, adds to failed.txt, returns the code
@@ -45,7 +45,8 @@ segment() {  # RUN-OPTIONS...: measures segment $number, adds to failed.txt, ret
     printf -v name '%s/segments/seg%02d.h5' "$directory" "$number"
     mv "$part/run.h5" "$name"
     if [ "$code" -eq 2 ]; then
-      awk '$2 == "FAIL" { print $1 }' "$part/nodes.txt" | sort -u - "$directory/failed.txt" >"$directory/failed.new"
+      awk '$2 == "FAIL" { print $1 }' "$part/nodes.txt" | while read -r node; do if site_node "$node"; then printf '%s\n' "$node"; fi; done |
+        sort -u - "$directory/failed.txt" >"$directory/failed.new"
       mv "$directory/failed.new" "$directory/failed.txt"
       site_drain "$name"
     fi
@@ -58,7 +59,9 @@ finish() {
   local code=0
   "$ASSAY" verdict "$directory/segments" --no-color --nodes "$directory/nodes.txt" --json "$directory/verdict.json" \
     >"$directory/verdict.txt" 2>&1 || code=$?
-  site_summary soak "$code" "$directory" >"$directory/summary.txt"
+  # Whoever waits for the summary finds all of it.
+  site_summary soak "$code" "$directory" >"$directory/summary.new"
+  mv "$directory/summary.new" "$directory/summary.txt"
   site_log soak "$code" "$(head -n 1 "$directory/summary.txt") $directory"
   cat "$directory/summary.txt"
   site_notify "$directory/summary.txt"
@@ -83,5 +86,5 @@ left=$((SLURM_JOB_NUM_NODES - failed))
 if ((left < 1)); then finish; fi
 options=(--nodes="$left" --export="ALL,ASSAY_SOAK_DIRECTORY=$directory,ASSAY_SOAK_NUMBER=$((number + 1))")
 if [ -s "$directory/failed.txt" ]; then options+=(--exclude="$(paste -sd, "$directory/failed.txt")"); fi
-env -u SLURM_EXCLUSIVE sbatch "${options[@]}" --ntasks="$left" "$here/slurm/soak.sbatch" "$@"
+env -u SLURM_EXCLUSIVE sbatch "${options[@]}" "$here/slurm/soak.sbatch" "$@"
 exit "$code"

@@ -10,6 +10,7 @@ find_package(Boost REQUIRED)
 find_package(HDF5 REQUIRED COMPONENTS C HL)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(HWLOC REQUIRED IMPORTED_TARGET hwloc)
+pkg_check_modules(SODIUM REQUIRED libsodium)
 find_path(RANDOM123_INCLUDE_DIR Random123/philox.h REQUIRED)
 
 # BLAS: OpenBLAS unless BLA_VENDOR says otherwise (MKL, AOCL, FLAME ...). The flavour is linked by its full path with an
@@ -42,6 +43,7 @@ target_include_directories(assay::hdf5 SYSTEM INTERFACE ${HDF5_INCLUDE_DIRS})
 add_library(assay_hdf5 ALIAS assay::hdf5)
 
 # Optional: named in `assay list` when found.
+pkg_check_modules(SECCOMP QUIET libseccomp)
 find_package(ucx QUIET CONFIG)
 if(ucx_FOUND)
   include(CheckCXXSourceCompiles)
@@ -79,4 +81,4 @@ if(ASSAY_TESTS)
   include(GoogleTest)
 endif()
 message(STATUS "BLAS: ${BLAS_LIBRARIES}; MPI: ${MPI_C_LIBRARY_VERSION_STRING}; HDF5 ${HDF5_VERSION}; "
-  "UCX: ${ucx_FOUND}; CUDA: ${CUDAToolkit_VERSION}")
+  "UCX: ${ucx_FOUND}; libseccomp: ${SECCOMP_VERSION}; CUDA: ${CUDAToolkit_VERSION}")

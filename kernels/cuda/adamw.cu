@@ -42,7 +42,7 @@ __global__ void __launch_bounds__(threads) adamw_kernel(AdamW rule, float* param
   }
 }
 
-__global__ void __launch_bounds__(threads) narrow_kernel(const float* from, Bfloat* to, std::size_t count) {
+__global__ void __launch_bounds__(threads) to_bf16_kernel(const float* from, Bfloat* to, std::size_t count) {
   const std::size_t i = std::size_t{blockIdx.x} * threads + threadIdx.x;
   if (i < count) put(to[i], from[i]);
 }
@@ -65,8 +65,8 @@ void adamw(const AdamW& rule, float* parameters, const float* gradients, float* 
     launch(adamw_kernel, dim3(blocks_for((count + 3) / 4, threads)), dim3(threads), 0, stream, rule, parameters, gradients, m, v, weights,
            count);
 }
-void narrow(const float* from, Bfloat* to, std::size_t count, void* stream) {
-  if (count > 0) launch(narrow_kernel, dim3(blocks_for(count, threads)), dim3(threads), 0, stream, from, to, count);
+void to_bf16(const float* from, Bfloat* to, std::size_t count, void* stream) {
+  if (count > 0) launch(to_bf16_kernel, dim3(blocks_for(count, threads)), dim3(threads), 0, stream, from, to, count);
 }
 void scale(float* data, float factor, std::size_t count, void* stream) {
   if (count > 0) launch(scale_kernel, dim3(blocks_for(count, threads)), dim3(threads), 0, stream, data, factor, count);

@@ -13,7 +13,7 @@ namespace {
 constexpr unsigned blocks_per_multiprocessor = 4;
 
 /// A run of pairs of words of a region: one launch.
-struct Job {
+struct SweepRange {
   ulonglong2* pairs;
   std::size_t count;
   std::uint64_t index;     ///< of the closed form, of the first word
@@ -42,7 +42,7 @@ __device__ ulonglong2 pair_of(const Words& words, const Tile& tile, unsigned k) 
 /// Word by word: all lanes of a warp in which somebody saw a difference. Returns a bit for each word, 2 per pair, that has a
 /// record and is to stay as it is.
 template <Form form>
-__device__ unsigned examine(const Job& job, const Tile& tile, const ulonglong2 (&got)[pairs_per_thread], bool write, BlockErrors& mine,
+__device__ unsigned examine(const SweepRange& range, const Tile& tile, const ulonglong2 (&got)[pairs_per_thread], bool write, BlockErrors& mine,
                             DeviceErrors* errors) {
   unsigned kept = 0;
   _Pragma("unroll 1") for (unsigned word = 0; word < 2 * pairs_per_thread; ++word) {
@@ -50,14 +50,14 @@ __device__ unsigned examine(const Job& job, const Tile& tile, const ulonglong2 (
     // Chosen, not indexed: an index that the compiler does not know would put the array into local memory.
     const ulonglong2 pair = k == 0 ? got[0] : k == 1 ? got[1] : k == 2 ? got[2] : got[3];
     const std::uint64_t actual = word % 2 == 0 ? pair.x : pair.y;
-    const std::uint64_t expected = word_at<form>(job.expected, tile.state, offset);
+    const std::uint64_t expected = word_at<form>(range.expected, tile.state, offset);
     DeviceRecord* record = count_wrong(expected, actual, mine, errors);
     if (record == nullptr) continue;
     const std::size_t place = 2 * tile.pair + offset;
-    fill_record(*record, reinterpret_cast<const std::uint64_t*>(job.pairs) + place, job.position + place, expected, actual);
-    record->waits = job.waits ? 1 : 0;
-    record->next = write ? word_at<form>(job.next, tile.next, offset) : actual;
-    if (job.waits) kept |= 1u << word;
+    fill_record(*record, reinterpret_cast<const std::uint64_t*>(range.pairs) + place, range.position + place, expected, actual);
+    record->waits = range.waits ? 1 : 0;
+    record->next = write ? word_at<form>(range.next, tile.next, offset) : actual;
+    if (range.waits) kept |= 1u << word;
   }
   return kept;
 }
@@ -71,27 +71,27 @@ __device__ void store_pair(ulonglong2* to, const ulonglong2& v, unsigned kept) {
 
 /// All of a tile is verified before any of it is written. `whole`: every thread has all its pairs.
 template <Form form, bool verify, bool write, bool whole>
-__device__ void visit(const Job& job, const Tile& tile, BlockErrors& mine, DeviceErrors* errors) {
-  const auto inside = [&](unsigned k) { return whole || tile.pair + std::size_t{k} * sweep_threads < job.count; };
+__device__ void visit(const SweepRange& range, const Tile& tile, BlockErrors& mine, DeviceErrors* errors) {
+  const auto inside = [&](unsigned k) { return whole || tile.pair + std::size_t{k} * sweep_threads < range.count; };
   unsigned kept = 0;
   if constexpr (verify) {
     ulonglong2 got[pairs_per_thread];
     ASSAY_UNROLL
     for (unsigned k = 0; k < pairs_per_thread; ++k)
-      got[k] = inside(k) ? load_fresh(job.pairs + tile.pair + std::size_t{k} * sweep_threads) : pair_of<form, false>(job.expected, tile, k);
+      got[k] = inside(k) ? load_fresh(range.pairs + tile.pair + std::size_t{k} * sweep_threads) : pair_of<form, false>(range.expected, tile, k);
     std::uint64_t differs = 0;
     ASSAY_UNROLL
     for (unsigned k = 0; k < pairs_per_thread; ++k) {
-      const ulonglong2 want = pair_of<form, false>(job.expected, tile, k);
+      const ulonglong2 want = pair_of<form, false>(range.expected, tile, k);
       differs |= (got[k].x ^ want.x) | (got[k].y ^ want.y);
     }
-    if (__any_sync(all_lanes, differs != 0)) kept = examine<form>(job, tile, got, write, mine, errors);
+    if (__any_sync(all_lanes, differs != 0)) kept = examine<form>(range, tile, got, write, mine, errors);
   }
   if constexpr (write) {
     ASSAY_UNROLL
     for (unsigned k = 0; k < pairs_per_thread; ++k) {
       if (inside(k))
-        store_pair(job.pairs + tile.pair + std::size_t{k} * sweep_threads, pair_of<form, true>(job.next, tile, k), kept >> (2 * k) & 3u);
+        store_pair(range.pairs + tile.pair + std::size_t{k} * sweep_threads, pair_of<form, true>(range.next, tile, k), kept >> (2 * k) & 3u);
     }
   }
 }
@@ -100,53 +100,53 @@ __device__ void visit(const Job& job, const Tile& tile, BlockErrors& mine, Devic
 __device__ std::uint32_t add_modulo(std::uint32_t a, std::uint32_t b, std::uint32_t m) { return a >= m - b ? a - (m - b) : a + b; }
 
 template <Form form, bool verify, bool write>
-__global__ void __launch_bounds__(sweep_threads, blocks_per_multiprocessor) sweep_kernel(Job job, DeviceErrors* errors) {
+__global__ void __launch_bounds__(sweep_threads, blocks_per_multiprocessor) sweep_kernel(SweepRange range, DeviceErrors* errors) {
   __shared__ BlockErrors mine;
   if constexpr (verify) begin_block(mine);
-  const std::size_t tiles = (job.count + tile_pairs - 1) / tile_pairs;
-  std::size_t place = tile_place(0, blockIdx.x, gridDim.x, job.rotation);
+  const std::size_t tiles = (range.count + tile_pairs - 1) / tile_pairs;
+  std::size_t place = tile_place(0, blockIdx.x, gridDim.x, range.rotation);
   std::uint32_t residue = 0, stride = 0;
   if constexpr (form == Form::modulo) {
     // A 64-bit division for every tile would cost more than its words: the residue follows the tiles.
-    const std::uint32_t m = write ? job.next.modulus : job.expected.modulus;
+    const std::uint32_t m = write ? range.next.modulus : range.expected.modulus;
     const std::uint32_t step = static_cast<std::uint32_t>(2 * tile_pairs * gridDim.x % m);
-    stride = job.down && step != 0 ? m - step : step;
+    stride = range.down && step != 0 ? m - step : step;
     if (place < tiles)
-      residue = static_cast<std::uint32_t>((job.index + 2 * (tile_at(place, tiles, job.down) * tile_pairs + threadIdx.x)) % m);
+      residue = static_cast<std::uint32_t>((range.index + 2 * (tile_at(place, tiles, range.down) * tile_pairs + threadIdx.x)) % m);
   }
   for (; place < tiles; place += gridDim.x) {
-    const std::size_t pair = tile_at(place, tiles, job.down) * tile_pairs + threadIdx.x;
-    const std::uint64_t index = job.index + 2 * pair;
-    const Tile tile{pair, verify ? tile_state<form>(job.expected, index, residue) : 0,
-                    write ? tile_state<form>(job.next, index, residue) : 0};
-    if (pair - threadIdx.x + tile_pairs <= job.count)
-      visit<form, verify, write, true>(job, tile, mine, errors);
+    const std::size_t pair = tile_at(place, tiles, range.down) * tile_pairs + threadIdx.x;
+    const std::uint64_t index = range.index + 2 * pair;
+    const Tile tile{pair, verify ? tile_state<form>(range.expected, index, residue) : 0,
+                    write ? tile_state<form>(range.next, index, residue) : 0};
+    if (pair - threadIdx.x + tile_pairs <= range.count)
+      visit<form, verify, write, true>(range, tile, mine, errors);
     else
-      visit<form, verify, write, false>(job, tile, mine, errors);
-    if constexpr (form == Form::modulo) residue = add_modulo(residue, stride, write ? job.next.modulus : job.expected.modulus);
+      visit<form, verify, write, false>(range, tile, mine, errors);
+    if constexpr (form == Form::modulo) residue = add_modulo(residue, stride, write ? range.next.modulus : range.expected.modulus);
   }
   if constexpr (verify) end_block(mine, errors);
 }
 
 /// Ends of a run that fill no pair: lane 0 has the word before the pairs, lane 1 the one behind.
-__global__ void ends_kernel(Job job, bool before, bool behind, bool verify, bool write, DeviceErrors* errors) {
+__global__ void ends_kernel(SweepRange range, bool before, bool behind, bool verify, bool write, DeviceErrors* errors) {
   __shared__ BlockErrors mine;
   begin_block(mine);
   const bool here = (threadIdx.x == 0 && before) || (threadIdx.x == 1 && behind);
-  const std::ptrdiff_t place = threadIdx.x == 0 ? -1 : 2 * static_cast<std::ptrdiff_t>(job.count);
-  const std::uint64_t index = job.index + static_cast<std::uint64_t>(place);
-  auto* word = reinterpret_cast<unsigned long long*>(job.pairs) + place;
+  const std::ptrdiff_t place = threadIdx.x == 0 ? -1 : 2 * static_cast<std::ptrdiff_t>(range.count);
+  const std::uint64_t index = range.index + static_cast<std::uint64_t>(place);
+  auto* word = reinterpret_cast<unsigned long long*>(range.pairs) + place;
   if (verify) {
-    const std::uint64_t expected = here ? any_word(job.expected, index) : 0;
+    const std::uint64_t expected = here ? any_word(range.expected, index) : 0;
     const std::uint64_t actual = here ? __ldcv(word) : 0;
     if (DeviceRecord* record = count_wrong(expected, actual, mine, errors); record != nullptr) {
-      fill_record(*record, reinterpret_cast<const std::uint64_t*>(word), job.position + static_cast<std::uint64_t>(place), expected,
+      fill_record(*record, reinterpret_cast<const std::uint64_t*>(word), range.position + static_cast<std::uint64_t>(place), expected,
                   actual);
       record->waits = 0;
       record->next = actual;
     }
   }
-  if (write && here) *word = any_word(job.next, index);
+  if (write && here) *word = any_word(range.next, index);
   end_block(mine, errors);
 }
 
@@ -175,32 +175,32 @@ __global__ void clear_kernel(DeviceErrors* errors, std::size_t capacity) {
 }
 
 template <Form form, bool verify, bool write>
-void start(Job job, std::uint64_t turn, DeviceErrors* errors, void* stream) {
+void start(SweepRange range, std::uint64_t turn, DeviceErrors* errors, void* stream) {
   const auto kernel = sweep_kernel<form, verify, write>;
-  const unsigned blocks = resident_blocks(kernel, sweep_threads, 0, (job.count + tile_pairs - 1) / tile_pairs);
-  job.rotation = rotation_of(turn, blocks, multiprocessors());
-  launch(kernel, dim3(blocks), dim3(sweep_threads), 0, stream, job, errors);
+  const unsigned blocks = resident_blocks(kernel, sweep_threads, 0, (range.count + tile_pairs - 1) / tile_pairs);
+  range.rotation = rotation_of(turn, blocks, multiprocessors());
+  launch(kernel, dim3(blocks), dim3(sweep_threads), 0, stream, range, errors);
 }
 
 template <Form form>
-void start(const Job& job, bool verify, bool write, std::uint64_t turn, DeviceErrors* errors, void* stream) {
-  if (verify && write) return start<form, true, true>(job, turn, errors, stream);
-  if (verify) return start<form, true, false>(job, turn, errors, stream);
-  start<form, false, true>(job, turn, errors, stream);
+void start(const SweepRange& range, bool verify, bool write, std::uint64_t turn, DeviceErrors* errors, void* stream) {
+  if (verify && write) return start<form, true, true>(range, turn, errors, stream);
+  if (verify) return start<form, true, false>(range, turn, errors, stream);
+  start<form, false, true>(range, turn, errors, stream);
 }
 
 /// One launch for the pairs of a run and one for its ends, if it has any.
-void start(const Job& job, bool before, bool behind, bool verify, bool write, std::uint64_t turn, DeviceErrors* errors, void* stream) {
-  if (job.count > 0) {
-    switch (verify ? job.expected.form : job.next.form) {
-      case Form::toggle: start<Form::toggle>(job, verify, write, turn, errors, stream); break;
-      case Form::hash: start<Form::hash>(job, verify, write, turn, errors, stream); break;
-      case Form::walking: start<Form::walking>(job, verify, write, turn, errors, stream); break;
-      case Form::modulo: start<Form::modulo>(job, verify, write, turn, errors, stream); break;
-      case Form::powers: start<Form::powers>(job, verify, write, turn, errors, stream); break;
+void start(const SweepRange& range, bool before, bool behind, bool verify, bool write, std::uint64_t turn, DeviceErrors* errors, void* stream) {
+  if (range.count > 0) {
+    switch (verify ? range.expected.form : range.next.form) {
+      case Form::toggle: start<Form::toggle>(range, verify, write, turn, errors, stream); break;
+      case Form::hash: start<Form::hash>(range, verify, write, turn, errors, stream); break;
+      case Form::walking: start<Form::walking>(range, verify, write, turn, errors, stream); break;
+      case Form::modulo: start<Form::modulo>(range, verify, write, turn, errors, stream); break;
+      case Form::powers: start<Form::powers>(range, verify, write, turn, errors, stream); break;
     }
   }
-  if (before || behind) launch(ends_kernel, dim3(1), dim3(32), 0, stream, job, before, behind, verify, write, errors);
+  if (before || behind) launch(ends_kernel, dim3(1), dim3(32), 0, stream, range, before, behind, verify, write, errors);
 }
 
 /// One kernel can verify and write what has one form, and for a hash one key: else it would compute two for each word.
@@ -214,15 +214,15 @@ void run(const Sweep& sweep, std::uint64_t* words, std::size_t begin, std::size_
   if (begin >= end) return;
   const bool before = reinterpret_cast<std::uintptr_t>(words + begin) % 16 != 0;
   const std::size_t first = begin + (before ? 1 : 0);
-  Job job{reinterpret_cast<ulonglong2*>(words + first), (end - first) / 2, first - shift, first, words_of(sweep.expected),
+  SweepRange range{reinterpret_cast<ulonglong2*>(words + first), (end - first) / 2, first - shift, first, words_of(sweep.expected),
           words_of(sweep.next), 0, sweep.down, true};
   const bool behind = (end - first) % 2 != 0, write = sweep.write && !sweep.powers_only;
-  if (sweep.verify && write && !one_kernel(job.expected, job.next)) {
-    job.waits = false;  // the second kernel would overwrite what waits
-    start(job, before, behind, true, false, turn, errors, stream);
-    return start(job, before, behind, false, true, turn, errors, stream);
+  if (sweep.verify && write && !one_kernel(range.expected, range.next)) {
+    range.waits = false;  // the second kernel would overwrite what waits
+    start(range, before, behind, true, false, turn, errors, stream);
+    return start(range, before, behind, false, true, turn, errors, stream);
   }
-  if (sweep.verify || write) start(job, before, behind, sweep.verify, write, turn, errors, stream);
+  if (sweep.verify || write) start(range, before, behind, sweep.verify, write, turn, errors, stream);
 }
 
 }  // namespace

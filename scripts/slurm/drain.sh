@@ -55,12 +55,20 @@ if grep -q '"injected": *true' "$work/json"; then
   exit 0
 fi
 
-# State and Reason as Slurm has them now; nothing where there is no Slurm or no such node.
-show_node() { scontrol show node -o "$1" 2>/dev/null || true; }
+# State and Reason as Slurm has them now; nothing where there is no Slurm, no such node, or a name that stands for several.
+show_node() {
+  local shown
+  shown=$(scontrol show node -o "$1" 2>/dev/null) || return 0
+  if [[ $shown == "NodeName=$1 "* && $shown != *$'\n'* ]]; then printf '%s\n' "$shown"; fi
+}
 state_of() { sed -n 's/.* State=\([^ ]*\).*/\1/p' <<<"$1"; }
 reason_of() { sed -n 's/.* Reason=\(.*\) \[.*/\1/p' <<<"$1"; }
 
 act() {  # NODE ARGUMENTS...: prints the line, and runs it
+  if [ "$apply" = 1 ] && [ -z "$(show_node "$1")" ]; then
+    printf '# %s: no node that Slurm knows by this name alone\n' "$1"
+    return 0
+  fi
   printf 'scontrol update NodeName=%s State=%s%s\n' "$1" "$2" "${3:+ Reason=\"$3\"}"
   [ "$apply" = 1 ] || return 0
   scontrol update NodeName="$1" State="$2" ${3:+Reason="$3"} || { printf 'drain.sh: scontrol failed for %s\n' "$1" >&2; failed=1; }
@@ -68,7 +76,7 @@ act() {  # NODE ARGUMENTS...: prints the line, and runs it
 
 failed=0 drains=()
 while read -r node state reason; do
-  [[ $node =~ ^[A-Za-z0-9._-]+$ ]] || { printf '# %s: no name that Slurm knows\n' "$node"; continue; }
+  site_node "$node" || { printf '# %s: no name that Slurm knows\n' "$node"; continue; }
   if [ "$resume" = 1 ]; then
     [ "$state" = PASS ] || continue
     shown=$(show_node "$node")

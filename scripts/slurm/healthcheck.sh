@@ -11,7 +11,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 export PATH=$PATH:/usr/local/bin:/usr/bin:/bin
 (site_load) || exit 0
 site_load
-mkdir -p "$ASSAY_STATE" || exit 0
+safe_directory ASSAY_STATE "$ASSAY_STATE" || exit 0
 drained=$ASSAY_STATE/healthcheck.drained
 if ! site_check_node healthcheck inventory 45; then
   touch "$drained"

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <ctime>
+#include <optional>
 #include <string>
+#include <string_view>
 
 namespace assay {
 
@@ -18,6 +20,12 @@ double clock_step_s();
 
 /// Now as ISO 8601 UTC with seconds, e.g. "2026-01-31T04:05:06Z".
 std::string utc_now_iso();
+
+/// Seconds since 1970 of a time in ISO 8601: "2026-01-31T04:05:06Z", with a fraction of the second or an offset as +01:00 if
+/// need be; a time without either counts as UTC, and a blank may stand for the T. Nothing for anything else.
+std::optional<double> parse_iso(std::string_view text);
+/// Seconds since 1970 as utc_now_iso would say them.
+std::string iso_of(double seconds);
 
 /// Now as a file-name part, e.g. "20260131T040506Z".
 std::string utc_now_compact();

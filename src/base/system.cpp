@@ -196,4 +196,6 @@ std::vector<int> parse_cpu_list(const std::string& text) {
   return cpus;
 }
 
+std::string controller_of(const std::string& file) { return file.substr(0, file.find('.')); }
+
 }  // namespace assay

@@ -42,4 +42,7 @@ std::vector<int> allowed_cpus();
 std::string format_cpu_list(const std::vector<int>& cpus);
 std::vector<int> parse_cpu_list(const std::string& text);
 
+/// The controller that a file of a cgroup belongs to: what stands before its dot.
+std::string controller_of(const std::string& file);
+
 }  // namespace assay

@@ -11,10 +11,12 @@
 #include <boost/version.hpp>
 
 #include "assay/version.hpp"
+#include "base/confined.hpp"
 #include "base/json.hpp"
 #include "cli/components.hpp"
 #include "device/cuda/cuda_backend.hpp"
 #include "device/device.hpp"
+#include "guard/handshake.hpp"
 #include "transport/gpu_transports.hpp"
 #include "transport/ucx_communicator.hpp"
 
@@ -98,6 +100,8 @@ std::vector<Component> transport_components() {
            gpu_transports() == nullptr ? not_built("CUDA toolkit") : "built: copies between the GPUs of a node, by copy engine or by kernel"}};
 }
 
+std::vector<Component> reading_components() { return {{"files", true, describe_confinement()}}; }
+
 std::string version_text() {
   std::string out = fmt::format("assay {} ({})\nLibraries\n", ASSAY_VERSION, ASSAY_BUILD_TYPE);
   const auto line = [&](const char* name, const std::string& version) {
@@ -114,12 +118,14 @@ std::string version_text() {
                                     NLOHMANN_JSON_VERSION_PATCH));
   line("Boost",
        fmt::format("{}.{}.{}", BOOST_VERSION / 100000, BOOST_VERSION / 100 % 1000, BOOST_VERSION % 100));
+  line("libsodium", guard::handshake_library_version());
   line("Random123", "headers only, without a version");
   line("CUDA toolkit", found(components::cuda_version));
   line("NCCL", found(components::nccl_version));
   line("UCX", found(UcxCommunicator::version().c_str()));
   out += components_text("Devices", device_components());
-  return out + components_text("Transports", transport_components());
+  out += components_text("Transports", transport_components());
+  return out + components_text("Reading", reading_components());
 }
 
 }  // namespace assay::cli

@@ -14,8 +14,10 @@ struct Component {
 };
 std::vector<Component> device_components();
 std::vector<Component> transport_components();
+/// What stands between this machine and the files that it reads.
+std::vector<Component> reading_components();
 
-/// `assay --version`: assay, every library, every device and transport.
+/// `assay --version`: assay, every library, every device and transport, how foreign files are read.
 std::string version_text();
 
 }  // namespace assay::cli

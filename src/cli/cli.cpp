@@ -20,6 +20,7 @@
 #include "cli/import_command.hpp"
 #include "cli/list.hpp"
 #include "cli/output.hpp"
+#include "cli/report_command.hpp"
 #include "cli/run_command.hpp"
 #include "cli/simulate_command.hpp"
 #include "device/device.hpp"
@@ -57,15 +58,17 @@ std::vector<std::string> inputs_of(const Parsed& parsed) {
   return inputs;
 }
 
-ExitCode read_confined(ExitCode (*command)(const Parsed&), const Parsed& parsed) {
-  return confined(inputs_of(parsed), [&] {
+/// `command` is called without arguments.
+template <class Command>
+ExitCode run_confined(const std::vector<std::string>& inputs, const Command& command, unsigned weight = 1) {
+  return confined(inputs, [&] {
     try {
-      return command(parsed);
+      return command();
     } catch (const Error& e) {
       tell(e);
       return e.exit_code();
     }
-  });
+  }, weight);
 }
 
 ExitCode dispatch(int argc, char** argv) {
@@ -82,8 +85,10 @@ ExitCode dispatch(int argc, char** argv) {
   }
   const std::string& name = parsed.command->name;
   if (name == "run" || name == "plan") return run_command(argc, argv, parsed, std::move(suites));
-  if (name == "import") return import_command(parsed, quoted_command_line(argc, argv));
-  if (name == "simulate") return simulate_command(parsed, quoted_command_line(argc, argv));
+  if (name == "import")
+    return run_confined({parsed.positionals.begin() + 1, parsed.positionals.end()},
+                        [&] { return import_command(parsed, quoted_command_line(argc, argv)); }, 16);
+  if (name == "simulate") return simulate_command(parsed, quoted_command_line(argc, argv), suites);
   if (name == "list") {
     print(list_text(commands, suites, parsed.positionals.empty() ? "" : parsed.positionals.front()));
     return ExitCode::pass;
@@ -94,9 +99,11 @@ ExitCode dispatch(int argc, char** argv) {
                                                                {"compare", compare_command},
                                                                {"export", export_command},
                                                                {"schema", schema_command},
-                                                               {"recover", recover_command}};
+                                                               {"recover", recover_command},
+                                                               {"report", report_command},
+                                                               {"trend", trend_command}};
   for (const auto& [command, act] : file_commands) {
-    if (name == command) return read_confined(act, parsed);
+    if (name == command) return run_confined(inputs_of(parsed), [&act = act, &parsed] { return act(parsed); });
   }
   if (name == "man") {
     print(man_page(commands, ASSAY_VERSION));
@@ -113,7 +120,7 @@ int cli_main(int argc, char** argv) noexcept {
   try {
     // A reader of our output that goes away must not end a run; write errors are handled where they happen.
     std::signal(SIGPIPE, SIG_IGN);
-    if (argc > 1 && std::string(argv[1]) == "run") mend_blas_core(argv);
+    if (argc > 1 && std::string(argv[1]) == "run") select_blas_core(argv);
     return static_cast<int>(cli::dispatch(argc, argv));
   } catch (const Error& e) {
     cli::tell(e);

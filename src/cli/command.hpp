@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "config/option.hpp"
-#include "run/suite.hpp"
+#include "suite/suite.hpp"
 
 namespace assay::cli {
 

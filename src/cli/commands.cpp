@@ -70,7 +70,7 @@ CommandSpec run_command_spec(const Suites& suites) {
 CommandSpec plan_command_spec(const Suites& suites) {
   auto options = measuring_options(suites);
   options.push_back(make_option("as-nodes", OptionKind::integer, "N", "plan for N nodes like this one: node001, node002, ..."));
-  options.push_back(make_option("pairs", OptionKind::flag, "", "who is measured with whom, too: a line per pair with its case and round"));
+  options.push_back(make_option("pairs", OptionKind::flag, "", "also print every measured pair with its case and round"));
   return {"plan",
           "print stages, cases, bytes and time of a run; run nothing",
           "assay plan [OPTIONS]",
@@ -110,7 +110,7 @@ CommandSpec verdict_command_spec() {
           "assay verdict FILE|DIR [OPTIONS]",
           {{"FILE", "results file, .partial directory of a run, or directory with results files", true, {}}},
           {shared("strict"), shared("limits"), shared("baseline"), shared("history"), shared("require"), shared("json"), shared("junit"),
-           shared("nodes"), shared("coverage"), shared("prometheus"),
+           shared("nodes"), shared("coverage"), shared("prometheus"), shared("report"),
            make_option("explain", OptionKind::text, "NAME", "the chain of evidence of one node, device, NIC or link"),
            make_option("write-limits", OptionKind::path, "FILE", "propose a file for --limits from this run, if it is good"),
            shared("color"), shared("no-color")},
@@ -176,6 +176,31 @@ CommandSpec recover_command_spec() {
           file_exit_codes};
 }
 
+CommandSpec report_command_spec() {
+  return {"report",
+          "one page of a run: what is signed",
+          "assay report RUN... -o FILE [OPTIONS]",
+          {{"RUN", "results file, or a directory with results files; with several, the last is reported and compared with the others", true, {}, true}},
+          {make_option("output", OptionKind::path, "FILE", "the page, HTML that needs no network", 'o'),
+           make_option("markdown", OptionKind::flag, "", "Markdown instead, short: for tickets and chat"), shared("strict"), shared("limits"),
+           shared("baseline"), shared("history"), shared("require")},
+          {"assay report q.h5 -o q.html", "assay report before.h5 after.h5 -o change.html", "assay report nights/ -o nights.html",
+           "assay report q.h5 --markdown -o q.md"},
+          "States and numbers are those of assay verdict. Of a directory: its newest run,\n"
+          "with the verdict over all and all as history.\n"
+          "Exit codes: 0, or 4 when an input cannot be read."};
+}
+
+CommandSpec trend_command_spec() {
+  return {"trend",
+          "one page over many runs: each metric, and since when it changed",
+          "assay trend DIR -o FILE",
+          {{"DIR", "directory with results files, or files separated by commas", true, {}}},
+          {make_option("output", OptionKind::path, "FILE", "the page, HTML that needs no network", 'o')},
+          {"assay trend /data/nightly -o trend.html"},
+          "Exit codes: 0, or 4 for what cannot be read and for fewer than two runs."};
+}
+
 CommandSpec completion_command_spec() {
   return {"completion",
           "print the completion script of a shell",
@@ -196,7 +221,8 @@ std::vector<CommandSpec> make_commands(const Suites& suites) {
   return {run_command_spec(suites), plan_command_spec(suites), list_command_spec(),
           inspect_command_spec(),   verdict_command_spec(),    compare_command_spec(),
           export_command_spec(),    schema_command_spec(),     recover_command_spec(),
-          simulate_command_spec(),  import_command_spec(),     completion_command_spec(), man_command_spec()};
+          simulate_command_spec(),  import_command_spec(),     report_command_spec(),
+          trend_command_spec(),         completion_command_spec(), man_command_spec()};
 }
 
 }  // namespace assay::cli

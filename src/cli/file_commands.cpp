@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "base/system.hpp"
 #include "cli/output.hpp"
+#include "cli/report_command.hpp"
 #include "cli/terminal.hpp"
 #include "config/suggest.hpp"
 #include "report/explain.hpp"
@@ -24,15 +25,7 @@
 #include "verdict/verdict.hpp"
 
 namespace assay::cli {
-namespace {
-
 namespace fs = std::filesystem;
-
-/// Whether both names lead to one existing file.
-bool same_file(const std::string& a, const std::string& b) {
-  std::error_code ignored;
-  return fs::equivalent(a, b, ignored);
-}
 
 verdict::Options verdict_options(const results::Results& results, const OptionValues& values,
                                  const verdict::References& references) {
@@ -49,6 +42,20 @@ verdict::Options verdict_options(const results::Results& results, const OptionVa
   return options;
 }
 
+bool is_collection(const std::string& path) {
+  std::error_code ignored;
+  return fs::is_directory(path, ignored) && !fs::exists(fs::path(path) / "plan.json", ignored) &&
+         !path.ends_with(".partial") && !path.ends_with(".partial/");
+}
+
+namespace {
+
+/// Whether both names lead to one existing file.
+bool same_file(const std::string& a, const std::string& b) {
+  std::error_code ignored;
+  return fs::equivalent(a, b, ignored);
+}
+
 struct Judged {
   results::Results results;
   results::VerdictData verdict;
@@ -60,15 +67,14 @@ Judged judge_one(const std::string& file, const OptionValues& values, const verd
   return {std::move(results), std::move(verdict)};
 }
 
-/// A directory of results files, unlike the partial directory of one run.
-bool is_collection(const std::string& path) {
-  std::error_code ignored;
-  return fs::is_directory(path, ignored) && !fs::exists(fs::path(path) / "plan.json", ignored) &&
-         !path.ends_with(".partial") && !path.ends_with(".partial/");
+Judged judge_joined(const std::string& directory, const OptionValues& values, const verdict::References& references) {
+  const JudgedDirectory all = judge_directory(directory, values, references);
+  return {all.join.results(), all.join.verdict(all.strict)};
 }
 
-/// All results files of a directory in the order of their names, those that were left unfinished too.
-Judged judge_directory(const std::string& directory, const OptionValues& values, const verdict::References& references) {
+}  // namespace
+
+JudgedDirectory judge_directory(const std::string& directory, const OptionValues& values, const verdict::References& references) {
   std::vector<fs::path> files;
   for (const auto& entry : fs::directory_iterator(directory)) {
     const std::string name = entry.path().filename().string();
@@ -77,17 +83,14 @@ Judged judge_directory(const std::string& directory, const OptionValues& values,
   if (files.empty())
     throw Error(ErrorKind::data, directory + ": no results file (NAME.h5 or NAME.h5.partial) is in it");
   std::ranges::sort(files);
-  verdict::Join join;
-  bool strict = values.flag("strict");
+  JudgedDirectory all{{}, values.flag("strict")};
   for (const fs::path& file : files) {
     const Judged one = judge_one(file.string(), values, references);
-    strict = strict || verdict::options_from(one.results).strict;
-    join.add(file.filename().string(), one.results, one.verdict);
+    all.strict = all.strict || verdict::options_from(one.results).strict;
+    all.join.add(file.filename().string(), one.results, one.verdict);
   }
-  return {join.results(), join.verdict(strict)};
+  return all;
 }
-
-}  // namespace
 
 report::Style style_of(const OptionValues& values) {
   const bool none = values.flag("no-color");
@@ -139,7 +142,7 @@ ExitCode verdict_command(const Parsed& parsed) {
   const bool collection = is_collection(file);
   for (const char* option : {"write-limits", "explain"})
     if (collection && values.has(option)) throw_usage(fmt::format("--{}: needs one results file, '{}' is a directory", option, file));
-  const Judged judged = collection ? judge_directory(file, values, references) : judge_one(file, values, references);
+  const Judged judged = collection ? judge_joined(file, values, references) : judge_one(file, values, references);
   const auto& [results, verdict] = judged;
   for (const report::MachineOutput& output : report::machine_outputs()) {
     if (values.has(output.option)) check_output(std::string("--") + output.option, values.text(output.option), file);
@@ -156,6 +159,11 @@ ExitCode verdict_command(const Parsed& parsed) {
     if (!values.has(output.option)) continue;
     const std::string machine = output.content(results, verdict);
     write_file(std::string("--") + output.option, values.text(output.option), [&](std::ostream& out) { out << machine; });
+  }
+  if (values.has("report")) {
+    check_output("--report", values.text("report"), file);
+    const std::string page = collection ? report_directory(file, values, references) : report_page(file, results, verdict_options(results, values, references));
+    write_file("--report", values.text("report"), [&](std::ostream& out) { out << page; });
   }
   // Nobody shall take it for a run.
   if (results.config.contains("simulated")) print("simulated: synthetic data, no machine was measured\n");

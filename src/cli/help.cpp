@@ -54,7 +54,7 @@ std::string option_help(const OptionSpec& option) {
   return wrapped(left, text, indent);
 }
 
-/// "gemm" of "gemm.dtypes", "" of "level".
+/// The suite of an option "suite.name", "" of others.
 std::string section_of(const OptionSpec& option) {
   const auto dot = option.name.find('.');
   return dot == std::string::npos ? "" : option.name.substr(0, dot);

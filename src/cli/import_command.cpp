@@ -8,17 +8,18 @@
 #include "base/error.hpp"
 #include "cli/output.hpp"
 #include "config/config.hpp"
-#include "foreign/foreign.hpp"
+#include "import/import.hpp"
+#include "results/reader.hpp"
 #include "results/save.hpp"
 #include "verdict/verdict.hpp"
 
 namespace assay::cli {
 namespace {
 
-using Import = results::Results (*)(const std::vector<std::filesystem::path>&);
+using Import = results::Results (*)(const Inputs&);
 
 constexpr std::pair<const char*, Import> formats[] = {
-    {"csv", foreign::import_csv}, {"nccl-tests", foreign::import_nccl_tests}, {"osu", foreign::import_osu}};
+    {"csv", imports::import_csv}, {"nccl-tests", imports::import_nccl_tests}, {"osu", imports::import_osu}};
 
 Import import_of(const std::string& format) {
   std::string known;
@@ -68,7 +69,7 @@ ExitCode import_command(const Parsed& parsed, const std::string& command_line) {
       throw_usage(fmt::format("--output: '{}' is the file that is read", file));
   }
   check_results_output("--output", file, values.flag("force"));
-  results::Results results = import(inputs);
+  results::Results results = results::read_results({parsed.positionals.begin() + 1, parsed.positionals.end()}, import);
   results.info.command_line = command_line;
   results.verdict = verdict::judge(results, {});
   results.info.verdict = results.verdict->state;

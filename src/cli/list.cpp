@@ -31,10 +31,10 @@ std::string list_metrics(const Suites& suites) {
   std::string out = fmt::format("Metrics\n  {:<58} {:<8} {}\n", "metric", "unit", "better");
   for (const auto& suite : suites) {
     if (suite->hidden()) continue;
-    for (const MetricInfo& m : suite->metrics()) {
-      const std::string name = fmt::format("{}/{}:{}", suite->name(), m.case_operation, m.metric);
-      out += fmt::format("  {:<58} {:<8} {}\n", name, m.unit, m.better);
-      out += wrapped("", m.explanation, 6);
+    for (const results::MetricSpec& m : suite->metrics()) {
+      const std::string name = fmt::format("{}/{}:{}", suite->name(), m.cases, m.name);
+      out += fmt::format("  {:<58} {:<8} {}\n", name, m.unit, to_string(m.better));
+      out += wrapped("", m.title, 6);
     }
   }
   return out;
@@ -114,6 +114,7 @@ std::string list_text(const std::vector<CommandSpec>& commands, const Suites& su
     if (part == "options") texts.push_back(list_options(commands));
     if (part == "devices") texts.push_back(list_components("Devices", device_components()));
     if (part == "transports") texts.push_back(list_components("Transports", transport_components()));
+    if (part == "transports" && what.empty()) texts.push_back(list_components("Reading", reading_components()));
   }
   return join(texts, "\n");
 }

@@ -6,13 +6,18 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 
 #include "base/error.hpp"
 #include "base/system.hpp"
 #include "cli/build_info.hpp"
 #include "cli/output.hpp"
+#include "cli/report_command.hpp"
 #include "cli/terminal.hpp"
 #include "report/report.hpp"
+#include "run/fault_plan.hpp"
+#include "run/launcher.hpp"
+#include "run/relauncher.hpp"
 #include "run/session.hpp"
 #include "topology/fabric.hpp"
 #include "verdict/verdict.hpp"
@@ -69,12 +74,46 @@ void report_run(const Config& config, const RunReport& run) {
       write_file(f.option, f.file, [&](std::ostream& out) { out << f.content(run.results, run.verdict); });
     });
   }
+  if (config.options.has("report")) {
+    attempt([&] {
+      const std::string page = report_page(run.file, run.results, verdict::options_from(run.results));
+      write_file("--report", config.options.text("report"), [&](std::ostream& out) { out << page; });
+    });
+  }
   attempt([&] {
     const report::Style style = output_style(config.color);
     print(config.quiet ? report::verdict_text(run.verdict, style)
                        : report::summary(run.results, run.verdict, run.file, style));
   });
   if (first_error) throw Error(*first_error);
+}
+
+/// How this process starts the ranks; nothing where it is one.
+std::optional<Relaunch> relaunch_of(const Config& config, const Parsed& parsed) {
+  Relaunch how;
+  how.launcher = config.options.text("launcher");
+  how.relaunches = static_cast<int>(std::clamp<std::int64_t>(config.options.integer("relaunch"), 0, 100));
+  if (how.launcher == "none") return std::nullopt;
+  if (how.launcher.empty()) {
+    if (launch_environment().launched) return std::nullopt;
+    how.local = local_launcher(local_machine(config.device == "host" ? 0 : count_gpus()));
+    if (how.local.empty()) return std::nullopt;
+  } else if (launch_environment().launched) {
+    throw_usage("--launcher: this process has been started by one");
+  }
+  static const std::set<std::string> said_otherwise{"launcher", "relaunch", "spent", "out", "exclude", "resume", "force"};
+  for (const OptionSpec& spec : parsed.command->options) {
+    const auto at = parsed.texts.find(spec.name);
+    if (at == parsed.texts.end() || said_otherwise.contains(spec.name)) continue;
+    for (const std::string& text : at->second) {
+      how.arguments.push_back("--" + spec.name);
+      if (spec.kind != OptionKind::flag) how.arguments.push_back(text);
+    }
+    if (at->second.empty()) how.arguments.push_back("--" + spec.name);
+  }
+  if (isatty(STDOUT_FILENO) != 0 && config.color == "auto") how.arguments.insert(how.arguments.end(), {"--color", "always"});
+  how.print = [](const std::string& text) { print(text); };
+  return how;
 }
 
 }  // namespace
@@ -93,6 +132,7 @@ Config resolve_config(const Parsed& parsed, const Suites& suites, const std::str
   config.command_line = command_line;
   check_suite_options(parsed, config);
   check_device(config);
+  check_targets(config.faults, suites);
   if (!config.topology_file.empty()) {
     const auto text = read_text(config.topology_file);
     if (!text) throw_usage(fmt::format("--topology: cannot read '{}'", config.topology_file));
@@ -103,9 +143,8 @@ Config resolve_config(const Parsed& parsed, const Suites& suites, const std::str
     const auto text = read_text(config.limits_file);
     if (!text) throw_usage(fmt::format("--limits: cannot read '{}'", config.limits_file));
     config.limits_text = *text;
-    std::vector<verdict::KnownMetric> known;
-    for (const auto& suite : suites)
-      for (const MetricInfo& m : suite->metrics()) known.push_back({std::string(suite->name()), m.metric, m.unit});
+    verdict::SuiteMetrics known;
+    for (const auto& suite : suites) known[std::string(suite->name())] = suite->metrics();
     verdict::check_limits(config.limits_text, config.limits_file, known);
   }
   return config;
@@ -117,9 +156,11 @@ ExitCode run_command(int argc, char** argv, const Parsed& parsed, Suites suites)
     return plan_session(&argc, &argv, config, std::move(suites),
                         [](const std::string& text) { print(text); });
   }
+  if (const auto how = relaunch_of(config, parsed)) return run_relaunched(config, *how);
   if (speaks_for_all()) {
     // Only where these files will be written; elsewhere the folder may not exist.
     for (const SmallFile& f : small_files(config)) check_writable(f.option, f.file);
+    if (config.options.has("report")) check_writable("--report", config.options.text("report"));
     for (const char* name : {"baseline", "history"}) {
       if (config.options.has(name) && access(config.options.text(name).c_str(), R_OK) != 0)
         throw_usage(fmt::format("--{}: cannot read '{}'", name, config.options.text(name)));

@@ -6,12 +6,14 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/clock.hpp"
 #include "base/error.hpp"
 #include "cli/output.hpp"
 #include "cli/terminal.hpp"
 #include "report/report.hpp"
 #include "results/save.hpp"
 #include "simulate/simulate.hpp"
+#include "verdict/references.hpp"
 #include "verdict/verdict.hpp"
 
 namespace assay::cli {
@@ -36,10 +38,14 @@ std::vector<OptionSpec> simulate_options() {
       option("devices-per-node", integer, "1", "G", "devices of every node"),
       option("nics-per-node", integer, "", "K", "NICs of every node; one per device when not given"),
       option("leaves", integer, "0", "L", "leaf switches that the NICs hang on; 0: not known"),
+      option("chassis", integer, "0", "N", "nodes of a chassis, recorded in the inventory; 0: not known"),
       option("metrics", list, "gemm,memory", "LIST",
              "suites (gemm, memory, p2p, allreduce), globs on suite/case:metric, or how many device metrics"),
       option("between-cv", text, "0.5%", "CV", "spread of the true rates of healthy devices, e.g. 0.5% or 0.005"),
+      option("uneven", text, "0%", "SHARE", "how much that spread differs from metric to metric: 50% is by factors 0.5 to 1.5"),
       option("within-cv", text, "0.2%", "CV", "spread of the samples of one device"),
+      option("device-cv", text, "0%", "CV", "spread of what all metrics of a device have in common"),
+      option("node-cv", text, "0%", "CV", "spread of what all devices of a node have in common"),
       option("run-cv", text, "0%", "CV", "spread of one device from run to run"),
       option("clock-cv", text, "0%", "CV", "spread of the devices' clocks; above 0 they are recorded as a covariate"),
       option("population", choice, "normal", "KIND", "how the true rates of healthy devices are distributed",
@@ -52,6 +58,8 @@ std::vector<OptionSpec> simulate_options() {
       option("samples", integer, "10", "R", "samples per device and case"),
       option("seed", integer, "1", "S", "seed of the machine: its true rates"),
       option("run", integer, "0", "K", "which run of that machine: its noise"),
+      option("started", text, "", "TIME", "when the run began, ISO 8601 in UTC (2026-01-31T02:00:00Z); now when not given"),
+      option("history", path, "", "DIR", "earlier runs of the same seed to judge it by, as in run"),
       option("level", choice, "standard", "LEVEL", "the level that the run claims to be of",
              {"smoke", "quick", "standard", "extended"}),
       option("fault", text, "", "FAULT", "a fault, e.g. slow:node=17,device=3,percent=5"),
@@ -99,7 +107,14 @@ simulate::Population population_of(const std::string& text) {
   throw Error(ErrorKind::internal, "no population " + text);
 }
 
-simulate::Spec spec_of(const OptionValues& values) {
+/// What suites of this build say of their metrics, beside the simulator's own list.
+std::vector<simulate::MetricModel> declared(const Suites& suites) {
+  std::vector<simulate::Declared> all;
+  for (const auto& suite : suites) all.push_back({std::string(suite->name()), suite->metrics(), suite->checkers()});
+  return simulate::models_of(all);
+}
+
+simulate::Spec spec_of(const OptionValues& values, const Suites& suites) {
   simulate::Spec spec;
   spec.nodes = values.integer("nodes");
   spec.devices_per_node = values.integer("devices-per-node");
@@ -108,9 +123,11 @@ simulate::Spec spec_of(const OptionValues& values) {
     if (spec.nics_per_node < 1) throw_usage(fmt::format("--nics-per-node: {} is less than 1", spec.nics_per_node));
   }
   spec.leaves = values.integer("leaves");
-  spec.metrics = naming("metrics", [&] { return simulate::pick_metrics(values.list("metrics")); });
+  spec.nodes_per_chassis = values.integer("chassis");
+  spec.metrics = naming("metrics", [&] { return simulate::pick_metrics(values.list("metrics"), declared(suites)); });
   const std::pair<const char*, double*> fractions[] = {
       {"between-cv", &spec.between_cv}, {"within-cv", &spec.within_cv}, {"run-cv", &spec.run_cv},
+      {"device-cv", &spec.device_cv}, {"node-cv", &spec.node_cv},       {"uneven", &spec.uneven},
       {"clock-cv", &spec.clock_cv},     {"gap", &spec.gap},             {"share", &spec.share},
       {"nic-cv", &spec.nic_cv},         {"link-cv", &spec.link_cv}};
   for (const auto& [name, value] : fractions) *value = fraction(values, name);
@@ -123,6 +140,12 @@ simulate::Spec spec_of(const OptionValues& values) {
   spec.seed = static_cast<std::uint64_t>(values.integer("seed"));
   spec.run = static_cast<std::uint64_t>(values.integer("run"));
   spec.level = values.text("level");
+  spec.started = values.text("started");
+  if (!spec.started.empty()) {
+    const auto time = parse_iso(spec.started);
+    if (!time) throw_usage("--started: '" + spec.started + "' is no time like 2026-01-31T02:00:00Z");
+    spec.started = iso_of(*time);
+  }
   for (const std::string& text : values.list("fault"))
     spec.faults.push_back(naming("fault", [&] { return simulate::parse_fault(text); }));
   return spec;
@@ -139,21 +162,23 @@ CommandSpec simulate_command_spec() {
           {"assay simulate --nodes 64 --fault slow:node=17,percent=5 -o s.h5",
            "assay simulate --nodes 128 --leaves 8 --metrics p2p -o n.h5"},
           "Faults are kind:key=value,...; kinds: slow, drift, throttle, slowlink, bitflip,\n"
-          "hang, lost, missing; keys: node=3+7 or 2-5, device, nic, leaf, pair=SRC>DST\n"
-          "(ranks), suite, case, metric, percent or factor, duty, direction=tx|rx, target,\n"
-          "what.\n"
+          "hang, lost, missing, dead (value=0, less, inf or -inf in place of a rate); keys:\n"
+          "node=3+7 or 2-5, device, nic, leaf, pair=SRC>DST (ranks), suite, case, metric,\n"
+          "percent or factor, value, duty, direction=tx|rx, target, what.\n"
           "Exit codes as of run: 0 PASS, 2 FAIL, 3 INCONCLUSIVE, 4 usage."};
 }
 
-ExitCode simulate_command(const Parsed& parsed, const std::string& command_line) {
+ExitCode simulate_command(const Parsed& parsed, const std::string& command_line, const Suites& suites) {
   const OptionValues values = option_values(parsed);
   if (!values.has("output")) throw_usage("simulate: -o FILE is missing (usage: " + parsed.command->usage + ")");
   const std::string file = values.text("output");
   const bool none = values.flag("no-color");
   if (none && values.text("color") == "always") throw_usage("--no-color: contradicts --color always");
-  const simulate::Spec spec = spec_of(values);
+  const simulate::Spec spec = spec_of(values, suites);
   check_results_output("--output", file, values.flag("force"));
-  results::Results results = simulate::run(spec);
+  verdict::Options judged_by;
+  if (values.has("history")) verdict::References::load("", values.text("history")).put(judged_by);
+  results::Results results = simulate::run(spec, judged_by);
   results.info.command_line = command_line;
   results::save(results, file, values.flag("force"));
   print("simulated: synthetic data, no machine was measured\n" +

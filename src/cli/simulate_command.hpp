@@ -9,6 +9,6 @@ namespace assay::cli {
 CommandSpec simulate_command_spec();
 
 /// `assay simulate`: a synthetic cluster, screened, confirmed, judged and stored like a real run.
-ExitCode simulate_command(const Parsed& parsed, const std::string& command_line);
+ExitCode simulate_command(const Parsed& parsed, const std::string& command_line, const Suites& suites);
 
 }  // namespace assay::cli

@@ -101,8 +101,8 @@ void set_output(Config& config, const OptionValues& values) {
   config.junit_file = values.text("junit");
   config.nodes_file = values.text("nodes");
   std::set<std::string> seen{config.out};
-  for (const char* name : {"json", "junit", "nodes", "coverage", "prometheus"}) {
-    const std::string file = values.text(name);
+  for (const auto& [name, value] : values.all()) {
+    const std::string file = values.use(name) == OptionUse::output_file ? values.text(name) : "";
     if (!file.empty() && !seen.insert(file).second) {
       throw_usage(fmt::format("--{}: '{}' is already the file of another option", name, file));
     }
@@ -118,14 +118,6 @@ void set_terminal(Config& config, const OptionValues& values) {
     config.color = "never";
   }
   if (config.quiet && config.progress == "always") throw_usage("--quiet: contradicts --progress always");
-}
-
-/// Options that say where output goes or how it looks, or that are in the JSON in another form.
-bool is_presentation(const std::string& name) {
-  static constexpr std::array<const char*, 19> names{"baseline", "history", "out",    "resume",      "force", "config", "color", "no-color",
-                                                     "progress", "quiet", "json",   "junit", "nodes", "coverage", "prometheus",
-                                                     "limits",   "topology", "seed",  "suites"};
-  return std::ranges::find(names, name) != names.end();
 }
 
 Json value_to_json(const OptionValues::Value& value) {
@@ -162,10 +154,14 @@ double level_budget_s(Level level, double duration_s) noexcept {
 
 Json Config::to_json(bool for_hash) const {
   Json json = Json::object();
-  json["suites"] = suites;
+  std::vector<std::string> presentation{"command_line", "seed-given"};
   for (const auto& [name, value] : options.all()) {
-    if (!is_presentation(name)) json[name] = value_to_json(value);
+    const bool measures = options.use(name) == OptionUse::measurement;
+    if (!measures) presentation.push_back(name);
+    if (measures || !for_hash) json[name] = !measures && !options.has(name) ? Json("") : value_to_json(value);
   }
+  json.erase("seed");
+  json["suites"] = suites;
   json["limits_text"] = limits_text;
   json["topology_text"] = topology_text;
   if (for_hash) {
@@ -176,19 +172,10 @@ Json Config::to_json(bool for_hash) const {
   }
   json["seed"] = seed;
   json["seed-given"] = seed_given;
-  json["limits"] = limits_file;
-  for (const char* name : {"baseline", "history", "coverage", "prometheus"}) json[name] = options.has(name) ? options.text(name) : "";
-  json["topology"] = topology_file;
-  json["config"] = options.has("config") ? options.text("config") : "";
   json["out"] = out;
-  json["force"] = force;
-  json["json"] = json_file;
-  json["junit"] = junit_file;
-  json["nodes"] = nodes_file;
-  json["quiet"] = quiet;
   json["color"] = color;
-  json["progress"] = progress;
   json["command_line"] = command_line;
+  json["presentation"] = std::move(presentation);  // for those who compare two configurations: differences in these are none
   return json;
 }
 

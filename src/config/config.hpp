@@ -62,9 +62,8 @@ struct Config {
   }
   /// Of one segment.
   double budget_s() const noexcept { return level_budget_s(level, duration_s) / segments(); }
-  /// The resolved configuration, for /config, the plan hash and `assay plan --json`. Excludes what may differ
-  /// between ranks or does not change what is measured when `for_hash` (out, force, color, progress, quiet,
-  /// output files).
+  /// The resolved configuration, for /config, the plan hash and `assay plan --json`. Without options of presentation
+  /// when `for_hash`; else their names are listed under "presentation".
   Json to_json(bool for_hash) const;
 };
 

@@ -54,7 +54,7 @@ struct FaultSpec {
   double seconds = 1.0;  ///< stall
   std::optional<std::uint64_t> step, word, bit, seed;
   double after_s = 0;                                    ///< since run start
-  std::string target;                                    ///< gemm|memory|allreduce|message|gradient|parameter
+  std::string target;                                    ///< an injection point of some suite
   std::int64_t pair_source = -1, pair_destination = -1;  ///< slowlink, ranks
   int exit_code = 1;
   std::uint64_t after_bytes = 0;

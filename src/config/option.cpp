@@ -121,6 +121,7 @@ Value parse_option_value(const OptionSpec& spec, const std::vector<std::string>&
 void OptionValues::set(const OptionSpec& spec, const std::vector<std::string>& texts) {
   try {
     values_[spec.name] = parse_option_value(spec, texts);
+    uses_[spec.name] = spec.use;
   } catch (const Error& e) {
     throw Error(e.kind(), "--" + spec.name + ": " + e.what());
   }
@@ -129,6 +130,10 @@ void OptionValues::set(const OptionSpec& spec, const std::vector<std::string>& t
 bool OptionValues::has(const std::string& name) const {
   const auto it = values_.find(name);
   return it != values_.end() && !std::holds_alternative<std::monostate>(it->second);
+}
+OptionUse OptionValues::use(const std::string& name) const {
+  const auto at = uses_.find(name);
+  return at == uses_.end() ? OptionUse::measurement : at->second;
 }
 bool OptionValues::flag(const std::string& name) const { return value_of<bool>(values_, name); }
 std::int64_t OptionValues::integer(const std::string& name) const {

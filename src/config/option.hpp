@@ -11,6 +11,10 @@
 
 namespace assay {
 
+/// What an option has to do with what is measured. Only `measurement` enters the plan hash and must be the same when a run is
+/// resumed; the others say where output goes, how it looks, or against what it is judged.
+enum class OptionUse { measurement, presentation, output_file };
+
 enum class OptionKind { flag, text, integer, number, bytes, seconds, list, choice, choices, path };
 
 struct OptionSpec {
@@ -23,6 +27,9 @@ struct OptionSpec {
   bool repeatable = false;
   bool hidden = false;
   char short_name = 0;  ///< 'o' for -o; 0 = none
+  OptionUse use = OptionUse::measurement;
+
+  bool is_presentation() const noexcept { return use != OptionUse::measurement; }
 };
 
 /// Parsed values by option name; only options of the table can be present, every one is (its default if not
@@ -44,9 +51,11 @@ class OptionValues {
   std::string text(const std::string& name) const;  ///< text, choice, path; empty when unset
   std::vector<std::string> list(const std::string& name) const;
   const std::map<std::string, Value>& all() const noexcept { return values_; }
+  OptionUse use(const std::string& name) const;
 
  private:
   std::map<std::string, Value> values_;
+  std::map<std::string, OptionUse> uses_;
 };
 
 }  // namespace assay

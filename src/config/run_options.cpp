@@ -17,6 +17,17 @@ OptionSpec option(const char* name, OptionKind kind, const char* default_text, c
   return spec;
 }
 
+OptionSpec presentation(OptionSpec spec) {
+  spec.use = OptionUse::presentation;
+  return spec;
+}
+
+OptionSpec output_file(const char* name, const char* help) {
+  OptionSpec spec = option(name, OptionKind::path, "", "FILE", help);
+  spec.use = OptionUse::output_file;
+  return spec;
+}
+
 std::vector<OptionSpec> make_run_options() {
   using enum OptionKind;
   return {
@@ -31,46 +42,52 @@ std::vector<OptionSpec> make_run_options() {
              "longest part of a soak in one file, NAME-seg01.h5 ..., each with its own seed; 30m when not given"),
       option("device", choice, "auto", "KIND", "what to measure: auto takes GPUs where built in and present",
              {"auto", "host", "cuda"}),
-      option("share-gpus", flag, "", "", "several ranks on one GPU where there are more ranks than GPUs; else those beyond rest"),
-      option("out", path, "", "FILE", "results file; assay-<UTC time>.h5 when not given"),
-      option("force", flag, "", "", "replace an existing results file"),
-      option("resume", path, "", "PARTIAL",
-             "go on with the NAME.h5.partial that a run left behind, or with the NAME.h5 of one that ended early (into a "
-             "new file): the same options, only what is missing"),
+      option("share-gpus", flag, "", "", "let several ranks share one GPU; without it, ranks beyond the number of GPUs of their node measure nothing"),
+      presentation(option("out", path, "", "FILE", "results file; assay-<UTC time>.h5 when not given")),
+      presentation(option("force", flag, "", "", "replace an existing results file")),
+      presentation(option("resume", path, "", "PARTIAL",
+             "continue from the NAME.h5.partial of an interrupted run, or from the NAME.h5 of one that ended early (into a "
+             "new file): the same options, only what is missing")),
       option("only", text, "", "NODES",
-             "measure these nodes of the launch, e.g. node[01-04],gpu7 or a glob; the ranks of the others sleep"),
+             "measure these nodes of the launch, e.g. node[01-04],gpu7 or a glob; ranks of other nodes stay idle"),
       option("exclude", text, "", "NODES|FILE", "leave these nodes of the launch out; a file holds one or more per line"),
-      option("config", path, "", "FILE", "TOML file with options by their long names; the command line wins"),
+      presentation(option("launcher", text, "", "CMD",
+             "command that starts the ranks, e.g. 'srun --mpi=pmix -N 16'; {exclude} in it stands for nodes to leave out; this process stays "
+             "outside of MPI. If not given and there is no launcher: mpirun, a rank per GPU, else per socket; none: this process is the rank")),
+      presentation(option("relaunch", integer, "2", "N", "with a launcher: launch again up to N times without nodes that were lost, within the level's time")),
+      presentation(option("spent", seconds, "0", "TIME", "how much of the level's time earlier launches of this run have used")),
+      presentation(option("config", path, "", "FILE", "TOML file with options by their long names; the command line wins")),
       option("seed", integer, "", "N",
-             "seed of data, order and sampling; chosen and recorded when not given"),
+             "seed of data, order and sampling; drawn and recorded when not given"),
       option("threads", integer, "", "N", "threads per rank; its share of the cores when not given"),
-      option("limits", path, "", "FILE", "TOML file with the limits that metrics must meet"),
-      option("baseline", path, "", "FILE|DIR", "earlier run or runs of a healthy fleet: what its median part reached"),
-      option("history", path, "", "DIR", "earlier runs of these nodes: every part against its own past"),
-      option("topology", path, "", "FILE",
-             "where NICs hang: CSV node,nic,switch,port,rack, Slurm topology.conf or ibnetdiscover text; without it no "
-             "switch is ever named"),
+      presentation(option("limits", path, "", "FILE", "TOML file with the limits that metrics must meet")),
+      presentation(option("baseline", path, "", "FILE|DIR", "earlier run or runs of a healthy fleet; every part is compared with its median")),
+      presentation(option("history", path, "", "DIR", "earlier runs of these nodes: every part against its own past")),
+      presentation(option("topology", path, "", "FILE",
+             "which NIC is connected to which switch: CSV node,nic,switch,port,rack, Slurm topology.conf or ibnetdiscover text; without it no "
+             "switch is ever named")),
       option("expect-nodes", integer, "", "N", "number of nodes that must take part"),
       option("expect-ranks", integer, "", "N", "number of ranks that must take part"),
       option("expect-devices", integer, "", "N", "number of devices that every node must have"),
       option("require", list, "", "NAMES",
-             "metrics and counters that must be measured although they are optional", {}, true),
+             "metrics and counters that must be measured although they are optional; coverage: every core and GPU of every node", {}, true),
       option("telemetry-hz", number, "", "N",
              "samples a second of clocks, power and temperatures, 0.1 to 10, or 0; 1 when not given, 0 at level smoke"),
       option("max-file", bytes, "4GiB", "SIZE", "largest results file that may be planned"),
       option("inject", text, "", "FAULT",
-             "make a fault on purpose, e.g. slow:rank=2,factor=0.5; such a run never passes", {}, true),
+             "inject a fault, e.g. slow:rank=2,factor=0.5; such a run never passes", {}, true),
       option("strict", flag, "", "", "exit 1 when there are warnings"),
-      option("json", path, "", "FILE", "write verdict and findings as JSON"),
-      option("junit", path, "", "FILE", "write the cases as JUnit XML"),
-      option("nodes", path, "", "FILE", "write every node with its state, one per line"),
-      option("coverage", path, "", "FILE", "write which links between nodes carried how many bytes, and which none, as CSV"),
-      option("prometheus", path, "", "FILE", "write states, findings and medians for node_exporter's textfile collector (NAME.prom)"),
-      option("quiet", flag, "", "", "no progress, no log; print only findings and the verdict"),
-      option("progress", choice, "auto", "WHEN", "progress line on standard error",
-             {"auto", "always", "never"}),
-      option("color", choice, "auto", "WHEN", "colour on standard output", {"auto", "always", "never"}),
-      option("no-color", flag, "", "", "the same as --color never"),
+      output_file("json", "write verdict and findings as JSON"),
+      output_file("junit", "write the cases as JUnit XML"),
+      output_file("nodes", "write every node with its state, one per line"),
+      output_file("coverage", "write which links between nodes carried how many bytes, and which none, as CSV"),
+      output_file("prometheus", "write states, findings and medians for node_exporter's textfile collector (NAME.prom)"),
+      output_file("report", "write the page of assay report"),
+      presentation(option("quiet", flag, "", "", "no progress, no log; print only findings and the verdict")),
+      presentation(option("progress", choice, "auto", "WHEN", "progress line on standard error",
+             {"auto", "always", "never"})),
+      presentation(option("color", choice, "auto", "WHEN", "colour on standard output", {"auto", "always", "never"})),
+      presentation(option("no-color", flag, "", "", "the same as --color never")),
   };
 }
 

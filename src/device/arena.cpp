@@ -11,6 +11,7 @@
 
 #include "base/error.hpp"
 #include "base/units.hpp"
+#include "base/system.hpp"
 
 namespace assay {
 namespace {
@@ -46,7 +47,7 @@ std::size_t cgroup_left() {
     least = std::min(least, left(read_number(folder + "memory.max", unlimited),
                                  read_number(folder + "memory.current", 0)));
   }
-  for (const std::string& path : {cgroup_path("memory"), std::string("/")}) {
+  for (const std::string& path : {cgroup_path(controller_of("memory.limit_in_bytes")), std::string("/")}) {
     const std::string folder = "/sys/fs/cgroup/memory" + path + "/";
     least = std::min(least, left(read_number(folder + "memory.limit_in_bytes", unlimited),
                                  read_number(folder + "memory.usage_in_bytes", 0)));

@@ -88,12 +88,12 @@ kernels::PayloadErrors Device::payload_check(kernels::PayloadKey key, const void
 }
 
 void Device::exact_fill(const kernels::ExactLine& line, std::uint64_t first, float* data, std::size_t count) {
-  if (kind() != "host") throw Error(ErrorKind::device, "the " + std::string(kind()) + " device does not write exact sums");
+  if (has_own_memory()) throw Error(ErrorKind::device, "the " + std::string(kind()) + " device does not write exact sums");
   kernels::host::exact_fill(line, first, data, count);
 }
 
 kernels::ExactErrors Device::exact_check(const kernels::ExactLine& line, std::uint64_t first, const float* data, std::size_t count) {
-  if (kind() != "host") throw Error(ErrorKind::device, "the " + std::string(kind()) + " device does not check exact sums");
+  if (has_own_memory()) throw Error(ErrorKind::device, "the " + std::string(kind()) + " device does not check exact sums");
   return kernels::host::exact_check(line, first, data, count);
 }
 

@@ -68,7 +68,11 @@ class MemoryOps;
 class Device {
  public:
   virtual ~Device() = default;
-  virtual std::string_view kind() const noexcept = 0;  ///< "host", "cuda"
+  virtual std::string_view kind() const noexcept = 0;  ///< "host", "cuda": for people, options and keys; decide by the traits below
+  /// Memory apart from the host's: buffers are filled and checked where they lie, and its library may be tuned.
+  virtual bool has_own_memory() const noexcept { return false; }
+  /// Work is queued (see `stream`) and other work can go on beside it.
+  virtual bool has_streams() const noexcept { return false; }
   virtual std::string description() const = 0;
   /// Library, kernel set and settings that decide results and speed; part of every case_key: "blas" ->
   /// "OpenBLAS 0.3.21 SkylakeX pthreads", "threads" -> "4", ...
@@ -86,7 +90,7 @@ class Device {
   virtual void synchronize() = 0;
   /// The same device for another thread, which makes and uses it: a queue of its own and no arena. Works on the memory of this one.
   /// Null where a device has only one queue.
-  virtual std::unique_ptr<Device> twin() const { return nullptr; }
+  virtual std::unique_ptr<Device> second_stream() const { return nullptr; }
   /// The queue of the operations (a cudaStream_t), for libraries that queue work of their own; null where there is none.
   virtual void* stream() noexcept { return nullptr; }
   /// Copies between device memory and plain host memory, complete on return. For checkers, never timed.
@@ -106,7 +110,7 @@ class Device {
   /// library chooses by itself.
   virtual std::optional<GemmAlgorithm> tune(NumType, const Matmul&, const void* /*a*/, const void* /*b*/, void* /*c*/) { return {}; }
   /// Computes the product this way from now on. Throws Error(device) when this device cannot.
-  virtual void pin(NumType, const Matmul&, const GemmAlgorithm&) {}
+  virtual void set_algorithm(NumType, const Matmul&, const GemmAlgorithm&) {}
   /// The operations of a transformer beside matrix products; null where a device has none.
   virtual TrainOps* train_ops() noexcept { return nullptr; }
   /// FLOP/s of a register-resident FMA loop on all threads at once for about `seconds`: this device's own
@@ -162,9 +166,9 @@ std::unique_ptr<Device> make_host_device(std::vector<int> cpus, std::vector<int>
 
 /// Checks which kernels OpenBLAS chose against cpuid. If they are too old for this CPU, sets
 /// OPENBLAS_CORETYPE and re-executes the program (before MPI_Init, before any thread); returns when nothing
-/// is to be done. The mend is recorded in the environment variable ASSAY_BLAS_MEND ("Prescott->SkylakeX") for
+/// is to be done. The change is recorded in the environment variable ASSAY_BLAS_MEND ("Prescott->SkylakeX") for
 /// blas_info().
-void mend_blas_core(char** argv);
+void select_blas_core(char** argv);
 
 /// "library" -> "OpenBLAS 0.3.21", "file" -> the path it was loaded from, "core" -> "SkylakeX", "parallel" ->
 /// "pthreads", "mend" -> "Prescott->SkylakeX", "failed:Prescott->SkylakeX" or "".

@@ -75,7 +75,7 @@ class HostDevice final : public Device {
     return Arena::granule_bytes * static_cast<std::size_t>(team_.size());
   }
   void synchronize() override {}
-  std::unique_ptr<Device> twin() const override { return make_host_device(cpus_, numa_, pinned_); }
+  std::unique_ptr<Device> second_stream() const override { return make_host_device(cpus_, numa_, pinned_); }
 
   bool supports(NumType type) const noexcept override {
     return type == NumType::fp64 || type == NumType::fp32;
@@ -149,7 +149,7 @@ std::map<std::string, std::string> HostDevice::identity() const {
 }
 
 void HostDevice::matmul(NumType type, const Matmul& shape, const void* a, const void* b, void* c) {
-  require(type, "gemm");
+  require(type, "matmul");
   const int m = blas_int(shape.m, "m"), n = blas_int(shape.n, "n"), k = blas_int(shape.k, "k");
   if (m == 0 || n == 0) return;
   const auto op = [](bool transposed) { return transposed ? CblasTrans : CblasNoTrans; };

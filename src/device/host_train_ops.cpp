@@ -109,7 +109,7 @@ class HostTrainOps final : public TrainOps {
       host::adamw(rule, parameters + a, gradients + a, m + a, v + a, b - a);
     });
   }
-  void narrow(NumType type, const float* /*parameters*/, void* /*weights*/, std::size_t /*count*/) override { require(type); }
+  void to_bf16(NumType type, const float* /*parameters*/, void* /*weights*/, std::size_t /*count*/) override { require(type); }
   void scale(float* data, float factor, std::size_t count) override {
     share(count, 64, [=](std::size_t a, std::size_t b) {
       for (std::size_t i = a; i < b; ++i) data[i] *= factor;

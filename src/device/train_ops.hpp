@@ -49,7 +49,7 @@ class TrainOps {
   virtual void adamw(NumType type, const kernels::AdamW& rule, float* parameters, const float* gradients, float* m, float* v,
                      void* weights, std::size_t count) = 0;
   /// The weights of parameters that did not come from adamw; nothing for fp32.
-  virtual void narrow(NumType type, const float* parameters, void* weights, std::size_t count) = 0;
+  virtual void to_bf16(NumType type, const float* parameters, void* weights, std::size_t count) = 0;
   /// data *= factor; to += from. Rounded alike on every device.
   virtual void scale(float* data, float factor, std::size_t count) = 0;
   virtual void add(float* to, const float* from, std::size_t count) = 0;

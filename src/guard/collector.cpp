@@ -35,12 +35,13 @@ int worse_code(int a, int b) noexcept {
   return 0;
 }
 
-Collector::Collector(int ranks, Keeper& keeper, Send send, Tell tell, double now)
-    : keeper_(keeper),
+Collector::Collector(int ranks, Controller& controller, Send send, Tell tell, double now)
+    : controller_(controller),
       send_(std::move(send)),
       tell_(std::move(tell)),
       ranks_(static_cast<std::size_t>(ranks)),
       begin_s_(now),
+      listened_at_s_(now),
       phase_since_s_(now) {}
 
 template <typename Predicate>
@@ -106,7 +107,7 @@ void Collector::handle(const Message& m, double now) {
 void Collector::take_start(const Message& m) {
   Message reply{MessageType::started, -1, -1, ""};
   try {
-    keeper_.start(m.text);
+    controller_.start(m.text);
   } catch (const Error& e) {
     reply.number = static_cast<int>(e.kind());
     reply.text = e.what();
@@ -128,7 +129,7 @@ void Collector::begin_when_ready(double now) {
   if (state_ != State::starting || !all_active([](const Rank& x) { return x.ready; })) return;
   state_ = State::measuring;
   ready_at_s_ = now;
-  keeper_.ready(std::exchange(ready_text_, ""));
+  controller_.ready(std::exchange(ready_text_, ""));
   advance(now);
 }
 
@@ -158,7 +159,7 @@ void Collector::end_case_if_all_arrived(double now) {
   const int ended = case_;
   case_ = -1;
   try {
-    keeper_.store(ended, records);
+    controller_.store(ended, records);
   } catch (const std::exception& e) {
     end_run(e.what(), in_order(), now);
     return;
@@ -173,7 +174,7 @@ void Collector::advance(double now) {
   }
   Step step;
   try {
-    step = keeper_.next();
+    step = controller_.next();
   } catch (const std::exception& e) {
     end_run(e.what(), in_order(), now);
     return;
@@ -188,6 +189,7 @@ void Collector::advance(double now) {
   }
   case_ = step.case_index;
   case_deadline_at_s_ = now + step.deadline_s;
+  case_since_s_ = now;
   send_all(MessageType::step, case_, step.text);
 }
 
@@ -202,7 +204,16 @@ void Collector::begin_segment(double now) {
   send_all(MessageType::step, next_segment);
 }
 
+/// While this process wrote to a slow disk, or was not scheduled, it heard nobody: what they said may still lie in the sockets.
+void Collector::discount_own_stall(double now) {
+  const double away_s = now - listened_at_s_;
+  listened_at_s_ = now;
+  if (away_s < own_stall_s) return;
+  for (Rank& r : ranks_) r.heard_at_s = std::min(now, r.heard_at_s + away_s);
+}
+
 void Collector::tend(double now) {
+  discount_own_stall(now);
   switch (state_) {
     case State::starting:
       check_silence(now, silence_s);
@@ -234,14 +245,21 @@ void Collector::lose(int rank, const std::string& kind, const std::string& what,
   Rank& r = ranks_[static_cast<std::size_t>(rank)];
   if (r.out) return;
   const std::string brief = fmt::format("{} {}", who(rank), what);
-  const Loss loss{rank, kind, brief, fmt::format("{}: {}", brief, r.blamed.empty() ? where(r) : r.blamed), r.trace};
+  drop({rank, kind, brief, fmt::format("{}: {}", brief, r.blamed.empty() ? where(r) : r.blamed), r.trace}, now);
+}
+
+/// Goes on without a rank, and without those that cannot go on without it.
+void Collector::drop(const Loss& loss, double now) {
+  const int rank = loss.rank;
+  const std::string& kind = loss.kind;
+  Rank& r = ranks_[static_cast<std::size_t>(rank)];
   r.lost = r.out = true;
   any_lost_ = true;
   tell_(loss.text);
   if (!r.trace.empty()) tell_(fmt::format("rank {}'s stack:\n{}", rank, r.trace));
   std::vector<int> affected;
-  if (keeper_.started() && ready_at_s_ > 0) affected = keeper_.lost(loss, case_);
-  else if (keeper_.started()) keeper_.event(kind, loss.text, rank);
+  if (controller_.started() && ready_at_s_ > 0) affected = controller_.lost(loss, case_);
+  else if (controller_.started()) controller_.event(kind, loss.text, rank);
   if (why_.empty()) why_ = loss.brief;
   for (const int i : affected) {
     Rank& other = ranks_[static_cast<std::size_t>(i)];
@@ -262,6 +280,7 @@ void Collector::stop(int signal, double now) {
   stop_signal_ = signal;
   const bool gently = signal == SIGUSR1 || signal == SIGUSR2;
   // A launcher that ends the job may have lost a host itself, a little before we would have.
+  discount_own_stall(now);
   if (!gently) check_silence(now, launcher_silence_s);
   if (state_ == State::ending) return;
   if (!gently || ready_at_s_ == 0) end_run(fmt::format("{} asked for an end", signal_text(signal)), false, now);
@@ -283,7 +302,7 @@ void Collector::end_early(double now) {
     code_ = std::max(code_, ranks_[i].code);
     if (ranks_[i].idle && ranks_[i].connected) send_(static_cast<int>(i), {MessageType::step, -1, no_more_cases, ""});
   }
-  if (keeper_.started()) keeper_.discard();
+  if (controller_.started()) controller_.discard();
   state_ = State::ending;
   state_since_s_ = now;
 }
@@ -297,7 +316,7 @@ void Collector::end_run(const std::string& why, bool in_order, double now) {
   else
     send_all(MessageType::kill, 0);
   if (!any_lost_ && !why.empty()) tell_("ended early: " + why);  // a loss has been told already
-  if (keeper_.started())
+  if (controller_.started())
     finish(why);
   else
     code_ = worse_code(code_, 3);
@@ -305,7 +324,7 @@ void Collector::end_run(const std::string& why, bool in_order, double now) {
 
 void Collector::finish(const std::string& why) {
   try {
-    code_ = worse_code(code_, keeper_.finish(why, case_));
+    code_ = worse_code(code_, controller_.finish(why, case_));
   } catch (const Error& e) {
     tell_(e.what());
     code_ = worse_code(code_, e.kind() == ErrorKind::internal ? 5 : 3);

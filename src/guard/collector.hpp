@@ -5,8 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "guard/board.hpp"
-#include "guard/keeper.hpp"
+#include "guard/heartbeat.hpp"
+#include "guard/hang_attribution.hpp"
+#include "guard/controller.hpp"
 #include "guard/wire.hpp"
 
 namespace assay::guard {
@@ -14,18 +15,22 @@ namespace assay::guard {
 /// A guardian reports twice a second; one that is silent for so long has no machine or no network any more.
 inline constexpr double silence_s = 6.0;
 inline constexpr double launcher_silence_s = 2.5;
+/// A collector that was away for longer counts that time as nobody's silence.
+inline constexpr double own_stall_s = 1.0;
 inline constexpr double trace_s = 1.6;
+/// A case that is late hangs when none of those that are missing has moved for so long.
+inline constexpr double late_standstill_s = 6.0;
 /// A case that still runs when a batch system warns of its limit gets so long to end by itself.
 inline constexpr double usr_grace_s = 3.0;
 
-/// Leads a run from rank 0's guardian: hands out the cases, takes what the ranks say about them to the keeper, knows
+/// Leads a run from rank 0's guardian: hands out the cases, takes what the ranks say about them to the controller, knows
 /// where everyone is, and ends the run in order when somebody does not arrive. Free of sockets and processes, so that
 /// it can be tested by itself; time comes from the caller.
 class Collector {
  public:
   using Send = std::function<void(int rank, const Message&)>;
   using Tell = std::function<void(const std::string& line)>;
-  Collector(int ranks, Keeper& keeper, Send send, Tell tell, double now);
+  Collector(int ranks, Controller& controller, Send send, Tell tell, double now);
 
   void connected(int rank, const std::string& host, double now);
   /// The line to a guardian broke.
@@ -65,13 +70,18 @@ class Collector {
   void take_bye(const Message& message, double now);
   void advance(double now);
   void end_case_if_all_arrived(double now);
+  void discount_own_stall(double now);
   void check_silence(double now, double limit_s);
   void check_phase(double now);
   void check_time(double now);
+  bool hangs(double now) const;
+  std::vector<MissingRank> suspects(double now) const;
   void begin_trace(double now, const std::string& what);
+  void end_stuck(const Blame& found, double now);
   bool blame_who_left(double now);
   void end_trace(double now);
   void lose(int rank, const std::string& kind, const std::string& what, double now);
+  void drop(const Loss& loss, double now);
   void begin_segment(double now);
   void finish(const std::string& why);
   void end_run(const std::string& why, bool in_order, double now);
@@ -85,7 +95,7 @@ class Collector {
   bool all_active(Predicate&& predicate) const;
   void send_all(MessageType type, int number, const std::string& text = "");
 
-  Keeper& keeper_;
+  Controller& controller_;
   Send send_;
   Tell tell_;
   std::vector<Rank> ranks_;
@@ -96,7 +106,7 @@ class Collector {
   bool any_lost_ = false, idle_lost_ = false;
   std::string ready_text_;
   unsigned phase_ = 0;
-  double begin_s_, phase_since_s_, ready_at_s_ = 0, case_deadline_at_s_ = 0, state_since_s_ = 0, stop_at_s_ = 0, bye_at_s_ = 0;
+  double begin_s_, listened_at_s_, phase_since_s_, ready_at_s_ = 0, case_deadline_at_s_ = 0, case_since_s_ = 0, state_since_s_ = 0, stop_at_s_ = 0, bye_at_s_ = 0;
   std::string hang_what_, why_;
   std::vector<int> guilty_;
 };

@@ -7,7 +7,6 @@
 #include <set>
 
 #include "guard/collector.hpp"
-#include "guard/culprit.hpp"
 
 namespace assay::guard {
 
@@ -44,7 +43,7 @@ void Collector::check_phase(double now) {
     phase_ = slowest;
     phase_since_s_ = now;
   }
-  const double limit = keeper_.phase_deadline_s(phase_);
+  const double limit = controller_.phase_deadline_s(phase_);
   if (now - phase_since_s_ > limit)
     begin_trace(now, fmt::format("did not get through {} within {:.0f} s", to_string(static_cast<Phase>(phase_)), limit));
 }
@@ -54,9 +53,9 @@ void Collector::check_time(double now) {
     end_run(fmt::format("{} asked for an end", signal_text(stop_signal_)), false, now);
     return;
   }
-  const double run_limit = keeper_.run_deadline_s();
-  if (case_ >= 0 && now > case_deadline_at_s_)
-    begin_trace(now, fmt::format("did not end {} in time", keeper_.case_name(case_)));
+  const double run_limit = controller_.run_deadline_s();
+  if (case_ >= 0 && hangs(now))
+    begin_trace(now, fmt::format("did not end {} in time", controller_.case_name(case_)));
   else if (now - ready_at_s_ > run_limit)
     begin_trace(now, fmt::format("still ran when the whole run's {:.0f} s were over", run_limit));
 }
@@ -71,23 +70,40 @@ std::vector<int> Collector::missing() const {
   return out;
 }
 
+std::vector<MissingRank> Collector::suspects(double now) const {
+  std::vector<MissingRank> out;
+  for (const int i : missing()) {
+    const Rank& r = ranks_[static_cast<std::size_t>(i)];
+    MissingRank s{i, r.connected && now - r.heard_at_s < silence_s / 2, r.at};
+    if (!r.connected) s.at.phase = Phase::launch;
+    out.push_back(s);
+  }
+  return out;
+}
+
+/// A case that moves on may be late and is none; one that stands still is before it is late, where everybody waits for somebody.
+bool Collector::hangs(double now) const {
+  const bool late = now > case_deadline_at_s_;
+  if (!late && now - case_since_s_ < controller_.standstill_s()) return false;
+  const auto who = suspects(now);
+  double still_s = now - case_since_s_;
+  for (const MissingRank& s : who)
+    if (s.heard) still_s = std::min(still_s, s.at.idle_s);
+  return still_s >= (late ? late_standstill_s : controller_.standstill_s()) && (late || all_wait(who));
+}
+
 /// Who is to blame is decided before stacks are read: reading them wakes stopped processes.
 void Collector::begin_trace(double now, const std::string& what) {
   hang_what_ = what;
-  std::vector<Suspect> suspects;
-  for (const int i : missing()) {
-    Rank& r = ranks_[static_cast<std::size_t>(i)];
-    Suspect s{i, r.connected && now - r.heard_at_s < silence_s / 2, r.at};
-    if (!r.connected) s.at.phase = Phase::launch;
-    suspects.push_back(s);
-  }
-  const bool all_wait = std::all_of(suspects.begin(), suspects.end(), [](const Suspect& s) {
-    return s.heard && s.at.call != Call::none && s.at.process_state != 'T';
-  });
-  if (all_wait && blame_who_left(now)) return;
-  guilty_ = culprits(suspects);
-  if (guilty_.empty()) {  // all have arrived, and still too late
-    end_run(what, false, now);
+  const auto who = suspects(now);
+  if (all_wait(who) && blame_who_left(now)) return;
+  const Blame found = blame(who, ready_at_s_ == 0 ? 0.0 : late_standstill_s / 2);
+  guilty_ = found.accused;
+  const auto active = std::count_if(ranks_.begin(), ranks_.end(), [](const Rank& r) { return !r.out; });
+  if (guilty_.empty() && ready_at_s_ == 0 && static_cast<std::ptrdiff_t>(who.size()) < active)  // the others are beyond that phase
+    for (const MissingRank& s : who) guilty_.push_back(s.rank);
+  if (guilty_.empty()) {
+    end_stuck(found, now);
     return;
   }
   state_ = State::tracing;
@@ -100,16 +116,42 @@ void Collector::begin_trace(double now, const std::string& what) {
   }
 }
 
+/// Nobody is to blame by evidence of its own: links are named, and those that cannot go on end.
+void Collector::end_stuck(const Blame& found, double now) {
+  constexpr std::size_t most_named = 4;
+  if (case_ < 0 || ready_at_s_ == 0) {
+    end_run(hang_what_, false, now);
+    return;
+  }
+  std::string brief, text;
+  for (std::size_t i = 0; i < std::min(found.links.size(), most_named); ++i) {
+    const auto [a, b] = found.links[i];
+    brief += fmt::format("{}{} and {}", i == 0 ? "" : "; ", who(a), who(b));
+    for (const int rank : {a, b})
+      text += fmt::format("; rank {}: {}", rank, where(ranks_[static_cast<std::size_t>(rank)]));
+  }
+  if (found.links.size() > most_named) brief += fmt::format("; and {} more", found.links.size() - most_named);
+  const std::size_t waiting = missing().size();
+  brief = brief.empty() ? fmt::format("{}: an operation of {} ranks does not end, and none of them is known to be the cause", controller_.case_name(case_), waiting)
+                        : fmt::format("{}: an exchange does not end between {}: the link or either of its ends", controller_.case_name(case_), brief);
+  for (const int i : missing()) {
+    if (ranks_[static_cast<std::size_t>(i)].out) continue;
+    drop({i, "stuck", brief, brief + text, ""}, now);
+    if (state_ == State::ending) return;
+  }
+  if (waiting == 0) end_run(hang_what_, false, now);
+}
+
 /// A rank that met an error amid something collective has long handed in its record; the others wait for it in vain.
 bool Collector::blame_who_left(double now) {
   bool found = false;
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
     const Rank& r = ranks_[i];
     if (r.out || !r.has_record) continue;
-    const std::string why = keeper_.complaint(r.record);
+    const std::string why = controller_.complaint(r.record);
     if (why.empty()) continue;
     found = true;
-    lose(static_cast<int>(i), "hang", fmt::format("left {} while others waited for it ({})", keeper_.case_name(case_), why), now);
+    lose(static_cast<int>(i), "hang", fmt::format("left {} while others waited for it ({})", controller_.case_name(case_), why), now);
     if (state_ == State::ending) break;
   }
   return found;
@@ -132,8 +174,8 @@ std::string Collector::where(const Rank& r) const {
   if (!r.connected && r.host.empty()) return "nothing was heard of it since the start";
   std::string out;
   if (case_ >= 0)
-    out = r.has_record ? fmt::format("had ended {}", keeper_.case_name(case_))
-                       : fmt::format("in {}, after {} batch{}", keeper_.case_name(case_), r.at.iteration, r.at.iteration == 1 ? "" : "es");
+    out = r.has_record ? fmt::format("had ended {}", controller_.case_name(case_))
+                       : fmt::format("in {}, after {} batch{}", controller_.case_name(case_), r.at.iteration, r.at.iteration == 1 ? "" : "es");
   else
     out = fmt::format("in {}", to_string(r.at.phase));
   if (r.at.call != Call::none)

@@ -1,41 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <csignal>
 #include <cstdio>
-#include <list>
 #include <memory>
 #include <vector>
 
+#include "base/bounds.hpp"
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "guard/collector.hpp"
-#include "guard/lines.hpp"
+#include "guard/connections.hpp"
+#include "guard/handshake.hpp"
 #include "guard/loops.hpp"
+#include "guard/reception.hpp"
 #include "guard/rendezvous.hpp"
 
 namespace assay::guard {
 namespace {
 
 constexpr int tick_ms = 100;
-/// Strangers that connect and say nothing are dropped after so long; more than so many at a time are not let in.
-constexpr double introduce_s = 5.0;
-constexpr std::size_t most_strangers = 4096;
 /// For the last orders to be taken before this process, and with it the launcher's job, ends.
 constexpr double farewell_s = 1.0;
-
-/// One descriptor per guardian: the usual soft limit of 1024 is too small for a cluster.
-void allow_many_files() noexcept {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &limit);
-}
 
 /// Open MPI's launcher waits a quarter of an hour for a host that it cannot reach. All is on disk by now. At
 /// a first signal it asks its daemons to end, at a second it goes at once. Both come before any rank has
@@ -67,24 +54,20 @@ class CollectorLoop {
  public:
   CollectorLoop(const GuardPlan& plan, const LaunchEnvironment& launch, const Watch& watch)
       : watch_(watch),
-        keeper_(plan.make_keeper()),
-        lines_(launch.size),
+        controller_(plan.make_controller()),
+        connections_(launch.size),
         collector_(
-            launch.size, *keeper_, [this](int rank, const Message& m) { send(rank, m); }, print, now_s()),
-        guardian_(watch.worker, watch.link, watch.board, 0,
+            launch.size, *controller_, [this](int rank, const Message& m) { send(rank, m); }, print, now_s()),
+        guardian_(watch.worker, watch.link, watch.heartbeat, 0,
                   [this](const Message& m) { collector_.handle(m, now_s()); }) {
-    allow_many_files();
-    address_.proof = random_token();
-    address_.answer = random_token();
+    raise_open_files();  // one per guardian: the usual soft limit of 1024 is too small for a cluster
+    address_.key = random_token();
     if (launch.size > 1) {
-      listening_ = listen_on(launch.local_size == launch.size, address_);
+      reception_ = std::make_unique<Reception>(launch.local_size == launch.size, address_, launch.size);
       file_ = std::make_unique<RendezvousFile>(plan.folder, job_name(), address_);
     }
     collector_.connected(0, host_name(), now_s());
     guardian_.command({MessageType::address, 0, 0, to_text(address_)});
-  }
-  ~CollectorLoop() {
-    if (listening_ >= 0) close(listening_);
   }
   CollectorLoop(const CollectorLoop&) = delete;
   CollectorLoop& operator=(const CollectorLoop&) = delete;
@@ -94,11 +77,14 @@ class CollectorLoop {
       wait(tick_ms);
       if (const int signal = take_signal(watch_.signals); signal != 0) collector_.stop(signal, now_s());
       guardian_.tend();
-      welcome_strangers();
-      lines_.serve([this](const Message& m) { collector_.handle(m, now_s()); },
+      welcome_pending();
+      connections_.serve([this](const Message& m) { collector_.handle(m, now_s()); },
                    [this](int rank) { collector_.disconnected(rank, now_s()); });
       tend();
-      if (file_ && collector_.everyone_connected()) file_.reset();
+      if (reception_ && collector_.everyone_connected()) {
+        reception_.reset();
+        file_.reset();
+      }
     }
     guardian_.kill_worker();
     if (collector_.lost_a_host()) end_launcher();
@@ -107,16 +93,11 @@ class CollectorLoop {
   }
 
  private:
-  struct Stranger {
-    Stream stream;
-    double since_s;
-  };
-
   void send(int rank, const Message& message) {
     if (rank == 0)
       guardian_.command(message);
     else
-      lines_.send(rank, message);
+      connections_.send(rank, message);
   }
 
   /// It looks at every rank; words of thousands must not make it do so thousands of times a second.
@@ -124,7 +105,7 @@ class CollectorLoop {
     const double now = now_s();
     if (now < tend_at_s_) return;
     collector_.tend(now);
-    tend_at_s_ = now + 1e-6 * lines_.ranks();
+    tend_at_s_ = now + 1e-6 * connections_.ranks();
   }
 
   void wait(int ms) {
@@ -134,62 +115,34 @@ class CollectorLoop {
     };
     watch(watch_.signals, false);
     watch(guardian_.link_fd(), guardian_.wants_out());
-    watch(listening_, false);
-    for (const Stranger& s : strangers_) watch(s.stream.fd(), s.stream.wants_out());
-    watch(lines_.fd(), false);
+    if (reception_) reception_->watch(fds_);
+    watch(connections_.fd(), false);
     poll(fds_.data(), fds_.size(), ms);
   }
 
-  void welcome_strangers() {
-    for (int fd; listening_ >= 0 && strangers_.size() < most_strangers && (fd = accept4(listening_, nullptr, nullptr, SOCK_CLOEXEC)) >= 0;) {
-      const int on = 1;
-      setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-      strangers_.push_back({Stream(fd, Stream::small_text), now_s()});
-    }
-    for (Stranger& s : strangers_) introduce(s);
-    std::erase_if(strangers_, [](const Stranger& s) { return !s.stream.open(); });
-  }
-
-  void introduce(Stranger& stranger) {
-    try {
-      const bool alive = stranger.stream.pump_in();
-      const auto hello = stranger.stream.take();
-      if (!hello) {
-        if (!alive || now_s() - stranger.since_s > introduce_s) stranger.stream.close();
-        return;
-      }
-      const std::size_t proof = address_.proof.size();
-      const bool ours = hello->type == MessageType::hello && hello->text.size() > proof && hello->rank > 0 &&
-                        hello->rank < lines_.ranks() && hello->number == lines_.ranks() &&
-                        hello->text.substr(0, proof) == address_.proof;
-      if (!ours || lines_.open(hello->rank)) {
-        stranger.stream.close();
-        return;
-      }
-      stranger.stream.allow_large();
-      lines_.connect(hello->rank, std::move(stranger.stream));
-      lines_.send(hello->rank, {MessageType::welcome, hello->rank, 0, address_.answer});
-      collector_.connected(hello->rank, hello->text.substr(proof), now_s());
-    } catch (const Error&) {
-      stranger.stream.close();
-    }
+  void welcome_pending() {
+    if (!reception_) return;
+    reception_->serve(now_s(), [this](int rank) { return connections_.open(rank); },
+                      [this](int rank, const std::string& host, Stream stream) {
+                        connections_.connect(rank, std::move(stream));
+                        collector_.connected(rank, host, now_s());
+                      });
   }
 
   void say_farewell() {
-    for (int rank = 1; rank < lines_.ranks(); ++rank) lines_.send(rank, {MessageType::exit, -1, collector_.code(), ""});
-    for (const double begin = now_s(); lines_.any_open() && now_s() - begin < farewell_s;) {
+    for (int rank = 1; rank < connections_.ranks(); ++rank) connections_.send(rank, {MessageType::exit, -1, collector_.code(), ""});
+    for (const double begin = now_s(); connections_.any_open() && now_s() - begin < farewell_s;) {
       wait(tick_ms / 10);
-      lines_.serve([](const Message&) {}, [](int) {});
+      connections_.serve([](const Message&) {}, [](int) {});
     }
   }
 
   const Watch& watch_;
-  std::unique_ptr<Keeper> keeper_;
+  std::unique_ptr<Controller> controller_;
   Address address_;
-  int listening_ = -1;
+  std::unique_ptr<Reception> reception_;
   std::unique_ptr<RendezvousFile> file_;
-  std::list<Stranger> strangers_;
-  Lines lines_;
+  Connections connections_;
   double tend_at_s_ = 0;
   std::vector<pollfd> fds_;
   Collector collector_;

@@ -29,15 +29,15 @@ sigset_t guardian_signals() {
   return set;
 }
 
-int work(const GuardPlan& plan, pid_t guardian, int fd, Board& board, const sigset_t& old_mask) {
+int work(const GuardPlan& plan, pid_t guardian, int fd, Heartbeat& heartbeat, const sigset_t& old_mask) {
   // A worker without its guardian would outlive the job.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != guardian) _exit(3);
   // The guardian hears these and ends the run in order; the worker goes on until it is told.
   for (const int signal : end_signals) std::signal(signal, SIG_IGN);
   sigprocmask(SIG_SETMASK, &old_mask, nullptr);
-  answer_trace_requests(board);
-  WorkerLink link(fd, board);
+  answer_trace_requests(heartbeat);
+  WorkerLink link(fd, heartbeat);
   return plan.work(link);
 }
 
@@ -57,7 +57,7 @@ int run_guarded(const GuardPlan& plan) {
     launch.rank = 0;
     launch.size = launch.local_size = 1;
   }
-  const SharedBoard board;
+  const SharedHeartbeat heartbeat;
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
     throw Error(ErrorKind::resource, std::string("no line between worker and guardian: ") + std::strerror(errno));
@@ -70,11 +70,11 @@ int run_guarded(const GuardPlan& plan) {
   if (worker < 0) throw Error(ErrorKind::resource, std::string("cannot fork a worker: ") + std::strerror(errno));
   if (worker == 0) {
     close(ends[0]);
-    return work(plan, guardian, ends[1], *board, old_mask);
+    return work(plan, guardian, ends[1], *heartbeat, old_mask);
   }
   close(ends[1]);
   const int signals = signalfd(-1, &watched, SFD_NONBLOCK | SFD_CLOEXEC);
-  const Watch watch{worker, ends[0], signals, *board};
+  const Watch watch{worker, ends[0], signals, *heartbeat};
   return launch.rank == 0 ? collector_loop(plan, launch, watch) : guardian_loop(plan, launch, watch);
 }
 

@@ -9,14 +9,14 @@
 #include <memory>
 #include <string>
 
-#include "guard/keeper.hpp"
+#include "guard/controller.hpp"
 #include "guard/worker_link.hpp"
 
 namespace assay::guard {
 
 struct GuardPlan {
   std::string folder;  ///< where the rendezvous file goes: beside the output
-  std::function<std::unique_ptr<Keeper>()> make_keeper;  ///< called in rank 0's guardian only
+  std::function<std::unique_ptr<Controller>()> make_controller;  ///< called in rank 0's guardian only
   std::function<int(WorkerLink&)> work;                  ///< the worker, from before MPI_Init to its exit code
   std::string without_collector;  ///< what to tell people when rank 0's guardian is gone: where the results are
 };

@@ -17,8 +17,8 @@ constexpr double trace_wait_s = 1.0;
 constexpr double leave_s = 10.0;
 }  // namespace
 
-Guardian::Guardian(pid_t worker, int link, Board& board, int rank, Up up)
-    : worker_(worker), link_(link), board_(board), rank_(rank), up_(std::move(up)), moved_at_s_(now_s()) {}
+Guardian::Guardian(pid_t worker, int link, Heartbeat& heartbeat, int rank, Up up)
+    : worker_(worker), link_(link), heartbeat_(heartbeat), rank_(rank), up_(std::move(up)), moved_at_s_(now_s()) {}
 
 void Guardian::say(MessageType type, std::int32_t number, std::string text) { up_({type, rank_, number, std::move(text)}); }
 
@@ -32,7 +32,7 @@ void Guardian::command(const Message& message) {
       break;
     case MessageType::trace_request:
       if (ended_) break;
-      request_trace(board_, worker_);
+      request_trace(heartbeat_, worker_);
       trace_at_s_ = now_s();
       break;
     case MessageType::kill:
@@ -54,9 +54,9 @@ void Guardian::tend() {
   read_link();
   reap();
   const double now = now_s();
-  if (trace_at_s_ > 0 && (trace_answered(board_) || now - trace_at_s_ > trace_wait_s || ended_)) {
+  if (trace_at_s_ > 0 && (trace_answered(heartbeat_) || now - trace_at_s_ > trace_wait_s || ended_)) {
     trace_at_s_ = 0;
-    say(MessageType::trace, 0, describe_trace(board_, worker_));
+    say(MessageType::trace, 0, describe_trace(heartbeat_, worker_));
   }
   if (said_bye_ && !ended_ && now - bye_at_s_ > leave_s) kill_worker();
   report_status(now);
@@ -107,7 +107,7 @@ void Guardian::reap() {
 void Guardian::report_status(double now) {
   if (ended_ || now - status_at_s_ < status_every_s) return;
   status_at_s_ = now;
-  Snapshot s = read(board_);
+  Snapshot s = read(heartbeat_);
   if (moved(last_, s)) moved_at_s_ = now;
   s.idle_s = now - moved_at_s_;
   s.process_state = process_state(worker_);

@@ -7,7 +7,7 @@
 #include <functional>
 #include <string>
 
-#include "guard/board.hpp"
+#include "guard/heartbeat.hpp"
 #include "guard/wire.hpp"
 
 namespace assay::guard {
@@ -18,7 +18,7 @@ inline constexpr double status_every_s = 0.5;
 class Guardian {
  public:
   using Up = std::function<void(const Message&)>;
-  Guardian(pid_t worker, int link, Board& board, int rank, Up up);
+  Guardian(pid_t worker, int link, Heartbeat& heartbeat, int rank, Up up);
 
   /// An order of the collector.
   void command(const Message& message);
@@ -43,7 +43,7 @@ class Guardian {
 
   pid_t worker_;
   Stream link_;
-  Board& board_;
+  Heartbeat& heartbeat_;
   int rank_;
   Up up_;
   bool ended_ = false, said_bye_ = false, ordered_ = false;

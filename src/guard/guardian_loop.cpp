@@ -12,7 +12,7 @@
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "guard/loops.hpp"
-#include "guard/rendezvous.hpp"
+#include "guard/search.hpp"
 
 namespace assay::guard {
 namespace {
@@ -20,72 +20,13 @@ namespace {
 constexpr int guardian_tick_ms = 100;
 constexpr unsigned unacknowledged_ms = 8000;
 
-/// Finds the collector: tries all its addresses at once and keeps the first that answers with the token.
-class Search {
- public:
-  Search(std::string folder, int rank, int size) : folder_(std::move(folder)), job_(job_name()), rank_(rank), size_(size) {}
-
-  /// One round; `told` is the address as MPI told it, or empty. An open stream when found.
-  Stream round(const std::string& told, double now) {
-    if (tries_.empty() && now >= next_s_) {
-      next_s_ = now + 0.2;
-      auto address = told.empty() ? RendezvousFile::read(folder_, job_) : address_from(told);
-      if (address) begin(*address, now);
-    }
-    for (Stream& s : tries_)
-      if (answered(s)) {
-        Stream found = std::move(s);
-        tries_.clear();
-        return found;
-      }
-    std::erase_if(tries_, [](const Stream& s) { return !s.open(); });
-    if (now - begun_s_ > 2.0) tries_.clear();
-    return Stream();
-  }
-
- private:
-  void begin(const Address& address, double now) {
-    answer_ = address.answer;
-    begun_s_ = now;
-    for (const auto& host : address.hosts) {
-      const int fd = start_connect(host, address.port);
-      if (fd < 0) continue;
-      tries_.emplace_back(fd, Stream::small_text);
-      tries_.back().queue({MessageType::hello, rank_, size_, address.proof + host_name()});
-    }
-  }
-
-  bool answered(Stream& s) {
-    pollfd p{s.fd(), static_cast<short>(POLLIN | (s.wants_out() ? POLLOUT : 0)), 0};
-    if (poll(&p, 1, 0) <= 0) return false;
-    try {
-      if ((p.revents & (POLLERR | POLLHUP)) != 0 || !s.pump_out() || !s.pump_in()) {
-        s.close();
-        return false;
-      }
-      const auto message = s.take();
-      if (!message) return false;
-      if (message->type == MessageType::welcome && message->text == answer_) return true;
-      s.close();
-    } catch (const Error&) {
-      s.close();  // somebody else listens there
-    }
-    return false;
-  }
-
-  std::string folder_, job_, answer_;
-  int rank_, size_;
-  std::vector<Stream> tries_;
-  double next_s_ = 0, begun_s_ = 0;
-};
-
 class GuardianLoop {
  public:
   GuardianLoop(const GuardPlan& plan, const LaunchEnvironment& launch, const Watch& watch)
       : plan_(plan),
         rank_(launch.rank),
         watch_(watch),
-        guardian_(watch.worker, watch.link, watch.board, launch.rank, [this](const Message& m) { up(m); }),
+        guardian_(watch.worker, watch.link, watch.heartbeat, launch.rank, [this](const Message& m) { up(m); }),
         search_(plan.folder, launch.rank, launch.size) {}
 
   int run() {
@@ -110,6 +51,7 @@ class GuardianLoop {
     std::vector<pollfd> fds = {{watch_.signals, POLLIN, 0}};
     if (guardian_.link_fd() >= 0)
       fds.push_back({guardian_.link_fd(), static_cast<short>(POLLIN | (guardian_.wants_out() ? POLLOUT : 0)), 0});
+    if (!collector_.open()) search_.watch(fds);
     if (collector_.open())
       fds.push_back({collector_.fd(), static_cast<short>(POLLIN | (collector_.wants_out() ? POLLOUT : 0)), 0});
     poll(fds.data(), fds.size(), collector_.open() ? guardian_tick_ms : guardian_tick_ms / 4);
@@ -128,7 +70,6 @@ class GuardianLoop {
     collector_ = search_.round(guardian_.address(), now_s());
     if (!collector_.open()) return;
     met_ = true;
-    collector_.allow_large();
     // What is sent twice a second must be acknowledged: a collector behind a cut cable is gone.
     setsockopt(collector_.fd(), IPPROTO_TCP, TCP_USER_TIMEOUT, &unacknowledged_ms, sizeof unacknowledged_ms);
     for (const Message& m : unsaid_) collector_.queue(m);

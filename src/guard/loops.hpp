@@ -13,7 +13,7 @@ struct Watch {
   pid_t worker;
   int link;        ///< its end of the line to the worker
   int signals;     ///< signalfd: SIGCHLD and what asks for an end
-  Board& board;
+  Heartbeat& heartbeat;
 };
 
 /// Rank 0's guardian: leads the run. The exit code of all.

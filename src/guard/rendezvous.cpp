@@ -7,11 +7,12 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -19,6 +20,7 @@
 #include "base/error.hpp"
 #include "base/json.hpp"
 #include "base/random.hpp"
+#include "guard/handshake.hpp"
 
 namespace assay::guard {
 namespace {
@@ -50,7 +52,7 @@ std::vector<std::string> own_addresses() {
 }  // namespace
 
 std::string to_text(const Address& address) {
-  const Json json = {{"proof", address.proof}, {"answer", address.answer}, {"hosts", address.hosts}, {"port", address.port}};
+  const Json json = {{"key", address.key}, {"hosts", address.hosts}, {"port", address.port}};
   return json.dump();
 }
 
@@ -58,25 +60,12 @@ std::optional<Address> address_from(const std::string& text) {
   const Json json = Json::parse(text, nullptr, false);
   if (!json.is_object()) return std::nullopt;
   try {
-    Address address{json.at("proof"), json.at("answer"), json.at("hosts"), json.at("port")};
-    if (address.proof.size() != 32 || address.answer.size() != 32 || address.hosts.size() > most_hosts) return std::nullopt;
+    Address address{json.at("key"), json.at("hosts"), json.at("port")};
+    if (address.key.size() != 64 || address.hosts.size() > most_hosts) return std::nullopt;
     return address;
   } catch (const Json::exception&) {
     return std::nullopt;
   }
-}
-
-std::string random_token() {
-  unsigned char bytes[16];
-  if (getrandom(bytes, sizeof bytes, 0) != static_cast<ssize_t>(sizeof bytes))
-    throw Error(ErrorKind::resource, "the kernel gives no random numbers for the guardians' token");
-  std::string out;
-  for (const unsigned char b : bytes) {
-    char hex[3];
-    std::snprintf(hex, sizeof hex, "%02x", b);
-    out += hex;
-  }
-  return out;
 }
 
 std::string job_name() {
@@ -95,12 +84,12 @@ std::string job_name() {
 RendezvousFile::RendezvousFile(const std::string& folder, const std::string& job, const Address& address) noexcept {
   if (job.empty()) return;
   try {
-    const std::string path = path_of(folder, job), text = to_text(address), fresh = path + "." + address.proof.substr(0, 8);
+    const std::string path = path_of(folder, job), text = to_text(address), fresh = path + "." + random_token().substr(0, 8);
     const int fd = open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0) return;
     const bool whole = write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
     close(fd);
-    // A file of the same name is of an earlier launch that was killed; readers that meet it fail at its token.
+    // A file of the same name is of an earlier launch that was killed; readers that meet it fail at its key.
     if (whole && rename(fresh.c_str(), path.c_str()) == 0)
       path_ = path;
     else
@@ -129,18 +118,95 @@ std::optional<Address> RendezvousFile::read(const std::string& folder, const std
   return address_from(text);
 }
 
-int listen_on(bool loopback_only, Address& address) {
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+std::vector<std::string> addresses_in(const std::string& text) {
+  std::vector<std::string> hosts;
+  std::string word;
+  for (const char c : text + ",") {
+    if ((c >= '0' && c <= '9') || c == '.') {
+      word += c;
+      continue;
+    }
+    in_addr parsed;
+    if (inet_pton(AF_INET, word.c_str(), &parsed) == 1) hosts.push_back(word);
+    word.clear();
+  }
+  return hosts;
+}
+
+namespace {
+
+/// The own address from which a packet to `host` would leave; empty when there is no way.
+std::string address_towards(const std::string& host) {
   sockaddr_in in{};
   in.sin_family = AF_INET;
-  in.sin_addr.s_addr = htonl(loopback_only ? INADDR_LOOPBACK : INADDR_ANY);
+  in.sin_port = htons(9);
   socklen_t size = sizeof in;
-  if (fd < 0 || bind(fd, reinterpret_cast<sockaddr*>(&in), sizeof in) != 0 || listen(fd, 1024) != 0 ||
-      getsockname(fd, reinterpret_cast<sockaddr*>(&in), &size) != 0)
-    throw Error(ErrorKind::resource, std::string("guardians cannot listen on TCP: ") + std::strerror(errno));
-  address.port = ntohs(in.sin_port);
-  address.hosts = loopback_only ? std::vector<std::string>{"127.0.0.1"} : own_addresses();
+  const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);  // connecting it sends nothing
+  char text[INET_ADDRSTRLEN] = "";
+  if (fd >= 0 && inet_pton(AF_INET, host.c_str(), &in.sin_addr) == 1 && connect(fd, reinterpret_cast<sockaddr*>(&in), sizeof in) == 0 &&
+      getsockname(fd, reinterpret_cast<sockaddr*>(&in), &size) == 0)
+    inet_ntop(AF_INET, &in.sin_addr, text, sizeof text);
+  if (fd >= 0) close(fd);
+  return text;
+}
+
+/// The addresses of this machine that the launch uses; none when the launcher does not tell its own.
+std::vector<std::string> launch_addresses() {
+  std::vector<std::string> out;
+  for (const char* name : {"OMPI_MCA_orte_hnp_uri", "SLURM_LAUNCH_NODE_IPADDR"}) {
+    const char* text = std::getenv(name);
+    for (const std::string& host : addresses_in(text == nullptr ? "" : text)) {
+      const std::string own = address_towards(host);
+      const bool beyond = !own.empty() && !own.starts_with("127.");
+      if (beyond && std::find(out.begin(), out.end(), own) == out.end() && out.size() < most_hosts) out.push_back(own);
+    }
+    if (!out.empty()) break;
+  }
+  return out;
+}
+
+/// A socket that listens there; `port` 0 takes any and is set. -1 when that cannot be.
+int listen_at(const std::string& host, std::uint16_t& port) {
+  sockaddr_in in{};
+  in.sin_family = AF_INET;
+  in.sin_port = htons(port);
+  socklen_t size = sizeof in;
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0) return -1;
+  if (inet_pton(AF_INET, host.c_str(), &in.sin_addr) != 1 || bind(fd, reinterpret_cast<sockaddr*>(&in), sizeof in) != 0 || listen(fd, 4096) != 0 ||
+      getsockname(fd, reinterpret_cast<sockaddr*>(&in), &size) != 0) {
+    const int error = errno;
+    close(fd);
+    errno = error;
+    return -1;
+  }
+  port = ntohs(in.sin_port);
   return fd;
+}
+
+}  // namespace
+
+std::vector<int> listen_on(bool loopback_only, Address& address) {
+  address.hosts = loopback_only ? std::vector<std::string>{"127.0.0.1"} : launch_addresses();
+  std::vector<std::string> at = address.hosts;
+  if (at.empty()) {
+    at = {"0.0.0.0"};
+    address.hosts = own_addresses();
+  }
+  for (int attempt = 0; attempt < 16; ++attempt) {  // a port that is free on one address may be taken on another
+    std::vector<int> sockets;
+    address.port = 0;
+    for (const std::string& host : at) {
+      const int fd = listen_at(host, address.port);
+      if (fd < 0) break;
+      sockets.push_back(fd);
+    }
+    if (sockets.size() == at.size()) return sockets;
+    const int error = errno;
+    for (const int fd : sockets) close(fd);
+    errno = error;
+  }
+  throw Error(ErrorKind::resource, std::string("guardians cannot listen on TCP: ") + std::strerror(errno));
 }
 
 int start_connect(const std::string& host, std::uint16_t port) noexcept {

@@ -22,14 +22,14 @@
 namespace assay::guard {
 namespace {
 
-Board* answering = nullptr;  // a signal handler can be given nothing
+Heartbeat* answering = nullptr;  // a signal handler can be given nothing
 
 int trace_signal() noexcept { return SIGRTMIN + 4; }
 
 void answer(int) {
   const int error = errno;
-  void* frames[Board::max_frames];
-  const int n = backtrace(frames, static_cast<int>(Board::max_frames));
+  void* frames[Heartbeat::max_frames];
+  const int n = backtrace(frames, static_cast<int>(Heartbeat::max_frames));
   for (int i = 0; i < n; ++i)
     answering->frames[static_cast<std::size_t>(i)].store(reinterpret_cast<std::uintptr_t>(frames[i]));
   answering->frame_count.store(n);
@@ -77,8 +77,8 @@ std::string name_of(std::uintptr_t address, const std::vector<Mapping>& maps) {
 
 }  // namespace
 
-void answer_trace_requests(Board& board) {
-  answering = &board;
+void answer_trace_requests(Heartbeat& heartbeat) {
+  answering = &heartbeat;
   void* warm[2];
   backtrace(warm, 2);  // the first call loads a library, which a handler must not do
   struct sigaction action {};
@@ -87,17 +87,17 @@ void answer_trace_requests(Board& board) {
   sigaction(trace_signal(), &action, nullptr);
 }
 
-void request_trace(Board& board, pid_t worker) noexcept {
-  board.frame_count.store(-1);
+void request_trace(Heartbeat& heartbeat, pid_t worker) noexcept {
+  heartbeat.frame_count.store(-1);
   // To the main thread, which runs the suites; the process has others, of MPI and BLAS.
   syscall(SYS_tgkill, worker, worker, trace_signal());
   if (process_state(worker) == 'T') kill(worker, SIGCONT);
 }
 
-bool trace_answered(const Board& board) noexcept { return board.frame_count.load() >= 0; }
+bool trace_answered(const Heartbeat& heartbeat) noexcept { return heartbeat.frame_count.load() >= 0; }
 
-std::string describe_trace(const Board& board, pid_t worker) {
-  const int n = board.frame_count.load();
+std::string describe_trace(const Heartbeat& heartbeat, pid_t worker) {
+  const int n = heartbeat.frame_count.load();
   if (n < 0) {
     const auto wchan = read_text(fmt::format("/proc/{}/wchan", worker));
     const char state = process_state(worker);
@@ -107,8 +107,8 @@ std::string describe_trace(const Board& board, pid_t worker) {
   const auto maps = mappings_of(worker);
   std::string out;
   // The two innermost frames are the handler and the kernel's way into it.
-  for (int i = 2; i < std::min<int>(n, Board::max_frames); ++i)
-    out += name_of(board.frames[static_cast<std::size_t>(i)].load(), maps) + "\n";
+  for (int i = 2; i < std::min<int>(n, Heartbeat::max_frames); ++i)
+    out += name_of(heartbeat.frames[static_cast<std::size_t>(i)].load(), maps) + "\n";
   return out;
 }
 

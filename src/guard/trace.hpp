@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// The stack of a stuck worker: its signal handler writes return addresses to the board, its guardian names them.
+// The stack of a stuck worker: its signal handler writes return addresses to the heartbeat page, its guardian names them.
 #pragma once
 
 #include <sys/types.h>
 
 #include <string>
 
-#include "guard/board.hpp"
+#include "guard/heartbeat.hpp"
 
 namespace assay::guard {
 
-/// In the worker: from now on the main thread answers the trace signal by writing its stack to `board`.
-void answer_trace_requests(Board& board);
+/// In the worker: from now on the main thread answers the trace signal by writing its stack to `heartbeat`.
+void answer_trace_requests(Heartbeat& heartbeat);
 /// In the guardian: asks. A stopped worker is continued, since only then it can answer; it is about to be ended.
-void request_trace(Board& board, pid_t worker) noexcept;
+void request_trace(Heartbeat& heartbeat, pid_t worker) noexcept;
 /// True once the worker has answered.
-bool trace_answered(const Board& board) noexcept;
+bool trace_answered(const Heartbeat& heartbeat) noexcept;
 /// One frame per line, innermost first: "function (file)"; for libraries loaded after the fork "file+0x12".
 /// Without an answer, what the kernel tells of the process.
-std::string describe_trace(const Board& board, pid_t worker);
+std::string describe_trace(const Heartbeat& heartbeat, pid_t worker);
 
 /// State letter of a process from /proc; '?' when it is gone.
 char process_state(pid_t pid) noexcept;

@@ -10,21 +10,22 @@ namespace assay::guard {
 
 enum class MessageType : std::uint32_t {
   // guardian -> collector
-  hello = 1,     ///< number: ranks the sender expects; text: token, host
+  hello = 1,     ///< number: ranks the sender expects; text: answer to the challenge, host
   status,        ///< text: Snapshot
   died,          ///< number: wait status; the worker ended without a word
   done,          ///< number: exit code; the worker ended as it said it would, or was killed on order
   trace,         ///< text: the stack
   stop_request,  ///< number: the signal that asked for an end
   // worker -> guardian -> collector
-  start,   ///< rank 0; text for Keeper::start
-  ready,   ///< text for Keeper::ready
+  start,   ///< rank 0; text for Controller::start
+  ready,   ///< text for Controller::ready
   record,  ///< number: case; text: what the rank has to say about it
   bye,     ///< number: the exit code the worker is about to leave with
   idle,    ///< the rank takes no part in the run and waits for its end
   connect, ///< worker -> guardian only; text: where the collector listens
   // collector -> guardian
-  welcome,        ///< text: the second half of the token
+  challenge,      ///< text: a random number
+  welcome,        ///< text: the answer to the guardian's
   trace_request,
   kill,           ///< number: 1 ends the worker for good
   exit,           ///< number: the code to leave with
@@ -46,7 +47,6 @@ struct Message {
 /// One non-blocking end of a connection. Owns the descriptor.
 class Stream {
  public:
-  static constexpr std::size_t small_text = 4096;                  ///< before a peer has shown the token
   static constexpr std::size_t large_text = std::size_t{64} << 20;
 
   explicit Stream(int fd = -1, std::size_t text_limit = large_text);

@@ -39,8 +39,8 @@ int WorkerLink::next_case() {
   const int number = step.number;
   step_text_ = std::move(step.text);
   if (number >= 0) {
-    board_.iteration.store(0, std::memory_order_relaxed);
-    board_.case_index.store(number, std::memory_order_relaxed);
+    heartbeat_.iteration.store(0, std::memory_order_relaxed);
+    heartbeat_.case_index.store(number, std::memory_order_relaxed);
     enter(Phase::running);
   }
   return number;

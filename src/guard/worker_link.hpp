@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "guard/board.hpp"
+#include "guard/heartbeat.hpp"
 #include "guard/wire.hpp"
 
 namespace assay::guard {
@@ -12,10 +12,10 @@ namespace assay::guard {
 /// sleeps, so the cores stay free.
 class WorkerLink {
  public:
-  WorkerLink(int fd, Board& board) : stream_(fd), board_(board) {}
+  WorkerLink(int fd, Heartbeat& heartbeat) : stream_(fd), heartbeat_(heartbeat) {}
 
-  Board& board() noexcept { return board_; }
-  void enter(Phase phase) noexcept { board_.phase.store(phase, std::memory_order_relaxed); }
+  Heartbeat& heartbeat() noexcept { return heartbeat_; }
+  void enter(Phase phase) noexcept { heartbeat_.phase.store(phase, std::memory_order_relaxed); }
 
   /// Rank 0 only, before anything else: where the collector listens, to be told to the others.
   std::string collector_address();
@@ -39,7 +39,7 @@ class WorkerLink {
   void send(MessageType type, std::int32_t number, std::string text);
   Message wait(MessageType type);
   Stream stream_;
-  Board& board_;
+  Heartbeat& heartbeat_;
   std::string step_text_;
 };
 

@@ -11,6 +11,7 @@
 
 #include "base/error.hpp"
 #include "measure/statistics.hpp"
+#include "measure/table_place.hpp"
 
 namespace assay {
 namespace {
@@ -62,13 +63,11 @@ constexpr std::array<NullRow, 10> null_table = {{{24, 0.836, 7.5},
                                                 {4096, 1.000, 4000}}};
 
 NullRow null_of(std::size_t n) {
-  const double x = std::clamp(as_double(n), null_table.front().n, null_table.back().n);
-  std::size_t i = 1;
-  while (i + 1 < null_table.size() && null_table[i].n < x) ++i;
-  const NullRow &a = null_table[i - 1], &b = null_table[i];
-  const double w = std::log(x / a.n) / std::log(b.n / a.n);
+  const TablePlace at = place_in(null_table, as_double(n));
+  const NullRow &a = null_table[at.row], &b = null_table[at.row + 1];
+  const double w = at.logarithmic;
   // 1/degrees goes to 0 as the population grows.
-  return {x, a.scale + w * (b.scale - a.scale), 1 / (1 / a.degrees + w * (1 / b.degrees - 1 / a.degrees))};
+  return {at.x, a.scale + w * (b.scale - a.scale), 1 / (1 / a.degrees + w * (1 / b.degrees - 1 / a.degrees))};
 }
 
 }  // namespace
@@ -169,7 +168,7 @@ std::vector<DeletionOutlier> slow_by_deletion(std::span<const double> values, do
     for (std::size_t i = q + 1; i < n; ++i) mean += values[order[i]] / as_double(rest);
     for (std::size_t i = q + 1; i < n; ++i) squares += (values[order[i]] - mean) * (values[order[i]] - mean);
     const double deviation = std::max(std::sqrt(squares / as_double(rest - 1)), floor);
-    DeletionOutlier o{order[q], (values[order[q]] - mean) / (deviation * std::sqrt(1 + 1 / as_double(rest))), 1};
+    DeletionOutlier o{order[q], (values[order[q]] - mean) / (deviation * std::sqrt(1 + 1 / as_double(rest))), 1, deviation, rest};
     o.p = std::min(1.0, t_below(o.t, as_double(left) - 2) * as_double(left) * as_double(peels));
     peeled.push_back(o);
     if (o.p <= alpha) last = q + 1;
@@ -178,9 +177,9 @@ std::vector<DeletionOutlier> slow_by_deletion(std::span<const double> values, do
   return peeled;
 }
 
-Split best_split(std::span<const double> values, double floor) {
+Split best_split(std::span<const double> values, double floor, std::size_t least) {
   const std::size_t n = values.size();
-  const auto least = static_cast<std::size_t>(std::max(3.0, std::ceil(0.04 * as_double(n))));
+  if (least == 0) least = static_cast<std::size_t>(std::max(3.0, std::ceil(0.04 * as_double(n))));
   Split best;
   if (n < 2 * least) return best;
   auto v = sorted(values);

@@ -46,8 +46,10 @@ struct DeletionOutlier {
   std::size_t index = 0;  ///< into the values
   double t = 0;
   double p = 1;  ///< Bonferroni over the values and the peels tried
+  double deviation = 0;  ///< of the others
+  std::size_t rest = 0;  ///< how many others
 };
-/// The slowest of n < 24 values, peeled off one by one up to n/4 (at least one), each against those that remain: all of
+/// The slowest of n values (some dozens at most), peeled off one by one up to n/4 (at least one), each against those that remain: all of
 /// them down to the last whose p is <= alpha. n >= 4; fewer give none.
 std::vector<DeletionOutlier> slow_by_deletion(std::span<const double> values, double alpha, double floor = 1e-6);
 
@@ -58,9 +60,10 @@ struct Split {
   double mean_low = 0, mean_high = 0;
   std::size_t low = 0, high = 0;  ///< how many
 };
-/// Only cuts that leave max(3, 4 % of N) on either side are considered; 2 * 3 values or fewer have none. A distance over 6 is two
-/// populations, whatever the shape of one (<= 1 % false under normal, t3, t4, uniform, log-normal for N >= 32).
-Split best_split(std::span<const double> values, double floor = 1e-6);
+/// Only cuts that leave `least` on either side are considered (0: max(3, 4 % of N)); fewer than twice that have none. With the
+/// default a distance over 6 is two populations, whatever the shape of one (<= 1 % false under normal, t3, t4, uniform,
+/// log-normal for N >= 32); with a `least` of 1 it may as well be one value that lies apart.
+Split best_split(std::span<const double> values, double floor = 1e-6, std::size_t least = 0);
 
 // ---- Location, lines, shifts ----------------------------------------------------------------------------------------
 

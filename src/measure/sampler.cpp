@@ -43,8 +43,14 @@ class Time final : public StoppingCriterion {
   double seconds_;
 };
 
-/// Runs single repetitions until the warm-up time is over; returns the shortest of them.
-double warm_up(const Operation& operation, const SamplingPlan& plan, double begin) {
+struct WarmUp {
+  double shortest_s = 0;  ///< of a repetition
+  double start_s = 0, first_s = 0;
+  bool first_is_all = false;  ///< a single repetition took all the time there was: it is the sample
+};
+
+/// Runs single repetitions until the warm-up time is over.
+WarmUp warm_up(const Operation& operation, const SamplingPlan& plan, double begin) {
   double shortest = std::numeric_limits<double>::infinity();
   // Ranks must run the same number of repetitions when the operation is collective, so they vote after each one; the
   // steps double because a vote can cost more than the operation.
@@ -54,9 +60,13 @@ double warm_up(const Operation& operation, const SamplingPlan& plan, double begi
     operation.run(step);
     if (plan.fault) plan.fault(t0, step, true);
     const double t1 = now_s();
+    if (step == 1) {
+      const bool all = t1 - t0 >= plan.max_seconds;
+      if (operation.agree ? operation.agree(all) : all) return {t1 - t0, t0, t1 - t0, true};
+    }
     shortest = std::min(shortest, (t1 - t0) / static_cast<double>(step));
     const bool enough = t1 - begin >= plan.warmup_seconds || t1 - begin + 2 * (t1 - t0) > plan.max_seconds / 2;
-    if (operation.agree ? operation.agree(enough) : enough) return shortest;
+    if (operation.agree ? operation.agree(enough) : enough) return {shortest, 0, 0, false};
   }
 }
 
@@ -67,6 +77,21 @@ std::uint64_t batch_size(const Operation& operation, const SamplingPlan& plan, d
     k = single_s >= wanted ? 1 : static_cast<std::uint64_t>(std::ceil(wanted / std::max(single_s, 1e-9)));
   }
   return operation.agree_k ? operation.agree_k(k) : k;
+}
+
+/// Of something so slow that a repetition takes all of its time.
+SampleSeries one_sample(const Operation& operation, const SamplingPlan& plan, const WarmUp& warm) {
+  SampleSeries series;
+  series.start_s = {warm.start_s};
+  series.seconds = {operation.timed_elsewhere ? operation.timed_elsewhere() : warm.first_s};
+  series.block = {0};
+  series.timed_s = warm.first_s;
+  if (plan.batches != nullptr) plan.batches->fetch_add(1, std::memory_order_relaxed);
+  if (!operation.verify) return series;
+  const double begin = now_s();
+  operation.verify(0);
+  series.verify_s = now_s() - begin;
+  return series;
 }
 
 }  // namespace
@@ -80,8 +105,9 @@ std::unique_ptr<StoppingCriterion> stop_by_time(double seconds) { return std::ma
 SampleSeries sample(const Operation& operation, const SamplingPlan& plan) {
   SampleSeries series;
   const double begin = now_s();
-  const double single_s = warm_up(operation, plan, begin);
-  series.repetitions = batch_size(operation, plan, single_s);
+  const WarmUp warm = warm_up(operation, plan, begin);
+  if (warm.first_is_all) return one_sample(operation, plan, warm);
+  series.repetitions = batch_size(operation, plan, warm.shortest_s);
   series.warmup_s = now_s() - begin;
 
   const auto precise = stop_by_relative_ci(plan.relative_ci, plan.min_samples);

@@ -44,6 +44,16 @@ double mad_sigma(std::span<const double> values) {
   return 1.4826 * quantile_in_place(kept, 0.5);
 }
 
+double standard_deviation(std::span<const double> values) {
+  const auto kept = taken(values);
+  if (kept.size() < 2) return nan;
+  const auto n = static_cast<double>(kept.size());
+  double mean = 0, squares = 0;
+  for (const double v : kept) mean += v / n;
+  for (const double v : kept) squares += (v - mean) * (v - mean);
+  return std::sqrt(squares / (n - 1));
+}
+
 double median_standard_error(std::span<const double> values) {
   const auto n = static_cast<double>(taken(values).size());
   return n > 0 ? 1.2533 * mad_sigma(values) / std::sqrt(n) : nan;

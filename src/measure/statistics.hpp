@@ -15,6 +15,8 @@ double median(std::span<const double> values);
 double quantile(std::span<const double> values, double q);
 /// 1.4826 x median absolute deviation: the standard deviation of a normal sample.
 double mad_sigma(std::span<const double> values);
+/// Standard deviation of a sample, n - 1 below; NaN for fewer than two values.
+double standard_deviation(std::span<const double> values);
 /// Standard error of the median under mad_sigma: 1.2533 sigma / sqrt(n).
 double median_standard_error(std::span<const double> values);
 /// Relative half-width of the 95 % interval of the median, 1.96 se / median; infinite for fewer than 3 values.

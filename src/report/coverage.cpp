@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/units.hpp"
-#include "report/digest.hpp"
+#include "report/summary_data.hpp"
 #include "report/layout.hpp"
 #include "report/report.hpp"
 #include "verdict/link_coverage.hpp"

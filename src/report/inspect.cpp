@@ -6,7 +6,7 @@
 #include <map>
 
 #include "base/units.hpp"
-#include "report/digest.hpp"
+#include "report/summary_data.hpp"
 #include "report/layout.hpp"
 #include "report/report.hpp"
 
@@ -62,7 +62,7 @@ std::string counts_text(const Results& r) {
 }
 
 std::string metric_line(const Results& r, const results::CaseData& c, const results::Metric& m) {
-  const auto d = digest_of(r, c, m);
+  const auto d = summarize(r, c, m);
   const std::string samples = d.n == 0 ? "no samples" : fmt::format("n={}", d.n);
   return "  " + left(m.name, 24) + right(format_quantity(d.median, m.unit), 15) +
          right(percent_text(d.spread), 8) + "  " + left(samples, 11) + fit(d.worst, 18) + "\n";

@@ -55,20 +55,21 @@ std::string wrap(const std::string& text, std::size_t width, std::size_t indent)
   while (start <= text.size()) {
     std::size_t end = text.find_first_of(" \n", start);
     if (end == std::string::npos) end = text.size();
-    std::string word = text.substr(start, end - start);
-    if (!line.empty() && line != margin && columns_of(line) + 1 + columns_of(word) > width) {
+    std::string_view word = std::string_view(text).substr(start, end - start);
+    std::size_t columns = columns_of(word);  // counted once: a word of a hostile file has ten million
+    if (!line.empty() && line != margin && columns_of(line) + 1 + columns > width) {
       out += line + "\n";
       line = margin;
     }
     // A word longer than a line (a path, a list without spaces) is broken hard.
-    while (columns_of(word) > width - indent) {
+    for (; columns > width - indent; columns -= width - indent) {
       const std::size_t cut = position(word, width - indent);
       if (line != margin && !line.empty()) out += line + "\n";
-      out += margin + word.substr(0, cut) + "\n";
-      word = word.substr(cut);
+      out.append(margin).append(word.substr(0, cut)).append("\n");
+      word.remove_prefix(cut);
       line = margin;
     }
-    line += (line.empty() || line == margin ? "" : " ") + word;
+    line.append(line.empty() || line == margin ? "" : " ").append(word);
     start = end + 1;
   }
   return out + line + "\n";

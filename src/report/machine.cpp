@@ -5,7 +5,7 @@
 #include <map>
 #include <set>
 
-#include "report/digest.hpp"
+#include "report/summary_data.hpp"
 #include "report/layout.hpp"
 #include "report/report.hpp"
 #include "results/json_io.hpp"

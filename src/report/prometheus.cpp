@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // What Prometheus reads through node_exporter's textfile collector: states, findings, and the median of every metric by part.
+// Of more than a thousand parts: the state each of them has, and the medians of the worst.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <utility>
 #include <vector>
 
 #include "measure/statistics.hpp"
-#include "report/digest.hpp"
+#include "report/summary_data.hpp"
 #include "report/layout.hpp"
 #include "report/report.hpp"
 #include "results/case_name.hpp"
@@ -92,18 +94,26 @@ std::string metric_name(const results::Metric& m) {
 }
 
 /// node="node07" device="gpu3" of a part; both empty for the cluster, the device for a node itself.
-struct Place {
+struct EntityNames {
   std::string node, device;
 };
 
-Place place_of(const verdict::EntityIndex& entities, std::int32_t row) {
-  Place place;
+EntityNames names_of(const verdict::EntityIndex& entities, std::int32_t row) {
+  EntityNames names;
   const std::int32_t node = entities.node(row);
-  if (node >= 0) place.node = entities.name(node);
-  if (node == row || entities.kind(row) == "cluster") return place;
-  place.device = entities.name(row);
-  if (!place.node.empty() && place.device.starts_with(place.node + "/")) place.device.erase(0, place.node.size() + 1);
-  return place;
+  if (node >= 0) names.node = entities.name(node);
+  if (node == row || entities.kind(row) == "cluster") return names;
+  names.device = entities.name(row);
+  if (!names.node.empty() && names.device.starts_with(names.node + "/")) names.device.erase(0, names.node.size() + 1);
+  return names;
+}
+
+constexpr std::size_t most_parts = 1000, worst_parts = 10;
+
+/// Whether there are so many that every series by part would make a file of hundreds of MB.
+bool is_large(const Results& results) {
+  const auto parts = std::count_if(results.entities.begin(), results.entities.end(), [](const auto& e) { return e.kind != "link"; });
+  return static_cast<std::size_t>(parts) > most_parts;
 }
 
 constexpr const char* part_states[] = {"PASS", "WARN", "FAIL", "INCONCLUSIVE", "NOT_TESTED"};
@@ -128,17 +138,18 @@ void add_run(Families& out, const Results& results, const VerdictData& verdict) 
   out.add("assay_cases_required_missing", "Required cases that gave no evidence.", {}, static_cast<double>(a.required_missing));
 }
 
-void add_states(Families& out, const verdict::EntityIndex& entities, const VerdictData& verdict) {
+void add_states(Families& out, const verdict::EntityIndex& entities, const VerdictData& verdict, bool large) {
   for (const auto& s : verdict.entities) {
-    const Place place = place_of(entities, s.entity);
-    if (place.node.empty()) continue;
+    const EntityNames names = names_of(entities, s.entity);
+    if (names.node.empty()) continue;
     for (const char* state : part_states) {
       const double value = s.state == state ? 1 : 0;
-      if (place.device.empty())
-        out.add("assay_node_state", "1 for the state of the node, 0 for the others.", {{"node", place.node}, {"state", state}}, value);
+      if (large && value == 0) continue;
+      if (names.device.empty())
+        out.add("assay_node_state", "1 for the state of the node; 0 for the others, which are left out beyond 1000 parts.", {{"node", names.node}, {"state", state}}, value);
       else
-        out.add("assay_device_state", "1 for the state of a device, NIC or memory domain of a node, 0 for the others.",
-                {{"node", place.node}, {"device", place.device}, {"state", state}}, value);
+        out.add("assay_device_state", "1 for the state of a device, NIC or memory domain of a node; 0 for the others, which are left out beyond 1000 parts.",
+                {{"node", names.node}, {"device", names.device}, {"state", state}}, value);
     }
   }
 }
@@ -151,8 +162,8 @@ void add_findings(Families& out, const Results& results, const verdict::EntityIn
     ++count[f.severity];
     if (f.severity == "INFO") continue;
     const auto at = rows.find(f.name);
-    const Place place = at == rows.end() ? Place{} : place_of(entities, at->second);
-    const Labels labels{{"severity", f.severity}, {"name", f.name},     {"node", place.node}, {"device", place.device},
+    const EntityNames names = at == rows.end() ? EntityNames{} : names_of(entities, at->second);
+    const Labels labels{{"severity", f.severity}, {"name", f.name},     {"node", names.node}, {"device", names.device},
                         {"suite", f.suite},       {"metric", f.metric}, {"kind", f.kind},     {"action", f.action}};
     out.add("assay_finding", "1 for each finding of WARN or FAIL.", labels, 1);
     if (f.deficit)
@@ -162,28 +173,45 @@ void add_findings(Families& out, const Results& results, const verdict::EntityIn
     out.add("assay_findings", "Number of findings by severity.", {{"severity", severity}}, n);
 }
 
+/// The median of each part; of many only the worst, and none of what has no better end.
+std::vector<std::pair<std::int32_t, double>> medians_by_part(const results::CaseData& c, const results::Metric& m, bool large) {
+  if (large && m.better == results::Better::none) return {};
+  std::map<std::int32_t, std::vector<double>> values;
+  const auto medians = row_medians(c, m);
+  for (std::size_t r = 0; r < medians.size(); ++r) {
+    if (!std::isfinite(medians[r])) continue;
+    if (c.kind == "link" && r < c.source.size() && r < c.destination.size()) {
+      values[c.source[r]].push_back(medians[r]);
+      values[c.destination[r]].push_back(medians[r]);
+    } else {
+      values[c.entity[r]].push_back(medians[r]);
+    }
+  }
+  std::vector<std::pair<std::int32_t, double>> out;
+  for (const auto& [entity, all] : values) out.emplace_back(entity, median(all));
+  if (!large || out.size() <= worst_parts) return out;
+  const bool higher = m.better == results::Better::higher;
+  std::partial_sort(out.begin(), out.begin() + worst_parts, out.end(),
+                    [&](const auto& a, const auto& b) { return higher ? a.second < b.second : a.second > b.second; });
+  out.resize(worst_parts);
+  return out;
+}
+
 /// The median of each metric by part. A link counts for both of its ends, so that there are as many series as parts and not as
 /// pairs. Confirming cases measure suspects only, and would come and go: they are left out.
-void add_medians(Families& out, const Results& results, const verdict::EntityIndex& entities) {
+void add_medians(Families& out, const Results& results, const verdict::EntityIndex& entities, bool large) {
+  if (large)
+    out.add("assay_medians_left_out", "1 where only the worst parts of each metric have a median here, since there are more than 1000.", {}, 1);
   for (const auto& c : results.cases) {
     if (results::is_confirming(c.name)) continue;
     const std::string name = results::base_name(c.name);
     for (const auto& m : c.metrics) {
       if (m.role != results::Role::metric) continue;
       const std::string family = metric_name(m);
-      const auto medians = row_medians(c, m);
-      const auto add = [&](std::int32_t entity, double value) {
-        const Place place = place_of(entities, entity);
+      for (const auto& [entity, value] : medians_by_part(c, m, large)) {
+        const EntityNames names = names_of(entities, entity);
         out.add(family, "Median of the samples of a part in a case; where pairs were measured, over the pairs of the part.",
-                {{"node", place.node}, {"device", place.device}, {"suite", c.suite}, {"case", name}}, value);
-      };
-      for (std::size_t r = 0; r < medians.size(); ++r) {
-        if (c.kind == "link" && r < c.source.size() && r < c.destination.size()) {
-          add(c.source[r], medians[r]);
-          add(c.destination[r], medians[r]);
-        } else {
-          add(c.entity[r], medians[r]);
-        }
+                {{"node", names.node}, {"device", names.device}, {"suite", c.suite}, {"case", name}}, value);
       }
     }
   }
@@ -195,9 +223,10 @@ std::string verdict_prometheus(const Results& results, const VerdictData& verdic
   Families out;
   const verdict::EntityIndex entities(results.entities);
   add_run(out, results, verdict);
-  add_states(out, entities, verdict);
+  const bool large = is_large(results);
+  add_states(out, entities, verdict, large);
   add_findings(out, results, entities, verdict);
-  add_medians(out, results, entities);
+  add_medians(out, results, entities, large);
   return out.text();
 }
 

@@ -13,7 +13,8 @@ struct Style {
   bool color = false;
 };
 
-/// The summary: per suite the median, spread, worst entity and its name, then findings, then verdict and file.
+/// The summary: per suite a line in plain words for each case worth one (median, spread, the worst entity where it is far behind), then
+/// findings, verdict and file. `inspect_text` has everything.
 std::string summary(const results::Results& results, const results::VerdictData& verdict, const std::string& file,
                     const Style& style);
 /// Findings and verdict only: `assay verdict`.

@@ -8,7 +8,7 @@
 #include <set>
 
 #include "base/units.hpp"
-#include "report/digest.hpp"
+#include "report/summary_data.hpp"
 #include "report/layout.hpp"
 #include "report/report.hpp"
 
@@ -21,9 +21,7 @@ using results::VerdictData;
 
 constexpr std::size_t rows_per_suite = 6, findings_shown = 10, reasons_shown = 6, nodes_shown = 5;
 
-// Columns of a case's line; the worst entity gets what is left.
-constexpr std::size_t value_width = 14, spread_width = 7, n_width = 6;
-std::size_t name_width_of(std::size_t width) { return width >= 80 ? 26 : 18; }
+constexpr double worst_told = 0.02;  ///< an entity this far behind the median is named with the case
 
 std::string plural(std::size_t n, const std::string& word) {
   return fmt::format("{} {}{}", n, word, n == 1 ? "" : "s");
@@ -78,33 +76,59 @@ std::vector<Row> pick_rows(const std::vector<const CaseData*>& cases, const std:
   return rows;
 }
 
+std::string parameter(const CaseData& c, const char* name) {
+  const auto it = c.parameters.find(name);
+  return it != c.parameters.end() && it->is_string() ? it->get<std::string>() : std::string();
+}
+
+/// What its suite calls the case. A file of an earlier version knows only the name.
+std::string title_of(const CaseData& c) {
+  std::string title = parameter(c, "title");
+  if (!title.empty()) return title;
+  title = c.name;
+  std::replace(title.begin(), title.end(), '-', ' ');
+  return title;
+}
+
+std::string percent_words(double fraction) { return fmt::format("{:.{}f} %", 100 * fraction, std::abs(fraction) < 0.0995 ? 1 : 0); }
+
+/// "efficiency of FMA peak" and the metric of that name: ", 82 % of FMA peak".
+std::string share_words(const Results& results, const CaseData& c) {
+  const std::string share = parameter(c, "share");
+  const auto space = share.find(' ');
+  if (space == std::string::npos) return "";
+  for (const auto& m : c.metrics) {
+    if (m.name != share.substr(0, space)) continue;
+    const double median = summarize(results, c, m).median;
+    return std::isnan(median) ? "" : ", " + percent_words(median) + share.substr(space);
+  }
+  return "";
+}
+
+/// The entity that is furthest behind, where that is worth a word.
+std::string worst_words(const MetricSummary& d) {
+  if (d.entities < 2 || !(d.worst_deficit > worst_told)) return "";
+  // Both ends of a link in one node: the node is said once.
+  std::string worst = d.worst;
+  const auto arrow = worst.find('>'), slash = worst.find('/');
+  if (arrow != std::string::npos && slash < arrow && worst.compare(arrow + 1, slash + 1, worst, 0, slash + 1) == 0)
+    worst.erase(arrow + 1, slash + 1);
+  return ", worst " + worst + " -" + percent_words(d.worst_deficit);
+}
+
+/// One case in a line: "fp32 GEMM n=1024, all cores: 128 GFLOP/s, spread 1.0 %, 82 % of FMA peak".
 std::string case_line(const Results& results, const CaseData& c, std::size_t width) {
-  const std::size_t name_width = name_width_of(width);
-  const std::size_t worst_width = width - 2 - name_width - value_width - spread_width - n_width - 2;
-  std::string line = "  " + left(c.name, name_width);
+  const std::string title = title_of(c) + ": ";
+  const auto line = [&](const std::string& text) { return "  " + wrap(text, width - 2, 6); };
   const auto* m = headline(c);
   const bool measured = c.state == results::CaseState::pass || c.state == results::CaseState::fail;
-  if (m == nullptr || !measured) {
-    const std::string state =
-        std::string(results::to_string(c.state)) + (c.reason.empty() ? "" : ": " + c.reason);
-    return line + " " + fit(state, width - 3 - name_width) + "\n";
-  }
-  const auto d = digest_of(results, c, *m);
-  line += right(format_quantity(d.median, m->unit), value_width) +
-          right(percent_text(d.spread), spread_width) + right(std::to_string(d.n), n_width);
-  if (!d.worst.empty()) {
-    // Both ends of a link in one node: the node is said once.
-    const auto arrow = d.worst.find('>'), slash = d.worst.find('/');
-    std::string worst = d.worst;
-    if (arrow != std::string::npos && slash < arrow &&
-        worst.compare(arrow + 1, slash + 1, worst, 0, slash + 1) == 0) {
-      worst.erase(arrow + 1, slash + 1);
-    }
-    const std::string deficit =
-        d.entities > 1 && d.worst_deficit > 0.0005 ? " -" + percent_text(d.worst_deficit) : "";
-    line += "  " + fit(worst, worst_width - columns_of(deficit)) + deficit;
-  }
-  return line + "\n";
+  if (m == nullptr || !measured)
+    return line(title + std::string(results::to_string(c.state)) + (c.reason.empty() ? "" : ": " + c.reason));
+  const auto d = summarize(results, c, *m);
+  if (m->name == "errors" && c.state == results::CaseState::pass && d.median == 0) return line(title + "exact");
+  std::string text = title + format_quantity(d.median, m->unit);
+  if (!std::isnan(d.spread)) text += ", spread " + percent_words(d.spread);
+  return line(text + share_words(results, c) + worst_words(d));
 }
 
 std::string suites_text(const Results& results, const VerdictData& verdict, std::size_t width) {
@@ -119,8 +143,7 @@ std::string suites_text(const Results& results, const VerdictData& verdict, std:
   for (const auto& f : verdict.findings) {
     if (f.severity != "INFO") named.insert(f.metric.substr(0, f.metric.rfind(':')));
   }
-  std::string out = left("", 2 + name_width_of(width)) + right("median", value_width) +
-                    right("spread", spread_width) + right("n", n_width) + "  worst\n";
+  std::string out;
   for (const auto& suite : order) {
     const auto& cases = by_suite[suite];
     std::size_t passed = 0;
@@ -129,7 +152,7 @@ std::string suites_text(const Results& results, const VerdictData& verdict, std:
     const auto rows = pick_rows(cases, named);
     for (const auto& row : rows) out += case_line(results, *row.data, width);
     if (rows.size() < cases.size() && !rows.empty()) {
-      out += fmt::format("  +{} more: assay inspect\n", cases.size() - rows.size());
+      out += fmt::format("  +{} more: assay inspect FILE\n", cases.size() - rows.size());
     }
   }
   return out;
@@ -176,7 +199,7 @@ std::string coverage_text(const VerdictData& verdict, std::size_t width) {
            width, 2);
   out += wrap("basis: " + verdict.basis, width, 2);
   if (verdict.false_alarm_rate > 0)
-    out += wrap(fmt::format("expected false FAILs by statistics, healthy fleet of this size: at most {:.2g} per run",
+    out += wrap(fmt::format("expected false FAILs by statistics, healthy fleet of any size: at most {:.2g} per run",
                             verdict.false_alarm_rate),
                 width, 2);
   return out;

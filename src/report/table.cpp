@@ -7,7 +7,7 @@
 #include <unordered_map>
 
 #include "base/units.hpp"
-#include "report/digest.hpp"
+#include "report/summary_data.hpp"
 #include "report/layout.hpp"
 #include "report/report.hpp"
 

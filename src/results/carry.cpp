@@ -91,6 +91,7 @@ std::vector<Entity> carry_over(Writer& writer, const Results& earlier, const Wri
   std::vector<EventRow> events;
   for (EventRow e : earlier.events) {
     if (!tells_of_ranks(e)) continue;
+    if (!e.text.starts_with(earlier_launch)) e.text.insert(0, earlier_launch);
     e.entity = rows(e.entity);
     events.push_back(std::move(e));
   }
@@ -100,7 +101,7 @@ std::vector<Entity> carry_over(Writer& writer, const Results& earlier, const Wri
   bool first = true;
   std::size_t count = 0;
   for (const CaseData& c : earlier.cases) {
-    if (!stands(c.state) || is_confirming(c.name) || !wanted.contains(c.path())) continue;
+    if (!is_final(c.state) || is_confirming(c.name) || !wanted.contains(c.path())) continue;
     CaseBundle bundle;
     bundle.data = c;
     for (auto* column : {&bundle.data.entity, &bundle.data.source, &bundle.data.destination}) rows.move(*column);

@@ -74,7 +74,11 @@ class CaseReader {
     get(group_, "warmup_s", h5::Type::float64, data_.shares.warmup_s);
     get(group_, "timed_s", h5::Type::float64, data_.shares.timed_s);
     get(group_, "verify_s", h5::Type::float64, data_.shares.verify_s);
+    if (!h5::has_attribute(group_, "operation")) return;
+    data_.traits = CaseTraits{text("operation"), flag(group_, "takes_turns"), flag(group_, "addresses")};
   }
+
+  bool flag(hid_t object, const char* name) { return number<std::int32_t>(object, name, h5::Type::int32) != 0; }
 
   void parameters() {
     const h5::Id group = h5::open_group(group_, "parameters");
@@ -157,12 +161,26 @@ class CaseReader {
     out.unit = h5::get_string(set, "unit", limits_);
     out.better = better_from(h5::get_string(set, "better", limits_));
     out.role = role_from(h5::get_string(set, "role", limits_));
-    out.required = number<std::int32_t>(set, "required", h5::Type::int32) != 0;
+    out.required = flag(set, "required");
+    if (h5::has_attribute(set, "title")) out.title = h5::get_string(set, "title", limits_);
+    if (h5::has_attribute(set, "class")) out.judging = judging(set);
     const auto shape = values(name, h5::Type::float64, out.values);
     out.per_sample = shape.size() == 2;
     if (shape != (out.per_sample ? expected({"entity", "sample"}) : expected({"entity"}))) {
       throw Error(ErrorKind::data, "dataset " + name + " has the wrong shape");
     }
+    return out;
+  }
+
+  Judging judging(hid_t set) {
+    Judging out;
+    out.of = metric_class_from(h5::get_string(set, "class", limits_));
+    out.fault_threshold = number<double>(set, "fault_threshold", h5::Type::float64);
+    out.weight = number<double>(set, "weight", h5::Type::float64);
+    out.floor = floor_from(h5::get_string(set, "floor", limits_));
+    out.shared_by = shared_by_from(h5::get_string(set, "shared_by", limits_));
+    out.in_step = flag(set, "in_step");
+    if (!out.is_sane()) throw Error(ErrorKind::data, "fault_threshold or weight cannot be");
     return out;
   }
 

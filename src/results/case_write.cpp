@@ -49,6 +49,10 @@ class CaseWriter {
     h5::put(group_, "warmup_s", data_.shares.warmup_s);
     h5::put(group_, "timed_s", data_.shares.timed_s);
     h5::put(group_, "verify_s", data_.shares.verify_s);
+    if (!data_.traits) return;
+    h5::put(group_, "operation", data_.traits->operation);
+    h5::put(group_, "takes_turns", std::int32_t{data_.traits->takes_turns});
+    h5::put(group_, "addresses", std::int32_t{data_.traits->addresses});
   }
 
   void parameters() {
@@ -111,6 +115,17 @@ class CaseWriter {
     h5::put(set, "required", std::int32_t{metric.required});
     h5::put(set, "role", to_string(metric.role));
     h5::put(set, "position", position);
+    if (!metric.title.empty()) h5::put(set, "title", metric.title);
+    if (metric.judging) judging(set, *metric.judging);
+  }
+
+  static void judging(hid_t set, const Judging& j) {
+    h5::put(set, "class", to_string(j.of));
+    h5::put(set, "fault_threshold", j.fault_threshold);
+    h5::put(set, "weight", j.weight);
+    h5::put(set, "floor", to_string(j.floor));
+    h5::put(set, "shared_by", to_string(j.shared_by));
+    h5::put(set, "in_step", std::int32_t{j.in_step});
   }
 
   void array(const IntegerArray& array, std::int32_t position) {
@@ -167,6 +182,7 @@ std::string reference_problem(const CaseData& data, std::size_t entities) {
   if (data.count.size() != n) return "count is not as long as entity";
   for (const std::int32_t c : data.count) {
     if (c < 0) return "a count is negative";
+    if (static_cast<std::size_t>(c) > s) return "a count is larger than the number of samples";
   }
   if (data.block.size() != s) return "block is not as long as sample";
   if (data.t.size() != n * s) return "t is not [entity, sample]";

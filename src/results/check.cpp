@@ -4,7 +4,10 @@
 #include <numeric>
 
 #include "base/error.hpp"
+#include "results/archive.hpp"
+#include "results/check_content.hpp"
 #include "results/checker.hpp"
+#include "results/reader.hpp"
 #include "results/schema.hpp"
 #include "results/text.hpp"
 
@@ -146,28 +149,42 @@ class FileChecker : public Checker {
   }
 };
 
-std::vector<std::string> problems_of(const Path& path, const CheckedFile& checked) {
+/// What every reader refuses, and what no run writes.
+void check_as_read(const InputFile& input, std::vector<std::string>& problems) {
+  try {
+    for (const std::string& text : doubtful_content(load_own(input))) add_problem(problems, text);
+  } catch (const Error& error) {
+    const std::string why = error.what(), name = input.path().string() + ": ";
+    add_problem(problems, why.starts_with(name) ? why.substr(name.size()) : why);
+  }
+}
+
+std::vector<std::string> problems_of(const InputFile& input) {
+  const h5::Quiet quiet;
   std::vector<std::string> problems;
-  const OpenFile file = open_results(path, checked);
+  const OpenFile file = open_results(input, check_hdf5(input));
   const std::size_t entities = table_rows(file.id, "/entities");
-  FileChecker(file.id, file.limits, entities, problems).check();
-  check_cases(file, entities, problems);
+  try {
+    FileChecker(file.id, file.limits, entities, problems).check();
+    check_cases(file, entities, problems);
+    if (problems.empty()) check_as_read(input, problems);
+  } catch (const TooManyProblems&) {
+    problems.emplace_back("and more: the check stops here");
+  }
   return problems;
 }
 
 }  // namespace
 
 std::vector<std::string> check_file(const Path& path) {
-  const h5::Quiet quiet;
-  if (std::filesystem::is_directory(path)) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) {
     throw_usage(path.string() + " is a directory: make a results file of it with 'assay recover'");
   }
   try {
-    const CheckedFile checked = check_hdf5(path);
-    survive(path, checked, [&] { problems_of(path, checked); });
-    return problems_of(path, checked);
+    return made_confined<std::vector<std::string>>({path.string()}, [](const Inputs& inputs) { return problems_of(inputs.front()); });
   } catch (const Error& error) {
-    if (error.kind() == ErrorKind::usage) throw;
+    if (error.kind() == ErrorKind::usage || error.kind() == ErrorKind::resource) throw;
     const std::string why = error.what(), name = path.string();
     throw Error(ErrorKind::data, one_line(why.starts_with(name) ? why : name + ": " + why));
   } catch (const std::exception& error) {

@@ -132,7 +132,7 @@ class CaseChecker : public Checker {
 
 void check_cases(const OpenFile& file, std::size_t entities, std::vector<std::string>& problems) {
   if (!h5::is_group(file.id, "/cases")) {
-    problems.emplace_back("missing group /cases");
+    add_problem(problems, "missing group /cases");
     return;
   }
   std::set<std::string> planned;
@@ -149,7 +149,7 @@ void check_cases(const OpenFile& file, std::size_t entities, std::vector<std::st
       const std::string path = "/cases/" + suite + "/" + name;
       checker.check(path);
       if (!planned.contains(suite + "/" + without_suffix(name)) && !planned.contains(suite + "/" + name)) {
-        problems.push_back("not in /plan: " + path);
+        add_problem(problems, "not in /plan: " + path);
       }
     }
   }

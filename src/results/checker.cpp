@@ -28,9 +28,16 @@ herr_t scale_name(hid_t /*set*/, unsigned /*dim*/, hid_t scale, void* out) noexc
   return 1;
 }
 
+constexpr std::size_t most_problems = 1000;
+
 }  // namespace
 
-void Checker::problem(const std::string& text) { problems_.push_back(one_line(text)); }
+void add_problem(std::vector<std::string>& problems, const std::string& text) {
+  problems.push_back(one_line(text));
+  if (problems.size() == most_problems) throw TooManyProblems();
+}
+
+void Checker::problem(const std::string& text) { add_problem(problems_, text); }
 
 void Checker::guard(const std::string& path, const std::function<void()>& act) {
   try {
@@ -48,6 +55,7 @@ void Checker::attributes(hid_t object, const std::string& path, const std::vecto
 
 void Checker::attribute(hid_t object, const std::string& path, const Field& field) {
   if (!h5::has_attribute(object, field.name)) {
+    if (!field.required) return;
     return problem(field.name == "unit" ? "missing unit of " + path
                                         : "missing attribute " + field.name + " of " + path);
   }
@@ -60,7 +68,7 @@ void Checker::attribute(hid_t object, const std::string& path, const Field& fiel
   Json value;
   if (field.type == h5::Type::string) {
     value = h5::get_string(object, field.name, limits_);
-    if (value == "" && field.name == "stage") return;
+    if (value == "" && (field.name == "stage" || field.name == "kind")) return;
   } else {
     std::int32_t number = 0;
     h5::get(object, field.name, field.type, &number);

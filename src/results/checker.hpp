@@ -11,6 +11,11 @@
 
 namespace assay::results {
 
+/// A file of a million wrong things is wrong: nobody reads them all, and looking for them takes minutes.
+struct TooManyProblems {};
+/// Throws TooManyProblems at the thousandth.
+void add_problem(std::vector<std::string>& problems, const std::string& text);
+
 /// Collects problems, one line each, and goes on after every one.
 class Checker {
  public:

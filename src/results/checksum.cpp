@@ -1,15 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <sys/resource.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cstdio>
 #include <cstring>
-#include <fstream>
 #include <vector>
 
 #include "base/error.hpp"
@@ -64,14 +56,14 @@ Trailer trailer_of(const Checksum& checksum, std::uint64_t bytes) {
   return t;
 }
 
-Checksum checksum_of(std::istream& in, std::uint64_t bytes) {
+Checksum checksum_of(const InputFile& file, std::uint64_t bytes) {
   Checksum checksum;
   std::vector<char> buffer(std::size_t{1} << 20);
-  while (bytes > 0) {
-    const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(bytes, buffer.size()));
-    if (!in.read(buffer.data(), static_cast<std::streamsize>(n))) break;
+  for (std::uint64_t at = 0; at < bytes;) {
+    const std::size_t n = file.read(at, buffer.data(), static_cast<std::size_t>(std::min<std::uint64_t>(bytes - at, buffer.size())));
+    if (n == 0) break;
     checksum.add(buffer.data(), n);
-    bytes -= n;
+    at += n;
   }
   return checksum;
 }
@@ -92,21 +84,27 @@ std::uint64_t end_of_file(const std::array<unsigned char, 96>& head) {
   return little_endian(head.data() + base + 2 * std::size_t{offset_size}, offset_size);
 }
 
-bool check_trailer(std::istream& in, std::uint64_t size, const Path& path) {
+bool check_trailer(const InputFile& file) {
+  const std::uint64_t content = file.bytes() - trailer_bytes;
   Trailer stored{};
-  in.clear();
-  in.seekg(static_cast<std::streamoff>(size - trailer_bytes));
-  if (!in.read(reinterpret_cast<char*>(&stored), trailer_bytes)) return false;
+  if (file.read(content, &stored, trailer_bytes) != trailer_bytes) return false;
   // half a name is enough to know that a trailer was meant
   const bool meant =
       std::memcmp(stored.name, magic, 4) == 0 || std::memcmp(stored.name + 4, magic + 4, 4) == 0;
   if (!meant) return false;
-  in.seekg(0);
-  const Trailer computed = trailer_of(checksum_of(in, size - trailer_bytes), size - trailer_bytes);
+  const Trailer computed = trailer_of(checksum_of(file, content), content);
   if (std::memcmp(&stored, &computed, trailer_bytes) != 0) {
-    throw Error(ErrorKind::data, path.string() + " is damaged: its content does not fit its checksum");
+    throw Error(ErrorKind::data, file.path().string() + " is damaged: its content does not fit its checksum");
   }
   return true;
+}
+
+/// Whether a trailer begins behind the end that HDF5 knows of, and stops before its own.
+bool has_part_of_trailer(const InputFile& file, std::uint64_t end) {
+  if (end >= file.bytes() || file.bytes() - end >= trailer_bytes) return false;
+  char found[sizeof magic];
+  const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(sizeof found, file.bytes() - end));
+  return file.read(end, found, n) == n && std::memcmp(found, magic, n) == 0;
 }
 
 }  // namespace
@@ -119,60 +117,26 @@ void seal(std::string& image) {
 }
 
 void seal_file(const Path& path) {
-  const std::uint64_t size = std::filesystem::file_size(path);
-  std::ifstream in(path, std::ios::binary);
-  const Trailer trailer = trailer_of(checksum_of(in, size), size);
-  if (!in) throw Error(ErrorKind::io, "cannot read " + path.string());
-  append(path, std::string(reinterpret_cast<const char*>(&trailer), trailer_bytes));
+  try {
+    const InputFile file(path);
+    const Trailer trailer = trailer_of(checksum_of(file, file.bytes()), file.bytes());
+    append(path, std::string(reinterpret_cast<const char*>(&trailer), trailer_bytes));
+  } catch (const Error& error) {
+    throw Error(ErrorKind::io, error.what());
+  }
 }
 
-CheckedFile check_hdf5(const Path& path) {
-  struct stat info {};
-  if (::stat(path.c_str(), &info) != 0)
-    throw_usage("cannot read " + path.string() + ": " + std::strerror(errno));
-  const auto wrong = [&](const char* why) { throw Error(ErrorKind::data, path.string() + " " + why); };
-  if (!S_ISREG(info.st_mode)) wrong("is not a file");
-  const auto size = static_cast<std::uint64_t>(info.st_size);
-  std::ifstream in(path, std::ios::binary);
-  if (!in) throw_usage("cannot read " + path.string() + ": " + std::strerror(errno));
+CheckedFile check_hdf5(const InputFile& file) {
+  const std::uint64_t size = file.bytes();
+  const auto wrong = [&](const char* why) { throw Error(ErrorKind::data, file.path().string() + " " + why); };
   std::array<unsigned char, 96> head{};
   constexpr unsigned char signature[8] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
-  if (size < head.size() || !in.read(reinterpret_cast<char*>(head.data()), head.size()) ||
-      std::memcmp(head.data(), signature, sizeof signature) != 0) {
+  if (file.read(0, head.data(), head.size()) < head.size() || std::memcmp(head.data(), signature, sizeof signature) != 0)
     wrong("is no HDF5 file");
-  }
   const std::uint64_t end = end_of_file(head);
   if (end == 0) wrong("is damaged: its superblock is of no known version");
-  if (end > size) wrong("is truncated");
-  return {size, check_trailer(in, size, path)};
-}
-
-void survive(const Path& path, const CheckedFile& file, const std::function<void()>& read) {
-  if (file.sealed) return;
-  const pid_t child = ::fork();
-  if (child < 0) return;
-  if (child == 0) {
-    const rlimit no_core{0, 0};
-    ::setrlimit(RLIMIT_CORE, &no_core);
-    // HDF5 can also run in circles: a second, and one more for each MiB, is far more than any sound file takes.
-    const rlim_t most_s = 1 + (file.bytes >> 20);
-    const rlimit cpu{most_s, most_s};
-    ::setrlimit(RLIMIT_CPU, &cpu);
-    if (std::freopen("/dev/null", "w", stderr) == nullptr) ::_exit(0);
-    ::alarm(600);
-    try {
-      read();
-    } catch (...) {
-      // the caller will meet the same, and tell
-    }
-    ::_exit(0);
-  }
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-    throw Error(ErrorKind::data, path.string() + " is damaged: HDF5 crashes or runs in circles on it");
-  }
+  if (end > size || has_part_of_trailer(file, end)) wrong("is truncated");
+  return {size, check_trailer(file)};
 }
 
 }  // namespace assay::results

@@ -9,6 +9,8 @@
 #include <optional>
 #include <string>
 
+#include "base/input_file.hpp"
+
 namespace assay::results {
 
 using Path = std::filesystem::path;
@@ -41,10 +43,7 @@ struct CheckedFile {
 };
 /// A regular file of HDF5, complete as far as its superblock tells, and equal to its trailer if it has one.
 /// Throws Error(data), or Error(usage) if there is no such file.
-CheckedFile check_hdf5(const Path& path);
-/// Reads a file that is not sealed in a child process first: HDF5 1.10.8 itself can crash on damaged metadata
-/// (3 % of files with one changed byte). Throws Error(data) when the child did not survive.
-void survive(const Path& path, const CheckedFile& file, const std::function<void()>& read);
+CheckedFile check_hdf5(const InputFile& file);
 
 /// Gives the finished file `from` its name. Without `force` an existing `to` is left alone: Error(usage).
 void publish(const Path& from, const Path& to, bool force);
@@ -60,6 +59,8 @@ Owner this_process(const std::string& run_id);
 std::string to_text(const Owner& owner);
 std::optional<Owner> read_owner(const Path& partial);  ///< nullopt when there is none that can be read
 std::optional<Owner> parse_owner(const std::string& text);
+/// Whether the directory still belongs to `owner`, as far as a file can say that nobody vouches for.
+bool is_owner(const Path& partial, const Owner& owner);
 /// True when that process is this one or runs on this host.
 bool is_running(const Owner& owner);
 

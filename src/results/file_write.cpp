@@ -47,11 +47,11 @@ void write_verdict(hid_t file, const VerdictData& verdict) {
   h5::create_text(file, "/verdict/json", dump(verdict_to_json(verdict)));
 }
 
-void write_cases(hid_t file, PartialReader& partial) {
+void write_cases(hid_t file, const FileContent& content) {
   const h5::Id cases = h5::create_group(file, "/cases");
   std::map<std::string, h5::Id> suites;
   std::int64_t sequence = 0;
-  partial.read_cases([&](CaseData&& data) {
+  content.cases([&](const CaseData& data) {
     auto at = suites.find(data.suite);
     if (at == suites.end()) at = suites.emplace(data.suite, h5::create_group(cases, data.suite)).first;
     write_case(at->second, data.name, data, sequence++, true);
@@ -88,29 +88,39 @@ void check_start(const Writer::Start& start) {
   }
 }
 
-void write_file(const Path& path, PartialReader& partial, bool running) {
+void write_file(const Path& path, const FileContent& content) {
   {
     h5::Id file = h5::create_file(path.string());
-    h5::create_text(file, "/config", dump(partial.start.config));
-    write_table(file, "/plan", partial.start.plan, true);
-    write_table(file, "/environment", partial.start.environment, true);
+    h5::create_text(file, "/config", dump(content.config));
+    write_table(file, "/plan", content.plan, true);
+    write_table(file, "/environment", content.environment, true);
     h5::create_group(file, "/entities");  // has its place here, and is filled when the cases have told all
-    write_inventory(file, partial.start.inventory);
-    write_cases(file, partial);
-    write_table(file, "/entities", partial.entities, true);
-    write_table(file, "/errors", partial.errors, true);
-    write_table(file, "/counters", partial.counters, true);
-    write_telemetry(file, partial.telemetry, partial.flags, &partial.entities);
-    write_table(file, "/events", partial.events, true);
-    write_table(file, "/selftest", partial.selftest, true);
-    if (partial.end) write_verdict(file, partial.end->verdict);
+    write_inventory(file, content.inventory);
+    write_cases(file, content);
+    write_table(file, "/entities", content.entities, true);
+    write_table(file, "/errors", content.errors, true);
+    write_table(file, "/counters", content.counters, true);
+    write_telemetry(file, content.telemetry, content.flags, &content.entities);
+    write_table(file, "/events", content.events, true);
+    write_table(file, "/selftest", content.selftest, true);
+    if (content.verdict != nullptr) write_verdict(file, *content.verdict);
     h5::put(file, "format", Schema::get().format);
     h5::put(file, "schema_version", Schema::get().version);
-    put_attributes(file, partial.info(running));
+    put_attributes(file, content.info());
     file.close("cannot write " + path.string());
   }
   seal_file(path);
   sync_file(path);
+}
+
+void write_file(const Path& path, PartialReader& partial, bool running) {
+  const Writer::Start& start = partial.start;
+  const auto cases = [&](const std::function<void(const CaseData&)>& each) {
+    partial.read_cases([&](CaseData&& data) { each(data); });
+  };
+  write_file(path, {start.config, start.plan, start.environment, start.inventory, cases, partial.entities, partial.errors, partial.counters,
+                    partial.telemetry, partial.flags, partial.events, partial.selftest, partial.end ? &partial.end->verdict : nullptr,
+                    [&] { return partial.info(running); }});
 }
 
 }  // namespace assay::results

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/input_file.hpp"
 
 namespace assay::results::h5 {
 
@@ -105,6 +106,9 @@ inline void put(hid_t object, const std::string& name, double value) {
 }
 void put_flag(hid_t object, const std::string& name,
               bool value);  ///< uint8, where a parameter is true or false
+
+/// Opens it for reading through its descriptor: no path is looked up. `file` outlives what is returned.
+Id open_file(const InputFile& file);
 
 // Reading. Sizes are compared with the size of the file before anything is allocated. A wrong type, rank or
 // size is Error(data).

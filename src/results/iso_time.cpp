@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "results/iso_time.hpp"
 
-#include <ctime>
+#include <cmath>
+
+#include "base/clock.hpp"
 
 namespace assay::results {
 
 std::optional<std::int64_t> unix_seconds(const std::string& iso) {
-  std::tm tm{};
-  const char* end = ::strptime(iso.c_str(), "%Y-%m-%dT%H:%M:%SZ", &tm);
-  if (end == nullptr || *end != '\0') return std::nullopt;
-  return ::timegm(&tm);
+  constexpr std::size_t length = 20;  // without a fraction or an offset
+  const auto seconds = iso.size() == length && iso[10] == 'T' && iso.back() == 'Z' ? parse_iso(iso) : std::nullopt;
+  if (!seconds) return std::nullopt;
+  return std::llround(*seconds);
 }
 
 }  // namespace assay::results

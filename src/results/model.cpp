@@ -5,11 +5,14 @@
 #include <array>
 
 #include "base/error.hpp"
+#include "results/schema.hpp"
 
 namespace assay::results {
 namespace {
 constexpr std::array better_names{"higher", "lower", "none"};
 constexpr std::array role_names{"metric", "covariate"};
+constexpr std::array floor_names{"none", "memory_channels", "nic_rate", "own_rate"};
+constexpr std::array shared_names{"none", "node", "group", "world"};
 constexpr std::array state_names{"pass", "skip", "incomplete", "fail", "error"};
 
 template <class E, std::size_t N>
@@ -18,6 +21,12 @@ E from(const std::array<const char*, N>& names, const std::string& text, const c
   if (at == names.end()) throw Error(ErrorKind::data, "unknown " + std::string(what) + " \"" + text + "\"");
   return static_cast<E>(at - names.begin());
 }
+
+/// The schema names the classes, since one of them is called like a suite.
+const std::vector<std::string>& class_names() {
+  static const std::vector<std::string> names = allowed_values("metric_class");
+  return names;
+}
 }  // namespace
 
 const char* to_string(Better b) noexcept { return better_names[static_cast<std::size_t>(b)]; }
@@ -25,6 +34,16 @@ const char* to_string(Role r) noexcept { return role_names[static_cast<std::size
 const char* to_string(CaseState s) noexcept { return state_names[static_cast<std::size_t>(s)]; }
 Better better_from(const std::string& text) { return from<Better>(better_names, text, "direction"); }
 Role role_from(const std::string& text) { return from<Role>(role_names, text, "role"); }
+const char* to_string(MetricClass c) noexcept { return class_names()[static_cast<std::size_t>(c)].c_str(); }
+const char* to_string(Floor f) noexcept { return floor_names[static_cast<std::size_t>(f)]; }
+const char* to_string(SharedBy s) noexcept { return shared_names[static_cast<std::size_t>(s)]; }
+MetricClass metric_class_from(const std::string& text) {
+  const auto at = std::find(class_names().begin(), class_names().end(), text);
+  if (at == class_names().end()) throw Error(ErrorKind::data, "unknown class of a metric \"" + text + "\"");
+  return static_cast<MetricClass>(at - class_names().begin());
+}
+Floor floor_from(const std::string& text) { return from<Floor>(floor_names, text, "floor"); }
+SharedBy shared_by_from(const std::string& text) { return from<SharedBy>(shared_names, text, "sharing"); }
 CaseState case_state_from(const std::string& text) {
   return from<CaseState>(state_names, text, "case state");
 }

@@ -13,22 +13,17 @@
 #include <vector>
 
 #include "base/json.hpp"
+#include "results/metric_spec.hpp"
 
 namespace assay::results {
 
 inline constexpr double not_taken = std::numeric_limits<double>::quiet_NaN();
 
-enum class Better { higher, lower, none };
-enum class Role { metric, covariate };
 /// Ordered so that the state of a case over its ranks is the largest: error > fail > incomplete > skip >
 /// pass.
 enum class CaseState { pass, skip, incomplete, fail, error };
 
-const char* to_string(Better b) noexcept;
-const char* to_string(Role r) noexcept;
 const char* to_string(CaseState s) noexcept;
-Better better_from(const std::string& text);         ///< throws Error(data)
-Role role_from(const std::string& text);             ///< throws Error(data)
 CaseState case_state_from(const std::string& text);  ///< throws Error(data)
 
 /// A part of the machine. Rows are referred to by their index in /entities.
@@ -41,6 +36,9 @@ struct Entity {
   std::int32_t rank = -1;
 };
 
+inline constexpr const char* no_checks = "-";
+inline constexpr const char* unknown_checks = "?";
+
 struct PlanRow {
   std::string suite, name;        ///< `name` is the case name without the suite
   std::string state = "planned";  ///< planned|not_applicable
@@ -50,6 +48,10 @@ struct PlanRow {
   std::uint64_t bytes = 0;  ///< of memory, per rank
   double seconds = 0;       ///< expected
   double deadline_s = 0;
+  /// Checkers that must have passed their self-test, separated by commas; empty: none is declared; no_checks: nothing is computed
+  /// that could be wrong; unknown_checks in files before schema 1.3, see checkers_of.
+  std::string checkers = unknown_checks;
+  std::string targets = {};  ///< results that --inject can corrupt, separated by commas
 };
 
 /// One metric of a case: values are [entity] (per_sample false) or row-major [entity, sample], NaN = not
@@ -61,6 +63,8 @@ struct Metric {
   Role role = Role::metric;
   bool per_sample = true;
   std::vector<double> values;
+  std::optional<Judging> judging = {};  ///< as its suite declares it; absent in files before schema 1.3, see judging_of
+  std::string title = {};               ///< for people, in a few plain words; may be empty
 };
 
 /// Integer data with dimensions of its own (digests). The first dimension is "entity" unless named otherwise.
@@ -96,6 +100,7 @@ struct CaseData {
   std::vector<double> t;                                  ///< [entity, sample] seconds since run start
   std::vector<Metric> metrics;
   std::vector<IntegerArray> arrays;
+  std::optional<CaseTraits> traits = {};  ///< as its suite declares them; absent in files before schema 1.3, see traits_of
 
   std::size_t entities() const noexcept { return entity.size(); }
   std::size_t samples() const noexcept { return sample.size(); }
@@ -144,7 +149,7 @@ struct FlagRow {
 
 /// One detection self-test: did the checker see the value that was corrupted on purpose?
 struct SelftestRow {
-  std::string checker;  ///< gemm|memory|pair|allreduce|train|burn
+  std::string checker;  ///< as a suite declares it
   std::int64_t injected = 0, caught = 0, located = 0, counted = 0;
   std::int32_t entity = -1;
 };

@@ -10,28 +10,24 @@
 #include <chrono>
 #include <cstdlib>
 #include <ctime>
-#include <sstream>
 #include <system_error>
 #include <thread>
 
 #include "base/error.hpp"
 #include "base/json.hpp"
+#include "base/process_stat.hpp"
 #include "base/system.hpp"
+#include "results/archive.hpp"
 #include "results/disk.hpp"
 
 namespace assay::results {
-namespace {
 
-std::uint64_t process_start(std::int64_t pid, char& state) {
-  const auto text = assay::read_text("/proc/" + std::to_string(pid) + "/stat");
-  const std::size_t name_end = text ? text->rfind(')') : std::string::npos;
-  if (name_end == std::string::npos) return 0;
-  std::istringstream fields(text->substr(name_end + 1));
-  fields >> state;
-  std::string field;
-  for (int i = 4; i <= 22; ++i) fields >> field;
-  return std::strtoull(field.c_str(), nullptr, 10);
+template <class V>
+void members(Of<Owner>, V&& v) {
+  v(&Owner::run_id), v(&Owner::host), v(&Owner::pid), v(&Owner::start);
 }
+
+namespace {
 
 /// Seconds a partial directory of another host must have been left alone before it counts as left behind.
 constexpr double quiet_s = 60;
@@ -96,14 +92,29 @@ bool link_new(const Path& from, const Path& to) {
   return true;
 }
 
+/// Who a file says that he is: not trusted, and read in a process of its own.
+std::optional<Owner> owner_in(const Path& file) {
+  constexpr std::uint64_t most_bytes = 4096;
+  std::optional<Owner> found;
+  std::error_code code;
+  if (!std::filesystem::exists(file, code)) return found;
+  try {
+    found = made_confined<std::optional<Owner>>({file.string()}, [](const Inputs& inputs) {
+      return inputs.front().bytes() > most_bytes ? std::nullopt : parse_owner(inputs.front().text());
+    });
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::resource) throw;
+  }
+  return found;
+}
+
 /// The old owner file moves away, so that of several that try only one finds it.
 void remove_owner(const Path& partial, const Owner& owner, const Path& away) {
   if (::rename((partial / "owner").c_str(), away.c_str()) != 0) {
     if (errno == ENOENT) fail_taken(partial);
     fail_io("rename", partial / "owner");
   }
-  const auto text = assay::read_text(away.string());
-  if (text && parse_owner(*text) == owner) return;
+  if (owner_in(away) == owner) return;
   // somebody took it between our look and our move: it goes back
   if (!link_new(away, partial / "owner")) ::unlink(away.c_str());
   fail_taken(partial);
@@ -123,8 +134,8 @@ void fence_cases(const Path& partial) {
 }  // namespace
 
 Owner this_process(const std::string& run_id) {
-  char state = 0;
-  return {run_id, host_name(), ::getpid(), process_start(::getpid(), state)};
+  const auto self = process_stat("self");
+  return {run_id, host_name(), ::getpid(), self ? self->start : 0};
 }
 
 std::string to_text(const Owner& owner) {
@@ -136,9 +147,14 @@ std::string to_text(const Owner& owner) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-std::optional<Owner> read_owner(const Path& partial) {
-  const auto text = assay::read_text((partial / "owner").string());
-  return text ? parse_owner(*text) : std::nullopt;
+std::optional<Owner> read_owner(const Path& partial) { return owner_in(partial / "owner"); }
+
+bool is_owner(const Path& partial, const Owner& owner) {
+  try {
+    return InputFile(partial / "owner").text() == to_text(owner);
+  } catch (const Error&) {
+    return false;
+  }
 }
 
 std::optional<Owner> parse_owner(const std::string& text) {
@@ -155,9 +171,8 @@ std::optional<Owner> parse_owner(const std::string& text) {
 
 bool is_running(const Owner& owner) {
   if (owner.host != host_name() || owner.pid <= 0) return false;
-  char state = 0;
-  const std::uint64_t start = process_start(owner.pid, state);
-  return start != 0 && start == owner.start && state != 'Z' && state != 'X';
+  const auto process = process_stat(std::to_string(owner.pid));
+  return process && !process->ended() && process->start != 0 && process->start == owner.start;
 }
 
 Path cases_directory(const Path& partial) {

@@ -2,9 +2,11 @@
 #include "results/partial.hpp"
 
 #include <algorithm>
+#include <exception>
 #include <sstream>
 
 #include "base/error.hpp"
+#include "results/archive.hpp"
 #include "results/case_io.hpp"
 #include "results/file_io.hpp"
 #include "results/json_io.hpp"
@@ -15,14 +17,9 @@
 namespace assay::results {
 namespace {
 
-struct StoredBundle {
-  CaseBundle bundle;
-  std::int64_t sequence = 0, first_entity = 0;
-};
-
-StoredBundle read_bundle(const Path& path) {
-  const h5::Limits limits{check_hdf5(path).bytes};
-  const h5::Id file(h5::check(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), "cannot open the file"));
+StoredBundle read_bundle(const InputFile& input) {
+  const h5::Limits limits{check_hdf5(input).bytes};
+  const h5::Id file = h5::open_file(input);
   StoredBundle out;
   const h5::Id group = h5::open_group(file, "case");
   h5::get(file, "first_entity", h5::Type::int64, &out.first_entity);
@@ -40,7 +37,82 @@ StoredBundle read_bundle(const Path& path) {
   return out;
 }
 
+/// What became of a case file: its content, or why it has none.
+using EachRead = std::function<void(const Path&, StoredBundle*, const std::string& why)>;
+
+void read_here(const InputFile& file, const EachRead& each) {
+  StoredBundle stored;
+  std::string why;
+  try {
+    stored = read_bundle(file);
+  } catch (const std::exception& error) {
+    why = error.what();
+  }
+  each(file.path(), why.empty() ? &stored : nullptr, why);
+}
+
+/// A reading process opens so many files before it reads the first: fewer than any system lets it have open.
+constexpr std::size_t most_open = 200;
+
+/// One process reads some of them one after the other; when it is lost over a file, another one goes on behind that file.
+void read_elsewhere(const std::vector<Path>& files, const EachRead& each) {
+  std::size_t at = 0;
+  std::exception_ptr ours;  // what `each` throws says nothing about the files
+  const auto give = [&](StoredBundle* stored, const std::string& why) {
+    const Path& path = files[at++];
+    try {
+      each(path, stored, why);
+    } catch (...) {
+      ours = std::current_exception();
+      throw;
+    }
+  };
+  const auto read = [&](const Inputs& inputs, Sink& sink) {
+    Packer out(sink);
+    for (const InputFile& input : inputs)
+      read_here(input, [&](const Path&, const StoredBundle* stored, const std::string& why) {
+        out.put(why);
+        if (stored != nullptr) out.put(*stored);
+        sink.flush();
+      });
+  };
+  std::size_t end = 0;
+  const auto take = [&](Source& source) {
+    Unpacker in(source);
+    while (at < end) {
+      std::string why;
+      in.get(why);
+      StoredBundle stored;
+      if (why.empty()) in.get(stored);
+      give(why.empty() ? &stored : nullptr, why);
+    }
+  };
+  while (at < files.size()) {
+    std::vector<std::string> names;
+    end = std::min(files.size(), at + most_open);
+    for (std::size_t i = at; i < end; ++i) names.push_back(files[i].string());
+    try {
+      read_confined(names, read, take);
+    } catch (const Error& error) {
+      if (ours) std::rethrow_exception(ours);
+      if (error.kind() != ErrorKind::data || at == end) throw;
+      const std::string text = error.what();
+      const auto found = text.find(": reading it");
+      give(nullptr, found == std::string::npos ? text : text.substr(found + 2));
+    }
+  }
+}
+
 }  // namespace
+
+template <class V>
+void members(Of<StoredBundle>, V&& v) {
+  v(&StoredBundle::bundle), v(&StoredBundle::sequence), v(&StoredBundle::first_entity);
+}
+template <class V>
+void members(Of<End>, V&& v) {
+  v(&End::state), v(&End::ended), v(&End::verdict);
+}
 
 std::vector<Path> case_files(const Path& partial) {
   std::vector<Path> files;
@@ -92,24 +164,50 @@ std::string bundle_image(const CaseBundle& bundle, std::int64_t sequence, std::s
   return image;
 }
 
-PartialReader::PartialReader(const Path& partial) : partial_(partial) {
+PartialReader::PartialReader(const Path& partial, Trust trust) : partial_(partial), trust_(trust) {
   std::error_code code;
   if (!std::filesystem::is_directory(partial, code)) throw_usage("there is no directory " + partial.string());
-  const auto sealed = [&](const char* name) {
+  const std::vector<std::string> files{partial / "plan.json", partial / "end.json", partial / "events.jsonl"};
+  if (trust == Trust::own) {
+    read_start(Inputs(files.begin(), files.end()));
+    return;
+  }
+  read_confined(
+      files,
+      [&](const Inputs& inputs, Sink& sink) {
+        read_start(inputs);
+        Packer out(sink);
+        out.put(start), out.put(end), out.put(events), out.put(damaged);
+      },
+      [&](Source& source) {
+        Unpacker in(source);
+        in.get(start), in.get(end), in.get(events), in.get(damaged);
+      });
+  try {
+    check_start(start);
+  } catch (const Error& error) {
+    throw Error(ErrorKind::data, (partial / "plan.json").string() + ": " + error.what());
+  }
+}
+
+/// `files`: plan.json, end.json, events.jsonl.
+void PartialReader::read_start(const Inputs& files) {
+  const Path& partial = partial_;
+  const auto sealed = [&](const InputFile& file) {
     try {
-      return parse_sealed(read_file(partial / name));
+      return parse_sealed(file.text());
     } catch (const Error& error) {
-      throw Error(ErrorKind::data, (partial / name).string() + ": " + error.what());
+      throw Error(ErrorKind::data, file.path().string() + ": " + error.what());
     }
   };
-  if (!std::filesystem::exists(partial / "plan.json", code)) {
+  if (!files[0].exists()) {
     throw Error(ErrorKind::data, partial.string() + " holds no plan.json: nothing was measured into it");
   }
   try {
-    start = start_from_json(sealed("plan.json"));
+    start = start_from_json(sealed(files[0]));
     check_start(start);
-    if (std::filesystem::exists(partial / "end.json", code)) {
-      const Json json = sealed("end.json");
+    if (files[1].exists()) {
+      const Json json = sealed(files[1]);
       end = End{json.at("state"), json.at("ended"), verdict_from_json(json.at("verdict"))};
     }
   } catch (const Json::exception&) {
@@ -119,7 +217,7 @@ PartialReader::PartialReader(const Path& partial) : partial_(partial) {
     if (error.kind() != ErrorKind::internal) throw;
     throw Error(ErrorKind::data, (partial / "plan.json").string() + ": " + error.what());
   }
-  read_events();
+  read_events(files[2]);
 }
 
 void PartialReader::note_damage(const std::string& text) {
@@ -127,11 +225,9 @@ void PartialReader::note_damage(const std::string& text) {
   events.push_back({0, -1, "damaged", one_line(text)});
 }
 
-void PartialReader::read_events() {
-  std::error_code code;
-  const Path path = partial_ / "events.jsonl";
-  if (!std::filesystem::exists(path, code)) return;
-  std::istringstream text(read_file(path));
+void PartialReader::read_events(const InputFile& file) {
+  if (!file.exists()) return;
+  std::istringstream text(file.text());
   int wrong = 0;
   for (std::string line; std::getline(text, line);) {
     if (text.eof()) break;  // without its line end: the write that the crash cut off
@@ -151,24 +247,23 @@ void PartialReader::skip_file(const Path& path, const std::string& why) {
   note_damage("a case was skipped: " + path.filename().string() + why);
 }
 
-void PartialReader::read_cases(const std::function<void(CaseData&&)>& each) {
+void PartialReader::read_cases(const Each& each, const EachFile& each_file) {
   entities = start.entities;
-  for (const Path& path : case_files(partial_)) {
-    StoredBundle stored;
-    try {
-      stored = read_bundle(path);
-    } catch (const std::exception& error) {
-      skip_file(path, std::string(": ") + error.what());
-      continue;
+  const auto one = [&](const Path& path, StoredBundle* stored, const std::string& why) {
+    if (stored == nullptr) {
+      skip_file(path, ": " + why);
+      return;
     }
-    const std::string name = stored.bundle.data.path();
+    const std::string name = stored->bundle.data.path();
     if (file_of.contains(name)) {
       note_damage("a case was skipped: " + path.filename().string() + " repeats " + name);
-      continue;
+      return;
     }
-    const auto first = static_cast<std::size_t>(std::max<std::int64_t>(stored.first_entity, 0));
-    if (take(std::move(stored.bundle), first, path, each)) file_of.emplace(name, path);
-  }
+    take(std::move(*stored), path, each, each_file);
+  };
+  const auto files = case_files(partial_);
+  if (trust_ == Trust::foreign) return read_elsewhere(files, one);
+  for (const Path& file : files) read_here(file, one);
 }
 
 /// Rows that were lost with a damaged case, or that a later file brings, keep their place: otherwise all
@@ -190,29 +285,38 @@ void PartialReader::place(std::vector<Entity>&& added, std::size_t first) {
   }
 }
 
-bool PartialReader::take(CaseBundle&& bundle, std::size_t first_entity, const Path& path,
-                         const std::function<void(CaseData&&)>& each) {
-  const auto move_to = [](auto& from, auto& to) {
-    to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
-  };
-  place(std::move(bundle.new_entities), first_entity);
+/// Whether its case can be used; telemetry that cannot is left out.
+bool PartialReader::acceptable(CaseBundle& bundle, const Path& path) {
   if (const std::string problem = problem_of(bundle.data, entities.size()); !problem.empty()) {
     skip_file(path, ": " + bundle.data.path() + ": " + problem);
     return false;
   }
-  for (TelemetryTable& table : bundle.telemetry) {
-    if (const std::string problem = telemetry_problem(table, entities.size()); !problem.empty())
-      note_damage(path.filename().string() + ": " + problem);
-    else
-      append(telemetry, std::move(table));
-  }
+  std::erase_if(bundle.telemetry, [&](const TelemetryTable& table) {
+    const std::string problem = telemetry_problem(table, entities.size());
+    if (!problem.empty()) note_damage(path.filename().string() + ": " + problem);
+    return !problem.empty();
+  });
+  return true;
+}
+
+void PartialReader::take(StoredBundle&& stored, const Path& path, const Each& each, const EachFile& each_file) {
+  const auto move_to = [](auto& from, auto& to) {
+    to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
+  };
+  CaseBundle& bundle = stored.bundle;
+  stored.first_entity = std::max<std::int64_t>(stored.first_entity, 0);
+  std::vector<Entity> added = bundle.new_entities;
+  place(std::move(added), static_cast<std::size_t>(stored.first_entity));
+  if (!acceptable(bundle, path)) return;
+  file_of.emplace(bundle.data.path(), path);
+  if (each_file) each_file(path, stored);
+  for (TelemetryTable& table : bundle.telemetry) append(telemetry, std::move(table));
   move_to(bundle.errors, errors);
   move_to(bundle.counters, counters);
   move_to(bundle.flags, flags);
   move_to(bundle.selftest, selftest);
   last_ended = std::max(last_ended, bundle.data.ended);
   each(std::move(bundle.data));
-  return true;
 }
 
 RunInfo PartialReader::info(bool running) const {

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "base/confined.hpp"
 #include "results/disk.hpp"
 #include "results/model.hpp"
 #include "results/writer.hpp"
@@ -34,18 +35,30 @@ Path case_file(const Path& cases_directory, std::int64_t sequence);
 /// The content of a case file. `first_entity` is the row that the first of `new_entities` gets.
 std::string bundle_image(const CaseBundle& bundle, std::int64_t sequence, std::size_t first_entity);
 
-/// Reads a partial directory, whoever left it. A damaged case or event line is skipped and becomes an event.
+/// What a case file holds.
+struct StoredBundle {
+  CaseBundle bundle;
+  std::int64_t sequence = 0, first_entity = 0;
+};
+
+/// Who wrote a directory: this process, or somebody whose files are read in a process of their own.
+enum class Trust { own, foreign };
+
+/// Reads a partial directory. A damaged case or event line is skipped and becomes an event.
 class PartialReader {
  public:
   /// Throws Error(usage) when there is no such directory, Error(data) when its start cannot be read.
-  explicit PartialReader(const Path& partial);
+  explicit PartialReader(const Path& partial, Trust trust = Trust::own);
 
   Writer::Start start;
   std::optional<End> end;
   std::vector<EventRow> events;
 
-  /// Calls `each` with the ended cases in their order and collects all the rest. Once per reader.
-  void read_cases(const std::function<void(CaseData&&)>& each);
+  using Each = std::function<void(CaseData&&)>;
+  using EachFile = std::function<void(const Path&, const StoredBundle&)>;
+  /// Calls `each` with the ended cases in their order, `each_file` with the files they are in, and collects all the rest. Once
+  /// per reader.
+  void read_cases(const Each& each, const EachFile& each_file = {});
 
   // what read_cases collected
   std::vector<Entity> entities;
@@ -63,14 +76,16 @@ class PartialReader {
   RunInfo info(bool running) const;
 
  private:
-  void read_events();
-  bool take(CaseBundle&& bundle, std::size_t first_entity, const Path& path,
-            const std::function<void(CaseData&&)>& each);
+  void read_events(const InputFile& file);
+  void read_start(const Inputs& files);
+  void take(StoredBundle&& stored, const Path& path, const Each& each, const EachFile& each_file);
+  bool acceptable(CaseBundle& bundle, const Path& path);
   void note_damage(const std::string& text);
   void skip_file(const Path& path, const std::string& why);
   void place(std::vector<Entity>&& added, std::size_t first);
 
   Path partial_;
+  Trust trust_;
 };
 
 /// The files of the cases in their order, damaged ones included.

@@ -5,7 +5,9 @@
 #include <new>
 
 #include "base/error.hpp"
+#include "results/archive.hpp"
 #include "results/case_io.hpp"
+#include "results/check_content.hpp"
 #include "results/file_io.hpp"
 #include "results/json_io.hpp"
 #include "results/printable.hpp"
@@ -111,8 +113,9 @@ void check_references(const Results& r) {
   for (const EntityState& e : r.verdict->entities) check(e.entity, 0, "/verdict/entities/entity");
 }
 
-Results read_file_content(const Path& path, const CheckedFile& checked) {
-  const OpenFile file = open_results(path, checked);
+Results read_file_content(const InputFile& input) {
+  const h5::Quiet quiet;
+  const OpenFile file = open_results(input, check_hdf5(input));
   Results r;
   get_attributes(file.id, r.info, file.limits);
   r.config = read_json(file, "/config");
@@ -127,11 +130,12 @@ Results read_file_content(const Path& path, const CheckedFile& checked) {
   r.events = read_table<EventRow>(file.id, "/events", file.limits);
   r.selftest = read_table<SelftestRow>(file.id, "/selftest", file.limits);
   if (h5::is_group(file.id, "/verdict")) r.verdict = verdict_from_json(read_json(file, "/verdict/json"));
+  check_words(r, h5::get_string(file.id, "schema_version", file.limits));
   return r;
 }
 
-Results read_partial(const Path& path) {
-  PartialReader reader(path);
+Results read_partial(const Path& path, Trust trust) {
+  PartialReader reader(path, trust);
   Results r;
   reader.read_cases([&](CaseData&& data) { r.cases.push_back(std::move(data)); });
   const auto owner = read_owner(path);
@@ -153,10 +157,10 @@ Results read_partial(const Path& path) {
 
 }  // namespace
 
-OpenFile open_results(const Path& path, const CheckedFile& checked) {
+OpenFile open_results(const InputFile& input, const CheckedFile& checked) {
   OpenFile file;
   file.limits.file_bytes = checked.bytes;
-  file.id = h5::Id(h5::check(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), "HDF5 cannot open it"));
+  file.id = h5::open_file(input);
   const Schema& schema = Schema::get();
   if (!h5::has_attribute(file.id, "format") ||
       h5::get_string(file.id, "format", file.limits) != schema.format) {
@@ -169,26 +173,19 @@ OpenFile open_results(const Path& path, const CheckedFile& checked) {
   return file;
 }
 
-Results load(const Path& path) {
-  const h5::Quiet quiet;
+namespace {
+
+/// Runs `read`; what goes wrong becomes one line that names the file.
+template <class Read>
+auto named(const Path& path, const Read& read) {
   const auto damaged = [&](const std::string& why) {
     const std::string name = path.string();
     bad(one_line(why.starts_with(name) ? why : name + ": " + why));
   };
   try {
-    Results r;
-    if (std::filesystem::is_directory(path)) {
-      r = read_partial(path);
-    } else {
-      const CheckedFile checked = check_hdf5(path);
-      survive(path, checked, [&] { read_file_content(path, checked); });
-      r = read_file_content(path, checked);
-    }
-    check_references(r);
-    make_printable(r);
-    return r;
+    return read();
   } catch (const Error& error) {
-    if (error.kind() == ErrorKind::usage) throw;
+    if (error.kind() == ErrorKind::usage || error.kind() == ErrorKind::resource) throw;
     damaged(error.what());
   } catch (const Json::exception&) {
     damaged("a JSON text in it does not hold what it should");
@@ -198,6 +195,37 @@ Results load(const Path& path) {
     damaged(error.what());
   }
   throw Error(ErrorKind::internal, "unreachable");
+}
+
+Results checked(Results&& r) {
+  check_references(r);
+  make_printable(r);
+  return std::move(r);
+}
+
+}  // namespace
+
+Results load_own(const InputFile& file) {
+  return named(file.path(), [&] { return checked(read_file_content(file)); });
+}
+
+Results load_own_partial(const Path& partial) {
+  const h5::Quiet quiet;
+  return named(partial, [&] { return checked(read_partial(partial, Trust::own)); });
+}
+
+Results read_results(const std::vector<std::string>& files, const std::function<Results(const Inputs&)>& read) {
+  return checked(made_confined<Results>(files, read));
+}
+
+Results load(const Path& path) {
+  return named(path, [&] {
+    std::error_code code;
+    if (std::filesystem::is_directory(path, code)) return checked(read_partial(path, Trust::foreign));
+    return read_results({path.string()}, [](const Inputs& inputs) {
+      return named(inputs.front().path(), [&] { return read_file_content(inputs.front()); });
+    });
+  });
 }
 
 }  // namespace assay::results

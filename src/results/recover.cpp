@@ -46,15 +46,13 @@ void merge_into(const Path& merged, const Path& partial, PartialReader& reader) 
 
 void recover(const Path& partial, const Path& out, bool force) {
   const h5::Quiet quiet;
-  PartialReader reader(partial);
+  PartialReader reader(partial, Trust::foreign);
   const auto owner = read_owner(partial);
   if (owner && !(*owner == this_process(owner->run_id))) check_abandoned(partial, *owner);
   if (std::filesystem::is_directory(out)) throw_usage(out.string() + " is a directory");
   if (!force && std::filesystem::exists(out)) {
     throw_usage(out.string() + " exists: choose another name, or overwrite it with --force");
   }
-  // Once without a place to write to: should HDF5 crash on a forged case file, nothing is left lying about.
-  PartialReader(partial).read_cases([](CaseData&&) {});
   {
     const Workplace workplace(out);
     const Path merged = workplace.path() / "merged.h5";

@@ -83,12 +83,11 @@ std::string shown(const Json& object, const std::string& key) {
 /// interest.
 std::string config_problem(const Json& then, const Json& now, bool fewer_nodes = false) {
   static const std::set<std::string> of_the_launch{"only", "exclude", "expect-nodes", "expect-ranks", "inject", "memory_per_rank_bytes"};
-  static const std::set<std::string> harmless{"out",    "force",        "color",    "progress",  "quiet",
-                                              "json",   "junit",        "nodes",    "prometheus", "resume", "config",
-                                              "limits", "topology", "baseline", "history", "command_line", "no-color", "seed-given"};
   if (!then.is_object() || !now.is_object()) return "";
-  std::set<std::string> keys;
+  std::set<std::string> keys, harmless{"presentation"};
   for (const Json* json : {&then, &now}) {
+    for (const Json& name : json->value("presentation", Json::array()))
+      if (name.is_string()) harmless.insert(name.get<std::string>());
     for (const auto& item : json->items()) keys.insert(item.key());
   }
   for (const std::string& key : keys) {
@@ -129,7 +128,7 @@ ResumeInfo read_resume(const Path& given) {
     out.info = std::move(earlier.info);
     out.config = std::move(earlier.config);
   } else {
-    PartialReader reader(path);
+    PartialReader reader(path, Trust::foreign);
     out.info = std::move(reader.start.info);
     out.config = std::move(reader.start.config);
   }
@@ -141,7 +140,7 @@ ResumeInfo read_resume(const Path& given) {
   return out;
 }
 
-bool stands(CaseState state) noexcept { return state == CaseState::pass || state == CaseState::fail; }
+bool is_final(CaseState state) noexcept { return state == CaseState::pass || state == CaseState::fail; }
 
 std::string resume_problem(const Writer::Start& then, const Writer::Start& now) {
   const RunInfo &a = then.info, &b = now.info;

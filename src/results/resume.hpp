@@ -26,9 +26,9 @@ struct ResumeInfo {
 /// file. Throws Error(usage) when `path` is neither, Error(data) when its start cannot be read.
 ResumeInfo read_resume(const std::filesystem::path& path);
 
-/// Whether a case that ended so need not run again: pass and fail do. What was skipped, is incomplete or
+/// Whether a resumed run keeps a case of this state: pass and fail are final. What was skipped, is incomplete or
 /// ended in error runs again and replaces what was stored.
-bool stands(CaseState state) noexcept;
+bool is_final(CaseState state) noexcept;
 
 /// One line naming the first thing in which `now` differs from the run that is resumed, so that it cannot go
 /// on: version, seed, level, memory, nodes and their order, ranks and their places, other entities,

@@ -23,6 +23,8 @@ void describe(Of<PlanRow>, V&& v) {
   v("bytes", &PlanRow::bytes);
   v("seconds", &PlanRow::seconds);
   v("deadline_s", &PlanRow::deadline_s);
+  v("checkers", &PlanRow::checkers);
+  v("targets", &PlanRow::targets);
 }
 
 template <class V>

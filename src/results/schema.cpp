@@ -88,4 +88,13 @@ bool is_unit(const std::string& unit) {
   return std::find(units.begin(), units.end(), unit) != units.end();
 }
 
+std::vector<std::string> allowed_values(const std::string& name) {
+  const auto& values = Schema::get().values;
+  const auto at = values.find(name);
+  if (at == values.end()) unknown("list " + name);
+  std::vector<std::string> out;
+  for (const Json& value : at->second) out.push_back(value.get<std::string>());
+  return out;
+}
+
 }  // namespace assay::results

@@ -85,7 +85,7 @@ struct Writer::Impl {
 
   /// Whoever has lost the directory to another run must not write there, and says so.
   void check_owner() const {
-    if (const auto now = read_owner(partial); now && *now == owner) return;
+    if (is_owner(partial, owner)) return;
     throw Error(ErrorKind::io, partial.string() + " was taken over by another process");
   }
 
@@ -100,9 +100,15 @@ struct Writer::Impl {
   /// writing.
   void take_stored(PartialReader& reader) {
     std::map<std::string, CaseState> states;
-    reader.read_cases([&](CaseData&& data) { states[data.path()] = data.state; });
+    std::set<Path> taken;
+    // Written anew from what was read of it: from now on all files here are our own.
+    reader.read_cases([&](CaseData&& data) { states[data.path()] = data.state; },
+                      [&](const Path& path, const StoredBundle& stored) {
+                        write_durable(path, bundle_image(stored.bundle, stored.sequence, static_cast<std::size_t>(stored.first_entity)));
+                        taken.insert(path);
+                      });
     for (const auto& [name, state] : states) {
-      if (stands(state)) {
+      if (is_final(state)) {
         names.insert(name);
       } else {
         again.emplace(name, reader.file_of.at(name));
@@ -110,9 +116,10 @@ struct Writer::Impl {
     }
     known = reader.entities;
     entities = known.size();
-    for (const Path& path : case_files(partial))
+    for (const Path& path : case_files(partial)) {
       next = std::max<std::int64_t>(next, std::strtol(path.stem().c_str(), nullptr, 10) + 1);
-    for (const Path& path : reader.damaged_files) put_aside(path);
+      if (!taken.contains(path)) put_aside(path);
+    }
     for (const char* name : {"end.json", "merged.h5"}) ::unlink((partial / name).c_str());
     cut_torn_line(partial / "events.jsonl");
   }
@@ -190,10 +197,10 @@ Writer Writer::resume(const Path& partial, const Start& start, bool force) {
     if (const std::string problem = resume_problem(then, start); !problem.empty())
       throw_usage("--resume " + impl->partial.string() + ": " + problem);
   };
-  check(PartialReader(impl->partial).start);  // before anything is touched
+  check(PartialReader(impl->partial, Trust::foreign).start);  // before anything is touched
   impl->owner = take_over(impl->partial, info.info.run_id);
   impl->cases = cases_directory(impl->partial);
-  PartialReader reader(impl->partial);  // again, as it is now that nobody else writes it
+  PartialReader reader(impl->partial, Trust::foreign);  // again, as it is now that nobody else writes it
   check(reader.start);
   impl->take_stored(reader);
   Start grown = std::move(reader.start);
@@ -255,6 +262,36 @@ void Writer::finish(const VerdictData& verdict, const std::string& state) {
     write_file(merged, reader, false);
     publish(merged, impl_->file, impl_->force);
   });
+  impl_->done = true;
+  remove_partial(impl_->partial);
+}
+
+void Writer::finish(const Results& results) {
+  const h5::Quiet quiet;
+  const auto wrong = [](const std::string& what) { throw Error(ErrorKind::internal, "results: " + what); };
+  if (impl_->done || !impl_->names.empty()) wrong("the file has content already");
+  for (const CaseData& data : results.cases) {
+    if (const std::string problem = problem_of(data, results.entities.size()); !problem.empty()) wrong(data.path() + ": " + problem);
+    if (!impl_->names.insert(data.path()).second) wrong(data.path() + " is there twice");
+  }
+  for (const TelemetryTable& table : results.telemetry)
+    if (const std::string problem = telemetry_problem(table, results.entities.size()); !problem.empty()) wrong(problem);
+  const auto cases = [&](const std::function<void(const CaseData&)>& each) { std::ranges::for_each(results.cases, each); };
+  const auto info = [&] {
+    RunInfo out = results.info;
+    if (out.ended.empty()) out.ended = utc_now_iso();
+    out.verdict = results.verdict ? results.verdict->state : "";
+    return out;
+  };
+  const Path merged = impl_->partial / "merged.h5";
+  try {
+    write_file(merged, {results.config, results.plan, results.environment, results.inventory, cases, results.entities, results.errors,
+                        results.counters, results.telemetry, results.flags, results.events, results.selftest,
+                        results.verdict ? &*results.verdict : nullptr, info});
+  } catch (const Error& error) {
+    throw Error(error.kind() == ErrorKind::hdf5 ? ErrorKind::io : error.kind(), error.what());
+  }
+  publish(merged, impl_->file, impl_->force);
   impl_->done = true;
   remove_partial(impl_->partial);
 }

@@ -57,6 +57,8 @@ class Writer {
   /// Merges, attaches scales, writes the verdict, fsyncs, link(2)s to NAME.h5 and removes the partial
   /// directory. `state` is complete or aborted.
   void finish(const VerdictData& verdict, const std::string& state);
+  /// The same of results that are complete in memory, cases and all: none was added before.
+  void finish(const Results& results);
   /// Removes the partial directory: for errors before anything was measured.
   void discard() noexcept;
 

@@ -66,7 +66,7 @@ void place_rows(const std::vector<RowRef>& rows, EntityTable& entities, CaseData
 
 void place_metric(const CaseRecord::MetricSpec& spec, const std::vector<RowRef>& rows, const EntityTable& entities,
                   CaseData& data) {
-  results::Metric metric{spec.name, spec.unit, spec.better, spec.required, spec.role, spec.per_sample, {}};
+  results::Metric metric{spec.name, spec.unit, spec.better, spec.required, spec.role, spec.per_sample, {}, spec.judging, spec.title};
   const std::size_t width = spec.per_sample ? data.samples() : 1;
   metric.values.assign(rows.size() * width, results::not_taken);
   for (std::size_t e = 0; e < rows.size(); ++e) {
@@ -148,8 +148,11 @@ results::CaseBundle assemble(const Case& c, const std::vector<CaseRecord>& recor
   data.required = c.required;
   data.stage = to_string(c.stage);
   data.kind = c.entity_kind;
+  data.traits = results::CaseTraits{c.operation, c.serial, c.addresses};
   data.case_key = case_key(c, identity);
   data.parameters = c.parameters;
+  if (!c.title.empty()) data.parameters["title"] = c.title;
+  if (!c.share.empty()) data.parameters["share"] = c.share;
   for (auto record = records.rbegin(); record != records.rend(); ++record)
     for (const auto& [key, value] : record->parameters_.items()) data.parameters[key] = value;
   const std::size_t known = entities.rows().size();

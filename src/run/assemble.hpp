@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "results/writer.hpp"
-#include "run/case.hpp"
-#include "run/record.hpp"
+#include "suite/case.hpp"
+#include "suite/record.hpp"
 #include "topology/entities.hpp"
 
 namespace assay {

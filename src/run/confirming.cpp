@@ -55,6 +55,14 @@ Confirm order_of(const verdict::Recheck& recheck) {
 
 }  // namespace
 
+std::string to_text(const Order& order) { return Json{{"seconds", order.seconds}, {"confirm", order.confirm}}.dump(); }
+
+Order order_from(const std::string& text) {
+  const Json json = Json::parse(text, nullptr, false);
+  if (!json.is_object()) throw Error(ErrorKind::internal, "a case came without its order");
+  return {json.at("seconds"), json.at("confirm")};
+}
+
 std::string to_text(const Confirm& confirm) {
   return Json{{"path", confirm.path},       {"number", confirm.number}, {"devices", confirm.devices},
               {"rounds", confirm.rounds}, {"samples", confirm.samples}, {"variant", confirm.variant}}

@@ -9,17 +9,23 @@
 
 #include "results/model.hpp"
 #include "run/planner.hpp"
-#include "run/record.hpp"
+#include "suite/record.hpp"
 #include "topology/entities.hpp"
 #include "topology/topology.hpp"
 #include "verdict/verdict.hpp"
 
 namespace assay {
 
-/// The part of a level's budget that cases which may be skipped leave for confirming.
-inline constexpr double confirming_share = 0.12;
+/// What rank 0's guardian tells the ranks with the number of the next case.
+struct Order {
+  double seconds = 0;   ///< after which it is ended in order, as the budget stands
+  std::string confirm;  ///< of a case that the plan does not hold, else empty
+};
+std::string to_text(const Order& order);
+/// Throws Error(internal) when it is none.
+Order order_from(const std::string& text);
 
-/// How rank 0's guardian tells the ranks which case is next when the plan does not hold it.
+/// A case that the plan does not hold, as it is told to the ranks.
 std::string to_text(const Confirm& confirm);
 Confirm confirm_from(const std::string& text);
 

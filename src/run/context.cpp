@@ -3,7 +3,7 @@
 #include <numeric>
 
 #include "run/injector.hpp"
-#include "run/suite.hpp"
+#include "suite/suite.hpp"
 #include "transport/faulty_communicator.hpp"
 
 namespace assay {
@@ -23,12 +23,12 @@ double Context::since_start(double t) const noexcept {
   return t - run_start_s + (injector != nullptr ? injector->clock_drift_s(t) : 0.0);
 }
 
-double Context::end_timed(double begin_s, std::uint64_t repetitions, bool warmup) const {
+double Context::apply_injected_delay(double begin_s, std::uint64_t repetitions, bool warmup) const {
   return injector != nullptr ? injector->timed(begin_s, repetitions, warmup) : 1.0;
 }
 
 void Context::count_batch() const noexcept {
-  if (board != nullptr) ++board->iteration;
+  if (heartbeat != nullptr) ++heartbeat->iteration;
 }
 
 std::unique_ptr<Communicator> Context::with_faults(Communicator& inner) const {
@@ -38,8 +38,8 @@ std::unique_ptr<Communicator> Context::with_faults(Communicator& inner) const {
   return std::make_unique<FaultyCommunicator>(inner, *injector, std::move(job_ranks));
 }
 
-void Context::offer(std::string_view target, void* data, std::size_t count, std::size_t element_bytes) const {
-  if (injector != nullptr) injector->spoil(target, data, count, element_bytes);
+void Context::injection_point(std::string_view target, void* data, std::size_t count, std::size_t element_bytes) const {
+  if (injector != nullptr) injector->corrupt(target, data, count, element_bytes);
 }
 
 RandomStream case_stream(std::uint64_t seed, const std::string& path) { return RandomStream(seed, "case").child(path); }
@@ -57,7 +57,7 @@ SamplingPlan Context::sampling(double seconds) const {
     plan.fault = [faults = injector](double begin_s, std::uint64_t repetitions, bool warmup) {
       return faults->timed(begin_s, repetitions, warmup);
     };
-  plan.batches = board != nullptr ? &board->iteration : nullptr;
+  plan.batches = heartbeat != nullptr ? &heartbeat->iteration : nullptr;
   plan.max_seconds = seconds;
   plan.warmup_seconds = std::min(0.05, seconds / 8);
   if (confirm != nullptr) {  // as many as were asked for, whatever their spread
@@ -77,7 +77,7 @@ SamplingPlan Context::sampling(double seconds) const {
       plan.relative_ci = 0.005;
       break;
     default:
-      plan.min_samples = 15;
+      plan.min_samples = 100;  // a fault in one sample of twenty shows in so many, if the case's time allows them
       plan.relative_ci = 0.0025;
       plan.warmup_seconds = std::min(0.25, seconds / 10);
       break;

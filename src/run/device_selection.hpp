@@ -2,21 +2,33 @@
 // --device and --share-gpus: what the ranks of a launch measure with, and which of them are beyond the GPUs of their node.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "config/config.hpp"
+#include "device/device.hpp"
 #include "topology/launch_check.hpp"
 #include "transport/mpi_communicator.hpp"
 
 namespace assay {
+
+/// What planning needs to know of a GPU, and the device on it, which works so far.
+struct GpuLook {
+  double free_bytes = 0, sweep_rate = 0;
+  std::shared_ptr<Device> device;
+};
 
 /// What this process could measure with beside the CPUs. Of the process, not of the node: what its launcher leaves it.
 struct DeviceOffer {
   bool cuda_built = false;
   std::vector<std::string> visible_gpus;  ///< UUIDs ("GPU-...", "MIG-...") in the order of the CUDA runtime
   std::string why_none;                   ///< what the runtime said where there are none
+  std::vector<std::string> lost_gpus;     ///< GPUs that the runtime counts and cannot describe, a line each
+  /// A first look at a GPU that was chosen: makes this process one of its users. Throws Error(resource) when others keep it from being
+  /// used, Error(device) when it cannot be.
+  std::function<GpuLook(const std::string& uuid)> look;
 };
 
 /// The agreed answer, as one rank needs it.
@@ -25,6 +37,7 @@ struct DeviceSelection {
   std::string gpu;                        ///< of this rank, by UUID
   std::vector<std::string> visible_gpus;  ///< of this rank
   std::vector<int> members;               ///< ranks of the launch that take part, ascending
+  GpuLook look;                           ///< at it; without a device on a rank that rests
   bool parts_of_nodes = false;            ///< some ranks of a node take part, and some do not
   struct Note {
     std::string host;
@@ -33,8 +46,9 @@ struct DeviceSelection {
   std::vector<Note> notes;
 };
 
-/// Collective on the whole launch; `members` are those that --only and --exclude leave. All ranks get the same answer or the same
-/// Error(usage).
+/// Collective on the whole launch; `members` are those that --only and --exclude leave. A GPU that cannot be used, as whoever got it
+/// finds out at a first look, is a finding of its node, and the choice is made again without it; the ranks of a node that has no other
+/// GPU rest. All ranks get the same answer or the same error: Error(usage), or Error(device) when no GPU at all can be used.
 DeviceSelection select_devices(Communicator& launch, const Config& config, const std::vector<int>& members, const DeviceOffer& offer);
 
 /// Collective on the whole launch: leaves those out that do not take part. Null for them, else the communicator of those of this node.

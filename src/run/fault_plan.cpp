@@ -11,51 +11,25 @@
 namespace assay {
 namespace {
 
-/// The suite whose checker looks at a target.
-std::string suite_of_target(const std::string& target) {
-  if (target == "message") return "p2p";
-  if (target == "gradient" || target == "parameter") return "train";
-  return target;
-}
-
-/// What the parts of a burn check.
-bool burns(const std::string& target) { return target == "gemm" || target == "memory" || target == "allreduce"; }
-
-bool suite_can_have(const FaultSpec& fault, const std::string& suite) {
+bool can_have(const FaultSpec& fault, const Case& c) {
   switch (fault.kind) {
     case FaultKind::bitflip:
     case FaultKind::nan:
-      return suite == suite_of_target(fault.target) || (suite == "burn" && burns(fault.target));
+      return std::find(c.faults.targets.begin(), c.faults.targets.end(), fault.target) != c.faults.targets.end();
     case FaultKind::drop:
     case FaultKind::slowlink:
-      return suite == "p2p";
+      return c.faults.messages;
     case FaultKind::slow:
     case FaultKind::stall:
-      return suite != "inventory";  // times nothing
+      return c.faults.times;
     default:
-      return suite != "inventory" || !fault.step;
+      return c.faults.times || !fault.step;
   }
 }
 
-/// "<dtype>-n<N>" -> "*-n**": what a case of that operation may be called.
-std::string glob_of(const std::string& operation) {
-  std::string glob;
-  bool inside = false;
-  for (const char ch : operation) {
-    if (ch == '<') glob += '*';
-    inside = ch == '<' || (inside && ch != '>');
-    if (!inside && ch != '>') glob += ch;
-  }
-  return glob + "*";
-}
-
-bool has_metric(const std::string& wanted, const std::string& case_name,
-                const std::vector<MetricInfo>& metrics) {
-  const auto matches = [](const std::string& glob, const std::string& text) {
-    return glob_match(glob, text);
-  };
-  return wanted == "*" || std::any_of(metrics.begin(), metrics.end(), [&](const MetricInfo& m) {
-           return matches(wanted, m.metric) && matches(glob_of(m.case_operation), case_name);
+bool has_metric(const std::string& wanted, const Case& c, const std::vector<results::MetricSpec>& metrics) {
+  return wanted == "*" || std::any_of(metrics.begin(), metrics.end(), [&](const results::MetricSpec& m) {
+           return m.operation == c.operation && glob_match(wanted, m.name);
          });
 }
 
@@ -79,9 +53,20 @@ bool hits_some_case(const FaultSpec& fault, const Plan& plan,
 
 }  // namespace
 
-bool fault_hits_case(const FaultSpec& fault, const Case& c, const std::vector<MetricInfo>& metrics) {
-  return suite_can_have(fault, c.suite) && fault.hits_case(c.suite, c.base_path().substr(c.suite.size() + 1)) &&
-         has_metric(fault.metric, c.name, metrics);
+bool fault_hits_case(const FaultSpec& fault, const Case& c, const std::vector<results::MetricSpec>& metrics) {
+  return can_have(fault, c) && fault.hits_case(c.suite, c.base_path().substr(c.suite.size() + 1)) &&
+         has_metric(fault.metric, c, metrics);
+}
+
+void check_targets(const std::vector<FaultSpec>& faults, const std::vector<std::unique_ptr<Suite>>& suites) {
+  std::vector<std::string> known;
+  for (const auto& suite : suites)
+    for (const std::string& target : suite->fault_points().targets)
+      if (std::find(known.begin(), known.end(), target) == known.end()) known.push_back(target);
+  for (const FaultSpec& fault : faults) {
+    if (fault.target.empty() || std::find(known.begin(), known.end(), fault.target) != known.end()) continue;
+    throw_usage(fmt::format("--inject: target={}: one of {}", fault.target, fmt::join(known, ", ")));
+  }
 }
 
 void check_faults(const std::vector<FaultSpec>& faults, const Plan& plan, const Topology& topology,

@@ -18,8 +18,8 @@ Injection::Injection(const Parts& parts) : parts_(parts) {
   const RankPlace& me = parts.topology.me();
   injector_ = std::make_unique<Injector>(
       faults, parts.config.seed,
-      Injector::Place{me.rank, parts.topology.my_node().hostname, me.node, me.local_rank,
-                      parts.entities.device_of_rank(me.rank), parts.run_start_s},
+      Injector::Location{me.rank, parts.topology.my_node().hostname, me.node, me.local_rank,
+                         parts.entities.device_of_rank(me.rank), parts.run_start_s},
       parts.device);
   world_ = made_faulty(parts.world, *injector_, me.rank);
   node_ = made_faulty(parts.node, *injector_, me.rank);

@@ -47,25 +47,25 @@ bool changes_values(FaultKind kind) noexcept { return kind == FaultKind::bitflip
 
 }  // namespace
 
-Injector::Injector(const std::vector<FaultSpec>& faults, std::uint64_t seed, Place place, Device& device)
-    : place_(std::move(place)), device_(device) {
+Injector::Injector(const std::vector<FaultSpec>& faults, std::uint64_t seed, Location location, Device& device)
+    : location_(std::move(location)), device_(device) {
   for (std::size_t i = 0; i < faults.size(); ++i) {
-    if (!faults[i].hits_rank(place_.rank, place_.node_name, place_.node, place_.device)) continue;
+    if (!faults[i].hits_rank(location_.rank, location_.node_name, location_.node, location_.device)) continue;
     const auto random = RandomStream(faults[i].seed.value_or(seed), "inject")
                             .child(std::to_string(i))
-                            .child(std::to_string(place_.rank));
+                            .child(std::to_string(location_.rank));
     faults_.push_back({faults[i], random, random, false, 0, 0, 0, 0, ""});
   }
 }
 
-void Injector::begin_case(const Case& c, const std::vector<MetricInfo>& metrics, Communicator& world) {
+void Injector::begin_case(const Case& c, const std::vector<results::MetricSpec>& metrics, Communicator& world) {
   case_path_ = c.path();
   std::string failure;
   ErrorKind kind = ErrorKind::internal;
   for (Fault& fault : faults_) {
     fault.active = fault_hits_case(fault.spec, c, metrics);
     fault.of_case = fault.random.child(case_path_);
-    fault.offered = fault.in_case = 0;
+    fault.seen = fault.in_case = 0;
     fault.spent_s = 0;
     if (fault.spec.kind == FaultKind::clock && fault.total == 0)
       fire(fault,
@@ -84,7 +84,7 @@ void Injector::begin_case(const Case& c, const std::vector<MetricInfo>& metrics,
 
 void Injector::end_case(CaseRecord& record) {
   for (Fault& fault : faults_) {
-    if (fault.in_case > 0) record.event("inject", summary(fault), place_.entity);
+    if (fault.in_case > 0) record.event("inject", summary(fault), location_.entity);
     fault.active = false;
     fault.in_case = 0;
   }
@@ -117,11 +117,11 @@ double Injector::timed(double begin_s, std::uint64_t repetitions, bool warmup) {
   return elapsed > 0 ? (elapsed + spin_s + stall_s) / elapsed : 1.0;
 }
 
-bool Injector::spoil(std::string_view target, void* data, std::size_t count, std::size_t element_bytes) {
+bool Injector::corrupt(std::string_view target, void* data, std::size_t count, std::size_t element_bytes) {
   bool changed = false;
   for (Fault& fault : faults_) {
     if (!fault.active || !changes_values(fault.spec.kind) || fault.spec.target != target) continue;
-    const std::uint64_t index = fault.offered++;
+    const std::uint64_t index = fault.seen++;
     // Once per case: one wrong value is what is hardest to find.
     if (fault.in_case > 0 || early(fault) || (fault.spec.step && index != *fault.spec.step)) continue;
     changed = change(fault, data, count, element_bytes) || changed;
@@ -150,7 +150,7 @@ bool Injector::lost(int /*source*/) {
   bool out = false;
   for (Fault& fault : faults_) {
     if (!fault.active || fault.spec.kind != FaultKind::drop) continue;
-    if (!due(fault, fault.offered++) || early(fault)) continue;
+    if (!due(fault, fault.seen++) || early(fault)) continue;
     fire(fault, "message lost");
     out = true;
   }
@@ -172,13 +172,13 @@ double Injector::hold_back_s(int source, double seconds) {
 
 void Injector::arrived(void* data, std::size_t bytes) {
   const std::size_t word = bytes < 8 ? 1 : 8;
-  spoil("message", data, bytes / word, word);
+  corrupt("message", data, bytes / word, word);
 }
 
 double Injector::clock_drift_s(double t) const noexcept {
   double drift = 0;
   for (const Fault& fault : faults_)
-    if (fault.spec.kind == FaultKind::clock) drift += fault.spec.clock_ppm * 1e-6 * (t - place_.run_start_s);
+    if (fault.spec.kind == FaultKind::clock) drift += fault.spec.clock_ppm * 1e-6 * (t - location_.run_start_s);
   return drift;
 }
 
@@ -209,7 +209,7 @@ void Injector::fire(Fault& fault, const std::string& what) {
 }
 
 void Injector::strike(Fault& fault) {
-  const std::string where = fmt::format("rank {}: ", place_.rank);
+  const std::string where = fmt::format("rank {}: ", location_.rank);
   switch (fault.spec.kind) {
     case FaultKind::hang:
       injected_hang();
@@ -234,13 +234,13 @@ bool Injector::due(const Fault& fault, std::uint64_t index) const {
                          : fault.spec.duty >= 1 || fault.of_case.uniform(index) < fault.spec.duty;
 }
 
-bool Injector::early(const Fault& fault) const { return now_s() - place_.run_start_s < fault.spec.after_s; }
+bool Injector::early(const Fault& fault) const { return now_s() - location_.run_start_s < fault.spec.after_s; }
 
 /// How many of the next `repetitions` are hit. Those of a warm-up do not count as steps.
 std::uint64_t Injector::hits(Fault& fault, std::uint64_t repetitions, bool warmup) {
   const FaultSpec& spec = fault.spec;
-  const std::uint64_t first = fault.offered;
-  if (!warmup) fault.offered += repetitions;
+  const std::uint64_t first = fault.seen;
+  if (!warmup) fault.seen += repetitions;
   if (early(fault)) return 0;
   if (spec.step) return first <= *spec.step && *spec.step - first < repetitions ? 1 : 0;
   if (spec.duty >= 1) return repetitions;
@@ -254,7 +254,7 @@ std::uint64_t Injector::hits(Fault& fault, std::uint64_t repetitions, bool warmu
 }
 
 std::string Injector::summary(const Fault& fault) const {
-  std::string text = fmt::format("{}: rank {}, {}: {}", fault.spec.text, place_.rank, case_path_, fault.what);
+  std::string text = fmt::format("{}: rank {}, {}: {}", fault.spec.text, location_.rank, case_path_, fault.what);
   if (fault.in_case > 1) text += fmt::format(", {} times", fault.in_case);
   if (fault.spent_s > 0) text += fmt::format(", {:.6f} s in all", fault.spent_s);
   return text;

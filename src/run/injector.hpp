@@ -8,17 +8,17 @@
 
 #include "base/random.hpp"
 #include "config/fault_spec.hpp"
-#include "run/suite.hpp"
+#include "suite/suite.hpp"
 #include "transport/faulty_communicator.hpp"
 
 namespace assay {
 
-/// Makes the faults of --inject on one rank. The runner brackets every case; suites and the transport offer
-/// it what can be broken, at the place where a real fault would strike. A pure function of faults, seed and
-/// what is offered.
+/// Makes the faults of --inject on one rank. The runner brackets every case; suites and the transport call it
+/// at injection points, where a real fault would strike. A pure function of faults, seed and the injection
+/// points passed.
 class Injector final : public MessageFaults {
  public:
-  struct Place {
+  struct Location {
     int rank = 0;
     std::string node_name;
     int node = 0;            ///< index
@@ -26,12 +26,12 @@ class Injector final : public MessageFaults {
     int entity = -1;         ///< row of its device
     double run_start_s = 0;  ///< on this rank's clock
   };
-  /// Of `faults` only those that hit this place are kept. `device` outlives this object.
-  Injector(const std::vector<FaultSpec>& faults, std::uint64_t seed, Place place, Device& device);
+  /// Of `faults` only those that hit this location are kept. `device` outlives this object.
+  Injector(const std::vector<FaultSpec>& faults, std::uint64_t seed, Location location, Device& device);
 
   /// Collective. Makes the faults that strike at the start of a case; throws on every rank when one of them
   /// throws on any, because a rank that leaves a case alone would hang the others.
-  void begin_case(const Case& c, const std::vector<MetricInfo>& metrics, Communicator& world);
+  void begin_case(const Case& c, const std::vector<results::MetricSpec>& metrics, Communicator& world);
   /// Writes what was done during the case into the record: one event of kind `inject` per fault.
   void end_case(CaseRecord& record);
 
@@ -39,7 +39,7 @@ class Injector final : public MessageFaults {
   /// long as slow and stall say, and returns how many times longer the region became.
   double timed(double begin_s, std::uint64_t repetitions, bool warmup);
   /// A result of `count` elements that is about to be checked; may be changed. True if it was.
-  bool spoil(std::string_view target, void* data, std::size_t count, std::size_t element_bytes);
+  bool corrupt(std::string_view target, void* data, std::size_t count, std::size_t element_bytes);
   /// What this rank's clock shows when now_s() is `t`, less what is true.
   double clock_error_s(double t) const noexcept;
   /// The part of it that grows: a constant offset is found and taken out at the start of the run.
@@ -59,7 +59,7 @@ class Injector final : public MessageFaults {
     RandomStream random;        ///< of the fault on this rank
     RandomStream of_case;       ///< of the fault in the running case
     bool active = false;        ///< the running case is hit
-    std::uint64_t offered = 0;  ///< repetitions, results or messages of the case so far
+    std::uint64_t seen = 0;     ///< repetitions, results or messages of the case so far
     std::uint64_t in_case = 0, total = 0;
     double spent_s = 0;
     std::string what;  ///< for the event
@@ -74,7 +74,7 @@ class Injector final : public MessageFaults {
   std::string summary(const Fault& fault) const;
 
   std::vector<Fault> faults_;
-  Place place_;
+  Location location_;
   Device& device_;
   std::string case_path_;
 };

@@ -14,7 +14,7 @@
 #include "base/error.hpp"
 #include "base/random.hpp"
 #include "base/system.hpp"
-#include "device/cuda/cuda_backend.hpp"
+#include "run/agree.hpp"
 #include "topology/discover.hpp"
 #include "topology/fabric.hpp"
 
@@ -112,17 +112,18 @@ Job discover_job(MpiSession& mpi, const Config& config, const DeviceSelection& d
   job.node = std::move(node);
   job.leaders = world.split(job.node->rank() == 0 ? 0 : -1, world.rank());
   std::string description;
-  if (job.node->rank() == 0) {
+  together(world, [&] {
+    if (job.node->rank() != 0) return;
     Node found = probe_node();
     job.nvml = probe_gpus(found);
     description = to_json(found).dump();
-  }
+  });
   RankFacts facts = own_facts(std::stoi(job.node->broadcast_text(std::to_string(world.rank()), 0)), job.node->rank(), devices.visible_gpus);
   facts.device = devices.kind;
   facts.gpu = devices.gpu;
   if (devices.kind == "cuda") {
-    facts.gpu_free_bytes = cuda_backend().free_bytes(devices.gpu);
-    facts.gpu_sweep_rate = cuda_backend().sweep_rate(devices.gpu);
+    facts.gpu_free_bytes = devices.look.free_bytes;
+    facts.gpu_sweep_rate = devices.look.sweep_rate;
   }
   job.node_texts = world.all_gather_text(description);
   job.place_texts = world.all_gather_text(to_text(facts));
@@ -131,10 +132,12 @@ Job discover_job(MpiSession& mpi, const Config& config, const DeviceSelection& d
   LaunchEnvironment launch = launch_environment();
   const bool whole = config.only.empty() && config.exclude.empty() && !devices.parts_of_nodes;
   if (!whole) launch.size = launch.local_size = -1;  // it counts ranks that take no part
-  job.findings = check_launch(job.topology, {config.expect_nodes, config.expect_ranks, config.expect_devices}, launch,
+  const LaunchExpectations expect{config.expect_nodes, config.expect_ranks, config.expect_devices};
+  job.findings = check_launch(job.topology, expect, launch,
                               whole && world.size() == 1 ? count_sibling_singletons() : 0);
   for (const auto& note : devices.notes) {
     job.findings.push_back(note.finding);
+    if (note.finding.kind == "uncovered") job.findings.back().severity = expect.severity_of_uncovered();
     for (std::size_t n = 0; n < job.topology.nodes.size(); ++n)
       if (job.topology.nodes[n].hostname == note.host) job.findings.back().node = static_cast<int>(n);
   }

@@ -137,9 +137,18 @@ double Plan::expected_s() const noexcept {
 }
 
 std::uint64_t Plan::file_bytes() const noexcept {
-  std::uint64_t sum = 64 * 1024 + telemetry_bytes;
-  for (const Case& c : cases) sum += 40'000 + static_cast<std::uint64_t>(c.entities) * 1600;
-  return sum;
+  // Measured: groups, attributes and scales of a case take 14 kB, whatever it holds; a row has its entity, its ends and
+  // its values per row; a sample has its time and one or two values.
+  constexpr double case_bytes = 14e3, row_bytes = 64, sample_bytes = 20;
+  double required = 0, others = 0;
+  for (const Case& c : cases) {
+    if (!c.not_applicable.empty()) continue;
+    const double row = row_bytes + sample_bytes * static_cast<double>(c.samples);
+    (c.required ? required : others) += case_bytes + row * static_cast<double>(c.entities);
+  }
+  const double wanted_s = expected_s() - required_s();
+  const double share = wanted_s > 0 ? std::clamp((budget_s - required_s()) / wanted_s, 0.0, 1.0) : 0.0;
+  return 64 * 1024 + telemetry_bytes + static_cast<std::uint64_t>(required + share * others);
 }
 
 double memory_fraction(const Config& config) {
@@ -148,7 +157,7 @@ double memory_fraction(const Config& config) {
 }
 
 std::uint64_t memory_per_rank(const Topology& topology, double fraction) {
-  if (topology.device_kind == "cuda") {
+  if (topology.measures_gpus()) {
     const double bytes = gpu_memory_per_rank(topology, fraction);
     const double step = bytes >= 1024.0 * mib ? 256.0 * mib : 16.0 * mib;
     return static_cast<std::uint64_t>(std::floor(bytes / step) * step);
@@ -174,8 +183,12 @@ Plan make_plan(const Config& config, const Topology& topology, const std::vector
   const PlanInput input{config, topology, plan.memory_per_rank_bytes, config.seed};
   for (const auto& suite : suites) {
     if (std::find(config.suites.begin(), config.suites.end(), suite->name()) == config.suites.end()) continue;
-    for (Case& c : suite->plan(input))
-      if (selected(c, config)) plan.cases.push_back(std::move(c));
+    for (Case& c : suite->plan(input)) {
+      if (!selected(c, config)) continue;
+      c.checkers = suite->checkers();
+      c.faults = suite->fault_points();
+      plan.cases.push_back(std::move(c));
+    }
   }
   if (plan.cases.empty()) throw_usage("--cases: nothing planned matches '" + config.cases_glob + "'");
   fit_required(plan.cases, plan.budget_s);
@@ -208,10 +221,9 @@ std::string plan_text(const Plan& plan, const Config& config, const Topology& to
   out += fmt::format("\nrequired {}, with all that time permits {} of {}; results file about {}\n",
                      format_seconds(plan.required_s()), format_seconds(plan.expected_s()), format_seconds(plan.budget_s),
                      format_bytes(plan.file_bytes()));
-  for (const Node& node : topology.nodes) {
-    int devices = 0;
-    for (const RankPlace& place : topology.ranks)
-      devices += &topology.nodes[static_cast<std::size_t>(place.node)] == &node;
+  for (std::size_t n = 0; n < topology.nodes.size(); ++n) {
+    const Node& node = topology.nodes[n];
+    const std::size_t devices = topology.ranks_of(static_cast<int>(n)).size();
     out += fmt::format("covers {}: {} device{}, {} NUMA domain{}, {} NIC{}\n", node.hostname, devices, devices == 1 ? "" : "s",
                        node.numa.size(), node.numa.size() == 1 ? "" : "s", node.nics.size(),
                        node.nics.size() == 1 ? "" : "s");
@@ -227,9 +239,9 @@ std::string pairs_text(const Plan& plan, const Config& config, const Topology& t
     if (!c.not_applicable.empty()) continue;
     for (const auto& suite : suites) {
       if (suite->name() != c.suite) continue;
-      for (const Meeting& m : suite->meetings(c, input, entities))
-        out += fmt::format("{} {} {} {}\n", c.path(), m.round, entities.rows()[static_cast<std::size_t>(m.source)].name,
-                           entities.rows()[static_cast<std::size_t>(m.destination)].name);
+      for (const Pairing& p : suite->pairings(c, input, entities))
+        out += fmt::format("{} {} {} {}\n", c.path(), p.round, entities.rows()[static_cast<std::size_t>(p.source)].name,
+                           entities.rows()[static_cast<std::size_t>(p.destination)].name);
     }
   }
   return out;

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "run/suite.hpp"
+#include "suite/suite.hpp"
 
 namespace assay {
 
@@ -21,8 +21,9 @@ struct Plan {
 
   double required_s() const noexcept;
   double expected_s() const noexcept;  ///< all planned cases
-  /// About how large the results file will be: 100 samples of two numbers per entity, and the overhead of each case.
   std::uint64_t telemetry_bytes = 0;  ///< of the results file
+  /// About how large the results file will be: all required cases, and of the others the share that the budget leaves
+  /// time for.
   std::uint64_t file_bytes() const noexcept;
 };
 

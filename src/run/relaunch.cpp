@@ -47,7 +47,7 @@ std::vector<std::string> texts_of(const OptionSpec& spec, const OptionValues& va
 
 std::string relaunch_line(const Config& config, const std::vector<OptionSpec>& specs, const std::set<std::string>& lost_nodes,
                           const std::string& file) {
-  static const std::set<std::string> said_otherwise{"out", "resume", "force", "exclude"};
+  static const std::set<std::string> said_otherwise{"out", "resume", "force", "exclude", "launcher", "relaunch", "spent"};
   std::string line = "assay run";
   for (const OptionSpec& spec : specs) {
     if (said_otherwise.contains(spec.name)) continue;

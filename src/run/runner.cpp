@@ -30,15 +30,16 @@ bool Runner::run_all() {
   while ((number = parts_.link.next_case()) >= 0) {
     // What the plan does not hold is a confirming case, and comes with its order.
     const auto index = static_cast<std::size_t>(number);
+    const Order order = order_from(parts_.link.step_text());
     parts_.link.record(number, to_text(run_case(index < parts_.plan.cases.size()
                                                     ? parts_.plan.cases[index]
-                                                    : confirming_case(parts_.plan, confirm_from(parts_.link.step_text()),
-                                                                      parts_.topology, parts_.entities))));
+                                                    : confirming_case(parts_.plan, confirm_from(order.confirm), parts_.topology, parts_.entities),
+                                                order.seconds)));
   }
   return number == guard::next_segment;
 }
 
-CaseRecord Runner::measure(const Case& c) {
+CaseRecord Runner::measure(const Case& c, double seconds) {
   CaseRecord record;
   const double begin = now_s();
   Context context{parts_.config,
@@ -55,9 +56,10 @@ CaseRecord Runner::measure(const Case& c) {
                   parts_.entities.device_of_rank(parts_.world.rank()),
                   parts_.injector,
                   c.confirm.get(),
-                  &parts_.link.board(),
+                  &parts_.link.heartbeat(),
                   parts_.gpu_links,
-                  parts_.power_meter};
+                  parts_.power_meter,
+                  begin + seconds};
   try {
     Suite& suite = suite_of(c, parts_.suites);
     // A stage inside of nodes must not meet the ranks of others: they may be gone.
@@ -148,9 +150,9 @@ std::string Runner::telemetry_text() {
   return Json{{"series", series}, {"flags", flags}}.dump();
 }
 
-CaseReport Runner::run_case(const Case& c) {
+CaseReport Runner::run_case(const Case& c, double seconds) {
   auto before = counters_before();
-  CaseRecord record = measure(c);
+  CaseRecord record = measure(c, seconds);
   std::string counters = counters_after(std::move(before), record);
   return {record.serialize(), std::move(counters), telemetry_text(),
           parts_.injector != nullptr ? parts_.injector->never_fired() : std::vector<std::string>{}};

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "guard/worker_link.hpp"
-#include "run/keeper.hpp"
+#include "run/controller.hpp"
 #include "run/planner.hpp"
 #include "topology/counters.hpp"
 #include "topology/entities.hpp"
@@ -41,8 +41,9 @@ class Runner {
   bool run_all();
 
  private:
-  CaseReport run_case(const Case& c);
-  CaseRecord measure(const Case& c);
+  /// `seconds`: after which it is ended in order.
+  CaseReport run_case(const Case& c, double seconds);
+  CaseRecord measure(const Case& c, double seconds);
   std::vector<double> counters_before();
   std::string counters_after(std::vector<double> before, CaseRecord& record);
   std::string telemetry_text();

@@ -14,10 +14,12 @@
 #include "device/cuda/cuda_backend.hpp"
 #include "guard/guarded.hpp"
 #include "results/resume.hpp"
+#include "run/agree.hpp"
+#include "run/device_offer.hpp"
 #include "run/device_selection.hpp"
 #include "run/fault_plan.hpp"
 #include "run/injection.hpp"
-#include "run/keeper.hpp"
+#include "run/controller.hpp"
 #include "run/launch.hpp"
 #include "run/runner.hpp"
 #include "run/selection.hpp"
@@ -35,36 +37,9 @@ std::uint64_t random_bits() {
 /// A drawn seed can be given back as --seed, which takes signed numbers.
 std::uint64_t seed_of(const Config& config) { return config.seed_given ? config.seed : random_bits() >> 1; }
 
-/// An error that one rank met, told to all of them in its words: collective, throws on every rank when any rank failed.
-/// The lowest failing rank's message wins.
-void agree_error(Communicator& world, const std::string& message, ErrorKind kind) {
-  const auto all = world.all_gather_text(message.empty() ? "" : fmt::format("{};{}", static_cast<int>(kind), message));
-  for (std::size_t rank = 0; rank < all.size(); ++rank) {
-    if (all[rank].empty()) continue;
-    const auto split = all[rank].find(';');
-    throw Error(static_cast<ErrorKind>(std::stoi(all[rank].substr(0, split))), all[rank].substr(split + 1));
-  }
-}
-
-/// Runs `step` and agrees on its outcome.
-template <typename Step>
-void together(Communicator& world, const Step& step) {
-  std::string message;
-  ErrorKind kind = ErrorKind::internal;
-  try {
-    step();
-  } catch (const Error& e) {
-    message = e.what();
-    kind = e.kind();
-  } catch (const std::exception& e) {
-    message = e.what();
-  }
-  agree_error(world, message, kind);
-}
-
-std::unique_ptr<Device> make_device(const Topology& topology) {
+std::shared_ptr<Device> make_device(const Topology& topology, GpuLook& look) {
   const RankPlace& me = topology.me();
-  if (topology.device_kind == "cuda") return cuda_backend().make_device(topology.my_node().gpus[static_cast<std::size_t>(me.gpu)].uuid);
+  if (topology.measures_gpus()) return std::move(look.device);
   const Node& node = topology.my_node();
   std::vector<int> cpus(me.cpus.begin(), me.cpus.end());
   cpus.resize(static_cast<std::size_t>(me.threads), cpus.empty() ? 0 : cpus.back());
@@ -73,16 +48,7 @@ std::unique_ptr<Device> make_device(const Topology& topology) {
   return make_host_device(cpus, numa, !me.shares_cpus);
 }
 
-/// What this process could measure with beside the CPUs. CUDA is not asked where nobody wants to know.
-DeviceOffer device_offer(const Config& config) {
-  DeviceOffer offer;
-  offer.cuda_built = cuda_backend().built();
-  if (config.device == "host" || !offer.cuda_built) return offer;
-  for (const VisibleGpu& gpu : cuda_backend().visible(offer.why_none)) offer.visible_gpus.push_back(gpu.uuid);
-  return offer;
-}
-
-/// One rank's way from agreed topology to the last case. The file, the verdict and the exit code are the keeper's.
+/// One rank's way from agreed topology to the last case. The file, the verdict and the exit code are the controller's.
 class Session {
  public:
   /// `devices`: who of the launch takes part, this rank among them, and with what. `node`: those of this node.
@@ -113,8 +79,8 @@ class Session {
     });
     link_.enter(guard::Phase::memory);
     together(world(), [&] {
-      device_ = make_device(job_.topology);
-      device_->reserve(plan_.arena_bytes);
+      device_ = make_device(job_.topology, devices_.look);
+      reserve();
     });
     prepare_suites();
     const double device_s = now_s() - begin;
@@ -128,12 +94,21 @@ class Session {
       if (root() && !config_.quiet) std::fprintf(stderr, "assay: %s\n", note.finding.text.c_str());
   }
 
+  /// What fails here ends the run on all ranks: the plan counts on this device.
+  void reserve() {
+    try {
+      device_->reserve(plan_.arena_bytes);
+    } catch (const Error& e) {
+      throw Error(e.kind(), job_.topology.my_node().hostname + (devices_.gpu.empty() ? "" : ", GPU " + devices_.gpu) + ": " + e.what());
+    }
+  }
+
   /// A run that is resumed goes on with its seed and the memory it agreed on, or its plan would be another.
   void agree_seed() {
     Json mine = Json::object();
     together(world(), [&] {
       if (!root()) return;
-      mine = {{"seed", 0}, {"given", config_.seed_given}, {"memory", 0}, {"elapsed", 0.0}};
+      mine = {{"seed", 0}, {"given", config_.seed_given}, {"memory_bytes", 0}, {"elapsed", 0.0}};
       if (config_.resume.empty()) {
         mine["seed"] = seed_of(config_);
         return;
@@ -141,13 +116,13 @@ class Session {
       const auto resumed = results::read_resume(config_.resume);
       if (config_.seed_given && config_.seed != resumed.info.seed)
         throw_usage(fmt::format("--seed {}: the run to resume has the seed {}", config_.seed, resumed.info.seed));
-      mine = {{"seed", resumed.info.seed}, {"given", resumed.seed_given}, {"memory", resumed.memory_per_rank_bytes},
+      mine = {{"seed", resumed.info.seed}, {"given", resumed.seed_given}, {"memory_bytes", resumed.memory_per_rank_bytes},
               {"elapsed", resumed.elapsed_s}};
     });
     const Json agreed = Json::parse(world().broadcast_text(mine.dump(), 0));
     config_.seed = agreed.at("seed");
     config_.seed_given = agreed.at("given");
-    config_.resumed_memory_bytes = agreed.at("memory");
+    config_.resumed_memory_bytes = agreed.at("memory_bytes");
     elapsed_s_ = agreed.at("elapsed");
   }
 
@@ -201,7 +176,7 @@ class Session {
     if (device_->kind() != "cuda" || gpu_transports() == nullptr) return nullptr;
     const std::string wish = config_.options.has("p2p.gpu-direct") ? config_.options.text("p2p.gpu-direct") : "auto";
     const GpuDirect direct = wish == "on" ? GpuDirect::on : wish == "off" ? GpuDirect::off : GpuDirect::automatic;
-    return std::make_unique<GpuLinks>(*gpu_transports(), *device_, world(), *job_.node, job_.leaders.get(), direct, &link_.board());
+    return std::make_unique<GpuLinks>(*gpu_transports(), *device_, world(), *job_.node, job_.leaders.get(), direct, &link_.heartbeat());
   }
 
   /// The same job with another seed: other data, another order, another file.
@@ -214,7 +189,7 @@ class Session {
     together(world(), [&] {
       if (root()) link_.start(to_text(start_facts()));
     });
-    together(world(), [&] { device_->reserve(plan_.arena_bytes); });
+    together(world(), [&] { reserve(); });
     prepare_suites();
   }
 
@@ -222,7 +197,7 @@ class Session {
     for (const auto& suite : suites_) {
       const double until = now_s() + prepare_seconds(config_.level);
       suite->prepare(plan_.cases, config_, *device_, world(), [this, until] {
-        ++link_.board().iteration;
+        ++link_.heartbeat().iteration;
         return now_s() < until;
       });
     }
@@ -245,7 +220,7 @@ class Session {
   Job job_;
   Plan plan_;
   std::unique_ptr<EntityTable> entities_;
-  std::unique_ptr<Device> device_;
+  std::shared_ptr<Device> device_;
 };
 
 /// One clear line from rank 0, the same exit code everywhere.
@@ -259,7 +234,7 @@ ExitCode report_error(Communicator& world, const Error& e) {
 ExitCode work(int* argc, char*** argv, const Config& config, const std::vector<std::unique_ptr<Suite>>& suites,
               guard::WorkerLink& link) {
   link.enter(guard::Phase::mpi_init);
-  MpiSession mpi(argc, argv, &link.board());
+  MpiSession mpi(argc, argv, &link.heartbeat());
   link.enter(guard::Phase::discovery);
   ExitCode code = ExitCode::pass;  // of this process; that of the run is the guardians'
   try {
@@ -286,7 +261,7 @@ ExitCode run_session(int* argc, char*** argv, Config config, std::vector<std::un
   guard::GuardPlan plan;
   plan.folder = std::filesystem::path(config.out).parent_path().string();
   plan.without_collector = fmt::format("what had ended is in {}.partial (assay recover)", config.out);
-  plan.make_keeper = [&] { return make_keeper(config, std::move(suites), hooks); };
+  plan.make_controller = [&] { return make_controller(config, std::move(suites), hooks); };
   plan.work = [&](guard::WorkerLink& link) { return static_cast<int>(work(argc, argv, config, suites, link)); };
   return static_cast<ExitCode>(guard::run_guarded(plan));
 }

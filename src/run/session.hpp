@@ -10,7 +10,7 @@
 
 #include "base/exit_code.hpp"
 #include "config/config.hpp"
-#include "run/suite.hpp"
+#include "suite/suite.hpp"
 
 namespace assay {
 

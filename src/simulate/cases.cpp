@@ -18,21 +18,21 @@ using results::Role;
 constexpr double typical_clock_hz = 1.7e9;
 
 /// Sample coordinates: blocks of equal length as far as that goes.
-void lay_out(CaseData& c, const Course& course, std::size_t entities) {
-  for (std::int64_t s = 0; s < course.samples; ++s) {
+void lay_out(CaseData& c, const CaseSchedule& schedule, std::size_t entities) {
+  for (std::int64_t s = 0; s < schedule.samples; ++s) {
     c.sample.push_back(static_cast<std::int32_t>(s));
-    c.block.push_back(static_cast<std::int32_t>(s * course.blocks / course.samples));
+    c.block.push_back(static_cast<std::int32_t>(s * schedule.blocks / schedule.samples));
   }
-  const double step = course.confirming ? confirming_sample_s : sample_s;
-  c.count.assign(entities, static_cast<std::int32_t>(course.samples));
+  const double step = schedule.confirming ? confirming_sample_s : sample_s;
+  c.count.assign(entities, static_cast<std::int32_t>(schedule.samples));
   c.t.resize(entities * c.samples());
   for (std::size_t e = 0; e < entities; ++e)
-    for (std::size_t s = 0; s < c.samples(); ++s) c.t[e * c.samples() + s] = course.start_s + step * static_cast<double>(s);
-  c.shares.wall_s = c.shares.timed_s = step * static_cast<double>(course.samples);
+    for (std::size_t s = 0; s < c.samples(); ++s) c.t[e * c.samples() + s] = schedule.start_s + step * static_cast<double>(s);
+  c.shares.wall_s = c.shares.timed_s = step * static_cast<double>(schedule.samples);
 }
 
 Metric metric_of(const MetricModel& m, std::size_t size) {
-  Metric out{m.metric, m.unit, m.better, true, Role::metric, true, {}};
+  Metric out{m.metric, m.unit, m.better, true, Role::metric, true, {}, m.judging, m.title};
   out.values.resize(size);
   return out;
 }
@@ -150,11 +150,11 @@ std::vector<std::int32_t> link_rows(const LinkRows& links, std::vector<results::
 
 }  // namespace
 
-results::CaseData case_of(const MetricModel& metric, const Course& course) {
+results::CaseData case_of(const MetricModel& metric, const CaseSchedule& schedule) {
   CaseData c;
   c.suite = metric.suite;
-  c.name = course.name;
-  c.required = !course.confirming;
+  c.name = schedule.name;
+  c.required = !schedule.confirming;
   c.stage = metric.stage;
   c.parameters = metric.parameters;
   c.case_key = fmt::format("{:016x}", hash_text("simulated " + metric.suite + "/" + metric.name));
@@ -163,12 +163,12 @@ results::CaseData case_of(const MetricModel& metric, const Course& course) {
 }
 
 results::CaseData measure_devices(const Machine& machine, const MetricModel& metric,
-                                  const std::vector<std::int32_t>& rows, const Course& course) {
-  CaseData c = case_of(metric, course);
+                                  const std::vector<std::int32_t>& rows, const CaseSchedule& schedule) {
+  CaseData c = case_of(metric, schedule);
   c.entity = rows;
-  lay_out(c, course, rows.size());
+  lay_out(c, schedule, rows.size());
   Metric m = metric_of(metric, rows.size() * c.samples());
-  const std::string path = metric.suite + "/" + course.name + ":" + metric.metric;
+  const std::string path = metric.suite + "/" + schedule.name + ":" + metric.metric;
   const SampleNoise noise(machine, path);
   for (std::size_t e = 0; e < rows.size(); ++e) {
     const std::int64_t device = machine.device_at(rows[e]);
@@ -179,9 +179,10 @@ results::CaseData measure_devices(const Machine& machine, const MetricModel& met
       const std::size_t at = e * c.samples() + s;
       double y = rate + noise(static_cast<std::uint64_t>(rows[e]), s);
       if (varies)
-        y += machine.log_fault(metric, device, static_cast<std::int32_t>(s), course.name,
-                               course.planned_s > 0 ? c.t[at] / course.planned_s : 1);
-      m.values[at] = value_of(metric, y);
+        y += machine.log_fault(metric, device, static_cast<std::int32_t>(s), schedule.name,
+                               schedule.planned_s > 0 ? c.t[at] / schedule.planned_s : 1);
+      const Fault* dead = machine.dead(metric, device, static_cast<std::int32_t>(s));
+      m.values[at] = dead == nullptr ? value_of(metric, y) : dead->value;
     }
   }
   c.metrics.push_back(std::move(m));
@@ -190,19 +191,19 @@ results::CaseData measure_devices(const Machine& machine, const MetricModel& met
 }
 
 results::CaseData measure_links(const Machine& machine, const MetricModel& metric, const Rounds& rounds,
-                                const Course& course, std::vector<results::Entity>& entities) {
-  CaseData c = case_of(metric, course);
+                                const CaseSchedule& schedule, std::vector<results::Entity>& entities) {
+  CaseData c = case_of(metric, schedule);
   const LinkRows links = distinct(rounds);
   c.entity = link_rows(links, entities);
   for (const auto& ends : links.ends) {
     c.source.push_back(ends.source);
     c.destination.push_back(ends.destination);
   }
-  lay_out(c, course, links.ends.size());
+  lay_out(c, schedule, links.ends.size());
   Metric m = metric_of(metric, links.ends.size() * c.samples());
   Metric round{"round", "count", results::Better::none, false, Role::covariate, true, {}};
   round.values.resize(m.values.size());
-  const RandomStream stream = machine.run_stream(metric.suite + "/" + course.name + ":" + metric.metric + "/noise");
+  const RandomStream stream = machine.run_stream(metric.suite + "/" + schedule.name + ":" + metric.metric + "/noise");
   const bool varies = machine.links_vary();
   for (std::size_t e = 0; e < links.ends.size(); ++e) {
     const std::int64_t source = device_of_end(machine, links.ends[e].source);

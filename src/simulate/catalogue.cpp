@@ -97,7 +97,44 @@ const std::vector<MetricModel>& catalogue() {
   return all;
 }
 
-std::vector<MetricModel> pick_metrics(const std::vector<std::string>& items) {
+const std::vector<Check>& checks() {
+  static const std::vector<Check> all{{"gemm", "gemm", "fp32-exact-n512", "gemm", "node-local"},
+                                      {"memory", "memory", "pattern-own-address-errors", "memory", "node-local"},
+                                      {"p2p", "pair", "payload-errors", "message", "pairs"},
+                                      {"allreduce", "allreduce", "", "", "groups"}};
+  return all;
+}
+
+std::vector<std::string> targets() {
+  std::vector<std::string> names;
+  for (const Check& check : checks())
+    if (check.target[0] != 0) names.emplace_back(check.target);
+  return names;
+}
+
+const std::vector<std::string>& parts_of_a_node() {
+  static const std::vector<std::string> parts{"device", "nic", "memory"};
+  return parts;
+}
+
+std::vector<MetricModel> models_of(const std::vector<Declared>& suites) {
+  std::vector<MetricModel> all;
+  for (const Declared& suite : suites)
+    for (const results::MetricSpec& m : suite.metrics) {
+      if (!(m.typical > 0) || !m.judging) continue;
+      const bool link = m.judging->of == results::MetricClass::link, collective = m.judging->of == results::MetricClass::collective;
+      MetricModel model{suite.suite, m.operation, m.name, m.unit, m.better,
+                        link ? Subject::link : collective ? Subject::collective : Subject::device,
+                        link ? "pairs" : collective ? "world" : "node-local", m.typical, m.judging->follows_clock() ? 0.94 : 0.0};
+      model.judging = m.judging;
+      model.title = m.title;
+      model.checkers = suite.checkers;
+      all.push_back(std::move(model));
+    }
+  return all;
+}
+
+std::vector<MetricModel> pick_metrics(const std::vector<std::string>& items, const std::vector<MetricModel>& further) {
   std::vector<MetricModel> picked;
   const auto add = [&](const MetricModel& m) {
     const bool known = std::any_of(picked.begin(), picked.end(), [&](const auto& p) { return p.path() == m.path(); });
@@ -109,14 +146,17 @@ std::vector<MetricModel> pick_metrics(const std::vector<std::string>& items) {
       continue;
     }
     bool found = false;
-    for (const auto& m : catalogue()) {
-      const bool hit = m.suite == item || glob_match(item, m.path()) || glob_match(item, m.suite + "/" + m.name);
-      if (hit) add(m);
-      found = found || hit;
+    std::string suites;
+    for (const auto* list : {&catalogue(), &further}) {
+      for (const auto& m : *list) {
+        const bool hit = m.suite == item || glob_match(item, m.path()) || glob_match(item, m.suite + "/" + m.name);
+        if (hit) add(m);
+        found = found || hit;
+        if ((", " + suites + ",").find(", " + m.suite + ",") == std::string::npos) suites += (suites.empty() ? "" : ", ") + m.suite;
+      }
     }
     if (!found)
-      throw_usage("'" + item + "' names no metric (a suite: gemm, memory, p2p, allreduce; a glob on suite/case:metric; "
-                  "or how many device metrics)");
+      throw_usage("'" + item + "' names no metric (a suite: " + suites + "; a glob on suite/case:metric; or how many device metrics)");
   }
   return picked;
 }

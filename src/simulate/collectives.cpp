@@ -73,27 +73,27 @@ Drawn draw(const Machine& machine, bool groups, bool halves, const RandomStream&
 
 }  // namespace
 
-CaseData measure_collective(const Machine& machine, const MetricModel& metric, const Course& course) {
-  CaseData c = case_of(metric, course);
+CaseData measure_collective(const Machine& machine, const MetricModel& metric, const CaseSchedule& schedule) {
+  CaseData c = case_of(metric, schedule);
   const bool groups = metric.stage == "groups";
   if (groups && machine.nodes() < static_cast<std::int64_t>(2 * group_nodes)) return c;
-  const bool halves = course.variant == "halves";
+  const bool halves = schedule.variant == "halves";
   std::size_t draws = groups ? group_draws : 1;
   if (halves) {
-    c.parameters["variant"] = course.variant;
-    c.case_key += "-" + course.variant;
+    c.parameters["variant"] = schedule.variant;
+    c.case_key += "-" + schedule.variant;
     while (machine.nodes() >> draws >= 2) ++draws;
   }
-  const RandomStream stream = machine.run_stream(metric.suite + "/" + course.name + ":" + metric.metric);
+  const RandomStream stream = machine.run_stream(metric.suite + "/" + schedule.name + ":" + metric.metric);
   const Draw noise(stream.child("noise"));
-  const auto devices = static_cast<std::size_t>(machine.devices()), per_draw = static_cast<std::size_t>(course.samples);
+  const auto devices = static_cast<std::size_t>(machine.devices()), per_draw = static_cast<std::size_t>(schedule.samples);
   const std::size_t width = draws * per_draw;
   for (std::size_t d = 0; d < devices; ++d) c.entity.push_back(machine.device_row(static_cast<std::int64_t>(d)));
   for (std::size_t s = 0; s < width; ++s) {
     c.sample.push_back(static_cast<std::int32_t>(s));
     c.block.push_back(static_cast<std::int32_t>(s / per_draw));
   }
-  Metric m{metric.metric, metric.unit, metric.better, true, results::Role::metric, true, {}};
+  Metric m{metric.metric, metric.unit, metric.better, true, results::Role::metric, true, {}, metric.judging, metric.title};
   Metric group{"group", "count", results::Better::none, false, results::Role::covariate, true, {}};
   m.values.assign(devices * width, results::not_taken);
   group.values = m.values;
@@ -117,7 +117,7 @@ CaseData measure_collective(const Machine& machine, const MetricModel& metric, c
             const std::size_t to = e * width + static_cast<std::size_t>(c.count[e]++);
             m.values[to] = metric.typical * std::exp(y);
             group.values[to] = 1e6 * static_cast<double>(number) + static_cast<double>(g);
-            c.t[to] = course.start_s + sample_s * static_cast<double>(s);
+            c.t[to] = schedule.start_s + sample_s * static_cast<double>(s);
           }
       }
     }

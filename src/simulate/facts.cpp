@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "simulate/facts.hpp"
 
+#include "simulate/catalogue.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,15 +16,6 @@ using results::CaseData;
 using results::CaseState;
 using results::Results;
 using results::Role;
-
-struct Check {
-  const char *suite, *checker, *name, *target;
-  const char* stage;
-};
-constexpr Check checks[] = {{"gemm", "gemm", "fp32-exact-n512", "gemm", "node-local"},
-                            {"memory", "memory", "pattern-own-address-errors", "memory", "node-local"},
-                            {"p2p", "pair", "payload-errors", "message", "pairs"},
-                            {"allreduce", "allreduce", "", "", "groups"}};
 
 /// A case with one value per entity that is not timed.
 CaseData plain_case(const char* suite, const char* name, const char* stage, const char* kind,
@@ -161,11 +154,14 @@ void leave_out(Results& r, const Machine& machine, const Fault& fault) {
 void add_facts(Results& r, const Machine& machine) {
   std::set<std::string> suites;
   for (const auto& c : r.cases) suites.insert(c.suite);
-  for (const Check& check : checks) {
+  for (const Check& check : checks()) {
     if (!suites.contains(check.suite)) continue;
     r.selftest.push_back({check.checker, 1, 1, 1, 1, machine.node_row(0)});
     if (check.name[0] != 0) add_check(r, machine, check);
   }
+  std::set<std::string> declared;
+  for (const MetricModel& m : machine.spec().metrics) declared.insert(m.checkers.begin(), m.checkers.end());
+  for (const std::string& checker : declared) r.selftest.push_back({checker, 1, 1, 1, 1, machine.node_row(0)});
   add_inventory_case(r, machine);
   for (const Fault& fault : machine.spec().faults) {
     if (fault.kind == Kind::hang || fault.kind == Kind::lost) lose(r, machine, fault);

@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <map>
 
 #include "base/error.hpp"
 #include "base/glob.hpp"
 #include "config/fault_text.hpp"
+#include "simulate/catalogue.hpp"
 
 namespace assay::simulate {
 namespace {
@@ -35,6 +37,7 @@ const std::vector<KindInfo>& kinds() {
       {Kind::hang, "hang", {"node", "device"}, false},
       {Kind::lost, "crash", {"node", "device"}, false},
       {Kind::lost, "lost", {"node", "device"}, false},
+      {Kind::dead, "dead", {"node", "device", "suite", "case", "metric", "duty", "value"}, false},
       {Kind::missing, "missing", {"node", "what"}, false},
   };
   return table;
@@ -74,6 +77,15 @@ const std::map<std::string, Setter>& setters() {
        [](Fault& f, const std::string& v) {
          f.duty = fraction("duty", v, true);
        }},
+      {"value",
+       [](Fault& f, const std::string& v) {
+         if (v == "inf" || v == "-inf") {
+           f.value = v == "inf" ? HUGE_VAL : -HUGE_VAL;
+           return;
+         }
+         f.value = real("value", v);
+         if (f.value > 0) bad("value", v, "must be 0, below it, inf or -inf");
+       }},
       {"node", [](Fault& f, const std::string& v) { f.nodes = split(v, '+'); }},
       {"device",
        [](Fault& f, const std::string& v) {
@@ -97,8 +109,8 @@ const std::map<std::string, Setter>& setters() {
       {"case", [](Fault& f, const std::string& v) { f.case_glob = v; }},
       {"metric", [](Fault& f, const std::string& v) { f.metric = v; }},
       {"target",
-       [](Fault& f, const std::string& v) { f.target = one_of("target", v, {"gemm", "memory", "message"}); }},
-      {"what", [](Fault& f, const std::string& v) { f.what = one_of("what", v, {"device", "nic", "memory"}); }},
+       [](Fault& f, const std::string& v) { f.target = one_of("target", v, targets()); }},
+      {"what", [](Fault& f, const std::string& v) { f.what = one_of("what", v, parts_of_a_node()); }},
   };
   return table;
 }
@@ -150,6 +162,7 @@ Fault parse_fault(const std::string& text) {
     throw_usage("factor and percent say the same thing twice in '" + text + "'");
   if (info.rate && !contains(seen, "factor") && !contains(seen, "percent"))
     throw_usage(std::string(info.name) + " needs factor= or percent= in '" + text + "'");
+  if (fault.target.empty()) fault.target = targets().front();
   check_place(fault, seen);
   for (const std::string& node : fault.nodes)
     if (is_number(node)) NumberSet::parse("node", node);

@@ -11,7 +11,7 @@
 
 namespace assay::simulate {
 
-enum class Kind { slow, throttle, drift, slowlink, bitflip, hang, lost, missing };
+enum class Kind { slow, throttle, drift, slowlink, bitflip, hang, lost, missing, dead };
 
 struct Fault {
   Kind kind = Kind::slow;
@@ -23,11 +23,12 @@ struct Fault {
   std::string suite = "*", case_glob = "*", metric = "*";
   std::int64_t pair_source = -1, pair_destination = -1;  ///< ranks
   std::string direction = "both";                        ///< of a NIC or leaf: tx, rx or both
-  std::string target = "gemm";                           ///< bitflip: gemm, memory or message
-  std::string what = "device";                           ///< missing: device, nic or memory
+  std::string target;           ///< bitflip: of simulate::targets
+  std::string what = "device";  ///< missing: of simulate::parts_of_a_node
 
   double factor = 0.5;  ///< rate multiplier in (0, 1)
   double duty = 1.0;    ///< fraction of the samples that are hit
+  double value = 0;     ///< dead: what is measured instead of a rate or time
 
   bool hits_node(std::int64_t index, const std::string& name) const;
   /// Device metrics of this device; false for a fault of the network.

@@ -16,10 +16,12 @@ constexpr std::int64_t most_parts = 20'000'000;
 /// What a fault of duty below 1 or of growing size does is drawn per sample.
 bool is_steady(const Fault& fault) { return fault.kind != Kind::drift && fault.duty >= 1; }
 
-double population(const Spec& spec, const Draw& draw, std::uint64_t index, bool second) {
+double population(const Spec& spec, const RandomStream& stream, std::uint64_t index, bool second) {
+  const Draw draw(stream);
+  const double factor = spec.uneven > 0 ? 1 + spec.uneven * (2 * stream.child("uneven").uniform(0) - 1) : 1;
   const double spread = spec.population == Population::heavy ? draw.heavy(index, 4) : draw.normal(index);
   const bool two = spec.population == Population::bimodal || spec.population == Population::models;
-  return spec.between_cv * spread + (two && second ? std::log1p(spec.gap) : 0);
+  return factor * spec.between_cv * spread + (two && second ? std::log1p(spec.gap) : 0);
 }
 
 }  // namespace
@@ -39,6 +41,7 @@ void Machine::check_sizes() const {
   range("devices-per-node", spec_.devices_per_node, 1, 1024);
   range("nics-per-node", spec_.nics_per_node, 1, 1024);
   range("leaves", spec_.leaves, 0, nics());
+  range("chassis", spec_.nodes_per_chassis, 0, spec_.nodes);
   range("samples", spec_.samples, 1, 1000);
   range("blocks", spec_.blocks, 1, spec_.samples);
   if (nodes() + devices() + nics() > most_parts)
@@ -137,7 +140,10 @@ double Machine::log_clock(std::int64_t device) const {
 double Machine::log_rate(const MetricModel& metric, std::int64_t device) const {
   const auto index = static_cast<std::uint64_t>(device);
   const std::int64_t node = node_of_device(device);
-  double y = population(spec_, Draw(truth_.child(metric.path())), index, second_kind(node));
+  double y = population(spec_, truth_.child(metric.path()), index, second_kind(node));
+  // What the metrics of a device have in common (its bin), and what the devices of a node have (its air, its power).
+  if (spec_.device_cv > 0) y += spec_.device_cv * Draw(truth_.child("device")).normal(index);
+  if (spec_.node_cv > 0) y += spec_.node_cv * Draw(truth_.child(metric.path() + "/node")).normal(static_cast<std::uint64_t>(node));
   if (spec_.run_cv > 0) y += spec_.run_cv * Draw(run_stream(metric.path() + "/run")).normal(index);
   y += metric.clock_slope * log_clock(device);
   for (const Fault& fault : spec_.faults) {
@@ -156,6 +162,16 @@ bool Machine::varies(const MetricModel& metric, std::int64_t device) const {
     return rate && !is_steady(fault) && fault.hits_metric(metric.suite, metric.name, metric.metric) &&
            fault.hits_device(node, node_name(node), device % spec_.devices_per_node);
   });
+}
+
+const Fault* Machine::dead(const MetricModel& metric, std::int64_t device, std::int32_t sample) const {
+  const std::int64_t node = node_of_device(device);
+  for (const Fault& fault : spec_.faults)
+    if (fault.kind == Kind::dead && fault.hits_metric(metric.suite, metric.name, metric.metric) &&
+        fault.hits_device(node, node_name(node), device % spec_.devices_per_node) &&
+        on_duty(fault, static_cast<std::uint64_t>(device), sample))
+      return &fault;
+  return nullptr;
 }
 
 bool Machine::on_duty(const Fault& fault, std::uint64_t who, std::int32_t sample) const {

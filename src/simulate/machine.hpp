@@ -46,6 +46,8 @@ class Machine {
                    double share) const;
   /// Whether any fault changes from sample to sample, for this device and metric.
   bool varies(const MetricModel& metric, std::int64_t device) const;
+  /// The fault by which a sample of this device is no rate at all; null for none.
+  const Fault* dead(const MetricModel& metric, std::int64_t device, std::int32_t sample) const;
   bool links_vary() const;  ///< whether a fault of the network changes from sample to sample
   /// log of what is left of a link's rate: the smaller capacity of both NICs, the leaves when it crosses, the pair.
   double log_link(const MetricModel& metric, std::int64_t source, std::int64_t destination, std::int32_t sample) const;

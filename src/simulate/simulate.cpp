@@ -17,8 +17,9 @@ namespace {
 
 std::string case_name(const MetricModel& m) { return m.name; }
 
-void plan_case(results::Results& r, const results::CaseData& c) {
+void plan_case(results::Results& r, const results::CaseData& c, const std::vector<std::string>& checkers) {
   results::PlanRow row;
+  if (!checkers.empty()) row.checkers = fmt::format("{}", fmt::join(checkers, ","));
   row.suite = c.suite;
   row.name = c.name;
   row.required = c.required;
@@ -32,7 +33,7 @@ void describe_run(results::Results& r, const Machine& machine) {
   const Spec& spec = machine.spec();
   r.info.run_id = fmt::format("simulated-{:x}-{}", spec.seed, spec.run);
   r.info.state = "complete";
-  r.info.started = r.info.ended = utc_now_iso();
+  r.info.started = r.info.ended = spec.started.empty() ? utc_now_iso() : spec.started;
   r.info.command_line = "assay simulate";
   r.info.assay_version = ASSAY_VERSION;
   r.info.level = spec.level;
@@ -68,27 +69,27 @@ double end_of(const results::Results& r) {
 bool add_recheck(results::Results& r, const Machine& machine, const verdict::Recheck& recheck) {
   const MetricModel* model = model_of(machine.spec(), recheck);
   if (model == nullptr) return false;
-  Course course;
-  course.name = fmt::format("{}.c{}", recheck.name, recheck.number);
-  course.start_s = end_of(r);
-  course.planned_s = planned_seconds(machine.spec());
-  course.samples = std::max(1, recheck.samples);
-  course.blocks = std::min<std::int64_t>(course.samples, 5);
-  course.confirming = true;
-  course.variant = recheck.variant;
+  CaseSchedule schedule;
+  schedule.name = fmt::format("{}.c{}", recheck.name, recheck.number);
+  schedule.start_s = end_of(r);
+  schedule.planned_s = planned_seconds(machine.spec());
+  schedule.samples = std::max(1, recheck.samples);
+  schedule.blocks = std::min<std::int64_t>(schedule.samples, 5);
+  schedule.confirming = true;
+  schedule.variant = recheck.variant;
   const bool known = std::any_of(r.cases.begin(), r.cases.end(), [&](const auto& c) {
-    return c.suite == recheck.suite && c.name == course.name;
+    return c.suite == recheck.suite && c.name == schedule.name;
   });
   if (known) return false;
   if (model->subject == Subject::link) {
-    r.cases.push_back(measure_links(machine, *model, recheck.rounds, course, r.entities));
+    r.cases.push_back(measure_links(machine, *model, recheck.rounds, schedule, r.entities));
   } else if (model->subject == Subject::collective) {
-    r.cases.push_back(measure_collective(machine, *model, course));  // by everybody, in new groups
+    r.cases.push_back(measure_collective(machine, *model, schedule));  // by everybody, in new groups
   } else {
     std::vector<std::int32_t> rows = recheck.candidates;
     rows.insert(rows.end(), recheck.controls.begin(), recheck.controls.end());
     std::sort(rows.begin(), rows.end());
-    r.cases.push_back(measure_devices(machine, *model, rows, course));
+    r.cases.push_back(measure_devices(machine, *model, rows, schedule));
   }
   return true;
 }
@@ -101,19 +102,19 @@ results::Results screen(const Spec& spec) {
   describe_run(r, machine);
   std::vector<std::int32_t> devices;
   for (std::int64_t d = 0; d < machine.devices(); ++d) devices.push_back(machine.device_row(d));
-  Course course;
-  course.samples = spec.samples;
-  course.blocks = spec.blocks;
-  course.planned_s = planned_seconds(spec);
+  CaseSchedule schedule;
+  schedule.samples = spec.samples;
+  schedule.blocks = spec.blocks;
+  schedule.planned_s = planned_seconds(spec);
   for (const MetricModel& m : machine.spec().metrics) {
-    course.name = case_name(m);
-    results::CaseData c = m.subject == Subject::device       ? measure_devices(machine, m, devices, course)
-                          : m.subject == Subject::collective ? measure_collective(machine, m, course)
-                                                             : measure_links(machine, m, cross_rounds(machine, m.name), course, r.entities);
+    schedule.name = case_name(m);
+    results::CaseData c = m.subject == Subject::device       ? measure_devices(machine, m, devices, schedule)
+                          : m.subject == Subject::collective ? measure_collective(machine, m, schedule)
+                                                             : measure_links(machine, m, cross_rounds(machine, m.name), schedule, r.entities);
     if (c.entities() == 0) continue;
-    plan_case(r, c);
+    plan_case(r, c, m.checkers);
     r.cases.push_back(std::move(c));
-    course.start_s += r.cases.back().shares.wall_s;
+    schedule.start_s += r.cases.back().shares.wall_s;
   }
   add_facts(r, machine);
   return r;
@@ -157,13 +158,17 @@ Json to_json(const Spec& spec) {
   json["devices-per-node"] = spec.devices_per_node;
   json["nics-per-node"] = spec.nics_per_node;
   json["leaves"] = spec.leaves;
+  json["chassis"] = spec.nodes_per_chassis;
   json["metrics"] = Json::array();
   for (const auto& m : spec.metrics) json["metrics"].push_back(m.path());
   json["population"] = to_string(spec.population);
   json["noise"] = to_string(spec.noise);
   json["between-cv"] = spec.between_cv;
+  json["uneven"] = spec.uneven;
   json["within-cv"] = spec.within_cv;
   json["run-cv"] = spec.run_cv;
+  json["device-cv"] = spec.device_cv;
+  json["node-cv"] = spec.node_cv;
   json["clock-cv"] = spec.clock_cv;
   json["gap"] = spec.gap;
   json["share"] = spec.share;

@@ -49,10 +49,7 @@ Node parse_node(const std::string& text, int leader) {
 }
 
 void place_ranks(Topology& topology, const std::vector<RankFacts>& facts, int node, int threads) {
-  std::vector<int> members;
-  for (const auto& place : topology.ranks) {
-    if (place.node == node) members.push_back(place.rank);
-  }
+  std::vector<int> members = topology.ranks_of(node);
   const auto local = [&facts](int rank) { return facts[static_cast<std::size_t>(rank)].local_rank; };
   std::sort(members.begin(), members.end(), [&](int a, int b) { return local(a) < local(b); });
   std::vector<std::vector<int>> masks;
@@ -161,6 +158,7 @@ Topology discover(const std::vector<std::string>& node_json_by_rank,
     topology.ranks.push_back(std::move(place));
   }
   make_nodes_distinct(topology.nodes);
+  topology.index_ranks();
   for (std::size_t node = 0; node < topology.nodes.size(); ++node)
     place_ranks(topology, facts, static_cast<int>(node), threads);
   assign_gpus(topology, facts);

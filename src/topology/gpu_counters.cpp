@@ -7,6 +7,9 @@
 namespace assay {
 namespace {
 
+/// How long the driver may take for all counters of a node, whose cores may all be busy.
+constexpr double patience_s = 10;
+
 struct Line {
   const char* name;
   bool error;
@@ -83,14 +86,12 @@ void GpuCounters::fill(Nvml& nvml, Sheet& sheet) {
 }
 
 std::shared_ptr<GpuCounters::Sheet> GpuCounters::ask() {
-  constexpr double patience_s = 5;
   auto sheet = std::make_shared<Sheet>();
   if (!thread_->call([sheet](Nvml& nvml) { fill(nvml, *sheet); }, patience_s)) return nullptr;
   return sheet->filled ? sheet : nullptr;
 }
 
 GpuCounters::GpuCounters(std::shared_ptr<NvmlThread> thread) : thread_(std::move(thread)) {
-  constexpr double patience_s = 5;
   const auto count = std::make_shared<int>(0);
   const auto start = [count](Nvml& nvml) {
     *count = nvml.count();

@@ -8,8 +8,8 @@
 #include <cstdio>
 #include <map>
 #include <set>
-#include <sstream>
 
+#include "base/process_stat.hpp"
 #include "topology/sysfs.hpp"
 
 namespace assay {
@@ -45,18 +45,18 @@ void check_expectations(Findings& out, const Topology& t, const LaunchExpectatio
   for (std::size_t n = 0; n < t.nodes.size(); ++n) {
     const int node = static_cast<int>(n);
     // GPUs are parts of the machine, of which one too few is a fault of its node; host devices are as many as were launched.
-    if (t.device_kind == "cuda")
+    if (t.measures_gpus())
       compare_count(out, static_cast<std::int64_t>(t.nodes[n].gpus.size()), expect.devices, "GPU", t.nodes[n].hostname + ": ", node, "fail");
     else
       compare_count(out, static_cast<std::int64_t>(t.ranks_of(node).size()), expect.devices, "device", t.nodes[n].hostname + ": ", node);
   }
 }
 
-void check_gpus(Findings& out, const Topology& t, int node) {
+void check_gpus(Findings& out, const Topology& t, int node, const LaunchExpectations& expect) {
   const Node& n = t.nodes[static_cast<std::size_t>(node)];
   for (const std::string& lost : n.gpus_lost) out.add("fail", "missing", n.hostname + ": " + lost, node);
   if (!n.gpu_trouble.empty()) out.add("warn", "missing", n.hostname + ": no GPU can be asked: " + n.gpu_trouble, node);
-  if (t.device_kind != "cuda") return;
+  if (!t.measures_gpus()) return;
   std::set<int> driven;
   for (const int rank : t.ranks_of(node)) driven.insert(t.ranks[static_cast<std::size_t>(rank)].gpu);
   std::string names;
@@ -66,7 +66,7 @@ void check_gpus(Findings& out, const Topology& t, int node) {
     names += (idle++ == 0 ? "gpu" : ", gpu") + std::to_string(gpu);
   }
   if (idle == 0) return;
-  out.add("warn", "uncovered",
+  out.add(expect.severity_of_uncovered(), "uncovered",
           n.hostname + ": " + std::to_string(idle) + " of " + count_of(static_cast<std::int64_t>(n.gpus.size()), "GPU") + " (" + names +
               ") belong to no rank and are not measured",
           node);
@@ -105,7 +105,7 @@ std::set<int> allowed_on(const Node& node) {
   return all;
 }
 
-void check_coverage(Findings& out, const Topology& t, int node) {
+void check_coverage(Findings& out, const Topology& t, int node, const LaunchExpectations& expect) {
   const Node& n = t.nodes[static_cast<std::size_t>(node)];
   std::set<int> masks;
   for (const int rank : t.ranks_of(node)) {
@@ -121,7 +121,7 @@ void check_coverage(Findings& out, const Topology& t, int node) {
     left.insert(left.end(), core.begin(), core.end());
   }
   if (uncovered == 0) return;
-  out.add("warn", "uncovered",
+  out.add(expect.severity_of_uncovered(), "uncovered",
           n.hostname + ": " + std::to_string(uncovered) + " of " +
               count_of(static_cast<std::int64_t>(allowed.size()), "core") + " (CPUs " +
               format_cpu_list(left) + ") belong to no rank and are not measured",
@@ -237,17 +237,9 @@ void check_software(Findings& out, const Topology& t) {
   }
 }
 
-// Parent of a process from /proc/<pid>/stat: the second field after the name in parentheses, which may hold
-// anything.
 int parent_of(const std::string& proc, int pid) {
-  const std::string stat = read_text(proc + "/" + std::to_string(pid) + "/stat").value_or("");
-  const auto close = stat.rfind(')');
-  if (close == std::string::npos) return -1;
-  std::istringstream fields(stat.substr(close + 1));
-  std::string state;
-  int parent = -1;
-  fields >> state >> parent;
-  return parent;
+  const auto stat = process_stat(std::to_string(pid), proc);
+  return stat ? stat->parent : -1;
 }
 
 std::string command_of(const std::string& proc, int pid) {
@@ -262,8 +254,8 @@ std::vector<LaunchFinding> check_launch(const Topology& topology, const LaunchEx
   check_expectations(out, topology, expectations);
   check_singletons(out, topology, environment, sibling_singletons);
   for (std::size_t node = 0; node < topology.nodes.size(); ++node) {
-    check_gpus(out, topology, static_cast<int>(node));
-    if (topology.device_kind == "host") check_coverage(out, topology, static_cast<int>(node));
+    check_gpus(out, topology, static_cast<int>(node), expectations);
+    if (topology.device_kind == "host") check_coverage(out, topology, static_cast<int>(node), expectations);
     check_load(out, topology, static_cast<int>(node), environment.oversubscribe_asked);
   }
   if (topology.nodes.size() > 1) check_software(out, topology);

@@ -13,6 +13,9 @@ namespace assay {
 /// What --expect-nodes, --expect-ranks, --expect-devices (per node) demand; 0 = nothing.
 struct LaunchExpectations {
   std::int64_t nodes = 0, ranks = 0, devices = 0;
+
+  /// Who says how many devices a node has wants them all measured.
+  const char* severity_of_uncovered() const noexcept { return devices > 0 ? "inconclusive" : "warn"; }
 };
 
 struct LaunchFinding {

@@ -11,13 +11,13 @@ namespace assay {
 
 // Shared by the callers and the thread, since either may outlive the other.
 struct NvmlThread::State {
-  struct Job {
+  struct Request {
     std::function<void(Nvml&)> work;
     std::uint64_t number = 0;
   };
   std::mutex mutex;
   std::condition_variable changed;
-  std::deque<Job> jobs;
+  std::deque<Request> requests;
   std::uint64_t asked = 0, done = 0;
   bool opened = false, stop = false, stuck = false, ended = false, usable = false;
   std::string trouble;
@@ -32,19 +32,19 @@ struct NvmlThread::State {
     state->opened = true;
     state->changed.notify_all();
     while (opened.nvml != nullptr) {
-      state->changed.wait(lock, [&] { return state->stop || !state->jobs.empty(); });
+      state->changed.wait(lock, [&] { return state->stop || !state->requests.empty(); });
       if (state->stop) break;
-      Job job = std::move(state->jobs.front());
-      state->jobs.pop_front();
+      Request request = std::move(state->requests.front());
+      state->requests.pop_front();
       lock.unlock();
       try {
-        job.work(*opened.nvml);
+        request.work(*opened.nvml);
       } catch (const std::exception&) {
         // What could not be asked stays as the caller made it: not told.
       }
-      job.work = nullptr;
+      request.work = nullptr;
       lock.lock();
-      state->done = job.number;
+      state->done = request.number;
       state->changed.notify_all();
     }
     lock.unlock();
@@ -91,11 +91,11 @@ bool NvmlThread::call(std::function<void(Nvml&)> work, double patience_s) {
   std::unique_lock lock(state_->mutex);
   if (state_->stuck) return false;
   const std::uint64_t number = ++state_->asked;
-  state_->jobs.push_back({std::move(work), number});
+  state_->requests.push_back({std::move(work), number});
   state_->changed.notify_all();
   if (state_->wait(lock, patience_s, [&] { return state_->done >= number || state_->stuck; }) && state_->done >= number) return true;
   state_->stuck = true;
-  state_->jobs.clear();
+  state_->requests.clear();
   state_->changed.notify_all();
   return false;
 }

@@ -134,8 +134,8 @@ void take_quota(Node& node, const std::vector<std::string>& directories, bool ve
 void probe_cgroup(Node& node, const std::string& root) {
   // A hybrid system has both versions mounted; a controller lives in one of them, the other shows no files.
   for (const bool version2 : {false, true}) {
-    take_memory(node, controller_levels(root, "memory", version2), version2);
-    take_quota(node, controller_levels(root, "cpu", version2), version2);
+    take_memory(node, controller_levels(root, controller_of("memory.limit_in_bytes"), version2), version2);
+    take_quota(node, controller_levels(root, controller_of("cpu.cfs_quota_us"), version2), version2);
   }
 }
 

@@ -54,7 +54,13 @@ int Node::numa_of(const std::vector<int>& cpus) const noexcept {
   return -1;
 }
 
+void Topology::index_ranks() {
+  node_ranks.assign(nodes.size(), {});
+  for (const auto& place : ranks) node_ranks[static_cast<std::size_t>(place.node)].push_back(place.rank);
+}
+
 std::vector<int> Topology::ranks_of(int node) const {
+  if (!node_ranks.empty()) return node_ranks[static_cast<std::size_t>(node)];
   std::vector<int> found;
   for (const auto& place : ranks) {
     if (place.node == node) found.push_back(place.rank);
@@ -73,6 +79,7 @@ Topology multiplied(const Topology& topology, std::int64_t count) {
   if (count < 1 || count > 100000) throw_usage("--as-nodes: " + std::to_string(count) + " is not 1 to 100000 nodes");
   Topology many;
   many.self = topology.self;
+  many.device_kind = topology.device_kind;
   for (std::int64_t n = 0; n < count; ++n) {
     Node node = topology.nodes.front();
     const std::string number = std::to_string(n + 1);
@@ -85,6 +92,7 @@ Topology multiplied(const Topology& topology, std::int64_t count) {
       many.ranks.push_back(std::move(place));
     }
   }
+  many.index_ranks();
   return many;
 }
 

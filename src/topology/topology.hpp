@@ -123,8 +123,14 @@ struct Topology {
   int self = 0;
   std::string device_kind = "host";  ///< "host" or "cuda": what the ranks measure
 
+  bool measures_gpus() const { return device_kind != "host"; }
   const RankPlace& me() const { return ranks[static_cast<std::size_t>(self)]; }
   const Node& my_node() const { return nodes[static_cast<std::size_t>(me().node)]; }
+  /// Ranks by node, made by index_ranks(); empty where nobody called it.
+  std::vector<std::vector<int>> node_ranks;
+
+  /// Fills node_ranks: call it once `nodes` and `ranks` are final. Without it ranks_of() walks all ranks.
+  void index_ranks();
   std::vector<int> ranks_of(int node) const;
   int max_local_size() const;
   int size() const { return static_cast<int>(ranks.size()); }

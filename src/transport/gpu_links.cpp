@@ -22,8 +22,8 @@ std::string why_not_direct(GpuDirect wish, Communicator& world, Device& device) 
 }  // namespace
 
 GpuLinks::GpuLinks(const GpuTransports& transports, Device& device, Communicator& world, Communicator& node, Communicator* leaders,
-                   GpuDirect direct, guard::Board* board)
-    : transports_(transports), device_(device), board_(board), plain_{&world, &node, leaders}, why_staged_(why_not_direct(direct, world, device)) {
+                   GpuDirect direct, guard::Heartbeat* heartbeat)
+    : transports_(transports), device_(device), heartbeat_(heartbeat), plain_{&world, &node, leaders}, why_staged_(why_not_direct(direct, world, device)) {
   for (std::size_t i = 0; i < plain_.size(); ++i)
     if (plain_[i] != nullptr) staged_[i] = transports_.make_staged(*plain_[i], device_, why_staged_.empty());
 }
@@ -36,7 +36,7 @@ Communicator& GpuLinks::nccl(Scope scope, double deadline_s) {
     comm.reset();
     GpuSettings settings;
     settings.deadline_s = deadline_s;
-    settings.board = board_;
+    settings.heartbeat = heartbeat_;
     comm = transports_.make_nccl(*plain_[which], device_, settings);
   }
   comm->give_up_at(deadline_s);

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
-#include "guard/board.hpp"
+#include "guard/heartbeat.hpp"
 #include "transport/mpi_check.hpp"
 #include "transport/mpi_detail.hpp"
 
@@ -84,12 +84,12 @@ std::byte* at(void* base, std::size_t offset) noexcept { return static_cast<std:
 
 class MpiCommunicator final : public Communicator {
  public:
-  MpiCommunicator(MPI_Comm comm, std::string path, std::size_t limit, guard::Board* board)
+  MpiCommunicator(MPI_Comm comm, std::string path, std::size_t limit, guard::Heartbeat* heartbeat)
       : comm_(comm), limit_(limit), path_(std::move(path)) {
     check(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
     check(MPI_Comm_rank(comm_, &rank_), "MPI_Comm_rank");
     check(MPI_Comm_size(comm_, &size_), "MPI_Comm_size");
-    if (board != nullptr) board_ = board;
+    if (heartbeat != nullptr) heartbeat_ = heartbeat;
     world_ranks_ = mpi::world_ranks(comm_, size_);
   }
   ~MpiCommunicator() override {
@@ -106,19 +106,19 @@ class MpiCommunicator final : public Communicator {
   std::string path() const override { return path_; }
 
   std::unique_ptr<Communicator> split(int color, int key) override {
-    const InCall mark(*board_, Call::split);
+    const InCall mark(*heartbeat_, Call::split);
     MPI_Comm part = MPI_COMM_NULL;
     check(MPI_Comm_split(comm_, color < 0 ? MPI_UNDEFINED : color, key, &part), "MPI_Comm_split");
-    return part == MPI_COMM_NULL ? nullptr : mpi::make_communicator(part, path_, limit_, board_ == &own_board_ ? nullptr : board_);
+    return part == MPI_COMM_NULL ? nullptr : mpi::make_communicator(part, path_, limit_, heartbeat_ == &own_heartbeat_ ? nullptr : heartbeat_);
   }
 
   void send(const void* data, std::size_t bytes, int peer, int tag) override {
-    const InCall mark(*board_, Call::send, of_world(peer));
+    const InCall mark(*heartbeat_, Call::send, of_world(peer));
     const ByteRange range(bytes, limit_);
     check(MPI_Send(data, range.count(), range.type(), peer, tag, comm_), "MPI_Send");
   }
   void recv(void* data, std::size_t bytes, int peer, int tag) override {
-    const InCall mark(*board_, Call::receive, of_world(peer));
+    const InCall mark(*heartbeat_, Call::receive, of_world(peer));
     const ByteRange range(bytes, limit_);
     check(MPI_Recv(data, range.count(), range.type(), peer, tag, comm_, MPI_STATUS_IGNORE), "MPI_Recv");
   }
@@ -144,7 +144,7 @@ class MpiCommunicator final : public Communicator {
   }
 
   void barrier() override {
-    const InCall mark(*board_, Call::barrier);
+    const InCall mark(*heartbeat_, Call::barrier);
     check(MPI_Barrier(comm_), "MPI_Barrier");
   }
   void all_reduce(const void* in, void* out, std::size_t count, DataType type, ReduceOp op) override;
@@ -169,14 +169,14 @@ class MpiCommunicator final : public Communicator {
   std::size_t limit_;
   std::string path_;
   int rank_ = 0, size_ = 1;
-  guard::Board own_board_;  ///< where nobody watches
-  guard::Board* board_ = &own_board_;
+  guard::Heartbeat own_heartbeat_;  ///< where nobody watches
+  guard::Heartbeat* heartbeat_ = &own_heartbeat_;
   std::vector<std::int32_t> world_ranks_;
   std::int32_t waits_for_ = guard::no_peer;  ///< of the latest non-blocking transfer
 };
 
 void MpiCommunicator::wait_all(std::span<Request> requests) {
-  const InCall mark(*board_, Call::wait, waits_for_);
+  const InCall mark(*heartbeat_, Call::wait, waits_for_);
   // In groups, so that no memory is allocated; MPI makes progress on all transfers whichever group it waits
   // for.
   constexpr std::size_t group = 64;
@@ -220,7 +220,7 @@ void MpiCommunicator::iall_reduce(void* data, std::size_t count, DataType type, 
 }
 
 void MpiCommunicator::all_reduce(const void* in, void* out, std::size_t count, DataType type, ReduceOp op) {
-  const InCall mark(*board_, Call::all_reduce);
+  const InCall mark(*heartbeat_, Call::all_reduce);
   const std::size_t width = size_of(type);
   for (std::size_t first = 0; first < count; first += limit_) {
     const int n = static_cast<int>(std::min(limit_, count - first));
@@ -232,7 +232,7 @@ void MpiCommunicator::all_reduce(const void* in, void* out, std::size_t count, D
 
 void MpiCommunicator::reduce_scatter(const void* in, void* out, std::size_t count_per_rank, DataType type,
                                      ReduceOp op) {
-  const InCall mark(*board_, Call::reduce_scatter);
+  const InCall mark(*heartbeat_, Call::reduce_scatter);
   if (count_per_rank <= limit_) {
     check(MPI_Reduce_scatter_block(in, out, static_cast<int>(count_per_rank), mpi_type(type), mpi_op(op),
                                    comm_),
@@ -252,27 +252,27 @@ void MpiCommunicator::reduce_scatter(const void* in, void* out, std::size_t coun
 }
 
 void MpiCommunicator::all_gather(const void* in, void* out, std::size_t bytes_per_rank) {
-  const InCall mark(*board_, Call::all_gather);
+  const InCall mark(*heartbeat_, Call::all_gather);
   const ByteRange range(bytes_per_rank, limit_);
   check(MPI_Allgather(in, range.count(), range.type(), out, range.count(), range.type(), comm_),
         "MPI_Allgather");
 }
 
 void MpiCommunicator::all_to_all(const void* in, void* out, std::size_t bytes_per_rank) {
-  const InCall mark(*board_, Call::all_to_all);
+  const InCall mark(*heartbeat_, Call::all_to_all);
   const ByteRange range(bytes_per_rank, limit_);
   check(MPI_Alltoall(in, range.count(), range.type(), out, range.count(), range.type(), comm_),
         "MPI_Alltoall");
 }
 
 void MpiCommunicator::broadcast(void* data, std::size_t bytes, int root) {
-  const InCall mark(*board_, Call::broadcast);
+  const InCall mark(*heartbeat_, Call::broadcast);
   const ByteRange range(bytes, limit_);
   check(MPI_Bcast(data, range.count(), range.type(), root, comm_), "MPI_Bcast");
 }
 
 void MpiCommunicator::quiet_barrier() {
-  const InCall mark(*board_, Call::barrier);
+  const InCall mark(*heartbeat_, Call::barrier);
   MPI_Request request = MPI_REQUEST_NULL;
   check(MPI_Ibarrier(comm_, &request), "MPI_Ibarrier");
   int done = 0;
@@ -287,7 +287,7 @@ void MpiCommunicator::quiet_barrier() {
 }
 
 std::vector<std::string> MpiCommunicator::gather_text(const std::string& mine, int root) {
-  const InCall mark(*board_, Call::texts);
+  const InCall mark(*heartbeat_, Call::texts);
   const std::uint64_t length = mine.size();
   std::vector<std::uint64_t> lengths(rank_ == root ? static_cast<std::size_t>(size_) : 0);
   check(MPI_Gather(&length, 1, MPI_UINT64_T, lengths.data(), 1, MPI_UINT64_T, root, comm_), "MPI_Gather");
@@ -308,7 +308,7 @@ std::vector<std::string> MpiCommunicator::gather_text(const std::string& mine, i
 }
 
 std::vector<std::string> MpiCommunicator::all_gather_text(const std::string& mine) {
-  const InCall mark(*board_, Call::texts);
+  const InCall mark(*heartbeat_, Call::texts);
   std::vector<std::uint64_t> lengths(static_cast<std::size_t>(size_));
   const std::uint64_t length = mine.size();
   check(MPI_Allgather(&length, 1, MPI_UINT64_T, lengths.data(), 1, MPI_UINT64_T, comm_), "MPI_Allgather");
@@ -326,7 +326,7 @@ std::vector<std::string> MpiCommunicator::all_gather_text(const std::string& min
 }
 
 std::string MpiCommunicator::broadcast_text(const std::string& mine, int root) {
-  const InCall mark(*board_, Call::texts);
+  const InCall mark(*heartbeat_, Call::texts);
   std::uint64_t length = mine.size();
   check(MPI_Bcast(&length, 1, MPI_UINT64_T, root, comm_), "MPI_Bcast");
   std::string text = rank_ == root ? mine : std::string(length, '\0');
@@ -339,8 +339,8 @@ std::string MpiCommunicator::broadcast_text(const std::string& mine, int root) {
 namespace mpi {
 
 std::unique_ptr<Communicator> make_communicator(MPI_Comm comm, const std::string& path, std::size_t limit,
-                                                guard::Board* board) {
-  return std::make_unique<MpiCommunicator>(comm, path, limit, board);
+                                                guard::Heartbeat* heartbeat) {
+  return std::make_unique<MpiCommunicator>(comm, path, limit, heartbeat);
 }
 
 std::vector<std::int32_t> world_ranks(MPI_Comm comm, int size) {
@@ -372,11 +372,11 @@ const std::string& node_path() {
 
 }  // namespace
 
-std::unique_ptr<Communicator> duplicate_world(std::size_t limit, guard::Board* board) {
+std::unique_ptr<Communicator> duplicate_world(std::size_t limit, guard::Heartbeat* heartbeat) {
   check(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
   MPI_Comm copy = MPI_COMM_NULL;
   check(MPI_Comm_dup(MPI_COMM_WORLD, &copy), "MPI_Comm_dup");
-  return make_communicator(copy, node_path(), limit, board);
+  return make_communicator(copy, node_path(), limit, heartbeat);
 }
 
 }  // namespace mpi

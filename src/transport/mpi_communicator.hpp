@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "guard/board.hpp"
+#include "guard/heartbeat.hpp"
 #include "transport/communicator.hpp"
 
 namespace assay {
@@ -15,8 +15,8 @@ namespace assay {
 /// when the program ends in order. Exactly one exists.
 class MpiSession {
  public:
-  /// Communicator calls are marked on `board`, where one is given.
-  MpiSession(int* argc, char*** argv, guard::Board* board = nullptr);
+  /// Communicator calls are marked on `heartbeat`, where one is given.
+  MpiSession(int* argc, char*** argv, guard::Heartbeat* heartbeat = nullptr);
   ~MpiSession();
   MpiSession(const MpiSession&) = delete;
   MpiSession& operator=(const MpiSession&) = delete;
@@ -34,7 +34,7 @@ class MpiSession {
 
  private:
   std::unique_ptr<Communicator> world_, node_;
-  guard::Board* board_;
+  guard::Heartbeat* heartbeat_;
   double init_s_ = 0;
 };
 

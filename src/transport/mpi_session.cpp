@@ -10,14 +10,14 @@
 
 namespace assay {
 
-MpiSession::MpiSession(int* argc, char*** argv, guard::Board* board) : board_(board) {
+MpiSession::MpiSession(int* argc, char*** argv, guard::Heartbeat* heartbeat) : heartbeat_(heartbeat) {
   const double begin = now_s();
   int provided = MPI_THREAD_SINGLE;
   mpi::check(MPI_Init_thread(argc, argv, MPI_THREAD_SERIALIZED, &provided), "MPI_Init_thread");
   if (provided < MPI_THREAD_FUNNELED)
     throw Error(ErrorKind::mpi,
                 "MPI_Init_thread: this MPI allows no threads (MPI_THREAD_FUNNELED is needed)");
-  world_ = mpi::duplicate_world(mpi::count_limit, board);
+  world_ = mpi::duplicate_world(mpi::count_limit, heartbeat);
   init_s_ = now_s() - begin;
 }
 
@@ -45,7 +45,7 @@ std::unique_ptr<Communicator> MpiSession::split_node() {
   MPI_Comm part = MPI_COMM_NULL;
   mpi::check(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, world_->rank(), MPI_INFO_NULL, &part),
              "MPI_Comm_split_type");
-  return mpi::make_communicator(part, world_->path(), mpi::count_limit, board_);
+  return mpi::make_communicator(part, world_->path(), mpi::count_limit, heartbeat_);
 }
 
 void MpiSession::abort(int code) {

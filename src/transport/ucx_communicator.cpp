@@ -143,7 +143,7 @@ class Worker {
 class Ucp final : public UcxCommunicator, private RemoteMemory {
  public:
   Ucp(Communicator& world, const Settings& settings)
-      : UcxCommunicator(world), settings_(settings), worker_(settings), board_(settings.board != nullptr ? settings.board : &own_board_) {}
+      : UcxCommunicator(world), settings_(settings), worker_(settings), heartbeat_(settings.heartbeat != nullptr ? settings.heartbeat : &own_heartbeat_) {}
 
   ~Ucp() override {
     finish(flush(), farewell_s);
@@ -186,7 +186,7 @@ class Ucp final : public UcxCommunicator, private RemoteMemory {
     waits_for_ = peer;
   }
   void wait_all(std::span<Request> requests) override {
-    const InCall mark(*board_, Call::wait, waits_for_);
+    const InCall mark(*heartbeat_, Call::wait, waits_for_);
     while (!advance(requests)) progress();
   }
   bool test_all(std::span<Request> requests) override {
@@ -318,7 +318,7 @@ class Ucp final : public UcxCommunicator, private RemoteMemory {
   }
 
   void wait(ucs_status_ptr_t request, Call call, int peer) {
-    const InCall mark(*board_, call, peer);
+    const InCall mark(*heartbeat_, call, peer);
     if (started(request, to_string(call)) == nullptr) return;
     ucs_status_t status = UCS_INPROGRESS;
     while ((status = ucp_request_check_status(request)) == UCS_INPROGRESS) progress();
@@ -358,8 +358,8 @@ class Ucp final : public UcxCommunicator, private RemoteMemory {
 
   Settings settings_;
   Worker worker_;
-  guard::Board own_board_;  ///< where nobody watches
-  guard::Board* board_;
+  guard::Heartbeat own_heartbeat_;  ///< where nobody watches
+  guard::Heartbeat* heartbeat_;
   std::map<int, std::string> addresses_;  ///< by rank of the world
   std::map<int, ucp_ep_h> endpoints_;
   int waits_for_ = guard::no_peer;

@@ -2,10 +2,12 @@
 #include "verdict/abnormality.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
 
 #include "measure/robust.hpp"
+#include "measure/table_place.hpp"
 #include "verdict/constants.hpp"
 
 namespace assay::verdict {
@@ -31,22 +33,66 @@ double rank_correlation(const std::vector<double>& x, const std::vector<double>&
   return 1 - 6 * squares / (n * (n * n - 1));
 }
 
-double tail_values(std::size_t n) { return as_double(std::max<std::size_t>(3, n / 50)); }
+/// Mean of `peaked` in normal populations and under Student's t with 4 degrees (3e6/n simulated values each); its lower half spreads
+/// by a third under the latter, whatever the size.
+struct PeakRow {
+  double n, normal, heavy;
+};
+constexpr std::array<PeakRow, 12> peak_table = {{{6, 0.699, 0.749},   {8, 0.792, 0.871},   {12, 0.882, 1.026},  {16, 0.929, 1.121},
+                                                 {24, 0.979, 1.241},  {32, 1.006, 1.315},  {48, 1.035, 1.416},  {64, 1.048, 1.471},
+                                                 {100, 1.061, 1.569}, {200, 1.082, 1.674}, {500, 1.088, 1.824}, {2000, 1.095, 2.0}}};
+constexpr double peak_spread = 0.33;
+
+PeakRow peaks_of(std::size_t n) {
+  const TablePlace at = place_in(peak_table, as_double(n));
+  const PeakRow &a = peak_table[at.row], &b = peak_table[at.row + 1];
+  return {at.x, a.normal + at.logarithmic * (b.normal - a.normal), a.heavy + at.logarithmic * (b.heavy - a.heavy)};
+}
+
+struct Moments {
+  double peaked = 0, variance = 0;
+};
+
+/// Faults are slow and must not make their population look heavy-tailed.
+Moments moments_of(std::span<const double> values, const std::vector<double>& scores) {
+  double mean = 0, squares = 0, fourth = 0, n = 0;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (scores[i] < -4) continue;
+    mean += values[i];
+    ++n;
+  }
+  mean /= n;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (scores[i] < -4) continue;
+    const double d = (values[i] - mean) * (values[i] - mean);
+    squares += d;
+    fourth += d * d;
+  }
+  if (!(squares > 0) || n < 6) return {};
+  return {std::log(fourth * n / (squares * squares)), squares / (n - 1)};
+}
+
+/// A population that looks heavy-tailed itself gains nothing from others.
+bool looks_heavy(const Abnormality& a) { return a.peaked > peaks_of(a.size).heavy + 0.7 * peak_spread; }
 
 }  // namespace
 
-void TailPool::add(std::size_t n, double ratio) {
-  if (n < constants::robust_min) return;
-  sum += ratio * tail_values(n);
-  count += tail_values(n);
+void TailPool::add(std::size_t n, double peaked) {
+  if (n < 6 || !(peaked > 0)) return;
+  const PeakRow known = peaks_of(n);
+  // Two kinds of part make a flat population, which says nothing of tails.
+  sum_ += (std::max(peaked, known.normal) - known.heavy) / peak_spread;
+  ++populations_;
 }
 
-bool TailPool::surely_light() const noexcept {
-  // Student's t with 4 degrees has a mean ratio of 1.3 (n = 64) to 1.5 (1024); 60 tail values tell that from 1.
-  return count >= 60 && sum / count < 1.12;
+double TailPool::gain() const noexcept {
+  if (populations_ == 0) return 1;
+  const double z = sum_ / std::sqrt(as_double(populations_));
+  const double q = std::max(1e-12, 0.5 * std::erfc(-z / std::sqrt(2.0)));
+  return std::max(1.0, 0.25 * std::pow(q, -0.75));
 }
 
-double heavy_critical(std::size_t n, double alpha, double tail, bool light) {
+double heavy_critical(std::size_t n, double alpha, double tail) {
   const double k = robust_critical(n, alpha);
   // Simulated (t4, 6e3 to 4e4 populations each): 99 % of the slowest of n lie within k * excess * tail^power. Of few values the
   // tail says little, and a high power would only make the bound jump.
@@ -56,12 +102,51 @@ double heavy_critical(std::size_t n, double alpha, double tail, bool light) {
   // The extremes of t4 go with alpha^(-1/4), those of a normal hardly change.
   const double rarer = std::max(1.0, std::pow(0.01 / alpha, 0.22));
   const double heavy = excess * rarer * std::pow(std::max(tail, 1.0), power);
-  return k * (1 + (heavy - 1) * (light ? 0.15 : 1.0));
+  return k * heavy;
 }
 
 double heavy_deletion_p(std::size_t n, double alpha) {
-  // A line through simulated populations of 6, 8, 12, 16 and 20 at 1, 2 and 5 %.
-  return std::exp(-3.9 - 0.305 * as_double(n)) * std::pow(alpha / 0.01, 0.42 + 0.14 * as_double(n));
+  // Log of the least p (Bonferroni) of the members that `alpha` of simulated populations go under (t4, 6e4 each up to 20, else 3e4).
+  static constexpr std::array alphas = {0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.0005};
+  struct Row {
+    double n;
+    std::array<double, alphas.size()> log_p;
+  };
+  static constexpr std::array<Row, 9> table = {{{6, {-1.89, -2.81, -3.74, -4.86, -5.74, -6.64, -7.76, -9.75}},
+                                                {8, {-1.62, -2.64, -3.71, -5.12, -6.28, -7.38, -8.82, -11.22}},
+                                                {12, {-1.52, -2.76, -4.06, -6.01, -7.48, -9.11, -11.18, -14.47}},
+                                                {16, {-1.45, -2.84, -4.42, -6.77, -8.75, -10.74, -13.67, -19.23}},
+                                                {20, {-1.43, -3.05, -4.87, -7.79, -10.14, -12.65, -16.49, -21.96}},
+                                                {24, {-1.47, -3.35, -5.44, -8.66, -11.29, -14.53, -18.48, -25.03}},
+                                                {32, {-1.57, -3.70, -6.25, -9.96, -13.07, -16.56, -22.67, -29.34}},
+                                                {40, {-1.80, -4.28, -6.91, -11.31, -15.76, -20.16, -28.00, -36.82}},
+                                                {48, {-1.94, -4.61, -7.76, -12.66, -17.51, -23.30, -30.22, -40.69}}}};
+  const TablePlace place = place_in(table, as_double(n));
+  std::size_t k = 1;
+  while (k + 1 < alphas.size() && alphas[k] > alpha) ++k;  // below the last by its slope
+  const double along = std::log(std::min(alpha, alphas.front()) / alphas[k - 1]) / std::log(alphas[k] / alphas[k - 1]);
+  const auto at = [&](const Row& row) { return row.log_p[k - 1] + along * (row.log_p[k] - row.log_p[k - 1]); };
+  const double low = at(table[place.row]);
+  return std::exp(low + place.linear * (at(table[place.row + 1]) - low));
+}
+
+double deletion_tests(std::size_t n) { return as_double(n) * as_double(std::max<std::size_t>(1, n / 4)); }
+
+void moderate(Abnormality& a, std::span<const double> values, const SpreadPrior& prior) {
+  if (!(prior.degrees > 0) || a.size < constants::deletion_min || a.size >= constants::deletion_most) return;
+  const double own = as_double(a.size) - 2, most = as_double(constants::deletion_most) - 2;
+  a.degrees = std::min(own + prior.degrees, most);
+  const double borrowed = a.degrees - own;
+  a.moderated.assign(a.size, 1.0);
+  double least = 1;
+  const auto peeled = slow_by_deletion(values, 1.0, constants::peers_spread_floor);
+  for (auto o = peeled.rbegin(); o != peeled.rend(); ++o) {
+    const double degrees = as_double(o->rest) - 1;
+    const double variance = (degrees * o->deviation * o->deviation + borrowed * prior.variance) / (degrees + borrowed);
+    const double t = o->t * o->deviation / std::sqrt(variance);
+    least = std::min(least, t_below(t, degrees + borrowed) * deletion_tests(a.size));
+    a.moderated[o->index] = least / as_double(a.size);
+  }
 }
 
 Abnormality abnormality(std::span<const double> values, double noise) {
@@ -73,8 +158,11 @@ Abnormality abnormality(std::span<const double> values, double noise) {
   const RobustFit fit = robust_fit(values, constants::peers_spread_floor);
   for (std::size_t i = 0; i < a.size; ++i) a.score[i] = robust_score(values[i], fit);
   a.tail = std::max(1.0, fast_tail_ratio(a.score));
+  const Moments moments = moments_of(values, a.score);
+  a.peaked = moments.peaked;
+  a.variance = moments.variance;
   if (noise > 0) a.real = std::sqrt(std::clamp(1 - noise * noise / (fit.scale * fit.scale), constants::real_least, 1.0));
-  if (a.size < constants::robust_min) {
+  if (a.size < constants::deletion_most) {
     // Whoever is farther out than one that does not belong does not belong either: two slow ones hide each other.
     const auto peeled = slow_by_deletion(values, 1.0, constants::peers_spread_floor);
     double least = 1;
@@ -98,20 +186,32 @@ bool abnormal(const Abnormality& a, std::size_t member, double alpha) { return f
 
 bool surely_abnormal(const Abnormality& a, std::size_t member, double alpha, const TailPool& pool) {
   if (a.size < constants::deletion_min) return false;
+  constexpr double most = 0.2, certain = 5, guard = 1.1;
+  const double gained = alpha * (looks_heavy(a) ? 1.0 : pool.gain());
+  // Where the tails are known to be light beyond doubt the bound comes down to that of a normal.
+  const double known = std::clamp(std::log(gained / most) / std::log(certain / most), 0.0, 1.0);
   // Deviations of independent parts add in squares: what is noise needs the bound of a normal only.
   const auto bound = [&](double heavy, double normal) {
-    return std::hypot(a.real * heavy, std::sqrt(1 - a.real * a.real) * normal);
+    const double tails = std::pow(std::max(heavy, guard * normal), 1 - known) * std::pow(guard * normal, known);
+    return std::hypot(a.real * tails, std::sqrt(1 - a.real * a.real) * normal);
   };
-  if (a.size < constants::robust_min) {
-    const double tests = as_double(a.size) * as_double(std::max<std::size_t>(1, a.size / 4)), degrees = as_double(a.size) - 2;
-    const double critical = bound(-t_quantile(heavy_deletion_p(a.size, alpha) / tests, degrees), -t_quantile(alpha / tests, degrees));
-    return family_p(a, member) <= t_below(-critical, degrees) * tests;
+  const double spent = std::min(std::max(gained, alpha), std::max(most, alpha));
+  if (a.size < constants::deletion_most) {
+    // With a spread that is known from more than the own members, the tail of a population of as many as know it, at the same
+    // error for each member.
+    const bool lent = !a.moderated.empty();
+    const double degrees = lent ? a.degrees : as_double(a.size) - 2, tests = deletion_tests(a.size);
+    const auto like = static_cast<std::size_t>(degrees) + 2;
+    const double each = spent * as_double(like) / as_double(a.size);
+    const double critical = bound(-t_quantile(heavy_deletion_p(like, each) / deletion_tests(like), degrees), -t_quantile(alpha / tests, degrees));
+    const double p = std::min(1.0, (lent ? a.moderated : a.p)[member] * as_double(a.size));
+    return p <= t_below(-critical, degrees) * tests;
   }
-  const double normal = robust_critical(a.size, alpha);
-  return a.score[member] < -bound(heavy_critical(a.size, alpha, a.tail, pool.surely_light()), normal);
+  return a.score[member] < -bound(heavy_critical(a.size, spent, a.tail), robust_critical(a.size, alpha));
 }
 
-double heavy_p(const Abnormality& a, std::size_t member, const TailPool& pool) {
+double heavy_p(const Abnormality& a, std::size_t member) {
+  const TailPool pool;  // what it knows is used once, where several metrics are combined
   double low = std::log(1e-9), high = 0;  // of alpha: not abnormal at the first, abnormal at the second
   if (!surely_abnormal(a, member, 0.5, pool)) return 1;
   for (int step = 0; step < 24; ++step) {

@@ -5,6 +5,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "results/check_content.hpp"
 #include "verdict/judgement.hpp"
 
 namespace assay::verdict {
@@ -167,6 +168,7 @@ void judge_accounting(Judgement& j) {
     row.name = c.name;
     account(j, row, &c);
   }
+  for (const std::string& doubt : results::doubtful_content(j.results)) j.gap(doubt);
   if (measured == 0) j.gap("nothing was measured");
   if (j.results.info.state == "aborted") j.gap("the run ended early" + because(end_reason(j.results)));
 }

@@ -79,7 +79,7 @@ class BaselineJudge {
   static double least(const BaselineValue& v) { return std::max(log_deficit_of(constants::delta_warn), 3 * v.spread); }
 
   Claim claim_of(const SnapshotSeries& s, const Low& l, std::size_t candidates) const {
-    const double delta = log_deficit_of(fault_delta(s.suite));
+    const double delta = log_deficit_of(s.fault_threshold);
     if (l.deficit <= delta) {
       Claim c;
       c.deficit = l.deficit;
@@ -169,9 +169,9 @@ class BaselineJudge {
     if (!other_stratum_.empty())
       tell(name + "no reference for " + first_of(other_stratum_) + ": it holds no part of this model", "WARN");
     if (!unknown_.empty()) tell(name + "does not hold " + first_of(unknown_), "INFO");
-    const bool any = std::any_of(now_.series.begin(), now_.series.end(), [](const auto& s) { return !is_collective_stage(s.stage); });
+    const bool any = std::any_of(now_.series.begin(), now_.series.end(), [](const auto& s) { return !s.shared; });
     const std::size_t absent = other_key_.size() + other_stratum_.size() + unknown_.size();
-    const auto judged = std::count_if(now_.series.begin(), now_.series.end(), [](const auto& s) { return !is_collective_stage(s.stage); });
+    const auto judged = std::count_if(now_.series.begin(), now_.series.end(), [](const auto& s) { return !s.shared; });
     if (any && static_cast<std::size_t>(judged) == absent) j_.gap(name + "holds nothing that was measured here");
   }
 

@@ -22,7 +22,7 @@ namespace {
 constexpr const char* variant = "halves";
 
 bool of_world(const Series& s) {
-  return s.suite == "allreduce" && s.stage == "world" && s.kind == "device" && s.judged && s.per_sample && s.unit == "B/s" && s.first != nullptr;
+  return s.is_of(results::MetricClass::collective) && s.stage == "world" && s.kind == "device" && s.judged && s.per_sample && s.unit == "B/s" && s.first != nullptr;
 }
 
 double bytes_of(const Series& s) {
@@ -36,13 +36,18 @@ double centre_of(const Series& s) {
   return medians.empty() ? 0 : median(medians);
 }
 
+bool is_about_network(const Judgement& j, const results::Finding& finding) {
+  const Series* s = series_of(j, finding);
+  return s != nullptr && (s->is_of(results::MetricClass::link) || s->is_of(results::MetricClass::collective));
+}
+
 /// Something is known to be slow between nodes already: then the world is slow for that reason.
 bool explained(const Judgement& j) {
   return std::any_of(j.found.begin(), j.found.end(), [&](const Found& f) {
     const auto& finding = f.finding;
     const bool place = finding.level != "cluster" || finding.kind == "split";
     return finding.severity != "INFO" && (finding.kind == "slow" || finding.kind == "split") && place && finding.reference_kind == "peers" &&
-           (finding.suite == "p2p" || finding.suite == "allreduce");
+           is_about_network(j, finding);
   });
 }
 

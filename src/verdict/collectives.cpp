@@ -159,7 +159,9 @@ std::vector<const Series*> group_series(const Judgement& j) {
 std::set<std::int32_t> named_by_links(const Judgement& j) {
   std::set<std::int32_t> named;
   for (const auto& f : j.found) {
-    if (f.finding.severity == "INFO" || f.finding.kind != "slow" || f.finding.suite != "p2p") continue;
+    if (f.finding.severity == "INFO" || f.finding.kind != "slow") continue;
+    const Series* s = series_of(j, f.finding);
+    if (s == nullptr || !s->is_of(results::MetricClass::link)) continue;
     for (const auto row : f.rows) named.insert(j.entities.node(row));
   }
   return named;

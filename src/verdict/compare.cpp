@@ -35,7 +35,7 @@ using Sides = std::map<std::string, Side>;  ///< by SnapshotSeries::full
 /// Median over the parts of each unit in one run, added to the units of the side.
 void add_run(const Snapshot& run, std::size_t number, const SnapshotSeries& s, bool devices, Side& side) {
   std::map<std::string, ComparedUnit> now;
-  const bool collective = is_collective_stage(s.stage), links = s.kind == "link";
+  const bool collective = s.shared, links = s.kind == "link";
   for (std::size_t i = 0; i < s.log_rate.size(); ++i) {
     const Part& part = run.part(s.rows->part[i]);
     const Part& node = run.part(part.node);
@@ -134,6 +134,19 @@ void compare_clocks(MetricComparison& m, const Side& a, const Side& b, double al
 
 std::string first_of(const std::set<std::string>& keys) { return keys.empty() ? "" : *keys.begin(); }
 
+/// Units of one identity on both sides.
+std::vector<UnitRatio> units_of(const Side& a, const Side& b, bool higher) {
+  std::vector<UnitRatio> out;
+  for (const auto& [id, unit] : a.units) {
+    const auto other = b.units.find(id);
+    if (other == b.units.end()) continue;
+    const double from = unit.rate(), to = other->second.rate();
+    out.push_back({other->second.name, value_of(from, higher), value_of(to, higher), std::exp(to - from)});
+  }
+  std::stable_sort(out.begin(), out.end(), [](const auto& x, const auto& y) { return x.name < y.name; });
+  return out;
+}
+
 MetricComparison compare_metric(const Side& a, const Side& b, const CompareOptions& options) {
   const SnapshotSeries& s = *a.first;
   MetricComparison m;
@@ -142,7 +155,7 @@ MetricComparison compare_metric(const Side& a, const Side& b, const CompareOptio
   m.metric = s.metric;
   m.unit = s.unit;
   m.higher_is_better = s.higher_is_better;
-  m.unit_of = is_collective_stage(s.stage) ? "run" : options.device_unit && s.kind != "link" ? s.kind : "node";
+  m.unit_of = s.shared ? "run" : options.device_unit && s.kind != "link" ? s.kind : "node";
   if (b.first->unit != s.unit || b.first->higher_is_better != s.higher_is_better) {
     m.relation = Relation::incomparable;
     m.note = "unit " + s.unit + " against " + b.first->unit;
@@ -157,6 +170,7 @@ MetricComparison compare_metric(const Side& a, const Side& b, const CompareOptio
     m.note = "case_key " + first_of(a.keys) + " against " + first_of(b.keys) + ": another library, algorithm, size or path";
     return m;
   }
+  if (m.unit_of != "run") m.units = units_of(a, b, m.higher_is_better);
   const Values v = values_of(a, b, [](const ComparedUnit& u) { return u.rate(); });
   m.paired = m.unit_of != "run" && same_units(v.differences.size(), v.a.size(), v.b.size());
   const Shift shift = shift_of(v, m.paired, options.alpha);

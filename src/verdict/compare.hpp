@@ -38,6 +38,13 @@ struct Ratio {
   double estimate = results::not_taken, low = results::not_taken, high = results::not_taken;
 };
 
+/// One part that both sides have, by its identity.
+struct UnitRatio {
+  std::string name;
+  double a = results::not_taken, b = results::not_taken;  ///< medians over the runs of each side, in the unit of the metric
+  double ratio = 1;                                       ///< of the rates, B/A
+};
+
 struct MetricComparison {
   std::string suite, name, metric, unit, unit_of;  ///< unit_of: node, device or run
   bool higher_is_better = true, paired = false;
@@ -50,6 +57,7 @@ struct MetricComparison {
   std::string method;  ///< "permutation", "Welch" or "paired t"
   Relation relation = Relation::insufficient;
   std::string note;
+  std::vector<UnitRatio> units;  ///< what both sides have, in the order of their names; empty where the unit is the run
 
   std::string full() const { return suite + "/" + name + ":" + metric; }
 };

@@ -2,6 +2,7 @@
 // From findings and gaps to states: of every entity, and of the run.
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <numeric>
 #include <set>
 
@@ -139,8 +140,14 @@ void order_findings(std::vector<Found>& found) {
 
 std::string basis_of(const Judgement& j) {
   std::array<std::size_t, 6> counts{};
+  std::size_t left_out = 0;
   for (const auto& s : j.series) {
     for (const auto& row : s.rows) {
+      // No logarithm, no comparison.
+      if (s.judged && !(row.median > 0 && std::isfinite(row.median))) {
+        ++left_out;
+        continue;
+      }
       if (s.judged || row.reference != Reference::none) ++counts[row.reference];
     }
   }
@@ -151,12 +158,15 @@ std::string basis_of(const Judgement& j) {
   if (j.options.earlier || j.options.history) text += ", own history " + std::to_string(counts[Reference::history]);
   text += ", peers only " + std::to_string(counts[Reference::peers]) + ", none " + std::to_string(counts[Reference::none]);
   const bool correctness_only = counts[Reference::none] == std::accumulate(counts.begin(), counts.end(), std::size_t{0});
+  if (left_out > 0) text += ", left out " + std::to_string(left_out);
   return text + (correctness_only ? " (checks and counters only)" : "");
 }
 
 Json inputs_of(const Judgement& j) {
   Json inputs;
-  inputs["delta"] = constants::deltas();
+  inputs["delta"] = {{"warn", constants::delta_warn}, {"at_clock", constants::delta_at_clock}};
+  for (const auto& s : j.series)
+    if (s.judged) inputs["delta"][results::to_string(s.judging.of)] = s.judging.fault_threshold;
   inputs["constants"] = constants::as_json();
   inputs["network"] = constants::network_json();
   inputs["limits"] = j.options.limits_name;

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <optional>
 #include <set>
 #include <tuple>
 
@@ -68,18 +67,11 @@ std::vector<std::int32_t> innocent(const Screening& screening, const Population&
   }
   std::vector<std::int32_t> rows;
   for (const auto& m : p.members) {
-    if (!m.low && !accused.contains(m.row->entity)) rows.push_back(m.row->entity);
+    // Where both sides may be healthy those of the bulk stand for it.
+    const bool beside = p.split.apart && m.low != p.split.fast();
+    if (!beside && !(m.low && !p.split.apart) && !accused.contains(m.row->entity)) rows.push_back(m.row->entity);
   }
   return rows;
-}
-
-std::optional<Recheck> recheck_split(const Judgement& j, const Population& p) {
-  const auto cases = fresh_cases(j, p);
-  if (!split_may_fail(p) || !cases.empty()) return std::nullopt;
-  std::vector<std::int32_t> low, high;
-  for (const auto& m : p.members) (m.low ? low : high).push_back(m.row->entity);
-  return make(j, p, 1, draw(std::move(low), constants::confirm_split_members, j.results.info.seed, p.series->full()),
-              std::move(high), constants::confirm_split_members);
 }
 
 /// Strata and metrics of one case are measured again together: it is one measurement.
@@ -105,12 +97,6 @@ std::vector<Recheck> joined(std::vector<Recheck> asked) {
 
 }  // namespace
 
-bool split_may_fail(const Population& p) {
-  const auto& s = p.split;
-  return s.found && s.attribute.empty() && p.eligible() && s.deficit > log_deficit(p.delta) - p.se &&
-         static_cast<double>(s.split.low) < constants::split_minority * static_cast<double>(p.size());
-}
-
 std::vector<std::vector<std::size_t>> split_stories(const Screening& screening) {
   struct Story {
     std::string suite;
@@ -120,7 +106,7 @@ std::vector<std::vector<std::size_t>> split_stories(const Screening& screening) 
   std::vector<Story> stories;
   for (std::size_t i = 0; i < screening.populations.size(); ++i) {
     const auto& p = screening.populations[i];
-    if (!p.split.found) continue;
+    if (!p.split.apart) continue;
     std::vector<std::int32_t> low;
     for (const auto& m : p.members) {
       if (m.low) low.push_back(m.row->entity);
@@ -139,7 +125,7 @@ std::vector<std::vector<std::size_t>> split_stories(const Screening& screening) 
   for (auto& s : stories) {
     const auto rank = [&](std::size_t i) {
       const auto& p = screening.populations[i];
-      return std::tuple(split_may_fail(p), !p.split.attribute.empty(), p.split.deficit / log_deficit(p.delta));
+      return std::pair(p.split.explained(), p.split.deficit / log_deficit(p.delta));
     };
     std::stable_sort(s.populations.begin(), s.populations.end(), [&](auto a, auto b) { return rank(a) > rank(b); });
     out.push_back(std::move(s.populations));
@@ -147,14 +133,21 @@ std::vector<std::vector<std::size_t>> split_stories(const Screening& screening) 
   return out;
 }
 
+double rank_of(const Screening& screening, const Suspect& s) {
+  // Those who are slow together in several metrics are measured in the same one, unless another is much worse.
+  const auto& split = screening.populations[s.population].split;
+  const double company = split.found && !split.apart ? 1 + 0.5 / static_cast<double>(s.population + 1) : 1.0;
+  return excess_of(s) * company;
+}
+
 std::vector<const Suspect*> named_candidates(const Screening& screening) {
-  // One measurement per entity and suite is enough: the metric in which it is worst against what that may be short of.
+  // One measurement per entity and suite is enough.
   std::map<std::pair<std::int32_t, std::string>, const Suspect*> worst;
   for (const auto& s : screening.suspects) {
     if (!s.candidate) continue;
     const auto& p = screening.populations[s.population];
     auto& known = worst[{p.members[s.member].row->entity, p.series->suite}];
-    if (known == nullptr || excess_of(s) > excess_of(*known)) known = &s;
+    if (known == nullptr || rank_of(screening, s) > rank_of(screening, *known)) known = &s;
   }
   std::vector<const Suspect*> named;
   for (const auto& [key, suspect] : worst) named.push_back(suspect);
@@ -183,9 +176,6 @@ std::vector<Recheck> population_rechecks(const Judgement& j) {
     const int number = cases.empty() ? 1 : cases.back().number + 1;
     if (rows.empty() || number > constants::confirm_most_cases) continue;
     asked.push_back(make(j, p, number, rows, innocent(screening, p, index), controls_for(p.size())));
-  }
-  for (const auto& story : split_stories(screening)) {
-    if (auto recheck = recheck_split(j, screening.populations[story.front()])) asked.push_back(std::move(*recheck));
   }
   return asked;
 }

@@ -9,12 +9,13 @@
 
 namespace assay::verdict {
 
+/// By what a part is to be named where several metrics of a suite accuse it: the metric in which it is worst against what that may be
+/// short of.
+double rank_of(const Screening& screening, const Suspect& s);
 /// Candidates to be measured again, the worst first: one per entity and suite, not more than can be.
 std::vector<const Suspect*> named_candidates(const Screening& screening);
-/// A slow side that nothing recorded explains, small enough to be called faulty, and slower than delta.
-bool split_may_fail(const Population& p);
-/// Splits with nearly the same members in several metrics of a suite are one: indices of the populations, the one to be
-/// named first (worst against what it may be short of, those that may fail before others).
+/// Splits into sides that may both be healthy; with nearly the same members in several metrics of a suite they are one: indices of the
+/// populations, the one to be named first (explained before others, then the worst against what it may be short of).
 std::vector<std::vector<std::size_t>> split_stories(const Screening& screening);
 /// What populations want measured again.
 std::vector<Recheck> population_rechecks(const Judgement& j);

@@ -15,6 +15,8 @@ inline constexpr double interval_z = 1.96;
 inline constexpr std::size_t interval_min_samples = 3;
 // A gate before a job must not drain a node for less than this; also the bar where no interval exists.
 inline constexpr double coarse_deficit = 0.20;
+// Such a deficit, so many robust deviations off, is named from a single sample.
+inline constexpr double gross_deviations = 5;
 
 // Precision: delta_eff = 4 standard errors of the median; above 10 % a metric was measured but not judged.
 inline constexpr double noise_z = 4.0;
@@ -23,6 +25,8 @@ inline constexpr double noise_limit = 0.10;
 // The least deficit worth a line, and by class worth a fault (DESIGN.md 7): memory, HBM, PCIe and NVLink; NIC pairs; GEMM and train
 // as measured, because healthy power-limited parts spread by 2 %, and at equal clock.
 inline constexpr double delta_warn = 0.02;
+// A part that lost 2 % is not 2 % below its peers, but that give or take how they differ: peers are looked at from here on.
+inline constexpr double delta_notice = 0.012;
 inline constexpr double delta_memory = 0.03;
 inline constexpr double delta_nic = 0.05;
 inline constexpr double delta_compute_raw = 0.07;
@@ -33,18 +37,23 @@ inline constexpr double eligible_fraction = 0.25;
 // Peers. Error budgets of a run, over all metrics and strata: false warnings among normal populations, and false faults, also among
 // heavy-tailed ones; the confirming stage has its own, over its candidates only.
 inline constexpr double alpha_warn = 0.01;
-inline constexpr double alpha_fail = 0.008;
+inline constexpr double alpha_warn_heavy = 0.04;  // false warnings where parts are spread like Student's t with 4 degrees
+inline constexpr double alpha_fail = 0.006;
 inline constexpr double alpha_confirm = 0.01;
-// Degrees of freedom of a confirming measurement: its error is pooled over few entities.
+// Degrees of freedom of a confirming measurement: its error is pooled over few entities, and more are gained with more of them
+// (a median absolute deviation is worth 37 % of its values).
 inline constexpr double confirm_degrees = 6;
+inline constexpr double confirm_degrees_per_entity = 0.37;
 // A warning also lies this many own standard errors off; where the metric is not precise enough to fail anybody, only
 // deficits over `peers_min_deficit` count.
 inline constexpr double warn_errors = 3.0;
 inline constexpr double peers_min_deficit = 0.05;
 // No population agrees better than this: keeps equal values from making any difference significant.
 inline constexpr double peers_spread_floor = 5e-4;
-// From so many the robust predictive deviation, from so many the deletion t with a spread worth the name, from so many the
-// deletion t at all (28 sigma at 4).
+// From so many a robust centre, groups and splits; up to `deletion_most` the deletion t, which needs fewer values to be sure of a
+// spread than the robust predictive deviation beyond; from so many the deletion t with a spread worth the name, from so many at all
+// (28 sigma at 4).
+inline constexpr std::size_t deletion_most = 48;
 inline constexpr std::size_t robust_min = 24;
 inline constexpr std::size_t peers_min_population = 6;
 inline constexpr std::size_t deletion_min = 4;
@@ -55,11 +64,14 @@ inline constexpr double peers_z = 4.0;
 
 // At least this part of a population's variance is taken for the parts' own: the error of the noise is not known better.
 inline constexpr double real_least = 0.1;
+inline constexpr double real_enough = 0.7;  // part of its deviation from which a population tells how parts are spread
 // Parts of the budget of faults that go to the metrics of a suite together: to their sum, and to several being far out at once.
 // Metrics whose ranks agree by so many standard errors tell one story and count once.
 inline constexpr double combined_share = 0.1;
 inline constexpr double joint_share = 0.3;
 inline constexpr double alike_errors = 2.5;
+// So many metrics of a suite that do not tell one story tell how spreads differ from metric to metric, and each borrows from all.
+inline constexpr std::size_t spread_metrics = 6;
 
 // Clock: fitted from 32 devices on, when the slope comes out to +-0.15; else 1 for GEMM and train, 0 for others.
 inline constexpr std::size_t clock_min_population = 32;
@@ -71,15 +83,20 @@ inline constexpr double group_sigmas = 4.0;
 // attributes tried, is below `explain_p`. A slow side of a fifth or more is not called faulty: peers cannot tell which side is right.
 inline constexpr double split_distance = 6.0;
 inline constexpr double explain_p = 1e-3;
+inline constexpr double explain_place_p = 1e-2;  // only a hint where to look
 inline constexpr double split_minority = 0.20;
+// Unlabelled kinds of one model (bins of a chip, boards) are published with rates up to 8 % apart: a slow group that differs by more is
+// no kind, unless it is a third or more. Of fewer than `robust_min` a sixth may be one.
+inline constexpr double kind_most_deficit = 0.10;
+inline constexpr double kind_always = 1.0 / 3;
+inline constexpr double kind_share_small = 1.0 / 6;
 
-// Confirming: controls at least 8 and 5 %, at most 64; samples 30, up to 120 where noise asks for them; a side of a split by 16.
+// Confirming: controls at least 8 and 5 %, at most 64; samples 30, up to 120 where noise asks for them.
 inline constexpr std::size_t confirm_controls = 8;
 inline constexpr double confirm_control_fraction = 0.05;
 inline constexpr std::size_t confirm_most_controls = 64;
 inline constexpr int confirm_samples = 30;
 inline constexpr int confirm_most_samples = 120;
-inline constexpr std::size_t confirm_split_members = 16;
 inline constexpr int confirm_most_cases = 3;
 inline constexpr std::size_t confirm_most_candidates = 256;
 // A sample at less than this part of its entity's own median rate is a dip. So many of at least so many samples, more often than
@@ -88,6 +105,13 @@ inline constexpr double dip = 0.8;
 inline constexpr std::int32_t dips_min = 3;
 inline constexpr std::int32_t dips_min_samples = 60;
 inline constexpr double dips_factor = 3.0;
+// Drift: what a part loses against its peers from the first to the last quarter of a case of so many samples and so long, in so many
+// stretches, or of so many segments.
+inline constexpr double delta_drift = 0.03;
+inline constexpr std::int32_t drift_least_samples = 64;
+inline constexpr double drift_least_s = 60;
+inline constexpr std::size_t drift_stretches = 32;
+inline constexpr std::size_t drift_least_times = 4;
 // Or, without it: slow in so many blocks over so long.
 inline constexpr std::size_t lasting_blocks = 3;
 inline constexpr double lasting_s = 60;
@@ -165,7 +189,5 @@ inline constexpr std::size_t fleet_min_nodes = 3;
 
 /// All of the above by name.
 Json as_json();
-/// The smallest deficit worth a FAIL by class of metric.
-Json deltas();
 
 }  // namespace assay::verdict::constants

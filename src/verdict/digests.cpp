@@ -158,11 +158,12 @@ template <class Misshapen>
 std::vector<Outcome> outcomes(const Judgement& j, Misshapen&& misshapen) {
   std::vector<Outcome> all;
   for (const auto& c : j.results.cases) {
-    if (!has_run(c)) continue;
+    const bool any = std::any_of(c.arrays.begin(), c.arrays.end(), [](const auto& array) { return array.name.starts_with("digest"); });
+    if (!has_run(c) || !any) continue;  // most have none, and each would look at all others
     const bool second = std::any_of(j.results.cases.begin(), j.results.cases.end(),
                                     [&](const auto& first) { return has_run(first) && is_replay_of(c, first); });
     for (const auto& array : c.arrays) {
-      if (array.name.rfind("digest", 0) != 0) continue;
+      if (!array.name.starts_with("digest")) continue;
       const DigestView view(array);
       if (view.entities != c.entity.size()) {
         if (!c.entity.empty()) misshapen(c.path() + ": " + array.name + " does not have one row per entity");
@@ -206,8 +207,8 @@ void tell_tie(Judgement& j, const Outcome& o) {
   f.action = "TRIAGE";
   f.evidence = "/cases/" + o.c->path() + "/" + o.array->name;
   f.text = o.array->name + " of " + o.c->path() + " differs between " + list(f.members) + " without a majority: " +
-           (o.replayed ? "a replay gave each what it had; a further equal device would tell who is wrong"
-                       : "replay the case to find who is wrong");
+           (o.replayed ? "a replay repeated both results; a further equal device is needed to tell which one is wrong"
+                       : "replay the case to find which result is wrong");
   j.add(std::move(f), rows, true);
 }
 

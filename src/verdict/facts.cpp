@@ -2,9 +2,11 @@
 // What needs no statistics: wrong values, checkers that missed, events of the launch.
 #include <algorithm>
 #include <cstdio>
+#include <iterator>
 #include <map>
 #include <set>
 
+#include "results/carry.hpp"
 #include "verdict/constants.hpp"
 #include "verdict/corrupt.hpp"
 
@@ -34,16 +36,19 @@ std::map<std::int32_t, double> counted_errors(const results::CaseData& c) {
   return counted;
 }
 
-std::vector<std::string> needed_checkers(const results::Results& results) {
-  std::set<std::string> suites;
-  for (const auto& row : results.plan) {
-    if (row.state != "not_applicable") suites.insert(row.suite);
-  }
+/// The checkers that planned cases declare, in the order of the plan. A suite with results that declares none proves nothing.
+std::vector<std::string> needed_checkers(Judgement& j) {
+  std::set<std::string> measured, told;
+  for (const auto& c : j.results.cases)
+    if (!c.metrics.empty()) measured.insert(c.suite);
   std::vector<std::string> needed;
-  const std::pair<const char*, const char*> checkers[] = {
-      {"gemm", "gemm"}, {"memory", "memory"}, {"p2p", "pair"}, {"congestion", "pair"}, {"allreduce", "allreduce"}, {"train", "train"}, {"burn", "burn"}};
-  for (const auto& [suite, checker] : checkers) {
-    if (suites.contains(suite)) needed.emplace_back(checker);
+  for (const auto& row : j.results.plan) {
+    if (row.state == "not_applicable") continue;
+    const auto checkers = results::checkers_of(row);
+    if (!checkers.declared && measured.contains(row.suite) && told.insert(row.suite).second)
+      j.gap("suite " + row.suite + " declares no self-test: its checks are unproven");
+    for (const auto& name : checkers.names)
+      if (std::find(needed.begin(), needed.end(), name) == needed.end()) needed.push_back(name);
   }
   return needed;
 }
@@ -58,16 +63,15 @@ std::string kind_of_event(const std::string& text) {
 }
 
 /// What the multiprocessors that saw the wrong words of one GPU have in common.
-class Seers {
+class ReportingSms {
  public:
-  void add(const results::Miscompare& e) {
+  void add(const results::Miscompare& e, bool addresses) {
     if (e.sm < 0) return;  // whoever does not know it says nothing for or against
     multiprocessors_.insert(e.sm);
     times_.insert(e.t);
     ++words_;
-    // Only patterns know the place in memory; elsewhere (caches, shared memory) the index is the word's own.
-    const bool pattern = e.case_path.starts_with("memory/pattern-");
-    places_.insert({pattern, pattern ? static_cast<std::uint64_t>(static_cast<double>(e.index) / constants::one_sm_place_bytes) : e.index});
+    // Where the index is no place in memory (caches, shared memory) it is the word's own.
+    places_.insert({addresses, addresses ? static_cast<std::uint64_t>(static_cast<double>(e.index) / constants::one_sm_place_bytes) : e.index});
   }
 
   /// Empty unless one multiprocessor saw all. Seen in one sweep only, a defect of the memory at equal distances could have met
@@ -129,11 +133,14 @@ void judge_miscompares(Judgement& j) {
     const results::Miscompare* first = nullptr;
   };
   std::map<std::pair<std::string, std::int32_t>, Seen> seen;
-  std::map<std::int32_t, Seers> seers;
+  std::map<std::int32_t, ReportingSms> reporting_sms;
+  std::set<std::string> addressing;
+  for (const auto& c : j.results.cases)
+    if (results::traits_of(c).addresses) addressing.insert(c.path());
   for (const auto& e : j.results.errors) {
     auto& s = seen[{e.case_path, e.entity}];
     if (s.count++ == 0) s.first = &e;
-    seers[e.entity].add(e);
+    reporting_sms[e.entity].add(e, addressing.contains(e.case_path));
   }
   std::set<std::string> named;
   std::map<std::pair<std::string, std::int32_t>, double> counted;
@@ -151,7 +158,7 @@ void judge_miscompares(Judgement& j) {
                 with_rank(j, row) + ": " + std::to_string(whole(total)) +
                     " wrong values in " + path + ", first at " + std::to_string(e.index) + seen_by(e) + ": expected " +
                     hex(e.expected) + " actual " + hex(e.actual) + " xor " + hex(e.expected ^ e.actual) +
-                    " reread " + hex(e.reread) + seers[row].text(),
+                    " reread " + hex(e.reread) + reporting_sms[row].text(),
                 whole(total));
   }
   for (const auto& [key, n] : counted) {
@@ -170,7 +177,7 @@ void judge_miscompares(Judgement& j) {
 }
 
 void judge_selftest(Judgement& j) {
-  for (const auto& checker : needed_checkers(j.results)) {
+  for (const auto& checker : needed_checkers(j)) {
     std::int64_t injected = 0;
     for (const auto& row : j.results.selftest) {
       if (row.checker != checker) continue;
@@ -188,13 +195,30 @@ void judge_selftest(Judgement& j) {
   }
 }
 
+namespace {
+
+/// Devices that were lost in this launch and in an earlier one.
+std::set<std::int32_t> lost_twice(const Judgement& j) {
+  std::set<std::int32_t> now, before, twice;
+  for (const auto& e : j.results.events)
+    if (e.kind == "hang" || e.kind == "lost") (e.text.starts_with(results::earlier_launch) ? before : now).insert(e.entity);
+  std::set_intersection(now.begin(), now.end(), before.begin(), before.end(), std::inserter(twice, twice.end()));
+  twice.erase(-1);
+  return twice;
+}
+
+}  // namespace
+
 void judge_events(Judgement& j) {
+  const auto again = lost_twice(j);
   for (const auto& e : j.results.events) {
     if (e.kind == "inject-unfired") j.gap(e.text);
     const bool lost = e.kind == "hang" || e.kind == "lost";
-    const bool fail = e.kind == "launch-fail", open = e.kind == "launch-inconclusive" || lost;
+    const std::string kind = lost ? e.kind : kind_of_event(e.text);
+    const bool uncovered = kind == "uncovered" && e.kind == "launch-warn" && requires_coverage(j);
+    const bool fail = e.kind == "launch-fail" || (lost && again.contains(e.entity)), open = e.kind == "launch-inconclusive" || lost || uncovered;
     if (!fail && !open && e.kind != "launch-warn") continue;
-    auto f = j.about(e.entity, fail ? "FAIL" : "WARN", "fact", lost ? e.kind : kind_of_event(e.text));
+    auto f = j.about(e.entity, fail ? "FAIL" : "WARN", "fact", kind);
     f.action = lost || f.kind == "missing" ? "TRIAGE" : "CONFIG";
     f.evidence = "/events";
     f.text = e.text;

@@ -45,13 +45,6 @@ Taken taken(const results::CaseData& c, const results::Metric& m, std::size_t ro
   return t;
 }
 
-double deviation(const std::vector<double>& v) {
-  double mean = 0, squares = 0;
-  for (const double x : v) mean += x / static_cast<double>(v.size());
-  for (const double x : v) squares += (x - mean) * (x - mean);
-  return std::sqrt(squares / static_cast<double>(v.size() - 1));
-}
-
 FreshCase read(const results::CaseData& c, const Population& p) {
   FreshCase fresh;
   fresh.number = confirming_number(c.name);
@@ -72,7 +65,7 @@ FreshCase read(const results::CaseData& c, const Population& p) {
     if (t.block_medians.size() >= 3) {
       std::vector<double> logs;
       for (const double b : t.block_medians) logs.push_back(log_rate(b, p.series->better));
-      f.block_error = deviation(logs) / std::sqrt(static_cast<double>(logs.size()));
+      f.block_error = standard_deviation(logs) / std::sqrt(static_cast<double>(logs.size()));
     }
     if (std::isfinite(f.half)) halves.push_back(f.half);
     if (std::isfinite(f.block_error)) blocks.push_back(f.block_error);
@@ -173,15 +166,17 @@ Confirmation confirm(const Population& p, const std::vector<FreshCase>& cases, s
   Confirmation c;
   for (auto it = cases.rbegin(); it != cases.rend() && !c.measured; ++it) {
     const auto* own = it->find(entity);
-    if (own == nullptr || std::isnan(it->se)) continue;
+    if (own == nullptr || std::isnan(it->se) || member_of(p, entity) >= p.size()) continue;
     // What screening knows of a control (how much faster or slower than the population it is) is taken out of it, so
     // that eight controls stand for all.
     std::vector<double> references;
+    const std::size_t at = member_of(p, entity);
+    const double held_against = at_clock ? p.residual_reference(at) : p.reference(at);
     for (const auto& f : it->members) {
       const std::size_t i = member_of(p, f.entity);
       if (i >= p.size() || std::find(suspects.begin(), suspects.end(), f.entity) != suspects.end()) continue;
-      if (p.members[i].low) continue;
-      references.push_back(value_of(p, f, at_clock) + (at_clock ? p.residual_deficit(i) : p.deficit(i)));
+      if (p.members[i].low && !p.split.apart) continue;
+      references.push_back(value_of(p, f, at_clock) + held_against - (at_clock ? p.members[i].residual : p.members[i].rate));
     }
     if (references.empty()) continue;
     c.samples = own->samples;
@@ -189,29 +184,8 @@ Confirmation confirm(const Population& p, const std::vector<FreshCase>& cases, s
     const auto n = static_cast<double>(references.size());
     const double spread = references.size() >= 3 ? std::max(mad_sigma(references), it->se) : 1.5 * it->se;
     const double se = std::hypot(it->se, 1.2533 * spread / std::sqrt(n));
-    settle(c, median(references) - value_of(p, *own, at_clock), se, at_clock ? p.delta : p.delta_raw, candidates,
-           constants::confirm_degrees);
-  }
-  return c;
-}
-
-Confirmation confirm_split(const Population& p, const std::vector<FreshCase>& cases, std::size_t candidates) {
-  Confirmation c;
-  for (auto it = cases.rbegin(); it != cases.rend() && !c.measured; ++it) {
-    std::vector<double> sides[2];
-    for (const auto& f : it->members) {
-      const std::size_t i = member_of(p, f.entity);
-      if (i >= p.size()) continue;
-      sides[p.members[i].low ? 1 : 0].push_back(value_of(p, f, p.clocked));
-      c.samples += p.members[i].low ? f.samples : 0;
-    }
-    if (sides[0].size() < 3 || sides[1].size() < 3) continue;
-    c.controls = static_cast<std::int64_t>(sides[0].size());
-    auto error = [&](const std::vector<double>& v) {
-      return 1.2533 * std::max(mad_sigma(v), it->se) / std::sqrt(static_cast<double>(v.size()));
-    };
-    settle(c, median(sides[0]) - median(sides[1]), std::hypot(error(sides[0]), error(sides[1])), p.delta, candidates,
-           static_cast<double>(sides[0].size() + sides[1].size() - 2));
+    const double degrees = std::max(constants::confirm_degrees, constants::confirm_degrees_per_entity * static_cast<double>(it->members.size() - 1));
+    settle(c, median(references) - value_of(p, *own, at_clock), se, at_clock ? p.delta : p.delta_raw, candidates, degrees);
   }
   return c;
 }

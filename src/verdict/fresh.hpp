@@ -58,7 +58,4 @@ struct Confirmation {
 Confirmation confirm(const Population& p, const std::vector<FreshCase>& cases, std::int32_t entity, bool at_clock,
                      const std::vector<std::int32_t>& suspects, std::size_t candidates);
 
-/// The same for the low side of a split: the median of its fresh members against that of the high side's.
-Confirmation confirm_split(const Population& p, const std::vector<FreshCase>& cases, std::size_t candidates);
-
 }  // namespace assay::verdict

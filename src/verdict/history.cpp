@@ -129,6 +129,37 @@ void leave_one_out(const Past& p, std::size_t window, std::vector<double>& out) 
   }
 }
 
+/// Whether a part changed its level: two runs in a row, or the latest, are apart from its median by more than `apart`.
+bool shifts(const Past& p, double apart) {
+  const double centre = median(p.values);
+  const auto off = [&](std::size_t i) { return p.values[i] < centre - apart ? -1 : p.values[i] > centre + apart ? 1 : 0; };
+  for (std::size_t i = 1; i < p.values.size(); ++i)
+    if (off(i) != 0 && off(i) == off(i - 1)) return true;
+  return !p.values.empty() && off(p.values.size() - 1) < 0;
+}
+
+/// The leave-one-out differences of those that keep their level. A fault that lasts must not be what healthy parts are said to do.
+std::vector<double> null_of(const Matrix& m, std::size_t window) {
+  constexpr double shifted_deviations = 4, most_shifted = 0.2;
+  std::vector<double> all;
+  for (const auto& row : m.rows) leave_one_out(past_of(row), window, all);
+  if (all.size() < scale_min) return all;
+  const double apart = shifted_deviations * std::max(mad_sigma(all), scale_floor);
+  std::vector<double> steady;
+  std::size_t shifted = 0;
+  for (const auto& row : m.rows) {
+    const Past p = past_of(row);
+    if (p.values.size() >= 2 && shifts(p, apart)) {
+      ++shifted;
+      continue;
+    }
+    leave_one_out(p, window, steady);
+  }
+  // Where so many shift that is how this metric is.
+  const bool usual = static_cast<double>(shifted) > most_shifted * static_cast<double>(m.rows.size());
+  return usual || steady.size() < scale_min ? all : steady;
+}
+
 /// A metric on its way to a threshold.
 struct Draft {
   HistorySeries out;
@@ -145,7 +176,7 @@ Draft draft_of(const Snapshot& now, const std::vector<std::int32_t>& ids, const 
   d.scores = scores_of(now, s);
   if (d.scores.empty()) return d;
   d.matrix = matrix_of(runs, key_of(s), identities);
-  for (const auto& row : d.matrix.rows) leave_one_out(past_of(row), options.window, d.differences);
+  d.differences = null_of(d.matrix, options.window);
   d.out.pairs = static_cast<std::int64_t>(d.differences.size());
   std::vector<double> changes;
   for (const auto& score : d.scores) {
@@ -202,8 +233,10 @@ void find_shifted(Draft& d, const std::vector<std::int32_t>& ids, const std::vec
     for (std::size_t k = 1; k + 2 <= n; ++k) {
       const double base = window_median(p.values, n - k, options.window);
       const auto block = std::span(p.values).last(k);
-      if (*std::max_element(block.begin(), block.end()) >= base - d.out.threshold / 2) continue;
-      found = {static_cast<std::uint32_t>(i), static_cast<std::int32_t>(k), block.back() < base - d.out.threshold, base,
+      // All of it lies nearer to its own level than to the one before.
+      const double below = std::max(d.out.threshold, base - median(block)) / 2;
+      if (*std::max_element(block.begin(), block.end()) >= base - below) continue;
+      found = {static_cast<std::uint32_t>(i), static_cast<std::int32_t>(k), block.back() < base - d.out.threshold, base, base - block.back(),
                runs[p.runs[n - k]].snapshot->source.started};
     }
     if (found.runs > 0) d.out.shifted.push_back(std::move(found));

@@ -19,6 +19,7 @@ struct Shifted {
   std::int32_t runs = 0;    ///< how many earlier runs in a row
   bool alert = false;       ///< the last of them beyond the threshold
   double base = 0;          ///< log rate before the shift
+  double last = 0;          ///< logarithmic deficit of the latest of them against it
   std::string since;        ///< start of the first of them
 };
 
@@ -43,7 +44,7 @@ struct History {
 
 struct HistoryOptions {
   std::size_t window = 10;       ///< runs of the median
-  std::size_t most_runs = 20;    ///< that are looked at
+  std::size_t most_runs = 200;   ///< that are looked at: a lasting shift is told for so long
   double alarms_per_node = 2e-3;  ///< expected alerts of a healthy node in one run, over all of its metrics
   double least_change = 5e-3;    ///< smaller changes are nobody's business
   std::size_t empirical_min = 1000;  ///< leave-one-out differences from which their own tail is used; below, Student's t with 4 degrees
@@ -54,7 +55,7 @@ struct HistoryOptions {
 ///
 /// The null is that of all leave-one-out differences x - median(the other runs of the same part), over all metrics in
 /// units of each metric's own scale, with a generalised Pareto tail beyond 99 % (Hosking and Wallis 1987); a metric whose
-/// own differences reach further keeps its own quantile.
+/// own differences reach further keeps its own quantile. Parts whose level shifted for two runs or in the latest one are no part of it.
 History history_of(const std::vector<Snapshot>& earlier, const Snapshot& now, const std::string& name,
                    const HistoryOptions& options = {});
 

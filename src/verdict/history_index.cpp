@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
 #include <map>
 #include <sstream>
 #include <unordered_map>
@@ -14,6 +13,7 @@
 #include "base/error.hpp"
 #include "results/reader.hpp"
 #include "verdict/pack.hpp"
+#include "verdict/snapshot_archive.hpp"
 
 namespace assay::verdict {
 namespace {
@@ -21,14 +21,6 @@ namespace {
 namespace fs = std::filesystem;
 
 [[noreturn]] void bad(const std::string& message) { throw Error(ErrorKind::data, message); }
-
-std::string read_bytes(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  text << in.rdbuf();
-  if (!in) bad(path.string() + ": cannot be read");
-  return std::move(text).str();
-}
 
 struct FileState {
   std::int64_t bytes = -1, changed_ns = 0;
@@ -55,6 +47,24 @@ std::vector<fs::path> results_files(const fs::path& folder) {
   return files;
 }
 
+/// One results file, boiled down where it is read; a partial directory is read file by file.
+Snapshot snapshot_read(const fs::path& file) {
+  const std::string name = file.filename().string();
+  std::error_code code;
+  if (fs::is_directory(file, code)) return snapshot_of(results::load(file), name);
+  auto runs = runs_read_confined(file.string(), [&](const InputFile& input) {
+    std::vector<IndexedRun> out;
+    out.push_back({name, 0, 0, snapshot_of(results::load_own(input), name)});
+    return out;
+  });
+  if (runs.size() != 1) bad(file.string() + ": is no results file");
+  return std::move(runs.front().run);
+}
+
+std::vector<IndexedRun> index_read(const fs::path& path) {
+  return runs_read_confined(path.string(), [](const InputFile& input) { return parse_index(input.text()); });
+}
+
 /// Whole or not at all: readers see the old index or the new one. Nothing is lost when it cannot be written.
 void store(const fs::path& folder, const std::vector<IndexedRun>& runs) {
   const fs::path to = folder / index_name;
@@ -79,7 +89,7 @@ std::map<std::string, IndexedRun> known_runs(const fs::path& folder) {
   std::error_code code;
   if (!fs::is_regular_file(folder / index_name, code)) return known;
   try {
-    for (auto& run : parse_index(read_bytes(folder / index_name))) known[run.file] = std::move(run);
+    for (auto& run : index_read(folder / index_name)) known[run.file] = std::move(run);
   } catch (const Error&) {
     known.clear();
   }
@@ -105,7 +115,7 @@ std::vector<Snapshot> read_folder(const fs::path& folder, IndexUse use) {
       continue;
     }
     fresh = true;
-    runs.push_back({name, state.bytes, state.changed_ns, snapshot_of(results::load(file), name)});
+    runs.push_back({name, state.bytes, state.changed_ns, snapshot_read(file)});
   }
   if (fresh && use == IndexUse::update) store(folder, runs);
   std::vector<Snapshot> out;
@@ -116,9 +126,10 @@ std::vector<Snapshot> read_folder(const fs::path& folder, IndexUse use) {
 std::vector<Snapshot> read_index(const fs::path& path) {
   std::vector<IndexedRun> runs;
   try {
-    runs = parse_index(read_bytes(path));
+    runs = index_read(path);
   } catch (const Error& e) {
-    bad(path.string() + ": " + e.what());
+    const std::string why = e.what();
+    bad(why.starts_with(path.string()) ? why : path.string() + ": " + why);
   }
   const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
   std::map<std::string, const IndexedRun*> known;
@@ -152,7 +163,7 @@ std::vector<Snapshot> read_runs(const std::string& path, IndexUse use) {
   } else if (at.filename() == index_name || at.extension() == ".index") {
     runs = read_index(at);
   } else {
-    runs.push_back(snapshot_of(results::load(at), at.filename().string()));
+    runs.push_back(snapshot_read(at));
   }
   order(runs);
   return runs;

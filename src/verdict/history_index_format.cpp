@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/random.hpp"
+#include "results/described.hpp"
 #include "verdict/history_index.hpp"
 #include "verdict/pack.hpp"
 
@@ -50,7 +51,7 @@ class PartTable {
 
 Json series_json(const SnapshotSeries& s, std::size_t rows) {
   return {{"suite", s.suite},   {"case", s.name},         {"metric", s.metric}, {"unit", s.unit},
-          {"kind", s.kind},     {"stage", s.stage},       {"key", s.case_key},  {"higher", s.higher_is_better},
+          {"kind", s.kind},     {"stage", s.stage},       {"shared", s.shared}, {"key", s.case_key},  {"higher", s.higher_is_better},
           {"n", s.samples},     {"strata", s.strata},     {"rows", rows},       {"rate", to_binary(s.log_rate)},
           {"clock", to_binary(s.log_clock)}};
 }
@@ -84,7 +85,18 @@ std::vector<Part> parts_of(const Json& table) {
   return parts;
 }
 
-SnapshotSeries series_of(const Json& json, const std::vector<std::shared_ptr<const PartRows>>& rows) {
+/// An index before metrics described themselves does not say it.
+bool shared_before(const SnapshotSeries& s) {
+  results::CaseData c;
+  c.suite = s.suite;
+  c.name = s.name;
+  c.stage = s.stage;
+  results::Metric m;
+  m.name = s.metric;
+  return results::judging_of(c, m).shared_by != results::SharedBy::none;
+}
+
+SnapshotSeries series_from(const Json& json, const std::vector<std::shared_ptr<const PartRows>>& rows) {
   SnapshotSeries s;
   s.suite = json.at("suite");
   s.name = json.at("case");
@@ -92,6 +104,7 @@ SnapshotSeries series_of(const Json& json, const std::vector<std::shared_ptr<con
   s.unit = json.at("unit");
   s.kind = json.at("kind");
   s.stage = json.at("stage");
+  s.shared = json.contains("shared") ? json.at("shared").get<bool>() : shared_before(s);
   s.case_key = json.at("key");
   s.higher_is_better = json.at("higher");
   s.samples = json.at("n");
@@ -134,7 +147,7 @@ IndexedRun run_of(const Json& json, const std::vector<Part>& table) {
       if (part < 0 || static_cast<std::size_t>(part) >= run.parts.size()) broken();
     rows.push_back(std::make_shared<const PartRows>(std::move(r)));
   }
-  for (const auto& s : json.at("series")) run.series.push_back(series_of(s, rows));
+  for (const auto& s : json.at("series")) run.series.push_back(series_from(s, rows));
   return out;
 }
 

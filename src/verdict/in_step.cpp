@@ -25,19 +25,16 @@ using results::Metric;
 /// The time of its own that every rank reports for each sample: the whole operation, or the computing part of a step.
 const Metric* own_time(const CaseData& c) {
   if (c.kind != "device" || c.find("group") != nullptr) return nullptr;  // random groups: collectives.cpp
-  const bool operation = c.suite == "allreduce" && (c.stage == "groups" || c.stage == "world");
-  // One pass of -scaling is alone on its node by design.
-  const bool step = c.suite == "train" && c.stage == "train" && c.name.find("-scaling") == std::string::npos;
-  const auto* m = operation ? c.find("duration") : step ? c.find("compute") : nullptr;
-  return m != nullptr && m->per_sample && m->unit == "s" ? m : nullptr;
+  for (const auto& m : c.metrics)
+    if (m.per_sample && m.unit == "s" && results::judging_of(c, m).in_step) return &m;
+  return nullptr;
 }
 
 bool completed(const CaseData& c) { return c.state == results::CaseState::pass || c.state == results::CaseState::fail; }
 
 /// Rows of a case that work together: those of a node where the case runs in every node by itself, else all.
-std::vector<std::vector<std::size_t>> teams_of(const Judgement& j, const CaseData& c) {
-  const auto scope = c.parameters.find("scope");
-  const bool by_node = scope != c.parameters.end() && scope->is_string() && scope->get<std::string>() == "node";
+std::vector<std::vector<std::size_t>> teams_of(const Judgement& j, const CaseData& c, const Metric& m) {
+  const bool by_node = results::judging_of(c, m).shared_by == results::SharedBy::node;
   std::map<std::int32_t, std::vector<std::size_t>> teams;
   for (std::size_t r = 0; r < c.entities(); ++r) teams[by_node ? j.entities.node(c.entity[r]) : 0].push_back(r);
   std::vector<std::vector<std::size_t>> large;
@@ -101,7 +98,7 @@ Evidence evidence_of(const Judgement& j, const std::string& suite, bool fresh) {
   for (const auto& c : j.results.cases) {
     const auto* m = c.suite == suite && completed(c) && (confirming_number(c.name) > 0) == fresh ? own_time(c) : nullptr;
     if (m == nullptr) continue;
-    for (const auto& team : teams_of(j, c))
+    for (const auto& team : teams_of(j, c, *m))
       for (std::size_t s = 0; s < c.samples(); ++s)
         if (const auto values = together(c, *m, team, s); !values.empty()) add_sample(j, c, team, values, evidence);
   }
@@ -189,7 +186,13 @@ void report(Judgement& j, const std::string& suite, std::int32_t row, const Seen
   j.add(std::move(f), {row});
 }
 
-constexpr const char* suites[] = {"allreduce", "train"};
+/// Suites whose ranks work in step.
+std::set<std::string> suites_in_step(const Judgement& j) {
+  std::set<std::string> suites;
+  for (const auto& c : j.results.cases)
+    if (!suites.contains(c.suite) && own_time(c) != nullptr) suites.insert(c.suite);
+  return suites;
+}
 
 void mark(Judgement& j) {
   for (auto& s : j.series) {
@@ -205,7 +208,7 @@ void judge_arrivals(Judgement& j, const CaseData& c, double alpha) {
   const auto* skew = c.find("arrival_skew");
   const auto* duration = c.find("duration");
   if (skew == nullptr || duration == nullptr || !skew->per_sample || !duration->per_sample || c.find("group") != nullptr) return;
-  for (const auto& team : teams_of(j, c)) {
+  for (const auto& team : teams_of(j, c, *duration)) {
     std::vector<double> skews, durations;
     for (std::size_t s = 0; s < c.samples(); ++s) {
       const auto came = together(c, *skew, team, s), took = together(c, *duration, team, s);
@@ -258,7 +261,7 @@ void judge_arrivals(Judgement& j, const CaseData& c, double alpha) {
 void judge_ranks_in_step(Judgement& j) {
   mark(j);
   bool any = false;
-  for (const char* suite : suites) {
+  for (const std::string& suite : suites_in_step(j)) {
     const auto evidence = evidence_of(j, suite, false);
     any = any || !evidence.empty();
     const auto slow = slow_ranks(evidence);
@@ -275,7 +278,7 @@ void judge_ranks_in_step(Judgement& j) {
 
 std::vector<Recheck> in_step_rechecks(const Judgement& j) {
   std::vector<Recheck> asked;
-  for (const char* suite : suites) {
+  for (const std::string& suite : suites_in_step(j)) {
     const auto slow = slow_ranks(evidence_of(j, suite, false));
     const Series* s = slow.empty() ? nullptr : longest(j, suite, slow.front());
     if (s == nullptr) continue;

@@ -40,40 +40,40 @@ bool near(double a, double b) {
 }
 
 /// Parts with one value of a column.
-struct Camp {
+struct ValueGroup {
   std::string text;
   double number = results::not_taken;
   std::vector<std::int32_t> rows;
 };
 
-std::vector<Camp> camps_of(const std::vector<std::int32_t>& rows, const std::vector<double>& values) {
+std::vector<ValueGroup> value_groups(const std::vector<std::int32_t>& rows, const std::vector<double>& values) {
   std::vector<std::pair<double, std::int32_t>> sorted;
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (!std::isnan(values[i])) sorted.emplace_back(values[i], rows[i]);
   }
   std::sort(sorted.begin(), sorted.end());
-  std::vector<Camp> camps;
+  std::vector<ValueGroup> groups;
   for (const auto& [value, row] : sorted) {
-    if (camps.empty() || !near(camps.back().number, value)) camps.push_back({number_text(value), value, {}});
-    camps.back().rows.push_back(row);
+    if (groups.empty() || !near(groups.back().number, value)) groups.push_back({number_text(value), value, {}});
+    groups.back().rows.push_back(row);
   }
-  return camps;
+  return groups;
 }
 
-std::vector<Camp> camps_of(const std::vector<std::int32_t>& rows, const std::vector<std::string>& values) {
+std::vector<ValueGroup> value_groups(const std::vector<std::int32_t>& rows, const std::vector<std::string>& values) {
   std::map<std::string, std::vector<std::int32_t>> by_text;
   for (std::size_t i = 0; i < values.size(); ++i) by_text[values[i]].push_back(rows[i]);
-  std::vector<Camp> camps;
+  std::vector<ValueGroup> groups;
   for (auto& [text, of] : by_text)
-    camps.push_back({text.empty() ? "nothing" : text, results::not_taken, std::move(of)});
-  return camps;
+    groups.push_back({text.empty() ? "nothing" : text, results::not_taken, std::move(of)});
+  return groups;
 }
 
 std::string clip(const std::string& text) { return text.size() <= 60 ? text : text.substr(0, 57) + "..."; }
 
-void add_mismatch(Judgement& j, const Majority& of, const std::string& column, const Camp& camp, const Camp& majority,
+void add_mismatch(Judgement& j, const Majority& of, const std::string& column, const ValueGroup& group, const ValueGroup& majority,
                   bool split) {
-  const bool missing = of.is_amount(column) && camp.number < majority.number;
+  const bool missing = of.is_amount(column) && group.number < majority.number;
   auto add = [&](std::int32_t row, const std::vector<std::int32_t>& rows) {
     // A second population is how the machine was built or managed; single deviants with less of something
     // lost a part.
@@ -81,8 +81,8 @@ void add_mismatch(Judgement& j, const Majority& of, const std::string& column, c
         j.about(row, missing && !split ? "FAIL" : "WARN", "fact", missing && !split ? "missing" : "mismatch");
     f.suite = "inventory";
     f.metric = column;
-    if (!std::isnan(camp.number)) {
-      f.value = camp.number;
+    if (!std::isnan(group.number)) {
+      f.value = group.number;
       f.reference = majority.number;
     }
     f.controls = static_cast<std::int64_t>(majority.rows.size());
@@ -95,31 +95,31 @@ void add_mismatch(Judgement& j, const Majority& of, const std::string& column, c
     } else {
       f.text = f.name + ": ";
     }
-    f.text += column + " is " + clip(camp.text) + ", " + std::to_string(majority.rows.size()) +
+    f.text += column + " is " + clip(group.text) + ", " + std::to_string(majority.rows.size()) +
               " " + of.many + " have " + clip(majority.text);
     j.add(std::move(f), rows);
   };
   if (split) {
-    add(-1, camp.rows);
+    add(-1, group.rows);
   } else {
-    for (const auto row : camp.rows) add(row, {row});
+    for (const auto row : group.rows) add(row, {row});
   }
 }
 
-void judge_camps(Judgement& j, const Majority& of, const std::string& column, const std::vector<Camp>& camps) {
-  if (camps.size() < 2) return;
+void judge_value_groups(Judgement& j, const Majority& of, const std::string& column, const std::vector<ValueGroup>& groups) {
+  if (groups.size() < 2) return;
   std::size_t total = 0;
-  const Camp* largest = &camps.front();
-  for (const auto& camp : camps) {
-    total += camp.rows.size();
-    if (camp.rows.size() > largest->rows.size()) largest = &camp;
+  const ValueGroup* largest = &groups.front();
+  for (const auto& group : groups) {
+    total += group.rows.size();
+    if (group.rows.size() > largest->rows.size()) largest = &group;
   }
   if (total >= constants::majority_min && 2 * largest->rows.size() > total) {
     const auto split =
         std::max(constants::split_min,
                  static_cast<std::size_t>(std::ceil(constants::split_fraction * static_cast<double>(total))));
-    for (const auto& camp : camps) {
-      if (&camp != largest) add_mismatch(j, of, column, camp, *largest, camp.rows.size() >= split);
+    for (const auto& group : groups) {
+      if (&group != largest) add_mismatch(j, of, column, group, *largest, group.rows.size() >= split);
     }
     return;
   }
@@ -130,12 +130,12 @@ void judge_camps(Judgement& j, const Majority& of, const std::string& column, co
   f.evidence = "/inventory/" + of.table + "/" + column;
   std::vector<std::int32_t> rows;
   f.text = column + " differs without a majority:";
-  for (const auto& camp : camps) {
-    rows.insert(rows.end(), camp.rows.begin(), camp.rows.end());
-    f.text += (&camp == &camps.front() ? " " : ", ") + j.entities.name(camp.rows.front()) +
-              (camp.rows.size() > 1 ? " and " + std::to_string(camp.rows.size() - 1) + " more" : "") + " " +
-              clip(camp.text);
-    for (const auto row : camp.rows) f.members.push_back(j.entities.name(row));
+  for (const auto& group : groups) {
+    rows.insert(rows.end(), group.rows.begin(), group.rows.end());
+    f.text += (&group == &groups.front() ? " " : ", ") + j.entities.name(group.rows.front()) +
+              (group.rows.size() > 1 ? " and " + std::to_string(group.rows.size() - 1) + " more" : "") + " " +
+              clip(group.text);
+    for (const auto row : group.rows) f.members.push_back(j.entities.name(row));
   }
   j.add(std::move(f), rows);
 }
@@ -144,12 +144,12 @@ void judge_camps(Judgement& j, const Majority& of, const std::string& column, co
 
 void judge_column(Judgement& j, const Majority& of, const std::string& column, const std::vector<std::int32_t>& rows,
                   const std::vector<double>& values) {
-  judge_camps(j, of, column, camps_of(rows, values));
+  judge_value_groups(j, of, column, value_groups(rows, values));
 }
 
 void judge_column(Judgement& j, const Majority& of, const std::string& column, const std::vector<std::int32_t>& rows,
                   const std::vector<std::string>& values) {
-  judge_camps(j, of, column, camps_of(rows, values));
+  judge_value_groups(j, of, column, value_groups(rows, values));
 }
 
 }  // namespace assay::verdict

@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/exit_code.hpp"
+#include "verdict/drift.hpp"
 
 namespace assay::verdict {
 namespace {
@@ -106,12 +107,16 @@ void Join::take_findings(const std::string& file, const std::vector<results::Fin
 
 void Join::add(const std::string& file, const results::Results& results,
                const results::VerdictData& verdict) {
-  if (files_.empty()) {
+  if (runs_.empty()) {
     results_.info = results.info;
     verdict_.false_alarm_rate = 0;
     verdict_.inputs = verdict.inputs;
   }
-  files_.push_back(file);
+  const auto count = [&](const char* severity) {
+    return static_cast<std::size_t>(std::ranges::count(verdict.findings, severity, &results::Finding::severity));
+  };
+  const auto& info = results.info;
+  runs_.push_back({file, info.run_id, info.started, info.level, verdict.state, verdict.exit_code, count("FAIL"), count("WARN")});
   results_.info.ended = std::max(results_.info.ended, results.info.ended);
   results_.info.injected = results_.info.injected || results.info.injected;
   if (verdict_.state.empty() || worse(verdict.state, verdict_.state)) verdict_.state = verdict.state;
@@ -120,23 +125,38 @@ void Join::add(const std::string& file, const results::Results& results,
   verdict::add(verdict_.accounting, verdict.accounting);
   take_entities(results, verdict);
   take_findings(file, verdict.findings);
+  segments_.push_back(snapshot_of(results, file));
 }
 
 results::VerdictData Join::verdict(bool strict) const {
-  if (files_.empty()) throw Error(ErrorKind::internal, "no results file was joined");
+  if (runs_.empty()) throw Error(ErrorKind::internal, "no results file was joined");
   results::VerdictData v = verdict_;
   v.exit_code = exit_of(v.state, strict);
-  v.basis = std::to_string(files_.size()) + (files_.size() == 1 ? " file" : " files judged together");
-  v.inputs["files"] = files_;
+  v.basis = std::to_string(runs_.size()) + (runs_.size() == 1 ? " file" : " files judged together");
+  std::vector<std::string> files;
+  for (const JoinedRun& run : runs_) files.push_back(run.file);
+  v.inputs["files"] = files;
   for (const Merged& m : findings_) {
     v.findings.push_back(m.finding);
     v.findings.back().text += " (in " + std::to_string(m.files.size()) + " of " +
-                              std::to_string(files_.size()) + (files_.size() == 1 ? " file: " : " files: ") +
+                              std::to_string(runs_.size()) + (runs_.size() == 1 ? " file: " : " files: ") +
                               first_files(m.files) + ")";
   }
+  auto states = states_;
+  for (auto& drift : drift_over(segments_)) {
+    const auto row = rows_.find(drift.part);
+    if (row != rows_.end()) {
+      auto& state = states[row->second];
+      state.entity = row->second;
+      if (worse("WARN", state.state)) state = {row->second, "WARN", drift.finding.text};
+    }
+    if (worse("WARN", v.state)) v.state = "WARN";
+    v.findings.push_back(std::move(drift.finding));
+  }
+  v.exit_code = exit_of(v.state, strict);
   std::stable_sort(v.findings.begin(), v.findings.end(),
                    [](const auto& a, const auto& b) { return worse(a.severity, b.severity); });
-  for (const auto& [row, state] : states_) v.entities.push_back(state);
+  for (const auto& [row, state] : states) v.entities.push_back(state);
   return v;
 }
 

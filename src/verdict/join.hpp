@@ -8,8 +8,16 @@
 #include <vector>
 
 #include "results/model.hpp"
+#include "verdict/snapshot.hpp"
 
 namespace assay::verdict {
+
+/// A file that was joined, with the verdict of it alone.
+struct JoinedRun {
+  std::string file, run_id, started, level, state;
+  int exit_code = 3;
+  std::size_t fails = 0, warnings = 0;  ///< findings
+};
 
 /// Takes in the files one by one, each with its own verdict, and joins them:
 ///   state      the worst, by FAIL > INCONCLUSIVE > WARN > PASS, and its exit code
@@ -17,6 +25,7 @@ namespace assay::verdict {
 ///   findings   the same one (level, name, kind, suite, metric) of several files once, with the worst
 ///   deficit;
 ///              text and evidence say where and how often
+///              with what parts lose from file to file while their peers do not (drift.hpp)
 ///   entities   the worst state of each, by kind and id
 ///   counts     summed
 class Join {
@@ -25,6 +34,8 @@ class Join {
 
   /// `entities` and `info` only: what reports name. Rows of `verdict().entities` refer to it.
   const results::Results& results() const noexcept { return results_; }
+  /// In the order they were added.
+  const std::vector<JoinedRun>& runs() const noexcept { return runs_; }
   /// Throws Error(internal) when nothing was added.
   results::VerdictData verdict(bool strict) const;
 
@@ -39,11 +50,12 @@ class Join {
 
   results::Results results_;
   results::VerdictData verdict_;
-  std::vector<std::string> files_;
+  std::vector<JoinedRun> runs_;
   std::vector<Merged> findings_;
   std::map<std::string, std::int32_t> rows_;  ///< kind and id -> row
   std::map<std::int32_t, results::EntityState> states_;
   std::map<std::string, std::size_t> known_findings_;
+  std::vector<Snapshot> segments_;  ///< of what drifts from file to file
 };
 
 }  // namespace assay::verdict

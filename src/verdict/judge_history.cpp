@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/units.hpp"
+#include "measure/robust.hpp"
 #include "measure/statistics.hpp"
 #include "verdict/constants.hpp"
 #include "verdict/history.hpp"
@@ -86,7 +87,7 @@ class HistoryJudge {
         changes.push_back({part, &scores[i], h.base[i], static_cast<double>(h.base[i]) - value, nullptr});
       }
     }
-    for (const auto& change : changes) report(s, h, change, off, changes.size());
+    for (const auto& change : changes) report(s, h, change, off, threshold, changes.size());
   }
 
   /// Fleets drift by 1-2 % from run to run (time of day, temperature). Few runs do not tell how much this one does.
@@ -95,14 +96,24 @@ class HistoryJudge {
     return history_.runs.size() < enough_runs ? log_deficit_of(0.10) : std::max(log_deficit_of(0.04), 4 * h.fleet);
   }
 
-  void report(const SnapshotSeries& s, const HistorySeries& h, const Change& change, double drift, std::size_t candidates) {
-    const double delta = log_deficit_of(fault_delta(s.suite));
+  /// Whether a limit that names this part covers the metric: then its owner knows.
+  bool accepted(const SnapshotSeries& s, const Change& change) const {
+    const auto& rows = j_.series[s.origin].rows;
+    const auto entity = change.part->entities.empty() ? -1 : change.part->entities.front();
+    return std::any_of(rows.begin(), rows.end(), [&](const SeriesRow& row) { return row.entity == entity && row.accepted; });
+  }
+
+  void report(const SnapshotSeries& s, const HistorySeries& h, const Change& change, double drift, double threshold, std::size_t candidates) {
+    const double delta = log_deficit_of(s.fault_threshold);
     Claim c;
     c.deficit = change.deficit;
     c.n = change.score->n;
     const double error = std::hypot(h.scale, std::isnan(change.score->standard_error) ? 0.0 : change.score->standard_error);
     if (change.before != nullptr && change.before->alert && change.deficit > delta) {
-      const FreshRate fresh = fresh_rate(j_, j_.series[s.origin], *change.part, *change.score);
+      FreshRate fresh = fresh_rate(j_, j_.series[s.origin], *change.part, *change.score);
+      // The night before is a measurement of its own, too.
+      const double t = t_quantile(1 - constants::alpha_confirm / static_cast<double>(std::max<std::size_t>(candidates, 1)), constants::confirm_degrees);
+      fresh.lasting = fresh.lasting || change.before->last - t * h.scale > delta;
       c = settle_claim(j_, *change.score, change.deficit, error, delta, fresh, change.base + drift - fresh.log_rate,
                        std::hypot(fresh.standard_error, h.scale), candidates);
     }
@@ -117,7 +128,13 @@ class HistoryJudge {
     f.reference_kind = "history";
     f.controls = h.pairs;
     f.since = change.before != nullptr ? change.before->since : now_.source.started;
-    f.text += ", in " + std::to_string(in_a_row) + (in_a_row == 1 ? " run" : " runs in a row") + ", since " + f.since;
+    f.text += ", threshold " + percent(-std::expm1(-threshold)) + ", in " + std::to_string(in_a_row) +
+              (in_a_row == 1 ? " run" : " runs in a row") + ", since " + f.since;
+    if (change.before != nullptr && accepted(s, change)) {
+      f.severity = "INFO";
+      f.confirmed = false;
+      f.text += ", accepted by a limit that names it";
+    }
     j_.add(std::move(f), change.part->entities);
   }
 
@@ -155,7 +172,7 @@ Json history_json(const History& history) {
   for (const auto& h : history.series) {
     Json shifted = Json::array();
     for (const auto& s : h.shifted)
-      shifted.push_back(Json{{"score", s.score}, {"runs", s.runs}, {"alert", s.alert}, {"base", s.base}, {"since", s.since}});
+      shifted.push_back(Json{{"score", s.score}, {"runs", s.runs}, {"alert", s.alert}, {"base", s.base}, {"last", s.last}, {"since", s.since}});
     series.push_back(Json{{"metric", h.metric},
                           {"case_key", h.case_key},
                           {"null", h.null},
@@ -185,7 +202,7 @@ History history_from(const Json& json) {
       h.pairs = s.at("pairs");
       h.base = from_base64_as<float>(s.at("base"));
       for (const auto& at : s.at("shifted")) {
-        h.shifted.push_back({at.at("score"), at.at("runs"), at.at("alert"), at.at("base"), at.at("since")});
+        h.shifted.push_back({at.at("score"), at.at("runs"), at.at("alert"), at.at("base"), at.value("last", 0.0), at.at("since")});
         if (h.shifted.back().score >= h.base.size()) damaged();
       }
       out.series.push_back(std::move(h));

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <map>
 #include <set>
-#include <unordered_map>
 
 #include "base/error.hpp"
 #include "base/units.hpp"
@@ -12,50 +11,21 @@
 #include "verdict/confirming.hpp"
 #include "verdict/constants.hpp"
 #include "verdict/judgement.hpp"
+#include "verdict/limit_match.hpp"
 #include "verdict/limits.hpp"
 #include "verdict/shared_end.hpp"
 
 namespace assay::verdict {
 namespace {
 
-using Models = std::unordered_map<std::int32_t, std::string>;
-
-Models models_of(const Judgement& j) {
-  Models models;
-  for (const char* kind : {"node", "device", "cpu"}) {
-    const auto it = j.results.inventory.find(kind);
-    if (it == j.results.inventory.end()) continue;
-    const auto* text = text_column(it->second, {"cpu_model", "model"});
-    for (std::size_t i = 0; text != nullptr && i < text->size(); ++i)
-      models[it->second.entity[i]] = (*text)[i];
-  }
-  return models;
-}
-
-bool device_matches(const Judgement& j, const Models& models, const std::string& pattern,
-                    const SeriesRow& row) {
-  if (pattern == "*" || glob(pattern, name_of(j, row))) return true;
-  for (const auto r : rows_of(row)) {
-    const auto node = j.entities.node(r);
-    for (const auto candidate : {r, node}) {
-      if (!j.entities.valid(candidate)) continue;
-      if (glob(pattern, j.entities.name(candidate))) return true;
-      const auto it = models.find(candidate);
-      if (it != models.end() && glob(pattern, it->second)) return true;
-    }
-  }
-  return false;
-}
-
 /// The operation of a collective is one for all its ranks: who of them is at fault it cannot tell. The slowest rank's time is the
 /// operation's; it stands for the node where each node has a communicator of its own, else for the cluster.
 std::vector<Below> one_for_each_communicator(const Judgement& j, const Series& s, const std::vector<Below>& below) {
-  // Who is congested is the victim of the others' traffic.
-  const std::string scope = s.suite == "congestion" ? "world" : s.suite == "allreduce" ? text_parameter(*s.first, "scope") : "";
-  if (scope != "world" && scope != "leader" && scope != "node") return below;
+  const auto shared = s.judging.shared_by;
+  if (!s.is_of(results::MetricClass::collective) || (shared != results::SharedBy::world && shared != results::SharedBy::node)) return below;
   std::map<std::int32_t, Below> slowest;
   for (const auto& b : below) {
-    const auto whom = scope == "node" ? j.entities.node(b.entity) : -1;
+    const auto whom = shared == results::SharedBy::node ? j.entities.node(b.entity) : -1;
     const auto [at, fresh] = slowest.try_emplace(whom, b);
     if (!fresh && (b.higher_is_better ? b.value < at->second.value : b.value > at->second.value)) at->second = b;
     at->second.entity = whom;
@@ -104,18 +74,22 @@ void judge_limits(Judgement& j) {
   const auto& o = j.options;
   if (o.limits_text.empty() && o.limits_name.empty()) return;
   const std::string file = o.limits_name.empty() ? "limits" : o.limits_name;
-  const auto models = models_of(j);
+  const LimitMatch match(j);
   for (const auto& limit : parse_limits(o.limits_text, o.limits_name)) {
     std::size_t judged = 0;
     for (auto& s : j.series) {
-      if (s.metric != limit.metric || !glob(limit.case_glob, s.suite + "/" + s.name)) continue;
+      if (!match.series(limit, s)) continue;
       check_unit(limit, s, file);
       std::vector<SeriesRow*> rows;
       for (auto& row : s.rows) {
-        if (device_matches(j, models, limit.device, row)) rows.push_back(&row);
+        if (match.row(limit, row)) rows.push_back(&row);
       }
       judged += rows.size();
-      for (auto* row : rows) row->reference = std::max<std::uint8_t>(row->reference, Reference::limit);
+      for (auto* row : rows) {
+        row->reference = std::max<std::uint8_t>(row->reference, Reference::limit);
+        const bool within = (!limit.has_min || row->median >= limit.min) && (!limit.has_max || row->median <= limit.max);
+        row->accepted = row->accepted || (within && limit.device != "*");
+      }
       if (limit.has_min) judge_bound(j, s, rows, limit.min, true, limit.min_text);
       if (limit.has_max) judge_bound(j, s, rows, limit.max, false, limit.max_text);
       // A promised metric without samples is absent, not zero and not good.

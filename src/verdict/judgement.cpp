@@ -100,6 +100,11 @@ void Judgement::add(results::Finding finding, std::vector<std::int32_t> rows, bo
   found.push_back({std::move(finding), inconclusive, std::move(rows)});
 }
 
+const Series* series_of(const Judgement& j, const results::Finding& finding) {
+  const auto at = std::find_if(j.series.begin(), j.series.end(), [&](const Series& s) { return s.suite == finding.suite && s.full() == finding.metric; });
+  return at == j.series.end() ? nullptr : &*at;
+}
+
 bool glob(const std::string& pattern, const std::string& text) {
   return glob_match(pattern, text);
 }
@@ -144,6 +149,13 @@ std::string percent(double fraction) {
   char text[32];
   std::snprintf(text, sizeof text, "%.1f %%", 100.0 * fraction);
   return text;
+}
+
+std::string first_of(const std::vector<std::string>& names) {
+  constexpr std::size_t shown = 8;
+  std::string text = names.empty() ? std::string() : names.front();
+  for (std::size_t i = 1; i < std::min(names.size(), shown); ++i) text += ", " + names[i];
+  return names.size() > shown ? text + " and " + std::to_string(names.size() - shown) + " more" : text;
 }
 
 }  // namespace assay::verdict

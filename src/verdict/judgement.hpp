@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "results/case_name.hpp"
+#include "results/described.hpp"
 #include "results/model.hpp"
 #include "verdict/verdict.hpp"
 
@@ -53,6 +54,7 @@ struct SeriesRow {
   std::int32_t dips = 0;  ///< samples at less than `constants::dip` of the median rate
   std::int32_t stratum = 0;
   std::uint8_t reference = 0;  ///< strongest reference it was held against, a Reference
+  bool accepted = false;       ///< within a limit that names its part
 };
 enum Reference : std::uint8_t { none, peers, history, physical, baseline, limit };
 
@@ -63,11 +65,16 @@ struct Series {
   bool required = false;  ///< metric and case both
   bool judged = false;    ///< a metric with a direction, not a covariate
   bool per_sample = true;
+  bool takes_turns = false;  ///< the devices of a node are measured one after the other
+  results::Judging judging;
   const results::CaseData* first = nullptr;
   std::vector<SeriesRow> rows;
   std::vector<std::string> strata;
 
   std::string full() const { return suite + "/" + name + ":" + metric; }
+  /// One value for several ranks, whoever wrote it down: no population of theirs.
+  bool is_shared() const noexcept { return judging.shared_by != results::SharedBy::none; }
+  bool is_of(results::MetricClass c) const noexcept { return judging.of == c; }
 };
 
 /// An entity on the wrong side of a bound, before it becomes a finding of its own or of its population.
@@ -105,7 +112,7 @@ struct Judgement {
   };
   std::vector<Gap> gaps;
   results::Accounting accounting;
-  /// Expected number of confirmed faults that a healthy fleet of this size would show by chance; every rule that can
+  /// Expected number of confirmed faults that a healthy fleet, however large, would show by chance; every rule that can
   /// fail an entity by statistics adds the budget it spends.
   double expected_false_fails = 0;
 
@@ -129,11 +136,15 @@ const std::vector<double>* number_column(const results::InventoryTable& table,
                                          std::initializer_list<const char*> names);
 const std::vector<std::string>* text_column(const results::InventoryTable& table,
                                             std::initializer_list<const char*> names);
+/// The series that a finding is about by its metric; nullptr for those that are about none.
+const Series* series_of(const Judgement& j, const results::Finding& finding);
 /// Names of network interfaces that ride on fabric ports which /inventory/nic lists by themselves.
 std::set<std::string> riding_interfaces(const Judgement& j);
 /// deficit = 1 - value/reference where higher is better, 1 - reference/value where lower is.
 double deficit_of(double value, double reference, bool higher_is_better) noexcept;
 std::string percent(double fraction);
+/// The first eight of some names, and how many more there are.
+std::string first_of(const std::vector<std::string>& names);
 
 /// Takes what confirming cases measured of those on the wrong side in place of what screening had.
 void take_fresh(const Judgement& j, const Series& s, std::vector<Below>& below);
@@ -154,6 +165,7 @@ std::string name_of(const Judgement& j, const SeriesRow& row);
 // The rules, in the order they run. Each reads the results and adds gaps or findings.
 void collect_series(Judgement& j);
 void judge_accounting(Judgement& j);
+void judge_impossible(Judgement& j);
 void judge_selftest(Judgement& j);
 void judge_miscompares(Judgement& j);
 void judge_digests(Judgement& j);
@@ -161,6 +173,8 @@ void judge_events(Judgement& j);
 void judge_counters(Judgement& j);
 void judge_paths(Judgement& j);
 void judge_required(Judgement& j);
+/// Whether --require names `coverage`: cores and GPUs that no rank measures make the run INCONCLUSIVE.
+bool requires_coverage(const Judgement& j);
 void judge_inventory(Judgement& j);
 void judge_links(Judgement& j);
 void judge_limits(Judgement& j);
@@ -169,7 +183,10 @@ void judge_small_populations(Judgement& j);
 void judge_peers(Judgement& j);
 void judge_patterns(Judgement& j);
 void judge_dips(Judgement& j);
+void judge_drift(Judgement& j);
 void judge_noise(Judgement& j);
+/// All rules in their order, then `conclude`. Afterwards the series know what they were held against.
+results::VerdictData judge_all(Judgement& j);
 /// Orders the findings, gives every entity its state, and the run its state, basis and exit code.
 results::VerdictData conclude(Judgement& j);
 

@@ -113,19 +113,21 @@ std::vector<Limit> parse_limits(const std::string& text, const std::string& name
 
 void check_limits(const std::string& text, const std::string& name) { parse_limits(text, name); }
 
-void check_limits(const std::string& text, const std::string& name, const std::vector<KnownMetric>& known) {
+void check_limits(const std::string& text, const std::string& name, const SuiteMetrics& known) {
   for (const auto& limit : parse_limits(text, name)) {
     const std::string suite = limit.case_glob.substr(0, limit.case_glob.find('/'));
     const bool literal = suite.find_first_of("*?[") == std::string::npos;
     bool suite_known = !literal, metric_known = false, unit_fits = false;
     std::string unit;
-    for (const auto& m : known) {
-      if (literal && m.suite != suite) continue;
+    for (const auto& [known_suite, metrics] : known) {
+      if (literal && known_suite != suite) continue;
       suite_known = true;
-      if (m.metric != limit.metric) continue;
-      metric_known = true;
-      unit = m.unit;
-      if (same_unit(limit.has_min ? limit.min_unit : limit.max_unit, m.unit)) unit_fits = true;
+      for (const auto& m : metrics) {
+        if (m.name != limit.metric) continue;
+        metric_known = true;
+        unit = m.unit;
+        if (same_unit(limit.has_min ? limit.min_unit : limit.max_unit, m.unit)) unit_fits = true;
+      }
     }
     const std::string file = name.empty() ? "limits" : name;
     if (!suite_known) fail(file, limit.line, limit.full(), "there is no suite " + suite);

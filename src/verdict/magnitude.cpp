@@ -93,14 +93,25 @@ std::string name_of(const Judgement& j, const SeriesRow& row) {
   return j.entities.name(row.source) + ">" + j.entities.name(row.destination);
 }
 
-bool confirmed_below(const Judgement& j, const Below& b) {
-  if (b.lasting) return j.results.info.level != "smoke";
-  const double deficit = deficit_of(b.value, b.reference, b.higher_is_better);
-  if (j.results.info.level == "smoke" && deficit <= constants::coarse_deficit) return false;
+namespace {
+
+/// By its own samples, whatever the level.
+bool surely_below(const Below& b) {
+  if (b.lasting) return true;
   const double low = interval(b).first;
   // A count is exact when read once; a rate seen once or twice is not.
-  if (std::isnan(low)) return b.exact || deficit > constants::coarse_deficit;
+  if (std::isnan(low)) return b.exact || deficit_of(b.value, b.reference, b.higher_is_better) > constants::coarse_deficit;
   return low > 0;
+}
+
+/// Measured again, and not surely so any more: a note.
+bool cleared(const Below& b) { return b.again && !surely_below(b); }
+
+}  // namespace
+
+bool confirmed_below(const Judgement& j, const Below& b) {
+  const bool coarse = !b.lasting && deficit_of(b.value, b.reference, b.higher_is_better) > constants::coarse_deficit;
+  return surely_below(b) && (coarse || j.results.info.level != "smoke");
 }
 
 namespace {
@@ -119,7 +130,7 @@ results::Finding magnitude(const Judgement& j, const Series& s, const Below& b,
                            const std::string& reference_kind, const std::string& what) {
   const bool confirmed = confirmed_below(j, b);
   const bool gone = b.again && deficit_of(b.value, b.reference, b.higher_is_better) <= 0;
-  auto f = j.about(b.entity, confirmed ? "FAIL" : "WARN", "magnitude", gone ? "intermittent" : "slow");
+  auto f = j.about(b.entity, confirmed ? "FAIL" : cleared(b) ? "INFO" : "WARN", "magnitude", gone ? "intermittent" : "slow");
   f.confirmed = confirmed;
   if (!j.entities.valid(b.entity) && b.row != nullptr) {
     f.name = name_of(j, *b.row);
@@ -166,7 +177,7 @@ void add_population(Judgement& j, const Series& s, const std::vector<Below>& bel
   }
   auto f = magnitude(j, s, *worst, reference_kind, what);
   const std::string worst_name = f.name;
-  f.severity = confirmed ? "FAIL" : "WARN";
+  f.severity = confirmed ? "FAIL" : std::all_of(below.begin(), below.end(), cleared) ? "INFO" : "WARN";
   f.confirmed = confirmed;
   f.level = f.name = "cluster";
   f.id.clear();
@@ -183,9 +194,7 @@ void add_population(Judgement& j, const Series& s, const std::vector<Below>& bel
   f.text = "cluster: " + s.full() + " of " + std::to_string(below.size()) + " of " +
            std::to_string(population) + " entities is beyond its bound, median " +
            format_quantity(*f.value, s.unit) + ", " + what + ", worst " + worst_name + " " +
-           format_quantity(worst->value, s.unit) + "; members " + f.members.front();
-  for (std::size_t i = 1; i < std::min<std::size_t>(f.members.size(), 8); ++i) f.text += ", " + f.members[i];
-  if (f.members.size() > 8) f.text += " and " + std::to_string(f.members.size() - 8) + " more";
+           format_quantity(worst->value, s.unit) + "; members " + first_of(f.members);
   j.add(std::move(f), rows);
 }
 

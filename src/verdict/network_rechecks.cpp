@@ -16,8 +16,8 @@ namespace assay::verdict {
 namespace network {
 namespace {
 
-using Meeting = std::pair<int, int>;  ///< ends, the smaller first
-Meeting meeting(int a, int b) { return {std::min(a, b), std::max(a, b)}; }
+using Pairing = std::pair<int, int>;  ///< ends, the smaller first
+Pairing pairing(int a, int b) { return {std::min(a, b), std::max(a, b)}; }
 
 /// Draws rounds of disjoint pairs for one set.
 class Drawer {
@@ -29,7 +29,7 @@ class Drawer {
       if (s.place == Place::pair) continue;
       for (const int end : ends_of(set_, s)) suspect_[at(end)] = true;
     }
-    for (const auto& p : set_.pairs) met_.insert(meeting(p.a, p.b));
+    for (const auto& p : set_.pairs) met_.insert(pairing(p.a, p.b));
     lane_.assign(set_.ends.size(), 0);
     std::map<int, std::vector<int>> by_node;
     for (std::size_t e = 0; e < set_.ends.size(); ++e) by_node[set_.ends[e].node].push_back(static_cast<int>(e));
@@ -59,7 +59,7 @@ class Drawer {
     choose_controls();
     for (int r = 0; r <= constants::network_fresh_partners; ++r) {
       busy_.assign(set_.ends.size(), false);
-      std::vector<Meeting> round;
+      std::vector<Pairing> round;
       for (const int end : candidates_) {
         if (busy_[at(end)]) continue;
         const int partner = r == 0 ? worst_partner(end) : fresh_partner(end, r);
@@ -72,18 +72,18 @@ class Drawer {
   }
 
   void draw_pairs(Recheck& recheck, const std::vector<const Suspect*>& suspects) {
-    std::vector<std::vector<Meeting>> batches(constants::network_pair_batches);
+    std::vector<std::vector<Pairing>> batches(constants::network_pair_batches);
     std::vector<std::vector<bool>> busy(batches.size(), std::vector<bool>(set_.ends.size(), false));
     const auto put = [&](const Pair& p, std::size_t b) {
       if (busy[b][at(p.a)] || busy[b][at(p.b)]) return false;
       busy[b][at(p.a)] = busy[b][at(p.b)] = true;
-      batches[b].push_back(meeting(p.a, p.b));
+      batches[b].push_back(pairing(p.a, p.b));
       return true;
     };
-    std::set<Meeting> wanted;
+    std::set<Pairing> wanted;
     for (const auto* s : suspects) {
       const auto& p = set_.pairs[at(s->index)];
-      if (suspect_[at(p.a)] || suspect_[at(p.b)] || !wanted.insert(meeting(p.a, p.b)).second) continue;
+      if (suspect_[at(p.a)] || suspect_[at(p.b)] || !wanted.insert(pairing(p.a, p.b)).second) continue;
       for (std::size_t b = 0; b < batches.size() && !put(p, b);) ++b;
     }
     for (std::size_t b = 0; b < batches.size(); ++b) {
@@ -93,7 +93,7 @@ class Drawer {
       for (const auto i : random_.child("pairs" + std::to_string(b)).permutation(set_.pairs.size())) {
         const auto& p = set_.pairs[i];
         if (controls >= wanted_controls()) break;
-        if (suspect_[at(p.a)] || suspect_[at(p.b)] || wanted.contains(meeting(p.a, p.b)) || !put(p, b)) continue;
+        if (suspect_[at(p.a)] || suspect_[at(p.b)] || wanted.contains(pairing(p.a, p.b)) || !put(p, b)) continue;
         controls_.insert(controls_.end(), {p.a, p.b});
         ++controls;
       }
@@ -166,8 +166,8 @@ class Drawer {
     int best = -1, best_cost = 4;
     for (std::size_t k = 0; k < n && best_cost > 0; ++k) {
       const int other = pool_[(start + k) % n];
-      if (busy_[at(other)] || !compatible(end, other) || drawn_.contains(meeting(end, other))) continue;
-      const int cost = (met_.contains(meeting(end, other)) ? 2 : 0) + (is_control_[at(other)] ? 1 : 0);
+      if (busy_[at(other)] || !compatible(end, other) || drawn_.contains(pairing(end, other))) continue;
+      const int cost = (met_.contains(pairing(end, other)) ? 2 : 0) + (is_control_[at(other)] ? 1 : 0);
       if (cost >= best_cost) continue;
       best = other;
       best_cost = cost;
@@ -175,7 +175,7 @@ class Drawer {
     return best;
   }
 
-  void pair_controls(std::vector<Meeting>& round, int number) {
+  void pair_controls(std::vector<Pairing>& round, int number) {
     std::vector<int> free;
     for (const int end : controls_)
       if (!busy_[at(end)]) free.push_back(end);
@@ -187,7 +187,7 @@ class Drawer {
       for (std::size_t k = i + 1; k < free.size() && !busy_[at(a)]; ++k) {
         const int b = free[order[k]];
         if (busy_[at(b)] || !compatible(a, b)) continue;
-        if (drawn_.contains(meeting(a, b)))
+        if (drawn_.contains(pairing(a, b)))
           repeated = repeated < 0 ? b : repeated;
         else
           take(round, a, b);
@@ -196,13 +196,13 @@ class Drawer {
     }
   }
 
-  void take(std::vector<Meeting>& round, int a, int b) {
+  void take(std::vector<Pairing>& round, int a, int b) {
     busy_[at(a)] = busy_[at(b)] = true;
-    drawn_.insert(meeting(a, b));
+    drawn_.insert(pairing(a, b));
     round.push_back({a, b});
   }
 
-  void append(Recheck& recheck, const std::vector<Meeting>& round) const {
+  void append(Recheck& recheck, const std::vector<Pairing>& round) const {
     if (round.empty()) return;
     auto& links = recheck.rounds.emplace_back();
     for (const auto& [a, b] : round) links.push_back({set_.ends[at(a)].row, set_.ends[at(b)].row});
@@ -226,7 +226,7 @@ class Drawer {
   RandomStream random_;
   std::vector<bool> suspect_, busy_, is_control_;
   std::vector<int> lane_, candidates_, controls_, pool_;
-  std::set<Meeting> met_, drawn_;
+  std::set<Pairing> met_, drawn_;
 };
 
 Recheck recheck_of(const Screened& screened, int number) {

@@ -2,6 +2,7 @@
 // Few parts have no spread to judge by. What is left is the pattern: one part whose pairs are all slow, or one slow pair.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <set>
 
@@ -120,9 +121,12 @@ class Hubs {
     if (!counts(l)) return false;
     return (s.way != Way::in && part_of(l.from) == s.index) || (s.way != Way::out && part_of(l.to) == s.index);
   }
+  /// Beside parts that are slow by far, noise of a few samples is not slow: what counts has half of their deficit (of the logarithm).
   bool others_slow(const std::vector<Suspect>& found) const {
+    double least = std::numeric_limits<double>::infinity();
+    for (const auto& s : found) least = std::min(least, s.deficit / 2);
     return std::any_of(links_.begin(), links_.end(), [&](const Directed& l) {
-      return l.low && !l.explained &&
+      return l.low && l.deficit >= least && !l.explained &&
              std::none_of(found.begin(), found.end(), [&](const Suspect& s) { return touches(l, s); });
     });
   }

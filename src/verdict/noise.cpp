@@ -85,7 +85,7 @@ void judge_dips(Judgement& j) {
     auto share = [](const SeriesRow* row) { return row == nullptr ? 0.0 : row->dips / static_cast<double>(std::max(row->n, 1)); };
     bool shared = false;
     for (const auto& row : s.rows) {
-      shared = shared || (j.entities.shares_cores(row.entity) && !takes_turns(s));
+      shared = shared || (j.entities.shares_cores(row.entity) && !s.takes_turns);
       if (worst == nullptr || share(&row) > share(worst)) {
         second = worst;
         worst = &row;

@@ -112,7 +112,10 @@ class Paths {
     const Moved moved(j);
     for (const auto& c : j.results.cases) {
       const auto* payload = c.find("payload");
-      if (payload != nullptr && payload->values.size() == c.entities() && shows_in_counters(c)) add(c, *payload, moved);
+      if (payload != nullptr && payload->values.size() == c.entities() && shows_in_counters(c)) {
+        if (suite_.empty()) suite_ = c.suite;
+        add(c, *payload, moved);
+      }
     }
   }
 
@@ -232,7 +235,7 @@ class Paths {
     const Stray& first = strays.front();
     const bool several = strays.size() > 1;
     auto f = j_.about(several ? -1 : first.row, what == "one-interface" ? "INFO" : "WARN", "fact", "mismatch");
-    f.suite = "p2p";
+    f.suite = suite_;
     f.metric = "path";
     f.unit = what.starts_with("one") ? "1" : "B";
     f.value = first.value;
@@ -250,6 +253,7 @@ class Paths {
   }
 
   Judgement& j_;
+  std::string suite_;  ///< that sent
   std::map<std::int32_t, Nic> nics_;
   std::set<std::string> riding_;
   std::map<std::int32_t, Traffic> nodes_;

@@ -14,11 +14,9 @@ double number_of(const Json& parameters, const char* name) {
   return it != parameters.end() && it->is_number() ? it->get<double>() : 0.0;
 }
 
-/// Only GPUs declare it a metric; and only where a sample lasts long enough.
+/// Only where a sample lasts long enough.
 bool is_meant(const Series& s) {
-  if (s.suite != "memory" || s.metric != "efficiency" || s.unit != "1" || s.kind != "device" || s.first == nullptr) return false;
-  const auto* m = s.first->find(s.metric);
-  if (m == nullptr || m->role != results::Role::metric) return false;
+  if (s.judging.floor != results::Floor::own_rate || s.first == nullptr) return false;
   const double chunks = std::max(1.0, number_of(s.first->parameters, "chunks"));
   return number_of(s.first->parameters, "planned_bytes") / chunks >= constants::pattern_chunk_bytes;
 }

@@ -59,8 +59,11 @@ std::string standing(const PeerFinding& f) {
     return "AMBIGUOUS against " + delta + ": " + std::to_string(f.fresh.needed) + " samples would decide";
   if (f.fresh.measured) return "measured again, not beyond " + delta;
   if (f.suspect.candidate) return "not confirmed: not measured again";
+  if (f.suspect.spared) return "so many are slow that they may be another kind of part: hold them against a limit or a baseline";
+  if (!p.noise_known) return "from too few samples to judge it to " + delta;
   if (!p.eligible()) return "not judged to " + delta + ": only " + percent(p.effective_delta()) + " can be told apart here";
-  return "less than " + delta + ", or such parts may differ";
+  if (fraction(f.suspect.deficit) < f.suspect.delta) return "less than " + delta;
+  return "no fault yet: so few parts may differ as much by chance";
 }
 
 std::string kind_text(const PeerFinding& f) {
@@ -73,15 +76,16 @@ results::Finding fill(const Judgement& j, const PeerFinding& f, std::int32_t sub
   const auto& p = *f.population;
   const auto& s = *p.series;
   const Shown v = shown(f);
-  // Under six nobody is warned of by this rule: fresh data decide, or it is a note.
-  const char* otherwise = f.suspect.warn ? "WARN" : p.size() < constants::peers_min_population ? "INFO" : "WARN";
+  // Fresh data decide: what they do not show is a note. Under six nobody is warned of by this rule.
+  const bool note = f.intermittent || (!f.suspect.warn && p.size() < constants::peers_min_population);
+  const char* otherwise = note ? "INFO" : "WARN";
   auto out = j.about(subject, f.fail ? "FAIL" : otherwise, f.fail ? "magnitude" : "abnormality",
                      f.intermittent ? "intermittent" : f.suspect.kind);
   out.suite = s.suite;
   out.metric = s.full();
   out.unit = s.unit;
   out.better = results::to_string(s.better);
-  const double centre = f.suspect.at_clock ? p.members[f.member].rate + f.suspect.deficit : p.centre;
+  const double centre = f.suspect.at_clock ? p.members[f.member].rate + f.suspect.deficit : p.reference(f.member);
   out.reference = from_log_rate(centre, s.better);
   out.value = from_log_rate(centre - v.deficit, s.better);
   out.reference_kind = "peers";
@@ -102,8 +106,9 @@ results::Finding fill(const Judgement& j, const PeerFinding& f, std::int32_t sub
 std::string sentence(const PeerFinding& f, const results::Finding& out) {
   const auto& s = *f.population->series;
   const Shown v = shown(f);
+  const char* than = s.better == results::Better::lower ? ") slower than " : ") below ";
   std::string text = s.full() + " " + format_quantity(*out.value, s.unit) + ", " + percent(*out.deficit) + " (" +
-                     range(v.low, v.high) + ") below " + format_quantity(*out.reference, s.unit) + " of its " +
+                     range(v.low, v.high) + than + format_quantity(*out.reference, s.unit) + " of its " +
                      count(static_cast<std::int64_t>(f.population->size()) - 1, "peer", "peers") + ", " + kind_text(f) + ", " +
                      standing(f) + ", n=" + std::to_string(v.samples) + ", " + p_text(f.p);
   if (f.suspect.combined) text += " by all metrics of the suite together";
@@ -125,6 +130,31 @@ void add_peer_finding(Judgement& j, const PeerFinding& f) {
   auto out = fill(j, f, row.entity);
   out.text = out.name + ": " + sentence(f, out) + next_step(f);
   j.add(std::move(out), rows_of(row));
+}
+
+void add_group_finding(Judgement& j, const std::vector<PeerFinding>& parts) {
+  const auto worst = std::max_element(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return shown(a).deficit < shown(b).deficit; });
+  const auto& p = *worst->population;
+  auto out = fill(j, *worst, -1);
+  out.kind = "split";
+  std::vector<std::int32_t> rows;
+  std::int64_t n = 0;
+  double least = shown(*worst).deficit;
+  for (const auto& f : parts) {
+    const auto entity = p.members[f.member].row->entity;
+    out.members.push_back(j.entities.name(entity));
+    rows.push_back(entity);
+    n += shown(f).samples;
+    least = std::min(least, shown(f).deficit);
+    out.ci_low = std::min(*out.ci_low, fraction(shown(f).low));
+    out.ci_high = std::max(*out.ci_high, fraction(shown(f).high));
+  }
+  out.samples = n;
+  const bool grouped = p.split.found && !p.split.apart;
+  out.text = "cluster: " + p.series->full() + ": " + std::to_string(parts.size()) + " of " + std::to_string(p.size()) + " are slow by " +
+             range(least, shown(*worst).deficit) + (grouped ? in_common(p.split) : "") + (worst->fail ? ", each of them " : ", ") + standing(*worst) +
+             "; members " + first_of(out.members) + next_step(*worst);
+  j.add(std::move(out), rows);
 }
 
 void add_node_finding(Judgement& j, std::int32_t node, const std::vector<PeerFinding>& parts) {

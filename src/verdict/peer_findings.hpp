@@ -3,6 +3,7 @@
 // to do next.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "verdict/fresh.hpp"
@@ -25,7 +26,11 @@ struct PeerFinding {
 void add_peer_finding(Judgement& j, const PeerFinding& f);
 /// All parts of a node are slow: one finding of the node, its parts as members.
 void add_node_finding(Judgement& j, std::int32_t node, const std::vector<PeerFinding>& parts);
-/// Two populations in one stratum, seen in `metrics` metrics of the suite.
-void add_split_finding(Judgement& j, const Population& p, const Confirmation& fresh, bool fail, std::size_t metrics);
+/// Parts of one population that are slow together, each judged by itself: one finding with them as members.
+void add_group_finding(Judgement& j, const std::vector<PeerFinding>& parts);
+/// Two populations in one stratum that may both be healthy, seen in `metrics` metrics of the suite.
+void add_split_finding(Judgement& j, const Population& p, std::size_t metrics);
+/// What the low side of a split has in common, as ", ..."; empty where nothing recorded tells.
+std::string in_common(const SplitFound& split);
 
 }  // namespace assay::verdict

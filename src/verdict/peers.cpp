@@ -29,10 +29,8 @@ class Peers {
     mark_references();
     const auto named = named_candidates(screening_);
     candidates_ = named.size();
-    const auto splits = split_stories(screening_);
-    for (const auto& story : splits) candidates_ += split_may_fail(screening_.populations[story.front()]) ? 1 : 0;
     for (const Suspect* s : named) named_.insert(s);
-    for (const auto& story : splits) judge_split(story.front(), story.size());
+    for (const auto& story : split_stories(screening_)) add_split_finding(j_, screening_.populations[story.front()], story.size());
     judge_suspects();
     j_.expected_false_fails += screening_.budget;
   }
@@ -68,14 +66,25 @@ class Peers {
       ++story.metrics;
       story.p = std::min(story.p, s.p);
       const auto key = [&](const Suspect& x) {
-        return std::tuple(named_.contains(&x), x.candidate, x.deficit / log_deficit(x.delta));
+        return std::tuple(named_.contains(&x), x.candidate, rank_of(screening_, x));
       };
       if (story.lead == nullptr || key(s) > key(*story.lead)) story.lead = &s;
     }
     std::map<std::pair<std::int32_t, std::string>, std::vector<PeerFinding>> by_node;
+    std::map<Group, std::vector<PeerFinding>> groups;
     for (const auto& [key, story] : stories) {
       PeerFinding f = judged(story.lead, story.metrics, story.p);
-      by_node[{j_.entities.node(key.first), key.second}].push_back(std::move(f));
+      groups[group_of(f)].push_back(std::move(f));
+    }
+    for (auto& [key, group] : groups) {
+      if (key.first != no_group && group.size() >= (key.second == Company::spared ? 2 : constants::majority_min)) {
+        add_group_finding(j_, group);
+        continue;
+      }
+      for (auto& f : group) {
+        const auto& p = *f.population;
+        by_node[{j_.entities.node(p.members[f.member].row->entity), p.series->suite}].push_back(std::move(f));
+      }
     }
     for (auto& [key, findings] : by_node) {
       if (is_node_story(key.first, findings)) {
@@ -84,6 +93,19 @@ class Peers {
         for (const auto& f : findings) add_peer_finding(j_, f);
       }
     }
+  }
+
+  /// Parts that are slow together are one finding, those that are told to be faulty apart from those that are not.
+  enum class Company { failed, open, spared };
+  using Group = std::pair<std::size_t, Company>;  ///< population
+  static constexpr std::size_t no_group = ~std::size_t{0};
+  Group group_of(const PeerFinding& f) const {
+    const auto& split = f.population->split;
+    const auto index = static_cast<std::size_t>(f.population - screening_.populations.data());
+    const bool together = split.found && !split.apart && f.population->members[f.member].low;
+    if (f.suspect.spared && !split.apart) return {index, Company::spared};
+    if (!together || f.intermittent) return {no_group, Company::open};
+    return {index, f.fail ? Company::failed : Company::open};
   }
 
   /// All parts of a node, two or more, are slow: it is the node.
@@ -113,7 +135,7 @@ class Peers {
     f.fresh = confirm(*f.population, fresh(s->population), entity, s->at_clock, accused(s->population), candidates_);
     const Population& p_of = *f.population;
     const Lasting lasting = lasting_of(j_, *p_of.series, entity, [&](double value) {
-      return p_of.centre - log_rate(value, p_of.series->better) > log_deficit(s->delta);
+      return p_of.reference(s->member) - log_rate(value, p_of.series->better) > log_deficit(s->delta);
     });
     f.lasting_blocks = lasting.blocks;
     f.lasting_s = lasting.span_s;
@@ -126,14 +148,6 @@ class Peers {
     const double shown = f.fresh.measured && !f.intermittent ? f.fresh.deficit : s->deficit;
     if (j_.results.info.level == "smoke" && fraction(shown) <= constants::coarse_deficit) f.fail = false;
     return f;
-  }
-
-  void judge_split(std::size_t index, std::size_t metrics) {
-    const auto& p = screening_.populations[index];
-    Confirmation c = confirm_split(p, fresh(index), candidates_);
-    const bool fail = split_may_fail(p) && c.measured && c.confirmed &&
-                      (j_.results.info.level != "smoke" || fraction(c.deficit) > constants::coarse_deficit);
-    add_split_finding(j_, p, c, fail, metrics);
   }
 
   Judgement& j_;

@@ -74,7 +74,7 @@ void judge_group(Judgement& j, const Series& s, Group& p) {
     p.shared = p.shared || j.entities.shares_cores(row->entity);
     row->reference = std::max<std::uint8_t>(row->reference, Reference::peers);
   }
-  p.shared = p.shared && !takes_turns(s);
+  p.shared = p.shared && !s.takes_turns;
   if (has_own_rule(p.rows.size(), p.shared)) return;
   const bool higher = s.better == results::Better::higher;
   const double overall = threshold_of(p, median(p.sorted));
@@ -114,7 +114,8 @@ void judge_small_populations(Judgement& j) {
   for (auto& s : j.series) {
     if (!is_population(s)) continue;
     std::vector<Group> groups(s.strata.size());
-    for (auto& row : s.rows) groups[static_cast<std::size_t>(row.stratum)].rows.push_back(&row);
+    for (auto& row : s.rows)  // values that cannot be have a rule of their own
+      if (!std::isnan(log_rate(row.median, s.better))) groups[static_cast<std::size_t>(row.stratum)].rows.push_back(&row);
     for (auto& p : groups) {
       p.z = z;
       if (p.rows.size() >= 2) judge_group(j, s, p);

@@ -57,13 +57,6 @@ bool any_uncovered(const Judgement& j) {
                      [](const auto& e) { return e.text.rfind("uncovered:", 0) == 0; });
 }
 
-bool is_stream(const Series& s) {
-  if (s.suite != "memory" || s.unit != "B/s" || s.better != results::Better::higher || !s.judged)
-    return false;
-  if (ends_with(s.metric, "_cached")) return false;
-  return s.name.rfind("triad", 0) == 0 || s.name.rfind("read", 0) == 0 || s.name.rfind("copy", 0) == 0;
-}
-
 void judge_memory(Judgement& j) {
   const Numbers bandwidth = numbers_of(j, "node", {results::inventory::memory_bandwidth});
   // With cores left idle by the launch the controllers cannot be filled, and a floor would accuse the
@@ -76,14 +69,13 @@ void judge_memory(Judgement& j) {
     if (j.results.entities[i].kind == "device" && j.entities.takes_part(static_cast<std::int32_t>(i))) ++devices[node];
   }
   for (auto& s : j.series) {
-    if (!is_stream(s) || (s.kind != "numa" && s.kind != "device")) continue;
+    if (s.judging.floor != results::Floor::memory_channels || !s.judged) continue;
     std::unordered_map<std::int32_t, Below> sums;  // by numa domain, or by node for devices that ran together
     std::unordered_map<std::int32_t, double> members;
     for (auto& row : s.rows) {
       const auto node = j.entities.node(row.entity);
       const auto known = bandwidth.find(node);
-      if (known == bandwidth.end() || (s.kind == "device" && s.name.find("together") == std::string::npos))
-        continue;
+      if (known == bandwidth.end()) continue;
       const bool numa = s.kind == "numa";
       const double share = numa ? known->second / domains[node] : known->second;
       auto& b = sums[numa ? row.entity : node];
@@ -178,7 +170,7 @@ void judge_nic_pairs(Judgement& j) {
   const auto rates = nic_rates(j);
   if (rates.empty()) return;
   for (auto& s : j.series) {
-    if (s.suite != "p2p" || s.kind != "link" || s.unit != "B/s" || !s.judged) continue;
+    if (s.judging.floor != results::Floor::nic_rate || !s.judged) continue;
     if (message_bytes(*s.first) < constants::nic_floor_min_bytes) continue;
     // Pairs of one node may run at the same time and share its NIC: each can claim only its part.
     std::unordered_map<std::int32_t, std::set<std::int32_t>> active;

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 #include <unordered_map>
 
 #include "measure/statistics.hpp"
@@ -16,12 +15,9 @@ using results::not_taken;
 
 /// Without a clock a power-limited GEMM varies by chip, and 3 % is no fault; at equal clock it is.
 void set_deltas(Population& p) {
-  const auto& suite = p.series->suite;
-  const bool compute = suite == "gemm" || suite == "train";
-  p.delta_raw = compute ? constants::delta_compute_raw
-                : suite == "p2p" ? constants::delta_nic
-                                 : constants::delta_memory;
-  p.delta = compute && p.clocked ? constants::delta_at_clock : p.delta_raw;
+  const auto& judging = p.series->judging;
+  p.delta_raw = judging.fault_threshold;
+  p.delta = judging.follows_clock() && p.clocked ? constants::delta_at_clock : p.delta_raw;
 }
 
 /// The case's own covariate `clock`, by entity.
@@ -46,14 +42,26 @@ std::vector<double> values_of(const Population& p, double Member::* value) {
 /// The standard error of a member's median: from the halves of everybody's samples, which needs no shape of the noise,
 /// and from the blocks, which see what moves slowly.
 void pool_error(Population& p) {
-  std::vector<double> halves, own;
+  std::vector<double> halves, own, counts;
   for (const auto& m : p.members) {
+    counts.push_back(m.row->n);
     if (std::isfinite(m.row->half)) halves.push_back(m.row->half);
     if (!std::isnan(m.row->standard_error)) own.push_back(m.row->standard_error / std::abs(m.row->median));
   }
   const double from_halves = halves.size() >= 3 ? mad_sigma(halves) / 2 : 0;
   p.se = std::max(from_halves, own.empty() ? not_taken : median(own));
   if (own.empty()) p.se = not_taken;
+  p.typical_n = std::max(1.0, median(counts));
+}
+
+/// One or two samples of a part do not tell how they vary. How parts differ does, from above: it holds the noise of each.
+void bound_noise(Population& p) {
+  if (!std::isnan(p.se)) return;
+  p.noise_known = false;
+  if (p.size() < constants::peers_min_population) return;
+  std::vector<double> off;
+  for (std::size_t i = 0; i < p.size(); ++i) off.push_back(p.residual_deficit(i));
+  p.se = std::max(mad_sigma(off), constants::peers_spread_floor);
 }
 
 void take_out_clock(const Judgement& j, Population& p) {
@@ -65,7 +73,7 @@ void take_out_clock(const Judgement& j, Population& p) {
   p.clocked = std::none_of(p.members.begin(), p.members.end(), [](const Member& m) { return std::isnan(m.clock); });
   if (!p.clocked) return;
   const auto f = values_of(p, &Member::clock), y = values_of(p, &Member::rate);
-  p.slope = p.series->suite == "gemm" || p.series->suite == "train" ? 1 : 0;
+  p.slope = p.series->judging.follows_clock() ? 1 : 0;
   if (p.size() >= constants::clock_min_population) {
     const Line line = robust_line(f, y);
     // Clocks that hardly differ tell nothing about the slope.
@@ -103,73 +111,27 @@ void take_out_groups(Population& p, const std::vector<Attribute>& attributes) {
   }
 }
 
-std::size_t nodes_among(const Judgement& j, const Population& p, bool low_only) {
-  std::set<std::int32_t> nodes;
-  for (const auto& m : p.members) {
-    if (!low_only || m.low) nodes.insert(j.entities.node(m.row->entity));
-  }
-  return nodes.size();
-}
-
-/// The recorded attribute that the low side has and the high side has not.
-void explain(Population& p, const std::vector<Attribute>& attributes) {
-  auto& s = p.split;
-  std::size_t tried = 0;
-  for (const auto& a : attributes) tried += a.values.size();
-  for (const auto& a : attributes) {
-    std::vector<std::size_t> low(a.values.size()), high(a.values.size());
-    for (std::size_t i = 0; i < p.size(); ++i) {
-      if (a.of[i] >= 0) ++(p.members[i].low ? low : high)[static_cast<std::size_t>(a.of[i])];
-    }
-    for (std::size_t v = 0; v < a.values.size(); ++v) {
-      // It must cover nearly all of the slow and few of the others, or it explains nothing.
-      if (10 * low[v] < 8 * s.split.low || 10 * high[v] > 2 * s.split.high) continue;
-      const double chance = fisher_p(low[v], s.split.low, low[v] + high[v], p.size()) * static_cast<double>(tried);
-      if (chance > constants::explain_p || chance >= s.p) continue;
-      s.p = chance;
-      s.attribute = a.name;
-      s.value = a.values[v];
-      s.with_low = low[v];
-      s.with_high = high[v];
-    }
-  }
-}
-
-void find_split(const Judgement& j, Population& p, const std::vector<Attribute>& attributes) {
-  if (p.size() < constants::robust_min) return;
-  const auto values = values_of(p, &Member::residual);
-  const Split split = best_split(values);
-  if (split.distance <= constants::split_distance || split.mean_high - split.mean_low < constants::delta_warn) return;
-  for (auto& m : p.members) m.low = m.residual < split.cut;
-  // Devices of one or two bad nodes are bad nodes, not a population of devices. The same with the high side.
-  const std::size_t all = nodes_among(j, p, false), low = nodes_among(j, p, true);
-  const auto least = static_cast<std::size_t>(std::max(3.0, std::ceil(0.04 * static_cast<double>(all))));
-  if (low < least) {
-    for (auto& m : p.members) m.low = false;
-    return;
-  }
-  p.split.found = true;
-  p.split.split = split;
-  explain(p, attributes);
+/// Centre of these values, robust from where that means something.
+double centre_of(const std::vector<double>& values) {
+  if (values.empty()) return not_taken;
+  return values.size() >= constants::robust_min ? robust_fit(values).centre : median(values);
 }
 
 void set_centres(Population& p) {
-  std::vector<double> rates, residuals, low;
+  std::vector<double> rates[2], residuals[2];
   for (const auto& m : p.members) {
-    if (p.split.found && m.low) {
-      low.push_back(m.residual);
-      continue;
-    }
-    rates.push_back(m.rate);
-    residuals.push_back(m.residual);
+    const std::size_t side = p.split.found && m.low ? 1 : 0;
+    rates[side].push_back(m.rate);
+    residuals[side].push_back(m.residual);
   }
-  p.centre = median(rates);
-  p.centre_residual = median(residuals);
-  if (p.size() >= constants::robust_min) {
-    p.centre = robust_fit(rates).centre;
-    p.centre_residual = robust_fit(residuals).centre;
+  // The bulk is the larger side. A side that is judged by itself is its own reference when it has a spread to speak of.
+  const std::size_t bulk = rates[1].size() > rates[0].size() ? 1 : 0;
+  p.centre = centre_of(rates[bulk]);
+  for (const std::size_t side : {0U, 1U}) {
+    const bool own = p.split.apart && rates[side].size() >= constants::peers_min_population;
+    p.side_rate[side] = centre_of(rates[own ? side : bulk]);
+    p.side_residual[side] = centre_of(residuals[own ? side : bulk]);
   }
-  if (p.split.found) p.split.deficit = p.centre_residual - median(low);
 }
 
 }  // namespace
@@ -184,17 +146,12 @@ double from_log_rate(double rate, results::Better better) noexcept {
 double fraction(double log_deficit) noexcept { return -std::expm1(-log_deficit); }
 double log_deficit(double fraction) noexcept { return -std::log1p(-fraction); }
 
+double Population::se_of(std::size_t i) const noexcept { return se * std::sqrt(std::max(1.0, typical_n / std::max(members[i].row->n, 1))); }
 bool Population::eligible() const noexcept { return se <= delta * constants::eligible_fraction; }
 double Population::effective_delta() const noexcept { return std::max(delta, constants::noise_z * se); }
 
 bool is_population(const Series& s) {
-  const bool collective = s.stage == "groups" || s.stage == "world" || s.stage == "train";
-  return s.judged && !collective && s.suite != "inventory" && s.kind != "link";
-}
-
-bool takes_turns(const Series& s) {
-  const auto mode = s.first == nullptr ? Json() : s.first->parameters.value("mode", Json());
-  return (mode.is_string() && mode.get<std::string>() == "alone") || ends_with(s.name, "-alone");
+  return s.judged && !s.is_shared() && s.suite != "inventory" && s.kind != "link";
 }
 
 std::vector<Population> populations_of(const Judgement& j, const Series& series, AttributeCache& attributes) {
@@ -212,7 +169,7 @@ std::vector<Population> populations_of(const Judgement& j, const Series& series,
   std::erase_if(populations, [](const Population& p) { return p.size() < 2; });
   for (auto& p : populations) {
     for (const auto& m : p.members) p.shared = p.shared || j.entities.shares_cores(m.row->entity);
-    p.shared = p.shared && !takes_turns(series);
+    p.shared = p.shared && !series.takes_turns;
     pool_error(p);
     take_out_clock(j, p);
     set_deltas(p);
@@ -224,6 +181,7 @@ std::vector<Population> populations_of(const Judgement& j, const Series& series,
       find_split(j, p, recorded);
     }
     set_centres(p);
+    bound_noise(p);
   }
   return populations;
 }

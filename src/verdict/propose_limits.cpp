@@ -68,7 +68,7 @@ std::string bound_text(double bound, double keeps, bool is_min, const std::strin
 
 std::string limit_text(const Series& s, const std::string& pattern, std::vector<double> values) {
   const bool higher = s.better == results::Better::higher;
-  const double middle = median(values), keep = 1 - fault_delta(s.suite);
+  const double middle = median(values), keep = 1 - s.judging.fault_threshold;
   const auto [low, high] = std::minmax_element(values.begin(), values.end());
   const double worst = higher ? *low : *high;
   const double bound = higher ? std::min(middle * keep, worst * (1 - slack)) : std::max(middle / keep, worst / (1 - slack));

@@ -27,7 +27,9 @@ bool is_suspicion(const Judgement& j, const Found& f) {
   const bool baseline = finding.reference_kind == "baseline" && finding.kind == "slow";
   // A first change against the own past warns, confirmed or not; a second one in a row may fail.
   const bool history = finding.reference_kind == "history" && finding.kind == "drift" && finding.since != j.results.info.started;
-  return (baseline || history) && !finding.confirmed && finding.deficit.value_or(0) > fault_delta(finding.suite);
+  if (!(baseline || history) || finding.confirmed) return false;
+  const Series* s = series_of(j, finding);
+  return s != nullptr && finding.deficit.value_or(0) > s->judging.fault_threshold;
 }
 
 /// Rows of /entities to be measured again, by metric: those of links among them.

@@ -60,7 +60,7 @@ void gather(const results::CaseData& c, const results::Metric& m, std::size_t ro
 
 std::vector<Score> scores_of(const Snapshot& run, const SnapshotSeries& s) {
   std::vector<Score> scores;
-  if (is_collective_stage(s.stage)) return scores;
+  if (s.shared) return scores;
   std::map<std::int32_t, Partners> nodes;
   const auto nan = static_cast<float>(results::not_taken);
   for (std::size_t i = 0; i < s.log_rate.size(); ++i) {
@@ -108,11 +108,6 @@ FreshRate fresh_rate(const Judgement& j, const Series& s, const Part& part, cons
   out.standard_error = median_standard_error(fresh.values);
   out.n = static_cast<std::int64_t>(fresh.values.size());
   return out;
-}
-
-double fault_delta(const std::string& suite) {
-  if (suite == "gemm" || suite == "train") return constants::delta_compute_raw;
-  return suite == "p2p" ? constants::delta_nic : constants::delta_memory;
 }
 
 double log_deficit_of(double fraction) noexcept { return -std::log1p(-fraction); }

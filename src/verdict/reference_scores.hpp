@@ -33,8 +33,6 @@ struct FreshRate {
 };
 FreshRate fresh_rate(const Judgement& j, const Series& s, const Part& part, const Score& score);
 
-/// The least deficit of a metric that is a fault, as a fraction (DESIGN.md 7).
-double fault_delta(const std::string& suite);
 
 /// -ln(1 - fraction).
 double log_deficit_of(double fraction) noexcept;

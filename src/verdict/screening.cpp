@@ -5,15 +5,13 @@
 #include <boost/math/distributions/normal.hpp>
 #include <cmath>
 #include <map>
+#include <set>
 #include <unordered_map>
 
 #include "verdict/constants.hpp"
 
 namespace assay::verdict {
 namespace {
-
-/// Shares of the error budget by how often such parts are bad (published burn-in figures: NIC and host paths 2-6 % of nodes, GEMM 0.2 %).
-double weight_of(const Series& s) { return s.suite == "gemm" ? 0.5 : s.suite == "memory" ? 2.0 : 1.0; }
 
 /// One test: the members of one side of a split (or all), by residual or by the rate as measured.
 struct Test {
@@ -39,18 +37,18 @@ std::vector<Test> tests_of(const std::vector<Population>& populations) {
     for (const bool low : {false, true}) {
       Test t;
       t.population = n;
-      t.weight = weight_of(*p.series);
+      t.weight = p.series->judging.weight;
       for (std::size_t i = 0; i < p.size(); ++i) {
-        if ((p.split.found && p.members[i].low) == low) t.members.push_back(i);
+        if ((p.split.apart && p.members[i].low) == low) t.members.push_back(i);
       }
       // A side of a split is a population of its own only when it has a spread to speak of.
-      if (t.members.size() < (p.split.found ? constants::peers_min_population : constants::deletion_min)) continue;
-      t.result = abnormality(values_of(p, t), p.se);
+      if (t.members.size() < (p.split.apart ? constants::peers_min_population : constants::deletion_min)) continue;
+      t.result = abnormality(values_of(p, t), p.noise_known ? p.se : 0.0);
       tests.push_back(t);
       // Throttling shows in the rate as measured, and its clock explains it.
       if (p.clocked && p.slope > 0) {
         t.at_clock = false;
-        t.result = abnormality(values_of(p, t), p.se);
+        t.result = abnormality(values_of(p, t), p.noise_known ? p.se : 0.0);
         tests.push_back(std::move(t));
       }
     }
@@ -79,7 +77,7 @@ Suites combine(const std::vector<Population>& populations, const std::vector<Tes
   Suites suites;
   for (const auto& t : tests) {
     const auto& p = populations[t.population];
-    if (!t.at_clock || p.split.found) continue;
+    if (!t.at_clock || p.split.apart) continue;
     auto& c = suites[suite_of(p)];
     c.tests.push_back(&t);
     for (std::size_t k = 0; k < t.members.size(); ++k) {
@@ -128,7 +126,7 @@ void find_voices(const std::vector<Population>& populations, Combined& c) {
 
 /// P that a healthy entity of a suite lies as far out in its voices as each one does, by Fisher's combination. A voice of
 /// several metrics speaks by the least extreme of them.
-std::vector<double> joint_p(const std::vector<Population>& populations, const Combined& c, const TailPool& pool) {
+std::vector<double> joint_p(const std::vector<Population>& populations, const Combined& c) {
   std::vector<double> joint(c.entities.size(), 1.0);
   if (c.voices.size() < 2) return joint;
   std::vector<std::vector<double>> p(c.entities.size());
@@ -139,7 +137,7 @@ std::vector<double> joint_p(const std::vector<Population>& populations, const Co
       for (std::size_t k = 0; k < t->members.size(); ++k) {
         const bool far = t->result.score[k] < -2;
         double& known = of[c.at.at(population.members[t->members[k]].row->entity)];
-        known = std::max(known, far ? heavy_p(t->result, k, pool) : 1.0);
+        known = std::max(known, far ? heavy_p(t->result, k) : 1.0);
       }
     }
     for (std::size_t e = 0; e < of.size(); ++e)
@@ -156,11 +154,23 @@ class Screener {
  public:
   explicit Screener(Screening& out) : out_(out), tests_(tests_of(out.populations)) {
     suites_ = combine(out.populations, tests_);
-    for (const auto& t : tests_) {
-      pool_.add(t.members.size(), t.result.tail);
-      weights_ += t.weight;
+    std::set<const Test*> heard;
+    // Noise says nothing of how parts differ.
+    const auto add = [this](const Test& t) {
+      if (t.result.real > constants::real_enough) pool_.add(t.members.size(), t.result.peaked);
+    };
+    for (const auto& t : tests_) weights_ += t.weight;
+    for (auto& [name, c] : suites_) {
+      find_voices(out.populations, c);
+      // Metrics that tell one story are heard once, by the one with the heaviest tails.
+      for (const auto& voice : c.voices) {
+        heard.insert(voice.begin(), voice.end());
+        add(**std::max_element(voice.begin(), voice.end(), [](auto a, auto b) { return a->result.peaked < b->result.peaked; }));
+      }
     }
-    for (auto& [name, c] : suites_) find_voices(out.populations, c);
+    for (const auto& t : tests_)
+      if (!heard.contains(&t) && t.at_clock) add(t);
+    lend_spreads();
   }
 
   void run() {
@@ -176,12 +186,49 @@ class Screener {
       screen(c, combined / n, joint / n);
       out_.budget += constants::alpha_fail * (combined + joint) / n;
     }
+    spare_kinds();
     std::stable_sort(out_.suspects.begin(), out_.suspects.end(), [](const Suspect& a, const Suspect& b) {
       return std::pair(a.population, a.member) < std::pair(b.population, b.member);
     });
   }
 
  private:
+  /// Those who are slow in so large a company that it may be another kind of part are no candidates, and neither is anybody who is
+  /// faster than a side that may be one.
+  void spare_kinds() {
+    std::map<std::size_t, std::vector<double>> slowness;  // of all members of a population, the slowest first
+    for (auto& s : out_.suspects) {
+      const auto& p = out_.populations[s.population];
+      auto& all = slowness[s.population];
+      if (all.empty()) {
+        for (std::size_t i = 0; i < p.size(); ++i) all.push_back(s.at_clock ? p.residual_deficit(i) : p.deficit(i));
+        std::sort(all.begin(), all.end(), std::greater<>());
+      }
+      const auto half = std::upper_bound(all.begin(), all.end(), s.deficit / 2, std::greater<>());
+      const bool faster = p.split.apart && !p.split.explained() && !p.members[s.member].low;
+      s.spared = faster || may_be_a_kind(static_cast<std::size_t>(half - all.begin()), p.size(), s.deficit);
+      if (s.spared) s.candidate = false;
+    }
+  }
+
+  /// A dozen parts know their own spread badly; a dozen metrics of them that spread alike know it well.
+  void lend_spreads() {
+    std::map<std::string, SpreadPrior> priors;
+    for (const auto& [name, c] : suites_) {
+      SpreadPool pool;
+      for (const auto& voice : c.voices) {
+        const auto& a = (**std::min_element(voice.begin(), voice.end(), [](auto x, auto y) { return x->result.variance < y->result.variance; })).result;
+        if (a.size < constants::deletion_most) pool.add(a.variance, static_cast<double>(a.size) - 1);
+      }
+      priors[name] = pool.prior(constants::spread_metrics, static_cast<double>(constants::deletion_most));
+    }
+    for (auto& t : tests_) {
+      const auto& p = out_.populations[t.population];
+      const auto prior = priors.find(suite_of(p));
+      if (prior != priors.end() && t.at_clock && !p.split.apart) moderate(t.result, values_of(p, t), prior->second);
+    }
+  }
+
   bool can_fail(const Test& t) const { return out_.populations[t.population].eligible(); }
 
   std::string kind_of(const Population& p, std::size_t i, bool at_clock) const {
@@ -222,15 +269,15 @@ class Screener {
 
   /// Deficits that count for a warning at all: beyond the least, and beyond what the own noise explains.
   bool noticeable(const Population& p, const Suspect& s) const {
-    const double least = p.eligible() ? constants::delta_warn : constants::peers_min_deficit;
-    return fraction(s.deficit) > least && s.deficit > constants::warn_errors * p.se;
+    const double least = p.eligible() ? constants::delta_notice : constants::peers_min_deficit;
+    return fraction(s.deficit) > least && s.deficit > constants::warn_errors * p.se_of(s.member);
   }
 
   /// Under six nobody can see how the healthy spread, so the widest published spread stands in for it; only where
   /// devices take turns, because ranks that measure at the same time disturb one another by more than that.
   double assumed_p(const Population& p, const Test& t, const Suspect& s) const {
     const double n = static_cast<double>(t.members.size());
-    if (t.members.size() >= constants::peers_min_population || !takes_turns(*p.series)) return 1;
+    if (t.members.size() >= constants::peers_min_population || !p.series->takes_turns) return 1;
     const double sigma = std::hypot(constants::assumed_spread * std::sqrt(1 + 1 / (n - 1)), p.se);
     return n * boost::math::cdf(boost::math::complement(boost::math::normal(), s.deficit / sigma));
   }
@@ -244,12 +291,20 @@ class Screener {
       Suspect s = make(t, t.members[k]);
       if (!noticeable(p, s)) continue;
       s.p = std::min(1.0, family_p(t.result, k) / share);
-      s.warn = may_warn && abnormal(t.result, k, constants::alpha_warn * share);
-      const bool enough = p.members[t.members[k]].row->n >= constants::peers_small_samples || !p.series->per_sample;
+      s.warn = may_warn && abnormal(t.result, k, constants::alpha_warn * share) &&
+               surely_abnormal(t.result, k, constants::alpha_warn_heavy * share, pool_);
+      // Few samples may be a neighbour on the machine, unless it is a great deal that is missing.
+      const bool gross = fraction(s.deficit) > constants::coarse_deficit && t.result.score[k] < -constants::gross_deviations;
+      const bool enough = gross || p.members[t.members[k]].row->n >= constants::peers_small_samples || !p.series->per_sample;
+      s.warn = s.warn || (may_warn && gross);
+      // A gap that no chance leaves is evidence against those beyond it, whatever the tails are.
+      const bool beyond_gap = t.at_clock && p.split.found && !p.split.apart && p.members[t.members[k]].low && s.deficit > p.split.deficit / 2 &&
+                              t.result.score[k] < -constants::gross_deviations;
+      s.warn = s.warn || beyond_gap;
       const double assumed = assumed_p(p, t, s);
       s.p = std::min(s.p, assumed / share);
       s.candidate = enough && p.eligible() && s.deficit > log_deficit(s.delta) - p.se &&
-                    (surely_abnormal(t.result, k, constants::alpha_fail * share, pool_) ||
+                    (beyond_gap || surely_abnormal(t.result, k, constants::alpha_fail * share, pool_) ||
                      assumed <= constants::alpha_fail * share);
       if (s.warn || s.candidate) add(s);
     }
@@ -257,11 +312,13 @@ class Screener {
 
   void screen(const Combined& c, double share, double joint_share) {
     const Abnormality a = abnormality(c.sums);
-    const auto joint = joint_p(out_.populations, c, pool_);
+    const auto joint = joint_p(out_.populations, c);
+    const double at_most = std::min(0.2, constants::alpha_fail * joint_share * pool_.gain());
     const double n = static_cast<double>(c.entities.size());
     for (std::size_t k = 0; k < c.entities.size(); ++k) {
-      const bool at_once = n * joint[k] <= constants::alpha_fail * joint_share;
-      if (a.score[k] > -2 || (!at_once && !abnormal(a, k, constants::alpha_warn * share))) continue;
+      const bool at_once = n * joint[k] <= at_most;
+      const bool far = abnormal(a, k, constants::alpha_warn * share) && surely_abnormal(a, k, constants::alpha_warn_heavy * share, pool_);
+      if (a.score[k] > -2 || (!at_once && !far)) continue;
       const bool sure = at_once || surely_abnormal(a, k, constants::alpha_fail * share, pool_);
       // It is named by the metric in which it is worst against what that metric may be short of.
       Suspect worst;

@@ -22,6 +22,7 @@ struct Suspect {
   bool combined = false;    ///< abnormal by several metrics of a suite together
   bool warn = false;        ///< worth a warning by itself
   bool candidate = false;   ///< may fail if fresh data say the same
+  bool spared = false;      ///< no candidate because so many are as slow that they may be another kind of part
 };
 
 struct Screening {

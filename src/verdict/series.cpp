@@ -164,8 +164,9 @@ Series describe(const Joined& joined, const Metric& m) {
   s.metric = m.name;
   s.unit = m.unit;
   s.kind = c.kind;
-  // What a rank measures of itself in a case of all ranks is compared between them like anything inside a node.
-  s.stage = c.parameters.value("own", Json()) == Json(m.name) ? "node-local" : c.stage;
+  s.stage = c.stage;
+  s.judging = results::judging_of(c, m);
+  s.takes_turns = results::traits_of(c).takes_turns;
   s.path = "/cases/" + c.suite + "/" + c.name + "/" + m.name;
   s.better = m.better;
   s.required = m.required && c.required;

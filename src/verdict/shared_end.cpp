@@ -63,7 +63,12 @@ class Ends {
       good += l.below == nullptr ? 1 : 0;
     }
     // Where the rest is no better nobody can tell whose fault it is.
-    return 2 * good > others ? all : std::vector<EndClaim>{};
+    if (2 * good <= others) return {};
+    // A part that is named for one direction explains what is slow the other way, too: its partner has no finding of its own.
+    for (auto& l : links_)
+      for (const auto& c : all)
+        if (l.part < 0 && touches(l, c)) l.part = c.part;
+    return all;
   }
 
   /// -1: the link says nothing about parts of this level.
@@ -74,7 +79,8 @@ class Ends {
 
  private:
   bool touches(const Link& l, const EndClaim& c) const {
-    return part_of(l.row->source, c.level) == c.part || part_of(l.row->destination, c.level) == c.part;
+    const auto from = part_of(l.row->source, c.level), to = part_of(l.row->destination, c.level);
+    return from != to && (from == c.part || to == c.part);
   }
 
   std::optional<EndClaim> worst(Level level) {
@@ -166,8 +172,9 @@ void explain_by_ends(Judgement& j, const Series& s, const std::vector<const Seri
     links.push_back({row, it == slow.end() ? nullptr : it->second, -1});
   }
   const network::Places places(j);
-  std::set<const SeriesRow*> explained;
-  for (const auto& c : Ends(j, places, links).claims()) {
+  const auto claims = Ends(j, places, links).claims();
+  if (claims.empty()) return;
+  for (const auto& c : claims) {
     Below b = median_of(c);
     b.entity = c.part;
     auto f = magnitude(j, s, b, reference_kind, what);
@@ -177,8 +184,10 @@ void explain_by_ends(Judgement& j, const Series& s, const std::vector<const Seri
     f.text += "; median of " + std::to_string(count) + " of the " + std::to_string(c.links.size()) + " links it " +
               (c.out && c.in ? "has" : c.out ? "sends over" : "receives over") + ", which are beyond it";
     j.add(std::move(f), {c.part});
-    for (const auto* l : c.links) explained.insert(l->row);
   }
+  std::set<const SeriesRow*> explained;
+  for (const auto& l : links)
+    if (l.part >= 0) explained.insert(l.row);
   std::erase_if(below, [&](const Below& b) { return explained.contains(b.row); });
 }
 

@@ -79,6 +79,8 @@ SnapshotSeries reduce(const Judgement& j, const Series& s, Parts& parts) {
   out.unit = s.unit;
   out.kind = s.kind;
   out.stage = s.stage;
+  out.shared = s.is_shared();
+  out.fault_threshold = s.judging.fault_threshold;
   out.case_key = s.first->case_key;
   out.higher_is_better = s.better == results::Better::higher;
   out.strata = s.strata;
@@ -128,10 +130,6 @@ class Hash {
 };
 
 }  // namespace
-
-bool is_collective_stage(const std::string& stage) noexcept {
-  return stage == "groups" || stage == "world" || stage == "train";
-}
 
 double value_of(double log_rate, bool higher_is_better) noexcept {
   return std::exp(higher_is_better ? log_rate : -log_rate);

@@ -35,6 +35,8 @@ struct PartRows {
 struct SnapshotSeries {
   std::string suite, name, metric, unit, kind, stage, case_key;
   bool higher_is_better = true;
+  bool shared = false;           ///< one value for several ranks, as a collective's, whoever wrote it down
+  double fault_threshold = 0.03;  ///< as its metric declares it
   std::int64_t samples = 0;
   std::vector<std::string> strata;
   std::shared_ptr<const PartRows> rows;
@@ -69,9 +71,6 @@ Snapshot snapshot_of(const Judgement& judgement, const std::string& file);
 
 /// 16 hexadecimal digits over everything a verdict could take from it.
 std::string hash_of(const Snapshot& snapshot);
-
-/// Whether the ranks of such a stage share one clock: a collective has one value per run, whoever wrote it down.
-bool is_collective_stage(const std::string& stage) noexcept;
 
 /// The rate or time that a log of a rate stands for, in the unit of the metric.
 double value_of(double log_rate, bool higher_is_better) noexcept;

@@ -3,6 +3,7 @@
 #include "verdict/strata.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 
@@ -64,7 +65,7 @@ void add_columns(Builder& builder, const results::InventoryTable& table, const s
     return it == at.end() ? table.entity.size() : it->second;
   };
   for (const auto& [name, column] : table.text) {
-    if (of_its_own(name)) continue;
+    if (of_its_own(name) && !is_place(name)) continue;
     builder.add(prefix + name, [&find, &column = column](std::int32_t row) {
       const auto i = find(row);
       return i < column.size() ? column[i] : std::string();
@@ -134,7 +135,19 @@ std::string Strata::label(std::int32_t row) const {
 
 std::string Strata::model(std::int32_t row) const {
   const auto node = j_.entities.node(row);
-  return node == row || node < 0 ? label(row) : label(node) + label(row);
+  if (node == row || node < 0) return label(row);
+  const std::string above = label(node), own = label(row);
+  const bool apart = !above.empty() && !own.empty() && own.front() != ' ';  // " x16" goes with what stands before it
+  return above + (apart ? ", " : "") + own;
+}
+
+bool is_place(const std::string& attribute) {
+  static constexpr std::array places = {"rack", "switch", "leaf",     "pod",  "row", "chassis",
+                                        "enclosure", "cabinet", "location", "room", "pdu"};
+  const auto space = attribute.find_last_of(' ');
+  std::string name = space == std::string::npos ? attribute : attribute.substr(space + 1);
+  if (ends_with(name, "_info")) name.resize(name.size() - 5);
+  return std::any_of(places.begin(), places.end(), [&](const char* place) { return name == place; });
 }
 
 std::vector<Attribute> attributes_of(const Judgement& j, const std::vector<std::int32_t>& rows) {

@@ -39,6 +39,10 @@ struct Attribute {
   std::vector<std::int32_t> of;  ///< by position in the population
 };
 
+/// A place is where parts break together (cooling, power, a cable): it tells where to look and excuses nobody. A slot is none: every
+/// node has it.
+bool is_place(const std::string& attribute);
+
 /// Everything recorded of these rows of /entities that takes two values or more and is not a name of its own for
 /// everyone: columns of their own table and of their node's, slot (index among the devices of the node), rack, switch.
 std::vector<Attribute> attributes_of(const Judgement& j, const std::vector<std::int32_t>& rows);

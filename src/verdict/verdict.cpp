@@ -72,8 +72,13 @@ Options options_from(const results::Results& results) {
 
 results::VerdictData judge(const results::Results& results, const Options& options) {
   Judgement j(results, options);
+  return judge_all(j);
+}
+
+results::VerdictData judge_all(Judgement& j) {
   judge_accounting(j);
   collect_series(j);
+  judge_impossible(j);
   judge_selftest(j);
   judge_miscompares(j);
   judge_digests(j);
@@ -95,9 +100,10 @@ results::VerdictData judge(const results::Results& results, const Options& optio
   judge_bisection(j);
   judge_patterns(j);
   judge_dips(j);
+  judge_drift(j);
   judge_noise(j);
   auto verdict = conclude(j);
-  store_references(verdict.inputs, options, history.get());
+  store_references(verdict.inputs, j.options, history.get());
   return verdict;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -36,9 +37,7 @@ void check_limits(const std::string& text, const std::string& name);
 
 /// The same against the metrics of this build (`Suite::metrics`): also an unknown suite or metric, and a unit
 /// that is not the metric's, so that nobody learns after the run that the limits were wrong.
-struct KnownMetric {
-  std::string suite, metric, unit;
-};
-void check_limits(const std::string& text, const std::string& name, const std::vector<KnownMetric>& known);
+using SuiteMetrics = std::map<std::string, std::vector<results::MetricSpec>>;  ///< by suite
+void check_limits(const std::string& text, const std::string& name, const SuiteMetrics& known);
 
 }  // namespace assay::verdict

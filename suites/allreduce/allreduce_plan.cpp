@@ -15,7 +15,6 @@ namespace {
 constexpr std::size_t kib = 1024, mib = 1024 * 1024;
 constexpr std::size_t arena_limit = 256 * mib;
 
-bool measures_gpus(const Topology& topology) { return topology.device_kind == "cuda"; }
 
 /// Links between GPUs are as fast as they get only from some hundred MiB on.
 std::vector<std::size_t> level_sizes(Level level, bool gpus) {
@@ -29,7 +28,7 @@ std::vector<std::size_t> level_sizes(Level level, bool gpus) {
 }
 
 std::vector<std::size_t> wanted_sizes(const Config& config, const Topology& topology) {
-  if (!config.options.has("allreduce.sizes")) return level_sizes(config.level, measures_gpus(topology));
+  if (!config.options.has("allreduce.sizes")) return level_sizes(config.level, topology.measures_gpus());
   std::set<std::size_t> sizes;
   for (const std::string& text : config.options.list("allreduce.sizes")) {
     std::uint64_t bytes = 0;
@@ -79,8 +78,8 @@ std::size_t slots_for(std::size_t slot_bytes, std::uint64_t memory_bytes) {
 
 std::string why_not(Scope scope, const std::string& transport, const Config& config, const Topology& topology) {
   const std::size_t nodes = topology.nodes.size();
-  if (transport == "nccl" && !measures_gpus(topology)) return "NCCL is for GPUs, and none is measured";
-  if (topology.size() == 1) return "one rank has nobody to reduce with";
+  if (transport == "nccl" && !topology.measures_gpus()) return "NCCL is for GPUs, and none is measured";
+  if (topology.size() == 1) return "a collective needs two ranks";
   if (scope == Scope::node && topology.max_local_size() < 2) return "no node has two ranks";
   if (scope == Scope::leader && nodes < 2) return "one node has one leader";
   const bool drawn = scope == Scope::groups || scope == Scope::rails;
@@ -116,6 +115,7 @@ Case selftest_case(const Topology& topology) {
   Case c;
   c.suite = "allreduce";
   c.name = "selftest-allreduce";
+  c.operation = "selftest";
   c.stage = Stage::groups;
   c.required = true;
   c.entities = topology.size();
@@ -126,10 +126,28 @@ Case selftest_case(const Topology& topology) {
   return c;
 }
 
+/// "allreduce of 1 MiB, all ranks, mpi".
+std::string title_of(const Spec& spec) {
+  const auto who = [&]() -> std::string {
+    switch (spec.scope) {
+      case Scope::world: return "all ranks";
+      case Scope::node: return "inside nodes";
+      case Scope::leader: return "one rank per node";
+      case Scope::groups: return "groups of nodes";
+      case Scope::rails: return "rails";
+    }
+    return to_string(spec.scope);
+  };
+  return std::string(to_string(spec.operation)) + ", " + format_bytes(spec.bytes) + ", " + who() + ", " + spec.transport +
+         (spec.isolated ? ", one by one" : "");
+}
+
 Case make_case(const Spec& spec, const PlanInput& input) {
   Case c;
   c.suite = "allreduce";
   c.name = spec.name();
+  c.operation = spec.isolated ? "isolated" : "pipelined";
+  c.title = title_of(spec);
   c.stage = spec.scope == Scope::world ? Stage::world : Stage::groups;
   c.required = spec.required;
   c.in_every_pass = !spec.isolated;
@@ -165,6 +183,28 @@ Case make_case(const Spec& spec, const PlanInput& input) {
 
 }  // namespace
 
+const char* to_string(Op operation) noexcept {
+  switch (operation) {
+    case Op::all_reduce:
+      return "allreduce";
+    case Op::reduce_scatter:
+      return "reduce-scatter";
+    case Op::all_gather:
+      return "all-gather";
+    case Op::all_to_all:
+      return "all-to-all";
+    case Op::broadcast:
+      return "broadcast";
+  }
+  return "";
+}
+
+Op operation_from(const std::string& text) {
+  for (const Op operation : all_operations)
+    if (text == to_string(operation)) return operation;
+  throw Error(ErrorKind::internal, "allreduce: no operation '" + text + "'");
+}
+
 const char* to_string(Scope scope) noexcept {
   switch (scope) {
     case Scope::node:
@@ -197,7 +237,7 @@ std::vector<Spec> specs(const Config& config, const Topology& topology) {
   const auto sizes = wanted_sizes(config, topology);
   // The first one carries what a level requires.
   const auto transports = config.options.has("allreduce.transport") ? config.options.list("allreduce.transport")
-                                                                    : std::vector<std::string>{measures_gpus(topology) ? "nccl" : "mpi"};
+                                                                    : std::vector<std::string>{topology.measures_gpus() ? "nccl" : "mpi"};
   for (const std::string& operation : config.options.list("allreduce.ops"))
     for (const std::string& scope : config.options.list("allreduce.scopes"))
       for (const auto& [bytes, transport] : product(sizes, transports)) {

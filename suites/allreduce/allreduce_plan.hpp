@@ -6,13 +6,18 @@
 #include <string>
 #include <vector>
 
-#include "run/suite.hpp"
-#include "collective/collective.hpp"
+#include "suite/suite.hpp"
+#include "workload/collective.hpp"
 
 namespace assay::allreduce {
 
+using namespace workload;
+
 enum class Scope { node, leader, groups, rails, world };
 inline constexpr Scope all_scopes[] = {Scope::node, Scope::leader, Scope::groups, Scope::rails, Scope::world};
+/// "allreduce", "reduce-scatter", "all-gather", "all-to-all", "broadcast"
+const char* to_string(Op operation) noexcept;
+Op operation_from(const std::string& text);
 const char* to_string(Scope scope) noexcept;
 Scope scope_from(const std::string& text);
 

@@ -2,6 +2,7 @@
 #include "suites/allreduce/allreduce_suite.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 
 #include "base/clock.hpp"
@@ -11,6 +12,7 @@
 #include "suites/allreduce/groups.hpp"
 #include "suites/allreduce/series.hpp"
 #include "transport/gpu_links.hpp"
+#include "suites/allreduce/allreduce_metrics.hpp"
 
 namespace assay {
 namespace {
@@ -18,43 +20,29 @@ namespace {
 using allreduce::Collective;
 using allreduce::Division;
 using allreduce::Scope;
-using results::Better;
-using results::Role;
 
-void declare_metrics(bool isolated, bool groups, CaseRecord& record) {
-  record.declare({"duration", "s", Better::lower, true, Role::metric, true});
-  if (isolated) {
-    record.declare({"arrival_skew", "s", Better::lower, true, Role::covariate, true});
-  } else {
-    record.declare({"busbw", "B/s", Better::higher, true, Role::metric, true});
-    record.declare({"algbw", "B/s", Better::higher, true, Role::covariate, true});
+/// Whose ranks share the clock of an operation: of the leaders there is one group in the cluster.
+results::SharedBy shared_by(Scope scope) {
+  if (scope == Scope::node) return results::SharedBy::node;
+  return scope == Scope::world || scope == Scope::leader ? results::SharedBy::world : results::SharedBy::group;
+}
+
+void declare_metrics(const std::string& operation, Scope scope, bool groups, CaseRecord& record) {
+  for (const results::MetricSpec& m : allreduce::metrics().all()) {
+    // Who was slow together tells who it was.
+    if (m.operation != operation || (m.name == "group" && !groups)) continue;
+    auto& declared = record.declare(m);
+    declared.judging->shared_by = shared_by(scope);
+    // What a sample held: as planned, or what a slow group could end in its share of the time.
+    if (m.name == "repetitions" || m.name == "message_bytes") declared.per_sample = groups;
   }
-  // Who was slow together tells who it was.
-  if (groups) record.declare({"group", "count", Better::none, false, Role::covariate, true});
 }
 
 /// What a rank has measured so far; several draws of groups join in one row.
 struct RankRow {
-  std::vector<double> t, duration, busbw, algbw, arrival, group;
+  std::vector<double> t, duration, busbw, algbw, arrival, group, repetitions, bytes;
   std::vector<std::int32_t> block;
 };
-
-void append(RankRow& row, const allreduce::CollectiveSeries& series, const Collective& collective,
-            double factor, int draw, int group, const Context& context) {
-  const auto k = static_cast<double>(series.samples.repetitions);
-  for (std::size_t i = 0; i < series.samples.seconds.size(); ++i) {
-    const double seconds = series.samples.seconds[i] / k;
-    const double rate = static_cast<double>(collective.counted_bytes()) / seconds;
-    row.t.push_back(context.since_start(series.samples.start_s[i]));
-    row.block.push_back(draw >= 0 ? draw : series.samples.block[i]);
-    // Unique over the draws: who is left out of a draw has its samples elsewhere in the row.
-    row.group.push_back(1e6 * draw + group);
-    row.duration.push_back(seconds);
-    row.algbw.push_back(rate);
-    row.busbw.push_back(rate * factor);
-  }
-  row.arrival.insert(row.arrival.end(), series.arrival_s.begin(), series.arrival_s.end());
-}
 
 void report(RankRow row, bool isolated, bool groups, Context& context) {
   if (row.t.empty()) return;
@@ -62,6 +50,8 @@ void report(RankRow row, bool isolated, bool groups, Context& context) {
   out.t = std::move(row.t);
   out.block = std::move(row.block);
   if (groups) out.values["group"] = std::move(row.group);
+  out.values["repetitions"] = groups ? std::move(row.repetitions) : std::vector<double>{row.repetitions.front()};
+  out.values["message_bytes"] = groups ? std::move(row.bytes) : std::vector<double>{row.bytes.front()};
   out.values["duration"] = std::move(row.duration);
   if (isolated) {
     out.values["arrival_skew"] = std::move(row.arrival);
@@ -71,7 +61,7 @@ void report(RankRow row, bool isolated, bool groups, Context& context) {
   }
 }
 
-void report_wrong(const std::vector<allreduce::WrongElements>& wrong, Context& context) {
+void report_wrong(const std::vector<allreduce::WrongResults>& wrong, Context& context) {
   for (const auto& bad : wrong) {
     results::Miscompare record;
     record.entity = context.device_entity;
@@ -127,38 +117,72 @@ CaseCommunicator communicator(Scope scope, std::optional<Division> division, con
   return out;
 }
 
+/// Where a slow group could do only with less than the size wanted, its rate is that of what it did, and the duration what the size
+/// would take at that rate.
+void append(RankRow& row, const allreduce::CollectiveSeries& series, const Collective& collective, const allreduce::Spec& spec,
+            const CaseCommunicator& scope, int draw, const Context& context) {
+  const double factor = allreduce::bus_factor(spec.operation, scope.comm->size());
+  const double wanted = static_cast<double>(allreduce::counted_bytes(spec.operation, spec.bytes, scope.comm->size()));
+  const auto counted = static_cast<double>(collective.counted_bytes());
+  const auto k = static_cast<double>(series.samples.repetitions);
+  for (std::size_t i = 0; i < series.samples.seconds.size(); ++i) {
+    const double rate = counted * k / series.samples.seconds[i];
+    row.t.push_back(context.since_start(series.samples.start_s[i]));
+    row.block.push_back(draw >= 0 ? draw : series.samples.block[i]);
+    // Unique over the draws: who is left out of a draw has its samples elsewhere in the row.
+    row.group.push_back(1e6 * draw + scope.group);
+    row.duration.push_back(wanted / rate);
+    row.algbw.push_back(rate);
+    row.busbw.push_back(rate * factor);
+    row.repetitions.push_back(k);
+    row.bytes.push_back(counted);
+  }
+  row.arrival.insert(row.arrival.end(), series.arrival_s.begin(), series.arrival_s.end());
+}
+
+/// A group may take longer than others by noise and do with fewer repetitions: all take what the least of them can, so that their
+/// results can be compared. One that is slower by far goes by itself.
+std::uint64_t common_repetitions(std::uint64_t mine, Communicator& world) {
+  constexpr std::uint64_t ordinary = 5;
+  const double least = world.min(mine >= ordinary ? static_cast<double>(mine) : std::numeric_limits<double>::infinity());
+  return mine >= ordinary ? static_cast<std::uint64_t>(least) : mine;
+}
+
 /// One draw (or the only series). Every rank calls it, also those that take no part: they wait without using
 /// their core.
 void run_series(const Case& c, const allreduce::Spec& spec, std::optional<Division> division, int draw, double seconds, RankRow& row,
                 Context& context) {
   const CaseCommunicator scope = communicator(spec.scope, division, c, context, draw);
   if (!scope.path.empty()) context.record.parameter("path", scope.path);
-  std::unique_ptr<Collective> collective;
   const double begin = now_s();
-  double operation_s = 0;
-  if (scope.comm != nullptr) {
-    collective =
-        std::make_unique<Collective>(*scope.comm, spec.operation, spec.bytes, context.device.arena(),
+  // What is decided by it must come out alike on all ranks.
+  const double time_s = context.world.min(std::max(0.0, std::min(seconds, context.end_s - begin)));
+  SamplingPlan plan = context.sampling(time_s);
+  plan.max_samples = spec.isolated ? 500 : 100;
+  const auto make = [&](std::size_t bytes) {
+    auto collective =
+        std::make_unique<Collective>(*scope.comm, spec.operation, bytes, context.device.arena(),
                                      c.parameters.at("slots").get<std::size_t>(), context.random.key(), &context.device);
     if (context.injector != nullptr)
-      collective->offer_to([&context](std::span<float> result) {
-        context.offer("allreduce", result.data(), result.size(), sizeof(float));
+      collective->set_injection_point([&context](std::span<float> result) {
+        context.injection_point("allreduce", result.data(), result.size(), sizeof(float));
       });
-    operation_s = allreduce::probe(*scope.comm, *collective);
-  }
-  // One k for all communicators of the case, so that their results can be compared.
-  context.world.quiet_barrier();
-  operation_s = context.world.max(operation_s);
-  SamplingPlan plan = context.sampling(std::min(seconds, context.deadline_s - begin));
-  plan.max_seconds = std::max(0.0, plan.max_seconds - (now_s() - begin));
-  plan.repetitions = spec.isolated ? 1 : allreduce::affordable_repetitions(operation_s, plan.max_seconds);
-  plan.repetitions = static_cast<std::uint64_t>(context.world.min(static_cast<double>(plan.repetitions)));
-  plan.max_samples = spec.isolated ? 500 : 100;
-  context.record.parameter("repetitions", plan.repetitions);
+    return collective;
+  };
+  allreduce::Probe probe;
   if (scope.comm != nullptr) {
+    probe = allreduce::probe(*scope.comm, spec.bytes, plan.max_seconds / 5, make);
+    report_wrong(probe.wrong, context);
+  }
+  context.world.quiet_barrier();
+  plan.max_seconds = std::max(0.0, plan.max_seconds - (now_s() - begin));
+  std::uint64_t repetitions = spec.isolated ? 1 : allreduce::affordable_repetitions(probe.seconds, plan.max_seconds);
+  if (scope.comm != nullptr) repetitions = static_cast<std::uint64_t>(scope.comm->min(static_cast<double>(repetitions)));
+  plan.repetitions = common_repetitions(repetitions, context.world);
+  if (scope.comm != nullptr) {
+    const auto collective = make(probe.bytes);
     const auto series = allreduce::measure(*scope.comm, *collective, plan, spec.isolated, context.clock());
-    const double factor = allreduce::bus_factor(spec.operation, scope.comm->size());
-    append(row, series, *collective, factor, division ? draw : -1, scope.group, context);
+    append(row, series, *collective, spec, scope, division ? draw : -1, context);
     report_wrong(collective->wrong(), context);
     context.record.add_time(series.samples.warmup_s, series.samples.timed_s, series.samples.verify_s);
     if (spec.isolated && context.world.rank() == 0)
@@ -170,7 +194,7 @@ void run_series(const Case& c, const allreduce::Spec& spec, std::optional<Divisi
 void run_collective(const Case& c, Context& context) {
   const allreduce::Spec spec = allreduce::spec_of(c);
   const auto division = division_of(c, spec.scope);
-  declare_metrics(spec.isolated, division.has_value(), context.record);
+  declare_metrics(c.operation, spec.scope, division.has_value(), context.record);
   const int draws = division ? allreduce::draws_of(*division, context.config.level, context.topology) : 1;
   RankRow row;
   for (int draw = 0; draw < draws; ++draw) run_series(c, spec, division, draw, c.seconds / draws, row, context);
@@ -206,7 +230,7 @@ void run_selftest(const Case& c, Context& context) {
   if (before.count == 0 && (row.caught == 0 || row.located == 0 || row.counted == 0))
     context.record.set_state(results::CaseState::error,
                              "the all-reduce check missed an element corrupted on purpose");
-  context.record.declare({"detected", "count", Better::none, true, Role::covariate, true});
+  context.record.declare(allreduce::metrics().of("selftest", "detected"));
   auto& reported = context.record.add_row(context.device_entity);
   reported.t = {context.since_start(begin)};
   reported.block = {0};
@@ -228,27 +252,19 @@ std::vector<OptionSpec> AllreduceSuite::options() const {
   specs[2] = {"allreduce.scopes",
               OptionKind::choices,
               "node,leader,groups,rails,world",
-              "among whom: the ranks of a node, one rank per node, random groups of 4 nodes, of those each local rank by itself, all",
+              "groups of ranks: the ranks of a node, one rank per node, random groups of 4 nodes, of those each local rank by itself, all",
               {"node", "leader", "groups", "rails", "world"},
               "SCOPES"};
   specs[3] = {"allreduce.transport", OptionKind::choices, "", "what carries them; nccl on GPUs and mpi on hosts if not given", {"mpi", "nccl"}, "NAMES"};
   return specs;
 }
 
-std::vector<MetricInfo> AllreduceSuite::metrics() const {
-  return {
-      {"allreduce", "busbw", "B/s", "higher", "algbw x 2(n-1)/n: comparable between rank counts"},
-      {"allreduce", "algbw", "B/s", "higher", "size over time"},
-      {"allreduce", "duration", "s", "lower", "one operation, as this rank saw it"},
-      {"allreduce-isolated", "arrival_skew", "s", "lower", "how much later than the first this rank entered"},
-      {"selftest-allreduce", "detected", "count", "none",
-       "corrupted elements found by the check (one was corrupted)"}};
-}
+std::vector<results::MetricSpec> AllreduceSuite::metrics() const { return allreduce::metrics().all(); }
 
 std::vector<Case> AllreduceSuite::plan(const PlanInput& input) const { return allreduce::plan_cases(input); }
 
 void AllreduceSuite::run(const Case& c, Context& context) {
-  if (c.parameters.contains("checker"))
+  if (c.operation == "selftest")
     run_selftest(c, context);
   else
     run_collective(c, context);

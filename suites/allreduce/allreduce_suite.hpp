@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "run/suite.hpp"
+#include "suite/suite.hpp"
 
 namespace assay {
 
@@ -14,7 +14,9 @@ class AllreduceSuite final : public Suite {
     return "collectives in nodes, between nodes and over all ranks, by size";
   }
   std::vector<OptionSpec> options() const override;
-  std::vector<MetricInfo> metrics() const override;
+  std::vector<results::MetricSpec> metrics() const override;
+  std::vector<std::string> checkers() const override { return {"allreduce"}; }
+  FaultPoints fault_points() const override { return {{"allreduce"}}; }
   std::vector<Case> plan(const PlanInput& input) const override;
   void run(const Case& c, Context& context) override;
 };

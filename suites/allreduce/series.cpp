@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/clock.hpp"
+#include "measure/sizing.hpp"
 
 namespace assay::allreduce {
 
@@ -13,18 +14,37 @@ std::uint64_t affordable_repetitions(double operation_s, double seconds) noexcep
   return 1;
 }
 
-double probe(Communicator& comm, Collective& collective) {
-  collective.prepare(1);
-  comm.barrier();
-  collective.run(1);
-  collective.verify();
-  collective.prepare(1);
-  comm.barrier();
-  const double begin = now_s();
-  collective.run(1);
-  const double seconds = now_s() - begin;
-  collective.verify();
-  return seconds;
+Probe probe(Communicator& comm, std::size_t bytes, double share_s, const std::function<std::unique_ptr<Collective>(std::size_t)>& make) {
+  Sizing sizing({bytes, 1}, share_s, 3 * share_s);
+  std::unique_ptr<Collective> collective;
+  std::size_t made = 0;
+  Probe result;
+  const auto run = [&] {
+    collective->prepare(1);
+    comm.barrier();
+    const double begin = now_s();
+    collective->run(1);
+    const double seconds = now_s() - begin;
+    collective->verify();
+    return comm.max(seconds);
+  };
+  const auto keep_wrong = [&] {
+    if (collective) result.wrong.insert(result.wrong.end(), collective->wrong().begin(), collective->wrong().end());
+  };
+  while (!sizing.done()) {
+    if (made != sizing.next().bytes) {
+      const bool first = made == 0;
+      made = sizing.next().bytes;
+      keep_wrong();
+      collective = make(made);
+      if (first) run();  // sets up connections
+    }
+    sizing.took(run());
+  }
+  keep_wrong();
+  result.bytes = sizing.fitted().bytes;
+  result.seconds = sizing.seconds();
+  return result;
 }
 
 CollectiveSeries measure(Communicator& comm, Collective& collective, SamplingPlan plan, bool arrivals,

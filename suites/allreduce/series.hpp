@@ -2,13 +2,17 @@
 // One series of samples of a collective on one communicator.
 #pragma once
 
+#include <functional>
+#include <memory>
 #include <vector>
 
-#include "run/suite.hpp"
-#include "collective/collective.hpp"
+#include "suite/suite.hpp"
+#include "workload/collective.hpp"
 #include "transport/clock_sync.hpp"
 
 namespace assay::allreduce {
+
+using namespace workload;
 
 struct CollectiveSeries {
   SampleSeries samples;           ///< seconds per batch
@@ -20,8 +24,15 @@ struct CollectiveSeries {
 /// operation takes.
 std::uint64_t affordable_repetitions(double operation_s, double seconds) noexcept;
 
-/// Seconds of one operation after a first one that sets up connections; this rank's own.
-double probe(Communicator& comm, Collective& collective);
+/// What one operation takes, and on how much.
+struct Probe {
+  std::size_t bytes = 0;
+  double seconds = 0;  ///< of the slowest rank
+  std::vector<WrongResults> wrong;
+};
+/// Collective over `comm`: runs the operation on more and more, up to `bytes`, as long as it takes no longer than `share_s`.
+/// `make` makes the collective of a size.
+Probe probe(Communicator& comm, std::size_t bytes, double share_s, const std::function<std::unique_ptr<Collective>(std::size_t)>& make);
 
 /// Collective over `comm`: warm-up, then samples until the plan's criterion, count or time says stop on any
 /// rank.

@@ -8,7 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/units.hpp"
-#include "collective/collective.hpp"
+#include "workload/collective.hpp"
 
 namespace assay::burn {
 namespace {
@@ -18,8 +18,8 @@ constexpr std::size_t granule = 2 * mib;
 
 std::size_t whole(std::size_t bytes) { return (bytes + granule - 1) / granule * granule; }
 
-Part part_from(const std::string& text) {
-  for (const Part part : all_parts)
+Component part_from(const std::string& text) {
+  for (const Component part : all_parts)
     if (text == to_string(part)) return part;
   throw Error(ErrorKind::internal, "burn: no part '" + text + "'");
 }
@@ -51,7 +51,7 @@ std::size_t memory_of(Level level, std::size_t left) {
 
 class Planner {
  public:
-  explicit Planner(const PlanInput& input) : input_(input), gpu_(input.topology.device_kind == "cuda") {
+  explicit Planner(const PlanInput& input) : input_(input), gpu_(input.topology.measures_gpus()) {
     const OptionValues& options = input.config.options;
     type_ = options.has("burn.dtype") ? num_type(options.text("burn.dtype")).value() : gpu_ ? NumType::bf16 : NumType::fp64;
     if (!gpu_ && type_ != NumType::fp64 && type_ != NumType::fp32)
@@ -83,6 +83,8 @@ class Planner {
     Case c;
     c.suite = "burn";
     c.name = "mixed-together";
+    c.operation = "mixed";
+    c.title = "compute, memory, links and host at once";
     c.stage = Stage::burn;
     c.required = true;
     c.entities = input_.topology.size();
@@ -92,10 +94,10 @@ class Planner {
     m.ramp_s = options.has("burn.ramp") ? options.number("burn.ramp") : std::min(0.1 * m.duration_s, 30.0);
     if (!(m.ramp_s >= 0 && m.ramp_s <= m.duration_s / 4)) throw_usage("--burn.ramp: must be at most a fourth of the burn");
     std::vector<std::string> names;
-    for (const Part part : all_parts) {
+    for (const Component part : all_parts) {
       const auto wanted = options.has("burn.parts") ? options.list("burn.parts") : std::vector<std::string>{};
       if (!wanted.empty() && std::find(wanted.begin(), wanted.end(), to_string(part)) == wanted.end()) continue;
-      if ((part == Part::host && !gpu_) || (part == Part::links && input_.topology.size() < 2)) continue;
+      if ((part == Component::host && !gpu_) || (part == Component::links && input_.topology.size() < 2)) continue;
       m.parts.push_back(part);
       names.emplace_back(to_string(part));
     }
@@ -149,11 +151,13 @@ class Planner {
     Case c;
     c.suite = "burn";
     c.name = fmt::format("pulse-{:.0f}ms-d{:.0f}-together", 1e3 * train.period_s, 100 * duty);
+    c.operation = "pulse";
+    c.title = fmt::format("power pulses of {:.0f} ms, {:.0f} % on", 1e3 * train.period_s, 100 * duty);
     c.stage = Stage::burn;
     c.required = true;
     for (int node = 0; node < nodes; ++node) c.entities += static_cast<std::int64_t>(input_.topology.ranks_of(node).size());
     std::size_t n = std::min<std::size_t>(n_, gpu_ ? 4096 : 512);
-    const auto bytes = [&] { return make_product_layout(type_, {n, n, n}, 0, ~std::uint64_t{0}).bytes(); };
+    const auto bytes = [&] { return workload::make_product_layout(type_, {n, n, n}, 0, ~std::uint64_t{0}).bytes(); };
     while (n > 64 && bytes() > input_.memory_per_rank_bytes) n /= 2;
     c.bytes = bytes();
     if (c.bytes > input_.memory_per_rank_bytes) c.not_applicable = "the plan may use only " + format_bytes(input_.memory_per_rank_bytes) + " per rank";
@@ -173,32 +177,32 @@ class Planner {
 
 }  // namespace
 
-const char* to_string(Part part) noexcept {
+const char* to_string(Component part) noexcept {
   switch (part) {
-    case Part::compute: return "compute";
-    case Part::memory: return "memory";
-    case Part::links: return "links";
-    case Part::host: return "host";
+    case Component::compute: return "compute";
+    case Component::memory: return "memory";
+    case Component::links: return "links";
+    case Component::host: return "host";
   }
   return "";
 }
 
-const char* metric_of(Part part) noexcept {
+const char* metric_of(Component part) noexcept {
   switch (part) {
-    case Part::compute: return "throughput";
-    case Part::memory: return "bandwidth";
-    case Part::links: return "busbw";
-    case Part::host: return "host_throughput";
+    case Component::compute: return "throughput";
+    case Component::memory: return "bandwidth";
+    case Component::links: return "busbw";
+    case Component::host: return "host_throughput";
   }
   return "";
 }
 
-const char* unit_of(Part part) noexcept { return part == Part::compute || part == Part::host ? "FLOP/s" : "B/s"; }
+const char* unit_of(Component part) noexcept { return part == Component::compute || part == Component::host ? "FLOP/s" : "B/s"; }
 
-bool Mixed::has(Part part) const noexcept { return std::find(parts.begin(), parts.end(), part) != parts.end(); }
+bool Mixed::has(Component part) const noexcept { return std::find(parts.begin(), parts.end(), part) != parts.end(); }
 std::size_t Mixed::memory_at() const { return whole(product().bytes()); }
 std::size_t Mixed::links_at() const { return memory_at() + whole(memory_bytes); }
-std::size_t Mixed::arena_bytes() const { return links_at() + whole(links_slots * allreduce::slot_bytes(allreduce::Op::all_reduce, links_bytes, 2)); }
+std::size_t Mixed::arena_bytes() const { return links_at() + whole(links_slots * workload::slot_bytes(workload::Op::all_reduce, links_bytes, 2)); }
 
 Mixed mixed_of(const Case& c) {
   Mixed m;
@@ -238,7 +242,7 @@ std::vector<OptionSpec> burn_options() {
   specs[6] = {"burn.duty", OptionKind::number, "", "share of a pulse in which the devices work, 0.1 to 0.9; 0.5 if not given", {}, "SHARE"};
   specs[9] = {"burn.message", OptionKind::bytes, "", "what one all-reduce sums: 128 MiB on GPUs and 4 MiB on hosts if not given", {}, "SIZE"};
   specs[8] = {"burn.memory", OptionKind::bytes, "", "memory kept under test, per rank; by level if not given (64 MiB, 256 MiB, 4 GiB, then all that the plan may use)", {}, "SIZE"};
-  specs[7] = {"burn.pulse-nodes", OptionKind::text, "1", "how many nodes pulse, or all: ask who supplies the power first", {}, "N"};
+  specs[7] = {"burn.pulse-nodes", OptionKind::text, "1", "number of nodes that pulse, or all; inform the operators of the power supply first", {}, "N"};
   return specs;
 }
 

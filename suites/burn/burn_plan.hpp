@@ -4,34 +4,34 @@
 #include <string>
 #include <vector>
 
-#include "product/verified_product.hpp"
-#include "run/suite.hpp"
+#include "workload/verified_product.hpp"
+#include "suite/suite.hpp"
 #include "suites/burn/schedule.hpp"
 
 namespace assay::burn {
 
 /// What is kept busy at the same time. On hosts compute and memory are the host, so only GPUs have that part.
-enum class Part { compute, memory, links, host };
-inline constexpr Part all_parts[] = {Part::compute, Part::memory, Part::links, Part::host};
-const char* to_string(Part part) noexcept;
+enum class Component { compute, memory, links, host };
+inline constexpr Component all_parts[] = {Component::compute, Component::memory, Component::links, Component::host};
+const char* to_string(Component part) noexcept;
 /// What its rate is called, and the unit.
-const char* metric_of(Part part) noexcept;
-const char* unit_of(Part part) noexcept;
+const char* metric_of(Component part) noexcept;
+const char* unit_of(Component part) noexcept;
 
 /// Sums whose inputs and results are kept at the same time.
 inline constexpr std::size_t links_slots = 4;
 
 /// A case as its parameters describe it.
 struct Mixed {
-  std::vector<Part> parts;
+  std::vector<Component> parts;
   NumType type = NumType::fp64;
   std::size_t n = 0;             ///< of the products
   std::size_t memory_bytes = 0;  ///< kept under test
   std::size_t links_bytes = 0;   ///< of one all-reduce
   double duration_s = 0, ramp_s = 0;
 
-  bool has(Part part) const noexcept;
-  ProductLayout product() const { return make_product_layout(type, {n, n, n}, 0, ~std::uint64_t{0}); }
+  bool has(Component part) const noexcept;
+  workload::ProductLayout product() const { return workload::make_product_layout(type, {n, n, n}, 0, ~std::uint64_t{0}); }
   /// Arena: products, then the memory under test, then the buffers of the links, each on 2 MiB of its own.
   std::size_t memory_at() const;
   std::size_t links_at() const;

@@ -4,7 +4,7 @@
 #include <map>
 #include <string>
 
-#include "run/suite.hpp"
+#include "suite/suite.hpp"
 
 namespace assay {
 
@@ -16,7 +16,9 @@ class BurnSuite final : public Suite {
     return "compute, memory, links and host at the same time, and power pulses, every result verified";
   }
   std::vector<OptionSpec> options() const override;
-  std::vector<MetricInfo> metrics() const override;
+  std::vector<results::MetricSpec> metrics() const override;
+  std::vector<std::string> checkers() const override { return {"burn"}; }
+  FaultPoints fault_points() const override { return {{"gemm", "memory", "allreduce"}}; }
   std::vector<Case> plan(const PlanInput& input) const override;
   void prepare(const std::vector<Case>& cases, const Config& config, Device& device, Communicator& world, const std::function<bool()>& go_on) override;
   void run(const Case& c, Context& context) override;

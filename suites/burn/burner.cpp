@@ -12,19 +12,19 @@
 
 namespace assay::burn {
 
-void Desk::offer(std::string_view target, void* data, std::size_t count, std::size_t element_bytes) {
+void BurnRecorder::injection_point(std::string_view target, void* data, std::size_t count, std::size_t element_bytes) {
   if (!faulty()) return;
   const std::scoped_lock lock(mutex_);
-  context_.offer(target, data, count, element_bytes);
+  context_.injection_point(target, data, count, element_bytes);
 }
 
-double Desk::end_timed(double begin_s, std::uint64_t repetitions) {
+double BurnRecorder::apply_injected_delay(double begin_s, std::uint64_t repetitions) {
   if (!faulty()) return 1;
   const std::scoped_lock lock(mutex_);
-  return context_.end_timed(begin_s, repetitions);
+  return context_.apply_injected_delay(begin_s, repetitions);
 }
 
-void Desk::wrong(const results::Miscompare& record, std::uint64_t count) {
+void BurnRecorder::wrong(const results::Miscompare& record, std::uint64_t count) {
   constexpr std::size_t most = 1000;
   const std::scoped_lock lock(mutex_);
   wrong_count_ += count;
@@ -34,13 +34,13 @@ void Desk::wrong(const results::Miscompare& record, std::uint64_t count) {
     wrong_.back().count += count;
 }
 
-void Desk::event(std::string kind, std::string text) {
+void BurnRecorder::event(std::string kind, std::string text) {
   constexpr std::size_t most = 16;
   const std::scoped_lock lock(mutex_);
   if (events_.size() < most) events_.emplace_back(std::move(kind), std::move(text));
 }
 
-std::uint64_t Desk::hand_over() {
+std::uint64_t BurnRecorder::hand_over() {
   const std::scoped_lock lock(mutex_);
   for (const Wrong& wrong : wrong_) context_.record.miscompare(wrong.record, wrong.count);
   for (const auto& [kind, text] : events_) context_.record.event(kind, text, entity_);
@@ -60,26 +60,26 @@ void record_trial(const Trial& trial, Context& context) {
   context.record.selftest({"burn", trial.injected, trial.caught, trial.located, trial.counted, context.device_entity});
 }
 
-VerifiedProduct::Hooks hooks_at(Desk& desk) {
-  return {[&desk](void* c, std::size_t count, std::size_t bytes) { desk.offer("gemm", c, count, bytes); },
-          [&desk](const WrongElement& w, std::uint64_t count) {
-            desk.wrong({"", desk.entity(), w.index, w.expected, w.actual, w.reread, desk.since_start(now_s())}, count);
+workload::VerifiedProduct::Hooks hooks_at(BurnRecorder& recorder) {
+  return {[&recorder](void* c, std::size_t count, std::size_t bytes) { recorder.injection_point("gemm", c, count, bytes); },
+          [&recorder](const workload::WrongElement& w, std::uint64_t count) {
+            recorder.wrong({"", recorder.entity(), w.index, w.expected, w.actual, w.reread, recorder.since_start(now_s())}, count);
           },
-          [&desk](const char* text) { desk.event("gemm-digest", text); }};
+          [&recorder](const char* text) { recorder.event("gemm-digest", text); }};
 }
 
-ComputeBurner::ComputeBurner(std::unique_ptr<Device> device, NumType type, std::size_t n, const ProductLayout& layout,
-                             const GemmAlgorithm* algorithm, std::byte* base, const RandomStream& inputs, Desk& desk)
-    : device_(std::move(device)), type_(type), n_(n), layout_(layout), algorithm_(algorithm), base_(base), inputs_(inputs), desk_(desk) {}
+ComputeBurner::ComputeBurner(std::unique_ptr<Device> device, NumType type, std::size_t n, const workload::ProductLayout& layout,
+                             const GemmAlgorithm* algorithm, std::byte* base, const RandomStream& inputs, BurnRecorder& recorder)
+    : device_(std::move(device)), type_(type), n_(n), layout_(layout), algorithm_(algorithm), base_(base), inputs_(inputs), recorder_(recorder) {}
 
 void ComputeBurner::prepare() {
   // One that cannot is another GPU than rank 0's: it computes as its own library chooses.
-  if (algorithm_ != nullptr && !algorithm_->name.starts_with("own:")) device_->pin(type_, plain_product(type_, {n_, n_, n_}), *algorithm_);
-  product_.emplace(*device_, type_, GemmShape{n_, n_, n_}, layout_, base_, inputs_, hooks_at(desk_));
+  if (algorithm_ != nullptr && !algorithm_->name.starts_with("own:")) device_->set_algorithm(type_, plain_product(type_, {n_, n_, n_}), *algorithm_);
+  product_.emplace(*device_, type_, GemmShape{n_, n_, n_}, layout_, base_, inputs_, hooks_at(recorder_));
   product_->digest();
 }
 
-Trial try_product(VerifiedProduct& product, Device& device, const RandomStream& random, VerifiedProduct::Hooks usual) {
+Trial try_product(workload::VerifiedProduct& product, Device& device, const RandomStream& random, workload::VerifiedProduct::Hooks usual) {
   Trial trial;
   std::uint64_t index = 0, bits = 0;
   product.set_hooks({[&](void* c, std::size_t count, std::size_t element_bytes) {
@@ -87,45 +87,45 @@ Trial try_product(VerifiedProduct& product, Device& device, const RandomStream& 
                        index = random.below(0, count);
                        flip_bit(device, c, index, element_bytes, static_cast<unsigned>(random.below(1, 8 * element_bytes)));
                      },
-                     [&](const WrongElement& wrong, std::uint64_t count) {
+                     [&](const workload::WrongElement& wrong, std::uint64_t count) {
                        bits += count;
                        if (wrong.index == index) trial.located = 1;
                      },
                      [](const char*) {}});
   product.queue(1);
   device.synchronize();
-  product.offer_and_check();
+  product.inject_and_check();
   product.set_hooks(std::move(usual));
   trial.caught = bits > 0 ? 1 : 0;
   trial.counted = static_cast<std::int64_t>(bits);
   return trial;
 }
 
-Trial ComputeBurner::trial() { return try_product(*product_, *device_, inputs_.child("trial"), hooks_at(desk_)); }
+Trial ComputeBurner::trial() { return try_product(*product_, *device_, inputs_.child("trial"), hooks_at(recorder_)); }
 
 double ComputeBurner::round() {
   const double begin = now_s();
   product_->queue(layout_.outputs);
   device_->synchronize();
-  desk_.end_timed(begin, layout_.outputs);
-  product_->offer_and_check();
+  recorder_.apply_injected_delay(begin, layout_.outputs);
+  product_->inject_and_check();
   return static_cast<double>(layout_.outputs) * product_->flops();
 }
 
 namespace {
 
 /// Words of a chunk: a round of some ten milliseconds, from a slow core to a fast GPU.
-std::size_t chunk_words(const Device& device) { return (device.kind() == "cuda" ? std::size_t{1} << 30 : std::size_t{32} << 20) / sizeof(std::uint64_t); }
+std::size_t chunk_words(const Device& device) { return (device.has_own_memory() ? std::size_t{1} << 30 : std::size_t{32} << 20) / sizeof(std::uint64_t); }
 
 }  // namespace
 
-MemoryBurner::MemoryBurner(std::unique_ptr<Device> device, std::uint64_t* words, std::size_t count, const RandomStream& random, Desk& desk)
+MemoryBurner::MemoryBurner(std::unique_ptr<Device> device, std::uint64_t* words, std::size_t count, const RandomStream& random, BurnRecorder& recorder)
     : device_(std::move(device)),
       words_(words),
       count_(count),
       chunks_(std::max<std::size_t>(1, count / chunk_words(*device_))),
       random_(random),
-      desk_(desk),
+      recorder_(recorder),
       generation_(chunks_, 0) {}
 
 /// At multiples of 2 MiB, where threads of a host own memory by turns.
@@ -146,20 +146,20 @@ double MemoryBurner::sweep(std::size_t chunk, bool verify, bool write) {
   sweep.first = begin;
   sweep.expected = data(generation_[chunk]);
   sweep.next = data(generation_[chunk] + 1);
-  if (verify) desk_.offer("memory", words_ + begin, words, sizeof(std::uint64_t));
+  if (verify) recorder_.injection_point("memory", words_ + begin, words, sizeof(std::uint64_t));
   kernels::ErrorLog log;
   device_->sweep(sweep, words_ + begin, words, log);
   device_->synchronize();
   if (write) ++generation_[chunk];
   const auto records = log.records();
-  const double t = desk_.since_start(now_s());
+  const double t = recorder_.since_start(now_s());
   for (std::size_t i = 0; i < records.size(); ++i) {
     const kernels::ErrorRecord& e = records[i];
-    desk_.wrong({"", desk_.entity(), (begin + e.index) * sizeof(std::uint64_t), e.expected, e.actual, e.reread, t, e.sm, e.warp, e.lane},
+    recorder_.wrong({"", recorder_.entity(), (begin + e.index) * sizeof(std::uint64_t), e.expected, e.actual, e.reread, t, e.sm, e.warp, e.lane},
                 i + 1 == records.size() ? log.count() - i : 1);
   }
   if (log.count() > 0 && told_++ < 4)
-    desk_.event("memory-fault", fmt::format("burn: {} wrong words, the first at byte {}", log.count(),
+    recorder_.event("memory-fault", fmt::format("burn: {} wrong words, the first at byte {}", log.count(),
                                             records.empty() ? 0 : (begin + records.front().index) * sizeof(std::uint64_t)));
   return static_cast<double>(words * sweep.bytes_per_word());
 }

@@ -9,22 +9,22 @@
 #include <string>
 #include <vector>
 
-#include "product/verified_product.hpp"
+#include "workload/verified_product.hpp"
 #include "results/model.hpp"
-#include "run/suite.hpp"
+#include "suite/suite.hpp"
 #include "suites/burn/burn_plan.hpp"
 
 namespace assay::burn {
 
 /// What the parts of a rank tell while they burn, each from its own thread, and the faults made on purpose that reach them.
-class Desk {
+class BurnRecorder {
  public:
   /// `entity`: whose work is checked. Faults made on purpose hit devices only.
-  Desk(Context& context, int entity) : context_(context), entity_(entity) {}
+  BurnRecorder(Context& context, int entity) : context_(context), entity_(entity) {}
 
   /// See Context.
-  void offer(std::string_view target, void* data, std::size_t count, std::size_t element_bytes);
-  double end_timed(double begin_s, std::uint64_t repetitions);
+  void injection_point(std::string_view target, void* data, std::size_t count, std::size_t element_bytes);
+  double apply_injected_delay(double begin_s, std::uint64_t repetitions);
   /// `count`: wrong values that this one stands for.
   void wrong(const results::Miscompare& record, std::uint64_t count);
   void event(std::string kind, std::string text);
@@ -74,10 +74,10 @@ class Burner {
 /// Products of uniform random matrices, every result compared.
 class ComputeBurner final : public Burner {
  public:
-  /// `device` may be a twin of the one whose memory `base` is in.
+  /// `device` may be a second stream of the one whose memory `base` is in.
   /// `algorithm` null: as the library chooses.
-  ComputeBurner(std::unique_ptr<Device> device, NumType type, std::size_t n, const ProductLayout& layout, const GemmAlgorithm* algorithm, std::byte* base,
-                const RandomStream& inputs, Desk& desk);
+  ComputeBurner(std::unique_ptr<Device> device, NumType type, std::size_t n, const workload::ProductLayout& layout, const GemmAlgorithm* algorithm, std::byte* base,
+                const RandomStream& inputs, BurnRecorder& recorder);
   void prepare() override;
   Trial trial() override;
   double round() override;
@@ -87,24 +87,24 @@ class ComputeBurner final : public Burner {
   std::unique_ptr<Device> device_;
   NumType type_;
   std::size_t n_;
-  ProductLayout layout_;
+  workload::ProductLayout layout_;
   const GemmAlgorithm* algorithm_;
   std::byte* base_;
   RandomStream inputs_;
-  Desk& desk_;
-  std::optional<VerifiedProduct> product_;
+  BurnRecorder& recorder_;
+  std::optional<workload::VerifiedProduct> product_;
 };
 
-/// The hooks of a product that is checked at a desk.
-VerifiedProduct::Hooks hooks_at(Desk& desk);
+/// The hooks of a product that is checked at a recorder.
+workload::VerifiedProduct::Hooks hooks_at(BurnRecorder& recorder);
 /// Changes one bit of a result, which the next check must find, there and once. The product has results to be compared with already
 /// (digest()) and gets its `usual` hooks back.
-Trial try_product(VerifiedProduct& product, Device& device, const RandomStream& random, VerifiedProduct::Hooks usual);
+Trial try_product(workload::VerifiedProduct& product, Device& device, const RandomStream& random, workload::VerifiedProduct::Hooks usual);
 
 /// Random words all over a region, chunk by chunk: every word is compared with what was written the last time, and replaced.
 class MemoryBurner final : public Burner {
  public:
-  MemoryBurner(std::unique_ptr<Device> device, std::uint64_t* words, std::size_t count, const RandomStream& random, Desk& desk);
+  MemoryBurner(std::unique_ptr<Device> device, std::uint64_t* words, std::size_t count, const RandomStream& random, BurnRecorder& recorder);
   void prepare() override;
   Trial trial() override;
   double round() override;
@@ -120,7 +120,7 @@ class MemoryBurner final : public Burner {
   std::uint64_t* words_;
   std::size_t count_, chunks_;
   RandomStream random_;
-  Desk& desk_;
+  BurnRecorder& recorder_;
   std::vector<std::uint64_t> generation_;  ///< of each chunk: how often it was written
   std::size_t next_ = 0;
   int told_ = 0;

@@ -9,13 +9,14 @@
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
-#include "collective/collective.hpp"
+#include "workload/collective.hpp"
 #include "device/corrupt.hpp"
-#include "run/device_power.hpp"
-#include "run/together.hpp"
+#include "suite/device_power.hpp"
+#include "suite/together.hpp"
 #include "suites/burn/burn_cases.hpp"
 #include "suites/burn/burner.hpp"
 #include "transport/gpu_links.hpp"
+#include "suites/burn/burn_metrics.hpp"
 
 namespace assay::burn {
 namespace {
@@ -24,7 +25,7 @@ namespace {
 class BurnThread {
  public:
   /// `make` is called by the thread itself, which then owns all that it uses of the device.
-  BurnThread(Part part, std::function<std::unique_ptr<Burner>()> make) : part_(part), thread_([this, make = std::move(make)] { body(make); }) {}
+  BurnThread(Component part, std::function<std::unique_ptr<Burner>()> make) : part_(part), thread_([this, make = std::move(make)] { body(make); }) {}
   ~BurnThread() {
     stop();
     if (thread_.joinable()) thread_.join();
@@ -32,7 +33,7 @@ class BurnThread {
   BurnThread(const BurnThread&) = delete;
   BurnThread& operator=(const BurnThread&) = delete;
 
-  Part part() const noexcept { return part_; }
+  Component part() const noexcept { return part_; }
   void wait_ready() { ready_.wait(false); }
   bool failed() const noexcept { return failed_.load(); }
   /// When it is to burn, by now_s().
@@ -81,7 +82,7 @@ class BurnThread {
     ready_.notify_all();
   }
 
-  Part part_;
+  Component part_;
   Span span_;
   std::atomic<bool> ready_{false}, started_{false}, stopped_{false}, failed_{false};
   std::thread thread_;
@@ -90,13 +91,13 @@ class BurnThread {
 /// Sums over all ranks, from the thread that may talk to them.
 class Links {
  public:
-  Links(const Mixed& m, Context& context, Desk& desk) : context_(context), desk_(desk) {
+  Links(const Mixed& m, Context& context, BurnRecorder& recorder) : context_(context), recorder_(recorder) {
     comm_ = context.gpu_links != nullptr ? nccl(context) : &context.world;
     if (comm_ == nullptr) comm_ = &context.world;
     context.record.parameter("path", comm_->path());
-    collective_.emplace(*comm_, allreduce::Op::all_reduce, m.links_bytes, context.device.arena().subspan(m.links_at()), links_slots,
+    collective_.emplace(*comm_, workload::Op::all_reduce, m.links_bytes, context.device.arena().subspan(m.links_at()), links_slots,
                         context.random.child("links").key(), &context.device);
-    collective_->offer_to([&desk](std::span<float> result) { desk.offer("allreduce", result.data(), result.size(), sizeof(float)); });
+    collective_->set_injection_point([&recorder](std::span<float> result) { recorder.injection_point("allreduce", result.data(), result.size(), sizeof(float)); });
   }
 
   Trial trial() {
@@ -122,11 +123,11 @@ class Links {
     collective_->verify();
     for (; told_ < collective_->wrong().size(); ++told_) {
       const auto& bad = collective_->wrong()[told_];
-      desk_.wrong({"", desk_.entity(), bad.errors.first_index, bad.errors.expected, bad.errors.actual, bad.reread, desk_.since_start(now_s())},
+      recorder_.wrong({"", recorder_.entity(), bad.errors.first_index, bad.errors.expected, bad.errors.actual, bad.reread, recorder_.since_start(now_s())},
                   bad.errors.count);
     }
     const double bytes = static_cast<double>(repetitions_) * static_cast<double>(collective_->counted_bytes()) *
-                         allreduce::bus_factor(allreduce::Op::all_reduce, comm_->size());
+                         workload::bus_factor(workload::Op::all_reduce, comm_->size());
     return {begin, end, bytes};
   }
   void fit(double round_s) {
@@ -144,9 +145,9 @@ class Links {
   }
 
   Context& context_;
-  Desk& desk_;
+  BurnRecorder& recorder_;
   Communicator* comm_ = nullptr;
-  std::optional<allreduce::Collective> collective_;
+  std::optional<workload::Collective> collective_;
   std::uint64_t repetitions_ = 1;
   std::size_t told_ = 0;
 };
@@ -165,15 +166,15 @@ std::unique_ptr<Device> host_beside(const Context& context) {
 /// A host that multiplies and checks its memory in turns.
 class HostBurner final : public Burner {
  public:
-  HostBurner(const Context& context, Desk& desk) : desk_(desk), random_(context.random.child("host")), device_(host_beside(context)) {}
+  HostBurner(const Context& context, BurnRecorder& recorder) : recorder_(recorder), random_(context.random.child("host")), device_(host_beside(context)) {}
   void prepare() override {
     constexpr std::size_t n = 1024, memory = std::size_t{64} << 20;
-    const ProductLayout layout = make_product_layout(NumType::fp64, {n, n, n}, 0, ~std::uint64_t{0});
+    const workload::ProductLayout layout = workload::make_product_layout(NumType::fp64, {n, n, n}, 0, ~std::uint64_t{0});
     const std::size_t product = (layout.bytes() + memory - 1) / memory * memory;
     device_->reserve(product + memory);
     std::byte* base = device_->arena().data();
-    compute_.emplace(device_->twin(), NumType::fp64, n, layout, nullptr, base, random_.child("product"), desk_);
-    memory_.emplace(device_->twin(), reinterpret_cast<std::uint64_t*>(base + product), memory / sizeof(std::uint64_t), random_.child("memory"), desk_);
+    compute_.emplace(device_->second_stream(), NumType::fp64, n, layout, nullptr, base, random_.child("product"), recorder_);
+    memory_.emplace(device_->second_stream(), reinterpret_cast<std::uint64_t*>(base + product), memory / sizeof(std::uint64_t), random_.child("memory"), recorder_);
     compute_->prepare();
     memory_->prepare();
   }
@@ -189,26 +190,26 @@ class HostBurner final : public Burner {
   void finish() override { memory_->finish(); }
 
  private:
-  Desk& desk_;
+  BurnRecorder& recorder_;
   RandomStream random_;
   std::unique_ptr<Device> device_;
   std::optional<ComputeBurner> compute_;
   std::optional<MemoryBurner> memory_;
 };
 
-std::unique_ptr<Burner> make_burner(Part part, const Mixed& m, const GemmAlgorithm* algorithm, Context& context, Desk& desk) {
+std::unique_ptr<Burner> make_burner(Component part, const Mixed& m, const GemmAlgorithm* algorithm, Context& context, BurnRecorder& recorder) {
   std::byte* base = context.device.arena().data();
-  if (part == Part::host) return std::make_unique<HostBurner>(context, desk);
-  auto twin = context.device.twin();
-  if (twin == nullptr) throw Error(ErrorKind::device, "burn: this device has one queue only");
-  if (part == Part::compute) return std::make_unique<ComputeBurner>(std::move(twin), m.type, m.n, m.product(), algorithm, base, context.inputs().child("compute"), desk);
-  return std::make_unique<MemoryBurner>(std::move(twin), reinterpret_cast<std::uint64_t*>(base + m.memory_at()), m.memory_bytes / sizeof(std::uint64_t),
-                                        context.random.child("memory"), desk);
+  if (part == Component::host) return std::make_unique<HostBurner>(context, recorder);
+  auto stream = context.device.second_stream();
+  if (stream == nullptr) throw Error(ErrorKind::device, "burn: this device has one queue only");
+  if (part == Component::compute) return std::make_unique<ComputeBurner>(std::move(stream), m.type, m.n, m.product(), algorithm, base, context.inputs().child("compute"), recorder);
+  return std::make_unique<MemoryBurner>(std::move(stream), reinterpret_cast<std::uint64_t*>(base + m.memory_at()), m.memory_bytes / sizeof(std::uint64_t),
+                                        context.random.child("memory"), recorder);
 }
 
 class MixedRun {
  public:
-  MixedRun(const Case& c, const GemmAlgorithm* algorithm, Context& context) : m_(mixed_of(c)), algorithm_(algorithm), context_(context), together_(context.world), desk_(context, context.device_entity), host_desk_(context, context.entities.node(context.topology.me().node)), power_(context, 0.1) {
+  MixedRun(const Case& c, const GemmAlgorithm* algorithm, Context& context) : m_(mixed_of(c)), algorithm_(algorithm), context_(context), together_(context.world), recorder_(context, context.device_entity), host_recorder_(context, context.entities.node(context.topology.me().node)), power_(context, 0.1) {
     // Whoever was suspected is looked at again under the same load, which takes as many windows as are asked for and no second soak.
     constexpr double again_s = 60;
     if (context.confirm == nullptr || m_.duration_s <= again_s) return;
@@ -236,10 +237,10 @@ class MixedRun {
     together_.guarded([&] { context_.device.reserve(m_.arena_bytes()); });
     together_.guarded([&] {
       Trial trial;
-      for (const Part part : m_.parts) {
-        if (part == Part::links) continue;
+      for (const Component part : m_.parts) {
+        if (part == Component::links) continue;
         // One after the other: what results are compared with is computed while nothing else runs.
-        threads_.push_back(std::make_unique<BurnThread>(part, [this, part] { return make_burner(part, m_, algorithm_, context_, part == Part::host ? host_desk_ : desk_); }));
+        threads_.push_back(std::make_unique<BurnThread>(part, [this, part] { return make_burner(part, m_, algorithm_, context_, part == Component::host ? host_recorder_ : recorder_); }));
         threads_.back()->wait_ready();
         if (threads_.back()->failed()) {
           threads_.back()->join();
@@ -249,9 +250,9 @@ class MixedRun {
       }
       trial_ = trial;
     });
-    if (together_.any(false) || !m_.has(Part::links)) return;
+    if (together_.any(false) || !m_.has(Component::links)) return;
     // Collective: a rank that fails here alone is found by those who wait for it.
-    links_.emplace(m_, context_, desk_);
+    links_.emplace(m_, context_, recorder_);
     trial_.add(links_->trial());
     const double begin = now_s();
     links_->round();
@@ -307,8 +308,8 @@ class MixedRun {
     const auto windows = static_cast<std::size_t>(std::clamp(std::floor(seconds / shortest_window_s), 4.0, 600.0));
     for (const auto& thread : threads_)
       if (thread->failed()) together_.guarded([&] { std::rethrow_exception(thread->failure); });
-    const std::uint64_t wrong = desk_.hand_over();
-    host_desk_.hand_over();
+    const std::uint64_t wrong = recorder_.hand_over();
+    host_recorder_.hand_over();
     record_trial(trial_, context_);
     if (together_.failed()) return;
     auto& row = context_.record.add_row(context_.device_entity);
@@ -319,10 +320,10 @@ class MixedRun {
     }
     for (const auto& thread : threads_) {
       row.values[metric_of(thread->part())] = window_rates(thread->work, common_, windows);
-      if (thread->part() == Part::compute) row.integers["digest"] = {thread->digest};
+      if (thread->part() == Component::compute) row.integers["digest"] = {thread->digest};
     }
     // A sum is over when all have made it: what counts is the time that it took, not the time between.
-    if (links_) row.values[metric_of(Part::links)] = sum_rates(windows, width);
+    if (links_) row.values[metric_of(Component::links)] = sum_rates(windows, width);
     row.values["errors"] = {static_cast<double>(wrong)};
     row.values["power"] = {mean_power_w(energy_, common_.begin_s, common_.end_s)};
     context_.record.add_time(0, seconds, 0);
@@ -346,7 +347,7 @@ class MixedRun {
   const GemmAlgorithm* algorithm_;
   Context& context_;
   Together together_;
-  Desk desk_, host_desk_;  ///< of the device, and of the host beside it
+  BurnRecorder recorder_, host_recorder_;  ///< of the device, and of the host beside it
   DevicePower power_;
   std::vector<std::unique_ptr<BurnThread>> threads_;
   std::optional<Links> links_;
@@ -359,16 +360,14 @@ class MixedRun {
 }  // namespace
 
 void run_mixed(const Case& c, const GemmAlgorithm* algorithm, Context& context) {
-  using results::Better;
   using results::Role;
   const Mixed m = mixed_of(c);
   // On a host all parts take turns on its cores: what is left to sweeps and sums beside the products is chance.
-  const bool turns = context.device.kind() == "host" && m.has(Part::compute);
-  const auto role = [&](Part part) { return turns && part != Part::compute ? Role::covariate : Role::metric; };
-  for (const Part part : m.parts) context.record.declare({metric_of(part), unit_of(part), Better::higher, true, role(part), true});
-  context.record.declare({"errors", "count", Better::lower, true, Role::metric, false});
-  context.record.declare({"power", "W", Better::none, false, Role::covariate, false});
-  if (m.has(Part::compute)) context.record.declare_integers("digest", {}, {});
+  const bool turns = !context.device.has_own_memory() && m.has(Component::compute);
+  const auto role = [&](Component part) { return turns && part != Component::compute ? Role::covariate : Role::metric; };
+  for (const Component part : m.parts) context.record.declare(metrics().of("mixed", metric_of(part))).role = role(part);
+  for (const char* name : {"errors", "power"}) context.record.declare(metrics().of("mixed", name));
+  if (m.has(Component::compute)) context.record.declare_integers("digest", {}, {});
   for (const auto& [key, value] : context.device.identity()) context.record.parameter(key, value);
   context.record.parameter("inputs", fmt::format("{:016x}", context.inputs().key()));
   if (algorithm != nullptr) {

@@ -8,11 +8,12 @@
 
 #include "base/clock.hpp"
 #include "measure/statistics.hpp"
-#include "run/device_power.hpp"
-#include "run/together.hpp"
+#include "suite/device_power.hpp"
+#include "suite/together.hpp"
 #include "suites/burn/burn_cases.hpp"
 #include "suites/burn/burner.hpp"
 #include "transport/clock_sync.hpp"
+#include "suites/burn/burn_metrics.hpp"
 
 namespace assay::burn {
 namespace {
@@ -57,7 +58,7 @@ class PulseRun {
       : pulse_(pulse_of(c)),
         context_(context),
         together_(context.world),
-        desk_(context, context.device_entity),
+        recorder_(context, context.device_entity),
         takes_part_(context.topology.me().node < pulse_.nodes),
         power_(context, std::clamp(pulse_.train.shortest_phase_s() / 20, 2e-3, 0.05)) {}
 
@@ -90,16 +91,16 @@ class PulseRun {
     together_.guarded([&] {
       if (!takes_part_) return;
       product_->digest();
-      trial_ = try_product(*product_, context_.device, context_.random.child("trial"), hooks_at(desk_));
+      trial_ = try_product(*product_, context_.device, context_.random.child("trial"), hooks_at(recorder_));
     });
   }
 
   /// Seconds of one product.
   double set_up() {
-    layout_ = make_product_layout(pulse_.type, {n_, n_, n_}, 0, ~std::uint64_t{0});
+    layout_ = workload::make_product_layout(pulse_.type, {n_, n_, n_}, 0, ~std::uint64_t{0});
     context_.device.reserve(layout_.bytes());
     product_.emplace(context_.device, pulse_.type, GemmShape{n_, n_, n_}, layout_, context_.device.arena().data(), context_.inputs().child("pulse"),
-                     hooks_at(desk_));
+                     hooks_at(recorder_));
     constexpr int few = 4;
     product_->queue(1);
     context_.device.synchronize();
@@ -150,15 +151,15 @@ class PulseRun {
         continue;
       }
       if (rest > 0 || now_s() + 0.5 * batch_s_ > at.end_s) {
-        if (!checked) product_->offer_and_check();
+        if (!checked) product_->inject_and_check();
         break;
       }
-      if (!checked) product_->offer_and_check();
+      if (!checked) product_->inject_and_check();
       const double begin = now_s();
       if (done.first_s == 0) done.first_s = begin;
       product_->queue(layout_.outputs);
       context_.device.synchronize();
-      desk_.end_timed(begin, layout_.outputs);
+      recorder_.apply_injected_delay(begin, layout_.outputs);
       done.last_s = now_s();
       done.flops += product_->flops() * static_cast<double>(layout_.outputs);
       checked = false;
@@ -170,7 +171,7 @@ class PulseRun {
     const auto& train = pulse_.train;
     context_.record.parameter("edge_skew_s", median(skew_));
     context_.record.parameter("edge_skew_worst_s", *std::max_element(skew_.begin(), skew_.end()));
-    const std::uint64_t wrong = desk_.hand_over();
+    const std::uint64_t wrong = recorder_.hand_over();
     if (!takes_part_) return;
     record_trial(trial_, context_);
     auto& row = context_.record.add_row(context_.device_entity);
@@ -205,12 +206,12 @@ class PulseRun {
   Pulse pulse_;
   Context& context_;
   Together together_;
-  Desk desk_;
+  BurnRecorder recorder_;
   bool takes_part_;
   DevicePower power_;
   std::size_t n_ = 0;
-  ProductLayout layout_;
-  std::optional<VerifiedProduct> product_;
+  workload::ProductLayout layout_;
+  std::optional<workload::VerifiedProduct> product_;
   double batch_s_ = 0;  ///< of as many products as there are results
   Trial trial_;
   double zero_root_ = 0;
@@ -222,14 +223,10 @@ class PulseRun {
 }  // namespace
 
 void run_pulse(const Case& c, Context& context) {
-  using results::Better;
-  using results::Role;
   // A dozen pulses on cores that have the system's work to do as well say little of their rate.
-  const Role rate = context.device.kind() == "host" ? Role::covariate : Role::metric;
-  context.record.declare({"throughput", "FLOP/s", Better::higher, true, rate, true});
-  context.record.declare({"lag", "s", Better::lower, true, Role::covariate, true});
-  for (const char* name : {"power_high", "power_low", "power_swing"}) context.record.declare({name, "W", Better::none, false, Role::covariate, false});
-  context.record.declare({"errors", "count", Better::lower, true, Role::metric, false});
+  auto& rate = context.record.declare(metrics().of("pulse", "throughput"));
+  if (!context.device.has_own_memory()) rate.role = results::Role::covariate;
+  for (const char* name : {"lag", "power_high", "power_low", "power_swing", "errors"}) context.record.declare(metrics().of("pulse", name));
   context.record.declare_integers("digest", {}, {});
   for (const auto& [key, value] : context.device.identity()) context.record.parameter(key, value);
   context.record.parameter("inputs", fmt::format("{:016x}", context.inputs().key()));

@@ -10,19 +10,22 @@
 
 namespace assay::congestion {
 
-Samples watch_pair(Communicator& comm, int peer, Canary canary, const p2p::Ground& arena, std::uint64_t key, double seconds, double deadline_s) {
-  p2p::Shape shape;
-  shape.mode = canary == Canary::latency ? p2p::Mode::latency : p2p::Mode::uni;
+Samples watch_pair(Communicator& comm, int peer, Canary canary, const workload::PayloadBuffer& arena, std::uint64_t key, double seconds, double deadline_s) {
+  workload::Shape shape;
+  shape.mode = canary == Canary::latency ? workload::Mode::latency : workload::Mode::uni;
   shape.bytes = canary == Canary::latency ? latency_bytes : bandwidth_bytes;
   shape.repetitions = 1;
-  p2p::Exchange exchange(comm, arena, key, shape);
-  p2p::Limits limits;
+  workload::Exchange exchange(comm, arena, key, shape);
+  workload::Limits limits;
   limits.samples = most_samples / 2;  // each way
   limits.blocks = 1;
   limits.seconds = seconds;
   limits.interval_s = seconds / static_cast<double>(most_samples);
   limits.deadline_s = deadline_s;
-  p2p::Series series = exchange.run(peer, comm.rank() < peer, limits);
+  workload::Series series = exchange.run(peer, comm.rank() < peer, limits);
+  // What a slow link did with less stands for what it would have taken, so that its parts can be compared.
+  const double whole = static_cast<double>(shape.bytes) / static_cast<double>(series.batch.bytes);
+  for (double& batch_s : series.batch_s) batch_s *= whole;
   return {std::move(series.batch_s), std::move(series.start_s), exchange.wrong(), 0};
 }
 

@@ -6,20 +6,20 @@
 #include <vector>
 
 #include "suites/congestion/congestion_plan.hpp"
-#include "pair/exchange.hpp"
+#include "workload/exchange.hpp"
 
 namespace assay::congestion {
 
 /// Seconds of single operations, one after the other.
 struct Samples {
   std::vector<double> seconds, start_s;
-  std::vector<p2p::WrongPayload> wrong;
+  std::vector<workload::PayloadError> wrong;
   std::uint64_t wrong_sums = 0;
 };
 
 /// For `seconds`, at most `most_samples`, evenly spread over that time. Ping-pong or one message with the partner; 8 bytes summed over
 /// all of `comm`.
-Samples watch_pair(Communicator& comm, int peer, Canary canary, const p2p::Ground& arena, std::uint64_t key, double seconds, double deadline_s);
+Samples watch_pair(Communicator& comm, int peer, Canary canary, const workload::PayloadBuffer& arena, std::uint64_t key, double seconds, double deadline_s);
 Samples watch_sum(Communicator& comm, double seconds);
 
 /// How many times longer operations take under congestion: means, and 99th percentiles.

@@ -5,8 +5,9 @@
 #include <string>
 
 #include "base/error.hpp"
-#include "pair/exchange.hpp"
-#include "pair/pair_selftest.hpp"
+#include "base/units.hpp"
+#include "workload/exchange.hpp"
+#include "workload/pair_selftest.hpp"
 #include "topology/oversubscription.hpp"
 
 namespace assay::congestion {
@@ -22,7 +23,7 @@ std::int64_t reporting(const PlanInput& input, const std::string& name, int draw
   std::vector<bool> reports(input.topology.ranks.size(), false);
   for (int draw = 0; draw < draws; ++draw) {
     const Roles roles = draw_roles(input.topology, role_stream(input.seed, name), draw);
-    for (const p2p::Pair& pair : roles.pairs) reports[static_cast<std::size_t>(pair.a)] = reports[static_cast<std::size_t>(pair.b)] = true;
+    for (const workload::Pair& pair : roles.pairs) reports[static_cast<std::size_t>(pair.a)] = reports[static_cast<std::size_t>(pair.b)] = true;
   }
   return std::count(reports.begin(), reports.end(), true);
 }
@@ -32,6 +33,8 @@ Case make_case(Canary canary, Congestor congestor, const PlanInput& input) {
   Case c;
   c.suite = "congestion";
   c.name = std::string(to_string(canary)) + "-" + std::to_string(bytes_of(canary)) + "-under-" + to_string(congestor) + "-mpi";
+  c.operation = operation_of(canary);
+  c.title = std::string(to_string(canary)) + ", " + format_bytes(bytes_of(canary)) + ", under " + to_string(congestor);
   c.stage = Stage::world;
   const Timing timing = timing_of(input.config.level);
   const Load load = load_of(congestor, topology.ranks.size(), input.memory_per_rank_bytes);
@@ -41,8 +44,8 @@ Case make_case(Canary canary, Congestor congestor, const PlanInput& input) {
                   {"load_bytes", load.block_bytes},
                   {"draws", timing.draws},
                   {"transport", "mpi"}};
-  p2p::Shape shape;
-  shape.mode = canary == Canary::latency ? p2p::Mode::latency : p2p::Mode::uni;
+  workload::Shape shape;
+  shape.mode = canary == Canary::latency ? workload::Mode::latency : workload::Mode::uni;
   shape.bytes = bytes_of(canary);
   c.bytes = std::max(load.arena_bytes, shape.arena_bytes());
   if (topology.nodes.size() < least_nodes)
@@ -69,6 +72,7 @@ T named(const T (&all)[N], const Case& c, const char* key) {
 const char* to_string(Canary canary) noexcept {
   return canary == Canary::latency ? "latency" : canary == Canary::bandwidth ? "bandwidth" : "allreduce";
 }
+const char* operation_of(Canary canary) noexcept { return canary == Canary::all_reduce ? "reduction" : to_string(canary); }
 const char* to_string(Congestor congestor) noexcept { return congestor == Congestor::incast ? "incast" : "all-to-all"; }
 
 RandomStream role_stream(std::uint64_t seed, const std::string& case_name) { return RandomStream(seed, "congestion/roles").child(case_name); }
@@ -115,7 +119,7 @@ Congestor congestor_of(const Case& c) { return named(all_congestors, c, "congest
 std::vector<Case> plan_cases(const PlanInput& input) {
   // A run of everything reaches the network's limits only where there is the time for it.
   if (input.config.level < Level::extended && !input.config.options.has("suites")) return {};
-  std::vector<Case> cases{p2p::pair_selftest_case("congestion", Stage::world, input.topology)};
+  std::vector<Case> cases{workload::pair_selftest_case("congestion", Stage::world, input.topology)};
   for (const Congestor congestor : all_congestors)
     for (const Canary canary : all_canaries) cases.push_back(make_case(canary, congestor, input));
   return cases;

@@ -5,14 +5,15 @@
 #include <cstddef>
 #include <vector>
 
-#include "run/suite.hpp"
-#include "pair/pairs.hpp"
+#include "suite/suite.hpp"
+#include "workload/pairs.hpp"
 
 namespace assay::congestion {
 
 enum class Canary { latency, bandwidth, all_reduce };
 enum class Congestor { all_to_all, incast };
 const char* to_string(Canary canary) noexcept;
+const char* operation_of(Canary canary) noexcept;
 const char* to_string(Congestor congestor) noexcept;
 
 inline constexpr std::size_t least_nodes = 4;
@@ -22,7 +23,7 @@ inline constexpr std::size_t most_samples = 1000;  ///< of a canary in one part 
 /// The nodes of one draw: a fifth of them, an even number and two at least, are canaries, the rest congestors.
 struct Roles {
   std::vector<bool> canary;  ///< by node
-  p2p::Round pairs;          ///< ranks of canary nodes: local rank k of one with local rank k of the other
+  workload::Round pairs;          ///< ranks of canary nodes: local rank k of one with local rank k of the other
 };
 Roles draw_roles(const Topology& topology, const RandomStream& random, int draw);
 

@@ -4,8 +4,9 @@
 #include "base/clock.hpp"
 #include "suites/congestion/canaries.hpp"
 #include "suites/congestion/congestors.hpp"
-#include "pair/pair_selftest.hpp"
-#include "pair/wrong.hpp"
+#include "workload/pair_selftest.hpp"
+#include "workload/payload_error.hpp"
+#include "suites/congestion/congestion_metrics.hpp"
 
 namespace assay {
 namespace {
@@ -20,11 +21,8 @@ const char* metric_of(Canary canary) {
 /// The samples say what was measured, the two impacts what it means. No rank is compared with another: how much of the others' traffic
 /// crosses its way is chance, and none of its doing.
 void declare(Canary canary, CaseRecord& record) {
-  const bool rate = canary == Canary::bandwidth;
-  record.declare({metric_of(canary), rate ? "B/s" : "s", rate ? results::Better::higher : results::Better::lower, true, results::Role::covariate, true});
-  record.declare({"congested", "count", results::Better::none, true, results::Role::covariate, true});
-  record.declare({"impact_mean", "1", results::Better::lower, true, results::Role::metric, false});
-  record.declare({"impact_p99", "1", results::Better::lower, true, results::Role::metric, false});
+  for (const char* name : {metric_of(canary), "congested", "impact_mean", "impact_p99"})
+    record.declare(congestion::metrics().of(congestion::operation_of(canary), name));
 }
 
 /// A ping-pong is there and back.
@@ -47,7 +45,7 @@ void add(Watched& watched, const Samples& samples, Canary canary, int draw, bool
     watched.row.values["congested"].push_back(congested ? 1 : 0);
     (congested ? watched.congested : watched.alone).push_back(samples.seconds[i]);
   }
-  for (const auto& bad : samples.wrong) p2p::record_wrong(bad, context);
+  for (const auto& bad : samples.wrong) workload::record_payload_error(bad, context);
 }
 
 void wrong_words(std::uint64_t count, const char* where, Context& context) {
@@ -74,8 +72,8 @@ void run_part(const Case& c, const congestion::Roles& roles, Communicator& group
     const Samples samples = congestion::watch_sum(group, seconds);
     wrong_words(samples.wrong_sums, "sums", context);
     add(watched, samples, canary, draw, congested, context);
-  } else if (const int peer = p2p::partner_of(roles.pairs, me); peer >= 0) {
-    add(watched, congestion::watch_pair(context.world, peer, canary, context.device, context.random.key() + static_cast<std::uint64_t>(2 * draw + congested), seconds, context.deadline_s),
+  } else if (const int peer = workload::partner_of(roles.pairs, me); peer >= 0) {
+    add(watched, congestion::watch_pair(context.world, peer, canary, context.device, context.random.key() + static_cast<std::uint64_t>(2 * draw + congested), seconds, context.end_s),
         canary, draw, congested, context);
   }
   context.record.add_time(0, now_s() - begin, 0);
@@ -90,14 +88,14 @@ void run_case(const Case& c, Context& context) {
   Watched watched;
   int done = 0;
   for (; done < timing.draws; ++done) {
-    if (context.world.max(now_s() + 3 * timing.part_s > context.deadline_s ? 1.0 : 0.0) > 0) break;
+    if (context.world.max(now_s() + timing.part_s > context.end_s ? 1.0 : 0.0) > 0) break;
     const auto roles = congestion::draw_roles(context.topology, congestion::role_stream(context.config.seed, c.name), done);
     const bool is_canary = roles.canary[static_cast<std::size_t>(context.topology.me().node)];
     const auto group = context.world.split(is_canary ? 0 : 1, context.world.rank());
     for (const bool congested : {false, true}) run_part(c, roles, *group, congested, timing.part_s, done, watched, context);
   }
   if (done < timing.draws)
-    context.record.set_state(results::CaseState::incomplete, std::to_string(done) + " of " + std::to_string(timing.draws) + " draws before the deadline");
+    context.record.set_state(results::CaseState::incomplete, "cut short: " + std::to_string(done) + " of " + std::to_string(timing.draws) + " draws in the time there was");
   if (watched.alone.empty() || watched.congested.empty()) return;
   const congestion::Impact impact = congestion::impact_of(watched.alone, watched.congested);
   auto& row = context.record.add_row(context.device_entity);
@@ -110,21 +108,13 @@ void run_case(const Case& c, Context& context) {
 
 }  // namespace
 
-std::vector<MetricInfo> CongestionSuite::metrics() const {
-  std::vector<MetricInfo> all;
-  for (const char* canary : {"latency", "bandwidth", "allreduce"}) {
-    all.push_back({canary, "impact_mean", "1", "lower", "how many times longer an operation takes while the other nodes flood the network: mean"});
-    all.push_back({canary, "impact_p99", "1", "lower", "the same of the 99th percentile"});
-  }
-  all.push_back({"selftest-pair", "detected", "count", "none", "corrupted payload bytes found by the check (one was corrupted)"});
-  return all;
-}
+std::vector<results::MetricSpec> CongestionSuite::metrics() const { return congestion::metrics().all(); }
 
 std::vector<Case> CongestionSuite::plan(const PlanInput& input) const { return congestion::plan_cases(input); }
 
 void CongestionSuite::run(const Case& c, Context& context) {
-  if (c.parameters.contains("checker"))
-    p2p::run_pair_selftest(c, context);
+  if (c.operation == workload::selftest_operation)
+    workload::run_pair_selftest(c, context);
   else
     run_case(c, context);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "run/suite.hpp"
+#include "suite/suite.hpp"
 
 namespace assay {
 
@@ -14,7 +14,8 @@ class CongestionSuite final : public Suite {
     return "latency, bandwidth and all-reduce of some nodes while the others flood the network";
   }
   std::vector<OptionSpec> options() const override { return {}; }
-  std::vector<MetricInfo> metrics() const override;
+  std::vector<results::MetricSpec> metrics() const override;
+  std::vector<std::string> checkers() const override { return {"pair"}; }
   std::vector<Case> plan(const PlanInput& input) const override;
   void run(const Case& c, Context& context) override;
 };

@@ -12,7 +12,7 @@ constexpr int incast_tag = 231;
 /// What `source` sends to `destination`, the same all the time: it is not measured, so nothing is lost by a warm buffer.
 kernels::PayloadKey block_key(std::uint64_t key, int source, int destination) { return kernels::payload_key(key, source, destination, 0); }
 
-std::uint64_t all_to_all(Communicator& comm, const p2p::Ground& arena, std::size_t block, std::uint64_t key, double end_s) {
+std::uint64_t all_to_all(Communicator& comm, const workload::PayloadBuffer& arena, std::size_t block, std::uint64_t key, double end_s) {
   const auto ranks = static_cast<std::size_t>(comm.size());
   std::byte *out = arena.data(), *in = arena.data() + ranks * block;
   for (std::size_t r = 0; r < ranks; ++r) arena.fill(block_key(key, comm.rank(), static_cast<int>(r)), out + r * block, block);
@@ -24,7 +24,7 @@ std::uint64_t all_to_all(Communicator& comm, const p2p::Ground& arena, std::size
   return wrong;
 }
 
-std::uint64_t incast(Communicator& comm, const p2p::Ground& arena, std::size_t block, std::uint64_t key, double end_s) {
+std::uint64_t incast(Communicator& comm, const workload::PayloadBuffer& arena, std::size_t block, std::uint64_t key, double end_s) {
   const int ranks = comm.size();
   const bool target = comm.rank() == 0;
   if (!target) arena.fill(block_key(key, comm.rank(), 0), arena.data(), block);
@@ -44,7 +44,7 @@ std::uint64_t incast(Communicator& comm, const p2p::Ground& arena, std::size_t b
 
 }  // namespace
 
-std::uint64_t flood(Communicator& comm, Congestor congestor, const p2p::Ground& arena, std::size_t block_bytes, std::uint64_t key, double end_s) {
+std::uint64_t flood(Communicator& comm, Congestor congestor, const workload::PayloadBuffer& arena, std::size_t block_bytes, std::uint64_t key, double end_s) {
   if (comm.size() < 2) return 0;
   return congestor == Congestor::incast ? incast(comm, arena, block_bytes, key, end_s) : all_to_all(comm, arena, block_bytes, key, end_s);
 }

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "product/tuning.hpp"
-#include "suites/gemm/gemm_job.hpp"
+#include "workload/tuning.hpp"
+#include "suites/gemm/gemm_work.hpp"
 
 namespace assay::gemm {
 namespace {
@@ -18,16 +18,16 @@ struct Found {
 };
 
 std::string to_text(const Found& found) {
-  return Json{{"m", found.shape.m}, {"n", found.shape.n}, {"k", found.shape.k}, {"algorithm", assay::to_text(found.algorithm)}}.dump();
+  return Json{{"m", found.shape.m}, {"n", found.shape.n}, {"k", found.shape.k}, {"algorithm", workload::to_text(found.algorithm)}}.dump();
 }
 
 Found found_from(const std::string& text) {
   const Json json = Json::parse(text);
-  return {{json.at("m"), json.at("n"), json.at("k")}, algorithm_from(json.at("algorithm"))};
+  return {{json.at("m"), json.at("n"), json.at("k")}, workload::algorithm_from(json.at("algorithm"))};
 }
 
-ProductTrial trial_of(const Job& job, const GemmShape& shape, std::uint64_t seed, Device& device) {
-  return {device, job.type, plain_product(job.type, shape, job.output), seed};
+workload::ProductTrial trial_of(const GemmWork& work, const GemmShape& shape, std::uint64_t seed, Device& device) {
+  return {device, work.type, plain_product(work.type, shape, work.output), seed};
 }
 
 std::vector<GemmShape> shapes_of(const Case& c) {
@@ -36,18 +36,18 @@ std::vector<GemmShape> shapes_of(const Case& c) {
     shapes.resize(std::min(shapes.size(), c.parameters.at("search").get<std::size_t>()));
     return shapes;
   }
-  return {job_from(c).shape()};
+  return {work_from(c).shape()};
 }
 
 /// The fastest of a case's shapes with its fastest algorithm.
 std::optional<Found> find(const Case& c, std::uint64_t seed, Device& device, const std::function<bool()>& go_on) {
-  const Job job = job_from(c);
+  const GemmWork work = work_from(c);
   std::optional<Found> best;
   double best_rate = 0;
   const auto shapes = shapes_of(c);
   for (const GemmShape& shape : shapes) {
     if (!go_on() && best) break;
-    ProductTrial trial = trial_of(job, shape, seed, device);
+    workload::ProductTrial trial = trial_of(work, shape, seed, device);
     const auto algorithm = trial.tune();
     if (!algorithm) return {};
     const double rate = shapes.size() > 1 ? trial.flops_per_s() : 1;
@@ -57,7 +57,7 @@ std::optional<Found> find(const Case& c, std::uint64_t seed, Device& device, con
 }
 
 Choice adopt(const Case& c, const Found& found, std::uint64_t seed, Device& device) {
-  const GemmAlgorithm used = trial_of(job_from(c), found.shape, seed, device).adopt(found.algorithm);
+  const GemmAlgorithm used = trial_of(work_from(c), found.shape, seed, device).adopt(found.algorithm);
   return {found.shape, used.name, found.algorithm.candidates};
 }
 
@@ -73,7 +73,7 @@ const std::vector<GemmShape>& shapes_to_search() {
 Choices choose(const std::vector<Case>& cases, std::uint64_t seed, Device& device, Communicator& world, const std::function<bool()>& go_on) {
   Choices choices;
   for (const Case& c : cases) {
-    if (c.suite != "gemm" || !c.not_applicable.empty() || c.bytes == 0 || job_from(c).output == Output::exact) continue;
+    if (c.suite != "gemm" || !c.not_applicable.empty() || c.bytes == 0 || work_from(c).output == Output::exact) continue;
     const std::string name = c.base_path();
     if (choices.contains(name)) continue;  // a later pass
     const bool time_left = go_on();

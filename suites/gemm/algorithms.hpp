@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "device/device.hpp"
-#include "run/suite.hpp"
+#include "suite/suite.hpp"
 
 namespace assay::gemm {
 

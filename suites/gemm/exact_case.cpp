@@ -7,8 +7,9 @@
 #include "device/corrupt.hpp"
 #include "kernels/gemm_golden.hpp"
 #include "kernels/number.hpp"
-#include "product/compare_bits.hpp"
-#include "suites/gemm/gemm_job.hpp"
+#include "workload/compare_bits.hpp"
+#include "suites/gemm/gemm_work.hpp"
+#include "suites/gemm/gemm_metrics.hpp"
 
 namespace assay::gemm {
 namespace {
@@ -98,10 +99,10 @@ struct Matrices {
   std::size_t count;
 };
 
-void add_miscompares(const WrongElements& wrong, Context& context) {
+void add_miscompares(const workload::WrongElements& wrong, Context& context) {
   const double t = context.since_start(now_s());
   for (std::size_t i = 0; i < wrong.first.size(); ++i) {
-    const WrongElement& w = wrong.first[i];
+    const workload::WrongElement& w = wrong.first[i];
     const bool last = i + 1 == wrong.first.size();
     context.record.miscompare({"", context.device_entity, w.index, w.expected, w.actual, w.reread, t},
                               last ? wrong.count - i : 1);
@@ -116,14 +117,14 @@ void selftest(const Matrices& m, const void* expected, std::size_t element, std:
   const std::size_t index = random.below(0, m.count);
   const auto bit = static_cast<unsigned>(random.below(1, 8 * element));
   flip_bit(context.device, m.c, index, element, bit);
-  const WrongElements wrong = compare_bits(context.device, m.c, expected, m.count, element);
+  const workload::WrongElements wrong = workload::compare_bits(context.device, m.c, expected, m.count, element);
   flip_bit(context.device, m.c, index, element, bit);
   const bool located =
       std::any_of(wrong.first.begin(), wrong.first.end(), [&](const auto& w) { return w.index == index; });
   const auto caught = static_cast<std::int64_t>(wrong.count) - static_cast<std::int64_t>(already);
   results::SelftestRow row{"gemm",          1,      wrong.count > already ? 1 : 0,
                            located ? 1 : 0, caught, context.device_entity};
-  if (compare_bits(context.device, m.c, expected, m.count, element).count != already) row.counted = -1;
+  if (workload::compare_bits(context.device, m.c, expected, m.count, element).count != already) row.counted = -1;
   context.record.selftest(row);
 }
 
@@ -133,29 +134,29 @@ struct Times {
 
 /// New inputs, one product, every element compared. T: what the golden is computed in.
 template <class T>
-void run_round(const Job& job, int round, const ProductLayout& layout, CaseRecord::Row& row, std::uint64_t& digest, Times& times,
+void run_round(const GemmWork& work, int round, const workload::ProductLayout& layout, CaseRecord::Row& row, std::uint64_t& digest, Times& times,
                Context& context) {
-  const std::size_t n = job.n, count = n * n, element = result_size(job.type, Output::exact);
+  const std::size_t n = work.n, count = n * n, element = result_size(work.type, Output::exact);
   std::byte* base = context.device.arena().data();
   const Matrices m{base + layout.a(0), base + layout.b(0), base + layout.c(0), count};
-  const Matmul product = plain_product(job.type, job.shape(), Output::exact);
+  const Matmul product = plain_product(work.type, work.shape(), Output::exact);
   const RandomStream random = context.random.child("round" + std::to_string(round));
   const double t0 = now_s();
-  context.device.fill_integer(job.type, m.a, count, random.child("a").key(), input_limit(job.type));
-  context.device.fill_integer(job.type, m.b, count, random.child("b").key(), input_limit(job.type));
+  context.device.fill_integer(work.type, m.a, count, random.child("a").key(), input_limit(work.type));
+  context.device.fill_integer(work.type, m.b, count, random.child("b").key(), input_limit(work.type));
   context.device.stream(kernels::StreamOp::write, reinterpret_cast<double*>(m.c), nullptr, nullptr,
                         layout.result_bytes / sizeof(double));
   context.device.synchronize();
   std::vector<T> c(count);
-  golden(fetch<T>(context.device, job.type, m.a, n, false), fetch<T>(context.device, job.type, m.b, n, product.transpose_b), c, n);
-  const auto expected = stored(job.type, c);
+  golden(fetch<T>(context.device, work.type, m.a, n, false), fetch<T>(context.device, work.type, m.b, n, product.transpose_b), c, n);
+  const auto expected = stored(work.type, c);
   const double t1 = now_s();
-  context.device.matmul(job.type, product, m.a, m.b, m.c);
+  context.device.matmul(work.type, product, m.a, m.b, m.c);
   context.device.synchronize();
-  context.end_timed(t1, 1);
+  context.apply_injected_delay(t1, 1);
   const double t2 = now_s();
-  context.offer("gemm", m.c, count, element);
-  const WrongElements wrong = compare_bits(context.device, m.c, expected.data(), count, element);
+  context.injection_point("gemm", m.c, count, element);
+  const workload::WrongElements wrong = workload::compare_bits(context.device, m.c, expected.data(), count, element);
   add_miscompares(wrong, context);
   row.t.push_back(context.since_start(t1));
   row.block.push_back(0);
@@ -169,21 +170,21 @@ void run_round(const Job& job, int round, const ProductLayout& layout, CaseRecor
 }  // namespace
 
 void run_exact(const Case& c, Context& context) {
-  const Job job = job_from(c);
-  context.record.declare({"errors", "count", results::Better::lower, true, results::Role::metric, true});
+  const GemmWork work = work_from(c);
+  context.record.declare(metrics().of("exact", "errors"));
   context.record.declare_integers("digest", {}, {});
   record_identity(context);
   const int rounds = c.parameters.value("rounds", 1);
-  const ProductLayout layout = make_product_layout(job.type, job.shape(), 0, 0, Output::exact);
+  const workload::ProductLayout layout = workload::make_product_layout(work.type, work.shape(), 0, 0, Output::exact);
   context.device.reserve(layout.bytes());
   auto& row = context.record.add_row(context.device_entity);
   std::uint64_t digest = 0;
   Times times;
   for (int round = 0; round < rounds; ++round) {
-    if (job.type == NumType::fp64)
-      run_round<double>(job, round, layout, row, digest, times, context);
+    if (work.type == NumType::fp64)
+      run_round<double>(work, round, layout, row, digest, times, context);
     else
-      run_round<float>(job, round, layout, row, digest, times, context);
+      run_round<float>(work, round, layout, row, digest, times, context);
   }
   row.integers["digest"] = {digest};
   context.record.add_time(0, times.timed_s, times.verify_s);

@@ -7,7 +7,7 @@
 #include "base/error.hpp"
 #include "base/units.hpp"
 #include "suites/gemm/algorithms.hpp"
-#include "suites/gemm/gemm_job.hpp"
+#include "suites/gemm/gemm_work.hpp"
 #include "suites/gemm/gemm_profile.hpp"
 
 namespace assay::gemm {
@@ -109,6 +109,7 @@ class Planner {
     const bool smoke = input_.config.level == Level::smoke;
     if (const std::string why = profile_.lacks(type); !why.empty()) {
       Case c = make(type, 0, true, "matrix");
+      c.operation = "product";
       c.not_applicable = why;
       cases_.push_back(std::move(c));
       return;
@@ -132,7 +133,7 @@ class Planner {
   }
 
   bool fits(NumType type, std::size_t n) const {
-    return make_product_layout(type, {n, n, n}, profile_.cache_bytes, input_.memory_per_rank_bytes).bytes() <=
+    return workload::make_product_layout(type, {n, n, n}, profile_.cache_bytes, input_.memory_per_rank_bytes).bytes() <=
            input_.memory_per_rank_bytes;
   }
 
@@ -147,6 +148,8 @@ class Planner {
       const auto ranks = static_cast<std::int64_t>(input_.topology.ranks_of(static_cast<int>(node)).size());
       c.entities += together ? ranks : std::min<std::int64_t>(ranks, c.turns);
     }
+    c.title = std::string(to_string(type)) + " GEMM" + (n > 0 ? " n=" + std::to_string(n) : "") + ", " + together_words(profile_.gpu, together);
+    c.share = "efficiency of FMA peak";
     c.parameters["dtype"] = to_string(type);
     c.parameters["mode"] = mode;
     if (n > 0) c.parameters["n"] = n;
@@ -154,12 +157,12 @@ class Planner {
   }
 
   /// Sets the arena bytes, or the reason why they cannot be had.
-  ProductLayout place(Case& c, NumType type, const GemmShape& shape, std::uint64_t cache, Output output = Output::native) const {
-    ProductLayout layout = make_product_layout(type, shape, cache, input_.memory_per_rank_bytes, output);
+  workload::ProductLayout place(Case& c, NumType type, const GemmShape& shape, std::uint64_t cache, Output output = Output::native) const {
+    workload::ProductLayout layout = workload::make_product_layout(type, shape, cache, input_.memory_per_rank_bytes, output);
     if (profile_.gpu && output == Output::native) {
       // As much work as hides what it costs to start it, all of whose results are kept until they are checked.
       const double flop = hidden_s * Profile::optimism * profile_.slow_flops(type);
-      layout = with_batch(layout, flop, shape, input_.memory_per_rank_bytes / 2);
+      layout = workload::with_batch(layout, flop, shape, input_.memory_per_rank_bytes / 2);
       c.parameters["batch_flop"] = flop;
     }
     c.bytes = std::max<std::uint64_t>(c.bytes, layout.bytes());
@@ -171,13 +174,14 @@ class Planner {
   }
 
   /// Filling inputs and poisoning results of one rank, at 0.5 GB/s per core.
-  double setup_s(const ProductLayout& layout) const {
+  double setup_s(const workload::ProductLayout& layout) const {
     return 0.03 + static_cast<double>(layout.bytes()) / (5e8 * std::max(1.0, Profile::optimism * profile_.share));
   }
 
   void add_series(NumType type, std::size_t n, bool together, bool main) {
     Case c = make(type, n, together, "n" + std::to_string(n));
-    const ProductLayout layout = place(c, type, {n, n, n}, profile_.cache_bytes);
+    c.operation = "product";
+    const workload::ProductLayout layout = place(c, type, {n, n, n}, profile_.cache_bytes);
     // Alone, a rank has its cores for itself.
     const double likely_s = single_s(type, n) / Profile::optimism * (together ? 1 : std::min(1.0, profile_.share));
     const double scale = profile_.gpu ? 1 : std::max(0.5, std::pow(static_cast<double>(n) / 1024.0, 1.4));
@@ -196,9 +200,10 @@ class Planner {
   /// Where a library is fastest differs from GPU to GPU, and 8192 is rarely it.
   void add_best(NumType type) {
     Case c = make(type, 0, true, "best");
-    ProductLayout largest;
+    c.operation = "best";
+    workload::ProductLayout largest;
     for (const GemmShape& shape : shapes_to_search()) {
-      const ProductLayout layout = place(c, type, shape, 0);
+      const workload::ProductLayout layout = place(c, type, shape, 0);
       if (layout.bytes() > largest.bytes()) largest = layout;
     }
     c.seconds = level_.series_s;
@@ -212,7 +217,8 @@ class Planner {
 
   void add_sustained(NumType type, std::size_t n) {
     Case c = make(type, n, true, "sustained-n" + std::to_string(n));
-    const ProductLayout layout = place(c, type, {n, n, n}, profile_.cache_bytes);
+    c.operation = "sustained";
+    const workload::ProductLayout layout = place(c, type, {n, n, n}, profile_.cache_bytes);
     c.seconds = level_.sustained_s;
     c.min_seconds = std::min(level_.sustained_s, std::max(10.0, 7 * single_s(type, n) / Profile::optimism));
     c.overhead_seconds = setup_s(layout) + 0.5;
@@ -225,7 +231,9 @@ class Planner {
 
   void add_exact(NumType type) {
     Case c = make(type, exact_n, true, "exact");
+    c.operation = "exact";
     c.name = std::string(to_string(type)) + "-exact-n" + std::to_string(exact_n);
+    c.title = std::string(to_string(type)) + " GEMM of integers, every element";
     place(c, type, {exact_n, exact_n, exact_n}, 0, Output::exact);
     const double round_s = 0.03 / std::min(1.0, profile_.share);  // the golden, inputs and the comparison
     c.min_seconds = c.seconds = 0.01 * level_.exact_rounds / std::min(1.0, profile_.share);
@@ -238,6 +246,8 @@ class Planner {
 
   void add_peak(NumType type, bool together) {
     Case c = make(type, 0, together, "peak");
+    c.operation = "peak";
+    c.title = std::string(to_string(type)) + " FMA peak, " + together_words(profile_.gpu, together);
     c.seconds = together ? 0.5 * level_.series_s : std::max(0.15, 0.5 * level_.series_s / c.turns);
     c.min_seconds = 0.15;
     c.required = false;

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "run/suite.hpp"
+#include "suite/suite.hpp"
 
 namespace assay::gemm {
 

@@ -88,7 +88,7 @@ std::vector<std::size_t> Profile::sizes(Level level) const {
 }
 
 Profile profile_of(const Topology& topology, Level level) {
-  if (topology.device_kind != "cuda") return {{NumType::fp32, NumType::fp64}, slowest_rank_cores(topology), cache_share(topology), false};
+  if (!topology.measures_gpus()) return {{NumType::fp32, NumType::fp64}, slowest_rank_cores(topology), cache_share(topology), false};
   std::vector<NumType> types{NumType::bf16};
   if (level != Level::smoke) types = {NumType::bf16, NumType::fp16, NumType::fp8, NumType::int8, NumType::tf32, NumType::fp32, NumType::fp64};
   return {types, 1, gpu_cache_bytes, true};

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "suites/gemm/gemm_suite.hpp"
 
-#include "suites/gemm/gemm_job.hpp"
+#include "suites/gemm/gemm_work.hpp"
 #include "suites/gemm/gemm_plan.hpp"
+#include "suites/gemm/gemm_metrics.hpp"
 
 namespace assay {
 
@@ -43,23 +44,7 @@ std::vector<OptionSpec> GemmSuite::options() const {
   };
 }
 
-std::vector<MetricInfo> GemmSuite::metrics() const {
-  return {
-      {"<dtype>-n<N>", "throughput", "FLOP/s", "higher", "2 n^3 divided by the time of one multiplication"},
-      {"<dtype>-n<N>", "efficiency", "1", "higher",
-       "median throughput as a fraction of this device's own FMA peak"},
-      {"<dtype>-n<N>", "clock", "Hz", "none", "GPUs: clock of the multiprocessors during each sample, as they count it themselves"},
-      {"<dtype>-n<N>", "per_clock", "FLOP", "higher", "GPUs: operations in one cycle of that clock, median"},
-      {"<dtype>-n<N>", "power", "W", "none", "GPUs: mean over the series and the checks within it, from the energy counter"},
-      {"<dtype>-n<N>", "per_watt", "FLOP/J", "higher", "GPUs: throughput divided by that power"},
-      {"<dtype>-best", "throughput", "FLOP/s", "higher", "GPUs: the same for the fastest of a dozen shapes"},
-      {"<dtype>-sustained-n<N>", "throughput", "FLOP/s", "higher", "the same over minutes"},
-      {"<dtype>-peak", "throughput", "FLOP/s", "higher",
-       "multiply-adds in registers on all cores of the device"},
-      {"<dtype>-exact-n512", "errors", "count", "lower",
-       "elements that differ from the exact integer result"},
-  };
-}
+std::vector<results::MetricSpec> GemmSuite::metrics() const { return gemm::metrics().all(); }
 
 std::vector<Case> GemmSuite::plan(const PlanInput& input) const { return gemm::plan_cases(input); }
 
@@ -69,9 +54,8 @@ void GemmSuite::prepare(const std::vector<Case>& cases, const Config& config, De
 }
 
 void GemmSuite::run(const Case& c, Context& context) {
-  const std::string operation = c.name.substr(c.name.find('-') + 1);
-  if (operation.starts_with("exact")) return gemm::run_exact(c, context);
-  if (operation.starts_with("peak")) return gemm::run_peak(c, context);
+  if (c.operation == "exact") return gemm::run_exact(c, context);
+  if (c.operation == "peak") return gemm::run_peak(c, context);
   const auto choice = choices_.find(c.base_path());
   gemm::run_throughput(c, choice == choices_.end() ? nullptr : &choice->second, context);
 }

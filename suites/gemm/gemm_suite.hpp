@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "run/suite.hpp"
+#include "suite/suite.hpp"
 #include "suites/gemm/algorithms.hpp"
 
 namespace assay {
@@ -15,7 +15,9 @@ class GemmSuite final : public Suite {
     return "matrix multiplication: throughput, efficiency against the measured FMA peak, exact results";
   }
   std::vector<OptionSpec> options() const override;
-  std::vector<MetricInfo> metrics() const override;
+  std::vector<results::MetricSpec> metrics() const override;
+  std::vector<std::string> checkers() const override { return {"gemm"}; }
+  FaultPoints fault_points() const override { return {{"gemm"}}; }
   std::vector<Case> plan(const PlanInput& input) const override;
   void prepare(const std::vector<Case>& cases, const Config& config, Device& device, Communicator& world,
                const std::function<bool()>& go_on) override;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "run/together.hpp"
-#include "suites/gemm/gemm_job.hpp"
+#include "suite/together.hpp"
+#include "suites/gemm/gemm_work.hpp"
+#include "suites/gemm/gemm_metrics.hpp"
 
 namespace assay::gemm {
 
 void run_peak(const Case& c, Context& context) {
-  const Job job = job_from(c);
-  context.record.declare(
-      {"throughput", "FLOP/s", results::Better::higher, true, results::Role::metric, true});
+  const GemmWork work = work_from(c);
+  context.record.declare(metrics().of("peak", "throughput"));
   context.record.parameter("kernel", "register-resident FMA");
   record_identity(context);
 
@@ -17,7 +17,7 @@ void run_peak(const Case& c, Context& context) {
   double rate = 0;
   Operation op;
   op.run = [&](std::uint64_t k) {
-    for (std::uint64_t i = 0; i < k; ++i) rate = context.device.fma_peak(job.type, quantum_s);
+    for (std::uint64_t i = 0; i < k; ++i) rate = context.device.fma_peak(work.type, quantum_s);
   };
   // The loop runs for a given time, so a sample is the time per 1e9 operations.
   op.timed_elsewhere = [&] { return 1e9 / rate; };
@@ -33,7 +33,7 @@ void run_peak(const Case& c, Context& context) {
     for (const double seconds : series.seconds) throughput.push_back(1e9 / seconds);
     context.record.add_time(series.warmup_s, series.timed_s, series.verify_s);
   };
-  if (job.together) {
+  if (work.together) {
     measure(together.wrap(op), together.wrap(plan));
   } else {
     context.take_turns(c.turns, [&] { together.guarded([&] { measure(op, plan); }); });

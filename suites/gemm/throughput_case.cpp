@@ -8,10 +8,11 @@
 
 #include "base/clock.hpp"
 #include "measure/statistics.hpp"
-#include "run/device_power.hpp"
-#include "run/together.hpp"
+#include "suite/device_power.hpp"
+#include "suite/together.hpp"
 #include "suites/gemm/algorithms.hpp"
-#include "suites/gemm/gemm_job.hpp"
+#include "suites/gemm/gemm_work.hpp"
+#include "suites/gemm/gemm_metrics.hpp"
 
 namespace assay::gemm {
 namespace {
@@ -19,8 +20,8 @@ namespace {
 /// A product that can be timed again and again, every result of which is checked after the clock stopped.
 class TimedGemm {
  public:
-  TimedGemm(const Job& job, const GemmShape& shape, const ProductLayout& layout, Context& context)
-      : context_(context), check_all_(context.device.stream() != nullptr), results_(layout.outputs), product_(context.device, job.type, shape, layout, reserved(layout, context), context.inputs(), hooks()) {}
+  TimedGemm(const GemmWork& work, const GemmShape& shape, const workload::ProductLayout& layout, Context& context)
+      : context_(context), check_all_(context.device.has_streams()), results_(layout.outputs), product_(context.device, work.type, shape, layout, reserved(layout, context), context.inputs(), hooks()) {}
 
   /// FLOP/s of the few that are needed to know how many fit a time.
   double first_rate() {
@@ -43,20 +44,20 @@ class TimedGemm {
     op.sync = [this] { product_.check(); };
     op.verify = [this](std::size_t) {
       if (context_.device.measures_clock()) clocks_.push_back(context_.device.clock_hz());
-      product_.offer_and_check();
+      product_.inject_and_check();
     };
     return op;
   }
 
  private:
-  static std::byte* reserved(const ProductLayout& layout, Context& context) {
+  static std::byte* reserved(const workload::ProductLayout& layout, Context& context) {
     context.device.reserve(layout.bytes());
     return context.device.arena().data();
   }
 
-  VerifiedProduct::Hooks hooks() {
-    return {[this](void* c, std::size_t count, std::size_t bytes) { context_.offer("gemm", c, count, bytes); },
-            [this](const WrongElement& w, std::uint64_t count) {
+  workload::VerifiedProduct::Hooks hooks() {
+    return {[this](void* c, std::size_t count, std::size_t bytes) { context_.injection_point("gemm", c, count, bytes); },
+            [this](const workload::WrongElement& w, std::uint64_t count) {
               context_.record.miscompare({"", context_.device_entity, w.index, w.expected, w.actual, w.reread, context_.since_start(now_s())}, count);
             },
             [this](const char* text) { context_.record.event("gemm-digest", text, context_.device_entity); }};
@@ -76,21 +77,21 @@ class TimedGemm {
   Context& context_;
   bool check_all_;         ///< every result, also where more follow than there is room for
   std::uint64_t results_;  ///< that there is room for
-  VerifiedProduct product_;
+  workload::VerifiedProduct product_;
   std::vector<double> clocks_;
 };
 
 /// One GEMM of a host takes at least 100 clock steps from n = 256 up, so k = 1; below, and on a GPU, at most as many as there are
 /// result slots, so that each has its own. A sustained series is cut into at most 1000 samples, which on a GPU hold the checks of all
 /// results but the last, and the ranks agree on their length.
-SamplingPlan sampling(const Job& job, const ProductLayout& layout, const Case& c, TimedGemm& gemm, Context& context) {
+SamplingPlan sampling(const GemmWork& work, const workload::ProductLayout& layout, const Case& c, TimedGemm& gemm, Context& context) {
   SamplingPlan plan = context.sampling(c.seconds);
-  const bool host = context.device.stream() == nullptr;
-  plan.repetitions = job.n >= 256 ? 1 : layout.outputs;
-  if (host && job.sustained_s <= 0) return plan;
+  const bool host = !context.device.has_streams();
+  plan.repetitions = work.n >= 256 ? 1 : layout.outputs;
+  if (host && work.sustained_s <= 0) return plan;
   const double single_s = gemm.flops() / gemm.first_rate();
   if (!host) plan.repetitions = static_cast<std::uint64_t>(std::clamp(std::ceil(hidden_s / single_s), 1.0, static_cast<double>(layout.outputs)));
-  if (job.sustained_s <= 0) return plan;
+  if (work.sustained_s <= 0) return plan;
   plan.relative_ci = 0;
   plan.max_samples = 1000;
   const double k = std::ceil(c.seconds / 1000.0 / single_s);
@@ -99,8 +100,8 @@ SamplingPlan sampling(const Job& job, const ProductLayout& layout, const Case& c
 }
 
 /// A device without a loop of multiply-adds in this type has no peak of its own to be compared with.
-bool has_peak(const Job& job, Device& device) {
-  return device.stream() == nullptr || job.type == NumType::fp32 || job.type == NumType::fp64;
+bool has_peak(const GemmWork& work, Device& device) {
+  return !device.has_streams() || work.type == NumType::fp32 || work.type == NumType::fp64;
 }
 
 void add_series(TimedGemm& gemm, const SampleSeries& series, double peak, Context& context) {
@@ -132,18 +133,12 @@ void add_economy(const SampleSeries& series, const TimedGemm& gemm, const Energy
   values["per_watt"] = {median(values["throughput"]) / watts};
 }
 
-void declare(const Job& job, Context& context) {
-  using results::Better;
-  using results::Role;
+void declare(const GemmWork& work, Context& context) {
   CaseRecord& record = context.record;
-  record.declare({"throughput", "FLOP/s", Better::higher, true, Role::metric, true});
-  if (has_peak(job, context.device)) record.declare({"efficiency", "1", Better::higher, false, Role::covariate, false});
-  if (context.device.measures_clock()) {
-    record.declare({"clock", "Hz", Better::none, false, Role::covariate, true});
-    record.declare({"per_clock", "FLOP", Better::higher, false, Role::covariate, false});
-    record.declare({"power", "W", Better::none, false, Role::covariate, false});
-    record.declare({"per_watt", "FLOP/J", Better::higher, false, Role::covariate, false});
-  }
+  record.declare(metrics().of("product", "throughput"));
+  if (has_peak(work, context.device)) record.declare(metrics().of("product", "efficiency"));
+  if (context.device.measures_clock())
+    for (const char* name : {"clock", "per_clock", "power", "per_watt"}) record.declare(metrics().of("product", name));
   record.declare_integers("digest", {}, {});
   record.declare_integers("threads", {}, {});
 }
@@ -151,9 +146,9 @@ void declare(const Job& job, Context& context) {
 }  // namespace
 
 void run_throughput(const Case& c, const Choice* choice, Context& context) {
-  const Job job = job_from(c);
-  const GemmShape shape = choice != nullptr ? choice->shape : job.shape();
-  declare(job, context);
+  const GemmWork work = work_from(c);
+  const GemmShape shape = choice != nullptr ? choice->shape : work.shape();
+  declare(work, context);
   record_identity(context);
   if (choice != nullptr) {
     context.record.parameter("shape", fmt::format("{}x{}x{}", shape.m, shape.n, shape.k));
@@ -171,22 +166,22 @@ void run_throughput(const Case& c, const Choice* choice, Context& context) {
   SamplingPlan plan;
   const double setup_begin = now_s();
   together.guarded([&] {
-    ProductLayout layout = make_product_layout(job.type, shape, c.parameters.value("cache_bytes", std::uint64_t{0}), c.bytes);
-    if (c.parameters.contains("batch_flop")) layout = with_batch(layout, c.parameters.at("batch_flop"), shape, c.bytes);
-    gemm.emplace(job, shape, layout, context);
-    plan = sampling(job, layout, c, *gemm, context);
+    workload::ProductLayout layout = workload::make_product_layout(work.type, shape, c.parameters.value("cache_bytes", std::uint64_t{0}), c.bytes);
+    if (c.parameters.contains("batch_flop")) layout = workload::with_batch(layout, c.parameters.at("batch_flop"), shape, c.bytes);
+    gemm.emplace(work, shape, layout, context);
+    plan = sampling(work, layout, c, *gemm, context);
   });
   const double setup_s = now_s() - setup_begin;
   const auto measure = [&](const Operation& op, const SamplingPlan& by) {
     series = sample(op, by);
     together.guarded([&] {
       const double begin = now_s();
-      const double peak = has_peak(job, context.device) ? context.device.fma_peak(job.type, peak_seconds(context.config.level)) : 0;
+      const double peak = has_peak(work, context.device) ? context.device.fma_peak(work.type, peak_seconds(context.config.level)) : 0;
       context.record.add_time(0, now_s() - begin, 0);
       add_series(*gemm, series, peak, context);
     });
   };
-  if (!job.together) {
+  if (!work.together) {
     context.take_turns(c.turns, [&] { together.guarded([&] { measure(gemm->operation(), plan); }); });
     share_times(context.record, context.node);
   } else if (!together.any(false)) {  // a rank that could not set up would stop the series at once anyway

@@ -58,17 +58,25 @@ std::vector<const NodeMetric*> told_by_all(const Topology& topology) {
 
 }  // namespace
 
-std::vector<MetricInfo> InventorySuite::metrics() const {
-  std::vector<MetricInfo> infos;
+namespace {
+
+results::MetricSpec spec_of(const NodeMetric& m) {
+  return {m.name, m.unit, results::Better::none, false, results::Role::metric, false, m.explanation, results::Judging{}, "node", "node"};
+}
+
+}  // namespace
+
+std::vector<results::MetricSpec> InventorySuite::metrics() const {
+  std::vector<results::MetricSpec> specs;
   for (const NodeMetric& metric : kMetrics)
-    infos.push_back({"node", metric.name, metric.unit, "none", metric.explanation});
-  return infos;
+    specs.push_back(spec_of(metric));
+  return specs;
 }
 
 std::vector<Case> InventorySuite::plan(const PlanInput& input) const {
   Case c;
   c.suite = "inventory";
-  c.name = "node";
+  c.name = c.operation = "node";
   c.stage = Stage::inventory;
   c.required = true;
   c.entity_kind = "node";
@@ -83,8 +91,7 @@ void InventorySuite::run(const Case& /*c*/, Context& context) {
   const Node& node = context.topology.my_node();
   const auto told = told_by_all(context.topology);
   for (const NodeMetric* metric : told) {
-    context.record.declare(
-        {metric->name, metric->unit, results::Better::none, false, results::Role::metric, false});
+    context.record.declare(spec_of(*metric));
   }
   CaseRecord::Row& row = context.record.add_row(context.entities.node(me.node));
   row.t.push_back(context.since_start(now_s()));

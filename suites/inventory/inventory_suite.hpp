@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "run/suite.hpp"
+#include "suite/suite.hpp"
 
 namespace assay {
 
@@ -14,7 +14,9 @@ class InventorySuite : public Suite {
     return "what every node is made of: CPUs, memory, NICs, links, settings";
   }
   std::vector<OptionSpec> options() const override { return {}; }
-  std::vector<MetricInfo> metrics() const override;
+  std::vector<results::MetricSpec> metrics() const override;
+  std::vector<std::string> checkers() const override { return {results::no_checks}; }
+  FaultPoints fault_points() const override { return {{}, false, false}; }
   std::vector<Case> plan(const PlanInput& input) const override;
   void run(const Case& c, Context& context) override;
 };

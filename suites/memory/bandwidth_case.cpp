@@ -7,10 +7,11 @@
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "measure/statistics.hpp"
-#include "run/together.hpp"
+#include "suite/together.hpp"
 #include "suites/memory/layout.hpp"
 #include "suites/memory/memory_cases.hpp"
 #include "suites/memory/stream_data.hpp"
+#include "suites/memory/memory_metrics.hpp"
 
 namespace assay::memory {
 namespace {
@@ -42,7 +43,7 @@ void report(const StreamData::Check& check, Context& context) {
 
 /// Checks the last result; a fault made on purpose comes first.
 void check(StreamData& data, Context& context) {
-  context.offer("memory", data.result().data(), data.result().size(), sizeof(double));
+  context.injection_point("memory", data.result().data(), data.result().size(), sizeof(double));
   report(data.check(), context);
 }
 
@@ -124,8 +125,13 @@ void run_bandwidth(const Case& c, Context& context, OwnBandwidth& own) {
   const std::size_t worked_on = count * sizeof(double) * kernels::stream_arrays(op);
   // The plan knows the caches of hosts; what a GPU has is known here.
   const bool cached = c.parameters.at("cached") == 1 || worked_on < gpu_cache_multiple * context.device.cache_bytes();
-  context.record.declare({"bandwidth", "B/s", results::Better::higher, !cached,
-                          cached ? results::Role::covariate : results::Role::metric, true});
+  auto& bandwidth = context.record.declare(metrics().of("stream", "bandwidth"));
+  if (cached) {
+    bandwidth.required = false;
+    bandwidth.role = results::Role::covariate;
+  }
+  // Ranks that run together fill the channels of the memory; what writes only may go around them in part.
+  if (op != StreamOp::write && c.parameters.at("mode") == "together") bandwidth.judging->floor = results::Floor::memory_channels;
   for (const auto& [key, value] : context.device.identity()) context.record.parameter(key, value);
 
   Together together(context.node);
@@ -155,11 +161,11 @@ void run_bandwidth(const Case& c, Context& context, OwnBandwidth& own) {
     const SampleSeries series = sample(together.wrap(operation_of(*data, op, context)), together.wrap(plan));
     together.guarded([&] { finish(series); });
     if (!together.any(false)) {
-      if (context.device.kind() == "host")
+      if (!context.device.has_own_memory())
         add_domain_rows(series, bytes, context);
       else
         add_device_row(series, bytes, context);
-      if (op == StreamOp::copy && !cached && context.device.kind() != "host" && !series.seconds.empty())
+      if (op == StreamOp::copy && !cached && context.device.has_own_memory() && !series.seconds.empty())
         own = {bytes / median(series.seconds), c.name};
     }
   }

@@ -6,8 +6,9 @@
 #include "base/error.hpp"
 #include "device/memory_ops.hpp"
 #include "kernels/payload.hpp"
-#include "run/together.hpp"
+#include "suite/together.hpp"
 #include "suites/memory/memory_cases.hpp"
+#include "suites/memory/memory_metrics.hpp"
 
 namespace assay::memory {
 namespace {
@@ -50,7 +51,7 @@ class Copies {
   }
   void check() {
     if (down_) {
-      context_.offer("memory", device_, bytes_ / 8, 8);
+      context_.injection_point("memory", device_, bytes_ / 8, 8);
       tell(context_.device.payload_check(key(0), device_, bytes_), 0, "on its way to the GPU");
     }
     if (up_) tell(kernels::host::payload_check(key(1), host_ + bytes_, bytes_), bytes_, "on its way to the host");
@@ -94,7 +95,7 @@ void add_row(const SampleSeries& series, double bytes, Context& context) {
 }  // namespace
 
 void run_copy(const Case& c, Context& context) {
-  context.record.declare({"bandwidth", "B/s", results::Better::higher, true, results::Role::metric, true});
+  context.record.declare(metrics().of("copy", "bandwidth"));
   for (const auto& [key, value] : context.device.identity()) context.record.parameter(key, value);
   Together together(context.node);
   std::optional<Copies> copies;

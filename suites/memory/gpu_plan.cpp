@@ -49,6 +49,7 @@ Case copy_case(const PlanInput& input, const std::string& way, std::size_t domai
   c.seconds = input.config.level == Level::smoke ? 0.3 : 1.0;
   if (!together) c.seconds = std::max(c.min_seconds, 1.5 * c.seconds / turns);
   c.overhead_seconds = 0.2;
+  c.operation = "copy";
   c.parameters["copy"] = way;
   c.parameters["numa"] = domain;
   c.parameters["bytes"] = copy_bytes;
@@ -63,6 +64,7 @@ Case on_chip_case(const PlanInput& input, const std::string& test) {
   c.min_seconds = 0.05;
   c.seconds = input.config.level == Level::quick ? 0.3 : input.config.level == Level::standard ? 2 : 20;
   c.overhead_seconds = 0.1;
+  c.operation = "onchip";
   c.parameters["onchip"] = test;
   return c;
 }
@@ -97,7 +99,7 @@ std::vector<std::string> gpu_patterns(Level level) {
 
 std::vector<Case> gpu_cases(const PlanInput& input, bool alone, bool together, int turns) {
   std::vector<Case> cases;
-  if (input.topology.device_kind != "cuda") return cases;
+  if (!input.topology.measures_gpus()) return cases;
   const bool smoke = input.config.level == Level::smoke;
   const std::size_t domains = smoke ? 1 : common_domains(input.topology);
   for (std::size_t domain = 0; domain < domains; ++domain) {

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "run/suite.hpp"
+#include "suite/suite.hpp"
 
 namespace assay::memory {
 

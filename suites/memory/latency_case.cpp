@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/clock.hpp"
-#include "run/together.hpp"
+#include "suite/together.hpp"
 #include "suites/memory/memory_cases.hpp"
+#include "suites/memory/memory_metrics.hpp"
 
 namespace assay::memory {
 
 void run_latency(const Case& c, Context& context) {
   const bool cached = c.parameters.at("cached") == 1;
-  context.record.declare({"latency", "s", results::Better::lower, !cached,
-                          cached ? results::Role::covariate : results::Role::metric, true});
+  auto& latency = context.record.declare(metrics().of("latency", "latency"));
+  if (cached) {
+    latency.required = false;
+    latency.role = results::Role::covariate;
+  }
   for (const auto& [key, value] : context.device.identity()) context.record.parameter(key, value);
   const std::uint64_t key = context.random.key();
   Together together(context.node);

@@ -76,14 +76,14 @@ std::size_t array_stride(std::size_t count, std::size_t stride_bytes) noexcept {
   return round_up((count + rotations * period) * sizeof(double), stride_bytes);
 }
 
-std::size_t chunk_count(std::string_view device_kind, std::uint64_t bytes, std::size_t sweeps) noexcept {
-  if (device_kind == "host") return 1;
+std::size_t chunk_count(bool own_memory, std::uint64_t bytes, std::size_t sweeps) noexcept {
+  if (!own_memory) return 1;
   const std::size_t most = std::clamp<std::size_t>(1000 / std::max<std::size_t>(sweeps, 1), 1, 16);
   return std::clamp<std::size_t>(static_cast<std::size_t>(bytes >> 31), 1, most);
 }
 
 std::uint64_t needed_bytes(const Topology& topology, bool together) {
-  if (topology.device_kind == "cuda") return gpu_cache_multiple * assumed_gpu_cache;
+  if (topology.measures_gpus()) return gpu_cache_multiple * assumed_gpu_cache;
   std::uint64_t most = 0;
   for (std::size_t i = 0; i < topology.nodes.size(); ++i)
     most = std::max(most, node_need(topology, static_cast<int>(i), together));
@@ -111,7 +111,7 @@ Working fit_stream(kernels::StreamOp op, std::uint64_t needed, std::uint64_t lim
 }
 
 double sure_bandwidth(const Topology& topology) {
-  if (topology.device_kind == "cuda") {
+  if (topology.measures_gpus()) {
     double least = 200e9;
     for (const RankPlace& place : topology.ranks)
       if (place.gpu_sweep_rate > 0) least = std::min(least, std::exp2(std::floor(std::log2(place.gpu_sweep_rate / 2))));

@@ -51,7 +51,7 @@ inline constexpr std::uint64_t gpu_cache_multiple = 20;
 
 /// Parts in which a pattern sweeps its region, each a sample: one on a host; on a GPU of at least 2 GiB each, at most 16, and no more
 /// than 1000 samples in all.
-std::size_t chunk_count(std::string_view device_kind, std::uint64_t bytes, std::size_t sweeps) noexcept;
+std::size_t chunk_count(bool own_memory, std::uint64_t bytes, std::size_t sweeps) noexcept;
 
 /// B/s that a rank surely reaches when all ranks of its node run: 4 GB/s per core up to 20 GB/s per socket,
 /// shared. GPUs: 200 GB/s each, which healthy ones exceed; less where the first sweep of some rank was not twice that fast, then half

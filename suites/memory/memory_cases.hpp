@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <string>
 
-#include "run/suite.hpp"
+#include "suite/suite.hpp"
 
 namespace assay::memory {
 

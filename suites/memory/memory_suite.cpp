@@ -9,6 +9,7 @@
 #include "suites/memory/gpu_plan.hpp"
 #include "suites/memory/layout.hpp"
 #include "suites/memory/memory_cases.hpp"
+#include "suites/memory/memory_metrics.hpp"
 
 namespace assay {
 namespace {
@@ -27,11 +28,11 @@ struct LevelPlan {
   double retention_s;
 };
 
-LevelPlan level_plan(const Config& config, const std::string& device_kind) {
+LevelPlan level_plan(const Config& config, bool gpu) {
   constexpr std::uint64_t all = ~std::uint64_t{0};
   const std::vector<std::string> ops = {"triad", "copy", "read", "write"};
   const std::vector<std::string> patterns =
-      device_kind == "cuda" ? memory::gpu_patterns(config.level) : memory::host_patterns(config.level);
+      gpu ? memory::gpu_patterns(config.level) : memory::host_patterns(config.level);
   switch (config.level) {
     case Level::smoke:
       return {{"triad"}, patterns, 0.25, 0.5, 256 * mib, 0};
@@ -51,7 +52,7 @@ class Planner {
  public:
   explicit Planner(const PlanInput& input)
       : input_(input),
-        level_(level_plan(input.config, input.topology.device_kind)),
+        level_(level_plan(input.config, input.topology.measures_gpus())),
         bandwidth_(memory::sure_bandwidth(input.topology)),
         turns_(std::clamp(input.topology.max_local_size(), 1, 8)) {
     const OptionValues& options = input.config.options;
@@ -86,7 +87,7 @@ class Planner {
   }
 
  private:
-  bool on_gpus() const { return input_.topology.device_kind == "cuda"; }
+  bool on_gpus() const { return input_.topology.measures_gpus(); }
 
   std::int64_t device_rows(bool together) const {
     std::int64_t rows = 0;
@@ -147,6 +148,7 @@ class Planner {
     Case c;
     set_mode(c, together);
     c.name = name + (w.cached ? "_cached" : "") + (together ? "-together" : "-alone");
+    c.title = name + (w.cached ? " (in caches), " : ", ") + together_words(on_gpus(), together);
     if (together && !on_gpus()) {
       c.entity_kind = "numa";
       c.entities = domain_rows();
@@ -154,6 +156,7 @@ class Planner {
     c.bytes = w.bytes;
     c.required = !w.cached && op == StreamOp::triad;
     c.in_every_pass = !w.cached;
+    c.operation = "stream";
     c.parameters["operation"] = name;
     c.parameters["elements"] = w.count;
     c.parameters["cached"] = w.cached ? 1 : 0;
@@ -175,6 +178,8 @@ class Planner {
     const bool cached = needed > input_.memory_per_rank_bytes;
     c.bytes = cached ? input_.memory_per_rank_bytes / mib * mib : needed;
     c.name = cached ? "latency_cached-alone" : "latency-alone";
+    c.operation = "latency";
+    c.title = (cached ? "latency (in caches), " : "latency, ") + together_words(on_gpus(), false);
     c.required = !cached;
     c.in_every_pass = !cached;
     c.parameters["cached"] = cached ? 1 : 0;
@@ -212,6 +217,7 @@ class Planner {
     Case c;
     set_mode(c, true);
     c.name = "pattern-" + share.name + "-together";
+    c.title = "test pattern " + share.name + ", " + together_words(on_gpus(), true);
     c.bytes = share.bytes;
     c.required = true;
     // A pattern cannot be cut short: its time is what its bytes take.
@@ -219,6 +225,8 @@ class Planner {
     c.overhead_seconds = 0.03 + 2 * static_cast<double>(share.bytes) / bandwidth_ / share.bytes_per_byte;
     // GPUs may have to measure their own bandwidth first, with a pass to warm up.
     if (on_gpus()) c.overhead_seconds += 3 * static_cast<double>(memory::own_bandwidth_bytes(share.bytes)) / bandwidth_;
+    c.operation = "pattern";
+    c.addresses = true;
     c.parameters["pattern"] = share.name;
     if (share.pause_s > 0) c.parameters["pause_s"] = level_.retention_s;
     if (share.bytes > input_.memory_per_rank_bytes) not_enough(c);
@@ -276,31 +284,15 @@ std::vector<OptionSpec> MemorySuite::options() const {
   };
 }
 
-std::vector<MetricInfo> MemorySuite::metrics() const {
-  return {
-      {"<operation>", "bandwidth", "B/s", "higher",
-       "bytes the operation asks for, divided by the time (STREAM's count)"},
-      {"latency", "latency", "s", "lower", "time of one dependent load in a random cycle beyond the caches"},
-      {"pattern-<name>", "bandwidth", "B/s", "higher",
-       "bytes read and written by each sweep, divided by its time"},
-      {"pattern-<name>", "errors", "count", "lower", "words that did not hold what was written"},
-      {"pattern-<name>", "coverage", "1", "higher", "share of the planned verifying sweeps that were done"},
-      {"pattern-<name>", "efficiency", "1", "higher",
-       "median bandwidth as a fraction of a copy of the same region; GPUs: of what copy-together measured in this run"},
-      {"pattern-<name>", "own_bandwidth", "B/s", "higher", "what efficiency is a fraction of (GPUs)"},
-      {"onchip-<memory>", "errors", "count", "lower", "words of L1 caches, shared memory or the L2 cache that were wrong (GPUs)"},
-      {"onchip-<memory>", "coverage", "1", "higher", "share of the multiprocessors that took part (GPUs)"},
-      {"h2d, d2h, hd-both", "bandwidth", "B/s", "higher", "bytes copied between pinned host memory and the GPU, divided by the time (GPUs)"},
-  };
-}
+std::vector<results::MetricSpec> MemorySuite::metrics() const { return memory::metrics().all(); }
 
 std::vector<Case> MemorySuite::plan(const PlanInput& input) const { return Planner(input).cases(); }
 
 void MemorySuite::run(const Case& c, Context& context) {
-  if (c.parameters.contains("pattern")) return memory::run_pattern(c, context, own_);
-  if (c.parameters.contains("onchip")) return memory::run_on_chip(c, context);
-  if (c.parameters.contains("copy")) return memory::run_copy(c, context);
-  if (c.parameters.contains("operation")) return memory::run_bandwidth(c, context, own_);
+  if (c.operation == "pattern") return memory::run_pattern(c, context, own_);
+  if (c.operation == "onchip") return memory::run_on_chip(c, context);
+  if (c.operation == "copy") return memory::run_copy(c, context);
+  if (c.operation == "stream") return memory::run_bandwidth(c, context, own_);
   memory::run_latency(c, context);
 }
 

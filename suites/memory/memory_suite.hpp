@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "run/suite.hpp"
+#include "suite/suite.hpp"
 #include "suites/memory/memory_cases.hpp"
 
 namespace assay {
@@ -15,7 +15,9 @@ class MemorySuite final : public Suite {
     return "memory: bandwidth and latency beyond the caches, RAM patterns with every wrong word recorded";
   }
   std::vector<OptionSpec> options() const override;
-  std::vector<MetricInfo> metrics() const override;
+  std::vector<results::MetricSpec> metrics() const override;
+  std::vector<std::string> checkers() const override { return {"memory"}; }
+  FaultPoints fault_points() const override { return {{"memory"}}; }
   std::vector<Case> plan(const PlanInput& input) const override;
   void run(const Case& c, Context& context) override;
 

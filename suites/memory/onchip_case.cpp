@@ -4,9 +4,10 @@
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "device/memory_ops.hpp"
-#include "run/together.hpp"
+#include "suite/together.hpp"
 #include "suites/memory/fault_text.hpp"
 #include "suites/memory/memory_cases.hpp"
+#include "suites/memory/memory_metrics.hpp"
 
 namespace assay::memory {
 namespace {
@@ -58,13 +59,9 @@ void report(const OnChipResult& result, const std::string& name, Context& contex
 }  // namespace
 
 void run_on_chip(const Case& c, Context& context) {
-  using results::Better;
-  using results::Role;
   const std::string name = c.parameters.at("onchip").get<std::string>();
   const OnChip test = test_from(name);
-  context.record.declare({"errors", "count", Better::lower, true, Role::metric, false});
-  context.record.declare({"coverage", "1", Better::higher, true, Role::metric, false});
-  context.record.declare({"multiprocessors", "count", Better::none, false, Role::covariate, false});
+  for (const char* metric : {"errors", "coverage", "multiprocessors"}) context.record.declare(metrics().of("onchip", metric));
   context.record.declare_integers("visited", {"word"}, {max_multiprocessor_number / visited_bits});
   for (const auto& [key, value] : context.device.identity()) context.record.parameter(key, value);
   MemoryOps* ops = context.device.memory_ops();
@@ -72,7 +69,7 @@ void run_on_chip(const Case& c, Context& context) {
   Rounds all;
   together.guarded([&] {
     if (ops == nullptr) throw Error(ErrorKind::device, "this device has no memory of its own inside");
-    const double end = std::min(context.deadline_s, now_s() + c.seconds);
+    const double end = std::min(context.end_s, now_s() + c.seconds);
     do {
       const double begin = now_s();
       const OnChipResult result = ops->on_chip(test, mix64(context.random.key(), all.rounds));

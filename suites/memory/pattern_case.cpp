@@ -8,10 +8,11 @@
 #include "device/corrupt.hpp"
 #include "kernels/pattern.hpp"
 #include "measure/statistics.hpp"
-#include "run/together.hpp"
+#include "suite/together.hpp"
 #include "suites/memory/fault_text.hpp"
 #include "suites/memory/layout.hpp"
 #include "suites/memory/memory_cases.hpp"
+#include "suites/memory/memory_metrics.hpp"
 
 namespace assay::memory {
 namespace {
@@ -78,7 +79,7 @@ class PatternRun {
   PatternRun(const Case& c, const kernels::Pattern& pattern, Context& context, const OwnBandwidth& earlier)
       : pattern_(pattern), context_(context), earlier_(earlier), together_(context.node), bytes_(c.bytes) {
     for (const Sweep& s : pattern.sweeps) verifying_ += s.verify ? 1 : 0;
-    chunks_ = chunk_count(context.device.kind(), c.bytes, pattern.sweeps.size());
+    chunks_ = chunk_count(context.device.has_own_memory(), c.bytes, pattern.sweeps.size());
     context.record.parameter("chunks", chunks_);
   }
 
@@ -96,7 +97,7 @@ class PatternRun {
     std::size_t done = 0;
     for (; done < pattern_.sweeps.size(); ++done) {
       const Sweep& s = pattern_.sweeps[done];
-      if (together_.any(now_s() + s.pause_s + longest_s_ > context_.deadline_s)) break;
+      if (together_.any(now_s() + s.pause_s + longest_s_ > context_.end_s)) break;
       if (s.pause_s > 0) std::this_thread::sleep_for(std::chrono::duration<double>(s.pause_s));
       context_.record.add_time(0, 0, s.pause_s);  // the pause is what retention checks
       context_.node.barrier();
@@ -110,7 +111,7 @@ class PatternRun {
   /// A GPU has one bandwidth, which a case of this run may have measured; a region that its cache holds a part of has another one. The
   /// ranks of a node do the same, so that they copy at the same time or not at all.
   void measure_own() {
-    if (context_.device.kind() == "host") return together_.guarded([&] { own_ = copy_bandwidth(words_, count(), context_); });
+    if (!context_.device.has_own_memory()) return together_.guarded([&] { own_ = copy_bandwidth(words_, count(), context_); });
     const bool known = earlier_.copy > 0 && bytes_ >= gpu_cache_multiple * context_.device.cache_bytes();
     const bool measured = context_.node.min(known ? 1.0 : 0.0) > 0;
     together_.guarded([&] { own_ = measured ? earlier_.copy : gpu_copy_bandwidth(words_, bytes_, context_); });
@@ -126,7 +127,7 @@ class PatternRun {
 
   /// One sweep over the region: over its chunks in turn, each a sample.
   void one(const Sweep& s, std::size_t index) {
-    if (s.verify) context_.offer("memory", words_, count(), sizeof(std::uint64_t));
+    if (s.verify) context_.injection_point("memory", words_, count(), sizeof(std::uint64_t));
     SweepErrors found{s, index, {}, {}, 0};
     for (std::size_t n = 0; n < chunks_; ++n) {
       const std::size_t chunk = s.down ? chunks_ - 1 - n : n;
@@ -146,7 +147,7 @@ class PatternRun {
     const double begin = now_s();
     context_.device.sweep(s, words_ + first, words, log);
     context_.device.synchronize();
-    context_.end_timed(begin, 1);
+    context_.apply_injected_delay(begin, 1);
     const double seconds = now_s() - begin;
     t_.push_back(context_.since_start(begin));
     block_.push_back(static_cast<std::int32_t>(index * 3 / pattern_.sweeps.size()));
@@ -174,7 +175,7 @@ class PatternRun {
         verifying_ == 0 ? 0.0 : static_cast<double>(verified_) / static_cast<double>(verifying_)};
     row.values["efficiency"] = {own_ > 0 && !bandwidth_.empty() ? median(bandwidth_) / own_
                                                                 : results::not_taken};
-    if (context_.device.kind() != "host") row.values["own_bandwidth"] = {own_ > 0 ? own_ : results::not_taken};
+    if (context_.device.has_own_memory()) row.values["own_bandwidth"] = {own_ > 0 ? own_ : results::not_taken};
     context_.record.add_time(0, timed_s_, 0);
     if (done < pattern_.sweeps.size())
       context_.record.set_state(results::CaseState::incomplete,
@@ -201,15 +202,15 @@ class PatternRun {
 }  // namespace
 
 void run_pattern(const Case& c, Context& context, const OwnBandwidth& own) {
-  using results::Better;
-  using results::Role;
-  context.record.declare({"bandwidth", "B/s", Better::higher, true, Role::metric, true});
-  context.record.declare({"errors", "count", Better::lower, true, Role::metric, false});
-  context.record.declare({"coverage", "1", Better::higher, true, Role::metric, false});
+  for (const char* name : {"bandwidth", "errors", "coverage"}) context.record.declare(metrics().of("pattern", name));
   // A host's copy is one pass, which explains; a GPU's rate is held against its own bandwidth.
-  const bool gpu = context.device.kind() != "host";
-  context.record.declare({"efficiency", "1", Better::higher, false, gpu ? Role::metric : Role::covariate, false});
-  if (gpu) context.record.declare({"own_bandwidth", "B/s", Better::higher, false, Role::covariate, false});
+  const bool gpu = context.device.has_own_memory();
+  auto& efficiency = context.record.declare(metrics().of("pattern", "efficiency"));
+  if (gpu) {
+    efficiency.role = results::Role::metric;
+    efficiency.judging->floor = results::Floor::own_rate;
+    context.record.declare(metrics().of("pattern", "own_bandwidth"));
+  }
   const auto pattern = kernels::make_pattern(c.parameters.at("pattern").get<std::string>(),
                                              context.random.key(), c.parameters.value("pause_s", 0.0));
   const auto& node = context.topology.my_node();

@@ -34,7 +34,7 @@ std::set<std::string> parts_of(const std::string& text, const char* separators) 
 }
 
 Carrier::Carrier(const Spec& spec, const Shape& shape, const Schedule& schedule, Communicator& group, Context& context)
-    : world_(context.world), group_(group), ground_(context.device) {
+    : world_(context.world), group_(group), payload_buffer_(context.device) {
   if (spec.transport == "ucx") use_ucx(spec, shape, schedule, context);
   if (spec.transport == "nccl") use_nccl(spec, context);
   if (copies_between_peers(spec.transport)) use_peers(spec, context);
@@ -42,18 +42,18 @@ Carrier::Carrier(const Spec& spec, const Shape& shape, const Schedule& schedule,
 
 /// UCX is about the network: on nodes with GPUs it carries host memory.
 void Carrier::use_ucx(const Spec& spec, const Shape& shape, const Schedule& schedule, Context& context) {
-  if (context.device.kind() != "host") {
+  if (context.device.has_own_memory()) {
     host_.resize(shape.arena_bytes());
-    ground_ = Ground(host_);
+    payload_buffer_ = PayloadBuffer(host_);
   }
   const std::string transports = spec.nic.empty() ? "" : rail_of(spec, context.topology).transports;
-  ucx_ = UcxCommunicator::make(world_, group_, {spec.nic_of(context.topology.me().node), transports, oversubscription(context.topology) > 1, context.board, one_sided(spec)});
+  ucx_ = UcxCommunicator::make(world_, group_, {spec.nic_of(context.topology.me().node), transports, oversubscription(context.topology) > 1, context.heartbeat, one_sided(spec)});
   faulty_ = context.with_faults(*ucx_);
   for (const Round& round : schedule)
     if (const int peer = partner_of(round, world_.rank()); peer >= 0) partners_.push_back(peer);
   for (const std::string& problem : group_.all_gather_text(ucx_->connect(partners_)))
     if (!problem.empty()) throw Error(ErrorKind::mpi, problem);
-  if (one_sided(spec)) remote_ = &ucx_->expose(group_, {ground_.data(), ground_.size()});
+  if (one_sided(spec)) remote_ = &ucx_->expose(group_, {payload_buffer_.data(), payload_buffer_.size()});
 }
 
 void Carrier::use_nccl(const Spec& spec, Context& context) {
@@ -68,7 +68,7 @@ void Carrier::use_peers(const Spec& spec, Context& context) {
   GpuLinks& links = links_of(context);
   GpuSettings settings;
   settings.deadline_s = context.deadline_s;
-  settings.board = links.board();
+  settings.heartbeat = links.heartbeat();
   const CopyEngine engine = spec.transport == "cuda" ? CopyEngine::dma : CopyEngine::kernel;
   peers_ = links.transports().make_peer(world_, group_, context.device, engine, settings);
   if (!peers_->refused().empty()) context.record.event("path", "no access between GPUs: " + peers_->refused(), context.device_entity);

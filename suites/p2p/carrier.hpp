@@ -7,12 +7,14 @@
 #include <string>
 #include <vector>
 
-#include "pair/ground.hpp"
+#include "workload/payload_buffer.hpp"
 #include "suites/p2p/p2p_plan.hpp"
 #include "transport/gpu_transports.hpp"
 #include "transport/ucx_communicator.hpp"
 
 namespace assay::p2p {
+
+using namespace workload;
 
 std::set<std::string> parts_of(const std::string& text, const char* separators);
 
@@ -24,7 +26,7 @@ class Carrier {
 
   Communicator& comm() const noexcept;
   /// Where messages lie: in the arena, but in host memory where UCX carries them past the GPUs.
-  const Ground& ground() const noexcept { return ground_; }
+  const PayloadBuffer& payload_buffer() const noexcept { return payload_buffer_; }
   /// The way to the arenas of the others; null but in one-sided modes, and where GPUs refuse it.
   RemoteMemory* remote() const noexcept { return remote_; }
   /// What the messages of any rank took. Collective over `group`.
@@ -38,7 +40,7 @@ class Carrier {
   Communicator& world_;
   Communicator& group_;
   std::vector<std::byte> host_;
-  Ground ground_;
+  PayloadBuffer payload_buffer_;
   std::unique_ptr<UcxCommunicator> ucx_;
   std::unique_ptr<Communicator> renumbered_;
   std::unique_ptr<PeerMemory> peers_;

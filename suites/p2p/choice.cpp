@@ -27,7 +27,7 @@ std::vector<std::size_t> level_sizes(Level level, bool gpus) {
 }  // namespace
 
 std::vector<std::size_t> wanted_sizes(const Config& config, const Topology& topology) {
-  if (!config.options.has("p2p.sizes")) return level_sizes(config.level, measures_gpus(topology));
+  if (!config.options.has("p2p.sizes")) return level_sizes(config.level, topology.measures_gpus());
   std::set<std::size_t> sizes;
   for (const std::string& text : config.options.list("p2p.sizes")) {
     std::uint64_t bytes = 0;
@@ -45,7 +45,7 @@ std::vector<std::size_t> wanted_sizes(const Config& config, const Topology& topo
 std::vector<std::string> wanted_transports(const Config& config, const Topology& topology) {
   const bool has_ucx = !UcxCommunicator::version().empty();
   if (!config.options.has("p2p.transport")) {
-    if (measures_gpus(topology)) {
+    if (topology.measures_gpus()) {
       if (config.level == Level::smoke) return {"nccl"};
       if (config.level == Level::quick) return {"nccl", "cuda"};
       return {"nccl", "cuda", "cuda-sm", "mpi"};

@@ -13,8 +13,6 @@ namespace assay::p2p {
 
 inline constexpr std::size_t kib = 1024, mib = 1024 * 1024;
 
-inline bool measures_gpus(const Topology& topology) { return topology.device_kind == "cuda"; }
-
 /// Copies between the GPUs of a node, by copy engines (cuda) or by a kernel (cuda-sm).
 inline bool copies_between_peers(const std::string& transport) { return transport == "cuda" || transport == "cuda-sm"; }
 

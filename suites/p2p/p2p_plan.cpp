@@ -10,7 +10,7 @@
 
 #include "base/error.hpp"
 #include "base/units.hpp"
-#include "pair/pair_selftest.hpp"
+#include "workload/pair_selftest.hpp"
 #include "run/confirming.hpp"
 #include "suites/p2p/choice.hpp"
 #include "topology/oversubscription.hpp"
@@ -69,7 +69,7 @@ bool has_isolated(Level level, Mode mode) {
 }
 
 std::string why_not(Scope scope, const std::string& transport, const Topology& topology) {
-  if (!measures_gpus(topology)) {
+  if (!topology.measures_gpus()) {
     if (transport == "nccl") return "NCCL is for GPUs, and none is measured";
     if (copies_between_peers(transport)) return "copies between GPUs need some, and none is measured";
   }
@@ -286,6 +286,25 @@ Schedule confirming_schedule(const Spec& spec, const Confirm& confirm, const Top
   return schedule;
 }
 
+namespace {
+
+/// "latency of 8 B inside nodes, mpi".
+std::string title_of(const Spec& spec) {
+  const auto what = [&]() -> std::string {
+    switch (spec.mode) {
+      case Mode::latency: return "latency";
+      case Mode::rate: return "message rate";
+      case Mode::uni: return "bandwidth one way";
+      case Mode::bi: return "bandwidth both ways";
+      default: return std::string("bandwidth by ") + to_string(spec.mode);
+    }
+  };
+  const char* where = spec.scope == Scope::node ? "inside nodes" : spec.scope == Scope::cross ? "between nodes" : "of every NIC";
+  return fmt::format("{}, {}, {}, {}{}", what(), format_bytes(spec.bytes), where, spec.transport, spec.isolated ? ", one by one" : "");
+}
+
+}  // namespace
+
 std::vector<Case> plan_cases(const PlanInput& input) {
   if (input.config.options.has("p2p.rounds") && input.config.options.integer("p2p.rounds") < 0)
     throw_usage("--p2p.rounds: " + std::to_string(input.config.options.integer("p2p.rounds")) +
@@ -295,6 +314,8 @@ std::vector<Case> plan_cases(const PlanInput& input) {
     Case c;
     c.suite = "p2p";
     c.name = spec.name();
+    c.operation = to_string(spec.mode);
+    c.title = title_of(spec);
     c.stage = Stage::pairs;
     c.required = spec.required;
     c.entity_kind = spec.scope == Scope::loopback ? "nic" : "link";
@@ -320,6 +341,7 @@ std::vector<Case> plan_cases(const PlanInput& input) {
       c.min_seconds = timing.min_seconds;
       c.overhead_seconds = timing.overhead_seconds;
       c.bytes = shape.arena_bytes();
+      c.samples = timing.samples;
       const auto stream = schedule_stream(input.seed, c.name);
       const std::int64_t rows = spec.scope == Scope::loopback ? 1 : 2;  // of a pair
       c.entities = rows * static_cast<std::int64_t>(pair_count(schedule_of(spec, input.topology, stream, timing.rounds)));

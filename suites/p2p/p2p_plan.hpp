@@ -6,12 +6,14 @@
 #include <string>
 #include <vector>
 
-#include "run/suite.hpp"
-#include "pair/exchange.hpp"
+#include "suite/suite.hpp"
+#include "workload/exchange.hpp"
 #include "suites/p2p/rails.hpp"
 #include "suites/p2p/schedule.hpp"
 
 namespace assay::p2p {
+
+using namespace workload;
 
 const char* to_string(Mode mode) noexcept;
 const char* to_string(Scope scope) noexcept;

@@ -8,25 +8,25 @@
 #include "base/error.hpp"
 #include "suites/p2p/carrier.hpp"
 #include "suites/p2p/p2p_plan.hpp"
-#include "pair/pair_selftest.hpp"
-#include "pair/wrong.hpp"
+#include "workload/pair_selftest.hpp"
+#include "workload/payload_error.hpp"
+#include "suites/p2p/p2p_metrics.hpp"
 
 namespace assay {
 namespace {
 
 using p2p::Mode;
 
-CaseRecord::MetricSpec metric_of(Mode mode) {
-  if (mode == Mode::latency) return {"latency", "s", results::Better::lower, true, results::Role::metric, true};
-  if (mode == Mode::rate) return {"message_rate", "op/s", results::Better::higher, true, results::Role::metric, true};
-  return {"bandwidth", "B/s", results::Better::higher, true, results::Role::metric, true};
-}
+const char* metric_of(Mode mode) { return mode == Mode::latency ? "latency" : mode == Mode::rate ? "message_rate" : "bandwidth"; }
 
 /// `repeated`: a link may be in several rounds, then each sample says in which it was taken.
-void declare_metric(Mode mode, bool repeated, CaseRecord& record) {
-  record.declare(metric_of(mode));
-  record.declare({"round", "count", results::Better::none, false, results::Role::covariate, repeated});
-  record.declare({"payload", "B", results::Better::none, false, results::Role::covariate, false});
+void declare_metric(const p2p::Spec& spec, bool repeated, CaseRecord& record) {
+  const char* operation = p2p::to_string(spec.mode);
+  auto& metric = record.declare(p2p::metrics().of(operation, metric_of(spec.mode)));
+  // What a NIC sends to itself never leaves it.
+  if (spec.scope == p2p::Scope::loopback) metric.judging->floor = results::Floor::none;
+  for (const char* name : {"round", "repetitions", "message_bytes"}) record.declare(p2p::metrics().of(operation, name)).per_sample = repeated;
+  record.declare(p2p::metrics().of(operation, "payload"));
 }
 
 /// What a link of this case ends at on a rank's side: its device, or the NIC that is measured by itself.
@@ -47,10 +47,10 @@ CaseRecord::Row& row_of(const p2p::Spec& spec, int peer, Context& context) {
 }
 
 /// What a batch of `seconds` says.
-double value_of(const p2p::Shape& shape, double seconds) {
-  const auto k = static_cast<double>(shape.repetitions);
-  if (shape.mode == Mode::latency) return seconds / (2 * k);
-  return shape.mode == Mode::rate ? k / seconds : k * static_cast<double>(shape.bytes) / seconds;
+double value_of(Mode mode, const Portion& batch, double seconds) {
+  const auto k = static_cast<double>(batch.repetitions);
+  if (mode == Mode::latency) return seconds / (2 * k);
+  return mode == Mode::rate ? k / seconds : k * static_cast<double>(batch.bytes) / seconds;
 }
 
 void report_series(const p2p::Spec& spec, const p2p::Shape& shape, const p2p::Series& series, int peer, std::size_t round,
@@ -59,10 +59,13 @@ void report_series(const p2p::Spec& spec, const p2p::Shape& shape, const p2p::Se
   // Both directions of a loopback are the same NIC's: one of them stands for it.
   if (spec.scope == p2p::Scope::loopback && context.world.rank() > peer) return;
   auto& row = row_of(spec, peer, context);
-  auto& values = row.values[metric_of(shape.mode).name];
-  for (const double seconds : series.batch_s) values.push_back(value_of(shape, seconds));
-  auto& rounds = row.values["round"];
-  rounds.resize(context.confirm != nullptr ? values.size() : 1, static_cast<double>(round));
+  auto& values = row.values[metric_of(shape.mode)];
+  for (const double seconds : series.batch_s) values.push_back(value_of(shape.mode, series.batch, seconds));
+  // A link that is measured again may be in several rounds.
+  const auto note = [&](const char* name, double value) { row.values[name].resize(context.confirm != nullptr ? values.size() : 1, value); };
+  note("round", static_cast<double>(round));
+  note("repetitions", static_cast<double>(series.batch.repetitions));
+  note("message_bytes", static_cast<double>(series.batch.bytes));
   auto& payload = row.values["payload"];
   payload.resize(1, 0.0);
   payload.front() += series.payload;
@@ -71,10 +74,10 @@ void report_series(const p2p::Spec& spec, const p2p::Shape& shape, const p2p::Se
 }
 
 /// The receiver says what it got wrong, under its own device: the sender is named by the event.
-void report_wrong(const std::vector<p2p::WrongPayload>& wrong, Context& context) {
+void report_wrong(const std::vector<p2p::PayloadError>& wrong, Context& context) {
   std::map<int, std::uint64_t> words_from;
   for (const auto& bad : wrong) {
-    p2p::record_wrong(bad, context);
+    p2p::record_payload_error(bad, context);
     words_from[bad.source] += bad.count;
   }
   for (const auto& [source, words] : words_from)
@@ -93,6 +96,23 @@ std::string beside(const p2p::Spec& spec, const std::string& path) {
   return {};
 }
 
+/// A case that was ended keeps its samples, and stands where everybody has met two partners, or all that it was to meet: enough to tell
+/// an end from a link.
+void tell_cut_short(const p2p::Schedule& schedule, std::size_t done, Context& context) {
+  static constexpr int enough = 2;
+  std::map<int, std::pair<int, int>> met;  // done and planned, by rank
+  for (std::size_t round = 0; round < schedule.size(); ++round)
+    for (const p2p::Pair& pair : schedule[round])
+      for (const int rank : {pair.a, pair.b}) {
+        met[rank].first += round < done ? 1 : 0;
+        ++met[rank].second;
+      }
+  const bool stands = std::all_of(met.begin(), met.end(), [](const auto& m) { return m.second.first >= std::min(int{enough}, m.second.second); });
+  const std::string text = "cut short: " + std::to_string(done) + " of " + std::to_string(schedule.size()) + " rounds in the time there was";
+  if (!stands) context.record.set_state(results::CaseState::incomplete, text);
+  else if (context.world.rank() == 0) context.record.event("cut-short", text);
+}
+
 void run_pairs(const Case& c, Context& context) {
   const p2p::Spec spec = p2p::spec_of(c);
   const p2p::Shape shape = p2p::shape_of(c);
@@ -102,22 +122,22 @@ void run_pairs(const Case& c, Context& context) {
                             : p2p::schedule_of(spec, context.topology, p2p::schedule_stream(context.config.seed, c.name),
                                                timing.rounds);
   Communicator& comm = spec.scope == p2p::Scope::cross ? context.world : context.node;
-  declare_metric(spec.mode, context.confirm != nullptr, context.record);
+  declare_metric(spec, context.confirm != nullptr, context.record);
   const p2p::Carrier carrier(spec, shape, schedule, comm, context);
 
-  p2p::Exchange exchange(carrier.comm(), carrier.ground(), context.random.key(), shape,
+  p2p::Exchange exchange(carrier.comm(), carrier.payload_buffer(), context.random.key(), shape,
                          context.sampling(c.seconds).fault, carrier.remote());
   p2p::Limits limits;
   limits.samples = timing.samples;
   limits.seconds = c.seconds / static_cast<double>(std::max<std::size_t>(1, schedule.size()));
-  limits.deadline_s = context.deadline_s;
+  limits.deadline_s = context.end_s;
   const int me = context.world.rank();
   std::size_t done = 0;
   for (const p2p::Round& round : schedule) {
     // Who has no partner waits here without using the core; the vote keeps a late round from being begun by
     // half of them.
     comm.quiet_barrier();
-    if (comm.max(now_s() > context.deadline_s ? 1.0 : 0.0) > 0) break;
+    if (comm.max(now_s() > context.end_s ? 1.0 : 0.0) > 0) break;
     ++done;
     const int peer = p2p::partner_of(round, me);
     if (peer < 0) continue;
@@ -131,10 +151,7 @@ void run_pairs(const Case& c, Context& context) {
   report_wrong(exchange.wrong(), context);
   const p2p::Times& times = exchange.times();
   context.record.add_time(times.warmup_s, times.timed_s, times.verify_s);
-  if (done < schedule.size())
-    context.record.set_state(
-        results::CaseState::incomplete,
-        std::to_string(done) + " of " + std::to_string(schedule.size()) + " rounds before the deadline");
+  if (done < schedule.size()) tell_cut_short(schedule, done, context);
 }
 
 }  // namespace
@@ -161,24 +178,13 @@ std::vector<OptionSpec> P2pSuite::options() const {
   return specs;
 }
 
-std::vector<MetricInfo> P2pSuite::metrics() const {
-  return {{"latency", "latency", "s", "lower",
-           "half the round trip of a small message, by direction of the first one"},
-          {"rate", "message_rate", "op/s", "higher", "small messages per second one way, 64 on their way at once"},
-          {"bandwidth-uni", "bandwidth", "B/s", "higher",
-           "bytes per second one way, until the receiver has them all"},
-          {"bandwidth-bi", "bandwidth", "B/s", "higher", "bytes per second of one direction while both run"},
-          {"bandwidth-put", "bandwidth", "B/s", "higher", "bytes per second written into the memory of the other, until they are there"},
-          {"bandwidth-get", "bandwidth", "B/s", "higher", "bytes per second read from the memory of the other"},
-          {"selftest-pair", "detected", "count", "none",
-           "corrupted payload bytes found by the check (one was corrupted)"}};
-}
+std::vector<results::MetricSpec> P2pSuite::metrics() const { return p2p::metrics().all(); }
 
 std::vector<Case> P2pSuite::plan(const PlanInput& input) const { return p2p::plan_cases(input); }
 
-std::vector<Meeting> P2pSuite::meetings(const Case& c, const PlanInput& input, const EntityTable& entities) const {
-  std::vector<Meeting> all;
-  if (c.parameters.contains("checker")) return all;
+std::vector<Pairing> P2pSuite::pairings(const Case& c, const PlanInput& input, const EntityTable& entities) const {
+  std::vector<Pairing> all;
+  if (c.operation == p2p::selftest_operation) return all;
   const p2p::Spec spec = p2p::spec_of(c);
   const p2p::Timing timing = p2p::make_timing(spec, p2p::shape_of(c), input.config, input.topology);
   const auto schedule = p2p::schedule_of(spec, input.topology, p2p::schedule_stream(input.seed, c.name), timing.rounds);
@@ -189,7 +195,7 @@ std::vector<Meeting> P2pSuite::meetings(const Case& c, const PlanInput& input, c
 }
 
 void P2pSuite::run(const Case& c, Context& context) {
-  if (c.parameters.contains("checker"))
+  if (c.operation == p2p::selftest_operation)
     p2p::run_pair_selftest(c, context);
   else
     run_pairs(c, context);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "run/suite.hpp"
+#include "suite/suite.hpp"
 
 namespace assay {
 
@@ -13,9 +13,11 @@ class P2pSuite final : public Suite {
     return "latency and bandwidth of every link between ranks, inside nodes and across them";
   }
   std::vector<OptionSpec> options() const override;
-  std::vector<MetricInfo> metrics() const override;
+  std::vector<results::MetricSpec> metrics() const override;
+  std::vector<std::string> checkers() const override { return {"pair"}; }
+  FaultPoints fault_points() const override { return {{"message"}, true}; }
   std::vector<Case> plan(const PlanInput& input) const override;
-  std::vector<Meeting> meetings(const Case& c, const PlanInput& input, const EntityTable& entities) const override;
+  std::vector<Pairing> pairings(const Case& c, const PlanInput& input, const EntityTable& entities) const override;
   void run(const Case& c, Context& context) override;
 };
 

@@ -56,15 +56,15 @@ Schedule within_domains(const std::map<int, std::vector<int>>& domains, const Ra
 Schedule across_domains(const std::map<int, std::vector<int>>& domains, const RandomStream& random) {
   std::vector<int> names;
   for (const auto& [domain, members] : domains) names.push_back(domain);
-  const Schedule meetings = shuffled(tournament(names), random.child("domains"));
+  const Schedule pairings = shuffled(tournament(names), random.child("domains"));
   Schedule rounds;
-  for (std::size_t r = 0; r < sampled_near_rounds && !meetings.empty(); ++r) {
+  for (std::size_t r = 0; r < sampled_near_rounds && !pairings.empty(); ++r) {
     Round& round = rounds.emplace_back();
-    for (const Pair& meeting : meetings[r % meetings.size()]) {
+    for (const Pair& pair : pairings[r % pairings.size()]) {
       const RandomStream stream =
-          random.child("across").child(std::to_string(r) + ":" + std::to_string(meeting.a));
-      const auto left = shuffled(domains.at(meeting.a), stream.child("left"));
-      const auto right = shuffled(domains.at(meeting.b), stream.child("right"));
+          random.child("across").child(std::to_string(r) + ":" + std::to_string(pair.a));
+      const auto left = shuffled(domains.at(pair.a), stream.child("left"));
+      const auto right = shuffled(domains.at(pair.b), stream.child("right"));
       for (std::size_t i = 0; i < std::min(left.size(), right.size()); ++i)
         round.push_back({left[i], right[i]});
     }
@@ -86,14 +86,14 @@ Round at_distance(std::size_t items, std::size_t distance) {
   return round;
 }
 
-using Met = std::set<std::pair<int, int>>;
-std::pair<int, int> meeting(int a, int b) { return std::minmax(a, b); }
+using PairSet = std::set<std::pair<int, int>>;
+std::pair<int, int> unordered(int a, int b) { return std::minmax(a, b); }
 
-/// Exchanges partners between pairs of one switch and others, so that both cross and nobody meets twice. A switch that
+/// Exchanges partners between pairs of one switch and others, so that both cross and no pair comes twice. A switch that
 /// holds more than half of the nodes keeps some pairs of its own.
-void make_cross(Round& round, const std::vector<int>& leaves, const Met& met) {
+void make_cross(Round& round, const std::vector<int>& leaves, const PairSet& used) {
   const auto crosses = [&](int a, int b) { return leaves[static_cast<std::size_t>(a)] != leaves[static_cast<std::size_t>(b)]; };
-  const auto good = [&](int a, int b) { return crosses(a, b) && !met.contains(meeting(a, b)); };
+  const auto good = [&](int a, int b) { return crosses(a, b) && !used.contains(unordered(a, b)); };
   for (Pair& pair : round) {
     if (good(pair.a, pair.b)) continue;
     for (Pair& other : round) {
@@ -112,14 +112,14 @@ void make_cross(Round& round, const std::vector<int>& leaves, const Met& met) {
 
 /// Rounds that cross switches and rounds below them, mixed so that a cut schedule holds both.
 Schedule leaf_matchings(const std::vector<int>& indices, const std::vector<int>& leaves, const RandomStream& random) {
-  Met met;
+  PairSet used;
   const auto players = shuffled(indices, random.child("nodes"));
   const auto order = random.child("rounds").permutation(indices.size() + indices.size() % 2 - 1);
   Schedule crossing, inside(sampled_near_rounds);
   for (std::size_t r = 0; r < std::min<std::size_t>(sampled_rounds, order.size()); ++r) {
     Round round = circle_round(players, order[r]);
-    make_cross(round, leaves, met);
-    for (const Pair& pair : round) met.insert(meeting(pair.a, pair.b));
+    make_cross(round, leaves, used);
+    for (const Pair& pair : round) used.insert(unordered(pair.a, pair.b));
     crossing.push_back(std::move(round));
   }
   std::map<int, std::vector<int>> below;
@@ -131,7 +131,7 @@ Schedule leaf_matchings(const std::vector<int>& indices, const std::vector<int>&
     const auto turns = stream.child("rounds").permutation(members.size() + members.size() % 2 - 1);
     for (std::size_t r = 0; r < std::min(inside.size(), turns.size()); ++r)
       for (const Pair& pair : circle_round(shuffled_members, turns[r]))
-        if (met.insert(meeting(pair.a, pair.b)).second) inside[r].push_back(pair);
+        if (used.insert(unordered(pair.a, pair.b)).second) inside[r].push_back(pair);
   }
   std::erase_if(inside, [](const Round& round) { return round.empty(); });
   Schedule mixed;
@@ -199,10 +199,10 @@ Schedule node_schedule(const std::vector<int>& ranks, const std::vector<int>& nu
 Schedule cross_schedule(const std::vector<std::vector<int>>& ranks_by_node, const RandomStream& random,
                         std::size_t max_rounds, const std::vector<int>& leaves) {
   Schedule rounds;
-  for (const Round& meeting :
+  for (const Round& node_round :
        first_rounds(node_matchings(ranks_by_node.size(), random, max_rounds, leaves), max_rounds)) {
     Round& round = rounds.emplace_back();
-    for (const Pair& nodes : meeting) {
+    for (const Pair& nodes : node_round) {
       const auto& left = ranks_by_node[static_cast<std::size_t>(nodes.a)];
       const auto& right = ranks_by_node[static_cast<std::size_t>(nodes.b)];
       for (std::size_t k = 0; k < std::min(left.size(), right.size()); ++k)

@@ -6,10 +6,12 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "pair/pairs.hpp"
+#include "workload/pairs.hpp"
 #include "topology/topology.hpp"
 
 namespace assay::p2p {
+
+using namespace workload;
 
 using Schedule = std::vector<Round>;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "run/suite.hpp"
+#include "suite/suite.hpp"
 
 namespace assay {
 
@@ -15,7 +15,8 @@ class SelftestSuite final : public Suite {
   }
   bool hidden() const noexcept override { return true; }
   std::vector<OptionSpec> options() const override;
-  std::vector<MetricInfo> metrics() const override;
+  std::vector<results::MetricSpec> metrics() const override;
+  std::vector<std::string> checkers() const override { return {results::no_checks}; }
   std::vector<Case> plan(const PlanInput& input) const override;
   void run(const Case& c, Context& context) override;
 };

@@ -4,8 +4,9 @@
 #include <optional>
 
 #include "base/clock.hpp"
-#include "run/together.hpp"
-#include "suites/train/job.hpp"
+#include "suite/together.hpp"
+#include "suites/train/train_work.hpp"
+#include "suites/train/train_metrics.hpp"
 
 namespace assay::train {
 namespace {
@@ -16,7 +17,7 @@ constexpr std::array<const char*, 4> stages = {"data", "forward", "backward", "o
 /// repetition must give the same bits, on every rank.
 class Alone {
  public:
-  Alone(const Job& job, Context& context) : job_(job), context_(context), replica_(job, context) { replica_.gpt().save(); }
+  Alone(const TrainWork& work, Context& context) : work_(work), context_(context), replica_(work, context) { replica_.gpt().save(); }
 
   /// A series of this rank's turn, as one row.
   void measure(const SamplingPlan& plan) {
@@ -47,7 +48,7 @@ class Alone {
     gpt.ops().mark(1);
     gpt.backward(nullptr, nullptr);
     gpt.ops().mark(2);
-    gpt.update(job_.preset.rule(0, 1));
+    gpt.update(work_.preset.rule(0, 1));
     gpt.ops().mark(3);
     context_.device.synchronize();
     last_ = {data_s, gpt.ops().elapsed_s(0, 1), gpt.ops().elapsed_s(1, 2), gpt.ops().elapsed_s(2, 3)};
@@ -62,8 +63,8 @@ class Alone {
   void check(std::size_t sample) {
     Gpt& gpt = replica_.gpt();
     for (std::size_t s = 0; s < stages.size(); ++s) seconds_[s].push_back(last_[s]);
-    context_.offer("gradient", gpt.gradients(), gpt.table().size(), sizeof(float));
-    context_.offer("parameter", gpt.weights(), gpt.table().size(), gpt.element_bytes());
+    context_.injection_point("gradient", gpt.gradients(), gpt.table().size(), sizeof(float));
+    context_.injection_point("parameter", gpt.weights(), gpt.table().size(), gpt.element_bytes());
     const std::uint64_t seen = digest();
     errors_.push_back(seen == *reference_ ? 0 : 1);
     if (seen == *reference_) return;
@@ -77,7 +78,7 @@ class Alone {
     auto& row = context_.record.add_row(context_.device_entity);
     for (std::size_t i = 0; i < series.seconds.size(); ++i) {
       row.t.push_back(context_.since_start(series.start_s[i]));
-      row.values["throughput"].push_back(static_cast<double>(job_.preset.tokens()) / series.seconds[i]);
+      row.values["throughput"].push_back(static_cast<double>(work_.preset.tokens()) / series.seconds[i]);
     }
     row.block = series.block;
     for (std::size_t s = 0; s < stages.size(); ++s) row.values[stages[s]] = seconds_[s];
@@ -87,7 +88,7 @@ class Alone {
     context_.record.add_time(series.warmup_s, series.timed_s, series.verify_s);
   }
 
-  Job job_;
+  TrainWork work_;
   Context& context_;
   Replica replica_;
   std::optional<std::uint64_t> reference_;  ///< of a first, untimed step; ranks vote on it
@@ -99,18 +100,15 @@ class Alone {
 }  // namespace
 
 void run_alone(const Case& c, Context& context) {
-  using results::Better;
-  using results::Role;
-  context.record.declare({"throughput", "token/s", Better::higher, true, Role::metric, true});
-  for (const char* stage : stages) context.record.declare({stage, "s", Better::lower, false, Role::covariate, true});
-  context.record.declare({"errors", "count", Better::lower, true, Role::metric, true});
+  for (const results::MetricSpec& m : metrics().all())
+    if (m.operation == "alone") context.record.declare(m);
   context.record.declare_integers("digest", {}, {});
   context.record.declare_integers("threads", {}, {});
 
   Together together(context.node);
   std::optional<Alone> alone;
   const double begin = now_s();
-  together.guarded([&] { alone.emplace(job_from(c, context.device), context); });
+  together.guarded([&] { alone.emplace(work_from(c, context.device), context); });
   context.record.add_time(now_s() - begin, 0, 0);
   SamplingPlan plan = context.sampling(c.seconds);
   plan.repetitions = 1;

@@ -11,32 +11,33 @@
 #include "base/clock.hpp"
 #include "measure/robust.hpp"
 #include "measure/statistics.hpp"
+#include "suites/train/train_metrics.hpp"
 
 namespace assay::train {
 
-double own_gemm_rate(const Job& job, Context& context) {
+double own_gemm_rate(const TrainWork& work, Context& context) {
   constexpr int rounds = 5;
-  const std::size_t n = gemm_rows(context.device.kind(), job.preset.model), matrix = n * n * size_of(job.type);
-  std::byte* base = context.device.arena().data() + Gpt::bytes(job.preset.model, job.preset.batch, job.storage(replicas_of(context)));
+  const std::size_t n = gemm_rows(context.device.kind(), work.preset.model), matrix = n * n * size_of(work.type);
+  std::byte* base = context.device.arena().data() + Gpt::bytes(work.preset.model, work.preset.batch, work.storage(replicas_of(context)));
   std::byte* a = base + (64 - reinterpret_cast<std::uintptr_t>(base) % 64) % 64;
-  context.device.fill_uniform(job.type, a, 2 * n * n, context.random.child("gemm").key());
+  context.device.fill_uniform(work.type, a, 2 * n * n, context.random.child("gemm").key());
   const Matmul shape{n, n, n, false, false, false};
   context.world.barrier();
   double best = 0;
   for (int i = 0; i < rounds; ++i) {
     const double begin = now_s();
-    context.device.matmul(job.type, shape, a, a + matrix, a + 2 * matrix);
+    context.device.matmul(work.type, shape, a, a + matrix, a + 2 * matrix);
     context.device.synchronize();
     best = std::max(best, shape.flops() / (now_s() - begin));
   }
   return best;
 }
 
-double own_bus_rate(const Job& job, Context& context) {
+double own_bus_rate(const TrainWork& work, Context& context) {
   constexpr int rounds = 6;
   Communicator& ranks = replicas_of(context);
   if (ranks.size() == 1) return 0;
-  const std::size_t count = std::min<std::size_t>(job.preset.model.parameters(), std::size_t{16} << 20);
+  const std::size_t count = std::min<std::size_t>(work.preset.model.parameters(), std::size_t{16} << 20);
   auto* data = reinterpret_cast<float*>(context.device.arena().data());
   context.device.fill_uniform(NumType::fp32, data, count, context.random.child("bus").key());
   context.device.synchronize();
@@ -54,42 +55,33 @@ double own_bus_rate(const Job& job, Context& context) {
   return context.world.min(2 * (n - 1) / n * static_cast<double>(count * sizeof(float)) / best_s);
 }
 
-Job with_pressure(Job job, double gemm_rate, double bus_rate, int ranks) {
-  if (job.pressure <= 0 || bus_rate <= 0) return job;
-  const ModelShape& model = job.preset.model;
+TrainWork with_pressure(TrainWork work, double gemm_rate, double bus_rate, int ranks) {
+  if (work.pressure <= 0 || bus_rate <= 0) return work;
+  const ModelShape& model = work.preset.model;
   const double n = ranks, bytes = 4.0 * static_cast<double>(model.parameters());
   const double communication_s = 2 * (n - 1) / n * bytes / bus_rate;
-  const double tokens = communication_s * gemm_rate / (job.pressure * 2 / 3 * model.flops_per_token());
-  const std::size_t planned = job.preset.batch;
+  const double tokens = communication_s * gemm_rate / (work.pressure * 2 / 3 * model.flops_per_token());
+  const std::size_t planned = work.preset.batch;
   const double sequences = std::clamp(std::round(tokens / static_cast<double>(model.length)), 1.0, static_cast<double>(planned));
-  job.preset.batch = static_cast<std::size_t>(sequences);
-  job.passes = static_cast<int>((planned + job.preset.batch - 1) / job.preset.batch);
-  return job;
+  work.preset.batch = static_cast<std::size_t>(sequences);
+  work.passes = static_cast<int>((planned + work.preset.batch - 1) / work.preset.batch);
+  return work;
 }
 
 void declare_analysis(CaseRecord& record, double nominal_peak) {
-  using results::Better;
-  using results::Role;
-  if (nominal_peak > 0) record.declare({"mfu", "1", Better::higher, false, Role::covariate, false});
-  for (const char* name : {"gemm_rate", "flop_rate"})
-    record.declare({name, "FLOP/s", Better::higher, false, Role::covariate, false});
-  for (const char* name : {"utilization", "straggler_relative", "straggler_individual"})
-    record.declare({name, "1", Better::higher, false, Role::covariate, false});
-  for (const char* name : {"jitter", "drift"})
-    record.declare({name, "1", Better::lower, false, Role::covariate, false});
-  for (const char* stage : frontier_names)
-    record.declare({std::string("frontier_") + stage, "1", Better::lower, false, Role::covariate, false});
+  for (const results::MetricSpec& m : metrics().all())
+    if (m.operation == "together" && !m.per_sample && (m.name != "mfu" || nominal_peak > 0)) record.declare(m);
 }
 
-void analyse(const Job& job, const StepLog& log, const FrontierSum& frontier, double gemm_rate, CaseRecord::Row& row,
+void analyse(const TrainWork& work, const StepLog& log, const FrontierSum& frontier, double gemm_rate, CaseRecord::Row& row,
              Context& context) {
   const std::vector<double>& steps = row.values.at("step");
-  const double flops = job.preset.model.flops_per_token() * static_cast<double>(job.tokens());
+  const double flops = work.preset.model.flops_per_token() * static_cast<double>(work.tokens());
   const double typical = median(steps);
   row.values["gemm_rate"] = {gemm_rate};
   row.values["flop_rate"] = {flops / typical};
   row.values["utilization"] = {flops / typical / gemm_rate};
-  if (const double peak = context.device.nominal_peak_flops(job.type); peak > 0) row.values["mfu"] = {flops / typical / peak};
+  if (const double peak = context.device.nominal_peak_flops(work.type); peak > 0) row.values["mfu"] = {flops / typical / peak};
   row.values["jitter"] = {quantile(steps, 0.99) / typical};
   if (steps.size() >= 10) row.values["drift"] = {robust_line(row.t, steps).slope / typical * 3600};
   for (std::size_t stage = 0; stage < frontier_stages; ++stage)

@@ -7,7 +7,8 @@
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "suites/train/checkpoint.hpp"
-#include "suites/train/job.hpp"
+#include "suites/train/train_work.hpp"
+#include "suites/train/train_metrics.hpp"
 
 namespace assay::train {
 namespace {
@@ -41,9 +42,9 @@ class CheckpointCase {
  public:
   CheckpointCase(const Case& c, Context& context)
       : context_(context),
-        job_(job_from(c, context.device)),
+        work_(work_from(c, context.device)),
         every_(c.parameters.at("every").get<int>()),
-        replica_(job_, context),
+        replica_(work_, context),
         reducer_(replicas_of(context), replica_.gpt(), progress_of(context)) {
     const auto ranks = static_cast<std::size_t>(context.world.size());
     const std::size_t state = 3 * replica_.gpt().table().size() * sizeof(float);
@@ -60,7 +61,7 @@ class CheckpointCase {
     folder_ = root / name;
     Failure failure;
     try {
-      work();
+      write_and_restart();
     } catch (...) {
       clean();
       throw;
@@ -71,20 +72,15 @@ class CheckpointCase {
 
  private:
   void declare() {
-    using results::Better;
-    using results::Role;
-    for (const char* rate : {"write", "read", "write_all", "read_all"})
-      context_.record.declare({rate, "B/s", Better::higher, true, Role::metric, true});
-    context_.record.declare({"sync", "s", Better::lower, true, Role::covariate, true});
-    context_.record.declare({"stall", "1", Better::lower, true, Role::covariate, true});
-    context_.record.declare({"errors", "count", Better::lower, true, Role::metric, true});
+    for (const results::MetricSpec& m : metrics().all())
+      if (m.operation == "checkpoint") context_.record.declare(m);
     context_.record.declare_integers("digest_parameter", {"sample"}, {0});
   }
 
   bool first() const { return context_.world.rank() == 0; }
   fs::path checkpoint(int step) const { return folder_ / fmt::format("step-{:06}", step); }
 
-  void work() {
+  void write_and_restart() {
     Failure failure;
     failure.guarded([&] {
       if (first()) fs::create_directories(folder_);
@@ -92,7 +88,7 @@ class CheckpointCase {
     failure.agree(context_.world);
     auto& row = context_.record.add_row(context_.device_entity);
     std::vector<std::uint64_t> after;
-    for (int step = 0; step < job_.steps; ++step) {
+    for (int step = 0; step < work_.steps; ++step) {
       const double begin = now_s();
       train(step);
       trained_s_ += now_s() - begin;
@@ -106,11 +102,11 @@ class CheckpointCase {
   void train(int step) {
     const auto ranks = static_cast<std::uint64_t>(context_.world.size());
     replica_.load((static_cast<std::uint64_t>(step) * ranks + static_cast<std::uint64_t>(context_.world.rank())) *
-                  job_.preset.batch);
+                  work_.preset.batch);
     replica_.forward();
     replica_.gpt().backward([&](std::size_t b) { reducer_.ready(b); }, [&] { reducer_.tick(); });
     reducer_.wait();
-    replica_.gpt().update(job_.preset.rule(step, context_.world.size()));
+    replica_.gpt().update(work_.preset.rule(step, context_.world.size()));
     reducer_.finish();
     context_.device.synchronize();
     context_.count_batch();
@@ -130,7 +126,7 @@ class CheckpointCase {
     int part = 0;
     for (float* to : {gpt.parameters(), gpt.moments(0), gpt.moments(1)})
       context_.device.copy_to_device(to, staging_.data() + bytes * static_cast<std::size_t>(part++), bytes);
-    gpt.narrow();
+    gpt.to_bf16();
   }
 
   std::span<std::byte> shard(int rank) {
@@ -228,7 +224,7 @@ class CheckpointCase {
   /// From the last checkpoint but one (or the only one), with nothing of the present state.
   void restart(const std::vector<std::uint64_t>& after, CaseRecord::Row& row) {
     Communicator& world = context_.world;
-    const int last = job_.steps / every_ * every_, from = last > every_ ? last - every_ : last;
+    const int last = work_.steps / every_ * every_, from = last > every_ ? last - every_ : last;
     if (from == 0) return;
     replica_.gpt().initialise(RandomStream(1, "something else"));
     std::fill(staging_.begin(), staging_.end(), std::byte{0xff});
@@ -243,7 +239,7 @@ class CheckpointCase {
     world.all_gather(mine.data(), staging_.data(), shard_bytes_);
     stage_in();
     int wrong = replica_.gpt().parameter_digest() != after[static_cast<std::size_t>(from - 1)];
-    for (int step = from; step < job_.steps; ++step) {
+    for (int step = from; step < work_.steps; ++step) {
       train(step);
       wrong += replica_.gpt().parameter_digest() != after[static_cast<std::size_t>(step)];
     }
@@ -252,7 +248,7 @@ class CheckpointCase {
     row.values["errors"].back() += wrong;
     context_.record.set_state(results::CaseState::fail,
                               fmt::format("{} of {} steps after a restart from step {} have other bits than before", wrong,
-                                          job_.steps - from + 1, from));
+                                          work_.steps - from + 1, from));
   }
 
   /// Nothing is left behind unless asked.
@@ -263,7 +259,7 @@ class CheckpointCase {
   }
 
   Context& context_;
-  Job job_;
+  TrainWork work_;
   int every_;
   Replica replica_;
   GradientReducer reducer_;

@@ -122,7 +122,7 @@ void Gpt::initialise(const RandomStream& random) {
     ops_.copy(b_.parameters, b_.gradients, table_.size() * sizeof(float));
   else
     for (const Piece& piece : share_.pieces()) ops_.copy(master(piece), b_.gradients + piece.offset, piece.size * sizeof(float));
-  ops_.narrow(storage_.type, b_.gradients, b_.weights, table_.size());
+  ops_.to_bf16(storage_.type, b_.gradients, b_.weights, table_.size());
   ops_.zero(b_.m, share_.size() * sizeof(float));
   ops_.zero(b_.v, share_.size() * sizeof(float));
 }
@@ -282,7 +282,7 @@ void Gpt::restore() {
   ops_.copy(b_.v, b_.saved + n + k, k * sizeof(float));
   // Weights of other parts come back with their owners' next update.
   for (const Piece& piece : share_.pieces())
-    ops_.narrow(storage_.type, master(piece), static_cast<std::byte*>(b_.weights) + piece.offset * element_bytes(), piece.size);
+    ops_.to_bf16(storage_.type, master(piece), static_cast<std::byte*>(b_.weights) + piece.offset * element_bytes(), piece.size);
 }
 
 std::uint64_t Gpt::gradient_digest(std::size_t bucket) {

@@ -77,7 +77,7 @@ class Gpt {
   std::uint64_t parameter_digest();
   std::uint64_t gradient_digest(std::size_t bucket);
   /// After the masters were written from outside.
-  void narrow() { ops_.narrow(storage_.type, b_.parameters, b_.weights, table_.size()); }
+  void to_bf16() { ops_.to_bf16(storage_.type, b_.parameters, b_.weights, table_.size()); }
   Device& device() noexcept { return device_; }
   TrainOps& ops() noexcept { return ops_; }
 

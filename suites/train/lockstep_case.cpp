@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/clock.hpp"
-#include "suites/train/job.hpp"
+#include "suites/train/train_work.hpp"
 #include "suites/train/step_log.hpp"
 #include "suites/train/trust.hpp"
 
@@ -12,7 +12,7 @@ namespace {
 class Lockstep {
  public:
   Lockstep(const Case& c, Context& context)
-      : case_(c), context_(context), job_(job_from(c, context.device)), replica_(job_, context), trust_(context), begin_s_(now_s()) {
+      : case_(c), context_(context), work_(work_from(c, context.device)), replica_(work_, context), trust_(context), begin_s_(now_s()) {
     for (const Bucket& bucket : replica_.gpt().table().buckets()) names_.push_back("the gradients of " + bucket.name);
   }
 
@@ -20,15 +20,15 @@ class Lockstep {
     StepLog::declare(context_.record);
     context_.record.declare_integers("digest_gradient", {"sample", "bucket"}, {0, names_.size()});
     context_.record.declare_integers("digest_parameter", {"sample"}, {0});
-    for (int step = 0; step < job_.steps; ++step)
+    for (int step = 0; step < work_.steps; ++step)
       if (!train(step)) break;
-    auto& row = log_.write(context_, static_cast<double>(job_.preset.tokens()));
+    auto& row = log_.write(context_, static_cast<double>(work_.preset.tokens()));
     row.integers["digest_gradient"] = gradient_digests_;
     row.integers["digest_parameter"] = parameter_digests_;
     std::string buckets;
     for (const Bucket& bucket : replica_.gpt().table().buckets()) buckets += (buckets.empty() ? "" : ",") + bucket.name;
     context_.record.parameter("buckets", buckets);
-    context_.record.parameter("flops_per_token", job_.preset.model.flops_per_token());
+    context_.record.parameter("flops_per_token", work_.preset.model.flops_per_token());
     context_.record.add_time(0, timed_s_, now_s() - begin_s_ - timed_s_);
   }
 
@@ -49,7 +49,7 @@ class Lockstep {
     Gpt& gpt = replica_.gpt();
     gpt.save();
     const double t0 = now_s();
-    replica_.load(static_cast<std::uint64_t>(step) * job_.preset.batch);
+    replica_.load(static_cast<std::uint64_t>(step) * work_.preset.batch);
     const double t1 = now_s();
     TrainOps& ops = gpt.ops();
     ops.mark(0);
@@ -61,7 +61,7 @@ class Lockstep {
     context_.device.synchronize();
     context_.count_batch();
 
-    context_.offer("gradient", gpt.gradients(), gpt.table().size(), sizeof(float));
+    context_.injection_point("gradient", gpt.gradients(), gpt.table().size(), sizeof(float));
     const auto mine = digests();
     gradient_digests_.insert(gradient_digests_.end(), mine.begin(), mine.end());
     const Outcome gradients = trust_.check(step, trust_.gather(mine), names_, true, [&] {
@@ -71,7 +71,7 @@ class Lockstep {
     const double squares = gpt.gradient_squares();
 
     ops.mark(3);
-    gpt.update(job_.preset.rule(step, 1));
+    gpt.update(work_.preset.rule(step, 1));
     ops.mark(4);
     context_.device.synchronize();
     const double forward_s = ops.elapsed_s(0, 1), backward_s = ops.elapsed_s(1, 2), optimizer_s = ops.elapsed_s(3, 4);
@@ -80,7 +80,7 @@ class Lockstep {
 
     StepReport report{t1 - t0, forward_s, backward_s, 0, optimizer_s, replica_.loss_sum(), replica_.oracle_sum(),
                       static_cast<double>(replica_.counted()), squares, 0, parameter_digests_.back()};
-    report.stop = !job_.fixed && now_s() - begin_s_ > case_.seconds ? 1 : 0;
+    report.stop = !work_.fixed && now_s() - begin_s_ > case_.seconds ? 1 : 0;
     const auto all = exchange(context_.world, report);
     log_.add(report, t0, regret_of(all), gradients.mine + parameters.mine, 0);
     for (const StepReport& r : all)
@@ -90,18 +90,18 @@ class Lockstep {
 
   Outcome check_parameters(int step) {
     Gpt& gpt = replica_.gpt();
-    context_.offer("parameter", gpt.weights(), gpt.table().size(), gpt.element_bytes());
+    context_.injection_point("parameter", gpt.weights(), gpt.table().size(), gpt.element_bytes());
     parameter_digests_.push_back(gpt.parameter_digest());
     return trust_.check(step, trust_.gather({parameter_digests_.back()}), {"the parameters"}, true, [&] {
       gpt.restore();
-      gpt.update(job_.preset.rule(step, 1));
+      gpt.update(work_.preset.rule(step, 1));
       return std::vector<std::uint64_t>{gpt.parameter_digest()};
     });
   }
 
   const Case& case_;
   Context& context_;
-  Job job_;
+  TrainWork work_;
   Replica replica_;
   Trust trust_;
   double begin_s_, timed_s_ = 0;

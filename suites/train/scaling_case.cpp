@@ -3,7 +3,8 @@
 
 #include "base/clock.hpp"
 #include "measure/statistics.hpp"
-#include "suites/train/job.hpp"
+#include "suites/train/train_work.hpp"
+#include "suites/train/train_metrics.hpp"
 
 namespace assay::train {
 namespace {
@@ -15,10 +16,10 @@ class Scaling {
   Scaling(const Case& c, Context& context)
       : case_(c),
         context_(context),
-        job_(job_from(c, context.device)),
-        replica_(job_, context),
+        work_(work_from(c, context.device)),
+        replica_(work_, context),
         reducer_(replicas_of(context), replica_.gpt(), progress_of(context)) {
-    replica_.load(static_cast<std::uint64_t>(context.world.rank()) * job_.preset.batch);
+    replica_.load(static_cast<std::uint64_t>(context.world.rank()) * work_.preset.batch);
   }
 
   void run() {
@@ -29,9 +30,9 @@ class Scaling {
     const double warm = now_s();
     std::vector<double> alone, compute, communication, together, starts, hidden;
     context_.take_turns(case_.parameters.value("turns", 8), [&] {
-      for (int i = 0; i < job_.steps; ++i) alone.push_back(pass(false));
+      for (int i = 0; i < work_.steps; ++i) alone.push_back(pass(false));
     });
-    for (int i = 0; i < job_.steps; ++i) {
+    for (int i = 0; i < work_.steps; ++i) {
       context_.world.barrier();
       starts.push_back(context_.since_start(now_s()));
       compute.push_back(pass(false));
@@ -48,13 +49,8 @@ class Scaling {
 
  private:
   void declare() {
-    using results::Better;
-    using results::Role;
-    for (const char* way : {"alone", "compute", "communication", "together"})
-      context_.record.declare({way, "s", Better::lower, false, Role::covariate, true});
-    context_.record.declare({"hidden", "1", Better::higher, false, Role::covariate, true});
-    for (const char* ratio : {"contention", "weak_scaling", "overlap_gain"})
-      context_.record.declare({ratio, "1", Better::higher, false, Role::covariate, false});
+    for (const results::MetricSpec& m : metrics().all())
+      if (m.operation == "scaling") context_.record.declare(m);
   }
 
   double pass(bool reduce) {
@@ -109,7 +105,7 @@ class Scaling {
 
   const Case& case_;
   Context& context_;
-  Job job_;
+  TrainWork work_;
   Replica replica_;
   GradientReducer reducer_;
   double exposed_s_ = 0;

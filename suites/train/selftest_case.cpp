@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/clock.hpp"
 #include "device/corrupt.hpp"
-#include "suites/train/job.hpp"
+#include "suites/train/train_work.hpp"
 #include "suites/train/vote.hpp"
+#include "suites/train/train_metrics.hpp"
 
 namespace assay::train {
 namespace {
@@ -19,7 +20,7 @@ std::vector<std::uint64_t> digests_of(Gpt& gpt) {
 /// name the wrong one, and the bucket.
 void run_selftest(const Case& c, Context& context) {
   const double begin = now_s();
-  Replica replica(job_from(c, context.device), context);
+  Replica replica(work_from(c, context.device), context);
   Gpt& gpt = replica.gpt();
   replica.load(0);
   replica.forward();
@@ -40,7 +41,7 @@ void run_selftest(const Case& c, Context& context) {
   context.record.selftest(row);
   if (row.caught == 0 || row.located == 0 || row.counted != 1)
     context.record.set_state(results::CaseState::error, "the digests missed a gradient corrupted on purpose");
-  context.record.declare({"detected", "count", results::Better::none, true, results::Role::covariate, true});
+  context.record.declare(metrics().of("selftest", "detected"));
   auto& reported = context.record.add_row(context.device_entity);
   reported.t = {context.since_start(begin)};
   reported.block = {0};

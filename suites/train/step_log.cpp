@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "suites/train/step_log.hpp"
+#include "suites/train/train_metrics.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -23,19 +24,8 @@ double regret_of(const std::vector<StepReport>& reports) noexcept {
 }
 
 void StepLog::declare(CaseRecord& record) {
-  using results::Better;
-  using results::Role;
-  record.declare({"throughput", "token/s", Better::higher, true, Role::metric, true});
-  record.declare({"step", "s", Better::lower, true, Role::covariate, true});
-  record.declare({"compute", "s", Better::lower, true, Role::covariate, true});
-  record.declare({"compute_throughput", "token/s", Better::higher, false, Role::metric, true});
-  for (const char* stage : {"data", "forward", "backward", "exposed", "optimizer", "communication"})
-    record.declare({stage, "s", Better::lower, false, Role::covariate, true});
-  for (const char* what : {"loss", "oracle", "regret"})
-    record.declare({what, "nat", Better::none, false, Role::covariate, true});
-  record.declare({"overlap", "1", Better::higher, false, Role::covariate, true});
-  record.declare({"gradient_norm", "1", Better::none, false, Role::covariate, true});
-  record.declare({"errors", "count", Better::lower, true, Role::metric, true});
+  for (const results::MetricSpec& m : metrics().all())
+    if (m.operation == "lockstep") record.declare(m);
 }
 
 void StepLog::add(const StepReport& mine, double start_s, double regret, double errors, double busy_s) {

@@ -7,7 +7,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "run/suite.hpp"
+#include "suite/suite.hpp"
 
 namespace assay::train {
 

@@ -5,7 +5,7 @@
 
 #include "base/clock.hpp"
 #include "suites/train/analysis.hpp"
-#include "suites/train/job.hpp"
+#include "suites/train/train_work.hpp"
 #include "suites/train/step_log.hpp"
 #include "suites/train/trust.hpp"
 
@@ -18,23 +18,23 @@ class Together {
   Together(const Case& c, Context& context)
       : case_(c),
         context_(context),
-        planned_(job_from(c, context.device)),
+        planned_(work_from(c, context.device)),
         rates_(measured(planned_, context)),
-        job_(with_pressure(planned_, rates_.gemm, rates_.bus, context.world.size())),
-        replica_(job_, context),
+        work_(with_pressure(planned_, rates_.gemm, rates_.bus, context.world.size())),
+        replica_(work_, context),
         trust_(context),
         reducer_(replicas_of(context), replica_.gpt(), progress_of(context)),
         begin_s_(now_s()) {}
 
   void run() {
     StepLog::declare(context_.record);
-    declare_analysis(context_.record, context_.device.nominal_peak_flops(job_.type));
+    declare_analysis(context_.record, context_.device.nominal_peak_flops(work_.type));
     context_.record.declare_integers("digest_parameter", {"sample"}, {0});
-    for (int step = 0; step < job_.steps; ++step)
+    for (int step = 0; step < work_.steps; ++step)
       if (!train(step)) break;
-    auto& row = log_.write(context_, static_cast<double>(job_.tokens()));
+    auto& row = log_.write(context_, static_cast<double>(work_.tokens()));
     row.integers["digest_parameter"] = digests_;
-    analyse(job_, log_, frontier_, rates_.own_gemm, row, context_);
+    analyse(work_, log_, frontier_, rates_.own_gemm, row, context_);
     describe();
     context_.record.add_time(0, timed_s_, now_s() - begin_s_ - timed_s_);
   }
@@ -44,12 +44,12 @@ class Together {
   struct Rates {
     double own_gemm = 0, gemm = 0, bus = 0;
   };
-  static Rates measured(const Job& job, Context& context) {
+  static Rates measured(const TrainWork& work, Context& context) {
     Rates rates;
-    rates.own_gemm = own_gemm_rate(job, context);
-    if (job.pressure > 0) {
+    rates.own_gemm = own_gemm_rate(work, context);
+    if (work.pressure > 0) {
       rates.gemm = context.world.min(rates.own_gemm);
-      rates.bus = own_bus_rate(job, context);
+      rates.bus = own_bus_rate(work, context);
     }
     return rates;
   }
@@ -59,10 +59,10 @@ class Together {
     record.parameter("progress", reducer_.progress());
     record.parameter("entropy_nat", replica_.source().entropy());
     record.parameter("parameters", replica_.gpt().table().size());
-    record.parameter("flops_per_token", job_.preset.model.flops_per_token());
-    if (job_.pressure <= 0) return;
-    record.parameter("tokens_per_reduction", job_.preset.tokens());
-    record.parameter("passes_per_update", job_.passes);
+    record.parameter("flops_per_token", work_.preset.model.flops_per_token());
+    if (work_.pressure <= 0) return;
+    record.parameter("tokens_per_reduction", work_.preset.tokens());
+    record.parameter("passes_per_update", work_.passes);
     record.parameter("bus_rate", rates_.bus);
     record.parameter("gemm_rate_least", rates_.gemm);
   }
@@ -74,17 +74,17 @@ class Together {
     gpt.save();
     const double t0 = now_s();
     StepReport report;
-    for (int pass = 0; pass < job_.passes; ++pass) run_pass(step, pass, report);
+    for (int pass = 0; pass < work_.passes; ++pass) run_pass(step, pass, report);
     const double t5 = now_s();
     timed_s_ += t5 - t0;
     context_.count_batch();
 
-    const double count = static_cast<double>(ranks) * job_.passes;
-    report.squares = job_.zero ? context_.world.sum(gpt.gradient_squares(me == 0)) : gpt.gradient_squares();
+    const double count = static_cast<double>(ranks) * work_.passes;
+    report.squares = work_.zero ? context_.world.sum(gpt.gradient_squares(me == 0)) : gpt.gradient_squares();
     report.squares /= count * count;
-    context_.offer("parameter", gpt.weights(), gpt.table().size(), gpt.element_bytes());
+    context_.injection_point("parameter", gpt.weights(), gpt.table().size(), gpt.element_bytes());
     report.digest = gpt.parameter_digest();
-    report.stop = !job_.fixed && t5 - begin_s_ > case_.seconds ? 1 : 0;
+    report.stop = !work_.fixed && t5 - begin_s_ > case_.seconds ? 1 : 0;
     const auto all = exchange(context_.world, report);
     digests_.push_back(report.digest);
     frontier_.add(frontier_of(all), me);
@@ -101,9 +101,9 @@ class Together {
     Gpt& gpt = replica_.gpt();
     TrainOps& ops = gpt.ops();
     const auto ranks = static_cast<std::uint64_t>(context_.world.size()), me = static_cast<std::uint64_t>(context_.world.rank());
-    const auto number = static_cast<std::uint64_t>(step) * static_cast<std::uint64_t>(job_.passes) + static_cast<std::uint64_t>(pass);
+    const auto number = static_cast<std::uint64_t>(step) * static_cast<std::uint64_t>(work_.passes) + static_cast<std::uint64_t>(pass);
     const double t0 = now_s();
-    replica_.load((number * ranks + me) * job_.preset.batch);
+    replica_.load((number * ranks + me) * work_.preset.batch);
     const double t1 = now_s();
     ops.mark(0);
     replica_.forward();
@@ -113,24 +113,24 @@ class Together {
     ops.mark(2);
     reducer_.wait();
     ops.mark(3);
-    gpt.gather(pass, job_.passes);
-    if (pass + 1 == job_.passes) gpt.update(rule(step));
+    gpt.gather(pass, work_.passes);
+    if (pass + 1 == work_.passes) gpt.update(rule(step));
     ops.mark(4);
-    if (pass + 1 == job_.passes) reducer_.share();
+    if (pass + 1 == work_.passes) reducer_.share();
     ops.mark(5);
     reducer_.finish();
     context_.device.synchronize();
     report.data_s += t1 - t0;
     report.forward_s += ops.elapsed_s(0, 1);
     report.backward_s += ops.elapsed_s(1, 2);
-    report.exposed_s += ops.elapsed_s(2, 3) + (job_.zero ? ops.elapsed_s(4, 5) : 0);
+    report.exposed_s += ops.elapsed_s(2, 3) + (work_.zero ? ops.elapsed_s(4, 5) : 0);
     report.optimizer_s += ops.elapsed_s(3, 4);
     report.loss += replica_.loss_sum();
     report.oracle += replica_.oracle_sum();
     report.counted += static_cast<double>(replica_.counted());
   }
 
-  kernels::AdamW rule(int step) const { return job_.preset.rule(step, context_.world.size() * job_.passes); }
+  kernels::AdamW rule(int step) const { return work_.preset.rule(step, context_.world.size() * work_.passes); }
 
   /// All replicas must hold the same parameters.
   Outcome check_replicas(int step, const std::vector<StepReport>& all) {
@@ -146,11 +146,11 @@ class Together {
   }
 
   void check_regret(int step) {
-    const BandPoint* point = job_.preset.point_at(step + 1);
+    const BandPoint* point = work_.preset.point_at(step + 1);
     // Fewer sequences than the band was made with learn more slowly; nobody knows the band of other number types.
-    const std::size_t sequences = job_.preset.batch * static_cast<std::size_t>(job_.passes * context_.world.size());
-    if (point == nullptr || job_.type != NumType::fp32) return;
-    if (sequences < preset_named(std::string(job_.preset.name), context_.device.kind()).batch) return;
+    const std::size_t sequences = work_.preset.batch * static_cast<std::size_t>(work_.passes * context_.world.size());
+    if (point == nullptr || work_.type != NumType::fp32) return;
+    if (sequences < preset_named(std::string(work_.preset.name), context_.device.kind()).batch) return;
     const double regret = log_.recent_regret(band_window);
     if (regret >= point->lower && regret <= point->upper) return;
     context_.record.set_state(
@@ -161,9 +161,9 @@ class Together {
 
   const Case& case_;
   Context& context_;
-  Job planned_;
+  TrainWork planned_;
   Rates rates_;
-  Job job_;
+  TrainWork work_;
   Replica replica_;
   Trust trust_;
   GradientReducer reducer_;

@@ -5,7 +5,7 @@
 
 #include "base/error.hpp"
 #include "base/units.hpp"
-#include "suites/train/job.hpp"
+#include "suites/train/train_work.hpp"
 #include "suites/train/model.hpp"
 #include "suites/train/preset.hpp"
 #include "topology/oversubscription.hpp"
@@ -37,7 +37,7 @@ class Planner {
       all.push_back(alone(name));
       all.push_back(training(name, "lockstep", lockstep_steps(name), true));
       all.push_back(training(name, "together", together_steps(name), true));
-      for (Case* c : {&all.back(), &all.back() - 1}) c->parameters["own"] = "compute_throughput";  // see verdict/series.cpp
+      for (Case* c : {&all.back(), &all.back() - 1}) c->parameters["own"] = "compute_throughput";  // in the keys of these cases, which must stay
       all.push_back(scaling(name));
       if (options_.has("train.scratch")) all.push_back(checkpoint(name));
     }
@@ -108,6 +108,7 @@ class Planner {
     Case c;
     c.suite = "train";
     c.name = what;
+    c.operation = mode;
     c.stage = Stage::train;
     c.entities = input_.topology.size();
     c.bytes = memory_bytes(model, batch, stored) + gemm_bytes(cuda_ ? "cuda" : "host", model, type_);
@@ -138,6 +139,7 @@ class Planner {
     const std::size_t batch =
         options_.has("train.batch") ? static_cast<std::size_t>(count("train.batch", 4096)) : preset.batch;
     Case c = make(name, name + "-" + mode, mode, batch, steps);
+    c.title = name + " GPT, " + (mode == "alone" ? together_words(cuda_, false) : mode == "together" ? "all ranks together" : mode);
     const double one_s = step_s(c);
     c.required = required;
     c.seconds = given ? steps * one_s : std::min(steps * one_s, longest_s());

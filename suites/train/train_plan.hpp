@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "run/suite.hpp"
+#include "suite/suite.hpp"
 
 namespace assay::train {
 

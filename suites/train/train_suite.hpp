@@ -4,7 +4,7 @@
 #include <map>
 #include <string>
 
-#include "run/suite.hpp"
+#include "suite/suite.hpp"
 
 namespace assay {
 
@@ -17,7 +17,9 @@ class TrainSuite final : public Suite {
     return "data-parallel training of a small GPT: throughput, stages, regret, equal replicas";
   }
   std::vector<OptionSpec> options() const override;
-  std::vector<MetricInfo> metrics() const override;
+  std::vector<results::MetricSpec> metrics() const override;
+  std::vector<std::string> checkers() const override { return {"train"}; }
+  FaultPoints fault_points() const override { return {{"gradient", "parameter"}}; }
   std::vector<Case> plan(const PlanInput& input) const override;
   void prepare(const std::vector<Case>& cases, const Config& config, Device& device, Communicator& world, const std::function<bool()>& go_on) override;
   void run(const Case& c, Context& context) override;

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/clock.hpp"
-#include "suites/train/job.hpp"
+#include "suites/train/train_work.hpp"
 #include "suites/train/vote.hpp"
 
 namespace assay::train {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "run/suite.hpp"
+#include "suite/suite.hpp"
 
 namespace assay::train {
 

@@ -20,9 +20,11 @@
 #include <string>
 #include <vector>
 
+#include "base/bounds.hpp"
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "guard/guardian.hpp"
+#include "guard/handshake.hpp"
 #include "guard/loops.hpp"
 #include "guard/rendezvous.hpp"
 
@@ -39,7 +41,7 @@ double cpu_s(int who) {
 }
 
 /// One long case, in which ranks only report, then short ones, each as long as it takes to hand out and collect.
-class Timing final : public Keeper {
+class Timing final : public Controller {
  public:
   explicit Timing(double long_s) : long_s_(long_s) {}
   void start(const std::string&) override { started_ = true; }
@@ -75,6 +77,7 @@ class Timing final : public Keeper {
   std::string complaint(const std::string&) const override { return {}; }
   std::string case_name(int index) const override { return "case " + std::to_string(index); }
   double phase_deadline_s(unsigned) const override { return 300; }
+  double standstill_s() const override { return 8; }
   double run_deadline_s() const override { return long_s_ + 600; }
 
  private:
@@ -107,7 +110,7 @@ class Clients {
 
   /// Until the collector has said goodbye to all.
   void run() {
-    const std::string where = to_text(read(*board_));
+    const std::string where = to_text(read(*heartbeat_));
     const double begin = now_s();
     for (std::size_t i = 0; i < clients_.size(); ++i)  // guardians do not report in step
       clients_[i].next_status_s = begin + status_every_s * static_cast<double>(i) / static_cast<double>(clients_.size());
@@ -131,10 +134,10 @@ class Clients {
 
  private:
   void meet(const Address& address) {
+    key_ = address.key;
     for (int rank = 1; rank < ranks_; ++rank) {
       Client& c = clients_[static_cast<std::size_t>(rank)];
       c.line = Stream(start_connect(address.hosts.front(), address.port));
-      c.line.queue({MessageType::hello, rank, ranks_, address.proof + "host" + std::to_string(rank / 8)});
       add(static_cast<std::size_t>(rank));
     }
   }
@@ -157,6 +160,10 @@ class Clients {
     while (const auto m = c.line.take()) {
       if (m->type == MessageType::address) {
         meet(address_from(m->text).value());
+      } else if (m->type == MessageType::challenge) {
+        const int rank = static_cast<int>(i);
+        c.line.queue(hello(key_, m->text, random_token(), rank, ranks_, "host" + std::to_string(rank / 8)));
+        c.line.pump_out();
       } else if (m->type == MessageType::welcome || (i == 0 && m->type == MessageType::started)) {
         known_ = true;
         say(i, {MessageType::ready, static_cast<int>(i), 0, ""});
@@ -186,8 +193,8 @@ class Clients {
   double long_s_, long_until_s_ = 0;
   int epoll_;
   std::vector<Client> clients_;
-  SharedBoard board_;
-  std::string record_ = std::string(2000, 'r');
+  SharedHeartbeat heartbeat_;
+  std::string key_, record_ = std::string(2000, 'r');
   int left_ = 0, case_ = -1;
   bool known_ = false;
 };
@@ -197,10 +204,10 @@ int lead(int ranks, double long_s, int line, pid_t worker) {
   sigemptyset(&mask);
   sigaddset(&mask, SIGTERM);
   sigprocmask(SIG_BLOCK, &mask, nullptr);
-  SharedBoard board;
-  const Watch watch{worker, line, signalfd(-1, &mask, SFD_NONBLOCK | SFD_CLOEXEC), *board};
+  SharedHeartbeat heartbeat;
+  const Watch watch{worker, line, signalfd(-1, &mask, SFD_NONBLOCK | SFD_CLOEXEC), *heartbeat};
   GuardPlan plan;
-  plan.make_keeper = [long_s] { return std::make_unique<Timing>(long_s); };
+  plan.make_controller = [long_s] { return std::make_unique<Timing>(long_s); };
   LaunchEnvironment launch;
   launch.rank = launch.local_rank = 0;
   launch.size = launch.local_size = ranks;
@@ -212,11 +219,7 @@ int lead(int ranks, double long_s, int line, pid_t worker) {
 int main(int argc, char** argv) {
   const int ranks = argc > 1 ? std::atoi(argv[1]) : 0;
   const double long_s = argc > 2 ? std::atof(argv[2]) : 10;
-  rlimit files{};
-  getrlimit(RLIMIT_NOFILE, &files);
-  files.rlim_cur = files.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &files);
-  if (ranks < 2 || static_cast<rlim_t>(ranks) + 64 > files.rlim_cur) {
+  if (ranks < 2 || static_cast<std::uint64_t>(ranks) + 64 > raise_open_files()) {
     std::fprintf(stderr, "usage: assay_collector_scale RANKS [SECONDS]; at least 2 ranks and a descriptor for each\n");
     return 4;
   }

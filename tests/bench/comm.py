@@ -66,8 +66,10 @@ def scaled(function, factor):
     return lambda: function() * factor
 
 
-def compare(assay, options, notes, row_type, interleave):
+def compare(assay, options, row_type, interleave, tell, absent):
     rows = plain_loops(options, row_type)
+    for row in rows:
+        tell(row)
     latency, bandwidth, reduce = {}, {}, {}
 
     def lower(kind, what, peer, function):
@@ -96,8 +98,6 @@ def compare(assay, options, notes, row_type, interleave):
         lower(latency, pair, "IMB PingPong", scaled(imb(options.imb, "PingPong", LATENCY_BYTES, 2), 1e-6))
         higher(uni, "IMB PingPong", scaled(imb(options.imb, "PingPong", BANDWIDTH_BYTES, 3), 1e6))
         lower(reduce, total, "IMB Allreduce", scaled(imb(options.imb, "Allreduce", REDUCE_BYTES, 4), 1e-6))
-    if not options.osu and not options.imb:
-        notes.append("IMB and OSU are not packaged here; --imb and --osu compare with them.")
 
     def ours():
         cases = assay.run(2, ["--suites", "p2p,allreduce", "--level", options.level,
@@ -114,4 +114,6 @@ def compare(assay, options, notes, row_type, interleave):
 
     theirs = latency | bandwidth | reduce | ucx
     interleave(options.pairs, list(theirs), ours, theirs)
-    return rows + list(theirs)
+    missing = [("IMB", "--imb")] if not options.imb else []
+    missing += [("OSU", "--osu")] if not options.osu else []
+    return rows + list(theirs) + [absent("pairs and all-reduce", peer, f"it is not packaged; {option} DIR compares with it") for peer, option in missing]

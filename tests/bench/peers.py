@@ -9,6 +9,7 @@ the interval excludes it.
 import argparse
 import os
 import platform
+import signal
 import sys
 import time
 
@@ -44,11 +45,34 @@ class Row:
                 pairs.judge(ratios, self.target, self.higher)]
 
 
+def tell(row):
+    """A row as soon as it is known, on one line: what is cut at a time limit keeps what it measured."""
+    print("  " + " | ".join(row.cells()), flush=True)
+
+
+def absent(what, peer, why):
+    """The row of a peer that is not here."""
+    row = Row(what, peer, "", 1, None)
+    row.why = why
+    tell(row)
+    return row
+
+
 def interleave(count, rows, ours, theirs):
-    """`ours()` gives {row: value}; `theirs` maps a row to a function. One peer that fails does not end the others."""
+    """`ours()` gives {row: value}; `theirs` maps a row to a function. One peer that fails does not end the others. Tells every row when
+    its last pair is measured, and after each pair on standard error where it stands."""
+    try:
+        measure(count, rows, ours, theirs)
+    finally:
+        for row in rows:
+            tell(row)
+
+
+def measure(count, rows, ours, theirs):
     alive = dict(theirs)
     for number in range(count):
-        print(f"  pair {number + 1}/{count}", file=sys.stderr)
+        so_far = "; ".join(f"{row.what}, {row.peer}: {row.cells()[5]}" for row in rows if row.ours)
+        print(f"  pair {number + 1}/{count}{': ratios so far: ' + so_far if so_far else ''}", file=sys.stderr, flush=True)
         try:
             mine = ours()
         except Unavailable as error:
@@ -66,7 +90,7 @@ def interleave(count, rows, ours, theirs):
 
 
 def gemm(assay, options, notes):
-    peers = {}
+    peers, missing = {}, {}
     threads = str(options.threads)
     for name, api, patterns, env in (
         ("OpenBLAS", "cblas", [f"{LIB}/openblas-pthread/libopenblas.so.0"], {"OPENBLAS_NUM_THREADS": threads}),
@@ -76,7 +100,7 @@ def gemm(assay, options, notes):
         try:
             peers[name] = programs.PeerGemm(options.peer_gemm, programs.library(*patterns), api, env, options.seconds)
         except Unavailable as error:
-            notes.append(f"{name}: {error}")
+            missing[name] = str(error)
     core = ""
     if "OpenBLAS" in peers:
         core = peers["OpenBLAS"].with_best_core(OPENBLAS_CORES.get(platform.machine(), [""]))
@@ -97,7 +121,7 @@ def gemm(assay, options, notes):
         return {row: Assay.value(cases, f"gemm/{d}-n{n}-together", "throughput") for row, (d, n) in rows.items()}
 
     interleave(options.pairs, rows, ours, theirs)
-    return list(rows), core
+    return list(rows) + [absent(f"gemm, {name}", name, why) for name, why in missing.items()], core
 
 
 def memory(assay, options, notes, core):
@@ -126,6 +150,7 @@ def memory(assay, options, notes, core):
             row.add(ours_triad()[triad], programs.hpcc_triad(3 * size, threads, core))
         except Unavailable as error:
             row.why = str(error)
+        tell(row)
         rows.append(row)
     return rows + patterns(assay, options, notes)
 
@@ -182,6 +207,7 @@ def main():
     parser.add_argument("--imb", default="")
     parser.add_argument("--osu", default="")
     parser.add_argument("--llmc", default="")
+    parser.add_argument("--directory", default="/var/tmp")
     options = parser.parse_args()
     options.threads = len(os.sched_getaffinity(0))
     options.seconds = 0.5 if options.quick else 1.5
@@ -192,6 +218,18 @@ def main():
     options.peer_stream = os.path.join(options.build, "tests/bench/assay_peer_stream")
     assay, notes, rows, core = Assay(os.path.join(options.build, "assay")), [], [], ""
     start = time.monotonic()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # a time limit: the table of what there is comes still
+    try:
+        rows_of(options, assay, notes, rows, core)
+    finally:
+        print(f"\n{machine()}; {options.pairs} interleaved pairs; {time.monotonic() - start:.0f} s\n")
+        print(table(rows))
+        for note in notes:
+            print(f"\n{note}")
+
+
+def rows_of(options, assay, notes, rows, core):
+    """Adds to `rows`, one comparison after the other."""
     for name in options.only.split(","):
         print(f"{name}:", file=sys.stderr)
         if name == "gemm":
@@ -200,17 +238,16 @@ def main():
             more = memory(assay, options, notes, core)
         elif name == "comm":
             import comm  # needs MPI programs of its own
-            more = comm.compare(assay, options, notes, Row, interleave)
+            more = comm.compare(assay, options, Row, interleave, tell, absent)
         elif name == "train":
             import training
-            more = training.compare(assay, options, notes, Row, interleave)
+            more = training.compare(assay, options, Row, interleave, absent)
+        elif name == "storage":
+            import storage
+            more = storage.compare(assay, options, Row, interleave)
         else:
-            raise SystemExit(f"unknown comparison {name}: gemm, memory, comm, train")
+            raise SystemExit(f"unknown comparison {name}: gemm, memory, comm, train, storage")
         rows += more
-    print(f"\n{machine()}; {options.pairs} interleaved pairs; {time.monotonic() - start:.0f} s\n")
-    print(table(rows))
-    for note in notes:
-        print(f"\n{note}")
 
 
 if __name__ == "__main__":

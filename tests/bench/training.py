@@ -2,7 +2,6 @@
 """Training: PyTorch on the CPU and, where its directory is given, llm.c's CPU trainer, with the BLAS that assay uses."""
 import os
 import re
-import sys
 import tempfile
 
 import programs
@@ -59,8 +58,8 @@ def build_llmc(source, folder):
     return program
 
 
-def compare(assay, options, notes, row_type, interleave):
-    rows, theirs = {}, {}
+def compare(assay, options, row_type, interleave, absent):
+    rows, theirs, missing = {}, {}, []
     steps = {"tiny": 60 if options.quick else 200, "small": 6 if options.quick else 12}
     with tempfile.TemporaryDirectory() as folder:
         program = ""
@@ -68,15 +67,21 @@ def compare(assay, options, notes, row_type, interleave):
             try:
                 program = build_llmc(options.llmc, folder)
             except Unavailable as error:
-                notes.append(f"llm.c: {error}")
+                missing.append(("train", "llm.c, same BLAS", str(error)))
         else:
-            notes.append("llm.c is not packaged; --llmc compares with its CPU trainer.")
+            missing.append(("train", "llm.c, same BLAS", "it is not packaged; --llmc DIR compares with its CPU trainer"))
         for preset, shape in SHAPES.items():
-            row = row_type(f"train {preset}", "PyTorch, CPU", "ktoken/s", 1e3, 1.0)
-            rows[row], theirs[row] = preset, torch(shape, options.threads, steps[preset])
+            peers = [("PyTorch, CPU", 1.0, lambda: torch(shape, options.threads, steps[preset]))]
             if program:
-                row = row_type(f"train {preset}", "llm.c, same BLAS", "ktoken/s", 1e3, 2.0)
-                rows[row], theirs[row] = preset, Trainer([program, *shape, steps[preset]], options.threads)
+                peers.append(("llm.c, same BLAS", 2.0, lambda: Trainer([program, *shape, steps[preset]], options.threads)))
+            for peer, target, make in peers:
+                try:
+                    trainer = make()
+                except Unavailable as error:
+                    missing.append((f"train {preset}", peer, str(error)))
+                    continue
+                row = row_type(f"train {preset}", peer, "ktoken/s", 1e3, target)
+                rows[row], theirs[row] = preset, trainer
 
         def ours():
             values = {}
@@ -86,6 +91,6 @@ def compare(assay, options, notes, row_type, interleave):
                 values[preset] = Assay.value(cases, f"train/{preset}-together", "throughput")
             return {row: values[preset] for row, preset in rows.items()}
 
-        interleave(options.pairs, list(rows), ours, theirs)
-    print("  done", file=sys.stderr)
-    return list(rows)
+        if rows:
+            interleave(options.pairs, list(rows), ours, theirs)
+    return list(rows) + [absent(*one) for one in missing]

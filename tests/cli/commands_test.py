@@ -9,7 +9,7 @@ import unittest
 
 import harness
 
-COMMANDS = ["run", "plan", "list", "inspect", "verdict", "compare", "export", "schema", "recover", "simulate", "import", "completion", "man"]
+COMMANDS = ["run", "plan", "list", "inspect", "verdict", "compare", "export", "schema", "recover", "simulate", "import", "report", "trend", "completion", "man"]
 
 
 class Help(harness.CliTest):
@@ -137,7 +137,7 @@ class ManPage(harness.CliTest):
         for command in COMMANDS:
             help_text = self.assay(command, "--help").stdout
             self.assertIn(f'.SS "assay {command}', page)
-            for option in re.findall(r"^ +(?:-[a-z], )?(--[a-z][a-z0-9.-]*)", help_text, re.M):
+            for option in re.findall(r"^ {2}(?:-[a-z], |    )(--[a-z][a-z0-9.-]*)", help_text, re.M):
                 if option != "--help":
                     self.assertIn(f"{option}\\fR", page)
 

@@ -156,6 +156,18 @@ class OneWriter(harness.CliTest):
             self.assertIn(word, result.stderr)
         self.assertEqual(sorted((self.dir / "run.h5.partial").iterdir()), before)
 
+    def test_a_resumed_run_may_be_presented_in_another_way(self):
+        self.assay(*selftest("pass,skip", "a.h5"))
+        again = [*selftest("pass,skip", "b.h5"), "--resume", "a.h5"]
+        for option, value in [("--coverage", "c.csv"), ("--prometheus", "p.prom"), ("--color", "never")]:
+            result = self.assay(*again, option, value, "--force")
+            self.assertNotEqual(result.returncode, 4, result.stderr)
+            self.assert_code(self.assay("schema", "--check", "b.h5"), 0)
+        self.assertIn("c.csv", self.left_behind())
+        other = self.assay(*again, "--threads", "1", "--force")
+        self.assert_code(other, 4)
+        self.assertIn("--resume a.h5: ", other.stderr)
+
     def test_modes_follow_the_umask(self):
         old = os.umask(0o027)
         try:

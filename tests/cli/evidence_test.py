@@ -67,7 +67,7 @@ class WriteLimits(compare_test.FleetTest):
     def test_from_a_real_run(self):
         run = self.assay("run", "--level", "smoke", "--suites", "inventory,gemm,memory", *harness.LITTLE_MEMORY, "--quiet", "--out", "r.h5")
         if run.returncode != 0:
-            self.skipTest("the machine is too noisy: " + run.stdout)
+            self.skipTest("noise: " + run.stdout)
         self.assert_code(self.assay("verdict", "r.h5", "--write-limits", "l.toml"), 0)
         self.assert_code(self.assay("verdict", "r.h5", "--limits", "l.toml"), 0)
         self.assertNotIn('device = "*"', (self.dir / "l.toml").read_text())

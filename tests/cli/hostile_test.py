@@ -9,6 +9,7 @@ import struct
 import tempfile
 
 import harness
+import outcome
 
 MASK = (1 << 64) - 1
 
@@ -49,7 +50,7 @@ class Hostile(harness.CliTest):
 
     def setUp(self):
         super().setUp()
-        self.seed = random.randrange(1 << 32)
+        self.seed = random.randrange(1 << 32) if outcome.NIGHTLY else 7
         self.rng = random.Random(self.seed)
         self.count = int(os.environ.get("ASSAY_FORGED", "25"))
 
@@ -86,8 +87,7 @@ class Hostile(harness.CliTest):
 
     def test_forged_case_files(self):
         partial = self.dir / "run.h5.partial"
-        partial.mkdir()
-        self.stop_a_run(partial)
+        self.leave_partial(partial)
         case = next((partial / "cases").glob("*.h5"))
         content = case.read_bytes()[:-32]
         for number in range(self.count):
@@ -99,21 +99,6 @@ class Hostile(harness.CliTest):
                 self.assert_survived(["verdict", "copy.h5.partial"])
             else:
                 self.assert_survived(["recover", "copy.h5.partial", "-o", "out.h5", "--force"])
-
-    def stop_a_run(self, partial):
-        """A run that cannot merge leaves its directory: its output has appeared in the meantime."""
-        run = ["run", "--suites", "selftest", "--selftest.cases", "pass", "--quiet", "--out", "late.h5"]
-        shutil.rmtree(partial)
-        import subprocess
-        import time
-        with subprocess.Popen([harness.ASSAY, *run], cwd=self.dir, env={**os.environ, **harness.LAUNCH},
-                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-            while process.poll() is None and not (self.dir / "late.h5.partial").exists():
-                time.sleep(0.001)
-            self.write("late.h5", "somebody was faster")
-        self.assertTrue((self.dir / "late.h5.partial" / "end.json").exists())
-        (self.dir / "late.h5.partial").rename(partial)
-        (self.dir / "late.h5").unlink()
 
     def test_terminals_are_safe(self):
         """A name cannot carry commands to the terminal of whoever inspects the file."""

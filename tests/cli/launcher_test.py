@@ -41,6 +41,43 @@ class Launcher(harness.CliTest):
         self.assertRegex(ours(result)[0], r"rank.* 1")
         self.assertEqual(self.left_behind(), [])
 
+    def test_a_run_starts_its_launcher_itself(self):
+        launcher = f"{harness.MPIEXEC} --allow-run-as-root --oversubscribe -n 2"
+        run = ["run", "--suites", "selftest", "--selftest.cases", "pass,fail", "--out", "r.h5"]
+        result = self.assay(*run, "--launcher", launcher)
+        self.assert_code(result, 2)
+        self.assertEqual(self.left_behind(), ["r.h5"])
+        self.assertIn("2 devices", result.stdout)
+        result = self.assay(*run, "--force", "--launcher", "none")
+        self.assert_code(result, 2)
+        self.assertIn("1 device", result.stdout)
+
+    def test_a_launcher_that_cannot_start(self):
+        run = ["run", "--suites", "selftest", "--quiet", "--out", "r.h5"]
+        self.assert_code(self.assay(*run, "--launcher", "no-such-launcher"), 4)
+        self.assert_code(self.assay(*run, "--launcher", "false"), 3)
+        self.assert_code(self.assay(*run, "--launcher", "mpirun '"), 4)
+        self.assertEqual(self.left_behind(), [])
+
+    def test_a_launcher_that_does_not_end_is_terminated(self):
+        launcher = self.dir / "launcher.sh"
+        launcher.write_text(f'#!/bin/sh\n{harness.MPIEXEC} --allow-run-as-root --oversubscribe -n 2 "$@"\nexec sleep 1000\n')
+        launcher.chmod(0o755)
+        result = self.assay("run", "--suites", "selftest", "--selftest.cases", "pass", "--level", "smoke", "--out", "r.h5",
+                            "--launcher", str(launcher))
+        self.assert_code(result, 0)
+        self.assertIn("the launcher did not end with its run", result.stderr)
+        self.assertIn("2 devices", result.stdout)
+
+    def test_what_is_lost_twice_is_a_fault_of_one_run(self):
+        """The only node is lost, tried once more, and lost again: one file, one verdict."""
+        result = self.assay("run", "--suites", "selftest", "--level", "smoke", "--inject", "crash:rank=0", "--out", "r.h5",
+                            "--launcher", f"{harness.MPIEXEC} --allow-run-as-root -n 1")
+        self.assert_code(result, 2)
+        self.assertEqual(self.left_behind(), ["r.h5"])
+        self.assertEqual(result.stderr.count("launching again"), 1, result.stderr)
+        self.assertIn("TRIAGE", result.stdout)
+
     def test_expected_ranks(self):
         result = self.mpirun(2, "run", "--suites", "selftest", "--expect-ranks", "4", "--quiet", "--out", "r.h5")
         self.assertNotEqual(result.returncode, 0)

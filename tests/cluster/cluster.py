@@ -9,10 +9,11 @@ the next.
 import os
 import pathlib
 import subprocess
-import sys
 import tempfile
 import time
 import unittest
+
+import outcome
 
 SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "ci" / "virtual-cluster.sh"
 ASSAY = os.environ["ASSAY"]
@@ -85,7 +86,7 @@ class Cluster:
         self.hosts = [f"{self.name}{i:02d}" for i in range(1, count + 1)]
         result = script(self.name, "up", count, *options)
         if result.returncode == 77:
-            raise unittest.SkipTest(result.stderr.strip())
+            raise unittest.SkipTest(result.stderr.strip().removeprefix("virtual-cluster: "))
         if result.returncode != 0:
             raise RuntimeError(f"up {count}: {result.stderr}")
 
@@ -159,11 +160,4 @@ class ClusterTest(unittest.TestCase):
         self.assertIn(result.returncode, codes, f"stdout:\n{result.stdout}\nstderr:\n{result.stderr}")
 
 
-def main():
-    """Like unittest.main, but leaves with 77 (skipped, to ctest) where nothing failed and something was skipped."""
-    result = unittest.main(verbosity=2, exit=False).result
-    if not result.wasSuccessful():
-        sys.exit(1)
-    if result.skipped:
-        print(f"SKIPPED\n{result.skipped[0][1]}")
-        sys.exit(77)
+main = outcome.main

@@ -13,6 +13,7 @@ import cluster
 from results import Results
 
 SCRIPTS = cluster.SCRIPT.parents[1] / "scripts"
+GPUS = cluster.SCRIPT.parents[1] / "tests" / "emulation" / "gpus.json"  # two
 PAIRS = "--suites inventory,p2p --p2p.scopes cross --p2p.modes uni --p2p.sizes 262144"
 
 
@@ -22,14 +23,14 @@ class Night(cluster.ClusterTest):
         super().setUpClass()
         result = cluster.script(cls.cluster.name, "slurm")
         if result.returncode == 77:
-            raise cluster.unittest.SkipTest(result.stderr.strip())
+            raise cluster.unittest.SkipTest(result.stderr.strip().removeprefix("virtual-cluster: ").removeprefix("slurm.sh: "))
         assert result.returncode == 0, result.stderr
         cls.conf = cluster.STATE / cls.cluster.name / "slurm" / "slurm.conf"
 
     def setUp(self):
         super().setUp()
         self.results, self.prom = self.dir / "results", self.dir / "assay.prom"
-        (self.dir / "limits.toml").write_text('[[limit]]\nmetric = "p2p/bandwidth-uni-*:bandwidth"\nmin = "50 MB/s"\n')
+        (self.dir / "limits.toml").write_text('[[limit]]\nmetric = "p2p/bandwidth-uni-*:bandwidth"\nmin = "25 MB/s"\n')
         self.addCleanup(self.restore)
 
     def restore(self):
@@ -38,8 +39,8 @@ class Night(cluster.ClusterTest):
             self.slurm("scontrol", "update", f"NodeName={host}", "State=RESUME")
         cluster.wait_until(lambda: self.slurm("sinfo", "-h", "-N", "-o", "%t").stdout.split() == ["idle"] * 4, 60, "all hosts are idle")
 
-    def site(self, options, level="smoke"):
-        settings = {"ASSAY": cluster.ASSAY, "ASSAY_RESULTS": self.results, "ASSAY_PROM": self.prom, "ASSAY_DRAIN": "apply",
+    def site(self, options, level="smoke", assay=cluster.ASSAY):
+        settings = {"ASSAY": assay, "ASSAY_RESULTS": self.results, "ASSAY_PROM": self.prom, "ASSAY_DRAIN": "apply",
                     "ASSAY_LEVEL": level, "ASSAY_OPTIONS": options, "ASSAY_STATE": self.dir / "state",
                     "ASSAY_LAUNCH": "mpirun --mca btl self,vader,tcp --mca btl_tcp_if_include eth0 --mca oob_tcp_if_include eth0"}
         (self.dir / "site.conf").write_text("".join(f'{key}="{value}"\n' for key, value in settings.items()))
@@ -80,19 +81,42 @@ class Night(cluster.ClusterTest):
     def test_from_sbatch_to_a_drained_node_with_a_slow_nic(self):
         self.site(f"{PAIRS} --limits {self.dir}/limits.toml")
         job, code = self.night()
+        self.quiet(job, self.cluster.hosts)
         self.assertEqual(code, 0, self.said(job))
         self.assertEqual(self.reasons(), {})
         slow = self.cluster.hosts[2]
-        self.fault("slow-nic", slow, "200mbit")
+        self.fault("slow-nic", slow, "100mbit")
         job, code = self.night()
+        self.quiet(job, [host for host in self.cluster.hosts if host != slow])
         self.assertEqual(code, 2, self.said(job))
         reasons = self.reasons()
         self.assertEqual(list(reasons), [slow], self.said(job))
-        self.assertRegex(reasons[slow], rf"^assay: {slow}: (all its pairs slow, )?p2p/bandwidth-uni-262144-cross-mpi:bandwidth \S+ MB/s")
+        self.assertRegex(reasons[slow], rf"^assay: {slow}: (all its pairs slow, )?p2p/bandwidth-uni-262144-cross-mpi:bandwidth \S+ [kM]B/s")
         prom = self.prom.read_text()
         for host in self.cluster.hosts:
             self.assertIn(f'assay_node_state{{node="{host}",state="FAIL"}} {int(host == slow)}\n', prom)
         self.assertRegex((self.results / "log").read_text(), rf"nightly job={job} exit=2 .* 3 PASS, 1 FAIL: {slow} ")
+
+    def quiet(self, job, healthy):
+        """Skips where the links between healthy hosts are slow, too: then the machine is busy with something else."""
+        rates = Results(self.directory(job) / "run.h5").of_each("p2p", "bandwidth-uni-262144-cross-mpi", "bandwidth")
+        between = [rate for link, rate in rates.items() if all(end.split("/")[0] in healthy for end in link.split(">"))]
+        self.assertTrue(between, rates)
+        if min(between) < 50e6:
+            self.skipTest(f"noise: healthy hosts reach {min(between) / 1e6:.0f} MB/s")
+
+    def test_every_gpu_of_every_node_is_measured_by_default(self):
+        emulated = self.dir / "assay"
+        emulated.write_text(f"#!/bin/sh\nexport ASSAY_FAKE_GPUS={GPUS} ASSAY_NVML_LIBRARY=/nonexistent\nexec {os.environ['ASSAY_EMULATED']} \"$@\"\n")
+        emulated.chmod(0o755)
+        self.site("--suites inventory,gemm --gemm.sizes 64 --gemm.dtypes fp32", assay=emulated)
+        job, code = self.night()
+        self.assertIn(code, (0, 3), self.said(job))
+        run = Results(self.directory(job) / "run.h5")
+        self.assertEqual(sorted(set(run.of_each("gemm", "fp32-n64-together", "throughput"))),
+                         sorted(f"{host}/gpu{gpu}" for host in self.cluster.hosts for gpu in (0, 1)))
+        self.assertNotIn("uncovered", {f["kind"] for f in run.findings})
+        self.assertNotIn("uncovered", self.said(job))
 
     def started(self, job):
         """The directory of a night that has measured something."""

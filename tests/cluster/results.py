@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the cluster tests read of a results file."""
 
-import sys
+import outcome
 
 try:
     import h5py
     import numpy
 except ImportError as error:
-    print(f"SKIPPED\n{error}")
-    sys.exit(77)
+    outcome.skip_file(f"{error} (package python3-h5py)")
 
 
 class Results:
@@ -41,6 +40,11 @@ class Results:
                 taken = group[metric][row, : group["count"][row]]
                 values[self.names[entity]] = float(statistic(taken)) if len(taken) else float("nan")
             return values
+
+    def once(self, suite, case, metric):
+        """Values of a metric that has one for each entity."""
+        with h5py.File(self._path) as f:
+            return f["cases"][suite][case][metric][:].tolist()
 
     def path(self, case):
         """What carried the messages of a p2p case."""

@@ -23,7 +23,7 @@ class SlowHost(cluster.ClusterTest):
         self.assertTrue(touching and others, links)
         for name, rate in touching.items():
             self.assertLess(rate, 1.3 * rate_bytes_per_s, f"{name}: {links}")
-            self.assertGreater(rate, 0.5 * rate_bytes_per_s, f"{name}: {links}")
+            self.assertGreater(rate, 0.8 * rate_bytes_per_s, f"{name}: {links}")
         for name, rate in others.items():
             self.assertGreater(rate, 2 * rate_bytes_per_s, f"{name}: {links}")
         # What all its links have in common is the host: nobody else is to be drained.
@@ -101,7 +101,10 @@ class SlowUplink(cluster.ClusterTest):
         self.assertEqual(set(run.cases("congestion")), {*cases, "selftest-pair"})
         # All uplinks are narrow and full: canaries below one switch may not notice, others do.
         said = [f for f in run.findings if f["severity"] != "INFO"]
-        self.assertTrue(all(f["level"] == "cluster" and f["suite"] == "congestion" for f in said), said)
+        self.assertEqual({(f["level"], f["suite"]) for f in said}, {("cluster", "congestion")}, said)
+        impacts = [impact for load in ("all-to-all", "incast")
+                   for impact in run.once("congestion", f"bandwidth-131072-under-{load}-mpi", "impact_p99")]
+        self.assertGreater(max(impacts), 1.5, impacts)
 
     def test_the_switch_with_the_slow_uplink_is_named(self):
         self.fault("slow-uplink", "leaf2", "80mbit")

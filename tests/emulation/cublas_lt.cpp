@@ -4,6 +4,7 @@
 #include "cublasLt.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <vector>
 
@@ -180,7 +181,10 @@ cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t* 
 }
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t d, const void*, const void* a, cublasLtMatrixLayout_t la, const void* b,
                               cublasLtMatrixLayout_t lb, const void* beta, const void* c, cublasLtMatrixLayout_t lc, void* out, cublasLtMatrixLayout_t,
-                              const cublasLtMatmulAlgo_t*, void*, std::size_t, cudaStream_t stream) {
+                              const cublasLtMatmulAlgo_t* algorithm, void*, std::size_t, cudaStream_t stream) {
+  // Offered, and yet not to be run: ASSAY_EMULATED_BAD_ALGORITHM is its number.
+  if (const char* bad = std::getenv("ASSAY_EMULATED_BAD_ALGORITHM"); bad != nullptr && algorithm->data[0] == std::strtoull(bad, nullptr, 10))
+    return CUBLAS_STATUS_NOT_SUPPORTED;
   if (const cublasStatus_t status = examine(*d, *la, *lb, *lc); status != CUBLAS_STATUS_SUCCESS) return status;
   if (c != out) return CUBLAS_STATUS_NOT_SUPPORTED;
   const double factor = number(beta, 0, d->scale);

@@ -20,6 +20,11 @@ Gpu gpu_from(const Json& j) {
   gpu.pci = j.value("pci", "00000000:01:00.0");
   gpu.memory_bytes = j.value("memory_bytes", gpu.memory_bytes);
   gpu.sm_count = j.value("sm_count", gpu.sm_count);
+  gpu.fault = j.value("fault", "");
+  if (const auto at = gpu.fault.find('@'); at != std::string::npos) {
+    const char* rank = std::getenv("OMPI_COMM_WORLD_RANK");
+    gpu.fault = rank != nullptr && gpu.fault.substr(at + 1) == rank ? gpu.fault.substr(0, at) : "";
+  }
   const std::string compute = j.value("compute", "9.0");
   gpu.major = std::atoi(compute.c_str());
   gpu.minor = std::atoi(compute.substr(compute.find('.') + 1).c_str());

@@ -13,6 +13,10 @@ struct Gpu {
   std::size_t memory_bytes = std::size_t{1} << 30;
   int sm_count = 8, major = 9, minor = 0;
   bool ecc = true;
+  /// "lost": it cannot be described; "busy": somebody else has it for himself; "ecc": what was started on it fails; "engine": it gives no stream; "late":
+  /// what was started on it fails once somebody has a stream of it; "large": it gives no large piece of memory then. By "host rank" too:
+  /// "ecc@1" only in the process whose OMPI_COMM_WORLD_RANK is 1.
+  std::string fault;
 };
 
 /// Of this host, those that CUDA_VISIBLE_DEVICES leaves, in its order. Empty without a file.

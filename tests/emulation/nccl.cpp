@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstdio>
 #include <cstring>
 #include <random>
@@ -84,6 +85,7 @@ ncclResult_t join(const Shared& s) {
 
 ncclResult_t transfer(bool send, void* data, std::size_t bytes, int peer, ncclComm_t comm, cudaStream_t stream) {
   if (peer < 0 || peer >= comm->state->ranks) return ncclInvalidArgument;
+  if (const char* fault = std::getenv("ASSAY_EMULATED_NCCL"); fault != nullptr && std::strcmp(fault, "refuse") == 0) return ncclInvalidArgument;
   Group& g = group();
   const bool alone = g.depth == 0;
   if (alone) ++g.depth;
@@ -121,6 +123,7 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* out,
   const Shared parent = comm->state;
   const auto child = color == NCCL_SPLIT_NOCOLOR ? nullptr : std::make_shared<State>();
   if (child != nullptr) child->blocking = config->blocking != 0;
+  if (child != nullptr && config->splitShare != 0) child->shares = parent;
   *out = child == nullptr ? nullptr : new ncclComm{child};
   const auto me = static_cast<std::size_t>(parent->rank);
   Meeting& m = **parent->segment;
@@ -152,6 +155,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
 }
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
   comm->state->aborted = true;
+  if (comm->state->shares != nullptr) comm->state->shares->aborted = true;
   if (comm->state->segment != nullptr && comm->state->rank == 0) comm->state->segment->unlink();
   delete comm;
   return ncclSuccess;

@@ -22,6 +22,7 @@ struct State {
   std::unique_ptr<Segment> segment;
   int ranks = 0, rank = 0;
   bool blocking = true, aborted = false;
+  std::shared_ptr<State> shares;  ///< whose resources it uses too (splitShare): aborting the one aborts the other
   ncclResult_t error = ncclSuccess;
   std::function<ncclResult_t()> pending;  ///< what a call has begun: polled until it is over
   std::uint64_t rounds = 0, splits = 0;   ///< of collectives so far; parts so far
@@ -102,7 +103,7 @@ struct Broken {
     }
     return fault.kind == NcclFault::hang;
   }
-  void spoil(void* result, std::size_t bytes) const {
+  void corrupt(void* result, std::size_t bytes) const {
     if (fault.kind == NcclFault::corrupt && 4 * fault.element < bytes) static_cast<std::byte*>(result)[4 * fault.element] ^= std::byte{0x10};
   }
 };
@@ -145,7 +146,7 @@ struct Collective {
       has_put = false;
       at += n;
     }
-    broken.spoil(out, result_bytes);
+    broken.corrupt(out, result_bytes);
     return true;
   }
 
@@ -195,7 +196,7 @@ struct Transfers {
       }
       if (open) continue;
       const auto arrived = std::find_if(flows.begin(), flows.end(), [](const Flow& f) { return !f.send; });
-      if (arrived != flows.end()) broken.spoil(arrived->data, arrived->bytes);
+      if (arrived != flows.end()) broken.corrupt(arrived->data, arrived->bytes);
       return true;
     }
     return false;

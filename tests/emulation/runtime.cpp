@@ -116,7 +116,15 @@ cudaError_t keep(cudaError_t error) {
   return error;
 }
 
+bool has_fault(int device, const char* fault) { return gpus()[static_cast<std::size_t>(device)].fault == fault; }
 bool is_device(int device) { return device >= 0 && device < static_cast<int>(gpus().size()); }
+
+/// The error of what was started on the current device, as who waits for it learns.
+cudaError_t outcome() {
+  if (!is_device(current_device)) return cudaSuccess;
+  const bool bad = has_fault(current_device, "ecc") || (has_fault(current_device, "late") && !state().streams.empty());
+  return bad ? keep(cudaErrorECCUncorrectable) : cudaSuccess;
+}
 
 }  // namespace
 
@@ -150,6 +158,7 @@ cudaError_t cudaGetDevice(int* device) {
 }
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int device) {
   if (!is_device(device)) return keep(cudaErrorInvalidDevice);
+  if (has_fault(device, "lost")) return keep(cudaErrorUnknown);
   const Gpu& gpu = gpus()[static_cast<std::size_t>(device)];
   *p = {};
   std::snprintf(p->name, sizeof(p->name), "%s", gpu.name.c_str());
@@ -207,11 +216,12 @@ cudaError_t cudaRuntimeGetVersion(int* version) {
 }
 cudaError_t cudaDeviceSynchronize() {
   drain_all();
-  return cudaSuccess;
+  return outcome();
 }
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
   const Lock lock(state().mutex);
   if (!is_device(current_device)) return keep(cudaErrorNoDevice);
+  if (has_fault(current_device, "busy")) return keep(cudaErrorDevicesUnavailable);
   *total = gpus()[static_cast<std::size_t>(current_device)].memory_bytes;
   *free = *total - std::min(*total, allocated_bytes(current_device));
   return cudaSuccess;
@@ -221,6 +231,8 @@ cudaError_t cudaMalloc(void** p, std::size_t bytes) {
   std::size_t free = 0, total = 0;
   if (const cudaError_t error = cudaMemGetInfo(&free, &total); error != cudaSuccess) return error;
   if (bytes > free) return keep(cudaErrorMemoryAllocation);
+  constexpr std::size_t large = std::size_t{128} << 20;
+  if (has_fault(current_device, "large") && bytes >= large && !state().streams.empty()) return keep(cudaErrorECCUncorrectable);
   *p = allocate(bytes, current_device);
   return *p == nullptr ? keep(cudaErrorMemoryAllocation) : cudaSuccess;
 }
@@ -267,6 +279,7 @@ cudaError_t cudaMemset(void* p, int value, std::size_t bytes) {
 }
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
   const Lock lock(state().mutex);
+  if (is_device(current_device) && has_fault(current_device, "engine")) return keep(cudaErrorECCUncorrectable);
   *stream = new Stream;
   state().streams.insert(*stream);
   return cudaSuccess;
@@ -280,7 +293,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   drain(stream_of(stream));
-  return cudaSuccess;
+  return outcome();
 }
 cudaError_t cudaStreamQuery(cudaStream_t stream) { return advance(stream_of(stream)) ? cudaSuccess : cudaErrorNotReady; }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
@@ -312,7 +325,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   while (!reach(*event)) {
   }
-  return cudaSuccess;
+  return outcome();
 }
 cudaError_t cudaEventQuery(cudaEvent_t event) { return reach(*event) ? cudaSuccess : cudaErrorNotReady; }
 cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t from, cudaEvent_t to) {
@@ -354,6 +367,8 @@ const char* cudaGetErrorString(cudaError_t error) {
     case cudaErrorNoDevice: return "no CUDA-capable device is detected";
     case cudaErrorInvalidDevice: return "invalid device ordinal";
     case cudaErrorInvalidValue: return "invalid argument";
+    case cudaErrorECCUncorrectable: return "uncorrectable ECC error encountered";
+    case cudaErrorDevicesUnavailable: return "CUDA-capable device(s) is/are busy or unavailable";
     default: return "an error of the emulation";
   }
 }

@@ -1,21 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs assay with faults made on purpose and reads the file that it leaves."""
 
-import os
-import sys
-import unittest
+import outcome
 
 try:
     import h5py
     import numpy as np
 except ImportError as missing:
-    print(f"skipped: {missing}")
-    sys.exit(77)
+    outcome.skip_file(f"{missing} (package python3-h5py)")
 
 import harness
 
 INCONCLUSIVE, FAIL = 3, 2
-NIGHTLY = os.environ.get("ASSAY_NIGHTLY") == "1"
+NIGHTLY = outcome.NIGHTLY
 
 
 def share(items, count=1):
@@ -23,7 +20,7 @@ def share(items, count=1):
     return items if NIGHTLY else items[:count]
 
 
-nightly = unittest.skipUnless(NIGHTLY, "runs with scripts/test.sh --nightly")
+nightly = outcome.nightly
 
 
 class FaultTest(harness.CliTest):

@@ -54,7 +54,7 @@ class Confirm(common.FaultTest):
             said.append(self.named(*args, **kwargs))
             if said[-1] is True:
                 return
-        self.skipTest(f"the machine is too noisy: {said}")
+        self.skipTest(f"noise: {said}")
 
     def gemm(self, factor):
         self.try_again("gemm", "fp32-n1024-alone", "throughput", factor, "--gemm.sizes", "1024", "--gemm.dtypes", "fp32",
@@ -83,4 +83,4 @@ class Confirm(common.FaultTest):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    common.main()

@@ -129,7 +129,8 @@ class Clock(common.FaultTest):
 
     def test_a_constant_offset_is_taken_out(self):
         skews = self.skews("clock:rank=1,offset_s=100")
-        self.assertLess(max(max(s) for s in skews.values()), 10)
+        # Not taken out, it would be 100 s: a busy machine may hold a rank up for some tenths of a second.
+        self.assertLess(max(max(s) for s in skews.values()), 1)
 
     def test_a_drift_shows_in_the_arrivals(self):
         skews = self.skews("clock:rank=1,ppm=300000")  # absurd, so that it shows within a second on a busy machine

@@ -42,7 +42,7 @@ class Ranks(common.FaultTest):
             said.append(apart(results, False) or apart(results, True))
             if said[-1] is None:
                 self.fail(f"not failed, though its samples stand apart:\n{result.stdout}")
-        self.skipTest(f"the machine is too busy: {said}")
+        self.skipTest(f"noise: {said}")
 
     def device(self, results):
         return [results.names[results.device[CULPRIT]]]

@@ -32,7 +32,7 @@ class Slowness(common.FaultTest):
             if seen[-1][1] and not seen[-1][0]:
                 return
         if sum(not noisy for noisy, _, _ in seen) < 2:
-            self.skipTest(f"the machine is too noisy: {seen}")
+            self.skipTest(f"noise: {seen}")
         self.fail(f"seen (noisy, right, what): {seen}")
 
     def slower(self, factor, tolerance, fault, ranks, case, metric, culprit, *suite, level="smoke"):
@@ -120,11 +120,8 @@ class Slowness(common.FaultTest):
     @common.nightly
     def test_stall_in_every_suite_that_times(self):
         # The step is chosen so that healthy samples stand beside the one that is hit; k is 20 for pairs and collectives.
-        for case, metric, step in (("gemm/fp32-n256-together", "throughput", 3),
-                                   ("memory/triad-together", None, 2),
-                                   ("memory/pattern-own-address-together", "bandwidth", 1),
-                                   ("p2p/bandwidth-uni-1048576-node-mpi", "bandwidth", 25),
-                                   ("allreduce/allreduce-world-8-mpi", "duration", 65)):
+        for case, step in (("gemm/fp32-n256-together", 3), ("memory/triad-together", 2), ("memory/pattern-own-address-together", 1),
+                           ("p2p/bandwidth-uni-1048576-node-mpi", 25), ("allreduce/allreduce-world-8-mpi", 65)):
             with self.subTest(case):
                 suite = case.split("/")[0]
                 fault = f"stall:rank=1,seconds=500ms,step={step}"
@@ -132,14 +129,12 @@ class Slowness(common.FaultTest):
                 self.inject(2, fault, "--suites", suite, "--cases", case, *sizes)
                 results = self.file()
                 self.assert_injected(results, fault)
-                if metric is None:  # its rows are NUMA domains, not ranks
-                    continue
-                if suite == "p2p":  # a slow follower delays its leader too
-                    samples = results.case(case)[metric][:].ravel()
-                else:
-                    samples = results.samples(case, metric)[1]
-                seconds = samples if metric == "duration" else 1 / samples
-                self.assertGreater(np.nanmax(seconds), 2 * np.nanmin(seconds))
+                # Between the starts of two samples lies the stall, once: by half of them it does not. A slow follower delays its
+                # leader too, and rows may be NUMA domains: the longest gap of all counts.
+                times = results.case(case)
+                gaps = np.concatenate([np.diff(row[:n]) for row, n in zip(times["t"][:], times["count"][:])])
+                self.assertGreaterEqual(gaps.max(), 0.5)
+                self.assertLess(np.median(gaps), 0.5)
 
     @common.nightly
     def test_duty_hits_the_same_samples_again(self):

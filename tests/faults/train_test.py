@@ -62,12 +62,21 @@ class Training(common.FaultTest):
             self.assertAlmostEqual(a, b, delta=1e-4)
 
     def test_slow_rank_is_the_straggler(self):
-        for _ in range(3):  # ranks take turns on the cores of a small machine: not every try shows it
-            self.train(3, TOGETHER, steps=12, faults=["slow:factor=0.25,rank=1"])
+        seen = []
+        ranks = 4  # as many on each core of a small machine, so that the others are alike
+        for _ in range(3):  # ranks take turns on the cores: not every try shows it
+            self.train(ranks, TOGETHER, steps=12, faults=["slow:factor=0.25,rank=1"])
             texts = [e["text"] for e in self.file().events("straggler")]
             if any(text.startswith("rank 1 ") for text in texts):
                 return
-        self.skipTest("too noisy to see a rank four times as slow")
+            median = {rank: np.median(samples) for rank, samples in self.file().samples(TOGETHER, "compute").items()}
+            others = [median[rank] for rank in range(ranks) if rank != 1]
+            ahead, behind = min(others), max(others)
+            seen.append([float(median[rank]) for rank in range(ranks)])
+            # As suites/train/README.md has it, with room: five deviations (MAD) above the median rank.
+            apart = median[1] > 1.2 * behind and median[1] - behind > 8 * (behind - ahead)
+            self.assertFalse(apart, f"its own samples stand apart, and nobody says so: {texts} {seen}")
+        self.skipTest(f"noise: a rank made four times as slow is not apart by its samples: {seen}")
 
     def test_every_metric_follows_its_formula(self):
         """As suites/train/README.md gives it, recomputed from the samples in the file."""
@@ -79,7 +88,7 @@ class Training(common.FaultTest):
         results, same = self.file(), lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-9)
         states = {name: case.attrs["state"] for name, case in results.file["cases/train"].items()}
         if "incomplete" in states.values():
-            self.skipTest(f"the machine is too busy for the deadlines of the cases: {states}")
+            self.skipTest(f"noise: cases met their deadlines: {states}")
 
         def values(case):
             group = results.case(case)
@@ -130,7 +139,7 @@ class Training(common.FaultTest):
         disk = self.dir / "disk"
         disk.mkdir()
         if subprocess.run(["mount", "-t", "tmpfs", "-o", "ro", "none", disk], capture_output=True).returncode != 0:
-            self.skipTest("cannot mount a file system")
+            self.skipTest("no privilege: mount a file system")
         try:
             result = self.mpirun(2, "run", "--level", "quick", "--suites", "train", "--cases", "train/tiny-checkpoint",
                                  "--train.scratch", disk, "--train.batch", "1", "--quiet", "--out", "r.h5")
@@ -145,7 +154,7 @@ class Training(common.FaultTest):
         disk = self.dir / "disk"
         disk.mkdir()
         if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m", "none", disk], capture_output=True).returncode != 0:
-            self.skipTest("cannot mount a small file system")
+            self.skipTest("no privilege: mount a file system")
         try:
             result = self.mpirun(2, "run", "--level", "quick", "--suites", "train", "--cases", "train/tiny-checkpoint",
                                  "--train.scratch", disk, "--train.batch", "1", "--quiet", "--out", "r.h5")

@@ -9,9 +9,14 @@ import common
 class Values(common.FaultTest):
     def wrong(self, ranks, fault, case, culprit, *args, index=None, xor=None):
         """The only rank with errors in `case` is `culprit`; returns its first error."""
-        result = self.inject(ranks, fault, *args)
+        for _ in range(3):  # on a busy machine the time of a case may end before the repetition that is hit
+            result = self.inject(ranks, fault, *args)
+            results = self.file()
+            if not results.events("inject-unfired"):
+                break
+        else:
+            self.skipTest(f"noise: {case} never comes to the repetition of {fault}")
         self.assert_code(result, common.FAIL)
-        results = self.file()
         self.assert_injected(results, fault)
         self.assert_spec_unseen(results, fault)
         errors = [e for e in results.errors() if e["case"] == case]

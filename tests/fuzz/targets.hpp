@@ -27,7 +27,7 @@ void partial(const std::string& input);  ///< the texts of a partial directory, 
 void topology(const std::string& input);  ///< a topology file
 void simulate(const std::string& input);  ///< a fault of `simulate`
 /// Files of another tool, parted by zero bytes; the first byte says which tool.
-void foreign(const std::string& input);
+void import_file(const std::string& input);
 
 /// All targets of this build by name.
 const std::vector<std::pair<std::string, Target>>& targets();

@@ -15,7 +15,7 @@
 #include "base/units.hpp"
 #include "config/config.hpp"
 #include "config/fault_spec.hpp"
-#include "foreign/foreign.hpp"
+#include "import/import.hpp"
 #include "simulate/fault.hpp"
 #include "tests/fuzz/clean.hpp"
 #include "topology/fabric.hpp"
@@ -92,7 +92,7 @@ void limits(const std::string& input) {
   clean([&] {
     verdict::check_limits(
         input, "limits.toml",
-        {{"gemm", "throughput", "FLOP/s"}, {"memory", "bandwidth", "B/s"}, {"p2p", "latency", "s"}});
+        {{"gemm", {{"throughput", "FLOP/s"}}}, {"memory", {{"bandwidth", "B/s"}}}, {"p2p", {{"latency", "s"}}}});
   });
 }
 
@@ -173,7 +173,7 @@ void topology(const std::string& input) {
   });
 }
 
-void foreign(const std::string& input) {
+void import_file(const std::string& input) {
   if (input.empty()) return;
   std::vector<std::filesystem::path> files;
   for (std::size_t begin = 1; begin <= input.size() && files.size() < 4;) {
@@ -182,8 +182,8 @@ void foreign(const std::string& input) {
     std::ofstream(files.back(), std::ios::binary | std::ios::trunc) << input.substr(begin, end - begin);
     begin = end + 1;
   }
-  constexpr std::array importers{foreign::import_csv, foreign::import_nccl_tests, foreign::import_osu};
-  clean([&] { use_results(importers[static_cast<unsigned char>(input[0]) % importers.size()](files)); });
+  constexpr std::array importers{imports::import_csv, imports::import_nccl_tests, imports::import_osu};
+  clean([&] { use_results(importers[static_cast<unsigned char>(input[0]) % importers.size()]({files.begin(), files.end()})); });
 }
 
 }  // namespace assay::fuzz

@@ -21,7 +21,7 @@ class CudaKernelOn : public Base {
   void SetUp() override {
     int count = 0;
     const cudaError_t error = cudaGetDeviceCount(&count);
-    if (error != cudaSuccess || count == 0) GTEST_SKIP() << "no GPU: " << cudaGetErrorString(error);
+    if (error != cudaSuccess || count == 0) GTEST_SKIP() << "no GPU here: " << cudaGetErrorString(error);
   }
   /// What was queued has run, without error.
   static void finish() {

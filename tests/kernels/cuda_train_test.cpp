@@ -246,7 +246,7 @@ TEST_F(CudaTrainUpdate, NarrowScaleAndAdd) {
   const OnDevice<Bfloat> narrow(n);
   cuda::scale(d_x.get(), 0.3f, n, nullptr);
   cuda::add(d_x.get(), d_y.get(), n, nullptr);
-  cuda::narrow(d_x.get(), narrow.get(), n, nullptr);
+  cuda::to_bf16(d_x.get(), narrow.get(), n, nullptr);
   finish();
   for (std::size_t i = 0; i < n; ++i) {
     x[i] *= 0.3f;

@@ -28,7 +28,7 @@ class GpuTrain : public testing::Test {
  protected:
   void SetUp() override {
     std::string why;
-    if (cuda_backend().visible(why).empty()) GTEST_SKIP() << why;
+    if (cuda_backend().visible(why).empty()) GTEST_SKIP() << "no GPU here: " << why;
   }
 };
 

@@ -8,11 +8,11 @@ set -euo pipefail
 
 tool=$1 tests=$2 filter=$3
 if ! command -v compute-sanitizer >/dev/null; then
-  echo 'skipped: no compute-sanitizer here'
+  echo 'SKIPPED no GPU here, nor a compute-sanitizer'
   exit 77
 fi
 if "$tests" --gtest_filter='CudaDigest.*' | grep -q 'SKIPPED'; then
-  echo 'skipped: no GPU here'
+  echo 'SKIPPED no GPU here'
   exit 77
 fi
 # A test that skips would look like one without errors.

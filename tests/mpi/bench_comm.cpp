@@ -22,7 +22,7 @@
 #include "base/clock.hpp"
 #include "measure/statistics.hpp"
 #include "suites/allreduce/series.hpp"
-#include "pair/exchange.hpp"
+#include "workload/exchange.hpp"
 #include "transport/mpi_communicator.hpp"
 
 namespace {
@@ -152,11 +152,11 @@ struct Bench {
   }
 
   /// Median of assay's samples in the direction 0 -> 1.
-  double link(p2p::Mode mode, std::size_t bytes, std::size_t samples) {
-    p2p::Shape shape{mode, bytes, 20, 20};
+  double link(workload::Mode mode, std::size_t bytes, std::size_t samples) {
+    workload::Shape shape{mode, bytes, 20, 20};
     while (shape.arena_bytes() > memory().size()) shape.repetitions = shape.slots = shape.slots / 2;
-    p2p::Exchange exchange(world, memory(), 1, shape);
-    p2p::Limits limits;
+    workload::Exchange exchange(world, memory(), 1, shape);
+    workload::Limits limits;
     limits.samples = samples;
     limits.blocks = 1;
     limits.seconds = 10;
@@ -166,7 +166,7 @@ struct Bench {
     if (!exchange.wrong().empty()) std::printf("MISCOMPARE\n");
     const double seconds = median(series.batch_s);
     const auto k = static_cast<double>(shape.repetitions);
-    return mode == p2p::Mode::latency ? seconds / (2 * k) : k * static_cast<double>(bytes) / seconds;
+    return mode == workload::Mode::latency ? seconds / (2 * k) : k * static_cast<double>(bytes) / seconds;
   }
 
   double reduce(std::size_t bytes, std::size_t slots, std::size_t samples) {
@@ -187,7 +187,7 @@ struct Bench {
 void bench_links(Bench& bench) {
   const int rank = bench.world.rank();
   bench.compare(
-      "latency-8", "s", false, [&] { return bench.link(p2p::Mode::latency, 8, 200); },
+      "latency-8", "s", false, [&] { return bench.link(workload::Mode::latency, 8, 200); },
       [&] {
         std::vector<double> batches;
         for (int i = 0; i < 200; ++i) batches.push_back(plain_latency(rank, 8, 20, bench.memory()));
@@ -196,7 +196,7 @@ void bench_links(Bench& bench) {
   for (const std::size_t bytes : {std::size_t{65536}, std::size_t{1} << 20, std::size_t{4} << 20})
     bench.compare(
         "bandwidth-uni-" + std::to_string(bytes), "B/s", true,
-        [&] { return bench.link(p2p::Mode::uni, bytes, 15); },
+        [&] { return bench.link(workload::Mode::uni, bytes, 15); },
         [&] { return plain_bandwidth(rank, bytes, 20, 20, 15, bench.memory()); });
 }
 

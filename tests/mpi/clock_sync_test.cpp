@@ -17,6 +17,15 @@ TEST(ClockSync, RanksOfOneKernelNeedNoCorrection) {
   EXPECT_EQ(offset.error_s, 0);
 }
 
+TEST(ClockSync, ClocksThatAreWrongAreFoundToBeSo) {
+  const auto comm = mpi::duplicate_world();
+  const double wrong_s = 100.0 * comm->rank();
+  const ClockOffset offset = estimate_clock_offset(*comm, 20, false, [&](double t) { return t + wrong_s; });
+  EXPECT_NEAR(offset.offset_s, -wrong_s, offset.error_s + 1e-9);
+  EXPECT_LT(offset.error_s, 0.1);
+  EXPECT_EQ(offset.error_s > 0, comm->rank() > 0);
+}
+
 TEST(ClockSync, TheExchangeFindsTheTrueOffsetWithinItsError) {
   const auto comm = mpi::duplicate_world();
   const ClockOffset offset = estimate_clock_offset(*comm, 20, true);

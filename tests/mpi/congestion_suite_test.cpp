@@ -89,9 +89,22 @@ TEST_P(CongestionCaseTest, CanariesReportBothPartsOfEveryDraw) {
     ASSERT_EQ(congested.size(), row.t.size());
     std::set<std::pair<int, double>> parts;
     for (std::size_t i = 0; i < congested.size(); ++i) parts.insert({row.block[i], congested[i]});
-    EXPECT_EQ(parts.size() % 2, 0U) << "alone and congested in each of its draws";
-    EXPECT_GT(row.values.at("impact_mean").at(0), 0);
-    EXPECT_GT(row.values.at("impact_p99").at(0), 0);
+    for (const auto& [draw, part] : parts) EXPECT_TRUE(parts.contains({draw, 1 - part})) << "alone and congested in each of its draws";
+    EXPECT_FALSE(parts.empty());
+    // The impacts are those of the samples, as times.
+    std::vector<double> times[2];
+    for (const char* metric : {"latency", "bandwidth", "duration"}) {
+      const auto found = row.values.find(metric);
+      if (found == row.values.end()) continue;
+      ASSERT_EQ(found->second.size(), congested.size());
+      for (std::size_t i = 0; i < congested.size(); ++i)
+        times[congested[i] > 0 ? 1 : 0].push_back(std::string(metric) == "bandwidth" ? 1 / found->second[i] : found->second[i]);
+    }
+    ASSERT_FALSE(times[0].empty());
+    ASSERT_EQ(times[0].size() + times[1].size(), row.t.size());
+    const auto impact = congestion::impact_of(times[0], times[1]);
+    EXPECT_NEAR(row.values.at("impact_mean").at(0) / impact.mean, 1, 1e-9);
+    EXPECT_NEAR(row.values.at("impact_p99").at(0) / impact.p99, 1, 1e-9);
   }
 }
 

@@ -292,27 +292,6 @@ TEST_P(Nccl, SaysWhatItIs) {
   EXPECT_THROW(comm->all_reduce(gpu->arena().data(), gpu->arena().data(), 1, DataType::int32, ReduceOp::bit_and), Error);
 }
 
-TEST(NcclLibrary, IsFoundOrSaysWhyNot) {
-  std::string why;
-  const std::string version = gpu_transports()->nccl_version(why);
-  EXPECT_NE(version.empty(), why.empty()) << version << why;
-  if (!why.empty()) GTEST_SKIP() << why;
-  EXPECT_EQ(version.rfind("2.", 0), 0u) << version;
-}
-
-TEST(NcclSettings, ReductionInSwitchesIsTagged) {
-  EXPECT_EQ(cuda::nvls_state(nullptr, nullptr, 9), "unknown");
-  EXPECT_EQ(cuda::nvls_state(nullptr, nullptr, 8), "disabled");
-  EXPECT_EQ(cuda::nvls_state("0", nullptr, 9), "disabled");
-  EXPECT_EQ(cuda::nvls_state("1", nullptr, 10), "enabled");
-  EXPECT_EQ(cuda::nvls_state(nullptr, "Ring,Tree", 9), "disabled");
-  EXPECT_EQ(cuda::nvls_state(nullptr, "Ring,NVLSTree", 9), "unknown");
-  EXPECT_EQ(cuda::nvls_state(nullptr, "^NVLS,NVLSTree", 9), "disabled");
-  EXPECT_EQ(cuda::nvls_state(nullptr, "^Ring", 9), "unknown");
-  EXPECT_EQ(cuda::nccl_version_text(22809), "2.28.9");
-  EXPECT_EQ(cuda::nccl_version_text(2804), "2.8.4");
-}
-
 #ifdef ASSAY_CUDA_EMULATION
 
 /// The environment variable while it lives.
@@ -323,6 +302,36 @@ class Breaks {
   Breaks(const Breaks&) = delete;
   Breaks& operator=(const Breaks&) = delete;
 };
+
+/// NCCL refuses a send inside of a group, and the communicator is given up.
+void fail_in_a_group(Communicator& communicator, const OnGpu<unsigned char>& data) {
+  const Breaks refused("refuse");
+  std::array<Request, 2> requests;
+  for (Request& request : requests) communicator.isend(data.get(), 8, (communicator.rank() + 1) % communicator.size(), payload_tag, request);
+  EXPECT_THROW(communicator.wait_all(requests), Error);
+}
+
+TEST_P(Nccl, AFailureInAGroupSwallowsNothingOfOthers) {
+  if (size() < 2) GTEST_SKIP() << "one rank";
+  const OnGpu<unsigned char> out(*gpu, 0, bytes_of(rank(), next(), 1000));
+  const OnGpu<unsigned char> in(*gpu, mib, std::vector<unsigned char>(1000, 0));
+  const auto other = make(10);
+  fail_in_a_group(*comm, out);
+  std::array<Request, 2> requests;
+  other->irecv(in.get(), 1000, previous(), payload_tag, requests[0]);
+  other->isend(out.get(), 1000, next(), payload_tag, requests[1]);
+  other->wait_all(requests);
+  EXPECT_EQ(in.host(), bytes_of(previous(), rank(), 1000));
+}
+
+TEST_P(Nccl, APartThatIsGivenUpLeavesTheWholeAlone) {
+  if (size() < 2) GTEST_SKIP() << "one rank";
+  const OnGpu<unsigned char> data(*gpu, 0, bytes_of(rank(), 0, 1000));
+  const auto part = comm->split(0, rank());
+  fail_in_a_group(*part, data);
+  const std::vector<std::int32_t> mine(100, rank() + 1);
+  EXPECT_EQ(reduced(*comm, *gpu, mine, DataType::int32, ReduceOp::sum, false), std::vector<std::int32_t>(100, size() * (size() + 1) / 2));
+}
 
 TEST_P(Nccl, TwoRanksOnOneGpuAreRefusedByName) {
   if (size() < 2) GTEST_SKIP() << "one rank";

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "run/suite.hpp"
+#include "suite/suite.hpp"
 #include "topology/entities.hpp"
 #include "transport/communicator.hpp"
 #include "transport/gpu_links.hpp"

@@ -72,7 +72,7 @@ kernels::ExactErrors TestGpu::exact_check(const kernels::ExactLine& line, std::u
 std::unique_ptr<TestGpu> gpu_of_rank(int local_rank, std::string& why) {
   int count = 0;
   if (const cudaError_t error = cudaGetDeviceCount(&count); error != cudaSuccess) {
-    why = std::string("no GPU: ") + cudaGetErrorString(error);
+    why = std::string("no GPU here: ") + cudaGetErrorString(error);
     return nullptr;
   }
   if (local_rank >= count) {

@@ -21,6 +21,8 @@ class TestGpu final : public Device {
   ~TestGpu() override;
 
   std::string_view kind() const noexcept override { return "cuda"; }
+  bool has_own_memory() const noexcept override { return true; }
+  bool has_streams() const noexcept override { return true; }
   std::string description() const override { return "GPU of a test"; }
   std::map<std::string, std::string> identity() const override { return {}; }
   int threads() const noexcept override { return 1; }

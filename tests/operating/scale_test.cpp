@@ -59,7 +59,7 @@ TEST(Scale, JudgingTakesLessThanTheSamplesAndGrowsWithTheParts) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "sanitizers keep memory of their own";
 #endif
-  if (!reset_high_water() || status_bytes("VmHWM") == 0) GTEST_SKIP() << "this kernel does not tell the peak of memory";
+  if (!reset_high_water() || status_bytes("VmHWM") == 0) GTEST_SKIP() << "no privilege: this kernel does not tell the peak of memory";
   cost_of(50);  // what is allocated once
   const Cost small = cost_of(250), large = cost_of(1000);
   RecordProperty("judge_bytes", std::to_string(large.judge_bytes));

@@ -80,7 +80,59 @@ Count unchanged_trial(std::uint64_t earlier, std::uint64_t seed) {
   return {with_history(history_spec(seed), earlier).state == "FAIL" ? std::size_t{1} : 0, 1};
 }
 
+/// A device loses some percent in all metrics for good after six nights: how often it is named in eight nights from then on, or failed
+/// from the second on.
+Count lasting_trial(std::int64_t nodes, int metrics, double percent, bool fail, std::uint64_t seed) {
+  simulate::Spec spec;
+  spec.nodes = nodes;
+  spec.metrics = simulate::pick_metrics({std::to_string(metrics)});
+  spec.between_cv = 0.017;
+  spec.run_cv = 0.001;
+  spec.seed = seed;
+  const auto victim = static_cast<std::int64_t>(RandomStream(seed, "operating/lasting").below(0, static_cast<std::uint64_t>(nodes)));
+  const std::string name = simulate::Machine(spec).node_name(victim) + "/gpu0";
+  auto past = std::make_shared<std::vector<verdict::Snapshot>>();
+  Count count;
+  constexpr std::uint64_t before = 6, nights = 8;
+  for (spec.run = 0; spec.run < before + nights; ++spec.run) {
+    if (spec.run == before) spec.faults = {simulate::parse_fault(fmt::format("slow:node={},percent={}", victim, percent))};
+    spec.started = fmt::format("2026-01-{:02}T00:00:00Z", spec.run + 1);
+    const auto screened = simulate::screen(spec);
+    if (spec.run >= before) {
+      verdict::Options options;
+      options.history_name = "history";
+      options.earlier = past;
+      const auto v = verdict::judge(screened, options);
+      const bool found = std::any_of(v.findings.begin(), v.findings.end(), [&](const auto& f) {
+        return f.reference_kind == "history" && f.name == name && (fail ? f.severity == "FAIL" : f.severity != "INFO");
+      });
+      if (!fail || spec.run > before) {
+        count.hits += found ? 1 : 0;
+        ++count.trials;
+      }
+    }
+    past->push_back(verdict::snapshot_of(screened, fmt::format("run{}.h5", spec.run)));
+  }
+  return count;
+}
+
 }  // namespace
+
+std::vector<Cell> lasting_cells() {
+  std::vector<Cell> cells;
+  for (const bool fail : {false, true})
+    for (const double percent : {1.0, 2.0, 3.0, 5.0, 10.0})
+      for (const std::int64_t nodes : {8, 64, 256})
+        for (const int metrics : {3, 30}) {
+          // GEMM comes first, and its delta is 7 %.
+          if (fail && percent < 10) continue;
+          cells.push_back({fail ? "lasting fault, FAIL from the second night" : "lasting fault, named every night",
+                           fmt::format("{} %, N={}, {} metrics", percent, nodes, metrics), Aim::at_least, 0.95, 1, nodes * metrics > 2000 ? 5U : 20U,
+                           [=](std::uint64_t seed) { return lasting_trial(nodes, metrics, percent, fail, seed); },
+                           percent < 2 && nodes == 8 ? std::optional(metrics == 3 ? 0.2 : 0.9) : std::nullopt});
+        }
+  return cells;
+}
 
 std::vector<Cell> history_cells() {
   std::vector<Cell> cells;

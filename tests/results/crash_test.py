@@ -7,6 +7,7 @@ import subprocess
 import time
 import unittest
 
+import outcome
 from common import HELPER, FileTest, helper
 
 
@@ -90,13 +91,13 @@ class Crash(FileTest):
             helper("recover", partial, file)
         self.assertEqual(cases(file)[0][: len(stored)], stored)
 
-    @unittest.skipUnless(os.geteuid() == 0, "mounting needs root")
+    @unittest.skipUnless(os.geteuid() == 0, "no privilege: mounting needs root")
     def test_full_disk(self):
         small = self.dir / "small"
         small.mkdir()
         mount = ["mount", "-t", "tmpfs", "-o", "size=2m", "assay-test", str(small)]
         if subprocess.run(mount, capture_output=True, check=False).returncode != 0:
-            self.skipTest("mounting is not allowed here")
+            self.skipTest("no privilege: mounting is not allowed here")
         try:
             done = helper("write-until-killed", small / "run.h5", check=False)
             self.assertEqual(done.returncode, 3)
@@ -116,4 +117,4 @@ class Crash(FileTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    outcome.main()

@@ -64,10 +64,16 @@ void compare_case(Compare& c, const std::string& at, const CaseData& a, const Ca
   c(at + "source", a.source, b.source), c(at + "destination", a.destination, b.destination);
   c(at + "count", a.count, b.count), c(at + "sample", a.sample, b.sample), c(at + "block", a.block, b.block);
   c(at + "t", a.t, b.t);
+  c(at + "traits", a.traits.has_value(), b.traits.has_value());
+  if (a.traits && b.traits) {
+    c(at + "operation", a.traits->operation, b.traits->operation), c(at + "takes_turns", a.traits->takes_turns, b.traits->takes_turns);
+    c(at + "addresses", a.traits->addresses, b.traits->addresses);
+  }
   c.list(at + "metrics", a.metrics, b.metrics, [&](const std::string& m, const Metric& x, const Metric& y) {
     c(m + "name", x.name, y.name), c(m + "unit", x.unit, y.unit), c(m + "better", x.better, y.better);
     c(m + "required", x.required, y.required), c(m + "role", x.role, y.role);
     c(m + "per_sample", x.per_sample, y.per_sample), c(m + "values", x.values, y.values);
+    c(m + "judging", x.judging, y.judging), c(m + "title", x.title, y.title);
   });
   c.list(at + "arrays", a.arrays, b.arrays,
          [&](const std::string& m, const IntegerArray& x, const IntegerArray& y) {
@@ -82,6 +88,7 @@ void compare_tables(Compare& c, const Results& a, const Results& b) {
     c(at + "reason", x.reason, y.reason), c(at + "required", x.required, y.required);
     c(at + "entities", x.entities, y.entities), c(at + "bytes", x.bytes, y.bytes);
     c(at + "seconds", x.seconds, y.seconds), c(at + "deadline_s", x.deadline_s, y.deadline_s);
+    c(at + "checkers", x.checkers, y.checkers), c(at + "targets", x.targets, y.targets);
   });
   c.list("environment", a.environment, b.environment,
          [&](const std::string& at, const auto& x, const auto& y) {

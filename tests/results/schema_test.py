@@ -4,6 +4,7 @@
 import os
 import unittest
 
+import outcome
 from common import FileTest, helper, need
 
 need("h5py", "numpy")
@@ -160,6 +161,93 @@ class Schema(FileTest):
             f["/plan/later"] = np.zeros(len(f["/plan/row"]))
         self.assertEqual(helper("show", self.file).returncode, 0)
 
+    def refuse(self, change, problem):
+        """Named by the check, and refused by what reads the file in order to use it."""
+        with h5py.File(self.file, "r+") as f:
+            change(f)
+        code, lines = self.check()
+        self.assertEqual(code, 1)
+        self.assertTrue(any(problem in line for line in lines), f"{problem!r} is not among {lines}")
+        done = helper("show", self.file, check=False)
+        self.assertEqual(done.returncode, 4, done.stdout)
+        self.assertEqual(len(done.stderr.splitlines()), 1)
+
+    def test_the_check_names_what_readers_refuse(self):
+        def set_item(path, row, value):
+            def change(f):
+                f[path][row] = value
+            return change
+
+        def set_attribute(path, name, value):
+            def change(f):
+                f[path].attrs[name] = value
+            return change
+
+        def cycle(f):
+            f["/entities/parent"][1] = 2
+            f["/entities/parent"][2] = 1
+
+        def soft_cycle(f):
+            del f["/plan"]
+            f["/plan"] = h5py.SoftLink("/around")
+            f["/around"] = h5py.SoftLink("/plan")
+
+        def deep(f):
+            del f["/config"]
+            f.create_dataset("/config", data='{"a":' + "[" * 5000 + "]" * 5000 + "}", dtype=h5py.string_dtype())
+
+        for change, problem in (
+            (set_item(CASE + "/count", 0, -3), "a count is negative"),
+            (set_item(CASE + "/count", 0, 1000), "a count is larger than the number of samples"),
+            (cycle, "leads in a circle"),
+            (soft_cycle, "missing table /plan"),
+            (deep, "nested too deeply"),
+            (set_attribute(CASE + "/throughput", "unit", "bananas"), 'unknown unit "bananas"'),
+            (set_attribute("/inventory/node/memory", "unit", "bananas"), 'unknown unit "bananas"'),
+            (set_attribute(CASE, "kind", "teapot"), 'unknown kind "teapot"'),
+            (set_item("/entities/kind", 1, b"teapot"), '"teapot"'),
+        ):
+            with self.subTest(problem):
+                self.setUp()
+                self.refuse(change, problem)
+
+    def test_a_later_minor_version_may_know_more_units(self):
+        with h5py.File(self.file, "r+") as f:
+            f.attrs["schema_version"] = "1.9"
+            f[CASE + "/throughput"].attrs["unit"] = "banana/s"
+        self.assertEqual(helper("show", self.file).returncode, 0)
+
+    def test_what_no_run_writes_is_named(self):
+        def blocks(f):
+            f[CASE + "/block"][0] = -7
+
+        def backward(f):
+            f[CASE + "/t"][...] = f[CASE + "/t"][...][:, ::-1]
+
+        def ended(f):
+            f.attrs["started"], f.attrs["ended"] = "2026-01-02T00:00:00Z", "2026-01-01T00:00:00Z"
+
+        for change, problem in ((blocks, "-7 is no number of a block"), (backward, "run back in time"), (ended, "ended before it started")):
+            with self.subTest(problem):
+                self.setUp()
+                self.expect(change, problem)
+                self.assertEqual(helper("show", self.file).returncode, 0)
+
+    def test_a_file_of_many_wrong_things_is_told_soon(self):
+        def change(f):
+            for i in range(3000):
+                f.create_group(f"/inventory/g{i}")
+
+        lines = self.expect(change, "and more: the check stops here")
+        self.assertEqual(len(lines), 1001)
+
+    def test_a_loop_of_symbolic_links(self):
+        os.symlink("b", self.dir / "a")
+        os.symlink("a", self.dir / "b")
+        done = helper("check", self.dir / "a", check=False)
+        self.assertEqual(done.returncode, 4)
+        self.assertIn("symbolic links", done.stderr)
+
     def test_claims_of_more_than_the_file_holds(self):
         with h5py.File(self.file, "r+") as f:
             kept = dict(f[CASE + "/clock"].attrs)
@@ -184,4 +272,4 @@ class Schema(FileTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    outcome.main()

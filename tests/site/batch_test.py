@@ -20,7 +20,8 @@ LIMITS = {
 
 class Batch(place.SiteTest):
     def text(self, system, kind, *args):
-        result = self.script("batch.sh", system, kind, *args)
+        gpus = ["--gpus", "0"] if system in ("pbs", "lsf", "kubernetes") and "--gpus" not in args else []
+        result = self.script("batch.sh", system, kind, *args, *gpus)
         self.assert_code(result, 0)
         return result.stdout
 
@@ -45,6 +46,20 @@ class Batch(place.SiteTest):
                 self.assertIn("16", text)
                 self.assertIn(f"/{kind}.sh", text)
                 self.assertEqual("# Untested" in text, system != "slurm")
+
+    def test_the_gpus_of_a_node_are_asked_for(self):
+        for system, gpus, cpus in [("slurm", "--gres=gpu:8", "--gres"), ("pbs", "ncpus=8:ngpus=8:mpiprocs=8", "gpus"), ("lsf", '-gpu "num=8', "-gpu"),
+                                   ("kubernetes", "nvidia.com/gpu: 8", "nvidia")]:
+            self.assertIn(gpus, self.text(system, "nightly", "--gpus", "8"))
+            self.assertNotIn(cpus, self.text(system, "nightly", "--gpus", "0"))
+        self.assertIn("slotsPerWorker: 8\n", self.text("kubernetes", "soak", "--gpus", "8"))
+        for system in ("slurm", "flux"):  # alone on its nodes, a job has all of their parts
+            self.assertIn("--exclusive", self.text(system, "nightly"))
+            self.assertNotIn("ntasks", self.text(system, "nightly"))
+        for system in ("pbs", "lsf", "kubernetes"):
+            result = self.script("batch.sh", system, "nightly")
+            self.assert_code(result, 4)
+            self.assertIn("say --gpus N", result.stderr)
 
     def test_those_of_slurm_are_the_ones_in_the_folder(self):
         for kind in KINDS:
@@ -85,8 +100,8 @@ class Batch(place.SiteTest):
 
     def test_wrong_use(self):
         for args, line in [(["slurm"], "usage: "), (["lsd", "nightly"], "SYSTEM is "), (["slurm", "daily"], "KIND is "),
-                           (["slurm", "nightly", "--nodes", "x"], "--nodes takes a number"), (["slurm", "nightly", "--nodes"], "--nodes needs a value"),
-                           (["kubernetes", "nightly", "--image", "a b"], "--image: ")]:
+                           (["slurm", "nightly", "--nodes", "x"], "--nodes takes a number"), (["slurm", "nightly", "--nodes"], "--nodes needs a value"), (["slurm", "nightly", "--gpus", "x"], "--gpus takes"),
+                           (["kubernetes", "nightly", "--gpus", "1", "--image", "a b"], "--image: ")]:
             result = self.script("batch.sh", *args)
             self.assert_code(result, 4)
             self.assertEqual((result.stdout, result.stderr.count("\n")), ("", 1))

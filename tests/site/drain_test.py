@@ -7,6 +7,7 @@ SCONTROL = """#!/bin/bash
 # State and Reason of a node lie in files; every call is written down.
 here={here}
 case "$1" in
+  listpids) cat "$here/pids" 2>/dev/null ;;
   show)
     node=${{@: -1}}
     [ -f "$here/$node" ] || exit 1
@@ -179,6 +180,56 @@ class NodeChecks(place.SiteTest):
         self.assert_code(self.script("slurm/prolog.sh"), 0)
         self.assert_code(self.script("slurm/prolog.sh", env={"ASSAY_SITE": "/nonexistent"}), 0)
         self.assertEqual(self.calls(), [])
+
+    def beside(self, *jobs):
+        (self.slurm / "pids").write_text("PID      JOBID    STEPID   LOCALID GLOBALID\n" + "".join(f"{i}      {job}      batch    0       0\n" for i, job in enumerate(jobs)))
+
+    def judged(self, file):
+        """The fake run also says what --json does, from the verdict of FILE."""
+        return (f'subprocess.run([{place.ASSAY!r}, "verdict", str(here / {file!r}), "--json", sys.argv[sys.argv.index("--json") + 1]], '
+                'stdout=subprocess.DEVNULL)\n')
+
+    def test_what_another_job_can_cause_drains_nobody(self):
+        self.made(nodes=4, slow="node0", factor=0.5)
+        slow = place.COPY + self.judged("made.h5") + 'print("FAIL (exit 2)")\nsys.exit(2)\n'
+        self.runs(slow)
+        self.beside(5, 77)
+        self.assert_code(self.script("slurm/prolog.sh", env={"SLURM_JOB_ID": "5"}), 0)
+        self.assertEqual(self.calls(), [])
+        self.assertRegex((self.results / "log").read_text(), r"prolog job=5 exit=2 \S+: FAIL \(exit 2\) \(beside job 77\)\n$")
+        arguments = (self.dir / "arguments").read_text()
+        self.assertIn("--suites\ninventory\n", arguments)
+        # The GPUs that the job was given are its own, and nobody else's.
+        self.script("slurm/prolog.sh", env={"SLURM_JOB_ID": "5", "SLURM_JOB_GPUS": "2,3"})
+        self.assertIn("--suites\ninventory,gemm\n--device\ncuda\n", (self.dir / "arguments").read_text())
+        # Wrong values are nobody else's doing.
+        subprocess = place.subprocess
+        subprocess.run([place.ASSAY, "simulate", "--nodes", "4", "--metrics", "gemm", "--fault", "bitflip:node=1,target=gemm", "-o", self.dir / "wrong.h5"],
+                       capture_output=True, check=False)
+        self.runs(slow.replace("'made.h5'", "'wrong.h5'"))
+        self.assert_code(self.script("slurm/prolog.sh", env={"SLURM_JOB_ID": "5"}), 1)
+        self.assertEqual(len(self.calls()), 1)
+        # Alone, the slow node is the node's own doing.
+        (self.slurm / "calls").unlink()
+        self.beside(5)
+        self.runs(slow)
+        self.assert_code(self.script("slurm/prolog.sh", env={"SLURM_JOB_ID": "5"}), 1)
+        self.assertEqual(len(self.calls()), 1)
+
+    def test_all_devices_are_tested_and_only_a_whole_pass_is_remembered(self):
+        self.node_settings(ASSAY_RANKS="3")
+        stamp = self.dir / "state" / "prolog.passed"
+        for state, jobs in [("WARN", ()), ("PASS", (77,))]:
+            self.beside(*jobs)
+            self.runs(place.COPY + f'(here / "ran").open("a").write("x")\nprint("{state} (exit 0)")\n')
+            self.assert_code(self.script("slurm/prolog.sh"), 0)
+            self.assertFalse(stamp.exists(), state)
+        (self.dir / "ran").unlink()
+        self.beside()
+        self.assert_code(self.script("slurm/prolog.sh"), 0)
+        self.assertEqual(self.ran(), 3, "one for every rank")
+        self.assertIn("--require\ncoverage\n", (self.dir / "arguments").read_text())
+        self.assertTrue(stamp.exists())
 
     def test_a_node_that_passed_is_left_alone_for_a_while(self):
         self.result_of_run(0, nodes=4)

@@ -104,13 +104,13 @@ class Nightly(place.SiteTest):
         today = time.strftime("%Y-%m-%d", time.gmtime())
         directory = self.results / today / "nightly-77"
         self.assertEqual(sorted(p.name for p in directory.iterdir()),
-                         ["assay.prom", "junit.xml", "nodes.txt", "run.h5", "run.log", "summary.txt", "verdict.json", "verdict.txt"])
+                         ["assay.prom", "junit.xml", "nodes.txt", "report.html", "run.h5", "run.log", "summary.txt", "verdict.json", "verdict.txt"])
         self.assertTrue(result.stdout.startswith(f"assay night {today}: PASS (exit 0), 8 PASS\n"), result.stdout)
         self.assertEqual((self.dir / "told").read_text(), result.stdout)
         self.assertEqual(prom.read_text(), (directory / "assay.prom").read_text())
         self.assertEqual([p.name for p in prom.parent.iterdir()], ["assay.prom"])
         self.assertEqual((self.dir / "arguments").read_text().split("\n"),
-                         ["run", "--level", "extended", "--quiet", "--cases", "gemm/*", "--expect-nodes", "8", "--out", str(directory / "run.h5")])
+                         ["run", "--require", "coverage", "--level", "extended", "--quiet", "--cases", "gemm/*", "--expect-nodes", "8", "--out", str(directory / "run.h5")])
         history = self.results / "history" / f"{today}-nightly-77.h5"
         self.assertTrue(history.samefile(directory / "run.h5"), "one copy")
         self.assertRegex((self.results / "log").read_text(), r"^\S+Z nightly job=77 exit=0 assay night .*: PASS \(exit 0\), 8 PASS \S+/nightly-77\n$")
@@ -225,7 +225,7 @@ class Nightly(place.SiteTest):
 
     def test_every_setting_is_explained_and_has_the_value_it_says(self):
         names = "ASSAY ASSAY_RESULTS ASSAY_LAUNCH ASSAY_LEVEL ASSAY_OPTIONS ASSAY_PROM ASSAY_NOTIFY ASSAY_KEEP_NIGHTS ASSAY_KEEP_WEEKS " \
-                "ASSAY_LOCK_HOURS ASSAY_DRAIN ASSAY_DRAIN_MOST ASSAY_PROLOG_EVERY ASSAY_STATE ASSAY_SOAK_SEGMENTS ASSAY_SOAK_MINUTES"
+                "ASSAY_LOCK_HOURS ASSAY_DRAIN ASSAY_DRAIN_MOST ASSAY_RANKS ASSAY_PROLOG_EVERY ASSAY_STATE ASSAY_SOAK_SEGMENTS ASSAY_SOAK_MINUTES"
         show = f'for name in {names}; do echo "$name=${{!name}}"; done'
         self.program("assay", "#!/bin/sh\n")
         environment = {**self.env, "ASSAY_SITE": str(place.SCRIPTS / "site.conf")}

@@ -23,7 +23,7 @@ if planned.returncode != 0:
 made = here / ("made-" + pathlib.Path(out).name)
 shutil.copy(made if made.exists() else here / "made-first.h5", out)
 """
-MPIRUN = '#!/bin/bash\nwhile [ "$1" != assay ]; do shift; done\nexec "$@"\n'
+MPIRUN = '#!/bin/bash\nwhile [ "${1##*/}" != assay ]; do shift || exit 213; done\nexec "$@"\n'
 
 
 def recipes():

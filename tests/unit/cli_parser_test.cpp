@@ -27,7 +27,7 @@ class OptionsSuite : public Suite {
     dtypes.help = "number types to multiply";
     return {dtypes};
   }
-  std::vector<MetricInfo> metrics() const override { return {}; }
+  std::vector<results::MetricSpec> metrics() const override { return {}; }
   std::vector<Case> plan(const PlanInput&) const override { return {}; }
   void run(const Case&, Context&) override {}
 };

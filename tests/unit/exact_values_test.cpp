@@ -4,10 +4,10 @@
 #include <cmath>
 #include <vector>
 
-#include "collective/collective.hpp"
-#include "collective/exact.hpp"
+#include "workload/collective.hpp"
+#include "workload/exact.hpp"
 
-namespace assay::allreduce {
+namespace assay::workload {
 namespace {
 
 TEST(ExactValues, TheSumIsExactInAnyOrder) {
@@ -77,4 +77,4 @@ TEST(BusFactor, IsThatOfNcclTests) {
 }
 
 }  // namespace
-}  // namespace assay::allreduce
+}  // namespace assay::workload

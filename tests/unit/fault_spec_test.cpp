@@ -100,8 +100,6 @@ TEST(FaultSpec, NamesWhatIsWrong) {
   EXPECT_EQ(failure("nan:word=1"), "nan needs target= in 'nan:word=1'");
   EXPECT_EQ(failure("slowlink:factor=0.5"), "slowlink needs pair= in 'slowlink:factor=0.5'");
   EXPECT_EQ(failure("clock"), "clock needs ppm= or offset_s= in 'clock'");
-  EXPECT_EQ(failure("bitflip:target=disk"),
-            "target=disk: one of gemm, memory, allreduce, message, gradient, parameter");
   EXPECT_EQ(failure("slow:factor=0.5,factor=0.6"), "factor is given twice in 'slow:factor=0.5,factor=0.6'");
   EXPECT_EQ(failure("slow:factor"), "factor needs a value in 'slow:factor'");
   EXPECT_EQ(failure("slow:factor="), "factor needs a value in 'slow:factor='");

@@ -13,7 +13,7 @@
 
 #include "base/clock.hpp"
 #include "base/system.hpp"
-#include "run/suite.hpp"
+#include "suite/suite.hpp"
 
 namespace assay::fakes {
 
@@ -62,6 +62,7 @@ class HookedDevice final : public Device {
   bool gpu = false;                            ///< says that it is one
 
   std::string_view kind() const noexcept override { return gpu ? "cuda" : "host"; }
+  bool has_own_memory() const noexcept override { return gpu; }
   std::string description() const override { return "hooked"; }
   std::map<std::string, std::string> identity() const override { return {{"blas", "under test"}}; }
   int threads() const noexcept override { return 1; }
@@ -174,13 +175,18 @@ class Bench {
   Injector* injector = nullptr;
 
   void run(Suite& suite, const Case& c) {
+    with(c, [&](Context& context) { suite.run(c, context); });
+  }
+  /// `use` gets the context that the case would have.
+  template <class Use>
+  void with(const Case& c, const Use& use) {
     SelfCommunicator world, alone;
     Communicator& group = node != nullptr ? *node : alone;
     Context context{config_, topology_,    entities_, device,
                     world,   group,        nullptr,   case_stream(config_.seed, c.path()),
                     now_s(), now_s() + 60, record,    entities_.device_of_rank(0), injector,
                     c.confirm.get()};
-    suite.run(c, context);
+    use(context);
   }
   const Topology& topology() const { return topology_; }
   const EntityTable& entities() const { return entities_; }

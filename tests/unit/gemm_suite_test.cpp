@@ -9,8 +9,8 @@
 
 #include "base/error.hpp"
 #include "gemm_memory_fakes.hpp"
-#include "product/compare_bits.hpp"
-#include "suites/gemm/gemm_job.hpp"
+#include "workload/compare_bits.hpp"
+#include "suites/gemm/gemm_work.hpp"
 
 namespace assay {
 namespace {
@@ -113,7 +113,7 @@ TEST(GemmPlan, WhatDoesNotFitSaysWhy) {
 }
 
 TEST(GemmLayout, MatricesDoNotOverlapAndRotateThroughTheCache) {
-  const auto layout = make_product_layout(NumType::fp64, {256, 256, 256}, 16u << 20, gib);
+  const auto layout = workload::make_product_layout(NumType::fp64, {256, 256, 256}, 16u << 20, gib);
   EXPECT_GE(layout.inputs, 2u);
   EXPECT_GE(layout.bytes(), 8u << 20);
   EXPECT_GE(layout.b(0) - layout.a(0), layout.result_bytes);
@@ -136,6 +136,7 @@ Case exact_case(const char* type, std::size_t n) {
   Case c;
   c.suite = "gemm";
   c.name = std::string(type) + "-exact-n" + std::to_string(n);
+  c.operation = "exact";
   c.parameters = {{"dtype", type}, {"mode", "together"}, {"n", n}, {"rounds", 2}};
   return c;
 }
@@ -146,6 +147,23 @@ Suite& suite() {
 }
 
 Bench bench() { return Bench(config_of(GemmSuite(), Level::smoke)); }
+
+/// Half speed in one sample of twenty is named out of a hundred samples and never out of thirty (tests/operating).
+TEST(Sampling, FromStandardOnAHundredSamplesWhereTheTimeAllowsThem) {
+  for (const Level level : {Level::standard, Level::extended, Level::soak}) {
+    Bench b(config_of(GemmSuite(), level));
+    b.with(Case(), [](Context& context) {
+      SamplingPlan plan = context.sampling(30);
+      EXPECT_GE(plan.min_samples, 100U);
+      int runs = 0;
+      Operation operation;
+      operation.run = [&](std::uint64_t) { ++runs; };
+      operation.timed_elsewhere = [] { return 1e-3; };  // as even as can be: nothing but the number asks for more
+      plan.warmup_seconds = 1e-4;
+      EXPECT_GE(sample(operation, plan).seconds.size(), 100U);
+    });
+  }
+}
 
 TEST(GemmRun, HealthySeriesHaveRateEfficiencyAndDigest) {
   for (const char* mode : {"alone", "together"}) {
@@ -284,7 +302,7 @@ TEST(GemmCheck, NanEqualsOnlyItselfAndZeroHasASign) {
   Bench b = bench();
   const double nan = std::numeric_limits<double>::quiet_NaN();
   double actual[3] = {nan, 0.0, 1.0}, expected[3] = {nan, -0.0, nan};
-  const auto wrong = compare_bits(b.device, actual, expected, 3, sizeof(double));
+  const auto wrong = workload::compare_bits(b.device, actual, expected, 3, sizeof(double));
   EXPECT_EQ(wrong.count, 2u);
   EXPECT_EQ(wrong.first.at(0).index, 1u);
   EXPECT_EQ(wrong.first.at(1).index, 2u);
@@ -294,9 +312,9 @@ TEST(GemmCheck, CountsBeyondWhatItRecords) {
   Bench b = bench();
   const std::vector<float> actual(200000, 1.0f), expected(200000, 2.0f);
   const auto wrong =
-      compare_bits_on_device(b.device, actual.data(), expected.data(), actual.size(), sizeof(float));
+      workload::compare_bits_on_device(b.device, actual.data(), expected.data(), actual.size(), sizeof(float));
   EXPECT_EQ(wrong.count, 200000u);
-  EXPECT_EQ(wrong.first.size(), WrongElements::capacity);
+  EXPECT_EQ(wrong.first.size(), workload::WrongElements::capacity);
 }
 
 TEST(GemmRun, PeakIsPositiveAndWhatADeviceThrowsArrives) {

@@ -126,6 +126,10 @@ TEST(GpuVerdict, SoftwareXidOnAGpuThatFailedACheckIsHardware) {
 template <class Sm>
 std::string told_of(std::uint64_t count, std::uint64_t step, const Sm& sm, double sweep_s = 0.5) {
   auto r = with_gpus();
+  results::CaseData pattern = r.cases.front();
+  pattern.suite = "memory";
+  pattern.name = "pattern-march-c-together";
+  r.cases.push_back(std::move(pattern));
   for (std::uint64_t i = 0; i < count; ++i)
     r.errors.push_back({"memory/pattern-march-c-together", row_named(r, "node2/gpu1"), i * step, 1, 3, 1, i % 2 == 0 ? 1.0 : 1.0 + sweep_s,
                         sm(i), 3, 17});

@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 /// Two nodes of two ranks; cases 0 and 1 are node-local, case 2 needs all.
-class FakeKeeper final : public Keeper {
+class FakeController final : public Controller {
  public:
   int cases = 3;
   bool started_ = false, fails_to_store = false, fails_to_start = false;
@@ -63,6 +63,7 @@ class FakeKeeper final : public Keeper {
   std::string complaint(const std::string& record) const override { return record == "broken" ? "it broke" : ""; }
   std::string case_name(int index) const override { return "case" + std::to_string(index); }
   double phase_deadline_s(unsigned) const override { return 20; }
+  double standstill_s() const override { return 8; }
   double run_deadline_s() const override { return 100; }
 };
 
@@ -70,11 +71,11 @@ constexpr int any_number = -1000;
 
 class CollectorTest : public ::testing::Test {
  protected:
-  FakeKeeper keeper;
+  FakeController controller;
   std::vector<std::pair<int, Message>> sent;
   std::vector<std::string> told;
   double now = 1000;
-  Collector collector{4, keeper, [this](int rank, const Message& m) { sent.emplace_back(rank, m); },
+  Collector collector{4, controller, [this](int rank, const Message& m) { sent.emplace_back(rank, m); },
                       [this](const std::string& line) { told.push_back(line); }, 1000};
 
   void say(int rank, MessageType type, int number = 0, const std::string& text = "") {
@@ -98,11 +99,15 @@ class CollectorTest : public ::testing::Test {
   void record(int case_index, std::vector<int> ranks) {
     for (const int r : ranks) say(r, MessageType::record, case_index, "r" + std::to_string(r));
   }
-  /// Lets time pass while all guardians report, but for `silent`.
-  void pass(double seconds, std::map<int, Snapshot> at = {}, std::set<int> silent = {}) {
+  /// Lets time pass while all guardians report, but for `silent`. Nobody moves but those in `moving`.
+  void pass(double seconds, std::map<int, Snapshot> at = {}, std::set<int> silent = {}, std::set<int> moving = {}) {
+    const double begin = now;
     for (double end = now + seconds; now < end; now += 0.5) {
-      for (int r = 0; r < 4; ++r)
-        if (!silent.contains(r)) status(r, at.contains(r) ? at[r] : Snapshot{});
+      for (int r = 0; r < 4; ++r) {
+        Snapshot s = at.contains(r) ? at[r] : Snapshot{};
+        s.idle_s = moving.contains(r) ? 0.0 : now - begin;
+        if (!silent.contains(r)) status(r, s);
+      }
       collector.tend(now);
     }
   }
@@ -121,12 +126,12 @@ TEST_F(CollectorTest, AHealthyRunStoresEveryCaseAndEndsInOrder) {
   begin();
   EXPECT_EQ(count(2, MessageType::step, 0), 1);
   record(0, {0, 1, 2});
-  EXPECT_TRUE(keeper.stored.empty());
+  EXPECT_TRUE(controller.stored.empty());
   record(0, {3});
-  EXPECT_THAT(keeper.stored[0], ElementsAre("r0", "r1", "r2", "r3"));
+  EXPECT_THAT(controller.stored[0], ElementsAre("r0", "r1", "r2", "r3"));
   record(1, {3, 2, 1, 0});
   record(2, {0, 1, 2, 3});
-  EXPECT_EQ(keeper.why, "");
+  EXPECT_EQ(controller.why, "");
   EXPECT_EQ(count(3, MessageType::step, -1), 1);
   EXPECT_FALSE(collector.over());
   all_done();
@@ -141,11 +146,11 @@ TEST_F(CollectorTest, ADeadRankIsNamedWithItsCaseAndEndsAStageAcrossNodes) {
   record(1, {0, 1, 2, 3});
   status(2, running(2, Call::all_reduce));
   say(2, MessageType::died, SIGKILL);
-  ASSERT_EQ(keeper.losses.size(), 1u);
-  EXPECT_THAT(keeper.losses[0], HasSubstr("lost: rank 2 on node01 was killed by signal 9 (Killed): in case2"));
-  EXPECT_THAT(keeper.losses[0], HasSubstr("inside a all-reduce of its group"));
+  ASSERT_EQ(controller.losses.size(), 1u);
+  EXPECT_THAT(controller.losses[0], HasSubstr("lost: rank 2 on node01 was killed by signal 9 (Killed): in case2"));
+  EXPECT_THAT(controller.losses[0], HasSubstr("inside a all-reduce of its group"));
   EXPECT_EQ(count(0, MessageType::kill), 2);  // as affected, and at the end
-  EXPECT_THAT(keeper.why, HasSubstr("rank 2 on node01"));
+  EXPECT_THAT(controller.why, HasSubstr("rank 2 on node01"));
   all_done();
   EXPECT_EQ(collector.code(), 3);
 }
@@ -154,14 +159,14 @@ TEST_F(CollectorTest, ALossInANodeLocalStageEndsThatNodeOnly) {
   begin();
   record(0, {0, 1});
   say(3, MessageType::died, SIGSEGV);
-  EXPECT_THAT(keeper.stored[0], ElementsAre("r0", "r1", "", ""));
+  EXPECT_THAT(controller.stored[0], ElementsAre("r0", "r1", "", ""));
   EXPECT_EQ(count(0, MessageType::kill), 0);
   EXPECT_EQ(count(2, MessageType::kill), 1);
   EXPECT_EQ(count(0, MessageType::step, 1), 1);
   EXPECT_EQ(count(2, MessageType::step, 1), 0);
   record(1, {0, 1});
-  EXPECT_THAT(keeper.stored[1], ElementsAre("r0", "r1", "", ""));
-  EXPECT_THAT(keeper.why, HasSubstr("rank 3 on node01"));  // what needs the whole job is not run
+  EXPECT_THAT(controller.stored[1], ElementsAre("r0", "r1", "", ""));
+  EXPECT_THAT(controller.why, HasSubstr("rank 3 on node01"));  // what needs the whole job is not run
   EXPECT_EQ(count(0, MessageType::kill), 1);               // nobody can leave MPI in order any more
 }
 
@@ -173,8 +178,8 @@ TEST_F(CollectorTest, AHangNamesTheRankThatIsOutsideOfMpiNotItsVictims) {
   EXPECT_EQ(count(2, MessageType::trace_request), 0);
   say(1, MessageType::trace, 0, "spin (assay)\n");
   collector.tend(now);
-  ASSERT_EQ(keeper.losses.size(), 1u);
-  EXPECT_THAT(keeper.losses[0], HasSubstr("hang: rank 1 on node00 did not end case0 in time"));
+  ASSERT_EQ(controller.losses.size(), 1u);
+  EXPECT_THAT(controller.losses[0], HasSubstr("hang: rank 1 on node00 did not end case0 in time"));
   EXPECT_THAT(told, ::testing::Contains(HasSubstr("spin (assay)")));
 }
 
@@ -182,8 +187,38 @@ TEST_F(CollectorTest, ARankThatLeftACollectiveWithAnErrorIsToBlameAndNotThoseTha
   begin();
   say(1, MessageType::record, 0, "broken");
   pass(14, {{0, running(0, Call::all_reduce)}, {2, running(0, Call::barrier)}, {3, running(0, Call::barrier)}});
-  ASSERT_FALSE(keeper.losses.empty());
-  EXPECT_THAT(keeper.losses[0], HasSubstr("rank 1 on node00 left case0 while others waited for it (it broke)"));
+  ASSERT_FALSE(controller.losses.empty());
+  EXPECT_THAT(controller.losses[0], HasSubstr("rank 1 on node00 left case0 while others waited for it (it broke)"));
+}
+
+TEST_F(CollectorTest, ACaseThatMovesOnIsLateAndNoHang) {
+  begin();
+  pass(60, {{0, running(0, Call::receive, 1)}, {1, running(0, Call::send, 0)}}, {}, {1});
+  EXPECT_THAT(controller.losses, IsEmpty());
+  record(0, {0, 1, 2, 3});
+  EXPECT_EQ(controller.stored.size(), 1u);
+}
+
+TEST_F(CollectorTest, AnExchangeThatDoesNotEndNamesTheLinkAndLosesNobody) {
+  begin();
+  record(0, {0, 1, 2, 3});
+  record(1, {0, 1, 2, 3});
+  // Before the case is late: all wait, and nobody moves.
+  pass(9, {{0, running(2, Call::wait, 3)}, {3, running(2, Call::receive, 0)}, {1, running(2, Call::barrier)}, {2, running(2, Call::barrier)}});
+  ASSERT_EQ(controller.losses.size(), 1u);
+  EXPECT_THAT(controller.losses[0], HasSubstr("stuck: case2: an exchange does not end between rank 0 on node00 and rank 3 on node01"));
+  EXPECT_EQ(count(0, MessageType::trace_request), 0);
+  EXPECT_EQ(count(3, MessageType::trace_request), 0);
+}
+
+TEST_F(CollectorTest, AStandstillInsideANodeEndsThatNodeOnly) {
+  begin();
+  record(0, {0, 1});
+  pass(9, {{2, running(0, Call::wait, 3)}, {3, running(0, Call::receive, 2)}});
+  ASSERT_EQ(controller.losses.size(), 1u);
+  EXPECT_THAT(controller.losses[0], HasSubstr("between rank 2 on node01 and rank 3 on node01"));
+  EXPECT_EQ(count(0, MessageType::step, 1), 1);
+  EXPECT_EQ(count(2, MessageType::step, 1), 0);
 }
 
 TEST_F(CollectorTest, ARankThatWakesWhileItsStackIsReadStaysGuilty) {
@@ -194,16 +229,27 @@ TEST_F(CollectorTest, ARankThatWakesWhileItsStackIsReadStaysGuilty) {
   pass(11, {{1, stopped}});
   record(0, {1});
   pass(2);
-  ASSERT_EQ(keeper.losses.size(), 1u);
-  EXPECT_THAT(keeper.losses[0], HasSubstr("its process is stopped"));
+  ASSERT_EQ(controller.losses.size(), 1u);
+  EXPECT_THAT(controller.losses[0], HasSubstr("its process is stopped"));
 }
 
 TEST_F(CollectorTest, ASilentGuardianIsUnreachable) {
   begin();
   record(0, {0, 1, 2});
   pass(8, {}, {3});
-  ASSERT_FALSE(keeper.losses.empty());
-  EXPECT_THAT(keeper.losses[0], HasSubstr("rank 3 on node01 is unreachable"));
+  ASSERT_FALSE(controller.losses.empty());
+  EXPECT_THAT(controller.losses[0], HasSubstr("rank 3 on node01 is unreachable"));
+}
+
+TEST_F(CollectorTest, TheTimeOfASlowWriteIsNobodysSilenceAndWhatFollowsIs) {
+  begin();
+  pass(1);
+  now += 8;  // the collector writes; what the guardians say in the meantime is not read yet
+  collector.tend(now);
+  EXPECT_THAT(controller.losses, IsEmpty());
+  pass(8, {}, {3}, {0, 1, 2});
+  ASSERT_FALSE(controller.losses.empty());
+  EXPECT_THAT(controller.losses[0], HasSubstr("rank 3 on node01 is unreachable"));
 }
 
 TEST_F(CollectorTest, WhenNoOtherHostAnswersItIsTheOwnNetwork) {
@@ -211,8 +257,8 @@ TEST_F(CollectorTest, WhenNoOtherHostAnswersItIsTheOwnNetwork) {
   say(0, MessageType::start);
   for (int r = 0; r < 4; ++r) say(r, MessageType::ready);
   pass(8, {{0, running(0, Call::barrier)}}, {1, 2, 3});
-  ASSERT_FALSE(keeper.losses.empty());
-  EXPECT_THAT(keeper.losses[0], HasSubstr("rank 0 on node00 hears from no other host"));
+  ASSERT_FALSE(controller.losses.empty());
+  EXPECT_THAT(controller.losses[0], HasSubstr("rank 0 on node00 hears from no other host"));
 }
 
 TEST_F(CollectorTest, MpiInitStandsUnderADeadline) {
@@ -243,32 +289,32 @@ TEST_F(CollectorTest, ARankThatNeverComesIsNamed) {
 TEST_F(CollectorTest, AGuardianThatGoesTakesItsRankAlong) {
   begin();
   collector.disconnected(1, now);
-  ASSERT_FALSE(keeper.losses.empty());
-  EXPECT_THAT(keeper.losses[0], HasSubstr("rank 1 on node00 is gone, and its guardian with it"));
+  ASSERT_FALSE(controller.losses.empty());
+  EXPECT_THAT(controller.losses[0], HasSubstr("rank 1 on node00 is gone, and its guardian with it"));
 }
 
 TEST_F(CollectorTest, AFullDiskEndsTheRunInOrder) {
   begin();
-  keeper.fails_to_store = true;
+  controller.fails_to_store = true;
   record(0, {0, 1, 2, 3});
-  EXPECT_EQ(keeper.why, "disk full");
+  EXPECT_EQ(controller.why, "disk full");
   EXPECT_EQ(count(1, MessageType::step, -1), 1);
   EXPECT_EQ(count(1, MessageType::kill), 0);
 }
 
 TEST_F(CollectorTest, AChainOfSegmentsClosesEachFileAndEndsAfterTheLast) {
-  keeper.cases = 1;
-  keeper.segments = 2;
+  controller.cases = 1;
+  controller.segments = 2;
   begin();
   record(0, {0, 1, 2, 3});
-  EXPECT_EQ(keeper.why, "");  // the first file is closed
-  EXPECT_FALSE(keeper.started());
+  EXPECT_EQ(controller.why, "");  // the first file is closed
+  EXPECT_FALSE(controller.started());
   EXPECT_EQ(count(2, MessageType::step, next_segment), 1);
-  keeper.why = "not finished";
+  controller.why = "not finished";
   say(0, MessageType::start);
   for (int r = 0; r < 4; ++r) say(r, MessageType::ready);
   record(0, {0, 1, 2, 3});
-  EXPECT_EQ(keeper.why, "");
+  EXPECT_EQ(controller.why, "");
   EXPECT_EQ(count(2, MessageType::step, no_more_cases), 1);
   all_done();
   EXPECT_EQ(collector.code(), 0);
@@ -287,8 +333,8 @@ TEST_F(CollectorTest, ABatchSystemsWarningLetsAShortCaseEnd) {
   collector.stop(SIGUSR1, now);
   pass(1, {{0, running(0, Call::none)}});
   record(0, {0, 1, 2, 3});
-  EXPECT_EQ(keeper.stored.size(), 1u);
-  EXPECT_THAT(keeper.why, HasSubstr("signal 10"));
+  EXPECT_EQ(controller.stored.size(), 1u);
+  EXPECT_THAT(controller.why, HasSubstr("signal 10"));
   EXPECT_EQ(count(1, MessageType::kill), 0);
 }
 
@@ -296,20 +342,20 @@ TEST_F(CollectorTest, ABatchSystemsWarningEndsALongCase) {
   begin();
   collector.stop(SIGUSR1, now);
   pass(4, {{0, running(0, Call::none)}});
-  EXPECT_THAT(keeper.why, HasSubstr("signal 10"));
+  EXPECT_THAT(controller.why, HasSubstr("signal 10"));
   EXPECT_EQ(count(1, MessageType::kill), 1);
 }
 
 TEST_F(CollectorTest, TermEndsAtOnce) {
   begin();
   collector.stop(SIGTERM, now);
-  EXPECT_THAT(keeper.why, HasSubstr("signal 15"));
+  EXPECT_THAT(controller.why, HasSubstr("signal 15"));
   EXPECT_EQ(count(2, MessageType::kill), 1);
 }
 
-TEST_F(CollectorTest, WhatTheKeeperRefusesGoesBackToRankZero) {
+TEST_F(CollectorTest, ControllerRefusalReachesRankZero) {
   for (int r = 0; r < 4; ++r) collector.connected(r, "node00", now);
-  keeper.fails_to_start = true;
+  controller.fails_to_start = true;
   say(0, MessageType::start);
   ASSERT_EQ(sent.size(), 1u);
   EXPECT_EQ(sent[0].second.type, MessageType::started);
@@ -326,25 +372,25 @@ TEST_F(CollectorTest, AnErrorThatAllAgreeOnLeavesNoTrace) {
   say(0, MessageType::start);
   for (int r = 0; r < 4; ++r) say(r, MessageType::bye, 3);
   collector.tend(now);
-  EXPECT_TRUE(keeper.discarded);
+  EXPECT_TRUE(controller.discarded);
 }
 
 TEST_F(CollectorTest, OneRankThatLeavesEarlyIsLost) {
   begin();
   say(2, MessageType::bye, 5);
   pass(6);
-  ASSERT_FALSE(keeper.losses.empty());
-  EXPECT_THAT(keeper.losses[0], HasSubstr("rank 2 on node01 left early with exit code 5"));
+  ASSERT_FALSE(controller.losses.empty());
+  EXPECT_THAT(controller.losses[0], HasSubstr("rank 2 on node01 left early with exit code 5"));
 }
 
 TEST_F(CollectorTest, TheWholeRunHasADeadline) {
-  keeper.cases = 100;
+  controller.cases = 100;
   begin();
   for (int i = 0; i < 12; ++i) {
     pass(9, {{0, running(i, Call::none)}});
     record(i, {0, 1, 2, 3});
   }
-  EXPECT_THAT(keeper.why, HasSubstr("still ran when the whole run's 100 s were over"));
+  EXPECT_THAT(controller.why, HasSubstr("still ran when the whole run's 100 s were over"));
 }
 
 }  // namespace

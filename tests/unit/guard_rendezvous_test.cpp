@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "guard/handshake.hpp"
 #include "guard/rendezvous.hpp"
 
 namespace assay::guard {
@@ -22,7 +23,7 @@ class RendezvousTest : public ::testing::Test {
     char name[] = "/tmp/assay-rendezvous-XXXXXX";
     ASSERT_NE(mkdtemp(name), nullptr);
     folder = name;
-    address = {random_token(), random_token(), {"127.0.0.1"}, 4711};
+    address = {random_token(), {"127.0.0.1"}, 4711};
   }
   void TearDown() override { fs::remove_all(folder); }
   fs::path only_file() const { return fs::directory_iterator(folder)->path(); }
@@ -34,7 +35,7 @@ TEST_F(RendezvousTest, IsReadBackAndForItsOwnerOnly) {
   const RendezvousFile file(folder, "job1", address);
   const auto found = RendezvousFile::read(folder, "job1");
   ASSERT_TRUE(found);
-  EXPECT_EQ(found->proof, address.proof);
+  EXPECT_EQ(found->key, address.key);
   EXPECT_EQ(found->port, 4711);
   struct stat info {};
   ASSERT_EQ(stat(only_file().c_str(), &info), 0);
@@ -61,7 +62,7 @@ TEST_F(RendezvousTest, WhatOthersCanReadIsNotTrusted) {
 
 TEST_F(RendezvousTest, NonsenseIsNoAddress) {
   const RendezvousFile file(folder, "job1", address);
-  for (const char* text : {"", "{", "[]", "{\"proof\":1}", "{\"proof\":\"x\",\"answer\":\"y\",\"hosts\":[],\"port\":1}"}) {
+  for (const char* text : {"", "{", "[]", "{\"key\":1}", "{\"key\":\"x\",\"hosts\":[],\"port\":1}"}) {
     std::ofstream(only_file()) << text;
     EXPECT_FALSE(RendezvousFile::read(folder, "job1")) << text;
   }
@@ -73,13 +74,13 @@ TEST_F(RendezvousTest, NoFolderIsNoError) {
 }
 
 TEST(Rendezvous, TokensDiffer) {
-  EXPECT_EQ(random_token().size(), 32u);
+  EXPECT_EQ(random_token().size(), 64u);
   EXPECT_NE(random_token(), random_token());
 }
 
 TEST(Rendezvous, ListensWhereItSays) {
   Address address;
-  const int listening = listen_on(true, address);
+  const int listening = listen_on(true, address).at(0);
   const int fd = start_connect(address.hosts.at(0), address.port);
   ASSERT_GE(fd, 0);
   pollfd p{listening, POLLIN, 0};

@@ -130,18 +130,55 @@ TEST(History, AloneWarnsOnceAndFailsWhenTheRunBeforeSaysTheSame) {
   EXPECT_THAT(drifts(second)[0].text, HasSubstr("3 runs in a row"));
   EXPECT_EQ(second.state, "FAIL");
   EXPECT_NEAR(*drifts(second)[0].deficit, 0.12, 0.01);
-  // The same, but too small for a fault of this class, or in a hurry: only a warning.
+  // The same, but too small for a fault of this class: only a warning.
   Fleet small(16, 2, 0.001, 1);
   const auto little = drifts(judged(small.run(6, 0.03), small.days(6, 4, 0.03)));
   ASSERT_FALSE(little.empty());
   for (const auto& f : little) EXPECT_EQ(f.severity, "WARN");
+  // The run before is a measurement of its own: it confirms without blocks over a minute.
   Fleet hasty(16, 2, 0.001, 1);
   const auto before = hasty.days(6, 4, 0.12);
   auto now = hasty.run(6, 0.12);
   for (auto& c : now.cases) c.t.assign(c.t.size(), 0.0);
-  const auto unconfirmed = judged(now, before);
-  ASSERT_EQ(drifts(unconfirmed).size(), 1U);
-  EXPECT_EQ(drifts(unconfirmed)[0].severity, "WARN");
+  EXPECT_EQ(drifts(judged(now, before)).at(0).severity, "FAIL");
+}
+
+/// A fault that lasts is told every night, from the second on as a fault, however long it has been in the history.
+TEST(History, ALastingFaultIsNeverForgotten) {
+  struct { int nodes, metrics; } const shapes[] = {{16, 30}, {64, 3}, {8, 3}};
+  for (const auto& shape : shapes) {
+    Fleet fleet(shape.nodes, shape.metrics, 0.001, 7);
+    auto runs = fleet.days(6);
+    std::string since;
+    for (int night = 0; night < 24; ++night) {
+      const auto r = fleet.run(6 + night, 0.12);
+      const auto found = drifts(judged(r, runs));
+      ASSERT_EQ(found.size(), 1U) << shape.nodes << " night " << night;
+      EXPECT_TRUE(found[0].name.starts_with("node5/"));
+      EXPECT_EQ(found[0].severity, night == 0 ? "WARN" : "FAIL") << shape.nodes << " night " << night << found[0].text;
+      EXPECT_EQ(found[0].since, "2026-01-07T00:00:00Z");
+      EXPECT_THAT(found[0].text, HasSubstr("threshold "));
+      runs->push_back(verdict::snapshot_of(r, "night" + std::to_string(night)));
+    }
+    // Mended, it is silent.
+    EXPECT_TRUE(drifts(judged(fleet.run(30), runs)).empty());
+  }
+}
+
+TEST(History, ALimitThatNamesThePartAcceptsIt) {
+  Fleet fleet(16, 2, 0.001, 1);
+  const auto earlier = fleet.days(6, 4, 0.12);
+  const auto r = fleet.run(6, 0.12);
+  auto options = verdict::options_from(r);
+  options.earlier = earlier;
+  options.history_name = "history";
+  options.limits_name = "limits.toml";
+  for (const char* device : {"node5/*", "*"}) {
+    options.limits_text = std::string("[[limit]]\nmetric = \"gemm/*:throughput\"\nmin = \"50 GFLOP/s\"\ndevice = \"") + device + "\"\n";
+    const auto found = drifts(verdict::judge(r, options));
+    ASSERT_FALSE(found.empty());
+    EXPECT_EQ(found[0].severity, std::string(device) == "*" ? "FAIL" : "INFO") << found[0].text;
+  }
 }
 
 TEST(History, FreshDataConfirmOrTakeBack) {

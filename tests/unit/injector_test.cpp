@@ -24,6 +24,12 @@ Case case_of(const std::string& suite, const std::string& name) {
   Case c;
   c.suite = suite;
   c.name = name;
+  c.operation = name.starts_with("latency") ? "latency" : name.starts_with("fp32") ? "product" : "other";
+  c.faults.messages = suite == "p2p";
+  c.faults.times = suite != "inventory";
+  c.faults.targets = {suite == "p2p" ? "message" : suite};
+  if (suite == "train") c.faults.targets = {"gradient", "parameter"};
+  if (suite == "burn") c.faults.targets = {"gemm", "memory", "allreduce"};
   return c;
 }
 
@@ -125,10 +131,10 @@ TEST(Injector, FlipsOneBitOncePerCaseWhereItIsTold) {
   Rank rank({"bitflip:target=gemm,word=3,bit=7,step=1"});
   std::vector<std::uint32_t> data(8, 0);
   rank.begin("gemm", "x");
-  EXPECT_FALSE(rank->spoil("memory", data.data(), data.size(), 4));
-  EXPECT_FALSE(rank->spoil("gemm", data.data(), data.size(), 4));
-  EXPECT_TRUE(rank->spoil("gemm", data.data(), data.size(), 4));
-  EXPECT_FALSE(rank->spoil("gemm", data.data(), data.size(), 4));
+  EXPECT_FALSE(rank->corrupt("memory", data.data(), data.size(), 4));
+  EXPECT_FALSE(rank->corrupt("gemm", data.data(), data.size(), 4));
+  EXPECT_TRUE(rank->corrupt("gemm", data.data(), data.size(), 4));
+  EXPECT_FALSE(rank->corrupt("gemm", data.data(), data.size(), 4));
   EXPECT_THAT(data, ElementsAre(0, 0, 0, 128, 0, 0, 0, 0));
   EXPECT_THAT(rank.end(), ElementsAre(HasSubstr("bit 7 flipped in element 3 of 8")));
 }
@@ -138,7 +144,7 @@ TEST(Injector, DrawsWordAndBitFromTheSeed) {
     Rank rank({"bitflip:target=memory" + more}, at_rank, seed);
     std::vector<std::uint64_t> data(1000, 0);
     rank.begin("memory", "pattern-x");
-    EXPECT_TRUE(rank->spoil("memory", data.data(), data.size(), 8));
+    EXPECT_TRUE(rank->corrupt("memory", data.data(), data.size(), 8));
     int bits = 0;
     for (const std::uint64_t word : data) bits += std::popcount(word);
     EXPECT_EQ(bits, 1);
@@ -154,7 +160,7 @@ TEST(Injector, AWordThatIsNotThereIsAFaultThatNeverFired) {
   Rank rank({"bitflip:target=gemm,word=8", "bitflip:target=gemm,word=0,bit=40"});
   std::vector<float> data(8, 1.0f);
   rank.begin("gemm", "x");
-  EXPECT_FALSE(rank->spoil("gemm", data.data(), data.size(), 4));
+  EXPECT_FALSE(rank->corrupt("gemm", data.data(), data.size(), 4));
   EXPECT_THAT(data, testing::Each(1.0f));
   EXPECT_EQ(rank->never_fired().size(), 2u);
 }
@@ -164,10 +170,10 @@ TEST(Injector, NanIsANanInEveryFormat) {
   std::vector<double> wide(3, 1.0);
   std::vector<float> narrow(3, 1.0f);
   rank.begin("gemm", "x");
-  EXPECT_TRUE(rank->spoil("gemm", wide.data(), wide.size(), 8));
+  EXPECT_TRUE(rank->corrupt("gemm", wide.data(), wide.size(), 8));
   rank.end();
   rank.begin("gemm", "y");
-  EXPECT_TRUE(rank->spoil("gemm", narrow.data(), narrow.size(), 4));
+  EXPECT_TRUE(rank->corrupt("gemm", narrow.data(), narrow.size(), 4));
   EXPECT_TRUE(std::isnan(wide[1]) && std::isnan(narrow[1]));
   EXPECT_EQ(wide[0] + wide[2] + narrow[0] + narrow[2], 4.0);
 }
@@ -248,7 +254,7 @@ TEST(Injector, AWrongClockDrifts) {
   EXPECT_FALSE(Rank({"hang:rank=1"})->wrong_clock());
 }
 
-TEST(Injector, AFullDiskIsTheKeepersAndNotARanks) {
+TEST(Injector, FullDiskAccusesNoRank) {
   Rank rank({"diskfull:after_bytes=1MiB", "hang"});
   EXPECT_THAT(rank->never_fired(), ElementsAre("hang"));
 }
@@ -258,8 +264,12 @@ class OneSuite final : public Suite {
   std::string_view name() const noexcept override { return "p2p"; }
   std::string_view summary() const noexcept override { return "for tests"; }
   std::vector<OptionSpec> options() const override { return {}; }
-  std::vector<MetricInfo> metrics() const override {
-    return {{"<dtype>-n<N>", "throughput", "FLOP/s", "higher", ""}, {"latency", "latency", "s", "lower", ""}};
+  FaultPoints fault_points() const override { return {{"message"}, true}; }
+  std::vector<results::MetricSpec> metrics() const override {
+    results::MetricSpec rate{"throughput", "FLOP/s", results::Better::higher}, latency{"latency", "s", results::Better::lower};
+    rate.operation = "product";
+    latency.operation = "latency";
+    return {rate, latency};
   }
   std::vector<Case> plan(const PlanInput&) const override { return {}; }
   void run(const Case&, Context&) override {}
@@ -278,6 +288,18 @@ std::string check(const std::string& text) {
     return e.what();
   }
   return "";
+}
+
+TEST(FaultPlan, NamesATargetThatNoSuiteOffers) {
+  std::vector<std::unique_ptr<Suite>> suites;
+  suites.push_back(std::make_unique<OneSuite>());
+  EXPECT_NO_THROW(check_targets({parse_fault("nan:target=message"), parse_fault("drop")}, suites));
+  try {
+    check_targets({parse_fault("bitflip:target=disk")}, suites);
+    FAIL() << "accepted";
+  } catch (const Error& e) {
+    EXPECT_STREQ(e.what(), "--inject: target=disk: one of message");
+  }
 }
 
 TEST(FaultPlan, NamesAFaultThatNothingPlannedMatches) {

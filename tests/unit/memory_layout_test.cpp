@@ -130,11 +130,11 @@ TEST(MemoryPlan, TimeOnASlowGpuIsPlannedByItsFirstSweep) {
 }
 
 TEST(MemoryLayout, ChunksAreLargeAndFewAndOnlyOfGpus) {
-  EXPECT_EQ(memory::chunk_count("host", 64 * gib, 3), 1u);
-  EXPECT_EQ(memory::chunk_count("cuda", gib, 3), 1u);
-  EXPECT_EQ(memory::chunk_count("cuda", 8 * gib, 3), 4u);
-  EXPECT_EQ(memory::chunk_count("cuda", 72 * gib, 3), 16u);
-  EXPECT_EQ(memory::chunk_count("cuda", 72 * gib, 65), 15u) << "at most 1000 samples";
+  EXPECT_EQ(memory::chunk_count(false, 64 * gib, 3), 1u);
+  EXPECT_EQ(memory::chunk_count(true, gib, 3), 1u);
+  EXPECT_EQ(memory::chunk_count(true, 8 * gib, 3), 4u);
+  EXPECT_EQ(memory::chunk_count(true, 72 * gib, 3), 16u);
+  EXPECT_EQ(memory::chunk_count(true, 72 * gib, 65), 15u) << "at most 1000 samples";
 }
 
 TEST(MemoryPlan, SmokeStaysSmallAndShort) {

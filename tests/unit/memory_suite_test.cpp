@@ -31,6 +31,7 @@ Bench bench() { return Bench(config_of(suite(), Level::smoke)); }
 Case bandwidth_case(const std::string& op, const std::string& mode, bool cached = false) {
   Case c;
   c.suite = "memory";
+  c.operation = "stream";
   c.name = op + (cached ? "_cached-" : "-") + mode;
   c.seconds = 0.05;
   c.parameters = {{"mode", mode}, {"operation", op}, {"elements", elements}, {"cached", cached ? 1 : 0}};
@@ -40,6 +41,7 @@ Case bandwidth_case(const std::string& op, const std::string& mode, bool cached 
 Case pattern_case(const std::string& name, std::uint64_t bytes = 1 << 20) {
   Case c;
   c.suite = "memory";
+  c.operation = "pattern";
   c.name = "pattern-" + name + "-together";
   c.bytes = bytes;
   c.parameters = {{"mode", "together"}, {"pattern", name}};
@@ -225,6 +227,7 @@ class FakeOps final : public MemoryOps {
 Case gpu_case(const char* kind, const char* name) {
   Case c;
   c.suite = "memory";
+  c.operation = kind;
   c.name = std::string(kind) + "-" + name;
   c.seconds = 0.02;
   c.parameters = {{"mode", "together"}, {kind, name}, {"numa", 0}, {"bytes", 1 << 16}};

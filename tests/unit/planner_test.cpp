@@ -40,7 +40,7 @@ class FixedSuite final : public Suite {
   std::string_view name() const noexcept override { return "fixed"; }
   std::string_view summary() const noexcept override { return "for tests"; }
   std::vector<OptionSpec> options() const override { return {}; }
-  std::vector<MetricInfo> metrics() const override { return {}; }
+  std::vector<results::MetricSpec> metrics() const override { return {}; }
   std::vector<Case> plan(const PlanInput&) const override { return cases_; }
   void run(const Case&, Context&) override {}
 
@@ -147,6 +147,26 @@ TEST(Plan, TextNamesEveryCaseAndTheTotals) {
   EXPECT_NE(text.find("fixed/a"), std::string::npos);
   EXPECT_NE(text.find("not applicable: one rank"), std::string::npos);
   EXPECT_NE(text.find("required 1.02 s"), std::string::npos) << text;
+}
+
+TEST(FileBytes, CountRequiredCasesAndWhatTheBudgetLeavesTimeFor) {
+  Plan plan;
+  plan.budget_s = 100;
+  Case c = make("a", Stage::pairs, 50, true);
+  c.overhead_seconds = 0;
+  c.entities = 1000;
+  c.samples = 100;
+  plan.cases = {c};
+  const std::uint64_t required = plan.file_bytes();
+  EXPECT_GT(required, 1000u * 100 * 16);
+  EXPECT_LT(required, 1000u * 100 * 16 * 2);
+  // Nine more of which the other 50 s hold one.
+  c.required = false;
+  for (int i = 0; i < 9; ++i) plan.cases.push_back(c);
+  EXPECT_NEAR(static_cast<double>(plan.file_bytes()), 2.0 * static_cast<double>(required), 0.05 * static_cast<double>(required));
+  // No time is left for any of them.
+  plan.budget_s = 50;
+  EXPECT_EQ(plan.file_bytes(), required);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "run/record.hpp"
+#include "suite/record.hpp"
 
 #include <gtest/gtest.h>
 

@@ -41,9 +41,9 @@ TEST(Report, SummaryFitsAndNamesTheWorst) {
   const auto r = slow_run(8);
   const auto text = report::summary(r, judge(r), "run.h5", {});
   expect_width(text, 80);
-  EXPECT_THAT(text, HasSubstr("fp32-n2048-together"));
+  EXPECT_THAT(text, HasSubstr("fp32 n2048 together: 100 GFLOP/s"));
   EXPECT_THAT(text, HasSubstr("100 GFLOP/s"));
-  EXPECT_THAT(text, HasSubstr("node3/cores0-1 -50."));
+  EXPECT_THAT(text, HasSubstr("worst node3/cores0-1 -50 %"));
   EXPECT_THAT(text, HasSubstr("WARN  node3/cores0-1: gemm/fp32-n2048-together:throughput"));
   EXPECT_THAT(text, HasSubstr("planned=1 passed=1 failed=0 skipped=0 error=0 incomplete=0"));
   EXPECT_THAT(text, HasSubstr("basis: limit 0, physical 0, peers only 8, none 0"));
@@ -59,7 +59,24 @@ TEST(Report, LinkInsideANodeNamesTheNodeOnce) {
   const auto links = rows_of_kind(r, "link");
   add_case(r, "p2p", "latency-8-mpi", "latency", "s", results::Better::lower, "link", links, {1e-6, 1.2e-6});
   const auto text = report::summary(r, judge(r), "run.h5", {120, false});
-  EXPECT_THAT(text, HasSubstr("node0/cores2-3>cores0-1 -8."));
+  EXPECT_THAT(text, HasSubstr("worst node0/cores2-3>cores0-1 -8."));
+}
+
+TEST(Report, ACaseIsToldInTheWordsOfItsSuite) {
+  auto r = healthy(8);
+  auto& c = first_case(r);
+  c.parameters["title"] = "fp32 GEMM n=2048, all cores";
+  c.parameters["share"] = "efficiency of FMA peak";
+  results::Metric share{"efficiency", "1", results::Better::higher, false, results::Role::metric, false, {}};
+  share.values.assign(c.entity.size(), 0.82);
+  c.metrics.push_back(share);
+  const auto devices = rows_of_kind(r, "device");
+  add_case(r, "gemm", "fp32-exact-n512", "errors", "count", results::Better::lower, "device", devices, std::vector<double>(devices.size(), 0));
+  const auto text = report::summary(r, judge(r), "run.h5", {});
+  EXPECT_THAT(text, HasSubstr("\n  fp32 GEMM n=2048, all cores: 100 GFLOP/s, spread 0."));
+  EXPECT_THAT(text, HasSubstr(" %, 82 % of FMA peak\n"));
+  EXPECT_THAT(text, HasSubstr("\n  fp32 exact n512: exact\n"));
+  expect_width(text, 80);
 }
 
 TEST(Report, ColorOnlyWhenAsked) {
@@ -80,8 +97,8 @@ TEST(Report, SummaryStaysShortForManyCasesNodesAndFindings) {
   const auto text = report::summary(
       r, v, "/a/very/long/path/that/must/stay/in/one/piece/so/that/it/can/be/copied/run-of-today.h5", {});
   expect_width(text, 80);
-  EXPECT_LT(lines_of(text).size(), 60U);
-  EXPECT_THAT(text, HasSubstr("+34 more: assay inspect"));
+  EXPECT_LT(lines_of(text).size(), 70U);
+  EXPECT_THAT(text, HasSubstr("+34 more: assay inspect FILE"));
   EXPECT_THAT(text, HasSubstr("+30 more: assay verdict FILE"));
   EXPECT_THAT(text, HasSubstr("open  self-test of the gemm checker is missing"));
   EXPECT_THAT(
@@ -202,6 +219,20 @@ TEST(Report, PrometheusCountsALinkForBothEndsAndLeavesConfirmingCasesOut) {
   EXPECT_THAT(text, Not(HasSubstr("only")));
 }
 
+TEST(Report, PrometheusOfManyPartsTellsStatesAndTheWorst) {
+  const auto text = report::verdict_prometheus(slow_run(1200), judge(slow_run(1200)));
+  const auto count = [&](const std::string& name) {
+    const auto lines = lines_of(text);
+    return std::count_if(lines.begin(), lines.end(), [&](const std::string& line) { return line.starts_with(name + "{"); });
+  };
+  EXPECT_EQ(count("assay_node_state"), 1200);
+  EXPECT_THAT(text, Not(HasSubstr("assay_node_state{node=\"node3\",state=\"PASS\"}")));
+  EXPECT_EQ(count("assay_median_throughput_flop_per_second"), 10);
+  EXPECT_THAT(text, HasSubstr("\nassay_median_throughput_flop_per_second{node=\"node3\","));  // the slow one
+  EXPECT_THAT(text, HasSubstr("\nassay_medians_left_out 1\n"));
+  EXPECT_THAT(report::verdict_prometheus(slow_run(8), judge(slow_run(8))), Not(HasSubstr("left_out")));
+}
+
 TEST(Report, PrometheusKeepsToTheFormatWhateverNamesHold) {
   auto r = healthy(2);
   r.entities[static_cast<std::size_t>(row_named(r, "node1"))].name = "no\"de\\\n\xff";
@@ -217,6 +248,8 @@ TEST(Layout, WrapAndFit) {
   EXPECT_EQ(report::fit("node07/cores0-3>node09/cores0-3", 11), "node0~es0-3");
   EXPECT_EQ(report::wrap("a bb ccc", 5, 2), "a bb\n  ccc\n");
   EXPECT_EQ(report::wrap("abcdefgh", 5, 0), "abcde\nfgh\n");
+  // A name of a hostile file: what counts the rest anew for each line takes minutes.
+  EXPECT_EQ(report::wrap(std::string(8'000'000, 'x'), 80, 2).size(), 8'000'000U + 3 * ((8'000'000 + 77) / 78));
 }
 
 }  // namespace

@@ -6,4 +6,4 @@ endif()
 assay_test(unit_results
   SOURCES ${CMAKE_CURRENT_LIST_DIR}/results_test.cpp ${CMAKE_CURRENT_LIST_DIR}/results_damage_test.cpp
           ${CMAKE_CURRENT_LIST_DIR}/results_export_test.cpp ${CMAKE_CURRENT_LIST_DIR}/results_resume_test.cpp
-  LINKS results_example assay_results assay_hdf5 LABELS unit)
+  LINKS results_example assay_results assay_hdf5 LABELS unit SHARDS 2)

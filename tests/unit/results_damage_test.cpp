@@ -85,6 +85,13 @@ TEST_F(Damage, CutAnywhere) {
   }
 }
 
+/// HDF5 ignores what lies behind its end: only the trailer itself can say that a part of it is missing.
+TEST_F(Damage, CutInsideTheTrailer) {
+  for (std::size_t missing = 1; missing < trailer; ++missing)
+    EXPECT_EQ(load_bytes(good_.substr(0, good_.size() - missing)), Outcome::refused) << missing;
+  EXPECT_EQ(load_bytes(good_.substr(0, good_.size() - trailer)), Outcome::loaded);  // as other tools leave it
+}
+
 TEST_F(Damage, AnyChangedByteIsRefused) {
   std::mt19937 random(2);
   for (int i = 0; i < 150; ++i) {

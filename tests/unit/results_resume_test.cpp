@@ -234,6 +234,16 @@ TEST_F(Resume, NamesTheFirstDifference) {
   EXPECT_TRUE(fs::exists(partial_ / "cases"));  // nothing was touched
 }
 
+TEST_F(Resume, OptionsOfPresentationMayDiffer) {
+  Writer::Start then = example::start(cases), now = then;
+  then.config["presentation"] = now.config["presentation"] = {"out", "coverage"};
+  now.config["out"] = "b.h5";
+  now.config["coverage"] = "c.csv";
+  EXPECT_EQ(carry_over_problem(then, now), "");
+  now.config["cases"] = "gemm/*";
+  EXPECT_THAT(carry_over_problem(then, now), HasSubstr("option cases"));
+}
+
 TEST_F(Resume, TellsWhatItNeedsBeforehand) {
   Writer::Start start = example::start(cases);
   start.config["memory_per_rank_bytes"] = std::uint64_t{256} << 20;

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The statistics against values worked out by hand or by other programs (named), and their error rates by simulation.
 #include "measure/robust.hpp"
+#include "measure/spread_prior.hpp"
+#include "measure/table_place.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <random>
 
@@ -108,6 +111,35 @@ TEST(DeletionT, TwoSlowOnesDoNotHideEachOther) {
   ASSERT_EQ(found.size(), 2U);
   EXPECT_EQ(found[0].index, 0U);
   EXPECT_EQ(found[1].index, 1U);
+}
+
+TEST(TablePlace, BetweenTheRowsAndNotBeyondThem) {
+  struct Row {
+    double n;
+  };
+  const std::array<Row, 3> rows = {{{10}, {20}, {80}}};
+  EXPECT_EQ(place_in(rows, 40.0).row, 1U);
+  EXPECT_NEAR(place_in(rows, 40.0).linear, 1.0 / 3, 1e-12);
+  EXPECT_NEAR(place_in(rows, 40.0).logarithmic, 0.5, 1e-12);
+  EXPECT_EQ(place_in(rows, 5.0).linear, 0);
+  EXPECT_EQ(place_in(rows, 500.0).linear, 1);
+  EXPECT_EQ(place_in(rows, 500.0).row, 1U);
+}
+
+TEST(SpreadPool, EqualSpreadsAreKnownFromAllAndUnequalOnesFromFew) {
+  std::mt19937_64 g(21);
+  // 40 populations of 12 that spread alike, and 40 whose true variances are 1 / (chi-square with 6 degrees / 6).
+  SpreadPool equal, unequal;
+  std::chi_squared_distribution<double> own(11), between(6);
+  for (int i = 0; i < 40; ++i) {
+    equal.add(4e-6 * own(g) / 11, 11);
+    unequal.add(6 / between(g) * own(g) / 11, 11);
+  }
+  EXPECT_NEAR(std::log(equal.prior(6, 48).variance / 4e-6), 0, 0.25);
+  EXPECT_GT(equal.prior(6, 48).degrees, 20);
+  EXPECT_GT(unequal.prior(6, 48).degrees, 2.5);
+  EXPECT_LT(unequal.prior(6, 48).degrees, 16);
+  EXPECT_EQ(equal.prior(41, 48).degrees, 0);
 }
 
 TEST(BestSplit, FindsTwoPopulationsAndNotOne) {

@@ -55,6 +55,7 @@ TEST(SimulateFault, WhatIsWrongIsNamed) {
       {"slowlink:pair=1-2,factor=0.5", "two ranks as SRC>DST"},
       {"bitflip:target=disk,node=1", "target=disk: one of gemm, memory, message"},
       {"bitflip", "needs node="},
+      {"dead:node=1,value=3", "value=3: must be 0, below it, inf or -inf"},
       {"missing:node=1,what=soul", "what=soul: one of"},
       {"slow:node=a\nb,factor=0.5", "control character"},
   };

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "simulate/simulate.hpp"
 
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <filesystem>
 
@@ -13,6 +15,16 @@
 #include "results/save.hpp"
 #include "results/schema.hpp"
 #include "simulate/cases.hpp"
+
+namespace {
+std::atomic<int> syncs{0};
+}
+
+/// In place of the C library's: how often something waits for the disk.
+extern "C" int fsync(int fd) {
+  ++syncs;
+  return static_cast<int>(::syscall(SYS_fsync, fd));
+}
 
 namespace assay::simulate {
 namespace {
@@ -122,9 +134,9 @@ TEST(Simulate, AFreshMeasurementHasFreshNoiseAndTheSameTruth) {
   Spec spec = spec_of(8, 1, {"memory/triad-alone"});
   spec.faults = {parse_fault("slow:node=5,percent=8")};
   const Machine machine(spec);
-  Course course{"triad-alone.c1", 50, 1, 30, 5, true};
+  CaseSchedule schedule{"triad-alone.c1", 50, 1, 30, 5, true};
   const std::vector<std::int32_t> rows = {machine.device_row(2), machine.device_row(5)};
-  const auto again = measure_devices(machine, spec.metrics[0], rows, course);
+  const auto again = measure_devices(machine, spec.metrics[0], rows, schedule);
   const auto first = screen(spec);
   EXPECT_EQ(again.case_key, first.cases[0].case_key);
   const auto m = medians(again, "bandwidth"), before = medians(first.cases[0], "bandwidth");
@@ -191,6 +203,21 @@ TEST(Simulate, IsStoredAsAValidFileThatSaysWhatItIs) {
   EXPECT_THAT(usage_message([&] { results::save(r, file, false); }), HasSubstr("exists"));
   results::save(r, file, true);
   EXPECT_FALSE(std::filesystem::exists(file.string() + ".partial"));
+  std::filesystem::remove_all(dir);
+}
+
+/// Twenty thousand metrics of another tool are twenty thousand cases: a file for each, on disk before the next, takes a minute.
+TEST(Simulate, ACaseOfAnImportIsNoFileOfItsOwn) {
+  char name[] = "/tmp/assay-save-XXXXXX";
+  const std::filesystem::path dir = ::mkdtemp(name);
+  results::Results r = run(spec_of(2, 1, {"memory"}));
+  const results::CaseData one = r.cases.front();
+  for (int i = 0; i < 100; ++i) r.cases.emplace_back(one).name = "copy" + std::to_string(i);
+  syncs = 0;
+  results::save(r, dir / "run.h5", false);
+  EXPECT_GT(syncs, 0);
+  EXPECT_LT(syncs, 20);
+  EXPECT_EQ(results::load(dir / "run.h5").cases.size(), r.cases.size());
   std::filesystem::remove_all(dir);
 }
 

@@ -3,11 +3,14 @@
 
 #include <gmock/gmock.h>
 
+#include <unistd.h>
+
 #include <cstdlib>
 #include <map>
 #include <optional>
 
 #include "base/error.hpp"
+#include "base/process_stat.hpp"
 #include "topology_tree.hpp"
 
 namespace assay {
@@ -170,6 +173,28 @@ TEST(System, SmallFiles) {
   EXPECT_EQ(read_text(tree.root() + "/d"), "");
   EXPECT_EQ(read_text(tree.root() + "/none"), std::nullopt);
   EXPECT_EQ(read_text(tree.root()), std::nullopt) << "a directory is no text";
+}
+
+TEST(System, ProcessStatWithAParenthesisInTheName) {
+  testing::Tree tree;
+  const std::string middle = " 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 ";
+  tree.file("/7/stat", "7 (a) b ()) S 41" + middle + "123456789012 99\n")
+      .file("/8/stat", "8 (gone) Z 1" + middle + "5 0\n")
+      .file("/9/stat", "9 no name\n")
+      .file("/10/stat", "10 (short) R 2 3\n");
+  const auto running = process_stat("7", tree.root());
+  ASSERT_TRUE(running);
+  EXPECT_EQ(running->parent, 41);
+  EXPECT_EQ(running->start, 123456789012U);
+  EXPECT_FALSE(running->ended());
+  EXPECT_TRUE(process_stat("8", tree.root())->ended());
+  EXPECT_EQ(process_stat("9", tree.root()), std::nullopt);
+  EXPECT_EQ(process_stat("10", tree.root())->start, 0U) << "a start that is not there";
+  EXPECT_EQ(process_stat("11", tree.root()), std::nullopt);
+  const auto self = process_stat("self");
+  ASSERT_TRUE(self);
+  EXPECT_EQ(self->parent, ::getppid());
+  EXPECT_GT(self->start, 0U);
 }
 
 }  // namespace

@@ -75,7 +75,7 @@ TEST_F(TomlOptions, NamesLineAndKeyOfAnUnknownOption) {
   EXPECT_EQ(failure("level = \"smoke\"\nlimts = \"x\"\n"), "2: limts: unknown option (did you mean limits?)");
   EXPECT_EQ(failure("[gemm]\ndtype = \"fp32\"\n"),
             "2: gemm.dtype: unknown option (did you mean gemm.dtypes?)");
-  EXPECT_EQ(failure("retest = \"run.h5\"\n"), "1: retest: unknown option");
+  EXPECT_EQ(failure("xyzzy = \"run.h5\"\n"), "1: xyzzy: unknown option");
   EXPECT_THAT(failure("[a.b]\nc = 1\n"), HasSubstr("a.b: unknown option"));
 }
 

@@ -39,6 +39,18 @@ TEST(Discover, AssemblesNodesInOrderOfTheirLowestRank) {
   EXPECT_EQ(t.max_local_size(), 2);
 }
 
+TEST(Discover, MultipliedNodesKeepTheirRanksAndWhatTheyMeasure) {
+  Topology one = discover({to_json(made_node("a", 2)).dump(), ""},
+                          {facts("a", 0, 0, {0, 1}), facts("a", 0, 1, {0, 1})}, 0, 0);
+  one.device_kind = "cuda";
+  Topology many = multiplied(one, 3);
+  EXPECT_EQ(many.device_kind, "cuda");
+  ASSERT_EQ(many.node_ranks.size(), 3U);
+  for (int node = 0; node < 3; ++node) EXPECT_THAT(many.ranks_of(node), ElementsAre(2 * node, 2 * node + 1));
+  many.node_ranks.clear();  // as in a topology that nobody indexed
+  EXPECT_THAT(many.ranks_of(2), ElementsAre(4, 5));
+}
+
 TEST(Discover, NodesOfOneNameOrIdentityAreToldApart) {
   Node node = made_node("localhost", 1);
   node.id = "4c4c4544-0042-3510-8054-b7c04f4d5331";

@@ -64,22 +64,22 @@ TEST(TrainPlan, SharesAndPressureAreAskedForByName) {
 }
 
 TEST(TrainPressure, ChoosesTokensByItsFormula) {
-  train::Job job;
-  job.preset = train::preset_named("small", "cuda");
-  job.pressure = 0.5;
-  const auto n = static_cast<double>(job.preset.model.parameters());
+  train::TrainWork work;
+  work.preset = train::preset_named("small", "cuda");
+  work.pressure = 0.5;
+  const auto n = static_cast<double>(work.preset.model.parameters());
   // 4 N bytes on 4 ranks at 100 GB/s; a backward pass does two thirds of the FLOP.
   const double communication_s = 1.5 * 4 * n / 100e9, tokens = 8192;
-  const double rate = tokens * 0.5 * 2 / 3 * job.preset.model.flops_per_token() / communication_s;
-  const train::Job chosen = train::with_pressure(job, rate, 100e9, 4);
+  const double rate = tokens * 0.5 * 2 / 3 * work.preset.model.flops_per_token() / communication_s;
+  const train::TrainWork chosen = train::with_pressure(work, rate, 100e9, 4);
   EXPECT_EQ(chosen.preset.batch, 8u);
   EXPECT_EQ(chosen.passes, 2);
-  EXPECT_EQ(chosen.tokens(), job.preset.tokens());
-  EXPECT_EQ(train::with_pressure(job, 1000 * rate, 100e9, 4).preset.batch, 16u) << "not more than planned";
-  EXPECT_EQ(train::with_pressure(job, rate / 1000, 100e9, 4).passes, 16) << "at least one";
-  EXPECT_EQ(train::with_pressure(job, rate, 0, 1).passes, 1) << "nothing to reduce";
-  job.pressure = 0;
-  EXPECT_EQ(train::with_pressure(job, rate, 100e9, 4).preset.batch, 16u) << "not asked for";
+  EXPECT_EQ(chosen.tokens(), work.preset.tokens());
+  EXPECT_EQ(train::with_pressure(work, 1000 * rate, 100e9, 4).preset.batch, 16u) << "not more than planned";
+  EXPECT_EQ(train::with_pressure(work, rate / 1000, 100e9, 4).passes, 16) << "at least one";
+  EXPECT_EQ(train::with_pressure(work, rate, 0, 1).passes, 1) << "nothing to reduce";
+  work.pressure = 0;
+  EXPECT_EQ(train::with_pressure(work, rate, 100e9, 4).preset.batch, 16u) << "not asked for";
 }
 
 TEST(TrainShare, PartsCoverEveryElementOnce) {

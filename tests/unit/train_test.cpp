@@ -143,7 +143,9 @@ CaseRecord run_case(const std::string& name, const std::map<std::string, std::ve
   fakes::SelfCommunicator world;
   if (!faults.empty()) {
     bench.injector = &injector;
-    injector.begin_case(*c, suite.metrics(), world);
+    Case faulty = *c;
+    faulty.faults = suite.fault_points();
+    injector.begin_case(faulty, suite.metrics(), world);
   }
   bench.run(suite, *c);
   return bench.record;
@@ -173,6 +175,7 @@ CaseRecord run_alone(const std::vector<FaultSpec>& faults) {
   const auto cases = suite.plan({config, bench.topology(), 1u << 30, 7});
   Case c = *fakes::find(cases, "tiny-alone");
   c.seconds = 60;
+  c.faults = suite.fault_points();
   bench.device.reserve(c.bytes);
   fakes::SelfCommunicator world;
   Injector injector(faults, 7, {0, "node0", 0, 0, bench.entities().device_of_rank(0), 0.0}, bench.device);

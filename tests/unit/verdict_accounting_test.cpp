@@ -127,6 +127,24 @@ TEST(VerdictAccounting, MissingMetricAndMissingEntityAreInconclusive) {
   EXPECT_EQ(judge(s).state, "INCONCLUSIVE");
 }
 
+TEST(VerdictAccounting, ValuesThatNoRunWritesAreInconclusiveAndNamed) {
+  auto blocks = healthy();
+  first_case(blocks).block[0] = -7;
+  EXPECT_EQ(judge(blocks).state, "INCONCLUSIVE");
+  EXPECT_THAT(all_reasons(judge(blocks)), HasSubstr("block: -7"));
+  auto huge = healthy();
+  first_case(huge).block[0] = 2'000'000'000;
+  EXPECT_EQ(judge(huge).state, "INCONCLUSIVE");
+  auto backward = healthy();
+  first_case(backward).t[1] = first_case(backward).t[0] - 5;
+  EXPECT_EQ(judge(backward).state, "INCONCLUSIVE");
+  EXPECT_THAT(all_reasons(judge(backward)), HasSubstr("run back in time"));
+  auto ended = healthy();
+  ended.info.started = "2026-01-02T00:00:00Z";
+  ended.info.ended = "2026-01-01T00:00:00Z";
+  EXPECT_THAT(all_reasons(judge(ended)), HasSubstr("ended before it started"));
+}
+
 TEST(VerdictAccounting, AbortedRunIsInconclusive) {
   auto r = healthy();
   r.info.state = "aborted";

@@ -126,7 +126,7 @@ TEST(VerdictFacts, TwoThatDisagreeAreBothNamedAndComputeAgain) {
   const auto open = judge(steady);
   EXPECT_EQ(open.state, "INCONCLUSIVE");
   ASSERT_EQ(open.findings.size(), 1U);
-  EXPECT_THAT(open.findings[0].text, HasSubstr("a replay gave each what it had"));
+  EXPECT_THAT(open.findings[0].text, HasSubstr("a replay repeated both results"));
   EXPECT_TRUE(verdict::rechecks(steady, verdict::options_from(steady)).empty());
 }
 
@@ -241,6 +241,23 @@ TEST(VerdictFacts, SelftestMustBeThereAndCatchEverything) {
   EXPECT_EQ(judge(r).state, "PASS");
 }
 
+TEST(VerdictFacts, ASuiteOfAnyNameMustDeclareItsSelfTestAndPassIt) {
+  auto r = healthy();
+  for (auto& row : r.plan) row.checkers = "";
+  auto v = judge(r);
+  EXPECT_EQ(v.state, "INCONCLUSIVE");
+  EXPECT_THAT(all_reasons(v), HasSubstr("declares no self-test"));
+  for (auto& row : r.plan) row.checkers = "sums,gemm";
+  v = judge(r);
+  EXPECT_EQ(v.state, "INCONCLUSIVE");
+  EXPECT_THAT(all_reasons(v), HasSubstr("self-test of the sums checker is missing"));
+  r.selftest.push_back({"sums", 1, 1, 1, 1, -1});
+  EXPECT_EQ(judge(r).state, "PASS");
+  r.selftest.clear();
+  for (auto& row : r.plan) row.checkers = results::no_checks;
+  EXPECT_EQ(judge(r).state, "PASS");
+}
+
 TEST(VerdictFacts, LaunchEventsBecomeFindings) {
   auto r = healthy();
   r.events.push_back({0, row_named(r, "node1"), "launch-warn", "uncovered: node1: 2 of 4 cores"});
@@ -248,6 +265,10 @@ TEST(VerdictFacts, LaunchEventsBecomeFindings) {
   EXPECT_EQ(v.state, "WARN");
   ASSERT_NE(find_kind(v, "uncovered"), nullptr);
   EXPECT_EQ(find_kind(v, "uncovered")->name, "node1");
+  auto all = verdict::options_from(r);
+  all.require = {"coverage"};
+  EXPECT_EQ(verdict::judge(r, all).state, "INCONCLUSIVE");
+  EXPECT_EQ(verdict::judge(healthy(), all).state, "PASS") << "nothing was left out";
   r.events.push_back({0, -1, "launch-inconclusive", "missing: the launch has 4 nodes, expected 5"});
   v = judge(r);
   EXPECT_EQ(v.state, "INCONCLUSIVE");

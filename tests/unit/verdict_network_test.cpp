@@ -211,6 +211,21 @@ TEST(VerdictNetwork, ThreeNodesAreEnoughForAHubAndTwoAreNot) {
   EXPECT_TRUE(accused(whole_run(two, false)).empty());
 }
 
+TEST(VerdictNetwork, TwoSlowNicsOfSixAreNamedThoughNoiseHitsAHealthyPair) {
+  for (int seed = 1; seed <= seeds(3, 100); ++seed) {
+    Network n;
+    n.nodes = 6;
+    n.seed = static_cast<std::uint64_t>(seed);
+    n.slow_out[1] = n.slow_in[1] = n.slow_out[4] = n.slow_in[4] = 0.98;  // most links of the network touch one of them
+    n.pairs[{0, 2}] = 0.35;                                              // beyond what counts as slow, far from the other two
+    auto run = few(n);
+    const auto v = whole_run(run);
+    const auto names = accused(v);
+    EXPECT_THAT(names, testing::IsSupersetOf({"node node1", "node node4"})) << seed;
+    for (const char* healthy : {"node3", "node5"}) EXPECT_EQ(state_of(run.results(), v, healthy), "PASS") << seed;
+  }
+}
+
 TEST(VerdictNetwork, OneSlowPairOfFourNodesIsALink) {
   Network n;
   n.nodes = 4;

@@ -77,6 +77,12 @@ TEST(SharedEnd, OnlyWhatItReceives) {
   EXPECT_THAT(verdict::judge(r, promised(r)).findings[0].text, HasSubstr("3 of the 3 links it receives over"));
 }
 
+TEST(SharedEnd, ASlowLinkTheOtherWayIsNoFindingOfItsOwn) {
+  // node1 receives slowly from all, and sends slowly to node3 alone.
+  const auto r = links(4, 1, [](const auto& a, const auto& b) { return of(b, "node1") || (of(a, "node1") && of(b, "node3")) ? 5e9 : 1e10; });
+  EXPECT_EQ(failed(r), std::vector<std::string>{"node node1"});
+}
+
 TEST(SharedEnd, OneDeviceOfANodeIsNotTheNode) {
   const auto slow = [](const std::string& a, const std::string& b) { return a == "node1/cores2-3" || b == "node1/cores2-3" ? 5e9 : 1e10; };
   EXPECT_EQ(failed(links(3, 2, slow)), std::vector<std::string>{"device node1/cores2-3"});

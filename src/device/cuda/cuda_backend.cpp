@@ -46,7 +46,7 @@ class Backend final : public CudaBackend {
   bool built() const noexcept override { return true; }
   std::string description() const override { return "CUDA " ASSAY_CUDA_VERSION " for " ASSAY_CUDA_ARCHITECTURES; }
 
-  std::vector<VisibleGpu> visible(std::string& why) const override {
+  std::vector<VisibleGpu> visible(std::string& why, std::vector<std::string>* lost) const override {
     // As NVML numbers them, before the runtime looks; who says otherwise keeps it.
     setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 0);
     int count = 0;
@@ -57,7 +57,14 @@ class Backend final : public CudaBackend {
       return {};
     }
     std::vector<VisibleGpu> gpus;
-    for (int i = 0; i < count; ++i) gpus.push_back(describe(i));
+    for (int i = 0; i < count; ++i) {
+      try {
+        gpus.push_back(describe(i));
+      } catch (const Error& e) {
+        cudaGetLastError();
+        if (lost != nullptr) lost->push_back("GPU " + std::to_string(i) + " of this process cannot be described (" + e.what() + ")");
+      }
+    }
     if (gpus.empty()) why = "no GPU is visible to this process";
     return gpus;
   }
@@ -99,7 +106,7 @@ class Backend final : public CudaBackend {
  private:
   int ordinal_of(const std::string& uuid) const {
     std::string why;
-    for (const VisibleGpu& gpu : visible(why))
+    for (const VisibleGpu& gpu : visible(why, nullptr))
       if (gpu.uuid == uuid) return gpu.ordinal;
     throw Error(ErrorKind::device, "the GPU " + uuid + " is not visible to this process");
   }

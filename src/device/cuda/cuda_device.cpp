@@ -131,6 +131,6 @@ std::optional<GemmAlgorithm> CudaDevice::tune(NumType type, const Matmul& shape,
   return gemm_->tune(type, shape, a, b, c);
 }
 
-void CudaDevice::pin(NumType type, const Matmul& shape, const GemmAlgorithm& algorithm) { gemm_->pin(type, shape, algorithm); }
+void CudaDevice::set_algorithm(NumType type, const Matmul& shape, const GemmAlgorithm& algorithm) { gemm_->set_algorithm(type, shape, algorithm); }
 
 }  // namespace assay::cuda

@@ -60,6 +60,8 @@ class CudaDevice final : public Device {
   ~CudaDevice() override;
 
   std::string_view kind() const noexcept override { return "cuda"; }
+  bool has_own_memory() const noexcept override { return true; }
+  bool has_streams() const noexcept override { return true; }
   std::string description() const override;
   std::map<std::string, std::string> identity() const override;
   int threads() const noexcept override { return 1; }
@@ -67,7 +69,7 @@ class CudaDevice final : public Device {
   void reserve(std::size_t bytes) override;
   std::span<std::byte> arena() noexcept override { return {arena_.as<std::byte>(), arena_.bytes()}; }
   void synchronize() override;
-  std::unique_ptr<Device> twin() const override { return std::make_unique<CudaDevice>(ordinal_); }
+  std::unique_ptr<Device> second_stream() const override { return std::make_unique<CudaDevice>(ordinal_); }
   void* stream() noexcept override { return stream_; }
   void copy_to_host(void* host, const void* device, std::size_t bytes) override;
   void copy_to_device(void* device, const void* host, std::size_t bytes) override;
@@ -75,7 +77,7 @@ class CudaDevice final : public Device {
   bool supports(NumType type) const noexcept override;
   void matmul(NumType type, const Matmul& shape, const void* a, const void* b, void* c) override;
   std::optional<GemmAlgorithm> tune(NumType type, const Matmul& shape, const void* a, const void* b, void* c) override;
-  void pin(NumType type, const Matmul& shape, const GemmAlgorithm& algorithm) override;
+  void set_algorithm(NumType type, const Matmul& shape, const GemmAlgorithm& algorithm) override;
   TrainOps* train_ops() noexcept override { return train_ops_.get(); }
   double fma_peak(NumType type, double seconds) override;
   double nominal_peak_flops(NumType type) const noexcept override;

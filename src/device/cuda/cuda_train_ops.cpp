@@ -103,8 +103,8 @@ class CudaTrainOps final : public TrainOps {
              std::size_t count) override {
     gpu::adamw(rule, parameters, gradients, m, v, type == NumType::bf16 ? to<Bfloat>(weights) : nullptr, count, stream_);
   }
-  void narrow(NumType type, const float* parameters, void* weights, std::size_t count) override {
-    if (type == NumType::bf16) gpu::narrow(parameters, to<Bfloat>(weights), count, stream_);
+  void to_bf16(NumType type, const float* parameters, void* weights, std::size_t count) override {
+    if (type == NumType::bf16) gpu::to_bf16(parameters, to<Bfloat>(weights), count, stream_);
   }
   void scale(float* data, float factor, std::size_t count) override { gpu::scale(data, factor, count, stream_); }
   void add(float* sum, const float* from, std::size_t count) override { gpu::add(sum, from, count, stream_); }
@@ -126,7 +126,7 @@ class CudaTrainOps final : public TrainOps {
   }
 
   void mark(unsigned number) override {
-    check_launch("train");  // what was started since the last mark
+    check_launch("training");  // what was started since the last mark
     check(cudaEventRecord(events_[number], stream_), "cudaEventRecord");
   }
   double elapsed_s(unsigned from, unsigned until) override {

@@ -2,6 +2,7 @@
 #include "device/cuda/gemm.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <limits>
 
@@ -176,7 +177,7 @@ double Gemm::seconds(const Plan& plan, const cublasLtMatmulAlgo_t& algorithm, co
   check(cudaEventRecord(begin_, stream_), "cudaEventRecord");
   for (int i = 0; i < runs; ++i) start(plan, algorithm, a, b, c);
   check(cudaEventRecord(end_, stream_), "cudaEventRecord");
-  check(cudaEventSynchronize(end_), "gemm");
+  check(cudaEventSynchronize(end_), "matmul");
   float ms = 0;
   check(cudaEventElapsedTime(&ms, begin_, end_), "cudaEventElapsedTime");
   return 1e-3 * static_cast<double>(ms) / runs;
@@ -185,21 +186,38 @@ double Gemm::seconds(const Plan& plan, const cublasLtMatmulAlgo_t& algorithm, co
 GemmAlgorithm Gemm::tune(NumType type, const Matmul& shape, const void* a, const void* b, void* c) {
   Plan& p = plan(type, shape);
   const auto found = candidates(p, most_candidates);
+  std::string why;
+  // One algorithm that the library offers and cannot run is no reason to do without the others.
+  const auto attempt = [&](std::size_t i, int runs) {
+    try {
+      return seconds(p, found[i].algo, a, b, c, runs);
+    } catch (const Error& e) {
+      cudaGetLastError();  // it is told here, and must not be met again
+      why = e.what();
+      return std::numeric_limits<double>::infinity();
+    }
+  };
+  std::size_t first = 0;
+  double one_s = attempt(first, 1);
+  while (!std::isfinite(one_s) && ++first < found.size()) one_s = attempt(first, 1);
+  if (!std::isfinite(one_s)) throw Error(ErrorKind::device, "gemm: none of " + std::to_string(found.size()) + " algorithms runs: " + why);
   // A first look at each, then the three fastest again and longer: the first look may have met another clock.
   std::vector<std::pair<double, std::size_t>> order;
-  const double one_s = seconds(p, found[0].algo, a, b, c, 1);
   const int runs = 4 * one_s * most_candidates < tuning_s ? 3 : 1;
   double left_s = tuning_s;
-  for (std::size_t i = 0; i < found.size() && left_s > 0; ++i) {
-    order.emplace_back(seconds(p, found[i].algo, a, b, c, runs), i);
-    left_s -= (runs + 1) * order.back().first;
+  for (std::size_t i = first; i < found.size() && left_s > 0; ++i) {
+    const double s = attempt(i, runs);
+    if (!std::isfinite(s)) continue;
+    order.emplace_back(s, i);
+    left_s -= (runs + 1) * s;
   }
+  if (order.empty()) order.emplace_back(one_s, first);
   const std::size_t tried = order.size();
   std::sort(order.begin(), order.end());
   double best = std::numeric_limits<double>::infinity();
   std::size_t winner = order.front().second;
   for (std::size_t i = 0; i < std::min<std::size_t>(3, order.size()); ++i) {
-    const double s = seconds(p, found[order[i].second].algo, a, b, c, 3 * runs);
+    const double s = attempt(order[i].second, 3 * runs);
     if (s < best) best = s, winner = order[i].second;
   }
   p.algorithm = found[winner].algo;
@@ -212,7 +230,7 @@ GemmAlgorithm Gemm::tune(NumType type, const Matmul& shape, const void* a, const
   return algorithm;
 }
 
-void Gemm::pin(NumType type, const Matmul& shape, const GemmAlgorithm& algorithm) {
+void Gemm::set_algorithm(NumType type, const Matmul& shape, const GemmAlgorithm& algorithm) {
   Plan& p = plan(type, shape);
   cublasLtMatmulAlgo_t algo{};
   if (algorithm.bytes.size() != sizeof(algo)) throw Error(ErrorKind::device, "gemm: an algorithm of another library");

@@ -30,7 +30,7 @@ class Gemm {
   /// Times the candidates of the library on these operands and keeps the fastest.
   GemmAlgorithm tune(NumType type, const Matmul& shape, const void* a, const void* b, void* c);
   /// From now on this product runs with `algorithm`. Throws Error(device) when this GPU cannot.
-  void pin(NumType type, const Matmul& shape, const GemmAlgorithm& algorithm);
+  void set_algorithm(NumType type, const Matmul& shape, const GemmAlgorithm& algorithm);
 
  private:
   struct Plan;

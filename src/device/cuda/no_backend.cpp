@@ -10,7 +10,7 @@ class NoBackend final : public CudaBackend {
  public:
   bool built() const noexcept override { return false; }
   std::string description() const override { return "no CUDA Toolkit where this was built"; }
-  std::vector<VisibleGpu> visible(std::string& why) const override {
+  std::vector<VisibleGpu> visible(std::string& why, std::vector<std::string>*) const override {
     why = "built without CUDA";
     return {};
   }

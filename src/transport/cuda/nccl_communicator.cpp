@@ -55,6 +55,20 @@ void NcclCommunicator::check(ncclResult_t result, const char* call) {
   give_up(fmt::format("{}: {}{}; {}", call, nccl_.get_error_string(result), more, doing()));
 }
 
+namespace {
+bool failed(ncclResult_t result) { return result != ncclSuccess && result != ncclInProgress; }
+}  // namespace
+
+/// A group belongs to the thread: one that is left open would swallow what other communicators send later. It is closed before an
+/// error inside of it ends the communicator.
+template <typename Calls>
+ncclResult_t NcclCommunicator::group(Calls&& calls) {
+  check(nccl_.group_start(), "ncclGroupStart");
+  const ncclResult_t inside = calls();
+  const ncclResult_t ended = nccl_.group_end();
+  return inside != ncclSuccess ? inside : ended;
+}
+
 /// Polls until `query` has its answer: true when what is waited for has happened.
 template <typename Query>
 void NcclCommunicator::wait(Query&& query) {
@@ -81,7 +95,7 @@ void NcclCommunicator::settle(ncclResult_t result) {
 }
 
 void NcclCommunicator::wait_stream() {
-  const InCall inside(*board_, last_.call, last_.peer);
+  const InCall inside(*heartbeat_, last_.call, last_.peer);
   wait([&] {
     const cudaError_t state = cudaStreamQuery(stream_.get());
     if (state != cudaErrorNotReady) cuda::check(state, last_.name);
@@ -147,12 +161,14 @@ void NcclCommunicator::launch_transfers() {
   launch({!alone ? "a group of sends and receives" : sends ? "ncclSend" : "ncclRecv", bytes, transfers.front().peer,
           !alone ? Call::wait : sends ? Call::send : Call::receive},
          [&] {
-           check(nccl_.group_start(), "ncclGroupStart");
-           for (const Transfer& t : transfers)
-             check(t.send ? nccl_.send(t.data, t.bytes, ncclInt8, t.peer, comm_, stream_.get())
-                          : nccl_.recv(t.data, t.bytes, ncclInt8, t.peer, comm_, stream_.get()),
-                   t.send ? "ncclSend" : "ncclRecv");
-           return nccl_.group_end();
+           return group([&] {
+             for (const Transfer& t : transfers) {
+               const ncclResult_t result = t.send ? nccl_.send(t.data, t.bytes, ncclInt8, t.peer, comm_, stream_.get())
+                                                  : nccl_.recv(t.data, t.bytes, ncclInt8, t.peer, comm_, stream_.get());
+               if (failed(result)) return result;
+             }
+             return ncclSuccess;
+           });
          });
   for (const Delivery& d : std::exchange(deliveries_, {}))
     cuda::check(cudaMemcpyAsync(d.host, d.device, d.bytes, cudaMemcpyDeviceToHost, stream_.get()), "cudaMemcpyAsync");
@@ -208,7 +224,7 @@ void NcclCommunicator::wait_all(std::span<Request> requests) {
   }
   if (latest > operations_) launch_transfers();
   if (latest > 0) {
-    const InCall inside(*board_, Call::wait, last_.peer);
+    const InCall inside(*heartbeat_, Call::wait, last_.peer);
     wait_for(latest);
     for (Request& request : requests)
       if (is_ours(request)) request = Request{};
@@ -300,13 +316,15 @@ void NcclCommunicator::all_gather(const void* in, void* out, std::size_t bytes) 
 void NcclCommunicator::all_to_all(const void* in, void* out, std::size_t bytes) {
   if (bytes == 0 || !mine(out)) return inner_.all_to_all(in, out, bytes);
   collective({"all-to-all", bytes, -1, Call::all_to_all}, [&] {
-    check(nccl_.group_start(), "ncclGroupStart");
-    for (int peer = 0; peer < size(); ++peer) {
-      const std::size_t offset = static_cast<std::size_t>(peer) * bytes;
-      check(nccl_.send(at(in, offset), bytes, ncclInt8, peer, comm_, stream_.get()), "ncclSend");
-      check(nccl_.recv(at(out, offset), bytes, ncclInt8, peer, comm_, stream_.get()), "ncclRecv");
-    }
-    return nccl_.group_end();
+    return group([&] {
+      for (int peer = 0; peer < size(); ++peer) {
+        const std::size_t offset = static_cast<std::size_t>(peer) * bytes;
+        for (const ncclResult_t result : {nccl_.send(at(in, offset), bytes, ncclInt8, peer, comm_, stream_.get()),
+                                          nccl_.recv(at(out, offset), bytes, ncclInt8, peer, comm_, stream_.get())})
+          if (failed(result)) return result;
+      }
+      return ncclSuccess;
+    });
   });
 }
 

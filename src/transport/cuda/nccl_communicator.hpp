@@ -93,6 +93,8 @@ class NcclCommunicator final : public ForwardingCommunicator {
   bool passed(std::uint64_t number);
   void wait_for(std::uint64_t number);
   void wait_stream();
+  template <typename Calls>
+  ncclResult_t group(Calls&& calls);
   template <typename Query>
   void wait(Query&& query);
   void settle(ncclResult_t result);
@@ -104,8 +106,8 @@ class NcclCommunicator final : public ForwardingCommunicator {
   const NcclLibrary& nccl_;
   Device& device_;
   GpuSettings settings_;
-  guard::Board own_board_;  ///< where nobody watches
-  guard::Board* board_;
+  guard::Heartbeat own_heartbeat_;  ///< where nobody watches
+  guard::Heartbeat* heartbeat_;
   std::unique_ptr<Communicator> owned_;  ///< of a part
   Stream stream_;
   ncclComm_t comm_ = nullptr;  ///< null once it was aborted

@@ -80,9 +80,8 @@ std::string describe(const NcclLibrary& nccl) {
 ncclConfig_t configuration() {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = set("ASSAY_NCCL_BLOCKING") && std::strcmp(std::getenv("ASSAY_NCCL_BLOCKING"), "0") != 0 ? 1 : 0;
-#ifdef ASSAY_NCCL_SPLIT
-  config.splitShare = 1;
-#endif
+  // Resources are not shared with the communicator that it is split from (splitShare): aborting a part would set the flag that both look
+  // at, and kernels of the whole would leave their buffers unfilled.
   return config;
 }
 
@@ -104,7 +103,7 @@ NcclCommunicator::NcclCommunicator(const NcclLibrary& nccl, Communicator& bootst
       nccl_(nccl),
       device_(device),
       settings_(settings),
-      board_(settings.board != nullptr ? settings.board : &own_board_),
+      heartbeat_(settings.heartbeat != nullptr ? settings.heartbeat : &own_heartbeat_),
       path_(describe(nccl)) {}
 
 NcclCommunicator::~NcclCommunicator() { close(); }
@@ -131,7 +130,7 @@ std::unique_ptr<NcclCommunicator> NcclCommunicator::make(const NcclLibrary& nccl
 
 /// Until the communicator can be used. Throws Error(mpi).
 void NcclCommunicator::await(ncclComm_t comm, const char* call) {
-  const guard::InCall inside(*board_, guard::Call::split);
+  const guard::InCall inside(*heartbeat_, guard::Call::split);
   for (;;) {
     ncclResult_t state = ncclSuccess;
     const ncclResult_t asked = nccl_.comm_get_async_error(comm, &state);

@@ -1,0 +1,163 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Degrades one of six virtual hosts in many ways, runs assay each time, and checks who is accused of what, with which exit
+# code and within which time.
+# shellcheck disable=SC2317  # rows call functions by eval
+set -uo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+readonly here cluster=$here/virtual-cluster.sh
+assay=${ASSAY:-$here/../build/release/assay}
+name=btry nightly='' only='' keep='' slack=1
+
+usage() {
+  cat <<'TEXT'
+Usage: ci/virtual-battery.sh [--nightly] [--only REGEX] [--name NAME] [--keep DIR] [--slack FACTOR]
+
+  By day at least ten degradations at level smoke, suites p2p and allreduce. --nightly: all of them at smoke and quick, all suites, three
+  seeds each. --only: rows whose name matches. --keep: leaves results and output of every row in DIR. ASSAY is the executable.
+  --slack FACTOR lengthens the times that are allowed (17 s at smoke, 132 s at quick), where other work keeps the machine busy.
+
+Prints a table: what was done, level, seconds, exit code, who was accused (FAIL) or in doubt, and `ok` or what is wrong. Exit code: 0 all
+rows as expected, 1 not; 77: this machine allows no virtual hosts, with the reason.
+TEXT
+}
+
+while [ "$#" -gt 0 ]; do
+  case "$1" in
+    --nightly) nightly=yes ;;
+    --only) only=$2; shift ;;
+    --name) name=$2; shift ;;
+    --keep) keep=$2; shift ;;
+    --slack) slack=$2; shift ;;
+    --help) usage; exit 0 ;;
+    *) usage >&2; exit 4 ;;
+  esac
+  shift
+done
+[ -x "$assay" ] || { printf 'virtual-battery: no executable %s\n' "$assay" >&2; exit 4; }
+
+dir=${keep:-$(mktemp -d)}
+mkdir -p "$dir"
+vc() { "$cluster" --name "$name" "$@"; }
+clean_up() {
+  vc down >/dev/null 2>&1
+  [ -n "$keep" ] || rm -rf "$dir"
+}
+trap clean_up EXIT
+host() { printf '%s%02d' "$name" "$1"; }
+
+# ---- what is done to the cluster; DURING runs in the background while assay runs ----------------------------------------
+
+half_nic() {  # HOST RATE out|in
+  local port
+  port=$(host "$1")
+  if [ "$3" = out ]; then tc -n "assay-$port" qdisc replace dev eth0 root tbf rate "$2" burst 65536 latency 50ms
+  else tc -n "assay-$name-switch" qdisc replace dev "$port" root tbf rate "$2" burst 65536 latency 50ms; fi
+}
+processes_of() { ip netns pids "assay-$(host "$1")"; }
+# The worker is the child of the guardian: both are `assay run`, and the guardian was there first.
+ranks_of() { processes_of "$1" | while read -r p; do [ "$(cat "/proc/$p/comm" 2>/dev/null)" = assay ] && printf '%s\n' "$p"; done | sort -n; }
+kill_rank() { ranks_of "$1" | "$2" -n 1 | xargs -r kill -9; }  # HOST tail (the worker)|head (its guardian)
+signal_all() { processes_of "$1" | xargs -r kill "-$2" 2>/dev/null; }
+busy() {
+  local spin='while :; do :; done'
+  vc exec "$(host "$1")" timeout 60 sh -c "$spin" &
+  vc exec "$(host "$1")" timeout 60 sh -c "$spin" &
+  wait
+}
+
+# name | before | during | nodes that FAIL | nodes in doubt allowed | exit codes allowed
+# A pause of all takes its seconds from the budget: what is then not measured is in doubt on every node, and nobody is accused.
+rows() {
+  cat <<'TEXT'
+healthy|:|:|-|-|0
+nic 1 Gbit/s|vc slow-nic $(host 4) 1gbit|:|4|-|2
+nic 200 Mbit/s|vc slow-nic $(host 4) 200mbit|:|4|-|2
+nic 50 Mbit/s|vc slow-nic $(host 4) 50mbit|:|4|-|2
+nic 5 Mbit/s|vc slow-nic $(host 4) 5mbit|:|4|-|2
+nic 1 Mbit/s|vc slow-nic $(host 4) 1mbit|:|4|-|2
+nic 50 Mbit/s out|half_nic 4 50mbit out|:|4|-|2
+nic 50 Mbit/s in|half_nic 4 50mbit in|:|4|-|2
+two nics 200 Mbit/s|vc slow-nic $(host 2) 200mbit; vc slow-nic $(host 5) 200mbit|:|2,5|-|2
+cpu 50 %|vc slow-cpu $(host 4) 50|:|any4|4|0,2,3
+cpu 20 %|vc slow-cpu $(host 4) 20|:|any4|4|0,2,3
+cpu 5 %|vc slow-cpu $(host 4) 5|:|any4|4|0,2,3
+stopped 5 s|:|sleep 2.5; signal_all 4 STOP; sleep 5; signal_all 4 CONT|-|1,2,3,4,5,6|0,3
+link down 3 s|:|sleep 2.5; vc cut $(host 4); sleep 3; vc mend $(host 4)|-|1,2,3,4,5,6|0,3
+link cut early|:|sleep 2; vc cut $(host 4)|-|4|3
+link cut late|:|sleep 5; vc cut $(host 4)|-|4|3
+worker killed|:|sleep 3; kill_rank 4 tail|-|4|3
+guardian killed|:|sleep 3; kill_rank 4 head|-|4|3
+two busy loops|:|busy 4|any4|4|0,2,3
+TEXT
+}
+readonly by_day='^(healthy|nic (200|5|1) Mbit/s$|nic 50 Mbit/s$|two nics|stopped 5|link down 3|link cut early|(worker|guardian) killed)'
+
+# ---- one row ----------------------------------------------------------------------------------------------------------
+
+list_of() {  # NAMES as in the table: the hosts, separated by commas
+  local n out=''
+  for n in ${1//,/ }; do [ "$n" = - ] || out+=,$(host "${n#any}"); done
+  printf '%s' "${out#,}"
+}
+state_of() { awk -v s="$2" '$2 == s { printf "%s%s", sep, $1; sep = "," }' "$1" 2>/dev/null; }
+within() {  # LIST ALLOWED: the first that is not allowed
+  local n
+  for n in ${1//,/ }; do case ",$2," in *,$n,*) ;; *) printf '%s' "$n"; return ;; esac; done
+}
+
+judge() {  # CODE SECONDS LIMIT FAILED OPEN wanted doubtful codes: `ok` or what is wrong
+  local code=$1 seconds=$2 limit=$3 failed=$4 open=$5 wanted doubtful codes=$8 stray
+  wanted=$(list_of "$6") doubtful=$(list_of "$7")
+  case ",$codes," in *,$code,*) ;; *) printf 'exit code %s, not %s' "$code" "$codes"; return ;; esac
+  stray=$(within "$failed" "$wanted")
+  [ -z "$stray" ] || { printf '%s accused' "$stray"; return; }
+  if [[ $6 != any* ]]; then
+    stray=$(within "$wanted" "$failed")
+    [ -z "$stray" ] || { printf '%s not accused' "$stray"; return; }
+  fi
+  stray=$(within "$open" "$wanted,$doubtful")
+  [ -z "$stray" ] || { printf '%s in doubt' "$stray"; return; }
+  awk -v s="$seconds" -v l="$limit" 'BEGIN { exit !(s <= l) }' || { printf 'took %s s, not %s' "$seconds" "$limit"; return; }
+  printf 'ok'
+}
+
+bad=0
+one() {  # LEVEL SEED SUITES name before during fail open codes
+  local level=$1 seed=$2 suites=$3 what=$4 limit=17 code begin seconds file out verdict failed open n background
+  [ "$level" = quick ] && limit=132
+  limit=$(awk -v l="$limit" -v s="$slack" 'BEGIN { printf "%.0f", l * s }')
+  for n in 1 2 3 4 5 6; do vc heal "$(host $n)" >/dev/null; vc mend "$(host $n)" >/dev/null; signal_all $n KILL; done
+  file=$dir/$(printf '%s-%s-%s' "$what" "$level" "$seed" | tr -c 'a-zA-Z0-9-' '_')
+  eval "$5" >/dev/null
+  begin=$(date +%s.%N)
+  (eval "$6") >/dev/null 2>&1 &
+  background=$!
+  out=$(timeout -k 5 $((limit + 30)) "$assay" run --launcher "$cluster --name $name mpirun --without={exclude}" --suites "$suites" --level "$level" \
+    --seed "$seed" --out "$file.h5" --force --nodes "$file.nodes" --quiet 2>"$file.err")
+  code=$?
+  seconds=$(awk -v a="$begin" -v b="$(date +%s.%N)" 'BEGIN { printf "%.1f", b - a }')
+  printf '%s\n' "$out" >"$file.out"
+  kill "$background" 2>/dev/null
+  wait "$background" 2>/dev/null
+  failed=$(state_of "$file.nodes" FAIL) open=$(state_of "$file.nodes" INCONCLUSIVE)
+  verdict=$(judge "$code" "$seconds" "$limit" "$failed" "$open" "$7" "$8" "$9")
+  [ "$verdict" = ok ] || bad=$((bad + 1))
+  printf '| %-20s | %-5s | %s | %6s | %s | %-14s | %-14s | %s |\n' "$what" "$level" "$seed" "$seconds" "$code" "${failed:--}" "${open:--}" "$verdict"
+}
+
+vc up 6 >/dev/null || exit $?
+printf '| %-20s | level | seed | s | exit | FAIL | in doubt | as expected |\n|---|---|---|---|---|---|---|---|\n' 'what was done'
+if [ -n "$nightly" ]; then levels='smoke quick' seeds='1 2 3'; else levels=smoke seeds=1; fi
+for level in $levels; do
+  for seed in $seeds; do
+    while IFS='|' read -r what before during fail open codes; do
+      if [ -n "$only" ]; then [[ $what =~ $only ]] || continue
+      elif [ -z "$nightly" ]; then [[ $what =~ $by_day ]] || continue; fi
+      if [ -n "$nightly" ]; then suites=inventory,gemm,memory,p2p,allreduce,train; else suites=p2p,allreduce; fi
+      one "$level" "$seed" "$suites" "$what" "$before" "$during" "$fail" "$open" "$codes" </dev/null
+    done < <(rows)
+  done
+done
+exit $((bad > 0))

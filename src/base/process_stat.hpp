@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the kernel says of a process in /proc/<pid>/stat.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace assay {
+
+struct ProcessStat {
+  char state = 0;           ///< R, S, D, T, Z (zombie), X, ...
+  int parent = -1;          ///< process id
+  std::uint64_t start = 0;  ///< clock ticks from boot to the start of the process
+  /// Ended, and only not asked for yet by its parent.
+  bool ended() const noexcept { return state == 'Z' || state == 'X'; }
+};
+
+/// `process` is a process id or "self". nullopt when there is no such process, or nothing to be read of it.
+std::optional<ProcessStat> process_stat(const std::string& process, const std::string& proc = "/proc");
+
+}  // namespace assay

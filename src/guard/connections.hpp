@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "guard/wire.hpp"
+
+namespace assay::guard {
+
+/// The collector's lines to the other guardians, by rank. There can be thousands: only those on which something happens
+/// are looked at.
+class Connections {
+ public:
+  /// A line that is gone, or from which came what is no message, is closed before this is called.
+  using Gone = std::function<void(int rank)>;
+  /// `message.rank` is the line's: nobody speaks for another.
+  using Take = std::function<void(const Message& message)>;
+
+  explicit Connections(int ranks);  ///< Throws Error(resource).
+  ~Connections();
+  Connections(const Connections&) = delete;
+  Connections& operator=(const Connections&) = delete;
+
+  /// Readable when `serve` has something to do.
+  int fd() const noexcept { return epoll_; }
+  int ranks() const noexcept { return static_cast<int>(connections_.size()); }
+  bool open(int rank) const noexcept { return connections_[static_cast<std::size_t>(rank)].stream.open(); }
+  bool any_open() const noexcept;
+
+  /// With what is queued in the stream. Throws Error(resource).
+  void connect(int rank, Stream stream);
+  /// Queues it where the socket takes no more; nothing when the line is closed.
+  void send(int rank, const Message& message);
+  /// One look at what is ready, without waiting.
+  void serve(const Take& take, const Gone& gone);
+
+ private:
+  struct Connection {
+    Stream stream;
+    bool waits_to_send = false;
+  };
+  bool push(int rank);
+  void watch(int operation, int rank);
+
+  int epoll_;
+  std::vector<Connection> connections_;
+};
+
+}  // namespace assay::guard

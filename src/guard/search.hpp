@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <poll.h>
+
+#include <string>
+#include <vector>
+
+#include "guard/rendezvous.hpp"
+#include "guard/wire.hpp"
+
+namespace assay::guard {
+
+/// Finds the collector: tries all its addresses at once and keeps the first that shows the run's key.
+class Search {
+ public:
+  Search(std::string folder, int rank, int size);
+
+  /// One round; `told` is the address as MPI told it, or empty. An open stream when found.
+  Stream round(const std::string& told, double now);
+  void watch(std::vector<pollfd>& fds) const;
+
+ private:
+  struct Try {
+    Stream stream;
+    std::string challenge, own;
+  };
+  void begin(const Address& address, double now);
+  bool answered(Try& attempt);
+
+  std::string folder_, job_, key_;
+  int rank_, size_;
+  std::vector<Try> tries_;
+  double next_s_ = 0, begun_s_ = 0;
+};
+
+}  // namespace assay::guard

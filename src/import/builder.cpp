@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "import/builder.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <set>
+
+#include "assay/version.hpp"
+#include "base/clock.hpp"
+#include "base/random.hpp"
+
+namespace assay::imports {
+namespace {
+
+constexpr std::size_t longest_name = 200, most_samples = 100'000, most_entities = 20'000'000;
+
+void check_name(const std::string& what, const std::string& name, const TextPosition& place) {
+  if (name.empty()) fail(place, what + " is empty");
+  if (name.size() > longest_name) fail(place, what + " is longer than " + std::to_string(longest_name) + " characters");
+  for (const char c : name) {
+    const auto u = static_cast<unsigned char>(c);
+    if (u < 0x21 || u == 0x7f || c == '/' || c == '>' || c == ',')
+      fail(place, what + " '" + name + "' holds a blank, a comma, '/', '>' or a control character");
+  }
+}
+
+/// Attributes that say where a node stands differ between healthy nodes.
+bool is_location(const std::string& name) {
+  static const std::set<std::string> places = {"rack", "switch", "leaf", "rail", "pod", "row", "slot", "position",
+                                               "location", "room", "chassis", "enclosure", "port"};
+  return places.contains(name);
+}
+
+}  // namespace
+
+Builder::Builder(std::string tool) : tool_(std::move(tool)) {
+  entities_.push_back({"cluster", "cluster", "path", "cluster", -1, -1});
+}
+
+std::string Builder::case_name(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    const auto u = static_cast<unsigned char>(c);
+    const bool plain = (std::isalnum(u) != 0 && u < 0x80) || c == '.' || c == '_';
+    const char next = plain ? static_cast<char>(std::tolower(u)) : '-';
+    if (next == '-' && (out.empty() || out.back() == '-')) continue;
+    out += next;
+  }
+  while (!out.empty() && out.back() == '-') out.pop_back();
+  // A suffix .pK or .cK would be taken for a repeat or a confirming measurement.
+  std::replace(out.begin(), out.end(), '.', '_');
+  return out.substr(0, 80);
+}
+
+std::int32_t Builder::node_row(const std::string& name, const TextPosition& place) {
+  if (const auto it = known_.find("node " + name); it != known_.end()) return it->second;
+  check_name("node", name, place);
+  const auto row = static_cast<std::int32_t>(entities_.size());
+  entities_.push_back({"node", name, "hostname", name, 0, -1});
+  known_.emplace("node " + name, row);
+  return row;
+}
+
+std::int32_t Builder::end_row(const std::string& node, const std::string& device, const TextPosition& place) {
+  const bool number = !device.empty() && device.find_first_not_of("0123456789") == std::string::npos;
+  const std::string part = number ? "device" + device : device;
+  const std::string key = "device " + node + "/" + part;
+  if (const auto it = known_.find(key); it != known_.end()) return it->second;
+  const std::int32_t parent = node_row(node, place);
+  check_name("device", part, place);
+  if (entities_.size() >= most_entities) fail(place, "more entities than can be judged");
+  const auto row = static_cast<std::int32_t>(entities_.size());
+  entities_.push_back({"device", node + "/" + part, "path", node + "/" + part, parent, -1});
+  known_.emplace(key, row);
+  return row;
+}
+
+std::int32_t Builder::subject_row(const Subject& s, const TextPosition& place) {
+  if (!s.link()) return s.device.empty() ? node_row(s.node, place) : end_row(s.node, s.device, place);
+  // Links end at devices; a node that is named alone has one for its own traffic.
+  const std::int32_t a = end_row(s.node, s.device.empty() ? "host" : s.device, place);
+  const std::int32_t b = end_row(s.peer_node, s.peer_device.empty() ? "host" : s.peer_device, place);
+  if (a == b) fail(place, "a link from " + entities_[static_cast<std::size_t>(a)].name + " to itself");
+  const std::string name = entities_[static_cast<std::size_t>(a)].name + ">" + entities_[static_cast<std::size_t>(b)].name;
+  const auto [it, fresh] = known_.try_emplace("link " + name, static_cast<std::int32_t>(entities_.size()));
+  if (fresh) entities_.push_back({"link", name, "path", name, 0, -1});
+  return it->second;
+}
+
+Builder::Case& Builder::case_for(const Sample& sample, const std::string& kind) {
+  std::string key = sample.suite + "/" + sample.name;
+  if (sample.retest > 0) key += ".c" + std::to_string(sample.retest);
+  const auto [it, fresh] = case_of_.try_emplace(std::move(key), cases_.size());
+  if (fresh) {
+    Case c;
+    c.retest = sample.retest;
+    c.suite = sample.suite;
+    c.name = sample.name;
+    c.stage = sample.stage;
+    c.kind = kind;
+    c.metrics = sample.values;
+    cases_.push_back(std::move(c));
+  }
+  Case& c = cases_[it->second];
+  if (c.kind != kind) fail(sample.place, c.name + " was measured of a " + c.kind + " before, and here of a " + kind);
+  bool same = c.metrics.size() == sample.values.size();
+  for (std::size_t m = 0; same && m < c.metrics.size(); ++m) {
+    const Value &a = c.metrics[m], &b = sample.values[m];
+    same = a.name == b.name;
+    if (a.unit != b.unit)
+      fail(sample.place, fmt::format("{} of {} was in {} before, and is in {} here", b.name, c.name, a.unit, b.unit));
+    if (a.better != b.better)
+      fail(sample.place, fmt::format("{} of {} was better {} before, and is better {} here", b.name, c.name,
+                                     results::to_string(a.better), results::to_string(b.better)));
+  }
+  if (!same) fail(sample.place, c.name + " has other values here than before");
+  return c;
+}
+
+void Builder::add(const Sample& sample) {
+  const std::int32_t entity = subject_row(sample.subject, sample.place);
+  Case& c = case_for(sample, entities_[static_cast<std::size_t>(entity)].kind);
+  const auto [it, fresh] = c.row_of.try_emplace(entity, c.rows.size());
+  if (fresh) {
+    Row row;
+    row.entity = entity;
+    if (sample.subject.link()) {
+      const auto& s = sample.subject;
+      row.source = end_row(s.node, s.device.empty() ? "host" : s.device, sample.place);
+      row.destination = end_row(s.peer_node, s.peer_device.empty() ? "host" : s.peer_device, sample.place);
+    }
+    row.values.resize(c.metrics.size());
+    c.rows.push_back(std::move(row));
+  }
+  Row& row = c.rows[it->second];
+  if (row.cells.size() >= most_samples)
+    fail(sample.place, fmt::format("more than {} samples of one entity", most_samples));
+  const auto index = sample.index.value_or(static_cast<std::int64_t>(row.cells.size()));
+  if (index < 0 || index > 2'000'000'000) fail(sample.place, fmt::format("sample {} is out of range", index));
+  row.cells.push_back({static_cast<std::int32_t>(index), sample.block, sample.t});
+  // Samples mostly come in order; others are told by a search.
+  const auto known = [&](const Cell& cell) { return cell.sample == index; };
+  const std::size_t last = row.cells.size() - 1;
+  if (last > 0 && row.cells[last - 1].sample >= index && std::any_of(row.cells.begin(), row.cells.end() - 1, known))
+    fail(sample.place, fmt::format("sample {} of {} of {} is there twice", index, c.name,
+                                   entities_[static_cast<std::size_t>(entity)].name));
+  for (std::size_t m = 0; m < sample.values.size(); ++m) row.values[m].push_back(sample.values[m].value);
+  ++samples_;
+  dated_ += sample.dated ? 1 : 0;
+  if (dated_ > 0 && dated_ != samples_) fail(sample.place, "some times are dates and others are not");
+}
+
+void Builder::attribute(const Subject& subject, const std::string& name, const std::string& value, const TextPosition& place) {
+  if (value.empty()) return;
+  const std::int32_t row = subject_row(subject, place);
+  const auto [it, fresh] = attributes_[row].try_emplace(name, value);
+  if (!fresh && it->second != value)
+    fail(place, fmt::format("{} of {} was '{}' before, and is '{}' here (a column that changes from sample to sample "
+                            "carries its unit, as {}[K])",
+                            name, entities_[static_cast<std::size_t>(row)].name, it->second, value, name));
+}
+
+void Builder::fail_case(const std::string& suite, const std::string& name, const std::string& reason) {
+  if (const auto it = case_of_.find(suite + "/" + name); it != case_of_.end()) cases_[it->second].failure = reason;
+}
+
+void Builder::set_stage(const std::string& suite, const std::string& name, const std::string& stage) {
+  if (const auto it = case_of_.find(suite + "/" + name); it != case_of_.end()) cases_[it->second].stage = stage;
+}
+
+std::vector<results::CaseData> Builder::data_of(const Case& c) {
+  std::vector<results::CaseData> parts;
+  std::vector<const Row*> rows;
+  for (const Row& row : c.rows) rows.push_back(&row);
+  std::size_t begin = 0;
+  // A case is a full table of entities by samples. Where one has a hundred thousand samples and twenty thousand have one, the table is
+  // cut, so that little of any part is empty.
+  while (!rows.empty()) {
+    std::size_t left = 0, most = 0;
+    for (const Row* row : rows) {
+      left += row->cells.size() - begin;
+      most = std::max(most, row->cells.size() - begin);
+    }
+    const std::size_t width = most * rows.size() <= 4 * left ? most : std::max<std::size_t>(1, left / rows.size());
+    parts.push_back(part_of(c, rows, begin, width, parts.size() + 1));
+    begin += width;
+    std::erase_if(rows, [&](const Row* row) { return row->cells.size() <= begin; });
+  }
+  return parts;
+}
+
+results::CaseData Builder::part_of(const Case& c, const std::vector<const Row*>& rows, std::size_t begin, std::size_t width, std::size_t number) {
+  results::CaseData data;
+  data.suite = c.suite;
+  data.name = c.name;
+  if (number > 1) data.name += ".p" + std::to_string(number);
+  if (c.retest > 0) data.name += ".c" + std::to_string(c.retest);
+  data.stage = c.stage;
+  data.kind = c.kind;
+  data.required = true;
+  data.case_key = fmt::format("{:016x}", hash_text("imported " + c.suite + "/" + c.name));
+  data.parameters["imported"] = true;
+  if (!c.failure.empty()) {
+    data.state = results::CaseState::fail;
+    data.reason = c.failure;
+  }
+  const Row* longest = *std::max_element(rows.begin(), rows.end(), [](const Row* a, const Row* b) { return a->cells.size() < b->cells.size(); });
+  for (std::size_t s = 0; s < width; ++s) {
+    data.sample.push_back(static_cast<std::int32_t>(s));
+    data.block.push_back(longest->cells[std::min(begin + s, longest->cells.size() - 1)].block);
+  }
+  for (const Value& v : c.metrics)
+    data.metrics.push_back({v.name, v.unit, v.better, v.role == results::Role::metric, v.role, true,
+                            std::vector<double>(rows.size() * width, results::not_taken)});
+  data.t.assign(rows.size() * width, results::not_taken);
+  for (std::size_t e = 0; e < rows.size(); ++e) {
+    const Row& row = *rows[e];
+    data.entity.push_back(row.entity);
+    if (row.source >= 0) {
+      data.source.push_back(row.source);
+      data.destination.push_back(row.destination);
+    }
+    // In the order of their times and of the sample numbers, whatever the order of the lines was.
+    std::vector<std::size_t> order(row.cells.size());
+    for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+      return std::pair(row.cells[a].t, row.cells[a].sample) < std::pair(row.cells[b].t, row.cells[b].sample);
+    });
+    const std::size_t end = std::min(order.size(), begin + width);
+    data.count.push_back(static_cast<std::int32_t>(end - begin));
+    for (std::size_t s = begin; s < end; ++s) {
+      data.t[e * width + s - begin] = row.cells[order[s]].t;
+      for (std::size_t m = 0; m < c.metrics.size(); ++m) data.metrics[m].values[e * width + s - begin] = row.values[m][order[s]];
+    }
+  }
+  return data;
+}
+
+std::map<std::string, results::InventoryTable> Builder::inventory() const {
+  std::map<std::string, std::set<std::string>> columns;
+  for (const auto& [row, values] : attributes_)
+    for (const auto& [name, value] : values) columns[entities_[static_cast<std::size_t>(row)].kind].insert(name);
+  std::map<std::string, results::InventoryTable> tables;
+  for (std::size_t i = 0; i < entities_.size(); ++i) {
+    const auto kind = columns.find(entities_[i].kind);
+    if (kind == columns.end()) continue;
+    auto& table = tables[kind->first];
+    const auto row = static_cast<std::int32_t>(i);
+    table.entity.push_back(row);
+    const auto of = attributes_.find(row);
+    for (const std::string& name : kind->second) {
+      const bool info = kind->first == "node" && is_location(name);
+      std::string value;
+      if (of != attributes_.end())
+        if (const auto it = of->second.find(name); it != of->second.end()) value = it->second;
+      table.text[info ? name + "_info" : name].push_back(value);
+    }
+  }
+  return tables;
+}
+
+/// Times count from the first sample, whatever they counted from. Dates tell when the run was.
+void Builder::set_times(results::Results& r) {
+  double first = HUGE_VAL, last = -HUGE_VAL;
+  for (const Case& c : cases_)
+    for (const Row& row : c.rows)
+      for (const Cell& cell : row.cells) {
+        first = std::min(first, cell.t);
+        last = std::max(last, cell.t);
+      }
+  for (Case& c : cases_)
+    for (Row& row : c.rows)
+      for (Cell& cell : row.cells) cell.t -= first;
+  r.info.started = dated_ > 0 ? iso_of(first) : utc_now_iso();
+  r.info.ended = dated_ > 0 ? iso_of(last) : r.info.started;
+}
+
+results::Results Builder::finish(const std::vector<std::string>& files) {
+  results::Results r;
+  set_times(r);
+  std::uint64_t identity = hash_text(tool_);
+  for (const Case& c : cases_)
+    for (auto& data : data_of(c)) {
+      results::PlanRow row;
+      row.suite = data.suite;
+      row.name = data.name;
+      row.required = true;
+      row.entities = static_cast<std::int64_t>(data.entities());
+      row.checkers = results::no_checks;  // whatever measured it checked it, or did not
+      // What confirms or clears is asked for by a verdict, not by a plan.
+      if (c.retest == 0) r.plan.push_back(std::move(row));
+      for (const double v : data.metrics.front().values) {
+        std::uint64_t bits = 0;
+        static_assert(sizeof bits == sizeof v);
+        std::copy_n(reinterpret_cast<const unsigned char*>(&v), sizeof v, reinterpret_cast<unsigned char*>(&bits));
+        identity = mix64(identity, bits);
+      }
+      r.cases.push_back(std::move(data));
+    }
+  r.entities = entities_;
+  r.inventory = inventory();
+  r.info.run_id = fmt::format("imported-{:016x}", identity);
+  r.info.state = "complete";
+  r.info.assay_version = ASSAY_VERSION;
+  r.info.level = "standard";
+  r.info.plan_hash = fmt::format("{:016x}", identity);
+  r.config["imported"] = {{"tool", tool_}, {"files", files}};
+  r.environment.push_back({"", "imported", tool_});
+  r.events.push_back({0, -1, "imported", fmt::format("{} samples of {} from {} file{}", samples_, tool_, files.size(),
+                                                     files.size() == 1 ? "" : "s")});
+  if (duplicates_ > 0)
+    r.events.push_back({0, -1, "imported", fmt::format("{} row{} word for word the same as before: counted once", duplicates_, duplicates_ == 1 ? "" : "s")});
+  return r;
+}
+
+}  // namespace assay::imports

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Collects foreign samples in any order and makes results of them.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "import/text_file.hpp"
+#include "results/model.hpp"
+
+namespace assay::imports {
+
+/// One value of a sample.
+struct Value {
+  std::string name, unit;  ///< unit of the closed list; the value is in it
+  results::Better better = results::Better::none;
+  results::Role role = results::Role::metric;
+  double value = 0;
+};
+
+/// What a sample is about: a node, a device of it, or the way from there to a second node or device.
+struct Subject {
+  std::string node, device;            ///< device empty: the node itself
+  std::string peer_node, peer_device;  ///< peer_node empty: no link
+  bool link() const noexcept { return !peer_node.empty(); }
+};
+
+struct Sample {
+  std::string suite, name;  ///< of the case
+  std::string stage;
+  Subject subject;
+  std::optional<std::int64_t> index;  ///< of the sample; the next one when not given
+  std::int32_t block = 0;
+  double t = 0;
+  bool dated = false;       ///< t counts from 1970
+  std::int64_t retest = 0;  ///< which measurement made to confirm or clear the first one; 0: the first one
+  std::vector<Value> values;  ///< in the same order for all samples of a case
+  TextPosition place;
+};
+
+class Builder {
+ public:
+  /// `tool` names the foreign tool, for /environment and the run's identity.
+  explicit Builder(std::string tool);
+
+  /// Throws Error(data) naming the place when the sample does not fit those before.
+  void add(const Sample& sample);
+  /// An attribute of an entity, as text. Throws Error(data) when it had another value.
+  void attribute(const Subject& subject, const std::string& name, const std::string& value, const TextPosition& place);
+  /// A wrong result of a whole group: nobody in it can be named.
+  void fail_case(const std::string& suite, const std::string& name, const std::string& reason);
+  void set_stage(const std::string& suite, const std::string& name, const std::string& stage);
+
+  /// A row that was there before, word for word.
+  void count_duplicate() noexcept { ++duplicates_; }
+
+  /// The results, complete but for the verdict.
+  results::Results finish(const std::vector<std::string>& files);
+
+  /// A name as the results file can hold it: [a-z0-9._-], at most 80 characters.
+  static std::string case_name(const std::string& text);
+
+ private:
+  struct Cell {
+    std::int32_t sample = 0, block = 0;
+    double t = 0;
+  };
+  struct Row {
+    std::int32_t entity = -1, source = -1, destination = -1;
+    std::vector<Cell> cells;
+    std::vector<std::vector<double>> values;  ///< [metric][cell]
+  };
+  struct Case {
+    std::string suite, name, stage, kind, failure;
+    std::int64_t retest = 0;
+    std::vector<Value> metrics;  ///< their values unused
+    std::vector<Row> rows;
+    std::unordered_map<std::int32_t, std::size_t> row_of;  ///< by entity
+  };
+
+  std::int32_t node_row(const std::string& name, const TextPosition& place);
+  std::int32_t end_row(const std::string& node, const std::string& device, const TextPosition& place);
+  std::int32_t subject_row(const Subject& subject, const TextPosition& place);
+  Case& case_for(const Sample& sample, const std::string& kind);
+  /// The case, in parts (NAME, NAME.p2, ...) where some entities have many more samples than others.
+  static std::vector<results::CaseData> data_of(const Case& c);
+  static results::CaseData part_of(const Case& c, const std::vector<const Row*>& rows, std::size_t begin, std::size_t width, std::size_t number);
+  void set_times(results::Results& r);
+  std::map<std::string, results::InventoryTable> inventory() const;
+
+  std::string tool_;
+  std::vector<results::Entity> entities_;
+  std::unordered_map<std::string, std::int32_t> known_;  ///< by kind and name
+  std::vector<Case> cases_;
+  std::unordered_map<std::string, std::size_t> case_of_;
+  std::unordered_map<std::int32_t, std::map<std::string, std::string>> attributes_;
+  std::size_t samples_ = 0, duplicates_ = 0;
+  std::size_t dated_ = 0;  ///< samples with a date
+};
+
+}  // namespace assay::imports

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "import/csv.hpp"
+
+#include "base/error.hpp"
+#include "import/text_file.hpp"
+
+namespace assay::imports {
+
+bool CsvReader::field(std::string& out) {
+  out.clear();
+  if (rest_.starts_with('"')) {
+    rest_.remove_prefix(1);
+    while (true) {
+      const std::size_t quote = rest_.find('"');
+      if (quote == std::string_view::npos) throw_usage("a quote is not closed");
+      for (const char c : rest_.substr(0, quote)) following_ += c == '\n' ? 1 : 0;
+      out.append(rest_.substr(0, quote));
+      rest_.remove_prefix(quote + 1);
+      if (!rest_.starts_with('"')) break;
+      out += '"';
+      rest_.remove_prefix(1);
+    }
+    if (!rest_.empty() && rest_[0] != ',' && rest_[0] != '\n' && rest_[0] != '\r') throw_usage("text after a closing quote");
+  } else {
+    const std::size_t end = std::min(rest_.find_first_of(",\n"), rest_.size());
+    out = trimmed(rest_.substr(0, end));
+    rest_.remove_prefix(end);
+  }
+  if (rest_.starts_with("\r\n")) rest_.remove_prefix(1);
+  if (rest_.empty()) return false;
+  const bool more = rest_[0] == ',';
+  following_ += more ? 0 : 1;
+  rest_.remove_prefix(1);
+  return more;
+}
+
+bool CsvReader::next(std::vector<std::string>& fields) {
+  while (!rest_.empty()) {
+    const std::size_t end = std::min(rest_.find('\n'), rest_.size());
+    const std::string_view line = trimmed(rest_.substr(0, end));
+    if (!line.empty() && line[0] != '#') break;
+    rest_.remove_prefix(std::min(end + 1, rest_.size()));
+    ++following_;
+  }
+  if (rest_.empty()) return false;
+  line_ = following_;
+  std::size_t n = 0;
+  for (bool more = true; more; ++n) {
+    if (n == fields.size()) fields.emplace_back();
+    more = field(fields[n]);
+  }
+  fields.resize(n);
+  return true;
+}
+
+}  // namespace assay::imports

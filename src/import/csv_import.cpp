@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <unordered_set>
+
+#include "base/clock.hpp"
+#include "base/error.hpp"
+#include "base/random.hpp"
+#include "import/builder.hpp"
+#include "import/csv.hpp"
+#include "import/import.hpp"
+#include "import/units.hpp"
+
+namespace assay::imports {
+namespace {
+
+/// A column of every sample with its unit.
+struct Covariate {
+  std::size_t column;
+  std::string name;
+  UnitScale scale;
+};
+
+struct Header {
+  std::map<std::string, std::size_t> fixed;  ///< columns whose meaning is known
+  std::vector<Covariate> covariates;
+  std::vector<std::pair<std::size_t, std::string>> attributes;
+  std::size_t width = 0;
+
+  bool has(const char* name) const { return fixed.contains(name); }
+};
+
+/// The names a metric or column of a case cannot have.
+const std::set<std::string>& reserved() {
+  static const std::set<std::string> names = {"entity", "source", "destination", "count", "sample",
+                                              "block",  "t",      "parameters",  "row",   "value"};
+  return names;
+}
+
+Header read_header(const std::vector<std::string>& fields, const TextPosition& place) {
+  static const std::set<std::string> meanings = {"node", "device", "src",   "dst",  "metric",   "unit",
+                                                 "better", "sample", "value", "time", "clock_hz", "block", "retest"};
+  Header header;
+  header.width = fields.size();
+  std::set<std::string> seen;
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    const std::string& name = fields[i];
+    if (name.empty()) fail(place, fmt::format("column {} has no name", i + 1));
+    if (name.size() > 60 || name.find_first_of("/\n") != std::string::npos)
+      fail(place, fmt::format("column {} cannot be named '{}'", i + 1, name.substr(0, 60)));
+    if (!seen.insert(name).second) fail(place, "column '" + name + "' is there twice");
+    if (meanings.contains(name)) {
+      header.fixed[name] = i;
+      continue;
+    }
+    const auto bracket = name.find('[');
+    if (bracket == std::string::npos) {
+      if (name == "row" || name == "entity") fail(place, "a column cannot be named '" + name + "'");
+      header.attributes.emplace_back(i, name);
+      continue;
+    }
+    const std::string bare = name.substr(0, bracket);
+    if (bare.empty() || !name.ends_with(']') || reserved().contains(bare))
+      fail(place, "column '" + name + "' is neither NAME nor NAME[UNIT]");
+    try {
+      header.covariates.push_back({i, bare, unit_scale(name.substr(bracket + 1, name.size() - bracket - 2))});
+    } catch (const Error& e) {
+      fail(place, "column '" + name + "': " + e.what());
+    }
+  }
+  for (const char* name : {"metric", "unit", "better", "value"})
+    if (!header.has(name)) fail(place, std::string("column '") + name + "' is missing");
+  if (header.has("src") != header.has("dst")) fail(place, "src and dst come together");
+  if (header.has("src") == header.has("node")) fail(place, "either node or src and dst say what was measured");
+  return header;
+}
+
+void set_end(const std::string& text, std::string& node, std::string& device) {
+  const auto slash = text.find('/');
+  node = text.substr(0, slash);
+  device = slash == std::string::npos ? "" : text.substr(slash + 1);
+}
+
+/// The rows of one file.
+class CsvImport {
+ public:
+  CsvImport(Builder& builder, Header header, std::string file, std::unordered_set<std::uint64_t>& seen)
+      : builder_(builder), header_(std::move(header)), file_(std::move(file)), seen_(seen) {}
+
+  void row(const std::vector<std::string>& fields, std::size_t line) {
+    const TextPosition place{file_, line};
+    if (fields.size() != header_.width)
+      fail(place, fmt::format("{} fields, the header has {}", fields.size(), header_.width));
+    // Without a number or a time equal rows are samples that came out equal.
+    if ((header_.has("sample") || header_.has("time")) && !seen_.insert(row_hash(fields)).second) {
+      builder_.count_duplicate();
+      return;
+    }
+    Sample sample;
+    sample.place = place;
+    sample.suite = "imported";
+    const auto [metric, retest] = retest_of(text(fields, "metric"));
+    sample.name = Builder::case_name(metric);
+    sample.retest = retest;
+    if (header_.has("retest") && !text(fields, "retest").empty()) sample.retest = whole(fields, "retest", place);
+    if (sample.retest > most_retests) fail(place, fmt::format("retest {} is more than {}", sample.retest, most_retests));
+    if (sample.name.empty()) fail(place, "metric '" + text(fields, "metric") + "' names nothing");
+    sample.stage = header_.has("src") ? "pairs" : "node-local";
+    if (header_.has("src")) {
+      set_end(text(fields, "src"), sample.subject.node, sample.subject.device);
+      set_end(text(fields, "dst"), sample.subject.peer_node, sample.subject.peer_device);
+      if (sample.subject.peer_node.empty()) fail(place, "dst is empty");
+    } else {
+      sample.subject.node = text(fields, "node");
+      if (header_.has("device")) sample.subject.device = text(fields, "device");
+    }
+    values(fields, place, sample);
+    if (header_.has("sample")) sample.index = whole(fields, "sample", place);
+    if (header_.has("block")) sample.block = static_cast<std::int32_t>(whole(fields, "block", place) % 1000);
+    if (header_.has("time")) set_time(fields, place, sample);
+    builder_.add(sample);
+    for (const auto& [column, name] : header_.attributes)
+      builder_.attribute(sample.subject, name, fields[column], place);
+  }
+
+ private:
+  static constexpr std::int64_t most_retests = 99;
+
+  /// All that the row says, with the name of every column: files may order them differently.
+  std::uint64_t row_hash(const std::vector<std::string>& fields) const {
+    std::uint64_t hash = 0;
+    for (const auto& [name, column] : header_.fixed) hash = mix64(hash, mix64(hash_text(name), hash_text(fields[column])));
+    for (const auto& c : header_.covariates) hash = mix64(hash, mix64(hash_text(c.name), hash_text(fields[c.column])));
+    return hash;
+  }
+
+  /// "sgemm.c1": the first retest of sgemm.
+  static std::pair<std::string, std::int64_t> retest_of(const std::string& metric) {
+    const auto dot = metric.rfind(".c");
+    std::int64_t number = 0;
+    if (dot == std::string::npos || dot == 0 || !parse_whole(std::string_view(metric).substr(dot + 2), number) || number < 1) return {metric, 0};
+    return {metric.substr(0, dot), number};
+  }
+
+  void set_time(const std::vector<std::string>& fields, const TextPosition& place, Sample& sample) const {
+    if (const auto time = parse_iso(text(fields, "time"))) {
+      sample.t = *time;
+      sample.dated = true;
+      return;
+    }
+    if (!parse_number(text(fields, "time"), sample.t))
+      fail(place, "time '" + text(fields, "time") + "' is neither seconds nor ISO 8601 (2026-01-31T02:00:00Z)");
+  }
+
+  const std::string& text(const std::vector<std::string>& fields, const char* name) const {
+    return fields[header_.fixed.at(name)];
+  }
+  double number(const std::vector<std::string>& fields, const char* name, const TextPosition& place) const {
+    double value = 0;
+    if (!parse_number(text(fields, name), value))
+      fail(place, fmt::format("{} '{}' is no finite number", name, text(fields, name)));
+    return value;
+  }
+  std::int64_t whole(const std::vector<std::string>& fields, const char* name, const TextPosition& place) const {
+    std::int64_t value = 0;
+    if (!parse_whole(text(fields, name), value) || value < 0)
+      fail(place, fmt::format("{} '{}' is no whole number from 0", name, text(fields, name)));
+    return value;
+  }
+
+  void values(const std::vector<std::string>& fields, const TextPosition& place, Sample& sample) {
+    const std::string& better = text(fields, "better");
+    if (better != "higher" && better != "lower" && better != "none")
+      fail(place, "better '" + better + "' is not one of higher, lower, none");
+    const UnitScale& scale = scale_of(text(fields, "unit"), place);
+    sample.values.push_back({"value", scale.base, results::better_from(better), results::Role::metric,
+                             number(fields, "value", place) * scale.factor});
+    using results::Better;
+    using results::Role;
+    if (header_.has("clock_hz"))
+      sample.values.push_back({"clock", "Hz", Better::none, Role::covariate, number(fields, "clock_hz", place)});
+    for (const Covariate& c : header_.covariates) {
+      double value = 0;
+      if (!parse_number(fields[c.column], value))
+        fail(place, fmt::format("{} '{}' is no finite number", c.name, fields[c.column]));
+      sample.values.push_back({c.name, c.scale.base, Better::none, Role::covariate, value * c.scale.factor});
+    }
+  }
+
+  const UnitScale& scale_of(const std::string& unit, const TextPosition& place) {
+    const auto it = scales_.find(unit);
+    if (it != scales_.end()) return it->second;
+    try {
+      return scales_.emplace(unit, unit_scale(unit)).first->second;
+    } catch (const Error& e) {
+      fail(place, e.what());
+    }
+  }
+
+  Builder& builder_;
+  Header header_;
+  std::string file_;
+  std::unordered_set<std::uint64_t>& seen_;  ///< rows of all files
+  std::map<std::string, UnitScale> scales_;
+};
+
+void import_one(Builder& builder, const InputFile& file, std::unordered_set<std::uint64_t>& seen) {
+  const std::string content = read_whole(file);
+  CsvReader reader(content);
+  std::vector<std::string> fields;
+  const auto next = [&] {
+    try {
+      return reader.next(fields);
+    } catch (const Error& e) {
+      fail({file.path().string(), reader.line()}, e.what());
+    }
+  };
+  if (!next()) fail({file.path().string(), 0}, "has no header");
+  CsvImport rows(builder, read_header(fields, {file.path().string(), reader.line()}), file.path().string(), seen);
+  bool any = false;
+  while (next()) {
+    rows.row(fields, reader.line());
+    any = true;
+  }
+  if (!any) fail({file.path().string(), 0}, "has no samples");
+}
+
+}  // namespace
+
+results::Results import_csv(const std::vector<InputFile>& files) {
+  Builder builder("csv");
+  std::vector<std::string> names;
+  std::unordered_set<std::uint64_t> seen;
+  for (const auto& file : files) {
+    import_one(builder, file, seen);
+    names.push_back(file.path().string());
+  }
+  return builder.finish(names);
+}
+
+}  // namespace assay::imports

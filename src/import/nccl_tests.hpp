@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// What nccl-tests says, whatever form it says it in. Private to src/import.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "import/builder.hpp"
+
+namespace assay::imports::nccl {
+
+/// A rank's device, from "Using devices".
+struct RankDevice {
+  std::string node, device, model;
+};
+
+/// One half of a row: out of place, or in place.
+struct Half {
+  bool in_place = false;
+  double time_s = 0, algbw = 0, busbw = 0;  ///< seconds, B/s
+  std::optional<double> wrong;              ///< elements; nothing when it was not checked
+  std::vector<double> times_s;              ///< of the single iterations, where they were reported
+};
+
+struct Line {
+  std::int64_t bytes = 0;
+  std::string type, redop;
+  std::vector<Half> halves;
+  TextPosition place;
+};
+
+struct Run {
+  std::string operation;  ///< all_reduce, ...; empty when nobody says
+  std::vector<RankDevice> devices;
+  std::vector<Line> lines;
+};
+
+Run read_json(const std::string& text, const std::string& file);
+Run read_text(const std::string& text, const std::string& file);
+
+/// all_reduce of "/opt/build/all_reduce_perf" or "x/all_reduce_perf.txt"; empty when no collective is in it.
+std::string operation_in(const std::string& text);
+
+}  // namespace assay::imports::nccl

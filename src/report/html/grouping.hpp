@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Series that belong into one picture.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "verdict/judgement.hpp"
+
+namespace assay::report {
+
+/// Series that differ by the number in their case name alone, such as a message size, in the order of that number.
+struct Sweep {
+  std::string title, unit;  ///< "allreduce/allreduce-world-*-mpi:busbw"
+  bool higher_is_better = true;
+  std::vector<double> sizes;
+  std::vector<const verdict::Series*> series;
+};
+/// Those of three sizes or more.
+std::vector<Sweep> sweeps_of(const verdict::Judgement& j);
+
+/// Links as a square: the median of each pair as a deficit, NaN where none was measured.
+struct Grid {
+  std::vector<double> deficit, value;  ///< [from, to]; value in the unit of the metric
+  double median = 0;                   ///< of the links
+  std::size_t links = 0;
+};
+
+/// The links of one rail: between NICs, or devices, of one name.
+struct RailGrid {
+  std::string rail;  ///< "mlx5_0"; across_rails where the two ends have other names
+  Grid grid;
+};
+inline constexpr const char* across_rails = "across rails";
+
+/// A series of links as a square of nodes, whole and by rail.
+struct Matrix {
+  const verdict::Series* series = nullptr;
+  std::vector<std::int32_t> nodes;  ///< rows of /entities, by switch and then by name; of one node: its devices
+  Grid all;
+  std::vector<RailGrid> rails;  ///< by name; empty when there is one only
+  bool inside = false;          ///< between parts of one node
+};
+std::vector<Matrix> matrices_of(const verdict::Judgement& j);
+
+/// What a node sends and receives on one rail.
+struct EndRates {
+  std::int32_t node = -1;
+  std::string rail;
+  double sends = 0, receives = 0;  ///< median deficit of its links against all links; NaN: none
+  std::size_t links = 0;
+};
+/// Every node and rail of a matrix, the slowest direction first.
+std::vector<EndRates> ends_of(const Matrix& matrix);
+
+}  // namespace assay::report

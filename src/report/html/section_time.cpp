@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+// What was seen while cases ran, and the training.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <set>
+
+#include "base/units.hpp"
+#include "measure/statistics.hpp"
+#include "report/html/markup.hpp"
+#include "report/html/sections.hpp"
+#include "report/html/svg.hpp"
+#include "results/described.hpp"
+
+namespace assay::report {
+namespace {
+
+using Line = std::vector<std::pair<double, double>>;
+
+struct Quantity {
+  std::string unit;
+  std::map<std::int32_t, Line> lines;  ///< by entity
+};
+
+std::map<std::string, Quantity> quantities_of(const results::Results& r) {
+  std::map<std::string, Quantity> out;
+  for (const auto& table : r.telemetry) {
+    for (const auto& [name, values] : table.number) {
+      Line line;
+      for (std::size_t i = 0; i < std::min(values.size(), table.t.size()); ++i)
+        if (!std::isnan(values[i])) line.emplace_back(table.t[i], values[i]);
+      if (line.empty()) continue;
+      auto& q = out[name];
+      const auto unit = table.unit.find(name);
+      if (unit != table.unit.end()) q.unit = unit->second;
+      q.lines[table.entity] = std::move(line);
+    }
+  }
+  return out;
+}
+
+/// When suites had samples: [from, to] of each in the order of time.
+std::vector<std::tuple<double, double, std::string>> spans_of(const results::Results& r) {
+  std::vector<std::tuple<double, double, std::string>> spans;
+  for (const auto& c : r.cases) {
+    double from = std::numeric_limits<double>::max(), to = 0;
+    for (const double t : c.t) {
+      if (!std::isfinite(t)) continue;
+      from = std::min(from, t);
+      to = std::max(to, t);
+    }
+    if (to > 0) spans.emplace_back(from, to, c.suite);
+  }
+  std::sort(spans.begin(), spans.end());
+  std::vector<std::tuple<double, double, std::string>> joined;
+  for (const auto& [from, to, suite] : spans) {
+    if (!joined.empty() && std::get<2>(joined.back()) == suite)
+      std::get<1>(joined.back()) = std::max(std::get<1>(joined.back()), to);
+    else
+      joined.emplace_back(from, to, suite);
+  }
+  return joined;
+}
+
+constexpr double time_left = 76, time_right = 840;
+
+std::string time_picture(const Page& page, const std::string& name, const Quantity& q) {
+  constexpr double top = 24, bottom = 170;
+  std::vector<double> times, values;
+  for (const auto& [entity, line] : q.lines)
+    for (const auto& [t, v] : line) {
+      times.push_back(t);
+      values.push_back(v);
+    }
+  const auto spans = spans_of(page.in.results);
+  for (const auto& [from, to, suite] : spans) times.insert(times.end(), {from, to});
+  const Scale x = scale_of(times, time_left, time_right), y = scale_of(values, bottom, top);
+  std::string body;
+  bool even = false;
+  for (const auto& [from, to, suite] : spans) {
+    body += svg_rect(x.at(from), top - 16, std::max(1.0, x.at(to) - x.at(from)), bottom - top + 16, even ? "span even" : "span");
+    if (x.at(to) - x.at(from) > 8.0 * static_cast<double>(suite.size())) body += svg_text(x.at(from) + 4, top - 4, suite, "tick");
+    even = !even;
+  }
+  body += svg_axis_left(y, time_left, time_right, q.unit) + svg_axis(x, bottom, bottom - 4, "s", 8);
+  // Beyond a few, lines say less than the band that holds them.
+  const std::size_t points = 400;
+  std::size_t drawn = 0;
+  for (const auto& [entity, line] : q.lines) {
+    if (++drawn > 24) break;
+    Line out;
+    const std::size_t every = std::max<std::size_t>(1, line.size() / points);
+    for (std::size_t i = 0; i < line.size(); i += every) out.emplace_back(x.at(line[i].first), y.at(line[i].second));
+    body += svg_path(out, q.lines.size() > 4 ? "line thin" : "line");
+  }
+  for (const auto& f : page.in.results.flags) body += svg_line(x.at(f.t), bottom - 10, x.at(f.t), bottom, f.value != 0 ? "flag set" : "flag");
+  return svg(time_right + 20, bottom + 24, body, name + " over time, with the suites that ran");
+}
+
+std::string counters_table(const Page& page) {
+  std::map<std::pair<std::string, std::string>, double> sums;
+  for (const auto& c : page.in.results.counters)
+    if (c.after > c.before) sums[{page.in.judgement.entities.name(c.entity), c.counter}] += c.after - c.before;
+  if (sums.empty()) return "<p>No counter moved, or none could be read.</p>\n";
+  std::vector<std::vector<Cell>> rows;
+  for (const auto& [key, sum] : sums) rows.push_back({markup_cell(part_link(key.first)), cell(key.second), number_cell(fmt::format("{:.15g}", sum))});
+  return table("Counters that moved while cases ran", {{"part"}, {"counter"}, {"by", "num"}}, rows, 12);
+}
+
+}  // namespace
+
+std::string telemetry_section(const Page& page) {
+  const auto quantities = quantities_of(page.in.results);
+  std::string out;
+  if (quantities.empty()) out = none("Nothing was sampled over time in this run (--telemetry-hz).");
+  for (const auto& [name, q] : quantities) {
+    out += "<h3>" + escaped(name) + "</h3>" +
+           figure(time_picture(page, name, q), fmt::format("{} part{}; shaded: which suite ran; ticks at the bottom: throttle flags.", q.lines.size(), q.lines.size() == 1 ? "" : "s"), "telemetry/" + name);
+  }
+  out += "<h3>Counters and wrong values</h3>\n" + counters_table(page);
+  if (page.in.results.errors.empty()) return out + "<p>No value was wrong.</p>\n";
+  std::vector<std::vector<Cell>> rows;
+  for (const auto& e : page.in.results.errors) {
+    if (rows.size() == 500) break;
+    rows.push_back({cell(e.case_path), markup_cell(part_link(page.in.judgement.entities.name(e.entity))), number_cell(fmt::format("{:#x}", e.index)), number_cell(fmt::format("{:#018x}", e.expected)),
+                    number_cell(fmt::format("{:#018x}", e.actual)), number_cell(fmt::format("{:#018x}", e.expected ^ e.actual)), number_cell(fmt::format("{:.1f} s", e.t))});
+  }
+  return out + table(fmt::format("Wrong values ({})", page.in.results.errors.size()), {{"case"}, {"part"}, {"place", "num"}, {"expected", "num"}, {"actual", "num"}, {"xor", "num"}, {"at", "num"}}, rows, 20);
+}
+
+namespace {
+
+/// The samples of a metric over the steps of a case: the median over its ranks.
+Line by_step(const results::CaseData& c, const results::Metric& m) {
+  Line line;
+  if (!m.per_sample) return line;
+  for (std::size_t s = 0; s < c.samples(); ++s) {
+    std::vector<double> values;
+    for (std::size_t r = 0; r < c.entity.size() && r * c.samples() + s < m.values.size(); ++r) {
+      const double v = m.values[r * c.samples() + s];
+      if (!std::isnan(v)) values.push_back(v);
+    }
+    if (!values.empty()) line.emplace_back(static_cast<double>(s), median(values));
+  }
+  return line;
+}
+
+std::string loss_picture(const results::CaseData& c) {
+  const auto *loss = c.find("loss"), *oracle = c.find("oracle");
+  if (loss == nullptr || oracle == nullptr) return "";
+  const Line a = by_step(c, *loss), b = by_step(c, *oracle);
+  if (a.size() < 2) return "";
+  constexpr double top = 10, bottom = 170;
+  std::vector<double> xs, ys;
+  for (const auto* line : {&a, &b})
+    for (const auto& [x, y] : *line) {
+      xs.push_back(x);
+      ys.push_back(y);
+    }
+  const Scale x = scale_of(xs, time_left, time_right), y = scale_of(ys, bottom, top);
+  std::string body = svg_axis_left(y, time_left, time_right, loss->unit) + svg_axis(x, bottom, bottom - 4, "1", 8);
+  Line pa, pb;
+  for (const auto& [s, v] : a) pa.emplace_back(x.at(s), y.at(v));
+  for (const auto& [s, v] : b) pb.emplace_back(x.at(s), y.at(v));
+  body += svg_path(pb, "bound path") + svg_path(pa, "line");
+  return figure(svg(time_right + 20, bottom + 24, body, "loss of " + c.path() + " by step, beside the entropy of the data"), "Loss by step; dashed: the entropy of the data, which no model can beat.");
+}
+
+/// Shares of a step by stage, as a bar.
+std::string stages_picture(const results::CaseData& c) {
+  std::vector<std::pair<std::string, double>> stages;
+  double sum = 0;
+  for (const char* name : {"data", "forward", "backward", "exposed", "optimizer"}) {
+    const auto* m = c.find(name);
+    if (m == nullptr || m->unit != "s") continue;
+    const double value = median(m->values);
+    if (std::isnan(value)) continue;
+    stages.emplace_back(name, value);
+    sum += value;
+  }
+  if (stages.size() < 2 || sum <= 0) return "";
+  std::string body;
+  double at = 0;
+  std::size_t k = 0;
+  for (const auto& [name, value] : stages) {
+    const double width = 840 * value / sum;
+    body += svg_rect(at, 0, std::max(0.3, width - 1), 26, fmt::format("stage s{}", k).c_str());
+    if (width > 9.0 * static_cast<double>(name.size() + 8)) body += svg_text(at + 8, 17, name + " " + format_quantity(value, "s"), "onbar");
+    at += width;
+    ++k;
+  }
+  return figure(svg(840, 26, body, "time of a step by stage"), "Time of a step by stage, medians; exposed is communication that nothing hides.");
+}
+
+std::string throughput_table(const Page& page, const results::CaseData& c) {
+  const auto* m = c.find("throughput");
+  if (m == nullptr) return "";
+  std::vector<double> all;
+  std::vector<std::vector<Cell>> rows;
+  for (std::size_t r = 0; r < c.entity.size(); ++r) {
+    std::vector<double> own;
+    const std::size_t width = m->per_sample ? c.samples() : 1;
+    for (std::size_t s = 0; s < width && r * width + s < m->values.size(); ++s) own.push_back(m->values[r * width + s]);
+    rows.push_back({markup_cell(part_link(page.in.judgement.entities.name(c.entity[r]))), number_cell(quantity(median(own), m->unit))});
+  }
+  return "<details class=\"more\"><summary>Throughput by rank</summary>" + table("Throughput by rank of " + c.path(), {{"rank"}, {"median", "num"}}, rows, 64) + "</details>";
+}
+
+}  // namespace
+
+namespace {
+
+/// Of all ranks together: what one of them does alone is told with the other parts.
+bool is_training(const results::CaseData& c) {
+  return std::any_of(c.metrics.begin(), c.metrics.end(), [&](const results::Metric& m) {
+    const results::Judging judging = results::judging_of(c, m);
+    return (judging.of == results::MetricClass::step || judging.of == results::MetricClass::storage) && judging.shared_by == results::SharedBy::world;
+  });
+}
+
+}  // namespace
+
+std::string training_section(const Page& page) {
+  std::string out;
+  for (const auto& c : page.in.results.cases) {
+    if (!is_training(c) || c.state == results::CaseState::skip) continue;
+    std::vector<std::vector<Cell>> rows;
+    for (const auto& m : c.metrics) {
+      const double middle = median(m.values);
+      if (!std::isnan(middle)) rows.push_back({cell(m.name), number_cell(format_quantity(middle, m.unit)), number_cell(quantity(quantile(m.values, 0.05), m.unit)), number_cell(quantity(quantile(m.values, 0.95), m.unit))});
+    }
+    if (rows.empty()) continue;
+    out += "<h3>" + escaped(c.path()) + "</h3>\n" + stages_picture(c) + loss_picture(c);
+    out += "<details class=\"more\"><summary>All metrics of this case</summary>" + table("Metrics of " + c.path(), {{"metric"}, {"median", "num"}, {"5 %", "num"}, {"95 %", "num"}}, rows, 40) + "</details>" + throughput_table(page, c);
+  }
+  return out.empty() ? none("No training case ran.") : out;
+}
+
+}  // namespace assay::report

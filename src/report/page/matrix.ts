@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// A matrix of pairs on a canvas, with a lens that names what is under the pointer.
+import { data, deficit, median, nameOf, nodeOf, percent, quantity, valuesOf, type Finding, type Matrix, type Series } from "./data";
+import { button, download, element, select } from "./dom";
+
+const mix = (a: number[], b: number[], t: number): number[] => a.map((v, i) => Math.round(v + ((b[i] ?? 0) - v) * t));
+/// The same colours as the still picture: blue is faster, brown slower.
+export function shade(d: number): number[] {
+  if (!Number.isFinite(d)) return [200, 204, 210];
+  return d < 0 ? mix([247, 245, 240], [33, 102, 172], Math.min(1, d / -0.1)) : mix([247, 245, 240], [127, 39, 4], Math.min(1, d / 0.2));
+}
+
+interface Cells { names: string[]; value: Float64Array; deficit: Float64Array; n: number }
+
+const across = "across rails";
+const own = (row: number): string => { const name = nameOf(row); return name.slice(name.lastIndexOf("/") + 1); };
+
+/// The links of one rail, or of all.
+function cellsOf(m: Matrix, s: Series, rail: string): Cells {
+  const rows = data.rows?.[s.rows], n = m.order.length, place = new Map(m.order.map((row, i) => [row, i]));
+  const sorted = new Map<number, number[]>(), values = valuesOf(s), centre = median(values);
+  rows?.part.forEach((p, i) => {
+    const to = rows.to?.[i] ?? -1, a = place.get(m.inside ? p : nodeOf(p)), b = place.get(m.inside ? to : nodeOf(to));
+    if (a === undefined || b === undefined) return;
+    if (rail && (own(p) === own(to) ? own(p) : across) !== rail) return;
+    const at = a * n + b, list = sorted.get(at);
+    if (list) list.push(values[i] as number);
+    else sorted.set(at, [values[i] as number]);
+  });
+  const out: Cells = { names: m.order.map(nameOf), value: new Float64Array(n * n).fill(NaN), deficit: new Float64Array(n * n).fill(NaN), n };
+  for (const [at, list] of sorted) {
+    out.value[at] = median(list);
+    out.deficit[at] = deficit(out.value[at] as number, centre, s.better);
+  }
+  return out;
+}
+
+function paint(canvas: HTMLCanvasElement, cells: Cells): void {
+  const pen = canvas.getContext("2d"), n = cells.n;
+  if (!pen) return;
+  const image = pen.createImageData(n, n);
+  for (let i = 0; i < n * n; i++) image.data.set([...shade(cells.deficit[i] as number), 255], 4 * i);
+  pen.putImageData(image, 0, 0);
+}
+
+/// Parts that a finding blames, as frames over their row and column.
+function marksOf(names: string[], suite: string): HTMLElement[] {
+  const claimed = new Set<string>(), n = names.length;
+  // A slow memory is no matter of the links.
+  const ofLinks = (f: Finding): boolean => f.severity !== "INFO" && (f.metric === "" || f.suite === suite || ["nic", "link", "switch"].includes(f.level));
+  for (const f of data.verdict?.findings ?? []) if (ofLinks(f)) for (const who of [f.name, f.name.split("/")[0] ?? ""]) claimed.add(who);
+  return names.flatMap((who, i) => (claimed.has(who) ? [true, false] : []).map((lying) => {
+    const mark = element("div", "mark");
+    mark.title = who;
+    mark.style.cssText = lying ? `left:0;right:0;top:${(100 * i) / n}%;height:${100 / n}%` : `top:0;bottom:0;left:${(100 * i) / n}%;width:${100 / n}%`;
+    return mark;
+  }));
+}
+
+export function drawMatrix(place: HTMLElement, series: number): void {
+  const m = data.matrices?.find((x) => x.series === series), s = data.series?.[series];
+  if (!m || !s) return;
+  const n = m.order.length, canvas = element("canvas"), lens = element("canvas"), readout = element("p", "readout", "Move over the matrix, or use the arrow keys, to read a pair.");
+  let cells = cellsOf(m, s, ""), rail = "", x = 0, y = 0;
+  canvas.width = canvas.height = n;
+  canvas.style.width = `${Math.min(360, Math.max(240, n * 12))}px`;
+  canvas.style.aspectRatio = "1";
+  canvas.tabIndex = 0;
+  canvas.setAttribute("role", "img");
+  canvas.setAttribute("aria-label", `${s.suite}/${s.case}: rows send, columns receive; arrow keys read a pair`);
+  readout.setAttribute("aria-live", "polite");
+  lens.className = "lens";
+  lens.width = lens.height = 99;
+  lens.setAttribute("aria-hidden", "true");
+  paint(canvas, cells);
+  const tell = (): void => {
+    const at = y * n + x, v = cells.value[at] as number;
+    readout.textContent = `${cells.names[y]} \u2192 ${cells.names[x]}${rail ? ` on ${rail}` : ""}: ${Number.isFinite(v) ? `${quantity(v, s.unit)}, rate ${percent(-(cells.deficit[at] as number))}` : "not measured"}`;
+    lens.classList.add("used");
+    const glass = lens.getContext("2d");
+    if (!glass) return;
+    glass.imageSmoothingEnabled = false;
+    glass.clearRect(0, 0, 99, 99);
+    glass.drawImage(canvas, x - 4, y - 4, 9, 9, 0, 0, 99, 99);
+    glass.strokeRect(44, 44, 11, 11);
+  };
+  const go = (column: number, row: number): void => {
+    x = Math.min(n - 1, Math.max(0, column));
+    y = Math.min(n - 1, Math.max(0, row));
+    tell();
+  };
+  canvas.addEventListener("pointermove", (e) => {
+    const box = canvas.getBoundingClientRect();
+    go(Math.floor(((e.clientX - box.left) / box.width) * n), Math.floor(((e.clientY - box.top) / box.height) * n));
+  });
+  canvas.addEventListener("keydown", (e) => {
+    const move: Record<string, [number, number]> = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }, by = move[e.key];
+    if (!by) return;
+    e.preventDefault();
+    go(x + by[0], y + by[1]);
+  });
+  const row = element("div", "tools"), pictures = element("div", "tools"), frame = element("div", "framed");
+  if (m.rails.length > 0) row.append(select("Rail or NIC", [["", "all"], ...m.rails.map((r): [string, string] => [r, r])], (r) => {
+    rail = r;
+    cells = cellsOf(m, s, r);
+    paint(canvas, cells);
+    tell();
+  }));
+  row.append(button("CSV", () => {
+    const rows: (string | number)[][] = [["from", "to", `median (${s.unit})`]];
+    for (let i = 0; i < n * n; i++) if (Number.isFinite(cells.value[i])) rows.push([cells.names[Math.floor(i / n)] ?? "", cells.names[i % n] ?? "", cells.value[i] as number]);
+    download(`${s.suite}_${s.case}${rail ? `_${rail}` : ""}_pairs.csv`, rows);
+  }));
+  frame.append(canvas, ...marksOf(cells.names, s.suite));
+  pictures.append(frame, lens);
+  place.append(pictures, readout, row);
+}

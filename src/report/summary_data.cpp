@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/summary_data.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "measure/statistics.hpp"
+
+namespace assay::report {
+namespace {
+
+/// The samples of one row that were taken.
+std::vector<double> row_samples(const results::CaseData& c, const results::Metric& m, std::size_t row) {
+  std::vector<double> samples;
+  const std::size_t width = m.per_sample ? c.samples() : 1;
+  std::size_t taken = width;
+  if (m.per_sample && row < c.count.size())
+    taken = std::min(width, static_cast<std::size_t>(std::max(0, c.count[row])));
+  for (std::size_t s = 0; s < taken && row * width + s < m.values.size(); ++s) {
+    const double v = m.values[row * width + s];
+    if (!std::isnan(v)) samples.push_back(v);
+  }
+  return samples;
+}
+
+}  // namespace
+
+std::string entity_name(const results::Results& results, std::int32_t row) {
+  if (row < 0 || static_cast<std::size_t>(row) >= results.entities.size()) return "cluster";
+  return results.entities[static_cast<std::size_t>(row)].name;
+}
+
+std::string entity_name(const results::Results& results, const results::CaseData& c, std::size_t row) {
+  if (c.entity[row] < 0 && row < c.source.size() && row < c.destination.size()) {
+    return entity_name(results, c.source[row]) + ">" + entity_name(results, c.destination[row]);
+  }
+  return entity_name(results, c.entity[row]);
+}
+
+std::vector<double> row_medians(const results::CaseData& c, const results::Metric& m) {
+  std::vector<double> medians;
+  medians.reserve(c.entity.size());
+  for (std::size_t r = 0; r < c.entity.size(); ++r) medians.push_back(median(row_samples(c, m, r)));
+  return medians;
+}
+
+MetricSummary summarize(const results::Results& results, const results::CaseData& c,
+                       const results::Metric& m) {
+  MetricSummary d;
+  d.data = &c;
+  d.metric = &m;
+  const auto medians = row_medians(c, m);
+  d.median = median(medians);
+  std::size_t worst = 0;
+  bool any = false;
+  const double sign = m.better == results::Better::lower ? -1.0 : 1.0;
+  for (std::size_t r = 0; r < medians.size(); ++r) {
+    if (std::isnan(medians[r])) continue;
+    d.n += static_cast<std::int64_t>(row_samples(c, m, r).size());
+    ++d.entities;
+    if (!any || sign * medians[r] < sign * medians[worst]) worst = r;
+    any = true;
+  }
+  if (!any) return d;
+  const double sigma = d.entities > 1 ? mad_sigma(medians) : mad_sigma(row_samples(c, m, worst));
+  if (d.median != 0) d.spread = sigma / std::abs(d.median);
+  d.worst = entity_name(results, c, worst);
+  if (m.better == results::Better::higher && d.median != 0) d.worst_deficit = 1.0 - medians[worst] / d.median;
+  if (m.better == results::Better::lower && medians[worst] != 0)
+    d.worst_deficit = 1.0 - d.median / medians[worst];
+  return d;
+}
+
+const results::Metric* headline(const results::CaseData& c) {
+  for (const auto& m : c.metrics) {
+    if (m.role == results::Role::metric && m.better != results::Better::none) return &m;
+  }
+  return nullptr;
+}
+
+}  // namespace assay::report

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// The few numbers of a case that a row of text shows.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "results/model.hpp"
+
+namespace assay::report {
+
+/// Name of an entity; for links without a row of their own, source>destination.
+std::string entity_name(const results::Results& results, const results::CaseData& c, std::size_t row);
+std::string entity_name(const results::Results& results, std::int32_t row);
+
+/// Median of the samples of each row of a metric; NaN without any.
+std::vector<double> row_medians(const results::CaseData& c, const results::Metric& m);
+
+/// One metric of one case over its entities.
+struct MetricSummary {
+  const results::CaseData* data = nullptr;
+  const results::Metric* metric = nullptr;
+  double median = results::not_taken;  ///< of the entities' medians
+  double spread =
+      results::not_taken;  ///< robust sigma over entities (over samples when there is one), relative
+  std::int64_t n = 0;      ///< samples of all entities
+  std::size_t entities = 0;
+  std::string worst;  ///< name
+  double worst_deficit = results::not_taken;
+};
+MetricSummary summarize(const results::Results& results, const results::CaseData& c, const results::Metric& m);
+
+/// The metric a case is known by: the first with a direction that is no covariate; nullptr if there is none.
+const results::Metric* headline(const results::CaseData& c);
+
+}  // namespace assay::report

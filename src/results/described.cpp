@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "results/described.hpp"
+
+#include <algorithm>
+
+#include "base/glob.hpp"
+#include "results/case_name.hpp"
+#include "results/schema.hpp"
+
+namespace assay::results {
+namespace {
+
+/// The table for files before schema 1.3.
+const Json& before() {
+  static const Json table = Json::parse(before_text());
+  return table;
+}
+
+bool matches(const Json& wanted, const std::string& text) {
+  if (wanted.is_string()) return glob_match(wanted.get_ref<const std::string&>(), text);
+  return std::any_of(wanted.begin(), wanted.end(), [&](const Json& one) { return matches(one, text); });
+}
+
+std::string text_of(const CaseData& c, const Metric* m, const std::string& key) {
+  if (key == "suite") return c.suite;
+  if (key == "case") return base_name(c.name);
+  if (key == "stage") return c.stage;
+  if (key == "kind") return c.kind;
+  if (m == nullptr) return "";
+  if (key == "metric") return m->name;
+  if (key == "unit") return m->unit;
+  return key == "role" ? to_string(m->role) : "";
+}
+
+bool applies(const Json& conditions, const CaseData& c, const Metric* m) {
+  for (const auto& [key, wanted] : conditions.items()) {
+    if (key == "parameters") {
+      for (const auto& [name, value] : wanted.items())
+        if (c.parameters.value(name, Json()) != value) return false;
+    } else if (!matches(wanted, text_of(c, m, key))) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/// What all entries of a list that apply say together.
+Json said(const char* list, const CaseData& c, const Metric* m) {
+  Json out = Json::object();
+  for (const Json& entry : before().at(list))
+    if (applies(entry.at("if"), c, m)) out.update(entry.at("then"));
+  return out;
+}
+
+}  // namespace
+
+Judging judging_of(const CaseData& c, const Metric& m) {
+  if (m.judging) return *m.judging;
+  const Json told = said("metrics", c, &m);
+  Judging out;
+  if (told.contains("class")) out.of = metric_class_from(told.at("class"));
+  out.fault_threshold = told.value("fault_threshold", out.fault_threshold);
+  out.weight = told.value("weight", out.weight);
+  if (told.contains("floor")) out.floor = floor_from(told.at("floor"));
+  if (told.contains("shared_by")) out.shared_by = shared_by_from(told.at("shared_by"));
+  out.in_step = told.value("in_step", out.in_step);
+  return out;
+}
+
+CaseTraits traits_of(const CaseData& c) {
+  if (c.traits) return *c.traits;
+  const Json told = said("cases", c, nullptr);
+  CaseTraits out;
+  out.takes_turns = told.value("takes_turns", false);
+  out.addresses = told.value("addresses", false);
+  return out;
+}
+
+Checkers checkers_of(const PlanRow& row) {
+  if (row.checkers == no_checks) return {};
+  if (row.checkers.empty()) return {false, {}};
+  Checkers out;
+  if (row.checkers == unknown_checks) {
+    if (const std::string name = before().at("checkers").value(row.suite, ""); !name.empty()) out.names.push_back(name);
+    return out;
+  }
+  out.names.emplace_back();
+  for (const char ch : row.checkers) {
+    if (ch == ',')
+      out.names.emplace_back();
+    else
+      out.names.back() += ch;
+  }
+  return out;
+}
+
+}  // namespace assay::results

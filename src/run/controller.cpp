@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/controller.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <optional>
+#include <random>
+#include <set>
+
+#include "assay/version.hpp"
+#include "base/clock.hpp"
+#include "base/error.hpp"
+#include "base/units.hpp"
+#include "device/device.hpp"
+#include "guard/heartbeat.hpp"
+#include "results/carry.hpp"
+#include "results/reader.hpp"
+#include "results/writer.hpp"
+#include "run/assemble.hpp"
+#include "run/confirming.hpp"
+#include "run/planner.hpp"
+#include "run/progress.hpp"
+#include "run/launch.hpp"
+#include "run/relaunch.hpp"
+#include "run/run_schedule.hpp"
+#include "topology/discover.hpp"
+#include "topology/entities.hpp"
+#include "topology/inventory_tables.hpp"
+#include "verdict/references.hpp"
+#include "verdict/verdict.hpp"
+
+namespace assay {
+namespace {
+
+std::string random_id() {
+  std::random_device source;
+  const auto bits = [&] { return (static_cast<std::uint64_t>(source()) << 32) ^ source(); };
+  return fmt::format("{:016x}{:016x}", bits(), bits());
+}
+
+class RunController final : public guard::Controller {
+ public:
+  RunController(Config config, std::vector<std::unique_ptr<Suite>> suites, const RunHooks& hooks)
+      : config_(std::move(config)), suites_(std::move(suites)), hooks_(hooks) {}
+
+  void start(const std::string& text) override {
+    const StartFacts facts = start_facts_from(text);
+    config_.seed = facts.seed;
+    config_.seed_given = facts.seed_given;
+    config_.resumed_memory_bytes = facts.resumed_memory_bytes;
+    topology_ = discover(facts.nodes, facts.places, 0, static_cast<int>(config_.threads));
+    place_nics(config_, topology_);
+    plan_ = make_plan(config_, topology_, suites_);
+    members_ = facts.members;
+    if (plan_.hash != facts.plan_hash) throw Error(ErrorKind::internal, "the guardian made another plan than the ranks");
+    entities_ = std::make_unique<EntityTable>(topology_);
+    const std::uint64_t expected = plan_.file_bytes();
+    if (config_.max_file_bytes != 0 && expected > config_.max_file_bytes)
+      throw_usage(fmt::format("--max-file: the plan needs about {}, {} are allowed", format_bytes(expected),
+                              format_bytes(config_.max_file_bytes)));
+    references_ = verdict::References::load(config_.options.text("baseline"), config_.options.text("history"));
+    open_writer(start_of(facts));
+    schedule_ = RunSchedule(plan_);
+    confirming_ = {};
+    if (config_.resume.empty() || config_.carries_over()) findings_ = facts.findings;  // else they have been told
+    unfired_.assign(topology_.ranks.size(), {});
+    for (const FaultSpec& fault : config_.faults)
+      if (fault.kind == FaultKind::diskfull) writer_->inject_disk_full(fault.after_bytes);
+  }
+
+  bool started() const noexcept override { return writer_ != nullptr; }
+
+  void ready(const std::string& text) override {
+    const ReadyFacts facts = ready_facts_from(text);
+    // Monotonic clocks of two machines have nothing in common.
+    run_start_s_ = members_.front() == 0 ? facts.run_start_s : now_s() - facts.elapsed_s;
+    // From the start of this process on, and of those launches before it.
+    budget_from_s_ = (segment_ == 1 ? made_at_s_ : now_s()) - config_.options.number("spent");
+    identity_ = facts.identity;
+    progress_ = std::make_unique<Progress>(config_.quiet ? "never" : config_.progress, plan_.budget_s);
+    for (const LaunchFinding& f : findings_)
+      add_event(0.0, f.node < 0 ? entities_->cluster() : entities_->node(f.node), f.event_kind(), f.event_text());
+  }
+
+  guard::Step next() override {
+    for (;;) {
+      const RunSchedule::Decision decision = schedule_.next(writer_->stored(), elapsed_s());
+      if (decision.action == RunSchedule::Action::end) {
+        if (plan_confirming()) continue;
+        break;
+      }
+      const Case& c = plan_.cases[decision.index];
+      progress_->show(decision.index + 1, plan_.cases.size(), c.path());
+      if (decision.action == RunSchedule::Action::skip) {
+        skip(c, decision.reason);
+        continue;
+      }
+      case_started_ = utc_now_iso();
+      const Order order{decision.seconds, c.confirm ? to_text(*c.confirm) : std::string()};
+      return {static_cast<int>(decision.index), c.deadline_s, false, to_text(order)};
+    }
+    progress_->clear();
+    const bool more = segment_ < config_.segments() && lost_why_.empty();
+    if (more) ++segment_;
+    return {-1, 0, more};
+  }
+
+  void store(int case_index, const std::vector<std::string>& reports) override {
+    const Case& c = plan_.cases[static_cast<std::size_t>(case_index)];
+    std::vector<CaseRecord> records;
+    NodeNews news;
+    bool all = true;
+    for (std::size_t rank = 0; rank < members_.size(); ++rank) {
+      const std::string& text = reports.at(static_cast<std::size_t>(members_[rank]));
+      unfired_[rank].clear();
+      all = all && !text.empty();
+      if (text.empty()) continue;
+      CaseReport report = case_report_from(text);
+      unfired_[rank] = std::move(report.unfired);
+      records.push_back(CaseRecord::deserialize(report.record));
+      for (const Json& row : Json::parse(report.counters)) news.counters.push_back(row);
+      if (!report.telemetry.empty()) news.telemetry.push_back(Json::parse(report.telemetry));
+    }
+    if (records.empty()) return;
+    if (!all) records.front().set_state(results::CaseState::incomplete, lost_why_);
+    write(c, records, news);
+  }
+
+  std::vector<int> lost(const guard::Loss& loss, int case_index) override {
+    progress_->clear();
+    const bool accused = loss.kind != "stuck";
+    event(loss.kind, loss.text, accused ? loss.rank : -1);
+    if (!loss.trace.empty()) event("stack", loss.trace, loss.rank);
+    if (lost_why_.empty()) lost_why_ = loss.brief;
+    schedule_.lose_ranks();
+    const int node = topology_.ranks.at(static_cast<std::size_t>(place_of(loss.rank))).node;
+    if (accused) lost_nodes_.insert(topology_.nodes[static_cast<std::size_t>(node)].hostname);
+    const bool alone = case_index >= 0 && plan_.cases[static_cast<std::size_t>(case_index)].stage <= Stage::node_local;
+    std::vector<int> affected;
+    for (const RankPlace& place : topology_.ranks)
+      if (!alone || place.node == node) affected.push_back(members_.at(static_cast<std::size_t>(place.rank)));
+    return affected;
+  }
+
+  void event(const std::string& kind, const std::string& text, int rank) noexcept override {
+    try {
+      const int place = place_of(rank);
+      add_event(run_start_s_ > 0 ? now_s() - run_start_s_ : 0, place < 0 ? entities_->cluster() : entities_->device_of_rank(place), kind, text);
+    } catch (const std::exception&) {
+      // The disk refuses; the text is on standard error, and the verdict is INCONCLUSIVE by what is missing.
+    }
+  }
+
+  int finish(const std::string& why, int case_index) override {
+    if (progress_) progress_->clear();
+    const std::string reason = why.empty() ? lost_why_ : why;
+    const bool complete = reason.empty();
+    if (!complete) {
+      event("aborted", reason, -1);
+      if (case_index >= 0) mark_incomplete(plan_.cases[static_cast<std::size_t>(case_index)], reason);
+    }
+    tell_unfired(complete);
+    auto results = results::load_own_partial(writer_->partial());
+    results.info.state = complete ? "complete" : "aborted";
+    const auto verdict = verdict::judge(results, options_of(results));
+    writer_->finish(verdict, results.info.state);
+    const std::string file = writer_->file().string();
+    writer_.reset();
+    if (hooks_.report) hooks_.report({results, verdict, file});
+    if (!lost_nodes_.empty() && topology_.nodes.size() > lost_nodes_.size())
+      std::fprintf(stderr, "assay: to measure what is missing: %s\n", relaunch_line(config_, option_specs(), lost_nodes_, file).c_str());
+    return verdict.exit_code;
+  }
+
+  void discard() noexcept override {
+    if (writer_) writer_->discard();
+    writer_.reset();
+  }
+
+  std::string complaint(const std::string& report) const override {
+    const CaseRecord record = CaseRecord::deserialize(case_report_from(report).record);
+    return record.state_ == results::CaseState::error ? record.reason_ : std::string();
+  }
+
+  std::string case_name(int case_index) const override {
+    return plan_.cases[static_cast<std::size_t>(case_index)].path();
+  }
+
+  double phase_deadline_s(unsigned phase) const override {
+    // A prolog must not wait long; elsewhere a thousand ranks may take their time to start. Touching memory is as slow as
+    // small pages of an old machine: 0.2 GB/s a node.
+    const auto ranks = static_cast<double>(std::max(topology_.ranks.size(), launched_ranks()));
+    const double patience = config_.level == Level::smoke ? 10.0 + 0.1 * ranks : 60.0 + 0.1 * ranks;
+    if (phase != static_cast<unsigned>(guard::Phase::memory)) return patience;
+    const double node_bytes = static_cast<double>(plan_.arena_bytes) * (topology_.ranks.empty() ? 1 : topology_.max_local_size());
+    // Algorithms of GPUs are chosen then, by three suites; the last product of each may take a few seconds more.
+    const double choosing = topology_.measures_gpus() ? 3 * (prepare_seconds(config_.level) + 5.0) : 0;
+    return patience + node_bytes / 2e8 + choosing;
+  }
+
+  double standstill_s() const override { return config_.level == Level::smoke ? 8.0 : 20.0; }
+
+  double run_deadline_s() const override { return plan_.budget_s * (config_.level == Level::smoke ? 1.0 : 1.1) + 5.0; }
+
+ private:
+  static std::size_t launched_ranks() {
+    const int size = launch_environment().size;
+    return size > 0 ? static_cast<std::size_t>(size) : 1;
+  }
+
+  results::Writer::Start start_of(const StartFacts& facts) const {
+    results::Writer::Start start;
+    start.info.run_id = random_id();
+    start.info.started = utc_now_iso();
+    start.info.command_line = config_.command_line;
+    start.info.assay_version = ASSAY_VERSION;
+    start.info.level = to_string(config_.level);
+    start.info.seed = config_.seed;
+    start.info.plan_hash = plan_.hash;
+    start.info.injected = !config_.faults.empty();
+    start.config = config_.to_json(false);
+    start.config["memory_per_rank_bytes"] = plan_.memory_per_rank_bytes;
+    for (const Case& c : plan_.cases)
+      start.plan.push_back({c.suite, c.name, c.not_applicable.empty() ? "planned" : "not_applicable", c.not_applicable,
+                            c.required, c.entities, c.bytes, c.expected_s(), c.deadline_s, fmt::format("{}", fmt::join(c.checkers, ",")),
+                            fmt::format("{}", fmt::join(c.faults.targets, ","))});
+    start.environment = environment_rows(topology_);
+    for (const auto& [key, value] : facts.environment)
+      start.environment.push_back({topology_.nodes.front().hostname, key, value});
+    for (const auto& [key, value] : blas_info())
+      start.environment.push_back({topology_.nodes.front().hostname, "blas." + key, value});
+    start.entities = entities_->rows();
+    start.inventory = inventory_tables(topology_, *entities_);
+    return start;
+  }
+
+  std::vector<OptionSpec> option_specs() const {
+    auto specs = run_options();
+    for (const auto& suite : suites_)
+      for (auto& spec : suite->options()) specs.push_back(std::move(spec));
+    return specs;
+  }
+
+  /// The place of a rank of the launch among those that take part, -1 if it does not.
+  int place_of(int launch_rank) const noexcept {
+    const auto at = std::lower_bound(members_.begin(), members_.end(), launch_rank);
+    return at != members_.end() && *at == launch_rank ? static_cast<int>(at - members_.begin()) : -1;
+  }
+
+  void open_writer(results::Writer::Start start) {
+    using results::Writer;
+    if (config_.carries_over()) {
+      const auto earlier = results::load_earlier(config_.resume);
+      results::check_carry_over(config_.resume, earlier, start);
+      start.info.injected = start.info.injected || earlier.info.injected;
+      writer_ = std::make_unique<Writer>(Writer::create(config_.out, start, config_.force));
+      entities_->adopt(results::carry_over(*writer_, earlier, start));
+      return;
+    }
+    writer_ = std::make_unique<Writer>(config_.resume.empty() ? Writer::create(file_of_segment(), start, config_.force)
+                                                              : Writer::resume(config_.resume, start, config_.force));
+    if (!config_.resume.empty()) entities_->adopt(writer_->known_entities());
+  }
+
+  /// A run in several segments numbers its files: NAME-seg01.h5, NAME-seg02.h5 ...
+  std::filesystem::path file_of_segment() const {
+    if (config_.segments() == 1) return config_.out;
+    std::filesystem::path file = config_.out;
+    const std::string extension = file.extension().string();
+    return file.replace_extension().string() + fmt::format("-seg{:02}{}", segment_, extension);
+  }
+
+  /// Of the budget.
+  double elapsed_s() const { return now_s() - budget_from_s_; }
+
+  verdict::Options options_of(const results::Results& results) const {
+    auto options = verdict::options_from(results);
+    references_.put(options);
+    return options;
+  }
+
+  /// Adds to the plan what the verdict wants measured again; false when that is nothing.
+  bool plan_confirming() {
+    const std::optional<double> left_s = schedule_.retest_seconds(elapsed_s());
+    if (!left_s) return false;
+    const auto results = results::load_own_partial(writer_->partial());
+    auto ask = confirming_.ask(results, options_of(results), plan_, topology_, *entities_, *left_s);
+    for (const std::string& what : ask.left_out)
+      event("unconfirmed", "no time left in the budget to confirm " + what, -1);
+    for (Case& c : ask.cases) {
+      event("confirming", "measured again to confirm or clear a suspicion: " + c.path(), -1);
+      plan_.cases.push_back(std::move(c));
+    }
+    return !ask.cases.empty();
+  }
+
+  void skip(const Case& c, const std::string& reason) {
+    CaseRecord record;
+    record.set_state(results::CaseState::skip, reason);
+    case_started_ = utc_now_iso();
+    write(c, {record}, {});
+  }
+
+  /// A fault that never came about proves nothing. Those of a rank that is gone have most likely taken it along.
+  void tell_unfired(bool complete) noexcept {
+    for (std::size_t rank = 0; rank < unfired_.size(); ++rank)
+      for (const std::string& fault : unfired_[rank])
+        if (complete || lost_why_.empty())
+          event("inject-unfired", fmt::format("a fault that never came about on rank {}: {}", rank, fault), members_.at(rank));
+    for (const FaultSpec& fault : config_.faults)
+      if (complete && fault.kind == FaultKind::diskfull)
+        event("inject-unfired", fmt::format("a fault that never came about: {}", fault.text), -1);
+  }
+
+  void mark_incomplete(const Case& c, const std::string& reason) noexcept {
+    try {
+      CaseRecord record;
+      record.set_state(results::CaseState::incomplete, reason);
+      write(c, {record}, {});
+    } catch (const std::exception&) {
+      // It stays planned and not measured, which counts the same.
+    }
+  }
+
+  /// What node leaders tell beside their own record.
+  struct NodeNews {
+    std::vector<Json> counters, telemetry;
+  };
+
+  void write(const Case& c, const std::vector<CaseRecord>& records, const NodeNews& news) {
+    auto bundle = assemble(c, records, *entities_, identity_);
+    bundle.data.started = case_started_;
+    bundle.data.ended = utc_now_iso();
+    for (const auto& row : news.counters) {
+      results::CounterRow counter;
+      counter.case_path = c.path();
+      counter.entity = entities_->find(row.at(0), row.at(1));
+      counter.counter = row.at(2);
+      counter.before = row.at(3).is_null() ? results::not_taken : row.at(3).get<double>();
+      counter.after = row.at(4).is_null() ? results::not_taken : row.at(4).get<double>();
+      bundle.counters.push_back(counter);
+    }
+    for (const Json& telemetry : news.telemetry) add_telemetry(telemetry, *entities_, bundle);
+    writer_->add_case(bundle);
+    for (const CaseRecord& record : records)
+      for (const results::EventRow& event : record.events_) add_event(now_s() - run_start_s_, event.entity, event.kind, event.text);
+  }
+
+  void add_event(double t, int entity, const std::string& kind, const std::string& text) {
+    writer_->add_event({t, entity, kind, text});
+  }
+
+  Config config_;
+  std::vector<std::unique_ptr<Suite>> suites_;
+  const RunHooks& hooks_;
+  Topology topology_;
+  Plan plan_;
+  std::unique_ptr<EntityTable> entities_;
+  verdict::References references_;
+  std::unique_ptr<results::Writer> writer_;
+  std::unique_ptr<Progress> progress_;
+  std::vector<LaunchFinding> findings_;
+  std::vector<std::vector<std::string>> unfired_;  ///< by rank
+  std::vector<int> members_;  ///< ranks of the launch that take part, ascending; elsewhere a rank is its place here
+  std::set<std::string> lost_nodes_;
+  Confirming confirming_;
+  RunSchedule schedule_;
+  int segment_ = 1;
+  double made_at_s_ = now_s();
+  double run_start_s_ = 0, budget_from_s_ = 0;
+  std::string identity_, case_started_, lost_why_;
+};
+
+}  // namespace
+
+std::unique_ptr<guard::Controller> make_controller(Config config, std::vector<std::unique_ptr<Suite>> suites, const RunHooks& hooks) {
+  return std::make_unique<RunController>(std::move(config), std::move(suites), hooks);
+}
+
+}  // namespace assay

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// The results of a run as rank 0's guardian keeps them: plan, file, verdict. It never calls MPI, so it can end a run
+// whose ranks are stuck or dead.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "config/config.hpp"
+#include "guard/controller.hpp"
+#include "results/writer.hpp"
+#include "run/session.hpp"
+#include "suite/suite.hpp"
+#include "topology/entities.hpp"
+#include "topology/launch_check.hpp"
+
+namespace assay {
+
+/// What rank 0's worker found out with the others, as it travels to its guardian.
+struct StartFacts {
+  std::uint64_t seed = 0;
+  bool seed_given = false;
+  std::uint64_t resumed_memory_bytes = 0;
+  std::vector<std::string> nodes;   ///< by rank, what discover() takes
+  std::vector<std::string> places;  ///< by rank, what discover() takes
+  std::string plan_hash;
+  std::vector<int> members;  ///< ranks of the launch that take part, ascending: their own ranks are the places here
+  std::vector<LaunchFinding> findings;
+  std::vector<std::pair<std::string, std::string>> environment;  ///< times, versions
+};
+std::string to_text(const StartFacts& facts);
+StartFacts start_facts_from(const std::string& text);
+
+/// What rank 0's worker says when all are ready.
+struct ReadyFacts {
+  double run_start_s = 0;  ///< on the clock of the machine of the first rank that takes part
+  double elapsed_s = 0;    ///< since then
+  std::string identity;    ///< of device and transport: part of every case_key
+};
+std::string to_text(const ReadyFacts& facts);
+ReadyFacts ready_facts_from(const std::string& text);
+
+/// What a rank says about an ended case.
+struct CaseReport {
+  std::string record;    ///< CaseRecord::serialize()
+  std::string counters;  ///< JSON rows of its node; "[]" elsewhere
+  std::string telemetry;  ///< JSON of what was sampled on its node; empty elsewhere
+  std::vector<std::string> unfired;  ///< faults made on purpose that have not come about on this rank so far
+};
+std::string to_text(const CaseReport& report);
+CaseReport case_report_from(const std::string& text);
+
+/// Adds what a node leader sampled to the case that ended.
+void add_telemetry(const Json& told, const EntityTable& entities, results::CaseBundle& bundle);
+
+std::unique_ptr<guard::Controller> make_controller(Config config, std::vector<std::unique_ptr<Suite>> suites, const RunHooks& hooks);
+
+}  // namespace assay

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/launcher.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <iterator>
+
+#include "base/error.hpp"
+#include "base/system.hpp"
+
+namespace assay {
+namespace {
+
+bool in_path(const std::string& program) {
+  const char* path = std::getenv("PATH");
+  std::string rest = path == nullptr ? "" : path;
+  while (!rest.empty()) {
+    const auto colon = rest.find(':');
+    if (access((rest.substr(0, colon) + "/" + program).c_str(), X_OK) == 0) return true;
+    rest = colon == std::string::npos ? "" : rest.substr(colon + 1);
+  }
+  return false;
+}
+
+}  // namespace
+
+LocalMachine local_machine(int gpus) {
+  LocalMachine machine;
+  machine.gpus = gpus;
+  machine.mpirun = in_path("mpirun");
+  std::set<std::int64_t> sockets;
+  std::set<std::pair<std::int64_t, std::int64_t>> cores;
+  for (const int cpu : allowed_cpus()) {
+    const std::string folder = fmt::format("/sys/devices/system/cpu/cpu{}/topology/", cpu);
+    const auto socket = read_integer(folder + "physical_package_id").value_or(0);
+    sockets.insert(socket);
+    cores.emplace(socket, read_integer(folder + "core_id").value_or(cpu));
+  }
+  machine.sockets = std::max(1, static_cast<int>(sockets.size()));
+  machine.cores = std::max(1, static_cast<int>(cores.size()));
+  return machine;
+}
+
+std::vector<std::string> local_launcher(const LocalMachine& machine) {
+  const int ranks = machine.gpus > 0 ? machine.gpus : machine.sockets;
+  if (ranks < 2 || !machine.mpirun) return {};
+  std::vector<std::string> words{"mpirun", "--quiet", "-n", std::to_string(ranks)};
+  const auto add = [&](std::initializer_list<const char*> more) { words.insert(words.end(), more.begin(), more.end()); };
+  const int each = machine.cores / ranks;
+  if (machine.gpus == 0) add({"--map-by", "socket", "--bind-to", "socket"});
+  else if (each < 1) add({"--oversubscribe", "--bind-to", "none"});
+  else words.insert(words.end(), {"--map-by", fmt::format("slot:PE={}", each), "--bind-to", "core"});
+  return words;
+}
+
+std::vector<std::string> launcher_words(const std::string& command, const std::set<std::string>& excluded) {
+  std::vector<std::string> words;
+  std::string word;
+  bool begun = false;
+  char quote = 0;
+  const auto end_word = [&] {
+    if (begun) words.push_back(std::move(word));
+    word.clear();
+    begun = false;
+  };
+  for (std::size_t i = 0; i < command.size(); ++i) {
+    const char c = command[i];
+    if (quote != 0 && c == quote) {
+      quote = 0;
+    } else if (quote == 0 && (c == '\'' || c == '"')) {
+      quote = c;
+      begun = true;
+    } else if (quote == 0 && (c == ' ' || c == '\t' || c == '\n')) {
+      end_word();
+    } else {
+      word += c == '\\' && quote != '\'' && i + 1 < command.size() ? command[++i] : c;
+      begun = true;
+    }
+  }
+  if (quote != 0) throw_usage("--launcher: a quote is not closed");
+  end_word();
+  if (words.empty()) throw_usage("--launcher: no command");
+  constexpr std::string_view place = "{exclude}";
+  std::erase_if(words, [&](const std::string& w) { return excluded.empty() && w.find(place) != std::string::npos; });
+  const std::string nodes = fmt::format("{}", fmt::join(excluded, ","));
+  for (std::string& w : words)
+    if (const auto at = w.find(place); at != std::string::npos) w.replace(at, place.size(), nodes);
+  return words;
+}
+
+NextLaunch next_launch(const std::vector<Attempt>& attempts, const std::set<std::string>& excluded, int relaunches, double left_s, double least_s) {
+  NextLaunch next{false, excluded};
+  const Attempt& last = attempts.back();
+  const bool something = last.file || last.partial;
+  if (!something || last.complete || last.told || (last.lost.empty() && !last.stuck)) return next;
+  if (static_cast<int>(attempts.size()) > relaunches || left_s < least_s) return next;
+  std::set<std::string> rest;
+  std::set_difference(last.nodes.begin(), last.nodes.end(), last.lost.begin(), last.lost.end(), std::inserter(rest, rest.end()));
+  if (!last.lost.empty() && !rest.empty()) {
+    next.exclude.insert(last.lost.begin(), last.lost.end());
+    next.wanted = true;
+    return next;
+  }
+  const bool before = attempts.size() > 1 && attempts[attempts.size() - 2].lost == last.lost;
+  next.wanted = !before;
+  return next;
+}
+
+// A launcher of thousands of ranks takes its time to end; a run may wait for a queue before it begins, and takes longer than its
+// level where what a suite requires does. PMIx 4.2 deadlocks in mpirun when a rank is killed while it connects.
+bool launcher_overdue(double begun_s, double written_s, double budget_s) {
+  return written_s > std::max(10.0, budget_s) || begun_s > 2 * budget_s + 120;
+}
+
+}  // namespace assay

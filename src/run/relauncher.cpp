@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/relauncher.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <functional>
+
+#include "base/clock.hpp"
+#include "base/error.hpp"
+#include "device/cuda/cuda_backend.hpp"
+#include "results/carry.hpp"
+#include "results/disk.hpp"
+#include "results/reader.hpp"
+#include "run/launcher.hpp"
+
+namespace assay {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr std::array passed_on = {SIGUSR1, SIGUSR2, SIGTERM, SIGINT, SIGHUP};
+
+/// Takes the signals that end a run out of the way of this process, for as long as it lives: they are read, and passed on.
+class Signals {
+ public:
+  Signals() {
+    sigset_t set;
+    sigemptyset(&set);
+    for (const int signal : passed_on) sigaddset(&set, signal);
+    sigaddset(&set, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &set, &old_);
+    fd_ = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+  }
+  ~Signals() {
+    close(fd_);
+    sigprocmask(SIG_SETMASK, &old_, nullptr);
+  }
+  Signals(const Signals&) = delete;
+  Signals& operator=(const Signals&) = delete;
+
+  int fd() const noexcept { return fd_; }
+  const sigset_t& old() const noexcept { return old_; }
+  bool any() const noexcept { return any_; }
+  void pass_on(pid_t child) {
+    signalfd_siginfo info{};
+    while (read(fd_, &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
+      if (info.ssi_signo == SIGCHLD) continue;
+      any_ = true;
+      ::kill(child, static_cast<int>(info.ssi_signo));
+    }
+  }
+
+ private:
+  sigset_t old_{};
+  int fd_ = -1;
+  bool any_ = false;
+};
+
+[[noreturn]] void become(std::vector<std::string>& words, int out, const sigset_t& mask) {
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  sigprocmask(SIG_SETMASK, &mask, nullptr);
+  dup2(out, STDOUT_FILENO);
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  execvp(argv.front(), argv.data());
+  std::fprintf(stderr, "assay: cannot start '%s': %s\n", argv.front(), std::strerror(errno));
+  _exit(static_cast<int>(ExitCode::usage));
+}
+
+struct Ended {
+  int code = 0;
+  std::string out;
+};
+
+/// Runs a command, keeps what it writes to standard output, and waits for it. Not by a pipe: daemons on a host that was cut off
+/// outlive their launcher and would hold it open. Once `overdue`, which is asked every second, the command is terminated.
+Ended execute(std::vector<std::string> words, Signals& signals, const std::function<bool()>& overdue) {
+  const int out = memfd_create("assay-output", MFD_CLOEXEC);
+  if (out < 0) throw Error(ErrorKind::resource, std::string("no memory for what a launcher prints: ") + std::strerror(errno));
+  std::fflush(nullptr);
+  const pid_t child = fork();
+  if (child < 0) throw Error(ErrorKind::resource, std::string("cannot fork a launcher: ") + std::strerror(errno));
+  if (child == 0) become(words, out, signals.old());
+  int status = 0;
+  int seconds_overdue = 0;
+  for (pid_t ended = 0; ended != child; ended = waitpid(child, &status, WNOHANG)) {
+    pollfd fd{signals.fd(), POLLIN, 0};
+    if (poll(&fd, 1, 1000) == 0 && overdue()) {
+      if (seconds_overdue == 0) std::fprintf(stderr, "assay: the launcher did not end with its run; it is terminated\n");
+      ::kill(child, seconds_overdue++ < 10 ? SIGTERM : SIGKILL);
+    }
+    signals.pass_on(child);
+  }
+  Ended ended;
+  ended.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  std::array<char, 65536> buffer;
+  lseek(out, 0, SEEK_SET);
+  for (ssize_t n; (n = read(out, buffer.data(), buffer.size())) > 0;) ended.out.append(buffer.data(), static_cast<std::size_t>(n));
+  close(out);
+  return ended;
+}
+
+/// The name of the node that a row belongs to, or nothing.
+std::string node_of(const results::Results& r, std::int32_t row) {
+  for (; row >= 0 && static_cast<std::size_t>(row) < r.entities.size(); row = r.entities[static_cast<std::size_t>(row)].parent)
+    if (r.entities[static_cast<std::size_t>(row)].kind == "node") return r.entities[static_cast<std::size_t>(row)].name;
+  return {};
+}
+
+/// How long ago one launch began to run, and wrote its results file.
+class LaunchClock {
+ public:
+  /// `at_once`: a launcher of this machine, which has no queue.
+  explicit LaunchClock(bool at_once) { since(begun_s_, at_once); }
+  bool overdue(bool written, bool begun, double budget_s) {
+    return launcher_overdue(since(begun_s_, begun || written), since(written_s_, written), budget_s);
+  }
+
+ private:
+  static double since(double& first_s, bool seen) {
+    if (first_s < 0 && seen) first_s = now_s();
+    return first_s < 0 ? -1 : now_s() - first_s;
+  }
+  double begun_s_ = -1, written_s_ = -1;
+};
+
+class Launches {
+ public:
+  Launches(const Config& config, const Relaunch& how) : config_(config), how_(how), begin_s_(now_s()) {
+    std::error_code none;
+    before_ = fs::last_write_time(config_.out, none);
+  }
+
+  ExitCode run() {
+    Signals signals;
+    for (;;) {
+      LaunchClock clock(how_.launcher.empty());
+      const Ended ended = execute(command(), signals, [&] {
+        std::error_code ignored;
+        return clock.overdue(is_written(), fs::is_directory(partial(), ignored), config_.budget_s() * config_.segments());
+      });
+      attempts_.push_back(attempt_of(ended.code));
+      attempts_.back().told = attempts_.back().told || signals.any();
+      const NextLaunch next = next_launch(attempts_, excluded_, how_.relaunches, config_.budget_s() - spent_s(), 0.1 * config_.budget_s());
+      if (!next.wanted) return finish(ended);
+      excluded_ = next.exclude;
+      keep_for_resume();
+      std::fprintf(stderr, "assay: launching again%s, %.0f s of the level's time are left\n",
+                   excluded_.empty() ? "" : fmt::format(" without {}", fmt::join(excluded_, ",")).c_str(), config_.budget_s() - spent_s());
+    }
+  }
+
+ private:
+  double spent_s() const { return now_s() - begin_s_; }
+  fs::path partial() const { return config_.out + ".partial"; }
+  bool is_written() const {
+    std::error_code none;
+    return fs::is_regular_file(config_.out, none) && fs::last_write_time(config_.out, none) != before_;
+  }
+  fs::path kept() const { return fs::path(config_.out).replace_extension().string() + fmt::format(".launch{}.h5", attempts_.size()); }
+
+  std::vector<std::string> command() const {
+    std::vector<std::string> words = how_.launcher.empty() ? how_.local : launcher_words(how_.launcher, excluded_);
+    words.push_back(fs::read_symlink("/proc/self/exe").string());
+    words.emplace_back("run");
+    words.insert(words.end(), how_.arguments.begin(), how_.arguments.end());
+    words.insert(words.end(), {"--launcher", "none"});
+    std::string exclude = fmt::format("{}", fmt::join(excluded_, ","));
+    if (!config_.exclude.empty()) exclude = exclude.empty() ? config_.exclude : fmt::format("{},{}", config_.exclude, exclude);
+    if (!exclude.empty()) words.insert(words.end(), {"--exclude", exclude});
+    const std::string resume = attempts_.empty() ? config_.resume : resume_;
+    if (!resume.empty()) words.insert(words.end(), {"--resume", resume});
+    if (resume.empty() || !resume.ends_with(".partial") || !exclude.empty()) words.insert(words.end(), {"--out", config_.out});
+    if (config_.force) words.emplace_back("--force");
+    if (!attempts_.empty()) words.insert(words.end(), {"--spent", fmt::format("{:.3f}s", spent_s())});
+    return words;
+  }
+
+  /// What a launch left behind is its own only if it was not there before.
+  Attempt attempt_of(int code) {
+    Attempt a;
+    std::error_code ignored;
+    a.told = code == static_cast<int>(ExitCode::usage) || code == static_cast<int>(ExitCode::internal);
+    if (code != static_cast<int>(ExitCode::usage) && is_written()) {
+      const auto r = results::load(config_.out);
+      a.file = true;
+      a.complete = r.info.state == "complete";
+      exit_code_ = r.verdict ? r.verdict->exit_code : 3;
+      for (const auto& e : r.entities)
+        if (e.kind == "node" && !excluded_.contains(e.name)) a.nodes.insert(e.name);
+      for (const auto& e : r.events) {
+        const std::string node = node_of(r, e.entity);
+        if ((e.kind == "lost" || e.kind == "hang") && !e.text.starts_with(results::earlier_launch) && !node.empty()) a.lost.insert(node);
+        a.stuck = a.stuck || e.kind == "stuck";
+      }
+    } else if (fs::is_directory(partial(), ignored)) {
+      a.partial = true;
+      if (const auto owner = results::read_owner(partial())) a.nodes = a.lost = {owner->host};
+    }
+    return a;
+  }
+
+  /// The next launch writes the file anew and takes over what this one measured.
+  void keep_for_resume() {
+    if (attempts_.back().partial && excluded_.empty()) {
+      resume_ = partial().string();
+      return;
+    }
+    const fs::path from = attempts_.back().partial ? partial() : fs::path(config_.out);
+    const fs::path to = attempts_.back().partial ? fs::path(kept().string() + ".partial") : kept();
+    fs::remove_all(to);
+    fs::rename(from, to);
+    resume_ = to.string();
+    kept_.push_back(to);
+  }
+
+  ExitCode finish(const Ended& ended) {
+    how_.print(ended.out);
+    std::error_code ignored;
+    if (!attempts_.back().file && !kept_.empty()) {  // the last good one stands
+      if (kept_.back().extension() == ".h5" && !fs::exists(config_.out, ignored)) fs::rename(kept_.back(), config_.out);
+      return ExitCode::inconclusive;
+    }
+    if (attempts_.back().file) {
+      for (const fs::path& path : kept_) fs::remove_all(path, ignored);
+      return ended.code == static_cast<int>(ExitCode::internal) ? ExitCode::internal : static_cast<ExitCode>(exit_code_);
+    }
+    if (ended.code == static_cast<int>(ExitCode::usage) || ended.code == static_cast<int>(ExitCode::internal)) return static_cast<ExitCode>(ended.code);
+    std::fprintf(stderr, "assay: the launcher left with code %d, and there is no results file\n", ended.code);
+    return ExitCode::inconclusive;
+  }
+
+  const Config& config_;
+  const Relaunch& how_;
+  double begin_s_;
+  fs::file_time_type before_;  ///< of a results file that was there
+  std::vector<Attempt> attempts_;
+  std::set<std::string> excluded_;
+  std::vector<fs::path> kept_;
+  std::string resume_;
+  int exit_code_ = 3;
+};
+
+}  // namespace
+
+int count_gpus() {
+  if (!cuda_backend().built()) return 0;
+  // CUDA must not be up in a process that forks ranks later.
+  const pid_t child = fork();
+  if (child == 0) {
+    std::string why;
+    _exit(static_cast<int>(std::min<std::size_t>(cuda_backend().visible(why).size(), 127)));
+  }
+  int status = 0;
+  if (child < 0 || waitpid(child, &status, 0) != child || !WIFEXITED(status)) return 0;
+  return WEXITSTATUS(status);
+}
+
+ExitCode run_relaunched(const Config& config, const Relaunch& how) { return Launches(config, how).run(); }
+
+}  // namespace assay

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which case runs next, and for how long: a pure function of the plan, of what ended, of the time that passed and of
+// losses. Knows no clock, no file and no rank.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "run/planner.hpp"
+
+namespace assay {
+
+class RunSchedule {
+ public:
+  /// The rest of the budget is for closing the file.
+  static constexpr double usable_share = 0.97;
+  /// The part of the budget that optional cases leave for measuring suspects again.
+  static constexpr double retest_share = 0.12;
+
+  enum class Action { run, skip, end };
+  struct Decision {
+    Action action = Action::end;
+    std::size_t index = 0;  ///< of the case in the plan
+    double seconds = 0;     ///< run: time after which the case is ended in order
+    std::string reason;     ///< skip
+  };
+
+  RunSchedule() = default;
+  /// `plan` outlives this object. Cases that are appended to it later run at the end.
+  explicit RunSchedule(const Plan& plan) : plan_(&plan), required_left_s_(plan.required_s()) {}
+
+  /// The next case, each once. `stored`: paths of cases that an earlier launch has measured. `elapsed_s`: of the budget.
+  /// After `end`, further calls return `end` until cases are appended.
+  Decision next(const std::set<std::string>& stored, double elapsed_s);
+
+  /// Ranks are gone: from now on cases inside of nodes only, and no suspect is measured again.
+  void lose_ranks() noexcept { lost_ = true; }
+
+  /// Time for measuring suspects again; nothing where ranks are gone.
+  std::optional<double> retest_seconds(double elapsed_s) const noexcept;
+
+ private:
+  bool fits(const Case& c, double elapsed_s) const noexcept;
+  double seconds_for(const Case& c, double elapsed_s) const noexcept;
+
+  const Plan* plan_ = nullptr;
+  std::size_t next_ = 0;
+  double required_left_s_ = 0;  ///< expected of required cases after the one decided last
+  bool lost_ = false;
+};
+
+}  // namespace assay

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// The metrics of a suite, said once: `assay list`, the limits, the results file and the verdict take them from here.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "results/metric_spec.hpp"
+
+namespace assay {
+
+/// What one operation of a suite measures.
+struct OperationMetrics {
+  std::string operation;
+  std::string cases;  ///< how its cases are called, for people: "<dtype>-n<N>"
+  results::Judging judging;  ///< of all its metrics that say nothing else
+  std::vector<results::MetricSpec> metrics;  ///< name to title; the rest is taken from above
+};
+
+class Metrics {
+ public:
+  Metrics(std::initializer_list<OperationMetrics> operations);
+
+  const std::vector<results::MetricSpec>& all() const noexcept { return all_; }
+  /// Throws Error(internal) when the suite has declared no such metric.
+  const results::MetricSpec& of(std::string_view operation, std::string_view name) const;
+
+ private:
+  std::vector<results::MetricSpec> all_;
+};
+
+}  // namespace assay

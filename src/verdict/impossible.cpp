@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rates and times that cannot be: nothing and less, and infinite ones. No comparison takes them, so they are judged by themselves.
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "base/units.hpp"
+#include "verdict/constants.hpp"
+#include "verdict/judgement.hpp"
+
+namespace assay::verdict {
+namespace {
+
+/// A part did something at some rate or in some time. Counts and ratios may be nothing.
+bool is_rate_or_time(const results::Metric& m) {
+  return m.role == results::Role::metric && m.better != results::Better::none && (m.unit == "s" || m.unit == "Hz" || ends_with(m.unit, "/s"));
+}
+
+/// Samples of one row, and those that cannot be.
+struct Row {
+  std::size_t index = 0, taken = 0, impossible = 0;
+  double example = 0;
+  bool dead() const { return 2 * impossible > taken; }  ///< its median cannot be
+};
+
+Row row_of(const results::CaseData& c, const results::Metric& m, std::size_t r) {
+  Row row;
+  row.index = r;
+  const std::size_t width = m.per_sample ? c.samples() : 1;
+  const std::size_t n = m.per_sample && r < c.count.size() ? std::min(width, static_cast<std::size_t>(std::max(0, c.count[r]))) : width;
+  for (std::size_t i = r * width; i < std::min(r * width + n, m.values.size()); ++i) {
+    if (std::isnan(m.values[i])) continue;
+    ++row.taken;
+    if (m.values[i] > 0 && std::isfinite(m.values[i])) continue;
+    ++row.impossible;
+    row.example = m.values[i];
+  }
+  return row;
+}
+
+std::string value_text(double value, const std::string& unit) {
+  return std::isinf(value) ? std::string(value > 0 ? "an infinite value" : "minus infinity") : format_quantity(value, unit);
+}
+
+class Impossible {
+ public:
+  explicit Impossible(Judgement& j) : j_(j) {}
+
+  void run() {
+    for (const auto& c : j_.results.cases) {
+      if (c.state != results::CaseState::pass && c.state != results::CaseState::fail) continue;
+      for (const auto& m : c.metrics)
+        if (is_rate_or_time(m)) look_at(c, m);
+    }
+    for (const auto& [entity, dead] : dead_) tell(entity, dead);
+  }
+
+ private:
+  struct Dead {
+    const results::CaseData* where = nullptr;
+    const results::Metric* metric = nullptr;
+    Row row;
+    std::size_t others = 0, metrics = 0;
+  };
+
+  std::vector<std::int32_t> ends_of(const results::CaseData& c, std::size_t r) const {
+    std::vector<std::int32_t> rows = {c.entity[r]};
+    if (r < c.source.size()) rows.push_back(c.source[r]);
+    if (r < c.destination.size()) rows.push_back(c.destination[r]);
+    return rows;
+  }
+
+  void look_at(const results::CaseData& c, const results::Metric& m) {
+    std::vector<Row> dead, marred;
+    std::size_t alive = 0;
+    for (std::size_t r = 0; r < c.entity.size(); ++r) {
+      const Row row = row_of(c, m, r);
+      if (row.taken == 0) continue;
+      alive += row.dead() ? 0 : 1;
+      if (row.impossible > 0) (row.dead() ? dead : marred).push_back(row);
+    }
+    const std::string metric = c.path() + ":" + m.name;
+    // Who holds up a collective or a link is not told by its own samples, and what most of them say is said of the measurement.
+    const bool own = c.kind != "link" && (c.stage == "node-local" || c.stage.empty());
+    if (own && alive > 0 && alive >= dead.size()) {
+      for (const Row& row : dead) {
+        auto& known = dead_[c.entity[row.index]];
+        if (known.metrics++ == 0) known = {&c, &m, row, alive, 1};
+      }
+    } else {
+      marred.insert(marred.end(), dead.begin(), dead.end());
+    }
+    if (marred.empty()) return;
+    std::vector<std::int32_t> rows;
+    std::vector<std::string> names;
+    for (const Row& row : marred) {
+      const auto ends = ends_of(c, row.index);
+      rows.insert(rows.end(), ends.begin(), ends.end());
+      names.push_back(c.kind == "link" && ends.size() == 3 ? j_.entities.name(ends[1]) + ">" + j_.entities.name(ends[2]) : j_.entities.name(ends[0]));
+    }
+    j_.gap(metric + ": a value that cannot be (" + value_text(marred.front().example, m.unit) + ") was measured of " + first_of(names), rows);
+  }
+
+  void tell(std::int32_t entity, const Dead& dead) {
+    const auto& c = *dead.where;
+    auto f = j_.about(entity, "FAIL", "fact", "dead");
+    f.suite = c.suite;
+    f.metric = c.path() + ":" + dead.metric->name;
+    f.unit = dead.metric->unit;
+    f.better = results::to_string(dead.metric->better);
+    f.samples = static_cast<std::int64_t>(dead.row.taken);
+    if (std::isfinite(dead.row.example)) f.value = dead.row.example;
+    f.confirmed = true;
+    f.action = "TRIAGE";
+    f.since = c.started;
+    f.evidence = "/cases/" + c.path() + "/" + dead.metric->name;
+    f.text = f.name + ": " + f.metric + " " + value_text(dead.row.example, f.unit) + " cannot be: " + std::to_string(dead.row.impossible) + " of " +
+             std::to_string(dead.row.taken) + " samples, while " + std::to_string(dead.others) + (dead.others == 1 ? " other works" : " others work");
+    if (dead.metrics > 1) f.text += ", and so in " + std::to_string(dead.metrics - 1) + (dead.metrics == 2 ? " other metric" : " other metrics");
+    f.text += "; next: take it out and test it alone";
+    j_.add(std::move(f), {entity});
+  }
+
+  Judgement& j_;
+  std::map<std::int32_t, Dead> dead_;
+};
+
+}  // namespace
+
+void judge_impossible(Judgement& j) { Impossible(j).run(); }
+
+}  // namespace assay::verdict

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which measured rows a [[limit]] speaks of.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+
+#include "verdict/judgement.hpp"
+#include "verdict/limits.hpp"
+
+namespace assay::verdict {
+
+class LimitMatch {
+ public:
+  explicit LimitMatch(const Judgement& j);
+  bool series(const Limit& limit, const Series& s) const;
+  /// `device` of the limit: a glob on the name of the part, its node, or the model of either.
+  bool row(const Limit& limit, const SeriesRow& row) const;
+
+ private:
+  const Judgement& j_;
+  std::unordered_map<std::int32_t, std::string> models_;
+};
+
+}  // namespace assay::verdict

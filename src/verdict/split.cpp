@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two populations in one: where the cut is, what the slow side has in common, and whether it may be healthy.
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "measure/statistics.hpp"
+#include "verdict/constants.hpp"
+#include "verdict/population.hpp"
+
+namespace assay::verdict {
+namespace {
+
+/// The recorded attribute that the low side has and the high side has not. Configuration comes before a place that says the same.
+void explain(Population& p, const std::vector<Attribute>& attributes) {
+  auto& s = p.split;
+  std::size_t tried = 0;
+  for (const auto& a : attributes) tried += a.values.size();
+  for (const auto& a : attributes) {
+    std::vector<std::size_t> low(a.values.size()), high(a.values.size());
+    for (std::size_t i = 0; i < p.size(); ++i) {
+      if (a.of[i] >= 0) ++(p.members[i].low ? low : high)[static_cast<std::size_t>(a.of[i])];
+    }
+    const bool place = is_place(a.name);
+    for (std::size_t v = 0; v < a.values.size(); ++v) {
+      // It must cover nearly all of the slow and few of the others, or it explains nothing.
+      if (10 * low[v] < 8 * s.split.low || 10 * high[v] > 2 * s.split.high) continue;
+      const double chance = fisher_p(low[v], s.split.low, low[v] + high[v], p.size()) * static_cast<double>(tried);
+      if (chance > (place ? constants::explain_place_p : constants::explain_p)) continue;
+      if (!s.attribute.empty() && std::pair(place, chance) >= std::pair(s.place, s.p)) continue;
+      s.p = chance;
+      s.attribute = a.name;
+      s.value = a.values[v];
+      s.place = place;
+      s.with_low = low[v];
+      s.with_high = high[v];
+    }
+  }
+}
+
+/// Members in ascending order of their residuals.
+std::vector<std::size_t> ascending(const Population& p) {
+  std::vector<std::size_t> order(p.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::sort(order.begin(), order.end(), [&](auto a, auto b) { return p.members[a].residual < p.members[b].residual; });
+  return order;
+}
+
+/// The best cut that leaves a group on either side. Parts that lie apart in smaller numbers are no group: they are set aside, and the
+/// cut is looked for among the others, so that no group is filled up with healthy parts.
+Split group_split(const Judgement& j, const Population& p, const std::vector<std::size_t>& order) {
+  std::vector<double> values;
+  std::vector<std::int32_t> node;
+  for (const auto i : order) {
+    values.push_back(p.members[i].residual);
+    node.push_back(j.entities.node(p.members[i].row->entity));
+  }
+  const auto nodes = [&](std::size_t from, std::size_t to) {
+    return std::set<std::int32_t>(node.begin() + static_cast<std::ptrdiff_t>(from), node.begin() + static_cast<std::ptrdiff_t>(to)).size();
+  };
+  // Devices of one or two bad nodes are bad nodes, not a population of devices.
+  const auto least = static_cast<std::size_t>(std::max(3.0, std::ceil(0.04 * static_cast<double>(nodes(0, p.size())))));
+  std::size_t begin = 0, end = p.size();
+  while (end - begin >= 2 * least) {
+    Split split = best_split(std::span(values).subspan(begin, end - begin), 1e-6, 1);
+    if (split.distance <= constants::split_distance || split.mean_high - split.mean_low < constants::delta_warn) break;
+    const std::size_t cut = begin + split.low;
+    if (nodes(begin, cut) < least) {
+      begin = cut;
+    } else if (nodes(cut, end) < least) {
+      end = cut;
+    } else {
+      split.low = cut;
+      split.high = p.size() - cut;
+      return split;
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+bool may_be_a_kind(std::size_t slow, std::size_t all, double deficit) noexcept {
+  const double share = static_cast<double>(slow) / static_cast<double>(all);
+  if (share >= constants::kind_always) return true;
+  if (deficit > log_deficit(constants::kind_most_deficit)) return false;
+  // Of fewer than six a fault is claimed against an assumed spread, which is that of kinds, too.
+  if (all < constants::peers_min_population) return false;
+  return share >= (all >= constants::robust_min ? constants::split_minority : constants::kind_share_small);
+}
+
+void find_split(const Judgement& j, Population& p, const std::vector<Attribute>& attributes) {
+  if (p.size() < constants::robust_min) return;
+  const auto order = ascending(p);
+  const Split split = group_split(j, p, order);
+  if (split.low == 0) return;
+  std::vector<double> sides[2];
+  for (std::size_t k = 0; k < order.size(); ++k) {
+    auto& m = p.members[order[k]];
+    m.low = k < split.low;
+    sides[m.low ? 1 : 0].push_back(m.residual);
+  }
+  auto& s = p.split;
+  s.found = true;
+  s.split = split;
+  s.deficit = median(sides[0]) - median(sides[1]);
+  explain(p, attributes);
+  s.apart = s.explained() || s.fast() || may_be_a_kind(split.low, p.size(), s.deficit);
+}
+
+}  // namespace assay::verdict

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "suite/metrics.hpp"
+
+namespace assay::gemm {
+
+/// All that this suite measures.
+const Metrics& metrics();
+
+}  // namespace assay::gemm

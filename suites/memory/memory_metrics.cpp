@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "suites/memory/memory_metrics.hpp"
+
+namespace assay::memory {
+
+using results::Better;
+using results::Judging;
+using results::MetricClass;
+using results::Role;
+
+const Metrics& metrics() {
+  // Memory and its paths are found bad more often than other parts.
+  const Judging memory{MetricClass::memory, 0.03, 2};
+  static const Metrics all{
+      {"stream",
+       "<operation>",
+       memory,
+       {{"bandwidth", "B/s", Better::higher, true, Role::metric, true, "bytes the operation asks for, divided by the time (STREAM's count)"}}},
+      {"latency", "latency", memory, {{"latency", "s", Better::lower, true, Role::metric, true, "time of one dependent load in a random cycle beyond the caches"}}},
+      {"pattern",
+       "pattern-<name>",
+       memory,
+       {{"bandwidth", "B/s", Better::higher, true, Role::metric, true, "bytes read and written by each sweep, divided by its time"},
+        {"errors", "count", Better::lower, true, Role::metric, false, "words that did not hold what was written"},
+        {"coverage", "1", Better::higher, true, Role::metric, false, "share of the planned verifying sweeps that were done"},
+        {"efficiency", "1", Better::higher, false, Role::covariate, false,
+         "median bandwidth as a fraction of a copy of the same region; GPUs: of what copy-together measured in this run"},
+        {"own_bandwidth", "B/s", Better::higher, false, Role::covariate, false, "what efficiency is a fraction of (GPUs)"}}},
+      {"onchip",
+       "onchip-<memory>",
+       memory,
+       {{"errors", "count", Better::lower, true, Role::metric, false, "words of L1 caches, shared memory or the L2 cache that were wrong (GPUs)"},
+        {"coverage", "1", Better::higher, true, Role::metric, false, "share of the multiprocessors that took part (GPUs)"},
+        {"multiprocessors", "count", Better::none, false, Role::covariate, false, "multiprocessors that took part (GPUs)"}}},
+      {"copy",
+       "h2d, d2h, hd-both",
+       memory,
+       {{"bandwidth", "B/s", Better::higher, true, Role::metric, true, "bytes copied between pinned host memory and the GPU, divided by the time (GPUs)"}}},
+  };
+  return all;
+}
+
+}  // namespace assay::memory

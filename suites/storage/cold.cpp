@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "suites/storage/cold.hpp"
+
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "base/system.hpp"
+
+namespace assay::storage {
+namespace {
+
+/// By cachestat(2), since Linux 6.5.
+std::optional<double> by_cachestat(int fd, std::uint64_t offset, std::uint64_t bytes, double pages) {
+#ifdef SYS_cachestat
+  constexpr long call = SYS_cachestat;
+#else
+  constexpr long call = 451;  // on every architecture
+#endif
+  const std::uint64_t range[2] = {offset, bytes};
+  std::uint64_t told[5] = {};  // cache, dirty, writeback, evicted, recently evicted
+  if (::syscall(call, fd, range, told, 0) != 0) return std::nullopt;
+  return static_cast<double>(told[0]) / pages;
+}
+
+std::optional<double> by_mincore(int fd, std::uint64_t offset, std::uint64_t bytes, double pages) {
+  void* at = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, fd, static_cast<off_t>(offset));
+  if (at == MAP_FAILED) return std::nullopt;
+  std::vector<unsigned char> in(static_cast<std::size_t>(pages));
+  const bool told = ::mincore(at, bytes, in.data()) == 0;
+  ::munmap(at, bytes);
+  if (!told) return std::nullopt;
+  return static_cast<double>(
+             std::count_if(in.begin(), in.end(), [](unsigned char page) { return (page & 1) != 0; })) /
+         pages;
+}
+
+}  // namespace
+
+std::optional<Moved> moved_now() {
+  const auto text = read_text("/proc/self/io");
+  if (!text) return std::nullopt;
+  Moved moved;
+  int found = 0;
+  std::istringstream lines(*text);
+  std::string key;
+  for (std::uint64_t value = 0; lines >> key >> value;) {
+    if (key == "read_bytes:") moved.read = value, ++found;
+    if (key == "write_bytes:") moved.written = value, ++found;
+  }
+  if (found != 2) return std::nullopt;
+  return moved;
+}
+
+std::optional<double> resident_share(int fd, std::uint64_t offset, std::uint64_t bytes) {
+  const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  const auto pages = static_cast<double>((bytes + page - 1) / page);
+  if (pages == 0) return std::nullopt;
+  if (const auto share = by_cachestat(fd, offset, bytes, pages)) return share;
+  return by_mincore(fd, offset, bytes, pages);
+}
+
+}  // namespace assay::storage

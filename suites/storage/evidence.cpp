@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "suites/storage/evidence.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+namespace assay::storage {
+
+void Evidence::take(const DamageLog& log) {
+  for (std::size_t kind = 0; kind < damage.size(); ++kind)
+    damage[kind] = log.words(static_cast<Damage>(kind));
+}
+
+void Evidence::add(const Evidence& other) {
+  asked += other.asked;
+  verified += other.verified;
+  moved += other.moved;
+  resident = std::max(resident, other.resident);
+  for (std::size_t kind = 0; kind < damage.size(); ++kind) damage[kind] += other.damage[kind];
+}
+
+Json Evidence::to_json() const {
+  return {
+      {"asked", asked}, {"verified", verified}, {"moved", moved}, {"resident", resident}, {"damage", damage}};
+}
+
+Evidence Evidence::from(const Json& json) {
+  Evidence out;
+  out.asked = json.at("asked").get<double>();
+  out.verified = json.at("verified").get<double>();
+  out.moved = json.at("moved").is_number() ? json.at("moved").get<double>() : results::not_taken;
+  out.resident = json.at("resident").get<double>();
+  json.at("damage").get_to(out.damage);
+  return out;
+}
+
+void Evidence::report(CaseRecord::Row& row, const std::string& where, const Case& c, Context& context) const {
+  row.values["moved_share"] = {moved_share()};
+  row.values["resident_share"] = {resident};
+  row.values["verified"] = {verified / asked};
+  for (std::size_t kind = 0; kind < damage.size(); ++kind)
+    row.values[to_string(static_cast<Damage>(kind))] = {static_cast<double>(damage[kind])};
+  const auto errors = std::accumulate(damage.begin(), damage.end(), std::uint64_t{0});
+  row.values["errors"] = {static_cast<double>(errors)};
+  if (cold()) return;
+  context.record.event("storage-cached",
+                       fmt::format("{}: {:.0f} % of the bytes of {} reached the storage, up to {:.0f} % of a "
+                                   "part were in the page cache before: "
+                                   "its rate is one of caches",
+                                   where, 100 * moved_share(), c.path(), 100 * resident),
+                       row.entity);
+}
+
+double Meter::moved() const {
+  const auto now = moved_now();
+  if (!before_ || !now) return results::not_taken;
+  return static_cast<double>(write_ ? now->written - before_->written : now->read - before_->read);
+}
+
+}  // namespace assay::storage

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "suites/storage/folder.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/process_stat.hpp"
+#include "base/random.hpp"
+#include "base/system.hpp"
+
+namespace assay::storage {
+namespace {
+
+constexpr const char* prefix = "assay-storage-";
+constexpr const char* file_prefix = "data-";
+constexpr int directory_flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+
+[[noreturn]] void fail(const std::string& path, const char* what) {
+  throw Error(ErrorKind::resource,
+              fmt::format("{}: {}: cannot {}: {}", host_name(), path, what, std::strerror(errno)));
+}
+
+std::string boot_id() {
+  const std::string text = read_text("/proc/sys/kernel/random/boot_id").value_or("");
+  return fmt::format("{:08x}", static_cast<std::uint32_t>(hash_text(text)));
+}
+
+std::string pid_namespace() {
+  struct stat info {};
+  return ::stat("/proc/self/ns/pid", &info) == 0 ? fmt::format("{:x}", info.st_ino) : "0";
+}
+
+/// When a process that has not ended began, in clock ticks since boot; 0 where there is none.
+std::uint64_t start_of(const std::string& process) {
+  const auto stat = process_stat(process);
+  return stat && !stat->ended() ? stat->start : 0;
+}
+
+/// Seconds since 1970 at which this machine was started.
+double boot_time() {
+  timespec now{}, up{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  ::clock_gettime(CLOCK_BOOTTIME, &up);
+  return static_cast<double>(now.tv_sec - up.tv_sec);
+}
+
+/// Host names go into names of files: letters, digits, dots; a minus separates.
+std::string plain(std::string text) {
+  for (char& c : text)
+    if (!(std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.')) c = '_';
+  return text.substr(0, 64);
+}
+
+template <typename T>
+bool number(const std::string& text, T& value, int base = 10) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
+  return error == std::errc{} && end == text.data() + text.size();
+}
+
+/// Names in a directory, whose descriptor stays open.
+std::vector<std::string> entries(int directory) {
+  std::vector<std::string> names;
+  const int copy = ::openat(directory, ".", directory_flags);
+  DIR* list = copy < 0 ? nullptr : ::fdopendir(copy);
+  if (list == nullptr) {
+    if (copy >= 0) ::close(copy);
+    return names;
+  }
+  while (const dirent* entry = ::readdir(list))
+    if (std::strcmp(entry->d_name, ".") != 0 && std::strcmp(entry->d_name, "..") != 0)
+      names.emplace_back(entry->d_name);
+  ::closedir(list);
+  return names;
+}
+
+/// Removes the files of assay in a directory, and then it, if it is empty.
+bool remove_folder(int parent, const std::string& name, int own) {
+  for (const std::string& file : entries(own))
+    if (file.starts_with(file_prefix)) ::unlinkat(own, file.c_str(), 0);
+  return ::unlinkat(parent, name.c_str(), AT_REMOVEDIR) == 0;
+}
+
+}  // namespace
+
+Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
+  if (this != &other) {
+    if (fd_ >= 0) ::close(fd_);
+    fd_ = other.release();
+  }
+  return *this;
+}
+Descriptor::~Descriptor() {
+  if (fd_ >= 0) ::close(fd_);
+}
+int Descriptor::release() noexcept { return std::exchange(fd_, -1); }
+
+std::string Owner::name() const {
+  return fmt::format("{}{}-{}-{}-{}-{}-{}", prefix, host, boot, pid_namespace, pid, start, run);
+}
+
+Owner Owner::self(const std::string& run) {
+  return {plain(host_name()), boot_id(), storage::pid_namespace(), ::getpid(), start_of("self"), run};
+}
+
+Owner Owner::parse(const std::string& name) {
+  if (!name.starts_with(prefix)) return {};
+  std::vector<std::string> parts;
+  for (std::size_t at = std::strlen(prefix); at <= name.size();) {
+    const std::size_t end = std::min(name.find('-', at), name.size());
+    parts.push_back(name.substr(at, end - at));
+    at = end + 1;
+  }
+  if (parts.size() != 6 || parts[5].size() != 16) return {};
+  Owner owner{parts[0], parts[1], parts[2], 0, 0, parts[5]};
+  std::uint64_t run = 0;
+  if (!number(parts[3], owner.pid) || !number(parts[4], owner.start) || !number(parts[5], run, 16)) return {};
+  return owner;
+}
+
+bool Owner::surely_dead(double modified) const {
+  const Owner here = self(run);
+  if (pid <= 0 || host != here.host) return false;
+  if (boot != here.boot) return modified < boot_time();  // else another machine of this name
+  if (pid_namespace != here.pid_namespace) return false;
+  return start_of(std::to_string(pid)) != start;
+}
+
+std::uint64_t reserve_bytes(std::uint64_t total) noexcept {
+  return std::max(total / 10, std::uint64_t{5} << 30);
+}
+
+std::uint64_t allowance(const Space& space, std::uint64_t asked) noexcept {
+  const std::uint64_t reserve = reserve_bytes(space.total);
+  if (space.available <= reserve) return 0;
+  return std::min(asked != 0 ? asked : space.available / 10, space.available - reserve);
+}
+
+Folder::Folder(const std::string& parent, const std::string& run)
+    : parent_path_(parent), name_(Owner::self(run).name()) {
+  parent_ = Descriptor(::open(parent.c_str(), directory_flags));
+  if (!parent_) fail(parent, "open");
+  path_ = parent + "/" + name_;
+  if (::mkdirat(parent_.get(), name_.c_str(), 0700) != 0) fail(path_, "make");
+  own_ = Descriptor(::openat(parent_.get(), name_.c_str(), directory_flags | O_NOFOLLOW));
+  if (!own_) fail(path_, "enter");
+  struct stat outside {
+  }, inside{};
+  if (::fstat(parent_.get(), &outside) != 0 || ::fstat(own_.get(), &inside) != 0) fail(path_, "look at");
+  if (outside.st_dev != inside.st_dev || inside.st_uid != ::geteuid())
+    throw Error(ErrorKind::resource,
+                fmt::format("{}: {}: is not the directory that was made", host_name(), path_));
+  ::flock(own_.get(), LOCK_EX | LOCK_NB);  // one more sign of life; not every file system has it
+}
+
+Folder::~Folder() {
+  try {
+    remove_folder(parent_.get(), name_, own_.get());
+  } catch (...) {  // no memory for names: the next start removes them
+    vanish();
+  }
+}
+
+void Folder::vanish() noexcept { ::unlinkat(parent_.get(), name_.c_str(), AT_REMOVEDIR); }
+
+Space Folder::space() const {
+  struct statvfs info {};
+  if (::fstatvfs(own_.get(), &info) != 0) fail(path_, "ask for space");
+  return {static_cast<std::uint64_t>(info.f_blocks) * info.f_frsize,
+          static_cast<std::uint64_t>(info.f_bavail) * info.f_frsize};
+}
+
+Descriptor Folder::create(const std::string& name, bool direct, bool unlinked) {
+  const std::string file = file_prefix + name;
+  const int flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+  Descriptor fd(::openat(own_.get(), file.c_str(), flags | (direct ? O_DIRECT : 0), 0600));
+  if (!fd && direct && errno == EINVAL) {  // the file may be there although O_DIRECT was refused
+    ::unlinkat(own_.get(), file.c_str(), 0);
+    return Descriptor();
+  }
+  if (!fd) fail(path_ + "/" + file, "create");
+  if (unlinked) ::unlinkat(own_.get(), file.c_str(), 0);
+  return fd;
+}
+
+void Folder::remove(const std::string& name) noexcept {
+  ::unlinkat(own_.get(), (file_prefix + name).c_str(), 0);
+}
+
+std::uint64_t Folder::file_system() const {
+  struct statfs info {};
+  struct stat inside {};
+  if (::fstatfs(own_.get(), &info) != 0 || ::fstat(own_.get(), &inside) != 0) fail(path_, "look at");
+  return mix64(static_cast<std::uint64_t>(info.f_type), inside.st_dev);
+}
+
+int remove_leftovers(const std::string& parent) {
+  const Descriptor folder(::open(parent.c_str(), directory_flags));
+  if (!folder) return 0;
+  int removed = 0;
+  for (const std::string& name : entries(folder.get())) {
+    const Owner owner = Owner::parse(name);
+    if (owner.pid <= 0) continue;
+    const Descriptor own(::openat(folder.get(), name.c_str(), directory_flags | O_NOFOLLOW));
+    struct stat info {};
+    if (!own || ::fstat(own.get(), &info) != 0 || info.st_uid != ::geteuid()) continue;
+    if (!owner.surely_dead(static_cast<double>(info.st_mtim.tv_sec))) continue;
+    if (::flock(own.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) continue;
+    if (remove_folder(folder.get(), name, own.get())) ++removed;
+  }
+  return removed;
+}
+
+}  // namespace assay::storage

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// The directory that a process makes for its files: the only place where anything is written, and nothing of
+// it stays.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace assay::storage {
+
+/// An open file descriptor.
+class Descriptor {
+ public:
+  explicit Descriptor(int fd = -1) noexcept : fd_(fd) {}
+  Descriptor(Descriptor&& other) noexcept : fd_(other.release()) {}
+  Descriptor& operator=(Descriptor&& other) noexcept;
+  ~Descriptor();
+  int get() const noexcept { return fd_; }
+  explicit operator bool() const noexcept { return fd_ >= 0; }
+  int release() noexcept;
+
+ private:
+  int fd_;
+};
+
+/// Who made a directory, as its name says: assay-storage-<host>-<boot>-<pid namespace>-<pid>-<start>-<run>.
+struct Owner {
+  std::string host, boot, pid_namespace;
+  std::int64_t pid = 0;
+  std::uint64_t start = 0;  ///< of the process, in clock ticks since boot
+  std::string run;          ///< 16 hexadecimal digits
+
+  std::string name() const;
+  /// This process.
+  static Owner self(const std::string& run);
+  /// Of such a name; `pid` is 0 where it is none.
+  static Owner parse(const std::string& name);
+  /// True where it is certain that the process is no more: one of this host and this pid namespace that is
+  /// not running, or of an earlier boot, before which its directory was last `modified` (seconds since 1970).
+  bool surely_dead(double modified) const;
+};
+
+struct Space {
+  std::uint64_t total = 0, available = 0;
+};
+/// Least bytes that stay free: a tenth of the file system, 5 GiB at least.
+std::uint64_t reserve_bytes(std::uint64_t total) noexcept;
+/// How many bytes may be written: a tenth of what is available or `asked`, and never into the reserve. 0:
+/// none.
+std::uint64_t allowance(const Space& space, std::uint64_t asked) noexcept;
+
+/// A directory of this process below `parent`, gone with this object. It is made and entered without
+/// following links; files are made in it and never opened where they exist.
+class Folder {
+ public:
+  /// Throws Error(resource) naming path and reason.
+  Folder(const std::string& parent, const std::string& run);
+  ~Folder();
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+
+  const std::string& path() const noexcept { return path_; }  ///< for people
+  Space space() const;
+  /// A new file of this name, for reading and writing; with `unlinked` it vanishes with its last descriptor,
+  /// however this process ends.
+  Descriptor create(const std::string& name, bool direct, bool unlinked);
+  /// Removes a file that was made here.
+  void remove(const std::string& name) noexcept;
+  /// Removes the directory although it is in use, where its files are unlinked: nothing is left then, however
+  /// this process ends. Where the file system cannot do that (NFS), the destructor does it.
+  void vanish() noexcept;
+  /// Bytes of the file system's identity, for telling whether two nodes see the same: device and type.
+  std::uint64_t file_system() const;
+
+ private:
+  std::string parent_path_, name_, path_;
+  Descriptor parent_, own_;
+};
+
+/// Removes the directories below `parent` whose owners are surely dead, with the files of assay in them;
+/// touches nothing else. Returns how many; never throws for what it may not remove.
+int remove_leftovers(const std::string& parent);
+
+}  // namespace assay::storage

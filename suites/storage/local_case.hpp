@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "suite/suite.hpp"
+#include "suites/storage/site.hpp"
+
+namespace assay::storage {
+
+/// All ranks of a node write or read files of their own in one directory, block after block.
+void run_sequential(const Case& c, Context& context, const Site& site);
+
+}  // namespace assay::storage

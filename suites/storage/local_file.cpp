@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "suites/storage/local_file.hpp"
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "base/system.hpp"
+#include "base/units.hpp"
+#include "suites/storage/storage_metrics.hpp"
+#include "suites/storage/storage_plan.hpp"
+
+namespace assay::storage {
+
+Layout agreed_layout(const Context& context, const std::string& where, const Space& space, int sharers) {
+  const OptionValues& options = context.config.options;
+  const std::uint64_t asked = options.has("storage.space") ? options.bytes("storage.space") : 0;
+  const Layout layout =
+      sequential_layout(context.config.level, allowance(space, asked) / static_cast<std::uint64_t>(sharers),
+                        context.topology.max_local_size());
+  if (layout.chunks == 0)
+    throw Error(ErrorKind::resource,
+                fmt::format("{}: {}: {} of {} are free, {} must stay so: too little to measure with",
+                            host_name(), where, format_bytes(space.available), format_bytes(space.total),
+                            format_bytes(reserve_bytes(space.total))));
+  return layout;
+}
+
+std::unique_ptr<Engine> open_engine(Context& context, int depth, int sharers) {
+  const OptionValues& options = context.config.options;
+  std::string why;
+  auto engine = make_engine(options.text("storage.engine"), depth, why);
+  context.record.parameter("engine", engine->name());
+  if (!why.empty()) context.record.parameter("engine_why", why);
+  context.record.parameter("depth", depth);
+  if (!options.has("storage.limit")) return engine;
+  const auto limit = static_cast<double>(options.bytes("storage.limit"));
+  context.record.parameter("limit_bytes_per_s", limit);
+  return make_limited_engine(std::move(engine), limit / sharers);
+}
+
+void LocalFile::open(const Case& c, Context& context, const Site& site, DamageLog& log, int depth,
+                     int sharers) {
+  const auto path = c.parameters.at("path_index").get<std::size_t>();
+  const OptionValues& options = context.config.options;
+  where = site.paths[path];
+  if (site.shared[path]) sharers *= static_cast<int>(context.topology.nodes.size());
+  engine = open_engine(context, depth, sharers);
+  folder.emplace(where, site.run);
+  const Layout layout = agreed_layout(context, where, folder->space(), sharers);
+  const std::string name = fmt::format("{:06}", context.world.rank());
+  Descriptor fd;
+  if (options.text("storage.cache") == "around") fd = folder->create(name, true, true);
+  direct = static_cast<bool>(fd);
+  if (!fd) fd = folder->create(name, false, true);
+  transfer.emplace(std::move(fd), folder->path() + "/data-" + name, site.file(context.world.rank(), path),
+                   layout, *engine, log, context);
+  folder->vanish();
+  CaseRecord& record = context.record;
+  record.parameter("chunk_bytes", layout.chunk_bytes());
+  record.parameter("file_bytes", layout.file_bytes());
+  record.parameter("direct", direct ? 1 : 0);
+  record.parameter("path_kind", site.shared[path] ? "shared" : "local");
+  if (site.removed[path] > 0)
+    record.event(
+        "storage-cleaned",
+        fmt::format("{}: removed {} directories of runs that were killed", where, site.removed[path]),
+        context.entities.node(context.topology.me().node));
+}
+
+void begin_case(const Case& c, Context& context, int entity) {
+  for (const results::MetricSpec& m : metrics().all())
+    if (m.operation == c.operation) {
+      auto& declared = context.record.declare(m);
+      // A rate that was held down says nothing of the storage.
+      if (context.config.options.has("storage.limit") && declared.name != "errors")
+        declared.role = results::Role::covariate;
+    }
+  context.record.selftest(self_test(context.random.child("self-test"), entity));
+}
+
+}  // namespace assay::storage

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "suites/storage/site.hpp"
+#include "suites/storage/transfer.hpp"
+
+namespace assay::storage {
+
+/// What a rank measures with in a local case: a file without a name in a path of its node, and an engine.
+struct LocalFile {
+  std::string where;  ///< the path, as given
+  std::optional<Folder> folder;
+  std::unique_ptr<Engine> engine;
+  std::optional<Transfer> transfer;
+  bool direct = false;
+
+  /// Throws Error(resource) where the path has too little space, or cannot be written to. `sharers` ranks
+  /// take part in a node. What was found becomes parameters of the case.
+  void open(const Case& c, Context& context, const Site& site, DamageLog& log, int depth, int sharers);
+};
+
+/// The layout of this level in the space that is there for each of `sharers` ranks. Throws Error(resource)
+/// where it is too little.
+Layout agreed_layout(const Context& context, const std::string& where, const Space& space, int sharers);
+
+/// The engine that the options ask for, within this rank's share of --storage.limit; what it is becomes
+/// parameters of the case.
+std::unique_ptr<Engine> open_engine(Context& context, int depth, int sharers);
+
+/// Declares the metrics of the case's operation, and tests the checker.
+void begin_case(const Case& c, Context& context, int entity);
+
+}  // namespace assay::storage

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "suites/storage/metadata_case.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <limits>
+#include <optional>
+
+#include "base/clock.hpp"
+#include "base/error.hpp"
+#include "base/system.hpp"
+#include "suite/together.hpp"
+#include "suites/storage/evidence.hpp"
+#include "suites/storage/folder.hpp"
+#include "suites/storage/local_file.hpp"
+
+namespace assay::storage {
+namespace {
+
+constexpr std::size_t file_bytes = 3901;  ///< of mdtest-hard in IO500
+constexpr std::size_t file_words = (file_bytes + 7) / 8;
+constexpr std::array<const char*, 5> phases{"create", "stat", "read", "rename", "delete"};
+constexpr std::size_t least_rounds = 3, most_rounds = 200;
+
+class MetadataCase {
+ public:
+  MetadataCase(const Case& c, Context& context, const Site& site)
+      : case_(c),
+        context_(context),
+        site_(site),
+        path_(c.parameters.at("path_index").get<std::size_t>()),
+        one_(c.parameters.at("directory") == "one"),
+        files_(c.parameters.at("files").get<std::uint64_t>()),
+        entity_(context.entities.node(context.topology.me().node)),
+        group_(c.stage == Stage::node_local ? context.node : context.world),
+        log_({site.key, site.files(), 2, files_ * file_words}, entity_, context),
+        together_(group_) {}
+
+  void run() {
+    begin_case(case_, context_, entity_);
+    const double begin = now_s();
+    enter();
+    const double ready = now_s();
+    context_.record.add_time(ready - begin, 0, 0);
+    for (std::size_t round = 0; round < most_rounds; ++round) {
+      t_.push_back(context_.since_start(now_s()));
+      for (std::size_t phase = 0; phase < phases.size(); ++phase)
+        seconds_[phase].push_back(one_phase(phase, round));
+      context_.count_batch();
+      if (together_.any(round + 1 >= least_rounds && now_s() - ready > case_.seconds)) break;
+    }
+    context_.record.add_time(0, now_s() - ready, 0);
+    folder_.reset();
+    report();
+    together_.rethrow();
+  }
+
+ private:
+  static std::string name(std::uint64_t i, int rank, bool renamed) {
+    return fmt::format("data-{:06}-{}{}", rank, i, renamed ? "-r" : "");
+  }
+  [[noreturn]] void fail(const char* what, const std::string& file) const {
+    throw Error(ErrorKind::resource, fmt::format("{}: {}/{}: cannot {}: {}", host_name(), site_.paths[path_],
+                                                 file, what, std::strerror(errno)));
+  }
+
+  void enter() {
+    const int size = group_.size();
+    const int step = case_.stage == Stage::node_local ? 1 : context_.topology.max_local_size();
+    partner_ = step % size != 0 ? (group_.rank() + step) % size : (group_.rank() + 1) % size;
+    together_.guarded([&] { folder_.emplace(site_.paths[path_], site_.run); });
+    const auto directories = group_.all_gather_text(folder_ ? folder_->path() : "");
+    const auto open = [&](int rank) {
+      const std::string& path = directories[static_cast<std::size_t>(one_ ? 0 : rank)];
+      Descriptor fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+      if (!fd)
+        throw Error(ErrorKind::resource,
+                    fmt::format("{}: {}: cannot open: {}", host_name(), path, std::strerror(errno)));
+      return fd;
+    };
+    together_.guarded([&] {
+      mine_ = open(group_.rank());
+      others_ = open(partner_);
+    });
+  }
+
+  /// Seconds of this rank. All begin at once; a rank that failed waits for the others.
+  double one_phase(std::size_t phase, std::size_t round) {
+    const bool stop = together_.any(false);
+    const double begin = now_s();
+    if (!stop)
+      together_.guarded([&] {
+        for (std::uint64_t i = 0; i < files_; ++i) operate(phase, i, round);
+        context_.apply_injected_delay(begin, files_);
+      });
+    const double seconds = now_s() - begin;
+    if (phase == 2 && !stop) together_.guarded([&] { verify(round); });
+    return seconds;
+  }
+
+  WordAddress address_of_file(int rank, std::uint64_t i, std::size_t round) const {
+    return {site_.file(rank, path_), round + 1, i * file_words};
+  }
+
+  void operate(std::size_t phase, std::uint64_t i, std::size_t round) {
+    const std::string own = name(i, group_.rank(), phase == 4), other = name(i, partner_, false);
+    struct stat info {};
+    switch (phase) {
+      case 0:
+        return create(own, i, round);
+      case 1:
+        if (::fstatat(others_.get(), other.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) fail("stat", other);
+        return;
+      case 2:
+        return read(other, i);
+      case 3:
+        if (::renameat(mine_.get(), own.c_str(), mine_.get(), name(i, group_.rank(), true).c_str()) != 0)
+          fail("rename", own);
+        return;
+      default:
+        if (::unlinkat(mine_.get(), own.c_str(), 0) != 0) fail("delete", own);
+    }
+  }
+
+  void create(const std::string& file, std::uint64_t i, std::size_t round) {
+    std::array<std::uint64_t, file_words> words;
+    fill(log_.known().key, address_of_file(group_.rank(), i, round), words);
+    const Descriptor fd(
+        ::openat(mine_.get(), file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+    if (!fd) fail("create", file);
+    if (::write(fd.get(), words.data(), file_bytes) != static_cast<ssize_t>(file_bytes)) fail("write", file);
+  }
+
+  void read(const std::string& file, std::uint64_t i) {
+    read_.resize(files_ * file_words);
+    got_.resize(files_);
+    const Descriptor fd(::openat(others_.get(), file.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+    if (!fd) fail("open", file);
+    got_[i] = ::read(fd.get(), read_.data() + i * file_words, file_bytes);
+    if (got_[i] < 0) fail("read", file);
+  }
+
+  void verify(std::size_t round) {
+    log_.known().generations = round + 2;
+    for (std::uint64_t i = 0; i < files_; ++i) {
+      Block block;
+      block.path = site_.paths[path_] + "/" + name(i, partner_, false);
+      block.address = address_of_file(partner_, i, round);
+      block.data = std::span(read_).subspan(i * file_words, file_words);
+      block.read_words = static_cast<std::uint64_t>(got_[i]) / sizeof(std::uint64_t);
+      if (got_[i] == static_cast<ssize_t>(file_bytes)) {  // the last word lies in the file in part
+        const std::uint64_t last = word_of(
+            log_.known().key, {block.address.file, block.address.generation, block.address.word + file_words - 1});
+        const std::size_t there = file_bytes % sizeof last;
+        std::memcpy(reinterpret_cast<std::byte*>(&block.data.back()) + there,
+                    reinterpret_cast<const std::byte*>(&last) + there, sizeof last - there);
+        block.read_words = file_words;
+      }
+      if (i == 0) corrupt(block, log_.known(), context_);
+      log_.check(std::move(block));
+    }
+    std::fill(read_.begin(), read_.end(), 0);
+  }
+
+  void report() {
+    Json mine{{"seconds", seconds_}, {"errors", log_.errors()}};
+    Evidence evidence;
+    evidence.take(log_);
+    mine["damage"] = evidence.damage;
+    std::vector<Json> ranks;
+    for (const std::string& text : context_.node.all_gather_text(mine.dump()))
+      ranks.push_back(Json::parse(text));
+    if (context_.node.rank() != 0 || together_.failed()) return;
+    auto& row = context_.record.add_row(entity_);
+    row.t = t_;
+    for (std::size_t r = 0; r < t_.size(); ++r)
+      row.block.push_back(static_cast<std::int32_t>(r * 3 / t_.size()));
+    for (std::size_t phase = 0; phase < phases.size(); ++phase)
+      for (std::size_t r = 0; r < t_.size(); ++r) {
+        double longest = 0;
+        for (const Json& rank : ranks) longest = std::max(longest, rank["seconds"][phase][r].get<double>());
+        row.values[phases[phase]].push_back(static_cast<double>(files_ * ranks.size()) / longest);
+      }
+    double errors = 0;
+    for (std::size_t kind = 0; kind < 6; ++kind) {
+      double words = 0;
+      for (const Json& rank : ranks) words += rank["damage"][kind].get<double>();
+      row.values[to_string(static_cast<Damage>(kind))] = {words};
+      errors += words;
+    }
+    row.values["errors"] = {errors};
+    row.values["verified"] = {1.0};
+  }
+
+  const Case& case_;
+  Context& context_;
+  const Site& site_;
+  std::size_t path_;
+  bool one_;
+  std::uint64_t files_;
+  int entity_, partner_ = 0;
+  Communicator& group_;
+  DamageLog log_;
+  Together together_;
+  std::optional<Folder> folder_;
+  Descriptor mine_, others_;
+  std::vector<double> t_;
+  std::array<std::vector<double>, phases.size()> seconds_;
+  std::vector<std::uint64_t> read_;
+  std::vector<ssize_t> got_;
+};
+
+}  // namespace
+
+void run_metadata(const Case& c, Context& context, const Site& site) { MetadataCase(c, context, site).run(); }
+
+}  // namespace assay::storage

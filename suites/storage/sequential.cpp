@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "suites/storage/sequential.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "base/clock.hpp"
+
+namespace assay::storage {
+
+SampleSeries sample_transfer(Transfer& transfer, bool write, double seconds, double setup_s, DamageLog& log,
+                             Together& together, Context& context, Evidence& evidence) {
+  std::uint64_t runs = 0;
+  Operation operation;
+  operation.sync = [&] { transfer.prepare(write); };
+  operation.run = [&](std::uint64_t k) {
+    for (std::uint64_t i = 0; i < k; ++i) {
+      if (i > 0) transfer.prepare(write);  // in a warm-up
+      transfer.move(write);
+    }
+    if (write) transfer.sync();
+    runs += k;
+  };
+  if (!write)
+    operation.verify = [&](std::size_t) {
+      transfer.verify();
+      evidence.verified += static_cast<double>(transfer.chunk_bytes());
+    };
+  SamplingPlan plan = context.sampling(seconds);
+  plan.repetitions = 1;
+  const Meter meter(write);
+  SampleSeries series = sample(together.wrap(operation), together.wrap(plan));
+  evidence.moved = meter.moved();
+  if (!write) evidence.resident = transfer.resident_share();
+  evidence.asked = static_cast<double>(runs * transfer.chunk_bytes());
+  const double begin = now_s();
+  if (write)
+    together.guarded(
+        [&] { evidence.verified = static_cast<double>(transfer.verify_written(0.5 * seconds)); });
+  evidence.take(log);
+  series.verify_s += now_s() - begin;
+  context.record.add_time(setup_s + series.warmup_s, series.timed_s, series.verify_s);
+  return series;
+}
+
+CaseRecord::Row* report_node(const SampleSeries& series, std::uint64_t chunk_bytes, const Evidence& evidence,
+                             const std::string& where, const Case& c, Context& context) {
+  Json mine = evidence.to_json();
+  mine["start"] = series.start_s;
+  mine["seconds"] = series.seconds;
+  mine["chunk"] = chunk_bytes;
+  Evidence all;
+  std::size_t samples = std::numeric_limits<std::size_t>::max();
+  std::vector<Json> ranks;
+  for (const std::string& text : context.node.all_gather_text(mine.dump())) {
+    ranks.push_back(Json::parse(text));
+    all.add(Evidence::from(ranks.back()));
+    samples = std::min(samples, ranks.back()["seconds"].size());
+  }
+  if (context.node.rank() != 0 || samples == 0) return nullptr;
+  auto& row = context.record.add_row(context.entities.node(context.topology.me().node));
+  auto& rates = row.values[all.cold() ? "bandwidth" : "bandwidth_cached"];
+  for (std::size_t s = 0; s < samples; ++s) {
+    double first = std::numeric_limits<double>::infinity(), last = 0, bytes = 0;
+    for (const Json& rank : ranks) {
+      const double start = rank["start"][s].get<double>();
+      first = std::min(first, start);
+      last = std::max(last, start + rank["seconds"][s].get<double>());
+      bytes += rank["chunk"].get<double>();
+    }
+    row.t.push_back(context.since_start(first));
+    rates.push_back(bytes / (last - first));
+  }
+  row.block = series.block;
+  all.report(row, where, c, context);
+  return &row;
+}
+
+}  // namespace assay::storage

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "suites/storage/shared_case.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "base/clock.hpp"
+#include "base/error.hpp"
+#include "base/system.hpp"
+#include "suites/storage/local_file.hpp"
+#include "suites/storage/sequential.hpp"
+#include "suites/storage/storage_plan.hpp"
+
+namespace assay::storage {
+namespace {
+
+/// A file that somebody else made, for reading or for all.
+Descriptor open_made(const std::string& path, bool direct, bool write) {
+  Descriptor fd(
+      ::open(path.c_str(), (write ? O_RDWR : O_RDONLY) | O_NOFOLLOW | O_CLOEXEC | (direct ? O_DIRECT : 0)));
+  if (!fd)
+    throw Error(ErrorKind::resource, fmt::format("{}: {}: cannot open what another rank has made: {}",
+                                                 host_name(), path, std::strerror(errno)));
+  return fd;
+}
+
+class SharedCase {
+ public:
+  SharedCase(const Case& c, Context& context, const Site& site)
+      : case_(c),
+        context_(context),
+        site_(site),
+        path_(c.parameters.at("path_index").get<std::size_t>()),
+        write_(c.operation.ends_with("write")),
+        hard_(c.operation.starts_with("shared-hard")),
+        entity_(context.entities.node(context.topology.me().node)),
+        log_({site.key, site.files(), 2, 0}, entity_, context),
+        together_(context.world) {}
+
+  void run() {
+    begin_case(case_, context_, entity_);
+    const double begin = now_s();
+    make_files();
+    together_.guarded([&] { transfer_->lay_out(0.3 * case_.seconds); });
+    if (!write_) exchange();
+    together_.guarded([&] { folder_->vanish(); });
+    if (!together_.any(false))
+      series_ = sample_transfer(*transfer_, write_, case_.seconds, now_s() - begin, log_, together_, context_,
+                                evidence_);
+    CaseRecord::Row* row = report_node(series_, transfer_ ? transfer_->chunk_bytes() : 0, evidence_,
+                                       site_.paths[path_], case_, context_);
+    report_all(row);
+    together_.rethrow();
+  }
+
+ private:
+  bool makes() const { return !hard_ || context_.world.rank() == 0; }
+  std::uint64_t number(int rank) const { return site_.file(hard_ ? 0 : rank, path_); }
+
+  /// "easy": each rank makes its own. "hard": rank 0 makes the only one, and the others open it.
+  void make_files() {
+    const OptionValues& options = context_.config.options;
+    Layout layout;
+    const std::string name = fmt::format("{:06}", context_.world.rank());
+    const bool direct = !hard_ && options.text("storage.cache") == "around";
+    Descriptor fd;
+    together_.guarded([&] {
+      engine_ = open_engine(context_, sequential_depth, context_.world.size());
+      folder_.emplace(site_.paths[path_], site_.run);
+      layout = agreed_layout(context_, site_.paths[path_], folder_->space(), context_.world.size());
+      if (hard_) layout = hard_layout(layout, context_.world.rank(), context_.world.size());
+      if (makes()) {
+        if (direct) fd = folder_->create(name, true, false);
+        direct_ = static_cast<bool>(fd);
+        if (!fd) fd = folder_->create(name, false, false);
+        own_ = folder_->path() + "/data-" + name;
+      }
+      context_.record.parameter("chunk_bytes", layout.chunk_bytes());
+      context_.record.parameter("file_bytes", layout.end());
+      context_.record.parameter("direct", direct_ ? 1 : 0);
+    });
+    if (hard_) own_ = context_.world.broadcast_text(own_, 0);
+    together_.any(false);  // nobody goes on before all have looked at the space, and the file is there
+    together_.guarded([&] {
+      if (own_.empty()) throw Error(ErrorKind::resource, host_name() + ": rank 0 has made no file");
+      if (!makes()) fd = open_made(own_, false, true);
+      transfer_.emplace(std::move(fd), own_, number(context_.world.rank()), layout, *engine_, log_, context_);
+    });
+    if (write_ && !together_.any(false)) drop_names();
+  }
+
+  /// Files vanish with the processes that have them open.
+  void drop_names() {
+    if (makes() && folder_) folder_->remove(fmt::format("{:06}", context_.world.rank()));
+  }
+
+  /// Each rank goes on with the file (or the records) that a rank of the next node has laid out. Files are
+  /// opened after they were synced: a network file system promises no more.
+  void exchange() {
+    Communicator& world = context_.world;
+    Json mine;
+    if (transfer_)
+      mine = {{"path", own_},
+              {"chunks", transfer_->layout().chunks},
+              {"bytes", transfer_->layout().chunk_bytes()}};
+    const auto all = world.all_gather_text(mine.dump());
+    const int size = world.size(), step = context_.topology.max_local_size();
+    const int partner = step % size != 0 ? (world.rank() + step) % size : (world.rank() + 1) % size;
+    together_.guarded([&] {
+      const Json other = Json::parse(all[static_cast<std::size_t>(partner)]);
+      if (other.is_null())
+        throw Error(ErrorKind::resource, host_name() + ": the rank to read from has written nothing");
+      Layout layout = transfer_->layout();
+      layout.chunks = other["chunks"].get<std::uint64_t>();
+      if (hard_) layout.rank = static_cast<std::uint64_t>(partner);
+      if (layout.chunk_bytes() != other["bytes"].get<std::uint64_t>())
+        throw Error(ErrorKind::resource, host_name() + ": the rank to read from has chunks of another size");
+      const std::string path = other["path"].get<std::string>();
+      Descriptor fd = open_made(path, direct_, false);
+      if (hard_) transfer_->drop_cache();  // a hint; what it did the counters tell
+      transfer_->adopt(std::move(fd), path, number(partner), layout);
+    });
+    together_.any(false);  // all are open
+    drop_names();
+  }
+
+  /// What all nodes moved together: the sum over the longest time of each sample, which all ranks begin at
+  /// once.
+  void report_all(CaseRecord::Row* row) {
+    Communicator& world = context_.world;
+    const double bytes = world.sum(transfer_ ? static_cast<double>(transfer_->chunk_bytes()) : 0);
+    const auto samples = static_cast<std::size_t>(-world.max(-static_cast<double>(series_.seconds.size())));
+    for (std::size_t s = 0; s < samples; ++s) {
+      const double longest = world.max(series_.seconds[s]);
+      if (row != nullptr) row->values["bandwidth_all"].push_back(bytes / longest);
+    }
+  }
+
+  const Case& case_;
+  Context& context_;
+  const Site& site_;
+  std::size_t path_;
+  bool write_, hard_, direct_ = false;
+  int entity_;
+  std::string own_;
+  DamageLog log_;
+  Together together_;
+  std::optional<Folder> folder_;
+  std::unique_ptr<Engine> engine_;
+  std::optional<Transfer> transfer_;
+  SampleSeries series_;
+  Evidence evidence_;
+};
+
+}  // namespace
+
+void run_shared(const Case& c, Context& context, const Site& site) { SharedCase(c, context, site).run(); }
+
+}  // namespace assay::storage

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a run knows of the paths that it was given, beside what every case finds out.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "transport/communicator.hpp"
+
+namespace assay::storage {
+
+struct Site {
+  std::string run;        ///< 16 hexadecimal digits: part of the names of all that is made
+  std::uint64_t key = 0;  ///< of all words
+  std::vector<std::string> paths;
+  std::vector<bool> shared;  ///< several nodes see the same files
+  std::vector<int> removed;  ///< directories of dead runs, by this rank
+  int ranks = 1;
+
+  /// Files are numbered over ranks and paths.
+  std::uint64_t file(int rank, std::size_t path) const noexcept {
+    return (static_cast<std::uint64_t>(path) * static_cast<std::uint64_t>(ranks) +
+            static_cast<std::uint64_t>(rank)) %
+           most_files;
+  }
+  std::uint64_t files() const noexcept {
+    const std::uint64_t all = paths.size() * static_cast<std::uint64_t>(ranks);
+    return all < most_files ? all : most_files;
+  }
+  static constexpr std::uint64_t most_files = 1 << 16;
+};
+
+/// Collective: agrees on the run's name, removes what dead runs left, and finds out which paths several nodes
+/// share.
+Site look_at(const std::vector<std::string>& paths, std::uint64_t seed, Communicator& world);
+
+}  // namespace assay::storage

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "suites/storage/storage_plan.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+
+namespace assay::storage {
+namespace {
+
+constexpr std::uint64_t mib = std::uint64_t{1} << 20;
+constexpr std::uint64_t record_bytes = 47008;  ///< of IO500's "hard" cases
+
+struct LevelPlan {
+  std::uint64_t sample_blocks;  ///< of a node
+  std::uint64_t file_bytes;     ///< of a rank
+  double seconds;               ///< of a sequential case, all paths together
+  std::vector<int> depths;      ///< of random access
+  std::uint64_t files;          ///< of a rank and round, in metadata
+  double random_s;              ///< of each of these, all paths together
+};
+
+LevelPlan level_plan(Level level) {
+  switch (level) {
+    case Level::smoke:
+      return {32, 64 * mib, 0.5, {}, 0, 0};
+    case Level::quick:
+      return {128, 256 * mib, 2, {1, 16}, 50, 0.5};
+    case Level::standard:
+      return {128, 1024 * mib, 8, {1, 16, 128}, 200, 1.5};
+    case Level::extended:
+    case Level::soak:
+      break;
+  }
+  return {256, 8192 * mib, 60, {1, 16, 128}, 1000, 20};
+}
+
+/// What happens outside of the clock: the file is made, and read back.
+double overhead_seconds(double seconds) { return 0.1 + seconds; }
+
+Case nowhere() {
+  Case c;
+  c.suite = "storage";
+  c.operation = "write";
+  c.name = "local-write-0";
+  c.title = "storage";
+  c.not_applicable = "no directory given to measure in (--storage.paths)";
+  return c;
+}
+
+class Planner {
+ public:
+  explicit Planner(const PlanInput& input)
+      : input_(input), paths_(paths_of(input.config)), level_(level_plan(input.config.level)) {}
+
+  std::vector<Case> cases() {
+    if (paths_.empty()) return {nowhere()};
+    for (path_ = 0; path_ < paths_.size(); ++path_)
+      for (const bool write : {true, false}) {
+        if (!paths_[path_].shared) {
+          add_sequential(write);
+        } else {
+          add_shared("easy", write);
+          add_shared("hard", write);
+        }
+      }
+    for (path_ = 0; path_ < paths_.size(); ++path_)
+      for (const int depth : level_.depths)
+        for (const bool write : {true, false})
+          if (!paths_[path_].shared) add_random(write, depth);
+    for (path_ = 0; path_ < paths_.size() && level_.files > 0; ++path_) {
+      add_metadata("own", "a directory of each rank");
+      if (paths_[path_].shared) add_metadata("one", "one directory");
+    }
+    return std::move(cases_);
+  }
+
+ private:
+  /// What all cases of a directory have alike; directories share the seconds.
+  Case in_path(double seconds) const {
+    Case c;
+    c.suite = "storage";
+    c.stage = paths_[path_].shared ? Stage::world : Stage::node_local;
+    c.addresses = true;
+    c.entity_kind = "node";
+    c.entities = static_cast<std::int64_t>(input_.topology.nodes.size());
+    c.seconds = seconds / static_cast<double>(paths_.size());
+    c.min_seconds = std::min(c.seconds, 0.2);
+    c.overhead_seconds = overhead_seconds(c.seconds);
+    c.parameters = {{"path", paths_[path_].directory}, {"path_index", path_}};
+    return c;
+  }
+
+  void add(Case& c, const std::string& name, const std::string& title) {
+    c.name = name + "-" + std::to_string(path_);
+    c.title = title + ", " + paths_[path_].directory;
+    cases_.push_back(std::move(c));
+  }
+
+  void add_sequential(bool write) {
+    Case c = in_path(level_.seconds);
+    c.operation = write ? "write" : "read";
+    c.required = true;
+    c.parameters["block_bytes"] = mib;
+    add(c, write ? "local-write" : "local-read",
+        write ? "sequential write, 1 MiB blocks" : "sequential read, 1 MiB blocks");
+  }
+
+  void add_random(bool write, int depth) {
+    Case c = in_path(level_.random_s);
+    c.operation = write ? "random-write" : "random-read";
+    c.parameters["block_bytes"] = 4096;
+    c.parameters["queue_depth"] = depth;
+    add(c, "local-" + c.operation + "-q" + std::to_string(depth),
+        (write ? "random write, 4 KiB, queue depth " : "random read, 4 KiB, queue depth ") +
+            std::to_string(depth));
+  }
+
+  /// Two cases where a local path has one: each has half of the time.
+  void add_shared(const std::string& kind, bool write) {
+    Case c = in_path(level_.seconds / 2);
+    c.operation = "shared-" + kind + (write ? "-write" : "-read");
+    c.required = true;
+    c.parameters["block_bytes"] = kind == "easy" ? mib : record_bytes;
+    add(c, c.operation,
+        (write ? "write, " : "read of another node's, ") +
+            std::string(kind == "easy" ? "a file per rank" : "one file, 47008-byte records"));
+  }
+
+  void add_metadata(const std::string& directory, const std::string& words) {
+    Case c = in_path(level_.random_s);
+    c.operation = "metadata";
+    c.addresses = false;
+    c.parameters["directory"] = directory;
+    c.parameters["files"] = level_.files;
+    add(c, "metadata-" + directory, "small files, " + words);
+  }
+
+  const PlanInput& input_;
+  std::vector<PathSpec> paths_;
+  LevelPlan level_;
+  std::size_t path_ = 0;
+  std::vector<Case> cases_;
+};
+
+}  // namespace
+
+std::vector<PathSpec> paths_of(const Config& config) {
+  std::vector<PathSpec> paths;
+  if (!config.options.has("storage.paths")) return paths;
+  for (std::string path : config.options.list("storage.paths")) {
+    const bool shared = path.starts_with("shared:");
+    if (shared) path.erase(0, path.find(':') + 1);
+    while (path.size() > 1 && path.back() == '/') path.pop_back();
+    if (path.empty() || path.front() != '/')
+      throw_usage("--storage.paths: '" + path + "' is not an absolute path");
+    if (std::any_of(path.begin(), path.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }))
+      throw_usage("--storage.paths: a path holds control characters");
+    if (std::any_of(paths.begin(), paths.end(), [&](const PathSpec& p) { return p.directory == path; }))
+      throw_usage("--storage.paths: '" + path + "' is named twice");
+    paths.push_back({std::move(path), shared});
+  }
+  return paths;
+}
+
+std::vector<Case> plan_cases(const PlanInput& input) {
+  if (input.config.options.has("storage.limit") && input.config.options.bytes("storage.limit") < mib)
+    throw_usage("--storage.limit: at least 1 MiB a second");
+  return Planner(input).cases();
+}
+
+Layout hard_layout(const Layout& easy, int rank, int ranks) {
+  Layout layout = easy;
+  layout.block_bytes = record_bytes;
+  layout.chunk_blocks = std::max<std::uint64_t>(1, easy.chunk_bytes() / record_bytes);
+  layout.rank = static_cast<std::uint64_t>(rank);
+  layout.ranks = static_cast<std::uint64_t>(ranks);
+  return layout;
+}
+
+Layout sequential_layout(Level level, std::uint64_t space, int ranks) {
+  // At the end of a sample fewer and fewer requests are in flight: it is many times the depth of all ranks.
+  const LevelPlan plan = level_plan(level);
+  Layout layout{
+      mib, std::clamp<std::uint64_t>(plan.sample_blocks / static_cast<std::uint64_t>(ranks), 16, 128), 0};
+  const std::uint64_t bytes = std::min(space, plan.file_bytes);
+  layout.chunk_blocks = std::min(layout.chunk_blocks, bytes / mib);
+  if (layout.chunk_blocks > 0) layout.chunks = bytes / layout.chunk_bytes();
+  return layout;
+}
+
+}  // namespace assay::storage

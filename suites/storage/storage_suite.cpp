@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "suites/storage/storage_suite.hpp"
+
+#include <algorithm>
+
+#include "suites/storage/damage_log.hpp"
+#include "suites/storage/local_case.hpp"
+#include "suites/storage/metadata_case.hpp"
+#include "suites/storage/random_case.hpp"
+#include "suites/storage/shared_case.hpp"
+#include "suites/storage/storage_metrics.hpp"
+#include "suites/storage/storage_plan.hpp"
+
+namespace assay {
+namespace {
+
+OptionSpec option(const char* name, OptionKind kind, const char* default_text, const char* help,
+                  const char* value) {
+  OptionSpec spec;
+  spec.name = name;
+  spec.kind = kind;
+  spec.default_text = default_text;
+  spec.help = help;
+  spec.value_name = value;
+  return spec;
+}
+
+}  // namespace
+
+std::vector<OptionSpec> StorageSuite::options() const {
+  OptionSpec engine = option("storage.engine", OptionKind::choice, "auto",
+                             "who reads and writes; auto: io_uring where the kernel allows it", "");
+  engine.allowed = {"auto", "io_uring", "threads"};
+  OptionSpec cache = option("storage.cache", OptionKind::choice, "around",
+                            "go around the page cache (O_DIRECT) or through it", "");
+  cache.allowed = {"around", "through"};
+  return {option("storage.paths", OptionKind::list, "",
+                 "directories to measure in, absolute; shared:DIR for one that all nodes see; none: nothing "
+                 "is measured",
+                 "DIR"),
+          option("storage.space", OptionKind::bytes, "",
+                 "bytes that may be written in each; if not given a tenth of what is free", "BYTES"),
+          option("storage.limit", OptionKind::bytes, "",
+                 "bytes a second that are moved at most: of a node, of all nodes where they share; rates are "
+                 "then not judged",
+                 "BYTES"),
+          engine, cache};
+}
+
+std::vector<results::MetricSpec> StorageSuite::metrics() const { return storage::metrics().all(); }
+
+FaultPoints StorageSuite::fault_points() const { return {storage::disk_targets()}; }
+
+std::vector<Case> StorageSuite::plan(const PlanInput& input) const { return storage::plan_cases(input); }
+
+void StorageSuite::prepare(const std::vector<Case>& cases, const Config& config, Device&, Communicator& world,
+                           const std::function<bool()>&) {
+  const bool any = std::any_of(cases.begin(), cases.end(),
+                               [&](const Case& c) { return c.suite == name() && c.not_applicable.empty(); });
+  if (!any) return;
+  std::vector<std::string> directories;
+  for (const storage::PathSpec& path : storage::paths_of(config)) directories.push_back(path.directory);
+  site_ = storage::look_at(directories, config.seed, world);
+}
+
+void StorageSuite::run(const Case& c, Context& context) {
+  if (c.parameters.contains("queue_depth")) return storage::run_random(c, context, site_);
+  if (c.operation == "metadata") return storage::run_metadata(c, context, site_);
+  if (c.operation.starts_with("shared-")) return storage::run_shared(c, context, site_);
+  storage::run_sequential(c, context, site_);
+}
+
+}  // namespace assay

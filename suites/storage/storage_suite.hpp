@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "suite/suite.hpp"
+#include "suites/storage/site.hpp"
+
+namespace assay {
+
+/// Files in the directories that --storage.paths names: rates that are not a cache's, and every word checked.
+class StorageSuite final : public Suite {
+ public:
+  std::string_view name() const noexcept override { return "storage"; }
+  std::string_view summary() const noexcept override {
+    return "files in the directories of --storage.paths: bandwidth, and every word";
+  }
+  std::vector<OptionSpec> options() const override;
+  std::vector<results::MetricSpec> metrics() const override;
+  std::vector<std::string> checkers() const override { return {"storage"}; }
+  FaultPoints fault_points() const override;
+  std::vector<Case> plan(const PlanInput& input) const override;
+  void prepare(const std::vector<Case>& cases, const Config& config, Device& device, Communicator& world,
+               const std::function<bool()>& go_on) override;
+  void run(const Case& c, Context& context) override;
+
+ private:
+  storage::Site site_;
+};
+
+}  // namespace assay

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "suites/storage/transfer.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "base/clock.hpp"
+#include "base/error.hpp"
+#include "base/system.hpp"
+
+namespace assay::storage {
+namespace {
+
+constexpr std::size_t alignment = 4096;
+constexpr std::uint64_t generations = 1 << 12;
+
+}  // namespace
+
+Aligned::Aligned(std::size_t bytes)
+    : size_(bytes),
+      data_(static_cast<std::byte*>(
+          std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment))) {
+  if (!data_) throw std::bad_alloc();
+  std::memset(data_.get(), 0, bytes);
+}
+void Aligned::Free::operator()(std::byte* p) const noexcept { std::free(p); }
+
+Transfer::Transfer(Descriptor fd, std::string path, std::uint64_t file, const Layout& layout, Engine& engine,
+                   DamageLog& log, Context& context)
+    : fd_(std::move(fd)),
+      path_(std::move(path)),
+      file_(file),
+      layout_(layout),
+      engine_(engine),
+      log_(log),
+      context_(context),
+      memory_(layout.chunk_bytes()),
+      generation_(layout.chunks, 0) {
+  engine_.use_memory(memory_.bytes());
+}
+
+void Transfer::lay_out(double seconds) {
+  const double begin = now_s();
+  std::uint64_t done = 0;
+  do {
+    chunk_ = done++;
+    fill_chunk();
+    make_requests();
+    engine_.run(true, requests_);
+    examine(true, requests_);
+  } while (done < layout_.chunks && now_s() - begin < seconds);
+  layout_.chunks = done;
+  log_.known().words = layout_.end() / sizeof(std::uint64_t);
+  sync();
+}
+
+void Transfer::adopt(Descriptor fd, std::string path, std::uint64_t file, const Layout& layout) {
+  fd_ = std::move(fd);
+  path_ = std::move(path);
+  file_ = file;
+  layout_ = layout;
+  generation_.assign(layout.chunks, 1);
+  log_.known().words = std::max(log_.known().words, layout.end() / sizeof(std::uint64_t));
+  chunk_ = 0;
+}
+
+void Transfer::next_chunk() { chunk_ = (chunk_ + 1) % layout_.chunks; }
+
+/// The words of a new generation; the first is 1, so that there is an older one.
+void Transfer::fill_chunk() {
+  generation_[chunk_] = std::max<std::uint64_t>(1, (generation_[chunk_] + 1) % generations);
+  log_.known().generations = std::max(log_.known().generations, generation_[chunk_] + 1);
+  const std::uint64_t block_words = layout_.block_bytes / sizeof(std::uint64_t);
+  for (std::uint64_t b = 0; b < layout_.chunk_blocks; ++b)
+    fill(log_.known().key, {file_, generation_[chunk_], layout_.offset(chunk_, b) / sizeof(std::uint64_t)},
+         memory_.words().subspan(b * block_words, block_words));
+}
+
+void Transfer::prepare(bool write) {
+  next_chunk();
+  if (write)
+    fill_chunk();
+  else
+    std::memset(memory_.bytes().data(), 0x5a, memory_.bytes().size());
+  make_requests();
+  if (!write) look_at_cache();
+  if (context_.injector == nullptr) return;
+  if (told_to(context_, "disk-eio")) requests_[0].fd = -EIO;
+  if (write && told_to(context_, "disk-enospc")) requests_[0].fd = -ENOSPC;
+}
+
+/// Pages of the chunk that is about to be read. A direct file has none that would be used.
+void Transfer::look_at_cache() {
+  if ((::fcntl(fd_.get(), F_GETFL) & O_DIRECT) != 0) return;
+  const std::uint64_t begin = layout_.offset(chunk_, 0), bytes = layout_.offset(chunk_ + 1, 0) - begin;
+  if (drops_cache_)
+    ::posix_fadvise(fd_.get(), static_cast<off_t>(begin), static_cast<off_t>(bytes), POSIX_FADV_DONTNEED);
+  const auto share = storage::resident_share(fd_.get(), begin, bytes);
+  resident_share_ = std::max(resident_share_, share.value_or(1.0));
+}
+
+void Transfer::make_requests() {
+  requests_.resize(layout_.chunk_blocks);
+  for (std::uint64_t b = 0; b < layout_.chunk_blocks; ++b)
+    requests_[b] = {fd_.get(),
+                    layout_.offset(chunk_, b),
+                    memory_.bytes().data() + b * layout_.block_bytes,
+                    static_cast<std::uint32_t>(layout_.block_bytes),
+                    0,
+                    0};
+}
+
+void Transfer::move(bool write) {
+  engine_.run(write, requests_);
+  examine(write, requests_);
+}
+
+void Transfer::sync() {
+  if (::fdatasync(fd_.get()) == 0 || errno == EINVAL) return;
+  Request request;
+  request.result = -errno;
+  fail(true, request);
+}
+
+/// Short reads are what `verify` looks at; a short write is an error.
+void Transfer::examine(bool write, std::span<Request> requests) const {
+  for (Request& r : requests) {
+    if (r.fd < 0) r.result = r.fd;  // broken on purpose
+    if (r.result < 0 || (write && r.result != r.bytes)) fail(write, r);
+  }
+}
+
+void Transfer::fail(bool write, const Request& r) const {
+  const std::string what = r.result < 0 ? std::strerror(static_cast<int>(-r.result))
+                                        : fmt::format("{} of {} bytes", r.result, r.bytes);
+  const std::string text = fmt::format("{}: {}: {} at offset {}: {}", host_name(), path_,
+                                       write ? "write" : "read", r.offset, what);
+  const bool full = r.result == -ENOSPC || r.result == -EDQUOT || r.result == -EFBIG;
+  // Full is a matter of whoever filled it; what the device refuses is its fault.
+  context_.record.event(full ? "launch-warn" : "launch-fail", (full ? "mismatch: " : "corrupt: ") + text,
+                        context_.entities.node(context_.topology.me().node));
+  throw Error(ErrorKind::resource, text);
+}
+
+std::uint64_t Transfer::read_again(std::uint64_t offset) const {
+  alignas(alignment) std::byte page[alignment];
+  std::uint64_t word = 0;
+  const std::uint64_t begin = offset / alignment * alignment;
+  const ssize_t n = ::pread(fd_.get(), page, alignment, static_cast<off_t>(begin));
+  if (n >= static_cast<ssize_t>(offset - begin + sizeof word))
+    std::memcpy(&word, page + (offset - begin), sizeof word);
+  return word;
+}
+
+void Transfer::verify() {
+  const std::uint64_t block_words = layout_.block_bytes / sizeof(std::uint64_t);
+  for (std::uint64_t b = 0; b < layout_.chunk_blocks; ++b) {
+    Block block;
+    block.path = path_;
+    block.address = {file_, generation_[chunk_], layout_.offset(chunk_, b) / sizeof(std::uint64_t)};
+    block.data = memory_.words().subspan(b * block_words, block_words);
+    block.read_words = static_cast<std::uint64_t>(requests_[b].result) / sizeof(std::uint64_t);
+    block.reread = [this](std::uint64_t offset) { return read_again(offset); };
+    if (b == 0) corrupt(block, log_.known(), context_);
+    log_.check(std::move(block));
+  }
+}
+
+std::uint64_t Transfer::verify_written(double seconds) {
+  const double begin = now_s();
+  std::uint64_t done = 0;
+  do {
+    prepare(false);
+    move(false);
+    verify();
+  } while (++done < layout_.chunks && now_s() - begin < seconds);
+  return done * layout_.chunk_bytes();
+}
+
+}  // namespace assay::storage

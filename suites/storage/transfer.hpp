@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// A file of this rank, moved in chunks of blocks: prepared before the clock starts, checked after it stops.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "suites/storage/cold.hpp"
+#include "suites/storage/damage_log.hpp"
+#include "suites/storage/engine.hpp"
+#include "suites/storage/folder.hpp"
+
+namespace assay::storage {
+
+/// Memory that direct transfers may use.
+class Aligned {
+ public:
+  explicit Aligned(std::size_t bytes);
+  std::span<std::byte> bytes() const noexcept { return {data_.get(), size_}; }
+  std::span<std::uint64_t> words() const noexcept {
+    return {reinterpret_cast<std::uint64_t*>(data_.get()), size_ / sizeof(std::uint64_t)};
+  }
+
+ private:
+  struct Free {
+    void operator()(std::byte* p) const noexcept;
+  };
+  std::size_t size_;
+  std::unique_ptr<std::byte, Free> data_;
+};
+
+struct Layout {
+  std::uint64_t block_bytes = 0;   ///< of a request
+  std::uint64_t chunk_blocks = 0;  ///< of a sample
+  std::uint64_t chunks = 0;        ///< of the file
+  /// Ranks whose blocks alternate in one file, and which of them this is: 1 and 0 for a file of its own.
+  std::uint64_t ranks = 1, rank = 0;
+  std::uint64_t chunk_bytes() const noexcept { return block_bytes * chunk_blocks; }
+  /// Of this rank.
+  std::uint64_t file_bytes() const noexcept { return chunk_bytes() * chunks; }
+  std::uint64_t offset(std::uint64_t chunk, std::uint64_t block) const noexcept {
+    return ((chunk * chunk_blocks + block) * ranks + rank) * block_bytes;
+  }
+  /// Of the whole file.
+  std::uint64_t end() const noexcept { return file_bytes() * ranks; }
+};
+
+class Transfer {
+ public:
+  /// The file is open; its words are those of file number `file`.
+  Transfer(Descriptor fd, std::string path, std::uint64_t file, const Layout& layout, Engine& engine,
+           DamageLog& log, Context& context);
+
+  /// Writes the first generations of chunks until all are there or `seconds` are over; the file has those
+  /// that are. At least one.
+  void lay_out(double seconds);
+  /// Before each chunk is read, asks the kernel to let go of its pages: where O_DIRECT cannot be used.
+  void drop_cache() noexcept { drops_cache_ = true; }
+  /// The largest share of a chunk that was in the page cache when its reading began; 1 where nobody tells.
+  double resident_share() const noexcept { return resident_share_; }
+  const Layout& layout() const noexcept { return layout_; }
+  /// Goes on with what another rank has laid out: its file, opened here, and its chunks, all of the first
+  /// generation.
+  void adopt(Descriptor fd, std::string path, std::uint64_t file, const Layout& layout);
+
+  /// Before the clock: the next chunk's words of a new generation, or memory in which nothing right is left.
+  void prepare(bool write);
+  /// One chunk. Throws Error(resource) for what failed, naming host, path, offset and reason.
+  void move(bool write);
+  void sync();
+  /// After the clock: every word of the chunk that was read last.
+  void verify();
+  /// Reads chunks back and compares them, as many as `seconds` allow; returns how many bytes.
+  std::uint64_t verify_written(double seconds);
+
+  std::uint64_t chunk_bytes() const noexcept { return layout_.chunk_bytes(); }
+  std::uint64_t file_bytes() const noexcept { return layout_.file_bytes(); }
+  std::uint64_t file() const noexcept { return file_; }
+  const std::string& path() const noexcept { return path_; }
+  int descriptor() const noexcept { return fd_.get(); }
+  /// Throws Error(resource) for requests that failed, and writes that were short.
+  void examine(bool write, std::span<Request> requests) const;
+  /// A word of the file, from storage once more.
+  std::uint64_t read_again(std::uint64_t offset) const;
+
+ private:
+  void next_chunk();
+  void fill_chunk();
+  void make_requests();
+  void look_at_cache();
+  [[noreturn]] void fail(bool write, const Request& request) const;
+
+  Descriptor fd_;
+  std::string path_;
+  std::uint64_t file_;
+  Layout layout_;
+  Engine& engine_;
+  DamageLog& log_;
+  Context& context_;
+  Aligned memory_;
+  std::vector<std::uint64_t> generation_;  ///< of each chunk, as written last
+  std::uint64_t chunk_ = 0;
+  bool drops_cache_ = false;
+  double resident_share_ = 0;
+  std::vector<Request> requests_;
+};
+
+}  // namespace assay::storage

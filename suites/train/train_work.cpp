@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "suites/train/train_work.hpp"
+
+#include <algorithm>
+
+namespace assay::train {
+
+TrainWork work_from(const Case& c, const Device& device) {
+  TrainWork work;
+  work.preset = preset_named(c.parameters.at("preset").get<std::string>(), device.kind());
+  work.steps = c.parameters.value("steps", 0);
+  work.fixed = c.parameters.value("fixed", 0) != 0;
+  work.preset.batch = c.parameters.at("batch").get<std::size_t>();
+  work.preset.model.layers = c.parameters.value("layers", work.preset.model.layers);
+  work.type = c.parameters.value("type", std::string("fp32")) == "bf16" ? NumType::bf16 : NumType::fp32;
+  work.zero = c.parameters.value("zero", 0) != 0;
+  work.pressure = c.parameters.value("comm_pressure", 0.0);
+  return work;
+}
+
+std::size_t gemm_rows(std::string_view device, const ModelShape& shape) noexcept {
+  return device == "cuda" ? std::min<std::size_t>(8192, 4 * shape.width) : 768;
+}
+
+std::size_t gemm_bytes(std::string_view device, const ModelShape& shape, NumType type) noexcept {
+  const std::size_t rows = gemm_rows(device, shape);
+  return 3 * rows * rows * size_of(type) + 64;
+}
+
+Replica::Replica(const TrainWork& work, Context& context)
+    : source_(work.preset.source, RandomStream(context.config.seed, "train").child("source")),
+      gpt_(context.device, work.preset.model, work.preset.batch, context.device.arena(), work.storage(replicas_of(context))),
+      counted_(work.preset.batch * source_.counted(work.preset.model.length)),
+      tokens_(work.preset.tokens()),
+      targets_(work.preset.tokens()) {
+  gpt_.initialise(RandomStream(context.config.seed, "train").child("parameters"));
+  if (context.config.options.text("train.break") == "attention") gpt_.break_attention();
+}
+
+void Replica::load(std::uint64_t first) {
+  const std::size_t length = gpt_.shape().length;
+  oracle_sum_ = 0;
+  for (std::size_t b = 0; b < gpt_.batch(); ++b)
+    oracle_sum_ += source_.sequence(first + b, {tokens_.data() + b * length, length},
+                                    {targets_.data() + b * length, length});
+  gpt_.load(tokens_, targets_);
+}
+
+void Replica::forward() {
+  gpt_.forward();
+  gpt_.score(1.0f / static_cast<float>(counted_));
+}
+
+Communicator& replicas_of(Context& context) { return context.world; }
+
+void end_region(Context& context, double begin_s) {
+  // A fault made on purpose slows the host down by the time that passed: it must have passed.
+  if (context.injector != nullptr) context.device.synchronize();
+  context.apply_injected_delay(begin_s, 1);
+}
+
+Progress progress_of(const Context& context) {
+  const std::string name = context.config.options.text("train.progress");
+  return name == "none" ? Progress::none : name == "calls" ? Progress::calls : Progress::thread;
+}
+
+std::string name_of_rank(const Context& context, int rank) {
+  const int row = context.entities.device_of_rank(rank);
+  return "rank " + std::to_string(rank) + " (" + context.entities.rows()[static_cast<std::size_t>(row)].name + ")";
+}
+
+}  // namespace assay::train

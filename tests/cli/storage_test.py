@@ -1,0 +1,294 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The suite that reads and writes files, on two ranks in a directory of the test."""
+
+import contextlib
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+
+import outcome
+
+try:
+    import h5py
+except ImportError as missing:
+    outcome.skip_file(f"{missing} (package python3-h5py)")
+
+import harness
+
+PASS, FAIL, INCONCLUSIVE, USAGE = 0, 2, 3, 4
+KINDS = ("flipped", "stale", "torn", "misdirected", "short", "foreign")
+
+
+def enough_space(path):
+    total, _, free = shutil.disk_usage(path)
+    return free > max(total / 10, 5 << 30) + (1 << 30)
+
+
+if not enough_space(tempfile.gettempdir()):
+    outcome.skip_file(f"no privilege: {tempfile.gettempdir()} has less than a tenth or 5 GiB left, which the suite leaves alone")
+
+
+class Storage(harness.CliTest):
+    def setUp(self):
+        super().setUp()
+        self.data = self.dir / "data"
+        self.data.mkdir()
+
+    def arguments(self, *args, space="64MiB", level="smoke"):
+        return ["run", "--level", level, "--suites", "inventory,storage", "--storage.paths", self.data, "--storage.space", space,
+                "--seed", "7", "--quiet", "--out", "r.h5", "--json", "v.json", "--force", *args]
+
+    def shared(self, *args, **settings):
+        arguments = self.arguments(*args, **settings)
+        arguments[arguments.index(self.data)] = f"shared:{self.data}"
+        return self.mpirun(2, *arguments)
+
+    def test_a_shared_directory(self):
+        result = self.shared()
+        self.assertIn(result.returncode, (PASS, INCONCLUSIVE), result.stdout + result.stderr)
+        self.assertEqual(self.assay("schema", "--check", "r.h5").returncode, 0)
+        self.assertEqual(list(self.data.iterdir()), [])
+        for kind, block in (("easy", 1 << 20), ("hard", 47008)):
+            for direction in ("write", "read"):
+                parameters, values = self.case(f"shared-{kind}-{direction}-0")
+                self.assertEqual(int(parameters["block_bytes"]), block)
+                self.assertEqual(values["errors"][0], 0)
+                self.assertGreater(values["verified"][0], 0)
+                self.assertGreater(values["bandwidth_all"][0], 0)
+        for case, name, words in (("shared-easy-read-0", "data-000000", 131072), ("shared-hard-read-0", "data-000000", 5876)):
+            result = self.shared("--inject", "bitflip:target=disk-stale,rank=1,step=0", "--cases", "storage/" + case)
+            self.assert_code(result, FAIL)
+            self.assertEqual(self.case(case)[1]["stale"][0], words)
+            self.assertIn(name, self.events("storage-damage")[0], "rank 1 reads what rank 0 has written")
+            self.assertEqual(list(self.data.iterdir()), [])
+
+    def measure(self, *args, **settings):
+        return self.mpirun(2, *self.arguments(*args, **settings))
+
+    def findings(self):
+        return json.loads((self.dir / "v.json").read_text())["findings"]
+
+    def case(self, name):
+        with h5py.File(self.dir / "r.h5") as file:
+            group = file["cases/storage/" + name]
+            if group.attrs["state"] in ("incomplete", "skipped"):
+                self.skipTest(f"noise: {name} is {group.attrs['state']} in the time there was")
+            values = {key: item[:].ravel() for key, item in group.items() if isinstance(item, h5py.Dataset) and item.dtype.kind == "f"}
+            return dict(group["parameters"].attrs), values
+
+    def events(self, kind):
+        with h5py.File(self.dir / "r.h5") as file:
+            kinds, texts = file["events/kind"].asstr()[:], file["events/text"].asstr()[:]
+            return [text for k, text in zip(kinds, texts) if k == kind]
+
+    def test_writes_and_reads_are_measured_and_nothing_stays(self):
+        result = self.measure()
+        self.assertIn(result.returncode, (PASS, INCONCLUSIVE), result.stdout + result.stderr)
+        self.assertEqual(self.assay("schema", "--check", "r.h5").returncode, 0)
+        self.assertEqual(list(self.data.iterdir()), [])
+        for name in ("local-write-0", "local-read-0"):
+            attributes, values = self.case(name)
+            self.assertEqual(attributes["path"], str(self.data))
+            self.assertIn(attributes["engine"], ("io_uring", "threads"))
+            self.assertLessEqual(2 * int(attributes["file_bytes"]), 64 << 20)
+            self.assertEqual(values["errors"][0], 0)
+            self.assertGreater(values["verified"][0], 0)
+            moved = values["moved_share"][0]
+            rates = values["bandwidth" if moved >= 0.95 else "bandwidth_cached"]
+            self.assertGreater(rates[0], 0)
+            other = values["bandwidth_cached" if moved >= 0.95 else "bandwidth"]
+            self.assertTrue((other != other).all(), "one name or the other")
+        with h5py.File(self.dir / "r.h5") as file:
+            self.assertIn("storage", file["selftest/checker"].asstr()[:])
+
+    def test_without_a_path_it_is_not_applicable(self):
+        result = self.assay("plan", "--suites", "storage")
+        self.assertIn("not applicable: no directory given to measure in (--storage.paths)", result.stdout)
+        for path, said in (("here", "not an absolute path"), (f"{self.data},{self.data}/", "named twice")):
+            result = self.assay("plan", "--suites", "storage", "--storage.paths", path)
+            self.assert_code(result, USAGE)
+            self.assertIn(said, result.stderr)
+
+    def test_a_page_cache_is_called_one(self):
+        result = self.measure("--storage.cache", "through", "--cases", "storage/local-read-0")
+        self.assertIn(result.returncode, (PASS, INCONCLUSIVE), result.stdout + result.stderr)
+        _, values = self.case("local-read-0")
+        self.assertLess(values["moved_share"][0], 0.95)
+        self.assertGreater(values["resident_share"][0], 0.9)
+        self.assertGreater(values["bandwidth_cached"][0], 0)
+        self.assertTrue((values["bandwidth"] != values["bandwidth"]).all())
+        self.assertTrue(any("a rate of caches" in text or "of caches" in text for text in self.events("storage-cached")))
+
+    def test_each_damage_is_told_apart(self):
+        block = 131072  # words of 1 MiB
+        wanted = {"disk": ("flipped", 1), "disk-stale": ("stale", block), "disk-torn": ("torn", block // 2),
+                  "disk-misdirect": ("misdirected", block), "disk-short": ("short", block // 2)}
+        for target, (kind, words) in harness.share(list(wanted.items()), 3):
+            for case in ("local-read-0",) if target != "disk" else ("local-read-0", "local-write-0"):
+                with self.subTest(target=target, case=case):
+                    result = self.measure("--inject", f"bitflip:target={target},rank=1,step=0", "--cases", "storage/" + case)
+                    self.assert_code(result, FAIL)
+                    _, values = self.case(case)
+                    self.assertEqual({k: values[k][0] for k in KINDS if values[k][0]}, {kind: words})
+                    self.assertEqual(values["errors"][0], words)
+                    corrupt = [f for f in self.findings() if f["kind"] == "corrupt"]
+                    self.assertEqual([(f["suite"], f["level"]) for f in corrupt], [("storage", "node")], corrupt)
+                    told = self.events("storage-damage")
+                    self.assertEqual(len(told), 1, told)
+                    self.assertRegex(told[0], rf"data-000001: {words} words {kind} from offset \d+ on")
+                    self.assertEqual(list(self.data.iterdir()), [])
+
+    def test_what_the_device_refuses_is_its_fault_and_a_full_one_is_not(self):
+        result = self.measure("--inject", "bitflip:target=disk-eio,rank=1,step=3", "--cases", "storage/local-read-0")
+        self.assert_code(result, FAIL)
+        failed = [f["text"] for f in self.findings() if f["severity"] == "FAIL"]
+        self.assertEqual(len(failed), 1, failed)
+        self.assertRegex(failed[0], r"data-000001: read at offset \d+: Input/output error")
+        result = self.measure("--inject", "bitflip:target=disk-enospc,rank=0,step=3", "--cases", "storage/local-write-0")
+        self.assert_code(result, INCONCLUSIVE)
+        warned = [f["text"] for f in self.findings() if f["severity"] == "WARN"]
+        self.assertRegex("".join(warned), r"data-000000: write at offset \d+: No space left on device")
+        self.assertEqual(list(self.data.iterdir()), [])
+
+    def test_a_limit_judges_it(self):
+        self.write("limits.toml", '[[limit]]\nmetric = "storage/local-write-*:bandwidth"\nmin = "1000 TB/s"\n')
+        self.measure("--cases", "storage/local-write-0")
+        if self.case("local-write-0")[1]["moved_share"][0] < 0.95:
+            self.skipTest("no privilege: no storage behind the directory of the test")
+        result = self.assay("verdict", "r.h5", "--limits", "limits.toml", "--json", "v.json")
+        self.assert_code(result, FAIL)
+        self.assertTrue(any(f["suite"] == "storage" and f["reference_kind"] == "limit" for f in self.findings()))
+
+    def test_a_slow_one_among_namesakes_is_named(self):
+        options = ["--nodes", "16", "--devices-per-node", "1", "--metrics", "storage", "--force"]
+        self.assert_code(self.assay("simulate", "-o", "s.h5", *options), PASS)
+        result = self.assay("simulate", "-o", "s.h5", *options, "--fault", "slow:node=5,percent=30")
+        self.assert_code(result, FAIL)
+        self.assertIn("1 FAIL (sim05) 15 PASS", result.stdout)
+
+    def test_small_files(self):
+        result = self.measure("--cases", "storage/metadata-*", level="quick")
+        self.assertIn(result.returncode, (PASS, INCONCLUSIVE), result.stderr)
+        self.assert_code(self.assay("schema", "--check", "r.h5"), 0)
+        _, values = self.case("metadata-own-0")
+        for phase in ("create", "stat", "read", "rename", "delete"):
+            self.assertGreaterEqual(len(values[phase]), 3)
+            self.assertGreater(min(values[phase]), 0)
+        self.assertEqual(values["errors"][0], 0)
+        result = self.shared("--cases", "storage/metadata-one-0", "--inject",
+                             "bitflip:target=disk-misdirect,rank=1,step=1", level="quick")
+        self.assert_code(result, FAIL)
+        self.assertEqual(self.case("metadata-one-0")[1]["misdirected"][0], 488)
+        self.assertRegex(self.events("storage-damage")[0], "/data-000000-0: 488 words misdirected")
+        self.assertEqual(list(self.data.iterdir()), [])
+
+    def test_a_limit_holds_the_rate_down(self):
+        self.measure("--storage.limit", "16MiB", "--cases", "storage/local-read-0", space="16MiB")
+        parameters, values = self.case("local-read-0")
+        self.assertEqual(float(parameters["limit_bytes_per_s"]), 16 << 20)
+        name = "bandwidth" if values["moved_share"][0] >= 0.95 else "bandwidth_cached"
+        rates = values[name][values[name] == values[name]]
+        self.assertGreater(len(rates), 0)
+        self.assertLess(max(rates), 1.05 * (16 << 20))
+        with h5py.File(self.dir / "r.h5") as file:
+            self.assertEqual(file["cases/storage/local-read-0/bandwidth"].attrs["role"], "covariate")
+
+    def test_paths_that_cannot_be_used_are_said(self):
+        self.data.rmdir()
+        result = self.measure("--cases", "storage/local-read-0")
+        self.assert_code(result, INCONCLUSIVE)
+        self.assertIn("cannot open: No such file or directory", " ".join(result.stdout.split()))
+        self.data = pathlib.Path("/sys/kernel")  # nobody can make a directory there
+        result = self.measure("--cases", "storage/local-read-0")
+        self.assert_code(result, INCONCLUSIVE)
+        self.assertIn("cannot make:", " ".join(result.stdout.split()))
+
+    def test_two_runs_at_once(self):
+        commands = [[harness.MPIEXEC, "-n", "2", harness.ASSAY, *map(str, self.arguments("--out", f"{i}.h5"))] for i in range(2)]
+        for command in commands:
+            del command[command.index("--out"):command.index("--out") + 2]  # the first of two
+        runs = [subprocess.Popen(command, cwd=self.dir, env={**os.environ, **harness.LAUNCH}, stdin=subprocess.DEVNULL,
+                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for command in commands]
+        for run in runs:
+            self.assertIn(run.wait(90), (PASS, INCONCLUSIVE))
+        for i in range(2):
+            with h5py.File(self.dir / f"{i}.h5") as file:
+                for case in file["cases/storage"].values():
+                    self.assertEqual(case.attrs["state"], "pass")
+                    self.assertEqual(case["errors"][0], 0)
+        self.assertEqual(list(self.data.iterdir()), [])
+
+    def test_more_than_is_there_is_refused(self):
+        result = self.measure("--cases", "storage/local-read-0", space="1MiB")
+        self.assert_code(result, INCONCLUSIVE)
+        self.assertIn("too little to measure with", " ".join(result.stdout.split()))
+
+    def processes(self):
+        """Those that measure in the directory of this test."""
+        out = []
+        for entry in pathlib.Path("/proc").iterdir():
+            if not entry.name.isdigit():
+                continue
+            try:
+                words = (entry / "cmdline").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if str(self.data).encode() in words:
+                out.append(int(entry.name))
+        return out
+
+    def interrupt(self, number, after_s, *args):
+        """Starts a run and sends it a signal: TERM to the launcher, KILL to all processes at once."""
+        command = [harness.MPIEXEC, "-n", "2", harness.ASSAY, *map(str, self.arguments(*args, level="quick"))]
+        process = subprocess.Popen(command, cwd=self.dir, env={**os.environ, **harness.LAUNCH}, stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(after_s)
+        self.assertIsNone(process.poll(), "the run ended before the signal")
+        for pid in [process.pid] if number == signal.SIGTERM else self.processes():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+        process.wait(60)
+        end = time.monotonic() + 20
+        while self.processes() and time.monotonic() < end:
+            time.sleep(0.05)
+        self.assertEqual(self.processes(), [])
+
+    def test_what_is_stopped_leaves_nothing(self):
+        others = "assay-storage-elsewhere-00000000-1-2-3-0123456789abcdef"
+        (self.data / others).mkdir()
+        instants = 50 if outcome.NIGHTLY else 2
+        for i in range(instants):
+            self.interrupt(signal.SIGKILL, 0.7 + 3.0 * i / instants)
+            self.measure("--cases", "storage/local-read-0")
+            self.assertEqual([p.name for p in self.data.iterdir()], [others], "that of another host stays")
+        self.interrupt(signal.SIGTERM, 2.5, "--cases", "storage/local-*")
+        self.assertEqual([p.name for p in self.data.rglob("*") if p.is_file()], [], "files without a name are gone at once")
+
+    def test_random_access_has_its_latencies(self):
+        result = self.measure("--cases", "storage/local-random-*-q16-0", level="quick")
+        self.assertIn(result.returncode, (PASS, INCONCLUSIVE), result.stdout + result.stderr)
+        self.assertEqual(self.assay("schema", "--check", "r.h5").returncode, 0)
+        for name in ("local-random-read-q16-0", "local-random-write-q16-0"):
+            parameters, values = self.case(name)
+            self.assertEqual(values["errors"][0], 0)
+            self.assertGreater(values["verified"][0], 0)
+            self.assertGreater(values["latency_p50"][0], 0)
+            self.assertLessEqual(values["latency_p50"][0], values["latency_p99"][0])
+            with h5py.File(self.dir / "r.h5") as file:
+                histogram = file[f"cases/storage/{name}/latency_histogram"][:]
+            self.assertEqual(histogram.sum(), int(parameters["operations_timed"]))
+            self.assertGreaterEqual(histogram.sum(), 1024)
+        result = self.measure("--cases", "storage/local-random-read-q16-0", "--inject",
+                              "bitflip:target=disk-misdirect,rank=0,step=0", level="quick")
+        self.assert_code(result, FAIL)
+        self.assertEqual(self.case("local-random-read-q16-0")[1]["misdirected"][0], 512)
+
+
+if __name__ == "__main__":
+    outcome.main()

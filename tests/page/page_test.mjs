@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0
+// Opens pages as a reader does, and holds what is shown against `assay verdict --json`.
+import assert from "node:assert/strict";
+import { spawn, spawnSync } from "node:child_process";
+import { copyFileSync, existsSync, readdirSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const { chromium } = await import(join(process.env.ASSAY_NPM, "node_modules/playwright-core/index.mjs"));
+const dir = mkdtempSync(join(tmpdir(), "assay-page-"));
+const sections = ["state", "contract", "not-tested", "fleet", "findings", "pairs", "sweeps", "distributions", "telemetry", "training", "history", "comparison", "inventory"];
+
+function run(program, args, codes = [0]) {
+  const done = spawnSync(program, args, { cwd: dir, encoding: "utf8", timeout: 120000 });
+  assert.ok(codes.includes(done.status), `${program} ${args.join(" ")}: exit ${done.status}\n${done.stdout}${done.stderr}`);
+  return done;
+}
+const assay = (args, codes) => run(process.env.ASSAY, args, codes);
+function report(name, inputs, options = []) {
+  assay(["report", ...inputs, "-o", `${name}.html`, ...options]);
+  return join(dir, `${name}.html`);
+}
+const simulated = (name, args) => assay(["simulate", ...args, "-o", `${name}.h5`], [0, 1, 2, 3]);
+
+const nightly = process.env.ASSAY_NIGHTLY === "1", here = dirname(fileURLToPath(import.meta.url));
+
+const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: ["--no-sandbox"] });
+
+/// Opens a page; what it complains about or asks the network for is an error of the test.
+async function open(file, { width = 1280, height = 900, hash = "" } = {}) {
+  const context = await browser.newContext({ viewport: { width, height }, acceptDownloads: true }), page = await context.newPage(), wrong = [];
+  page.on("console", (m) => { if (["error", "warning"].includes(m.type())) wrong.push(m.text()); });
+  page.on("pageerror", (e) => wrong.push(e.message));
+  page.on("request", (r) => { if (!r.url().startsWith("file://") && !r.url().startsWith("blob:")) wrong.push(`request: ${r.url().slice(0, 80)}`); });
+  const url = new URL(`file://${file.split("/").map(encodeURIComponent).join("/")}`);
+  await page.goto(url.href + hash);
+  await page.waitForSelector("html[data-ready]", { timeout: 20000 });
+  page.finish = async () => {
+    await page.evaluate(async () => { for (let y = 0; y < document.body.scrollHeight; y += 700) { scrollTo(0, y); await new Promise(requestAnimationFrame); } });
+    await page.waitForTimeout(100);
+    assert.deepEqual(wrong, []);
+    await context.close();
+  };
+  return page;
+}
+
+/// All text in the first element, cells apart by a blank: innerText leaves out what is not in view yet.
+const words = (from, selector) => from.locator(selector).first().evaluate((e) => {
+  const walk = document.createTreeWalker(e, NodeFilter.SHOW_TEXT), out = [];
+  while (walk.nextNode()) out.push(walk.currentNode.textContent);
+  return out.join(" ").replace(/\s+/g, " ").trim();
+});
+
+/// Opening a finding shows its picture, or why it has none; at most eight are opened.
+async function evidence(page, verdict) {
+  for (let i = 0; i < Math.min(8, verdict.findings.length); i++) {
+    const finding = page.locator(`[id="finding/${i + 1}"]`), summary = finding.locator("summary").first();
+    if (!(await finding.evaluate((f) => f.open))) await summary.click();
+    assert.ok((await words(finding, ".words")).startsWith(verdict.findings[i].text.replace(/\s+/g, " ").trim().slice(0, 60)), `finding ${i + 1} does not say its words`);
+    assert.ok(await finding.locator("figure").count() > 0 || (await finding.locator(".nothing").count()) > 0, `finding ${i + 1} shows nothing`);
+    if (await finding.locator("figure").count() === 0) continue;
+    await finding.locator("figure").first().scrollIntoViewIfNeeded();
+    await finding.locator("figure .moving canvas").first().waitFor();
+  }
+}
+
+/// Every section is there with content; every node's tile has the state that the verdict gives.
+async function whole(page, file, options = [], input = `${file}.h5`) {
+  const shown = await page.$$eval("main > section", (all) => all.map((s) => [s.id, s.textContent.length]));
+  assert.deepEqual(shown.map(([id]) => id), sections);
+  for (const [id, length] of shown) assert.ok(length > 20, `${id} says nothing`);
+  assay(["verdict", input, "--json", `${file}.json`, ...options], [0, 1, 2, 3]);
+  const verdict = JSON.parse(readFileSync(join(dir, `${file}.json`), "utf8"));
+  assert.equal(await page.innerText("#state .state"), verdict.state);
+  const tiles = Object.fromEntries(await page.$$eval("#fleet .node", (all) => all.map((t) => [t.querySelector("b").textContent, t.title.split(" ").pop()])));
+  const nodes = Object.fromEntries(verdict.entities.filter((e) => e.kind === "node").map((e) => [e.name, e.state]));
+  assert.deepEqual(tiles, nodes);
+  const drawn = await page.evaluate(() => { const p = JSON.parse(document.getElementById("data").textContent).parts; return Object.fromEntries(p.name.map((n, i) => [n, p.state[i]]).filter(([, s]) => s)); });
+  assert.deepEqual(drawn, Object.fromEntries(verdict.entities.filter((e) => e.kind !== "link").map((e) => [e.name, e.state])));
+  assert.equal((await page.$$("#findings .finding")).length, verdict.findings.length);
+  await evidence(page, verdict);
+  return verdict;
+}
+
+/// Interactive within so many ms of the browser's own work: the better of two, because this machine does other things, too.
+async function soon(file, ms) {
+  const took = [];
+  for (let i = 0; i < 2; i++) {
+    const page = await open(file);
+    took.push(Number(await page.getAttribute("html", "data-ready")));
+    await page.context().close();
+  }
+  console.log(`        interactive after ${took.map((t) => t.toFixed(0)).join(", ")} ms`);
+  assert.ok(Math.min(...took) < 3 * ms, `interactive after ${Math.min(...took)} ms`);  // three times: others share the machine
+}
+
+/// What a run has written when it is killed while it measures is reported.
+async function aborted() {
+  const child = spawn("mpirun", ["-n", "2", process.env.ASSAY, "run", "--level", "smoke", "--suites", "inventory,gemm,p2p,train", "--quiet", "--out", "cut.h5"], { cwd: dir, stdio: "ignore" });
+  const left = join(dir, "cut.h5.partial"), ended = new Promise((resolve) => { child.on("exit", resolve); });
+  const cases = () => (existsSync(join(left, "cases")) ? readdirSync(join(left, "cases")).length : 0);
+  for (let i = 0; i < 600 && cases() < 2; i++) await new Promise((resolve) => { setTimeout(resolve, 100); });
+  assert.ok(cases() >= 2, "nothing was measured in a minute");
+  run("cp", ["-r", left, "aborted.h5.partial"], [0, 1]);  // what a kill at this moment leaves; files come and go meanwhile
+  await ended;
+  const page = await open(report("aborted", ["aborted.h5.partial"]));
+  const verdict = await whole(page, "aborted", [], "aborted.h5.partial");
+  assert.equal(verdict.state, "INCONCLUSIVE");
+  assert.match(await words(page, "#state"), /was cut short or recovered/);
+  await page.finish();
+}
+
+const tests = {
+  async "a faulty NIC and a faulty device are shown, told and opened"() {
+    simulated("fault", ["--nodes", "16", "--devices-per-node", "2", "--leaves", "2", "--metrics", "memory,p2p,allreduce", "--fault", "slow:node=5,device=1,percent=12,suite=memory",
+      "--fault", "slow:node=9,nic=0,percent=40,suite=p2p"]);
+    const page = await open(report("fault", ["fault.h5"]));
+    const verdict = await whole(page, "fault");
+    assert.ok(verdict.findings.some((f) => f.name.startsWith("sim09")), "the NIC is not found");
+    const first = page.locator("#findings .finding").first();
+    await first.locator("summary").first().click();
+    assert.equal(await first.evaluate((f) => f.open), false);
+    await first.locator("summary").first().click();
+    await first.locator("figure").first().scrollIntoViewIfNeeded();
+    await first.locator(".moving canvas").first().waitFor();
+    const matrix = page.locator("#pairs figure").first();
+    await matrix.scrollIntoViewIfNeeded();
+    await matrix.locator(".framed canvas").waitFor();
+    assert.ok(!(await matrix.locator(".mark").evaluateAll((all) => all.map((m) => m.title))).includes("sim05"), "a slow memory is marked on a matrix of links");
+    assert.ok((await matrix.locator(".mark").evaluateAll((all) => all.map((m) => m.title))).some((t) => t.startsWith("sim09")), "the NIC is not marked");
+    await matrix.locator(".framed canvas").focus();
+    await page.keyboard.press("ArrowRight");
+    assert.match(await matrix.locator(".readout").innerText(), /^sim00 \u2192 sim01: .*B\/s|^sim00 \u2192 sim01: .* us/);
+    await matrix.locator("select").selectOption("nic0");
+    await page.keyboard.press("Tab");
+    await matrix.locator(".framed canvas").focus();
+    await page.keyboard.press("ArrowRight");
+    assert.match(await matrix.locator(".readout").innerText(), /on nic0: /);
+    const ends = page.locator("#pairs details", { hasText: "By node, rail and direction" }).first();
+    await ends.locator("summary").click();
+    assert.match(await words(ends, "tbody tr"), /^sim09 nic0 \u2212\d/);
+    const [file] = await Promise.all([page.waitForEvent("download"), matrix.locator("button", { hasText: "CSV" }).click()]);
+    assert.match(readFileSync(await file.path(), "utf8"), /^from,to,median/);
+    await page.finish();
+  },
+  async "links lead to a node and a finding, and names filter"() {
+    const page = await open(join(dir, "fault.html"), { hash: "#node/sim05" });
+    assert.match(await page.innerText("#node-detail"), /sim05: FAIL[\s\S]*sim05\/gpu1/);
+    await page.evaluate(() => { location.hash = "#finding/1"; });
+    await page.waitForFunction(() => document.activeElement?.closest("details")?.id === "finding/1");
+    await page.fill("#controls input", "sim05");
+    assert.equal(await page.locator("#fleet .node:visible").count(), 1);
+    const colours = () => page.$eval("#fleet .node", (t) => getComputedStyle(t).backgroundColor);
+    await page.fill("#controls input", "");
+    const before = await colours();
+    await page.selectOption("#fleet-tools select", { index: 1 });
+    assert.notEqual(await colours(), before);
+    await page.locator("#distributions button.plain").first().click();
+    await page.locator("#distribution canvas").waitFor();
+    await page.finish();
+  },
+  async "by keyboard alone a finding is reached, opened and closed, and every control has a name"() {
+    const page = await open(join(dir, "fault.html"));
+    const seen = new Set();
+    await page.keyboard.press("Tab");
+    assert.equal(await page.evaluate(() => document.activeElement.textContent), "Skip to the state");
+    for (let i = 0; i < 120 && !(await page.evaluate(() => document.activeElement.closest(".finding"))); i++) {
+      seen.add(await page.evaluate(() => document.activeElement.getAttribute("href") ?? document.activeElement.tagName));
+      await page.keyboard.press("Tab");
+    }
+    assert.ok(seen.has("#findings") && seen.has("#node/sim05"), "sections or nodes are passed over");
+    const open_ = () => page.evaluate(() => document.activeElement.closest(".finding").open);
+    const before = await open_();
+    await page.keyboard.press("Enter");
+    assert.notEqual(await open_(), before);
+    const unnamed = await page.evaluate(() => [...document.querySelectorAll("button, select, input, a, svg[role=img], canvas, [role=region]")]
+      .filter((e) => !e.closest("[aria-hidden]") && !e.closest("[role=img][aria-label]:not(canvas)") && !(e.getAttribute("aria-label") || e.closest("label")?.textContent.trim() || e.textContent.trim() || e.parentElement.getAttribute("aria-label"))).map((e) => e.outerHTML.slice(0, 80)));
+    assert.deepEqual(unnamed, []);
+    await page.finish();
+  },
+  async "states can be told apart without colour, and by those who see red and green alike"() {
+    const page = await open(join(dir, "fault.html"));
+    const chips = await page.$$eval("#fleet .legend .chip", (all) => all.map((c) => c.textContent.trim().split(" ")[0]));
+    assert.equal(new Set(chips).size, chips.length, "two states have one shape");
+    // Machado et al. 2009, severity 1: red-green blindness of both kinds.
+    const kinds = { protan: [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]], deutan: [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.01182, 0.04294, 0.968881]] };
+    const ends = [[33, 102, 172], [247, 245, 240], [127, 39, 4]];
+    const far = (a, b) => Math.hypot(...a.map((v, i) => v - b[i]));
+    for (const [kind, m] of Object.entries(kinds)) {
+      const seen = ends.map((c) => m.map((row) => row.reduce((sum, w, i) => sum + w * c[i], 0)));
+      for (const [a, b] of [[0, 1], [1, 2], [0, 2]]) assert.ok(far(seen[a], seen[b]) > 60, `${kind}: colours ${a} and ${b} of the matrix are alike`);
+    }
+    await page.finish();
+  },
+  async "it fits a telephone, a desk and a wall, in light and dark"() {
+    for (const width of [390, 1280, 2200]) {
+      const page = await open(join(dir, "fault.html"), { width });
+      assert.ok((await page.evaluate(() => document.documentElement.scrollWidth)) <= width, `scrolls sideways at ${width}`);
+      const ground = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+      const light = await ground();
+      await page.locator("button", { hasText: "Dark or light" }).click();
+      assert.notEqual(await ground(), light);
+      await page.finish();
+    }
+  },
+  async "printed, the signatures are on the first page and pictures are still"() {
+    const page = await open(join(dir, "fault.html"));
+    await page.locator("#findings figure").first().scrollIntoViewIfNeeded();
+    await page.locator("#findings .moving canvas").first().waitFor();
+    await page.emulateMedia({ media: "print" });
+    assert.ok(await page.locator(".signature").isVisible());
+    assert.equal(await page.locator("nav").isVisible(), false);
+    assert.ok(await page.locator("#findings svg").first().isVisible());
+    assert.equal(await page.locator("#findings .moving").first().isVisible(), false);
+    const sheet = 297 - 28, mm = await page.evaluate(() => (document.querySelector(".signature").getBoundingClientRect().bottom + scrollY) / (96 / 25.4));
+    assert.ok(mm < sheet, `signatures end ${mm} mm down`);
+    assert.ok((await page.pdf({ format: "A4" })).length > 10000);
+    await page.finish();
+  },
+  async "64 nodes with 8 devices are at most 2 MB and at hand soon"() {
+    simulated("large", ["--nodes", "64", "--devices-per-node", "8", "--leaves", "4", "--metrics", "gemm,memory,p2p,allreduce"]);
+    const file = report("large", ["large.h5"]);
+    assert.ok(statSync(file).size <= 2e6, `${statSync(file).size} bytes`);
+    const page = await open(file);
+    await whole(page, "large");
+    await page.finish();
+    await soon(file, 2000);
+  },
+  async "of a fleet of thousands of parts only those that did not pass are drawn"() {
+    simulated("wide", ["--nodes", "300", "--devices-per-node", "8", "--metrics", "memory/triad-together", "--fault", "slow:node=7,device=3,percent=20"]);
+    const page = await open(report("wide", ["wide.h5"]));
+    assert.equal(await page.locator("#fleet .node").count(), 300);
+    assert.equal(await page.locator("#fleet .node i").count(), 1);
+    assert.ok((await page.evaluate(() => document.querySelectorAll("#fleet .fleet *").length)) < 300 * 4, "too many elements");
+    await page.locator('#fleet a.node[href="#node/sim007"]').click();
+    await page.locator("#node-detail", { hasText: "sim007/gpu3" }).waitFor();  // drawn by the event that follows the click
+    assert.match(await page.innerText("#node-detail"), /sim007\/gpu3\s+FAIL[\s\S]*sim007\/gpu4\s+PASS/);
+    await page.finish();
+  },
+  async "1024 nodes with 8 devices are at most 10 MB, in 2 GB, and at hand soon"() {
+    if (!nightly) return "nightly: 100 s";
+    simulated("huge", ["--nodes", "1024", "--devices-per-node", "8", "--leaves", "32", "--metrics", "gemm,memory,p2p,allreduce"]);
+    const cpu = (command) => { const out = run("bash", ["-c", `TIMEFORMAT='%U %S'; ulimit -v 4194304; time ${command} >/dev/null`], [0, 1, 2, 3]); return out.stderr.trim().split("\n").pop().split(" ").reduce((a, b) => a + Number(b), 0); };
+    const made = cpu(`"${process.env.ASSAY}" report huge.h5 -o huge.html`), judged = cpu(`"${process.env.ASSAY}" verdict huge.h5`), file = join(dir, "huge.html");
+    console.log(`        1024 x 8: ${made.toFixed(1)} s of CPU for the page, ${judged.toFixed(1)} s for the verdict alone, ${statSync(file).size} bytes`);
+    assert.ok(made < 3 * judged, "the page costs more than twice the verdict");
+    assert.ok(statSync(file).size <= 10e6, `${statSync(file).size} bytes`);
+    const page = await open(file);
+    await whole(page, "huge");
+    await page.finish();
+    await soon(file, 2000);
+  },
+  async "a real run, cut short, and foreign numbers"() {
+    run("mpirun", ["-n", "2", process.env.ASSAY, "run", "--level", "smoke", "--suites", "inventory,gemm,p2p,train", "--quiet", "--telemetry-hz", "4", "--out", "real.h5", "--report", "real.html"], [0, 2, 3]);
+    let page = await open(join(dir, "real.html"));
+    await whole(page, "real");
+    assert.ok((await page.$$eval("#training rect.stage", (all) => all.map((r) => r.getBoundingClientRect().width))).every((w) => w >= 0));
+    assert.ok(await page.locator("#telemetry svg").count() + await page.locator("#telemetry .nothing").count() > 0);
+    await page.finish();
+    await aborted();
+    writeFileSync(join(dir, "foreign.csv"), "node,suite,case,metric,unit,better,sample,value\n" + [0, 1, 2, 3].flatMap((n) => [0, 1, 2, 3].map((s) => `n${n},gemm,c1,throughput,FLOP/s,higher,${s},${1e12 + n + s}\n`)).join(""));
+    assay(["import", "csv", "foreign.csv", "-o", "foreign.h5"], [0, 1, 2, 3]);
+    page = await open(report("foreign", ["foreign.h5"]));
+    await whole(page, "foreign");
+    await page.finish();
+  },
+  async "thirty nights show when a part changed; two vendors are compared"() {
+    mkdirSync(join(dir, "nights"));
+    for (let n = 1; n <= 30; n++) {
+      const slow = n >= 20 ? ["slow=node3", "factor=0.92"] : [], day = String(n).padStart(2, "0");
+      run(process.env.ASSAY_MAKE_RUN, [join(dir, `nights/${day}.h5`), "nodes=8", `seed=${n}`, `started=2026-01-${day}T00:00:00Z`, ...slow]);
+    }
+    assay(["trend", "nights", "-o", "trend.html"]);
+    let page = await open(join(dir, "trend.html"));
+    assert.match(await words(page, "#history"), /2026-01-20T00:00:00Z node3/);
+    await page.locator("#history .moving canvas").first().waitFor();
+    await page.finish();
+    page = await open(report("dir", ["nights"]));
+    assay(["verdict", "nights", "--json", "joint.json"], [0, 1, 2, 3]);
+    const joint = JSON.parse(readFileSync(join(dir, "joint.json"), "utf8"));
+    assert.equal(await page.innerText("#joint .state"), joint.state);
+    assert.equal(await page.locator("#state tbody tr", { hasText: ".h5" }).count() >= 30, true);
+    assert.match(await words(page.locator("#comparison table").last(), "tbody tr"), /^node3 1 0\.9/);
+    await page.locator("#comparison .spark").first().waitFor();
+    await page.finish();
+    simulated("other", ["--nodes", "16", "--devices-per-node", "2", "--leaves", "2", "--metrics", "memory,p2p,allreduce", "--seed", "2"]);
+    page = await open(report("vendors", ["fault.h5", "other.h5"]));
+    await whole(page, "other");
+    assert.match(await words(page, "#comparison"), /16 nodes in A, 16 in B[\s\S]*no node is in both/);
+    await page.finish();
+  },
+  async "on virtual hosts a slow NIC is marked on the matrix"() {
+    if (!nightly) return "nightly: virtual hosts";
+    const done = spawnSync(join(here, "../../ci/virtual-battery.sh"), ["--name", "page", "--only", "^nic 200 Mbit/s$", "--keep", join(dir, "battery")], { encoding: "utf8", timeout: 170000 });
+    if (done.status === 77) return done.stderr.trim();
+    const rows = readdirSync(join(dir, "battery")).filter((f) => f.endsWith(".h5"));
+    assert.ok(rows.length > 0, done.stdout);
+    for (const file of rows) {
+      const page = await open(report("battery", [join("battery", file)])), name = file.slice(0, -3);
+      copyFileSync(join(dir, "battery", file), join(dir, `${name}.h5`));
+      const verdict = await whole(page, name), blamed = verdict.findings.filter((f) => f.severity === "FAIL").map((f) => f.name.split("/")[0]);
+      await page.locator("#pairs figure[data-chart]").first().scrollIntoViewIfNeeded();
+      await page.locator("#pairs .framed canvas").first().waitFor();
+      const marked = await page.locator("#pairs .mark").evaluateAll((all) => all.map((m) => m.title));
+      assert.ok(blamed.length > 0 && blamed.every((b) => marked.some((m) => m.startsWith(b))), `${file}: ${blamed} blamed, ${marked} marked`);
+      await page.finish();
+    }
+  },
+  async "hostile names do nothing"() {
+    const evil = "<img src=x onerror=window.pwned=1>'\"&<script>window.pwned=1<script>.h5";
+    copyFileSync(join(dir, "fault.h5"), join(dir, evil));
+    const page = await open(report("hostile", [evil]));
+    assert.equal(await page.evaluate(() => window.pwned), undefined);
+    assert.equal(await page.locator("img").count(), 0);
+    assert.equal(await page.innerText("h1"), evil);
+    await page.finish();
+  },
+};
+
+let failed = 0;
+for (const [name, test] of Object.entries(tests)) {
+  const started = Date.now();
+  try {
+    const why = await test();
+    console.log(`${why ? "skipped" : "ok     "} ${name} (${why ?? `${Date.now() - started} ms`})`);
+  } catch (e) {
+    failed++;
+    console.log(`FAILED  ${name} (${Date.now() - started} ms)\n${e.stack}`);
+  }
+}
+await browser.close();
+if (existsSync(dir)) rmSync(dir, { recursive: true });
+process.exit(failed > 0 ? 1 : 0);

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""scripts/launch.sh: how many ranks a node gets, and how mpirun and srun are told so."""
+
+import os
+import pathlib
+import subprocess
+
+import place
+
+LIST = """#!/bin/sh
+[ "$1 $2" = "list devices" ] && printf 'Devices\\n  host  built: CPU cores\\n  cuda  built: CUDA 13.0;%s\\n' "$(cat {said})"
+"""
+
+
+class Launch(place.SiteTest):
+    def setUp(self):
+        super().setUp()
+        self.said = self.dir / "said"
+        self.gpus("no GPU is used here: no driver")
+        self.assay = self.program("assay", LIST.format(said=self.said))
+
+    def gpus(self, text):
+        self.said.write_text(" " + text)
+
+    def shell(self, command, **env):
+        clean = {key: value for key, value in self.env.items() if not key.startswith(("SLURM_", "PBS_", "OMPI_"))}
+        result = subprocess.run(["bash", "-c", f"set -u; . {place.SCRIPTS}/launch.sh; {command}"], cwd=self.dir, capture_output=True, text=True,
+                                env={**clean, "ASSAY": str(self.assay), "ASSAY_RANKS": "auto", **env})
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        return result.stdout
+
+    def words(self, launch, **env):
+        return self.shell('launch_words; echo "${launch[*]-}"', ASSAY_LAUNCH=launch, **env).strip()
+
+    def test_a_rank_for_every_gpu_else_for_every_socket(self):
+        sockets = {pathlib.Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/physical_package_id").read_text() for cpu in os.sched_getaffinity(0)}
+        self.assertEqual(self.shell("launch_ranks_here"), f"{len(sockets)}\n")
+        # The list is wrapped, wherever that falls.
+        for text, ranks in [("8\n    GPUs here: A (0), B (1)", 8), ("1 GPU\n   here: A (0)", 1), ("16 GPUs here:\n   A", 16)]:
+            self.gpus(text)
+            self.assertEqual(self.shell("launch_ranks_here"), f"{ranks}\n", text)
+
+    def test_the_cpus_of_this_process_are_all_of_them(self):
+        self.assertEqual([int(cpu) for cpu in self.shell("launch_cpus").split()], sorted(os.sched_getaffinity(0)))
+
+    def test_mpirun_and_srun_are_told(self):
+        self.gpus("2 GPUs here: A, B")
+        self.assertRegex(self.words("mpirun --mca btl self"), r"^mpirun --mca btl self --map-by ppr:2:node --oversubscribe --bind-to none\b")
+        self.assertEqual(self.words("srun --mpi=pmix", SLURM_JOB_ID="1", SLURM_JOB_NUM_NODES="4"),
+                         "srun --mpi=pmix --ntasks-per-node=2 --ntasks=8 --cpu-bind=none")
+        self.assertIn("ppr:3:node", self.words("mpirun", ASSAY_RANKS="3"))
+        self.assertIn("ppr:5:node", self.words("mpirun", SLURM_JOB_ID="1", SLURM_NTASKS_PER_NODE="5"), "the user's own wish")
+        self.assertIn("mpi_yield_when_idle 0", self.words("mpirun", ASSAY_RANKS="1"), "a core for every rank")
+        self.assertNotIn("mpi_yield_when_idle", self.words("mpirun", ASSAY_RANKS="9000"))
+
+    def test_what_says_its_ranks_itself_is_left_as_it_is(self):
+        for launch in ["mpirun -n 4", "mpirun --npernode 2", "srun --ntasks=3", "jsrun -a 1", "", "mpirun --map-by ppr:1:socket"]:
+            self.assertEqual(self.words(launch), launch)
+
+    def test_hosts_of_its_own_are_asked(self):
+        # As on a machine that starts nights on others: it has no GPU, they have 4.
+        self.program("mpirun", "#!/bin/bash\n[ \"$1\" = --version ] && { echo 'mpirun (Open MPI) 4.1.4'; exit; }\necho ranks=8; echo ranks=4\n")
+        self.assertIn("ppr:4:node", self.words("mpirun --hostfile hosts"))
+
+
+if __name__ == "__main__":
+    place.main()

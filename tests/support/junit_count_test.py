@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ci/junit_count.py: no test is counted that did not run, and none that failed is lost in its executable."""
+
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+from xml.sax.saxutils import escape
+
+import outcome
+
+COUNT = pathlib.Path(__file__).resolve().parents[2] / "ci" / "junit_count.py"
+SKIP = '<skipped message="SKIP_RETURN_CODE=77"/>'
+
+
+def ran(*tests, announced=None):
+    """What GoogleTest prints of (name, end, text before it); an end of None: the process was gone."""
+    lines = [f"[==========] Running {len(tests) if announced is None else announced} tests from 2 test suites."]
+    for name, end, *text in tests:
+        lines += [f"[ RUN      ] {name}", *text, *([f"[{end:^10}] {name} (3 ms)"] if end else [])]
+    return "\n".join(lines + [f"[{end:^10}] {name}" for name, end, *_ in tests if end in ("FAILED", "SKIPPED")])
+
+
+def skipped(reason):
+    return ("A.Skips", " SKIPPED", "/a/b.cpp:12: Skipped", reason)
+
+
+class JunitCount(unittest.TestCase):
+    def count(self, cases, *options):
+        """(what it printed, what it named); `cases`: name, status, output, content."""
+        with tempfile.TemporaryDirectory() as folder:
+            report = pathlib.Path(folder, "r.xml")
+            report.write_text("<testsuite>" + "".join(
+                f'<testcase name="{name}" status="{status}">{content}<system-out>{escape(output)}</system-out></testcase>'
+                for name, status, output, content in cases) + "</testsuite>")
+            done = subprocess.run([sys.executable, COUNT, *options, report], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout.strip(), done.stderr
+
+    def one(self, status, output, *options):
+        return self.count([("unit_x", status, output, "")], *options)
+
+    def test_an_executable_counts_as_its_tests(self):
+        output = ran(("A.One", "      OK"), ("A/B.Two/3", "      OK"), skipped("no GPU here"))
+        counts, said = self.one("run", output, "--strict")
+        self.assertEqual(counts, "2 0 1")
+        self.assertIn("skipped unit_x: A.Skips: no GPU here", said)
+
+    def test_a_failed_test_is_named_with_its_output(self):
+        counts, said = self.one("fail", ran(("A.One", "      OK"), ("A.Bad", " FAILED ", "b.cpp:7: Failure"), ("A.Three", "      OK")))
+        self.assertEqual(counts, "2 1 0")
+        self.assertIn("FAILED  unit_x: A.Bad\n", said)
+        self.assertIn("| b.cpp:7: Failure", said)
+
+    def test_a_process_that_goes_away_has_failed(self):
+        for status in ("fail", "run"):  # crashed, or left with 0 in the middle
+            counts, said = self.one(status, ran(("A.One", "      OK"), ("A.Crash", None), announced=9))
+            self.assertEqual(counts, "1 1 0", status)
+            self.assertIn("A.Crash: the process ended in it, 1 of 9 tests had run", said)
+        self.assertEqual(self.one("fail", ran(("A.One", "      OK")))[0], "1 1 0", "a leak that a sanitizer finds in the end")
+
+    def test_skips_without_an_excuse_fail_when_strict(self):
+        output = ran(("A.One", "      OK"), skipped("no such thing"))
+        self.assertEqual(self.one("run", output)[0], "1 0 1")
+        self.assertEqual(self.one("run", output, "--strict")[0], "1 1 0")
+        self.assertEqual(self.one("run", output, "--strict", "--allow", "no such")[0], "1 0 1")
+
+    def test_noise_is_tried_again(self):
+        cases = [("unit_x", "run", ran(("A.One", "      OK"), skipped("noise: busy")), ""), ("unit_y", "run", ran(("A.One", "      OK")), ""),
+                 ("cli.z", "notrun", "SKIPPED noise: busy", SKIP), ("cli.w", "notrun", "SKIPPED no GPU here", SKIP)]
+        self.assertEqual(self.count(cases, "--noisy")[0].split(), ["unit_x", "cli.z"])
+
+    def test_other_entries_count_as_one(self):
+        cases = [("cli.a", "run", "", ""), ("cli.b", "fail", "", ""), ("cli.c", "notrun", "SKIPPED no GPU here", SKIP),
+                 ("cli.gone", "notrun", "", ""), ("mpi.2", "run", ran(("A.One", "      OK"), skipped("this CPU is old")), ""),
+                 ("mpi.4", "run", ran(("A.One", "      OK"), skipped("this CPU is old")), "")]
+        self.assertEqual(self.count(cases)[0], "3 2 2")
+
+
+if __name__ == "__main__":
+    outcome.main()

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/html/page.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "report/html/markup.hpp"
+#include "report/html/sections.hpp"
+#include "tests/unit/fabricate.hpp"
+#include "verdict/trend.hpp"
+
+namespace assay {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+struct Made {
+  explicit Made(results::Results r, verdict::Options o = {}) : results(std::move(r)), options(std::move(o)), judgement(results, options), verdict(verdict::judge_all(judgement)) {}
+  report::PageInput input() const { return {"run.h5", "00ff", results, judgement, verdict, {}, std::nullopt, std::nullopt, {}, nullptr}; }
+  results::Results results;
+  verdict::Options options;
+  verdict::Judgement judgement;
+  results::VerdictData verdict;
+};
+
+results::Results fleet(int nodes, double slow_factor = 1) {
+  auto r = fabricate::cluster(nodes);
+  const auto rows = fabricate::rows_of_kind(r, "device");
+  std::vector<double> values;
+  for (std::size_t i = 0; i < rows.size(); ++i) values.push_back(1e11 * fabricate::wobble(i) * (i == 3 ? slow_factor : 1));
+  fabricate::add_case(r, "memory", "triad-together", "bandwidth", "B/s", results::Better::higher, "device", rows, values, 12);
+  return r;
+}
+
+/// The data block, as the script of the page reads it.
+Json data_of(const std::string& page) {
+  const std::string begin = "id=\"data\">";
+  const auto from = page.find(begin) + begin.size();
+  return Json::parse(page.substr(from, page.find("</script>", from) - from));
+}
+
+verdict::Options limit(const std::string& bound) {
+  verdict::Options o;
+  o.limits_name = "limits.toml";
+  o.limits_text = "[[limit]]\nmetric = \"memory/triad-*:bandwidth\"\n" + bound + "\n";
+  return o;
+}
+
+TEST(Markup, TextIsNeverMarkup) {
+  EXPECT_EQ(report::escaped("<b a=\"1\" c='2'>&"), "&lt;b a=&quot;1&quot; c=&#39;2&#39;&gt;&amp;");
+  EXPECT_EQ(report::escaped(std::string("a\x01\x7f\xff", 4)), "a\uFFFD\uFFFD\uFFFD");
+  EXPECT_EQ(report::fragment("node 1\"><x"), "node%201%22%3E%3Cx");
+}
+
+TEST(Thinning, KeepsTheQuantiles) {
+  std::vector<double> values;
+  for (int i = 0; i < 10000; ++i) values.push_back((i * 7919) % 10000);
+  const auto thin = report::thinned(values, 101);
+  ASSERT_EQ(thin.size(), 101U);
+  EXPECT_EQ(thin.front(), 0);
+  EXPECT_EQ(thin.back(), 9999);
+  EXPECT_NEAR(thin[50], 5000, 1);
+  EXPECT_NEAR(thin[5], 500, 1);
+}
+
+TEST(Contract, NamesTheWorstPartAndItsMargin) {
+  const Made made(fleet(8, 0.7), limit("min = \"90 GB/s\""));
+  const auto rows = verdict::contract_of(made.judgement, made.verdict);
+  ASSERT_EQ(rows.size(), 1U);
+  EXPECT_EQ(rows[0].met, "no");
+  EXPECT_EQ(rows[0].beyond, 1U);
+  EXPECT_EQ(rows[0].parts, 8U);
+  EXPECT_THAT(rows[0].worst, HasSubstr("node3/"));
+  EXPECT_NEAR(rows[0].margin, 0.7 / 0.9 - 1, 0.01);
+  EXPECT_EQ(rows[0].where, "limits.toml:1");
+}
+
+TEST(Contract, MetAndAbsent) {
+  const Made good(fleet(8), limit("min = \"90 GB/s\""));
+  const auto met = verdict::contract_of(good.judgement, good.verdict);
+  ASSERT_EQ(met.size(), 1U);
+  EXPECT_EQ(met[0].met, "yes");
+  EXPECT_GT(met[0].margin, 0.1);
+  auto options = limit("min = \"90 GB/s\"");
+  options.limits_text += "[[limit]]\nmetric = \"gemm/*:throughput\"\nmin = \"1 TFLOP/s\"\n";
+  const Made absent(fleet(8), options);
+  const auto rows = verdict::contract_of(absent.judgement, absent.verdict);
+  ASSERT_EQ(rows.size(), 2U);
+  EXPECT_EQ(rows[0].met, "absent");
+  EXPECT_TRUE(verdict::contract_of(Made(fleet(8)).judgement, absent.verdict).empty());
+}
+
+TEST(Sensitivity, NoiseHidesAndPartsReveal) {
+  const auto visible = [](int nodes) {
+    const Made made(fleet(nodes));
+    const auto rows = verdict::sensitivity_of(made.judgement);
+    EXPECT_EQ(rows.size(), 1U);
+    return rows.at(0).visible;
+  };
+  const double two = visible(3), many = visible(64);
+  EXPECT_GE(two, 0.30);   // under four parts only what is coarse is seen
+  EXPECT_GE(many, 0.03);  // never less than the delta of the class
+  EXPECT_LT(many, 0.06);
+}
+
+TEST(Page, AFindingIsDrawnOverTheTimeOfTheRun) {
+  auto r = fleet(8, 0.7);
+  const auto slow = fabricate::row_named(r, "node3/cores0-1"), other = fabricate::row_named(r, "node1/cores0-1");
+  r.flags.push_back({3, slow, "hw_thermal", 1});
+  r.flags.push_back({5, slow, "hw_thermal", 0});
+  r.flags.push_back({4, other, "sw_power", 1});
+  r.counters.push_back({"memory/triad-together", slow, "ecc_corrected", 2, 7});
+  r.events.push_back({6, slow, "link_down", "for a second"});
+  const Made made(std::move(r));
+  const std::string page = report::page_html(made.input());
+  const Json data = data_of(page);
+  ASSERT_FALSE(data["evidence"].empty());
+  const Json& evidence = data["evidence"][0];
+  EXPECT_EQ(evidence["first_at"].size(), 12U);
+  const Json marks = Json::parse(R"([
+    {"from": 0, "to": 11, "kind": "counter", "text": "node3/cores0-1 ecc_corrected +5"},
+    {"from": 3, "to": 5, "kind": "flag", "text": "node3/cores0-1 hw_thermal"},
+    {"from": 6, "to": 6, "kind": "event", "text": "node3/cores0-1 link_down: for a second"}])");
+  EXPECT_EQ(evidence["marks"], marks);
+  for (const char* drawn : {"class=\"mark-flag\"", "class=\"mark-event\"", "class=\"mark-counter\"", "class=\"bound\"", "3 counters, events and flags"}) EXPECT_THAT(page, HasSubstr(drawn));
+}
+
+TEST(Page, ASweepStandsBesideItsBoundTheRunBeforeAndWhoIsBlamed) {
+  const auto sized = [](double rate, const char* id) {
+    auto r = fabricate::cluster(8);
+    const auto rows = fabricate::rows_of_kind(r, "device");
+    for (const int size : {1024, 4096, 16384}) {
+      std::vector<double> values;
+      for (std::size_t i = 0; i < rows.size(); ++i) values.push_back(rate * size * fabricate::wobble(i) * (i == 3 ? 0.6 : 1));
+      fabricate::add_case(r, "memory", "copy-" + std::to_string(size) + "-together", "bandwidth", "B/s", results::Better::higher, "device", rows, values, 12);
+    }
+    r.info.run_id = id;
+    return r;
+  };
+  auto options = limit("min = \"1 MB/s\"");
+  options.limits_text = "[[limit]]\nmetric = \"memory/copy-4096-*:bandwidth\"\nmin = \"3 MB/s\"\n";
+  const Made made(sized(1e3, "now"), options);
+  const auto before = verdict::snapshot_of(sized(2e3, "before"), "before.h5");
+  auto input = made.input();
+  input.previous = &before;
+  const std::string page = report::page_html(input);
+  const Json data = data_of(page);
+  ASSERT_EQ(data["sweeps"].size(), 1U);
+  const Json& sweep = data["sweeps"][0];
+  EXPECT_EQ(sweep["sizes"], Json::array({1024, 4096, 16384}));
+  EXPECT_EQ(sweep["bound_kind"], "contract");
+  EXPECT_EQ(sweep["bound"], Json::array({nullptr, 3e6, nullptr}));
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_NEAR(sweep["previous"][i].get<double>(), 2 * sweep["median"][i].get<double>(), 1e-3 * sweep["median"][i].get<double>());
+  ASSERT_EQ(sweep["blamed"].size(), 1U);
+  EXPECT_THAT(sweep["blamed"][0]["name"].get<std::string>(), HasSubstr("node3"));
+  EXPECT_LT(sweep["blamed"][0]["values"][1].get<double>(), sweep["low"][1].get<double>());
+  EXPECT_THAT(page, HasSubstr("dashed: contract; dotted: before.h5; red: node3"));
+}
+
+TEST(Page, HostileTextsAreInert) {
+  const std::string evil = "</script><img src=x onerror=alert(1)>\"'&";
+  auto r = fleet(4);
+  for (auto& e : r.entities) e.name += evil;
+  for (auto* text : {&r.info.run_id, &r.info.command_line, &r.info.level, &r.info.started, &r.info.plan_hash}) *text = evil;
+  r.cases[0].reason = r.cases[0].case_key = evil;
+  r.cases[0].metrics[0].unit = evil;
+  r.events.push_back({1, 1, evil, evil});
+  r.environment.push_back({evil, evil, evil});
+  r.inventory["node"].entity = {1};
+  r.inventory["node"].text[evil] = {evil};
+  r.telemetry.push_back({1, {0, 1, 2}, {{evil, {1, 2, 3}}}, {{evil, evil}}});
+  r.selftest.push_back({evil, 1, 1, 1, 1, -1});
+  const Made made(std::move(r));
+  const std::string page = report::page_html(made.input());
+  EXPECT_THAT(page, Not(HasSubstr("<img")));
+  EXPECT_THAT(page, Not(HasSubstr("</script><")));
+  EXPECT_THAT(page, HasSubstr("&lt;/script&gt;&lt;img src=x onerror=alert(1)&gt;&quot;&#39;&amp;"));
+  EXPECT_THAT(report::page_markdown(made.input()), Not(HasSubstr(" <img")));
+}
+
+TEST(Page, EmptyResultsSayWhyNothingIsThere) {
+  results::Results r;
+  r.info.level = "smoke";
+  const Made made(std::move(r));
+  const std::string page = report::page_html(made.input());
+  for (const char* why : {"No contract was given", "The file knows no nodes", "No pairs were measured", "No metric of this run was measured at three sizes",
+                          "No metric with a direction", "Nothing was sampled over time", "No training case ran", "Only one run is at hand", "One run was given", "holds no inventory"})
+    EXPECT_THAT(page, HasSubstr(why));
+}
+
+std::vector<verdict::Snapshot> nights(int count, int step_at, double step) {
+  std::vector<verdict::Snapshot> runs;
+  for (int n = 0; n < count; ++n) {
+    auto r = fabricate::cluster(8);
+    const auto rows = fabricate::rows_of_kind(r, "device");
+    std::vector<double> values;
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      values.push_back(1e11 * fabricate::wobble(i * 3 + static_cast<std::size_t>(n) * 5, 0.004) * (i == 2 && n >= step_at ? 1 - step : 1));
+    fabricate::add_case(r, "memory", "triad-together", "bandwidth", "B/s", results::Better::higher, "device", rows, values);
+    r.info.run_id = "night" + std::to_string(n);
+    r.info.started = "2026-01-" + std::to_string(10 + n) + "T00:00:00Z";
+    runs.push_back(verdict::snapshot_of(r, r.info.run_id + ".h5"));
+  }
+  return runs;
+}
+
+TEST(Trend, DatesAChangeThatLasts) {
+  const auto trend = verdict::trend_of(nights(12, 7, 0.08));
+  ASSERT_EQ(trend.size(), 1U);
+  ASSERT_EQ(trend[0].changes.size(), 1U);
+  EXPECT_THAT(trend[0].changes[0].name, HasSubstr("node2/"));
+  EXPECT_EQ(trend[0].changes[0].run, 7U);
+  EXPECT_NEAR(trend[0].changes[0].change, -0.08, 0.01);
+}
+
+TEST(Trend, SeesNoChangeInNoise) {
+  const auto trend = verdict::trend_of(nights(12, 99, 0));
+  ASSERT_EQ(trend.size(), 1U);
+  EXPECT_TRUE(trend[0].changes.empty());
+  EXPECT_EQ(trend[0].points.size(), 12U);
+}
+
+}  // namespace
+}  // namespace assay

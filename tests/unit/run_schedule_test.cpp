@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/run_schedule.hpp"
+
+#include <gtest/gtest.h>
+
+namespace assay {
+namespace {
+
+using Action = RunSchedule::Action;
+
+/// Budget of 100 s: optional cases end at 85 s, suspects are measured again until 97 s.
+class RunScheduleTest : public testing::Test {
+ protected:
+  RunScheduleTest() { plan.budget_s = 100; }
+
+  Case& add(const std::string& name, double seconds, bool required, Stage stage = Stage::node_local) {
+    Case c;
+    c.suite = "s";
+    c.name = name;
+    c.stage = stage;
+    c.required = required;
+    c.seconds = seconds;
+    c.overhead_seconds = 0;
+    plan.cases.push_back(c);
+    return plan.cases.back();
+  }
+
+  /// "run a" or "skip a: why" for the next case, "end".
+  std::string next(RunSchedule& schedule, double elapsed_s = 0) {
+    const auto decision = schedule.next(stored, elapsed_s);
+    if (decision.action == Action::end) return "end";
+    const std::string& name = plan.cases.at(decision.index).name;
+    return decision.action == Action::run ? "run " + name : "skip " + name + ": " + decision.reason;
+  }
+
+  Plan plan;
+  std::set<std::string> stored;
+};
+
+TEST_F(RunScheduleTest, CasesRunOnceInTheOrderOfThePlan) {
+  add("a", 1, true);
+  add("b", 1, true).not_applicable = "one rank";
+  add("c", 1, false);
+  RunSchedule schedule(plan);
+  EXPECT_EQ(next(schedule), "run a");
+  EXPECT_EQ(next(schedule), "run c");
+  EXPECT_EQ(next(schedule), "end");
+  EXPECT_EQ(next(schedule), "end");
+  RunSchedule none;
+  EXPECT_EQ(none.next({}, 0).action, Action::end);
+}
+
+TEST_F(RunScheduleTest, OptionalCasesLeaveTheTimeOfRequiredOnesAndOfRetests) {
+  add("first", 10, true);
+  add("fits", 14, false);
+  add("late", 16, false);
+  add("last", 60, true);
+  RunSchedule schedule(plan);
+  EXPECT_EQ(next(schedule, 0), "run first");
+  EXPECT_EQ(next(schedule, 10), "run fits") << "10 + 14 + 60 of 85";
+  EXPECT_EQ(next(schedule, 10), "skip late: budget") << "10 + 16 + 60 of 85";
+  EXPECT_EQ(next(schedule, 99), "run last") << "required cases always run";
+}
+
+TEST_F(RunScheduleTest, CasesOfAnEarlierLaunchAreNotRepeatedAndTakeNoTime) {
+  add("stored", 60, true);
+  add("optional", 40, false);
+  stored = {"s/stored"};
+  RunSchedule schedule(plan);
+  EXPECT_EQ(next(schedule), "run optional") << "the 60 s of the stored case are free";
+  EXPECT_EQ(next(schedule), "end");
+}
+
+TEST_F(RunScheduleTest, AfterALossOnlyCasesInsideOfNodesRun) {
+  add("local", 1, true);
+  add("pairs", 1, true, Stage::pairs);
+  add("world", 1, true, Stage::world);
+  RunSchedule schedule(plan);
+  EXPECT_TRUE(schedule.retest_seconds(0));
+  schedule.lose_ranks();
+  EXPECT_EQ(next(schedule), "run local");
+  EXPECT_EQ(next(schedule), "end");
+  EXPECT_EQ(next(schedule), "end");
+  EXPECT_FALSE(schedule.retest_seconds(0)) << "no suspect is measured again";
+}
+
+TEST_F(RunScheduleTest, ACaseMayTakeAQuarterOfWhatNobodyElseNeeds) {
+  add("a", 10, true);
+  add("b", 30, true);
+  RunSchedule schedule(plan);
+  EXPECT_DOUBLE_EQ(schedule.next(stored, 20).seconds, 11.3 + 0.25 * (100 - 20 - 30 - 10));
+  EXPECT_DOUBLE_EQ(schedule.next(stored, 90).seconds, 33.3) << "never less than planned";
+}
+
+TEST_F(RunScheduleTest, RetestsAreAppendedAndAlwaysRun) {
+  add("a", 1, true);
+  RunSchedule schedule(plan);
+  EXPECT_EQ(next(schedule), "run a");
+  EXPECT_EQ(next(schedule, 80), "end");
+  EXPECT_DOUBLE_EQ(schedule.retest_seconds(80).value(), 17);
+  add("a.c1", 15, false).confirm = std::make_shared<Confirm>();
+  EXPECT_EQ(next(schedule, 80), "run a.c1") << "beyond the 85 s of optional cases";
+  EXPECT_EQ(next(schedule, 95), "end");
+}
+
+}  // namespace
+}  // namespace assay

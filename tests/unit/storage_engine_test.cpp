@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// Both engines move the same bytes, and say what failed.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <numeric>
+#include <set>
+
+#include "suites/storage/cold.hpp"
+#include "suites/storage/engine.hpp"
+#include "suites/storage/histogram.hpp"
+#include "suites/storage/random_case.hpp"
+#include "suites/storage/transfer.hpp"
+#include "suites/storage/word.hpp"
+
+namespace assay::storage {
+namespace {
+
+class EachEngine : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    std::string why;
+    engine_ = std::string(GetParam()) == "threads" ? make_thread_engine(4) : make_uring_engine(4, why);
+    if (!engine_) GTEST_SKIP() << "no privilege: " << why;
+    std::string name = (std::filesystem::temp_directory_path() / "assay-engine-XXXXXX").string();
+    fd_ = Descriptor(::mkstemp(name.data()));
+    ::unlink(name.c_str());
+    ASSERT_TRUE(static_cast<bool>(fd_));
+  }
+  std::vector<Request> requests(const Aligned& memory, std::size_t bytes) const {
+    std::vector<Request> out;
+    for (std::size_t at = 0; at < memory.bytes().size(); at += bytes)
+      out.push_back({fd_.get(), at, memory.bytes().data() + at, static_cast<std::uint32_t>(bytes), 0, 0});
+    return out;
+  }
+  std::unique_ptr<Engine> engine_;
+  Descriptor fd_;
+};
+
+TEST_P(EachEngine, WhatIsWrittenIsRead) {
+  Aligned out(1 << 20), in(1 << 20);
+  fill(5, {1, 1, 0}, out.words());
+  for (const bool use : {false, true}) {
+    if (use) engine_->use_memory(in.bytes());
+    auto writes = requests(out, 16384), reads = requests(in, 16384);
+    engine_->run(true, writes);
+    std::fill(in.words().begin(), in.words().end(), 0);
+    engine_->run(false, reads);
+    for (const Request& r : reads) {
+      EXPECT_EQ(r.result, 16384);
+      EXPECT_GT(r.latency_s, 0);
+      EXPECT_LT(r.latency_s, 60);
+    }
+    EXPECT_TRUE(std::equal(in.words().begin(), in.words().end(), out.words().begin()));
+  }
+}
+
+TEST_P(EachEngine, ErrorsAndShortReadsAreSaid) {
+  Aligned memory(65536);
+  auto some = requests(memory, 16384);
+  some.resize(2);
+  engine_->run(true, some);
+  ASSERT_EQ(::ftruncate(fd_.get(), 16384 + 512), 0);
+  auto all = requests(memory, 16384);
+  all[3].fd = -1;
+  engine_->run(false, all);
+  EXPECT_EQ(all[0].result, 16384);
+  EXPECT_EQ(all[1].result, 512);
+  EXPECT_EQ(all[2].result, 0);
+  EXPECT_EQ(all[3].result, -EBADF);
+}
+
+INSTANTIATE_TEST_SUITE_P(StorageEngine, EachEngine, testing::Values("threads", "io_uring"),
+                         [](const auto& each) { return std::string(each.param); });
+
+TEST(StorageScattered, EachNumberComesOnceAndOutOfOrder) {
+  for (const int bits : {1, 2, 7, 10, 16}) {
+    std::set<std::uint64_t> seen;
+    std::uint64_t next = 0, steps = 0;
+    for (std::uint64_t i = 0; i < std::uint64_t{1} << bits; ++i) {
+      const std::uint64_t x = scattered(i, bits, 99);
+      steps += x == next ? 1 : 0;
+      next = x + 1;
+      ASSERT_LT(x, std::uint64_t{1} << bits);
+      ASSERT_TRUE(seen.insert(x).second) << "bits " << bits << ", number " << i;
+    }
+    EXPECT_LE(steps, std::uint64_t{1} << std::max(bits - 5, bits > 2 ? 2 : bits)) << "sequential";
+  }
+}
+
+TEST(StorageHistogram, QuantilesAreRightToItsBuckets) {
+  LatencyHistogram histogram;
+  EXPECT_TRUE(std::isnan(histogram.quantile(0.5)));
+  for (int i = 1; i <= 10000; ++i) histogram.add(1e-6 * i);
+  for (const double q : {0.001, 0.5, 0.99, 0.999, 1.0}) {
+    EXPECT_GE(histogram.quantile(q), 0.9999 * 1e-2 * q) << q;
+    EXPECT_LE(histogram.quantile(q), 1.017 * 1e-2 * q) << q;
+  }
+  histogram.add(0);
+  histogram.add(1e9);
+  EXPECT_EQ(histogram.count(), 10002u);
+  const auto octaves = histogram.by_octave();
+  EXPECT_EQ(std::accumulate(octaves.begin(), octaves.end(), std::uint64_t{0}), 10002u);
+  EXPECT_EQ(octaves.front(), 1u);
+  EXPECT_EQ(octaves.back(), 1u);
+}
+
+TEST(StorageCold, ResidentPagesAreSeen) {
+  std::string name = (std::filesystem::temp_directory_path() / "assay-cold-XXXXXX").string();
+  const Descriptor fd(::mkstemp(name.data()));
+  ::unlink(name.c_str());
+  const std::vector<char> data(1 << 20, 'x');
+  ASSERT_EQ(::pwrite(fd.get(), data.data(), data.size(), 0), static_cast<ssize_t>(data.size()));
+  const auto share = resident_share(fd.get(), 0, data.size());
+  ASSERT_TRUE(share.has_value());
+  EXPECT_DOUBLE_EQ(*share, 1.0);
+}
+
+}  // namespace
+}  // namespace assay::storage

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the storage suite writes, what it leaves, and what of dead runs it removes.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+
+#include "base/error.hpp"
+#include "suites/storage/folder.hpp"
+
+namespace assay::storage {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr const char* run = "0123456789abcdef";
+
+class StorageFolder : public testing::Test {
+ protected:
+  StorageFolder() {
+    std::string name = (fs::temp_directory_path() / "assay-folder-XXXXXX").string();
+    dir_ = ::mkdtemp(name.data());
+  }
+  ~StorageFolder() override {
+    std::error_code ignored;
+    fs::remove_all(dir_, ignored);
+  }
+  std::size_t entries() const {
+    return static_cast<std::size_t>(std::distance(fs::directory_iterator(dir_), {}));
+  }
+
+  fs::path dir_;
+};
+
+TEST_F(StorageFolder, IsGoneWithItsFiles) {
+  {
+    Folder folder(dir_, run);
+    EXPECT_EQ(entries(), 1u);
+    const Descriptor stays = folder.create("a", false, false), vanishes = folder.create("b", false, true);
+    EXPECT_TRUE(fs::exists(folder.path() + "/data-a"));
+    EXPECT_FALSE(fs::exists(folder.path() + "/data-b"));
+    EXPECT_EQ(::pwrite(vanishes.get(), "x", 1, 0), 1);
+    EXPECT_THROW(folder.create("a", false, false), Error) << "a file that exists is not opened";
+    EXPECT_THROW(Folder(dir_, run), Error) << "the same directory twice";
+    EXPECT_NE(folder.path().find(run), std::string::npos);
+  }
+  EXPECT_EQ(entries(), 0u);
+}
+
+TEST_F(StorageFolder, LeavesWhatIsNotItsOwn) {
+  {
+    const Folder folder(dir_, run);
+    std::ofstream(folder.path() + "/mine.txt") << "x";
+  }
+  EXPECT_EQ(entries(), 1u) << "a file of somebody else keeps the directory";
+}
+
+TEST_F(StorageFolder, FollowsNoLinkOut) {
+  const fs::path outside = dir_ / "outside";
+  fs::create_directory(outside);
+  std::ofstream(outside / "data-precious") << "x";
+  Owner dead = Owner::self(run);
+  dead.pid = 999999999;
+  fs::create_symlink(outside, dir_ / dead.name());
+  EXPECT_EQ(remove_leftovers(dir_), 0);
+  EXPECT_TRUE(fs::exists(outside / "data-precious"));
+  fs::create_symlink(outside, dir_ / Owner::self(run).name());
+  EXPECT_THROW(Folder(dir_, run), Error) << "the name is taken by a link";
+  fs::remove(dir_ / Owner::self(run).name());
+  Folder folder(dir_, run);
+  fs::create_symlink(outside / "new", fs::path(folder.path()) / "data-x");
+  EXPECT_THROW(folder.create("x", false, false), Error);
+  EXPECT_FALSE(fs::exists(outside / "new"));
+  fs::remove(fs::path(folder.path()) / "data-x");
+}
+
+TEST_F(StorageFolder, RefusesWhatIsNoDirectory) {
+  std::ofstream(dir_ / "file") << "x";
+  EXPECT_THROW(Folder(dir_ / "file", run), Error);
+  EXPECT_THROW(Folder(dir_ / "absent", run), Error);
+}
+
+/// A child makes a directory with a file in it and is killed at once, at some instant.
+TEST_F(StorageFolder, AfterKillsNothingStaysWithTheNextStart) {
+  for (int i = 0; i < 100; ++i) {
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      for (;;) {
+        Folder folder(dir_, run);
+        const Descriptor a = folder.create("a", false, false), b = folder.create("b", false, true);
+        for (int n = 0; n < 20; ++n) (void)!::pwrite(a.get(), "0123456789abcdef", 16, 16 * n);
+      }
+    }
+    ::usleep(static_cast<useconds_t>(100 + 37 * i));
+    ::kill(child, SIGKILL);
+    siginfo_t info{};
+    ::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT);
+    remove_leftovers(dir_);  // the child is dead, and still in the table of processes
+    ::waitpid(child, nullptr, 0);
+    ASSERT_EQ(entries(), 0u) << "kill " << i;
+  }
+}
+
+TEST_F(StorageFolder, LeftoversOfTheLivingAndOfOthersStay) {
+  const Folder alive(dir_, run);
+  Owner other = Owner::self(run);
+  other.host = "elsewhere";
+  fs::create_directory(dir_ / other.name());
+  Owner caged = Owner::self(run);
+  caged.pid_namespace = "1";
+  caged.pid = 999999999;
+  fs::create_directory(dir_ / caged.name());
+  Owner namesake = Owner::self(
+      run);  // a machine of the same name, started at another time: its directory is younger than our boot
+  namesake.boot = "00000000";
+  fs::create_directory(dir_ / namesake.name());
+  fs::create_directory(dir_ / "assay-storage-of-a-user");
+  EXPECT_EQ(remove_leftovers(dir_), 0);
+  EXPECT_EQ(entries(), 5u);
+  const timespec before[2] = {{1000000, 0}, {1000000, 0}};
+  ASSERT_EQ(::utimensat(AT_FDCWD, (dir_ / namesake.name()).c_str(), before, 0), 0);
+  EXPECT_EQ(remove_leftovers(dir_), 1) << "older than the boot";
+}
+
+TEST(StorageOwner, NameIsReadBack) {
+  const Owner self = Owner::self(run);
+  EXPECT_EQ(Owner::parse(self.name()).name(), self.name());
+  EXPECT_EQ(self.pid, ::getpid());
+  EXPECT_GT(self.start, 0u);
+  for (const char* text :
+       {"", "assay-storage-", "assay-storage-a-b-c-1-2", "assay-storage-a-b-c-x-2-0123456789abcdef",
+        "assay-storage-a-b-c-1-2-0123456789abcdeg", "assay-storage-a-b-c-1-2-3-0123456789abcdef"})
+    EXPECT_EQ(Owner::parse(text).pid, 0) << text;
+}
+
+TEST(StorageSpace, ReserveIsKept) {
+  constexpr std::uint64_t gib = std::uint64_t{1} << 30;
+  EXPECT_EQ(reserve_bytes(10 * gib), 5 * gib);
+  EXPECT_EQ(reserve_bytes(1000 * gib), 100 * gib);
+  EXPECT_EQ(allowance({1000 * gib, 500 * gib}, 0), 50 * gib);
+  EXPECT_EQ(allowance({1000 * gib, 500 * gib}, 7 * gib), 7 * gib);
+  EXPECT_EQ(allowance({1000 * gib, 103 * gib}, 7 * gib), 3 * gib) << "never into the reserve";
+  EXPECT_EQ(allowance({1000 * gib, 99 * gib}, 7 * gib), 0u) << "less than a tenth is left";
+  EXPECT_EQ(allowance({20 * gib, 4 * gib}, gib), 0u) << "less than 5 GiB are left";
+}
+
+}  // namespace
+}  // namespace assay::storage
