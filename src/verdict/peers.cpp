@@ -142,7 +142,7 @@ class Peers {
     f.throttle_counted = throttle_counted(j_, entity);
     const bool fresh_says = f.fresh.measured && f.fresh.confirmed;
     // Slow while it was screened and not now: only what lasted then, or what a counter saw, is held against it.
-    const bool then = lasting.enough() || (f.throttle_counted && s->kind == "throttled");
+    const bool then = p_of.eligible() && (lasting.enough() || (f.throttle_counted && s->kind == "throttled"));
     f.intermittent = f.fresh.measured && f.fresh.refuted;
     f.fail = s->candidate && (fresh_says || (then && (!f.fresh.measured || f.intermittent)));
     const double shown = f.fresh.measured && !f.intermittent ? f.fresh.deficit : s->deficit;

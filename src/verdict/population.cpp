@@ -148,6 +148,9 @@ double log_deficit(double fraction) noexcept { return -std::log1p(-fraction); }
 
 double Population::se_of(std::size_t i) const noexcept { return se * std::sqrt(std::max(1.0, typical_n / std::max(members[i].row->n, 1))); }
 bool Population::eligible() const noexcept { return se <= delta * constants::eligible_fraction; }
+bool Population::tells(std::size_t i, double deficit) const noexcept {
+  return eligible() || deficit > 2 * constants::noise_z * se_of(i);
+}
 double Population::effective_delta() const noexcept { return std::max(delta, constants::noise_z * se); }
 
 bool is_population(const Series& s) {

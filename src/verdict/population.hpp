@@ -62,6 +62,9 @@ struct Population {
   double se_of(std::size_t i) const noexcept;
   /// Whether the metric was measured precisely enough for its class to fail anybody: se <= delta / 4.
   bool eligible() const noexcept;
+  /// Whether a (logarithmic) deficit of a member is worth measuring again: the metric is eligible, or the deficit is far
+  /// beyond what can be told apart here, more than 8 se of the member.
+  bool tells(std::size_t i, double deficit) const noexcept;
   /// max(delta, 4 se): what can be told apart here, a fraction.
   double effective_delta() const noexcept;
 };

@@ -179,7 +179,7 @@ class Screener {
     for (const auto& t : tests_) {
       const double share = (1 - combined - joint) * t.weight / weights_;
       screen(t, share);
-      if (can_fail(t)) out_.budget += constants::alpha_fail * share;
+      out_.budget += constants::alpha_fail * share;
     }
     for (const auto& [name, c] : suites_) {
       const double n = static_cast<double>(suites_.size());
@@ -228,8 +228,6 @@ class Screener {
       if (prior != priors.end() && t.at_clock && !p.split.apart) moderate(t.result, values_of(p, t), prior->second);
     }
   }
-
-  bool can_fail(const Test& t) const { return out_.populations[t.population].eligible(); }
 
   std::string kind_of(const Population& p, std::size_t i, bool at_clock) const {
     if (!p.clocked) return "slow";
@@ -303,7 +301,7 @@ class Screener {
       s.warn = s.warn || beyond_gap;
       const double assumed = assumed_p(p, t, s);
       s.p = std::min(s.p, assumed / share);
-      s.candidate = enough && p.eligible() && s.deficit > log_deficit(s.delta) - p.se &&
+      s.candidate = enough && p.tells(s.member, s.deficit) && s.deficit > log_deficit(s.delta) - p.se &&
                     (beyond_gap || surely_abnormal(t.result, k, constants::alpha_fail * share, pool_) ||
                      assumed <= constants::alpha_fail * share);
       if (s.warn || s.candidate) add(s);
@@ -340,7 +338,7 @@ class Screener {
       worst.combined = true;
       worst.p = std::min({1.0, family_p(a, k) / share, n * joint[k] / joint_share});
       worst.warn = true;
-      worst.candidate = sure && p.eligible() && worst.deficit > log_deficit(worst.delta) - p.se;
+      worst.candidate = sure && p.tells(worst.member, worst.deficit) && worst.deficit > log_deficit(worst.delta) - p.se;
       add(worst);
     }
   }

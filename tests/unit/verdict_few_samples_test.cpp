@@ -45,6 +45,38 @@ TEST(VerdictFewSamples, WhatMayBeChanceIsNot) {
   }
 }
 
+/// Medians that repeat to 9 % at best, and one part that is `factor` times slower.
+Fleet noisy(double factor, std::uint64_t seed) {
+  auto fleet = Fleet::of(12, 0.005, seed);
+  fleet.noise = 0.25;
+  fleet.rate[7] /= factor;
+  return fleet;
+}
+
+TEST(VerdictFewSamples, WhatIsFarBeyondTheNoiseIsMeasuredAgainAndNamed) {
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    const auto fleet = noisy(4, seed);
+    auto r = fleet.run();
+    EXPECT_EQ(judge(r).state, "WARN") << seed;
+    EXPECT_EQ(Fleet::confirm(r, fleet), 1U) << seed;
+    const auto v = judge(r);
+    EXPECT_EQ(v.state, "FAIL") << seed << all_reasons(v);
+    EXPECT_EQ(count_severity(v, "FAIL"), 1U);
+    EXPECT_EQ(v.findings[0].name, "node7/cores0-1");
+  }
+}
+
+TEST(VerdictFewSamples, WhatTheNoiseMayMakeIsNot) {
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    for (const double factor : {1.0, 1.5}) {
+      const auto fleet = noisy(factor, seed);
+      auto r = fleet.run();
+      EXPECT_EQ(Fleet::confirm(r, fleet), 0U) << seed << " " << factor;
+      EXPECT_EQ(count_severity(judge(r), "FAIL"), 0U) << seed << " " << factor;
+    }
+  }
+}
+
 TEST(VerdictFewSamples, WhereLowerIsBetterThePartIsSlowerThanItsPeers) {
   auto fleet = Fleet::of(22, 0.002);
   fleet.rate[4] *= 1.2;
