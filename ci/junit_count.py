@@ -3,11 +3,14 @@
 """Counts JUnit reports of ctest: prints "passed failed skipped" and names what failed or was skipped on standard error.
 
   junit_count.py [--strict] [--allow TEXT] REPORT [REPORT...]   a later report replaces what an earlier one says of a test
-  junit_count.py --noisy REPORT                                 names of the tests that were skipped for noise alone
+  junit_count.py --again REPORT [REPORT...]   names of the tests to run again alone: skipped for noise, or failed once
 
 A test whose executable is missing is "skipped" to ctest. Here it is a failure: only a test that said so is skipped. An executable of
 GoogleTests is one entry of ctest and counts as the tests that it ran; one that ends before it has run all of them is a failure more. Tests
 with several ranks run at several sizes (NAME.1, NAME.2 ...): what was skipped at every size counts as one more skip.
+
+A test of several processes that failed beside the others gets one more try with the machine to itself. If it passes, it counts as passed
+and is named UNSTABLE, with the output of its failure. An executable of GoogleTests gets none.
 
 With --strict a skip is a failure unless it is for want of a GPU, of something that this CPU lacks, or of a privilege that is named
 (tests/support/outcome.py), or its reason starts with a TEXT of --allow.
@@ -99,8 +102,33 @@ def cases_of(reports):
     return cases
 
 
-def count(cases, excused):
-    """{state: number}; `excused`: what the reason of a skip may start with, None for anything."""
+def failures_of(reports):
+    """{test: the entries of the reports in which it failed}, of all but executables of GoogleTests."""
+    failures = {}
+    for report in reports:
+        for name, case in cases_of([report]).items():
+            if state_of(case) == "failed" and in_executable(name, case) is None:
+                failures.setdefault(name, []).append(case)
+    return failures
+
+
+def to_run_again(reports):
+    failures = failures_of(reports)
+    for name, case in cases_of(reports).items():
+        tests = in_executable(name, case)
+        reasons = (said for state, said in tests.values() if state == "skipped") if tests is not None else (
+            reasons_of(case) if state_of(case) == "skipped" else ())
+        if any(reason.startswith(NOISE) for reason in reasons) or (state_of(case) == "failed" and len(failures.get(name, ())) == 1):
+            yield name
+
+
+def print_end_of(case):
+    for line in output_of(case)[-30:]:
+        print(f"      | {line}", file=sys.stderr)
+
+
+def count(cases, excused, failures):
+    """{state: number}; `excused`: what the reason of a skip may start with, None for anything; `failures`: of failures_of."""
     counts = {"passed": 0, "failed": 0, "skipped": 0}
 
     def skip(name, reasons):
@@ -131,8 +159,10 @@ def count(cases, excused):
         counts[state] += 1
         if state == "failed":
             print(f"   FAILED  {name}", file=sys.stderr)
-            for line in output_of(case)[-30:]:
-                print(f"      | {line}", file=sys.stderr)
+            print_end_of(case)
+        elif name in failures:
+            print(f"   UNSTABLE {name}: failed beside the other tests, passed alone", file=sys.stderr)
+            print_end_of(failures[name][0])
     for name, reason in skipped_at_every_size(cases).items():
         skip(name, [reason])
     return counts
@@ -142,21 +172,16 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--strict", action="store_true")
     parser.add_argument("--allow", action="append", default=[])
-    parser.add_argument("--noisy", action="store_true")
+    parser.add_argument("--again", action="store_true")
     parser.add_argument("reports", nargs="+")
     given = parser.parse_args()
     cases = cases_of(given.reports)
-    if given.noisy:
-        for name, case in cases.items():
-            tests = in_executable(name, case)
-            reasons = (said for state, said in tests.values() if state == "skipped") if tests is not None else (
-                reasons_of(case) if state_of(case) == "skipped" else ())
-            if any(reason.startswith(NOISE) for reason in reasons):
-                print(name)
+    if given.again:
+        print("\n".join(to_run_again(given.reports)))
         return
     if not cases:
         raise SystemExit("no test ran")
-    counts = count(cases, (*EXCUSED, *given.allow) if given.strict else None)
+    counts = count(cases, (*EXCUSED, *given.allow) if given.strict else None, failures_of(given.reports))
     print(counts["passed"], counts["failed"], counts["skipped"])
 
 

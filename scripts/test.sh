@@ -66,7 +66,7 @@ build_preset() {  # PRESET [TARGET]
 }
 
 run_tests() {  # TEST-PRESET [WHAT A SKIP MAY BE FOR]
-  local report="build/$1.junit.xml" counts noisy try started=$SECONDS allow=() reports
+  local report="build/$1.junit.xml" counts again try started=$SECONDS allow=() reports
   printf '== test %s\n' "$1"
   rm -f "$report" "build/$1".again?.junit.xml
   reports=("$report")
@@ -76,11 +76,11 @@ run_tests() {  # TEST-PRESET [WHAT A SKIP MAY BE FOR]
   ctest --preset "$1" -j "$((3 * jobs))" --no-tests=error --test-output-size-passed 1000000 \
     --test-output-size-failed 1000000 --output-junit "$root/$report" \
     >"build/$1.test.log" 2>&1 </dev/null || true
-  # What could not tell for noise gets three more tries with the machine to itself.
+  # With the machine to itself, a test that could not tell for noise gets three more tries, a test that failed gets one.
   for try in 1 2 3; do
-    noisy=$(python3 ci/junit_count.py --noisy "${reports[@]}" | sed 's/[.]/[.]/g' | paste -s -d '|') || true
-    [ -n "$noisy" ] || break
-    ctest --preset "$1" -R "^($noisy)\$" --output-junit "$root/build/$1.again$try.junit.xml" \
+    again=$(python3 ci/junit_count.py --again "${reports[@]}" | sed 's/[.]/[.]/g' | paste -s -d '|') || true
+    [ -n "$again" ] || break
+    ctest --preset "$1" -R "^($again)\$" --test-output-size-failed 1000000 --output-junit "$root/build/$1.again$try.junit.xml" \
       >>"build/$1.test.log" 2>&1 </dev/null || true
     if [ -f "build/$1.again$try.junit.xml" ]; then reports+=("build/$1.again$try.junit.xml"); fi
   done

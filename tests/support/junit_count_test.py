@@ -27,14 +27,16 @@ def skipped(reason):
 
 
 class JunitCount(unittest.TestCase):
-    def count(self, cases, *options):
-        """(what it printed, what it named); `cases`: name, status, output, content."""
+    def count(self, cases, *options, later=()):
+        """(what it printed, what it named); `cases`: name, status, output, content; `later`: of further reports."""
         with tempfile.TemporaryDirectory() as folder:
-            report = pathlib.Path(folder, "r.xml")
-            report.write_text("<testsuite>" + "".join(
-                f'<testcase name="{name}" status="{status}">{content}<system-out>{escape(output)}</system-out></testcase>'
-                for name, status, output, content in cases) + "</testsuite>")
-            done = subprocess.run([sys.executable, COUNT, *options, report], capture_output=True, text=True)
+            reports = []
+            for entries in (cases, *later):
+                reports.append(pathlib.Path(folder, f"{len(reports)}.xml"))
+                reports[-1].write_text("<testsuite>" + "".join(
+                    f'<testcase name="{name}" status="{status}">{content}<system-out>{escape(output)}</system-out></testcase>'
+                    for name, status, output, content in entries) + "</testsuite>")
+            done = subprocess.run([sys.executable, COUNT, *options, *reports], capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout.strip(), done.stderr
 
@@ -69,7 +71,21 @@ class JunitCount(unittest.TestCase):
     def test_noise_is_tried_again(self):
         cases = [("unit_x", "run", ran(("A.One", "      OK"), skipped("noise: busy")), ""), ("unit_y", "run", ran(("A.One", "      OK")), ""),
                  ("cli.z", "notrun", "SKIPPED noise: busy", SKIP), ("cli.w", "notrun", "SKIPPED no GPU here", SKIP)]
-        self.assertEqual(self.count(cases, "--noisy")[0].split(), ["unit_x", "cli.z"])
+        self.assertEqual(self.count(cases, "--again")[0].split(), ["unit_x", "cli.z"])
+
+    def test_what_fails_beside_others_gets_one_try_alone_and_is_named(self):
+        first = [("faults.a", "fail", "lost a rank", ""), ("unit_x", "fail", ran(("A.Bad", " FAILED ")), ""), ("cli.c", "run", "", "")]
+        self.assertEqual(self.count(first, "--again")[0].split(), ["faults.a"], "an executable of GoogleTests gets no second try")
+        self.assertEqual(self.count(first)[0], "1 2 0")
+        passed, failed = [("faults.a", "run", "", "")], [("faults.a", "fail", "lost it again", "")]
+        counts, said = self.count(first, later=[passed])
+        self.assertEqual(counts, "2 1 0")
+        self.assertIn("UNSTABLE faults.a: ", said)
+        self.assertIn("| lost a rank", said)
+        self.assertEqual(self.count(first, "--again", later=[failed])[0], "")
+        counts, said = self.count(first, later=[failed])
+        self.assertEqual(counts, "1 2 0")
+        self.assertIn("| lost it again", said)
 
     def test_other_entries_count_as_one(self):
         cases = [("cli.a", "run", "", ""), ("cli.b", "fail", "", ""), ("cli.c", "notrun", "SKIPPED no GPU here", SKIP),
