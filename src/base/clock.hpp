@@ -15,6 +15,13 @@ inline double now_s() noexcept {
   return static_cast<double>(ts.tv_sec) + 1e-9 * static_cast<double>(ts.tv_nsec);
 }
 
+/// Processor time of this process, in seconds.
+inline double process_cpu_s() noexcept {
+  timespec ts{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
+  return static_cast<double>(ts.tv_sec) + 1e-9 * static_cast<double>(ts.tv_nsec);
+}
+
 /// Resolution of `now_s`, measured as the smallest non-zero step seen over a short loop, in seconds.
 double clock_step_s();
 

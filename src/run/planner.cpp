@@ -98,16 +98,16 @@ void order(std::vector<Case>& cases, std::uint64_t seed) {
 }
 
 std::string hash_of(const Plan& plan, const Config& config, const Topology& topology) {
-  std::string text = fmt::format("{};{};{};{};", ASSAY_VERSION, config.to_json(true).dump(), config.seed,
-                                 plan.memory_per_rank_bytes);
+  std::uint64_t hash = hash_text(fmt::format("{};{};{};{};", ASSAY_VERSION, config.to_json(true).dump(), config.seed, plan.memory_per_rank_bytes));
+  const auto add = [&hash](const std::string& text) { hash = hash_text(text, hash); };
   for (const RankPlace& place : topology.ranks) {
     const Node& node = topology.nodes[static_cast<std::size_t>(place.node)];
-    text += fmt::format("{}:{}:{}:{}:{};", place.rank, place.node, node.cores, node.cpu_model, fmt::join(place.cpus, ","));
-    if (place.gpu >= 0) text += fmt::format("gpu {};", node.gpus[static_cast<std::size_t>(place.gpu)].uuid);
+    add(fmt::format("{}:{}:{}:{}:{};", place.rank, place.node, node.cores, node.cpu_model, fmt::join(place.cpus, ",")));
+    if (place.gpu >= 0) add(fmt::format("gpu {};", node.gpus[static_cast<std::size_t>(place.gpu)].uuid));
   }
   for (const Case& c : plan.cases)
-    text += fmt::format("{}:{}:{}:{:.6g}:{};", c.path(), c.bytes, c.required, c.seconds, c.parameters.dump());
-  return fmt::format("{:016x}", hash_text(text));
+    add(fmt::format("{}:{}:{}:{:.6g}:{};", c.path(), c.bytes, c.required, c.seconds, c.parameters.dump()));
+  return fmt::format("{:016x}", hash);
 }
 
 void check_names(const std::vector<Case>& cases) {

@@ -2,6 +2,7 @@
 #include "run/session.hpp"
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 
 #include <cstdio>
 #include <filesystem>
@@ -223,6 +224,14 @@ class Session {
   std::shared_ptr<Device> device_;
 };
 
+/// What planning took on this rank, which is what each rank of a run pays.
+std::string planning_text(double begin_s) {
+  rusage used{};
+  getrusage(RUSAGE_SELF, &used);
+  return fmt::format("assay: planned in {} of processor time; memory of a rank {}\n", format_seconds(process_cpu_s() - begin_s),
+                     format_bytes(static_cast<std::uint64_t>(used.ru_maxrss) * 1024));
+}
+
 /// One clear line from rank 0, the same exit code everywhere.
 ExitCode report_error(Communicator& world, const Error& e) {
   if (world.rank() == 0) std::fprintf(stderr, "assay: %s\n", e.what());
@@ -276,6 +285,7 @@ ExitCode plan_session(int* argc, char*** argv, Config config, std::vector<std::u
     if (!node) return ExitCode::pass;  // leaves MPI when the others do
     config.seed = std::stoull(mpi.world().broadcast_text(std::to_string(seed_of(config)), 0));
     Job job = discover_job(mpi, config, devices, std::move(node));
+    const double begin_s = process_cpu_s();
     if (config.options.has("as-nodes")) {
       if (!config.topology_file.empty()) throw_usage("--as-nodes: the nodes made up are in no --topology");
       job.topology = multiplied(job.topology, config.options.integer("as-nodes"));
@@ -285,6 +295,7 @@ ExitCode plan_session(int* argc, char*** argv, Config config, std::vector<std::u
     agree_plan(mpi.world(), plan.hash);
     if (mpi.world().rank() == 0) {
       out(plan_text(plan, config, job.topology) + job.fabric);
+      if (!config.quiet) std::fputs(planning_text(begin_s).c_str(), stderr);
       if (config.options.flag("pairs")) out("\n" + pairs_text(plan, config, job.topology, suites));
     }
     mpi.world().barrier();

@@ -161,6 +161,7 @@ Topology discover(const std::vector<std::string>& node_json_by_rank,
   topology.index_ranks();
   for (std::size_t node = 0; node < topology.nodes.size(); ++node)
     place_ranks(topology, facts, static_cast<int>(node), threads);
+  topology.index_kinds();
   assign_gpus(topology, facts);
   return topology;
 }

@@ -2,6 +2,7 @@
 #include "topology/topology.hpp"
 
 #include <algorithm>
+#include <map>
 
 #include "base/error.hpp"
 
@@ -21,6 +22,30 @@ int last_level_cache(const std::vector<Cache>& caches, int cpu) {
       best = static_cast<int>(i);
   }
   return best;
+}
+
+/// What makes a node's kind, as numbers.
+std::vector<std::int64_t> looks_of(const Topology& topology, int index) {
+  const Node& node = topology.nodes[static_cast<std::size_t>(index)];
+  std::vector<std::int64_t> looks{node.sockets, node.cores};
+  const auto add = [&looks](const std::vector<int>& cpus) {
+    looks.push_back(static_cast<std::int64_t>(cpus.size()));
+    looks.insert(looks.end(), cpus.begin(), cpus.end());
+  };
+  for (const Cache& cache : node.caches) {
+    looks.insert(looks.end(), {-1, cache.level, static_cast<std::int64_t>(cache.bytes)});
+    add(cache.cpus);
+  }
+  for (const NumaDomain& domain : node.numa) {
+    looks.insert(looks.end(), {-2, domain.os_index});
+    add(domain.cpus);
+  }
+  for (const int rank : topology.ranks_of(index)) {
+    const RankPlace& place = topology.ranks[static_cast<std::size_t>(rank)];
+    looks.insert(looks.end(), {-3, place.threads, place.numa});
+    add(place.cpus);
+  }
+  return looks;
 }
 
 }  // namespace
@@ -68,10 +93,34 @@ std::vector<int> Topology::ranks_of(int node) const {
   return found;
 }
 
+void Topology::index_kinds() {
+  node_kinds.clear();
+  std::map<std::vector<std::int64_t>, std::size_t> known;
+  for (std::size_t n = 0; n < nodes.size(); ++n) {
+    const auto [at, added] = known.emplace(looks_of(*this, static_cast<int>(n)), node_kinds.size());
+    if (added) node_kinds.push_back({static_cast<int>(n), 0});
+    ++node_kinds[at->second].count;
+  }
+}
+
+std::vector<NodeKind> Topology::kinds() const {
+  if (!node_kinds.empty()) return node_kinds;
+  std::vector<NodeKind> all;
+  for (std::size_t n = 0; n < nodes.size(); ++n) all.push_back({static_cast<int>(n), 1});
+  return all;
+}
+
 int Topology::max_local_size() const {
   int size = 0;
   for (const auto& place : ranks) size = std::max(size, place.local_size);
   return size;
+}
+
+std::int64_t Topology::ranks_up_to(int per_node) const {
+  std::int64_t sum = 0;
+  for (const NodeKind& kind : kinds())
+    sum += kind.count * std::min<std::int64_t>(per_node, static_cast<std::int64_t>(ranks_of(kind.node).size()));
+  return sum;
 }
 
 Topology multiplied(const Topology& topology, std::int64_t count) {
@@ -93,6 +142,7 @@ Topology multiplied(const Topology& topology, std::int64_t count) {
     }
   }
   many.index_ranks();
+  many.index_kinds();
   return many;
 }
 

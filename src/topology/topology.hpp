@@ -117,6 +117,12 @@ struct RankPlace {
   double gpu_sweep_rate = 0; ///< B/s of a short sweep over its memory, measured at the start; 0: unknown
 };
 
+/// Nodes with the same CPUs and caches, shared by their ranks in the same way: one of them, and how many there are.
+struct NodeKind {
+  int node = 0;
+  std::int64_t count = 1;
+};
+
 struct Topology {
   std::vector<Node> nodes;       ///< in order of their lowest rank
   std::vector<RankPlace> ranks;  ///< by rank
@@ -132,7 +138,15 @@ struct Topology {
   /// Fills node_ranks: call it once `nodes` and `ranks` are final. Without it ranks_of() walks all ranks.
   void index_ranks();
   std::vector<int> ranks_of(int node) const;
+  /// Made by index_kinds(); empty where nobody called it.
+  std::vector<NodeKind> node_kinds;
+
+  /// Fills node_kinds: call it once the CPUs of all ranks are final.
+  void index_kinds();
+  /// For what is planned from CPUs and caches: a cluster has few kinds. Without index_kinds() every node is one.
+  std::vector<NodeKind> kinds() const;
   int max_local_size() const;
+  std::int64_t ranks_up_to(int per_node) const;  ///< at most so many of each node, of all nodes together
   int size() const { return static_cast<int>(ranks.size()); }
 };
 

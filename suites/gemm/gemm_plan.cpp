@@ -144,10 +144,7 @@ class Planner {
     c.name = std::string(to_string(type)) + "-" + what + "-" + mode;
     c.serial = !together;
     c.turns = together ? 1 : turns_;
-    for (std::size_t node = 0; node < input_.topology.nodes.size(); ++node) {
-      const auto ranks = static_cast<std::int64_t>(input_.topology.ranks_of(static_cast<int>(node)).size());
-      c.entities += together ? ranks : std::min<std::int64_t>(ranks, c.turns);
-    }
+    c.entities = together ? input_.topology.size() : input_.topology.ranks_up_to(c.turns);
     c.title = std::string(to_string(type)) + " GEMM" + (n > 0 ? " n=" + std::to_string(n) : "") + ", " + together_words(profile_.gpu, together);
     c.share = "efficiency of FMA peak";
     c.parameters["dtype"] = to_string(type);

@@ -6,18 +6,20 @@
 #include <limits>
 #include <set>
 
+#include "topology/oversubscription.hpp"
+
 namespace assay::gemm {
 namespace {
 
 /// The slowest share of cores a rank has: its threads divided by the ranks that compete for each core.
 double slowest_rank_cores(const Topology& topology) {
   double least = std::numeric_limits<double>::infinity();
-  for (std::size_t node = 0; node < topology.nodes.size(); ++node) {
-    std::set<int> cpus;
+  for (const NodeKind& kind : topology.kinds()) {
+    const std::vector<int> ranks = topology.ranks_of(kind.node);
+    const std::set<int> cpus = cpus_of(ranks, topology);
     double threads = 0, fewest = std::numeric_limits<double>::infinity();
-    for (const RankPlace& place : topology.ranks) {
-      if (place.node != static_cast<int>(node)) continue;
-      cpus.insert(place.cpus.begin(), place.cpus.end());
+    for (const int rank : ranks) {
+      const RankPlace& place = topology.ranks[static_cast<std::size_t>(rank)];
       threads += place.threads;
       fewest = std::min(fewest, static_cast<double>(place.threads));
     }
@@ -30,9 +32,9 @@ double slowest_rank_cores(const Topology& topology) {
 /// The cache a rank's matrices must exceed: the largest share of last-level cache behind any rank.
 std::uint64_t cache_share(const Topology& topology) {
   std::uint64_t largest = 0;
-  for (const RankPlace& place : topology.ranks)
-    largest =
-        std::max(largest, topology.nodes[static_cast<std::size_t>(place.node)].llc_bytes_of(place.cpus));
+  for (const NodeKind& kind : topology.kinds())
+    for (const int rank : topology.ranks_of(kind.node))
+      largest = std::max(largest, topology.nodes[static_cast<std::size_t>(kind.node)].llc_bytes_of(topology.ranks[static_cast<std::size_t>(rank)].cpus));
   return largest;
 }
 

@@ -13,15 +13,6 @@ constexpr std::uint64_t mebibyte = std::uint64_t{1} << 20;
 /// Long enough for a link of 64 GB/s to be timed to a thousandth, short enough for the least.
 constexpr std::uint64_t copy_bytes = 128 * mebibyte;
 
-std::int64_t rows(const PlanInput& input, bool together, int turns) {
-  std::int64_t sum = 0;
-  for (std::size_t node = 0; node < input.topology.nodes.size(); ++node) {
-    const auto ranks = static_cast<std::int64_t>(input.topology.ranks_of(static_cast<int>(node)).size());
-    sum += together ? ranks : std::min<std::int64_t>(ranks, turns);
-  }
-  return sum;
-}
-
 /// NUMA domains that every node has.
 std::size_t common_domains(const Topology& topology) {
   std::size_t least = topology.nodes.empty() ? 1 : topology.nodes.front().numa.size();
@@ -35,7 +26,7 @@ Case base(const PlanInput& input, const std::string& name, bool together, int tu
   c.name = name + (together ? "-together" : "-alone");
   c.serial = !together;
   c.turns = together ? 1 : turns;
-  c.entities = rows(input, together, turns);
+  c.entities = together ? input.topology.size() : input.topology.ranks_up_to(turns);
   c.parameters["mode"] = together ? "together" : "alone";
   return c;
 }

@@ -8,6 +8,8 @@
 #include <numeric>
 #include <set>
 
+#include "topology/oversubscription.hpp"
+
 namespace assay::memory {
 namespace {
 
@@ -85,8 +87,7 @@ std::size_t chunk_count(bool own_memory, std::uint64_t bytes, std::size_t sweeps
 std::uint64_t needed_bytes(const Topology& topology, bool together) {
   if (topology.measures_gpus()) return gpu_cache_multiple * assumed_gpu_cache;
   std::uint64_t most = 0;
-  for (std::size_t i = 0; i < topology.nodes.size(); ++i)
-    most = std::max(most, node_need(topology, static_cast<int>(i), together));
+  for (const NodeKind& kind : topology.kinds()) most = std::max(most, node_need(topology, kind.node, together));
   // Together, the ranks of a node share the least working set too.
   const auto ranks = static_cast<std::uint64_t>(together ? std::max(1, topology.max_local_size()) : 1);
   return std::max(most, least_working_set / std::min<std::uint64_t>(ranks, 8));
@@ -118,16 +119,11 @@ double sure_bandwidth(const Topology& topology) {
     return least;
   }
   double least = std::numeric_limits<double>::infinity();
-  for (std::size_t i = 0; i < topology.nodes.size(); ++i) {
-    const auto ranks = topology.ranks_of(static_cast<int>(i));
+  for (const NodeKind& kind : topology.kinds()) {
+    const auto ranks = topology.ranks_of(kind.node);
     if (ranks.empty()) continue;
-    std::set<int> cpus;
-    for (const int rank : ranks) {
-      const auto& mine = topology.ranks[static_cast<std::size_t>(rank)].cpus;
-      cpus.insert(mine.begin(), mine.end());
-    }
-    const double cores = std::max<double>(1, static_cast<double>(cpus.size()));
-    const double sockets = std::max(1, topology.nodes[i].sockets);
+    const double cores = std::max<double>(1, static_cast<double>(cpus_of(ranks, topology).size()));
+    const double sockets = std::max(1, topology.nodes[static_cast<std::size_t>(kind.node)].sockets);
     least = std::min(least, std::min(4e9 * cores, 20e9 * sockets) / static_cast<double>(ranks.size()));
   }
   return std::isfinite(least) ? least : 4e9;

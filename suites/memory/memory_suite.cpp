@@ -10,6 +10,7 @@
 #include "suites/memory/layout.hpp"
 #include "suites/memory/memory_cases.hpp"
 #include "suites/memory/memory_metrics.hpp"
+#include "topology/oversubscription.hpp"
 
 namespace assay {
 namespace {
@@ -90,30 +91,19 @@ class Planner {
   bool on_gpus() const { return input_.topology.measures_gpus(); }
 
   std::int64_t device_rows(bool together) const {
-    std::int64_t rows = 0;
-    for (std::size_t node = 0; node < input_.topology.nodes.size(); ++node) {
-      const auto ranks = static_cast<std::int64_t>(input_.topology.ranks_of(static_cast<int>(node)).size());
-      rows += together ? ranks : std::min<std::int64_t>(ranks, turns_);
-    }
-    return rows;
+    return together ? input_.topology.size() : input_.topology.ranks_up_to(turns_);
   }
 
   /// NUMA domains that hold a CPU of some rank.
   std::int64_t domain_rows() const {
     std::int64_t rows = 0;
-    for (std::size_t i = 0; i < input_.topology.nodes.size(); ++i) {
-      std::set<int> cpus;
-      for (const int rank : input_.topology.ranks_of(static_cast<int>(i))) {
-        const auto& mine = input_.topology.ranks[static_cast<std::size_t>(rank)].cpus;
-        cpus.insert(mine.begin(), mine.end());
-      }
-      std::int64_t used = 0;
-      for (const NumaDomain& domain : input_.topology.nodes[i].numa)
-        used +=
-            std::any_of(domain.cpus.begin(), domain.cpus.end(), [&](int cpu) { return cpus.contains(cpu); })
-                ? 1
-                : 0;
-      rows += std::max<std::int64_t>(used, 1);
+    for (const NodeKind& kind : input_.topology.kinds()) {
+      const std::set<int> cpus = cpus_of(input_.topology.ranks_of(kind.node), input_.topology);
+      const auto& domains = input_.topology.nodes[static_cast<std::size_t>(kind.node)].numa;
+      const auto used = std::count_if(domains.begin(), domains.end(), [&](const NumaDomain& domain) {
+        return std::any_of(domain.cpus.begin(), domain.cpus.end(), [&](int cpu) { return cpus.contains(cpu); });
+      });
+      rows += kind.count * std::max<std::int64_t>(used, 1);
     }
     return rows;
   }

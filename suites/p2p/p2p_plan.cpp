@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "base/error.hpp"
@@ -188,8 +189,9 @@ std::vector<Spec> specs(const Config& config, const Topology& topology) {
   return all;
 }
 
-Rail rail_of(const Spec& spec, const Topology& topology) {
-  const auto all = rails(topology);
+namespace {
+
+Rail rail_among(const std::vector<Rail>& all, const Spec& spec) {
   const auto named = [&](const std::string& nic) -> const Rail& {
     const auto at = std::find_if(all.begin(), all.end(), [&](const Rail& rail) { return rail.nic == nic; });
     if (at == all.end()) throw Error(ErrorKind::internal, "p2p: no NIC " + nic + " on every node");
@@ -198,9 +200,17 @@ Rail rail_of(const Spec& spec, const Topology& topology) {
   return spec.far.empty() ? named(spec.nic) : across(named(spec.nic), named(spec.far));
 }
 
+}  // namespace
+
+Rail rail_of(const Spec& spec, const Topology& topology) { return rail_among(rails(topology), spec); }
+
 Schedule schedule_of(const Spec& spec, const Topology& topology, const RandomStream& random, std::size_t max_rounds) {
+  return schedule_of(spec, topology, spec.nic.empty() ? std::vector<Rail>() : rails(topology), random, max_rounds);
+}
+
+Schedule schedule_of(const Spec& spec, const Topology& topology, const std::vector<Rail>& all, const RandomStream& random, std::size_t max_rounds) {
   if (spec.nic.empty()) return make_schedule(spec.scope, topology, random, max_rounds);
-  const Rail rail = rail_of(spec, topology);
+  const Rail rail = rail_among(all, spec);
   if (!spec.far.empty()) return across_schedule(rail, random, max_rounds);
   return spec.scope == Scope::loopback ? loopback_schedule(rail) : rail_schedule(rail, random, max_rounds);
 }
@@ -223,6 +233,10 @@ Shape make_shape(const Spec& spec, std::uint64_t memory_bytes) {
 }
 
 Timing make_timing(const Spec& spec, const Shape& shape, const Config& config, const Topology& topology) {
+  return make_timing(spec, shape, config, topology, round_count(spec.scope, topology));
+}
+
+Timing make_timing(const Spec& spec, const Shape& shape, const Config& config, const Topology& topology, std::size_t all_rounds) {
   const LevelNumbers level = numbers(config.level);
   const double slow = oversubscription(topology);
   const std::int64_t wanted_rounds =
@@ -234,7 +248,7 @@ Timing make_timing(const Spec& spec, const Shape& shape, const Config& config, c
       std::max(least_round_s, spec.mode == Mode::latency || spec.mode == Mode::rate ? level.round_latency_s : level.round_bandwidth_s);
 
   Timing timing;
-  timing.rounds = round_count(spec.scope, topology);
+  timing.rounds = all_rounds;
   if (wanted_rounds > 0)
     timing.rounds = std::min(timing.rounds, static_cast<std::size_t>(wanted_rounds));
   else
@@ -310,6 +324,9 @@ std::vector<Case> plan_cases(const PlanInput& input) {
     throw_usage("--p2p.rounds: " + std::to_string(input.config.options.integer("p2p.rounds")) +
                 " is negative");
   std::vector<Case> cases{pair_selftest_case("p2p", Stage::pairs, input.topology)};
+  const std::vector<Rail> all_rails = rails(input.topology);
+  std::map<Scope, std::size_t> rounds;
+  for (const Scope scope : {Scope::node, Scope::cross, Scope::loopback}) rounds[scope] = round_count(scope, input.topology);
   for (const Spec& spec : specs(input.config, input.topology)) {
     Case c;
     c.suite = "p2p";
@@ -336,7 +353,7 @@ std::vector<Case> plan_cases(const PlanInput& input) {
     if (!spec.nic.empty()) c.parameters["nic"] = spec.nic;
     if (!spec.far.empty()) c.parameters["far_nic"] = spec.far;
     if (c.not_applicable.empty()) {
-      const Timing timing = make_timing(spec, shape, input.config, input.topology);
+      const Timing timing = make_timing(spec, shape, input.config, input.topology, rounds.at(spec.scope));
       c.seconds = timing.seconds;
       c.min_seconds = timing.min_seconds;
       c.overhead_seconds = timing.overhead_seconds;
@@ -344,7 +361,7 @@ std::vector<Case> plan_cases(const PlanInput& input) {
       c.samples = timing.samples;
       const auto stream = schedule_stream(input.seed, c.name);
       const std::int64_t rows = spec.scope == Scope::loopback ? 1 : 2;  // of a pair
-      c.entities = rows * static_cast<std::int64_t>(pair_count(schedule_of(spec, input.topology, stream, timing.rounds)));
+      c.entities = rows * static_cast<std::int64_t>(pair_count(schedule_of(spec, input.topology, all_rails, stream, timing.rounds)));
     }
     cases.push_back(std::move(c));
   }

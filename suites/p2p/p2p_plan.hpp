@@ -49,12 +49,15 @@ struct Timing {
   double seconds = 0, min_seconds = 0, overhead_seconds = 0;
   std::size_t samples = 0;  ///< per direction and pair, at most
 };
+/// `all_rounds`: round_count() of the scope, which plan_cases() counts once for all specs.
+Timing make_timing(const Spec& spec, const Shape& shape, const Config& config, const Topology& topology, std::size_t all_rounds);
 Timing make_timing(const Spec& spec, const Shape& shape, const Config& config, const Topology& topology);
 
 /// Equal for plan and run of one case.
 RandomStream schedule_stream(std::uint64_t seed, const std::string& case_name);
 
-/// Who talks to whom in a case that is planned.
+/// Who talks to whom in a case that is planned. `all`: rails() of the topology.
+Schedule schedule_of(const Spec& spec, const Topology& topology, const std::vector<Rail>& all, const RandomStream& random, std::size_t max_rounds);
 Schedule schedule_of(const Spec& spec, const Topology& topology, const RandomStream& random, std::size_t max_rounds);
 
 /// The rail of a spec that has a NIC, or both of one that has two. Throws Error(internal) when there is none.

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <set>
 #include <string_view>
+#include <unordered_set>
 
 #include "topology/fabric.hpp"
 
@@ -32,6 +34,7 @@ Round circle_round(const std::vector<int>& items, std::size_t turn) {
   const std::size_t places = items.size() + items.size() % 2;
   const std::size_t moving = places - 1;
   Round round;
+  round.reserve(places / 2);
   for (std::size_t i = 0; i < places / 2; ++i) {
     const std::size_t left = i == 0 ? moving : (turn + i) % moving;
     const std::size_t right = (turn + moving - i) % moving;
@@ -86,8 +89,11 @@ Round at_distance(std::size_t items, std::size_t distance) {
   return round;
 }
 
-using PairSet = std::set<std::pair<int, int>>;
-std::pair<int, int> unordered(int a, int b) { return std::minmax(a, b); }
+using PairSet = std::unordered_set<std::uint64_t>;
+std::uint64_t unordered(int a, int b) {
+  const auto [low, high] = std::minmax(a, b);
+  return static_cast<std::uint64_t>(low) << 32 | static_cast<std::uint32_t>(high);
+}
 
 /// Exchanges partners between pairs of one switch and others, so that both cross and no pair comes twice. A switch that
 /// holds more than half of the nodes keeps some pairs of its own.
@@ -202,6 +208,7 @@ Schedule cross_schedule(const std::vector<std::vector<int>>& ranks_by_node, cons
   for (const Round& node_round :
        first_rounds(node_matchings(ranks_by_node.size(), random, max_rounds, leaves), max_rounds)) {
     Round& round = rounds.emplace_back();
+    round.reserve(ranks_by_node.empty() ? 0 : node_round.size() * ranks_by_node.front().size());
     for (const Pair& nodes : node_round) {
       const auto& left = ranks_by_node[static_cast<std::size_t>(nodes.a)];
       const auto& right = ranks_by_node[static_cast<std::size_t>(nodes.b)];
@@ -212,22 +219,56 @@ Schedule cross_schedule(const std::vector<std::vector<int>>& ranks_by_node, cons
   return rounds;
 }
 
+namespace {
+
+/// The schedules of nodes, by place of a rank in its node: the same for all nodes whose ranks lie alike in NUMA domains.
+class NodeSchedules {
+ public:
+  NodeSchedules(const Topology& topology, const RandomStream& random, std::size_t max_rounds)
+      : topology_(topology), random_(random), max_rounds_(max_rounds) {}
+
+  const Schedule& of(const std::vector<int>& ranks) {
+    std::vector<int> numa;
+    for (const int rank : ranks) numa.push_back(topology_.ranks[static_cast<std::size_t>(rank)].numa);
+    const auto [at, added] = known_.try_emplace(numa);
+    if (added) {
+      std::vector<int> places(ranks.size());
+      std::iota(places.begin(), places.end(), 0);
+      at->second = node_schedule(places, numa, random_, max_rounds_);
+    }
+    return at->second;
+  }
+
+ private:
+  const Topology& topology_;
+  const RandomStream& random_;
+  std::size_t max_rounds_;
+  std::map<std::vector<int>, Schedule> known_;
+};
+
+Schedule inside_nodes(const Topology& topology, const RandomStream& random, std::size_t max_rounds) {
+  NodeSchedules schedules(topology, random, max_rounds);
+  Schedule joined;
+  for (std::size_t node = 0; node < topology.nodes.size(); ++node) {
+    const std::vector<int> ranks = topology.ranks_of(static_cast<int>(node));
+    const Schedule& own = schedules.of(ranks);
+    if (joined.size() < own.size()) joined.resize(own.size());
+    for (std::size_t r = 0; r < own.size(); ++r)
+      for (const Pair& pair : own[r]) joined[r].push_back({ranks[static_cast<std::size_t>(pair.a)], ranks[static_cast<std::size_t>(pair.b)]});
+  }
+  return joined;
+}
+
+}  // namespace
+
 Schedule make_schedule(Scope scope, const Topology& topology, const RandomStream& random,
                        std::size_t max_rounds) {
+  if (scope == Scope::loopback) return {};
+  if (scope == Scope::node) return inside_nodes(topology, random, max_rounds);
   std::vector<std::vector<int>> by_node;
   for (std::size_t node = 0; node < topology.nodes.size(); ++node)
     by_node.push_back(topology.ranks_of(static_cast<int>(node)));
-  if (scope == Scope::cross) return cross_schedule(by_node, random, max_rounds, leaf_of_nodes(topology));
-  Schedule joined;
-  if (scope == Scope::loopback) return joined;
-  for (const auto& ranks : by_node) {
-    std::vector<int> numa;
-    for (const int rank : ranks) numa.push_back(topology.ranks[static_cast<std::size_t>(rank)].numa);
-    const Schedule own = node_schedule(ranks, numa, random, max_rounds);
-    if (joined.size() < own.size()) joined.resize(own.size());
-    for (std::size_t r = 0; r < own.size(); ++r) append(joined[r], own[r]);
-  }
-  return joined;
+  return cross_schedule(by_node, random, max_rounds, leaf_of_nodes(topology));
 }
 
 std::size_t round_count(Scope scope, const Topology& topology) {

@@ -155,9 +155,7 @@ class Planner {
     c.stage = Stage::node_local;
     c.serial = true;
     c.turns = std::clamp(input_.topology.max_local_size(), 1, 8);
-    c.entities = 0;
-    for (std::size_t node = 0; node < input_.topology.nodes.size(); ++node)
-      c.entities += std::min(c.turns, static_cast<int>(input_.topology.ranks_of(static_cast<int>(node)).size()));
+    c.entities = input_.topology.ranks_up_to(c.turns);
     const double one_s = step_s(c) / oversubscription(input_.topology);
     c.min_seconds = 7 * one_s;
     c.seconds = std::max(c.min_seconds, std::min(20 * one_s, longest_s() / 10));

@@ -132,6 +132,7 @@ class Smoke(harness.CliTest):
         result = self.assay("plan", "--level", "smoke")
         self.assert_code(result, 0)
         self.assertIn("gemm/", result.stdout)
+        self.assertRegex(result.stderr, r"planned in \S+ \S+ of processor time; memory of a rank \S+ MiB")
         self.assertEqual(self.left_behind(), [])
 
     def test_plan_tells_who_meets_whom_on_as_many_nodes_as_asked(self):

@@ -51,6 +51,23 @@ TEST(Discover, MultipliedNodesKeepTheirRanksAndWhatTheyMeasure) {
   EXPECT_THAT(many.ranks_of(2), ElementsAre(4, 5));
 }
 
+TEST(Discover, NodesAreOfOneKindWhereCpusCachesAndTheirSharesAreAlike) {
+  Node other = made_node("c", 2);
+  other.caches.push_back({3, 1 << 20, {0, 1}});
+  Topology t = discover({node_text(made_node("a", 2)), node_text(made_node("b", 2)), node_text(other), node_text(made_node("d", 2))},
+                        {facts("a", 0, 0, {0, 1}), facts("b", 1, 0, {0, 1}), facts("c", 2, 0, {0, 1}), facts("d", 3, 0, {0})}, 0, 0);
+  const auto counts = [&t] {
+    std::vector<std::pair<int, std::int64_t>> found;
+    for (const NodeKind& kind : t.kinds()) found.emplace_back(kind.node, kind.count);
+    return found;
+  };
+  EXPECT_THAT(counts(), ElementsAre(std::pair(0, 2), std::pair(2, 1), std::pair(3, 1)));
+  EXPECT_EQ(t.ranks_up_to(8), 4);
+  t.node_kinds.clear();  // as in a topology that nobody indexed
+  EXPECT_EQ(counts().size(), 4U);
+  EXPECT_EQ(multiplied(discover({node_text(other)}, {facts("c", 0, 0, {0, 1})}, 0, 0), 50).kinds().front().count, 50);
+}
+
 TEST(Discover, NodesOfOneNameOrIdentityAreToldApart) {
   Node node = made_node("localhost", 1);
   node.id = "4c4c4544-0042-3510-8054-b7c04f4d5331";
