@@ -64,6 +64,11 @@ void bound_process(std::uint64_t input_bytes) noexcept {
   limit(RLIMIT_AS, address_space_bytes() + (std::uint64_t{4} << 30) + 64 * input_bytes);
 }
 
+std::uint64_t most_open_files() noexcept {
+  rlimit files{};
+  return ::getrlimit(RLIMIT_NOFILE, &files) == 0 ? files.rlim_max : 0;
+}
+
 std::uint64_t raise_open_files() noexcept {
   rlimit files{};
   if (::getrlimit(RLIMIT_NOFILE, &files) != 0) return 0;

@@ -15,6 +15,8 @@ std::uint64_t input_bytes(const std::vector<std::string>& inputs);
 /// forbids core files.
 void bound_process(std::uint64_t input_bytes) noexcept;
 
+/// How many files this process may have open at most, once raise_open_files() has been called.
+std::uint64_t most_open_files() noexcept;
 /// Lets this process have as many files open as the system allows it; returns how many.
 std::uint64_t raise_open_files() noexcept;
 

@@ -60,7 +60,7 @@ class CollectorLoop {
             launch.size, *controller_, [this](int rank, const Message& m) { send(rank, m); }, print, now_s()),
         guardian_(watch.worker, watch.link, watch.heartbeat, 0,
                   [this](const Message& m) { collector_.handle(m, now_s()); }) {
-    raise_open_files();  // one per guardian: the usual soft limit of 1024 is too small for a cluster
+    raise_open_files();  // the usual soft limit of 1024 is too small for a cluster
     address_.key = random_token();
     if (launch.size > 1) {
       reception_ = std::make_unique<Reception>(launch.local_size == launch.size, address_, launch.size);

@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "base/bounds.hpp"
 #include "base/error.hpp"
 #include "guard/loops.hpp"
 #include "guard/trace.hpp"
@@ -51,12 +52,21 @@ int take_signal(int signals) noexcept {
   return found;
 }
 
+void require_open_files(int ranks) {
+  constexpr std::uint64_t others = 64;  // files, sockets of those who knock, what the launcher left open
+  const std::uint64_t needed = static_cast<std::uint64_t>(ranks) + others, allowed = most_open_files();
+  if (ranks > 1 && allowed < needed)
+    throw_usage("rank 0 needs " + std::to_string(needed) + " open files for " + std::to_string(ranks) + " ranks, and its hard limit is " +
+                std::to_string(allowed) + ": raise it where ranks are started (ulimit -Hn " + std::to_string(needed) + ")");
+}
+
 int run_guarded(const GuardPlan& plan) {
   LaunchEnvironment launch = launch_environment();
   if (!launch.launched || launch.rank < 0 || launch.size < 1) {
     launch.rank = 0;
     launch.size = launch.local_size = 1;
   }
+  if (launch.rank == 0) require_open_files(launch.size);
   const SharedHeartbeat heartbeat;
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)

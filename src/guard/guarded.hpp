@@ -22,7 +22,7 @@ struct GuardPlan {
 };
 
 /// Returns twice, once in the worker and once in its guardian; both leave with what it returns. Throws Error(resource)
-/// when the process cannot fork.
+/// when the process cannot fork, Error(usage) when rank 0's may not open a file for each rank.
 int run_guarded(const GuardPlan& plan);
 
 }  // namespace assay::guard

@@ -16,6 +16,9 @@ struct Watch {
   Heartbeat& heartbeat;
 };
 
+/// Rank 0's guardian has a line to each of the others. Throws Error(usage) when this process may not open as many files.
+void require_open_files(int ranks);
+
 /// Rank 0's guardian: leads the run. The exit code of all.
 int collector_loop(const GuardPlan& plan, const LaunchEnvironment& launch, const Watch& watch);
 /// Every other rank's guardian.

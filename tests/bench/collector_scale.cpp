@@ -219,8 +219,15 @@ int lead(int ranks, double long_s, int line, pid_t worker) {
 int main(int argc, char** argv) {
   const int ranks = argc > 1 ? std::atoi(argv[1]) : 0;
   const double long_s = argc > 2 ? std::atof(argv[2]) : 10;
-  if (ranks < 2 || static_cast<std::uint64_t>(ranks) + 64 > raise_open_files()) {
-    std::fprintf(stderr, "usage: assay_collector_scale RANKS [SECONDS]; at least 2 ranks and a descriptor for each\n");
+  if (ranks < 2) {
+    std::fprintf(stderr, "usage: assay_collector_scale RANKS [SECONDS]; at least 2 ranks\n");
+    return 4;
+  }
+  try {
+    require_open_files(ranks);
+    raise_open_files();
+  } catch (const Error& e) {
+    std::fprintf(stderr, "assay_collector_scale: %s\n", e.what());
     return 4;
   }
   int line[2];

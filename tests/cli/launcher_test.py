@@ -41,6 +41,18 @@ class Launcher(harness.CliTest):
         self.assertRegex(ours(result)[0], r"rank.* 1")
         self.assertEqual(self.left_behind(), [])
 
+    def test_too_few_open_files_are_told_before_anything_starts(self):
+        run = f"exec {harness.ASSAY} run --suites selftest --selftest.cases pass --out r.h5"
+        result = harness.execute([harness.MPIEXEC, "-n", "4", "sh", "-c", f"ulimit -n 67; {run}"], self.dir)
+        self.assert_code(result, 4)
+        self.assertEqual(len(ours(result)), 1, result.stderr)
+        self.assertIn("rank 0 needs 68 open files for 4 ranks, and its hard limit is 67", ours(result)[0])
+        self.assertIn("ulimit", ours(result)[0])
+        self.assertEqual(self.left_behind(), [])
+        # A soft limit is raised; one process alone has no lines.
+        self.assert_code(harness.execute([harness.MPIEXEC, "-n", "2", "sh", "-c", f"ulimit -Sn 40; {run}"], self.dir), 0)
+        self.assert_code(harness.execute(["sh", "-c", f"ulimit -n 60; {run} --force --launcher none"], self.dir), 0)
+
     def test_a_run_starts_its_launcher_itself(self):
         launcher = f"{harness.MPIEXEC} --allow-run-as-root --oversubscribe -n 2"
         run = ["run", "--suites", "selftest", "--selftest.cases", "pass,fail", "--out", "r.h5"]
