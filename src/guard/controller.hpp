@@ -28,7 +28,8 @@ class Controller {
  public:
   virtual ~Controller() = default;
 
-  /// What rank 0 found out with the others: makes the plan and takes the lock on the output. Throws Error.
+  /// What rank 0 found out with the others: makes the plan and takes the lock on the output. A second time before `ready` where the ranks
+  /// had to plan anew. Throws Error.
   virtual void start(const std::string& text) = 0;
   /// True between `start` and `finish` or `discard`.
   virtual bool started() const noexcept = 0;

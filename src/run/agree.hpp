@@ -4,6 +4,7 @@
 #pragma once
 
 #include <exception>
+#include <optional>
 #include <string>
 
 #include "base/error.hpp"
@@ -11,23 +12,26 @@
 
 namespace assay {
 
-/// Collective: throws on every rank when any rank gives a message. The lowest failing rank's words win.
-void agree_error(Communicator& world, const std::string& message, ErrorKind kind);
+/// Collective: throws on every rank when any rank has an error. The words of the lowest such rank win.
+void agree_error(Communicator& world, const std::optional<Error>& mine);
+
+/// What `step` throws; nothing when it ends well.
+template <typename Step>
+std::optional<Error> error_of(const Step& step) {
+  try {
+    step();
+  } catch (const Error& e) {
+    return e;
+  } catch (const std::exception& e) {
+    return Error(ErrorKind::internal, e.what());
+  }
+  return {};
+}
 
 /// Runs `step`, which must not communicate, and agrees on its outcome.
 template <typename Step>
 void together(Communicator& world, const Step& step) {
-  std::string message;
-  ErrorKind kind = ErrorKind::internal;
-  try {
-    step();
-  } catch (const Error& e) {
-    message = e.what();
-    kind = e.kind();
-  } catch (const std::exception& e) {
-    message = e.what();
-  }
-  agree_error(world, message, kind);
+  agree_error(world, error_of(step));
 }
 
 }  // namespace assay

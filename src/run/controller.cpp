@@ -62,6 +62,7 @@ class RunController final : public guard::Controller {
       throw_usage(fmt::format("--max-file: the plan needs about {}, {} are allowed", format_bytes(expected),
                               format_bytes(config_.max_file_bytes)));
     references_ = verdict::References::load(config_.options.text("baseline"), config_.options.text("history"));
+    discard();  // of a start that failed on a GPU
     open_writer(start_of(facts));
     schedule_ = RunSchedule(plan_);
     confirming_ = {};

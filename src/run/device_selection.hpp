@@ -4,11 +4,14 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "base/error.hpp"
 #include "config/config.hpp"
 #include "device/device.hpp"
+#include "topology/gpu_place.hpp"
 #include "topology/launch_check.hpp"
 #include "transport/mpi_communicator.hpp"
 
@@ -46,10 +49,40 @@ struct DeviceSelection {
   std::vector<Note> notes;
 };
 
-/// Collective on the whole launch; `members` are those that --only and --exclude leave. A GPU that cannot be used, as whoever got it
-/// finds out at a first look, is a finding of its node, and the choice is made again without it; the ranks of a node that has no other
-/// GPU rest. All ranks get the same answer or the same error: Error(usage), or Error(device) when no GPU at all can be used.
-DeviceSelection select_devices(Communicator& launch, const Config& config, const std::vector<int>& members, const DeviceOffer& offer);
+/// Decides who of a launch measures with what. A GPU that cannot be used, as whoever got it finds out at a first look or while it sets up
+/// what was selected, is a finding of its node, and the selection is made again without it: ranks keep the GPUs that work, and those for
+/// which none is left rest. Everything here is collective on the whole launch, and all ranks get the same answer or the same error.
+class DeviceSelector {
+ public:
+  /// `members` are those that --only and --exclude leave.
+  DeviceSelector(Communicator& launch, const Config& config, std::vector<int> members, DeviceOffer offer);
+
+  /// Throws Error(usage), or Error(device) when no GPU at all can be used.
+  DeviceSelection select();
+
+  /// What became of a set-up. `failed`: what went wrong with this rank's GPU; `ended`: the run is over, as the members have agreed.
+  /// True when a GPU is left out now, and everybody selects and sets up again.
+  bool leave_out(const std::optional<Error>& failed, bool ended);
+
+ private:
+  void choose();
+  bool leave_out(const std::vector<std::string>& troubles);
+  std::optional<Error> look();
+  void drop_hosts_without();
+  void note(const std::string& host, const std::string& severity, const std::string& kind, const std::string& what);
+
+  Communicator& launch_;
+  const Config& config_;
+  std::vector<int> members_;  ///< those that are left, and by their place here:
+  std::vector<std::string> hosts_;
+  std::vector<std::vector<std::string>> visible_;  ///< without what has turned out to be of no use
+  std::size_t asked_;         ///< members before any was left out
+  DeviceOffer offer_;
+  DeviceChoice choice_;
+  std::vector<DeviceSelection::Note> notes_;
+  std::string gpu_;  ///< that this rank has looked at
+  GpuLook look_;
+};
 
 /// Collective on the whole launch: leaves those out that do not take part. Null for them, else the communicator of those of this node.
 std::unique_ptr<Communicator> keep_members(MpiSession& mpi, const DeviceSelection& selection);

@@ -6,6 +6,7 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 #include <random>
 
 #include "base/clock.hpp"
@@ -49,7 +50,7 @@ std::shared_ptr<Device> make_device(const Topology& topology, GpuLook& look) {
   return make_host_device(cpus, numa, !me.shares_cpus);
 }
 
-/// One rank's way from agreed topology to the last case. The file, the verdict and the exit code are the controller's.
+/// One rank's way from agreed devices to the last case. The file, the verdict and the exit code are the controller's.
 class Session {
  public:
   /// `devices`: who of the launch takes part, this rank among them, and with what. `node`: those of this node.
@@ -57,8 +58,19 @@ class Session {
           DeviceSelection devices, std::unique_ptr<Communicator> node)
       : mpi_(mpi), config_(std::move(config)), suites_(suites), link_(link), devices_(std::move(devices)), node_(std::move(node)) {}
 
+  /// All that comes before the first case. What went wrong with the GPU of this rank is returned: the run can be set up again without
+  /// it. Throws Error on all members for all else, and where there is no going on: a run that is resumed has its plan.
+  std::optional<Error> set_up() {
+    agree_seed();
+    job_ = discover_job(mpi_, config_, devices_, std::move(node_));
+    start(make_plan(config_, job_.topology, suites_));
+    auto failed = set_up_device();
+    if (!job_.topology.measures_gpus() || !config_.resume.empty()) agree_error(world(), named(failed));
+    return failed;
+  }
+
   void run() {
-    prepare();
+    announce();
     for (std::uint64_t segment = 1; execute(); ++segment) prepare_segment(segment);
   }
 
@@ -66,42 +78,54 @@ class Session {
   Communicator& world() { return mpi_.world(); }
   bool root() { return world().rank() == 0; }
 
-  void prepare() {
-    agree_seed();
-    job_ = discover_job(mpi_, config_, devices_, std::move(node_));
-    plan_ = make_plan(config_, job_.topology, suites_);
+  void start(Plan plan) {
+    plan_ = std::move(plan);
     check_faults(config_.faults, plan_, job_.topology, suites_);
     agree_plan(world(), plan_.hash);
     entities_ = std::make_unique<EntityTable>(job_.topology);
-    const double begin = now_s();
     // The lock on the output is taken before memory is touched: a wrong --out must not cost a minute.
     together(world(), [&] {
       if (root()) link_.start(to_text(start_facts()));
     });
+  }
+
+  /// Collective. What went wrong with this rank's device, and nothing else, is returned.
+  std::optional<Error> set_up_device() {
     link_.enter(guard::Phase::memory);
-    together(world(), [&] {
-      device_ = make_device(job_.topology, devices_.look);
-      reserve();
+    const double begin = now_s();
+    links_.reset();  // they know the memory that may be given up now
+    auto failed = error_of([&] {
+      if (!device_) device_ = make_device(job_.topology, devices_.look);
+      device_->reserve(plan_.arena_bytes);
     });
-    prepare_suites();
-    const double device_s = now_s() - begin;
+    // What follows needs the memory of all of them.
+    if (world().max(failed ? 1.0 : 0.0) == 0) {
+      prepare_suites();
+      failed = error_of([&] {
+        links_ = make_gpu_links();
+        device_->synchronize();
+        identity_ = device_identity();
+      });
+    }
+    device_s_ = now_s() - begin;
+    return failed;
+  }
+
+  /// For those who do not know which device it is about.
+  std::optional<Error> named(const std::optional<Error>& failed) {
+    if (!failed) return {};
+    return Error(failed->kind(), job_.topology.my_node().hostname + (devices_.gpu.empty() ? "" : ", GPU " + devices_.gpu) + ": " + failed->what());
+  }
+
+  void announce() {
     if (root() && !config_.quiet)
       std::fprintf(stderr, "assay: %d rank%s on %zu node%s; started in %s (MPI %s, inventory %s, memory %s)\n", world().size(),
                    world().size() == 1 ? "" : "s", job_.topology.nodes.size(), job_.topology.nodes.size() == 1 ? "" : "s",
-                   format_seconds(mpi_.init_seconds() + job_.probe_s + device_s).c_str(),
+                   format_seconds(mpi_.init_seconds() + job_.probe_s + device_s_).c_str(),
                    format_seconds(mpi_.init_seconds()).c_str(), format_seconds(job_.probe_s).c_str(),
-                   format_seconds(device_s).c_str());
+                   format_seconds(device_s_).c_str());
     for (const auto& note : devices_.notes)
       if (root() && !config_.quiet) std::fprintf(stderr, "assay: %s\n", note.finding.text.c_str());
-  }
-
-  /// What fails here ends the run on all ranks: the plan counts on this device.
-  void reserve() {
-    try {
-      device_->reserve(plan_.arena_bytes);
-    } catch (const Error& e) {
-      throw Error(e.kind(), job_.topology.my_node().hostname + (devices_.gpu.empty() ? "" : ", GPU " + devices_.gpu) + ": " + e.what());
-    }
   }
 
   /// A run that is resumed goes on with its seed and the memory it agreed on, or its plan would be another.
@@ -147,22 +171,21 @@ class Session {
     const auto offset = estimate_clock_offset(world());
     const double start_on_root = std::stod(world().broadcast_text(fmt::format("{:.9f}", now_s() - elapsed_s_), 0));
     CounterSet counters;
-    const bool leader = job_.node->rank() == 0;
-    if (leader) {
-      const Node& node = job_.topology.my_node();
-      counters = CounterSet::probe(node.hostname);
-      counters.add_gpus(node.hostname, job_.nvml);
-    }
     std::unique_ptr<Telemetry> telemetry;
-    if (leader && config_.telemetry_hz > 0)
-      telemetry = std::make_unique<Telemetry>(job_.topology.my_node().hostname, job_.nvml, config_.telemetry_hz);
+    const bool leader = job_.node->rank() == 0;
+    together(world(), [&] {
+      if (!leader) return;
+      const std::string& node = job_.topology.my_node().hostname;
+      counters = CounterSet::probe(node);
+      counters.add_gpus(node, job_.nvml);
+      if (config_.telemetry_hz > 0) telemetry = std::make_unique<Telemetry>(node, job_.nvml, config_.telemetry_hz);
+    });
     const double run_start_s = start_on_root - offset.offset_s;
-    const auto links = make_gpu_links();
-    const Injection injection({config_, job_.topology, *entities_, *device_, links ? links->world() : world(), links ? links->node() : *job_.node,
-                               links ? links->leaders() : job_.leaders.get(), run_start_s});
+    const Injection injection({config_, job_.topology, *entities_, *device_, links_ ? links_->world() : world(), links_ ? links_->node() : *job_.node,
+                               links_ ? links_->leaders() : job_.leaders.get(), run_start_s});
     Runner runner({config_, job_.topology, plan_, *entities_, *device_, injection.world(), injection.node(), injection.leaders(),
-                   suites_, leader ? &counters : nullptr, telemetry.get(), link_, run_start_s, injection.injector(), links.get(), power_meters(leader)});
-    link_.ready(root() ? to_text(ReadyFacts{start_on_root, now_s() - start_on_root, device_identity() + world().path()}) : "");
+                   suites_, leader ? &counters : nullptr, telemetry.get(), link_, run_start_s, injection.injector(), links_.get(), power_meters(leader)});
+    link_.ready(root() ? to_text(ReadyFacts{start_on_root, now_s() - start_on_root, identity_ + world().path()}) : "");
     return runner.run_all();
   }
 
@@ -185,13 +208,8 @@ class Session {
     link_.enter(guard::Phase::discovery);
     if (segment == 1) first_seed_ = config_.seed;
     config_.seed = mix64(first_seed_, segment) >> 1;
-    plan_ = make_plan(config_, job_.topology, suites_);
-    agree_plan(world(), plan_.hash);
-    together(world(), [&] {
-      if (root()) link_.start(to_text(start_facts()));
-    });
-    together(world(), [&] { reserve(); });
-    prepare_suites();
+    start(make_plan(config_, job_.topology, suites_));
+    agree_error(world(), named(set_up_device()));
   }
 
   void prepare_suites() {
@@ -222,6 +240,9 @@ class Session {
   Plan plan_;
   std::unique_ptr<EntityTable> entities_;
   std::shared_ptr<Device> device_;
+  std::unique_ptr<GpuLinks> links_;
+  std::string identity_;  ///< of the device
+  double device_s_ = 0;  ///< that it took to be set up
 };
 
 /// What planning took on this rank, which is what each rank of a run pays.
@@ -230,6 +251,30 @@ std::string planning_text(double begin_s) {
   getrusage(RUSAGE_SELF, &used);
   return fmt::format("assay: planned in {} of processor time; memory of a rank {}\n", format_seconds(process_cpu_s() - begin_s),
                      format_bytes(static_cast<std::uint64_t>(used.ru_maxrss) * 1024));
+}
+
+/// Collective on the launch: sets the run up, without those GPUs that fail meanwhile. Null on ranks that take no part.
+std::unique_ptr<Session> set_up(MpiSession& mpi, const Config& config, const std::vector<std::unique_ptr<Suite>>& suites, guard::WorkerLink& link,
+                                DeviceSelector& devices) {
+  for (;;) {
+    link.enter(guard::Phase::discovery);
+    DeviceSelection selection = devices.select();
+    std::unique_ptr<Session> session;
+    std::optional<Error> failed, ended;
+    if (auto node = keep_members(mpi, selection)) {
+      session = std::make_unique<Session>(mpi, config, suites, link, std::move(selection), std::move(node));
+      try {
+        failed = session->set_up();
+      } catch (const Error& e) {
+        ended = e;
+      }
+    }
+    link.enter(guard::Phase::memory);  // those who rest wait for the others
+    if (!devices.leave_out(failed, ended.has_value())) {
+      if (ended) throw Error(*ended);
+      return session;
+    }
+  }
 }
 
 /// One clear line from rank 0, the same exit code everywhere.
@@ -248,12 +293,12 @@ ExitCode work(int* argc, char*** argv, const Config& config, const std::vector<s
   ExitCode code = ExitCode::pass;  // of this process; that of the run is the guardians'
   try {
     // Where guardians share no folder they learn from MPI where the collector listens.
-    Communicator& launch = mpi.world();
+    Communicator& launch = mpi.launch();
     link.connect(launch.broadcast_text(launch.rank() == 0 ? link.collector_address() : "", 0));
     agree_software(launch, config);
-    DeviceSelection devices = select_devices(launch, config, select_ranks(launch, config), device_offer(config));
-    if (auto node = keep_members(mpi, devices))
-      Session(mpi, config, suites, link, std::move(devices), std::move(node)).run();
+    DeviceSelector devices(launch, config, select_ranks(launch, config), device_offer(config));
+    if (const auto session = set_up(mpi, config, suites, link, devices))
+      session->run();
     else
       link.rest();
   } catch (const Error& e) {
@@ -280,7 +325,7 @@ ExitCode plan_session(int* argc, char*** argv, Config config, std::vector<std::u
   MpiSession mpi(argc, argv);
   try {
     agree_software(mpi.world(), config);
-    const DeviceSelection devices = select_devices(mpi.world(), config, select_ranks(mpi.world(), config), device_offer(config));
+    const DeviceSelection devices = DeviceSelector(mpi.launch(), config, select_ranks(mpi.launch(), config), device_offer(config)).select();
     auto node = keep_members(mpi, devices);
     if (!node) return ExitCode::pass;  // leaves MPI when the others do
     config.seed = std::stoull(mpi.world().broadcast_text(std::to_string(seed_of(config)), 0));

@@ -10,6 +10,8 @@
 #include <array>
 #include <csignal>
 
+#include "base/error.hpp"
+
 namespace assay {
 namespace {
 
@@ -36,21 +38,42 @@ class Explained {
   struct sigaction before_ = {};
 };
 
+/// Collective: what `step` says or throws on the first rank that has something to say.
+template <typename Step>
+std::string first_word(Communicator& mpi, const Step& step) {
+  std::string mine;
+  try {
+    mine = step();
+  } catch (const Error& e) {
+    mine = "rank " + std::to_string(mpi.rank()) + ": " + e.what();
+  }
+  for (const std::string& text : mpi.all_gather_text(mine))
+    if (!text.empty()) return text;
+  return {};
+}
+
+/// Collective. A GPU that fails alone keeps nobody waiting.
 std::string exchange(Communicator& mpi, Device& device, std::size_t bytes) {
   constexpr std::uint64_t seed = 0x9cd1;
   const int me = mpi.rank(), ranks = mpi.size(), next = (me + 1) % ranks, previous = (me + ranks - 1) % ranks;
   std::byte *out = device.arena().data(), *in = out + device.arena().size() / 2;
-  device.payload_fill(kernels::payload_key(seed, me, next, bytes), out, bytes);
-  device.payload_fill(kernels::payload_key(~seed, me, next, bytes), in, bytes);
-  device.synchronize();
+  const std::string trouble = first_word(mpi, [&] {
+    device.payload_fill(kernels::payload_key(seed, me, next, bytes), out, bytes);
+    device.payload_fill(kernels::payload_key(~seed, me, next, bytes), in, bytes);
+    device.synchronize();
+    return std::string();
+  });
+  if (!trouble.empty()) return trouble;
   std::array<Request, 2> requests;
   mpi.irecv(in, bytes, previous, payload_tag, requests[0]);
   mpi.isend(out, bytes, next, payload_tag, requests[1]);
   mpi.wait_all(requests);
-  const auto errors = device.payload_check(kernels::payload_key(seed, previous, me, bytes), in, bytes);
-  if (errors.count == 0) return {};
-  return "rank " + std::to_string(me) + ": " + std::to_string(errors.count) + " wrong words in " + std::to_string(bytes) + " bytes from rank " +
-         std::to_string(previous);
+  return first_word(mpi, [&] {
+    const auto errors = device.payload_check(kernels::payload_key(seed, previous, me, bytes), in, bytes);
+    if (errors.count == 0) return std::string();
+    return "rank " + std::to_string(me) + ": " + std::to_string(errors.count) + " wrong words in " + std::to_string(bytes) + " bytes from rank " +
+           std::to_string(previous);
+  });
 }
 
 }  // namespace
@@ -69,8 +92,7 @@ bool mpi_says_cuda() {
 std::string test_gpu_direct(Communicator& mpi, Device& device) {
   const Explained explained;
   for (const std::size_t bytes : {std::size_t{1} << 10, std::size_t{4} << 20})
-    for (const std::string& text : mpi.all_gather_text(exchange(mpi, device, bytes)))
-      if (!text.empty()) return text;
+    if (const std::string text = exchange(mpi, device, bytes); !text.empty()) return text;
   return {};
 }
 

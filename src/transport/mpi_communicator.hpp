@@ -21,19 +21,20 @@ class MpiSession {
   MpiSession(const MpiSession&) = delete;
   MpiSession& operator=(const MpiSession&) = delete;
 
-  /// All ranks of the launch, until `keep` leaves some out.
-  Communicator& world() noexcept { return *world_; }
-  /// Collective: makes `members` (ranks of the world, ascending, whole nodes) the world of those among them, and the rest
-  /// a world of their own. Whether this rank is a member.
+  Communicator& launch() noexcept { return *launch_; }
+  /// All ranks of the launch, or those that the last `keep` left.
+  Communicator& world() noexcept { return part_ ? *part_ : *launch_; }
+  /// Collective on the launch: makes `members` (its ranks, ascending) the world of those among them, and the rest a world of their
+  /// own. Whether this rank is a member. Ends the world before.
   bool keep(const std::vector<int>& members);
-  /// Ranks that share this node's memory (MPI_Comm_split_type), in world order. Collective on world; once.
+  /// Ranks of the launch that share this node's memory (MPI_Comm_split_type), in its order. Collective on the launch.
   std::unique_ptr<Communicator> split_node();
   double init_seconds() const noexcept { return init_s_; }
   /// Ends the job at once with `code` on all ranks; does not return.
   [[noreturn]] void abort(int code);
 
  private:
-  std::unique_ptr<Communicator> world_, node_;
+  std::unique_ptr<Communicator> launch_, part_;
   guard::Heartbeat* heartbeat_;
   double init_s_ = 0;
 };

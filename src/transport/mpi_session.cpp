@@ -17,7 +17,7 @@ MpiSession::MpiSession(int* argc, char*** argv, guard::Heartbeat* heartbeat) : h
   if (provided < MPI_THREAD_FUNNELED)
     throw Error(ErrorKind::mpi,
                 "MPI_Init_thread: this MPI allows no threads (MPI_THREAD_FUNNELED is needed)");
-  world_ = mpi::duplicate_world(mpi::count_limit, heartbeat);
+  launch_ = mpi::duplicate_world(mpi::count_limit, heartbeat);
   init_s_ = now_s() - begin;
 }
 
@@ -25,27 +25,26 @@ MpiSession::~MpiSession() {
   // MPI_Finalize waits for all ranks. While an exception unwinds this rank the others may be anywhere, and
   // waiting for them would turn an error into a hang: the launcher ends them instead.
   if (std::uncaught_exceptions() > 0) return;
-  node_.reset();
-  world_.reset();
+  part_.reset();
+  launch_.reset();
   int finalized = 0;
   MPI_Finalized(&finalized);
   if (finalized == 0) MPI_Finalize();
 }
 
 bool MpiSession::keep(const std::vector<int>& members) {
-  if (static_cast<int>(members.size()) == world_->size()) return true;
-  node_ = split_node();  // collective on the launch: later those left out are not there to take part
-  const bool mine = std::binary_search(members.begin(), members.end(), world_->rank());
-  world_ = world_->split(mine ? 0 : 1, world_->rank());
+  part_.reset();
+  if (static_cast<int>(members.size()) == launch_->size()) return true;
+  const bool mine = std::binary_search(members.begin(), members.end(), launch_->rank());
+  part_ = launch_->split(mine ? 0 : 1, launch_->rank());
   return mine;
 }
 
 std::unique_ptr<Communicator> MpiSession::split_node() {
-  if (node_) return std::move(node_);
   MPI_Comm part = MPI_COMM_NULL;
-  mpi::check(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, world_->rank(), MPI_INFO_NULL, &part),
+  mpi::check(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, launch_->rank(), MPI_INFO_NULL, &part),
              "MPI_Comm_split_type");
-  return mpi::make_communicator(part, world_->path(), mpi::count_limit, heartbeat_);
+  return mpi::make_communicator(part, launch_->path(), mpi::count_limit, heartbeat_);
 }
 
 void MpiSession::abort(int code) {

@@ -4,34 +4,68 @@
 import json
 import pathlib
 
+import h5py
+
 import harness
 
 GPUS = pathlib.Path(__file__).resolve().parents[1] / "emulation" / "gpus.json"
 
 
+GEMM = ["--suites", "gemm", "--gemm.sizes", "64", "--gemm.dtypes", "bf16"]
+LINKS = ["--suites", "gemm,p2p", *GEMM[2:], "--p2p.sizes", "8388608", "--p2p.modes", "uni", "--p2p.gpu-direct", "on"]
+
+
 class Start(harness.CliTest):
-    def run_with(self, fault, *args):
-        """On two emulated GPUs, one per rank; the second has the fault."""
+    def run_with(self, faults, *args):
+        """On two emulated GPUs, one per rank; `faults` by GPU."""
         gpus = json.loads(GPUS.read_text())
-        gpus["nodes"]["*"][1]["fault"] = fault
-        env = {"ASSAY_FAKE_GPUS": str(self.write(f"{fault}.json", json.dumps(gpus))), "ASSAY_NVML_LIBRARY": "/nonexistent"}
-        return self.mpirun(2, "run", "--device", "cuda", "--level", "smoke", "--quiet", "--out", "r.h5", *args, env=env)
+        for gpu, fault in faults.items():
+            gpus["nodes"]["*"][gpu]["fault"] = fault
+        env = {"ASSAY_FAKE_GPUS": str(self.write("gpus.json", json.dumps(gpus))), "ASSAY_NVML_LIBRARY": "/nonexistent"}
+        return self.mpirun(2, "run", "--device", "cuda", "--level", "smoke", "--quiet", "--force", "--out", "r.h5", *args, env=env)
+
+    def left_out(self, gpu, fault, words, *args, **others):
+        """The other one is measured, all of it, and nobody waits for the one that failed."""
+        with self.subTest(gpu=gpu, fault=fault):
+            result = self.run_with({gpu: fault, **others.get("faults", {})}, *args)
+            self.assert_code(result, 2)
+            said = " ".join(result.stdout.split())
+            self.assertRegex(said, rf"FAIL missing: \S+ the GPU GPU-\S+f{gpu} cannot be used \({words}[^)]*\(cudaError\)\); the run goes on without it")
+            self.assertNotIn("hang", result.stderr)
+            self.assertRegex(said, r"planned=(\d+) passed=\d+ failed=0 skipped=\d+ error=0 incomplete=0")
+            with h5py.File(self.dir / "r.h5") as f:
+                names = f["entities/name"].asstr()[:]
+                measured = {names[entity].rsplit("/", 1)[1] for entity in f["cases/gemm/bf16-n64-together/entity"][:]}
+            self.assertEqual(measured, {f"gpu{1 - gpu}"})
 
     def test_one_that_cannot_be_used_is_left_out(self):
-        for fault, words in [("engine", "cudaStreamCreate: uncorrectable ECC error"), ("late", "the GPU: uncorrectable ECC error")]:
-            with self.subTest(fault=fault):
-                result = self.run_with(fault, "--force", "--suites", "gemm", "--gemm.sizes", "64", "--gemm.dtypes", "bf16")
-                self.assert_code(result, 2)
-                said = " ".join(result.stdout.split())
-                self.assertRegex(said, r"the GPU GPU-\S+f1 cannot be used \(" + words)
-                self.assertIn("the run goes on without it", said)
-                self.assertIn("planned=3 passed=3", said)
+        """At a first look, and when streams beside the first are made."""
+        for gpu in (0, 1):
+            self.left_out(gpu, "engine", "cudaStreamCreate: uncorrectable ECC error", *GEMM)
+            self.left_out(gpu, "stream", "cudaStreamCreateWithFlags: uncorrectable ECC error", *GEMM)
+        self.left_out(1, "late", "the GPU: uncorrectable ECC error", *GEMM)
 
-    def test_one_without_the_memory_that_was_planned_ends_the_run_on_all_ranks(self):
-        """The plan counts on it by then."""
-        result = self.run_with("large", "--suites", "memory")
+    def test_one_without_the_memory_that_was_planned_is_left_out(self):
+        """It is planned anew, and another rank leads where rank 0 rests."""
+        for gpu in (0, 1):
+            self.left_out(gpu, "large", "cudaMalloc: uncorrectable ECC error", "--suites", "gemm,memory", *GEMM[2:])
+
+    def test_one_that_fails_anywhere_before_the_first_case_is_left_out(self):
+        """Its memory, algorithms (rank 0 looks for them), what MPI does with its memory, the end."""
+        for gpu, waits in [(0, 2), (0, 30), (1, 3), (1, 5), (1, 6), (1, 8)]:
+            self.left_out(gpu, f"wait{waits}", "", *LINKS)
+
+    def test_a_gpu_that_works_keeps_its_process(self):
+        """In exclusive mode another one could not use it."""
+        self.left_out(0, "engine", "cudaStreamCreate: uncorrectable ECC error", *GEMM, faults={1: "exclusive"})
+
+    def test_a_run_that_is_resumed_ends(self):
+        """It has its plan."""
+        self.assert_code(self.run_with({}, *GEMM), 0)
+        (self.dir / "r.h5").rename(self.dir / "before.h5")
+        result = self.run_with({1: "stream"}, *GEMM, "--resume", "before.h5")
         self.assert_code(result, 3)
-        self.assertRegex(result.stderr, r"assay: \S+, GPU GPU-\S+f1: cudaMalloc: uncorrectable ECC error")
+        self.assertRegex(result.stderr, r"assay: \S+, GPU GPU-\S+f1: cudaStreamCreateWithFlags: uncorrectable ECC error")
         self.assertNotIn("hang", result.stderr)
         self.assertFalse((self.dir / "r.h5").exists())
 

@@ -2,17 +2,22 @@
 // Streams, events and devices of the emulation.
 #include "cuda_runtime.h"
 
+#include <fcntl.h>
 #include <sched.h>
+#include <sys/file.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "device_memory.hpp"
@@ -119,10 +124,28 @@ cudaError_t keep(cudaError_t error) {
 bool has_fault(int device, const char* fault) { return gpus()[static_cast<std::size_t>(device)].fault == fault; }
 bool is_device(int device) { return device >= 0 && device < static_cast<int>(gpus().size()); }
 
+/// Of a GPU that takes one process. A lock on a file beside that of the GPUs, which ends with the process.
+bool is_first_user(int device) {
+  static std::map<int, int> files;
+  const auto [at, fresh] = files.emplace(device, -1);
+  if (fresh) {
+    const std::string path = std::getenv("ASSAY_FAKE_GPUS") + std::string(".") + gpus()[static_cast<std::size_t>(device)].uuid;
+    at->second = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  }
+  return flock(at->second, LOCK_EX | LOCK_NB) == 0;
+}
+
+/// Waits of this process for what was started on a device that fails at the N-th of them.
+bool waited_enough(int device) {
+  static std::atomic<long> waits{0};
+  const std::string& fault = gpus()[static_cast<std::size_t>(device)].fault;
+  return fault.starts_with("wait") && !state().streams.empty() && ++waits >= std::atol(fault.c_str() + 4);
+}
+
 /// The error of what was started on the current device, as who waits for it learns.
 cudaError_t outcome() {
   if (!is_device(current_device)) return cudaSuccess;
-  const bool bad = has_fault(current_device, "ecc") || (has_fault(current_device, "late") && !state().streams.empty());
+  const bool bad = has_fault(current_device, "ecc") || (has_fault(current_device, "late") && !state().streams.empty()) || waited_enough(current_device);
   return bad ? keep(cudaErrorECCUncorrectable) : cudaSuccess;
 }
 
@@ -221,7 +244,7 @@ cudaError_t cudaDeviceSynchronize() {
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
   const Lock lock(state().mutex);
   if (!is_device(current_device)) return keep(cudaErrorNoDevice);
-  if (has_fault(current_device, "busy")) return keep(cudaErrorDevicesUnavailable);
+  if (has_fault(current_device, "busy") || (has_fault(current_device, "exclusive") && !is_first_user(current_device))) return keep(cudaErrorDevicesUnavailable);
   *total = gpus()[static_cast<std::size_t>(current_device)].memory_bytes;
   *free = *total - std::min(*total, allocated_bytes(current_device));
   return cudaSuccess;
@@ -279,7 +302,8 @@ cudaError_t cudaMemset(void* p, int value, std::size_t bytes) {
 }
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
   const Lock lock(state().mutex);
-  if (is_device(current_device) && has_fault(current_device, "engine")) return keep(cudaErrorECCUncorrectable);
+  if (is_device(current_device) && (has_fault(current_device, "engine") || (has_fault(current_device, "stream") && !state().streams.empty())))
+    return keep(cudaErrorECCUncorrectable);
   *stream = new Stream;
   state().streams.insert(*stream);
   return cudaSuccess;
