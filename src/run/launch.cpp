@@ -118,6 +118,8 @@ Job discover_job(MpiSession& mpi, const Config& config, const DeviceSelection& d
     job.nvml = probe_gpus(found);
     description = to_json(found).dump();
   });
+  const std::string first = world.broadcast_text(description, 0);
+  if (!description.empty() && !first.empty() && world.rank() != 0) description = differences(Json::parse(description), Json::parse(first)).dump();
   RankFacts facts = own_facts(std::stoi(job.node->broadcast_text(std::to_string(world.rank()), 0)), job.node->rank(), devices.visible_gpus);
   facts.device = devices.kind;
   facts.gpu = devices.gpu;

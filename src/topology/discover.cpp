@@ -40,12 +40,13 @@ void make_nodes_distinct(std::vector<Node>& nodes) {
   }
 }
 
-Node parse_node(const std::string& text, int leader) {
+/// `first`: the node of the lowest rank, from which the others tell what differs; null for itself.
+Node parse_node(const std::string& text, int leader, const Node* first) {
   const std::string who = "rank " + std::to_string(leader) + ", leader of its node, ";
   if (text.empty()) throw Error(ErrorKind::internal, who + "did not describe it");
   const Json json = Json::parse(text, nullptr, false);
   if (json.is_discarded()) throw Error(ErrorKind::internal, who + "sent a description that is no JSON");
-  return node_from_json(json);
+  return first == nullptr ? node_from_json(json) : with_differences(*first, json);
 }
 
 void place_ranks(Topology& topology, const std::vector<RankFacts>& facts, int node, int threads) {
@@ -151,7 +152,8 @@ Topology discover(const std::vector<std::string>& node_json_by_rank,
     }
     const auto [found, added] = node_of_leader.emplace(leader, static_cast<int>(topology.nodes.size()));
     if (added)
-      topology.nodes.push_back(parse_node(node_json_by_rank[static_cast<std::size_t>(leader)], leader));
+      topology.nodes.push_back(parse_node(node_json_by_rank[static_cast<std::size_t>(leader)], leader,
+                                          topology.nodes.empty() ? nullptr : &topology.nodes.front()));
     RankPlace place;
     place.rank = static_cast<int>(rank);
     place.node = found->second;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cmath>
 #include <type_traits>
 
@@ -116,17 +117,22 @@ struct Saver {
   }
 };
 
+/// Fields that are not told keep their value where `partial`.
 struct Loader {
   const Json& json;
+  bool partial = false;
 
   template <typename T>
   void operator()(const char* name, T& value) {
+    if (partial && !json.contains(name)) return;
     const Json& stored = json.at(name);
     if constexpr (is_record_list<T>::value) {
-      value.clear();
-      for (const Json& item : stored) {
-        Loader loader{item};
-        visit(value.emplace_back(), loader);
+      const std::size_t known = partial ? std::min(value.size(), stored.size()) : 0;
+      value.resize(known);
+      value.resize(stored.size());
+      for (std::size_t i = 0; i < stored.size(); ++i) {
+        Loader loader{stored.at(i), i < known};
+        visit(value[i], loader);
       }
     } else if constexpr (std::is_same_v<T, double>) {
       value = stored.is_null() ? unsupported : stored.get<double>();
@@ -136,6 +142,16 @@ struct Loader {
   }
 };
 
+Node loaded(Node node, const Json& json, bool partial) {
+  Loader loader{json, partial};
+  try {
+    visit(node, loader);
+  } catch (const Json::exception& error) {
+    throw Error(ErrorKind::data, std::string("description of a node: ") + error.what());
+  }
+  return node;
+}
+
 }  // namespace
 
 Json to_json(const Node& node) {
@@ -144,15 +160,24 @@ Json to_json(const Node& node) {
   return std::move(saver.json);
 }
 
-Node node_from_json(const Json& json) {
-  Node node;
-  Loader loader{json};
-  try {
-    visit(node, loader);
-  } catch (const Json::exception& error) {
-    throw Error(ErrorKind::data, std::string("description of a node: ") + error.what());
+Node node_from_json(const Json& json) { return loaded({}, json, false); }
+
+Json differences(const Json& json, const Json& like) {
+  Json found = Json::object();
+  for (const auto& [name, value] : json.items()) {
+    const auto other = like.find(name);
+    if (other != like.end() && *other == value) continue;
+    const bool records = value.is_array() && !value.empty() && value.front().is_object();
+    if (!records || other == like.end()) {
+      found[name] = value;
+      continue;
+    }
+    Json& list = found[name] = Json::array();
+    for (std::size_t i = 0; i < value.size(); ++i) list.push_back(i < other->size() ? differences(value[i], (*other)[i]) : value[i]);
   }
-  return node;
+  return found;
 }
+
+Node with_differences(const Node& like, const Json& json) { return loaded(like, json, true); }
 
 }  // namespace assay

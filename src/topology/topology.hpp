@@ -169,5 +169,10 @@ std::vector<Share> share_cpus(const Node& node, const std::vector<std::vector<in
 
 Json to_json(const Node& node);
 Node node_from_json(const Json& json);
+/// What a description says other than another: fields that differ, in lists of parts item by item. Nodes of a cluster are
+/// so much alike that this is a twentieth of it.
+Json differences(const Json& json, const Json& like);
+/// The node whose description differs from that of `like` so. A whole description is taken as it is.
+Node with_differences(const Node& like, const Json& json);
 
 }  // namespace assay

@@ -361,7 +361,9 @@ std::vector<Case> plan_cases(const PlanInput& input) {
       c.samples = timing.samples;
       const auto stream = schedule_stream(input.seed, c.name);
       const std::int64_t rows = spec.scope == Scope::loopback ? 1 : 2;  // of a pair
-      c.entities = rows * static_cast<std::int64_t>(pair_count(schedule_of(spec, input.topology, all_rails, stream, timing.rounds)));
+      const std::size_t pairs = spec.nic.empty() ? pair_count(spec.scope, input.topology, stream, timing.rounds)
+                                                 : pair_count(schedule_of(spec, input.topology, all_rails, stream, timing.rounds));
+      c.entities = rows * static_cast<std::int64_t>(pairs);
     }
     cases.push_back(std::move(c));
   }

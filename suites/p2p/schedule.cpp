@@ -282,4 +282,19 @@ std::size_t pair_count(const Schedule& schedule) noexcept {
   return count;
 }
 
+std::size_t pair_count(Scope scope, const Topology& topology, const RandomStream& random, std::size_t max_rounds) {
+  std::size_t count = 0;
+  if (scope == Scope::node) {
+    NodeSchedules schedules(topology, random, max_rounds);
+    for (const NodeKind& kind : topology.kinds())
+      count += static_cast<std::size_t>(kind.count) * pair_count(schedules.of(topology.ranks_of(kind.node)));
+  } else if (scope == Scope::cross) {
+    std::vector<std::size_t> ranks;
+    for (std::size_t node = 0; node < topology.nodes.size(); ++node) ranks.push_back(topology.ranks_of(static_cast<int>(node)).size());
+    for (const Round& round : first_rounds(node_matchings(ranks.size(), random, max_rounds, leaf_of_nodes(topology)), max_rounds))
+      for (const Pair& nodes : round) count += std::min(ranks[static_cast<std::size_t>(nodes.a)], ranks[static_cast<std::size_t>(nodes.b)]);
+  }
+  return count;
+}
+
 }  // namespace assay::p2p

@@ -52,5 +52,7 @@ Schedule make_schedule(Scope scope, const Topology& topology, const RandomStream
 std::size_t round_count(Scope scope, const Topology& topology);
 
 std::size_t pair_count(const Schedule& schedule) noexcept;
+/// Of make_schedule() with these arguments, without making the pairs of all ranks.
+std::size_t pair_count(Scope scope, const Topology& topology, const RandomStream& random, std::size_t max_rounds);
 
 }  // namespace assay::p2p

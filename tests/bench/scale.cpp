@@ -101,14 +101,13 @@ Node large_node() {
   return node;
 }
 
-std::string node_text(const Node& like, int number) {
-  Node node = like;
+Node numbered(Node node, int number) {
   node.hostname = fmt::format("node{:05}", number);
   node.id = fmt::format("{:016x}{:016x}", number, 7 * number);
   node.memory_available_bytes -= static_cast<std::uint64_t>(number) << 12;
   for (std::size_t i = 0; i < node.nics.size(); ++i) node.nics[i].id = fmt::format("{:08x}:{:04x}", number, i);
   for (std::size_t i = 0; i < node.dimms.size(); ++i) node.dimms[i].serial = fmt::format("{:06X}{:02X}", number, i);
-  return to_json(node).dump();
+  return node;
 }
 
 /// What discovery gathers from the ranks of `nodes` nodes.
@@ -118,6 +117,8 @@ struct Gathered {
 
 Gathered gathered(int nodes) {
   const Node like = large_node();
+  const Json first = to_json(numbered(like, 0));
+  const auto description = [&](int node) { return node == 0 ? first.dump() : differences(to_json(numbered(like, node)), first).dump(); };
   Gathered all;
   for (int node = 0; node < nodes; ++node)
     for (int local = 0; local < local_ranks; ++local) {
@@ -126,7 +127,7 @@ Gathered gathered(int nodes) {
       facts.mask.insert(facts.mask.end(), threads.begin(), threads.end());
       facts.device = "host";
       all.places.push_back(to_text(facts));
-      all.nodes.push_back(local == 0 ? node_text(like, node) : std::string());
+      all.nodes.push_back(local == 0 ? description(node) : std::string());
     }
   return all;
 }

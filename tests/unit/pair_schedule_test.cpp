@@ -171,6 +171,21 @@ std::pair<int, int> kinds(const Schedule& schedule, const std::vector<int>& leav
   return {crossing, inside};
 }
 
+TEST(MakeSchedule, PairsAreCountedAsTheyAreMade) {
+  std::vector<int> ranks(70, 3);
+  ranks[4] = 2;
+  for (const auto& nodes : {std::vector<int>{3, 2, 5, 3, 18}, ranks}) {
+    Topology topology = topology_of(nodes);
+    for (auto& place : topology.ranks) place.numa = place.local_rank % 2;
+    topology.index_ranks();
+    topology.index_kinds();
+    EXPECT_LT(topology.kinds().size(), nodes.size());
+    for (const Scope scope : {Scope::node, Scope::cross})
+      for (const std::size_t rounds : {std::size_t{1}, std::size_t{5}, all})
+        EXPECT_EQ(pair_count(scope, topology, RandomStream(3), rounds), pair_count(make_schedule(scope, topology, RandomStream(3), rounds)));
+  }
+}
+
 TEST(CrossSchedule, CrossesAndStaysBelowKnownLeaves) {
   for (const auto& [nodes, leaf_count] : {std::pair{1024, 32}, std::pair{200, 3}, std::pair{96, 2}}) {
     std::vector<std::vector<int>> ranks;

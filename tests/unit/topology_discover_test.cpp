@@ -51,6 +51,28 @@ TEST(Discover, MultipliedNodesKeepTheirRanksAndWhatTheyMeasure) {
   EXPECT_THAT(many.ranks_of(2), ElementsAre(4, 5));
 }
 
+TEST(Discover, NodesMayTellOnlyWhatDiffersFromTheFirst) {
+  Node first = made_node("a", 2);
+  first.software["glibc"] = "2.36";
+  first.caches = {{2, 1 << 20, {0}}, {3, 1 << 22, {0, 1}}};
+  for (int i = 0; i < 40; ++i) first.dimms.push_back({"slot" + std::to_string(i), "s" + std::to_string(i), "part", "maker", 1e9, unsupported, 4800});
+  Node like = first, other = made_node("c", 2);
+  like.hostname = like.id = "b";
+  like.dimms[3].serial = "x";
+  like.dimms[4].speed_mt_s = 5600;
+  like.dimms[5].bytes = unsupported;
+  like.dimms.push_back({"slot40", "", "", "", 2e9, 1, 2});
+  other.dimms = {first.dimms[7]};
+  other.caches.clear();
+  const Json whole = to_json(first);
+  const std::string told = differences(to_json(like), whole).dump();
+  EXPECT_LT(10 * told.size(), to_json(like).dump().size()) << told;
+  const Topology t = discover({node_text(first), told, differences(to_json(other), whole).dump()},
+                              {facts("a", 0, 0, {0, 1}), facts("b", 1, 0, {0, 1}), facts("c", 2, 0, {0, 1})}, 0, 0);
+  EXPECT_EQ(to_json(t.nodes[1]).dump(), to_json(like).dump());
+  EXPECT_EQ(to_json(t.nodes[2]).dump(), to_json(other).dump());
+}
+
 TEST(Discover, NodesAreOfOneKindWhereCpusCachesAndTheirSharesAreAlike) {
   Node other = made_node("c", 2);
   other.caches.push_back({3, 1 << 20, {0, 1}});
