@@ -137,14 +137,15 @@ double Plan::expected_s() const noexcept {
 }
 
 std::uint64_t Plan::file_bytes() const noexcept {
-  // Measured: groups, attributes and scales of a case take 14 kB, whatever it holds; a row has its entity, its ends and
-  // its values per row; a sample has its time and one or two values.
-  constexpr double case_bytes = 14e3, row_bytes = 64, sample_bytes = 20;
+  // Measured: group, attributes, scales and times of a case take 6 kB whatever it holds, each metric with its attributes 3 kB.
+  constexpr double case_bytes = 6e3, metric_bytes = 3e3, value_bytes = 8, ends_bytes = 16;
   double required = 0, others = 0;
   for (const Case& c : cases) {
     if (!c.not_applicable.empty()) continue;
-    const double row = row_bytes + sample_bytes * static_cast<double>(c.samples);
-    (c.required ? required : others) += case_bytes + row * static_cast<double>(c.entities);
+    const auto known = columns.find(c.suite + " " + c.operation);
+    const Columns of = known == columns.end() ? Columns() : known->second;
+    const double row = ends_bytes + value_bytes * (of.per_row + (1 + of.per_sample) * static_cast<double>(c.samples));
+    (c.required ? required : others) += case_bytes + metric_bytes * (of.per_sample + of.per_row) + row * static_cast<double>(c.entities);
   }
   const double wanted_s = expected_s() - required_s();
   const double share = wanted_s > 0 ? std::clamp((budget_s - required_s()) / wanted_s, 0.0, 1.0) : 0.0;
@@ -183,6 +184,10 @@ Plan make_plan(const Config& config, const Topology& topology, const std::vector
   const PlanInput input{config, topology, plan.memory_per_rank_bytes, config.seed};
   for (const auto& suite : suites) {
     if (std::find(config.suites.begin(), config.suites.end(), suite->name()) == config.suites.end()) continue;
+    for (const results::MetricSpec& metric : suite->metrics()) {
+      Columns& of = plan.columns.try_emplace(fmt::format("{} {}", suite->name(), metric.operation), Columns{0, 0}).first->second;
+      ++(metric.per_sample ? of.per_sample : of.per_row);
+    }
     for (Case& c : suite->plan(input)) {
       if (!selected(c, config)) continue;
       c.checkers = suite->checkers();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -9,6 +10,11 @@
 #include "suite/suite.hpp"
 
 namespace assay {
+
+/// How many numbers the rows of a suite's operation have in the results file, beside their times.
+struct Columns {
+  int per_sample = 1, per_row = 0;
+};
 
 /// What will be run, in order; a pure function of configuration, topology and the agreed memory, equal on all ranks.
 struct Plan {
@@ -22,6 +28,7 @@ struct Plan {
   double required_s() const noexcept;
   double expected_s() const noexcept;  ///< all planned cases
   std::uint64_t telemetry_bytes = 0;  ///< of the results file
+  std::map<std::string, Columns> columns;  ///< by "suite operation", as the suites declare them
   /// About how large the results file will be: all required cases, and of the others the share that the budget leaves
   /// time for.
   std::uint64_t file_bytes() const noexcept;

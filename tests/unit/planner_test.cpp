@@ -158,8 +158,11 @@ TEST(FileBytes, CountRequiredCasesAndWhatTheBudgetLeavesTimeFor) {
   c.samples = 100;
   plan.cases = {c};
   const std::uint64_t required = plan.file_bytes();
-  EXPECT_GT(required, 1000u * 100 * 16);
-  EXPECT_LT(required, 1000u * 100 * 16 * 2);
+  EXPECT_NEAR(static_cast<double>(required), 1000.0 * 100 * 16, 0.1 * 1000 * 100 * 16);
+  // Each further number of a sample takes its eight bytes.
+  plan.columns["fixed "] = {3, 0};
+  EXPECT_NEAR(static_cast<double>(plan.file_bytes()), 2.0 * static_cast<double>(required), 0.1 * static_cast<double>(required));
+  plan.columns.clear();
   // Nine more of which the other 50 s hold one.
   c.required = false;
   for (int i = 0; i < 9; ++i) plan.cases.push_back(c);
