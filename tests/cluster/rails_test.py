@@ -81,15 +81,15 @@ class Rails(cluster.ClusterTest):
 
     def test_the_slow_nic_is_slow_and_its_sibling_is_not(self):
         # Four hosts on one machine are too few and too noisy to be each other's peers; a site's limit needs none.
-        (self.dir / "l.toml").write_text('[[limit]]\nmetric = "p2p/bandwidth-uni-65536-cross-ucx-*:bandwidth"\nmin = "4 MB/s"\n')
+        (self.dir / "l.toml").write_text('[[limit]]\nmetric = "p2p/bandwidth-uni-65536-cross-ucx-*:bandwidth"\nmin = "5 MB/s"\n')
         culprit = f"{self.cluster.hosts[2]}/eth1"
         self.fault("slow-nic", self.cluster.hosts[2], "20mbit", "eth1")
         result, run = self.measure("--limits", "l.toml")
         rates = {nic: run.of_each("p2p", f"bandwidth-uni-65536-cross-ucx-{nic}", "bandwidth") for nic in ("eth0", "eth1")}
         touched = {link for link in rates["eth1"] if culprit in link.split(">")}
         self.assertEqual(len(touched), 6)
-        # 2.5 MB/s; 16 KiB of a batch pass the shaper at once.
-        self.assertLess(max(rates["eth1"][link] for link in touched), 3.5e6, rates)
+        # 2.5 MB/s; 16 KiB of a message pass the shaper at once, more where its sender has waited for a core.
+        self.assertLess(max(rates["eth1"][link] for link in touched), 4.5e6, rates)
         self.assert_code(result, 2)
         failed = {(f["level"], f["name"]) for f in run.findings if f["severity"] == "FAIL" and "-ucx-" in f["metric"]}
         # Two hosts that take turns on one core of a busy machine can miss a limit by themselves; each such link is its own finding.

@@ -82,10 +82,11 @@ TEST_P(CommunicatorTest, ManyRequestsCompleteInOneWait) {
     EXPECT_EQ(in, bytes_of(previous(), me, n * messages));
   }
   // Not every transport goes on with what was sent while its rank is elsewhere.
-  char all_here = 1;
+  const char here = 1;
+  char answered = 0;
   Request answer;
-  comm->irecv(&all_here, 1, next(), 999, answer);
-  comm->send(&all_here, 1, previous(), 999);
+  comm->irecv(&answered, 1, next(), 999, answer);
+  comm->send(&here, 1, previous(), 999);
   comm->wait_all({&answer, 1});
 }
 
