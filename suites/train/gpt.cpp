@@ -52,6 +52,8 @@ Gpt::Gpt(Device& device, const ModelShape& shape, std::size_t batch, std::span<s
     : device_(device), ops_(ops_of(device)), shape_(shape), storage_(storage), table_(shape), share_(table_, storage), batch_(batch) {
   if (memory.size() < bytes(shape, batch, storage))
     throw Error(ErrorKind::internal, "train: the memory of the plan is too small");
+  if (shape.depth() % 32 != 0 || shape.vocabulary % 16 != 0)  // rope.hpp, cross_entropy.hpp
+    throw Error(ErrorKind::internal, "train: the depth of a head must be a multiple of 32, the vocabulary one of 16");
   Carver carver(memory.data(), storage.type);
   b_ = lay_out(carver, shape, batch, storage);
   ops_.prepare(storage.type, attention());

@@ -4,6 +4,7 @@
 
 #include <numeric>
 
+#include "base/error.hpp"
 #include "base/system.hpp"
 #include "device/device.hpp"
 #include "kernels/fill.hpp"
@@ -17,7 +18,7 @@ namespace {
 using reference::Values;
 
 const ModelShape middling{64, 2, 2, 32, 12};
-const ModelShape small{32, 1, 2, 16, 4};  ///< whose small tensors are held against finite differences element by element
+const ModelShape small{32, 1, 1, 16, 4};  ///< whose small tensors are held against finite differences element by element
 constexpr std::size_t batch = 2;
 
 double reference_loss(const ModelShape& shape, const TensorTable& table, const Values& parameters,
@@ -112,6 +113,14 @@ TEST_P(GptTest, LossAndEveryGradientMatchFiniteDifferences) {
         i = static_cast<std::size_t>(tokens_[draw % tokens_.size()]) * shape.width + random.below(draw, shape.width);
       EXPECT_NEAR(gpt_->gradients()[i], reference::derivative(f, parameters, i), 2e-4 * norm) << t.name << " element " << i;
     }
+  }
+}
+
+TEST(GptShape, WhatTheKernelsCannotDoIsRefused) {
+  const auto device = make_host_device({0}, {0}, false);
+  for (const ModelShape& shape : {ModelShape{32, 1, 2, 16, 4}, ModelShape{32, 1, 1, 24, 4}}) {
+    device->reserve(Gpt::bytes(shape, batch));
+    EXPECT_THROW(Gpt(*device, shape, batch, device->arena()), Error);
   }
 }
 
