@@ -7,7 +7,7 @@ usage() {
   cat <<'TEXT'
 Usage: scripts/operating_curve.sh [--scale X] [--only GLOB] [--seed S] [--threads N] [--build DIR]
 
-Simulates healthy and faulty clusters in memory, judges each like a real run (confirming stage included), and prints
+Simulates healthy and faulty clusters in memory, judges each like a real run (retest stage included), and prints
 what was found as a Markdown table with the targets and Clopper-Pearson bounds. Missed targets are printed as missed.
 
   --scale X      times the usual number of runs (default 1: more than 2000 healthy ones)

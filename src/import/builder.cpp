@@ -50,7 +50,7 @@ std::string Builder::case_name(const std::string& text) {
     out += next;
   }
   while (!out.empty() && out.back() == '-') out.pop_back();
-  // A suffix .pK or .cK would be taken for a repeat or a confirming measurement.
+  // A suffix .pK or .cK would be taken for a repeat or a retest.
   std::replace(out.begin(), out.end(), '.', '_');
   return out.substr(0, 80);
 }

@@ -58,7 +58,7 @@ std::string metric_facts(const MetricEvidence& m) {
                         percent_text(m.history_deficit)) +
             (std::isnan(m.history_threshold) ? "" : ", alert beyond " + percent_text(m.history_threshold));
   for (const auto& limit : m.limits) text += "; limit " + limit;
-  for (const auto& f : m.fresh) text += fmt::format("; again in {}: {}, n={}", f.name, format_quantity(f.value, m.unit), f.n);
+  for (const auto& f : m.retests) text += fmt::format("; again in {}: {}, n={}", f.name, format_quantity(f.value, m.unit), f.n);
   if (!m.stratum.empty()) text += "; stratum " + m.stratum;
   return text;
 }

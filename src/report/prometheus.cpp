@@ -198,12 +198,12 @@ std::vector<std::pair<std::int32_t, double>> medians_by_part(const results::Case
 }
 
 /// The median of each metric by part. A link counts for both of its ends, so that there are as many series as parts and not as
-/// pairs. Confirming cases measure suspects only, and would come and go: they are left out.
+/// pairs. Retest cases measure suspects only, and would come and go: they are left out.
 void add_medians(Families& out, const Results& results, const verdict::EntityIndex& entities, bool large) {
   if (large)
     out.add("assay_medians_left_out", "1 where only the worst parts of each metric have a median here, since there are more than 1000.", {}, 1);
   for (const auto& c : results.cases) {
-    if (results::is_confirming(c.name)) continue;
+    if (results::is_retest(c.name)) continue;
     const std::string name = results::base_name(c.name);
     for (const auto& m : c.metrics) {
       if (m.role != results::Role::metric) continue;

@@ -101,7 +101,7 @@ std::vector<Entity> carry_over(Writer& writer, const Results& earlier, const Wri
   bool first = true;
   std::size_t count = 0;
   for (const CaseData& c : earlier.cases) {
-    if (!is_final(c.state) || is_confirming(c.name) || !wanted.contains(c.path())) continue;
+    if (!is_final(c.state) || is_retest(c.name) || !wanted.contains(c.path())) continue;
     CaseBundle bundle;
     bundle.data = c;
     for (auto* column : {&bundle.data.entity, &bundle.data.source, &bundle.data.destination}) rows.move(*column);

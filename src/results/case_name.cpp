@@ -27,12 +27,12 @@ std::string base_name(const std::string& case_name) {
   return base;
 }
 
-int confirming_number(const std::string& case_name) {
+int retest_number(const std::string& case_name) {
   const auto at = numbered_suffix(case_name, 'c');
   if (at == std::string::npos || case_name.size() - at > 8) return 0;
   return std::stoi(case_name.substr(at + 2));
 }
 
-bool is_confirming(const std::string& case_name) noexcept { return numbered_suffix(case_name, 'c') != std::string::npos; }
+bool is_retest(const std::string& case_name) noexcept { return numbered_suffix(case_name, 'c') != std::string::npos; }
 
 }  // namespace assay::results

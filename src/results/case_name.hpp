@@ -11,10 +11,10 @@ namespace assay::results {
 /// Position of a trailing ".<letter>digits" (letter 0: ".digits"); npos if there is none.
 std::size_t numbered_suffix(const std::string& text, char letter) noexcept;
 
-/// Name of a case without its suffixes .pK (repeat) and .cK (confirming).
+/// Name of a case without its suffixes .pK (repeat) and .cK (retest).
 std::string base_name(const std::string& case_name);
 
-/// K of a confirming case NAME.cK, 0 for others.
-int confirming_number(const std::string& case_name);
+/// K of a retest case NAME.cK, 0 for others.
+int retest_number(const std::string& case_name);
 
 }  // namespace assay::results

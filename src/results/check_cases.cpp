@@ -22,7 +22,7 @@ std::set<std::string> planned_cases(const OpenFile& file) {
   return out;
 }
 
-/// A name without the suffixes of repeats (.pK) and of the confirming stage (.cK).
+/// A name without the suffixes of repeats (.pK) and of the retest stage (.cK).
 std::string without_suffix(const std::string& name) {
   const std::size_t dot = name.rfind('.');
   if (dot == std::string::npos || dot + 2 >= name.size() || (name[dot + 1] != 'p' && name[dot + 1] != 'c'))

@@ -81,10 +81,10 @@ struct TimeShares {
 };
 
 /// Whether a case measures again what was suspected: its name ends in .cK. It is not part of the plan.
-bool is_confirming(const std::string& case_name) noexcept;
+bool is_retest(const std::string& case_name) noexcept;
 
 struct CaseData {
-  std::string suite, name;  ///< name may carry .pK (repeat) or .cK (confirming)
+  std::string suite, name;  ///< name may carry .pK (repeat) or .cK (retest)
   CaseState state = CaseState::pass;
   std::string reason;
   bool required = false;

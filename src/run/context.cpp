@@ -44,7 +44,7 @@ void Context::injection_point(std::string_view target, void* data, std::size_t c
 
 RandomStream case_stream(std::uint64_t seed, const std::string& path) { return RandomStream(seed, "case").child(path); }
 
-RandomStream Context::inputs() const { return confirm == nullptr ? random : case_stream(config.seed, confirm->path); }
+RandomStream Context::inputs() const { return retest == nullptr ? random : case_stream(config.seed, retest->path); }
 
 ClockReading Context::clock() const {
   if (injector == nullptr || !injector->wrong_clock()) return {};
@@ -60,11 +60,11 @@ SamplingPlan Context::sampling(double seconds) const {
   plan.batches = heartbeat != nullptr ? &heartbeat->iteration : nullptr;
   plan.max_seconds = seconds;
   plan.warmup_seconds = std::min(0.05, seconds / 8);
-  if (confirm != nullptr) {  // as many as were asked for, whatever their spread
-    const int visits = confirm->devices.empty() ? 1 : Confirm::visits;
-    plan.min_samples = plan.max_samples = static_cast<std::size_t>((confirm->samples + visits - 1) / visits);
+  if (retest != nullptr) {  // as many as were asked for, whatever their spread
+    const int visits = retest->devices.empty() ? 1 : RetestOrder::visits;
+    plan.min_samples = plan.max_samples = static_cast<std::size_t>((retest->samples + visits - 1) / visits);
     plan.relative_ci = 0;
-    plan.blocks = static_cast<std::size_t>(Confirm::visits / visits);  // a visit is a block
+    plan.blocks = static_cast<std::size_t>(RetestOrder::visits / visits);  // a visit is a block
     return plan;
   }
   switch (config.level) {
@@ -86,12 +86,12 @@ SamplingPlan Context::sampling(double seconds) const {
 }
 
 void Context::take_turns(int turns, const std::function<void()>& turn) {
-  if (confirm != nullptr && !confirm->devices.empty()) {
+  if (retest != nullptr && !retest->devices.empty()) {
     const auto ranks = topology.ranks_of(topology.me().node);
-    for (int visit = 0; visit < Confirm::visits; ++visit)
+    for (int visit = 0; visit < RetestOrder::visits; ++visit)
       for (const std::size_t local : random.child("visit" + std::to_string(visit)).permutation(ranks.size())) {
         const int row = entities.device_of_rank(ranks[local]);
-        if (std::find(confirm->devices.begin(), confirm->devices.end(), row) == confirm->devices.end()) continue;
+        if (std::find(retest->devices.begin(), retest->devices.end(), row) == retest->devices.end()) continue;
         if (node.rank() == static_cast<int>(local)) turn();
         node.quiet_barrier();
       }

@@ -20,7 +20,7 @@
 #include "results/reader.hpp"
 #include "results/writer.hpp"
 #include "run/assemble.hpp"
-#include "run/confirming.hpp"
+#include "run/retest.hpp"
 #include "run/planner.hpp"
 #include "run/progress.hpp"
 #include "run/launch.hpp"
@@ -65,7 +65,7 @@ class RunController final : public guard::Controller {
     discard();  // of a start that failed on a GPU
     open_writer(start_of(facts));
     schedule_ = RunSchedule(plan_);
-    confirming_ = {};
+    retests_ = {};
     if (config_.resume.empty() || config_.carries_over()) findings_ = facts.findings;  // else they have been told
     unfired_.assign(topology_.ranks.size(), {});
     for (const FaultSpec& fault : config_.faults)
@@ -90,7 +90,7 @@ class RunController final : public guard::Controller {
     for (;;) {
       const RunSchedule::Decision decision = schedule_.next(writer_->stored(), elapsed_s());
       if (decision.action == RunSchedule::Action::end) {
-        if (plan_confirming()) continue;
+        if (plan_retests()) continue;
         break;
       }
       const Case& c = plan_.cases[decision.index];
@@ -100,7 +100,7 @@ class RunController final : public guard::Controller {
         continue;
       }
       case_started_ = utc_now_iso();
-      const Order order{decision.seconds, c.confirm ? to_text(*c.confirm) : std::string()};
+      const Order order{decision.seconds, c.retest ? to_text(*c.retest) : std::string()};
       return {static_cast<int>(decision.index), c.deadline_s, false, to_text(order)};
     }
     progress_->clear();
@@ -284,11 +284,11 @@ class RunController final : public guard::Controller {
   }
 
   /// Adds to the plan what the verdict wants measured again; false when that is nothing.
-  bool plan_confirming() {
+  bool plan_retests() {
     const std::optional<double> left_s = schedule_.retest_seconds(elapsed_s());
     if (!left_s) return false;
     const auto results = results::load_own_partial(writer_->partial());
-    auto ask = confirming_.ask(results, options_of(results), plan_, topology_, *entities_, *left_s);
+    auto ask = retests_.ask(results, options_of(results), plan_, topology_, *entities_, *left_s);
     for (const std::string& what : ask.left_out)
       event("unconfirmed", "no time left in the budget to confirm " + what, -1);
     for (Case& c : ask.cases) {
@@ -367,7 +367,7 @@ class RunController final : public guard::Controller {
   std::vector<std::vector<std::string>> unfired_;  ///< by rank
   std::vector<int> members_;  ///< ranks of the launch that take part, ascending; elsewhere a rank is its place here
   std::set<std::string> lost_nodes_;
-  Confirming confirming_;
+  RetestPlanner retests_;
   RunSchedule schedule_;
   int segment_ = 1;
   double made_at_s_ = now_s();

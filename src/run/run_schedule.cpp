@@ -26,7 +26,7 @@ std::optional<double> RunSchedule::retest_seconds(double elapsed_s) const noexce
 }
 
 bool RunSchedule::fits(const Case& c, double elapsed_s) const noexcept {
-  if (c.required || c.confirm) return true;  // retests were chosen to fit
+  if (c.required || c.retest) return true;  // retests were chosen to fit
   return elapsed_s + c.expected_s() + required_left_s_ <= plan_->budget_s * (usable_share - retest_share);
 }
 

@@ -10,7 +10,7 @@
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
-#include "run/confirming.hpp"
+#include "run/retest.hpp"
 #include "run/injector.hpp"
 #include "topology/power_meter.hpp"
 
@@ -28,12 +28,12 @@ Suite& suite_of(const Case& c, const std::vector<std::unique_ptr<Suite>>& suites
 bool Runner::run_all() {
   int number;
   while ((number = parts_.link.next_case()) >= 0) {
-    // What the plan does not hold is a confirming case, and comes with its order.
+    // What the plan does not hold is a retest case, and comes with its order.
     const auto index = static_cast<std::size_t>(number);
     const Order order = order_from(parts_.link.step_text());
     parts_.link.record(number, to_text(run_case(index < parts_.plan.cases.size()
                                                     ? parts_.plan.cases[index]
-                                                    : confirming_case(parts_.plan, confirm_from(order.confirm), parts_.topology, parts_.entities),
+                                                    : retest_case(parts_.plan, retest_order_from(order.retest), parts_.topology, parts_.entities),
                                                 order.seconds)));
   }
   return number == guard::next_segment;
@@ -55,7 +55,7 @@ CaseRecord Runner::measure(const Case& c, double seconds) {
                   record,
                   parts_.entities.device_of_rank(parts_.world.rank()),
                   parts_.injector,
-                  c.confirm.get(),
+                  c.retest.get(),
                   &parts_.link.heartbeat(),
                   parts_.gpu_links,
                   parts_.power_meter,
@@ -66,7 +66,7 @@ CaseRecord Runner::measure(const Case& c, double seconds) {
     Communicator& group = c.stage <= Stage::node_local ? parts_.node : parts_.world;
     if (parts_.injector != nullptr) parts_.injector->begin_case(c, suite.metrics(), group);
     suite.run(c, context);
-    if (c.confirm) join_visits(record);
+    if (c.retest) join_visits(record);
   } catch (const Error& e) {
     record.set_state(results::CaseState::error, e.what());
   } catch (const std::exception& e) {

@@ -23,7 +23,7 @@ void lay_out(CaseData& c, const CaseSchedule& schedule, std::size_t entities) {
     c.sample.push_back(static_cast<std::int32_t>(s));
     c.block.push_back(static_cast<std::int32_t>(s * schedule.blocks / schedule.samples));
   }
-  const double step = schedule.confirming ? confirming_sample_s : sample_s;
+  const double step = schedule.retest ? retest_sample_s : sample_s;
   c.count.assign(entities, static_cast<std::int32_t>(schedule.samples));
   c.t.resize(entities * c.samples());
   for (std::size_t e = 0; e < entities; ++e)
@@ -154,7 +154,7 @@ results::CaseData case_of(const MetricModel& metric, const CaseSchedule& schedul
   CaseData c;
   c.suite = metric.suite;
   c.name = schedule.name;
-  c.required = !schedule.confirming;
+  c.required = !schedule.retest;
   c.stage = metric.stage;
   c.parameters = metric.parameters;
   c.case_key = fmt::format("{:016x}", hash_text("simulated " + metric.suite + "/" + metric.name));

@@ -7,7 +7,7 @@
 
 #include "results/model.hpp"
 #include "simulate/machine.hpp"
-#include "verdict/confirm.hpp"
+#include "verdict/retest.hpp"
 
 namespace assay::simulate {
 
@@ -17,12 +17,12 @@ struct CaseSchedule {
   double start_s = 0;          ///< since run start
   double planned_s = 0;        ///< the whole run; a drift grows until then
   std::int64_t samples = 10, blocks = 3;
-  bool confirming = false;     ///< entities take turns in every block, so that it lasts longer
-  std::string variant = {};    ///< of a confirming case: "halves" divides a collective of all nodes
+  bool retest = false;     ///< entities take turns in every block, so that it lasts longer
+  std::string variant = {};    ///< of a retest case: "halves" divides a collective of all nodes
 };
 
-/// Seconds between the samples of one entity: of a screening case, and of a confirming one with its turns.
-inline constexpr double sample_s = 0.1, confirming_sample_s = 0.5;
+/// Seconds between the samples of one entity: of a screening case, and of a retest with its turns.
+inline constexpr double sample_s = 0.1, retest_sample_s = 0.5;
 
 /// Directed pairs of devices, in rounds of disjoint ones.
 using Rounds = std::vector<std::vector<verdict::LinkEnds>>;

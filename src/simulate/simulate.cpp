@@ -10,7 +10,7 @@
 #include "base/error.hpp"
 #include "simulate/facts.hpp"
 #include "simulate/schedule.hpp"
-#include "verdict/confirm.hpp"
+#include "verdict/retest.hpp"
 
 namespace assay::simulate {
 namespace {
@@ -52,9 +52,9 @@ double planned_seconds(const Spec& spec) {
   return static_cast<double>(spec.metrics.size()) * static_cast<double>(spec.samples) * sample_s;
 }
 
-const MetricModel* model_of(const Spec& spec, const verdict::Recheck& recheck) {
+const MetricModel* model_of(const Spec& spec, const verdict::Retest& retest) {
   const auto it = std::find_if(spec.metrics.begin(), spec.metrics.end(), [&](const MetricModel& m) {
-    return m.suite == recheck.suite && m.name == recheck.name;
+    return m.suite == retest.suite && m.name == retest.name;
   });
   return it == spec.metrics.end() ? nullptr : &*it;
 }
@@ -66,28 +66,28 @@ double end_of(const results::Results& r) {
   return end;
 }
 
-bool add_recheck(results::Results& r, const Machine& machine, const verdict::Recheck& recheck) {
-  const MetricModel* model = model_of(machine.spec(), recheck);
+bool add_retest(results::Results& r, const Machine& machine, const verdict::Retest& retest) {
+  const MetricModel* model = model_of(machine.spec(), retest);
   if (model == nullptr) return false;
   CaseSchedule schedule;
-  schedule.name = fmt::format("{}.c{}", recheck.name, recheck.number);
+  schedule.name = fmt::format("{}.c{}", retest.name, retest.number);
   schedule.start_s = end_of(r);
   schedule.planned_s = planned_seconds(machine.spec());
-  schedule.samples = std::max(1, recheck.samples);
+  schedule.samples = std::max(1, retest.samples);
   schedule.blocks = std::min<std::int64_t>(schedule.samples, 5);
-  schedule.confirming = true;
-  schedule.variant = recheck.variant;
+  schedule.retest = true;
+  schedule.variant = retest.variant;
   const bool known = std::any_of(r.cases.begin(), r.cases.end(), [&](const auto& c) {
-    return c.suite == recheck.suite && c.name == schedule.name;
+    return c.suite == retest.suite && c.name == schedule.name;
   });
   if (known) return false;
   if (model->subject == Subject::link) {
-    r.cases.push_back(measure_links(machine, *model, recheck.rounds, schedule, r.entities));
+    r.cases.push_back(measure_links(machine, *model, retest.rounds, schedule, r.entities));
   } else if (model->subject == Subject::collective) {
     r.cases.push_back(measure_collective(machine, *model, schedule));  // by everybody, in new groups
   } else {
-    std::vector<std::int32_t> rows = recheck.candidates;
-    rows.insert(rows.end(), recheck.controls.begin(), recheck.controls.end());
+    std::vector<std::int32_t> rows = retest.candidates;
+    rows.insert(rows.end(), retest.controls.begin(), retest.controls.end());
     std::sort(rows.begin(), rows.end());
     r.cases.push_back(measure_devices(machine, *model, rows, schedule));
   }
@@ -120,12 +120,12 @@ results::Results screen(const Spec& spec) {
   return r;
 }
 
-std::size_t confirm(results::Results& results, const Spec& spec, const verdict::Options& options) {
+std::size_t run_retests(results::Results& results, const Spec& spec, const verdict::Options& options) {
   const Machine machine(spec);
   std::size_t added = 0;
   for (int stage = 0; stage < most_stages; ++stage) {
     std::size_t now = 0;
-    for (const auto& recheck : verdict::rechecks(results, options)) now += add_recheck(results, machine, recheck) ? 1 : 0;
+    for (const auto& retest : verdict::retests(results, options)) now += add_retest(results, machine, retest) ? 1 : 0;
     if (now == 0) break;
     added += now;
   }
@@ -134,7 +134,7 @@ std::size_t confirm(results::Results& results, const Spec& spec, const verdict::
 
 results::Results run(const Spec& spec, const verdict::Options& options) {
   results::Results r = screen(spec);
-  confirm(r, spec, options);
+  run_retests(r, spec, options);
   r.verdict = verdict::judge(r, options);
   r.info.verdict = r.verdict->state;
   return r;

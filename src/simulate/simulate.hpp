@@ -9,14 +9,14 @@
 
 namespace assay::simulate {
 
-/// Everything up to the confirming stage; no verdict. Deterministic in the spec. Throws Error(usage) for a spec that
+/// Everything up to the retest stage; no verdict. Deterministic in the spec. Throws Error(usage) for a spec that
 /// makes no cluster.
 results::Results screen(const Spec& spec);
 
 /// Measures again what the verdict asks for, with fresh noise around the same true rates, until it asks for nothing
-/// more (at most `most_stages` times). Returns how many confirming cases were added.
+/// more (at most `most_stages` times). Returns how many retest cases were added.
 inline constexpr int most_stages = 4;
-std::size_t confirm(results::Results& results, const Spec& spec, const verdict::Options& options);
+std::size_t run_retests(results::Results& results, const Spec& spec, const verdict::Options& options);
 
 /// Both, and the verdict stored in the results.
 results::Results run(const Spec& spec, const verdict::Options& options = {});

@@ -16,13 +16,13 @@ namespace assay {
 enum class Stage { inventory, node_local, pairs, groups, world, train, burn };
 const char* to_string(Stage stage) noexcept;
 
-/// What makes a case a confirming one: who is measured again (see verdict/confirm.hpp). Rows of the EntityTable.
-struct Confirm {
+/// What makes a case a retest: which parts are measured again (see verdict/retest.hpp). Rows of the EntityTable.
+struct RetestOrder {
   std::string path;         ///< of the screening case
   int number = 1;           ///< K of its suffix .cK
   std::vector<int> devices; ///< candidates and controls; empty: everybody, as at the first time
   std::vector<std::vector<std::pair<int, int>>> rounds;  ///< of links: disjoint pairs of devices per round
-  std::string variant;      ///< parameter `variant` of the confirming case where it is measured in another way, else empty
+  std::string variant;      ///< parameter `variant` of the retest case where it is measured in another way, else empty
   int samples = 30;         ///< per entity, in `visits` parts with the others between them
   static constexpr int visits = 3;
 };
@@ -60,10 +60,10 @@ struct Case {
   std::vector<std::string> checkers;  ///< set by the planner, from the suite
   FaultPoints faults;                 ///< likewise
 
-  std::shared_ptr<const Confirm> confirm;  ///< null but for confirming cases
+  std::shared_ptr<const RetestOrder> retest;  ///< null but for retest cases
 
   std::string path() const { return suite + "/" + name; }
-  /// `suite/name` without the suffix of a repeat (.pK) or a confirming case (.cK).
+  /// `suite/name` without the suffix of a repeat (.pK) or a retest case (.cK).
   std::string base_path() const;
   /// Expected wall time.
   double expected_s() const noexcept { return (serial ? seconds * turns : seconds) + overhead_seconds; }

@@ -53,7 +53,7 @@ struct Context {
   CaseRecord& record;
   int device_entity;       ///< this rank's row
   Injector* injector = nullptr;  ///< makes faults on purpose; null in all runs without --inject
-  const Confirm* confirm = nullptr;  ///< of a confirming case; null elsewhere
+  const RetestOrder* retest = nullptr;  ///< of a retest case; null elsewhere
   guard::Heartbeat* heartbeat = nullptr;  ///< for those who watch from outside
   GpuLinks* gpu_links = nullptr;  ///< what carries data between GPUs beside these communicators; null where no GPU is measured
   /// A meter that asks the energy counters of this node every so many seconds; empty but on one rank of a node, see DevicePower.
@@ -78,7 +78,7 @@ struct Context {
   /// The sampling plan of the level for a series of at most `seconds`.
   SamplingPlan sampling(double seconds) const;
   /// `alone` mode: calls `turn()` on the sampled devices of each node one after the other, while the others sleep. In a
-  /// confirming case on those that are measured again, several times, so that candidates and controls alternate.
+  /// retest case on those that are measured again, several times, so that candidates and controls alternate.
   void take_turns(int turns, const std::function<void()>& turn);
 };
 

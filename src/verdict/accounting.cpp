@@ -156,10 +156,10 @@ void judge_accounting(Judgement& j) {
   // Cases beyond the plan (imported files) count as planned by having been run.
   for (const auto& c : j.results.cases) {
     if (planned.contains(c.path())) continue;
-    if (results::is_confirming(c.name)) {
+    if (results::is_retest(c.name)) {
       // It answers a question of the verdict's own, so it is not counted; one that broke is a gap all the same.
       const bool broke = c.state == CaseState::error || c.state == CaseState::incomplete;
-      if (broke) j.gap("confirming case " + c.path() + " did not end" + because(c.reason), c.entity);
+      if (broke) j.gap("retest case " + c.path() + " did not end" + because(c.reason), c.entity);
       continue;
     }
     ++j.accounting.planned;

@@ -88,9 +88,9 @@ class BaselineJudge {
       c.n = l.score->n;
       return c;
     }
-    const FreshRate fresh = fresh_rate(j_, j_.series[s.origin], *l.part, *l.score);
-    return settle_claim(j_, *l.score, l.deficit, l.error, delta, fresh, l.reference->log_rate - fresh.log_rate,
-                        std::hypot(fresh.standard_error, l.reference_error), candidates);
+    const RetestRate retest = retest_rate(j_, j_.series[s.origin], *l.part, *l.score);
+    return settle_claim(j_, *l.score, l.deficit, l.error, delta, retest, l.reference->log_rate - retest.log_rate,
+                        std::hypot(retest.standard_error, l.reference_error), candidates);
   }
 
   std::string what(const BaselineValue& v) const {

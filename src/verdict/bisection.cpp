@@ -10,7 +10,7 @@
 #include "measure/statistics.hpp"
 #include "verdict/collective_groups.hpp"
 #include "verdict/collectives.hpp"
-#include "verdict/confirming.hpp"
+#include "verdict/retest_candidates.hpp"
 #include "verdict/constants.hpp"
 #include "verdict/network.hpp"
 #include "verdict/network_constants.hpp"
@@ -162,7 +162,7 @@ void judge_bisection(Judgement& j) {
   j.add(std::move(f), {place.nodes.begin(), place.nodes.end()});
 }
 
-std::vector<Recheck> bisection_rechecks(const Judgement& judged) {
+std::vector<Retest> bisection_retests(const Judgement& judged) {
   if (judged.entities.nodes().size() < constants::collective_nodes) return {};
   Judgement j(judged.results, judged.options);
   j.series = judged.series;
@@ -174,13 +174,13 @@ std::vector<Recheck> bisection_rechecks(const Judgement& judged) {
   judge_collectives(j);
   judge_ranks_in_step(j);
   if (explained(j)) return {};
-  Recheck r;
+  Retest r;
   r.suite = world->suite;
   r.name = world->name;
   r.metric = world->metric;
   r.variant = variant;
   for (const auto& c : j.results.cases)
-    if (c.suite == r.suite && base_name(c.name) == r.name) r.number = std::max(r.number, confirming_number(c.name) + 1);
+    if (c.suite == r.suite && base_name(c.name) == r.name) r.number = std::max(r.number, retest_number(c.name) + 1);
   for (const auto& row : world->rows) r.candidates.push_back(row.entity);
   return {r};
 }

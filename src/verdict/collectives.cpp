@@ -33,10 +33,10 @@ bool in_groups(const Series& s) {
 /// A rail judges devices; with all ranks of a node in one group nobody can tell which of them it was.
 Unit unit_of(const Series& s) { return rails_of(*s.first) > 1 ? Unit::device : Unit::node; }
 
-GroupScores scores_of(const Judgement& j, const Series& s, bool fresh) {
+GroupScores scores_of(const Judgement& j, const Series& s, bool retest) {
   std::vector<Draw> draws;
   for (const auto& c : j.results.cases) {
-    if (c.suite != s.suite || c.case_key != s.first->case_key || (confirming_number(c.name) > 0) != fresh ||
+    if (c.suite != s.suite || c.case_key != s.first->case_key || (retest_number(c.name) > 0) != retest ||
         base_name(c.name) != s.name || c.state != results::CaseState::pass)
       continue;
     auto own = draws_of(j, c, s.metric, unit_of(s));
@@ -125,16 +125,16 @@ struct Again {
   double deficit = 0, low = 0;
   std::size_t controls = 0;
 };
-Again again(const GroupScores& fresh, std::int32_t node, std::size_t candidates) {
+Again again(const GroupScores& retest, std::int32_t node, std::size_t candidates) {
   Again a;
   std::vector<double> others;
   double own = results::not_taken;
-  for (std::size_t i = 0; i < fresh.units.size(); ++i) {
-    if (fresh.values[i].size() < 2) continue;
-    if (fresh.units[i] == node)
-      own = best(fresh.values[i]);
+  for (std::size_t i = 0; i < retest.units.size(); ++i) {
+    if (retest.values[i].size() < 2) continue;
+    if (retest.units[i] == node)
+      own = best(retest.values[i]);
     else
-      others.push_back(best(fresh.values[i]));
+      others.push_back(best(retest.values[i]));
   }
   if (std::isnan(own) || others.size() + 1 < constants::collective_nodes) return a;
   const double n = static_cast<double>(others.size()), spread = std::max(mad_sigma(others), constants::network_spread_floor);
@@ -142,7 +142,7 @@ Again again(const GroupScores& fresh, std::int32_t node, std::size_t candidates)
   a.measured = true;
   a.controls = others.size();
   a.deficit = median(others) - own;
-  a.low = a.deficit - t_quantile(1 - constants::network_alpha_confirm / static_cast<double>(std::max<std::size_t>(1, candidates)), n - 1) * se;
+  a.low = a.deficit - t_quantile(1 - constants::network_alpha_retest / static_cast<double>(std::max<std::size_t>(1, candidates)), n - 1) * se;
   return a;
 }
 
@@ -227,7 +227,7 @@ void judge_collectives(Judgement& j) {
     const auto scores = scores_of(j, *s, false);
     const auto slow = slow_units(scores, series.size());
     if (slow.empty()) continue;
-    const auto fresh = scores_of(j, *s, true);
+    const auto retest = scores_of(j, *s, true);
     std::set<std::int32_t> here;
     for (const auto& one : by_node(j, scores, slow)) {
       // A node is told of once: the other sizes say the same.
@@ -236,7 +236,7 @@ void judge_collectives(Judgement& j) {
       const auto asked = one.devices.empty() ? std::vector{one.row} : one.devices;
       Again a;
       for (const auto row : asked) {
-        const auto own = again(fresh, row, slow.size());
+        const auto own = again(retest, row, slow.size());
         if (row == asked.front() || !own.measured || own.low < a.low) a = own;
       }
       j.add(finding_of(j, *s, scores, one, a), asked);
@@ -245,8 +245,8 @@ void judge_collectives(Judgement& j) {
   }
 }
 
-std::vector<Recheck> collective_rechecks(const Judgement& j) {
-  std::vector<Recheck> asked;
+std::vector<Retest> collective_retests(const Judgement& j) {
+  std::vector<Retest> asked;
   const auto series = group_series(j);
   std::set<std::int32_t> known;
   for (const auto* s : series) {
@@ -257,7 +257,7 @@ std::vector<Recheck> collective_rechecks(const Judgement& j) {
     for (const auto row : suspects) nodes.insert(j.entities.node(row));
     known.insert(nodes.begin(), nodes.end());
     if (suspects.empty() || !scores_of(j, *s, true).units.empty()) continue;
-    Recheck r;
+    Retest r;
     r.suite = s->suite;
     r.name = s->name;
     r.metric = s->metric;

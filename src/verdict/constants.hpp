@@ -35,15 +35,15 @@ inline constexpr double delta_at_clock = 0.03;
 inline constexpr double eligible_fraction = 0.25;
 
 // Peers. Error budgets of a run, over all metrics and strata: false warnings among normal populations, and false faults, also among
-// heavy-tailed ones; the confirming stage has its own, over its candidates only.
+// heavy-tailed ones; the retest stage has its own, over its candidates only.
 inline constexpr double alpha_warn = 0.01;
 inline constexpr double alpha_warn_heavy = 0.04;  // false warnings where parts are spread like Student's t with 4 degrees
 inline constexpr double alpha_fail = 0.006;
-inline constexpr double alpha_confirm = 0.01;
-// Degrees of freedom of a confirming measurement: its error is pooled over few entities, and more are gained with more of them
+inline constexpr double alpha_retest = 0.01;
+// Degrees of freedom of a retest: its error is pooled over few entities, and more are gained with more of them
 // (a median absolute deviation is worth 37 % of its values).
-inline constexpr double confirm_degrees = 6;
-inline constexpr double confirm_degrees_per_entity = 0.37;
+inline constexpr double retest_degrees = 6;
+inline constexpr double retest_degrees_per_entity = 0.37;
 // A warning also lies this many own standard errors off; where the metric is not precise enough to fail anybody, only
 // deficits over `peers_min_deficit` count.
 inline constexpr double warn_errors = 3.0;
@@ -91,14 +91,14 @@ inline constexpr double kind_most_deficit = 0.10;
 inline constexpr double kind_always = 1.0 / 3;
 inline constexpr double kind_share_small = 1.0 / 6;
 
-// Confirming: controls at least 8 and 5 %, at most 64; samples 30, up to 120 where noise asks for them.
-inline constexpr std::size_t confirm_controls = 8;
-inline constexpr double confirm_control_fraction = 0.05;
-inline constexpr std::size_t confirm_most_controls = 64;
-inline constexpr int confirm_samples = 30;
-inline constexpr int confirm_most_samples = 120;
-inline constexpr int confirm_most_cases = 3;
-inline constexpr std::size_t confirm_most_candidates = 256;
+// Retests: controls at least 8 and 5 %, at most 64; samples 30, up to 120 where noise asks for them.
+inline constexpr std::size_t retest_controls = 8;
+inline constexpr double retest_control_fraction = 0.05;
+inline constexpr std::size_t retest_most_controls = 64;
+inline constexpr int retest_samples = 30;
+inline constexpr int retest_most_samples = 120;
+inline constexpr int retest_most_cases = 3;
+inline constexpr std::size_t retest_most_candidates = 256;
 // A sample at less than this part of its entity's own median rate is a dip. So many of at least so many samples, more often than
 // anybody else by this factor: intermittent.
 inline constexpr double dip = 0.8;

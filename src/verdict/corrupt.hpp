@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "verdict/confirm.hpp"
+#include "verdict/retest.hpp"
 #include "verdict/judgement.hpp"
 
 namespace assay::verdict {
@@ -20,6 +20,6 @@ void add_corrupt(Judgement& j, std::int32_t row, const std::string& path, const 
                  std::int64_t count);
 
 /// Cases whose digests have no majority and were not computed again yet, on those that disagree. Needs collect_series.
-std::vector<Recheck> digest_rechecks(const Judgement& j);
+std::vector<Retest> digest_retests(const Judgement& j);
 
 }  // namespace assay::verdict

@@ -67,7 +67,7 @@ std::string inputs_of(const CaseData& c) {
 }
 
 bool is_replay_of(const CaseData& again, const CaseData& c) {
-  return confirming_number(again.name) > 0 && confirming_number(c.name) == 0 && again.suite == c.suite &&
+  return retest_number(again.name) > 0 && retest_number(c.name) == 0 && again.suite == c.suite &&
          base_name(again.name) == base_name(c.name) && again.case_key == c.case_key && !inputs_of(c).empty() &&
          inputs_of(again) == inputs_of(c);
 }
@@ -222,18 +222,18 @@ void judge_digests(Judgement& j) {
   }
 }
 
-std::vector<Recheck> digest_rechecks(const Judgement& j) {
-  std::vector<Recheck> asked;
+std::vector<Retest> digest_retests(const Judgement& j) {
+  std::vector<Retest> asked;
   for (const auto& o : outcomes(j, [](const std::string&) {})) {
-    const bool repeatable = !inputs_of(*o.c).empty() && confirming_number(o.c->name) == 0 && base_name(o.c->name) == o.c->name;
+    const bool repeatable = !inputs_of(*o.c).empty() && retest_number(o.c->name) == 0 && base_name(o.c->name) == o.c->name;
     if (o.tied.empty() || o.replayed || !repeatable) continue;
-    Recheck r;
+    Retest r;
     r.suite = o.c->suite;
     r.name = o.c->name;
     r.metric = o.array->name;
     r.samples = 3;  // its value does not depend on how often: once a visit
     for (const auto& c : j.results.cases)
-      if (c.suite == r.suite && base_name(c.name) == r.name) r.number = std::max(r.number, confirming_number(c.name) + 1);
+      if (c.suite == r.suite && base_name(c.name) == r.name) r.number = std::max(r.number, retest_number(c.name) + 1);
     for (const auto e : o.tied) r.candidates.push_back(o.c->entity[e]);
     asked.push_back(std::move(r));
   }

@@ -57,9 +57,9 @@ void add_limits(MetricEvidence& e, const Judgement& j, const std::vector<Limit>&
   }
 }
 
-void add_fresh(MetricEvidence& e, const Judgement& j, const Series& s, const SeriesRow& row) {
+void add_retest_samples(MetricEvidence& e, const Judgement& j, const Series& s, const SeriesRow& row) {
   for (const auto& c : j.results.cases) {
-    if (confirming_number(c.name) == 0 || c.suite != s.suite || base_name(c.name) != s.name) continue;
+    if (retest_number(c.name) == 0 || c.suite != s.suite || base_name(c.name) != s.name) continue;
     const auto* m = c.find(s.metric);
     for (std::size_t r = 0; m != nullptr && r < c.entity.size(); ++r) {
       if (c.entity[r] != row.entity) continue;
@@ -67,7 +67,7 @@ void add_fresh(MetricEvidence& e, const Judgement& j, const Series& s, const Ser
       const std::size_t width = m->per_sample ? c.samples() : 1;
       for (std::size_t k = 0; k < width && r * width + k < m->values.size(); ++k) values.push_back(m->values[r * width + k]);
       std::erase_if(values, [](double v) { return std::isnan(v); });
-      if (!values.empty()) e.fresh.push_back({c.path(), median(values), static_cast<std::int64_t>(values.size())});
+      if (!values.empty()) e.retests.push_back({c.path(), median(values), static_cast<std::int64_t>(values.size())});
     }
   }
 }
@@ -129,7 +129,7 @@ MetricEvidence evidence_of(const Judgement& j, const Series& s, const SeriesRow&
   }
   add_limits(e, j, limits, s);
   if (s.judged) add_peers(e, s, row);
-  add_fresh(e, j, s, row);
+  add_retest_samples(e, j, s, row);
   return e;
 }
 

@@ -22,12 +22,12 @@ struct MetricEvidence {
   double baseline = results::not_taken, baseline_deficit = results::not_taken;
   double history = results::not_taken, history_deficit = results::not_taken, history_threshold = results::not_taken;
   std::vector<std::string> limits;  ///< "min 100 GFLOP/s (limits.toml:3)"
-  struct Fresh {
+  struct RetestValue {
     std::string name;
     double value = 0;
     std::int64_t n = 0;
   };
-  std::vector<Fresh> fresh;  ///< confirming cases
+  std::vector<RetestValue> retests;
 };
 
 struct Explanation {

@@ -93,10 +93,10 @@ void add_sample(const Judgement& j, const CaseData& c, const std::vector<std::si
 }
 
 /// Of one suite: of the screening, or of what was measured again.
-Evidence evidence_of(const Judgement& j, const std::string& suite, bool fresh) {
+Evidence evidence_of(const Judgement& j, const std::string& suite, bool retest) {
   Evidence evidence;
   for (const auto& c : j.results.cases) {
-    const auto* m = c.suite == suite && completed(c) && (confirming_number(c.name) > 0) == fresh ? own_time(c) : nullptr;
+    const auto* m = c.suite == suite && completed(c) && (retest_number(c.name) > 0) == retest ? own_time(c) : nullptr;
     if (m == nullptr) continue;
     for (const auto& team : teams_of(j, c, *m))
       for (std::size_t s = 0; s < c.samples(); ++s)
@@ -138,16 +138,16 @@ const Series* longest(const Judgement& j, const std::string& suite, std::int32_t
 
 std::string of_samples(const Seen& seen) { return std::to_string(seen.slow) + " of " + std::to_string(seen.samples); }
 
-void report(Judgement& j, const std::string& suite, std::int32_t row, const Seen& seen, const Seen* fresh) {
+void report(Judgement& j, const std::string& suite, std::int32_t row, const Seen& seen, const Seen* retest) {
   const Series* s = longest(j, suite, row);
   // With peers enough (own times of training) their spread has told it, to a finer measure.
   const bool told = std::any_of(j.found.begin(), j.found.end(), [&](const Found& f) {
     return f.finding.suite == suite && f.finding.severity != "INFO" && std::find(f.rows.begin(), f.rows.end(), row) != f.rows.end();
   });
   if (s == nullptr || told) return;
-  const bool again = fresh != nullptr && fresh->samples >= constants::in_step_samples;
-  const bool confirmed = again && nearly_always(*fresh) && fresh->p() <= constants::in_step_alpha;
-  const Seen& shown = again ? *fresh : seen;
+  const bool again = retest != nullptr && retest->samples >= constants::in_step_samples;
+  const bool confirmed = again && nearly_always(*retest) && retest->p() <= constants::in_step_alpha;
+  const Seen& shown = again ? *retest : seen;
   const double deficit = median(shown.deficits);
   const bool smoke = j.results.info.level == "smoke" && deficit <= constants::coarse_deficit;
   // On shared cores a rank gets what the scheduler gives it: suspected, but not warned of before it was measured again.
@@ -179,8 +179,8 @@ void report(Judgement& j, const std::string& suite, std::int32_t row, const Seen
   f.text = f.name + ": slower than the " + std::to_string(shown.ranks - 1) + " others beside it in " + of_samples(seen) +
            " samples of " + std::to_string(seen.cases.size()) + (seen.cases.size() == 1 ? " case" : " cases") + " of " + suite + ", by " +
            percent(deficit) + " (" + percent(*f.ci_low) + " to " + percent(*f.ci_high) + "), " +
-           (confirmed ? "confirmed in " + of_samples(*fresh) + " fresh samples"
-            : again   ? "not so when measured again (" + of_samples(*fresh) + ")"
+           (confirmed ? "confirmed in " + of_samples(*retest) + " fresh samples"
+            : again   ? "not so when measured again (" + of_samples(*retest) + ")"
                       : "not confirmed") +
            ", n=" + std::to_string(shown.samples) + ", " + p + (confirmed ? "; next: take it out and test it alone" : "");
   j.add(std::move(f), {row});
@@ -266,37 +266,37 @@ void judge_ranks_in_step(Judgement& j) {
     any = any || !evidence.empty();
     const auto slow = slow_ranks(evidence);
     if (slow.empty()) continue;
-    const auto fresh = evidence_of(j, suite, true);
-    for (const auto row : slow) report(j, suite, row, evidence.at(row), fresh.contains(row) ? &fresh.at(row) : nullptr);
+    const auto retest = evidence_of(j, suite, true);
+    for (const auto row : slow) report(j, suite, row, evidence.at(row), retest.contains(row) ? &retest.at(row) : nullptr);
   }
   if (any) j.expected_false_fails += constants::in_step_alpha;
   std::vector<const CaseData*> isolated;
   for (const auto& c : j.results.cases)
-    if (completed(c) && confirming_number(c.name) == 0 && c.find("arrival_skew") != nullptr) isolated.push_back(&c);
+    if (completed(c) && retest_number(c.name) == 0 && c.find("arrival_skew") != nullptr) isolated.push_back(&c);
   for (const auto* c : isolated) judge_arrivals(j, *c, constants::alpha_warn / static_cast<double>(isolated.size()));
 }
 
-std::vector<Recheck> in_step_rechecks(const Judgement& j) {
-  std::vector<Recheck> asked;
+std::vector<Retest> in_step_retests(const Judgement& j) {
+  std::vector<Retest> asked;
   for (const std::string& suite : suites_in_step(j)) {
     const auto slow = slow_ranks(evidence_of(j, suite, false));
     const Series* s = slow.empty() ? nullptr : longest(j, suite, slow.front());
     if (s == nullptr) continue;
     // A slow machine takes few samples in its time: as long as they say the same and are too few, it goes on.
-    const auto fresh = evidence_of(j, suite, true);
+    const auto retest = evidence_of(j, suite, true);
     const auto decided = [&](std::int32_t row) {
-      const auto at = fresh.find(row);
-      if (at == fresh.end()) return false;
+      const auto at = retest.find(row);
+      if (at == retest.end()) return false;
       const Seen& seen = at->second;
       return seen.share() < constants::in_step_share || (seen.samples >= constants::in_step_samples && seen.p() <= constants::in_step_alpha);
     };
-    Recheck r;
+    Retest r;
     r.suite = s->suite;
     r.name = s->name;
     r.metric = s->metric;
     for (const auto& c : j.results.cases)
-      if (c.suite == suite && base_name(c.name) == s->name) r.number = std::max(r.number, confirming_number(c.name) + 1);
-    if (r.number > constants::confirm_most_cases || std::all_of(slow.begin(), slow.end(), decided)) continue;
+      if (c.suite == suite && base_name(c.name) == s->name) r.number = std::max(r.number, retest_number(c.name) + 1);
+    if (r.number > constants::retest_most_cases || std::all_of(slow.begin(), slow.end(), decided)) continue;
     for (const auto& row : s->rows)
       (std::find(slow.begin(), slow.end(), row.entity) != slow.end() ? r.candidates : r.controls).push_back(row.entity);
     asked.push_back(std::move(r));

@@ -110,12 +110,12 @@ class HistoryJudge {
     c.n = change.score->n;
     const double error = std::hypot(h.scale, std::isnan(change.score->standard_error) ? 0.0 : change.score->standard_error);
     if (change.before != nullptr && change.before->alert && change.deficit > delta) {
-      FreshRate fresh = fresh_rate(j_, j_.series[s.origin], *change.part, *change.score);
+      RetestRate retest = retest_rate(j_, j_.series[s.origin], *change.part, *change.score);
       // The night before is a measurement of its own, too.
-      const double t = t_quantile(1 - constants::alpha_confirm / static_cast<double>(std::max<std::size_t>(candidates, 1)), constants::confirm_degrees);
-      fresh.lasting = fresh.lasting || change.before->last - t * h.scale > delta;
-      c = settle_claim(j_, *change.score, change.deficit, error, delta, fresh, change.base + drift - fresh.log_rate,
-                       std::hypot(fresh.standard_error, h.scale), candidates);
+      const double t = t_quantile(1 - constants::alpha_retest / static_cast<double>(std::max<std::size_t>(candidates, 1)), constants::retest_degrees);
+      retest.lasting = retest.lasting || change.before->last - t * h.scale > delta;
+      c = settle_claim(j_, *change.score, change.deficit, error, delta, retest, change.base + drift - retest.log_rate,
+                       std::hypot(retest.standard_error, h.scale), candidates);
     }
     if (c.low == 0 && c.high == 0) {
       c.low = c.deficit - constants::interval_z * error;

@@ -8,7 +8,7 @@
 #include "base/error.hpp"
 #include "base/units.hpp"
 #include "verdict/collective_groups.hpp"
-#include "verdict/confirming.hpp"
+#include "verdict/retest_candidates.hpp"
 #include "verdict/constants.hpp"
 #include "verdict/judgement.hpp"
 #include "verdict/limit_match.hpp"
@@ -48,7 +48,7 @@ void judge_bound(Judgement& j, Series& s, const std::vector<SeriesRow*>& rows, d
     below.push_back({row, row->entity, rows_of(*row), row->median, bound, row->standard_error, row->n, is_min,
                      s.unit == "count"});
   }
-  take_fresh(j, s, below);
+  take_retests(j, s, below);
   const std::string what = std::string(is_min ? "limit min " : "limit max ") + bound_text;
   below = one_for_each_communicator(j, s, below);
   explain_by_ends(j, s, {rows.begin(), rows.end()}, below, "limit", what);

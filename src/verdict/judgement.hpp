@@ -86,7 +86,7 @@ struct Below {
   std::int64_t n = 0;
   bool higher_is_better = true;
   bool exact = false;  ///< a count rather than a rate: needs no interval
-  bool again = false;  ///< value, standard_error and n are those of a confirming case; screening had `first`
+  bool again = false;  ///< value, standard_error and n are those of a retest case; screening had `first`
   double first = 0;
   bool lasting = false;  ///< not so when measured again, but so in 3 blocks and 60 s of the screening
 };
@@ -127,7 +127,7 @@ struct Judgement {
 };
 
 using results::base_name;
-using results::confirming_number;
+using results::retest_number;
 /// glob_match: on whole names; `*` also matches `/`.
 bool glob(const std::string& pattern, const std::string& text);
 bool ends_with(const std::string& text, const std::string& tail);
@@ -146,8 +146,8 @@ std::string percent(double fraction);
 /// The first eight of some names, and how many more there are.
 std::string first_of(const std::vector<std::string>& names);
 
-/// Takes what confirming cases measured of those on the wrong side in place of what screening had.
-void take_fresh(const Judgement& j, const Series& s, std::vector<Below>& below);
+/// Takes what retest cases measured of those on the wrong side in place of what screening had.
+void take_retests(const Judgement& j, const Series& s, std::vector<Below>& below);
 /// Whether a deficit against limit or physics is beyond doubt: the whole 95 % interval of the median is on
 /// the wrong side (with under three samples: over 20 %), and at level smoke over 20 % in any case. Where it was measured
 /// again that is the median which counts.

@@ -8,7 +8,7 @@
 #include "base/units.hpp"
 #include "measure/statistics.hpp"
 #include "verdict/constants.hpp"
-#include "verdict/fresh.hpp"
+#include "verdict/retest_result.hpp"
 #include "verdict/judgement.hpp"
 
 namespace assay::verdict {
@@ -28,11 +28,11 @@ RowKey key_of(std::int32_t entity, std::int32_t source, std::int32_t destination
   return {source < 0 ? entity : -1, source, destination};
 }
 
-/// The samples of all confirming cases of a series, by row.
-std::map<RowKey, std::vector<double>> fresh_samples(const Judgement& j, const Series& s) {
+/// The samples of all retest cases of a series, by row.
+std::map<RowKey, std::vector<double>> retest_samples(const Judgement& j, const Series& s) {
   std::map<RowKey, std::vector<double>> samples;
   for (const auto& c : j.results.cases) {
-    if (!is_confirming_case_of(c, s)) continue;
+    if (!is_retest_of(c, s)) continue;
     const auto* m = c.find(s.metric);
     const std::size_t width = c.samples();
     for (std::size_t r = 0; m != nullptr && m->per_sample && r < c.entity.size(); ++r) {
@@ -48,8 +48,8 @@ std::map<RowKey, std::vector<double>> fresh_samples(const Judgement& j, const Se
 
 }  // namespace
 
-void take_fresh(const Judgement& j, const Series& s, std::vector<Below>& below) {
-  const auto samples = below.empty() ? std::map<RowKey, std::vector<double>>{} : fresh_samples(j, s);
+void take_retests(const Judgement& j, const Series& s, std::vector<Below>& below) {
+  const auto samples = below.empty() ? std::map<RowKey, std::vector<double>>{} : retest_samples(j, s);
   if (samples.empty()) return;
   for (auto& b : below) {
     // A link is itself; anything else is the sum over its parts.
@@ -58,26 +58,26 @@ void take_fresh(const Judgement& j, const Series& s, std::vector<Below>& below) 
       keys.push_back(key_of(-1, b.row->source, b.row->destination));
     else
       for (const auto row : b.rows) keys.push_back(key_of(row, -1, -1));
-    Below fresh = b;
-    fresh.again = !keys.empty();
-    fresh.first = b.value;
-    fresh.value = fresh.standard_error = 0;
-    fresh.n = 0;
+    Below retest = b;
+    retest.again = !keys.empty();
+    retest.first = b.value;
+    retest.value = retest.standard_error = 0;
+    retest.n = 0;
     for (const auto& key : keys) {
       const auto at = samples.find(key);
-      fresh.again = fresh.again && at != samples.end() && at->second.size() >= constants::interval_min_samples;
-      if (!fresh.again) break;
-      fresh.value += median(at->second);
-      fresh.standard_error = std::hypot(fresh.standard_error, median_standard_error(at->second));
-      fresh.n += static_cast<std::int64_t>(at->second.size());
+      retest.again = retest.again && at != samples.end() && at->second.size() >= constants::interval_min_samples;
+      if (!retest.again) break;
+      retest.value += median(at->second);
+      retest.standard_error = std::hypot(retest.standard_error, median_standard_error(at->second));
+      retest.n += static_cast<std::int64_t>(at->second.size());
     }
-    if (!fresh.again) continue;
-    const bool still = deficit_of(fresh.value, b.reference, b.higher_is_better) > 0;
-    fresh.lasting = !still && keys.size() == 1 && b.row != nullptr && b.row->source < 0 &&
+    if (!retest.again) continue;
+    const bool still = deficit_of(retest.value, b.reference, b.higher_is_better) > 0;
+    retest.lasting = !still && keys.size() == 1 && b.row != nullptr && b.row->source < 0 &&
                     lasting_of(j, s, b.row->entity, [&](double value) {
                       return deficit_of(value, b.reference, b.higher_is_better) > 0;
                     }).enough();
-    b = fresh;
+    b = retest;
   }
 }
 

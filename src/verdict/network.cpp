@@ -63,8 +63,8 @@ results::Finding finding_of(const Judgement& j, const Places& places, const Clai
   static constexpr const char* severities[] = {"", "INFO", "WARN", "FAIL"};
   const LinkSet& set = c.screened->set;
   const Series& s = *set.series;
-  const bool fresh = c.confirmation.measured && !c.cleared;
-  const double deficit = fresh ? c.confirmation.deficit : c.suspect->deficit;
+  const bool retested = c.result.measured && !c.cleared;
+  const double deficit = retested ? c.result.deficit : c.suspect->deficit;
   auto f = j.about(c.part.row, severities[c.severity], c.severity == 3 ? "magnitude" : "abnormality", "slow");
   f.name = name_of_part(j, c.part);
   if (c.part.place == Place::leaf) {
@@ -86,9 +86,9 @@ results::Finding finding_of(const Judgement& j, const Places& places, const Clai
   f.value = std::exp(sign * (reference - deficit));
   f.reference_kind = "peers";
   f.deficit = fraction(deficit);
-  if (fresh && std::isfinite(c.confirmation.low)) {
-    f.ci_low = fraction(c.confirmation.low);
-    f.ci_high = fraction(c.confirmation.high);
+  if (retested && std::isfinite(c.result.low)) {
+    f.ci_low = fraction(c.result.low);
+    f.ci_high = fraction(c.result.high);
   }
   std::int64_t samples = 0;
   const auto ends = ends_of(set, *c.suspect);
@@ -97,11 +97,11 @@ results::Finding finding_of(const Judgement& j, const Places& places, const Clai
     const bool a = own.contains(p.a), b = own.contains(p.b);
     if (c.suspect->place == Place::pair ? a && b : a || b) samples += p.samples;
   }
-  f.samples = fresh ? c.confirmation.samples : samples;
-  f.controls = fresh ? c.confirmation.controls : static_cast<std::int64_t>(c.suspect->controls);
-  f.confirmed = fresh;
-  if (fresh)
-    f.p_adjusted = c.confirmation.p;
+  f.samples = retested ? c.result.samples : samples;
+  f.controls = retested ? c.result.controls : static_cast<std::int64_t>(c.suspect->controls);
+  f.confirmed = retested;
+  if (retested)
+    f.p_adjusted = c.result.p;
   else if (!std::isnan(c.suspect->p_adjusted))
     f.p_adjusted = c.suspect->p_adjusted;
   f.action = c.severity == 3 ? "TRIAGE" : "MONITOR";
@@ -111,7 +111,7 @@ results::Finding finding_of(const Judgement& j, const Places& places, const Clai
            std::to_string(*f.controls) + " others, deficit " + percent(*f.deficit) + " (n=" + std::to_string(*f.samples) +
            ")";
   if (c.series.size() > 1) f.text += ", in " + std::to_string(c.series.size()) + " cases";
-  f.text += fresh ? ", confirmed by fresh measurements" : c.cleared ? ", not slow when measured again" : ", not confirmed";
+  f.text += retested ? ", confirmed by fresh measurements" : c.cleared ? ", not slow when measured again" : ", not confirmed";
   return f;
 }
 

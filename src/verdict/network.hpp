@@ -10,19 +10,19 @@
 
 #include <vector>
 
-#include "verdict/confirm.hpp"
+#include "verdict/retest.hpp"
 #include "verdict/judgement.hpp"
 
 namespace assay::verdict {
 
 /// Judges every series of kind `link` against its peers: switch, then node, then NIC or device, then pair, each finding
-/// at the highest of these that explains the data, one finding per part over all series. Uses the confirming cases
+/// at the highest of these that explains the data, one finding per part over all series. Uses the retest cases
 /// (`.cK`) where there are any: FAIL only with them. Needs collect_series; runs after limits and physical floors, whose
 /// findings about single links it takes off the partners of a part that is named here.
 void judge_network(Judgement& j);
 
 /// What the network wants measured again, units before single pairs. Links that were confirmed already ask for nothing.
 /// Needs collect_series.
-std::vector<Recheck> network_rechecks(const Judgement& j);
+std::vector<Retest> network_retests(const Judgement& j);
 
 }  // namespace assay::verdict

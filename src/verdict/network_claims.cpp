@@ -32,7 +32,7 @@ double least_confirmed(Place place) {
   return place == Place::pair ? constants::network_pair : constants::network_node_confirmed;
 }
 
-int severity_of(const Judgement& j, const Screened& screened, const Suspect& s, const Confirmation& c) {
+int severity_of(const Judgement& j, const Screened& screened, const Suspect& s, const RetestResult& c) {
   // Ranks that share cores get what the scheduler gives them: what is half as fast each time it is measured has more to it.
   const bool on_shared = shared(screened.set, s);
   if (!c.measured) return !s.strong ? 0 : on_shared ? 1 : 2;
@@ -86,8 +86,8 @@ std::vector<std::vector<const Suspect*>> assign(const Judgement& j, const std::v
     for (const auto& s : screened[i].suspects) {
       pairs = pairs || s.place == Place::pair;
       if (s.place == Place::pair) continue;
-      const auto [it, fresh] = best.try_emplace(part_of(j, screened[i].set, s), i, &s);
-      if (!fresh && strength(s) < strength(*it->second.second)) it->second = {i, &s};
+      const auto [it, retest] = best.try_emplace(part_of(j, screened[i].set, s), i, &s);
+      if (!retest && strength(s) < strength(*it->second.second)) it->second = {i, &s};
     }
     if (pairs) with_pairs.push_back(i);
   }
@@ -116,15 +116,15 @@ std::vector<std::vector<const Suspect*>> assign(const Judgement& j, const std::v
 
 std::vector<Claim> claims_of(const Judgement& j, const Places& places, const std::vector<Screened>& screened) {
   std::map<Part, Claim> claims;
-  std::vector<Fresh> all_fresh;
+  std::vector<LinkRetest> all_retested;
   std::size_t sets = 0;
   for (const auto& one : screened) {
-    all_fresh.push_back(one.suspects.empty() ? Fresh{} : fresh_data(j, places, one));
-    sets += all_fresh.back().cases > 0 ? 1 : 0;
+    all_retested.push_back(one.suspects.empty() ? LinkRetest{} : link_retest(j, places, one));
+    sets += all_retested.back().cases > 0 ? 1 : 0;
   }
   for (const auto& one : screened) {
     if (one.suspects.empty()) continue;
-    const Fresh& fresh = all_fresh[static_cast<std::size_t>(&one - screened.data())];
+    const LinkRetest& retest = all_retested[static_cast<std::size_t>(&one - screened.data())];
     const auto pairs = static_cast<std::size_t>(std::count_if(one.suspects.begin(), one.suspects.end(), [](const auto& s) {
       return s.place == Place::pair;
     }));
@@ -133,19 +133,19 @@ std::vector<Claim> claims_of(const Judgement& j, const Places& places, const std
       c.part = part_of(j, one.set, s);
       c.screened = &one;
       c.suspect = &s;
-      c.confirmation = confirm(one, fresh, s, s.place == Place::pair ? pairs : one.suspects.size() - pairs, sets);
-      c.severity = severity_of(j, one, s, c.confirmation);
-      c.cleared = c.confirmation.measured && c.severity < 2;
+      c.result = judge_retest(one, retest, s, s.place == Place::pair ? pairs : one.suspects.size() - pairs, sets);
+      c.severity = severity_of(j, one, s, c.result);
+      c.cleared = c.result.measured && c.severity < 2;
       auto [it, added] = claims.try_emplace(c.part, c);
       Claim& known = it->second;
-      if (c.severity > 0 || c.confirmation.measured) known.series.push_back(one.set.series->full());
+      if (c.severity > 0 || c.result.measured) known.series.push_back(one.set.series->full());
       if (added) continue;
       const auto rank = [](const Claim& x) {
-        return std::tuple(x.severity, x.confirmation.measured, x.suspect->deficit);
+        return std::tuple(x.severity, x.result.measured, x.suspect->deficit);
       };
       const bool cleared = (known.cleared || c.cleared) && known.severity < 3 && c.severity < 3 &&
-                           !(known.confirmation.measured && known.severity == 2) &&
-                           !(c.confirmation.measured && c.severity == 2);
+                           !(known.result.measured && known.severity == 2) &&
+                           !(c.result.measured && c.severity == 2);
       if (rank(c) > rank(known)) {
         c.series = std::move(known.series);
         known = std::move(c);

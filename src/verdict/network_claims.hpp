@@ -31,7 +31,7 @@ struct Claim {
   Part part;
   const Screened* screened = nullptr;
   const Suspect* suspect = nullptr;
-  Confirmation confirmation;
+  RetestResult result;
   bool cleared = false;  ///< measured again and not slower
   int severity = 0;      ///< 0 nothing, 1 INFO, 2 WARN, 3 FAIL
   std::vector<std::string> series;  ///< in which it was suspect

@@ -12,7 +12,7 @@ namespace assay::verdict::constants {
 // fresh data, over all cases, levels and directions together; of a wrong confirmation, over its candidates.
 inline constexpr double network_alpha_screen = 0.10;
 inline constexpr double network_alpha_warn = 0.01;
-inline constexpr double network_alpha_confirm = 0.01;
+inline constexpr double network_alpha_retest = 0.01;
 // Of a false failure, over all candidates of the run: with alpha_fail of the populations and in_step_alpha 1 % of runs.
 inline constexpr double network_alpha_fail = 0.001;
 // Least deficits (of the logarithm) worth a second look. Leaf scores are medians over many nodes, so they are finer.
@@ -40,15 +40,15 @@ inline constexpr std::size_t network_robust_population = 24;
 inline constexpr std::size_t network_deletion_population = 6;
 // No two parts agree better than this; keeps identical values from making any difference significant.
 inline constexpr double network_spread_floor = 1e-3;
-// Confirming: rounds with fresh partners after the one with the same partner; repeats of single pairs; controls.
-inline constexpr int network_fresh_partners = 8;
+// Retests: rounds with fresh partners after the one with the same partner; repeats of single pairs; controls.
+inline constexpr int network_retest_partners = 8;
 inline constexpr int network_pair_repeats = 5;
 inline constexpr std::size_t network_pair_batches = 2;
 inline constexpr std::size_t network_pair_series = 2;
 inline constexpr std::size_t network_least_controls = 8;
 inline constexpr std::size_t network_most_controls = 64;
 inline constexpr std::size_t network_leaf_ends = 16;
-inline constexpr int network_confirm_samples = 30;
+inline constexpr int network_retest_samples = 30;
 
 // Random groups: fewest nodes and draws that tell a culprit from those beside it.
 inline constexpr std::size_t collective_nodes = 8;
@@ -60,7 +60,7 @@ inline constexpr double bisection_share = 0.5;
 inline Json network_json() {
   return Json{{"alpha_screen", network_alpha_screen},
               {"alpha_warn", network_alpha_warn},
-              {"alpha_confirm", network_alpha_confirm},
+              {"alpha_confirm", network_alpha_retest},
               {"alpha_fail", network_alpha_fail},
               {"leaf", network_leaf},
               {"node", network_node},
@@ -78,7 +78,7 @@ inline Json network_json() {
               {"split_members", network_split_members},
               {"split_share", network_split_share},
               {"spread_floor", network_spread_floor},
-              {"fresh_partners", network_fresh_partners},
+              {"fresh_partners", network_retest_partners},
               {"pair_repeats", network_pair_repeats},
               {"pair_batches", network_pair_batches},
               {"pair_series", network_pair_series},
@@ -88,7 +88,7 @@ inline Json network_json() {
               {"collective_draws", collective_draws},
               {"bisection_share", bisection_share},
               {"leaf_ends", network_leaf_ends},
-              {"confirm_samples", network_confirm_samples}};
+              {"confirm_samples", network_retest_samples}};
 }
 
 }  // namespace assay::verdict::constants

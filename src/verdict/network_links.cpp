@@ -261,7 +261,7 @@ std::vector<LinkSet> link_sets(const Judgement& j, const Places& places, const S
   };
   int pass = 0;
   for (const auto& c : j.results.cases) {
-    if (c.suite != series.suite || c.case_key != series.first->case_key || confirming_number(c.name) > 0 ||
+    if (c.suite != series.suite || c.case_key != series.first->case_key || retest_number(c.name) > 0 ||
         base_name(c.name) != series.name)
       continue;
     if (c.state != results::CaseState::pass && c.state != results::CaseState::fail) continue;
@@ -291,7 +291,7 @@ std::vector<LinkSet> link_sets(const Judgement& j, const Places& places, const S
   return sets;
 }
 
-int confirming_pairs(const Judgement& j, const Places& places, const LinkSet& set, LinkSet& fresh,
+int retest_pairs(const Judgement& j, const Places& places, const LinkSet& set, LinkSet& fresh,
                      std::vector<int>& rounds) {
   const Series& series = *set.series;
   fresh.series = set.series;
@@ -301,7 +301,7 @@ int confirming_pairs(const Judgement& j, const Places& places, const LinkSet& se
   std::vector<Raw> raw;
   int cases = 0;
   for (const auto& c : j.results.cases) {
-    const int number = confirming_number(c.name);
+    const int number = retest_number(c.name);
     if (number == 0 || c.suite != series.suite || c.case_key != series.first->case_key) continue;
     if (base_name(c.name) != series.name) continue;
     if (c.state != results::CaseState::pass && c.state != results::CaseState::fail) continue;

@@ -68,9 +68,9 @@ class Places {
 /// The pairs of a series, apart by inside and across nodes and by stratum; sets of fewer than two pairs are left out.
 std::vector<LinkSet> link_sets(const Judgement& j, const Places& places, const Series& series);
 
-/// The pairs of the confirming cases (.cK) of a set's series, not centred; its first ends are those of `set` in their
+/// The pairs of the retest cases (.cK) of a set's series, not centred; its first ends are those of `set` in their
 /// order. `rounds` gets the round of each pair (cases apart), the result is the number of those cases.
-int confirming_pairs(const Judgement& j, const Places& places, const LinkSet& set, LinkSet& fresh,
+int retest_pairs(const Judgement& j, const Places& places, const LinkSet& set, LinkSet& retest,
                      std::vector<int>& rounds);
 
 }  // namespace assay::verdict::network

@@ -9,7 +9,7 @@ namespace assay::verdict::network {
 namespace {
 
 bool judged_here(const Series& s) {
-  return s.kind == "link" && s.judged && s.first != nullptr && confirming_number(s.name) == 0 && s.rows.size() >= 2;
+  return s.kind == "link" && s.judged && s.first != nullptr && retest_number(s.name) == 0 && s.rows.size() >= 2;
 }
 
 bool same(const Suspect& a, const Suspect& b) { return a.place == b.place && a.index == b.index; }

@@ -29,14 +29,14 @@ std::string count(std::int64_t n, const char* one, const char* many) { return st
 struct Shown {
   double deficit = 0, low = 0, high = 0;
   std::int64_t samples = 0, controls = 0;
-  bool fresh = false;
+  bool retest = false;
 };
 
 /// Fresh data where they say something about what is claimed, else those of the screening with their 95 % interval.
 Shown shown(const PeerFinding& f) {
   const auto& p = *f.population;
-  if (f.fresh.measured && !f.intermittent)
-    return {f.fresh.deficit, f.fresh.low, f.fresh.high, f.fresh.samples, f.fresh.controls, true};
+  if (f.retest.measured && !f.intermittent)
+    return {f.retest.deficit, f.retest.low, f.retest.high, f.retest.samples, f.retest.controls, true};
   const double half = constants::interval_z * (std::isnan(p.se) ? 0 : p.se);
   return {f.suspect.deficit, f.suspect.deficit - half, f.suspect.deficit + half, p.members[f.member].row->n,
           static_cast<std::int64_t>(p.size()) - 1, false};
@@ -46,18 +46,18 @@ Shown shown(const PeerFinding& f) {
 std::string standing(const PeerFinding& f) {
   const auto& p = *f.population;
   const std::string delta = percent(f.suspect.delta);
-  if (f.fail && f.fresh.confirmed)
-    return "confirmed by " + count(f.fresh.samples, "fresh sample", "fresh samples") + " against " +
-           count(f.fresh.controls, "control", "controls") + ", the whole interval beyond " + delta;
+  if (f.fail && f.retest.confirmed)
+    return "confirmed by " + count(f.retest.samples, "fresh sample", "fresh samples") + " against " +
+           count(f.retest.controls, "control", "controls") + ", the whole interval beyond " + delta;
   char lasted[96];
   std::snprintf(lasted, sizeof lasted, "in %zu blocks over %.0f s", f.lasting_blocks, f.lasting_s);
   if (f.fail && f.throttle_counted && f.lasting_s < constants::lasting_s) return "beyond " + delta + " while its throttle counter rose";
   if (f.fail) return std::string("beyond ") + delta + " " + lasted;
   if (f.intermittent)
-    return "not so in " + count(f.fresh.samples, "fresh sample", "fresh samples") + " (" + percent(fraction(f.fresh.deficit)) + ")";
-  if (f.fresh.measured && f.fresh.needed > 0)
-    return "AMBIGUOUS against " + delta + ": " + std::to_string(f.fresh.needed) + " samples would decide";
-  if (f.fresh.measured) return "measured again, not beyond " + delta;
+    return "not so in " + count(f.retest.samples, "fresh sample", "fresh samples") + " (" + percent(fraction(f.retest.deficit)) + ")";
+  if (f.retest.measured && f.retest.needed > 0)
+    return "AMBIGUOUS against " + delta + ": " + std::to_string(f.retest.needed) + " samples would decide";
+  if (f.retest.measured) return "measured again, not beyond " + delta;
   if (f.suspect.candidate) return "not confirmed: not measured again";
   if (f.suspect.spared) return "so many are slow that they may be another kind of part: hold them against a limit or a baseline";
   if (!p.noise_known) return "from too few samples to judge it to " + delta;

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "verdict/fresh.hpp"
+#include "verdict/retest_result.hpp"
 #include "verdict/screening.hpp"
 
 namespace assay::verdict {
@@ -17,7 +17,7 @@ struct PeerFinding {
   Suspect suspect;
   std::size_t metrics = 1;  ///< of the suite that say so
   double p = 1;
-  Confirmation fresh;
+  RetestResult retest;
   std::size_t lasting_blocks = 0;  ///< blocks of the screening in which it was slower than delta
   double lasting_s = 0;
   bool throttle_counted = false, intermittent = false, fail = false;

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "measure/statistics.hpp"
-#include "verdict/confirming.hpp"
+#include "verdict/retest_candidates.hpp"
 #include "verdict/constants.hpp"
 #include "verdict/counter_totals.hpp"
 #include "verdict/peer_findings.hpp"
@@ -46,9 +46,9 @@ class Peers {
     }
   }
 
-  const std::vector<FreshCase>& fresh(std::size_t index) {
-    const auto [it, first] = fresh_.try_emplace(index);
-    if (first) it->second = fresh_cases(j_, screening_.populations[index]);
+  const std::vector<RetestCase>& retest(std::size_t index) {
+    const auto [it, first] = retests_.try_emplace(index);
+    if (first) it->second = retest_cases(j_, screening_.populations[index]);
     return it->second;
   }
 
@@ -132,7 +132,7 @@ class Peers {
     f.metrics = metrics;
     f.p = p;
     const auto entity = row_of(*s).entity;
-    f.fresh = confirm(*f.population, fresh(s->population), entity, s->at_clock, accused(s->population), candidates_);
+    f.retest = judge_retest(*f.population, retest(s->population), entity, s->at_clock, accused(s->population), candidates_);
     const Population& p_of = *f.population;
     const Lasting lasting = lasting_of(j_, *p_of.series, entity, [&](double value) {
       return p_of.reference(s->member) - log_rate(value, p_of.series->better) > log_deficit(s->delta);
@@ -140,12 +140,12 @@ class Peers {
     f.lasting_blocks = lasting.blocks;
     f.lasting_s = lasting.span_s;
     f.throttle_counted = throttle_counted(j_, entity);
-    const bool fresh_says = f.fresh.measured && f.fresh.confirmed;
+    const bool retest_says = f.retest.measured && f.retest.confirmed;
     // Slow while it was screened and not now: only what lasted then, or what a counter saw, is held against it.
     const bool then = p_of.eligible() && (lasting.enough() || (f.throttle_counted && s->kind == "throttled"));
-    f.intermittent = f.fresh.measured && f.fresh.refuted;
-    f.fail = s->candidate && (fresh_says || (then && (!f.fresh.measured || f.intermittent)));
-    const double shown = f.fresh.measured && !f.intermittent ? f.fresh.deficit : s->deficit;
+    f.intermittent = f.retest.measured && f.retest.refuted;
+    f.fail = s->candidate && (retest_says || (then && (!f.retest.measured || f.intermittent)));
+    const double shown = f.retest.measured && !f.intermittent ? f.retest.deficit : s->deficit;
     if (j_.results.info.level == "smoke" && fraction(shown) <= constants::coarse_deficit) f.fail = false;
     return f;
   }
@@ -153,7 +153,7 @@ class Peers {
   Judgement& j_;
   Screening screening_;
   std::set<const Suspect*> named_;
-  std::map<std::size_t, std::vector<FreshCase>> fresh_;
+  std::map<std::size_t, std::vector<RetestCase>> retests_;
   std::size_t candidates_ = 0;
 };
 

@@ -39,7 +39,7 @@ void settle(Judgement& j, const Series& s, const std::vector<Below>& all, const 
     if (b.value < b.reference) below.push_back(b);
   }
   if (below.empty()) return;
-  take_fresh(j, s, below);
+  take_retests(j, s, below);
   auto what = [&](const Below& b) { return what_prefix + " " + format_quantity(b.reference, s.unit); };
   std::vector<const SeriesRow*> rows;
   for (const auto& b : all) rows.push_back(b.row);

@@ -10,7 +10,7 @@
 #include "measure/robust.hpp"
 #include "measure/statistics.hpp"
 #include "verdict/constants.hpp"
-#include "verdict/fresh.hpp"
+#include "verdict/retest_result.hpp"
 
 namespace assay::verdict {
 namespace {
@@ -87,41 +87,41 @@ std::vector<Score> scores_of(const Snapshot& run, const SnapshotSeries& s) {
   return scores;
 }
 
-FreshRate fresh_rate(const Judgement& j, const Series& s, const Part& part, const Score& score) {
-  Samples fresh, screened;
+RetestRate retest_rate(const Judgement& j, const Series& s, const Part& part, const Score& score) {
+  Samples retest, screened;
   for (const auto& c : j.results.cases) {
-    const bool confirming = is_confirming_case_of(c, s);
-    const bool own = c.suite == s.suite && base_name(c.name) == s.name && !confirming;
-    const auto* m = confirming || own ? c.find(s.metric) : nullptr;
+    const bool again = is_retest_of(c, s);
+    const bool own = c.suite == s.suite && base_name(c.name) == s.name && !again;
+    const auto* m = again || own ? c.find(s.metric) : nullptr;
     if (m == nullptr) continue;
     for (std::size_t r = 0; r < c.entity.size(); ++r)
-      if (tells_of(j, c, r, part)) gather(c, *m, r, s.better == results::Better::higher, confirming ? fresh : screened);
+      if (tells_of(j, c, r, part)) gather(c, *m, r, s.better == results::Better::higher, again ? retest : screened);
   }
-  FreshRate out;
+  RetestRate out;
   out.log_rate = score.log_rate;
   out.standard_error = score.standard_error;
   out.n = score.n;
   out.lasting = screened.blocks.size() >= constants::lasting_blocks && screened.last_s - screened.first_s >= constants::lasting_s;
-  if (fresh.values.size() < 3) return out;
-  out.confirming = true;
-  out.log_rate = fresh.row_rates.size() > 1 ? quantile(fresh.row_rates, 0.75) : median(fresh.values);
-  out.standard_error = median_standard_error(fresh.values);
-  out.n = static_cast<std::int64_t>(fresh.values.size());
+  if (retest.values.size() < 3) return out;
+  out.again = true;
+  out.log_rate = retest.row_rates.size() > 1 ? quantile(retest.row_rates, 0.75) : median(retest.values);
+  out.standard_error = median_standard_error(retest.values);
+  out.n = static_cast<std::int64_t>(retest.values.size());
   return out;
 }
 
 double log_deficit_of(double fraction) noexcept { return -std::log1p(-fraction); }
 
-Claim settle_claim(const Judgement& j, const Score& score, double deficit, double error, double delta, const FreshRate& fresh,
-                   double fresh_deficit, double fresh_error, std::size_t candidates) {
+Claim settle_claim(const Judgement& j, const Score& score, double deficit, double error, double delta, const RetestRate& retest,
+                   double retest_deficit, double retest_error, std::size_t candidates) {
   Claim c;
-  const double t = t_quantile(1 - constants::alpha_confirm / static_cast<double>(std::max<std::size_t>(candidates, 1)), constants::confirm_degrees);
-  const bool again = fresh.confirming;
-  const double best = again ? fresh_deficit : deficit, se = again ? fresh_error : error;
+  const double t = t_quantile(1 - constants::alpha_retest / static_cast<double>(std::max<std::size_t>(candidates, 1)), constants::retest_degrees);
+  const bool again = retest.again;
+  const double best = again ? retest_deficit : deficit, se = again ? retest_error : error;
   c.deficit = best;
   c.low = best - constants::interval_z * se;
   c.high = best + constants::interval_z * se;
-  c.n = again ? fresh.n : score.n;
+  c.n = again ? retest.n : score.n;
   if (std::isnan(se)) c.low = c.high = results::not_taken;
   const double coarse = log_deficit_of(constants::coarse_deficit);
   // One or two samples may be a neighbour on the machine, however low they are: measured again they say more.
@@ -131,7 +131,7 @@ Claim settle_claim(const Judgement& j, const Score& score, double deficit, doubl
     c.fault = c.confirmed = large;
     return c;
   }
-  c.confirmed = large || (sure && (again || fresh.lasting));
+  c.confirmed = large || (sure && (again || retest.lasting));
   c.fault = c.confirmed;
   return c;
 }

@@ -24,14 +24,14 @@ struct Score {
 /// In an order that the file alone decides. None of collectives: they have one value per run.
 std::vector<Score> scores_of(const Snapshot& run, const SnapshotSeries& series);
 
-/// What the confirming cases, or else the blocks of the screening case, say about one part.
-struct FreshRate {
-  bool confirming = false;  ///< measured again in the same job
+/// What the retest cases, or else the blocks of the screening case, say about one part.
+struct RetestRate {
+  bool again = false;  ///< measured again in the same job
   bool lasting = false;     ///< or seen in 3 blocks and over 60 s
   double log_rate = 0, standard_error = 0;
   std::int64_t n = 0;
 };
-FreshRate fresh_rate(const Judgement& j, const Series& s, const Part& part, const Score& score);
+RetestRate retest_rate(const Judgement& j, const Series& s, const Part& part, const Score& score);
 
 
 /// -ln(1 - fraction).
@@ -46,8 +46,8 @@ struct Claim {
 /// `deficit` with its `error`, which needs to lie `alpha / candidates` surely beyond `delta` (logarithmic) to be a fault. A
 /// fault is confirmed by fresh data that say the same (`fresh_deficit` with `fresh_error`), by blocks over a minute, or by
 /// its size alone (over 20 %). At level smoke only size counts.
-Claim settle_claim(const Judgement& j, const Score& score, double deficit, double error, double delta, const FreshRate& fresh,
-                   double fresh_deficit, double fresh_error, std::size_t candidates);
+Claim settle_claim(const Judgement& j, const Score& score, double deficit, double error, double delta, const RetestRate& retest,
+                   double retest_deficit, double retest_error, std::size_t candidates);
 
 /// A finding about a part with value, reference, deficit and interval filled in; `what` names the reference.
 results::Finding reference_finding(const Judgement& j, const SnapshotSeries& s, const Part& part, const Score& score,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who looks slow among peers, before anything is measured again. The same function serves the confirming stage, which asks
+// Who looks slow among peers, before anything is measured again. The same function serves the retest stage, which asks
 // for fresh data of its candidates, and the judgement, which reads them.
 #pragma once
 

@@ -135,7 +135,7 @@ std::vector<Joined> join_repeats(const results::Results& results) {
   std::map<std::string, std::size_t> known;
   for (const auto& c : results.cases) {
     if (c.state != results::CaseState::pass && c.state != results::CaseState::fail) continue;
-    if (confirming_number(c.name) > 0) continue;  // only suspects and controls: no population
+    if (retest_number(c.name) > 0) continue;  // only suspects and controls: no population
     const std::string base = base_name(c.name);
     const auto [it, fresh] = known.try_emplace(c.suite + "/" + base + "#" + c.case_key, joined.size());
     if (fresh) joined.push_back({base, {}});

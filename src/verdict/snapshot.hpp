@@ -31,7 +31,7 @@ struct PartRows {
   std::vector<std::int32_t> stratum;  ///< position in SnapshotSeries::strata
 };
 
-/// One metric of one case over its parts. Repeats (.pK) are joined, the confirming stage (.cK) is left out.
+/// One metric of one case over its parts. Repeats (.pK) are joined, the retest stage (.cK) is left out.
 struct SnapshotSeries {
   std::string suite, name, metric, unit, kind, stage, case_key;
   bool higher_is_better = true;

@@ -76,7 +76,7 @@ void report_wrong(const std::vector<allreduce::WrongResults>& wrong, Context& co
 
 /// How the ranks of a case are divided; nothing where all its communicators stay the same.
 std::optional<Division> division_of(const Case& c, Scope scope) {
-  if (c.confirm && c.confirm->variant == "halves") return Division::halves;
+  if (c.retest && c.retest->variant == "halves") return Division::halves;
   if (scope == Scope::rails) return Division::rails;
   return scope == Scope::groups ? std::optional(Division::groups) : std::nullopt;
 }

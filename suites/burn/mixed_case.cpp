@@ -212,7 +212,7 @@ class MixedRun {
   MixedRun(const Case& c, const GemmAlgorithm* algorithm, Context& context) : m_(mixed_of(c)), algorithm_(algorithm), context_(context), together_(context.world), recorder_(context, context.device_entity), host_recorder_(context, context.entities.node(context.topology.me().node)), power_(context, 0.1) {
     // Whoever was suspected is looked at again under the same load, which takes as many windows as are asked for and no second soak.
     constexpr double again_s = 60;
-    if (context.confirm == nullptr || m_.duration_s <= again_s) return;
+    if (context.retest == nullptr || m_.duration_s <= again_s) return;
     m_.duration_s = again_s;
     m_.ramp_s = std::min(m_.ramp_s, again_s / 10);
   }

@@ -12,7 +12,7 @@
 #include "base/error.hpp"
 #include "base/units.hpp"
 #include "workload/pair_selftest.hpp"
-#include "run/confirming.hpp"
+#include "run/retest.hpp"
 #include "suites/p2p/choice.hpp"
 #include "topology/oversubscription.hpp"
 #include "transport/ucx_communicator.hpp"
@@ -278,7 +278,7 @@ bool same_rail(const Topology& topology, const Pair& pair) {
 
 }  // namespace
 
-Schedule confirming_schedule(const Spec& spec, const Confirm& confirm, const Topology& topology, const EntityTable& entities) {
+Schedule retest_schedule(const Spec& spec, const RetestOrder& retest, const Topology& topology, const EntityTable& entities) {
   Schedule schedule;
   const std::vector<int> drivers = spec.nic.empty() ? std::vector<int>() : rail_of(spec, topology).ranks;
   const auto rank_of = [&](int row) {
@@ -286,7 +286,7 @@ Schedule confirming_schedule(const Spec& spec, const Confirm& confirm, const Top
     if (rank < 0 || drivers.empty()) return rank;
     return drivers[static_cast<std::size_t>(topology.ranks[static_cast<std::size_t>(rank)].node)];
   };
-  for (const auto& links : confirm.rounds) {
+  for (const auto& links : retest.rounds) {
     Round round;
     std::set<int> busy;
     for (const auto& [source, destination] : links) {

@@ -63,8 +63,8 @@ Schedule schedule_of(const Spec& spec, const Topology& topology, const RandomStr
 /// The rail of a spec that has a NIC, or both of one that has two. Throws Error(internal) when there is none.
 Rail rail_of(const Spec& spec, const Topology& topology);
 
-/// The rounds of a confirming case. A pair of which a rank is missing, or that talks to itself, is left out.
-Schedule confirming_schedule(const Spec& spec, const Confirm& confirm, const Topology& topology, const EntityTable& entities);
+/// The rounds of a retest case. A pair of which a rank is missing, or that talks to itself, is left out.
+Schedule retest_schedule(const Spec& spec, const RetestOrder& retest, const Topology& topology, const EntityTable& entities);
 
 std::vector<Case> plan_cases(const PlanInput& input);
 Spec spec_of(const Case& c);

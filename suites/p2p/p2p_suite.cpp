@@ -62,7 +62,7 @@ void report_series(const p2p::Spec& spec, const p2p::Shape& shape, const p2p::Se
   auto& values = row.values[metric_of(shape.mode)];
   for (const double seconds : series.batch_s) values.push_back(value_of(shape.mode, series.batch, seconds));
   // A link that is measured again may be in several rounds.
-  const auto note = [&](const char* name, double value) { row.values[name].resize(context.confirm != nullptr ? values.size() : 1, value); };
+  const auto note = [&](const char* name, double value) { row.values[name].resize(context.retest != nullptr ? values.size() : 1, value); };
   note("round", static_cast<double>(round));
   note("repetitions", static_cast<double>(series.batch.repetitions));
   note("message_bytes", static_cast<double>(series.batch.bytes));
@@ -117,12 +117,12 @@ void run_pairs(const Case& c, Context& context) {
   const p2p::Spec spec = p2p::spec_of(c);
   const p2p::Shape shape = p2p::shape_of(c);
   const p2p::Timing timing = p2p::make_timing(spec, shape, context.config, context.topology);
-  const auto schedule = context.confirm != nullptr && !context.confirm->rounds.empty()
-                            ? p2p::confirming_schedule(spec, *context.confirm, context.topology, context.entities)
+  const auto schedule = context.retest != nullptr && !context.retest->rounds.empty()
+                            ? p2p::retest_schedule(spec, *context.retest, context.topology, context.entities)
                             : p2p::schedule_of(spec, context.topology, p2p::schedule_stream(context.config.seed, c.name),
                                                timing.rounds);
   Communicator& comm = spec.scope == p2p::Scope::cross ? context.world : context.node;
-  declare_metric(spec, context.confirm != nullptr, context.record);
+  declare_metric(spec, context.retest != nullptr, context.record);
   const p2p::Carrier carrier(spec, shape, schedule, comm, context);
 
   p2p::Exchange exchange(carrier.comm(), carrier.payload_buffer(), context.random.key(), shape,

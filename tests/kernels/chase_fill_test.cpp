@@ -11,7 +11,7 @@ namespace {
 
 namespace host = kernels::host;
 
-class Chase : public test::Fresh {};
+class Chase : public test::LinkRetest {};
 
 TEST_F(Chase, IsOneCycleOverAllNodes) {
   for (const std::size_t nodes : {std::size_t{2}, std::size_t{3}, std::size_t{64}, 100 + below(5000)}) {
@@ -58,7 +58,7 @@ TEST_F(Chase, ForeignNodesEndTheWalk) {
   EXPECT_FALSE(host::chase_walk(memory.data(), 64 * 500, key, 0, 500).intact);
 }
 
-class Fill : public test::Fresh {};
+class Fill : public test::LinkRetest {};
 
 TEST_F(Fill, UniformStaysInRangeWithTheRightMomentsAndDependsOnIndexOnly) {
   const std::uint64_t key = bits();

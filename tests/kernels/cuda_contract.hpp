@@ -31,7 +31,7 @@ class CudaKernelOn : public Base {
 };
 
 using CudaKernel = CudaKernelOn<testing::Test>;
-using FreshCudaKernel = CudaKernelOn<Fresh>;
+using FreshCudaKernel = CudaKernelOn<LinkRetest>;
 
 /// Device memory that starts as a copy of `values`, or as garbage.
 template <typename T>

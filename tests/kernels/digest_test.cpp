@@ -12,7 +12,7 @@ namespace {
 
 namespace host = kernels::host;
 
-class Digest : public test::Fresh {
+class Digest : public test::LinkRetest {
  protected:
   std::vector<unsigned char> random_bytes(std::size_t n) {
     std::vector<unsigned char> v(n);

@@ -33,7 +33,7 @@ class Dice {
   ::testing::ScopedTrace trace_;
 };
 
-class Fresh : public ::testing::Test {
+class LinkRetest : public ::testing::Test {
  protected:
   std::uint64_t bits() { return dice_.bits(); }
   std::size_t below(std::size_t n) { return dice_.below(n); }

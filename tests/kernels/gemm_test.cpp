@@ -15,7 +15,7 @@ namespace {
 
 namespace host = kernels::host;
 
-class Golden : public test::Fresh {
+class Golden : public test::LinkRetest {
  protected:
   template <typename T>
   std::vector<T> integers(std::size_t count, int limit) {

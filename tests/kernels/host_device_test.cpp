@@ -23,7 +23,7 @@ std::unique_ptr<Device> device_with(int threads) {
                           false);
 }
 
-class HostDevices : public test::Fresh, public ::testing::WithParamInterface<int> {
+class HostDevices : public test::LinkRetest, public ::testing::WithParamInterface<int> {
  protected:
   HostDevices() : device(device_with(GetParam())) { device->reserve(bytes); }
 

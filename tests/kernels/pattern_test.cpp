@@ -49,7 +49,7 @@ void run_naively(const Sweep& s, std::vector<std::uint64_t>& model) {
   for (std::size_t i = 0; i < model.size() && s.write; ++i) model[i] = data_word(s.next, i);
 }
 
-class Patterns : public test::Fresh {
+class Patterns : public test::LinkRetest {
  protected:
   std::vector<std::size_t> sizes() { return {1, 2, 7, 63, 640, 641, 5000 + below(3000)}; }
 };

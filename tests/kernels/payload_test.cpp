@@ -13,7 +13,7 @@ using kernels::payload_key;
 using kernels::PayloadKey;
 namespace host = kernels::host;
 
-class Payload : public test::Fresh {};
+class Payload : public test::LinkRetest {};
 
 /// Written from the description, not from the kernel.
 std::vector<unsigned char> naive(PayloadKey key, std::size_t bytes) {

@@ -13,7 +13,7 @@ using kernels::StreamOp;
 using kernels::host::Stores;
 namespace host = kernels::host;
 
-class Stream : public test::Fresh {
+class Stream : public test::LinkRetest {
  protected:
   /// Small integers: sums and multiply-adds are exact, fused or not.
   std::vector<double> integers(std::size_t n) {

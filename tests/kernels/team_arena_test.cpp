@@ -63,7 +63,7 @@ TEST(Team, SleepsWhenIdle) {
   }
 }
 
-class Shares : public test::Fresh {};
+class Shares : public test::LinkRetest {};
 
 TEST_F(Shares, CoverEveryElementOnceAndAreEven) {
   alignas(64) static std::byte anchor[64];  // addresses are only computed with

@@ -23,7 +23,7 @@ namespace host = kernels::host;
 using reference::Values;
 using reference::widen;
 
-class TrainKernels : public test::Fresh {
+class TrainKernels : public test::LinkRetest {
  protected:
   std::vector<float> random(std::size_t n, float scale = 1) {
     std::vector<float> v(n);

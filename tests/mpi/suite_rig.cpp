@@ -119,7 +119,7 @@ CaseRecord SuiteRig::run(Case c, double seconds_to_deadline) {
                   links_ ? links_->world() : *world_, links_ ? links_->node() : *node_, links_ ? links_->leaders() : leaders_.get(), RandomStream(config_.seed, "case").child(c.path()),
                   now_s(), now_s() + seconds_to_deadline, record,         entities_->device_of_rank(world_->rank())};
   context.end_s = context.deadline_s;
-  context.confirm = c.confirm.get();
+  context.retest = c.retest.get();
   context.gpu_links = links_.get();
   suite_.run(c, context);
   return record;

@@ -5,7 +5,7 @@
 
 #include "base/error.hpp"
 #include "fabricate.hpp"
-#include "verdict/confirm.hpp"
+#include "verdict/retest.hpp"
 #include "verdict/references.hpp"
 
 namespace assay {
@@ -64,9 +64,9 @@ TEST(VerdictBaseline, NeedsAConfirmationOrSize) {
   const auto open = judged(quick, fleet);
   EXPECT_EQ(open.state, "WARN");
   EXPECT_THAT(open.findings.at(0).text, HasSubstr("not confirmed"));
-  auto confirming = quick.cases[0];
-  confirming.name += ".c1";
-  quick.cases.push_back(confirming);
+  auto retest = quick.cases[0];
+  retest.name += ".c1";
+  quick.cases.push_back(retest);
   EXPECT_EQ(judged(quick, fleet).state, "FAIL");
   for (double& v : quick.cases.back().metrics[0].values) v = 1e11;
   EXPECT_EQ(count_severity(judged(quick, fleet), "FAIL"), 0U);
@@ -96,14 +96,14 @@ TEST(VerdictBaseline, AsksForFreshDataOfWhomItSuspects) {
   for (std::size_t s = 0; s < c.samples(); ++s) c.metrics[0].values[3 * c.samples() + s] *= 0.9;
   auto options = verdict::options_from(r);
   options.baseline = baseline(healthy(32));
-  const auto asked = verdict::rechecks(r, options);
+  const auto asked = verdict::retests(r, options);
   ASSERT_EQ(asked.size(), 1U);
   EXPECT_EQ(asked[0].candidates, std::vector{c.entity[3]});
   EXPECT_GE(asked[0].controls.size(), 8U);
   EXPECT_EQ(std::count(asked[0].controls.begin(), asked[0].controls.end(), c.entity[3]), 0);
   auto alone = one(1, 0.9e11);
   first_case(alone).t.assign(first_case(alone).t.size(), 0.0);
-  const auto again = verdict::rechecks(alone, options);
+  const auto again = verdict::retests(alone, options);
   ASSERT_EQ(again.size(), 1U);
   EXPECT_EQ(again[0].candidates, std::vector{first_case(alone).entity[0]});
   EXPECT_TRUE(again[0].controls.empty());
@@ -111,8 +111,8 @@ TEST(VerdictBaseline, AsksForFreshDataOfWhomItSuspects) {
   auto fresh = first_case(alone);
   fresh.name += ".c1";
   alone.cases.push_back(fresh);
-  EXPECT_TRUE(verdict::rechecks(alone, options).empty());
-  EXPECT_TRUE(verdict::rechecks(one(1, 0.99e11), options).empty());
+  EXPECT_TRUE(verdict::retests(alone, options).empty());
+  EXPECT_TRUE(verdict::retests(one(1, 0.99e11), options).empty());
 }
 
 TEST(VerdictBaseline, SeveralMetricsOfOnePartAreOneFinding) {

@@ -185,7 +185,7 @@ class Bench {
     Context context{config_, topology_,    entities_, device,
                     world,   group,        nullptr,   case_stream(config_.seed, c.path()),
                     now_s(), now_s() + 60, record,    entities_.device_of_rank(0), injector,
-                    c.confirm.get()};
+                    c.retest.get()};
     use(context);
   }
   const Topology& topology() const { return topology_; }

@@ -213,11 +213,11 @@ TEST(GemmRun, MeasuredAgainItHasTheSameInputsAndDigest) {
     Bench b = bench();
     Case c = series_case("alone");
     if (i == 1) {
-      Confirm again;
+      RetestOrder again;
       again.path = c.path();
       again.devices = {b.entities().device_of_rank(0)};
       again.samples = 3;
-      c.confirm = std::make_shared<const Confirm>(again);
+      c.retest = std::make_shared<const RetestOrder>(again);
       c.name += ".c1";
     }
     if (i == 2) c.name += ".p2";  // a repeat of the plan draws its own

@@ -182,17 +182,17 @@ TEST(History, ALimitThatNamesThePartAcceptsIt) {
 }
 
 TEST(History, FreshDataConfirmOrTakeBack) {
-  for (const double fresh_slow : {0.12, 0.0}) {
+  for (const double slow_again : {0.12, 0.0}) {
     Fleet fleet(16, 1, 0.001, 2);
     const auto earlier = fleet.days(6, 5, 0.12);
     fleet.drift_sigma = 0;
     auto now = fleet.run(6, 0.12);
     for (auto& c : now.cases) c.t.assign(c.t.size(), 0.0);
-    auto again = fleet.run(6, fresh_slow).cases[0];
+    auto again = fleet.run(6, slow_again).cases[0];
     again.name += ".c1";
     now.cases.push_back(again);
     const auto found = drifts(judged(now, earlier));
-    EXPECT_EQ(!found.empty() && found[0].severity == "FAIL", fresh_slow > 0) << fresh_slow;
+    EXPECT_EQ(!found.empty() && found[0].severity == "FAIL", slow_again > 0) << slow_again;
   }
 }
 

@@ -11,7 +11,7 @@
 
 #include "base/random.hpp"
 #include "fabricate.hpp"
-#include "verdict/confirm.hpp"
+#include "verdict/retest.hpp"
 
 namespace assay::fabricate {
 
@@ -89,13 +89,13 @@ class NetworkRun {
   }
 
   /// Adds a case in which the pairs of the rounds were measured both ways, `samples` each.
-  void measure(const std::string& name, const std::vector<Round>& rounds, int samples = 6, bool confirming = false) {
+  void measure(const std::string& name, const std::vector<Round>& rounds, int samples = 6, bool retest = false) {
     results::CaseData c;
     c.suite = "p2p";
     c.name = name;
     c.kind = "link";
     c.stage = "pairs";
-    c.required = !confirming;
+    c.required = !retest;
     c.case_key = "p2p-key";
     c.parameters["bytes"] = 4194304;
     for (int s = 0; s < samples; ++s) {
@@ -133,7 +133,7 @@ class NetworkRun {
       }
     }
     c.metrics = {m, in};
-    if (!confirming) {
+    if (!retest) {
       results::PlanRow plan;
       plan.suite = "p2p";
       plan.name = name;
@@ -144,16 +144,16 @@ class NetworkRun {
     r_.cases.push_back(std::move(c));
   }
 
-  /// Measures what a recheck asks for, as the confirming stage does.
-  void measure(const verdict::Recheck& recheck) {
+  /// Measures what a retest asks for, as the retest stage does.
+  void measure(const verdict::Retest& retest) {
     std::map<std::int32_t, int> end_of;
     for (std::size_t e = 0; e < ends_.size(); ++e) end_of[ends_[e]] = static_cast<int>(e);
     std::vector<Round> all;
-    for (const auto& round : recheck.rounds) {
+    for (const auto& round : retest.rounds) {
       Round& mine = all.emplace_back();
       for (const auto& link : round) mine.push_back({end_of.at(link.source), end_of.at(link.destination)});
     }
-    measure(recheck.name + ".c" + std::to_string(recheck.number), all, recheck.samples, true);
+    measure(retest.name + ".c" + std::to_string(retest.number), all, retest.samples, true);
   }
 
  private:

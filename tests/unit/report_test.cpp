@@ -205,7 +205,7 @@ TEST(Report, PrometheusHasOneSeriesPerPart) {
   EXPECT_EQ(std::set<std::string>(lines.begin(), lines.end()).size(), lines.size());
 }
 
-TEST(Report, PrometheusCountsALinkForBothEndsAndLeavesConfirmingCasesOut) {
+TEST(Report, PrometheusCountsALinkForBothEndsAndLeavesRetestsOut) {
   auto r = healthy(2);
   const auto devices = rows_of_kind(r, "device");
   auto& links = add_case(r, "p2p", "latency-8", "latency", "s", results::Better::lower, "link", {-1, -1}, {2e-6, 4e-6});

@@ -1,1 +1,1 @@
-assay_test(unit_run SOURCES measure_test.cpp sizing_test.cpp robust_test.cpp record_test.cpp planner_test.cpp run_schedule_test.cpp inventory_judged_test.cpp selection_test.cpp confirming_test.cpp relaunch_test.cpp launcher_test.cpp LINKS assay_run LABELS unit)
+assay_test(unit_run SOURCES measure_test.cpp sizing_test.cpp robust_test.cpp record_test.cpp planner_test.cpp run_schedule_test.cpp inventory_judged_test.cpp selection_test.cpp retest_test.cpp relaunch_test.cpp launcher_test.cpp LINKS assay_run LABELS unit)

@@ -98,7 +98,7 @@ TEST_F(RunScheduleTest, RetestsAreAppendedAndAlwaysRun) {
   EXPECT_EQ(next(schedule), "run a");
   EXPECT_EQ(next(schedule, 80), "end");
   EXPECT_DOUBLE_EQ(schedule.retest_seconds(80).value(), 17);
-  add("a.c1", 15, false).confirm = std::make_shared<Confirm>();
+  add("a.c1", 15, false).retest = std::make_shared<RetestOrder>();
   EXPECT_EQ(next(schedule, 80), "run a.c1") << "beyond the 85 s of optional cases";
   EXPECT_EQ(next(schedule, 95), "end");
 }

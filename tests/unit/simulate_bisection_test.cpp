@@ -4,7 +4,7 @@
 
 #include "expect_error.hpp"
 #include "simulate/simulate.hpp"
-#include "verdict/confirm.hpp"
+#include "verdict/retest.hpp"
 
 namespace assay::simulate {
 namespace {

@@ -167,7 +167,7 @@ TEST(TrainCases, SameSeedSameBits) {
   EXPECT_EQ(a.rows_[0].integers.at("digest_parameter"), b.rows_[0].integers.at("digest_parameter"));
 }
 
-/// Nine samples of tiny-alone, however slow the machine is: as many as a confirming case asks for.
+/// Nine samples of tiny-alone, however slow the machine is: as many as a retest case asks for.
 CaseRecord run_alone(const std::vector<FaultSpec>& faults) {
   TrainSuite suite;
   const Config config = config_of(suite, Level::quick, {{"train.batch", {"1"}}});
@@ -180,8 +180,8 @@ CaseRecord run_alone(const std::vector<FaultSpec>& faults) {
   fakes::SelfCommunicator world;
   Injector injector(faults, 7, {0, "node0", 0, 0, bench.entities().device_of_rank(0), 0.0}, bench.device);
   injector.begin_case(c, suite.metrics(), world);
-  Confirm nine;
-  nine.samples = 9 * Confirm::visits;
+  RetestOrder nine;
+  nine.samples = 9 * RetestOrder::visits;
   nine.devices = {bench.entities().device_of_rank(0)};
   Context context{config,  bench.topology(), bench.entities(), bench.device, world, world, nullptr, RandomStream(7, c.path()),
                   now_s(), now_s() + 600,    bench.record,     bench.entities().device_of_rank(0), &injector, &nine};

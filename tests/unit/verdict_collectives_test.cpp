@@ -95,7 +95,7 @@ TEST(VerdictCollectives, NewGroupsConfirmOrClear) {
     {
       verdict::Judgement j(r, options);
       verdict::collect_series(j);
-      const auto asked = verdict::collective_rechecks(j);
+      const auto asked = verdict::collective_retests(j);
       ASSERT_EQ(asked.size(), 1U);
       EXPECT_EQ(asked[0].name, groups_name);
       EXPECT_THAT(asked[0].candidates,
@@ -107,7 +107,7 @@ TEST(VerdictCollectives, NewGroupsConfirmOrClear) {
     r.plan.pop_back();
     verdict::Judgement j(r, options);
     verdict::collect_series(j);
-    EXPECT_TRUE(verdict::collective_rechecks(j).empty());
+    EXPECT_TRUE(verdict::collective_retests(j).empty());
     const auto v = judge(r);
     EXPECT_EQ(accused_groups(v).size(), still ? 1U : 0U);
     ASSERT_NE(find_kind(v, "slow"), nullptr);
@@ -143,7 +143,7 @@ TEST(VerdictInStep, ASlowRankIsNamedConfirmedAndNobodyElseIs) {
     const auto warned = judge(r);
     ASSERT_EQ(accused_groups(warned), std::vector<std::string>{"device node0/cores2-3"}) << suite;
     EXPECT_EQ(warned.findings[0].severity, "WARN");
-    const auto asked = verdict::rechecks(r, verdict::options_from(r));
+    const auto asked = verdict::retests(r, verdict::options_from(r));
     ASSERT_EQ(asked.size(), 1U) << suite;
     EXPECT_EQ(asked[0].name, name);
     EXPECT_EQ(asked[0].candidates, std::vector{row_named(r, "node0/cores2-3")});
@@ -151,7 +151,7 @@ TEST(VerdictInStep, ASlowRankIsNamedConfirmedAndNobodyElseIs) {
       auto again = r;
       measure_in_step(again, suite, std::string(name) + ".c1", metric, 9, still ? std::map<std::size_t, double>{{1, 4.0}} : std::map<std::size_t, double>{}, 2);
       again.plan.pop_back();
-      EXPECT_TRUE(verdict::rechecks(again, verdict::options_from(again)).empty());
+      EXPECT_TRUE(verdict::retests(again, verdict::options_from(again)).empty());
       const auto v = judge(again);
       ASSERT_EQ(count_severity(v, "FAIL"), still ? 1U : 0U) << suite;
       if (!still) continue;

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "fabricate.hpp"
-#include "verdict/confirm.hpp"
+#include "verdict/retest.hpp"
 
 namespace assay {
 namespace {
@@ -105,7 +105,7 @@ TEST(VerdictFacts, TwoThatDisagreeAreBothNamedAndComputeAgain) {
   ASSERT_NE(f, nullptr);
   EXPECT_EQ(f->members, (std::vector<std::string>{"node0/cores0-1", "node1/cores0-1"}));
   EXPECT_THAT(f->text, HasSubstr("between node0/cores0-1 and node1/cores0-1 without a majority: replay the case"));
-  const auto asked = verdict::rechecks(r, verdict::options_from(r));
+  const auto asked = verdict::retests(r, verdict::options_from(r));
   ASSERT_EQ(asked.size(), 1U);
   EXPECT_EQ(asked[0].name, "fp32-n2048-together");
   EXPECT_EQ(asked[0].candidates, first_case(r).entity);
@@ -118,7 +118,7 @@ TEST(VerdictFacts, TwoThatDisagreeAreBothNamedAndComputeAgain) {
   ASSERT_EQ(found.findings.size(), 1U);
   EXPECT_EQ(found.findings[0].name, "node1/cores0-1");
   EXPECT_THAT(found.findings[0].text, HasSubstr("0x0000000000000006, then 0x0000000000000005"));
-  EXPECT_TRUE(verdict::rechecks(unsteady, verdict::options_from(unsteady)).empty());
+  EXPECT_TRUE(verdict::retests(unsteady, verdict::options_from(unsteady)).empty());
 
   // Each repeats itself: that is all two can tell, and nothing more is asked.
   auto steady = r;
@@ -127,7 +127,7 @@ TEST(VerdictFacts, TwoThatDisagreeAreBothNamedAndComputeAgain) {
   EXPECT_EQ(open.state, "INCONCLUSIVE");
   ASSERT_EQ(open.findings.size(), 1U);
   EXPECT_THAT(open.findings[0].text, HasSubstr("a replay repeated both results"));
-  EXPECT_TRUE(verdict::rechecks(steady, verdict::options_from(steady)).empty());
+  EXPECT_TRUE(verdict::retests(steady, verdict::options_from(steady)).empty());
 }
 
 TEST(VerdictFacts, OtherInputsHaveOtherDigestsAndAccuseNobody) {

@@ -34,7 +34,7 @@ TEST(VerdictFewSamples, FreshDataMakeItAFault) {
   fleet.rate[7] /= 2.16;
   auto r = fleet.run();
   fleet.blocks = 3;
-  EXPECT_EQ(Fleet::confirm(r, fleet), 1U);
+  EXPECT_EQ(Fleet::run_retests(r, fleet), 1U);
   EXPECT_EQ(judge(r).state, "FAIL");
 }
 
@@ -58,7 +58,7 @@ TEST(VerdictFewSamples, WhatIsFarBeyondTheNoiseIsMeasuredAgainAndNamed) {
     const auto fleet = noisy(4, seed);
     auto r = fleet.run();
     EXPECT_EQ(judge(r).state, "WARN") << seed;
-    EXPECT_EQ(Fleet::confirm(r, fleet), 1U) << seed;
+    EXPECT_EQ(Fleet::run_retests(r, fleet), 1U) << seed;
     const auto v = judge(r);
     EXPECT_EQ(v.state, "FAIL") << seed << all_reasons(v);
     EXPECT_EQ(count_severity(v, "FAIL"), 1U);
@@ -71,7 +71,7 @@ TEST(VerdictFewSamples, WhatTheNoiseMayMakeIsNot) {
     for (const double factor : {1.0, 1.5}) {
       const auto fleet = noisy(factor, seed);
       auto r = fleet.run();
-      EXPECT_EQ(Fleet::confirm(r, fleet), 0U) << seed << " " << factor;
+      EXPECT_EQ(Fleet::run_retests(r, fleet), 0U) << seed << " " << factor;
       EXPECT_EQ(count_severity(judge(r), "FAIL"), 0U) << seed << " " << factor;
     }
   }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fleets with chosen true rates, and a confirming stage that measures them again.
+// Fleets with chosen true rates, and a retest stage that measures them again.
 #pragma once
 
 #include <random>
 #include <set>
 
 #include "fabricate.hpp"
-#include "verdict/confirm.hpp"
+#include "verdict/retest.hpp"
 
 namespace assay::fabricate {
 
@@ -70,10 +70,10 @@ struct Fleet {
 
   /// Does what the verdict asks for, as a run would, until it asks for nothing more; returns how many cases that took.
   /// `now`: the fleet as it is by then.
-  static std::size_t confirm(results::Results& r, const Fleet& now, int most = 5) {
+  static std::size_t run_retests(results::Results& r, const Fleet& now, int most = 5) {
     std::size_t done = 0;
     for (int round = 0; round < most; ++round) {
-      const auto asked = verdict::rechecks(r, verdict::options_from(r));
+      const auto asked = verdict::retests(r, verdict::options_from(r));
       if (asked.empty()) break;
       for (const auto& a : asked) {
         const auto screened = std::find_if(r.cases.begin(), r.cases.end(),

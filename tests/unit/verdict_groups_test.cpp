@@ -36,7 +36,7 @@ results::VerdictData verdict_of(std::size_t n, double spread, std::uint64_t seed
   auto fleet = Fleet::of(n, spread, seed);
   for (const auto& [node, percent] : slow) fleet.rate[node] *= 1 - percent / 100;
   auto r = fleet.run();
-  Fleet::confirm(r, fleet);
+  Fleet::run_retests(r, fleet);
   return judge(r);
 }
 
@@ -83,7 +83,7 @@ TEST(VerdictGroups, AFastMinorityIsNoReference) {
     for (std::size_t i = 0; i < 9; ++i) fleet.rate[7 * i + 1] *= 1.03;
     fleet.rate[30] *= 0.995;
     auto r = fleet.run();
-    Fleet::confirm(r, fleet);
+    Fleet::run_retests(r, fleet);
     const auto v = judge(r);
     EXPECT_EQ(count_severity(v, "FAIL") + count_severity(v, "WARN"), 0U) << seed << " " << all_reasons(v);
     for (const auto& f : v.findings) EXPECT_EQ(f.text.find("slower than the others"), std::string::npos) << f.text;
@@ -103,7 +103,7 @@ TEST(VerdictGroups, APlaceIsNoExcuse) {
     auto& node = r.inventory["node"];
     node.entity = rows_of_kind(r, "node");
     for (std::size_t i = 0; i < 64; ++i) node.text["chassis_info"].push_back("c" + std::to_string(i / 4));
-    Fleet::confirm(r, fleet);
+    Fleet::run_retests(r, fleet);
     const auto v = judge(r);
     EXPECT_EQ(accused_in(v), parts_of(nodes)) << bad << " " << all_reasons(v);
     if (bad >= 3) {

@@ -5,7 +5,7 @@
 
 #include "base/error.hpp"
 #include "fabricate.hpp"
-#include "verdict/confirm.hpp"
+#include "verdict/retest.hpp"
 
 namespace assay {
 namespace {
@@ -175,7 +175,7 @@ TEST(VerdictLimits, KnownMetricsAreCheckedBeforeTheRun) {
 struct Again {
   results::Results r;
   verdict::Options options;
-  std::vector<verdict::Recheck> asked;
+  std::vector<verdict::Retest> asked;
 };
 Again measured_again(double screened, double now, int blocks = 1) {
   Again a{healthy(3), {}, {}};  // too few to be peers
@@ -188,7 +188,7 @@ Again measured_again(double screened, double now, int blocks = 1) {
   a.options = verdict::options_from(a.r);
   a.options.limits_text = limit(any_gemm, "min = \"90 GFLOP/s\"");
   a.options.limits_name = "limits.toml";
-  a.asked = verdict::rechecks(a.r, a.options);
+  a.asked = verdict::retests(a.r, a.options);
   auto again = first_case(a.r);
   again.name += ".c1";
   for (std::size_t s = 0; s < again.samples(); ++s) again.metrics[0].values[2 * again.samples() + s] *= now / screened;
@@ -201,7 +201,7 @@ TEST(VerdictLimits, WhoeverBreaksOneIsMeasuredAgainAndFreshDataDecide) {
   ASSERT_EQ(broken.asked.size(), 1U);
   EXPECT_EQ(broken.asked[0].name, "fp32-n2048-together");
   EXPECT_EQ(broken.asked[0].candidates, std::vector{row_named(broken.r, "node2/cores0-1")});
-  EXPECT_TRUE(verdict::rechecks(broken.r, broken.options).empty());
+  EXPECT_TRUE(verdict::retests(broken.r, broken.options).empty());
   const auto v = verdict::judge(broken.r, broken.options);
   EXPECT_EQ(v.state, "FAIL");
   ASSERT_EQ(count_severity(v, "FAIL"), 1U) << all_reasons(v);
@@ -249,7 +249,7 @@ TEST(VerdictLimits, LinksThatBreakOneAreMeasuredAgainInRoundsOfDisjointPairs) {
   auto options = verdict::options_from(r);
   options.limits_text = limit("p2p/bandwidth-uni-*:bandwidth", "min = \"9 GB/s\"");
   options.limits_name = "limits.toml";
-  const auto asked = verdict::rechecks(r, options);
+  const auto asked = verdict::retests(r, options);
   ASSERT_EQ(asked.size(), 1U);
   EXPECT_EQ(asked[0].rounds.size(), 15U);  // three rounds, since all have one end in common, five times
   for (const auto& round : asked[0].rounds) {
@@ -259,7 +259,7 @@ TEST(VerdictLimits, LinksThatBreakOneAreMeasuredAgainInRoundsOfDisjointPairs) {
   auto again = first_case(r);
   again.name += ".c1";
   r.cases.push_back(again);
-  EXPECT_TRUE(verdict::rechecks(r, options).empty());
+  EXPECT_TRUE(verdict::retests(r, options).empty());
   const auto v = verdict::judge(r, options);
   ASSERT_EQ(count_severity(v, "FAIL"), 1U);
   EXPECT_EQ(v.findings[0].name, "node0");  // they have one end in common
@@ -277,7 +277,7 @@ TEST(VerdictLimits, ACollectiveIsOneFindingAndAccusesNoRank) {
     auto options = verdict::options_from(r);
     options.limits_text = limit("allreduce/*:busbw", "min = \"9 GB/s\"");
     options.limits_name = "limits.toml";
-    const auto asked = verdict::rechecks(r, options);
+    const auto asked = verdict::retests(r, options);
     ASSERT_EQ(asked.size(), 1U) << scope;
     EXPECT_EQ(asked[0].candidates.size(), scope == "node" ? 4U : 6U);
     const auto v = verdict::judge(r, options);
@@ -289,7 +289,7 @@ TEST(VerdictLimits, ACollectiveIsOneFindingAndAccusesNoRank) {
     auto again = first_case(r);
     again.name += ".c1";
     r.cases.push_back(again);
-    EXPECT_TRUE(verdict::rechecks(r, options).empty()) << scope;
+    EXPECT_TRUE(verdict::retests(r, options).empty()) << scope;
     EXPECT_THAT(verdict::judge(r, options).findings[0].text, HasSubstr("confirmed by fresh samples"));
   }
 }

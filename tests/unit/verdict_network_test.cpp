@@ -15,14 +15,14 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 /// Screens, measures again what is asked for until nothing is, judges.
-results::VerdictData whole_run(NetworkRun& run, bool confirming = true) {
-  for (int stage = 0; confirming && stage < 4; ++stage) {
+results::VerdictData whole_run(NetworkRun& run, bool retested = true) {
+  for (int stage = 0; retested && stage < 4; ++stage) {
     const auto options = verdict::options_from(run.results());
     verdict::Judgement j(run.results(), options);
     verdict::collect_series(j);
-    const auto wanted = verdict::network_rechecks(j);
+    const auto wanted = verdict::network_retests(j);
     if (wanted.empty()) break;
-    for (const auto& recheck : wanted) run.measure(recheck);
+    for (const auto& retest : wanted) run.measure(retest);
   }
   return judge(run.results());
 }
@@ -251,7 +251,7 @@ TEST(VerdictNetwork, SmallHealthyClustersAccuseNobody) {
   EXPECT_LE(wrong, runs / 100);
 }
 
-TEST(VerdictNetwork, RechecksBeginWithTheSamePartnerAndGoOnWithFreshOnes) {
+TEST(VerdictNetwork, RetestsBeginWithTheSamePartnerAndGoOnWithNewOnes) {
   auto n = thousand();
   n.nodes = 128;
   n.leaves = 8;
@@ -260,23 +260,23 @@ TEST(VerdictNetwork, RechecksBeginWithTheSamePartnerAndGoOnWithFreshOnes) {
   const auto options = verdict::options_from(run.results());
   verdict::Judgement j(run.results(), options);
   verdict::collect_series(j);
-  const auto wanted = verdict::network_rechecks(j);
+  const auto wanted = verdict::network_retests(j);
   ASSERT_FALSE(wanted.empty());
-  const auto& recheck = wanted.front();
-  EXPECT_EQ(recheck.name, case_name);
-  EXPECT_EQ(recheck.metric, "bandwidth");
+  const auto& retest = wanted.front();
+  EXPECT_EQ(retest.name, case_name);
+  EXPECT_EQ(retest.metric, "bandwidth");
   const auto suspect = run.end_row(77);
-  EXPECT_THAT(recheck.candidates, testing::Contains(suspect));
-  EXPECT_GE(recheck.controls.size(), 8U);
+  EXPECT_THAT(retest.candidates, testing::Contains(suspect));
+  EXPECT_GE(retest.controls.size(), 8U);
   std::set<std::int32_t> known;
   const auto& c = run.results().cases.front();
   for (std::size_t i = 0; i < c.entities(); ++i)
     if (c.source[i] == suspect) known.insert(c.destination[i]);
   std::set<std::int32_t> partners;
-  for (std::size_t r = 0; r < recheck.rounds.size(); ++r) {
+  for (std::size_t r = 0; r < retest.rounds.size(); ++r) {
     std::set<std::int32_t> busy;
     bool controls = false;
-    for (const auto& link : recheck.rounds[r]) {
+    for (const auto& link : retest.rounds[r]) {
       EXPECT_TRUE(busy.insert(link.source).second && busy.insert(link.destination).second) << "round " << r;
       controls = controls || (link.source != suspect && link.destination != suspect);
       if (link.source != suspect && link.destination != suspect) continue;
@@ -287,12 +287,12 @@ TEST(VerdictNetwork, RechecksBeginWithTheSamePartnerAndGoOnWithFreshOnes) {
     EXPECT_TRUE(controls) << "round " << r;
   }
   EXPECT_EQ(partners.size(), 9U);
-  const auto again = verdict::network_rechecks(j);
-  EXPECT_EQ(again.front().rounds.size(), recheck.rounds.size()) << "the same file asks for the same";
-  run.measure(recheck);
+  const auto again = verdict::network_retests(j);
+  EXPECT_EQ(again.front().rounds.size(), retest.rounds.size()) << "the same file asks for the same";
+  run.measure(retest);
   verdict::Judgement later(run.results(), options);
   verdict::collect_series(later);
-  for (const auto& more : verdict::network_rechecks(later))
+  for (const auto& more : verdict::network_retests(later))
     EXPECT_THAT(more.candidates, testing::Not(testing::Contains(suspect)));
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Entities against their peers: structure, two claims, and the confirming stage.
+// Entities against their peers: structure, two claims, and the retest stage.
 #include <gmock/gmock.h>
 
 #include <cmath>
@@ -31,14 +31,14 @@ TEST(VerdictPeers, OfACollectiveOnlyWhatARankMeasuresOfItselfIsCompared) {
   fleet.rate[3] *= 0.8;
   auto r = fleet.run();
   first_case(r).stage = "train";
-  EXPECT_TRUE(verdict::rechecks(r, verdict::options_from(r)).empty());
+  EXPECT_TRUE(verdict::retests(r, verdict::options_from(r)).empty());
   first_case(r).parameters["own"] = "another";
-  EXPECT_TRUE(verdict::rechecks(r, verdict::options_from(r)).empty());
+  EXPECT_TRUE(verdict::retests(r, verdict::options_from(r)).empty());
   first_case(r).parameters["own"] = "compute_throughput";
-  const auto asked = verdict::rechecks(r, verdict::options_from(r));
+  const auto asked = verdict::retests(r, verdict::options_from(r));
   ASSERT_EQ(asked.size(), 1U);
   EXPECT_EQ(asked[0].candidates, std::vector{row_named(r, device(3))});
-  EXPECT_EQ(Fleet::confirm(r, fleet), 1U);
+  EXPECT_EQ(Fleet::run_retests(r, fleet), 1U);
   const auto v = judge(r);
   ASSERT_EQ(v.findings.size(), 1U);
   EXPECT_EQ(v.findings[0].severity, "FAIL");
@@ -54,7 +54,7 @@ TEST(VerdictPeers, WorkedExample) {
   fleet.samples = 30;
   auto r = fleet.run();
   for (std::size_t i = 0; i < 8; ++i) set_samples(first_case(r), i, rates[i], halves[i]);
-  const auto asked = verdict::rechecks(r, verdict::options_from(r));
+  const auto asked = verdict::retests(r, verdict::options_from(r));
   ASSERT_EQ(asked.size(), 1U);
   EXPECT_EQ(asked[0].candidates, std::vector{row_named(r, device(7))});
   EXPECT_EQ(asked[0].controls.size(), 7U);
@@ -63,7 +63,7 @@ TEST(VerdictPeers, WorkedExample) {
   auto fresh = first_case(r);
   fresh.name += ".c1";
   r.cases.push_back(fresh);
-  EXPECT_TRUE(verdict::rechecks(r, verdict::options_from(r)).empty());
+  EXPECT_TRUE(verdict::retests(r, verdict::options_from(r)).empty());
   const auto v = judge(r);
   ASSERT_EQ(v.findings.size(), 1U);
   const auto& f = v.findings[0];
@@ -88,7 +88,7 @@ TEST(VerdictPeers, HealthyFleetsAreLeftAlone) {
     for (std::uint64_t seed = 1; seed <= 20; ++seed) {
       const auto fleet = Fleet::of(n, 0.005, seed);
       auto r = fleet.run();
-      EXPECT_EQ(Fleet::confirm(r, fleet), 0U);
+      EXPECT_EQ(Fleet::run_retests(r, fleet), 0U);
       EXPECT_EQ(judge(r).state, "PASS") << n << " seed " << seed << " " << all_reasons(judge(r));
     }
   }
@@ -98,7 +98,7 @@ TEST(VerdictPeers, ASlowDeviceIsNamedConfirmedAndNobodyElse) {
   auto fleet = Fleet::of(64, 0.002);
   fleet.rate[17] *= 0.95;
   auto r = fleet.run();
-  EXPECT_EQ(Fleet::confirm(r, fleet), 1U);
+  EXPECT_EQ(Fleet::run_retests(r, fleet), 1U);
   const auto v = judge(r);
   EXPECT_EQ(v.state, "FAIL");
   ASSERT_EQ(v.findings.size(), 1U);
@@ -117,7 +117,7 @@ TEST(VerdictPeers, GoneWhenMeasuredAgainIsIntermittentAndNoFault) {
   const Fleet healthy = fleet;
   fleet.rate[17] *= 0.95;
   auto r = fleet.run();
-  Fleet::confirm(r, healthy);
+  Fleet::run_retests(r, healthy);
   auto v = judge(r);
   EXPECT_EQ(v.state, "PASS");
   ASSERT_NE(find_kind(v, "intermittent"), nullptr);
@@ -126,7 +126,7 @@ TEST(VerdictPeers, GoneWhenMeasuredAgainIsIntermittentAndNoFault) {
   // Unless it lasted: three blocks over a minute and more.
   fleet.block_s = 35;
   r = fleet.run();
-  Fleet::confirm(r, healthy);
+  Fleet::run_retests(r, healthy);
   v = judge(r);
   EXPECT_EQ(v.state, "FAIL");
   EXPECT_EQ(v.findings[0].kind, "intermittent");
@@ -138,7 +138,7 @@ TEST(VerdictPeers, BetweenTheBoundsItSaysHowManySamplesWouldDecide) {
   fleet.rate[17] *= 0.9695;
   fleet.noise = 0.004;
   auto r = fleet.run();
-  Fleet::confirm(r, fleet);
+  Fleet::run_retests(r, fleet);
   const auto v = judge(r);
   EXPECT_EQ(v.state, "WARN");
   EXPECT_THAT(v.findings[0].text, HasSubstr("AMBIGUOUS against 3.0 %"));
@@ -150,7 +150,7 @@ TEST(VerdictPeers, TooNoisyToFailAnybody) {
   fleet.rate[17] *= 0.85;
   fleet.noise = 0.05;
   auto r = fleet.run();
-  EXPECT_EQ(Fleet::confirm(r, fleet), 0U);
+  EXPECT_EQ(Fleet::run_retests(r, fleet), 0U);
   const auto v = judge(r);
   EXPECT_EQ(v.state, "WARN");
   EXPECT_THAT(v.findings[0].text, HasSubstr("can be told apart here"));
@@ -161,18 +161,18 @@ TEST(VerdictPeers, FourCanFailOneOnlyWhenTheyAgree) {
   fleet.rate = {100e9, 100.2e9, 99.9e9, 90e9};
   auto r = fleet.run();
   EXPECT_EQ(judge(r).state, "PASS") << "a note until it was measured again";
-  EXPECT_EQ(Fleet::confirm(r, fleet), 1U);
+  EXPECT_EQ(Fleet::run_retests(r, fleet), 1U);
   EXPECT_EQ(judge(r).state, "FAIL");
   first_case(r).count[3] = 4;  // too few samples to accuse
   EXPECT_NE(judge(r).state, "FAIL");
   fleet.rate = {100e9, 104e9, 97e9, 90e9};
   r = fleet.run();
-  EXPECT_EQ(Fleet::confirm(r, fleet), 0U);
+  EXPECT_EQ(Fleet::run_retests(r, fleet), 0U);
   EXPECT_EQ(count_severity(judge(r), "FAIL"), 0U);
   // Two have nobody to tell which is right.
   fleet.rate = {100e9, 90e9};
   r = fleet.run();
-  EXPECT_EQ(Fleet::confirm(r, fleet), 0U);
+  EXPECT_EQ(Fleet::run_retests(r, fleet), 0U);
 }
 
 TEST(VerdictPeers, RanksThatShareCoresFailOnlyWhereTheyTakeTurns) {
@@ -184,7 +184,7 @@ TEST(VerdictPeers, RanksThatShareCoresFailOnlyWhereTheyTakeTurns) {
     for (auto& e : r.entities) {
       if (e.kind == "device") e.name += ".0";
     }
-    EXPECT_EQ(Fleet::confirm(r, fleet), alone ? 1U : 0U);
+    EXPECT_EQ(Fleet::run_retests(r, fleet), alone ? 1U : 0U);
     EXPECT_EQ(count_severity(judge(r), "FAIL"), alone ? 1U : 0U);
   }
 }
@@ -193,7 +193,7 @@ TEST(VerdictPeers, AllPartsOfANodeAreTheNode) {
   auto fleet = Fleet::of(64, 0.002);
   for (std::size_t i = 12; i < 16; ++i) fleet.rate[i] *= 0.93;
   auto r = fleet.run(4);
-  Fleet::confirm(r, fleet);
+  Fleet::run_retests(r, fleet);
   const auto v = judge(r);
   ASSERT_EQ(v.findings.size(), 1U) << all_reasons(v);
   EXPECT_EQ(v.findings[0].severity, "FAIL");
@@ -209,7 +209,7 @@ TEST(VerdictPeers, SeveralMetricsOfASuiteAreOneFinding) {
   copy.rate[5] *= 0.94;
   auto r = triad.run();
   copy.add(r);
-  EXPECT_EQ(verdict::rechecks(r, verdict::options_from(r)).size(), 1U);
+  EXPECT_EQ(verdict::retests(r, verdict::options_from(r)).size(), 1U);
   const auto v = judge(r);
   ASSERT_EQ(v.findings.size(), 1U);
   EXPECT_THAT(v.findings[0].text, HasSubstr("and so in 1 other metric of memory"));
@@ -224,7 +224,7 @@ TEST(VerdictPeers, MetricsTogetherSeeWhatNoneSeesAlone) {
     fleet.rate[5] *= 0.962;
     fleet.add(r);
   }
-  const auto asked = verdict::rechecks(r, verdict::options_from(r));
+  const auto asked = verdict::retests(r, verdict::options_from(r));
   ASSERT_EQ(asked.size(), 1U);
   EXPECT_EQ(asked[0].candidates, std::vector{row_named(r, device(5))});
   EXPECT_THAT(judge(r).findings[0].text, HasSubstr("by all metrics of the suite together"));
@@ -248,7 +248,7 @@ results::Results clocked(double slow_clock, double slow_rate, Fleet& fleet) {
 TEST(VerdictPeers, SlowAtEqualClockIsAFaultFromThreePercent) {
   Fleet fleet;
   auto r = clocked(1, 0.95, fleet);
-  EXPECT_EQ(Fleet::confirm(r, fleet), 1U);
+  EXPECT_EQ(Fleet::run_retests(r, fleet), 1U);
   const auto v = judge(r);
   ASSERT_FALSE(v.findings.empty());
   EXPECT_EQ(v.findings[0].severity, "FAIL");
@@ -259,7 +259,7 @@ TEST(VerdictPeers, SlowAtEqualClockIsAFaultFromThreePercent) {
 TEST(VerdictPeers, ALowClockThatExplainsTheRateIsThrottling) {
   Fleet fleet;
   auto r = clocked(0.75, 1, fleet);
-  Fleet::confirm(r, fleet);
+  Fleet::run_retests(r, fleet);
   const auto v = judge(r);
   ASSERT_FALSE(v.findings.empty());
   EXPECT_EQ(v.findings[0].kind, "throttled");
@@ -277,7 +277,7 @@ TEST(VerdictPeers, TwoPopulationsAreOneFindingWithWhatExplainsThem) {
   auto& node = r.inventory["node"];
   node.entity = rows_of_kind(r, "node");
   for (std::size_t i = 0; i < 64; ++i) node.text["bios"].push_back(i >= 3 && (i - 3) % 6 == 0 && i < 60 ? "2.1" : "2.4");
-  EXPECT_EQ(Fleet::confirm(r, fleet), 0U);
+  EXPECT_EQ(Fleet::run_retests(r, fleet), 0U);
   auto v = judge(r);
   const auto* f = find_kind(v, "mismatch");
   ASSERT_NE(f, nullptr);
@@ -290,7 +290,7 @@ TEST(VerdictPeers, TwoPopulationsAreOneFindingWithWhatExplainsThem) {
 
   // Nothing recorded tells them apart, and fresh data say the same: faulty.
   r.inventory.clear();
-  EXPECT_EQ(Fleet::confirm(r, fleet), 1U);
+  EXPECT_EQ(Fleet::run_retests(r, fleet), 1U);
   v = judge(r);
   ASSERT_EQ(v.findings.size(), 1U);
   EXPECT_EQ(v.findings[0].kind, "split");
@@ -304,7 +304,7 @@ TEST(VerdictPeers, HalfOfAFleetMayAsWellBeRight) {
   auto fleet = Fleet::of(64, 0.003);
   for (std::size_t i = 0; i < 30; ++i) fleet.rate[i] *= 0.95;
   auto r = fleet.run();
-  EXPECT_EQ(Fleet::confirm(r, fleet), 0U);
+  EXPECT_EQ(Fleet::run_retests(r, fleet), 0U);
   const auto v = judge(r);
   EXPECT_EQ(v.state, "WARN");
   EXPECT_THAT(v.findings[0].text, HasSubstr("hold them against a limit or a baseline"));
@@ -366,11 +366,11 @@ TEST(VerdictPeers, ASpreadThatOtherMetricsTellIsBorrowedAndHoldsTheErrorRate) {
   EXPECT_GT(lent, runs * 95 / 100);
 }
 
-TEST(VerdictPeers, ConfirmingCasesAreNoPopulation) {
+TEST(VerdictPeers, RetestsAreNoPopulation) {
   auto fleet = Fleet::of(64, 0.002);
   fleet.rate[17] *= 0.95;
   auto r = fleet.run();
-  Fleet::confirm(r, fleet);
+  Fleet::run_retests(r, fleet);
   EXPECT_EQ(r.cases.back().name, "triad-together.c1");
   EXPECT_EQ(judge(r).findings[0].p_adjusted.has_value(), true);
   EXPECT_THAT(judge(r).basis, HasSubstr("peers only 64"));

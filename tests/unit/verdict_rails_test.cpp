@@ -73,7 +73,7 @@ TEST(VerdictRails, TheSlowDeviceOfANodeIsNamedAndItsSiblingsAreNot) {
     const auto v = judge(r);
     ASSERT_EQ(accused_rails(v), std::vector<std::string>{"device slow node17/cores4-5"}) << seed;
     EXPECT_NEAR(*v.findings[0].deficit, 0.4, 0.03);
-    const auto asked = verdict::rechecks(r, verdict::options_from(r));
+    const auto asked = verdict::retests(r, verdict::options_from(r));
     ASSERT_EQ(asked.size(), 1U);
     EXPECT_EQ(asked[0].candidates, std::vector{row_named(r, "node17/cores4-5")});
     measure_rails(r, std::string(rails_name) + ".c1", {{17, 2, 0.4}}, 32, 4, seed + 100);

@@ -129,7 +129,7 @@ Evidence evidence_for(const PageInput& in, const verdict::Series& s, const std::
     if (strata.contains(row.stratum) && !concerned(named, row.entity, row.source, row.destination)) e.peers.push_back(row.median);
   for (const auto& c : in.results.cases) {
     if (c.suite != s.suite || results::base_name(c.name) != s.name) continue;
-    const bool again = results::confirming_number(c.name) > 0;
+    const bool again = results::retest_number(c.name) > 0;
     add_samples(c, s.metric, named, again ? e.again : e.own, again ? e.again_at : e.own_at);
   }
   e.own_at = thinned_in_time(std::move(e.own_at), samples_drawn);

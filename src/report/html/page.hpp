@@ -50,7 +50,7 @@ struct Evidence {
   std::vector<double> peers;  ///< medians of those in the same group, thinned by rank
   std::size_t peer_count = 0;
   std::vector<double> own;    ///< samples of the part as screened, thinned by rank
-  std::vector<double> again;  ///< of the confirming cases
+  std::vector<double> again;  ///< of the retest cases
   std::vector<std::pair<double, double>> own_at, again_at;  ///< time and value of samples, thinned, by time
   std::vector<TimeMark> marks;  ///< by time; empty without times
 };

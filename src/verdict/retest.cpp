@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "verdict/collectives.hpp"
-#include "verdict/confirm.hpp"
+#include "verdict/retest.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -9,10 +9,10 @@
 #include <tuple>
 
 #include "base/random.hpp"
-#include "verdict/confirming.hpp"
+#include "verdict/retest_candidates.hpp"
 #include "verdict/constants.hpp"
 #include "verdict/corrupt.hpp"
-#include "verdict/fresh.hpp"
+#include "verdict/retest_result.hpp"
 #include "verdict/network.hpp"
 
 namespace assay::verdict {
@@ -35,13 +35,13 @@ std::int32_t samples_for(const Population& p) {
   for (const auto& m : p.members) counts.push_back(m.row->n);
   const double have = counts.empty() ? 0 : *std::min_element(counts.begin(), counts.end());
   const double wanted = have * std::pow(12 * p.se / p.delta, 2);
-  return static_cast<std::int32_t>(std::clamp(wanted, static_cast<double>(constants::confirm_samples),
-                                              static_cast<double>(constants::confirm_most_samples)));
+  return static_cast<std::int32_t>(std::clamp(wanted, static_cast<double>(constants::retest_samples),
+                                              static_cast<double>(constants::retest_most_samples)));
 }
 
-Recheck make(const Judgement& j, const Population& p, int number, std::vector<std::int32_t> candidates,
+Retest make(const Judgement& j, const Population& p, int number, std::vector<std::int32_t> candidates,
              std::vector<std::int32_t> controls, std::size_t most_controls) {
-  Recheck r;
+  Retest r;
   r.suite = p.series->suite;
   r.name = p.series->name;
   r.metric = p.series->metric;
@@ -55,8 +55,8 @@ Recheck make(const Judgement& j, const Population& p, int number, std::vector<st
 }
 
 std::size_t controls_for(std::size_t n) {
-  const auto share = static_cast<std::size_t>(std::ceil(constants::confirm_control_fraction * static_cast<double>(n)));
-  return std::clamp(share, constants::confirm_controls, constants::confirm_most_controls);
+  const auto share = static_cast<std::size_t>(std::ceil(constants::retest_control_fraction * static_cast<double>(n)));
+  return std::clamp(share, constants::retest_controls, constants::retest_most_controls);
 }
 
 /// Those of the population that nothing is said against.
@@ -75,10 +75,10 @@ std::vector<std::int32_t> innocent(const Screening& screening, const Population&
 }
 
 /// Strata and metrics of one case are measured again together: it is one measurement.
-std::vector<Recheck> joined(std::vector<Recheck> asked) {
-  std::vector<Recheck> out;
+std::vector<Retest> joined(std::vector<Retest> asked) {
+  std::vector<Retest> out;
   for (auto& r : asked) {
-    const auto same = std::find_if(out.begin(), out.end(), [&](const Recheck& o) { return o.suite == r.suite && o.name == r.name; });
+    const auto same = std::find_if(out.begin(), out.end(), [&](const Retest& o) { return o.suite == r.suite && o.name == r.name; });
     if (same == out.end()) {
       out.push_back(std::move(r));
       continue;
@@ -152,13 +152,13 @@ std::vector<const Suspect*> named_candidates(const Screening& screening) {
   std::vector<const Suspect*> named;
   for (const auto& [key, suspect] : worst) named.push_back(suspect);
   std::stable_sort(named.begin(), named.end(), [](const Suspect* a, const Suspect* b) { return excess_of(*a) > excess_of(*b); });
-  if (named.size() > constants::confirm_most_candidates) named.resize(constants::confirm_most_candidates);
+  if (named.size() > constants::retest_most_candidates) named.resize(constants::retest_most_candidates);
   return named;
 }
 
-std::vector<Recheck> population_rechecks(const Judgement& j) {
+std::vector<Retest> population_retests(const Judgement& j) {
   const Screening screening = screen_populations(j);
-  std::vector<Recheck> asked;
+  std::vector<Retest> asked;
   std::vector<std::size_t> order;  // populations, by their worst candidate
   std::map<std::size_t, std::vector<std::int32_t>> wanted;
   for (const Suspect* s : named_candidates(screening)) {
@@ -168,34 +168,34 @@ std::vector<Recheck> population_rechecks(const Judgement& j) {
   }
   for (const auto index : order) {
     const auto& p = screening.populations[index];
-    const auto cases = fresh_cases(j, p);
+    const auto cases = retest_cases(j, p);
     auto& rows = wanted[index];
     std::erase_if(rows, [&](std::int32_t row) {
-      return std::any_of(cases.begin(), cases.end(), [&](const FreshCase& c) { return c.find(row) != nullptr; });
+      return std::any_of(cases.begin(), cases.end(), [&](const RetestCase& c) { return c.find(row) != nullptr; });
     });
     const int number = cases.empty() ? 1 : cases.back().number + 1;
-    if (rows.empty() || number > constants::confirm_most_cases) continue;
+    if (rows.empty() || number > constants::retest_most_cases) continue;
     asked.push_back(make(j, p, number, rows, innocent(screening, p, index), controls_for(p.size())));
   }
   return asked;
 }
 
-std::vector<Recheck> rechecks(const results::Results& results, const Options& options) {
+std::vector<Retest> retests(const results::Results& results, const Options& options) {
   Judgement j(results, options);
   collect_series(j);
-  auto asked = digest_rechecks(j);
-  const auto add = [&](std::vector<Recheck> more) { std::move(more.begin(), more.end(), std::back_inserter(asked)); };
-  add(population_rechecks(j));
-  std::vector<Recheck> links;
-  for (auto& r : reference_rechecks(j)) (r.rounds.empty() ? asked : links).push_back(std::move(r));
+  auto asked = digest_retests(j);
+  const auto add = [&](std::vector<Retest> more) { std::move(more.begin(), more.end(), std::back_inserter(asked)); };
+  add(population_retests(j));
+  std::vector<Retest> links;
+  for (auto& r : reference_retests(j)) (r.rounds.empty() ? asked : links).push_back(std::move(r));
   asked = joined(std::move(asked));
-  add(network_rechecks(j));
-  add(collective_rechecks(j));
-  add(in_step_rechecks(j));
-  add(bisection_rechecks(j));
+  add(network_retests(j));
+  add(collective_retests(j));
+  add(in_step_retests(j));
+  add(bisection_retests(j));
   // The network's own schedules go first; what they measure of a link counts for its bounds, too.
   for (auto& r : links) {
-    const bool waits = std::any_of(asked.begin(), asked.end(), [&](const Recheck& o) { return o.suite == r.suite && o.name == r.name; });
+    const bool waits = std::any_of(asked.begin(), asked.end(), [&](const Retest& o) { return o.suite == r.suite && o.name == r.name; });
     if (!waits) asked.push_back(std::move(r));
   }
   return asked;

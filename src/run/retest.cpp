@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "run/confirming.hpp"
+#include "run/retest.hpp"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 
 #include "base/error.hpp"
 #include "base/json.hpp"
-#include "verdict/confirm.hpp"
+#include "verdict/retest.hpp"
 #include "verdict/verdict.hpp"
 
 namespace assay {
@@ -18,7 +18,7 @@ namespace {
 const Case& screening_case(const Plan& plan, const std::string& path) {
   for (const Case& c : plan.cases)
     if (c.path() == path && c.not_applicable.empty()) return c;
-  throw Error(ErrorKind::internal, "no planned case to confirm: " + path);
+  throw Error(ErrorKind::internal, "no planned case to measure again: " + path);
 }
 
 /// The most of the chosen devices that any one node has: they take turns.
@@ -38,47 +38,47 @@ double screening_rounds(const Case& c, const Topology& topology) {
   return std::max(1.0, std::ceil(static_cast<double>(c.entities) / 2.0 / pairs_per_round));
 }
 
-Confirm order_of(const verdict::Recheck& recheck) {
-  Confirm confirm;
-  confirm.path = recheck.suite + "/" + recheck.name;
-  confirm.number = recheck.number;
-  confirm.variant = recheck.variant;
-  confirm.samples = recheck.samples;
-  confirm.devices = recheck.candidates;
-  confirm.devices.insert(confirm.devices.end(), recheck.controls.begin(), recheck.controls.end());
-  for (const auto& round : recheck.rounds) {
-    auto& links = confirm.rounds.emplace_back();
+RetestOrder order_of(const verdict::Retest& retest) {
+  RetestOrder order;
+  order.path = retest.suite + "/" + retest.name;
+  order.number = retest.number;
+  order.variant = retest.variant;
+  order.samples = retest.samples;
+  order.devices = retest.candidates;
+  order.devices.insert(order.devices.end(), retest.controls.begin(), retest.controls.end());
+  for (const auto& round : retest.rounds) {
+    auto& links = order.rounds.emplace_back();
     for (const verdict::LinkEnds& link : round) links.emplace_back(link.source, link.destination);
   }
-  return confirm;
+  return order;
 }
 
 }  // namespace
 
-std::string to_text(const Order& order) { return Json{{"seconds", order.seconds}, {"confirm", order.confirm}}.dump(); }
+std::string to_text(const Order& order) { return Json{{"seconds", order.seconds}, {"retest", order.retest}}.dump(); }
 
 Order order_from(const std::string& text) {
   const Json json = Json::parse(text, nullptr, false);
   if (!json.is_object()) throw Error(ErrorKind::internal, "a case came without its order");
-  return {json.at("seconds"), json.at("confirm")};
+  return {json.at("seconds"), json.at("retest")};
 }
 
-std::string to_text(const Confirm& confirm) {
-  return Json{{"path", confirm.path},       {"number", confirm.number}, {"devices", confirm.devices},
-              {"rounds", confirm.rounds}, {"samples", confirm.samples}, {"variant", confirm.variant}}
+std::string to_text(const RetestOrder& order) {
+  return Json{{"path", order.path},       {"number", order.number}, {"devices", order.devices},
+              {"rounds", order.rounds}, {"samples", order.samples}, {"variant", order.variant}}
       .dump();
 }
 
-Confirm confirm_from(const std::string& text) {
+RetestOrder retest_order_from(const std::string& text) {
   const Json json = Json::parse(text);
-  Confirm confirm;
-  confirm.path = json.at("path");
-  confirm.number = json.at("number");
-  confirm.devices = json.at("devices").get<std::vector<int>>();
-  confirm.rounds = json.at("rounds").get<std::vector<std::vector<std::pair<int, int>>>>();
-  confirm.samples = json.at("samples");
-  confirm.variant = json.at("variant");
-  return confirm;
+  RetestOrder order;
+  order.path = json.at("path");
+  order.number = json.at("number");
+  order.devices = json.at("devices").get<std::vector<int>>();
+  order.rounds = json.at("rounds").get<std::vector<std::vector<std::pair<int, int>>>>();
+  order.samples = json.at("samples");
+  order.variant = json.at("variant");
+  return order;
 }
 
 int rank_for(int row, const Topology& topology, const EntityTable& entities) {
@@ -96,31 +96,31 @@ int rank_for(int row, const Topology& topology, const EntityTable& entities) {
   return -1;
 }
 
-Case confirming_case(const Plan& plan, Confirm confirm, const Topology& topology, const EntityTable& entities) {
-  Case c = screening_case(plan, confirm.path);
-  c.name += ".c" + std::to_string(confirm.number);
+Case retest_case(const Plan& plan, RetestOrder order, const Topology& topology, const EntityTable& entities) {
+  Case c = screening_case(plan, order.path);
+  c.name += ".c" + std::to_string(order.number);
   c.required = false;
   c.in_every_pass = false;
-  if (!confirm.variant.empty()) c.parameters["variant"] = confirm.variant;
+  if (!order.variant.empty()) c.parameters["variant"] = order.variant;
   if (c.entity_kind == "link") {
-    confirm.devices.clear();
-    if (!confirm.rounds.empty()) {
-      const double rounds = static_cast<double>(confirm.rounds.size());
+    order.devices.clear();
+    if (!order.rounds.empty()) {
+      const double rounds = static_cast<double>(order.rounds.size());
       c.seconds *= rounds / screening_rounds(c, topology);
       std::set<std::pair<int, int>> pairs;
-      for (const auto& round : confirm.rounds) pairs.insert(round.begin(), round.end());
+      for (const auto& round : order.rounds) pairs.insert(round.begin(), round.end());
       c.entities = 2 * static_cast<std::int64_t>(pairs.size());
     }
   } else if (c.serial) {
-    c.turns = Confirm::visits * most_on_a_node(confirm.devices, topology, entities);
-    c.entities = static_cast<std::int64_t>(confirm.devices.size());
+    c.turns = RetestOrder::visits * most_on_a_node(order.devices, topology, entities);
+    c.entities = static_cast<std::int64_t>(order.devices.size());
   } else {
-    confirm.devices.clear();  // the others are its load: all measure again
-    confirm.rounds.clear();
-    c.seconds *= Confirm::visits;
+    order.devices.clear();  // the others are its load: all measure again
+    order.rounds.clear();
+    c.seconds *= RetestOrder::visits;
   }
   c.deadline_s = 10.0 + 4.0 * c.expected_s();
-  c.confirm = std::make_shared<const Confirm>(std::move(confirm));
+  c.retest = std::make_shared<const RetestOrder>(std::move(order));
   return c;
 }
 
@@ -150,17 +150,17 @@ void join_visits(CaseRecord& record) {
   record.rows_ = std::move(joined);
 }
 
-Confirming::Ask Confirming::ask(const results::Results& results, const verdict::Options& options, const Plan& plan, const Topology& topology,
+RetestPlanner::Ask RetestPlanner::ask(const results::Results& results, const verdict::Options& options, const Plan& plan, const Topology& topology,
                                 const EntityTable& entities, double left_s) {
   Ask out;
   if (rounds_++ >= rounds_at_most) return out;
-  for (const verdict::Recheck& recheck : verdict::rechecks(results, options)) {
-    Confirm confirm = order_of(recheck);
-    const std::string name = confirm.path + ".c" + std::to_string(confirm.number);
+  for (const verdict::Retest& retest : verdict::retests(results, options)) {
+    RetestOrder order = order_of(retest);
+    const std::string name = order.path + ".c" + std::to_string(order.number);
     if (asked_.contains(name)) continue;
-    Case c = confirming_case(plan, std::move(confirm), topology, entities);
+    Case c = retest_case(plan, std::move(order), topology, entities);
     if (c.expected_s() > left_s) {
-      out.left_out.push_back(fmt::format("{}/{} ({})", recheck.suite, recheck.name, recheck.metric));
+      out.left_out.push_back(fmt::format("{}/{} ({})", retest.suite, retest.name, retest.metric));
       continue;
     }
     asked_.insert(name);

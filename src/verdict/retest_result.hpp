@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the confirming cases (NAME.cK) say about a suspect: its fresh median against that of controls measured in turns with it.
+// What the retest cases (NAME.cK) say about a suspect: its fresh median against that of controls measured in turns with it.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 namespace assay::verdict {
 
 /// Whether a case is a further measurement of a series, made to confirm or to clear: same name and case_key.
-bool is_confirming_case_of(const results::CaseData& c, const Series& s);
+bool is_retest_of(const results::CaseData& c, const Series& s);
 
 /// Blocks of the screening whose median lay beyond a bound, and the time between the first and last of them.
 struct Lasting {
@@ -22,7 +22,7 @@ struct Lasting {
 };
 Lasting lasting_of(const Judgement& j, const Series& s, std::int32_t entity, const std::function<bool(double median)>& beyond);
 
-struct FreshMember {
+struct RetestMember {
   std::int32_t entity = -1;
   double rate = 0, clock = 0;  ///< log of the fresh median; log Hz or NaN
   double half = 0;             ///< relative difference of the halves of its samples
@@ -30,20 +30,20 @@ struct FreshMember {
   std::int64_t samples = 0;
 };
 
-/// One confirming case of a population.
-struct FreshCase {
+/// One retest case of a population.
+struct RetestCase {
   int number = 0;
-  std::vector<FreshMember> members;
+  std::vector<RetestMember> members;
   double se = 0;  ///< pooled over its members
   std::int64_t blocks = 0;
   double span_s = 0;
-  const FreshMember* find(std::int32_t entity) const noexcept;
+  const RetestMember* find(std::int32_t entity) const noexcept;
 };
 
-/// The confirming cases of a population, by number.
-std::vector<FreshCase> fresh_cases(const Judgement& j, const Population& p);
+/// The retest cases of a population, by number.
+std::vector<RetestCase> retest_cases(const Judgement& j, const Population& p);
 
-struct Confirmation {
+struct RetestResult {
   bool measured = false;
   bool confirmed = false;  ///< the whole one-sided interval lies beyond delta
   bool refuted = false;    ///< the interval reaches below the least deficit worth a warning, and lies below delta
@@ -55,7 +55,7 @@ struct Confirmation {
 
 /// `suspects`: rows of /entities that are no controls. `at_clock`: hold the residual against p.delta, else the rate against
 /// p.delta_raw. One-sided at alpha_confirm / candidates.
-Confirmation confirm(const Population& p, const std::vector<FreshCase>& cases, std::int32_t entity, bool at_clock,
+RetestResult judge_retest(const Population& p, const std::vector<RetestCase>& cases, std::int32_t entity, bool at_clock,
                      const std::vector<std::int32_t>& suspects, std::size_t candidates);
 
 }  // namespace assay::verdict

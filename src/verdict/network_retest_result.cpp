@@ -25,35 +25,35 @@ double value(const Pair& p, int end, Way way) {
 }
 
 /// What a suspect leaf takes from a pair.
-double explained_by_leaf(const Fresh& fresh, const Pair& p) {
-  if (!fresh.set.crosses(p)) return 0;
+double explained_by_leaf(const LinkRetest& retest, const Pair& p) {
+  if (!retest.set.crosses(p)) return 0;
   const auto of = [&](int end) {
-    const auto leaf = at(fresh.set.ends[at(end)].leaf);
-    return leaf < fresh.leaf_deficit.size() ? fresh.leaf_deficit[leaf] : 0.0;
+    const auto leaf = at(retest.set.ends[at(end)].leaf);
+    return leaf < retest.leaf_deficit.size() ? retest.leaf_deficit[leaf] : 0.0;
   };
   return std::max(of(p.a), of(p.b));
 }
 
-std::vector<double> values_of(const Fresh& fresh, int end, Way way, bool of_leaf) {
+std::vector<double> values_of(const LinkRetest& retest, int end, Way way, bool of_leaf) {
   std::vector<double> values;
-  for (const auto& p : fresh.set.pairs) {
-    if ((p.a != end && p.b != end) || (of_leaf && !fresh.set.crosses(p))) continue;
-    const double v = value(p, end, way) + (of_leaf ? 0 : explained_by_leaf(fresh, p));
+  for (const auto& p : retest.set.pairs) {
+    if ((p.a != end && p.b != end) || (of_leaf && !retest.set.crosses(p))) continue;
+    const double v = value(p, end, way) + (of_leaf ? 0 : explained_by_leaf(retest, p));
     if (!std::isnan(v)) values.push_back(v);
   }
   return values;
 }
 
 /// Controls as the suspect is looked at: their scores, or for single pairs the upper quartile of each.
-std::vector<double> control_scores(const Fresh& fresh, const Suspect& s) {
+std::vector<double> control_scores(const LinkRetest& retest, const Suspect& s) {
   std::vector<double> scores;
   if (s.place == Place::pair) {
-    for (const auto& values : fresh.control_pairs) scores.push_back(upper(values));
+    for (const auto& values : retest.control_pairs) scores.push_back(upper(values));
     return scores;
   }
-  std::vector<std::vector<double>> by_end(fresh.set.ends.size());
-  for (const auto& p : fresh.set.pairs) {
-    if (!fresh.control_end[at(p.a)] || !fresh.control_end[at(p.b)]) continue;
+  std::vector<std::vector<double>> by_end(retest.set.ends.size());
+  for (const auto& p : retest.set.pairs) {
+    if (!retest.control_end[at(p.a)] || !retest.control_end[at(p.b)]) continue;
     for (const int end : {p.a, p.b})
       if (const double v = value(p, end, s.way); !std::isnan(v)) by_end[at(end)].push_back(v);
   }
@@ -69,13 +69,13 @@ struct Seen {
   std::size_t parts = 0;
 };
 
-Seen see(const Screened& screened, const Fresh& fresh, const Suspect& s) {
+Seen see(const Screened& screened, const LinkRetest& retest, const Suspect& s) {
   Seen seen;
   if (s.place == Place::pair) {
     const auto& wanted = screened.set.pairs[at(s.index)];
-    for (const auto& p : fresh.set.pairs)
+    for (const auto& p : retest.set.pairs)
       if (p.a == wanted.a && p.b == wanted.b)
-        if (const double v = value(p, p.a, s.way) + explained_by_leaf(fresh, p); !std::isnan(v)) seen.values.push_back(v);
+        if (const double v = value(p, p.a, s.way) + explained_by_leaf(retest, p); !std::isnan(v)) seen.values.push_back(v);
     seen.parts = 1;
     // As the partner of somebody it was measured once, and congestion may have been there.
     if (seen.values.size() < constants::network_pair_rounds) seen.values.clear();
@@ -84,7 +84,7 @@ Seen see(const Screened& screened, const Fresh& fresh, const Suspect& s) {
   }
   std::vector<double> scores;
   for (const int end : ends_of(screened.set, s)) {
-    const auto values = values_of(fresh, end, s.way, s.place == Place::leaf);
+    const auto values = values_of(retest, end, s.way, s.place == Place::leaf);
     if (values.empty()) continue;
     scores.push_back(upper(values));
     seen.values.insert(seen.values.end(), values.begin(), values.end());
@@ -95,31 +95,31 @@ Seen see(const Screened& screened, const Fresh& fresh, const Suspect& s) {
 }
 
 /// Too few controls for a spread: the best of the suspect's fresh pairs against the worst among the controls.
-void by_separation(const Fresh& fresh, const Seen& seen, Confirmation& c) {
+void by_separation(const LinkRetest& retest, const Seen& seen, RetestResult& c) {
   std::vector<double> all;
-  for (const auto& values : fresh.control_pairs) all.insert(all.end(), values.begin(), values.end());
+  for (const auto& values : retest.control_pairs) all.insert(all.end(), values.begin(), values.end());
   if (all.empty() || seen.values.empty()) return;
   const auto [worst, best] = std::minmax_element(all.begin(), all.end());
   const auto [lowest, highest] = std::minmax_element(seen.values.begin(), seen.values.end());
   c.deficit = median(all) - median(seen.values);
   c.low = c.sure = *worst - *highest;
   c.high = *best - *lowest;
-  c.controls = static_cast<std::int64_t>(fresh.control_pairs.size());
-  c.p = c.low > 0 ? constants::network_alpha_confirm : 1;
+  c.controls = static_cast<std::int64_t>(retest.control_pairs.size());
+  c.p = c.low > 0 ? constants::network_alpha_retest : 1;
   c.slower = c.low > 0;
 }
 
 }  // namespace
 
-Fresh fresh_data(const Judgement& j, const Places& places, const Screened& screened) {
-  Fresh fresh;
+LinkRetest link_retest(const Judgement& j, const Places& places, const Screened& screened) {
+  LinkRetest retest;
   std::vector<int> rounds;
-  fresh.cases = confirming_pairs(j, places, screened.set, fresh.set, rounds);
-  std::vector<bool> suspect(fresh.set.ends.size(), false);
+  retest.cases = retest_pairs(j, places, screened.set, retest.set, rounds);
+  std::vector<bool> suspect(retest.set.ends.size(), false);
   std::set<std::pair<int, int>> suspect_pairs;
-  fresh.leaf_deficit.assign(screened.set.leaves.size(), 0.0);
+  retest.leaf_deficit.assign(screened.set.leaves.size(), 0.0);
   for (const auto& s : screened.suspects) {
-    if (s.place == Place::leaf) fresh.leaf_deficit[at(s.index)] = s.deficit;
+    if (s.place == Place::leaf) retest.leaf_deficit[at(s.index)] = s.deficit;
     if (s.place == Place::pair) {
       const auto& p = screened.set.pairs[at(s.index)];
       suspect_pairs.insert({p.a, p.b});
@@ -132,8 +132,8 @@ Fresh fresh_data(const Judgement& j, const Places& places, const Screened& scree
   };
   std::map<int, std::vector<double>> by_round;
   std::vector<double> all;
-  for (std::size_t i = 0; i < fresh.set.pairs.size(); ++i) {
-    const auto& p = fresh.set.pairs[i];
+  for (std::size_t i = 0; i < retest.set.pairs.size(); ++i) {
+    const auto& p = retest.set.pairs[i];
     if (!is_control(p)) continue;
     for (const double v : {p.ab, p.ba}) {
       if (std::isnan(v)) continue;
@@ -146,9 +146,9 @@ Fresh fresh_data(const Judgement& j, const Places& places, const Screened& scree
   for (auto& [round, values] : by_round)
     round_centre[round] = values.size() >= 2 * least_round_pairs ? median(values) : centre;
   std::map<std::pair<int, int>, std::vector<double>> control_pairs;
-  std::vector<std::size_t> degree(fresh.set.ends.size(), 0);
-  for (std::size_t i = 0; i < fresh.set.pairs.size(); ++i) {
-    auto& p = fresh.set.pairs[i];
+  std::vector<std::size_t> degree(retest.set.ends.size(), 0);
+  for (std::size_t i = 0; i < retest.set.pairs.size(); ++i) {
+    auto& p = retest.set.pairs[i];
     const auto known = round_centre.find(rounds[i]);
     const double c = known == round_centre.end() ? centre : known->second;
     for (double* v : {&p.ab, &p.ba, &p.best_ab, &p.best_ba}) *v -= c;
@@ -158,28 +158,28 @@ Fresh fresh_data(const Judgement& j, const Places& places, const Screened& scree
     ++degree[at(p.b)];
   }
   for (std::size_t e = 0; e < degree.size(); ++e)
-    fresh.control_end.push_back(!suspect[e] && degree[e] >= least_control_pairs);
-  for (auto& [ends, values] : control_pairs) fresh.control_pairs.push_back(std::move(values));
-  return fresh;
+    retest.control_end.push_back(!suspect[e] && degree[e] >= least_control_pairs);
+  for (auto& [ends, values] : control_pairs) retest.control_pairs.push_back(std::move(values));
+  return retest;
 }
 
-Confirmation confirm(const Screened& screened, const Fresh& fresh, const Suspect& s, std::size_t candidates,
+RetestResult judge_retest(const Screened& screened, const LinkRetest& retest, const Suspect& s, std::size_t candidates,
                      std::size_t sets) {
-  Confirmation c;
-  if (fresh.cases == 0) return c;
-  const Seen seen = see(screened, fresh, s);
+  RetestResult c;
+  if (retest.cases == 0) return c;
+  const Seen seen = see(screened, retest, s);
   if (seen.values.empty()) return c;
-  const auto scores = control_scores(fresh, s);
-  c.measured = !fresh.control_pairs.empty();
+  const auto scores = control_scores(retest, s);
+  c.measured = !retest.control_pairs.empty();
   if (!c.measured) return c;
   const auto ends = ends_of(screened.set, s);
   const std::set<int> own_ends(ends.begin(), ends.end());
-  for (const auto& p : fresh.set.pairs) {
+  for (const auto& p : retest.set.pairs) {
     const bool a = own_ends.contains(p.a), b = own_ends.contains(p.b);
     if (s.place == Place::pair ? a && b : a || b) c.samples += p.samples;
   }
   if (scores.size() < constants::network_deletion_population) {
-    by_separation(fresh, seen, c);
+    by_separation(retest, seen, c);
     return c;
   }
   const double centre = median(scores), n = static_cast<double>(scores.size());
@@ -189,7 +189,7 @@ Confirmation confirm(const Screened& screened, const Fresh& fresh, const Suspect
   const double own_share = averaged ? 1.2533 / std::sqrt(static_cast<double>(seen.parts)) : 1.0;
   const double se = spread * std::hypot(own_share, 1.2533 / std::sqrt(n));
   const double questions = static_cast<double>(std::max<std::size_t>(1, candidates * sets));
-  const double t = t_quantile(1 - constants::network_alpha_confirm / questions, n - 1);
+  const double t = t_quantile(1 - constants::network_alpha_retest / questions, n - 1);
   c.deficit = centre - seen.score;
   c.low = c.deficit - t * se;
   c.high = c.deficit + t * se;

@@ -55,23 +55,23 @@ class Drawer {
     }
   }
 
-  void draw_units(Recheck& recheck) {
+  void draw_units(Retest& retest) {
     choose_controls();
-    for (int r = 0; r <= constants::network_fresh_partners; ++r) {
+    for (int r = 0; r <= constants::network_retest_partners; ++r) {
       busy_.assign(set_.ends.size(), false);
       std::vector<Pairing> round;
       for (const int end : candidates_) {
         if (busy_[at(end)]) continue;
-        const int partner = r == 0 ? worst_partner(end) : fresh_partner(end, r);
+        const int partner = r == 0 ? worst_partner(end) : next_partner(end, r);
         if (partner >= 0) take(round, end, partner);
       }
       pair_controls(round, r);
-      append(recheck, round);
+      append(retest, round);
     }
-    finish(recheck);
+    finish(retest);
   }
 
-  void draw_pairs(Recheck& recheck, const std::vector<const Suspect*>& suspects) {
+  void draw_pairs(Retest& retest, const std::vector<const Suspect*>& suspects) {
     std::vector<std::vector<Pairing>> batches(constants::network_pair_batches);
     std::vector<std::vector<bool>> busy(batches.size(), std::vector<bool>(set_.ends.size(), false));
     const auto put = [&](const Pair& p, std::size_t b) {
@@ -99,8 +99,8 @@ class Drawer {
       }
     }
     for (int repeat = 0; repeat < constants::network_pair_repeats; ++repeat)
-      for (const auto& batch : batches) append(recheck, batch);
-    finish(recheck);
+      for (const auto& batch : batches) append(retest, batch);
+    finish(retest);
   }
 
  private:
@@ -160,7 +160,7 @@ class Drawer {
 
   /// Somebody new if there is anybody, else somebody not met in this confirmation. The search starts elsewhere in each
   /// round; controls are left to each other while others are there.
-  int fresh_partner(int end, int round) const {
+  int next_partner(int end, int round) const {
     const std::size_t n = pool_.size();
     const std::size_t start = n == 0 ? 0 : random_.child("start").below(static_cast<std::uint64_t>(end) * 64 + static_cast<std::uint64_t>(round), n);
     int best = -1, best_cost = 4;
@@ -202,13 +202,13 @@ class Drawer {
     round.push_back({a, b});
   }
 
-  void append(Recheck& recheck, const std::vector<Pairing>& round) const {
+  void append(Retest& retest, const std::vector<Pairing>& round) const {
     if (round.empty()) return;
-    auto& links = recheck.rounds.emplace_back();
+    auto& links = retest.rounds.emplace_back();
     for (const auto& [a, b] : round) links.push_back({set_.ends[at(a)].row, set_.ends[at(b)].row});
   }
 
-  void finish(Recheck& recheck) const {
+  void finish(Retest& retest) const {
     const auto rows = [&](const std::vector<int>& ends, const std::set<std::int32_t>& without) {
       std::set<std::int32_t> found;
       for (const int end : ends)
@@ -217,9 +217,9 @@ class Drawer {
     };
     const auto candidates = rows(candidates_, {});
     const auto controls = rows(controls_, candidates);
-    recheck.candidates.assign(candidates.begin(), candidates.end());
-    recheck.controls.assign(controls.begin(), controls.end());
-    recheck.samples = constants::network_confirm_samples;
+    retest.candidates.assign(candidates.begin(), candidates.end());
+    retest.controls.assign(controls.begin(), controls.end());
+    retest.samples = constants::network_retest_samples;
   }
 
   const LinkSet& set_;
@@ -229,8 +229,8 @@ class Drawer {
   std::set<Pairing> met_, drawn_;
 };
 
-Recheck recheck_of(const Screened& screened, int number) {
-  Recheck r;
+Retest retest_of(const Screened& screened, int number) {
+  Retest r;
   r.suite = screened.set.series->suite;
   r.name = screened.set.series->name;
   r.metric = screened.set.series->metric;
@@ -241,32 +241,32 @@ Recheck recheck_of(const Screened& screened, int number) {
 }  // namespace
 }  // namespace network
 
-std::vector<Recheck> network_rechecks(const Judgement& j) {
+std::vector<Retest> network_retests(const Judgement& j) {
   using namespace network;
   const Places places(j);
   const auto screened = screen(j, places);
   const auto assigned = assign(j, screened);
-  std::vector<Recheck> units, pairs;
+  std::vector<Retest> units, pairs;
   for (std::size_t i = 0; i < screened.size(); ++i) {
     std::vector<const network::Suspect*> wanted_units, wanted_pairs;
     if (assigned[i].empty()) continue;
-    const Fresh fresh = fresh_data(j, places, screened[i]);
+    const LinkRetest retest = link_retest(j, places, screened[i]);
     // Asked twice and still without an answer: it cannot be had.
-    if (fresh.cases >= 2) continue;
+    if (retest.cases >= 2) continue;
     for (const auto* s : assigned[i]) {
-      if (confirm(screened[i], fresh, *s, 1).measured) continue;
+      if (judge_retest(screened[i], retest, *s, 1).measured) continue;
       (s->place == Place::pair ? wanted_pairs : wanted_units).push_back(s);
     }
-    int number = fresh.cases;
-    if (!wanted_units.empty() && fresh.cases == 0) {
-      Recheck r = recheck_of(screened[i], ++number);
+    int number = retest.cases;
+    if (!wanted_units.empty() && retest.cases == 0) {
+      Retest r = retest_of(screened[i], ++number);
       Drawer drawer(screened[i], j.results.info.seed);
       drawer.candidates(wanted_units);
       drawer.draw_units(r);
       if (!r.rounds.empty()) units.push_back(std::move(r));
     }
     if (wanted_pairs.empty()) continue;
-    Recheck r = recheck_of(screened[i], ++number);
+    Retest r = retest_of(screened[i], ++number);
     Drawer drawer(screened[i], j.results.info.seed);
     drawer.draw_pairs(r, wanted_pairs);
     if (!r.rounds.empty()) pairs.push_back(std::move(r));

@@ -6,9 +6,9 @@
 #include <set>
 
 #include "base/random.hpp"
-#include "verdict/confirming.hpp"
+#include "verdict/retest_candidates.hpp"
 #include "verdict/constants.hpp"
-#include "verdict/fresh.hpp"
+#include "verdict/retest_result.hpp"
 #include "verdict/network_constants.hpp"
 #include "verdict/network_links.hpp"
 #include "verdict/reference_scores.hpp"
@@ -67,21 +67,21 @@ Wanted wanted_of(const Judgement& judged) {
   return wanted;
 }
 
-/// K of the next confirming case, after those that were measured again are taken out of `suspects`.
+/// K of the next retest case, after those that were measured again are taken out of `suspects`.
 int next_number(const Judgement& j, const Series& s, std::set<std::int32_t>& suspects) {
   int last = 0;
   for (const auto& c : j.results.cases) {
-    const int number = confirming_number(c.name);
+    const int number = retest_number(c.name);
     if (number == 0 || c.suite != s.suite || base_name(c.name) != s.name) continue;
     last = std::max(last, number);
-    if (is_confirming_case_of(c, s))
+    if (is_retest_of(c, s))
       for (const auto row : c.entity) suspects.erase(row);
   }
   return last + 1;
 }
 
-Recheck recheck_of(const Series& s, int number) {
-  Recheck r;
+Retest retest_of(const Series& s, int number) {
+  Retest r;
   r.suite = s.suite;
   r.name = s.name;
   r.metric = s.metric;
@@ -90,9 +90,9 @@ Recheck recheck_of(const Series& s, int number) {
 }
 
 /// The links of `wanted`, in rounds of disjoint pairs, each round several times.
-Recheck recheck_links(const Series& s, const std::set<std::int32_t>& wanted, int number) {
-  Recheck r = recheck_of(s, number);
-  r.samples = constants::network_confirm_samples;
+Retest retest_links(const Series& s, const std::set<std::int32_t>& wanted, int number) {
+  Retest r = retest_of(s, number);
+  r.samples = constants::network_retest_samples;
   std::vector<std::vector<LinkEnds>> rounds;
   std::vector<std::set<std::int32_t>> busy;
   std::set<std::pair<std::int32_t, std::int32_t>> pairs;
@@ -120,20 +120,20 @@ Recheck recheck_links(const Series& s, const std::set<std::int32_t>& wanted, int
 
 }  // namespace
 
-std::vector<Recheck> reference_rechecks(const Judgement& j) {
+std::vector<Retest> reference_retests(const Judgement& j) {
   auto wanted = wanted_of(j);
-  std::vector<Recheck> asked;
+  std::vector<Retest> asked;
   for (const auto& s : j.series) {
     const auto at = wanted.find(s.full());
     if (at == wanted.end() || !s.per_sample) continue;  // of one value a case there are never enough
     const int number = next_number(j, s, at->second);
-    if (at->second.empty() || number > constants::confirm_most_cases) continue;
+    if (at->second.empty() || number > constants::retest_most_cases) continue;
     if (s.kind == "link") {
-      Recheck r = recheck_links(s, at->second, number);
+      Retest r = retest_links(s, at->second, number);
       if (!r.rounds.empty()) asked.push_back(std::move(r));
       continue;
     }
-    Recheck r = recheck_of(s, number);
+    Retest r = retest_of(s, number);
     std::vector<std::int32_t> others;
     for (const auto& row : s.rows) {
       const bool suspect = at->second.contains(row.entity);
@@ -141,7 +141,7 @@ std::vector<Recheck> reference_rechecks(const Judgement& j) {
       if (!suspect) others.push_back(row.entity);
     }
     const auto order = RandomStream(j.results.info.seed, "reference " + s.full()).permutation(others.size());
-    for (std::size_t i = 0; i < std::min(constants::confirm_controls, others.size()); ++i) r.controls.push_back(others[order[i]]);
+    for (std::size_t i = 0; i < std::min(constants::retest_controls, others.size()); ++i) r.controls.push_back(others[order[i]]);
     std::sort(r.controls.begin(), r.controls.end());
     if (!r.candidates.empty()) asked.push_back(std::move(r));
   }

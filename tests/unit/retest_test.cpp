@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "run/confirming.hpp"
+#include "run/retest.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -33,9 +33,9 @@ Topology cluster() {
   return topology;
 }
 
-class ConfirmingTest : public testing::Test {
+class RetestTest : public testing::Test {
  protected:
-  ConfirmingTest() : topology(cluster()), entities(topology) {
+  RetestTest() : topology(cluster()), entities(topology) {
     add("alone", "device", true, Stage::node_local);
     add("together", "numa", false, Stage::node_local);
     add("pairs", "link", false, Stage::pairs);
@@ -56,64 +56,64 @@ class ConfirmingTest : public testing::Test {
     plan.cases.push_back(c);
   }
   int device(int rank) const { return entities.device_of_rank(rank); }
-  Confirm order(const std::string& name) const {
-    Confirm confirm;
-    confirm.path = "s/" + name;
-    confirm.number = 2;
-    confirm.devices = {device(1), device(2), device(3)};
-    return confirm;
+  RetestOrder order(const std::string& name) const {
+    RetestOrder retest;
+    retest.path = "s/" + name;
+    retest.number = 2;
+    retest.devices = {device(1), device(2), device(3)};
+    return retest;
   }
-  Case made(const Confirm& confirm) const { return confirming_case(plan, confirm, topology, entities); }
+  Case made(const RetestOrder& retest) const { return retest_case(plan, retest, topology, entities); }
 
   Topology topology;
   EntityTable entities;
   Plan plan;
 };
 
-TEST_F(ConfirmingTest, AloneTakesTurnsAmongTheChosen) {
+TEST_F(RetestTest, AloneTakesTurnsAmongTheChosen) {
   const Case c = made(order("alone"));
   EXPECT_EQ(c.path(), "s/alone.c2");
   EXPECT_EQ(c.base_path(), "s/alone");
   EXPECT_FALSE(c.required);
   EXPECT_EQ(c.parameters, plan.cases[0].parameters) << "or the case_key would be another";
-  ASSERT_NE(c.confirm, nullptr);
-  EXPECT_EQ(c.confirm->devices, order("alone").devices);
-  EXPECT_EQ(c.turns, 2 * Confirm::visits) << "two of them share a node";
+  ASSERT_NE(c.retest, nullptr);
+  EXPECT_EQ(c.retest->devices, order("alone").devices);
+  EXPECT_EQ(c.turns, 2 * RetestOrder::visits) << "two of them share a node";
   EXPECT_EQ(c.entities, 3);
   EXPECT_GT(c.deadline_s, c.expected_s());
 }
 
-TEST_F(ConfirmingTest, TogetherKeepsItsLoad) {
+TEST_F(RetestTest, TogetherKeepsItsLoad) {
   const Case c = made(order("together"));
-  ASSERT_NE(c.confirm, nullptr);
-  EXPECT_THAT(c.confirm->devices, IsEmpty()) << "everybody measures, as at the first time";
-  EXPECT_EQ(c.seconds, Confirm::visits * plan.cases[1].seconds);
+  ASSERT_NE(c.retest, nullptr);
+  EXPECT_THAT(c.retest->devices, IsEmpty()) << "everybody measures, as at the first time";
+  EXPECT_EQ(c.seconds, RetestOrder::visits * plan.cases[1].seconds);
 }
 
-TEST_F(ConfirmingTest, PairsTakeTheTimeOfTheirRounds) {
-  Confirm confirm = order("pairs");
-  confirm.rounds = {{{device(0), device(2)}, {device(1), device(3)}}, {{device(0), device(4)}}};
-  const Case c = made(confirm);
+TEST_F(RetestTest, PairsTakeTheTimeOfTheirRounds) {
+  RetestOrder retest = order("pairs");
+  retest.rounds = {{{device(0), device(2)}, {device(1), device(3)}}, {{device(0), device(4)}}};
+  const Case c = made(retest);
   EXPECT_DOUBLE_EQ(c.seconds, 2.0) << "two rounds of the five that took 5 s";
   EXPECT_EQ(c.entities, 6);
-  EXPECT_EQ(c.confirm->rounds, confirm.rounds);
+  EXPECT_EQ(c.retest->rounds, retest.rounds);
 }
 
-TEST_F(ConfirmingTest, OrdersTravelAsText) {
-  Confirm confirm = order("pairs");
-  confirm.rounds = {{{3, 4}, {5, 6}}, {}};
-  confirm.samples = 120;
-  const Confirm back = confirm_from(to_text(confirm));
-  EXPECT_EQ(back.path, confirm.path);
-  EXPECT_EQ(back.number, confirm.number);
-  EXPECT_EQ(back.devices, confirm.devices);
-  EXPECT_EQ(back.rounds, confirm.rounds);
-  EXPECT_EQ(back.samples, confirm.samples);
+TEST_F(RetestTest, OrdersTravelAsText) {
+  RetestOrder retest = order("pairs");
+  retest.rounds = {{{3, 4}, {5, 6}}, {}};
+  retest.samples = 120;
+  const RetestOrder back = retest_order_from(to_text(retest));
+  EXPECT_EQ(back.path, retest.path);
+  EXPECT_EQ(back.number, retest.number);
+  EXPECT_EQ(back.devices, retest.devices);
+  EXPECT_EQ(back.rounds, retest.rounds);
+  EXPECT_EQ(back.samples, retest.samples);
 }
 
-TEST_F(ConfirmingTest, WhatIsNotPlannedCannotBeConfirmed) { EXPECT_THROW(made(order("nosuch")), Error); }
+TEST_F(RetestTest, WhatIsNotPlannedCannotBeConfirmed) { EXPECT_THROW(made(order("nosuch")), Error); }
 
-TEST_F(ConfirmingTest, FindsTheRankOfARow) {
+TEST_F(RetestTest, FindsTheRankOfARow) {
   EXPECT_EQ(rank_for(device(5), topology, entities), 5);
   EXPECT_EQ(rank_for(entities.node(2), topology, entities), 4) << "the first of the node";
   EXPECT_EQ(rank_for(entities.cluster(), topology, entities), -1);

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "verdict/confirm.hpp"
+#include "verdict/retest.hpp"
 #include "verdict/screening.hpp"
 
 namespace assay::verdict {
@@ -18,13 +18,13 @@ std::vector<const Suspect*> named_candidates(const Screening& screening);
 /// populations, the one to be named first (explained before others, then the worst against what it may be short of).
 std::vector<std::vector<std::size_t>> split_stories(const Screening& screening);
 /// What populations want measured again.
-std::vector<Recheck> population_rechecks(const Judgement& j);
+std::vector<Retest> population_retests(const Judgement& j);
 
 /// judge_limits for who may only ask for more samples: nothing is found where a limit is in the wrong unit, which the verdict will say.
 void suspect_by_limits(Judgement& j);
 
 /// What limits, physical floors, baseline and history want measured again: candidates among the parts below them, controls
 /// from the others (none when there are no others); of links those below, in rounds of disjoint pairs.
-std::vector<Recheck> reference_rechecks(const Judgement& j);
+std::vector<Retest> reference_retests(const Judgement& j);
 
 }  // namespace assay::verdict

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The confirming stage of a run: what the verdict suspects is measured again in the same job, under the conditions of
+// The retest stage of a run: what the verdict suspects is measured again in the same job, under the conditions of
 // the first time, before anybody is accused.
 #pragma once
 
@@ -19,20 +19,20 @@ namespace assay {
 /// What rank 0's guardian tells the ranks with the number of the next case.
 struct Order {
   double seconds = 0;   ///< after which it is ended in order, as the budget stands
-  std::string confirm;  ///< of a case that the plan does not hold, else empty
+  std::string retest;  ///< of a case that the plan does not hold, else empty
 };
 std::string to_text(const Order& order);
 /// Throws Error(internal) when it is none.
 Order order_from(const std::string& text);
 
 /// A case that the plan does not hold, as it is told to the ranks.
-std::string to_text(const Confirm& confirm);
-Confirm confirm_from(const std::string& text);
+std::string to_text(const RetestOrder& retest);
+RetestOrder retest_order_from(const std::string& text);
 
 /// The screening case of `plan` as it is measured again: the same size, mode and co-load; `alone` cases take turns among
 /// the chosen devices, pairs follow the given rounds, all else is repeated by everybody for longer. Throws
 /// Error(internal) when the plan holds no such case.
-Case confirming_case(const Plan& plan, Confirm confirm, const Topology& topology, const EntityTable& entities);
+Case retest_case(const Plan& plan, RetestOrder retest, const Topology& topology, const EntityTable& entities);
 
 /// The rank that measures for a row: of a device its own, of a NIC or node the first of that node; -1 if there is none.
 int rank_for(int row, const Topology& topology, const EntityTable& entities);
@@ -41,13 +41,13 @@ int rank_for(int row, const Topology& topology, const EntityTable& entities);
 void join_visits(CaseRecord& record);
 
 /// Which cases to measure again, once everything planned has been measured.
-class Confirming {
+class RetestPlanner {
  public:
   struct Ask {
     std::vector<Case> cases;           ///< to run now, in this order
     std::vector<std::string> left_out; ///< "suite/case (metric)" that would not fit the time that is left
   };
-  /// Judges what has been measured and asks for at most `left_s` seconds of confirming; what was asked for before is not
+  /// Judges what has been measured and asks for at most `left_s` seconds of retests; what was asked for before is not
   /// asked for again. Nothing at all after `rounds_at_most` times.
   Ask ask(const results::Results& results, const verdict::Options& options, const Plan& plan, const Topology& topology, const EntityTable& entities, double left_s);
   static constexpr int rounds_at_most = 3;

@@ -14,7 +14,7 @@ TRIES = 3
 CULPRIT = 1
 
 
-class Confirm(common.FaultTest):
+class Retest(common.FaultTest):
     def spread(self, results, case, metric):
         """Of the medians of the ranks that were left alone."""
         medians = [np.median(v) for rank, v in results.samples(case, metric).items() if rank != CULPRIT]

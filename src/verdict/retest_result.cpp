@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "verdict/fresh.hpp"
+#include "verdict/retest_result.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -45,16 +45,16 @@ Taken taken(const results::CaseData& c, const results::Metric& m, std::size_t ro
   return t;
 }
 
-FreshCase read(const results::CaseData& c, const Population& p) {
-  FreshCase fresh;
-  fresh.number = confirming_number(c.name);
+RetestCase read(const results::CaseData& c, const Population& p) {
+  RetestCase retest;
+  retest.number = retest_number(c.name);
   const auto* m = c.find(p.series->metric);
   const auto* clock = c.find("clock");
-  if (m == nullptr) return fresh;
+  if (m == nullptr) return retest;
   std::vector<double> halves, blocks;
   for (std::size_t r = 0; r < c.entity.size(); ++r) {
     const Taken t = taken(c, *m, r);
-    FreshMember f;
+    RetestMember f;
     f.entity = c.entity[r];
     f.rate = log_rate(median(t.values), p.series->better);
     if (std::isnan(f.rate)) continue;
@@ -69,17 +69,17 @@ FreshCase read(const results::CaseData& c, const Population& p) {
     }
     if (std::isfinite(f.half)) halves.push_back(f.half);
     if (std::isfinite(f.block_error)) blocks.push_back(f.block_error);
-    fresh.blocks = std::max(fresh.blocks, static_cast<std::int64_t>(t.block_medians.size()));
-    if (t.last_t > t.first_t) fresh.span_s = std::max(fresh.span_s, t.last_t - t.first_t);
-    fresh.members.push_back(f);
+    retest.blocks = std::max(retest.blocks, static_cast<std::int64_t>(t.block_medians.size()));
+    if (t.last_t > t.first_t) retest.span_s = std::max(retest.span_s, t.last_t - t.first_t);
+    retest.members.push_back(f);
   }
   // The halves see what changes from sample to sample, the blocks what changes over minutes.
-  fresh.se = std::max(halves.size() >= 3 ? mad_sigma(halves) / 2 : not_taken, blocks.empty() ? 0 : median(blocks));
-  if (halves.size() < 3) fresh.se = blocks.empty() ? not_taken : median(blocks);
-  return fresh;
+  retest.se = std::max(halves.size() >= 3 ? mad_sigma(halves) / 2 : not_taken, blocks.empty() ? 0 : median(blocks));
+  if (halves.size() < 3) retest.se = blocks.empty() ? not_taken : median(blocks);
+  return retest;
 }
 
-double value_of(const Population& p, const FreshMember& f, bool at_clock) {
+double value_of(const Population& p, const RetestMember& f, bool at_clock) {
   return at_clock ? f.rate - p.slope * (f.clock - p.centre_clock) : f.rate;
 }
 
@@ -91,8 +91,8 @@ std::size_t member_of(const Population& p, std::int32_t entity) {
 }
 
 /// Deficit, interval and judgement from a difference and its error.
-void settle(Confirmation& c, double difference, double se, double delta, std::size_t candidates, double degrees) {
-  const double level = constants::alpha_confirm / static_cast<double>(std::max<std::size_t>(candidates, 1));
+void settle(RetestResult& c, double difference, double se, double delta, std::size_t candidates, double degrees) {
+  const double level = constants::alpha_retest / static_cast<double>(std::max<std::size_t>(candidates, 1));
   const double t = t_quantile(1 - level, degrees), bound = log_deficit(delta);
   c.measured = true;
   c.deficit = difference;
@@ -110,13 +110,13 @@ void settle(Confirmation& c, double difference, double se, double delta, std::si
 
 }  // namespace
 
-const FreshMember* FreshCase::find(std::int32_t entity) const noexcept {
-  const auto it = std::find_if(members.begin(), members.end(), [&](const FreshMember& m) { return m.entity == entity; });
+const RetestMember* RetestCase::find(std::int32_t entity) const noexcept {
+  const auto it = std::find_if(members.begin(), members.end(), [&](const RetestMember& m) { return m.entity == entity; });
   return it == members.end() ? nullptr : &*it;
 }
 
-bool is_confirming_case_of(const results::CaseData& c, const Series& s) {
-  if (confirming_number(c.name) == 0 || c.suite != s.suite || base_name(c.name) != s.name) return false;
+bool is_retest_of(const results::CaseData& c, const Series& s) {
+  if (retest_number(c.name) == 0 || c.suite != s.suite || base_name(c.name) != s.name) return false;
   if (c.state != results::CaseState::pass && c.state != results::CaseState::fail) return false;
   // The same name with another key is another measurement (other sizes, another library).
   return s.first == nullptr || c.case_key == s.first->case_key;
@@ -126,7 +126,7 @@ Lasting lasting_of(const Judgement& j, const Series& s, std::int32_t entity, con
   Lasting found;
   double first = not_taken, last = not_taken;
   for (const auto& c : j.results.cases) {
-    if (confirming_number(c.name) > 0 || c.suite != s.suite || base_name(c.name) != s.name) continue;
+    if (retest_number(c.name) > 0 || c.suite != s.suite || base_name(c.name) != s.name) continue;
     const auto* m = c.find(s.metric);
     const auto at = std::find(c.entity.begin(), c.entity.end(), entity);
     if (m == nullptr || !m->per_sample || at == c.entity.end()) continue;
@@ -152,18 +152,18 @@ Lasting lasting_of(const Judgement& j, const Series& s, std::int32_t entity, con
   return found;
 }
 
-std::vector<FreshCase> fresh_cases(const Judgement& j, const Population& p) {
-  std::vector<FreshCase> cases;
+std::vector<RetestCase> retest_cases(const Judgement& j, const Population& p) {
+  std::vector<RetestCase> cases;
   for (const auto& c : j.results.cases) {
-    if (is_confirming_case_of(c, *p.series)) cases.push_back(read(c, p));
+    if (is_retest_of(c, *p.series)) cases.push_back(read(c, p));
   }
   std::stable_sort(cases.begin(), cases.end(), [](const auto& a, const auto& b) { return a.number < b.number; });
   return cases;
 }
 
-Confirmation confirm(const Population& p, const std::vector<FreshCase>& cases, std::int32_t entity, bool at_clock,
+RetestResult judge_retest(const Population& p, const std::vector<RetestCase>& cases, std::int32_t entity, bool at_clock,
                      const std::vector<std::int32_t>& suspects, std::size_t candidates) {
-  Confirmation c;
+  RetestResult c;
   for (auto it = cases.rbegin(); it != cases.rend() && !c.measured; ++it) {
     const auto* own = it->find(entity);
     if (own == nullptr || std::isnan(it->se) || member_of(p, entity) >= p.size()) continue;
@@ -184,7 +184,7 @@ Confirmation confirm(const Population& p, const std::vector<FreshCase>& cases, s
     const auto n = static_cast<double>(references.size());
     const double spread = references.size() >= 3 ? std::max(mad_sigma(references), it->se) : 1.5 * it->se;
     const double se = std::hypot(it->se, 1.2533 * spread / std::sqrt(n));
-    const double degrees = std::max(constants::confirm_degrees, constants::confirm_degrees_per_entity * static_cast<double>(it->members.size() - 1));
+    const double degrees = std::max(constants::retest_degrees, constants::retest_degrees_per_entity * static_cast<double>(it->members.size() - 1));
     settle(c, median(references) - value_of(p, *own, at_clock), se, at_clock ? p.delta : p.delta_raw, candidates, degrees);
   }
   return c;
