@@ -118,14 +118,37 @@ class Places(place.SiteTest):
 class Names(drain_test.Drain):
     """A node whose name stands for many: every one of the eight would be drained."""
 
-    def test_names_that_stand_for_many(self):
+    MANY = ("ALL", "all", "NodeList", "NODELIST", "node[0-7]", "node1,node2")
+
+    def evil(self, name):
+        """A run in which the slow node is called so."""
         import h5py
-        for name in ("ALL", "all", "NodeList", "NODELIST", "node[0-7]", "node1,node2", "set1"):
-            shutil.copy(self.dir / "bad.h5", self.dir / "evil.h5")
-            with h5py.File(self.dir / "evil.h5", "r+") as file:
-                for column in ("name", "id"):
-                    values = file["entities/" + column]
-                    values[...] = [re.sub(r"\bnode3\b", name, v.decode()) for v in values[...]]
+        shutil.copy(self.dir / "bad.h5", self.dir / "evil.h5")
+        with h5py.File(self.dir / "evil.h5", "r+") as file:
+            for column in ("name", "id"):
+                values = file["entities/" + column]
+                values[...] = [re.sub(r"\bnode3\b", name, v.decode()) for v in values[...]]
+
+    def test_a_soak_leaves_out_no_name_that_stands_for_many(self):
+        self.settings(ASSAY=self.fake_assay(), ASSAY_SOAK_SEGMENTS="2")
+        self.program("sbatch", f"#!/bin/sh\nprintf '%s\\n' \"$@\" >{self.dir}/submitted\n")
+        self.runs(place.COPY.replace("made.h5", "evil.h5"))
+        for name in ("node3", *self.MANY):
+            with self.subTest(name=name):
+                self.evil(name)
+                self.assert_code(self.script("soak.sh", env={"SLURM_JOB_ID": "1", "SLURM_JOB_NUM_NODES": "8"}), 2)
+                folder = next(self.results.glob("*/soak-1"))
+                honest = name == "node3"
+                self.assertRegex((folder / "seg01" / "nodes.txt").read_text(), rf"(?m)^{re.escape(name)} FAIL ")
+                self.assertEqual((folder / "failed.txt").read_text(), "node3\n" if honest else "")
+                submitted = (self.dir / "submitted").read_text().splitlines()
+                self.assertIn("--nodes=7", submitted)
+                self.assertEqual([word for word in submitted if word.startswith("--exclude")], ["--exclude=node3"] if honest else [])
+                shutil.rmtree(folder)
+
+    def test_names_that_stand_for_many(self):
+        for name in (*self.MANY, "set1"):
+            self.evil(name)
             (self.slurm / name).write_text("IDLE\n")
             result = self.drain("--apply", "evil.h5", "--limits", "l.toml")
             self.assertEqual([c for c in self.calls() if name in c], [], result.stdout + result.stderr)
