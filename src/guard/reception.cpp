@@ -15,8 +15,9 @@
 
 namespace assay::guard {
 
-/// At most so many connections are taken in one look, so that a flood does not keep the collector from its ranks.
-constexpr int most_at_once = 512;
+/// At most so many connections are taken in one look, so that a flood does not keep the collector from its ranks, and more of those who
+/// are about to answer stay than are given up meanwhile.
+constexpr int most_at_once = Reception::most_pending / 2;
 
 Reception::Reception(bool loopback_only, Address& address, int ranks)
     : sockets_(listen_on(loopback_only, address)), key_(address.key), ranks_(ranks), missing_(static_cast<std::size_t>(ranks) - 1) {}

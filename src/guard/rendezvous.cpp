@@ -165,6 +165,9 @@ std::vector<std::string> launch_addresses() {
   return out;
 }
 
+/// So many wait to be taken in. A longer line keeps a guardian waiting in a flood, for longer than it has patience.
+constexpr int most_in_line = 1024;
+
 /// A socket that listens there; `port` 0 takes any and is set. -1 when that cannot be.
 int listen_at(const std::string& host, std::uint16_t& port) {
   sockaddr_in in{};
@@ -173,7 +176,7 @@ int listen_at(const std::string& host, std::uint16_t& port) {
   socklen_t size = sizeof in;
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0) return -1;
-  if (inet_pton(AF_INET, host.c_str(), &in.sin_addr) != 1 || bind(fd, reinterpret_cast<sockaddr*>(&in), sizeof in) != 0 || listen(fd, 4096) != 0 ||
+  if (inet_pton(AF_INET, host.c_str(), &in.sin_addr) != 1 || bind(fd, reinterpret_cast<sockaddr*>(&in), sizeof in) != 0 || listen(fd, most_in_line) != 0 ||
       getsockname(fd, reinterpret_cast<sockaddr*>(&in), &size) != 0) {
     const int error = errno;
     close(fd);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "guard/search.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/error.hpp"
@@ -9,11 +10,14 @@
 
 namespace assay::guard {
 
+/// Of one attempt. The next begins before, so late that all ranks together are no flood: the collector takes ten thousand a second.
+constexpr double patience_s = 2.0;
+
 Search::Search(std::string folder, int rank, int size) : folder_(std::move(folder)), job_(job_name()), rank_(rank), size_(size) {}
 
 Stream Search::round(const std::string& told, double now) {
-  if (tries_.empty() && now >= next_s_) {
-    next_s_ = now + 0.2;
+  if (now >= next_s_) {
+    next_s_ = now + std::max(0.2, 1e-4 * size_);
     const auto address = told.empty() ? RendezvousFile::read(folder_, job_) : address_from(told);
     if (address) begin(*address, now);
   }
@@ -23,8 +27,7 @@ Stream Search::round(const std::string& told, double now) {
       tries_.clear();
       return found;
     }
-  std::erase_if(tries_, [](const Try& t) { return !t.stream.open(); });
-  if (now - begun_s_ > 2.0) tries_.clear();
+  std::erase_if(tries_, [&](const Try& t) { return !t.stream.open() || now - t.begun_s > patience_s; });
   return Stream();
 }
 
@@ -35,10 +38,9 @@ void Search::watch(std::vector<pollfd>& fds) const {
 
 void Search::begin(const Address& address, double now) {
   key_ = address.key;
-  begun_s_ = now;
   for (const auto& host : address.hosts) {
     const int fd = start_connect(host, address.port);
-    if (fd >= 0) tries_.push_back({Stream(fd, most_handshake_bytes), "", random_token()});
+    if (fd >= 0) tries_.push_back({Stream(fd, most_handshake_bytes), "", random_token(), now});
   }
 }
 

@@ -11,7 +11,8 @@
 
 namespace assay::guard {
 
-/// Finds the collector: tries all its addresses at once and keeps the first that shows the run's key.
+/// Finds the collector: tries all its addresses at once, and again while they do not answer, since in a flood of connections most are
+/// lost. Keeps the first that shows the run's key.
 class Search {
  public:
   Search(std::string folder, int rank, int size);
@@ -24,6 +25,7 @@ class Search {
   struct Try {
     Stream stream;
     std::string challenge, own;
+    double begun_s;
   };
   void begin(const Address& address, double now);
   bool answered(Try& attempt);
@@ -31,7 +33,7 @@ class Search {
   std::string folder_, job_, key_;
   int rank_, size_;
   std::vector<Try> tries_;
-  double next_s_ = 0, begun_s_ = 0;
+  double next_s_ = 0;
 };
 
 }  // namespace assay::guard

@@ -157,6 +157,25 @@ TEST_F(ReceptionTest, NobodyIsLetInAfterTheLast) {
   EXPECT_FALSE(reception->listening());
 }
 
+/// In a flood the first attempt may be lost, and the kernel repeats it after a second at the earliest.
+TEST(Searching, KnocksAgainWhileNobodyAnswers) {
+  Address address;
+  address.key = random_token();
+  const auto sockets = listen_on(true, address);
+  Search search("", 1, 2);
+  for (const double now : {0.0, 0.1, 0.3}) search.round(to_text(address), now);
+  std::size_t came = 0;
+  for (const int socket : sockets) {
+    pollfd p{socket, POLLIN, 0};
+    while (poll(&p, 1, 300) == 1 && (p.fd = accept(socket, nullptr, nullptr)) >= 0) {
+      close(std::exchange(p.fd, socket));
+      ++came;
+    }
+    close(socket);
+  }
+  EXPECT_EQ(came, 2 * address.hosts.size());
+}
+
 TEST(Listening, OnTheAddressThatTheLaunchUses) {
   EXPECT_EQ(addresses_in("15.0;tcp://10.0.0.1,10.1.0.1:44451;tcp6://[fd00::2]:42075"), (std::vector<std::string>{"10.0.0.1", "10.1.0.1"}));
   EXPECT_TRUE(addresses_in("nothing").empty());
