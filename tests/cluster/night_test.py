@@ -2,6 +2,7 @@
 """Nights on virtual hosts with a real Slurm: from sbatch to a drained node with no hand in between, and nights that are killed."""
 
 import contextlib
+import json
 import os
 import pathlib
 import re
@@ -10,6 +11,7 @@ import subprocess
 import time
 
 import cluster
+import outcome
 from results import Results
 
 SCRIPTS = cluster.SCRIPT.parents[1] / "scripts"
@@ -57,10 +59,10 @@ class Night(cluster.ClusterTest):
         self.assertRegex(result.stdout, r"^\d+\n", result.stderr)
         return int(result.stdout)
 
-    def night(self):
+    def night(self, limit_s=140):
         """Submits and waits: (job, exit code). `sbatch --wait` would look only after 2, 10 and 42 seconds."""
         job = self.submit()
-        end = time.monotonic() + 140
+        end = time.monotonic() + limit_s
         while self.slurm("squeue", "-h").stdout.strip():
             self.assertLess(time.monotonic(), end, "the job ends")
             time.sleep(1)
@@ -105,18 +107,48 @@ class Night(cluster.ClusterTest):
         if min(between) < 50e6:
             self.skipTest(f"noise: healthy hosts reach {min(between) / 1e6:.0f} MB/s")
 
+    def emulated(self, **changed):
+        """The program on two emulated GPUs per host."""
+        gpus = json.loads(GPUS.read_text())
+        two = gpus["nodes"].pop("*")
+        for i, host in enumerate(self.cluster.hosts):
+            gpus["nodes"][host] = [gpu | changed | {"uuid": gpu["uuid"].replace("0011", f"00{i}1")} for gpu in two]
+        (self.dir / "gpus.json").write_text(json.dumps(gpus))
+        program = self.dir / "assay"
+        program.write_text(f"#!/bin/sh\nexport ASSAY_FAKE_GPUS={self.dir}/gpus.json ASSAY_NVML_LIBRARY=/nonexistent\n"
+                           f"exec {os.environ['ASSAY_EMULATED']} \"$@\"\n")
+        program.chmod(0o755)
+        return program
+
+    def gpus(self):
+        return {f"{host}/gpu{gpu}" for host in self.cluster.hosts for gpu in (0, 1)}
+
     def test_every_gpu_of_every_node_is_measured_by_default(self):
-        emulated = self.dir / "assay"
-        emulated.write_text(f"#!/bin/sh\nexport ASSAY_FAKE_GPUS={GPUS} ASSAY_NVML_LIBRARY=/nonexistent\nexec {os.environ['ASSAY_EMULATED']} \"$@\"\n")
-        emulated.chmod(0o755)
-        self.site("--suites inventory,gemm --gemm.sizes 64 --gemm.dtypes fp32", assay=emulated)
+        self.site("--suites inventory,gemm --gemm.sizes 64 --gemm.dtypes fp32", assay=self.emulated())
         job, code = self.night()
         self.assertIn(code, (0, 3), self.said(job))
         run = Results(self.directory(job) / "run.h5")
-        self.assertEqual(sorted(set(run.of_each("gemm", "fp32-n64-together", "throughput"))),
-                         sorted(f"{host}/gpu{gpu}" for host in self.cluster.hosts for gpu in (0, 1)))
+        self.assertEqual(set(run.of_each("gemm", "fp32-n64-together", "throughput")), self.gpus())
         self.assertNotIn("uncovered", {f["kind"] for f in run.findings})
         self.assertNotIn("uncovered", self.said(job))
+
+    @outcome.nightly
+    def test_the_default_night_measures_every_gpu(self):
+        """All suites at the level of a site that has two minutes. What two cores compute for eight GPUs has no steady speed, so that the
+        state of the run says nothing."""
+        self.site("", level="quick", assay=self.emulated(memory_bytes=256 << 20))
+        begin = time.monotonic()
+        job, code = self.night(limit_s=400)
+        seconds = time.monotonic() - begin
+        self.assertIn(code, (0, 2, 3), self.said(job))
+        run = Results(self.directory(job) / "run.h5")
+        for suite in ("gemm", "memory", "p2p", "allreduce"):
+            self.assertEqual(run.devices(suite), self.gpus(), suite)
+        self.assertNotIn("uncovered", {f["kind"] for f in run.findings})
+        verdict = (self.directory(job) / "verdict.txt").read_text()
+        self.assertNotIn("uncovered", verdict)
+        self.assertRegex(verdict, r"planned=\d+ passed=\d+ failed=0 skipped=\d+ error=0 incomplete=0")
+        print(f"{seconds:.0f} s from sbatch to the end, exit {code},", re.search("planned=[^(]*", verdict)[0].strip())
 
     def started(self, job):
         """The directory of a night that has measured something."""

@@ -41,6 +41,13 @@ class Results:
                 values[self.names[entity]] = float(statistic(taken)) if len(taken) else float("nan")
             return values
 
+    def devices(self, suite):
+        """Those that a case of the suite has values of."""
+        with h5py.File(self._path) as f:
+            kinds = f["entities/kind"].asstr()[:]
+            rows = {row for case in f["cases"][suite].values() if "entity" in case for row in case["entity"][:]}
+            return {self.names[row] for row in rows if kinds[row] == "device"}
+
     def once(self, suite, case, metric):
         """Values of a metric that has one for each entity."""
         with h5py.File(self._path) as f:
