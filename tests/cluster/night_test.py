@@ -107,12 +107,14 @@ class Night(cluster.ClusterTest):
         if min(between) < 50e6:
             self.skipTest(f"noise: healthy hosts reach {min(between) / 1e6:.0f} MB/s")
 
-    def emulated(self, **changed):
-        """The program on two emulated GPUs per host."""
+    def emulated(self, faults=(), **changed):
+        """The program on two emulated GPUs per host; `faults` by (host, GPU)."""
         gpus = json.loads(GPUS.read_text())
         two = gpus["nodes"].pop("*")
         for i, host in enumerate(self.cluster.hosts):
             gpus["nodes"][host] = [gpu | changed | {"uuid": gpu["uuid"].replace("0011", f"00{i}1")} for gpu in two]
+        for (host, gpu), fault in dict(faults).items():
+            gpus["nodes"][host][gpu]["fault"] = fault
         (self.dir / "gpus.json").write_text(json.dumps(gpus))
         program = self.dir / "assay"
         program.write_text(f"#!/bin/sh\nexport ASSAY_FAKE_GPUS={self.dir}/gpus.json ASSAY_NVML_LIBRARY=/nonexistent\n"
@@ -131,6 +133,20 @@ class Night(cluster.ClusterTest):
         self.assertEqual(set(run.of_each("gemm", "fp32-n64-together", "throughput")), self.gpus())
         self.assertNotIn("uncovered", {f["kind"] for f in run.findings})
         self.assertNotIn("uncovered", self.said(job))
+
+    def test_gpus_that_fail_while_the_night_is_set_up(self):
+        """One of a node, on the leader of all, and both of another: what is left is measured, and both nodes are named."""
+        one, both = self.cluster.hosts[0], self.cluster.hosts[2]
+        lost = {(one, 0): "stream", (both, 0): "stream", (both, 1): "stream"}
+        self.site("--suites inventory,gemm --gemm.sizes 64 --gemm.dtypes fp32", assay=self.emulated(lost))
+        job, code = self.night()
+        self.assertEqual(code, 2, self.said(job))
+        run = Results(self.directory(job) / "run.h5")
+        self.assertEqual(set(run.of_each("gemm", "fp32-n64-together", "throughput")), self.gpus() - {f"{host}/gpu{gpu}" for host, gpu in lost})
+        told = [f["text"] for f in run.findings if f["severity"] == "FAIL"]
+        self.assertEqual(len(told), 3, told)
+        for host, gpu in lost:
+            self.assertTrue(any(f"{host}: the GPU GPU-" in text and f"f{gpu} cannot be used" in text for text in told), told)
 
     @outcome.nightly
     def test_the_default_night_measures_every_gpu(self):
