@@ -226,6 +226,8 @@ std::string plan_text(const Plan& plan, const Config& config, const Topology& to
   out += fmt::format("\nrequired {}, with all that time permits {} of {}; results file about {}\n",
                      format_seconds(plan.required_s()), format_seconds(plan.expected_s()), format_seconds(plan.budget_s),
                      format_bytes(plan.file_bytes()));
+  if (config.max_file_bytes != 0 && plan.file_bytes() > config.max_file_bytes)
+    out += fmt::format("run refuses this plan: --max-file allows {}\n", format_bytes(config.max_file_bytes));
   for (std::size_t n = 0; n < topology.nodes.size(); ++n) {
     const Node& node = topology.nodes[n];
     const std::size_t devices = topology.ranks_of(static_cast<int>(n)).size();

@@ -112,6 +112,8 @@ std::vector<NodeKind> Topology::kinds() const {
 
 int Topology::max_local_size() const {
   int size = 0;
+  for (const NodeKind& kind : node_kinds) size = std::max(size, static_cast<int>(ranks_of(kind.node).size()));
+  if (!node_kinds.empty()) return size;
   for (const auto& place : ranks) size = std::max(size, place.local_size);
   return size;
 }

@@ -14,6 +14,7 @@
 #include "workload/pair_selftest.hpp"
 #include "run/retest.hpp"
 #include "suites/p2p/choice.hpp"
+#include "topology/fabric.hpp"
 #include "topology/oversubscription.hpp"
 #include "transport/ucx_communicator.hpp"
 
@@ -325,6 +326,7 @@ std::vector<Case> plan_cases(const PlanInput& input) {
                 " is negative");
   std::vector<Case> cases{pair_selftest_case("p2p", Stage::pairs, input.topology)};
   const std::vector<Rail> all_rails = rails(input.topology);
+  const std::vector<int> leaves = leaf_of_nodes(input.topology);
   std::map<Scope, std::size_t> rounds;
   for (const Scope scope : {Scope::node, Scope::cross, Scope::loopback}) rounds[scope] = round_count(scope, input.topology);
   for (const Spec& spec : specs(input.config, input.topology)) {
@@ -361,7 +363,7 @@ std::vector<Case> plan_cases(const PlanInput& input) {
       c.samples = timing.samples;
       const auto stream = schedule_stream(input.seed, c.name);
       const std::int64_t rows = spec.scope == Scope::loopback ? 1 : 2;  // of a pair
-      const std::size_t pairs = spec.nic.empty() ? pair_count(spec.scope, input.topology, stream, timing.rounds)
+      const std::size_t pairs = spec.nic.empty() ? pair_count(spec.scope, input.topology, stream, timing.rounds, leaves)
                                                  : pair_count(schedule_of(spec, input.topology, all_rails, stream, timing.rounds));
       c.entities = rows * static_cast<std::int64_t>(pairs);
     }

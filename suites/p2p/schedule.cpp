@@ -282,7 +282,8 @@ std::size_t pair_count(const Schedule& schedule) noexcept {
   return count;
 }
 
-std::size_t pair_count(Scope scope, const Topology& topology, const RandomStream& random, std::size_t max_rounds) {
+std::size_t pair_count(Scope scope, const Topology& topology, const RandomStream& random, std::size_t max_rounds,
+                       const std::vector<int>& leaves) {
   std::size_t count = 0;
   if (scope == Scope::node) {
     NodeSchedules schedules(topology, random, max_rounds);
@@ -291,7 +292,7 @@ std::size_t pair_count(Scope scope, const Topology& topology, const RandomStream
   } else if (scope == Scope::cross) {
     std::vector<std::size_t> ranks;
     for (std::size_t node = 0; node < topology.nodes.size(); ++node) ranks.push_back(topology.ranks_of(static_cast<int>(node)).size());
-    for (const Round& round : first_rounds(node_matchings(ranks.size(), random, max_rounds, leaf_of_nodes(topology)), max_rounds))
+    for (const Round& round : first_rounds(node_matchings(ranks.size(), random, max_rounds, leaves), max_rounds))
       for (const Pair& nodes : round) count += std::min(ranks[static_cast<std::size_t>(nodes.a)], ranks[static_cast<std::size_t>(nodes.b)]);
   }
   return count;

@@ -52,7 +52,8 @@ Schedule make_schedule(Scope scope, const Topology& topology, const RandomStream
 std::size_t round_count(Scope scope, const Topology& topology);
 
 std::size_t pair_count(const Schedule& schedule) noexcept;
-/// Of make_schedule() with these arguments, without making the pairs of all ranks.
-std::size_t pair_count(Scope scope, const Topology& topology, const RandomStream& random, std::size_t max_rounds);
+/// Of make_schedule() with these arguments, without making the pairs of all ranks. `leaves`: leaf_of_nodes() of the topology.
+std::size_t pair_count(Scope scope, const Topology& topology, const RandomStream& random, std::size_t max_rounds,
+                       const std::vector<int>& leaves);
 
 }  // namespace assay::p2p
