@@ -2,7 +2,7 @@
 // What a run costs before its first sample and around its cases when it has many nodes, and how that grows: the program's
 // own discovery, plan, rows, controller and writer, on made descriptions of large nodes with 8 ranks each. No MPI, no
 // sockets (assay_collector_scale has those). Each size runs in a process of its own; times are processor time.
-//   assay_scale [--limit EXPONENT] [--repeat N] NODES...
+//   assay_scale [--ranks-only] [--limit EXPONENT] [--repeat N] NODES...
 #include <fmt/format.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -240,13 +240,13 @@ Row apart(const std::function<Row()>& work) {
   return row;
 }
 
-Row measure(int nodes, int repeats, const std::string& folder) {
+Row measure(int nodes, int repeats, bool guardian_too, const std::string& folder) {
   Row best;
   best.fill(HUGE_VAL);
   for (int i = 0; i < repeats; ++i) {
     std::filesystem::remove_all(folder);
     std::filesystem::create_directories(folder);
-    const Row rank = apart([&] { return as_rank(nodes); }), guardian = apart([&] { return as_guardian(nodes, folder); });
+    const Row rank = apart([&] { return as_rank(nodes); }), guardian = guardian_too ? apart([&] { return as_guardian(nodes, folder); }) : Row{};
     for (std::size_t q = 0; q < best.size(); ++q) best[q] = std::min(best[q], std::max(rank[q], guardian[q]));
   }
   return best;
@@ -268,24 +268,26 @@ double exponent(const std::vector<double>& x, const std::vector<double>& y) {
 int main(int argc, char** argv) {
   double limit = 1.15;
   int repeats = 1;
+  bool guardian = true;
   std::vector<int> sizes;
   for (int i = 1; i < argc; ++i) {
     const std::string_view word = argv[i];
     if (word == "--limit" && i + 1 < argc) limit = std::atof(argv[++i]);
     else if (word == "--repeat" && i + 1 < argc) repeats = std::atoi(argv[++i]);
+    else if (word == "--ranks-only") guardian = false;
     else sizes.push_back(std::atoi(argv[i]));
   }
   if (sizes.size() < 2 || repeats < 1 || *std::min_element(sizes.begin(), sizes.end()) < 1) {
-    std::fprintf(stderr, "usage: assay_scale [--limit EXPONENT] [--repeat N] NODES...; two sizes or more, ascending\n");
+    std::fprintf(stderr, "usage: assay_scale [--ranks-only] [--limit EXPONENT] [--repeat N] NODES...; two sizes or more, ascending\n");
     return 4;
   }
   const std::string folder = (std::filesystem::temp_directory_path() / fmt::format("assay-scale-{}", getpid())).string();
   try {
-    const Row one = measure(1, 1, folder);
+    const Row one = measure(1, 1, guardian, folder);
     std::vector<Row> rows;
     for (const int nodes : sizes) {
-      rows.push_back(measure(nodes, repeats, folder));
-      for (const Quantity memory : {rank_mb, guardian_mb}) rows.back()[memory] = std::max(0.1, rows.back()[memory] - one[memory]);
+      rows.push_back(measure(nodes, repeats, guardian, folder));
+      for (const Quantity memory : {rank_mb, guardian_mb}) rows.back()[memory] -= one[memory];
     }
     std::filesystem::remove_all(folder);
     fmt::print("| nodes of {} ranks |", local_ranks);
@@ -296,6 +298,7 @@ int main(int argc, char** argv) {
     bool within = true;
     const std::size_t from = sizes.size() == 2 ? 0 : sizes.size() / 2;
     for (std::size_t q = 0; q < quantities; ++q) {
+      if (rows.back()[q] <= 0) continue;  // of the guardian that was left out
       fmt::print("| {}, {} |", whats[q].name, whats[q].unit);
       std::vector<double> x, y;
       for (std::size_t i = 0; i < sizes.size(); ++i) {
