@@ -87,8 +87,10 @@ while read -r node state reason; do
     continue
   fi
   if [ "$code" -ne 2 ] || [ "$state" != FAIL ]; then continue; fi
-  # "node07/gpu3: ..." names the node; "node07/gpu3>node09/gpu1: ..." names a link, "switch:L3: ..." a switch.
-  case "${reason%%: *}" in
+  # "node07/gpu3: ..." and "missing: node07: ..." name the node; "node07/gpu3>node09/gpu1: ..." names a link,
+  # "switch:L3: ..." a switch.
+  part=${reason#missing: }
+  case "${part%%: *}" in
     *'>'*) printf '# %s: only a link of it is slow: %s\n' "$node" "$reason" ;;
     "$node" | "$node"/*) drains+=("$node $reason") ;;
     *) printf '# %s is not named itself: %s\n' "$node" "$reason" ;;

@@ -22,6 +22,17 @@ case "$1" in
 esac
 """
 
+# `assay verdict FILE --nodes N --json J` with an answer of the test's own.
+ANSWER = """#!/bin/bash
+while [ "$#" -gt 0 ]; do
+  case "$1" in
+    --nodes) printf '{nodes}' >"$2" ;;
+    --json) echo '{{"injected": false}}' >"$2" ;;
+  esac
+  shift
+done
+exit 2
+"""
 LIMITS = '[[limit]]\nmetric = "gemm/*:throughput"\nmin = "90 GFLOP/s"\n'
 
 
@@ -63,6 +74,14 @@ class Drain(place.SiteTest):
         self.assertEqual(len(calls), 1, calls)
         self.assertTrue(calls[0].startswith("NodeName=node3 State=DRAIN Reason=assay: node3"), calls)
         self.assertEqual("scontrol update " + calls[0].replace("Reason=", 'Reason="') + '"', result.stdout.strip())
+
+    def test_a_node_that_lacks_a_part_is_drained_and_one_behind_a_switch_is_not(self):
+        nodes = "node2 FAIL missing: node2: one GPU cannot be used\\nnode5 FAIL switch:L3: slow\\nnode6 PASS\\n"
+        self.settings(ASSAY=self.program("answer", ANSWER.format(nodes=nodes)))
+        result = self.drain("--apply", "bad.h5")
+        self.assert_code(result, 0)
+        self.assertEqual(self.calls(), ["NodeName=node2 State=DRAIN Reason=assay: missing: node2: one GPU cannot be used"])
+        self.assertIn("# node5 is not named itself: switch:L3: slow", result.stdout)
 
     def test_only_a_fail_drains(self):
         # 4 % below its peers is a warning: exit 0.
