@@ -49,7 +49,7 @@ class Start(harness.CliTest):
     def test_one_without_the_memory_that_was_planned_is_left_out(self):
         """It is planned anew, and another rank leads where rank 0 rests."""
         for gpu in (0, 1) if outcome.NIGHTLY else (0,):
-            self.left_out(gpu, "large", "cudaMalloc: uncorrectable ECC error", "--suites", "gemm,memory", *GEMM[2:])
+            self.left_out(gpu, "large", "cudaMalloc: uncorrectable ECC error", "--suites", "gemm,memory", "--memory.fraction", "0.3", *GEMM[2:])
 
     def test_one_that_fails_anywhere_before_the_first_case_is_left_out(self):
         """Its memory, algorithms (rank 0 looks for them), what MPI does with its memory, the end."""

@@ -145,12 +145,12 @@ class Storage(harness.CliTest):
                     self.assertEqual(list(self.data.iterdir()), [])
 
     def test_what_the_device_refuses_is_its_fault_and_a_full_one_is_not(self):
-        result = self.measure("--inject", "bitflip:target=disk-eio,rank=1,step=3", "--cases", "storage/local-read-0")
+        result = self.measure("--inject", "bitflip:target=disk-eio,rank=1,step=0", "--cases", "storage/local-read-0")
         self.assert_code(result, FAIL)
         failed = [f["text"] for f in self.findings() if f["severity"] == "FAIL"]
         self.assertEqual(len(failed), 1, failed)
         self.assertRegex(failed[0], r"data-000001: read at offset \d+: Input/output error")
-        result = self.measure("--inject", "bitflip:target=disk-enospc,rank=0,step=3", "--cases", "storage/local-write-0")
+        result = self.measure("--inject", "bitflip:target=disk-enospc,rank=0,step=0", "--cases", "storage/local-write-0")
         self.assert_code(result, INCONCLUSIVE)
         warned = [f["text"] for f in self.findings() if f["severity"] == "WARN"]
         self.assertRegex("".join(warned), r"data-000000: write at offset \d+: No space left on device")
