@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/error.hpp"
+#include "results/case_name.hpp"
 #include "results/checker.hpp"
 
 namespace assay::results {
@@ -20,15 +21,6 @@ std::set<std::string> planned_cases(const OpenFile& file) {
   for (std::size_t i = 0; i < std::min(suites.size(), cases.size()); ++i)
     out.insert(suites[i] + "/" + cases[i]);
   return out;
-}
-
-/// A name without the suffixes of repeats (.pK) and of the retest stage (.cK).
-std::string without_suffix(const std::string& name) {
-  const std::size_t dot = name.rfind('.');
-  if (dot == std::string::npos || dot + 2 >= name.size() || (name[dot + 1] != 'p' && name[dot + 1] != 'c'))
-    return name;
-  if (name.find_first_not_of("0123456789", dot + 2) != std::string::npos) return name;
-  return without_suffix(name.substr(0, dot));
 }
 
 class CaseChecker : public Checker {
@@ -148,7 +140,7 @@ void check_cases(const OpenFile& file, std::size_t entities, std::vector<std::st
     for (const std::string& name : h5::children(h5::open_group(top, suite))) {
       const std::string path = "/cases/" + suite + "/" + name;
       checker.check(path);
-      if (!planned.contains(suite + "/" + without_suffix(name)) && !planned.contains(suite + "/" + name)) {
+      if (!planned.contains(suite + "/" + base_name(name)) && !planned.contains(suite + "/" + name)) {
         add_problem(problems, "not in /plan: " + path);
       }
     }
