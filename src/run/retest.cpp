@@ -151,7 +151,7 @@ void join_visits(CaseRecord& record) {
 }
 
 RetestPlanner::Ask RetestPlanner::ask(const results::Results& results, const verdict::Options& options, const Plan& plan, const Topology& topology,
-                                const EntityTable& entities, double left_s) {
+                                      const EntityTable& entities, double left_s) {
   Ask out;
   if (rounds_++ >= rounds_at_most) return out;
   for (const verdict::Retest& retest : verdict::retests(results, options)) {

@@ -19,20 +19,20 @@ namespace assay {
 /// What rank 0's guardian tells the ranks with the number of the next case.
 struct Order {
   double seconds = 0;   ///< after which it is ended in order, as the budget stands
-  std::string retest;  ///< of a case that the plan does not hold, else empty
+  std::string retest;   ///< of a case that the plan does not hold, else empty
 };
 std::string to_text(const Order& order);
 /// Throws Error(internal) when it is none.
 Order order_from(const std::string& text);
 
 /// A case that the plan does not hold, as it is told to the ranks.
-std::string to_text(const RetestOrder& retest);
+std::string to_text(const RetestOrder& order);
 RetestOrder retest_order_from(const std::string& text);
 
 /// The screening case of `plan` as it is measured again: the same size, mode and co-load; `alone` cases take turns among
 /// the chosen devices, pairs follow the given rounds, all else is repeated by everybody for longer. Throws
 /// Error(internal) when the plan holds no such case.
-Case retest_case(const Plan& plan, RetestOrder retest, const Topology& topology, const EntityTable& entities);
+Case retest_case(const Plan& plan, RetestOrder order, const Topology& topology, const EntityTable& entities);
 
 /// The rank that measures for a row: of a device its own, of a NIC or node the first of that node; -1 if there is none.
 int rank_for(int row, const Topology& topology, const EntityTable& entities);

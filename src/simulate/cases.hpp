@@ -17,7 +17,7 @@ struct CaseSchedule {
   double start_s = 0;          ///< since run start
   double planned_s = 0;        ///< the whole run; a drift grows until then
   std::int64_t samples = 10, blocks = 3;
-  bool retest = false;     ///< entities take turns in every block, so that it lasts longer
+  bool retest = false;         ///< entities take turns in every block, so that it lasts longer
   std::string variant = {};    ///< of a retest case: "halves" divides a collective of all nodes
 };
 
