@@ -7,45 +7,46 @@
 
 namespace assay::kernels {
 
-/// Causal multi-head attention: packed qkv [batch * length, 3 * heads * depth] (q, k, v side by side, head h in columns
-/// h * depth of each), output [batch * length, heads * depth]. depth is a multiple of 16.
+/// Causal multi-head attention: packed qkv [batch * length, 3 * heads * depth] (q, k, v side by side, head h
+/// in columns h * depth of each), output [batch * length, heads * depth]. depth is a multiple of 16.
 struct AttentionShape {
   std::size_t batch = 1, length = 1, heads = 1, depth = 16;
   constexpr std::size_t width() const noexcept { return heads * depth; }
   constexpr std::size_t pairs() const noexcept { return batch * heads; }
-  /// Multiply-adds counted as 2, the masked half left out: 2 length (length + 1) depth per pair forward; backward
-  /// computes five products for two.
+  /// Multiply-adds counted as 2, the masked half left out: 2 length (length + 1) depth per pair forward;
+  /// backward computes five products for two.
   double flops_forward() const noexcept {
     return 2.0 * static_cast<double>(pairs() * length) * static_cast<double>((length + 1) * depth);
   }
 };
 
-/// A call handles one pair (sequence b, head h) = (pair / heads, pair % heads) and nobody else writes what it writes:
-/// no atomics, and the same bits for any number of threads.
+/// A call handles one pair (sequence b, head h) = (pair / heads, pair % heads) and nobody else writes what it
+/// writes: no atomics, and the same bits for any number of threads.
 namespace host {
 /// Floats of scratch memory a thread needs, 64-byte aligned.
 std::size_t attention_scratch(const AttentionShape& shape) noexcept;
 
-/// out = softmax(q k^T / sqrt(depth), causal) v; lse[pair * length + i] = log of the softmax's denominator (with the
-/// maximum put back), which the backward pass recomputes the probabilities from.
-void attention_forward(const AttentionShape& shape, const float* qkv, float* out, float* lse, std::size_t pair,
-                       float* scratch) noexcept;
+/// out = softmax(q k^T / sqrt(depth), causal) v; lse[pair * length + i] = log of the softmax's denominator
+/// (with the maximum put back), which the backward pass recomputes the probabilities from.
+void attention_forward(const AttentionShape& shape, const float* qkv, float* out, float* lse,
+                       std::size_t pair, float* scratch) noexcept;
 
 /// Writes the columns of this head in dqkv (all three parts). `out` and `lse` are those of the forward pass.
 void attention_backward(const AttentionShape& shape, const float* qkv, const float* out, const float* lse,
                         const float* dout, float* dqkv, std::size_t pair, float* scratch) noexcept;
 }  // namespace host
 
-/// All pairs on a GPU, without atomics: backward computes dk and dv over the queries, and dq over the keys, apart, so seven products for
-/// two. In fp32 on ordinary cores with depth up to 128; in bf16 on tensor cores with depth 32, 64 or 128, sums in fp32, and weights and
-/// gradients of scores rounded to bf16 before the second product. `delta` is scratch memory for pairs * length floats.
+/// All pairs on a GPU, without atomics: backward computes dk and dv over the queries, and dq over the keys,
+/// apart, so seven products for two. In fp32 on ordinary cores with depth up to 128; in bf16 on tensor cores
+/// with depth 32, 64 or 128, sums in fp32, and weights and gradients of scores rounded to bf16 before the
+/// second product. `delta` is scratch memory for pairs * length floats.
 namespace cuda {
 bool attention_takes(std::size_t depth, bool bf16) noexcept;
 void attention_forward(const AttentionShape& shape, const float* qkv, float* out, float* lse, void* stream);
 void attention_forward(const AttentionShape& shape, const Bfloat* qkv, Bfloat* out, float* lse, void* stream);
-void attention_backward(const AttentionShape& shape, const float* qkv, const float* out, const float* lse, const float* dout, float* dqkv,
-                        float* delta, void* stream);
-void attention_backward(const AttentionShape& shape, const Bfloat* qkv, const Bfloat* out, const float* lse, const Bfloat* dout,
-                        Bfloat* dqkv, float* delta, void* stream);
+void attention_backward(const AttentionShape& shape, const float* qkv, const float* out, const float* lse,
+                        const float* dout, float* dqkv, float* delta, void* stream);
+void attention_backward(const AttentionShape& shape, const Bfloat* qkv, const Bfloat* out, const float* lse,
+                        const Bfloat* dout, Bfloat* dqkv, float* delta, void* stream);
 }  // namespace cuda
 }  // namespace assay::kernels

@@ -16,9 +16,10 @@ struct ChaseEnd {
   bool intact = true;    ///< every node met was one that chase_build made with this key
 };
 
-/// A random permutation of [0, nodes) that any thread can evaluate: four Feistel rounds (Luby and Rackoff 1988) with mix64
-/// over the next even power of two, repeated until the value falls below `nodes` (cycle walking, Black and Rogaway 2002),
-/// fewer than four times on average. Chaining its values makes one cycle of all nodes.
+/// A random permutation of [0, nodes) that any thread can evaluate: four Feistel rounds (Luby and Rackoff
+/// 1988) with mix64 over the next even power of two, repeated until the value falls below `nodes` (cycle
+/// walking, Black and Rogaway 2002), fewer than four times on average. Chaining its values makes one cycle of
+/// all nodes.
 struct ChaseOrder {
   std::uint64_t nodes = 0, key = 0;
   unsigned half_bits = 1;  ///< 2 * half_bits hold every number below `nodes`
@@ -58,9 +59,9 @@ namespace cuda {
 /// The same nodes in another order (ChaseOrder), which many threads make at once; `memory` 16-byte aligned.
 void chase_build(void* memory, std::size_t bytes, std::uint64_t key, void* stream);
 
-/// One thread follows the links with loads that pass by the L1 cache. Sets `*end` and `*elapsed_ns` (device memory): the time
-/// between its first and its last load by the GPU's own clock.
-void chase_walk(const void* memory, std::size_t bytes, std::uint64_t key, std::size_t start, std::size_t steps, ChaseEnd* end,
-                double* elapsed_ns, void* stream);
+/// One thread follows the links with loads that pass by the L1 cache. Sets `*end` and `*elapsed_ns` (device
+/// memory): the time between its first and its last load by the GPU's own clock.
+void chase_walk(const void* memory, std::size_t bytes, std::uint64_t key, std::size_t start,
+                std::size_t steps, ChaseEnd* end, double* elapsed_ns, void* stream);
 }  // namespace cuda
 }  // namespace assay::kernels

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random operands: every element is a function of (key, index), so any part may be filled by any thread, and a GPU makes the
-// same bits as the host. Element i is made from the 64 bits mix64(key + i * 0x9e3779b97f4a7c15).
+// Random operands: every element is a function of (key, index), so any part may be filled by any thread, and
+// a GPU makes the same bits as the host. Element i is made from the 64 bits mix64(key + i *
+// 0x9e3779b97f4a7c15).
 //
 // Uniform in [-1, 1):
 // - fp64: 52 random bits, fp32: 23 (both fixed-point: -1 + k * 2^-51 or 2^-22)
-// - tf32, fp16, bf16, fp8 (e4m3): the fp32 value cut towards zero to 10, 10, 7 and 3 bits of mantissa (below the least normal
-//   number: to its subnormals), so that the exponents are spread as those of a uniform variable and all bits kept are random.
-//   tf32 is stored as fp32 with 13 zero bits: the tensor cores round nothing off.
+// - tf32, fp16, bf16, fp8 (e4m3): the fp32 value cut towards zero to 10, 10, 7 and 3 bits of mantissa (below
+// the least normal
+//   number: to its subnormals), so that the exponents are spread as those of a uniform variable and all bits
+//   kept are random. tf32 is stored as fp32 with 13 zero bits: the tensor cores round nothing off.
 // - int8: uniform over the 255 integers from -127 to 127
 // Integers: uniform in [-limit, limit], 0 <= limit <= largest_exact_integer(type).
 #pragma once
@@ -53,8 +55,8 @@ constexpr std::uint64_t fill_bits(std::uint64_t key, std::size_t index) noexcept
   return mix64(key + index * 0x9e3779b97f4a7c15ULL);
 }
 
-/// The bits of a float that is not too large for it in a format of `exponent_bits` and `mantissa_bits` with the usual bias and subnormals,
-/// cut towards zero.
+/// The bits of a float that is not too large for it in a format of `exponent_bits` and `mantissa_bits` with
+/// the usual bias and subnormals, cut towards zero.
 constexpr std::uint32_t narrowed(float x, int exponent_bits, int mantissa_bits) noexcept {
   const auto bits = std::bit_cast<std::uint32_t>(x);
   const int bias = (1 << (exponent_bits - 1)) - 1;
@@ -64,7 +66,8 @@ constexpr std::uint32_t narrowed(float x, int exponent_bits, int mantissa_bits) 
   if ((bits >> 23 & 0xff) == 0) return sign;  // 0, and what fp32 itself holds as subnormal
   if (exponent > 0)
     return sign | static_cast<std::uint32_t>(exponent) << mantissa_bits | mantissa >> (23 - mantissa_bits);
-  const int shift = 24 - mantissa_bits - exponent;  // one more place for each power of two below the least normal number
+  const int shift =
+      24 - mantissa_bits - exponent;  // one more place for each power of two below the least normal number
   return shift > 24 ? sign : sign | (mantissa | 0x800000) >> shift;
 }
 
@@ -72,7 +75,8 @@ constexpr std::uint32_t narrowed(float x, int exponent_bits, int mantissa_bits) 
 template <Element type>
 constexpr std::uint64_t uniform_element(std::uint64_t bits) noexcept {
   if constexpr (type == Element::fp64) {
-    return std::bit_cast<std::uint64_t>(std::bit_cast<double>((bits >> 12) | 0x3ff0000000000000ULL) * 2.0 - 3.0);
+    return std::bit_cast<std::uint64_t>(std::bit_cast<double>((bits >> 12) | 0x3ff0000000000000ULL) * 2.0 -
+                                        3.0);
   } else if constexpr (type == Element::int8) {
     return static_cast<std::uint8_t>(static_cast<std::int32_t>(((bits >> 32) * 255) >> 32) - 127);
   } else {
@@ -114,7 +118,9 @@ void fill_integer_fp64(double* data, std::size_t count, std::uint64_t key, std::
 
 namespace cuda {
 /// Device memory, aligned to its elements (16-byte stores where 16 divides the start).
-void fill_uniform(Element type, void* data, std::size_t count, std::uint64_t key, std::size_t first, void* stream);
-void fill_integer(Element type, void* data, std::size_t count, std::uint64_t key, std::size_t first, int limit, void* stream);
+void fill_uniform(Element type, void* data, std::size_t count, std::uint64_t key, std::size_t first,
+                  void* stream);
+void fill_integer(Element type, void* data, std::size_t count, std::uint64_t key, std::size_t first,
+                  int limit, void* stream);
 }  // namespace cuda
 }  // namespace assay::kernels

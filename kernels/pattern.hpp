@@ -22,14 +22,16 @@ namespace assay::kernels {
 /// - stripe: 2^(variant-1) zeros, then as many ones, and so on through all bits of the region; variant 1 to
 /// 63
 /// - modulo: all ones where index mod variant equals key mod variant, zeros elsewhere
-/// - toggle: key, and key xor mask in the words whose index has bit `variant` set (variant 63: key everywhere)
+/// - toggle: key, and key xor mask in the words whose index has bit `variant` set (variant 63: key
+/// everywhere)
 /// - powers: address_hash(key, index) in the words whose index has exactly one bit set, zeros elsewhere
 enum class Background { own_address, solid, walking, checkerboard, stripe, random, modulo, toggle, powers };
 struct Data {
   Background kind = Background::solid;
-  std::uint64_t key = 0;      ///< seed of own_address, random, powers; offset of modulo; words of toggle
-  std::uint32_t variant = 0;  ///< walking: bit position; stripe: log2 period in bits; modulo: modulus; toggle: bit of the index
-  bool inverted = false;      ///< the complement of all this
+  std::uint64_t key = 0;  ///< seed of own_address, random, powers; offset of modulo; words of toggle
+  std::uint32_t variant =
+      0;  ///< walking: bit position; stripe: log2 period in bits; modulo: modulus; toggle: bit of the index
+  bool inverted = false;                   ///< the complement of all this
   std::uint64_t mask = ~std::uint64_t{0};  ///< toggle: the bits that change
   bool operator==(const Data&) const = default;
 };
@@ -54,9 +56,10 @@ struct Sweep {
   bool folded =
       false;  ///< verify after a block move: word half + i, too, is expected to hold the value of index i
   double pause_s = 0;  ///< idle time before this sweep (retention); the caller waits, the sweep does not
-  bool powers_only = false;  ///< write only the words whose index has one bit set; all others hold `next` already
-  std::size_t first = 0;     ///< index of words[0] in the closed forms, where a region is swept in chunks
-  bool engine = false;       ///< move by the copy engine of a device that has one
+  bool powers_only =
+      false;  ///< write only the words whose index has one bit set; all others hold `next` already
+  std::size_t first = 0;  ///< index of words[0] in the closed forms, where a region is swept in chunks
+  bool engine = false;    ///< move by the copy engine of a device that has one
   /// Bytes of traffic per word: 8 per read and 8 per write.
   std::size_t bytes_per_word() const noexcept {
     return move ? 16u / 2u : (verify ? 8u : 0u) + (write && !powers_only ? 8u : 0u);
@@ -72,8 +75,8 @@ struct Pattern {
   double bytes_per_byte() const noexcept;
 };
 
-/// By one of pattern_names(): `key` seeds it, `pause_s` is the idle time of retention. Throws Error(usage) for
-/// another name.
+/// By one of pattern_names(): `key` seeds it, `pause_s` is the idle time of retention. Throws Error(usage)
+/// for another name.
 Pattern make_pattern(const std::string& name, std::uint64_t key, double pause_s = 2.0);
 const std::vector<std::string>& pattern_names();
 
@@ -83,8 +86,10 @@ struct ErrorRecord {
   /// again: equal to `actual` for a bad write or a bad cell, to `expected` for a bad read.
   std::uint64_t expected = 0, actual = 0, reread = 0;
   std::int32_t thread = -1;
-  std::int32_t sm = -1, warp = -1, lane = -1;  ///< of a GPU: multiprocessor, warp slot and lane that read it; -1 on the host
-  bool unstable = false;  ///< of a GPU: two looks with emptied caches in between saw different values; `reread` is the last
+  std::int32_t sm = -1, warp = -1,
+               lane = -1;  ///< of a GPU: multiprocessor, warp slot and lane that read it; -1 on the host
+  bool unstable = false;   ///< of a GPU: two looks with emptied caches in between saw different values;
+                           ///< `reread` is the last
 };
 
 /// Exact 64-bit count of wrong words and the first `capacity` records; safe for many threads.
@@ -140,8 +145,9 @@ void sweep(const Sweep& sweep, std::uint64_t* words, std::size_t begin, std::siz
 
 /// What a sweep on a GPU found, in device memory: this, and behind it `capacity` records.
 struct DeviceErrors {
-  unsigned long long count, kept, capacity;  ///< wrong words, exactly; records (may exceed the capacity); room for records
-  unsigned long long bits[2][64];            ///< words with this bit 1 instead of 0, and 0 instead of 1
+  unsigned long long count, kept,
+      capacity;  ///< wrong words, exactly; records (may exceed the capacity); room for records
+  unsigned long long bits[2][64];  ///< words with this bit 1 instead of 0, and 0 instead of 1
 };
 struct DeviceRecord {
   std::uint64_t index, expected, actual, reread[2];
@@ -157,14 +163,15 @@ namespace cuda {
 std::size_t errors_bytes(std::size_t capacity);
 void clear_errors(DeviceErrors* errors, std::size_t capacity, void* stream);
 
-/// Queues a sweep over words[0, count), 8-byte aligned device memory, and adds what it finds to `errors` (may be null if the
-/// sweep does not verify). A block of a GPU verifies 16 KiB before it writes them; blocks that run at the same time keep no order
-/// among them. `turn` is to grow by one from sweep to sweep over a region: other multiprocessors read what one wrote. Words with
-/// a record are overwritten by look_again, not before.
-void sweep(const Sweep& sweep, std::uint64_t* words, std::size_t count, std::uint64_t turn, DeviceErrors* errors, void* stream);
+/// Queues a sweep over words[0, count), 8-byte aligned device memory, and adds what it finds to `errors` (may
+/// be null if the sweep does not verify). A block of a GPU verifies 16 KiB before it writes them; blocks that
+/// run at the same time keep no order among them. `turn` is to grow by one from sweep to sweep over a region:
+/// other multiprocessors read what one wrote. Words with a record are overwritten by look_again, not before.
+void sweep(const Sweep& sweep, std::uint64_t* words, std::size_t count, std::uint64_t turn,
+           DeviceErrors* errors, void* stream);
 
-/// Reads the words that have records again, by loads that pass by the L1 cache, as look 0 and then as look 1, which also
-/// writes what the sweep was to leave. The caller empties the L2 cache before each.
+/// Reads the words that have records again, by loads that pass by the L1 cache, as look 0 and then as look 1,
+/// which also writes what the sweep was to leave. The caller empties the L2 cache before each.
 void look_again(std::uint64_t* words, DeviceErrors* errors, int look, void* stream);
 }  // namespace cuda
 }  // namespace assay::kernels

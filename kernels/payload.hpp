@@ -36,8 +36,8 @@ PayloadErrors payload_check(PayloadKey key, const void* data, std::size_t bytes)
 namespace cuda {
 /// The same words; device memory, any alignment (16-byte accesses where the start allows it).
 void payload_fill(PayloadKey key, void* data, std::size_t bytes, void* stream);
-/// Sets `*errors` (device memory): an exact count and the first wrong word, `actual` as it reads when all have been looked
-/// at (equal to `expected` after a bad read).
+/// Sets `*errors` (device memory): an exact count and the first wrong word, `actual` as it reads when all
+/// have been looked at (equal to `expected` after a bad read).
 void payload_check(PayloadKey key, const void* data, std::size_t bytes, PayloadErrors* errors, void* stream);
 }  // namespace cuda
 }  // namespace assay::kernels

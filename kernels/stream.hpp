@@ -34,8 +34,10 @@ double stream(StreamOp op, double* a, const double* b, const double* c, std::siz
 }  // namespace host
 
 namespace cuda {
-/// The whole of it; device memory, any alignment of doubles (16-byte accesses where all arrays lie alike against 16 bytes).
-/// `read` adds the sum of its elements, in no fixed order, to `*sum` (device memory); the others leave it, and it may be null.
-void stream(StreamOp op, double* a, const double* b, const double* c, std::size_t count, double* sum, void* stream);
+/// The whole of it; device memory, any alignment of doubles (16-byte accesses where all arrays lie alike
+/// against 16 bytes). `read` adds the sum of its elements, in no fixed order, to `*sum` (device memory); the
+/// others leave it, and it may be null.
+void stream(StreamOp op, double* a, const double* b, const double* c, std::size_t count, double* sum,
+            void* stream);
 }  // namespace cuda
 }  // namespace assay::kernels

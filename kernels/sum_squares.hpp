@@ -7,8 +7,8 @@ namespace assay::kernels {
 
 inline constexpr std::size_t sum_squares_block = 4096;
 
-/// Sum of squares in fp64 of one block (up to `sum_squares_block` elements). Callers add the blocks in their order, so the
-/// sum does not depend on the number of threads. Not finite if any element is not.
+/// Sum of squares in fp64 of one block (up to `sum_squares_block` elements). Callers add the blocks in their
+/// order, so the sum does not depend on the number of threads. Not finite if any element is not.
 namespace host {
 double sum_squares(const float* data, std::size_t count) noexcept;
 }  // namespace host

@@ -19,8 +19,9 @@ __device__ inline float updated(const AdamW& rule, float p, float g, float& m, f
 }
 
 /// Four parameters per thread; `weights` may be null.
-__global__ void __launch_bounds__(threads) adamw_kernel(AdamW rule, float* parameters, const float* gradients, float* m, float* v,
-                                                        Bfloat* weights, std::size_t count) {
+__global__ void __launch_bounds__(threads)
+    adamw_kernel(AdamW rule, float* parameters, const float* gradients, float* m, float* v, Bfloat* weights,
+                 std::size_t count) {
   const std::size_t i = (std::size_t{blockIdx.x} * threads + threadIdx.x) * 4;
   if (i + 4 <= count) {
     float4 p = *reinterpret_cast<const float4*>(parameters + i), mi = *reinterpret_cast<const float4*>(m + i);
@@ -33,7 +34,8 @@ __global__ void __launch_bounds__(threads) adamw_kernel(AdamW rule, float* param
     *reinterpret_cast<float4*>(parameters + i) = p;
     *reinterpret_cast<float4*>(m + i) = mi;
     *reinterpret_cast<float4*>(v + i) = vi;
-    if (weights != nullptr) *reinterpret_cast<uint2*>(weights + i) = make_uint2(pack_bf16(p.x, p.y), pack_bf16(p.z, p.w));
+    if (weights != nullptr)
+      *reinterpret_cast<uint2*>(weights + i) = make_uint2(pack_bf16(p.x, p.y), pack_bf16(p.z, p.w));
     return;
   }
   for (std::size_t k = i; k < count; ++k) {
@@ -59,20 +61,23 @@ __global__ void __launch_bounds__(threads) add_kernel(float* to, const float* fr
 
 }  // namespace
 
-void adamw(const AdamW& rule, float* parameters, const float* gradients, float* m, float* v, Bfloat* weights, std::size_t count,
-           void* stream) {
+void adamw(const AdamW& rule, float* parameters, const float* gradients, float* m, float* v, Bfloat* weights,
+           std::size_t count, void* stream) {
   if (count > 0)
-    launch(adamw_kernel, dim3(blocks_for((count + 3) / 4, threads)), dim3(threads), 0, stream, rule, parameters, gradients, m, v, weights,
-           count);
+    launch(adamw_kernel, dim3(blocks_for((count + 3) / 4, threads)), dim3(threads), 0, stream, rule,
+           parameters, gradients, m, v, weights, count);
 }
 void to_bf16(const float* from, Bfloat* to, std::size_t count, void* stream) {
-  if (count > 0) launch(to_bf16_kernel, dim3(blocks_for(count, threads)), dim3(threads), 0, stream, from, to, count);
+  if (count > 0)
+    launch(to_bf16_kernel, dim3(blocks_for(count, threads)), dim3(threads), 0, stream, from, to, count);
 }
 void scale(float* data, float factor, std::size_t count, void* stream) {
-  if (count > 0) launch(scale_kernel, dim3(blocks_for(count, threads)), dim3(threads), 0, stream, data, factor, count);
+  if (count > 0)
+    launch(scale_kernel, dim3(blocks_for(count, threads)), dim3(threads), 0, stream, data, factor, count);
 }
 void add(float* to, const float* from, std::size_t count, void* stream) {
-  if (count > 0) launch(add_kernel, dim3(blocks_for(count, threads)), dim3(threads), 0, stream, to, from, count);
+  if (count > 0)
+    launch(add_kernel, dim3(blocks_for(count, threads)), dim3(threads), 0, stream, to, from, count);
 }
 
 }  // namespace assay::kernels::cuda

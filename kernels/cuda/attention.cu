@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention in fp32, without tensor cores: for checks, not for speed. attention_forward.cu and attention_backward.cu are for bf16.
+// Attention in fp32, without tensor cores: for checks, not for speed. attention_forward.cu and
+// attention_backward.cu are for bf16.
 #include "kernels/attention.hpp"
 
 #include "kernels/cuda/attention_delta.cuh"
@@ -8,7 +9,8 @@ namespace assay::kernels::cuda {
 namespace {
 
 /// Rows of a tile; 8 warps have 4 of them each, and a lane one row of the other tile.
-constexpr unsigned tile = 32, threads = 256, rows_each = 4, parts = 4;  ///< parts: columns of a lane, 32 apart
+constexpr unsigned tile = 32, threads = 256, rows_each = 4,
+                   parts = 4;  ///< parts: columns of a lane, 32 apart
 constexpr std::size_t most_depth = 32 * parts;
 
 /// One head's columns of a packed buffer: row r is at data[r * step].
@@ -18,7 +20,8 @@ struct Columns {
 };
 
 /// to[tile, depth], `pitch` apart = rows from `first` on, zero beyond `length`.
-__device__ void load_tile(float* to, unsigned pitch, const Columns& from, std::size_t first, std::size_t length, unsigned depth) {
+__device__ void load_tile(float* to, unsigned pitch, const Columns& from, std::size_t first,
+                          std::size_t length, unsigned depth) {
   for (unsigned i = threadIdx.x; i < tile * depth; i += threads) {
     const unsigned row = i / depth, d = i % depth;
     to[row * pitch + d] = first + row < length ? from.data[(first + row) * from.step + d] : 0.0f;
@@ -32,7 +35,8 @@ __device__ float dot(const float* a, const float* b, unsigned depth) {
 }
 
 /// total[d] += sum over lanes j of weight_j * rows[j, d], for this lane's columns d.
-__device__ void add_weighted(float (&total)[parts], float weight, const float* rows, unsigned pitch, unsigned depth) {
+__device__ void add_weighted(float (&total)[parts], float weight, const float* rows, unsigned pitch,
+                             unsigned depth) {
   for (unsigned j = 0; j < tile; ++j) {
     const float w = __shfl_sync(all_lanes, weight, static_cast<int>(j));
     ASSAY_UNROLL
@@ -48,7 +52,8 @@ __device__ void store_row(float* to, const float (&values)[parts], float factor,
 }
 
 /// Block (x, y): queries of tile x of pair y, over the tiles of keys up to theirs.
-__global__ void __launch_bounds__(threads) forward_kernel(AttentionShape s, const float* qkv, float* out, float* lse) {
+__global__ void __launch_bounds__(threads)
+    forward_kernel(AttentionShape s, const float* qkv, float* out, float* lse) {
   ASSAY_DYNAMIC_SHARED(float, shared);
   const auto depth = static_cast<unsigned>(s.depth);
   const unsigned pitch = depth + 1;
@@ -88,15 +93,17 @@ __global__ void __launch_bounds__(threads) forward_kernel(AttentionShape s, cons
   }
 }
 
-/// Block (x, y): tile x of pair y. Of keys: dk and dv, over the tiles of queries from theirs on. Of queries: dq, over the tiles of
-/// keys up to theirs.
+/// Block (x, y): tile x of pair y. Of keys: dk and dv, over the tiles of queries from theirs on. Of queries:
+/// dq, over the tiles of keys up to theirs.
 template <bool of_keys>
-__global__ void __launch_bounds__(threads) backward_kernel(AttentionShape s, const float* qkv, const float* lse, const float* delta,
-                                                           const float* dout, float* dqkv) {
+__global__ void __launch_bounds__(threads)
+    backward_kernel(AttentionShape s, const float* qkv, const float* lse, const float* delta,
+                    const float* dout, float* dqkv) {
   ASSAY_DYNAMIC_SHARED(float, shared);
   const auto depth = static_cast<unsigned>(s.depth);
   const unsigned pitch = depth + 1;
-  float *own = shared, *own_value = own + tile * depth, *far = own_value + tile * depth, *far_value = far + tile * pitch;
+  float *own = shared, *own_value = own + tile * depth, *far = own_value + tile * depth,
+        *far_value = far + tile * pitch;
   const std::size_t width = s.width(), step = 3 * width, b = blockIdx.y / s.heads, h = blockIdx.y % s.heads;
   const std::size_t first = std::size_t{blockIdx.x} * tile, at = b * s.length * step + h * s.depth;
   const Columns q{qkv + at, step}, k{qkv + at + width, step}, v{qkv + at + 2 * width, step};
@@ -143,7 +150,9 @@ std::size_t allow_shared(Kernel* kernel, const AttentionShape& shape, unsigned t
   return bytes;
 }
 
-dim3 grid_of(const AttentionShape& shape) { return dim3(blocks_for(shape.length, tile), static_cast<unsigned>(shape.pairs())); }
+dim3 grid_of(const AttentionShape& shape) {
+  return dim3(blocks_for(shape.length, tile), static_cast<unsigned>(shape.pairs()));
+}
 
 }  // namespace
 
@@ -152,15 +161,17 @@ bool attention_takes(std::size_t depth, bool bf16) noexcept {
 }
 
 void attention_forward(const AttentionShape& shape, const float* qkv, float* out, float* lse, void* stream) {
-  launch(forward_kernel, grid_of(shape), dim3(threads), allow_shared(forward_kernel, shape, 3), stream, shape, qkv, out, lse);
+  launch(forward_kernel, grid_of(shape), dim3(threads), allow_shared(forward_kernel, shape, 3), stream, shape,
+         qkv, out, lse);
 }
 
-void attention_backward(const AttentionShape& shape, const float* qkv, const float* out, const float* lse, const float* dout, float* dqkv,
-                        float* delta, void* stream) {
+void attention_backward(const AttentionShape& shape, const float* qkv, const float* out, const float* lse,
+                        const float* dout, float* dqkv, float* delta, void* stream) {
   attention_delta(shape, out, dout, delta, stream);
-  launch(backward_kernel<true>, grid_of(shape), dim3(threads), allow_shared(backward_kernel<true>, shape, 4), stream, shape, qkv, lse,
-         static_cast<const float*>(delta), dout, dqkv);
-  launch(backward_kernel<false>, grid_of(shape), dim3(threads), allow_shared(backward_kernel<false>, shape, 4), stream, shape, qkv, lse,
+  launch(backward_kernel<true>, grid_of(shape), dim3(threads), allow_shared(backward_kernel<true>, shape, 4),
+         stream, shape, qkv, lse, static_cast<const float*>(delta), dout, dqkv);
+  launch(backward_kernel<false>, grid_of(shape), dim3(threads),
+         allow_shared(backward_kernel<false>, shape, 4), stream, shape, qkv, lse,
          static_cast<const float*>(delta), dout, dqkv);
 }
 

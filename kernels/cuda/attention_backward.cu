@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention in bf16 on tensor cores, backward. Two kernels that each have one owner per result: no atomics, the same bits every time.
+// Attention in bf16 on tensor cores, backward. Two kernels that each have one owner per result: no atomics,
+// the same bits every time.
 #include "kernels/cuda/attention_delta.cuh"
 #include "kernels/cuda/attention_tiles.cuh"
 
@@ -11,26 +12,27 @@ constexpr unsigned owned = 16 * attention_warps;
 template <unsigned D>
 constexpr unsigned others = D == 128 ? 32 : 64;
 
-/// Weights e^(score - lse) from scores, and in `d`, gradients of weights become gradients of scores (but for the scale). `visible(n, i)`
-/// says whether element i of column block n counts, `lse2` and `delta` what belongs to its query.
+/// Weights e^(score - lse) from scores, and in `d`, gradients of weights become gradients of scores (but for
+/// the scale). `visible(n, i)` says whether element i of column block n counts, `lse2` and `delta` what
+/// belongs to its query.
 template <unsigned N, typename Visible, typename Lse, typename Delta>
-__device__ inline void weigh(float (&s)[1][N / 8][4], float (&d)[1][N / 8][4], float scale, const Visible& visible, const Lse& lse2,
-                             const Delta& delta) {
+__device__ inline void weigh(float (&s)[1][N / 8][4], float (&d)[1][N / 8][4], float scale,
+                             const Visible& visible, const Lse& lse2, const Delta& delta) {
   ASSAY_UNROLL
-  for (unsigned n = 0; n < N / 8; ++n)
-    ASSAY_UNROLL
-    for (unsigned i = 0; i < 4; ++i) {
-      const float weight = visible(n, i) ? exp2_fast(s[0][n][i] * scale - lse2(n, i)) : 0.0f;
-      s[0][n][i] = weight;
-      d[0][n][i] = weight * (d[0][n][i] - delta(n, i));
-    }
+  for (unsigned n = 0; n < N / 8; ++n) ASSAY_UNROLL
+  for (unsigned i = 0; i < 4; ++i) {
+    const float weight = visible(n, i) ? exp2_fast(s[0][n][i] * scale - lse2(n, i)) : 0.0f;
+    s[0][n][i] = weight;
+    d[0][n][i] = weight * (d[0][n][i] - delta(n, i));
+  }
 }
 
-/// Block (x, y): dk and dv of a tile of keys of pair y, over the queries from there on. Scores are transposed, [keys, queries], so that
-/// a warp has whole rows of what it sums.
+/// Block (x, y): dk and dv of a tile of keys of pair y, over the queries from there on. Scores are
+/// transposed, [keys, queries], so that a warp has whole rows of what it sums.
 template <unsigned D>
 __global__ void __launch_bounds__(attention_threads, 2)
-    keys_kernel(AttentionShape shape, const Bfloat* qkv, const float* lse, const float* delta, const Bfloat* dout, Bfloat* dqkv) {
+    keys_kernel(AttentionShape shape, const Bfloat* qkv, const float* lse, const float* delta,
+                const Bfloat* dout, Bfloat* dqkv) {
   constexpr unsigned N = others<D>;
   ASSAY_DYNAMIC_SHARED(Bfloat, shared);
   Bfloat *k = shared, *v = k + owned * D, *tiles = v + owned * D;  // then two stages of queries and dout
@@ -38,7 +40,8 @@ __global__ void __launch_bounds__(attention_threads, 2)
   const Head head(shape, blockIdx.y);
   const unsigned first = blockIdx.x * owned, length = shape.length, begin = first / N * N;
   const Bfloat *q_from = qkv + head.packed, *d_from = dout + head.single;
-  const float *lse_from = lse + std::size_t{blockIdx.y} * length, *delta_from = delta + std::size_t{blockIdx.y} * length;
+  const float *lse_from = lse + std::size_t{blockIdx.y} * length,
+              *delta_from = delta + std::size_t{blockIdx.y} * length;
   const unsigned row = threadIdx.x / 32 * 16;
   const float scale = 1.0f / sqrtf(static_cast<float>(D));
   float dk[1][D / 8][4], dv[1][D / 8][4];
@@ -74,8 +77,11 @@ __global__ void __launch_bounds__(attention_threads, 2)
     const bool whole = query >= first + row + 15 && query + N <= length;
     weigh<N>(
         s, ds, scale * log2_e,
-        [&](unsigned n, unsigned i) { return whole || (query + column(n, i) >= key + i / 2 * 8 && query + column(n, i) < length); },
-        [&](unsigned n, unsigned i) { return lse_of[column(n, i)] * log2_e; }, [&](unsigned n, unsigned i) { return delta_of[column(n, i)]; });
+        [&](unsigned n, unsigned i) {
+          return whole || (query + column(n, i) >= key + i / 2 * 8 && query + column(n, i) < length);
+        },
+        [&](unsigned n, unsigned i) { return lse_of[column(n, i)] * log2_e; },
+        [&](unsigned n, unsigned i) { return delta_of[column(n, i)]; });
     unsigned left[1][N / 16][4];
     as_left<1, N>(left, s);
     multiply_columns<D, 1, N>(dv, left, d);
@@ -92,7 +98,8 @@ __global__ void __launch_bounds__(attention_threads, 2)
 /// Block (x, y): dq of a tile of queries of pair y, over the keys up to there, the longest first.
 template <unsigned D>
 __global__ void __launch_bounds__(attention_threads, 2)
-    queries_kernel(AttentionShape shape, const Bfloat* qkv, const float* lse, const float* delta, const Bfloat* dout, Bfloat* dqkv) {
+    queries_kernel(AttentionShape shape, const Bfloat* qkv, const float* lse, const float* delta,
+                   const Bfloat* dout, Bfloat* dqkv) {
   constexpr unsigned N = others<D>;
   ASSAY_DYNAMIC_SHARED(Bfloat, shared);
   Bfloat *q = shared, *d = q + owned * D, *tiles = d + owned * D;  // then two stages of keys and values
@@ -137,8 +144,11 @@ __global__ void __launch_bounds__(attention_threads, 2)
     const bool whole = key + N - 1 <= first + row;
     weigh<N>(
         s, ds, scale * log2_e,
-        [&](unsigned n, unsigned i) { return whole || key + 8 * n + 2 * (lane() % 4) + i % 2 <= query + i / 2 * 8; },
-        [&](unsigned, unsigned i) { return lse2[i / 2]; }, [&](unsigned, unsigned i) { return delta_of[i / 2]; });
+        [&](unsigned n, unsigned i) {
+          return whole || key + 8 * n + 2 * (lane() % 4) + i % 2 <= query + i / 2 * 8;
+        },
+        [&](unsigned, unsigned i) { return lse2[i / 2]; },
+        [&](unsigned, unsigned i) { return delta_of[i / 2]; });
     unsigned left[1][N / 16][4];
     as_left<1, N>(left, ds);
     multiply_columns<D, 1, N>(dq, left, k);
@@ -150,18 +160,19 @@ __global__ void __launch_bounds__(attention_threads, 2)
 }
 
 template <unsigned D, typename Kernel>
-void start(Kernel* kernel, const AttentionShape& shape, const Bfloat* qkv, const float* lse, const float* delta, const Bfloat* dout,
-           Bfloat* dqkv, void* stream) {
-  constexpr std::size_t bytes = (2 * owned + 4 * others<D>)*D * sizeof(Bfloat) + 4 * others<D> * sizeof(float);
+void start(Kernel* kernel, const AttentionShape& shape, const Bfloat* qkv, const float* lse,
+           const float* delta, const Bfloat* dout, Bfloat* dqkv, void* stream) {
+  constexpr std::size_t bytes =
+      (2 * owned + 4 * others<D>)*D * sizeof(Bfloat) + 4 * others<D> * sizeof(float);
   cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
-  launch(kernel, dim3(blocks_for(shape.length, owned), static_cast<unsigned>(shape.pairs())), dim3(attention_threads), bytes, stream, shape,
-         qkv, lse, delta, dout, dqkv);
+  launch(kernel, dim3(blocks_for(shape.length, owned), static_cast<unsigned>(shape.pairs())),
+         dim3(attention_threads), bytes, stream, shape, qkv, lse, delta, dout, dqkv);
 }
 
 }  // namespace
 
-void attention_backward(const AttentionShape& shape, const Bfloat* qkv, const Bfloat* out, const float* lse, const Bfloat* dout,
-                        Bfloat* dqkv, float* delta, void* stream) {
+void attention_backward(const AttentionShape& shape, const Bfloat* qkv, const Bfloat* out, const float* lse,
+                        const Bfloat* dout, Bfloat* dqkv, float* delta, void* stream) {
   attention_delta(shape, out, dout, delta, stream);
   by_depth(shape.depth, [&](auto depth) {
     constexpr unsigned D = decltype(depth)::value;

@@ -10,7 +10,8 @@ constexpr unsigned threads = 256;
 constexpr std::size_t vectors_per_node = chase_node_bytes / sizeof(ulonglong2);
 
 /// Places p and p + 1 of the cycle are linked: every thread knows its own from the permutation alone.
-__global__ void __launch_bounds__(threads) build_kernel(ulonglong2* memory, ChaseOrder order, std::uint64_t key) {
+__global__ void __launch_bounds__(threads)
+    build_kernel(ulonglong2* memory, ChaseOrder order, std::uint64_t key) {
   for (std::size_t p = global_thread(); p < order.nodes; p += global_threads()) {
     const std::uint64_t next = order.node_at(p + 1 < order.nodes ? p + 1 : 0);
     memory[order.node_at(p) * vectors_per_node] = make_ulonglong2(next, next ^ key);
@@ -39,10 +40,10 @@ void chase_build(void* memory, std::size_t bytes, std::uint64_t key, void* strea
   launch(build_kernel, dim3(blocks), dim3(threads), 0, stream, static_cast<ulonglong2*>(memory), order, key);
 }
 
-void chase_walk(const void* memory, std::size_t bytes, std::uint64_t key, std::size_t start, std::size_t steps, ChaseEnd* end,
-                double* elapsed_ns, void* stream) {
-  launch(walk_kernel, dim3(1), dim3(1), 0, stream, static_cast<const ulonglong2*>(memory), bytes / chase_node_bytes, key,
-         start, steps, end, elapsed_ns);
+void chase_walk(const void* memory, std::size_t bytes, std::uint64_t key, std::size_t start,
+                std::size_t steps, ChaseEnd* end, double* elapsed_ns, void* stream) {
+  launch(walk_kernel, dim3(1), dim3(1), 0, stream, static_cast<const ulonglong2*>(memory),
+         bytes / chase_node_bytes, key, start, steps, end, elapsed_ns);
 }
 
 }  // namespace assay::kernels::cuda

@@ -9,7 +9,8 @@ namespace {
 constexpr unsigned threads = 512;
 constexpr int in_flight = 4;
 
-__global__ void __launch_bounds__(threads) copy_vectors(ulonglong2* to, const ulonglong2* from, std::size_t count) {
+__global__ void __launch_bounds__(threads)
+    copy_vectors(ulonglong2* to, const ulonglong2* from, std::size_t count) {
   const std::size_t stride = global_threads();
   std::size_t i = global_thread();
   for (; i + (in_flight - 1) * stride < count; i += in_flight * stride) {
@@ -22,18 +23,21 @@ __global__ void __launch_bounds__(threads) copy_vectors(ulonglong2* to, const ul
   for (; i < count; i += stride) __stcs(to + i, __ldcs(from + i));
 }
 
-__global__ void __launch_bounds__(threads) copy_bytes(unsigned char* to, const unsigned char* from, std::size_t count) {
+__global__ void __launch_bounds__(threads)
+    copy_bytes(unsigned char* to, const unsigned char* from, std::size_t count) {
   for (std::size_t i = global_thread(); i < count; i += global_threads()) to[i] = from[i];
 }
 
 }  // namespace
 
 void copy(void* to, const void* from, std::size_t bytes, void* stream) {
-  const bool aligned = (reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from)) % 16 == 0;
+  const bool aligned =
+      (reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from)) % 16 == 0;
   const std::size_t vectors = aligned ? bytes / 16 : 0, rest = bytes - 16 * vectors;
   if (vectors > 0) {
     const unsigned blocks = resident_blocks(copy_vectors, threads, 0, vectors / (in_flight * threads) + 1);
-    launch(copy_vectors, dim3(blocks), dim3(threads), 0, stream, static_cast<ulonglong2*>(to), static_cast<const ulonglong2*>(from), vectors);
+    launch(copy_vectors, dim3(blocks), dim3(threads), 0, stream, static_cast<ulonglong2*>(to),
+           static_cast<const ulonglong2*>(from), vectors);
   }
   if (rest > 0) {
     const unsigned blocks = resident_blocks(copy_bytes, threads, 0, rest / threads + 1);

@@ -36,7 +36,8 @@ __device__ Softmax over_block(Softmax mine, Softmax* room) {
   ASSAY_UNROLL
   for (int distance = 16; distance > 0; distance /= 2) {
     // Lower lane first on both sides: the same sum in the same order.
-    const Softmax other{__shfl_xor_sync(all_lanes, mine.most, distance), __shfl_xor_sync(all_lanes, mine.sum, distance)};
+    const Softmax other{__shfl_xor_sync(all_lanes, mine.most, distance),
+                        __shfl_xor_sync(all_lanes, mine.sum, distance)};
     const bool lower = (lane() & static_cast<unsigned>(distance)) == 0;
     Softmax both = lower ? mine : other;
     both.add(lower ? other : mine);
@@ -51,8 +52,8 @@ __device__ Softmax over_block(Softmax mine, Softmax* room) {
 
 /// A block per row.
 template <typename T>
-__global__ void __launch_bounds__(most_threads) cross_entropy_kernel(T* logits, const std::int32_t* targets, float* loss, float scale,
-                                                                     unsigned width) {
+__global__ void __launch_bounds__(most_threads)
+    cross_entropy_kernel(T* logits, const std::int32_t* targets, float* loss, float scale, unsigned width) {
   __shared__ float room_bytes[2 * most_threads / 32];
   auto* room = reinterpret_cast<Softmax*>(room_bytes);
   T* row = logits + std::size_t{blockIdx.x} * width;
@@ -84,21 +85,22 @@ __global__ void __launch_bounds__(most_threads) cross_entropy_kernel(T* logits, 
 }
 
 template <typename T>
-void run(T* logits, const std::int32_t* targets, float* loss, float scale, std::size_t rows, std::size_t width, void* stream) {
+void run(T* logits, const std::int32_t* targets, float* loss, float scale, std::size_t rows,
+         std::size_t width, void* stream) {
   const std::size_t wanted = (width / unit + 31) / 32 * 32;
   const auto threads = static_cast<unsigned>(wanted < most_threads ? wanted : most_threads);
-  launch(cross_entropy_kernel<T>, dim3(static_cast<unsigned>(rows)), dim3(threads), 0, stream, logits, targets, loss, scale,
-         static_cast<unsigned>(width));
+  launch(cross_entropy_kernel<T>, dim3(static_cast<unsigned>(rows)), dim3(threads), 0, stream, logits,
+         targets, loss, scale, static_cast<unsigned>(width));
 }
 
 }  // namespace
 
-void cross_entropy(float* logits, const std::int32_t* targets, float* loss, float scale, std::size_t rows, std::size_t width,
-                   void* stream) {
+void cross_entropy(float* logits, const std::int32_t* targets, float* loss, float scale, std::size_t rows,
+                   std::size_t width, void* stream) {
   run(logits, targets, loss, scale, rows, width, stream);
 }
-void cross_entropy(Bfloat* logits, const std::int32_t* targets, float* loss, float scale, std::size_t rows, std::size_t width,
-                   void* stream) {
+void cross_entropy(Bfloat* logits, const std::int32_t* targets, float* loss, float scale, std::size_t rows,
+                   std::size_t width, void* stream) {
   run(logits, targets, loss, scale, rows, width, stream);
 }
 

@@ -10,18 +10,22 @@ namespace {
 constexpr unsigned threads = 256;
 constexpr std::uint64_t step = 0x9e3779b97f4a7c15ULL;
 
-__device__ std::uint64_t mixed(std::uint64_t word, std::uint64_t index) { return mix64(word ^ ((index + 1) * step)); }
+__device__ std::uint64_t mixed(std::uint64_t word, std::uint64_t index) {
+  return mix64(word ^ ((index + 1) * step));
+}
 
 /// Every warp adds its part once: the sum does not depend on the order.
 __device__ void add_to(std::uint64_t* sum, std::uint64_t mine) {
   ASSAY_UNROLL
   for (int distance = 16; distance > 0; distance /= 2) mine += __shfl_xor_sync(0xffffffffu, mine, distance);
-  if (lane() == 0) atomicAdd(reinterpret_cast<unsigned long long*>(sum), static_cast<unsigned long long>(mine));
+  if (lane() == 0)
+    atomicAdd(reinterpret_cast<unsigned long long*>(sum), static_cast<unsigned long long>(mine));
 }
 
 /// Pairs of words by 16-byte loads, four of them in flight per thread.
-__global__ void __launch_bounds__(threads) digest_kernel(const ulonglong2* data, std::size_t pairs, const unsigned char* tail,
-                                                         unsigned tail_bytes, std::uint64_t first_word, std::uint64_t* sum) {
+__global__ void __launch_bounds__(threads)
+    digest_kernel(const ulonglong2* data, std::size_t pairs, const unsigned char* tail, unsigned tail_bytes,
+                  std::uint64_t first_word, std::uint64_t* sum) {
   const std::size_t stride = std::size_t{gridDim.x} * threads;
   std::uint64_t mine = 0;
   std::size_t i = std::size_t{blockIdx.x} * threads + threadIdx.x;
@@ -42,7 +46,8 @@ __global__ void __launch_bounds__(threads) digest_kernel(const ulonglong2* data,
   if (blockIdx.x == 0 && threadIdx.x == 0) {
     for (unsigned word = 0; 8 * word < tail_bytes; ++word) {
       std::uint64_t value = 0;
-      for (unsigned b = 0; b < 8 && 8 * word + b < tail_bytes; ++b) value |= std::uint64_t{tail[8 * word + b]} << (8 * b);
+      for (unsigned b = 0; b < 8 && 8 * word + b < tail_bytes; ++b)
+        value |= std::uint64_t{tail[8 * word + b]} << (8 * b);
       mine += mixed(value, first_word + 2 * pairs + word);
     }
   }
@@ -56,7 +61,8 @@ void digest(const void* data, std::size_t bytes, std::uint64_t first_word, std::
   const std::size_t wanted = pairs / (4 * threads) + 1;
   const auto blocks = static_cast<unsigned>(wanted < 4096 ? wanted : 4096);
   launch(digest_kernel, dim3(blocks), dim3(threads), 0, stream, static_cast<const ulonglong2*>(data), pairs,
-         static_cast<const unsigned char*>(data) + 16 * pairs, static_cast<unsigned>(bytes % 16), first_word, sum);
+         static_cast<const unsigned char*>(data) + 16 * pairs, static_cast<unsigned>(bytes % 16), first_word,
+         sum);
 }
 
 }  // namespace assay::kernels::cuda

@@ -19,10 +19,12 @@ __device__ float4 elements(const ExactLine& line, std::uint64_t index) {
 }
 
 /// Elements before `head` and after the last whole four behind it, one by one; the rest by 16 bytes.
-__global__ void __launch_bounds__(threads) fill_kernel(ExactLine line, std::uint64_t first, float* data, std::size_t head, std::size_t count) {
+__global__ void __launch_bounds__(threads)
+    fill_kernel(ExactLine line, std::uint64_t first, float* data, std::size_t head, std::size_t count) {
   const std::size_t stride = global_threads(), fours = (count - head) / 4, tail = head + 4 * fours;
   auto* body = reinterpret_cast<float4*>(data + head);
-  for (std::size_t i = global_thread(); i < fours; i += stride) __stcs(body + i, elements(line, first + head + 4 * i));
+  for (std::size_t i = global_thread(); i < fours; i += stride)
+    __stcs(body + i, elements(line, first + head + 4 * i));
   for (std::size_t i = global_thread(); i < head; i += stride) data[i] = element(line, first + i);
   for (std::size_t i = tail + global_thread(); i < count; i += stride) data[i] = element(line, first + i);
 }
@@ -36,8 +38,10 @@ struct Seen {
     if (index < first) first = index;
   }
   __device__ void look4(const float4& want, const float4& have, std::size_t index) {
-    const unsigned different = (__float_as_uint(want.x) ^ __float_as_uint(have.x)) | (__float_as_uint(want.y) ^ __float_as_uint(have.y)) |
-                               (__float_as_uint(want.z) ^ __float_as_uint(have.z)) | (__float_as_uint(want.w) ^ __float_as_uint(have.w));
+    const unsigned different = (__float_as_uint(want.x) ^ __float_as_uint(have.x)) |
+                               (__float_as_uint(want.y) ^ __float_as_uint(have.y)) |
+                               (__float_as_uint(want.z) ^ __float_as_uint(have.z)) |
+                               (__float_as_uint(want.w) ^ __float_as_uint(have.w));
     if (different == 0) return;
     look(want.x, have.x, index);
     look(want.y, have.y, index + 1);
@@ -47,12 +51,14 @@ struct Seen {
   __device__ void tell(ExactErrors* errors) const {
     if (count == 0) return;
     atomicAdd(reinterpret_cast<unsigned long long*>(&errors->count), static_cast<unsigned long long>(count));
-    atomicMin(reinterpret_cast<unsigned long long*>(&errors->first_index), static_cast<unsigned long long>(first));
+    atomicMin(reinterpret_cast<unsigned long long*>(&errors->first_index),
+              static_cast<unsigned long long>(first));
   }
 };
 
 __global__ void __launch_bounds__(threads)
-    check_kernel(ExactLine line, std::uint64_t first, const float* data, std::size_t head, std::size_t count, ExactErrors* errors) {
+    check_kernel(ExactLine line, std::uint64_t first, const float* data, std::size_t head, std::size_t count,
+                 ExactErrors* errors) {
   const std::size_t stride = global_threads(), fours = (count - head) / 4, tail = head + 4 * fours;
   const auto* body = reinterpret_cast<const float4*>(data + head);
   Seen seen;
@@ -67,9 +73,12 @@ __global__ void __launch_bounds__(threads)
       seen.look4(elements(line, first + at), v[k], at);
     }
   }
-  for (; i < fours; i += stride) seen.look4(elements(line, first + head + 4 * i), __ldcs(body + i), head + 4 * i);
-  for (std::size_t j = global_thread(); j < head; j += stride) seen.look(element(line, first + j), data[j], j);
-  for (std::size_t j = tail + global_thread(); j < count; j += stride) seen.look(element(line, first + j), data[j], j);
+  for (; i < fours; i += stride)
+    seen.look4(elements(line, first + head + 4 * i), __ldcs(body + i), head + 4 * i);
+  for (std::size_t j = global_thread(); j < head; j += stride)
+    seen.look(element(line, first + j), data[j], j);
+  for (std::size_t j = tail + global_thread(); j < count; j += stride)
+    seen.look(element(line, first + j), data[j], j);
   seen.tell(errors);
 }
 
@@ -99,11 +108,13 @@ void exact_fill(const ExactLine& line, std::uint64_t first, float* data, std::si
   launch(fill_kernel, dim3(blocks), dim3(threads), 0, stream, line, first, data, head_of(data, count), count);
 }
 
-void exact_check(const ExactLine& line, std::uint64_t first, const float* data, std::size_t count, ExactErrors* errors, void* stream) {
+void exact_check(const ExactLine& line, std::uint64_t first, const float* data, std::size_t count,
+                 ExactErrors* errors, void* stream) {
   launch(begin_check, dim3(1), dim3(1), 0, stream, errors);
   if (count == 0) return launch(end_check, dim3(1), dim3(1), 0, stream, line, first, data, errors);
   const unsigned blocks = resident_blocks(check_kernel, threads, 0, count / 4 / (in_flight * threads) + 1);
-  launch(check_kernel, dim3(blocks), dim3(threads), 0, stream, line, first, data, head_of(data, count), count, errors);
+  launch(check_kernel, dim3(blocks), dim3(threads), 0, stream, line, first, data, head_of(data, count), count,
+         errors);
   launch(end_check, dim3(1), dim3(1), 0, stream, line, first, data, errors);
 }
 

@@ -7,16 +7,18 @@ namespace assay::kernels::cuda {
 namespace {
 
 constexpr unsigned threads = 256;
-constexpr int chains = 8;  ///< independent multiply-adds of a thread: with 16 warps and more of them, no latency is left
+constexpr int chains =
+    8;  ///< independent multiply-adds of a thread: with 16 warps and more of them, no latency is left
 constexpr unsigned unrolled = 16;
 
 __device__ float square_from(float x, float c) { return __fmaf_rn(-x, x, c); }
 __device__ double square_from(double x, double c) { return __fma_rn(-x, x, c); }
 
-/// The chaotic map x -> c - x x of the host's kernel (kernels/host/fma_peak_body.inc): mantissas stay random for ever.
-/// A sum that escaped means broken arithmetic; it is counted, and so is no rate.
+/// The chaotic map x -> c - x x of the host's kernel (kernels/host/fma_peak_body.inc): mantissas stay random
+/// for ever. A sum that escaped means broken arithmetic; it is counted, and so is no rate.
 template <typename T>
-__global__ void __launch_bounds__(threads) burn_kernel(std::uint64_t rounds, T c, unsigned long long* escaped) {
+__global__ void __launch_bounds__(threads)
+    burn_kernel(std::uint64_t rounds, T c, unsigned long long* escaped) {
   T x[chains];
   ASSAY_UNROLL
   for (int i = 0; i < chains; ++i)

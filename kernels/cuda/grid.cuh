@@ -15,13 +15,14 @@ inline unsigned multiprocessors() {
   return static_cast<unsigned>(count);
 }
 
-/// All blocks that fit the GPU at once, so that a loop over the data has no tail of half-empty waves; fewer where
-/// `useful` have something to do, and never none.
+/// All blocks that fit the GPU at once, so that a loop over the data has no tail of half-empty waves; fewer
+/// where `useful` have something to do, and never none.
 template <typename... Params>
-unsigned resident_blocks(void (*kernel)(Params...), unsigned threads, std::size_t shared_bytes, std::size_t useful) {
+unsigned resident_blocks(void (*kernel)(Params...), unsigned threads, std::size_t shared_bytes,
+                         std::size_t useful) {
   int per_multiprocessor = 0;
-  if (cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_multiprocessor, kernel, static_cast<int>(threads), shared_bytes) !=
-          cudaSuccess ||
+  if (cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_multiprocessor, kernel, static_cast<int>(threads),
+                                                    shared_bytes) != cudaSuccess ||
       per_multiprocessor < 1)
     per_multiprocessor = 1;
   const std::size_t fit = std::size_t{multiprocessors()} * static_cast<unsigned>(per_multiprocessor);

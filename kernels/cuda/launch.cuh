@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How kernels are started and what they need beyond C++: all that differs between a GPU and its emulation on the host
-// (tests/emulation), so that nothing else does.
+// How kernels are started and what they need beyond C++: all that differs between a GPU and its emulation on
+// the host (tests/emulation), so that nothing else does.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -12,11 +12,14 @@ namespace assay::kernels::cuda {
 
 /// Queues kernel(args...) on `stream` (a cudaStream_t). Errors are left for cudaGetLastError.
 template <typename... Params, typename... Args>
-void launch(void (*kernel)(Params...), dim3 grid, dim3 block, std::size_t shared_bytes, void* stream, Args... args) {
+void launch(void (*kernel)(Params...), dim3 grid, dim3 block, std::size_t shared_bytes, void* stream,
+            Args... args) {
 #ifdef ASSAY_CUDA_EMULATION
-  emulation::enqueue(stream, [=] { emulation::run_grid(grid, block, shared_bytes, [&] { kernel(static_cast<Params>(args)...); }); });
+  emulation::enqueue(stream, [=] {
+    emulation::run_grid(grid, block, shared_bytes, [&] { kernel(static_cast<Params>(args)...); });
+  });
 #else
-  kernel<<<grid, block, shared_bytes, static_cast<cudaStream_t>(stream)>>>(static_cast<Params>(args)...);
+  kernel<<<grid, block, shared_bytes, static_cast<cudaStream_t>(stream)> > >(static_cast<Params>(args)...);
 #endif
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loads and stores of fp32 and bf16 as 16-byte accesses of eight elements, and sums over warps and blocks whose order is fixed.
+// Loads and stores of fp32 and bf16 as 16-byte accesses of eight elements, and sums over warps and blocks
+// whose order is fixed.
 #pragma once
 
 #include "kernels/bfloat.hpp"
@@ -71,8 +72,8 @@ __device__ inline float warp_max(float x) {
   return x;
 }
 
-/// Over a block of whole warps, the same bits in all threads. `room` is shared memory for one float per warp; nobody may use it
-/// before the next barrier.
+/// Over a block of whole warps, the same bits in all threads. `room` is shared memory for one float per warp;
+/// nobody may use it before the next barrier.
 __device__ inline float block_sum(float x, float* room) {
   const unsigned warps = blockDim.x / 32;
   x = warp_sum(x);
@@ -85,6 +86,8 @@ __device__ inline float block_sum(float x, float* room) {
 }
 
 /// Blocks of `threads` for `count` items.
-inline unsigned blocks_for(std::size_t count, unsigned threads) { return static_cast<unsigned>((count + threads - 1) / threads); }
+inline unsigned blocks_for(std::size_t count, unsigned threads) {
+  return static_cast<unsigned>((count + threads - 1) / threads);
+}
 
 }  // namespace assay::kernels::cuda

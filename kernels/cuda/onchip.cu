@@ -15,7 +15,8 @@ __device__ void mark(std::uint32_t* visited) {
   if (threadIdx.x == 0 && sm < max_multiprocessors) atomicOr(visited + sm / 32, 1u << (sm % 32));
 }
 
-__device__ void fill_place(DeviceRecord& record, std::uint64_t index, std::uint64_t expected, std::uint64_t actual, std::uint64_t reread) {
+__device__ void fill_place(DeviceRecord& record, std::uint64_t index, std::uint64_t expected,
+                           std::uint64_t actual, std::uint64_t reread) {
   record.index = index;
   record.expected = expected;
   record.actual = record.next = actual;
@@ -31,7 +32,8 @@ __global__ void __launch_bounds__(threads) l1_prepare_kernel(std::uint32_t* regi
 }
 
 __global__ void __launch_bounds__(threads)
-    l1_check_kernel(const std::uint32_t* region, std::uint64_t key, unsigned rounds, DeviceErrors* errors, std::uint32_t* visited) {
+    l1_check_kernel(const std::uint32_t* region, std::uint64_t key, unsigned rounds, DeviceErrors* errors,
+                    std::uint32_t* visited) {
   __shared__ BlockErrors mine;
   begin_block(mine);
   mark(visited);
@@ -45,7 +47,8 @@ __global__ void __launch_bounds__(threads)
   __syncthreads();
   std::uint64_t state = mix64(key ^ (global_thread() + 1));
   for (unsigned r = 0; r < rounds; ++r) {
-    state = state * 6364136223846793005ULL + 1442695040888963407ULL;  // Knuth's MMIX generator; its upper bits are used
+    state = state * 6364136223846793005ULL +
+            1442695040888963407ULL;  // Knuth's MMIX generator; its upper bits are used
     const std::size_t index = state >> 49 & (l1_words - 1);
     look(index, r % 2 == 0 ? __ldca(region + index) : __ldg(region + index));
   }
@@ -57,8 +60,8 @@ struct Element {
   bool verify, write, down, from, to;  ///< from, to: false the data, true its complement
 };
 
-__device__ void march_element(const Element& e, volatile std::uint64_t* words, std::size_t count, std::uint64_t key, BlockErrors& mine,
-                              DeviceErrors* errors) {
+__device__ void march_element(const Element& e, volatile std::uint64_t* words, std::size_t count,
+                              std::uint64_t key, BlockErrors& mine, DeviceErrors* errors) {
   const std::size_t steps = (count + wide_threads - 1) / wide_threads;
   for (std::size_t n = 0; n < steps; ++n) {
     const std::size_t i = (e.down ? steps - 1 - n : n) * wide_threads + threadIdx.x;
@@ -77,7 +80,8 @@ __device__ void march_element(const Element& e, volatile std::uint64_t* words, s
 }
 
 __global__ void __launch_bounds__(wide_threads, 1)
-    march_kernel(std::size_t count, std::uint64_t key, std::size_t flip, DeviceErrors* errors, std::uint32_t* visited) {
+    march_kernel(std::size_t count, std::uint64_t key, std::size_t flip, DeviceErrors* errors,
+                 std::uint32_t* visited) {
   __shared__ BlockErrors mine;
   ASSAY_DYNAMIC_SHARED(std::uint64_t, words);
   begin_block(mine);
@@ -93,33 +97,41 @@ __global__ void __launch_bounds__(wide_threads, 1)
   end_block(mine, errors);
 }
 
-__global__ void __launch_bounds__(threads) l2_write_kernel(std::uint64_t* words, std::size_t count, std::uint64_t key) {
+__global__ void __launch_bounds__(threads)
+    l2_write_kernel(std::uint64_t* words, std::size_t count, std::uint64_t key) {
   for (std::size_t i = global_thread(); i < count; i += global_threads())
-    __stcg(reinterpret_cast<unsigned long long*>(words) + i, static_cast<unsigned long long>(address_hash(key, i)));
+    __stcg(reinterpret_cast<unsigned long long*>(words) + i,
+           static_cast<unsigned long long>(address_hash(key, i)));
 }
 
 /// Each block reads all words, from a place of its own on, so that not all ask for one line at a time.
 __global__ void __launch_bounds__(wide_threads, 1)
-    l2_check_kernel(const std::uint64_t* words, std::size_t count, std::uint64_t key, DeviceErrors* errors, std::uint32_t* visited) {
+    l2_check_kernel(const std::uint64_t* words, std::size_t count, std::uint64_t key, DeviceErrors* errors,
+                    std::uint32_t* visited) {
   __shared__ BlockErrors mine;
   begin_block(mine);
   mark(visited);
   const std::size_t steps = (count + wide_threads - 1) / wide_threads, from = steps * blockIdx.x / gridDim.x;
   for (std::size_t n = 0; n < steps; ++n) {
-    const std::size_t step = from + n < steps ? from + n : from + n - steps, i = step * wide_threads + threadIdx.x;
+    const std::size_t step = from + n < steps ? from + n : from + n - steps,
+                      i = step * wide_threads + threadIdx.x;
     const std::uint64_t expected = address_hash(key, i);
-    const std::uint64_t actual = i < count ? __ldcg(reinterpret_cast<const unsigned long long*>(words) + i) : expected;
+    const std::uint64_t actual =
+        i < count ? __ldcg(reinterpret_cast<const unsigned long long*>(words) + i) : expected;
     if (!__any_sync(all_lanes, expected != actual)) continue;
     if (DeviceRecord* record = count_wrong(expected, actual, mine, errors); record != nullptr)
-      fill_place(*record, i, expected, actual, __ldcv(reinterpret_cast<const unsigned long long*>(words) + i));
+      fill_place(*record, i, expected, actual,
+                 __ldcv(reinterpret_cast<const unsigned long long*>(words) + i));
   }
   end_block(mine, errors);
 }
 
-/// Most shared memory a block may ask for on this GPU, without what the kernel has itself and what alignment takes.
+/// Most shared memory a block may ask for on this GPU, without what the kernel has itself and what alignment
+/// takes.
 std::size_t shared_bytes() {
   int device = 0, most = 48 * 1024;
-  if (cudaGetDevice(&device) == cudaSuccess) cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+  if (cudaGetDevice(&device) == cudaSuccess)
+    cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
   return (static_cast<std::size_t>(most) - 3 * 1024) / 1024 * 1024;
 }
 
@@ -129,15 +141,18 @@ void l1_prepare(std::uint32_t* region, std::uint64_t key, void* stream) {
   launch(l1_prepare_kernel, dim3(l1_words / threads), dim3(threads), 0, stream, region, key);
 }
 
-void l1_check(const std::uint32_t* region, std::uint64_t key, unsigned rounds, DeviceErrors* errors, std::uint32_t* visited, void* stream) {
+void l1_check(const std::uint32_t* region, std::uint64_t key, unsigned rounds, DeviceErrors* errors,
+              std::uint32_t* visited, void* stream) {
   const unsigned blocks = resident_blocks(l1_check_kernel, threads, 0, ~std::size_t{0});
   launch(l1_check_kernel, dim3(blocks), dim3(threads), 0, stream, region, key, rounds, errors, visited);
 }
 
-std::size_t shared_march(std::uint64_t key, std::size_t flip, DeviceErrors* errors, std::uint32_t* visited, void* stream) {
+std::size_t shared_march(std::uint64_t key, std::size_t flip, DeviceErrors* errors, std::uint32_t* visited,
+                         void* stream) {
   const std::size_t bytes = shared_bytes();
   cudaFuncSetAttribute(march_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
-  launch(march_kernel, dim3(multiprocessors()), dim3(wide_threads), bytes, stream, bytes / 8, key, flip, errors, visited);
+  launch(march_kernel, dim3(multiprocessors()), dim3(wide_threads), bytes, stream, bytes / 8, key, flip,
+         errors, visited);
   return bytes;
 }
 
@@ -146,7 +161,8 @@ void l2_write(std::uint64_t* words, std::size_t count, std::uint64_t key, void* 
   launch(l2_write_kernel, dim3(blocks), dim3(threads), 0, stream, words, count, key);
 }
 
-void l2_check(const std::uint64_t* words, std::size_t count, std::uint64_t key, DeviceErrors* errors, std::uint32_t* visited, void* stream) {
+void l2_check(const std::uint64_t* words, std::size_t count, std::uint64_t key, DeviceErrors* errors,
+              std::uint32_t* visited, void* stream) {
   const unsigned blocks = resident_blocks(l2_check_kernel, wide_threads, 0, ~std::size_t{0});
   launch(l2_check_kernel, dim3(blocks), dim3(wide_threads), 0, stream, words, count, key, errors, visited);
 }

@@ -9,7 +9,8 @@
 namespace assay::kernels::cuda {
 namespace {
 
-/// 64 registers: 64 KiB in flight on a multiprocessor, more than latency times bandwidth asks for, and nothing spilled.
+/// 64 registers: 64 KiB in flight on a multiprocessor, more than latency times bandwidth asks for, and
+/// nothing spilled.
 constexpr unsigned blocks_per_multiprocessor = 4;
 
 /// A run of pairs of words of a region: one launch.
@@ -24,7 +25,8 @@ struct SweepRange {
   bool waits;  ///< wrong words keep their value until look_again has been there
 };
 
-/// Past the L1 cache: another multiprocessor may have written, and what this one still holds is not what memory holds.
+/// Past the L1 cache: another multiprocessor may have written, and what this one still holds is not what
+/// memory holds.
 __device__ ulonglong2 load_fresh(const ulonglong2* p) { return __ldcv(p); }
 
 /// A thread's words of one tile and what is known about them.
@@ -36,13 +38,15 @@ struct Tile {
 template <Form form, bool next>
 __device__ ulonglong2 pair_of(const Words& words, const Tile& tile, unsigned k) {
   const std::uint64_t state = next ? tile.next : tile.state;
-  return make_ulonglong2(word_at<form>(words, state, 2 * k * sweep_threads), word_at<form>(words, state, 2 * k * sweep_threads + 1));
+  return make_ulonglong2(word_at<form>(words, state, 2 * k * sweep_threads),
+                         word_at<form>(words, state, 2 * k * sweep_threads + 1));
 }
 
-/// Word by word: all lanes of a warp in which somebody saw a difference. Returns a bit for each word, 2 per pair, that has a
-/// record and is to stay as it is.
+/// Word by word: all lanes of a warp in which somebody saw a difference. Returns a bit for each word, 2 per
+/// pair, that has a record and is to stay as it is.
 template <Form form>
-__device__ unsigned examine(const SweepRange& range, const Tile& tile, const ulonglong2 (&got)[pairs_per_thread], bool write, BlockErrors& mine,
+__device__ unsigned examine(const SweepRange& range, const Tile& tile,
+                            const ulonglong2 (&got)[pairs_per_thread], bool write, BlockErrors& mine,
                             DeviceErrors* errors) {
   unsigned kept = 0;
   _Pragma("unroll 1") for (unsigned word = 0; word < 2 * pairs_per_thread; ++word) {
@@ -54,7 +58,8 @@ __device__ unsigned examine(const SweepRange& range, const Tile& tile, const ulo
     DeviceRecord* record = count_wrong(expected, actual, mine, errors);
     if (record == nullptr) continue;
     const std::size_t place = 2 * tile.pair + offset;
-    fill_record(*record, reinterpret_cast<const std::uint64_t*>(range.pairs) + place, range.position + place, expected, actual);
+    fill_record(*record, reinterpret_cast<const std::uint64_t*>(range.pairs) + place, range.position + place,
+                expected, actual);
     record->waits = range.waits ? 1 : 0;
     record->next = write ? word_at<form>(range.next, tile.next, offset) : actual;
     if (range.waits) kept |= 1u << word;
@@ -72,13 +77,16 @@ __device__ void store_pair(ulonglong2* to, const ulonglong2& v, unsigned kept) {
 /// All of a tile is verified before any of it is written. `whole`: every thread has all its pairs.
 template <Form form, bool verify, bool write, bool whole>
 __device__ void visit(const SweepRange& range, const Tile& tile, BlockErrors& mine, DeviceErrors* errors) {
-  const auto inside = [&](unsigned k) { return whole || tile.pair + std::size_t{k} * sweep_threads < range.count; };
+  const auto inside = [&](unsigned k) {
+    return whole || tile.pair + std::size_t{k} * sweep_threads < range.count;
+  };
   unsigned kept = 0;
   if constexpr (verify) {
     ulonglong2 got[pairs_per_thread];
     ASSAY_UNROLL
     for (unsigned k = 0; k < pairs_per_thread; ++k)
-      got[k] = inside(k) ? load_fresh(range.pairs + tile.pair + std::size_t{k} * sweep_threads) : pair_of<form, false>(range.expected, tile, k);
+      got[k] = inside(k) ? load_fresh(range.pairs + tile.pair + std::size_t{k} * sweep_threads)
+                         : pair_of<form, false>(range.expected, tile, k);
     std::uint64_t differs = 0;
     ASSAY_UNROLL
     for (unsigned k = 0; k < pairs_per_thread; ++k) {
@@ -91,16 +99,20 @@ __device__ void visit(const SweepRange& range, const Tile& tile, BlockErrors& mi
     ASSAY_UNROLL
     for (unsigned k = 0; k < pairs_per_thread; ++k) {
       if (inside(k))
-        store_pair(range.pairs + tile.pair + std::size_t{k} * sweep_threads, pair_of<form, true>(range.next, tile, k), kept >> (2 * k) & 3u);
+        store_pair(range.pairs + tile.pair + std::size_t{k} * sweep_threads,
+                   pair_of<form, true>(range.next, tile, k), kept >> (2 * k) & 3u);
     }
   }
 }
 
 /// (a + b) modulo m, both below it.
-__device__ std::uint32_t add_modulo(std::uint32_t a, std::uint32_t b, std::uint32_t m) { return a >= m - b ? a - (m - b) : a + b; }
+__device__ std::uint32_t add_modulo(std::uint32_t a, std::uint32_t b, std::uint32_t m) {
+  return a >= m - b ? a - (m - b) : a + b;
+}
 
 template <Form form, bool verify, bool write>
-__global__ void __launch_bounds__(sweep_threads, blocks_per_multiprocessor) sweep_kernel(SweepRange range, DeviceErrors* errors) {
+__global__ void __launch_bounds__(sweep_threads, blocks_per_multiprocessor)
+    sweep_kernel(SweepRange range, DeviceErrors* errors) {
   __shared__ BlockErrors mine;
   if constexpr (verify) begin_block(mine);
   const std::size_t tiles = (range.count + tile_pairs - 1) / tile_pairs;
@@ -112,7 +124,8 @@ __global__ void __launch_bounds__(sweep_threads, blocks_per_multiprocessor) swee
     const std::uint32_t step = static_cast<std::uint32_t>(2 * tile_pairs * gridDim.x % m);
     stride = range.down && step != 0 ? m - step : step;
     if (place < tiles)
-      residue = static_cast<std::uint32_t>((range.index + 2 * (tile_at(place, tiles, range.down) * tile_pairs + threadIdx.x)) % m);
+      residue = static_cast<std::uint32_t>(
+          (range.index + 2 * (tile_at(place, tiles, range.down) * tile_pairs + threadIdx.x)) % m);
   }
   for (; place < tiles; place += gridDim.x) {
     const std::size_t pair = tile_at(place, tiles, range.down) * tile_pairs + threadIdx.x;
@@ -123,13 +136,15 @@ __global__ void __launch_bounds__(sweep_threads, blocks_per_multiprocessor) swee
       visit<form, verify, write, true>(range, tile, mine, errors);
     else
       visit<form, verify, write, false>(range, tile, mine, errors);
-    if constexpr (form == Form::modulo) residue = add_modulo(residue, stride, write ? range.next.modulus : range.expected.modulus);
+    if constexpr (form == Form::modulo)
+      residue = add_modulo(residue, stride, write ? range.next.modulus : range.expected.modulus);
   }
   if constexpr (verify) end_block(mine, errors);
 }
 
 /// Ends of a run that fill no pair: lane 0 has the word before the pairs, lane 1 the one behind.
-__global__ void ends_kernel(SweepRange range, bool before, bool behind, bool verify, bool write, DeviceErrors* errors) {
+__global__ void ends_kernel(SweepRange range, bool before, bool behind, bool verify, bool write,
+                            DeviceErrors* errors) {
   __shared__ BlockErrors mine;
   begin_block(mine);
   const bool here = (threadIdx.x == 0 && before) || (threadIdx.x == 1 && behind);
@@ -140,8 +155,8 @@ __global__ void ends_kernel(SweepRange range, bool before, bool behind, bool ver
     const std::uint64_t expected = here ? any_word(range.expected, index) : 0;
     const std::uint64_t actual = here ? __ldcv(word) : 0;
     if (DeviceRecord* record = count_wrong(expected, actual, mine, errors); record != nullptr) {
-      fill_record(*record, reinterpret_cast<const std::uint64_t*>(word), range.position + static_cast<std::uint64_t>(place), expected,
-                  actual);
+      fill_record(*record, reinterpret_cast<const std::uint64_t*>(word),
+                  range.position + static_cast<std::uint64_t>(place), expected, actual);
       record->waits = 0;
       record->next = actual;
     }
@@ -153,7 +168,8 @@ __global__ void ends_kernel(SweepRange range, bool before, bool behind, bool ver
 /// Words whose index has one bit set.
 __global__ void powers_kernel(std::uint64_t* words, std::size_t count, std::uint64_t first, Words next) {
   const std::uint64_t index = std::uint64_t{1} << (threadIdx.x % 64);
-  if (threadIdx.x < 64 && index >= first && index - first < count) words[index - first] = any_word(next, index);
+  if (threadIdx.x < 64 && index >= first && index - first < count)
+    words[index - first] = any_word(next, index);
 }
 
 __global__ void look_kernel(std::uint64_t* words, DeviceErrors* errors, unsigned look) {
@@ -177,20 +193,23 @@ __global__ void clear_kernel(DeviceErrors* errors, std::size_t capacity) {
 template <Form form, bool verify, bool write>
 void start(SweepRange range, std::uint64_t turn, DeviceErrors* errors, void* stream) {
   const auto kernel = sweep_kernel<form, verify, write>;
-  const unsigned blocks = resident_blocks(kernel, sweep_threads, 0, (range.count + tile_pairs - 1) / tile_pairs);
+  const unsigned blocks =
+      resident_blocks(kernel, sweep_threads, 0, (range.count + tile_pairs - 1) / tile_pairs);
   range.rotation = rotation_of(turn, blocks, multiprocessors());
   launch(kernel, dim3(blocks), dim3(sweep_threads), 0, stream, range, errors);
 }
 
 template <Form form>
-void start(const SweepRange& range, bool verify, bool write, std::uint64_t turn, DeviceErrors* errors, void* stream) {
+void start(const SweepRange& range, bool verify, bool write, std::uint64_t turn, DeviceErrors* errors,
+           void* stream) {
   if (verify && write) return start<form, true, true>(range, turn, errors, stream);
   if (verify) return start<form, true, false>(range, turn, errors, stream);
   start<form, false, true>(range, turn, errors, stream);
 }
 
 /// One launch for the pairs of a run and one for its ends, if it has any.
-void start(const SweepRange& range, bool before, bool behind, bool verify, bool write, std::uint64_t turn, DeviceErrors* errors, void* stream) {
+void start(const SweepRange& range, bool before, bool behind, bool verify, bool write, std::uint64_t turn,
+           DeviceErrors* errors, void* stream) {
   if (range.count > 0) {
     switch (verify ? range.expected.form : range.next.form) {
       case Form::toggle: start<Form::toggle>(range, verify, write, turn, errors, stream); break;
@@ -200,22 +219,32 @@ void start(const SweepRange& range, bool before, bool behind, bool verify, bool 
       case Form::powers: start<Form::powers>(range, verify, write, turn, errors, stream); break;
     }
   }
-  if (before || behind) launch(ends_kernel, dim3(1), dim3(32), 0, stream, range, before, behind, verify, write, errors);
+  if (before || behind)
+    launch(ends_kernel, dim3(1), dim3(32), 0, stream, range, before, behind, verify, write, errors);
 }
 
-/// One kernel can verify and write what has one form, and for a hash one key: else it would compute two for each word.
+/// One kernel can verify and write what has one form, and for a hash one key: else it would compute two for
+/// each word.
 bool one_kernel(const Words& a, const Words& b) {
-  return a.form == b.form && (a.form != Form::hash || a.key == b.key) && (a.form != Form::modulo || a.modulus == b.modulus);
+  return a.form == b.form && (a.form != Form::hash || a.key == b.key) &&
+         (a.form != Form::modulo || a.modulus == b.modulus);
 }
 
 /// words[begin, end) of a region, whose word i follows the closed form at i - shift.
-void run(const Sweep& sweep, std::uint64_t* words, std::size_t begin, std::size_t end, std::size_t shift, std::uint64_t turn,
-         DeviceErrors* errors, void* stream) {
+void run(const Sweep& sweep, std::uint64_t* words, std::size_t begin, std::size_t end, std::size_t shift,
+         std::uint64_t turn, DeviceErrors* errors, void* stream) {
   if (begin >= end) return;
   const bool before = reinterpret_cast<std::uintptr_t>(words + begin) % 16 != 0;
   const std::size_t first = begin + (before ? 1 : 0);
-  SweepRange range{reinterpret_cast<ulonglong2*>(words + first), (end - first) / 2, first - shift, first, words_of(sweep.expected),
-          words_of(sweep.next), 0, sweep.down, true};
+  SweepRange range{reinterpret_cast<ulonglong2*>(words + first),
+                   (end - first) / 2,
+                   first - shift,
+                   first,
+                   words_of(sweep.expected),
+                   words_of(sweep.next),
+                   0,
+                   sweep.down,
+                   true};
   const bool behind = (end - first) % 2 != 0, write = sweep.write && !sweep.powers_only;
   if (sweep.verify && write && !one_kernel(range.expected, range.next)) {
     range.waits = false;  // the second kernel would overwrite what waits
@@ -227,26 +256,31 @@ void run(const Sweep& sweep, std::uint64_t* words, std::size_t begin, std::size_
 
 }  // namespace
 
-std::size_t errors_bytes(std::size_t capacity) { return sizeof(DeviceErrors) + capacity * sizeof(DeviceRecord); }
+std::size_t errors_bytes(std::size_t capacity) {
+  return sizeof(DeviceErrors) + capacity * sizeof(DeviceRecord);
+}
 
 void clear_errors(DeviceErrors* errors, std::size_t capacity, void* stream) {
   launch(clear_kernel, dim3(1), dim3(128), 0, stream, errors, capacity);
 }
 
-void sweep(const Sweep& sweep, std::uint64_t* words, std::size_t count, std::uint64_t turn, DeviceErrors* errors, void* stream) {
+void sweep(const Sweep& sweep, std::uint64_t* words, std::size_t count, std::uint64_t turn,
+           DeviceErrors* errors, void* stream) {
   const std::size_t half = count / 2;
   if (sweep.move && sweep.engine) {
-    cudaMemcpyAsync(words + half, words, half * sizeof(std::uint64_t), cudaMemcpyDeviceToDevice, static_cast<cudaStream_t>(stream));
+    cudaMemcpyAsync(words + half, words, half * sizeof(std::uint64_t), cudaMemcpyDeviceToDevice,
+                    static_cast<cudaStream_t>(stream));
     return;
   }
   if (sweep.move)
-    return cuda::stream(StreamOp::copy, reinterpret_cast<double*>(words + half), reinterpret_cast<const double*>(words), nullptr, half,
-                        nullptr, stream);
+    return cuda::stream(StreamOp::copy, reinterpret_cast<double*>(words + half),
+                        reinterpret_cast<const double*>(words), nullptr, half, nullptr, stream);
   const std::size_t fold = sweep.folded ? half : count, fold_end = sweep.folded ? 2 * half : count;
   run(sweep, words, 0, fold, 0 - sweep.first, turn, errors, stream);
   run(sweep, words, fold, fold_end, half - sweep.first, turn, errors, stream);
   run(sweep, words, fold_end, count, 0 - sweep.first, turn, errors, stream);
-  if (sweep.write && sweep.powers_only) launch(powers_kernel, dim3(1), dim3(64), 0, stream, words, count, sweep.first, words_of(sweep.next));
+  if (sweep.write && sweep.powers_only)
+    launch(powers_kernel, dim3(1), dim3(64), 0, stream, words, count, sweep.first, words_of(sweep.next));
 }
 
 void look_again(std::uint64_t* words, DeviceErrors* errors, int look, void* stream) {

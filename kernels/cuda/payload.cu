@@ -14,7 +14,8 @@ __device__ ulonglong2 expected_pair(std::uint64_t key, std::size_t word) {
   return {payload_word({key}, word), payload_word({key}, word + 1)};
 }
 
-/// Message buffers of any alignment: `bytes` that no vector covers, the first of them byte `first_byte` of the payload.
+/// Message buffers of any alignment: `bytes` that no vector covers, the first of them byte `first_byte` of
+/// the payload.
 __device__ std::uint64_t load_bytes(const unsigned char* data, unsigned bytes) {
   std::uint64_t word = 0;
   for (unsigned b = 0; b < bytes; ++b) word |= std::uint64_t{data[b]} << (8 * b);
@@ -27,7 +28,8 @@ __device__ std::uint64_t low_bytes(std::uint64_t word, unsigned bytes) {
   return bytes >= 8 ? word : word & ((std::uint64_t{1} << (8 * bytes)) - 1);
 }
 
-/// Words [first_word, end) byte by byte, the last one cut at `bytes`: tails, and buffers that 16 does not divide.
+/// Words [first_word, end) byte by byte, the last one cut at `bytes`: tails, and buffers that 16 does not
+/// divide.
 __global__ void __launch_bounds__(threads)
     fill_words(std::uint64_t key, unsigned char* data, std::size_t bytes, std::size_t first_word) {
   for (std::size_t word = first_word + global_thread(); 8 * word < bytes; word += global_threads()) {
@@ -36,7 +38,8 @@ __global__ void __launch_bounds__(threads)
   }
 }
 
-__global__ void __launch_bounds__(threads) fill_pairs(std::uint64_t key, ulonglong2* data, std::size_t pairs) {
+__global__ void __launch_bounds__(threads)
+    fill_pairs(std::uint64_t key, ulonglong2* data, std::size_t pairs) {
   const std::size_t stride = global_threads();
   for (std::size_t i = global_thread(); i < pairs; i += stride) __stcs(data + i, expected_pair(key, 2 * i));
 }
@@ -52,12 +55,14 @@ struct Seen {
   __device__ void tell(PayloadErrors* errors) const {
     if (count == 0) return;
     atomicAdd(reinterpret_cast<unsigned long long*>(&errors->count), static_cast<unsigned long long>(count));
-    atomicMin(reinterpret_cast<unsigned long long*>(&errors->first_index), static_cast<unsigned long long>(first));
+    atomicMin(reinterpret_cast<unsigned long long*>(&errors->first_index),
+              static_cast<unsigned long long>(first));
   }
 };
 
-__global__ void __launch_bounds__(threads) check_words(std::uint64_t key, const unsigned char* data, std::size_t bytes,
-                                                       std::size_t first_word, PayloadErrors* errors) {
+__global__ void __launch_bounds__(threads)
+    check_words(std::uint64_t key, const unsigned char* data, std::size_t bytes, std::size_t first_word,
+                PayloadErrors* errors) {
   Seen seen;
   for (std::size_t word = first_word + global_thread(); 8 * word < bytes; word += global_threads()) {
     const std::size_t left = bytes - 8 * word;
@@ -92,7 +97,8 @@ __global__ void __launch_bounds__(threads)
 __global__ void begin_check(PayloadErrors* errors) { *errors = {0, nowhere, 0, 0}; }
 
 /// The first wrong word is known only when all have been seen: what it holds is read again here.
-__global__ void end_check(std::uint64_t key, const unsigned char* data, std::size_t bytes, PayloadErrors* errors) {
+__global__ void end_check(std::uint64_t key, const unsigned char* data, std::size_t bytes,
+                          PayloadErrors* errors) {
   if (errors->count == 0) {
     errors->first_index = 0;
     return;
@@ -114,11 +120,13 @@ void payload_fill(PayloadKey key, void* data, std::size_t bytes, void* stream) {
   const std::size_t words = paired_words(data, bytes), rest = bytes - 8 * words;
   if (words > 0) {
     const unsigned blocks = resident_blocks(fill_pairs, threads, 0, words / 2 / threads + 1);
-    launch(fill_pairs, dim3(blocks), dim3(threads), 0, stream, key.value, static_cast<ulonglong2*>(data), words / 2);
+    launch(fill_pairs, dim3(blocks), dim3(threads), 0, stream, key.value, static_cast<ulonglong2*>(data),
+           words / 2);
   }
   if (rest > 0) {
     const unsigned blocks = resident_blocks(fill_words, threads, 0, rest / 8 / threads + 1);
-    launch(fill_words, dim3(blocks), dim3(threads), 0, stream, key.value, static_cast<unsigned char*>(data), bytes, words);
+    launch(fill_words, dim3(blocks), dim3(threads), 0, stream, key.value, static_cast<unsigned char*>(data),
+           bytes, words);
   }
 }
 
@@ -128,8 +136,8 @@ void payload_check(PayloadKey key, const void* data, std::size_t bytes, PayloadE
   launch(begin_check, dim3(1), dim3(1), 0, stream, errors);
   if (words > 0) {
     const unsigned blocks = resident_blocks(check_pairs, threads, 0, words / 2 / (in_flight * threads) + 1);
-    launch(check_pairs, dim3(blocks), dim3(threads), 0, stream, key.value, static_cast<const ulonglong2*>(data), words / 2,
-           errors);
+    launch(check_pairs, dim3(blocks), dim3(threads), 0, stream, key.value,
+           static_cast<const ulonglong2*>(data), words / 2, errors);
   }
   if (rest > 0) {
     const unsigned blocks = resident_blocks(check_words, threads, 0, rest / 8 / threads + 1);

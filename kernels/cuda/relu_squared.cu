@@ -26,7 +26,8 @@ __global__ void __launch_bounds__(threads) forward_kernel(const T* x, T* y, std:
 }
 
 template <typename T>
-__global__ void __launch_bounds__(threads) backward_kernel(const T* x, const T* dy, T* dx, std::size_t count) {
+__global__ void __launch_bounds__(threads)
+    backward_kernel(const T* x, const T* dy, T* dx, std::size_t count) {
   const std::size_t i = (std::size_t{blockIdx.x} * threads + threadIdx.x) * unit;
   if (i + unit <= count) {
     float v[unit], d[unit];
@@ -51,10 +52,12 @@ void relu_squared_forward(const Bfloat* x, Bfloat* y, std::size_t count, void* s
   if (count > 0) launch(forward_kernel<Bfloat>, dim3(blocks(count)), dim3(threads), 0, stream, x, y, count);
 }
 void relu_squared_backward(const float* x, const float* dy, float* dx, std::size_t count, void* stream) {
-  if (count > 0) launch(backward_kernel<float>, dim3(blocks(count)), dim3(threads), 0, stream, x, dy, dx, count);
+  if (count > 0)
+    launch(backward_kernel<float>, dim3(blocks(count)), dim3(threads), 0, stream, x, dy, dx, count);
 }
 void relu_squared_backward(const Bfloat* x, const Bfloat* dy, Bfloat* dx, std::size_t count, void* stream) {
-  if (count > 0) launch(backward_kernel<Bfloat>, dim3(blocks(count)), dim3(threads), 0, stream, x, dy, dx, count);
+  if (count > 0)
+    launch(backward_kernel<Bfloat>, dim3(blocks(count)), dim3(threads), 0, stream, x, dy, dx, count);
 }
 
 }  // namespace assay::kernels::cuda

@@ -10,7 +10,8 @@ constexpr unsigned most_threads = 256, unit = 8;  ///< elements of a 16-byte acc
 
 /// A block per row, eight columns per thread and turn. `row` in shared memory spares a second read.
 template <typename T>
-__global__ void __launch_bounds__(most_threads) forward_kernel(const T* x, const T* add, T* sum, T* y, float* rstd, unsigned width) {
+__global__ void __launch_bounds__(most_threads)
+    forward_kernel(const T* x, const T* add, T* sum, T* y, float* rstd, unsigned width) {
   ASSAY_DYNAMIC_SHARED(float, row);  // [width]
   __shared__ float room[most_threads / 32];
   const std::size_t at = std::size_t{blockIdx.x} * width;
@@ -43,7 +44,8 @@ __global__ void __launch_bounds__(most_threads) forward_kernel(const T* x, const
 
 /// A block per row; the second read of dy and y meets the cache.
 template <typename T>
-__global__ void __launch_bounds__(most_threads) backward_kernel(const T* dy, const T* y, const float* rstd, T* dx, unsigned width) {
+__global__ void __launch_bounds__(most_threads)
+    backward_kernel(const T* dy, const T* y, const float* rstd, T* dx, unsigned width) {
   __shared__ float room[most_threads / 32];
   const std::size_t at = std::size_t{blockIdx.x} * width;
   float dot = 0;
@@ -73,33 +75,37 @@ unsigned threads_for(std::size_t width) {
 }
 
 template <typename T>
-void forward(const T* x, const T* add, T* sum, T* y, float* rstd, std::size_t rows, std::size_t width, void* stream) {
+void forward(const T* x, const T* add, T* sum, T* y, float* rstd, std::size_t rows, std::size_t width,
+             void* stream) {
   const std::size_t bytes = width * sizeof(float);
-  cudaFuncSetAttribute(forward_kernel<T>, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
-  launch(forward_kernel<T>, dim3(static_cast<unsigned>(rows)), dim3(threads_for(width)), bytes, stream, x, add, sum, y, rstd,
-         static_cast<unsigned>(width));
+  cudaFuncSetAttribute(forward_kernel<T>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                       static_cast<int>(bytes));
+  launch(forward_kernel<T>, dim3(static_cast<unsigned>(rows)), dim3(threads_for(width)), bytes, stream, x,
+         add, sum, y, rstd, static_cast<unsigned>(width));
 }
 template <typename T>
-void backward(const T* dy, const T* y, const float* rstd, T* dx, std::size_t rows, std::size_t width, void* stream) {
-  launch(backward_kernel<T>, dim3(static_cast<unsigned>(rows)), dim3(threads_for(width)), 0, stream, dy, y, rstd, dx,
-         static_cast<unsigned>(width));
+void backward(const T* dy, const T* y, const float* rstd, T* dx, std::size_t rows, std::size_t width,
+              void* stream) {
+  launch(backward_kernel<T>, dim3(static_cast<unsigned>(rows)), dim3(threads_for(width)), 0, stream, dy, y,
+         rstd, dx, static_cast<unsigned>(width));
 }
 
 }  // namespace
 
-void rmsnorm_forward(const float* x, const float* add, float* sum, float* y, float* rstd, std::size_t rows, std::size_t width,
-                     void* stream) {
+void rmsnorm_forward(const float* x, const float* add, float* sum, float* y, float* rstd, std::size_t rows,
+                     std::size_t width, void* stream) {
   forward(x, add, sum, y, rstd, rows, width, stream);
 }
-void rmsnorm_forward(const Bfloat* x, const Bfloat* add, Bfloat* sum, Bfloat* y, float* rstd, std::size_t rows, std::size_t width,
-                     void* stream) {
+void rmsnorm_forward(const Bfloat* x, const Bfloat* add, Bfloat* sum, Bfloat* y, float* rstd,
+                     std::size_t rows, std::size_t width, void* stream) {
   forward(x, add, sum, y, rstd, rows, width, stream);
 }
-void rmsnorm_backward(const float* dy, const float* y, const float* rstd, float* dx, std::size_t rows, std::size_t width, void* stream) {
+void rmsnorm_backward(const float* dy, const float* y, const float* rstd, float* dx, std::size_t rows,
+                      std::size_t width, void* stream) {
   backward(dy, y, rstd, dx, rows, width, stream);
 }
-void rmsnorm_backward(const Bfloat* dy, const Bfloat* y, const float* rstd, Bfloat* dx, std::size_t rows, std::size_t width,
-                      void* stream) {
+void rmsnorm_backward(const Bfloat* dy, const Bfloat* y, const float* rstd, Bfloat* dx, std::size_t rows,
+                      std::size_t width, void* stream) {
   backward(dy, y, rstd, dx, rows, width, stream);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every array is read or written once and not again before the caches are full of others: loads and stores are marked as
-// the first to be evicted.
+// Every array is read or written once and not again before the caches are full of others: loads and stores
+// are marked as the first to be evicted.
 #include "kernels/stream.hpp"
 
 #include "kernels/cuda/grid.cuh"
@@ -59,7 +59,8 @@ __global__ void __launch_bounds__(threads) stream_kernel(Arrays<V> arrays, std::
   const std::size_t stride = global_threads();
   std::size_t i = global_thread();
   double mine = 0;
-  for (; i + (round - 1) * stride < count; i += round * stride) mine += one_round<op, round>(arrays, i, stride);
+  for (; i + (round - 1) * stride < count; i += round * stride)
+    mine += one_round<op, round>(arrays, i, stride);
   for (; i < count; i += stride) mine += one_round<op, 1>(arrays, i, stride);
   if constexpr (op == StreamOp::read) {
     ASSAY_UNROLL
@@ -71,7 +72,8 @@ __global__ void __launch_bounds__(threads) stream_kernel(Arrays<V> arrays, std::
 template <StreamOp op, typename V>
 void start(const Arrays<V>& arrays, std::size_t count, double* sum, void* stream) {
   const auto kernel = stream_kernel<op, V>;
-  const unsigned blocks = resident_blocks(kernel, threads, 0, (count + in_flight * threads - 1) / (in_flight * threads));
+  const unsigned blocks =
+      resident_blocks(kernel, threads, 0, (count + in_flight * threads - 1) / (in_flight * threads));
   launch(kernel, dim3(blocks), dim3(threads), 0, stream, arrays, count, sum);
 }
 
@@ -91,7 +93,8 @@ std::size_t past_vector(const void* p) { return reinterpret_cast<std::uintptr_t>
 
 }  // namespace
 
-void stream(StreamOp op, double* a, const double* b, const double* c, std::size_t count, double* sum, void* stream) {
+void stream(StreamOp op, double* a, const double* b, const double* c, std::size_t count, double* sum,
+            void* stream) {
   const Arrays<double> all{a, b, c};
   const std::size_t head = past_vector(a), arrays = stream_arrays(op);
   // Arrays that lie differently against 16 bytes cannot be moved by vectors.

@@ -19,8 +19,8 @@ std::size_t attention_scratch(const AttentionShape& shape) noexcept {
   return (2 * shape.depth + 2 * shape.length + 16) * attention_padded(shape.length);
 }
 
-void attention_forward(const AttentionShape& shape, const float* qkv, float* out, float* lse, std::size_t pair,
-                       float* scratch) noexcept {
+void attention_forward(const AttentionShape& shape, const float* qkv, float* out, float* lse,
+                       std::size_t pair, float* scratch) noexcept {
   ASSAY_DISPATCH(attention_values, shape, qkv, out, lse, pair, scratch);
 }
 

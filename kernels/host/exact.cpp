@@ -17,7 +17,8 @@ void exact_fill(const ExactLine& line, std::uint64_t first, float* data, std::si
   }
 }
 
-ExactErrors exact_check(const ExactLine& line, std::uint64_t first, const float* data, std::size_t count) noexcept {
+ExactErrors exact_check(const ExactLine& line, std::uint64_t first, const float* data,
+                        std::size_t count) noexcept {
   constexpr std::size_t block = 1024;
   std::array<float, block> expected;
   ExactErrors errors;

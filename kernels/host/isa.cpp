@@ -9,12 +9,9 @@ namespace assay::kernels::host {
 
 const char* to_string(Isa isa) noexcept {
   switch (isa) {
-    case Isa::avx512:
-      return "avx512";
-    case Isa::avx2:
-      return "avx2";
-    case Isa::generic:
-      break;
+    case Isa::avx512: return "avx512";
+    case Isa::avx2: return "avx2";
+    case Isa::generic: break;
   }
 #if defined(__aarch64__)
   return "neon";

@@ -153,8 +153,9 @@ void sweep(const Sweep& sweep, std::uint64_t* words, std::size_t begin, std::siz
   const std::size_t fold_begin = sweep.folded ? std::clamp(half, begin, end) : end;
   const std::size_t fold_end = sweep.folded ? std::clamp(2 * half, begin, end) : end;
   const std::size_t plain = 0 - sweep.first;  // word i follows the closed form at i + first
-  const Span parts[] = {
-      {words, begin, fold_begin, plain}, {words, fold_begin, fold_end, half + plain}, {words, fold_end, end, plain}};
+  const Span parts[] = {{words, begin, fold_begin, plain},
+                        {words, fold_begin, fold_end, half + plain},
+                        {words, fold_end, end, plain}};
   if (sweep.down) {
     for (std::size_t i = 3; i-- > 0;) sweeper.run(parts[i]);
   } else {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The RAM test patterns: which sweeps, in which order. Sources: March C- (van de Goor 1991), March SS (Hamdioui, van de Goor, Rodgers
-// 2002), March SR (Hamdioui, van de Goor 2000), moving inversions and modulo-n (memtest86), words of five-a and line-codes
-// (stressapptest), the rest are classical. The operations of a march element that reads or writes a cell several times are a sweep each:
-// caches would keep more than one of them from the cells anyway.
+// The RAM test patterns: which sweeps, in which order. Sources: March C- (van de Goor 1991), March SS
+// (Hamdioui, van de Goor, Rodgers 2002), March SR (Hamdioui, van de Goor 2000), moving inversions and
+// modulo-n (memtest86), words of five-a and line-codes (stressapptest), the rest are classical. The
+// operations of a march element that reads or writes a cell several times are a sweep each: caches would keep
+// more than one of them from the cells anyway.
 #include <algorithm>
 #include <bit>
 #include <utility>
@@ -17,14 +18,9 @@ std::uint64_t data_word(const Data& data, std::size_t index) noexcept {
   std::uint64_t word = 0;
   switch (data.kind) {
     case Background::own_address:
-    case Background::random:
-      word = address_hash(data.key, index);
-      break;
-    case Background::solid:
-      break;
-    case Background::walking:
-      word = std::uint64_t{1} << ((index + data.variant) % 64);
-      break;
+    case Background::random: word = address_hash(data.key, index); break;
+    case Background::solid: break;
+    case Background::walking: word = std::uint64_t{1} << ((index + data.variant) % 64); break;
     case Background::checkerboard:
       word = index % 2 == 0 ? 0xaaaaaaaaaaaaaaaaULL : 0x5555555555555555ULL;
       break;
@@ -44,9 +40,7 @@ std::uint64_t data_word(const Data& data, std::size_t index) noexcept {
     case Background::toggle:
       word = data.key ^ ((index >> std::min(data.variant, 63u)) % 2 != 0 ? data.mask : 0);
       break;
-    case Background::powers:
-      word = std::has_single_bit(index) ? address_hash(data.key, index) : 0;
-      break;
+    case Background::powers: word = std::has_single_bit(index) ? address_hash(data.key, index) : 0; break;
   }
   return data.inverted ? ~word : word;
 }
@@ -136,7 +130,8 @@ std::vector<Sweep> march_ss() {
   std::vector<Sweep> sweeps{write(zero)};
   for (const bool down : {false, true}) {
     for (const auto& [from, to] : {std::pair{zero, one}, std::pair{one, zero}})
-      sweeps.insert(sweeps.end(), {read(from, down), read_write(from, from, down), read_write(from, to, down)});
+      sweeps.insert(sweeps.end(),
+                    {read(from, down), read_write(from, from, down), read_write(from, to, down)});
   }
   sweeps.push_back(read(zero));
   return sweeps;
@@ -145,11 +140,20 @@ std::vector<Sweep> march_ss() {
 /// down w0; up (r0 w1 r1 w0); up (r0 r0); up w1; down (r1 w0 r0 w1); down (r1 r1): 14 operations per cell.
 std::vector<Sweep> march_sr() {
   const Data zero, one = inverse(zero);
-  return {write(zero, true),        read_write(zero, one),       read_write(one, zero), read(zero), read(zero), write(one),
-          read_write(one, zero, true), read_write(zero, one, true), read(one, true),       read(one, true)};
+  return {write(zero, true),
+          read_write(zero, one),
+          read_write(one, zero),
+          read(zero),
+          read(zero),
+          write(one),
+          read_write(one, zero, true),
+          read_write(zero, one, true),
+          read(one, true),
+          read(one, true)};
 }
 
-/// Words at powers of two are changed; any other word that changes, or any of them that does not, shows a line.
+/// Words at powers of two are changed; any other word that changes, or any of them that does not, shows a
+/// line.
 std::vector<Sweep> address_bits(std::uint64_t key) {
   std::vector<Sweep> sweeps;
   for (const bool inverted : {false, true}) {
@@ -175,23 +179,27 @@ std::vector<Sweep> walking_in(unsigned width) {
 
 std::vector<Sweep> both_ways(const Data& data) { return chain({data, inverse(data)}); }
 
-/// Every lane of the bus changes with every 4, 8 and 16 bytes; then 4 and 5 of every 8 lanes: what a bus that inverts bytes with more than
-/// half of their lanes changing (DBI) passes on as it is, and what it inverts.
+/// Every lane of the bus changes with every 4, 8 and 16 bytes; then 4 and 5 of every 8 lanes: what a bus that
+/// inverts bytes with more than half of their lanes changing (DBI) passes on as it is, and what it inverts.
 std::vector<Sweep> switching_noise() {
   constexpr std::uint64_t all = ~std::uint64_t{0}, four = 0x0f0f0f0f0f0f0f0fULL, five = 0x1f1f1f1f1f1f1f1fULL;
   std::vector<Data> values;
-  for (const Data& data : {Data{Background::toggle, 0x00000000ffffffffULL, 63}, Data{Background::toggle, 0, 0, false, all},
-                           Data{Background::toggle, 0, 1, false, all}, Data{Background::toggle, 0, 0, false, four},
-                           Data{Background::toggle, 0, 0, false, five}})
+  for (const Data& data :
+       {Data{Background::toggle, 0x00000000ffffffffULL, 63}, Data{Background::toggle, 0, 0, false, all},
+        Data{Background::toggle, 0, 1, false, all}, Data{Background::toggle, 0, 0, false, four},
+        Data{Background::toggle, 0, 0, false, five}})
     values.insert(values.end(), {data, inverse(data)});
   return chain(values);
 }
 
-/// Words of 8b/10b symbols with the longest and the shortest runs, both by turns, and Five7: a 1 or 0 less than half.
+/// Words of 8b/10b symbols with the longest and the shortest runs, both by turns, and Five7: a 1 or 0 less
+/// than half.
 std::vector<Sweep> line_codes() {
   std::vector<Data> values;
-  for (const Data& data : {Data{Background::toggle, 0x1616161616161616ULL, 63}, Data{Background::toggle, 0xb5b5b5b5b5b5b5b5ULL, 63},
-                           Data{Background::toggle, 0xb5b5b5b5b5b5b5b5ULL, 0}, Data{Background::toggle, 0x5557555555555557ULL, 63}})
+  for (const Data& data : {Data{Background::toggle, 0x1616161616161616ULL, 63},
+                           Data{Background::toggle, 0xb5b5b5b5b5b5b5b5ULL, 63},
+                           Data{Background::toggle, 0xb5b5b5b5b5b5b5b5ULL, 0},
+                           Data{Background::toggle, 0x5557555555555557ULL, 63}})
     values.insert(values.end(), {data, inverse(data)});
   return chain(values);
 }
@@ -232,13 +240,12 @@ std::vector<Sweep> retention(const Data& data, double pause_s) {
 const std::vector<std::string>& pattern_names() {
   static const std::vector<std::string> names = {
       "own-address", "moving-inversions", "walking-ones", "walking-zeros", "checkerboard", "march-c",
-      "random",      "modulo-20",         "block-move",   "retention",
+      "random", "modulo-20", "block-move", "retention",
       // Of the longer levels, and of GPUs.
-      "address-bits", "walking-8", "walking-32", "five-a", "row-stripe", "column-stripe", "switching-noise", "line-codes",
-      "march-c-stripes", "march-ss", "march-sr", "block-move-engine", "hold"};
+      "address-bits", "walking-8", "walking-32", "five-a", "row-stripe", "column-stripe", "switching-noise",
+      "line-codes", "march-c-stripes", "march-ss", "march-sr", "block-move-engine", "hold"};
   return names;
 }
-
 
 namespace {
 
@@ -274,11 +281,18 @@ Pattern extended(const std::string& name, const Data& address, const Data& rando
   if (name == "five-a") return {name, both_ways(five_a), "coupling between bytes and beats"};
   if (name == "row-stripe") return {name, both_ways(rows), "coupling between rows of cells"};
   if (name == "column-stripe") return {name, both_ways(columns), "coupling between columns of cells"};
-  if (name == "switching-noise") return {name, switching_noise(), "signals that suffer when all lanes switch, or just fewer than a bus inverts"};
+  if (name == "switching-noise")
+    return {name, switching_noise(),
+            "signals that suffer when all lanes switch, or just fewer than a bus inverts"};
   if (name == "line-codes") return {name, line_codes(), "signals that suffer from long and short runs"};
-  if (name == "march-c-stripes") return {name, march_c_stripes(), "coupling within a word and between neighbours, any distance to 128 bits"};
-  if (name == "march-ss") return {name, march_ss(), "all static faults of one and two cells, read- and write-disturb among them"};
-  if (name == "march-sr") return {name, march_sr(), "simple realistic faults: deceptive reads, incorrect reads, linked transitions"};
+  if (name == "march-c-stripes")
+    return {name, march_c_stripes(),
+            "coupling within a word and between neighbours, any distance to 128 bits"};
+  if (name == "march-ss")
+    return {name, march_ss(), "all static faults of one and two cells, read- and write-disturb among them"};
+  if (name == "march-sr")
+    return {name, march_sr(),
+            "simple realistic faults: deceptive reads, incorrect reads, linked transitions"};
   if (name == "block-move-engine") return {name, block_move(address, true), "copy engine and its path"};
   if (name == "hold") return {name, hold(random), "cells that lose what is only read"};
   return {};

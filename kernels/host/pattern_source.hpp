@@ -32,14 +32,10 @@ inline std::size_t period_words(const Data& data) noexcept {
   std::size_t period = vector_words;
   switch (data.kind) {
     case Background::own_address:
-    case Background::random:
-      return 0;
+    case Background::random: return 0;
     case Background::solid:
-    case Background::checkerboard:
-      break;
-    case Background::walking:
-      period = 64;
-      break;
+    case Background::checkerboard: break;
+    case Background::walking: period = 64; break;
     case Background::stripe:
       if (data.variant > 16) return 0;
       if (data.variant > 9) period = std::size_t{1} << (data.variant - 6);
@@ -53,8 +49,7 @@ inline std::size_t period_words(const Data& data) noexcept {
       if (data.mask != 0 && data.variant < 58 && data.variant > 8) return 0;
       if (data.mask != 0 && data.variant < 58 && data.variant > 2) period = std::size_t{2} << data.variant;
       break;
-    case Background::powers:
-      break;  // zeros; the few others are left to the slow way (has_power)
+    case Background::powers: break;  // zeros; the few others are left to the slow way (has_power)
   }
   return period <= tile_max_words ? period : 0;
 }

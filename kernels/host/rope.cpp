@@ -13,8 +13,8 @@ void rope_table(const RopeShape& shape, float* cosine, float* sine) noexcept {
   const std::size_t half = shape.depth / 2;
   for (std::size_t t = 0; t < shape.length; ++t)
     for (std::size_t j = 0; j < half; ++j) {
-      const double angle = static_cast<double>(t) *
-                           std::pow(10000.0, -2.0 * static_cast<double>(j) / static_cast<double>(shape.depth));
+      const double angle = static_cast<double>(t) * std::pow(10000.0, -2.0 * static_cast<double>(j) /
+                                                                          static_cast<double>(shape.depth));
       cosine[t * half + j] = static_cast<float>(std::cos(angle));
       sine[t * half + j] = static_cast<float>(std::sin(angle));
     }

@@ -10,14 +10,10 @@ namespace assay::kernels {
 
 const char* to_string(StreamOp op) noexcept {
   switch (op) {
-    case StreamOp::read:
-      return "read";
-    case StreamOp::write:
-      return "write";
-    case StreamOp::copy:
-      return "copy";
-    case StreamOp::triad:
-      return "triad";
+    case StreamOp::read: return "read";
+    case StreamOp::write: return "write";
+    case StreamOp::copy: return "copy";
+    case StreamOp::triad: return "triad";
   }
   return "";
 }

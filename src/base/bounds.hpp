@@ -8,11 +8,12 @@
 
 namespace assay {
 
-/// Sizes of files, of directories three levels deep, and of lists "a.h5,b.h5" of them; what is not there counts 0.
+/// Sizes of files, of directories three levels deep, and of lists "a.h5,b.h5" of them; what is not there
+/// counts 0.
 std::uint64_t input_bytes(const std::vector<std::string>& inputs);
 
-/// Limits memory and processor time of this process to what an honest input of this size needs many times over, and
-/// forbids core files.
+/// Limits memory and processor time of this process to what an honest input of this size needs many times
+/// over, and forbids core files.
 void bound_process(std::uint64_t input_bytes) noexcept;
 
 /// How many files this process may have open at most, once raise_open_files() has been called.

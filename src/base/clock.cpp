@@ -84,7 +84,8 @@ std::optional<double> parse_iso(std::string_view text) {
       text.remove_prefix(1);
     }
   const auto offset = offset_of(text);
-  const std::chrono::year_month_day date{std::chrono::year{year}, std::chrono::month{static_cast<unsigned>(month)},
+  const std::chrono::year_month_day date{std::chrono::year{year},
+                                         std::chrono::month{static_cast<unsigned>(month)},
                                          std::chrono::day{static_cast<unsigned>(day)}};
   if (!offset || !date.ok()) return std::nullopt;
   const auto days = std::chrono::sys_days{date}.time_since_epoch().count();

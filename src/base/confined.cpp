@@ -37,10 +37,12 @@ void close_from(unsigned first) noexcept {
 }
 
 /// Never returns: what libraries would tidy up at exit may be what is damaged.
-[[noreturn]] void run_reader(const std::vector<std::string>& files, const ReadInputs& read, std::uint64_t bytes, pid_t parent, int out) {
+[[noreturn]] void run_reader(const std::vector<std::string>& files, const ReadInputs& read,
+                             std::uint64_t bytes, pid_t parent, int out) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(1);
-  for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGSYS, SIGXCPU, SIGTERM}) std::signal(signal, SIG_DFL);
+  for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGSYS, SIGXCPU, SIGTERM})
+    std::signal(signal, SIG_DFL);
   const int nowhere = ::open("/dev/null", O_RDWR);
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::dup2(nowhere, fd);
   if (::dup2(out, 3) != 3) ::_exit(1);
@@ -116,13 +118,15 @@ void Sink::end() {
 }
 
 void Sink::fail(int kind, const std::string& message) {
-  const std::uint32_t head[3] = {error_frame, static_cast<std::uint32_t>(kind),
-                                 static_cast<std::uint32_t>(std::min<std::size_t>(message.size(), most_in_message))};
+  const std::uint32_t head[3] = {
+      error_frame, static_cast<std::uint32_t>(kind),
+      static_cast<std::uint32_t>(std::min<std::size_t>(message.size(), most_in_message))};
   send(head, sizeof head);
   send(message.data(), head[2]);
 }
 
-Source::Source(int fd, std::uint64_t most_bytes, double patience_s) : fd_(fd), left_(most_bytes), until_s_(now_s() + patience_s) {}
+Source::Source(int fd, std::uint64_t most_bytes, double patience_s)
+    : fd_(fd), left_(most_bytes), until_s_(now_s() + patience_s) {}
 
 void Source::receive(void* to, std::size_t bytes) {
   char* at = static_cast<char*>(to);
@@ -151,7 +155,9 @@ bool Source::next_frame() {
     receive(text.data(), text.size());
     for (char& c : text)
       if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
-    throw Error(head[0] <= static_cast<std::uint32_t>(ErrorKind::internal) ? static_cast<ErrorKind>(head[0]) : ErrorKind::data, text);
+    throw Error(head[0] <= static_cast<std::uint32_t>(ErrorKind::internal) ? static_cast<ErrorKind>(head[0])
+                                                                           : ErrorKind::data,
+                text);
   }
   ended_ = size == 0;
   if (ended_) return false;
@@ -166,7 +172,8 @@ bool Source::next_frame() {
 void Source::read(void* to, std::size_t bytes) {
   char* out = static_cast<char*>(to);
   while (bytes > 0) {
-    if (at_ == frame_.size() && !next_frame()) throw Error(ErrorKind::data, "what was read of it is not whole");
+    if (at_ == frame_.size() && !next_frame())
+      throw Error(ErrorKind::data, "what was read of it is not whole");
     const std::size_t n = std::min(bytes, frame_.size() - at_);
     std::memcpy(out, frame_.data() + at_, n);
     at_ += n;
@@ -179,10 +186,12 @@ void Source::finish() {
   if (at_ != frame_.size() || next_frame()) throw Error(ErrorKind::data, "more was read of it than it holds");
 }
 
-void read_confined(const std::vector<std::string>& files, const ReadInputs& read, const std::function<void(Source&)>& take) {
+void read_confined(const std::vector<std::string>& files, const ReadInputs& read,
+                   const std::function<void(Source&)>& take) {
   const std::uint64_t bytes = input_bytes(files);
   int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) throw Error(ErrorKind::resource, std::string("no pipe to a reading process: ") + std::strerror(errno));
+  if (::pipe2(ends, O_CLOEXEC) != 0)
+    throw Error(ErrorKind::resource, std::string("no pipe to a reading process: ") + std::strerror(errno));
   std::fflush(nullptr);
   const pid_t parent = ::getpid(), child = ::fork();
   if (child == 0) run_reader(files, read, bytes, parent, ends[1]);
@@ -190,7 +199,8 @@ void read_confined(const std::vector<std::string>& files, const ReadInputs& read
   ::close(ends[1]);
   if (child < 0) {
     ::close(ends[0]);
-    throw Error(ErrorKind::resource, std::string("cannot fork a reading process: ") + std::strerror(fork_error));
+    throw Error(ErrorKind::resource,
+                std::string("cannot fork a reading process: ") + std::strerror(fork_error));
   }
   ::fcntl(ends[0], F_SETPIPE_SZ, 1 << 20);
   const auto over = [&](int grace_ms) {
@@ -204,7 +214,8 @@ void read_confined(const std::vector<std::string>& files, const ReadInputs& read
     source.finish();
   } catch (const Lost&) {
     const int status = over(1000);
-    throw Error(ErrorKind::data, describe_lost_reader(files, WIFSIGNALED(status) ? WTERMSIG(status) : SIGABRT));
+    throw Error(ErrorKind::data,
+                describe_lost_reader(files, WIFSIGNALED(status) ? WTERMSIG(status) : SIGABRT));
   } catch (...) {
     over(0);
     throw;
@@ -226,8 +237,11 @@ std::string describe_confinement() {
     filtered = false;
   }
   const std::string version = reading_filter_version();
-  return filtered ? "a process of its own, bounded in memory and time, that can open nothing else and has no network (" + version + ")"
-                  : "a process of its own, bounded in memory and time; its system calls are not filtered (" + version + ")";
+  return filtered ? "a process of its own, bounded in memory and time, that can open nothing else and has no "
+                    "network (" +
+                        version + ")"
+                  : "a process of its own, bounded in memory and time; its system calls are not filtered (" +
+                        version + ")";
 }
 
 }  // namespace assay

@@ -51,13 +51,15 @@ class Source {
 using Inputs = std::vector<InputFile>;
 using ReadInputs = std::function<void(const Inputs&, Sink&)>;
 
-/// Opens `files` in a child process, runs `read` on them there, and meanwhile `take`, which gets what it writes, in this one.
-/// The child has bounded memory and processor time, no descriptor of this process, no other output, and, once the files
-/// are open, a filter of system calls where there is one (reading_filter.hpp): it can open nothing else. Errors of `read` are
-/// thrown here. Throws Error(data) with one line naming the files when the child crashes, does not end, says too much or
-/// asks the system for what reading does not need; Error(resource) when there can be no child. What `take` gets is no more
-/// to be trusted than the files were.
-void read_confined(const std::vector<std::string>& files, const ReadInputs& read, const std::function<void(Source&)>& take);
+/// Opens `files` in a child process, runs `read` on them there, and meanwhile `take`, which gets what it
+/// writes, in this one. The child has bounded memory and processor time, no descriptor of this process, no
+/// other output, and, once the files are open, a filter of system calls where there is one
+/// (reading_filter.hpp): it can open nothing else. Errors of `read` are thrown here. Throws Error(data) with
+/// one line naming the files when the child crashes, does not end, says too much or asks the system for what
+/// reading does not need; Error(resource) when there can be no child. What `take` gets is no more to be
+/// trusted than the files were.
+void read_confined(const std::vector<std::string>& files, const ReadInputs& read,
+                   const std::function<void(Source&)>& take);
 
 /// What protects this machine from the files that it reads, for people.
 std::string describe_confinement();

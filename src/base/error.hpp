@@ -8,8 +8,8 @@
 
 namespace assay {
 
-/// What went wrong, which decides who turns it into what: `usage` ends the program with exit 4, `io` during a run ends
-/// it with 3 and keeps what is on disk, the others make the running case `error`.
+/// What went wrong, which decides who turns it into what: `usage` ends the program with exit 4, `io` during a
+/// run ends it with 3 and keeps what is on disk, the others make the running case `error`.
 enum class ErrorKind { usage, io, hdf5, mpi, blas, device, resource, data, internal };
 
 /// The one exception type of assay. `what()` is one line, made for a person, and names the culprit.

@@ -33,7 +33,8 @@ std::vector<std::string> expand_bracket(std::string_view inside, std::string_vie
     const auto comma = std::min(inside.find(','), inside.size());
     const std::string_view part = inside.substr(0, comma);
     const auto dash = std::min(part.find('-'), part.size());
-    const std::string_view low = part.substr(0, dash), high = dash < part.size() ? part.substr(dash + 1) : low;
+    const std::string_view low = part.substr(0, dash),
+                           high = dash < part.size() ? part.substr(dash + 1) : low;
     const std::uint64_t first = number_of(low, item), last = number_of(high, item);
     if (last < first) wrong(item, "a range runs backwards");
     if (last - first >= hostlist_limit - out.size()) wrong(item, "stands for more than a million names");
@@ -65,7 +66,8 @@ void expand_item(std::string_view item, std::vector<std::string>& names) {
     stems = std::move(grown);
     rest.remove_prefix(close + 1);
   }
-  if (names.size() + stems.size() > hostlist_limit) wrong(item, "the list stands for more than a million names");
+  if (names.size() + stems.size() > hostlist_limit)
+    wrong(item, "the list stands for more than a million names");
   names.insert(names.end(), stems.begin(), stems.end());
 }
 

@@ -10,7 +10,8 @@
 
 namespace assay {
 
-/// A regular file, open for reading. What hinders opening it is said when it is used. Copies share the descriptor.
+/// A regular file, open for reading. What hinders opening it is said when it is used. Copies share the
+/// descriptor.
 class InputFile {
  public:
   /// Never waits, whatever is behind the name.
@@ -21,7 +22,8 @@ class InputFile {
   bool exists() const noexcept;
   bool is_regular() const noexcept { return regular_; }
 
-  // What follows throws Error(usage) "cannot read PATH: ..." when it could not be opened, Error(data) "PATH is not a file".
+  // What follows throws Error(usage) "cannot read PATH: ..." when it could not be opened, Error(data) "PATH
+  // is not a file".
   int descriptor() const;
   std::uint64_t bytes() const;  ///< when it was opened
   /// Reads `bytes` at `offset`, fewer only at the end of the file. Throws Error(data) when the system cannot.

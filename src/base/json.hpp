@@ -12,7 +12,8 @@ using Json = nlohmann::ordered_json;
 using JsonTextAdapter = nlohmann::detail::iterator_input_adapter<std::string::const_iterator>;
 }  // namespace assay
 
-// Made once, in json.cpp, and not again in each of the many files that read or write JSON: half of their compile time.
+// Made once, in json.cpp, and not again in each of the many files that read or write JSON: half of their
+// compile time.
 extern template class nlohmann::basic_json<nlohmann::ordered_map>;
 extern template class nlohmann::detail::serializer<assay::Json>;
 extern template class nlohmann::detail::lexer<assay::Json, assay::JsonTextAdapter>;

@@ -11,7 +11,8 @@ std::uint64_t RandomStream::bits(std::uint64_t index) const noexcept {
   const r123::Philox4x32 generator;
   const r123::Philox4x32::ctr_type counter{
       {static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(index >> 32), 0, 0}};
-  const r123::Philox4x32::key_type key{{static_cast<std::uint32_t>(key_), static_cast<std::uint32_t>(key_ >> 32)}};
+  const r123::Philox4x32::key_type key{
+      {static_cast<std::uint32_t>(key_), static_cast<std::uint32_t>(key_ >> 32)}};
   const auto out = generator(counter, key);
   return (static_cast<std::uint64_t>(out[1]) << 32) | out[0];
 }

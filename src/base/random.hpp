@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random numbers are functions of counters, never of call order: the same (seed, stream, index) gives the same value
-// on every rank, device and restart.
+// Random numbers are functions of counters, never of call order: the same (seed, stream, index) gives the
+// same value on every rank, device and restart.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,9 @@
 
 namespace assay {
 
-/// A 64-bit finaliser (bijective, all bits avalanche; the constants are those of SplitMix64, Steele et al., OOPSLA'14).
-/// Vectorises; used for payload words and digests, where Philox would be slower than the copy under test.
+/// A 64-bit finaliser (bijective, all bits avalanche; the constants are those of SplitMix64, Steele et al.,
+/// OOPSLA'14). Vectorises; used for payload words and digests, where Philox would be slower than the copy
+/// under test.
 constexpr std::uint64_t mix64(std::uint64_t x) noexcept {
   x += 0x9e3779b97f4a7c15ULL;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
@@ -21,9 +22,12 @@ constexpr std::uint64_t mix64(std::uint64_t x) noexcept {
 }
 
 /// Order-dependent combination of two 64-bit values into one.
-constexpr std::uint64_t mix64(std::uint64_t a, std::uint64_t b) noexcept { return mix64(mix64(a) ^ (b * 0xd6e8feb86659fd93ULL)); }
+constexpr std::uint64_t mix64(std::uint64_t a, std::uint64_t b) noexcept {
+  return mix64(mix64(a) ^ (b * 0xd6e8feb86659fd93ULL));
+}
 
-/// FNV-1a of a text: stable across machines and versions, for names, plan hashes and case keys (not cryptographic).
+/// FNV-1a of a text: stable across machines and versions, for names, plan hashes and case keys (not
+/// cryptographic).
 constexpr std::uint64_t hash_text(std::string_view text, std::uint64_t h = 0xcbf29ce484222325ULL) noexcept {
   for (const char c : text) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
   return h;
@@ -37,12 +41,16 @@ class RandomStream {
 
   std::uint64_t key() const noexcept { return key_; }
   /// A stream of its own below this one.
-  RandomStream child(std::string_view name) const noexcept { return RandomStream(mix64(key_, hash_text(name))); }
+  RandomStream child(std::string_view name) const noexcept {
+    return RandomStream(mix64(key_, hash_text(name)));
+  }
 
   /// 64 random bits at `index`.
   std::uint64_t bits(std::uint64_t index) const noexcept;
   /// Uniform in [0, 1) at `index`.
-  double uniform(std::uint64_t index) const noexcept { return static_cast<double>(bits(index) >> 11) * 0x1.0p-53; }
+  double uniform(std::uint64_t index) const noexcept {
+    return static_cast<double>(bits(index) >> 11) * 0x1.0p-53;
+  }
   /// Uniform integer in [0, n) at `index`; n > 0.
   std::uint64_t below(std::uint64_t index, std::uint64_t n) const noexcept;
   /// A permutation of 0..n-1 (Fisher-Yates on this stream).

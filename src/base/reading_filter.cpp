@@ -16,20 +16,39 @@ namespace assay {
 #ifdef ASSAY_HAS_SECCOMP
 namespace {
 
-/// Reading what is open, memory, time, and the way out. What libraries try beyond that, such as the time zone or the number
-/// of processors, fails without harm.
-constexpr int allowed[] = {
-    SCMP_SYS(read),           SCMP_SYS(pread64),      SCMP_SYS(write),         SCMP_SYS(close),        SCMP_SYS(fstat),
-    SCMP_SYS(munmap),         SCMP_SYS(mremap),       SCMP_SYS(madvise),       SCMP_SYS(brk),          SCMP_SYS(futex),
-    SCMP_SYS(getrandom),      SCMP_SYS(clock_gettime), SCMP_SYS(gettimeofday), SCMP_SYS(time),         SCMP_SYS(getpid),
-    SCMP_SYS(gettid),         SCMP_SYS(rt_sigaction), SCMP_SYS(rt_sigprocmask), SCMP_SYS(rt_sigreturn), SCMP_SYS(restart_syscall),
-    SCMP_SYS(exit),           SCMP_SYS(exit_group),   SCMP_SYS(sigaltstack)};  // the last one for AddressSanitizer, at every throw
+/// Reading what is open, memory, time, and the way out. What libraries try beyond that, such as the time zone
+/// or the number of processors, fails without harm.
+constexpr int allowed[] = {SCMP_SYS(read),         SCMP_SYS(pread64),
+                           SCMP_SYS(write),        SCMP_SYS(close),
+                           SCMP_SYS(fstat),        SCMP_SYS(munmap),
+                           SCMP_SYS(mremap),       SCMP_SYS(madvise),
+                           SCMP_SYS(brk),          SCMP_SYS(futex),
+                           SCMP_SYS(getrandom),    SCMP_SYS(clock_gettime),
+                           SCMP_SYS(gettimeofday), SCMP_SYS(time),
+                           SCMP_SYS(getpid),       SCMP_SYS(gettid),
+                           SCMP_SYS(rt_sigaction), SCMP_SYS(rt_sigprocmask),
+                           SCMP_SYS(rt_sigreturn), SCMP_SYS(restart_syscall),
+                           SCMP_SYS(exit),         SCMP_SYS(exit_group),
+                           SCMP_SYS(sigaltstack)};  // the last one for AddressSanitizer, at every throw
 
 /// What only somebody else's code would call here.
-constexpr int deadly[] = {SCMP_SYS(socket),  SCMP_SYS(socketpair), SCMP_SYS(connect), SCMP_SYS(bind),   SCMP_SYS(listen),
-                          SCMP_SYS(accept),  SCMP_SYS(accept4),    SCMP_SYS(sendto),  SCMP_SYS(sendmsg), SCMP_SYS(execve),
-                          SCMP_SYS(execveat), SCMP_SYS(fork),      SCMP_SYS(vfork),   SCMP_SYS(clone),  SCMP_SYS(clone3),
-                          SCMP_SYS(ptrace),  SCMP_SYS(process_vm_writev)};
+constexpr int deadly[] = {SCMP_SYS(socket),
+                          SCMP_SYS(socketpair),
+                          SCMP_SYS(connect),
+                          SCMP_SYS(bind),
+                          SCMP_SYS(listen),
+                          SCMP_SYS(accept),
+                          SCMP_SYS(accept4),
+                          SCMP_SYS(sendto),
+                          SCMP_SYS(sendmsg),
+                          SCMP_SYS(execve),
+                          SCMP_SYS(execveat),
+                          SCMP_SYS(fork),
+                          SCMP_SYS(vfork),
+                          SCMP_SYS(clone),
+                          SCMP_SYS(clone3),
+                          SCMP_SYS(ptrace),
+                          SCMP_SYS(process_vm_writev)};
 
 bool add_rules(scmp_filter_ctx filter) {
   bool good = true;
@@ -43,13 +62,15 @@ bool add_rules(scmp_filter_ctx filter) {
   };
   for (const int call : allowed) add(SCMP_ACT_ALLOW, call);
   for (const int call : deadly) add(SCMP_ACT_KILL_PROCESS, call);
-  // fstat of newer C libraries. The filter cannot see that the path is empty: size and times of other files remain visible.
+  // fstat of newer C libraries. The filter cannot see that the path is empty: size and times of other files
+  // remain visible.
   add(SCMP_ACT_ALLOW, SCMP_SYS(newfstatat), scmp_arg_cmp{3, SCMP_CMP_EQ, AT_EMPTY_PATH, 0});
   constexpr std::uint64_t executable = 4;  // PROT_EXEC
   add(SCMP_ACT_ALLOW, SCMP_SYS(mmap), cmp(2, executable, 0));
   add(SCMP_ACT_ALLOW, SCMP_SYS(mprotect), cmp(2, executable, 0));
   // abort() signals its own process.
-  add(SCMP_ACT_ALLOW, SCMP_SYS(tgkill), scmp_arg_cmp{0, SCMP_CMP_EQ, static_cast<std::uint64_t>(::getpid()), 0});
+  add(SCMP_ACT_ALLOW, SCMP_SYS(tgkill),
+      scmp_arg_cmp{0, SCMP_CMP_EQ, static_cast<std::uint64_t>(::getpid()), 0});
   return good;
 }
 
@@ -63,7 +84,8 @@ bool install_reading_filter() noexcept {
 
 std::string reading_filter_version() {
   const scmp_version* v = seccomp_version();
-  return "libseccomp " + std::to_string(v->major) + "." + std::to_string(v->minor) + "." + std::to_string(v->micro);
+  return "libseccomp " + std::to_string(v->major) + "." + std::to_string(v->minor) + "." +
+         std::to_string(v->micro);
 }
 #else
 bool install_reading_filter() noexcept { return false; }

@@ -18,21 +18,22 @@ std::optional<std::string> read_text(const std::string& path);
 /// A whole number from such a file; nullopt when absent or no number.
 std::optional<std::int64_t> read_integer(const std::string& path);
 
-/// Rank, size and node-local rank as the launcher's environment tells them before MPI_Init (Open MPI, PMIx, PMI, Slurm).
-/// -1 where unknown; `launched` is false for a singleton.
+/// Rank, size and node-local rank as the launcher's environment tells them before MPI_Init (Open MPI, PMIx,
+/// PMI, Slurm). -1 where unknown; `launched` is false for a singleton.
 struct LaunchEnvironment {
   bool launched = false;
   int rank = -1;
   int size = -1;
   int local_rank = -1;
   int local_size = -1;
-  std::string launcher;  ///< "openmpi", "slurm", "pmi", "none"
+  std::string launcher;              ///< "openmpi", "slurm", "pmi", "none"
   bool oversubscribe_asked = false;  ///< told to start more processes than cores: mpirun --oversubscribe or
                                      ///< --map-by ...:OVERSUBSCRIBE, srun --overcommit
 };
 LaunchEnvironment launch_environment();
 
-/// True when this process should speak for all before MPI is up: a singleton, or the rank that the launcher calls 0.
+/// True when this process should speak for all before MPI is up: a singleton, or the rank that the launcher
+/// calls 0.
 bool speaks_for_all();
 
 /// CPUs this process may run on (sched_getaffinity), ascending.

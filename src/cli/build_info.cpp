@@ -70,7 +70,8 @@ std::string cuda_detail() {
   std::string why;
   const auto gpus = cuda.visible(why);
   if (gpus.empty()) return fmt::format("built: {}; no GPU is used here: {}", cuda.description(), why);
-  std::string text = fmt::format("built: {}; {} GPU{} here:", cuda.description(), gpus.size(), gpus.size() == 1 ? "" : "s");
+  std::string text =
+      fmt::format("built: {}; {} GPU{} here:", cuda.description(), gpus.size(), gpus.size() == 1 ? "" : "s");
   for (const VisibleGpu& gpu : gpus) text += fmt::format(" {} ({})", gpu.name, gpu.pci);
   return text;
 }
@@ -91,13 +92,17 @@ std::vector<Component> device_components() {
 std::vector<Component> transport_components() {
   const std::string ucx_version = UcxCommunicator::version();
   return {{"mpi", true, "built: " + mpi_version()},
-          ucx_version.empty() ? Component{"ucx", false, not_built("UCX")} : Component{"ucx", true, "built: UCX " + ucx_version},
+          ucx_version.empty() ? Component{"ucx", false, not_built("UCX")}
+                              : Component{"ucx", true, "built: UCX " + ucx_version},
           {"nccl", gpu_transports() != nullptr && components::nccl_version[0] != '\0',
            gpu_transports() == nullptr || components::nccl_version[0] == '\0'
                ? not_built("NCCL with CUDA")
-               : fmt::format("built with NCCL {}, which is opened where a GPU is used", components::nccl_version)},
+               : fmt::format("built with NCCL {}, which is opened where a GPU is used",
+                             components::nccl_version)},
           {"cuda", gpu_transports() != nullptr,
-           gpu_transports() == nullptr ? not_built("CUDA toolkit") : "built: copies between the GPUs of a node, by copy engine or by kernel"}};
+           gpu_transports() == nullptr
+               ? not_built("CUDA toolkit")
+               : "built: copies between the GPUs of a node, by copy engine or by kernel"}};
 }
 
 std::vector<Component> reading_components() { return {{"files", true, describe_confinement()}}; }

@@ -61,14 +61,17 @@ std::vector<std::string> inputs_of(const Parsed& parsed) {
 /// `command` is called without arguments.
 template <class Command>
 ExitCode run_confined(const std::vector<std::string>& inputs, const Command& command, unsigned weight = 1) {
-  return confined(inputs, [&] {
-    try {
-      return command();
-    } catch (const Error& e) {
-      tell(e);
-      return e.exit_code();
-    }
-  }, weight);
+  return confined(
+      inputs,
+      [&] {
+        try {
+          return command();
+        } catch (const Error& e) {
+          tell(e);
+          return e.exit_code();
+        }
+      },
+      weight);
 }
 
 ExitCode dispatch(int argc, char** argv) {
@@ -86,24 +89,22 @@ ExitCode dispatch(int argc, char** argv) {
   const std::string& name = parsed.command->name;
   if (name == "run" || name == "plan") return run_command(argc, argv, parsed, std::move(suites));
   if (name == "import")
-    return run_confined({parsed.positionals.begin() + 1, parsed.positionals.end()},
-                        [&] { return import_command(parsed, quoted_command_line(argc, argv)); }, 16);
+    return run_confined(
+        {parsed.positionals.begin() + 1, parsed.positionals.end()},
+        [&] { return import_command(parsed, quoted_command_line(argc, argv)); }, 16);
   if (name == "simulate") return simulate_command(parsed, quoted_command_line(argc, argv), suites);
   if (name == "list") {
     print(list_text(commands, suites, parsed.positionals.empty() ? "" : parsed.positionals.front()));
     return ExitCode::pass;
   }
   using FileCommand = ExitCode (*)(const Parsed&);
-  const std::pair<const char*, FileCommand> file_commands[] = {{"inspect", inspect_command},
-                                                               {"verdict", verdict_command},
-                                                               {"compare", compare_command},
-                                                               {"export", export_command},
-                                                               {"schema", schema_command},
-                                                               {"recover", recover_command},
-                                                               {"report", report_command},
-                                                               {"trend", trend_command}};
+  const std::pair<const char*, FileCommand> file_commands[] = {
+      {"inspect", inspect_command}, {"verdict", verdict_command}, {"compare", compare_command},
+      {"export", export_command},   {"schema", schema_command},   {"recover", recover_command},
+      {"report", report_command},   {"trend", trend_command}};
   for (const auto& [command, act] : file_commands) {
-    if (name == command) return run_confined(inputs_of(parsed), [&act = act, &parsed] { return act(parsed); });
+    if (name == command)
+      return run_confined(inputs_of(parsed), [&act = act, &parsed] { return act(parsed); });
   }
   if (name == "man") {
     print(man_page(commands, ASSAY_VERSION));

@@ -69,8 +69,10 @@ CommandSpec run_command_spec(const Suites& suites) {
 
 CommandSpec plan_command_spec(const Suites& suites) {
   auto options = measuring_options(suites);
-  options.push_back(make_option("as-nodes", OptionKind::integer, "N", "plan for N nodes like this one: node001, node002, ..."));
-  options.push_back(make_option("pairs", OptionKind::flag, "", "also print every measured pair with its case and round"));
+  options.push_back(make_option("as-nodes", OptionKind::integer, "N",
+                                "plan for N nodes like this one: node001, node002, ..."));
+  options.push_back(
+      make_option("pairs", OptionKind::flag, "", "also print every measured pair with its case and round"));
   return {"plan",
           "print stages, cases, bytes and time of a run; run nothing",
           "assay plan [OPTIONS]",
@@ -109,12 +111,16 @@ CommandSpec verdict_command_spec() {
           "judge a results file again, or several of them together",
           "assay verdict FILE|DIR [OPTIONS]",
           {{"FILE", "results file, .partial directory of a run, or directory with results files", true, {}}},
-          {shared("strict"), shared("limits"), shared("baseline"), shared("history"), shared("require"), shared("json"), shared("junit"),
-           shared("nodes"), shared("coverage"), shared("prometheus"), shared("report"),
-           make_option("explain", OptionKind::text, "NAME", "the chain of evidence of one node, device, NIC or link"),
-           make_option("write-limits", OptionKind::path, "FILE", "propose a file for --limits from this run, if it is good"),
+          {shared("strict"), shared("limits"), shared("baseline"), shared("history"), shared("require"),
+           shared("json"), shared("junit"), shared("nodes"), shared("coverage"), shared("prometheus"),
+           shared("report"),
+           make_option("explain", OptionKind::text, "NAME",
+                       "the chain of evidence of one node, device, NIC or link"),
+           make_option("write-limits", OptionKind::path, "FILE",
+                       "propose a file for --limits from this run, if it is good"),
            shared("color"), shared("no-color")},
-          {"assay verdict q.h5", "assay verdict q.h5 --explain node07/gpu3", "assay verdict soak/", "assay verdict q.h5 --limits contract.toml --nodes nodes.txt"},
+          {"assay verdict q.h5", "assay verdict q.h5 --explain node07/gpu3", "assay verdict soak/",
+           "assay verdict q.h5 --limits contract.toml --nodes nodes.txt"},
           exit_codes};
 }
 
@@ -127,10 +133,11 @@ CommandSpec compare_command_spec() {
           {with_default(make_option("margin", OptionKind::text, "PERCENT",
                                     "a change of the rate by less than this is none"),
                         "1%"),
-           with_default(make_option("unit", OptionKind::choice, "WHAT", "what is taken as independent"), "node",
-                        {"node", "device"}),
-           with_default(make_option("cases", OptionKind::text, "GLOB", "compare only cases whose suite/name matches"),
-                        "*"),
+           with_default(make_option("unit", OptionKind::choice, "WHAT", "what is taken as independent"),
+                        "node", {"node", "device"}),
+           with_default(
+               make_option("cases", OptionKind::text, "GLOB", "compare only cases whose suite/name matches"),
+               "*"),
            make_option("ignore-case-key", OptionKind::flag, "",
                        "compare although library, algorithm or path differ, as between vendors"),
            make_option("json", OptionKind::path, "FILE", "write the comparison as JSON"), shared("color"),
@@ -180,12 +187,17 @@ CommandSpec report_command_spec() {
   return {"report",
           "one page of a run: what is signed",
           "assay report RUN... -o FILE [OPTIONS]",
-          {{"RUN", "results file, or a directory with results files; with several, the last is reported and compared with the others", true, {}, true}},
+          {{"RUN",
+            "results file, or a directory with results files; with several, the last is reported and "
+            "compared with the others",
+            true,
+            {},
+            true}},
           {make_option("output", OptionKind::path, "FILE", "the page, HTML that needs no network", 'o'),
-           make_option("markdown", OptionKind::flag, "", "Markdown instead, short: for tickets and chat"), shared("strict"), shared("limits"),
-           shared("baseline"), shared("history"), shared("require")},
-          {"assay report q.h5 -o q.html", "assay report before.h5 after.h5 -o change.html", "assay report nights/ -o nights.html",
-           "assay report q.h5 --markdown -o q.md"},
+           make_option("markdown", OptionKind::flag, "", "Markdown instead, short: for tickets and chat"),
+           shared("strict"), shared("limits"), shared("baseline"), shared("history"), shared("require")},
+          {"assay report q.h5 -o q.html", "assay report before.h5 after.h5 -o change.html",
+           "assay report nights/ -o nights.html", "assay report q.h5 --markdown -o q.md"},
           "States and numbers are those of assay verdict. Of a directory: its newest run,\n"
           "with the verdict over all and all as history.\n"
           "Exit codes: 0, or 4 when an input cannot be read."};
@@ -218,11 +230,10 @@ CommandSpec man_command_spec() {
 }  // namespace
 
 std::vector<CommandSpec> make_commands(const Suites& suites) {
-  return {run_command_spec(suites), plan_command_spec(suites), list_command_spec(),
-          inspect_command_spec(),   verdict_command_spec(),    compare_command_spec(),
-          export_command_spec(),    schema_command_spec(),     recover_command_spec(),
-          simulate_command_spec(),  import_command_spec(),     report_command_spec(),
-          trend_command_spec(),         completion_command_spec(), man_command_spec()};
+  return {run_command_spec(suites), plan_command_spec(suites), list_command_spec(),   inspect_command_spec(),
+          verdict_command_spec(),   compare_command_spec(),    export_command_spec(), schema_command_spec(),
+          recover_command_spec(),   simulate_command_spec(),   import_command_spec(), report_command_spec(),
+          trend_command_spec(),     completion_command_spec(), man_command_spec()};
 }
 
 }  // namespace assay::cli

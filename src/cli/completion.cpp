@@ -10,16 +10,14 @@ namespace {
 /// The bash statement that fills COMPREPLY for the value of an option; "" when nothing can be proposed.
 std::string value_statement(const OptionSpec& option) {
   switch (option.kind) {
-    case OptionKind::path:
-      return "compopt -o filenames 2>/dev/null; COMPREPLY=($(compgen -f -- \"$cur\"))";
+    case OptionKind::path: return "compopt -o filenames 2>/dev/null; COMPREPLY=($(compgen -f -- \"$cur\"))";
     case OptionKind::choice:
       return fmt::format("COMPREPLY=($(compgen -W '{}' -- \"$cur\"))", join(option.allowed, " "));
     case OptionKind::list:
     case OptionKind::choices:
       if (option.allowed.empty()) return ":";
       return fmt::format("_assay_list '{}'", join(option.allowed, " "));
-    default:
-      return ":";
+    default: return ":";
   }
 }
 

@@ -19,19 +19,20 @@
 namespace assay::cli {
 namespace {
 
-/// Where a child says what it has to say until it is known how it ended: a C library that stops a damaged process adds
-/// lines of its own. -1 where the system has no such file.
+/// Where a child says what it has to say until it is known how it ended: a C library that stops a damaged
+/// process adds lines of its own. -1 where the system has no such file.
 int private_stderr() { return ::memfd_create("assay-stderr", MFD_CLOEXEC); }
 
 void pass_on(int fd) {
   if (fd < 0 || ::lseek(fd, 0, SEEK_SET) != 0) return;
   char buffer[4096];
-  for (ssize_t n; (n = ::read(fd, buffer, sizeof buffer)) > 0;) std::fwrite(buffer, 1, static_cast<std::size_t>(n), stderr);
+  for (ssize_t n; (n = ::read(fd, buffer, sizeof buffer)) > 0;)
+    std::fwrite(buffer, 1, static_cast<std::size_t>(n), stderr);
 }
 
 /// Never returns: what the C library and HDF5 would tidy up at exit may be what is damaged.
-[[noreturn]] void run_child(const std::function<ExitCode()>& command, std::uint64_t bytes,
-                            pid_t parent, int said) {
+[[noreturn]] void run_child(const std::function<ExitCode()>& command, std::uint64_t bytes, pid_t parent,
+                            int said) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (said >= 0) ::dup2(said, STDERR_FILENO);
   if (::getppid() != parent) ::_exit(static_cast<int>(ExitCode::internal));
@@ -53,7 +54,8 @@ void pass_on(int fd) {
 
 }  // namespace
 
-ExitCode confined(const std::vector<std::string>& inputs, const std::function<ExitCode()>& command, unsigned weight) {
+ExitCode confined(const std::vector<std::string>& inputs, const std::function<ExitCode()>& command,
+                  unsigned weight) {
   const std::uint64_t bytes = weight * input_bytes(inputs);
   std::fflush(nullptr);
   const int said = private_stderr();

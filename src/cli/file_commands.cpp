@@ -67,14 +67,16 @@ Judged judge_one(const std::string& file, const OptionValues& values, const verd
   return {std::move(results), std::move(verdict)};
 }
 
-Judged judge_joined(const std::string& directory, const OptionValues& values, const verdict::References& references) {
+Judged judge_joined(const std::string& directory, const OptionValues& values,
+                    const verdict::References& references) {
   const JudgedDirectory all = judge_directory(directory, values, references);
   return {all.join.results(), all.join.verdict(all.strict)};
 }
 
 }  // namespace
 
-JudgedDirectory judge_directory(const std::string& directory, const OptionValues& values, const verdict::References& references) {
+JudgedDirectory judge_directory(const std::string& directory, const OptionValues& values,
+                                const verdict::References& references) {
   std::vector<fs::path> files;
   for (const auto& entry : fs::directory_iterator(directory)) {
     const std::string name = entry.path().filename().string();
@@ -116,20 +118,22 @@ namespace {
 void write_limits(const std::string& file, const std::string& input, const Judged& judged) {
   const std::string& state = judged.verdict.state;
   if (state != "PASS" && state != "WARN")
-    throw_usage(fmt::format("--write-limits: {} is {}: limits come from a run that is PASS or WARN", input, state));
+    throw_usage(
+        fmt::format("--write-limits: {} is {}: limits come from a run that is PASS or WARN", input, state));
   const std::string text = verdict::propose_limits(judged.results, input, state);
   verdict::check_limits(text, file);
   write_file("--write-limits", file, [&](std::ostream& out) { out << text; });
 }
 
 /// --explain: the evidence about one part, instead of all findings.
-std::string explained(const std::string& name, const std::string& input, const Judged& judged, const verdict::Options& options,
-                      const report::Style& style) {
+std::string explained(const std::string& name, const std::string& input, const Judged& judged,
+                      const verdict::Options& options, const report::Style& style) {
   const auto explanation = verdict::explain(judged.results, judged.verdict, options, name);
   if (explanation) return report::explain_text(*explanation, style);
   std::vector<std::string> names;
   for (const auto& e : judged.results.entities) names.push_back(e.name);
-  throw_usage(fmt::format("--explain: nothing in {} is called '{}'{}", input, name, did_you_mean(name, names)));
+  throw_usage(
+      fmt::format("--explain: nothing in {} is called '{}'{}", input, name, did_you_mean(name, names)));
 }
 
 }  // namespace
@@ -141,16 +145,20 @@ ExitCode verdict_command(const Parsed& parsed) {
   const auto references = verdict::References::load(values.text("baseline"), values.text("history"));
   const bool collection = is_collection(file);
   for (const char* option : {"write-limits", "explain"})
-    if (collection && values.has(option)) throw_usage(fmt::format("--{}: needs one results file, '{}' is a directory", option, file));
-  const Judged judged = collection ? judge_joined(file, values, references) : judge_one(file, values, references);
+    if (collection && values.has(option))
+      throw_usage(fmt::format("--{}: needs one results file, '{}' is a directory", option, file));
+  const Judged judged =
+      collection ? judge_joined(file, values, references) : judge_one(file, values, references);
   const auto& [results, verdict] = judged;
   for (const report::MachineOutput& output : report::machine_outputs()) {
-    if (values.has(output.option)) check_output(std::string("--") + output.option, values.text(output.option), file);
+    if (values.has(output.option))
+      check_output(std::string("--") + output.option, values.text(output.option), file);
   }
   std::string text = report::verdict_text(verdict, style);
   if (values.has("explain"))
-    text = explained(values.text("explain"), file, judged, verdict_options(results, values, references), style) +
-           fmt::format("{} (exit {})\n", verdict.state, verdict.exit_code);
+    text =
+        explained(values.text("explain"), file, judged, verdict_options(results, values, references), style) +
+        fmt::format("{} (exit {})\n", verdict.state, verdict.exit_code);
   if (values.has("write-limits")) {
     check_output("--write-limits", values.text("write-limits"), file);
     write_limits(values.text("write-limits"), file, judged);
@@ -158,11 +166,14 @@ ExitCode verdict_command(const Parsed& parsed) {
   for (const report::MachineOutput& output : report::machine_outputs()) {
     if (!values.has(output.option)) continue;
     const std::string machine = output.content(results, verdict);
-    write_file(std::string("--") + output.option, values.text(output.option), [&](std::ostream& out) { out << machine; });
+    write_file(std::string("--") + output.option, values.text(output.option),
+               [&](std::ostream& out) { out << machine; });
   }
   if (values.has("report")) {
     check_output("--report", values.text("report"), file);
-    const std::string page = collection ? report_directory(file, values, references) : report_page(file, results, verdict_options(results, values, references));
+    const std::string page = collection
+                                 ? report_directory(file, values, references)
+                                 : report_page(file, results, verdict_options(results, values, references));
     write_file("--report", values.text("report"), [&](std::ostream& out) { out << page; });
   }
   // Nobody shall take it for a run.

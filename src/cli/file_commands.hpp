@@ -16,15 +16,18 @@ report::Style style_of(const OptionValues& values);
 /// Refuses to replace the input by an output made from it, and what cannot be written.
 void check_output(const std::string& option, const std::string& file, const std::string& input);
 
-/// Options of the verdict as the run had them, with what --limits, --baseline, --history, --require and --strict say instead.
-verdict::Options verdict_options(const results::Results& results, const OptionValues& values, const verdict::References& references);
+/// Options of the verdict as the run had them, with what --limits, --baseline, --history, --require and
+/// --strict say instead.
+verdict::Options verdict_options(const results::Results& results, const OptionValues& values,
+                                 const verdict::References& references);
 /// Runs of a directory judged one by one and together.
 struct JudgedDirectory {
   verdict::Join join;
   bool strict = false;
 };
 /// All results files of a directory in the order of their names, those that were left unfinished too.
-JudgedDirectory judge_directory(const std::string& directory, const OptionValues& values, const verdict::References& references);
+JudgedDirectory judge_directory(const std::string& directory, const OptionValues& values,
+                                const verdict::References& references);
 /// A directory of results files, unlike the partial directory of one run.
 bool is_collection(const std::string& path);
 

@@ -69,13 +69,14 @@ ExitCode import_command(const Parsed& parsed, const std::string& command_line) {
       throw_usage(fmt::format("--output: '{}' is the file that is read", file));
   }
   check_results_output("--output", file, values.flag("force"));
-  results::Results results = results::read_results({parsed.positionals.begin() + 1, parsed.positionals.end()}, import);
+  results::Results results =
+      results::read_results({parsed.positionals.begin() + 1, parsed.positionals.end()}, import);
   results.info.command_line = command_line;
   results.verdict = verdict::judge(results, {});
   results.info.verdict = results.verdict->state;
   results::save(results, file, values.flag("force"));
-  print(fmt::format("{}: {}; {} case{}, {} part{}: {}\n", file, results.events.front().text, results.cases.size(),
-                    results.cases.size() == 1 ? "" : "s", results.entities.size() - 1,
+  print(fmt::format("{}: {}; {} case{}, {} part{}: {}\n", file, results.events.front().text,
+                    results.cases.size(), results.cases.size() == 1 ? "" : "s", results.entities.size() - 1,
                     results.entities.size() == 2 ? "" : "s", results.verdict->state));
   return ExitCode::pass;
 }

@@ -114,7 +114,8 @@ std::string list_text(const std::vector<CommandSpec>& commands, const Suites& su
     if (part == "options") texts.push_back(list_options(commands));
     if (part == "devices") texts.push_back(list_components("Devices", device_components()));
     if (part == "transports") texts.push_back(list_components("Transports", transport_components()));
-    if (part == "transports" && what.empty()) texts.push_back(list_components("Reading", reading_components()));
+    if (part == "transports" && what.empty())
+      texts.push_back(list_components("Reading", reading_components()));
   }
   return join(texts, "\n");
 }

@@ -29,9 +29,11 @@ std::string option_entry(const OptionSpec& option) {
   left += roff("--" + option.name);
   std::string value = option.value_name;
   if (value.empty() && option.kind != OptionKind::flag) value = "VALUE";
-  std::string out = fmt::format(".TP\n\\fB{}\\fR{}\n", left, value.empty() ? "" : " \\fI" + roff(value) + "\\fR");
+  std::string out =
+      fmt::format(".TP\n\\fB{}\\fR{}\n", left, value.empty() ? "" : " \\fI" + roff(value) + "\\fR");
   out += roff(option.help);
-  if (!option.allowed.empty()) out += roff(fmt::format(" ({})", join(option.allowed, option.kind == OptionKind::choice ? " | " : ", ")));
+  if (!option.allowed.empty())
+    out += roff(fmt::format(" ({})", join(option.allowed, option.kind == OptionKind::choice ? " | " : ", ")));
   if (!option.default_text.empty()) out += roff(fmt::format(" [{}]", option.default_text));
   return out + "\n";
 }
@@ -68,7 +70,8 @@ std::string command_section(const CommandSpec& command, const CommandSpec& run) 
   const bool as_run = command.name != run.name && command.options.size() == run.options.size();
   out += as_run ? ".PP\nOptions: those of \\fBrun\\fR.\n" : options_of(command);
   if (!command.examples.empty()) out += ".PP\nExamples:\n" + examples(command.examples);
-  if (!command.footer.empty() && command.footer.rfind("Exit codes as", 0) != 0) out += ".PP\n" + roff(command.footer) + "\n";
+  if (!command.footer.empty() && command.footer.rfind("Exit codes as", 0) != 0)
+    out += ".PP\n" + roff(command.footer) + "\n";
   return out;
 }
 
@@ -76,18 +79,26 @@ std::string command_section(const CommandSpec& command, const CommandSpec& run) 
 
 std::string man_page(const std::vector<CommandSpec>& commands, const std::string& version) {
   // No date: the same source gives the same page.
-  std::string out = fmt::format(".\\\" SPDX-License-Identifier: Apache-2.0\n.\\\" Made by: assay man\n.TH ASSAY 1 \"\" \"assay {}\" \"User Commands\"\n", roff(version));
+  std::string out = fmt::format(
+      ".\\\" SPDX-License-Identifier: Apache-2.0\n.\\\" Made by: assay man\n.TH ASSAY 1 \"\" \"assay {}\" "
+      "\"User Commands\"\n",
+      roff(version));
   out +=
-      ".SH NAME\nassay \\- tells whether a cluster, and every node, device and NIC in it, is as good as it should be\n"
-      ".SH SYNOPSIS\n\\fBassay\\fR \\fICOMMAND\\fR [\\fIOPTIONS\\fR]\n.br\n\\fBmpirun \\-n\\fR \\fIN\\fR \\fBassay run\\fR [\\fIOPTIONS\\fR]\n"
-      ".SH DESCRIPTION\nassay measures on all MPI ranks at once, checks the result of everything it timed, keeps every raw sample in one\n"
-      "HDF5 file, and gives a verdict that names what is slow, wrong or missing. What was planned and not measured is never a PASS.\n"
+      ".SH NAME\nassay \\- tells whether a cluster, and every node, device and NIC in it, is as good as it "
+      "should be\n"
+      ".SH SYNOPSIS\n\\fBassay\\fR \\fICOMMAND\\fR [\\fIOPTIONS\\fR]\n.br\n\\fBmpirun \\-n\\fR \\fIN\\fR "
+      "\\fBassay run\\fR [\\fIOPTIONS\\fR]\n"
+      ".SH DESCRIPTION\nassay measures on all MPI ranks at once, checks the result of everything it timed, "
+      "keeps every raw sample in one\n"
+      "HDF5 file, and gives a verdict that names what is slow, wrong or missing. What was planned and not "
+      "measured is never a PASS.\n"
       ".SH COMMANDS\n";
   for (const CommandSpec& command : commands) out += command_section(command, commands.front());
   out +=
       ".SH EXIT STATUS\n"
       ".TP\n0\nPASS (warnings may be printed)\n.TP\n1\nWARN, only with \\fB\\-\\-strict\\fR\n"
-      ".TP\n2\nFAIL: at least one fault, and it is named\n.TP\n3\nINCONCLUSIVE: required evidence is missing\n"
+      ".TP\n2\nFAIL: at least one fault, and it is named\n.TP\n3\nINCONCLUSIVE: required evidence is "
+      "missing\n"
       ".TP\n4\nusage or configuration error\n.TP\n5\ninternal error\n"
       ".SH ENVIRONMENT\n.TP\n\\fBNO_COLOR\\fR\nno colour on a terminal\n";
   return out + ".SH SEE ALSO\n\\fBmpirun\\fR(1), \\fBh5dump\\fR(1)\n";

@@ -31,8 +31,8 @@ void write_file(const std::string& option, const std::string& file,
 /// missing or closed.
 void check_writable(const std::string& option, const std::string& file);
 
-/// Throws Error(usage) when `file` cannot become a results file: it exists (without `force`), or as above. For commands
-/// that work long before they write.
+/// Throws Error(usage) when `file` cannot become a results file: it exists (without `force`), or as above.
+/// For commands that work long before they write.
 void check_results_output(const std::string& option, const std::string& file, bool force);
 
 }  // namespace assay::cli

@@ -113,7 +113,8 @@ Parsed read_back(const Bound& bound) {
     const bool repeatable = positional->get_expected_max() > 1;
     if (positional->count() == 0) continue;
     const auto& typed = positional->results();
-    parsed.positionals.insert(parsed.positionals.end(), typed.begin(), repeatable ? typed.end() : typed.begin() + 1);
+    parsed.positionals.insert(parsed.positionals.end(), typed.begin(),
+                              repeatable ? typed.end() : typed.begin() + 1);
   }
   for (std::size_t i = parsed.positionals.size(); i < bound.spec->positionals.size(); ++i) {
     const Positional& missing = bound.spec->positionals[i];

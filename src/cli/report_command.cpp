@@ -31,9 +31,12 @@ std::string name_of(const std::string& path) {
 }
 
 /// Runs of the history and this one, by start; this one once.
-std::vector<verdict::Snapshot> runs_with(std::vector<verdict::Snapshot> runs, const verdict::Judgement& judgement, const std::string& file) {
+std::vector<verdict::Snapshot> runs_with(std::vector<verdict::Snapshot> runs,
+                                         const verdict::Judgement& judgement, const std::string& file) {
   verdict::Snapshot now = verdict::snapshot_of(judgement, name_of(file));
-  std::erase_if(runs, [&](const auto& r) { return r.source.run_id == now.source.run_id || r.source.started > now.source.started; });
+  std::erase_if(runs, [&](const auto& r) {
+    return r.source.run_id == now.source.run_id || r.source.started > now.source.started;
+  });
   runs.push_back(std::move(now));
   return runs;
 }
@@ -46,12 +49,16 @@ struct Extras {
   bool markdown = false;
 };
 
-std::string page_of(const std::string& file, const results::Results& results, const verdict::Options& options, Extras extras) {
-  auto hash = std::async(std::launch::async, [&] { return sha256_of_file(file); });  // as long as judging, of a large file
+std::string page_of(const std::string& file, const results::Results& results, const verdict::Options& options,
+                    Extras extras) {
+  auto hash = std::async(std::launch::async,
+                         [&] { return sha256_of_file(file); });  // as long as judging, of a large file
   verdict::Judgement judgement(results, options);
   const auto verdict = verdict::judge_all(judgement);
-  report::PageInput input{name_of(file), "", results, judgement, verdict, {}, std::move(extras.joint), std::nullopt, {}, nullptr};
-  if (!extras.earlier.empty() || !extras.compared.empty()) input.runs = runs_with(std::move(extras.earlier), judgement, file);
+  report::PageInput input{name_of(file),           "",           results, judgement, verdict, {},
+                          std::move(extras.joint), std::nullopt, {},      nullptr};
+  if (!extras.earlier.empty() || !extras.compared.empty())
+    input.runs = runs_with(std::move(extras.earlier), judgement, file);
   if (!extras.compared.empty()) {
     if (extras.with.empty()) extras.with.push_back(input.runs.back());
     input.comparison = verdict::compare(extras.compared, extras.with, input.compare_options);
@@ -64,9 +71,10 @@ std::string page_of(const std::string& file, const results::Results& results, co
   return extras.markdown ? report::page_markdown(input) : report::page_html(input);
 }
 
-/// The page of the newest run of a directory, with the verdict over all of them; without another set to compare with, the newest run is
-/// compared with those before it.
-std::string page_of_directory(const std::string& directory, const OptionValues& values, const verdict::References& references, Extras extras) {
+/// The page of the newest run of a directory, with the verdict over all of them; without another set to
+/// compare with, the newest run is compared with those before it.
+std::string page_of_directory(const std::string& directory, const OptionValues& values,
+                              const verdict::References& references, Extras extras) {
   auto runs = verdict::read_runs(directory, verdict::IndexUse::read);
   if (runs.empty()) throw Error(ErrorKind::data, directory + ": no results file (NAME.h5) is in it");
   const std::string file = (fs::path(directory) / runs.back().source.file).string();
@@ -85,13 +93,15 @@ std::string page_of_directory(const std::string& directory, const OptionValues& 
 
 }  // namespace
 
-std::string report_page(const std::string& file, const results::Results& results, const verdict::Options& options) {
+std::string report_page(const std::string& file, const results::Results& results,
+                        const verdict::Options& options) {
   Extras extras;
   if (options.earlier) extras.earlier = *options.earlier;
   return page_of(file, results, options, std::move(extras));
 }
 
-std::string report_directory(const std::string& directory, const OptionValues& values, const verdict::References& references) {
+std::string report_directory(const std::string& directory, const OptionValues& values,
+                             const verdict::References& references) {
   Extras extras;
   if (references.earlier) extras.earlier = *references.earlier;
   return page_of_directory(directory, values, references, std::move(extras));
@@ -109,7 +119,8 @@ ExitCode report_command(const Parsed& parsed) {
   // The last one is what the page is about; what comes before is what it is compared with.
   const std::string& last = parsed.positionals.back();
   for (std::size_t i = 0; i + 1 < parsed.positionals.size(); ++i)
-    for (auto& run : verdict::read_run_list(parsed.positionals[i], verdict::IndexUse::read)) extras.compared.push_back(std::move(run));
+    for (auto& run : verdict::read_run_list(parsed.positionals[i], verdict::IndexUse::read))
+      extras.compared.push_back(std::move(run));
   std::string page;
   if (is_collection(last)) {
     page = page_of_directory(last, values, references, std::move(extras));
@@ -127,7 +138,8 @@ ExitCode trend_command(const Parsed& parsed) {
   const std::string& input = parsed.positionals.front();
   check_output("--output", values.text("output"), input);
   const auto runs = verdict::read_run_list(input, verdict::IndexUse::read);
-  if (runs.size() < 2) throw_usage(fmt::format("trend: {} holds {} runs: two or more make a trend", input, runs.size()));
+  if (runs.size() < 2)
+    throw_usage(fmt::format("trend: {} holds {} runs: two or more make a trend", input, runs.size()));
   const std::string page = report::trend_html(runs, name_of(input));
   write_file("--output", values.text("output"), [&](std::ostream& out) { out << page; });
   return ExitCode::pass;

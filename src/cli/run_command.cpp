@@ -54,7 +54,8 @@ std::vector<SmallFile> small_files(const Config& config) {
   std::vector<SmallFile> files;
   for (const report::MachineOutput& output : report::machine_outputs()) {
     if (config.options.has(output.option))
-      files.push_back({std::string("--") + output.option, config.options.text(output.option), output.content});
+      files.push_back(
+          {std::string("--") + output.option, config.options.text(output.option), output.content});
   }
   return files;
 }
@@ -101,7 +102,8 @@ std::optional<Relaunch> relaunch_of(const Config& config, const Parsed& parsed) 
   } else if (launch_environment().launched) {
     throw_usage("--launcher: this process has been started by one");
   }
-  static const std::set<std::string> said_otherwise{"launcher", "relaunch", "spent", "out", "exclude", "resume", "force"};
+  static const std::set<std::string> said_otherwise{"launcher", "relaunch", "spent", "out",
+                                                    "exclude",  "resume",   "force"};
   for (const OptionSpec& spec : parsed.command->options) {
     const auto at = parsed.texts.find(spec.name);
     if (at == parsed.texts.end() || said_otherwise.contains(spec.name)) continue;
@@ -111,7 +113,8 @@ std::optional<Relaunch> relaunch_of(const Config& config, const Parsed& parsed) 
     }
     if (at->second.empty()) how.arguments.push_back("--" + spec.name);
   }
-  if (isatty(STDOUT_FILENO) != 0 && config.color == "auto") how.arguments.insert(how.arguments.end(), {"--color", "always"});
+  if (isatty(STDOUT_FILENO) != 0 && config.color == "auto")
+    how.arguments.insert(how.arguments.end(), {"--color", "always"});
   how.print = [](const std::string& text) { print(text); };
   return how;
 }

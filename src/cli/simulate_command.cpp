@@ -19,8 +19,8 @@
 namespace assay::cli {
 namespace {
 
-OptionSpec option(const char* name, OptionKind kind, const char* default_text, const char* value_name, const char* help,
-                  std::vector<std::string> allowed = {}) {
+OptionSpec option(const char* name, OptionKind kind, const char* default_text, const char* value_name,
+                  const char* help, std::vector<std::string> allowed = {}) {
   OptionSpec spec;
   spec.name = name;
   spec.kind = kind;
@@ -41,24 +41,29 @@ std::vector<OptionSpec> simulate_options() {
       option("chassis", integer, "0", "N", "nodes of a chassis, recorded in the inventory; 0: not known"),
       option("metrics", list, "gemm,memory", "LIST",
              "suites (gemm, memory, p2p, allreduce), globs on suite/case:metric, or how many device metrics"),
-      option("between-cv", text, "0.5%", "CV", "spread of the true rates of healthy devices, e.g. 0.5% or 0.005"),
-      option("uneven", text, "0%", "SHARE", "how much that spread differs from metric to metric: 50% is by factors 0.5 to 1.5"),
+      option("between-cv", text, "0.5%", "CV",
+             "spread of the true rates of healthy devices, e.g. 0.5% or 0.005"),
+      option("uneven", text, "0%", "SHARE",
+             "how much that spread differs from metric to metric: 50% is by factors 0.5 to 1.5"),
       option("within-cv", text, "0.2%", "CV", "spread of the samples of one device"),
       option("device-cv", text, "0%", "CV", "spread of what all metrics of a device have in common"),
       option("node-cv", text, "0%", "CV", "spread of what all devices of a node have in common"),
       option("run-cv", text, "0%", "CV", "spread of one device from run to run"),
-      option("clock-cv", text, "0%", "CV", "spread of the devices' clocks; above 0 they are recorded as a covariate"),
+      option("clock-cv", text, "0%", "CV",
+             "spread of the devices' clocks; above 0 they are recorded as a covariate"),
       option("population", choice, "normal", "KIND", "how the true rates of healthy devices are distributed",
              {"normal", "heavy", "bimodal", "models"}),
       option("gap", text, "3%", "SIZE", "bimodal, models: how much faster the second kind of node is"),
       option("share", text, "16%", "SHARE", "bimodal, models: how many nodes are of the second kind"),
-      option("noise", choice, "normal", "KIND", "how the samples of one device are distributed", {"normal", "heavy"}),
+      option("noise", choice, "normal", "KIND", "how the samples of one device are distributed",
+             {"normal", "heavy"}),
       option("nic-cv", text, "0.3%", "CV", "spread of the capacities of healthy NICs"),
       option("link-cv", text, "1%", "CV", "spread of one link from round to round"),
       option("samples", integer, "10", "R", "samples per device and case"),
       option("seed", integer, "1", "S", "seed of the machine: its true rates"),
       option("run", integer, "0", "K", "which run of that machine: its noise"),
-      option("started", text, "", "TIME", "when the run began, ISO 8601 in UTC (2026-01-31T02:00:00Z); now when not given"),
+      option("started", text, "", "TIME",
+             "when the run began, ISO 8601 in UTC (2026-01-31T02:00:00Z); now when not given"),
       option("history", path, "", "DIR", "earlier runs of the same seed to judge it by, as in run"),
       option("level", choice, "standard", "LEVEL", "the level that the run claims to be of",
              {"smoke", "quick", "standard", "extended"}),
@@ -110,7 +115,8 @@ simulate::Population population_of(const std::string& text) {
 /// What suites of this build say of their metrics, beside the simulator's own list.
 std::vector<simulate::MetricModel> declared(const Suites& suites) {
   std::vector<simulate::Declared> all;
-  for (const auto& suite : suites) all.push_back({std::string(suite->name()), suite->metrics(), suite->checkers()});
+  for (const auto& suite : suites)
+    all.push_back({std::string(suite->name()), suite->metrics(), suite->checkers()});
   return simulate::models_of(all);
 }
 
@@ -120,23 +126,28 @@ simulate::Spec spec_of(const OptionValues& values, const Suites& suites) {
   spec.devices_per_node = values.integer("devices-per-node");
   if (values.has("nics-per-node")) {
     spec.nics_per_node = values.integer("nics-per-node");
-    if (spec.nics_per_node < 1) throw_usage(fmt::format("--nics-per-node: {} is less than 1", spec.nics_per_node));
+    if (spec.nics_per_node < 1)
+      throw_usage(fmt::format("--nics-per-node: {} is less than 1", spec.nics_per_node));
   }
   spec.leaves = values.integer("leaves");
   spec.nodes_per_chassis = values.integer("chassis");
-  spec.metrics = naming("metrics", [&] { return simulate::pick_metrics(values.list("metrics"), declared(suites)); });
+  spec.metrics =
+      naming("metrics", [&] { return simulate::pick_metrics(values.list("metrics"), declared(suites)); });
   const std::pair<const char*, double*> fractions[] = {
-      {"between-cv", &spec.between_cv}, {"within-cv", &spec.within_cv}, {"run-cv", &spec.run_cv},
-      {"device-cv", &spec.device_cv}, {"node-cv", &spec.node_cv},       {"uneven", &spec.uneven},
-      {"clock-cv", &spec.clock_cv},     {"gap", &spec.gap},             {"share", &spec.share},
-      {"nic-cv", &spec.nic_cv},         {"link-cv", &spec.link_cv}};
+      {"between-cv", &spec.between_cv}, {"within-cv", &spec.within_cv},
+      {"run-cv", &spec.run_cv},         {"device-cv", &spec.device_cv},
+      {"node-cv", &spec.node_cv},       {"uneven", &spec.uneven},
+      {"clock-cv", &spec.clock_cv},     {"gap", &spec.gap},
+      {"share", &spec.share},           {"nic-cv", &spec.nic_cv},
+      {"link-cv", &spec.link_cv}};
   for (const auto& [name, value] : fractions) *value = fraction(values, name);
   spec.population = population_of(values.text("population"));
   spec.noise = values.text("noise") == "heavy" ? simulate::Noise::heavy : simulate::Noise::normal;
   spec.samples = values.integer("samples");
   spec.blocks = std::min<std::int64_t>(spec.blocks, std::max<std::int64_t>(1, spec.samples));
   for (const char* name : {"seed", "run"})
-    if (values.integer(name) < 0) throw_usage(fmt::format("--{}: {} is less than 0", name, values.integer(name)));
+    if (values.integer(name) < 0)
+      throw_usage(fmt::format("--{}: {} is less than 0", name, values.integer(name)));
   spec.seed = static_cast<std::uint64_t>(values.integer("seed"));
   spec.run = static_cast<std::uint64_t>(values.integer("run"));
   spec.level = values.text("level");
@@ -170,7 +181,8 @@ CommandSpec simulate_command_spec() {
 
 ExitCode simulate_command(const Parsed& parsed, const std::string& command_line, const Suites& suites) {
   const OptionValues values = option_values(parsed);
-  if (!values.has("output")) throw_usage("simulate: -o FILE is missing (usage: " + parsed.command->usage + ")");
+  if (!values.has("output"))
+    throw_usage("simulate: -o FILE is missing (usage: " + parsed.command->usage + ")");
   const std::string file = values.text("output");
   const bool none = values.flag("no-color");
   if (none && values.text("color") == "always") throw_usage("--no-color: contradicts --color always");
@@ -181,8 +193,9 @@ ExitCode simulate_command(const Parsed& parsed, const std::string& command_line,
   results::Results results = simulate::run(spec, judged_by);
   results.info.command_line = command_line;
   results::save(results, file, values.flag("force"));
-  print("simulated: synthetic data, no machine was measured\n" +
-        report::summary(results, *results.verdict, file, output_style(none ? "never" : values.text("color"))));
+  print(
+      "simulated: synthetic data, no machine was measured\n" +
+      report::summary(results, *results.verdict, file, output_style(none ? "never" : values.text("color"))));
   return static_cast<ExitCode>(results.verdict->exit_code);
 }
 

@@ -65,7 +65,9 @@ void set_duration(Config& config, const OptionValues& values) {
   if (values.has("segment")) config.segment_s = values.number("segment");
   if (config.segment_s < 1) throw_usage("--segment: a segment takes at least 1 s");
   if (values.has("resume") && config.segments() > 1)
-    throw_usage("--resume: not with a soak of several segments; its files are judged together by 'assay verdict DIR'");
+    throw_usage(
+        "--resume: not with a soak of several segments; its files are judged together by 'assay verdict "
+        "DIR'");
   constexpr double shortest_s = 1, longest_s = 366.0 * 86400;
   if (config.duration_s < shortest_s || config.duration_s > longest_s) {
     throw_usage(fmt::format("--duration: {} s is not between 1 s and 366 days", config.duration_s));
@@ -138,16 +140,11 @@ const char* to_string(Level level) noexcept { return level_names[static_cast<std
 
 double level_budget_s(Level level, double duration_s) noexcept {
   switch (level) {
-    case Level::smoke:
-      return 15;
-    case Level::quick:
-      return 120;
-    case Level::standard:
-      return 900;
-    case Level::extended:
-      return 7200;
-    case Level::soak:
-      return duration_s;
+    case Level::smoke: return 15;
+    case Level::quick: return 120;
+    case Level::standard: return 900;
+    case Level::extended: return 7200;
+    case Level::soak: return duration_s;
   }
   return 0;
 }
@@ -175,7 +172,8 @@ Json Config::to_json(bool for_hash) const {
   json["out"] = out;
   json["color"] = color;
   json["command_line"] = command_line;
-  json["presentation"] = std::move(presentation);  // for those who compare two configurations: differences in these are none
+  json["presentation"] =
+      std::move(presentation);  // for those who compare two configurations: differences in these are none
   return json;
 }
 
@@ -198,7 +196,9 @@ Config make_config(OptionValues values, const std::vector<std::string>& suite_na
   config.expect_ranks = counted(values, "expect-ranks");
   config.expect_devices = counted(values, "expect-devices");
   config.threads = counted(values, "threads");
-  config.telemetry_hz = values.has("telemetry-hz") ? values.number("telemetry-hz") : config.level == Level::smoke ? 0 : 1;
+  config.telemetry_hz = values.has("telemetry-hz")     ? values.number("telemetry-hz")
+                        : config.level == Level::smoke ? 0
+                                                       : 1;
   if (config.telemetry_hz != 0 && !(config.telemetry_hz >= 0.1 && config.telemetry_hz <= 10))
     throw_usage(fmt::format("--telemetry-hz: {} is neither 0 nor between 0.1 and 10", config.telemetry_hz));
   config.require = values.list("require");

@@ -26,21 +26,24 @@ struct Config {
   std::vector<std::string> suites;  ///< in canonical order
   std::string cases_glob = "*";
   Level level = Level::quick;
-  double duration_s = 0;   ///< soak only
+  double duration_s = 0;    ///< soak only
   double segment_s = 1800;  ///< soak only: the longest that one file may cover
   std::string device = "auto";
   bool share_gpus = false;
   double telemetry_hz = 0;  ///< 0 = none
-  std::string out;  ///< results file, never empty
-  std::string only, exclude;  ///< nodes that take part, or do not: host lists as typed; `exclude` may name a file
+  std::string out;          ///< results file, never empty
+  std::string only,
+      exclude;         ///< nodes that take part, or do not: host lists as typed; `exclude` may name a file
   std::string resume;  ///< what to go on with: a partial directory, or a results file; empty = a new run
-  std::uint64_t resumed_memory_bytes = 0;  ///< the memory per rank that the resumed run agreed on; 0 = a new run
+  std::uint64_t resumed_memory_bytes =
+      0;  ///< the memory per rank that the resumed run agreed on; 0 = a new run
   bool force = false;
   std::uint64_t seed = 0;  ///< resolved on rank 0 when not given
   bool seed_given = false;
   std::string limits_file,
       limits_text;  ///< the text is read once by rank 0's process and hashed into the plan
-  std::string topology_file, topology_text;  ///< read and hashed likewise; empty = nothing is known of switches
+  std::string topology_file,
+      topology_text;  ///< read and hashed likewise; empty = nothing is known of switches
   std::int64_t expect_nodes = 0, expect_ranks = 0, expect_devices = 0;  ///< 0 = not checked
   std::int64_t threads = 0;                                             ///< per rank; 0 = share of cores
   std::vector<std::string> require;
@@ -62,8 +65,8 @@ struct Config {
   }
   /// Of one segment.
   double budget_s() const noexcept { return level_budget_s(level, duration_s) / segments(); }
-  /// The resolved configuration, for /config, the plan hash and `assay plan --json`. Without options of presentation
-  /// when `for_hash`; else their names are listed under "presentation".
+  /// The resolved configuration, for /config, the plan hash and `assay plan --json`. Without options of
+  /// presentation when `for_hash`; else their names are listed under "presentation".
   Json to_json(bool for_hash) const;
 };
 

@@ -181,9 +181,9 @@ FaultSpec parse_fault(const std::string& text) {
   FaultSpec spec;
   spec.kind = info.kind;
   spec.text = text;
-  const auto seen = each_field(text, info.name, keys_of(info), [&](const std::string& key, const std::string& value) {
-    setters().at(key)(spec, key, value);
-  });
+  const auto seen = each_field(
+      text, info.name, keys_of(info),
+      [&](const std::string& key, const std::string& value) { setters().at(key)(spec, key, value); });
   for (const std::string& key : info.required)
     if (!contains(seen, key)) throw_usage(std::string(info.name) + " needs " + key + "= in '" + text + "'");
   if (spec.kind == FaultKind::clock && spec.clock_ppm == 0 && spec.clock_offset_s == 0)

@@ -55,8 +55,9 @@ void no_kind(const std::string& name, const std::vector<std::string>& names) {
   throw_usage("no fault '" + name + "' (faults: " + join(names) + ")");
 }
 
-std::vector<std::string> each_field(const std::string& text, const std::string& kind, const std::vector<std::string>& keys,
-                                    const std::function<void(const std::string& key, const std::string& value)>& set) {
+std::vector<std::string> each_field(
+    const std::string& text, const std::string& kind, const std::vector<std::string>& keys,
+    const std::function<void(const std::string& key, const std::string& value)>& set) {
   std::vector<std::string> seen;
   const auto colon = text.find(':');
   if (colon == std::string::npos) return seen;

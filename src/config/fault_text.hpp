@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How faults are written, "kind:key=value{,key=value}", for `run --inject` and `simulate --fault`: each has kinds and keys of its own.
+// How faults are written, "kind:key=value{,key=value}", for `run --inject` and `simulate --fault`: each has
+// kinds and keys of its own.
 #pragma once
 
 #include <functional>
@@ -24,10 +25,11 @@ template <typename Kind>
 const Kind& find_kind(const std::vector<Kind>& kinds, const std::string& name);
 [[noreturn]] void no_kind(const std::string& name, const std::vector<std::string>& names);
 
-/// Calls `set` with each key and value in turn and returns the keys. Throws Error(usage) for a key that `kind` does not have,
-/// one without a value, and one given twice.
-std::vector<std::string> each_field(const std::string& text, const std::string& kind, const std::vector<std::string>& keys,
-                                    const std::function<void(const std::string& key, const std::string& value)>& set);
+/// Calls `set` with each key and value in turn and returns the keys. Throws Error(usage) for a key that
+/// `kind` does not have, one without a value, and one given twice.
+std::vector<std::string> each_field(
+    const std::string& text, const std::string& kind, const std::vector<std::string>& keys,
+    const std::function<void(const std::string& key, const std::string& value)>& set);
 bool contains(const std::vector<std::string>& names, const std::string& name);
 
 template <typename Kind>

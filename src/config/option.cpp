@@ -64,25 +64,16 @@ std::vector<std::string> parse_list(const OptionSpec& spec, const std::vector<st
 Value parse_one(const OptionSpec& spec, const std::string& text) {
   if (text.empty()) throw_usage("empty value");
   switch (spec.kind) {
-    case OptionKind::flag:
-      return parse_flag(text);
-    case OptionKind::integer:
-      return parse_whole<std::int64_t>(text, "whole number");
-    case OptionKind::number:
-      return parse_whole<double>(text, "number");
-    case OptionKind::bytes:
-      return parse_bytes(text);
-    case OptionKind::seconds:
-      return parse_seconds(text);
-    case OptionKind::choice:
-      check_allowed(spec, text);
-      return text;
+    case OptionKind::flag: return parse_flag(text);
+    case OptionKind::integer: return parse_whole<std::int64_t>(text, "whole number");
+    case OptionKind::number: return parse_whole<double>(text, "number");
+    case OptionKind::bytes: return parse_bytes(text);
+    case OptionKind::seconds: return parse_seconds(text);
+    case OptionKind::choice: check_allowed(spec, text); return text;
     case OptionKind::text:
-    case OptionKind::path:
-      return text;
+    case OptionKind::path: return text;
     case OptionKind::list:
-    case OptionKind::choices:
-      return parse_list(spec, {text});
+    case OptionKind::choices: return parse_list(spec, {text});
   }
   throw Error(ErrorKind::internal, "option kind without a parser");
 }

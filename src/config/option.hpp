@@ -11,8 +11,8 @@
 
 namespace assay {
 
-/// What an option has to do with what is measured. Only `measurement` enters the plan hash and must be the same when a run is
-/// resumed; the others say where output goes, how it looks, or against what it is judged.
+/// What an option has to do with what is measured. Only `measurement` enters the plan hash and must be the
+/// same when a run is resumed; the others say where output goes, how it looks, or against what it is judged.
 enum class OptionUse { measurement, presentation, output_file };
 
 enum class OptionKind { flag, text, integer, number, bytes, seconds, list, choice, choices, path };

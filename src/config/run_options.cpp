@@ -39,40 +39,57 @@ std::vector<OptionSpec> make_run_options() {
              {"smoke", "quick", "standard", "extended", "soak"}),
       option("duration", seconds, "", "TIME", "how long a soak lasts, e.g. 8h; only with --level soak"),
       option("segment", seconds, "", "TIME",
-             "longest part of a soak in one file, NAME-seg01.h5 ..., each with its own seed; 30m when not given"),
+             "longest part of a soak in one file, NAME-seg01.h5 ..., each with its own seed; 30m when not "
+             "given"),
       option("device", choice, "auto", "KIND", "what to measure: auto takes GPUs where built in and present",
              {"auto", "host", "cuda"}),
-      option("share-gpus", flag, "", "", "let several ranks share one GPU; without it, ranks beyond the number of GPUs of their node measure nothing"),
+      option("share-gpus", flag, "", "",
+             "let several ranks share one GPU; without it, ranks beyond the number of GPUs of their node "
+             "measure nothing"),
       presentation(option("out", path, "", "FILE", "results file; assay-<UTC time>.h5 when not given")),
       presentation(option("force", flag, "", "", "replace an existing results file")),
       presentation(option("resume", path, "", "PARTIAL",
-             "continue from the NAME.h5.partial of an interrupted run, or from the NAME.h5 of one that ended early (into a "
-             "new file): the same options, only what is missing")),
+                          "continue from the NAME.h5.partial of an interrupted run, or from the NAME.h5 of "
+                          "one that ended early (into a "
+                          "new file): the same options, only what is missing")),
       option("only", text, "", "NODES",
-             "measure these nodes of the launch, e.g. node[01-04],gpu7 or a glob; ranks of other nodes stay idle"),
-      option("exclude", text, "", "NODES|FILE", "leave these nodes of the launch out; a file holds one or more per line"),
+             "measure these nodes of the launch, e.g. node[01-04],gpu7 or a glob; ranks of other nodes stay "
+             "idle"),
+      option("exclude", text, "", "NODES|FILE",
+             "leave these nodes of the launch out; a file holds one or more per line"),
       presentation(option("launcher", text, "", "CMD",
-             "command that starts the ranks, e.g. 'srun --mpi=pmix -N 16'; {exclude} in it stands for nodes to leave out; this process stays "
-             "outside of MPI. If not given and there is no launcher: mpirun, a rank per GPU, else per socket; none: this process is the rank")),
-      presentation(option("relaunch", integer, "2", "N", "with a launcher: launch again up to N times without nodes that were lost, within the level's time")),
-      presentation(option("spent", seconds, "0", "TIME", "how much of the level's time earlier launches of this run have used")),
-      presentation(option("config", path, "", "FILE", "TOML file with options by their long names; the command line wins")),
-      option("seed", integer, "", "N",
-             "seed of data, order and sampling; drawn and recorded when not given"),
+                          "command that starts the ranks, e.g. 'srun --mpi=pmix -N 16'; {exclude} in it "
+                          "stands for nodes to leave out; this process stays "
+                          "outside of MPI. If not given and there is no launcher: mpirun, a rank per GPU, "
+                          "else per socket; none: this process is the rank")),
+      presentation(option("relaunch", integer, "2", "N",
+                          "with a launcher: launch again up to N times without nodes that were lost, within "
+                          "the level's time")),
+      presentation(option("spent", seconds, "0", "TIME",
+                          "how much of the level's time earlier launches of this run have used")),
+      presentation(option("config", path, "", "FILE",
+                          "TOML file with options by their long names; the command line wins")),
+      option("seed", integer, "", "N", "seed of data, order and sampling; drawn and recorded when not given"),
       option("threads", integer, "", "N", "threads per rank; its share of the cores when not given"),
       presentation(option("limits", path, "", "FILE", "TOML file with the limits that metrics must meet")),
-      presentation(option("baseline", path, "", "FILE|DIR", "earlier run or runs of a healthy fleet; every part is compared with its median")),
-      presentation(option("history", path, "", "DIR", "earlier runs of these nodes: every part against its own past")),
+      presentation(option("baseline", path, "", "FILE|DIR",
+                          "earlier run or runs of a healthy fleet; every part is compared with its median")),
+      presentation(
+          option("history", path, "", "DIR", "earlier runs of these nodes: every part against its own past")),
       presentation(option("topology", path, "", "FILE",
-             "which NIC is connected to which switch: CSV node,nic,switch,port,rack, Slurm topology.conf or ibnetdiscover text; without it no "
-             "switch is ever named")),
+                          "which NIC is connected to which switch: CSV node,nic,switch,port,rack, Slurm "
+                          "topology.conf or ibnetdiscover text; without it no "
+                          "switch is ever named")),
       option("expect-nodes", integer, "", "N", "number of nodes that must take part"),
       option("expect-ranks", integer, "", "N", "number of ranks that must take part"),
       option("expect-devices", integer, "", "N", "number of devices that every node must have"),
       option("require", list, "", "NAMES",
-             "metrics and counters that must be measured although they are optional; coverage: every core and GPU of every node", {}, true),
+             "metrics and counters that must be measured although they are optional; coverage: every core "
+             "and GPU of every node",
+             {}, true),
       option("telemetry-hz", number, "", "N",
-             "samples a second of clocks, power and temperatures, 0.1 to 10, or 0; 1 when not given, 0 at level smoke"),
+             "samples a second of clocks, power and temperatures, 0.1 to 10, or 0; 1 when not given, 0 at "
+             "level smoke"),
       option("max-file", bytes, "4GiB", "SIZE", "largest results file that may be planned"),
       option("inject", text, "", "FAULT",
              "inject a fault, e.g. slow:rank=2,factor=0.5; such a run never passes", {}, true),
@@ -80,13 +97,16 @@ std::vector<OptionSpec> make_run_options() {
       output_file("json", "write verdict and findings as JSON"),
       output_file("junit", "write the cases as JUnit XML"),
       output_file("nodes", "write every node with its state, one per line"),
-      output_file("coverage", "write which links between nodes carried how many bytes, and which none, as CSV"),
-      output_file("prometheus", "write states, findings and medians for node_exporter's textfile collector (NAME.prom)"),
+      output_file("coverage",
+                  "write which links between nodes carried how many bytes, and which none, as CSV"),
+      output_file("prometheus",
+                  "write states, findings and medians for node_exporter's textfile collector (NAME.prom)"),
       output_file("report", "write the page of assay report"),
       presentation(option("quiet", flag, "", "", "no progress, no log; print only findings and the verdict")),
       presentation(option("progress", choice, "auto", "WHEN", "progress line on standard error",
-             {"auto", "always", "never"})),
-      presentation(option("color", choice, "auto", "WHEN", "colour on standard output", {"auto", "always", "never"})),
+                          {"auto", "always", "never"})),
+      presentation(
+          option("color", choice, "auto", "WHEN", "colour on standard output", {"auto", "always", "never"})),
       presentation(option("no-color", flag, "", "", "the same as --color never")),
   };
 }

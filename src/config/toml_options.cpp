@@ -19,61 +19,40 @@ using Texts = std::map<std::string, std::vector<std::string>>;
 
 const char* type_name(const toml::node& node) {
   switch (node.type()) {
-    case toml::node_type::table:
-      return "a table";
-    case toml::node_type::array:
-      return "an array";
-    case toml::node_type::string:
-      return "a string";
-    case toml::node_type::integer:
-      return "an integer";
-    case toml::node_type::floating_point:
-      return "a number";
-    case toml::node_type::boolean:
-      return "a boolean";
-    default:
-      return "a date or time";
+    case toml::node_type::table: return "a table";
+    case toml::node_type::array: return "an array";
+    case toml::node_type::string: return "a string";
+    case toml::node_type::integer: return "an integer";
+    case toml::node_type::floating_point: return "a number";
+    case toml::node_type::boolean: return "a boolean";
+    default: return "a date or time";
   }
 }
 
 /// What a TOML value must be for an option of this kind, for the message.
 const char* wanted(OptionKind kind) {
   switch (kind) {
-    case OptionKind::flag:
-      return "true or false";
-    case OptionKind::integer:
-      return "an integer";
-    case OptionKind::number:
-      return "a number";
-    case OptionKind::bytes:
-      return "a size, e.g. \"64MiB\" or 4096";
-    case OptionKind::seconds:
-      return "a duration, e.g. \"15m\" or 90";
+    case OptionKind::flag: return "true or false";
+    case OptionKind::integer: return "an integer";
+    case OptionKind::number: return "a number";
+    case OptionKind::bytes: return "a size, e.g. \"64MiB\" or 4096";
+    case OptionKind::seconds: return "a duration, e.g. \"15m\" or 90";
     case OptionKind::list:
-    case OptionKind::choices:
-      return "an array of strings";
-    default:
-      return "a string";
+    case OptionKind::choices: return "an array of strings";
+    default: return "a string";
   }
 }
 
 bool accepts(OptionKind kind, const toml::node& node) {
   switch (kind) {
-    case OptionKind::flag:
-      return node.is_boolean();
-    case OptionKind::integer:
-      return node.is_integer();
-    case OptionKind::number:
-      return node.is_number();
-    case OptionKind::bytes:
-      return node.is_integer() || node.is_string();
-    case OptionKind::seconds:
-      return node.is_number() || node.is_string();
+    case OptionKind::flag: return node.is_boolean();
+    case OptionKind::integer: return node.is_integer();
+    case OptionKind::number: return node.is_number();
+    case OptionKind::bytes: return node.is_integer() || node.is_string();
+    case OptionKind::seconds: return node.is_number() || node.is_string();
     case OptionKind::list:
-    case OptionKind::choices:
-      return node.is_string() || node.is_integer();
-    default:
-      return node.is_string();
+    case OptionKind::choices: return node.is_string() || node.is_integer();
+    default: return node.is_string();
   }
 }
 

@@ -10,8 +10,8 @@
 #include <string>
 
 #include "base/error.hpp"
-#include "base/units.hpp"
 #include "base/system.hpp"
+#include "base/units.hpp"
 
 namespace assay {
 namespace {

@@ -49,14 +49,10 @@ std::string threading_name() {
   auto* parallel = find<int()>("openblas_get_parallel");
   if (parallel == nullptr) return "unknown";
   switch (parallel()) {
-    case 0:
-      return "sequential";
-    case 1:
-      return "pthreads";
-    case 2:
-      return "openmp";
-    default:
-      return "unknown";
+    case 0: return "sequential";
+    case 1: return "pthreads";
+    case 2: return "openmp";
+    default: return "unknown";
   }
 }
 

@@ -5,31 +5,24 @@
 
 #include "device/memory_ops.hpp"
 
-
 namespace assay {
 
 const char* to_string(NumType type) noexcept {
   switch (type) {
-    case NumType::fp64:
-      return "fp64";
-    case NumType::fp32:
-      return "fp32";
-    case NumType::tf32:
-      return "tf32";
-    case NumType::fp16:
-      return "fp16";
-    case NumType::bf16:
-      return "bf16";
-    case NumType::fp8:
-      return "fp8";
-    case NumType::int8:
-      return "int8";
+    case NumType::fp64: return "fp64";
+    case NumType::fp32: return "fp32";
+    case NumType::tf32: return "tf32";
+    case NumType::fp16: return "fp16";
+    case NumType::bf16: return "bf16";
+    case NumType::fp8: return "fp8";
+    case NumType::int8: return "int8";
   }
   return "";
 }
 
 std::optional<NumType> num_type(std::string_view name) noexcept {
-  for (const NumType type : {NumType::fp64, NumType::fp32, NumType::tf32, NumType::fp16, NumType::bf16, NumType::fp8, NumType::int8})
+  for (const NumType type : {NumType::fp64, NumType::fp32, NumType::tf32, NumType::fp16, NumType::bf16,
+                             NumType::fp8, NumType::int8})
     if (name == to_string(type)) return type;
   return {};
 }
@@ -45,33 +38,26 @@ const char* to_string(OnChip test) noexcept {
 
 std::size_t size_of(NumType type) noexcept {
   switch (type) {
-    case NumType::fp64:
-      return 8;
+    case NumType::fp64: return 8;
     case NumType::fp32:
-    case NumType::tf32:
-      return 4;
+    case NumType::tf32: return 4;
     case NumType::fp16:
-    case NumType::bf16:
-      return 2;
+    case NumType::bf16: return 2;
     case NumType::fp8:
-    case NumType::int8:
-      return 1;
+    case NumType::int8: return 1;
   }
   return 0;
 }
 
 std::size_t result_size(NumType type, Output output) noexcept {
   switch (type) {
-    case NumType::fp64:
-      return 8;
+    case NumType::fp64: return 8;
     case NumType::fp16:
     case NumType::bf16:
-    case NumType::fp8:
-      return output == Output::exact ? 4 : 2;
+    case NumType::fp8: return output == Output::exact ? 4 : 2;
     case NumType::fp32:
     case NumType::tf32:
-    case NumType::int8:
-      break;
+    case NumType::int8: break;
   }
   return 4;
 }
@@ -81,19 +67,24 @@ Matmul plain_product(NumType type, const GemmShape& shape, Output output) noexce
   return {shape.m, shape.n, shape.k, false, b_by_columns, false, output};
 }
 
-void Device::payload_fill(kernels::PayloadKey key, void* data, std::size_t bytes) { kernels::host::payload_fill(key, data, bytes); }
+void Device::payload_fill(kernels::PayloadKey key, void* data, std::size_t bytes) {
+  kernels::host::payload_fill(key, data, bytes);
+}
 
 kernels::PayloadErrors Device::payload_check(kernels::PayloadKey key, const void* data, std::size_t bytes) {
   return kernels::host::payload_check(key, data, bytes);
 }
 
 void Device::exact_fill(const kernels::ExactLine& line, std::uint64_t first, float* data, std::size_t count) {
-  if (has_own_memory()) throw Error(ErrorKind::device, "the " + std::string(kind()) + " device does not write exact sums");
+  if (has_own_memory())
+    throw Error(ErrorKind::device, "the " + std::string(kind()) + " device does not write exact sums");
   kernels::host::exact_fill(line, first, data, count);
 }
 
-kernels::ExactErrors Device::exact_check(const kernels::ExactLine& line, std::uint64_t first, const float* data, std::size_t count) {
-  if (has_own_memory()) throw Error(ErrorKind::device, "the " + std::string(kind()) + " device does not check exact sums");
+kernels::ExactErrors Device::exact_check(const kernels::ExactLine& line, std::uint64_t first,
+                                         const float* data, std::size_t count) {
+  if (has_own_memory())
+    throw Error(ErrorKind::device, "the " + std::string(kind()) + " device does not check exact sums");
   return kernels::host::exact_check(line, first, data, count);
 }
 

@@ -34,14 +34,14 @@ struct GemmShape {
   }
 };
 
-/// What results are stored in. native: as frameworks do (fp16 and bf16 in their own type, fp8 in bf16). exact: what they are
-/// summed in (fp32 for all of these), which holds integers.
+/// What results are stored in. native: as frameworks do (fp16 and bf16 in their own type, fp8 in bf16).
+/// exact: what they are summed in (fp32 for all of these), which holds integers.
 enum class Output { native, exact };
 /// Bytes of an element of C.
 std::size_t result_size(NumType type, Output output) noexcept;
 
-/// C[m,n] = op(A) op(B), row-major and contiguous: op(A) is [m,k], stored [k,m] where transposed; op(B) is [k,n],
-/// stored [n,k] where transposed. `accumulate` adds to C.
+/// C[m,n] = op(A) op(B), row-major and contiguous: op(A) is [m,k], stored [k,m] where transposed; op(B) is
+/// [k,n], stored [n,k] where transposed. `accumulate` adds to C.
 struct Matmul {
   std::size_t m = 0, n = 0, k = 0;
   bool transpose_a = false, transpose_b = false, accumulate = false;
@@ -49,7 +49,8 @@ struct Matmul {
   double flops() const noexcept { return GemmShape{m, n, k}.flops(); }
   bool operator==(const Matmul&) const = default;
 };
-/// C = A B as the type is multiplied fastest, or at all: with B stored [n,k] for fp8 and int8, whose tensor cores want it so.
+/// C = A B as the type is multiplied fastest, or at all: with B stored [n,k] for fp8 and int8, whose tensor
+/// cores want it so.
 Matmul plain_product(NumType type, const GemmShape& shape, Output output = Output::native) noexcept;
 
 /// How a library computes one product, chosen among several.
@@ -68,8 +69,10 @@ class MemoryOps;
 class Device {
  public:
   virtual ~Device() = default;
-  virtual std::string_view kind() const noexcept = 0;  ///< "host", "cuda": for people, options and keys; decide by the traits below
-  /// Memory apart from the host's: buffers are filled and checked where they lie, and its library may be tuned.
+  virtual std::string_view kind()
+      const noexcept = 0;  ///< "host", "cuda": for people, options and keys; decide by the traits below
+  /// Memory apart from the host's: buffers are filled and checked where they lie, and its library may be
+  /// tuned.
   virtual bool has_own_memory() const noexcept { return false; }
   /// Work is queued (see `stream`) and other work can go on beside it.
   virtual bool has_streams() const noexcept { return false; }
@@ -88,10 +91,11 @@ class Device {
   /// several domains.
   virtual std::size_t stride_bytes() const noexcept { return std::size_t{2} << 20; }
   virtual void synchronize() = 0;
-  /// The same device for another thread, which makes and uses it: a queue of its own and no arena. Works on the memory of this one.
-  /// Null where a device has only one queue.
+  /// The same device for another thread, which makes and uses it: a queue of its own and no arena. Works on
+  /// the memory of this one. Null where a device has only one queue.
   virtual std::unique_ptr<Device> second_stream() const { return nullptr; }
-  /// The queue of the operations (a cudaStream_t), for libraries that queue work of their own; null where there is none.
+  /// The queue of the operations (a cudaStream_t), for libraries that queue work of their own; null where
+  /// there is none.
   virtual void* stream() noexcept { return nullptr; }
   /// Copies between device memory and plain host memory, complete on return. For checkers, never timed.
   virtual void copy_to_host(void* host, const void* device, std::size_t bytes) {
@@ -106,9 +110,12 @@ class Device {
   void gemm(NumType type, const GemmShape& shape, const void* a, const void* b, void* c) {
     matmul(type, plain_product(type, shape), a, b, c);
   }
-  /// Chooses the fastest way to compute a product on these operands (C is overwritten), complete on return; nothing where the
-  /// library chooses by itself.
-  virtual std::optional<GemmAlgorithm> tune(NumType, const Matmul&, const void* /*a*/, const void* /*b*/, void* /*c*/) { return {}; }
+  /// Chooses the fastest way to compute a product on these operands (C is overwritten), complete on return;
+  /// nothing where the library chooses by itself.
+  virtual std::optional<GemmAlgorithm> tune(NumType, const Matmul&, const void* /*a*/, const void* /*b*/,
+                                            void* /*c*/) {
+    return {};
+  }
   /// Computes the product this way from now on. Throws Error(device) when this device cannot.
   virtual void set_algorithm(NumType, const Matmul&, const GemmAlgorithm&) {}
   /// The operations of a transformer beside matrix products; null where a device has none.
@@ -116,11 +123,12 @@ class Device {
   /// FLOP/s of a register-resident FMA loop on all threads at once for about `seconds`: this device's own
   /// peak.
   virtual double fma_peak(NumType type, double seconds) = 0;
-  /// FLOP/s of dense matrix products in `type` that the maker's figures for this device say; 0 where nobody says.
+  /// FLOP/s of dense matrix products in `type` that the maker's figures for this device say; 0 where nobody
+  /// says.
   virtual double nominal_peak_flops(NumType /*type*/) const noexcept { return 0; }
 
-  /// The device's own clock while what is queued between the two runs. Where the device has none that can be read from inside:
-  /// nothing, and 0. `clock_hz` is for after `synchronize`.
+  /// The device's own clock while what is queued between the two runs. Where the device has none that can be
+  /// read from inside: nothing, and 0. `clock_hz` is for after `synchronize`.
   virtual bool measures_clock() const noexcept { return false; }
   virtual void begin_clock() {}
   virtual void end_clock() {}
@@ -146,16 +154,20 @@ class Device {
 
   /// Bytes of the last cache before the memory; 0 where nobody but the topology knows (host).
   virtual std::size_t cache_bytes() const noexcept { return 0; }
-  /// Memory inside the device and its path to the host (device/memory_ops.hpp); null where it has none of its own.
+  /// Memory inside the device and its path to the host (device/memory_ops.hpp); null where it has none of its
+  /// own.
   virtual MemoryOps* memory_ops() { return nullptr; }
 
   /// The payload of a message, written and checked where it lies; the check is complete on return.
   virtual void payload_fill(kernels::PayloadKey key, void* data, std::size_t bytes);
   virtual kernels::PayloadErrors payload_check(kernels::PayloadKey key, const void* data, std::size_t bytes);
 
-  /// Data of exact sums, written and checked where it lies; the check is complete on return. As they stand for the host.
-  virtual void exact_fill(const kernels::ExactLine& line, std::uint64_t first, float* data, std::size_t count);
-  virtual kernels::ExactErrors exact_check(const kernels::ExactLine& line, std::uint64_t first, const float* data, std::size_t count);
+  /// Data of exact sums, written and checked where it lies; the check is complete on return. As they stand
+  /// for the host.
+  virtual void exact_fill(const kernels::ExactLine& line, std::uint64_t first, float* data,
+                          std::size_t count);
+  virtual kernels::ExactErrors exact_check(const kernels::ExactLine& line, std::uint64_t first,
+                                           const float* data, std::size_t count);
 
   /// The CPUs of thread i, and its NUMA domain (host only; -1 otherwise).
   virtual int numa_of_thread(int thread) const noexcept = 0;
@@ -166,8 +178,8 @@ std::unique_ptr<Device> make_host_device(std::vector<int> cpus, std::vector<int>
 
 /// Checks which kernels OpenBLAS chose against cpuid. If they are too old for this CPU, sets
 /// OPENBLAS_CORETYPE and re-executes the program (before MPI_Init, before any thread); returns when nothing
-/// is to be done. The change is recorded in the environment variable ASSAY_BLAS_MEND ("Prescott->SkylakeX") for
-/// blas_info().
+/// is to be done. The change is recorded in the environment variable ASSAY_BLAS_MEND ("Prescott->SkylakeX")
+/// for blas_info().
 void select_blas_core(char** argv);
 
 /// "library" -> "OpenBLAS 0.3.21", "file" -> the path it was loaded from, "core" -> "SkylakeX", "parallel" ->

@@ -156,12 +156,12 @@ void HostDevice::matmul(NumType type, const Matmul& shape, const void* a, const 
   const int lda = std::max(1, shape.transpose_a ? m : k), ldb = std::max(1, shape.transpose_b ? k : n);
   if (type == NumType::fp32) {
     cblas_sgemm(CblasRowMajor, op(shape.transpose_a), op(shape.transpose_b), m, n, k, 1.0f,
-                static_cast<const float*>(a), lda, static_cast<const float*>(b), ldb, shape.accumulate ? 1.0f : 0.0f,
-                static_cast<float*>(c), n);
+                static_cast<const float*>(a), lda, static_cast<const float*>(b), ldb,
+                shape.accumulate ? 1.0f : 0.0f, static_cast<float*>(c), n);
   } else {
     cblas_dgemm(CblasRowMajor, op(shape.transpose_a), op(shape.transpose_b), m, n, k, 1.0,
-                static_cast<const double*>(a), lda, static_cast<const double*>(b), ldb, shape.accumulate ? 1.0 : 0.0,
-                static_cast<double*>(c), n);
+                static_cast<const double*>(a), lda, static_cast<const double*>(b), ldb,
+                shape.accumulate ? 1.0 : 0.0, static_cast<double*>(c), n);
   }
 }
 

@@ -36,50 +36,53 @@ class HostTrainOps final : public TrainOps {
     make_scratch(shape);
   }
 
-  void embedding_forward(NumType type, const void* table, const std::int32_t* tokens, void* out, std::size_t rows,
-                         std::size_t width) override {
+  void embedding_forward(NumType type, const void* table, const std::int32_t* tokens, void* out,
+                         std::size_t rows, std::size_t width) override {
     require(type);
     share(rows, 1, [=](std::size_t a, std::size_t b) {
       host::embedding_forward(in(table), tokens + a, to(out) + a * width, b - a, width);
     });
   }
-  void embedding_backward(NumType type, const void* dout, const std::int32_t* tokens, float* dtable, std::size_t rows,
-                          std::size_t width, std::size_t vocabulary) override {
+  void embedding_backward(NumType type, const void* dout, const std::int32_t* tokens, float* dtable,
+                          std::size_t rows, std::size_t width, std::size_t vocabulary) override {
     require(type);
     share(vocabulary, 1, [=](std::size_t a, std::size_t b) {
       host::embedding_backward(in(dout), tokens, dtable, rows, width, static_cast<std::int32_t>(a),
                                static_cast<std::int32_t>(b));
     });
   }
-  void rmsnorm_forward(NumType type, const void* x, const void* add, void* sum, void* y, float* rstd, std::size_t rows,
-                       std::size_t width) override {
+  void rmsnorm_forward(NumType type, const void* x, const void* add, void* sum, void* y, float* rstd,
+                       std::size_t rows, std::size_t width) override {
     require(type);
     share(rows, 1, [=](std::size_t a, std::size_t b) {
       const std::size_t at = a * width;
-      host::rmsnorm_forward(in(x) + at, add == nullptr ? nullptr : in(add) + at, sum == nullptr ? nullptr : to(sum) + at,
-                            to(y) + at, rstd + a, b - a, width);
+      host::rmsnorm_forward(in(x) + at, add == nullptr ? nullptr : in(add) + at,
+                            sum == nullptr ? nullptr : to(sum) + at, to(y) + at, rstd + a, b - a, width);
     });
   }
-  void rmsnorm_backward(NumType type, const void* dy, const void* y, const float* rstd, void* dx, std::size_t rows,
-                        std::size_t width) override {
+  void rmsnorm_backward(NumType type, const void* dy, const void* y, const float* rstd, void* dx,
+                        std::size_t rows, std::size_t width) override {
     require(type);
     share(rows, 1, [=](std::size_t a, std::size_t b) {
-      host::rmsnorm_backward(in(dy) + a * width, in(y) + a * width, rstd + a, to(dx) + a * width, b - a, width);
+      host::rmsnorm_backward(in(dy) + a * width, in(y) + a * width, rstd + a, to(dx) + a * width, b - a,
+                             width);
     });
   }
   void rope(NumType type, const kernels::RopeShape& shape, const float* cosine, const float* sine, void* qkv,
             std::size_t rows, bool inverse) override {
     require(type);
-    share(rows, 1, [=](std::size_t a, std::size_t b) { host::rope(shape, cosine, sine, to(qkv), a, b, inverse); });
+    share(rows, 1,
+          [=](std::size_t a, std::size_t b) { host::rope(shape, cosine, sine, to(qkv), a, b, inverse); });
   }
-  void attention_forward(NumType type, const kernels::AttentionShape& shape, const void* qkv, void* out, float* lse) override {
+  void attention_forward(NumType type, const kernels::AttentionShape& shape, const void* qkv, void* out,
+                         float* lse) override {
     require(type);
     pairs(shape, [=](std::size_t pair, float* scratch) {
       host::attention_forward(shape, in(qkv), to(out), lse, pair, scratch);
     });
   }
-  void attention_backward(NumType type, const kernels::AttentionShape& shape, const void* qkv, const void* out,
-                          const float* lse, const void* dout, void* dqkv) override {
+  void attention_backward(NumType type, const kernels::AttentionShape& shape, const void* qkv,
+                          const void* out, const float* lse, const void* dout, void* dqkv) override {
     require(type);
     pairs(shape, [=](std::size_t pair, float* scratch) {
       host::attention_backward(shape, in(qkv), in(out), lse, in(dout), to(dqkv), pair, scratch);
@@ -87,29 +90,33 @@ class HostTrainOps final : public TrainOps {
   }
   void relu_squared_forward(NumType type, const void* x, void* y, std::size_t count) override {
     require(type);
-    share(count, 64, [=](std::size_t a, std::size_t b) { host::relu_squared_forward(in(x) + a, to(y) + a, b - a); });
+    share(count, 64,
+          [=](std::size_t a, std::size_t b) { host::relu_squared_forward(in(x) + a, to(y) + a, b - a); });
   }
-  void relu_squared_backward(NumType type, const void* x, const void* dy, void* dx, std::size_t count) override {
+  void relu_squared_backward(NumType type, const void* x, const void* dy, void* dx,
+                             std::size_t count) override {
     require(type);
     share(count, 64, [=](std::size_t a, std::size_t b) {
       host::relu_squared_backward(in(x) + a, in(dy) + a, to(dx) + a, b - a);
     });
   }
-  void cross_entropy(NumType type, void* logits, const std::int32_t* targets, float* loss, float scale, std::size_t rows,
-                     std::size_t width) override {
+  void cross_entropy(NumType type, void* logits, const std::int32_t* targets, float* loss, float scale,
+                     std::size_t rows, std::size_t width) override {
     require(type);
     share(rows, 1, [=](std::size_t a, std::size_t b) {
       host::cross_entropy(to(logits) + a * width, targets + a, loss + a, scale, b - a, width);
     });
   }
-  void adamw(NumType type, const kernels::AdamW& rule, float* parameters, const float* gradients, float* m, float* v,
-             void* /*weights*/, std::size_t count) override {
+  void adamw(NumType type, const kernels::AdamW& rule, float* parameters, const float* gradients, float* m,
+             float* v, void* /*weights*/, std::size_t count) override {
     require(type);
     share(count, 64, [=, &rule](std::size_t a, std::size_t b) {
       host::adamw(rule, parameters + a, gradients + a, m + a, v + a, b - a);
     });
   }
-  void to_bf16(NumType type, const float* /*parameters*/, void* /*weights*/, std::size_t /*count*/) override { require(type); }
+  void to_bf16(NumType type, const float* /*parameters*/, void* /*weights*/, std::size_t /*count*/) override {
+    require(type);
+  }
   void scale(float* data, float factor, std::size_t count) override {
     share(count, 64, [=](std::size_t a, std::size_t b) {
       for (std::size_t i = a; i < b; ++i) data[i] *= factor;
@@ -132,7 +139,8 @@ class HostTrainOps final : public TrainOps {
     return total;
   }
   void zero(void* data, std::size_t bytes) override {
-    share(bytes, 256, [=](std::size_t a, std::size_t b) { std::memset(static_cast<std::byte*>(data) + a, 0, b - a); });
+    share(bytes, 256,
+          [=](std::size_t a, std::size_t b) { std::memset(static_cast<std::byte*>(data) + a, 0, b - a); });
   }
   void copy(void* target, const void* from, std::size_t bytes) override {
     share(bytes, 256, [=](std::size_t a, std::size_t b) {
@@ -147,7 +155,9 @@ class HostTrainOps final : public TrainOps {
   static const float* in(const void* p) noexcept { return static_cast<const float*>(p); }
   static float* to(void* p) noexcept { return static_cast<float*>(p); }
   static void require(NumType type) {
-    if (type != NumType::fp32) throw Error(ErrorKind::device, std::string("train: the host device does not compute in ") + to_string(type));
+    if (type != NumType::fp32)
+      throw Error(ErrorKind::device,
+                  std::string("train: the host device does not compute in ") + to_string(type));
   }
 
   void make_scratch(const kernels::AttentionShape& shape) {
@@ -178,7 +188,8 @@ class HostTrainOps final : public TrainOps {
     const auto threads = static_cast<std::size_t>(team_.size());
     team_.run([&](int thread) noexcept {
       float* scratch = scratch_.get() + static_cast<std::size_t>(thread) * scratch_floats_;
-      for (auto pair = static_cast<std::size_t>(thread); pair < shape.pairs(); pair += threads) f(pair, scratch);
+      for (auto pair = static_cast<std::size_t>(thread); pair < shape.pairs(); pair += threads)
+        f(pair, scratch);
     });
   }
 

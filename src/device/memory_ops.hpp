@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a device has beside its main memory: memory inside its processor, and a path to the host's memory. GPUs have both.
+// What a device has beside its main memory: memory inside its processor, and a path to the host's memory.
+// GPUs have both.
 #pragma once
 
 #include <cstddef>
@@ -21,11 +22,12 @@ inline constexpr std::size_t max_multiprocessor_number = 1024;
 
 /// What a test of on-chip memory did and found.
 struct OnChipResult {
-  std::uint64_t bytes = 0;     ///< verified, by all multiprocessors together
+  std::uint64_t bytes = 0;          ///< verified, by all multiprocessors together
   std::size_t multiprocessors = 0;  ///< that the device has
-  std::vector<int> visited;  ///< that took part. All must, or the test says nothing about some
-  std::uint64_t errors = 0;    ///< wrong words, exactly
-  std::vector<kernels::ErrorRecord> first;  ///< index: of the 4-byte (l1) or 8-byte word in the multiprocessor's memory or in the region
+  std::vector<int> visited;         ///< that took part. All must, or the test says nothing about some
+  std::uint64_t errors = 0;         ///< wrong words, exactly
+  std::vector<kernels::ErrorRecord>
+      first;  ///< index: of the 4-byte (l1) or 8-byte word in the multiprocessor's memory or in the region
 };
 
 /// Which way a copy between the host's memory and the device's goes.
@@ -38,8 +40,8 @@ class MemoryOps {
   /// One round of a test; `key` seeds its data. Complete on return.
   virtual OnChipResult on_chip(OnChip test, std::uint64_t key) = 0;
 
-  /// Host memory that the device reaches by itself (pinned), in NUMA domain `numa` (the system's number; -1: any). Stays until the
-  /// next call. Throws Error(resource).
+  /// Host memory that the device reaches by itself (pinned), in NUMA domain `numa` (the system's number; -1:
+  /// any). Stays until the next call. Throws Error(resource).
   virtual void* host_buffer(int numa, std::size_t bytes) = 0;
   /// Queues a copy between that and the device's memory, in a queue of its own for each way: they overlap.
   virtual void start_copy(CopyWay way, void* to, const void* from, std::size_t bytes) = 0;

@@ -18,7 +18,6 @@ constexpr double bye_grace_s = 5.0;
 /// For workers to leave MPI; their guardians end them a little earlier.
 constexpr double ending_s = 12.0;
 
-
 }  // namespace
 
 std::string describe_wait_status(int status) {
@@ -54,12 +53,14 @@ bool Collector::everyone_connected() const noexcept {
 }
 
 bool Collector::lost_a_host() const noexcept {
-  return std::any_of(ranks_.begin(), ranks_.end(), [this](const Rank& r) { return r.silent && r.host != ranks_.front().host; });
+  return std::any_of(ranks_.begin(), ranks_.end(),
+                     [this](const Rank& r) { return r.silent && r.host != ranks_.front().host; });
 }
 
 void Collector::send_all(MessageType type, int number, const std::string& text) {
   for (std::size_t r = 0; r < ranks_.size(); ++r)
-    if (ranks_[r].connected && (!ranks_[r].out || ranks_[r].idle || type == MessageType::kill)) send_(static_cast<int>(r), {type, -1, number, text});
+    if (ranks_[r].connected && (!ranks_[r].out || ranks_[r].idle || type == MessageType::kill))
+      send_(static_cast<int>(r), {type, -1, number, text});
 }
 
 void Collector::connected(int rank, const std::string& host, double now) {
@@ -204,7 +205,8 @@ void Collector::begin_segment(double now) {
   send_all(MessageType::step, next_segment);
 }
 
-/// While this process wrote to a slow disk, or was not scheduled, it heard nobody: what they said may still lie in the sockets.
+/// While this process wrote to a slow disk, or was not scheduled, it heard nobody: what they said may still
+/// lie in the sockets.
 void Collector::discount_own_stall(double now) {
   const double away_s = now - listened_at_s_;
   listened_at_s_ = now;
@@ -233,7 +235,8 @@ void Collector::tend(double now) {
         end_trace(now);
       break;
     case State::ending:
-      if (std::all_of(ranks_.begin(), ranks_.end(), [](const Rank& r) { return r.done || r.silent || !r.connected; }) ||
+      if (std::all_of(ranks_.begin(), ranks_.end(),
+                      [](const Rank& r) { return r.done || r.silent || !r.connected; }) ||
           now - state_since_s_ > ending_s)
         state_ = State::over;
       break;
@@ -245,7 +248,8 @@ void Collector::lose(int rank, const std::string& kind, const std::string& what,
   Rank& r = ranks_[static_cast<std::size_t>(rank)];
   if (r.out) return;
   const std::string brief = fmt::format("{} {}", who(rank), what);
-  drop({rank, kind, brief, fmt::format("{}: {}", brief, r.blamed.empty() ? where(r) : r.blamed), r.trace}, now);
+  drop({rank, kind, brief, fmt::format("{}: {}", brief, r.blamed.empty() ? where(r) : r.blamed), r.trace},
+       now);
 }
 
 /// Goes on without a rank, and without those that cannot go on without it.
@@ -258,8 +262,10 @@ void Collector::drop(const Loss& loss, double now) {
   tell_(loss.text);
   if (!r.trace.empty()) tell_(fmt::format("rank {}'s stack:\n{}", rank, r.trace));
   std::vector<int> affected;
-  if (controller_.started() && ready_at_s_ > 0) affected = controller_.lost(loss, case_);
-  else if (controller_.started()) controller_.event(kind, loss.text, rank);
+  if (controller_.started() && ready_at_s_ > 0)
+    affected = controller_.lost(loss, case_);
+  else if (controller_.started())
+    controller_.event(kind, loss.text, rank);
   if (why_.empty()) why_ = loss.brief;
   for (const int i : affected) {
     Rank& other = ranks_[static_cast<std::size_t>(i)];
@@ -283,7 +289,8 @@ void Collector::stop(int signal, double now) {
   discount_own_stall(now);
   if (!gently) check_silence(now, launcher_silence_s);
   if (state_ == State::ending) return;
-  if (!gently || ready_at_s_ == 0) end_run(fmt::format("{} asked for an end", signal_text(signal)), false, now);
+  if (!gently || ready_at_s_ == 0)
+    end_run(fmt::format("{} asked for an end", signal_text(signal)), false, now);
 }
 
 /// Workers that leave before the run is over: all of them after an error they agreed on, or some by a bug.
@@ -300,7 +307,8 @@ void Collector::end_early(double now) {
   code_ = 0;
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
     code_ = std::max(code_, ranks_[i].code);
-    if (ranks_[i].idle && ranks_[i].connected) send_(static_cast<int>(i), {MessageType::step, -1, no_more_cases, ""});
+    if (ranks_[i].idle && ranks_[i].connected)
+      send_(static_cast<int>(i), {MessageType::step, -1, no_more_cases, ""});
   }
   if (controller_.started()) controller_.discard();
   state_ = State::ending;

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "guard/heartbeat.hpp"
-#include "guard/hang_attribution.hpp"
 #include "guard/controller.hpp"
+#include "guard/hang_attribution.hpp"
+#include "guard/heartbeat.hpp"
 #include "guard/wire.hpp"
 
 namespace assay::guard {
@@ -23,9 +23,9 @@ inline constexpr double late_standstill_s = 6.0;
 /// A case that still runs when a batch system warns of its limit gets so long to end by itself.
 inline constexpr double usr_grace_s = 3.0;
 
-/// Leads a run from rank 0's guardian: hands out the cases, takes what the ranks say about them to the controller, knows
-/// where everyone is, and ends the run in order when somebody does not arrive. Free of sockets and processes, so that
-/// it can be tested by itself; time comes from the caller.
+/// Leads a run from rank 0's guardian: hands out the cases, takes what the ranks say about them to the
+/// controller, knows where everyone is, and ends the run in order when somebody does not arrive. Free of
+/// sockets and processes, so that it can be tested by itself; time comes from the caller.
 class Collector {
  public:
   using Send = std::function<void(int rank, const Message&)>;
@@ -50,9 +50,9 @@ class Collector {
   enum class State { starting, measuring, tracing, ending, over };
   struct Rank {
     bool connected = false, ready = false, said_bye = false, done = false;
-    bool out = false;   ///< lost, or ended because of a loss
+    bool out = false;  ///< lost, or ended because of a loss
     bool lost = false;
-    bool idle = false;  ///< takes no part: nobody waits for it, and it waits for the end
+    bool idle = false;    ///< takes no part: nobody waits for it, and it waits for the end
     bool silent = false;  ///< its guardian does not answer; nobody waits for it at the end
     int code = 0;
     double heard_at_s = 0;
@@ -106,7 +106,9 @@ class Collector {
   bool any_lost_ = false, idle_lost_ = false;
   std::string ready_text_;
   unsigned phase_ = 0;
-  double begin_s_, listened_at_s_, phase_since_s_, ready_at_s_ = 0, case_deadline_at_s_ = 0, case_since_s_ = 0, state_since_s_ = 0, stop_at_s_ = 0, bye_at_s_ = 0;
+  double begin_s_, listened_at_s_, phase_since_s_, ready_at_s_ = 0, case_deadline_at_s_ = 0,
+                                                   case_since_s_ = 0, state_since_s_ = 0, stop_at_s_ = 0,
+                                                   bye_at_s_ = 0;
   std::string hang_what_, why_;
   std::vector<int> guilty_;
 };

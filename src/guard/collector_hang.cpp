@@ -11,14 +11,18 @@
 namespace assay::guard {
 
 void Collector::check_silence(double now, double limit_s) {
-  const auto quiet_for = [&](const Rank& r) { return r.connected && !r.out && !r.done ? now - r.heard_at_s : 0; };
-  if (std::none_of(ranks_.begin(), ranks_.end(), [&](const Rank& r) { return quiet_for(r) > limit_s; })) return;
+  const auto quiet_for = [&](const Rank& r) {
+    return r.connected && !r.out && !r.done ? now - r.heard_at_s : 0;
+  };
+  if (std::none_of(ranks_.begin(), ranks_.end(), [&](const Rank& r) { return quiet_for(r) > limit_s; }))
+    return;
   std::vector<int> quiet;
   std::set<std::string> quiet_hosts, other_hosts;
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
     Rank& r = ranks_[i];
     if (r.host != ranks_.front().host && !r.out) other_hosts.insert(r.host);
-    if (quiet_for(r) < 0.8 * limit_s) continue;  // they report at different times: one that is silent is rarely alone
+    if (quiet_for(r) < 0.8 * limit_s)
+      continue;  // they report at different times: one that is silent is rarely alone
     r.silent = true;
     quiet.push_back(static_cast<int>(i));
     quiet_hosts.insert(r.host);
@@ -29,7 +33,10 @@ void Collector::check_silence(double now, double limit_s) {
     return;
   }
   for (const int rank : quiet) {
-    lose(rank, "lost", fmt::format("is unreachable: no word from its guardian for {:.0f} s", quiet_for(ranks_[static_cast<std::size_t>(rank)])), now);
+    lose(rank, "lost",
+         fmt::format("is unreachable: no word from its guardian for {:.0f} s",
+                     quiet_for(ranks_[static_cast<std::size_t>(rank)])),
+         now);
     if (state_ == State::ending) return;
   }
 }
@@ -38,14 +45,16 @@ void Collector::check_silence(double now, double limit_s) {
 void Collector::check_phase(double now) {
   unsigned slowest = static_cast<unsigned>(Phase::waiting);
   for (const Rank& r : ranks_)
-    if (!r.out && !r.ready) slowest = std::min(slowest, static_cast<unsigned>(r.connected ? r.at.phase : Phase::launch));
+    if (!r.out && !r.ready)
+      slowest = std::min(slowest, static_cast<unsigned>(r.connected ? r.at.phase : Phase::launch));
   if (slowest != phase_) {
     phase_ = slowest;
     phase_since_s_ = now;
   }
   const double limit = controller_.phase_deadline_s(phase_);
   if (now - phase_since_s_ > limit)
-    begin_trace(now, fmt::format("did not get through {} within {:.0f} s", to_string(static_cast<Phase>(phase_)), limit));
+    begin_trace(now, fmt::format("did not get through {} within {:.0f} s",
+                                 to_string(static_cast<Phase>(phase_)), limit));
 }
 
 void Collector::check_time(double now) {
@@ -64,7 +73,10 @@ std::vector<int> Collector::missing() const {
   std::vector<int> out;
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
     const Rank& r = ranks_[i];
-    const bool behind = ready_at_s_ == 0 ? !r.ready && static_cast<unsigned>(r.connected ? r.at.phase : Phase::launch) <= phase_ : !r.has_record;
+    const bool behind =
+        ready_at_s_ == 0
+            ? !r.ready && static_cast<unsigned>(r.connected ? r.at.phase : Phase::launch) <= phase_
+            : !r.has_record;
     if (!r.out && behind) out.push_back(static_cast<int>(i));
   }
   return out;
@@ -81,7 +93,8 @@ std::vector<MissingRank> Collector::suspects(double now) const {
   return out;
 }
 
-/// A case that moves on may be late and is none; one that stands still is before it is late, where everybody waits for somebody.
+/// A case that moves on may be late and is none; one that stands still is before it is late, where everybody
+/// waits for somebody.
 bool Collector::hangs(double now) const {
   const bool late = now > case_deadline_at_s_;
   if (!late && now - case_since_s_ < controller_.standstill_s()) return false;
@@ -100,7 +113,8 @@ void Collector::begin_trace(double now, const std::string& what) {
   const Blame found = blame(who, ready_at_s_ == 0 ? 0.0 : late_standstill_s / 2);
   guilty_ = found.accused;
   const auto active = std::count_if(ranks_.begin(), ranks_.end(), [](const Rank& r) { return !r.out; });
-  if (guilty_.empty() && ready_at_s_ == 0 && static_cast<std::ptrdiff_t>(who.size()) < active)  // the others are beyond that phase
+  if (guilty_.empty() && ready_at_s_ == 0 &&
+      static_cast<std::ptrdiff_t>(who.size()) < active)  // the others are beyond that phase
     for (const MissingRank& s : who) guilty_.push_back(s.rank);
   if (guilty_.empty()) {
     end_stuck(found, now);
@@ -132,8 +146,12 @@ void Collector::end_stuck(const Blame& found, double now) {
   }
   if (found.links.size() > most_named) brief += fmt::format("; and {} more", found.links.size() - most_named);
   const std::size_t waiting = missing().size();
-  brief = brief.empty() ? fmt::format("{}: an operation of {} ranks does not end, and none of them is known to be the cause", controller_.case_name(case_), waiting)
-                        : fmt::format("{}: an exchange does not end between {}: the link or either of its ends", controller_.case_name(case_), brief);
+  brief = brief.empty()
+              ? fmt::format(
+                    "{}: an operation of {} ranks does not end, and none of them is known to be the cause",
+                    controller_.case_name(case_), waiting)
+              : fmt::format("{}: an exchange does not end between {}: the link or either of its ends",
+                            controller_.case_name(case_), brief);
   for (const int i : missing()) {
     if (ranks_[static_cast<std::size_t>(i)].out) continue;
     drop({i, "stuck", brief, brief + text, ""}, now);
@@ -142,7 +160,8 @@ void Collector::end_stuck(const Blame& found, double now) {
   if (waiting == 0) end_run(hang_what_, false, now);
 }
 
-/// A rank that met an error amid something collective has long handed in its record; the others wait for it in vain.
+/// A rank that met an error amid something collective has long handed in its record; the others wait for it
+/// in vain.
 bool Collector::blame_who_left(double now) {
   bool found = false;
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
@@ -151,7 +170,8 @@ bool Collector::blame_who_left(double now) {
     const std::string why = controller_.complaint(r.record);
     if (why.empty()) continue;
     found = true;
-    lose(static_cast<int>(i), "hang", fmt::format("left {} while others waited for it ({})", controller_.case_name(case_), why), now);
+    lose(static_cast<int>(i), "hang",
+         fmt::format("left {} while others waited for it ({})", controller_.case_name(case_), why), now);
     if (state_ == State::ending) break;
   }
   return found;
@@ -175,7 +195,8 @@ std::string Collector::where(const Rank& r) const {
   std::string out;
   if (case_ >= 0)
     out = r.has_record ? fmt::format("had ended {}", controller_.case_name(case_))
-                       : fmt::format("in {}, after {} batch{}", controller_.case_name(case_), r.at.iteration, r.at.iteration == 1 ? "" : "es");
+                       : fmt::format("in {}, after {} batch{}", controller_.case_name(case_), r.at.iteration,
+                                     r.at.iteration == 1 ? "" : "es");
   else
     out = fmt::format("in {}", to_string(r.at.phase));
   if (r.at.call != Call::none)

@@ -79,7 +79,7 @@ class CollectorLoop {
       guardian_.tend();
       welcome_pending();
       connections_.serve([this](const Message& m) { collector_.handle(m, now_s()); },
-                   [this](int rank) { collector_.disconnected(rank, now_s()); });
+                         [this](int rank) { collector_.disconnected(rank, now_s()); });
       tend();
       if (reception_ && collector_.everyone_connected()) {
         reception_.reset();
@@ -122,15 +122,17 @@ class CollectorLoop {
 
   void welcome_pending() {
     if (!reception_) return;
-    reception_->serve(now_s(), [this](int rank) { return connections_.open(rank); },
-                      [this](int rank, const std::string& host, Stream stream) {
-                        connections_.connect(rank, std::move(stream));
-                        collector_.connected(rank, host, now_s());
-                      });
+    reception_->serve(
+        now_s(), [this](int rank) { return connections_.open(rank); },
+        [this](int rank, const std::string& host, Stream stream) {
+          connections_.connect(rank, std::move(stream));
+          collector_.connected(rank, host, now_s());
+        });
   }
 
   void say_farewell() {
-    for (int rank = 1; rank < connections_.ranks(); ++rank) connections_.send(rank, {MessageType::exit, -1, collector_.code(), ""});
+    for (int rank = 1; rank < connections_.ranks(); ++rank)
+      connections_.send(rank, {MessageType::exit, -1, collector_.code(), ""});
     for (const double begin = now_s(); connections_.any_open() && now_s() - begin < farewell_s;) {
       wait(tick_ms / 10);
       connections_.serve([](const Message&) {}, [](int) {});

@@ -13,14 +13,16 @@
 
 namespace assay::guard {
 
-Connections::Connections(int ranks) : epoll_(epoll_create1(EPOLL_CLOEXEC)), connections_(static_cast<std::size_t>(ranks)) {
+Connections::Connections(int ranks)
+    : epoll_(epoll_create1(EPOLL_CLOEXEC)), connections_(static_cast<std::size_t>(ranks)) {
   if (epoll_ < 0) throw Error(ErrorKind::resource, "the lines to the guardians cannot be watched");
 }
 
 Connections::~Connections() { ::close(epoll_); }
 
 bool Connections::any_open() const noexcept {
-  return std::any_of(connections_.begin(), connections_.end(), [](const Connection& line) { return line.stream.open(); });
+  return std::any_of(connections_.begin(), connections_.end(),
+                     [](const Connection& line) { return line.stream.open(); });
 }
 
 void Connections::watch(int operation, int rank) {

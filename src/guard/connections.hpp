@@ -8,8 +8,8 @@
 
 namespace assay::guard {
 
-/// The collector's lines to the other guardians, by rank. There can be thousands: only those on which something happens
-/// are looked at.
+/// The collector's lines to the other guardians, by rank. There can be thousands: only those on which
+/// something happens are looked at.
 class Connections {
  public:
   /// A line that is gone, or from which came what is no message, is closed before this is called.

@@ -56,8 +56,9 @@ void require_open_files(int ranks) {
   constexpr std::uint64_t others = 64;  // files, sockets of those who knock, what the launcher left open
   const std::uint64_t needed = static_cast<std::uint64_t>(ranks) + others, allowed = most_open_files();
   if (ranks > 1 && allowed < needed)
-    throw_usage("rank 0 needs " + std::to_string(needed) + " open files for " + std::to_string(ranks) + " ranks, and its hard limit is " +
-                std::to_string(allowed) + ": raise it where ranks are started (ulimit -Hn " + std::to_string(needed) + ")");
+    throw_usage("rank 0 needs " + std::to_string(needed) + " open files for " + std::to_string(ranks) +
+                " ranks, and its hard limit is " + std::to_string(allowed) +
+                ": raise it where ranks are started (ulimit -Hn " + std::to_string(needed) + ")");
 }
 
 int run_guarded(const GuardPlan& plan) {
@@ -70,14 +71,16 @@ int run_guarded(const GuardPlan& plan) {
   const SharedHeartbeat heartbeat;
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
-    throw Error(ErrorKind::resource, std::string("no line between worker and guardian: ") + std::strerror(errno));
+    throw Error(ErrorKind::resource,
+                std::string("no line between worker and guardian: ") + std::strerror(errno));
   const sigset_t watched = guardian_signals();
   sigset_t old_mask;
   sigprocmask(SIG_BLOCK, &watched, &old_mask);
   std::fflush(nullptr);
   const pid_t guardian = getpid();
   const pid_t worker = fork();
-  if (worker < 0) throw Error(ErrorKind::resource, std::string("cannot fork a worker: ") + std::strerror(errno));
+  if (worker < 0)
+    throw Error(ErrorKind::resource, std::string("cannot fork a worker: ") + std::strerror(errno));
   if (worker == 0) {
     close(ends[0]);
     return work(plan, guardian, ends[1], *heartbeat, old_mask);

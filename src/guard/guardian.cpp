@@ -18,9 +18,16 @@ constexpr double leave_s = 10.0;
 }  // namespace
 
 Guardian::Guardian(pid_t worker, int link, Heartbeat& heartbeat, int rank, Up up)
-    : worker_(worker), link_(link), heartbeat_(heartbeat), rank_(rank), up_(std::move(up)), moved_at_s_(now_s()) {}
+    : worker_(worker),
+      link_(link),
+      heartbeat_(heartbeat),
+      rank_(rank),
+      up_(std::move(up)),
+      moved_at_s_(now_s()) {}
 
-void Guardian::say(MessageType type, std::int32_t number, std::string text) { up_({type, rank_, number, std::move(text)}); }
+void Guardian::say(MessageType type, std::int32_t number, std::string text) {
+  up_({type, rank_, number, std::move(text)});
+}
 
 void Guardian::command(const Message& message) {
   switch (message.type) {
@@ -35,11 +42,8 @@ void Guardian::command(const Message& message) {
       request_trace(heartbeat_, worker_);
       trace_at_s_ = now_s();
       break;
-    case MessageType::kill:
-      kill_worker();
-      break;
-    default:
-      break;
+    case MessageType::kill: kill_worker(); break;
+    default: break;
   }
 }
 

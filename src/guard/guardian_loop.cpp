@@ -26,7 +26,8 @@ class GuardianLoop {
       : plan_(plan),
         rank_(launch.rank),
         watch_(watch),
-        guardian_(watch.worker, watch.link, watch.heartbeat, launch.rank, [this](const Message& m) { up(m); }),
+        guardian_(watch.worker, watch.link, watch.heartbeat, launch.rank,
+                  [this](const Message& m) { up(m); }),
         search_(plan.folder, launch.rank, launch.size) {}
 
   int run() {
@@ -50,10 +51,12 @@ class GuardianLoop {
   void wait() {
     std::vector<pollfd> fds = {{watch_.signals, POLLIN, 0}};
     if (guardian_.link_fd() >= 0)
-      fds.push_back({guardian_.link_fd(), static_cast<short>(POLLIN | (guardian_.wants_out() ? POLLOUT : 0)), 0});
+      fds.push_back(
+          {guardian_.link_fd(), static_cast<short>(POLLIN | (guardian_.wants_out() ? POLLOUT : 0)), 0});
     if (!collector_.open()) search_.watch(fds);
     if (collector_.open())
-      fds.push_back({collector_.fd(), static_cast<short>(POLLIN | (collector_.wants_out() ? POLLOUT : 0)), 0});
+      fds.push_back(
+          {collector_.fd(), static_cast<short>(POLLIN | (collector_.wants_out() ? POLLOUT : 0)), 0});
     poll(fds.data(), fds.size(), collector_.open() ? guardian_tick_ms : guardian_tick_ms / 4);
   }
 
@@ -103,7 +106,8 @@ class GuardianLoop {
   /// The collector was there and is gone without having said how the run ended.
   int alone() {
     guardian_.kill_worker();
-    if (rank_ == 1) std::fprintf(stderr, "assay: rank 0's guardian is gone; %s\n", plan_.without_collector.c_str());
+    if (rank_ == 1)
+      std::fprintf(stderr, "assay: rank 0's guardian is gone; %s\n", plan_.without_collector.c_str());
     return 3;
   }
 

@@ -30,17 +30,22 @@ std::string hmac(const std::string& key, const std::string& text) {
 }
 
 /// Takes as long for a wrong text as for a right one.
-bool equal(const std::string& a, const std::string& b) { return a.size() == b.size() && sodium_memcmp(a.data(), b.data(), a.size()) == 0; }
+bool equal(const std::string& a, const std::string& b) {
+  return a.size() == b.size() && sodium_memcmp(a.data(), b.data(), a.size()) == 0;
+}
 
 /// The parts have fixed lengths or none of them holds a line end: no two exchanges have one text.
-std::string said(const char* who, const std::string& challenge, const std::string& own, int rank, int size, const std::string& host) {
-  return std::string(who) + '\n' + challenge + '\n' + own + '\n' + std::to_string(rank) + '\n' + std::to_string(size) + '\n' + host;
+std::string said(const char* who, const std::string& challenge, const std::string& own, int rank, int size,
+                 const std::string& host) {
+  return std::string(who) + '\n' + challenge + '\n' + own + '\n' + std::to_string(rank) + '\n' +
+         std::to_string(size) + '\n' + host;
 }
 
 }  // namespace
 
 std::string random_token() {
-  if (sodium_init() < 0) throw Error(ErrorKind::resource, "the kernel gives no random numbers for the guardians' key");
+  if (sodium_init() < 0)
+    throw Error(ErrorKind::resource, "the kernel gives no random numbers for the guardians' key");
   std::array<unsigned char, token_digits / 2> bytes;
   randombytes_buf(bytes.data(), bytes.size());
   return hex(bytes.data(), bytes.size());
@@ -50,24 +55,32 @@ std::string handshake_library_version() { return sodium_version_string(); }
 
 Message challenge(const std::string& token) { return {MessageType::challenge, 0, 0, token}; }
 
-Message hello(const std::string& key, const std::string& challenge, const std::string& own, int rank, int size, const std::string& host) {
-  return {MessageType::hello, rank, size, own + hmac(key, said("guardian", challenge, own, rank, size, host)) + host};
+Message hello(const std::string& key, const std::string& challenge, const std::string& own, int rank,
+              int size, const std::string& host) {
+  return {MessageType::hello, rank, size,
+          own + hmac(key, said("guardian", challenge, own, rank, size, host)) + host};
 }
 
-std::optional<Guest> guest_of(const Message& hello, const std::string& key, const std::string& challenge, int size) {
-  if (hello.type != MessageType::hello || hello.rank <= 0 || hello.rank >= size || hello.number != size) return std::nullopt;
-  if (hello.text.size() < 2 * token_digits || hello.text.size() > 2 * token_digits + most_host) return std::nullopt;
+std::optional<Guest> guest_of(const Message& hello, const std::string& key, const std::string& challenge,
+                              int size) {
+  if (hello.type != MessageType::hello || hello.rank <= 0 || hello.rank >= size || hello.number != size)
+    return std::nullopt;
+  if (hello.text.size() < 2 * token_digits || hello.text.size() > 2 * token_digits + most_host)
+    return std::nullopt;
   Guest guest{hello.rank, hello.text.substr(2 * token_digits), hello.text.substr(0, token_digits)};
   const std::string proof = hello.text.substr(token_digits, token_digits);
-  if (!equal(proof, hmac(key, said("guardian", challenge, guest.own, hello.rank, size, guest.host)))) return std::nullopt;
+  if (!equal(proof, hmac(key, said("guardian", challenge, guest.own, hello.rank, size, guest.host))))
+    return std::nullopt;
   return guest;
 }
 
 Message welcome(const std::string& key, const std::string& challenge, const Guest& guest) {
-  return {MessageType::welcome, guest.rank, 0, hmac(key, said("collector", challenge, guest.own, guest.rank, 0, ""))};
+  return {MessageType::welcome, guest.rank, 0,
+          hmac(key, said("collector", challenge, guest.own, guest.rank, 0, ""))};
 }
 
-bool is_welcome(const Message& message, const std::string& key, const std::string& challenge, const Guest& guest) {
+bool is_welcome(const Message& message, const std::string& key, const std::string& challenge,
+                const Guest& guest) {
   return message.type == MessageType::welcome && equal(message.text, welcome(key, challenge, guest).text);
 }
 

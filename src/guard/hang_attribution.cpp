@@ -28,7 +28,8 @@ std::vector<std::pair<int, int>> open_links(const std::vector<MissingRank>& miss
     for (; waits_for.contains(at) && !seen_by.contains(at); at = waits_for.at(at)) {
       seen_by.emplace(at, s.rank);
       const int next = waits_for.at(at);
-      if (!waits_for.contains(next)) links.insert(std::minmax(at, next));  // it has gone on, or waits in something else
+      if (!waits_for.contains(next))
+        links.insert(std::minmax(at, next));  // it has gone on, or waits in something else
     }
     if (!seen_by.contains(at) || seen_by.at(at) != s.rank) continue;
     // A circle, met for the first time: once around it.
@@ -45,14 +46,16 @@ std::vector<std::pair<int, int>> open_links(const std::vector<MissingRank>& miss
 }  // namespace
 
 bool all_wait(const std::vector<MissingRank>& missing) noexcept {
-  return std::all_of(missing.begin(), missing.end(), [](const MissingRank& s) { return !s.heard || stopped(s) || s.at.call != Call::none; });
+  return std::all_of(missing.begin(), missing.end(),
+                     [](const MissingRank& s) { return !s.heard || stopped(s) || s.at.call != Call::none; });
 }
 
 Blame blame(const std::vector<MissingRank>& missing, double stuck_s) {
   Blame found;
   if (missing.empty()) return found;
-  const auto [first, last] = std::minmax_element(missing.begin(), missing.end(),
-                                                 [](const MissingRank& a, const MissingRank& b) { return a.at.phase < b.at.phase; });
+  const auto [first, last] =
+      std::minmax_element(missing.begin(), missing.end(),
+                          [](const MissingRank& a, const MissingRank& b) { return a.at.phase < b.at.phase; });
   const Phase behind = first->at.phase;
   const bool differ = behind != last->at.phase;
   const std::vector<std::function<bool(const MissingRank&)>> rules = {
@@ -60,7 +63,9 @@ Blame blame(const std::vector<MissingRank>& missing, double stuck_s) {
       stopped,
       [&](const MissingRank& s) { return differ && s.at.phase == behind; },
       // MPI_Init is a call of its own, in which ranks wait for each other.
-      [&](const MissingRank& s) { return s.at.call == Call::none && s.at.phase != Phase::mpi_init && s.at.idle_s >= stuck_s; },
+      [&](const MissingRank& s) {
+        return s.at.call == Call::none && s.at.phase != Phase::mpi_init && s.at.idle_s >= stuck_s;
+      },
   };
   for (const auto& rule : rules) {
     for (const MissingRank& s : missing)

@@ -53,7 +53,8 @@ Snapshot read(const Heartbeat& heartbeat) noexcept {
 }
 
 bool moved(const Snapshot& a, const Snapshot& b) noexcept {
-  return a.phase != b.phase || a.case_index != b.case_index || a.iteration != b.iteration || a.calls != b.calls;
+  return a.phase != b.phase || a.case_index != b.case_index || a.iteration != b.iteration ||
+         a.calls != b.calls;
 }
 
 std::string to_text(const Snapshot& snapshot) {

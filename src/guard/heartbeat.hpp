@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a rank is, on one page that the rank writes with plain stores and its guardian reads: no call, no lock, and
-// still readable when the rank hangs or is gone.
+// Where a rank is, on one page that the rank writes with plain stores and its guardian reads: no call, no
+// lock, and still readable when the rank hangs or is gone.
 #pragma once
 
 #include <array>
@@ -14,7 +14,20 @@ enum class Phase : std::uint32_t { launch, mpi_init, discovery, memory, waiting,
 const char* to_string(Phase phase) noexcept;
 
 /// The communicator call a rank is inside of.
-enum class Call : std::uint32_t { none, send, receive, wait, barrier, all_reduce, reduce_scatter, all_gather, all_to_all, broadcast, split, texts };
+enum class Call : std::uint32_t {
+  none,
+  send,
+  receive,
+  wait,
+  barrier,
+  all_reduce,
+  reduce_scatter,
+  all_gather,
+  all_to_all,
+  broadcast,
+  split,
+  texts
+};
 const char* to_string(Call call) noexcept;
 
 inline constexpr std::int32_t no_peer = -1;
@@ -41,13 +54,14 @@ struct Snapshot {
   std::uint64_t calls = 0;
   Call call = Call::none;
   std::int32_t peer = no_peer;
-  double idle_s = 0;            ///< since anything on the page changed
-  char process_state = '?';     ///< of the worker, from /proc: R running, S sleeping, D in the kernel, T stopped, Z dead
+  double idle_s = 0;  ///< since anything on the page changed
+  char process_state =
+      '?';  ///< of the worker, from /proc: R running, S sleeping, D in the kernel, T stopped, Z dead
 };
 Snapshot read(const Heartbeat& heartbeat) noexcept;
 /// True when `b` shows progress over `a`.
 bool moved(const Snapshot& a, const Snapshot& b) noexcept;
-std::string to_text(const Snapshot& snapshot);            ///< bytes, between equal builds
+std::string to_text(const Snapshot& snapshot);  ///< bytes, between equal builds
 bool from_text(const std::string& text, Snapshot& out) noexcept;
 
 /// Marks a call on the page for as long as this object lives.

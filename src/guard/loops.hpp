@@ -11,12 +11,13 @@ namespace assay::guard {
 /// What a guardian watches beside its sockets.
 struct Watch {
   pid_t worker;
-  int link;        ///< its end of the line to the worker
-  int signals;     ///< signalfd: SIGCHLD and what asks for an end
+  int link;     ///< its end of the line to the worker
+  int signals;  ///< signalfd: SIGCHLD and what asks for an end
   Heartbeat& heartbeat;
 };
 
-/// Rank 0's guardian has a line to each of the others. Throws Error(usage) when this process may not open as many files.
+/// Rank 0's guardian has a line to each of the others. Throws Error(usage) when this process may not open as
+/// many files.
 void require_open_files(int ranks);
 
 /// Rank 0's guardian: leads the run. The exit code of all.

@@ -15,28 +15,34 @@
 
 namespace assay::guard {
 
-/// At most so many connections are taken in one look, so that a flood does not keep the collector from its ranks, and more of those who
-/// are about to answer stay than are given up meanwhile.
+/// At most so many connections are taken in one look, so that a flood does not keep the collector from its
+/// ranks, and more of those who are about to answer stay than are given up meanwhile.
 constexpr int most_at_once = Reception::most_pending / 2;
 
 Reception::Reception(bool loopback_only, Address& address, int ranks)
-    : sockets_(listen_on(loopback_only, address)), key_(address.key), ranks_(ranks), missing_(static_cast<std::size_t>(ranks) - 1) {}
+    : sockets_(listen_on(loopback_only, address)),
+      key_(address.key),
+      ranks_(ranks),
+      missing_(static_cast<std::size_t>(ranks) - 1) {}
 
 void Reception::watch(std::vector<pollfd>& fds) const {
   for (const int fd : sockets_) fds.push_back({fd, POLLIN, 0});
-  for (const PendingConnection& s : pending_) fds.push_back({s.stream.fd(), static_cast<short>(POLLIN | (s.stream.wants_out() ? POLLOUT : 0)), 0});
+  for (const PendingConnection& s : pending_)
+    fds.push_back({s.stream.fd(), static_cast<short>(POLLIN | (s.stream.wants_out() ? POLLOUT : 0)), 0});
 }
 
 void Reception::take_in(double now) {
   for (const int socket : sockets_) {
-    for (int i = 0, fd; i < most_at_once && (fd = accept4(socket, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0; ++i) {
+    for (int i = 0, fd;
+         i < most_at_once && (fd = accept4(socket, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0;
+         ++i) {
       const int on = 1;
       setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
       PendingConnection pending{Stream(fd, most_handshake_bytes), random_token(), now};
       pending.stream.queue(challenge(pending.challenge));
       if (!pending.stream.pump_out()) continue;
-      // A full house gives up any one of those who wait, not the oldest: in a flood the oldest is soon a guardian
-      // that is about to answer.
+      // A full house gives up any one of those who wait, not the oldest: in a flood the oldest is soon a
+      // guardian that is about to answer.
       if (pending_.size() < most_pending + missing_)
         pending_.push_back(std::move(pending));
       else

@@ -12,12 +12,13 @@
 
 namespace assay::guard {
 
-/// Where guardians come in: listens until all are there. Who connects and does not belong to the run costs little: few
-/// such connections stand at a time, each for a moment only, and none of them keeps a guardian out.
+/// Where guardians come in: listens until all are there. Who connects and does not belong to the run costs
+/// little: few such connections stand at a time, each for a moment only, and none of them keeps a guardian
+/// out.
 class Reception {
  public:
   static constexpr std::size_t most_pending = 256;  ///< beside the guardians that are still to come
-  static constexpr double introduce_s = 1.0;  ///< a connection that has not shown the key by then is closed
+  static constexpr double introduce_s = 1.0;   ///< a connection that has not shown the key by then is closed
   using Open = std::function<bool(int rank)>;  ///< whether that rank is in already
   using Enter = std::function<void(int rank, const std::string& host, Stream stream)>;
 

@@ -73,7 +73,8 @@ std::string job_name() {
     const char* text = std::getenv(name);
     return std::string(text == nullptr ? "" : text);
   };
-  for (const char* name : {"PMIX_NAMESPACE", "OMPI_MCA_orte_ess_jobid", "OMPI_MCA_ess_base_jobid", "PMI_JOBID", "PALS_APID"}) {
+  for (const char* name :
+       {"PMIX_NAMESPACE", "OMPI_MCA_orte_ess_jobid", "OMPI_MCA_ess_base_jobid", "PMI_JOBID", "PALS_APID"}) {
     const std::string job = value(name);
     if (!job.empty()) return job + "/" + value("SLURM_JOB_ID") + "/" + value("OMPI_MCA_orte_hnp_uri");
   }
@@ -81,10 +82,12 @@ std::string job_name() {
   return "";
 }
 
-RendezvousFile::RendezvousFile(const std::string& folder, const std::string& job, const Address& address) noexcept {
+RendezvousFile::RendezvousFile(const std::string& folder, const std::string& job,
+                               const Address& address) noexcept {
   if (job.empty()) return;
   try {
-    const std::string path = path_of(folder, job), text = to_text(address), fresh = path + "." + random_token().substr(0, 8);
+    const std::string path = path_of(folder, job), text = to_text(address),
+                      fresh = path + "." + random_token().substr(0, 8);
     const int fd = open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0) return;
     const bool whole = write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
@@ -143,7 +146,8 @@ std::string address_towards(const std::string& host) {
   socklen_t size = sizeof in;
   const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);  // connecting it sends nothing
   char text[INET_ADDRSTRLEN] = "";
-  if (fd >= 0 && inet_pton(AF_INET, host.c_str(), &in.sin_addr) == 1 && connect(fd, reinterpret_cast<sockaddr*>(&in), sizeof in) == 0 &&
+  if (fd >= 0 && inet_pton(AF_INET, host.c_str(), &in.sin_addr) == 1 &&
+      connect(fd, reinterpret_cast<sockaddr*>(&in), sizeof in) == 0 &&
       getsockname(fd, reinterpret_cast<sockaddr*>(&in), &size) == 0)
     inet_ntop(AF_INET, &in.sin_addr, text, sizeof text);
   if (fd >= 0) close(fd);
@@ -158,14 +162,16 @@ std::vector<std::string> launch_addresses() {
     for (const std::string& host : addresses_in(text == nullptr ? "" : text)) {
       const std::string own = address_towards(host);
       const bool beyond = !own.empty() && !own.starts_with("127.");
-      if (beyond && std::find(out.begin(), out.end(), own) == out.end() && out.size() < most_hosts) out.push_back(own);
+      if (beyond && std::find(out.begin(), out.end(), own) == out.end() && out.size() < most_hosts)
+        out.push_back(own);
     }
     if (!out.empty()) break;
   }
   return out;
 }
 
-/// So many wait to be taken in. A longer line keeps a guardian waiting in a flood, for longer than it has patience.
+/// So many wait to be taken in. A longer line keeps a guardian waiting in a flood, for longer than it has
+/// patience.
 constexpr int most_in_line = 1024;
 
 /// A socket that listens there; `port` 0 takes any and is set. -1 when that cannot be.
@@ -176,7 +182,8 @@ int listen_at(const std::string& host, std::uint16_t& port) {
   socklen_t size = sizeof in;
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0) return -1;
-  if (inet_pton(AF_INET, host.c_str(), &in.sin_addr) != 1 || bind(fd, reinterpret_cast<sockaddr*>(&in), sizeof in) != 0 || listen(fd, most_in_line) != 0 ||
+  if (inet_pton(AF_INET, host.c_str(), &in.sin_addr) != 1 ||
+      bind(fd, reinterpret_cast<sockaddr*>(&in), sizeof in) != 0 || listen(fd, most_in_line) != 0 ||
       getsockname(fd, reinterpret_cast<sockaddr*>(&in), &size) != 0) {
     const int error = errno;
     close(fd);
@@ -196,7 +203,8 @@ std::vector<int> listen_on(bool loopback_only, Address& address) {
     at = {"0.0.0.0"};
     address.hosts = own_addresses();
   }
-  for (int attempt = 0; attempt < 16; ++attempt) {  // a port that is free on one address may be taken on another
+  for (int attempt = 0; attempt < 16;
+       ++attempt) {  // a port that is free on one address may be taken on another
     std::vector<int> sockets;
     address.port = 0;
     for (const std::string& host : at) {

@@ -10,10 +10,12 @@
 
 namespace assay::guard {
 
-/// Of one attempt. The next begins before, so late that all ranks together are no flood: the collector takes ten thousand a second.
+/// Of one attempt. The next begins before, so late that all ranks together are no flood: the collector takes
+/// ten thousand a second.
 constexpr double patience_s = 2.0;
 
-Search::Search(std::string folder, int rank, int size) : folder_(std::move(folder)), job_(job_name()), rank_(rank), size_(size) {}
+Search::Search(std::string folder, int rank, int size)
+    : folder_(std::move(folder)), job_(job_name()), rank_(rank), size_(size) {}
 
 Stream Search::round(const std::string& told, double now) {
   if (now >= next_s_) {
@@ -33,7 +35,8 @@ Stream Search::round(const std::string& told, double now) {
 
 void Search::watch(std::vector<pollfd>& fds) const {
   // A connection under way is ready to be written to when it stands; then the other end speaks first.
-  for (const Try& t : tries_) fds.push_back({t.stream.fd(), static_cast<short>(POLLIN | (t.stream.wants_out() ? POLLOUT : 0)), 0});
+  for (const Try& t : tries_)
+    fds.push_back({t.stream.fd(), static_cast<short>(POLLIN | (t.stream.wants_out() ? POLLOUT : 0)), 0});
 }
 
 void Search::begin(const Address& address, double now) {

@@ -11,8 +11,8 @@
 
 namespace assay::guard {
 
-/// Finds the collector: tries all its addresses at once, and again while they do not answer, since in a flood of connections most are
-/// lost. Keeps the first that shows the run's key.
+/// Finds the collector: tries all its addresses at once, and again while they do not answer, since in a flood
+/// of connections most are lost. Keeps the first that shows the run's key.
 class Search {
  public:
   Search(std::string folder, int rank, int size);

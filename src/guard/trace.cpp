@@ -56,7 +56,8 @@ std::vector<Mapping> mappings_of(pid_t pid) {
 
 std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
-/// Worker and guardian were one process until the fork, so what was loaded then lies at the same addresses in both.
+/// Worker and guardian were one process until the fork, so what was loaded then lies at the same addresses in
+/// both.
 std::string name_of(std::uintptr_t address, const std::vector<Mapping>& maps) {
   Dl_info info{};
   const auto at = std::find_if(maps.begin(), maps.end(),
@@ -72,7 +73,8 @@ std::string name_of(std::uintptr_t address, const std::vector<Mapping>& maps) {
     if (name.size() > 120) name = name.substr(0, 117) + "...";
     return fmt::format("{} ({})", name, file);
   }
-  return at == maps.end() ? fmt::format("{:#x}", address) : fmt::format("{}+{:#x}", file, address - at->begin + at->offset);
+  return at == maps.end() ? fmt::format("{:#x}", address)
+                          : fmt::format("{}+{:#x}", file, address - at->begin + at->offset);
 }
 
 }  // namespace

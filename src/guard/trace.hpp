@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The stack of a stuck worker: its signal handler writes return addresses to the heartbeat page, its guardian names them.
+// The stack of a stuck worker: its signal handler writes return addresses to the heartbeat page, its guardian
+// names them.
 #pragma once
 
 #include <sys/types.h>
@@ -12,7 +13,8 @@ namespace assay::guard {
 
 /// In the worker: from now on the main thread answers the trace signal by writing its stack to `heartbeat`.
 void answer_trace_requests(Heartbeat& heartbeat);
-/// In the guardian: asks. A stopped worker is continued, since only then it can answer; it is about to be ended.
+/// In the guardian: asks. A stopped worker is continued, since only then it can answer; it is about to be
+/// ended.
 void request_trace(Heartbeat& heartbeat, pid_t worker) noexcept;
 /// True once the worker has answered.
 bool trace_answered(const Heartbeat& heartbeat) noexcept;

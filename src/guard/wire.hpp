@@ -17,18 +17,18 @@ enum class MessageType : std::uint32_t {
   trace,         ///< text: the stack
   stop_request,  ///< number: the signal that asked for an end
   // worker -> guardian -> collector
-  start,   ///< rank 0; text for Controller::start
-  ready,   ///< text for Controller::ready
-  record,  ///< number: case; text: what the rank has to say about it
-  bye,     ///< number: the exit code the worker is about to leave with
-  idle,    ///< the rank takes no part in the run and waits for its end
-  connect, ///< worker -> guardian only; text: where the collector listens
+  start,    ///< rank 0; text for Controller::start
+  ready,    ///< text for Controller::ready
+  record,   ///< number: case; text: what the rank has to say about it
+  bye,      ///< number: the exit code the worker is about to leave with
+  idle,     ///< the rank takes no part in the run and waits for its end
+  connect,  ///< worker -> guardian only; text: where the collector listens
   // collector -> guardian
-  challenge,      ///< text: a random number
-  welcome,        ///< text: the answer to the guardian's
+  challenge,  ///< text: a random number
+  welcome,    ///< text: the answer to the guardian's
   trace_request,
-  kill,           ///< number: 1 ends the worker for good
-  exit,           ///< number: the code to leave with
+  kill,  ///< number: 1 ends the worker for good
+  exit,  ///< number: the code to leave with
   // collector -> guardian -> worker
   address,  ///< rank 0: where the collector listens
   started,  ///< number: kind of the error, -1 for none; text: its words

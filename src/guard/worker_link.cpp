@@ -54,7 +54,8 @@ void WorkerLink::record(int case_index, const std::string& text) {
 void WorkerLink::rest() {
   enter(Phase::waiting);
   send(MessageType::idle, 0, "");
-  while (wait(MessageType::step).number != no_more_cases) {}
+  while (wait(MessageType::step).number != no_more_cases) {
+  }
 }
 
 void WorkerLink::bye(int code) {

@@ -8,8 +8,8 @@
 
 namespace assay::guard {
 
-/// The worker's end of the line to its guardian, and through it to the collector in rank 0's guardian. Waiting on it
-/// sleeps, so the cores stay free.
+/// The worker's end of the line to its guardian, and through it to the collector in rank 0's guardian.
+/// Waiting on it sleeps, so the cores stay free.
 class WorkerLink {
  public:
   WorkerLink(int fd, Heartbeat& heartbeat) : stream_(fd), heartbeat_(heartbeat) {}

@@ -19,7 +19,8 @@ constexpr std::size_t longest_name = 200, most_samples = 100'000, most_entities 
 
 void check_name(const std::string& what, const std::string& name, const TextPosition& place) {
   if (name.empty()) fail(place, what + " is empty");
-  if (name.size() > longest_name) fail(place, what + " is longer than " + std::to_string(longest_name) + " characters");
+  if (name.size() > longest_name)
+    fail(place, what + " is longer than " + std::to_string(longest_name) + " characters");
   for (const char c : name) {
     const auto u = static_cast<unsigned char>(c);
     if (u < 0x21 || u == 0x7f || c == '/' || c == '>' || c == ',')
@@ -29,8 +30,9 @@ void check_name(const std::string& what, const std::string& name, const TextPosi
 
 /// Attributes that say where a node stands differ between healthy nodes.
 bool is_location(const std::string& name) {
-  static const std::set<std::string> places = {"rack", "switch", "leaf", "rail", "pod", "row", "slot", "position",
-                                               "location", "room", "chassis", "enclosure", "port"};
+  static const std::set<std::string> places = {"rack",    "switch",    "leaf",     "rail",     "pod",
+                                               "row",     "slot",      "position", "location", "room",
+                                               "chassis", "enclosure", "port"};
   return places.contains(name);
 }
 
@@ -84,7 +86,8 @@ std::int32_t Builder::subject_row(const Subject& s, const TextPosition& place) {
   const std::int32_t a = end_row(s.node, s.device.empty() ? "host" : s.device, place);
   const std::int32_t b = end_row(s.peer_node, s.peer_device.empty() ? "host" : s.peer_device, place);
   if (a == b) fail(place, "a link from " + entities_[static_cast<std::size_t>(a)].name + " to itself");
-  const std::string name = entities_[static_cast<std::size_t>(a)].name + ">" + entities_[static_cast<std::size_t>(b)].name;
+  const std::string name =
+      entities_[static_cast<std::size_t>(a)].name + ">" + entities_[static_cast<std::size_t>(b)].name;
   const auto [it, fresh] = known_.try_emplace("link " + name, static_cast<std::int32_t>(entities_.size()));
   if (fresh) entities_.push_back({"link", name, "path", name, 0, -1});
   return it->second;
@@ -105,13 +108,15 @@ Builder::Case& Builder::case_for(const Sample& sample, const std::string& kind) 
     cases_.push_back(std::move(c));
   }
   Case& c = cases_[it->second];
-  if (c.kind != kind) fail(sample.place, c.name + " was measured of a " + c.kind + " before, and here of a " + kind);
+  if (c.kind != kind)
+    fail(sample.place, c.name + " was measured of a " + c.kind + " before, and here of a " + kind);
   bool same = c.metrics.size() == sample.values.size();
   for (std::size_t m = 0; same && m < c.metrics.size(); ++m) {
     const Value &a = c.metrics[m], &b = sample.values[m];
     same = a.name == b.name;
     if (a.unit != b.unit)
-      fail(sample.place, fmt::format("{} of {} was in {} before, and is in {} here", b.name, c.name, a.unit, b.unit));
+      fail(sample.place,
+           fmt::format("{} of {} was in {} before, and is in {} here", b.name, c.name, a.unit, b.unit));
     if (a.better != b.better)
       fail(sample.place, fmt::format("{} of {} was better {} before, and is better {} here", b.name, c.name,
                                      results::to_string(a.better), results::to_string(b.better)));
@@ -144,7 +149,8 @@ void Builder::add(const Sample& sample) {
   // Samples mostly come in order; others are told by a search.
   const auto known = [&](const Cell& cell) { return cell.sample == index; };
   const std::size_t last = row.cells.size() - 1;
-  if (last > 0 && row.cells[last - 1].sample >= index && std::any_of(row.cells.begin(), row.cells.end() - 1, known))
+  if (last > 0 && row.cells[last - 1].sample >= index &&
+      std::any_of(row.cells.begin(), row.cells.end() - 1, known))
     fail(sample.place, fmt::format("sample {} of {} of {} is there twice", index, c.name,
                                    entities_[static_cast<std::size_t>(entity)].name));
   for (std::size_t m = 0; m < sample.values.size(); ++m) row.values[m].push_back(sample.values[m].value);
@@ -153,22 +159,26 @@ void Builder::add(const Sample& sample) {
   if (dated_ > 0 && dated_ != samples_) fail(sample.place, "some times are dates and others are not");
 }
 
-void Builder::attribute(const Subject& subject, const std::string& name, const std::string& value, const TextPosition& place) {
+void Builder::attribute(const Subject& subject, const std::string& name, const std::string& value,
+                        const TextPosition& place) {
   if (value.empty()) return;
   const std::int32_t row = subject_row(subject, place);
   const auto [it, fresh] = attributes_[row].try_emplace(name, value);
   if (!fresh && it->second != value)
-    fail(place, fmt::format("{} of {} was '{}' before, and is '{}' here (a column that changes from sample to sample "
-                            "carries its unit, as {}[K])",
-                            name, entities_[static_cast<std::size_t>(row)].name, it->second, value, name));
+    fail(place, fmt::format(
+                    "{} of {} was '{}' before, and is '{}' here (a column that changes from sample to sample "
+                    "carries its unit, as {}[K])",
+                    name, entities_[static_cast<std::size_t>(row)].name, it->second, value, name));
 }
 
 void Builder::fail_case(const std::string& suite, const std::string& name, const std::string& reason) {
-  if (const auto it = case_of_.find(suite + "/" + name); it != case_of_.end()) cases_[it->second].failure = reason;
+  if (const auto it = case_of_.find(suite + "/" + name); it != case_of_.end())
+    cases_[it->second].failure = reason;
 }
 
 void Builder::set_stage(const std::string& suite, const std::string& name, const std::string& stage) {
-  if (const auto it = case_of_.find(suite + "/" + name); it != case_of_.end()) cases_[it->second].stage = stage;
+  if (const auto it = case_of_.find(suite + "/" + name); it != case_of_.end())
+    cases_[it->second].stage = stage;
 }
 
 std::vector<results::CaseData> Builder::data_of(const Case& c) {
@@ -176,15 +186,16 @@ std::vector<results::CaseData> Builder::data_of(const Case& c) {
   std::vector<const Row*> rows;
   for (const Row& row : c.rows) rows.push_back(&row);
   std::size_t begin = 0;
-  // A case is a full table of entities by samples. Where one has a hundred thousand samples and twenty thousand have one, the table is
-  // cut, so that little of any part is empty.
+  // A case is a full table of entities by samples. Where one has a hundred thousand samples and twenty
+  // thousand have one, the table is cut, so that little of any part is empty.
   while (!rows.empty()) {
     std::size_t left = 0, most = 0;
     for (const Row* row : rows) {
       left += row->cells.size() - begin;
       most = std::max(most, row->cells.size() - begin);
     }
-    const std::size_t width = most * rows.size() <= 4 * left ? most : std::max<std::size_t>(1, left / rows.size());
+    const std::size_t width =
+        most * rows.size() <= 4 * left ? most : std::max<std::size_t>(1, left / rows.size());
     parts.push_back(part_of(c, rows, begin, width, parts.size() + 1));
     begin += width;
     std::erase_if(rows, [&](const Row* row) { return row->cells.size() <= begin; });
@@ -192,7 +203,8 @@ std::vector<results::CaseData> Builder::data_of(const Case& c) {
   return parts;
 }
 
-results::CaseData Builder::part_of(const Case& c, const std::vector<const Row*>& rows, std::size_t begin, std::size_t width, std::size_t number) {
+results::CaseData Builder::part_of(const Case& c, const std::vector<const Row*>& rows, std::size_t begin,
+                                   std::size_t width, std::size_t number) {
   results::CaseData data;
   data.suite = c.suite;
   data.name = c.name;
@@ -207,7 +219,8 @@ results::CaseData Builder::part_of(const Case& c, const std::vector<const Row*>&
     data.state = results::CaseState::fail;
     data.reason = c.failure;
   }
-  const Row* longest = *std::max_element(rows.begin(), rows.end(), [](const Row* a, const Row* b) { return a->cells.size() < b->cells.size(); });
+  const Row* longest = *std::max_element(
+      rows.begin(), rows.end(), [](const Row* a, const Row* b) { return a->cells.size() < b->cells.size(); });
   for (std::size_t s = 0; s < width; ++s) {
     data.sample.push_back(static_cast<std::int32_t>(s));
     data.block.push_back(longest->cells[std::min(begin + s, longest->cells.size() - 1)].block);
@@ -233,7 +246,8 @@ results::CaseData Builder::part_of(const Case& c, const std::vector<const Row*>&
     data.count.push_back(static_cast<std::int32_t>(end - begin));
     for (std::size_t s = begin; s < end; ++s) {
       data.t[e * width + s - begin] = row.cells[order[s]].t;
-      for (std::size_t m = 0; m < c.metrics.size(); ++m) data.metrics[m].values[e * width + s - begin] = row.values[m][order[s]];
+      for (std::size_t m = 0; m < c.metrics.size(); ++m)
+        data.metrics[m].values[e * width + s - begin] = row.values[m][order[s]];
     }
   }
   return data;
@@ -242,7 +256,8 @@ results::CaseData Builder::part_of(const Case& c, const std::vector<const Row*>&
 std::map<std::string, results::InventoryTable> Builder::inventory() const {
   std::map<std::string, std::set<std::string>> columns;
   for (const auto& [row, values] : attributes_)
-    for (const auto& [name, value] : values) columns[entities_[static_cast<std::size_t>(row)].kind].insert(name);
+    for (const auto& [name, value] : values)
+      columns[entities_[static_cast<std::size_t>(row)].kind].insert(name);
   std::map<std::string, results::InventoryTable> tables;
   for (std::size_t i = 0; i < entities_.size(); ++i) {
     const auto kind = columns.find(entities_[i].kind);
@@ -295,7 +310,8 @@ results::Results Builder::finish(const std::vector<std::string>& files) {
       for (const double v : data.metrics.front().values) {
         std::uint64_t bits = 0;
         static_assert(sizeof bits == sizeof v);
-        std::copy_n(reinterpret_cast<const unsigned char*>(&v), sizeof v, reinterpret_cast<unsigned char*>(&bits));
+        std::copy_n(reinterpret_cast<const unsigned char*>(&v), sizeof v,
+                    reinterpret_cast<unsigned char*>(&bits));
         identity = mix64(identity, bits);
       }
       r.cases.push_back(std::move(data));
@@ -309,10 +325,13 @@ results::Results Builder::finish(const std::vector<std::string>& files) {
   r.info.plan_hash = fmt::format("{:016x}", identity);
   r.config["imported"] = {{"tool", tool_}, {"files", files}};
   r.environment.push_back({"", "imported", tool_});
-  r.events.push_back({0, -1, "imported", fmt::format("{} samples of {} from {} file{}", samples_, tool_, files.size(),
-                                                     files.size() == 1 ? "" : "s")});
+  r.events.push_back({0, -1, "imported",
+                      fmt::format("{} samples of {} from {} file{}", samples_, tool_, files.size(),
+                                  files.size() == 1 ? "" : "s")});
   if (duplicates_ > 0)
-    r.events.push_back({0, -1, "imported", fmt::format("{} row{} word for word the same as before: counted once", duplicates_, duplicates_ == 1 ? "" : "s")});
+    r.events.push_back({0, -1, "imported",
+                        fmt::format("{} row{} word for word the same as before: counted once", duplicates_,
+                                    duplicates_ == 1 ? "" : "s")});
   return r;
 }
 

@@ -35,8 +35,8 @@ struct Sample {
   std::optional<std::int64_t> index;  ///< of the sample; the next one when not given
   std::int32_t block = 0;
   double t = 0;
-  bool dated = false;       ///< t counts from 1970
-  std::int64_t retest = 0;  ///< which measurement made to confirm or clear the first one; 0: the first one
+  bool dated = false;         ///< t counts from 1970
+  std::int64_t retest = 0;    ///< which measurement made to confirm or clear the first one; 0: the first one
   std::vector<Value> values;  ///< in the same order for all samples of a case
   TextPosition place;
 };
@@ -49,7 +49,8 @@ class Builder {
   /// Throws Error(data) naming the place when the sample does not fit those before.
   void add(const Sample& sample);
   /// An attribute of an entity, as text. Throws Error(data) when it had another value.
-  void attribute(const Subject& subject, const std::string& name, const std::string& value, const TextPosition& place);
+  void attribute(const Subject& subject, const std::string& name, const std::string& value,
+                 const TextPosition& place);
   /// A wrong result of a whole group: nobody in it can be named.
   void fail_case(const std::string& suite, const std::string& name, const std::string& reason);
   void set_stage(const std::string& suite, const std::string& name, const std::string& stage);
@@ -87,7 +88,8 @@ class Builder {
   Case& case_for(const Sample& sample, const std::string& kind);
   /// The case, in parts (NAME, NAME.p2, ...) where some entities have many more samples than others.
   static std::vector<results::CaseData> data_of(const Case& c);
-  static results::CaseData part_of(const Case& c, const std::vector<const Row*>& rows, std::size_t begin, std::size_t width, std::size_t number);
+  static results::CaseData part_of(const Case& c, const std::vector<const Row*>& rows, std::size_t begin,
+                                   std::size_t width, std::size_t number);
   void set_times(results::Results& r);
   std::map<std::string, results::InventoryTable> inventory() const;
 

@@ -20,7 +20,8 @@ bool CsvReader::field(std::string& out) {
       out += '"';
       rest_.remove_prefix(1);
     }
-    if (!rest_.empty() && rest_[0] != ',' && rest_[0] != '\n' && rest_[0] != '\r') throw_usage("text after a closing quote");
+    if (!rest_.empty() && rest_[0] != ',' && rest_[0] != '\n' && rest_[0] != '\r')
+      throw_usage("text after a closing quote");
   } else {
     const std::size_t end = std::min(rest_.find_first_of(",\n"), rest_.size());
     out = trimmed(rest_.substr(0, end));

@@ -7,8 +7,8 @@
 
 namespace assay::imports {
 
-/// Comma-separated values (RFC 4180: quotes, doubled quotes, line breaks inside quotes), record by record. Empty lines
-/// and lines that begin with # are left out.
+/// Comma-separated values (RFC 4180: quotes, doubled quotes, line breaks inside quotes), record by record.
+/// Empty lines and lines that begin with # are left out.
 class CsvReader {
  public:
   explicit CsvReader(std::string_view text) : rest_(text) {}

@@ -40,8 +40,9 @@ const std::set<std::string>& reserved() {
 }
 
 Header read_header(const std::vector<std::string>& fields, const TextPosition& place) {
-  static const std::set<std::string> meanings = {"node", "device", "src",   "dst",  "metric",   "unit",
-                                                 "better", "sample", "value", "time", "clock_hz", "block", "retest"};
+  static const std::set<std::string> meanings = {"node",     "device", "src",    "dst",   "metric",
+                                                 "unit",     "better", "sample", "value", "time",
+                                                 "clock_hz", "block",  "retest"};
   Header header;
   header.width = fields.size();
   std::set<std::string> seen;
@@ -73,7 +74,8 @@ Header read_header(const std::vector<std::string>& fields, const TextPosition& p
   for (const char* name : {"metric", "unit", "better", "value"})
     if (!header.has(name)) fail(place, std::string("column '") + name + "' is missing");
   if (header.has("src") != header.has("dst")) fail(place, "src and dst come together");
-  if (header.has("src") == header.has("node")) fail(place, "either node or src and dst say what was measured");
+  if (header.has("src") == header.has("node"))
+    fail(place, "either node or src and dst say what was measured");
   return header;
 }
 
@@ -104,8 +106,10 @@ class CsvImport {
     const auto [metric, retest] = retest_of(text(fields, "metric"));
     sample.name = Builder::case_name(metric);
     sample.retest = retest;
-    if (header_.has("retest") && !text(fields, "retest").empty()) sample.retest = whole(fields, "retest", place);
-    if (sample.retest > most_retests) fail(place, fmt::format("retest {} is more than {}", sample.retest, most_retests));
+    if (header_.has("retest") && !text(fields, "retest").empty())
+      sample.retest = whole(fields, "retest", place);
+    if (sample.retest > most_retests)
+      fail(place, fmt::format("retest {} is more than {}", sample.retest, most_retests));
     if (sample.name.empty()) fail(place, "metric '" + text(fields, "metric") + "' names nothing");
     sample.stage = header_.has("src") ? "pairs" : "node-local";
     if (header_.has("src")) {
@@ -131,8 +135,10 @@ class CsvImport {
   /// All that the row says, with the name of every column: files may order them differently.
   std::uint64_t row_hash(const std::vector<std::string>& fields) const {
     std::uint64_t hash = 0;
-    for (const auto& [name, column] : header_.fixed) hash = mix64(hash, mix64(hash_text(name), hash_text(fields[column])));
-    for (const auto& c : header_.covariates) hash = mix64(hash, mix64(hash_text(c.name), hash_text(fields[c.column])));
+    for (const auto& [name, column] : header_.fixed)
+      hash = mix64(hash, mix64(hash_text(name), hash_text(fields[column])));
+    for (const auto& c : header_.covariates)
+      hash = mix64(hash, mix64(hash_text(c.name), hash_text(fields[c.column])));
     return hash;
   }
 
@@ -140,7 +146,9 @@ class CsvImport {
   static std::pair<std::string, std::int64_t> retest_of(const std::string& metric) {
     const auto dot = metric.rfind(".c");
     std::int64_t number = 0;
-    if (dot == std::string::npos || dot == 0 || !parse_whole(std::string_view(metric).substr(dot + 2), number) || number < 1) return {metric, 0};
+    if (dot == std::string::npos || dot == 0 ||
+        !parse_whole(std::string_view(metric).substr(dot + 2), number) || number < 1)
+      return {metric, 0};
     return {metric.substr(0, dot), number};
   }
 
@@ -151,7 +159,8 @@ class CsvImport {
       return;
     }
     if (!parse_number(text(fields, "time"), sample.t))
-      fail(place, "time '" + text(fields, "time") + "' is neither seconds nor ISO 8601 (2026-01-31T02:00:00Z)");
+      fail(place,
+           "time '" + text(fields, "time") + "' is neither seconds nor ISO 8601 (2026-01-31T02:00:00Z)");
   }
 
   const std::string& text(const std::vector<std::string>& fields, const char* name) const {
@@ -163,7 +172,8 @@ class CsvImport {
       fail(place, fmt::format("{} '{}' is no finite number", name, text(fields, name)));
     return value;
   }
-  std::int64_t whole(const std::vector<std::string>& fields, const char* name, const TextPosition& place) const {
+  std::int64_t whole(const std::vector<std::string>& fields, const char* name,
+                     const TextPosition& place) const {
     std::int64_t value = 0;
     if (!parse_whole(text(fields, name), value) || value < 0)
       fail(place, fmt::format("{} '{}' is no whole number from 0", name, text(fields, name)));
@@ -180,7 +190,8 @@ class CsvImport {
     using results::Better;
     using results::Role;
     if (header_.has("clock_hz"))
-      sample.values.push_back({"clock", "Hz", Better::none, Role::covariate, number(fields, "clock_hz", place)});
+      sample.values.push_back(
+          {"clock", "Hz", Better::none, Role::covariate, number(fields, "clock_hz", place)});
     for (const Covariate& c : header_.covariates) {
       double value = 0;
       if (!parse_number(fields[c.column], value))
@@ -218,7 +229,8 @@ void import_one(Builder& builder, const InputFile& file, std::unordered_set<std:
     }
   };
   if (!next()) fail({file.path().string(), 0}, "has no header");
-  CsvImport rows(builder, read_header(fields, {file.path().string(), reader.line()}), file.path().string(), seen);
+  CsvImport rows(builder, read_header(fields, {file.path().string(), reader.line()}), file.path().string(),
+                 seen);
   bool any = false;
   while (next()) {
     rows.row(fields, reader.line());

@@ -14,12 +14,14 @@ namespace assay::imports {
 namespace nccl {
 namespace {
 
-/// "#  Rank  0 Group  0 Pid   6899 on node01 device  0 [0000:04:00] NVIDIA H100": older versions have no Group.
+/// "#  Rank  0 Group  0 Pid   6899 on node01 device  0 [0000:04:00] NVIDIA H100": older versions have no
+/// Group.
 bool read_device(std::string_view line, RankDevice& out) {
   const auto parts = words(line);
   const auto at = [&](const char* word) { return std::find(parts.begin(), parts.end(), word); };
   const auto on = at("on"), device = at("device");
-  if (parts.size() < 4 || parts[0] != "#" || parts[1] != "Rank" || on == parts.end() || device == parts.end()) return false;
+  if (parts.size() < 4 || parts[0] != "#" || parts[1] != "Rank" || on == parts.end() || device == parts.end())
+    return false;
   if (on + 1 == parts.end() || device + 1 == parts.end()) return false;
   out.node = *(on + 1);
   out.device = *(device + 1);
@@ -28,7 +30,8 @@ bool read_device(std::string_view line, RankDevice& out) {
   return true;
 }
 
-/// The columns that a half of the table has, from its header: what stands between the first `time` and the second.
+/// The columns that a half of the table has, from its header: what stands between the first `time` and the
+/// second.
 struct Columns {
   std::size_t lead = 5;   ///< size count type redop root
   std::size_t width = 4;  ///< time algbw busbw #wrong and whatever follows
@@ -47,7 +50,8 @@ bool read_columns(std::string_view line, Columns& out) {
   return true;
 }
 
-Half read_half(const std::vector<std::string_view>& parts, std::size_t at, bool in_place, const TextPosition& place) {
+Half read_half(const std::vector<std::string_view>& parts, std::size_t at, bool in_place,
+               const TextPosition& place) {
   Half half;
   half.in_place = in_place;
   const auto number = [&](std::size_t i, const char* name) {
@@ -67,10 +71,12 @@ Line read_line(std::string_view text, const Columns& columns, const TextPosition
   const auto parts = words(text);
   Line line;
   line.place = place;
-  if (!parse_whole(parts[0], line.bytes) || line.bytes < 0) fail(place, fmt::format("size '{}' is no whole number", parts[0]));
+  if (!parse_whole(parts[0], line.bytes) || line.bytes < 0)
+    fail(place, fmt::format("size '{}' is no whole number", parts[0]));
   const std::size_t halves = columns.in_place ? 2 : 1;
   if (columns.width < 4 || parts.size() < columns.lead + halves * columns.width)
-    fail(place, fmt::format("{} columns where the header has {}", parts.size(), columns.lead + halves * columns.width));
+    fail(place, fmt::format("{} columns where the header has {}", parts.size(),
+                            columns.lead + halves * columns.width));
   // Reduction and root are not columns of every collective's older tables.
   if (columns.lead > 2) line.type = parts[2];
   if (columns.lead > 3) line.redop = parts[3];
@@ -79,9 +85,9 @@ Line read_line(std::string_view text, const Columns& columns, const TextPosition
   return line;
 }
 
-/// The table prints rates with two decimals, which leaves nothing of small messages: below 10 GB/s they are computed
-/// from size and time again, with the ratio of bus to algorithm bandwidth of the largest message. Only where that largest
-/// one shows that its rate is size over time.
+/// The table prints rates with two decimals, which leaves nothing of small messages: below 10 GB/s they are
+/// computed from size and time again, with the ratio of bus to algorithm bandwidth of the largest message.
+/// Only where that largest one shows that its rate is size over time.
 void sharpen(Run& run) {
   const Line* largest = nullptr;
   for (const Line& line : run.lines)
@@ -102,8 +108,8 @@ void sharpen(Run& run) {
 }  // namespace
 
 std::string operation_in(const std::string& text) {
-  for (const char* name : {"all_reduce", "all_gather", "reduce_scatter", "alltoallv", "alltoall", "broadcast", "sendrecv",
-                           "hypercube", "gather", "scatter", "reduce"})
+  for (const char* name : {"all_reduce", "all_gather", "reduce_scatter", "alltoallv", "alltoall", "broadcast",
+                           "sendrecv", "hypercube", "gather", "scatter", "reduce"})
     if (text.find(name) != std::string::npos) return name;
   return "";
 }
@@ -125,10 +131,12 @@ Run read_text(const std::string& text, const std::string& file) {
       continue;
     }
     // Launchers and libraries talk in between: only rows that begin with a size belong to the table.
-    const bool row = !content.empty() && content[0] >= '0' && content[0] <= '9' && words(content).size() >= columns.lead + 4;
+    const bool row = !content.empty() && content[0] >= '0' && content[0] <= '9' &&
+                     words(content).size() >= columns.lead + 4;
     if (table && row) run.lines.push_back(read_line(content, columns, place));
   }
-  if (!table) fail({file, 0}, "is no output of nccl-tests (no line '# size count type ... time algbw busbw')");
+  if (!table)
+    fail({file, 0}, "is no output of nccl-tests (no line '# size count type ... time algbw busbw')");
   sharpen(run);
   return run;
 }
@@ -149,7 +157,8 @@ Run read_run(const InputFile& input) {
   const auto first = text.find_first_not_of(" \t\r\n");
   const bool json = first != std::string::npos && text[first] == '{';
   Run run = json ? nccl::read_json(text, file.string()) : nccl::read_text(text, file.string());
-  if (run.devices.empty()) fail({file.string(), 0}, "does not say on which devices it ran ('# Rank 0 ... on NODE device 0')");
+  if (run.devices.empty())
+    fail({file.string(), 0}, "does not say on which devices it ran ('# Rank 0 ... on NODE device 0')");
   if (run.lines.empty()) fail({file.string(), 0}, "has no results");
   if (run.operation.empty()) run.operation = nccl::operation_in(file.filename().string());
   if (run.operation.empty()) run.operation = "collective";
@@ -193,9 +202,11 @@ class NcclImport {
   }
 
  private:
-  void add_half(const Run& run, const Line& line, const Half& half, const std::set<std::string>& nodes, int number) {
+  void add_half(const Run& run, const Line& line, const Half& half, const std::set<std::string>& nodes,
+                int number) {
     const bool one_node = nodes.size() == 1;
-    std::string text = fmt::format("{}-{}-{}-{}-r{}", run.operation, line.type, line.redop, line.bytes, run.devices.size());
+    std::string text =
+        fmt::format("{}-{}-{}-{}-r{}", run.operation, line.type, line.redop, line.bytes, run.devices.size());
     if (half.in_place) text += "-in";
     const std::string name = Builder::case_name(text);
     // A table of tiny messages rounds to 0.00: nothing was measured there.
@@ -220,7 +231,9 @@ class NcclImport {
     for (const auto& d : run.devices) members += d.node + "/" + d.device + " ";
     sets_[name].insert(members);
     if (half.wrong.value_or(0) > 0)
-      builder_.fail_case("nccl-tests", name, fmt::format("{} wrong values ({}:{})", *half.wrong, line.place.file, line.place.line));
+      builder_.fail_case(
+          "nccl-tests", name,
+          fmt::format("{} wrong values ({}:{})", *half.wrong, line.place.file, line.place.line));
   }
 
   Builder builder_{"nccl-tests"};

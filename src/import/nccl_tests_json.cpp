@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The file that nccl-tests writes with -J: {"version": 2, "args": [...], "config": {"devices": [...]}, "results": [{"size":
+// The file that nccl-tests writes with -J: {"version": 2, "args": [...], "config": {"devices": [...]},
+// "results": [{"size":
 // ..., "out_of_place": {"time": us, "alg_bw": GB/s, "bus_bw": GB/s, "nwrong": n}, "in_place": {...}}]}.
 #include <fmt/format.h>
 
@@ -33,7 +34,8 @@ class JsonRun {
     if (devices != nullptr && devices->is_array())
       for (const Json& device : *devices) read_device(device);
     const Json* results = member(root_, "results");
-    if (results == nullptr || !results->is_array()) fail({file_, 0}, "is no output of nccl-tests (no list 'results')");
+    if (results == nullptr || !results->is_array())
+      fail({file_, 0}, "is no output of nccl-tests (no list 'results')");
     for (const Json& result : *results) read_line(result);
     return std::move(run_);
   }
@@ -52,7 +54,8 @@ class JsonRun {
 
   double number(const Json& object, const char* name) const {
     const Json* value = member(object, name);
-    if (value == nullptr || !value->is_number() || !std::isfinite(value->get<double>()) || value->get<double>() < 0)
+    if (value == nullptr || !value->is_number() || !std::isfinite(value->get<double>()) ||
+        value->get<double>() < 0)
       wrong(std::string("'") + name + "' is no number from 0");
     return value->get<double>();
   }
@@ -91,8 +94,8 @@ class JsonRun {
     for (const bool in_place : {false, true}) {
       const Json* body = member(result, in_place ? "in_place" : "out_of_place");
       if (body == nullptr) continue;
-      line.halves.push_back(
-          read_half(*body, member(result, in_place ? "in_place_per_iter" : "out_of_place_per_iter"), in_place));
+      line.halves.push_back(read_half(
+          *body, member(result, in_place ? "in_place_per_iter" : "out_of_place_per_iter"), in_place));
     }
     if (line.halves.empty()) wrong("neither out_of_place nor in_place is there");
     run_.lines.push_back(std::move(line));

@@ -24,8 +24,11 @@ struct Column {
 std::string operation_of(std::string_view line) {
   std::string name;
   for (const std::string_view word : words(line)) {
-    if (word == "#" || word == "OSU" || word.starts_with("MPI") || word == "Test" || word == "Benchmark") continue;
-    if ((word.starts_with('v') && word.size() > 1 && word[1] >= '0' && word[1] <= '9') || word.starts_with('(')) break;
+    if (word == "#" || word == "OSU" || word.starts_with("MPI") || word == "Test" || word == "Benchmark")
+      continue;
+    if ((word.starts_with('v') && word.size() > 1 && word[1] >= '0' && word[1] <= '9') ||
+        word.starts_with('('))
+      break;
     if (word == "/") continue;
     name.append(name.empty() ? "" : "-").append(word);
   }
@@ -34,8 +37,8 @@ std::string operation_of(std::string_view line) {
 
 bool holds(std::string_view text, const char* part) { return text.find(part) != std::string_view::npos; }
 
-/// The header of the table: "# Size      Bandwidth (MB/s)", "# Size  Avg Latency(us)  Min Latency(us) ...". The first
-/// column after the size is the result; message rates are the second one.
+/// The header of the table: "# Size      Bandwidth (MB/s)", "# Size  Avg Latency(us)  Min Latency(us) ...".
+/// The first column after the size is the result; message rates are the second one.
 std::vector<Column> columns_of(std::string_view line) {
   if (!holds(line, "Size")) return {};
   if (holds(line, "atency")) return {{"latency", "s", 1e-6, Better::lower}};
@@ -62,14 +65,19 @@ std::vector<std::string> nodes_in(const std::filesystem::path& file) {
   std::string stem = file.stem().string();
   const auto at = stem.rfind('@');
   if (at != std::string::npos) return split_nodes(stem.substr(at + 1));
-  std::replace_if(stem.begin(), stem.end(), [](char c) { return c == ' ' || c == ',' || c == '>'; }, '_');
+  std::replace_if(
+      stem.begin(), stem.end(), [](char c) { return c == ' ' || c == ',' || c == '>'; }, '_');
   return {stem};
 }
 
 bool between_two(const std::string& operation) {
-  static const std::set<std::string> tests = {"latency", "bandwidth", "bi-directional-bandwidth",
-                                              "multiple-bandwidth-message-rate", "multi-latency",
-                                              "multi-threaded-latency", "multi-process-latency"};
+  static const std::set<std::string> tests = {"latency",
+                                              "bandwidth",
+                                              "bi-directional-bandwidth",
+                                              "multiple-bandwidth-message-rate",
+                                              "multi-latency",
+                                              "multi-threaded-latency",
+                                              "multi-process-latency"};
   return tests.contains(operation);
 }
 
@@ -87,7 +95,8 @@ class OsuFile {
       else if (!columns_.empty() && !content.empty() && content[0] >= '0' && content[0] <= '9')
         row(content, {file_, lines.number()});
     }
-    if (operation_.empty()) fail({file_, 0}, "is no output of the OSU benchmarks (no line '# OSU MPI ... Test')");
+    if (operation_.empty())
+      fail({file_, 0}, "is no output of the OSU benchmarks (no line '# OSU MPI ... Test')");
     if (!any_) fail({file_, 0}, "has no results");
   }
 
@@ -120,7 +129,8 @@ class OsuFile {
       double value = 0;
       if (!parse_number(parts[1 + i], value) || value < 0)
         fail(place, fmt::format("{} '{}' is no number from 0", columns_[i].metric, parts[1 + i]));
-      sample.values.push_back({columns_[i].metric, columns_[i].unit, columns_[i].better, Role::metric, value * columns_[i].factor});
+      sample.values.push_back({columns_[i].metric, columns_[i].unit, columns_[i].better, Role::metric,
+                               value * columns_[i].factor});
     }
     any_ = true;
     const bool link = nodes_.size() == 2 && between_two(operation_);

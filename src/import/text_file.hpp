@@ -19,7 +19,8 @@ struct TextPosition {
 /// Throws Error(data) "FILE:LINE: message", or "FILE: message" without a line.
 [[noreturn]] void fail(const TextPosition& place, const std::string& message);
 
-/// The whole text of a file without a byte-order mark. Throws Error(data) when it cannot be read or holds NUL bytes.
+/// The whole text of a file without a byte-order mark. Throws Error(data) when it cannot be read or holds NUL
+/// bytes.
 std::string read_whole(const InputFile& file);
 
 /// The text line by line, numbered from 1, without line ends.

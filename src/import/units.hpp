@@ -10,7 +10,8 @@ struct UnitScale {
   double factor = 1;  ///< base = factor x as written
 };
 
-/// "GB/s", "Gbps", "TFLOPS", "GFLOP/s", "us", "MHz", "%", "tokens/s" ... Throws Error(usage) for what is unknown.
+/// "GB/s", "Gbps", "TFLOPS", "GFLOP/s", "us", "MHz", "%", "tokens/s" ... Throws Error(usage) for what is
+/// unknown.
 UnitScale unit_scale(const std::string& text);
 
 }  // namespace assay::imports

@@ -32,7 +32,8 @@ std::vector<double> walsh_averages(std::span<const double> v) {
   }
   const RandomStream pick(n, "walsh");
   w.reserve(max_pairs);
-  for (std::size_t i = 0; i < max_pairs; ++i) w.push_back((v[pick.below(2 * i, n)] + v[pick.below(2 * i + 1, n)]) / 2);
+  for (std::size_t i = 0; i < max_pairs; ++i)
+    w.push_back((v[pick.below(2 * i, n)] + v[pick.below(2 * i + 1, n)]) / 2);
   return w;
 }
 
@@ -48,7 +49,8 @@ std::vector<double> pair_differences(std::span<const double> a, std::span<const 
   }
   const RandomStream pick(a.size() + b.size(), "pairs");
   d.reserve(max_pairs);
-  for (std::size_t i = 0; i < max_pairs; ++i) d.push_back(b[pick.below(2 * i, b.size())] - a[pick.below(2 * i + 1, a.size())]);
+  for (std::size_t i = 0; i < max_pairs; ++i)
+    d.push_back(b[pick.below(2 * i, b.size())] - a[pick.below(2 * i + 1, a.size())]);
   return d;
 }
 
@@ -93,7 +95,8 @@ std::vector<double> rank_sum_mass(std::size_t m, std::size_t n) {
 Interval between(std::vector<double> pairs, double k, double all) {
   if (k < 0) return {-infinity, infinity};
   const double last = as_double(pairs.size() - 1);
-  const auto at = static_cast<std::ptrdiff_t>(std::min(last, std::floor(k / all * as_double(pairs.size()) + 1e-9)));
+  const auto at =
+      static_cast<std::ptrdiff_t>(std::min(last, std::floor(k / all * as_double(pairs.size()) + 1e-9)));
   const auto from_end = static_cast<std::ptrdiff_t>(last) - at;
   if (at > from_end) return {-infinity, infinity};
   std::nth_element(pairs.begin(), pairs.begin() + at, pairs.end());
@@ -152,14 +155,16 @@ Interval shift_interval(std::span<const double> a, std::span<const double> b, do
   return between(pair_differences(a, b), k, all);
 }
 
-double permutation_p(std::span<const double> a, std::span<const double> b, std::uint64_t seed, std::size_t rounds) {
+double permutation_p(std::span<const double> a, std::span<const double> b, std::uint64_t seed,
+                     std::size_t rounds) {
   const auto& small = a.size() <= b.size() ? a : b;
   const std::size_t k = small.size(), n = a.size() + b.size();
   if (k == 0) return 1;
   std::vector<double> pooled(a.begin(), a.end());
   pooled.insert(pooled.end(), b.begin(), b.end());
   const double mean = std::accumulate(pooled.begin(), pooled.end(), 0.0) / as_double(n);
-  for (double& v : pooled) v -= mean;  // then the sum of the smaller group alone is the difference of means, scaled
+  for (double& v : pooled)
+    v -= mean;  // then the sum of the smaller group alone is the difference of means, scaled
   const double seen =
       std::abs(std::accumulate(small.begin(), small.end(), 0.0) - mean * as_double(k)) * (1 - 1e-9);
   std::size_t beyond = 0, tried = 0;
@@ -188,7 +193,8 @@ double permutation_p(std::span<const double> a, std::span<const double> b, std::
 }
 
 double fisher_p(std::size_t hits, std::size_t drawn, std::size_t marked, std::size_t total) {
-  if (drawn > total || marked > total) throw Error(ErrorKind::internal, "Fisher's test of parts larger than the whole");
+  if (drawn > total || marked > total)
+    throw Error(ErrorKind::internal, "Fisher's test of parts larger than the whole");
   double p = 0;
   for (std::size_t h = hits; h <= std::min(drawn, marked); ++h) {
     if (drawn - h > total - marked) continue;

@@ -57,18 +57,22 @@ double mean_power_w(const EnergyTrace& moves, double begin_s, double end_s) {
   const double resolution = resolution_s(moves);
   if (!(4 * resolution <= end_s - begin_s)) return not_known;
   // From the first move in that time to the last: what is before and behind them the counter may never tell.
-  const auto first = std::lower_bound(moves.t.begin(), moves.t.end(), begin_s), behind = std::upper_bound(moves.t.begin(), moves.t.end(), end_s);
+  const auto first = std::lower_bound(moves.t.begin(), moves.t.end(), begin_s),
+             behind = std::upper_bound(moves.t.begin(), moves.t.end(), end_s);
   if (behind - first < 2) return not_known;
-  const auto i = static_cast<std::size_t>(first - moves.t.begin()), k = static_cast<std::size_t>(behind - moves.t.begin()) - 1;
+  const auto i = static_cast<std::size_t>(first - moves.t.begin()),
+             k = static_cast<std::size_t>(behind - moves.t.begin()) - 1;
   const double seconds = moves.t[k] - moves.t[i];
-  return seconds + 2.5 * resolution >= end_s - begin_s ? (moves.joules[k] - moves.joules[i]) / seconds : not_known;
+  return seconds + 2.5 * resolution >= end_s - begin_s ? (moves.joules[k] - moves.joules[i]) / seconds
+                                                       : not_known;
 }
 
 PowerSwing power_swing(const EnergyTrace& moves, std::span<const PulseTimes> pulses) {
   PowerSwing swing;
   swing.resolution_s = resolution_s(moves);
   double shortest_s = std::numeric_limits<double>::infinity();
-  for (const PulseTimes& pulse : pulses) shortest_s = std::min({shortest_s, pulse.end_s - pulse.begin_s, pulse.next_s - pulse.end_s});
+  for (const PulseTimes& pulse : pulses)
+    shortest_s = std::min({shortest_s, pulse.end_s - pulse.begin_s, pulse.next_s - pulse.end_s});
   const double r = swing.resolution_s;
   if (!(4 * r <= shortest_s)) return swing;
   Sum high, low;

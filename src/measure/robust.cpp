@@ -45,22 +45,22 @@ RobustFit shortest_half(const std::vector<double>& v) {
   return fit;
 }
 
-/// A healthy normal population gives scores that spread like a scaled t: P(score < -k) = T(-k/scale; degrees). Fitted per
-/// size to 10 %, 1 % and 0.1 % of the lowest of n in 4e5 (n = 24) to 3e4 (n = 4096) simulated populations; off by 1.6 % at
-/// most (n = 32). tests/unit/robust_test.cpp repeats a part.
+/// A healthy normal population gives scores that spread like a scaled t: P(score < -k) = T(-k/scale;
+/// degrees). Fitted per size to 10 %, 1 % and 0.1 % of the lowest of n in 4e5 (n = 24) to 3e4 (n = 4096)
+/// simulated populations; off by 1.6 % at most (n = 32). tests/unit/robust_test.cpp repeats a part.
 struct NullRow {
   double n, scale, degrees;
 };
 constexpr std::array<NullRow, 10> null_table = {{{24, 0.836, 7.5},
-                                                {32, 0.788, 8.95},
-                                                {48, 0.948, 22.4},
-                                                {64, 0.969, 33.8},
-                                                {96, 0.990, 63.0},
-                                                {128, 0.994, 87.2},
-                                                {256, 1.002, 276},
-                                                {512, 1.000, 470},
-                                                {1024, 1.000, 1013},
-                                                {4096, 1.000, 4000}}};
+                                                 {32, 0.788, 8.95},
+                                                 {48, 0.948, 22.4},
+                                                 {64, 0.969, 33.8},
+                                                 {96, 0.990, 63.0},
+                                                 {128, 0.994, 87.2},
+                                                 {256, 1.002, 276},
+                                                 {512, 1.000, 470},
+                                                 {1024, 1.000, 1013},
+                                                 {4096, 1.000, 4000}}};
 
 NullRow null_of(std::size_t n) {
   const TablePlace at = place_in(null_table, as_double(n));
@@ -110,7 +110,8 @@ RobustFit robust_fit(std::span<const double> values, double floor) {
 }
 
 double robust_score(double value, const RobustFit& fit) noexcept {
-  return (value - fit.centre) / (fit.scale * std::sqrt(1 + 1 / as_double(std::max<std::size_t>(fit.kept, 1))));
+  return (value - fit.centre) /
+         (fit.scale * std::sqrt(1 + 1 / as_double(std::max<std::size_t>(fit.kept, 1))));
 }
 
 double robust_p_value(double score, std::size_t n) {
@@ -168,7 +169,8 @@ std::vector<DeletionOutlier> slow_by_deletion(std::span<const double> values, do
     for (std::size_t i = q + 1; i < n; ++i) mean += values[order[i]] / as_double(rest);
     for (std::size_t i = q + 1; i < n; ++i) squares += (values[order[i]] - mean) * (values[order[i]] - mean);
     const double deviation = std::max(std::sqrt(squares / as_double(rest - 1)), floor);
-    DeletionOutlier o{order[q], (values[order[q]] - mean) / (deviation * std::sqrt(1 + 1 / as_double(rest))), 1, deviation, rest};
+    DeletionOutlier o{order[q], (values[order[q]] - mean) / (deviation * std::sqrt(1 + 1 / as_double(rest))),
+                      1, deviation, rest};
     o.p = std::min(1.0, t_below(o.t, as_double(left) - 2) * as_double(left) * as_double(peels));
     peeled.push_back(o);
     if (o.p <= alpha) last = q + 1;

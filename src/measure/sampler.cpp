@@ -52,8 +52,8 @@ struct WarmUp {
 /// Runs single repetitions until the warm-up time is over.
 WarmUp warm_up(const Operation& operation, const SamplingPlan& plan, double begin) {
   double shortest = std::numeric_limits<double>::infinity();
-  // Ranks must run the same number of repetitions when the operation is collective, so they vote after each one; the
-  // steps double because a vote can cost more than the operation.
+  // Ranks must run the same number of repetitions when the operation is collective, so they vote after each
+  // one; the steps double because a vote can cost more than the operation.
   for (std::uint64_t step = 1;; step *= 2) {
     if (operation.sync) operation.sync();
     const double t0 = now_s();
@@ -65,7 +65,8 @@ WarmUp warm_up(const Operation& operation, const SamplingPlan& plan, double begi
       if (operation.agree ? operation.agree(all) : all) return {t1 - t0, t0, t1 - t0, true};
     }
     shortest = std::min(shortest, (t1 - t0) / static_cast<double>(step));
-    const bool enough = t1 - begin >= plan.warmup_seconds || t1 - begin + 2 * (t1 - t0) > plan.max_seconds / 2;
+    const bool enough =
+        t1 - begin >= plan.warmup_seconds || t1 - begin + 2 * (t1 - t0) > plan.max_seconds / 2;
     if (operation.agree ? operation.agree(enough) : enough) return {shortest, 0, 0, false};
   }
 }
@@ -129,8 +130,9 @@ SampleSeries sample(const Operation& operation, const SamplingPlan& plan) {
       series.verify_s += now_s() - v0;
     }
     ++n;
-    // The vote and the interval of the median are taken at every sample at first and then each tenth of the series: both
-    // would otherwise dominate short operations. All ranks have the same n, so they vote at the same samples.
+    // The vote and the interval of the median are taken at every sample at first and then each tenth of the
+    // series: both would otherwise dominate short operations. All ranks have the same n, so they vote at the
+    // same samples.
     if (n > 10 && n < plan.max_samples && n % std::max<std::size_t>(1, n / 10) != 0) continue;
     const double elapsed = now_s() - begin;
     const bool stop = full->enough(series.seconds, elapsed) || late->enough(series.seconds, elapsed) ||

@@ -13,7 +13,11 @@ double ratio(const Portion& larger, const Portion& smaller) { return amount(larg
 }  // namespace
 
 Sizing::Sizing(Portion wanted, double share_s, double patience_s) noexcept
-    : wanted_(wanted), next_{std::min(wanted.bytes, first_bytes), 1}, fitted_(next_), share_s_(share_s), patience_s_(patience_s) {}
+    : wanted_(wanted),
+      next_{std::min(wanted.bytes, first_bytes), 1},
+      fitted_(next_),
+      share_s_(share_s),
+      patience_s_(patience_s) {}
 
 void Sizing::took(double seconds) noexcept {
   spent_s_ += seconds;
@@ -23,7 +27,9 @@ void Sizing::took(double seconds) noexcept {
   // The line through this step and the one before: what each unit adds to a fixed cost.
   const bool second = kept_s_ > 0;
   const double slope_s = second ? std::max(0.0, best_s_ - kept_s_) / (amount(next_) - amount(kept_)) : 0;
-  const auto mostly_fixed = [&](const Portion& p, double s) { return slope_s * amount(p) < (1 - fixed_part) * s; };
+  const auto mostly_fixed = [&](const Portion& p, double s) {
+    return slope_s * amount(p) < (1 - fixed_part) * s;
+  };
   const bool small = best_s_ <= noise_s, fixed = second && mostly_fixed(next_, best_s_);
   const double patience_s = small || fixed ? std::max(patience_s_, 8 * noise_s) : patience_s_;
   const bool overruns = second && best_s_ > allowed_s;
@@ -38,7 +44,8 @@ void Sizing::took(double seconds) noexcept {
   if (next_.bytes < wanted_.bytes)
     larger.bytes = std::min(wanted_.bytes, next_.bytes * static_cast<std::size_t>(growth));
   else
-    larger.repetitions = std::min(wanted_.repetitions, next_.repetitions * static_cast<std::uint64_t>(growth));
+    larger.repetitions =
+        std::min(wanted_.repetitions, next_.repetitions * static_cast<std::uint64_t>(growth));
   const bool fits = small || best_s_ * ratio(larger, next_) <= share_s_ ||
                     (fixed && best_s_ + slope_s * (amount(larger) - amount(next_)) <= overrun * allowed_s);
   if (spent_s_ >= patience_s || (!fits && (overruns || tried_ >= tries))) return stay();
@@ -54,8 +61,10 @@ void Sizing::took(double seconds) noexcept {
 void Sizing::stay() noexcept {
   done_ = true;
   seconds_ = best_s_;
-  const double room = best_s_ > 0 ? std::floor(static_cast<double>(fitted_.repetitions) * (share_s_ / best_s_)) : 1.0;
-  const auto fit = static_cast<std::uint64_t>(std::clamp(room, 1.0, static_cast<double>(wanted_.repetitions)));
+  const double room =
+      best_s_ > 0 ? std::floor(static_cast<double>(fitted_.repetitions) * (share_s_ / best_s_)) : 1.0;
+  const auto fit =
+      static_cast<std::uint64_t>(std::clamp(room, 1.0, static_cast<double>(wanted_.repetitions)));
   if (fit <= fitted_.repetitions) return;
   seconds_ *= static_cast<double>(fit) / static_cast<double>(fitted_.repetitions);
   fitted_.repetitions = fit;

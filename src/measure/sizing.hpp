@@ -15,22 +15,25 @@ struct Portion {
   friend bool operator==(const Portion&, const Portion&) = default;
 };
 
-/// Climbs from a small batch to the wanted one, each step at most four times the one before, and stays where the next
-/// step would take longer than a batch may. A part that is a thousand times too slow so meets a batch that it can end,
-/// and one that is as fast as expected is at the wanted batch after a third of its work. Pure: who measures calls
-/// `took` with the time of `next()`, until there is no next one. Ranks that decide together pass the same times.
+/// Climbs from a small batch to the wanted one, each step at most four times the one before, and stays where
+/// the next step would take longer than a batch may. A part that is a thousand times too slow so meets a
+/// batch that it can end, and one that is as fast as expected is at the wanted batch after a third of its
+/// work. Pure: who measures calls `took` with the time of `next()`, until there is no next one. Ranks that
+/// decide together pass the same times.
 class Sizing {
  public:
   static constexpr std::size_t first_bytes = 2048;
   static constexpr double growth = 4;
   /// A step that looks too slow is tried so often: a moment in which the core was away is not a slow part.
   static constexpr int tries = 3;
-  /// A step that takes no longer does not end the climb, whatever the share: delayed acknowledgements of TCP (40 ms) and
-  /// ranks that take turns on a core (time slices) make small batches slow that a larger one does not multiply.
+  /// A step that takes no longer does not end the climb, whatever the share: delayed acknowledgements of TCP
+  /// (40 ms) and ranks that take turns on a core (time slices) make small batches slow that a larger one does
+  /// not multiply.
   static constexpr double noise_s = 0.05;
 
-  /// A step that overruns its share is kept all the same while more than this part of the step before was a fixed cost (a stall, a
-  /// set-up) by the line through both: a rate taken from that one would be far too low.
+  /// A step that overruns its share is kept all the same while more than this part of the step before was a
+  /// fixed cost (a stall, a set-up) by the line through both: a rate taken from that one would be far too
+  /// low.
   static constexpr double fixed_part = 1.0 / 3;
   /// It may overrun by no more than this factor.
   static constexpr double overrun = 4;
@@ -42,7 +45,8 @@ class Sizing {
   Portion next() const noexcept { return next_; }
   void took(double seconds) noexcept;
 
-  /// The batch to measure with: the wanted one, or the largest one met that keeps its share (see `fixed_part`); at least the first step.
+  /// The batch to measure with: the wanted one, or the largest one met that keeps its share (see
+  /// `fixed_part`); at least the first step.
   Portion fitted() const noexcept { return fitted_; }
   /// What it takes, by the shortest try.
   double seconds() const noexcept { return seconds_; }

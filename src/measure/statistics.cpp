@@ -12,7 +12,8 @@ constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 std::vector<double> taken(std::span<const double> values) {
   std::vector<double> kept;
   kept.reserve(values.size());
-  std::copy_if(values.begin(), values.end(), std::back_inserter(kept), [](double v) { return !std::isnan(v); });
+  std::copy_if(values.begin(), values.end(), std::back_inserter(kept),
+               [](double v) { return !std::isnan(v); });
   return kept;
 }
 

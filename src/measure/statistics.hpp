@@ -19,7 +19,8 @@ double mad_sigma(std::span<const double> values);
 double standard_deviation(std::span<const double> values);
 /// Standard error of the median under mad_sigma: 1.2533 sigma / sqrt(n).
 double median_standard_error(std::span<const double> values);
-/// Relative half-width of the 95 % interval of the median, 1.96 se / median; infinite for fewer than 3 values.
+/// Relative half-width of the 95 % interval of the median, 1.96 se / median; infinite for fewer than 3
+/// values.
 double median_relative_ci(std::span<const double> values);
 
 }  // namespace assay

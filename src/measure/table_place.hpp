@@ -11,7 +11,8 @@ namespace assay {
 struct TablePlace {
   double x = 0;         ///< the size, not beyond the first and last rows
   std::size_t row = 0;  ///< it lies between this row and the next
-  double linear = 0, logarithmic = 0;  ///< how far from this row to the next, by size and by its logarithm, 0 to 1
+  double linear = 0,
+         logarithmic = 0;  ///< how far from this row to the next, by size and by its logarithm, 0 to 1
 };
 
 /// `rows`: two or more, with an ascending member `n` above 0.

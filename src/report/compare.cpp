@@ -27,7 +27,8 @@ std::string files_of(const std::vector<verdict::RunSource>& runs) {
 
 std::string ratio_text(const Ratio& r) {
   std::string text = fmt::format("{:.4f}", r.estimate);
-  if (std::isfinite(r.low) && std::isfinite(r.high)) text += fmt::format(" ({:.4f} to {:.4f})", r.low, r.high);
+  if (std::isfinite(r.low) && std::isfinite(r.high))
+    text += fmt::format(" ({:.4f} to {:.4f})", r.low, r.high);
   return text;
 }
 
@@ -42,8 +43,8 @@ std::string units_text(const MetricComparison& m) {
 
 void numbers_line(const MetricComparison& m, std::size_t width, std::string& out) {
   if (std::isnan(m.a.median) || std::isnan(m.b.median)) return;
-  std::string text = fmt::format("{} -> {}, {}", format_quantity(m.a.median, m.unit), format_quantity(m.b.median, m.unit),
-                                 units_text(m));
+  std::string text = fmt::format("{} -> {}, {}", format_quantity(m.a.median, m.unit),
+                                 format_quantity(m.b.median, m.unit), units_text(m));
   if (!std::isnan(m.ratio.estimate)) text += ", rate B/A " + ratio_text(m.ratio);
   if (!std::isnan(m.p)) text += ", " + p_text(m.p_adjusted);
   out += "    " + wrap(text, width - 4, 4);
@@ -52,9 +53,9 @@ void numbers_line(const MetricComparison& m, std::size_t width, std::string& out
 /// What a mean does not tell: spread, the slow end, and how much of it is the clock.
 void tail_line(const MetricComparison& m, std::size_t width, std::string& out) {
   if (std::isnan(m.p)) return;
-  std::string text = fmt::format("spread {} -> {}; worst {} {} -> {} {}", percent_text(m.a.spread), percent_text(m.b.spread),
-                                 m.a.worst_name, format_quantity(m.a.worst, m.unit), m.b.worst_name,
-                                 format_quantity(m.b.worst, m.unit));
+  std::string text = fmt::format("spread {} -> {}; worst {} {} -> {} {}", percent_text(m.a.spread),
+                                 percent_text(m.b.spread), m.a.worst_name, format_quantity(m.a.worst, m.unit),
+                                 m.b.worst_name, format_quantity(m.b.worst, m.unit));
   if (!std::isnan(m.a.p5) && !std::isnan(m.b.p5))
     text += fmt::format("; p5 {} -> {}", format_quantity(m.a.p5, m.unit), format_quantity(m.b.p5, m.unit));
   if (!std::isnan(m.clock_ratio))
@@ -65,8 +66,12 @@ void tail_line(const MetricComparison& m, std::size_t width, std::string& out) {
 std::string metric_text(const MetricComparison& m, std::size_t width, const Style& style) {
   constexpr std::size_t word = 14;
   const std::string relation = verdict::to_string(m.relation);
-  std::string out = paint(m.relation == Relation::slower ? "FAIL" : m.relation == Relation::ambiguous ? "WARN" : "", relation, style) +
-                    std::string(word - std::min(word - 1, relation.size()), ' ') + fit(m.full(), width - word) + "\n";
+  std::string out = paint(m.relation == Relation::slower      ? "FAIL"
+                          : m.relation == Relation::ambiguous ? "WARN"
+                                                              : "",
+                          relation, style) +
+                    std::string(word - std::min(word - 1, relation.size()), ' ') +
+                    fit(m.full(), width - word) + "\n";
   numbers_line(m, width, out);
   tail_line(m, width, out);
   if (!m.note.empty()) out += "    " + wrap(m.note, width - 4, 4);
@@ -75,11 +80,14 @@ std::string metric_text(const MetricComparison& m, std::size_t width, const Styl
 
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
-Json json_of(const Ratio& r) { return {{"estimate", number(r.estimate)}, {"low", number(r.low)}, {"high", number(r.high)}}; }
+Json json_of(const Ratio& r) {
+  return {{"estimate", number(r.estimate)}, {"low", number(r.low)}, {"high", number(r.high)}};
+}
 
 Json json_of(const verdict::SideSummary& s) {
-  return {{"units", s.units},         {"nodes", s.nodes},         {"median", number(s.median)}, {"spread", number(s.spread)},
-          {"p5", number(s.p5)}, {"worst", number(s.worst)}, {"worst_name", s.worst_name}};
+  return {{"units", s.units},           {"nodes", s.nodes},   {"median", number(s.median)},
+          {"spread", number(s.spread)}, {"p5", number(s.p5)}, {"worst", number(s.worst)},
+          {"worst_name", s.worst_name}};
 }
 
 Json json_of(const std::vector<verdict::RunSource>& runs) {
@@ -91,30 +99,37 @@ Json json_of(const std::vector<verdict::RunSource>& runs) {
 
 }  // namespace
 
-std::string compare_text(const CompareResult& result, const verdict::CompareOptions& options, const Style& style) {
+std::string compare_text(const CompareResult& result, const verdict::CompareOptions& options,
+                         const Style& style) {
   const auto width = static_cast<std::size_t>(std::max(style.width, 60));
   const std::string rule(width, '-');
   std::string out = wrap(fmt::format("A  {} nodes: {}", result.nodes_a, files_of(result.a)), width, 3) +
-                    wrap(fmt::format("B  {} nodes, {} of them also in A: {}", result.nodes_b, result.nodes_common, files_of(result.b)),
+                    wrap(fmt::format("B  {} nodes, {} of them also in A: {}", result.nodes_b,
+                                     result.nodes_common, files_of(result.b)),
                          width, 3) +
                     rule + "\n";
   std::vector<const MetricComparison*> order;
   for (const auto& m : result.metrics) order.push_back(&m);
   // What must be looked at stands first.
   const auto rank = [](const MetricComparison* m) {
-    constexpr Relation first[] = {Relation::slower, Relation::ambiguous, Relation::incomparable, Relation::faster, Relation::same};
+    constexpr Relation first[] = {Relation::slower, Relation::ambiguous, Relation::incomparable,
+                                  Relation::faster, Relation::same};
     return std::find(std::begin(first), std::end(first), m->relation) - std::begin(first);
   };
-  std::stable_sort(order.begin(), order.end(), [&](const auto* x, const auto* y) { return rank(x) < rank(y); });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](const auto* x, const auto* y) { return rank(x) < rank(y); });
   for (const auto* m : order) out += metric_text(*m, width, style);
   if (order.empty()) out += "no metric is in both\n";
   out += rule + "\n";
   for (const auto& note : result.notes) out += wrap("note  " + note, width, 6);
-  const auto judged = std::count_if(order.begin(), order.end(), [](const auto* m) { return !std::isnan(m->p); });
-  out += wrap(fmt::format("judged: {} of {} metrics, margin {}, error {} over all (Holm), the unit is the {}", judged, order.size(),
-                          percent_text(options.margin), percent_text(options.alpha), options.device_unit ? "device" : "node"),
+  const auto judged =
+      std::count_if(order.begin(), order.end(), [](const auto* m) { return !std::isnan(m->p); });
+  out += wrap(fmt::format("judged: {} of {} metrics, margin {}, error {} over all (Holm), the unit is the {}",
+                          judged, order.size(), percent_text(options.margin), percent_text(options.alpha),
+                          options.device_unit ? "device" : "node"),
               width, 2);
-  if (!std::isnan(result.ratio)) out += fmt::format("geometric mean of the rates B/A: {:.4f}\n", result.ratio);
+  if (!std::isnan(result.ratio))
+    out += fmt::format("geometric mean of the rates B/A: {:.4f}\n", result.ratio);
   if (result.relation == Relation::insufficient) out += "insufficient nodes\n";
   return out + fmt::format("{} (exit {})\n", verdict::to_string(result.relation), result.exit_code);
 }

@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "base/units.hpp"
-#include "report/summary_data.hpp"
 #include "report/layout.hpp"
 #include "report/report.hpp"
+#include "report/summary_data.hpp"
 #include "verdict/link_coverage.hpp"
 
 namespace assay::report {
@@ -23,7 +23,8 @@ std::string field(const std::string& text) {
   return quoted + "\"";
 }
 
-void add_row(std::string& out, const char* level, const std::string& a, const std::string& b, const LinkUse& use) {
+void add_row(std::string& out, const char* level, const std::string& a, const std::string& b,
+             const LinkUse& use) {
   out += fmt::format("{},{},{},{:.0f},{}\n", level, field(a), field(b), use.bytes, use.cases.size());
 }
 
@@ -43,9 +44,11 @@ std::string coverage_csv(const results::Results& results, const results::Verdict
   const auto& nic = results.inventory.find("nic");
   std::map<std::int32_t, std::string> leaf;
   if (nic != results.inventory.end() && nic->second.text.contains("switch"))
-    for (std::size_t i = 0; i < nic->second.entity.size(); ++i) leaf[nic->second.entity[i]] = nic->second.text.at("switch")[i];
+    for (std::size_t i = 0; i < nic->second.entity.size(); ++i)
+      leaf[nic->second.entity[i]] = nic->second.text.at("switch")[i];
   std::string out = "level,from,to,bytes,cases\n";
-  for (const auto& [pair, use] : coverage.nodes) add_row(out, "node", name(pair.first), name(pair.second), use);
+  for (const auto& [pair, use] : coverage.nodes)
+    add_row(out, "node", name(pair.first), name(pair.second), use);
   for (const auto& [pair, use] : coverage.nics) add_row(out, "nic", name(pair.first), name(pair.second), use);
   for (const auto& [row, use] : coverage.cables) add_row(out, "cable", name(row), leaf[row], use);
   for (const auto& [pair, use] : coverage.switches) add_row(out, "switch", pair.first, pair.second, use);
@@ -57,12 +60,16 @@ std::string coverage_line(const results::Results& results) {
   if (!coverage.any()) return "";
   double bytes = 0;
   for (const auto& [pair, use] : coverage.nodes) bytes += use.bytes;
-  std::string text = fmt::format("links: {} of {:.0f} pairs of nodes", coverage.nodes.size(), coverage.node_pairs);
+  std::string text =
+      fmt::format("links: {} of {:.0f} pairs of nodes", coverage.nodes.size(), coverage.node_pairs);
   const auto own = [&](std::int32_t row) {
     const std::string whole = entity_name(results, row);
     return whole.substr(whole.rfind('/') + 1);
   };
-  const auto along = static_cast<std::size_t>(std::count_if(coverage.nics.begin(), coverage.nics.end(), [&](const auto& n) { return own(n.first.first) == own(n.first.second); }));
+  const auto along =
+      static_cast<std::size_t>(std::count_if(coverage.nics.begin(), coverage.nics.end(), [&](const auto& n) {
+        return own(n.first.first) == own(n.first.second);
+      }));
   if (coverage.nic_pairs > 0) text += fmt::format(", {} of {:.0f} pairs of NICs", along, coverage.nic_pairs);
   if (coverage.nics.size() > along) text += fmt::format(" and {} across rails", coverage.nics.size() - along);
   std::vector<std::string> idle;
@@ -73,7 +80,8 @@ std::string coverage_line(const results::Results& results) {
     crossed += use.bytes > 0 ? 1 : 0;
     if (use.bytes == 0) idle.push_back(pair.first + "-" + pair.second);
   }
-  if (!coverage.switches.empty()) text += fmt::format(", {} of {} pairs of switches", crossed, coverage.switches.size());
+  if (!coverage.switches.empty())
+    text += fmt::format(", {} of {} pairs of switches", crossed, coverage.switches.size());
   return text + ", " + format_quantity(bytes, "B") + idle_text(idle);
 }
 

@@ -25,7 +25,8 @@ std::string finding_facts(const results::Finding& f) {
   if (f.value) text += ", value " + format_quantity(*f.value, f.unit);
   if (f.reference) text += fmt::format(", {} {}", f.reference_kind, format_quantity(*f.reference, f.unit));
   if (f.deficit) text += ", deficit " + percent_text(*f.deficit);
-  if (f.ci_low && f.ci_high) text += fmt::format(" ({} to {})", percent_text(*f.ci_low), percent_text(*f.ci_high));
+  if (f.ci_low && f.ci_high)
+    text += fmt::format(" ({} to {})", percent_text(*f.ci_low), percent_text(*f.ci_high));
   if (f.samples) text += fmt::format(", n={}", *f.samples);
   if (f.controls) text += fmt::format(", controls {}", *f.controls);
   if (f.p_adjusted) text += fmt::format(", p {:.2g}", *f.p_adjusted);
@@ -46,19 +47,22 @@ void add_findings(std::string& out, const verdict::Explanation& e, std::size_t w
 
 std::string metric_facts(const MetricEvidence& m) {
   std::string text = format_quantity(m.value, m.unit);
-  if (!std::isnan(m.low)) text += fmt::format(" ({} to {})", format_quantity(m.low, m.unit), format_quantity(m.high, m.unit));
+  if (!std::isnan(m.low))
+    text += fmt::format(" ({} to {})", format_quantity(m.low, m.unit), format_quantity(m.high, m.unit));
   text += fmt::format(", n={}", m.n);
   if (!std::isnan(m.peers_deficit))
-    text += fmt::format("; {} peers {}, deficit {}, {} of {} from the slow end", m.of - 1, format_quantity(m.peers, m.unit),
-                        percent_text(m.peers_deficit), m.rank, m.of);
+    text += fmt::format("; {} peers {}, deficit {}, {} of {} from the slow end", m.of - 1,
+                        format_quantity(m.peers, m.unit), percent_text(m.peers_deficit), m.rank, m.of);
   if (!std::isnan(m.baseline))
-    text += fmt::format("; baseline {}, deficit {}", format_quantity(m.baseline, m.unit), percent_text(m.baseline_deficit));
+    text += fmt::format("; baseline {}, deficit {}", format_quantity(m.baseline, m.unit),
+                        percent_text(m.baseline_deficit));
   if (!std::isnan(m.history))
-    text += fmt::format("; own history {}, deficit {} before the fleet's drift is taken out", format_quantity(m.history, m.unit),
-                        percent_text(m.history_deficit)) +
+    text += fmt::format("; own history {}, deficit {} before the fleet's drift is taken out",
+                        format_quantity(m.history, m.unit), percent_text(m.history_deficit)) +
             (std::isnan(m.history_threshold) ? "" : ", alert beyond " + percent_text(m.history_threshold));
   for (const auto& limit : m.limits) text += "; limit " + limit;
-  for (const auto& f : m.retests) text += fmt::format("; again in {}: {}, n={}", f.name, format_quantity(f.value, m.unit), f.n);
+  for (const auto& f : m.retests)
+    text += fmt::format("; again in {}: {}, n={}", f.name, format_quantity(f.value, m.unit), f.n);
   if (!m.stratum.empty()) text += "; stratum " + m.stratum;
   return text;
 }
@@ -70,7 +74,8 @@ void add_metrics(std::string& out, const verdict::Explanation& e, std::size_t wi
     line(out, m.metric + (m.part == e.entity.name ? "" : " of " + m.part), width);
     line(out, metric_facts(m), width, 4);
   }
-  if (e.metrics.size() > metrics_shown) out += fmt::format("  +{} more: assay export FILE --csv\n", e.metrics.size() - metrics_shown);
+  if (e.metrics.size() > metrics_shown)
+    out += fmt::format("  +{} more: assay export FILE --csv\n", e.metrics.size() - metrics_shown);
 }
 
 template <class Rows, class Text>
@@ -78,7 +83,8 @@ void add_rows(std::string& out, const char* title, const Rows& rows, std::size_t
   if (rows.empty()) return;
   out += std::string("\n") + title + "\n";
   for (std::size_t i = 0; i < std::min(rows_shown, rows.size()); ++i) line(out, text(rows[i]), width);
-  if (rows.size() > rows_shown) out += fmt::format("  +{} more: assay inspect FILE\n", rows.size() - rows_shown);
+  if (rows.size() > rows_shown)
+    out += fmt::format("  +{} more: assay inspect FILE\n", rows.size() - rows_shown);
 }
 
 std::string reading(double value) { return std::isnan(value) ? "unreadable" : fmt::format("{:.15g}", value); }
@@ -90,16 +96,21 @@ std::string explain_text(const verdict::Explanation& e, const Style& style) {
   const std::string state = e.state.empty() ? "no state of its own" : e.state;
   std::string out = fmt::format("{} {}: ", e.entity.kind, e.entity.name) + paint(state, state, style) + "\n";
   if (!e.reason.empty()) line(out, "because " + e.reason, width);
-  line(out, "id " + e.entity.id + " (" + e.entity.id_source + ")" + (e.node.empty() || e.node == e.entity.name ? "" : ", in " + e.node), width);
+  line(out,
+       "id " + e.entity.id + " (" + e.entity.id_source + ")" +
+           (e.node.empty() || e.node == e.entity.name ? "" : ", in " + e.node),
+       width);
   out += "\n";
   add_findings(out, e, width);
   add_metrics(out, e, width);
   add_rows(out, "counters that changed", e.counters, width, [](const results::CounterRow& c) {
     return fmt::format("{}: {} -> {} ({})", c.counter, reading(c.before), reading(c.after), c.case_path);
   });
-  add_rows(out, "events", e.events, width, [](const results::EventRow& v) { return fmt::format("{:.1f} s {}: {}", v.t, v.kind, v.text); });
+  add_rows(out, "events", e.events, width,
+           [](const results::EventRow& v) { return fmt::format("{:.1f} s {}: {}", v.t, v.kind, v.text); });
   add_rows(out, "wrong values", e.errors, width, [](const results::Miscompare& m) {
-    return fmt::format("{} at {}: expected {:#x}, actual {:#x}, read again {:#x}{}", m.case_path, m.index, m.expected, m.actual, m.reread,
+    return fmt::format("{} at {}: expected {:#x}, actual {:#x}, read again {:#x}{}", m.case_path, m.index,
+                       m.expected, m.actual, m.reread,
                        m.sm < 0 ? "" : fmt::format(", seen by SM {} warp {} lane {}", m.sm, m.warp, m.lane));
   });
   return out + "\n";

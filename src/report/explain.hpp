@@ -8,7 +8,8 @@
 
 namespace assay::report {
 
-/// `assay verdict --explain NAME`: state, findings in full, every metric with its references, counters, events, errors.
+/// `assay verdict --explain NAME`: state, findings in full, every metric with its references, counters,
+/// events, errors.
 std::string explain_text(const verdict::Explanation& e, const Style& style);
 
 }  // namespace assay::report

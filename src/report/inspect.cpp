@@ -6,9 +6,9 @@
 #include <map>
 
 #include "base/units.hpp"
-#include "report/summary_data.hpp"
 #include "report/layout.hpp"
 #include "report/report.hpp"
+#include "report/summary_data.hpp"
 
 namespace assay::report {
 namespace {
@@ -52,7 +52,9 @@ std::string counts_text(const Results& r) {
                      unsupported);
   std::size_t samples = 0;
   for (const auto& table : r.telemetry) samples += table.t.size();
-  if (!r.telemetry.empty()) out += fmt::format("telemetry      {} series, {} samples, {} flags\n", r.telemetry.size(), samples, r.flags.size());
+  if (!r.telemetry.empty())
+    out += fmt::format("telemetry      {} series, {} samples, {} flags\n", r.telemetry.size(), samples,
+                       r.flags.size());
   out += fmt::format("events         {}\n", r.events.size());
   for (const auto& s : r.selftest) {
     out += fmt::format("selftest       {} on {}: injected {} caught {} located {} counted {}\n", s.checker,

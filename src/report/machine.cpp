@@ -5,9 +5,9 @@
 #include <map>
 #include <set>
 
-#include "report/summary_data.hpp"
 #include "report/layout.hpp"
 #include "report/report.hpp"
+#include "report/summary_data.hpp"
 #include "results/json_io.hpp"
 
 namespace assay::report {
@@ -21,29 +21,14 @@ std::string escape(const std::string& text) {
   std::string out;
   for (const char c : text) {
     switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      case '\'':
-        out += "&apos;";
-        break;
-      case '\n':
-        out += "&#10;";
-        break;
-      case '\t':
-        out += "&#9;";
-        break;
-      default:
-        out += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
+      case '&': out += "&amp;"; break;
+      case '<': out += "&lt;"; break;
+      case '>': out += "&gt;"; break;
+      case '"': out += "&quot;"; break;
+      case '\'': out += "&apos;"; break;
+      case '\n': out += "&#10;"; break;
+      case '\t': out += "&#9;"; break;
+      default: out += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
     }
   }
   return out;
@@ -166,8 +151,11 @@ std::string nodes_text(const Results& results, const VerdictData& verdict) {
 }
 
 std::span<const MachineOutput> machine_outputs() noexcept {
-  static constexpr MachineOutput outputs[] = {
-      {"json", verdict_json}, {"junit", verdict_junit}, {"nodes", nodes_text}, {"coverage", coverage_csv}, {"prometheus", verdict_prometheus}};
+  static constexpr MachineOutput outputs[] = {{"json", verdict_json},
+                                              {"junit", verdict_junit},
+                                              {"nodes", nodes_text},
+                                              {"coverage", coverage_csv},
+                                              {"prometheus", verdict_prometheus}};
   return outputs;
 }
 

@@ -8,9 +8,9 @@
 #include <set>
 
 #include "base/units.hpp"
-#include "report/summary_data.hpp"
 #include "report/layout.hpp"
 #include "report/report.hpp"
+#include "report/summary_data.hpp"
 
 namespace assay::report {
 namespace {
@@ -90,7 +90,9 @@ std::string title_of(const CaseData& c) {
   return title;
 }
 
-std::string percent_words(double fraction) { return fmt::format("{:.{}f} %", 100 * fraction, std::abs(fraction) < 0.0995 ? 1 : 0); }
+std::string percent_words(double fraction) {
+  return fmt::format("{:.{}f} %", 100 * fraction, std::abs(fraction) < 0.0995 ? 1 : 0);
+}
 
 /// "efficiency of FMA peak" and the metric of that name: ", 82 % of FMA peak".
 std::string share_words(const Results& results, const CaseData& c) {
@@ -111,7 +113,8 @@ std::string worst_words(const MetricSummary& d) {
   // Both ends of a link in one node: the node is said once.
   std::string worst = d.worst;
   const auto arrow = worst.find('>'), slash = worst.find('/');
-  if (arrow != std::string::npos && slash < arrow && worst.compare(arrow + 1, slash + 1, worst, 0, slash + 1) == 0)
+  if (arrow != std::string::npos && slash < arrow &&
+      worst.compare(arrow + 1, slash + 1, worst, 0, slash + 1) == 0)
     worst.erase(arrow + 1, slash + 1);
   return ", worst " + worst + " -" + percent_words(d.worst_deficit);
 }
@@ -125,7 +128,8 @@ std::string case_line(const Results& results, const CaseData& c, std::size_t wid
   if (m == nullptr || !measured)
     return line(title + std::string(results::to_string(c.state)) + (c.reason.empty() ? "" : ": " + c.reason));
   const auto d = summarize(results, c, *m);
-  if (m->name == "errors" && c.state == results::CaseState::pass && d.median == 0) return line(title + "exact");
+  if (m->name == "errors" && c.state == results::CaseState::pass && d.median == 0)
+    return line(title + "exact");
   std::string text = title + format_quantity(d.median, m->unit);
   if (!std::isnan(d.spread)) text += ", spread " + percent_words(d.spread);
   return line(text + share_words(results, c) + worst_words(d));
@@ -199,9 +203,10 @@ std::string coverage_text(const VerdictData& verdict, std::size_t width) {
            width, 2);
   out += wrap("basis: " + verdict.basis, width, 2);
   if (verdict.false_alarm_rate > 0)
-    out += wrap(fmt::format("expected false FAILs by statistics, healthy fleet of any size: at most {:.2g} per run",
-                            verdict.false_alarm_rate),
-                width, 2);
+    out += wrap(
+        fmt::format("expected false FAILs by statistics, healthy fleet of any size: at most {:.2g} per run",
+                    verdict.false_alarm_rate),
+        width, 2);
   return out;
 }
 

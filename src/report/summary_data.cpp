@@ -45,7 +45,7 @@ std::vector<double> row_medians(const results::CaseData& c, const results::Metri
 }
 
 MetricSummary summarize(const results::Results& results, const results::CaseData& c,
-                       const results::Metric& m) {
+                        const results::Metric& m) {
   MetricSummary d;
   d.data = &c;
   d.metric = &m;

@@ -29,7 +29,8 @@ struct MetricSummary {
   std::string worst;  ///< name
   double worst_deficit = results::not_taken;
 };
-MetricSummary summarize(const results::Results& results, const results::CaseData& c, const results::Metric& m);
+MetricSummary summarize(const results::Results& results, const results::CaseData& c,
+                        const results::Metric& m);
 
 /// The metric a case is known by: the first with a direction that is no covariate; nullptr if there is none.
 const results::Metric* headline(const results::CaseData& c);

@@ -7,9 +7,9 @@
 #include <unordered_map>
 
 #include "base/units.hpp"
-#include "report/summary_data.hpp"
 #include "report/layout.hpp"
 #include "report/report.hpp"
+#include "report/summary_data.hpp"
 
 namespace assay::report {
 namespace {

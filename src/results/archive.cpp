@@ -8,7 +8,9 @@ using Kind = Json::value_t;
 
 constexpr int deepest_json = 250;  // json_io.cpp reads no deeper ones
 
-[[noreturn]] void unequal(const std::string& what) { throw Error(ErrorKind::data, what + " has the wrong length"); }
+[[noreturn]] void unequal(const std::string& what) {
+  throw Error(ErrorKind::data, what + " has the wrong length");
+}
 
 }  // namespace
 
@@ -33,7 +35,8 @@ void check_lengths(const InventoryTable& table) {
   for (const auto& [name, values] : table.text)
     if (values.size() != table.entity.size()) unequal("inventory column " + name);
   for (const auto& [name, values] : table.number)
-    if (values.size() != table.entity.size() || !table.unit.contains(name)) unequal("inventory column " + name);
+    if (values.size() != table.entity.size() || !table.unit.contains(name))
+      unequal("inventory column " + name);
 }
 
 void check_lengths(const Judging& judging) {

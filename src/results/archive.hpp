@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The model as bytes between a reading process and the one that asked for it (base/confined.hpp): members in their order, in the
-// machine's own form, every length before its content. What arrives is believed as little as a file.
+// The model as bytes between a reading process and the one that asked for it (base/confined.hpp): members in
+// their order, in the machine's own form, every length before its content. What arrives is believed as little
+// as a file.
 #pragma once
 
 #include <algorithm>
@@ -27,12 +28,14 @@ void members(Of<TimeShares>, V&& v) {
 }
 template <class V>
 void members(Of<Metric>, V&& v) {
-  v(&Metric::name), v(&Metric::unit), v(&Metric::better), v(&Metric::required), v(&Metric::role), v(&Metric::per_sample);
+  v(&Metric::name), v(&Metric::unit), v(&Metric::better), v(&Metric::required), v(&Metric::role),
+      v(&Metric::per_sample);
   v(&Metric::values), v(&Metric::judging), v(&Metric::title);
 }
 template <class V>
 void members(Of<Judging>, V&& v) {
-  v(&Judging::of), v(&Judging::fault_threshold), v(&Judging::weight), v(&Judging::floor), v(&Judging::shared_by), v(&Judging::in_step);
+  v(&Judging::of), v(&Judging::fault_threshold), v(&Judging::weight), v(&Judging::floor),
+      v(&Judging::shared_by), v(&Judging::in_step);
 }
 template <class V>
 void members(Of<CaseTraits>, V&& v) {
@@ -44,9 +47,12 @@ void members(Of<IntegerArray>, V&& v) {
 }
 template <class V>
 void members(Of<CaseData>, V&& v) {
-  v(&CaseData::suite), v(&CaseData::name), v(&CaseData::state), v(&CaseData::reason), v(&CaseData::required), v(&CaseData::stage);
-  v(&CaseData::case_key), v(&CaseData::started), v(&CaseData::ended), v(&CaseData::shares), v(&CaseData::parameters);
-  v(&CaseData::kind), v(&CaseData::entity), v(&CaseData::source), v(&CaseData::destination), v(&CaseData::count);
+  v(&CaseData::suite), v(&CaseData::name), v(&CaseData::state), v(&CaseData::reason), v(&CaseData::required),
+      v(&CaseData::stage);
+  v(&CaseData::case_key), v(&CaseData::started), v(&CaseData::ended), v(&CaseData::shares),
+      v(&CaseData::parameters);
+  v(&CaseData::kind), v(&CaseData::entity), v(&CaseData::source), v(&CaseData::destination),
+      v(&CaseData::count);
   v(&CaseData::sample), v(&CaseData::block), v(&CaseData::t), v(&CaseData::metrics), v(&CaseData::arrays);
   v(&CaseData::traits);
 }
@@ -60,7 +66,8 @@ void members(Of<InventoryTable>, V&& v) {
 }
 template <class V>
 void members(Of<CaseBundle>, V&& v) {
-  v(&CaseBundle::data), v(&CaseBundle::new_entities), v(&CaseBundle::errors), v(&CaseBundle::counters), v(&CaseBundle::telemetry);
+  v(&CaseBundle::data), v(&CaseBundle::new_entities), v(&CaseBundle::errors), v(&CaseBundle::counters),
+      v(&CaseBundle::telemetry);
   v(&CaseBundle::flags), v(&CaseBundle::selftest);
 }
 template <class V>
@@ -70,13 +77,17 @@ void members(Of<Writer::Start>, V&& v) {
 }
 template <class V>
 void members(Of<VerdictData>, V&& v) {
-  v(&VerdictData::state), v(&VerdictData::exit_code), v(&VerdictData::basis), v(&VerdictData::false_alarm_rate);
-  v(&VerdictData::reasons), v(&VerdictData::findings), v(&VerdictData::entities), v(&VerdictData::accounting), v(&VerdictData::inputs);
+  v(&VerdictData::state), v(&VerdictData::exit_code), v(&VerdictData::basis),
+      v(&VerdictData::false_alarm_rate);
+  v(&VerdictData::reasons), v(&VerdictData::findings), v(&VerdictData::entities), v(&VerdictData::accounting),
+      v(&VerdictData::inputs);
 }
 template <class V>
 void members(Of<Results>, V&& v) {
-  v(&Results::info), v(&Results::config), v(&Results::plan), v(&Results::environment), v(&Results::entities), v(&Results::inventory);
-  v(&Results::cases), v(&Results::errors), v(&Results::counters), v(&Results::telemetry), v(&Results::flags), v(&Results::events);
+  v(&Results::info), v(&Results::config), v(&Results::plan), v(&Results::environment), v(&Results::entities),
+      v(&Results::inventory);
+  v(&Results::cases), v(&Results::errors), v(&Results::counters), v(&Results::telemetry), v(&Results::flags),
+      v(&Results::events);
   v(&Results::selftest), v(&Results::verdict);
 }
 
@@ -132,8 +143,7 @@ class Packer {
     if (value) put(*value);
   }
   template <class T>
-    requires(std::is_class_v<T>)
-  void put(const T& value) {
+  requires(std::is_class_v<T>) void put(const T& value) {
     if constexpr (requires { describe(Of<T>{}, [](const char*, auto) {}); })
       describe(Of<T>{}, [&](const char*, auto member) { put(value.*member); });
     else
@@ -157,7 +167,8 @@ class Unpacker {
     } else {
       source_.read(&value, sizeof value);
       if constexpr (std::is_enum_v<T>)
-        if (value < T{} || value > last_of(Of<T>{})) throw Error(ErrorKind::data, "holds a state that there is not");
+        if (value < T{} || value > last_of(Of<T>{}))
+          throw Error(ErrorKind::data, "holds a state that there is not");
     }
   }
   void get(std::string& text) {
@@ -191,8 +202,7 @@ class Unpacker {
     if (there) get(value.emplace());
   }
   template <class T>
-    requires(std::is_class_v<T>)
-  void get(T& value) {
+  requires(std::is_class_v<T>) void get(T& value) {
     if constexpr (requires { describe(Of<T>{}, [](const char*, auto) {}); })
       describe(Of<T>{}, [&](const char*, auto member) { get(value.*member); });
     else
@@ -228,7 +238,8 @@ template <class T>
 T made_confined(const std::vector<std::string>& files, const std::function<T(const Inputs&)>& make) {
   T value{};
   read_confined(
-      files, [&](const Inputs& inputs, Sink& sink) { Packer(sink).put(make(inputs)); }, [&](Source& source) { Unpacker(source).get(value); });
+      files, [&](const Inputs& inputs, Sink& sink) { Packer(sink).put(make(inputs)); },
+      [&](Source& source) { Unpacker(source).get(value); });
   return value;
 }
 

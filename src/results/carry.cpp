@@ -21,7 +21,8 @@ Key key_of(const Entity& e) { return {e.kind, e.id}; }
 class Rows {
  public:
   Rows(const std::vector<Entity>& earlier, const std::vector<Entity>& now) : earlier_(earlier), all_(now) {
-    for (std::size_t i = 0; i < all_.size(); ++i) known_.emplace(key_of(all_[i]), static_cast<std::int32_t>(i));
+    for (std::size_t i = 0; i < all_.size(); ++i)
+      known_.emplace(key_of(all_[i]), static_cast<std::int32_t>(i));
   }
 
   std::int32_t operator()(std::int32_t row) {
@@ -29,7 +30,7 @@ class Rows {
     Entity e = earlier_[static_cast<std::size_t>(row)];
     if (const auto at = known_.find(key_of(e)); at != known_.end()) return at->second;
     e.parent = e.parent < row ? (*this)(e.parent) : -1;  // a parent stands before its children
-    e.rank = -1;  // it has none in this run
+    e.rank = -1;                                         // it has none in this run
     const auto fresh = static_cast<std::int32_t>(all_.size());
     known_.emplace(key_of(e), fresh);
     all_.push_back(e);
@@ -72,7 +73,8 @@ Results load_earlier(const std::filesystem::path& path) {
   if (path.extension() == ".partial") {
     const auto owner = read_owner(path);
     if (owner && is_running(*owner))
-      throw_usage("--resume: " + path.string() + " is being written by process " + std::to_string(owner->pid) + " on " + owner->host);
+      throw_usage("--resume: " + path.string() + " is being written by process " +
+                  std::to_string(owner->pid) + " on " + owner->host);
   }
   return load(path);
 }
@@ -104,7 +106,8 @@ std::vector<Entity> carry_over(Writer& writer, const Results& earlier, const Wri
     if (!is_final(c.state) || is_retest(c.name) || !wanted.contains(c.path())) continue;
     CaseBundle bundle;
     bundle.data = c;
-    for (auto* column : {&bundle.data.entity, &bundle.data.source, &bundle.data.destination}) rows.move(*column);
+    for (auto* column : {&bundle.data.entity, &bundle.data.source, &bundle.data.destination})
+      rows.move(*column);
     bundle.errors = std::move(errors[c.path()]);
     for (Miscompare& row : bundle.errors) row.entity = rows(row.entity);
     bundle.counters = std::move(counters[c.path()]);
@@ -123,11 +126,13 @@ std::vector<Entity> carry_over(Writer& writer, const Results& earlier, const Wri
     ++count;
   }
   for (EventRow& e : events) {
-    if (count == 0 && static_cast<std::size_t>(e.entity) >= now.entities.size()) e.entity = -1;  // nothing added it
+    if (count == 0 && static_cast<std::size_t>(e.entity) >= now.entities.size())
+      e.entity = -1;  // nothing added it
     writer.add_event(e);
   }
   writer.add_event({0, -1, "resumed",
-                    std::to_string(count) + " cases were taken over from run " + earlier.info.run_id + " of " + earlier.info.started});
+                    std::to_string(count) + " cases were taken over from run " + earlier.info.run_id +
+                        " of " + earlier.info.started});
   return count == 0 ? now.entities : rows.all();
 }
 

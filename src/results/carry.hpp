@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A run that goes on, in a file of its own, with what an earlier one measured: when that one has closed its file, or when
-// nodes that were lost are left out.
+// A run that goes on, in a file of its own, with what an earlier one measured: when that one has closed its
+// file, or when nodes that were lost are left out.
 #pragma once
 
 #include <filesystem>
@@ -14,18 +14,18 @@ namespace assay::results {
 /// What the text of an event begins with that tells of a rank lost in an earlier launch of the run.
 inline constexpr const char* earlier_launch = "in an earlier launch: ";
 
-/// Reads NAME.h5 or a NAME.h5.partial that nobody writes any more. Throws Error(usage) when somebody does, Error(data)
-/// when it cannot be read.
+/// Reads NAME.h5 or a NAME.h5.partial that nobody writes any more. Throws Error(usage) when somebody does,
+/// Error(data) when it cannot be read.
 Results load_earlier(const std::filesystem::path& path);
 
-/// Throws Error(usage) with one line that names the first thing in which `now` differs from `earlier`, so that its cases
-/// cannot stand beside new ones: version, seed, level, memory, configuration, or a node or device that was not there.
-/// Fewer nodes and ranks are no difference.
+/// Throws Error(usage) with one line that names the first thing in which `now` differs from `earlier`, so
+/// that its cases cannot stand beside new ones: version, seed, level, memory, configuration, or a node or
+/// device that was not there. Fewer nodes and ranks are no difference.
 void check_carry_over(const std::filesystem::path& path, const Results& earlier, const Writer::Start& now);
 
-/// Stores in `writer`, which has just been created with `now`, the cases of `earlier` that stand (see resume.hpp) and are
-/// planned now, and what became of its ranks. Entities are recognised by kind and id; those that are not there any more
-/// are added behind the others. Returns /entities as it is then.
+/// Stores in `writer`, which has just been created with `now`, the cases of `earlier` that stand (see
+/// resume.hpp) and are planned now, and what became of its ranks. Entities are recognised by kind and id;
+/// those that are not there any more are added behind the others. Returns /entities as it is then.
 std::vector<Entity> carry_over(Writer& writer, const Results& earlier, const Writer::Start& now);
 
 }  // namespace assay::results

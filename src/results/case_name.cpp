@@ -33,6 +33,8 @@ int retest_number(const std::string& case_name) {
   return std::stoi(case_name.substr(at + 2));
 }
 
-bool is_retest(const std::string& case_name) noexcept { return numbered_suffix(case_name, 'c') != std::string::npos; }
+bool is_retest(const std::string& case_name) noexcept {
+  return numbered_suffix(case_name, 'c') != std::string::npos;
+}
 
 }  // namespace assay::results

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Suffixes of case names: NAME.pK is a repeat of NAME, NAME.cK measures it again to confirm a suspicion. The identity of a
-// case across files is its name without them.
+// Suffixes of case names: NAME.pK is a repeat of NAME, NAME.cK measures it again to confirm a suspicion. The
+// identity of a case across files is its name without them.
 #pragma once
 
 #include <cstddef>

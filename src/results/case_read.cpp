@@ -78,7 +78,9 @@ class CaseReader {
     data_.traits = CaseTraits{text("operation"), flag(group_, "takes_turns"), flag(group_, "addresses")};
   }
 
-  bool flag(hid_t object, const char* name) { return number<std::int32_t>(object, name, h5::Type::int32) != 0; }
+  bool flag(hid_t object, const char* name) {
+    return number<std::int32_t>(object, name, h5::Type::int32) != 0;
+  }
 
   void parameters() {
     const h5::Id group = h5::open_group(group_, "parameters");

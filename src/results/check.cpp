@@ -71,20 +71,23 @@ class FileChecker : public Checker {
   void check_inventory() {
     const std::string& top = schema_.inventory.path;
     if (!h5::is_group(file_, top)) return problem("missing group " + top);
-    for (const std::string& kind : h5::children(h5::open_group(file_, top))) check_open_table(schema_.inventory, top + "/" + kind);
+    for (const std::string& kind : h5::children(h5::open_group(file_, top)))
+      check_open_table(schema_.inventory, top + "/" + kind);
   }
 
   void check_telemetry() {
     const std::string& top = schema_.telemetry.path;
     for (const std::string& name : h5::children(h5::open_group(file_, top))) {
       const std::string path = top + "/" + name;
-      if (std::ranges::any_of(schema_.tables, [&](const TableSpec& table) { return table.path == path; })) continue;
+      if (std::ranges::any_of(schema_.tables, [&](const TableSpec& table) { return table.path == path; }))
+        continue;
       check_open_table(schema_.telemetry, path);
       guard(path, [&] {
         std::int32_t row = -1;
         h5::get(h5::open_group(file_, path), "entity", h5::Type::int32, &row);
         if (row < 0 || static_cast<std::size_t>(row) >= entities_)
-          problem("row " + std::to_string(row) + " of " + path + " is not in /entities, which has " + std::to_string(entities_));
+          problem("row " + std::to_string(row) + " of " + path + " is not in /entities, which has " +
+                  std::to_string(entities_));
       });
     }
   }
@@ -94,7 +97,8 @@ class FileChecker : public Checker {
     check_table(spec, path);
     if (!h5::is_group(file_, path)) return;
     for (const std::string& name : h5::children(h5::open_group(file_, path))) {
-      const bool known = std::ranges::any_of(spec.columns, [&](const Field& field) { return field.name == name; });
+      const bool known =
+          std::ranges::any_of(spec.columns, [&](const Field& field) { return field.name == name; });
       if (name != "row" && !known) guard(path + "/" + name, [&] { open_column(path, name); });
     }
   }
@@ -182,7 +186,8 @@ std::vector<std::string> check_file(const Path& path) {
     throw_usage(path.string() + " is a directory: make a results file of it with 'assay recover'");
   }
   try {
-    return made_confined<std::vector<std::string>>({path.string()}, [](const Inputs& inputs) { return problems_of(inputs.front()); });
+    return made_confined<std::vector<std::string>>(
+        {path.string()}, [](const Inputs& inputs) { return problems_of(inputs.front()); });
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::usage || error.kind() == ErrorKind::resource) throw;
     const std::string why = error.what(), name = path.string();

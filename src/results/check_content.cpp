@@ -13,7 +13,8 @@ namespace assay::results {
 namespace {
 
 constexpr std::int32_t most_blocks = 1'000'000;
-constexpr double same_time_s = 1e-3;  ///< samples of one part follow each other; so much may clocks be read in another order
+constexpr double same_time_s =
+    1e-3;  ///< samples of one part follow each other; so much may clocks be read in another order
 
 int minor_of(const std::string& version) {
   const auto dot = version.find('.');
@@ -50,7 +51,8 @@ std::int32_t backward_row(const CaseData& c) {
 void check_words(const Results& r, const std::string& schema_version) {
   if (minor_of(schema_version) > minor_of(Schema::get().version)) return;
   const std::vector<Json>& kinds = Schema::get().values.at("entity_kind");
-  for (std::size_t i = 0; i < r.entities.size(); ++i) check_kind(kinds, r.entities[i].kind, "row " + std::to_string(i) + " of /entities");
+  for (std::size_t i = 0; i < r.entities.size(); ++i)
+    check_kind(kinds, r.entities[i].kind, "row " + std::to_string(i) + " of /entities");
   for (const CaseData& c : r.cases) {
     if (!c.kind.empty()) check_kind(kinds, c.kind, "/cases/" + c.path());
     for (const Metric& m : c.metrics) check_unit(m.unit, "/cases/" + c.path() + "/" + m.name);
@@ -61,16 +63,21 @@ void check_words(const Results& r, const std::string& schema_version) {
 
 std::vector<std::string> doubtful_content(const Results& r) {
   std::vector<std::string> out;
-  if (ends_before(r.info.started, r.info.ended)) out.push_back("the run ended before it started: " + r.info.ended + " against " + r.info.started);
+  if (ends_before(r.info.started, r.info.ended))
+    out.push_back("the run ended before it started: " + r.info.ended + " against " + r.info.started);
   for (const CaseData& c : r.cases) {
     const std::string where = "/cases/" + c.path();
-    if (ends_before(c.started, c.ended)) out.push_back(where + " ended before it started: " + c.ended + " against " + c.started);
-    const auto block = std::find_if(c.block.begin(), c.block.end(), [](std::int32_t b) { return b < 0 || b > most_blocks; });
-    if (block != c.block.end()) out.push_back(where + "/block: " + std::to_string(*block) + " is no number of a block");
+    if (ends_before(c.started, c.ended))
+      out.push_back(where + " ended before it started: " + c.ended + " against " + c.started);
+    const auto block =
+        std::find_if(c.block.begin(), c.block.end(), [](std::int32_t b) { return b < 0 || b > most_blocks; });
+    if (block != c.block.end())
+      out.push_back(where + "/block: " + std::to_string(*block) + " is no number of a block");
     if (c.count.size() != c.entity.size() || c.t.size() != c.entity.size() * c.sample.size()) continue;
     const std::int32_t row = backward_row(c);
     if (row >= 0 && static_cast<std::size_t>(row) < r.entities.size())
-      out.push_back(where + "/t: the samples of " + r.entities[static_cast<std::size_t>(row)].name + " run back in time");
+      out.push_back(where + "/t: the samples of " + r.entities[static_cast<std::size_t>(row)].name +
+                    " run back in time");
   }
   return out;
 }

@@ -9,12 +9,13 @@
 
 namespace assay::results {
 
-/// Throws Error(data) naming the first unit or kind of part that the schema does not know. A file of a later minor version
-/// may have new ones.
+/// Throws Error(data) naming the first unit or kind of part that the schema does not know. A file of a later
+/// minor version may have new ones.
 void check_words(const Results& results, const std::string& schema_version);
 
-/// Values that no run writes, one line per place: blocks below 0 or beyond a million, samples of one part that run back in
-/// time, ends before their beginnings. They leave a file readable and its verdict INCONCLUSIVE.
+/// Values that no run writes, one line per place: blocks below 0 or beyond a million, samples of one part
+/// that run back in time, ends before their beginnings. They leave a file readable and its verdict
+/// INCONCLUSIVE.
 std::vector<std::string> doubtful_content(const Results& results);
 
 }  // namespace assay::results

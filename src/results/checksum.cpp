@@ -60,7 +60,8 @@ Checksum checksum_of(const InputFile& file, std::uint64_t bytes) {
   Checksum checksum;
   std::vector<char> buffer(std::size_t{1} << 20);
   for (std::uint64_t at = 0; at < bytes;) {
-    const std::size_t n = file.read(at, buffer.data(), static_cast<std::size_t>(std::min<std::uint64_t>(bytes - at, buffer.size())));
+    const std::size_t n = file.read(
+        at, buffer.data(), static_cast<std::size_t>(std::min<std::uint64_t>(bytes - at, buffer.size())));
     if (n == 0) break;
     checksum.add(buffer.data(), n);
     at += n;
@@ -131,7 +132,8 @@ CheckedFile check_hdf5(const InputFile& file) {
   const auto wrong = [&](const char* why) { throw Error(ErrorKind::data, file.path().string() + " " + why); };
   std::array<unsigned char, 96> head{};
   constexpr unsigned char signature[8] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
-  if (file.read(0, head.data(), head.size()) < head.size() || std::memcmp(head.data(), signature, sizeof signature) != 0)
+  if (file.read(0, head.data(), head.size()) < head.size() ||
+      std::memcmp(head.data(), signature, sizeof signature) != 0)
     wrong("is no HDF5 file");
   const std::uint64_t end = end_of_file(head);
   if (end == 0) wrong("is damaged: its superblock is of no known version");

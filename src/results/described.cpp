@@ -81,7 +81,8 @@ Checkers checkers_of(const PlanRow& row) {
   if (row.checkers.empty()) return {false, {}};
   Checkers out;
   if (row.checkers == unknown_checks) {
-    if (const std::string name = before().at("checkers").value(row.suite, ""); !name.empty()) out.names.push_back(name);
+    if (const std::string name = before().at("checkers").value(row.suite, ""); !name.empty())
+      out.names.push_back(name);
     return out;
   }
   out.names.emplace_back();

@@ -64,12 +64,13 @@ bool is_owner(const Path& partial, const Owner& owner);
 /// True when that process is this one or runs on this host.
 bool is_running(const Owner& owner);
 
-/// Refuses to touch a directory whose owner lives, or may live where nobody here can see it: that of another host
-/// must not have changed for 60 s. Throws Error(usage) naming the owner.
+/// Refuses to touch a directory whose owner lives, or may live where nobody here can see it: that of another
+/// host must not have changed for 60 s. Throws Error(usage) naming the owner.
 void check_abandoned(const Path& partial, const Owner& owner);
 
-/// Held from the first look at a directory until it has changed hands: others that want it too wait, and then see its new
-/// owner. Where the file system knows no locks `take_over` alone decides. Throws Error(usage) after 10 s of waiting.
+/// Held from the first look at a directory until it has changed hands: others that want it too wait, and then
+/// see its new owner. Where the file system knows no locks `take_over` alone decides. Throws Error(usage)
+/// after 10 s of waiting.
 class TakeOverLock {
  public:
   explicit TakeOverLock(const Path& partial);
@@ -82,8 +83,8 @@ class TakeOverLock {
 };
 
 /// Makes this process the owner of a partial directory that its run left behind: of several that try at once
-/// one succeeds. Throws Error(usage) as `check_abandoned`. A former owner that lives after all gets an error from
-/// its next write, because the directory of the cases changes its name.
+/// one succeeds. Throws Error(usage) as `check_abandoned`. A former owner that lives after all gets an error
+/// from its next write, because the directory of the cases changes its name.
 Owner take_over(const Path& partial, const std::string& run_id);
 
 /// Where the case files are: `cases`, or `cases-N` after the directory has changed hands.

@@ -11,8 +11,8 @@ namespace assay::results {
 /// Throws Error(internal) when names, lengths, units or references of the inventory are wrong.
 void check_start(const Writer::Start& start);
 
-/// What goes into one results file. `cases` gives them one by one; whatever it finds out about the other members is there
-/// when it returns.
+/// What goes into one results file. `cases` gives them one by one; whatever it finds out about the other
+/// members is there when it returns.
 struct FileContent {
   const Json& config;
   const std::vector<PlanRow>& plan;

@@ -118,8 +118,9 @@ void write_file(const Path& path, PartialReader& partial, bool running) {
   const auto cases = [&](const std::function<void(const CaseData&)>& each) {
     partial.read_cases([&](CaseData&& data) { each(data); });
   };
-  write_file(path, {start.config, start.plan, start.environment, start.inventory, cases, partial.entities, partial.errors, partial.counters,
-                    partial.telemetry, partial.flags, partial.events, partial.selftest, partial.end ? &partial.end->verdict : nullptr,
+  write_file(path, {start.config, start.plan, start.environment, start.inventory, cases, partial.entities,
+                    partial.errors, partial.counters, partial.telemetry, partial.flags, partial.events,
+                    partial.selftest, partial.end ? &partial.end->verdict : nullptr,
                     [&] { return partial.info(running); }});
 }
 

@@ -18,14 +18,10 @@ herr_t first_description(unsigned /*n*/, const H5E_error2_t* error, void* text) 
 
 hid_t file_type(Type type) {
   switch (type) {
-    case Type::int32:
-      return H5T_STD_I32LE;
-    case Type::int64:
-      return H5T_STD_I64LE;
-    case Type::uint64:
-      return H5T_STD_U64LE;
-    default:
-      return H5T_IEEE_F64LE;
+    case Type::int32: return H5T_STD_I32LE;
+    case Type::int64: return H5T_STD_I64LE;
+    case Type::uint64: return H5T_STD_U64LE;
+    default: return H5T_IEEE_F64LE;
   }
 }
 
@@ -77,14 +73,10 @@ Quiet::~Quiet() { H5Eset_auto2(H5E_DEFAULT, function_, data_); }
 
 hid_t memory_type(Type type) {
   switch (type) {
-    case Type::int32:
-      return H5T_NATIVE_INT32;
-    case Type::int64:
-      return H5T_NATIVE_INT64;
-    case Type::uint64:
-      return H5T_NATIVE_UINT64;
-    default:
-      return H5T_NATIVE_DOUBLE;
+    case Type::int32: return H5T_NATIVE_INT32;
+    case Type::int64: return H5T_NATIVE_INT64;
+    case Type::uint64: return H5T_NATIVE_UINT64;
+    default: return H5T_NATIVE_DOUBLE;
   }
 }
 
@@ -127,7 +119,8 @@ Id create_group(hid_t parent, const std::string& name) {
   constexpr unsigned order = H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED;
   check(H5Pset_link_creation_order(creation, order), "group creation");
   check(H5Pset_attr_creation_order(creation, order), "group creation");
-  // Beyond 8 attributes HDF5 makes a heap and two trees for each group: of a case with 20 that is most of its time.
+  // Beyond 8 attributes HDF5 makes a heap and two trees for each group: of a case with 20 that is most of its
+  // time.
   check(H5Pset_attr_phase_change(creation, 64, 48), "group creation");
   return Id(check(H5Gcreate2(parent, name.c_str(), H5P_DEFAULT, creation, H5P_DEFAULT),
                   "cannot make group " + name));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// HDF5 on a file that is open already: a virtual file driver that reads through the descriptor. It opens no second file, so
-// that a link or a virtual dataset leads nowhere, and reports what the system cannot read as an error of HDF5.
+// HDF5 on a file that is open already: a virtual file driver that reads through the descriptor. It opens no
+// second file, so that a link or a virtual dataset leads nowhere, and reports what the system cannot read as
+// an error of HDF5.
 #include <hdf5.h>
 #if __has_include(<H5FDdevelop.h>)
 #include <H5FDdevelop.h>
@@ -31,7 +32,9 @@ struct Driven {
 
 H5FD_t* open_input(const char* name, unsigned flags, hid_t access, haddr_t /*largest*/) {
   const auto* input = static_cast<const Input*>(H5Pget_driver_info(access));
-  if (input == nullptr || std::strcmp(name, open_name) != 0 || (flags & (H5F_ACC_RDWR | H5F_ACC_CREAT | H5F_ACC_TRUNC)) != 0) return nullptr;
+  if (input == nullptr || std::strcmp(name, open_name) != 0 ||
+      (flags & (H5F_ACC_RDWR | H5F_ACC_CREAT | H5F_ACC_TRUNC)) != 0)
+    return nullptr;
   return &std::make_unique<Driven>(Driven{{}, input->file, 0}).release()->base;
 }
 
@@ -58,7 +61,8 @@ herr_t allocate(H5FD_t* file, H5FD_mem_t /*type*/, haddr_t end) {
 haddr_t end_of(const H5FD_t* file, H5FD_mem_t /*type*/) { return driven(file).file->bytes(); }
 
 /// Behind the end of the file HDF5 wants zeros.
-herr_t read_input(H5FD_t* file, H5FD_mem_t /*type*/, hid_t /*transfer*/, haddr_t at, std::size_t bytes, void* to) {
+herr_t read_input(H5FD_t* file, H5FD_mem_t /*type*/, hid_t /*transfer*/, haddr_t at, std::size_t bytes,
+                  void* to) {
   if (at == HADDR_UNDEF || at + bytes < at) return -1;
   try {
     const std::size_t done = driven(file).file->read(at, to, bytes);
@@ -69,7 +73,8 @@ herr_t read_input(H5FD_t* file, H5FD_mem_t /*type*/, hid_t /*transfer*/, haddr_t
   }
 }
 
-herr_t write_input(H5FD_t* /*file*/, H5FD_mem_t /*type*/, hid_t /*transfer*/, haddr_t /*at*/, std::size_t /*bytes*/, const void* /*from*/) {
+herr_t write_input(H5FD_t* /*file*/, H5FD_mem_t /*type*/, hid_t /*transfer*/, haddr_t /*at*/,
+                   std::size_t /*bytes*/, const void* /*from*/) {
   return -1;
 }
 

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Columns of /inventory that are written in one place and judged in another: both sides take their names from here.
+// Columns of /inventory that are written in one place and judged in another: both sides take their names from
+// here.
 #pragma once
 
 namespace assay::results::inventory {
 
 // node
 inline constexpr const char* memory_bytes = "memory_bytes";
-inline constexpr const char* memory_bandwidth = "memory_bandwidth_bytes_per_s";  ///< what the DIMMs could deliver
+inline constexpr const char* memory_bandwidth =
+    "memory_bandwidth_bytes_per_s";  ///< what the DIMMs could deliver
 // nic
 inline constexpr const char* rate = "rate_bytes_per_s";
 // pci; speeds in gigatransfers per second and lane
@@ -20,7 +22,8 @@ inline constexpr const char* gpus = "gpus";
 // device: columns only where a node has a GPU; a row is of a GPU where the kind says so
 inline constexpr const char* device_kind = "device_kind";
 inline constexpr const char* gpu = "gpu";
-inline constexpr const char* gpu_link_generation = "pcie_generation_info";  ///< an idle GPU slows its link down
+inline constexpr const char* gpu_link_generation =
+    "pcie_generation_info";  ///< an idle GPU slows its link down
 inline constexpr const char* gpu_max_link_generation = "pcie_generation_max";
 inline constexpr const char* gpu_link_width = "pcie_width";
 inline constexpr const char* gpu_max_link_width = "pcie_width_max";

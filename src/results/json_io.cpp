@@ -77,7 +77,9 @@ template <class Row>
 void from_object(const Json& json, Row& row) {
   describe(Of<Row>{}, [&](const char* name, auto member) {
     // A plan of before suites declared checkers and targets: the rows keep what they are made with.
-    if (std::is_same_v<Row, PlanRow> && json.is_object() && !json.contains(name) && !Schema::get().table("/plan").column(name).required) return;
+    if (std::is_same_v<Row, PlanRow> && json.is_object() && !json.contains(name) &&
+        !Schema::get().table("/plan").column(name).required)
+      return;
     member_from_json(json.at(name), row.*member);
   });
 }

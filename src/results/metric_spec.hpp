@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a suite says about its metrics and cases, once. It travels in the results file, so that whoever judges, simulates or
-// reports a metric needs to know no suite.
+// What a suite says about its metrics and cases, once. It travels in the results file, so that whoever
+// judges, simulates or reports a metric needs to know no suite.
 #pragma once
 
 #include <optional>
@@ -22,11 +22,11 @@ const char* to_string(Role r) noexcept;
 const char* to_string(MetricClass c) noexcept;
 const char* to_string(Floor f) noexcept;
 const char* to_string(SharedBy s) noexcept;
-Better better_from(const std::string& text);            ///< throws Error(data)
-Role role_from(const std::string& text);                ///< throws Error(data)
+Better better_from(const std::string& text);             ///< throws Error(data)
+Role role_from(const std::string& text);                 ///< throws Error(data)
 MetricClass metric_class_from(const std::string& text);  ///< throws Error(data)
-Floor floor_from(const std::string& text);              ///< throws Error(data)
-SharedBy shared_by_from(const std::string& text);       ///< throws Error(data)
+Floor floor_from(const std::string& text);               ///< throws Error(data)
+SharedBy shared_by_from(const std::string& text);        ///< throws Error(data)
 
 /// What the verdict needs to know of a metric.
 struct Judging {
@@ -35,11 +35,14 @@ struct Judging {
   double weight = 1;              ///< share of the error budget, relative to other metrics
   Floor floor = Floor::none;
   SharedBy shared_by = SharedBy::none;
-  bool in_step = false;  ///< a time that each rank takes for itself, beginning with the others sample by sample
+  bool in_step =
+      false;  ///< a time that each rank takes for itself, beginning with the others sample by sample
 
   bool operator==(const Judging&) const = default;
   /// A threshold is a fraction, a weight a share: a file may say anything.
-  bool is_sane() const noexcept { return fault_threshold > 0 && fault_threshold < 1 && weight > 0 && weight <= 1000; }
+  bool is_sane() const noexcept {
+    return fault_threshold > 0 && fault_threshold < 1 && weight > 0 && weight <= 1000;
+  }
   /// A rate that follows the clock of the device.
   bool follows_clock() const noexcept { return of == MetricClass::compute || of == MetricClass::step; }
 };

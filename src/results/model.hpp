@@ -48,8 +48,8 @@ struct PlanRow {
   std::uint64_t bytes = 0;  ///< of memory, per rank
   double seconds = 0;       ///< expected
   double deadline_s = 0;
-  /// Checkers that must have passed their self-test, separated by commas; empty: none is declared; no_checks: nothing is computed
-  /// that could be wrong; unknown_checks in files before schema 1.3, see checkers_of.
+  /// Checkers that must have passed their self-test, separated by commas; empty: none is declared; no_checks:
+  /// nothing is computed that could be wrong; unknown_checks in files before schema 1.3, see checkers_of.
   std::string checkers = unknown_checks;
   std::string targets = {};  ///< results that --inject can corrupt, separated by commas
 };
@@ -63,8 +63,9 @@ struct Metric {
   Role role = Role::metric;
   bool per_sample = true;
   std::vector<double> values;
-  std::optional<Judging> judging = {};  ///< as its suite declares it; absent in files before schema 1.3, see judging_of
-  std::string title = {};               ///< for people, in a few plain words; may be empty
+  std::optional<Judging> judging =
+      {};                  ///< as its suite declares it; absent in files before schema 1.3, see judging_of
+  std::string title = {};  ///< for people, in a few plain words; may be empty
 };
 
 /// Integer data with dimensions of its own (digests). The first dimension is "entity" unless named otherwise.
@@ -100,7 +101,8 @@ struct CaseData {
   std::vector<double> t;                                  ///< [entity, sample] seconds since run start
   std::vector<Metric> metrics;
   std::vector<IntegerArray> arrays;
-  std::optional<CaseTraits> traits = {};  ///< as its suite declares them; absent in files before schema 1.3, see traits_of
+  std::optional<CaseTraits> traits =
+      {};  ///< as its suite declares them; absent in files before schema 1.3, see traits_of
 
   std::size_t entities() const noexcept { return entity.size(); }
   std::size_t samples() const noexcept { return sample.size(); }
@@ -114,7 +116,8 @@ struct Miscompare {
   std::uint64_t index = 0;  ///< byte address offset in the arena (memory) or element index
   std::uint64_t expected = 0, actual = 0, reread = 0;  ///< raw bits; xor is derived
   double t = 0;
-  std::int32_t sm = -1, warp = -1, lane = -1;  ///< of a GPU: multiprocessor, warp slot and lane that saw it; -1 unknown
+  std::int32_t sm = -1, warp = -1,
+               lane = -1;  ///< of a GPU: multiprocessor, warp slot and lane that saw it; -1 unknown
 };
 
 /// before/after NaN: `unsupported` if both, `unreadable` if only `after`.

@@ -54,7 +54,8 @@ void read_here(const InputFile& file, const EachRead& each) {
 /// A reading process opens so many files before it reads the first: fewer than any system lets it have open.
 constexpr std::size_t most_open = 200;
 
-/// One process reads some of them one after the other; when it is lost over a file, another one goes on behind that file.
+/// One process reads some of them one after the other; when it is lost over a file, another one goes on
+/// behind that file.
 void read_elsewhere(const std::vector<Path>& files, const EachRead& each) {
   std::size_t at = 0;
   std::exception_ptr ours;  // what `each` throws says nothing about the files
@@ -143,7 +144,8 @@ std::string bundle_image(const CaseBundle& bundle, std::int64_t sequence, std::s
   std::size_t bytes = bundle.data.t.size() * sizeof(double);
   for (const Metric& m : bundle.data.metrics) bytes += m.values.size() * sizeof(double);
   for (const IntegerArray& a : bundle.data.arrays) bytes += a.values.size() * sizeof(std::uint64_t);
-  for (const TelemetryTable& t : bundle.telemetry) bytes += t.t.size() * (t.number.size() + 1) * sizeof(double);
+  for (const TelemetryTable& t : bundle.telemetry)
+    bytes += t.t.size() * (t.number.size() + 1) * sizeof(double);
   const h5::Id file = h5::create_memory_file(bytes + (std::size_t{32} << 10));
   h5::put(file, "format", "assay-case");
   h5::put(file, "schema_version", Schema::get().version);
@@ -299,7 +301,8 @@ bool PartialReader::acceptable(CaseBundle& bundle, const Path& path) {
   return true;
 }
 
-void PartialReader::take(StoredBundle&& stored, const Path& path, const Each& each, const EachFile& each_file) {
+void PartialReader::take(StoredBundle&& stored, const Path& path, const Each& each,
+                         const EachFile& each_file) {
   const auto move_to = [](auto& from, auto& to) {
     to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
   };

@@ -56,8 +56,8 @@ class PartialReader {
 
   using Each = std::function<void(CaseData&&)>;
   using EachFile = std::function<void(const Path&, const StoredBundle&)>;
-  /// Calls `each` with the ended cases in their order, `each_file` with the files they are in, and collects all the rest. Once
-  /// per reader.
+  /// Calls `each` with the ended cases in their order, `each_file` with the files they are in, and collects
+  /// all the rest. Once per reader.
   void read_cases(const Each& each, const EachFile& each_file = {});
 
   // what read_cases collected

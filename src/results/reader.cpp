@@ -214,7 +214,8 @@ Results load_own_partial(const Path& partial) {
   return named(partial, [&] { return checked(read_partial(partial, Trust::own)); });
 }
 
-Results read_results(const std::vector<std::string>& files, const std::function<Results(const Inputs&)>& read) {
+Results read_results(const std::vector<std::string>& files,
+                     const std::function<Results(const Inputs&)>& read) {
   return checked(made_confined<Results>(files, read));
 }
 

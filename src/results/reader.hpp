@@ -11,9 +11,10 @@
 
 namespace assay::results {
 
-/// Reads NAME.h5 or a NAME.h5.partial directory in a process of its own (base/confined.hpp): HDF5 1.10.8 crashes or goes round
-/// in circles on damaged metadata (3 % of files with one changed byte). Sizes are checked against the file before
-/// anything is allocated. Throws Error(data) with one line naming the file and what is wrong with it.
+/// Reads NAME.h5 or a NAME.h5.partial directory in a process of its own (base/confined.hpp): HDF5 1.10.8
+/// crashes or goes round in circles on damaged metadata (3 % of files with one changed byte). Sizes are
+/// checked against the file before anything is allocated. Throws Error(data) with one line naming the file
+/// and what is wrong with it.
 Results load(const std::filesystem::path& path);
 /// A results file in this process, which is one of its own, or has written the file itself.
 Results load_own(const InputFile& file);
@@ -21,6 +22,7 @@ Results load_own(const InputFile& file);
 Results load_own_partial(const std::filesystem::path& partial);
 
 /// What `read` makes of `files` in a process of its own, checked and printable like what `load` returns.
-Results read_results(const std::vector<std::string>& files, const std::function<Results(const Inputs&)>& read);
+Results read_results(const std::vector<std::string>& files,
+                     const std::function<Results(const Inputs&)>& read);
 
 }  // namespace assay::results

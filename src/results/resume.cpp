@@ -82,7 +82,8 @@ std::string shown(const Json& object, const std::string& key) {
 /// The first key that differs, to explain a plan hash that does. What does not enter the hash is of no
 /// interest.
 std::string config_problem(const Json& then, const Json& now, bool fewer_nodes = false) {
-  static const std::set<std::string> of_the_launch{"only", "exclude", "expect-nodes", "expect-ranks", "inject", "memory_per_rank_bytes"};
+  static const std::set<std::string> of_the_launch{"only",         "exclude", "expect-nodes",
+                                                   "expect-ranks", "inject",  "memory_per_rank_bytes"};
   if (!then.is_object() || !now.is_object()) return "";
   std::set<std::string> keys, harmless{"presentation"};
   for (const Json* json : {&then, &now}) {
@@ -91,7 +92,9 @@ std::string config_problem(const Json& then, const Json& now, bool fewer_nodes =
     for (const auto& item : json->items()) keys.insert(item.key());
   }
   for (const std::string& key : keys) {
-    if (harmless.contains(key) || (fewer_nodes && of_the_launch.contains(key)) || shown(then, key) == shown(now, key)) continue;
+    if (harmless.contains(key) || (fewer_nodes && of_the_launch.contains(key)) ||
+        shown(then, key) == shown(now, key))
+      continue;
     return differ("option " + key, shown(then, key), shown(now, key));
   }
   return "";
@@ -102,7 +105,8 @@ std::string strangers_problem(const std::vector<Entity>& then, const std::vector
   std::set<std::pair<std::string, std::string>> known;
   for (const Entity& e : then) known.emplace(e.kind, e.id);
   for (const Entity& e : now) {
-    if ((e.kind == "node" || e.kind == "device") && !known.contains({e.kind, e.id})) return with_id(e) + " did not take part";
+    if ((e.kind == "node" || e.kind == "device") && !known.contains({e.kind, e.id}))
+      return with_id(e) + " did not take part";
   }
   return "";
 }

@@ -22,12 +22,13 @@ struct ResumeInfo {
   double elapsed_s = 0;        ///< wall time since it started: times of samples go on from here
 };
 
-/// Reads the start of the run; changes nothing. Takes a NAME.h5.partial directory, or the NAME.h5 of a run that closed its
-/// file. Throws Error(usage) when `path` is neither, Error(data) when its start cannot be read.
+/// Reads the start of the run; changes nothing. Takes a NAME.h5.partial directory, or the NAME.h5 of a run
+/// that closed its file. Throws Error(usage) when `path` is neither, Error(data) when its start cannot be
+/// read.
 ResumeInfo read_resume(const std::filesystem::path& path);
 
-/// Whether a resumed run keeps a case of this state: pass and fail are final. What was skipped, is incomplete or
-/// ended in error runs again and replaces what was stored.
+/// Whether a resumed run keeps a case of this state: pass and fail are final. What was skipped, is incomplete
+/// or ended in error runs again and replaces what was stored.
 bool is_final(CaseState state) noexcept;
 
 /// One line naming the first thing in which `now` differs from the run that is resumed, so that it cannot go
@@ -36,7 +37,8 @@ bool is_final(CaseState state) noexcept;
 /// which has grown.
 std::string resume_problem(const Writer::Start& then, const Writer::Start& now);
 
-/// The same for a run on fewer nodes and ranks: those that are there must have been there. The plan may be another.
+/// The same for a run on fewer nodes and ranks: those that are there must have been there. The plan may be
+/// another.
 std::string carry_over_problem(const Writer::Start& then, const Writer::Start& now);
 
 }  // namespace assay::results

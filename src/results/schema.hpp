@@ -10,7 +10,8 @@ namespace assay::results {
 /// The text of results-schema/schema.json, as built in.
 const std::string& schema_text();
 
-/// The text of results-schema/before-1.3.json: what files say nothing of that were written before metrics described themselves.
+/// The text of results-schema/before-1.3.json: what files say nothing of that were written before metrics
+/// described themselves.
 const std::string& before_text();
 
 /// Compares a results file with the schema: groups, columns, types, lengths, units, allowed values, scales,
@@ -21,7 +22,8 @@ std::vector<std::string> check_file(const std::filesystem::path& path);
 /// The closed list of units.
 bool is_unit(const std::string& unit);
 
-/// The closed list of texts of that name ("stage", "metric_class"), in its order. Throws Error(internal) if there is none.
+/// The closed list of texts of that name ("stage", "metric_class"), in its order. Throws Error(internal) if
+/// there is none.
 std::vector<std::string> allowed_values(const std::string& name);
 
 }  // namespace assay::results

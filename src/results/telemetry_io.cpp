@@ -13,18 +13,22 @@ namespace assay::results {
 namespace {
 
 /// node07/gpu3 -> node07.gpu3: a name without levels.
-std::string table_name(const TelemetryTable& table, const std::vector<Entity>* entities, std::set<std::string>& used) {
+std::string table_name(const TelemetryTable& table, const std::vector<Entity>* entities,
+                       std::set<std::string>& used) {
   const auto row = static_cast<std::size_t>(table.entity);
-  std::string name = entities != nullptr && row < entities->size() ? clean_text((*entities)[row].name) : std::to_string(table.entity);
+  std::string name = entities != nullptr && row < entities->size() ? clean_text((*entities)[row].name)
+                                                                   : std::to_string(table.entity);
   std::replace(name.begin(), name.end(), '/', '.');
-  while (!is_column_name(name) || !used.insert(name).second) name = name.substr(0, 60) + "~" + std::to_string(used.size());
+  while (!is_column_name(name) || !used.insert(name).second)
+    name = name.substr(0, 60) + "~" + std::to_string(used.size());
   return name;
 }
 
 }  // namespace
 
 void append(std::vector<TelemetryTable>& all, TelemetryTable&& one) {
-  const auto at = std::find_if(all.begin(), all.end(), [&](const TelemetryTable& t) { return t.entity == one.entity; });
+  const auto at =
+      std::find_if(all.begin(), all.end(), [&](const TelemetryTable& t) { return t.entity == one.entity; });
   if (at == all.end()) {
     all.push_back(std::move(one));
     return;
@@ -41,12 +45,15 @@ void append(std::vector<TelemetryTable>& all, TelemetryTable&& one) {
 }
 
 std::string telemetry_problem(const TelemetryTable& table, std::size_t entities) {
-  if (table.entity < 0 || static_cast<std::size_t>(table.entity) >= entities) return "telemetry refers to no row of /entities";
+  if (table.entity < 0 || static_cast<std::size_t>(table.entity) >= entities)
+    return "telemetry refers to no row of /entities";
   for (const auto& [name, values] : table.number) {
-    if (!is_column_name(name) || name == "t" || name == "row") return "telemetry cannot have a column \"" + name + "\"";
+    if (!is_column_name(name) || name == "t" || name == "row")
+      return "telemetry cannot have a column \"" + name + "\"";
     if (values.size() != table.t.size()) return "telemetry " + name + " has another length than t";
     const auto unit = table.unit.find(name);
-    if (unit == table.unit.end() || !is_unit(unit->second)) return "telemetry " + name + " has no unit of the schema";
+    if (unit == table.unit.end() || !is_unit(unit->second))
+      return "telemetry " + name + " has no unit of the schema";
   }
   return "";
 }
@@ -62,14 +69,16 @@ void write_telemetry(hid_t file, const std::vector<TelemetryTable>& tables, cons
     const std::string name = table_name(table, entities, used);
     TableWriter writer(group, spec, name, table.t.size(), scales);
     writer.numbers("t", h5::Type::float64, table.t.data());
-    for (const auto& [column, values] : table.number) writer.extra_numbers(column, table.unit.at(column), values);
+    for (const auto& [column, values] : table.number)
+      writer.extra_numbers(column, table.unit.at(column), values);
     writer.finish();
     h5::put(h5::open_group(group, name), "entity", table.entity);
   }
   write_table(file, spec.path + "/" + telemetry_flags, flags, scales);
 }
 
-void read_telemetry(hid_t file, const h5::Limits& limits, std::vector<TelemetryTable>& tables, std::vector<FlagRow>& flags) {
+void read_telemetry(hid_t file, const h5::Limits& limits, std::vector<TelemetryTable>& tables,
+                    std::vector<FlagRow>& flags) {
   const std::string& top = Schema::get().telemetry.path;
   if (!h5::is_group(file, top)) return;
   for (const std::string& name : h5::children(h5::open_group(file, top))) {
@@ -85,15 +94,19 @@ void read_telemetry(hid_t file, const h5::Limits& limits, std::vector<TelemetryT
     reader.numbers("t", h5::Type::float64, table.t.data());
     for (const std::string& column : reader.columns()) {
       const h5::Id set = reader.open(column);
-      if (column == "t" || h5::stored_type(h5::Id(h5::check(H5Dget_type(set), column))) != h5::Stored::float64) continue;
-      if (!h5::has_attribute(set, "unit")) throw Error(ErrorKind::data, "missing unit of " + path + "/" + column);
+      if (column == "t" ||
+          h5::stored_type(h5::Id(h5::check(H5Dget_type(set), column))) != h5::Stored::float64)
+        continue;
+      if (!h5::has_attribute(set, "unit"))
+        throw Error(ErrorKind::data, "missing unit of " + path + "/" + column);
       table.number[column].resize(reader.rows());
       reader.numbers(column, h5::Type::float64, table.number[column].data());
       table.unit[column] = h5::get_string(set, "unit", limits);
     }
     tables.push_back(std::move(table));
   }
-  std::stable_sort(tables.begin(), tables.end(), [](const auto& a, const auto& b) { return a.entity < b.entity; });
+  std::stable_sort(tables.begin(), tables.end(),
+                   [](const auto& a, const auto& b) { return a.entity < b.entity; });
 }
 
 }  // namespace assay::results

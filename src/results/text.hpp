@@ -9,8 +9,8 @@ namespace assay::results {
 
 /// The same text if it is UTF-8 without NUL; otherwise with NULs dropped and wrong bytes replaced by U+FFFD.
 std::string clean_text(std::string_view text);
-/// The text without control characters, which could act on a terminal: they become spaces, unless `lines` keeps line
-/// ends and tabs. Bytes that are not UTF-8 become U+FFFD.
+/// The text without control characters, which could act on a terminal: they become spaces, unless `lines`
+/// keeps line ends and tabs. Bytes that are not UTF-8 become U+FFFD.
 std::string printable(std::string text, bool lines);
 /// `printable` without line ends.
 std::string one_line(std::string text);

@@ -104,7 +104,8 @@ struct Writer::Impl {
     // Written anew from what was read of it: from now on all files here are our own.
     reader.read_cases([&](CaseData&& data) { states[data.path()] = data.state; },
                       [&](const Path& path, const StoredBundle& stored) {
-                        write_durable(path, bundle_image(stored.bundle, stored.sequence, static_cast<std::size_t>(stored.first_entity)));
+                        write_durable(path, bundle_image(stored.bundle, stored.sequence,
+                                                         static_cast<std::size_t>(stored.first_entity)));
                         taken.insert(path);
                       });
     for (const auto& [name, state] : states) {
@@ -271,12 +272,16 @@ void Writer::finish(const Results& results) {
   const auto wrong = [](const std::string& what) { throw Error(ErrorKind::internal, "results: " + what); };
   if (impl_->done || !impl_->names.empty()) wrong("the file has content already");
   for (const CaseData& data : results.cases) {
-    if (const std::string problem = problem_of(data, results.entities.size()); !problem.empty()) wrong(data.path() + ": " + problem);
+    if (const std::string problem = problem_of(data, results.entities.size()); !problem.empty())
+      wrong(data.path() + ": " + problem);
     if (!impl_->names.insert(data.path()).second) wrong(data.path() + " is there twice");
   }
   for (const TelemetryTable& table : results.telemetry)
-    if (const std::string problem = telemetry_problem(table, results.entities.size()); !problem.empty()) wrong(problem);
-  const auto cases = [&](const std::function<void(const CaseData&)>& each) { std::ranges::for_each(results.cases, each); };
+    if (const std::string problem = telemetry_problem(table, results.entities.size()); !problem.empty())
+      wrong(problem);
+  const auto cases = [&](const std::function<void(const CaseData&)>& each) {
+    std::ranges::for_each(results.cases, each);
+  };
   const auto info = [&] {
     RunInfo out = results.info;
     if (out.ended.empty()) out.ended = utc_now_iso();
@@ -285,9 +290,10 @@ void Writer::finish(const Results& results) {
   };
   const Path merged = impl_->partial / "merged.h5";
   try {
-    write_file(merged, {results.config, results.plan, results.environment, results.inventory, cases, results.entities, results.errors,
-                        results.counters, results.telemetry, results.flags, results.events, results.selftest,
-                        results.verdict ? &*results.verdict : nullptr, info});
+    write_file(merged,
+               {results.config, results.plan, results.environment, results.inventory, cases, results.entities,
+                results.errors, results.counters, results.telemetry, results.flags, results.events,
+                results.selftest, results.verdict ? &*results.verdict : nullptr, info});
   } catch (const Error& error) {
     throw Error(error.kind() == ErrorKind::hdf5 ? ErrorKind::io : error.kind(), error.what());
   }

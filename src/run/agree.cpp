@@ -6,7 +6,8 @@
 namespace assay {
 
 void agree_error(Communicator& world, const std::optional<Error>& mine) {
-  const auto all = world.all_gather_text(mine ? fmt::format("{};{}", static_cast<int>(mine->kind()), mine->what()) : "");
+  const auto all =
+      world.all_gather_text(mine ? fmt::format("{};{}", static_cast<int>(mine->kind()), mine->what()) : "");
   for (const std::string& told : all) {
     if (told.empty()) continue;
     const auto split = told.find(';');

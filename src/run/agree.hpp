@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An error that one rank meets alone is told to all of them before any of them goes on: otherwise the others would wait for it in a
-// collective operation that it never enters.
+// An error that one rank meets alone is told to all of them before any of them goes on: otherwise the others
+// would wait for it in a collective operation that it never enters.
 #pragma once
 
 #include <exception>

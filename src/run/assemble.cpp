@@ -33,7 +33,8 @@ const CaseRecord* declaring(const Case& c, const std::vector<CaseRecord>& record
   for (const CaseRecord& record : records) {
     if (record.rows_.empty()) continue;
     if (first == nullptr) first = &record;
-    if (!same(*first, record)) throw Error(ErrorKind::internal, "ranks declare different metrics for " + c.path());
+    if (!same(*first, record))
+      throw Error(ErrorKind::internal, "ranks declare different metrics for " + c.path());
   }
   return first;
 }
@@ -64,21 +65,23 @@ void place_rows(const std::vector<RowRef>& rows, EntityTable& entities, CaseData
   }
 }
 
-void place_metric(const CaseRecord::MetricSpec& spec, const std::vector<RowRef>& rows, const EntityTable& entities,
-                  CaseData& data) {
-  results::Metric metric{spec.name, spec.unit, spec.better, spec.required, spec.role, spec.per_sample, {}, spec.judging, spec.title};
+void place_metric(const CaseRecord::MetricSpec& spec, const std::vector<RowRef>& rows,
+                  const EntityTable& entities, CaseData& data) {
+  results::Metric metric{spec.name,       spec.unit, spec.better,  spec.required, spec.role,
+                         spec.per_sample, {},        spec.judging, spec.title};
   const std::size_t width = spec.per_sample ? data.samples() : 1;
   metric.values.assign(rows.size() * width, results::not_taken);
   for (std::size_t e = 0; e < rows.size(); ++e) {
     const auto found = rows[e].row->values.find(spec.name);
     if (found == rows[e].row->values.end()) continue;
     if (found->second.size() > width)
-      throw Error(ErrorKind::internal, fmt::format("{}: {} values of {} for {} samples", data.path(), found->second.size(),
-                                                   spec.name, width));
+      throw Error(ErrorKind::internal, fmt::format("{}: {} values of {} for {} samples", data.path(),
+                                                   found->second.size(), spec.name, width));
     for (std::size_t i = 0; i < found->second.size(); ++i) {
       const double v = found->second[i];
       metric.values[e * width + i] = v;
-      if (!std::isfinite(v) && spec.role == results::Role::metric && spec.required && data.state < CaseState::error) {
+      if (!std::isfinite(v) && spec.role == results::Role::metric && spec.required &&
+          data.state < CaseState::error) {
         data.state = CaseState::error;
         data.reason = fmt::format("measured {} in {} of {}", v, spec.name,
                                   entities.rows()[static_cast<std::size_t>(data.entity[e])].name);
@@ -130,7 +133,8 @@ void join_outcome(const std::vector<CaseRecord>& records, results::CaseBundle& b
   }
   if (miscompares == 0) return;
   data.parameters["miscompares"] = miscompares;
-  if (data.state == CaseState::fail) data.reason = fmt::format("{} wrong value{}", miscompares, miscompares == 1 ? "" : "s");
+  if (data.state == CaseState::fail)
+    data.reason = fmt::format("{} wrong value{}", miscompares, miscompares == 1 ? "" : "s");
 }
 
 }  // namespace
@@ -165,7 +169,8 @@ results::CaseBundle assemble(const Case& c, const std::vector<CaseRecord>& recor
     for (const auto& spec : first->metrics_) place_metric(spec, rows, entities, data);
     for (const auto& spec : first->arrays_) place_array(spec, rows, data);
   }
-  bundle.new_entities.assign(entities.rows().begin() + static_cast<std::ptrdiff_t>(known), entities.rows().end());
+  bundle.new_entities.assign(entities.rows().begin() + static_cast<std::ptrdiff_t>(known),
+                             entities.rows().end());
   return bundle;
 }
 

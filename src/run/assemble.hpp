@@ -11,14 +11,15 @@
 
 namespace assay {
 
-/// Joins what the ranks said about one case (records by rank) into its stored form: rows in rank order, [entity, sample]
-/// arrays padded with NaN, links added to `entities`. A measured NaN makes the case `error`; ranks that declare different
-/// metrics are an internal error. `identity` is what beyond the planned parameters must be equal for the case_key.
+/// Joins what the ranks said about one case (records by rank) into its stored form: rows in rank order,
+/// [entity, sample] arrays padded with NaN, links added to `entities`. A measured NaN makes the case `error`;
+/// ranks that declare different metrics are an internal error. `identity` is what beyond the planned
+/// parameters must be equal for the case_key.
 results::CaseBundle assemble(const Case& c, const std::vector<CaseRecord>& records, EntityTable& entities,
                              const std::string& identity);
 
-/// The hash of all that must be equal between values that are compared: case name without repeat suffix, planned
-/// parameters and `identity`.
+/// The hash of all that must be equal between values that are compared: case name without repeat suffix,
+/// planned parameters and `identity`.
 std::string case_key(const Case& c, const std::string& identity);
 
 }  // namespace assay

@@ -38,13 +38,18 @@ std::unique_ptr<Communicator> Context::with_faults(Communicator& inner) const {
   return std::make_unique<FaultyCommunicator>(inner, *injector, std::move(job_ranks));
 }
 
-void Context::injection_point(std::string_view target, void* data, std::size_t count, std::size_t element_bytes) const {
+void Context::injection_point(std::string_view target, void* data, std::size_t count,
+                              std::size_t element_bytes) const {
   if (injector != nullptr) injector->corrupt(target, data, count, element_bytes);
 }
 
-RandomStream case_stream(std::uint64_t seed, const std::string& path) { return RandomStream(seed, "case").child(path); }
+RandomStream case_stream(std::uint64_t seed, const std::string& path) {
+  return RandomStream(seed, "case").child(path);
+}
 
-RandomStream Context::inputs() const { return retest == nullptr ? random : case_stream(config.seed, retest->path); }
+RandomStream Context::inputs() const {
+  return retest == nullptr ? random : case_stream(config.seed, retest->path);
+}
 
 ClockReading Context::clock() const {
   if (injector == nullptr || !injector->wrong_clock()) return {};
@@ -77,7 +82,8 @@ SamplingPlan Context::sampling(double seconds) const {
       plan.relative_ci = 0.005;
       break;
     default:
-      plan.min_samples = 100;  // a fault in one sample of twenty shows in so many, if the case's time allows them
+      plan.min_samples =
+          100;  // a fault in one sample of twenty shows in so many, if the case's time allows them
       plan.relative_ci = 0.0025;
       plan.warmup_seconds = std::min(0.25, seconds / 10);
       break;
@@ -89,7 +95,8 @@ void Context::take_turns(int turns, const std::function<void()>& turn) {
   if (retest != nullptr && !retest->devices.empty()) {
     const auto ranks = topology.ranks_of(topology.me().node);
     for (int visit = 0; visit < RetestOrder::visits; ++visit)
-      for (const std::size_t local : random.child("visit" + std::to_string(visit)).permutation(ranks.size())) {
+      for (const std::size_t local :
+           random.child("visit" + std::to_string(visit)).permutation(ranks.size())) {
         const int row = entities.device_of_rank(ranks[local]);
         if (std::find(retest->devices.begin(), retest->devices.end(), row) == retest->devices.end()) continue;
         if (node.rank() == static_cast<int>(local)) turn();
@@ -98,7 +105,8 @@ void Context::take_turns(int turns, const std::function<void()>& turn) {
     return;
   }
   auto order = random.child("turns").permutation(static_cast<std::size_t>(node.size()));
-  if (turns > 0 && order.size() > static_cast<std::size_t>(turns)) order.resize(static_cast<std::size_t>(turns));
+  if (turns > 0 && order.size() > static_cast<std::size_t>(turns))
+    order.resize(static_cast<std::size_t>(turns));
   for (const std::size_t local : order) {
     if (node.rank() == static_cast<int>(local)) turn();
     node.quiet_barrier();

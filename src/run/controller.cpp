@@ -20,11 +20,11 @@
 #include "results/reader.hpp"
 #include "results/writer.hpp"
 #include "run/assemble.hpp"
-#include "run/retest.hpp"
+#include "run/launch.hpp"
 #include "run/planner.hpp"
 #include "run/progress.hpp"
-#include "run/launch.hpp"
 #include "run/relaunch.hpp"
+#include "run/retest.hpp"
 #include "run/run_schedule.hpp"
 #include "topology/discover.hpp"
 #include "topology/entities.hpp"
@@ -55,18 +55,21 @@ class RunController final : public guard::Controller {
     place_nics(config_, topology_);
     plan_ = make_plan(config_, topology_, suites_);
     members_ = facts.members;
-    if (plan_.hash != facts.plan_hash) throw Error(ErrorKind::internal, "the guardian made another plan than the ranks");
+    if (plan_.hash != facts.plan_hash)
+      throw Error(ErrorKind::internal, "the guardian made another plan than the ranks");
     entities_ = std::make_unique<EntityTable>(topology_);
     const std::uint64_t expected = plan_.file_bytes();
     if (config_.max_file_bytes != 0 && expected > config_.max_file_bytes)
       throw_usage(fmt::format("--max-file: the plan needs about {}, {} are allowed", format_bytes(expected),
                               format_bytes(config_.max_file_bytes)));
-    references_ = verdict::References::load(config_.options.text("baseline"), config_.options.text("history"));
+    references_ =
+        verdict::References::load(config_.options.text("baseline"), config_.options.text("history"));
     discard();  // of a start that failed on a GPU
     open_writer(start_of(facts));
     schedule_ = RunSchedule(plan_);
     retests_ = {};
-    if (config_.resume.empty() || config_.carries_over()) findings_ = facts.findings;  // else they have been told
+    if (config_.resume.empty() || config_.carries_over())
+      findings_ = facts.findings;  // else they have been told
     unfired_.assign(topology_.ranks.size(), {});
     for (const FaultSpec& fault : config_.faults)
       if (fault.kind == FaultKind::diskfull) writer_->inject_disk_full(fault.after_bytes);
@@ -83,7 +86,8 @@ class RunController final : public guard::Controller {
     identity_ = facts.identity;
     progress_ = std::make_unique<Progress>(config_.quiet ? "never" : config_.progress, plan_.budget_s);
     for (const LaunchFinding& f : findings_)
-      add_event(0.0, f.node < 0 ? entities_->cluster() : entities_->node(f.node), f.event_kind(), f.event_text());
+      add_event(0.0, f.node < 0 ? entities_->cluster() : entities_->node(f.node), f.event_kind(),
+                f.event_text());
   }
 
   guard::Step next() override {
@@ -139,7 +143,8 @@ class RunController final : public guard::Controller {
     schedule_.lose_ranks();
     const int node = topology_.ranks.at(static_cast<std::size_t>(place_of(loss.rank))).node;
     if (accused) lost_nodes_.insert(topology_.nodes[static_cast<std::size_t>(node)].hostname);
-    const bool alone = case_index >= 0 && plan_.cases[static_cast<std::size_t>(case_index)].stage <= Stage::node_local;
+    const bool alone =
+        case_index >= 0 && plan_.cases[static_cast<std::size_t>(case_index)].stage <= Stage::node_local;
     std::vector<int> affected;
     for (const RankPlace& place : topology_.ranks)
       if (!alone || place.node == node) affected.push_back(members_.at(static_cast<std::size_t>(place.rank)));
@@ -149,7 +154,8 @@ class RunController final : public guard::Controller {
   void event(const std::string& kind, const std::string& text, int rank) noexcept override {
     try {
       const int place = place_of(rank);
-      add_event(run_start_s_ > 0 ? now_s() - run_start_s_ : 0, place < 0 ? entities_->cluster() : entities_->device_of_rank(place), kind, text);
+      add_event(run_start_s_ > 0 ? now_s() - run_start_s_ : 0,
+                place < 0 ? entities_->cluster() : entities_->device_of_rank(place), kind, text);
     } catch (const std::exception&) {
       // The disk refuses; the text is on standard error, and the verdict is INCONCLUSIVE by what is missing.
     }
@@ -172,7 +178,8 @@ class RunController final : public guard::Controller {
     writer_.reset();
     if (hooks_.report) hooks_.report({results, verdict, file});
     if (!lost_nodes_.empty() && topology_.nodes.size() > lost_nodes_.size())
-      std::fprintf(stderr, "assay: to measure what is missing: %s\n", relaunch_line(config_, option_specs(), lost_nodes_, file).c_str());
+      std::fprintf(stderr, "assay: to measure what is missing: %s\n",
+                   relaunch_line(config_, option_specs(), lost_nodes_, file).c_str());
     return verdict.exit_code;
   }
 
@@ -191,20 +198,24 @@ class RunController final : public guard::Controller {
   }
 
   double phase_deadline_s(unsigned phase) const override {
-    // A prolog must not wait long; elsewhere a thousand ranks may take their time to start. Touching memory is as slow as
-    // small pages of an old machine: 0.2 GB/s a node.
+    // A prolog must not wait long; elsewhere a thousand ranks may take their time to start. Touching memory
+    // is as slow as small pages of an old machine: 0.2 GB/s a node.
     const auto ranks = static_cast<double>(std::max(topology_.ranks.size(), launched_ranks()));
     const double patience = config_.level == Level::smoke ? 10.0 + 0.1 * ranks : 60.0 + 0.1 * ranks;
     if (phase != static_cast<unsigned>(guard::Phase::memory)) return patience;
-    const double node_bytes = static_cast<double>(plan_.arena_bytes) * (topology_.ranks.empty() ? 1 : topology_.max_local_size());
-    // Algorithms of GPUs are chosen then, by three suites; the last product of each may take a few seconds more.
+    const double node_bytes =
+        static_cast<double>(plan_.arena_bytes) * (topology_.ranks.empty() ? 1 : topology_.max_local_size());
+    // Algorithms of GPUs are chosen then, by three suites; the last product of each may take a few seconds
+    // more.
     const double choosing = topology_.measures_gpus() ? 3 * (prepare_seconds(config_.level) + 5.0) : 0;
     return patience + node_bytes / 2e8 + choosing;
   }
 
   double standstill_s() const override { return config_.level == Level::smoke ? 8.0 : 20.0; }
 
-  double run_deadline_s() const override { return plan_.budget_s * (config_.level == Level::smoke ? 1.0 : 1.1) + 5.0; }
+  double run_deadline_s() const override {
+    return plan_.budget_s * (config_.level == Level::smoke ? 1.0 : 1.1) + 5.0;
+  }
 
  private:
   static std::size_t launched_ranks() {
@@ -225,8 +236,9 @@ class RunController final : public guard::Controller {
     start.config = config_.to_json(false);
     start.config["memory_per_rank_bytes"] = plan_.memory_per_rank_bytes;
     for (const Case& c : plan_.cases)
-      start.plan.push_back({c.suite, c.name, c.not_applicable.empty() ? "planned" : "not_applicable", c.not_applicable,
-                            c.required, c.entities, c.bytes, c.expected_s(), c.deadline_s, fmt::format("{}", fmt::join(c.checkers, ",")),
+      start.plan.push_back({c.suite, c.name, c.not_applicable.empty() ? "planned" : "not_applicable",
+                            c.not_applicable, c.required, c.entities, c.bytes, c.expected_s(), c.deadline_s,
+                            fmt::format("{}", fmt::join(c.checkers, ",")),
                             fmt::format("{}", fmt::join(c.faults.targets, ","))});
     start.environment = environment_rows(topology_);
     for (const auto& [key, value] : facts.environment)
@@ -261,8 +273,9 @@ class RunController final : public guard::Controller {
       entities_->adopt(results::carry_over(*writer_, earlier, start));
       return;
     }
-    writer_ = std::make_unique<Writer>(config_.resume.empty() ? Writer::create(file_of_segment(), start, config_.force)
-                                                              : Writer::resume(config_.resume, start, config_.force));
+    writer_ = std::make_unique<Writer>(config_.resume.empty()
+                                           ? Writer::create(file_of_segment(), start, config_.force)
+                                           : Writer::resume(config_.resume, start, config_.force));
     if (!config_.resume.empty()) entities_->adopt(writer_->known_entities());
   }
 
@@ -305,12 +318,14 @@ class RunController final : public guard::Controller {
     write(c, {record}, {});
   }
 
-  /// A fault that never came about proves nothing. Those of a rank that is gone have most likely taken it along.
+  /// A fault that never came about proves nothing. Those of a rank that is gone have most likely taken it
+  /// along.
   void tell_unfired(bool complete) noexcept {
     for (std::size_t rank = 0; rank < unfired_.size(); ++rank)
       for (const std::string& fault : unfired_[rank])
         if (complete || lost_why_.empty())
-          event("inject-unfired", fmt::format("a fault that never came about on rank {}: {}", rank, fault), members_.at(rank));
+          event("inject-unfired", fmt::format("a fault that never came about on rank {}: {}", rank, fault),
+                members_.at(rank));
     for (const FaultSpec& fault : config_.faults)
       if (complete && fault.kind == FaultKind::diskfull)
         event("inject-unfired", fmt::format("a fault that never came about: {}", fault.text), -1);
@@ -347,7 +362,8 @@ class RunController final : public guard::Controller {
     for (const Json& telemetry : news.telemetry) add_telemetry(telemetry, *entities_, bundle);
     writer_->add_case(bundle);
     for (const CaseRecord& record : records)
-      for (const results::EventRow& event : record.events_) add_event(now_s() - run_start_s_, event.entity, event.kind, event.text);
+      for (const results::EventRow& event : record.events_)
+        add_event(now_s() - run_start_s_, event.entity, event.kind, event.text);
   }
 
   void add_event(double t, int entity, const std::string& kind, const std::string& text) {
@@ -365,7 +381,8 @@ class RunController final : public guard::Controller {
   std::unique_ptr<Progress> progress_;
   std::vector<LaunchFinding> findings_;
   std::vector<std::vector<std::string>> unfired_;  ///< by rank
-  std::vector<int> members_;  ///< ranks of the launch that take part, ascending; elsewhere a rank is its place here
+  std::vector<int>
+      members_;  ///< ranks of the launch that take part, ascending; elsewhere a rank is its place here
   std::set<std::string> lost_nodes_;
   RetestPlanner retests_;
   RunSchedule schedule_;
@@ -377,7 +394,8 @@ class RunController final : public guard::Controller {
 
 }  // namespace
 
-std::unique_ptr<guard::Controller> make_controller(Config config, std::vector<std::unique_ptr<Suite>> suites, const RunHooks& hooks) {
+std::unique_ptr<guard::Controller> make_controller(Config config, std::vector<std::unique_ptr<Suite>> suites,
+                                                   const RunHooks& hooks) {
   return std::make_unique<RunController>(std::move(config), std::move(suites), hooks);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The results of a run as rank 0's guardian keeps them: plan, file, verdict. It never calls MPI, so it can end a run
-// whose ranks are stuck or dead.
+// The results of a run as rank 0's guardian keeps them: plan, file, verdict. It never calls MPI, so it can
+// end a run whose ranks are stuck or dead.
 #pragma once
 
 #include <memory>
@@ -25,7 +25,8 @@ struct StartFacts {
   std::vector<std::string> nodes;   ///< by rank, what discover() takes
   std::vector<std::string> places;  ///< by rank, what discover() takes
   std::string plan_hash;
-  std::vector<int> members;  ///< ranks of the launch that take part, ascending: their own ranks are the places here
+  std::vector<int>
+      members;  ///< ranks of the launch that take part, ascending: their own ranks are the places here
   std::vector<LaunchFinding> findings;
   std::vector<std::pair<std::string, std::string>> environment;  ///< times, versions
 };
@@ -43,9 +44,9 @@ ReadyFacts ready_facts_from(const std::string& text);
 
 /// What a rank says about an ended case.
 struct CaseReport {
-  std::string record;    ///< CaseRecord::serialize()
-  std::string counters;  ///< JSON rows of its node; "[]" elsewhere
-  std::string telemetry;  ///< JSON of what was sampled on its node; empty elsewhere
+  std::string record;                ///< CaseRecord::serialize()
+  std::string counters;              ///< JSON rows of its node; "[]" elsewhere
+  std::string telemetry;             ///< JSON of what was sampled on its node; empty elsewhere
   std::vector<std::string> unfired;  ///< faults made on purpose that have not come about on this rank so far
 };
 std::string to_text(const CaseReport& report);
@@ -54,6 +55,7 @@ CaseReport case_report_from(const std::string& text);
 /// Adds what a node leader sampled to the case that ended.
 void add_telemetry(const Json& told, const EntityTable& entities, results::CaseBundle& bundle);
 
-std::unique_ptr<guard::Controller> make_controller(Config config, std::vector<std::unique_ptr<Suite>> suites, const RunHooks& hooks);
+std::unique_ptr<guard::Controller> make_controller(Config config, std::vector<std::unique_ptr<Suite>> suites,
+                                                   const RunHooks& hooks);
 
 }  // namespace assay

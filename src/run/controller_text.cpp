@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What workers tell the controller, as text. Both ends are one build of one program, so a shape that is not expected is an
-// error of the program and not of a user.
+// What workers tell the controller, as text. Both ends are one build of one program, so a shape that is not
+// expected is an error of the program and not of a user.
 #include "base/json.hpp"
 #include "run/controller.hpp"
 #include "topology/telemetry.hpp"
@@ -10,9 +10,14 @@ namespace assay {
 std::string to_text(const StartFacts& facts) {
   Json findings = Json::array();
   for (const LaunchFinding& f : facts.findings) findings.push_back({f.severity, f.kind, f.text, f.node});
-  const Json json = {{"seed", facts.seed},           {"seed_given", facts.seed_given},
-                     {"resumed_memory_bytes", facts.resumed_memory_bytes},          {"nodes", facts.nodes},   {"places", facts.places},
-                     {"plan_hash", facts.plan_hash}, {"members", facts.members}, {"findings", findings},
+  const Json json = {{"seed", facts.seed},
+                     {"seed_given", facts.seed_given},
+                     {"resumed_memory_bytes", facts.resumed_memory_bytes},
+                     {"nodes", facts.nodes},
+                     {"places", facts.places},
+                     {"plan_hash", facts.plan_hash},
+                     {"members", facts.members},
+                     {"findings", findings},
                      {"environment", facts.environment}};
   return json.dump();
 }
@@ -33,7 +38,9 @@ StartFacts start_facts_from(const std::string& text) {
 }
 
 std::string to_text(const ReadyFacts& facts) {
-  return Json{{"run_start_s", facts.run_start_s}, {"elapsed_s", facts.elapsed_s}, {"identity", facts.identity}}.dump();
+  return Json{
+      {"run_start_s", facts.run_start_s}, {"elapsed_s", facts.elapsed_s}, {"identity", facts.identity}}
+      .dump();
 }
 
 ReadyFacts ready_facts_from(const std::string& text) {
@@ -43,7 +50,9 @@ ReadyFacts ready_facts_from(const std::string& text) {
 
 // The record is binary and by far the largest part: the others go first, after their length.
 std::string to_text(const CaseReport& report) {
-  const std::string head = Json{{"counters", report.counters}, {"telemetry", report.telemetry}, {"unfired", report.unfired}}.dump();
+  const std::string head =
+      Json{{"counters", report.counters}, {"telemetry", report.telemetry}, {"unfired", report.unfired}}
+          .dump();
   return std::to_string(head.size()) + ":" + head + report.record;
 }
 
@@ -51,7 +60,8 @@ CaseReport case_report_from(const std::string& text) {
   const auto colon = text.find(':');
   const auto length = static_cast<std::size_t>(std::stoull(text));
   const Json head = Json::parse(text.substr(colon + 1, length));
-  return {text.substr(colon + 1 + length), head.at("counters"), head.at("telemetry"), head.at("unfired").get<std::vector<std::string>>()};
+  return {text.substr(colon + 1 + length), head.at("counters"), head.at("telemetry"),
+          head.at("unfired").get<std::vector<std::string>>()};
 }
 
 void add_telemetry(const Json& told, const EntityTable& entities, results::CaseBundle& bundle) {
@@ -62,7 +72,8 @@ void add_telemetry(const Json& told, const EntityTable& entities, results::CaseB
     table.t = series.at(2).get<std::vector<double>>();
     for (const auto& [name, values] : series.at(3).items()) {
       auto& column = table.number[name];
-      for (const Json& value : values) column.push_back(value.is_null() ? results::not_taken : value.get<double>());
+      for (const Json& value : values)
+        column.push_back(value.is_null() ? results::not_taken : value.get<double>());
       table.unit[name] = unit_of_quantity(name);
     }
     bundle.telemetry.push_back(std::move(table));

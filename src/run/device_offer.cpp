@@ -11,7 +11,8 @@ DeviceOffer device_offer(const Config& config) noexcept {
   offer.cuda_built = cuda.built();
   if (config.device == "host" || !offer.cuda_built) return offer;
   try {
-    for (const VisibleGpu& gpu : cuda.visible(offer.why_none, &offer.lost_gpus)) offer.visible_gpus.push_back(gpu.uuid);
+    for (const VisibleGpu& gpu : cuda.visible(offer.why_none, &offer.lost_gpus))
+      offer.visible_gpus.push_back(gpu.uuid);
   } catch (const std::exception& e) {
     offer.lost_gpus.emplace_back(e.what());
   }

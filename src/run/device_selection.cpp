@@ -20,8 +20,13 @@ std::string text_of(const std::optional<Error>& error) {
 
 }  // namespace
 
-DeviceSelector::DeviceSelector(Communicator& launch, const Config& config, std::vector<int> members, DeviceOffer offer)
-    : launch_(launch), config_(config), members_(std::move(members)), asked_(members_.size()), offer_(std::move(offer)) {
+DeviceSelector::DeviceSelector(Communicator& launch, const Config& config, std::vector<int> members,
+                               DeviceOffer offer)
+    : launch_(launch),
+      config_(config),
+      members_(std::move(members)),
+      asked_(members_.size()),
+      offer_(std::move(offer)) {
   const Json told = {{"host", host_name()}, {"gpus", offer_.visible_gpus}, {"lost", offer_.lost_gpus}};
   const auto texts = launch.all_gather_text(told.dump(-1, ' ', true, Json::error_handler_t::replace));
   std::set<std::string> said;
@@ -34,7 +39,8 @@ DeviceSelector::DeviceSelector(Communicator& launch, const Config& config, std::
   }
 }
 
-void DeviceSelector::note(const std::string& host, const std::string& severity, const std::string& kind, const std::string& what) {
+void DeviceSelector::note(const std::string& host, const std::string& severity, const std::string& kind,
+                          const std::string& what) {
   notes_.push_back({host, {severity, kind, host + ": " + what + "; the run goes on without it", -1}});
 }
 
@@ -73,7 +79,9 @@ std::optional<Error> DeviceSelector::look() {
 /// `troubles` by rank of the launch, empty: none.
 bool DeviceSelector::leave_out(const std::vector<std::string>& troubles) {
   std::set<std::pair<std::string, std::string>> sick, working;  // host, GPU
-  const auto trouble = [&](std::size_t i) -> const std::string& { return troubles[static_cast<std::size_t>(members_[i])]; };
+  const auto trouble = [&](std::size_t i) -> const std::string& {
+    return troubles[static_cast<std::size_t>(members_[i])];
+  };
   for (std::size_t i = 0; i < members_.size(); ++i) {
     if (trouble(i).empty()) {
       working.insert({hosts_[i], choice_.gpu[i]});
@@ -86,7 +94,9 @@ bool DeviceSelector::leave_out(const std::vector<std::string>& troubles) {
   }
   if (sick.empty()) return false;
   for (std::size_t i = 0; i < members_.size(); ++i) {
-    const auto of_host = [&](const auto& gpus) { return [&](const std::string& gpu) { return gpus.contains({hosts_[i], gpu}); }; };
+    const auto of_host = [&](const auto& gpus) {
+      return [&](const std::string& gpu) { return gpus.contains({hosts_[i], gpu}); };
+    };
     // Who has a GPU that works stays with it: in exclusive mode it has no second user.
     if (trouble(i).empty() && !choice_.gpu[i].empty()) visible_[i] = {choice_.gpu[i]};
     std::erase_if(visible_[i], of_host(sick));
@@ -116,7 +126,8 @@ DeviceSelection DeviceSelector::select() {
   if (!selection.gpu.empty()) selection.look = look_;
   selection.parts_of_nodes = selection.members.size() != asked_;
   selection.notes = notes_;
-  for (const auto& note : choice_.notes) selection.notes.push_back({note.host, {note.severity, note.kind, note.text, -1}});
+  for (const auto& note : choice_.notes)
+    selection.notes.push_back({note.host, {note.severity, note.kind, note.text, -1}});
   return selection;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// --device and --share-gpus: what the ranks of a launch measure with, and which of them are beyond the GPUs of their node.
+// --device and --share-gpus: what the ranks of a launch measure with, and which of them are beyond the GPUs
+// of their node.
 #pragma once
 
 #include <functional>
@@ -23,14 +24,15 @@ struct GpuLook {
   std::shared_ptr<Device> device;
 };
 
-/// What this process could measure with beside the CPUs. Of the process, not of the node: what its launcher leaves it.
+/// What this process could measure with beside the CPUs. Of the process, not of the node: what its launcher
+/// leaves it.
 struct DeviceOffer {
   bool cuda_built = false;
   std::vector<std::string> visible_gpus;  ///< UUIDs ("GPU-...", "MIG-...") in the order of the CUDA runtime
   std::string why_none;                   ///< what the runtime said where there are none
   std::vector<std::string> lost_gpus;     ///< GPUs that the runtime counts and cannot describe, a line each
-  /// A first look at a GPU that was chosen: makes this process one of its users. Throws Error(resource) when others keep it from being
-  /// used, Error(device) when it cannot be.
+  /// A first look at a GPU that was chosen: makes this process one of its users. Throws Error(resource) when
+  /// others keep it from being used, Error(device) when it cannot be.
   std::function<GpuLook(const std::string& uuid)> look;
 };
 
@@ -49,9 +51,10 @@ struct DeviceSelection {
   std::vector<Note> notes;
 };
 
-/// Decides who of a launch measures with what. A GPU that cannot be used, as whoever got it finds out at a first look or while it sets up
-/// what was selected, is a finding of its node, and the selection is made again without it: ranks keep the GPUs that work, and those for
-/// which none is left rest. Everything here is collective on the whole launch, and all ranks get the same answer or the same error.
+/// Decides who of a launch measures with what. A GPU that cannot be used, as whoever got it finds out at a
+/// first look or while it sets up what was selected, is a finding of its node, and the selection is made
+/// again without it: ranks keep the GPUs that work, and those for which none is left rest. Everything here is
+/// collective on the whole launch, and all ranks get the same answer or the same error.
 class DeviceSelector {
  public:
   /// `members` are those that --only and --exclude leave.
@@ -60,8 +63,8 @@ class DeviceSelector {
   /// Throws Error(usage), or Error(device) when no GPU at all can be used.
   DeviceSelection select();
 
-  /// What became of a set-up. `failed`: what went wrong with this rank's GPU; `ended`: the run is over, as the members have agreed.
-  /// True when a GPU is left out now, and everybody selects and sets up again.
+  /// What became of a set-up. `failed`: what went wrong with this rank's GPU; `ended`: the run is over, as
+  /// the members have agreed. True when a GPU is left out now, and everybody selects and sets up again.
   bool leave_out(const std::optional<Error>& failed, bool ended);
 
  private:
@@ -69,14 +72,15 @@ class DeviceSelector {
   bool leave_out(const std::vector<std::string>& troubles);
   std::optional<Error> look();
   void drop_hosts_without();
-  void note(const std::string& host, const std::string& severity, const std::string& kind, const std::string& what);
+  void note(const std::string& host, const std::string& severity, const std::string& kind,
+            const std::string& what);
 
   Communicator& launch_;
   const Config& config_;
   std::vector<int> members_;  ///< those that are left, and by their place here:
   std::vector<std::string> hosts_;
   std::vector<std::vector<std::string>> visible_;  ///< without what has turned out to be of no use
-  std::size_t asked_;         ///< members before any was left out
+  std::size_t asked_;                              ///< members before any was left out
   DeviceOffer offer_;
   DeviceChoice choice_;
   std::vector<DeviceSelection::Note> notes_;
@@ -84,7 +88,8 @@ class DeviceSelector {
   GpuLook look_;
 };
 
-/// Collective on the whole launch: leaves those out that do not take part. Null for them, else the communicator of those of this node.
+/// Collective on the whole launch: leaves those out that do not take part. Null for them, else the
+/// communicator of those of this node.
 std::unique_ptr<Communicator> keep_members(MpiSession& mpi, const DeviceSelection& selection);
 
 }  // namespace assay

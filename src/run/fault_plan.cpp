@@ -15,15 +15,13 @@ bool can_have(const FaultSpec& fault, const Case& c) {
   switch (fault.kind) {
     case FaultKind::bitflip:
     case FaultKind::nan:
-      return std::find(c.faults.targets.begin(), c.faults.targets.end(), fault.target) != c.faults.targets.end();
+      return std::find(c.faults.targets.begin(), c.faults.targets.end(), fault.target) !=
+             c.faults.targets.end();
     case FaultKind::drop:
-    case FaultKind::slowlink:
-      return c.faults.messages;
+    case FaultKind::slowlink: return c.faults.messages;
     case FaultKind::slow:
-    case FaultKind::stall:
-      return c.faults.times;
-    default:
-      return c.faults.times || !fault.step;
+    case FaultKind::stall: return c.faults.times;
+    default: return c.faults.times || !fault.step;
   }
 }
 

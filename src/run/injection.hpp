@@ -7,7 +7,8 @@
 
 namespace assay {
 
-/// All that --inject changes in a run: the communicators that the cases use, the rank's Injector. Without faults it hands through what it was given.
+/// All that --inject changes in a run: the communicators that the cases use, the rank's Injector. Without
+/// faults it hands through what it was given.
 class Injection {
  public:
   struct Parts {
@@ -18,7 +19,7 @@ class Injection {
     Communicator& world;
     Communicator& node;
     Communicator* leaders;
-    double run_start_s;       ///< on this rank's clock
+    double run_start_s;  ///< on this rank's clock
   };
   /// Collective.
   explicit Injection(const Parts& parts);

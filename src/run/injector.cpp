@@ -47,7 +47,8 @@ bool changes_values(FaultKind kind) noexcept { return kind == FaultKind::bitflip
 
 }  // namespace
 
-Injector::Injector(const std::vector<FaultSpec>& faults, std::uint64_t seed, Location location, Device& device)
+Injector::Injector(const std::vector<FaultSpec>& faults, std::uint64_t seed, Location location,
+                   Device& device)
     : location_(std::move(location)), device_(device) {
   for (std::size_t i = 0; i < faults.size(); ++i) {
     if (!faults[i].hits_rank(location_.rank, location_.node_name, location_.node, location_.device)) continue;
@@ -58,7 +59,8 @@ Injector::Injector(const std::vector<FaultSpec>& faults, std::uint64_t seed, Loc
   }
 }
 
-void Injector::begin_case(const Case& c, const std::vector<results::MetricSpec>& metrics, Communicator& world) {
+void Injector::begin_case(const Case& c, const std::vector<results::MetricSpec>& metrics,
+                          Communicator& world) {
   case_path_ = c.path();
   std::string failure;
   ErrorKind kind = ErrorKind::internal;
@@ -178,7 +180,8 @@ void Injector::arrived(void* data, std::size_t bytes) {
 double Injector::clock_drift_s(double t) const noexcept {
   double drift = 0;
   for (const Fault& fault : faults_)
-    if (fault.spec.kind == FaultKind::clock) drift += fault.spec.clock_ppm * 1e-6 * (t - location_.run_start_s);
+    if (fault.spec.kind == FaultKind::clock)
+      drift += fault.spec.clock_ppm * 1e-6 * (t - location_.run_start_s);
   return drift;
 }
 
@@ -211,21 +214,16 @@ void Injector::fire(Fault& fault, const std::string& what) {
 void Injector::strike(Fault& fault) {
   const std::string where = fmt::format("rank {}: ", location_.rank);
   switch (fault.spec.kind) {
-    case FaultKind::hang:
-      injected_hang();
-    case FaultKind::crash:
-      raise(SIGKILL);
-      break;
-    case FaultKind::exit:
-      _exit(fault.spec.exit_code);
+    case FaultKind::hang: injected_hang();
+    case FaultKind::crash: raise(SIGKILL); break;
+    case FaultKind::exit: _exit(fault.spec.exit_code);
     case FaultKind::throwing:
       fire(fault, "exception thrown");
       throw Error(ErrorKind::device, where + "an exception thrown on purpose in " + case_path_);
     case FaultKind::nomem:
       fire(fault, "allocation failed");
       throw Error(ErrorKind::resource, where + "no memory, on purpose, in " + case_path_);
-    default:
-      break;
+    default: break;
   }
 }
 
@@ -234,7 +232,9 @@ bool Injector::due(const Fault& fault, std::uint64_t index) const {
                          : fault.spec.duty >= 1 || fault.of_case.uniform(index) < fault.spec.duty;
 }
 
-bool Injector::early(const Fault& fault) const { return now_s() - location_.run_start_s < fault.spec.after_s; }
+bool Injector::early(const Fault& fault) const {
+  return now_s() - location_.run_start_s < fault.spec.after_s;
+}
 
 /// How many of the next `repetitions` are hit. Those of a warm-up do not count as steps.
 std::uint64_t Injector::hits(Fault& fault, std::uint64_t repetitions, bool warmup) {
@@ -254,7 +254,8 @@ std::uint64_t Injector::hits(Fault& fault, std::uint64_t repetitions, bool warmu
 }
 
 std::string Injector::summary(const Fault& fault) const {
-  std::string text = fmt::format("{}: rank {}, {}: {}", fault.spec.text, location_.rank, case_path_, fault.what);
+  std::string text =
+      fmt::format("{}: rank {}, {}: {}", fault.spec.text, location_.rank, case_path_, fault.what);
   if (fault.in_case > 1) text += fmt::format(", {} times", fault.in_case);
   if (fault.spent_s > 0) text += fmt::format(", {:.6f} s in all", fault.spent_s);
   return text;

@@ -56,10 +56,10 @@ class Injector final : public MessageFaults {
  private:
   struct Fault {
     FaultSpec spec;
-    RandomStream random;        ///< of the fault on this rank
-    RandomStream of_case;       ///< of the fault in the running case
-    bool active = false;        ///< the running case is hit
-    std::uint64_t seen = 0;     ///< repetitions, results or messages of the case so far
+    RandomStream random;     ///< of the fault on this rank
+    RandomStream of_case;    ///< of the fault in the running case
+    bool active = false;     ///< the running case is hit
+    std::uint64_t seen = 0;  ///< repetitions, results or messages of the case so far
     std::uint64_t in_case = 0, total = 0;
     double spent_s = 0;
     std::string what;  ///< for the event

@@ -49,7 +49,8 @@ std::uint64_t executable_hash() {
 /// "3, 7 and 12", at most eight of them.
 std::string rank_list(const std::vector<int>& ranks) {
   std::string out;
-  for (std::size_t i = 0; i < ranks.size() && i < 8; ++i) out += (i == 0 ? "" : ", ") + std::to_string(ranks[i]);
+  for (std::size_t i = 0; i < ranks.size() && i < 8; ++i)
+    out += (i == 0 ? "" : ", ") + std::to_string(ranks[i]);
   if (ranks.size() > 8) out += fmt::format(" and {} more", ranks.size() - 8);
   return out;
 }
@@ -83,8 +84,9 @@ void agree_software(Communicator& world, const Config& config) {
     }
     const auto ranks = differing(column);
     if (!ranks.empty())
-      throw_usage(fmt::format("rank{} {} differ{} from rank 0 in {}: all ranks must run the same {}", ranks.size() == 1 ? "" : "s",
-                              rank_list(ranks), ranks.size() == 1 ? "s" : "", name, name));
+      throw_usage(fmt::format("rank{} {} differ{} from rank 0 in {}: all ranks must run the same {}",
+                              ranks.size() == 1 ? "" : "s", rank_list(ranks), ranks.size() == 1 ? "s" : "",
+                              name, name));
     ++begin;
   }
 }
@@ -92,7 +94,8 @@ void agree_software(Communicator& world, const Config& config) {
 void agree_plan(Communicator& world, const std::string& hash) {
   const auto ranks = differing(world.all_gather_text(hash));
   if (!ranks.empty())
-    throw Error(ErrorKind::internal, fmt::format("rank(s) {} made another plan than rank 0", rank_list(ranks)));
+    throw Error(ErrorKind::internal,
+                fmt::format("rank(s) {} made another plan than rank 0", rank_list(ranks)));
 }
 
 std::string place_nics(const Config& config, Topology& topology) {
@@ -105,7 +108,8 @@ std::string place_nics(const Config& config, Topology& topology) {
   return describe_fabric(fabric, coverage, topology);
 }
 
-Job discover_job(MpiSession& mpi, const Config& config, const DeviceSelection& devices, std::unique_ptr<Communicator> node) {
+Job discover_job(MpiSession& mpi, const Config& config, const DeviceSelection& devices,
+                 std::unique_ptr<Communicator> node) {
   const double begin = now_s();
   Job job;
   Communicator& world = mpi.world();
@@ -119,8 +123,10 @@ Job discover_job(MpiSession& mpi, const Config& config, const DeviceSelection& d
     description = to_json(found).dump();
   });
   const std::string first = world.broadcast_text(description, 0);
-  if (!description.empty() && !first.empty() && world.rank() != 0) description = differences(Json::parse(description), Json::parse(first)).dump();
-  RankFacts facts = own_facts(std::stoi(job.node->broadcast_text(std::to_string(world.rank()), 0)), job.node->rank(), devices.visible_gpus);
+  if (!description.empty() && !first.empty() && world.rank() != 0)
+    description = differences(Json::parse(description), Json::parse(first)).dump();
+  RankFacts facts = own_facts(std::stoi(job.node->broadcast_text(std::to_string(world.rank()), 0)),
+                              job.node->rank(), devices.visible_gpus);
   facts.device = devices.kind;
   facts.gpu = devices.gpu;
   if (devices.kind == "cuda") {
@@ -135,8 +141,8 @@ Job discover_job(MpiSession& mpi, const Config& config, const DeviceSelection& d
   const bool whole = config.only.empty() && config.exclude.empty() && !devices.parts_of_nodes;
   if (!whole) launch.size = launch.local_size = -1;  // it counts ranks that take no part
   const LaunchExpectations expect{config.expect_nodes, config.expect_ranks, config.expect_devices};
-  job.findings = check_launch(job.topology, expect, launch,
-                              whole && world.size() == 1 ? count_sibling_singletons() : 0);
+  job.findings =
+      check_launch(job.topology, expect, launch, whole && world.size() == 1 ? count_sibling_singletons() : 0);
   for (const auto& note : devices.notes) {
     job.findings.push_back(note.finding);
     if (note.finding.kind == "uncovered") job.findings.back().severity = expect.severity_of_uncovered();

@@ -19,23 +19,25 @@ struct Job {
   Topology topology;
   std::vector<LaunchFinding> findings;
   std::unique_ptr<Communicator> node;
-  std::unique_ptr<Communicator> leaders;  ///< null except on local rank 0
+  std::unique_ptr<Communicator> leaders;             ///< null except on local rank 0
   std::vector<std::string> node_texts, place_texts;  ///< by rank: what the topology was made from
-  std::string fabric;  ///< what --topology says about this job, for people
-  std::shared_ptr<NvmlThread> nvml;  ///< on local rank 0 of nodes with GPUs; null elsewhere
+  std::string fabric;                                ///< what --topology says about this job, for people
+  std::shared_ptr<NvmlThread> nvml;                  ///< on local rank 0 of nodes with GPUs; null elsewhere
   double probe_s = 0;
 };
 
-/// Throws Error(usage) on every rank, naming the ranks that differ from rank 0, when binaries, versions or options are
-/// not the same everywhere. Collective.
+/// Throws Error(usage) on every rank, naming the ranks that differ from rank 0, when binaries, versions or
+/// options are not the same everywhere. Collective.
 void agree_software(Communicator& world, const Config& config);
 
-/// Places the job's NICs as --topology says; no text, nothing. Returns what it says about this job, for people. Throws
-/// Error(usage) when the file knows none of the nodes.
+/// Places the job's NICs as --topology says; no text, nothing. Returns what it says about this job, for
+/// people. Throws Error(usage) when the file knows none of the nodes.
 std::string place_nics(const Config& config, Topology& topology);
 
-/// Node leaders probe their node, all ranks exchange where they are. `node`: the ranks that take part on this node. Collective.
-Job discover_job(MpiSession& mpi, const Config& config, const DeviceSelection& devices, std::unique_ptr<Communicator> node);
+/// Node leaders probe their node, all ranks exchange where they are. `node`: the ranks that take part on this
+/// node. Collective.
+Job discover_job(MpiSession& mpi, const Config& config, const DeviceSelection& devices,
+                 std::unique_ptr<Communicator> node);
 
 /// Throws Error(internal) naming ranks when the plan hash is not the same everywhere. Collective.
 void agree_plan(Communicator& world, const std::string& hash);

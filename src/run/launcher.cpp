@@ -50,11 +50,16 @@ std::vector<std::string> local_launcher(const LocalMachine& machine) {
   const int ranks = machine.gpus > 0 ? machine.gpus : machine.sockets;
   if (ranks < 2 || !machine.mpirun) return {};
   std::vector<std::string> words{"mpirun", "--quiet", "-n", std::to_string(ranks)};
-  const auto add = [&](std::initializer_list<const char*> more) { words.insert(words.end(), more.begin(), more.end()); };
+  const auto add = [&](std::initializer_list<const char*> more) {
+    words.insert(words.end(), more.begin(), more.end());
+  };
   const int each = machine.cores / ranks;
-  if (machine.gpus == 0) add({"--map-by", "socket", "--bind-to", "socket"});
-  else if (each < 1) add({"--oversubscribe", "--bind-to", "none"});
-  else words.insert(words.end(), {"--map-by", fmt::format("slot:PE={}", each), "--bind-to", "core"});
+  if (machine.gpus == 0)
+    add({"--map-by", "socket", "--bind-to", "socket"});
+  else if (each < 1)
+    add({"--oversubscribe", "--bind-to", "none"});
+  else
+    words.insert(words.end(), {"--map-by", fmt::format("slot:PE={}", each), "--bind-to", "core"});
   return words;
 }
 
@@ -86,21 +91,24 @@ std::vector<std::string> launcher_words(const std::string& command, const std::s
   end_word();
   if (words.empty()) throw_usage("--launcher: no command");
   constexpr std::string_view place = "{exclude}";
-  std::erase_if(words, [&](const std::string& w) { return excluded.empty() && w.find(place) != std::string::npos; });
+  std::erase_if(words,
+                [&](const std::string& w) { return excluded.empty() && w.find(place) != std::string::npos; });
   const std::string nodes = fmt::format("{}", fmt::join(excluded, ","));
   for (std::string& w : words)
     if (const auto at = w.find(place); at != std::string::npos) w.replace(at, place.size(), nodes);
   return words;
 }
 
-NextLaunch next_launch(const std::vector<Attempt>& attempts, const std::set<std::string>& excluded, int relaunches, double left_s, double least_s) {
+NextLaunch next_launch(const std::vector<Attempt>& attempts, const std::set<std::string>& excluded,
+                       int relaunches, double left_s, double least_s) {
   NextLaunch next{false, excluded};
   const Attempt& last = attempts.back();
   const bool something = last.file || last.partial;
   if (!something || last.complete || last.told || (last.lost.empty() && !last.stuck)) return next;
   if (static_cast<int>(attempts.size()) > relaunches || left_s < least_s) return next;
   std::set<std::string> rest;
-  std::set_difference(last.nodes.begin(), last.nodes.end(), last.lost.begin(), last.lost.end(), std::inserter(rest, rest.end()));
+  std::set_difference(last.nodes.begin(), last.nodes.end(), last.lost.begin(), last.lost.end(),
+                      std::inserter(rest, rest.end()));
   if (!last.lost.empty() && !rest.empty()) {
     next.exclude.insert(last.lost.begin(), last.lost.end());
     next.wanted = true;
@@ -111,8 +119,9 @@ NextLaunch next_launch(const std::vector<Attempt>& attempts, const std::set<std:
   return next;
 }
 
-// A launcher of thousands of ranks takes its time to end; a run may wait for a queue before it begins, and takes longer than its
-// level where what a suite requires does. PMIx 4.2 deadlocks in mpirun when a rank is killed while it connects.
+// A launcher of thousands of ranks takes its time to end; a run may wait for a queue before it begins, and
+// takes longer than its level where what a suite requires does. PMIx 4.2 deadlocks in mpirun when a rank is
+// killed while it connects.
 bool launcher_overdue(double begun_s, double written_s, double budget_s) {
   return written_s > std::max(10.0, budget_s) || begun_s > 2 * budget_s + 120;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a run that was started without a launcher starts one, and when it starts it again: the decisions, free of processes.
+// How a run that was started without a launcher starts one, and when it starts it again: the decisions, free
+// of processes.
 #pragma once
 
 #include <set>
@@ -17,21 +18,22 @@ struct LocalMachine {
 };
 LocalMachine local_machine(int gpus);
 
-/// mpirun with one rank per GPU, or per socket where there is none, each bound to its cores. Empty where one rank does, which
-/// needs no launcher, or where there is no mpirun.
+/// mpirun with one rank per GPU, or per socket where there is none, each bound to its cores. Empty where one
+/// rank does, which needs no launcher, or where there is no mpirun.
 std::vector<std::string> local_launcher(const LocalMachine& machine);
 
-/// The words of a launcher's command line, quoted as for a shell. `{exclude}` in a word becomes the nodes that are left out,
-/// separated by commas; a word that holds it is left out where there are none. Throws Error(usage) for an open quote or no word.
+/// The words of a launcher's command line, quoted as for a shell. `{exclude}` in a word becomes the nodes
+/// that are left out, separated by commas; a word that holds it is left out where there are none. Throws
+/// Error(usage) for an open quote or no word.
 std::vector<std::string> launcher_words(const std::string& command, const std::set<std::string>& excluded);
 
 /// How one launch of a run ended.
 struct Attempt {
-  bool file = false;      ///< a results file, closed
-  bool partial = false;   ///< what a run left behind whose rank 0 was lost
-  bool complete = false;  ///< nothing was lost in it
-  bool told = false;      ///< it was asked to end, or by usage or internal errors knows that it cannot
-  bool stuck = false;     ///< ranks waited in vain for each other, and none is to blame
+  bool file = false;            ///< a results file, closed
+  bool partial = false;         ///< what a run left behind whose rank 0 was lost
+  bool complete = false;        ///< nothing was lost in it
+  bool told = false;            ///< it was asked to end, or by usage or internal errors knows that it cannot
+  bool stuck = false;           ///< ranks waited in vain for each other, and none is to blame
   std::set<std::string> nodes;  ///< that took part
   std::set<std::string> lost;   ///< of those
 };
@@ -41,12 +43,14 @@ struct NextLaunch {
   std::set<std::string> exclude;  ///< of all launches so far, and of this one
 };
 
-/// What to do after the last of `attempts`, each with what it left out: once more without the nodes that were lost, or with all of
-/// them where no other is left or nobody is to blame; but never after the same loss twice.
-NextLaunch next_launch(const std::vector<Attempt>& attempts, const std::set<std::string>& excluded, int relaunches, double left_s, double least_s);
+/// What to do after the last of `attempts`, each with what it left out: once more without the nodes that were
+/// lost, or with all of them where no other is left or nobody is to blame; but never after the same loss
+/// twice.
+NextLaunch next_launch(const std::vector<Attempt>& attempts, const std::set<std::string>& excluded,
+                       int relaunches, double left_s, double least_s);
 
-/// True where a launcher is to be ended, since the run it started must be over. `begun_s`: time since the run began, negative
-/// before; `written_s`: time since the results file was closed, negative before.
+/// True where a launcher is to be ended, since the run it started must be over. `begun_s`: time since the run
+/// began, negative before; `written_s`: time since the results file was closed, negative before.
 bool launcher_overdue(double begun_s, double written_s, double budget_s);
 
 }  // namespace assay

@@ -90,7 +90,9 @@ void order(std::vector<Case>& cases, std::uint64_t seed) {
   const auto shuffled = stream.permutation(cases.size());
   std::vector<std::pair<std::tuple<bool, int, int, std::size_t>, std::size_t>> keys;
   for (std::size_t i = 0; i < cases.size(); ++i)
-    keys.push_back({{!cases[i].not_applicable.empty(), static_cast<int>(cases[i].stage), pass_of(cases[i]), shuffled[i]}, i});
+    keys.push_back(
+        {{!cases[i].not_applicable.empty(), static_cast<int>(cases[i].stage), pass_of(cases[i]), shuffled[i]},
+         i});
   std::sort(keys.begin(), keys.end());
   std::vector<Case> ordered;
   for (const auto& [key, i] : keys) ordered.push_back(std::move(cases[i]));
@@ -98,11 +100,13 @@ void order(std::vector<Case>& cases, std::uint64_t seed) {
 }
 
 std::string hash_of(const Plan& plan, const Config& config, const Topology& topology) {
-  std::uint64_t hash = hash_text(fmt::format("{};{};{};{};", ASSAY_VERSION, config.to_json(true).dump(), config.seed, plan.memory_per_rank_bytes));
+  std::uint64_t hash = hash_text(fmt::format("{};{};{};{};", ASSAY_VERSION, config.to_json(true).dump(),
+                                             config.seed, plan.memory_per_rank_bytes));
   const auto add = [&hash](const std::string& text) { hash = hash_text(text, hash); };
   for (const RankPlace& place : topology.ranks) {
     const Node& node = topology.nodes[static_cast<std::size_t>(place.node)];
-    add(fmt::format("{}:{}:{}:{}:{};", place.rank, place.node, node.cores, node.cpu_model, fmt::join(place.cpus, ",")));
+    add(fmt::format("{}:{}:{}:{}:{};", place.rank, place.node, node.cores, node.cpu_model,
+                    fmt::join(place.cpus, ",")));
     if (place.gpu >= 0) add(fmt::format("gpu {};", node.gpus[static_cast<std::size_t>(place.gpu)].uuid));
   }
   for (const Case& c : plan.cases)
@@ -113,8 +117,9 @@ std::string hash_of(const Plan& plan, const Config& config, const Topology& topo
 void check_names(const std::vector<Case>& cases) {
   std::set<std::string> seen;
   for (const Case& c : cases) {
-    const bool legal = !c.name.empty() && c.name.size() <= 80 &&
-                       c.name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789._-") == std::string::npos;
+    const bool legal =
+        !c.name.empty() && c.name.size() <= 80 &&
+        c.name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789._-") == std::string::npos;
     if (!legal) throw Error(ErrorKind::internal, "case name not allowed: " + c.path());
     if (!seen.insert(c.path()).second) throw Error(ErrorKind::internal, "two cases of one name: " + c.path());
   }
@@ -137,15 +142,18 @@ double Plan::expected_s() const noexcept {
 }
 
 std::uint64_t Plan::file_bytes() const noexcept {
-  // Measured: group, attributes, scales and times of a case take 6 kB whatever it holds, each metric with its attributes 3 kB.
+  // Measured: group, attributes, scales and times of a case take 6 kB whatever it holds, each metric with its
+  // attributes 3 kB.
   constexpr double case_bytes = 6e3, metric_bytes = 3e3, value_bytes = 8, ends_bytes = 16;
   double required = 0, others = 0;
   for (const Case& c : cases) {
     if (!c.not_applicable.empty()) continue;
     const auto known = columns.find(c.suite + " " + c.operation);
     const Columns of = known == columns.end() ? Columns() : known->second;
-    const double row = ends_bytes + value_bytes * (of.per_row + (1 + of.per_sample) * static_cast<double>(c.samples));
-    (c.required ? required : others) += case_bytes + metric_bytes * (of.per_sample + of.per_row) + row * static_cast<double>(c.entities);
+    const double row =
+        ends_bytes + value_bytes * (of.per_row + (1 + of.per_sample) * static_cast<double>(c.samples));
+    (c.required ? required : others) +=
+        case_bytes + metric_bytes * (of.per_sample + of.per_row) + row * static_cast<double>(c.entities);
   }
   const double wanted_s = expected_s() - required_s();
   const double share = wanted_s > 0 ? std::clamp((budget_s - required_s()) / wanted_s, 0.0, 1.0) : 0.0;
@@ -170,11 +178,13 @@ std::uint64_t memory_per_rank(const Topology& topology, double fraction) {
   return static_cast<std::uint64_t>(agreed / topology.max_local_size());
 }
 
-Plan make_plan(const Config& config, const Topology& topology, const std::vector<std::unique_ptr<Suite>>& suites) {
+Plan make_plan(const Config& config, const Topology& topology,
+               const std::vector<std::unique_ptr<Suite>>& suites) {
   Plan plan;
   plan.budget_s = config.budget_s();
-  plan.memory_per_rank_bytes = config.resumed_memory_bytes != 0 ? config.resumed_memory_bytes
-                                                                : memory_per_rank(topology, memory_fraction(config));
+  plan.memory_per_rank_bytes = config.resumed_memory_bytes != 0
+                                   ? config.resumed_memory_bytes
+                                   : memory_per_rank(topology, memory_fraction(config));
   for (const Node& node : topology.nodes) {
     constexpr double columns_of_node = 4, columns_of_gpu = 10;
     const double columns = columns_of_node + columns_of_gpu * static_cast<double>(node.gpus.size());
@@ -185,7 +195,9 @@ Plan make_plan(const Config& config, const Topology& topology, const std::vector
   for (const auto& suite : suites) {
     if (std::find(config.suites.begin(), config.suites.end(), suite->name()) == config.suites.end()) continue;
     for (const results::MetricSpec& metric : suite->metrics()) {
-      Columns& of = plan.columns.try_emplace(fmt::format("{} {}", suite->name(), metric.operation), Columns{0, 0}).first->second;
+      Columns& of =
+          plan.columns.try_emplace(fmt::format("{} {}", suite->name(), metric.operation), Columns{0, 0})
+              .first->second;
       ++(metric.per_sample ? of.per_sample : of.per_row);
     }
     for (Case& c : suite->plan(input)) {
@@ -209,36 +221,39 @@ Plan make_plan(const Config& config, const Topology& topology, const std::vector
 }
 
 std::string plan_text(const Plan& plan, const Config& config, const Topology& topology) {
-  std::string out = fmt::format("level {}: budget {}, seed {}, {} rank{} on {} node{}, plan {}\n", to_string(config.level),
-                                format_seconds(plan.budget_s), config.seed, topology.size(), topology.size() == 1 ? "" : "s",
-                                topology.nodes.size(), topology.nodes.size() == 1 ? "" : "s", plan.hash);
+  std::string out = fmt::format("level {}: budget {}, seed {}, {} rank{} on {} node{}, plan {}\n",
+                                to_string(config.level), format_seconds(plan.budget_s), config.seed,
+                                topology.size(), topology.size() == 1 ? "" : "s", topology.nodes.size(),
+                                topology.nodes.size() == 1 ? "" : "s", plan.hash);
   out += fmt::format("memory per rank: {} agreed, {} used by the largest case\n\n",
                      format_bytes(plan.memory_per_rank_bytes), format_bytes(plan.arena_bytes));
   out += fmt::format("{:<11} {:<44} {:>8} {:>8} {:>9}\n", "stage", "case", "entities", "seconds", "bytes");
   for (const Case& c : plan.cases) {
     if (!c.not_applicable.empty()) {
-      out += fmt::format("{:<11} {:<44} not applicable: {}\n", to_string(c.stage), c.path(), c.not_applicable);
+      out +=
+          fmt::format("{:<11} {:<44} not applicable: {}\n", to_string(c.stage), c.path(), c.not_applicable);
       continue;
     }
-    out += fmt::format("{:<11} {:<44} {:>8} {:>8.2f} {:>9}{}\n", to_string(c.stage), c.path(), c.entities, c.expected_s(),
-                       format_bytes(c.bytes), c.required ? "" : "  if time permits");
+    out += fmt::format("{:<11} {:<44} {:>8} {:>8.2f} {:>9}{}\n", to_string(c.stage), c.path(), c.entities,
+                       c.expected_s(), format_bytes(c.bytes), c.required ? "" : "  if time permits");
   }
   out += fmt::format("\nrequired {}, with all that time permits {} of {}; results file about {}\n",
-                     format_seconds(plan.required_s()), format_seconds(plan.expected_s()), format_seconds(plan.budget_s),
-                     format_bytes(plan.file_bytes()));
+                     format_seconds(plan.required_s()), format_seconds(plan.expected_s()),
+                     format_seconds(plan.budget_s), format_bytes(plan.file_bytes()));
   if (config.max_file_bytes != 0 && plan.file_bytes() > config.max_file_bytes)
     out += fmt::format("run refuses this plan: --max-file allows {}\n", format_bytes(config.max_file_bytes));
   for (std::size_t n = 0; n < topology.nodes.size(); ++n) {
     const Node& node = topology.nodes[n];
     const std::size_t devices = topology.ranks_of(static_cast<int>(n)).size();
-    out += fmt::format("covers {}: {} device{}, {} NUMA domain{}, {} NIC{}\n", node.hostname, devices, devices == 1 ? "" : "s",
-                       node.numa.size(), node.numa.size() == 1 ? "" : "s", node.nics.size(),
-                       node.nics.size() == 1 ? "" : "s");
+    out += fmt::format("covers {}: {} device{}, {} NUMA domain{}, {} NIC{}\n", node.hostname, devices,
+                       devices == 1 ? "" : "s", node.numa.size(), node.numa.size() == 1 ? "" : "s",
+                       node.nics.size(), node.nics.size() == 1 ? "" : "s");
   }
   return out;
 }
 
-std::string pairs_text(const Plan& plan, const Config& config, const Topology& topology, const std::vector<std::unique_ptr<Suite>>& suites) {
+std::string pairs_text(const Plan& plan, const Config& config, const Topology& topology,
+                       const std::vector<std::unique_ptr<Suite>>& suites) {
   const PlanInput input{config, topology, plan.memory_per_rank_bytes, config.seed};
   const EntityTable entities(topology);
   std::string out;
@@ -247,7 +262,8 @@ std::string pairs_text(const Plan& plan, const Config& config, const Topology& t
     for (const auto& suite : suites) {
       if (suite->name() != c.suite) continue;
       for (const Pairing& p : suite->pairings(c, input, entities))
-        out += fmt::format("{} {} {} {}\n", c.path(), p.round, entities.rows()[static_cast<std::size_t>(p.source)].name,
+        out += fmt::format("{} {} {} {}\n", c.path(), p.round,
+                           entities.rows()[static_cast<std::size_t>(p.source)].name,
                            entities.rows()[static_cast<std::size_t>(p.destination)].name);
     }
   }

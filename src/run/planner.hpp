@@ -16,7 +16,8 @@ struct Columns {
   int per_sample = 1, per_row = 0;
 };
 
-/// What will be run, in order; a pure function of configuration, topology and the agreed memory, equal on all ranks.
+/// What will be run, in order; a pure function of configuration, topology and the agreed memory, equal on all
+/// ranks.
 struct Plan {
   std::vector<Case> cases;  ///< by stage; shuffled by the seed inside a stage; not-applicable ones last
   std::uint64_t memory_per_rank_bytes = 0;
@@ -26,28 +27,31 @@ struct Plan {
   std::string hash;  ///< over version, configuration, seed, memory and rank -> (node shape, device)
 
   double required_s() const noexcept;
-  double expected_s() const noexcept;  ///< all planned cases
-  std::uint64_t telemetry_bytes = 0;  ///< of the results file
+  double expected_s() const noexcept;      ///< all planned cases
+  std::uint64_t telemetry_bytes = 0;       ///< of the results file
   std::map<std::string, Columns> columns;  ///< by "suite operation", as the suites declare them
-  /// About how large the results file will be: all required cases, and of the others the share that the budget leaves
-  /// time for.
+  /// About how large the results file will be: all required cases, and of the others the share that the
+  /// budget leaves time for.
   std::uint64_t file_bytes() const noexcept;
 };
 
-/// What a rank's arena may hold: the minimum over nodes of min(available, cgroup limit - use) x fraction, leaving
-/// max(4 GiB, 5 %) free where there is that much, rounded down to 256 MiB (16 MiB below 1 GiB), divided among the ranks
-/// of the fullest node. Of GPUs: fraction of the least that was free on one, shared by the ranks that measure with it.
+/// What a rank's arena may hold: the minimum over nodes of min(available, cgroup limit - use) x fraction,
+/// leaving max(4 GiB, 5 %) free where there is that much, rounded down to 256 MiB (16 MiB below 1 GiB),
+/// divided among the ranks of the fullest node. Of GPUs: fraction of the least that was free on one, shared
+/// by the ranks that measure with it.
 std::uint64_t memory_per_rank(const Topology& topology, double fraction);
 
 /// `--memory.fraction`, or its default for the level.
 double memory_fraction(const Config& config);
 
 /// Throws Error(usage) when --cases matches nothing or an option of a suite is wrong.
-Plan make_plan(const Config& config, const Topology& topology, const std::vector<std::unique_ptr<Suite>>& suites);
+Plan make_plan(const Config& config, const Topology& topology,
+               const std::vector<std::unique_ptr<Suite>>& suites);
 
 /// The plan as `assay plan` prints it.
 std::string plan_text(const Plan& plan, const Config& config, const Topology& topology);
 /// Who is measured with whom: "CASE ROUND PART PART" a line, rounds from 1.
-std::string pairs_text(const Plan& plan, const Config& config, const Topology& topology, const std::vector<std::unique_ptr<Suite>>& suites);
+std::string pairs_text(const Plan& plan, const Config& config, const Topology& topology,
+                       const std::vector<std::unique_ptr<Suite>>& suites);
 
 }  // namespace assay

@@ -25,7 +25,9 @@ bool person_watches() {
 }  // namespace
 
 Progress::Progress(const std::string& mode, double budget_s)
-    : active_(mode == "always" || (mode == "auto" && person_watches())), begin_s_(now_s()), budget_s_(budget_s) {}
+    : active_(mode == "always" || (mode == "auto" && person_watches())),
+      begin_s_(now_s()),
+      budget_s_(budget_s) {}
 
 Progress::~Progress() { clear(); }
 

@@ -13,12 +13,15 @@ namespace assay {
 namespace {
 
 std::string shell_word(const std::string& word) {
-  constexpr std::string_view plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./,:=+@%";
+  constexpr std::string_view plain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./,:=+@%";
   if (!word.empty() && word.find_first_not_of(plain) == std::string::npos) return word;
   std::string inside;
   for (const char c : word) {
-    if (c == '\'') inside.append("'\\''");
-    else inside.push_back(c);
+    if (c == '\'')
+      inside.append("'\\''");
+    else
+      inside.push_back(c);
   }
   return fmt::format("'{}'", inside);
 }
@@ -34,25 +37,32 @@ std::vector<std::string> texts_of(const OptionSpec& spec, const OptionValues& va
   return std::visit(
       [&](const auto& v) -> std::vector<std::string> {
         using T = std::decay_t<decltype(v)>;
-        if constexpr (std::is_same_v<T, std::monostate>) return {};
-        else if constexpr (std::is_same_v<T, bool>) return v ? std::vector<std::string>{""} : std::vector<std::string>{};
+        if constexpr (std::is_same_v<T, std::monostate>)
+          return {};
+        else if constexpr (std::is_same_v<T, bool>)
+          return v ? std::vector<std::string>{""} : std::vector<std::string>{};
         else if constexpr (std::is_same_v<T, std::vector<std::string>>)
-          return spec.kind == OptionKind::text || v.empty() ? v : std::vector<std::string>{fmt::format("{}", fmt::join(v, ","))};
-        else return {fmt::format("{}{}", v, spec.kind == OptionKind::seconds ? "s" : "")};
+          return spec.kind == OptionKind::text || v.empty()
+                     ? v
+                     : std::vector<std::string>{fmt::format("{}", fmt::join(v, ","))};
+        else
+          return {fmt::format("{}{}", v, spec.kind == OptionKind::seconds ? "s" : "")};
       },
       it->second);
 }
 
 }  // namespace
 
-std::string relaunch_line(const Config& config, const std::vector<OptionSpec>& specs, const std::set<std::string>& lost_nodes,
-                          const std::string& file) {
-  static const std::set<std::string> said_otherwise{"out", "resume", "force", "exclude", "launcher", "relaunch", "spent"};
+std::string relaunch_line(const Config& config, const std::vector<OptionSpec>& specs,
+                          const std::set<std::string>& lost_nodes, const std::string& file) {
+  static const std::set<std::string> said_otherwise{"out",      "resume",   "force", "exclude",
+                                                    "launcher", "relaunch", "spent"};
   std::string line = "assay run";
   for (const OptionSpec& spec : specs) {
     if (said_otherwise.contains(spec.name)) continue;
     for (const std::string& text : texts_of(spec, config.options)) {
-      line += fmt::format(" --{}{}{}", spec.name, text.empty() ? "" : " ", text.empty() ? "" : shell_word(text));
+      line +=
+          fmt::format(" --{}{}{}", spec.name, text.empty() ? "" : " ", text.empty() ? "" : shell_word(text));
     }
   }
   std::string exclude = fmt::format("{}", fmt::join(lost_nodes, ","));

@@ -34,7 +34,8 @@ namespace {
 namespace fs = std::filesystem;
 constexpr std::array passed_on = {SIGUSR1, SIGUSR2, SIGTERM, SIGINT, SIGHUP};
 
-/// Takes the signals that end a run out of the way of this process, for as long as it lives: they are read, and passed on.
+/// Takes the signals that end a run out of the way of this process, for as long as it lives: they are read,
+/// and passed on.
 class Signals {
  public:
   Signals() {
@@ -87,21 +88,26 @@ struct Ended {
   std::string out;
 };
 
-/// Runs a command, keeps what it writes to standard output, and waits for it. Not by a pipe: daemons on a host that was cut off
-/// outlive their launcher and would hold it open. Once `overdue`, which is asked every second, the command is terminated.
+/// Runs a command, keeps what it writes to standard output, and waits for it. Not by a pipe: daemons on a
+/// host that was cut off outlive their launcher and would hold it open. Once `overdue`, which is asked every
+/// second, the command is terminated.
 Ended execute(std::vector<std::string> words, Signals& signals, const std::function<bool()>& overdue) {
   const int out = memfd_create("assay-output", MFD_CLOEXEC);
-  if (out < 0) throw Error(ErrorKind::resource, std::string("no memory for what a launcher prints: ") + std::strerror(errno));
+  if (out < 0)
+    throw Error(ErrorKind::resource,
+                std::string("no memory for what a launcher prints: ") + std::strerror(errno));
   std::fflush(nullptr);
   const pid_t child = fork();
-  if (child < 0) throw Error(ErrorKind::resource, std::string("cannot fork a launcher: ") + std::strerror(errno));
+  if (child < 0)
+    throw Error(ErrorKind::resource, std::string("cannot fork a launcher: ") + std::strerror(errno));
   if (child == 0) become(words, out, signals.old());
   int status = 0;
   int seconds_overdue = 0;
   for (pid_t ended = 0; ended != child; ended = waitpid(child, &status, WNOHANG)) {
     pollfd fd{signals.fd(), POLLIN, 0};
     if (poll(&fd, 1, 1000) == 0 && overdue()) {
-      if (seconds_overdue == 0) std::fprintf(stderr, "assay: the launcher did not end with its run; it is terminated\n");
+      if (seconds_overdue == 0)
+        std::fprintf(stderr, "assay: the launcher did not end with its run; it is terminated\n");
       ::kill(child, seconds_overdue++ < 10 ? SIGTERM : SIGKILL);
     }
     signals.pass_on(child);
@@ -110,15 +116,18 @@ Ended execute(std::vector<std::string> words, Signals& signals, const std::funct
   ended.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   std::array<char, 65536> buffer;
   lseek(out, 0, SEEK_SET);
-  for (ssize_t n; (n = read(out, buffer.data(), buffer.size())) > 0;) ended.out.append(buffer.data(), static_cast<std::size_t>(n));
+  for (ssize_t n; (n = read(out, buffer.data(), buffer.size())) > 0;)
+    ended.out.append(buffer.data(), static_cast<std::size_t>(n));
   close(out);
   return ended;
 }
 
 /// The name of the node that a row belongs to, or nothing.
 std::string node_of(const results::Results& r, std::int32_t row) {
-  for (; row >= 0 && static_cast<std::size_t>(row) < r.entities.size(); row = r.entities[static_cast<std::size_t>(row)].parent)
-    if (r.entities[static_cast<std::size_t>(row)].kind == "node") return r.entities[static_cast<std::size_t>(row)].name;
+  for (; row >= 0 && static_cast<std::size_t>(row) < r.entities.size();
+       row = r.entities[static_cast<std::size_t>(row)].parent)
+    if (r.entities[static_cast<std::size_t>(row)].kind == "node")
+      return r.entities[static_cast<std::size_t>(row)].name;
   return {};
 }
 
@@ -152,16 +161,19 @@ class Launches {
       LaunchClock clock(how_.launcher.empty());
       const Ended ended = execute(command(), signals, [&] {
         std::error_code ignored;
-        return clock.overdue(is_written(), fs::is_directory(partial(), ignored), config_.budget_s() * config_.segments());
+        return clock.overdue(is_written(), fs::is_directory(partial(), ignored),
+                             config_.budget_s() * config_.segments());
       });
       attempts_.push_back(attempt_of(ended.code));
       attempts_.back().told = attempts_.back().told || signals.any();
-      const NextLaunch next = next_launch(attempts_, excluded_, how_.relaunches, config_.budget_s() - spent_s(), 0.1 * config_.budget_s());
+      const NextLaunch next = next_launch(attempts_, excluded_, how_.relaunches,
+                                          config_.budget_s() - spent_s(), 0.1 * config_.budget_s());
       if (!next.wanted) return finish(ended);
       excluded_ = next.exclude;
       keep_for_resume();
       std::fprintf(stderr, "assay: launching again%s, %.0f s of the level's time are left\n",
-                   excluded_.empty() ? "" : fmt::format(" without {}", fmt::join(excluded_, ",")).c_str(), config_.budget_s() - spent_s());
+                   excluded_.empty() ? "" : fmt::format(" without {}", fmt::join(excluded_, ",")).c_str(),
+                   config_.budget_s() - spent_s());
     }
   }
 
@@ -172,20 +184,25 @@ class Launches {
     std::error_code none;
     return fs::is_regular_file(config_.out, none) && fs::last_write_time(config_.out, none) != before_;
   }
-  fs::path kept() const { return fs::path(config_.out).replace_extension().string() + fmt::format(".launch{}.h5", attempts_.size()); }
+  fs::path kept() const {
+    return fs::path(config_.out).replace_extension().string() + fmt::format(".launch{}.h5", attempts_.size());
+  }
 
   std::vector<std::string> command() const {
-    std::vector<std::string> words = how_.launcher.empty() ? how_.local : launcher_words(how_.launcher, excluded_);
+    std::vector<std::string> words =
+        how_.launcher.empty() ? how_.local : launcher_words(how_.launcher, excluded_);
     words.push_back(fs::read_symlink("/proc/self/exe").string());
     words.emplace_back("run");
     words.insert(words.end(), how_.arguments.begin(), how_.arguments.end());
     words.insert(words.end(), {"--launcher", "none"});
     std::string exclude = fmt::format("{}", fmt::join(excluded_, ","));
-    if (!config_.exclude.empty()) exclude = exclude.empty() ? config_.exclude : fmt::format("{},{}", config_.exclude, exclude);
+    if (!config_.exclude.empty())
+      exclude = exclude.empty() ? config_.exclude : fmt::format("{},{}", config_.exclude, exclude);
     if (!exclude.empty()) words.insert(words.end(), {"--exclude", exclude});
     const std::string resume = attempts_.empty() ? config_.resume : resume_;
     if (!resume.empty()) words.insert(words.end(), {"--resume", resume});
-    if (resume.empty() || !resume.ends_with(".partial") || !exclude.empty()) words.insert(words.end(), {"--out", config_.out});
+    if (resume.empty() || !resume.ends_with(".partial") || !exclude.empty())
+      words.insert(words.end(), {"--out", config_.out});
     if (config_.force) words.emplace_back("--force");
     if (!attempts_.empty()) words.insert(words.end(), {"--spent", fmt::format("{:.3f}s", spent_s())});
     return words;
@@ -205,7 +222,9 @@ class Launches {
         if (e.kind == "node" && !excluded_.contains(e.name)) a.nodes.insert(e.name);
       for (const auto& e : r.events) {
         const std::string node = node_of(r, e.entity);
-        if ((e.kind == "lost" || e.kind == "hang") && !e.text.starts_with(results::earlier_launch) && !node.empty()) a.lost.insert(node);
+        if ((e.kind == "lost" || e.kind == "hang") && !e.text.starts_with(results::earlier_launch) &&
+            !node.empty())
+          a.lost.insert(node);
         a.stuck = a.stuck || e.kind == "stuck";
       }
     } else if (fs::is_directory(partial(), ignored)) {
@@ -233,14 +252,17 @@ class Launches {
     how_.print(ended.out);
     std::error_code ignored;
     if (!attempts_.back().file && !kept_.empty()) {  // the last good one stands
-      if (kept_.back().extension() == ".h5" && !fs::exists(config_.out, ignored)) fs::rename(kept_.back(), config_.out);
+      if (kept_.back().extension() == ".h5" && !fs::exists(config_.out, ignored))
+        fs::rename(kept_.back(), config_.out);
       return ExitCode::inconclusive;
     }
     if (attempts_.back().file) {
       for (const fs::path& path : kept_) fs::remove_all(path, ignored);
-      return ended.code == static_cast<int>(ExitCode::internal) ? ExitCode::internal : static_cast<ExitCode>(exit_code_);
+      return ended.code == static_cast<int>(ExitCode::internal) ? ExitCode::internal
+                                                                : static_cast<ExitCode>(exit_code_);
     }
-    if (ended.code == static_cast<int>(ExitCode::usage) || ended.code == static_cast<int>(ExitCode::internal)) return static_cast<ExitCode>(ended.code);
+    if (ended.code == static_cast<int>(ExitCode::usage) || ended.code == static_cast<int>(ExitCode::internal))
+      return static_cast<ExitCode>(ended.code);
     std::fprintf(stderr, "assay: the launcher left with code %d, and there is no results file\n", ended.code);
     return ExitCode::inconclusive;
   }

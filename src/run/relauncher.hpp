@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The process that starts a launcher stays outside of MPI: it outlives every rank, launches again without what was lost, and
-// leaves with the exit code of the whole.
+// The process that starts a launcher stays outside of MPI: it outlives every rank, launches again without
+// what was lost, and leaves with the exit code of the whole.
 #pragma once
 
 #include <functional>

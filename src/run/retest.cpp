@@ -32,7 +32,8 @@ int most_on_a_node(const std::vector<int>& devices, const Topology& topology, co
   return most;
 }
 
-/// Rounds that the screening case had, from the links that it reports: two directions a pair, all ranks in each round.
+/// Rounds that the screening case had, from the links that it reports: two directions a pair, all ranks in
+/// each round.
 double screening_rounds(const Case& c, const Topology& topology) {
   const double pairs_per_round = std::max(1.0, topology.size() / 2.0);
   return std::max(1.0, std::ceil(static_cast<double>(c.entities) / 2.0 / pairs_per_round));
@@ -55,7 +56,9 @@ RetestOrder order_of(const verdict::Retest& retest) {
 
 }  // namespace
 
-std::string to_text(const Order& order) { return Json{{"seconds", order.seconds}, {"retest", order.retest}}.dump(); }
+std::string to_text(const Order& order) {
+  return Json{{"seconds", order.seconds}, {"retest", order.retest}}.dump();
+}
 
 Order order_from(const std::string& text) {
   const Json json = Json::parse(text, nullptr, false);
@@ -64,7 +67,7 @@ Order order_from(const std::string& text) {
 }
 
 std::string to_text(const RetestOrder& order) {
-  return Json{{"path", order.path},       {"number", order.number}, {"devices", order.devices},
+  return Json{{"path", order.path},     {"number", order.number},   {"devices", order.devices},
               {"rounds", order.rounds}, {"samples", order.samples}, {"variant", order.variant}}
       .dump();
 }
@@ -83,7 +86,8 @@ RetestOrder retest_order_from(const std::string& text) {
 
 int rank_for(int row, const Topology& topology, const EntityTable& entities) {
   const auto& rows = entities.rows();
-  for (; row >= 0 && static_cast<std::size_t>(row) < rows.size(); row = rows[static_cast<std::size_t>(row)].parent) {
+  for (; row >= 0 && static_cast<std::size_t>(row) < rows.size();
+       row = rows[static_cast<std::size_t>(row)].parent) {
     const results::Entity& e = rows[static_cast<std::size_t>(row)];
     if (e.rank >= 0) return e.rank;
     if (e.kind != "node") continue;
@@ -150,8 +154,9 @@ void join_visits(CaseRecord& record) {
   record.rows_ = std::move(joined);
 }
 
-RetestPlanner::Ask RetestPlanner::ask(const results::Results& results, const verdict::Options& options, const Plan& plan, const Topology& topology,
-                                      const EntityTable& entities, double left_s) {
+RetestPlanner::Ask RetestPlanner::ask(const results::Results& results, const verdict::Options& options,
+                                      const Plan& plan, const Topology& topology, const EntityTable& entities,
+                                      double left_s) {
   Ask out;
   if (rounds_++ >= rounds_at_most) return out;
   for (const verdict::Retest& retest : verdict::retests(results, options)) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The retest stage of a run: what the verdict suspects is measured again in the same job, under the conditions of
-// the first time, before anybody is accused.
+// The retest stage of a run: what the verdict suspects is measured again in the same job, under the
+// conditions of the first time, before anybody is accused.
 #pragma once
 
 #include <set>
@@ -18,8 +18,8 @@ namespace assay {
 
 /// What rank 0's guardian tells the ranks with the number of the next case.
 struct Order {
-  double seconds = 0;   ///< after which it is ended in order, as the budget stands
-  std::string retest;   ///< of a case that the plan does not hold, else empty
+  double seconds = 0;  ///< after which it is ended in order, as the budget stands
+  std::string retest;  ///< of a case that the plan does not hold, else empty
 };
 std::string to_text(const Order& order);
 /// Throws Error(internal) when it is none.
@@ -29,12 +29,13 @@ Order order_from(const std::string& text);
 std::string to_text(const RetestOrder& order);
 RetestOrder retest_order_from(const std::string& text);
 
-/// The screening case of `plan` as it is measured again: the same size, mode and co-load; `alone` cases take turns among
-/// the chosen devices, pairs follow the given rounds, all else is repeated by everybody for longer. Throws
-/// Error(internal) when the plan holds no such case.
+/// The screening case of `plan` as it is measured again: the same size, mode and co-load; `alone` cases take
+/// turns among the chosen devices, pairs follow the given rounds, all else is repeated by everybody for
+/// longer. Throws Error(internal) when the plan holds no such case.
 Case retest_case(const Plan& plan, RetestOrder order, const Topology& topology, const EntityTable& entities);
 
-/// The rank that measures for a row: of a device its own, of a NIC or node the first of that node; -1 if there is none.
+/// The rank that measures for a row: of a device its own, of a NIC or node the first of that node; -1 if
+/// there is none.
 int rank_for(int row, const Topology& topology, const EntityTable& entities);
 
 /// Makes one row of the several that a device or link has after several visits; blocks go on counting.
@@ -44,12 +45,13 @@ void join_visits(CaseRecord& record);
 class RetestPlanner {
  public:
   struct Ask {
-    std::vector<Case> cases;           ///< to run now, in this order
-    std::vector<std::string> left_out; ///< "suite/case (metric)" that would not fit the time that is left
+    std::vector<Case> cases;            ///< to run now, in this order
+    std::vector<std::string> left_out;  ///< "suite/case (metric)" that would not fit the time that is left
   };
-  /// Judges what has been measured and asks for at most `left_s` seconds of retests; what was asked for before is not
-  /// asked for again. Nothing at all after `rounds_at_most` times.
-  Ask ask(const results::Results& results, const verdict::Options& options, const Plan& plan, const Topology& topology, const EntityTable& entities, double left_s);
+  /// Judges what has been measured and asks for at most `left_s` seconds of retests; what was asked for
+  /// before is not asked for again. Nothing at all after `rounds_at_most` times.
+  Ask ask(const results::Results& results, const verdict::Options& options, const Plan& plan,
+          const Topology& topology, const EntityTable& entities, double left_s);
   static constexpr int rounds_at_most = 3;
 
  private:

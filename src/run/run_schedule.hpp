@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which case runs next, and for how long: a pure function of the plan, of what ended, of the time that passed and of
-// losses. Knows no clock, no file and no rank.
+// Which case runs next, and for how long: a pure function of the plan, of what ended, of the time that passed
+// and of losses. Knows no clock, no file and no rank.
 #pragma once
 
 #include <cstddef>
@@ -31,8 +31,8 @@ class RunSchedule {
   /// `plan` outlives this object. Cases that are appended to it later run at the end.
   explicit RunSchedule(const Plan& plan) : plan_(&plan), required_left_s_(plan.required_s()) {}
 
-  /// The next case, each once. `stored`: paths of cases that an earlier launch has measured. `elapsed_s`: of the budget.
-  /// After `end`, further calls return `end` until cases are appended.
+  /// The next case, each once. `stored`: paths of cases that an earlier launch has measured. `elapsed_s`: of
+  /// the budget. After `end`, further calls return `end` until cases are appended.
   Decision next(const std::set<std::string>& stored, double elapsed_s);
 
   /// Ranks are gone: from now on cases inside of nodes only, and no suspect is measured again.

@@ -10,8 +10,8 @@
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
-#include "run/retest.hpp"
 #include "run/injector.hpp"
+#include "run/retest.hpp"
 #include "topology/power_meter.hpp"
 
 namespace assay {
@@ -31,10 +31,12 @@ bool Runner::run_all() {
     // What the plan does not hold is a retest case, and comes with its order.
     const auto index = static_cast<std::size_t>(number);
     const Order order = order_from(parts_.link.step_text());
-    parts_.link.record(number, to_text(run_case(index < parts_.plan.cases.size()
-                                                    ? parts_.plan.cases[index]
-                                                    : retest_case(parts_.plan, retest_order_from(order.retest), parts_.topology, parts_.entities),
-                                                order.seconds)));
+    parts_.link.record(number,
+                       to_text(run_case(index < parts_.plan.cases.size()
+                                            ? parts_.plan.cases[index]
+                                            : retest_case(parts_.plan, retest_order_from(order.retest),
+                                                          parts_.topology, parts_.entities),
+                                        order.seconds)));
   }
   return number == guard::next_segment;
 }
@@ -88,8 +90,8 @@ std::vector<double> Runner::counters_before() {
   return before;
 }
 
-/// Counter values of this node before and after a case, as text for the gather. All of them in the first case, which shows what can be
-/// read; later only what moved.
+/// Counter values of this node before and after a case, as text for the gather. All of them in the first
+/// case, which shows what can be read; later only what moved.
 std::string Runner::counters_after(std::vector<double> before, CaseRecord& record) {
   if (parts_.counters == nullptr) return "[]";
   const std::string& node = parts_.topology.my_node().hostname;
@@ -99,7 +101,8 @@ std::string Runner::counters_after(std::vector<double> before, CaseRecord& recor
   Json rows = Json::array();
   const auto number = [](double value) { return std::isnan(value) ? Json() : Json(value); };
   if (all) {
-    for (const auto& family : parts_.counters->unsupported_families()) rows.push_back({"node", node, family, Json(), Json()});
+    for (const auto& family : parts_.counters->unsupported_families())
+      rows.push_back({"node", node, family, Json(), Json()});
     for (const auto& source : parts_.counters->unsupported_sources())
       rows.push_back({source.entity_kind, source.entity_name, source.counter, Json(), Json()});
     tell_unreadable(before, after, record);
@@ -107,11 +110,13 @@ std::string Runner::counters_after(std::vector<double> before, CaseRecord& recor
   for (std::size_t i = 0; i < after.size(); ++i) {
     const auto& source = parts_.counters->sources()[i];
     if (!all && before[i] == after[i]) continue;
-    rows.push_back({source.entity_kind, source.entity_name, source.counter, number(before[i]), number(after[i])});
+    rows.push_back(
+        {source.entity_kind, source.entity_name, source.counter, number(before[i]), number(after[i])});
     if (source.counter.starts_with("xid_") && after[i] > before[i]) {
       const int xid = std::atoi(source.counter.c_str() + 4);
       const std::string words = words_of_xid(xid);
-      record.event("xid", fmt::format("{}: Xid {}{}{}", source.entity_name, xid, words.empty() ? "" : ": ", words),
+      record.event("xid",
+                   fmt::format("{}: Xid {}{}{}", source.entity_name, xid, words.empty() ? "" : ": ", words),
                    parts_.entities.find(source.entity_kind, source.entity_name));
     }
   }
@@ -119,15 +124,16 @@ std::string Runner::counters_after(std::vector<double> before, CaseRecord& recor
 }
 
 /// What cannot be read from the start on looks as if it were not offered.
-void Runner::tell_unreadable(const std::vector<double>& before, const std::vector<double>& after, CaseRecord& record) const {
+void Runner::tell_unreadable(const std::vector<double>& before, const std::vector<double>& after,
+                             CaseRecord& record) const {
   std::map<std::string, std::vector<std::string>> silent;
   for (std::size_t i = 0; i < after.size(); ++i)
     if (std::isnan(before[i]) && std::isnan(after[i]))
       silent[parts_.counters->sources()[i].entity_name].push_back(parts_.counters->sources()[i].counter);
   for (const auto& [name, counters] : silent)
     record.event("launch-inconclusive",
-                 fmt::format("uncovered: {}: {} counter{} cannot be read, {} the first", name, counters.size(), counters.size() == 1 ? "" : "s",
-                             counters.front()),
+                 fmt::format("uncovered: {}: {} counter{} cannot be read, {} the first", name,
+                             counters.size(), counters.size() == 1 ? "" : "s", counters.front()),
                  parts_.entities.find("device", name));
 }
 
@@ -146,7 +152,8 @@ std::string Runner::telemetry_text() {
     }
     series.push_back({s.entity_kind, s.entity_name, times, values});
   }
-  for (const auto& f : chunk.flags) flags.push_back({since(f.t), f.entity_kind, f.entity_name, f.flag, f.set ? 1 : 0});
+  for (const auto& f : chunk.flags)
+    flags.push_back({since(f.t), f.entity_kind, f.entity_name, f.flag, f.set ? 1 : 0});
   return Json{{"series", series}, {"flags", flags}}.dump();
 }
 

@@ -27,13 +27,14 @@ class Runner {
     Communicator& node;
     Communicator* leaders;
     const std::vector<std::unique_ptr<Suite>>& suites;
-    CounterSet* counters;        ///< on local rank 0 of each node; null elsewhere
-    Telemetry* telemetry;         ///< likewise; null where none is wanted
+    CounterSet* counters;  ///< on local rank 0 of each node; null elsewhere
+    Telemetry* telemetry;  ///< likewise; null where none is wanted
     guard::WorkerLink& link;
-    double run_start_s;          ///< on this rank's clock
-    Injector* injector = nullptr;  ///< null in all runs without --inject
+    double run_start_s;             ///< on this rank's clock
+    Injector* injector = nullptr;   ///< null in all runs without --inject
     GpuLinks* gpu_links = nullptr;  ///< null where no GPU is measured
-    std::function<std::unique_ptr<PowerMeter>(double period_s)> power_meter = {};  ///< on local rank 0 of each node; empty elsewhere
+    std::function<std::unique_ptr<PowerMeter>(double period_s)> power_meter =
+        {};  ///< on local rank 0 of each node; empty elsewhere
   };
   explicit Runner(Parts parts) : parts_(parts) {}
 
@@ -47,10 +48,11 @@ class Runner {
   std::vector<double> counters_before();
   std::string counters_after(std::vector<double> before, CaseRecord& record);
   std::string telemetry_text();
-  void tell_unreadable(const std::vector<double>& before, const std::vector<double>& after, CaseRecord& record) const;
+  void tell_unreadable(const std::vector<double>& before, const std::vector<double>& after,
+                       CaseRecord& record) const;
 
   Parts parts_;
-  bool counters_told_ = false;       ///< which there are stands in the record of a case
+  bool counters_told_ = false;         ///< which there are stands in the record of a case
   std::vector<double> last_counters_;  ///< as the case before left them
 };
 

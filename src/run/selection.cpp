@@ -39,7 +39,8 @@ std::string list_text(const std::string& option, const std::string& typed) {
   if (typed.empty()) return "";
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(typed, ignored)) {
-    if (typed.find('/') != std::string::npos) throw_usage(fmt::format("--{}: there is no file '{}'", option, typed));
+    if (typed.find('/') != std::string::npos)
+      throw_usage(fmt::format("--{}: there is no file '{}'", option, typed));
     return typed;
   }
   std::ifstream file(typed, std::ios::binary);
@@ -48,13 +49,15 @@ std::string list_text(const std::string& option, const std::string& typed) {
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (file.bad()) throw_usage(fmt::format("--{}: cannot read '{}'", option, typed));
   text.resize(static_cast<std::size_t>(file.gcount()));
-  if (text.size() > largest_list_bytes) throw_usage(fmt::format("--{}: '{}' is no list of nodes: larger than 16 MiB", option, typed));
+  if (text.size() > largest_list_bytes)
+    throw_usage(fmt::format("--{}: '{}' is no list of nodes: larger than 16 MiB", option, typed));
   return text;
 }
 
 }  // namespace
 
-std::vector<int> choose_ranks(const std::vector<std::string>& hosts, const std::string& only, const std::string& exclude) {
+std::vector<int> choose_ranks(const std::vector<std::string>& hosts, const std::string& only,
+                              const std::string& exclude) {
   std::vector<int> ranks(hosts.size());
   std::iota(ranks.begin(), ranks.end(), 0);
   if (!only.empty()) {

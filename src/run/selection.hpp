@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// --only and --exclude: which nodes of the launch take part. The ranks of the others sleep until the run is over.
+// --only and --exclude: which nodes of the launch take part. The ranks of the others sleep until the run is
+// over.
 #pragma once
 
 #include <string>
@@ -10,11 +11,14 @@
 
 namespace assay {
 
-/// `hosts` by rank, the lists as typed (host lists; --exclude may name a file, whose text is given here). The ranks that
-/// take part, ascending. Throws Error(usage) when --only names a node that is not there, or when nobody is left.
-std::vector<int> choose_ranks(const std::vector<std::string>& hosts, const std::string& only, const std::string& exclude);
+/// `hosts` by rank, the lists as typed (host lists; --exclude may name a file, whose text is given here). The
+/// ranks that take part, ascending. Throws Error(usage) when --only names a node that is not there, or when
+/// nobody is left.
+std::vector<int> choose_ranks(const std::vector<std::string>& hosts, const std::string& only,
+                              const std::string& exclude);
 
-/// Collective on the whole launch: rank 0 reads what there is to read. All ranks get the same answer or the same Error.
+/// Collective on the whole launch: rank 0 reads what there is to read. All ranks get the same answer or the
+/// same Error.
 std::vector<int> select_ranks(Communicator& launch, const Config& config);
 
 }  // namespace assay

@@ -17,11 +17,11 @@
 #include "guard/guarded.hpp"
 #include "results/resume.hpp"
 #include "run/agree.hpp"
+#include "run/controller.hpp"
 #include "run/device_offer.hpp"
 #include "run/device_selection.hpp"
 #include "run/fault_plan.hpp"
 #include "run/injection.hpp"
-#include "run/controller.hpp"
 #include "run/launch.hpp"
 #include "run/runner.hpp"
 #include "run/selection.hpp"
@@ -50,16 +50,24 @@ std::shared_ptr<Device> make_device(const Topology& topology, GpuLook& look) {
   return make_host_device(cpus, numa, !me.shares_cpus);
 }
 
-/// One rank's way from agreed devices to the last case. The file, the verdict and the exit code are the controller's.
+/// One rank's way from agreed devices to the last case. The file, the verdict and the exit code are the
+/// controller's.
 class Session {
  public:
-  /// `devices`: who of the launch takes part, this rank among them, and with what. `node`: those of this node.
-  Session(MpiSession& mpi, Config config, const std::vector<std::unique_ptr<Suite>>& suites, guard::WorkerLink& link,
-          DeviceSelection devices, std::unique_ptr<Communicator> node)
-      : mpi_(mpi), config_(std::move(config)), suites_(suites), link_(link), devices_(std::move(devices)), node_(std::move(node)) {}
+  /// `devices`: who of the launch takes part, this rank among them, and with what. `node`: those of this
+  /// node.
+  Session(MpiSession& mpi, Config config, const std::vector<std::unique_ptr<Suite>>& suites,
+          guard::WorkerLink& link, DeviceSelection devices, std::unique_ptr<Communicator> node)
+      : mpi_(mpi),
+        config_(std::move(config)),
+        suites_(suites),
+        link_(link),
+        devices_(std::move(devices)),
+        node_(std::move(node)) {}
 
-  /// All that comes before the first case. What went wrong with the GPU of this rank is returned: the run can be set up again without
-  /// it. Throws Error on all members for all else, and where there is no going on: a run that is resumed has its plan.
+  /// All that comes before the first case. What went wrong with the GPU of this rank is returned: the run can
+  /// be set up again without it. Throws Error on all members for all else, and where there is no going on: a
+  /// run that is resumed has its plan.
   std::optional<Error> set_up() {
     agree_seed();
     job_ = discover_job(mpi_, config_, devices_, std::move(node_));
@@ -114,13 +122,17 @@ class Session {
   /// For those who do not know which device it is about.
   std::optional<Error> named(const std::optional<Error>& failed) {
     if (!failed) return {};
-    return Error(failed->kind(), job_.topology.my_node().hostname + (devices_.gpu.empty() ? "" : ", GPU " + devices_.gpu) + ": " + failed->what());
+    return Error(failed->kind(), job_.topology.my_node().hostname +
+                                     (devices_.gpu.empty() ? "" : ", GPU " + devices_.gpu) + ": " +
+                                     failed->what());
   }
 
   void announce() {
     if (root() && !config_.quiet)
-      std::fprintf(stderr, "assay: %d rank%s on %zu node%s; started in %s (MPI %s, inventory %s, memory %s)\n", world().size(),
-                   world().size() == 1 ? "" : "s", job_.topology.nodes.size(), job_.topology.nodes.size() == 1 ? "" : "s",
+      std::fprintf(stderr,
+                   "assay: %d rank%s on %zu node%s; started in %s (MPI %s, inventory %s, memory %s)\n",
+                   world().size(), world().size() == 1 ? "" : "s", job_.topology.nodes.size(),
+                   job_.topology.nodes.size() == 1 ? "" : "s",
                    format_seconds(mpi_.init_seconds() + job_.probe_s + device_s_).c_str(),
                    format_seconds(mpi_.init_seconds()).c_str(), format_seconds(job_.probe_s).c_str(),
                    format_seconds(device_s_).c_str());
@@ -140,8 +152,11 @@ class Session {
       }
       const auto resumed = results::read_resume(config_.resume);
       if (config_.seed_given && config_.seed != resumed.info.seed)
-        throw_usage(fmt::format("--seed {}: the run to resume has the seed {}", config_.seed, resumed.info.seed));
-      mine = {{"seed", resumed.info.seed}, {"given", resumed.seed_given}, {"memory_bytes", resumed.memory_per_rank_bytes},
+        throw_usage(
+            fmt::format("--seed {}: the run to resume has the seed {}", config_.seed, resumed.info.seed));
+      mine = {{"seed", resumed.info.seed},
+              {"given", resumed.seed_given},
+              {"memory_bytes", resumed.memory_per_rank_bytes},
               {"elapsed", resumed.elapsed_s}};
     });
     const Json agreed = Json::parse(world().broadcast_text(mine.dump(), 0));
@@ -169,7 +184,8 @@ class Session {
 
   bool execute() {
     const auto offset = estimate_clock_offset(world());
-    const double start_on_root = std::stod(world().broadcast_text(fmt::format("{:.9f}", now_s() - elapsed_s_), 0));
+    const double start_on_root =
+        std::stod(world().broadcast_text(fmt::format("{:.9f}", now_s() - elapsed_s_), 0));
     CounterSet counters;
     std::unique_ptr<Telemetry> telemetry;
     const bool leader = job_.node->rank() == 0;
@@ -178,14 +194,19 @@ class Session {
       const std::string& node = job_.topology.my_node().hostname;
       counters = CounterSet::probe(node);
       counters.add_gpus(node, job_.nvml);
-      if (config_.telemetry_hz > 0) telemetry = std::make_unique<Telemetry>(node, job_.nvml, config_.telemetry_hz);
+      if (config_.telemetry_hz > 0)
+        telemetry = std::make_unique<Telemetry>(node, job_.nvml, config_.telemetry_hz);
     });
     const double run_start_s = start_on_root - offset.offset_s;
-    const Injection injection({config_, job_.topology, *entities_, *device_, links_ ? links_->world() : world(), links_ ? links_->node() : *job_.node,
+    const Injection injection({config_, job_.topology, *entities_, *device_,
+                               links_ ? links_->world() : world(), links_ ? links_->node() : *job_.node,
                                links_ ? links_->leaders() : job_.leaders.get(), run_start_s});
-    Runner runner({config_, job_.topology, plan_, *entities_, *device_, injection.world(), injection.node(), injection.leaders(),
-                   suites_, leader ? &counters : nullptr, telemetry.get(), link_, run_start_s, injection.injector(), links_.get(), power_meters(leader)});
-    link_.ready(root() ? to_text(ReadyFacts{start_on_root, now_s() - start_on_root, identity_ + world().path()}) : "");
+    Runner runner({config_, job_.topology, plan_, *entities_, *device_, injection.world(), injection.node(),
+                   injection.leaders(), suites_, leader ? &counters : nullptr, telemetry.get(), link_,
+                   run_start_s, injection.injector(), links_.get(), power_meters(leader)});
+    link_.ready(root()
+                    ? to_text(ReadyFacts{start_on_root, now_s() - start_on_root, identity_ + world().path()})
+                    : "");
     return runner.run_all();
   }
 
@@ -198,9 +219,13 @@ class Session {
   /// Collective. Null where no GPU is measured.
   std::unique_ptr<GpuLinks> make_gpu_links() {
     if (device_->kind() != "cuda" || gpu_transports() == nullptr) return nullptr;
-    const std::string wish = config_.options.has("p2p.gpu-direct") ? config_.options.text("p2p.gpu-direct") : "auto";
-    const GpuDirect direct = wish == "on" ? GpuDirect::on : wish == "off" ? GpuDirect::off : GpuDirect::automatic;
-    return std::make_unique<GpuLinks>(*gpu_transports(), *device_, world(), *job_.node, job_.leaders.get(), direct, &link_.heartbeat());
+    const std::string wish =
+        config_.options.has("p2p.gpu-direct") ? config_.options.text("p2p.gpu-direct") : "auto";
+    const GpuDirect direct = wish == "on"    ? GpuDirect::on
+                             : wish == "off" ? GpuDirect::off
+                                             : GpuDirect::automatic;
+    return std::make_unique<GpuLinks>(*gpu_transports(), *device_, world(), *job_.node, job_.leaders.get(),
+                                      direct, &link_.heartbeat());
   }
 
   /// The same job with another seed: other data, another order, another file.
@@ -234,27 +259,30 @@ class Session {
   guard::WorkerLink& link_;
   DeviceSelection devices_;
   std::unique_ptr<Communicator> node_;  ///< until the job has it
-  std::uint64_t first_seed_ = 0;  ///< of a soak
-  double elapsed_s_ = 0;  ///< of the run that is resumed
+  std::uint64_t first_seed_ = 0;        ///< of a soak
+  double elapsed_s_ = 0;                ///< of the run that is resumed
   Job job_;
   Plan plan_;
   std::unique_ptr<EntityTable> entities_;
   std::shared_ptr<Device> device_;
   std::unique_ptr<GpuLinks> links_;
   std::string identity_;  ///< of the device
-  double device_s_ = 0;  ///< that it took to be set up
+  double device_s_ = 0;   ///< that it took to be set up
 };
 
 /// What planning took on this rank, which is what each rank of a run pays.
 std::string planning_text(double begin_s) {
   rusage used{};
   getrusage(RUSAGE_SELF, &used);
-  return fmt::format("assay: planned in {} of processor time; memory of a rank {}\n", format_seconds(process_cpu_s() - begin_s),
+  return fmt::format("assay: planned in {} of processor time; memory of a rank {}\n",
+                     format_seconds(process_cpu_s() - begin_s),
                      format_bytes(static_cast<std::uint64_t>(used.ru_maxrss) * 1024));
 }
 
-/// Collective on the launch: sets the run up, without those GPUs that fail meanwhile. Null on ranks that take no part.
-std::unique_ptr<Session> set_up(MpiSession& mpi, const Config& config, const std::vector<std::unique_ptr<Suite>>& suites, guard::WorkerLink& link,
+/// Collective on the launch: sets the run up, without those GPUs that fail meanwhile. Null on ranks that take
+/// no part.
+std::unique_ptr<Session> set_up(MpiSession& mpi, const Config& config,
+                                const std::vector<std::unique_ptr<Suite>>& suites, guard::WorkerLink& link,
                                 DeviceSelector& devices) {
   for (;;) {
     link.enter(guard::Phase::discovery);
@@ -285,8 +313,8 @@ ExitCode report_error(Communicator& world, const Error& e) {
 }
 
 /// The worker of one rank, from before MPI_Init to the code it leaves with.
-ExitCode work(int* argc, char*** argv, const Config& config, const std::vector<std::unique_ptr<Suite>>& suites,
-              guard::WorkerLink& link) {
+ExitCode work(int* argc, char*** argv, const Config& config,
+              const std::vector<std::unique_ptr<Suite>>& suites, guard::WorkerLink& link) {
   link.enter(guard::Phase::mpi_init);
   MpiSession mpi(argc, argv, &link.heartbeat());
   link.enter(guard::Phase::discovery);
@@ -316,7 +344,9 @@ ExitCode run_session(int* argc, char*** argv, Config config, std::vector<std::un
   plan.folder = std::filesystem::path(config.out).parent_path().string();
   plan.without_collector = fmt::format("what had ended is in {}.partial (assay recover)", config.out);
   plan.make_controller = [&] { return make_controller(config, std::move(suites), hooks); };
-  plan.work = [&](guard::WorkerLink& link) { return static_cast<int>(work(argc, argv, config, suites, link)); };
+  plan.work = [&](guard::WorkerLink& link) {
+    return static_cast<int>(work(argc, argv, config, suites, link));
+  };
   return static_cast<ExitCode>(guard::run_guarded(plan));
 }
 
@@ -325,7 +355,9 @@ ExitCode plan_session(int* argc, char*** argv, Config config, std::vector<std::u
   MpiSession mpi(argc, argv);
   try {
     agree_software(mpi.world(), config);
-    const DeviceSelection devices = DeviceSelector(mpi.launch(), config, select_ranks(mpi.launch(), config), device_offer(config)).select();
+    const DeviceSelection devices =
+        DeviceSelector(mpi.launch(), config, select_ranks(mpi.launch(), config), device_offer(config))
+            .select();
     auto node = keep_members(mpi, devices);
     if (!node) return ExitCode::pass;  // leaves MPI when the others do
     config.seed = std::stoull(mpi.world().broadcast_text(std::to_string(seed_of(config)), 0));

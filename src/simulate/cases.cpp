@@ -27,7 +27,8 @@ void lay_out(CaseData& c, const CaseSchedule& schedule, std::size_t entities) {
   c.count.assign(entities, static_cast<std::int32_t>(schedule.samples));
   c.t.resize(entities * c.samples());
   for (std::size_t e = 0; e < entities; ++e)
-    for (std::size_t s = 0; s < c.samples(); ++s) c.t[e * c.samples() + s] = schedule.start_s + step * static_cast<double>(s);
+    for (std::size_t s = 0; s < c.samples(); ++s)
+      c.t[e * c.samples() + s] = schedule.start_s + step * static_cast<double>(s);
   c.shares.wall_s = c.shares.timed_s = step * static_cast<double>(schedule.samples);
 }
 
@@ -64,8 +65,8 @@ class SampleNoise {
   Draw draw_;
 };
 
-/// What a link gives around its true rate. Traffic of others lasts longer than a sample: whoever meets it in a round has
-/// it in all samples of the round.
+/// What a link gives around its true rate. Traffic of others lasts longer than a sample: whoever meets it in
+/// a round has it in all samples of the round.
 class LinkNoise {
  public:
   LinkNoise(const Machine& machine, const RandomStream& stream)
@@ -81,7 +82,8 @@ class LinkNoise {
   Draw draw_;
 };
 
-void add_clock(const Machine& machine, const std::vector<std::int32_t>& rows, const std::string& path, CaseData& c) {
+void add_clock(const Machine& machine, const std::vector<std::int32_t>& rows, const std::string& path,
+               CaseData& c) {
   Metric clock{"clock", "Hz", results::Better::none, false, Role::covariate, true, {}};
   clock.values.resize(rows.size() * c.samples());
   const Draw draw(machine.run_stream(path + "/clock"));
@@ -89,7 +91,8 @@ void add_clock(const Machine& machine, const std::vector<std::int32_t>& rows, co
     const double log_f = machine.log_clock(machine.device_at(rows[e]));
     for (std::size_t s = 0; s < c.samples(); ++s)
       clock.values[e * c.samples() + s] =
-          typical_clock_hz * std::exp(log_f + 5e-4 * draw.normal(sample_index(static_cast<std::uint64_t>(rows[e]), s)));
+          typical_clock_hz *
+          std::exp(log_f + 5e-4 * draw.normal(sample_index(static_cast<std::uint64_t>(rows[e]), s)));
   }
   c.metrics.push_back(std::move(clock));
 }
@@ -105,7 +108,8 @@ std::int64_t device_of_end(const Machine& machine, std::int32_t row) {
 }
 
 std::uint64_t link_key(const verdict::LinkEnds& ends) {
-  return (std::uint64_t{static_cast<std::uint32_t>(ends.source)} << 32) | static_cast<std::uint32_t>(ends.destination);
+  return (std::uint64_t{static_cast<std::uint32_t>(ends.source)} << 32) |
+         static_cast<std::uint32_t>(ends.destination);
 }
 
 /// The distinct links of all rounds, with the rounds that each is in.
@@ -172,7 +176,8 @@ results::CaseData measure_devices(const Machine& machine, const MetricModel& met
   const SampleNoise noise(machine, path);
   for (std::size_t e = 0; e < rows.size(); ++e) {
     const std::int64_t device = machine.device_at(rows[e]);
-    if (device < 0) throw Error(ErrorKind::internal, "simulate: row " + std::to_string(rows[e]) + " is no device");
+    if (device < 0)
+      throw Error(ErrorKind::internal, "simulate: row " + std::to_string(rows[e]) + " is no device");
     const double rate = machine.log_rate(metric, device);
     const bool varies = machine.varies(metric, device);
     for (std::size_t s = 0; s < c.samples(); ++s) {
@@ -203,7 +208,8 @@ results::CaseData measure_links(const Machine& machine, const MetricModel& metri
   Metric m = metric_of(metric, links.ends.size() * c.samples());
   Metric round{"round", "count", results::Better::none, false, Role::covariate, true, {}};
   round.values.resize(m.values.size());
-  const RandomStream stream = machine.run_stream(metric.suite + "/" + schedule.name + ":" + metric.metric + "/noise");
+  const RandomStream stream =
+      machine.run_stream(metric.suite + "/" + schedule.name + ":" + metric.metric + "/noise");
   const bool varies = machine.links_vary();
   for (std::size_t e = 0; e < links.ends.size(); ++e) {
     const std::int64_t source = device_of_end(machine, links.ends[e].source);

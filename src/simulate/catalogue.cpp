@@ -14,8 +14,8 @@ using results::Better;
 
 MetricModel device(const char* suite, std::string name, const char* metric, const char* unit, Better better,
                    double typical, double slope, Json parameters) {
-  return {suite, std::move(name), metric, unit, better, Subject::device, "node-local", typical, slope,
-          std::move(parameters)};
+  return {suite,           std::move(name), metric,  unit,  better,
+          Subject::device, "node-local",    typical, slope, std::move(parameters)};
 }
 
 void add_gemm(std::vector<MetricModel>& all) {
@@ -24,8 +24,8 @@ void add_gemm(std::vector<MetricModel>& all) {
   for (const auto& [dtype, rate] : types) {
     for (const int n : {2048, 4096, 8192}) {
       for (const char* mode : {"together", "alone"}) {
-        all.push_back(device("gemm", std::string(dtype) + "-n" + std::to_string(n) + "-" + mode, "throughput", "FLOP/s",
-                             Better::higher, rate * (n == 2048 ? 0.9 : 1.0), 0.94,
+        all.push_back(device("gemm", std::string(dtype) + "-n" + std::to_string(n) + "-" + mode, "throughput",
+                             "FLOP/s", Better::higher, rate * (n == 2048 ? 0.9 : 1.0), 0.94,
                              {{"dtype", dtype}, {"n", n}, {"mode", mode}}));
       }
     }
@@ -35,23 +35,35 @@ void add_gemm(std::vector<MetricModel>& all) {
 void add_memory(std::vector<MetricModel>& all) {
   for (const char* operation : {"triad", "copy", "read", "write"}) {
     for (const char* mode : {"together", "alone"}) {
-      all.push_back(device("memory", std::string(operation) + "-" + mode, "bandwidth", "B/s", Better::higher, 3.0e12, 0,
-                           {{"operation", operation}, {"mode", mode}}));
+      all.push_back(device("memory", std::string(operation) + "-" + mode, "bandwidth", "B/s", Better::higher,
+                           3.0e12, 0, {{"operation", operation}, {"mode", mode}}));
     }
   }
-  all.push_back(device("memory", "latency-alone", "latency", "s", Better::lower, 6e-7, 0, {{"mode", "alone"}}));
+  all.push_back(
+      device("memory", "latency-alone", "latency", "s", Better::lower, 6e-7, 0, {{"mode", "alone"}}));
   for (const char* pattern : {"own-address", "moving-inversions", "march-c"}) {
-    all.push_back(device("memory", std::string("pattern-") + pattern + "-together", "bandwidth", "B/s", Better::higher,
-                         2.6e12, 0, {{"pattern", pattern}, {"mode", "together"}}));
+    all.push_back(device("memory", std::string("pattern-") + pattern + "-together", "bandwidth", "B/s",
+                         Better::higher, 2.6e12, 0, {{"pattern", pattern}, {"mode", "together"}}));
   }
 }
 
 void add_links(std::vector<MetricModel>& all) {
-  const auto link = [&](const std::string& operation, std::int64_t bytes, const char* mode, const char* metric,
-                        const char* unit, Better better, double typical) {
-    all.push_back({"p2p", operation + "-" + std::to_string(bytes) + "-cross-mpi", metric, unit, better, Subject::link,
-                   "pairs", typical, 0,
-                   {{"mode", mode}, {"bytes", bytes}, {"scope", "cross"}, {"transport", "mpi"}, {"series", "pipelined"}}});
+  const auto link = [&](const std::string& operation, std::int64_t bytes, const char* mode,
+                        const char* metric, const char* unit, Better better, double typical) {
+    all.push_back({"p2p",
+                   operation + "-" + std::to_string(bytes) + "-cross-mpi",
+                   metric,
+                   unit,
+                   better,
+                   Subject::link,
+                   "pairs",
+                   typical,
+                   0,
+                   {{"mode", mode},
+                    {"bytes", bytes},
+                    {"scope", "cross"},
+                    {"transport", "mpi"},
+                    {"series", "pipelined"}}});
   };
   link("bandwidth-uni", 4194304, "uni", "bandwidth", "B/s", Better::higher, 4.7e10);
   link("latency", 8, "latency", "latency", "s", Better::lower, 1.8e-6);
@@ -60,9 +72,17 @@ void add_links(std::vector<MetricModel>& all) {
 
 void add_collectives(std::vector<MetricModel>& all) {
   const auto collective = [&](const char* scope, const char* stage, double busbw) {
-    all.push_back({"allreduce", std::string("allreduce-") + scope + "-16777216-mpi", "busbw", "B/s", Better::higher,
-                   Subject::collective, stage, busbw, 0,
-                   {{"operation", "allreduce"}, {"scope", scope}, {"bytes", 16777216}, {"transport", "mpi"}}});
+    all.push_back(
+        {"allreduce",
+         std::string("allreduce-") + scope + "-16777216-mpi",
+         "busbw",
+         "B/s",
+         Better::higher,
+         Subject::collective,
+         stage,
+         busbw,
+         0,
+         {{"operation", "allreduce"}, {"scope", scope}, {"bytes", 16777216}, {"transport", "mpi"}}});
   };
   collective("groups", "groups", 4.4e10);
   collective("world", "world", 4.2e10);
@@ -98,10 +118,11 @@ const std::vector<MetricModel>& catalogue() {
 }
 
 const std::vector<Check>& checks() {
-  static const std::vector<Check> all{{"gemm", "gemm", "fp32-exact-n512", "gemm", "node-local"},
-                                      {"memory", "memory", "pattern-own-address-errors", "memory", "node-local"},
-                                      {"p2p", "pair", "payload-errors", "message", "pairs"},
-                                      {"allreduce", "allreduce", "", "", "groups"}};
+  static const std::vector<Check> all{
+      {"gemm", "gemm", "fp32-exact-n512", "gemm", "node-local"},
+      {"memory", "memory", "pattern-own-address-errors", "memory", "node-local"},
+      {"p2p", "pair", "payload-errors", "message", "pairs"},
+      {"allreduce", "allreduce", "", "", "groups"}};
   return all;
 }
 
@@ -122,10 +143,21 @@ std::vector<MetricModel> models_of(const std::vector<Declared>& suites) {
   for (const Declared& suite : suites)
     for (const results::MetricSpec& m : suite.metrics) {
       if (!(m.typical > 0) || !m.judging) continue;
-      const bool link = m.judging->of == results::MetricClass::link, collective = m.judging->of == results::MetricClass::collective;
-      MetricModel model{suite.suite, m.operation, m.name, m.unit, m.better,
-                        link ? Subject::link : collective ? Subject::collective : Subject::device,
-                        link ? "pairs" : collective ? "world" : "node-local", m.typical, m.judging->follows_clock() ? 0.94 : 0.0};
+      const bool link = m.judging->of == results::MetricClass::link,
+                 collective = m.judging->of == results::MetricClass::collective;
+      MetricModel model{suite.suite,
+                        m.operation,
+                        m.name,
+                        m.unit,
+                        m.better,
+                        link         ? Subject::link
+                        : collective ? Subject::collective
+                                     : Subject::device,
+                        link         ? "pairs"
+                        : collective ? "world"
+                                     : "node-local",
+                        m.typical,
+                        m.judging->follows_clock() ? 0.94 : 0.0};
       model.judging = m.judging;
       model.title = m.title;
       model.checkers = suite.checkers;
@@ -134,10 +166,12 @@ std::vector<MetricModel> models_of(const std::vector<Declared>& suites) {
   return all;
 }
 
-std::vector<MetricModel> pick_metrics(const std::vector<std::string>& items, const std::vector<MetricModel>& further) {
+std::vector<MetricModel> pick_metrics(const std::vector<std::string>& items,
+                                      const std::vector<MetricModel>& further) {
   std::vector<MetricModel> picked;
   const auto add = [&](const MetricModel& m) {
-    const bool known = std::any_of(picked.begin(), picked.end(), [&](const auto& p) { return p.path() == m.path(); });
+    const bool known =
+        std::any_of(picked.begin(), picked.end(), [&](const auto& p) { return p.path() == m.path(); });
     if (!known) picked.push_back(m);
   };
   for (const std::string& item : items) {
@@ -149,14 +183,17 @@ std::vector<MetricModel> pick_metrics(const std::vector<std::string>& items, con
     std::string suites;
     for (const auto* list : {&catalogue(), &further}) {
       for (const auto& m : *list) {
-        const bool hit = m.suite == item || glob_match(item, m.path()) || glob_match(item, m.suite + "/" + m.name);
+        const bool hit =
+            m.suite == item || glob_match(item, m.path()) || glob_match(item, m.suite + "/" + m.name);
         if (hit) add(m);
         found = found || hit;
-        if ((", " + suites + ",").find(", " + m.suite + ",") == std::string::npos) suites += (suites.empty() ? "" : ", ") + m.suite;
+        if ((", " + suites + ",").find(", " + m.suite + ",") == std::string::npos)
+          suites += (suites.empty() ? "" : ", ") + m.suite;
       }
     }
     if (!found)
-      throw_usage("'" + item + "' names no metric (a suite: " + suites + "; a glob on suite/case:metric; or how many device metrics)");
+      throw_usage("'" + item + "' names no metric (a suite: " + suites +
+                  "; a glob on suite/case:metric; or how many device metrics)");
   }
   return picked;
 }

@@ -21,12 +21,13 @@ struct MetricModel {
   results::Better better = results::Better::higher;
   Subject subject = Subject::device;
   std::string stage;
-  double typical = 1;  ///< value of a healthy entity
+  double typical = 1;      ///< value of a healthy entity
   double clock_slope = 0;  ///< power of the clock that the rate follows
   Json parameters = Json::object();
-  std::optional<results::Judging> judging = {};  ///< of a metric that a suite declared; those of the default list are known
+  std::optional<results::Judging> judging =
+      {};  ///< of a metric that a suite declared; those of the default list are known
   std::string title = {};
-  std::vector<std::string> checkers = {};        ///< likewise
+  std::vector<std::string> checkers = {};  ///< likewise
 
   std::string path() const { return suite + "/" + name + ":" + metric; }
 };
@@ -34,7 +35,8 @@ struct MetricModel {
 /// All of them: device metrics first, then links, then collectives.
 const std::vector<MetricModel>& catalogue();
 
-/// What suites of this build declare with a typical value, beside the default list: by suite, its metrics and checkers.
+/// What suites of this build declare with a typical value, beside the default list: by suite, its metrics and
+/// checkers.
 struct Declared {
   std::string suite;
   std::vector<results::MetricSpec> metrics;
@@ -42,11 +44,14 @@ struct Declared {
 };
 std::vector<MetricModel> models_of(const std::vector<Declared>& suites);
 
-/// The metrics that the items of a list name: a suite, a glob on suite/case:metric ("memory/triad*"), or a number N, the first N
-/// device metrics of the default list. Throws Error(usage) naming an item that names nothing.
-std::vector<MetricModel> pick_metrics(const std::vector<std::string>& items, const std::vector<MetricModel>& further = {});
+/// The metrics that the items of a list name: a suite, a glob on suite/case:metric ("memory/triad*"), or a
+/// number N, the first N device metrics of the default list. Throws Error(usage) naming an item that names
+/// nothing.
+std::vector<MetricModel> pick_metrics(const std::vector<std::string>& items,
+                                      const std::vector<MetricModel>& further = {});
 
-/// A checker that a simulated run of a suite has, its self-test, and the case that counts what it found wrong (none without a name).
+/// A checker that a simulated run of a suite has, its self-test, and the case that counts what it found wrong
+/// (none without a name).
 struct Check {
   const char *suite, *checker, *name;
   const char* target;  ///< of bitflip:target=

@@ -18,15 +18,18 @@ std::vector<double> node_rates(const Machine& machine, const MetricModel& metric
   for (std::int64_t n = 0; n < machine.nodes(); ++n) {
     double least = 0;
     for (std::int64_t k = 0; k < nics; ++k)
-      for (const bool sends : {false, true}) least = std::min(least, machine.nic_capacity(metric, n * nics + k, sends, sample));
-    for (std::int64_t d = 0; d < devices; ++d) least = std::min(least, machine.log_in_collective(metric, n * devices + d, sample));
+      for (const bool sends : {false, true})
+        least = std::min(least, machine.nic_capacity(metric, n * nics + k, sends, sample));
+    for (std::int64_t d = 0; d < devices; ++d)
+      least = std::min(least, machine.log_in_collective(metric, n * devices + d, sample));
     rates.push_back(least);
   }
   return rates;
 }
 
 /// What leaves take from a group that spans several of them.
-double leaf_rate(const Machine& machine, const MetricModel& metric, const std::vector<std::int64_t>& members, std::int32_t sample) {
+double leaf_rate(const Machine& machine, const MetricModel& metric, const std::vector<std::int64_t>& members,
+                 std::int32_t sample) {
   if (machine.spec().leaves == 0) return 0;
   const std::int64_t nics = machine.spec().nics_per_node;
   double least = 0;
@@ -36,7 +39,8 @@ double leaf_rate(const Machine& machine, const MetricModel& metric, const std::v
     for (std::int64_t k = 0; k < nics; ++k) {
       const std::int64_t leaf = machine.leaf_of_nic(node * nics + k);
       several = several || leaf != first;
-      for (const bool sends : {false, true}) least = std::min(least, machine.leaf_capacity(metric, leaf, sends, sample));
+      for (const bool sends : {false, true})
+        least = std::min(least, machine.leaf_capacity(metric, leaf, sends, sample));
     }
   return several ? least : 0;
 }
@@ -46,7 +50,8 @@ std::vector<int> draw_groups(const Machine& machine, const RandomStream& stream,
   const auto nodes = static_cast<std::size_t>(machine.nodes());
   const auto order = stream.child("draw" + std::to_string(draw)).permutation(nodes);
   std::vector<int> group(nodes, -1);
-  for (std::size_t i = 0; i < nodes / group_nodes * group_nodes; ++i) group[order[i]] = static_cast<int>(i / group_nodes);
+  for (std::size_t i = 0; i < nodes / group_nodes * group_nodes; ++i)
+    group[order[i]] = static_cast<int>(i / group_nodes);
   return group;
 }
 
@@ -58,7 +63,8 @@ struct Drawn {
 /// All nodes, their halves, quarters, ...: neighbours together.
 std::vector<int> equal_parts(const Machine& machine, std::size_t draw) {
   std::vector<int> part;
-  for (std::int64_t n = 0; n < machine.nodes(); ++n) part.push_back(static_cast<int>((n << draw) / machine.nodes()));
+  for (std::int64_t n = 0; n < machine.nodes(); ++n)
+    part.push_back(static_cast<int>((n << draw) / machine.nodes()));
   return part;
 }
 
@@ -67,7 +73,8 @@ Drawn draw(const Machine& machine, bool groups, bool halves, const RandomStream&
   d.group = groups ? draw_groups(machine, stream, number) : equal_parts(machine, halves ? number : 0);
   d.nodes.resize(static_cast<std::size_t>(1 + *std::max_element(d.group.begin(), d.group.end())));
   for (std::size_t n = 0; n < d.group.size(); ++n)
-    if (d.group[n] >= 0) d.nodes[static_cast<std::size_t>(d.group[n])].push_back(static_cast<std::int64_t>(n));
+    if (d.group[n] >= 0)
+      d.nodes[static_cast<std::size_t>(d.group[n])].push_back(static_cast<std::int64_t>(n));
   return d;
 }
 
@@ -86,14 +93,17 @@ CaseData measure_collective(const Machine& machine, const MetricModel& metric, c
   }
   const RandomStream stream = machine.run_stream(metric.suite + "/" + schedule.name + ":" + metric.metric);
   const Draw noise(stream.child("noise"));
-  const auto devices = static_cast<std::size_t>(machine.devices()), per_draw = static_cast<std::size_t>(schedule.samples);
+  const auto devices = static_cast<std::size_t>(machine.devices()),
+             per_draw = static_cast<std::size_t>(schedule.samples);
   const std::size_t width = draws * per_draw;
-  for (std::size_t d = 0; d < devices; ++d) c.entity.push_back(machine.device_row(static_cast<std::int64_t>(d)));
+  for (std::size_t d = 0; d < devices; ++d)
+    c.entity.push_back(machine.device_row(static_cast<std::int64_t>(d)));
   for (std::size_t s = 0; s < width; ++s) {
     c.sample.push_back(static_cast<std::int32_t>(s));
     c.block.push_back(static_cast<std::int32_t>(s / per_draw));
   }
-  Metric m{metric.metric, metric.unit, metric.better, true, results::Role::metric, true, {}, metric.judging, metric.title};
+  Metric m{metric.metric, metric.unit, metric.better,  true,        results::Role::metric,
+           true,          {},          metric.judging, metric.title};
   Metric group{"group", "count", results::Better::none, false, results::Role::covariate, true, {}};
   m.values.assign(devices * width, results::not_taken);
   group.values = m.values;
@@ -110,7 +120,8 @@ CaseData measure_collective(const Machine& machine, const MetricModel& metric, c
         // Traffic of others lasts longer than a sample: a group that meets it has it in the whole draw.
         const std::uint64_t at = std::uint64_t{1} << 40 | number << 24 | g;
         const double spike = noise.uniform(at, 2) < spike_share ? spike_mean * noise.exponential(at, 3) : 0;
-        y += machine.spec().link_cv * noise.normal(at) - spike + machine.spec().within_cv * noise.normal(s << 24 | g);
+        y += machine.spec().link_cv * noise.normal(at) - spike +
+             machine.spec().within_cv * noise.normal(s << 24 | g);
         for (const auto n : drawn.nodes[g])
           for (std::int64_t d = 0; d < machine.spec().devices_per_node; ++d) {
             const auto e = static_cast<std::size_t>(n * machine.spec().devices_per_node + d);

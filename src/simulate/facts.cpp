@@ -51,7 +51,8 @@ void add_inventory_case(Results& r, const Machine& machine) {
   CaseData c = plain_case("inventory", "node", "inventory", "node", std::move(rows));
   const auto& table = r.inventory.at("node");
   for (const char* name : {"memory_bytes", "nics", "gpus"})
-    c.metrics.push_back({name, table.unit.at(name), Better::none, false, Role::metric, false, table.number.at(name)});
+    c.metrics.push_back(
+        {name, table.unit.at(name), Better::none, false, Role::metric, false, table.number.at(name)});
   store(r, std::move(c));
 }
 
@@ -99,7 +100,8 @@ void drop_rows(CaseData& c, const std::set<std::int32_t>& gone) {
   std::vector<std::size_t> kept;
   for (std::size_t e = 0; e < c.entities(); ++e) {
     const bool link = !c.source.empty();
-    if (!gone.contains(c.entity[e]) && !(link && (gone.contains(c.source[e]) || gone.contains(c.destination[e]))))
+    if (!gone.contains(c.entity[e]) &&
+        !(link && (gone.contains(c.source[e]) || gone.contains(c.destination[e]))))
       kept.push_back(e);
   }
   const auto pick = [&](auto& values, std::size_t width) {
@@ -115,7 +117,8 @@ void drop_rows(CaseData& c, const std::set<std::int32_t>& gone) {
   for (auto* rows : {&c.source, &c.destination, &c.count, &c.entity}) pick(*rows, 1);
 }
 
-/// The ranks of a fault leave in the middle of the run: the case in flight is incomplete, later ones go on without.
+/// The ranks of a fault leave in the middle of the run: the case in flight is incomplete, later ones go on
+/// without.
 void lose(Results& r, const Machine& machine, const Fault& fault) {
   std::set<std::int32_t> gone;
   const std::size_t middle = r.cases.size() / 2;
@@ -161,7 +164,8 @@ void add_facts(Results& r, const Machine& machine) {
   }
   std::set<std::string> declared;
   for (const MetricModel& m : machine.spec().metrics) declared.insert(m.checkers.begin(), m.checkers.end());
-  for (const std::string& checker : declared) r.selftest.push_back({checker, 1, 1, 1, 1, machine.node_row(0)});
+  for (const std::string& checker : declared)
+    r.selftest.push_back({checker, 1, 1, 1, 1, machine.node_row(0)});
   add_inventory_case(r, machine);
   for (const Fault& fault : machine.spec().faults) {
     if (fault.kind == Kind::hang || fault.kind == Kind::lost) lose(r, machine, fault);

@@ -7,8 +7,9 @@
 
 namespace assay::simulate {
 
-/// Adds the inventory case, the checks and self-tests of the suites that were measured, and what the faults bitflip,
-/// hang, lost and missing leave behind. Changes cases: who is lost has no samples after the first half of the run.
+/// Adds the inventory case, the checks and self-tests of the suites that were measured, and what the faults
+/// bitflip, hang, lost and missing leave behind. Changes cases: who is lost has no samples after the first
+/// half of the run.
 void add_facts(results::Results& results, const Machine& machine);
 
 }  // namespace assay::simulate

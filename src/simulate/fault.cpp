@@ -27,7 +27,8 @@ const std::vector<KindInfo>& kinds() {
   static const std::vector<KindInfo> table = {
       {Kind::slow,
        "slow",
-       {"factor", "percent", "duty", "node", "device", "nic", "leaf", "pair", "direction", "suite", "case", "metric"},
+       {"factor", "percent", "duty", "node", "device", "nic", "leaf", "pair", "direction", "suite", "case",
+        "metric"},
        true},
       {Kind::throttle, "throttle", {"factor", "percent", "duty", "node", "device"}, true},
       {Kind::drift, "drift", {"factor", "percent", "node", "device", "suite", "case", "metric"}, true},
@@ -63,20 +64,14 @@ using Setter = void (*)(Fault&, const std::string& text);
 
 const std::map<std::string, Setter>& setters() {
   static const std::map<std::string, Setter> table = {
-      {"factor",
-       [](Fault& f, const std::string& v) {
-         f.factor = fraction("factor", v, false);
-       }},
+      {"factor", [](Fault& f, const std::string& v) { f.factor = fraction("factor", v, false); }},
       {"percent",
        [](Fault& f, const std::string& v) {
          const double percent = real("percent", v);
          if (percent <= 0 || percent >= 100) bad("percent", v, "must be between 0 and 100, both excluded");
          f.factor = 1 - percent / 100;
        }},
-      {"duty",
-       [](Fault& f, const std::string& v) {
-         f.duty = fraction("duty", v, true);
-       }},
+      {"duty", [](Fault& f, const std::string& v) { f.duty = fraction("duty", v, true); }},
       {"value",
        [](Fault& f, const std::string& v) {
          if (v == "inf" || v == "-inf") {
@@ -104,12 +99,13 @@ const std::map<std::string, Setter>& setters() {
        }},
       {"pair", set_pair},
       {"direction",
-       [](Fault& f, const std::string& v) { f.direction = one_of("direction", v, {"tx", "rx", "both"}); }},
+       [](Fault& f, const std::string& v) {
+         f.direction = one_of("direction", v, {"tx", "rx", "both"});
+       }},
       {"suite", [](Fault& f, const std::string& v) { f.suite = v; }},
       {"case", [](Fault& f, const std::string& v) { f.case_glob = v; }},
       {"metric", [](Fault& f, const std::string& v) { f.metric = v; }},
-      {"target",
-       [](Fault& f, const std::string& v) { f.target = one_of("target", v, targets()); }},
+      {"target", [](Fault& f, const std::string& v) { f.target = one_of("target", v, targets()); }},
       {"what", [](Fault& f, const std::string& v) { f.what = one_of("what", v, parts_of_a_node()); }},
   };
   return table;
@@ -123,12 +119,14 @@ void check_place(const Fault& f, const std::vector<std::string>& seen) {
   if (f.has_leaf && given("node")) throw_usage("a leaf is no part of a node in '" + f.text + "'");
   if (given("direction") && !f.has_nic && !f.has_leaf)
     throw_usage("direction needs nic= or leaf= in '" + f.text + "'");
-  const bool place = f.kind == Kind::bitflip || f.kind == Kind::hang || f.kind == Kind::lost || f.kind == Kind::missing;
+  const bool place =
+      f.kind == Kind::bitflip || f.kind == Kind::hang || f.kind == Kind::lost || f.kind == Kind::missing;
   if (place && !given("node")) throw_usage("'" + f.text + "' needs node=");
 }
 
 bool is_number(const std::string& text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return (c >= '0' && c <= '9') || c == '-'; });
+  return !text.empty() &&
+         std::all_of(text.begin(), text.end(), [](char c) { return (c >= '0' && c <= '9') || c == '-'; });
 }
 
 }  // namespace
@@ -155,9 +153,9 @@ Fault parse_fault(const std::string& text) {
   Fault fault;
   fault.kind = info.kind;
   fault.text = text;
-  const auto seen = each_field(text, info.name, info.keys, [&](const std::string& key, const std::string& value) {
-    setters().at(key)(fault, value);
-  });
+  const auto seen =
+      each_field(text, info.name, info.keys,
+                 [&](const std::string& key, const std::string& value) { setters().at(key)(fault, value); });
   if (contains(seen, "factor") && contains(seen, "percent"))
     throw_usage("factor and percent say the same thing twice in '" + text + "'");
   if (info.rate && !contains(seen, "factor") && !contains(seen, "percent"))

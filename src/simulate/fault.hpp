@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Faults of a synthetic cluster: the grammar of `run --inject`, kind[:key=value{,key=value}], with the kinds and keys
-// that make sense where no process runs, and selectors for parts that have no rank.
+// Faults of a synthetic cluster: the grammar of `run --inject`, kind[:key=value{,key=value}], with the kinds
+// and keys that make sense where no process runs, and selectors for parts that have no rank.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +17,14 @@ struct Fault {
   Kind kind = Kind::slow;
   std::string text;  ///< as typed
 
-  std::vector<std::string> nodes;       ///< indices, ranges or globs on names; empty = all
-  NumberSet devices, nics, leaves;      ///< indices; device and nic within their node
+  std::vector<std::string> nodes;   ///< indices, ranges or globs on names; empty = all
+  NumberSet devices, nics, leaves;  ///< indices; device and nic within their node
   bool has_device = false, has_nic = false, has_leaf = false;
   std::string suite = "*", case_glob = "*", metric = "*";
   std::int64_t pair_source = -1, pair_destination = -1;  ///< ranks
   std::string direction = "both";                        ///< of a NIC or leaf: tx, rx or both
-  std::string target;           ///< bitflip: of simulate::targets
-  std::string what = "device";  ///< missing: of simulate::parts_of_a_node
+  std::string target;                                    ///< bitflip: of simulate::targets
+  std::string what = "device";                           ///< missing: of simulate::parts_of_a_node
 
   double factor = 0.5;  ///< rate multiplier in (0, 1)
   double duty = 1.0;    ///< fraction of the samples that are hit

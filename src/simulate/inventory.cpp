@@ -50,8 +50,10 @@ std::map<std::string, results::InventoryTable> Machine::inventory() const {
   for (std::int64_t n = 0; n < nodes(); ++n) {
     node.entity.push_back(node_row(n));
     node.text["cpu_model"].emplace_back("simulated");
-    if (spec_.nodes_per_chassis > 0) node.text["chassis_info"].push_back(fmt::format("c{}", n / spec_.nodes_per_chassis));
-    node.number["memory_bytes"].push_back(memory_bytes * (1 - lacks(n, parts_of_a_node()[memory_part].c_str()) / 16));
+    if (spec_.nodes_per_chassis > 0)
+      node.text["chassis_info"].push_back(fmt::format("c{}", n / spec_.nodes_per_chassis));
+    node.number["memory_bytes"].push_back(memory_bytes *
+                                          (1 - lacks(n, parts_of_a_node()[memory_part].c_str()) / 16));
     node.number["nics"].push_back(static_cast<double>(spec_.nics_per_node) - lacks(n, "nic"));
     node.number["gpus"].push_back(static_cast<double>(spec_.devices_per_node) - lacks(n, "device"));
   }

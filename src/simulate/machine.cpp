@@ -50,13 +50,16 @@ void Machine::check_sizes() const {
 
 void Machine::check_faults() const {
   for (const Fault& fault : spec_.faults) {
-    const auto wrong = [&](const std::string& what) { throw_usage("--fault: '" + fault.text + "': " + what); };
+    const auto wrong = [&](const std::string& what) {
+      throw_usage("--fault: '" + fault.text + "': " + what);
+    };
     if ((fault.has_leaf || fault.direction != "both") && fault.has_leaf && spec_.leaves == 0)
       wrong("there are no leaves (--leaves)");
     if (fault.kind == Kind::throttle && spec_.clock_cv <= 0) wrong("needs a recorded clock (--clock-cv)");
     if (std::max(fault.pair_source, fault.pair_destination) >= devices())
       wrong(fmt::format("there are {} ranks", devices()));
-    bool node = false, device = !fault.has_device, nic = !fault.has_nic, leaf = !fault.has_leaf, metric = false;
+    bool node = false, device = !fault.has_device, nic = !fault.has_nic, leaf = !fault.has_leaf,
+         metric = false;
     for (std::int64_t n = 0; n < nodes() && !node; ++n) node = fault.hits_node(n, node_name(n));
     for (std::int64_t d = 0; d < spec_.devices_per_node && !device; ++d) device = fault.devices.contains(d);
     for (std::int64_t k = 0; k < spec_.nics_per_node && !nic; ++k) nic = fault.nics.contains(k);
@@ -64,7 +67,8 @@ void Machine::check_faults() const {
     const bool of_links = fault.of_network() || fault.pair_source >= 0;
     for (const auto& m : spec_.metrics) {
       // Collectives cross the network, and a device may hold them up; a single link does not.
-      const bool concerned = m.subject == Subject::collective ? fault.pair_source < 0 : (m.subject == Subject::device) != of_links;
+      const bool concerned = m.subject == Subject::collective ? fault.pair_source < 0
+                                                              : (m.subject == Subject::device) != of_links;
       metric = metric || (concerned && fault.hits_metric(m.suite, m.name, m.metric));
     }
     const bool fact = fault.kind == Kind::bitflip || fault.kind == Kind::hang || fault.kind == Kind::lost ||
@@ -92,7 +96,8 @@ std::int64_t Machine::leaf_of_nic(std::int64_t nic) const noexcept {
 }
 
 std::int32_t Machine::node_row(std::int64_t node) const noexcept {
-  return static_cast<std::int32_t>(1 + spec_.leaves + node * (1 + spec_.nics_per_node + spec_.devices_per_node));
+  return static_cast<std::int32_t>(1 + spec_.leaves +
+                                   node * (1 + spec_.nics_per_node + spec_.devices_per_node));
 }
 std::int32_t Machine::nic_row(std::int64_t nic) const noexcept {
   return static_cast<std::int32_t>(node_row(nic / spec_.nics_per_node) + 1 + nic % spec_.nics_per_node);
@@ -141,9 +146,11 @@ double Machine::log_rate(const MetricModel& metric, std::int64_t device) const {
   const auto index = static_cast<std::uint64_t>(device);
   const std::int64_t node = node_of_device(device);
   double y = population(spec_, truth_.child(metric.path()), index, second_kind(node));
-  // What the metrics of a device have in common (its bin), and what the devices of a node have (its air, its power).
+  // What the metrics of a device have in common (its bin), and what the devices of a node have (its air, its
+  // power).
   if (spec_.device_cv > 0) y += spec_.device_cv * Draw(truth_.child("device")).normal(index);
-  if (spec_.node_cv > 0) y += spec_.node_cv * Draw(truth_.child(metric.path() + "/node")).normal(static_cast<std::uint64_t>(node));
+  if (spec_.node_cv > 0)
+    y += spec_.node_cv * Draw(truth_.child(metric.path() + "/node")).normal(static_cast<std::uint64_t>(node));
   if (spec_.run_cv > 0) y += spec_.run_cv * Draw(run_stream(metric.path() + "/run")).normal(index);
   y += metric.clock_slope * log_clock(device);
   for (const Fault& fault : spec_.faults) {
@@ -197,7 +204,8 @@ double Machine::log_fault(const MetricModel& metric, std::int64_t device, std::i
   return y;
 }
 
-double Machine::nic_capacity(const MetricModel& metric, std::int64_t nic, bool sends, std::int32_t sample) const {
+double Machine::nic_capacity(const MetricModel& metric, std::int64_t nic, bool sends,
+                             std::int32_t sample) const {
   double y = spec_.nic_cv * Draw(truth_.child("nic")).normal(static_cast<std::uint64_t>(nic));
   const std::int64_t node = nic / spec_.nics_per_node;
   for (const Fault& fault : spec_.faults) {
@@ -210,7 +218,8 @@ double Machine::nic_capacity(const MetricModel& metric, std::int64_t nic, bool s
   return y;
 }
 
-double Machine::leaf_capacity(const MetricModel& metric, std::int64_t leaf, bool sends, std::int32_t sample) const {
+double Machine::leaf_capacity(const MetricModel& metric, std::int64_t leaf, bool sends,
+                              std::int32_t sample) const {
   double y = 0;
   for (const Fault& fault : spec_.faults) {
     if (!fault.has_leaf || fault.direction == (sends ? "rx" : "tx") || !fault.leaves.contains(leaf)) continue;
@@ -225,7 +234,9 @@ double Machine::log_in_collective(const MetricModel& metric, std::int64_t device
   const std::int64_t node = node_of_device(device);
   double y = 0;
   for (const Fault& fault : spec_.faults) {
-    if (fault.kind != Kind::slow || fault.suite == "*" || !fault.hits_metric(metric.suite, metric.name, metric.metric)) continue;
+    if (fault.kind != Kind::slow || fault.suite == "*" ||
+        !fault.hits_metric(metric.suite, metric.name, metric.metric))
+      continue;
     if (fault.hits_device(node, node_name(node), device % spec_.devices_per_node) &&
         on_duty(fault, static_cast<std::uint64_t>(device), sample))
       y += std::log(fault.factor);

@@ -42,15 +42,17 @@ class Machine {
   double log_rate(const MetricModel& metric, std::int64_t device) const;
   double log_clock(std::int64_t device) const;  ///< log of the clock relative to the typical one
   /// log of what the faults of changing size leave of a sample: `share` of the run's time has passed.
-  double log_fault(const MetricModel& metric, std::int64_t device, std::int32_t sample, const std::string& case_name,
-                   double share) const;
+  double log_fault(const MetricModel& metric, std::int64_t device, std::int32_t sample,
+                   const std::string& case_name, double share) const;
   /// Whether any fault changes from sample to sample, for this device and metric.
   bool varies(const MetricModel& metric, std::int64_t device) const;
   /// The fault by which a sample of this device is no rate at all; null for none.
   const Fault* dead(const MetricModel& metric, std::int64_t device, std::int32_t sample) const;
   bool links_vary() const;  ///< whether a fault of the network changes from sample to sample
-  /// log of what is left of a link's rate: the smaller capacity of both NICs, the leaves when it crosses, the pair.
-  double log_link(const MetricModel& metric, std::int64_t source, std::int64_t destination, std::int32_t sample) const;
+  /// log of what is left of a link's rate: the smaller capacity of both NICs, the leaves when it crosses, the
+  /// pair.
+  double log_link(const MetricModel& metric, std::int64_t source, std::int64_t destination,
+                  std::int32_t sample) const;
 
   /// log of the capacity of a NIC, and of the links between a leaf and the others, in one direction.
   double nic_capacity(const MetricModel& metric, std::int64_t nic, bool sends, std::int32_t sample) const;

@@ -36,7 +36,8 @@ std::map<std::int64_t, std::vector<std::int64_t>> pods(const Machine& machine) {
 }
 
 /// Rounds of pairs inside every group, the groups side by side.
-std::vector<Pairs> inside(const std::map<std::int64_t, std::vector<std::int64_t>>& groups, const RandomStream& random) {
+std::vector<Pairs> inside(const std::map<std::int64_t, std::vector<std::int64_t>>& groups,
+                          const RandomStream& random) {
   std::vector<Pairs> rounds(near_rounds);
   for (const auto& [group, members] : groups) {
     if (members.size() < 2) continue;
@@ -73,7 +74,9 @@ Rounds cross_rounds(const Machine& machine, const std::string& case_name) {
   // Where a node has several NICs they hang on different switches, and what is measured is a NIC.
   const bool by_nic = machine.spec().nics_per_node > 1;
   const std::int64_t per_node = by_nic ? machine.spec().nics_per_node : machine.spec().devices_per_node;
-  const auto row = [&](std::int64_t part) { return by_nic ? machine.nic_row(part) : machine.device_row(part); };
+  const auto row = [&](std::int64_t part) {
+    return by_nic ? machine.nic_row(part) : machine.device_row(part);
+  };
   for (const Pairs& pairs : node_rounds(machine, random)) {
     auto& round = rounds.emplace_back();
     for (const auto& [a, b] : pairs) {

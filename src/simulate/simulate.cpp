@@ -108,9 +108,11 @@ results::Results screen(const Spec& spec) {
   schedule.planned_s = planned_seconds(spec);
   for (const MetricModel& m : machine.spec().metrics) {
     schedule.name = case_name(m);
-    results::CaseData c = m.subject == Subject::device       ? measure_devices(machine, m, devices, schedule)
-                          : m.subject == Subject::collective ? measure_collective(machine, m, schedule)
-                                                             : measure_links(machine, m, cross_rounds(machine, m.name), schedule, r.entities);
+    results::CaseData c =
+        m.subject == Subject::device ? measure_devices(machine, m, devices, schedule)
+        : m.subject == Subject::collective
+            ? measure_collective(machine, m, schedule)
+            : measure_links(machine, m, cross_rounds(machine, m.name), schedule, r.entities);
     if (c.entities() == 0) continue;
     plan_case(r, c, m.checkers);
     r.cases.push_back(std::move(c));
@@ -125,7 +127,8 @@ std::size_t run_retests(results::Results& results, const Spec& spec, const verdi
   std::size_t added = 0;
   for (int stage = 0; stage < most_stages; ++stage) {
     std::size_t now = 0;
-    for (const auto& retest : verdict::retests(results, options)) now += add_retest(results, machine, retest) ? 1 : 0;
+    for (const auto& retest : verdict::retests(results, options))
+      now += add_retest(results, machine, retest) ? 1 : 0;
     if (now == 0) break;
     added += now;
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A run of a synthetic cluster, as the results that a real run would have left, with faults that are known. The file and
-// the verdict are the same as for a real run; operating curves need no file.
+// A run of a synthetic cluster, as the results that a real run would have left, with faults that are known.
+// The file and the verdict are the same as for a real run; operating curves need no file.
 #pragma once
 
 #include "results/model.hpp"
@@ -9,12 +9,12 @@
 
 namespace assay::simulate {
 
-/// Everything up to the retest stage; no verdict. Deterministic in the spec. Throws Error(usage) for a spec that
-/// makes no cluster.
+/// Everything up to the retest stage; no verdict. Deterministic in the spec. Throws Error(usage) for a spec
+/// that makes no cluster.
 results::Results screen(const Spec& spec);
 
-/// Measures again what the verdict asks for, with fresh noise around the same true rates, until it asks for nothing
-/// more (at most `most_stages` times). Returns how many retest cases were added.
+/// Measures again what the verdict asks for, with fresh noise around the same true rates, until it asks for
+/// nothing more (at most `most_stages` times). Returns how many retest cases were added.
 inline constexpr int most_stages = 4;
 std::size_t run_retests(results::Results& results, const Spec& spec, const verdict::Options& options);
 

@@ -26,24 +26,25 @@ enum class Noise {
 
 struct Spec {
   std::int64_t nodes = 8, devices_per_node = 1;
-  std::int64_t nics_per_node = 0;  ///< 0: one per device. Device d uses NIC d * nics / devices
-  std::int64_t leaves = 0;         ///< switches that the NICs hang on; 0: unknown
+  std::int64_t nics_per_node = 0;      ///< 0: one per device. Device d uses NIC d * nics / devices
+  std::int64_t leaves = 0;             ///< switches that the NICs hang on; 0: unknown
   std::int64_t nodes_per_chassis = 0;  ///< recorded in the inventory; 0: unknown
   std::vector<MetricModel> metrics;
 
   Population population = Population::normal;
   Noise noise = Noise::normal;
   double between_cv = 0.005;  ///< of healthy entities, per metric
-  double uneven = 0;          ///< 0 to 1: a metric spreads by between_cv times a factor of its own, from 1 - uneven to 1 + uneven
-  double within_cv = 0.002;   ///< of the samples of one entity
-  double run_cv = 0;          ///< of one entity from run to run
-  double device_cv = 0;       ///< of what all metrics of a device have in common
-  double node_cv = 0;         ///< of what all devices of a node have in common, per metric
-  double clock_cv = 0;        ///< of the devices' clocks; above 0 a covariate `clock` is recorded
-  double gap = 0.03;          ///< bimodal, models: how much faster the second kind is
-  double share = 0.16;        ///< bimodal, models: how many nodes are of it
-  double nic_cv = 0.003;      ///< of the capacity of healthy NICs
-  double link_cv = 0.01;      ///< of one link from round to round
+  double uneven =
+      0;  ///< 0 to 1: a metric spreads by between_cv times a factor of its own, from 1 - uneven to 1 + uneven
+  double within_cv = 0.002;  ///< of the samples of one entity
+  double run_cv = 0;         ///< of one entity from run to run
+  double device_cv = 0;      ///< of what all metrics of a device have in common
+  double node_cv = 0;        ///< of what all devices of a node have in common, per metric
+  double clock_cv = 0;       ///< of the devices' clocks; above 0 a covariate `clock` is recorded
+  double gap = 0.03;         ///< bimodal, models: how much faster the second kind is
+  double share = 0.16;       ///< bimodal, models: how many nodes are of it
+  double nic_cv = 0.003;     ///< of the capacity of healthy NICs
+  double link_cv = 0.01;     ///< of one link from round to round
 
   std::int64_t samples = 10, blocks = 3;  ///< per entity and case
   std::uint64_t seed = 1;                 ///< of the machine: its true rates and who is in which share

@@ -16,45 +16,49 @@ namespace assay {
 enum class Stage { inventory, node_local, pairs, groups, world, train, burn };
 const char* to_string(Stage stage) noexcept;
 
-/// What makes a case a retest: which parts are measured again (see verdict/retest.hpp). Rows of the EntityTable.
+/// What makes a case a retest: which parts are measured again (see verdict/retest.hpp). Rows of the
+/// EntityTable.
 struct RetestOrder {
-  std::string path;         ///< of the screening case
-  int number = 1;           ///< K of its suffix .cK
-  std::vector<int> devices; ///< candidates and controls; empty: everybody, as at the first time
+  std::string path;          ///< of the screening case
+  int number = 1;            ///< K of its suffix .cK
+  std::vector<int> devices;  ///< candidates and controls; empty: everybody, as at the first time
   std::vector<std::vector<std::pair<int, int>>> rounds;  ///< of links: disjoint pairs of devices per round
-  std::string variant;      ///< parameter `variant` of the retest case where it is measured in another way, else empty
-  int samples = 30;         ///< per entity, in `visits` parts with the others between them
+  std::string
+      variant;  ///< parameter `variant` of the retest case where it is measured in another way, else empty
+  int samples = 30;  ///< per entity, in `visits` parts with the others between them
   static constexpr int visits = 3;
 };
 
 /// What --inject can do to a suite.
 struct FaultPoints {
-  std::vector<std::string> targets = {};  ///< its injection points: results that may be corrupted before they are checked
-  bool messages = false;                  ///< messages of pairs: one can be dropped, a link slowed
-  bool times = true;                      ///< work that can be slowed or stalled
+  std::vector<std::string> targets =
+      {};                 ///< its injection points: results that may be corrupted before they are checked
+  bool messages = false;  ///< messages of pairs: one can be dropped, a link slowed
+  bool times = true;      ///< work that can be slowed or stalled
 };
 
 /// One operation x one parameter set x one size x one mode. Made by Suite::plan, equal on all ranks.
 struct Case {
-  std::string suite, name;        ///< name without the suite: [a-z0-9._-]{1,80}
-  std::string operation;          ///< what it does, as the suite's metrics name it
-  bool addresses = false;         ///< the index of a wrong value is a byte offset in memory
-  std::string title;              ///< the same in plain words, for people: "fp32 GEMM n=1024, all cores"; stored as a parameter, in no key
-  std::string share;              ///< a metric and what it is a share of, told with the title: "efficiency of FMA peak"
+  std::string suite, name;  ///< name without the suite: [a-z0-9._-]{1,80}
+  std::string operation;    ///< what it does, as the suite's metrics name it
+  bool addresses = false;   ///< the index of a wrong value is a byte offset in memory
+  std::string title;  ///< the same in plain words, for people: "fp32 GEMM n=1024, all cores"; stored as a
+                      ///< parameter, in no key
+  std::string share;  ///< a metric and what it is a share of, told with the title: "efficiency of FMA peak"
   Stage stage = Stage::node_local;
-  bool required = false;          ///< for this level; the rest is opportunistic and may be skipped for budget
-  std::string not_applicable;     ///< reason; empty = planned
+  bool required = false;       ///< for this level; the rest is opportunistic and may be skipped for budget
+  std::string not_applicable;  ///< reason; empty = planned
   std::string entity_kind = "device";
-  std::int64_t entities = 0;      ///< how many rows the case will report
-  std::size_t samples = 60;       ///< of each row, about: what the size of the results file is estimated from
-  std::uint64_t bytes = 0;        ///< arena bytes per rank
-  double seconds = 1;             ///< hard cap on measuring; the planner may scale it down to `min_seconds`
+  std::int64_t entities = 0;  ///< how many rows the case will report
+  std::size_t samples = 60;   ///< of each row, about: what the size of the results file is estimated from
+  std::uint64_t bytes = 0;    ///< arena bytes per rank
+  double seconds = 1;         ///< hard cap on measuring; the planner may scale it down to `min_seconds`
   double min_seconds = 0.1;
-  double overhead_seconds = 0.02; ///< set-up, verification and gathering beyond `seconds`
-  bool serial = false;            ///< `alone`: devices of a node take turns, so `seconds` is per turn and `turns` count
+  double overhead_seconds = 0.02;  ///< set-up, verification and gathering beyond `seconds`
+  bool serial = false;  ///< `alone`: devices of a node take turns, so `seconds` is per turn and `turns` count
   int turns = 1;
-  double deadline_s = 0;          ///< set by the planner
-  bool in_every_pass = false;     ///< repeated as .p2, .p3 in new order where the level has passes
+  double deadline_s = 0;             ///< set by the planner
+  bool in_every_pass = false;        ///< repeated as .p2, .p3 in new order where the level has passes
   Json parameters = Json::object();  ///< stored as attributes; numbers and strings only
 
   std::vector<std::string> checkers;  ///< set by the planner, from the suite
@@ -69,7 +73,8 @@ struct Case {
   double expected_s() const noexcept { return (serial ? seconds * turns : seconds) + overhead_seconds; }
 };
 
-/// Who works at the same time, as the end of a title: "all cores", "one rank at a time", "all GPUs", "one GPU at a time".
+/// Who works at the same time, as the end of a title: "all cores", "one rank at a time", "all GPUs", "one GPU
+/// at a time".
 std::string together_words(bool gpus, bool together);
 
 }  // namespace assay

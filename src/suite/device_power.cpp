@@ -8,7 +8,8 @@
 namespace assay {
 namespace {
 
-/// Moves of all counters of a node, the packages last. Ranks of a node share its clock, so that times need no translation.
+/// Moves of all counters of a node, the packages last. Ranks of a node share its clock, so that times need no
+/// translation.
 Json to_json(const std::vector<EnergyReading>& readings) {
   std::size_t gpus = 0;
   for (const EnergyReading& reading : readings) gpus = std::max(gpus, reading.gpus_j.size());
@@ -17,7 +18,9 @@ Json to_json(const std::vector<EnergyReading>& readings) {
     EnergyTrace trace;
     for (const EnergyReading& reading : readings) {
       trace.t.push_back(reading.t);
-      trace.joules.push_back(i == gpus ? reading.packages_j : i < reading.gpus_j.size() ? reading.gpus_j[i] : unsupported);
+      trace.joules.push_back(i == gpus                   ? reading.packages_j
+                             : i < reading.gpus_j.size() ? reading.gpus_j[i]
+                                                         : unsupported);
     }
     const EnergyTrace moves = moves_of(trace);
     all.push_back({moves.t, moves.joules});

@@ -15,8 +15,8 @@ class DevicePower {
   /// Asks every `period_s`, as long as this lives.
   DevicePower(const Context& context, double period_s);
 
-  /// The moves of the energy counter of what this rank measures: its GPU, or all processor packages of its node; none where nobody
-  /// tells. The times are now_s(). Collective over the node; once.
+  /// The moves of the energy counter of what this rank measures: its GPU, or all processor packages of its
+  /// node; none where nobody tells. The times are now_s(). Collective over the node; once.
   EnergyTrace finish();
 
  private:

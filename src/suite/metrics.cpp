@@ -19,8 +19,10 @@ Metrics::Metrics(std::initializer_list<OperationMetrics> operations) {
 }
 
 const results::MetricSpec& Metrics::of(std::string_view operation, std::string_view name) const {
-  const auto at = std::find_if(all_.begin(), all_.end(), [&](const auto& m) { return m.operation == operation && m.name == name; });
-  if (at == all_.end()) throw Error(ErrorKind::internal, std::string(operation) + " declares no metric " + std::string(name));
+  const auto at = std::find_if(all_.begin(), all_.end(),
+                               [&](const auto& m) { return m.operation == operation && m.name == name; });
+  if (at == all_.end())
+    throw Error(ErrorKind::internal, std::string(operation) + " declares no metric " + std::string(name));
   return *at;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The metrics of a suite, said once: `assay list`, the limits, the results file and the verdict take them from here.
+// The metrics of a suite, said once: `assay list`, the limits, the results file and the verdict take them
+// from here.
 #pragma once
 
 #include <string>
@@ -13,8 +14,8 @@ namespace assay {
 /// What one operation of a suite measures.
 struct OperationMetrics {
   std::string operation;
-  std::string cases;  ///< how its cases are called, for people: "<dtype>-n<N>"
-  results::Judging judging;  ///< of all its metrics that say nothing else
+  std::string cases;                         ///< how its cases are called, for people: "<dtype>-n<N>"
+  results::Judging judging;                  ///< of all its metrics that say nothing else
   std::vector<results::MetricSpec> metrics;  ///< name to title; the rest is taken from above
 };
 

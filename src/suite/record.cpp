@@ -44,28 +44,37 @@ CaseRecord::Row row_from_json(const Json& j) {
 
 Json judging_to_json(const std::optional<results::Judging>& j) {
   if (!j) return nullptr;
-  return {static_cast<int>(j->of), j->fault_threshold, j->weight, static_cast<int>(j->floor), static_cast<int>(j->shared_by), j->in_step};
+  return {static_cast<int>(j->of),        j->fault_threshold, j->weight, static_cast<int>(j->floor),
+          static_cast<int>(j->shared_by), j->in_step};
 }
 
 std::optional<results::Judging> judging_from_json(const Json& json) {
   if (json.is_null()) return std::nullopt;
-  return results::Judging{static_cast<results::MetricClass>(json[0].get<int>()), json[1], json[2],
-                          static_cast<results::Floor>(json[3].get<int>()), static_cast<results::SharedBy>(json[4].get<int>()), json[5]};
+  return results::Judging{static_cast<results::MetricClass>(json[0].get<int>()),
+                          json[1],
+                          json[2],
+                          static_cast<results::Floor>(json[3].get<int>()),
+                          static_cast<results::SharedBy>(json[4].get<int>()),
+                          json[5]};
 }
 
 Json state_to_json(const CaseRecord& r) {
   Json metrics = Json::array();
   for (const auto& m : r.metrics_)
-    metrics.push_back({m.name, m.unit, static_cast<int>(m.better), m.required, static_cast<int>(m.role), m.per_sample, m.title, judging_to_json(m.judging)});
+    metrics.push_back({m.name, m.unit, static_cast<int>(m.better), m.required, static_cast<int>(m.role),
+                       m.per_sample, m.title, judging_to_json(m.judging)});
   Json arrays = Json::array();
   for (const auto& a : r.arrays_) arrays.push_back({a.name, a.dims, a.shape});
   Json errors = Json::array();
   for (const auto& e : r.records_)
-    errors.push_back({e.entity, e.index, e.expected, e.actual, e.reread, std::bit_cast<std::uint64_t>(e.t), e.sm, e.warp, e.lane});
+    errors.push_back({e.entity, e.index, e.expected, e.actual, e.reread, std::bit_cast<std::uint64_t>(e.t),
+                      e.sm, e.warp, e.lane});
   Json selftest = Json::array();
-  for (const auto& s : r.selftest_) selftest.push_back({s.checker, s.injected, s.caught, s.located, s.counted, s.entity});
+  for (const auto& s : r.selftest_)
+    selftest.push_back({s.checker, s.injected, s.caught, s.located, s.counted, s.entity});
   Json events = Json::array();
-  for (const auto& e : r.events_) events.push_back({std::bit_cast<std::uint64_t>(e.t), e.entity, e.kind, e.text});
+  for (const auto& e : r.events_)
+    events.push_back({std::bit_cast<std::uint64_t>(e.t), e.entity, e.kind, e.text});
   return {{"metrics", metrics},
           {"arrays", arrays},
           {"errors", errors},
@@ -85,7 +94,8 @@ void state_from_json(const Json& j, CaseRecord& r) {
   for (const auto& a : j.at("arrays"))
     r.arrays_.push_back({a[0], a[1].get<std::vector<std::string>>(), a[2].get<std::vector<std::size_t>>()});
   for (const auto& e : j.at("errors"))
-    r.records_.push_back({"", e[0], e[1], e[2], e[3], e[4], std::bit_cast<double>(e[5].get<std::uint64_t>()), e[6], e[7], e[8]});
+    r.records_.push_back({"", e[0], e[1], e[2], e[3], e[4], std::bit_cast<double>(e[5].get<std::uint64_t>()),
+                          e[6], e[7], e[8]});
   for (const auto& s : j.at("selftest")) r.selftest_.push_back({s[0], s[1], s[2], s[3], s[4], s[5]});
   for (const auto& e : j.at("events"))
     r.events_.push_back({std::bit_cast<double>(e[0].get<std::uint64_t>()), e[1], e[2], e[3]});
@@ -104,7 +114,8 @@ void state_from_json(const Json& j, CaseRecord& r) {
 
 CaseRecord::MetricSpec& CaseRecord::declare(const MetricSpec& spec) { return metrics_.emplace_back(spec); }
 
-void CaseRecord::declare_integers(const std::string& name, std::vector<std::string> dims, std::vector<std::size_t> shape) {
+void CaseRecord::declare_integers(const std::string& name, std::vector<std::string> dims,
+                                  std::vector<std::size_t> shape) {
   arrays_.push_back({name, std::move(dims), std::move(shape)});
 }
 

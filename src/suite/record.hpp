@@ -28,11 +28,13 @@ class CaseRecord {
   /// The result may be adjusted: to the device (its role), or to whose clock it is.
   MetricSpec& declare(const MetricSpec& spec);
   /// Declares an integer array [entity, dims...]; `dims` and `shape` without the entity dimension.
-  void declare_integers(const std::string& name, std::vector<std::string> dims, std::vector<std::size_t> shape);
+  void declare_integers(const std::string& name, std::vector<std::string> dims,
+                        std::vector<std::size_t> shape);
   Row& add_row(int entity);
   Row& add_link(int source, int destination);
 
-  /// A wrong value: the case becomes `fail`. `count` counts all of them, records are kept up to 1000 a rank and case.
+  /// A wrong value: the case becomes `fail`. `count` counts all of them, records are kept up to 1000 a rank
+  /// and case.
   void miscompare(const results::Miscompare& record, std::uint64_t count = 1);
   std::uint64_t miscompares() const noexcept { return miscompares_; }
   void set_state(results::CaseState state, const std::string& reason);  ///< keeps the worse one
@@ -41,7 +43,7 @@ class CaseRecord {
   void parameter(const std::string& key, const Json& value) { parameters_[key] = value; }
   void add_time(double warmup_s, double timed_s, double verify_s);
 
-  std::string serialize() const;                       ///< CBOR
+  std::string serialize() const;  ///< CBOR
   static CaseRecord deserialize(const std::string& text);
 
   std::vector<MetricSpec> metrics_;

@@ -45,40 +45,46 @@ struct Context {
   const EntityTable& entities;
   Device& device;
   Communicator& world;
-  Communicator& node;      ///< ranks of this node
-  Communicator* leaders;   ///< local rank 0 of every node; null elsewhere
-  RandomStream random;     ///< of this case: equal on all ranks
-  double run_start_s;      ///< now_s() at run start, on this rank's clock, offset-corrected to rank 0's
-  double deadline_s;       ///< now_s() after which transports give up waits that others do not end
+  Communicator& node;     ///< ranks of this node
+  Communicator* leaders;  ///< local rank 0 of every node; null elsewhere
+  RandomStream random;    ///< of this case: equal on all ranks
+  double run_start_s;     ///< now_s() at run start, on this rank's clock, offset-corrected to rank 0's
+  double deadline_s;      ///< now_s() after which transports give up waits that others do not end
   CaseRecord& record;
-  int device_entity;       ///< this rank's row
-  Injector* injector = nullptr;  ///< makes faults on purpose; null in all runs without --inject
-  const RetestOrder* retest = nullptr;  ///< of a retest case; null elsewhere
+  int device_entity;                      ///< this rank's row
+  Injector* injector = nullptr;           ///< makes faults on purpose; null in all runs without --inject
+  const RetestOrder* retest = nullptr;    ///< of a retest case; null elsewhere
   guard::Heartbeat* heartbeat = nullptr;  ///< for those who watch from outside
-  GpuLinks* gpu_links = nullptr;  ///< what carries data between GPUs beside these communicators; null where no GPU is measured
-  /// A meter that asks the energy counters of this node every so many seconds; empty but on one rank of a node, see DevicePower.
+  GpuLinks* gpu_links =
+      nullptr;  ///< what carries data between GPUs beside these communicators; null where no GPU is measured
+  /// A meter that asks the energy counters of this node every so many seconds; empty but on one rank of a
+  /// node, see DevicePower.
   std::function<std::unique_ptr<PowerMeter>(double period_s)> power_meter = {};
-  /// now_s() at which what still runs is ended in order, after the batch in flight: ranks agree on it, for their clocks differ.
+  /// now_s() at which what still runs is ended in order, after the batch in flight: ranks agree on it, for
+  /// their clocks differ.
   double end_s = std::numeric_limits<double>::infinity();
 
-  /// Of inputs whose results must come out alike when the case is measured again: `random` of the screening case.
+  /// Of inputs whose results must come out alike when the case is measured again: `random` of the screening
+  /// case.
   RandomStream inputs() const;
   double since_start(double t) const noexcept;
-  /// At the end of a timed region that a suite times by itself, inside it: the delay that --inject asks for, see TimedFault.
-  /// `sampling` does it for the others.
+  /// At the end of a timed region that a suite times by itself, inside it: the delay that --inject asks for,
+  /// see TimedFault. `sampling` does it for the others.
   double apply_injected_delay(double begin_s, std::uint64_t repetitions, bool warmup = false) const;
   /// Counts a timed batch that no sampler counts, for those who watch.
   void count_batch() const noexcept;
   /// A communicator before `inner` that makes the faults of this run; null where there are none.
   std::unique_ptr<Communicator> with_faults(Communicator& inner) const;
   /// Where --inject may corrupt a result before it is checked.
-  void injection_point(std::string_view target, void* data, std::size_t count, std::size_t element_bytes) const;
+  void injection_point(std::string_view target, void* data, std::size_t count,
+                       std::size_t element_bytes) const;
   /// For comparing times between ranks: null unless this rank's clock is wrong on purpose.
   ClockReading clock() const;
   /// The sampling plan of the level for a series of at most `seconds`.
   SamplingPlan sampling(double seconds) const;
-  /// `alone` mode: calls `turn()` on the sampled devices of each node one after the other, while the others sleep. In a
-  /// retest case on those that are measured again, several times, so that candidates and controls alternate.
+  /// `alone` mode: calls `turn()` on the sampled devices of each node one after the other, while the others
+  /// sleep. In a retest case on those that are measured again, several times, so that candidates and controls
+  /// alternate.
   void take_turns(int turns, const std::function<void()>& turn);
 };
 
@@ -94,22 +100,28 @@ class Suite {
   virtual std::string_view name() const noexcept = 0;
   virtual std::string_view summary() const noexcept = 0;  ///< one line
   virtual bool hidden() const noexcept { return false; }
-  virtual std::vector<OptionSpec> options() const = 0;    ///< names start with "<suite>."
-  virtual std::vector<results::MetricSpec> metrics() const = 0;  ///< of all operations, each with its operation
-  /// The checkers of its results, each with a self-test that must pass in every run (CaseRecord::selftest). A suite with results that
-  /// names none is never believed; one that computes nothing which could be wrong says so by results::no_checks.
+  virtual std::vector<OptionSpec> options() const = 0;  ///< names start with "<suite>."
+  virtual std::vector<results::MetricSpec> metrics()
+      const = 0;  ///< of all operations, each with its operation
+  /// The checkers of its results, each with a self-test that must pass in every run (CaseRecord::selftest). A
+  /// suite with results that names none is never believed; one that computes nothing which could be wrong
+  /// says so by results::no_checks.
   virtual std::vector<std::string> checkers() const { return {}; }
   virtual FaultPoints fault_points() const { return {}; }  ///< what --inject can do to it
   /// The cases of this level, required ones first. Pure; checks the suite's options (Error(usage)).
   virtual std::vector<Case> plan(const PlanInput& input) const = 0;
-  /// Who is measured with whom in a case, in the order of the rounds, as rows of `entities`; nothing where nobody needs a partner.
-  virtual std::vector<Pairing> pairings(const Case&, const PlanInput&, const EntityTable&) const { return {}; }
-  /// Called once on every rank before the first of `cases` (collective over `world`, where all still live): what must be the
-  /// same everywhere is agreed here. Calls `go_on` every few seconds, for those who watch; once it says no on rank 0, what is left
-  /// stays as libraries choose by themselves.
+  /// Who is measured with whom in a case, in the order of the rounds, as rows of `entities`; nothing where
+  /// nobody needs a partner.
+  virtual std::vector<Pairing> pairings(const Case&, const PlanInput&, const EntityTable&) const {
+    return {};
+  }
+  /// Called once on every rank before the first of `cases` (collective over `world`, where all still live):
+  /// what must be the same everywhere is agreed here. Calls `go_on` every few seconds, for those who watch;
+  /// once it says no on rank 0, what is left stays as libraries choose by themselves.
   virtual void prepare(const std::vector<Case>& /*cases*/, const Config&, Device&, Communicator& /*world*/,
                        const std::function<bool()>& /*go_on*/) {}
-  /// Runs one case on every rank (collective). Throws Error for what went wrong; the runner makes case states of it.
+  /// Runs one case on every rank (collective). Throws Error for what went wrong; the runner makes case states
+  /// of it.
   virtual void run(const Case& c, Context& context) = 0;
 };
 

@@ -76,12 +76,8 @@ double CounterSet::value_of(const FileReading& reading, Pass& pass) {
   for (const std::string& path : reading.paths) {
     double value = unsupported;
     switch (reading.format) {
-      case Format::integer:
-        value = sysfs::number(path);
-        break;
-      case Format::total_line:
-        value = total_line(read_text(path).value_or(""), reading.key);
-        break;
+      case Format::integer: value = sysfs::number(path); break;
+      case Format::total_line: value = total_line(read_text(path).value_or(""), reading.key); break;
       case Format::interrupt_row:
         if (pass.interrupts.empty()) pass.interrupts = read_text(path).value_or("");
         value = interrupt_row(pass.interrupts, reading.key);
@@ -106,7 +102,8 @@ std::vector<double> CounterSet::read() {
   if (gpus_ == nullptr) return values;
   const auto of_gpus = gpus_->read();
   values.insert(values.end(), of_gpus.begin(), of_gpus.end());
-  for (std::size_t i = sources_.size(); i < values.size(); ++i) sources_.push_back(gpu_source(gpus_->counters()[i - readings_.size()]));
+  for (std::size_t i = sources_.size(); i < values.size(); ++i)
+    sources_.push_back(gpu_source(gpus_->counters()[i - readings_.size()]));
   return values;
 }
 
@@ -245,7 +242,8 @@ void CounterSet::add_driver_stats(const std::string& node_name, const std::strin
       const DriverStat kind = kind_of_driver_stat(stat);
       if (kind == DriverStat::other) continue;
       const bool error = kind == DriverStat::error;
-      sources_.push_back({"nic", node_name + "/" + name, (error ? "driver_errors:" : "driver_flow:") + stat, error, place});
+      sources_.push_back(
+          {"nic", node_name + "/" + name, (error ? "driver_errors:" : "driver_flow:") + stat, error, place});
       readings_.push_back({Format::driver, stat, 1, {place}});
     }
   }

@@ -30,8 +30,8 @@ class CounterSet {
   const std::vector<std::string>& unsupported_families() const noexcept { return unsupported_; }
   /// What single parts do not offer: recorded as unsupported too.
   const std::vector<Source>& unsupported_sources() const noexcept { return unsupported_sources_; }
-  /// Values in the order of sources(); NaN when a source that was there cannot be read now. May add sources at the end (an Xid that was
-  /// never seen before): they were 0 until then.
+  /// Values in the order of sources(); NaN when a source that was there cannot be read now. May add sources
+  /// at the end (an Xid that was never seen before): they were 0 until then.
   std::vector<double> read();
 
  private:

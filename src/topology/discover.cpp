@@ -70,7 +70,8 @@ void place_ranks(Topology& topology, const std::vector<RankFacts>& facts, int no
 }
 
 int gpu_of(const Node& node, const std::string& uuid) {
-  const auto at = std::find_if(node.gpus.begin(), node.gpus.end(), [&](const Gpu& gpu) { return gpu.uuid == uuid; });
+  const auto at =
+      std::find_if(node.gpus.begin(), node.gpus.end(), [&](const Gpu& gpu) { return gpu.uuid == uuid; });
   return at == node.gpus.end() ? -1 : static_cast<int>(at - node.gpus.begin());
 }
 
@@ -84,19 +85,27 @@ void assign_gpus(Topology& topology, const std::vector<RankFacts>& facts) {
       if (gpu_of(node, uuid) < 0) node.gpus.emplace_back().uuid = uuid;
     if (own.gpu.empty()) continue;
     place.gpu = gpu_of(node, own.gpu);
-    if (place.gpu < 0) throw Error(ErrorKind::internal, "rank " + std::to_string(place.rank) + " was given a GPU that it does not see");
+    if (place.gpu < 0)
+      throw Error(ErrorKind::internal,
+                  "rank " + std::to_string(place.rank) + " was given a GPU that it does not see");
     place.gpu_free_bytes = own.gpu_free_bytes;
     place.gpu_sweep_rate = own.gpu_sweep_rate;
     ++ranks[{place.node, place.gpu}];
   }
-  for (RankPlace& place : topology.ranks) place.shares_gpu = place.gpu >= 0 && ranks[{place.node, place.gpu}] > 1;
+  for (RankPlace& place : topology.ranks)
+    place.shares_gpu = place.gpu >= 0 && ranks[{place.node, place.gpu}] > 1;
 }
 
 }  // namespace
 
 RankFacts own_facts(int leader_rank, int local_rank, std::vector<std::string> visible_gpus) {
-  return {host_name(),   leader_rank,          local_rank, allowed_cpus(), static_cast<int>(getpid()),
-          ASSAY_VERSION, std::move(visible_gpus)};
+  return {host_name(),
+          leader_rank,
+          local_rank,
+          allowed_cpus(),
+          static_cast<int>(getpid()),
+          ASSAY_VERSION,
+          std::move(visible_gpus)};
 }
 
 std::string to_text(const RankFacts& facts) {

@@ -16,12 +16,12 @@ struct RankFacts {
   int local_rank = 0;
   std::vector<int> mask;  ///< CPUs the launcher allowed
   int pid = 0;
-  std::string version;  ///< of the program: differing ones are an error
+  std::string version;                         ///< of the program: differing ones are an error
   std::vector<std::string> visible_gpus = {};  ///< UUIDs that this process may use
-  std::string device = "host";            ///< what the job measures with, as choose_devices says: host|cuda
-  std::string gpu = {};                   ///< the GPU that this rank measures with, by UUID
-  double gpu_free_bytes = 0;              ///< of its memory, before this run took any
-  double gpu_sweep_rate = 0;              ///< B/s of a short sweep over its memory
+  std::string device = "host";  ///< what the job measures with, as choose_devices says: host|cuda
+  std::string gpu = {};         ///< the GPU that this rank measures with, by UUID
+  double gpu_free_bytes = 0;    ///< of its memory, before this run took any
+  double gpu_sweep_rate = 0;    ///< B/s of a short sweep over its memory
 };
 
 /// Of this process; `leader_rank` and `local_rank` come from splitting the world by shared memory.
@@ -30,12 +30,12 @@ RankFacts own_facts(int leader_rank, int local_rank, std::vector<std::string> vi
 std::string to_text(const RankFacts& facts);
 RankFacts rank_facts_from(const std::string& text);
 
-/// The topology, equal on all ranks but for `self`. `node_json_by_rank` holds to_json(probe_node()).dump() of each
-/// node's leader, or its differences() from the first of them, and is empty for other ranks; `facts_by_rank` holds
-/// to_text of every rank; `threads` > 0 overrides the share of cores. GPUs that a rank may use and NVML does not tell
-/// of (there is none, or a part of a GPU is given out by itself) are added to their node. Nodes that call themselves
-/// alike get names and ids of their own. Throws Error(usage) naming the ranks when they run different versions,
-/// Error(internal) when a leader's node is missing.
+/// The topology, equal on all ranks but for `self`. `node_json_by_rank` holds to_json(probe_node()).dump() of
+/// each node's leader, or its differences() from the first of them, and is empty for other ranks;
+/// `facts_by_rank` holds to_text of every rank; `threads` > 0 overrides the share of cores. GPUs that a rank
+/// may use and NVML does not tell of (there is none, or a part of a GPU is given out by itself) are added to
+/// their node. Nodes that call themselves alike get names and ids of their own. Throws Error(usage) naming
+/// the ranks when they run different versions, Error(internal) when a leader's node is missing.
 Topology discover(const std::vector<std::string>& node_json_by_rank,
                   const std::vector<std::string>& facts_by_rank, int self, int threads);
 

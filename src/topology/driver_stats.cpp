@@ -68,13 +68,15 @@ std::map<std::string, double> from_driver(int fd, const std::string& interface) 
   ethtool_stats values{};
   values.cmd = ETHTOOL_GSTATS;
   values.n_stats = count;
-  if (!ask(fd, interface, strings, std::size_t{count} * ETH_GSTRING_LEN, names) || !ask(fd, interface, values, std::size_t{count} * sizeof(std::uint64_t), answer))
+  if (!ask(fd, interface, strings, std::size_t{count} * ETH_GSTRING_LEN, names) ||
+      !ask(fd, interface, values, std::size_t{count} * sizeof(std::uint64_t), answer))
     return stats;
   // The number of queues may have changed in between: only what both answers hold.
   std::memcpy(&strings, names.data(), sizeof strings);
   std::memcpy(&values, answer.data(), sizeof values);
   for (std::uint32_t i = 0; i < std::min({count, strings.len, values.n_stats}); ++i) {
-    const char* name = reinterpret_cast<const char*>(names.data() + sizeof strings + std::size_t{i} * ETH_GSTRING_LEN);
+    const char* name =
+        reinterpret_cast<const char*>(names.data() + sizeof strings + std::size_t{i} * ETH_GSTRING_LEN);
     std::uint64_t value = 0;
     std::memcpy(&value, answer.data() + sizeof values + std::size_t{i} * sizeof value, sizeof value);
     const std::string clean = sysfs::clean(std::string(name, strnlen(name, ETH_GSTRING_LEN)));
@@ -96,13 +98,17 @@ std::map<std::string, double> driver_stats(const std::string& place) {
 
 DriverStat kind_of_driver_stat(const std::string& name) {
   std::string lower = name;
-  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   const auto has = [&](std::initializer_list<const char*> words) {
-    return std::any_of(words.begin(), words.end(), [&](const char* word) { return lower.find(word) != std::string::npos; });
+    return std::any_of(words.begin(), words.end(),
+                       [&](const char* word) { return lower.find(word) != std::string::npos; });
   };
   if (has({"xdp", "_corrected"})) return DriverStat::other;  // FEC mends bits all day long
-  if (has({"pause", "cnp", "ecn", "discard", "out_of_buffer", "xoff", "no_buffer", "missed_errors"})) return DriverStat::flow;
-  if (has({"crc", "symbol_err", "uncorrectable", "fcs_err", "align_err", "link_down_events", "jabber"})) return DriverStat::error;
+  if (has({"pause", "cnp", "ecn", "discard", "out_of_buffer", "xoff", "no_buffer", "missed_errors"}))
+    return DriverStat::flow;
+  if (has({"crc", "symbol_err", "uncorrectable", "fcs_err", "align_err", "link_down_events", "jabber"}))
+    return DriverStat::error;
   return DriverStat::other;
 }
 

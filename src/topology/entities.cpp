@@ -84,7 +84,8 @@ EntityTable::EntityTable(const Topology& topology) {
   add_fabric(topology);
 }
 
-// What each rank measures with: a GPU of its own is there already, a shared one and the host device get a row for each rank.
+// What each rank measures with: a GPU of its own is there already, a shared one and the host device get a row
+// for each rank.
 void EntityTable::add_devices(const Topology& topology) {
   const auto part_of = [](const RankPlace& place) {
     return place.gpu >= 0 ? "gpu" + std::to_string(place.gpu) : "cores" + format_cpu_list(place.cpus);

@@ -15,8 +15,8 @@ std::string without_blanks(std::string text);
 
 /// The rows of /entities, equal on all ranks: cluster, nodes, their numa domains, sockets (cpu), dimms, nics,
 /// GPUs (device, named node07/gpu3, whether a rank drives them or not), and one device per rank: its GPU, or
-/// the host device, which is its core set, named node07/cores0-3. ".K" is added where ranks share one of them.
-/// With --topology also racks (rack:R) and switches (switch:L).
+/// the host device, which is its core set, named node07/cores0-3. ".K" is added where ranks share one of
+/// them. With --topology also racks (rack:R) and switches (switch:L).
 class EntityTable {
  public:
   explicit EntityTable(const Topology& topology);
@@ -25,7 +25,9 @@ class EntityTable {
   int cluster() const noexcept { return 0; }
   int node(int node) const { return nodes_[static_cast<std::size_t>(node)]; }
   int device_of_rank(int rank) const { return devices_[static_cast<std::size_t>(rank)]; }
-  int gpu(int node, int index) const { return gpus_[static_cast<std::size_t>(node)][static_cast<std::size_t>(index)]; }
+  int gpu(int node, int index) const {
+    return gpus_[static_cast<std::size_t>(node)][static_cast<std::size_t>(index)];
+  }
   int numa(int node, int os_index) const;                            ///< -1 if there is none
   int nic(int node, const std::string& name) const;                  ///< -1 if there is none
   int dimm(int node, const std::string& slot) const;                 ///< -1 if there is none
@@ -34,8 +36,8 @@ class EntityTable {
   /// The row of the link between two rows, added when first asked for (rank 0 only: it owns the growth).
   int link(int source, int destination);
 
-  /// Takes over the rows that a resumed run had added behind these. Throws Error(usage) when `rows` do not begin
-  /// with the rows of this table.
+  /// Takes over the rows that a resumed run had added behind these. Throws Error(usage) when `rows` do not
+  /// begin with the rows of this table.
   void adopt(const std::vector<results::Entity>& rows);
 
  private:

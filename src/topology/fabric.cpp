@@ -17,7 +17,8 @@ namespace {
 std::string hex_digits(const std::string& text) {
   std::string digits;
   for (const char c : text)
-    if (std::isxdigit(static_cast<unsigned char>(c)) != 0) digits += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    if (std::isxdigit(static_cast<unsigned char>(c)) != 0)
+      digits += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return digits;
 }
 
@@ -63,7 +64,8 @@ void wrong(const std::string& name, std::size_t line, const std::string& what) {
 std::string checked_name(std::string_view text, const char* what, const std::string& file, std::size_t line) {
   if (text.empty()) wrong(file, line, std::string("no ") + what);
   if (text.size() > fabric_name_limit)
-    wrong(file, line, std::string(what) + " is longer than " + std::to_string(fabric_name_limit) + " characters");
+    wrong(file, line,
+          std::string(what) + " is longer than " + std::to_string(fabric_name_limit) + " characters");
   for (const char c : text)
     if (c <= ' ' || c > '~' || c == '"' || c == ',')
       wrong(file, line, std::string(what) + " holds a blank, quote or character that is not printable ASCII");
@@ -84,12 +86,15 @@ Fabric parse_fabric(const std::string& text, const std::string& name) {
       continue;
     }
     const std::string start = fabric::lower(content.substr(0, 64));
-    if (start.starts_with("switchname=") || start.starts_with("blockname=")) return fabric::read_slurm(lines, name);
+    if (start.starts_with("switchname=") || start.starts_with("blockname="))
+      return fabric::read_slurm(lines, name);
     if (start.starts_with("vendid=") || start.starts_with("switch\t") || start.starts_with("ca\t"))
       return fabric::read_ibnetdiscover(lines, name);
     return fabric::read_csv(lines, name);
   }
-  throw_usage(name + ": empty: neither CSV (node,nic,switch,port,rack), Slurm topology.conf nor ibnetdiscover output");
+  throw_usage(
+      name +
+      ": empty: neither CSV (node,nic,switch,port,rack), Slurm topology.conf nor ibnetdiscover output");
 }
 
 FabricCoverage apply_fabric(const Fabric& fabric, Topology& topology) {
@@ -120,7 +125,8 @@ FabricCoverage apply_fabric(const Fabric& fabric, Topology& topology) {
         nic.rack = port->rack;
         nic.rail = port->rail;
       }
-      if (!found) coverage.absent_nics.push_back(node.hostname + "/" + (port->nic.empty() ? port->guid : port->nic));
+      if (!found)
+        coverage.absent_nics.push_back(node.hostname + "/" + (port->nic.empty() ? port->guid : port->nic));
     }
     coverage.nics += placed;
     coverage.nodes += placed > 0 ? 1 : 0;
@@ -157,13 +163,14 @@ std::string describe_fabric(const Fabric& fabric, const FabricCoverage& coverage
     return std::to_string(n) + " " + what + (n == 1 ? "" : plural);
   };
   std::string text = "topology (" + fabric.format + "): " + std::to_string(coverage.nodes) + " of " +
-                     count(topology.nodes.size(), "node", "s") + ", " + count(coverage.nics, "NIC", "s") + ", " +
-                     count(leaves.size(), "switch", "es") + ", " + count(racks.size(), "rack", "s");
+                     count(topology.nodes.size(), "node", "s") + ", " + count(coverage.nics, "NIC", "s") +
+                     ", " + count(leaves.size(), "switch", "es") + ", " + count(racks.size(), "rack", "s");
   if (!rails.empty()) text += ", " + count(rails.size(), "rail", "s");
   const auto list = [&](const char* what, const std::vector<std::string>& names) {
     if (names.empty()) return;
     text += std::string("\n  ") + what + ": ";
-    for (std::size_t i = 0; i < std::min<std::size_t>(names.size(), 8); ++i) text += (i == 0 ? "" : ", ") + names[i];
+    for (std::size_t i = 0; i < std::min<std::size_t>(names.size(), 8); ++i)
+      text += (i == 0 ? "" : ", ") + names[i];
     if (names.size() > 8) text += " and " + std::to_string(names.size() - 8) + " more";
   };
   list("nodes that the file does not have", coverage.unknown_nodes);

@@ -34,13 +34,16 @@ std::array<std::size_t, columns.size()> header_of(const Line& line, const std::s
     const std::string cell = lower(cells[i]);
     const auto column = std::find(columns.begin(), columns.end(), cell);
     if (column == columns.end())
-      wrong(name, line.number, "unknown column '" + cell.substr(0, 40) + "' (a header is needed: node,nic,switch,port,rack[,rail])");
+      wrong(name, line.number,
+            "unknown column '" + cell.substr(0, 40) +
+                "' (a header is needed: node,nic,switch,port,rack[,rail])");
     auto& place = at[static_cast<std::size_t>(column - columns.begin())];
     if (place != std::string::npos) wrong(name, line.number, "column '" + cell + "' twice");
     place = i;
   }
   for (const Column needed : {node, nic, leaf})
-    if (at[needed] == std::string::npos) wrong(name, line.number, std::string("no column '") + columns[needed] + "'");
+    if (at[needed] == std::string::npos)
+      wrong(name, line.number, std::string("no column '") + columns[needed] + "'");
   return at;
 }
 
@@ -78,7 +81,8 @@ Entry slurm_entry(const Joined& line, const std::string& name) {
     const std::string_view word = rest.substr(0, end);
     rest.remove_prefix(end);
     const std::size_t equals = word.find('=');
-    if (equals == std::string_view::npos) wrong(name, line.number, std::string(word.substr(0, 40)) + " is no KEY=VALUE");
+    if (equals == std::string_view::npos)
+      wrong(name, line.number, std::string(word.substr(0, 40)) + " is no KEY=VALUE");
     const std::string key = lower(word.substr(0, equals));
     const std::string_view value = word.substr(equals + 1);
     if (key == "switchname") {
@@ -151,11 +155,14 @@ Fabric read_slurm(const std::vector<Line>& lines, const std::string& name) {
   std::size_t names = 0;
   for (const Joined& line : slurm_lines(lines)) {
     const Entry entry = slurm_entry(line, name);
-    if (!switches.insert(entry.leaf).second) wrong(name, line.number, "switch " + entry.leaf + " is there twice");
-    const auto nodes = expanded(entry.nodes, name, line.number), below = expanded(entry.switches, name, line.number);
+    if (!switches.insert(entry.leaf).second)
+      wrong(name, line.number, "switch " + entry.leaf + " is there twice");
+    const auto nodes = expanded(entry.nodes, name, line.number),
+               below = expanded(entry.switches, name, line.number);
     // Each line may stand for many names; all of them together have the same bound.
     names += nodes.size() + below.size();
-    if (names > hostlist_limit) wrong(name, line.number, "more than " + std::to_string(hostlist_limit) + " names");
+    if (names > hostlist_limit)
+      wrong(name, line.number, "more than " + std::to_string(hostlist_limit) + " names");
     for (const auto& host : nodes) {
       const std::string checked = checked_name(host, "node", name, line.number);
       const auto [it, fresh] = leaf_of.try_emplace(checked, entry.leaf);

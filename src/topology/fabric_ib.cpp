@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The text that ibnetdiscover prints: blocks of a switch or channel adapter, each with a line per connected port.
+// The text that ibnetdiscover prints: blocks of a switch or channel adapter, each with a line per connected
+// port.
 //
 //   Switch  36 "S-0002c9020040b4a8"         # "MF0;leaf01:MSB7700/U1" enhanced port 0 lid 1 lmc 0
 //   [17]    "H-e41d2d0300a12340"[1](e41d2d0300a12341)       # "node01 mlx5_0" lid 4 4xEDR
@@ -58,8 +59,10 @@ std::string switch_name(std::string_view description, std::string_view id) {
 std::string node_guid(std::string_view id, const std::string& name, std::size_t line) {
   std::string digits = lower(id.starts_with("H-") ? id.substr(2) : id);
   if (digits.starts_with("0x")) digits.erase(0, 2);
-  const bool hex = std::all_of(digits.begin(), digits.end(), [](unsigned char c) { return std::isxdigit(c) != 0; });
-  if (digits.empty() || digits.size() > 16 || !hex) wrong(name, line, "the adapter's id is no GUID: " + std::string(id));
+  const bool hex =
+      std::all_of(digits.begin(), digits.end(), [](unsigned char c) { return std::isxdigit(c) != 0; });
+  if (digits.empty() || digits.size() > 16 || !hex)
+    wrong(name, line, "the adapter's id is no GUID: " + std::string(id));
   return std::string(16 - digits.size(), '0') + digits;
 }
 
@@ -82,9 +85,9 @@ void describe_adapter(std::string_view description, Block& block, const std::str
 Fabric read_ibnetdiscover(const std::vector<Line>& lines, const std::string& name) {
   Fabric fabric;
   fabric.format = "ibnetdiscover";
-  std::map<std::string, std::string> leaf_names;                 // by id
-  std::map<std::string, int> uses;                               // of a name
-  std::vector<std::pair<std::size_t, std::string>> ends;         // index of the port, id of its switch
+  std::map<std::string, std::string> leaf_names;          // by id
+  std::map<std::string, int> uses;                        // of a name
+  std::vector<std::pair<std::size_t, std::string>> ends;  // index of the port, id of its switch
   std::set<std::string> guids;
   Block block;
   for (const Line& line : lines) {
@@ -97,7 +100,8 @@ Fabric read_ibnetdiscover(const std::vector<Line>& lines, const std::string& nam
       std::string_view rest = text;
       if (!bracketed(rest, '[', ']', port)) wrong(name, line.number, "'[PORT]' is not closed");
       const std::string_view id = quoted(rest);
-      if (id.empty() || !bracketed(rest, '[', ']', leaf_port)) wrong(name, line.number, "\"PEER\"[PORT] is expected");
+      if (id.empty() || !bracketed(rest, '[', ']', leaf_port))
+        wrong(name, line.number, "\"PEER\"[PORT] is expected");
       if (!id.starts_with("S-")) continue;  // two adapters back to back
       FabricPort p;
       p.node = block.node;
@@ -131,7 +135,8 @@ Fabric read_ibnetdiscover(const std::vector<Line>& lines, const std::string& nam
       fabric.ports[port].leaf = without_blanks(id);
     } else {
       // Switches that call themselves alike are told apart by their ids.
-      fabric.ports[port].leaf = uses[known->second] > 1 ? without_blanks(known->second + "~" + id) : known->second;
+      fabric.ports[port].leaf =
+          uses[known->second] > 1 ? without_blanks(known->second + "~" + id) : known->second;
     }
   }
   if (fabric.ports.empty()) throw_usage(name + ": no adapter hangs on a switch");

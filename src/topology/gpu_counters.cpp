@@ -42,20 +42,29 @@ constexpr std::array lines = std::to_array<Line>({
     {"nvml_violation_hw_thermal_ns", true},
     {"nvml_violation_hw_brake_ns", true},
 });
-constexpr std::array<unsigned, 12> field_lines = {
-    nvml::field::pcie_correctable,     nvml::field::pcie_nonfatal,         nvml::field::pcie_fatal,
-    nvml::field::violation_power,      nvml::field::violation_thermal,     nvml::field::violation_sync_boost,
-    nvml::field::violation_board_limit, nvml::field::violation_low_utilization, nvml::field::violation_reliability,
-    nvml::field::violation_sw_thermal, nvml::field::violation_hw_thermal,  nvml::field::violation_hw_brake};
+constexpr std::array<unsigned, 12> field_lines = {nvml::field::pcie_correctable,
+                                                  nvml::field::pcie_nonfatal,
+                                                  nvml::field::pcie_fatal,
+                                                  nvml::field::violation_power,
+                                                  nvml::field::violation_thermal,
+                                                  nvml::field::violation_sync_boost,
+                                                  nvml::field::violation_board_limit,
+                                                  nvml::field::violation_low_utilization,
+                                                  nvml::field::violation_reliability,
+                                                  nvml::field::violation_sw_thermal,
+                                                  nvml::field::violation_hw_thermal,
+                                                  nvml::field::violation_hw_brake};
 
 std::vector<Reading> lines_of(const Nvml& nvml, int gpu) {
   std::vector<Reading> out;
   for (const bool sram : {false, true})
-    for (const int type : {nvml::error_corrected, nvml::error_uncorrected}) out.push_back(nvml.ecc_errors(gpu, type, sram));
+    for (const int type : {nvml::error_corrected, nvml::error_uncorrected})
+      out.push_back(nvml.ecc_errors(gpu, type, sram));
   const auto rows = nvml.remapped_rows(gpu);
   const auto links = nvml.link_errors(gpu);
-  for (const Reading& reading : {rows.correctable, rows.uncorrectable, rows.pending, rows.failure, nvml.pcie_replays(gpu), nvml.energy_j(gpu),
-                                 links.replay, links.recovery, links.crc})
+  for (const Reading& reading :
+       {rows.correctable, rows.uncorrectable, rows.pending, rows.failure, nvml.pcie_replays(gpu),
+        nvml.energy_j(gpu), links.replay, links.recovery, links.crc})
     out.push_back(reading);
   std::vector<Nvml::FieldOf> wanted;
   for (const unsigned id : field_lines) wanted.push_back({id, 0});
@@ -144,43 +153,29 @@ std::vector<double> GpuCounters::read() {
     if (at != nowhere) values[at] = 0;
   for (const auto& [key, count] : xids_) {
     values[xid_counter_.at(key)] = count;
-    if (const std::size_t at = xid_at_[static_cast<std::size_t>(key.first)]; at != nowhere) values[at] += count;
+    if (const std::size_t at = xid_at_[static_cast<std::size_t>(key.first)]; at != nowhere)
+      values[at] += count;
   }
   return values;
 }
 
 std::string words_of_xid(int number) {
   switch (number) {
-    case 13:
-      return "graphics engine exception";
-    case 31:
-      return "GPU memory page fault";
-    case 43:
-      return "GPU stopped processing";
-    case 45:
-      return "preemptive cleanup after earlier errors";
-    case 48:
-      return "double bit ECC error";
-    case 63:
-      return "row remapping or page retirement recorded";
-    case 64:
-      return "row remapping or page retirement failed";
-    case 74:
-      return "NVLink error";
-    case 79:
-      return "GPU has fallen off the bus";
-    case 92:
-      return "high rate of single bit ECC errors";
-    case 94:
-      return "contained memory error";
-    case 95:
-      return "uncontained memory error";
-    case 119:
-      return "GSP firmware does not answer";
-    case 120:
-      return "GSP firmware error";
-    default:
-      return {};
+    case 13: return "graphics engine exception";
+    case 31: return "GPU memory page fault";
+    case 43: return "GPU stopped processing";
+    case 45: return "preemptive cleanup after earlier errors";
+    case 48: return "double bit ECC error";
+    case 63: return "row remapping or page retirement recorded";
+    case 64: return "row remapping or page retirement failed";
+    case 74: return "NVLink error";
+    case 79: return "GPU has fallen off the bus";
+    case 92: return "high rate of single bit ECC errors";
+    case 94: return "contained memory error";
+    case 95: return "uncontained memory error";
+    case 119: return "GSP firmware does not answer";
+    case 120: return "GSP firmware error";
+    default: return {};
   }
 }
 

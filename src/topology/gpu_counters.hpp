@@ -11,7 +11,8 @@
 
 namespace assay {
 
-/// What the driver counts of each GPU: errors, time below the clocks it could have, energy. Xids are counted from when this was made.
+/// What the driver counts of each GPU: errors, time below the clocks it could have, energy. Xids are counted
+/// from when this was made.
 class GpuCounters {
  public:
   struct Counter {
@@ -22,7 +23,8 @@ class GpuCounters {
   /// Finds out what can be read of the GPUs, which are numbered as in Node::gpus.
   explicit GpuCounters(std::shared_ptr<NvmlThread> thread);
 
-  /// Those that can be read; a read may add some at the end: an Xid never seen before, which was 0 until then.
+  /// Those that can be read; a read may add some at the end: an Xid never seen before, which was 0 until
+  /// then.
   const std::vector<Counter>& counters() const noexcept { return counters_; }
   const std::vector<Counter>& absent() const noexcept { return absent_; }
   /// In the order of counters(); NaN for what cannot be read now. Never waits long.
@@ -38,8 +40,8 @@ class GpuCounters {
   int gpus_ = 0;
   std::vector<Counter> counters_, absent_;
   std::vector<std::pair<int, std::size_t>> place_;  ///< GPU and line of the sheet that each counter stands in
-  std::vector<std::size_t> xid_at_;                 ///< by GPU, where `nvml_xid` stands; npos: it tells of none
-  std::map<std::pair<int, int>, double> xids_;      ///< by GPU and number
+  std::vector<std::size_t> xid_at_;             ///< by GPU, where `nvml_xid` stands; npos: it tells of none
+  std::map<std::pair<int, int>, double> xids_;  ///< by GPU and number
   std::map<std::pair<int, int>, std::size_t> xid_counter_;
 };
 

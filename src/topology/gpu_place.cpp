@@ -11,7 +11,9 @@
 namespace assay {
 namespace {
 
-std::string counted(std::size_t n, const std::string& one) { return std::to_string(n) + " " + one + (n == 1 ? "" : "s"); }
+std::string counted(std::size_t n, const std::string& one) {
+  return std::to_string(n) + " " + one + (n == 1 ? "" : "s");
+}
 
 std::string list(const std::vector<std::string>& names) {
   constexpr std::size_t most = 8;
@@ -34,7 +36,8 @@ std::vector<std::pair<std::string, std::vector<int>>> by_host(const std::vector<
   return groups;
 }
 
-void place_host(DeviceChoice& choice, const std::string& host, const std::vector<int>& ranks, const Visible& visible, bool share) {
+void place_host(DeviceChoice& choice, const std::string& host, const std::vector<int>& ranks,
+                const Visible& visible, bool share) {
   Visible seen;
   std::set<std::string> all;
   for (const int rank : ranks) {
@@ -50,8 +53,9 @@ void place_host(DeviceChoice& choice, const std::string& host, const std::vector
     if (placed[i].empty()) idle.push_back(ranks[i]);
   }
   if (idle.empty()) return;
-  std::string text = host + ": " + counted(ranks.size(), "rank") + " for " + counted(all.size(), "GPU") + ": rank" +
-                     (idle.size() == 1 ? " " : "s ") + format_cpu_list(idle) + (idle.size() == 1 ? " rests" : " rest");
+  std::string text = host + ": " + counted(ranks.size(), "rank") + " for " + counted(all.size(), "GPU") +
+                     ": rank" + (idle.size() == 1 ? " " : "s ") + format_cpu_list(idle) +
+                     (idle.size() == 1 ? " rests" : " rest");
   if (!share) text += " (--share-gpus lets them take part)";
   choice.notes.push_back({host, "info", "idle", text});
 }
@@ -69,37 +73,45 @@ std::vector<std::string> place_on_gpus(const Visible& visible, bool share) {
     if (visible[rank].size() == 1 && load[visible[rank].front()] == 0) give(rank, visible[rank].front());
   for (std::size_t rank = 0; rank < visible.size(); ++rank) {
     if (!placed[rank].empty()) continue;
-    const auto free = std::find_if(visible[rank].begin(), visible[rank].end(), [&](const std::string& gpu) { return load[gpu] == 0; });
+    const auto free = std::find_if(visible[rank].begin(), visible[rank].end(),
+                                   [&](const std::string& gpu) { return load[gpu] == 0; });
     if (free != visible[rank].end()) give(rank, *free);
   }
   if (!share) return placed;
   for (std::size_t rank = 0; rank < visible.size(); ++rank) {
     if (!placed[rank].empty() || visible[rank].empty()) continue;
-    give(rank, *std::min_element(visible[rank].begin(), visible[rank].end(),
-                                 [&](const std::string& a, const std::string& b) { return load[a] < load[b]; }));
+    give(rank,
+         *std::min_element(visible[rank].begin(), visible[rank].end(),
+                           [&](const std::string& a, const std::string& b) { return load[a] < load[b]; }));
   }
   return placed;
 }
 
-DeviceChoice choose_devices(const std::vector<std::string>& hosts, const Visible& visible, const DeviceWish& wish) {
+DeviceChoice choose_devices(const std::vector<std::string>& hosts, const Visible& visible,
+                            const DeviceWish& wish) {
   DeviceChoice choice;
   choice.gpu.resize(hosts.size());
   choice.takes_part.assign(hosts.size(), true);
   if (wish.device == "host") return choice;
   if (!wish.cuda_built) {
-    if (wish.device == "cuda") throw_usage("--device: cuda is not built into this assay ('assay list' says why)");
+    if (wish.device == "cuda")
+      throw_usage("--device: cuda is not built into this assay ('assay list' says why)");
     return choice;
   }
   const auto groups = by_host(hosts);
   std::vector<std::string> without;
   for (const auto& [host, ranks] : groups)
-    if (std::all_of(ranks.begin(), ranks.end(), [&](int rank) { return visible[static_cast<std::size_t>(rank)].empty(); })) without.push_back(host);
+    if (std::all_of(ranks.begin(), ranks.end(),
+                    [&](int rank) { return visible[static_cast<std::size_t>(rank)].empty(); }))
+      without.push_back(host);
   if (!without.empty()) {
     if (wish.device == "cuda")
-      throw_usage("--device: cuda, but no rank on " + list(without) + " can use a GPU (driver, CUDA_VISIBLE_DEVICES, permissions?)");
+      throw_usage("--device: cuda, but no rank on " + list(without) +
+                  " can use a GPU (driver, CUDA_VISIBLE_DEVICES, permissions?)");
     if (without.size() < groups.size())
       choice.notes.push_back({without.front(), "warn", "uncovered",
-                              "GPUs are not measured, for no rank on " + list(without) + " can use one: all ranks measure with the CPUs"});
+                              "GPUs are not measured, for no rank on " + list(without) +
+                                  " can use one: all ranks measure with the CPUs"});
     return choice;
   }
   choice.kind = "cuda";

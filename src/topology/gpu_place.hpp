@@ -7,9 +7,10 @@
 
 namespace assay {
 
-/// The GPU of each local rank by UUID, empty: none is left for it. `visible` has, by local rank, the UUIDs that the process may use, in its
-/// own order (none: it sees no GPU). Ranks that their launcher bound to exactly one GPU keep it; of the others each takes the first of its
-/// list that is free, so that local rank i has the i-th where all see all. With `share` those that got none are dealt out evenly.
+/// The GPU of each local rank by UUID, empty: none is left for it. `visible` has, by local rank, the UUIDs
+/// that the process may use, in its own order (none: it sees no GPU). Ranks that their launcher bound to
+/// exactly one GPU keep it; of the others each takes the first of its list that is free, so that local rank i
+/// has the i-th where all see all. With `share` those that got none are dealt out evenly.
 std::vector<std::string> place_on_gpus(const std::vector<std::vector<std::string>>& visible, bool share);
 
 struct DeviceWish {
@@ -23,13 +24,15 @@ struct DeviceChoice {
   struct Note {
     std::string host, severity, kind, text;  ///< as in LaunchFinding
   };
-  std::string kind = "host";         ///< host|cuda
-  std::vector<std::string> gpu;      ///< by rank: UUID; empty: none
-  std::vector<bool> takes_part;      ///< by rank: false for those beyond the GPUs of their node
+  std::string kind = "host";     ///< host|cuda
+  std::vector<std::string> gpu;  ///< by rank: UUID; empty: none
+  std::vector<bool> takes_part;  ///< by rank: false for those beyond the GPUs of their node
   std::vector<Note> notes;
 };
 
-/// `hosts` and `visible` by rank. Pure, so that all ranks come to the same. Throws Error(usage) when CUDA is asked for where it cannot be had.
-DeviceChoice choose_devices(const std::vector<std::string>& hosts, const std::vector<std::vector<std::string>>& visible, const DeviceWish& wish);
+/// `hosts` and `visible` by rank. Pure, so that all ranks come to the same. Throws Error(usage) when CUDA is
+/// asked for where it cannot be had.
+DeviceChoice choose_devices(const std::vector<std::string>& hosts,
+                            const std::vector<std::vector<std::string>>& visible, const DeviceWish& wish);
 
 }  // namespace assay

@@ -151,7 +151,8 @@ void nic_rows(TableBuilder& t, const Node& n, int node, const EntityTable& entit
 // A link belongs to the NIC or GPU behind it where there is one, else to the node.
 int owner_of(const PciLink& link, const Node& n, int node, const EntityTable& entities) {
   const auto at = [&](const auto& part) { return part.pci == link.address; };
-  if (const auto nic = std::find_if(n.nics.begin(), n.nics.end(), at); nic != n.nics.end()) return entities.nic(node, nic->name);
+  if (const auto nic = std::find_if(n.nics.begin(), n.nics.end(), at); nic != n.nics.end())
+    return entities.nic(node, nic->name);
   if (const auto gpu = std::find_if(n.gpus.begin(), n.gpus.end(), at); gpu != n.gpus.end())
     return entities.gpu(node, static_cast<int>(gpu - n.gpus.begin()));
   return entities.node(node);
@@ -219,8 +220,13 @@ void device_rows(TableBuilder& t, const Topology& topology, const EntityTable& e
     const Gpu* gpu = place.gpu < 0 ? nullptr : &node.gpus[static_cast<std::size_t>(place.gpu)];
     const int row = entities.device_of_rank(place.rank);
     told.insert(row);
-    device_row(t, row, gpu == nullptr ? node.cpu_model : gpu->name, place, gpu == nullptr ? place.numa : gpu->numa);
-    if (gpus) gpu_columns(t, gpu == nullptr ? Gpu() : *gpu, gpu == nullptr ? "host" : place.shares_gpu ? "gpu share" : column::gpu);
+    device_row(t, row, gpu == nullptr ? node.cpu_model : gpu->name, place,
+               gpu == nullptr ? place.numa : gpu->numa);
+    if (gpus)
+      gpu_columns(t, gpu == nullptr ? Gpu() : *gpu,
+                  gpu == nullptr     ? "host"
+                  : place.shares_gpu ? "gpu share"
+                                     : column::gpu);
   }
   for (std::size_t n = 0; n < topology.nodes.size(); ++n) {
     const Node& node = topology.nodes[n];
@@ -318,7 +324,8 @@ std::map<std::string, results::InventoryTable> inventory_tables(const Topology& 
   const bool placed = std::any_of(topology.nodes.begin(), topology.nodes.end(), [](const Node& node) {
     return std::any_of(node.nics.begin(), node.nics.end(), [](const Nic& nic) { return !nic.leaf.empty(); });
   });
-  const bool gpus = std::any_of(topology.nodes.begin(), topology.nodes.end(), [](const Node& node) { return !node.gpus.empty(); });
+  const bool gpus = std::any_of(topology.nodes.begin(), topology.nodes.end(),
+                                [](const Node& node) { return !node.gpus.empty(); });
   for (std::size_t i = 0; i < topology.nodes.size(); ++i) {
     const Node& node = topology.nodes[i];
     const int index = static_cast<int>(i);

@@ -36,7 +36,8 @@ void compare_count(Findings& out, std::int64_t found, std::int64_t expected, con
                    const std::string& where, int node, const char* severity = "inconclusive") {
   if (expected <= 0 || found == expected) return;
   const std::string text = where + count_of(found, what) + ", expected " + std::to_string(expected);
-  out.add(found < expected ? severity : "inconclusive", found < expected ? "missing" : "mismatch", text, node);
+  out.add(found < expected ? severity : "inconclusive", found < expected ? "missing" : "mismatch", text,
+          node);
 }
 
 void check_expectations(Findings& out, const Topology& t, const LaunchExpectations& expect) {
@@ -44,18 +45,22 @@ void check_expectations(Findings& out, const Topology& t, const LaunchExpectatio
   compare_count(out, t.size(), expect.ranks, "rank", "the launch has ", -1);
   for (std::size_t n = 0; n < t.nodes.size(); ++n) {
     const int node = static_cast<int>(n);
-    // GPUs are parts of the machine, of which one too few is a fault of its node; host devices are as many as were launched.
+    // GPUs are parts of the machine, of which one too few is a fault of its node; host devices are as many as
+    // were launched.
     if (t.measures_gpus())
-      compare_count(out, static_cast<std::int64_t>(t.nodes[n].gpus.size()), expect.devices, "GPU", t.nodes[n].hostname + ": ", node, "fail");
+      compare_count(out, static_cast<std::int64_t>(t.nodes[n].gpus.size()), expect.devices, "GPU",
+                    t.nodes[n].hostname + ": ", node, "fail");
     else
-      compare_count(out, static_cast<std::int64_t>(t.ranks_of(node).size()), expect.devices, "device", t.nodes[n].hostname + ": ", node);
+      compare_count(out, static_cast<std::int64_t>(t.ranks_of(node).size()), expect.devices, "device",
+                    t.nodes[n].hostname + ": ", node);
   }
 }
 
 void check_gpus(Findings& out, const Topology& t, int node, const LaunchExpectations& expect) {
   const Node& n = t.nodes[static_cast<std::size_t>(node)];
   for (const std::string& lost : n.gpus_lost) out.add("fail", "missing", n.hostname + ": " + lost, node);
-  if (!n.gpu_trouble.empty()) out.add("warn", "missing", n.hostname + ": no GPU can be asked: " + n.gpu_trouble, node);
+  if (!n.gpu_trouble.empty())
+    out.add("warn", "missing", n.hostname + ": no GPU can be asked: " + n.gpu_trouble, node);
   if (!t.measures_gpus()) return;
   std::set<int> driven;
   for (const int rank : t.ranks_of(node)) driven.insert(t.ranks[static_cast<std::size_t>(rank)].gpu);
@@ -67,7 +72,8 @@ void check_gpus(Findings& out, const Topology& t, int node, const LaunchExpectat
   }
   if (idle == 0) return;
   out.add(expect.severity_of_uncovered(), "uncovered",
-          n.hostname + ": " + std::to_string(idle) + " of " + count_of(static_cast<std::int64_t>(n.gpus.size()), "GPU") + " (" + names +
+          n.hostname + ": " + std::to_string(idle) + " of " +
+              count_of(static_cast<std::int64_t>(n.gpus.size()), "GPU") + " (" + names +
               ") belong to no rank and are not measured",
           node);
 }

@@ -46,7 +46,8 @@ void visit_gpu(Self& g, Archive& a) {
   a("power_limit_w", g.power_limit_w), a("power_limit_default_w", g.power_limit_default_w);
   a("power_limit_max_w", g.power_limit_max_w), a("pcie_generation", g.pcie_generation);
   a("pcie_generation_max", g.pcie_generation_max), a("pcie_width", g.pcie_width);
-  a("pcie_width_max", g.pcie_width_max), a("nvlinks", g.nvlinks), a("nvlinks_up", g.nvlinks_up), a("numa", g.numa);
+  a("pcie_width_max", g.pcie_width_max), a("nvlinks", g.nvlinks), a("nvlinks_up", g.nvlinks_up),
+      a("numa", g.numa);
 }
 template <typename Self, typename Archive>
 void visit_node(Self& n, Archive& a) {
@@ -89,7 +90,8 @@ void visit(T& value, Archive& a) {
 template <typename T>
 inline constexpr bool is_record =
     std::is_same_v<T, NumaDomain> || std::is_same_v<T, Cache> || std::is_same_v<T, Nic> ||
-    std::is_same_v<T, PciLink> || std::is_same_v<T, Dimm> || std::is_same_v<T, Gpu> || std::is_same_v<T, Node>;
+    std::is_same_v<T, PciLink> || std::is_same_v<T, Dimm> || std::is_same_v<T, Gpu> ||
+    std::is_same_v<T, Node>;
 
 template <typename T>
 struct is_record_list : std::false_type {};
@@ -173,7 +175,8 @@ Json differences(const Json& json, const Json& like) {
       continue;
     }
     Json& list = found[name] = Json::array();
-    for (std::size_t i = 0; i < value.size(); ++i) list.push_back(i < other->size() ? differences(value[i], (*other)[i]) : value[i]);
+    for (std::size_t i = 0; i < value.size(); ++i)
+      list.push_back(i < other->size() ? differences(value[i], (*other)[i]) : value[i]);
   }
   return found;
 }

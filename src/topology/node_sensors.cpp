@@ -15,7 +15,8 @@ NodeSensors::NodeSensors(const std::string& root) : packages_(root) {
   for (const std::string& cpu : sysfs::numbered(cpus, "cpu")) {
     const std::string file = cpus + "/" + cpu + "/cpufreq/scaling_cur_freq";
     if (std::isnan(sysfs::number(file))) continue;
-    if (packages.insert(sysfs::line(cpus + "/" + cpu + "/topology/physical_package_id")).second) clocks_.push_back(file);
+    if (packages.insert(sysfs::line(cpus + "/" + cpu + "/topology/physical_package_id")).second)
+      clocks_.push_back(file);
   }
   constexpr std::size_t most = 8;
   const std::string monitors = root + "/sys/class/hwmon";
@@ -23,7 +24,9 @@ NodeSensors::NodeSensors(const std::string& root) : packages_(root) {
     const std::string name = sysfs::line(monitors + "/" + monitor + "/name");
     // The first sensor of these is that of the package, or the control value that stands for it.
     const std::string file = monitors + "/" + monitor + "/temp1_input";
-    if ((name == "coretemp" || name == "k10temp") && temperatures_.size() < most && !std::isnan(sysfs::number(file))) temperatures_.push_back(file);
+    if ((name == "coretemp" || name == "k10temp") && temperatures_.size() < most &&
+        !std::isnan(sysfs::number(file)))
+      temperatures_.push_back(file);
   }
 }
 
@@ -33,7 +36,8 @@ std::map<std::string, double> NodeSensors::read(double t) {
   for (const std::string& file : clocks_) sum += sysfs::number(file) * 1e3;
   if (!clocks_.empty()) values["cpu_clock"] = sum / static_cast<double>(clocks_.size());
   double hottest = unsupported;
-  for (const std::string& file : temperatures_) hottest = std::fmax(hottest, sysfs::number(file) * 1e-3 + 273.15);
+  for (const std::string& file : temperatures_)
+    hottest = std::fmax(hottest, sysfs::number(file) * 1e-3 + 273.15);
   if (!temperatures_.empty()) values["temperature"] = hottest;
   if (packages_.tells()) {
     const double joules = packages_.read();

@@ -20,16 +20,13 @@ constexpr double zero_celsius_k = 273.15;
 /// Whether something cannot be told here, or could not be told this time.
 Told told(Return result) {
   switch (result) {
-    case nvml::success:
-      return Told::value;
+    case nvml::success: return Told::value;
     case nvml::not_supported:
     case nvml::no_permission:
     case nvml::function_not_found:
     case nvml::argument_version_mismatch:
-    case nvml::deprecated:
-      return Told::absent;
-    default:
-      return Told::failed;
+    case nvml::deprecated: return Told::absent;
+    default: return Told::failed;
   }
 }
 
@@ -44,22 +41,14 @@ Reading ask(Function function, double factor, Arguments... arguments) {
 
 double number_of(const nvml::FieldValue& value) {
   switch (value.type) {
-    case nvml::type_double:
-      return value.value.as_double;
-    case nvml::type_unsigned:
-      return value.value.as_unsigned;
-    case nvml::type_unsigned_long:
-      return static_cast<double>(value.value.as_unsigned_long);
-    case nvml::type_unsigned_long_long:
-      return static_cast<double>(value.value.as_unsigned_long_long);
-    case nvml::type_long_long:
-      return static_cast<double>(value.value.as_long_long);
-    case nvml::type_int:
-      return value.value.as_int;
-    case nvml::type_unsigned_short:
-      return value.value.as_unsigned_short;
-    default:
-      return unsupported;
+    case nvml::type_double: return value.value.as_double;
+    case nvml::type_unsigned: return value.value.as_unsigned;
+    case nvml::type_unsigned_long: return static_cast<double>(value.value.as_unsigned_long);
+    case nvml::type_unsigned_long_long: return static_cast<double>(value.value.as_unsigned_long_long);
+    case nvml::type_long_long: return static_cast<double>(value.value.as_long_long);
+    case nvml::type_int: return value.value.as_int;
+    case nvml::type_unsigned_short: return value.value.as_unsigned_short;
+    default: return unsupported;
   }
 }
 
@@ -72,16 +61,21 @@ std::string text_from(Return (*function)(char*, unsigned)) {
 
 nvml::Functions load(void* library) {
   nvml::Functions f;
-  const auto find = [library]<typename F>(F& function, const char* name) { function = reinterpret_cast<F>(dlsym(library, name)); };
+  const auto find = [library]<typename F>(F& function, const char* name) {
+    function = reinterpret_cast<F>(dlsym(library, name));
+  };
 #define ASSAY_FIND(name) find(f.name, #name)
   ASSAY_FIND(nvmlInit_v2), ASSAY_FIND(nvmlShutdown), ASSAY_FIND(nvmlErrorString);
   ASSAY_FIND(nvmlSystemGetDriverVersion), ASSAY_FIND(nvmlSystemGetNVMLVersion);
   ASSAY_FIND(nvmlDeviceGetCount_v2), ASSAY_FIND(nvmlDeviceGetHandleByIndex_v2), ASSAY_FIND(nvmlDeviceGetName);
   ASSAY_FIND(nvmlDeviceGetUUID), ASSAY_FIND(nvmlDeviceGetSerial), ASSAY_FIND(nvmlDeviceGetVbiosVersion);
-  ASSAY_FIND(nvmlDeviceGetBoardPartNumber), ASSAY_FIND(nvmlDeviceGetPciInfo_v3), ASSAY_FIND(nvmlDeviceGetMemoryInfo);
+  ASSAY_FIND(nvmlDeviceGetBoardPartNumber), ASSAY_FIND(nvmlDeviceGetPciInfo_v3),
+      ASSAY_FIND(nvmlDeviceGetMemoryInfo);
   ASSAY_FIND(nvmlDeviceGetMaxClockInfo), ASSAY_FIND(nvmlDeviceGetClockInfo);
-  ASSAY_FIND(nvmlDeviceGetPowerManagementDefaultLimit), ASSAY_FIND(nvmlDeviceGetPowerManagementLimitConstraints);
-  ASSAY_FIND(nvmlDeviceGetEnforcedPowerLimit), ASSAY_FIND(nvmlDeviceGetEccMode), ASSAY_FIND(nvmlDeviceGetMigMode);
+  ASSAY_FIND(nvmlDeviceGetPowerManagementDefaultLimit),
+      ASSAY_FIND(nvmlDeviceGetPowerManagementLimitConstraints);
+  ASSAY_FIND(nvmlDeviceGetEnforcedPowerLimit), ASSAY_FIND(nvmlDeviceGetEccMode),
+      ASSAY_FIND(nvmlDeviceGetMigMode);
   ASSAY_FIND(nvmlDeviceGetPersistenceMode), ASSAY_FIND(nvmlDeviceGetComputeMode);
   ASSAY_FIND(nvmlDeviceGetCurrPcieLinkGeneration), ASSAY_FIND(nvmlDeviceGetMaxPcieLinkGeneration);
   ASSAY_FIND(nvmlDeviceGetCurrPcieLinkWidth), ASSAY_FIND(nvmlDeviceGetMaxPcieLinkWidth);
@@ -89,9 +83,11 @@ nvml::Functions load(void* library) {
   ASSAY_FIND(nvmlDeviceGetCudaComputeCapability), ASSAY_FIND(nvmlDeviceGetTotalEnergyConsumption);
   ASSAY_FIND(nvmlDeviceGetTemperature), ASSAY_FIND(nvmlDeviceGetUtilizationRates);
   ASSAY_FIND(nvmlDeviceGetCurrentClocksEventReasons), ASSAY_FIND(nvmlDeviceGetCurrentClocksThrottleReasons);
-  ASSAY_FIND(nvmlDeviceGetRemappedRows), ASSAY_FIND(nvmlDeviceGetMemoryErrorCounter), ASSAY_FIND(nvmlDeviceGetTotalEccErrors);
+  ASSAY_FIND(nvmlDeviceGetRemappedRows), ASSAY_FIND(nvmlDeviceGetMemoryErrorCounter),
+      ASSAY_FIND(nvmlDeviceGetTotalEccErrors);
   ASSAY_FIND(nvmlDeviceGetPcieReplayCounter), ASSAY_FIND(nvmlDeviceGetFieldValues);
-  ASSAY_FIND(nvmlDeviceGetSupportedEventTypes), ASSAY_FIND(nvmlEventSetCreate), ASSAY_FIND(nvmlDeviceRegisterEvents);
+  ASSAY_FIND(nvmlDeviceGetSupportedEventTypes), ASSAY_FIND(nvmlEventSetCreate),
+      ASSAY_FIND(nvmlDeviceRegisterEvents);
   ASSAY_FIND(nvmlEventSetWait_v2), ASSAY_FIND(nvmlEventSetFree);
 #undef ASSAY_FIND
   return f;
@@ -108,10 +104,11 @@ Nvml::Opened Nvml::open() {
   const char* named = std::getenv("ASSAY_NVML_LIBRARY");
   const std::string file = named != nullptr && *named != 0 ? named : "libnvidia-ml.so.1";
   void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) return {nullptr, named != nullptr && *named != 0 ? "ASSAY_NVML_LIBRARY: cannot load " + file : ""};
+  if (library == nullptr)
+    return {nullptr, named != nullptr && *named != 0 ? "ASSAY_NVML_LIBRARY: cannot load " + file : ""};
   const nvml::Functions f = load(library);
-  const bool whole = f.nvmlInit_v2 != nullptr && f.nvmlShutdown != nullptr && f.nvmlDeviceGetCount_v2 != nullptr &&
-                     f.nvmlDeviceGetHandleByIndex_v2 != nullptr;
+  const bool whole = f.nvmlInit_v2 != nullptr && f.nvmlShutdown != nullptr &&
+                     f.nvmlDeviceGetCount_v2 != nullptr && f.nvmlDeviceGetHandleByIndex_v2 != nullptr;
   const Return result = whole ? f.nvmlInit_v2() : nvml::function_not_found;
   if (result == nvml::success) return {std::unique_ptr<Nvml>(new Nvml(library, f)), ""};
   const std::string trouble = "NVML cannot start: " + words_of(f, result);
@@ -148,7 +145,9 @@ Nvml::~Nvml() {
 std::string Nvml::driver() const { return text_from(f_.nvmlSystemGetDriverVersion); }
 std::string Nvml::version() const { return text_from(f_.nvmlSystemGetNVMLVersion); }
 
-Reading Nvml::clock_hz(int gpu, int clock) const { return ask<unsigned>(f_.nvmlDeviceGetClockInfo, hz_per_mhz, device(gpu), clock); }
+Reading Nvml::clock_hz(int gpu, int clock) const {
+  return ask<unsigned>(f_.nvmlDeviceGetClockInfo, hz_per_mhz, device(gpu), clock);
+}
 
 Reading Nvml::energy_j(int gpu) const {
   const auto direct = ask<unsigned long long>(f_.nvmlDeviceGetTotalEnergyConsumption, j_per_mj, device(gpu));
@@ -177,20 +176,32 @@ Reading Nvml::throttle_reasons(int gpu) const {
   return ask<unsigned long long>(f_.nvmlDeviceGetCurrentClocksThrottleReasons, 1, device(gpu));
 }
 
-Reading Nvml::pcie_generation(int gpu) const { return ask<unsigned>(f_.nvmlDeviceGetCurrPcieLinkGeneration, 1, device(gpu)); }
-Reading Nvml::pcie_width(int gpu) const { return ask<unsigned>(f_.nvmlDeviceGetCurrPcieLinkWidth, 1, device(gpu)); }
-Reading Nvml::pcie_replays(int gpu) const { return ask<unsigned>(f_.nvmlDeviceGetPcieReplayCounter, 1, device(gpu)); }
+Reading Nvml::pcie_generation(int gpu) const {
+  return ask<unsigned>(f_.nvmlDeviceGetCurrPcieLinkGeneration, 1, device(gpu));
+}
+Reading Nvml::pcie_width(int gpu) const {
+  return ask<unsigned>(f_.nvmlDeviceGetCurrPcieLinkWidth, 1, device(gpu));
+}
+Reading Nvml::pcie_replays(int gpu) const {
+  return ask<unsigned>(f_.nvmlDeviceGetPcieReplayCounter, 1, device(gpu));
+}
 
 Reading Nvml::ecc_errors(int gpu, int type, bool sram) const {
-  if (!sram) return ask<unsigned long long>(f_.nvmlDeviceGetTotalEccErrors, 1, device(gpu), type, nvml::counter_volatile);
-  return ask<unsigned long long>(f_.nvmlDeviceGetMemoryErrorCounter, 1, device(gpu), type, nvml::counter_volatile, nvml::location_sram);
+  if (!sram)
+    return ask<unsigned long long>(f_.nvmlDeviceGetTotalEccErrors, 1, device(gpu), type,
+                                   nvml::counter_volatile);
+  return ask<unsigned long long>(f_.nvmlDeviceGetMemoryErrorCounter, 1, device(gpu), type,
+                                 nvml::counter_volatile, nvml::location_sram);
 }
 
 Nvml::Remapped Nvml::remapped_rows(int gpu) const {
   if (f_.nvmlDeviceGetRemappedRows == nullptr) return {};
   unsigned correctable = 0, uncorrectable = 0, pending = 0, failure = 0;
-  const Told answer = told(f_.nvmlDeviceGetRemappedRows(device(gpu), &correctable, &uncorrectable, &pending, &failure));
-  const auto of = [answer](unsigned n) { return Reading{answer, answer == Told::value ? static_cast<double>(n) : unsupported}; };
+  const Told answer =
+      told(f_.nvmlDeviceGetRemappedRows(device(gpu), &correctable, &uncorrectable, &pending, &failure));
+  const auto of = [answer](unsigned n) {
+    return Reading{answer, answer == Told::value ? static_cast<double>(n) : unsupported};
+  };
   return {of(correctable), of(uncorrectable), of(pending), of(failure)};
 }
 
@@ -206,7 +217,8 @@ std::vector<Reading> Nvml::fields(int gpu, const std::vector<FieldOf>& wanted) c
   const Return all = f_.nvmlDeviceGetFieldValues(device(gpu), static_cast<int>(values.size()), values.data());
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     const Return result = all == nvml::success ? values[i].result : all;
-    if (result == nvml::invalid_argument) continue;  // a driver that is older than a field does not know what is meant
+    if (result == nvml::invalid_argument)
+      continue;  // a driver that is older than a field does not know what is meant
     const Told answer = told(result);
     readings[i] = {answer, answer == Told::value ? number_of(values[i]) : unsupported};
   }
@@ -223,7 +235,8 @@ std::vector<unsigned> Nvml::links_up(nvml::Device device) const {
   std::vector<unsigned> up;
   for (unsigned link = 0; f_.nvmlDeviceGetNvLinkState != nullptr && link < nvml::most_links; ++link) {
     int active = 0;
-    if (f_.nvmlDeviceGetNvLinkState(device, link, &active) == nvml::success && active != 0) up.push_back(link);
+    if (f_.nvmlDeviceGetNvLinkState(device, link, &active) == nvml::success && active != 0)
+      up.push_back(link);
   }
   return up;
 }
@@ -232,7 +245,8 @@ Reading Nvml::one_link(int gpu, unsigned link, int which) const {
   return ask<unsigned long long>(f_.nvmlDeviceGetNvLinkErrorCounter, 1, device(gpu), link, which);
 }
 
-// Blackwell has other counters than Hopper, and Hopper than those before it. Asking the old way gets 0 for an answer.
+// Blackwell has other counters than Hopper, and Hopper than those before it. Asking the old way gets 0 for an
+// answer.
 Nvml::LinkErrors Nvml::link_errors(int gpu) const {
   const auto index = static_cast<std::size_t>(gpu);
   LinkErrors errors;
@@ -250,7 +264,8 @@ Nvml::LinkErrors Nvml::link_errors(int gpu) const {
                                 blackwell ? nvml::field::nvlink5_link_integrity : nvml::field::nvlink_crc})
         wanted.push_back({id, link});
     const auto read = fields(gpu, wanted);
-    for (std::size_t i = 0; i < read.size(); ++i) add(i % 3 == 0 ? errors.replay : i % 3 == 1 ? errors.recovery : errors.crc, read[i]);
+    for (std::size_t i = 0; i < read.size(); ++i)
+      add(i % 3 == 0 ? errors.replay : i % 3 == 1 ? errors.recovery : errors.crc, read[i]);
   } else if (major_[index] > 0) {
     for (const unsigned link : active_[index]) {
       add(errors.replay, one_link(gpu, link, nvml::link_replay));
@@ -276,12 +291,16 @@ std::pair<double, double> Nvml::links(int gpu) const {
 }
 
 bool Nvml::listen() {
-  if (f_.nvmlEventSetCreate == nullptr || f_.nvmlDeviceRegisterEvents == nullptr || f_.nvmlEventSetWait_v2 == nullptr) return false;
+  if (f_.nvmlEventSetCreate == nullptr || f_.nvmlDeviceRegisterEvents == nullptr ||
+      f_.nvmlEventSetWait_v2 == nullptr)
+    return false;
   if (events_ == nullptr && f_.nvmlEventSetCreate(&events_) != nvml::success) return false;
   bool any = false;
   for (std::size_t gpu = 0; gpu < devices_.size(); ++gpu) {
     unsigned long long types = nvml::event_xid;
-    if (f_.nvmlDeviceGetSupportedEventTypes != nullptr && f_.nvmlDeviceGetSupportedEventTypes(devices_[gpu], &types) != nvml::success) continue;
+    if (f_.nvmlDeviceGetSupportedEventTypes != nullptr &&
+        f_.nvmlDeviceGetSupportedEventTypes(devices_[gpu], &types) != nvml::success)
+      continue;
     if ((types & nvml::event_xid) == 0) continue;
     listening_[gpu] = f_.nvmlDeviceRegisterEvents(devices_[gpu], nvml::event_xid, events_) == nvml::success;
     any = any || listening_[gpu];
@@ -299,7 +318,8 @@ std::vector<Xid> Nvml::take_xids() {
     if (f_.nvmlEventSetWait_v2(events_, &event, 0) != nvml::success) break;
     if ((event.type & nvml::event_xid) == 0) continue;
     for (std::size_t gpu = 0; gpu < devices_.size(); ++gpu)
-      if (devices_[gpu] == event.device) xids.push_back({static_cast<int>(gpu), static_cast<int>(event.data)});
+      if (devices_[gpu] == event.device)
+        xids.push_back({static_cast<int>(gpu), static_cast<int>(event.data)});
   }
   return xids;
 }

@@ -11,7 +11,8 @@
 
 namespace assay {
 
-/// An answer is a value, or there is none to be had here (this GPU, this driver, this user), or asking failed.
+/// An answer is a value, or there is none to be had here (this GPU, this driver, this user), or asking
+/// failed.
 enum class Told { value, absent, failed };
 
 struct Reading {
@@ -25,7 +26,8 @@ struct Xid {
   int number = 0;
 };
 
-/// One use of the library. Every call may take as long as the driver likes: see NvmlThread. Not for several threads at once.
+/// One use of the library. Every call may take as long as the driver likes: see NvmlThread. Not for several
+/// threads at once.
 class Nvml {
  public:
   struct Opened {
@@ -68,8 +70,8 @@ class Nvml {
   struct LinkErrors {
     Reading replay, recovery, crc;
   };
-  /// Sums over the links that were up at the start, from the counters that this generation of GPUs really keeps. Of Blackwell: packets
-  /// received with errors, recoveries, and lost link integrity.
+  /// Sums over the links that were up at the start, from the counters that this generation of GPUs really
+  /// keeps. Of Blackwell: packets received with errors, recoveries, and lost link integrity.
   LinkErrors link_errors(int gpu) const;
   /// Links that are up, and those there are; NaN where there are none.
   std::pair<double, double> links(int gpu) const;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What of NVIDIA's management library is used, declared anew: its header need not be there to build, nor its library to run. Names, numbers
-// and layouts are those of the binary interface of the driver, which keeps old symbols and layouts for ever.
+// What of NVIDIA's management library is used, declared anew: its header need not be there to build, nor its
+// library to run. Names, numbers and layouts are those of the binary interface of the driver, which keeps old
+// symbols and layouts for ever.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +12,9 @@ using Return = int;
 using Device = struct DeviceOpaque*;
 using EventSet = struct EventSetOpaque*;
 
-inline constexpr Return success = 0, invalid_argument = 2, not_supported = 3, no_permission = 4, driver_not_loaded = 9, timed_out = 10,
-                        function_not_found = 13, gpu_is_lost = 15, version_mismatch = 18, argument_version_mismatch = 25, deprecated = 26;
+inline constexpr Return success = 0, invalid_argument = 2, not_supported = 3, no_permission = 4,
+                        driver_not_loaded = 9, timed_out = 10, function_not_found = 13, gpu_is_lost = 15,
+                        version_mismatch = 18, argument_version_mismatch = 25, deprecated = 26;
 
 inline constexpr unsigned text_bytes = 96;  ///< the longest text that is asked for: names and UUIDs
 
@@ -42,7 +44,15 @@ union Value {
   long long as_long_long;
   unsigned short as_unsigned_short;
 };
-enum ValueType : unsigned { type_double, type_unsigned, type_unsigned_long, type_unsigned_long_long, type_long_long, type_int, type_unsigned_short };
+enum ValueType : unsigned {
+  type_double,
+  type_unsigned,
+  type_unsigned_long,
+  type_unsigned_long_long,
+  type_long_long,
+  type_int,
+  type_unsigned_short
+};
 struct FieldValue {
   unsigned field, scope;
   long long timestamp_us, latency_us;
@@ -50,7 +60,8 @@ struct FieldValue {
   Return result;
   Value value;
 };
-static_assert(sizeof(FieldValue) == 40 && offsetof(FieldValue, type) == 24 && offsetof(FieldValue, value) == 32);
+static_assert(sizeof(FieldValue) == 40 && offsetof(FieldValue, type) == 24 &&
+              offsetof(FieldValue, value) == 32);
 
 struct EventData {
   Device device;
@@ -69,20 +80,23 @@ inline constexpr int link_replay = 0, link_recovery = 1, link_crc_flit = 2, link
 inline constexpr unsigned most_links = 36;
 inline constexpr unsigned long long event_xid = 0x8;
 
-// Fields of nvmlDeviceGetFieldValues. The NVLink fields 32 to 59 and 96 to 119 are left out on purpose: since Hopper they answer success
-// and 0, whatever the links do.
+// Fields of nvmlDeviceGetFieldValues. The NVLink fields 32 to 59 and 96 to 119 are left out on purpose: since
+// Hopper they answer success and 0, whatever the links do.
 namespace field {
-inline constexpr unsigned violation_power = 74, violation_thermal = 75, violation_sync_boost = 76, violation_board_limit = 77,
-                          violation_low_utilization = 78, violation_reliability = 79, memory_temperature = 82, total_energy = 83,
-                          nvlink_replay = 161, nvlink_recovery = 162, nvlink_crc = 163, pcie_correctable = 173, pcie_nonfatal = 179,
-                          pcie_fatal = 180, nvlink5_received_errors = 208, nvlink5_link_integrity = 211, nvlink5_recovery = 215,
+inline constexpr unsigned violation_power = 74, violation_thermal = 75, violation_sync_boost = 76,
+                          violation_board_limit = 77, violation_low_utilization = 78,
+                          violation_reliability = 79, memory_temperature = 82, total_energy = 83,
+                          nvlink_replay = 161, nvlink_recovery = 162, nvlink_crc = 163,
+                          pcie_correctable = 173, pcie_nonfatal = 179, pcie_fatal = 180,
+                          nvlink5_received_errors = 208, nvlink5_link_integrity = 211, nvlink5_recovery = 215,
                           violation_sw_thermal = 269, violation_hw_thermal = 270, violation_hw_brake = 271;
 }  // namespace field
 
 // Why clocks are not higher: bits, of which several may be set at once.
 namespace throttle {
-inline constexpr unsigned long long idle = 0x1, application_clocks = 0x2, sw_power_cap = 0x4, hw_slowdown = 0x8, sync_boost = 0x10,
-                                    sw_thermal = 0x20, hw_thermal = 0x40, hw_power_brake = 0x80, display = 0x100;
+inline constexpr unsigned long long idle = 0x1, application_clocks = 0x2, sw_power_cap = 0x4,
+                                    hw_slowdown = 0x8, sync_boost = 0x10, sw_thermal = 0x20,
+                                    hw_thermal = 0x40, hw_power_brake = 0x80, display = 0x100;
 }  // namespace throttle
 
 /// The entry points by their symbols. A null pointer: this driver has none of that name.

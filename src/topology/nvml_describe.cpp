@@ -34,14 +34,10 @@ std::string on_off(Return (*function)(Device, int*), Device device) {
 
 const char* compute_mode(int mode) {
   switch (mode) {
-    case 0:
-      return "default";
-    case 2:
-      return "prohibited";
-    case 3:
-      return "exclusive process";
-    default:
-      return "exclusive thread";
+    case 0: return "default";
+    case 2: return "prohibited";
+    case 3: return "exclusive process";
+    default: return "exclusive thread";
   }
 }
 
@@ -53,7 +49,8 @@ void Nvml::describe_identity(int gpu, Gpu& out) const {
   out.name = text(f_.nvmlDeviceGetName, device(gpu));
   out.vbios = text(f_.nvmlDeviceGetVbiosVersion, device(gpu));
   out.part = text(f_.nvmlDeviceGetBoardPartNumber, device(gpu));
-  if (nvml::PciInfo pci{}; f_.nvmlDeviceGetPciInfo_v3 != nullptr && f_.nvmlDeviceGetPciInfo_v3(device(gpu), &pci) == nvml::success) {
+  if (nvml::PciInfo pci{}; f_.nvmlDeviceGetPciInfo_v3 != nullptr &&
+                           f_.nvmlDeviceGetPciInfo_v3(device(gpu), &pci) == nvml::success) {
     char address[32];  // a GPU is function 0
     std::snprintf(address, sizeof address, "%04x:%02x:%02x.0", pci.domain, pci.bus, pci.device);
     out.pci = address;
@@ -67,12 +64,15 @@ void Nvml::describe_identity(int gpu, Gpu& out) const {
 
 void Nvml::describe_limits(int gpu, Gpu& out) const {
   constexpr double hz_per_mhz = 1e6, w_per_mw = 1e-3;
-  if (nvml::Memory memory{}; f_.nvmlDeviceGetMemoryInfo != nullptr && f_.nvmlDeviceGetMemoryInfo(device(gpu), &memory) == nvml::success)
+  if (nvml::Memory memory{}; f_.nvmlDeviceGetMemoryInfo != nullptr &&
+                             f_.nvmlDeviceGetMemoryInfo(device(gpu), &memory) == nvml::success)
     out.memory_bytes = static_cast<double>(memory.total);
   const auto clock = [&](int domain) {
     unsigned mhz = 0;
-    return f_.nvmlDeviceGetMaxClockInfo != nullptr && f_.nvmlDeviceGetMaxClockInfo(device(gpu), domain, &mhz) == nvml::success ? mhz * hz_per_mhz
-                                                                                                                               : unsupported;
+    return f_.nvmlDeviceGetMaxClockInfo != nullptr &&
+                   f_.nvmlDeviceGetMaxClockInfo(device(gpu), domain, &mhz) == nvml::success
+               ? mhz * hz_per_mhz
+               : unsupported;
   };
   out.sm_clock_max_hz = clock(nvml::clock_sm);
   out.memory_clock_max_hz = clock(nvml::clock_memory);
@@ -91,14 +91,17 @@ void Nvml::describe_limits(int gpu, Gpu& out) const {
 
 void Nvml::describe_modes(int gpu, Gpu& out) const {
   int now = 0, later = 0;
-  if (f_.nvmlDeviceGetEccMode != nullptr && f_.nvmlDeviceGetEccMode(device(gpu), &now, &later) == nvml::success)
+  if (f_.nvmlDeviceGetEccMode != nullptr &&
+      f_.nvmlDeviceGetEccMode(device(gpu), &now, &later) == nvml::success)
     out.ecc = on_off(now != 0) + (now != later ? ", " + on_off(later != 0) + " after a reset" : "");
   unsigned mig = 0, mig_later = 0;
-  if (f_.nvmlDeviceGetMigMode != nullptr && f_.nvmlDeviceGetMigMode(device(gpu), &mig, &mig_later) == nvml::success)
+  if (f_.nvmlDeviceGetMigMode != nullptr &&
+      f_.nvmlDeviceGetMigMode(device(gpu), &mig, &mig_later) == nvml::success)
     out.mig = on_off(mig != 0) + (mig != mig_later ? ", " + on_off(mig_later != 0) + " after a reset" : "");
   out.persistence = on_off(f_.nvmlDeviceGetPersistenceMode, device(gpu));
   int mode = 0;
-  if (f_.nvmlDeviceGetComputeMode != nullptr && f_.nvmlDeviceGetComputeMode(device(gpu), &mode) == nvml::success)
+  if (f_.nvmlDeviceGetComputeMode != nullptr &&
+      f_.nvmlDeviceGetComputeMode(device(gpu), &mode) == nvml::success)
     out.compute_mode = compute_mode(mode);
 }
 

@@ -93,7 +93,9 @@ bool NvmlThread::call(std::function<void(Nvml&)> work, double patience_s) {
   const std::uint64_t number = ++state_->asked;
   state_->requests.push_back({std::move(work), number});
   state_->changed.notify_all();
-  if (state_->wait(lock, patience_s, [&] { return state_->done >= number || state_->stuck; }) && state_->done >= number) return true;
+  if (state_->wait(lock, patience_s, [&] { return state_->done >= number || state_->stuck; }) &&
+      state_->done >= number)
+    return true;
   state_->stuck = true;
   state_->requests.clear();
   state_->changed.notify_all();

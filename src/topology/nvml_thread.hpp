@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A driver in trouble may keep a caller for minutes, or for ever. So the library is used by a thread of its own, and nobody waits for it
-// longer than he wants to.
+// A driver in trouble may keep a caller for minutes, or for ever. So the library is used by a thread of its
+// own, and nobody waits for it longer than he wants to.
 #pragma once
 
 #include <functional>
@@ -19,8 +19,8 @@ class NvmlThread {
   NvmlThread(const NvmlThread&) = delete;
   NvmlThread& operator=(const NvmlThread&) = delete;
 
-  /// Runs `work` there. False when it did not end within `patience_s`, or an earlier one never did: then nothing is asked any more, and
-  /// `work` may still be running, so it must own what it writes to.
+  /// Runs `work` there. False when it did not end within `patience_s`, or an earlier one never did: then
+  /// nothing is asked any more, and `work` may still be running, so it must own what it writes to.
   bool call(std::function<void(Nvml&)> work, double patience_s);
   bool stuck() const;
 
@@ -30,7 +30,8 @@ class NvmlThread {
   std::shared_ptr<State> state_;
 };
 
-/// Asks for the GPUs of this node. The thread goes on to serve counters and telemetry; null where there is nothing to ask.
+/// Asks for the GPUs of this node. The thread goes on to serve counters and telemetry; null where there is
+/// nothing to ask.
 std::shared_ptr<NvmlThread> probe_gpus(Node& node);
 
 }  // namespace assay

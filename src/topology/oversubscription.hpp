@@ -26,7 +26,8 @@ inline double oversubscription(const Topology& topology) {
   for (const NodeKind& kind : topology.kinds()) {
     const std::vector<int> ranks = topology.ranks_of(kind.node);
     const std::set<int> cpus = cpus_of(ranks, topology);
-    worst = std::max(worst, static_cast<double>(ranks.size()) / static_cast<double>(std::max<std::size_t>(1, cpus.size())));
+    worst = std::max(worst, static_cast<double>(ranks.size()) /
+                                static_cast<double>(std::max<std::size_t>(1, cpus.size())));
   }
   return worst;
 }

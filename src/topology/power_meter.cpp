@@ -17,8 +17,11 @@ PackageEnergy::PackageEnergy(const std::string& root) {
   const std::string zones = root + "/sys/class/powercap";
   for (const std::string& zone : sysfs::entries(zones)) {
     const std::string folder = zones + "/" + zone;
-    if (!sysfs::line(folder + "/name").starts_with("package") || std::isnan(sysfs::number(folder + "/energy_uj"))) continue;
-    zones_.push_back({folder + "/energy_uj", sysfs::number(folder + "/max_energy_range_uj") * 1e-6, unsupported});
+    if (!sysfs::line(folder + "/name").starts_with("package") ||
+        std::isnan(sysfs::number(folder + "/energy_uj")))
+      continue;
+    zones_.push_back(
+        {folder + "/energy_uj", sysfs::number(folder + "/max_energy_range_uj") * 1e-6, unsupported});
   }
 }
 
@@ -49,7 +52,8 @@ struct PowerMeter::Impl {
   std::vector<EnergyReading> readings;
   std::thread thread;
 
-  Impl(std::shared_ptr<NvmlThread> library, double period, const std::string& root) : nvml(std::move(library)), period_s(period), packages(root) {}
+  Impl(std::shared_ptr<NvmlThread> library, double period, const std::string& root)
+      : nvml(std::move(library)), period_s(period), packages(root) {}
 
   EnergyReading read() {
     constexpr double patience_s = 1;

@@ -17,8 +17,8 @@ struct EnergyReading {
   double packages_j = unsupported;
 };
 
-/// Energy of all processor packages of a node from what powercap counts (Intel RAPL and its like). The counters start from 0 again
-/// after a few minutes at full power, so it must be read more often than that.
+/// Energy of all processor packages of a node from what powercap counts (Intel RAPL and its like). The
+/// counters start from 0 again after a few minutes at full power, so it must be read more often than that.
 class PackageEnergy {
  public:
   /// `root` is prefixed to /sys for tests.
@@ -37,8 +37,8 @@ class PackageEnergy {
   double used_j_ = 0;
 };
 
-/// Reads in a thread of its own for as long as it lives, every few milliseconds or as fast as the driver answers. Nobody waits for a
-/// sensor that hangs.
+/// Reads in a thread of its own for as long as it lives, every few milliseconds or as fast as the driver
+/// answers. Nobody waits for a sensor that hangs.
 class PowerMeter {
  public:
   /// `nvml` is null where there are no GPUs.

@@ -21,14 +21,10 @@ bool is_function(const std::string& name) {
 // Class code of PCI Code and ID Assignment, first two bytes: which links are worth a row.
 std::string class_name(std::int64_t code) {
   switch ((code >> 16) & 0xff) {
-    case 0x02:
-      return "network";
-    case 0x03:
-      return "display";
-    case 0x12:
-      return "accelerator";
-    default:
-      break;
+    case 0x02: return "network";
+    case 0x03: return "display";
+    case 0x12: return "accelerator";
+    default: break;
   }
   const std::int64_t two = (code >> 8) & 0xffff;
   return two == 0x0108 ? "nvme" : two == 0x0604 ? "bridge" : "";
@@ -93,7 +89,11 @@ std::optional<PciLink> link_of(const std::string& root, const std::string& addre
 
 // PCI functions that two devices have in common on their ways to the root complex.
 int shared_functions(const std::string& a, const std::string& b) {
-  const auto end = static_cast<std::size_t>(std::mismatch(a.begin(), a.begin() + static_cast<std::ptrdiff_t>(std::min(a.size(), b.size())), b.begin()).first - a.begin());
+  const auto end = static_cast<std::size_t>(
+      std::mismatch(a.begin(), a.begin() + static_cast<std::ptrdiff_t>(std::min(a.size(), b.size())),
+                    b.begin())
+          .first -
+      a.begin());
   const std::size_t slash = a.rfind('/', end);
   return slash == std::string::npos ? 0 : depth(a.substr(0, slash)) + 1;
 }
@@ -185,7 +185,8 @@ void probe_pci(Node& node, const std::string& root) {
   for (const std::string& address : sysfs::entries(root + "/sys/bus/pci/devices")) {
     auto link = link_of(root, address);
     if (!link) continue;
-    if (link->device_class == "display" || link->device_class == "accelerator") find_near_nics(*link, node, root);
+    if (link->device_class == "display" || link->device_class == "accelerator")
+      find_near_nics(*link, node, root);
     node.pci_links.push_back(std::move(*link));
   }
   node.iommu = iommu_state(root);

@@ -151,7 +151,8 @@ struct Telemetry::Impl {
 
   void add_gpu(std::size_t gpu, double t, Sheet::OfGpu& of) {
     if (last.size() <= gpu) last.resize(gpu + 1);
-    while (chunk.series.size() <= gpu + 1) chunk.series.push_back({"device", gpu_name(chunk.series.size() - 1), {}, {}});
+    while (chunk.series.size() <= gpu + 1)
+      chunk.series.push_back({"device", gpu_name(chunk.series.size() - 1), {}, {}});
     Last& before = last[gpu];
     // What the driver calls power is a mean over a second or so; energy tells the mean of just this time.
     const double power = (of.energy_j - before.energy_j) / (of.t - before.t);
@@ -168,7 +169,8 @@ struct Telemetry::Impl {
   }
 };
 
-Telemetry::Telemetry(const std::string& node_name, std::shared_ptr<NvmlThread> nvml, double hz, const std::string& root)
+Telemetry::Telemetry(const std::string& node_name, std::shared_ptr<NvmlThread> nvml, double hz,
+                     const std::string& root)
     : impl_(std::make_unique<Impl>(node_name, std::move(nvml), hz, root)) {
   impl_->thread = std::thread([impl = impl_.get()] { impl->run(); });
 }
@@ -188,7 +190,8 @@ TelemetryChunk Telemetry::take() {
   out.flags = std::exchange(impl_->chunk.flags, {});
   for (auto& series : impl_->chunk.series) {
     if (series.t.empty()) continue;
-    out.series.push_back({series.entity_kind, series.entity_name, std::exchange(series.t, {}), std::exchange(series.values, {})});
+    out.series.push_back({series.entity_kind, series.entity_name, std::exchange(series.t, {}),
+                          std::exchange(series.values, {})});
   }
   return out;
 }

@@ -35,7 +35,8 @@ std::string unit_of_quantity(const std::string& quantity);
 class Telemetry {
  public:
   /// `hz` times a second; `nvml` is null where there are no GPUs. `root` is prefixed to /sys for tests.
-  Telemetry(const std::string& node_name, std::shared_ptr<NvmlThread> nvml, double hz, const std::string& root = "");
+  Telemetry(const std::string& node_name, std::shared_ptr<NvmlThread> nvml, double hz,
+            const std::string& root = "");
   ~Telemetry();
   Telemetry(const Telemetry&) = delete;
   Telemetry& operator=(const Telemetry&) = delete;
@@ -48,8 +49,9 @@ class Telemetry {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Sensors of the node itself, few enough that reading them disturbs nobody: clock of one CPU of each package, hottest package, power of
-/// the packages from differences of their energy. Empty where the system tells nothing.
+/// Sensors of the node itself, few enough that reading them disturbs nobody: clock of one CPU of each
+/// package, hottest package, power of the packages from differences of their energy. Empty where the system
+/// tells nothing.
 class NodeSensors {
  public:
   explicit NodeSensors(const std::string& root = "");

@@ -121,13 +121,16 @@ int Topology::max_local_size() const {
 std::int64_t Topology::ranks_up_to(int per_node) const {
   std::int64_t sum = 0;
   for (const NodeKind& kind : kinds())
-    sum += kind.count * std::min<std::int64_t>(per_node, static_cast<std::int64_t>(ranks_of(kind.node).size()));
+    sum +=
+        kind.count * std::min<std::int64_t>(per_node, static_cast<std::int64_t>(ranks_of(kind.node).size()));
   return sum;
 }
 
 Topology multiplied(const Topology& topology, std::int64_t count) {
-  if (topology.nodes.size() != 1) throw_usage("--as-nodes: this launch has " + std::to_string(topology.nodes.size()) + " nodes of its own");
-  if (count < 1 || count > 100000) throw_usage("--as-nodes: " + std::to_string(count) + " is not 1 to 100000 nodes");
+  if (topology.nodes.size() != 1)
+    throw_usage("--as-nodes: this launch has " + std::to_string(topology.nodes.size()) + " nodes of its own");
+  if (count < 1 || count > 100000)
+    throw_usage("--as-nodes: " + std::to_string(count) + " is not 1 to 100000 nodes");
   Topology many;
   many.self = topology.self;
   many.device_kind = topology.device_kind;

@@ -38,7 +38,8 @@ struct Nic {
   bool virtual_device = false;  ///< no PCI or platform device behind it
   std::string
       netdev;  ///< of an InfiniBand or RoCE port: the network interface on it, listed as a NIC of its own
-  std::string leaf, leaf_port, rack, rail;  ///< switch it hangs on, ...: only from --topology (fabric.hpp), else empty
+  std::string leaf, leaf_port, rack,
+      rail;  ///< switch it hangs on, ...: only from --topology (fabric.hpp), else empty
 };
 
 struct PciLink {
@@ -47,7 +48,8 @@ struct PciLink {
   double width = unsupported, max_width = unsupported;
   int numa = -1;                       ///< domain it hangs on, -1 unknown
   std::vector<std::string> near_nics;  ///< of a GPU or accelerator: the NICs with the shortest way to it
-  std::string near_by;                 ///< what they share: "pci" (a bridge below the root complex), "numa", or empty: nothing known
+  std::string
+      near_by;  ///< what they share: "pci" (a bridge below the root complex), "numa", or empty: nothing known
 };
 
 struct Dimm {
@@ -58,8 +60,8 @@ struct Dimm {
 /// An NVIDIA GPU as the driver's library (NVML) tells of it; empty and NaN: it does not tell.
 struct Gpu {
   std::string uuid, serial, name, vbios, part;
-  std::string pci;      ///< as the kernel writes it: 0000:17:00.0
-  std::string compute;  ///< capability, "9.0"
+  std::string pci;                                  ///< as the kernel writes it: 0000:17:00.0
+  std::string compute;                              ///< capability, "9.0"
   std::string ecc, mig, persistence, compute_mode;  ///< "on", "off", "on, off after a reset"
   double memory_bytes = unsupported, sm_clock_max_hz = unsupported, memory_clock_max_hz = unsupported;
   double power_limit_w = unsupported;  ///< as enforced
@@ -86,9 +88,9 @@ struct Node {
   std::vector<Nic> nics;
   std::vector<PciLink> pci_links;
   std::vector<Dimm> dimms;
-  std::vector<Gpu> gpus;                 ///< in the order of the driver, which goes by PCI address
-  std::vector<std::string> gpus_lost;    ///< those that the driver counts and that do not answer, a line each
-  std::string gpu_trouble;               ///< why no GPU can be asked for although there is a driver; empty: none
+  std::vector<Gpu> gpus;               ///< in the order of the driver, which goes by PCI address
+  std::vector<std::string> gpus_lost;  ///< those that the driver counts and that do not answer, a line each
+  std::string gpu_trouble;  ///< why no GPU can be asked for although there is a driver; empty: none
   std::uint64_t memory_bytes = 0, memory_available_bytes = 0;
   double cgroup_limit_bytes = unsupported, cgroup_used_bytes = unsupported;
   double cpu_quota_cores = unsupported;               ///< cgroup v1 or v2
@@ -109,15 +111,16 @@ struct RankPlace {
   std::vector<int> mask;  ///< CPUs the launcher allowed
   std::vector<int> cpus;  ///< its share of them: what it measures with, one per thread
   int threads = 1;
-  bool shares_cpus = false;  ///< a core of its share belongs to other ranks too (oversubscribed)
-  int numa = -1;             ///< domain holding all its cpus, or -1
-  int gpu = -1;              ///< index into Node::gpus of what it measures with; -1: the host device
-  bool shares_gpu = false;   ///< other ranks measure with it too (--share-gpus)
-  double gpu_free_bytes = 0; ///< of its memory, before this run took any
-  double gpu_sweep_rate = 0; ///< B/s of a short sweep over its memory, measured at the start; 0: unknown
+  bool shares_cpus = false;   ///< a core of its share belongs to other ranks too (oversubscribed)
+  int numa = -1;              ///< domain holding all its cpus, or -1
+  int gpu = -1;               ///< index into Node::gpus of what it measures with; -1: the host device
+  bool shares_gpu = false;    ///< other ranks measure with it too (--share-gpus)
+  double gpu_free_bytes = 0;  ///< of its memory, before this run took any
+  double gpu_sweep_rate = 0;  ///< B/s of a short sweep over its memory, measured at the start; 0: unknown
 };
 
-/// Nodes with the same CPUs and caches, shared by their ranks in the same way: one of them, and how many there are.
+/// Nodes with the same CPUs and caches, shared by their ranks in the same way: one of them, and how many
+/// there are.
 struct NodeKind {
   int node = 0;
   std::int64_t count = 1;
@@ -143,7 +146,8 @@ struct Topology {
 
   /// Fills node_kinds: call it once the CPUs of all ranks are final.
   void index_kinds();
-  /// For what is planned from CPUs and caches: a cluster has few kinds. Without index_kinds() every node is one.
+  /// For what is planned from CPUs and caches: a cluster has few kinds. Without index_kinds() every node is
+  /// one.
   std::vector<NodeKind> kinds() const;
   int max_local_size() const;
   std::int64_t ranks_up_to(int per_node) const;  ///< at most so many of each node, of all nodes together
@@ -154,8 +158,8 @@ struct Topology {
 /// system); hwloc is asked only for the real one or for HWLOC_XMLFILE.
 Node probe_node(const std::string& root = "");
 
-/// As many nodes like the only one of `topology`, named node001, node002, ..., with as many ranks each. Throws Error(usage)
-/// when it has several or `count` is less than one.
+/// As many nodes like the only one of `topology`, named node001, node002, ..., with as many ranks each.
+/// Throws Error(usage) when it has several or `count` is less than one.
 Topology multiplied(const Topology& topology, std::int64_t count);
 
 /// Shares the allowed CPUs of a node among its ranks: ranks with equal masks split them evenly by physical
@@ -169,8 +173,8 @@ std::vector<Share> share_cpus(const Node& node, const std::vector<std::vector<in
 
 Json to_json(const Node& node);
 Node node_from_json(const Json& json);
-/// What a description says other than another: fields that differ, in lists of parts item by item. Nodes of a cluster are
-/// so much alike that this is a twentieth of it.
+/// What a description says other than another: fields that differ, in lists of parts item by item. Nodes of a
+/// cluster are so much alike that this is a twentieth of it.
 Json differences(const Json& json, const Json& like);
 /// The node whose description differs from that of `like` so. A whole description is taken as it is.
 Node with_differences(const Node& like, const Json& json);

@@ -50,16 +50,20 @@ class Communicator {
     wait_all(requests);
     return true;
   }
-  /// What is started from now on begins after all that was queued on this stream of the device (Device::stream). Nothing to do
-  /// where buffers are host memory, whose operations are complete when they return.
+  /// What is started from now on begins after all that was queued on this stream of the device
+  /// (Device::stream). Nothing to do where buffers are host memory, whose operations are complete when they
+  /// return.
   virtual void order_after(void* /*stream*/) {}
-  /// What is queued on the stream from now on begins after `request` is complete; the host does not wait. The default waits.
+  /// What is queued on the stream from now on begins after `request` is complete; the host does not wait. The
+  /// default waits.
   virtual void order_before(void* /*stream*/, Request& request) { wait_all({&request, 1}); }
-  /// Collectives on device memory that are called between these two are queued one behind the other, and complete when
-  /// end_batch returns: what is timed is them, and not the host that waits for each. Nothing to do where the host takes part.
+  /// Collectives on device memory that are called between these two are queued one behind the other, and
+  /// complete when end_batch returns: what is timed is them, and not the host that waits for each. Nothing to
+  /// do where the host takes part.
   virtual void begin_batch() {}
   virtual void end_batch() {}
-  /// Waits that other ranks do not end are given up when now_s() reaches this, where the transport can: Error(mpi).
+  /// Waits that other ranks do not end are given up when now_s() reaches this, where the transport can:
+  /// Error(mpi).
   virtual void give_up_at(double /*deadline_s*/) {}
   /// False once that has happened: nothing can be sent any more.
   virtual bool usable() const noexcept { return true; }
@@ -71,7 +75,8 @@ class Communicator {
   virtual void barrier() = 0;
   virtual void all_reduce(const void* in, void* out, std::size_t count, DataType type,
                           ReduceOp op) = 0;  ///< in place ok
-  /// In place; starts, and is completed by wait_all or test_all together with transfers. The default completes at once.
+  /// In place; starts, and is completed by wait_all or test_all together with transfers. The default
+  /// completes at once.
   virtual void iall_reduce(void* data, std::size_t count, DataType type, ReduceOp op, Request& request) {
     all_reduce(data, data, count, type, op);
     request = {};

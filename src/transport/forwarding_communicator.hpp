@@ -17,8 +17,12 @@ class ForwardingCommunicator : public Communicator {
   std::string path() const override { return inner_.path(); }
   std::unique_ptr<Communicator> split(int color, int key) override { return inner_.split(color, key); }
 
-  void send(const void* data, std::size_t bytes, int peer, int tag) override { inner_.send(data, bytes, peer, tag); }
-  void recv(void* data, std::size_t bytes, int peer, int tag) override { inner_.recv(data, bytes, peer, tag); }
+  void send(const void* data, std::size_t bytes, int peer, int tag) override {
+    inner_.send(data, bytes, peer, tag);
+  }
+  void recv(void* data, std::size_t bytes, int peer, int tag) override {
+    inner_.recv(data, bytes, peer, tag);
+  }
   void isend(const void* data, std::size_t bytes, int peer, int tag, Request& request) override {
     inner_.isend(data, bytes, peer, tag, request);
   }
@@ -42,7 +46,8 @@ class ForwardingCommunicator : public Communicator {
   void iall_reduce(void* data, std::size_t count, DataType type, ReduceOp op, Request& request) override {
     inner_.iall_reduce(data, count, type, op, request);
   }
-  void reduce_scatter(const void* in, void* out, std::size_t count_per_rank, DataType type, ReduceOp op) override {
+  void reduce_scatter(const void* in, void* out, std::size_t count_per_rank, DataType type,
+                      ReduceOp op) override {
     inner_.reduce_scatter(in, out, count_per_rank, type, op);
   }
   void all_gather(const void* in, void* out, std::size_t bytes_per_rank) override {
@@ -57,8 +62,12 @@ class ForwardingCommunicator : public Communicator {
   std::vector<std::string> gather_text(const std::string& mine, int root) override {
     return inner_.gather_text(mine, root);
   }
-  std::vector<std::string> all_gather_text(const std::string& mine) override { return inner_.all_gather_text(mine); }
-  std::string broadcast_text(const std::string& mine, int root) override { return inner_.broadcast_text(mine, root); }
+  std::vector<std::string> all_gather_text(const std::string& mine) override {
+    return inner_.all_gather_text(mine);
+  }
+  std::string broadcast_text(const std::string& mine, int root) override {
+    return inner_.broadcast_text(mine, root);
+  }
 
  protected:
   Communicator& inner_;

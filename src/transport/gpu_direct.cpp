@@ -71,8 +71,8 @@ std::string exchange(Communicator& mpi, Device& device, std::size_t bytes) {
   return first_word(mpi, [&] {
     const auto errors = device.payload_check(kernels::payload_key(seed, previous, me, bytes), in, bytes);
     if (errors.count == 0) return std::string();
-    return "rank " + std::to_string(me) + ": " + std::to_string(errors.count) + " wrong words in " + std::to_string(bytes) + " bytes from rank " +
-           std::to_string(previous);
+    return "rank " + std::to_string(me) + ": " + std::to_string(errors.count) + " wrong words in " +
+           std::to_string(bytes) + " bytes from rank " + std::to_string(previous);
   });
 }
 

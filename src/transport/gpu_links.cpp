@@ -15,15 +15,20 @@ std::string why_not_direct(GpuDirect wish, Communicator& world, Device& device) 
   // Asking is no proof, and trying where nobody said so ends in a segmentation fault.
   const bool said = world.min(mpi_says_cuda() ? 1.0 : 0.0) > 0;
   if (wish == GpuDirect::automatic && !said) return "this MPI does not say that it can use GPU memory";
-  if (world.min(static_cast<double>(device.arena().size())) < static_cast<double>(proof_bytes)) return "too little GPU memory is used to try it";
+  if (world.min(static_cast<double>(device.arena().size())) < static_cast<double>(proof_bytes))
+    return "too little GPU memory is used to try it";
   return test_gpu_direct(world, device);
 }
 
 }  // namespace
 
-GpuLinks::GpuLinks(const GpuTransports& transports, Device& device, Communicator& world, Communicator& node, Communicator* leaders,
-                   GpuDirect direct, guard::Heartbeat* heartbeat)
-    : transports_(transports), device_(device), heartbeat_(heartbeat), plain_{&world, &node, leaders}, why_staged_(why_not_direct(direct, world, device)) {
+GpuLinks::GpuLinks(const GpuTransports& transports, Device& device, Communicator& world, Communicator& node,
+                   Communicator* leaders, GpuDirect direct, guard::Heartbeat* heartbeat)
+    : transports_(transports),
+      device_(device),
+      heartbeat_(heartbeat),
+      plain_{&world, &node, leaders},
+      why_staged_(why_not_direct(direct, world, device)) {
   for (std::size_t i = 0; i < plain_.size(); ++i)
     if (plain_[i] != nullptr) staged_[i] = transports_.make_staged(*plain_[i], device_, why_staged_.empty());
 }

@@ -11,16 +11,18 @@ namespace assay {
 
 enum class GpuDirect { automatic, on, off };
 
-/// What the ranks of a run talk over when they measure GPUs: MPI, made fit for GPU memory once, and NCCL communicators, made where
-/// they are first needed (that takes a second) and kept. Ends before the communicators it was given, and before the device.
+/// What the ranks of a run talk over when they measure GPUs: MPI, made fit for GPU memory once, and NCCL
+/// communicators, made where they are first needed (that takes a second) and kept. Ends before the
+/// communicators it was given, and before the device.
 class GpuLinks {
  public:
   enum class Scope { world, node, leaders };
 
-  /// Collective over `world`. MPI is given GPU memory itself where it says that it may (`automatic`) or the user does (`on`), and
-  /// test_gpu_direct has shown it; else messages go by way of the host. `leaders` is null but on them.
-  GpuLinks(const GpuTransports& transports, Device& device, Communicator& world, Communicator& node, Communicator* leaders, GpuDirect direct,
-           guard::Heartbeat* heartbeat);
+  /// Collective over `world`. MPI is given GPU memory itself where it says that it may (`automatic`) or the
+  /// user does (`on`), and test_gpu_direct has shown it; else messages go by way of the host. `leaders` is
+  /// null but on them.
+  GpuLinks(const GpuTransports& transports, Device& device, Communicator& world, Communicator& node,
+           Communicator* leaders, GpuDirect direct, guard::Heartbeat* heartbeat);
 
   Communicator& world() const noexcept { return *staged_[0]; }
   Communicator& node() const noexcept { return *staged_[1]; }
@@ -30,7 +32,8 @@ class GpuLinks {
 
   const GpuTransports& transports() const noexcept { return transports_; }
   guard::Heartbeat* heartbeat() const noexcept { return heartbeat_; }
-  /// Collective over the ranks of the scope; made anew when it was given up in an earlier case. Throws Error(mpi) on all of them.
+  /// Collective over the ranks of the scope; made anew when it was given up in an earlier case. Throws
+  /// Error(mpi) on all of them.
   Communicator& nccl(Scope scope, double deadline_s);
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What carries data between GPUs, as this build can. One of three implementations is linked: the CUDA Toolkit's, its emulation on
-// the host (tests), or none.
+// What carries data between GPUs, as this build can. One of three implementations is linked: the CUDA
+// Toolkit's, its emulation on the host (tests), or none.
 #pragma once
 
 #include <limits>
@@ -28,7 +28,8 @@ enum class CopyEngine { dma, kernel };
 /// The arenas of the GPUs of a node, open to each other.
 class PeerMemory : public RemoteMemory {
  public:
-  /// Why this rank cannot reach the memory of another one, which it names; empty where it reaches all of them.
+  /// Why this rank cannot reach the memory of another one, which it names; empty where it reaches all of
+  /// them.
   virtual const std::string& refused() const noexcept = 0;
   virtual std::string path() const = 0;  ///< "cuda/ce", "cuda/sm"
 };
@@ -39,19 +40,22 @@ class GpuTransports {
 
   /// "2.28.9"; empty where NCCL cannot be used, with the reason in `why`.
   virtual std::string nccl_version(std::string& why) const = 0;
-  /// A communicator over NCCL for memory of the device's arena. Whatever lies elsewhere (texts, control messages, the times of
-  /// ranks) goes over `bootstrap`, which outlives it. Collective. Throws Error(mpi) on all ranks, the ranks that share a GPU among
-  /// the reasons.
-  virtual std::unique_ptr<Communicator> make_nccl(Communicator& bootstrap, Device& device, const GpuSettings& settings) const = 0;
+  /// A communicator over NCCL for memory of the device's arena. Whatever lies elsewhere (texts, control
+  /// messages, the times of ranks) goes over `bootstrap`, which outlives it. Collective. Throws Error(mpi) on
+  /// all ranks, the ranks that share a GPU among the reasons.
+  virtual std::unique_ptr<Communicator> make_nccl(Communicator& bootstrap, Device& device,
+                                                  const GpuSettings& settings) const = 0;
 
-  /// Stands before `below`, which knows host memory only, and lets buffers in the device's arena be used: copied to pinned host
-  /// memory and back, large ones in pieces that follow each other; with `direct` messages are handed to `below` where they are.
-  /// What lies elsewhere is handed through.
-  virtual std::unique_ptr<Communicator> make_staged(Communicator& below, Device& device, bool direct) const = 0;
+  /// Stands before `below`, which knows host memory only, and lets buffers in the device's arena be used:
+  /// copied to pinned host memory and back, large ones in pieces that follow each other; with `direct`
+  /// messages are handed to `below` where they are. What lies elsewhere is handed through.
+  virtual std::unique_ptr<Communicator> make_staged(Communicator& below, Device& device,
+                                                    bool direct) const = 0;
 
-  /// Opens the arenas of the ranks of `group`, which share a node. Collective over it. Where the GPUs refuse, `refused` says so.
-  virtual std::unique_ptr<PeerMemory> make_peer(Communicator& world, Communicator& group, Device& device, CopyEngine engine,
-                                                const GpuSettings& settings) const = 0;
+  /// Opens the arenas of the ranks of `group`, which share a node. Collective over it. Where the GPUs refuse,
+  /// `refused` says so.
+  virtual std::unique_ptr<PeerMemory> make_peer(Communicator& world, Communicator& group, Device& device,
+                                                CopyEngine engine, const GpuSettings& settings) const = 0;
 };
 
 /// Of this build; null where it has none.

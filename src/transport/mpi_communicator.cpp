@@ -42,32 +42,22 @@ void store(Request& request, const Slot& slot) noexcept { std::memcpy(request.st
 
 MPI_Datatype mpi_type(DataType type) {
   switch (type) {
-    case DataType::int32:
-      return MPI_INT32_T;
-    case DataType::uint64:
-      return MPI_UINT64_T;
-    case DataType::fp32:
-      return MPI_FLOAT;
-    case DataType::fp64:
-      return MPI_DOUBLE;
-    case DataType::bf16:
-      break;
+    case DataType::int32: return MPI_INT32_T;
+    case DataType::uint64: return MPI_UINT64_T;
+    case DataType::fp32: return MPI_FLOAT;
+    case DataType::fp64: return MPI_DOUBLE;
+    case DataType::bf16: break;
   }
   throw Error(ErrorKind::mpi, "MPI has no such data type");
 }
 
 MPI_Op mpi_op(ReduceOp op) {
   switch (op) {
-    case ReduceOp::sum:
-      return MPI_SUM;
-    case ReduceOp::min:
-      return MPI_MIN;
-    case ReduceOp::max:
-      return MPI_MAX;
-    case ReduceOp::bit_and:
-      return MPI_BAND;
-    case ReduceOp::bit_or:
-      return MPI_BOR;
+    case ReduceOp::sum: return MPI_SUM;
+    case ReduceOp::min: return MPI_MIN;
+    case ReduceOp::max: return MPI_MAX;
+    case ReduceOp::bit_and: return MPI_BAND;
+    case ReduceOp::bit_or: return MPI_BOR;
   }
   throw Error(ErrorKind::internal, "MPI transport: unknown reduction");
 }
@@ -109,7 +99,10 @@ class MpiCommunicator final : public Communicator {
     const InCall mark(*heartbeat_, Call::split);
     MPI_Comm part = MPI_COMM_NULL;
     check(MPI_Comm_split(comm_, color < 0 ? MPI_UNDEFINED : color, key, &part), "MPI_Comm_split");
-    return part == MPI_COMM_NULL ? nullptr : mpi::make_communicator(part, path_, limit_, heartbeat_ == &own_heartbeat_ ? nullptr : heartbeat_);
+    return part == MPI_COMM_NULL
+               ? nullptr
+               : mpi::make_communicator(part, path_, limit_,
+                                        heartbeat_ == &own_heartbeat_ ? nullptr : heartbeat_);
   }
 
   void send(const void* data, std::size_t bytes, int peer, int tag) override {
@@ -162,7 +155,9 @@ class MpiCommunicator final : public Communicator {
 
  private:
   std::int32_t of_world(int peer) const noexcept {
-    return peer < 0 || peer >= size_ ? guard::no_peer : world_ranks_[static_cast<std::size_t>(peer)];  // MPI says what is wrong
+    return peer < 0 || peer >= size_
+               ? guard::no_peer
+               : world_ranks_[static_cast<std::size_t>(peer)];  // MPI says what is wrong
   }
 
   MPI_Comm comm_;
@@ -210,10 +205,12 @@ bool MpiCommunicator::test_all(std::span<Request> requests) {
   return all;
 }
 
-void MpiCommunicator::iall_reduce(void* data, std::size_t count, DataType type, ReduceOp op, Request& request) {
+void MpiCommunicator::iall_reduce(void* data, std::size_t count, DataType type, ReduceOp op,
+                                  Request& request) {
   if (count > limit_) return Communicator::iall_reduce(data, count, type, op, request);
   Slot slot{MPI_REQUEST_NULL, 1};
-  check(MPI_Iallreduce(MPI_IN_PLACE, data, static_cast<int>(count), mpi_type(type), mpi_op(op), comm_, &slot.request),
+  check(MPI_Iallreduce(MPI_IN_PLACE, data, static_cast<int>(count), mpi_type(type), mpi_op(op), comm_,
+                       &slot.request),
         "MPI_Iallreduce");
   store(request, slot);
   waits_for_ = guard::no_peer;
@@ -357,8 +354,8 @@ std::vector<std::int32_t> world_ranks(MPI_Comm comm, int size) {
 
 namespace {
 
-/// describe_path() takes 0.2 s, so the first rank of each node asks, once, and tells the others. All ranks must take part
-/// in the first call.
+/// describe_path() takes 0.2 s, so the first rank of each node asks, once, and tells the others. All ranks
+/// must take part in the first call.
 const std::string& node_path() {
   static const std::string path = [] {
     MPI_Comm part = MPI_COMM_NULL;

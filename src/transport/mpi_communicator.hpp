@@ -11,8 +11,8 @@
 
 namespace assay {
 
-/// MPI for the life of the process: initialises in the constructor (SERIALIZED where it can be had, FUNNELED at least), finalises in the destructor
-/// when the program ends in order. Exactly one exists.
+/// MPI for the life of the process: initialises in the constructor (SERIALIZED where it can be had, FUNNELED
+/// at least), finalises in the destructor when the program ends in order. Exactly one exists.
 class MpiSession {
  public:
   /// Communicator calls are marked on `heartbeat`, where one is given.
@@ -24,10 +24,11 @@ class MpiSession {
   Communicator& launch() noexcept { return *launch_; }
   /// All ranks of the launch, or those that the last `keep` left.
   Communicator& world() noexcept { return part_ ? *part_ : *launch_; }
-  /// Collective on the launch: makes `members` (its ranks, ascending) the world of those among them, and the rest a world of their
-  /// own. Whether this rank is a member. Ends the world before.
+  /// Collective on the launch: makes `members` (its ranks, ascending) the world of those among them, and the
+  /// rest a world of their own. Whether this rank is a member. Ends the world before.
   bool keep(const std::vector<int>& members);
-  /// Ranks of the launch that share this node's memory (MPI_Comm_split_type), in its order. Collective on the launch.
+  /// Ranks of the launch that share this node's memory (MPI_Comm_split_type), in its order. Collective on the
+  /// launch.
   std::unique_ptr<Communicator> split_node();
   double init_seconds() const noexcept { return init_s_; }
   /// Ends the job at once with `code` on all ranks; does not return.

@@ -19,7 +19,8 @@ struct ToolSession {
   bool open = false;
   ToolSession() {
     int provided = 0;
-    // What is asked for here becomes what MPI_Query_thread says afterwards (Open MPI 4.1), so less must not be asked for.
+    // What is asked for here becomes what MPI_Query_thread says afterwards (Open MPI 4.1), so less must not
+    // be asked for.
     open = MPI_T_init_thread(MPI_THREAD_SERIALIZED, &provided) == MPI_SUCCESS;
   }
   ~ToolSession() {

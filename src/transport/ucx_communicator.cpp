@@ -32,7 +32,8 @@ std::string what(ucs_status_t status, const std::string& call) {
   return fmt::format("UCX: {}: {}", call, ucs_status_string(status));
 }
 void check(ucs_status_t status, const char* call) {
-  if (status != UCS_OK) [[unlikely]] throw Error(ErrorKind::mpi, what(status, call));
+  if (status != UCS_OK) [[unlikely]]
+    throw Error(ErrorKind::mpi, what(status, call));
 }
 
 /// What a Request holds: null once it is complete.
@@ -54,7 +55,8 @@ ucp_request_param_t host_buffer() noexcept {
   return param;
 }
 
-// What carries an endpoint's messages; empty where UCX does not say. Newer versions are asked, older ones print it.
+// What carries an endpoint's messages; empty where UCX does not say. Newer versions are asked, older ones
+// print it.
 #ifdef ASSAY_UCX_TELLS_TRANSPORTS
 
 std::string endpoint_path(ucp_ep_h endpoint) {
@@ -95,8 +97,10 @@ class Worker {
     ucp_config_t* config = nullptr;
     check(ucp_config_read(nullptr, nullptr, &config), "ucp_config_read");
     ucs_status_t status = UCS_OK;
-    if (!settings.devices.empty()) status = ucp_config_modify(config, "NET_DEVICES", settings.devices.c_str());
-    if (status == UCS_OK && !settings.transports.empty()) status = ucp_config_modify(config, "TLS", settings.transports.c_str());
+    if (!settings.devices.empty())
+      status = ucp_config_modify(config, "NET_DEVICES", settings.devices.c_str());
+    if (status == UCS_OK && !settings.transports.empty())
+      status = ucp_config_modify(config, "TLS", settings.transports.c_str());
     if (status == UCS_OK) {
       ucp_params_t params;
       std::memset(&params, 0, sizeof params);
@@ -143,13 +147,17 @@ class Worker {
 class Ucp final : public UcxCommunicator, private RemoteMemory {
  public:
   Ucp(Communicator& world, const Settings& settings)
-      : UcxCommunicator(world), settings_(settings), worker_(settings), heartbeat_(settings.heartbeat != nullptr ? settings.heartbeat : &own_heartbeat_) {}
+      : UcxCommunicator(world),
+        settings_(settings),
+        worker_(settings),
+        heartbeat_(settings.heartbeat != nullptr ? settings.heartbeat : &own_heartbeat_) {}
 
   ~Ucp() override {
     finish(flush(), farewell_s);
     for (const auto& [peer, there] : remote_) ucp_rkey_destroy(there.key);
     std::vector<ucs_status_ptr_t> closing;
-    for (const auto& [peer, endpoint] : endpoints_) closing.push_back(ucp_ep_close_nb(endpoint, UCP_EP_CLOSE_MODE_FLUSH));
+    for (const auto& [peer, endpoint] : endpoints_)
+      closing.push_back(ucp_ep_close_nb(endpoint, UCP_EP_CLOSE_MODE_FLUSH));
     for (const ucs_status_ptr_t request : closing) finish(request, farewell_s);
     if (exposed_ != nullptr) ucp_mem_unmap(worker_.context(), exposed_);
   }
@@ -171,12 +179,17 @@ class Ucp final : public UcxCommunicator, private RemoteMemory {
 
   std::string connect(std::span<const int> peers) override {
     for (const int peer : peers)
-      if (const ucs_status_t status = create(peer); status != UCS_OK) return what(status, fmt::format("no path to rank {}", peer));
+      if (const ucs_status_t status = create(peer); status != UCS_OK)
+        return what(status, fmt::format("no path to rank {}", peer));
     return {};
   }
 
-  void send(const void* data, std::size_t bytes, int peer, int tag) override { wait(start_send(data, bytes, peer, tag), Call::send, peer); }
-  void recv(void* data, std::size_t bytes, int peer, int tag) override { wait(start_receive(data, bytes, peer, tag), Call::receive, peer); }
+  void send(const void* data, std::size_t bytes, int peer, int tag) override {
+    wait(start_send(data, bytes, peer, tag), Call::send, peer);
+  }
+  void recv(void* data, std::size_t bytes, int peer, int tag) override {
+    wait(start_receive(data, bytes, peer, tag), Call::receive, peer);
+  }
   void isend(const void* data, std::size_t bytes, int peer, int tag, Request& request) override {
     store(request, started(start_send(data, bytes, peer, tag), "ucp_tag_send_nbx"));
     waits_for_ = peer;
@@ -207,7 +220,8 @@ class Ucp final : public UcxCommunicator, private RemoteMemory {
       if (text.front() == '-') throw Error(ErrorKind::mpi, text.substr(1));
     for (const std::string& text : all) {
       const std::size_t first = text.find(' '), second = text.find(' ', first + 1);
-      keys_[std::stoi(text.substr(1, first - 1))] = {std::stoull(text.substr(first + 1, second - first - 1)), text.substr(second + 1)};
+      keys_[std::stoi(text.substr(1, first - 1))] = {std::stoull(text.substr(first + 1, second - first - 1)),
+                                                     text.substr(second + 1)};
     }
     return *this;
   }
@@ -237,9 +251,11 @@ class Ucp final : public UcxCommunicator, private RemoteMemory {
 
   const There& at(int peer) {
     const auto known = remote_.find(peer);
-    if (known != remote_.end()) [[likely]] return known->second;
+    if (known != remote_.end()) [[likely]]
+      return known->second;
     const auto key = keys_.find(peer);
-    if (key == keys_.end()) throw Error(ErrorKind::mpi, fmt::format("UCX: rank {} has exposed no memory", peer));
+    if (key == keys_.end())
+      throw Error(ErrorKind::mpi, fmt::format("UCX: rank {} has exposed no memory", peer));
     There there{key->second.first, nullptr};
     check(ucp_ep_rkey_unpack(endpoint_to(peer), key->second.second.data(), &there.key), "ucp_ep_rkey_unpack");
     return remote_[peer] = there;
@@ -248,12 +264,14 @@ class Ucp final : public UcxCommunicator, private RemoteMemory {
   void put(const void* data, std::size_t bytes, int peer, std::size_t offset) override {
     const There& there = at(peer);
     const ucp_request_param_t param = host_buffer();
-    drop(ucp_put_nbx(endpoint_to(peer), data, bytes, there.address + offset, there.key, &param), "ucp_put_nbx");
+    drop(ucp_put_nbx(endpoint_to(peer), data, bytes, there.address + offset, there.key, &param),
+         "ucp_put_nbx");
   }
   void get(void* data, std::size_t bytes, int peer, std::size_t offset) override {
     const There& there = at(peer);
     const ucp_request_param_t param = host_buffer();
-    drop(ucp_get_nbx(endpoint_to(peer), data, bytes, there.address + offset, there.key, &param), "ucp_get_nbx");
+    drop(ucp_get_nbx(endpoint_to(peer), data, bytes, there.address + offset, there.key, &param),
+         "ucp_get_nbx");
   }
   void complete(int peer) override {
     ucp_request_param_t param;
@@ -275,13 +293,15 @@ class Ucp final : public UcxCommunicator, private RemoteMemory {
   }
 
   std::uint64_t tagged(int source, int tag) const noexcept {
-    return static_cast<std::uint64_t>(static_cast<std::uint32_t>(source)) << 32 | static_cast<std::uint32_t>(tag);
+    return static_cast<std::uint64_t>(static_cast<std::uint32_t>(source)) << 32 |
+           static_cast<std::uint32_t>(tag);
   }
 
   ucs_status_t create(int peer) {
     if (endpoints_.contains(peer)) return UCS_OK;
     const auto address = addresses_.find(peer);
-    if (address == addresses_.end()) throw Error(ErrorKind::mpi, fmt::format("UCX: there is no rank {} in this group", peer));
+    if (address == addresses_.end())
+      throw Error(ErrorKind::mpi, fmt::format("UCX: there is no rank {} in this group", peer));
     ucp_ep_params_t params;
     std::memset(&params, 0, sizeof params);
     params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS;
@@ -294,7 +314,8 @@ class Ucp final : public UcxCommunicator, private RemoteMemory {
 
   ucp_ep_h endpoint_to(int peer) {
     const auto known = endpoints_.find(peer);
-    if (known != endpoints_.end()) [[likely]] return known->second;
+    if (known != endpoints_.end()) [[likely]]
+      return known->second;
     const ucs_status_t status = create(peer);
     if (status != UCS_OK) throw Error(ErrorKind::mpi, what(status, fmt::format("no path to rank {}", peer)));
     return endpoints_[peer];
@@ -352,7 +373,9 @@ class Ucp final : public UcxCommunicator, private RemoteMemory {
 
   void finish(ucs_status_ptr_t request, double seconds) noexcept {
     if (request == nullptr || UCS_PTR_IS_ERR(request)) return;
-    for (const double end = now_s() + seconds; ucp_request_check_status(request) == UCS_INPROGRESS && now_s() < end;) progress();
+    for (const double end = now_s() + seconds;
+         ucp_request_check_status(request) == UCS_INPROGRESS && now_s() < end;)
+      progress();
     ucp_request_free(request);
   }
 
@@ -364,7 +387,8 @@ class Ucp final : public UcxCommunicator, private RemoteMemory {
   std::map<int, ucp_ep_h> endpoints_;
   int waits_for_ = guard::no_peer;
   ucp_mem_h exposed_ = nullptr;
-  std::map<int, std::pair<std::uint64_t, std::string>> keys_;  ///< address and packed key, by rank of the world
+  std::map<int, std::pair<std::uint64_t, std::string>>
+      keys_;  ///< address and packed key, by rank of the world
   std::map<int, There> remote_;
 };
 
@@ -376,7 +400,8 @@ std::string UcxCommunicator::version() {
   return fmt::format("{}.{}.{}", major, minor, patch);
 }
 
-std::unique_ptr<UcxCommunicator> UcxCommunicator::make(Communicator& world, Communicator& group, const Settings& settings) {
+std::unique_ptr<UcxCommunicator> UcxCommunicator::make(Communicator& world, Communicator& group,
+                                                       const Settings& settings) {
   // All learn of it when one cannot.
   std::unique_ptr<Ucp> made;
   std::string mine;

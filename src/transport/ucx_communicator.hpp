@@ -12,9 +12,9 @@
 
 namespace assay {
 
-/// Transfers go over UCX (tag messages of UCP); everything else is handed to the communicator it stands before. UCX makes progress only
-/// inside of these calls, and a send may be complete before its message has left: before a rank goes elsewhere, its partners must
-/// have answered all but a last small message.
+/// Transfers go over UCX (tag messages of UCP); everything else is handed to the communicator it stands
+/// before. UCX makes progress only inside of these calls, and a send may be complete before its message has
+/// left: before a rank goes elsewhere, its partners must have answered all but a last small message.
 class UcxCommunicator : public ForwardingCommunicator {
  public:
   struct Settings {
@@ -22,24 +22,26 @@ class UcxCommunicator : public ForwardingCommunicator {
     std::string transports;  ///< as in UCX_TLS; empty: likewise
     bool yield = false;      ///< ranks share cores: give the core away where there is nothing to do
     guard::Heartbeat* heartbeat = nullptr;  ///< where calls are marked
-    bool one_sided = false;  ///< `expose` will be called
+    bool one_sided = false;                 ///< `expose` will be called
   };
 
   /// UCX of this build, e.g. "1.13.1"; empty where it has none.
   static std::string version();
 
-  /// One context and one worker. Collective over `group`, whose ranks can talk to each other afterwards, by the numbers they have in
-  /// `world`. Throws Error(mpi) where UCX cannot be had with these settings, on all ranks of the group.
-  static std::unique_ptr<UcxCommunicator> make(Communicator& world, Communicator& group, const Settings& settings);
+  /// One context and one worker. Collective over `group`, whose ranks can talk to each other afterwards, by
+  /// the numbers they have in `world`. Throws Error(mpi) where UCX cannot be had with these settings, on all
+  /// ranks of the group.
+  static std::unique_ptr<UcxCommunicator> make(Communicator& world, Communicator& group,
+                                               const Settings& settings);
 
   std::string_view transport() const noexcept override { return "ucx"; }
   /// Makes endpoints to those that have none. Empty when all of `peers` can be reached, else why not.
   virtual std::string connect(std::span<const int> peers) = 0;
-  /// Lets the ranks of `group` read and write `memory` of each of them, until this communicator ends; needs Settings::one_sided.
-  /// Collective over `group`. Throws Error(mpi) where UCX cannot.
+  /// Lets the ranks of `group` read and write `memory` of each of them, until this communicator ends; needs
+  /// Settings::one_sided. Collective over `group`. Throws Error(mpi) where UCX cannot.
   virtual RemoteMemory& expose(Communicator& group, std::span<std::byte> memory) = 0;
-  /// What carries the messages to `peer`, e.g. "tcp/eth0" or "posix/memory+cma/memory"; "requested:..." where this UCX does not
-  /// say. Known for certain once a message was exchanged.
+  /// What carries the messages to `peer`, e.g. "tcp/eth0" or "posix/memory+cma/memory"; "requested:..." where
+  /// this UCX does not say. Known for certain once a message was exchanged.
   virtual std::string path_to(int peer) const = 0;
 
  protected:

@@ -33,20 +33,30 @@ double rank_correlation(const std::vector<double>& x, const std::vector<double>&
   return 1 - 6 * squares / (n * (n * n - 1));
 }
 
-/// Mean of `peaked` in normal populations and under Student's t with 4 degrees (3e6/n simulated values each); its lower half spreads
-/// by a third under the latter, whatever the size.
+/// Mean of `peaked` in normal populations and under Student's t with 4 degrees (3e6/n simulated values each);
+/// its lower half spreads by a third under the latter, whatever the size.
 struct PeakRow {
   double n, normal, heavy;
 };
-constexpr std::array<PeakRow, 12> peak_table = {{{6, 0.699, 0.749},   {8, 0.792, 0.871},   {12, 0.882, 1.026},  {16, 0.929, 1.121},
-                                                 {24, 0.979, 1.241},  {32, 1.006, 1.315},  {48, 1.035, 1.416},  {64, 1.048, 1.471},
-                                                 {100, 1.061, 1.569}, {200, 1.082, 1.674}, {500, 1.088, 1.824}, {2000, 1.095, 2.0}}};
+constexpr std::array<PeakRow, 12> peak_table = {{{6, 0.699, 0.749},
+                                                 {8, 0.792, 0.871},
+                                                 {12, 0.882, 1.026},
+                                                 {16, 0.929, 1.121},
+                                                 {24, 0.979, 1.241},
+                                                 {32, 1.006, 1.315},
+                                                 {48, 1.035, 1.416},
+                                                 {64, 1.048, 1.471},
+                                                 {100, 1.061, 1.569},
+                                                 {200, 1.082, 1.674},
+                                                 {500, 1.088, 1.824},
+                                                 {2000, 1.095, 2.0}}};
 constexpr double peak_spread = 0.33;
 
 PeakRow peaks_of(std::size_t n) {
   const TablePlace at = place_in(peak_table, as_double(n));
   const PeakRow &a = peak_table[at.row], &b = peak_table[at.row + 1];
-  return {at.x, a.normal + at.logarithmic * (b.normal - a.normal), a.heavy + at.logarithmic * (b.heavy - a.heavy)};
+  return {at.x, a.normal + at.logarithmic * (b.normal - a.normal),
+          a.heavy + at.logarithmic * (b.heavy - a.heavy)};
 }
 
 struct Moments {
@@ -94,8 +104,8 @@ double TailPool::gain() const noexcept {
 
 double heavy_critical(std::size_t n, double alpha, double tail) {
   const double k = robust_critical(n, alpha);
-  // Simulated (t4, 6e3 to 4e4 populations each): 99 % of the slowest of n lie within k * excess * tail^power. Of few values the
-  // tail says little, and a high power would only make the bound jump.
+  // Simulated (t4, 6e3 to 4e4 populations each): 99 % of the slowest of n lie within k * excess * tail^power.
+  // Of few values the tail says little, and a high power would only make the bound jump.
   const double large = std::clamp(std::log(as_double(n) / 64) / std::log(16.0), 0.0, 1.0);
   const double power = 1.5 + 2.5 * large;
   const double excess = large < 0.5 ? 2.1 - 0.4 * large : 1.9 - 0.4 * (large - 0.5);
@@ -106,26 +116,31 @@ double heavy_critical(std::size_t n, double alpha, double tail) {
 }
 
 double heavy_deletion_p(std::size_t n, double alpha) {
-  // Log of the least p (Bonferroni) of the members that `alpha` of simulated populations go under (t4, 6e4 each up to 20, else 3e4).
+  // Log of the least p (Bonferroni) of the members that `alpha` of simulated populations go under (t4, 6e4
+  // each up to 20, else 3e4).
   static constexpr std::array alphas = {0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.0005};
   struct Row {
     double n;
     std::array<double, alphas.size()> log_p;
   };
-  static constexpr std::array<Row, 9> table = {{{6, {-1.89, -2.81, -3.74, -4.86, -5.74, -6.64, -7.76, -9.75}},
-                                                {8, {-1.62, -2.64, -3.71, -5.12, -6.28, -7.38, -8.82, -11.22}},
-                                                {12, {-1.52, -2.76, -4.06, -6.01, -7.48, -9.11, -11.18, -14.47}},
-                                                {16, {-1.45, -2.84, -4.42, -6.77, -8.75, -10.74, -13.67, -19.23}},
-                                                {20, {-1.43, -3.05, -4.87, -7.79, -10.14, -12.65, -16.49, -21.96}},
-                                                {24, {-1.47, -3.35, -5.44, -8.66, -11.29, -14.53, -18.48, -25.03}},
-                                                {32, {-1.57, -3.70, -6.25, -9.96, -13.07, -16.56, -22.67, -29.34}},
-                                                {40, {-1.80, -4.28, -6.91, -11.31, -15.76, -20.16, -28.00, -36.82}},
-                                                {48, {-1.94, -4.61, -7.76, -12.66, -17.51, -23.30, -30.22, -40.69}}}};
+  static constexpr std::array<Row, 9> table = {
+      {{6, {-1.89, -2.81, -3.74, -4.86, -5.74, -6.64, -7.76, -9.75}},
+       {8, {-1.62, -2.64, -3.71, -5.12, -6.28, -7.38, -8.82, -11.22}},
+       {12, {-1.52, -2.76, -4.06, -6.01, -7.48, -9.11, -11.18, -14.47}},
+       {16, {-1.45, -2.84, -4.42, -6.77, -8.75, -10.74, -13.67, -19.23}},
+       {20, {-1.43, -3.05, -4.87, -7.79, -10.14, -12.65, -16.49, -21.96}},
+       {24, {-1.47, -3.35, -5.44, -8.66, -11.29, -14.53, -18.48, -25.03}},
+       {32, {-1.57, -3.70, -6.25, -9.96, -13.07, -16.56, -22.67, -29.34}},
+       {40, {-1.80, -4.28, -6.91, -11.31, -15.76, -20.16, -28.00, -36.82}},
+       {48, {-1.94, -4.61, -7.76, -12.66, -17.51, -23.30, -30.22, -40.69}}}};
   const TablePlace place = place_in(table, as_double(n));
   std::size_t k = 1;
   while (k + 1 < alphas.size() && alphas[k] > alpha) ++k;  // below the last by its slope
-  const double along = std::log(std::min(alpha, alphas.front()) / alphas[k - 1]) / std::log(alphas[k] / alphas[k - 1]);
-  const auto at = [&](const Row& row) { return row.log_p[k - 1] + along * (row.log_p[k] - row.log_p[k - 1]); };
+  const double along =
+      std::log(std::min(alpha, alphas.front()) / alphas[k - 1]) / std::log(alphas[k] / alphas[k - 1]);
+  const auto at = [&](const Row& row) {
+    return row.log_p[k - 1] + along * (row.log_p[k] - row.log_p[k - 1]);
+  };
   const double low = at(table[place.row]);
   return std::exp(low + place.linear * (at(table[place.row + 1]) - low));
 }
@@ -142,7 +157,8 @@ void moderate(Abnormality& a, std::span<const double> values, const SpreadPrior&
   const auto peeled = slow_by_deletion(values, 1.0, constants::peers_spread_floor);
   for (auto o = peeled.rbegin(); o != peeled.rend(); ++o) {
     const double degrees = as_double(o->rest) - 1;
-    const double variance = (degrees * o->deviation * o->deviation + borrowed * prior.variance) / (degrees + borrowed);
+    const double variance =
+        (degrees * o->deviation * o->deviation + borrowed * prior.variance) / (degrees + borrowed);
     const double t = o->t * o->deviation / std::sqrt(variance);
     least = std::min(least, t_below(t, degrees + borrowed) * deletion_tests(a.size));
     a.moderated[o->index] = least / as_double(a.size);
@@ -161,9 +177,11 @@ Abnormality abnormality(std::span<const double> values, double noise) {
   const Moments moments = moments_of(values, a.score);
   a.peaked = moments.peaked;
   a.variance = moments.variance;
-  if (noise > 0) a.real = std::sqrt(std::clamp(1 - noise * noise / (fit.scale * fit.scale), constants::real_least, 1.0));
+  if (noise > 0)
+    a.real = std::sqrt(std::clamp(1 - noise * noise / (fit.scale * fit.scale), constants::real_least, 1.0));
   if (a.size < constants::deletion_most) {
-    // Whoever is farther out than one that does not belong does not belong either: two slow ones hide each other.
+    // Whoever is farther out than one that does not belong does not belong either: two slow ones hide each
+    // other.
     const auto peeled = slow_by_deletion(values, 1.0, constants::peers_spread_floor);
     double least = 1;
     for (auto o = peeled.rbegin(); o != peeled.rend(); ++o) {
@@ -180,7 +198,9 @@ Abnormality abnormality(std::span<const double> values, double noise) {
   return a;
 }
 
-double family_p(const Abnormality& a, std::size_t member) { return std::min(1.0, a.p[member] * as_double(a.size)); }
+double family_p(const Abnormality& a, std::size_t member) {
+  return std::min(1.0, a.p[member] * as_double(a.size));
+}
 
 bool abnormal(const Abnormality& a, std::size_t member, double alpha) { return family_p(a, member) <= alpha; }
 
@@ -192,18 +212,20 @@ bool surely_abnormal(const Abnormality& a, std::size_t member, double alpha, con
   const double known = std::clamp(std::log(gained / most) / std::log(certain / most), 0.0, 1.0);
   // Deviations of independent parts add in squares: what is noise needs the bound of a normal only.
   const auto bound = [&](double heavy, double normal) {
-    const double tails = std::pow(std::max(heavy, guard * normal), 1 - known) * std::pow(guard * normal, known);
+    const double tails =
+        std::pow(std::max(heavy, guard * normal), 1 - known) * std::pow(guard * normal, known);
     return std::hypot(a.real * tails, std::sqrt(1 - a.real * a.real) * normal);
   };
   const double spent = std::min(std::max(gained, alpha), std::max(most, alpha));
   if (a.size < constants::deletion_most) {
-    // With a spread that is known from more than the own members, the tail of a population of as many as know it, at the same
-    // error for each member.
+    // With a spread that is known from more than the own members, the tail of a population of as many as know
+    // it, at the same error for each member.
     const bool lent = !a.moderated.empty();
     const double degrees = lent ? a.degrees : as_double(a.size) - 2, tests = deletion_tests(a.size);
     const auto like = static_cast<std::size_t>(degrees) + 2;
     const double each = spent * as_double(like) / as_double(a.size);
-    const double critical = bound(-t_quantile(heavy_deletion_p(like, each) / deletion_tests(like), degrees), -t_quantile(alpha / tests, degrees));
+    const double critical = bound(-t_quantile(heavy_deletion_p(like, each) / deletion_tests(like), degrees),
+                                  -t_quantile(alpha / tests, degrees));
     const double p = std::min(1.0, (lent ? a.moderated : a.p)[member] * as_double(a.size));
     return p <= t_below(-critical, degrees) * tests;
   }
@@ -211,7 +233,7 @@ bool surely_abnormal(const Abnormality& a, std::size_t member, double alpha, con
 }
 
 double heavy_p(const Abnormality& a, std::size_t member) {
-  const TailPool pool;  // what it knows is used once, where several metrics are combined
+  const TailPool pool;                    // what it knows is used once, where several metrics are combined
   double low = std::log(1e-9), high = 0;  // of alpha: not abnormal at the first, abnormal at the second
   if (!surely_abnormal(a, member, 0.5, pool)) return 1;
   for (int step = 0; step < 24; ++step) {

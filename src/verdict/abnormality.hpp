@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The claim of abnormality: who does not belong to a population, at two levels of proof. A warning takes the population for
-// normal, with a guard that reads the tail off its fast side. A fault must hold even where healthy parts spread like Student's
-// t with 4 degrees of freedom, because nobody can see from 64 values that they do not.
+// The claim of abnormality: who does not belong to a population, at two levels of proof. A warning takes the
+// population for normal, with a guard that reads the tail off its fast side. A fault must hold even where
+// healthy parts spread like Student's t with 4 degrees of freedom, because nobody can see from 64 values that
+// they do not.
 #pragma once
 
 #include <cstddef>
@@ -14,13 +15,15 @@ namespace assay::verdict {
 
 struct Abnormality {
   std::vector<double> score;  ///< in robust deviations, negative is slow
-  std::vector<double> p;      ///< that a given healthy member of a normal population lies as far out or farther
+  std::vector<double> p;  ///< that a given healthy member of a normal population lies as far out or farther
   std::size_t size = 0;
-  double tail = 1;  ///< heaviness of the fast tail, not below 1
-  double peaked = 0;  ///< log of the kurtosis of those that are not slow; 0 for fewer than 6
+  double tail = 1;      ///< heaviness of the fast tail, not below 1
+  double peaked = 0;    ///< log of the kurtosis of those that are not slow; 0 for fewer than 6
   double variance = 0;  ///< of those that are not slow; 0 for fewer than 6
-  double real = 1;  ///< part of the deviation that is the parts' own, not the noise of their medians: only that may be heavy-tailed
-  /// As p, with a spread that other metrics helped to know (`moderate`), and its degrees of freedom; empty without.
+  double real = 1;  ///< part of the deviation that is the parts' own, not the noise of their medians: only
+                    ///< that may be heavy-tailed
+  /// As p, with a spread that other metrics helped to know (`moderate`), and its degrees of freedom; empty
+  /// without.
   std::vector<double> moderated;
   double degrees = 0;
 };
@@ -30,8 +33,9 @@ class TailPool {
  public:
   /// A population of `n` and its `peaked`. Metrics that tell one story are to be added once.
   void add(std::size_t n, double peaked);
-  /// By what factor the error under heavy tails may be exceeded, because populations as light as these are seen under Student's t with
-  /// 4 degrees only with probability q: q^(-3/4) / 4, whose mean under those is 1 (a calibrator of p-values, Shafer et al. 2011). Not under 1.
+  /// By what factor the error under heavy tails may be exceeded, because populations as light as these are
+  /// seen under Student's t with 4 degrees only with probability q: q^(-3/4) / 4, whose mean under those is 1
+  /// (a calibrator of p-values, Shafer et al. 2011). Not under 1.
   double gain() const noexcept;
 
  private:
@@ -39,30 +43,31 @@ class TailPool {
   std::size_t populations_ = 0;
 };
 
-/// 48 and more: robust predictive deviation; 4 to 47: deletion t (p of those it peels, 1 for the others); fewer: nobody. `noise`:
-/// standard error of the values, 0 if unknown.
+/// 48 and more: robust predictive deviation; 4 to 47: deletion t (p of those it peels, 1 for the others);
+/// fewer: nobody. `noise`: standard error of the values, 0 if unknown.
 Abnormality abnormality(std::span<const double> values, double noise = 0);
 
-/// Under 48: takes the spread of the members from theirs and a prior. surely_abnormal goes by it from then on.
+/// Under 48: takes the spread of the members from theirs and a prior. surely_abnormal goes by it from then
+/// on.
 void moderate(Abnormality& a, std::span<const double> values, const SpreadPrior& prior);
 
 /// Whether a member is abnormal with a family-wise error `alpha` if its population is normal.
 bool abnormal(const Abnormality& a, std::size_t member, double alpha);
 /// The same if it may be heavy-tailed.
 bool surely_abnormal(const Abnormality& a, std::size_t member, double alpha, const TailPool& pool);
-/// P(a given healthy member lies as far out or farther) if the population may be heavy-tailed: the least alpha at which it is
-/// surely_abnormal, over the members. Not under 1e-9.
+/// P(a given healthy member lies as far out or farther) if the population may be heavy-tailed: the least
+/// alpha at which it is surely_abnormal, over the members. Not under 1e-9.
 double heavy_p(const Abnormality& a, std::size_t member);
-/// Whether two metrics of the same members (scores in the same order) tell the same story: those that are not slow are ranked
-/// alike, or lie far out alike. At most 2000 of them are looked at.
+/// Whether two metrics of the same members (scores in the same order) tell the same story: those that are not
+/// slow are ranked alike, or lie far out alike. At most 2000 of them are looked at.
 bool alike(std::span<const double> a, std::span<const double> b);
 /// p times the population's size, at most 1.
 double family_p(const Abnormality& a, std::size_t member);
 
 /// The critical distance of surely_abnormal for a population of n >= 48, in robust deviations.
 double heavy_critical(std::size_t n, double alpha, double tail);
-/// The p (family-wise, normal) that a deletion t must be under so that the error is `alpha` under Student's t with 4
-/// degrees of freedom; 4 <= n < 48.
+/// The p (family-wise, normal) that a deletion t must be under so that the error is `alpha` under Student's t
+/// with 4 degrees of freedom; 4 <= n < 48.
 double heavy_deletion_p(std::size_t n, double alpha);
 
 }  // namespace assay::verdict

@@ -22,7 +22,8 @@ std::vector<std::int32_t> absent_rows(const Judgement& j, const CaseData& c) {
   std::vector<std::int32_t> absent;
   for (std::size_t i = 0; i < j.entities.size(); ++i) {
     const auto row = static_cast<std::int32_t>(i);
-    if (j.results.entities[i].kind == c.kind && !seen.contains(row) && j.entities.takes_part(row)) absent.push_back(row);
+    if (j.results.entities[i].kind == c.kind && !seen.contains(row) && j.entities.takes_part(row))
+      absent.push_back(row);
   }
   return absent;
 }
@@ -87,21 +88,11 @@ void account(Judgement& j, const results::PlanRow& plan, const CaseData* c) {
   const std::string reason = c == nullptr ? "never ran" : c->reason;
   const bool required = plan.required || (c != nullptr && c->required);
   switch (state) {
-    case CaseState::pass:
-      ++a.passed;
-      break;
-    case CaseState::fail:
-      ++a.failed;
-      break;
-    case CaseState::skip:
-      ++a.skipped;
-      break;
-    case CaseState::error:
-      ++a.error;
-      break;
-    case CaseState::incomplete:
-      ++a.incomplete;
-      break;
+    case CaseState::pass: ++a.passed; break;
+    case CaseState::fail: ++a.failed; break;
+    case CaseState::skip: ++a.skipped; break;
+    case CaseState::error: ++a.error; break;
+    case CaseState::incomplete: ++a.incomplete; break;
   }
   const bool measured = state == CaseState::pass || state == CaseState::fail;
   if (required && !measured) ++a.required_missing;
@@ -157,7 +148,8 @@ void judge_accounting(Judgement& j) {
   for (const auto& c : j.results.cases) {
     if (planned.contains(c.path())) continue;
     if (results::is_retest(c.name)) {
-      // It answers a question of the verdict's own, so it is not counted; one that broke is a gap all the same.
+      // It answers a question of the verdict's own, so it is not counted; one that broke is a gap all the
+      // same.
       const bool broke = c.state == CaseState::error || c.state == CaseState::incomplete;
       if (broke) j.gap("retest case " + c.path() + " did not end" + because(c.reason), c.entity);
       continue;

@@ -19,7 +19,9 @@ namespace {
 using Key = std::tuple<std::string, std::string, std::string>;  ///< metric, case_key, stratum
 
 std::string stratum_of(const SnapshotSeries& s, const Score& score) {
-  return static_cast<std::size_t>(score.stratum) < s.strata.size() ? s.strata[static_cast<std::size_t>(score.stratum)] : "";
+  return static_cast<std::size_t>(score.stratum) < s.strata.size()
+             ? s.strata[static_cast<std::size_t>(score.stratum)]
+             : "";
 }
 
 /// A part below its reference, before it becomes a finding of its own or of all.
@@ -41,7 +43,8 @@ class BaselineJudge {
   }
 
   void run() {
-    for (const auto& file : baseline_.injected) tell("baseline " + file + ": faults were injected on purpose", "WARN");
+    for (const auto& file : baseline_.injected)
+      tell("baseline " + file + ": faults were injected on purpose", "WARN");
     for (const auto& s : now_.series) judge(s);
     report_absent();
   }
@@ -58,10 +61,12 @@ class BaselineJudge {
       const auto& reference = *at->second;
       held.push_back(&now_.part(score.part));
       const double own = std::isnan(score.standard_error) ? results::not_taken : score.standard_error;
-      const double reference_error = 1.2533 * reference.spread / std::sqrt(static_cast<double>(reference.parts));
+      const double reference_error =
+          1.2533 * reference.spread / std::sqrt(static_cast<double>(reference.parts));
       const double error = std::hypot(own, reference_error);
       const double deficit = reference.log_rate - score.log_rate;
-      if (deficit > least(reference)) low.push_back({held.back(), &score, &reference, deficit, error, reference_error});
+      if (deficit > least(reference))
+        low.push_back({held.back(), &score, &reference, deficit, error, reference_error});
     }
     if (held.empty()) {
       absent(s);
@@ -76,7 +81,9 @@ class BaselineJudge {
   }
 
   /// Healthy parts differ: a warning needs more than that.
-  static double least(const BaselineValue& v) { return std::max(log_deficit_of(constants::delta_warn), 3 * v.spread); }
+  static double least(const BaselineValue& v) {
+    return std::max(log_deficit_of(constants::delta_warn), 3 * v.spread);
+  }
 
   Claim claim_of(const SnapshotSeries& s, const Low& l, std::size_t candidates) const {
     const double delta = log_deficit_of(s.fault_threshold);
@@ -89,12 +96,14 @@ class BaselineJudge {
       return c;
     }
     const RetestRate retest = retest_rate(j_, j_.series[s.origin], *l.part, *l.score);
-    return settle_claim(j_, *l.score, l.deficit, l.error, delta, retest, l.reference->log_rate - retest.log_rate,
+    return settle_claim(j_, *l.score, l.deficit, l.error, delta, retest,
+                        l.reference->log_rate - retest.log_rate,
                         std::hypot(retest.standard_error, l.reference_error), candidates);
   }
 
   std::string what(const BaselineValue& v) const {
-    return "baseline " + baseline_.name + " (" + std::to_string(v.parts) + (v.parts == 1 ? " part)" : " parts)");
+    return "baseline " + baseline_.name + " (" + std::to_string(v.parts) +
+           (v.parts == 1 ? " part)" : " parts)");
   }
 
   void single(const SnapshotSeries& s, const std::vector<Low>& low) {
@@ -102,7 +111,8 @@ class BaselineJudge {
       const Claim c = claim_of(s, l, low.size());
       // Neither a fault nor surely slower: fresh data have taken the suspicion back, or it was noise.
       if (!c.fault && (c.deficit < least(*l.reference) || c.low <= 0)) continue;
-      auto f = reference_finding(j_, s, *l.part, *l.score, c, l.reference->log_rate, "slow", what(*l.reference));
+      auto f =
+          reference_finding(j_, s, *l.part, *l.score, c, l.reference->log_rate, "slow", what(*l.reference));
       f.reference_kind = "baseline";
       f.controls = l.reference->parts;
       j_.add(std::move(f), l.part->entities);
@@ -129,14 +139,15 @@ class BaselineJudge {
     c.low = c.high = results::not_taken;
     c.fault = c.confirmed = fault;
     for (const auto& l : low) c.n += l.score->n;
-    auto f = reference_finding(j_, s, *worst->part, *worst->score, c, median(references), "slow", what(*worst->reference));
+    auto f = reference_finding(j_, s, *worst->part, *worst->score, c, median(references), "slow",
+                               what(*worst->reference));
     f.reference_kind = "baseline";
     f.level = f.name = "cluster";
     f.id.clear();
     f.members = members;
     f.text = "cluster: " + s.full() + " of " + std::to_string(low.size()) + " of " + std::to_string(of) +
-             " parts is below " + what(*worst->reference) + ", median deficit " + percent(*f.deficit) + ", worst " +
-             worst->part->name + (fault ? "" : ", not confirmed");
+             " parts is below " + what(*worst->reference) + ", median deficit " + percent(*f.deficit) +
+             ", worst " + worst->part->name + (fault ? "" : ", not confirmed");
     j_.add(std::move(f), rows);
   }
 
@@ -165,14 +176,19 @@ class BaselineJudge {
     const std::string name = "baseline " + baseline_.name + ": ";
     if (!other_key_.empty())
       tell(name + "no reference for " + first_of(other_key_) +
-               ": another case_key (size, type, algorithm, library or path)", "WARN");
+               ": another case_key (size, type, algorithm, library or path)",
+           "WARN");
     if (!other_stratum_.empty())
-      tell(name + "no reference for " + first_of(other_stratum_) + ": it holds no part of this model", "WARN");
+      tell(name + "no reference for " + first_of(other_stratum_) + ": it holds no part of this model",
+           "WARN");
     if (!unknown_.empty()) tell(name + "does not hold " + first_of(unknown_), "INFO");
-    const bool any = std::any_of(now_.series.begin(), now_.series.end(), [](const auto& s) { return !s.shared; });
+    const bool any =
+        std::any_of(now_.series.begin(), now_.series.end(), [](const auto& s) { return !s.shared; });
     const std::size_t absent = other_key_.size() + other_stratum_.size() + unknown_.size();
-    const auto judged = std::count_if(now_.series.begin(), now_.series.end(), [](const auto& s) { return !s.shared; });
-    if (any && static_cast<std::size_t>(judged) == absent) j_.gap(name + "holds nothing that was measured here");
+    const auto judged =
+        std::count_if(now_.series.begin(), now_.series.end(), [](const auto& s) { return !s.shared; });
+    if (any && static_cast<std::size_t>(judged) == absent)
+      j_.gap(name + "holds nothing that was measured here");
   }
 
   Judgement& j_;
@@ -195,7 +211,8 @@ Baseline baseline_of(const std::vector<Snapshot>& runs, const std::string& name)
     for (const auto& s : run.series) {
       for (const auto& score : scores_of(run, s)) {
         const Part& part = run.part(score.part);
-        parts[{s.full(), s.case_key, stratum_of(s, score)}][part.kind + '\n' + part.id].push_back(score.log_rate);
+        parts[{s.full(), s.case_key, stratum_of(s, score)}][part.kind + '\n' + part.id].push_back(
+            score.log_rate);
       }
     }
   }
@@ -232,10 +249,13 @@ Baseline baseline_from(const Json& json) {
     Baseline out;
     out.name = json.at("name");
     out.injected = json.at("injected").get<std::vector<std::string>>();
-    for (const auto& r : json.at("runs")) out.runs.push_back({r.at("file"), r.at("run_id"), r.at("started"), r.at("hash")});
+    for (const auto& r : json.at("runs"))
+      out.runs.push_back({r.at("file"), r.at("run_id"), r.at("started"), r.at("hash")});
     for (const auto& v : json.at("values")) {
-      out.values.push_back({v.at("metric"), v.at("case_key"), v.at("stratum"), v.at("log_rate"), v.at("spread"), v.at("parts")});
-      if (out.values.back().parts < 1) throw Error(ErrorKind::data, "/verdict/inputs: the baseline has a value of no part");
+      out.values.push_back({v.at("metric"), v.at("case_key"), v.at("stratum"), v.at("log_rate"),
+                            v.at("spread"), v.at("parts")});
+      if (out.values.back().parts < 1)
+        throw Error(ErrorKind::data, "/verdict/inputs: the baseline has a value of no part");
     }
     return out;
   } catch (const Json::exception&) {
@@ -247,7 +267,8 @@ void judge_baseline(Judgement& j, const Snapshot& now) {
   if (j.options.baseline) {
     BaselineJudge(j, now).run();
   } else if (!j.options.baseline_name.empty()) {
-    j.gap("baseline " + j.options.baseline_name + ": its values are not in this file: judge it again with --baseline");
+    j.gap("baseline " + j.options.baseline_name +
+          ": its values are not in this file: judge it again with --baseline");
   }
 }
 

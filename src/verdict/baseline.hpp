@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An earlier fleet as the reference: what a healthy node of this kind reaches, for a node that is tested alone too.
+// An earlier fleet as the reference: what a healthy node of this kind reaches, for a node that is tested
+// alone too.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,8 @@ struct Judgement;
 struct BaselineValue {
   std::string metric;  ///< suite/case:metric
   std::string case_key, stratum;
-  double log_rate = 0, spread = 0;  ///< of the parts' medians over the runs; robust sigma between them, 0 for under 3
+  double log_rate = 0,
+         spread = 0;  ///< of the parts' medians over the runs; robust sigma between them, 0 for under 3
   std::int64_t parts = 0;
 };
 
@@ -36,9 +38,10 @@ Json baseline_json(const Baseline& baseline);
 /// Throws Error(data) for what `baseline_json` did not write.
 Baseline baseline_from(const Json& json);
 
-/// Magnitude against the baseline of the same case_key and stratum: FAIL beyond the delta of the metric's class when
-/// confirmed, WARN beyond 2 % and beyond what the baseline's own parts differ. More than half of a population below is
-/// one finding. What has another case_key or stratum than the baseline has no reference, and is told.
+/// Magnitude against the baseline of the same case_key and stratum: FAIL beyond the delta of the metric's
+/// class when confirmed, WARN beyond 2 % and beyond what the baseline's own parts differ. More than half of a
+/// population below is one finding. What has another case_key or stratum than the baseline has no reference,
+/// and is told.
 void judge_baseline(Judgement& j, const Snapshot& now);
 
 }  // namespace assay::verdict

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A collective of all nodes that is slow while pairs and small groups are clean: which half is slow, which quarter of that, ...
-// Parts of one size run side by side and ought to be equally fast, so no other reference is needed.
+// A collective of all nodes that is slow while pairs and small groups are clean: which half is slow, which
+// quarter of that, ... Parts of one size run side by side and ought to be equally fast, so no other reference
+// is needed.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -10,11 +11,11 @@
 #include "measure/statistics.hpp"
 #include "verdict/collective_groups.hpp"
 #include "verdict/collectives.hpp"
-#include "verdict/retest_candidates.hpp"
 #include "verdict/constants.hpp"
 #include "verdict/network.hpp"
 #include "verdict/network_constants.hpp"
 #include "verdict/network_levels.hpp"
+#include "verdict/retest_candidates.hpp"
 
 namespace assay::verdict {
 namespace {
@@ -22,7 +23,8 @@ namespace {
 constexpr const char* variant = "halves";
 
 bool of_world(const Series& s) {
-  return s.is_of(results::MetricClass::collective) && s.stage == "world" && s.kind == "device" && s.judged && s.per_sample && s.unit == "B/s" && s.first != nullptr;
+  return s.is_of(results::MetricClass::collective) && s.stage == "world" && s.kind == "device" && s.judged &&
+         s.per_sample && s.unit == "B/s" && s.first != nullptr;
 }
 
 double bytes_of(const Series& s) {
@@ -46,23 +48,26 @@ bool explained(const Judgement& j) {
   return std::any_of(j.found.begin(), j.found.end(), [&](const Found& f) {
     const auto& finding = f.finding;
     const bool place = finding.level != "cluster" || finding.kind == "split";
-    return finding.severity != "INFO" && (finding.kind == "slow" || finding.kind == "split") && place && finding.reference_kind == "peers" &&
-           is_about_network(j, finding);
+    return finding.severity != "INFO" && (finding.kind == "slow" || finding.kind == "split") && place &&
+           finding.reference_kind == "peers" && is_about_network(j, finding);
   });
 }
 
-/// What says that all together are slow: a broken bound, or less than this share of what small groups reach at the same size.
+/// What says that all together are slow: a broken bound, or less than this share of what small groups reach
+/// at the same size.
 std::optional<std::string> slow_world(const Judgement& j, const Series& world) {
   for (const auto& f : j.found)
-    if (f.finding.metric == world.full() && f.finding.kind == "slow" && f.finding.severity != "INFO" && f.finding.reference_kind != "peers")
+    if (f.finding.metric == world.full() && f.finding.kind == "slow" && f.finding.severity != "INFO" &&
+        f.finding.reference_kind != "peers")
       return "against its " + f.finding.reference_kind;
   for (const auto& s : j.series) {
-    if (s.suite != world.suite || s.stage != "groups" || s.metric != world.metric || s.first->find("group") == nullptr || bytes_of(s) != bytes_of(world) ||
-        rails_of(*s.first) > 1)
+    if (s.suite != world.suite || s.stage != "groups" || s.metric != world.metric ||
+        s.first->find("group") == nullptr || bytes_of(s) != bytes_of(world) || rails_of(*s.first) > 1)
       continue;
     const double all = centre_of(world), few = centre_of(s);
     if (few > 0 && all < constants::bisection_share * few)
-      return format_quantity(all, world.unit) + " against " + format_quantity(few, world.unit) + " in groups of 4 nodes";
+      return format_quantity(all, world.unit) + " against " + format_quantity(few, world.unit) +
+             " in groups of 4 nodes";
   }
   return std::nullopt;
 }
@@ -82,7 +87,8 @@ const Series* suspect_world(const Judgement& j, std::string& why) {
 
 const results::CaseData* bisected(const Judgement& j, const Series& world) {
   for (const auto& c : j.results.cases)
-    if (c.suite == world.suite && base_name(c.name) == world.name && text_parameter(c, "variant") == variant) return &c;
+    if (c.suite == world.suite && base_name(c.name) == world.name && text_parameter(c, "variant") == variant)
+      return &c;
   return nullptr;
 }
 
@@ -110,11 +116,17 @@ SlowPart descend(const std::vector<Draw>& draws) {
     for (const auto& [part, nodes] : draw.units) {
       if (others - rate[part] < least) continue;
       ++slow;
-      const bool within = place.nodes.empty() || std::includes(place.nodes.begin(), place.nodes.end(), nodes.begin(), nodes.end());
+      const bool within = place.nodes.empty() ||
+                          std::includes(place.nodes.begin(), place.nodes.end(), nodes.begin(), nodes.end());
       if (within && (!worst || rate[part] < rate[*worst])) worst = part;
     }
     if (!worst || 2 * slow > rate.size()) continue;
-    place = {draw.units.at(*worst), rate[*worst], others, rate.size(), d + 1 == draws.size(), static_cast<std::int64_t>(draw.rates.at(*worst).size())};
+    place = {draw.units.at(*worst),
+             rate[*worst],
+             others,
+             rate.size(),
+             d + 1 == draws.size(),
+             static_cast<std::int64_t>(draw.rates.at(*worst).size())};
   }
   return place;
 }
@@ -137,11 +149,14 @@ void judge_bisection(Judgement& j) {
   f.reference_kind = "peers";
   f.evidence = "/cases/" + c->path() + "/" + world->metric;
   f.action = "TRIAGE";
-  const std::string start = "cluster: " + world->full() + " of all nodes is slow (" + why + "), what was measured of pairs and random groups is not; ";
+  const std::string start = "cluster: " + world->full() + " of all nodes is slow (" + why +
+                            "), what was measured of pairs and random groups is not; ";
   if (!found) {
     f.value = centre_of(*world);
-    f.text = start + "of its halves down to " + std::to_string(draws.empty() ? 0 : draws.back().units.begin()->second.size()) +
-             " nodes none is slower than its like: it takes all of them, as a core of the network that is too narrow does";
+    f.text = start + "of its halves down to " +
+             std::to_string(draws.empty() ? 0 : draws.back().units.begin()->second.size()) +
+             " nodes none is slower than its like: it takes all of them, as a core of the network that is "
+             "too narrow does";
     j.add(std::move(f), {});
     return;
   }
@@ -155,9 +170,11 @@ void judge_bisection(Judgement& j) {
     f.members.push_back(j.entities.name(row));
     if (f.members.size() <= 8) names += (names.empty() ? "" : ", ") + f.members.back();
   }
-  f.text = start + "the part " + names + (f.members.size() > 8 ? " and " + std::to_string(f.members.size() - 8) + " more" : "") + " is, " +
-           format_quantity(*f.value, f.unit) + " against " + format_quantity(*f.reference, f.unit) + " of the others of " +
-           std::to_string(place.parts) + " parts, deficit " + percent(*f.deficit) + " (n=" + std::to_string(place.samples) + ")" +
+  f.text = start + "the part " + names +
+           (f.members.size() > 8 ? " and " + std::to_string(f.members.size() - 8) + " more" : "") + " is, " +
+           format_quantity(*f.value, f.unit) + " against " + format_quantity(*f.reference, f.unit) +
+           " of the others of " + std::to_string(place.parts) + " parts, deficit " + percent(*f.deficit) +
+           " (n=" + std::to_string(place.samples) + ")" +
            (place.deepest ? "" : "; its own halves are not: look at what connects them");
   j.add(std::move(f), {place.nodes.begin(), place.nodes.end()});
 }
@@ -180,7 +197,8 @@ std::vector<Retest> bisection_retests(const Judgement& judged) {
   r.metric = world->metric;
   r.variant = variant;
   for (const auto& c : j.results.cases)
-    if (c.suite == r.suite && base_name(c.name) == r.name) r.number = std::max(r.number, retest_number(c.name) + 1);
+    if (c.suite == r.suite && base_name(c.name) == r.name)
+      r.number = std::max(r.number, retest_number(c.name) + 1);
   for (const auto& row : world->rows) r.candidates.push_back(row.entity);
   return {r};
 }

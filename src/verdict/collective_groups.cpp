@@ -5,7 +5,8 @@
 
 namespace assay::verdict {
 
-std::vector<Draw> draws_of(const Judgement& j, const results::CaseData& c, const std::string& metric, Unit unit) {
+std::vector<Draw> draws_of(const Judgement& j, const results::CaseData& c, const std::string& metric,
+                           Unit unit) {
   const auto *m = c.find(metric), *group = c.find("group");
   const std::size_t width = c.samples();
   std::vector<Draw> draws;

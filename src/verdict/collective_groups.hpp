@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A collective in several groups side by side, again and again in other ones: who was in which group, and how fast it was.
+// A collective in several groups side by side, again and again in other ones: who was in which group, and how
+// fast it was.
 #pragma once
 
 #include <cstdint>
@@ -14,17 +15,20 @@ namespace assay::verdict {
 /// One division of the ranks, all of whose groups ran at the same time.
 struct Draw {
   int number = 0;
-  std::map<int, std::vector<double>> rates;             ///< by group: logs of the rates of all samples
-  std::map<int, std::set<std::int32_t>> units;          ///< by group: rows of /entities of who was in it
+  std::map<int, std::vector<double>> rates;     ///< by group: logs of the rates of all samples
+  std::map<int, std::set<std::int32_t>> units;  ///< by group: rows of /entities of who was in it
 };
 
 /// Whom groups tell apart: nodes, or devices where each rail (local rank) has groups of its own.
 enum class Unit { node, device };
 
-/// The draws of one case by covariate `group` = 1,000,000 x draw + group; none without it, or of another shape.
-std::vector<Draw> draws_of(const Judgement& j, const results::CaseData& c, const std::string& metric, Unit unit);
+/// The draws of one case by covariate `group` = 1,000,000 x draw + group; none without it, or of another
+/// shape.
+std::vector<Draw> draws_of(const Judgement& j, const results::CaseData& c, const std::string& metric,
+                           Unit unit);
 
-/// How many rails the groups of a case are divided into (parameter `rails`: group number modulo rails is the rail), 1 if none.
+/// How many rails the groups of a case are divided into (parameter `rails`: group number modulo rails is the
+/// rail), 1 if none.
 int rails_of(const results::CaseData& c);
 
 /// The text that a case has under `key` of its parameters; empty when absent.

@@ -17,12 +17,14 @@
 namespace assay::verdict {
 namespace {
 
-/// Draws of groups that a case holds, as scores of nodes, or of devices where each rail has groups of its own.
+/// Draws of groups that a case holds, as scores of nodes, or of devices where each rail has groups of its
+/// own.
 struct GroupScores {
-  std::vector<std::int32_t> units;          ///< rows of /entities
-  std::vector<std::vector<double>> values;  ///< by unit: log rate of its group in each draw, less the draw's better groups
-  std::vector<std::int64_t> samples;        ///< by unit
-  double centre = 0;                        ///< median log rate of the groups
+  std::vector<std::int32_t> units;  ///< rows of /entities
+  std::vector<std::vector<double>>
+      values;  ///< by unit: log rate of its group in each draw, less the draw's better groups
+  std::vector<std::int64_t> samples;  ///< by unit
+  double centre = 0;                  ///< median log rate of the groups
 };
 
 bool in_groups(const Series& s) {
@@ -59,7 +61,8 @@ GroupScores scores_of(const Judgement& j, const Series& s, bool retest) {
       all.push_back(rate[group]);
       for (const auto unit : units) {
         values[unit].push_back(rate[group] - centre);
-        samples[unit] += static_cast<std::int64_t>(draw.rates.at(group).size() / std::max<std::size_t>(1, units.size()));
+        samples[unit] +=
+            static_cast<std::int64_t>(draw.rates.at(group).size() / std::max<std::size_t>(1, units.size()));
       }
     }
   }
@@ -83,7 +86,8 @@ struct SlowUnit {
   bool alone = false;
 };
 
-/// Nodes or devices all of whose groups are slow. Several that were always together cannot be told apart: then none is named.
+/// Nodes or devices all of whose groups are slow. Several that were always together cannot be told apart:
+/// then none is named.
 std::vector<SlowUnit> slow_units(const GroupScores& scores, std::size_t tests) {
   std::vector<double> bests;
   std::size_t least = scores.values.empty() ? 0 : scores.values.front().size();
@@ -99,7 +103,8 @@ std::vector<SlowUnit> slow_units(const GroupScores& scores, std::size_t tests) {
   const double alpha = constants::network_alpha_warn / static_cast<double>(std::max<std::size_t>(1, tests));
   if (bests.size() >= constants::network_robust_population) {
     for (const auto& low : network::low_outliers(bests, alpha))
-      if (low.deficit >= constants::network_fail) add(low.index, low.deficit, low.p_adjusted * static_cast<double>(tests));
+      if (low.deficit >= constants::network_fail)
+        add(low.index, low.deficit, low.p_adjusted * static_cast<double>(tests));
   } else {
     const double slow = -std::log1p(-constants::peers_small_deficit), centre = network::upper(bests);
     for (std::size_t i = 0; i < bests.size(); ++i)
@@ -137,12 +142,16 @@ Again again(const GroupScores& retest, std::int32_t node, std::size_t candidates
       others.push_back(best(retest.values[i]));
   }
   if (std::isnan(own) || others.size() + 1 < constants::collective_nodes) return a;
-  const double n = static_cast<double>(others.size()), spread = std::max(mad_sigma(others), constants::network_spread_floor);
+  const double n = static_cast<double>(others.size()),
+               spread = std::max(mad_sigma(others), constants::network_spread_floor);
   const double se = spread * std::sqrt(1 + 1.5708 / n);
   a.measured = true;
   a.controls = others.size();
   a.deficit = median(others) - own;
-  a.low = a.deficit - t_quantile(1 - constants::network_alpha_retest / static_cast<double>(std::max<std::size_t>(1, candidates)), n - 1) * se;
+  a.low = a.deficit - t_quantile(1 - constants::network_alpha_retest /
+                                         static_cast<double>(std::max<std::size_t>(1, candidates)),
+                                 n - 1) *
+                          se;
   return a;
 }
 
@@ -151,7 +160,8 @@ std::vector<const Series*> group_series(const Judgement& j) {
   for (const auto& s : j.series)
     if (in_groups(s)) found.push_back(&s);
   // Devices before nodes: the finer one says more.
-  std::stable_sort(found.begin(), found.end(), [](const Series* a, const Series* b) { return unit_of(*a) > unit_of(*b); });
+  std::stable_sort(found.begin(), found.end(),
+                   [](const Series* a, const Series* b) { return unit_of(*a) > unit_of(*b); });
   return found;
 }
 
@@ -167,7 +177,8 @@ std::set<std::int32_t> named_by_links(const Judgement& j) {
   return named;
 }
 
-results::Finding finding_of(const Judgement& j, const Series& s, const GroupScores& scores, const SlowUnit& slow, const Again& a) {
+results::Finding finding_of(const Judgement& j, const Series& s, const GroupScores& scores,
+                            const SlowUnit& slow, const Again& a) {
   const bool confirmed = a.measured && a.low > 0;
   const double deficit = confirmed ? a.deficit : slow.deficit;
   auto f = j.about(slow.row, a.measured && !confirmed ? "INFO" : "WARN", "abnormality", "slow");
@@ -186,10 +197,13 @@ results::Finding finding_of(const Judgement& j, const Series& s, const GroupScor
   if (!std::isnan(slow.p)) f.p_adjusted = std::min(1.0, slow.p);
   f.action = "TRIAGE";
   f.evidence = s.path;
-  f.text = f.name + ": every random group it was in is slow in " + s.full() + ", " + format_quantity(*f.value, s.unit) +
-           " against " + format_quantity(*f.reference, s.unit) + ", deficit " + percent(*f.deficit) +
-           " (n=" + std::to_string(slow.samples) + ")" + (slow.devices.empty() ? "" : ", on all its rails") + ", its pairs are not" +
-           (confirmed ? ", confirmed by new groups" : a.measured ? ", not slow in new groups" : ", not confirmed");
+  f.text = f.name + ": every random group it was in is slow in " + s.full() + ", " +
+           format_quantity(*f.value, s.unit) + " against " + format_quantity(*f.reference, s.unit) +
+           ", deficit " + percent(*f.deficit) + " (n=" + std::to_string(slow.samples) + ")" +
+           (slow.devices.empty() ? "" : ", on all its rails") + ", its pairs are not" +
+           (confirmed    ? ", confirmed by new groups"
+            : a.measured ? ", not slow in new groups"
+                         : ", not confirmed");
   return f;
 }
 
@@ -205,7 +219,8 @@ std::vector<SlowUnit> by_node(const Judgement& j, const GroupScores& scores, std
       out.insert(out.end(), own.begin(), own.end());
       continue;
     }
-    SlowUnit whole = *std::min_element(own.begin(), own.end(), [](const auto& a, const auto& b) { return a.deficit < b.deficit; });
+    SlowUnit whole = *std::min_element(own.begin(), own.end(),
+                                       [](const auto& a, const auto& b) { return a.deficit < b.deficit; });
     for (const auto& s : own) whole.devices.push_back(s.row);
     whole.row = node;
     out.push_back(std::move(whole));

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collectives over random groups of nodes: a culprit is slow in every group it is drawn into, its victims only beside
-// it. What the rule needs of a case of stage `groups` and kind `device`: a covariate `group` [entity, sample], 1,000,000 x
-// draw + group; repeats with the same case_key are further draws, and so are retest cases (.cK).
+// Collectives over random groups of nodes: a culprit is slow in every group it is drawn into, its victims
+// only beside it. What the rule needs of a case of stage `groups` and kind `device`: a covariate `group`
+// [entity, sample], 1,000,000 x draw + group; repeats with the same case_key are further draws, and so are
+// retest cases (.cK).
 #pragma once
 
 #include <vector>
 
-#include "verdict/retest.hpp"
 #include "verdict/judgement.hpp"
+#include "verdict/retest.hpp"
 
 namespace assay::verdict {
 
@@ -20,12 +21,13 @@ std::vector<Retest> collective_retests(const Judgement& j);
 /// Rails (parameter `rails`) all of whose groups are slow beside the other rails (rails.cpp).
 void judge_rails(Judgement& j);
 
-/// Where a collective of all nodes is slow, once nothing else told what is (bisection.cpp); from its retest case of
-/// variant "halves".
+/// Where a collective of all nodes is slow, once nothing else told what is (bisection.cpp); from its retest
+/// case of variant "halves".
 void judge_bisection(Judgement& j);
 std::vector<Retest> bisection_retests(const Judgement& j);
 
-/// Ranks that take longer than the others in the same operations and training steps, and those that come late to them (in_step.cpp).
+/// Ranks that take longer than the others in the same operations and training steps, and those that come late
+/// to them (in_step.cpp).
 void judge_ranks_in_step(Judgement& j);
 /// The case in which such ranks are measured again.
 std::vector<Retest> in_step_retests(const Judgement& j);

@@ -41,7 +41,8 @@ void add_run(const Snapshot& run, std::size_t number, const SnapshotSeries& s, b
     const Part& node = run.part(part.node);
     // A link counts for the node that sends: every link then belongs to one unit only.
     const Part& unit = devices && !links ? part : node;
-    const std::string id = collective ? "run " + std::to_string(number) + " " + run.source.run_id : unit.kind + '\n' + unit.id;
+    const std::string id =
+        collective ? "run " + std::to_string(number) + " " + run.source.run_id : unit.kind + '\n' + unit.id;
     ComparedUnit& u = now[id];
     u.name = collective ? run.source.file : unit.name;
     u.node = collective ? id : node.id;
@@ -94,8 +95,9 @@ SideSummary summary_of(const Side& side, bool higher) {
   return out;
 }
 
-/// Whether both sides are the same machines: four of five of the larger one, so that one lost node does not change the
-/// design. Fewer in common are no pairs: what they have in common then makes the comparison cautious.
+/// Whether both sides are the same machines: four of five of the larger one, so that one lost node does not
+/// change the design. Fewer in common are no pairs: what they have in common then makes the comparison
+/// cautious.
 bool same_units(std::size_t common, std::size_t a, std::size_t b) {
   return common >= 2 && 5 * common >= 4 * std::max(a, b);
 }
@@ -111,7 +113,8 @@ Values values_of(const Side& a, const Side& b, const Get& get) {
     if (std::isnan(get(unit))) continue;
     v.a.push_back(get(unit));
     const auto other = b.units.find(id);
-    if (other != b.units.end() && !std::isnan(get(other->second))) v.differences.push_back(get(other->second) - get(unit));
+    if (other != b.units.end() && !std::isnan(get(other->second)))
+      v.differences.push_back(get(other->second) - get(unit));
   }
   for (const auto& [id, unit] : b.units)
     if (!std::isnan(get(unit))) v.b.push_back(get(unit));
@@ -167,7 +170,8 @@ MetricComparison compare_metric(const Side& a, const Side& b, const CompareOptio
   keys.insert(b.keys.begin(), b.keys.end());
   if (keys.size() > 1 && !options.ignore_case_key) {
     m.relation = Relation::incomparable;
-    m.note = "case_key " + first_of(a.keys) + " against " + first_of(b.keys) + ": another library, algorithm, size or path";
+    m.note = "case_key " + first_of(a.keys) + " against " + first_of(b.keys) +
+             ": another library, algorithm, size or path";
     return m;
   }
   if (m.unit_of != "run") m.units = units_of(a, b, m.higher_is_better);
@@ -175,12 +179,13 @@ MetricComparison compare_metric(const Side& a, const Side& b, const CompareOptio
   m.paired = m.unit_of != "run" && same_units(v.differences.size(), v.a.size(), v.b.size());
   const Shift shift = shift_of(v, m.paired, options.alpha);
   m.ratio = ratio_of(shift);
-  if (std::isnan(m.ratio.estimate) && !v.a.empty() && !v.b.empty()) m.ratio.estimate = std::exp(median(v.b) - median(v.a));
+  if (std::isnan(m.ratio.estimate) && !v.a.empty() && !v.b.empty())
+    m.ratio.estimate = std::exp(median(v.b) - median(v.a));
   const std::size_t nodes = std::min(m.a.nodes, m.b.nodes);
   if (nodes < compare_min_nodes) {
     m.ratio.low = m.ratio.high = results::not_taken;
-    m.note = "insufficient " + std::string(m.unit_of == "run" ? "runs" : "nodes") + ": " + std::to_string(nodes) +
-             " of at least " + std::to_string(compare_min_nodes) + " a side";
+    m.note = "insufficient " + std::string(m.unit_of == "run" ? "runs" : "nodes") + ": " +
+             std::to_string(nodes) + " of at least " + std::to_string(compare_min_nodes) + " a side";
     return m;
   }
   m.equivalence = {std::exp(shift.estimate), std::exp(shift.narrow_low), std::exp(shift.narrow_high)};
@@ -212,11 +217,13 @@ void decide(MetricComparison& m, const CompareOptions& options) {
   }
 }
 
-/// The worst news first: one SLOWER is SLOWER. Metrics without enough units do not decide beside those that have them.
+/// The worst news first: one SLOWER is SLOWER. Metrics without enough units do not decide beside those that
+/// have them.
 Relation overall(const std::vector<MetricComparison>& metrics) {
   std::set<Relation> seen;
   for (const auto& m : metrics) seen.insert(m.relation);
-  for (const auto r : {Relation::slower, Relation::ambiguous, Relation::incomparable, Relation::faster, Relation::same})
+  for (const auto r :
+       {Relation::slower, Relation::ambiguous, Relation::incomparable, Relation::faster, Relation::same})
     if (seen.contains(r)) return r;
   return Relation::insufficient;
 }
@@ -230,13 +237,14 @@ std::set<std::string> nodes_of(const std::vector<Snapshot>& runs) {
   return nodes;
 }
 
-void note_missing(const Sides& there, const Sides& elsewhere, const char* side, std::vector<std::string>& notes) {
+void note_missing(const Sides& there, const Sides& elsewhere, const char* side,
+                  std::vector<std::string>& notes) {
   std::vector<std::string> missing;
   for (const auto& [name, s] : there)
     if (!elsewhere.contains(name)) missing.push_back(name);
   if (missing.empty()) return;
-  std::string text = std::to_string(missing.size()) + (missing.size() == 1 ? " metric is" : " metrics are") + " only in " + side + ": " +
-                     missing.front();
+  std::string text = std::to_string(missing.size()) + (missing.size() == 1 ? " metric is" : " metrics are") +
+                     " only in " + side + ": " + missing.front();
   if (missing.size() > 1) text += " and others";
   notes.push_back(text);
 }
@@ -255,7 +263,8 @@ const char* to_string(Relation r) noexcept {
   return "AMBIGUOUS";
 }
 
-CompareResult compare(const std::vector<Snapshot>& a, const std::vector<Snapshot>& b, const CompareOptions& options) {
+CompareResult compare(const std::vector<Snapshot>& a, const std::vector<Snapshot>& b,
+                      const CompareOptions& options) {
   CompareResult out;
   for (const auto& run : a) out.a.push_back(run.source);
   for (const auto& run : b) out.b.push_back(run.source);
@@ -290,8 +299,8 @@ CompareResult compare(const std::vector<Snapshot>& a, const std::vector<Snapshot
   return out;
 }
 
-CompareResult compare(const std::vector<const results::Results*>& a, const std::vector<const results::Results*>& b,
-                      const CompareOptions& options) {
+CompareResult compare(const std::vector<const results::Results*>& a,
+                      const std::vector<const results::Results*>& b, const CompareOptions& options) {
   const auto reduced = [](const std::vector<const results::Results*>& runs) {
     std::vector<Snapshot> out;
     for (const auto* r : runs) out.push_back(snapshot_of(*r, r->info.run_id));

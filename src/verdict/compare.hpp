@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two sets of runs against each other. The unit of every statement is the node (or the device, if asked for): samples
-// of one node tell how well that node is known, and nothing about other nodes.
+// Two sets of runs against each other. The unit of every statement is the node (or the device, if asked for):
+// samples of one node tell how well that node is known, and nothing about other nodes.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,8 @@ namespace assay::verdict {
 
 struct CompareOptions {
   double margin = 0.01;  ///< a change of the rate by less than this is none
-  double alpha = 0.05;   ///< error of a false FASTER or SLOWER over all metrics together (Holm), and of a false SAME
+  double alpha =
+      0.05;  ///< error of a false FASTER or SLOWER over all metrics together (Holm), and of a false SAME
   std::string cases = "*";  ///< glob on suite/name
   bool device_unit = false;
   bool ignore_case_key = false;
@@ -41,8 +42,9 @@ struct Ratio {
 /// One part that both sides have, by its identity.
 struct UnitRatio {
   std::string name;
-  double a = results::not_taken, b = results::not_taken;  ///< medians over the runs of each side, in the unit of the metric
-  double ratio = 1;                                       ///< of the rates, B/A
+  double a = results::not_taken,
+         b = results::not_taken;  ///< medians over the runs of each side, in the unit of the metric
+  double ratio = 1;               ///< of the rates, B/A
 };
 
 struct MetricComparison {
@@ -50,14 +52,16 @@ struct MetricComparison {
   bool higher_is_better = true, paired = false;
   SideSummary a, b;
   Ratio ratio;        ///< Hodges-Lehmann shift with its 95 % interval (1 - alpha)
-  Ratio equivalence;  ///< the interval of both one-sided tests (1 - 2 alpha): SAME when it lies inside the margin
+  Ratio equivalence;  ///< the interval of both one-sided tests (1 - 2 alpha): SAME when it lies inside the
+                      ///< margin
   Ratio at_clock;     ///< rate per clock, where both sides recorded one
   double clock_ratio = results::not_taken;
   double p = results::not_taken, p_adjusted = results::not_taken;
   std::string method;  ///< "permutation", "Welch" or "paired t"
   Relation relation = Relation::insufficient;
   std::string note;
-  std::vector<UnitRatio> units;  ///< what both sides have, in the order of their names; empty where the unit is the run
+  std::vector<UnitRatio>
+      units;  ///< what both sides have, in the order of their names; empty where the unit is the run
 
   std::string full() const { return suite + "/" + name + ":" + metric; }
 };
@@ -75,11 +79,12 @@ struct CompareResult {
 /// Fewest nodes of a side that a statement is made for, however many samples each has.
 inline constexpr std::size_t compare_min_nodes = 4;
 
-/// Pure. Units are matched by identity (kind and id), never by rank, and paired where both sides have the same.
-/// Collectives have one value per run: there the run is the unit. Sources: Hodges and Lehmann 1963 (shift), Pitman 1937
-/// (permutation), Welch 1947, Schuirmann 1987 (two one-sided tests), Holm 1979.
-CompareResult compare(const std::vector<Snapshot>& a, const std::vector<Snapshot>& b, const CompareOptions& options);
-CompareResult compare(const std::vector<const results::Results*>& a, const std::vector<const results::Results*>& b,
+/// Pure. Units are matched by identity (kind and id), never by rank, and paired where both sides have the
+/// same. Collectives have one value per run: there the run is the unit. Sources: Hodges and Lehmann 1963
+/// (shift), Pitman 1937 (permutation), Welch 1947, Schuirmann 1987 (two one-sided tests), Holm 1979.
+CompareResult compare(const std::vector<Snapshot>& a, const std::vector<Snapshot>& b,
                       const CompareOptions& options);
+CompareResult compare(const std::vector<const results::Results*>& a,
+                      const std::vector<const results::Results*>& b, const CompareOptions& options);
 
 }  // namespace assay::verdict

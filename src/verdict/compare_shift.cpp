@@ -48,7 +48,8 @@ RankNull rank_sum_null(std::size_t n, std::size_t m) {
   null.mean = nm / 2;
   null.sigma = std::sqrt(nm * static_cast<double>(n + m + 1) / 12);
   if (n > 40 || m > 40) return null;
-  // counts[i][u]: arrangements of i values of a and the first j of b with U = u; the largest value is of a or of b.
+  // counts[i][u]: arrangements of i values of a and the first j of b with U = u; the largest value is of a or
+  // of b.
   std::vector<std::vector<double>> counts(n + 1, std::vector<double>(n * m + 1, 0));
   for (auto& row : counts) row[0] = 1;
   for (std::size_t j = 1; j <= m; ++j)
@@ -85,7 +86,8 @@ double kth(double k, double low, double high, const std::function<double(double)
 class Sums {
  public:
   /// x[i] + y[j] over all i, j; with `half` over i <= j of x = y only.
-  Sums(std::vector<double> x, std::vector<double> y, bool half) : x_(std::move(x)), y_(std::move(y)), half_(half) {
+  Sums(std::vector<double> x, std::vector<double> y, bool half)
+      : x_(std::move(x)), y_(std::move(y)), half_(half) {
     std::sort(x_.begin(), x_.end());
     std::sort(y_.begin(), y_.end());
     const double n = static_cast<double>(x_.size()), m = static_cast<double>(y_.size());
@@ -127,7 +129,8 @@ Shift rank_shift(const Sums& sums, const RankNull& null, double alpha, double sc
   interval(alpha / 2, s.low, s.high);
   interval(alpha, s.narrow_low, s.narrow_high);
   // Half of what is exactly 0 counts on either side.
-  const double up_to = sums.count_up_to(0), under = sums.count_up_to(-std::numeric_limits<double>::denorm_min());
+  const double up_to = sums.count_up_to(0),
+               under = sums.count_up_to(-std::numeric_limits<double>::denorm_min());
   const double t = std::min(under, sums.size() - up_to) + (up_to - under) / 2;
   s.p = std::min(1.0, 2 * null.below(std::floor(t)));
   return s;
@@ -149,13 +152,23 @@ Shift t_shift(double estimate, double se, double df, double alpha, const char* m
   if (!(se > 0) || !(df > 0)) {
     // Equal to the last bit: no spread to measure a shift with, and none to doubt it by.
     const bool exact = se == 0;
-    return {estimate, exact ? estimate : nan, exact ? estimate : nan, exact ? estimate : nan, exact ? estimate : nan,
-            exact ? (estimate == 0 ? 1.0 : 0.0) : nan, method};
+    return {estimate,
+            exact ? estimate : nan,
+            exact ? estimate : nan,
+            exact ? estimate : nan,
+            exact ? estimate : nan,
+            exact ? (estimate == 0 ? 1.0 : 0.0) : nan,
+            method};
   }
   const boost::math::students_t t(df);
-  const double wide = se * boost::math::quantile(t, 1 - alpha / 2), narrow = se * boost::math::quantile(t, 1 - alpha);
-  return {estimate,          estimate - wide,   estimate + wide,
-          estimate - narrow, estimate + narrow, 2 * boost::math::cdf(boost::math::complement(t, std::abs(estimate) / se)),
+  const double wide = se * boost::math::quantile(t, 1 - alpha / 2),
+               narrow = se * boost::math::quantile(t, 1 - alpha);
+  return {estimate,
+          estimate - wide,
+          estimate + wide,
+          estimate - narrow,
+          estimate + narrow,
+          2 * boost::math::cdf(boost::math::complement(t, std::abs(estimate) / se)),
           method};
 }
 
@@ -166,7 +179,8 @@ Shift two_sample_shift(std::span<const double> a, std::span<const double> b, dou
   if (std::min(a.size(), b.size()) >= permutation_min) {
     std::vector<double> minus(a.begin(), a.end());
     for (double& x : minus) x = -x;
-    return rank_shift(Sums({b.begin(), b.end()}, std::move(minus), false), rank_sum_null(a.size(), b.size()), alpha, 1);
+    return rank_shift(Sums({b.begin(), b.end()}, std::move(minus), false), rank_sum_null(a.size(), b.size()),
+                      alpha, 1);
   }
   const Moments ma = moments(a), mb = moments(b);
   const double va = ma.variance / ma.n, vb = mb.variance / mb.n;

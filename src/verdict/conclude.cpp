@@ -18,16 +18,11 @@ enum class Grade { not_tested, pass, warn, inconclusive, fail };
 
 const char* text_of(Grade g) {
   switch (g) {
-    case Grade::not_tested:
-      return "NOT_TESTED";
-    case Grade::pass:
-      return "PASS";
-    case Grade::warn:
-      return "WARN";
-    case Grade::inconclusive:
-      return "INCONCLUSIVE";
-    case Grade::fail:
-      return "FAIL";
+    case Grade::not_tested: return "NOT_TESTED";
+    case Grade::pass: return "PASS";
+    case Grade::warn: return "WARN";
+    case Grade::inconclusive: return "INCONCLUSIVE";
+    case Grade::fail: return "FAIL";
   }
   return "FAIL";
 }
@@ -155,9 +150,12 @@ std::string basis_of(const Judgement& j) {
   // Said only where one was given.
   if (j.options.baseline) text += ", baseline " + std::to_string(counts[Reference::baseline]);
   text += ", physical " + std::to_string(counts[Reference::physical]);
-  if (j.options.earlier || j.options.history) text += ", own history " + std::to_string(counts[Reference::history]);
-  text += ", peers only " + std::to_string(counts[Reference::peers]) + ", none " + std::to_string(counts[Reference::none]);
-  const bool correctness_only = counts[Reference::none] == std::accumulate(counts.begin(), counts.end(), std::size_t{0});
+  if (j.options.earlier || j.options.history)
+    text += ", own history " + std::to_string(counts[Reference::history]);
+  text += ", peers only " + std::to_string(counts[Reference::peers]) + ", none " +
+          std::to_string(counts[Reference::none]);
+  const bool correctness_only =
+      counts[Reference::none] == std::accumulate(counts.begin(), counts.end(), std::size_t{0});
   if (left_out > 0) text += ", left out " + std::to_string(left_out);
   return text + (correctness_only ? " (checks and counters only)" : "");
 }

@@ -16,7 +16,8 @@ namespace {
 std::string met_of(const results::VerdictData& verdict, const Series& s, double bound, bool is_min) {
   bool warned = false;
   for (const auto& f : verdict.findings) {
-    if (f.reference_kind != "limit" || f.metric != s.full() || f.better != (is_min ? "higher" : "lower")) continue;
+    if (f.reference_kind != "limit" || f.metric != s.full() || f.better != (is_min ? "higher" : "lower"))
+      continue;
     if (f.reference && *f.reference != bound) continue;
     if (f.severity == "FAIL") return "no";
     warned = warned || f.severity == "WARN";
@@ -24,7 +25,8 @@ std::string met_of(const results::VerdictData& verdict, const Series& s, double 
   return warned ? "open" : "yes";
 }
 
-ContractRow row_of(const LimitMatch& match, const Judgement& j, const Limit& limit, const Series& s, bool is_min) {
+ContractRow row_of(const LimitMatch& match, const Judgement& j, const Limit& limit, const Series& s,
+                   bool is_min) {
   ContractRow out;
   out.metric = s.full();
   out.unit = s.unit;
@@ -59,7 +61,8 @@ std::vector<ContractRow> contract_of(const Judgement& j, const results::VerdictD
   const LimitMatch match(j);
   const std::string file = j.options.limits_name.empty() ? "limits" : j.options.limits_name;
   for (const auto& limit : parse_limits(j.options.limits_text, j.options.limits_name)) {
-    const std::string where = file + ":" + std::to_string(limit.line), whom = limit.device == "*" ? "" : " on " + limit.device;
+    const std::string where = file + ":" + std::to_string(limit.line),
+                      whom = limit.device == "*" ? "" : " on " + limit.device;
     bool matched = false;
     for (const auto& s : j.series) {
       if (!match.series(limit, s)) continue;
@@ -77,13 +80,16 @@ std::vector<ContractRow> contract_of(const Judgement& j, const results::VerdictD
     }
     if (matched) continue;
     ContractRow row;
-    row.promised = limit.full() + (limit.has_min ? " min " + limit.min_text : "") + (limit.has_max ? " max " + limit.max_text : "") + whom;
+    row.promised = limit.full() + (limit.has_min ? " min " + limit.min_text : "") +
+                   (limit.has_max ? " max " + limit.max_text : "") + whom;
     row.where = where;
     row.met = "absent";
     rows.push_back(std::move(row));
   }
   std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) {
-    const auto key = [](const ContractRow& r) { return std::tuple(r.met != "absent", std::isnan(r.margin) ? -1e300 : r.margin); };
+    const auto key = [](const ContractRow& r) {
+      return std::tuple(r.met != "absent", std::isnan(r.margin) ? -1e300 : r.margin);
+    };
     return key(a) < key(b);
   });
   return rows;

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "verdict/retest.hpp"
 #include "verdict/judgement.hpp"
+#include "verdict/retest.hpp"
 
 namespace assay::verdict {
 
@@ -16,10 +16,11 @@ std::string hex(std::uint64_t value);
 /// "node0/gpu3 (rank 3)".
 std::string with_rank(const Judgement& j, std::int32_t row);
 /// FAIL, `corrupt`, about the entity of a case (`path`); `count` of wrong values, 0 where nobody counted.
-void add_corrupt(Judgement& j, std::int32_t row, const std::string& path, const std::string& evidence, const std::string& text,
-                 std::int64_t count);
+void add_corrupt(Judgement& j, std::int32_t row, const std::string& path, const std::string& evidence,
+                 const std::string& text, std::int64_t count);
 
-/// Cases whose digests have no majority and were not computed again yet, on those that disagree. Needs collect_series.
+/// Cases whose digests have no majority and were not computed again yet, on those that disagree. Needs
+/// collect_series.
 std::vector<Retest> digest_retests(const Judgement& j);
 
 }  // namespace assay::verdict

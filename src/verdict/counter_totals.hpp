@@ -14,11 +14,11 @@ namespace assay::verdict {
 struct Judgement;
 
 struct Total {
-  double delta = 0;                                  ///< sum of what it rose by in the cases
-  double before = results::not_taken, after = 0;     ///< first and last reading
-  double worst = 0;                                  ///< most that it rose by in one case
-  std::string first_case, worst_case;                ///< first: in which it rose, or could not be read any more
-  std::int64_t cases = 0;                            ///< in which it rose
+  double delta = 0;                               ///< sum of what it rose by in the cases
+  double before = results::not_taken, after = 0;  ///< first and last reading
+  double worst = 0;                               ///< most that it rose by in one case
+  std::string first_case, worst_case;             ///< first: in which it rose, or could not be read any more
+  std::int64_t cases = 0;                         ///< in which it rose
   bool unreadable = false, reset = false, readable = false, unsupported = false;
 };
 

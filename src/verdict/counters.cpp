@@ -21,7 +21,8 @@ bool contains(const std::string& text, const char* part) { return text.find(part
 /// kernel drops frames it has no use for, so a drop alone tells nothing about the hardware.
 CounterClass class_of(const std::string& counter) {
   // Drivers have words of their own: the probe has sorted them.
-  if (counter.starts_with("driver_")) return counter.starts_with("driver_errors:") ? CounterClass::correctable : CounterClass::traffic;
+  if (counter.starts_with("driver_"))
+    return counter.starts_with("driver_errors:") ? CounterClass::correctable : CounterClass::traffic;
   if (is_throttling(counter)) return CounterClass::throttle;
   if (counter == "nvml_energy_j") return CounterClass::traffic;
   if (contains(counter, "bytes") || contains(counter, "packets") || contains(counter, "drop") ||
@@ -123,7 +124,8 @@ void judge_counters(Judgement& j) {
   const Totals totals = total_by_counter(j.results);
   for (const auto& [key, t] : totals) {
     const auto& [row, counter] = key;
-    if (t.delta > 0 && !is_gpu_counter(counter) && class_of(counter) != CounterClass::traffic) report(j, row, counter, t);
+    if (t.delta > 0 && !is_gpu_counter(counter) && class_of(counter) != CounterClass::traffic)
+      report(j, row, counter, t);
     if (t.unreadable) {
       j.gap("unreadable: counter " + counter + " of " + j.entities.name(row) + " could not be read after " +
                 t.first_case,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Digests of results that equal devices must have alike, bit by bit: who contradicts the majority, or itself when the same
-// inputs are computed again. Where there is no majority that is asked for.
+// Digests of results that equal devices must have alike, bit by bit: who contradicts the majority, or itself
+// when the same inputs are computed again. Where there is no majority that is asked for.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -54,7 +54,8 @@ struct Outcome {
   const CaseData* c = nullptr;
   const IntegerArray* array = nullptr;
   std::size_t columns = 0;
-  std::map<std::size_t, Wrong> unsteady;  ///< gave another result for the same inputs; `expected` is the second one
+  std::map<std::size_t, Wrong>
+      unsteady;  ///< gave another result for the same inputs; `expected` is the second one
   std::map<std::size_t, Wrong> outvoted;
   std::set<std::size_t> tied;
   bool replayed = false;  ///< all that are tied computed again, and got what they had
@@ -68,20 +69,23 @@ std::string inputs_of(const CaseData& c) {
 
 bool is_replay_of(const CaseData& again, const CaseData& c) {
   return retest_number(again.name) > 0 && retest_number(c.name) == 0 && again.suite == c.suite &&
-         base_name(again.name) == base_name(c.name) && again.case_key == c.case_key && !inputs_of(c).empty() &&
-         inputs_of(again) == inputs_of(c);
+         base_name(again.name) == base_name(c.name) && again.case_key == c.case_key &&
+         !inputs_of(c).empty() && inputs_of(again) == inputs_of(c);
 }
 
-bool has_run(const CaseData& c) { return c.state == results::CaseState::pass || c.state == results::CaseState::fail; }
+bool has_run(const CaseData& c) {
+  return c.state == results::CaseState::pass || c.state == results::CaseState::fail;
+}
 
 const IntegerArray* array_of(const CaseData& c, const std::string& name) {
-  const auto it = std::find_if(c.arrays.begin(), c.arrays.end(), [&](const auto& a) { return a.name == name; });
+  const auto it =
+      std::find_if(c.arrays.begin(), c.arrays.end(), [&](const auto& a) { return a.name == name; });
   return it == c.arrays.end() ? nullptr : &*it;
 }
 
 /// Of the replays of a case, who contradicts itself, and who was computed again at all.
-std::set<std::size_t> compare_replays(const Judgement& j, const DigestView& view, const std::vector<std::size_t>& members,
-                                      Outcome& out) {
+std::set<std::size_t> compare_replays(const Judgement& j, const DigestView& view,
+                                      const std::vector<std::size_t>& members, Outcome& out) {
   std::set<std::size_t> again;
   for (const auto& replay : j.results.cases) {
     if (!has_run(replay) || !is_replay_of(replay, *out.c)) continue;
@@ -97,7 +101,8 @@ std::set<std::size_t> compare_replays(const Judgement& j, const DigestView& view
       again.insert(e);
       const std::size_t row = at->second;
       for (std::size_t column = 0; column < view.columns(); ++column) {
-        if (view.at(e, column) != second.at(row, column)) out.unsteady[e].add(column, view.at(e, column), second.at(row, column));
+        if (view.at(e, column) != second.at(row, column))
+          out.unsteady[e].add(column, view.at(e, column), second.at(row, column));
       }
     }
   }
@@ -105,7 +110,8 @@ std::set<std::size_t> compare_replays(const Judgement& j, const DigestView& view
 }
 
 /// Votes column by column among `members` (entity positions of one stratum).
-Outcome vote(const Judgement& j, const CaseData& c, const DigestView& view, const std::vector<std::size_t>& members) {
+Outcome vote(const Judgement& j, const CaseData& c, const DigestView& view,
+             const std::vector<std::size_t>& members) {
   Outcome out;
   out.c = &c;
   out.array = &view.array;
@@ -122,7 +128,8 @@ Outcome vote(const Judgement& j, const CaseData& c, const DigestView& view, cons
       ++total;
     }
     if (votes.size() < 2) continue;
-    const auto truth = std::find_if(votes.begin(), votes.end(), [&](const auto& v) { return 2 * v.second.size() > total; });
+    const auto truth =
+        std::find_if(votes.begin(), votes.end(), [&](const auto& v) { return 2 * v.second.size() > total; });
     for (const auto& [value, voters] : votes) {
       for (const auto e : voters) {
         if (truth == votes.end()) out.tied.insert(e);
@@ -130,14 +137,17 @@ Outcome vote(const Judgement& j, const CaseData& c, const DigestView& view, cons
       }
     }
   }
-  out.replayed = !out.tied.empty() && std::includes(again.begin(), again.end(), out.tied.begin(), out.tied.end());
+  out.replayed =
+      !out.tied.empty() && std::includes(again.begin(), again.end(), out.tied.begin(), out.tied.end());
   return out;
 }
 
 /// The number of threads a result was computed with, where the case tells: it decides the order of summation.
 std::string threads_of(const CaseData& c, std::size_t row) {
   const auto* threads = array_of(c, "threads");
-  return threads == nullptr || threads->values.size() != c.entity.size() ? "" : " threads " + std::to_string(threads->values[row]);
+  return threads == nullptr || threads->values.size() != c.entity.size()
+             ? ""
+             : " threads " + std::to_string(threads->values[row]);
 }
 
 /// Different processors may round differently by right: only equal ones vote together.
@@ -149,7 +159,8 @@ std::map<std::string, std::vector<std::size_t>> equals_of(const Judgement& j, co
     break;
   }
   std::map<std::string, std::vector<std::size_t>> groups;
-  for (std::size_t e = 0; e < c.entity.size(); ++e) groups[strata[c.entity[e]] + threads_of(c, e)].push_back(e);
+  for (std::size_t e = 0; e < c.entity.size(); ++e)
+    groups[strata[c.entity[e]] + threads_of(c, e)].push_back(e);
   return groups;
 }
 
@@ -158,10 +169,12 @@ template <class Misshapen>
 std::vector<Outcome> outcomes(const Judgement& j, Misshapen&& misshapen) {
   std::vector<Outcome> all;
   for (const auto& c : j.results.cases) {
-    const bool any = std::any_of(c.arrays.begin(), c.arrays.end(), [](const auto& array) { return array.name.starts_with("digest"); });
+    const bool any = std::any_of(c.arrays.begin(), c.arrays.end(),
+                                 [](const auto& array) { return array.name.starts_with("digest"); });
     if (!has_run(c) || !any) continue;  // most have none, and each would look at all others
-    const bool second = std::any_of(j.results.cases.begin(), j.results.cases.end(),
-                                    [&](const auto& first) { return has_run(first) && is_replay_of(c, first); });
+    const bool second = std::any_of(j.results.cases.begin(), j.results.cases.end(), [&](const auto& first) {
+      return has_run(first) && is_replay_of(c, first);
+    });
     for (const auto& array : c.arrays) {
       if (!array.name.starts_with("digest")) continue;
       const DigestView view(array);
@@ -183,13 +196,13 @@ std::string list(const std::vector<std::string>& names) {
   return text + (names.size() > shown ? " and " + std::to_string(names.size() - shown) + " more" : "");
 }
 
-void tell_wrong(Judgement& j, const Outcome& o, const std::map<std::size_t, Wrong>& wrong, const std::string& against,
-                const std::string& between) {
+void tell_wrong(Judgement& j, const Outcome& o, const std::map<std::size_t, Wrong>& wrong,
+                const std::string& against, const std::string& between) {
   for (const auto& [e, w] : wrong) {
     add_corrupt(j, o.c->entity[e], o.c->path(), "/cases/" + o.c->path() + "/" + o.array->name,
-                with_rank(j, o.c->entity[e]) + ": " + o.array->name + " of " + o.c->path() + against + " in " +
-                    std::to_string(w.columns) + " of " + std::to_string(o.columns) + ", first at " + std::to_string(w.first) +
-                    ": " + hex(w.seen) + between + hex(w.expected),
+                with_rank(j, o.c->entity[e]) + ": " + o.array->name + " of " + o.c->path() + against +
+                    " in " + std::to_string(w.columns) + " of " + std::to_string(o.columns) + ", first at " +
+                    std::to_string(w.first) + ": " + hex(w.seen) + between + hex(w.expected),
                 static_cast<std::int64_t>(w.columns));
   }
 }
@@ -206,9 +219,11 @@ void tell_tie(Judgement& j, const Outcome& o) {
   f.metric = o.c->path() + ":" + o.array->name;
   f.action = "TRIAGE";
   f.evidence = "/cases/" + o.c->path() + "/" + o.array->name;
-  f.text = o.array->name + " of " + o.c->path() + " differs between " + list(f.members) + " without a majority: " +
-           (o.replayed ? "a replay repeated both results; a further equal device is needed to tell which one is wrong"
-                       : "replay the case to find which result is wrong");
+  f.text =
+      o.array->name + " of " + o.c->path() + " differs between " + list(f.members) + " without a majority: " +
+      (o.replayed
+           ? "a replay repeated both results; a further equal device is needed to tell which one is wrong"
+           : "replay the case to find which result is wrong");
   j.add(std::move(f), rows, true);
 }
 
@@ -225,7 +240,8 @@ void judge_digests(Judgement& j) {
 std::vector<Retest> digest_retests(const Judgement& j) {
   std::vector<Retest> asked;
   for (const auto& o : outcomes(j, [](const std::string&) {})) {
-    const bool repeatable = !inputs_of(*o.c).empty() && retest_number(o.c->name) == 0 && base_name(o.c->name) == o.c->name;
+    const bool repeatable =
+        !inputs_of(*o.c).empty() && retest_number(o.c->name) == 0 && base_name(o.c->name) == o.c->name;
     if (o.tied.empty() || o.replayed || !repeatable) continue;
     Retest r;
     r.suite = o.c->suite;
@@ -233,7 +249,8 @@ std::vector<Retest> digest_retests(const Judgement& j) {
     r.metric = o.array->name;
     r.samples = 3;  // its value does not depend on how often: once a visit
     for (const auto& c : j.results.cases)
-      if (c.suite == r.suite && base_name(c.name) == r.name) r.number = std::max(r.number, retest_number(c.name) + 1);
+      if (c.suite == r.suite && base_name(c.name) == r.name)
+        r.number = std::max(r.number, retest_number(c.name) + 1);
     for (const auto e : o.tied) r.candidates.push_back(o.c->entity[e]);
     asked.push_back(std::move(r));
   }

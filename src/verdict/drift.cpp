@@ -28,14 +28,16 @@ double median_of_known(std::vector<double> values) {
 double change_of(const std::vector<double>& line) {
   const std::size_t quarter = std::max<std::size_t>(1, line.size() / 4);
   const auto end = [](std::size_t n) { return static_cast<std::ptrdiff_t>(n); };
-  return median_of_known({line.end() - end(quarter), line.end()}) - median_of_known({line.begin(), line.begin() + end(quarter)});
+  return median_of_known({line.end() - end(quarter), line.end()}) -
+         median_of_known({line.begin(), line.begin() + end(quarter)});
 }
 
 /// Medians of `n` stretches of equal length.
 std::vector<double> binned(const std::vector<double>& line, std::size_t n) {
   std::vector<double> bins;
   for (std::size_t b = 0; b < n; ++b) {
-    const auto from = static_cast<std::ptrdiff_t>(b * line.size() / n), to = static_cast<std::ptrdiff_t>((b + 1) * line.size() / n);
+    const auto from = static_cast<std::ptrdiff_t>(b * line.size() / n),
+               to = static_cast<std::ptrdiff_t>((b + 1) * line.size() / n);
     bins.push_back(median_of_known({line.begin() + from, line.begin() + to}));
   }
   return bins;
@@ -70,7 +72,8 @@ std::size_t begin_of_fall(std::span<const double> line) {
 
 std::vector<Drifter> drifters_of(std::vector<std::vector<double>> lines, double alpha) {
   std::vector<Drifter> named;
-  if (lines.size() < constants::peers_min_population || lines.front().size() < constants::drift_least_times) return named;
+  if (lines.size() < constants::peers_min_population || lines.front().size() < constants::drift_least_times)
+    return named;
   for (std::size_t s = 0; s < lines.front().size(); ++s) {
     std::vector<double> at;
     for (const auto& line : lines) at.push_back(line[s]);
@@ -90,7 +93,8 @@ std::vector<Drifter> drifters_of(std::vector<std::vector<double>> lines, double 
   const TailPool nothing;
   double least_of_peers = 0;
   for (std::size_t k = 0; k < changes.size(); ++k) {
-    const bool lost = changes[k] < -log_deficit(constants::delta_drift) && surely_abnormal(abnormal_ones, k, alpha, nothing);
+    const bool lost = changes[k] < -log_deficit(constants::delta_drift) &&
+                      surely_abnormal(abnormal_ones, k, alpha, nothing);
     if (lost)
       named.push_back({who[k], begin_of_fall(lines[who[k]]), changes[k], 0});
     else
@@ -109,20 +113,25 @@ std::string later(const std::string& started, double seconds) {
   const auto time = static_cast<std::time_t>(*begin + std::llround(seconds));
   std::tm utc{};
   gmtime_r(&time, &utc);
-  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec);
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday,
+                     utc.tm_hour, utc.tm_min, utc.tm_sec);
 }
 
 std::string lost(const Drifter& d, double seconds) {
-  return fmt::format("lost {} in {:.0f} min while its peers lost {} at most", percent(-std::expm1(d.change)), seconds / 60,
-                     percent(-std::expm1(d.least_of_peers)));
+  return fmt::format("lost {} in {:.0f} min while its peers lost {} at most", percent(-std::expm1(d.change)),
+                     seconds / 60, percent(-std::expm1(d.least_of_peers)));
 }
 
-/// The lines of a population in `n` stretches of its case, at equal clock where it has one; empty where one is too short.
-std::vector<std::vector<double>> lines_of(const Population& p, const results::CaseData& c, std::vector<std::size_t>& members) {
+/// The lines of a population in `n` stretches of its case, at equal clock where it has one; empty where one
+/// is too short.
+std::vector<std::vector<double>> lines_of(const Population& p, const results::CaseData& c,
+                                          std::vector<std::size_t>& members) {
   const results::Metric* metric = c.find(p.series->metric);
   const results::Metric* clock = p.clocked ? c.find("clock") : nullptr;
   std::vector<std::vector<double>> lines;
-  if (metric == nullptr || metric->values.size() != c.entities() * c.samples() || c.t.size() != metric->values.size()) return lines;
+  if (metric == nullptr || metric->values.size() != c.entities() * c.samples() ||
+      c.t.size() != metric->values.size())
+    return lines;
   if (clock != nullptr && clock->values.size() != metric->values.size()) clock = nullptr;
   std::map<std::int32_t, std::size_t> row;
   for (std::size_t e = 0; e < c.entities(); ++e) row[c.entity[e]] = e;
@@ -153,7 +162,9 @@ void judge_drift(Judgement& j) {
   };
   std::vector<Long> all;
   for (const auto& s : j.series) {
-    if (!is_population(s) || !s.per_sample || s.first == nullptr || s.first->samples() < static_cast<std::size_t>(constants::drift_least_samples)) continue;
+    if (!is_population(s) || !s.per_sample || s.first == nullptr ||
+        s.first->samples() < static_cast<std::size_t>(constants::drift_least_samples))
+      continue;
     const auto [from, to] = std::minmax_element(s.first->t.begin(), s.first->t.end());
     if (s.first->t.empty() || *to - *from < constants::drift_least_s) continue;
     for (auto& p : populations_of(j, s, attributes))
@@ -163,7 +174,8 @@ void judge_drift(Judgement& j) {
     const auto& c = *series->first;
     std::vector<std::size_t> members;
     auto lines = lines_of(p, c, members);
-    for (const auto& d : drifters_of(std::move(lines), constants::alpha_warn / static_cast<double>(all.size()))) {
+    for (const auto& d :
+         drifters_of(std::move(lines), constants::alpha_warn / static_cast<double>(all.size()))) {
       const auto& row = *p.members[members[d.member]].row;
       const auto [from, to] = std::minmax_element(c.t.begin(), c.t.end());
       const double begin = *from + (*to - *from) * static_cast<double>(d.begin) / constants::drift_stretches;
@@ -179,8 +191,10 @@ void judge_drift(Judgement& j) {
       f.since = later(j.results.info.started, begin);
       f.action = "MONITOR";
       f.evidence = series->path;
-      f.text = f.name + ": " + series->full() + ": " + lost(d, *to - begin) + (p.clocked ? ", at equal clock" : "") +
-               fmt::format(", since {:.0f} s after the run began{}{}", begin, f.since.empty() ? "" : " at ", f.since);
+      f.text = f.name + ": " + series->full() + ": " + lost(d, *to - begin) +
+               (p.clocked ? ", at equal clock" : "") +
+               fmt::format(", since {:.0f} s after the run began{}{}", begin, f.since.empty() ? "" : " at ",
+                           f.since);
       j.add(std::move(f), rows_of(row));
     }
   }
@@ -189,7 +203,9 @@ void judge_drift(Judgement& j) {
 std::vector<SegmentDrift> drift_over(const std::vector<Snapshot>& segments) {
   std::vector<std::size_t> order(segments.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  const auto started = [&](std::size_t i) { return results::unix_seconds(segments[i].source.started).value_or(0); };
+  const auto started = [&](std::size_t i) {
+    return results::unix_seconds(segments[i].source.started).value_or(0);
+  };
   std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return started(a) < started(b); });
   struct Line {
     std::vector<double> rates;
@@ -207,7 +223,8 @@ std::vector<SegmentDrift> drift_over(const std::vector<Snapshot>& segments) {
       for (std::size_t i = 0; i < s.log_rate.size(); ++i) {
         const Part& part = segment.part(s.rows->part[i]);
         // Parts of another stratum are no peers.
-        auto& metric = metrics[s.full() + '\n' + s.case_key + '\n' + s.strata[static_cast<std::size_t>(s.rows->stratum[i])]];
+        auto& metric = metrics[s.full() + '\n' + s.case_key + '\n' +
+                               s.strata[static_cast<std::size_t>(s.rows->stratum[i])]];
         metric.series = &s;
         auto& line = metric.parts[part.kind + '\n' + part.id];
         line.part = &part;
@@ -224,7 +241,8 @@ std::vector<SegmentDrift> drift_over(const std::vector<Snapshot>& segments) {
       lines.push_back(line.rates);
       keys.push_back(key);
     }
-    for (const auto& d : drifters_of(std::move(lines), constants::alpha_warn / static_cast<double>(metrics.size()))) {
+    for (const auto& d :
+         drifters_of(std::move(lines), constants::alpha_warn / static_cast<double>(metrics.size()))) {
       const Part& part = *metric.parts.at(keys[d.member]).part;
       const double deficit = -std::expm1(d.change);
       auto& known = worst[keys[d.member]];
@@ -246,7 +264,8 @@ std::vector<SegmentDrift> drift_over(const std::vector<Snapshot>& segments) {
       f.controls = static_cast<std::int64_t>(keys.size()) - 1;
       f.since = segments[order[d.begin]].source.started;
       f.action = "MONITOR";
-      f.text = part.name + ": " + f.metric + ": " + lost(d, static_cast<double>(started(order.back()) - started(order[d.begin]))) +
+      f.text = part.name + ": " + f.metric + ": " +
+               lost(d, static_cast<double>(started(order.back()) - started(order[d.begin]))) +
                fmt::format(", from segment {} of {} on, since {}", d.begin + 1, order.size(), f.since);
     }
   }

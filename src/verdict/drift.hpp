@@ -16,19 +16,21 @@ namespace assay::verdict {
 struct Drifter {
   std::size_t member = 0;
   std::size_t begin = 0;  ///< position in the line
-  double change = 0;      ///< median of the last quarter less that of the first, logarithmic: below 0 is slower
+  double change = 0;  ///< median of the last quarter less that of the first, logarithmic: below 0 is slower
   double least_of_peers = 0;  ///< the same of the peer that lost most
 };
 
-/// `lines`: log rates [member][time] of members that were measured at the same times; NaN where one was not. What all lose is taken out
-/// (the median of every time). Named are those who lose `delta_drift` and are abnormal among the changes of all at `alpha`, heavy
-/// tails assumed. Six members and four times at least; fewer give none.
+/// `lines`: log rates [member][time] of members that were measured at the same times; NaN where one was not.
+/// What all lose is taken out (the median of every time). Named are those who lose `delta_drift` and are
+/// abnormal among the changes of all at `alpha`, heavy tails assumed. Six members and four times at least;
+/// fewer give none.
 std::vector<Drifter> drifters_of(std::vector<std::vector<double>> lines, double alpha);
 
 /// Position from which on a line falls: least squares of a level and a slope from there.
 std::size_t begin_of_fall(std::span<const double> line);
 
-/// What parts lost from segment to segment: WARN `drift` findings, one per part, the metric that lost most. In the order of `started`.
+/// What parts lost from segment to segment: WARN `drift` findings, one per part, the metric that lost most.
+/// In the order of `started`.
 struct SegmentDrift {
   results::Finding finding;
   std::string part;  ///< kind and id, with a line break between

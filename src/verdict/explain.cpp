@@ -51,7 +51,8 @@ void add_peers(MetricEvidence& e, const Series& s, const SeriesRow& row) {
 void add_limits(MetricEvidence& e, const Judgement& j, const std::vector<Limit>& limits, const Series& s) {
   for (const auto& l : limits) {
     if (l.metric != s.metric || !glob(l.case_glob, s.suite + "/" + s.name)) continue;
-    const std::string where = " (" + j.options.limits_name + ":" + std::to_string(l.line) + (l.device == "*" ? "" : ", " + l.device) + ")";
+    const std::string where = " (" + j.options.limits_name + ":" + std::to_string(l.line) +
+                              (l.device == "*" ? "" : ", " + l.device) + ")";
     if (l.has_min) e.limits.push_back("min " + l.min_text + where);
     if (l.has_max) e.limits.push_back("max " + l.max_text + where);
   }
@@ -65,9 +66,11 @@ void add_retest_samples(MetricEvidence& e, const Judgement& j, const Series& s, 
       if (c.entity[r] != row.entity) continue;
       std::vector<double> values;
       const std::size_t width = m->per_sample ? c.samples() : 1;
-      for (std::size_t k = 0; k < width && r * width + k < m->values.size(); ++k) values.push_back(m->values[r * width + k]);
+      for (std::size_t k = 0; k < width && r * width + k < m->values.size(); ++k)
+        values.push_back(m->values[r * width + k]);
       std::erase_if(values, [](double v) { return std::isnan(v); });
-      if (!values.empty()) e.retests.push_back({c.path(), median(values), static_cast<std::int64_t>(values.size())});
+      if (!values.empty())
+        e.retests.push_back({c.path(), median(values), static_cast<std::int64_t>(values.size())});
     }
   }
 }
@@ -77,9 +80,11 @@ class Held {
  public:
   Held(const Judgement& j, const Snapshot& now) : now_(now) {
     if (j.options.baseline)
-      for (const auto& v : j.options.baseline->values) baseline_[v.metric + '\n' + v.case_key + '\n' + v.stratum] = &v;
+      for (const auto& v : j.options.baseline->values)
+        baseline_[v.metric + '\n' + v.case_key + '\n' + v.stratum] = &v;
     history_ = j.options.history;
-    if (j.options.earlier) history_ = std::make_shared<const History>(history_of(*j.options.earlier, now, j.options.history_name));
+    if (j.options.earlier)
+      history_ = std::make_shared<const History>(history_of(*j.options.earlier, now, j.options.history_name));
   }
   void add(MetricEvidence& e, std::size_t origin, std::int32_t entity) const {
     for (const auto& s : now_.series) {
@@ -96,7 +101,8 @@ class Held {
 
  private:
   void add_baseline(MetricEvidence& e, const SnapshotSeries& s, const Score& score) const {
-    const auto at = baseline_.find(s.full() + '\n' + s.case_key + '\n' + s.strata[static_cast<std::size_t>(score.stratum)]);
+    const auto at = baseline_.find(s.full() + '\n' + s.case_key + '\n' +
+                                   s.strata[static_cast<std::size_t>(score.stratum)]);
     if (at == baseline_.end()) return;
     e.baseline = value_of(at->second->log_rate, s.higher_is_better);
     e.baseline_deficit = -std::expm1(score.log_rate - at->second->log_rate);
@@ -104,7 +110,8 @@ class Held {
   void add_history(MetricEvidence& e, const SnapshotSeries& s, const Score& score, std::size_t i) const {
     if (!history_) return;
     for (const auto& h : history_->series) {
-      if (h.metric != s.full() || h.case_key != s.case_key || i >= h.base.size() || std::isnan(h.base[i])) continue;
+      if (h.metric != s.full() || h.case_key != s.case_key || i >= h.base.size() || std::isnan(h.base[i]))
+        continue;
       e.history = value_of(h.base[i], s.higher_is_better);
       e.history_deficit = -std::expm1(score.log_rate - static_cast<double>(h.base[i]));
       e.history_threshold = -std::expm1(-h.threshold);
@@ -115,7 +122,8 @@ class Held {
   std::shared_ptr<const History> history_;
 };
 
-MetricEvidence evidence_of(const Judgement& j, const Series& s, const SeriesRow& row, const std::vector<Limit>& limits) {
+MetricEvidence evidence_of(const Judgement& j, const Series& s, const SeriesRow& row,
+                           const std::vector<Limit>& limits) {
   MetricEvidence e;
   e.metric = s.full();
   e.unit = s.unit;
@@ -151,10 +159,11 @@ bool about(const results::Finding& f, const EntityIndex& entities, const std::se
 
 }  // namespace
 
-std::optional<Explanation> explain(const results::Results& results, const results::VerdictData& verdict, const Options& options,
-                                   const std::string& name) {
-  const auto found = std::find_if(results.entities.begin(), results.entities.end(),
-                                  [&](const auto& e) { return e.name == name || (!e.id.empty() && e.id == name); });
+std::optional<Explanation> explain(const results::Results& results, const results::VerdictData& verdict,
+                                   const Options& options, const std::string& name) {
+  const auto found = std::find_if(results.entities.begin(), results.entities.end(), [&](const auto& e) {
+    return e.name == name || (!e.id.empty() && e.id == name);
+  });
   if (found == results.entities.end()) return std::nullopt;
   Judgement j(results, options);
   collect_series(j);
@@ -170,7 +179,8 @@ std::optional<Explanation> explain(const results::Results& results, const result
   }
   for (const auto& f : verdict.findings)
     if (about(f, j.entities, family) || found->kind == "cluster") out.findings.push_back(f);
-  const auto limits = options.limits_text.empty() ? std::vector<Limit>{} : parse_limits(options.limits_text, options.limits_name);
+  const auto limits = options.limits_text.empty() ? std::vector<Limit>{}
+                                                  : parse_limits(options.limits_text, options.limits_name);
   const Snapshot now = snapshot_of(j, "");
   const Held held(j, now);
   for (std::size_t i = 0; i < j.series.size(); ++i) {
@@ -181,11 +191,15 @@ std::optional<Explanation> explain(const results::Results& results, const result
     }
   }
   std::stable_sort(out.metrics.begin(), out.metrics.end(), [](const auto& a, const auto& b) {
-    const auto key = [](const MetricEvidence& e) { return std::isnan(e.peers_deficit) ? -1e300 : e.peers_deficit; };
+    const auto key = [](const MetricEvidence& e) {
+      return std::isnan(e.peers_deficit) ? -1e300 : e.peers_deficit;
+    };
     return key(a) > key(b);
   });
   keep(results.counters, family, out.counters);
-  std::erase_if(out.counters, [](const auto& c) { return c.before == c.after || (std::isnan(c.before) && std::isnan(c.after)); });
+  std::erase_if(out.counters, [](const auto& c) {
+    return c.before == c.after || (std::isnan(c.before) && std::isnan(c.after));
+  });
   keep(results.events, family, out.events);
   keep(results.errors, family, out.errors);
   return out;

@@ -17,10 +17,12 @@ struct MetricEvidence {
   std::string metric, unit, part, stratum;  ///< `part`: of which part it was measured
   double value = 0, low = results::not_taken, high = results::not_taken;  ///< median with its 95 % interval
   std::int64_t n = 0;
-  double peers = results::not_taken, peers_deficit = results::not_taken;  ///< median of the others of the stratum
-  std::size_t rank = 0, of = 0;  ///< 1 is the slowest
+  double peers = results::not_taken,
+         peers_deficit = results::not_taken;  ///< median of the others of the stratum
+  std::size_t rank = 0, of = 0;               ///< 1 is the slowest
   double baseline = results::not_taken, baseline_deficit = results::not_taken;
-  double history = results::not_taken, history_deficit = results::not_taken, history_threshold = results::not_taken;
+  double history = results::not_taken, history_deficit = results::not_taken,
+         history_threshold = results::not_taken;
   std::vector<std::string> limits;  ///< "min 100 GFLOP/s (limits.toml:3)"
   struct RetestValue {
     std::string name;
@@ -41,7 +43,7 @@ struct Explanation {
 };
 
 /// `name`: of an entity, as findings call it, or its id. Nothing when there is none.
-std::optional<Explanation> explain(const results::Results& results, const results::VerdictData& verdict, const Options& options,
-                                   const std::string& name);
+std::optional<Explanation> explain(const results::Results& results, const results::VerdictData& verdict,
+                                   const Options& options, const std::string& name);
 
 }  // namespace assay::verdict

@@ -36,7 +36,8 @@ std::map<std::int32_t, double> counted_errors(const results::CaseData& c) {
   return counted;
 }
 
-/// The checkers that planned cases declare, in the order of the plan. A suite with results that declares none proves nothing.
+/// The checkers that planned cases declare, in the order of the plan. A suite with results that declares none
+/// proves nothing.
 std::vector<std::string> needed_checkers(Judgement& j) {
   std::set<std::string> measured, told;
   for (const auto& c : j.results.cases)
@@ -71,15 +72,19 @@ class ReportingSms {
     times_.insert(e.t);
     ++words_;
     // Where the index is no place in memory (caches, shared memory) it is the word's own.
-    places_.insert({addresses, addresses ? static_cast<std::uint64_t>(static_cast<double>(e.index) / constants::one_sm_place_bytes) : e.index});
+    places_.insert({addresses, addresses ? static_cast<std::uint64_t>(static_cast<double>(e.index) /
+                                                                      constants::one_sm_place_bytes)
+                                         : e.index});
   }
 
-  /// Empty unless one multiprocessor saw all. Seen in one sweep only, a defect of the memory at equal distances could have met
-  /// it each time: the next sweep gives the places to others.
+  /// Empty unless one multiprocessor saw all. Seen in one sweep only, a defect of the memory at equal
+  /// distances could have met it each time: the next sweep gives the places to others.
   std::string text() const {
-    if (multiprocessors_.size() != 1 || places_.size() < constants::one_sm_places || times_.size() < 2) return "";
-    return "; all " + std::to_string(words_) + " recorded wrong words of this GPU, in " + std::to_string(places_.size()) +
-           " places and " + std::to_string(times_.size()) + " sweeps, were seen by SM " + std::to_string(*multiprocessors_.begin()) +
+    if (multiprocessors_.size() != 1 || places_.size() < constants::one_sm_places || times_.size() < 2)
+      return "";
+    return "; all " + std::to_string(words_) + " recorded wrong words of this GPU, in " +
+           std::to_string(places_.size()) + " places and " + std::to_string(times_.size()) +
+           " sweeps, were seen by SM " + std::to_string(*multiprocessors_.begin()) +
            ": suspect this multiprocessor rather than the memory";
   }
 
@@ -93,7 +98,8 @@ class ReportingSms {
 /// " by SM 5 warp 3 lane 17", where that is known.
 std::string seen_by(const results::Miscompare& e) {
   if (e.sm < 0) return "";
-  return " by SM " + std::to_string(e.sm) + " warp " + std::to_string(e.warp) + " lane " + std::to_string(e.lane);
+  return " by SM " + std::to_string(e.sm) + " warp " + std::to_string(e.warp) + " lane " +
+         std::to_string(e.lane);
 }
 
 }  // namespace
@@ -113,8 +119,8 @@ std::string with_rank(const Judgement& j, std::int32_t row) {
   return text;
 }
 
-void add_corrupt(Judgement& j, std::int32_t row, const std::string& path, const std::string& evidence, const std::string& text,
-                 std::int64_t count) {
+void add_corrupt(Judgement& j, std::int32_t row, const std::string& path, const std::string& evidence,
+                 const std::string& text, std::int64_t count) {
   auto f = j.about(row, "FAIL", "fact", "corrupt");
   f.suite = path.substr(0, path.find('/'));
   f.metric = path + ":errors";
@@ -155,17 +161,16 @@ void judge_miscompares(Judgement& j) {
     named.insert(path);
     const auto& e = *s.first;
     add_corrupt(j, row, path, "/errors",
-                with_rank(j, row) + ": " + std::to_string(whole(total)) +
-                    " wrong values in " + path + ", first at " + std::to_string(e.index) + seen_by(e) + ": expected " +
-                    hex(e.expected) + " actual " + hex(e.actual) + " xor " + hex(e.expected ^ e.actual) +
-                    " reread " + hex(e.reread) + reporting_sms[row].text(),
+                with_rank(j, row) + ": " + std::to_string(whole(total)) + " wrong values in " + path +
+                    ", first at " + std::to_string(e.index) + seen_by(e) + ": expected " + hex(e.expected) +
+                    " actual " + hex(e.actual) + " xor " + hex(e.expected ^ e.actual) + " reread " +
+                    hex(e.reread) + reporting_sms[row].text(),
                 whole(total));
   }
   for (const auto& [key, n] : counted) {
     named.insert(key.first);
     add_corrupt(j, key.second, key.first, "/cases/" + key.first + "/errors",
-                with_rank(j, key.second) + ": " + std::to_string(whole(n)) +
-                    " wrong values in " + key.first,
+                with_rank(j, key.second) + ": " + std::to_string(whole(n)) + " wrong values in " + key.first,
                 whole(n));
   }
   for (const auto& c : j.results.cases) {
@@ -201,8 +206,10 @@ namespace {
 std::set<std::int32_t> lost_twice(const Judgement& j) {
   std::set<std::int32_t> now, before, twice;
   for (const auto& e : j.results.events)
-    if (e.kind == "hang" || e.kind == "lost") (e.text.starts_with(results::earlier_launch) ? before : now).insert(e.entity);
-  std::set_intersection(now.begin(), now.end(), before.begin(), before.end(), std::inserter(twice, twice.end()));
+    if (e.kind == "hang" || e.kind == "lost")
+      (e.text.starts_with(results::earlier_launch) ? before : now).insert(e.entity);
+  std::set_intersection(now.begin(), now.end(), before.begin(), before.end(),
+                        std::inserter(twice, twice.end()));
   twice.erase(-1);
   return twice;
 }
@@ -216,7 +223,8 @@ void judge_events(Judgement& j) {
     const bool lost = e.kind == "hang" || e.kind == "lost";
     const std::string kind = lost ? e.kind : kind_of_event(e.text);
     const bool uncovered = kind == "uncovered" && e.kind == "launch-warn" && requires_coverage(j);
-    const bool fail = e.kind == "launch-fail" || (lost && again.contains(e.entity)), open = e.kind == "launch-inconclusive" || lost || uncovered;
+    const bool fail = e.kind == "launch-fail" || (lost && again.contains(e.entity)),
+               open = e.kind == "launch-inconclusive" || lost || uncovered;
     if (!fail && !open && e.kind != "launch-warn") continue;
     auto f = j.about(e.entity, fail ? "FAIL" : "WARN", "fact", kind);
     f.action = lost || f.kind == "missing" ? "TRIAGE" : "CONFIG";

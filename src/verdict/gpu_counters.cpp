@@ -23,16 +23,21 @@ struct Meaning {
 };
 constexpr std::array meanings = std::to_array<Meaning>({
     {"nvml_ecc_uncorrected", "FAIL", "RESET", 0, "memory errors that ECC could not correct"},
-    {"nvml_ecc_sram_uncorrected", "FAIL", "REPLACE", 0, "errors of on-chip memory that ECC could not correct"},
+    {"nvml_ecc_sram_uncorrected", "FAIL", "REPLACE", 0,
+     "errors of on-chip memory that ECC could not correct"},
     {"nvml_ecc_corrected", "WARN", "MONITOR", constants::gpu_corrected_per_hour, "corrected memory errors"},
-    {"nvml_ecc_sram_corrected", "WARN", "MONITOR", constants::gpu_corrected_per_hour, "corrected errors of on-chip memory"},
+    {"nvml_ecc_sram_corrected", "WARN", "MONITOR", constants::gpu_corrected_per_hour,
+     "corrected errors of on-chip memory"},
     {"nvml_remapped_correctable", "WARN", "MONITOR", 0, "rows of memory replaced by spare ones"},
-    {"nvml_remapped_uncorrectable", "WARN", "RESET", 0, "rows of memory to be replaced by spare ones after errors that could not be corrected"},
+    {"nvml_remapped_uncorrectable", "WARN", "RESET", 0,
+     "rows of memory to be replaced by spare ones after errors that could not be corrected"},
     {"nvml_pcie_replay", "WARN", "MONITOR", constants::gpu_replays_per_hour, "packets sent again over PCIe"},
-    {"nvml_pcie_correctable", "WARN", "MONITOR", constants::gpu_replays_per_hour, "corrected errors of the PCIe link"},
+    {"nvml_pcie_correctable", "WARN", "MONITOR", constants::gpu_replays_per_hour,
+     "corrected errors of the PCIe link"},
     {"nvml_pcie_nonfatal", "WARN", "TRIAGE", 0, "errors of the PCIe link that were not corrected"},
     {"nvml_pcie_fatal", "FAIL", "TRIAGE", 0, "fatal errors of the PCIe link"},
-    {"nvml_nvlink_replay", "WARN", "MONITOR", constants::gpu_link_errors_per_hour, "packets sent again over NVLink"},
+    {"nvml_nvlink_replay", "WARN", "MONITOR", constants::gpu_link_errors_per_hour,
+     "packets sent again over NVLink"},
     {"nvml_nvlink_crc", "WARN", "MONITOR", constants::gpu_link_errors_per_hour, "damaged packets on NVLink"},
     {"nvml_nvlink_recovery", "WARN", "TRIAGE", 0, "times that an NVLink had to be brought up again"},
 });
@@ -61,7 +66,8 @@ bool points_at_software(int xid) { return xid == 13 || xid == 31 || xid == 43 ||
 
 double wall_hours(const results::Results& results) {
   double seconds = 0;
-  for (const auto& c : results.cases) seconds += std::isfinite(c.shares.wall_s) && c.shares.wall_s > 0 ? c.shares.wall_s : 0;
+  for (const auto& c : results.cases)
+    seconds += std::isfinite(c.shares.wall_s) && c.shares.wall_s > 0 ? c.shares.wall_s : 0;
   return seconds / 3600;
 }
 
@@ -85,8 +91,8 @@ class GpuCounters {
   }
 
  private:
-  results::Finding about(std::int32_t row, const std::string& counter, const Total& t, const char* severity, const char* action,
-                         const char* kind = "counter") {
+  results::Finding about(std::int32_t row, const std::string& counter, const Total& t, const char* severity,
+                         const char* action, const char* kind = "counter") {
     auto f = j_.about(row, severity, "fact", kind);
     f.metric = counter;
     f.unit = "count";
@@ -108,14 +114,17 @@ class GpuCounters {
   }
 
   void rise(std::int32_t row, const std::string& counter, Total t) {
-    const auto meaning = std::find_if(meanings.begin(), meanings.end(), [&](const Meaning& m) { return counter == m.counter; });
+    const auto meaning = std::find_if(meanings.begin(), meanings.end(),
+                                      [&](const Meaning& m) { return counter == m.counter; });
     if (meaning == meanings.end()) return;
     // Those of on-chip memory are among all of them, and have a finding of their own.
     if (counter == "nvml_ecc_uncorrected" || counter == "nvml_ecc_corrected")
-      if (const auto* sram = other(row, counter == "nvml_ecc_corrected" ? "nvml_ecc_sram_corrected" : "nvml_ecc_sram_uncorrected"))
+      if (const auto* sram = other(
+              row, counter == "nvml_ecc_corrected" ? "nvml_ecc_sram_corrected" : "nvml_ecc_sram_uncorrected"))
         t.delta -= sram->delta;
     if (t.delta <= 0) return;
-    const bool rare = meaning->per_hour > 0 && (t.delta < constants::gpu_few_events || t.delta <= meaning->per_hour * hours_);
+    const bool rare = meaning->per_hour > 0 &&
+                      (t.delta < constants::gpu_few_events || t.delta <= meaning->per_hour * hours_);
     char numbers[96];
     std::snprintf(numbers, sizeof numbers, "%.0f ", t.delta);
     add(about(row, counter, t, rare ? "INFO" : meaning->severity, meaning->action), row,
@@ -129,7 +138,8 @@ class GpuCounters {
     auto f = about(row, counter, t, failure ? "FAIL" : "WARN", failure ? "REPLACE" : "RESET");
     f.value = t.after;
     add(std::move(f), row,
-        failure ? "a row of memory could not be replaced by a spare one" : "a row of memory waits for a reset of the GPU to be replaced by a spare one");
+        failure ? "a row of memory could not be replaced by a spare one"
+                : "a row of memory waits for a reset of the GPU to be replaced by a spare one");
   }
 
   bool failed_a_check(std::int32_t row) const {
@@ -140,13 +150,18 @@ class GpuCounters {
 
   void xid(std::int32_t row, int number, const std::string& counter, const Total& t) {
     if (t.delta <= 0) return;
-    const auto known = std::find_if(xid_meanings.begin(), xid_meanings.end(), [&](const XidMeaning& m) { return m.number == number; });
-    XidMeaning meaning = known != xid_meanings.end() ? *known : XidMeaning{number, "WARN", "TRIAGE", "the driver reported an error"};
+    const auto known = std::find_if(xid_meanings.begin(), xid_meanings.end(),
+                                    [&](const XidMeaning& m) { return m.number == number; });
+    XidMeaning meaning = known != xid_meanings.end()
+                             ? *known
+                             : XidMeaning{number, "WARN", "TRIAGE", "the driver reported an error"};
     if (points_at_software(number))
-      meaning = failed_a_check(row) ? XidMeaning{number, "FAIL", "TRIAGE", "an exception on a GPU that also failed a check"}
-                                    : XidMeaning{number, "INFO", "MONITOR", "points at software, unless a check fails too"};
+      meaning = failed_a_check(row)
+                    ? XidMeaning{number, "FAIL", "TRIAGE", "an exception on a GPU that also failed a check"}
+                    : XidMeaning{number, "INFO", "MONITOR", "points at software, unless a check fails too"};
     add(about(row, counter, t, meaning.severity, meaning.action), row,
-        "Xid " + std::to_string(number) + " (" + meaning.words + ")" + (t.delta > 1 ? ", " + std::to_string(static_cast<int>(std::min(t.delta, 1e9))) + " times" : "") +
+        "Xid " + std::to_string(number) + " (" + meaning.words + ")" +
+            (t.delta > 1 ? ", " + std::to_string(static_cast<int>(std::min(t.delta, 1e9))) + " times" : "") +
             ", first in " + t.first_case);
   }
 
@@ -161,8 +176,8 @@ class GpuCounters {
     f.unit = "s";
     f.value = t.delta * 1e-9;
     char numbers[160];
-    std::snprintf(numbers, sizeof numbers, "held its clocks down for %.3g s in %lld case%s, %.3g s of it in ", t.delta * 1e-9,
-                  static_cast<long long>(t.cases), t.cases == 1 ? "" : "s", t.worst * 1e-9);
+    std::snprintf(numbers, sizeof numbers, "held its clocks down for %.3g s in %lld case%s, %.3g s of it in ",
+                  t.delta * 1e-9, static_cast<long long>(t.cases), t.cases == 1 ? "" : "s", t.worst * 1e-9);
     const char* why = counter == "nvml_violation_hw_brake_ns" ? "the power brake of the board" : "heat";
     add(std::move(f), row, std::string(why) + " " + numbers + t.worst_case + " (" + counter + ")");
   }
@@ -174,11 +189,13 @@ class GpuCounters {
 
 }  // namespace
 
-bool is_gpu_counter(const std::string& counter) { return counter.starts_with("nvml_") || counter.starts_with("xid_"); }
+bool is_gpu_counter(const std::string& counter) {
+  return counter.starts_with("nvml_") || counter.starts_with("xid_");
+}
 
 bool is_throttling(const std::string& counter) {
-  return counter.find("throttle") != std::string::npos || counter == "nvml_violation_hw_thermal_ns" || counter == "nvml_violation_hw_brake_ns" ||
-         counter == "nvml_violation_thermal_ns";
+  return counter.find("throttle") != std::string::npos || counter == "nvml_violation_hw_thermal_ns" ||
+         counter == "nvml_violation_hw_brake_ns" || counter == "nvml_violation_thermal_ns";
 }
 
 void judge_gpu_counters(Judgement& j, const Totals& totals) { GpuCounters(j, totals).judge(); }

@@ -16,20 +16,21 @@ namespace column = results::inventory;
 
 /// Columns of the host's devices, and those that are held against what the GPU itself can do.
 bool is_compared(const std::string& name) {
-  static const std::set<std::string> left_out = {"model", "threads", "shares_cpus", column::device_kind, column::gpu_link_width};
+  static const std::set<std::string> left_out = {"model", "threads", "shares_cpus", column::device_kind,
+                                                 column::gpu_link_width};
   return !is_identity(name) && !left_out.contains(name);
 }
 
 bool is_gpu_amount(const std::string& name) {
-  static const std::set<std::string> amounts = {"memory_bytes", column::nvlinks, column::nvlinks_up, column::gpu_max_link_width,
-                                                column::gpu_max_link_generation};
+  static const std::set<std::string> amounts = {"memory_bytes", column::nvlinks, column::nvlinks_up,
+                                                column::gpu_max_link_width, column::gpu_max_link_generation};
   return amounts.contains(name);
 }
 
 /// Values of some rows of a column, with the rows of /entities. What a GPU does not tell is not compared.
 template <typename Value, typename Known>
-void judge_among(Judgement& j, const std::string& name, const InventoryTable& table, const std::vector<std::size_t>& rows,
-                 const std::vector<Value>& values, Known known) {
+void judge_among(Judgement& j, const std::string& name, const InventoryTable& table,
+                 const std::vector<std::size_t>& rows, const std::vector<Value>& values, Known known) {
   std::vector<std::int32_t> entities;
   std::vector<Value> told;
   for (const auto row : rows) {
@@ -58,7 +59,9 @@ void judge_width(Judgement& j, const InventoryTable& table, const std::vector<st
   const auto judged = links_judged(j);
   for (const auto row : rows) {
     const auto entity = table.entity[row];
-    if (judged.contains(entity) || is_virtual_node(j, j.entities.node(entity)) || !((*width)[row] > 0) || !((*width)[row] < (*best)[row])) continue;
+    if (judged.contains(entity) || is_virtual_node(j, j.entities.node(entity)) || !((*width)[row] > 0) ||
+        !((*width)[row] < (*best)[row]))
+      continue;
     auto f = j.about(entity, "FAIL", "fact", "mismatch");
     f.suite = "inventory";
     f.metric = column::gpu_link_width;
@@ -91,7 +94,9 @@ void judge_generation(Judgement& j, const InventoryTable& table, const std::vect
   for (const auto row : rows) {
     const auto entity = table.entity[row];
     const auto reached = highest.find(entity);
-    if (reached == highest.end() || !(reached->second < (*best)[row]) || is_virtual_node(j, j.entities.node(entity))) continue;
+    if (reached == highest.end() || !(reached->second < (*best)[row]) ||
+        is_virtual_node(j, j.entities.node(entity)))
+      continue;
     auto f = j.about(entity, "WARN", "fact", "mismatch");
     f.suite = "inventory";
     f.metric = "pcie_generation";
@@ -102,7 +107,8 @@ void judge_generation(Judgement& j, const InventoryTable& table, const std::vect
     f.reference_kind = "physical";
     f.action = "TRIAGE";
     f.evidence = "/telemetry";
-    f.text = f.name + ": PCIe link of generation " + number_text(reached->second) + " of " + number_text((*best)[row]) + ", even when busy";
+    f.text = f.name + ": PCIe link of generation " + number_text(reached->second) + " of " +
+             number_text((*best)[row]) + ", even when busy";
     j.add(std::move(f), {entity});
   }
 }

@@ -24,7 +24,8 @@ class Identities {
   std::vector<std::int32_t> of(const Snapshot& run) {
     std::vector<std::int32_t> ids;
     for (const auto& part : run.parts)
-      ids.push_back(known_.try_emplace(part.kind + '\n' + part.id, static_cast<std::int32_t>(known_.size())).first->second);
+      ids.push_back(known_.try_emplace(part.kind + '\n' + part.id, static_cast<std::int32_t>(known_.size()))
+                        .first->second);
     return ids;
   }
   std::size_t size() const noexcept { return known_.size(); }
@@ -124,21 +125,26 @@ void leave_one_out(const Past& p, std::size_t window, std::vector<double>& out) 
   std::vector<double> others(n - 1);
   for (std::size_t i = 0; i < n; ++i) {
     std::copy(last.begin(), last.begin() + static_cast<std::ptrdiff_t>(i), others.begin());
-    std::copy(last.begin() + static_cast<std::ptrdiff_t>(i) + 1, last.end(), others.begin() + static_cast<std::ptrdiff_t>(i));
+    std::copy(last.begin() + static_cast<std::ptrdiff_t>(i) + 1, last.end(),
+              others.begin() + static_cast<std::ptrdiff_t>(i));
     out.push_back(median(others) - last[i]);
   }
 }
 
-/// Whether a part changed its level: two runs in a row, or the latest, are apart from its median by more than `apart`.
+/// Whether a part changed its level: two runs in a row, or the latest, are apart from its median by more than
+/// `apart`.
 bool shifts(const Past& p, double apart) {
   const double centre = median(p.values);
-  const auto off = [&](std::size_t i) { return p.values[i] < centre - apart ? -1 : p.values[i] > centre + apart ? 1 : 0; };
+  const auto off = [&](std::size_t i) {
+    return p.values[i] < centre - apart ? -1 : p.values[i] > centre + apart ? 1 : 0;
+  };
   for (std::size_t i = 1; i < p.values.size(); ++i)
     if (off(i) != 0 && off(i) == off(i - 1)) return true;
   return !p.values.empty() && off(p.values.size() - 1) < 0;
 }
 
-/// The leave-one-out differences of those that keep their level. A fault that lasts must not be what healthy parts are said to do.
+/// The leave-one-out differences of those that keep their level. A fault that lasts must not be what healthy
+/// parts are said to do.
 std::vector<double> null_of(const Matrix& m, std::size_t window) {
   constexpr double shifted_deviations = 4, most_shifted = 0.2;
   std::vector<double> all;
@@ -168,8 +174,8 @@ struct Draft {
   std::vector<double> differences;
 };
 
-Draft draft_of(const Snapshot& now, const std::vector<std::int32_t>& ids, const SnapshotSeries& s, const std::vector<Run>& runs,
-               std::size_t identities, const HistoryOptions& options) {
+Draft draft_of(const Snapshot& now, const std::vector<std::int32_t>& ids, const SnapshotSeries& s,
+               const std::vector<Run>& runs, std::size_t identities, const HistoryOptions& options) {
   Draft d;
   d.out.metric = s.full();
   d.out.case_key = s.case_key;
@@ -182,11 +188,13 @@ Draft draft_of(const Snapshot& now, const std::vector<std::int32_t>& ids, const 
   for (const auto& score : d.scores) {
     const auto row = d.matrix.row_of[static_cast<std::size_t>(ids[static_cast<std::size_t>(score.part)])];
     const Past p = row < 0 ? Past{} : past_of(d.matrix.rows[static_cast<std::size_t>(row)]);
-    d.out.base.push_back(p.values.empty() ? static_cast<float>(not_taken)
-                                          : static_cast<float>(window_median(p.values, p.values.size(), options.window)));
+    d.out.base.push_back(p.values.empty()
+                             ? static_cast<float>(not_taken)
+                             : static_cast<float>(window_median(p.values, p.values.size(), options.window)));
     if (!p.values.empty()) changes.push_back(score.log_rate - static_cast<double>(d.out.base.back()));
   }
-  // Both what this metric did before and how far the fleet is apart from its past now: the noise of today counts too.
+  // Both what this metric did before and how far the fleet is apart from its past now: the noise of today
+  // counts too.
   double scale = d.differences.size() >= scale_min ? mad_sigma(d.differences) : not_taken;
   if (changes.size() >= scale_min) scale = std::fmax(scale, mad_sigma(changes));
   d.out.scale = std::isnan(scale) ? not_taken : std::max(scale, scale_floor);
@@ -214,18 +222,22 @@ void set_threshold(Draft& d, double pooled, double p, const HistoryOptions& opti
       for (double& v : own) v /= out.scale;
       reach = std::max(reach, tail_quantile(std::move(own), p));
     } else if (d.differences.size() >= scale_min) {
-      reach = std::max(reach, quantile(d.differences, 1 - std::max(p, 2.0 / static_cast<double>(d.differences.size()))) / out.scale);
+      reach = std::max(
+          reach, quantile(d.differences, 1 - std::max(p, 2.0 / static_cast<double>(d.differences.size()))) /
+                     out.scale);
     }
   }
   out.threshold = std::max(reach * out.scale, options.least_change);
 }
 
-/// Parts that were low in the runs just before: the longest block at the end all of which lies under the runs before it.
+/// Parts that were low in the runs just before: the longest block at the end all of which lies under the runs
+/// before it.
 void find_shifted(Draft& d, const std::vector<std::int32_t>& ids, const std::vector<Run>& runs,
                   const HistoryOptions& options) {
   if (std::isnan(d.out.threshold)) return;
   for (std::size_t i = 0; i < d.scores.size(); ++i) {
-    const auto row = d.matrix.row_of[static_cast<std::size_t>(ids[static_cast<std::size_t>(d.scores[i].part)])];
+    const auto row =
+        d.matrix.row_of[static_cast<std::size_t>(ids[static_cast<std::size_t>(d.scores[i].part)])];
     if (row < 0) continue;
     const Past p = past_of(d.matrix.rows[static_cast<std::size_t>(row)]);
     const std::size_t n = p.values.size();
@@ -236,18 +248,24 @@ void find_shifted(Draft& d, const std::vector<std::int32_t>& ids, const std::vec
       // All of it lies nearer to its own level than to the one before.
       const double below = std::max(d.out.threshold, base - median(block)) / 2;
       if (*std::max_element(block.begin(), block.end()) >= base - below) continue;
-      found = {static_cast<std::uint32_t>(i), static_cast<std::int32_t>(k), block.back() < base - d.out.threshold, base, base - block.back(),
+      found = {static_cast<std::uint32_t>(i),
+               static_cast<std::int32_t>(k),
+               block.back() < base - d.out.threshold,
+               base,
+               base - block.back(),
                runs[p.runs[n - k]].snapshot->source.started};
     }
     if (found.runs > 0) d.out.shifted.push_back(std::move(found));
   }
 }
 
-std::vector<Run> runs_before(const std::vector<Snapshot>& earlier, const Snapshot& now, std::size_t most, Identities& identities) {
+std::vector<Run> runs_before(const std::vector<Snapshot>& earlier, const Snapshot& now, std::size_t most,
+                             Identities& identities) {
   std::vector<const Snapshot*> chosen;
   for (const auto& run : earlier) {
     const bool same = !run.source.run_id.empty() && run.source.run_id == now.source.run_id;
-    const bool later = !run.source.started.empty() && !now.source.started.empty() && run.source.started > now.source.started;
+    const bool later =
+        !run.source.started.empty() && !now.source.started.empty() && run.source.started > now.source.started;
     if (!same && !later) chosen.push_back(&run);
   }
   std::stable_sort(chosen.begin(), chosen.end(),
@@ -282,7 +300,8 @@ double tail_quantile(std::vector<double> differences, double p) {
   // Few exceedances cannot tell a shape: then one a little heavier than exponential. Never lighter.
   double shape = over.size() >= 30 && a0 > 2 * a1 ? 2 - a0 / (a0 - 2 * a1) : 0.1;
   shape = std::clamp(shape, 0.0, 0.5);
-  // The mean excess of few is uncertain, and too small a one alarms more than too large a one misses: one standard error up.
+  // The mean excess of few is uncertain, and too small a one alarms more than too large a one misses: one
+  // standard error up.
   const double scale = a0 * (1 - shape) * (1 + 1 / std::sqrt(n)), ratio = tail / p;
   return u + (shape < 1e-6 ? scale * std::log(ratio) : scale / shape * (std::pow(ratio, shape) - 1));
 }
@@ -309,7 +328,8 @@ History history_of(const std::vector<Snapshot>& earlier, const Snapshot& now, co
     drafts.push_back(std::move(d));
   }
   if (drafts.empty()) return out;
-  const double p = std::min(0.01, options.alarms_per_node * static_cast<double>(nodes.size()) / static_cast<double>(tests));
+  const double p = std::min(
+      0.01, options.alarms_per_node * static_cast<double>(nodes.size()) / static_cast<double>(tests));
   const double pooled = pool.size() >= options.empirical_min ? tail_quantile(std::move(pool), p) : not_taken;
   for (auto& d : drafts) {
     set_threshold(d, pooled, p, options);

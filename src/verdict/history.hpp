@@ -26,13 +26,14 @@ struct Shifted {
 /// What earlier runs say about the parts of one series of one run.
 struct HistorySeries {
   std::string metric, case_key;
-  std::vector<float> base;  ///< [scores] median log rate of the last 10 runs, drift of the fleet taken out; NaN without any
+  std::vector<float>
+      base;  ///< [scores] median log rate of the last 10 runs, drift of the fleet taken out; NaN without any
   std::vector<Shifted> shifted;
-  double scale = 0;      ///< robust sigma of the leave-one-out differences
-  double threshold = 0;  ///< a lower log rate than base by more is an alert; NaN: too little is known
-  double fleet = 0;      ///< robust sigma of the whole fleet from run to run
+  double scale = 0;        ///< robust sigma of the leave-one-out differences
+  double threshold = 0;    ///< a lower log rate than base by more is an alert; NaN: too little is known
+  double fleet = 0;        ///< robust sigma of the whole fleet from run to run
   std::int64_t pairs = 0;  ///< leave-one-out differences of this metric
-  std::string null;      ///< where the threshold comes from: "empirical" or "t4"
+  std::string null;        ///< where the threshold comes from: "empirical" or "t4"
 };
 
 /// Bound to one run: rows are those of its scores.
@@ -43,33 +44,36 @@ struct History {
 };
 
 struct HistoryOptions {
-  std::size_t window = 10;       ///< runs of the median
-  std::size_t most_runs = 200;   ///< that are looked at: a lasting shift is told for so long
+  std::size_t window = 10;        ///< runs of the median
+  std::size_t most_runs = 200;    ///< that are looked at: a lasting shift is told for so long
   double alarms_per_node = 2e-3;  ///< expected alerts of a healthy node in one run, over all of its metrics
-  double least_change = 5e-3;    ///< smaller changes are nobody's business
-  std::size_t empirical_min = 1000;  ///< leave-one-out differences from which their own tail is used; below, Student's t with 4 degrees
+  double least_change = 5e-3;     ///< smaller changes are nobody's business
+  std::size_t empirical_min = 1000;  ///< leave-one-out differences from which their own tail is used; below,
+                                     ///< Student's t with 4 degrees
 };
 
-/// The runs of `earlier` that are not `now` itself and did not start after it, as the reference of `now`. Parts are
-/// matched by kind and id; a host rank is one only with the same cores, which its id holds. Pure; O(runs x parts).
+/// The runs of `earlier` that are not `now` itself and did not start after it, as the reference of `now`.
+/// Parts are matched by kind and id; a host rank is one only with the same cores, which its id holds. Pure;
+/// O(runs x parts).
 ///
-/// The null is that of all leave-one-out differences x - median(the other runs of the same part), over all metrics in
-/// units of each metric's own scale, with a generalised Pareto tail beyond 99 % (Hosking and Wallis 1987); a metric whose
-/// own differences reach further keeps its own quantile. Parts whose level shifted for two runs or in the latest one are no part of it.
+/// The null is that of all leave-one-out differences x - median(the other runs of the same part), over all
+/// metrics in units of each metric's own scale, with a generalised Pareto tail beyond 99 % (Hosking and
+/// Wallis 1987); a metric whose own differences reach further keeps its own quantile. Parts whose level
+/// shifted for two runs or in the latest one are no part of it.
 History history_of(const std::vector<Snapshot>& earlier, const Snapshot& now, const std::string& name,
                    const HistoryOptions& options = {});
 
-/// The quantile of `differences` that a further one exceeds with probability `p`, for p below 1 %: from the tail beyond
-/// 99 %. `differences` are deficits in units of their scale.
+/// The quantile of `differences` that a further one exceeds with probability `p`, for p below 1 %: from the
+/// tail beyond 99 %. `differences` are deficits in units of their scale.
 double tail_quantile(std::vector<double> differences, double p);
 
 Json history_json(const History& history);
 /// Throws Error(data) for what `history_json` did not write.
 History history_from(const Json& json);
 
-/// A change for the worse is WARN; a FAIL when it was there in the run before too, and the deficit against the part's own
-/// past is confirmed and beyond the delta of the class. `since` is the first run of the lasting shift. A fleet that
-/// drifted as a whole is one warning.
+/// A change for the worse is WARN; a FAIL when it was there in the run before too, and the deficit against
+/// the part's own past is confirmed and beyond the delta of the class. `since` is the first run of the
+/// lasting shift. A fleet that drifted as a whole is one warning.
 void judge_history(Judgement& j, const Snapshot& now, const History& history);
 
 }  // namespace assay::verdict

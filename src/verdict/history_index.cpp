@@ -137,7 +137,8 @@ std::vector<Snapshot> read_index(const fs::path& path) {
   for (const auto& file : results_files(folder)) {
     const auto at = known.find(file.filename().string());
     if (at == known.end() || !fits(*at->second, state_of(file)))
-      bad(path.string() + ": is stale: " + file.filename().string() + " has changed since; give the directory instead");
+      bad(path.string() + ": is stale: " + file.filename().string() +
+          " has changed since; give the directory instead");
   }
   std::vector<Snapshot> out;
   for (auto& run : runs) out.push_back(std::move(run.run));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Earlier results files, and the index that spares reading them again: a directory of 30 runs of 1000 nodes is gigabytes
-// of samples, and 30 MB of medians.
+// Earlier results files, and the index that spares reading them again: a directory of 30 runs of 1000 nodes
+// is gigabytes of samples, and 30 MB of medians.
 #pragma once
 
 #include <filesystem>
@@ -16,16 +16,19 @@ inline constexpr const char* index_name = "assay-history.index";
 
 enum class IndexUse {
   read,   ///< an index that is there is used as far as it fits its files
-  update  ///< and is written anew, by rename, when it did not fit; a directory that cannot be written is no error
+  update  ///< and is written anew, by rename, when it did not fit; a directory that cannot be written is no
+          ///< error
 };
 
-/// The runs in `path`: a results file or partial directory, an index, or a directory with results files (NAME.h5; those
-/// still being written are left out), ordered by their start. An entry of an index counts only while its file has the
-/// size and time of change it was made from; other files are read. Given an index itself, files beside it that it does
-/// not know or that have changed make it stale: Error(data). So does everything that cannot be read, in one line.
+/// The runs in `path`: a results file or partial directory, an index, or a directory with results files
+/// (NAME.h5; those still being written are left out), ordered by their start. An entry of an index counts
+/// only while its file has the size and time of change it was made from; other files are read. Given an index
+/// itself, files beside it that it does not know or that have changed make it stale: Error(data). So does
+/// everything that cannot be read, in one line.
 std::vector<Snapshot> read_runs(const std::string& path, IndexUse use);
 
-/// "a.h5,b.h5" or one name, which may itself hold commas if it exists: the runs of all of them, ordered by their start.
+/// "a.h5,b.h5" or one name, which may itself hold commas if it exists: the runs of all of them, ordered by
+/// their start.
 std::vector<Snapshot> read_run_list(const std::string& list, IndexUse use);
 
 /// Size and time of change of the file that a snapshot was made from.

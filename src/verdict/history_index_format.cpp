@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bytes of an index: "assayidx", a checksum, CBOR. Parts are kept once for all runs, since the same fleet is in all.
+// The bytes of an index: "assayidx", a checksum, CBOR. Parts are kept once for all runs, since the same fleet
+// is in all.
 #include <cmath>
 #include <cstring>
 #include <map>
@@ -28,7 +29,8 @@ class PartTable {
     const Part& p = run.part(part);
     const std::int32_t node = p.node == part ? -1 : row(run, p.node);
     const std::int32_t far = p.far_node < 0 ? -1 : row(run, p.far_node);
-    std::string key = p.kind + '\n' + p.id + '\n' + p.name + '\n' + std::to_string(node) + ' ' + std::to_string(far);
+    std::string key =
+        p.kind + '\n' + p.id + '\n' + p.name + '\n' + std::to_string(node) + ' ' + std::to_string(far);
     const auto [at, added] = rows_.try_emplace(std::move(key), static_cast<std::int32_t>(kinds_.size()));
     if (added) {
       kinds_.push_back(p.kind);
@@ -40,7 +42,11 @@ class PartTable {
     return at->second;
   }
   Json json() const {
-    return {{"kind", kinds_}, {"id", ids_}, {"name", names_}, {"node", to_binary(nodes_)}, {"far", to_binary(far_)}};
+    return {{"kind", kinds_},
+            {"id", ids_},
+            {"name", names_},
+            {"node", to_binary(nodes_)},
+            {"far", to_binary(far_)}};
   }
 
  private:
@@ -50,16 +56,27 @@ class PartTable {
 };
 
 Json series_json(const SnapshotSeries& s, std::size_t rows) {
-  return {{"suite", s.suite},   {"case", s.name},         {"metric", s.metric}, {"unit", s.unit},
-          {"kind", s.kind},     {"stage", s.stage},       {"shared", s.shared}, {"key", s.case_key},  {"higher", s.higher_is_better},
-          {"n", s.samples},     {"strata", s.strata},     {"rows", rows},       {"rate", to_binary(s.log_rate)},
+  return {{"suite", s.suite},
+          {"case", s.name},
+          {"metric", s.metric},
+          {"unit", s.unit},
+          {"kind", s.kind},
+          {"stage", s.stage},
+          {"shared", s.shared},
+          {"key", s.case_key},
+          {"higher", s.higher_is_better},
+          {"n", s.samples},
+          {"strata", s.strata},
+          {"rows", rows},
+          {"rate", to_binary(s.log_rate)},
           {"clock", to_binary(s.log_clock)}};
 }
 
 Json run_json(const IndexedRun& indexed, PartTable& table) {
   const Snapshot& run = indexed.run;
   std::vector<std::int32_t> parts;
-  for (std::size_t i = 0; i < run.parts.size(); ++i) parts.push_back(table.row(run, static_cast<std::int32_t>(i)));
+  for (std::size_t i = 0; i < run.parts.size(); ++i)
+    parts.push_back(table.row(run, static_cast<std::int32_t>(i)));
   std::map<const PartRows*, std::size_t> known;
   Json rows = Json::array(), series = Json::array();
   for (const auto& s : run.series) {
@@ -67,15 +84,16 @@ Json run_json(const IndexedRun& indexed, PartTable& table) {
     if (added) rows.push_back({{"part", to_binary(s.rows->part)}, {"stratum", to_binary(s.rows->stratum)}});
     series.push_back(series_json(s, at->second));
   }
-  return {{"file", indexed.file},          {"bytes", indexed.bytes},         {"changed_ns", indexed.changed_ns},
-          {"run_id", run.source.run_id},   {"started", run.source.started},  {"hash", run.source.hash},
-          {"level", run.level},            {"injected", run.injected},       {"parts", to_binary(parts)},
-          {"rows", std::move(rows)},       {"series", std::move(series)}};
+  return {{"file", indexed.file},        {"bytes", indexed.bytes},        {"changed_ns", indexed.changed_ns},
+          {"run_id", run.source.run_id}, {"started", run.source.started}, {"hash", run.source.hash},
+          {"level", run.level},          {"injected", run.injected},      {"parts", to_binary(parts)},
+          {"rows", std::move(rows)},     {"series", std::move(series)}};
 }
 
 std::vector<Part> parts_of(const Json& table) {
   const Json &kind = table.at("kind"), &id = table.at("id"), &name = table.at("name");
-  const auto node = from_binary<std::int32_t>(table.at("node")), far = from_binary<std::int32_t>(table.at("far"));
+  const auto node = from_binary<std::int32_t>(table.at("node")),
+             far = from_binary<std::int32_t>(table.at("far"));
   std::vector<Part> parts;
   for (std::size_t i = 0; i < node.size(); ++i) {
     // A node stands before its parts.

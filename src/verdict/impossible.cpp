@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rates and times that cannot be: nothing and less, and infinite ones. No comparison takes them, so they are judged by themselves.
+// Rates and times that cannot be: nothing and less, and infinite ones. No comparison takes them, so they are
+// judged by themselves.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -13,7 +14,8 @@ namespace {
 
 /// A part did something at some rate or in some time. Counts and ratios may be nothing.
 bool is_rate_or_time(const results::Metric& m) {
-  return m.role == results::Role::metric && m.better != results::Better::none && (m.unit == "s" || m.unit == "Hz" || ends_with(m.unit, "/s"));
+  return m.role == results::Role::metric && m.better != results::Better::none &&
+         (m.unit == "s" || m.unit == "Hz" || ends_with(m.unit, "/s"));
 }
 
 /// Samples of one row, and those that cannot be.
@@ -27,7 +29,9 @@ Row row_of(const results::CaseData& c, const results::Metric& m, std::size_t r) 
   Row row;
   row.index = r;
   const std::size_t width = m.per_sample ? c.samples() : 1;
-  const std::size_t n = m.per_sample && r < c.count.size() ? std::min(width, static_cast<std::size_t>(std::max(0, c.count[r]))) : width;
+  const std::size_t n = m.per_sample && r < c.count.size()
+                            ? std::min(width, static_cast<std::size_t>(std::max(0, c.count[r])))
+                            : width;
   for (std::size_t i = r * width; i < std::min(r * width + n, m.values.size()); ++i) {
     if (std::isnan(m.values[i])) continue;
     ++row.taken;
@@ -39,7 +43,8 @@ Row row_of(const results::CaseData& c, const results::Metric& m, std::size_t r) 
 }
 
 std::string value_text(double value, const std::string& unit) {
-  return std::isinf(value) ? std::string(value > 0 ? "an infinite value" : "minus infinity") : format_quantity(value, unit);
+  return std::isinf(value) ? std::string(value > 0 ? "an infinite value" : "minus infinity")
+                           : format_quantity(value, unit);
 }
 
 class Impossible {
@@ -80,7 +85,8 @@ class Impossible {
       if (row.impossible > 0) (row.dead() ? dead : marred).push_back(row);
     }
     const std::string metric = c.path() + ":" + m.name;
-    // Who holds up a collective or a link is not told by its own samples, and what most of them say is said of the measurement.
+    // Who holds up a collective or a link is not told by its own samples, and what most of them say is said
+    // of the measurement.
     const bool own = c.kind != "link" && (c.stage == "node-local" || c.stage.empty());
     if (own && alive > 0 && alive >= dead.size()) {
       for (const Row& row : dead) {
@@ -96,9 +102,13 @@ class Impossible {
     for (const Row& row : marred) {
       const auto ends = ends_of(c, row.index);
       rows.insert(rows.end(), ends.begin(), ends.end());
-      names.push_back(c.kind == "link" && ends.size() == 3 ? j_.entities.name(ends[1]) + ">" + j_.entities.name(ends[2]) : j_.entities.name(ends[0]));
+      names.push_back(c.kind == "link" && ends.size() == 3
+                          ? j_.entities.name(ends[1]) + ">" + j_.entities.name(ends[2])
+                          : j_.entities.name(ends[0]));
     }
-    j_.gap(metric + ": a value that cannot be (" + value_text(marred.front().example, m.unit) + ") was measured of " + first_of(names), rows);
+    j_.gap(metric + ": a value that cannot be (" + value_text(marred.front().example, m.unit) +
+               ") was measured of " + first_of(names),
+           rows);
   }
 
   void tell(std::int32_t entity, const Dead& dead) {
@@ -114,9 +124,13 @@ class Impossible {
     f.action = "TRIAGE";
     f.since = c.started;
     f.evidence = "/cases/" + c.path() + "/" + dead.metric->name;
-    f.text = f.name + ": " + f.metric + " " + value_text(dead.row.example, f.unit) + " cannot be: " + std::to_string(dead.row.impossible) + " of " +
-             std::to_string(dead.row.taken) + " samples, while " + std::to_string(dead.others) + (dead.others == 1 ? " other works" : " others work");
-    if (dead.metrics > 1) f.text += ", and so in " + std::to_string(dead.metrics - 1) + (dead.metrics == 2 ? " other metric" : " other metrics");
+    f.text = f.name + ": " + f.metric + " " + value_text(dead.row.example, f.unit) +
+             " cannot be: " + std::to_string(dead.row.impossible) + " of " + std::to_string(dead.row.taken) +
+             " samples, while " + std::to_string(dead.others) +
+             (dead.others == 1 ? " other works" : " others work");
+    if (dead.metrics > 1)
+      f.text += ", and so in " + std::to_string(dead.metrics - 1) +
+                (dead.metrics == 2 ? " other metric" : " other metrics");
     f.text += "; next: take it out and test it alone";
     j_.add(std::move(f), {entity});
   }

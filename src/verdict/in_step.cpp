@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks that work in step. A collective and a training step begin for all ranks at once, so sample s of one rank stands beside
-// sample s of every other, and what disturbs the machine disturbs all of them. Whoever takes much longer than the others, nearly
-// every time, is slow itself: those who wait for a late one all take longer together. And whoever comes late, again and
-// again, was held up by its host: after a barrier everyone is on time.
+// Ranks that work in step. A collective and a training step begin for all ranks at once, so sample s of one
+// rank stands beside sample s of every other, and what disturbs the machine disturbs all of them. Whoever
+// takes much longer than the others, nearly every time, is slow itself: those who wait for a late one all
+// take longer together. And whoever comes late, again and again, was held up by its host: after a barrier
+// everyone is on time.
 #include <algorithm>
 #include <boost/math/distributions/binomial.hpp>
 #include <cmath>
@@ -22,7 +23,8 @@ namespace {
 using results::CaseData;
 using results::Metric;
 
-/// The time of its own that every rank reports for each sample: the whole operation, or the computing part of a step.
+/// The time of its own that every rank reports for each sample: the whole operation, or the computing part of
+/// a step.
 const Metric* own_time(const CaseData& c) {
   if (c.kind != "device" || c.find("group") != nullptr) return nullptr;  // random groups: collectives.cpp
   for (const auto& m : c.metrics)
@@ -30,13 +32,16 @@ const Metric* own_time(const CaseData& c) {
   return nullptr;
 }
 
-bool completed(const CaseData& c) { return c.state == results::CaseState::pass || c.state == results::CaseState::fail; }
+bool completed(const CaseData& c) {
+  return c.state == results::CaseState::pass || c.state == results::CaseState::fail;
+}
 
 /// Rows of a case that work together: those of a node where the case runs in every node by itself, else all.
 std::vector<std::vector<std::size_t>> teams_of(const Judgement& j, const CaseData& c, const Metric& m) {
   const bool by_node = results::judging_of(c, m).shared_by == results::SharedBy::node;
   std::map<std::int32_t, std::vector<std::size_t>> teams;
-  for (std::size_t r = 0; r < c.entities(); ++r) teams[by_node ? j.entities.node(c.entity[r]) : 0].push_back(r);
+  for (std::size_t r = 0; r < c.entities(); ++r)
+    teams[by_node ? j.entities.node(c.entity[r]) : 0].push_back(r);
   std::vector<std::vector<std::size_t>> large;
   for (auto& [node, team] : teams)
     if (team.size() >= constants::in_step_ranks) large.push_back(std::move(team));
@@ -44,11 +49,13 @@ std::vector<std::vector<std::size_t>> teams_of(const Judgement& j, const CaseDat
 }
 
 /// Values of a team in one sample, nothing when one of them was not taken.
-std::vector<double> together(const CaseData& c, const Metric& m, const std::vector<std::size_t>& team, std::size_t sample) {
+std::vector<double> together(const CaseData& c, const Metric& m, const std::vector<std::size_t>& team,
+                             std::size_t sample) {
   std::vector<double> values;
   for (const auto r : team) {
     const std::size_t i = r * c.samples() + sample;
-    const bool taken = i < m.values.size() && (r >= c.count.size() || static_cast<std::int32_t>(sample) < c.count[r]);
+    const bool taken =
+        i < m.values.size() && (r >= c.count.size() || static_cast<std::int32_t>(sample) < c.count[r]);
     if (!taken || !(m.values[i] >= 0)) return {};
     values.push_back(m.values[i]);
   }
@@ -64,14 +71,16 @@ struct Seen {
   /// Chance of being the slow one this often, were each as likely to be: over all who could be.
   double p() const {
     if (slow == 0 || ranks < 2) return 1;
-    const boost::math::binomial_distribution<> chance(static_cast<double>(samples), 1.0 / static_cast<double>(ranks));
-    return std::min(1.0, static_cast<double>(ranks) * boost::math::cdf(boost::math::complement(chance, static_cast<double>(slow) - 1)));
+    const boost::math::binomial_distribution<> chance(static_cast<double>(samples),
+                                                      1.0 / static_cast<double>(ranks));
+    return std::min(1.0, static_cast<double>(ranks) * boost::math::cdf(boost::math::complement(
+                                                          chance, static_cast<double>(slow) - 1)));
   }
 };
 using Evidence = std::map<std::int32_t, Seen>;
 
-void add_sample(const Judgement& j, const CaseData& c, const std::vector<std::size_t>& team, const std::vector<double>& values,
-                Evidence& evidence) {
+void add_sample(const Judgement& j, const CaseData& c, const std::vector<std::size_t>& team,
+                const std::vector<double>& values, Evidence& evidence) {
   std::vector<std::size_t> order(values.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return values[a] < values[b]; });
@@ -87,7 +96,8 @@ void add_sample(const Judgement& j, const CaseData& c, const std::vector<std::si
     seen.ranks = std::max(seen.ranks, n);
     seen.cases.insert(base_name(c.name));
     seen.deficits.push_back(deficit);
-    const double least = j.entities.shares_cores(row) ? constants::peers_shared_deficit : constants::peers_small_deficit;
+    const double least =
+        j.entities.shares_cores(row) ? constants::peers_shared_deficit : constants::peers_small_deficit;
     seen.slow += deficit >= least ? 1 : 0;
   }
 }
@@ -96,11 +106,13 @@ void add_sample(const Judgement& j, const CaseData& c, const std::vector<std::si
 Evidence evidence_of(const Judgement& j, const std::string& suite, bool retest) {
   Evidence evidence;
   for (const auto& c : j.results.cases) {
-    const auto* m = c.suite == suite && completed(c) && (retest_number(c.name) > 0) == retest ? own_time(c) : nullptr;
+    const auto* m =
+        c.suite == suite && completed(c) && (retest_number(c.name) > 0) == retest ? own_time(c) : nullptr;
     if (m == nullptr) continue;
     for (const auto& team : teams_of(j, c, *m))
       for (std::size_t s = 0; s < c.samples(); ++s)
-        if (const auto values = together(c, *m, team, s); !values.empty()) add_sample(j, c, team, values, evidence);
+        if (const auto values = together(c, *m, team, s); !values.empty())
+          add_sample(j, c, team, values, evidence);
   }
   return evidence;
 }
@@ -109,7 +121,8 @@ bool nearly_always(const Seen& seen) {
   return seen.samples >= constants::in_step_screened && seen.share() >= constants::in_step_share;
 }
 
-/// Ranks that are nearly always slow while the others hardly ever are. Many of them are no fault of their own.
+/// Ranks that are nearly always slow while the others hardly ever are. Many of them are no fault of their
+/// own.
 std::vector<std::int32_t> slow_ranks(const Evidence& evidence) {
   std::vector<std::int32_t> slow;
   for (const auto& [row, seen] : evidence) {
@@ -136,13 +149,16 @@ const Series* longest(const Judgement& j, const std::string& suite, std::int32_t
   return best;
 }
 
-std::string of_samples(const Seen& seen) { return std::to_string(seen.slow) + " of " + std::to_string(seen.samples); }
+std::string of_samples(const Seen& seen) {
+  return std::to_string(seen.slow) + " of " + std::to_string(seen.samples);
+}
 
 void report(Judgement& j, const std::string& suite, std::int32_t row, const Seen& seen, const Seen* retest) {
   const Series* s = longest(j, suite, row);
   // With peers enough (own times of training) their spread has told it, to a finer measure.
   const bool told = std::any_of(j.found.begin(), j.found.end(), [&](const Found& f) {
-    return f.finding.suite == suite && f.finding.severity != "INFO" && std::find(f.rows.begin(), f.rows.end(), row) != f.rows.end();
+    return f.finding.suite == suite && f.finding.severity != "INFO" &&
+           std::find(f.rows.begin(), f.rows.end(), row) != f.rows.end();
   });
   if (s == nullptr || told) return;
   const bool again = retest != nullptr && retest->samples >= constants::in_step_samples;
@@ -150,9 +166,15 @@ void report(Judgement& j, const std::string& suite, std::int32_t row, const Seen
   const Seen& shown = again ? *retest : seen;
   const double deficit = median(shown.deficits);
   const bool smoke = j.results.info.level == "smoke" && deficit <= constants::coarse_deficit;
-  // On shared cores a rank gets what the scheduler gives it: suspected, but not warned of before it was measured again.
-  const bool note = !confirmed && (again || seen.samples < constants::in_step_samples || seen.p() > constants::alpha_warn || j.entities.shares_cores(row));
-  auto f = j.about(row, confirmed && !smoke ? "FAIL" : note ? "INFO" : "WARN", confirmed ? "magnitude" : "abnormality", "slow");
+  // On shared cores a rank gets what the scheduler gives it: suspected, but not warned of before it was
+  // measured again.
+  const bool note = !confirmed && (again || seen.samples < constants::in_step_samples ||
+                                   seen.p() > constants::alpha_warn || j.entities.shares_cores(row));
+  auto f = j.about(row,
+                   confirmed && !smoke ? "FAIL"
+                   : note              ? "INFO"
+                                       : "WARN",
+                   confirmed ? "magnitude" : "abnormality", "slow");
   f.suite = suite;
   f.metric = s->full();
   f.unit = s->unit;
@@ -176,13 +198,15 @@ void report(Judgement& j, const std::string& suite, std::int32_t row, const Seen
   f.evidence = s->path;
   char p[32];
   std::snprintf(p, sizeof p, "p = %.2g", shown.p());
-  f.text = f.name + ": slower than the " + std::to_string(shown.ranks - 1) + " others beside it in " + of_samples(seen) +
-           " samples of " + std::to_string(seen.cases.size()) + (seen.cases.size() == 1 ? " case" : " cases") + " of " + suite + ", by " +
-           percent(deficit) + " (" + percent(*f.ci_low) + " to " + percent(*f.ci_high) + "), " +
+  f.text = f.name + ": slower than the " + std::to_string(shown.ranks - 1) + " others beside it in " +
+           of_samples(seen) + " samples of " + std::to_string(seen.cases.size()) +
+           (seen.cases.size() == 1 ? " case" : " cases") + " of " + suite + ", by " + percent(deficit) +
+           " (" + percent(*f.ci_low) + " to " + percent(*f.ci_high) + "), " +
            (confirmed ? "confirmed in " + of_samples(*retest) + " fresh samples"
             : again   ? "not so when measured again (" + of_samples(*retest) + ")"
                       : "not confirmed") +
-           ", n=" + std::to_string(shown.samples) + ", " + p + (confirmed ? "; next: take it out and test it alone" : "");
+           ", n=" + std::to_string(shown.samples) + ", " + p +
+           (confirmed ? "; next: take it out and test it alone" : "");
   j.add(std::move(f), {row});
 }
 
@@ -207,7 +231,9 @@ void mark(Judgement& j) {
 void judge_arrivals(Judgement& j, const CaseData& c, double alpha) {
   const auto* skew = c.find("arrival_skew");
   const auto* duration = c.find("duration");
-  if (skew == nullptr || duration == nullptr || !skew->per_sample || !duration->per_sample || c.find("group") != nullptr) return;
+  if (skew == nullptr || duration == nullptr || !skew->per_sample || !duration->per_sample ||
+      c.find("group") != nullptr)
+    return;
   for (const auto& team : teams_of(j, c, *duration)) {
     std::vector<double> skews, durations;
     for (std::size_t s = 0; s < c.samples(); ++s) {
@@ -248,8 +274,9 @@ void judge_arrivals(Judgement& j, const CaseData& c, double alpha) {
       f.since = c.started;
       f.action = "MONITOR";
       f.evidence = "/cases/" + c.path() + "/arrival_skew";
-      f.text = f.name + ": came late " + std::to_string(seen.slow) + " times in " + std::to_string(*f.samples) + " operations of " + c.path() +
-               ", by " + format_quantity(*f.value, "s") + " against the usual " + format_quantity(*f.reference, "s") +
+      f.text = f.name + ": came late " + std::to_string(seen.slow) + " times in " +
+               std::to_string(*f.samples) + " operations of " + c.path() + ", by " +
+               format_quantity(*f.value, "s") + " against the usual " + format_quantity(*f.reference, "s") +
                "; " + std::to_string(all - seen.slow) + " late arrivals of all others: its host held it up";
       j.add(std::move(f), {row});
     }
@@ -267,13 +294,16 @@ void judge_ranks_in_step(Judgement& j) {
     const auto slow = slow_ranks(evidence);
     if (slow.empty()) continue;
     const auto retest = evidence_of(j, suite, true);
-    for (const auto row : slow) report(j, suite, row, evidence.at(row), retest.contains(row) ? &retest.at(row) : nullptr);
+    for (const auto row : slow)
+      report(j, suite, row, evidence.at(row), retest.contains(row) ? &retest.at(row) : nullptr);
   }
   if (any) j.expected_false_fails += constants::in_step_alpha;
   std::vector<const CaseData*> isolated;
   for (const auto& c : j.results.cases)
-    if (completed(c) && retest_number(c.name) == 0 && c.find("arrival_skew") != nullptr) isolated.push_back(&c);
-  for (const auto* c : isolated) judge_arrivals(j, *c, constants::alpha_warn / static_cast<double>(isolated.size()));
+    if (completed(c) && retest_number(c.name) == 0 && c.find("arrival_skew") != nullptr)
+      isolated.push_back(&c);
+  for (const auto* c : isolated)
+    judge_arrivals(j, *c, constants::alpha_warn / static_cast<double>(isolated.size()));
 }
 
 std::vector<Retest> in_step_retests(const Judgement& j) {
@@ -288,17 +318,20 @@ std::vector<Retest> in_step_retests(const Judgement& j) {
       const auto at = retest.find(row);
       if (at == retest.end()) return false;
       const Seen& seen = at->second;
-      return seen.share() < constants::in_step_share || (seen.samples >= constants::in_step_samples && seen.p() <= constants::in_step_alpha);
+      return seen.share() < constants::in_step_share ||
+             (seen.samples >= constants::in_step_samples && seen.p() <= constants::in_step_alpha);
     };
     Retest r;
     r.suite = s->suite;
     r.name = s->name;
     r.metric = s->metric;
     for (const auto& c : j.results.cases)
-      if (c.suite == suite && base_name(c.name) == s->name) r.number = std::max(r.number, retest_number(c.name) + 1);
+      if (c.suite == suite && base_name(c.name) == s->name)
+        r.number = std::max(r.number, retest_number(c.name) + 1);
     if (r.number > constants::retest_most_cases || std::all_of(slow.begin(), slow.end(), decided)) continue;
     for (const auto& row : s->rows)
-      (std::find(slow.begin(), slow.end(), row.entity) != slow.end() ? r.candidates : r.controls).push_back(row.entity);
+      (std::find(slow.begin(), slow.end(), row.entity) != slow.end() ? r.candidates : r.controls)
+          .push_back(row.entity);
     asked.push_back(std::move(r));
   }
   return asked;

@@ -66,23 +66,25 @@ std::string gbit(double bytes_per_s) {
   return text;
 }
 
-/// A NIC that runs at a lower rate than most of its namesakes: a bad cable or lane, or a port that negotiated less. That all of them
-/// run below what they can is a choice of the site, so it is noted only.
+/// A NIC that runs at a lower rate than most of its namesakes: a bad cable or lane, or a port that negotiated
+/// less. That all of them run below what they can is a choice of the site, so it is noted only.
 void judge_nic_rates(Judgement& j, const InventoryTable& table) {
-  const auto *state = text_column(table, {"state"});
-  const auto *rate = number_column(table, {results::inventory::rate}), *most = number_column(table, {"max_rate_bytes_per_s"});
+  const auto* state = text_column(table, {"state"});
+  const auto *rate = number_column(table, {results::inventory::rate}),
+             *most = number_column(table, {"max_rate_bytes_per_s"});
   if (rate == nullptr) return;
   const auto *kind = text_column(table, {"kind"}), *driver = text_column(table, {"driver"});
   // The same name on another adapter is no twin: interfaces are named by their slots.
   using Twin = std::tuple<std::string, std::string, std::string, double>;
   const auto twin_of = [&](std::size_t i) {
-    return Twin(part_name(j.entities.name(table.entity[i])), kind == nullptr ? "" : (*kind)[i], driver == nullptr ? "" : (*driver)[i],
-                most != nullptr && (*most)[i] > 0 ? (*most)[i] : 0);
+    return Twin(part_name(j.entities.name(table.entity[i])), kind == nullptr ? "" : (*kind)[i],
+                driver == nullptr ? "" : (*driver)[i], most != nullptr && (*most)[i] > 0 ? (*most)[i] : 0);
   };
   std::map<Twin, std::vector<std::size_t>> twins;
   for (std::size_t i = 0; i < table.entity.size(); ++i)
     if ((*rate)[i] > 0 && (state == nullptr || (*state)[i] == "up")) twins[twin_of(i)].push_back(i);
-  const auto add = [&](std::size_t i, const char* severity, double reference, const std::string& why) -> results::Finding& {
+  const auto add = [&](std::size_t i, const char* severity, double reference,
+                       const std::string& why) -> results::Finding& {
     auto f = j.about(table.entity[i], severity, "fact", "slow");
     f.suite = "inventory";
     f.metric = "rate";
@@ -102,11 +104,13 @@ void judge_nic_rates(Judgement& j, const InventoryTable& table) {
     const std::string& name = std::get<0>(twin);
     std::map<double, std::size_t> count;
     for (const auto i : of) ++count[(*rate)[i]];
-    const auto usual = std::max_element(count.begin(), count.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+    const auto usual = std::max_element(count.begin(), count.end(),
+                                        [](const auto& a, const auto& b) { return a.second < b.second; });
     const bool majority = of.size() >= constants::majority_min && 2 * usual->second > of.size();
     for (const auto i : of) {
       if (majority && (*rate)[i] < constants::nic_rate_share * usual->first)
-        add(i, "FAIL", usual->first, name + " at " + gbit(usual->first) + " on " + std::to_string(usual->second) + " other nodes");
+        add(i, "FAIL", usual->first,
+            name + " at " + gbit(usual->first) + " on " + std::to_string(usual->second) + " other nodes");
       else if (most != nullptr && (*most)[i] > 0 && (*rate)[i] < constants::nic_rate_share * (*most)[i])
         below.push_back(i);
     }
@@ -146,9 +150,8 @@ void report_link(Judgement& j, const InventoryTable& table, const Degraded& d, c
   f.part = what;
   f.action = "TRIAGE";
   f.evidence = "/inventory/pci";
-  f.text = f.name + ": PCIe link of " + what + (d.width ? " is x" : " runs at ") +
-           number_text(d.now) + (d.width ? " of x" : " of ") + number_text(d.best) +
-           (d.width ? "" : " GT/s");
+  f.text = f.name + ": PCIe link of " + what + (d.width ? " is x" : " runs at ") + number_text(d.now) +
+           (d.width ? " of x" : " of ") + number_text(d.best) + (d.width ? "" : " GT/s");
   j.add(std::move(f), {table.entity[d.i]});
 }
 
@@ -187,10 +190,12 @@ void judge_inventory(Judgement& j) {
   const auto& table = it->second;
   const Majority nodes{"node", "nodes", is_amount};
   for (const auto& [column, values] : table.text) {
-    if (!is_identity(column) && values.size() == table.entity.size()) judge_column(j, nodes, column, table.entity, values);
+    if (!is_identity(column) && values.size() == table.entity.size())
+      judge_column(j, nodes, column, table.entity, values);
   }
   for (const auto& [column, values] : table.number) {
-    if (!is_identity(column) && values.size() == table.entity.size()) judge_column(j, nodes, column, table.entity, values);
+    if (!is_identity(column) && values.size() == table.entity.size())
+      judge_column(j, nodes, column, table.entity, values);
   }
 }
 

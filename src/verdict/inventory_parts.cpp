@@ -46,7 +46,8 @@ struct ValueGroup {
   std::vector<std::int32_t> rows;
 };
 
-std::vector<ValueGroup> value_groups(const std::vector<std::int32_t>& rows, const std::vector<double>& values) {
+std::vector<ValueGroup> value_groups(const std::vector<std::int32_t>& rows,
+                                     const std::vector<double>& values) {
   std::vector<std::pair<double, std::int32_t>> sorted;
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (!std::isnan(values[i])) sorted.emplace_back(values[i], rows[i]);
@@ -54,13 +55,15 @@ std::vector<ValueGroup> value_groups(const std::vector<std::int32_t>& rows, cons
   std::sort(sorted.begin(), sorted.end());
   std::vector<ValueGroup> groups;
   for (const auto& [value, row] : sorted) {
-    if (groups.empty() || !near(groups.back().number, value)) groups.push_back({number_text(value), value, {}});
+    if (groups.empty() || !near(groups.back().number, value))
+      groups.push_back({number_text(value), value, {}});
     groups.back().rows.push_back(row);
   }
   return groups;
 }
 
-std::vector<ValueGroup> value_groups(const std::vector<std::int32_t>& rows, const std::vector<std::string>& values) {
+std::vector<ValueGroup> value_groups(const std::vector<std::int32_t>& rows,
+                                     const std::vector<std::string>& values) {
   std::map<std::string, std::vector<std::int32_t>> by_text;
   for (std::size_t i = 0; i < values.size(); ++i) by_text[values[i]].push_back(rows[i]);
   std::vector<ValueGroup> groups;
@@ -71,8 +74,8 @@ std::vector<ValueGroup> value_groups(const std::vector<std::int32_t>& rows, cons
 
 std::string clip(const std::string& text) { return text.size() <= 60 ? text : text.substr(0, 57) + "..."; }
 
-void add_mismatch(Judgement& j, const Majority& of, const std::string& column, const ValueGroup& group, const ValueGroup& majority,
-                  bool split) {
+void add_mismatch(Judgement& j, const Majority& of, const std::string& column, const ValueGroup& group,
+                  const ValueGroup& majority, bool split) {
   const bool missing = of.is_amount(column) && group.number < majority.number;
   auto add = [&](std::int32_t row, const std::vector<std::int32_t>& rows) {
     // A second population is how the machine was built or managed; single deviants with less of something
@@ -90,13 +93,13 @@ void add_mismatch(Judgement& j, const Majority& of, const std::string& column, c
     f.evidence = "/inventory/" + of.table + "/" + column;
     if (rows.size() > 1) {
       for (const auto r : rows) f.members.push_back(j.entities.name(r));
-      f.text =
-          std::to_string(rows.size()) + " " + of.many + " (" + f.members.front() + " to " + f.members.back() + "): ";
+      f.text = std::to_string(rows.size()) + " " + of.many + " (" + f.members.front() + " to " +
+               f.members.back() + "): ";
     } else {
       f.text = f.name + ": ";
     }
-    f.text += column + " is " + clip(group.text) + ", " + std::to_string(majority.rows.size()) +
-              " " + of.many + " have " + clip(majority.text);
+    f.text += column + " is " + clip(group.text) + ", " + std::to_string(majority.rows.size()) + " " +
+              of.many + " have " + clip(majority.text);
     j.add(std::move(f), rows);
   };
   if (split) {
@@ -106,7 +109,8 @@ void add_mismatch(Judgement& j, const Majority& of, const std::string& column, c
   }
 }
 
-void judge_value_groups(Judgement& j, const Majority& of, const std::string& column, const std::vector<ValueGroup>& groups) {
+void judge_value_groups(Judgement& j, const Majority& of, const std::string& column,
+                        const std::vector<ValueGroup>& groups) {
   if (groups.size() < 2) return;
   std::size_t total = 0;
   const ValueGroup* largest = &groups.front();
@@ -142,13 +146,13 @@ void judge_value_groups(Judgement& j, const Majority& of, const std::string& col
 
 }  // namespace
 
-void judge_column(Judgement& j, const Majority& of, const std::string& column, const std::vector<std::int32_t>& rows,
-                  const std::vector<double>& values) {
+void judge_column(Judgement& j, const Majority& of, const std::string& column,
+                  const std::vector<std::int32_t>& rows, const std::vector<double>& values) {
   judge_value_groups(j, of, column, value_groups(rows, values));
 }
 
-void judge_column(Judgement& j, const Majority& of, const std::string& column, const std::vector<std::int32_t>& rows,
-                  const std::vector<std::string>& values) {
+void judge_column(Judgement& j, const Majority& of, const std::string& column,
+                  const std::vector<std::int32_t>& rows, const std::vector<std::string>& values) {
   judge_value_groups(j, of, column, value_groups(rows, values));
 }
 

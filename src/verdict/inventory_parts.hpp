@@ -18,12 +18,12 @@ struct Majority {
   std::function<bool(const std::string& column)> is_amount;
 };
 
-/// A column of texts or numbers: those that differ from the majority, from one another where there is none, or a second population.
-/// `rows` are of /entities; a NaN is not compared.
-void judge_column(Judgement& j, const Majority& of, const std::string& column, const std::vector<std::int32_t>& rows,
-                  const std::vector<double>& values);
-void judge_column(Judgement& j, const Majority& of, const std::string& column, const std::vector<std::int32_t>& rows,
-                  const std::vector<std::string>& values);
+/// A column of texts or numbers: those that differ from the majority, from one another where there is none,
+/// or a second population. `rows` are of /entities; a NaN is not compared.
+void judge_column(Judgement& j, const Majority& of, const std::string& column,
+                  const std::vector<std::int32_t>& rows, const std::vector<double>& values);
+void judge_column(Judgement& j, const Majority& of, const std::string& column,
+                  const std::vector<std::int32_t>& rows, const std::vector<std::string>& values);
 
 /// Columns that differ between healthy parts by nature.
 bool is_identity(const std::string& column);

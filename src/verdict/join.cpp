@@ -113,10 +113,12 @@ void Join::add(const std::string& file, const results::Results& results,
     verdict_.inputs = verdict.inputs;
   }
   const auto count = [&](const char* severity) {
-    return static_cast<std::size_t>(std::ranges::count(verdict.findings, severity, &results::Finding::severity));
+    return static_cast<std::size_t>(
+        std::ranges::count(verdict.findings, severity, &results::Finding::severity));
   };
   const auto& info = results.info;
-  runs_.push_back({file, info.run_id, info.started, info.level, verdict.state, verdict.exit_code, count("FAIL"), count("WARN")});
+  runs_.push_back({file, info.run_id, info.started, info.level, verdict.state, verdict.exit_code,
+                   count("FAIL"), count("WARN")});
   results_.info.ended = std::max(results_.info.ended, results.info.ended);
   results_.info.injected = results_.info.injected || results.info.injected;
   if (verdict_.state.empty() || worse(verdict.state, verdict_.state)) verdict_.state = verdict.state;

@@ -40,7 +40,8 @@ struct Change {
 
 class HistoryJudge {
  public:
-  HistoryJudge(Judgement& j, const Snapshot& now, const History& history) : j_(j), now_(now), history_(history) {}
+  HistoryJudge(Judgement& j, const Snapshot& now, const History& history)
+      : j_(j), now_(now), history_(history) {}
 
   void run() {
     std::unordered_map<std::string, const HistorySeries*> known;
@@ -57,8 +58,9 @@ class HistoryJudge {
     if (held > 0) return;
     auto f = j_.about(-1, "INFO", "fact", "uncovered");
     f.reference_kind = "history";
-    f.text = "history " + history_.name + ": " +
-             (history_.runs.empty() ? "no earlier run is in it" : "none of its runs measured the same (case_key)");
+    f.text =
+        "history " + history_.name + ": " +
+        (history_.runs.empty() ? "no earlier run is in it" : "none of its runs measured the same (case_key)");
     j_.add(std::move(f), {});
   }
 
@@ -82,7 +84,8 @@ class HistoryJudge {
       const auto before = shifted.find(i);
       const Part* part = &now_.part(scores[i].part);
       if (before != shifted.end() && before->second->base - value > threshold) {
-        changes.push_back({part, &scores[i], before->second->base, before->second->base - value, before->second});
+        changes.push_back(
+            {part, &scores[i], before->second->base, before->second->base - value, before->second});
       } else if (!std::isnan(h.base[i]) && static_cast<double>(h.base[i]) - value > threshold) {
         changes.push_back({part, &scores[i], h.base[i], static_cast<double>(h.base[i]) - value, nullptr});
       }
@@ -90,32 +93,40 @@ class HistoryJudge {
     for (const auto& change : changes) report(s, h, change, off, threshold, changes.size());
   }
 
-  /// Fleets drift by 1-2 % from run to run (time of day, temperature). Few runs do not tell how much this one does.
+  /// Fleets drift by 1-2 % from run to run (time of day, temperature). Few runs do not tell how much this one
+  /// does.
   double fleet_threshold(const HistorySeries& h) const {
     constexpr std::size_t enough_runs = 5;
-    return history_.runs.size() < enough_runs ? log_deficit_of(0.10) : std::max(log_deficit_of(0.04), 4 * h.fleet);
+    return history_.runs.size() < enough_runs ? log_deficit_of(0.10)
+                                              : std::max(log_deficit_of(0.04), 4 * h.fleet);
   }
 
   /// Whether a limit that names this part covers the metric: then its owner knows.
   bool accepted(const SnapshotSeries& s, const Change& change) const {
     const auto& rows = j_.series[s.origin].rows;
     const auto entity = change.part->entities.empty() ? -1 : change.part->entities.front();
-    return std::any_of(rows.begin(), rows.end(), [&](const SeriesRow& row) { return row.entity == entity && row.accepted; });
+    return std::any_of(rows.begin(), rows.end(),
+                       [&](const SeriesRow& row) { return row.entity == entity && row.accepted; });
   }
 
-  void report(const SnapshotSeries& s, const HistorySeries& h, const Change& change, double drift, double threshold, std::size_t candidates) {
+  void report(const SnapshotSeries& s, const HistorySeries& h, const Change& change, double drift,
+              double threshold, std::size_t candidates) {
     const double delta = log_deficit_of(s.fault_threshold);
     Claim c;
     c.deficit = change.deficit;
     c.n = change.score->n;
-    const double error = std::hypot(h.scale, std::isnan(change.score->standard_error) ? 0.0 : change.score->standard_error);
+    const double error =
+        std::hypot(h.scale, std::isnan(change.score->standard_error) ? 0.0 : change.score->standard_error);
     if (change.before != nullptr && change.before->alert && change.deficit > delta) {
       RetestRate retest = retest_rate(j_, j_.series[s.origin], *change.part, *change.score);
       // The night before is a measurement of its own, too.
-      const double t = t_quantile(1 - constants::alpha_retest / static_cast<double>(std::max<std::size_t>(candidates, 1)), constants::retest_degrees);
+      const double t =
+          t_quantile(1 - constants::alpha_retest / static_cast<double>(std::max<std::size_t>(candidates, 1)),
+                     constants::retest_degrees);
       retest.lasting = retest.lasting || change.before->last - t * h.scale > delta;
-      c = settle_claim(j_, *change.score, change.deficit, error, delta, retest, change.base + drift - retest.log_rate,
-                       std::hypot(retest.standard_error, h.scale), candidates);
+      c = settle_claim(j_, *change.score, change.deficit, error, delta, retest,
+                       change.base + drift - retest.log_rate, std::hypot(retest.standard_error, h.scale),
+                       candidates);
     }
     if (c.low == 0 && c.high == 0) {
       c.low = c.deficit - constants::interval_z * error;
@@ -149,8 +160,8 @@ class HistoryJudge {
     f.controls = static_cast<std::int64_t>(scores.size());
     f.action = "TRIAGE";
     f.since = now_.source.started;
-    f.text = "cluster: " + s.full() + " of all parts together is " + percent(*f.deficit) + " below their own history of " +
-             std::to_string(history_.runs.size()) + " runs";
+    f.text = "cluster: " + s.full() + " of all parts together is " + percent(*f.deficit) +
+             " below their own history of " + std::to_string(history_.runs.size()) + " runs";
     j_.add(std::move(f), {});
   }
 
@@ -172,7 +183,12 @@ Json history_json(const History& history) {
   for (const auto& h : history.series) {
     Json shifted = Json::array();
     for (const auto& s : h.shifted)
-      shifted.push_back(Json{{"score", s.score}, {"runs", s.runs}, {"alert", s.alert}, {"base", s.base}, {"last", s.last}, {"since", s.since}});
+      shifted.push_back(Json{{"score", s.score},
+                             {"runs", s.runs},
+                             {"alert", s.alert},
+                             {"base", s.base},
+                             {"last", s.last},
+                             {"since", s.since}});
     series.push_back(Json{{"metric", h.metric},
                           {"case_key", h.case_key},
                           {"null", h.null},
@@ -190,7 +206,8 @@ History history_from(const Json& json) {
   try {
     History out;
     out.name = json.at("name");
-    for (const auto& r : json.at("runs")) out.runs.push_back({r.at("file"), r.at("run_id"), r.at("started"), r.at("hash")});
+    for (const auto& r : json.at("runs"))
+      out.runs.push_back({r.at("file"), r.at("run_id"), r.at("started"), r.at("hash")});
     for (const auto& s : json.at("series")) {
       HistorySeries h;
       h.metric = s.at("metric");
@@ -202,7 +219,8 @@ History history_from(const Json& json) {
       h.pairs = s.at("pairs");
       h.base = from_base64_as<float>(s.at("base"));
       for (const auto& at : s.at("shifted")) {
-        h.shifted.push_back({at.at("score"), at.at("runs"), at.at("alert"), at.at("base"), at.value("last", 0.0), at.at("since")});
+        h.shifted.push_back({at.at("score"), at.at("runs"), at.at("alert"), at.at("base"),
+                             at.value("last", 0.0), at.at("since")});
         if (h.shifted.back().score >= h.base.size()) damaged();
       }
       out.series.push_back(std::move(h));
@@ -213,6 +231,8 @@ History history_from(const Json& json) {
   }
 }
 
-void judge_history(Judgement& j, const Snapshot& now, const History& history) { HistoryJudge(j, now, history).run(); }
+void judge_history(Judgement& j, const Snapshot& now, const History& history) {
+  HistoryJudge(j, now, history).run();
+}
 
 }  // namespace assay::verdict

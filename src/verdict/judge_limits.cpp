@@ -8,26 +8,31 @@
 #include "base/error.hpp"
 #include "base/units.hpp"
 #include "verdict/collective_groups.hpp"
-#include "verdict/retest_candidates.hpp"
 #include "verdict/constants.hpp"
 #include "verdict/judgement.hpp"
 #include "verdict/limit_match.hpp"
 #include "verdict/limits.hpp"
+#include "verdict/retest_candidates.hpp"
 #include "verdict/shared_end.hpp"
 
 namespace assay::verdict {
 namespace {
 
-/// The operation of a collective is one for all its ranks: who of them is at fault it cannot tell. The slowest rank's time is the
-/// operation's; it stands for the node where each node has a communicator of its own, else for the cluster.
-std::vector<Below> one_for_each_communicator(const Judgement& j, const Series& s, const std::vector<Below>& below) {
+/// The operation of a collective is one for all its ranks: who of them is at fault it cannot tell. The
+/// slowest rank's time is the operation's; it stands for the node where each node has a communicator of its
+/// own, else for the cluster.
+std::vector<Below> one_for_each_communicator(const Judgement& j, const Series& s,
+                                             const std::vector<Below>& below) {
   const auto shared = s.judging.shared_by;
-  if (!s.is_of(results::MetricClass::collective) || (shared != results::SharedBy::world && shared != results::SharedBy::node)) return below;
+  if (!s.is_of(results::MetricClass::collective) ||
+      (shared != results::SharedBy::world && shared != results::SharedBy::node))
+    return below;
   std::map<std::int32_t, Below> slowest;
   for (const auto& b : below) {
     const auto whom = shared == results::SharedBy::node ? j.entities.node(b.entity) : -1;
     const auto [at, fresh] = slowest.try_emplace(whom, b);
-    if (!fresh && (b.higher_is_better ? b.value < at->second.value : b.value > at->second.value)) at->second = b;
+    if (!fresh && (b.higher_is_better ? b.value < at->second.value : b.value > at->second.value))
+      at->second = b;
     at->second.entity = whom;
     at->second.row = nullptr;
   }
@@ -87,7 +92,8 @@ void judge_limits(Judgement& j) {
       judged += rows.size();
       for (auto* row : rows) {
         row->reference = std::max<std::uint8_t>(row->reference, Reference::limit);
-        const bool within = (!limit.has_min || row->median >= limit.min) && (!limit.has_max || row->median <= limit.max);
+        const bool within =
+            (!limit.has_min || row->median >= limit.min) && (!limit.has_max || row->median <= limit.max);
         row->accepted = row->accepted || (within && limit.device != "*");
       }
       if (limit.has_min) judge_bound(j, s, rows, limit.min, true, limit.min_text);

@@ -47,7 +47,8 @@ EntityIndex::EntityIndex(const std::vector<results::Entity>& entities)
     }
     if (entities[i].kind == "device") cores_[i] = cores_in_name(entities[i].name);
     ranks_known_ = ranks_known_ || (entities[i].kind == "device" && entities[i].rank >= 0);
-    shares_[i] = entities[i].kind == "device" && results::numbered_suffix(entities[i].name, 0) != std::string::npos;
+    shares_[i] =
+        entities[i].kind == "device" && results::numbered_suffix(entities[i].name, 0) != std::string::npos;
   }
 }
 
@@ -101,13 +102,13 @@ void Judgement::add(results::Finding finding, std::vector<std::int32_t> rows, bo
 }
 
 const Series* series_of(const Judgement& j, const results::Finding& finding) {
-  const auto at = std::find_if(j.series.begin(), j.series.end(), [&](const Series& s) { return s.suite == finding.suite && s.full() == finding.metric; });
+  const auto at = std::find_if(j.series.begin(), j.series.end(), [&](const Series& s) {
+    return s.suite == finding.suite && s.full() == finding.metric;
+  });
   return at == j.series.end() ? nullptr : &*at;
 }
 
-bool glob(const std::string& pattern, const std::string& text) {
-  return glob_match(pattern, text);
-}
+bool glob(const std::string& pattern, const std::string& text) { return glob_match(pattern, text); }
 
 bool ends_with(const std::string& text, const std::string& tail) {
   return text.size() >= tail.size() && text.compare(text.size() - tail.size(), tail.size(), tail) == 0;
@@ -137,7 +138,8 @@ std::set<std::string> riding_interfaces(const Judgement& j) {
   if (it == j.results.inventory.end()) return names;
   const auto* netdev = text_column(it->second, {"netdev_info"});
   for (std::size_t i = 0; netdev != nullptr && i < netdev->size(); ++i)
-    if (!(*netdev)[i].empty()) names.insert(j.entities.name(j.entities.node(it->second.entity[i])) + "/" + (*netdev)[i]);
+    if (!(*netdev)[i].empty())
+      names.insert(j.entities.name(j.entities.node(it->second.entity[i])) + "/" + (*netdev)[i]);
   return names;
 }
 

@@ -32,7 +32,8 @@ class EntityIndex {
   std::int32_t parent(std::int32_t row) const noexcept;
   const std::vector<std::int32_t>& nodes() const noexcept { return nodes_; }
   int cores(std::int32_t row) const noexcept;  ///< hardware threads of a host device (from its name), else 0
-  /// Whether the run can measure it: not a GPU that no rank drives, which only the inventory and counters speak of.
+  /// Whether the run can measure it: not a GPU that no rank drives, which only the inventory and counters
+  /// speak of.
   bool takes_part(std::int32_t row) const noexcept;
   bool shares_cores(std::int32_t row) const noexcept;  ///< a device named ".K": several ranks on one core set
 
@@ -112,8 +113,8 @@ struct Judgement {
   };
   std::vector<Gap> gaps;
   results::Accounting accounting;
-  /// Expected number of confirmed faults that a healthy fleet, however large, would show by chance; every rule that can
-  /// fail an entity by statistics adds the budget it spends.
+  /// Expected number of confirmed faults that a healthy fleet, however large, would show by chance; every
+  /// rule that can fail an entity by statistics adds the budget it spends.
   double expected_false_fails = 0;
 
   bool at_least_standard() const;
@@ -149,8 +150,8 @@ std::string first_of(const std::vector<std::string>& names);
 /// Takes what retest cases measured of those on the wrong side in place of what screening had.
 void take_retests(const Judgement& j, const Series& s, std::vector<Below>& below);
 /// Whether a deficit against limit or physics is beyond doubt: the whole 95 % interval of the median is on
-/// the wrong side (with under three samples: over 20 %), and at level smoke over 20 % in any case. Where it was measured
-/// again that is the median which counts.
+/// the wrong side (with under three samples: over 20 %), and at level smoke over 20 % in any case. Where it
+/// was measured again that is the median which counts.
 bool confirmed_below(const Judgement& j, const Below& b);
 /// A claim of magnitude, FAIL when confirmed and WARN otherwise; `what` names the bound ("limit 10 GB/s").
 results::Finding magnitude(const Judgement& j, const Series& s, const Below& b,

@@ -8,7 +8,8 @@ LimitMatch::LimitMatch(const Judgement& j) : j_(j) {
     const auto it = j.results.inventory.find(kind);
     if (it == j.results.inventory.end()) continue;
     const auto* text = text_column(it->second, {"cpu_model", "model"});
-    for (std::size_t i = 0; text != nullptr && i < text->size(); ++i) models_[it->second.entity[i]] = (*text)[i];
+    for (std::size_t i = 0; text != nullptr && i < text->size(); ++i)
+      models_[it->second.entity[i]] = (*text)[i];
   }
 }
 

@@ -56,7 +56,8 @@ class Collector {
     if (c.state != results::CaseState::pass && c.state != results::CaseState::fail) return;
     for (std::size_t r = 0; r < c.entities(); ++r) {
       if (r >= c.source.size() || r >= c.destination.size() || !(payload->values[r] > 0)) continue;
-      const auto from = c.source[r], to = c.destination[r], a = j_.entities.node(from), b = j_.entities.node(to);
+      const auto from = c.source[r], to = c.destination[r], a = j_.entities.node(from),
+                 b = j_.entities.node(to);
       if (a < 0 || b < 0 || a == b) continue;
       const auto use = [&](LinkUse& link) {
         link.bytes += payload->values[r];
@@ -96,7 +97,9 @@ class Collector {
   /// Less is what a kernel says to its neighbours anyway.
   static constexpr double least_moved = 1024 * 1024;
 
-  std::int32_t nic_of(std::int32_t end, std::int32_t node) const { return j_.entities.kind(end) == "nic" ? end : places_.only_nic(node); }
+  std::int32_t nic_of(std::int32_t end, std::int32_t node) const {
+    return j_.entities.kind(end) == "nic" ? end : places_.only_nic(node);
+  }
 
   const Judgement& j_;
   network::Places places_;

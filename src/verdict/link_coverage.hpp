@@ -21,14 +21,15 @@ struct LinkUse {
 
 struct LinkCoverage {
   using Rows = std::pair<std::int32_t, std::int32_t>;  ///< of /entities, the smaller first
-  std::map<Rows, LinkUse> nodes;  ///< that were measured
-  std::map<Rows, LinkUse> nics;   ///< that were measured by themselves, or are the only ones of their nodes
+  std::map<Rows, LinkUse> nodes;                       ///< that were measured
+  std::map<Rows, LinkUse> nics;  ///< that were measured by themselves, or are the only ones of their nodes
   double node_pairs = 0, nic_pairs = 0;  ///< there are; of NICs: of one name on two nodes
-  /// Of a NIC and its switch, where a topology was given; with no bytes where nothing is known to have gone over it. Where several NICs
-  /// of a node may have carried a message, what they moved by their own counters counts.
+  /// Of a NIC and its switch, where a topology was given; with no bytes where nothing is known to have gone
+  /// over it. Where several NICs of a node may have carried a message, what they moved by their own counters
+  /// counts.
   std::map<std::int32_t, LinkUse> cables;
-  /// Pairs of switches that have NICs of one name; with no bytes where no measured pair crossed from one to the other. What lies
-  /// between them is not known.
+  /// Pairs of switches that have NICs of one name; with no bytes where no measured pair crossed from one to
+  /// the other. What lies between them is not known.
   std::map<std::pair<std::string, std::string>, LinkUse> switches;
 
   bool any() const noexcept { return !nodes.empty(); }

@@ -8,8 +8,8 @@
 #include "base/units.hpp"
 #include "measure/statistics.hpp"
 #include "verdict/constants.hpp"
-#include "verdict/retest_result.hpp"
 #include "verdict/judgement.hpp"
+#include "verdict/retest_result.hpp"
 
 namespace assay::verdict {
 namespace {
@@ -23,7 +23,8 @@ std::pair<double, double> interval(const Below& b) {
   return {std::min(one, two), std::max(one, two)};
 }
 
-using RowKey = std::tuple<std::int32_t, std::int32_t, std::int32_t>;  ///< entity (-1 of links), source, destination
+using RowKey =
+    std::tuple<std::int32_t, std::int32_t, std::int32_t>;  ///< entity (-1 of links), source, destination
 RowKey key_of(std::int32_t entity, std::int32_t source, std::int32_t destination) {
   return {source < 0 ? entity : -1, source, destination};
 }
@@ -38,7 +39,8 @@ std::map<RowKey, std::vector<double>> retest_samples(const Judgement& j, const S
     for (std::size_t r = 0; m != nullptr && m->per_sample && r < c.entity.size(); ++r) {
       const bool link = r < c.source.size() && r < c.destination.size();
       auto& own = samples[key_of(c.entity[r], link ? c.source[r] : -1, link ? c.destination[r] : -1)];
-      const std::size_t taken = r < c.count.size() ? static_cast<std::size_t>(std::max(0, c.count[r])) : width;
+      const std::size_t taken =
+          r < c.count.size() ? static_cast<std::size_t>(std::max(0, c.count[r])) : width;
       for (std::size_t i = r * width; i < std::min(r * width + std::min(taken, width), m->values.size()); ++i)
         if (!std::isnan(m->values[i])) own.push_back(m->values[i]);
     }
@@ -65,7 +67,8 @@ void take_retests(const Judgement& j, const Series& s, std::vector<Below>& below
     retest.n = 0;
     for (const auto& key : keys) {
       const auto at = samples.find(key);
-      retest.again = retest.again && at != samples.end() && at->second.size() >= constants::interval_min_samples;
+      retest.again =
+          retest.again && at != samples.end() && at->second.size() >= constants::interval_min_samples;
       if (!retest.again) break;
       retest.value += median(at->second);
       retest.standard_error = std::hypot(retest.standard_error, median_standard_error(at->second));
@@ -74,9 +77,9 @@ void take_retests(const Judgement& j, const Series& s, std::vector<Below>& below
     if (!retest.again) continue;
     const bool still = deficit_of(retest.value, b.reference, b.higher_is_better) > 0;
     retest.lasting = !still && keys.size() == 1 && b.row != nullptr && b.row->source < 0 &&
-                    lasting_of(j, s, b.row->entity, [&](double value) {
-                      return deficit_of(value, b.reference, b.higher_is_better) > 0;
-                    }).enough();
+                     lasting_of(j, s, b.row->entity, [&](double value) {
+                       return deficit_of(value, b.reference, b.higher_is_better) > 0;
+                     }).enough();
     b = retest;
   }
 }
@@ -100,7 +103,8 @@ bool surely_below(const Below& b) {
   if (b.lasting) return true;
   const double low = interval(b).first;
   // A count is exact when read once; a rate seen once or twice is not.
-  if (std::isnan(low)) return b.exact || deficit_of(b.value, b.reference, b.higher_is_better) > constants::coarse_deficit;
+  if (std::isnan(low))
+    return b.exact || deficit_of(b.value, b.reference, b.higher_is_better) > constants::coarse_deficit;
   return low > 0;
 }
 
@@ -110,7 +114,8 @@ bool cleared(const Below& b) { return b.again && !surely_below(b); }
 }  // namespace
 
 bool confirmed_below(const Judgement& j, const Below& b) {
-  const bool coarse = !b.lasting && deficit_of(b.value, b.reference, b.higher_is_better) > constants::coarse_deficit;
+  const bool coarse =
+      !b.lasting && deficit_of(b.value, b.reference, b.higher_is_better) > constants::coarse_deficit;
   return surely_below(b) && (coarse || j.results.info.level != "smoke");
 }
 
@@ -120,7 +125,8 @@ std::string standing_of(const Series& s, const Below& b, bool confirmed) {
   if (b.lasting) return ", not so when measured again, but so in 3 blocks over 60 s";
   if (!b.again) return confirmed ? "" : ", not confirmed";
   const std::string first = " (screening had " + format_quantity(b.first, s.unit) + ")";
-  if (deficit_of(b.value, b.reference, b.higher_is_better) <= 0) return ", not so when measured again" + first;
+  if (deficit_of(b.value, b.reference, b.higher_is_better) <= 0)
+    return ", not so when measured again" + first;
   return (confirmed ? ", confirmed by fresh samples" : ", measured again, not confirmed") + first;
 }
 
@@ -130,7 +136,11 @@ results::Finding magnitude(const Judgement& j, const Series& s, const Below& b,
                            const std::string& reference_kind, const std::string& what) {
   const bool confirmed = confirmed_below(j, b);
   const bool gone = b.again && deficit_of(b.value, b.reference, b.higher_is_better) <= 0;
-  auto f = j.about(b.entity, confirmed ? "FAIL" : cleared(b) ? "INFO" : "WARN", "magnitude", gone ? "intermittent" : "slow");
+  auto f = j.about(b.entity,
+                   confirmed    ? "FAIL"
+                   : cleared(b) ? "INFO"
+                                : "WARN",
+                   "magnitude", gone ? "intermittent" : "slow");
   f.confirmed = confirmed;
   if (!j.entities.valid(b.entity) && b.row != nullptr) {
     f.name = name_of(j, *b.row);

@@ -36,7 +36,8 @@ std::vector<std::int32_t> rows_of_claim(const Judgement& j, const Claim& c) {
   auto rows = rows_of_part(j, c.part);
   if (c.part.place != Place::pair) return rows;
   if (c.part.other >= 0) rows.push_back(c.part.other);
-  for (const int end : ends_of(c.screened->set, *c.suspect)) rows.push_back(c.screened->set.ends[at(end)].row);
+  for (const int end : ends_of(c.screened->set, *c.suspect))
+    rows.push_back(c.screened->set.ends[at(end)].row);
   return rows;
 }
 
@@ -45,14 +46,16 @@ std::string what_is_slow(const Claim& c) {
   std::string text;
   switch (c.part.place) {
     case Place::leaf:
-      text = c.suspect->way == Way::out ? "links up from this switch" : c.suspect->way == Way::in ? "links down to this switch" : "links of this switch to others";
+      text = c.suspect->way == Way::out  ? "links up from this switch"
+             : c.suspect->way == Way::in ? "links down to this switch"
+                                         : "links of this switch to others";
       break;
-    case Place::pair:
-      text = c.part.other >= 0 ? "this pair, both ways" : "this pair";
-      break;
+    case Place::pair: text = c.part.other >= 0 ? "this pair, both ways" : "this pair"; break;
     case Place::node:
     case Place::end:
-      text = c.suspect->way == Way::out ? "all it sends" : c.suspect->way == Way::in ? "all it receives" : "all its pairs";
+      text = c.suspect->way == Way::out  ? "all it sends"
+             : c.suspect->way == Way::in ? "all it receives"
+                                         : "all its pairs";
       if (c.screened->set.inside) text += " inside the node";
       break;
   }
@@ -106,12 +109,14 @@ results::Finding finding_of(const Judgement& j, const Places& places, const Clai
     f.p_adjusted = c.suspect->p_adjusted;
   f.action = c.severity == 3 ? "TRIAGE" : "MONITOR";
   f.evidence = s.path;
-  f.text = f.name + (f.part.empty() ? "" : " (" + f.part + ")") + ": " + what_is_slow(c) + ", " + s.full() + " " +
-           format_quantity(*f.value, s.unit) + " against " + format_quantity(*f.reference, s.unit) + " of " +
-           std::to_string(*f.controls) + " others, deficit " + percent(*f.deficit) + " (n=" + std::to_string(*f.samples) +
-           ")";
+  f.text = f.name + (f.part.empty() ? "" : " (" + f.part + ")") + ": " + what_is_slow(c) + ", " + s.full() +
+           " " + format_quantity(*f.value, s.unit) + " against " + format_quantity(*f.reference, s.unit) +
+           " of " + std::to_string(*f.controls) + " others, deficit " + percent(*f.deficit) +
+           " (n=" + std::to_string(*f.samples) + ")";
   if (c.series.size() > 1) f.text += ", in " + std::to_string(c.series.size()) + " cases";
-  f.text += retested ? ", confirmed by fresh measurements" : c.cleared ? ", not slow when measured again" : ", not confirmed";
+  f.text += retested    ? ", confirmed by fresh measurements"
+            : c.cleared ? ", not slow when measured again"
+                        : ", not confirmed";
   return f;
 }
 
@@ -145,8 +150,8 @@ class Explained {
   std::map<std::pair<bool, std::int32_t>, int> named_;
 };
 
-/// Many parts of one kind are a population, not many faults: so they are when they are more than 8, and of nodes and
-/// NICs a share of all. Pairs that many have a cause that pairs cannot tell.
+/// Many parts of one kind are a population, not many faults: so they are when they are more than 8, and of
+/// nodes and NICs a share of all. Pairs that many have a cause that pairs cannot tell.
 bool add_split(Judgement& j, const Places& places, const std::vector<const Claim*>& same) {
   const LinkSet& set = same.front()->screened->set;
   const Place place = same.front()->part.place;
@@ -155,7 +160,8 @@ bool add_split(Judgement& j, const Places& places, const std::vector<const Claim
                           : place == Place::node ? set.node_rows.size()
                                                  : set.ends.size();
   const double least = place == Place::pair ? 0 : constants::network_split_share * static_cast<double>(all);
-  if (same.size() <= constants::network_split_members || static_cast<double>(same.size()) < least) return false;
+  if (same.size() <= constants::network_split_members || static_cast<double>(same.size()) < least)
+    return false;
   const auto worst = *std::max_element(same.begin(), same.end(), [](const auto* a, const auto* b) {
     return std::tuple(a->severity, a->suspect->deficit) < std::tuple(b->severity, b->suspect->deficit);
   });
@@ -174,8 +180,8 @@ bool add_split(Judgement& j, const Places& places, const std::vector<const Claim
   f.kind = "split";
   static constexpr const char* kinds[] = {" switches", " nodes", " devices", " pairs"};
   f.text = "cluster: " + std::to_string(same.size()) + " of " + std::to_string(all) +
-           kinds[static_cast<std::size_t>(place)] + " are slower than the others in " +
-           f.metric + ", worst " + name_of_part(j, worst->part) + " by " + percent(*f.deficit) + "; members " + names +
+           kinds[static_cast<std::size_t>(place)] + " are slower than the others in " + f.metric +
+           ", worst " + name_of_part(j, worst->part) + " by " + percent(*f.deficit) + "; members " + names +
            (f.members.size() > 8 ? " and " + std::to_string(f.members.size() - 8) + " more" : "") +
            (f.confirmed ? "" : ", not confirmed");
   j.add(std::move(f), rows);
@@ -196,9 +202,12 @@ void fold_into_split(Judgement& j, Found& split, const std::vector<const Claim*>
 void relieve_partners(Judgement& j, const std::vector<Claim>& claims, std::size_t before) {
   std::set<std::int32_t> named;
   for (const auto& c : claims)
-    if (c.severity >= 2 && !c.part.inside && (c.part.place == Place::node || c.part.place == Place::end)) named.insert(c.part.row);
+    if (c.severity >= 2 && !c.part.inside && (c.part.place == Place::node || c.part.place == Place::end))
+      named.insert(c.part.row);
   if (named.empty()) return;
-  const auto guilty = [&](std::int32_t row) { return named.contains(row) || named.contains(j.entities.node(row)); };
+  const auto guilty = [&](std::int32_t row) {
+    return named.contains(row) || named.contains(j.entities.node(row));
+  };
   for (std::size_t i = 0; i < before; ++i) {
     auto& rows = j.found[i].rows;
     if (j.found[i].finding.level != "link" || std::none_of(rows.begin(), rows.end(), guilty)) continue;
@@ -234,7 +243,8 @@ void judge_network(Judgement& j) {
   std::map<bool, std::size_t> splits;  // where in `found`, by inside
   for (const auto& [kind, same] : by_kind) {
     std::vector<const network::Claim*> said;
-    std::copy_if(same.begin(), same.end(), std::back_inserter(said), [](const auto* c) { return c->severity >= 2; });
+    std::copy_if(same.begin(), same.end(), std::back_inserter(said),
+                 [](const auto* c) { return c->severity >= 2; });
     const auto& [place, inside] = kind;
     const auto whole = splits.find(inside);
     if (place == Place::pair && whole != splits.end()) {

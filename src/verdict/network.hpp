@@ -1,28 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 // Links and the network: who is slow, told from sampled pairs. What the rules need of a case:
 //
-// - kind `link`, one row per directed pair: `source` and `destination` are devices or NICs (rows of /entities). Both
+// - kind `link`, one row per directed pair: `source` and `destination` are devices or NICs (rows of
+// /entities). Both
 //   directions of a pair are rows of their own where both were measured.
-// - optional covariate metric `round` (unit count) [entity] or [entity, sample]: which round of concurrent pairs the row
-//   (or sample) belongs to. What moved a whole round is then taken out. Without it all rows count as one round.
-// - /inventory/nic text columns `switch` and `rail` (from --topology): without `switch` no leaf is ever named.
+// - optional covariate metric `round` (unit count) [entity] or [entity, sample]: which round of concurrent
+// pairs the row
+//   (or sample) belongs to. What moved a whole round is then taken out. Without it all rows count as one
+//   round.
+// - /inventory/nic text columns `switch` and `rail` (from --topology): without `switch` no leaf is ever
+// named.
 #pragma once
 
 #include <vector>
 
-#include "verdict/retest.hpp"
 #include "verdict/judgement.hpp"
+#include "verdict/retest.hpp"
 
 namespace assay::verdict {
 
-/// Judges every series of kind `link` against its peers: switch, then node, then NIC or device, then pair, each finding
-/// at the highest of these that explains the data, one finding per part over all series. Uses the retest cases
-/// (`.cK`) where there are any: FAIL only with them. Needs collect_series; runs after limits and physical floors, whose
-/// findings about single links it takes off the partners of a part that is named here.
+/// Judges every series of kind `link` against its peers: switch, then node, then NIC or device, then pair,
+/// each finding at the highest of these that explains the data, one finding per part over all series. Uses
+/// the retest cases
+/// (`.cK`) where there are any: FAIL only with them. Needs collect_series; runs after limits and physical
+/// floors, whose findings about single links it takes off the partners of a part that is named here.
 void judge_network(Judgement& j);
 
-/// What the network wants measured again, units before single pairs. Links that were confirmed already ask for nothing.
-/// Needs collect_series.
+/// What the network wants measured again, units before single pairs. Links that were confirmed already ask
+/// for nothing. Needs collect_series.
 std::vector<Retest> network_retests(const Judgement& j);
 
 }  // namespace assay::verdict

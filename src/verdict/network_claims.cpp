@@ -33,7 +33,8 @@ double least_confirmed(Place place) {
 }
 
 int severity_of(const Judgement& j, const Screened& screened, const Suspect& s, const RetestResult& c) {
-  // Ranks that share cores get what the scheduler gives them: what is half as fast each time it is measured has more to it.
+  // Ranks that share cores get what the scheduler gives them: what is half as fast each time it is measured
+  // has more to it.
   const bool on_shared = shared(screened.set, s);
   if (!c.measured) return !s.strong ? 0 : on_shared ? 1 : 2;
   const double least = on_shared ? -std::log1p(-constants::peers_shared_deficit) : least_confirmed(s.place);
@@ -49,12 +50,8 @@ Part part_of(const Judgement& j, const LinkSet& set, const Suspect& s) {
   part.place = s.place;
   part.inside = set.inside;
   switch (s.place) {
-    case Place::leaf:
-      part.leaf = set.leaves[at(s.index)];
-      break;
-    case Place::node:
-      part.row = set.node_rows[at(s.index)];
-      break;
+    case Place::leaf: part.leaf = set.leaves[at(s.index)]; break;
+    case Place::node: part.row = set.node_rows[at(s.index)]; break;
     case Place::end: {
       const End& e = set.ends[at(s.index)];
       part.row = e.row;
@@ -110,11 +107,13 @@ std::vector<std::vector<const Suspect*>> assign(const Judgement& j, const std::v
     }
   }
   for (auto& list : assigned)
-    std::stable_sort(list.begin(), list.end(), [](const auto* a, const auto* b) { return strength(*a) < strength(*b); });
+    std::stable_sort(list.begin(), list.end(),
+                     [](const auto* a, const auto* b) { return strength(*a) < strength(*b); });
   return assigned;
 }
 
-std::vector<Claim> claims_of(const Judgement& j, const Places& places, const std::vector<Screened>& screened) {
+std::vector<Claim> claims_of(const Judgement& j, const Places& places,
+                             const std::vector<Screened>& screened) {
   std::map<Part, Claim> claims;
   std::vector<LinkRetest> all_retested;
   std::size_t sets = 0;
@@ -125,15 +124,15 @@ std::vector<Claim> claims_of(const Judgement& j, const Places& places, const std
   for (const auto& one : screened) {
     if (one.suspects.empty()) continue;
     const LinkRetest& retest = all_retested[static_cast<std::size_t>(&one - screened.data())];
-    const auto pairs = static_cast<std::size_t>(std::count_if(one.suspects.begin(), one.suspects.end(), [](const auto& s) {
-      return s.place == Place::pair;
-    }));
+    const auto pairs = static_cast<std::size_t>(std::count_if(
+        one.suspects.begin(), one.suspects.end(), [](const auto& s) { return s.place == Place::pair; }));
     for (const auto& s : one.suspects) {
       Claim c;
       c.part = part_of(j, one.set, s);
       c.screened = &one;
       c.suspect = &s;
-      c.result = judge_retest(one, retest, s, s.place == Place::pair ? pairs : one.suspects.size() - pairs, sets);
+      c.result =
+          judge_retest(one, retest, s, s.place == Place::pair ? pairs : one.suspects.size() - pairs, sets);
       c.severity = severity_of(j, one, s, c.result);
       c.cleared = c.result.measured && c.severity < 2;
       auto [it, added] = claims.try_emplace(c.part, c);

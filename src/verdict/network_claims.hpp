@@ -14,16 +14,16 @@ namespace assay::verdict::network {
 struct Part {
   Place place = Place::end;
   bool inside = false;
-  std::int32_t row = -1;   ///< of the node, end, or the link whose direction is slow; -1 for a leaf
-  std::int32_t other = -1; ///< pairs: the other direction's row, if it is slow too
+  std::int32_t row = -1;    ///< of the node, end, or the link whose direction is slow; -1 for a leaf
+  std::int32_t other = -1;  ///< pairs: the other direction's row, if it is slow too
   std::string leaf;
   friend auto operator<=>(const Part&, const Part&) = default;
 };
 /// An end that is the only one of its node stands for the node, unless it is a NIC.
 Part part_of(const Judgement& j, const LinkSet& set, const Suspect& s);
 
-/// By set: the suspects that are measured again in that set's series. Each part in the series that shows it best, single
-/// pairs in the two series of the longest messages.
+/// By set: the suspects that are measured again in that set's series. Each part in the series that shows it
+/// best, single pairs in the two series of the longest messages.
 std::vector<std::vector<const Suspect*>> assign(const Judgement& j, const std::vector<Screened>& screened);
 
 /// What is said about a part, by the series that says most.
@@ -32,8 +32,8 @@ struct Claim {
   const Screened* screened = nullptr;
   const Suspect* suspect = nullptr;
   RetestResult result;
-  bool cleared = false;  ///< measured again and not slower
-  int severity = 0;      ///< 0 nothing, 1 INFO, 2 WARN, 3 FAIL
+  bool cleared = false;             ///< measured again and not slower
+  int severity = 0;                 ///< 0 nothing, 1 INFO, 2 WARN, 3 FAIL
   std::vector<std::string> series;  ///< in which it was suspect
 };
 std::vector<Claim> claims_of(const Judgement& j, const Places& places, const std::vector<Screened>& screened);

@@ -8,25 +8,29 @@
 
 namespace assay::verdict::constants {
 
-// Error budget: chance of a healthy population (one case, level and direction) being measured again; of a warning without
-// fresh data, over all cases, levels and directions together; of a wrong confirmation, over its candidates.
+// Error budget: chance of a healthy population (one case, level and direction) being measured again; of a
+// warning without fresh data, over all cases, levels and directions together; of a wrong confirmation, over
+// its candidates.
 inline constexpr double network_alpha_screen = 0.10;
 inline constexpr double network_alpha_warn = 0.01;
 inline constexpr double network_alpha_retest = 0.01;
-// Of a false failure, over all candidates of the run: with alpha_fail of the populations and in_step_alpha 1 % of runs.
+// Of a false failure, over all candidates of the run: with alpha_fail of the populations and in_step_alpha 1
+// % of runs.
 inline constexpr double network_alpha_fail = 0.001;
-// Least deficits (of the logarithm) worth a second look. Leaf scores are medians over many nodes, so they are finer.
+// Least deficits (of the logarithm) worth a second look. Leaf scores are medians over many nodes, so they are
+// finer.
 inline constexpr double network_leaf = 0.008;
 inline constexpr double network_node = 0.012;
 inline constexpr double network_pair = 0.05;
-// What fresh data must show of them: under the 2 % of a warning healthy NICs differ. A single pair in so many rounds.
+// What fresh data must show of them: under the 2 % of a warning healthy NICs differ. A single pair in so many
+// rounds.
 inline constexpr double network_leaf_confirmed = 0.010;
 inline constexpr double network_node_confirmed = 0.020;
 inline constexpr std::size_t network_pair_rounds = 3;
 // Robust sigmas that a single pair must lie out by, too.
 inline constexpr double network_pair_sigma = 4.0;
-// A pair is worth a warning without fresh data when it is this many times further out than the third worst of at least
-// this many pairs: congestion makes tails in which the worst three lie close together.
+// A pair is worth a warning without fresh data when it is this many times further out than the third worst of
+// at least this many pairs: congestion makes tails in which the worst three lie close together.
 inline constexpr double network_pair_alone = 3.0;
 inline constexpr std::size_t network_pair_population = 24;
 // Deficits of a warning and of a failure (DESIGN.md 7: NIC pairs 5 %).
@@ -53,8 +57,8 @@ inline constexpr int network_retest_samples = 30;
 // Random groups: fewest nodes and draws that tell a culprit from those beside it.
 inline constexpr std::size_t collective_nodes = 8;
 inline constexpr std::size_t collective_draws = 3;
-// All nodes together are looked into by halves when they reach less than this share of what groups of 4 nodes do: busbw hardly
-// depends on how many take part.
+// All nodes together are looked into by halves when they reach less than this share of what groups of 4 nodes
+// do: busbw hardly depends on how many take part.
 inline constexpr double bisection_share = 0.5;
 
 inline Json network_json() {

@@ -37,10 +37,12 @@ Way way_of(const Population& p, std::size_t i, const std::array<double, 3>& cent
 }
 
 /// Outliers of a population in any of the three ways, once each, worst first.
-std::vector<Suspect> outliers(const Population& p, Place place, double gate, const Options& options, std::size_t levels) {
+std::vector<Suspect> outliers(const Population& p, Place place, double gate, const Options& options,
+                              std::size_t levels) {
   std::vector<Suspect> found;
   std::array<double, 3> centre{not_taken, not_taken, not_taken};
-  const double share = 1.0 / static_cast<double>(ways.size() * levels * std::max<std::size_t>(1, options.sets));
+  const double share =
+      1.0 / static_cast<double>(ways.size() * levels * std::max<std::size_t>(1, options.sets));
   std::vector<double> best(p.index.size(), 2.0);
   for (std::size_t w = 0; w < ways.size(); ++w) {
     std::vector<double> clean;
@@ -48,7 +50,8 @@ std::vector<Suspect> outliers(const Population& p, Place place, double gate, con
       if (!std::isnan(s)) clean.push_back(s);
     if (clean.size() < p.index.size() || clean.empty()) continue;  // a way that not all were measured in
     centre[w] = median(clean);
-    // Whom to look at again is decided liberally, fresh data weed out; the adjusted p counts every question asked.
+    // Whom to look at again is decided liberally, fresh data weed out; the adjusted p counts every question
+    // asked.
     for (const auto& low : low_outliers(p.scores[w], options.alpha_screen))
       if (low.deficit >= gate) best[low.index] = std::min(best[low.index], low.p_adjusted / share);
   }
@@ -66,7 +69,8 @@ std::vector<Suspect> outliers(const Population& p, Place place, double gate, con
     s.controls = p.index.size() - 1;
     found.push_back(s);
   }
-  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.deficit > b.deficit; });
+  std::stable_sort(found.begin(), found.end(),
+                   [](const auto& a, const auto& b) { return a.deficit > b.deficit; });
   return found;
 }
 
@@ -83,7 +87,8 @@ Population of_ends(const LinkSet& set) {
 
 /// Scores of groups of ends: `summary` of those of their members.
 template <typename Group, typename Summary>
-Population of_groups(const LinkSet& set, const EndScores& scores, std::size_t groups, Group group, Summary summary) {
+Population of_groups(const LinkSet& set, const EndScores& scores, std::size_t groups, Group group,
+                     Summary summary) {
   Population p;
   std::array<std::vector<std::vector<double>>, 3> members;
   for (auto& m : members) m.resize(groups);
@@ -129,10 +134,12 @@ void lift_all(LinkSet& set, const std::vector<Suspect>& suspects, bool crossing_
   }
 }
 
-void append(std::vector<Suspect>& all, const std::vector<Suspect>& more) { all.insert(all.end(), more.begin(), more.end()); }
+void append(std::vector<Suspect>& all, const std::vector<Suspect>& more) {
+  all.insert(all.end(), more.begin(), more.end());
+}
 
-/// Pairs slower than both of their ends explain. Spikes of congestion look the same, so the worst are only candidates;
-/// one that stands alone far below all others is strong.
+/// Pairs slower than both of their ends explain. Spikes of congestion look the same, so the worst are only
+/// candidates; one that stands alone far below all others is strong.
 std::vector<Suspect> slow_pairs(const LinkSet& set) {
   const EndScores scores = end_scores(set, false);
   std::vector<double> residual;
@@ -158,7 +165,8 @@ std::vector<Suspect> slow_pairs(const LinkSet& set) {
     if (s.deficit < std::max(constants::network_pair, constants::network_pair_sigma * spread)) break;
     s.p_adjusted = not_taken;
     s.strong = k < 2 && set.pairs.size() >= constants::network_pair_population &&
-               s.deficit >= constants::network_pair_alone * std::max(usual, spread) && s.deficit >= 2 * constants::network_pair;
+               s.deficit >= constants::network_pair_alone * std::max(usual, spread) &&
+               s.deficit >= 2 * constants::network_pair;
     s.controls = set.pairs.size() - 1;
     found.push_back(s);
   }
@@ -200,7 +208,8 @@ EndScores end_scores(const LinkSet& set, bool crossing_only) {
     put(p.a, p.ab, p.ba);
     put(p.b, p.ba, p.ab);
   }
-  EndScores scores{std::vector<double>(n, not_taken), std::vector<double>(n, not_taken), std::vector<double>(n, not_taken)};
+  EndScores scores{std::vector<double>(n, not_taken), std::vector<double>(n, not_taken),
+                   std::vector<double>(n, not_taken)};
   std::vector<double> values;
   const auto score = [&](const std::vector<double>& all, std::size_t e) {
     values.clear();

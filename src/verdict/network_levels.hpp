@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which part explains slow pairs: pure functions of centred log rates. A deficit here is the difference of natural
-// logarithms: 0.05 is a rate 4.9 % lower.
+// Which part explains slow pairs: pure functions of centred log rates. A deficit here is the difference of
+// natural logarithms: 0.05 is a rate 4.9 % lower.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ enum class Way { both, out, in };  ///< out: only what the part sends is slow
 
 struct Suspect {
   Place place = Place::end;
-  int index = -1;         ///< of the leaf, node, end, or pair in the LinkSet
+  int index = -1;  ///< of the leaf, node, end, or pair in the LinkSet
   Way way = Way::both;
   double deficit = 0;     ///< logarithmic, positive is slower
   double reference = 0;   ///< what it is held against: log rate above the set's centre
@@ -27,36 +27,40 @@ struct Suspect {
 
 struct Options {
   double alpha_screen = 0.10;  ///< of every population that is looked at: whom to measure again
-  double alpha_warn = 0.01;    ///< over all levels, directions and sets together: a warning without fresh data
-  std::size_t sets = 1;        ///< how many sets there are
+  double alpha_warn = 0.01;  ///< over all levels, directions and sets together: a warning without fresh data
+  std::size_t sets = 1;      ///< how many sets there are
 };
 
-/// Upper quartile (of fewer than four values the largest): congestion and a slow partner only ever lower a value, a slow
-/// NIC lowers all of them (reference: verdict-statistics 4.5).
+/// Upper quartile (of fewer than four values the largest): congestion and a slow partner only ever lower a
+/// value, a slow NIC lowers all of them (reference: verdict-statistics 4.5).
 double upper(std::vector<double> values);
 
 /// Scores of the ends: upper quartile over partners, both ways, sent, received; NaN without enough data.
 struct EndScores {
   std::vector<double> both, out, in;
-  const std::vector<double>& of(Way way) const { return way == Way::both ? both : way == Way::out ? out : in; }
+  const std::vector<double>& of(Way way) const {
+    return way == Way::both ? both : way == Way::out ? out : in;
+  }
 };
 /// Over all pairs, or only those that cross leaves.
 EndScores end_scores(const LinkSet& set, bool crossing_only);
 
-/// Parts that are slower than the others, highest level first: what a leaf explains is taken off its nodes, what a node
-/// explains off its NICs, what a NIC explains off its pairs. Pairs are at most `max_pair_suspects`, worst first.
+/// Parts that are slower than the others, highest level first: what a leaf explains is taken off its nodes,
+/// what a node explains off its NICs, what a NIC explains off its pairs. Pairs are at most
+/// `max_pair_suspects`, worst first.
 std::vector<Suspect> localise(LinkSet set, const Options& options);
 inline constexpr std::size_t max_pair_suspects = 300;
 
-/// Values far below the others: from 24 by robust predictive deviation, from 6 by peeled deletion t, fewer none.
+/// Values far below the others: from 24 by robust predictive deviation, from 6 by peeled deletion t, fewer
+/// none.
 struct Low {
   std::size_t index = 0;
   double deficit = 0, p_adjusted = 1;
 };
 std::vector<Low> low_outliers(const std::vector<double>& values, double alpha);
 
-/// Few nodes (or the devices of one node): a part is named when all its pairs are slow by 30 % (ranks on shared cores:
-/// 50 %) and no pair among the others is; a single slow pair likewise.
+/// Few nodes (or the devices of one node): a part is named when all its pairs are slow by 30 % (ranks on
+/// shared cores: 50 %) and no pair among the others is; a single slow pair likewise.
 std::vector<Suspect> small_suspects(const LinkSet& set);
 
 }  // namespace assay::verdict::network

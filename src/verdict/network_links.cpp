@@ -18,7 +18,9 @@ using results::not_taken;
 /// Rows of a round from which its own median is taken out; under it one slow part would move it.
 constexpr std::size_t least_round_rows = 16;
 
-std::int32_t row_at(const std::vector<std::int32_t>& values, std::size_t i) { return i < values.size() ? values[i] : -1; }
+std::int32_t row_at(const std::vector<std::int32_t>& values, std::size_t i) {
+  return i < values.size() ? values[i] : -1;
+}
 
 /// The samples that one row has of one round.
 struct Measured {
@@ -34,8 +36,8 @@ struct Raw {
   int pass = 0, cls = 0;
 };
 
-/// What pairs must have in common for their rates to be compared: the series' stratum, and whether they stay in one
-/// place (below a switch; inside a node: in a NUMA domain). Places are -1 where unknown.
+/// What pairs must have in common for their rates to be compared: the series' stratum, and whether they stay
+/// in one place (below a switch; inside a node: in a NUMA domain). Places are -1 where unknown.
 int class_of(std::int32_t stratum, int place_a, int place_b) {
   const int tier = place_a < 0 || place_b < 0 ? 0 : place_a == place_b ? 1 : 2;
   return stratum * 3 + tier;
@@ -58,12 +60,13 @@ void centre(std::vector<Raw>& raw) {
     by_class[r.cls].push_back(r.m.y);
     by_round[{r.cls, r.pass, r.m.round}].push_back(r.m.y);
   }
-  // Where rounds are too small to tell anything the set is small, and one bad switch may slow most pairs that cross switches:
-  // the upper quartile is what the others reach.
+  // Where rounds are too small to tell anything the set is small, and one bad switch may slow most pairs that
+  // cross switches: the upper quartile is what the others reach.
   std::map<int, bool> large;
   for (const auto& [key, values] : by_round) large[std::get<0>(key)] |= values.size() >= least_round_rows;
   std::map<int, double> class_centre;
-  for (auto& [cls, values] : by_class) class_centre[cls] = large[cls] ? median(values) : quantile(values, 0.75);
+  for (auto& [cls, values] : by_class)
+    class_centre[cls] = large[cls] ? median(values) : quantile(values, 0.75);
   std::map<std::tuple<int, int, int>, double> round_median;
   for (auto& [key, values] : by_round)
     round_median[key] = values.size() >= least_round_rows ? median(values) : class_centre[std::get<0>(key)];
@@ -74,13 +77,15 @@ void centre(std::vector<Raw>& raw) {
   }
 }
 
-std::vector<Measured> measured(const results::CaseData& c, const std::string& metric, results::Better better) {
+std::vector<Measured> measured(const results::CaseData& c, const std::string& metric,
+                               results::Better better) {
   std::vector<Measured> out;
   const auto* m = c.find(metric);
   if (m == nullptr || !(m->values.size() >= c.entities() * (m->per_sample ? c.samples() : 1))) return out;
   const auto* round = c.find("round");
   const std::size_t width = m->per_sample ? c.samples() : 1;
-  if (round != nullptr && round->values.size() < c.entities() * (round->per_sample ? c.samples() : 1)) round = nullptr;
+  if (round != nullptr && round->values.size() < c.entities() * (round->per_sample ? c.samples() : 1))
+    round = nullptr;
   const double sign = better == results::Better::lower ? -1.0 : 1.0;
   const auto round_at = [&](std::size_t row, std::size_t sample) {
     if (round == nullptr) return 0;
@@ -91,7 +96,8 @@ std::vector<Measured> measured(const results::CaseData& c, const std::string& me
   std::vector<double> values;
   for (std::size_t r = 0; r < c.entities(); ++r) {
     taken.clear();
-    const auto count = r < c.count.size() && m->per_sample ? static_cast<std::size_t>(std::max(0, c.count[r])) : width;
+    const auto count =
+        r < c.count.size() && m->per_sample ? static_cast<std::size_t>(std::max(0, c.count[r])) : width;
     for (std::size_t s = 0; s < std::min(count, width); ++s) {
       const double value = m->values[r * width + s];
       if (value > 0 && std::isfinite(value)) taken.emplace_back(round_at(r, s), sign * std::log(value));
@@ -103,7 +109,8 @@ std::vector<Measured> measured(const results::CaseData& c, const std::string& me
       const int number = taken[i].first;
       for (; i < taken.size() && taken[i].first == number; ++i) values.push_back(taken[i].second);
       out.push_back({c.entity[r], row_at(c.source, r), row_at(c.destination, r), number, median(values),
-                     *std::max_element(values.begin(), values.end()), static_cast<std::int32_t>(values.size())});
+                     *std::max_element(values.begin(), values.end()),
+                     static_cast<std::int32_t>(values.size())});
     }
   }
   return out;
@@ -194,7 +201,8 @@ bool LinkSet::crosses(const Pair& p) const {
 std::int32_t switch_row(const Judgement& j, const std::string& name) {
   for (std::size_t i = 0; i < j.results.entities.size(); ++i) {
     const auto& e = j.results.entities[i];
-    if (e.kind == "switch" && (e.name == name || e.name == "switch:" + name)) return static_cast<std::int32_t>(i);
+    if (e.kind == "switch" && (e.name == name || e.name == "switch:" + name))
+      return static_cast<std::int32_t>(i);
   }
   return -1;
 }
@@ -257,7 +265,8 @@ std::vector<LinkSet> link_sets(const Judgement& j, const Places& places, const S
   const auto place_of = [&](std::int32_t row, bool inside) {
     if (inside) return numa.contains(row) ? numa.at(row) : -1;
     const std::string& leaf = places.leaf_of(row);
-    return leaf.empty() ? -1 : leaf_number.try_emplace(leaf, static_cast<int>(leaf_number.size())).first->second;
+    return leaf.empty() ? -1
+                        : leaf_number.try_emplace(leaf, static_cast<int>(leaf_number.size())).first->second;
   };
   int pass = 0;
   for (const auto& c : j.results.cases) {
@@ -292,7 +301,7 @@ std::vector<LinkSet> link_sets(const Judgement& j, const Places& places, const S
 }
 
 int retest_pairs(const Judgement& j, const Places& places, const LinkSet& set, LinkSet& fresh,
-                     std::vector<int>& rounds) {
+                 std::vector<int>& rounds) {
   const Series& series = *set.series;
   fresh.series = set.series;
   fresh.inside = set.inside;
@@ -307,8 +316,10 @@ int retest_pairs(const Judgement& j, const Places& places, const LinkSet& set, L
     if (c.state != results::CaseState::pass && c.state != results::CaseState::fail) continue;
     ++cases;
     for (auto& m : measured(c, series.metric, series.better)) {
-      if (!j.entities.valid(m.source) || !j.entities.valid(m.destination) || m.source == m.destination) continue;
-      if ((j.entities.node(m.source) == j.entities.node(m.destination)) == set.inside) raw.push_back({m, number, 0});
+      if (!j.entities.valid(m.source) || !j.entities.valid(m.destination) || m.source == m.destination)
+        continue;
+      if ((j.entities.node(m.source) == j.entities.node(m.destination)) == set.inside)
+        raw.push_back({m, number, 0});
     }
   }
   builder.pairs(raw, &rounds);

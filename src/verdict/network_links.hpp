@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pairs of one series as numbers: log rates without what moved their whole round, and where their ends hang.
+// The pairs of one series as numbers: log rates without what moved their whole round, and where their ends
+// hang.
 #pragma once
 
 #include <cstdint>
@@ -23,20 +24,21 @@ struct End {
   bool shared = false;    ///< other ranks use its cores too: it gets what the scheduler gives it
 };
 
-/// One measurement of a pair: natural logarithms of rates (higher is better), centred; NaN for a direction without data.
+/// One measurement of a pair: natural logarithms of rates (higher is better), centred; NaN for a direction
+/// without data.
 struct Pair {
-  int a = 0, b = 0;          ///< indices of ends, a < b by row of /entities
-  double ab = 0, ba = 0;     ///< centred medians by direction
-  double best_ab = 0, best_ba = 0;  ///< best samples, centred alike
+  int a = 0, b = 0;                       ///< indices of ends, a < b by row of /entities
+  double ab = 0, ba = 0;                  ///< centred medians by direction
+  double best_ab = 0, best_ba = 0;        ///< best samples, centred alike
   std::int32_t row_ab = -1, row_ba = -1;  ///< rows of the link entities
   std::int32_t samples = 0;
-  double mean() const;       ///< of the directions there are
+  double mean() const;  ///< of the directions there are
 };
 
 struct LinkSet {
   const Series* series = nullptr;
-  bool inside = false;       ///< pairs inside nodes; otherwise across
-  double centre = 0;         ///< median log rate before centring
+  bool inside = false;  ///< pairs inside nodes; otherwise across
+  double centre = 0;    ///< median log rate before centring
   std::vector<End> ends;
   std::vector<Pair> pairs;
   std::vector<std::int32_t> node_rows;  ///< of /entities, by node index
@@ -60,17 +62,18 @@ class Places {
 
  private:
   const Judgement& j_;
-  std::vector<std::string> leaf_;      ///< by row; nodes included
+  std::vector<std::string> leaf_;                         ///< by row; nodes included
   mutable std::map<std::string, std::int32_t> switches_;  ///< rows of /entities by name
-  std::vector<std::int32_t> only_nic_; ///< by row of a node: -1 none, -2 several
+  std::vector<std::int32_t> only_nic_;                    ///< by row of a node: -1 none, -2 several
 };
 
-/// The pairs of a series, apart by inside and across nodes and by stratum; sets of fewer than two pairs are left out.
+/// The pairs of a series, apart by inside and across nodes and by stratum; sets of fewer than two pairs are
+/// left out.
 std::vector<LinkSet> link_sets(const Judgement& j, const Places& places, const Series& series);
 
-/// The pairs of the retest cases (.cK) of a set's series, not centred; its first ends are those of `set` in their
-/// order. `rounds` gets the round of each pair (cases apart), the result is the number of those cases.
+/// The pairs of the retest cases (.cK) of a set's series, not centred; its first ends are those of `set` in
+/// their order. `rounds` gets the round of each pair (cases apart), the result is the number of those cases.
 int retest_pairs(const Judgement& j, const Places& places, const LinkSet& set, LinkSet& retest,
-                     std::vector<int>& rounds);
+                 std::vector<int>& rounds);
 
 }  // namespace assay::verdict::network

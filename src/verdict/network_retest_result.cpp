@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What fresh data say. Suspects and controls were measured in the same rounds; a suspect is scored as before (upper
-// quartile over its partners) and held against the scores of the controls.
+// What fresh data say. Suspects and controls were measured in the same rounds; a suspect is scored as before
+// (upper quartile over its partners) and held against the scores of the controls.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -75,7 +75,8 @@ Seen see(const Screened& screened, const LinkRetest& retest, const Suspect& s) {
     const auto& wanted = screened.set.pairs[at(s.index)];
     for (const auto& p : retest.set.pairs)
       if (p.a == wanted.a && p.b == wanted.b)
-        if (const double v = value(p, p.a, s.way) + explained_by_leaf(retest, p); !std::isnan(v)) seen.values.push_back(v);
+        if (const double v = value(p, p.a, s.way) + explained_by_leaf(retest, p); !std::isnan(v))
+          seen.values.push_back(v);
     seen.parts = 1;
     // As the partner of somebody it was measured once, and congestion may have been there.
     if (seen.values.size() < constants::network_pair_rounds) seen.values.clear();
@@ -163,8 +164,8 @@ LinkRetest link_retest(const Judgement& j, const Places& places, const Screened&
   return retest;
 }
 
-RetestResult judge_retest(const Screened& screened, const LinkRetest& retest, const Suspect& s, std::size_t candidates,
-                     std::size_t sets) {
+RetestResult judge_retest(const Screened& screened, const LinkRetest& retest, const Suspect& s,
+                          std::size_t candidates, std::size_t sets) {
   RetestResult c;
   if (retest.cases == 0) return c;
   const Seen seen = see(screened, retest, s);

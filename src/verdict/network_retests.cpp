@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is measured again: suspects with the partner that made them one, then with fresh ones; controls beside them in
-// every round. Single pairs are repeated as they are.
+// What is measured again: suspects with the partner that made them one, then with fresh ones; controls beside
+// them in every round. Single pairs are repeated as they are.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -32,9 +32,11 @@ class Drawer {
     for (const auto& p : set_.pairs) met_.insert(pairing(p.a, p.b));
     lane_.assign(set_.ends.size(), 0);
     std::map<int, std::vector<int>> by_node;
-    for (std::size_t e = 0; e < set_.ends.size(); ++e) by_node[set_.ends[e].node].push_back(static_cast<int>(e));
+    for (std::size_t e = 0; e < set_.ends.size(); ++e)
+      by_node[set_.ends[e].node].push_back(static_cast<int>(e));
     for (auto& [node, ends] : by_node) {
-      std::sort(ends.begin(), ends.end(), [&](int a, int b) { return set_.ends[at(a)].row < set_.ends[at(b)].row; });
+      std::sort(ends.begin(), ends.end(),
+                [&](int a, int b) { return set_.ends[at(a)].row < set_.ends[at(b)].row; });
       for (std::size_t k = 0; k < ends.size(); ++k) lane_[at(ends[k])] = static_cast<int>(k);
     }
   }
@@ -93,7 +95,8 @@ class Drawer {
       for (const auto i : random_.child("pairs" + std::to_string(b)).permutation(set_.pairs.size())) {
         const auto& p = set_.pairs[i];
         if (controls >= wanted_controls()) break;
-        if (suspect_[at(p.a)] || suspect_[at(p.b)] || wanted.contains(pairing(p.a, p.b)) || !put(p, b)) continue;
+        if (suspect_[at(p.a)] || suspect_[at(p.b)] || wanted.contains(pairing(p.a, p.b)) || !put(p, b))
+          continue;
         controls_.insert(controls_.end(), {p.a, p.b});
         ++controls;
       }
@@ -129,7 +132,8 @@ class Drawer {
     std::vector<std::size_t> order = random_.child("controls").permutation(set_.ends.size());
     // Inside nodes the devices beside a suspect come first: its partners are among them.
     if (set_.inside)
-      std::stable_partition(order.begin(), order.end(), [&](auto e) { return nodes.contains(set_.ends[e].node); });
+      std::stable_partition(order.begin(), order.end(),
+                            [&](auto e) { return nodes.contains(set_.ends[e].node); });
     for (const auto e : order) {
       if (wanted == 0) break;
       if (suspect_[e] || chosen[e] || (!set_.inside && !lanes.contains(lane_[e]))) continue;
@@ -158,11 +162,14 @@ class Drawer {
     return partner;
   }
 
-  /// Somebody new if there is anybody, else somebody not met in this confirmation. The search starts elsewhere in each
-  /// round; controls are left to each other while others are there.
+  /// Somebody new if there is anybody, else somebody not met in this confirmation. The search starts
+  /// elsewhere in each round; controls are left to each other while others are there.
   int next_partner(int end, int round) const {
     const std::size_t n = pool_.size();
-    const std::size_t start = n == 0 ? 0 : random_.child("start").below(static_cast<std::uint64_t>(end) * 64 + static_cast<std::uint64_t>(round), n);
+    const std::size_t start =
+        n == 0 ? 0
+               : random_.child("start").below(
+                     static_cast<std::uint64_t>(end) * 64 + static_cast<std::uint64_t>(round), n);
     int best = -1, best_cost = 4;
     for (std::size_t k = 0; k < n && best_cost > 0; ++k) {
       const int other = pool_[(start + k) % n];

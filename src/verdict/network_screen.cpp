@@ -9,7 +9,8 @@ namespace assay::verdict::network {
 namespace {
 
 bool judged_here(const Series& s) {
-  return s.kind == "link" && s.judged && s.first != nullptr && retest_number(s.name) == 0 && s.rows.size() >= 2;
+  return s.kind == "link" && s.judged && s.first != nullptr && retest_number(s.name) == 0 &&
+         s.rows.size() >= 2;
 }
 
 bool same(const Suspect& a, const Suspect& b) { return a.place == b.place && a.index == b.index; }
@@ -51,7 +52,8 @@ std::vector<Screened> screen(const Judgement& j, const Places& places) {
     if (one.small()) one.suspects = small_suspects(one.set);
     if (one.units < constants::network_deletion_population) continue;
     for (const auto& s : localise(one.set, options)) {
-      const auto known = std::find_if(one.suspects.begin(), one.suspects.end(), [&](const auto& k) { return same(k, s); });
+      const auto known =
+          std::find_if(one.suspects.begin(), one.suspects.end(), [&](const auto& k) { return same(k, s); });
       if (known == one.suspects.end())
         one.suspects.push_back(s);
       else

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Few parts have no spread to judge by. What is left is the pattern: one part whose pairs are all slow, or one slow pair.
+// Few parts have no spread to judge by. What is left is the pattern: one part whose pairs are all slow, or
+// one slow pair.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -37,11 +38,13 @@ std::vector<Directed> directed_links(const LinkSet& set, double& reference) {
   for (std::size_t i = 0; i < set.pairs.size(); ++i) {
     const auto& p = set.pairs[i];
     const bool shared = set.ends[at(p.a)].shared || set.ends[at(p.b)].shared;
-    const double least = -std::log1p(-(shared ? constants::peers_shared_deficit : constants::peers_small_deficit));
+    const double least =
+        -std::log1p(-(shared ? constants::peers_shared_deficit : constants::peers_small_deficit));
     const auto add = [&](int from, int to, double y, double best) {
       if (std::isnan(y)) return;
-      // A neighbour on the machine slows some samples, a bad part all of them. Ranks that take turns on a core have a best
-      // sample whenever the others sleep; that all pairs of one of them are low together is what tells there.
+      // A neighbour on the machine slows some samples, a bad part all of them. Ranks that take turns on a
+      // core have a best sample whenever the others sleep; that all pairs of one of them are low together is
+      // what tells there.
       const bool median_slow = reference - y >= least, slow = median_slow && reference - best >= least;
       links.push_back({i, from, to, reference - y, slow, shared ? median_slow : slow, false});
     };
@@ -61,7 +64,8 @@ struct Part {
 /// Names the parts all of whose pairs are slow, if none of the pairs among the others is.
 class Hubs {
  public:
-  Hubs(const LinkSet& set, std::vector<Directed>& links, Place place) : set_(set), links_(links), place_(place) {}
+  Hubs(const LinkSet& set, std::vector<Directed>& links, Place place)
+      : set_(set), links_(links), place_(place) {}
 
   std::vector<Suspect> named() {
     const bool whole_node = place_ == Place::node && set_.inside;
@@ -119,9 +123,11 @@ class Hubs {
   }
   bool touches(const Directed& l, const Suspect& s) const {
     if (!counts(l)) return false;
-    return (s.way != Way::in && part_of(l.from) == s.index) || (s.way != Way::out && part_of(l.to) == s.index);
+    return (s.way != Way::in && part_of(l.from) == s.index) ||
+           (s.way != Way::out && part_of(l.to) == s.index);
   }
-  /// Beside parts that are slow by far, noise of a few samples is not slow: what counts has half of their deficit (of the logarithm).
+  /// Beside parts that are slow by far, noise of a few samples is not slow: what counts has half of their
+  /// deficit (of the logarithm).
   bool others_slow(const std::vector<Suspect>& found) const {
     double least = std::numeric_limits<double>::infinity();
     for (const auto& s : found) least = std::min(least, s.deficit / 2);
@@ -168,7 +174,9 @@ std::vector<Suspect> small_suspects(const LinkSet& set) {
   std::vector<Suspect> found;
   double reference = 0;
   auto links = directed_links(set, reference);
-  const auto join = [&](const std::vector<Suspect>& more) { found.insert(found.end(), more.begin(), more.end()); };
+  const auto join = [&](const std::vector<Suspect>& more) {
+    found.insert(found.end(), more.begin(), more.end());
+  };
   if (!set.inside && set.leaves.size() >= least_leaves) join(Hubs(set, links, Place::leaf).named());
   if (set.node_rows.size() < set.ends.size()) join(Hubs(set, links, Place::node).named());
   join(Hubs(set, links, Place::end).named());

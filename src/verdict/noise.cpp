@@ -19,8 +19,8 @@ double precision_of(const SeriesRow& row) {
   return constants::noise_z * row.standard_error / std::abs(row.median);
 }
 
-/// Ends of links most of whose pairs are noisy: single pairs meet traffic in their round, and their ends are judged over all
-/// partners.
+/// Ends of links most of whose pairs are noisy: single pairs meet traffic in their round, and their ends are
+/// judged over all partners.
 std::set<std::int32_t> noisy_ends(const Series& s) {
   std::map<std::int32_t, std::vector<double>> pairs;
   for (const auto& row : s.rows) {
@@ -76,13 +76,15 @@ void judge_noise(Judgement& j) {
   }
 }
 
-/// A median does not see what happens in one sample of twenty. Interrupted and congested machines dip too, so only who does so
-/// much more often than anybody else is named, and never as a fault.
+/// A median does not see what happens in one sample of twenty. Interrupted and congested machines dip too, so
+/// only who does so much more often than anybody else is named, and never as a fault.
 void judge_dips(Judgement& j) {
   for (const auto& s : j.series) {
     if (!is_population(s) || s.rows.size() < constants::peers_min_population) continue;
     const SeriesRow *worst = nullptr, *second = nullptr;
-    auto share = [](const SeriesRow* row) { return row == nullptr ? 0.0 : row->dips / static_cast<double>(std::max(row->n, 1)); };
+    auto share = [](const SeriesRow* row) {
+      return row == nullptr ? 0.0 : row->dips / static_cast<double>(std::max(row->n, 1));
+    };
     bool shared = false;
     for (const auto& row : s.rows) {
       shared = shared || (j.entities.shares_cores(row.entity) && !s.takes_turns);
@@ -105,9 +107,10 @@ void judge_dips(Judgement& j) {
     f.controls = static_cast<std::int64_t>(s.rows.size()) - 1;
     f.action = "MONITOR";
     f.evidence = s.path;
-    f.text = f.name + ": " + s.full() + ": " + std::to_string(worst->dips) + " of " + std::to_string(worst->n) +
-             " samples at less than " + percent(constants::dip) + " of its own median, of its " +
-             std::to_string(s.rows.size() - 1) + " peers at most " + percent(share(second));
+    f.text = f.name + ": " + s.full() + ": " + std::to_string(worst->dips) + " of " +
+             std::to_string(worst->n) + " samples at less than " + percent(constants::dip) +
+             " of its own median, of its " + std::to_string(s.rows.size() - 1) + " peers at most " +
+             percent(share(second));
     j.add(std::move(f), rows_of(*worst));
   }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of numbers inside JSON: as bytes for CBOR, as base64 for text. Little-endian, like every machine assay runs on.
+// Rows of numbers inside JSON: as bytes for CBOR, as base64 for text. Little-endian, like every machine assay
+// runs on.
 #pragma once
 
 #include <bit>

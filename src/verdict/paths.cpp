@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which NIC carried the messages: bytes that ranks sent to other nodes against the bytes that NICs moved in the same cases.
+// Which NIC carried the messages: bytes that ranks sent to other nodes against the bytes that NICs moved in
+// the same cases.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -48,8 +49,8 @@ struct Stray {
   std::string text;
 };
 
-/// What NICs sent by their own counters. Cases hold only the rows of those that moved, so that a NIC known from any case sent
-/// nothing in those that do not mention it.
+/// What NICs sent by their own counters. Cases hold only the rows of those that moved, so that a NIC known
+/// from any case sent nothing in those that do not mention it.
 class Moved {
  public:
   explicit Moved(const Judgement& j) {
@@ -73,7 +74,7 @@ class Moved {
 
  private:
   std::map<std::pair<std::string, std::int32_t>, std::map<std::int32_t, double>> by_case_;  ///< and node
-  std::map<std::int32_t, std::set<std::int32_t>> nics_;  ///< by node
+  std::map<std::int32_t, std::set<std::int32_t>> nics_;                                     ///< by node
 };
 
 std::string bytes_text(double bytes) { return format_quantity(bytes, "B"); }
@@ -95,13 +96,15 @@ std::map<std::int32_t, Nic> listed_nics(const Judgement& j) {
   return nics;
 }
 
-/// Whether what carried the messages uses ports and interfaces with counters that are read here: sockets, verbs and UCX. Not so
-/// the adapters behind libfabric, PSM and Portals (Slingshot, EFA), whose interface in /sys/class/net counts only the kernel's share.
+/// Whether what carried the messages uses ports and interfaces with counters that are read here: sockets,
+/// verbs and UCX. Not so the adapters behind libfabric, PSM and Portals (Slingshot, EFA), whose interface in
+/// /sys/class/net counts only the kernel's share.
 bool shows_in_counters(const results::CaseData& c) {
   const auto it = c.parameters.find("path");
   if (it == c.parameters.end() || !it->is_string()) return false;
   const std::string path = it->get<std::string>();
-  return path.find("cm/") == std::string::npos && path.find("requested:") == std::string::npos && path != "mpi";
+  return path.find("cm/") == std::string::npos && path.find("requested:") == std::string::npos &&
+         path != "mpi";
 }
 
 bool is_fabric(const Nic& nic) { return nic.kind == "infiniband" || nic.kind == "roce"; }
@@ -142,7 +145,8 @@ class Paths {
       }
     }
     const auto readable = [](const std::map<std::int32_t, double>& nics) {
-      return !nics.empty() && std::none_of(nics.begin(), nics.end(), [](const auto& nic) { return std::isnan(nic.second); });
+      return !nics.empty() &&
+             std::none_of(nics.begin(), nics.end(), [](const auto& nic) { return std::isnan(nic.second); });
     };
     for (const auto& [nic, bytes] : by_nic) {
       const auto nics = moved.in(c.path(), j_.entities.node(nic));
@@ -168,8 +172,8 @@ class Paths {
   void judge_alone(std::int32_t nic, const Alone& alone) {
     const double through = alone.moved.at(nic);
     if (alone.sent < least_payload || through >= least_moved * alone.sent) return;
-    std::string text = bytes_text(alone.sent) + " were sent over " + j_.entities.name(nic) + " alone, which moved " +
-                       bytes_text(through);
+    std::string text = bytes_text(alone.sent) + " were sent over " + j_.entities.name(nic) +
+                       " alone, which moved " + bytes_text(through);
     const auto most = std::max_element(alone.moved.begin(), alone.moved.end(),
                                        [](const auto& a, const auto& b) { return a.second < b.second; });
     if (most->first != nic && most->second >= alone.sent / 2)
@@ -190,7 +194,8 @@ class Paths {
     }
     for (const auto& [row, bytes] : t.moved) {
       const std::string interface = j_.entities.name(row);
-      // What a port counts the interface that rides on it may count again, and what a NIC counts a bond or bridge above it.
+      // What a port counts the interface that rides on it may count again, and what a NIC counts a bond or
+      // bridge above it.
       if (riding_.contains(interface) || ends_with(interface, "/lo")) continue;
       const auto listed = nics_.find(row);
       if (has_listed && listed == nics_.end()) continue;
@@ -201,12 +206,14 @@ class Paths {
     const std::string sent = bytes_text(t.sent) + " sent to other nodes";
     if (most < 0) return;
     if (all < least_moved * t.sent) {
-      found_["beside"].push_back({node, all, t.sent, name + ": of " + sent + " its NICs moved " + bytes_text(all) +
-                                                          (t.worst.empty() ? "" : ", missing most in " + t.worst)});
+      found_["beside"].push_back({node, all, t.sent,
+                                  name + ": of " + sent + " its NICs moved " + bytes_text(all) +
+                                      (t.worst.empty() ? "" : ", missing most in " + t.worst)});
     } else if (has_fabric && fabric < least_moved * t.sent / 2) {
       found_["fallback"].push_back({node, fabric, t.sent,
-                                    name + ": of " + sent + " InfiniBand and RoCE ports moved " + bytes_text(fabric) + ", " +
-                                        j_.entities.name(most) + " " + bytes_text(t.moved.at(most))});
+                                    name + ": of " + sent + " InfiniBand and RoCE ports moved " +
+                                        bytes_text(fabric) + ", " + j_.entities.name(most) + " " +
+                                        bytes_text(t.moved.at(most))});
     } else {
       judge_share(node, t, all, most);
     }
@@ -222,8 +229,8 @@ class Paths {
           nic.rate >= carrier->second.rate && t.moved.contains(row))
         idle.push_back(j_.entities.name(row));
     if (idle.empty()) return;
-    std::string text = j_.entities.name(most) + " carried " + percent(t.moved.at(most) / all) + " of the bytes of " +
-                       std::to_string(t.senders.size()) + " ranks; as good as idle:";
+    std::string text = j_.entities.name(most) + " carried " + percent(t.moved.at(most) / all) +
+                       " of the bytes of " + std::to_string(t.senders.size()) + " ranks; as good as idle:";
     for (const auto& name : idle) text += " " + name;
     // A second Ethernet interface often has another purpose.
     found_[is_fabric(carrier->second) ? "one-nic" : "one-interface"].push_back(
@@ -234,7 +241,8 @@ class Paths {
   void report(const std::string& what, const std::vector<Stray>& strays) {
     const Stray& first = strays.front();
     const bool several = strays.size() > 1;
-    auto f = j_.about(several ? -1 : first.row, what == "one-interface" ? "INFO" : "WARN", "fact", "mismatch");
+    auto f =
+        j_.about(several ? -1 : first.row, what == "one-interface" ? "INFO" : "WARN", "fact", "mismatch");
     f.suite = suite_;
     f.metric = "path";
     f.unit = what.starts_with("one") ? "1" : "B";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// RAM patterns on GPUs that load the memory less than the GPU's own copy does. A ratio to a device's own bandwidth explains and
-// never judges: notes, whatever their number.
+// RAM patterns on GPUs that load the memory less than the GPU's own copy does. A ratio to a device's own
+// bandwidth explains and never judges: notes, whatever their number.
 #include <algorithm>
 
 #include "verdict/constants.hpp"
@@ -29,14 +29,16 @@ void judge_patterns(Judgement& j) {
     std::vector<const SeriesRow*> below;
     for (const auto& row : s.rows) {
       // Ranks that share a GPU get what is left of it.
-      if (row.median < constants::pattern_efficiency && !j.entities.shares_cores(row.entity)) below.push_back(&row);
+      if (row.median < constants::pattern_efficiency && !j.entities.shares_cores(row.entity))
+        below.push_back(&row);
     }
     if (below.empty()) continue;
     std::sort(below.begin(), below.end(), [](const auto* a, const auto* b) { return a->median < b->median; });
     const SeriesRow& worst = *below.front();
     auto f = j.about(below.size() == 1 ? worst.entity : -1, "INFO", "fact", "slow");
     for (const auto* row : below)
-      if (below.size() > 1 && f.members.size() < constants::list_members) f.members.push_back(j.entities.name(row->entity));
+      if (below.size() > 1 && f.members.size() < constants::list_members)
+        f.members.push_back(j.entities.name(row->entity));
     f.suite = s.suite;
     f.metric = s.full();
     f.unit = s.unit;
@@ -47,9 +49,12 @@ void judge_patterns(Judgement& j) {
     f.samples = worst.n;
     f.action = "MONITOR";
     f.evidence = s.path;
-    f.text = j.entities.name(worst.entity) + ": " + s.suite + "/" + s.name + " ran at " + percent(worst.median) +
-             " of the GPU's own copy bandwidth in this run, under " + percent(constants::pattern_efficiency) +
-             (below.size() > 1 ? ", the least of " + std::to_string(below.size()) + " GPUs of " + std::to_string(s.rows.size()) : "");
+    f.text =
+        j.entities.name(worst.entity) + ": " + s.suite + "/" + s.name + " ran at " + percent(worst.median) +
+        " of the GPU's own copy bandwidth in this run, under " + percent(constants::pattern_efficiency) +
+        (below.size() > 1
+             ? ", the least of " + std::to_string(below.size()) + " GPUs of " + std::to_string(s.rows.size())
+             : "");
     std::vector<std::int32_t> rows;
     for (const auto* row : below) rows.push_back(row->entity);
     j.add(std::move(f), rows);

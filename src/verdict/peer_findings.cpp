@@ -24,7 +24,9 @@ std::string range(double low, double high) {
   return text;
 }
 
-std::string count(std::int64_t n, const char* one, const char* many) { return std::to_string(n) + " " + (n == 1 ? one : many); }
+std::string count(std::int64_t n, const char* one, const char* many) {
+  return std::to_string(n) + " " + (n == 1 ? one : many);
+}
 
 struct Shown {
   double deficit = 0, low = 0, high = 0;
@@ -32,14 +34,19 @@ struct Shown {
   bool retest = false;
 };
 
-/// Fresh data where they say something about what is claimed, else those of the screening with their 95 % interval.
+/// Fresh data where they say something about what is claimed, else those of the screening with their 95 %
+/// interval.
 Shown shown(const PeerFinding& f) {
   const auto& p = *f.population;
   if (f.retest.measured && !f.intermittent)
     return {f.retest.deficit, f.retest.low, f.retest.high, f.retest.samples, f.retest.controls, true};
   const double half = constants::interval_z * (std::isnan(p.se) ? 0 : p.se);
-  return {f.suspect.deficit, f.suspect.deficit - half, f.suspect.deficit + half, p.members[f.member].row->n,
-          static_cast<std::int64_t>(p.size()) - 1, false};
+  return {f.suspect.deficit,
+          f.suspect.deficit - half,
+          f.suspect.deficit + half,
+          p.members[f.member].row->n,
+          static_cast<std::int64_t>(p.size()) - 1,
+          false};
 }
 
 /// Why it is a fault, or why not yet.
@@ -51,17 +58,21 @@ std::string standing(const PeerFinding& f) {
            count(f.retest.controls, "control", "controls") + ", the whole interval beyond " + delta;
   char lasted[96];
   std::snprintf(lasted, sizeof lasted, "in %zu blocks over %.0f s", f.lasting_blocks, f.lasting_s);
-  if (f.fail && f.throttle_counted && f.lasting_s < constants::lasting_s) return "beyond " + delta + " while its throttle counter rose";
+  if (f.fail && f.throttle_counted && f.lasting_s < constants::lasting_s)
+    return "beyond " + delta + " while its throttle counter rose";
   if (f.fail) return std::string("beyond ") + delta + " " + lasted;
   if (f.intermittent)
-    return "not so in " + count(f.retest.samples, "fresh sample", "fresh samples") + " (" + percent(fraction(f.retest.deficit)) + ")";
+    return "not so in " + count(f.retest.samples, "fresh sample", "fresh samples") + " (" +
+           percent(fraction(f.retest.deficit)) + ")";
   if (f.retest.measured && f.retest.needed > 0)
     return "AMBIGUOUS against " + delta + ": " + std::to_string(f.retest.needed) + " samples would decide";
   if (f.retest.measured) return "measured again, not beyond " + delta;
   if (f.suspect.candidate) return "not confirmed: not measured again";
-  if (f.suspect.spared) return "so many are slow that they may be another kind of part: hold them against a limit or a baseline";
+  if (f.suspect.spared)
+    return "so many are slow that they may be another kind of part: hold them against a limit or a baseline";
   if (!p.noise_known) return "from too few samples to judge it to " + delta;
-  if (!p.eligible()) return "not judged to " + delta + ": only " + percent(p.effective_delta()) + " can be told apart here";
+  if (!p.eligible())
+    return "not judged to " + delta + ": only " + percent(p.effective_delta()) + " can be told apart here";
   if (fraction(f.suspect.deficit) < f.suspect.delta) return "less than " + delta;
   return "no fault yet: so few parts may differ as much by chance";
 }
@@ -85,7 +96,8 @@ results::Finding fill(const Judgement& j, const PeerFinding& f, std::int32_t sub
   out.metric = s.full();
   out.unit = s.unit;
   out.better = results::to_string(s.better);
-  const double centre = f.suspect.at_clock ? p.members[f.member].rate + f.suspect.deficit : p.reference(f.member);
+  const double centre =
+      f.suspect.at_clock ? p.members[f.member].rate + f.suspect.deficit : p.reference(f.member);
   out.reference = from_log_rate(centre, s.better);
   out.value = from_log_rate(centre - v.deficit, s.better);
   out.reference_kind = "peers";
@@ -107,12 +119,16 @@ std::string sentence(const PeerFinding& f, const results::Finding& out) {
   const auto& s = *f.population->series;
   const Shown v = shown(f);
   const char* than = s.better == results::Better::lower ? ") slower than " : ") below ";
-  std::string text = s.full() + " " + format_quantity(*out.value, s.unit) + ", " + percent(*out.deficit) + " (" +
-                     range(v.low, v.high) + than + format_quantity(*out.reference, s.unit) + " of its " +
-                     count(static_cast<std::int64_t>(f.population->size()) - 1, "peer", "peers") + ", " + kind_text(f) + ", " +
-                     standing(f) + ", n=" + std::to_string(v.samples) + ", " + p_text(f.p);
+  std::string text =
+      s.full() + " " + format_quantity(*out.value, s.unit) + ", " + percent(*out.deficit) + " (" +
+      range(v.low, v.high) + than + format_quantity(*out.reference, s.unit) + " of its " +
+      count(static_cast<std::int64_t>(f.population->size()) - 1, "peer", "peers") + ", " + kind_text(f) +
+      ", " + standing(f) + ", n=" + std::to_string(v.samples) + ", " + p_text(f.p);
   if (f.suspect.combined) text += " by all metrics of the suite together";
-  if (f.metrics > 1) text += ", and so in " + count(static_cast<std::int64_t>(f.metrics) - 1, "other metric", "other metrics") + " of " + s.suite;
+  if (f.metrics > 1)
+    text += ", and so in " +
+            count(static_cast<std::int64_t>(f.metrics) - 1, "other metric", "other metrics") + " of " +
+            s.suite;
   return text;
 }
 
@@ -133,7 +149,9 @@ void add_peer_finding(Judgement& j, const PeerFinding& f) {
 }
 
 void add_group_finding(Judgement& j, const std::vector<PeerFinding>& parts) {
-  const auto worst = std::max_element(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return shown(a).deficit < shown(b).deficit; });
+  const auto worst = std::max_element(parts.begin(), parts.end(), [](const auto& a, const auto& b) {
+    return shown(a).deficit < shown(b).deficit;
+  });
   const auto& p = *worst->population;
   auto out = fill(j, *worst, -1);
   out.kind = "split";
@@ -151,9 +169,10 @@ void add_group_finding(Judgement& j, const std::vector<PeerFinding>& parts) {
   }
   out.samples = n;
   const bool grouped = p.split.found && !p.split.apart;
-  out.text = "cluster: " + p.series->full() + ": " + std::to_string(parts.size()) + " of " + std::to_string(p.size()) + " are slow by " +
-             range(least, shown(*worst).deficit) + (grouped ? in_common(p.split) : "") + (worst->fail ? ", each of them " : ", ") + standing(*worst) +
-             "; members " + first_of(out.members) + next_step(*worst);
+  out.text = "cluster: " + p.series->full() + ": " + std::to_string(parts.size()) + " of " +
+             std::to_string(p.size()) + " are slow by " + range(least, shown(*worst).deficit) +
+             (grouped ? in_common(p.split) : "") + (worst->fail ? ", each of them " : ", ") +
+             standing(*worst) + "; members " + first_of(out.members) + next_step(*worst);
   j.add(std::move(out), rows);
 }
 
@@ -170,8 +189,9 @@ void add_node_finding(Judgement& j, std::int32_t node, const std::vector<PeerFin
     rows.push_back(entity);
     failed += f.fail ? 1 : 0;
   }
-  out.text = out.name + ": all of its " + std::to_string(parts.size()) + " parts are slow (" + std::to_string(failed) +
-             " confirmed); worst " + j.entities.name(worst->population->members[worst->member].row->entity) + ": " +
+  out.text = out.name + ": all of its " + std::to_string(parts.size()) + " parts are slow (" +
+             std::to_string(failed) + " confirmed); worst " +
+             j.entities.name(worst->population->members[worst->member].row->entity) + ": " +
              sentence(*worst, out) + next_step(*worst);
   j.add(std::move(out), rows);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is said about those that differ from their peers: who, what, how much with its interval, n, p, since when, and what
-// to do next.
+// What is said about those that differ from their peers: who, what, how much with its interval, n, p, since
+// when, and what to do next.
 #pragma once
 
 #include <string>

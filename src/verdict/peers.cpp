@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Entities against their peers: suspects of the screening, what fresh data say of them, and one finding for each story.
+// Entities against their peers: suspects of the screening, what fresh data say of them, and one finding for
+// each story.
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <set>
 
 #include "measure/statistics.hpp"
-#include "verdict/retest_candidates.hpp"
 #include "verdict/constants.hpp"
 #include "verdict/counter_totals.hpp"
 #include "verdict/peer_findings.hpp"
+#include "verdict/retest_candidates.hpp"
 
 namespace assay::verdict {
 namespace {
@@ -30,7 +31,8 @@ class Peers {
     const auto named = named_candidates(screening_);
     candidates_ = named.size();
     for (const Suspect* s : named) named_.insert(s);
-    for (const auto& story : split_stories(screening_)) add_split_finding(j_, screening_.populations[story.front()], story.size());
+    for (const auto& story : split_stories(screening_))
+      add_split_finding(j_, screening_.populations[story.front()], story.size());
     judge_suspects();
     j_.expected_false_fails += screening_.budget;
   }
@@ -42,7 +44,9 @@ class Peers {
   void mark_references() {
     for (auto& s : j_.series) {
       if (!is_population(s)) continue;
-      for (auto& row : s.rows) row.reference = std::max<std::uint8_t>(row.reference, s.rows.size() > 1 ? Reference::peers : Reference::none);
+      for (auto& row : s.rows)
+        row.reference =
+            std::max<std::uint8_t>(row.reference, s.rows.size() > 1 ? Reference::peers : Reference::none);
     }
   }
 
@@ -77,7 +81,8 @@ class Peers {
       groups[group_of(f)].push_back(std::move(f));
     }
     for (auto& [key, group] : groups) {
-      if (key.first != no_group && group.size() >= (key.second == Company::spared ? 2 : constants::majority_min)) {
+      if (key.first != no_group &&
+          group.size() >= (key.second == Company::spared ? 2 : constants::majority_min)) {
         add_group_finding(j_, group);
         continue;
       }
@@ -95,7 +100,8 @@ class Peers {
     }
   }
 
-  /// Parts that are slow together are one finding, those that are told to be faulty apart from those that are not.
+  /// Parts that are slow together are one finding, those that are told to be faulty apart from those that are
+  /// not.
   enum class Company { failed, open, spared };
   using Group = std::pair<std::size_t, Company>;  ///< population
   static constexpr std::size_t no_group = ~std::size_t{0};
@@ -112,7 +118,8 @@ class Peers {
   bool is_node_story(std::int32_t node, const std::vector<PeerFinding>& findings) const {
     if (node < 0 || findings.size() < 2) return false;
     std::size_t parts = 0;
-    for (const auto& m : findings.front().population->members) parts += j_.entities.node(m.row->entity) == node ? 1 : 0;
+    for (const auto& m : findings.front().population->members)
+      parts += j_.entities.node(m.row->entity) == node ? 1 : 0;
     return parts == findings.size();
   }
 
@@ -132,7 +139,8 @@ class Peers {
     f.metrics = metrics;
     f.p = p;
     const auto entity = row_of(*s).entity;
-    f.retest = judge_retest(*f.population, retest(s->population), entity, s->at_clock, accused(s->population), candidates_);
+    f.retest = judge_retest(*f.population, retest(s->population), entity, s->at_clock, accused(s->population),
+                            candidates_);
     const Population& p_of = *f.population;
     const Lasting lasting = lasting_of(j_, *p_of.series, entity, [&](double value) {
       return p_of.reference(s->member) - log_rate(value, p_of.series->better) > log_deficit(s->delta);
@@ -141,7 +149,8 @@ class Peers {
     f.lasting_s = lasting.span_s;
     f.throttle_counted = throttle_counted(j_, entity);
     const bool retest_says = f.retest.measured && f.retest.confirmed;
-    // Slow while it was screened and not now: only what lasted then, or what a counter saw, is held against it.
+    // Slow while it was screened and not now: only what lasted then, or what a counter saw, is held against
+    // it.
     const bool then = p_of.eligible() && (lasting.enough() || (f.throttle_counted && s->kind == "throttled"));
     f.intermittent = f.retest.measured && f.retest.refuted;
     f.fail = s->candidate && (retest_says || (then && (!f.retest.measured || f.intermittent)));

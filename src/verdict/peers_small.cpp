@@ -14,9 +14,7 @@ namespace assay::verdict {
 namespace {
 
 /// Larger groups that have their cores for themselves are screened (screening.hpp).
-bool has_own_rule(std::size_t n, bool shared) {
-  return !shared && n >= constants::peers_min_population;
-}
+bool has_own_rule(std::size_t n, bool shared) { return !shared && n >= constants::peers_min_population; }
 
 /// Median of the sorted values without position i.
 double median_without(const std::vector<double>& sorted, std::size_t i) {
@@ -89,11 +87,12 @@ void judge_group(Judgement& j, const Series& s, Group& p) {
     const double best =
         deficit_of(higher ? row.median + half : std::max(row.median - half, 1e-300), reference, higher);
     const bool small = p.sorted.size() < constants::peers_min_population;
-    // Few entities give no spread to judge by, so nothing but a lasting deficit counts: one that even the best of
-    // enough samples shows. A neighbour on the machine slows some samples, a bad part all of them. And ranks that take
-    // turns on a core get what the scheduler gives them: there the launch is the finding.
+    // Few entities give no spread to judge by, so nothing but a lasting deficit counts: one that even the
+    // best of enough samples shows. A neighbour on the machine slows some samples, a bad part all of them.
+    // And ranks that take turns on a core get what the scheduler gives them: there the launch is the finding.
     const double best_sample = deficit_of(higher ? row.highest : row.lowest, reference, higher);
-    const bool lasting = !small || !s.per_sample || (row.n >= constants::peers_small_samples && best_sample > overall);
+    const bool lasting =
+        !small || !s.per_sample || (row.n >= constants::peers_small_samples && best_sample > overall);
     if (deficit > overall && best > constants::peers_min_deficit && lasting && !p.shared) {
       report(j, s, p, row, reference, deficit, true);
     } else if (deficit > (p.shared ? overall : constants::peers_note_deficit) && (small || p.shared)) {
@@ -115,7 +114,8 @@ void judge_small_populations(Judgement& j) {
     if (!is_population(s)) continue;
     std::vector<Group> groups(s.strata.size());
     for (auto& row : s.rows)  // values that cannot be have a rule of their own
-      if (!std::isnan(log_rate(row.median, s.better))) groups[static_cast<std::size_t>(row.stratum)].rows.push_back(&row);
+      if (!std::isnan(log_rate(row.median, s.better)))
+        groups[static_cast<std::size_t>(row.stratum)].rows.push_back(&row);
     for (auto& p : groups) {
       p.z = z;
       if (p.rows.size() >= 2) judge_group(j, s, p);

@@ -66,7 +66,8 @@ void judge_memory(Judgement& j) {
   for (std::size_t i = 0; i < j.entities.size(); ++i) {
     const auto node = j.entities.node(static_cast<std::int32_t>(i));
     if (j.results.entities[i].kind == "numa") ++domains[node];
-    if (j.results.entities[i].kind == "device" && j.entities.takes_part(static_cast<std::int32_t>(i))) ++devices[node];
+    if (j.results.entities[i].kind == "device" && j.entities.takes_part(static_cast<std::int32_t>(i)))
+      ++devices[node];
   }
   for (auto& s : j.series) {
     if (s.judging.floor != results::Floor::memory_channels || !s.judged) continue;
@@ -116,8 +117,8 @@ struct NicRate {
   }
 };
 
-/// Of the physical NICs that are up, by NIC; and by node where it has only one: which of several carries a message is not
-/// known from outside.
+/// Of the physical NICs that are up, by NIC; and by node where it has only one: which of several carries a
+/// message is not known from outside.
 std::unordered_map<std::int32_t, NicRate> nic_rates(const Judgement& j) {
   std::unordered_map<std::int32_t, NicRate> rates, by_node;
   Numbers known;
@@ -137,7 +138,8 @@ std::unordered_map<std::int32_t, NicRate> nic_rates(const Judgement& j) {
     if ((*state)[i] != "up" || riding.contains(j.entities.name(table.entity[i]))) continue;
     const auto node = j.entities.node(table.entity[i]);
     ++known[node];
-    if ((*rate)[i] > 0) by_node[node] = rates[table.entity[i]] = {(*rate)[i], kind != nullptr && (*kind)[i] == "ethernet"};
+    if ((*rate)[i] > 0)
+      by_node[node] = rates[table.entity[i]] = {(*rate)[i], kind != nullptr && (*kind)[i] == "ethernet"};
   }
   std::erase_if(by_node, [&](const auto& r) { return known[r.first] != 1; });
   rates.merge(by_node);
@@ -152,12 +154,14 @@ double message_bytes(const results::CaseData& c) {
   return 0;
 }
 
-/// A pair measured once beside all the others may meet traffic: whose NIC is below its floor shows over its partners. The
-/// ends of which even the upper quartile of all pairs (as ratio to the floor) is below; with one partner that pair is it.
+/// A pair measured once beside all the others may meet traffic: whose NIC is below its floor shows over its
+/// partners. The ends of which even the upper quartile of all pairs (as ratio to the floor) is below; with
+/// one partner that pair is it.
 std::set<std::int32_t> nodes_below(const Judgement& j, const std::vector<Below>& all) {
   std::map<std::int32_t, std::vector<double>> ratios;
   for (const auto& b : all) {
-    for (const auto end : {b.row->source, b.row->destination}) ratios[j.entities.node(end)].push_back(b.value / b.reference);
+    for (const auto end : {b.row->source, b.row->destination})
+      ratios[j.entities.node(end)].push_back(b.value / b.reference);
   }
   std::set<std::int32_t> below;
   for (const auto& [node, values] : ratios) {

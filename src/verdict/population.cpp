@@ -24,7 +24,8 @@ void set_deltas(Population& p) {
 std::unordered_map<std::int32_t, double> clocks_of(const Judgement& j, const Series& s) {
   std::unordered_map<std::int32_t, double> clocks;
   for (const auto& other : j.series) {
-    if (other.metric != "clock" || other.unit != "Hz" || other.suite != s.suite || other.name != s.name) continue;
+    if (other.metric != "clock" || other.unit != "Hz" || other.suite != s.suite || other.name != s.name)
+      continue;
     for (const auto& row : other.rows) {
       if (row.median > 0) clocks[row.entity] = std::log(row.median);
     }
@@ -32,15 +33,15 @@ std::unordered_map<std::int32_t, double> clocks_of(const Judgement& j, const Ser
   return clocks;
 }
 
-std::vector<double> values_of(const Population& p, double Member::* value) {
+std::vector<double> values_of(const Population& p, double Member::*value) {
   std::vector<double> values;
   values.reserve(p.size());
   for (const auto& m : p.members) values.push_back(m.*value);
   return values;
 }
 
-/// The standard error of a member's median: from the halves of everybody's samples, which needs no shape of the noise,
-/// and from the blocks, which see what moves slowly.
+/// The standard error of a member's median: from the halves of everybody's samples, which needs no shape of
+/// the noise, and from the blocks, which see what moves slowly.
 void pool_error(Population& p) {
   std::vector<double> halves, own, counts;
   for (const auto& m : p.members) {
@@ -54,7 +55,8 @@ void pool_error(Population& p) {
   p.typical_n = std::max(1.0, median(counts));
 }
 
-/// One or two samples of a part do not tell how they vary. How parts differ does, from above: it holds the noise of each.
+/// One or two samples of a part do not tell how they vary. How parts differ does, from above: it holds the
+/// noise of each.
 void bound_noise(Population& p) {
   if (!std::isnan(p.se)) return;
   p.noise_known = false;
@@ -70,7 +72,8 @@ void take_out_clock(const Judgement& j, Population& p) {
     const auto it = clocks.find(m.row->entity);
     m.clock = it == clocks.end() ? not_taken : it->second;
   }
-  p.clocked = std::none_of(p.members.begin(), p.members.end(), [](const Member& m) { return std::isnan(m.clock); });
+  p.clocked =
+      std::none_of(p.members.begin(), p.members.end(), [](const Member& m) { return std::isnan(m.clock); });
   if (!p.clocked) return;
   const auto f = values_of(p, &Member::clock), y = values_of(p, &Member::rate);
   p.slope = p.series->judging.follows_clock() ? 1 : 0;
@@ -102,7 +105,8 @@ void take_out_groups(Population& p, const std::vector<Attribute>& attributes) {
       const double apart = median(groups[g]) - centre;
       if (std::abs(apart) > constants::group_sigmas * median_standard_error(groups[g])) shift[g] = apart;
     }
-    // Groups that are apart by what would be a fault are no structure to be forgiven: the split test names them.
+    // Groups that are apart by what would be a fault are no structure to be forgiven: the split test names
+    // them.
     for (std::size_t i = 0; i < p.size(); ++i) {
       if (a.of[i] < 0) continue;
       const double apart = shift[static_cast<std::size_t>(a.of[i])];
@@ -124,7 +128,8 @@ void set_centres(Population& p) {
     rates[side].push_back(m.rate);
     residuals[side].push_back(m.residual);
   }
-  // The bulk is the larger side. A side that is judged by itself is its own reference when it has a spread to speak of.
+  // The bulk is the larger side. A side that is judged by itself is its own reference when it has a spread to
+  // speak of.
   const std::size_t bulk = rates[1].size() > rates[0].size() ? 1 : 0;
   p.centre = centre_of(rates[bulk]);
   for (const std::size_t side : {0U, 1U}) {
@@ -146,7 +151,9 @@ double from_log_rate(double rate, results::Better better) noexcept {
 double fraction(double log_deficit) noexcept { return -std::expm1(-log_deficit); }
 double log_deficit(double fraction) noexcept { return -std::log1p(-fraction); }
 
-double Population::se_of(std::size_t i) const noexcept { return se * std::sqrt(std::max(1.0, typical_n / std::max(members[i].row->n, 1))); }
+double Population::se_of(std::size_t i) const noexcept {
+  return se * std::sqrt(std::max(1.0, typical_n / std::max(members[i].row->n, 1)));
+}
 bool Population::eligible() const noexcept { return se <= delta * constants::eligible_fraction; }
 bool Population::tells(std::size_t i, double deficit) const noexcept {
   return eligible() || deficit > 2 * constants::noise_z * se_of(i);
@@ -162,7 +169,8 @@ std::vector<Population> populations_of(const Judgement& j, const Series& series,
   for (const auto& row : series.rows) {
     const double rate = log_rate(row.median, series.better);
     if (std::isnan(rate)) continue;
-    populations[static_cast<std::size_t>(row.stratum)].members.push_back({&row, rate, rate, not_taken, false});
+    populations[static_cast<std::size_t>(row.stratum)].members.push_back(
+        {&row, rate, rate, not_taken, false});
   }
   for (std::size_t i = 0; i < populations.size(); ++i) {
     auto& p = populations[i];

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Entities that ought to be equally fast: one metric of one case and one stratum of it, with what is structure taken out.
-// A deficit here is a difference of natural logarithms, positive is slower: 0.05 is a rate 4.9 % lower.
+// Entities that ought to be equally fast: one metric of one case and one stratum of it, with what is
+// structure taken out. A deficit here is a difference of natural logarithms, positive is slower: 0.05 is a
+// rate 4.9 % lower.
 #pragma once
 
 #include <cstdint>
@@ -24,13 +25,15 @@ struct Member {
 /// Two populations in one stratum.
 struct SplitFound {
   bool found = false;
-  bool apart = false;      ///< both sides may be healthy, and each is judged by itself; else the low side is held against the high one
-  Split split;             ///< of the residuals
-  double deficit = 0;      ///< of the low side's median against the high side's
+  bool apart = false;  ///< both sides may be healthy, and each is judged by itself; else the low side is held
+                       ///< against the high one
+  Split split;         ///< of the residuals
+  double deficit = 0;  ///< of the low side's median against the high side's
   std::string attribute, value;  ///< what the low side has in common; empty: nothing recorded
-  bool place = false;            ///< the attribute is a place (rack, chassis, switch): it tells where to look and excuses nothing
+  bool place = false;  ///< the attribute is a place (rack, chassis, switch): it tells where to look and
+                       ///< excuses nothing
   std::size_t with_low = 0, with_high = 0;  ///< how many of either side have that value
-  double p = 1;            ///< of the explanation, Fisher, times the explanations tried
+  double p = 1;                             ///< of the explanation, Fisher, times the explanations tried
   bool explained() const noexcept { return !attribute.empty() && !place; }
   bool fast() const noexcept { return split.low > split.high; }  ///< a minority is faster
 };
@@ -40,13 +43,15 @@ struct Population {
   std::int32_t stratum = 0;
   std::vector<Member> members;  ///< by row of /entities
   double centre = 0;            ///< rate of the bulk, never of a minority
-  double side_rate[2] = {}, side_residual[2] = {};  ///< what members of the high and of the low side are held against
+  double side_rate[2] = {},
+         side_residual[2] = {};  ///< what members of the high and of the low side are held against
   double centre_clock = 0;
-  double se = 0;                ///< standard error of a member's rate, pooled; where too few samples tell, the spread of the members
-  bool noise_known = true;      ///< whether the samples told it
-  double typical_n = 1;         ///< samples of a member, their median
-  bool shared = false;          ///< ranks take turns on cores
-  bool clocked = false;         ///< every member's clock is known
+  double se = 0;  ///< standard error of a member's rate, pooled; where too few samples tell, the spread of
+                  ///< the members
+  bool noise_known = true;            ///< whether the samples told it
+  double typical_n = 1;               ///< samples of a member, their median
+  bool shared = false;                ///< ranks take turns on cores
+  bool clocked = false;               ///< every member's clock is known
   double slope = 0, slope_error = 0;  ///< of log rate over log clock
   bool slope_fitted = false;
   double delta_raw = 0, delta = 0;  ///< fractions: on the rate as measured, and on the residual
@@ -57,13 +62,15 @@ struct Population {
   double reference(std::size_t i) const noexcept { return side_rate[members[i].low ? 1 : 0]; }
   double residual_reference(std::size_t i) const noexcept { return side_residual[members[i].low ? 1 : 0]; }
   double deficit(std::size_t i) const noexcept { return reference(i) - members[i].rate; }
-  double residual_deficit(std::size_t i) const noexcept { return residual_reference(i) - members[i].residual; }
+  double residual_deficit(std::size_t i) const noexcept {
+    return residual_reference(i) - members[i].residual;
+  }
   /// Standard error of a member's rate, larger where it has fewer samples than others.
   double se_of(std::size_t i) const noexcept;
   /// Whether the metric was measured precisely enough for its class to fail anybody: se <= delta / 4.
   bool eligible() const noexcept;
-  /// Whether a (logarithmic) deficit of a member is worth measuring again: the metric is eligible, or the deficit is far
-  /// beyond what can be told apart here, more than 8 se of the member.
+  /// Whether a (logarithmic) deficit of a member is worth measuring again: the metric is eligible, or the
+  /// deficit is far beyond what can be told apart here, more than 8 se of the member.
   bool tells(std::size_t i, double deficit) const noexcept;
   /// max(delta, 4 se): what can be told apart here, a fraction.
   double effective_delta() const noexcept;
@@ -74,11 +81,12 @@ void find_split(const Judgement& j, Population& p, const std::vector<Attribute>&
 /// So many slow ones of so many, by so much (logarithmic), may be another kind of part as well as faults.
 bool may_be_a_kind(std::size_t slow, std::size_t all, double deficit) noexcept;
 
-/// Whether entities of a series are judged against each other here: a rate that is no collective (whose ranks share one
-/// clock), no link (network.hpp) and no inventory.
+/// Whether entities of a series are judged against each other here: a rate that is no collective (whose ranks
+/// share one clock), no link (network.hpp) and no inventory.
 bool is_population(const Series& s);
 
-/// One population per stratum; clock and recorded groups taken out, split test done. Those of one member are left out.
+/// One population per stratum; clock and recorded groups taken out, split test done. Those of one member are
+/// left out.
 std::vector<Population> populations_of(const Judgement& j, const Series& series, AttributeCache& attributes);
 
 /// Log of the rate: higher is better whatever the metric's direction; NaN for values that are no rate.

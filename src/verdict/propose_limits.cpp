@@ -23,14 +23,16 @@ std::unordered_map<std::int32_t, std::string> models_of_parts(const Judgement& j
     const auto it = j.results.inventory.find(kind);
     if (it == j.results.inventory.end()) continue;
     const auto* text = text_column(it->second, {"cpu_model", "model"});
-    for (std::size_t i = 0; text != nullptr && i < text->size(); ++i) models[it->second.entity[i]] = (*text)[i];
+    for (std::size_t i = 0; text != nullptr && i < text->size(); ++i)
+      models[it->second.entity[i]] = (*text)[i];
   }
   return models;
 }
 
-/// The model of a row's device, or of its node; "*" where nothing is recorded. Characters that a glob takes for its own stand for
-/// themselves.
-std::string pattern_of(const Judgement& j, const std::unordered_map<std::int32_t, std::string>& models, const SeriesRow& row) {
+/// The model of a row's device, or of its node; "*" where nothing is recorded. Characters that a glob takes
+/// for its own stand for themselves.
+std::string pattern_of(const Judgement& j, const std::unordered_map<std::int32_t, std::string>& models,
+                       const SeriesRow& row) {
   const std::int32_t own = row.source >= 0 ? row.source : row.entity;
   for (const auto candidate : {own, j.entities.node(own)}) {
     const auto it = models.find(candidate);
@@ -71,23 +73,26 @@ std::string limit_text(const Series& s, const std::string& pattern, std::vector<
   const double middle = median(values), keep = 1 - s.judging.fault_threshold;
   const auto [low, high] = std::minmax_element(values.begin(), values.end());
   const double worst = higher ? *low : *high;
-  const double bound = higher ? std::min(middle * keep, worst * (1 - slack)) : std::max(middle / keep, worst / (1 - slack));
+  const double bound =
+      higher ? std::min(middle * keep, worst * (1 - slack)) : std::max(middle / keep, worst / (1 - slack));
   return "# median " + format_quantity(middle, s.unit) + ", worst " + format_quantity(worst, s.unit) + ", " +
-         std::to_string(values.size()) + (values.size() == 1 ? " part\n" : " parts\n") + "[[limit]]\nmetric = " + quoted(s.full()) +
-         "\ndevice = " + quoted(pattern) + "\n" + (higher ? "min = " : "max = ") + quoted(bound_text(bound, worst, higher, s.unit)) +
-         "\n\n";
+         std::to_string(values.size()) + (values.size() == 1 ? " part\n" : " parts\n") +
+         "[[limit]]\nmetric = " + quoted(s.full()) + "\ndevice = " + quoted(pattern) + "\n" +
+         (higher ? "min = " : "max = ") + quoted(bound_text(bound, worst, higher, s.unit)) + "\n\n";
 }
 
 }  // namespace
 
-std::string propose_limits(const results::Results& results, const std::string& file, const std::string& state) {
+std::string propose_limits(const results::Results& results, const std::string& file,
+                           const std::string& state) {
   const Options none;
   Judgement j(results, none);
   collect_series(j);
   const auto models = models_of_parts(j);
-  std::string out = "# Limits proposed by assay verdict --write-limits from " + file + " (" + results.info.started + ", level " +
-                    results.info.level + ", " + state + ", " + std::to_string(j.entities.nodes().size()) +
-                    " nodes).\n# Every part of that run keeps them. Read them before they become a contract.\n\n";
+  std::string out =
+      "# Limits proposed by assay verdict --write-limits from " + file + " (" + results.info.started +
+      ", level " + results.info.level + ", " + state + ", " + std::to_string(j.entities.nodes().size()) +
+      " nodes).\n# Every part of that run keeps them. Read them before they become a contract.\n\n";
   for (const auto& s : j.series) {
     if (!s.judged || s.suite == "inventory" || s.suite == "selftest") continue;
     std::map<std::string, std::vector<double>> by_model;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rail (local rank k of every node) all of whose groups are slow: what its devices share, such as the switches of that rail.
+// A rail (local rank k of every node) all of whose groups are slow: what its devices share, such as the
+// switches of that rail.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -16,7 +17,7 @@ namespace assay::verdict {
 namespace {
 
 struct Rail {
-  std::vector<double> rates;         ///< log of each group's
+  std::vector<double> rates;  ///< log of each group's
   std::set<std::int32_t> devices;
   double centre = 0;
 };
@@ -24,7 +25,9 @@ struct Rail {
 std::map<int, Rail> rails_in(const Judgement& j, const Series& s) {
   std::map<int, Rail> rails;
   for (const auto& c : j.results.cases) {
-    if (c.suite != s.suite || c.case_key != s.first->case_key || base_name(c.name) != s.name || c.state != results::CaseState::pass) continue;
+    if (c.suite != s.suite || c.case_key != s.first->case_key || base_name(c.name) != s.name ||
+        c.state != results::CaseState::pass)
+      continue;
     for (const auto& draw : draws_of(j, c, s.metric, Unit::device))
       for (const auto& [group, rates] : draw.rates) {
         Rail& rail = rails[group % rails_of(c)];
@@ -42,14 +45,18 @@ std::map<int, Rail> rails_in(const Judgement& j, const Series& s) {
 void judge_rails(Judgement& j) {
   std::set<int> told;  // the other sizes say the same
   for (const auto& s : j.series) {
-    if (!s.judged || s.unit != "B/s" || s.stage != "groups" || s.first == nullptr || rails_of(*s.first) < 2) continue;
+    if (!s.judged || s.unit != "B/s" || s.stage != "groups" || s.first == nullptr || rails_of(*s.first) < 2)
+      continue;
     const auto rails = rails_in(j, s);
     if (rails.size() < 2) continue;
     double best = rails.begin()->second.centre;
     for (const auto& [number, rail] : rails) best = std::max(best, rail.centre);
     // Rails differ by design (which NIC, how near to the memory), so it takes much.
-    const auto slow = [&](const Rail& rail) { return best - rail.centre >= -std::log1p(-constants::peers_small_deficit); };
-    const auto count = std::count_if(rails.begin(), rails.end(), [&](const auto& r) { return slow(r.second); });
+    const auto slow = [&](const Rail& rail) {
+      return best - rail.centre >= -std::log1p(-constants::peers_small_deficit);
+    };
+    const auto count =
+        std::count_if(rails.begin(), rails.end(), [&](const auto& r) { return slow(r.second); });
     if (2 * static_cast<std::size_t>(count) > rails.size()) continue;
     for (const auto& [number, rail] : rails) {
       if (!slow(rail) || !told.insert(number).second) continue;
@@ -66,9 +73,11 @@ void judge_rails(Judgement& j) {
       f.action = "TRIAGE";
       f.evidence = s.path;
       for (const auto row : rail.devices) f.members.push_back(j.entities.name(row));
-      f.text = "cluster: rail " + std::to_string(number) + " (local rank " + std::to_string(number) + " of every node) is slow in all its groups of " +
-               s.full() + ", " + format_quantity(*f.value, s.unit) + " against " + format_quantity(*f.reference, s.unit) +
-               " of the fastest rail, deficit " + percent(*f.deficit) + " (n=" + std::to_string(*f.samples) + " groups)";
+      f.text = "cluster: rail " + std::to_string(number) + " (local rank " + std::to_string(number) +
+               " of every node) is slow in all its groups of " + s.full() + ", " +
+               format_quantity(*f.value, s.unit) + " against " + format_quantity(*f.reference, s.unit) +
+               " of the fastest rail, deficit " + percent(*f.deficit) + " (n=" + std::to_string(*f.samples) +
+               " groups)";
       j.add(std::move(f), {rail.devices.begin(), rail.devices.end()});
     }
   }

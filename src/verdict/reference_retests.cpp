@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who looks slow against a limit, a physical floor, a baseline or its own past, and is to be measured again before it is
-// called faulty.
+// Who looks slow against a limit, a physical floor, a baseline or its own past, and is to be measured again
+// before it is called faulty.
 #include <algorithm>
 #include <map>
 #include <set>
 
 #include "base/random.hpp"
-#include "verdict/retest_candidates.hpp"
 #include "verdict/constants.hpp"
-#include "verdict/retest_result.hpp"
 #include "verdict/network_constants.hpp"
 #include "verdict/network_links.hpp"
 #include "verdict/reference_scores.hpp"
 #include "verdict/references.hpp"
+#include "verdict/retest_candidates.hpp"
+#include "verdict/retest_result.hpp"
 
 namespace assay::verdict {
 namespace {
@@ -26,7 +26,8 @@ bool is_suspicion(const Judgement& j, const Found& f) {
     return finding.kind == "slow" && finding.unit != "count" && finding.unit != "1";
   const bool baseline = finding.reference_kind == "baseline" && finding.kind == "slow";
   // A first change against the own past warns, confirmed or not; a second one in a row may fail.
-  const bool history = finding.reference_kind == "history" && finding.kind == "drift" && finding.since != j.results.info.started;
+  const bool history = finding.reference_kind == "history" && finding.kind == "drift" &&
+                       finding.since != j.results.info.started;
   if (!(baseline || history) || finding.confirmed) return false;
   const Series* s = series_of(j, finding);
   return s != nullptr && finding.deficit.value_or(0) > s->judging.fault_threshold;
@@ -35,15 +36,20 @@ bool is_suspicion(const Judgement& j, const Found& f) {
 /// Rows of /entities to be measured again, by metric: those of links among them.
 using Wanted = std::map<std::string, std::set<std::int32_t>>;
 
-/// Whether a row of a series is what a finding is about: itself, or the part that stands for it; of a collective all.
+/// Whether a row of a series is what a finding is about: itself, or the part that stands for it; of a
+/// collective all.
 bool concerns(const Judgement& j, const network::Places& places, const Found& f, const SeriesRow& row) {
   if (f.rows.empty()) return true;
   const bool link = row.source >= 0;
-  if (link && f.finding.level == "link") return std::find(f.rows.begin(), f.rows.end(), row.entity) != f.rows.end();
+  if (link && f.finding.level == "link")
+    return std::find(f.rows.begin(), f.rows.end(), row.entity) != f.rows.end();
   return std::any_of(f.rows.begin(), f.rows.end(), [&](std::int32_t part) {
-    const auto is_on = [&](std::int32_t end) { return part == end || part == j.entities.node(end) || part == places.switch_of(end); };
-    return part >= 0 && (link ? part == row.entity || is_on(row.source) || is_on(row.destination)
-                              : part == row.entity || (f.finding.level == "node" && part == j.entities.node(row.entity)));
+    const auto is_on = [&](std::int32_t end) {
+      return part == end || part == j.entities.node(end) || part == places.switch_of(end);
+    };
+    return part >= 0 &&
+           (link ? part == row.entity || is_on(row.source) || is_on(row.destination)
+                 : part == row.entity || (f.finding.level == "node" && part == j.entities.node(row.entity)));
   });
 }
 
@@ -113,7 +119,8 @@ Retest retest_links(const Series& s, const std::set<std::int32_t>& wanted, int n
       ends.insert(end);
     }
   }
-  for (int repeat = 0; repeat < constants::network_pair_repeats; ++repeat) r.rounds.insert(r.rounds.end(), rounds.begin(), rounds.end());
+  for (int repeat = 0; repeat < constants::network_pair_repeats; ++repeat)
+    r.rounds.insert(r.rounds.end(), rounds.begin(), rounds.end());
   r.candidates.assign(ends.begin(), ends.end());
   return r;
 }
@@ -141,7 +148,8 @@ std::vector<Retest> reference_retests(const Judgement& j) {
       if (!suspect) others.push_back(row.entity);
     }
     const auto order = RandomStream(j.results.info.seed, "reference " + s.full()).permutation(others.size());
-    for (std::size_t i = 0; i < std::min(constants::retest_controls, others.size()); ++i) r.controls.push_back(others[order[i]]);
+    for (std::size_t i = 0; i < std::min(constants::retest_controls, others.size()); ++i)
+      r.controls.push_back(others[order[i]]);
     std::sort(r.controls.begin(), r.controls.end());
     if (!r.candidates.empty()) asked.push_back(std::move(r));
   }

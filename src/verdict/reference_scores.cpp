@@ -26,7 +26,9 @@ bool tells_of(const Judgement& j, const results::CaseData& c, std::size_t row, c
   const std::int32_t own = part.entities.empty() ? -1 : part.entities.front();
   if (c.entity[row] == own && own >= 0) return true;
   if (row >= c.source.size() || row >= c.destination.size()) return false;
-  if (part.kind == "link") return part.entities.size() > 1 && c.source[row] == part.entities[1] && c.destination[row] == part.entities.back();
+  if (part.kind == "link")
+    return part.entities.size() > 1 && c.source[row] == part.entities[1] &&
+           c.destination[row] == part.entities.back();
   const auto a = j.entities.node(c.source[row]), b = j.entities.node(c.destination[row]);
   return a != b && (a == own || b == own);
 }
@@ -38,9 +40,11 @@ struct Samples {
   double first_s = HUGE_VAL, last_s = -HUGE_VAL;
 };
 
-void gather(const results::CaseData& c, const results::Metric& m, std::size_t row, bool higher, Samples& out) {
+void gather(const results::CaseData& c, const results::Metric& m, std::size_t row, bool higher,
+            Samples& out) {
   const std::size_t width = m.per_sample ? c.samples() : 1;
-  const std::size_t taken = row < c.count.size() && m.per_sample ? static_cast<std::size_t>(std::max(0, c.count[row])) : width;
+  const std::size_t taken =
+      row < c.count.size() && m.per_sample ? static_cast<std::size_t>(std::max(0, c.count[row])) : width;
   std::vector<double> own;
   for (std::size_t s = 0; s < std::min(taken, width); ++s) {
     const std::size_t i = row * width + s;
@@ -68,7 +72,8 @@ std::vector<Score> scores_of(const Snapshot& run, const SnapshotSeries& s) {
     const Part& part = run.part(row);
     const std::int64_t n = i < s.n.size() ? s.n[i] : 0;
     if (part.kind != "link" || part.node == part.far_node) {
-      scores.push_back({row, stratum, s.log_rate[i], i < s.standard_error.size() ? s.standard_error[i] : results::not_taken, n,
+      scores.push_back({row, stratum, s.log_rate[i],
+                        i < s.standard_error.size() ? s.standard_error[i] : results::not_taken, n,
                         s.log_clock.empty() ? nan : s.log_clock[i]});
       continue;
     }
@@ -95,13 +100,15 @@ RetestRate retest_rate(const Judgement& j, const Series& s, const Part& part, co
     const auto* m = again || own ? c.find(s.metric) : nullptr;
     if (m == nullptr) continue;
     for (std::size_t r = 0; r < c.entity.size(); ++r)
-      if (tells_of(j, c, r, part)) gather(c, *m, r, s.better == results::Better::higher, again ? retest : screened);
+      if (tells_of(j, c, r, part))
+        gather(c, *m, r, s.better == results::Better::higher, again ? retest : screened);
   }
   RetestRate out;
   out.log_rate = score.log_rate;
   out.standard_error = score.standard_error;
   out.n = score.n;
-  out.lasting = screened.blocks.size() >= constants::lasting_blocks && screened.last_s - screened.first_s >= constants::lasting_s;
+  out.lasting = screened.blocks.size() >= constants::lasting_blocks &&
+                screened.last_s - screened.first_s >= constants::lasting_s;
   if (retest.values.size() < 3) return out;
   out.again = true;
   out.log_rate = retest.row_rates.size() > 1 ? quantile(retest.row_rates, 0.75) : median(retest.values);
@@ -112,10 +119,13 @@ RetestRate retest_rate(const Judgement& j, const Series& s, const Part& part, co
 
 double log_deficit_of(double fraction) noexcept { return -std::log1p(-fraction); }
 
-Claim settle_claim(const Judgement& j, const Score& score, double deficit, double error, double delta, const RetestRate& retest,
-                   double retest_deficit, double retest_error, std::size_t candidates) {
+Claim settle_claim(const Judgement& j, const Score& score, double deficit, double error, double delta,
+                   const RetestRate& retest, double retest_deficit, double retest_error,
+                   std::size_t candidates) {
   Claim c;
-  const double t = t_quantile(1 - constants::alpha_retest / static_cast<double>(std::max<std::size_t>(candidates, 1)), constants::retest_degrees);
+  const double t =
+      t_quantile(1 - constants::alpha_retest / static_cast<double>(std::max<std::size_t>(candidates, 1)),
+                 constants::retest_degrees);
   const bool again = retest.again;
   const double best = again ? retest_deficit : deficit, se = again ? retest_error : error;
   c.deficit = best;
@@ -136,10 +146,11 @@ Claim settle_claim(const Judgement& j, const Score& score, double deficit, doubl
   return c;
 }
 
-results::Finding reference_finding(const Judgement& j, const SnapshotSeries& s, const Part& part, const Score& score,
-                                   const Claim& claim, double reference_log, const std::string& kind,
-                                   const std::string& what) {
-  auto f = j.about(part.entities.empty() ? -1 : part.entities.front(), claim.fault ? "FAIL" : "WARN", "magnitude", kind);
+results::Finding reference_finding(const Judgement& j, const SnapshotSeries& s, const Part& part,
+                                   const Score& score, const Claim& claim, double reference_log,
+                                   const std::string& kind, const std::string& what) {
+  auto f = j.about(part.entities.empty() ? -1 : part.entities.front(), claim.fault ? "FAIL" : "WARN",
+                   "magnitude", kind);
   const Series& series = j.series[s.origin];
   f.name = part.name;
   f.id = part.id;
@@ -154,7 +165,8 @@ results::Finding reference_finding(const Judgement& j, const SnapshotSeries& s, 
   if (!std::isnan(claim.low)) f.ci_low = -std::expm1(-claim.low);
   if (!std::isnan(claim.high)) f.ci_high = -std::expm1(-claim.high);
   f.samples = claim.n;
-  if (static_cast<std::size_t>(score.stratum) < s.strata.size()) f.stratum = s.strata[static_cast<std::size_t>(score.stratum)];
+  if (static_cast<std::size_t>(score.stratum) < s.strata.size())
+    f.stratum = s.strata[static_cast<std::size_t>(score.stratum)];
   f.confirmed = claim.confirmed;
   f.action = claim.fault ? "TRIAGE" : "MONITOR";
   f.evidence = series.path;
@@ -165,7 +177,8 @@ results::Finding reference_finding(const Judgement& j, const SnapshotSeries& s, 
   return f;
 }
 
-void mark_references(Judgement& j, const SnapshotSeries& s, const std::vector<const Part*>& parts, Reference strength) {
+void mark_references(Judgement& j, const SnapshotSeries& s, const std::vector<const Part*>& parts,
+                     Reference strength) {
   std::set<std::int32_t> own;
   std::set<std::pair<std::int32_t, std::int32_t>> links;
   for (const auto* part : parts) {
@@ -175,7 +188,8 @@ void mark_references(Judgement& j, const SnapshotSeries& s, const std::vector<co
   }
   for (auto& row : j.series[s.origin].rows) {
     const bool held = row.source < 0 ? own.contains(row.entity)
-                                     : links.contains({row.source, row.destination}) || own.contains(j.entities.node(row.source)) ||
+                                     : links.contains({row.source, row.destination}) ||
+                                           own.contains(j.entities.node(row.source)) ||
                                            own.contains(j.entities.node(row.destination));
     if (held) row.reference = std::max<std::uint8_t>(row.reference, strength);
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What baseline and history share: who is held against them, by which value, and what a fresh measurement says.
+// What baseline and history share: who is held against them, by which value, and what a fresh measurement
+// says.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +12,9 @@
 
 namespace assay::verdict {
 
-/// One part with its value of one metric. Links across nodes are drawn anew in every run, so a node stands for its own:
-/// the upper quartile of the rates with its partners, which a slow partner cannot lower. Links in a node stand for themselves.
+/// One part with its value of one metric. Links across nodes are drawn anew in every run, so a node stands
+/// for its own: the upper quartile of the rates with its partners, which a slow partner cannot lower. Links
+/// in a node stand for themselves.
 struct Score {
   std::int32_t part = -1, stratum = 0;
   double log_rate = 0;
@@ -26,35 +28,37 @@ std::vector<Score> scores_of(const Snapshot& run, const SnapshotSeries& series);
 
 /// What the retest cases, or else the blocks of the screening case, say about one part.
 struct RetestRate {
-  bool again = false;  ///< measured again in the same job
-  bool lasting = false;     ///< or seen in 3 blocks and over 60 s
+  bool again = false;    ///< measured again in the same job
+  bool lasting = false;  ///< or seen in 3 blocks and over 60 s
   double log_rate = 0, standard_error = 0;
   std::int64_t n = 0;
 };
 RetestRate retest_rate(const Judgement& j, const Series& s, const Part& part, const Score& score);
 
-
 /// -ln(1 - fraction).
 double log_deficit_of(double fraction) noexcept;
 
-/// How certain a logarithmic deficit is: its interval, and whether it is a confirmed fault, a warning or nothing.
+/// How certain a logarithmic deficit is: its interval, and whether it is a confirmed fault, a warning or
+/// nothing.
 struct Claim {
   double deficit = 0, low = 0, high = 0;  ///< logarithmic; 95 % interval
   bool fault = false, confirmed = false, warn = false;
   std::int64_t n = 0;
 };
-/// `deficit` with its `error`, which needs to lie `alpha / candidates` surely beyond `delta` (logarithmic) to be a fault. A
-/// fault is confirmed by fresh data that say the same (`fresh_deficit` with `fresh_error`), by blocks over a minute, or by
-/// its size alone (over 20 %). At level smoke only size counts.
-Claim settle_claim(const Judgement& j, const Score& score, double deficit, double error, double delta, const RetestRate& retest,
-                   double retest_deficit, double retest_error, std::size_t candidates);
+/// `deficit` with its `error`, which needs to lie `alpha / candidates` surely beyond `delta` (logarithmic) to
+/// be a fault. A fault is confirmed by fresh data that say the same (`fresh_deficit` with `fresh_error`), by
+/// blocks over a minute, or by its size alone (over 20 %). At level smoke only size counts.
+Claim settle_claim(const Judgement& j, const Score& score, double deficit, double error, double delta,
+                   const RetestRate& retest, double retest_deficit, double retest_error,
+                   std::size_t candidates);
 
 /// A finding about a part with value, reference, deficit and interval filled in; `what` names the reference.
-results::Finding reference_finding(const Judgement& j, const SnapshotSeries& s, const Part& part, const Score& score,
-                                   const Claim& claim, double reference_log, const std::string& kind,
-                                   const std::string& what);
+results::Finding reference_finding(const Judgement& j, const SnapshotSeries& s, const Part& part,
+                                   const Score& score, const Claim& claim, double reference_log,
+                                   const std::string& kind, const std::string& what);
 
 /// Notes in the series that these parts were held against a reference of this strength.
-void mark_references(Judgement& j, const SnapshotSeries& s, const std::vector<const Part*>& parts, Reference strength);
+void mark_references(Judgement& j, const SnapshotSeries& s, const std::vector<const Part*>& parts,
+                     Reference strength);
 
 }  // namespace assay::verdict

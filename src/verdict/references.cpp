@@ -23,8 +23,9 @@ std::vector<Snapshot> read(const std::string& option, const std::string& name, I
   }
 }
 
-/// What several metrics of a suite say of one part against one reference is one story: the finding that may be acted on first,
-/// else the largest against what its class may be short of, names the others. From the finding number `from` on.
+/// What several metrics of a suite say of one part against one reference is one story: the finding that may
+/// be acted on first, else the largest against what its class may be short of, names the others. From the
+/// finding number `from` on.
 void join_stories(Judgement& j, std::size_t from) {
   std::map<std::tuple<std::string, std::string, std::string, std::string>, std::vector<std::size_t>> stories;
   for (std::size_t i = from; i < j.found.size(); ++i) {
@@ -38,15 +39,18 @@ void join_stories(Judgement& j, std::size_t from) {
     std::stable_sort(of.begin(), of.end(), [&](std::size_t a, std::size_t b) {
       const auto &x = j.found[a].finding, &y = j.found[b].finding;
       // What shows for longer may be acted on sooner.
-      return std::tuple(x.severity != "FAIL", x.since, -x.deficit.value_or(0)) < std::tuple(y.severity != "FAIL", y.since, -y.deficit.value_or(0));
+      return std::tuple(x.severity != "FAIL", x.since, -x.deficit.value_or(0)) <
+             std::tuple(y.severity != "FAIL", y.since, -y.deficit.value_or(0));
     });
     auto& lead = j.found[of.front()];
-    lead.finding.text += ", and so in " + std::to_string(of.size() - 1) + " other metric" + (of.size() > 2 ? "s" : "") + " of " +
-                         lead.finding.suite;
+    lead.finding.text += ", and so in " + std::to_string(of.size() - 1) + " other metric" +
+                         (of.size() > 2 ? "s" : "") + " of " + lead.finding.suite;
     for (std::size_t k = 1; k < of.size(); ++k) {
       const auto& other = j.found[of[k]];
-      if (k <= 3) lead.finding.text += (k == 1 ? ": " : ", ") + other.finding.metric.substr(lead.finding.suite.size() + 1) + " " +
-                                       percent(other.finding.deficit.value_or(0));
+      if (k <= 3)
+        lead.finding.text += (k == 1 ? ": " : ", ") +
+                             other.finding.metric.substr(lead.finding.suite.size() + 1) + " " +
+                             percent(other.finding.deficit.value_or(0));
       lead.rows.insert(lead.rows.end(), other.rows.begin(), other.rows.end());
       told.insert(of[k]);
     }
@@ -64,7 +68,8 @@ References References::load(const std::string& baseline, const std::string& hist
   out.baseline_name = baseline;
   out.history_name = history;
   if (!baseline.empty())
-    out.baseline = std::make_shared<const Baseline>(baseline_of(read("baseline", baseline, IndexUse::read), baseline));
+    out.baseline =
+        std::make_shared<const Baseline>(baseline_of(read("baseline", baseline, IndexUse::read), baseline));
   if (!history.empty())
     out.earlier = std::make_shared<const std::vector<Snapshot>>(read("history", history, IndexUse::update));
   return out;
@@ -83,7 +88,9 @@ void References::put(Options& options) const {
 }
 
 void restore_references(Options& options, const Json& inputs) {
-  const auto stored = [&](const char* key) { return inputs.is_object() && inputs.contains(key) && inputs[key].is_object(); };
+  const auto stored = [&](const char* key) {
+    return inputs.is_object() && inputs.contains(key) && inputs[key].is_object();
+  };
   if (stored("baseline")) {
     options.baseline = std::make_shared<const Baseline>(baseline_from(inputs["baseline"]));
     options.baseline_name = options.baseline->name;
@@ -101,7 +108,8 @@ void store_references(Json& inputs, const Options& options, const History* histo
 
 std::shared_ptr<const History> judge_references(Judgement& j) {
   const Options& o = j.options;
-  if (o.baseline_name.empty() && o.history_name.empty() && !o.baseline && !o.earlier && !o.history) return nullptr;
+  if (o.baseline_name.empty() && o.history_name.empty() && !o.baseline && !o.earlier && !o.history)
+    return nullptr;
   const Snapshot now = snapshot_of(j, "");
   if (o.baseline) {
     for (const auto& run : o.baseline->runs) {

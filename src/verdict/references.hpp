@@ -12,8 +12,8 @@ namespace assay::verdict {
 
 struct Judgement;
 
-/// Reads what --baseline and --history name (empty: neither) into a value that any number of runs can be judged with.
-/// Throws Error(data) or Error(usage) in one line that names the option.
+/// Reads what --baseline and --history name (empty: neither) into a value that any number of runs can be
+/// judged with. Throws Error(data) or Error(usage) in one line that names the option.
 struct References {
   std::string baseline_name, history_name;
   std::shared_ptr<const Baseline> baseline;

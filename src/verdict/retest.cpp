@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "verdict/collectives.hpp"
 #include "verdict/retest.hpp"
+#include "verdict/collectives.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -9,11 +9,11 @@
 #include <tuple>
 
 #include "base/random.hpp"
-#include "verdict/retest_candidates.hpp"
 #include "verdict/constants.hpp"
 #include "verdict/corrupt.hpp"
-#include "verdict/retest_result.hpp"
 #include "verdict/network.hpp"
+#include "verdict/retest_candidates.hpp"
+#include "verdict/retest_result.hpp"
 
 namespace assay::verdict {
 namespace {
@@ -21,7 +21,8 @@ namespace {
 double excess_of(const Suspect& s) { return s.deficit / log_deficit(s.delta); }
 
 /// `n` of `rows`, drawn at random but always the same.
-std::vector<std::int32_t> draw(std::vector<std::int32_t> rows, std::size_t n, std::uint64_t seed, const std::string& name) {
+std::vector<std::int32_t> draw(std::vector<std::int32_t> rows, std::size_t n, std::uint64_t seed,
+                               const std::string& name) {
   const auto order = RandomStream(seed, name).permutation(rows.size());
   std::vector<std::int32_t> drawn;
   for (std::size_t i = 0; i < std::min(n, rows.size()); ++i) drawn.push_back(rows[order[i]]);
@@ -40,7 +41,7 @@ std::int32_t samples_for(const Population& p) {
 }
 
 Retest make(const Judgement& j, const Population& p, int number, std::vector<std::int32_t> candidates,
-             std::vector<std::int32_t> controls, std::size_t most_controls) {
+            std::vector<std::int32_t> controls, std::size_t most_controls) {
   Retest r;
   r.suite = p.series->suite;
   r.name = p.series->name;
@@ -55,7 +56,8 @@ Retest make(const Judgement& j, const Population& p, int number, std::vector<std
 }
 
 std::size_t controls_for(std::size_t n) {
-  const auto share = static_cast<std::size_t>(std::ceil(constants::retest_control_fraction * static_cast<double>(n)));
+  const auto share =
+      static_cast<std::size_t>(std::ceil(constants::retest_control_fraction * static_cast<double>(n)));
   return std::clamp(share, constants::retest_controls, constants::retest_most_controls);
 }
 
@@ -69,7 +71,8 @@ std::vector<std::int32_t> innocent(const Screening& screening, const Population&
   for (const auto& m : p.members) {
     // Where both sides may be healthy those of the bulk stand for it.
     const bool beside = p.split.apart && m.low != p.split.fast();
-    if (!beside && !(m.low && !p.split.apart) && !accused.contains(m.row->entity)) rows.push_back(m.row->entity);
+    if (!beside && !(m.low && !p.split.apart) && !accused.contains(m.row->entity))
+      rows.push_back(m.row->entity);
   }
   return rows;
 }
@@ -78,12 +81,14 @@ std::vector<std::int32_t> innocent(const Screening& screening, const Population&
 std::vector<Retest> joined(std::vector<Retest> asked) {
   std::vector<Retest> out;
   for (auto& r : asked) {
-    const auto same = std::find_if(out.begin(), out.end(), [&](const Retest& o) { return o.suite == r.suite && o.name == r.name; });
+    const auto same = std::find_if(out.begin(), out.end(),
+                                   [&](const Retest& o) { return o.suite == r.suite && o.name == r.name; });
     if (same == out.end()) {
       out.push_back(std::move(r));
       continue;
     }
-    std::set<std::int32_t> candidates(same->candidates.begin(), same->candidates.end()), controls(same->controls.begin(), same->controls.end());
+    std::set<std::int32_t> candidates(same->candidates.begin(), same->candidates.end()),
+        controls(same->controls.begin(), same->controls.end());
     candidates.insert(r.candidates.begin(), r.candidates.end());
     controls.insert(r.controls.begin(), r.controls.end());
     for (const auto row : candidates) controls.erase(row);
@@ -127,14 +132,16 @@ std::vector<std::vector<std::size_t>> split_stories(const Screening& screening) 
       const auto& p = screening.populations[i];
       return std::pair(p.split.explained(), p.split.deficit / log_deficit(p.delta));
     };
-    std::stable_sort(s.populations.begin(), s.populations.end(), [&](auto a, auto b) { return rank(a) > rank(b); });
+    std::stable_sort(s.populations.begin(), s.populations.end(),
+                     [&](auto a, auto b) { return rank(a) > rank(b); });
     out.push_back(std::move(s.populations));
   }
   return out;
 }
 
 double rank_of(const Screening& screening, const Suspect& s) {
-  // Those who are slow together in several metrics are measured in the same one, unless another is much worse.
+  // Those who are slow together in several metrics are measured in the same one, unless another is much
+  // worse.
   const auto& split = screening.populations[s.population].split;
   const double company = split.found && !split.apart ? 1 + 0.5 / static_cast<double>(s.population + 1) : 1.0;
   return excess_of(s) * company;
@@ -151,7 +158,8 @@ std::vector<const Suspect*> named_candidates(const Screening& screening) {
   }
   std::vector<const Suspect*> named;
   for (const auto& [key, suspect] : worst) named.push_back(suspect);
-  std::stable_sort(named.begin(), named.end(), [](const Suspect* a, const Suspect* b) { return excess_of(*a) > excess_of(*b); });
+  std::stable_sort(named.begin(), named.end(),
+                   [](const Suspect* a, const Suspect* b) { return excess_of(*a) > excess_of(*b); });
   if (named.size() > constants::retest_most_candidates) named.resize(constants::retest_most_candidates);
   return named;
 }
@@ -171,7 +179,8 @@ std::vector<Retest> population_retests(const Judgement& j) {
     const auto cases = retest_cases(j, p);
     auto& rows = wanted[index];
     std::erase_if(rows, [&](std::int32_t row) {
-      return std::any_of(cases.begin(), cases.end(), [&](const RetestCase& c) { return c.find(row) != nullptr; });
+      return std::any_of(cases.begin(), cases.end(),
+                         [&](const RetestCase& c) { return c.find(row) != nullptr; });
     });
     const int number = cases.empty() ? 1 : cases.back().number + 1;
     if (rows.empty() || number > constants::retest_most_cases) continue;
@@ -184,7 +193,9 @@ std::vector<Retest> retests(const results::Results& results, const Options& opti
   Judgement j(results, options);
   collect_series(j);
   auto asked = digest_retests(j);
-  const auto add = [&](std::vector<Retest> more) { std::move(more.begin(), more.end(), std::back_inserter(asked)); };
+  const auto add = [&](std::vector<Retest> more) {
+    std::move(more.begin(), more.end(), std::back_inserter(asked));
+  };
   add(population_retests(j));
   std::vector<Retest> links;
   for (auto& r : reference_retests(j)) (r.rounds.empty() ? asked : links).push_back(std::move(r));
@@ -195,7 +206,8 @@ std::vector<Retest> retests(const results::Results& results, const Options& opti
   add(bisection_retests(j));
   // The network's own schedules go first; what they measure of a link counts for its bounds, too.
   for (auto& r : links) {
-    const bool waits = std::any_of(asked.begin(), asked.end(), [&](const Retest& o) { return o.suite == r.suite && o.name == r.name; });
+    const bool waits = std::any_of(asked.begin(), asked.end(),
+                                   [&](const Retest& o) { return o.suite == r.suite && o.name == r.name; });
     if (!waits) asked.push_back(std::move(r));
   }
   return asked;

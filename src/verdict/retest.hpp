@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Retests: whom the verdict suspects after screening, and what it wants measured again in the same job before it
-// accuses anybody. Screening is liberal; only fresh data may fail an entity against its peers.
+// Retests: whom the verdict suspects after screening, and what it wants measured again in the same job before
+// it accuses anybody. Screening is liberal; only fresh data may fail an entity against its peers.
 #pragma once
 
 #include <cstdint>
@@ -18,23 +18,28 @@ struct LinkEnds {
 };
 
 /// One screening case to be measured again. The retest case is stored as `<name>.cK` (K = 1, 2, ...) with the
-/// same case_key, kind, metrics and stage; its rows are the candidates and the controls (or the links of `rounds`), its
-/// samples lie in >= 3 blocks in which candidates and controls take turns, and its `t` tells how long that lasted.
+/// same case_key, kind, metrics and stage; its rows are the candidates and the controls (or the links of
+/// `rounds`), its samples lie in >= 3 blocks in which candidates and controls take turns, and its `t` tells
+/// how long that lasted.
 struct Retest {
   std::string suite, name;  ///< the screening case, without suffix
   std::string metric;       ///< what made them candidates
-  std::vector<std::int32_t> candidates, controls;  ///< rows of /entities, disjoint. Links: devices or NICs, not links
-  std::vector<std::vector<LinkEnds>> rounds;       ///< links only: disjoint pairs per round, same partner first, then fresh ones
+  std::vector<std::int32_t> candidates,
+      controls;  ///< rows of /entities, disjoint. Links: devices or NICs, not links
+  std::vector<std::vector<LinkEnds>>
+      rounds;                 ///< links only: disjoint pairs per round, same partner first, then fresh ones
   std::int32_t samples = 30;  ///< fresh samples per entity (per link: of all its rounds together)
   int number = 1;             ///< K of the retest case
-  /// Another way of measuring, as parameter `variant` (and so with a case_key of its own). "halves": a collective of all
-  /// nodes among all, their halves, quarters, ... side by side, covariate `group` = 1,000,000 x size + part.
+  /// Another way of measuring, as parameter `variant` (and so with a case_key of its own). "halves": a
+  /// collective of all nodes among all, their halves, quarters, ... side by side, covariate `group` =
+  /// 1,000,000 x size + part.
   std::string variant;
 };
 
-/// What is to be measured again, most promising first; empty when nobody is suspected or everything asked for has been
-/// measured. Pure and deterministic: the same file asks for the same, whoever reads it. The runner calls it after the
-/// last planned stage, runs what fits the share of the budget, and calls again until it is empty; the simulator does likewise.
+/// What is to be measured again, most promising first; empty when nobody is suspected or everything asked for
+/// has been measured. Pure and deterministic: the same file asks for the same, whoever reads it. The runner
+/// calls it after the last planned stage, runs what fits the share of the budget, and calls again until it is
+/// empty; the simulator does likewise.
 std::vector<Retest> retests(const results::Results& results, const Options& options);
 
 }  // namespace assay::verdict

@@ -9,22 +9,25 @@
 
 namespace assay::verdict {
 
-/// By what a part is to be named where several metrics of a suite accuse it: the metric in which it is worst against what that may be
-/// short of.
+/// By what a part is to be named where several metrics of a suite accuse it: the metric in which it is worst
+/// against what that may be short of.
 double rank_of(const Screening& screening, const Suspect& s);
 /// Candidates to be measured again, the worst first: one per entity and suite, not more than can be.
 std::vector<const Suspect*> named_candidates(const Screening& screening);
-/// Splits into sides that may both be healthy; with nearly the same members in several metrics of a suite they are one: indices of the
-/// populations, the one to be named first (explained before others, then the worst against what it may be short of).
+/// Splits into sides that may both be healthy; with nearly the same members in several metrics of a suite
+/// they are one: indices of the populations, the one to be named first (explained before others, then the
+/// worst against what it may be short of).
 std::vector<std::vector<std::size_t>> split_stories(const Screening& screening);
 /// What populations want measured again.
 std::vector<Retest> population_retests(const Judgement& j);
 
-/// judge_limits for who may only ask for more samples: nothing is found where a limit is in the wrong unit, which the verdict will say.
+/// judge_limits for who may only ask for more samples: nothing is found where a limit is in the wrong unit,
+/// which the verdict will say.
 void suspect_by_limits(Judgement& j);
 
-/// What limits, physical floors, baseline and history want measured again: candidates among the parts below them, controls
-/// from the others (none when there are no others); of links those below, in rounds of disjoint pairs.
+/// What limits, physical floors, baseline and history want measured again: candidates among the parts below
+/// them, controls from the others (none when there are no others); of links those below, in rounds of
+/// disjoint pairs.
 std::vector<Retest> reference_retests(const Judgement& j);
 
 }  // namespace assay::verdict

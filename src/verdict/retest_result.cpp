@@ -74,7 +74,8 @@ RetestCase read(const results::CaseData& c, const Population& p) {
     retest.members.push_back(f);
   }
   // The halves see what changes from sample to sample, the blocks what changes over minutes.
-  retest.se = std::max(halves.size() >= 3 ? mad_sigma(halves) / 2 : not_taken, blocks.empty() ? 0 : median(blocks));
+  retest.se =
+      std::max(halves.size() >= 3 ? mad_sigma(halves) / 2 : not_taken, blocks.empty() ? 0 : median(blocks));
   if (halves.size() < 3) retest.se = blocks.empty() ? not_taken : median(blocks);
   return retest;
 }
@@ -91,7 +92,8 @@ std::size_t member_of(const Population& p, std::int32_t entity) {
 }
 
 /// Deficit, interval and judgement from a difference and its error.
-void settle(RetestResult& c, double difference, double se, double delta, std::size_t candidates, double degrees) {
+void settle(RetestResult& c, double difference, double se, double delta, std::size_t candidates,
+            double degrees) {
   const double level = constants::alpha_retest / static_cast<double>(std::max<std::size_t>(candidates, 1));
   const double t = t_quantile(1 - level, degrees), bound = log_deficit(delta);
   c.measured = true;
@@ -111,7 +113,8 @@ void settle(RetestResult& c, double difference, double se, double delta, std::si
 }  // namespace
 
 const RetestMember* RetestCase::find(std::int32_t entity) const noexcept {
-  const auto it = std::find_if(members.begin(), members.end(), [&](const RetestMember& m) { return m.entity == entity; });
+  const auto it =
+      std::find_if(members.begin(), members.end(), [&](const RetestMember& m) { return m.entity == entity; });
   return it == members.end() ? nullptr : &*it;
 }
 
@@ -122,7 +125,8 @@ bool is_retest_of(const results::CaseData& c, const Series& s) {
   return s.first == nullptr || c.case_key == s.first->case_key;
 }
 
-Lasting lasting_of(const Judgement& j, const Series& s, std::int32_t entity, const std::function<bool(double median)>& beyond) {
+Lasting lasting_of(const Judgement& j, const Series& s, std::int32_t entity,
+                   const std::function<bool(double median)>& beyond) {
   Lasting found;
   double first = not_taken, last = not_taken;
   for (const auto& c : j.results.cases) {
@@ -157,18 +161,19 @@ std::vector<RetestCase> retest_cases(const Judgement& j, const Population& p) {
   for (const auto& c : j.results.cases) {
     if (is_retest_of(c, *p.series)) cases.push_back(read(c, p));
   }
-  std::stable_sort(cases.begin(), cases.end(), [](const auto& a, const auto& b) { return a.number < b.number; });
+  std::stable_sort(cases.begin(), cases.end(),
+                   [](const auto& a, const auto& b) { return a.number < b.number; });
   return cases;
 }
 
-RetestResult judge_retest(const Population& p, const std::vector<RetestCase>& cases, std::int32_t entity, bool at_clock,
-                     const std::vector<std::int32_t>& suspects, std::size_t candidates) {
+RetestResult judge_retest(const Population& p, const std::vector<RetestCase>& cases, std::int32_t entity,
+                          bool at_clock, const std::vector<std::int32_t>& suspects, std::size_t candidates) {
   RetestResult c;
   for (auto it = cases.rbegin(); it != cases.rend() && !c.measured; ++it) {
     const auto* own = it->find(entity);
     if (own == nullptr || std::isnan(it->se) || member_of(p, entity) >= p.size()) continue;
-    // What screening knows of a control (how much faster or slower than the population it is) is taken out of it, so
-    // that eight controls stand for all.
+    // What screening knows of a control (how much faster or slower than the population it is) is taken out of
+    // it, so that eight controls stand for all.
     std::vector<double> references;
     const std::size_t at = member_of(p, entity);
     const double held_against = at_clock ? p.residual_reference(at) : p.reference(at);
@@ -176,7 +181,8 @@ RetestResult judge_retest(const Population& p, const std::vector<RetestCase>& ca
       const std::size_t i = member_of(p, f.entity);
       if (i >= p.size() || std::find(suspects.begin(), suspects.end(), f.entity) != suspects.end()) continue;
       if (p.members[i].low && !p.split.apart) continue;
-      references.push_back(value_of(p, f, at_clock) + held_against - (at_clock ? p.members[i].residual : p.members[i].rate));
+      references.push_back(value_of(p, f, at_clock) + held_against -
+                           (at_clock ? p.members[i].residual : p.members[i].rate));
     }
     if (references.empty()) continue;
     c.samples = own->samples;
@@ -184,8 +190,11 @@ RetestResult judge_retest(const Population& p, const std::vector<RetestCase>& ca
     const auto n = static_cast<double>(references.size());
     const double spread = references.size() >= 3 ? std::max(mad_sigma(references), it->se) : 1.5 * it->se;
     const double se = std::hypot(it->se, 1.2533 * spread / std::sqrt(n));
-    const double degrees = std::max(constants::retest_degrees, constants::retest_degrees_per_entity * static_cast<double>(it->members.size() - 1));
-    settle(c, median(references) - value_of(p, *own, at_clock), se, at_clock ? p.delta : p.delta_raw, candidates, degrees);
+    const double degrees =
+        std::max(constants::retest_degrees,
+                 constants::retest_degrees_per_entity * static_cast<double>(it->members.size() - 1));
+    settle(c, median(references) - value_of(p, *own, at_clock), se, at_clock ? p.delta : p.delta_raw,
+           candidates, degrees);
   }
   return c;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the retest cases (NAME.cK) say about a suspect: its fresh median against that of controls measured in turns with it.
+// What the retest cases (NAME.cK) say about a suspect: its fresh median against that of controls measured in
+// turns with it.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +21,8 @@ struct Lasting {
   double span_s = 0;
   bool enough() const { return blocks >= constants::lasting_blocks && span_s >= constants::lasting_s; }
 };
-Lasting lasting_of(const Judgement& j, const Series& s, std::int32_t entity, const std::function<bool(double median)>& beyond);
+Lasting lasting_of(const Judgement& j, const Series& s, std::int32_t entity,
+                   const std::function<bool(double median)>& beyond);
 
 struct RetestMember {
   std::int32_t entity = -1;
@@ -46,16 +48,17 @@ std::vector<RetestCase> retest_cases(const Judgement& j, const Population& p);
 struct RetestResult {
   bool measured = false;
   bool confirmed = false;  ///< the whole one-sided interval lies beyond delta
-  bool refuted = false;    ///< the interval reaches below the least deficit worth a warning, and lies below delta
+  bool refuted =
+      false;  ///< the interval reaches below the least deficit worth a warning, and lies below delta
   double deficit = 0, low = 0, high = 0;  ///< logarithmic; low and high at the level of the claim
   double se = 0;
   std::int64_t samples = 0, controls = 0;
   std::int64_t needed = 0;  ///< samples that would decide, where it is ambiguous
 };
 
-/// `suspects`: rows of /entities that are no controls. `at_clock`: hold the residual against p.delta, else the rate against
-/// p.delta_raw. One-sided at alpha_confirm / candidates.
-RetestResult judge_retest(const Population& p, const std::vector<RetestCase>& cases, std::int32_t entity, bool at_clock,
-                     const std::vector<std::int32_t>& suspects, std::size_t candidates);
+/// `suspects`: rows of /entities that are no controls. `at_clock`: hold the residual against p.delta, else
+/// the rate against p.delta_raw. One-sided at alpha_confirm / candidates.
+RetestResult judge_retest(const Population& p, const std::vector<RetestCase>& cases, std::int32_t entity,
+                          bool at_clock, const std::vector<std::int32_t>& suspects, std::size_t candidates);
 
 }  // namespace assay::verdict

@@ -42,7 +42,8 @@ std::vector<Test> tests_of(const std::vector<Population>& populations) {
         if ((p.split.apart && p.members[i].low) == low) t.members.push_back(i);
       }
       // A side of a split is a population of its own only when it has a spread to speak of.
-      if (t.members.size() < (p.split.apart ? constants::peers_min_population : constants::deletion_min)) continue;
+      if (t.members.size() < (p.split.apart ? constants::peers_min_population : constants::deletion_min))
+        continue;
       t.result = abnormality(values_of(p, t), p.noise_known ? p.se : 0.0);
       tests.push_back(t);
       // Throttling shows in the rate as measured, and its clock explains it.
@@ -56,8 +57,8 @@ std::vector<Test> tests_of(const std::vector<Population>& populations) {
   return tests;
 }
 
-/// Standardised scores of an entity summed over the metrics of a suite. Their null is estimated from the sums themselves, so
-/// that metrics that tell the same story cost nothing and those that do not help.
+/// Standardised scores of an entity summed over the metrics of a suite. Their null is estimated from the sums
+/// themselves, so that metrics that tell the same story cost nothing and those that do not help.
 struct Combined {
   std::vector<std::int32_t> entities;
   std::vector<double> sums;
@@ -70,7 +71,8 @@ struct Combined {
 using Suites = std::map<std::string, Combined>;
 
 std::string suite_of(const Population& p) {
-  return p.series->suite + "\n" + p.series->kind + "\n" + p.series->strata[static_cast<std::size_t>(p.stratum)];
+  return p.series->suite + "\n" + p.series->kind + "\n" +
+         p.series->strata[static_cast<std::size_t>(p.stratum)];
 }
 
 Suites combine(const std::vector<Population>& populations, const std::vector<Test>& tests) {
@@ -106,7 +108,8 @@ Suites combine(const std::vector<Population>& populations, const std::vector<Tes
 std::vector<double> scores_of(const std::vector<Population>& populations, const Combined& c, const Test& t) {
   std::vector<double> scores(c.entities.size(), 0.0);
   const auto& p = populations[t.population];
-  for (std::size_t k = 0; k < t.members.size(); ++k) scores[c.at.at(p.members[t.members[k]].row->entity)] = t.result.score[k];
+  for (std::size_t k = 0; k < t.members.size(); ++k)
+    scores[c.at.at(p.members[t.members[k]].row->entity)] = t.result.score[k];
   return scores;
 }
 
@@ -124,8 +127,8 @@ void find_voices(const std::vector<Population>& populations, Combined& c) {
   }
 }
 
-/// P that a healthy entity of a suite lies as far out in its voices as each one does, by Fisher's combination. A voice of
-/// several metrics speaks by the least extreme of them.
+/// P that a healthy entity of a suite lies as far out in its voices as each one does, by Fisher's
+/// combination. A voice of several metrics speaks by the least extreme of them.
 std::vector<double> joint_p(const std::vector<Population>& populations, const Combined& c) {
   std::vector<double> joint(c.entities.size(), 1.0);
   if (c.voices.size() < 2) return joint;
@@ -165,7 +168,8 @@ class Screener {
       // Metrics that tell one story are heard once, by the one with the heaviest tails.
       for (const auto& voice : c.voices) {
         heard.insert(voice.begin(), voice.end());
-        add(**std::max_element(voice.begin(), voice.end(), [](auto a, auto b) { return a->result.peaked < b->result.peaked; }));
+        add(**std::max_element(voice.begin(), voice.end(),
+                               [](auto a, auto b) { return a->result.peaked < b->result.peaked; }));
       }
     }
     for (const auto& t : tests_)
@@ -174,8 +178,10 @@ class Screener {
   }
 
   void run() {
-    // Most of the budget for single metrics, a part for the metrics of a suite together, where there are such.
-    const double combined = suites_.empty() ? 0.0 : constants::combined_share, joint = suites_.empty() ? 0.0 : constants::joint_share;
+    // Most of the budget for single metrics, a part for the metrics of a suite together, where there are
+    // such.
+    const double combined = suites_.empty() ? 0.0 : constants::combined_share,
+                 joint = suites_.empty() ? 0.0 : constants::joint_share;
     for (const auto& t : tests_) {
       const double share = (1 - combined - joint) * t.weight / weights_;
       screen(t, share);
@@ -193,15 +199,16 @@ class Screener {
   }
 
  private:
-  /// Those who are slow in so large a company that it may be another kind of part are no candidates, and neither is anybody who is
-  /// faster than a side that may be one.
+  /// Those who are slow in so large a company that it may be another kind of part are no candidates, and
+  /// neither is anybody who is faster than a side that may be one.
   void spare_kinds() {
     std::map<std::size_t, std::vector<double>> slowness;  // of all members of a population, the slowest first
     for (auto& s : out_.suspects) {
       const auto& p = out_.populations[s.population];
       auto& all = slowness[s.population];
       if (all.empty()) {
-        for (std::size_t i = 0; i < p.size(); ++i) all.push_back(s.at_clock ? p.residual_deficit(i) : p.deficit(i));
+        for (std::size_t i = 0; i < p.size(); ++i)
+          all.push_back(s.at_clock ? p.residual_deficit(i) : p.deficit(i));
         std::sort(all.begin(), all.end(), std::greater<>());
       }
       const auto half = std::upper_bound(all.begin(), all.end(), s.deficit / 2, std::greater<>());
@@ -217,7 +224,9 @@ class Screener {
     for (const auto& [name, c] : suites_) {
       SpreadPool pool;
       for (const auto& voice : c.voices) {
-        const auto& a = (**std::min_element(voice.begin(), voice.end(), [](auto x, auto y) { return x->result.variance < y->result.variance; })).result;
+        const auto& a = (**std::min_element(voice.begin(), voice.end(), [](auto x, auto y) {
+                          return x->result.variance < y->result.variance;
+                        })).result;
         if (a.size < constants::deletion_most) pool.add(a.variance, static_cast<double>(a.size) - 1);
       }
       priors[name] = pool.prior(constants::spread_metrics, static_cast<double>(constants::deletion_most));
@@ -225,7 +234,8 @@ class Screener {
     for (auto& t : tests_) {
       const auto& p = out_.populations[t.population];
       const auto prior = priors.find(suite_of(p));
-      if (prior != priors.end() && t.at_clock && !p.split.apart) moderate(t.result, values_of(p, t), prior->second);
+      if (prior != priors.end() && t.at_clock && !p.split.apart)
+        moderate(t.result, values_of(p, t), prior->second);
     }
   }
 
@@ -256,8 +266,9 @@ class Screener {
       return;
     }
     auto& known = out_.suspects[it->second];
-    const bool better = std::pair(s.candidate, log_deficit(s.delta) > 0 ? s.deficit / log_deficit(s.delta) : 0) >
-                        std::pair(known.candidate, known.deficit / log_deficit(known.delta));
+    const bool better =
+        std::pair(s.candidate, log_deficit(s.delta) > 0 ? s.deficit / log_deficit(s.delta) : 0) >
+        std::pair(known.candidate, known.deficit / log_deficit(known.delta));
     const bool warn = known.warn || s.warn;
     const double p = std::min(known.p, s.p);
     if (better) known = s;
@@ -271,8 +282,9 @@ class Screener {
     return fraction(s.deficit) > least && s.deficit > constants::warn_errors * p.se_of(s.member);
   }
 
-  /// Under six nobody can see how the healthy spread, so the widest published spread stands in for it; only where
-  /// devices take turns, because ranks that measure at the same time disturb one another by more than that.
+  /// Under six nobody can see how the healthy spread, so the widest published spread stands in for it; only
+  /// where devices take turns, because ranks that measure at the same time disturb one another by more than
+  /// that.
   double assumed_p(const Population& p, const Test& t, const Suspect& s) const {
     const double n = static_cast<double>(t.members.size());
     if (t.members.size() >= constants::peers_min_population || !p.series->takes_turns) return 1;
@@ -292,11 +304,14 @@ class Screener {
       s.warn = may_warn && abnormal(t.result, k, constants::alpha_warn * share) &&
                surely_abnormal(t.result, k, constants::alpha_warn_heavy * share, pool_);
       // Few samples may be a neighbour on the machine, unless it is a great deal that is missing.
-      const bool gross = fraction(s.deficit) > constants::coarse_deficit && t.result.score[k] < -constants::gross_deviations;
-      const bool enough = gross || p.members[t.members[k]].row->n >= constants::peers_small_samples || !p.series->per_sample;
+      const bool gross =
+          fraction(s.deficit) > constants::coarse_deficit && t.result.score[k] < -constants::gross_deviations;
+      const bool enough =
+          gross || p.members[t.members[k]].row->n >= constants::peers_small_samples || !p.series->per_sample;
       s.warn = s.warn || (may_warn && gross);
       // A gap that no chance leaves is evidence against those beyond it, whatever the tails are.
-      const bool beyond_gap = t.at_clock && p.split.found && !p.split.apart && p.members[t.members[k]].low && s.deficit > p.split.deficit / 2 &&
+      const bool beyond_gap = t.at_clock && p.split.found && !p.split.apart && p.members[t.members[k]].low &&
+                              s.deficit > p.split.deficit / 2 &&
                               t.result.score[k] < -constants::gross_deviations;
       s.warn = s.warn || beyond_gap;
       const double assumed = assumed_p(p, t, s);
@@ -315,7 +330,8 @@ class Screener {
     const double n = static_cast<double>(c.entities.size());
     for (std::size_t k = 0; k < c.entities.size(); ++k) {
       const bool at_once = n * joint[k] <= at_most;
-      const bool far = abnormal(a, k, constants::alpha_warn * share) && surely_abnormal(a, k, constants::alpha_warn_heavy * share, pool_);
+      const bool far = abnormal(a, k, constants::alpha_warn * share) &&
+                       surely_abnormal(a, k, constants::alpha_warn_heavy * share, pool_);
       if (a.score[k] > -2 || (!at_once && !far)) continue;
       const bool sure = at_once || surely_abnormal(a, k, constants::alpha_fail * share, pool_);
       // It is named by the metric in which it is worst against what that metric may be short of.
@@ -324,9 +340,9 @@ class Screener {
       for (const Test* test : c.tests) {
         const Test& t = *test;
         const auto& p = out_.populations[t.population];
-        const auto at = std::lower_bound(t.members.begin(), t.members.end(), c.entities[k], [&](std::size_t i, std::int32_t row) {
-          return p.members[i].row->entity < row;
-        });
+        const auto at =
+            std::lower_bound(t.members.begin(), t.members.end(), c.entities[k],
+                             [&](std::size_t i, std::int32_t row) { return p.members[i].row->entity < row; });
         if (at == t.members.end() || p.members[*at].row->entity != c.entities[k]) continue;
         const Suspect s = make(t, *at);
         if (!noticeable(p, s) || s.deficit / log_deficit(s.delta) <= excess) continue;
@@ -338,7 +354,8 @@ class Screener {
       worst.combined = true;
       worst.p = std::min({1.0, family_p(a, k) / share, n * joint[k] / joint_share});
       worst.warn = true;
-      worst.candidate = sure && p.tells(worst.member, worst.deficit) && worst.deficit > log_deficit(worst.delta) - p.se;
+      worst.candidate =
+          sure && p.tells(worst.member, worst.deficit) && worst.deficit > log_deficit(worst.delta) - p.se;
       add(worst);
     }
   }

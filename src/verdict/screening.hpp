@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who looks slow among peers, before anything is measured again. The same function serves the retest stage, which asks
-// for fresh data of its candidates, and the judgement, which reads them.
+// Who looks slow among peers, before anything is measured again. The same function serves the retest stage,
+// which asks for fresh data of its candidates, and the judgement, which reads them.
 #pragma once
 
 #include <cstddef>
@@ -14,21 +14,23 @@ namespace assay::verdict {
 
 struct Suspect {
   std::size_t population = 0, member = 0;
-  std::string kind;         ///< slow|slow_at_clock|throttled
-  bool at_clock = false;    ///< the deficit is that of the residual, held against delta; otherwise of the rate, against delta_raw
-  double deficit = 0;       ///< logarithmic
-  double delta = 0;         ///< fraction
-  double p = 1;             ///< adjusted for the population, the populations of the run, and the metrics combined
-  bool combined = false;    ///< abnormal by several metrics of a suite together
-  bool warn = false;        ///< worth a warning by itself
-  bool candidate = false;   ///< may fail if fresh data say the same
-  bool spared = false;      ///< no candidate because so many are as slow that they may be another kind of part
+  std::string kind;       ///< slow|slow_at_clock|throttled
+  bool at_clock = false;  ///< the deficit is that of the residual, held against delta; otherwise of the rate,
+                          ///< against delta_raw
+  double deficit = 0;     ///< logarithmic
+  double delta = 0;       ///< fraction
+  double p = 1;  ///< adjusted for the population, the populations of the run, and the metrics combined
+  bool combined = false;   ///< abnormal by several metrics of a suite together
+  bool warn = false;       ///< worth a warning by itself
+  bool candidate = false;  ///< may fail if fresh data say the same
+  bool spared = false;     ///< no candidate because so many are as slow that they may be another kind of part
 };
 
 struct Screening {
   std::vector<Population> populations;
   std::vector<Suspect> suspects;  ///< by population, then member
-  double budget = 0;  ///< chance that a healthy run has an abnormal member at the level of a fault: what was spent of alpha_fail
+  double budget = 0;  ///< chance that a healthy run has an abnormal member at the level of a fault: what was
+                      ///< spent of alpha_fail
 };
 
 /// All populations of the run. O(N log N) per metric.

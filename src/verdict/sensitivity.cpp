@@ -35,8 +35,8 @@ Reference strongest(const Series& s, std::int32_t stratum) {
   return static_cast<Reference>(best);
 }
 
-/// Deviations from the centre of its peers at which a part is surely abnormal, with `alpha` for the whole population and the heaviness of its
-/// fast tail; NaN: none is.
+/// Deviations from the centre of its peers at which a part is surely abnormal, with `alpha` for the whole
+/// population and the heaviness of its fast tail; NaN: none is.
 double critical_of(std::size_t n, double alpha, double tail) {
   if (n >= constants::deletion_most) return heavy_critical(n, alpha, tail);
   if (n < constants::deletion_min) return results::not_taken;
@@ -57,19 +57,26 @@ Sensitivity of_population(const Population& p, std::size_t populations) {
   out.stratum = s.strata[static_cast<std::size_t>(p.stratum)];
   out.basis = word_of(strongest(s, p.stratum));
   out.spread = mad_sigma(residuals);
-  // Of few the deletion test takes the standard deviation, which a median of absolute deviations may miss by half.
+  // Of few the deletion test takes the standard deviation, which a median of absolute deviations may miss by
+  // half.
   if (p.size() < constants::deletion_most) out.spread = std::max(out.spread, standard_deviation(residuals));
   out.error = p.se;
   out.delta = p.delta;
   const double error = std::isnan(p.se) ? 0 : p.se;
-  const double critical = critical_of(p.size(), constants::alpha_fail / as_double(std::max<std::size_t>(1, populations)), abnormality(residuals, error).tail);
+  const double critical =
+      critical_of(p.size(), constants::alpha_fail / as_double(std::max<std::size_t>(1, populations)),
+                  abnormality(residuals, error).tail);
   const bool few = std::isnan(critical);
-  const double among = few ? log_deficit(constants::peers_small_deficit) : critical * std::max(out.spread, constants::peers_spread_floor);
-  // The part that slows down may have been one of the faster ones: its own place among the parts counts, too, and how well it is known.
+  const double among = few ? log_deficit(constants::peers_small_deficit)
+                           : critical * std::max(out.spread, constants::peers_spread_floor);
+  // The part that slows down may have been one of the faster ones: its own place among the parts counts, too,
+  // and how well it is known.
   const double centre = std::sqrt(1 + 1.57 / as_double(p.size()));  // of the median it is held against
-  const double own = std::hypot(centre * (few ? std::max(out.spread, constants::assumed_spread) : out.spread), error);
+  const double own =
+      std::hypot(centre * (few ? std::max(out.spread, constants::assumed_spread) : out.spread), error);
   const double most = p.size() > 2 ? std::max(recall_z, t_quantile(0.95, as_double(p.size()) - 2)) : recall_z;
-  out.visible = fraction(std::max(log_deficit(std::min(0.9, p.effective_delta())), among) + (few ? recall_z : most) * own);
+  out.visible = fraction(std::max(log_deficit(std::min(0.9, p.effective_delta())), among) +
+                         (few ? recall_z : most) * own);
   return out;
 }
 
@@ -81,15 +88,18 @@ Sensitivity of_fixed(const Series& s) {
   out.samples = s.rows.front().n;
   for (const auto& row : s.rows) {
     out.samples = std::min<std::int64_t>(out.samples, row.n);
-    if (!std::isnan(row.standard_error) && row.median != 0) errors.push_back(row.standard_error / std::abs(row.median));
+    if (!std::isnan(row.standard_error) && row.median != 0)
+      errors.push_back(row.standard_error / std::abs(row.median));
     medians.push_back(row.median);
   }
   const Reference basis = strongest(s, -1);
   out.basis = word_of(basis);
   if (s.rows.size() > 2 && median(medians) != 0) out.spread = mad_sigma(medians) / std::abs(median(medians));
   if (!errors.empty()) out.error = median(errors);
-  // A baseline says what a part should reach. Below a limit or a floor a part may lie far above and lose much before it shows.
-  if (basis == Reference::baseline && !errors.empty()) out.visible = constants::delta_warn + (constants::interval_z + recall_z) * out.error;
+  // A baseline says what a part should reach. Below a limit or a floor a part may lie far above and lose much
+  // before it shows.
+  if (basis == Reference::baseline && !errors.empty())
+    out.visible = constants::delta_warn + (constants::interval_z + recall_z) * out.error;
   return out;
 }
 

@@ -70,7 +70,8 @@ class Reducer {
     row.lowest = *lowest;
     row.highest = *highest;
     row.dips = static_cast<std::int32_t>(std::count_if(values.begin(), values.end(), [&](double v) {
-      return better == results::Better::lower ? constants::dip * v > row.median : v < constants::dip * row.median;
+      return better == results::Better::lower ? constants::dip * v > row.median
+                                              : v < constants::dip * row.median;
     }));
   }
 
@@ -88,7 +89,8 @@ class Reducer {
     return 1.2533 * 1.4826 * median_of(v) / std::sqrt(static_cast<double>(v.size()));
   }
 
-  /// The larger of the standard error over samples and over block medians: samples of one block may move together.
+  /// The larger of the standard error over samples and over block medians: samples of one block may move
+  /// together.
   double standard_error(double centre) {
     if (values.size() < constants::interval_min_samples) return results::not_taken;
     work_ = values;
@@ -108,8 +110,8 @@ class Reducer {
     return std::max(se, median_error(block_medians_, centre_of_blocks));
   }
 
-  /// How far the odd samples' median lies from the even ones', as a fraction: twice the error of the median of all,
-  /// whatever the shape of the noise. NaN with fewer than four samples.
+  /// How far the odd samples' median lies from the even ones', as a fraction: twice the error of the median
+  /// of all, whatever the shape of the noise. NaN with fewer than four samples.
   double half_difference() {
     if (values.size() < 4) return results::not_taken;
     double medians[2];
@@ -189,12 +191,15 @@ void collect_series(Judgement& j) {
     for (const auto& m : joined.passes.front()->metrics) {
       Series s = describe(joined, m);
       std::unordered_map<std::string, std::int32_t> known;
-      std::unordered_map<std::int32_t, std::int32_t> known_rows;  // by representative: no text per entity and metric
+      std::unordered_map<std::int32_t, std::int32_t>
+          known_rows;  // by representative: no text per entity and metric
       auto stratum_of = [&](const SeriesRow& row) {
         if (s.kind != "link") {
-          if (const auto it = known_rows.find(strata.representative(row.entity)); it != known_rows.end()) return it->second;
+          if (const auto it = known_rows.find(strata.representative(row.entity)); it != known_rows.end())
+            return it->second;
         }
-        const auto [it, fresh] = known.try_emplace(strata.of(row, s.kind), static_cast<std::int32_t>(known.size()));
+        const auto [it, fresh] =
+            known.try_emplace(strata.of(row, s.kind), static_cast<std::int32_t>(known.size()));
         if (fresh) s.strata.push_back(it->first);
         if (s.kind != "link") known_rows[strata.representative(row.entity)] = it->second;
         return it->second;

@@ -42,9 +42,11 @@ struct EndClaim {
 
 class Ends {
  public:
-  Ends(const Judgement& j, const network::Places& places, std::vector<Link>& links) : j_(j), places_(places), links_(links) {
+  Ends(const Judgement& j, const network::Places& places, std::vector<Link>& links)
+      : j_(j), places_(places), links_(links) {
     for (const auto& l : links_)
-      for (const auto end : {l.row->source, l.row->destination}) ends_of_node_[j_.entities.node(end)].insert(end);
+      for (const auto end : {l.row->source, l.row->destination})
+        ends_of_node_[j_.entities.node(end)].insert(end);
   }
 
   std::vector<EndClaim> claims() {
@@ -64,7 +66,8 @@ class Ends {
     }
     // Where the rest is no better nobody can tell whose fault it is.
     if (2 * good <= others) return {};
-    // A part that is named for one direction explains what is slow the other way, too: its partner has no finding of its own.
+    // A part that is named for one direction explains what is slow the other way, too: its partner has no
+    // finding of its own.
     for (auto& l : links_)
       for (const auto& c : all)
         if (l.part < 0 && touches(l, c)) l.part = c.part;
@@ -118,8 +121,10 @@ class Ends {
     return best;
   }
 
-  /// A node with several NICs or devices is at fault only if each of them is; a NIC that was measured by itself is not its node.
-  bool every_end(std::int32_t node, const EndTraffic& sent, const EndTraffic& received, const EndClaim& c) const {
+  /// A node with several NICs or devices is at fault only if each of them is; a NIC that was measured by
+  /// itself is not its node.
+  bool every_end(std::int32_t node, const EndTraffic& sent, const EndTraffic& received,
+                 const EndClaim& c) const {
     const auto& ends = ends_of_node_.at(node);
     if (ends.size() == 1 && j_.entities.kind(*ends.begin()) == "nic") return false;
     std::map<std::int32_t, std::pair<std::size_t, std::size_t>> by_end;  // slow, all
@@ -134,7 +139,8 @@ class Ends {
     if (c.in) count(received, false);
     return std::all_of(ends.begin(), ends.end(), [&](std::int32_t end) {
       const auto it = by_end.find(end);
-      return it != by_end.end() && static_cast<double>(it->second.first) >= constants::shared_end_share * static_cast<double>(it->second.second);
+      return it != by_end.end() && static_cast<double>(it->second.first) >=
+                                       constants::shared_end_share * static_cast<double>(it->second.second);
     });
   }
 
@@ -152,16 +158,19 @@ const Below& median_of(const EndClaim& c) {
       if (l->below != nullptr && l->below->again == again) links.push_back(l->below);
     if (!links.empty()) break;
   }
-  const auto ratio = [](const Below* b) { return b->higher_is_better ? b->value / b->reference : b->reference / b->value; };
+  const auto ratio = [](const Below* b) {
+    return b->higher_is_better ? b->value / b->reference : b->reference / b->value;
+  };
   const auto middle = links.begin() + static_cast<std::ptrdiff_t>(links.size() / 2);
-  std::nth_element(links.begin(), middle, links.end(), [&](const Below* a, const Below* b) { return ratio(a) < ratio(b); });
+  std::nth_element(links.begin(), middle, links.end(),
+                   [&](const Below* a, const Below* b) { return ratio(a) < ratio(b); });
   return **middle;
 }
 
 }  // namespace
 
-void explain_by_ends(Judgement& j, const Series& s, const std::vector<const SeriesRow*>& all, std::vector<Below>& below,
-                     const std::string& reference_kind, const std::string& what) {
+void explain_by_ends(Judgement& j, const Series& s, const std::vector<const SeriesRow*>& all,
+                     std::vector<Below>& below, const std::string& reference_kind, const std::string& what) {
   if (s.kind != "link" || below.size() < constants::shared_end_partners) return;
   std::map<const SeriesRow*, const Below*> slow;
   for (const auto& b : below) slow[b.row] = &b;
@@ -180,9 +189,14 @@ void explain_by_ends(Judgement& j, const Series& s, const std::vector<const Seri
     auto f = magnitude(j, s, b, reference_kind, what);
     const auto nic = c.level == Level::node ? places.only_nic(c.part) : -1;
     if (nic >= 0) f.part = j.entities.name(nic);
-    const auto count = std::count_if(c.links.begin(), c.links.end(), [](const Link* l) { return l->below != nullptr; });
-    f.text += "; median of " + std::to_string(count) + " of the " + std::to_string(c.links.size()) + " links it " +
-              (c.out && c.in ? "has" : c.out ? "sends over" : "receives over") + ", which are beyond it";
+    const auto count =
+        std::count_if(c.links.begin(), c.links.end(), [](const Link* l) { return l->below != nullptr; });
+    f.text += "; median of " + std::to_string(count) + " of the " + std::to_string(c.links.size()) +
+              " links it " +
+              (c.out && c.in ? "has"
+               : c.out       ? "sends over"
+                             : "receives over") +
+              ", which are beyond it";
     j.add(std::move(f), {c.part});
   }
   std::set<const SeriesRow*> explained;

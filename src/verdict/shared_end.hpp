@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Links beyond a bound that all hang on one part are that part: its switch, node or NIC, not each link for itself.
+// Links beyond a bound that all hang on one part are that part: its switch, node or NIC, not each link for
+// itself.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +11,11 @@
 
 namespace assay::verdict {
 
-/// Takes the links that a common part explains out of `below` (links of `s` beyond their bound, a part of `all`) and adds one
-/// finding for each such part: at least three quarters of what it sends, of what it receives, or of both, is below, to two
-/// partners at least, and most links that touch none of these parts are not. Highest level first: switch, node, NIC or device.
-/// The finding is that of the part's median link.
-void explain_by_ends(Judgement& j, const Series& s, const std::vector<const SeriesRow*>& all, std::vector<Below>& below,
-                     const std::string& reference_kind, const std::string& what);
+/// Takes the links that a common part explains out of `below` (links of `s` beyond their bound, a part of
+/// `all`) and adds one finding for each such part: at least three quarters of what it sends, of what it
+/// receives, or of both, is below, to two partners at least, and most links that touch none of these parts
+/// are not. Highest level first: switch, node, NIC or device. The finding is that of the part's median link.
+void explain_by_ends(Judgement& j, const Series& s, const std::vector<const SeriesRow*>& all,
+                     std::vector<Below>& below, const std::string& reference_kind, const std::string& what);
 
 }  // namespace assay::verdict

@@ -26,9 +26,12 @@ class Parts {
     const std::pair ends(row.source, row.destination);
     const auto known = links_.find(ends);
     if (known != links_.end()) return known->second;
-    const std::int32_t node = of_entity(entities_.node(row.source)), far = of_entity(entities_.node(row.destination));
+    const std::int32_t node = of_entity(entities_.node(row.source)),
+                       far = of_entity(entities_.node(row.destination));
     if (node < 0 || far < 0) return -1;
-    const auto at = [&](std::int32_t r) -> const results::Entity& { return results_.entities[static_cast<std::size_t>(r)]; };
+    const auto at = [&](std::int32_t r) -> const results::Entity& {
+      return results_.entities[static_cast<std::size_t>(r)];
+    };
     parts_.push_back({"link", at(row.source).id + ">" + at(row.destination).id,
                       at(row.source).name + ">" + at(row.destination).name, node, far, rows_of(row)});
     return links_[ends] = static_cast<std::int32_t>(parts_.size()) - 1;
@@ -43,7 +46,8 @@ class Parts {
     const std::int32_t node = above == entity || above < 0 ? -1 : of_entity(above);
     const auto& e = results_.entities[static_cast<std::size_t>(entity)];
     const auto row = static_cast<std::int32_t>(parts_.size());
-    parts_.push_back({e.kind, unique(e.kind, e.id.empty() ? e.name : e.id), e.name, node < 0 ? row : node, -1, {entity}});
+    parts_.push_back(
+        {e.kind, unique(e.kind, e.id.empty() ? e.name : e.id), e.name, node < 0 ? row : node, -1, {entity}});
     return rows_[entity] = row;
   }
   /// Two parts of one run never share an identity, whatever the file says.
@@ -64,7 +68,8 @@ class Parts {
 std::unordered_map<std::int32_t, float> clocks_of(const Judgement& j, const Series& s, Parts& parts) {
   std::unordered_map<std::int32_t, float> clocks;
   for (const auto& other : j.series) {
-    if (!is_clock(other) || other.suite != s.suite || other.name != s.name || other.first != s.first) continue;
+    if (!is_clock(other) || other.suite != s.suite || other.name != s.name || other.first != s.first)
+      continue;
     for (const auto& row : other.rows)
       if (row.median > 0) clocks[parts.of(row)] = static_cast<float>(std::log(row.median));
   }
@@ -106,7 +111,8 @@ SnapshotSeries reduce(const Judgement& j, const Series& s, Parts& parts) {
 
 /// The cases of a run mostly look at the same parts: their rows are kept once.
 void share_rows(std::vector<SnapshotSeries>& series) {
-  std::map<std::pair<std::vector<std::int32_t>, std::vector<std::int32_t>>, std::shared_ptr<const PartRows>> known;
+  std::map<std::pair<std::vector<std::int32_t>, std::vector<std::int32_t>>, std::shared_ptr<const PartRows>>
+      known;
   for (auto& s : series) s.rows = known.try_emplace({s.rows->part, s.rows->stratum}, s.rows).first->second;
 }
 
@@ -163,7 +169,8 @@ Snapshot snapshot_of(const Judgement& j, const std::string& file) {
 
 std::string hash_of(const Snapshot& snapshot) {
   Hash hash;
-  for (const std::string* text : {&snapshot.source.run_id, &snapshot.source.started, &snapshot.level}) hash.text(*text);
+  for (const std::string* text : {&snapshot.source.run_id, &snapshot.source.started, &snapshot.level})
+    hash.text(*text);
   for (const auto& p : snapshot.parts) {
     hash.text(p.kind);
     hash.text(p.id);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A run boiled down to one number per entity and metric: what comparisons, baselines and histories are made of.
+// A run boiled down to one number per entity and metric: what comparisons, baselines and histories are made
+// of.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +21,11 @@ struct RunSource {
 /// A part as it is known across files: (kind, id). The id of a link is SOURCE>DESTINATION.
 struct Part {
   std::string kind, id, name;
-  std::int32_t node = -1;      ///< row of its node in Snapshot::parts, its own if it has none; of a link that of its source
+  std::int32_t node =
+      -1;  ///< row of its node in Snapshot::parts, its own if it has none; of a link that of its source
   std::int32_t far_node = -1;  ///< of a link: the node of its destination
-  std::vector<std::int32_t> entities;  ///< rows of /entities that it stands for (a link: itself and both ends)
+  std::vector<std::int32_t>
+      entities;  ///< rows of /entities that it stands for (a link: itself and both ends)
 };
 
 /// Which parts a series has values of, shared by the series with the same parts.
@@ -35,18 +38,20 @@ struct PartRows {
 struct SnapshotSeries {
   std::string suite, name, metric, unit, kind, stage, case_key;
   bool higher_is_better = true;
-  bool shared = false;           ///< one value for several ranks, as a collective's, whoever wrote it down
+  bool shared = false;            ///< one value for several ranks, as a collective's, whoever wrote it down
   double fault_threshold = 0.03;  ///< as its metric declares it
   std::int64_t samples = 0;
   std::vector<std::string> strata;
   std::shared_ptr<const PartRows> rows;
-  /// Log of the rate: ln(median) where higher is better, -ln(median) where lower is, so that a difference is a
-  /// relative change of the rate and positive is better. [rows], finite.
+  /// Log of the rate: ln(median) where higher is better, -ln(median) where lower is, so that a difference is
+  /// a relative change of the rate and positive is better. [rows], finite.
   std::vector<float> log_rate;
-  std::vector<float> log_clock;  ///< ln of the median clock in Hz, NaN where none was recorded; empty or [rows]
-  std::vector<float> standard_error;  ///< of log_rate, NaN for fewer than 3 samples; empty in a snapshot from an index
-  std::vector<std::int32_t> n;        ///< samples, likewise
-  std::size_t origin = 0;             ///< position in Judgement::series, of a snapshot made from one
+  std::vector<float>
+      log_clock;  ///< ln of the median clock in Hz, NaN where none was recorded; empty or [rows]
+  std::vector<float>
+      standard_error;  ///< of log_rate, NaN for fewer than 3 samples; empty in a snapshot from an index
+  std::vector<std::int32_t> n;  ///< samples, likewise
+  std::size_t origin = 0;       ///< position in Judgement::series, of a snapshot made from one
 
   /// Identity across files, together with the case_key.
   std::string full() const { return suite + "/" + name + ":" + metric; }
@@ -62,8 +67,9 @@ struct Snapshot {
   const Part& part(std::int32_t row) const { return parts[static_cast<std::size_t>(row)]; }
 };
 
-/// The metrics with a direction that are rates or times of a part of the machine: no counts, no covariates, nothing
-/// of a case that was skipped. Values that are not positive are left out. `file` is what it is called in messages.
+/// The metrics with a direction that are rates or times of a part of the machine: no counts, no covariates,
+/// nothing of a case that was skipped. Values that are not positive are left out. `file` is what it is called
+/// in messages.
 Snapshot snapshot_of(const results::Results& results, const std::string& file);
 struct Judgement;
 /// The same from series that were collected before.

@@ -25,8 +25,10 @@ void members(Of<PartRows>, V&& v) {
 template <class V>
 void members(Of<SnapshotSeries>, V&& v) {  // but for its rows, which several share
   using S = SnapshotSeries;
-  v(&S::suite), v(&S::name), v(&S::metric), v(&S::unit), v(&S::kind), v(&S::stage), v(&S::case_key), v(&S::higher_is_better);
-  v(&S::shared), v(&S::fault_threshold), v(&S::samples), v(&S::strata), v(&S::log_rate), v(&S::log_clock), v(&S::standard_error), v(&S::n);
+  v(&S::suite), v(&S::name), v(&S::metric), v(&S::unit), v(&S::kind), v(&S::stage), v(&S::case_key),
+      v(&S::higher_is_better);
+  v(&S::shared), v(&S::fault_threshold), v(&S::samples), v(&S::strata), v(&S::log_rate), v(&S::log_clock),
+      v(&S::standard_error), v(&S::n);
 }
 
 namespace {
@@ -54,7 +56,8 @@ void check(const Snapshot& run) {
   for (const auto& s : run.series) {
     const std::size_t n = s.rows->part.size();
     const auto fits = [&](const auto& column) { return column.empty() || column.size() == n; };
-    require(s.rows->stratum.size() == n && s.log_rate.size() == n && fits(s.log_clock) && fits(s.standard_error) && fits(s.n));
+    require(s.rows->stratum.size() == n && s.log_rate.size() == n && fits(s.log_clock) &&
+            fits(s.standard_error) && fits(s.n));
     for (std::size_t i = 0; i < n; ++i)
       require(within(s.rows->part[i], 0) && s.rows->stratum[i] >= 0 &&
               static_cast<std::size_t>(s.rows->stratum[i]) < s.strata.size() && std::isfinite(s.log_rate[i]));
@@ -80,7 +83,8 @@ Snapshot get(results::Unpacker& in) {
 
 }  // namespace
 
-std::vector<IndexedRun> runs_read_confined(const std::string& file, const std::function<std::vector<IndexedRun>(const InputFile&)>& read) {
+std::vector<IndexedRun> runs_read_confined(
+    const std::string& file, const std::function<std::vector<IndexedRun>(const InputFile&)>& read) {
   std::vector<IndexedRun> runs;
   read_confined(
       {file},
@@ -88,7 +92,8 @@ std::vector<IndexedRun> runs_read_confined(const std::string& file, const std::f
         const auto found = read(inputs.front());
         results::Packer out(sink);
         out.put(std::uint64_t{found.size()});
-        for (const auto& run : found) out.put(run.file), out.put(run.bytes), out.put(run.changed_ns), put(out, run.run);
+        for (const auto& run : found)
+          out.put(run.file), out.put(run.bytes), out.put(run.changed_ns), put(out, run.run);
       },
       [&](Source& source) {
         results::Unpacker in(source);

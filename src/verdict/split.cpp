@@ -11,7 +11,8 @@
 namespace assay::verdict {
 namespace {
 
-/// The recorded attribute that the low side has and the high side has not. Configuration comes before a place that says the same.
+/// The recorded attribute that the low side has and the high side has not. Configuration comes before a place
+/// that says the same.
 void explain(Population& p, const std::vector<Attribute>& attributes) {
   auto& s = p.split;
   std::size_t tried = 0;
@@ -25,7 +26,8 @@ void explain(Population& p, const std::vector<Attribute>& attributes) {
     for (std::size_t v = 0; v < a.values.size(); ++v) {
       // It must cover nearly all of the slow and few of the others, or it explains nothing.
       if (10 * low[v] < 8 * s.split.low || 10 * high[v] > 2 * s.split.high) continue;
-      const double chance = fisher_p(low[v], s.split.low, low[v] + high[v], p.size()) * static_cast<double>(tried);
+      const double chance =
+          fisher_p(low[v], s.split.low, low[v] + high[v], p.size()) * static_cast<double>(tried);
       if (chance > (place ? constants::explain_place_p : constants::explain_p)) continue;
       if (!s.attribute.empty() && std::pair(place, chance) >= std::pair(s.place, s.p)) continue;
       s.p = chance;
@@ -42,12 +44,14 @@ void explain(Population& p, const std::vector<Attribute>& attributes) {
 std::vector<std::size_t> ascending(const Population& p) {
   std::vector<std::size_t> order(p.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::sort(order.begin(), order.end(), [&](auto a, auto b) { return p.members[a].residual < p.members[b].residual; });
+  std::sort(order.begin(), order.end(),
+            [&](auto a, auto b) { return p.members[a].residual < p.members[b].residual; });
   return order;
 }
 
-/// The best cut that leaves a group on either side. Parts that lie apart in smaller numbers are no group: they are set aside, and the
-/// cut is looked for among the others, so that no group is filled up with healthy parts.
+/// The best cut that leaves a group on either side. Parts that lie apart in smaller numbers are no group:
+/// they are set aside, and the cut is looked for among the others, so that no group is filled up with healthy
+/// parts.
 Split group_split(const Judgement& j, const Population& p, const std::vector<std::size_t>& order) {
   std::vector<double> values;
   std::vector<std::int32_t> node;
@@ -56,14 +60,19 @@ Split group_split(const Judgement& j, const Population& p, const std::vector<std
     node.push_back(j.entities.node(p.members[i].row->entity));
   }
   const auto nodes = [&](std::size_t from, std::size_t to) {
-    return std::set<std::int32_t>(node.begin() + static_cast<std::ptrdiff_t>(from), node.begin() + static_cast<std::ptrdiff_t>(to)).size();
+    return std::set<std::int32_t>(node.begin() + static_cast<std::ptrdiff_t>(from),
+                                  node.begin() + static_cast<std::ptrdiff_t>(to))
+        .size();
   };
   // Devices of one or two bad nodes are bad nodes, not a population of devices.
-  const auto least = static_cast<std::size_t>(std::max(3.0, std::ceil(0.04 * static_cast<double>(nodes(0, p.size())))));
+  const auto least =
+      static_cast<std::size_t>(std::max(3.0, std::ceil(0.04 * static_cast<double>(nodes(0, p.size())))));
   std::size_t begin = 0, end = p.size();
   while (end - begin >= 2 * least) {
     Split split = best_split(std::span(values).subspan(begin, end - begin), 1e-6, 1);
-    if (split.distance <= constants::split_distance || split.mean_high - split.mean_low < constants::delta_warn) break;
+    if (split.distance <= constants::split_distance ||
+        split.mean_high - split.mean_low < constants::delta_warn)
+      break;
     const std::size_t cut = begin + split.low;
     if (nodes(begin, cut) < least) {
       begin = cut;

@@ -9,18 +9,22 @@
 namespace assay::verdict {
 namespace {
 
-std::string of(std::size_t part, std::size_t all) { return std::to_string(part) + " of " + std::to_string(all); }
+std::string of(std::size_t part, std::size_t all) {
+  return std::to_string(part) + " of " + std::to_string(all);
+}
 
 std::string text_of(const Population& p, const results::Finding& out, std::size_t metrics) {
   const auto& split = p.split.split;
   char apart[64];
   std::snprintf(apart, sizeof apart, ", two populations %.0f deviations apart", split.distance);
   const std::string common = in_common(p.split);
-  std::string text = "cluster: " + p.series->full() + ": " + of(out.members.size(), p.size()) + " are " + percent(*out.deficit) +
-                     (p.split.fast() ? " faster" : " slower") + " than the others" + apart +
-                     (common.empty() ? ", explained by nothing that was recorded" : common);
-  if (!p.split.explained() && !p.split.fast()) text += "; so many may as well be right: hold them against a limit or a baseline";
-  if (metrics > 1) text += ", and so in " + std::to_string(metrics - 1) + " other metrics of " + p.series->suite;
+  std::string text = "cluster: " + p.series->full() + ": " + of(out.members.size(), p.size()) + " are " +
+                     percent(*out.deficit) + (p.split.fast() ? " faster" : " slower") + " than the others" +
+                     apart + (common.empty() ? ", explained by nothing that was recorded" : common);
+  if (!p.split.explained() && !p.split.fast())
+    text += "; so many may as well be right: hold them against a limit or a baseline";
+  if (metrics > 1)
+    text += ", and so in " + std::to_string(metrics - 1) + " other metrics of " + p.series->suite;
   return text + "; members " + first_of(out.members);
 }
 
@@ -32,15 +36,16 @@ std::string in_common(const SplitFound& s) {
   if (ends_with(name, "_info")) name.resize(name.size() - 5);
   char p[32];
   std::snprintf(p, sizeof p, "p = %.2g", s.p);
-  return (s.place ? ", in one place: " : ", explained by ") + name + " = " + s.value + " (" + of(s.with_low, s.split.low) + " slow, " +
-         of(s.with_high, s.split.high) + " others, " + p + ")";
+  return (s.place ? ", in one place: " : ", explained by ") + name + " = " + s.value + " (" +
+         of(s.with_low, s.split.low) + " slow, " + of(s.with_high, s.split.high) + " others, " + p + ")";
 }
 
 void add_split_finding(Judgement& j, const Population& p, std::size_t metrics) {
   const auto& s = *p.series;
   const bool explained = p.split.explained(), fast = p.split.fast();
   // Some being faster than the rest is worth knowing and nothing to mend.
-  auto out = j.about(-1, fast && !explained ? "INFO" : "WARN", "abnormality", explained ? "mismatch" : "split");
+  auto out =
+      j.about(-1, fast && !explained ? "INFO" : "WARN", "abnormality", explained ? "mismatch" : "split");
   out.suite = s.suite;
   out.metric = s.full();
   out.unit = s.unit;

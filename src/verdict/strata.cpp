@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "results/inventory_names.hpp"
 #include "verdict/strata.hpp"
+#include "results/inventory_names.hpp"
 
 #include <algorithm>
 #include <array>
@@ -43,7 +43,8 @@ class Builder {
 };
 
 bool of_its_own(const std::string& column) {
-  for (const char* part : {"_info", "serial", "uuid", "address", "cpus", "mask", "id", "guid", "mac", "name"}) {
+  for (const char* part :
+       {"_info", "serial", "uuid", "address", "cpus", "mask", "id", "guid", "mac", "name"}) {
     if (ends_with(column, part)) return true;
   }
   return false;
@@ -137,12 +138,13 @@ std::string Strata::model(std::int32_t row) const {
   const auto node = j_.entities.node(row);
   if (node == row || node < 0) return label(row);
   const std::string above = label(node), own = label(row);
-  const bool apart = !above.empty() && !own.empty() && own.front() != ' ';  // " x16" goes with what stands before it
+  const bool apart =
+      !above.empty() && !own.empty() && own.front() != ' ';  // " x16" goes with what stands before it
   return above + (apart ? ", " : "") + own;
 }
 
 bool is_place(const std::string& attribute) {
-  static constexpr std::array places = {"rack", "switch", "leaf",     "pod",  "row", "chassis",
+  static constexpr std::array places = {"rack",      "switch",  "leaf",     "pod",  "row", "chassis",
                                         "enclosure", "cabinet", "location", "room", "pdu"};
   const auto space = attribute.find_last_of(' ');
   std::string name = space == std::string::npos ? attribute : attribute.substr(space + 1);
@@ -177,7 +179,8 @@ std::vector<Attribute> attributes_of(const Judgement& j, const std::vector<std::
     const auto row = static_cast<std::int32_t>(i);
     if (kind != "node" && j.results.entities[i].kind == kind) slot[row] = next[j.entities.node(row)]++;
   }
-  builder.add("slot", [&](std::int32_t row) { return kind == "node" ? std::string() : std::to_string(slot[row]); });
+  builder.add("slot",
+              [&](std::int32_t row) { return kind == "node" ? std::string() : std::to_string(slot[row]); });
   return attributes;
 }
 

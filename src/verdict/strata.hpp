@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What must be equal for entities to be peers, and what else is recorded of them that may explain a difference.
+// What must be equal for entities to be peers, and what else is recorded of them that may explain a
+// difference.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +13,8 @@
 
 namespace assay::verdict {
 
-/// Peers beyond the case_key: processor or device model and cores; NICs by driver and rate; NUMA domains by size; links
-/// by both ends and by whether they cross nodes.
+/// Peers beyond the case_key: processor or device model and cores; NICs by driver and rate; NUMA domains by
+/// size; links by both ends and by whether they cross nodes.
 class Strata {
  public:
   explicit Strata(const Judgement& j);
@@ -24,7 +25,8 @@ class Strata {
   }
 
  private:
-  void note(const char* kind, std::initializer_list<const char*> texts, std::initializer_list<const char*> numbers);
+  void note(const char* kind, std::initializer_list<const char*> texts,
+            std::initializer_list<const char*> numbers);
   std::string label(std::int32_t row) const;
   std::string model(std::int32_t row) const;
   const Judgement& j_;
@@ -32,19 +34,21 @@ class Strata {
   std::vector<std::int32_t> representative_;
 };
 
-/// One recorded property of the entities of a population, value by value: ids index `values`; -1 where not recorded.
+/// One recorded property of the entities of a population, value by value: ids index `values`; -1 where not
+/// recorded.
 struct Attribute {
   std::string name;
   std::vector<std::string> values;
   std::vector<std::int32_t> of;  ///< by position in the population
 };
 
-/// A place is where parts break together (cooling, power, a cable): it tells where to look and excuses nobody. A slot is none: every
-/// node has it.
+/// A place is where parts break together (cooling, power, a cable): it tells where to look and excuses
+/// nobody. A slot is none: every node has it.
 bool is_place(const std::string& attribute);
 
-/// Everything recorded of these rows of /entities that takes two values or more and is not a name of its own for
-/// everyone: columns of their own table and of their node's, slot (index among the devices of the node), rack, switch.
+/// Everything recorded of these rows of /entities that takes two values or more and is not a name of its own
+/// for everyone: columns of their own table and of their node's, slot (index among the devices of the node),
+/// rack, switch.
 std::vector<Attribute> attributes_of(const Judgement& j, const std::vector<std::int32_t>& rows);
 
 /// The same, remembered: most metrics of a run are about the same entities.

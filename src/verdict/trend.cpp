@@ -46,7 +46,8 @@ std::optional<TrendChange> step_of(const std::vector<Value>& values) {
 struct Gathered {
   TrendMetric trend;
   std::vector<Value> fleet;
-  std::map<std::string, std::pair<std::string, std::vector<Value>>> parts;  ///< by kind and id: name, values without the fleet's
+  std::map<std::string, std::pair<std::string, std::vector<Value>>>
+      parts;  ///< by kind and id: name, values without the fleet's
 };
 
 void add_run(Gathered& g, const Snapshot& run, const SnapshotSeries& s, std::size_t index) {
@@ -54,13 +55,15 @@ void add_run(Gathered& g, const Snapshot& run, const SnapshotSeries& s, std::siz
   if (rates.empty()) return;
   const double centre = median(rates), slow = quantile(rates, 0.05), fast = quantile(rates, 0.95);
   const double low = value_of(slow, s.higher_is_better), high = value_of(fast, s.higher_is_better);
-  g.trend.points.push_back({index, std::min(low, high), value_of(centre, s.higher_is_better), std::max(low, high), rates.size()});
+  g.trend.points.push_back(
+      {index, std::min(low, high), value_of(centre, s.higher_is_better), std::max(low, high), rates.size()});
   g.fleet.push_back({index, centre});
   for (std::size_t i = 0; i < rates.size(); ++i) {
     const Part& part = run.part(s.rows->part[i]);
     auto& own = g.parts[part.kind + '\n' + part.id];
     own.first = part.name;
-    if (own.second.empty() || own.second.back().run != index) own.second.push_back({index, rates[i] - centre});
+    if (own.second.empty() || own.second.back().run != index)
+      own.second.push_back({index, rates[i] - centre});
   }
 }
 
@@ -93,7 +96,8 @@ std::vector<TrendMetric> trend_of(const std::vector<Snapshot>& runs) {
     };
     for (const auto& [key, part] : g.parts)
       if (g.parts.size() > 1) tell(part.first, part.second);
-    std::stable_sort(g.trend.changes.begin(), g.trend.changes.end(), [](const auto& a, const auto& b) { return std::abs(a.change) > std::abs(b.change); });
+    std::stable_sort(g.trend.changes.begin(), g.trend.changes.end(),
+                     [](const auto& a, const auto& b) { return std::abs(a.change) > std::abs(b.change); });
     if (g.trend.changes.size() > changes_told) g.trend.changes.resize(changes_told);
     tell("fleet", g.fleet);
     out.push_back(std::move(g.trend));

@@ -10,16 +10,16 @@
 namespace assay::verdict {
 
 struct TrendPoint {
-  std::size_t run = 0;  ///< position among the runs
+  std::size_t run = 0;                   ///< position among the runs
   double low = 0, median = 0, high = 0;  ///< over the parts: 5 %, 50 %, 95 %
   std::size_t parts = 0;
 };
 
 /// A step in a line of values: before it one median, from it on another.
 struct TrendChange {
-  std::string name;   ///< of the part; "fleet" for the median of all
-  std::size_t run = 0;  ///< first run after the step
-  double change = 0;  ///< of the rate, as a fraction: below 0 is slower
+  std::string name;                   ///< of the part; "fleet" for the median of all
+  std::size_t run = 0;                ///< first run after the step
+  double change = 0;                  ///< of the rate, as a fraction: below 0 is slower
   std::size_t before = 0, after = 0;  ///< runs on either side
 };
 
@@ -29,8 +29,9 @@ struct TrendMetric {
   std::vector<TrendChange> changes;  ///< the largest first
 };
 
-/// Pure. Metrics that at least two runs have; a step is told from 2 % on when it is more than 6 robust deviations of the values around
-/// their two medians, with three runs before and two after it. Steps of parts are those that the fleet did not take.
+/// Pure. Metrics that at least two runs have; a step is told from 2 % on when it is more than 6 robust
+/// deviations of the values around their two medians, with three runs before and two after it. Steps of parts
+/// are those that the fleet did not take.
 std::vector<TrendMetric> trend_of(const std::vector<Snapshot>& runs);
 
 }  // namespace assay::verdict

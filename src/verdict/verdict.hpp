@@ -18,10 +18,11 @@ struct Options {
   bool strict = false;
   std::string limits_text, limits_name;  ///< TOML text of --limits and its file name for messages
   std::vector<std::string> require;
-  std::string baseline_name, history_name;   ///< as given; what they name is one of these, or missing
+  std::string baseline_name, history_name;  ///< as given; what they name is one of these, or missing
   std::shared_ptr<const Baseline> baseline;
-  std::shared_ptr<const std::vector<Snapshot>> earlier;  ///< runs of --history, to be bound to the run that is judged
-  std::shared_ptr<const History> history;                ///< bound before: as stored in /verdict/inputs
+  std::shared_ptr<const std::vector<Snapshot>>
+      earlier;                             ///< runs of --history, to be bound to the run that is judged
+  std::shared_ptr<const History> history;  ///< bound before: as stored in /verdict/inputs
 };
 
 /// Options as the run had them, from /config; a command line may override.

@@ -27,14 +27,11 @@ std::size_t side_bytes(Op operation, std::size_t bytes, int ranks) noexcept {
 double bus_factor(Op operation, int ranks) noexcept {
   const double n = ranks;
   switch (operation) {
-    case Op::all_reduce:
-      return 2 * (n - 1) / n;
+    case Op::all_reduce: return 2 * (n - 1) / n;
     case Op::reduce_scatter:
     case Op::all_gather:
-    case Op::all_to_all:
-      return (n - 1) / n;
-    case Op::broadcast:
-      return 1;
+    case Op::all_to_all: return (n - 1) / n;
+    case Op::broadcast: return 1;
   }
   return 0;
 }
@@ -44,7 +41,8 @@ std::size_t slot_bytes(Op operation, std::size_t bytes, int ranks) noexcept {
 }
 
 std::size_t counted_bytes(Op operation, std::size_t bytes, int ranks) noexcept {
-  return share_of(operation, bytes, ranks) * (shared_out(operation) ? static_cast<std::size_t>(ranks) : 1) * sizeof(float);
+  return share_of(operation, bytes, ranks) * (shared_out(operation) ? static_cast<std::size_t>(ranks) : 1) *
+         sizeof(float);
 }
 
 Collective::Collective(Communicator& comm, Op operation, std::size_t bytes, std::span<std::byte> arena,
@@ -89,17 +87,13 @@ void Collective::prepare(std::uint64_t repetitions) {
     const std::size_t slot = (first_ + i) % slots_;
     const ExactValues data = values(slot);
     switch (operation_) {
-      case Op::all_gather:
-        fill(data.contribution(comm_.rank()), me * share_, input(slot), share_);
-        break;
+      case Op::all_gather: fill(data.contribution(comm_.rank()), me * share_, input(slot), share_); break;
       case Op::broadcast:
         // In place on the output; what the others still hold there is of an earlier generation and thus
         // wrong.
         if (comm_.rank() == 0) fill(data.contribution(0), 0, output(slot), whole_);
         break;
-      default:
-        fill(data.contribution(comm_.rank()), 0, input(slot), input_count());
-        break;
+      default: fill(data.contribution(comm_.rank()), 0, input(slot), input_count()); break;
     }
   }
   if (device_ != nullptr) device_->synchronize();
@@ -112,33 +106,27 @@ void Collective::fill(const ExactLine& line, std::uint64_t first, float* data, s
     device_->exact_fill(line, first, data, count);
 }
 
-ExactErrors Collective::compare(const ExactLine& line, std::uint64_t first, const float* data, std::size_t count) {
-  return device_ == nullptr ? kernels::host::exact_check(line, first, data, count) : device_->exact_check(line, first, data, count);
+ExactErrors Collective::compare(const ExactLine& line, std::uint64_t first, const float* data,
+                                std::size_t count) {
+  return device_ == nullptr ? kernels::host::exact_check(line, first, data, count)
+                            : device_->exact_check(line, first, data, count);
 }
 
 void Collective::call(std::size_t slot) {
   float* in = input(slot);
   float* out = output(slot);
   switch (operation_) {
-    case Op::all_reduce:
-      comm_.all_reduce(in, out, whole_, DataType::fp32, ReduceOp::sum);
-      break;
-    case Op::reduce_scatter:
-      comm_.reduce_scatter(in, out, share_, DataType::fp32, ReduceOp::sum);
-      break;
-    case Op::all_gather:
-      comm_.all_gather(in, out, share_ * sizeof(float));
-      break;
-    case Op::all_to_all:
-      comm_.all_to_all(in, out, share_ * sizeof(float));
-      break;
-    case Op::broadcast:
-      comm_.broadcast(out, whole_ * sizeof(float), 0);
-      break;
+    case Op::all_reduce: comm_.all_reduce(in, out, whole_, DataType::fp32, ReduceOp::sum); break;
+    case Op::reduce_scatter: comm_.reduce_scatter(in, out, share_, DataType::fp32, ReduceOp::sum); break;
+    case Op::all_gather: comm_.all_gather(in, out, share_ * sizeof(float)); break;
+    case Op::all_to_all: comm_.all_to_all(in, out, share_ * sizeof(float)); break;
+    case Op::broadcast: comm_.broadcast(out, whole_ * sizeof(float), 0); break;
   }
 }
 
-void Collective::prime() { if (whole_ * sizeof(float) <= 4096) call(first_); }
+void Collective::prime() {
+  if (whole_ * sizeof(float) <= 4096) call(first_);
+}
 
 void Collective::run(std::uint64_t repetitions) {
   comm_.begin_batch();
@@ -161,12 +149,9 @@ ExactErrors Collective::check(std::size_t slot) {
     }
   };
   switch (operation_) {
-    case Op::all_reduce:
-      return compare(data.total(), 0, out, whole_);
-    case Op::reduce_scatter:
-      return compare(data.total(), me * share_, out, share_);
-    case Op::broadcast:
-      return compare(data.contribution(0), 0, out, whole_);
+    case Op::all_reduce: return compare(data.total(), 0, out, whole_);
+    case Op::reduce_scatter: return compare(data.total(), me * share_, out, share_);
+    case Op::broadcast: return compare(data.contribution(0), 0, out, whole_);
     case Op::all_gather:
     case Op::all_to_all:
       for (int rank = 0; rank < comm_.size(); ++rank) {

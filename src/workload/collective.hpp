@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "device/device.hpp"
-#include "workload/exact.hpp"
 #include "transport/communicator.hpp"
+#include "workload/exact.hpp"
 
 namespace assay::workload {
 
@@ -40,14 +40,15 @@ struct WrongResults {
 /// and the next run goes on where the last one stopped.
 class Collective {
  public:
-  /// Throws Error(internal) when `arena` cannot hold `slots` slots. `arena` is memory of `device`; null: of the host.
+  /// Throws Error(internal) when `arena` cannot hold `slots` slots. `arena` is memory of `device`; null: of
+  /// the host.
   Collective(Communicator& comm, Op operation, std::size_t bytes, std::span<std::byte> arena,
              std::size_t slots, std::uint64_t seed, Device* device = nullptr);
 
   /// New inputs for the next run of `repetitions`.
   void prepare(std::uint64_t repetitions);
-  /// Untimed, after prepare(): small operations cost a few hundred nanoseconds, of which the first call after other
-  /// work (data, checks) would be a tenth for cold code. Large ones are left alone.
+  /// Untimed, after prepare(): small operations cost a few hundred nanoseconds, of which the first call after
+  /// other work (data, checks) would be a tenth for cold code. Large ones are left alone.
   void prime();
   void run(std::uint64_t repetitions);
   /// Checks the last result in every slot that the last run wrote.
@@ -79,7 +80,7 @@ class Collective {
   std::span<std::byte> arena_;
   std::size_t slots_, stride_;
   std::uint64_t seed_;
-  Device* device_;  ///< null: host memory
+  Device* device_;                ///< null: host memory
   std::uint64_t generation_ = 0;  ///< of the inputs: each prepare makes new ones
   std::size_t first_ = 0;         ///< slot of the first repetition of a run
   std::size_t used_ = 0;          ///< slots the last run wrote

@@ -29,7 +29,9 @@ std::uint32_t ExactValues::weight(int rank) const noexcept {
          static_cast<std::uint32_t>(mix64(key_, 16 + static_cast<std::uint64_t>(rank)) & ((1u << bits_) - 1));
 }
 
-ExactLine ExactValues::contribution(int rank) const noexcept { return {1.0f, static_cast<float>(weight(rank)), step_, start_, bits_}; }
+ExactLine ExactValues::contribution(int rank) const noexcept {
+  return {1.0f, static_cast<float>(weight(rank)), step_, start_, bits_};
+}
 ExactLine ExactValues::total() const noexcept {
   return {static_cast<float>(ranks_), static_cast<float>(total_weight_), step_, start_, bits_};
 }
@@ -52,7 +54,8 @@ void ExactValues::fill(int rank, std::uint64_t first, float* data, std::size_t c
 ExactErrors ExactValues::check_sum(std::uint64_t first, const float* data, std::size_t count) const noexcept {
   return kernels::host::exact_check(total(), first, data, count);
 }
-ExactErrors ExactValues::check_value(int rank, std::uint64_t first, const float* data, std::size_t count) const noexcept {
+ExactErrors ExactValues::check_value(int rank, std::uint64_t first, const float* data,
+                                     std::size_t count) const noexcept {
   return kernels::host::exact_check(contribution(rank), first, data, count);
 }
 

@@ -55,7 +55,8 @@ void Exchange::lead(int peer, const Limits& limits, std::int32_t block, double e
   }
   double last_s = 0;
   for (std::size_t n = 0; n < target; ++n) {
-    while (limits.interval_s > 0 && now_s() < begin + static_cast<double>(n) * limits.interval_s) sched_yield();
+    while (limits.interval_s > 0 && now_s() < begin + static_cast<double>(n) * limits.interval_s)
+      sched_yield();
     const double now = now_s();
     const bool late = now - begin + last_s / 2 > share_s || now > end_s;
     if ((late && !series.batch_s.empty()) || now > limits.deadline_s) break;
@@ -68,8 +69,9 @@ void Exchange::lead(int peer, const Limits& limits, std::int32_t block, double e
   comm_.send(&stop, sizeof stop, peer, control_tag);
 }
 
-/// The last step is the batch that is measured, and warms up for it. Of the time of a direction each of at least two samples
-/// and the step before them may take a third. A link on which even the first step takes all of it has that as its sample.
+/// The last step is the batch that is measured, and warms up for it. Of the time of a direction each of at
+/// least two samples and the step before them may take a third. A link on which even the first step takes all
+/// of it has that as its sample.
 void Exchange::climb(int peer, const Limits& limits, Series& series) {
   const double direction_s = limits.seconds / 2;
   Sizing sizing({shape_.bytes, shape_.repetitions}, direction_s / 3, direction_s / 2);
@@ -157,7 +159,8 @@ void Exchange::follow_batch(int peer, const Control& control) {
   verify(peer, iteration);
 }
 
-/// Both have the same slots at the same offsets. What is written is checked where it arrived, once the leader says that it has.
+/// Both have the same slots at the same offsets. What is written is checked where it arrived, once the leader
+/// says that it has.
 double Exchange::lead_one_sided(int peer, const Control& control, double& start_s) {
   const bool writes = shape_.mode == Mode::put;
   char byte = 0;

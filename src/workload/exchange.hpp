@@ -9,9 +9,9 @@
 
 #include "measure/sampler.hpp"
 #include "measure/sizing.hpp"
-#include "workload/payload_buffer.hpp"
 #include "transport/communicator.hpp"
 #include "transport/ucx_communicator.hpp"
+#include "workload/payload_buffer.hpp"
 
 namespace assay::workload {
 
@@ -22,8 +22,8 @@ enum class Mode { latency, uni, bi, rate, put, get };
 /// in step.
 inline constexpr int control_tag = 201, ready_tag = 202, ack_tag = 204;
 
-/// One batch: `repetitions` messages of `bytes` each way (latency, bi) or one way (all others). A pair that is too slow for it
-/// does with less: see Sizing.
+/// One batch: `repetitions` messages of `bytes` each way (latency, bi) or one way (all others). A pair that
+/// is too slow for it does with less: see Sizing.
 struct Shape {
   Mode mode = Mode::latency;
   std::size_t bytes = 8;
@@ -50,7 +50,8 @@ struct Limits {
 struct Series {
   std::vector<double> batch_s, start_s;  ///< seconds of a batch, and now_s() at its start
   std::vector<std::int32_t> block;
-  Portion batch;       ///< what each of them held: as wanted, or what a slow pair could end in its share of the time
+  Portion
+      batch;  ///< what each of them held: as wanted, or what a slow pair could end in its share of the time
   double payload = 0;  ///< bytes of messages this rank sent, in warm-up and as the follower too
 };
 
@@ -75,8 +76,8 @@ struct Times {
 /// keeps its share of the time.
 class Exchange {
  public:
-  /// `fault` is null but in runs with faults made on purpose. `remote` is the way to the others' arenas, for one-sided modes;
-  /// where there is none they take turns in sending what would have been written or read.
+  /// `fault` is null but in runs with faults made on purpose. `remote` is the way to the others' arenas, for
+  /// one-sided modes; where there is none they take turns in sending what would have been written or read.
   Exchange(Communicator& comm, const PayloadBuffer& arena, std::uint64_t key, const Shape& shape,
            TimedFault fault = {}, RemoteMemory* remote = nullptr);
 
@@ -120,8 +121,8 @@ class Exchange {
   RemoteMemory* remote_;
   std::vector<Request> requests_;  ///< receives, then sends
   std::uint64_t next_iteration_ = 0;
-  Portion batch_;  ///< of the batch on its way
-  Portion led_;    ///< of those that this rank leads
+  Portion batch_;    ///< of the batch on its way
+  Portion led_;      ///< of those that this rank leads
   double sent_ = 0;  ///< bytes
   std::vector<PayloadError> wrong_;
   Times times_;

@@ -12,8 +12,14 @@
 namespace assay::workload {
 
 results::MetricSpec selftest_metric() {
-  return {"detected", "count", results::Better::none, true, results::Role::covariate, true,
-          "corrupted payload bytes found by the check (one was corrupted)", results::Judging{results::MetricClass::link}};
+  return {"detected",
+          "count",
+          results::Better::none,
+          true,
+          results::Role::covariate,
+          true,
+          "corrupted payload bytes found by the check (one was corrupted)",
+          results::Judging{results::MetricClass::link}};
 }
 
 Case pair_selftest_case(const std::string& suite, Stage stage, const Topology& topology) {

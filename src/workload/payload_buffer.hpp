@@ -14,7 +14,8 @@ class PayloadBuffer {
   PayloadBuffer(std::span<std::byte> host) : memory_(host) {}
   PayloadBuffer(std::vector<std::byte>& host) : memory_(host) {}
   /// The arena of a device.
-  PayloadBuffer(Device& device) : memory_(device.arena()), device_(!device.has_own_memory() ? nullptr : &device) {}
+  PayloadBuffer(Device& device)
+      : memory_(device.arena()), device_(!device.has_own_memory() ? nullptr : &device) {}
 
   std::byte* data() const noexcept { return memory_.data(); }
   std::size_t size() const noexcept { return memory_.size(); }
@@ -30,7 +31,8 @@ class PayloadBuffer {
     if (device_ != nullptr) device_->synchronize();
   }
   kernels::PayloadErrors check(kernels::PayloadKey key, const std::byte* at, std::size_t bytes) const {
-    return device_ == nullptr ? kernels::host::payload_check(key, at, bytes) : device_->payload_check(key, at, bytes);
+    return device_ == nullptr ? kernels::host::payload_check(key, at, bytes)
+                              : device_->payload_check(key, at, bytes);
   }
   /// Up to 8 bytes again, read from memory and not from a register.
   std::uint64_t read_again(const std::byte* at, std::size_t bytes) const {

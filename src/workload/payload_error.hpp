@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "workload/exchange.hpp"
 #include "suite/suite.hpp"
+#include "workload/exchange.hpp"
 
 namespace assay::workload {
 

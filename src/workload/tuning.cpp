@@ -11,7 +11,8 @@
 namespace assay::workload {
 
 std::string to_text(const GemmAlgorithm& algorithm) {
-  return Json{{"name", algorithm.name}, {"candidates", algorithm.candidates}, {"bytes", algorithm.bytes}}.dump();
+  return Json{{"name", algorithm.name}, {"candidates", algorithm.candidates}, {"bytes", algorithm.bytes}}
+      .dump();
 }
 
 GemmAlgorithm algorithm_from(const std::string& text) {
@@ -19,7 +20,8 @@ GemmAlgorithm algorithm_from(const std::string& text) {
   return {json.at("name"), json.at("candidates"), json.at("bytes").get<std::vector<unsigned char>>()};
 }
 
-ProductTrial::ProductTrial(Device& device, NumType type, const Matmul& product, std::uint64_t seed) : device_(device), type_(type), product_(product) {
+ProductTrial::ProductTrial(Device& device, NumType type, const Matmul& product, std::uint64_t seed)
+    : device_(device), type_(type), product_(product) {
   constexpr std::size_t page = 4096;
   const auto whole = [](std::size_t bytes) { return (bytes + page - 1) / page * page; };
   const std::size_t a = product.m * product.k, b = product.k * product.n;
@@ -51,7 +53,8 @@ double ProductTrial::flops_per_s() {
   return runs * product_.flops() / (now_s() - begin);
 }
 
-std::optional<GemmAlgorithm> tune_for_all(Device& device, Communicator& world, NumType type, const Matmul& product, std::uint64_t seed,
+std::optional<GemmAlgorithm> tune_for_all(Device& device, Communicator& world, NumType type,
+                                          const Matmul& product, std::uint64_t seed,
                                           const std::function<bool()>& go_on) {
   if (!device.has_own_memory()) return {};  // nothing to try
   const bool time_left = go_on();

@@ -8,11 +8,13 @@
 
 namespace assay::workload {
 
-ProductLayout make_product_layout(NumType type, const GemmShape& shape, std::uint64_t cache_bytes, std::uint64_t limit_bytes, Output output) {
+ProductLayout make_product_layout(NumType type, const GemmShape& shape, std::uint64_t cache_bytes,
+                                  std::uint64_t limit_bytes, Output output) {
   constexpr std::size_t page = 4096;
   ProductLayout layout;
   layout.result_bytes = shape.m * shape.n * result_size(type, output);
-  const std::size_t largest = std::max({layout.result_bytes, shape.m * shape.k * size_of(type), shape.k * shape.n * size_of(type)});
+  const std::size_t largest =
+      std::max({layout.result_bytes, shape.m * shape.k * size_of(type), shape.k * shape.n * size_of(type)});
   // One page more than needed: matrices a power of two apart would all start in the same cache sets.
   layout.stride = (largest + page - 1) / page * page + page;
   const std::size_t set = 3 * layout.stride;
@@ -27,7 +29,8 @@ ProductLayout make_product_layout(NumType type, const GemmShape& shape, std::uin
   return layout;
 }
 
-ProductLayout with_batch(ProductLayout layout, double flop, const GemmShape& shape, std::uint64_t limit_bytes) {
+ProductLayout with_batch(ProductLayout layout, double flop, const GemmShape& shape,
+                         std::uint64_t limit_bytes) {
   constexpr double most = 128;
   const auto wanted = static_cast<std::size_t>(std::clamp(std::ceil(flop / shape.flops()), 1.0, most));
   while (layout.outputs < wanted) {
@@ -40,8 +43,9 @@ ProductLayout with_batch(ProductLayout layout, double flop, const GemmShape& sha
   return layout;
 }
 
-VerifiedProduct::VerifiedProduct(Device& device, NumType type, const GemmShape& shape, const ProductLayout& layout, std::byte* base,
-                                 const RandomStream& inputs, Hooks hooks)
+VerifiedProduct::VerifiedProduct(Device& device, NumType type, const GemmShape& shape,
+                                 const ProductLayout& layout, std::byte* base, const RandomStream& inputs,
+                                 Hooks hooks)
     : device_(device),
       type_(type),
       product_(plain_product(type, shape)),
@@ -59,7 +63,9 @@ VerifiedProduct::VerifiedProduct(Device& device, NumType type, const GemmShape& 
   device.synchronize();
 }
 
-void VerifiedProduct::compute(std::size_t pair, std::size_t slot) { device_.matmul(type_, product_, a(pair), b(pair), c(slot)); }
+void VerifiedProduct::compute(std::size_t pair, std::size_t slot) {
+  device_.matmul(type_, product_, a(pair), b(pair), c(slot));
+}
 
 void VerifiedProduct::queue(std::uint64_t repetitions) {
   for (std::uint64_t i = 0; i < repetitions; ++i) {
@@ -70,7 +76,8 @@ void VerifiedProduct::queue(std::uint64_t repetitions) {
 }
 
 void VerifiedProduct::poison(std::size_t slot) {
-  device_.stream(kernels::StreamOp::write, reinterpret_cast<double*>(c(slot)), nullptr, nullptr, layout_.result_bytes / sizeof(double));
+  device_.stream(kernels::StreamOp::write, reinterpret_cast<double*>(c(slot)), nullptr, nullptr,
+                 layout_.result_bytes / sizeof(double));
 }
 
 void VerifiedProduct::check() {
@@ -89,7 +96,8 @@ void VerifiedProduct::check() {
 void VerifiedProduct::inject_and_check() {
   // Only results that have one to be compared with: without it the first would be taken for the right one.
   for (std::size_t slot = 0; slot < layout_.outputs; ++slot)
-    if (written_[slot] && reference_[slot % layout_.inputs]) hooks_.inject(c(slot), elements(), element_bytes());
+    if (written_[slot] && reference_[slot % layout_.inputs])
+      hooks_.inject(c(slot), elements(), element_bytes());
   check();
 }
 
@@ -115,15 +123,19 @@ void VerifiedProduct::report(std::size_t slot, std::uint64_t digest, std::uint64
   if (written_[scratch]) hold(scratch);
   compute(pair, scratch);
   device_.synchronize();
-  const WrongElements wrong = compare_bits_on_device(device_, c(slot), c(scratch), elements(), element_bytes());
+  const WrongElements wrong =
+      compare_bits_on_device(device_, c(slot), c(scratch), elements(), element_bytes());
   const bool repeats = digest_of(scratch) == reference;
   poison(scratch);
   if (!repeats || wrong.count == 0) {
-    hooks_.lost(repeats ? "a result differs from the first one of its inputs and cannot be located: computed again it is right"
-                        : "a result differs from the first one of its inputs and cannot be located: computed again it is different once more");
+    hooks_.lost(repeats ? "a result differs from the first one of its inputs and cannot be located: computed "
+                          "again it is right"
+                        : "a result differs from the first one of its inputs and cannot be located: computed "
+                          "again it is different once more");
     return hooks_.wrong(somewhere, 1);
   }
-  for (std::size_t i = 0; i < wrong.first.size(); ++i) hooks_.wrong(wrong.first[i], i + 1 == wrong.first.size() ? wrong.count - i : 1);
+  for (std::size_t i = 0; i < wrong.first.size(); ++i)
+    hooks_.wrong(wrong.first[i], i + 1 == wrong.first.size() ? wrong.count - i : 1);
 }
 
 /// Checks a slot that is about to serve as scratch and was not checked yet.

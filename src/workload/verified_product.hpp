@@ -27,44 +27,47 @@ struct ProductLayout {
   std::size_t c(std::size_t slot) const noexcept { return (2 * inputs + slot) * stride; }
 };
 
-/// The layout for matrices of one product that rotates through more than `cache_bytes` and fits `limit_bytes`: as many
-/// pairs and results as that takes (2 to 8), else one pair and two results. `bytes()` exceeds the limit if
-/// even that does not fit.
-ProductLayout make_product_layout(NumType type, const GemmShape& shape, std::uint64_t cache_bytes, std::uint64_t limit_bytes,
-                   Output output = Output::native);
+/// The layout for matrices of one product that rotates through more than `cache_bytes` and fits
+/// `limit_bytes`: as many pairs and results as that takes (2 to 8), else one pair and two results. `bytes()`
+/// exceeds the limit if even that does not fit.
+ProductLayout make_product_layout(NumType type, const GemmShape& shape, std::uint64_t cache_bytes,
+                                  std::uint64_t limit_bytes, Output output = Output::native);
 
-/// The layout with as many results as hold `flop` operations, but at most 128 and within the limit: so many products can follow each other before
-/// the first of them must be checked.
-ProductLayout with_batch(ProductLayout layout, double flop, const GemmShape& shape, std::uint64_t limit_bytes);
+/// The layout with as many results as hold `flop` operations, but at most 128 and within the limit: so many
+/// products can follow each other before the first of them must be checked.
+ProductLayout with_batch(ProductLayout layout, double flop, const GemmShape& shape,
+                         std::uint64_t limit_bytes);
 
-/// Results are compared by digest with the first one of the same inputs; one that differs is computed once more in another place, to find
-/// the wrong elements. Used by one thread at a time.
+/// Results are compared by digest with the first one of the same inputs; one that differs is computed once
+/// more in another place, to find the wrong elements. Used by one thread at a time.
 class VerifiedProduct {
  public:
   struct Hooks {
     /// Gets every result that has one to be compared with, before it is checked: for faults made on purpose.
     std::function<void(void* c, std::size_t count, std::size_t element_bytes)> inject;
-    /// Wrong elements; `count` of them are what this one stands for. Index 0 and digests for values where none could be located.
+    /// Wrong elements; `count` of them are what this one stands for. Index 0 and digests for values where
+    /// none could be located.
     std::function<void(const WrongElement& element, std::uint64_t count)> wrong;
     /// Why a wrong result could not be located.
     std::function<void(const char* text)> lost;
   };
 
-  /// Fills the inputs, uniform in [-1, 1), and poisons the results, in `layout.bytes()` of device memory at `base`.
-  VerifiedProduct(Device& device, NumType type, const GemmShape& shape, const ProductLayout& layout, std::byte* base, const RandomStream& inputs,
-                  Hooks hooks);
+  /// Fills the inputs, uniform in [-1, 1), and poisons the results, in `layout.bytes()` of device memory at
+  /// `base`.
+  VerifiedProduct(Device& device, NumType type, const GemmShape& shape, const ProductLayout& layout,
+                  std::byte* base, const RandomStream& inputs, Hooks hooks);
 
   void set_hooks(Hooks hooks) { hooks_ = std::move(hooks); }
   double flops() const noexcept { return product_.flops(); }
   /// Queues that many products, in slots that rotate; they are complete after Device::synchronize.
   void queue(std::uint64_t repetitions);
-  /// Checks all results since the last check, and poisons them: what afterwards writes nothing, or not all, cannot pass for the one
-  /// before. Complete on return.
+  /// Checks all results since the last check, and poisons them: what afterwards writes nothing, or not all,
+  /// cannot pass for the one before. Complete on return.
   void check();
   /// As check(), after each result has passed its injection point.
   void inject_and_check();
-  /// One digest over the results of all input pairs: equal on all equal devices. Pairs not reached so far are computed now, or a slow
-  /// device would look like a wrong one.
+  /// One digest over the results of all input pairs: equal on all equal devices. Pairs not reached so far are
+  /// computed now, or a slow device would look like a wrong one.
   std::uint64_t digest();
 
  private:

@@ -15,7 +15,6 @@ namespace {
 constexpr std::size_t kib = 1024, mib = 1024 * 1024;
 constexpr std::size_t arena_limit = 256 * mib;
 
-
 /// Links between GPUs are as fast as they get only from some hundred MiB on.
 std::vector<std::size_t> level_sizes(Level level, bool gpus) {
   if (level == Level::smoke) return {8, mib};
@@ -46,15 +45,11 @@ std::vector<std::size_t> wanted_sizes(const Config& config, const Topology& topo
 
 double level_seconds(Level level, bool isolated) {
   switch (level) {
-    case Level::smoke:
-      return 0.25;
-    case Level::quick:
-      return isolated ? 1.0 : 1.5;
-    case Level::standard:
-      return isolated ? 1.5 : 2.5;
+    case Level::smoke: return 0.25;
+    case Level::quick: return isolated ? 1.0 : 1.5;
+    case Level::standard: return isolated ? 1.5 : 2.5;
     case Level::extended:
-    case Level::soak:
-      return isolated ? 5.0 : 8.0;
+    case Level::soak: return isolated ? 5.0 : 8.0;
   }
   return 1;
 }
@@ -76,7 +71,8 @@ std::size_t slots_for(std::size_t slot_bytes, std::uint64_t memory_bytes) {
   return 0;
 }
 
-std::string why_not(Scope scope, const std::string& transport, const Config& config, const Topology& topology) {
+std::string why_not(Scope scope, const std::string& transport, const Config& config,
+                    const Topology& topology) {
   const std::size_t nodes = topology.nodes.size();
   if (transport == "nccl" && !topology.measures_gpus()) return "NCCL is for GPUs, and none is measured";
   if (topology.size() == 1) return "a collective needs two ranks";
@@ -89,7 +85,8 @@ std::string why_not(Scope scope, const std::string& transport, const Config& con
   return "";
 }
 
-std::vector<std::pair<std::size_t, std::string>> product(const std::vector<std::size_t>& sizes, const std::vector<std::string>& transports) {
+std::vector<std::pair<std::size_t, std::string>> product(const std::vector<std::size_t>& sizes,
+                                                         const std::vector<std::string>& transports) {
   std::vector<std::pair<std::size_t, std::string>> all;
   for (const std::size_t bytes : sizes)
     for (const std::string& transport : transports) all.emplace_back(bytes, transport);
@@ -101,12 +98,14 @@ std::int64_t count_ranks(const Spec& spec, const std::string& name, const PlanIn
   if (spec.scope == Scope::world) return topology.size();
   if (spec.scope == Scope::leader) return static_cast<std::int64_t>(topology.nodes.size());
   if (spec.scope == Scope::node)
-    return std::count_if(topology.ranks.begin(), topology.ranks.end(), [](const RankPlace& place) { return place.local_size > 1; });
+    return std::count_if(topology.ranks.begin(), topology.ranks.end(),
+                         [](const RankPlace& place) { return place.local_size > 1; });
   std::vector<bool> takes_part(topology.ranks.size(), false);
   const Division division = spec.scope == Scope::rails ? Division::rails : Division::groups;
   for (int draw = 0; draw < draws_of(division, input.config.level, topology); ++draw) {
     const auto groups = groups_of(division, topology, group_stream(input.seed, name), draw);
-    for (std::size_t rank = 0; rank < groups.size(); ++rank) takes_part[rank] = takes_part[rank] || groups[rank] >= 0;
+    for (std::size_t rank = 0; rank < groups.size(); ++rank)
+      takes_part[rank] = takes_part[rank] || groups[rank] >= 0;
   }
   return std::count(takes_part.begin(), takes_part.end(), true);
 }
@@ -138,8 +137,8 @@ std::string title_of(const Spec& spec) {
     }
     return to_string(spec.scope);
   };
-  return std::string(to_string(spec.operation)) + ", " + format_bytes(spec.bytes) + ", " + who() + ", " + spec.transport +
-         (spec.isolated ? ", one by one" : "");
+  return std::string(to_string(spec.operation)) + ", " + format_bytes(spec.bytes) + ", " + who() + ", " +
+         spec.transport + (spec.isolated ? ", one by one" : "");
 }
 
 Case make_case(const Spec& spec, const PlanInput& input) {
@@ -172,7 +171,8 @@ Case make_case(const Spec& spec, const PlanInput& input) {
   if (!c.not_applicable.empty()) return c;
   // One operation as slow as it may well be, and four of them as the least that a case can do.
   const double operation_s =
-      oversubscription(input.topology) * (50e-6 + static_cast<double>(spec.bytes) / (spec.transport == "nccl" ? 5e9 : 1e9));
+      oversubscription(input.topology) *
+      (50e-6 + static_cast<double>(spec.bytes) / (spec.transport == "nccl" ? 5e9 : 1e9));
   c.min_seconds = std::max(0.05, 4 * operation_s);
   c.seconds = std::max(level_seconds(input.config.level, spec.isolated), c.min_seconds);
   c.overhead_seconds = 0.02 + 2e-3 * oversubscription(input.topology);
@@ -185,16 +185,11 @@ Case make_case(const Spec& spec, const PlanInput& input) {
 
 const char* to_string(Op operation) noexcept {
   switch (operation) {
-    case Op::all_reduce:
-      return "allreduce";
-    case Op::reduce_scatter:
-      return "reduce-scatter";
-    case Op::all_gather:
-      return "all-gather";
-    case Op::all_to_all:
-      return "all-to-all";
-    case Op::broadcast:
-      return "broadcast";
+    case Op::all_reduce: return "allreduce";
+    case Op::reduce_scatter: return "reduce-scatter";
+    case Op::all_gather: return "all-gather";
+    case Op::all_to_all: return "all-to-all";
+    case Op::broadcast: return "broadcast";
   }
   return "";
 }
@@ -207,16 +202,11 @@ Op operation_from(const std::string& text) {
 
 const char* to_string(Scope scope) noexcept {
   switch (scope) {
-    case Scope::node:
-      return "node";
-    case Scope::leader:
-      return "leader";
-    case Scope::groups:
-      return "groups";
-    case Scope::rails:
-      return "rails";
-    case Scope::world:
-      return "world";
+    case Scope::node: return "node";
+    case Scope::leader: return "leader";
+    case Scope::groups: return "groups";
+    case Scope::rails: return "rails";
+    case Scope::world: return "world";
   }
   return "";
 }
@@ -228,16 +218,17 @@ Scope scope_from(const std::string& text) {
 }
 
 std::string Spec::name() const {
-  return std::string(to_string(operation)) + "-" + to_string(scope) + "-" + std::to_string(bytes) + "-" + transport +
-         (isolated ? "-isolated" : "");
+  return std::string(to_string(operation)) + "-" + to_string(scope) + "-" + std::to_string(bytes) + "-" +
+         transport + (isolated ? "-isolated" : "");
 }
 
 std::vector<Spec> specs(const Config& config, const Topology& topology) {
   std::vector<Spec> all;
   const auto sizes = wanted_sizes(config, topology);
   // The first one carries what a level requires.
-  const auto transports = config.options.has("allreduce.transport") ? config.options.list("allreduce.transport")
-                                                                    : std::vector<std::string>{topology.measures_gpus() ? "nccl" : "mpi"};
+  const auto transports = config.options.has("allreduce.transport")
+                              ? config.options.list("allreduce.transport")
+                              : std::vector<std::string>{topology.measures_gpus() ? "nccl" : "mpi"};
   for (const std::string& operation : config.options.list("allreduce.ops"))
     for (const std::string& scope : config.options.list("allreduce.scopes"))
       for (const auto& [bytes, transport] : product(sizes, transports)) {
@@ -258,16 +249,13 @@ std::vector<Spec> specs(const Config& config, const Topology& topology) {
 
 int scope_ranks(Scope scope, const Topology& topology) {
   switch (scope) {
-    case Scope::node:
-      return topology.max_local_size();
-    case Scope::leader:
-      return static_cast<int>(topology.nodes.size());
+    case Scope::node: return topology.max_local_size();
+    case Scope::leader: return static_cast<int>(topology.nodes.size());
     case Scope::groups:
       return std::min(topology.size(), static_cast<int>(group_nodes) * topology.max_local_size());
     case Scope::rails:
       return std::min(static_cast<int>(topology.nodes.size()), static_cast<int>(group_nodes));
-    case Scope::world:
-      return topology.size();
+    case Scope::world: return topology.size();
   }
   return 1;
 }

@@ -8,11 +8,11 @@
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "device/corrupt.hpp"
+#include "suites/allreduce/allreduce_metrics.hpp"
 #include "suites/allreduce/allreduce_plan.hpp"
 #include "suites/allreduce/groups.hpp"
 #include "suites/allreduce/series.hpp"
 #include "transport/gpu_links.hpp"
-#include "suites/allreduce/allreduce_metrics.hpp"
 
 namespace assay {
 namespace {
@@ -24,7 +24,8 @@ using allreduce::Scope;
 /// Whose ranks share the clock of an operation: of the leaders there is one group in the cluster.
 results::SharedBy shared_by(Scope scope) {
   if (scope == Scope::node) return results::SharedBy::node;
-  return scope == Scope::world || scope == Scope::leader ? results::SharedBy::world : results::SharedBy::group;
+  return scope == Scope::world || scope == Scope::leader ? results::SharedBy::world
+                                                         : results::SharedBy::group;
 }
 
 void declare_metrics(const std::string& operation, Scope scope, bool groups, CaseRecord& record) {
@@ -50,7 +51,8 @@ void report(RankRow row, bool isolated, bool groups, Context& context) {
   out.t = std::move(row.t);
   out.block = std::move(row.block);
   if (groups) out.values["group"] = std::move(row.group);
-  out.values["repetitions"] = groups ? std::move(row.repetitions) : std::vector<double>{row.repetitions.front()};
+  out.values["repetitions"] =
+      groups ? std::move(row.repetitions) : std::vector<double>{row.repetitions.front()};
   out.values["message_bytes"] = groups ? std::move(row.bytes) : std::vector<double>{row.bytes.front()};
   out.values["duration"] = std::move(row.duration);
   if (isolated) {
@@ -81,7 +83,8 @@ std::optional<Division> division_of(const Case& c, Scope scope) {
   return scope == Scope::groups ? std::optional(Division::groups) : std::nullopt;
 }
 
-/// Communicator of a case: borrowed from the context or split for one draw; null where this rank takes no part.
+/// Communicator of a case: borrowed from the context or split for one draw; null where this rank takes no
+/// part.
 struct CaseCommunicator {
   Communicator* comm = nullptr;
   std::unique_ptr<Communicator> owned;
@@ -95,15 +98,19 @@ Communicator* carrier(const std::string& transport, Scope scope, Context& contex
   if (transport != "nccl") return node ? &context.node : leaders ? context.leaders : &context.world;
   if (context.gpu_links == nullptr) throw Error(ErrorKind::device, "this assay was built without CUDA");
   if (leaders && context.leaders == nullptr) return nullptr;
-  const auto which = leaders ? GpuLinks::Scope::leaders : node ? GpuLinks::Scope::node : GpuLinks::Scope::world;
+  const auto which = leaders ? GpuLinks::Scope::leaders
+                     : node  ? GpuLinks::Scope::node
+                             : GpuLinks::Scope::world;
   return &context.gpu_links->nccl(which, context.deadline_s);
 }
 
-CaseCommunicator communicator(Scope scope, std::optional<Division> division, const Case& c, Context& context, int draw) {
+CaseCommunicator communicator(Scope scope, std::optional<Division> division, const Case& c, Context& context,
+                              int draw) {
   CaseCommunicator out;
   const std::string transport = c.parameters.at("transport");
   if (division) {
-    const auto groups = allreduce::groups_of(*division, context.topology, allreduce::group_stream(context.config.seed, c.name), draw);
+    const auto groups = allreduce::groups_of(*division, context.topology,
+                                             allreduce::group_stream(context.config.seed, c.name), draw);
     out.group = groups[static_cast<std::size_t>(context.world.rank())];
     Communicator& all = *carrier(transport, Scope::world, context);
     out.path = all.path();
@@ -117,12 +124,13 @@ CaseCommunicator communicator(Scope scope, std::optional<Division> division, con
   return out;
 }
 
-/// Where a slow group could do only with less than the size wanted, its rate is that of what it did, and the duration what the size
-/// would take at that rate.
-void append(RankRow& row, const allreduce::CollectiveSeries& series, const Collective& collective, const allreduce::Spec& spec,
-            const CaseCommunicator& scope, int draw, const Context& context) {
+/// Where a slow group could do only with less than the size wanted, its rate is that of what it did, and the
+/// duration what the size would take at that rate.
+void append(RankRow& row, const allreduce::CollectiveSeries& series, const Collective& collective,
+            const allreduce::Spec& spec, const CaseCommunicator& scope, int draw, const Context& context) {
   const double factor = allreduce::bus_factor(spec.operation, scope.comm->size());
-  const double wanted = static_cast<double>(allreduce::counted_bytes(spec.operation, spec.bytes, scope.comm->size()));
+  const double wanted =
+      static_cast<double>(allreduce::counted_bytes(spec.operation, spec.bytes, scope.comm->size()));
   const auto counted = static_cast<double>(collective.counted_bytes());
   const auto k = static_cast<double>(series.samples.repetitions);
   for (std::size_t i = 0; i < series.samples.seconds.size(); ++i) {
@@ -140,18 +148,19 @@ void append(RankRow& row, const allreduce::CollectiveSeries& series, const Colle
   row.arrival.insert(row.arrival.end(), series.arrival_s.begin(), series.arrival_s.end());
 }
 
-/// A group may take longer than others by noise and do with fewer repetitions: all take what the least of them can, so that their
-/// results can be compared. One that is slower by far goes by itself.
+/// A group may take longer than others by noise and do with fewer repetitions: all take what the least of
+/// them can, so that their results can be compared. One that is slower by far goes by itself.
 std::uint64_t common_repetitions(std::uint64_t mine, Communicator& world) {
   constexpr std::uint64_t ordinary = 5;
-  const double least = world.min(mine >= ordinary ? static_cast<double>(mine) : std::numeric_limits<double>::infinity());
+  const double least =
+      world.min(mine >= ordinary ? static_cast<double>(mine) : std::numeric_limits<double>::infinity());
   return mine >= ordinary ? static_cast<std::uint64_t>(least) : mine;
 }
 
 /// One draw (or the only series). Every rank calls it, also those that take no part: they wait without using
 /// their core.
-void run_series(const Case& c, const allreduce::Spec& spec, std::optional<Division> division, int draw, double seconds, RankRow& row,
-                Context& context) {
+void run_series(const Case& c, const allreduce::Spec& spec, std::optional<Division> division, int draw,
+                double seconds, RankRow& row, Context& context) {
   const CaseCommunicator scope = communicator(spec.scope, division, c, context, draw);
   if (!scope.path.empty()) context.record.parameter("path", scope.path);
   const double begin = now_s();
@@ -160,9 +169,9 @@ void run_series(const Case& c, const allreduce::Spec& spec, std::optional<Divisi
   SamplingPlan plan = context.sampling(time_s);
   plan.max_samples = spec.isolated ? 500 : 100;
   const auto make = [&](std::size_t bytes) {
-    auto collective =
-        std::make_unique<Collective>(*scope.comm, spec.operation, bytes, context.device.arena(),
-                                     c.parameters.at("slots").get<std::size_t>(), context.random.key(), &context.device);
+    auto collective = std::make_unique<Collective>(*scope.comm, spec.operation, bytes, context.device.arena(),
+                                                   c.parameters.at("slots").get<std::size_t>(),
+                                                   context.random.key(), &context.device);
     if (context.injector != nullptr)
       collective->set_injection_point([&context](std::span<float> result) {
         context.injection_point("allreduce", result.data(), result.size(), sizeof(float));
@@ -176,8 +185,10 @@ void run_series(const Case& c, const allreduce::Spec& spec, std::optional<Divisi
   }
   context.world.quiet_barrier();
   plan.max_seconds = std::max(0.0, plan.max_seconds - (now_s() - begin));
-  std::uint64_t repetitions = spec.isolated ? 1 : allreduce::affordable_repetitions(probe.seconds, plan.max_seconds);
-  if (scope.comm != nullptr) repetitions = static_cast<std::uint64_t>(scope.comm->min(static_cast<double>(repetitions)));
+  std::uint64_t repetitions =
+      spec.isolated ? 1 : allreduce::affordable_repetitions(probe.seconds, plan.max_seconds);
+  if (scope.comm != nullptr)
+    repetitions = static_cast<std::uint64_t>(scope.comm->min(static_cast<double>(repetitions)));
   plan.repetitions = common_repetitions(repetitions, context.world);
   if (scope.comm != nullptr) {
     const auto collective = make(probe.bytes);
@@ -197,7 +208,8 @@ void run_collective(const Case& c, Context& context) {
   declare_metrics(c.operation, spec.scope, division.has_value(), context.record);
   const int draws = division ? allreduce::draws_of(*division, context.config.level, context.topology) : 1;
   RankRow row;
-  for (int draw = 0; draw < draws; ++draw) run_series(c, spec, division, draw, c.seconds / draws, row, context);
+  for (int draw = 0; draw < draws; ++draw)
+    run_series(c, spec, division, draw, c.seconds / draws, row, context);
   report(std::move(row), spec.isolated, division.has_value(), context);
 }
 
@@ -252,10 +264,16 @@ std::vector<OptionSpec> AllreduceSuite::options() const {
   specs[2] = {"allreduce.scopes",
               OptionKind::choices,
               "node,leader,groups,rails,world",
-              "groups of ranks: the ranks of a node, one rank per node, random groups of 4 nodes, of those each local rank by itself, all",
+              "groups of ranks: the ranks of a node, one rank per node, random groups of 4 nodes, of those "
+              "each local rank by itself, all",
               {"node", "leader", "groups", "rails", "world"},
               "SCOPES"};
-  specs[3] = {"allreduce.transport", OptionKind::choices, "", "what carries them; nccl on GPUs and mpi on hosts if not given", {"mpi", "nccl"}, "NAMES"};
+  specs[3] = {"allreduce.transport",
+              OptionKind::choices,
+              "",
+              "what carries them; nccl on GPUs and mpi on hosts if not given",
+              {"mpi", "nccl"},
+              "NAMES"};
   return specs;
 }
 

@@ -19,13 +19,15 @@ std::vector<int> random_groups(std::size_t nodes, const RandomStream& random, in
   return group;
 }
 
-/// One of 2^draw parts for every node: nodes of one switch are neighbours, else those next to each other in the job.
+/// One of 2^draw parts for every node: nodes of one switch are neighbours, else those next to each other in
+/// the job.
 std::vector<int> equal_parts(const Topology& topology, int draw) {
   const std::size_t nodes = topology.nodes.size();
   const auto leaf = leaf_of_nodes(topology);
   std::vector<std::size_t> order(nodes);
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return leaf[a] < leaf[b]; });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return leaf[a] < leaf[b]; });
   std::vector<int> part(nodes);
   for (std::size_t i = 0; i < nodes; ++i) part[order[i]] = static_cast<int>((i << draw) / nodes);
   return part;
@@ -50,8 +52,10 @@ RandomStream group_stream(std::uint64_t seed, const std::string& case_name) {
   return RandomStream(seed, "allreduce/groups").child(case_name);
 }
 
-std::vector<int> groups_of(Division division, const Topology& topology, const RandomStream& random, int draw) {
-  const auto of_node = division == Division::halves ? equal_parts(topology, draw) : random_groups(topology.nodes.size(), random, draw);
+std::vector<int> groups_of(Division division, const Topology& topology, const RandomStream& random,
+                           int draw) {
+  const auto of_node = division == Division::halves ? equal_parts(topology, draw)
+                                                    : random_groups(topology.nodes.size(), random, draw);
   const int lanes = division == Division::rails ? rails(topology) : 1;
   std::vector<int> groups;
   for (const RankPlace& place : topology.ranks) {

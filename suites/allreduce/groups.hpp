@@ -13,12 +13,15 @@ namespace assay::allreduce {
 
 enum class Division {
   groups,  ///< random groups of 4 nodes with all their ranks, drawn anew each time
-  rails,   ///< the same nodes, but the ranks with the same local rank by themselves: group number = rails x node group + rail
-  halves,  ///< all nodes, their halves, quarters, ... down to two nodes: neighbours (below one switch) stay together longest
+  rails,   ///< the same nodes, but the ranks with the same local rank by themselves: group number = rails x
+           ///< node group + rail
+  halves,  ///< all nodes, their halves, quarters, ... down to two nodes: neighbours (below one switch) stay
+           ///< together longest
 };
 
-inline constexpr std::size_t group_nodes = 4;        ///< nodes of a random group
-inline constexpr std::size_t least_group_nodes = 8;  ///< nodes from which random groups say more than the world
+inline constexpr std::size_t group_nodes = 4;  ///< nodes of a random group
+inline constexpr std::size_t least_group_nodes =
+    8;  ///< nodes from which random groups say more than the world
 
 /// Local ranks that every node has: rail k is local rank k of all nodes, as for the NIC or GPU next to it.
 int rails(const Topology& topology);

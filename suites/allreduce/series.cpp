@@ -14,7 +14,8 @@ std::uint64_t affordable_repetitions(double operation_s, double seconds) noexcep
   return 1;
 }
 
-Probe probe(Communicator& comm, std::size_t bytes, double share_s, const std::function<std::unique_ptr<Collective>(std::size_t)>& make) {
+Probe probe(Communicator& comm, std::size_t bytes, double share_s,
+            const std::function<std::unique_ptr<Collective>(std::size_t)>& make) {
   Sizing sizing({bytes, 1}, share_s, 3 * share_s);
   std::unique_ptr<Collective> collective;
   std::size_t made = 0;
@@ -29,7 +30,8 @@ Probe probe(Communicator& comm, std::size_t bytes, double share_s, const std::fu
     return comm.max(seconds);
   };
   const auto keep_wrong = [&] {
-    if (collective) result.wrong.insert(result.wrong.end(), collective->wrong().begin(), collective->wrong().end());
+    if (collective)
+      result.wrong.insert(result.wrong.end(), collective->wrong().begin(), collective->wrong().end());
   };
   while (!sizing.done()) {
     if (made != sizing.next().bytes) {

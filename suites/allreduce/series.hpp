@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "suite/suite.hpp"
-#include "workload/collective.hpp"
 #include "transport/clock_sync.hpp"
+#include "workload/collective.hpp"
 
 namespace assay::allreduce {
 
@@ -30,9 +30,10 @@ struct Probe {
   double seconds = 0;  ///< of the slowest rank
   std::vector<WrongResults> wrong;
 };
-/// Collective over `comm`: runs the operation on more and more, up to `bytes`, as long as it takes no longer than `share_s`.
-/// `make` makes the collective of a size.
-Probe probe(Communicator& comm, std::size_t bytes, double share_s, const std::function<std::unique_ptr<Collective>(std::size_t)>& make);
+/// Collective over `comm`: runs the operation on more and more, up to `bytes`, as long as it takes no longer
+/// than `share_s`. `make` makes the collective of a size.
+Probe probe(Communicator& comm, std::size_t bytes, double share_s,
+            const std::function<std::unique_ptr<Collective>(std::size_t)>& make);
 
 /// Collective over `comm`: warm-up, then samples until the plan's criterion, count or time says stop on any
 /// rank.

@@ -45,7 +45,10 @@ double pulses_of(const Config& config) {
 /// Of memory that a rank may use, which the other parts have taken their share of.
 std::size_t memory_of(Level level, std::size_t left) {
   constexpr std::size_t gib = 1024 * mib;
-  const std::size_t most = level == Level::smoke ? 64 * mib : level == Level::quick ? 256 * mib : level == Level::standard ? 4 * gib : left;
+  const std::size_t most = level == Level::smoke      ? 64 * mib
+                           : level == Level::quick    ? 256 * mib
+                           : level == Level::standard ? 4 * gib
+                                                      : left;
   return std::min(left, most) / granule * granule;
 }
 
@@ -53,13 +56,16 @@ class Planner {
  public:
   explicit Planner(const PlanInput& input) : input_(input), gpu_(input.topology.measures_gpus()) {
     const OptionValues& options = input.config.options;
-    type_ = options.has("burn.dtype") ? num_type(options.text("burn.dtype")).value() : gpu_ ? NumType::bf16 : NumType::fp64;
+    type_ = options.has("burn.dtype") ? num_type(options.text("burn.dtype")).value()
+            : gpu_                    ? NumType::bf16
+                                      : NumType::fp64;
     if (!gpu_ && type_ != NumType::fp64 && type_ != NumType::fp32)
       throw_usage(std::string("--burn.dtype: hosts multiply fp64 and fp32, not ") + to_string(type_));
     n_ = gpu_ ? 8192 : 1024;
     if (options.has("burn.size")) {
       const std::int64_t n = options.integer("burn.size");
-      if (n < 16 || n % 16 != 0 || n > 32768) throw_usage("--burn.size: must be a multiple of 16 from 16 to 32768");
+      if (n < 16 || n % 16 != 0 || n > 32768)
+        throw_usage("--burn.size: must be a multiple of 16 from 16 to 32768");
       n_ = static_cast<std::size_t>(n);
     }
   }
@@ -72,8 +78,9 @@ class Planner {
       for (const std::string& hz : input_.config.options.list("burn.pulse")) cases.push_back(pulse(hz));
     for (const Case& c : cases)
       if (c.not_applicable.empty() && c.expected_s() > 0.9 * input_.config.budget_s())
-        throw_usage(fmt::format("--burn.duration: {} takes {}, which does not fit the {} of level {}", c.name, format_seconds(c.expected_s()),
-                                format_seconds(input_.config.budget_s()), to_string(input_.config.level)));
+        throw_usage(fmt::format("--burn.duration: {} takes {}, which does not fit the {} of level {}", c.name,
+                                format_seconds(c.expected_s()), format_seconds(input_.config.budget_s()),
+                                to_string(input_.config.level)));
     return cases;
   }
 
@@ -92,12 +99,15 @@ class Planner {
     m.duration_s = duration_of(input_.config);
     if (!(m.duration_s >= 1)) throw_usage("--burn.duration: a burn takes at least 1 s");
     m.ramp_s = options.has("burn.ramp") ? options.number("burn.ramp") : std::min(0.1 * m.duration_s, 30.0);
-    if (!(m.ramp_s >= 0 && m.ramp_s <= m.duration_s / 4)) throw_usage("--burn.ramp: must be at most a fourth of the burn");
+    if (!(m.ramp_s >= 0 && m.ramp_s <= m.duration_s / 4))
+      throw_usage("--burn.ramp: must be at most a fourth of the burn");
     std::vector<std::string> names;
     for (const Component part : all_parts) {
       const auto wanted = options.has("burn.parts") ? options.list("burn.parts") : std::vector<std::string>{};
-      if (!wanted.empty() && std::find(wanted.begin(), wanted.end(), to_string(part)) == wanted.end()) continue;
-      if ((part == Component::host && !gpu_) || (part == Component::links && input_.topology.size() < 2)) continue;
+      if (!wanted.empty() && std::find(wanted.begin(), wanted.end(), to_string(part)) == wanted.end())
+        continue;
+      if ((part == Component::host && !gpu_) || (part == Component::links && input_.topology.size() < 2))
+        continue;
       m.parts.push_back(part);
       names.emplace_back(to_string(part));
     }
@@ -107,18 +117,24 @@ class Planner {
     while (m.n > 256 && m.product().bytes() > memory / 4) m.n /= 2;
     m.links_bytes = gpu_ ? 128 * mib : 4 * mib;
     while (m.links_bytes > mib / 16 && 2 * links_slots * m.links_bytes > memory / 4) m.links_bytes /= 2;
-    if (options.has("burn.message")) m.links_bytes = std::max<std::size_t>(options.bytes("burn.message") / 4096 * 4096, 4096);
+    if (options.has("burn.message"))
+      m.links_bytes = std::max<std::size_t>(options.bytes("burn.message") / 4096 * 4096, 4096);
     const std::size_t others = m.arena_bytes();
     m.memory_bytes = memory > others ? memory_of(input_.config.level, memory - others) : 0;
     if (options.has("burn.memory")) m.memory_bytes = options.bytes("burn.memory") / granule * granule;
     c.bytes = m.arena_bytes();
     c.seconds = c.min_seconds = m.duration_s;
-    // Filling and checking all of the memory, at what even a slow core reaches; products that warm up; data of the sums.
+    // Filling and checking all of the memory, at what even a slow core reaches; products that warm up; data
+    // of the sums.
     c.overhead_seconds = 1 + 2 * static_cast<double>(m.memory_bytes) / (gpu_ ? 1e11 : 5e8);
-    c.parameters = {{"mode", "together"},     {"parts", fmt::format("{}", fmt::join(names, ","))},
-                    {"dtype", to_string(m.type)}, {"n", m.n},
-                    {"memory_bytes", m.memory_bytes}, {"links_bytes", m.links_bytes},
-                    {"duration_s", m.duration_s},     {"ramp_s", m.ramp_s},
+    c.parameters = {{"mode", "together"},
+                    {"parts", fmt::format("{}", fmt::join(names, ","))},
+                    {"dtype", to_string(m.type)},
+                    {"n", m.n},
+                    {"memory_bytes", m.memory_bytes},
+                    {"links_bytes", m.links_bytes},
+                    {"duration_s", m.duration_s},
+                    {"ramp_s", m.ramp_s},
                     {"distribution", "uniform[-1,1)"}};
     if (m.parts.empty())
       c.not_applicable = "none of the parts asked for exists here";
@@ -136,7 +152,8 @@ class Planner {
       if (used != text.size()) hz = 0;
     } catch (const std::exception&) {
     }
-    if (!(hz >= 0.1 && hz <= 10)) throw_usage("--burn.pulse: '" + text + "' is no frequency from 0.1 to 10 Hz");
+    if (!(hz >= 0.1 && hz <= 10))
+      throw_usage("--burn.pulse: '" + text + "' is no frequency from 0.1 to 10 Hz");
     const double duty = options.has("burn.duty") ? options.number("burn.duty") : 0.5;
     if (!(duty >= 0.1 && duty <= 0.9)) throw_usage("--burn.duty: must be from 0.1 to 0.9");
     const int all = static_cast<int>(input_.topology.nodes.size());
@@ -144,7 +161,9 @@ class Planner {
     if (options.has("burn.pulse-nodes")) {
       const std::string wish = options.text("burn.pulse-nodes");
       nodes = wish == "all" ? all : static_cast<int>(std::strtol(wish.c_str(), nullptr, 10));
-      if (nodes < 1 || nodes > all) throw_usage(fmt::format("--burn.pulse-nodes: '{}' is neither all nor a number of nodes up to {}", wish, all));
+      if (nodes < 1 || nodes > all)
+        throw_usage(
+            fmt::format("--burn.pulse-nodes: '{}' is neither all nor a number of nodes up to {}", wish, all));
     }
     const double ramp_s = options.has("burn.ramp") ? options.number("burn.ramp") : 3 / hz;
     const PulseTrain train = make_train(hz, duty, pulses_of(input_.config), ramp_s);
@@ -155,16 +174,26 @@ class Planner {
     c.title = fmt::format("power pulses of {:.0f} ms, {:.0f} % on", 1e3 * train.period_s, 100 * duty);
     c.stage = Stage::burn;
     c.required = true;
-    for (int node = 0; node < nodes; ++node) c.entities += static_cast<std::int64_t>(input_.topology.ranks_of(node).size());
+    for (int node = 0; node < nodes; ++node)
+      c.entities += static_cast<std::int64_t>(input_.topology.ranks_of(node).size());
     std::size_t n = std::min<std::size_t>(n_, gpu_ ? 4096 : 512);
-    const auto bytes = [&] { return workload::make_product_layout(type_, {n, n, n}, 0, ~std::uint64_t{0}).bytes(); };
+    const auto bytes = [&] {
+      return workload::make_product_layout(type_, {n, n, n}, 0, ~std::uint64_t{0}).bytes();
+    };
     while (n > 64 && bytes() > input_.memory_per_rank_bytes) n /= 2;
     c.bytes = bytes();
-    if (c.bytes > input_.memory_per_rank_bytes) c.not_applicable = "the plan may use only " + format_bytes(input_.memory_per_rank_bytes) + " per rank";
+    if (c.bytes > input_.memory_per_rank_bytes)
+      c.not_applicable = "the plan may use only " + format_bytes(input_.memory_per_rank_bytes) + " per rank";
     c.seconds = c.min_seconds = train.pulses * train.period_s;
     c.overhead_seconds = 1;
-    c.parameters = {{"mode", "together"},   {"dtype", to_string(type_)}, {"largest_n", n},    {"frequency_hz", hz},
-                    {"duty", duty},         {"pulses", train.pulses},    {"ramp", train.ramp}, {"nodes", nodes},
+    c.parameters = {{"mode", "together"},
+                    {"dtype", to_string(type_)},
+                    {"largest_n", n},
+                    {"frequency_hz", hz},
+                    {"duty", duty},
+                    {"pulses", train.pulses},
+                    {"ramp", train.ramp},
+                    {"nodes", nodes},
                     {"distribution", "uniform[-1,1)"}};
     return c;
   }
@@ -197,12 +226,18 @@ const char* metric_of(Component part) noexcept {
   return "";
 }
 
-const char* unit_of(Component part) noexcept { return part == Component::compute || part == Component::host ? "FLOP/s" : "B/s"; }
+const char* unit_of(Component part) noexcept {
+  return part == Component::compute || part == Component::host ? "FLOP/s" : "B/s";
+}
 
-bool Mixed::has(Component part) const noexcept { return std::find(parts.begin(), parts.end(), part) != parts.end(); }
+bool Mixed::has(Component part) const noexcept {
+  return std::find(parts.begin(), parts.end(), part) != parts.end();
+}
 std::size_t Mixed::memory_at() const { return whole(product().bytes()); }
 std::size_t Mixed::links_at() const { return memory_at() + whole(memory_bytes); }
-std::size_t Mixed::arena_bytes() const { return links_at() + whole(links_slots * workload::slot_bytes(workload::Op::all_reduce, links_bytes, 2)); }
+std::size_t Mixed::arena_bytes() const {
+  return links_at() + whole(links_slots * workload::slot_bytes(workload::Op::all_reduce, links_bytes, 2));
+}
 
 Mixed mixed_of(const Case& c) {
   Mixed m;
@@ -223,7 +258,8 @@ Mixed mixed_of(const Case& c) {
 
 Pulse pulse_of(const Case& c) {
   Pulse p;
-  p.train = {1 / c.parameters.at("frequency_hz").get<double>(), c.parameters.at("duty"), c.parameters.at("pulses"), c.parameters.at("ramp")};
+  p.train = {1 / c.parameters.at("frequency_hz").get<double>(), c.parameters.at("duty"),
+             c.parameters.at("pulses"), c.parameters.at("ramp")};
   p.type = num_type(c.parameters.at("dtype").get<std::string>()).value();
   p.n = c.parameters.at("largest_n");
   p.nodes = c.parameters.at("nodes");
@@ -233,16 +269,56 @@ Pulse pulse_of(const Case& c) {
 std::vector<OptionSpec> burn_options() {
   const std::vector<std::string> types{"fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "int8"};
   std::vector<OptionSpec> specs(10);
-  specs[0] = {"burn.duration", OptionKind::seconds, "", "how long a burn or a train of pulses takes; by level if not given (soak: 0.3 of a segment)", {}, "TIME"};
-  specs[1] = {"burn.parts", OptionKind::choices, "", "what is kept busy at the same time; all if not given", {"compute", "memory", "links", "host"}, "PARTS"};
-  specs[2] = {"burn.dtype", OptionKind::choice, "", "number type of the products: bf16 on GPUs and fp64 on hosts if not given", types, "TYPE"};
-  specs[3] = {"burn.size", OptionKind::integer, "", "size n of the products (n x n x n): 8192 on GPUs and 1024 on hosts if not given", {}, "N"};
-  specs[4] = {"burn.ramp", OptionKind::seconds, "", "time in which ranks begin one after the other, or pulses grow; a tenth of the burn, or 3 pulses, if not given", {}, "TIME"};
-  specs[5] = {"burn.pulse", OptionKind::list, "", "adds power pulses, all devices in phase, of these frequencies from 0.1 to 10 Hz", {}, "HZ"};
-  specs[6] = {"burn.duty", OptionKind::number, "", "share of a pulse in which the devices work, 0.1 to 0.9; 0.5 if not given", {}, "SHARE"};
-  specs[9] = {"burn.message", OptionKind::bytes, "", "what one all-reduce sums: 128 MiB on GPUs and 4 MiB on hosts if not given", {}, "SIZE"};
-  specs[8] = {"burn.memory", OptionKind::bytes, "", "memory kept under test, per rank; by level if not given (64 MiB, 256 MiB, 4 GiB, then all that the plan may use)", {}, "SIZE"};
-  specs[7] = {"burn.pulse-nodes", OptionKind::text, "1", "number of nodes that pulse, or all; inform the operators of the power supply first", {}, "N"};
+  specs[0] = {"burn.duration",
+              OptionKind::seconds,
+              "",
+              "how long a burn or a train of pulses takes; by level if not given (soak: 0.3 of a segment)",
+              {},
+              "TIME"};
+  specs[1] = {"burn.parts",
+              OptionKind::choices,
+              "",
+              "what is kept busy at the same time; all if not given",
+              {"compute", "memory", "links", "host"},
+              "PARTS"};
+  specs[2] = {"burn.dtype", OptionKind::choice,
+              "",           "number type of the products: bf16 on GPUs and fp64 on hosts if not given",
+              types,        "TYPE"};
+  specs[3] = {"burn.size", OptionKind::integer,
+              "",          "size n of the products (n x n x n): 8192 on GPUs and 1024 on hosts if not given",
+              {},          "N"};
+  specs[4] = {"burn.ramp",
+              OptionKind::seconds,
+              "",
+              "time in which ranks begin one after the other, or pulses grow; a tenth of the burn, or 3 "
+              "pulses, if not given",
+              {},
+              "TIME"};
+  specs[5] = {"burn.pulse", OptionKind::list,
+              "",           "adds power pulses, all devices in phase, of these frequencies from 0.1 to 10 Hz",
+              {},           "HZ"};
+  specs[6] = {"burn.duty", OptionKind::number,
+              "",          "share of a pulse in which the devices work, 0.1 to 0.9; 0.5 if not given",
+              {},          "SHARE"};
+  specs[9] = {"burn.message",
+              OptionKind::bytes,
+              "",
+              "what one all-reduce sums: 128 MiB on GPUs and 4 MiB on hosts if not given",
+              {},
+              "SIZE"};
+  specs[8] = {"burn.memory",
+              OptionKind::bytes,
+              "",
+              "memory kept under test, per rank; by level if not given (64 MiB, 256 MiB, 4 GiB, then all "
+              "that the plan may use)",
+              {},
+              "SIZE"};
+  specs[7] = {"burn.pulse-nodes",
+              OptionKind::text,
+              "1",
+              "number of nodes that pulse, or all; inform the operators of the power supply first",
+              {},
+              "N"};
   return specs;
 }
 

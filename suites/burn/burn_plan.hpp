@@ -4,15 +4,16 @@
 #include <string>
 #include <vector>
 
-#include "workload/verified_product.hpp"
 #include "suite/suite.hpp"
 #include "suites/burn/schedule.hpp"
+#include "workload/verified_product.hpp"
 
 namespace assay::burn {
 
 /// What is kept busy at the same time. On hosts compute and memory are the host, so only GPUs have that part.
 enum class Component { compute, memory, links, host };
-inline constexpr Component all_parts[] = {Component::compute, Component::memory, Component::links, Component::host};
+inline constexpr Component all_parts[] = {Component::compute, Component::memory, Component::links,
+                                          Component::host};
 const char* to_string(Component part) noexcept;
 /// What its rate is called, and the unit.
 const char* metric_of(Component part) noexcept;
@@ -31,7 +32,9 @@ struct Mixed {
   double duration_s = 0, ramp_s = 0;
 
   bool has(Component part) const noexcept;
-  workload::ProductLayout product() const { return workload::make_product_layout(type, {n, n, n}, 0, ~std::uint64_t{0}); }
+  workload::ProductLayout product() const {
+    return workload::make_product_layout(type, {n, n, n}, 0, ~std::uint64_t{0});
+  }
   /// Arena: products, then the memory under test, then the buffers of the links, each on 2 MiB of its own.
   std::size_t memory_at() const;
   std::size_t links_at() const;

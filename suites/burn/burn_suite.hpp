@@ -20,11 +20,13 @@ class BurnSuite final : public Suite {
   std::vector<std::string> checkers() const override { return {"burn"}; }
   FaultPoints fault_points() const override { return {{"gemm", "memory", "allreduce"}}; }
   std::vector<Case> plan(const PlanInput& input) const override;
-  void prepare(const std::vector<Case>& cases, const Config& config, Device& device, Communicator& world, const std::function<bool()>& go_on) override;
+  void prepare(const std::vector<Case>& cases, const Config& config, Device& device, Communicator& world,
+               const std::function<bool()>& go_on) override;
   void run(const Case& c, Context& context) override;
 
  private:
-  std::map<std::string, GemmAlgorithm> algorithms_;  ///< of the products of cases, by name; none where libraries choose by themselves
+  std::map<std::string, GemmAlgorithm>
+      algorithms_;  ///< of the products of cases, by name; none where libraries choose by themselves
 };
 
 }  // namespace assay

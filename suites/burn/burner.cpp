@@ -12,7 +12,8 @@
 
 namespace assay::burn {
 
-void BurnRecorder::injection_point(std::string_view target, void* data, std::size_t count, std::size_t element_bytes) {
+void BurnRecorder::injection_point(std::string_view target, void* data, std::size_t count,
+                                   std::size_t element_bytes) {
   if (!faulty()) return;
   const std::scoped_lock lock(mutex_);
   context_.injection_point(target, data, count, element_bytes);
@@ -57,35 +58,51 @@ void Trial::add(const Trial& other) {
 }
 
 void record_trial(const Trial& trial, Context& context) {
-  context.record.selftest({"burn", trial.injected, trial.caught, trial.located, trial.counted, context.device_entity});
+  context.record.selftest(
+      {"burn", trial.injected, trial.caught, trial.located, trial.counted, context.device_entity});
 }
 
 workload::VerifiedProduct::Hooks hooks_at(BurnRecorder& recorder) {
-  return {[&recorder](void* c, std::size_t count, std::size_t bytes) { recorder.injection_point("gemm", c, count, bytes); },
+  return {[&recorder](void* c, std::size_t count, std::size_t bytes) {
+            recorder.injection_point("gemm", c, count, bytes);
+          },
           [&recorder](const workload::WrongElement& w, std::uint64_t count) {
-            recorder.wrong({"", recorder.entity(), w.index, w.expected, w.actual, w.reread, recorder.since_start(now_s())}, count);
+            recorder.wrong({"", recorder.entity(), w.index, w.expected, w.actual, w.reread,
+                            recorder.since_start(now_s())},
+                           count);
           },
           [&recorder](const char* text) { recorder.event("gemm-digest", text); }};
 }
 
-ComputeBurner::ComputeBurner(std::unique_ptr<Device> device, NumType type, std::size_t n, const workload::ProductLayout& layout,
-                             const GemmAlgorithm* algorithm, std::byte* base, const RandomStream& inputs, BurnRecorder& recorder)
-    : device_(std::move(device)), type_(type), n_(n), layout_(layout), algorithm_(algorithm), base_(base), inputs_(inputs), recorder_(recorder) {}
+ComputeBurner::ComputeBurner(std::unique_ptr<Device> device, NumType type, std::size_t n,
+                             const workload::ProductLayout& layout, const GemmAlgorithm* algorithm,
+                             std::byte* base, const RandomStream& inputs, BurnRecorder& recorder)
+    : device_(std::move(device)),
+      type_(type),
+      n_(n),
+      layout_(layout),
+      algorithm_(algorithm),
+      base_(base),
+      inputs_(inputs),
+      recorder_(recorder) {}
 
 void ComputeBurner::prepare() {
   // One that cannot is another GPU than rank 0's: it computes as its own library chooses.
-  if (algorithm_ != nullptr && !algorithm_->name.starts_with("own:")) device_->set_algorithm(type_, plain_product(type_, {n_, n_, n_}), *algorithm_);
+  if (algorithm_ != nullptr && !algorithm_->name.starts_with("own:"))
+    device_->set_algorithm(type_, plain_product(type_, {n_, n_, n_}), *algorithm_);
   product_.emplace(*device_, type_, GemmShape{n_, n_, n_}, layout_, base_, inputs_, hooks_at(recorder_));
   product_->digest();
 }
 
-Trial try_product(workload::VerifiedProduct& product, Device& device, const RandomStream& random, workload::VerifiedProduct::Hooks usual) {
+Trial try_product(workload::VerifiedProduct& product, Device& device, const RandomStream& random,
+                  workload::VerifiedProduct::Hooks usual) {
   Trial trial;
   std::uint64_t index = 0, bits = 0;
   product.set_hooks({[&](void* c, std::size_t count, std::size_t element_bytes) {
                        if (trial.injected++ > 0) return;
                        index = random.below(0, count);
-                       flip_bit(device, c, index, element_bytes, static_cast<unsigned>(random.below(1, 8 * element_bytes)));
+                       flip_bit(device, c, index, element_bytes,
+                                static_cast<unsigned>(random.below(1, 8 * element_bytes)));
                      },
                      [&](const workload::WrongElement& wrong, std::uint64_t count) {
                        bits += count;
@@ -101,7 +118,9 @@ Trial try_product(workload::VerifiedProduct& product, Device& device, const Rand
   return trial;
 }
 
-Trial ComputeBurner::trial() { return try_product(*product_, *device_, inputs_.child("trial"), hooks_at(recorder_)); }
+Trial ComputeBurner::trial() {
+  return try_product(*product_, *device_, inputs_.child("trial"), hooks_at(recorder_));
+}
 
 double ComputeBurner::round() {
   const double begin = now_s();
@@ -115,11 +134,14 @@ double ComputeBurner::round() {
 namespace {
 
 /// Words of a chunk: a round of some ten milliseconds, from a slow core to a fast GPU.
-std::size_t chunk_words(const Device& device) { return (device.has_own_memory() ? std::size_t{1} << 30 : std::size_t{32} << 20) / sizeof(std::uint64_t); }
+std::size_t chunk_words(const Device& device) {
+  return (device.has_own_memory() ? std::size_t{1} << 30 : std::size_t{32} << 20) / sizeof(std::uint64_t);
+}
 
 }  // namespace
 
-MemoryBurner::MemoryBurner(std::unique_ptr<Device> device, std::uint64_t* words, std::size_t count, const RandomStream& random, BurnRecorder& recorder)
+MemoryBurner::MemoryBurner(std::unique_ptr<Device> device, std::uint64_t* words, std::size_t count,
+                           const RandomStream& random, BurnRecorder& recorder)
     : device_(std::move(device)),
       words_(words),
       count_(count),
@@ -155,12 +177,15 @@ double MemoryBurner::sweep(std::size_t chunk, bool verify, bool write) {
   const double t = recorder_.since_start(now_s());
   for (std::size_t i = 0; i < records.size(); ++i) {
     const kernels::ErrorRecord& e = records[i];
-    recorder_.wrong({"", recorder_.entity(), (begin + e.index) * sizeof(std::uint64_t), e.expected, e.actual, e.reread, t, e.sm, e.warp, e.lane},
-                i + 1 == records.size() ? log.count() - i : 1);
+    recorder_.wrong({"", recorder_.entity(), (begin + e.index) * sizeof(std::uint64_t), e.expected, e.actual,
+                     e.reread, t, e.sm, e.warp, e.lane},
+                    i + 1 == records.size() ? log.count() - i : 1);
   }
   if (log.count() > 0 && told_++ < 4)
-    recorder_.event("memory-fault", fmt::format("burn: {} wrong words, the first at byte {}", log.count(),
-                                            records.empty() ? 0 : (begin + records.front().index) * sizeof(std::uint64_t)));
+    recorder_.event(
+        "memory-fault",
+        fmt::format("burn: {} wrong words, the first at byte {}", log.count(),
+                    records.empty() ? 0 : (begin + records.front().index) * sizeof(std::uint64_t)));
   return static_cast<double>(words * sweep.bytes_per_word());
 }
 
@@ -183,7 +208,8 @@ Trial MemoryBurner::trial() {
   flip_bit(*device_, words_, index, sizeof(std::uint64_t), bit);
   device_->synchronize();
   const auto records = log.records();
-  const bool located = std::any_of(records.begin(), records.end(), [&](const auto& r) { return r.index == index; });
+  const bool located =
+      std::any_of(records.begin(), records.end(), [&](const auto& r) { return r.index == index; });
   return {1, log.count() > 0 ? 1 : 0, located ? 1 : 0, static_cast<std::int64_t>(log.count())};
 }
 

@@ -9,14 +9,15 @@
 #include <string>
 #include <vector>
 
-#include "workload/verified_product.hpp"
 #include "results/model.hpp"
 #include "suite/suite.hpp"
 #include "suites/burn/burn_plan.hpp"
+#include "workload/verified_product.hpp"
 
 namespace assay::burn {
 
-/// What the parts of a rank tell while they burn, each from its own thread, and the faults made on purpose that reach them.
+/// What the parts of a rank tell while they burn, each from its own thread, and the faults made on purpose
+/// that reach them.
 class BurnRecorder {
  public:
   /// `entity`: whose work is checked. Faults made on purpose hit devices only.
@@ -76,7 +77,8 @@ class ComputeBurner final : public Burner {
  public:
   /// `device` may be a second stream of the one whose memory `base` is in.
   /// `algorithm` null: as the library chooses.
-  ComputeBurner(std::unique_ptr<Device> device, NumType type, std::size_t n, const workload::ProductLayout& layout, const GemmAlgorithm* algorithm, std::byte* base,
+  ComputeBurner(std::unique_ptr<Device> device, NumType type, std::size_t n,
+                const workload::ProductLayout& layout, const GemmAlgorithm* algorithm, std::byte* base,
                 const RandomStream& inputs, BurnRecorder& recorder);
   void prepare() override;
   Trial trial() override;
@@ -97,14 +99,17 @@ class ComputeBurner final : public Burner {
 
 /// The hooks of a product that is checked at a recorder.
 workload::VerifiedProduct::Hooks hooks_at(BurnRecorder& recorder);
-/// Changes one bit of a result, which the next check must find, there and once. The product has results to be compared with already
-/// (digest()) and gets its `usual` hooks back.
-Trial try_product(workload::VerifiedProduct& product, Device& device, const RandomStream& random, workload::VerifiedProduct::Hooks usual);
+/// Changes one bit of a result, which the next check must find, there and once. The product has results to be
+/// compared with already (digest()) and gets its `usual` hooks back.
+Trial try_product(workload::VerifiedProduct& product, Device& device, const RandomStream& random,
+                  workload::VerifiedProduct::Hooks usual);
 
-/// Random words all over a region, chunk by chunk: every word is compared with what was written the last time, and replaced.
+/// Random words all over a region, chunk by chunk: every word is compared with what was written the last
+/// time, and replaced.
 class MemoryBurner final : public Burner {
  public:
-  MemoryBurner(std::unique_ptr<Device> device, std::uint64_t* words, std::size_t count, const RandomStream& random, BurnRecorder& recorder);
+  MemoryBurner(std::unique_ptr<Device> device, std::uint64_t* words, std::size_t count,
+               const RandomStream& random, BurnRecorder& recorder);
   void prepare() override;
   Trial trial() override;
   double round() override;

@@ -9,14 +9,14 @@
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
-#include "workload/collective.hpp"
 #include "device/corrupt.hpp"
 #include "suite/device_power.hpp"
 #include "suite/together.hpp"
 #include "suites/burn/burn_cases.hpp"
+#include "suites/burn/burn_metrics.hpp"
 #include "suites/burn/burner.hpp"
 #include "transport/gpu_links.hpp"
-#include "suites/burn/burn_metrics.hpp"
+#include "workload/collective.hpp"
 
 namespace assay::burn {
 namespace {
@@ -25,7 +25,8 @@ namespace {
 class BurnThread {
  public:
   /// `make` is called by the thread itself, which then owns all that it uses of the device.
-  BurnThread(Component part, std::function<std::unique_ptr<Burner>()> make) : part_(part), thread_([this, make = std::move(make)] { body(make); }) {}
+  BurnThread(Component part, std::function<std::unique_ptr<Burner>()> make)
+      : part_(part), thread_([this, make = std::move(make)] { body(make); }) {}
   ~BurnThread() {
     stop();
     if (thread_.joinable()) thread_.join();
@@ -63,7 +64,9 @@ class BurnThread {
       trial = burner->trial();
       set_ready();
       started_.wait(false);
-      while (!stopped_ && now_s() < span_.begin_s) std::this_thread::sleep_for(std::chrono::duration<double>(std::clamp(span_.begin_s - now_s(), 0.0, 0.05)));
+      while (!stopped_ && now_s() < span_.begin_s)
+        std::this_thread::sleep_for(
+            std::chrono::duration<double>(std::clamp(span_.begin_s - now_s(), 0.0, 0.05)));
       while (!stopped_ && now_s() < span_.end_s) {
         const double begin = now_s();
         const double amount = burner->round();
@@ -95,9 +98,12 @@ class Links {
     comm_ = context.gpu_links != nullptr ? nccl(context) : &context.world;
     if (comm_ == nullptr) comm_ = &context.world;
     context.record.parameter("path", comm_->path());
-    collective_.emplace(*comm_, workload::Op::all_reduce, m.links_bytes, context.device.arena().subspan(m.links_at()), links_slots,
+    collective_.emplace(*comm_, workload::Op::all_reduce, m.links_bytes,
+                        context.device.arena().subspan(m.links_at()), links_slots,
                         context.random.child("links").key(), &context.device);
-    collective_->set_injection_point([&recorder](std::span<float> result) { recorder.injection_point("allreduce", result.data(), result.size(), sizeof(float)); });
+    collective_->set_injection_point([&recorder](std::span<float> result) {
+      recorder.injection_point("allreduce", result.data(), result.size(), sizeof(float));
+    });
   }
 
   Trial trial() {
@@ -107,13 +113,16 @@ class Links {
     const auto result = collective_->result(0);
     const auto before = collective_->check(0);
     const std::size_t index = random.below(0, result.size());
-    flip_bit(context_.device, result.data(), index, sizeof(float), static_cast<unsigned>(random.below(1, 32)));
+    flip_bit(context_.device, result.data(), index, sizeof(float),
+             static_cast<unsigned>(random.below(1, 32)));
     const auto after = collective_->check(0);
     const bool found = after.count > before.count;
-    return {1, found ? 1 : 0, found && (before.count > 0 || after.first_index == index) ? 1 : 0, static_cast<std::int64_t>(after.count - before.count)};
+    return {1, found ? 1 : 0, found && (before.count > 0 || after.first_index == index) ? 1 : 0,
+            static_cast<std::int64_t>(after.count - before.count)};
   }
 
-  /// A round of about 20 ms, agreed by all when the first one was timed; of as many sums as there are places, so that each is checked.
+  /// A round of about 20 ms, agreed by all when the first one was timed; of as many sums as there are places,
+  /// so that each is checked.
   Work round() {
     collective_->prepare(repetitions_);
     context_.world.barrier();
@@ -123,16 +132,19 @@ class Links {
     collective_->verify();
     for (; told_ < collective_->wrong().size(); ++told_) {
       const auto& bad = collective_->wrong()[told_];
-      recorder_.wrong({"", recorder_.entity(), bad.errors.first_index, bad.errors.expected, bad.errors.actual, bad.reread, recorder_.since_start(now_s())},
-                  bad.errors.count);
+      recorder_.wrong({"", recorder_.entity(), bad.errors.first_index, bad.errors.expected, bad.errors.actual,
+                       bad.reread, recorder_.since_start(now_s())},
+                      bad.errors.count);
     }
-    const double bytes = static_cast<double>(repetitions_) * static_cast<double>(collective_->counted_bytes()) *
+    const double bytes = static_cast<double>(repetitions_) *
+                         static_cast<double>(collective_->counted_bytes()) *
                          workload::bus_factor(workload::Op::all_reduce, comm_->size());
     return {begin, end, bytes};
   }
   void fit(double round_s) {
     const double slowest_s = context_.world.max(round_s) / static_cast<double>(repetitions_);
-    repetitions_ = static_cast<std::uint64_t>(std::clamp(0.02 / slowest_s, 1.0, static_cast<double>(links_slots)));
+    repetitions_ =
+        static_cast<std::uint64_t>(std::clamp(0.02 / slowest_s, 1.0, static_cast<double>(links_slots)));
   }
 
  private:
@@ -166,15 +178,19 @@ std::unique_ptr<Device> host_beside(const Context& context) {
 /// A host that multiplies and checks its memory in turns.
 class HostBurner final : public Burner {
  public:
-  HostBurner(const Context& context, BurnRecorder& recorder) : recorder_(recorder), random_(context.random.child("host")), device_(host_beside(context)) {}
+  HostBurner(const Context& context, BurnRecorder& recorder)
+      : recorder_(recorder), random_(context.random.child("host")), device_(host_beside(context)) {}
   void prepare() override {
     constexpr std::size_t n = 1024, memory = std::size_t{64} << 20;
-    const workload::ProductLayout layout = workload::make_product_layout(NumType::fp64, {n, n, n}, 0, ~std::uint64_t{0});
+    const workload::ProductLayout layout =
+        workload::make_product_layout(NumType::fp64, {n, n, n}, 0, ~std::uint64_t{0});
     const std::size_t product = (layout.bytes() + memory - 1) / memory * memory;
     device_->reserve(product + memory);
     std::byte* base = device_->arena().data();
-    compute_.emplace(device_->second_stream(), NumType::fp64, n, layout, nullptr, base, random_.child("product"), recorder_);
-    memory_.emplace(device_->second_stream(), reinterpret_cast<std::uint64_t*>(base + product), memory / sizeof(std::uint64_t), random_.child("memory"), recorder_);
+    compute_.emplace(device_->second_stream(), NumType::fp64, n, layout, nullptr, base,
+                     random_.child("product"), recorder_);
+    memory_.emplace(device_->second_stream(), reinterpret_cast<std::uint64_t*>(base + product),
+                    memory / sizeof(std::uint64_t), random_.child("memory"), recorder_);
     compute_->prepare();
     memory_->prepare();
   }
@@ -197,20 +213,32 @@ class HostBurner final : public Burner {
   std::optional<MemoryBurner> memory_;
 };
 
-std::unique_ptr<Burner> make_burner(Component part, const Mixed& m, const GemmAlgorithm* algorithm, Context& context, BurnRecorder& recorder) {
+std::unique_ptr<Burner> make_burner(Component part, const Mixed& m, const GemmAlgorithm* algorithm,
+                                    Context& context, BurnRecorder& recorder) {
   std::byte* base = context.device.arena().data();
   if (part == Component::host) return std::make_unique<HostBurner>(context, recorder);
   auto stream = context.device.second_stream();
   if (stream == nullptr) throw Error(ErrorKind::device, "burn: this device has one queue only");
-  if (part == Component::compute) return std::make_unique<ComputeBurner>(std::move(stream), m.type, m.n, m.product(), algorithm, base, context.inputs().child("compute"), recorder);
-  return std::make_unique<MemoryBurner>(std::move(stream), reinterpret_cast<std::uint64_t*>(base + m.memory_at()), m.memory_bytes / sizeof(std::uint64_t),
-                                        context.random.child("memory"), recorder);
+  if (part == Component::compute)
+    return std::make_unique<ComputeBurner>(std::move(stream), m.type, m.n, m.product(), algorithm, base,
+                                           context.inputs().child("compute"), recorder);
+  return std::make_unique<MemoryBurner>(
+      std::move(stream), reinterpret_cast<std::uint64_t*>(base + m.memory_at()),
+      m.memory_bytes / sizeof(std::uint64_t), context.random.child("memory"), recorder);
 }
 
 class MixedRun {
  public:
-  MixedRun(const Case& c, const GemmAlgorithm* algorithm, Context& context) : m_(mixed_of(c)), algorithm_(algorithm), context_(context), together_(context.world), recorder_(context, context.device_entity), host_recorder_(context, context.entities.node(context.topology.me().node)), power_(context, 0.1) {
-    // Whoever was suspected is looked at again under the same load, which takes as many windows as are asked for and no second soak.
+  MixedRun(const Case& c, const GemmAlgorithm* algorithm, Context& context)
+      : m_(mixed_of(c)),
+        algorithm_(algorithm),
+        context_(context),
+        together_(context.world),
+        recorder_(context, context.device_entity),
+        host_recorder_(context, context.entities.node(context.topology.me().node)),
+        power_(context, 0.1) {
+    // Whoever was suspected is looked at again under the same load, which takes as many windows as are asked
+    // for and no second soak.
     constexpr double again_s = 60;
     if (context.retest == nullptr || m_.duration_s <= again_s) return;
     m_.duration_s = again_s;
@@ -240,7 +268,10 @@ class MixedRun {
       for (const Component part : m_.parts) {
         if (part == Component::links) continue;
         // One after the other: what results are compared with is computed while nothing else runs.
-        threads_.push_back(std::make_unique<BurnThread>(part, [this, part] { return make_burner(part, m_, algorithm_, context_, part == Component::host ? host_recorder_ : recorder_); }));
+        threads_.push_back(std::make_unique<BurnThread>(part, [this, part] {
+          return make_burner(part, m_, algorithm_, context_,
+                             part == Component::host ? host_recorder_ : recorder_);
+        }));
         threads_.back()->wait_ready();
         if (threads_.back()->failed()) {
           threads_.back()->join();
@@ -262,7 +293,8 @@ class MixedRun {
   void burn() {
     // One clock for all: that of rank 0, counted from the start of the run.
     constexpr double head_start_s = 0.2;
-    const double zero = context_.world.max(context_.since_start(now_s())) + head_start_s - context_.since_start(0.0);
+    const double zero =
+        context_.world.max(context_.since_start(now_s())) + head_start_s - context_.since_start(0.0);
     const Span mine = staggered(position(), context_.world.size(), m_.duration_s, m_.ramp_s);
     common_ = all_burn(m_.duration_s, m_.ramp_s);
     common_ = {common_.begin_s + zero, common_.end_s + zero};
@@ -282,13 +314,15 @@ class MixedRun {
   }
 
   enum class Next { wait, sum, end };
-  /// Where sums are made all do the same, since none can sum alone: they sum while all burn, and wait for the last to end. A part that
-  /// failed ends it for all.
+  /// Where sums are made all do the same, since none can sum alone: they sum while all burn, and wait for the
+  /// last to end. A part that failed ends it for all.
   Next agree(double end_s) {
     const double now = now_s();
-    const bool failed = std::any_of(threads_.begin(), threads_.end(), [](const auto& t) { return t->failed(); });
+    const bool failed =
+        std::any_of(threads_.begin(), threads_.end(), [](const auto& t) { return t->failed(); });
     if (!links_) return failed || now >= end_s ? Next::end : Next::wait;
-    double state[3] = {failed ? 1.0 : 0.0, now < end_s ? 1.0 : 0.0, now < common_.begin_s || now >= common_.end_s ? 1.0 : 0.0};
+    double state[3] = {failed ? 1.0 : 0.0, now < end_s ? 1.0 : 0.0,
+                       now < common_.begin_s || now >= common_.end_s ? 1.0 : 0.0};
     context_.world.all_reduce(state, state, 3, DataType::fp64, ReduceOp::max);
     if (state[0] > 0 || state[1] == 0) return Next::end;
     return state[2] > 0 ? Next::wait : Next::sum;
@@ -305,7 +339,8 @@ class MixedRun {
   void report() {
     const double seconds = common_.end_s - common_.begin_s;
     constexpr double shortest_window_s = 0.25;  // ten rounds of a part
-    const auto windows = static_cast<std::size_t>(std::clamp(std::floor(seconds / shortest_window_s), 4.0, 600.0));
+    const auto windows =
+        static_cast<std::size_t>(std::clamp(std::floor(seconds / shortest_window_s), 4.0, 600.0));
     for (const auto& thread : threads_)
       if (thread->failed()) together_.guarded([&] { std::rethrow_exception(thread->failure); });
     const std::uint64_t wrong = recorder_.hand_over();
@@ -337,7 +372,8 @@ class MixedRun {
       bytes[i] += sum.amount;
       seconds[i] += sum.end_s - sum.begin_s;
     }
-    for (std::size_t i = 0; i < windows; ++i) bytes[i] = seconds[i] > 0 ? bytes[i] / seconds[i] : results::not_taken;
+    for (std::size_t i = 0; i < windows; ++i)
+      bytes[i] = seconds[i] > 0 ? bytes[i] / seconds[i] : results::not_taken;
     return bytes;
   }
 
@@ -362,10 +398,14 @@ class MixedRun {
 void run_mixed(const Case& c, const GemmAlgorithm* algorithm, Context& context) {
   using results::Role;
   const Mixed m = mixed_of(c);
-  // On a host all parts take turns on its cores: what is left to sweeps and sums beside the products is chance.
+  // On a host all parts take turns on its cores: what is left to sweeps and sums beside the products is
+  // chance.
   const bool turns = !context.device.has_own_memory() && m.has(Component::compute);
-  const auto role = [&](Component part) { return turns && part != Component::compute ? Role::covariate : Role::metric; };
-  for (const Component part : m.parts) context.record.declare(metrics().of("mixed", metric_of(part))).role = role(part);
+  const auto role = [&](Component part) {
+    return turns && part != Component::compute ? Role::covariate : Role::metric;
+  };
+  for (const Component part : m.parts)
+    context.record.declare(metrics().of("mixed", metric_of(part))).role = role(part);
   for (const char* name : {"errors", "power"}) context.record.declare(metrics().of("mixed", name));
   if (m.has(Component::compute)) context.record.declare_integers("digest", {}, {});
   for (const auto& [key, value] : context.device.identity()) context.record.parameter(key, value);

@@ -11,15 +11,16 @@
 #include "suite/device_power.hpp"
 #include "suite/together.hpp"
 #include "suites/burn/burn_cases.hpp"
+#include "suites/burn/burn_metrics.hpp"
 #include "suites/burn/burner.hpp"
 #include "transport/clock_sync.hpp"
-#include "suites/burn/burn_metrics.hpp"
 
 namespace assay::burn {
 namespace {
 
-/// This rank's clock for a time of rank 0's. Clocks of different nodes drift apart by some microseconds a second, so that an offset taken at
-/// the start of a train would be a millisecond wrong at its end: how fast they drift is known from the start of the run. Collective.
+/// This rank's clock for a time of rank 0's. Clocks of different nodes drift apart by some microseconds a
+/// second, so that an offset taken at the start of a train would be a millisecond wrong at its end: how fast
+/// they drift is known from the start of the run. Collective.
 class RootClock {
  public:
   explicit RootClock(Context& context) {
@@ -99,8 +100,8 @@ class PulseRun {
   double set_up() {
     layout_ = workload::make_product_layout(pulse_.type, {n_, n_, n_}, 0, ~std::uint64_t{0});
     context_.device.reserve(layout_.bytes());
-    product_.emplace(context_.device, pulse_.type, GemmShape{n_, n_, n_}, layout_, context_.device.arena().data(), context_.inputs().child("pulse"),
-                     hooks_at(recorder_));
+    product_.emplace(context_.device, pulse_.type, GemmShape{n_, n_, n_}, layout_,
+                     context_.device.arena().data(), context_.inputs().child("pulse"), hooks_at(recorder_));
     constexpr int few = 4;
     product_->queue(1);
     context_.device.synchronize();
@@ -117,7 +118,8 @@ class PulseRun {
     constexpr double head_start_s = 0.2;
     zero_root_ = context_.world.max(clock.root(now_s())) + head_start_s;
     const auto times = [&](int k) {
-      return PulseTimes{clock.mine(zero_root_ + pulse_.train.begin_s(k)), clock.mine(zero_root_ + pulse_.train.end_s(k)),
+      return PulseTimes{clock.mine(zero_root_ + pulse_.train.begin_s(k)),
+                        clock.mine(zero_root_ + pulse_.train.end_s(k)),
                         clock.mine(zero_root_ + pulse_.train.begin_s(k + 1))};
     };
     for (int k = 0; takes_part_ && k < pulse_.train.pulses; ++k) {
@@ -184,7 +186,8 @@ class PulseRun {
       row.t.push_back(context_.since_start(times_[i].begin_s));
       row.block.push_back(3 * (k - train.ramp) / train.full_pulses());
       // A pulse without any work has no rate, and shows as one that was much too late.
-      row.values["throughput"].push_back(done.flops > 0 ? done.flops / (done.last_s - done.first_s) : results::not_taken);
+      row.values["throughput"].push_back(done.flops > 0 ? done.flops / (done.last_s - done.first_s)
+                                                        : results::not_taken);
       row.values["lag"].push_back(done.flops > 0 ? done.first_s - times_[i].begin_s : train.period_s);
     }
     const PowerSwing swing = power_swing(energy, full);
@@ -199,8 +202,10 @@ class PulseRun {
 
   std::string why_not(const PowerSwing& swing) const {
     if (std::isnan(swing.resolution_s)) return "the power swing was not measured: no energy counter tells";
-    return fmt::format("the power swing was not measured: the energy counter moves every {:.3g} s, and the shorter phase takes {:.3g} s", swing.resolution_s,
-                       pulse_.train.shortest_phase_s());
+    return fmt::format(
+        "the power swing was not measured: the energy counter moves every {:.3g} s, and the shorter phase "
+        "takes {:.3g} s",
+        swing.resolution_s, pulse_.train.shortest_phase_s());
   }
 
   Pulse pulse_;
@@ -226,7 +231,8 @@ void run_pulse(const Case& c, Context& context) {
   // A dozen pulses on cores that have the system's work to do as well say little of their rate.
   auto& rate = context.record.declare(metrics().of("pulse", "throughput"));
   if (!context.device.has_own_memory()) rate.role = results::Role::covariate;
-  for (const char* name : {"lag", "power_high", "power_low", "power_swing", "errors"}) context.record.declare(metrics().of("pulse", name));
+  for (const char* name : {"lag", "power_high", "power_low", "power_swing", "errors"})
+    context.record.declare(metrics().of("pulse", name));
   context.record.declare_integers("digest", {}, {});
   for (const auto& [key, value] : context.device.identity()) context.record.parameter(key, value);
   context.record.parameter("inputs", fmt::format("{:016x}", context.inputs().key()));

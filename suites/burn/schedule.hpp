@@ -12,8 +12,8 @@ struct Span {
   double begin_s = 0, end_s = 0;
 };
 
-/// The burn of one of `ranks` ranks: they begin one after the other, evenly spread over `ramp_s`, and end in the same order, so that
-/// no supply sees all of them step at once. Each burns for duration_s - ramp_s.
+/// The burn of one of `ranks` ranks: they begin one after the other, evenly spread over `ramp_s`, and end in
+/// the same order, so that no supply sees all of them step at once. Each burns for duration_s - ramp_s.
 Span staggered(int position, int ranks, double duration_s, double ramp_s) noexcept;
 /// The time in which all of them burn.
 Span all_burn(double duration_s, double ramp_s) noexcept;
@@ -26,7 +26,8 @@ struct Work {
 /// Rates in `windows` equal windows of a span: work counts evenly over the time that it took.
 std::vector<double> window_rates(std::span<const Work> work, const Span& span, std::size_t windows);
 
-/// A train of pulses: work for duty * period_s, then rest. The first `ramp` and the last as many are weaker, the outermost weakest.
+/// A train of pulses: work for duty * period_s, then rest. The first `ramp` and the last as many are weaker,
+/// the outermost weakest.
 struct PulseTrain {
   double period_s = 1, duty = 0.5;
   int pulses = 0, ramp = 0;
@@ -38,12 +39,14 @@ struct PulseTrain {
   double amplitude(int pulse) const noexcept;
   bool full(int pulse) const noexcept { return pulse >= ramp && pulse < pulses - ramp; }
   int full_pulses() const noexcept { return pulses - 2 * ramp; }
-  /// Seconds until a device may work at time `t` within the high phase of a pulse; 0: now. A weak pulse works in slices of a
-  /// sixteenth of its high phase. `share` in [0, 1) moves the slices, so that devices with different shares together draw evenly.
+  /// Seconds until a device may work at time `t` within the high phase of a pulse; 0: now. A weak pulse works
+  /// in slices of a sixteenth of its high phase. `share` in [0, 1) moves the slices, so that devices with
+  /// different shares together draw evenly.
   double rest_s(int pulse, double t, double share) const noexcept;
 };
 
-/// The train of that many seconds: at least 3 ramp pulses on either side and 5 full ones, so it may take longer.
+/// The train of that many seconds: at least 3 ramp pulses on either side and 5 full ones, so it may take
+/// longer.
 PulseTrain make_train(double frequency_hz, double duty, double seconds, double ramp_s) noexcept;
 
 }  // namespace assay::burn

@@ -10,7 +10,8 @@
 
 namespace assay::congestion {
 
-Samples watch_pair(Communicator& comm, int peer, Canary canary, const workload::PayloadBuffer& arena, std::uint64_t key, double seconds, double deadline_s) {
+Samples watch_pair(Communicator& comm, int peer, Canary canary, const workload::PayloadBuffer& arena,
+                   std::uint64_t key, double seconds, double deadline_s) {
   workload::Shape shape;
   shape.mode = canary == Canary::latency ? workload::Mode::latency : workload::Mode::uni;
   shape.bytes = canary == Canary::latency ? latency_bytes : bandwidth_bytes;
@@ -35,7 +36,8 @@ Samples watch_sum(Communicator& comm, double seconds) {
   const double begin = now_s(), n = comm.size(), ranks_sum = n * (n - 1) / 2;
   Samples samples;
   for (std::size_t i = 0; i < most_samples; ++i) {
-    while (now_s() < begin + seconds * static_cast<double>(i) / static_cast<double>(most_samples)) sched_yield();
+    while (now_s() < begin + seconds * static_cast<double>(i) / static_cast<double>(most_samples))
+      sched_yield();
     const double mine = comm.rank() + static_cast<double>(i) + (now_s() > begin + seconds ? stop : 0.0);
     double sum = 0;
     const double t0 = now_s();
@@ -50,7 +52,9 @@ Samples watch_sum(Communicator& comm, double seconds) {
 }
 
 Impact impact_of(const std::vector<double>& alone, const std::vector<double>& congested) {
-  const auto mean = [](const std::vector<double>& v) { return std::accumulate(v.begin(), v.end(), 0.0) / static_cast<double>(v.size()); };
+  const auto mean = [](const std::vector<double>& v) {
+    return std::accumulate(v.begin(), v.end(), 0.0) / static_cast<double>(v.size());
+  };
   return {mean(congested) / mean(alone), quantile(congested, 0.99) / quantile(alone, 0.99)};
 }
 

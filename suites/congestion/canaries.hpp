@@ -17,9 +17,10 @@ struct Samples {
   std::uint64_t wrong_sums = 0;
 };
 
-/// For `seconds`, at most `most_samples`, evenly spread over that time. Ping-pong or one message with the partner; 8 bytes summed over
-/// all of `comm`.
-Samples watch_pair(Communicator& comm, int peer, Canary canary, const workload::PayloadBuffer& arena, std::uint64_t key, double seconds, double deadline_s);
+/// For `seconds`, at most `most_samples`, evenly spread over that time. Ping-pong or one message with the
+/// partner; 8 bytes summed over all of `comm`.
+Samples watch_pair(Communicator& comm, int peer, Canary canary, const workload::PayloadBuffer& arena,
+                   std::uint64_t key, double seconds, double deadline_s);
 Samples watch_sum(Communicator& comm, double seconds);
 
 /// How many times longer operations take under congestion: means, and 99th percentiles.

@@ -6,9 +6,9 @@
 
 #include "base/error.hpp"
 #include "base/units.hpp"
+#include "topology/oversubscription.hpp"
 #include "workload/exchange.hpp"
 #include "workload/pair_selftest.hpp"
-#include "topology/oversubscription.hpp"
 
 namespace assay::congestion {
 namespace {
@@ -23,7 +23,8 @@ std::int64_t reporting(const PlanInput& input, const std::string& name, int draw
   std::vector<bool> reports(input.topology.ranks.size(), false);
   for (int draw = 0; draw < draws; ++draw) {
     const Roles roles = draw_roles(input.topology, role_stream(input.seed, name), draw);
-    for (const workload::Pair& pair : roles.pairs) reports[static_cast<std::size_t>(pair.a)] = reports[static_cast<std::size_t>(pair.b)] = true;
+    for (const workload::Pair& pair : roles.pairs)
+      reports[static_cast<std::size_t>(pair.a)] = reports[static_cast<std::size_t>(pair.b)] = true;
   }
   return std::count(reports.begin(), reports.end(), true);
 }
@@ -32,18 +33,17 @@ Case make_case(Canary canary, Congestor congestor, const PlanInput& input) {
   const Topology& topology = input.topology;
   Case c;
   c.suite = "congestion";
-  c.name = std::string(to_string(canary)) + "-" + std::to_string(bytes_of(canary)) + "-under-" + to_string(congestor) + "-mpi";
+  c.name = std::string(to_string(canary)) + "-" + std::to_string(bytes_of(canary)) + "-under-" +
+           to_string(congestor) + "-mpi";
   c.operation = operation_of(canary);
-  c.title = std::string(to_string(canary)) + ", " + format_bytes(bytes_of(canary)) + ", under " + to_string(congestor);
+  c.title = std::string(to_string(canary)) + ", " + format_bytes(bytes_of(canary)) + ", under " +
+            to_string(congestor);
   c.stage = Stage::world;
   const Timing timing = timing_of(input.config.level);
   const Load load = load_of(congestor, topology.ranks.size(), input.memory_per_rank_bytes);
-  c.parameters = {{"canary", to_string(canary)},
-                  {"bytes", bytes_of(canary)},
-                  {"congestor", to_string(congestor)},
-                  {"load_bytes", load.block_bytes},
-                  {"draws", timing.draws},
-                  {"transport", "mpi"}};
+  c.parameters = {
+      {"canary", to_string(canary)},    {"bytes", bytes_of(canary)}, {"congestor", to_string(congestor)},
+      {"load_bytes", load.block_bytes}, {"draws", timing.draws},     {"transport", "mpi"}};
   workload::Shape shape;
   shape.mode = canary == Canary::latency ? workload::Mode::latency : workload::Mode::uni;
   shape.bytes = bytes_of(canary);
@@ -72,10 +72,16 @@ T named(const T (&all)[N], const Case& c, const char* key) {
 const char* to_string(Canary canary) noexcept {
   return canary == Canary::latency ? "latency" : canary == Canary::bandwidth ? "bandwidth" : "allreduce";
 }
-const char* operation_of(Canary canary) noexcept { return canary == Canary::all_reduce ? "reduction" : to_string(canary); }
-const char* to_string(Congestor congestor) noexcept { return congestor == Congestor::incast ? "incast" : "all-to-all"; }
+const char* operation_of(Canary canary) noexcept {
+  return canary == Canary::all_reduce ? "reduction" : to_string(canary);
+}
+const char* to_string(Congestor congestor) noexcept {
+  return congestor == Congestor::incast ? "incast" : "all-to-all";
+}
 
-RandomStream role_stream(std::uint64_t seed, const std::string& case_name) { return RandomStream(seed, "congestion/roles").child(case_name); }
+RandomStream role_stream(std::uint64_t seed, const std::string& case_name) {
+  return RandomStream(seed, "congestion/roles").child(case_name);
+}
 
 Roles draw_roles(const Topology& topology, const RandomStream& random, int draw) {
   const std::size_t nodes = topology.nodes.size();
@@ -85,23 +91,21 @@ Roles draw_roles(const Topology& topology, const RandomStream& random, int draw)
   roles.canary.assign(nodes, false);
   for (std::size_t i = 0; i + 1 < canaries; i += 2) {
     roles.canary[order[i]] = roles.canary[order[i + 1]] = true;
-    const auto a = topology.ranks_of(static_cast<int>(order[i])), b = topology.ranks_of(static_cast<int>(order[i + 1]));
-    for (std::size_t k = 0; k < std::min(a.size(), b.size()); ++k) roles.pairs.push_back({std::min(a[k], b[k]), std::max(a[k], b[k])});
+    const auto a = topology.ranks_of(static_cast<int>(order[i])),
+               b = topology.ranks_of(static_cast<int>(order[i + 1]));
+    for (std::size_t k = 0; k < std::min(a.size(), b.size()); ++k)
+      roles.pairs.push_back({std::min(a[k], b[k]), std::max(a[k], b[k])});
   }
   return roles;
 }
 
 Timing timing_of(Level level) noexcept {
   switch (level) {
-    case Level::smoke:
-      return {2, 0.15};
-    case Level::quick:
-      return {2, 0.3};
-    case Level::standard:
-      return {4, 0.5};
+    case Level::smoke: return {2, 0.15};
+    case Level::quick: return {2, 0.3};
+    case Level::standard: return {4, 0.5};
     case Level::extended:
-    case Level::soak:
-      return {8, 1.0};
+    case Level::soak: return {8, 1.0};
   }
   return {};
 }

@@ -20,10 +20,11 @@ inline constexpr std::size_t least_nodes = 4;
 inline constexpr std::size_t latency_bytes = 8, bandwidth_bytes = 128 * 1024;
 inline constexpr std::size_t most_samples = 1000;  ///< of a canary in one part of a draw
 
-/// The nodes of one draw: a fifth of them, an even number and two at least, are canaries, the rest congestors.
+/// The nodes of one draw: a fifth of them, an even number and two at least, are canaries, the rest
+/// congestors.
 struct Roles {
   std::vector<bool> canary;  ///< by node
-  workload::Round pairs;          ///< ranks of canary nodes: local rank k of one with local rank k of the other
+  workload::Round pairs;     ///< ranks of canary nodes: local rank k of one with local rank k of the other
 };
 Roles draw_roles(const Topology& topology, const RandomStream& random, int draw);
 

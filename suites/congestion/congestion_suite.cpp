@@ -3,10 +3,10 @@
 
 #include "base/clock.hpp"
 #include "suites/congestion/canaries.hpp"
+#include "suites/congestion/congestion_metrics.hpp"
 #include "suites/congestion/congestors.hpp"
 #include "workload/pair_selftest.hpp"
 #include "workload/payload_error.hpp"
-#include "suites/congestion/congestion_metrics.hpp"
 
 namespace assay {
 namespace {
@@ -18,8 +18,8 @@ const char* metric_of(Canary canary) {
   return canary == Canary::latency ? "latency" : canary == Canary::bandwidth ? "bandwidth" : "duration";
 }
 
-/// The samples say what was measured, the two impacts what it means. No rank is compared with another: how much of the others' traffic
-/// crosses its way is chance, and none of its doing.
+/// The samples say what was measured, the two impacts what it means. No rank is compared with another: how
+/// much of the others' traffic crosses its way is chance, and none of its doing.
 void declare(Canary canary, CaseRecord& record) {
   for (const char* name : {metric_of(canary), "congested", "impact_mean", "impact_p99"})
     record.declare(congestion::metrics().of(congestion::operation_of(canary), name));
@@ -37,7 +37,8 @@ struct Watched {
   std::vector<double> alone, congested;
 };
 
-void add(Watched& watched, const Samples& samples, Canary canary, int draw, bool congested, Context& context) {
+void add(Watched& watched, const Samples& samples, Canary canary, int draw, bool congested,
+         Context& context) {
   for (std::size_t i = 0; i < samples.seconds.size(); ++i) {
     watched.row.t.push_back(context.since_start(samples.start_s[i]));
     watched.row.block.push_back(draw);
@@ -58,7 +59,8 @@ void wrong_words(std::uint64_t count, const char* where, Context& context) {
 }
 
 /// Canaries, and when they are not alone the others, for one part of a draw.
-void run_part(const Case& c, const congestion::Roles& roles, Communicator& group, bool congested, double seconds, int draw, Watched& watched, Context& context) {
+void run_part(const Case& c, const congestion::Roles& roles, Communicator& group, bool congested,
+              double seconds, int draw, Watched& watched, Context& context) {
   const Canary canary = congestion::canary_of(c);
   const int me = context.world.rank();
   const bool is_canary = roles.canary[static_cast<std::size_t>(context.topology.me().node)];
@@ -67,13 +69,19 @@ void run_part(const Case& c, const congestion::Roles& roles, Communicator& group
   if (!is_canary) {
     // Longer than the canaries look, so that none of their samples is without traffic.
     const std::size_t block = c.parameters.at("load_bytes");
-    if (congested) wrong_words(congestion::flood(group, congestion::congestor_of(c), context.device, block, context.random.key(), begin + 1.2 * seconds), "the traffic of the others", context);
+    if (congested)
+      wrong_words(congestion::flood(group, congestion::congestor_of(c), context.device, block,
+                                    context.random.key(), begin + 1.2 * seconds),
+                  "the traffic of the others", context);
   } else if (canary == Canary::all_reduce) {
     const Samples samples = congestion::watch_sum(group, seconds);
     wrong_words(samples.wrong_sums, "sums", context);
     add(watched, samples, canary, draw, congested, context);
   } else if (const int peer = workload::partner_of(roles.pairs, me); peer >= 0) {
-    add(watched, congestion::watch_pair(context.world, peer, canary, context.device, context.random.key() + static_cast<std::uint64_t>(2 * draw + congested), seconds, context.end_s),
+    add(watched,
+        congestion::watch_pair(context.world, peer, canary, context.device,
+                               context.random.key() + static_cast<std::uint64_t>(2 * draw + congested),
+                               seconds, context.end_s),
         canary, draw, congested, context);
   }
   context.record.add_time(0, now_s() - begin, 0);
@@ -89,13 +97,17 @@ void run_case(const Case& c, Context& context) {
   int done = 0;
   for (; done < timing.draws; ++done) {
     if (context.world.max(now_s() + timing.part_s > context.end_s ? 1.0 : 0.0) > 0) break;
-    const auto roles = congestion::draw_roles(context.topology, congestion::role_stream(context.config.seed, c.name), done);
+    const auto roles =
+        congestion::draw_roles(context.topology, congestion::role_stream(context.config.seed, c.name), done);
     const bool is_canary = roles.canary[static_cast<std::size_t>(context.topology.me().node)];
     const auto group = context.world.split(is_canary ? 0 : 1, context.world.rank());
-    for (const bool congested : {false, true}) run_part(c, roles, *group, congested, timing.part_s, done, watched, context);
+    for (const bool congested : {false, true})
+      run_part(c, roles, *group, congested, timing.part_s, done, watched, context);
   }
   if (done < timing.draws)
-    context.record.set_state(results::CaseState::incomplete, "cut short: " + std::to_string(done) + " of " + std::to_string(timing.draws) + " draws in the time there was");
+    context.record.set_state(results::CaseState::incomplete, "cut short: " + std::to_string(done) + " of " +
+                                                                 std::to_string(timing.draws) +
+                                                                 " draws in the time there was");
   if (watched.alone.empty() || watched.congested.empty()) return;
   const congestion::Impact impact = congestion::impact_of(watched.alone, watched.congested);
   auto& row = context.record.add_row(context.device_entity);
@@ -110,7 +122,9 @@ void run_case(const Case& c, Context& context) {
 
 std::vector<results::MetricSpec> CongestionSuite::metrics() const { return congestion::metrics().all(); }
 
-std::vector<Case> CongestionSuite::plan(const PlanInput& input) const { return congestion::plan_cases(input); }
+std::vector<Case> CongestionSuite::plan(const PlanInput& input) const {
+  return congestion::plan_cases(input);
+}
 
 void CongestionSuite::run(const Case& c, Context& context) {
   if (c.operation == workload::selftest_operation)

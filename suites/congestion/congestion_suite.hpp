@@ -5,8 +5,8 @@
 
 namespace assay {
 
-/// What other jobs' traffic costs: small measurements on some nodes alone and while the others flood the network. See README.md beside
-/// this file.
+/// What other jobs' traffic costs: small measurements on some nodes alone and while the others flood the
+/// network. See README.md beside this file.
 class CongestionSuite final : public Suite {
  public:
   std::string_view name() const noexcept override { return "congestion"; }

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "workload/tuning.hpp"
 #include "suites/gemm/gemm_work.hpp"
+#include "workload/tuning.hpp"
 
 namespace assay::gemm {
 namespace {
@@ -18,7 +18,11 @@ struct Found {
 };
 
 std::string to_text(const Found& found) {
-  return Json{{"m", found.shape.m}, {"n", found.shape.n}, {"k", found.shape.k}, {"algorithm", workload::to_text(found.algorithm)}}.dump();
+  return Json{{"m", found.shape.m},
+              {"n", found.shape.n},
+              {"k", found.shape.k},
+              {"algorithm", workload::to_text(found.algorithm)}}
+      .dump();
 }
 
 Found found_from(const std::string& text) {
@@ -26,7 +30,8 @@ Found found_from(const std::string& text) {
   return {{json.at("m"), json.at("n"), json.at("k")}, workload::algorithm_from(json.at("algorithm"))};
 }
 
-workload::ProductTrial trial_of(const GemmWork& work, const GemmShape& shape, std::uint64_t seed, Device& device) {
+workload::ProductTrial trial_of(const GemmWork& work, const GemmShape& shape, std::uint64_t seed,
+                                Device& device) {
   return {device, work.type, plain_product(work.type, shape, work.output), seed};
 }
 
@@ -40,7 +45,8 @@ std::vector<GemmShape> shapes_of(const Case& c) {
 }
 
 /// The fastest of a case's shapes with its fastest algorithm.
-std::optional<Found> find(const Case& c, std::uint64_t seed, Device& device, const std::function<bool()>& go_on) {
+std::optional<Found> find(const Case& c, std::uint64_t seed, Device& device,
+                          const std::function<bool()>& go_on) {
   const GemmWork work = work_from(c);
   std::optional<Found> best;
   double best_rate = 0;
@@ -65,15 +71,19 @@ Choice adopt(const Case& c, const Found& found, std::uint64_t seed, Device& devi
 
 const std::vector<GemmShape>& shapes_to_search() {
   static const std::vector<GemmShape> shapes = {
-      {8192, 8192, 8192},   {4096, 4096, 4096},  {2048, 2048, 13312}, {4096, 8192, 8192},  {8192, 4096, 16384}, {16384, 8192, 4096},
-      {1024, 9216, 14336},  {1280, 4096, 12032}, {1792, 16128, 3072}, {15360, 4096, 3072}, {12288, 12288, 4096}, {6144, 6144, 12288}};
+      {8192, 8192, 8192},  {4096, 4096, 4096},  {2048, 2048, 13312},  {4096, 8192, 8192},
+      {8192, 4096, 16384}, {16384, 8192, 4096}, {1024, 9216, 14336},  {1280, 4096, 12032},
+      {1792, 16128, 3072}, {15360, 4096, 3072}, {12288, 12288, 4096}, {6144, 6144, 12288}};
   return shapes;
 }
 
-Choices choose(const std::vector<Case>& cases, std::uint64_t seed, Device& device, Communicator& world, const std::function<bool()>& go_on) {
+Choices choose(const std::vector<Case>& cases, std::uint64_t seed, Device& device, Communicator& world,
+               const std::function<bool()>& go_on) {
   Choices choices;
   for (const Case& c : cases) {
-    if (c.suite != "gemm" || !c.not_applicable.empty() || c.bytes == 0 || work_from(c).output == Output::exact) continue;
+    if (c.suite != "gemm" || !c.not_applicable.empty() || c.bytes == 0 ||
+        work_from(c).output == Output::exact)
+      continue;
     const std::string name = c.base_path();
     if (choices.contains(name)) continue;  // a later pass
     const bool time_left = go_on();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which algorithm, and for `best` cases which shape, the GPUs of the job multiply with: found once on rank 0, the same for all.
+// Which algorithm, and for `best` cases which shape, the GPUs of the job multiply with: found once on rank 0,
+// the same for all.
 #pragma once
 
 #include <functional>
@@ -19,9 +20,11 @@ struct Choice {
 };
 using Choices = std::map<std::string, Choice>;  ///< by case name
 
-/// Collective over `world`. Empty where the device's library chooses by itself. The cases' shapes are those of their parameters. Exact
-/// passes are left out: their results do not depend on the algorithm. For `go_on` see Suite::prepare.
-Choices choose(const std::vector<Case>& cases, std::uint64_t seed, Device& device, Communicator& world, const std::function<bool()>& go_on);
+/// Collective over `world`. Empty where the device's library chooses by itself. The cases' shapes are those
+/// of their parameters. Exact passes are left out: their results do not depend on the algorithm. For `go_on`
+/// see Suite::prepare.
+Choices choose(const std::vector<Case>& cases, std::uint64_t seed, Device& device, Communicator& world,
+               const std::function<bool()>& go_on);
 
 /// The shapes that `best` cases look through; all dimensions are multiples of 256.
 const std::vector<GemmShape>& shapes_to_search();

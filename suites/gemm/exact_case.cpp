@@ -7,9 +7,9 @@
 #include "device/corrupt.hpp"
 #include "kernels/gemm_golden.hpp"
 #include "kernels/number.hpp"
-#include "workload/compare_bits.hpp"
-#include "suites/gemm/gemm_work.hpp"
 #include "suites/gemm/gemm_metrics.hpp"
+#include "suites/gemm/gemm_work.hpp"
+#include "workload/compare_bits.hpp"
 
 namespace assay::gemm {
 namespace {
@@ -22,22 +22,18 @@ void golden(const std::vector<double>& a, const std::vector<double>& b, std::vec
   kernels::host::gemm_golden_fp64(a.data(), b.data(), c.data(), n, n, n, 0, n);
 }
 
-/// The largest |input| for which every partial sum of n = 512 products is exact in any order: n limit^2 <= 2^24 (2^53). Tensor
-/// cores keep fewer bits while they add: fp16 and bf16 stay below 2^19, and fp8 below 2^12, since Hopper's are said to
-/// keep 14 bits.
+/// The largest |input| for which every partial sum of n = 512 products is exact in any order: n limit^2 <=
+/// 2^24 (2^53). Tensor cores keep fewer bits while they add: fp16 and bf16 stay below 2^19, and fp8 below
+/// 2^12, since Hopper's are said to keep 14 bits.
 int input_limit(NumType type) {
   switch (type) {
-    case NumType::fp64:
-      return 1 << 20;
+    case NumType::fp64: return 1 << 20;
     case NumType::fp16:
-    case NumType::bf16:
-      return 31;
-    case NumType::fp8:
-      return 2;
+    case NumType::bf16: return 31;
+    case NumType::fp8: return 2;
     case NumType::fp32:
     case NumType::tf32:
-    case NumType::int8:
-      break;
+    case NumType::int8: break;
   }
   return 127;
 }
@@ -50,19 +46,13 @@ T decoded(NumType type, const std::byte* from) {
     return value;
   };
   switch (type) {
-    case NumType::fp64:
-      return static_cast<T>(as(0.0));
+    case NumType::fp64: return static_cast<T>(as(0.0));
     case NumType::fp32:
-    case NumType::tf32:
-      return static_cast<T>(as(0.0f));
-    case NumType::fp16:
-      return static_cast<T>(kernels::Fp16::decode(as(std::uint16_t{0})));
-    case NumType::bf16:
-      return static_cast<T>(kernels::Bf16::decode(as(std::uint16_t{0})));
-    case NumType::fp8:
-      return static_cast<T>(kernels::Fp8::decode(as(std::uint8_t{0})));
-    case NumType::int8:
-      return static_cast<T>(as(std::int8_t{0}));
+    case NumType::tf32: return static_cast<T>(as(0.0f));
+    case NumType::fp16: return static_cast<T>(kernels::Fp16::decode(as(std::uint16_t{0})));
+    case NumType::bf16: return static_cast<T>(kernels::Bf16::decode(as(std::uint16_t{0})));
+    case NumType::fp8: return static_cast<T>(kernels::Fp8::decode(as(std::uint8_t{0})));
+    case NumType::int8: return static_cast<T>(as(std::int8_t{0}));
   }
   return T{};
 }
@@ -75,7 +65,8 @@ std::vector<T> fetch(Device& device, NumType type, const void* data, std::size_t
   device.copy_to_host(raw.data(), data, raw.size());
   std::vector<T> out(n * n);
   for (std::size_t r = 0; r < n; ++r)
-    for (std::size_t c = 0; c < n; ++c) out[r * n + c] = decoded<T>(type, raw.data() + (transposed ? c * n + r : r * n + c) * element);
+    for (std::size_t c = 0; c < n; ++c)
+      out[r * n + c] = decoded<T>(type, raw.data() + (transposed ? c * n + r : r * n + c) * element);
   return out;
 }
 
@@ -117,14 +108,16 @@ void selftest(const Matrices& m, const void* expected, std::size_t element, std:
   const std::size_t index = random.below(0, m.count);
   const auto bit = static_cast<unsigned>(random.below(1, 8 * element));
   flip_bit(context.device, m.c, index, element, bit);
-  const workload::WrongElements wrong = workload::compare_bits(context.device, m.c, expected, m.count, element);
+  const workload::WrongElements wrong =
+      workload::compare_bits(context.device, m.c, expected, m.count, element);
   flip_bit(context.device, m.c, index, element, bit);
   const bool located =
       std::any_of(wrong.first.begin(), wrong.first.end(), [&](const auto& w) { return w.index == index; });
   const auto caught = static_cast<std::int64_t>(wrong.count) - static_cast<std::int64_t>(already);
   results::SelftestRow row{"gemm",          1,      wrong.count > already ? 1 : 0,
                            located ? 1 : 0, caught, context.device_entity};
-  if (workload::compare_bits(context.device, m.c, expected, m.count, element).count != already) row.counted = -1;
+  if (workload::compare_bits(context.device, m.c, expected, m.count, element).count != already)
+    row.counted = -1;
   context.record.selftest(row);
 }
 
@@ -134,8 +127,8 @@ struct Times {
 
 /// New inputs, one product, every element compared. T: what the golden is computed in.
 template <class T>
-void run_round(const GemmWork& work, int round, const workload::ProductLayout& layout, CaseRecord::Row& row, std::uint64_t& digest, Times& times,
-               Context& context) {
+void run_round(const GemmWork& work, int round, const workload::ProductLayout& layout, CaseRecord::Row& row,
+               std::uint64_t& digest, Times& times, Context& context) {
   const std::size_t n = work.n, count = n * n, element = result_size(work.type, Output::exact);
   std::byte* base = context.device.arena().data();
   const Matrices m{base + layout.a(0), base + layout.b(0), base + layout.c(0), count};
@@ -148,7 +141,8 @@ void run_round(const GemmWork& work, int round, const workload::ProductLayout& l
                         layout.result_bytes / sizeof(double));
   context.device.synchronize();
   std::vector<T> c(count);
-  golden(fetch<T>(context.device, work.type, m.a, n, false), fetch<T>(context.device, work.type, m.b, n, product.transpose_b), c, n);
+  golden(fetch<T>(context.device, work.type, m.a, n, false),
+         fetch<T>(context.device, work.type, m.b, n, product.transpose_b), c, n);
   const auto expected = stored(work.type, c);
   const double t1 = now_s();
   context.device.matmul(work.type, product, m.a, m.b, m.c);
@@ -156,7 +150,8 @@ void run_round(const GemmWork& work, int round, const workload::ProductLayout& l
   context.apply_injected_delay(t1, 1);
   const double t2 = now_s();
   context.injection_point("gemm", m.c, count, element);
-  const workload::WrongElements wrong = workload::compare_bits(context.device, m.c, expected.data(), count, element);
+  const workload::WrongElements wrong =
+      workload::compare_bits(context.device, m.c, expected.data(), count, element);
   add_miscompares(wrong, context);
   row.t.push_back(context.since_start(t1));
   row.block.push_back(0);
@@ -175,7 +170,8 @@ void run_exact(const Case& c, Context& context) {
   context.record.declare_integers("digest", {}, {});
   record_identity(context);
   const int rounds = c.parameters.value("rounds", 1);
-  const workload::ProductLayout layout = workload::make_product_layout(work.type, work.shape(), 0, 0, Output::exact);
+  const workload::ProductLayout layout =
+      workload::make_product_layout(work.type, work.shape(), 0, 0, Output::exact);
   context.device.reserve(layout.bytes());
   auto& row = context.record.add_row(context.device_entity);
   std::uint64_t digest = 0;

@@ -7,8 +7,8 @@
 #include "base/error.hpp"
 #include "base/units.hpp"
 #include "suites/gemm/algorithms.hpp"
-#include "suites/gemm/gemm_work.hpp"
 #include "suites/gemm/gemm_profile.hpp"
+#include "suites/gemm/gemm_work.hpp"
 
 namespace assay::gemm {
 namespace {
@@ -24,16 +24,11 @@ struct LevelPlan {
 
 LevelPlan level_plan(const Config& config) {
   switch (config.level) {
-    case Level::smoke:
-      return {0.35, 0.5, 1, 0};
-    case Level::quick:
-      return {1.0, 2.5, 4, 0};
-    case Level::standard:
-      return {2.0, 16, 8, 0};
-    case Level::extended:
-      return {5.0, 130, 32, 300};
-    case Level::soak:
-      break;
+    case Level::smoke: return {0.35, 0.5, 1, 0};
+    case Level::quick: return {1.0, 2.5, 4, 0};
+    case Level::standard: return {2.0, 16, 8, 0};
+    case Level::extended: return {5.0, 130, 32, 300};
+    case Level::soak: break;
   }
   return {5.0, 130, 32, std::min(1800.0, config.duration_s / 4)};
 }
@@ -76,7 +71,8 @@ class Planner {
     sort_unique(types_);
     sort_unique(sizes_);
     // The cheapest first.
-    std::stable_sort(types_.begin(), types_.end(), [&](NumType a, NumType b) { return profile_.slow_flops(a) > profile_.slow_flops(b); });
+    std::stable_sort(types_.begin(), types_.end(),
+                     [&](NumType a, NumType b) { return profile_.slow_flops(a) > profile_.slow_flops(b); });
   }
 
   std::vector<Case> cases() {
@@ -133,8 +129,8 @@ class Planner {
   }
 
   bool fits(NumType type, std::size_t n) const {
-    return workload::make_product_layout(type, {n, n, n}, profile_.cache_bytes, input_.memory_per_rank_bytes).bytes() <=
-           input_.memory_per_rank_bytes;
+    return workload::make_product_layout(type, {n, n, n}, profile_.cache_bytes, input_.memory_per_rank_bytes)
+               .bytes() <= input_.memory_per_rank_bytes;
   }
 
   Case make(NumType type, std::size_t n, bool together, const std::string& what) const {
@@ -145,7 +141,8 @@ class Planner {
     c.serial = !together;
     c.turns = together ? 1 : turns_;
     c.entities = together ? input_.topology.size() : input_.topology.ranks_up_to(c.turns);
-    c.title = std::string(to_string(type)) + " GEMM" + (n > 0 ? " n=" + std::to_string(n) : "") + ", " + together_words(profile_.gpu, together);
+    c.title = std::string(to_string(type)) + " GEMM" + (n > 0 ? " n=" + std::to_string(n) : "") + ", " +
+              together_words(profile_.gpu, together);
     c.share = "efficiency of FMA peak";
     c.parameters["dtype"] = to_string(type);
     c.parameters["mode"] = mode;
@@ -154,10 +151,13 @@ class Planner {
   }
 
   /// Sets the arena bytes, or the reason why they cannot be had.
-  workload::ProductLayout place(Case& c, NumType type, const GemmShape& shape, std::uint64_t cache, Output output = Output::native) const {
-    workload::ProductLayout layout = workload::make_product_layout(type, shape, cache, input_.memory_per_rank_bytes, output);
+  workload::ProductLayout place(Case& c, NumType type, const GemmShape& shape, std::uint64_t cache,
+                                Output output = Output::native) const {
+    workload::ProductLayout layout =
+        workload::make_product_layout(type, shape, cache, input_.memory_per_rank_bytes, output);
     if (profile_.gpu && output == Output::native) {
-      // As much work as hides what it costs to start it, all of whose results are kept until they are checked.
+      // As much work as hides what it costs to start it, all of whose results are kept until they are
+      // checked.
       const double flop = hidden_s * Profile::optimism * profile_.slow_flops(type);
       layout = workload::with_batch(layout, flop, shape, input_.memory_per_rank_bytes / 2);
       c.parameters["batch_flop"] = flop;
@@ -172,7 +172,8 @@ class Planner {
 
   /// Filling inputs and poisoning results of one rank, at 0.5 GB/s per core.
   double setup_s(const workload::ProductLayout& layout) const {
-    return 0.03 + static_cast<double>(layout.bytes()) / (5e8 * std::max(1.0, Profile::optimism * profile_.share));
+    return 0.03 +
+           static_cast<double>(layout.bytes()) / (5e8 * std::max(1.0, Profile::optimism * profile_.share));
   }
 
   void add_series(NumType type, std::size_t n, bool together, bool main) {
@@ -180,7 +181,8 @@ class Planner {
     c.operation = "product";
     const workload::ProductLayout layout = place(c, type, {n, n, n}, profile_.cache_bytes);
     // Alone, a rank has its cores for itself.
-    const double likely_s = single_s(type, n) / Profile::optimism * (together ? 1 : std::min(1.0, profile_.share));
+    const double likely_s =
+        single_s(type, n) / Profile::optimism * (together ? 1 : std::min(1.0, profile_.share));
     const double scale = profile_.gpu ? 1 : std::max(0.5, std::pow(static_cast<double>(n) / 1024.0, 1.4));
     const double whole_s = level_.series_s * scale;
     c.min_seconds = std::max(0.1, 7 * likely_s);

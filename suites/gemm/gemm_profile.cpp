@@ -34,24 +34,22 @@ std::uint64_t cache_share(const Topology& topology) {
   std::uint64_t largest = 0;
   for (const NodeKind& kind : topology.kinds())
     for (const int rank : topology.ranks_of(kind.node))
-      largest = std::max(largest, topology.nodes[static_cast<std::size_t>(kind.node)].llc_bytes_of(topology.ranks[static_cast<std::size_t>(rank)].cpus));
+      largest = std::max(largest, topology.nodes[static_cast<std::size_t>(kind.node)].llc_bytes_of(
+                                      topology.ranks[static_cast<std::size_t>(rank)].cpus));
   return largest;
 }
 
-/// Half of an A100, or what the slowest data-centre GPU since has where that is less: some are cut hard in fp64.
+/// Half of an A100, or what the slowest data-centre GPU since has where that is less: some are cut hard in
+/// fp64.
 double slow_gpu_flops(NumType type) {
   switch (type) {
-    case NumType::fp64:
-      return 1e12;
-    case NumType::fp32:
-      return 1e13;
-    case NumType::tf32:
-      return 5e13;
+    case NumType::fp64: return 1e12;
+    case NumType::fp32: return 1e13;
+    case NumType::tf32: return 5e13;
     case NumType::fp16:
     case NumType::bf16:
     case NumType::fp8:
-    case NumType::int8:
-      break;
+    case NumType::int8: break;
   }
   return 1e14;
 }
@@ -73,8 +71,7 @@ double Profile::slow_flops(NumType type) const {
 
 std::vector<std::size_t> Profile::sizes(Level level) const {
   switch (level) {
-    case Level::smoke:
-      return {gpu ? std::size_t{4096} : 1024};
+    case Level::smoke: return {gpu ? std::size_t{4096} : 1024};
     case Level::quick:
       if (gpu) return {8192};
       return {1024, 2048};
@@ -82,17 +79,19 @@ std::vector<std::size_t> Profile::sizes(Level level) const {
       if (gpu) return {4096, 8192, 16384};
       return {1024, 2048, 4096, 8192};
     case Level::standard:
-    case Level::soak:
-      break;
+    case Level::soak: break;
   }
   if (gpu) return {8192};
   return {1024, 2048, 4096};
 }
 
 Profile profile_of(const Topology& topology, Level level) {
-  if (!topology.measures_gpus()) return {{NumType::fp32, NumType::fp64}, slowest_rank_cores(topology), cache_share(topology), false};
+  if (!topology.measures_gpus())
+    return {{NumType::fp32, NumType::fp64}, slowest_rank_cores(topology), cache_share(topology), false};
   std::vector<NumType> types{NumType::bf16};
-  if (level != Level::smoke) types = {NumType::bf16, NumType::fp16, NumType::fp8, NumType::int8, NumType::tf32, NumType::fp32, NumType::fp64};
+  if (level != Level::smoke)
+    types = {NumType::bf16, NumType::fp16, NumType::fp8, NumType::int8,
+             NumType::tf32, NumType::fp32, NumType::fp64};
   return {types, 1, gpu_cache_bytes, true};
 }
 

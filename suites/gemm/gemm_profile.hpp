@@ -14,14 +14,15 @@
 namespace assay::gemm {
 
 struct Profile {
-  std::vector<NumType> types;  ///< what is multiplied where nobody says what, the cheapest first
-  double share = 1;            ///< cores of the slowest rank, or GPUs
+  std::vector<NumType> types;     ///< what is multiplied where nobody says what, the cheapest first
+  double share = 1;               ///< cores of the slowest rank, or GPUs
   std::uint64_t cache_bytes = 0;  ///< the matrices of a rank must exceed it
   bool gpu = false;
 
   /// Why this device has no such type; empty: it has.
   std::string lacks(NumType type) const;
-  /// FLOP/s that a slow device of the kind still reaches; sizes are chosen by it, real ones are faster by `optimism`.
+  /// FLOP/s that a slow device of the kind still reaches; sizes are chosen by it, real ones are faster by
+  /// `optimism`.
   double slow_flops(NumType type) const;
   static constexpr double optimism = 4;
   std::vector<std::size_t> sizes(Level level) const;

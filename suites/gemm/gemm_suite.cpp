@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "suites/gemm/gemm_suite.hpp"
 
-#include "suites/gemm/gemm_work.hpp"
-#include "suites/gemm/gemm_plan.hpp"
 #include "suites/gemm/gemm_metrics.hpp"
+#include "suites/gemm/gemm_plan.hpp"
+#include "suites/gemm/gemm_work.hpp"
 
 namespace assay {
 
@@ -48,8 +48,8 @@ std::vector<results::MetricSpec> GemmSuite::metrics() const { return gemm::metri
 
 std::vector<Case> GemmSuite::plan(const PlanInput& input) const { return gemm::plan_cases(input); }
 
-void GemmSuite::prepare(const std::vector<Case>& cases, const Config& config, Device& device, Communicator& world,
-                        const std::function<bool()>& go_on) {
+void GemmSuite::prepare(const std::vector<Case>& cases, const Config& config, Device& device,
+                        Communicator& world, const std::function<bool()>& go_on) {
   choices_ = gemm::choose(cases, config.seed, device, world, go_on);
 }
 

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <string>
 
-#include "workload/verified_product.hpp"
 #include "suite/suite.hpp"
+#include "workload/verified_product.hpp"
 
 namespace assay::gemm {
 
@@ -28,7 +28,8 @@ struct Choice;
 /// The type of a name such as "fp32"; throws Error(usage).
 NumType type_from(const std::string& text);
 
-/// To start work on a GPU, to read its clock and to learn of its end takes some 10 us, which this much work hides.
+/// To start work on a GPU, to read its clock and to learn of its end takes some 10 us, which this much work
+/// hides.
 inline constexpr double hidden_s = 5e-3;
 
 /// Seconds of fma_peak that a case spends on its own peak.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "suite/together.hpp"
-#include "suites/gemm/gemm_work.hpp"
 #include "suites/gemm/gemm_metrics.hpp"
+#include "suites/gemm/gemm_work.hpp"
 
 namespace assay::gemm {
 

@@ -11,8 +11,8 @@
 #include "suite/device_power.hpp"
 #include "suite/together.hpp"
 #include "suites/gemm/algorithms.hpp"
-#include "suites/gemm/gemm_work.hpp"
 #include "suites/gemm/gemm_metrics.hpp"
+#include "suites/gemm/gemm_work.hpp"
 
 namespace assay::gemm {
 namespace {
@@ -20,8 +20,13 @@ namespace {
 /// A product that can be timed again and again, every result of which is checked after the clock stopped.
 class TimedGemm {
  public:
-  TimedGemm(const GemmWork& work, const GemmShape& shape, const workload::ProductLayout& layout, Context& context)
-      : context_(context), check_all_(context.device.has_streams()), results_(layout.outputs), product_(context.device, work.type, shape, layout, reserved(layout, context), context.inputs(), hooks()) {}
+  TimedGemm(const GemmWork& work, const GemmShape& shape, const workload::ProductLayout& layout,
+            Context& context)
+      : context_(context),
+        check_all_(context.device.has_streams()),
+        results_(layout.outputs),
+        product_(context.device, work.type, shape, layout, reserved(layout, context), context.inputs(),
+                 hooks()) {}
 
   /// FLOP/s of the few that are needed to know how many fit a time.
   double first_rate() {
@@ -56,9 +61,13 @@ class TimedGemm {
   }
 
   workload::VerifiedProduct::Hooks hooks() {
-    return {[this](void* c, std::size_t count, std::size_t bytes) { context_.injection_point("gemm", c, count, bytes); },
+    return {[this](void* c, std::size_t count, std::size_t bytes) {
+              context_.injection_point("gemm", c, count, bytes);
+            },
             [this](const workload::WrongElement& w, std::uint64_t count) {
-              context_.record.miscompare({"", context_.device_entity, w.index, w.expected, w.actual, w.reread, context_.since_start(now_s())}, count);
+              context_.record.miscompare({"", context_.device_entity, w.index, w.expected, w.actual, w.reread,
+                                          context_.since_start(now_s())},
+                                         count);
             },
             [this](const char* text) { context_.record.event("gemm-digest", text, context_.device_entity); }};
   }
@@ -81,16 +90,19 @@ class TimedGemm {
   std::vector<double> clocks_;
 };
 
-/// One GEMM of a host takes at least 100 clock steps from n = 256 up, so k = 1; below, and on a GPU, at most as many as there are
-/// result slots, so that each has its own. A sustained series is cut into at most 1000 samples, which on a GPU hold the checks of all
-/// results but the last, and the ranks agree on their length.
-SamplingPlan sampling(const GemmWork& work, const workload::ProductLayout& layout, const Case& c, TimedGemm& gemm, Context& context) {
+/// One GEMM of a host takes at least 100 clock steps from n = 256 up, so k = 1; below, and on a GPU, at most
+/// as many as there are result slots, so that each has its own. A sustained series is cut into at most 1000
+/// samples, which on a GPU hold the checks of all results but the last, and the ranks agree on their length.
+SamplingPlan sampling(const GemmWork& work, const workload::ProductLayout& layout, const Case& c,
+                      TimedGemm& gemm, Context& context) {
   SamplingPlan plan = context.sampling(c.seconds);
   const bool host = !context.device.has_streams();
   plan.repetitions = work.n >= 256 ? 1 : layout.outputs;
   if (host && work.sustained_s <= 0) return plan;
   const double single_s = gemm.flops() / gemm.first_rate();
-  if (!host) plan.repetitions = static_cast<std::uint64_t>(std::clamp(std::ceil(hidden_s / single_s), 1.0, static_cast<double>(layout.outputs)));
+  if (!host)
+    plan.repetitions = static_cast<std::uint64_t>(
+        std::clamp(std::ceil(hidden_s / single_s), 1.0, static_cast<double>(layout.outputs)));
   if (work.sustained_s <= 0) return plan;
   plan.relative_ci = 0;
   plan.max_samples = 1000;
@@ -122,12 +134,15 @@ void add_series(TimedGemm& gemm, const SampleSeries& series, double peak, Contex
 }
 
 /// What a GPU did per clock and per watt, over the whole series and the checks within it.
-void add_economy(const SampleSeries& series, const TimedGemm& gemm, const EnergyTrace& energy, Context& context) {
+void add_economy(const SampleSeries& series, const TimedGemm& gemm, const EnergyTrace& energy,
+                 Context& context) {
   if (context.record.rows_.empty() || series.seconds.empty()) return;
   auto& values = context.record.rows_.back().values;
   std::vector<double> per_clock;
-  for (std::size_t i = 0; i < series.seconds.size(); ++i) per_clock.push_back(values["throughput"][i] / gemm.clocks()[i]);
-  const double watts = mean_power_w(energy, series.start_s.front(), series.start_s.back() + series.seconds.back());
+  for (std::size_t i = 0; i < series.seconds.size(); ++i)
+    per_clock.push_back(values["throughput"][i] / gemm.clocks()[i]);
+  const double watts =
+      mean_power_w(energy, series.start_s.front(), series.start_s.back() + series.seconds.back());
   values["per_clock"] = {median(per_clock)};
   values["power"] = {watts};
   values["per_watt"] = {median(values["throughput"]) / watts};
@@ -138,7 +153,8 @@ void declare(const GemmWork& work, Context& context) {
   record.declare(metrics().of("product", "throughput"));
   if (has_peak(work, context.device)) record.declare(metrics().of("product", "efficiency"));
   if (context.device.measures_clock())
-    for (const char* name : {"clock", "per_clock", "power", "per_watt"}) record.declare(metrics().of("product", name));
+    for (const char* name : {"clock", "per_clock", "power", "per_watt"})
+      record.declare(metrics().of("product", name));
   record.declare_integers("digest", {}, {});
   record.declare_integers("threads", {}, {});
 }
@@ -166,8 +182,10 @@ void run_throughput(const Case& c, const Choice* choice, Context& context) {
   SamplingPlan plan;
   const double setup_begin = now_s();
   together.guarded([&] {
-    workload::ProductLayout layout = workload::make_product_layout(work.type, shape, c.parameters.value("cache_bytes", std::uint64_t{0}), c.bytes);
-    if (c.parameters.contains("batch_flop")) layout = workload::with_batch(layout, c.parameters.at("batch_flop"), shape, c.bytes);
+    workload::ProductLayout layout = workload::make_product_layout(
+        work.type, shape, c.parameters.value("cache_bytes", std::uint64_t{0}), c.bytes);
+    if (c.parameters.contains("batch_flop"))
+      layout = workload::with_batch(layout, c.parameters.at("batch_flop"), shape, c.bytes);
     gemm.emplace(work, shape, layout, context);
     plan = sampling(work, layout, c, *gemm, context);
   });
@@ -176,7 +194,9 @@ void run_throughput(const Case& c, const Choice* choice, Context& context) {
     series = sample(op, by);
     together.guarded([&] {
       const double begin = now_s();
-      const double peak = has_peak(work, context.device) ? context.device.fma_peak(work.type, peak_seconds(context.config.level)) : 0;
+      const double peak = has_peak(work, context.device)
+                              ? context.device.fma_peak(work.type, peak_seconds(context.config.level))
+                              : 0;
       context.record.add_time(0, now_s() - begin, 0);
       add_series(*gemm, series, peak, context);
     });

@@ -61,15 +61,15 @@ std::vector<const NodeMetric*> told_by_all(const Topology& topology) {
 namespace {
 
 results::MetricSpec spec_of(const NodeMetric& m) {
-  return {m.name, m.unit, results::Better::none, false, results::Role::metric, false, m.explanation, results::Judging{}, "node", "node"};
+  return {m.name, m.unit,        results::Better::none, false,  results::Role::metric,
+          false,  m.explanation, results::Judging{},    "node", "node"};
 }
 
 }  // namespace
 
 std::vector<results::MetricSpec> InventorySuite::metrics() const {
   std::vector<results::MetricSpec> specs;
-  for (const NodeMetric& metric : kMetrics)
-    specs.push_back(spec_of(metric));
+  for (const NodeMetric& metric : kMetrics) specs.push_back(spec_of(metric));
   return specs;
 }
 

@@ -10,8 +10,8 @@
 #include "suite/together.hpp"
 #include "suites/memory/layout.hpp"
 #include "suites/memory/memory_cases.hpp"
-#include "suites/memory/stream_data.hpp"
 #include "suites/memory/memory_metrics.hpp"
+#include "suites/memory/stream_data.hpp"
 
 namespace assay::memory {
 namespace {
@@ -124,14 +124,16 @@ void run_bandwidth(const Case& c, Context& context, OwnBandwidth& own) {
   const auto count = c.parameters.at("elements").get<std::size_t>();
   const std::size_t worked_on = count * sizeof(double) * kernels::stream_arrays(op);
   // The plan knows the caches of hosts; what a GPU has is known here.
-  const bool cached = c.parameters.at("cached") == 1 || worked_on < gpu_cache_multiple * context.device.cache_bytes();
+  const bool cached =
+      c.parameters.at("cached") == 1 || worked_on < gpu_cache_multiple * context.device.cache_bytes();
   auto& bandwidth = context.record.declare(metrics().of("stream", "bandwidth"));
   if (cached) {
     bandwidth.required = false;
     bandwidth.role = results::Role::covariate;
   }
   // Ranks that run together fill the channels of the memory; what writes only may go around them in part.
-  if (op != StreamOp::write && c.parameters.at("mode") == "together") bandwidth.judging->floor = results::Floor::memory_channels;
+  if (op != StreamOp::write && c.parameters.at("mode") == "together")
+    bandwidth.judging->floor = results::Floor::memory_channels;
   for (const auto& [key, value] : context.device.identity()) context.record.parameter(key, value);
 
   Together together(context.node);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies between a GPU and pinned memory of the host. What is sent is a payload (kernels/payload.hpp) that the receiver makes again.
+// Copies between a GPU and pinned memory of the host. What is sent is a payload (kernels/payload.hpp) that
+// the receiver makes again.
 #include <optional>
 
 #include "base/clock.hpp"
@@ -30,10 +31,13 @@ class Copies {
     const auto domain = c.parameters.at("numa").get<std::size_t>();
     context.device.reserve(2 * bytes_);
     device_ = context.device.arena().data();
-    host_ = static_cast<std::byte*>(ops_->host_buffer(domain < numa.size() ? numa[domain].os_index : -1, 2 * bytes_));
+    host_ = static_cast<std::byte*>(
+        ops_->host_buffer(domain < numa.size() ? numa[domain].os_index : -1, 2 * bytes_));
   }
 
-  double bytes_per_repetition() const { return static_cast<double>(bytes_) * ((down_ ? 1 : 0) + (up_ ? 1 : 0)); }
+  double bytes_per_repetition() const {
+    return static_cast<double>(bytes_) * ((down_ ? 1 : 0) + (up_ ? 1 : 0));
+  }
 
   /// Before a sample: other data at the sources, so that a copy that did not happen shows.
   void prepare() {
@@ -54,19 +58,25 @@ class Copies {
       context_.injection_point("memory", device_, bytes_ / 8, 8);
       tell(context_.device.payload_check(key(0), device_, bytes_), 0, "on its way to the GPU");
     }
-    if (up_) tell(kernels::host::payload_check(key(1), host_ + bytes_, bytes_), bytes_, "on its way to the host");
+    if (up_)
+      tell(kernels::host::payload_check(key(1), host_ + bytes_, bytes_), bytes_, "on its way to the host");
   }
 
  private:
-  PayloadKey key(int way) const { return kernels::payload_key(context_.random.key(), context_.world.rank(), way, round_); }
+  PayloadKey key(int way) const {
+    return kernels::payload_key(context_.random.key(), context_.world.rank(), way, round_);
+  }
 
   void tell(const PayloadErrors& errors, std::size_t offset, const char* where) {
     if (errors.count == 0) return;
     const std::uint64_t first = offset + 8 * errors.first_index;
-    context_.record.miscompare({"", context_.device_entity, first, errors.expected, errors.actual, errors.actual, context_.since_start(now_s())},
+    context_.record.miscompare({"", context_.device_entity, first, errors.expected, errors.actual,
+                                errors.actual, context_.since_start(now_s())},
                                errors.count);
     if (told_++ < 4)
-      context_.record.event("memory-fault", std::to_string(errors.count) + " wrong words " + where + ", the first at byte " + std::to_string(first),
+      context_.record.event("memory-fault",
+                            std::to_string(errors.count) + " wrong words " + where + ", the first at byte " +
+                                std::to_string(first),
                             context_.device_entity);
   }
 
@@ -106,7 +116,8 @@ void run_copy(const Case& c, Context& context) {
   context.record.add_time(now_s() - begin, 0, 0);
   if (c.parameters.at("mode") == "alone") {
     context.take_turns(c.turns, [&] {
-      together.guarded([&] { add_row(sample(operation_of(*copies), plan), copies->bytes_per_repetition(), context); });
+      together.guarded(
+          [&] { add_row(sample(operation_of(*copies), plan), copies->bytes_per_repetition(), context); });
     });
     share_times(context.record, context.node);
   } else if (!together.any(false)) {

@@ -24,8 +24,8 @@ struct SweepErrors {
   void add(const kernels::ErrorLog& log, std::size_t first);
 };
 
-/// One line: "row: 12 wrong words of march-c sweep 3, bytes 4096 to 4184, bit 17 0>1 12; all seen by SM 5; first: byte 4096, SM 5 warp 3 lane
-/// 17, and again when read again".
+/// One line: "row: 12 wrong words of march-c sweep 3, bytes 4096 to 4184, bit 17 0>1 12; all seen by SM 5;
+/// first: byte 4096, SM 5 warp 3 lane 17, and again when read again".
 std::string fault_text(const std::string& pattern, const SweepErrors& errors);
 
 }  // namespace assay::memory

@@ -33,7 +33,8 @@ Case base(const PlanInput& input, const std::string& name, bool together, int tu
 
 /// Both ends are filled and checked beside the clock, the host's at some GB/s.
 Case copy_case(const PlanInput& input, const std::string& way, std::size_t domain, bool together, int turns) {
-  Case c = base(input, way + "-" + std::to_string(copy_bytes) + "-numa" + std::to_string(domain), together, turns);
+  Case c =
+      base(input, way + "-" + std::to_string(copy_bytes) + "-numa" + std::to_string(domain), together, turns);
   c.bytes = 2 * copy_bytes;
   c.required = way != "hd-both" && domain == 0 && together;
   c.min_seconds = 0.2;
@@ -45,7 +46,8 @@ Case copy_case(const PlanInput& input, const std::string& way, std::size_t domai
   c.parameters["numa"] = domain;
   c.parameters["bytes"] = copy_bytes;
   if (c.bytes > input.memory_per_rank_bytes)
-    c.not_applicable = "the plan may use only " + std::to_string(input.memory_per_rank_bytes / mebibyte) + " MiB per rank";
+    c.not_applicable =
+        "the plan may use only " + std::to_string(input.memory_per_rank_bytes / mebibyte) + " MiB per rank";
   return c;
 }
 
@@ -67,8 +69,8 @@ std::vector<std::string> host_patterns(Level level) {
     case Level::smoke: return {"own-address", "moving-inversions"};
     case Level::quick: return {"own-address", "moving-inversions", "march-c", "random", "checkerboard"};
     case Level::standard:
-      return {"own-address", "moving-inversions", "walking-ones", "walking-zeros", "checkerboard",
-              "march-c",     "random",            "modulo-20",    "block-move",    "retention"};
+      return {"own-address", "moving-inversions", "walking-ones", "walking-zeros", "checkerboard", "march-c",
+              "random",      "modulo-20",         "block-move",   "retention"};
     case Level::extended:
     case Level::soak: break;
   }
@@ -82,7 +84,8 @@ std::vector<std::string> gpu_patterns(Level level) {
   if (level >= Level::extended) return kernels::pattern_names();
   auto names = host_patterns(level);
   const std::vector<std::string> short_ones = {"address-bits", "five-a", "switching-noise", "line-codes"};
-  const std::vector<std::string> longer = {"row-stripe", "column-stripe", "walking-8", "march-ss", "march-sr", "block-move-engine", "hold"};
+  const std::vector<std::string> longer = {"row-stripe", "column-stripe",     "walking-8", "march-ss",
+                                           "march-sr",   "block-move-engine", "hold"};
   names.insert(names.end(), short_ones.begin(), short_ones.end());
   if (level == Level::standard) names.insert(names.end(), longer.begin(), longer.end());
   return names;

@@ -63,13 +63,10 @@ std::uint64_t node_need(const Topology& topology, int index, bool together) {
 
 std::size_t stream_buffers(kernels::StreamOp op) noexcept {
   switch (op) {
-    case kernels::StreamOp::read:
-      return 1;
-    case kernels::StreamOp::write:
-      return 2;                    // noise to overwrite the last result with
-    case kernels::StreamOp::copy:  // two sources in turn
-    case kernels::StreamOp::triad:
-      break;
+    case kernels::StreamOp::read: return 1;
+    case kernels::StreamOp::write: return 2;  // noise to overwrite the last result with
+    case kernels::StreamOp::copy:             // two sources in turn
+    case kernels::StreamOp::triad: break;
   }
   return 3;
 }
@@ -87,7 +84,8 @@ std::size_t chunk_count(bool own_memory, std::uint64_t bytes, std::size_t sweeps
 std::uint64_t needed_bytes(const Topology& topology, bool together) {
   if (topology.measures_gpus()) return gpu_cache_multiple * assumed_gpu_cache;
   std::uint64_t most = 0;
-  for (const NodeKind& kind : topology.kinds()) most = std::max(most, node_need(topology, kind.node, together));
+  for (const NodeKind& kind : topology.kinds())
+    most = std::max(most, node_need(topology, kind.node, together));
   // Together, the ranks of a node share the least working set too.
   const auto ranks = static_cast<std::uint64_t>(together ? std::max(1, topology.max_local_size()) : 1);
   return std::max(most, least_working_set / std::min<std::uint64_t>(ranks, 8));
@@ -115,7 +113,8 @@ double sure_bandwidth(const Topology& topology) {
   if (topology.measures_gpus()) {
     double least = 200e9;
     for (const RankPlace& place : topology.ranks)
-      if (place.gpu_sweep_rate > 0) least = std::min(least, std::exp2(std::floor(std::log2(place.gpu_sweep_rate / 2))));
+      if (place.gpu_sweep_rate > 0)
+        least = std::min(least, std::exp2(std::floor(std::log2(place.gpu_sweep_rate / 2))));
     return least;
   }
   double least = std::numeric_limits<double>::infinity();

@@ -44,18 +44,20 @@ inline constexpr std::uint64_t assumed_cache = std::uint64_t{32} << 20;
 /// Fits the operation into `limit_bytes`. `count` is 0 when not even a small cached run fits.
 Working fit_stream(kernels::StreamOp op, std::uint64_t needed, std::uint64_t limit_bytes, int threads);
 
-/// Taken for the L2 cache of GPUs: what the largest have (B200: 126 MB). A case that finds a larger one judges nothing.
+/// Taken for the L2 cache of GPUs: what the largest have (B200: 126 MB). A case that finds a larger one
+/// judges nothing.
 inline constexpr std::uint64_t assumed_gpu_cache = std::uint64_t{128} << 20;
 /// Times the L2 cache of a GPU that bandwidth and latency work on.
 inline constexpr std::uint64_t gpu_cache_multiple = 20;
 
-/// Parts in which a pattern sweeps its region, each a sample: one on a host; on a GPU of at least 2 GiB each, at most 16, and no more
-/// than 1000 samples in all.
+/// Parts in which a pattern sweeps its region, each a sample: one on a host; on a GPU of at least 2 GiB each,
+/// at most 16, and no more than 1000 samples in all.
 std::size_t chunk_count(bool own_memory, std::uint64_t bytes, std::size_t sweeps) noexcept;
 
 /// B/s that a rank surely reaches when all ranks of its node run: 4 GB/s per core up to 20 GB/s per socket,
-/// shared. GPUs: 200 GB/s each, which healthy ones exceed; less where the first sweep of some rank was not twice that fast, then half
-/// of what it reached, rounded down to a power of two so that a run that is resumed comes to the same plan.
+/// shared. GPUs: 200 GB/s each, which healthy ones exceed; less where the first sweep of some rank was not
+/// twice that fast, then half of what it reached, rounded down to a power of two so that a run that is
+/// resumed comes to the same plan.
 double sure_bandwidth(const Topology& topology);
 
 /// Of a pattern's region on a GPU, the part whose copy is its own bandwidth: beyond the caches, and no more.

@@ -17,7 +17,8 @@ struct OwnBandwidth {
   std::string case_name;  ///< where
 };
 
-/// read, write, copy or triad, alone (a row per device) or together (a row per NUMA domain). Leaves in `own` what GPUs copied together.
+/// read, write, copy or triad, alone (a row per device) or together (a row per NUMA domain). Leaves in `own`
+/// what GPUs copied together.
 void run_bandwidth(const Case& c, Context& context, OwnBandwidth& own);
 /// Dependent loads by one thread, devices of a node in turns.
 void run_latency(const Case& c, Context& context);
@@ -25,7 +26,8 @@ void run_latency(const Case& c, Context& context);
 void run_pattern(const Case& c, Context& context, const OwnBandwidth& own);
 /// GPUs: memory inside the processor, on every multiprocessor (parameter `onchip`: l1, shared or l2).
 void run_on_chip(const Case& c, Context& context);
-/// GPUs: copies to and from pinned memory of one NUMA domain of the host (parameter `copy`: h2d, d2h or hd-both).
+/// GPUs: copies to and from pinned memory of one NUMA domain of the host (parameter `copy`: h2d, d2h or
+/// hd-both).
 void run_copy(const Case& c, Context& context);
 
 /// Dependent loads of one sample: about 10 to 20 ms.

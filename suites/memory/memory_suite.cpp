@@ -35,16 +35,11 @@ LevelPlan level_plan(const Config& config, bool gpu) {
   const std::vector<std::string> patterns =
       gpu ? memory::gpu_patterns(config.level) : memory::host_patterns(config.level);
   switch (config.level) {
-    case Level::smoke:
-      return {{"triad"}, patterns, 0.25, 0.5, 256 * mib, 0};
-    case Level::quick:
-      return {ops, patterns, 0.8, 20, all, 0};
-    case Level::standard:
-      return {ops, patterns, 2, 200, all, 5};
-    case Level::extended:
-      return {ops, patterns, 5, 1800, all, 60};
-    case Level::soak:
-      break;
+    case Level::smoke: return {{"triad"}, patterns, 0.25, 0.5, 256 * mib, 0};
+    case Level::quick: return {ops, patterns, 0.8, 20, all, 0};
+    case Level::standard: return {ops, patterns, 2, 200, all, 5};
+    case Level::extended: return {ops, patterns, 5, 1800, all, 60};
+    case Level::soak: break;
   }
   return {ops, patterns, 5, std::min(1200.0, 0.3 * config.duration_s), all, 60};
 }
@@ -101,7 +96,8 @@ class Planner {
       const std::set<int> cpus = cpus_of(input_.topology.ranks_of(kind.node), input_.topology);
       const auto& domains = input_.topology.nodes[static_cast<std::size_t>(kind.node)].numa;
       const auto used = std::count_if(domains.begin(), domains.end(), [&](const NumaDomain& domain) {
-        return std::any_of(domain.cpus.begin(), domain.cpus.end(), [&](int cpu) { return cpus.contains(cpu); });
+        return std::any_of(domain.cpus.begin(), domain.cpus.end(),
+                           [&](int cpu) { return cpus.contains(cpu); });
       });
       rows += kind.count * std::max<std::int64_t>(used, 1);
     }
@@ -175,7 +171,8 @@ class Planner {
     c.parameters["cached"] = cached ? 1 : 0;
     c.parameters["bytes"] = c.bytes;
     if (c.bytes == 0) not_enough(c);
-    // Building the cycle: about 25 ns for each 64-byte line; many threads of a GPU do it at once, and a load takes it longer.
+    // Building the cycle: about 25 ns for each 64-byte line; many threads of a GPU do it at once, and a load
+    // takes it longer.
     if (on_gpus())
       set_time(c, 1e-6 * memory::chase_steps, 0.1);
     else
@@ -214,7 +211,8 @@ class Planner {
     c.seconds = c.min_seconds = share.seconds;
     c.overhead_seconds = 0.03 + 2 * static_cast<double>(share.bytes) / bandwidth_ / share.bytes_per_byte;
     // GPUs may have to measure their own bandwidth first, with a pass to warm up.
-    if (on_gpus()) c.overhead_seconds += 3 * static_cast<double>(memory::own_bandwidth_bytes(share.bytes)) / bandwidth_;
+    if (on_gpus())
+      c.overhead_seconds += 3 * static_cast<double>(memory::own_bandwidth_bytes(share.bytes)) / bandwidth_;
     c.operation = "pattern";
     c.addresses = true;
     c.parameters["pattern"] = share.name;

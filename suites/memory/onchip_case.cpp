@@ -30,7 +30,8 @@ struct Rounds {
   void add(const OnChipResult& result) {
     if (rounds++ == 0) {
       visited.assign(max_multiprocessor_number / visited_bits, 0);
-      for (const int sm : result.visited) visited.at(static_cast<std::size_t>(sm) / visited_bits) |= std::uint64_t{1} << (sm % 64);
+      for (const int sm : result.visited)
+        visited.at(static_cast<std::size_t>(sm) / visited_bits) |= std::uint64_t{1} << (sm % 64);
       multiprocessors = result.multiprocessors;
       least_visited = result.visited.size();
     }
@@ -45,14 +46,15 @@ void report(const OnChipResult& result, const std::string& name, Context& contex
   for (std::size_t i = 0; i < result.first.size(); ++i) {
     const kernels::ErrorRecord& e = result.first[i];
     const bool last = i + 1 == result.first.size();
-    context.record.miscompare({"", context.device_entity, e.index, e.expected, e.actual, e.reread, t, e.sm, e.warp, e.lane},
-                              last ? result.errors - i : 1);
+    context.record.miscompare(
+        {"", context.device_entity, e.index, e.expected, e.actual, e.reread, t, e.sm, e.warp, e.lane},
+        last ? result.errors - i : 1);
   }
   const kernels::ErrorRecord& e = result.first.front();
   context.record.event("memory-fault",
-                       std::to_string(result.errors) + " wrong words in on-chip memory (" + name + "); first: word " +
-                           std::to_string(e.index) + ", SM " + std::to_string(e.sm) + " warp " + std::to_string(e.warp) + " lane " +
-                           std::to_string(e.lane),
+                       std::to_string(result.errors) + " wrong words in on-chip memory (" + name +
+                           "); first: word " + std::to_string(e.index) + ", SM " + std::to_string(e.sm) +
+                           " warp " + std::to_string(e.warp) + " lane " + std::to_string(e.lane),
                        context.device_entity);
 }
 
@@ -61,7 +63,8 @@ void report(const OnChipResult& result, const std::string& name, Context& contex
 void run_on_chip(const Case& c, Context& context) {
   const std::string name = c.parameters.at("onchip").get<std::string>();
   const OnChip test = test_from(name);
-  for (const char* metric : {"errors", "coverage", "multiprocessors"}) context.record.declare(metrics().of("onchip", metric));
+  for (const char* metric : {"errors", "coverage", "multiprocessors"})
+    context.record.declare(metrics().of("onchip", metric));
   context.record.declare_integers("visited", {"word"}, {max_multiprocessor_number / visited_bits});
   for (const auto& [key, value] : context.device.identity()) context.record.parameter(key, value);
   MemoryOps* ops = context.device.memory_ops();
@@ -79,14 +82,15 @@ void run_on_chip(const Case& c, Context& context) {
     } while (now_s() < end);
     auto& row = context.record.add_row(context.device_entity);
     row.values["errors"] = {static_cast<double>(all.errors)};
-    row.values["coverage"] = {static_cast<double>(all.least_visited) / static_cast<double>(all.multiprocessors)};
+    row.values["coverage"] = {static_cast<double>(all.least_visited) /
+                              static_cast<double>(all.multiprocessors)};
     row.values["multiprocessors"] = {static_cast<double>(all.multiprocessors)};
     row.integers["visited"] = all.visited;
     context.record.add_time(0, all.timed_s, 0);
     // What no block ran on was not tested: no result of this case is one for the whole GPU.
     if (all.least_visited < all.multiprocessors)
-      throw Error(ErrorKind::device, "only " + std::to_string(all.least_visited) + " of " + std::to_string(all.multiprocessors) +
-                                         " multiprocessors took part");
+      throw Error(ErrorKind::device, "only " + std::to_string(all.least_visited) + " of " +
+                                         std::to_string(all.multiprocessors) + " multiprocessors took part");
   });
   together.rethrow();
 }

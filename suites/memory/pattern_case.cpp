@@ -62,7 +62,8 @@ double copy_bandwidth(std::uint64_t* words, std::size_t count, Context& context)
   return static_cast<double>(2 * half * sizeof(double)) / (now_s() - begin);
 }
 
-/// The same of a GPU, whose first launch of a kernel loads it: the median of up to three copies after one, fewer where they are slow.
+/// The same of a GPU, whose first launch of a kernel loads it: the median of up to three copies after one,
+/// fewer where they are slow.
 double gpu_copy_bandwidth(std::uint64_t* words, std::size_t bytes, Context& context) {
   constexpr double enough_s = 0.2;
   const std::size_t count = own_bandwidth_bytes(bytes) / sizeof(std::uint64_t);
@@ -108,18 +109,22 @@ class PatternRun {
   }
 
  private:
-  /// A GPU has one bandwidth, which a case of this run may have measured; a region that its cache holds a part of has another one. The
-  /// ranks of a node do the same, so that they copy at the same time or not at all.
+  /// A GPU has one bandwidth, which a case of this run may have measured; a region that its cache holds a
+  /// part of has another one. The ranks of a node do the same, so that they copy at the same time or not at
+  /// all.
   void measure_own() {
-    if (!context_.device.has_own_memory()) return together_.guarded([&] { own_ = copy_bandwidth(words_, count(), context_); });
+    if (!context_.device.has_own_memory())
+      return together_.guarded([&] { own_ = copy_bandwidth(words_, count(), context_); });
     const bool known = earlier_.copy > 0 && bytes_ >= gpu_cache_multiple * context_.device.cache_bytes();
     const bool measured = context_.node.min(known ? 1.0 : 0.0) > 0;
-    together_.guarded([&] { own_ = measured ? earlier_.copy : gpu_copy_bandwidth(words_, bytes_, context_); });
+    together_.guarded(
+        [&] { own_ = measured ? earlier_.copy : gpu_copy_bandwidth(words_, bytes_, context_); });
     context_.record.parameter("own_bandwidth_from", measured ? earlier_.case_name : "a copy of the region");
   }
 
   std::size_t count() const { return bytes_ / sizeof(std::uint64_t); }
-  /// Chunks are cut at multiples of 2 MiB, so that every word is in the place that it would have without chunks.
+  /// Chunks are cut at multiples of 2 MiB, so that every word is in the place that it would have without
+  /// chunks.
   std::size_t chunk_begin(std::size_t chunk) const {
     constexpr std::size_t step = (std::size_t{2} << 20) / sizeof(std::uint64_t);
     return chunk == chunks_ ? count() : count() / chunks_ * chunk / step * step;
@@ -159,7 +164,8 @@ class PatternRun {
       const kernels::ErrorRecord& e = records[i];
       const bool last = i + 1 == records.size();
       const std::uint64_t offset = (first + e.index) * sizeof(std::uint64_t);
-      context_.record.miscompare({"", context_.device_entity, offset, e.expected, e.actual, e.reread, t_.back(), e.sm, e.warp, e.lane},
+      context_.record.miscompare({"", context_.device_entity, offset, e.expected, e.actual, e.reread,
+                                  t_.back(), e.sm, e.warp, e.lane},
                                  last ? log.count() - i : 1);
     }
     found.add(log, first);
@@ -175,7 +181,8 @@ class PatternRun {
         verifying_ == 0 ? 0.0 : static_cast<double>(verified_) / static_cast<double>(verifying_)};
     row.values["efficiency"] = {own_ > 0 && !bandwidth_.empty() ? median(bandwidth_) / own_
                                                                 : results::not_taken};
-    if (context_.device.has_own_memory()) row.values["own_bandwidth"] = {own_ > 0 ? own_ : results::not_taken};
+    if (context_.device.has_own_memory())
+      row.values["own_bandwidth"] = {own_ > 0 ? own_ : results::not_taken};
     context_.record.add_time(0, timed_s_, 0);
     if (done < pattern_.sweeps.size())
       context_.record.set_state(results::CaseState::incomplete,
@@ -202,7 +209,8 @@ class PatternRun {
 }  // namespace
 
 void run_pattern(const Case& c, Context& context, const OwnBandwidth& own) {
-  for (const char* name : {"bandwidth", "errors", "coverage"}) context.record.declare(metrics().of("pattern", name));
+  for (const char* name : {"bandwidth", "errors", "coverage"})
+    context.record.declare(metrics().of("pattern", name));
   // A host's copy is one pass, which explains; a GPU's rate is held against its own bandwidth.
   const bool gpu = context.device.has_own_memory();
   auto& efficiency = context.record.declare(metrics().of("pattern", "efficiency"));

@@ -53,12 +53,8 @@ StreamData::StreamData(Device& device, StreamOp op, std::size_t count, std::uint
       expected_ = {Tile(period, kernels::stream_value)};
       fill(array(1), b);
       break;
-    case StreamOp::copy:
-      expected_ = {b, c};
-      break;
-    case StreamOp::triad:
-      expected_ = {triad(b, c), triad(c, b)};
-      break;
+    case StreamOp::copy: expected_ = {b, c}; break;
+    case StreamOp::triad: expected_ = {triad(b, c), triad(c, b)}; break;
   }
   if (stream_buffers(op) == 3) {
     fill(array(1), b);

@@ -33,7 +33,8 @@ std::set<std::string> parts_of(const std::string& text, const char* separators) 
   return parts;
 }
 
-Carrier::Carrier(const Spec& spec, const Shape& shape, const Schedule& schedule, Communicator& group, Context& context)
+Carrier::Carrier(const Spec& spec, const Shape& shape, const Schedule& schedule, Communicator& group,
+                 Context& context)
     : world_(context.world), group_(group), payload_buffer_(context.device) {
   if (spec.transport == "ucx") use_ucx(spec, shape, schedule, context);
   if (spec.transport == "nccl") use_nccl(spec, context);
@@ -47,7 +48,9 @@ void Carrier::use_ucx(const Spec& spec, const Shape& shape, const Schedule& sche
     payload_buffer_ = PayloadBuffer(host_);
   }
   const std::string transports = spec.nic.empty() ? "" : rail_of(spec, context.topology).transports;
-  ucx_ = UcxCommunicator::make(world_, group_, {spec.nic_of(context.topology.me().node), transports, oversubscription(context.topology) > 1, context.heartbeat, one_sided(spec)});
+  ucx_ = UcxCommunicator::make(world_, group_,
+                               {spec.nic_of(context.topology.me().node), transports,
+                                oversubscription(context.topology) > 1, context.heartbeat, one_sided(spec)});
   faulty_ = context.with_faults(*ucx_);
   for (const Round& round : schedule)
     if (const int peer = partner_of(round, world_.rank()); peer >= 0) partners_.push_back(peer);
@@ -58,12 +61,14 @@ void Carrier::use_ucx(const Spec& spec, const Shape& shape, const Schedule& sche
 
 void Carrier::use_nccl(const Spec& spec, Context& context) {
   const bool cross = spec.scope == Scope::cross;
-  Communicator& nccl = links_of(context).nccl(cross ? GpuLinks::Scope::world : GpuLinks::Scope::node, context.deadline_s);
+  Communicator& nccl =
+      links_of(context).nccl(cross ? GpuLinks::Scope::world : GpuLinks::Scope::node, context.deadline_s);
   renumbered_ = std::make_unique<RenumberedCommunicator>(world_, nccl);
   faulty_ = context.with_faults(*renumbered_);
 }
 
-/// Where one GPU does not let another one in, all pairs of the node go by way of the host, and everybody hears of it.
+/// Where one GPU does not let another one in, all pairs of the node go by way of the host, and everybody
+/// hears of it.
 void Carrier::use_peers(const Spec& spec, Context& context) {
   GpuLinks& links = links_of(context);
   GpuSettings settings;
@@ -71,7 +76,8 @@ void Carrier::use_peers(const Spec& spec, Context& context) {
   settings.heartbeat = links.heartbeat();
   const CopyEngine engine = spec.transport == "cuda" ? CopyEngine::dma : CopyEngine::kernel;
   peers_ = links.transports().make_peer(world_, group_, context.device, engine, settings);
-  if (!peers_->refused().empty()) context.record.event("path", "no access between GPUs: " + peers_->refused(), context.device_entity);
+  if (!peers_->refused().empty())
+    context.record.event("path", "no access between GPUs: " + peers_->refused(), context.device_entity);
   const bool open = group_.min(peers_->refused().empty() ? 1.0 : 0.0) > 0;
   peer_path_ = open ? peers_->path() : "cuda/refused " + world_.path();
   if (open) remote_ = peers_.get();

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "workload/payload_buffer.hpp"
 #include "suites/p2p/p2p_plan.hpp"
 #include "transport/gpu_transports.hpp"
 #include "transport/ucx_communicator.hpp"
+#include "workload/payload_buffer.hpp"
 
 namespace assay::p2p {
 
@@ -21,8 +21,10 @@ std::set<std::string> parts_of(const std::string& text, const char* separators);
 /// With the faults of the run. Ranks are those of the world.
 class Carrier {
  public:
-  /// Collective over `group`, which outlives this object. Throws Error(mpi) on all its ranks where one cannot reach a partner.
-  Carrier(const Spec& spec, const Shape& shape, const Schedule& schedule, Communicator& group, Context& context);
+  /// Collective over `group`, which outlives this object. Throws Error(mpi) on all its ranks where one cannot
+  /// reach a partner.
+  Carrier(const Spec& spec, const Shape& shape, const Schedule& schedule, Communicator& group,
+          Context& context);
 
   Communicator& comm() const noexcept;
   /// Where messages lie: in the arena, but in host memory where UCX carries them past the GPUs.

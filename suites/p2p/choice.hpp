@@ -14,7 +14,9 @@ namespace assay::p2p {
 inline constexpr std::size_t kib = 1024, mib = 1024 * 1024;
 
 /// Copies between the GPUs of a node, by copy engines (cuda) or by a kernel (cuda-sm).
-inline bool copies_between_peers(const std::string& transport) { return transport == "cuda" || transport == "cuda-sm"; }
+inline bool copies_between_peers(const std::string& transport) {
+  return transport == "cuda" || transport == "cuda-sm";
+}
 
 /// Ascending.
 std::vector<std::size_t> wanted_sizes(const Config& config, const Topology& topology);

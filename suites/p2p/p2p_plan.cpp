@@ -11,18 +11,18 @@
 
 #include "base/error.hpp"
 #include "base/units.hpp"
-#include "workload/pair_selftest.hpp"
 #include "run/retest.hpp"
 #include "suites/p2p/choice.hpp"
 #include "topology/fabric.hpp"
 #include "topology/oversubscription.hpp"
 #include "transport/ucx_communicator.hpp"
+#include "workload/pair_selftest.hpp"
 
 namespace assay::p2p {
 namespace {
 
 constexpr std::size_t arena_limit = 512 * mib;
-constexpr std::size_t most_rate_messages = 64;  ///< on their way at once where messages are counted
+constexpr std::size_t most_rate_messages = 64;   ///< on their way at once where messages are counted
 constexpr std::size_t most_nic_bytes = 4 * mib;  ///< of a message whose bandwidth over one NIC is measured
 /// What a pair fills, sends and checks per second on one core, low on purpose: it decides how many rounds are
 /// planned.
@@ -38,15 +38,11 @@ struct LevelNumbers {
 
 LevelNumbers numbers(Level level) {
   switch (level) {
-    case Level::smoke:
-      return {0.1, 0.15, 0.5, 20, 9, 50};
-    case Level::quick:
-      return {0.4, 0.6, 3.0, 60, 21, 200};
-    case Level::standard:
-      return {0.5, 1.0, 8.0, 99, 30, 500};
+    case Level::smoke: return {0.1, 0.15, 0.5, 20, 9, 50};
+    case Level::quick: return {0.4, 0.6, 3.0, 60, 21, 200};
+    case Level::standard: return {0.5, 1.0, 8.0, 99, 30, 500};
     case Level::extended:
-    case Level::soak:
-      return {1.0, 2.0, 60.0, 200, 60, 1000};
+    case Level::soak: return {1.0, 2.0, 60.0, 200, 60, 1000};
   }
   return {};
 }
@@ -85,18 +81,12 @@ std::string why_not(Scope scope, const std::string& transport, const Topology& t
 
 const char* to_string(Mode mode) noexcept {
   switch (mode) {
-    case Mode::latency:
-      return "latency";
-    case Mode::uni:
-      return "uni";
-    case Mode::bi:
-      return "bi";
-    case Mode::rate:
-      return "rate";
-    case Mode::put:
-      return "put";
-    case Mode::get:
-      return "get";
+    case Mode::latency: return "latency";
+    case Mode::uni: return "uni";
+    case Mode::bi: return "bi";
+    case Mode::rate: return "rate";
+    case Mode::put: return "put";
+    case Mode::get: return "get";
   }
   return "";
 }
@@ -117,10 +107,12 @@ Scope scope_from(const std::string& text) {
 }
 
 std::string Spec::name() const {
-  const std::string operation =
-      mode == Mode::latency || mode == Mode::rate ? to_string(mode) : std::string("bandwidth-") + to_string(mode);
-  return operation + "-" + std::to_string(bytes) + "-" + to_string(scope) + "-" +
-         transport + (nic.empty() ? "" : "-" + in_name(nic)) + (far.empty() ? "" : "-" + in_name(far)) + (isolated ? "-isolated" : "");
+  const std::string operation = mode == Mode::latency || mode == Mode::rate
+                                    ? to_string(mode)
+                                    : std::string("bandwidth-") + to_string(mode);
+  return operation + "-" + std::to_string(bytes) + "-" + to_string(scope) + "-" + transport +
+         (nic.empty() ? "" : "-" + in_name(nic)) + (far.empty() ? "" : "-" + in_name(far)) +
+         (isolated ? "-isolated" : "");
 }
 
 std::vector<Spec> specs(const Config& config, const Topology& topology) {
@@ -129,7 +121,9 @@ std::vector<Spec> specs(const Config& config, const Topology& topology) {
   const auto transports = wanted_transports(config, topology);
   std::vector<Spec> all;
   const auto scopes = config.options.list("p2p.scopes");
-  const auto in_scope = [&](Scope scope) { return std::find(scopes.begin(), scopes.end(), to_string(scope)) != scopes.end(); };
+  const auto in_scope = [&](Scope scope) {
+    return std::find(scopes.begin(), scopes.end(), to_string(scope)) != scopes.end();
+  };
   const auto add = [&](Mode mode, std::size_t bytes, bool required) {
     for (const Scope scope : {Scope::node, Scope::cross}) {
       if (!in_scope(scope)) continue;
@@ -144,7 +138,8 @@ std::vector<Spec> specs(const Config& config, const Topology& topology) {
     return std::find(modes.begin(), modes.end(), to_string(mode)) != modes.end();
   };
   if (wants(Mode::latency)) add(Mode::latency, 8, true);
-  if (wants(Mode::rate) && (config.level > Level::smoke || config.options.has("p2p.modes"))) add(Mode::rate, 8, false);
+  if (wants(Mode::rate) && (config.level > Level::smoke || config.options.has("p2p.modes")))
+    add(Mode::rate, 8, false);
   for (const Mode mode : {Mode::uni, Mode::bi}) {
     if (!wants(mode) ||
         (mode == Mode::bi && config.level == Level::smoke && !config.options.has("p2p.sizes")))
@@ -159,7 +154,8 @@ std::vector<Spec> specs(const Config& config, const Topology& topology) {
   const bool one_sided = config.level >= Level::standard || config.options.has("p2p.modes");
   for (const Mode mode : {Mode::put, Mode::get})
     for (const Scope scope : {Scope::node, Scope::cross})
-      if (one_sided && wants(mode) && in_scope(scope) && std::find(transports.begin(), transports.end(), "ucx") != transports.end())
+      if (one_sided && wants(mode) && in_scope(scope) &&
+          std::find(transports.begin(), transports.end(), "ucx") != transports.end())
         all.push_back({mode, scope, "ucx", nic_bytes, false, false});
   for (const std::string& transport : transports)
     for (const Mode mode : {Mode::put, Mode::get})
@@ -178,14 +174,20 @@ std::vector<Spec> specs(const Config& config, const Topology& topology) {
     add_nic(nic, Scope::cross, {Mode::latency, Mode::rate, Mode::uni, Mode::bi, Mode::put, Mode::get});
   }
   if (!config.options.flag("p2p.cross-rails")) return all;
-  if (nics.size() < 2) throw_usage("--p2p.cross-rails: needs two NICs that all nodes have up, and --p2p.nics below level standard");
+  if (nics.size() < 2)
+    throw_usage(
+        "--p2p.cross-rails: needs two NICs that all nodes have up, and --p2p.nics below level standard");
   // Each rail with the next one is a sample of all; an InfiniBand port has nothing to say to an Ethernet one.
-  const auto transports_of = [&](const std::string& nic) { return rail_of({.nic = nic}, topology).transports; };
+  const auto transports_of = [&](const std::string& nic) {
+    return rail_of({.nic = nic}, topology).transports;
+  };
   for (std::size_t k = 0; k < nics.size() && in_scope(Scope::cross); ++k) {
     const std::string& far = nics[(k + 1) % nics.size()];
     if (transports_of(nics[k]) != transports_of(far)) continue;
     for (const Mode mode : {Mode::latency, Mode::uni})
-      if (wants(mode)) all.push_back({mode, Scope::cross, "ucx", mode == Mode::latency ? 8 : nic_bytes, false, false, nics[k], far});
+      if (wants(mode))
+        all.push_back(
+            {mode, Scope::cross, "ucx", mode == Mode::latency ? 8 : nic_bytes, false, false, nics[k], far});
   }
   return all;
 }
@@ -205,11 +207,14 @@ Rail rail_among(const std::vector<Rail>& all, const Spec& spec) {
 
 Rail rail_of(const Spec& spec, const Topology& topology) { return rail_among(rails(topology), spec); }
 
-Schedule schedule_of(const Spec& spec, const Topology& topology, const RandomStream& random, std::size_t max_rounds) {
-  return schedule_of(spec, topology, spec.nic.empty() ? std::vector<Rail>() : rails(topology), random, max_rounds);
+Schedule schedule_of(const Spec& spec, const Topology& topology, const RandomStream& random,
+                     std::size_t max_rounds) {
+  return schedule_of(spec, topology, spec.nic.empty() ? std::vector<Rail>() : rails(topology), random,
+                     max_rounds);
 }
 
-Schedule schedule_of(const Spec& spec, const Topology& topology, const std::vector<Rail>& all, const RandomStream& random, std::size_t max_rounds) {
+Schedule schedule_of(const Spec& spec, const Topology& topology, const std::vector<Rail>& all,
+                     const RandomStream& random, std::size_t max_rounds) {
   if (spec.nic.empty()) return make_schedule(spec.scope, topology, random, max_rounds);
   const Rail rail = rail_among(all, spec);
   if (!spec.far.empty()) return across_schedule(rail, random, max_rounds);
@@ -221,7 +226,8 @@ Shape make_shape(const Spec& spec, std::uint64_t memory_bytes) {
   shape.mode = spec.mode;
   shape.bytes = spec.bytes;
   shape.slots = 0;
-  for (const std::size_t slots : {most_rate_messages, std::size_t{20}, std::size_t{10}, std::size_t{5}, std::size_t{2}, std::size_t{1}}) {
+  for (const std::size_t slots : {most_rate_messages, std::size_t{20}, std::size_t{10}, std::size_t{5},
+                                  std::size_t{2}, std::size_t{1}}) {
     if (slots == most_rate_messages && spec.mode != Mode::rate) continue;
     Shape trial = shape;
     trial.slots = slots;
@@ -237,7 +243,8 @@ Timing make_timing(const Spec& spec, const Shape& shape, const Config& config, c
   return make_timing(spec, shape, config, topology, round_count(spec.scope, topology));
 }
 
-Timing make_timing(const Spec& spec, const Shape& shape, const Config& config, const Topology& topology, std::size_t all_rounds) {
+Timing make_timing(const Spec& spec, const Shape& shape, const Config& config, const Topology& topology,
+                   std::size_t all_rounds) {
   const LevelNumbers level = numbers(config.level);
   const double slow = oversubscription(topology);
   const std::int64_t wanted_rounds =
@@ -245,8 +252,9 @@ Timing make_timing(const Spec& spec, const Shape& shape, const Config& config, c
   const double batch_s = static_cast<double>(shape.bytes * shape.repetitions) / assumed_bytes_per_s;
   // A warm-up batch and two samples in each direction.
   const double least_round_s = slow * (assumed_round_s + 2 * 3 * batch_s);
-  const double wanted_round_s =
-      std::max(least_round_s, spec.mode == Mode::latency || spec.mode == Mode::rate ? level.round_latency_s : level.round_bandwidth_s);
+  const double wanted_round_s = std::max(least_round_s, spec.mode == Mode::latency || spec.mode == Mode::rate
+                                                            ? level.round_latency_s
+                                                            : level.round_bandwidth_s);
 
   Timing timing;
   timing.rounds = all_rounds;
@@ -273,13 +281,16 @@ namespace {
 
 /// Two nodes that use the same of two rails.
 bool same_rail(const Topology& topology, const Pair& pair) {
-  const auto far = [&](int rank) { return is_far(static_cast<std::size_t>(topology.ranks[static_cast<std::size_t>(rank)].node)); };
+  const auto far = [&](int rank) {
+    return is_far(static_cast<std::size_t>(topology.ranks[static_cast<std::size_t>(rank)].node));
+  };
   return far(pair.a) == far(pair.b);
 }
 
 }  // namespace
 
-Schedule retest_schedule(const Spec& spec, const RetestOrder& retest, const Topology& topology, const EntityTable& entities) {
+Schedule retest_schedule(const Spec& spec, const RetestOrder& retest, const Topology& topology,
+                         const EntityTable& entities) {
   Schedule schedule;
   const std::vector<int> drivers = spec.nic.empty() ? std::vector<int>() : rail_of(spec, topology).ranks;
   const auto rank_of = [&](int row) {
@@ -292,7 +303,9 @@ Schedule retest_schedule(const Spec& spec, const RetestOrder& retest, const Topo
     std::set<int> busy;
     for (const auto& [source, destination] : links) {
       const Pair pair{rank_of(source), rank_of(destination)};
-      if (pair.a < 0 || pair.b < 0 || pair.a == pair.b || (!spec.far.empty() && same_rail(topology, pair)) || busy.contains(pair.a) || busy.contains(pair.b)) continue;
+      if (pair.a < 0 || pair.b < 0 || pair.a == pair.b || (!spec.far.empty() && same_rail(topology, pair)) ||
+          busy.contains(pair.a) || busy.contains(pair.b))
+        continue;
       busy.insert({pair.a, pair.b});
       round.push_back(pair);
     }
@@ -314,8 +327,11 @@ std::string title_of(const Spec& spec) {
       default: return std::string("bandwidth by ") + to_string(spec.mode);
     }
   };
-  const char* where = spec.scope == Scope::node ? "inside nodes" : spec.scope == Scope::cross ? "between nodes" : "of every NIC";
-  return fmt::format("{}, {}, {}, {}{}", what(), format_bytes(spec.bytes), where, spec.transport, spec.isolated ? ", one by one" : "");
+  const char* where = spec.scope == Scope::node    ? "inside nodes"
+                      : spec.scope == Scope::cross ? "between nodes"
+                                                   : "of every NIC";
+  return fmt::format("{}, {}, {}, {}{}", what(), format_bytes(spec.bytes), where, spec.transport,
+                     spec.isolated ? ", one by one" : "");
 }
 
 }  // namespace
@@ -328,7 +344,8 @@ std::vector<Case> plan_cases(const PlanInput& input) {
   const std::vector<Rail> all_rails = rails(input.topology);
   const std::vector<int> leaves = leaf_of_nodes(input.topology);
   std::map<Scope, std::size_t> rounds;
-  for (const Scope scope : {Scope::node, Scope::cross, Scope::loopback}) rounds[scope] = round_count(scope, input.topology);
+  for (const Scope scope : {Scope::node, Scope::cross, Scope::loopback})
+    rounds[scope] = round_count(scope, input.topology);
   for (const Spec& spec : specs(input.config, input.topology)) {
     Case c;
     c.suite = "p2p";
@@ -343,8 +360,8 @@ std::vector<Case> plan_cases(const PlanInput& input) {
     if (shape.slots == 0 && input.config.options.has("p2p.sizes"))
       throw_usage("--p2p.sizes: " + format_bytes(spec.bytes) + " does not fit the " +
                   format_bytes(input.memory_per_rank_bytes) + " that a rank may use here");
-    c.not_applicable =
-        shape.slots == 0 ? "more memory than a rank may use" : why_not(spec.scope, spec.transport, input.topology);
+    c.not_applicable = shape.slots == 0 ? "more memory than a rank may use"
+                                        : why_not(spec.scope, spec.transport, input.topology);
     c.parameters = {{"mode", to_string(spec.mode)},
                     {"bytes", spec.bytes},
                     {"scope", to_string(spec.scope)},
@@ -363,8 +380,9 @@ std::vector<Case> plan_cases(const PlanInput& input) {
       c.samples = timing.samples;
       const auto stream = schedule_stream(input.seed, c.name);
       const std::int64_t rows = spec.scope == Scope::loopback ? 1 : 2;  // of a pair
-      const std::size_t pairs = spec.nic.empty() ? pair_count(spec.scope, input.topology, stream, timing.rounds, leaves)
-                                                 : pair_count(schedule_of(spec, input.topology, all_rails, stream, timing.rounds));
+      const std::size_t pairs =
+          spec.nic.empty() ? pair_count(spec.scope, input.topology, stream, timing.rounds, leaves)
+                           : pair_count(schedule_of(spec, input.topology, all_rails, stream, timing.rounds));
       c.entities = rows * static_cast<std::int64_t>(pairs);
     }
     cases.push_back(std::move(c));

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "suite/suite.hpp"
-#include "workload/exchange.hpp"
 #include "suites/p2p/rails.hpp"
 #include "suites/p2p/schedule.hpp"
+#include "workload/exchange.hpp"
 
 namespace assay::p2p {
 
@@ -32,7 +32,9 @@ struct Spec {
   std::string far = {};  ///< across rails: every second node uses this NIC instead
 
   /// The NIC that a node uses.
-  const std::string& nic_of(int node) const { return far.empty() || !is_far(static_cast<std::size_t>(node)) ? nic : far; }
+  const std::string& nic_of(int node) const {
+    return far.empty() || !is_far(static_cast<std::size_t>(node)) ? nic : far;
+  }
   std::string name() const;  ///< "bandwidth-uni-4194304-node-mpi", "latency-8-node-mpi-isolated"
 };
 
@@ -50,21 +52,25 @@ struct Timing {
   std::size_t samples = 0;  ///< per direction and pair, at most
 };
 /// `all_rounds`: round_count() of the scope, which plan_cases() counts once for all specs.
-Timing make_timing(const Spec& spec, const Shape& shape, const Config& config, const Topology& topology, std::size_t all_rounds);
+Timing make_timing(const Spec& spec, const Shape& shape, const Config& config, const Topology& topology,
+                   std::size_t all_rounds);
 Timing make_timing(const Spec& spec, const Shape& shape, const Config& config, const Topology& topology);
 
 /// Equal for plan and run of one case.
 RandomStream schedule_stream(std::uint64_t seed, const std::string& case_name);
 
 /// Who talks to whom in a case that is planned. `all`: rails() of the topology.
-Schedule schedule_of(const Spec& spec, const Topology& topology, const std::vector<Rail>& all, const RandomStream& random, std::size_t max_rounds);
-Schedule schedule_of(const Spec& spec, const Topology& topology, const RandomStream& random, std::size_t max_rounds);
+Schedule schedule_of(const Spec& spec, const Topology& topology, const std::vector<Rail>& all,
+                     const RandomStream& random, std::size_t max_rounds);
+Schedule schedule_of(const Spec& spec, const Topology& topology, const RandomStream& random,
+                     std::size_t max_rounds);
 
 /// The rail of a spec that has a NIC, or both of one that has two. Throws Error(internal) when there is none.
 Rail rail_of(const Spec& spec, const Topology& topology);
 
 /// The rounds of a retest case. A pair of which a rank is missing, or that talks to itself, is left out.
-Schedule retest_schedule(const Spec& spec, const RetestOrder& retest, const Topology& topology, const EntityTable& entities);
+Schedule retest_schedule(const Spec& spec, const RetestOrder& retest, const Topology& topology,
+                         const EntityTable& entities);
 
 std::vector<Case> plan_cases(const PlanInput& input);
 Spec spec_of(const Case& c);

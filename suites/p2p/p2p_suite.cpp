@@ -7,17 +7,19 @@
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "suites/p2p/carrier.hpp"
+#include "suites/p2p/p2p_metrics.hpp"
 #include "suites/p2p/p2p_plan.hpp"
 #include "workload/pair_selftest.hpp"
 #include "workload/payload_error.hpp"
-#include "suites/p2p/p2p_metrics.hpp"
 
 namespace assay {
 namespace {
 
 using p2p::Mode;
 
-const char* metric_of(Mode mode) { return mode == Mode::latency ? "latency" : mode == Mode::rate ? "message_rate" : "bandwidth"; }
+const char* metric_of(Mode mode) {
+  return mode == Mode::latency ? "latency" : mode == Mode::rate ? "message_rate" : "bandwidth";
+}
 
 /// `repeated`: a link may be in several rounds, then each sample says in which it was taken.
 void declare_metric(const p2p::Spec& spec, bool repeated, CaseRecord& record) {
@@ -25,7 +27,8 @@ void declare_metric(const p2p::Spec& spec, bool repeated, CaseRecord& record) {
   auto& metric = record.declare(p2p::metrics().of(operation, metric_of(spec.mode)));
   // What a NIC sends to itself never leaves it.
   if (spec.scope == p2p::Scope::loopback) metric.judging->floor = results::Floor::none;
-  for (const char* name : {"round", "repetitions", "message_bytes"}) record.declare(p2p::metrics().of(operation, name)).per_sample = repeated;
+  for (const char* name : {"round", "repetitions", "message_bytes"})
+    record.declare(p2p::metrics().of(operation, name)).per_sample = repeated;
   record.declare(p2p::metrics().of(operation, "payload"));
 }
 
@@ -39,7 +42,8 @@ int end_of(const p2p::Spec& spec, int rank, const Topology& topology, const Enti
 /// A NIC that talks to itself has a row of its own; what is between two ends is a link.
 CaseRecord::Row& row_of(const p2p::Spec& spec, int peer, Context& context) {
   const int source = end_of(spec, context.world.rank(), context.topology, context.entities);
-  if (spec.scope == p2p::Scope::loopback) return context.record.rows_.empty() ? context.record.add_row(source) : context.record.rows_.front();
+  if (spec.scope == p2p::Scope::loopback)
+    return context.record.rows_.empty() ? context.record.add_row(source) : context.record.rows_.front();
   const int destination = end_of(spec, peer, context.topology, context.entities);
   for (auto& row : context.record.rows_)
     if (row.source == source && row.destination == destination) return row;
@@ -53,8 +57,8 @@ double value_of(Mode mode, const Portion& batch, double seconds) {
   return mode == Mode::rate ? k / seconds : k * static_cast<double>(batch.bytes) / seconds;
 }
 
-void report_series(const p2p::Spec& spec, const p2p::Shape& shape, const p2p::Series& series, int peer, std::size_t round,
-                   Context& context) {
+void report_series(const p2p::Spec& spec, const p2p::Shape& shape, const p2p::Series& series, int peer,
+                   std::size_t round, Context& context) {
   if (series.batch_s.empty()) return;
   // Both directions of a loopback are the same NIC's: one of them stands for it.
   if (spec.scope == p2p::Scope::loopback && context.world.rank() > peer) return;
@@ -62,7 +66,9 @@ void report_series(const p2p::Spec& spec, const p2p::Shape& shape, const p2p::Se
   auto& values = row.values[metric_of(shape.mode)];
   for (const double seconds : series.batch_s) values.push_back(value_of(shape.mode, series.batch, seconds));
   // A link that is measured again may be in several rounds.
-  const auto note = [&](const char* name, double value) { row.values[name].resize(context.retest != nullptr ? values.size() : 1, value); };
+  const auto note = [&](const char* name, double value) {
+    row.values[name].resize(context.retest != nullptr ? values.size() : 1, value);
+  };
   note("round", static_cast<double>(round));
   note("repetitions", static_cast<double>(series.batch.repetitions));
   note("message_bytes", static_cast<double>(series.batch.bytes));
@@ -88,7 +94,8 @@ void report_wrong(const std::vector<p2p::PayloadError>& wrong, Context& context)
         context.device_entity);
 }
 
-/// What of a path is not on the NICs of a case: "tcp/eth1" of "tcp/eth0+tcp/eth1" for eth0. Nothing where the transport does not tell.
+/// What of a path is not on the NICs of a case: "tcp/eth1" of "tcp/eth0+tcp/eth1" for eth0. Nothing where the
+/// transport does not tell.
 std::string beside(const p2p::Spec& spec, const std::string& path) {
   if (spec.nic.empty() || path.find("requested:") != std::string::npos) return {};
   for (const std::string& part : p2p::parts_of(path, ",+"))
@@ -96,8 +103,8 @@ std::string beside(const p2p::Spec& spec, const std::string& path) {
   return {};
 }
 
-/// A case that was ended keeps its samples, and stands where everybody has met two partners, or all that it was to meet: enough to tell
-/// an end from a link.
+/// A case that was ended keeps its samples, and stands where everybody has met two partners, or all that it
+/// was to meet: enough to tell an end from a link.
 void tell_cut_short(const p2p::Schedule& schedule, std::size_t done, Context& context) {
   static constexpr int enough = 2;
   std::map<int, std::pair<int, int>> met;  // done and planned, by rank
@@ -107,20 +114,26 @@ void tell_cut_short(const p2p::Schedule& schedule, std::size_t done, Context& co
         met[rank].first += round < done ? 1 : 0;
         ++met[rank].second;
       }
-  const bool stands = std::all_of(met.begin(), met.end(), [](const auto& m) { return m.second.first >= std::min(int{enough}, m.second.second); });
-  const std::string text = "cut short: " + std::to_string(done) + " of " + std::to_string(schedule.size()) + " rounds in the time there was";
-  if (!stands) context.record.set_state(results::CaseState::incomplete, text);
-  else if (context.world.rank() == 0) context.record.event("cut-short", text);
+  const bool stands = std::all_of(met.begin(), met.end(), [](const auto& m) {
+    return m.second.first >= std::min(int{enough}, m.second.second);
+  });
+  const std::string text = "cut short: " + std::to_string(done) + " of " + std::to_string(schedule.size()) +
+                           " rounds in the time there was";
+  if (!stands)
+    context.record.set_state(results::CaseState::incomplete, text);
+  else if (context.world.rank() == 0)
+    context.record.event("cut-short", text);
 }
 
 void run_pairs(const Case& c, Context& context) {
   const p2p::Spec spec = p2p::spec_of(c);
   const p2p::Shape shape = p2p::shape_of(c);
   const p2p::Timing timing = p2p::make_timing(spec, shape, context.config, context.topology);
-  const auto schedule = context.retest != nullptr && !context.retest->rounds.empty()
-                            ? p2p::retest_schedule(spec, *context.retest, context.topology, context.entities)
-                            : p2p::schedule_of(spec, context.topology, p2p::schedule_stream(context.config.seed, c.name),
-                                               timing.rounds);
+  const auto schedule =
+      context.retest != nullptr && !context.retest->rounds.empty()
+          ? p2p::retest_schedule(spec, *context.retest, context.topology, context.entities)
+          : p2p::schedule_of(spec, context.topology, p2p::schedule_stream(context.config.seed, c.name),
+                             timing.rounds);
   Communicator& comm = spec.scope == p2p::Scope::cross ? context.world : context.node;
   declare_metric(spec, context.retest != nullptr, context.record);
   const p2p::Carrier carrier(spec, shape, schedule, comm, context);
@@ -147,7 +160,8 @@ void run_pairs(const Case& c, Context& context) {
   const std::string path = carrier.path();
   context.record.parameter("path", path);
   if (const std::string astray = beside(spec, path); !astray.empty())
-    context.record.set_state(results::CaseState::error, "messages that " + spec.nic + " alone should carry took " + astray);
+    context.record.set_state(results::CaseState::error,
+                             "messages that " + spec.nic + " alone should carry took " + astray);
   report_wrong(exchange.wrong(), context);
   const p2p::Times& times = exchange.times();
   context.record.add_time(times.warmup_s, times.timed_s, times.verify_s);
@@ -160,21 +174,46 @@ std::vector<OptionSpec> P2pSuite::options() const {
   std::vector<OptionSpec> specs(8);
   specs[0] = {"p2p.sizes", OptionKind::list, "", "message sizes of the bandwidth cases (default by level)",
               {},          "SIZES"};
-  specs[1] = {"p2p.modes",       OptionKind::choices,              "latency,rate,uni,bi,put,get",
-              "what to measure (put and get: one-sided, over UCX and between GPUs)", {"latency", "rate", "uni", "bi", "put", "get"}, "MODES"};
-  specs[2] = {"p2p.scopes", OptionKind::choices, "node,cross,loopback", "pairs inside nodes, across nodes, NICs with themselves",
-              {"node", "cross", "loopback"}, "SCOPES"};
+  specs[1] = {"p2p.modes",
+              OptionKind::choices,
+              "latency,rate,uni,bi,put,get",
+              "what to measure (put and get: one-sided, over UCX and between GPUs)",
+              {"latency", "rate", "uni", "bi", "put", "get"},
+              "MODES"};
+  specs[2] = {"p2p.scopes",
+              OptionKind::choices,
+              "node,cross,loopback",
+              "pairs inside nodes, across nodes, NICs with themselves",
+              {"node", "cross", "loopback"},
+              "SCOPES"};
   specs[3] = {"p2p.rounds", OptionKind::integer,
               "0",          "rounds of disjoint pairs per case at most (0: by level)",
               {},           "N"};
-  specs[4] = {"p2p.transport", OptionKind::choices,
-              "",              "what carries the messages; if not given mpi, from standard up ucx too where it is built in; on GPUs nccl, from quick up cuda (copies between peers), from standard up cuda-sm (by a kernel) and mpi",
-              {"mpi", "ucx", "nccl", "cuda", "cuda-sm"},  "NAMES"};
-  specs[5] = {"p2p.nics", OptionKind::list, "", "NICs to measure each by itself, over UCX: names, all or none (all from standard up)",
-              {},         "NICS"};
-  specs[6] = {"p2p.cross-rails", OptionKind::flag, "", "also measure each NIC with the next one of other nodes; needs a network that joins the rails", {}, ""};
-  specs[7] = {"p2p.gpu-direct", OptionKind::choice, "auto", "whether MPI is given GPU memory: where it says that it can and a test shows it (auto), where a test shows it (on), never",
-              {"auto", "on", "off"}, "WHEN"};
+  specs[4] = {
+      "p2p.transport",
+      OptionKind::choices,
+      "",
+      "what carries the messages; if not given mpi, from standard up ucx too where it is built in; on GPUs "
+      "nccl, from quick up cuda (copies between peers), from standard up cuda-sm (by a kernel) and mpi",
+      {"mpi", "ucx", "nccl", "cuda", "cuda-sm"},
+      "NAMES"};
+  specs[5] = {
+      "p2p.nics", OptionKind::list,
+      "",         "NICs to measure each by itself, over UCX: names, all or none (all from standard up)",
+      {},         "NICS"};
+  specs[6] = {"p2p.cross-rails",
+              OptionKind::flag,
+              "",
+              "also measure each NIC with the next one of other nodes; needs a network that joins the rails",
+              {},
+              ""};
+  specs[7] = {"p2p.gpu-direct",
+              OptionKind::choice,
+              "auto",
+              "whether MPI is given GPU memory: where it says that it can and a test shows it (auto), where "
+              "a test shows it (on), never",
+              {"auto", "on", "off"},
+              "WHEN"};
   return specs;
 }
 
@@ -182,15 +221,18 @@ std::vector<results::MetricSpec> P2pSuite::metrics() const { return p2p::metrics
 
 std::vector<Case> P2pSuite::plan(const PlanInput& input) const { return p2p::plan_cases(input); }
 
-std::vector<Pairing> P2pSuite::pairings(const Case& c, const PlanInput& input, const EntityTable& entities) const {
+std::vector<Pairing> P2pSuite::pairings(const Case& c, const PlanInput& input,
+                                        const EntityTable& entities) const {
   std::vector<Pairing> all;
   if (c.operation == p2p::selftest_operation) return all;
   const p2p::Spec spec = p2p::spec_of(c);
   const p2p::Timing timing = p2p::make_timing(spec, p2p::shape_of(c), input.config, input.topology);
-  const auto schedule = p2p::schedule_of(spec, input.topology, p2p::schedule_stream(input.seed, c.name), timing.rounds);
+  const auto schedule =
+      p2p::schedule_of(spec, input.topology, p2p::schedule_stream(input.seed, c.name), timing.rounds);
   for (std::size_t round = 0; round < schedule.size(); ++round)
     for (const p2p::Pair& pair : schedule[round])
-      all.push_back({round + 1, end_of(spec, pair.a, input.topology, entities), end_of(spec, pair.b, input.topology, entities)});
+      all.push_back({round + 1, end_of(spec, pair.a, input.topology, entities),
+                     end_of(spec, pair.b, input.topology, entities)});
   return all;
 }
 

@@ -17,7 +17,8 @@ class P2pSuite final : public Suite {
   std::vector<std::string> checkers() const override { return {"pair"}; }
   FaultPoints fault_points() const override { return {{"message"}, true}; }
   std::vector<Case> plan(const PlanInput& input) const override;
-  std::vector<Pairing> pairings(const Case& c, const PlanInput& input, const EntityTable& entities) const override;
+  std::vector<Pairing> pairings(const Case& c, const PlanInput& input,
+                                const EntityTable& entities) const override;
   void run(const Case& c, Context& context) override;
 };
 

@@ -10,7 +10,9 @@ namespace {
 std::vector<const Nic*> usable(const Node& node) {
   std::vector<const Nic*> found;
   for (const Nic& nic : node.nics) {
-    const bool below = std::any_of(node.nics.begin(), node.nics.end(), [&](const Nic& port) { return !port.netdev.empty() && port.netdev == nic.name; });
+    const bool below = std::any_of(node.nics.begin(), node.nics.end(), [&](const Nic& port) {
+      return !port.netdev.empty() && port.netdev == nic.name;
+    });
     if (nic.state == "up" && nic.kind != "loopback" && !below) found.push_back(&nic);
   }
   if (std::any_of(found.begin(), found.end(), [](const Nic* nic) { return !nic->virtual_device; }))
@@ -50,7 +52,10 @@ std::vector<Rail> rails(const Topology& topology) {
       const auto near = by_nearness(topology, node, *nic);
       rail.ranks.push_back(near[0]);
       rail.seconds.push_back(near.size() > 1 ? near[1] : -1);
-      rail.leaves.push_back(nic->leaf.empty() ? -1 : switches.try_emplace(nic->leaf, static_cast<int>(switches.size())).first->second);
+      rail.leaves.push_back(
+          nic->leaf.empty()
+              ? -1
+              : switches.try_emplace(nic->leaf, static_cast<int>(switches.size())).first->second);
     }
     if (rail.ranks.size() == nics.size()) all.push_back(std::move(rail));
   }
@@ -75,7 +80,8 @@ Rail across(const Rail& near, const Rail& far) {
 
 Schedule across_schedule(const Rail& both, const RandomStream& random, std::size_t max_rounds) {
   std::vector<int> near, far;
-  for (std::size_t node = 0; node < both.ranks.size(); ++node) (is_far(node) ? far : near).push_back(both.ranks[node]);
+  for (std::size_t node = 0; node < both.ranks.size(); ++node)
+    (is_far(node) ? far : near).push_back(both.ranks[node]);
   Schedule schedule;
   const std::size_t rounds = std::min({near.size(), static_cast<std::size_t>(sampled_rounds), max_rounds});
   const auto shifts = random.permutation(near.size());
@@ -93,7 +99,9 @@ Schedule across_schedule(const Rail& both, const RandomStream& random, std::size
 Schedule loopback_schedule(const Rail& rail) {
   Round round;
   for (std::size_t node = 0; node < rail.ranks.size(); ++node)
-    if (rail.seconds[node] >= 0) round.push_back({std::min(rail.ranks[node], rail.seconds[node]), std::max(rail.ranks[node], rail.seconds[node])});
+    if (rail.seconds[node] >= 0)
+      round.push_back(
+          {std::min(rail.ranks[node], rail.seconds[node]), std::max(rail.ranks[node], rail.seconds[node])});
   return {round};
 }
 

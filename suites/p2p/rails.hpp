@@ -11,15 +11,18 @@ namespace assay::p2p {
 
 /// The NICs of one name, one on each node.
 struct Rail {
-  std::string nic;         ///< "eth0", "mlx5_0:1"
-  std::string transports;  ///< what UCX may use there: "ib" or "tcp", never memory that hosts of one machine share
-  std::vector<int> ranks;  ///< by node: the first rank of the NIC's NUMA domain, else of the node
-  std::vector<int> seconds;  ///< by node: the next rank of that domain, else another one of the node; -1 where there is none
-  std::vector<int> leaves; ///< by node: which switch; -1 where no topology says
+  std::string nic;  ///< "eth0", "mlx5_0:1"
+  std::string
+      transports;  ///< what UCX may use there: "ib" or "tcp", never memory that hosts of one machine share
+  std::vector<int> ranks;    ///< by node: the first rank of the NIC's NUMA domain, else of the node
+  std::vector<int> seconds;  ///< by node: the next rank of that domain, else another one of the node; -1
+                             ///< where there is none
+  std::vector<int> leaves;   ///< by node: which switch; -1 where no topology says
 };
 
-/// The NICs that every node has, in the order of the first node's: those that are up and no loopback. Left out are network interfaces on
-/// ports that are there as InfiniBand or RoCE, and devices without hardware where a node has others.
+/// The NICs that every node has, in the order of the first node's: those that are up and no loopback. Left
+/// out are network interfaces on ports that are there as InfiniBand or RoCE, and devices without hardware
+/// where a node has others.
 std::vector<Rail> rails(const Topology& topology);
 
 /// Nodes are matched as by cross_schedule, and one rank of each talks.
@@ -30,7 +33,8 @@ Rail across(const Rail& near, const Rail& far);
 /// Whether a node of such a pair of rails uses the far one.
 inline bool is_far(std::size_t node) noexcept { return node % 2 == 1; }
 
-/// Every node of the near rail with nodes of the far one, in an order drawn from `random`: 8 rounds, or as many as there are.
+/// Every node of the near rail with nodes of the far one, in an order drawn from `random`: 8 rounds, or as
+/// many as there are.
 Schedule across_schedule(const Rail& both, const RandomStream& random, std::size_t max_rounds);
 
 /// One round: on every node the two ranks next to the NIC.

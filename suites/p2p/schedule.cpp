@@ -95,10 +95,12 @@ std::uint64_t unordered(int a, int b) {
   return static_cast<std::uint64_t>(low) << 32 | static_cast<std::uint32_t>(high);
 }
 
-/// Exchanges partners between pairs of one switch and others, so that both cross and no pair comes twice. A switch that
-/// holds more than half of the nodes keeps some pairs of its own.
+/// Exchanges partners between pairs of one switch and others, so that both cross and no pair comes twice. A
+/// switch that holds more than half of the nodes keeps some pairs of its own.
 void make_cross(Round& round, const std::vector<int>& leaves, const PairSet& used) {
-  const auto crosses = [&](int a, int b) { return leaves[static_cast<std::size_t>(a)] != leaves[static_cast<std::size_t>(b)]; };
+  const auto crosses = [&](int a, int b) {
+    return leaves[static_cast<std::size_t>(a)] != leaves[static_cast<std::size_t>(b)];
+  };
   const auto good = [&](int a, int b) { return crosses(a, b) && !used.contains(unordered(a, b)); };
   for (Pair& pair : round) {
     if (good(pair.a, pair.b)) continue;
@@ -117,7 +119,8 @@ void make_cross(Round& round, const std::vector<int>& leaves, const PairSet& use
 }
 
 /// Rounds that cross switches and rounds below them, mixed so that a cut schedule holds both.
-Schedule leaf_matchings(const std::vector<int>& indices, const std::vector<int>& leaves, const RandomStream& random) {
+Schedule leaf_matchings(const std::vector<int>& indices, const std::vector<int>& leaves,
+                        const RandomStream& random) {
   PairSet used;
   const auto players = shuffled(indices, random.child("nodes"));
   const auto order = random.child("rounds").permutation(indices.size() + indices.size() % 2 - 1);
@@ -160,10 +163,10 @@ Schedule node_matchings(std::size_t nodes, const RandomStream& random, std::size
   std::vector<int> indices(nodes);
   for (std::size_t i = 0; i < nodes; ++i) indices[i] = static_cast<int>(i);
   // Up to 64 nodes every two meet, unless the level is too short for it.
-  const bool cut = nodes > max_full_nodes ||
-                   max_rounds < std::min(nodes + nodes % 2 - 1, sampled_rounds + sampled_near_rounds + std::size_t{1});
-  if (cut && leaves_known(leaves, nodes))
-    return leaf_matchings(indices, leaves, random);
+  const bool cut =
+      nodes > max_full_nodes ||
+      max_rounds < std::min(nodes + nodes % 2 - 1, sampled_rounds + sampled_near_rounds + std::size_t{1});
+  if (cut && leaves_known(leaves, nodes)) return leaf_matchings(indices, leaves, random);
   if (nodes <= max_full_nodes) return shuffled(tournament(indices), random.child("rounds"));
   // Rounds of one tournament share no pair, so every node meets 8 different partners. Only the drawn rounds
   // are built: all of them would be millions of pairs for thousands of nodes.
@@ -221,7 +224,8 @@ Schedule cross_schedule(const std::vector<std::vector<int>>& ranks_by_node, cons
 
 namespace {
 
-/// The schedules of nodes, by place of a rank in its node: the same for all nodes whose ranks lie alike in NUMA domains.
+/// The schedules of nodes, by place of a rank in its node: the same for all nodes whose ranks lie alike in
+/// NUMA domains.
 class NodeSchedules {
  public:
   NodeSchedules(const Topology& topology, const RandomStream& random, std::size_t max_rounds)
@@ -254,7 +258,9 @@ Schedule inside_nodes(const Topology& topology, const RandomStream& random, std:
     const Schedule& own = schedules.of(ranks);
     if (joined.size() < own.size()) joined.resize(own.size());
     for (std::size_t r = 0; r < own.size(); ++r)
-      for (const Pair& pair : own[r]) joined[r].push_back({ranks[static_cast<std::size_t>(pair.a)], ranks[static_cast<std::size_t>(pair.b)]});
+      for (const Pair& pair : own[r])
+        joined[r].push_back(
+            {ranks[static_cast<std::size_t>(pair.a)], ranks[static_cast<std::size_t>(pair.b)]});
   }
   return joined;
 }
@@ -282,8 +288,8 @@ std::size_t pair_count(const Schedule& schedule) noexcept {
   return count;
 }
 
-std::size_t pair_count(Scope scope, const Topology& topology, const RandomStream& random, std::size_t max_rounds,
-                       const std::vector<int>& leaves) {
+std::size_t pair_count(Scope scope, const Topology& topology, const RandomStream& random,
+                       std::size_t max_rounds, const std::vector<int>& leaves) {
   std::size_t count = 0;
   if (scope == Scope::node) {
     NodeSchedules schedules(topology, random, max_rounds);
@@ -291,9 +297,12 @@ std::size_t pair_count(Scope scope, const Topology& topology, const RandomStream
       count += static_cast<std::size_t>(kind.count) * pair_count(schedules.of(topology.ranks_of(kind.node)));
   } else if (scope == Scope::cross) {
     std::vector<std::size_t> ranks;
-    for (std::size_t node = 0; node < topology.nodes.size(); ++node) ranks.push_back(topology.ranks_of(static_cast<int>(node)).size());
-    for (const Round& round : first_rounds(node_matchings(ranks.size(), random, max_rounds, leaves), max_rounds))
-      for (const Pair& nodes : round) count += std::min(ranks[static_cast<std::size_t>(nodes.a)], ranks[static_cast<std::size_t>(nodes.b)]);
+    for (std::size_t node = 0; node < topology.nodes.size(); ++node)
+      ranks.push_back(topology.ranks_of(static_cast<int>(node)).size());
+    for (const Round& round :
+         first_rounds(node_matchings(ranks.size(), random, max_rounds, leaves), max_rounds))
+      for (const Pair& nodes : round)
+        count += std::min(ranks[static_cast<std::size_t>(nodes.a)], ranks[static_cast<std::size_t>(nodes.b)]);
   }
   return count;
 }

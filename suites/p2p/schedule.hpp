@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "workload/pairs.hpp"
 #include "topology/topology.hpp"
+#include "workload/pairs.hpp"
 
 namespace assay::p2p {
 
@@ -34,26 +34,28 @@ Schedule node_schedule(const std::vector<int>& ranks, const std::vector<int>& nu
 /// Rounds across nodes: nodes are matched, and local rank k of one talks to local rank k of the other. Up to
 /// 64 nodes: the whole tournament in an order drawn from `random`. Above: 8 distinct rounds of a tournament
 /// of shuffled nodes, and 4 matchings of nodes at distance 1, 2, 4 and 8 in launch order, which mostly share
-/// a switch. At most `max_rounds`. `leaves` (by node, -1 = unknown; may be empty) are the nodes' switches: where there
-/// are two or more and not all pairs are met, 8 rounds of pairs that cross switches and 4 of pairs that do not take their
-/// place, in an order of which the first 10 hold 6 and 4.
+/// a switch. At most `max_rounds`. `leaves` (by node, -1 = unknown; may be empty) are the nodes' switches:
+/// where there are two or more and not all pairs are met, 8 rounds of pairs that cross switches and 4 of
+/// pairs that do not take their place, in an order of which the first 10 hold 6 and 4.
 Schedule cross_schedule(const std::vector<std::vector<int>>& ranks_by_node, const RandomStream& random,
                         std::size_t max_rounds, const std::vector<int>& leaves = {});
 
 /// Inside nodes, across nodes, or of a NIC with itself.
 enum class Scope { node, cross, loopback };
 
-/// The schedule of all ranks for a scope (none for loopback, which needs a NIC). Nodes run theirs side by side, so round r holds the pairs of every
-/// node.
+/// The schedule of all ranks for a scope (none for loopback, which needs a NIC). Nodes run theirs side by
+/// side, so round r holds the pairs of every node.
 Schedule make_schedule(Scope scope, const Topology& topology, const RandomStream& random,
                        std::size_t max_rounds);
 
-/// How many rounds the full or sampled schedule of a scope has (one of loopback): independent of the random stream.
+/// How many rounds the full or sampled schedule of a scope has (one of loopback): independent of the random
+/// stream.
 std::size_t round_count(Scope scope, const Topology& topology);
 
 std::size_t pair_count(const Schedule& schedule) noexcept;
-/// Of make_schedule() with these arguments, without making the pairs of all ranks. `leaves`: leaf_of_nodes() of the topology.
-std::size_t pair_count(Scope scope, const Topology& topology, const RandomStream& random, std::size_t max_rounds,
-                       const std::vector<int>& leaves);
+/// Of make_schedule() with these arguments, without making the pairs of all ranks. `leaves`: leaf_of_nodes()
+/// of the topology.
+std::size_t pair_count(Scope scope, const Topology& topology, const RandomStream& random,
+                       std::size_t max_rounds, const std::vector<int>& leaves);
 
 }  // namespace assay::p2p

@@ -21,7 +21,8 @@ std::vector<OptionSpec> SelftestSuite::options() const {
 }
 
 std::vector<results::MetricSpec> SelftestSuite::metrics() const {
-  return {{"duration", "s", results::Better::lower, true, results::Role::metric, true, "a short loop of additions", results::Judging{}, "loop", "pass"}};
+  return {{"duration", "s", results::Better::lower, true, results::Role::metric, true,
+           "a short loop of additions", results::Judging{}, "loop", "pass"}};
 }
 
 std::vector<Case> SelftestSuite::plan(const PlanInput& input) const {

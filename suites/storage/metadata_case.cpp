@@ -113,13 +113,11 @@ class MetadataCase {
     const std::string own = name(i, group_.rank(), phase == 4), other = name(i, partner_, false);
     struct stat info {};
     switch (phase) {
-      case 0:
-        return create(own, i, round);
+      case 0: return create(own, i, round);
       case 1:
         if (::fstatat(others_.get(), other.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) fail("stat", other);
         return;
-      case 2:
-        return read(other, i);
+      case 2: return read(other, i);
       case 3:
         if (::renameat(mine_.get(), own.c_str(), mine_.get(), name(i, group_.rank(), true).c_str()) != 0)
           fail("rename", own);
@@ -156,8 +154,8 @@ class MetadataCase {
       block.data = std::span(read_).subspan(i * file_words, file_words);
       block.read_words = static_cast<std::uint64_t>(got_[i]) / sizeof(std::uint64_t);
       if (got_[i] == static_cast<ssize_t>(file_bytes)) {  // the last word lies in the file in part
-        const std::uint64_t last = word_of(
-            log_.known().key, {block.address.file, block.address.generation, block.address.word + file_words - 1});
+        const std::uint64_t last = word_of(log_.known().key, {block.address.file, block.address.generation,
+                                                              block.address.word + file_words - 1});
         const std::size_t there = file_bytes % sizeof last;
         std::memcpy(reinterpret_cast<std::byte*>(&block.data.back()) + there,
                     reinterpret_cast<const std::byte*>(&last) + there, sizeof last - there);

@@ -22,15 +22,11 @@ struct LevelPlan {
 
 LevelPlan level_plan(Level level) {
   switch (level) {
-    case Level::smoke:
-      return {32, 64 * mib, 0.5, {}, 0, 0};
-    case Level::quick:
-      return {128, 256 * mib, 2, {1, 16}, 50, 0.5};
-    case Level::standard:
-      return {128, 1024 * mib, 8, {1, 16, 128}, 200, 1.5};
+    case Level::smoke: return {32, 64 * mib, 0.5, {}, 0, 0};
+    case Level::quick: return {128, 256 * mib, 2, {1, 16}, 50, 0.5};
+    case Level::standard: return {128, 1024 * mib, 8, {1, 16, 128}, 200, 1.5};
     case Level::extended:
-    case Level::soak:
-      break;
+    case Level::soak: break;
   }
   return {256, 8192 * mib, 60, {1, 16, 128}, 1000, 20};
 }

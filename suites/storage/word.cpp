@@ -52,7 +52,9 @@ Damage kind_of(const Known& known, const WordAddress& right, std::uint64_t expec
 
 }  // namespace
 
-std::uint64_t word_of(std::uint64_t key, const WordAddress& address) noexcept { return mix64(pack(address) ^ key); }
+std::uint64_t word_of(std::uint64_t key, const WordAddress& address) noexcept {
+  return mix64(pack(address) ^ key);
+}
 
 WordAddress address_of(std::uint64_t key, std::uint64_t word) noexcept {
   const std::uint64_t packed = unmix64(word) ^ key;
@@ -67,24 +69,18 @@ void fill(std::uint64_t key, WordAddress address, std::span<std::uint64_t> data)
 
 const char* to_string(Damage damage) noexcept {
   switch (damage) {
-    case Damage::flip:
-      return "flipped";
-    case Damage::stale:
-      return "stale";
-    case Damage::torn:
-      return "torn";
-    case Damage::misdirect:
-      return "misdirected";
-    case Damage::short_data:
-      return "short";
-    case Damage::foreign:
-      break;
+    case Damage::flip: return "flipped";
+    case Damage::stale: return "stale";
+    case Damage::torn: return "torn";
+    case Damage::misdirect: return "misdirected";
+    case Damage::short_data: return "short";
+    case Damage::foreign: break;
   }
   return "foreign";
 }
 
-std::vector<Finding> check(const Known& known, const WordAddress& address, std::span<const std::uint64_t> data,
-                           std::uint64_t expected_words) {
+std::vector<Finding> check(const Known& known, const WordAddress& address,
+                           std::span<const std::uint64_t> data, std::uint64_t expected_words) {
   const std::uint64_t first = pack(address);
   std::uint64_t differences = 0;
   for (std::size_t i = 0; i < data.size(); ++i) differences |= data[i] ^ mix64((first + i) ^ known.key);

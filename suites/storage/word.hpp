@@ -58,9 +58,9 @@ struct Known {
   }
 };
 
-/// Looks at a block of `expected_words` words from `address` on, of which the first `data.size()` were read. No
-/// finding: all are right.
-std::vector<Finding> check(const Known& known, const WordAddress& address, std::span<const std::uint64_t> data,
-                           std::uint64_t expected_words);
+/// Looks at a block of `expected_words` words from `address` on, of which the first `data.size()` were read.
+/// No finding: all are right.
+std::vector<Finding> check(const Known& known, const WordAddress& address,
+                           std::span<const std::uint64_t> data, std::uint64_t expected_words);
 
 }  // namespace assay::storage

@@ -5,19 +5,21 @@
 
 #include "base/clock.hpp"
 #include "suite/together.hpp"
-#include "suites/train/train_work.hpp"
 #include "suites/train/train_metrics.hpp"
+#include "suites/train/train_work.hpp"
 
 namespace assay::train {
 namespace {
 
 constexpr std::array<const char*, 4> stages = {"data", "forward", "backward", "optimizer"};
 
-/// The first step of training again and again, from the same state on the same data, without communication: every
-/// repetition must give the same bits, on every rank.
+/// The first step of training again and again, from the same state on the same data, without communication:
+/// every repetition must give the same bits, on every rank.
 class Alone {
  public:
-  Alone(const TrainWork& work, Context& context) : work_(work), context_(context), replica_(work, context) { replica_.gpt().save(); }
+  Alone(const TrainWork& work, Context& context) : work_(work), context_(context), replica_(work, context) {
+    replica_.gpt().save();
+  }
 
   /// A series of this rank's turn, as one row.
   void measure(const SamplingPlan& plan) {
@@ -57,7 +59,8 @@ class Alone {
   /// Of everything the step made.
   std::uint64_t digest() {
     Gpt& gpt = replica_.gpt();
-    return mix64(context_.device.digest(gpt.gradients(), gpt.table().size() * sizeof(float)), gpt.parameter_digest());
+    return mix64(context_.device.digest(gpt.gradients(), gpt.table().size() * sizeof(float)),
+                 gpt.parameter_digest());
   }
 
   void check(std::size_t sample) {

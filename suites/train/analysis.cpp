@@ -17,8 +17,10 @@ namespace assay::train {
 
 double own_gemm_rate(const TrainWork& work, Context& context) {
   constexpr int rounds = 5;
-  const std::size_t n = gemm_rows(context.device.kind(), work.preset.model), matrix = n * n * size_of(work.type);
-  std::byte* base = context.device.arena().data() + Gpt::bytes(work.preset.model, work.preset.batch, work.storage(replicas_of(context)));
+  const std::size_t n = gemm_rows(context.device.kind(), work.preset.model),
+                    matrix = n * n * size_of(work.type);
+  std::byte* base = context.device.arena().data() +
+                    Gpt::bytes(work.preset.model, work.preset.batch, work.storage(replicas_of(context)));
   std::byte* a = base + (64 - reinterpret_cast<std::uintptr_t>(base) % 64) % 64;
   context.device.fill_uniform(work.type, a, 2 * n * n, context.random.child("gemm").key());
   const Matmul shape{n, n, n, false, false, false};
@@ -62,7 +64,8 @@ TrainWork with_pressure(TrainWork work, double gemm_rate, double bus_rate, int r
   const double communication_s = 2 * (n - 1) / n * bytes / bus_rate;
   const double tokens = communication_s * gemm_rate / (work.pressure * 2 / 3 * model.flops_per_token());
   const std::size_t planned = work.preset.batch;
-  const double sequences = std::clamp(std::round(tokens / static_cast<double>(model.length)), 1.0, static_cast<double>(planned));
+  const double sequences =
+      std::clamp(std::round(tokens / static_cast<double>(model.length)), 1.0, static_cast<double>(planned));
   work.preset.batch = static_cast<std::size_t>(sequences);
   work.passes = static_cast<int>((planned + work.preset.batch - 1) / work.preset.batch);
   return work;
@@ -70,18 +73,20 @@ TrainWork with_pressure(TrainWork work, double gemm_rate, double bus_rate, int r
 
 void declare_analysis(CaseRecord& record, double nominal_peak) {
   for (const results::MetricSpec& m : metrics().all())
-    if (m.operation == "together" && !m.per_sample && (m.name != "mfu" || nominal_peak > 0)) record.declare(m);
+    if (m.operation == "together" && !m.per_sample && (m.name != "mfu" || nominal_peak > 0))
+      record.declare(m);
 }
 
-void analyse(const TrainWork& work, const StepLog& log, const FrontierSum& frontier, double gemm_rate, CaseRecord::Row& row,
-             Context& context) {
+void analyse(const TrainWork& work, const StepLog& log, const FrontierSum& frontier, double gemm_rate,
+             CaseRecord::Row& row, Context& context) {
   const std::vector<double>& steps = row.values.at("step");
   const double flops = work.preset.model.flops_per_token() * static_cast<double>(work.tokens());
   const double typical = median(steps);
   row.values["gemm_rate"] = {gemm_rate};
   row.values["flop_rate"] = {flops / typical};
   row.values["utilization"] = {flops / typical / gemm_rate};
-  if (const double peak = context.device.nominal_peak_flops(work.type); peak > 0) row.values["mfu"] = {flops / typical / peak};
+  if (const double peak = context.device.nominal_peak_flops(work.type); peak > 0)
+    row.values["mfu"] = {flops / typical / peak};
   row.values["jitter"] = {quantile(steps, 0.99) / typical};
   if (steps.size() >= 10) row.values["drift"] = {robust_line(row.t, steps).slope / typical * 3600};
   for (std::size_t stage = 0; stage < frontier_stages; ++stage)
@@ -95,11 +100,12 @@ void analyse(const TrainWork& work, const StepLog& log, const FrontierSum& front
   row.values["straggler_relative"] = {score.relative};
   row.values["straggler_individual"] = {score.individual};
   if (!score.straggles) return;
-  context.record.event("straggler",
-                       fmt::format("{}: {:.1f} % more compute time per step than the fastest rank; it leads in {}",
-                                   name_of_rank(context, context.world.rank()), (1 / score.relative - 1) * 100,
-                                   frontier_names[frontier.worst()]),
-                       context.device_entity);
+  context.record.event(
+      "straggler",
+      fmt::format("{}: {:.1f} % more compute time per step than the fastest rank; it leads in {}",
+                  name_of_rank(context, context.world.rank()), (1 / score.relative - 1) * 100,
+                  frontier_names[frontier.worst()]),
+      context.device_entity);
 }
 
 }  // namespace assay::train

@@ -19,7 +19,8 @@ namespace {
 constexpr std::size_t piece = std::size_t{8} << 20;  ///< of one system call
 
 [[noreturn]] void fail(const std::filesystem::path& file, const char* what) {
-  throw Error(ErrorKind::resource, fmt::format("checkpoint: {}: cannot {}: {}", file.string(), what, std::strerror(errno)));
+  throw Error(ErrorKind::resource,
+              fmt::format("checkpoint: {}: cannot {}: {}", file.string(), what, std::strerror(errno)));
 }
 
 [[noreturn]] void damaged(const std::filesystem::path& file, const std::string& what) {
@@ -28,7 +29,8 @@ constexpr std::size_t piece = std::size_t{8} << 20;  ///< of one system call
 
 class File {
  public:
-  File(const std::filesystem::path& path, int flags) : path_(path), fd_(::open(path.c_str(), flags | O_CLOEXEC, 0644)) {
+  File(const std::filesystem::path& path, int flags)
+      : path_(path), fd_(::open(path.c_str(), flags | O_CLOEXEC, 0644)) {
     if (fd_ < 0) fail(path, (flags & O_CREAT) != 0 ? "create" : "open");
   }
   ~File() {
@@ -80,7 +82,8 @@ std::filesystem::path shard_path(const std::filesystem::path& folder, int rank) 
   return folder / fmt::format("shard-{:06}", rank);
 }
 
-WriteTimes write_shard(const std::filesystem::path& path, ShardHeader header, std::span<const std::byte> payload) {
+WriteTimes write_shard(const std::filesystem::path& path, ShardHeader header,
+                       std::span<const std::byte> payload) {
   header.bytes = payload.size();
   header.digest = kernels::host::digest(payload.data(), payload.size(), 0);
   const double begin = now_s();
@@ -94,22 +97,26 @@ WriteTimes write_shard(const std::filesystem::path& path, ShardHeader header, st
   return {written - begin, now_s() - written};
 }
 
-ShardHeader read_shard(const std::filesystem::path& path, std::uint64_t step, int rank, std::span<std::byte> payload) {
+ShardHeader read_shard(const std::filesystem::path& path, std::uint64_t step, int rank,
+                       std::span<std::byte> payload) {
   File file(path, O_RDONLY);
   file.forget();
   ShardHeader header;
-  if (file.read(std::as_writable_bytes(std::span(&header, 1))) != sizeof header) damaged(path, "shorter than its header");
+  if (file.read(std::as_writable_bytes(std::span(&header, 1))) != sizeof header)
+    damaged(path, "shorter than its header");
   if (std::memcmp(header.magic, ShardHeader{}.magic, sizeof header.magic) != 0 || header.version != 1)
     damaged(path, "is no shard of a checkpoint");
   if (header.step != step || header.rank != static_cast<std::uint64_t>(rank))
-    damaged(path, fmt::format("holds step {} of rank {}, not step {} of rank {}", header.step, header.rank, step, rank));
+    damaged(path, fmt::format("holds step {} of rank {}, not step {} of rank {}", header.step, header.rank,
+                              step, rank));
   if (header.bytes != payload.size())
     damaged(path, fmt::format("says it holds {} bytes, not {}", header.bytes, payload.size()));
   if (const std::size_t n = file.read(payload); n != payload.size())
     damaged(path, fmt::format("ends after {} of {} bytes", n, payload.size()));
   const std::uint64_t digest = kernels::host::digest(payload.data(), payload.size(), 0);
   if (digest != header.digest)
-    damaged(path, fmt::format("digest {:#018x} instead of {:#018x}: what was read is not what was written", digest, header.digest));
+    damaged(path, fmt::format("digest {:#018x} instead of {:#018x}: what was read is not what was written",
+                              digest, header.digest));
   return header;
 }
 

@@ -26,14 +26,16 @@ struct WriteTimes {
 
 std::filesystem::path shard_path(const std::filesystem::path& folder, int rank);
 
-/// Writes header and payload, and waits until the file system says they are safe. The digest is filled in. Throws
-/// Error(resource) that names the file and the reason (full, read-only, ...).
-WriteTimes write_shard(const std::filesystem::path& file, ShardHeader header, std::span<const std::byte> payload);
+/// Writes header and payload, and waits until the file system says they are safe. The digest is filled in.
+/// Throws Error(resource) that names the file and the reason (full, read-only, ...).
+WriteTimes write_shard(const std::filesystem::path& file, ShardHeader header,
+                       std::span<const std::byte> payload);
 
-/// Reads a shard past the page cache, as far as the file system lets go of it, and checks it: magic, version, step, rank, length, digest. Throws
-/// Error(resource) when it cannot be read, Error(data) that names file and difference when it is not what was written.
-/// Returns the header; `payload` must have its size.
-ShardHeader read_shard(const std::filesystem::path& file, std::uint64_t step, int rank, std::span<std::byte> payload);
+/// Reads a shard past the page cache, as far as the file system lets go of it, and checks it: magic, version,
+/// step, rank, length, digest. Throws Error(resource) when it cannot be read, Error(data) that names file and
+/// difference when it is not what was written. Returns the header; `payload` must have its size.
+ShardHeader read_shard(const std::filesystem::path& file, std::uint64_t step, int rank,
+                       std::span<std::byte> payload);
 
 /// Marks a complete checkpoint: an empty file DONE in the folder, synced with it.
 void mark_done(const std::filesystem::path& folder);

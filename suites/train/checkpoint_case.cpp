@@ -7,8 +7,8 @@
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "suites/train/checkpoint.hpp"
-#include "suites/train/train_work.hpp"
 #include "suites/train/train_metrics.hpp"
+#include "suites/train/train_work.hpp"
 
 namespace assay::train {
 namespace {
@@ -26,7 +26,8 @@ struct Failure {
     } catch (const Error& e) {
       own.emplace(e);
     } catch (const fs::filesystem_error& e) {
-      own.emplace(ErrorKind::resource, fmt::format("checkpoint: {}: {}", e.path1().string(), e.code().message()));
+      own.emplace(ErrorKind::resource,
+                  fmt::format("checkpoint: {}: {}", e.path1().string(), e.code().message()));
     }
   }
   /// Collective. Throws on every rank what the first failing one met.
@@ -36,8 +37,8 @@ struct Failure {
   }
 };
 
-/// Trains, writes checkpoints, reads them back by other ranks, and starts again from the last but one: the steps after it must have the
-/// same bits the second time.
+/// Trains, writes checkpoints, reads them back by other ranks, and starts again from the last but one: the
+/// steps after it must have the same bits the second time.
 class CheckpointCase {
  public:
   CheckpointCase(const Case& c, Context& context)
@@ -57,7 +58,8 @@ class CheckpointCase {
     declare();
     const fs::path root = context_.config.options.text("train.scratch");
     const std::string name = context_.world.broadcast_text(
-        fmt::format("assay-train-{:016x}-{}", context_.config.seed, static_cast<long long>(now_s() * 1e6)), 0);
+        fmt::format("assay-train-{:016x}-{}", context_.config.seed, static_cast<long long>(now_s() * 1e6)),
+        0);
     folder_ = root / name;
     Failure failure;
     try {
@@ -101,8 +103,9 @@ class CheckpointCase {
 
   void train(int step) {
     const auto ranks = static_cast<std::uint64_t>(context_.world.size());
-    replica_.load((static_cast<std::uint64_t>(step) * ranks + static_cast<std::uint64_t>(context_.world.rank())) *
-                  work_.preset.batch);
+    replica_.load(
+        (static_cast<std::uint64_t>(step) * ranks + static_cast<std::uint64_t>(context_.world.rank())) *
+        work_.preset.batch);
     replica_.forward();
     replica_.gpt().backward([&](std::size_t b) { reducer_.ready(b); }, [&] { reducer_.tick(); });
     reducer_.wait();
@@ -157,7 +160,8 @@ class CheckpointCase {
     header.rank = static_cast<std::uint64_t>(world.rank());
     header.ranks = static_cast<std::uint64_t>(world.size());
     header.first = header.rank * shard_bytes_;
-    failure.guarded([&] { times = write_shard(shard_path(folder, world.rank()), header, shard(world.rank())); });
+    failure.guarded(
+        [&] { times = write_shard(shard_path(folder, world.rank()), header, shard(world.rank())); });
     failure.agree(world);
     const double written = world.max(now_s() - start);
     failure.guarded([&] {
@@ -204,7 +208,8 @@ class CheckpointCase {
         record.index = static_cast<std::uint64_t>(step);
         record.t = context_.since_start(now_s());
         context_.record.miscompare(record);
-        context_.record.event("miscompare", name_of_rank(context_, world.rank()) + ": " + e.what(), context_.device_entity);
+        context_.record.event("miscompare", name_of_rank(context_, world.rank()) + ": " + e.what(),
+                              context_.device_entity);
       }
     });
     read_s = now_s() - start;
@@ -233,7 +238,8 @@ class CheckpointCase {
     failure.guarded([&] {
       if (!is_done(checkpoint(from)))
         throw Error(ErrorKind::resource, "checkpoint: " + checkpoint(from).string() + ": has no DONE marker");
-      read_shard(shard_path(checkpoint(from), world.rank()), static_cast<std::uint64_t>(from), world.rank(), mine);
+      read_shard(shard_path(checkpoint(from), world.rank()), static_cast<std::uint64_t>(from), world.rank(),
+                 mine);
     });
     failure.agree(world);
     world.all_gather(mine.data(), staging_.data(), shard_bytes_);
@@ -246,9 +252,10 @@ class CheckpointCase {
     context_.record.parameter("restarted_from", from);
     if (wrong == 0) return;
     row.values["errors"].back() += wrong;
-    context_.record.set_state(results::CaseState::fail,
-                              fmt::format("{} of {} steps after a restart from step {} have other bits than before", wrong,
-                                          work_.steps - from + 1, from));
+    context_.record.set_state(
+        results::CaseState::fail,
+        fmt::format("{} of {} steps after a restart from step {} have other bits than before", wrong,
+                    work_.steps - from + 1, from));
   }
 
   /// Nothing is left behind unless asked.

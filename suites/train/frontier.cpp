@@ -36,7 +36,9 @@ void FrontierSum::add(const Frontier& frontier, int me) {
   }
 }
 
-double FrontierSum::share(std::size_t stage) const noexcept { return all_s_ > 0 ? mine_s_[stage] / all_s_ : 0; }
+double FrontierSum::share(std::size_t stage) const noexcept {
+  return all_s_ > 0 ? mine_s_[stage] / all_s_ : 0;
+}
 
 std::size_t FrontierSum::worst() const noexcept {
   return static_cast<std::size_t>(std::max_element(mine_s_.begin(), mine_s_.end()) - mine_s_.begin());

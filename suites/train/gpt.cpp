@@ -12,7 +12,8 @@ constexpr std::size_t alignment = 64;
 
 TrainOps& ops_of(Device& device) {
   if (device.train_ops() == nullptr)
-    throw Error(ErrorKind::device, "train: the " + std::string(device.kind()) + " device has no kernels for it");
+    throw Error(ErrorKind::device,
+                "train: the " + std::string(device.kind()) + " device has no kernels for it");
   return *device.train_ops();
 }
 
@@ -21,7 +22,9 @@ struct Products {
   Matmul forward, weight_gradient, input_gradient;
 };
 Products products_of(const Tensor& w, std::size_t rows) noexcept {
-  return {{rows, w.columns, w.rows, false, false, false}, {w.rows, w.columns, rows, true, false, false, Output::exact}, {rows, w.rows, w.columns, false, true, false}};
+  return {{rows, w.columns, w.rows, false, false, false},
+          {w.rows, w.columns, rows, true, false, false, Output::exact},
+          {rows, w.rows, w.columns, false, true, false}};
 }
 
 }  // namespace
@@ -31,7 +34,9 @@ class Gpt::Carver {
  public:
   Carver(std::byte* base, NumType type) : base_(base), element_(size_of(type)) {}
   float* floats(std::size_t count) { return reinterpret_cast<float*>(take(count * sizeof(float))); }
-  std::int32_t* integers(std::size_t count) { return reinterpret_cast<std::int32_t*>(take(count * sizeof(std::int32_t))); }
+  std::int32_t* integers(std::size_t count) {
+    return reinterpret_cast<std::int32_t*>(take(count * sizeof(std::int32_t)));
+  }
   /// Of the storage type.
   void* values(std::size_t count) { return take(count * element_); }
   std::size_t used() const noexcept { return used_; }
@@ -48,12 +53,20 @@ class Gpt::Carver {
   std::size_t element_, used_ = 0;
 };
 
-Gpt::Gpt(Device& device, const ModelShape& shape, std::size_t batch, std::span<std::byte> memory, const Storage& storage)
-    : device_(device), ops_(ops_of(device)), shape_(shape), storage_(storage), table_(shape), share_(table_, storage), batch_(batch) {
+Gpt::Gpt(Device& device, const ModelShape& shape, std::size_t batch, std::span<std::byte> memory,
+         const Storage& storage)
+    : device_(device),
+      ops_(ops_of(device)),
+      shape_(shape),
+      storage_(storage),
+      table_(shape),
+      share_(table_, storage),
+      batch_(batch) {
   if (memory.size() < bytes(shape, batch, storage))
     throw Error(ErrorKind::internal, "train: the memory of the plan is too small");
   if (shape.depth() % 32 != 0 || shape.vocabulary % 16 != 0)  // rope.hpp, cross_entropy.hpp
-    throw Error(ErrorKind::internal, "train: the depth of a head must be a multiple of 32, the vocabulary one of 16");
+    throw Error(ErrorKind::internal,
+                "train: the depth of a head must be a multiple of 32, the vocabulary one of 16");
   Carver carver(memory.data(), storage.type);
   b_ = lay_out(carver, shape, batch, storage);
   ops_.prepare(storage.type, attention());
@@ -64,7 +77,8 @@ Gpt::Gpt(Device& device, const ModelShape& shape, std::size_t batch, std::span<s
   device_.copy_to_device(b_.sine, sine.data(), half * sizeof(float));
 }
 
-Gpt::Buffers Gpt::lay_out(Carver& carver, const ModelShape& shape, std::size_t batch, const Storage& storage) {
+Gpt::Buffers Gpt::lay_out(Carver& carver, const ModelShape& shape, std::size_t batch,
+                          const Storage& storage) {
   const std::size_t n = shape.parameters(), r = batch * shape.length, c = shape.width;
   const Share share(TensorTable(shape), storage);
   const bool narrow = storage.type != NumType::fp32;
@@ -123,7 +137,8 @@ void Gpt::initialise(const RandomStream& random) {
   if (storage_.type == NumType::fp32)
     ops_.copy(b_.parameters, b_.gradients, table_.size() * sizeof(float));
   else
-    for (const Piece& piece : share_.pieces()) ops_.copy(master(piece), b_.gradients + piece.offset, piece.size * sizeof(float));
+    for (const Piece& piece : share_.pieces())
+      ops_.copy(master(piece), b_.gradients + piece.offset, piece.size * sizeof(float));
   ops_.to_bf16(storage_.type, b_.gradients, b_.weights, table_.size());
   ops_.zero(b_.m, share_.size() * sizeof(float));
   ops_.zero(b_.v, share_.size() * sizeof(float));
@@ -134,7 +149,9 @@ void Gpt::load(std::span<const std::int32_t> tokens, std::span<const std::int32_
   device_.copy_to_device(b_.targets, targets.data(), targets.size_bytes());
 }
 
-void Gpt::apply(const void* x, const Tensor& w, void* y) { device_.matmul(storage_.type, products_of(w, rows()).forward, x, weight(w), y); }
+void Gpt::apply(const void* x, const Tensor& w, void* y) {
+  device_.matmul(storage_.type, products_of(w, rows()).forward, x, weight(w), y);
+}
 
 void Gpt::apply_backward(const void* x, const Tensor& w, const void* dy, void* dx) {
   const Products p = products_of(w, rows());
@@ -209,7 +226,8 @@ void Gpt::backward(const std::function<void(std::size_t)>& ready, const std::fun
     layer_backward(l, tick);
     done(table_.bucket_of_layer(l));
   }
-  ops_.embedding_backward(storage_.type, b_.dstream, b_.tokens, gradient(table_.embedding()), r, c, shape_.vocabulary);
+  ops_.embedding_backward(storage_.type, b_.dstream, b_.tokens, gradient(table_.embedding()), r, c,
+                          shape_.vocabulary);
   done(table_.buckets().size() - 1);
 }
 
@@ -260,7 +278,8 @@ double Gpt::gradient_squares(bool with_shared) {
   double sum = 0;
   for (const Piece& piece : share_.pieces())
     if (with_shared || !piece.shared)
-      sum += ops_.sum_squares(b_.reduced != nullptr ? b_.reduced + piece.at : b_.gradients + piece.offset, piece.size);
+      sum += ops_.sum_squares(b_.reduced != nullptr ? b_.reduced + piece.at : b_.gradients + piece.offset,
+                              piece.size);
   return sum;
 }
 
@@ -284,7 +303,8 @@ void Gpt::restore() {
   ops_.copy(b_.v, b_.saved + n + k, k * sizeof(float));
   // Weights of other parts come back with their owners' next update.
   for (const Piece& piece : share_.pieces())
-    ops_.to_bf16(storage_.type, master(piece), static_cast<std::byte*>(b_.weights) + piece.offset * element_bytes(), piece.size);
+    ops_.to_bf16(storage_.type, master(piece),
+                 static_cast<std::byte*>(b_.weights) + piece.offset * element_bytes(), piece.size);
 }
 
 std::uint64_t Gpt::gradient_digest(std::size_t bucket) {

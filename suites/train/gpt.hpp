@@ -15,13 +15,15 @@
 
 namespace assay::train {
 
-/// One replica: parameters, gradients, AdamW's moments and the activations of `batch` sequences, all in one piece of
-/// device memory. R = batch * length rows, C = width, V = vocabulary. Gradients of parameters are fp32 whatever the storage, so
-/// that a bucket is summed over ranks as exactly as in fp32 training.
+/// One replica: parameters, gradients, AdamW's moments and the activations of `batch` sequences, all in one
+/// piece of device memory. R = batch * length rows, C = width, V = vocabulary. Gradients of parameters are
+/// fp32 whatever the storage, so that a bucket is summed over ranks as exactly as in fp32 training.
 class Gpt {
  public:
-  /// Throws Error(device) when the device has no operations for training, Error(internal) when `memory` is too small.
-  Gpt(Device& device, const ModelShape& shape, std::size_t batch, std::span<std::byte> memory, const Storage& storage = {});
+  /// Throws Error(device) when the device has no operations for training, Error(internal) when `memory` is
+  /// too small.
+  Gpt(Device& device, const ModelShape& shape, std::size_t batch, std::span<std::byte> memory,
+      const Storage& storage = {});
   static std::size_t bytes(const ModelShape& shape, std::size_t batch, const Storage& storage = {});
   /// All matrix products of a pass, each once.
   static std::vector<Matmul> products(const ModelShape& shape, std::size_t batch);
@@ -40,13 +42,13 @@ class Gpt {
     score(scale);
     return loss_sum();
   }
-  /// After score(): all gradients. Calls `ready(bucket)` as soon as the gradients of a bucket are complete, in the order of
-  /// TensorTable::buckets(), and `tick()` between operations; both may be null.
+  /// After score(): all gradients. Calls `ready(bucket)` as soon as the gradients of a bucket are complete,
+  /// in the order of TensorTable::buckets(), and `tick()` between operations; both may be null.
   void backward(const std::function<void(std::size_t)>& ready, const std::function<void()>& tick);
   /// AdamW on the pieces of this part, from `reduced()` where there are several parts.
   void update(const kernels::AdamW& rule);
-  /// Where an update takes several passes, after each of them: its gradients, as they are in what update() reads, are added to those
-  /// of the passes before; after the last one update() reads the sum.
+  /// Where an update takes several passes, after each of them: its gradients, as they are in what update()
+  /// reads, are added to those of the passes before; after the last one update() reads the sum.
   void gather(int pass, int passes);
 
   /// Parameters and moments as they are now, and back again.
@@ -67,7 +69,8 @@ class Gpt {
   void* weights() noexcept { return b_.weights; }
   std::size_t element_bytes() const noexcept { return size_of(storage_.type); }
   float* gradients() noexcept { return b_.gradients; }
-  /// With several parts: [share().size()] gradients summed over ranks, and room for the longest run of weights.
+  /// With several parts: [share().size()] gradients summed over ranks, and room for the longest run of
+  /// weights.
   float* reduced() noexcept { return b_.reduced; }
   void* staging() noexcept { return b_.staging; }
   float* moments(int which) noexcept { return which == 0 ? b_.m : b_.v; }
@@ -87,7 +90,8 @@ class Gpt {
     float *rstd1, *rstd2, *lse;
   };
   struct Buffers {
-    float *parameters = nullptr, *gradients = nullptr, *m = nullptr, *v = nullptr, *saved = nullptr, *reduced = nullptr;
+    float *parameters = nullptr, *gradients = nullptr, *m = nullptr, *v = nullptr, *saved = nullptr,
+          *reduced = nullptr;
     float* gathered = nullptr;
     void *weights = nullptr, *staging = nullptr;
     std::vector<Layer> layers;
@@ -107,7 +111,9 @@ class Gpt {
   float* master(const Piece& piece) noexcept {
     return b_.parameters + (storage_.type == NumType::fp32 ? piece.offset : piece.at);
   }
-  std::size_t masters() const noexcept { return storage_.type == NumType::fp32 ? table_.size() : share_.size(); }
+  std::size_t masters() const noexcept {
+    return storage_.type == NumType::fp32 ? table_.size() : share_.size();
+  }
   float* gradient(const Tensor& tensor) noexcept { return b_.gradients + tensor.offset; }
   std::size_t rows() const noexcept { return batch_ * shape_.length; }
   kernels::AttentionShape attention() const noexcept {

@@ -1,19 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/clock.hpp"
-#include "suites/train/train_work.hpp"
 #include "suites/train/step_log.hpp"
+#include "suites/train/train_work.hpp"
 #include "suites/train/trust.hpp"
 
 namespace assay::train {
 namespace {
 
-/// All ranks train the same model on the same data, without communication: every gradient and every parameter must have the
-/// same bits everywhere.
+/// All ranks train the same model on the same data, without communication: every gradient and every parameter
+/// must have the same bits everywhere.
 class Lockstep {
  public:
   Lockstep(const Case& c, Context& context)
-      : case_(c), context_(context), work_(work_from(c, context.device)), replica_(work_, context), trust_(context), begin_s_(now_s()) {
-    for (const Bucket& bucket : replica_.gpt().table().buckets()) names_.push_back("the gradients of " + bucket.name);
+      : case_(c),
+        context_(context),
+        work_(work_from(c, context.device)),
+        replica_(work_, context),
+        trust_(context),
+        begin_s_(now_s()) {
+    for (const Bucket& bucket : replica_.gpt().table().buckets())
+      names_.push_back("the gradients of " + bucket.name);
   }
 
   void run() {
@@ -26,7 +32,8 @@ class Lockstep {
     row.integers["digest_gradient"] = gradient_digests_;
     row.integers["digest_parameter"] = parameter_digests_;
     std::string buckets;
-    for (const Bucket& bucket : replica_.gpt().table().buckets()) buckets += (buckets.empty() ? "" : ",") + bucket.name;
+    for (const Bucket& bucket : replica_.gpt().table().buckets())
+      buckets += (buckets.empty() ? "" : ",") + bucket.name;
     context_.record.parameter("buckets", buckets);
     context_.record.parameter("flops_per_token", work_.preset.model.flops_per_token());
     context_.record.add_time(0, timed_s_, now_s() - begin_s_ - timed_s_);
@@ -74,12 +81,22 @@ class Lockstep {
     gpt.update(work_.preset.rule(step, 1));
     ops.mark(4);
     context_.device.synchronize();
-    const double forward_s = ops.elapsed_s(0, 1), backward_s = ops.elapsed_s(1, 2), optimizer_s = ops.elapsed_s(3, 4);
+    const double forward_s = ops.elapsed_s(0, 1), backward_s = ops.elapsed_s(1, 2),
+                 optimizer_s = ops.elapsed_s(3, 4);
     timed_s_ += t1 - t0 + forward_s + backward_s + optimizer_s;
     const Outcome parameters = check_parameters(step);
 
-    StepReport report{t1 - t0, forward_s, backward_s, 0, optimizer_s, replica_.loss_sum(), replica_.oracle_sum(),
-                      static_cast<double>(replica_.counted()), squares, 0, parameter_digests_.back()};
+    StepReport report{t1 - t0,
+                      forward_s,
+                      backward_s,
+                      0,
+                      optimizer_s,
+                      replica_.loss_sum(),
+                      replica_.oracle_sum(),
+                      static_cast<double>(replica_.counted()),
+                      squares,
+                      0,
+                      parameter_digests_.back()};
     report.stop = !work_.fixed && now_s() - begin_s_ > case_.seconds ? 1 : 0;
     const auto all = exchange(context_.world, report);
     log_.add(report, t0, regret_of(all), gradients.mine + parameters.mine, 0);

@@ -20,8 +20,8 @@ TensorTable::TensorTable(const ModelShape& shape) {
     tensors_.push_back({std::move(name), rows, columns, size_, scale});
     size_ += rows * columns;
   };
-  // Variance 1 / rows for what multiplies normalised values; what adds to the residual stream starts at zero, so that the
-  // model starts as a table of single tokens and every layer learns.
+  // Variance 1 / rows for what multiplies normalised values; what adds to the residual stream starts at zero,
+  // so that the model starts as a table of single tokens and every layer learns.
   const float inner = std::sqrt(3.0f / static_cast<float>(c));
   add("embedding", v, c, 1.0f);
   for (std::size_t l = 0; l < shape.layers; ++l) {
@@ -45,7 +45,8 @@ std::size_t TensorTable::bucket_of(std::size_t element) const noexcept {
   return buckets_.size();
 }
 
-Share::Share(const TensorTable& table, const Storage& storage) : parts_(static_cast<std::size_t>(storage.parts)) {
+Share::Share(const TensorTable& table, const Storage& storage)
+    : parts_(static_cast<std::size_t>(storage.parts)) {
   if (parts_ == 1) {
     pieces_.push_back({0, table.size(), 0, false});
     size_ = table.size();

@@ -10,7 +10,8 @@
 
 namespace assay::train {
 
-/// GPT: RMSNorm without weights, rotary positions, causal attention, ReLU^2 MLP of 4 widths, no biases, untied head.
+/// GPT: RMSNorm without weights, rotary positions, causal attention, ReLU^2 MLP of 4 widths, no biases,
+/// untied head.
 struct ModelShape {
   std::size_t width = 128, layers = 2, heads = 4, vocabulary = 32, length = 64;
 
@@ -19,7 +20,8 @@ struct ModelShape {
   std::size_t parameters() const noexcept { return 12 * width * width * layers + 2 * width * vocabulary; }
   /// Parameters that multiply: all but the embedding.
   std::size_t multiplied() const noexcept { return parameters() - width * vocabulary; }
-  /// Forward and backward: 6 per multiplied parameter, and 6 L C T for causal attention, whose masked half is not counted.
+  /// Forward and backward: 6 per multiplied parameter, and 6 L C T for causal attention, whose masked half is
+  /// not counted.
   double flops_per_token() const noexcept {
     return 6.0 * static_cast<double>(multiplied()) + 6.0 * static_cast<double>(layers * width * length);
   }
@@ -63,8 +65,9 @@ class TensorTable {
   std::size_t size_ = 0;
 };
 
-/// How a replica is stored. `type`: activations, and the weights that multiply; with bf16 there are fp32 master parameters beside
-/// them. `part` of `parts`: whose share of master parameters and moments this is (ZeRO stage 1); one part has all.
+/// How a replica is stored. `type`: activations, and the weights that multiply; with bf16 there are fp32
+/// master parameters beside them. `part` of `parts`: whose share of master parameters and moments this is
+/// (ZeRO stage 1); one part has all.
 struct Storage {
   NumType type = NumType::fp32;
   int part = 0, parts = 1;
@@ -77,8 +80,8 @@ struct Piece {
   bool shared = false;  ///< all parts update it alike
 };
 
-/// What one part updates: an equal run of every bucket, and of each the few elements at its end that do not divide. Every part
-/// has the same number of elements.
+/// What one part updates: an equal run of every bucket, and of each the few elements at its end that do not
+/// divide. Every part has the same number of elements.
 class Share {
  public:
   Share(const TensorTable& table, const Storage& storage);
@@ -86,7 +89,8 @@ class Share {
   const std::vector<Piece>& pieces() const noexcept { return pieces_; }
   /// Elements of all pieces.
   std::size_t size() const noexcept { return size_; }
-  /// Elements of a bucket that each part has for itself; they lie in the order of the parts at the begin of the bucket.
+  /// Elements of a bucket that each part has for itself; they lie in the order of the parts at the begin of
+  /// the bucket.
   std::size_t run(const Bucket& bucket) const noexcept;
   std::size_t longest_run() const noexcept { return longest_; }
 
@@ -95,8 +99,8 @@ class Share {
   std::vector<Piece> pieces_;  ///< by bucket: the run, then what is shared
 };
 
-/// Bytes of device memory for a model with `batch` sequences per step: parameters, gradients, two moments, a snapshot of all
-/// but the gradients, and activations.
+/// Bytes of device memory for a model with `batch` sequences per step: parameters, gradients, two moments, a
+/// snapshot of all but the gradients, and activations.
 std::size_t memory_bytes(const ModelShape& shape, std::size_t batch, const Storage& storage = {});
 
 }  // namespace assay::train

@@ -13,7 +13,8 @@
 
 namespace assay::train {
 
-/// Regret (mean over the steps (step - window, step]) of a healthy run, whatever the seed and the number of ranks.
+/// Regret (mean over the steps (step - window, step]) of a healthy run, whatever the seed and the number of
+/// ranks.
 struct BandPoint {
   int step;
   double lower, upper;
@@ -24,11 +25,12 @@ struct Preset {
   std::string_view name;
   ModelShape model;
   SourceShape source;
-  std::size_t batch;  ///< sequences per rank and step
-  float rate;         ///< of AdamW, after a linear warm-up
-  int warmup;         ///< steps
+  std::size_t batch;                ///< sequences per rank and step
+  float rate;                       ///< of AdamW, after a linear warm-up
+  int warmup;                       ///< steps
   std::span<const BandPoint> band;  ///< by ascending step; of training in fp32
-  std::size_t least_layers = 0;     ///< fewer layers than the model's where memory is short, down to these; 0: never
+  std::size_t least_layers =
+      0;  ///< fewer layers than the model's where memory is short, down to these; 0: never
 
   std::size_t tokens() const noexcept { return batch * model.length; }
   /// The update rule of a 0-based step for a gradient summed over `ranks`.

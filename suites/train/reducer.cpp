@@ -19,7 +19,8 @@ GradientReducer::GradientReducer(Communicator& comm, Gpt& gpt, Progress progress
       alone_(comm.size() == 1),
       stream_(gpt.device().stream()),
       progress_(progress == Progress::thread && !comm.serialized() ? Progress::calls : progress) {
-  if (!alone_ && stream_ == nullptr && progress_ == Progress::thread) thread_ = std::thread([this] { drive(); });
+  if (!alone_ && stream_ == nullptr && progress_ == Progress::thread)
+    thread_ = std::thread([this] { drive(); });
 }
 
 GradientReducer::~GradientReducer() {
@@ -65,7 +66,8 @@ void GradientReducer::scatter(const Bucket& bucket) {
   const std::size_t run = gpt_.share().run(bucket);
   if (stream_ != nullptr) comm_.order_after(stream_);
   for (const Piece& piece : gpt_.share().pieces()) {
-    if (piece.offset < bucket.offset || piece.offset >= bucket.offset + bucket.size || piece.size == 0) continue;
+    if (piece.offset < bucket.offset || piece.offset >= bucket.offset + bucket.size || piece.size == 0)
+      continue;
     float* const to = gpt_.reduced() + piece.at;
     if (piece.shared)
       comm_.all_reduce(gpt_.gradients() + piece.offset, to, piece.size, DataType::fp32, ReduceOp::sum);

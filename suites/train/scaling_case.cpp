@@ -3,14 +3,14 @@
 
 #include "base/clock.hpp"
 #include "measure/statistics.hpp"
-#include "suites/train/train_work.hpp"
 #include "suites/train/train_metrics.hpp"
+#include "suites/train/train_work.hpp"
 
 namespace assay::train {
 namespace {
 
-/// The same pass (forward and backward, no update) in four ways: alone on the node; all ranks at once without communication; communication
-/// alone; both, overlapped as in training.
+/// The same pass (forward and backward, no update) in four ways: alone on the node; all ranks at once without
+/// communication; communication alone; both, overlapped as in training.
 class Scaling {
  public:
   Scaling(const Case& c, Context& context)
@@ -80,9 +80,9 @@ class Scaling {
     return now_s() - begin;
   }
 
-  void report(const std::vector<double>& starts, const std::vector<double>& alone, const std::vector<double>& compute,
-              const std::vector<double>& communication, const std::vector<double>& together,
-              const std::vector<double>& hidden) {
+  void report(const std::vector<double>& starts, const std::vector<double>& alone,
+              const std::vector<double>& compute, const std::vector<double>& communication,
+              const std::vector<double>& together, const std::vector<double>& hidden) {
     auto& row = context_.record.add_row(context_.device_entity);
     row.t = starts;
     row.block.assign(starts.size(), 0);

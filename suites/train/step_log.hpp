@@ -27,7 +27,8 @@ static_assert(std::is_trivially_copyable_v<StepReport>);
 /// Collective: the reports of all ranks.
 std::vector<StepReport> exchange(Communicator& comm, const StepReport& mine);
 
-/// Regret over all ranks, nat per token: their losses less what a perfect model would have lost on the same tokens.
+/// Regret over all ranks, nat per token: their losses less what a perfect model would have lost on the same
+/// tokens.
 double regret_of(const std::vector<StepReport>& reports) noexcept;
 
 /// The samples of one rank, step by step.

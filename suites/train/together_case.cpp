@@ -5,8 +5,8 @@
 
 #include "base/clock.hpp"
 #include "suites/train/analysis.hpp"
-#include "suites/train/train_work.hpp"
 #include "suites/train/step_log.hpp"
+#include "suites/train/train_work.hpp"
 #include "suites/train/trust.hpp"
 
 namespace assay::train {
@@ -96,12 +96,15 @@ class Together {
     return !replicas.lasting;
   }
 
-  /// Forward, backward and the reduction of its gradients; after the last pass of a step the update. Adds to `report`.
+  /// Forward, backward and the reduction of its gradients; after the last pass of a step the update. Adds to
+  /// `report`.
   void run_pass(int step, int pass, StepReport& report) {
     Gpt& gpt = replica_.gpt();
     TrainOps& ops = gpt.ops();
-    const auto ranks = static_cast<std::uint64_t>(context_.world.size()), me = static_cast<std::uint64_t>(context_.world.rank());
-    const auto number = static_cast<std::uint64_t>(step) * static_cast<std::uint64_t>(work_.passes) + static_cast<std::uint64_t>(pass);
+    const auto ranks = static_cast<std::uint64_t>(context_.world.size()),
+               me = static_cast<std::uint64_t>(context_.world.rank());
+    const auto number = static_cast<std::uint64_t>(step) * static_cast<std::uint64_t>(work_.passes) +
+                        static_cast<std::uint64_t>(pass);
     const double t0 = now_s();
     replica_.load((number * ranks + me) * work_.preset.batch);
     const double t1 = now_s();
@@ -130,7 +133,9 @@ class Together {
     report.counted += static_cast<double>(replica_.counted());
   }
 
-  kernels::AdamW rule(int step) const { return work_.preset.rule(step, context_.world.size() * work_.passes); }
+  kernels::AdamW rule(int step) const {
+    return work_.preset.rule(step, context_.world.size() * work_.passes);
+  }
 
   /// All replicas must hold the same parameters.
   Outcome check_replicas(int step, const std::vector<StepReport>& all) {
@@ -147,8 +152,10 @@ class Together {
 
   void check_regret(int step) {
     const BandPoint* point = work_.preset.point_at(step + 1);
-    // Fewer sequences than the band was made with learn more slowly; nobody knows the band of other number types.
-    const std::size_t sequences = work_.preset.batch * static_cast<std::size_t>(work_.passes * context_.world.size());
+    // Fewer sequences than the band was made with learn more slowly; nobody knows the band of other number
+    // types.
+    const std::size_t sequences =
+        work_.preset.batch * static_cast<std::size_t>(work_.passes * context_.world.size());
     if (point == nullptr || work_.type != NumType::fp32) return;
     if (sequences < preset_named(std::string(work_.preset.name), context_.device.kind()).batch) return;
     const double regret = log_.recent_regret(band_window);

@@ -10,7 +10,8 @@ using results::Role;
 using results::SharedBy;
 
 const Metrics& metrics() {
-  // As compute: power-limited chips differ by 7 % without a fault. All ranks of a job share its clock, but not the computing part.
+  // As compute: power-limited chips differ by 7 % without a fault. All ranks of a job share its clock, but
+  // not the computing part.
   const Judging step{MetricClass::step, 0.07};
   Judging shared = step, own = step, in_step, storage = shared;
   shared.shared_by = SharedBy::world;
@@ -19,45 +20,66 @@ const Metrics& metrics() {
   storage = shared;
   storage.of = MetricClass::storage;
   using Specs = std::vector<results::MetricSpec>;
-  const auto seconds = [](const char* name, const char* title) { return results::MetricSpec{name, "s", Better::lower, false, Role::covariate, true, title}; };
+  const auto seconds = [](const char* name, const char* title) {
+    return results::MetricSpec{name, "s", Better::lower, false, Role::covariate, true, title};
+  };
   const auto explains = [](const char* name, const char* unit, Better better, const char* title) {
     return results::MetricSpec{name, unit, better, false, Role::covariate, false, title};
   };
-  const auto errors = [](const char* title) { return results::MetricSpec{"errors", "count", Better::lower, true, Role::metric, true, title}; };
-  const Specs steps{{"throughput", "token/s", Better::higher, true, Role::metric, true, "tokens of this rank divided by the time of a step"},
-                    {"step", "s", Better::lower, true, Role::covariate, true, "one step, from its data to its update"},
-                    {"compute", "s", Better::lower, true, Role::covariate, true, "the step without waiting for others: who is slow shows here", in_step},
-                    {"compute_throughput", "token/s", Better::higher, false, Role::metric, true,
-                     "tokens of this rank divided by compute: compared between ranks", own},
-                    seconds("data", "making the tokens"),
-                    seconds("forward", "forward pass and loss"),
-                    seconds("backward", "backward pass"),
-                    seconds("exposed", "communication that the backward pass did not hide"),
-                    seconds("optimizer", "AdamW"),
-                    seconds("communication", "time in which gradients were on their way"),
-                    {"loss", "nat", Better::none, false, Role::covariate, true, "cross-entropy per token of this rank's tokens"},
-                    {"oracle", "nat", Better::none, false, Role::covariate, true, "what a perfect model would lose on the same tokens"},
-                    {"regret", "nat", Better::none, false, Role::covariate, true, "loss - oracle over all ranks; must stay in its band"},
-                    {"overlap", "1", Better::higher, false, Role::covariate, true, "1 - exposed / communication"},
-                    {"gradient_norm", "1", Better::none, false, Role::covariate, true, "Euclidean norm of the mean gradient"},
-                    errors("digests of this rank that differ from what they must be")};
+  const auto errors = [](const char* title) {
+    return results::MetricSpec{"errors", "count", Better::lower, true, Role::metric, true, title};
+  };
+  const Specs steps{
+      {"throughput", "token/s", Better::higher, true, Role::metric, true,
+       "tokens of this rank divided by the time of a step"},
+      {"step", "s", Better::lower, true, Role::covariate, true, "one step, from its data to its update"},
+      {"compute", "s", Better::lower, true, Role::covariate, true,
+       "the step without waiting for others: who is slow shows here", in_step},
+      {"compute_throughput", "token/s", Better::higher, false, Role::metric, true,
+       "tokens of this rank divided by compute: compared between ranks", own},
+      seconds("data", "making the tokens"),
+      seconds("forward", "forward pass and loss"),
+      seconds("backward", "backward pass"),
+      seconds("exposed", "communication that the backward pass did not hide"),
+      seconds("optimizer", "AdamW"),
+      seconds("communication", "time in which gradients were on their way"),
+      {"loss", "nat", Better::none, false, Role::covariate, true,
+       "cross-entropy per token of this rank's tokens"},
+      {"oracle", "nat", Better::none, false, Role::covariate, true,
+       "what a perfect model would lose on the same tokens"},
+      {"regret", "nat", Better::none, false, Role::covariate, true,
+       "loss - oracle over all ranks; must stay in its band"},
+      {"overlap", "1", Better::higher, false, Role::covariate, true, "1 - exposed / communication"},
+      {"gradient_norm", "1", Better::none, false, Role::covariate, true,
+       "Euclidean norm of the mean gradient"},
+      errors("digests of this rank that differ from what they must be")};
   Specs together = steps;
-  together.insert(together.end(), {explains("gemm_rate", "FLOP/s", Better::higher, "this rank's own best matrix product, all ranks at once"),
-                                   explains("flop_rate", "FLOP/s", Better::higher, "FLOP of a step over its median time"),
-                                   explains("utilization", "1", Better::higher, "flop_rate over gemm_rate (MAMFU)"),
-                                   explains("mfu", "1", Better::higher, "flop_rate over the nominal peak of the device, where it is known"),
-                                   explains("jitter", "1", Better::lower, "99th percentile of the step time over its median"),
-                                   explains("drift", "1", Better::lower, "growth of the step time, as a fraction per hour"),
-                                   explains("straggler_relative", "1", Better::higher, "the fastest rank's median compute time over this one's"),
-                                   explains("straggler_individual", "1", Better::higher, "this rank's fastest steps over its median")});
+  together.insert(
+      together.end(),
+      {explains("gemm_rate", "FLOP/s", Better::higher,
+                "this rank's own best matrix product, all ranks at once"),
+       explains("flop_rate", "FLOP/s", Better::higher, "FLOP of a step over its median time"),
+       explains("utilization", "1", Better::higher, "flop_rate over gemm_rate (MAMFU)"),
+       explains("mfu", "1", Better::higher,
+                "flop_rate over the nominal peak of the device, where it is known"),
+       explains("jitter", "1", Better::lower, "99th percentile of the step time over its median"),
+       explains("drift", "1", Better::lower, "growth of the step time, as a fraction per hour"),
+       explains("straggler_relative", "1", Better::higher,
+                "the fastest rank's median compute time over this one's"),
+       explains("straggler_individual", "1", Better::higher, "this rank's fastest steps over its median")});
   for (const char* stage : {"frontier_data", "frontier_forward", "frontier_backward", "frontier_optimizer"})
-    together.push_back(explains(stage, "1", Better::lower, "share of the frontier that this rank led in this stage (who makes all others wait)"));
-  const auto rate = [](const char* name, const char* title) { return results::MetricSpec{name, "B/s", Better::higher, true, Role::metric, true, title}; };
+    together.push_back(
+        explains(stage, "1", Better::lower,
+                 "share of the frontier that this rank led in this stage (who makes all others wait)"));
+  const auto rate = [](const char* name, const char* title) {
+    return results::MetricSpec{name, "B/s", Better::higher, true, Role::metric, true, title};
+  };
   static const Metrics all{
       {"alone",
        "<preset>-alone",
        step,
-       {{"throughput", "token/s", Better::higher, true, Role::metric, true, "the same step on one rank of the node at a time"},
+       {{"throughput", "token/s", Better::higher, true, Role::metric, true,
+         "the same step on one rank of the node at a time"},
         seconds("data", "of that step: making the tokens"),
         seconds("forward", "of that step: forward pass and loss"),
         seconds("backward", "of that step: backward pass"),
@@ -76,7 +98,8 @@ const Metrics& metrics() {
          "share of that communication that the backward pass hid: 1 - exposed / communication"},
         explains("contention", "1", Better::higher, "alone / compute"),
         explains("weak_scaling", "1", Better::higher, "alone / together"),
-        explains("overlap_gain", "1", Better::higher, "(compute + communication - together) / min(compute, communication)")}},
+        explains("overlap_gain", "1", Better::higher,
+                 "(compute + communication - together) / min(compute, communication)")}},
       {"checkpoint",
        "<preset>-checkpoint",
        storage,
@@ -85,12 +108,14 @@ const Metrics& metrics() {
         rate("read", "another rank's shard, read back and checked"),
         rate("read_all", "all shards, to the last rank's end"),
         {"sync", "s", Better::lower, true, Role::covariate, true, "fsync of this rank's shard"},
-        {"stall", "1", Better::lower, true, Role::covariate, true, "share of the time that training stood still"},
+        {"stall", "1", Better::lower, true, Role::covariate, true,
+         "share of the time that training stood still"},
         errors("shards read back wrong, steps wrong after a restart")}},
       {"selftest",
        "selftest-train",
        shared,
-       {{"detected", "count", Better::none, true, Role::covariate, true, "buckets found corrupted (one was corrupted)"}}},
+       {{"detected", "count", Better::none, true, Role::covariate, true,
+         "buckets found corrupted (one was corrupted)"}}},
   };
   return all;
 }

@@ -5,27 +5,32 @@
 
 #include "base/error.hpp"
 #include "base/units.hpp"
-#include "suites/train/train_work.hpp"
 #include "suites/train/model.hpp"
 #include "suites/train/preset.hpp"
+#include "suites/train/train_work.hpp"
 #include "topology/oversubscription.hpp"
 
 namespace assay::train {
 namespace {
 
-/// FLOP/s that a core, and a GPU in a number type, reaches in training on a machine that is not fast; times are planned with it.
+/// FLOP/s that a core, and a GPU in a number type, reaches in training on a machine that is not fast; times
+/// are planned with it.
 constexpr double core_flops = 2.5e10, gpu_flops_bf16 = 1e14, gpu_flops_fp32 = 5e12;
 
 class Planner {
  public:
   Planner(const PlanInput& input, std::string_view device)
-      : input_(input), options_(input.config.options), cuda_(device == "cuda"), type_(type_of(options_, cuda_)) {
+      : input_(input),
+        options_(input.config.options),
+        cuda_(device == "cuda"),
+        type_(type_of(options_, cuda_)) {
     if (cuda_) {
       rank_flops_ = type_ == NumType::bf16 ? gpu_flops_bf16 : gpu_flops_fp32;
       return;
     }
     double cores = 1e9;
-    for (const RankPlace& place : input.topology.ranks) cores = std::min(cores, static_cast<double>(place.threads));
+    for (const RankPlace& place : input.topology.ranks)
+      cores = std::min(cores, static_cast<double>(place.threads));
     rank_flops_ = core_flops * std::max(1.0, cores) / oversubscription(input.topology);
   }
 
@@ -37,7 +42,8 @@ class Planner {
       all.push_back(alone(name));
       all.push_back(training(name, "lockstep", lockstep_steps(name), true));
       all.push_back(training(name, "together", together_steps(name), true));
-      for (Case* c : {&all.back(), &all.back() - 1}) c->parameters["own"] = "compute_throughput";  // in the keys of these cases, which must stay
+      for (Case* c : {&all.back(), &all.back() - 1})
+        c->parameters["own"] = "compute_throughput";  // in the keys of these cases, which must stay
       all.push_back(scaling(name));
       if (options_.has("train.scratch")) all.push_back(checkpoint(name));
     }
@@ -48,7 +54,8 @@ class Planner {
   std::vector<std::string> presets() const {
     if (options_.has("train.preset")) return options_.list("train.preset");
     const bool long_one = input_.config.level >= Level::standard;
-    if (cuda_) return long_one ? std::vector<std::string>{"small", "slice-7b"} : std::vector<std::string>{"small"};
+    if (cuda_)
+      return long_one ? std::vector<std::string>{"small", "slice-7b"} : std::vector<std::string>{"small"};
     return long_one ? std::vector<std::string>{"tiny", "small"} : std::vector<std::string>{"tiny"};
   }
 
@@ -57,7 +64,9 @@ class Planner {
     if (text == "bf16" && !cuda) throw_usage("--train.type: the host device trains in fp32 only");
     return text == "bf16" ? NumType::bf16 : NumType::fp32;
   }
-  const Preset& preset_of(const std::string& name) const { return preset_named(name, cuda_ ? "cuda" : "host"); }
+  const Preset& preset_of(const std::string& name) const {
+    return preset_named(name, cuda_ ? "cuda" : "host");
+  }
 
   int lockstep_steps(const std::string& name) const { return name == "tiny" ? 10 : 6; }
   int together_steps(const std::string& name) const {
@@ -72,7 +81,8 @@ class Planner {
     const Preset& preset = preset_of(c.parameters.at("preset").get<std::string>());
     const ModelShape model = with_layers(preset.model, c.parameters.value("layers", preset.model.layers));
     const auto tokens = static_cast<double>(c.parameters.at("batch").get<std::size_t>() * model.length);
-    return model.flops_per_token() * tokens / rank_flops_ + (cuda_ ? 5e-11 : 20e-9) * static_cast<double>(model.parameters());
+    return model.flops_per_token() * tokens / rank_flops_ +
+           (cuda_ ? 5e-11 : 20e-9) * static_cast<double>(model.parameters());
   }
 
   static ModelShape with_layers(ModelShape model, std::size_t layers) {
@@ -84,27 +94,32 @@ class Planner {
   Storage storage(const std::string& mode) const {
     Storage storage{type_, 0, 1, false};
     if (mode != "together") return storage;
-    if (options_.has("train.zero") && options_.text("train.zero") == "1") storage.parts = input_.topology.size();
+    if (options_.has("train.zero") && options_.text("train.zero") == "1")
+      storage.parts = input_.topology.size();
     storage.several_passes = options_.has("train.comm-pressure");
     return storage;
   }
 
-  /// As many layers as fit, by halves of the model's: a little more or less memory must not make another model.
+  /// As many layers as fit, by halves of the model's: a little more or less memory must not make another
+  /// model.
   std::size_t layers_for(const Preset& preset, std::size_t batch, const Storage& storage) const {
     std::size_t layers = preset.model.layers;
     const auto bytes = [&] {
       const ModelShape model = with_layers(preset.model, layers);
       return memory_bytes(model, batch, storage) + gemm_bytes(cuda_ ? "cuda" : "host", model, type_);
     };
-    while (preset.least_layers > 0 && layers > preset.least_layers && bytes() > input_.memory_per_rank_bytes) layers /= 2;
+    while (preset.least_layers > 0 && layers > preset.least_layers && bytes() > input_.memory_per_rank_bytes)
+      layers /= 2;
     return layers;
   }
 
-  Case make(const std::string& preset_name, const std::string& what, const std::string& mode, std::size_t batch, int steps) const {
+  Case make(const std::string& preset_name, const std::string& what, const std::string& mode,
+            std::size_t batch, int steps) const {
     const Preset& preset = preset_of(preset_name);
     const Storage stored = storage(mode);
     // All cases of a preset train the same model.
-    const ModelShape model = with_layers(preset.model, layers_for(preset, batch, {type_, 0, 1, options_.has("train.comm-pressure")}));
+    const ModelShape model = with_layers(
+        preset.model, layers_for(preset, batch, {type_, 0, 1, options_.has("train.comm-pressure")}));
     Case c;
     c.suite = "train";
     c.name = what;
@@ -139,7 +154,10 @@ class Planner {
     const std::size_t batch =
         options_.has("train.batch") ? static_cast<std::size_t>(count("train.batch", 4096)) : preset.batch;
     Case c = make(name, name + "-" + mode, mode, batch, steps);
-    c.title = name + " GPT, " + (mode == "alone" ? together_words(cuda_, false) : mode == "together" ? "all ranks together" : mode);
+    c.title = name + " GPT, " +
+              (mode == "alone"      ? together_words(cuda_, false)
+               : mode == "together" ? "all ranks together"
+                                    : mode);
     const double one_s = step_s(c);
     c.required = required;
     c.seconds = given ? steps * one_s : std::min(steps * one_s, longest_s());
@@ -179,7 +197,9 @@ class Planner {
     const int every = count("train.checkpoint-every", 10000);
     Case c = training(name, "checkpoint", 3 * every, true);
     const ModelShape model = preset_of(name).model;
-    const double bytes = 12.0 * static_cast<double>(with_layers(model, c.parameters.value("layers", model.layers)).parameters());
+    const double bytes =
+        12.0 *
+        static_cast<double>(with_layers(model, c.parameters.value("layers", model.layers)).parameters());
     c.parameters["steps"] = 3 * every;
     c.parameters["every"] = every;
     // A step each, those after the restart again; a disk of 50 MB/s for all ranks together.
@@ -191,7 +211,8 @@ class Planner {
   int count(const char* option, std::int64_t most) const {
     const std::int64_t n = options_.integer(option);
     if (n < 1 || n > most)
-      throw_usage("--" + std::string(option) + ": " + std::to_string(n) + " is not between 1 and " + std::to_string(most));
+      throw_usage("--" + std::string(option) + ": " + std::to_string(n) + " is not between 1 and " +
+                  std::to_string(most));
     return static_cast<int>(n);
   }
 
@@ -210,7 +231,9 @@ class Planner {
 
 }  // namespace
 
-std::vector<Case> plan_cases(const PlanInput& input, std::string_view device) { return Planner(input, device).cases(); }
+std::vector<Case> plan_cases(const PlanInput& input, std::string_view device) {
+  return Planner(input, device).cases();
+}
 std::vector<Case> plan_cases(const PlanInput& input) { return plan_cases(input, input.topology.device_kind); }
 
 }  // namespace assay::train

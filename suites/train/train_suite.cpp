@@ -3,31 +3,65 @@
 
 #include <fmt/format.h>
 
-#include "workload/tuning.hpp"
-#include "suites/train/train_work.hpp"
-#include "suites/train/train_plan.hpp"
 #include "suites/train/train_metrics.hpp"
+#include "suites/train/train_plan.hpp"
+#include "suites/train/train_work.hpp"
+#include "workload/tuning.hpp"
 
 namespace assay {
 
 std::vector<OptionSpec> TrainSuite::options() const {
   std::vector<OptionSpec> specs(11);
-  specs[0] = {"train.preset", OptionKind::choices, "", "which models (default by device and level)", {"tiny", "small", "slice-7b"}, "MODELS"};
-  specs[1] = {"train.steps", OptionKind::integer, "", "steps of every training case (default by level)", {}, "N"};
-  specs[2] = {"train.batch", OptionKind::integer, "", "sequences per rank and step (default by model)", {}, "N"};
-  specs[3] = {"train.scratch", OptionKind::path, "", "write and read checkpoints in this directory (the file system under test)",
-              {}, "DIR"};
+  specs[0] = {"train.preset",
+              OptionKind::choices,
+              "",
+              "which models (default by device and level)",
+              {"tiny", "small", "slice-7b"},
+              "MODELS"};
+  specs[1] = {
+      "train.steps", OptionKind::integer, "", "steps of every training case (default by level)", {}, "N"};
+  specs[2] = {
+      "train.batch", OptionKind::integer, "", "sequences per rank and step (default by model)", {}, "N"};
+  specs[3] = {"train.scratch",
+              OptionKind::path,
+              "",
+              "write and read checkpoints in this directory (the file system under test)",
+              {},
+              "DIR"};
   specs[4] = {"train.checkpoint-every", OptionKind::integer, "4", "steps between checkpoints", {}, "N"};
   specs[5] = {"train.keep", OptionKind::flag, "", "leave the last checkpoints in --train.scratch", {}, ""};
-  specs[6] = {"train.break", OptionKind::choice, "", "break the model on purpose, to see its regret leave the band",
-              {"attention"}, "WHAT", false, true};
-  specs[7] = {"train.progress", OptionKind::choice, "", "what drives reductions on, to see what it is good for",
-              {"thread", "calls", "none"}, "WHAT", false, true};
-  specs[8] = {"train.type", OptionKind::choice, "", "how activations and weights are stored (default: bf16 on GPUs, fp32 on the host)",
-              {"fp32", "bf16"}, "TYPE"};
-  specs[9] = {"train.zero", OptionKind::choice, "0", "1: every rank updates its share of the parameters (ZeRO stage 1)", {"0", "1"}, "STAGE"};
-  specs[10] = {"train.comm-pressure", OptionKind::number, "",
-               "time of a reduction over time of a backward pass: decides how many sequences a reduction follows on", {}, "R"};
+  specs[6] = {"train.break",
+              OptionKind::choice,
+              "",
+              "break the model on purpose, to see its regret leave the band",
+              {"attention"},
+              "WHAT",
+              false,
+              true};
+  specs[7] = {"train.progress",
+              OptionKind::choice,
+              "",
+              "what drives reductions on, to see what it is good for",
+              {"thread", "calls", "none"},
+              "WHAT",
+              false,
+              true};
+  specs[8] = {"train.type",
+              OptionKind::choice,
+              "",
+              "how activations and weights are stored (default: bf16 on GPUs, fp32 on the host)",
+              {"fp32", "bf16"},
+              "TYPE"};
+  specs[9] = {"train.zero", OptionKind::choice,
+              "0",          "1: every rank updates its share of the parameters (ZeRO stage 1)",
+              {"0", "1"},   "STAGE"};
+  specs[10] = {
+      "train.comm-pressure",
+      OptionKind::number,
+      "",
+      "time of a reduction over time of a backward pass: decides how many sequences a reduction follows on",
+      {},
+      "R"};
   return specs;
 }
 
@@ -39,21 +73,25 @@ namespace {
 
 /// What decides which products a case computes.
 std::string products_key(const train::TrainWork& work) {
-  return fmt::format("{}x{} {}", work.preset.model.width, work.preset.batch * work.preset.model.length, to_string(work.type));
+  return fmt::format("{}x{} {}", work.preset.model.width, work.preset.batch * work.preset.model.length,
+                     to_string(work.type));
 }
 
 /// "2048x2304x768 id=66 tile=20 ..." one after the other.
 std::string word_of(const Matmul& p, const GemmAlgorithm& algorithm) {
-  return fmt::format("{}{}x{}x{}{}{} {}", p.transpose_a ? "t" : "", p.m, p.n, p.k, p.transpose_b ? "t" : "", p.output == Output::exact ? " fp32" : "",
-                     algorithm.name);
+  return fmt::format("{}{}x{}x{}{}{} {}", p.transpose_a ? "t" : "", p.m, p.n, p.k, p.transpose_b ? "t" : "",
+                     p.output == Output::exact ? " fp32" : "", algorithm.name);
 }
 
 }  // namespace
 
 /// All products of the models, and the square one that their speed is compared with.
-void TrainSuite::prepare(const std::vector<Case>& cases, const Config& config, Device& device, Communicator& world, const std::function<bool()>& go_on) {
+void TrainSuite::prepare(const std::vector<Case>& cases, const Config& config, Device& device,
+                         Communicator& world, const std::function<bool()>& go_on) {
   for (const Case& c : cases) {
-    if (c.suite != name() || !c.not_applicable.empty() || !c.parameters.contains("preset") || !c.parameters.contains("batch")) continue;
+    if (c.suite != name() || !c.not_applicable.empty() || !c.parameters.contains("preset") ||
+        !c.parameters.contains("batch"))
+      continue;
     const train::TrainWork work = train::work_from(c, device);
     const std::string key = products_key(work);
     if (algorithms_.contains(key)) continue;
@@ -71,7 +109,8 @@ void TrainSuite::prepare(const std::vector<Case>& cases, const Config& config, D
 void TrainSuite::run(const Case& c, Context& context) {
   if (c.parameters.contains("preset") && c.parameters.contains("batch")) {
     const auto words = algorithms_.find(products_key(train::work_from(c, context.device)));
-    if (words != algorithms_.end() && !words->second.empty()) context.record.parameter("algorithms", words->second);
+    if (words != algorithms_.end() && !words->second.empty())
+      context.record.parameter("algorithms", words->second);
   }
   if (c.operation == "selftest") return train::run_selftest(c, context);
   if (c.operation == "alone") return train::run_alone(c, context);

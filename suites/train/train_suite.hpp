@@ -8,8 +8,8 @@
 
 namespace assay {
 
-/// A small GPT trained data parallel on tokens of exactly known entropy: throughput, stages, regret, replicas that agree
-/// bit by bit. README.md beside this file says what is measured and how.
+/// A small GPT trained data parallel on tokens of exactly known entropy: throughput, stages, regret, replicas
+/// that agree bit by bit. README.md beside this file says what is measured and how.
 class TrainSuite final : public Suite {
  public:
   std::string_view name() const noexcept override { return "train"; }
@@ -21,11 +21,13 @@ class TrainSuite final : public Suite {
   std::vector<std::string> checkers() const override { return {"train"}; }
   FaultPoints fault_points() const override { return {{"gradient", "parameter"}}; }
   std::vector<Case> plan(const PlanInput& input) const override;
-  void prepare(const std::vector<Case>& cases, const Config& config, Device& device, Communicator& world, const std::function<bool()>& go_on) override;
+  void prepare(const std::vector<Case>& cases, const Config& config, Device& device, Communicator& world,
+               const std::function<bool()>& go_on) override;
   void run(const Case& c, Context& context) override;
 
  private:
-  std::map<std::string, std::string> algorithms_;  ///< of a model's products in words, by model, batch and type; none where libraries choose by themselves
+  std::map<std::string, std::string> algorithms_;  ///< of a model's products in words, by model, batch and
+                                                   ///< type; none where libraries choose by themselves
 };
 
 }  // namespace assay

@@ -29,7 +29,8 @@ std::size_t gemm_bytes(std::string_view device, const ModelShape& shape, NumType
 
 Replica::Replica(const TrainWork& work, Context& context)
     : source_(work.preset.source, RandomStream(context.config.seed, "train").child("source")),
-      gpt_(context.device, work.preset.model, work.preset.batch, context.device.arena(), work.storage(replicas_of(context))),
+      gpt_(context.device, work.preset.model, work.preset.batch, context.device.arena(),
+           work.storage(replicas_of(context))),
       counted_(work.preset.batch * source_.counted(work.preset.model.length)),
       tokens_(work.preset.tokens()),
       targets_(work.preset.tokens()) {
@@ -66,7 +67,8 @@ Progress progress_of(const Context& context) {
 
 std::string name_of_rank(const Context& context, int rank) {
   const int row = context.entities.device_of_rank(rank);
-  return "rank " + std::to_string(rank) + " (" + context.entities.rows()[static_cast<std::size_t>(row)].name + ")";
+  return "rank " + std::to_string(rank) + " (" + context.entities.rows()[static_cast<std::size_t>(row)].name +
+         ")";
 }
 
 }  // namespace assay::train

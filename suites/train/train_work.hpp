@@ -31,8 +31,8 @@ struct TrainWork {
 };
 TrainWork work_from(const Case& c, const Device& device);
 
-/// Rows of the square matrices that this run's own GEMM rate is measured with; they lie behind the model in the arena. On a GPU four
-/// widths, as the largest products of training.
+/// Rows of the square matrices that this run's own GEMM rate is measured with; they lie behind the model in
+/// the arena. On a GPU four widths, as the largest products of training.
 std::size_t gemm_rows(std::string_view device, const ModelShape& shape) noexcept;
 std::size_t gemm_bytes(std::string_view device, const ModelShape& shape, NumType type) noexcept;
 
@@ -61,7 +61,8 @@ class Replica {
   std::vector<std::int32_t> tokens_, targets_;
 };
 
-/// How reductions are driven in this run: by a thread unless the hidden option --train.progress says otherwise.
+/// How reductions are driven in this run: by a thread unless the hidden option --train.progress says
+/// otherwise.
 Progress progress_of(const Context& context);
 
 /// The ranks whose gradients are summed, over a transport that reaches the memory of their devices.

@@ -33,8 +33,8 @@ void Trust::blame(int step, std::size_t column, const std::vector<std::string>& 
                         context_.device_entity);
 }
 
-Outcome Trust::check(int step, const std::vector<std::uint64_t>& all, const std::vector<std::string>& names, bool alone,
-                     const std::function<std::vector<std::uint64_t>()>& repeat) {
+Outcome Trust::check(int step, const std::vector<std::uint64_t>& all, const std::vector<std::string>& names,
+                     bool alone, const std::function<std::vector<std::uint64_t>()>& repeat) {
   const std::size_t columns = names.size();
   const int me = context_.world.rank(), ranks = context_.world.size();
   std::vector<Dissent> dissents = vote(all, columns);
@@ -64,10 +64,10 @@ Outcome Trust::check(int step, const std::vector<std::uint64_t>& all, const std:
     unsettled = unsettled || !changed;
   }
   if (unsettled)
-    context_.record.set_state(
-        results::CaseState::fail,
-        fmt::format("ranks differ at step {}, without a majority, and again when repeated: one of them computes wrongly",
-                    step));
+    context_.record.set_state(results::CaseState::fail,
+                              fmt::format("ranks differ at step {}, without a majority, and again when "
+                                          "repeated: one of them computes wrongly",
+                                          step));
   return outcome;
 }
 

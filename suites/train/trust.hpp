@@ -22,13 +22,15 @@ class Trust {
  public:
   explicit Trust(Context& context) : context_(context) {}
 
-  /// Collective. `all` are the digests of all ranks, [rank][column], of what step `step` made; `names[column]` says of what.
-  /// Where they differ, all ranks call `repeat`, which makes them again from the state before and returns this rank's digests
-  /// [column]. Who differed from the majority, or without one from his own repetition, has a miscompare (index = step * columns
-  /// + column; reread = the repeated digest) and an event that names rank, step, column, and whether the fault was transient
-  /// (right when repeated) or persistent. One rank alone has nobody to differ from: with `alone`, it repeats always.
-  Outcome check(int step, const std::vector<std::uint64_t>& all, const std::vector<std::string>& names, bool alone,
-                const std::function<std::vector<std::uint64_t>()>& repeat);
+  /// Collective. `all` are the digests of all ranks, [rank][column], of what step `step` made;
+  /// `names[column]` says of what. Where they differ, all ranks call `repeat`, which makes them again from
+  /// the state before and returns this rank's digests [column]. Who differed from the majority, or without
+  /// one from his own repetition, has a miscompare (index = step * columns
+  /// + column; reread = the repeated digest) and an event that names rank, step, column, and whether the
+  /// fault was transient (right when repeated) or persistent. One rank alone has nobody to differ from: with
+  /// `alone`, it repeats always.
+  Outcome check(int step, const std::vector<std::uint64_t>& all, const std::vector<std::string>& names,
+                bool alone, const std::function<std::vector<std::uint64_t>()>& repeat);
 
   /// Collective: the digests of all ranks, [rank][column].
   std::vector<std::uint64_t> gather(const std::vector<std::uint64_t>& mine) const;

@@ -16,8 +16,8 @@ struct Dissent {
   bool tied = false;  ///< no value has a majority: `expected` is 0, and every rank of the column is listed
 };
 
-/// Compares digests[rank * columns + column] over ranks, column by column. A value that more than half of the ranks have is
-/// right; the others dissent. By column, then rank.
+/// Compares digests[rank * columns + column] over ranks, column by column. A value that more than half of the
+/// ranks have is right; the others dissent. By column, then rank.
 std::vector<Dissent> vote(std::span<const std::uint64_t> digests, std::size_t columns);
 
 }  // namespace assay::train

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What leading a run costs rank 0's machine when there are many ranks: the real collector with its sockets in a process
-// of its own, and all the other guardians' ends of the lines in this one. They say hello, report where they are as
-// often as guardians do and hand in a record for each case.
+// What leading a run costs rank 0's machine when there are many ranks: the real collector with its sockets in
+// a process of its own, and all the other guardians' ends of the lines in this one. They say hello, report
+// where they are as often as guardians do and hand in a record for each case.
 //   assay_collector_scale RANKS SECONDS
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -36,17 +36,22 @@ using namespace assay::guard;
 double cpu_s(int who) {
   rusage used{};
   getrusage(who, &used);
-  const auto seconds = [](const timeval& t) { return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec); };
+  const auto seconds = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
+  };
   return seconds(used.ru_utime) + seconds(used.ru_stime);
 }
 
-/// One long case, in which ranks only report, then short ones, each as long as it takes to hand out and collect.
+/// One long case, in which ranks only report, then short ones, each as long as it takes to hand out and
+/// collect.
 class Timing final : public Controller {
  public:
   explicit Timing(double long_s) : long_s_(long_s) {}
   void start(const std::string&) override { started_ = true; }
   bool started() const noexcept override { return started_; }
-  void ready(const std::string&) override { std::printf("all ready after %.2f s, %.2f s of CPU\n", now_s() - born_s_, cpu_s(RUSAGE_SELF)); }
+  void ready(const std::string&) override {
+    std::printf("all ready after %.2f s, %.2f s of CPU\n", now_s() - born_s_, cpu_s(RUSAGE_SELF));
+  }
   Step next() override {
     begun_s_ = now_s();
     begun_cpu_s_ = cpu_s(RUSAGE_SELF);
@@ -55,8 +60,10 @@ class Timing final : public Controller {
   }
   void store(int index, const std::vector<std::string>&) override {
     const double wall = now_s() - begun_s_, cpu = cpu_s(RUSAGE_SELF) - begun_cpu_s_;
-    if (index == 0) std::printf("while a case runs: %.2f %% of a core (%.1f s)\n", 100 * cpu / wall, wall);
-    else turnovers_.push_back(wall);
+    if (index == 0)
+      std::printf("while a case runs: %.2f %% of a core (%.1f s)\n", 100 * cpu / wall, wall);
+    else
+      turnovers_.push_back(wall);
   }
   std::vector<int> lost(const Loss& loss, int) override {
     std::printf("LOST %s\n", loss.text.c_str());
@@ -69,7 +76,8 @@ class Timing final : public Controller {
     rusage used{};
     getrusage(RUSAGE_SELF, &used);
     if (!turnovers_.empty())
-      std::printf("a case handed out and collected: median %.1f ms, worst %.1f ms\n", 1e3 * turnovers_[turnovers_.size() / 2], 1e3 * turnovers_.back());
+      std::printf("a case handed out and collected: median %.1f ms, worst %.1f ms\n",
+                  1e3 * turnovers_[turnovers_.size() / 2], 1e3 * turnovers_.back());
     std::printf("memory %.0f MB\n", 1e-3 * static_cast<double>(used.ru_maxrss));
     return why.empty() ? 0 : 3;
   }
@@ -97,7 +105,8 @@ struct Client {
 /// All guardians but the collector's own, and rank 0's worker (client 0).
 class Clients {
  public:
-  Clients(int ranks, double long_s, int worker_line) : ranks_(ranks), long_s_(long_s), epoll_(epoll_create1(EPOLL_CLOEXEC)) {
+  Clients(int ranks, double long_s, int worker_line)
+      : ranks_(ranks), long_s_(long_s), epoll_(epoll_create1(EPOLL_CLOEXEC)) {
     clients_.resize(static_cast<std::size_t>(ranks));
     clients_[0].line = Stream(worker_line);
     add(0);
@@ -113,7 +122,8 @@ class Clients {
     const std::string where = to_text(read(*heartbeat_));
     const double begin = now_s();
     for (std::size_t i = 0; i < clients_.size(); ++i)  // guardians do not report in step
-      clients_[i].next_status_s = begin + status_every_s * static_cast<double>(i) / static_cast<double>(clients_.size());
+      clients_[i].next_status_s =
+          begin + status_every_s * static_cast<double>(i) / static_cast<double>(clients_.size());
     std::vector<epoll_event> ready(512);
     while (left_ < ranks_) {
       const int n = epoll_wait(epoll_, ready.data(), static_cast<int>(ready.size()), 1);
@@ -151,7 +161,9 @@ class Clients {
     clients_[i].line.queue(m);
     clients_[i].line.pump_out();
   }
-  void hand_in(std::size_t i, int number) { say(i, {MessageType::record, static_cast<int>(i), number, record_}); }
+  void hand_in(std::size_t i, int number) {
+    say(i, {MessageType::record, static_cast<int>(i), number, record_});
+  }
 
   void serve(std::size_t i) {
     Client& c = clients_[i];
@@ -174,8 +186,10 @@ class Clients {
         long_until_s_ = now_s() + long_s_;
       } else if (m->type == MessageType::step && m->number == no_more_cases) {
         say(i, {MessageType::bye, static_cast<int>(i), 0, ""});
-        if (i > 0) say(i, {MessageType::done, static_cast<int>(i), 0, ""});
-        else leave(c);
+        if (i > 0)
+          say(i, {MessageType::done, static_cast<int>(i), 0, ""});
+        else
+          leave(c);
       } else if (m->type == MessageType::exit) {
         leave(c);
       }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times the matrix multiplication of a BLAS or oneDNN library that is loaded by path, for scripts/bench_peers.sh.
+// Times the matrix multiplication of a BLAS or oneDNN library that is loaded by path, for
+// scripts/bench_peers.sh.
 //
 //   peer_gemm LIBRARY cblas|dnnl fp32|fp64 N SECONDS
 //
-// Prints the median rate of the calls in FLOP/s. Threads and kernels are chosen by the library's own environment
-// variables (OPENBLAS_NUM_THREADS, BLIS_NUM_THREADS, OMP_NUM_THREADS).
+// Prints the median rate of the calls in FLOP/s. Threads and kernels are chosen by the library's own
+// environment variables (OPENBLAS_NUM_THREADS, BLIS_NUM_THREADS, OMP_NUM_THREADS).
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -21,12 +22,13 @@
 namespace {
 
 // cblas.h: CblasRowMajor = 101, CblasNoTrans = 111; plain int without the 64-bit interface.
-using SgemmFn = void (*)(int, int, int, int, int, int, float, const float*, int, const float*, int, float, float*, int);
-using DgemmFn = void (*)(int, int, int, int, int, int, double, const double*, int, const double*, int, double, double*,
-                         int);
+using SgemmFn = void (*)(int, int, int, int, int, int, float, const float*, int, const float*, int, float,
+                         float*, int);
+using DgemmFn = void (*)(int, int, int, int, int, int, double, const double*, int, const double*, int, double,
+                         double*, int);
 // dnnl_sgemm: row-major, dnnl_dim_t is 64 bits wide; returns 0 for success.
-using DnnlFn = int (*)(char, char, std::int64_t, std::int64_t, std::int64_t, float, const float*, std::int64_t,
-                       const float*, std::int64_t, float, float*, std::int64_t);
+using DnnlFn = int (*)(char, char, std::int64_t, std::int64_t, std::int64_t, float, const float*,
+                       std::int64_t, const float*, std::int64_t, float, float*, std::int64_t);
 
 template <typename Fn>
 Fn load(const std::string& library, const char* symbol) {
@@ -48,7 +50,9 @@ std::vector<T> random_matrix(std::size_t count, unsigned seed) {
 
 double median_rate(int n, double seconds, const std::function<void()>& call) {
   using Clock = std::chrono::steady_clock;
-  const auto since = [](Clock::time_point t) { return std::chrono::duration<double>(Clock::now() - t).count(); };
+  const auto since = [](Clock::time_point t) {
+    return std::chrono::duration<double>(Clock::now() - t).count();
+  };
   const auto warmup = Clock::now();
   do call();
   while (since(warmup) < 0.2 * seconds);
@@ -73,11 +77,13 @@ double run(int n, double seconds, const std::function<void(const T*, const T*, T
   return median_rate(n, seconds, [&] { multiply(a.data(), b.data(), c.data()); });
 }
 
-double measure(const std::string& library, const std::string& api, const std::string& type, int n, double seconds) {
+double measure(const std::string& library, const std::string& api, const std::string& type, int n,
+               double seconds) {
   if (api == "dnnl" && type == "fp32") {
     const auto gemm = load<DnnlFn>(library, "dnnl_sgemm");
     return run<float>(n, seconds, [=](const float* a, const float* b, float* c) {
-      if (gemm('N', 'N', n, n, n, 1.0F, a, n, b, n, 0.0F, c, n) != 0) throw std::runtime_error("dnnl_sgemm failed");
+      if (gemm('N', 'N', n, n, n, 1.0F, a, n, b, n, 0.0F, c, n) != 0)
+        throw std::runtime_error("dnnl_sgemm failed");
     });
   }
   if (api == "cblas" && type == "fp32") {

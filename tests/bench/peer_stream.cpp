@@ -53,7 +53,9 @@ int main(int argc, char** argv) {
   std::barrier sync(threads, between);
   std::vector<std::thread> pool;
   for (int t = 0; t < threads; ++t) {
-    const auto part = [&](int k) { return count * static_cast<std::size_t>(k) / static_cast<std::size_t>(threads); };
+    const auto part = [&](int k) {
+      return count * static_cast<std::size_t>(k) / static_cast<std::size_t>(threads);
+    };
     pool.emplace_back([&, share = Share{a.get(), b.get(), c.get(), part(t), part(t + 1)}] {
       for (std::size_t i = share.begin; i < share.end; ++i) {  // first touch by the thread that will use it
         share.a[i] = 0.0;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run costs before its first sample and around its cases when it has many nodes, and how that grows: the program's
-// own discovery, plan, rows, controller and writer, on made descriptions of large nodes with 8 ranks each. No MPI, no
-// sockets (assay_collector_scale has those). Each size runs in a process of its own; times are processor time.
+// What a run costs before its first sample and around its cases when it has many nodes, and how that grows:
+// the program's own discovery, plan, rows, controller and writer, on made descriptions of large nodes with 8
+// ranks each. No MPI, no sockets (assay_collector_scale has those). Each size runs in a process of its own;
+// times are processor time.
 //   assay_scale [--ranks-only] [--limit EXPONENT] [--repeat N] NODES...
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -32,7 +33,19 @@ using namespace assay;
 constexpr int local_ranks = 8;
 constexpr std::size_t samples = 100;
 
-enum Quantity { discovery_s, plan_s, rows_s, rank_mb, facts_mb, start_s, store_s, finish_s, guardian_mb, file_gb, quantities };
+enum Quantity {
+  discovery_s,
+  plan_s,
+  rows_s,
+  rank_mb,
+  facts_mb,
+  start_s,
+  store_s,
+  finish_s,
+  guardian_mb,
+  file_gb,
+  quantities
+};
 struct What {
   const char* name;
   const char* unit;
@@ -96,7 +109,9 @@ Node large_node() {
     node.nics.push_back(nic);
     node.pci_links.push_back({nic.pci, "network", "ConnectX-7", 32, 32, 16, 16, i / 5, {}, ""});
   }
-  for (int i = 0; i < 32; ++i) node.dimms.push_back({fmt::format("P{}-DIMM{}", i / 16, i % 16), "", "M321R8GA0BB0-CQKZJ", "Samsung", 51e9, 4800, 4800});
+  for (int i = 0; i < 32; ++i)
+    node.dimms.push_back(
+        {fmt::format("P{}-DIMM{}", i / 16, i % 16), "", "M321R8GA0BB0-CQKZJ", "Samsung", 51e9, 4800, 4800});
   for (int i = 0; i < 12; ++i) node.software[fmt::format("library{}", i)] = "4.1.4 (Debian 12)";
   return node;
 }
@@ -105,8 +120,10 @@ Node numbered(Node node, int number) {
   node.hostname = fmt::format("node{:05}", number);
   node.id = fmt::format("{:016x}{:016x}", number, 7 * number);
   node.memory_available_bytes -= static_cast<std::uint64_t>(number) << 12;
-  for (std::size_t i = 0; i < node.nics.size(); ++i) node.nics[i].id = fmt::format("{:08x}:{:04x}", number, i);
-  for (std::size_t i = 0; i < node.dimms.size(); ++i) node.dimms[i].serial = fmt::format("{:06X}{:02X}", number, i);
+  for (std::size_t i = 0; i < node.nics.size(); ++i)
+    node.nics[i].id = fmt::format("{:08x}:{:04x}", number, i);
+  for (std::size_t i = 0; i < node.dimms.size(); ++i)
+    node.dimms[i].serial = fmt::format("{:06X}{:02X}", number, i);
   return node;
 }
 
@@ -118,11 +135,19 @@ struct Gathered {
 Gathered gathered(int nodes) {
   const Node like = large_node();
   const Json first = to_json(numbered(like, 0));
-  const auto description = [&](int node) { return node == 0 ? first.dump() : differences(to_json(numbered(like, node)), first).dump(); };
+  const auto description = [&](int node) {
+    return node == 0 ? first.dump() : differences(to_json(numbered(like, node)), first).dump();
+  };
   Gathered all;
   for (int node = 0; node < nodes; ++node)
     for (int local = 0; local < local_ranks; ++local) {
-      RankFacts facts{fmt::format("node{:05}", node), node * local_ranks, local, range(local * 16, 16), 1000 + local, "made", {}};
+      RankFacts facts{fmt::format("node{:05}", node),
+                      node * local_ranks,
+                      local,
+                      range(local * 16, 16),
+                      1000 + local,
+                      "made",
+                      {}};
       auto threads = range(128 + local * 16, 16);
       facts.mask.insert(facts.mask.end(), threads.begin(), threads.end());
       facts.device = "host";
@@ -136,11 +161,16 @@ Config standard(const std::vector<std::unique_ptr<Suite>>& suites, const std::st
   OptionValues values;
   std::vector<std::string> names;
   for (const OptionSpec& option : run_options()) {
-    if (option.name == "level") values.set(option, {"standard"});
-    else if (option.name == "out") values.set(option, {out});
-    else if (option.name == "seed") values.set(option, {"7"});
-    else if (option.name == "max-file") values.set(option, {"100TiB"});
-    else values.set(option, {});
+    if (option.name == "level")
+      values.set(option, {"standard"});
+    else if (option.name == "out")
+      values.set(option, {out});
+    else if (option.name == "seed")
+      values.set(option, {"7"});
+    else if (option.name == "max-file")
+      values.set(option, {"100TiB"});
+    else
+      values.set(option, {});
   }
   for (const auto& suite : suites) {
     for (const OptionSpec& option : suite->options()) values.set(option, {});
@@ -178,7 +208,8 @@ std::string report_of(int rank, const EntityTable& entities) {
   for (std::size_t i = 0; i < samples; ++i) {
     row.t.push_back(1.0 + 1e-3 * static_cast<double>(i) + 1e-7 * rank);
     row.block.push_back(static_cast<int>(i / 10));
-    row.values["throughput"].push_back(1e12 + 1e6 * static_cast<double>((i * 7919 + static_cast<std::size_t>(rank)) % 1000));
+    row.values["throughput"].push_back(
+        1e12 + 1e6 * static_cast<double>((i * 7919 + static_cast<std::size_t>(rank)) % 1000));
   }
   return to_text(CaseReport{record.serialize(), "[]", "", {}});
 }
@@ -246,7 +277,8 @@ Row measure(int nodes, int repeats, bool guardian_too, const std::string& folder
   for (int i = 0; i < repeats; ++i) {
     std::filesystem::remove_all(folder);
     std::filesystem::create_directories(folder);
-    const Row rank = apart([&] { return as_rank(nodes); }), guardian = guardian_too ? apart([&] { return as_guardian(nodes, folder); }) : Row{};
+    const Row rank = apart([&] { return as_rank(nodes); }),
+              guardian = guardian_too ? apart([&] { return as_guardian(nodes, folder); }) : Row{};
     for (std::size_t q = 0; q < best.size(); ++q) best[q] = std::min(best[q], std::max(rank[q], guardian[q]));
   }
   return best;
@@ -272,16 +304,23 @@ int main(int argc, char** argv) {
   std::vector<int> sizes;
   for (int i = 1; i < argc; ++i) {
     const std::string_view word = argv[i];
-    if (word == "--limit" && i + 1 < argc) limit = std::atof(argv[++i]);
-    else if (word == "--repeat" && i + 1 < argc) repeats = std::atoi(argv[++i]);
-    else if (word == "--ranks-only") guardian = false;
-    else sizes.push_back(std::atoi(argv[i]));
+    if (word == "--limit" && i + 1 < argc)
+      limit = std::atof(argv[++i]);
+    else if (word == "--repeat" && i + 1 < argc)
+      repeats = std::atoi(argv[++i]);
+    else if (word == "--ranks-only")
+      guardian = false;
+    else
+      sizes.push_back(std::atoi(argv[i]));
   }
   if (sizes.size() < 2 || repeats < 1 || *std::min_element(sizes.begin(), sizes.end()) < 1) {
-    std::fprintf(stderr, "usage: assay_scale [--ranks-only] [--limit EXPONENT] [--repeat N] NODES...; two sizes or more, ascending\n");
+    std::fprintf(stderr,
+                 "usage: assay_scale [--ranks-only] [--limit EXPONENT] [--repeat N] NODES...; two sizes or "
+                 "more, ascending\n");
     return 4;
   }
-  const std::string folder = (std::filesystem::temp_directory_path() / fmt::format("assay-scale-{}", getpid())).string();
+  const std::string folder =
+      (std::filesystem::temp_directory_path() / fmt::format("assay-scale-{}", getpid())).string();
   try {
     const Row one = measure(1, 1, guardian, folder);
     std::vector<Row> rows;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Preloaded into the program: whatever process reads a file below a name that begins with "evil" has been taken over by it. It tries
-// what its attacker would, leaves what came of it in the file ASSAY_TAKEN, and dies.
+// Preloaded into the program: whatever process reads a file below a name that begins with "evil" has been
+// taken over by it. It tries what its attacker would, leaves what came of it in the file ASSAY_TAKEN, and
+// dies.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/types.h>
@@ -31,7 +32,9 @@ int opened(int fd, const char* path) {
 void look(int fd) {
   if (fd < 0 || fd >= most_files || !evil[static_cast<std::size_t>(fd)]) return;
   const char* taken = std::getenv("ASSAY_TAKEN");
-  const int out = taken == nullptr ? -1 : real<int(const char*, int, ...)>("open")(taken, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  const int out = taken == nullptr
+                      ? -1
+                      : real<int(const char*, int, ...)>("open")(taken, O_WRONLY | O_CREAT | O_TRUNC, 0600);
   if (out >= 0) close(out);
   std::abort();
 }

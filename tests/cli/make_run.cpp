@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes a results file of a made-up fleet, for tests of commands that need more nodes than there are:
 //   make_run OUT [key=value ...]
-//   nodes=8 devices=1 rate=1e11 slow=NODE factor=0.9 seed=1 noise=0.002 started=2026-01-01T00:00:00Z key=TEXT first=0 metrics=1
+//   nodes=8 devices=1 rate=1e11 slow=NODE factor=0.9 seed=1 noise=0.002 started=2026-01-01T00:00:00Z key=TEXT
+//   first=0 metrics=1
 #include <cstdio>
 #include <iostream>
 #include <map>
@@ -29,9 +30,11 @@ std::string text(const Arguments& a, const std::string& key, const std::string& 
 
 constexpr int samples = 6;
 
-results::Writer::Start start_of(const std::string& out, const Arguments& a, std::int32_t nodes, std::int32_t devices, std::int32_t metrics) {
+results::Writer::Start start_of(const std::string& out, const Arguments& a, std::int32_t nodes,
+                                std::int32_t devices, std::int32_t metrics) {
   results::Writer::Start start;
-  start.info.run_id = std::to_string(hash_text(out)) + "-" + text(a, "seed", "1") + "-" + text(a, "started", "");
+  start.info.run_id =
+      std::to_string(hash_text(out)) + "-" + text(a, "seed", "1") + "-" + text(a, "started", "");
   start.info.started = text(a, "started", "2026-01-01T00:00:00Z");
   start.info.level = "quick";
   start.info.assay_version = "0.1.0";
@@ -58,9 +61,10 @@ results::Writer::Start start_of(const std::string& out, const Arguments& a, std:
   return start;
 }
 
-/// Samples around the rate of each device, which differs between devices by a third of a per cent at most and not
-/// between runs.
-results::CaseBundle case_of(const Arguments& a, const results::Writer::Start& start, const std::string& name) {
+/// Samples around the rate of each device, which differs between devices by a third of a per cent at most and
+/// not between runs.
+results::CaseBundle case_of(const Arguments& a, const results::Writer::Start& start,
+                            const std::string& name) {
   const RandomStream noise(mix64(hash_text(name), static_cast<std::uint64_t>(number(a, "seed", 1))));
   const double rate = number(a, "rate", 1e11), spread = number(a, "noise", 0.002);
   results::CaseBundle bundle;
@@ -84,9 +88,11 @@ results::CaseBundle case_of(const Arguments& a, const results::Writer::Start& st
     c.entity.push_back(static_cast<std::int32_t>(e));
     c.count.push_back(samples);
     const bool is_slow = !slow.empty() && entity.name.starts_with(slow + "/");
-    const double level = rate * (1 + 0.003 * RandomStream(hash_text(entity.id)).uniform(0)) * (is_slow ? number(a, "factor", 0.9) : 1);
+    const double level = rate * (1 + 0.003 * RandomStream(hash_text(entity.id)).uniform(0)) *
+                         (is_slow ? number(a, "factor", 0.9) : 1);
     for (int s = 0; s < samples; ++s) {
-      m.values.push_back(level * (1 + spread * (2 * noise.uniform(e * samples + static_cast<std::size_t>(s)) - 1)));
+      m.values.push_back(level *
+                         (1 + spread * (2 * noise.uniform(e * samples + static_cast<std::size_t>(s)) - 1)));
       c.t.push_back(20.0 * s);
     }
   }
@@ -96,7 +102,8 @@ results::CaseBundle case_of(const Arguments& a, const results::Writer::Start& st
 }
 
 void make(const std::string& out, const Arguments& a) {
-  const auto nodes = static_cast<std::int32_t>(number(a, "nodes", 8)), devices = static_cast<std::int32_t>(number(a, "devices", 1));
+  const auto nodes = static_cast<std::int32_t>(number(a, "nodes", 8)),
+             devices = static_cast<std::int32_t>(number(a, "devices", 1));
   const auto start = start_of(out, a, nodes, devices, static_cast<std::int32_t>(number(a, "metrics", 1)));
   auto writer = results::Writer::create(out, start, false);
   results::Results r;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix products of the emulation: column-major as cuBLASLt's, by plain loops in the type that the library sums in. It refuses what the
-// library refuses: fp8 and int8 other than transposed by not transposed, sizes that their tensor cores do not take.
+// Matrix products of the emulation: column-major as cuBLASLt's, by plain loops in the type that the library
+// sums in. It refuses what the library refuses: fp8 and int8 other than transposed by not transposed, sizes
+// that their tensor cores do not take.
 #include "cublasLt.h"
 
 #include <algorithm>
@@ -65,17 +66,21 @@ void store(void* data, std::uint64_t i, cudaDataType type, double value) {
 
 /// op(M) as [rows, columns] with the columns of op(M) side by side.
 template <typename T>
-std::vector<T> opened(const void* data, const EmulatedLayout& l, bool transposed, std::uint64_t rows, std::uint64_t columns) {
+std::vector<T> opened(const void* data, const EmulatedLayout& l, bool transposed, std::uint64_t rows,
+                      std::uint64_t columns) {
   std::vector<T> out(rows * columns);
   for (std::uint64_t c = 0; c < columns; ++c)
     for (std::uint64_t r = 0; r < rows; ++r)
-      out[c * rows + r] = static_cast<T>(number(data, transposed ? r * static_cast<std::uint64_t>(l.leading) + c : c * static_cast<std::uint64_t>(l.leading) + r, l.type));
+      out[c * rows + r] = static_cast<T>(number(data,
+                                                transposed ? r * static_cast<std::uint64_t>(l.leading) + c
+                                                           : c * static_cast<std::uint64_t>(l.leading) + r,
+                                                l.type));
   return out;
 }
 
 template <typename T>
-void multiply(const EmulatedDesc& d, double beta, const void* a, const EmulatedLayout& la, const void* b, const EmulatedLayout& lb, void* c,
-              const EmulatedLayout& lc) {
+void multiply(const EmulatedDesc& d, double beta, const void* a, const EmulatedLayout& la, const void* b,
+              const EmulatedLayout& lb, void* c, const EmulatedLayout& lc) {
   const std::uint64_t m = lc.rows, n = lc.columns, k = d.transpose_a ? la.rows : la.columns;
   const auto x = opened<T>(a, la, d.transpose_a, m, k), y = opened<T>(b, lb, d.transpose_b, k, n);
   std::vector<T> column(m);
@@ -94,7 +99,8 @@ void multiply(const EmulatedDesc& d, double beta, const void* a, const EmulatedL
 
 bool narrow(cudaDataType type) { return type == CUDA_R_8F_E4M3 || type == CUDA_R_8I; }
 
-cublasStatus_t examine(const EmulatedDesc& d, const EmulatedLayout& a, const EmulatedLayout& b, const EmulatedLayout& c) {
+cublasStatus_t examine(const EmulatedDesc& d, const EmulatedLayout& a, const EmulatedLayout& b,
+                       const EmulatedLayout& c) {
   const std::uint64_t m = d.transpose_a ? a.columns : a.rows, k = d.transpose_a ? a.rows : a.columns;
   const std::uint64_t n = d.transpose_b ? b.rows : b.columns, k2 = d.transpose_b ? b.columns : b.rows;
   if (m != c.rows || n != c.columns || k != k2) return CUBLAS_STATUS_INVALID_VALUE;
@@ -111,7 +117,8 @@ cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
 }
 cublasStatus_t cublasLtDestroy(cublasLtHandle_t) { return CUBLAS_STATUS_SUCCESS; }
 std::size_t cublasLtGetVersion() { return 130100; }
-cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* d, cublasComputeType_t compute, cudaDataType scale) {
+cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* d, cublasComputeType_t compute,
+                                        cudaDataType scale) {
   *d = new EmulatedDesc{compute, scale};
   return CUBLAS_STATUS_SUCCESS;
 }
@@ -119,14 +126,17 @@ cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t d) {
   delete d;
   return CUBLAS_STATUS_SUCCESS;
 }
-cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t d, cublasLtMatmulDescAttributes_t attribute, const void* value, std::size_t bytes) {
+cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t d,
+                                              cublasLtMatmulDescAttributes_t attribute, const void* value,
+                                              std::size_t bytes) {
   std::int32_t op = 0;
   if (bytes != sizeof(op)) return CUBLAS_STATUS_INVALID_VALUE;
   std::memcpy(&op, value, sizeof(op));
   (attribute == CUBLASLT_MATMUL_DESC_TRANSA ? d->transpose_a : d->transpose_b) = op == CUBLAS_OP_T;
   return CUBLAS_STATUS_SUCCESS;
 }
-cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* l, cudaDataType type, std::uint64_t rows, std::uint64_t columns, std::int64_t leading) {
+cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* l, cudaDataType type, std::uint64_t rows,
+                                          std::uint64_t columns, std::int64_t leading) {
   if (leading < static_cast<std::int64_t>(rows)) return CUBLAS_STATUS_INVALID_VALUE;
   *l = new EmulatedLayout{type, rows, columns, leading};
   return CUBLAS_STATUS_SUCCESS;
@@ -143,16 +153,19 @@ cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t p) {
   delete p;
   return CUBLAS_STATUS_SUCCESS;
 }
-cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p, cublasLtMatmulPreferenceAttributes_t attribute, const void* value,
-                                                    std::size_t bytes) {
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p,
+                                                    cublasLtMatmulPreferenceAttributes_t attribute,
+                                                    const void* value, std::size_t bytes) {
   const bool workspace = attribute == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES;
   if (bytes != (workspace ? sizeof(p->workspace) : sizeof(p->schemes))) return CUBLAS_STATUS_INVALID_VALUE;
   std::memcpy(workspace ? static_cast<void*>(&p->workspace) : &p->schemes, value, bytes);
   return CUBLAS_STATUS_SUCCESS;
 }
 /// Every second algorithm would sum parts of k apart; they are left out where that is not wanted.
-cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t d, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
-                                              cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t, cublasLtMatmulPreference_t p, int wanted,
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t d,
+                                              cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                              cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t,
+                                              cublasLtMatmulPreference_t p, int wanted,
                                               cublasLtMatmulHeuristicResult_t results[], int* returned) {
   *returned = 0;
   if (const cublasStatus_t status = examine(*d, *a, *b, *c); status != CUBLAS_STATUS_SUCCESS) return status;
@@ -165,27 +178,35 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
   }
   return CUBLAS_STATUS_SUCCESS;
 }
-cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t, cublasLtMatmulDesc_t d, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
-                                       cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t, const cublasLtMatmulAlgo_t* algo,
+cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t, cublasLtMatmulDesc_t d, cublasLtMatrixLayout_t a,
+                                       cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c,
+                                       cublasLtMatrixLayout_t, const cublasLtMatmulAlgo_t* algo,
                                        cublasLtMatmulHeuristicResult_t* result) {
   *result = {};
   result->algo = *algo;
   return algo->data[0] < 2 * algorithms ? examine(*d, *a, *b, *c) : CUBLAS_STATUS_NOT_SUPPORTED;
 }
-cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t* algo, cublasLtMatmulAlgoConfigAttributes_t attribute, void* value,
-                                                    std::size_t bytes, std::size_t* written) {
-  const std::uint64_t v = attribute == CUBLASLT_ALGO_CONFIG_ID ? algo->data[0] : attribute == CUBLASLT_ALGO_CONFIG_SPLITK_NUM ? 1 : 0;
+cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t* algo,
+                                                    cublasLtMatmulAlgoConfigAttributes_t attribute,
+                                                    void* value, std::size_t bytes, std::size_t* written) {
+  const std::uint64_t v = attribute == CUBLASLT_ALGO_CONFIG_ID           ? algo->data[0]
+                          : attribute == CUBLASLT_ALGO_CONFIG_SPLITK_NUM ? 1
+                                                                         : 0;
   std::memcpy(value, &v, bytes);
   *written = bytes;
   return CUBLAS_STATUS_SUCCESS;
 }
-cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t d, const void*, const void* a, cublasLtMatrixLayout_t la, const void* b,
-                              cublasLtMatrixLayout_t lb, const void* beta, const void* c, cublasLtMatrixLayout_t lc, void* out, cublasLtMatrixLayout_t,
-                              const cublasLtMatmulAlgo_t* algorithm, void*, std::size_t, cudaStream_t stream) {
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t d, const void*, const void* a,
+                              cublasLtMatrixLayout_t la, const void* b, cublasLtMatrixLayout_t lb,
+                              const void* beta, const void* c, cublasLtMatrixLayout_t lc, void* out,
+                              cublasLtMatrixLayout_t, const cublasLtMatmulAlgo_t* algorithm, void*,
+                              std::size_t, cudaStream_t stream) {
   // Offered, and yet not to be run: ASSAY_EMULATED_BAD_ALGORITHM is its number.
-  if (const char* bad = std::getenv("ASSAY_EMULATED_BAD_ALGORITHM"); bad != nullptr && algorithm->data[0] == std::strtoull(bad, nullptr, 10))
+  if (const char* bad = std::getenv("ASSAY_EMULATED_BAD_ALGORITHM");
+      bad != nullptr && algorithm->data[0] == std::strtoull(bad, nullptr, 10))
     return CUBLAS_STATUS_NOT_SUPPORTED;
-  if (const cublasStatus_t status = examine(*d, *la, *lb, *lc); status != CUBLAS_STATUS_SUCCESS) return status;
+  if (const cublasStatus_t status = examine(*d, *la, *lb, *lc); status != CUBLAS_STATUS_SUCCESS)
+    return status;
   if (c != out) return CUBLAS_STATUS_NOT_SUPPORTED;
   const double factor = number(beta, 0, d->scale);
   // By value: descriptions may be gone when the stream gets here.

@@ -31,9 +31,11 @@ struct Mapping {
 };
 
 constexpr const char* prefix = "assay-emulated-";
-constexpr const char* prefixes[] = {prefix, "assay-nccl-"};  ///< of all shared memory objects of the emulation; the process id follows
+constexpr const char* prefixes[] = {
+    prefix, "assay-nccl-"};  ///< of all shared memory objects of the emulation; the process id follows
 
-/// Names of objects are freed at the end of the process; those of one that was killed by the next one that starts.
+/// Names of objects are freed at the end of the process; those of one that was killed by the next one that
+/// starts.
 struct Memory {
   std::map<void*, Mapping> mine, others;
   int next = 0;
@@ -72,7 +74,8 @@ int remove_stale(const char* directory) {
   std::error_code code;
   for (const auto& entry : std::filesystem::directory_iterator(directory, code)) {
     const std::string name = entry.path().filename();
-    const auto* ours = std::find_if(std::begin(prefixes), std::end(prefixes), [&](const char* p) { return name.starts_with(p); });
+    const auto* ours = std::find_if(std::begin(prefixes), std::end(prefixes),
+                                    [&](const char* p) { return name.starts_with(p); });
     if (ours == std::end(prefixes)) continue;
     char* end = nullptr;
     const long pid = std::strtol(name.c_str() + std::strlen(*ours), &end, 10);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The GPUs that a test pretends to have: the file that ASSAY_FAKE_GPUS names (tests/fake_nvml says what is in it).
+// The GPUs that a test pretends to have: the file that ASSAY_FAKE_GPUS names (tests/fake_nvml says what is in
+// it).
 #pragma once
 
 #include <cstddef>
@@ -13,10 +14,11 @@ struct Gpu {
   std::size_t memory_bytes = std::size_t{1} << 30;
   int sm_count = 8, major = 9, minor = 0;
   bool ecc = true;
-  /// "lost": it cannot be described; "busy": somebody else has it for himself; "exclusive": it takes one process; "ecc": what was started on it fails; "engine": it gives no stream; "late":
-  /// what was started on it fails once somebody has a stream of it; "large": it gives no large piece of memory then, "stream": no second
-  /// stream; "wait12": from the 12th wait on after it gave a stream, waits for what was started on it fail. By "host rank" too:
-  /// "ecc@1" only in the process whose OMPI_COMM_WORLD_RANK is 1.
+  /// "lost": it cannot be described; "busy": somebody else has it for himself; "exclusive": it takes one
+  /// process; "ecc": what was started on it fails; "engine": it gives no stream; "late": what was started on
+  /// it fails once somebody has a stream of it; "large": it gives no large piece of memory then, "stream": no
+  /// second stream; "wait12": from the 12th wait on after it gave a stream, waits for what was started on it
+  /// fail. By "host rank" too: "ecc@1" only in the process whose OMPI_COMM_WORLD_RANK is 1.
   std::string fault;
 };
 

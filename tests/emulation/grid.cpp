@@ -15,7 +15,8 @@ namespace {
 namespace context = boost::context;
 
 struct Warp {
-  std::byte slots[2][warp_size][64];  ///< two, so that a fast lane does not overwrite what a slow one still reads
+  std::byte slots[2][warp_size]
+                 [64];  ///< two, so that a fast lane does not overwrite what a slow one still reads
   unsigned arrived = 0, ended = 0;
   std::uint64_t generation = 0;
 };
@@ -68,8 +69,8 @@ void start(Fiber& f, const std::function<void()>& body, context::pooled_fixedsiz
 [[noreturn]] void stuck(const Block& b) {
   for (const Fiber& f : b.fibers) {
     if (f.ended) continue;
-    std::fprintf(stderr, "emulation: block %u,%u,%u: thread %u waits for others that never come\n", f.facts.block.x,
-                 f.facts.block.y, f.facts.block.z, f.facts.thread.x);
+    std::fprintf(stderr, "emulation: block %u,%u,%u: thread %u waits for others that never come\n",
+                 f.facts.block.x, f.facts.block.y, f.facts.block.z, f.facts.thread.x);
     break;
   }
   std::abort();

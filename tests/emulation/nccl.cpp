@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// NCCL between processes of one host. Operations are queued on streams and meet the other ranks' when somebody waits. A communicator that does not block starts nothing before
-// somebody has polled it, and refuses the next operation until then.
+// NCCL between processes of one host. Operations are queued on streams and meet the other ranks' when
+// somebody waits. A communicator that does not block starts nothing before somebody has polled it, and
+// refuses the next operation until then.
 #include "nccl.h"
 
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <random>
 #include <thread>
@@ -69,7 +70,8 @@ ncclResult_t join(const Shared& s) {
     s->segment = std::make_unique<Segment>(s->name);
     int device = 0;
     cudaDeviceProp properties;
-    if (cudaGetDevice(&device) != cudaSuccess || cudaGetDeviceProperties(&properties, device) != cudaSuccess) return ncclUnhandledCudaError;
+    if (cudaGetDevice(&device) != cudaSuccess || cudaGetDeviceProperties(&properties, device) != cudaSuccess)
+      return ncclUnhandledCudaError;
     auto& mine = (*s->segment)->gpu[static_cast<std::size_t>(s->rank)];
     std::memcpy(mine.data(), properties.uuid.bytes, sizeof properties.uuid.bytes);
     (*s->segment)->joined.fetch_add(1);
@@ -83,13 +85,17 @@ ncclResult_t join(const Shared& s) {
   return ncclSuccess;
 }
 
-ncclResult_t transfer(bool send, void* data, std::size_t bytes, int peer, ncclComm_t comm, cudaStream_t stream) {
+ncclResult_t transfer(bool send, void* data, std::size_t bytes, int peer, ncclComm_t comm,
+                      cudaStream_t stream) {
   if (peer < 0 || peer >= comm->state->ranks) return ncclInvalidArgument;
-  if (const char* fault = std::getenv("ASSAY_EMULATED_NCCL"); fault != nullptr && std::strcmp(fault, "refuse") == 0) return ncclInvalidArgument;
+  if (const char* fault = std::getenv("ASSAY_EMULATED_NCCL");
+      fault != nullptr && std::strcmp(fault, "refuse") == 0)
+    return ncclInvalidArgument;
   Group& g = group();
   const bool alone = g.depth == 0;
   if (alone) ++g.depth;
-  auto part = std::find_if(g.parts.begin(), g.parts.end(), [&](const Grouped& p) { return p.state == comm->state && p.stream == stream; });
+  auto part = std::find_if(g.parts.begin(), g.parts.end(),
+                           [&](const Grouped& p) { return p.state == comm->state && p.stream == stream; });
   if (part == g.parts.end()) part = g.parts.insert(part, {comm->state, stream, {}});
   part->flows.push_back({send, static_cast<std::byte*>(data), bytes, static_cast<std::size_t>(peer)});
   return alone ? ncclGroupEnd() : ncclSuccess;
@@ -106,10 +112,12 @@ ncclResult_t ncclGetVersion(int* version) {
 }
 ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
   std::random_device random;
-  std::snprintf(id->internal, sizeof id->internal, "/assay-nccl-%d-%08x%08x", static_cast<int>(getpid()), random(), random());
+  std::snprintf(id->internal, sizeof id->internal, "/assay-nccl-%d-%08x%08x", static_cast<int>(getpid()),
+                random(), random());
   return ncclSuccess;
 }
-ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank, ncclConfig_t* config) {
+ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank,
+                                    ncclConfig_t* config) {
   if (ranks > most_ranks || rank < 0 || rank >= ranks) return ncclInvalidArgument;
   const auto s = std::make_shared<State>();
   s->name = id.internal;
@@ -137,7 +145,8 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* out,
     if (child == nullptr || child->segment != nullptr) return join_child();
     std::vector<std::pair<int, int>> members;
     for (int r = 0; r < parent->ranks; ++r)
-      if (m.color[static_cast<std::size_t>(r)] == color) members.emplace_back(m.key[static_cast<std::size_t>(r)], r);
+      if (m.color[static_cast<std::size_t>(r)] == color)
+        members.emplace_back(m.key[static_cast<std::size_t>(r)], r);
     std::sort(members.begin(), members.end());
     child->ranks = static_cast<int>(members.size());
     for (std::size_t i = 0; i < members.size(); ++i)
@@ -183,29 +192,40 @@ const char* ncclGetErrorString(ncclResult_t result) {
 }
 const char* ncclGetLastError(ncclComm_t) { return ""; }
 
-ncclResult_t ncclAllReduce(const void* in, void* out, std::size_t n, ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
+ncclResult_t ncclAllReduce(const void* in, void* out, std::size_t n, ncclDataType_t type, ncclRedOp_t op,
+                           ncclComm_t comm, cudaStream_t stream) {
   const std::size_t bytes = n * width(type);
   return queue(comm->state, stream,
-               Collective{Kind::all_reduce, static_cast<const std::byte*>(in), static_cast<std::byte*>(out), bytes, bytes, type, op});
+               Collective{Kind::all_reduce, static_cast<const std::byte*>(in), static_cast<std::byte*>(out),
+                          bytes, bytes, type, op});
 }
-ncclResult_t ncclReduceScatter(const void* in, void* out, std::size_t n, ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
+ncclResult_t ncclReduceScatter(const void* in, void* out, std::size_t n, ncclDataType_t type, ncclRedOp_t op,
+                               ncclComm_t comm, cudaStream_t stream) {
   const std::size_t bytes = n * width(type), all = bytes * static_cast<std::size_t>(comm->state->ranks);
   return queue(comm->state, stream,
-               Collective{Kind::reduce_scatter, static_cast<const std::byte*>(in), static_cast<std::byte*>(out), all, bytes, type, op});
+               Collective{Kind::reduce_scatter, static_cast<const std::byte*>(in),
+                          static_cast<std::byte*>(out), all, bytes, type, op});
 }
-ncclResult_t ncclAllGather(const void* in, void* out, std::size_t n, ncclDataType_t type, ncclComm_t comm, cudaStream_t stream) {
+ncclResult_t ncclAllGather(const void* in, void* out, std::size_t n, ncclDataType_t type, ncclComm_t comm,
+                           cudaStream_t stream) {
   const std::size_t bytes = n * width(type), all = bytes * static_cast<std::size_t>(comm->state->ranks);
-  return queue(comm->state, stream, Collective{Kind::all_gather, static_cast<const std::byte*>(in), static_cast<std::byte*>(out), bytes, all});
+  return queue(comm->state, stream,
+               Collective{Kind::all_gather, static_cast<const std::byte*>(in), static_cast<std::byte*>(out),
+                          bytes, all});
 }
-ncclResult_t ncclBroadcast(const void* in, void* out, std::size_t n, ncclDataType_t type, int root, ncclComm_t comm, cudaStream_t stream) {
+ncclResult_t ncclBroadcast(const void* in, void* out, std::size_t n, ncclDataType_t type, int root,
+                           ncclComm_t comm, cudaStream_t stream) {
   const std::size_t bytes = n * width(type);
   return queue(comm->state, stream,
-               Collective{Kind::broadcast, static_cast<const std::byte*>(in), static_cast<std::byte*>(out), bytes, bytes, ncclInt8, ncclSum, root});
+               Collective{Kind::broadcast, static_cast<const std::byte*>(in), static_cast<std::byte*>(out),
+                          bytes, bytes, ncclInt8, ncclSum, root});
 }
-ncclResult_t ncclSend(const void* data, std::size_t n, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream) {
+ncclResult_t ncclSend(const void* data, std::size_t n, ncclDataType_t type, int peer, ncclComm_t comm,
+                      cudaStream_t stream) {
   return transfer(true, const_cast<void*>(data), n * width(type), peer, comm, stream);
 }
-ncclResult_t ncclRecv(void* data, std::size_t n, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream) {
+ncclResult_t ncclRecv(void* data, std::size_t n, ncclDataType_t type, int peer, ncclComm_t comm,
+                      cudaStream_t stream) {
   return transfer(false, data, n * width(type), peer, comm, stream);
 }
 ncclResult_t ncclGroupStart() {
@@ -217,6 +237,8 @@ ncclResult_t ncclGroupEnd() {
   if (--g.depth > 0) return ncclSuccess;
   ncclResult_t result = ncclSuccess;
   for (Grouped& part : std::exchange(g.parts, {}))
-    if (const ncclResult_t r = queue(part.state, part.stream, Transfers{std::move(part.flows)}); r != ncclSuccess) result = r;
+    if (const ncclResult_t r = queue(part.state, part.stream, Transfers{std::move(part.flows)});
+        r != ncclSuccess)
+      result = r;
   return result;
 }

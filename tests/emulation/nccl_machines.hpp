@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the operations of the emulated NCCL do. Each is a small machine that goes as far as it can without waiting, and is asked again.
+// What the operations of the emulated NCCL do. Each is a small machine that goes as far as it can without
+// waiting, and is asked again.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +23,8 @@ struct State {
   std::unique_ptr<Segment> segment;
   int ranks = 0, rank = 0;
   bool blocking = true, aborted = false;
-  std::shared_ptr<State> shares;  ///< whose resources it uses too (splitShare): aborting the one aborts the other
+  std::shared_ptr<State>
+      shares;  ///< whose resources it uses too (splitShare): aborting the one aborts the other
   ncclResult_t error = ncclSuccess;
   std::function<ncclResult_t()> pending;  ///< what a call has begun: polled until it is over
   std::uint64_t rounds = 0, splits = 0;   ///< of collectives so far; parts so far
@@ -55,12 +57,14 @@ T combined(T a, T b, ncclRedOp_t op) {
 
 /// Accumulates in T; `load` and `store` are for values that are kept in fewer bits.
 template <typename Stored, typename T, typename Load, typename Store>
-void reduce_as(const Meeting& m, int ranks, std::size_t offset, void* out, std::size_t count, ncclRedOp_t op, Load&& load, Store&& store) {
+void reduce_as(const Meeting& m, int ranks, std::size_t offset, void* out, std::size_t count, ncclRedOp_t op,
+               Load&& load, Store&& store) {
   for (std::size_t i = 0; i < count; ++i) {
     T sum{};
     for (int r = 0; r < ranks; ++r) {
       Stored value;
-      std::memcpy(&value, m.slots[static_cast<std::size_t>(r)].data() + offset + i * sizeof value, sizeof value);
+      std::memcpy(&value, m.slots[static_cast<std::size_t>(r)].data() + offset + i * sizeof value,
+                  sizeof value);
       sum = r == 0 ? load(value) : combined(sum, load(value), op);
     }
     const Stored result = store(sum);
@@ -69,12 +73,14 @@ void reduce_as(const Meeting& m, int ranks, std::size_t offset, void* out, std::
 }
 
 template <typename T>
-void reduce_plain(const Meeting& m, int ranks, std::size_t offset, void* out, std::size_t bytes, ncclRedOp_t op) {
+void reduce_plain(const Meeting& m, int ranks, std::size_t offset, void* out, std::size_t bytes,
+                  ncclRedOp_t op) {
   const auto same = [](T x) { return x; };
   reduce_as<T, T>(m, ranks, offset, out, bytes / sizeof(T), op, same, same);
 }
 
-inline void reduce(const Meeting& m, int ranks, std::size_t offset, void* out, std::size_t bytes, ncclDataType_t type, ncclRedOp_t op) {
+inline void reduce(const Meeting& m, int ranks, std::size_t offset, void* out, std::size_t bytes,
+                   ncclDataType_t type, ncclRedOp_t op) {
   switch (type) {
     case ncclInt8: return reduce_plain<signed char>(m, ranks, offset, out, bytes, op);
     case ncclInt32: return reduce_plain<std::int32_t>(m, ranks, offset, out, bytes, op);
@@ -84,7 +90,8 @@ inline void reduce(const Meeting& m, int ranks, std::size_t offset, void* out, s
     case ncclBfloat16: break;
   }
   reduce_as<std::uint16_t, float>(
-      m, ranks, offset, out, bytes / 2, op, [](std::uint16_t x) { return __uint_as_float(static_cast<unsigned>(x) << 16); },
+      m, ranks, offset, out, bytes / 2, op,
+      [](std::uint16_t x) { return __uint_as_float(static_cast<unsigned>(x) << 16); },
       [](float x) {
         const unsigned bits = __float_as_uint(x);
         return static_cast<std::uint16_t>((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
@@ -99,12 +106,14 @@ struct Broken {
     if (!asked) {
       asked = true;
       fault = nccl_fault(s.rank, bytes);
-      if (fault.kind == NcclFault::slow) std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(fault.ms));
+      if (fault.kind == NcclFault::slow)
+        std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(fault.ms));
     }
     return fault.kind == NcclFault::hang;
   }
   void corrupt(void* result, std::size_t bytes) const {
-    if (fault.kind == NcclFault::corrupt && 4 * fault.element < bytes) static_cast<std::byte*>(result)[4 * fault.element] ^= std::byte{0x10};
+    if (fault.kind == NcclFault::corrupt && 4 * fault.element < bytes)
+      static_cast<std::byte*>(result)[4 * fault.element] ^= std::byte{0x10};
   }
 };
 
@@ -151,15 +160,18 @@ struct Collective {
   }
 
  private:
-  static bool all(const Meeting::PerRank<std::atomic<std::uint64_t>>& counters, const State& s, std::uint64_t least) {
-    return std::all_of(counters.begin(), counters.begin() + s.ranks, [&](const auto& c) { return c.load() >= least; });
+  static bool all(const Meeting::PerRank<std::atomic<std::uint64_t>>& counters, const State& s,
+                  std::uint64_t least) {
+    return std::all_of(counters.begin(), counters.begin() + s.ranks,
+                       [&](const auto& c) { return c.load() >= least; });
   }
   void take(const Meeting& m, const State& s, std::size_t n) const {
     if (kind == Kind::all_reduce) reduce(m, s.ranks, 0, out + at, n, type, op);
     if (kind == Kind::broadcast) std::memcpy(out + at, m.slots[static_cast<std::size_t>(root)].data(), n);
     if (kind == Kind::all_gather)
       for (int r = 0; r < s.ranks; ++r)
-        std::memcpy(out + static_cast<std::size_t>(r) * bytes + at, m.slots[static_cast<std::size_t>(r)].data(), n);
+        std::memcpy(out + static_cast<std::size_t>(r) * bytes + at,
+                    m.slots[static_cast<std::size_t>(r)].data(), n);
     if (kind != Kind::reduce_scatter) return;
     const std::size_t first = static_cast<std::size_t>(s.rank) * result_bytes, end = first + result_bytes;
     const std::size_t from = std::max(first, at), to = std::min(end, at + n);
@@ -175,7 +187,8 @@ struct Flow {
   std::size_t at = 0;
 };
 
-/// All go on together; two with the same partner in the same direction one after the other. A send ends when its last byte was taken.
+/// All go on together; two with the same partner in the same direction one after the other. A send ends when
+/// its last byte was taken.
 struct Transfers {
   std::vector<Flow> flows;
   Broken broken = {};

@@ -16,7 +16,8 @@ Segment::Segment(const std::string& name) : name_(name) {
   const int fd = shm_open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (fd < 0) throw std::runtime_error("emulated NCCL: shm_open");
   void* p = MAP_FAILED;
-  if (ftruncate(fd, sizeof(Meeting)) == 0) p = mmap(nullptr, sizeof(Meeting), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (ftruncate(fd, sizeof(Meeting)) == 0)
+    p = mmap(nullptr, sizeof(Meeting), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   close(fd);
   if (p == MAP_FAILED) throw std::runtime_error("emulated NCCL: mmap");
   meeting_ = static_cast<Meeting*>(p);
@@ -42,9 +43,11 @@ NcclFault nccl_fault(int rank, std::size_t bytes) {
   std::getline(parts, kind, ':');
   std::map<std::string, double> values{{"rank", -1}, {"nth", 1}, {"bytes", 0}, {"element", 0}, {"ms", 10}};
   while (std::getline(parts, part, ':'))
-    if (const auto equals = part.find('='); equals != std::string::npos) values[part.substr(0, equals)] = std::atof(part.c_str() + equals + 1);
+    if (const auto equals = part.find('='); equals != std::string::npos)
+      values[part.substr(0, equals)] = std::atof(part.c_str() + equals + 1);
   if (rank != static_cast<int>(values["rank"]) || static_cast<double>(bytes) < values["bytes"]) return {};
-  const bool here = static_cast<double>(++seen) == values["nth"], later = static_cast<double>(seen) > values["nth"];
+  const bool here = static_cast<double>(++seen) == values["nth"],
+             later = static_cast<double>(seen) > values["nth"];
   NcclFault fault;
   fault.ms = values["ms"];
   fault.element = static_cast<std::size_t>(values["element"]);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the ranks of an emulated NCCL communicator meet: a shared memory object with the name of its unique id.
+// Where the ranks of an emulated NCCL communicator meet: a shared memory object with the name of its unique
+// id.
 #pragma once
 
 #include <array>
@@ -20,7 +21,8 @@ struct Meeting {
 
   std::atomic<int> joined;
   PerRank<std::array<char, 64>> gpu;
-  /// Collectives hand over chunk after chunk, in rounds: a rank has put its own into its slot, and has taken what it needs of all.
+  /// Collectives hand over chunk after chunk, in rounds: a rank has put its own into its slot, and has taken
+  /// what it needs of all.
   PerRank<std::atomic<std::uint64_t>> put, taken, wanted_bytes;
   /// Parts of the communicator, in the same way.
   PerRank<std::atomic<std::uint64_t>> split;
@@ -49,10 +51,11 @@ class Segment {
   Meeting* meeting_ = nullptr;
 };
 
-/// What the environment variable ASSAY_EMULATED_NCCL breaks on purpose: "corrupt:rank=1:nth=3:bytes=4096:element=7" flips a bit of one
-/// element (of 4 bytes) of what the third operation of at least 4096 bytes brings to rank 1 of its communicator; "hang:rank=1:..." never
-/// ends that operation; "slow:rank=1:ms=20:..." makes all from it on late. Read anew at every operation; a changed text counts from the
-/// beginning.
+/// What the environment variable ASSAY_EMULATED_NCCL breaks on purpose:
+/// "corrupt:rank=1:nth=3:bytes=4096:element=7" flips a bit of one element (of 4 bytes) of what the third
+/// operation of at least 4096 bytes brings to rank 1 of its communicator; "hang:rank=1:..." never ends that
+/// operation; "slow:rank=1:ms=20:..." makes all from it on late. Read anew at every operation; a changed text
+/// counts from the beginning.
 struct NcclFault {
   enum Kind { none, corrupt, hang, slow } kind = none;
   double ms = 0;

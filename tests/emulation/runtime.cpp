@@ -25,7 +25,8 @@
 
 namespace emulation {
 
-/// Work says whether it is over; the stream comes back to what is not, as a kernel goes on that waits for another GPU.
+/// Work says whether it is over; the stream comes back to what is not, as a kernel goes on that waits for
+/// another GPU.
 struct Stream {
   std::deque<std::function<bool()>> work;
   bool draining = false;
@@ -56,7 +57,9 @@ State& state() {
 }
 using Lock = std::scoped_lock<std::recursive_mutex>;
 
-Stream& stream_of(void* stream) { return stream == nullptr ? state().default_stream : *static_cast<Stream*>(stream); }
+Stream& stream_of(void* stream) {
+  return stream == nullptr ? state().default_stream : *static_cast<Stream*>(stream);
+}
 
 /// Marks a stream while its work runs: work that waits for its own stream would wait for ever.
 class Draining {
@@ -99,7 +102,8 @@ void drain(Stream& s) {
   while (!advance(s)) sched_yield();  // without the lock, so that other threads get their turn
 }
 
-/// Runs the stream an event was recorded on as far as it goes or until its record `wanted` has happened, which is what it returns.
+/// Runs the stream an event was recorded on as far as it goes or until its record `wanted` has happened,
+/// which is what it returns.
 bool reach(const Event& e, Stream* stream, std::uint64_t wanted) {
   const Lock lock(state().mutex);
   if (e.done >= wanted) return true;
@@ -121,7 +125,9 @@ cudaError_t keep(cudaError_t error) {
   return error;
 }
 
-bool has_fault(int device, const char* fault) { return gpus()[static_cast<std::size_t>(device)].fault == fault; }
+bool has_fault(int device, const char* fault) {
+  return gpus()[static_cast<std::size_t>(device)].fault == fault;
+}
 bool is_device(int device) { return device >= 0 && device < static_cast<int>(gpus().size()); }
 
 /// Of a GPU that takes one process. A lock on a file beside that of the GPUs, which ends with the process.
@@ -129,7 +135,8 @@ bool is_first_user(int device) {
   static std::map<int, int> files;
   const auto [at, fresh] = files.emplace(device, -1);
   if (fresh) {
-    const std::string path = std::getenv("ASSAY_FAKE_GPUS") + std::string(".") + gpus()[static_cast<std::size_t>(device)].uuid;
+    const std::string path =
+        std::getenv("ASSAY_FAKE_GPUS") + std::string(".") + gpus()[static_cast<std::size_t>(device)].uuid;
     at->second = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   }
   return flock(at->second, LOCK_EX | LOCK_NB) == 0;
@@ -145,7 +152,9 @@ bool waited_enough(int device) {
 /// The error of what was started on the current device, as who waits for it learns.
 cudaError_t outcome() {
   if (!is_device(current_device)) return cudaSuccess;
-  const bool bad = has_fault(current_device, "ecc") || (has_fault(current_device, "late") && !state().streams.empty()) || waited_enough(current_device);
+  const bool bad = has_fault(current_device, "ecc") ||
+                   (has_fault(current_device, "late") && !state().streams.empty()) ||
+                   waited_enough(current_device);
   return bad ? keep(cudaErrorECCUncorrectable) : cudaSuccess;
 }
 
@@ -226,7 +235,8 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
 cudaError_t cudaDeviceGetPCIBusId(char* text, int length, int device) {
   cudaDeviceProp p;
   if (const cudaError_t error = cudaGetDeviceProperties(&p, device); error != cudaSuccess) return error;
-  std::snprintf(text, static_cast<std::size_t>(length), "%04x:%02x:%02x.0", p.pciDomainID, p.pciBusID, p.pciDeviceID);
+  std::snprintf(text, static_cast<std::size_t>(length), "%04x:%02x:%02x.0", p.pciDomainID, p.pciBusID,
+                p.pciDeviceID);
   return cudaSuccess;
 }
 cudaError_t cudaDriverGetVersion(int* version) {
@@ -244,7 +254,9 @@ cudaError_t cudaDeviceSynchronize() {
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
   const Lock lock(state().mutex);
   if (!is_device(current_device)) return keep(cudaErrorNoDevice);
-  if (has_fault(current_device, "busy") || (has_fault(current_device, "exclusive") && !is_first_user(current_device))) return keep(cudaErrorDevicesUnavailable);
+  if (has_fault(current_device, "busy") ||
+      (has_fault(current_device, "exclusive") && !is_first_user(current_device)))
+    return keep(cudaErrorDevicesUnavailable);
   *total = gpus()[static_cast<std::size_t>(current_device)].memory_bytes;
   *free = *total - std::min(*total, allocated_bytes(current_device));
   return cudaSuccess;
@@ -255,7 +267,8 @@ cudaError_t cudaMalloc(void** p, std::size_t bytes) {
   if (const cudaError_t error = cudaMemGetInfo(&free, &total); error != cudaSuccess) return error;
   if (bytes > free) return keep(cudaErrorMemoryAllocation);
   constexpr std::size_t large = std::size_t{128} << 20;
-  if (has_fault(current_device, "large") && bytes >= large && !state().streams.empty()) return keep(cudaErrorECCUncorrectable);
+  if (has_fault(current_device, "large") && bytes >= large && !state().streams.empty())
+    return keep(cudaErrorECCUncorrectable);
   *p = allocate(bytes, current_device);
   return *p == nullptr ? keep(cudaErrorMemoryAllocation) : cudaSuccess;
 }
@@ -278,11 +291,13 @@ cudaError_t cudaHostUnregister(void*) {
   drain_all();
   return cudaSuccess;
 }
-cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind, cudaStream_t stream) {
+cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind,
+                            cudaStream_t stream) {
   enqueue(stream, [=] { std::memcpy(to, from, bytes); });
   return cudaSuccess;
 }
-cudaError_t cudaMemcpyPeerAsync(void* to, int, const void* from, int, std::size_t bytes, cudaStream_t stream) {
+cudaError_t cudaMemcpyPeerAsync(void* to, int, const void* from, int, std::size_t bytes,
+                                cudaStream_t stream) {
   return cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream);
 }
 // As on a GPU, a copy on the default stream does not wait for streams made with cudaStreamNonBlocking.
@@ -302,7 +317,8 @@ cudaError_t cudaMemset(void* p, int value, std::size_t bytes) {
 }
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
   const Lock lock(state().mutex);
-  if (is_device(current_device) && (has_fault(current_device, "engine") || (has_fault(current_device, "stream") && !state().streams.empty())))
+  if (is_device(current_device) && (has_fault(current_device, "engine") ||
+                                    (has_fault(current_device, "stream") && !state().streams.empty())))
     return keep(cudaErrorECCUncorrectable);
   *stream = new Stream;
   state().streams.insert(*stream);
@@ -319,11 +335,14 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   drain(stream_of(stream));
   return outcome();
 }
-cudaError_t cudaStreamQuery(cudaStream_t stream) { return advance(stream_of(stream)) ? cudaSuccess : cudaErrorNotReady; }
+cudaError_t cudaStreamQuery(cudaStream_t stream) {
+  return advance(stream_of(stream)) ? cudaSuccess : cudaErrorNotReady;
+}
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
   const Lock lock(state().mutex);
   // What is recorded later does not count.
-  enqueue_until(stream, [event, on = event->stream, wanted = event->recorded] { return reach(*event, on, wanted); });
+  enqueue_until(stream,
+                [event, on = event->stream, wanted = event->recorded] { return reach(*event, on, wanted); });
   return cudaSuccess;
 }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A library with the symbols of NVML, whose GPUs stand in a file: see README.md. It keeps nothing between calls but which events it has
-// told, so that a test can change a counter while a program runs. With FAKE_NVML_OLD it is that of an old driver, without younger symbols.
+// A library with the symbols of NVML, whose GPUs stand in a file: see README.md. It keeps nothing between
+// calls but which events it has told, so that a test can change a counter while a program runs. With
+// FAKE_NVML_OLD it is that of an old driver, without younger symbols.
 #include <chrono>
 #include <cstdio>
 #include <map>
@@ -124,8 +125,9 @@ const std::map<unsigned, Field>& plain_fields() {
 const char* link_field(unsigned id, int major) {
   static const std::map<unsigned, const char*> hopper = {
       {field::nvlink_replay, "replay"}, {field::nvlink_recovery, "recovery"}, {field::nvlink_crc, "crc"}};
-  static const std::map<unsigned, const char*> blackwell = {
-      {field::nvlink5_received_errors, "replay"}, {field::nvlink5_recovery, "recovery"}, {field::nvlink5_link_integrity, "crc"}};
+  static const std::map<unsigned, const char*> blackwell = {{field::nvlink5_received_errors, "replay"},
+                                                            {field::nvlink5_recovery, "recovery"},
+                                                            {field::nvlink5_link_integrity, "crc"}};
   const auto& known = major >= 10 ? blackwell : hopper;
   const auto at = known.find(id);
   return major >= 9 && at != known.end() ? at->second : nullptr;
@@ -171,9 +173,15 @@ Return nvmlInit_v2() {
   return success;
 }
 Return nvmlShutdown() { return success; }
-const char* nvmlErrorString(Return result) { return result == gpu_is_lost ? "GPU is lost" : "a made up error"; }
-Return nvmlSystemGetDriverVersion(char* out, unsigned length) { return put_text(Machine::get().file().value("driver", Json()), out, length); }
-Return nvmlSystemGetNVMLVersion(char* out, unsigned length) { return put_text(Machine::get().file().value("nvml", Json()), out, length); }
+const char* nvmlErrorString(Return result) {
+  return result == gpu_is_lost ? "GPU is lost" : "a made up error";
+}
+Return nvmlSystemGetDriverVersion(char* out, unsigned length) {
+  return put_text(Machine::get().file().value("driver", Json()), out, length);
+}
+Return nvmlSystemGetNVMLVersion(char* out, unsigned length) {
+  return put_text(Machine::get().file().value("nvml", Json()), out, length);
+}
 Return nvmlDeviceGetCount_v2(unsigned* count) {
   *count = static_cast<unsigned>(Machine::get().gpus().size());
   return success;
@@ -185,18 +193,29 @@ Return nvmlDeviceGetHandleByIndex_v2(unsigned index, Device* device) {
   *device = device_of(index);
   return success;
 }
-Return nvmlDeviceGetName(Device device, char* out, unsigned length) { return put_text(device, {"name"}, out, length); }
-Return nvmlDeviceGetUUID(Device device, char* out, unsigned length) { return put_text(device, {"uuid"}, out, length); }
-Return nvmlDeviceGetSerial(Device device, char* out, unsigned length) { return put_text(device, {"serial"}, out, length); }
-Return nvmlDeviceGetVbiosVersion(Device device, char* out, unsigned length) { return put_text(device, {"vbios"}, out, length); }
-Return nvmlDeviceGetBoardPartNumber(Device device, char* out, unsigned length) { return put_text(device, {"part"}, out, length); }
+Return nvmlDeviceGetName(Device device, char* out, unsigned length) {
+  return put_text(device, {"name"}, out, length);
+}
+Return nvmlDeviceGetUUID(Device device, char* out, unsigned length) {
+  return put_text(device, {"uuid"}, out, length);
+}
+Return nvmlDeviceGetSerial(Device device, char* out, unsigned length) {
+  return put_text(device, {"serial"}, out, length);
+}
+Return nvmlDeviceGetVbiosVersion(Device device, char* out, unsigned length) {
+  return put_text(device, {"vbios"}, out, length);
+}
+Return nvmlDeviceGetBoardPartNumber(Device device, char* out, unsigned length) {
+  return put_text(device, {"part"}, out, length);
+}
 Return nvmlDeviceGetPciInfo_v3(Device device, PciInfo* pci) {
   Return result = success;
   const Json value = value_of(device, {"pci"}, result);
   if (result != success) return result;
   *pci = {};
   std::snprintf(pci->address, sizeof pci->address, "%s", value.get<std::string>().c_str());
-  return std::sscanf(pci->address, "%x:%x:%x", &pci->domain, &pci->bus, &pci->device) == 3 ? success : unknown_error;
+  return std::sscanf(pci->address, "%x:%x:%x", &pci->domain, &pci->bus, &pci->device) == 3 ? success
+                                                                                           : unknown_error;
 }
 Return nvmlDeviceGetMemoryInfo(Device device, Memory* memory) {
   *memory = {};
@@ -205,13 +224,19 @@ Return nvmlDeviceGetMemoryInfo(Device device, Memory* memory) {
 Return nvmlDeviceGetMaxClockInfo(Device device, int clock, unsigned* mhz) {
   return put(device, {"clocks", clock == clock_sm ? "sm_max" : "memory_max"}, mhz);
 }
-Return nvmlDeviceGetClockInfo(Device device, int clock, unsigned* mhz) { return put(device, {"clocks", clock == clock_sm ? "sm" : "memory"}, mhz); }
-Return nvmlDeviceGetPowerManagementDefaultLimit(Device device, unsigned* mw) { return put(device, {"power", "default_w"}, mw, 1000); }
+Return nvmlDeviceGetClockInfo(Device device, int clock, unsigned* mhz) {
+  return put(device, {"clocks", clock == clock_sm ? "sm" : "memory"}, mhz);
+}
+Return nvmlDeviceGetPowerManagementDefaultLimit(Device device, unsigned* mw) {
+  return put(device, {"power", "default_w"}, mw, 1000);
+}
 Return nvmlDeviceGetPowerManagementLimitConstraints(Device device, unsigned* least, unsigned* most) {
   *least = 0;
   return put(device, {"power", "max_w"}, most, 1000);
 }
-Return nvmlDeviceGetEnforcedPowerLimit(Device device, unsigned* mw) { return put(device, {"power", "limit_w"}, mw, 1000); }
+Return nvmlDeviceGetEnforcedPowerLimit(Device device, unsigned* mw) {
+  return put(device, {"power", "limit_w"}, mw, 1000);
+}
 Return nvmlDeviceGetEccMode(Device device, int* now, int* later) {
   const Return result = put(device, {"ecc", "mode"}, now);
   *later = *now;
@@ -224,11 +249,21 @@ Return nvmlDeviceGetMigMode(Device device, unsigned* now, unsigned* later) {
 }
 Return nvmlDeviceGetPersistenceMode(Device device, int* mode) { return put(device, {"persistence"}, mode); }
 Return nvmlDeviceGetComputeMode(Device device, int* mode) { return put(device, {"compute_mode"}, mode); }
-Return nvmlDeviceGetCurrPcieLinkGeneration(Device device, unsigned* out) { return put(device, {"pcie", "generation"}, out); }
-Return nvmlDeviceGetMaxPcieLinkGeneration(Device device, unsigned* out) { return put(device, {"pcie", "generation_max"}, out); }
-Return nvmlDeviceGetCurrPcieLinkWidth(Device device, unsigned* out) { return put(device, {"pcie", "width"}, out); }
-Return nvmlDeviceGetMaxPcieLinkWidth(Device device, unsigned* out) { return put(device, {"pcie", "width_max"}, out); }
-Return nvmlDeviceGetPcieReplayCounter(Device device, unsigned* out) { return put(device, {"pcie", "replay"}, out); }
+Return nvmlDeviceGetCurrPcieLinkGeneration(Device device, unsigned* out) {
+  return put(device, {"pcie", "generation"}, out);
+}
+Return nvmlDeviceGetMaxPcieLinkGeneration(Device device, unsigned* out) {
+  return put(device, {"pcie", "generation_max"}, out);
+}
+Return nvmlDeviceGetCurrPcieLinkWidth(Device device, unsigned* out) {
+  return put(device, {"pcie", "width"}, out);
+}
+Return nvmlDeviceGetMaxPcieLinkWidth(Device device, unsigned* out) {
+  return put(device, {"pcie", "width_max"}, out);
+}
+Return nvmlDeviceGetPcieReplayCounter(Device device, unsigned* out) {
+  return put(device, {"pcie", "replay"}, out);
+}
 Return nvmlDeviceGetNvLinkState(Device device, unsigned link, int* active) {
   const int links = links_of(device);
   if (links == 0) return not_supported;
@@ -241,7 +276,11 @@ Return nvmlDeviceGetNvLinkState(Device device, unsigned link, int* active) {
 Return nvmlDeviceGetNvLinkErrorCounter(Device device, unsigned link, int which, unsigned long long* out) {
   *out = 0;
   if (major_of(device) >= 9) return success;  // the same trap
-  const Return result = put_link(device, link, which == link_replay ? "replay" : which == link_recovery ? "recovery" : "crc", out);
+  const Return result = put_link(device, link,
+                                 which == link_replay     ? "replay"
+                                 : which == link_recovery ? "recovery"
+                                                          : "crc",
+                                 out);
   if (which == link_crc_data) *out = 0;
   return result;
 }
@@ -249,16 +288,23 @@ Return nvmlDeviceGetCudaComputeCapability(Device device, int* major, int* minor)
   Return result = success;
   const Json compute = value_of(device, {"compute"}, result);
   if (result != success) return result;
-  return std::sscanf(compute.get<std::string>().c_str(), "%d.%d", major, minor) == 2 ? success : unknown_error;
+  return std::sscanf(compute.get<std::string>().c_str(), "%d.%d", major, minor) == 2 ? success
+                                                                                     : unknown_error;
 }
-Return nvmlDeviceGetTotalEnergyConsumption(Device device, unsigned long long* mj) { return put(device, {"energy_j"}, mj, 1000); }
-Return nvmlDeviceGetTemperature(Device device, int, unsigned* out) { return put(device, {"temperature_c"}, out); }
+Return nvmlDeviceGetTotalEnergyConsumption(Device device, unsigned long long* mj) {
+  return put(device, {"energy_j"}, mj, 1000);
+}
+Return nvmlDeviceGetTemperature(Device device, int, unsigned* out) {
+  return put(device, {"temperature_c"}, out);
+}
 Return nvmlDeviceGetUtilizationRates(Device device, Utilization* out) {
   *out = {};
   const Return result = put(device, {"utilization", "gpu"}, &out->gpu);
   return result == success ? put(device, {"utilization", "memory"}, &out->memory) : result;
 }
-Return nvmlDeviceGetCurrentClocksThrottleReasons(Device device, unsigned long long* out) { return put(device, {"throttle_reasons"}, out); }
+Return nvmlDeviceGetCurrentClocksThrottleReasons(Device device, unsigned long long* out) {
+  return put(device, {"throttle_reasons"}, out);
+}
 Return nvmlDeviceGetTotalEccErrors(Device device, int type, int, unsigned long long* out) {
   return put(device, {"ecc", type == error_corrected ? "corrected" : "uncorrected"}, out);
 }
@@ -271,8 +317,11 @@ Return nvmlDeviceGetFieldValues(Device device, int count, FieldValue* values) {
   return success;
 }
 #ifndef FAKE_NVML_OLD
-Return nvmlDeviceGetCurrentClocksEventReasons(Device device, unsigned long long* out) { return put(device, {"throttle_reasons"}, out); }
-Return nvmlDeviceGetRemappedRows(Device device, unsigned* correctable, unsigned* uncorrectable, unsigned* pending, unsigned* failure) {
+Return nvmlDeviceGetCurrentClocksEventReasons(Device device, unsigned long long* out) {
+  return put(device, {"throttle_reasons"}, out);
+}
+Return nvmlDeviceGetRemappedRows(Device device, unsigned* correctable, unsigned* uncorrectable,
+                                 unsigned* pending, unsigned* failure) {
   const Return result = put(device, {"remap", "correctable"}, correctable);
   put(device, {"remap", "uncorrectable"}, uncorrectable);
   put(device, {"remap", "pending"}, pending);

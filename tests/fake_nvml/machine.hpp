@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The GPUs that the file named by ASSAY_FAKE_GPUS makes up for this host. Whatever stands in for a driver's library reads them here.
+// The GPUs that the file named by ASSAY_FAKE_GPUS makes up for this host. Whatever stands in for a driver's
+// library reads them here.
 #pragma once
 
-#include <ctime>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <ctime>
 
 #include <cstdlib>
 #include <fstream>
@@ -86,10 +87,12 @@ inline double busy_s() {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-/// The number that a value stands for now: itself, or {"start": a, "rate": b, "busy": c}, which is a + b times the seconds of
-/// monotonic_s() + c times those of busy_s().
+/// The number that a value stands for now: itself, or {"start": a, "rate": b, "busy": c}, which is a + b
+/// times the seconds of monotonic_s() + c times those of busy_s().
 inline double number(const Json& value) {
-  if (value.is_object()) return value.value("start", 0.0) + value.value("rate", 0.0) * monotonic_s() + value.value("busy", 0.0) * busy_s();
+  if (value.is_object())
+    return value.value("start", 0.0) + value.value("rate", 0.0) * monotonic_s() +
+           value.value("busy", 0.0) * busy_s();
   if (value.is_boolean()) return value.get<bool>() ? 1 : 0;
   return value.get<double>();
 }

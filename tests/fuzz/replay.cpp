@@ -24,7 +24,8 @@ std::string content(const std::filesystem::path& path) {
 }
 
 std::size_t replay(const std::filesystem::path& corpus, const std::string& only) {
-  // Per input, in processor time: a hang is a failure too, a busy machine is none. Where nothing computes, the alarm ends it.
+  // Per input, in processor time: a hang is a failure too, a busy machine is none. Where nothing computes,
+  // the alarm ends it.
   constexpr itimerval longest{{0, 0}, {60, 0}}, off{};
   constexpr unsigned asleep_s = 240;
   std::size_t count = 0;

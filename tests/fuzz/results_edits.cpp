@@ -95,32 +95,19 @@ class Editor {
   void edit() {
     const std::string path = objects_[input_.below(objects_.size())];
     switch (input_.byte() % 10) {
-      case 0:
-        H5Ldelete(file_, path.c_str(), H5P_DEFAULT);
-        break;
-      case 1:
-        edit_attribute(path);
-        break;
+      case 0: H5Ldelete(file_, path.c_str(), H5P_DEFAULT); break;
+      case 1: edit_attribute(path); break;
       case 2:
       case 3:
-      case 4:
-        change_value(path);
-        break;
+      case 4: change_value(path); break;
       case 5:
         H5Ldelete(file_, path.c_str(), H5P_DEFAULT);
         new_dataset(path);
         break;
-      case 6:
-        link(path, objects_[input_.below(objects_.size())]);
-        break;
-      case 7:
-        new_dataset(path + "/" + input_.text());
-        break;
-      case 8:
-        change_text(input_.byte() % 2 == 0 ? "/config" : "/verdict/json");
-        break;
-      default:
-        set_attribute(path, input_.byte() % 2 == 0 ? "unit" : input_.text());
+      case 6: link(path, objects_[input_.below(objects_.size())]); break;
+      case 7: new_dataset(path + "/" + input_.text()); break;
+      case 8: change_text(input_.byte() % 2 == 0 ? "/config" : "/verdict/json"); break;
+      default: set_attribute(path, input_.byte() % 2 == 0 ? "unit" : input_.text());
     }
   }
 
@@ -250,21 +237,14 @@ class Editor {
   void link(const std::string& from, const std::string& to) {
     const std::string name = to + "/" + (input_.byte() % 2 == 0 ? "x" : input_.text());
     switch (input_.byte() % 5) {
-      case 0:
-        H5Lcreate_hard(file_, from.c_str(), file_, name.c_str(), H5P_DEFAULT, H5P_DEFAULT);
-        break;
-      case 1:
-        H5Lcreate_soft(from.c_str(), file_, name.c_str(), H5P_DEFAULT, H5P_DEFAULT);
-        break;
-      case 2:
-        H5Lcreate_external("/etc/passwd", "/", file_, name.c_str(), H5P_DEFAULT, H5P_DEFAULT);
-        break;
+      case 0: H5Lcreate_hard(file_, from.c_str(), file_, name.c_str(), H5P_DEFAULT, H5P_DEFAULT); break;
+      case 1: H5Lcreate_soft(from.c_str(), file_, name.c_str(), H5P_DEFAULT, H5P_DEFAULT); break;
+      case 2: H5Lcreate_external("/etc/passwd", "/", file_, name.c_str(), H5P_DEFAULT, H5P_DEFAULT); break;
       case 3:
         H5Ldelete(file_, to.c_str(), H5P_DEFAULT);
         H5Lcreate_hard(file_, from.c_str(), file_, to.c_str(), H5P_DEFAULT, H5P_DEFAULT);
         break;
-      default:
-        H5Lmove(file_, from.c_str(), file_, name.c_str(), H5P_DEFAULT, H5P_DEFAULT);
+      default: H5Lmove(file_, from.c_str(), file_, name.c_str(), H5P_DEFAULT, H5P_DEFAULT);
     }
   }
 
@@ -292,18 +272,12 @@ class Editor {
   }
   Json any_json() {
     switch (input_.byte() % 6) {
-      case 0:
-        return nullptr;
-      case 1:
-        return input_.word();
-      case 2:
-        return -static_cast<double>(input_.word());
-      case 3:
-        return input_.text();
-      case 4:
-        return Json::array({input_.text(), 1});
-      default:
-        return Json::object({{input_.text(), input_.word()}});
+      case 0: return nullptr;
+      case 1: return input_.word();
+      case 2: return -static_cast<double>(input_.word());
+      case 3: return input_.text();
+      case 4: return Json::array({input_.text(), 1});
+      default: return Json::object({{input_.text(), input_.word()}});
     }
   }
 

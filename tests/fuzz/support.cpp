@@ -67,7 +67,8 @@ const std::string& scratch_directory() {
 
 void use_results(const std::string& path) {
   results::load(path);  // in a process of its own first: HDF5 itself may crash on what is not sealed
-  use_results(std::filesystem::is_directory(path) ? results::load_own_partial(path) : results::load_own(std::filesystem::path(path)));
+  use_results(std::filesystem::is_directory(path) ? results::load_own_partial(path)
+                                                  : results::load_own(std::filesystem::path(path)));
 }
 
 void use_results(const results::Results& r) {
@@ -86,9 +87,9 @@ void use_results(const results::Results& r) {
 
 const std::vector<std::pair<std::string, Target>>& targets() {
   static const std::vector<std::pair<std::string, Target>> all{
-      {"config", config}, {"limits", limits}, {"values", values},
-      {"bytes", bytes},   {"edits", edits},   {"partial", partial},
-      {"inject", inject}, {"topology", topology}, {"simulate", simulate}, {"import_file", import_file},
+      {"config", config},     {"limits", limits},           {"values", values}, {"bytes", bytes},
+      {"edits", edits},       {"partial", partial},         {"inject", inject}, {"topology", topology},
+      {"simulate", simulate}, {"import_file", import_file},
   };
   return all;
 }

@@ -90,9 +90,10 @@ void limits(const std::string& input) {
     }
   });
   clean([&] {
-    verdict::check_limits(
-        input, "limits.toml",
-        {{"gemm", {{"throughput", "FLOP/s"}}}, {"memory", {{"bandwidth", "B/s"}}}, {"p2p", {{"latency", "s"}}}});
+    verdict::check_limits(input, "limits.toml",
+                          {{"gemm", {{"throughput", "FLOP/s"}}},
+                           {"memory", {{"bandwidth", "B/s"}}},
+                           {"p2p", {{"latency", "s"}}}});
   });
 }
 
@@ -101,12 +102,8 @@ void values(const std::string& input) {
   const std::string text = input.substr(1);
   clean([&] {
     switch (static_cast<unsigned char>(input[0]) % 7) {
-      case 0:
-        parse_bytes(text);
-        break;
-      case 1:
-        finite(parse_seconds(text));
-        break;
+      case 0: parse_bytes(text); break;
+      case 1: finite(parse_seconds(text)); break;
       case 2: {
         std::string unit;
         finite(parse_quantity(text, unit));
@@ -116,12 +113,8 @@ void values(const std::string& input) {
       case 3:
         if (text.size() < 100) format_cpu_list(parse_cpu_list(text));
         break;
-      case 4:
-        match(text);
-        break;
-      case 5:
-        print_number(text);
-        break;
+      case 4: match(text); break;
+      case 5: print_number(text); break;
       case 6:
         if (expand_hostlist(text).size() > hostlist_limit) broken("a host list of endless length");
         break;
@@ -178,12 +171,16 @@ void import_file(const std::string& input) {
   std::vector<std::filesystem::path> files;
   for (std::size_t begin = 1; begin <= input.size() && files.size() < 4;) {
     const std::size_t end = std::min(input.find('\0', begin), input.size());
-    files.push_back(std::filesystem::path(scratch_directory()) / ("tool" + std::to_string(files.size()) + ".txt"));
+    files.push_back(std::filesystem::path(scratch_directory()) /
+                    ("tool" + std::to_string(files.size()) + ".txt"));
     std::ofstream(files.back(), std::ios::binary | std::ios::trunc) << input.substr(begin, end - begin);
     begin = end + 1;
   }
   constexpr std::array importers{imports::import_csv, imports::import_nccl_tests, imports::import_osu};
-  clean([&] { use_results(importers[static_cast<unsigned char>(input[0]) % importers.size()]({files.begin(), files.end()})); });
+  clean([&] {
+    use_results(
+        importers[static_cast<unsigned char>(input[0]) % importers.size()]({files.begin(), files.end()}));
+  });
 }
 
 }  // namespace assay::fuzz

@@ -10,8 +10,8 @@
 
 namespace assay::reference {
 
-/// Roundings of a kernel: sums and functions in fp32 (`unit` 2^-24), and how numbers are stored between them (`stored`: 0 for
-/// fp32, 2^-8 for bf16).
+/// Roundings of a kernel: sums and functions in fp32 (`unit` 2^-24), and how numbers are stored between them
+/// (`stored`: 0 for fp32, 2^-8 for bf16).
 struct Rounding {
   double unit, stored;
 };
@@ -26,9 +26,19 @@ class AttentionReference {
  public:
   using Matrix = std::vector<double>;
 
-  AttentionReference(const kernels::AttentionShape& shape, const Matrix& qkv, std::size_t pair, Rounding rounding)
-      : n_(shape.length), d_(shape.depth), scale_(1 / std::sqrt(static_cast<double>(shape.depth))), r_(rounding),
-        q_(n_ * d_), k_(n_ * d_), v_(n_ * d_), weight_(n_ * n_), slack_(n_ * n_), out(n_ * d_), lse(n_) {
+  AttentionReference(const kernels::AttentionShape& shape, const Matrix& qkv, std::size_t pair,
+                     Rounding rounding)
+      : n_(shape.length),
+        d_(shape.depth),
+        scale_(1 / std::sqrt(static_cast<double>(shape.depth))),
+        r_(rounding),
+        q_(n_ * d_),
+        k_(n_ * d_),
+        v_(n_ * d_),
+        weight_(n_ * n_),
+        slack_(n_ * n_),
+        out(n_ * d_),
+        lse(n_) {
     const std::size_t width = shape.width(), b = pair / shape.heads, h = pair % shape.heads;
     for (std::size_t i = 0; i < n_; ++i)
       for (std::size_t d = 0; d < d_; ++d) {
@@ -59,8 +69,8 @@ class AttentionReference {
   }
 
  private:
-  /// What a sum of n products in fp32 may be off, as a factor of the sum of their magnitudes. Tensor cores may cut where others
-  /// round: twice as much.
+  /// What a sum of n products in fp32 may be off, as a factor of the sum of their magnitudes. Tensor cores
+  /// may cut where others round: twice as much.
   double sums(std::size_t n) const { return 2 * r_.unit * static_cast<double>(n + 2); }
 
   void forward() {
@@ -90,14 +100,17 @@ class AttentionReference {
           out.bound[i * d_ + d] += std::abs(term) * (slack_[i * n_ + j] + r_.stored + sums(n_));
         }
       }
-      for (std::size_t d = 0; d < d_; ++d) out.bound[i * d_ + d] += r_.stored * std::abs(out.value[i * d_ + d]) + 1e-30;
+      for (std::size_t d = 0; d < d_; ++d)
+        out.bound[i * d_ + d] += r_.stored * std::abs(out.value[i * d_ + d]) + 1e-30;
     }
   }
 
-  void add_pair(std::size_t i, std::size_t j, const Matrix& dout, double delta, double delta_slack, std::vector<Bounded>& all) const {
+  void add_pair(std::size_t i, std::size_t j, const Matrix& dout, double delta, double delta_slack,
+                std::vector<Bounded>& all) const {
     double magnitude = 0;
     const double weight = weight_[i * n_ + j], slack = slack_[i * n_ + j];
-    const double dweight = dot(&dout[i * d_], &v_[j * d_], magnitude), away = magnitude * sums(d_) + delta_slack;
+    const double dweight = dot(&dout[i * d_], &v_[j * d_], magnitude),
+                 away = magnitude * sums(d_) + delta_slack;
     const double dscore = weight * (dweight - delta) * scale_;
     const double dscore_slack = weight * scale_ * (slack * std::abs(dweight - delta) + (1 + slack) * away) +
                                 (r_.stored + 4 * r_.unit) * std::abs(dscore);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a program that selects its BLAS kernels sees. Printed by the process that is left after a re-execution.
+// What a program that selects its BLAS kernels sees. Printed by the process that is left after a
+// re-execution.
 #include <cstdio>
 
 #include "device/device.hpp"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of kernels/cuda/*.cu against the host kernels. One source makes two executables: `emulated_kernel_tests` runs the
-// kernels on the host, `cuda_kernel_tests` on a GPU (and skips with the reason where there is none).
+// Tests of kernels/cuda/*.cu against the host kernels. One source makes two executables:
+// `emulated_kernel_tests` runs the kernels on the host, `cuda_kernel_tests` on a GPU (and skips with the
+// reason where there is none).
 #pragma once
 
 #include <cuda_runtime.h>
@@ -38,11 +39,13 @@ template <typename T>
 class OnDevice {
  public:
   explicit OnDevice(std::size_t count) : count_(count) {
-    if (cudaMalloc(reinterpret_cast<void**>(&data_), count * sizeof(T)) != cudaSuccess) throw std::bad_alloc();
+    if (cudaMalloc(reinterpret_cast<void**>(&data_), count * sizeof(T)) != cudaSuccess)
+      throw std::bad_alloc();
     if (cudaMemset(data_, 0xa5, count * sizeof(T)) != cudaSuccess) throw std::bad_alloc();
   }
   explicit OnDevice(const std::vector<T>& values) : OnDevice(values.size()) {
-    if (cudaMemcpy(data_, values.data(), count_ * sizeof(T), cudaMemcpyHostToDevice) != cudaSuccess) throw std::bad_alloc();
+    if (cudaMemcpy(data_, values.data(), count_ * sizeof(T), cudaMemcpyHostToDevice) != cudaSuccess)
+      throw std::bad_alloc();
   }
   ~OnDevice() { cudaFree(data_); }
   OnDevice(const OnDevice&) = delete;
@@ -53,7 +56,8 @@ class OnDevice {
   /// After all that was queued.
   std::vector<T> host() const {
     std::vector<T> values(count_);
-    if (cudaDeviceSynchronize() != cudaSuccess || cudaMemcpy(values.data(), data_, count_ * sizeof(T), cudaMemcpyDeviceToHost) != cudaSuccess)
+    if (cudaDeviceSynchronize() != cudaSuccess ||
+        cudaMemcpy(values.data(), data_, count_ * sizeof(T), cudaMemcpyDeviceToHost) != cudaSuccess)
       throw std::bad_alloc();
     return values;
   }

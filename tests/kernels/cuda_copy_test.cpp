@@ -11,7 +11,8 @@ using CudaCopy = CudaKernel;
 
 TEST_F(CudaCopy, MovesEveryByteAndNoOther) {
   std::mt19937 random(3);
-  for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{16}, std::size_t{31}, std::size_t{200001}})
+  for (const std::size_t bytes :
+       {std::size_t{0}, std::size_t{1}, std::size_t{16}, std::size_t{31}, std::size_t{200001}})
     for (const std::size_t shift : {std::size_t{0}, std::size_t{1}, std::size_t{16}}) {
       std::vector<unsigned char> source(bytes + 32), expected(bytes + 64, 0x77);
       for (auto& byte : source) byte = static_cast<unsigned char>(random());

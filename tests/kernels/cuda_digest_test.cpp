@@ -11,8 +11,9 @@ using CudaDigest = CudaKernel;
 
 TEST_F(CudaDigest, IsTheHostsForEverySize) {
   std::mt19937_64 random(7);
-  for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{7}, std::size_t{8}, std::size_t{15}, std::size_t{16},
-                                  std::size_t{4099}, std::size_t{1} << 20, (std::size_t{1} << 20) + 13}) {
+  for (const std::size_t bytes :
+       {std::size_t{0}, std::size_t{1}, std::size_t{7}, std::size_t{8}, std::size_t{15}, std::size_t{16},
+        std::size_t{4099}, std::size_t{1} << 20, (std::size_t{1} << 20) + 13}) {
     std::vector<unsigned char> data(bytes + 16);
     for (auto& byte : data) byte = static_cast<unsigned char>(random());
     const OnDevice<unsigned char> device(data);

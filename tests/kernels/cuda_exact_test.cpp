@@ -15,7 +15,8 @@ using kernels::ExactLine;
 constexpr ExactLine line{3.0f, 17.0f, 0x9e3779b9u, 0x12345u, 8};
 
 TEST_F(CudaExact, FillsAsTheHostDoes) {
-  for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{3}, std::size_t{4}, std::size_t{1023}, std::size_t{100003}})
+  for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{3}, std::size_t{4},
+                                  std::size_t{1023}, std::size_t{100003}})
     for (const std::size_t shift : {std::size_t{0}, std::size_t{1}, std::size_t{3}}) {
       const std::uint64_t first = 5000000000ULL + shift;
       std::vector<float> expected(count + shift + 1, -1.0f);
@@ -40,7 +41,8 @@ TEST_F(CudaExact, FindsWhatTheHostFinds) {
       kernels::host::exact_fill(line, 99, values.data() + shift, count);
       EXPECT_EQ(check(OnDevice<float>(values), shift, count, 99).count, 0u);
       for (const std::size_t at : {std::size_t{0}, count / 2, count - 1})
-        for (const float wrong : {values[shift + at] + 1, -values[shift + at], std::numeric_limits<float>::quiet_NaN()}) {
+        for (const float wrong :
+             {values[shift + at] + 1, -values[shift + at], std::numeric_limits<float>::quiet_NaN()}) {
           std::vector<float> bad = values;
           bad[shift + at] = wrong;
           bad.back() = -1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operands made on a GPU: bit for bit the host's where the host makes them, and the definition of kernels/fill.hpp,
-// written down again from the formats, where it does not.
+// Operands made on a GPU: bit for bit the host's where the host makes them, and the definition of
+// kernels/fill.hpp, written down again from the formats, where it does not.
 #include <cmath>
 #include <cstring>
 #include <map>
@@ -20,8 +20,11 @@ struct Format {
   const char* name;
   int exponent_bits, mantissa_bits;  ///< of floating formats
 };
-const Format formats[] = {{Element::tf32, "tf32", 8, 10}, {Element::fp16, "fp16", 5, 10}, {Element::bf16, "bf16", 8, 7},
-                          {Element::fp8, "fp8", 4, 3},    {Element::int8, "int8", 0, 0}};
+const Format formats[] = {{Element::tf32, "tf32", 8, 10},
+                          {Element::fp16, "fp16", 5, 10},
+                          {Element::bf16, "bf16", 8, 7},
+                          {Element::fp8, "fp8", 4, 3},
+                          {Element::int8, "int8", 0, 0}};
 
 /// The value that stored bits stand for, by the definition of the format.
 double value_of(const Format& f, std::uint32_t bits) {
@@ -34,7 +37,8 @@ double value_of(const Format& f, std::uint32_t bits) {
   const int bias = (1 << (f.exponent_bits - 1)) - 1;
   const auto mantissa = static_cast<double>(bits & ((1u << f.mantissa_bits) - 1)) / (1 << f.mantissa_bits);
   const auto exponent = static_cast<int>(bits >> f.mantissa_bits & ((1u << f.exponent_bits) - 1));
-  const double magnitude = exponent == 0 ? std::ldexp(mantissa, 1 - bias) : std::ldexp(1 + mantissa, exponent - bias);
+  const double magnitude =
+      exponent == 0 ? std::ldexp(mantissa, 1 - bias) : std::ldexp(1 + mantissa, exponent - bias);
   return (bits >> (f.exponent_bits + f.mantissa_bits) & 1) != 0 ? -magnitude : magnitude;
 }
 
@@ -47,9 +51,10 @@ double uncut(std::uint64_t key, std::size_t index) {
 
 class CudaFill : public FreshCudaKernel {
  protected:
-  /// Elements [first, first + count) as stored; `shift` elements into an allocation, with what lies around checked.
-  std::vector<std::uint32_t> made(Element type, std::size_t count, std::uint64_t key, std::size_t first, std::size_t shift,
-                                  int limit = -1) {
+  /// Elements [first, first + count) as stored; `shift` elements into an allocation, with what lies around
+  /// checked.
+  std::vector<std::uint32_t> made(Element type, std::size_t count, std::uint64_t key, std::size_t first,
+                                  std::size_t shift, int limit = -1) {
     const std::size_t size = kernels::element_bytes(type);
     const OnDevice<unsigned char> memory((count + shift + 16) * size);
     void* start = memory.get() + shift * size;
@@ -65,13 +70,15 @@ class CudaFill : public FreshCudaKernel {
       }
     }
     std::vector<std::uint32_t> elements(count);
-    for (std::size_t i = 0; i < count; ++i) std::memcpy(&elements[i], bytes.data() + (shift + i) * size, std::min<std::size_t>(size, 4));
+    for (std::size_t i = 0; i < count; ++i)
+      std::memcpy(&elements[i], bytes.data() + (shift + i) * size, std::min<std::size_t>(size, 4));
     return elements;
   }
 };
 
 TEST_F(CudaFill, SinglesAndDoublesAreTheHostsBitForBit) {
-  for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{3}, std::size_t{4}, 5000 + below(3000)}) {
+  for (const std::size_t count :
+       {std::size_t{0}, std::size_t{1}, std::size_t{3}, std::size_t{4}, 5000 + below(3000)}) {
     for (const std::size_t shift : {std::size_t{0}, std::size_t{1}}) {
       const std::uint64_t key = bits();
       const std::size_t first = below(2) == 0 ? 0 : (std::size_t{1} << 33) + below(100);

@@ -107,8 +107,10 @@ TEST_F(CudaOnChip, ReloadsGoToManyPlaces) {
   for (std::size_t i = 0; i < l1_words / 2; ++i) words[i] = l1_word(key, i);
   const OnDevice<std::uint32_t> half(words);
   cu::l1_check(half.get(), key, 64, buffer(), visited(), nullptr);
-  // Half of the reloads, as of the first loads, meet a wrong word: 64 rounds are as many as 64 / 128 first loads.
-  EXPECT_NEAR(static_cast<double>(found().count), static_cast<double>(once) / 2 * 1.5, static_cast<double>(once) / 50);
+  // Half of the reloads, as of the first loads, meet a wrong word: 64 rounds are as many as 64 / 128 first
+  // loads.
+  EXPECT_NEAR(static_cast<double>(found().count), static_cast<double>(once) / 2 * 1.5,
+              static_cast<double>(once) / 50);
 }
 
 TEST_F(CudaOnChip, AFlippedBitOfSharedMemoryIsFoundOnce) {

@@ -19,7 +19,10 @@ class CudaPatterns : public FreshCudaKernel {
   /// A region in device memory, `shift` words into an allocation, and the buffer for errors.
   struct Region {
     Region(std::size_t words, std::size_t shift)
-        : memory(std::vector<std::uint64_t>(words + shift + 16, guard)), errors(cu::errors_bytes(capacity)), count(words), at(shift) {}
+        : memory(std::vector<std::uint64_t>(words + shift + 16, guard)),
+          errors(cu::errors_bytes(capacity)),
+          count(words),
+          at(shift) {}
     std::uint64_t* words() const { return memory.get() + at; }
     std::vector<std::uint64_t> host() const {
       const auto all = memory.host();
@@ -28,7 +31,8 @@ class CudaPatterns : public FreshCudaKernel {
           EXPECT_EQ(all[i], guard) << "wrote outside, at " << i;
         }
       }
-      return {all.begin() + static_cast<std::ptrdiff_t>(at), all.begin() + static_cast<std::ptrdiff_t>(at + count)};
+      return {all.begin() + static_cast<std::ptrdiff_t>(at),
+              all.begin() + static_cast<std::ptrdiff_t>(at + count)};
     }
     void put(std::size_t word, std::uint64_t value) const {
       ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
@@ -63,18 +67,23 @@ class CudaPatterns : public FreshCudaKernel {
     Found found;
     std::memcpy(&found.sum, bytes.data(), sizeof(DeviceErrors));
     found.records.resize(std::min<std::size_t>(found.sum.kept, capacity));
-    std::memcpy(found.records.data(), bytes.data() + sizeof(DeviceErrors), found.records.size() * sizeof(DeviceRecord));
+    std::memcpy(found.records.data(), bytes.data() + sizeof(DeviceErrors),
+                found.records.size() * sizeof(DeviceRecord));
     return found;
   }
   std::vector<Data> all_data(bool inverted) {
-    std::vector<Data> all = {{Background::own_address, bits(), 0, inverted}, {Background::random, bits(), 0, inverted},
-                             {Background::solid, bits(), 0, inverted},       {Background::checkerboard, bits(), 0, inverted},
+    std::vector<Data> all = {{Background::own_address, bits(), 0, inverted},
+                             {Background::random, bits(), 0, inverted},
+                             {Background::solid, bits(), 0, inverted},
+                             {Background::checkerboard, bits(), 0, inverted},
                              {Background::powers, bits(), 0, inverted}};
     for (const std::uint32_t v : {0u, 1u, 31u, 63u}) all.push_back({Background::walking, 0, v, inverted});
-    for (const std::uint32_t v : {0u, 1u, 2u, 6u, 7u, 8u, 13u, 16u, 63u}) all.push_back({Background::stripe, 0, v, inverted});
+    for (const std::uint32_t v : {0u, 1u, 2u, 6u, 7u, 8u, 13u, 16u, 63u})
+      all.push_back({Background::stripe, 0, v, inverted});
     for (const std::uint32_t v : {0u, 1u, 2u, 20u, 23u, 511u, 4095u, 4096u, 5000u, 4'000'000'000u})
       all.push_back({Background::modulo, bits(), v, inverted});
-    for (const std::uint32_t v : {0u, 1u, 7u, 12u, 63u}) all.push_back({Background::toggle, bits(), v, inverted, bits()});
+    for (const std::uint32_t v : {0u, 1u, 7u, 12u, 63u})
+      all.push_back({Background::toggle, bits(), v, inverted, bits()});
     return all;
   }
 
@@ -110,7 +119,8 @@ TEST_F(CudaPatterns, EveryBackgroundAfterEveryOther) {
   for (const Data& data : all_data(true)) all.push_back(data);
   Data before;
   for (const Data& data : all) {
-    SCOPED_TRACE("kind " + std::to_string(static_cast<int>(data.kind)) + " variant " + std::to_string(data.variant));
+    SCOPED_TRACE("kind " + std::to_string(static_cast<int>(data.kind)) + " variant " +
+                 std::to_string(data.variant));
     const std::size_t n = 3000 + below(3000);
     const Region region(n, below(2));
     Sweep s;
@@ -141,7 +151,8 @@ TEST_F(CudaPatterns, ABlockThatVisitsManyTilesKeepsItsPlaceInThePeriod) {
       s.next = {Background::modulo, bits(), modulus, below(2) == 1};
       run(s, region);
       const auto words = region.host();
-      for (std::size_t i = 0; i < words.size(); ++i) ASSERT_EQ(words[i], data_word(s.next, i)) << i << " modulo " << modulus;
+      for (std::size_t i = 0; i < words.size(); ++i)
+        ASSERT_EQ(words[i], data_word(s.next, i)) << i << " modulo " << modulus;
       s.verify = true;
       s.expected = s.next;
       s.down = !down;
@@ -184,7 +195,8 @@ TEST_F(CudaPatterns, AHundredOfAHundredFlipsAreFoundCountedAndLocated) {
       ASSERT_EQ(errors.sum.bits[0][b], b == bit && (bad >> bit & 1) != 0 ? 1u : 0u);
       ASSERT_EQ(errors.sum.bits[1][b], b == bit && (bad >> bit & 1) == 0 ? 1u : 0u);
     }
-    ASSERT_EQ(region.get(at), check.write ? data_word(check.next, at) : bad) << "what the sweep leaves, trial " << trial;
+    ASSERT_EQ(region.get(at), check.write ? data_word(check.next, at) : bad)
+        << "what the sweep leaves, trial " << trial;
     ++found;
   }
   EXPECT_EQ(found, 100);
@@ -216,7 +228,8 @@ TEST_F(CudaPatterns, CountsAndHistogramAreExactBeyondTheRecords) {
     EXPECT_EQ(named.size(), capacity) << "records must name different words";
     for (const std::size_t w : named) EXPECT_TRUE(bad.contains(w));
     const auto words = region.host();
-    for (std::size_t i = 0; i < n; ++i) ASSERT_EQ(words[i], data_word(check.next, i)) << "not repaired: " << i;
+    for (std::size_t i = 0; i < n; ++i)
+      ASSERT_EQ(words[i], data_word(check.next, i)) << "not repaired: " << i;
   }
 }
 
@@ -243,13 +256,15 @@ TEST_F(CudaPatterns, AFoldedVerifySeesTheCopyAndEachOfItsWords) {
 
 TEST(CudaPatternWords, AreTheClosedFormForIndicesBeyond32Bits) {
   std::mt19937_64 random(11);
-  const Background kinds[] = {Background::own_address, Background::solid, Background::walking, Background::checkerboard, Background::stripe,
-                              Background::random, Background::modulo, Background::toggle, Background::powers};
+  const Background kinds[] = {Background::own_address,  Background::solid,  Background::walking,
+                              Background::checkerboard, Background::stripe, Background::random,
+                              Background::modulo,       Background::toggle, Background::powers};
   for (int i = 0; i < 20'000; ++i) {
     const Background kind = kinds[random() % std::size(kinds)];
     Data data{kind, random(), static_cast<std::uint32_t>(random() % 64), random() % 2 == 0, random()};
     if (kind == Background::modulo && random() % 2 == 0) data.variant = static_cast<std::uint32_t>(random());
-    const std::uint64_t index = random() % 3 == 0 ? std::uint64_t{1} << (random() % 45) : random() >> (20 + random() % 40);
+    const std::uint64_t index =
+        random() % 3 == 0 ? std::uint64_t{1} << (random() % 45) : random() >> (20 + random() % 40);
     ASSERT_EQ(cu::any_word(cu::words_of(data), index), data_word(data, index))
         << static_cast<int>(kind) << " variant " << data.variant << " index " << index;
   }
@@ -259,7 +274,8 @@ TEST(CudaPatternWords, AreTheClosedFormForIndicesBeyond32Bits) {
     const cu::Words words = cu::words_of(data);
     for (std::uint32_t offset = 0; offset < 2048; ++offset) {
       const std::uint64_t index = (std::uint64_t{5} << 32) + 3 * std::uint64_t{m} - 1000;
-      ASSERT_EQ(cu::word_at<cu::Form::modulo>(words, index % m, offset), data_word(data, index + offset)) << m << " " << offset;
+      ASSERT_EQ(cu::word_at<cu::Form::modulo>(words, index % m, offset), data_word(data, index + offset))
+          << m << " " << offset;
     }
   }
 }
@@ -268,12 +284,14 @@ TEST(CudaPatternTiles, AreEachVisitedOnceAndByAnotherMultiprocessorNextTime) {
   const std::size_t tiles = (std::size_t{40} << 30) / 16 / cu::tile_pairs + 3;
   const unsigned multiprocessors = 132, blocks = multiprocessors * 4;
   EXPECT_EQ(cu::tile_at(0, tiles, false) * cu::tile_pairs, 0u);
-  EXPECT_GT(cu::tile_at(0, tiles, true) * cu::tile_pairs * 2, std::size_t{1} << 32) << "word indices need more than 32 bits";
+  EXPECT_GT(cu::tile_at(0, tiles, true) * cu::tile_pairs * 2, std::size_t{1} << 32)
+      << "word indices need more than 32 bits";
   for (const bool down : {false, true}) {
     std::vector<bool> seen(tiles, false);
     for (unsigned block = 0; block < blocks; ++block) {
       std::size_t n = 0;
-      for (std::size_t place = cu::tile_place(n, block, blocks, 77); place < tiles; place = cu::tile_place(++n, block, blocks, 77)) {
+      for (std::size_t place = cu::tile_place(n, block, blocks, 77); place < tiles;
+           place = cu::tile_place(++n, block, blocks, 77)) {
         ASSERT_FALSE(seen[cu::tile_at(place, tiles, down)]);
         seen[cu::tile_at(place, tiles, down)] = true;
       }
@@ -281,7 +299,8 @@ TEST(CudaPatternTiles, AreEachVisitedOnceAndByAnotherMultiprocessorNextTime) {
     EXPECT_EQ(std::count(seen.begin(), seen.end(), true), static_cast<std::ptrdiff_t>(tiles));
   }
   for (std::uint64_t turn = 0; turn < 2000; ++turn) {
-    const unsigned from = cu::rotation_of(turn, blocks, multiprocessors), to = cu::rotation_of(turn + 1, blocks, multiprocessors);
+    const unsigned from = cu::rotation_of(turn, blocks, multiprocessors),
+                   to = cu::rotation_of(turn + 1, blocks, multiprocessors);
     const unsigned moved = (to + blocks - from) % blocks;
     if (turn % blocks == blocks - 1) continue;  // begins again
     EXPECT_NE(moved % multiprocessors, 0u) << "blocks spread one by one";

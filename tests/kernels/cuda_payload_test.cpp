@@ -24,8 +24,9 @@ class CudaPayload : public FreshCudaKernel {
 
 TEST_F(CudaPayload, EverySizeAndAlignmentIsTheHosts) {
   const PayloadKey key = payload_key(bits(), 3, 5, 7);
-  for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{7}, std::size_t{8}, std::size_t{15}, std::size_t{16},
-                                  std::size_t{17}, std::size_t{4099}, 100'000 + below(1000)}) {
+  for (const std::size_t bytes :
+       {std::size_t{0}, std::size_t{1}, std::size_t{7}, std::size_t{8}, std::size_t{15}, std::size_t{16},
+        std::size_t{17}, std::size_t{4099}, 100'000 + below(1000)}) {
     for (const std::size_t shift : {std::size_t{0}, std::size_t{8}, 1 + below(15)}) {
       SCOPED_TRACE(std::to_string(bytes) + " bytes at " + std::to_string(shift));
       std::vector<unsigned char> expected(bytes + shift + 16, 0xee);

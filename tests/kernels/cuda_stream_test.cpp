@@ -28,8 +28,8 @@ TEST_F(CudaStream, EveryOperationSizeAndAlignmentIsTheHosts) {
   for (const std::size_t count : counts) {
     for (const StreamOp op : {StreamOp::read, StreamOp::write, StreamOp::copy, StreamOp::triad}) {
       const std::size_t at_a = below(3), at_b = below(3), at_c = below(2) == 0 ? at_b : below(3);
-      SCOPED_TRACE(std::string(to_string(op)) + " of " + std::to_string(count) + " at " + std::to_string(at_a) + ", " +
-                   std::to_string(at_b) + ", " + std::to_string(at_c));
+      SCOPED_TRACE(std::string(to_string(op)) + " of " + std::to_string(count) + " at " +
+                   std::to_string(at_a) + ", " + std::to_string(at_b) + ", " + std::to_string(at_c));
       const auto a = integers(count + 8), b = integers(count + 8), c = integers(count + 8);
       const OnDevice<double> da(a), db(b), dc(c), sum(std::vector<double>{7});
       kernels::cuda::stream(op, da.get() + at_a, db.get() + at_b, dc.get() + at_c, count, sum.get(), nullptr);
@@ -51,8 +51,8 @@ class CudaChase : public FreshCudaKernel {
     kernels::ChaseEnd end;
     double ns;
   };
-  static Walk walk(const OnDevice<std::uint64_t>& memory, std::size_t nodes, std::uint64_t key, std::size_t start,
-                   std::size_t steps) {
+  static Walk walk(const OnDevice<std::uint64_t>& memory, std::size_t nodes, std::uint64_t key,
+                   std::size_t start, std::size_t steps) {
     const OnDevice<kernels::ChaseEnd> end(1);
     const OnDevice<double> ns(1);
     kernels::cuda::chase_walk(memory.get(), nodes * 64, key, start, steps, end.get(), ns.get(), nullptr);
@@ -62,7 +62,8 @@ class CudaChase : public FreshCudaKernel {
 };
 
 TEST_F(CudaChase, IsOneCycleThatTheHostCanWalk) {
-  for (const std::size_t nodes : {std::size_t{1}, std::size_t{2}, std::size_t{3}, std::size_t{64}, 100 + below(5000)}) {
+  for (const std::size_t nodes :
+       {std::size_t{1}, std::size_t{2}, std::size_t{3}, std::size_t{64}, 100 + below(5000)}) {
     const std::uint64_t key = bits();
     const OnDevice<std::uint64_t> memory(nodes * 8);
     kernels::cuda::chase_build(memory.get(), nodes * 64, key, nullptr);
@@ -113,7 +114,8 @@ TEST(ChaseOrder, IsAPermutationForEverySize) {
   // More nodes than 32 bits count.
   const auto many = kernels::chase_order(std::uint64_t{5} << 32, 1);
   std::uint64_t most = 0;
-  for (std::uint64_t p = 0; p < 1000; ++p) most = std::max(most, many.node_at((std::uint64_t{5} << 32) - 1 - p));
+  for (std::uint64_t p = 0; p < 1000; ++p)
+    most = std::max(most, many.node_at((std::uint64_t{5} << 32) - 1 - p));
   EXPECT_GT(most, std::uint64_t{1} << 32);
   EXPECT_LT(most, many.nodes);
 }

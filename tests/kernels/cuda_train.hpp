@@ -62,18 +62,20 @@ class CudaTrain : public CudaKernel {
     return v;
   }
   template <typename T>
-  static void expect_within(const std::vector<T>& have, const std::vector<double>& want, const std::vector<double>& bound,
-                            const char* what) {
+  static void expect_within(const std::vector<T>& have, const std::vector<double>& want,
+                            const std::vector<double>& bound, const char* what) {
     ASSERT_EQ(have.size(), want.size());
     for (std::size_t i = 0; i < want.size(); ++i)
-      ASSERT_LE(std::abs(static_cast<double>(number(have[i])) - want[i]), bound[i]) << what << " " << i << ": " << number(have[i]) << ", " << want[i];
+      ASSERT_LE(std::abs(static_cast<double>(number(have[i])) - want[i]), bound[i])
+          << what << " " << i << ": " << number(have[i]) << ", " << want[i];
   }
   /// Every bit, NaNs included.
   template <typename T>
   static void expect_equal_bits(const std::vector<T>& have, const std::vector<T>& want, const char* what) {
     ASSERT_EQ(have.size(), want.size());
     for (std::size_t i = 0; i < want.size(); ++i)
-      ASSERT_EQ(std::memcmp(&have[i], &want[i], sizeof(T)), 0) << what << " " << i << ": " << number(have[i]) << ", " << number(want[i]);
+      ASSERT_EQ(std::memcmp(&have[i], &want[i], sizeof(T)), 0)
+          << what << " " << i << ": " << number(have[i]) << ", " << number(want[i]);
   }
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The training kernels for GPUs but attention: bit by bit against the host where the contract says so, within the bounds of their
-// roundings against fp64 elsewhere.
+// The training kernels for GPUs but attention: bit by bit against the host where the contract says so, within
+// the bounds of their roundings against fp64 elsewhere.
 #include "tests/kernels/cuda_train.hpp"
 
 #include <algorithm>
@@ -35,7 +35,8 @@ TYPED_TEST(CudaTrainTyped, EmbeddingHasTheHostsBits) {
   using T = TypeParam;
   for (const std::size_t rows : {std::size_t{1}, 100 + this->below(100), std::size_t{2300}}) {
     const std::size_t width = rows > 2000 ? 272 : 16 * (1 + this->below(4)), vocabulary = 1 + this->below(40);
-    const auto table = this->template random<T>(vocabulary * width), dout = this->template random<T>(rows * width);
+    const auto table = this->template random<T>(vocabulary * width),
+               dout = this->template random<T>(rows * width);
     const auto tokens = this->tokens(rows, vocabulary);
     const OnDevice<T> d_table(table), d_dout(dout), out(rows * width);
     const OnDevice<std::int32_t> d_tokens(tokens);
@@ -44,10 +45,12 @@ TYPED_TEST(CudaTrainTyped, EmbeddingHasTheHostsBits) {
     cuda::embedding_backward(d_dout.get(), d_tokens.get(), dtable.get(), rows, width, vocabulary, nullptr);
     this->finish();
     std::vector<T> want(rows * width);
-    for (std::size_t i = 0; i < want.size(); ++i) want[i] = table[static_cast<std::size_t>(tokens[i / width]) * width + i % width];
+    for (std::size_t i = 0; i < want.size(); ++i)
+      want[i] = table[static_cast<std::size_t>(tokens[i / width]) * width + i % width];
     this->expect_equal_bits(out.host(), want, "out");
     std::vector<float> wanted(vocabulary * width);
-    host::embedding_backward(floats(dout).data(), tokens.data(), wanted.data(), rows, width, 0, static_cast<std::int32_t>(vocabulary));
+    host::embedding_backward(floats(dout).data(), tokens.data(), wanted.data(), rows, width, 0,
+                             static_cast<std::int32_t>(vocabulary));
     this->expect_equal_bits(dtable.host(), wanted, "dtable");
   }
 }
@@ -60,8 +63,8 @@ TYPED_TEST(CudaTrainTyped, RmsNormForward) {
     const OnDevice<T> d_x(x), d_add(add), sum(n), y(n), alone(n);
     const OnDevice<float> rstd(rows), again(rows);
     cuda::rmsnorm_forward(d_x.get(), d_add.get(), sum.get(), y.get(), rstd.get(), rows, width, nullptr);
-    cuda::rmsnorm_forward(sum.get(), static_cast<const T*>(nullptr), static_cast<T*>(nullptr), alone.get(), again.get(), rows, width,
-                            nullptr);
+    cuda::rmsnorm_forward(sum.get(), static_cast<const T*>(nullptr), static_cast<T*>(nullptr), alone.get(),
+                          again.get(), rows, width, nullptr);
     this->finish();
     std::vector<T> added(n);
     for (std::size_t i = 0; i < n; ++i) assign(added[i], number(x[i]) + number(add[i]));
@@ -70,11 +73,14 @@ TYPED_TEST(CudaTrainTyped, RmsNormForward) {
     std::vector<double> want(n), bound(n);
     for (std::size_t r = 0; r < rows; ++r) {
       double squares = 0;
-      for (std::size_t i = r * width; i < (r + 1) * width; ++i) squares += std::pow(static_cast<double>(number(added[i])), 2);
-      const double scale = 1 / std::sqrt(squares / static_cast<double>(width) + static_cast<double>(kernels::rmsnorm_epsilon));
+      for (std::size_t i = r * width; i < (r + 1) * width; ++i)
+        squares += std::pow(static_cast<double>(number(added[i])), 2);
+      const double scale =
+          1 / std::sqrt(squares / static_cast<double>(width) + static_cast<double>(kernels::rmsnorm_epsilon));
       for (std::size_t i = r * width; i < (r + 1) * width; ++i) {
         want[i] = scale * static_cast<double>(number(added[i]));
-        // At most 16 additions in a thread, 5 in a warp, 8 over warps, each of two roundings; the root halves them; then four more.
+        // At most 16 additions in a thread, 5 in a warp, 8 over warps, each of two roundings; the root halves
+        // them; then four more.
         bound[i] = std::abs(want[i]) * (33 * unit32 + stored_unit<T>);
       }
     }
@@ -85,7 +91,8 @@ TYPED_TEST(CudaTrainTyped, RmsNormForward) {
 TYPED_TEST(CudaTrainTyped, RmsNormBackward) {
   using T = TypeParam;
   const std::size_t width = 16 * (1 + this->below(150)), rows = 1 + this->below(3), n = rows * width;
-  const auto dy = this->template random<T>(n), y = this->template random<T>(n, 2), before = this->template random<T>(n);
+  const auto dy = this->template random<T>(n), y = this->template random<T>(n, 2),
+             before = this->template random<T>(n);
   const auto rstd = this->template random<float>(rows);
   const OnDevice<T> d_dy(dy), d_y(y), dx(before);
   const OnDevice<float> d_rstd(rstd);
@@ -95,7 +102,8 @@ TYPED_TEST(CudaTrainTyped, RmsNormBackward) {
   for (std::size_t r = 0; r < rows; ++r) {
     double mean = 0, magnitude = 0;
     for (std::size_t i = r * width; i < (r + 1) * width; ++i) {
-      const double term = static_cast<double>(number(dy[i])) * static_cast<double>(number(y[i])) / static_cast<double>(width);
+      const double term =
+          static_cast<double>(number(dy[i])) * static_cast<double>(number(y[i])) / static_cast<double>(width);
       mean += term;
       magnitude += std::abs(term);
     }
@@ -103,7 +111,8 @@ TYPED_TEST(CudaTrainTyped, RmsNormBackward) {
       const double scale = static_cast<double>(rstd[r]), b = static_cast<double>(number(before[i]));
       const double d = static_cast<double>(number(dy[i])), v = static_cast<double>(number(y[i]));
       want[i] = b + scale * (d - v * mean);
-      bound[i] = unit32 * (std::abs(scale * v) * magnitude * 32 + 4 * (std::abs(b) + std::abs(scale) * (std::abs(d) + std::abs(v * mean))));
+      bound[i] = unit32 * (std::abs(scale * v) * magnitude * 32 +
+                           4 * (std::abs(b) + std::abs(scale) * (std::abs(d) + std::abs(v * mean))));
       bound[i] += stored_unit<T> * (std::abs(want[i]) + bound[i]);
     }
   }
@@ -127,11 +136,13 @@ TYPED_TEST(CudaTrainTyped, RopeTurnsAndTurnsBack) {
       const std::size_t row = i / (3 * width), column = i % (3 * width), j = column % shape.depth;
       if (column >= 2 * width || j >= half) continue;
       const std::size_t angle = row % shape.length * half + j;
-      const auto c = static_cast<double>(cosine[angle]), s = (inverse ? -1 : 1) * static_cast<double>(sine[angle]);
+      const auto c = static_cast<double>(cosine[angle]),
+                 s = (inverse ? -1 : 1) * static_cast<double>(sine[angle]);
       want[i] = x[i] * c - x[i + half] * s;
       want[i + half] = x[i] * s + x[i + half] * c;
       for (const std::size_t at : {i, i + half})
-        bound[at] = 2 * unit32 * (std::abs(x[i]) + std::abs(x[i + half])) * (1 + stored_unit<T>) + stored_unit<T> * std::abs(want[at]);
+        bound[at] = 2 * unit32 * (std::abs(x[i]) + std::abs(x[i + half])) *
+                    (1 + stored_unit<T>)+stored_unit<T> * std::abs(want[at]);
     }
     cuda::rope(shape, d_cosine.get(), d_sine.get(), qkv.get(), rows, inverse, nullptr);
     this->finish();
@@ -171,7 +182,8 @@ TYPED_TEST(CudaTrainTyped, CrossEntropyInPlace) {
     constexpr float scale = 0.25f;
     cuda::cross_entropy(gradient.get(), d_targets.get(), loss.get(), scale, rows, width, nullptr);
     this->finish();
-    std::vector<double> want(rows * width, 0.0), bound(rows * width, 0.0), want_loss(rows, 0.0), loss_bound(rows, 0.0);
+    std::vector<double> want(rows * width, 0.0), bound(rows * width, 0.0), want_loss(rows, 0.0),
+        loss_bound(rows, 0.0);
     for (std::size_t r = 0; r < rows; ++r) {
       if (targets[r] < 0) continue;
       const auto at = [&](std::size_t i) { return static_cast<double>(number(logits[r * width + i])); };
@@ -179,8 +191,8 @@ TYPED_TEST(CudaTrainTyped, CrossEntropyInPlace) {
       double top = -1e30, sum = 0;
       for (std::size_t i = 0; i < width; ++i) top = std::max(top, at(i));
       for (std::size_t i = 0; i < width; ++i) sum += std::exp(at(i) - top);
-      // A difference of up to 40 is rounded before e^x, which is good to 2 units, and a thread changes its maximum a few times; sums
-      // have at most 20 additions in a thread and 25 over threads.
+      // A difference of up to 40 is rounded before e^x, which is good to 2 units, and a thread changes its
+      // maximum a few times; sums have at most 20 additions in a thread and 25 over threads.
       const double sum_error = unit32 * (3 * 42 + 45);
       for (std::size_t i = 0; i < width; ++i) {
         const double p = std::exp(at(i) - top) / sum;
@@ -189,7 +201,8 @@ TYPED_TEST(CudaTrainTyped, CrossEntropyInPlace) {
         bound[r * width + i] += stored_unit<T> * std::abs(want[r * width + i]) * (1 + unit16) + 0x1p-133;
       }
       want_loss[r] = std::log(sum) + top - at(target);
-      loss_bound[r] = sum_error + 4 * unit32 * (std::abs(std::log(sum)) + std::abs(top) + std::abs(at(target)));
+      loss_bound[r] =
+          sum_error + 4 * unit32 * (std::abs(std::log(sum)) + std::abs(top) + std::abs(at(target)));
     }
     this->expect_within(gradient.host(), want, bound, "gradient");
     this->expect_within(loss.host(), want_loss, loss_bound, "loss");
@@ -228,7 +241,8 @@ TEST_F(CudaTrainUpdate, AdamWHasTheHostsBits) {
   const OnDevice<float> d_p(p), d_m(m), d_v(v), d_g(g);
   const OnDevice<Bfloat> weights(n);
   for (const int step : {1, 7}) {
-    cuda::adamw(rule.at(step), d_p.get(), d_g.get(), d_m.get(), d_v.get(), step == 7 ? weights.get() : nullptr, n, nullptr);
+    cuda::adamw(rule.at(step), d_p.get(), d_g.get(), d_m.get(), d_v.get(),
+                step == 7 ? weights.get() : nullptr, n, nullptr);
     host::adamw(rule.at(step), p.data(), g.data(), m.data(), v.data(), n);
   }
   finish();
@@ -267,7 +281,8 @@ TEST_F(CudaTrainUpdate, SumsOfSquaresHaveTheHostsBits) {
     const auto have = parts.host();
     for (std::size_t b = 0; b < blocks; ++b) {
       const std::size_t first = b * kernels::sum_squares_block;
-      ASSERT_EQ(have[b], host::sum_squares(x.data() + first, std::min(kernels::sum_squares_block, n - first))) << b;
+      ASSERT_EQ(have[b], host::sum_squares(x.data() + first, std::min(kernels::sum_squares_block, n - first)))
+          << b;
     }
   }
 }

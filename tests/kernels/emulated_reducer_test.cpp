@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions on a device with a stream: each begins after its bucket's gradients were made, what follows begins after all of them, and
-// the host waits for none.
+// Reductions on a device with a stream: each begins after its bucket's gradients were made, what follows
+// begins after all of them, and the host waits for none.
 #include <cuda_runtime.h>
 #include <gtest/gtest.h>
 
-#include "suites/train/reducer.hpp"
 #include "device/cuda/check.hpp"
+#include "suites/train/reducer.hpp"
 #include "tests/kernels/gpu_train_rig.hpp"
 
 namespace assay::train {

@@ -15,7 +15,10 @@ namespace assay::test {
 /// What is drawn, and from which seed.
 class Dice {
  public:
-  Dice() : seed_(choose()), generator_(seed_), trace_(__FILE__, __LINE__, "ASSAY_TEST_SEED=" + std::to_string(seed_)) {}
+  Dice()
+      : seed_(choose()),
+        generator_(seed_),
+        trace_(__FILE__, __LINE__, "ASSAY_TEST_SEED=" + std::to_string(seed_)) {}
 
   std::uint64_t bits() { return generator_(); }
   std::size_t below(std::size_t n) { return static_cast<std::size_t>(generator_() % n); }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The whole model on a GPU, real or emulated: in fp32 what the host computes, in bf16 near it, and every bit that flips is seen and found.
+// The whole model on a GPU, real or emulated: in fp32 what the host computes, in bf16 near it, and every bit
+// that flips is seen and found.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -29,7 +30,8 @@ TEST_F(GpuTrain, Fp32IsTheHostsModel) {
     const double want = host.pass(first);
     EXPECT_NEAR(gpu.pass(first), want, 1e-4 * want);
     const auto have = gpu.gradients(), wanted = host.gradients();
-    for (const Tensor& t : host.gpt->table().tensors()) EXPECT_LT(distance(t, have, wanted), 1e-3) << t.name << " step " << step;
+    for (const Tensor& t : host.gpt->table().tensors())
+      EXPECT_LT(distance(t, have, wanted), 1e-3) << t.name << " step " << step;
     EXPECT_NEAR(gpu.gpt->gradient_squares() / host.gpt->gradient_squares(), 1, 1e-3);
     // From equal gradients the update has equal bits.
     gpu.device->copy_to_device(gpu.gpt->gradients(), wanted.data(), wanted.size() * sizeof(float));
@@ -49,10 +51,12 @@ TEST_F(GpuTrain, Bf16IsNearFp32AndLearns) {
     const double loss = gpu.pass(first);
     if (step == 0) {
       const double want = host.pass(first);
-      // A product of vectors that were rounded to 2^-8 is wrong by about that; a dozen of them follow on each other.
+      // A product of vectors that were rounded to 2^-8 is wrong by about that; a dozen of them follow on each
+      // other.
       EXPECT_NEAR(loss, want, 12 * 0x1p-8 * want);
       const auto have = gpu.gradients(), wanted = host.gradients();
-      for (const Tensor& t : host.gpt->table().tensors()) EXPECT_LT(distance(t, have, wanted), 12 * 0x1p-8) << t.name;
+      for (const Tensor& t : host.gpt->table().tensors())
+        EXPECT_LT(distance(t, have, wanted), 12 * 0x1p-8) << t.name;
     }
     if (step < 3) begin += loss / 3;
     if (step >= steps - 3) end += loss / 3;
@@ -96,7 +100,10 @@ TEST_F(GpuTrain, EveryFlippedBitOfAGradientIsFoundInItsBucket) {
     ranks.insert(ranks.end(), wrong.begin(), wrong.end());
     ranks.insert(ranks.end(), right.begin(), right.end());
     const auto dissents = vote(ranks, right.size());
-    located += dissents.size() == 1 && dissents[0].rank == 1 && dissents[0].column == gpu.gpt->table().bucket_of(element) ? 1 : 0;
+    located += dissents.size() == 1 && dissents[0].rank == 1 &&
+                       dissents[0].column == gpu.gpt->table().bucket_of(element)
+                   ? 1
+                   : 0;
     flip_bit(*gpu.device, gpu.gpt->gradients(), element, sizeof(float), bit);
   }
   EXPECT_EQ(located, 100);
@@ -131,7 +138,8 @@ TEST_F(GpuTrain, SeveralPassesAddUp) {
     Gpt gpt(device, shape, batch, device.arena(), storage);
     std::vector<float> values(gpt.table().size());
     for (int pass = 0; pass < 3; ++pass) {
-      for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>((i + static_cast<std::size_t>(pass) * 7) % 50);
+      for (std::size_t i = 0; i < values.size(); ++i)
+        values[i] = static_cast<float>((i + static_cast<std::size_t>(pass) * 7) % 50);
       device.copy_to_device(gpt.gradients(), values.data(), values.size() * sizeof(float));
       gpt.gather(pass, 3);
     }

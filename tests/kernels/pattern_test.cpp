@@ -159,7 +159,8 @@ TEST_F(Patterns, EveryBackgroundMatchesItsDefinitionOnEveryPath) {
     for (const std::uint32_t v : {1u, 2u, 20u, 23u, 61u, 64u, 511u, 999u})
       all.push_back({Background::modulo, bits(), v, inverted});
     all.push_back({Background::powers, bits(), 0, inverted});
-    for (const std::uint32_t v : {0u, 2u, 3u, 7u, 8u, 9u, 12u, 63u}) all.push_back({Background::toggle, bits(), v, inverted, bits()});
+    for (const std::uint32_t v : {0u, 2u, 3u, 7u, 8u, 9u, 12u, 63u})
+      all.push_back({Background::toggle, bits(), v, inverted, bits()});
     for (const Data& data : all) {
       SCOPED_TRACE("kind " + std::to_string(static_cast<int>(data.kind)) + " variant " +
                    std::to_string(data.variant));
@@ -212,13 +213,29 @@ TEST(PatternData, AddressHashIsABijectionThatSetsEachBitHalfTheTime) {
 }
 
 TEST(PatternCatalogue, TrafficIsAsDocumented) {
-  const std::pair<const char*, double> expected[] = {
-      {"own-address", 4},  {"moving-inversions", 6}, {"walking-ones", 128}, {"walking-zeros", 128},
-      {"checkerboard", 4}, {"march-c", 10},          {"random", 4},         {"modulo-20", 80},
-      {"block-move", 6},   {"retention", 4},         {"address-bits", 6},   {"walking-8", 32},
-      {"walking-32", 128}, {"five-a", 4},            {"row-stripe", 4},     {"column-stripe", 4},
-      {"switching-noise", 20}, {"line-codes", 16},   {"march-c-stripes", 80}, {"march-ss", 22},
-      {"march-sr", 14},    {"block-move-engine", 6}, {"hold", 17}};
+  const std::pair<const char*, double> expected[] = {{"own-address", 4},
+                                                     {"moving-inversions", 6},
+                                                     {"walking-ones", 128},
+                                                     {"walking-zeros", 128},
+                                                     {"checkerboard", 4},
+                                                     {"march-c", 10},
+                                                     {"random", 4},
+                                                     {"modulo-20", 80},
+                                                     {"block-move", 6},
+                                                     {"retention", 4},
+                                                     {"address-bits", 6},
+                                                     {"walking-8", 32},
+                                                     {"walking-32", 128},
+                                                     {"five-a", 4},
+                                                     {"row-stripe", 4},
+                                                     {"column-stripe", 4},
+                                                     {"switching-noise", 20},
+                                                     {"line-codes", 16},
+                                                     {"march-c-stripes", 80},
+                                                     {"march-ss", 22},
+                                                     {"march-sr", 14},
+                                                     {"block-move-engine", 6},
+                                                     {"hold", 17}};
   EXPECT_EQ(pattern_names().size(), std::size(expected));
   for (const auto& [name, bytes] : expected) EXPECT_EQ(make_pattern(name, 1).bytes_per_byte(), bytes) << name;
   double pause_s = 0;
@@ -237,7 +254,8 @@ TEST(PatternCatalogue, AnUnknownNameIsAUsageError) {
 }
 
 TEST_F(Patterns, ChunksOfARegionHoldItsWords) {
-  for (const char* name : {"own-address", "address-bits", "march-c-stripes", "switching-noise", "modulo-20"}) {
+  for (const char* name :
+       {"own-address", "address-bits", "march-c-stripes", "switching-noise", "modulo-20"}) {
     const Pattern pattern = make_pattern(name, bits(), 0);
     const std::size_t n = 9000 + below(1000);
     Region whole(n, 0), chunked(n, 0);

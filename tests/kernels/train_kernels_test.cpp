@@ -27,8 +27,7 @@ class TrainKernels : public test::LinkRetest {
  protected:
   std::vector<float> random(std::size_t n, float scale = 1) {
     std::vector<float> v(n);
-    for (float& x : v)
-      x = scale * (static_cast<float>(bits() >> 40) * 0x1.0p-23f - 1.0f);
+    for (float& x : v) x = scale * (static_cast<float>(bits() >> 40) * 0x1.0p-23f - 1.0f);
     return v;
   }
   std::vector<std::int32_t> tokens(std::size_t n, std::size_t vocabulary) {
@@ -42,8 +41,8 @@ class TrainKernels : public test::LinkRetest {
       ASSERT_NEAR(have[i], want[i], tolerance * std::max(1.0, std::abs(want[i]))) << i;
   }
   /// `have` is the gradient of f at x; some elements are looked at.
-  void expect_gradient(const std::function<double(const Values&)>& f, const Values& x, const std::vector<float>& have,
-                       double tolerance) {
+  void expect_gradient(const std::function<double(const Values&)>& f, const Values& x,
+                       const std::vector<float>& have, double tolerance) {
     ASSERT_EQ(have.size(), x.size());
     for (int n = 0; n < 40; ++n) {
       const std::size_t i = below(x.size());
@@ -113,11 +112,15 @@ TEST_F(TrainKernels, AttentionAndItsGradient) {
     auto* scratch = static_cast<float*>(std::align(64, 64, aligned, room));
     for (std::size_t pair = 0; pair < s.pairs(); ++pair)
       host::attention_forward(s, qkv.data(), out.data(), lse.data(), pair, scratch);
-    const auto f = [&](const Values& x) { return reference::attention(x, s.batch, s.length, s.heads, s.depth); };
+    const auto f = [&](const Values& x) {
+      return reference::attention(x, s.batch, s.length, s.heads, s.depth);
+    };
     expect_near(out, f(widen(qkv)), 1e-5);
     for (std::size_t pair = s.pairs(); pair-- > 0;)
-      host::attention_backward(s, qkv.data(), out.data(), lse.data(), dout.data(), dqkv.data(), pair, scratch);
-    expect_gradient([&](const Values& x) { return reference::dot(f(x), widen(dout)); }, widen(qkv), dqkv, 5e-5);
+      host::attention_backward(s, qkv.data(), out.data(), lse.data(), dout.data(), dqkv.data(), pair,
+                               scratch);
+    expect_gradient([&](const Values& x) { return reference::dot(f(x), widen(dout)); }, widen(qkv), dqkv,
+                    5e-5);
   }
 }
 
@@ -182,16 +185,20 @@ TEST_F(TrainKernels, AdamWMatchesItsFormula) {
   host::adamw(rule, p.data(), g.data(), m.data(), v.data(), n);
   for (std::size_t i = 0; i < n; ++i) {
     const double gi = 0.5 * static_cast<double>(g[i]);
-    const double mi = 0.9 * static_cast<double>(m0[i]) + 0.1 * gi, vi = 0.95 * static_cast<double>(v0[i]) + 0.05 * gi * gi;
+    const double mi = 0.9 * static_cast<double>(m0[i]) + 0.1 * gi,
+                 vi = 0.95 * static_cast<double>(v0[i]) + 0.05 * gi * gi;
     const double c1 = 1 / (1 - std::pow(0.9, 7)), c2 = 1 / (1 - std::pow(0.95, 7));
     ASSERT_NEAR(m[i], mi, 1e-6);
     ASSERT_NEAR(v[i], vi, 1e-6);
-    ASSERT_NEAR(p[i], static_cast<double>(p0[i]) - 1e-3 * (mi * c1 / (std::sqrt(vi * c2) + 1e-8) + 0.1 * static_cast<double>(p0[i])),
+    ASSERT_NEAR(p[i],
+                static_cast<double>(p0[i]) -
+                    1e-3 * (mi * c1 / (std::sqrt(vi * c2) + 1e-8) + 0.1 * static_cast<double>(p0[i])),
                 1e-5);
   }
 }
 
-/// Replicas on different processors must stay equal: the bits are those of the narrowest path, whatever this one is.
+/// Replicas on different processors must stay equal: the bits are those of the narrowest path, whatever this
+/// one is.
 TEST_F(TrainKernels, AdamWRoundsAsTheFormulaIsWritten) {
   std::vector<float> p(37), g(37), m(37), v(37);
   for (std::size_t i = 0; i < p.size(); ++i) {

@@ -75,7 +75,8 @@ inline Values attention(const Values& qkv, std::size_t batch, std::size_t length
   return out;
 }
 
-inline double cross_entropy(const Values& logits, const std::int32_t* targets, std::size_t rows, std::size_t width) {
+inline double cross_entropy(const Values& logits, const std::int32_t* targets, std::size_t rows,
+                            std::size_t width) {
   double loss = 0;
   for (std::size_t r = 0; r < rows; ++r) {
     if (targets[r] < 0) continue;
@@ -87,7 +88,8 @@ inline double cross_entropy(const Values& logits, const std::int32_t* targets, s
 }
 
 /// The derivative of f at x along element i, by central differences.
-inline double derivative(const std::function<double(const Values&)>& f, Values x, std::size_t i, double step = 1e-5) {
+inline double derivative(const std::function<double(const Values&)>& f, Values x, std::size_t i,
+                         double step = 1e-5) {
   const double middle = x[i];
   x[i] = middle + step;
   const double above = f(x);

@@ -9,9 +9,9 @@
 #include <set>
 
 #include "suite_rig.hpp"
-#include "workload/collective.hpp"
-#include "transport/mpi_detail.hpp"
 #include "suites/allreduce/allreduce_plan.hpp"
+#include "transport/mpi_detail.hpp"
+#include "workload/collective.hpp"
 
 namespace assay {
 namespace {
@@ -87,7 +87,9 @@ TEST(AllreduceSuite, AFlippedBitFailsTheCaseAndNamesTheElement) {
   SuiteRig rig(suite);
   if (rig.size() < 2) GTEST_SKIP() << "one rank";
   const int victim = rig.size() - 1;
-  rig.corruption() = {victim, -1, 0, 0, 4002, 1000000};  // every operation, whatever size fits its time: byte 2 of element 1000
+  rig.corruption() = {
+      victim, -1,   0,
+      0,      4002, 1000000};  // every operation, whatever size fits its time: byte 2 of element 1000
   const CaseRecord record = rig.run("allreduce-world-1048576-mpi");
   if (rig.rank() != victim) {
     EXPECT_EQ(record.state_, CaseState::pass) << record.reason_;
@@ -126,7 +128,8 @@ TEST(AllreduceSuite, TheIsolatedSeriesShowsTheLateRank) {
 std::map<int, std::set<int>> groups_by_draw(const CaseRecord& record) {
   std::map<int, std::set<int>> groups;
   for (const auto& row : record.rows_)
-    for (const double group : row.values.at("group")) groups[static_cast<int>(group / 1e6)].insert(static_cast<int>(group) % 1000000);
+    for (const double group : row.values.at("group"))
+      groups[static_cast<int>(group / 1e6)].insert(static_cast<int>(group) % 1000000);
   return groups;
 }
 
@@ -141,7 +144,8 @@ TEST(AllreduceSuite, HalvesAreMeasuredDownToTwoNodes) {
   const CaseRecord record = rig.run(c);
   EXPECT_EQ(record.state_, CaseState::pass) << record.reason_;
   const int node = rig.topology().me().node;
-  EXPECT_EQ(groups_by_draw(record), (std::map<int, std::set<int>>{{0, {0}}, {1, {node / 4}}, {2, {node / 2}}}));
+  EXPECT_EQ(groups_by_draw(record),
+            (std::map<int, std::set<int>>{{0, {0}}, {1, {node / 4}}, {2, {node / 2}}}));
 }
 
 TEST(AllreduceRails, EachLocalRankHasGroupsOfItsOwn) {

@@ -4,8 +4,8 @@
 // case:
 //   case <name> unit <unit> ours <median> plain <median> ratio <median of pairs> low <q25> high <q75> pairs
 //   <n>
-// ratio > 1 is better for assay (a rate, or the inverse of a time). Both loops work on the same huge pages of the
-// same slots: on other memory of the same process, pair bandwidth differs by 30 % here, whoever sends.
+// ratio > 1 is better for assay (a rate, or the inverse of a time). Both loops work on the same huge pages of
+// the same slots: on other memory of the same process, pair bandwidth differs by 30 % here, whoever sends.
 // Usage: mpirun -n 2 assay_bench_comm [PAIRS]
 #include <mpi.h>
 #include <sys/mman.h>
@@ -22,8 +22,8 @@
 #include "base/clock.hpp"
 #include "measure/statistics.hpp"
 #include "suites/allreduce/series.hpp"
-#include "workload/exchange.hpp"
 #include "transport/mpi_communicator.hpp"
+#include "workload/exchange.hpp"
 
 namespace {
 

@@ -41,7 +41,8 @@ class CommunicatorTest : public testing::TestWithParam<Kind> {
   std::unique_ptr<Communicator> below, comm;
 };
 INSTANTIATE_TEST_SUITE_P(Kinds, CommunicatorTest,
-                         testing::Values(Kind{"mpi", mpi::count_limit}, Kind{"mpi", 1000}, Kind{"ucx", mpi::count_limit}));
+                         testing::Values(Kind{"mpi", mpi::count_limit}, Kind{"mpi", 1000},
+                                         Kind{"ucx", mpi::count_limit}));
 
 constexpr std::size_t sizes[] = {0, 1, 7, 8, 999, 1000, 1001, 65536, 300001};
 

@@ -32,7 +32,8 @@ Topology nodes_of(int nodes, int ranks_per_node) {
 
 TEST(CongestionRoles, AFifthOfTheNodesAreCanariesInPairs) {
   const auto random = congestion::role_stream(1, "x");
-  for (const auto& [nodes, canaries] : {std::pair(4, 2), std::pair(9, 2), std::pair(20, 4), std::pair(33, 6), std::pair(100, 20)}) {
+  for (const auto& [nodes, canaries] :
+       {std::pair(4, 2), std::pair(9, 2), std::pair(20, 4), std::pair(33, 6), std::pair(100, 20)}) {
     const Topology topology = nodes_of(nodes, 2);
     std::set<std::vector<bool>> different;
     for (int draw = 0; draw < 4; ++draw) {
@@ -41,10 +42,12 @@ TEST(CongestionRoles, AFifthOfTheNodesAreCanariesInPairs) {
       EXPECT_EQ(std::count(roles.canary.begin(), roles.canary.end(), true), canaries);
       EXPECT_EQ(roles.pairs.size(), static_cast<std::size_t>(canaries));  // two ranks on each node
       for (const auto& pair : roles.pairs) {
-        const auto &a = topology.ranks[static_cast<std::size_t>(pair.a)], &b = topology.ranks[static_cast<std::size_t>(pair.b)];
+        const auto &a = topology.ranks[static_cast<std::size_t>(pair.a)],
+                   &b = topology.ranks[static_cast<std::size_t>(pair.b)];
         EXPECT_NE(a.node, b.node);
         EXPECT_EQ(a.local_rank, b.local_rank);
-        EXPECT_TRUE(roles.canary[static_cast<std::size_t>(a.node)] && roles.canary[static_cast<std::size_t>(b.node)]);
+        EXPECT_TRUE(roles.canary[static_cast<std::size_t>(a.node)] &&
+                    roles.canary[static_cast<std::size_t>(b.node)]);
       }
     }
     EXPECT_GT(different.size(), 1U);
@@ -72,7 +75,9 @@ TEST(CongestionSuite, IsPlannedFromExtendedUpOrByName) {
 
 class CongestionCaseTest : public testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Cases, CongestionCaseTest,
-                         testing::Values("latency-8-under-all-to-all-mpi", "bandwidth-131072-under-incast-mpi", "allreduce-8-under-incast-mpi", "allreduce-8-under-all-to-all-mpi"));
+                         testing::Values("latency-8-under-all-to-all-mpi",
+                                         "bandwidth-131072-under-incast-mpi", "allreduce-8-under-incast-mpi",
+                                         "allreduce-8-under-all-to-all-mpi"));
 
 TEST_P(CongestionCaseTest, CanariesReportBothPartsOfEveryDraw) {
   CongestionSuite suite;
@@ -89,7 +94,8 @@ TEST_P(CongestionCaseTest, CanariesReportBothPartsOfEveryDraw) {
     ASSERT_EQ(congested.size(), row.t.size());
     std::set<std::pair<int, double>> parts;
     for (std::size_t i = 0; i < congested.size(); ++i) parts.insert({row.block[i], congested[i]});
-    for (const auto& [draw, part] : parts) EXPECT_TRUE(parts.contains({draw, 1 - part})) << "alone and congested in each of its draws";
+    for (const auto& [draw, part] : parts)
+      EXPECT_TRUE(parts.contains({draw, 1 - part})) << "alone and congested in each of its draws";
     EXPECT_FALSE(parts.empty());
     // The impacts are those of the samples, as times.
     std::vector<double> times[2];
@@ -98,7 +104,8 @@ TEST_P(CongestionCaseTest, CanariesReportBothPartsOfEveryDraw) {
       if (found == row.values.end()) continue;
       ASSERT_EQ(found->second.size(), congested.size());
       for (std::size_t i = 0; i < congested.size(); ++i)
-        times[congested[i] > 0 ? 1 : 0].push_back(std::string(metric) == "bandwidth" ? 1 / found->second[i] : found->second[i]);
+        times[congested[i] > 0 ? 1 : 0].push_back(std::string(metric) == "bandwidth" ? 1 / found->second[i]
+                                                                                     : found->second[i]);
     }
     ASSERT_FALSE(times[0].empty());
     ASSERT_EQ(times[0].size() + times[1].size(), row.t.size());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every communicator over GPU memory must do; and what NCCL's does when something is broken. Compiled for the emulation and, where
-// the CUDA Toolkit is, for GPUs.
+// What every communicator over GPU memory must do; and what NCCL's does when something is broken. Compiled
+// for the emulation and, where the CUDA Toolkit is, for GPUs.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -41,7 +41,8 @@ class GpuCommunicator : public testing::TestWithParam<const char*> {
   std::unique_ptr<Communicator> make(double seconds = 30) {
     GpuSettings settings;
     settings.deadline_s = now_s() + seconds;
-    if (GetParam() != std::string("nccl")) return gpu_transports()->make_staged(*world, *gpu, GetParam() == std::string("direct"));
+    if (GetParam() != std::string("nccl"))
+      return gpu_transports()->make_staged(*world, *gpu, GetParam() == std::string("direct"));
     return gpu_transports()->make_nccl(*world, *gpu, settings);
   }
   int rank() const { return comm->rank(); }
@@ -120,7 +121,8 @@ TEST_P(GpuCommunicator, HostMemoryGoesAnotherWay) {
 }
 
 template <typename T>
-std::vector<T> reduced(Communicator& comm, Device& gpu, const std::vector<T>& mine, DataType type, ReduceOp op, bool in_place) {
+std::vector<T> reduced(Communicator& comm, Device& gpu, const std::vector<T>& mine, DataType type,
+                       ReduceOp op, bool in_place) {
   const OnGpu<T> in(gpu, 0, mine);
   const OnGpu<T> out(gpu, in_place ? 0 : 8 * mib, mine.size());
   comm.all_reduce(in.get(), out.get(), mine.size(), type, op);
@@ -161,7 +163,8 @@ TEST_P(GpuCommunicator, OtherCollectivesPlaceEveryByte) {
   for (const std::size_t bytes : sizes) {
     std::vector<unsigned char> everything, sent, expected;
     for (int r = 0; r < size(); ++r) {
-      const auto part = bytes_of(r, 0, bytes), to = bytes_of(rank(), 100 + r, bytes), from = bytes_of(r, 100 + rank(), bytes);
+      const auto part = bytes_of(r, 0, bytes), to = bytes_of(rank(), 100 + r, bytes),
+                 from = bytes_of(r, 100 + rank(), bytes);
       everything.insert(everything.end(), part.begin(), part.end());
       sent.insert(sent.end(), to.begin(), to.end());
       expected.insert(expected.end(), from.begin(), from.end());
@@ -174,7 +177,8 @@ TEST_P(GpuCommunicator, OtherCollectivesPlaceEveryByte) {
     comm->all_to_all(out.get(), all.get(), bytes);
     EXPECT_EQ(all.host(), expected);
     for (const int root : {0, size() - 1}) {
-      const OnGpu<unsigned char> data(*gpu, 0, rank() == root ? bytes_of(root, 7, bytes) : std::vector<unsigned char>(bytes));
+      const OnGpu<unsigned char> data(
+          *gpu, 0, rank() == root ? bytes_of(root, 7, bytes) : std::vector<unsigned char>(bytes));
       comm->broadcast(data.get(), bytes, root);
       EXPECT_EQ(data.host(), bytes_of(root, 7, bytes));
     }
@@ -187,7 +191,8 @@ TEST_P(GpuCommunicator, OtherCollectivesPlaceEveryByte) {
     comm->reduce_scatter(in.get(), out.get(), count, DataType::int32, ReduceOp::sum);
     const auto got = out.host();
     for (std::size_t i = 0; i < count; ++i)
-      ASSERT_EQ(got[i], static_cast<std::int32_t>((static_cast<std::size_t>(rank()) * count + i) * (n * (n + 1) / 2)));
+      ASSERT_EQ(got[i], static_cast<std::int32_t>((static_cast<std::size_t>(rank()) * count + i) *
+                                                  (n * (n + 1) / 2)));
   }
 }
 
@@ -209,7 +214,8 @@ TEST_P(GpuCommunicator, OrdersItselfBetweenTheWorkOfADevice) {
     comm->order_after(stream);
     comm->iall_reduce(data.get(), 1, DataType::fp32, ReduceOp::sum, request);
     comm->order_before(stream, request);
-    ASSERT_EQ(cudaMemcpyAsync(data.get() + 1, data.get(), sizeof value, cudaMemcpyDeviceToDevice, stream), cudaSuccess);
+    ASSERT_EQ(cudaMemcpyAsync(data.get() + 1, data.get(), sizeof value, cudaMemcpyDeviceToDevice, stream),
+              cudaSuccess);
     gpu->synchronize();
     EXPECT_EQ(data.host()[1], static_cast<float>(size() * (size() - 1) / 2 + size() * i));
     comm->wait_all({&request, 1});
@@ -223,7 +229,8 @@ TEST_P(GpuCommunicator, SplitsIntoGroupsThatWork) {
   const int members = rank() % 2 == 0 ? (size() + 1) / 2 : size() / 2;
   EXPECT_EQ(half->size(), members);
   EXPECT_EQ(half->rank(), members - 1 - rank() / 2);  // the negative key turns the order round
-  EXPECT_EQ(reduced(*half, *gpu, std::vector<float>{1}, DataType::fp32, ReduceOp::sum, false), std::vector<float>{static_cast<float>(members)});
+  EXPECT_EQ(reduced(*half, *gpu, std::vector<float>{1}, DataType::fp32, ReduceOp::sum, false),
+            std::vector<float>{static_cast<float>(members)});
   const auto again = half->split(0, half->rank());
   EXPECT_EQ(again->size(), members);
   const auto none = comm->split(rank() == 0 ? 3 : -1, 0);
@@ -265,7 +272,8 @@ TEST_P(GpuCommunicator, LargeMessagesAndSumsGoInParts) {
   std::vector<std::int32_t> values(2 * mib - 3);
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<std::int32_t>(i) + rank();
   values = reduced(*comm, *gpu, values, DataType::int32, ReduceOp::sum, true);
-  for (std::size_t i = 0; i < values.size(); ++i) ASSERT_EQ(values[i], static_cast<std::int32_t>(i) * size() + size() * (size() - 1) / 2);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    ASSERT_EQ(values[i], static_cast<std::int32_t>(i) * size() + size() * (size() - 1) / 2);
 }
 
 #ifdef ASSAY_CUDA_EMULATION
@@ -289,7 +297,9 @@ TEST_P(Nccl, SaysWhatItIs) {
   EXPECT_EQ(comm->transport(), "nccl");
   EXPECT_EQ(comm->path().rfind("nccl 2.", 0), 0u) << comm->path();
   EXPECT_NE(comm->path().find("nvls:"), std::string::npos) << comm->path();
-  EXPECT_THROW(comm->all_reduce(gpu->arena().data(), gpu->arena().data(), 1, DataType::int32, ReduceOp::bit_and), Error);
+  EXPECT_THROW(
+      comm->all_reduce(gpu->arena().data(), gpu->arena().data(), 1, DataType::int32, ReduceOp::bit_and),
+      Error);
 }
 
 #ifdef ASSAY_CUDA_EMULATION
@@ -307,7 +317,8 @@ class Breaks {
 void fail_in_a_group(Communicator& communicator, const OnGpu<unsigned char>& data) {
   const Breaks refused("refuse");
   std::array<Request, 2> requests;
-  for (Request& request : requests) communicator.isend(data.get(), 8, (communicator.rank() + 1) % communicator.size(), payload_tag, request);
+  for (Request& request : requests)
+    communicator.isend(data.get(), 8, (communicator.rank() + 1) % communicator.size(), payload_tag, request);
   EXPECT_THROW(communicator.wait_all(requests), Error);
 }
 
@@ -330,7 +341,8 @@ TEST_P(Nccl, APartThatIsGivenUpLeavesTheWholeAlone) {
   const auto part = comm->split(0, rank());
   fail_in_a_group(*part, data);
   const std::vector<std::int32_t> mine(100, rank() + 1);
-  EXPECT_EQ(reduced(*comm, *gpu, mine, DataType::int32, ReduceOp::sum, false), std::vector<std::int32_t>(100, size() * (size() + 1) / 2));
+  EXPECT_EQ(reduced(*comm, *gpu, mine, DataType::int32, ReduceOp::sum, false),
+            std::vector<std::int32_t>(100, size() * (size() + 1) / 2));
 }
 
 TEST_P(Nccl, TwoRanksOnOneGpuAreRefusedByName) {
@@ -341,7 +353,9 @@ TEST_P(Nccl, TwoRanksOnOneGpuAreRefusedByName) {
     ADD_FAILURE() << "ranks 0 and 1 share a GPU";
   } catch (const Error& e) {
     EXPECT_EQ(e.kind(), ErrorKind::mpi);
-    EXPECT_NE(std::string(e.what()).find("ranks 0 and 1 share GPU-00112233-4455-6677-8899-aabbccddeef0"), std::string::npos) << e.what();
+    EXPECT_NE(std::string(e.what()).find("ranks 0 and 1 share GPU-00112233-4455-6677-8899-aabbccddeef0"),
+              std::string::npos)
+        << e.what();
   }
   ASSERT_EQ(cudaSetDevice(rank()), cudaSuccess);
 }
@@ -357,7 +371,8 @@ TEST_P(Nccl, AHangEndsAtTheDeadlineAndNamesOperationAndRank) {
     ADD_FAILURE() << "rank 1 never took part";
   } catch (const Error& e) {
     EXPECT_EQ(e.kind(), ErrorKind::mpi);
-    const std::string wanted = "ncclAllReduce of 4000 bytes) on rank " + std::to_string(rank()) + " of " + std::to_string(size());
+    const std::string wanted =
+        "ncclAllReduce of 4000 bytes) on rank " + std::to_string(rank()) + " of " + std::to_string(size());
     EXPECT_NE(std::string(e.what()).find(wanted), std::string::npos) << e.what();
   }
   EXPECT_LT(now_s() - begin, 10);
@@ -374,7 +389,8 @@ TEST_P(Nccl, ARankThatNeverCallsEndsAtTheDeadlineOfTheOthers) {
       doomed->recv(data.get(), 100, 1, payload_tag);
       ADD_FAILURE() << "nobody sent";
     } catch (const Error& e) {
-      EXPECT_NE(std::string(e.what()).find("ncclRecv of 100 bytes with rank 1"), std::string::npos) << e.what();
+      EXPECT_NE(std::string(e.what()).find("ncclRecv of 100 bytes with rank 1"), std::string::npos)
+          << e.what();
     }
   }
   world->barrier();
@@ -384,8 +400,10 @@ TEST_P(Nccl, ACorruptedElementIsThere) {
   if (size() < 2) GTEST_SKIP() << "one rank";
   const Breaks broken("corrupt:rank=1:nth=2:element=7");
   for (int call = 1; call <= 3; ++call) {
-    const auto sum = reduced(*comm, *gpu, std::vector<std::int32_t>(100, 0), DataType::int32, ReduceOp::sum, false);
-    for (std::size_t i = 0; i < sum.size(); ++i) EXPECT_EQ(sum[i], rank() == 1 && call == 2 && i == 7 ? 0x10 : 0);
+    const auto sum =
+        reduced(*comm, *gpu, std::vector<std::int32_t>(100, 0), DataType::int32, ReduceOp::sum, false);
+    for (std::size_t i = 0; i < sum.size(); ++i)
+      EXPECT_EQ(sum[i], rank() == 1 && call == 2 && i == 7 ? 0x10 : 0);
   }
 }
 

@@ -38,17 +38,22 @@ class GpuSuites : public testing::Test {
     if (world->min(gpu == nullptr ? 0 : 1) == 0) GTEST_SKIP() << why;
     if (world->size() < 2) GTEST_SKIP() << "one rank";
   }
-  SuiteRig rig(Suite& suite, int nodes = 1, Level level = Level::smoke) { return SuiteRig(suite, nodes, level, std::move(gpu)); }
+  SuiteRig rig(Suite& suite, int nodes = 1, Level level = Level::smoke) {
+    return SuiteRig(suite, nodes, level, std::move(gpu));
+  }
   std::unique_ptr<test::TestGpu> gpu;
 };
 
 class GpuP2p : public GpuSuites, public testing::WithParamInterface<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Cases, GpuP2p,
-                         testing::Values("selftest-pair", "latency-8-node-nccl", "rate-8-cross-nccl", "bandwidth-uni-65536-node-nccl",
-                                         "bandwidth-bi-65536-cross-nccl", "bandwidth-bi-13-node-nccl", "latency-8-cross-mpi",
-                                         "bandwidth-uni-65536-node-mpi", "bandwidth-bi-65536-cross-mpi", "bandwidth-put-65536-node-cuda",
-                                         "bandwidth-get-65536-node-cuda", "bandwidth-put-65536-node-cuda-sm",
-                                         "bandwidth-get-65536-node-cuda-sm", "bandwidth-uni-65536-cross-ucx"));
+                         testing::Values("selftest-pair", "latency-8-node-nccl", "rate-8-cross-nccl",
+                                         "bandwidth-uni-65536-node-nccl", "bandwidth-bi-65536-cross-nccl",
+                                         "bandwidth-bi-13-node-nccl", "latency-8-cross-mpi",
+                                         "bandwidth-uni-65536-node-mpi", "bandwidth-bi-65536-cross-mpi",
+                                         "bandwidth-put-65536-node-cuda", "bandwidth-get-65536-node-cuda",
+                                         "bandwidth-put-65536-node-cuda-sm",
+                                         "bandwidth-get-65536-node-cuda-sm",
+                                         "bandwidth-uni-65536-cross-ucx"));
 
 void ask_for_all(SuiteRig& rig) {
   rig.option("p2p.sizes", "13,65536");
@@ -69,10 +74,15 @@ TEST_P(GpuP2p, MeasuresEveryLink) {
   const CaseRecord record = on.run(name);
   EXPECT_EQ(record.state_, CaseState::pass) << record.reason_;
   EXPECT_EQ(record.miscompares(), 0u);
-  EXPECT_EQ(on.total(static_cast<double>(record.rows_.size())), static_cast<double>(on.planned(name).entities));
+  EXPECT_EQ(on.total(static_cast<double>(record.rows_.size())),
+            static_cast<double>(on.planned(name).entities));
   if (name.starts_with("selftest")) return;
   const std::string path = record.parameters_.at("path");
-  const std::string wanted = name.ends_with("nccl") ? "nccl 2." : name.ends_with("mpi") ? "mpi:staged " : name.ends_with("sm") ? "cuda/sm" : name.ends_with("cuda") ? "cuda/ce" : "";
+  const std::string wanted = name.ends_with("nccl")   ? "nccl 2."
+                             : name.ends_with("mpi")  ? "mpi:staged "
+                             : name.ends_with("sm")   ? "cuda/sm"
+                             : name.ends_with("cuda") ? "cuda/ce"
+                                                      : "";
   EXPECT_EQ(path.rfind(wanted, 0), 0u) << path;
 }
 
@@ -96,9 +106,11 @@ TEST_F(GpuSuites, HostsHaveNoLinksBetweenGpus) {
 
 class GpuAllreduce : public GpuSuites, public testing::WithParamInterface<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Cases, GpuAllreduce,
-                         testing::Values("selftest-allreduce", "allreduce-world-8-nccl", "allreduce-world-65536-nccl", "allreduce-node-65536-nccl",
-                                         "allreduce-leader-65536-nccl", "allreduce-world-65536-nccl-isolated", "reduce-scatter-world-65536-nccl",
-                                         "all-gather-world-65536-nccl", "all-to-all-world-65536-nccl", "broadcast-world-65536-nccl",
+                         testing::Values("selftest-allreduce", "allreduce-world-8-nccl",
+                                         "allreduce-world-65536-nccl", "allreduce-node-65536-nccl",
+                                         "allreduce-leader-65536-nccl", "allreduce-world-65536-nccl-isolated",
+                                         "reduce-scatter-world-65536-nccl", "all-gather-world-65536-nccl",
+                                         "all-to-all-world-65536-nccl", "broadcast-world-65536-nccl",
                                          "allreduce-world-65536-mpi", "reduce-scatter-node-65536-mpi"));
 
 TEST_P(GpuAllreduce, IsExact) {
@@ -178,7 +190,8 @@ TEST_F(GpuSuites, AHungCollectiveEndsAndTheNextCaseRuns) {
       on.run(on.planned("allreduce-world-65536-nccl"), 2);
       ADD_FAILURE() << "rank 1 hung";
     } catch (const Error& e) {
-      EXPECT_NE(std::string(e.what()).find("on rank " + std::to_string(on.rank()) + " of"), std::string::npos) << e.what();
+      EXPECT_NE(std::string(e.what()).find("on rank " + std::to_string(on.rank()) + " of"), std::string::npos)
+          << e.what();
     }
   }
   EXPECT_EQ(on.run("allreduce-world-65536-nccl").state_, CaseState::pass);
@@ -192,7 +205,8 @@ TEST_F(GpuSuites, PeersThatRefuseGoByWayOfTheHost) {
   for (const char* name : {"bandwidth-put-65536-node-cuda", "bandwidth-get-65536-node-cuda-sm"}) {
     const CaseRecord record = on.run(name);
     EXPECT_EQ(record.state_, CaseState::pass) << record.reason_;
-    EXPECT_EQ(on.total(static_cast<double>(record.rows_.size())), static_cast<double>(on.planned(name).entities));
+    EXPECT_EQ(on.total(static_cast<double>(record.rows_.size())),
+              static_cast<double>(on.planned(name).entities));
     const std::string path = record.parameters_.at("path");
     EXPECT_EQ(path.rfind("cuda/refused mpi:staged", 0), 0u) << path;
     ASSERT_FALSE(record.events_.empty());

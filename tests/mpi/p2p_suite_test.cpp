@@ -8,9 +8,9 @@
 
 #include "base/clock.hpp"
 #include "suite_rig.hpp"
-#include "workload/exchange.hpp"
 #include "transport/mpi_detail.hpp"
 #include "transport/ucx_communicator.hpp"
+#include "workload/exchange.hpp"
 
 namespace assay {
 namespace {
@@ -56,9 +56,11 @@ INSTANTIATE_TEST_SUITE_P(Cases, P2pModeTest,
                          testing::Values("latency-8-node-mpi", "bandwidth-uni-65536-node-mpi",
                                          "bandwidth-bi-65536-node-mpi", "bandwidth-bi-13-node-mpi",
                                          "latency-8-cross-mpi", "bandwidth-uni-65536-cross-mpi",
-                                         "rate-8-node-mpi", "latency-8-node-ucx", "bandwidth-uni-65536-cross-ucx",
-                                         "bandwidth-bi-13-node-ucx", "rate-8-cross-ucx", "bandwidth-put-65536-node-ucx",
-                                         "bandwidth-get-65536-node-ucx", "bandwidth-put-65536-cross-ucx", "bandwidth-get-65536-cross-ucx"));
+                                         "rate-8-node-mpi", "latency-8-node-ucx",
+                                         "bandwidth-uni-65536-cross-ucx", "bandwidth-bi-13-node-ucx",
+                                         "rate-8-cross-ucx", "bandwidth-put-65536-node-ucx",
+                                         "bandwidth-get-65536-node-ucx", "bandwidth-put-65536-cross-ucx",
+                                         "bandwidth-get-65536-cross-ucx"));
 
 std::string metric_of(const std::string& name) {
   return name.starts_with("latency") ? "latency" : name.starts_with("rate") ? "message_rate" : "bandwidth";
@@ -79,7 +81,8 @@ TEST_P(P2pModeTest, MeasuresEveryLinkInBothDirections) {
   EXPECT_EQ(record.state_, CaseState::pass) << record.reason_;
   expect_sound_rows(record, metric_of(name), rig.entities().device_of_rank(rig.rank()));
   const Case planned = rig.planned(name);
-  const double batch = planned.parameters.at("repetitions").get<double>() * planned.parameters.at("bytes").get<double>();
+  const double batch =
+      planned.parameters.at("repetitions").get<double>() * planned.parameters.at("bytes").get<double>();
   for (const auto& row : record.rows_) {
     const double own_batch = row.values.at("repetitions").front() * row.values.at("message_bytes").front();
     EXPECT_LE(own_batch, batch) << "what the pair could end in its share of the time";
@@ -87,11 +90,12 @@ TEST_P(P2pModeTest, MeasuresEveryLinkInBothDirections) {
     ASSERT_EQ(row.values.at("payload").size(), 1u);
     if (name.find("-get-") != std::string::npos)
       EXPECT_GT(row.values.at("payload").front(), 0) << "what the other one read here";
-    else if (name.find("-uni-") != std::string::npos || name.find("-put-") != std::string::npos || name.starts_with("rate")) {
+    else if (name.find("-uni-") != std::string::npos || name.find("-put-") != std::string::npos ||
+             name.starts_with("rate")) {
       EXPECT_GE(row.values.at("payload").front(), least) << "what was timed";
-      EXPECT_LE(row.values.at("payload").front(), least + 3 * batch) << "and the probes before it, the last of which warms up";
-    }
-    else
+      EXPECT_LE(row.values.at("payload").front(), least + 3 * batch)
+          << "and the probes before it, the last of which warms up";
+    } else
       EXPECT_GT(row.values.at("payload").front(), least) << "as the follower, too";
   }
   const double links = rig.total(static_cast<double>(record.rows_.size()));
@@ -109,8 +113,9 @@ TEST_P(P2pModeTest, MeasuresEveryLinkInBothDirections) {
 /// What MPI carries: that is where the rig corrupts.
 class P2pFlippedBitTest : public testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Cases, P2pFlippedBitTest,
-                         testing::Values("latency-8-node-mpi", "bandwidth-uni-65536-node-mpi", "bandwidth-bi-65536-node-mpi",
-                                         "bandwidth-bi-13-node-mpi", "latency-8-cross-mpi", "bandwidth-uni-65536-cross-mpi",
+                         testing::Values("latency-8-node-mpi", "bandwidth-uni-65536-node-mpi",
+                                         "bandwidth-bi-65536-node-mpi", "bandwidth-bi-13-node-mpi",
+                                         "latency-8-cross-mpi", "bandwidth-uni-65536-cross-mpi",
                                          "rate-8-node-mpi"));
 
 TEST_P(P2pFlippedBitTest, FailsTheCaseAndNamesTheByte) {
@@ -225,14 +230,15 @@ TEST(Exchange, ABatchThatOverranIsNotTheSampleOfASmallerOne) {
     EXPECT_GE(seconds, batch_s);
     longest = std::max(longest, seconds / batch_s);
   }
-  // Both ranks see each batch that either leads. A sample that is not among them was a step on the way, of four times as many
-  // messages, unless it is the first one.
+  // Both ranks see each batch that either leads. A sample that is not among them was a step on the way, of
+  // four times as many messages, unless it is the first one.
   const bool first_step = series.batch.bytes < shape.bytes;
   const double known = pair->max(first_step ? 1.0 : 0.0);
   const double mine = static_cast<double>(series.batch_s.size());
   const double both = pair->max(mine) - pair->max(-mine);
   if (known == 0) {
-    EXPECT_TRUE(static_cast<double>(timed) == both || longest < 3) << timed << " timed, " << both << " samples, " << longest;
+    EXPECT_TRUE(static_cast<double>(timed) == both || longest < 3)
+        << timed << " timed, " << both << " samples, " << longest;
   }
   pair->barrier();
 }

@@ -74,7 +74,8 @@ void CorruptingCommunicator::all_reduce(const void* in, void* out, std::size_t c
     static_cast<std::byte*>(out)[corruption_->byte] ^= std::byte{0x10};
 }
 
-SuiteRig::SuiteRig(Suite& suite, int nodes, Level level) : SuiteRig(suite, nodes, level, make_host_device({0}, {0}, false)) {}
+SuiteRig::SuiteRig(Suite& suite, int nodes, Level level)
+    : SuiteRig(suite, nodes, level, make_host_device({0}, {0}, false)) {}
 
 SuiteRig::SuiteRig(Suite& suite, int nodes, Level level, std::unique_ptr<Device> device)
     : suite_(suite), corruption_(std::make_shared<Corruption>()) {
@@ -90,7 +91,8 @@ SuiteRig::SuiteRig(Suite& suite, int nodes, Level level, std::unique_ptr<Device>
   device_ = std::move(device);
   topology_.device_kind = device_->kind();
   if (topology_.device_kind == "cuda")
-    links_ = std::make_unique<GpuLinks>(*gpu_transports(), *device_, *world_, *node_, leaders_.get(), GpuDirect::off, nullptr);
+    links_ = std::make_unique<GpuLinks>(*gpu_transports(), *device_, *world_, *node_, leaders_.get(),
+                                        GpuDirect::off, nullptr);
   entities_ = std::make_unique<EntityTable>(topology_);
   config_.level = level;
   config_.seed = 42;
@@ -115,9 +117,18 @@ CaseRecord SuiteRig::run(Case c, double seconds_to_deadline) {
   c.seconds = c.min_seconds = std::min(c.seconds, 0.3);
   device_->reserve(c.bytes);
   CaseRecord record;
-  Context context{config_, topology_,    *entities_,     *device_,
-                  links_ ? links_->world() : *world_, links_ ? links_->node() : *node_, links_ ? links_->leaders() : leaders_.get(), RandomStream(config_.seed, "case").child(c.path()),
-                  now_s(), now_s() + seconds_to_deadline, record,         entities_->device_of_rank(world_->rank())};
+  Context context{config_,
+                  topology_,
+                  *entities_,
+                  *device_,
+                  links_ ? links_->world() : *world_,
+                  links_ ? links_->node() : *node_,
+                  links_ ? links_->leaders() : leaders_.get(),
+                  RandomStream(config_.seed, "case").child(c.path()),
+                  now_s(),
+                  now_s() + seconds_to_deadline,
+                  record,
+                  entities_->device_of_rank(world_->rank())};
   context.end_s = context.deadline_s;
   context.retest = c.retest.get();
   context.gpu_links = links_.get();

@@ -58,11 +58,13 @@ kernels::PayloadErrors TestGpu::payload_check(kernels::PayloadKey key, const voi
   return kernels::host::payload_check(key, text.data(), bytes);
 }
 
-void TestGpu::exact_fill(const kernels::ExactLine& line, std::uint64_t first, float* data, std::size_t count) {
+void TestGpu::exact_fill(const kernels::ExactLine& line, std::uint64_t first, float* data,
+                         std::size_t count) {
   kernels::cuda::exact_fill(line, first, data, count, stream_);
 }
 
-kernels::ExactErrors TestGpu::exact_check(const kernels::ExactLine& line, std::uint64_t first, const float* data, std::size_t count) {
+kernels::ExactErrors TestGpu::exact_check(const kernels::ExactLine& line, std::uint64_t first,
+                                          const float* data, std::size_t count) {
   kernels::cuda::exact_check(line, first, data, count, errors_, stream_);
   kernels::ExactErrors errors;
   copy_to_host(&errors, errors_, sizeof errors);

@@ -34,8 +34,10 @@ class TestGpu final : public Device {
   void copy_to_device(void* device, const void* host, std::size_t bytes) override;
   void payload_fill(kernels::PayloadKey key, void* data, std::size_t bytes) override;
   kernels::PayloadErrors payload_check(kernels::PayloadKey key, const void* data, std::size_t bytes) override;
-  void exact_fill(const kernels::ExactLine& line, std::uint64_t first, float* data, std::size_t count) override;
-  kernels::ExactErrors exact_check(const kernels::ExactLine& line, std::uint64_t first, const float* data, std::size_t count) override;
+  void exact_fill(const kernels::ExactLine& line, std::uint64_t first, float* data,
+                  std::size_t count) override;
+  kernels::ExactErrors exact_check(const kernels::ExactLine& line, std::uint64_t first, const float* data,
+                                   std::size_t count) override;
 
   bool supports(NumType) const noexcept override { return false; }
   void matmul(NumType, const Matmul&, const void*, const void*, void*) override { none(); }
@@ -65,8 +67,13 @@ class OnGpu {
  public:
   OnGpu(Device& device, std::size_t offset_bytes, std::size_t count)
       : device_(device), data_(reinterpret_cast<T*>(device.arena().data() + offset_bytes)), count_(count) {}
-  OnGpu(Device& device, std::size_t offset_bytes, const std::vector<T>& values) : OnGpu(device, offset_bytes, values.size()) { set(values); }
-  void set(const std::vector<T>& values) { device_.copy_to_device(data_, values.data(), values.size() * sizeof(T)); }
+  OnGpu(Device& device, std::size_t offset_bytes, const std::vector<T>& values)
+      : OnGpu(device, offset_bytes, values.size()) {
+    set(values);
+  }
+  void set(const std::vector<T>& values) {
+    device_.copy_to_device(data_, values.data(), values.size() * sizeof(T));
+  }
   T* get() const { return data_; }
   std::vector<T> host() const {
     std::vector<T> values(count_);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Training on several ranks: reductions that go on while a rank computes, and the same model whatever the number of ranks.
+// Training on several ranks: reductions that go on while a rank computes, and the same model whatever the
+// number of ranks.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -19,7 +20,9 @@ const ModelShape shape{128, 2, 4, 32, 32};
 
 struct Rank {
   explicit Rank(std::size_t batch_size, const Storage& storage = {})
-      : device(make_host_device({0}, {0}, false)), memory(Gpt::bytes(shape, batch_size, storage) + 64), batch(batch_size) {
+      : device(make_host_device({0}, {0}, false)),
+        memory(Gpt::bytes(shape, batch_size, storage) + 64),
+        batch(batch_size) {
     void* at = memory.data();
     std::size_t room = memory.size();
     auto* aligned = static_cast<std::byte*>(std::align(64, Gpt::bytes(shape, batch, storage), at, room));
@@ -82,7 +85,8 @@ TEST(Train, BucketsAreSummedExactly) {
   const auto world = mpi::duplicate_world();
   Rank rank(1);
   const std::size_t n = rank.gpt->table().size();
-  for (std::size_t i = 0; i < n; ++i) rank.gpt->gradients()[i] = static_cast<float>(i % 100 + static_cast<std::size_t>(world->rank()));
+  for (std::size_t i = 0; i < n; ++i)
+    rank.gpt->gradients()[i] = static_cast<float>(i % 100 + static_cast<std::size_t>(world->rank()));
   GradientReducer reducer(*world, *rank.gpt);
   for (std::size_t b = 0; b < rank.gpt->table().buckets().size(); ++b) reducer.ready(b);
   reducer.wait();
@@ -99,17 +103,20 @@ void expect_equal_replicas(Communicator& world, Gpt& gpt) {
   for (const std::uint64_t digest : digests) EXPECT_EQ(digest, digests.front());
 }
 
-/// Gradients that are small integers, so that their sum is exact in any order: then both ways must give the same bits.
+/// Gradients that are small integers, so that their sum is exact in any order: then both ways must give the
+/// same bits.
 TEST(Train, EveryRankUpdatingItsShareUpdatesTheSame) {
   const auto world = mpi::duplicate_world();
   Rank whole(1), part(1, {NumType::fp32, world->rank(), world->size()});
   GradientReducer all(*world, *whole.gpt), zero(*world, *part.gpt);
   const std::size_t n = whole.gpt->table().size(), buckets = whole.gpt->table().buckets().size();
-  EXPECT_LE(part.gpt->share().size(), n / static_cast<std::size_t>(world->size()) + buckets * 17 * static_cast<std::size_t>(world->size()));
+  EXPECT_LE(part.gpt->share().size(), n / static_cast<std::size_t>(world->size()) +
+                                          buckets * 17 * static_cast<std::size_t>(world->size()));
   for (int step = 1; step <= 3; ++step) {
     for (Gpt* gpt : {&*whole.gpt, &*part.gpt}) {
       for (std::size_t i = 0; i < n; ++i)
-        gpt->gradients()[i] = static_cast<float>(static_cast<int>((i * 7 + static_cast<std::size_t>(step * 31 + world->rank() * 13)) % 200) - 100);
+        gpt->gradients()[i] = static_cast<float>(
+            static_cast<int>((i * 7 + static_cast<std::size_t>(step * 31 + world->rank() * 13)) % 200) - 100);
       GradientReducer& reducer = gpt == &*whole.gpt ? all : zero;
       for (std::size_t b = 0; b < buckets; ++b) reducer.ready(b);
       reducer.wait();
@@ -154,8 +161,8 @@ TEST(Train, SharesTrainReplicasThatAreEqual) {
   }
 }
 
-/// Seconds that wait() takes on the slowest rank after all ranks did something else, and called nothing, for much longer
-/// than the reduction takes, as a fraction of what the reduction takes by itself.
+/// Seconds that wait() takes on the slowest rank after all ranks did something else, and called nothing, for
+/// much longer than the reduction takes, as a fraction of what the reduction takes by itself.
 double left_to_wait(Communicator& world, Rank& rank, Progress progress) {
   GradientReducer reducer(world, *rank.gpt, progress);
   const auto all_ready = [&] {
@@ -181,8 +188,10 @@ TEST(Train, ReductionsGoOnByThemselves) {
   Rank rank(1);
   double with = 1, without = 0;
   // The machine may be busy with other things; what is asked for must happen once.
-  for (int attempt = 0; attempt < 10 && with >= 0.3; ++attempt) with = left_to_wait(*world, rank, Progress::thread);
-  for (int attempt = 0; attempt < 10 && without <= 0.3; ++attempt) without = left_to_wait(*world, rank, Progress::none);
+  for (int attempt = 0; attempt < 10 && with >= 0.3; ++attempt)
+    with = left_to_wait(*world, rank, Progress::thread);
+  for (int attempt = 0; attempt < 10 && without <= 0.3; ++attempt)
+    without = left_to_wait(*world, rank, Progress::none);
   EXPECT_LT(with, 0.3) << "the reduction waited for the rank to come back";
   EXPECT_GT(without, 0.3) << "it goes on without the thread, so this test proves nothing of the thread";
 }

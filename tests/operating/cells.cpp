@@ -27,8 +27,8 @@ constexpr Family families[] = {{"normal", Population::normal, Noise::normal},
                                {"bimodal", Population::bimodal, Noise::normal},
                                {"two models", Population::models, Noise::normal}};
 
-const std::vector<std::string> four_metrics = {"gemm/fp32-n4096-together", "gemm/bf16-n8192-alone", "memory/triad-together",
-                                               "memory/latency-alone"};
+const std::vector<std::string> four_metrics = {"gemm/fp32-n4096-together", "gemm/bf16-n8192-alone",
+                                               "memory/triad-together", "memory/latency-alone"};
 
 Spec fleet(std::int64_t nodes, std::uint64_t seed, const std::vector<std::string>& metrics) {
   Spec spec;
@@ -68,7 +68,8 @@ Count recall_trial(std::int64_t nodes, double between_cv, double percent, std::u
   Spec spec = fleet(nodes, seed, four_metrics);
   spec.between_cv = between_cv;
   spec.within_cv = 0.005;
-  const auto victim = static_cast<std::int64_t>(RandomStream(seed, "operating/victim").below(0, static_cast<std::uint64_t>(nodes)));
+  const auto victim = static_cast<std::int64_t>(
+      RandomStream(seed, "operating/victim").below(0, static_cast<std::uint64_t>(nodes)));
   spec.faults = {simulate::parse_fault(fmt::format("slow:node={},percent={},suite=memory", victim, percent))};
   const auto r = simulate::run(spec);
   const simulate::Machine machine(spec);
@@ -81,7 +82,8 @@ Count intermittent_trial(std::int64_t samples, std::uint64_t seed) {
   Spec spec = fleet(nodes, seed, four_metrics);
   spec.samples = samples;
   const auto victim = static_cast<std::int64_t>(RandomStream(seed, "operating/victim").below(0, nodes));
-  spec.faults = {simulate::parse_fault(fmt::format("slow:node={},factor=0.5,duty=0.05,suite=memory", victim))};
+  spec.faults = {
+      simulate::parse_fault(fmt::format("slow:node={},factor=0.5,duty=0.05,suite=memory", victim))};
   const auto r = simulate::run(spec);
   const std::string name = simulate::Machine(spec).node_name(victim) + "/gpu0";
   const bool found = std::any_of(r.verdict->findings.begin(), r.verdict->findings.end(),
@@ -133,7 +135,8 @@ std::vector<Cell> healthy_cells() {
   std::vector<Cell> cells;
   for (const Family& family : families)
     for (const std::int64_t nodes : {8, 64, 1024})
-      cells.push_back({"false FAIL, healthy", fmt::format("{}, N={}", family.name, nodes), Aim::at_most, 0.01, 1, 140,
+      cells.push_back({"false FAIL, healthy", fmt::format("{}, N={}", family.name, nodes), Aim::at_most, 0.01,
+                       1, 140,
                        [family, nodes](std::uint64_t seed) { return healthy_trial(family, nodes, seed); }});
   return cells;
 }
@@ -143,20 +146,21 @@ std::vector<Cell> recall_cells() {
   for (const double percent : {5.0, 4.0})
     for (const double between_cv : {0.001, 0.003, 0.005})
       for (const std::int64_t nodes : {8, 64, 1024})
-        cells.push_back({fmt::format("one device slow by {} %, FAIL", percent),
-                         fmt::format("N={}, c_b {} %", nodes, 100 * between_cv), Aim::at_least,
-                         percent == 5 ? 0.99 : 0.95, 1, 200,
-                         [=](std::uint64_t seed) { return recall_trial(nodes, between_cv, percent, seed); },
-                         between_cv > 0.004 && nodes < 1024 ? std::optional(percent == 5 ? 0.96 : 0.8) : std::nullopt});
-  cells.push_back({"half speed in 5 % of the samples, named", "N=24, 2 metrics, 100 samples", Aim::at_least, 0.95, 1, 200,
-                   [](std::uint64_t seed) { return intermittent_trial(100, seed); }});
-  cells.push_back({"half speed in 5 % of the samples, named", "N=24, 2 metrics, 30 samples", Aim::at_most, 0.05, 1, 200,
-                   [](std::uint64_t seed) { return intermittent_trial(30, seed); }});
+        cells.push_back(
+            {fmt::format("one device slow by {} %, FAIL", percent),
+             fmt::format("N={}, c_b {} %", nodes, 100 * between_cv), Aim::at_least,
+             percent == 5 ? 0.99 : 0.95, 1, 200,
+             [=](std::uint64_t seed) { return recall_trial(nodes, between_cv, percent, seed); },
+             between_cv > 0.004 && nodes < 1024 ? std::optional(percent == 5 ? 0.96 : 0.8) : std::nullopt});
+  cells.push_back({"half speed in 5 % of the samples, named", "N=24, 2 metrics, 100 samples", Aim::at_least,
+                   0.95, 1, 200, [](std::uint64_t seed) { return intermittent_trial(100, seed); }});
+  cells.push_back({"half speed in 5 % of the samples, named", "N=24, 2 metrics, 30 samples", Aim::at_most,
+                   0.05, 1, 200, [](std::uint64_t seed) { return intermittent_trial(30, seed); }});
   for (const std::int64_t nodes : {64, 256}) {
     cells.push_back({"a tenth slow by 5 %, found", fmt::format("N={}", nodes), Aim::at_least, 0.95, 1, 100,
                      [=](std::uint64_t seed) { return tenth_trial(nodes, seed); }});
-    cells.push_back({"a tenth slow by 5 %, others accused", fmt::format("N={}", nodes), Aim::at_most, 0.01, 1, 100,
-                     [=](std::uint64_t seed) { return tenth_false_trial(nodes, seed); }});
+    cells.push_back({"a tenth slow by 5 %, others accused", fmt::format("N={}", nodes), Aim::at_most, 0.01, 1,
+                     100, [=](std::uint64_t seed) { return tenth_false_trial(nodes, seed); }});
   }
   return cells;
 }

@@ -39,9 +39,11 @@ bool Result::met() const noexcept {
 }
 
 bool Result::met_clearly() const noexcept {
-  const double n = static_cast<double>(count.trials), share = (static_cast<double>(count.hits) + 0.5) / (n + 1);
+  const double n = static_cast<double>(count.trials),
+               share = (static_cast<double>(count.hits) + 0.5) / (n + 1);
   const double margin = 3 * std::sqrt(share * (1 - share) / (n + 1));
-  const bool low = share - margin >= cell->target, high = share + margin <= (cell->aim == Aim::at_most ? cell->target : cell->target_high);
+  const bool low = share - margin >= cell->target,
+             high = share + margin <= (cell->aim == Aim::at_most ? cell->target : cell->target_high);
   if (cell->aim == Aim::between) return low && high;
   return cell->aim == Aim::at_most ? high : low;
 }
@@ -59,12 +61,14 @@ bool Result::could_fail() const {
   return wrong.failed();
 }
 
-std::vector<Result> measure(const std::vector<Cell>& cells, double scale, unsigned threads, std::uint64_t first_seed, std::size_t least) {
+std::vector<Result> measure(const std::vector<Cell>& cells, double scale, unsigned threads,
+                            std::uint64_t first_seed, std::size_t least) {
   std::vector<Result> results;
   std::vector<std::pair<std::size_t, std::uint64_t>> jobs;
   for (std::size_t c = 0; c < cells.size(); ++c) {
     results.push_back({&cells[c], {}});
-    const auto runs = std::max(least, static_cast<std::size_t>(std::lround(scale * static_cast<double>(cells[c].runs))));
+    const auto runs =
+        std::max(least, static_cast<std::size_t>(std::lround(scale * static_cast<double>(cells[c].runs))));
     for (std::size_t r = 0; r < runs; ++r) jobs.emplace_back(c, first_seed + r);
   }
   std::atomic<std::size_t> next{0};
@@ -113,14 +117,19 @@ std::string row_of(const Result& result) {
       bound = percent(lower_bound(result.count)) + " to " + percent(upper_bound(result.count));
       break;
   }
-  return fmt::format("| {} | {} | {} | {} | {} | {} | {} |\n", cell.group, cell.name, target, percent(result.count.share()),
-                     result.count.trials, bound,
-                     fmt::format("{}{}", !result.met() ? "**missed**" : result.met_clearly() ? "met by 3 errors" : "met", cell.held_to ? ", held to " + percent(*cell.held_to) : ", held"));
+  return fmt::format("| {} | {} | {} | {} | {} | {} | {} |\n", cell.group, cell.name, target,
+                     percent(result.count.share()), result.count.trials, bound,
+                     fmt::format("{}{}",
+                                 !result.met()          ? "**missed**"
+                                 : result.met_clearly() ? "met by 3 errors"
+                                                        : "met",
+                                 cell.held_to ? ", held to " + percent(*cell.held_to) : ", held"));
 }
 
 std::vector<Cell> all_cells() {
   std::vector<Cell> all;
-  for (auto&& cells : {healthy_cells(), family_cells(), group_cells(), recall_cells(), network_cells(), history_cells(), lasting_cells(), comparison_cells(), visible_cells()})
+  for (auto&& cells : {healthy_cells(), family_cells(), group_cells(), recall_cells(), network_cells(),
+                       history_cells(), lasting_cells(), comparison_cells(), visible_cells()})
     all.insert(all.end(), cells.begin(), cells.end());
   return all;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operating curves: how often the verdict does what it should, counted over simulated runs whose truth is known.
+// Operating curves: how often the verdict does what it should, counted over simulated runs whose truth is
+// known.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,9 @@ namespace assay::operating {
 /// Out of `trials`, `hits`.
 struct Count {
   std::size_t hits = 0, trials = 0;
-  double share() const noexcept { return trials == 0 ? 0 : static_cast<double>(hits) / static_cast<double>(trials); }
+  double share() const noexcept {
+    return trials == 0 ? 0 : static_cast<double>(hits) / static_cast<double>(trials);
+  }
 };
 
 /// 95 % bounds of the true share (Clopper and Pearson 1934), one-sided each.
@@ -30,8 +33,8 @@ struct Cell {
   std::size_t runs = 100;
   /// One simulated run; a pure function of the seed.
   std::function<Count(std::uint64_t seed)> trial;
-  /// What the tests hold the verdict to, where it was not seen to meet the target by three standard errors: what was seen, less three
-  /// of them. Without: the target.
+  /// What the tests hold the verdict to, where it was not seen to meet the target by three standard errors:
+  /// what was seen, less three of them. Without: the target.
   std::optional<double> held_to = std::nullopt;
 };
 
@@ -39,7 +42,8 @@ struct Result {
   const Cell* cell = nullptr;
   Count count;
   bool met() const noexcept;
-  /// By three standard errors (with half a miss and half a hit more than were seen, so that none of few is no certainty).
+  /// By three standard errors (with half a miss and half a hit more than were seen, so that none of few is no
+  /// certainty).
   bool met_clearly() const noexcept;
   /// Whether so many trials could show at all, all of them wrong, what the tests do not let pass.
   bool could_fail() const;
@@ -47,10 +51,10 @@ struct Result {
   bool failed() const;
 };
 
-/// Every cell over the seeds first_seed .. first_seed + runs - 1, on `threads` threads. `scale` shortens (or lengthens)
-/// the number of runs; at least `least` are made.
-std::vector<Result> measure(const std::vector<Cell>& cells, double scale, unsigned threads, std::uint64_t first_seed,
-                            std::size_t least = 1);
+/// Every cell over the seeds first_seed .. first_seed + runs - 1, on `threads` threads. `scale` shortens (or
+/// lengthens) the number of runs; at least `least` are made.
+std::vector<Result> measure(const std::vector<Cell>& cells, double scale, unsigned threads,
+                            std::uint64_t first_seed, std::size_t least = 1);
 
 /// A row of the table for people.
 std::string row_of(const Result& result);

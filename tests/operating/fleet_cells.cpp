@@ -23,7 +23,9 @@ using simulate::Spec;
 class Dice {
  public:
   explicit Dice(std::uint64_t seed) : draw_(seed, "operating/fleet") {}
-  double between(std::uint64_t slot, double low, double high) const { return low + (high - low) * draw_.uniform(slot); }
+  double between(std::uint64_t slot, double low, double high) const {
+    return low + (high - low) * draw_.uniform(slot);
+  }
   /// Equally often in every octave.
   std::int64_t size(std::uint64_t slot, double low, double high) const {
     return static_cast<std::int64_t>(std::floor(low * std::pow((high + 1) / low, draw_.uniform(slot))));
@@ -35,8 +37,8 @@ class Dice {
   RandomStream draw_;
 };
 
-const std::vector<std::string> usual_metrics = {"gemm/fp32-n4096-together", "gemm/bf16-n8192-alone", "memory/triad-together",
-                                                "memory/latency-alone"};
+const std::vector<std::string> usual_metrics = {"gemm/fp32-n4096-together", "gemm/bf16-n8192-alone",
+                                                "memory/triad-together", "memory/latency-alone"};
 
 void heavy_noise(Spec& spec, const Dice&) {
   spec.noise = Noise::heavy;
@@ -84,17 +86,17 @@ struct FleetFamily {
   void (*shape)(Spec&, const Dice&);
 };
 constexpr FleetFamily fleet_families[] = {{"normal", [](Spec&, const Dice&) {}},
-                               {"heavy noise", heavy_noise},
-                               {"heavy population", heavy_population},
-                               {"heavy population, 12 metrics", many_metrics},
-                               {"heavy population, 12 metrics of unequal spread", uneven_metrics},
-                               {"two unlabelled kinds", bimodal},
-                               {"two unlabelled kinds, heavy noise", bimodal_noise},
-                               {"two models", models},
-                               {"clocks", clocked},
-                               {"correlated metrics", correlated},
-                               {"4 devices a node", common_part},
-                               {"run to run", from_run_to_run}};
+                                          {"heavy noise", heavy_noise},
+                                          {"heavy population", heavy_population},
+                                          {"heavy population, 12 metrics", many_metrics},
+                                          {"heavy population, 12 metrics of unequal spread", uneven_metrics},
+                                          {"two unlabelled kinds", bimodal},
+                                          {"two unlabelled kinds, heavy noise", bimodal_noise},
+                                          {"two models", models},
+                                          {"clocks", clocked},
+                                          {"correlated metrics", correlated},
+                                          {"4 devices a node", common_part},
+                                          {"run to run", from_run_to_run}};
 
 struct Sizes {
   double low, high;
@@ -123,7 +125,8 @@ Count family_trial(const FleetFamily& family, const Sizes& of, Asked asked, std:
   if (asked == Asked::fail) return {v.state == "FAIL" ? std::size_t{1} : 0, 1};
   // What was too noisy to be judged is no accusation.
   const auto accuses = [](const results::Finding& f) { return f.severity == "WARN" && f.kind != "noisy"; };
-  if (asked == Asked::warn) return {std::any_of(v.findings.begin(), v.findings.end(), accuses) ? std::size_t{1} : 0, 1};
+  if (asked == Asked::warn)
+    return {std::any_of(v.findings.begin(), v.findings.end(), accuses) ? std::size_t{1} : 0, 1};
   std::size_t failed = 0;
   for (const auto& s : v.entities)
     failed += s.state == "FAIL" && r.entities[static_cast<std::size_t>(s.entity)].kind == "node" ? 1 : 0;
@@ -139,13 +142,16 @@ struct Slow {
     spec.between_cv = dice.between(1, 0.0005, 0.005);
     spec.within_cv = dice.between(2, 0.0005, 0.005);
     spec.seed = seed;
-    const auto faulty = std::max<std::int64_t>(1, std::llround(dice.between(3, 0.01, 0.30) * static_cast<double>(spec.nodes)));
+    const auto faulty = std::max<std::int64_t>(
+        1, std::llround(dice.between(3, 0.01, 0.30) * static_cast<double>(spec.nodes)));
     const bool equal = dice.coin(4), together = dice.coin(5);
     const double strength = dice.between(6, 3, 50);
-    if (together) spec.nodes_per_chassis = std::max<std::int64_t>(2, std::min<std::int64_t>(8, spec.nodes / 3));
+    if (together)
+      spec.nodes_per_chassis = std::max<std::int64_t>(2, std::min<std::int64_t>(8, spec.nodes / 3));
     const auto order = RandomStream(seed, "operating/slow").permutation(static_cast<std::size_t>(spec.nodes));
     for (std::int64_t i = 0; i < faulty; ++i) {
-      const auto node = together ? (static_cast<std::int64_t>(order[0]) + i) % spec.nodes : static_cast<std::int64_t>(order[static_cast<std::size_t>(i)]);
+      const auto node = together ? (static_cast<std::int64_t>(order[0]) + i) % spec.nodes
+                                 : static_cast<std::int64_t>(order[static_cast<std::size_t>(i)]);
       const double percent = equal ? strength : dice.between(100 + static_cast<std::uint64_t>(i), 3, 50);
       spec.faults.push_back(simulate::parse_fault(fmt::format("slow:node={},percent={:.4f}", node, percent)));
       slow.insert(simulate::Machine(spec_of_names()).node_name(node) + "/gpu0");
@@ -184,8 +190,10 @@ Count one_of_twelve_trial(std::int64_t nodes, double between_cv, std::uint64_t s
   spec.between_cv = between_cv;
   spec.seed = seed;
   const auto order = RandomStream(seed, "operating/twelve").permutation(spec.metrics.size());
-  const auto victim = static_cast<std::int64_t>(RandomStream(seed, "operating/victim").below(0, static_cast<std::uint64_t>(nodes)));
-  spec.faults = {simulate::parse_fault(fmt::format("slow:node={},percent=5,case={}", victim, spec.metrics[order[0]].name))};
+  const auto victim = static_cast<std::int64_t>(
+      RandomStream(seed, "operating/victim").below(0, static_cast<std::uint64_t>(nodes)));
+  spec.faults = {simulate::parse_fault(
+      fmt::format("slow:node={},percent=5,case={}", victim, spec.metrics[order[0]].name))};
   const auto r = simulate::run(spec);
   const std::string name = simulate::Machine(spec).node_name(victim) + "/gpu0";
   const bool found = std::any_of(r.verdict->findings.begin(), r.verdict->findings.end(),
@@ -201,7 +209,8 @@ Count at_clock_trial(std::int64_t nodes, std::uint64_t seed) {
   spec.between_cv = 0.003;
   spec.clock_cv = 0.015;
   spec.seed = seed;
-  const auto victim = static_cast<std::int64_t>(RandomStream(seed, "operating/victim").below(0, static_cast<std::uint64_t>(nodes)));
+  const auto victim = static_cast<std::int64_t>(
+      RandomStream(seed, "operating/victim").below(0, static_cast<std::uint64_t>(nodes)));
   spec.faults = {simulate::parse_fault(fmt::format("slow:node={},percent=2", victim))};
   const auto r = simulate::run(spec);
   const std::string name = simulate::Machine(spec).node_name(victim) + "/gpu0";
@@ -223,24 +232,29 @@ std::vector<Cell> family_cells() {
       // With heavy tails the targets are missed, or met by less than three errors.
       const bool heavy = std::string_view(family.name).starts_with("heavy");
       const auto held_to = [heavy](double bound) { return heavy ? std::optional(bound) : std::nullopt; };
-      cells.push_back({"false FAIL, family", name, Aim::at_most, 0.005, 1, of.runs, trial(Asked::fail), held_to(0.01)});
-      cells.push_back({"false FAIL of a node, family", name, Aim::at_most, 5e-5, 1, of.runs / 4, trial(Asked::nodes), held_to(5e-4)});
-      cells.push_back({"WARN, healthy family", name, Aim::at_most, 0.05, 1, of.runs / 8, trial(Asked::warn), held_to(0.3)});
+      cells.push_back(
+          {"false FAIL, family", name, Aim::at_most, 0.005, 1, of.runs, trial(Asked::fail), held_to(0.01)});
+      cells.push_back({"false FAIL of a node, family", name, Aim::at_most, 5e-5, 1, of.runs / 4,
+                       trial(Asked::nodes), held_to(5e-4)});
+      cells.push_back({"WARN, healthy family", name, Aim::at_most, 0.05, 1, of.runs / 8, trial(Asked::warn),
+                       held_to(0.3)});
     }
   return cells;
 }
 
 std::vector<Cell> group_cells() {
   std::vector<Cell> cells;
-  cells.push_back({"several slow, others accused", "N=5 to 2000, 1 to 30 %, slow by 3 to 50 %", Aim::at_most, 0.001, 1, 10000, innocent_trial});
+  cells.push_back({"several slow, others accused", "N=5 to 2000, 1 to 30 %, slow by 3 to 50 %", Aim::at_most,
+                   0.001, 1, 10000, innocent_trial});
   for (const double between_cv : {0.001, 0.003})
     for (const std::int64_t nodes : {12, 24, 48, 100, 300})
-      cells.push_back({"one of 12 metrics slow by 5 %, FAIL", fmt::format("N={}, c_b {} %", nodes, 100 * between_cv), Aim::at_least, 0.95, 1, 200,
+      cells.push_back({"one of 12 metrics slow by 5 %, FAIL",
+                       fmt::format("N={}, c_b {} %", nodes, 100 * between_cv), Aim::at_least, 0.95, 1, 200,
                        [=](std::uint64_t seed) { return one_of_twelve_trial(nodes, between_cv, seed); },
                        between_cv > 0.002 && nodes < 48 ? std::optional(0.9) : std::nullopt});
   for (const std::int64_t nodes : {64, 256})
-    cells.push_back({"slow by 2 % at equal clock, named", fmt::format("N={}", nodes), Aim::at_least, 0.95, 1, 200,
-                     [=](std::uint64_t seed) { return at_clock_trial(nodes, seed); }});
+    cells.push_back({"slow by 2 % at equal clock, named", fmt::format("N={}", nodes), Aim::at_least, 0.95, 1,
+                     200, [=](std::uint64_t seed) { return at_clock_trial(nodes, seed); }});
   return cells;
 }
 

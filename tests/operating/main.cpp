@@ -73,10 +73,11 @@ int main(int argc, char** argv) {
     }
     const Count all{false_fails, healthy_runs};
     if (healthy_runs > 0)
-      std::printf("\n%zu of %zu healthy runs had a false FAIL: %.3f %%, at most %.3f %% with 95 %% confidence.\n", false_fails,
-                  healthy_runs, 100 * all.share(), 100 * upper_bound(all));
-    std::printf("%zu target%s missed; %.0f s, seed %llu.\n", missed, missed == 1 ? "" : "s", assay::now_s() - begin,
-                static_cast<unsigned long long>(arguments.seed));
+      std::printf(
+          "\n%zu of %zu healthy runs had a false FAIL: %.3f %%, at most %.3f %% with 95 %% confidence.\n",
+          false_fails, healthy_runs, 100 * all.share(), 100 * upper_bound(all));
+    std::printf("%zu target%s missed; %.0f s, seed %llu.\n", missed, missed == 1 ? "" : "s",
+                assay::now_s() - begin, static_cast<unsigned long long>(arguments.seed));
     return 0;
   } catch (const std::exception& e) {
     std::fprintf(stderr, "operating_curve: %s\n", e.what());

@@ -49,7 +49,8 @@ Count nic_trial(double percent, std::uint64_t seed) {
 
 Count leaf_trial(double percent, std::uint64_t seed) {
   auto spec = network(seed);
-  const auto victim = static_cast<std::int64_t>(RandomStream(seed, "operating/leaf").below(0, network_leaves));
+  const auto victim =
+      static_cast<std::int64_t>(RandomStream(seed, "operating/leaf").below(0, network_leaves));
   spec.faults = {simulate::parse_fault(fmt::format("slow:leaf={},percent={}", victim, percent))};
   const auto r = simulate::run(spec);
   const std::string name = fmt::format("L{}", victim);
@@ -67,7 +68,9 @@ Count healthy_network_trial(std::uint64_t seed) {
 
 std::vector<Cell> network_cells() {
   const std::string fleet = fmt::format("N={}, {} leaves", network_nodes, network_leaves);
-  const auto nic = [](double percent) { return [percent](std::uint64_t seed) { return nic_trial(percent, seed); }; };
+  const auto nic = [](double percent) {
+    return [percent](std::uint64_t seed) { return nic_trial(percent, seed); };
+  };
   return {{"false FAIL, healthy network", fleet, Aim::at_most, 0.01, 1, 100, healthy_network_trial},
           {"NIC slow by 5 %, exact", fleet, Aim::at_least, 0.99, 1, 100, nic(5), 0.9},
           {"NIC slow by 3 %, exact", fleet, Aim::at_least, 0.85, 1, 100, nic(3), 0.7},

@@ -18,11 +18,13 @@ bool nightly() {
   return value != nullptr && std::strcmp(value, "1") == 0;
 }
 
-/// By day `share` of the runs and `least` at least, by night all. A cell fails when its bound excludes the target (or what it is held
-/// to): at the very edge chance does that to one in twenty, but the seeds are always the same.
+/// By day `share` of the runs and `least` at least, by night all. A cell fails when its bound excludes the
+/// target (or what it is held to): at the very edge chance does that to one in twenty, but the seeds are
+/// always the same.
 void hold(const std::vector<Cell>& cells, double share, std::size_t least = 4) {
   ASSERT_FALSE(cells.empty());
-  const auto results = measure(cells, nightly() ? 1 : share, std::max(1U, std::thread::hardware_concurrency()), 1, least);
+  const auto results =
+      measure(cells, nightly() ? 1 : share, std::max(1U, std::thread::hardware_concurrency()), 1, least);
   for (const Result& result : results) {
     const std::string row = row_of(result);
     EXPECT_TRUE(result.could_fail()) << "so few runs show nothing: " << row;

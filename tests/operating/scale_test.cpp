@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What judging costs in memory, at a size that fits a test: it must grow with the parts, and stay below what the
-// samples themselves take. Time is measured by people (suites of 100,000 devices), not by tests.
+// What judging costs in memory, at a size that fits a test: it must grow with the parts, and stay below what
+// the samples themselves take. Time is measured by people (suites of 100,000 devices), not by tests.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -26,7 +26,8 @@ double status_bytes(const std::string& field) {
   return 0;
 }
 
-/// Sets the high-water mark of this process back to what it uses now. False where the kernel does not offer that.
+/// Sets the high-water mark of this process back to what it uses now. False where the kernel does not offer
+/// that.
 bool reset_high_water() {
   std::ofstream clear("/proc/self/clear_refs");
   clear << "5" << std::flush;
@@ -45,7 +46,8 @@ Cost cost_of(std::int64_t nodes) {
   const auto r = simulate::screen(spec);
   Cost cost;
   for (const auto& c : r.cases)
-    for (const auto& m : c.metrics) cost.sample_bytes += 8.0 * static_cast<double>(m.values.size() + c.t.size());
+    for (const auto& m : c.metrics)
+      cost.sample_bytes += 8.0 * static_cast<double>(m.values.size() + c.t.size());
   reset_high_water();
   const double before = status_bytes("VmRSS");
   const auto verdict = verdict::judge(r, {});
@@ -59,7 +61,8 @@ TEST(Scale, JudgingTakesLessThanTheSamplesAndGrowsWithTheParts) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "sanitizers keep memory of their own";
 #endif
-  if (!reset_high_water() || status_bytes("VmHWM") == 0) GTEST_SKIP() << "no privilege: this kernel does not tell the peak of memory";
+  if (!reset_high_water() || status_bytes("VmHWM") == 0)
+    GTEST_SKIP() << "no privilege: this kernel does not tell the peak of memory";
   cost_of(50);  // what is allocated once
   const Cost small = cost_of(250), large = cost_of(1000);
   RecordProperty("judge_bytes", std::to_string(large.judge_bytes));

@@ -38,7 +38,8 @@ constexpr std::int64_t history_nodes = 64;
 simulate::Spec history_spec(std::uint64_t seed) {
   simulate::Spec spec;
   spec.nodes = history_nodes;
-  spec.metrics = simulate::pick_metrics({"gemm/fp32-n4096-together", "memory/triad-together", "memory/latency-alone"});
+  spec.metrics =
+      simulate::pick_metrics({"gemm/fp32-n4096-together", "memory/triad-together", "memory/latency-alone"});
   spec.between_cv = 0.017;  // what history takes out: the spread of power-limited devices
   spec.within_cv = 0.002;
   spec.run_cv = 0.001;
@@ -66,7 +67,8 @@ results::VerdictData with_history(simulate::Spec spec, std::uint64_t earlier) {
 /// A device that is 2 % slower than in its earlier runs: named, at any severity.
 Count change_trial(std::uint64_t earlier, std::uint64_t seed) {
   auto spec = history_spec(seed);
-  const auto victim = static_cast<std::int64_t>(RandomStream(seed, "operating/change").below(0, history_nodes));
+  const auto victim =
+      static_cast<std::int64_t>(RandomStream(seed, "operating/change").below(0, history_nodes));
   spec.faults = {simulate::parse_fault(fmt::format("slow:node={},percent=2", victim))};
   const std::string name = simulate::Machine(spec).node_name(victim) + "/gpu0";
   const auto verdict = with_history(spec, earlier);
@@ -80,8 +82,8 @@ Count unchanged_trial(std::uint64_t earlier, std::uint64_t seed) {
   return {with_history(history_spec(seed), earlier).state == "FAIL" ? std::size_t{1} : 0, 1};
 }
 
-/// A device loses some percent in all metrics for good after six nights: how often it is named in eight nights from then on, or failed
-/// from the second on.
+/// A device loses some percent in all metrics for good after six nights: how often it is named in eight
+/// nights from then on, or failed from the second on.
 Count lasting_trial(std::int64_t nodes, int metrics, double percent, bool fail, std::uint64_t seed) {
   simulate::Spec spec;
   spec.nodes = nodes;
@@ -89,13 +91,15 @@ Count lasting_trial(std::int64_t nodes, int metrics, double percent, bool fail, 
   spec.between_cv = 0.017;
   spec.run_cv = 0.001;
   spec.seed = seed;
-  const auto victim = static_cast<std::int64_t>(RandomStream(seed, "operating/lasting").below(0, static_cast<std::uint64_t>(nodes)));
+  const auto victim = static_cast<std::int64_t>(
+      RandomStream(seed, "operating/lasting").below(0, static_cast<std::uint64_t>(nodes)));
   const std::string name = simulate::Machine(spec).node_name(victim) + "/gpu0";
   auto past = std::make_shared<std::vector<verdict::Snapshot>>();
   Count count;
   constexpr std::uint64_t before = 6, nights = 8;
   for (spec.run = 0; spec.run < before + nights; ++spec.run) {
-    if (spec.run == before) spec.faults = {simulate::parse_fault(fmt::format("slow:node={},percent={}", victim, percent))};
+    if (spec.run == before)
+      spec.faults = {simulate::parse_fault(fmt::format("slow:node={},percent={}", victim, percent))};
     spec.started = fmt::format("2026-01-{:02}T00:00:00Z", spec.run + 1);
     const auto screened = simulate::screen(spec);
     if (spec.run >= before) {
@@ -104,7 +108,8 @@ Count lasting_trial(std::int64_t nodes, int metrics, double percent, bool fail, 
       options.earlier = past;
       const auto v = verdict::judge(screened, options);
       const bool found = std::any_of(v.findings.begin(), v.findings.end(), [&](const auto& f) {
-        return f.reference_kind == "history" && f.name == name && (fail ? f.severity == "FAIL" : f.severity != "INFO");
+        return f.reference_kind == "history" && f.name == name &&
+               (fail ? f.severity == "FAIL" : f.severity != "INFO");
       });
       if (!fail || spec.run > before) {
         count.hits += found ? 1 : 0;
@@ -126,10 +131,12 @@ std::vector<Cell> lasting_cells() {
         for (const int metrics : {3, 30}) {
           // GEMM comes first, and its delta is 7 %.
           if (fail && percent < 10) continue;
-          cells.push_back({fail ? "lasting fault, FAIL from the second night" : "lasting fault, named every night",
-                           fmt::format("{} %, N={}, {} metrics", percent, nodes, metrics), Aim::at_least, 0.95, 1, nodes * metrics > 2000 ? 5U : 20U,
-                           [=](std::uint64_t seed) { return lasting_trial(nodes, metrics, percent, fail, seed); },
-                           percent < 2 && nodes == 8 ? std::optional(metrics == 3 ? 0.2 : 0.9) : std::nullopt});
+          cells.push_back(
+              {fail ? "lasting fault, FAIL from the second night" : "lasting fault, named every night",
+               fmt::format("{} %, N={}, {} metrics", percent, nodes, metrics), Aim::at_least, 0.95, 1,
+               nodes * metrics > 2000 ? 5U : 20U,
+               [=](std::uint64_t seed) { return lasting_trial(nodes, metrics, percent, fail, seed); },
+               percent < 2 && nodes == 8 ? std::optional(metrics == 3 ? 0.2 : 0.9) : std::nullopt});
         }
   return cells;
 }
@@ -137,10 +144,11 @@ std::vector<Cell> lasting_cells() {
 std::vector<Cell> history_cells() {
   std::vector<Cell> cells;
   for (const std::uint64_t earlier : {3, 6})
-    cells.push_back({"slower than itself by 2 %, named", fmt::format("N={}, {} earlier runs", history_nodes, earlier),
-                     Aim::at_least, 0.95, 1, 200, [=](std::uint64_t seed) { return change_trial(earlier, seed); }});
-  cells.push_back({"false FAIL, healthy with history", fmt::format("N={}, 3 earlier runs", history_nodes), Aim::at_most, 0.01, 1,
-                   100, [](std::uint64_t seed) { return unchanged_trial(3, seed); }});
+    cells.push_back({"slower than itself by 2 %, named",
+                     fmt::format("N={}, {} earlier runs", history_nodes, earlier), Aim::at_least, 0.95, 1,
+                     200, [=](std::uint64_t seed) { return change_trial(earlier, seed); }});
+  cells.push_back({"false FAIL, healthy with history", fmt::format("N={}, 3 earlier runs", history_nodes),
+                   Aim::at_most, 0.01, 1, 100, [](std::uint64_t seed) { return unchanged_trial(3, seed); }});
   return cells;
 }
 
@@ -148,7 +156,8 @@ std::vector<Cell> comparison_cells() {
   std::vector<Cell> cells;
   for (const bool paired : {false, true})
     for (const std::int64_t nodes : {8, 32})
-      cells.push_back({"comparison of equals, p < 5 %", fmt::format("{}, N={} a side", paired ? "same nodes" : "other nodes", nodes),
+      cells.push_back({"comparison of equals, p < 5 %",
+                       fmt::format("{}, N={} a side", paired ? "same nodes" : "other nodes", nodes),
                        Aim::between, 0.04, 0.06, 4000,
                        [=](std::uint64_t seed) { return equal_trial(nodes, paired, seed); }});
   return cells;

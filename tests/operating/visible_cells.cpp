@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the report calls the smallest visible slowdown, put to the test: a part slower by that much is suspected in 95 % of runs.
+// What the report calls the smallest visible slowdown, put to the test: a part slower by that much is
+// suspected in 95 % of runs.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,7 +27,8 @@ double visible_of(const simulate::Spec& spec) {
   return results::not_taken;
 }
 
-/// One device is slower by `share` of what is called visible: whether it is named, at any severity but a note.
+/// One device is slower by `share` of what is called visible: whether it is named, at any severity but a
+/// note.
 Count visible_trial(std::int64_t nodes, double spread, double share, std::uint64_t seed) {
   simulate::Spec spec;
   spec.nodes = nodes;
@@ -35,12 +37,17 @@ Count visible_trial(std::int64_t nodes, double spread, double share, std::uint64
   spec.seed = seed;
   const double visible = visible_of(spec);
   if (std::isnan(visible)) return {0, 1};
-  const auto victim = static_cast<std::int64_t>(RandomStream(seed, "operating/visible").below(0, static_cast<std::uint64_t>(nodes)));
-  spec.faults = {simulate::parse_fault(fmt::format("slow:node={},percent={:.6f}", victim, 100 * share * visible))};
+  const auto victim = static_cast<std::int64_t>(
+      RandomStream(seed, "operating/visible").below(0, static_cast<std::uint64_t>(nodes)));
+  spec.faults = {
+      simulate::parse_fault(fmt::format("slow:node={},percent={:.6f}", victim, 100 * share * visible))};
   const std::string name = simulate::Machine(spec).node_name(victim);
   const auto found = simulate::run(spec, {});
   return {std::ranges::any_of(found.verdict->findings,
-                              [&](const auto& f) { return f.severity != "INFO" && (f.name == name || f.name.starts_with(name + "/")); })
+                              [&](const auto& f) {
+                                return f.severity != "INFO" &&
+                                       (f.name == name || f.name.starts_with(name + "/"));
+                              })
               ? std::size_t{1}
               : 0,
           1};
@@ -54,9 +61,11 @@ std::vector<Cell> visible_cells() {
     for (const double spread : {0.005, 0.017})
       for (const std::int64_t nodes : {3, 8, 16, 64, 256}) {
         const bool whole = share == 1;
-        cells.push_back({whole ? "slower by what the report calls visible, named" : "slower by half of it, named",
-                         fmt::format("N={}, spread {:.1f} %", nodes, 100 * spread), whole ? Aim::at_least : Aim::at_most, whole ? 0.95 : 0.6, 1, nodes > 100 ? 100U : 200U,
-                         [=](std::uint64_t seed) { return visible_trial(nodes, spread, share, seed); }});
+        cells.push_back(
+            {whole ? "slower by what the report calls visible, named" : "slower by half of it, named",
+             fmt::format("N={}, spread {:.1f} %", nodes, 100 * spread), whole ? Aim::at_least : Aim::at_most,
+             whole ? 0.95 : 0.6, 1, nodes > 100 ? 100U : 200U,
+             [=](std::uint64_t seed) { return visible_trial(nodes, spread, share, seed); }});
       }
   return cells;
 }

@@ -66,7 +66,8 @@ void compare_case(Compare& c, const std::string& at, const CaseData& a, const Ca
   c(at + "t", a.t, b.t);
   c(at + "traits", a.traits.has_value(), b.traits.has_value());
   if (a.traits && b.traits) {
-    c(at + "operation", a.traits->operation, b.traits->operation), c(at + "takes_turns", a.traits->takes_turns, b.traits->takes_turns);
+    c(at + "operation", a.traits->operation, b.traits->operation),
+        c(at + "takes_turns", a.traits->takes_turns, b.traits->takes_turns);
     c(at + "addresses", a.traits->addresses, b.traits->addresses);
   }
   c.list(at + "metrics", a.metrics, b.metrics, [&](const std::string& m, const Metric& x, const Metric& y) {
@@ -111,17 +112,19 @@ void compare_tables(Compare& c, const Results& a, const Results& b) {
                c(at + "counter", x.counter, y.counter);
            c(at + "before", x.before, y.before), c(at + "after", x.after, y.after);
          });
-  c.list("telemetry", a.telemetry, b.telemetry, [&](const std::string& at, const TelemetryTable& x, const TelemetryTable& y) {
-    c(at + "entity", x.entity, y.entity), c(at + "t", x.t, y.t), c(at + "unit", x.unit, y.unit);
-    std::vector<std::string> names, others;
-    for (const auto& [name, values] : x.number) names.push_back(name);
-    for (const auto& [name, values] : y.number) others.push_back(name);
-    c(at + "quantities", names, others);
-    if (names != others) return;
-    for (const auto& [name, values] : x.number) c(at + name, values, y.number.at(name));
-  });
+  c.list("telemetry", a.telemetry, b.telemetry,
+         [&](const std::string& at, const TelemetryTable& x, const TelemetryTable& y) {
+           c(at + "entity", x.entity, y.entity), c(at + "t", x.t, y.t), c(at + "unit", x.unit, y.unit);
+           std::vector<std::string> names, others;
+           for (const auto& [name, values] : x.number) names.push_back(name);
+           for (const auto& [name, values] : y.number) others.push_back(name);
+           c(at + "quantities", names, others);
+           if (names != others) return;
+           for (const auto& [name, values] : x.number) c(at + name, values, y.number.at(name));
+         });
   c.list("flags", a.flags, b.flags, [&](const std::string& at, const FlagRow& x, const FlagRow& y) {
-    c(at + "t", x.t, y.t), c(at + "entity", x.entity, y.entity), c(at + "flag", x.flag, y.flag), c(at + "value", x.value, y.value);
+    c(at + "t", x.t, y.t), c(at + "entity", x.entity, y.entity), c(at + "flag", x.flag, y.flag),
+        c(at + "value", x.value, y.value);
   });
   c.list("events", a.events, b.events, [&](const std::string& at, const EventRow& x, const EventRow& y) {
     c(at + "t", x.t, y.t), c(at + "entity", x.entity, y.entity), c(at + "kind", x.kind, y.kind),

@@ -52,7 +52,8 @@ void add_samples(CaseData& data, int i, std::size_t samples) {
   for (std::size_t k = 0; k < 6 * n; ++k) digest.values.push_back(0xffffffffffffffffULL - k);
   // Every other case is one of before metrics and cases described themselves.
   if (i % 2 == 0) {
-    throughput.judging = Judging{MetricClass::compute, 0.07, 0.5, Floor::nic_rate, SharedBy::group, i % 4 == 0};
+    throughput.judging =
+        Judging{MetricClass::compute, 0.07, 0.5, Floor::nic_rate, SharedBy::group, i % 4 == 0};
     throughput.title = "how fast";
     clock.judging = Judging{};
     data.traits = CaseTraits{"product", i % 4 == 0, i % 4 == 2};
@@ -135,14 +136,16 @@ CaseBundle bundle(int i, std::size_t entities, std::size_t samples) {
   }
   add_samples(data, i, samples);
   out.telemetry = {{2, {i + 0.5, i + 1.5}, {{"clock", {2e9, not_taken}}}, {{"clock", "Hz"}}}};
-  if (i % 2 == 0) out.telemetry.push_back({3, {i + 0.5}, {{"power", {300}}, {"temperature", {320.5}}}, {{"power", "W"}, {"temperature", "K"}}});
+  if (i % 2 == 0)
+    out.telemetry.push_back(
+        {3, {i + 0.5}, {{"power", {300}}, {"temperature", {320.5}}}, {{"power", "W"}, {"temperature", "K"}}});
   out.flags = {{i + 0.5, 3, "sw_power_cap", i % 2}};
   out.counters = {{data.path(), 1, "edac_ce", 0, 1}, {data.path(), 2, "aer", not_taken, not_taken}};
   if (i == 1) {
     data.state = CaseState::fail;
     data.reason = "1 miscompare";
-    out.errors = {
-        {data.path(), 3, 17, 0xaaaaaaaaaaaaaaaaULL, 0xaaaaaaaaaaaaaaabULL, 0xaaaaaaaaaaaaaaabULL, 1.25, 131, 12, 31}};
+    out.errors = {{data.path(), 3, 17, 0xaaaaaaaaaaaaaaaaULL, 0xaaaaaaaaaaaaaaabULL, 0xaaaaaaaaaaaaaaabULL,
+                   1.25, 131, 12, 31}};
     out.selftest = {{"gemm", 1, 1, 1, 1, 3}};
   }
   return out;
@@ -185,7 +188,8 @@ void add_telemetry(Results& out, const TelemetryTable& table) {
   for (TelemetryTable& known : out.telemetry) {
     if (known.entity != table.entity) continue;
     known.t.insert(known.t.end(), table.t.begin(), table.t.end());
-    for (const auto& [name, values] : table.number) known.number[name].insert(known.number[name].end(), values.begin(), values.end());
+    for (const auto& [name, values] : table.number)
+      known.number[name].insert(known.number[name].end(), values.begin(), values.end());
     return;
   }
   out.telemetry.push_back(table);

@@ -21,7 +21,8 @@ namespace {
 /// Entities that stored cases have added are not added again.
 CaseBundle without_known(CaseBundle bundle, const Writer& writer) {
   std::erase_if(bundle.new_entities, [&](const Entity& e) {
-    return std::ranges::any_of(writer.known_entities(), [&](const Entity& known) { return known.id == e.id; });
+    return std::ranges::any_of(writer.known_entities(),
+                               [&](const Entity& known) { return known.id == e.id; });
   });
   return bundle;
 }

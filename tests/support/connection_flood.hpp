@@ -16,12 +16,14 @@
 namespace assay::testing_support {
 
 struct Flood {
-  long tried = 0, made = 0;  ///< connections begun, and those that stood at once: of the others the kernel lost the first packet
+  long tried = 0, made = 0;  ///< connections begun, and those that stood at once: of the others the kernel
+                             ///< lost the first packet
   double seconds = 0;
   bool refused = false;  ///< ended because nobody listened any more
 };
 
-/// One connection, from addresses of this machine by turns: one alone has too few ports. -1 where none can be made.
+/// One connection, from addresses of this machine by turns: one alone has too few ports. -1 where none can be
+/// made.
 inline int knock(std::uint16_t port, Flood& done) {
   sockaddr_in in{};
   in.sin_family = AF_INET;
@@ -50,8 +52,8 @@ inline int knock(std::uint16_t port, Flood& done) {
   return fd;
 }
 
-/// Opens `per_second` connections a second to a port of this machine until it is refused, for `most_seconds` at most. Keeps some
-/// thousands of them open; every hundredth says something.
+/// Opens `per_second` connections a second to a port of this machine until it is refused, for `most_seconds`
+/// at most. Keeps some thousands of them open; every hundredth says something.
 inline Flood flood(std::uint16_t port, int per_second, double most_seconds) {
   const auto now = [] {
     timespec t{};

@@ -5,8 +5,8 @@
 
 #include "base/error.hpp"
 #include "fabricate.hpp"
-#include "verdict/retest.hpp"
 #include "verdict/references.hpp"
+#include "verdict/retest.hpp"
 
 namespace assay {
 namespace {
@@ -17,7 +17,8 @@ using testing::HasSubstr;
 using testing::Not;
 
 std::shared_ptr<const verdict::Baseline> baseline(const Results& r) {
-  return std::make_shared<verdict::Baseline>(verdict::baseline_of({verdict::snapshot_of(r, "fleet.h5")}, "fleet.h5"));
+  return std::make_shared<verdict::Baseline>(
+      verdict::baseline_of({verdict::snapshot_of(r, "fleet.h5")}, "fleet.h5"));
 }
 
 results::VerdictData judged(const Results& r, std::shared_ptr<const verdict::Baseline> b) {
@@ -131,9 +132,11 @@ TEST(VerdictBaseline, SeveralMetricsOfOnePartAreOneFinding) {
   const auto v = judged(now, fleet);
   ASSERT_EQ(v.findings.size(), 1U);
   EXPECT_THAT(v.findings[0].metric, HasSubstr("copy-together"));
-  EXPECT_THAT(v.findings[0].text, HasSubstr("and so in 1 other metric of memory: triad-together:bandwidth 10."));
+  EXPECT_THAT(v.findings[0].text,
+              HasSubstr("and so in 1 other metric of memory: triad-together:bandwidth 10."));
   // Confirmed in one of them: that one leads, whatever the size of the other.
-  auto fresh = *std::find_if(now.cases.begin(), now.cases.end(), [](const auto& c) { return c.name == "triad-together"; });
+  auto fresh = *std::find_if(now.cases.begin(), now.cases.end(),
+                             [](const auto& c) { return c.name == "triad-together"; });
   fresh.name += ".c1";
   now.cases.push_back(fresh);
   const auto led = judged(now, fleet);
@@ -168,7 +171,8 @@ TEST(VerdictBaseline, SaysWhatItHasNoReferenceFor) {
   auto other = healthy(32);
   other.inventory["node"].entity = rows_of_kind(other, "node");
   other.inventory["node"].text["cpu_model"] = std::vector<std::string>(32, "Other CPU");
-  EXPECT_THAT(find_kind(judged(one(4, 1e11), baseline(other)), "mismatch")->text, HasSubstr("no part of this model"));
+  EXPECT_THAT(find_kind(judged(one(4, 1e11), baseline(other)), "mismatch")->text,
+              HasSubstr("no part of this model"));
 }
 
 TEST(VerdictBaseline, IsWeakerThanALimitAndKeptBesideIt) {

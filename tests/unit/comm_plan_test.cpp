@@ -7,8 +7,8 @@
 
 #include "base/error.hpp"
 #include "suites/allreduce/allreduce_plan.hpp"
-#include "suites/allreduce/groups.hpp"
 #include "suites/allreduce/allreduce_suite.hpp"
+#include "suites/allreduce/groups.hpp"
 #include "suites/allreduce/series.hpp"
 #include "suites/p2p/p2p_plan.hpp"
 #include "suites/p2p/p2p_suite.hpp"
@@ -92,11 +92,13 @@ TEST(CommPlan, LevelsAskForTheirSizes) {
   find(standard, "bandwidth-uni-67108864-node-mpi-isolated");
   find(standard, "bandwidth-bi-8-node-mpi");
   const auto over_ucx = [](const std::vector<Case>& cases) {
-    return std::count_if(cases.begin(), cases.end(), [](const Case& c) { return c.parameters.value("transport", "") == "ucx"; });
+    return std::count_if(cases.begin(), cases.end(),
+                         [](const Case& c) { return c.parameters.value("transport", "") == "ucx"; });
   };
   EXPECT_EQ(over_ucx(quick), 0);
   EXPECT_EQ(over_ucx(standard) > 0, !UcxCommunicator::version().empty());
-  for (const Case& c : standard) EXPECT_FALSE(c.required && c.parameters.value("transport", "") == "ucx") << c.name;
+  for (const Case& c : standard)
+    EXPECT_FALSE(c.required && c.parameters.value("transport", "") == "ucx") << c.name;
   find(Planner(allreduce, Level::quick).plan(topology), "allreduce-world-16777216-mpi");
   find(Planner(allreduce, Level::extended).plan(topology), "allreduce-leader-268435456-mpi-isolated");
 }
@@ -118,7 +120,8 @@ TEST(CommPlan, WhatTheTopologyCannotHoldIsNotApplicable) {
   EXPECT_TRUE(find(large, "allreduce-groups-8-mpi").not_applicable.empty());
 }
 
-/// `nodes` nodes of two ranks, each with the NICs given as "name kind state [numa]" or "name/netdev kind state".
+/// `nodes` nodes of two ranks, each with the NICs given as "name kind state [numa]" or "name/netdev kind
+/// state".
 Topology with_nics(int nodes, const std::vector<std::vector<std::string>>& nics) {
   Topology topology = topology_of(nodes, 2, 2);
   for (auto& place : topology.ranks) place.numa = place.local_rank;
@@ -137,9 +140,12 @@ Topology with_nics(int nodes, const std::vector<std::vector<std::string>>& nics)
 }
 
 TEST(CommPlan, NicsByThemselvesAreThoseThatEveryNodeHas) {
-  const std::vector<std::vector<std::string>> usual = {{"docker0", "ethernet", "up"},    {"eth0", "ethernet", "up", "0"},
-                                                       {"ib0", "ethernet", "up"},        {"lo", "loopback", "up"},
-                                                       {"mlx5_0:1/ib0", "infiniband", "up", "1"}, {"mlx5_1:1", "infiniband", "down"}};
+  const std::vector<std::vector<std::string>> usual = {{"docker0", "ethernet", "up"},
+                                                       {"eth0", "ethernet", "up", "0"},
+                                                       {"ib0", "ethernet", "up"},
+                                                       {"lo", "loopback", "up"},
+                                                       {"mlx5_0:1/ib0", "infiniband", "up", "1"},
+                                                       {"mlx5_1:1", "infiniband", "down"}};
   Topology topology = with_nics(3, usual);
   auto rails = p2p::rails(topology);
   ASSERT_EQ(rails.size(), 2u);
@@ -168,7 +174,8 @@ TEST(CommPlan, NicsAreMeasuredFromStandardUpOrWhenAsked) {
   const P2pSuite p2p;
   const Topology topology = with_nics(2, {{"eth0", "ethernet", "up"}, {"mlx5_0:1", "infiniband", "up"}});
   const auto of_nics = [](const std::vector<Case>& cases) {
-    return std::count_if(cases.begin(), cases.end(), [](const Case& c) { return c.parameters.contains("nic"); });
+    return std::count_if(cases.begin(), cases.end(),
+                         [](const Case& c) { return c.parameters.contains("nic"); });
   };
   EXPECT_EQ(of_nics(Planner(p2p, Level::quick).plan(topology)), 0);
   const auto standard = Planner(p2p, Level::standard).plan(topology);
@@ -178,9 +185,12 @@ TEST(CommPlan, NicsAreMeasuredFromStandardUpOrWhenAsked) {
   EXPECT_EQ(loop.entity_kind, "nic");
   EXPECT_EQ(loop.entities, 2);
   EXPECT_EQ(p2p::spec_of(loop).name(), loop.name);
-  EXPECT_TRUE(find(Planner(p2p, Level::standard).plan(with_nics(1, {{"eth0", "ethernet", "up"}})), "latency-8-loopback-ucx-eth0").not_applicable.empty())
+  EXPECT_TRUE(find(Planner(p2p, Level::standard).plan(with_nics(1, {{"eth0", "ethernet", "up"}})),
+                   "latency-8-loopback-ucx-eth0")
+                  .not_applicable.empty())
       << "one node is enough for that";
-  EXPECT_FALSE(find(Planner(p2p, Level::standard).plan(topology_of(2, 1, 1)), "rate-8-node-mpi").not_applicable.empty());
+  EXPECT_FALSE(find(Planner(p2p, Level::standard).plan(topology_of(2, 1, 1)), "rate-8-node-mpi")
+                   .not_applicable.empty());
   EXPECT_EQ(of_nics(Planner(p2p, Level::standard).option("p2p.nics", "none").plan(topology)), 0);
   const auto asked = Planner(p2p, Level::smoke).option("p2p.nics", "mlx5_0:1").plan(topology);
   const Case& c = find(asked, "bandwidth-uni-1048576-cross-ucx-mlx5_0.1");
@@ -239,7 +249,8 @@ TEST(CommPlan, WrongOptionsAreNamed) {
 TEST(CommPlan, AcrossRailsEverySecondNodeUsesTheOtherNic) {
   if (UcxCommunicator::version().empty()) GTEST_SKIP() << "built without UCX";
   const P2pSuite p2p;
-  const Topology topology = with_nics(5, {{"mlx5_0:1", "infiniband", "up"}, {"mlx5_1:1", "infiniband", "up"}, {"eth0", "ethernet", "up"}});
+  const Topology topology = with_nics(
+      5, {{"mlx5_0:1", "infiniband", "up"}, {"mlx5_1:1", "infiniband", "up"}, {"eth0", "ethernet", "up"}});
   const auto across = [](const std::vector<Case>& cases) {
     std::vector<std::string> names;
     for (const Case& c : cases)
@@ -247,9 +258,13 @@ TEST(CommPlan, AcrossRailsEverySecondNodeUsesTheOtherNic) {
     return names;
   };
   EXPECT_TRUE(across(Planner(p2p, Level::standard).plan(topology)).empty()) << "only where asked for";
-  const auto cases = Planner(p2p, Level::standard).option("p2p.cross-rails", "true").option("p2p.modes", "latency,uni").plan(topology);
+  const auto cases = Planner(p2p, Level::standard)
+                         .option("p2p.cross-rails", "true")
+                         .option("p2p.modes", "latency,uni")
+                         .plan(topology);
   // eth0 and mlx5_1:1 have no common transport.
-  EXPECT_EQ(across(cases), (std::vector<std::string>{"latency-8-cross-ucx-mlx5_0.1-mlx5_1.1", "bandwidth-uni-4194304-cross-ucx-mlx5_0.1-mlx5_1.1"}));
+  EXPECT_EQ(across(cases), (std::vector<std::string>{"latency-8-cross-ucx-mlx5_0.1-mlx5_1.1",
+                                                     "bandwidth-uni-4194304-cross-ucx-mlx5_0.1-mlx5_1.1"}));
   const Case& c = find(cases, "bandwidth-uni-4194304-cross-ucx-mlx5_0.1-mlx5_1.1");
   const p2p::Spec spec = p2p::spec_of(c);
   EXPECT_EQ(spec.name(), c.name);
@@ -261,7 +276,8 @@ TEST(CommPlan, AcrossRailsEverySecondNodeUsesTheOtherNic) {
   for (const auto& round : schedule) {
     std::set<int> busy;
     for (const auto& pair : round) {
-      const int a = topology.ranks[static_cast<std::size_t>(pair.a)].node, b = topology.ranks[static_cast<std::size_t>(pair.b)].node;
+      const int a = topology.ranks[static_cast<std::size_t>(pair.a)].node,
+                b = topology.ranks[static_cast<std::size_t>(pair.b)].node;
       EXPECT_NE(a % 2, b % 2);
       EXPECT_TRUE(busy.insert(a).second && busy.insert(b).second);
       EXPECT_TRUE(met.insert({pair.a, pair.b}).second) << "a pair meets once";
@@ -281,7 +297,8 @@ TEST(CommPlan, RandomGroupsHoldFourNodesEach) {
     EXPECT_NE(first, second);
     for (const auto& draw : {first, second}) {
       EXPECT_EQ(std::count(draw.begin(), draw.end(), -1), 2 * (nodes % 4));
-      for (int group = 0; group < nodes / 4; ++group) EXPECT_EQ(std::count(draw.begin(), draw.end(), group), 8);
+      for (int group = 0; group < nodes / 4; ++group)
+        EXPECT_EQ(std::count(draw.begin(), draw.end(), group), 8);
     }
   }
 }
@@ -291,7 +308,8 @@ TEST(CommPlan, RailsAreTheSameGroupsByLocalRank) {
   const auto stream = allreduce::group_stream(1, "x");
   const Topology topology = topology_of(11, 3, 3);
   EXPECT_EQ(allreduce::rails(topology), 3);
-  const auto groups = allreduce::groups_of(Division::groups, topology, stream, 2), rails = allreduce::groups_of(Division::rails, topology, stream, 2);
+  const auto groups = allreduce::groups_of(Division::groups, topology, stream, 2),
+             rails = allreduce::groups_of(Division::rails, topology, stream, 2);
   for (std::size_t r = 0; r < rails.size(); ++r)
     EXPECT_EQ(rails[r], groups[r] < 0 ? -1 : 3 * groups[r] + topology.ranks[r].local_rank);
 }
@@ -302,19 +320,22 @@ TEST(CommPlan, HalvesKeepNodesOfOneSwitchTogether) {
   const auto stream = allreduce::group_stream(1, "x");
   EXPECT_EQ(allreduce::draws_of(Division::halves, Level::quick, topology), 3);
   EXPECT_EQ(allreduce::groups_of(Division::halves, topology, stream, 0), std::vector<int>(8, 0));
-  EXPECT_EQ(allreduce::groups_of(Division::halves, topology, stream, 2), (std::vector{0, 0, 1, 1, 2, 2, 3, 3}));
+  EXPECT_EQ(allreduce::groups_of(Division::halves, topology, stream, 2),
+            (std::vector{0, 0, 1, 1, 2, 2, 3, 3}));
   for (std::size_t n = 0; n < 8; ++n) {
     Nic nic;
     nic.leaf = n % 2 == 0 ? "leaf0" : "leaf1";
     topology.nodes[n].nics = {nic};
   }
-  EXPECT_EQ(allreduce::groups_of(Division::halves, topology, stream, 1), (std::vector{0, 1, 0, 1, 0, 1, 0, 1}));
+  EXPECT_EQ(allreduce::groups_of(Division::halves, topology, stream, 1),
+            (std::vector{0, 1, 0, 1, 0, 1, 0, 1}));
   for (const int nodes : {2, 3, 9, 13, 100}) {
     const Topology odd = topology_of(nodes, 1, 1);
     const int draws = allreduce::draws_of(Division::halves, Level::quick, odd);
     for (int d = 0; d < draws; ++d) {
       const auto part = allreduce::groups_of(Division::halves, odd, stream, d);
-      for (int k = 0; k < 1 << d; ++k) EXPECT_GE(std::count(part.begin(), part.end(), k), nodes == 1 ? 1 : 2) << nodes << " " << d;
+      for (int k = 0; k < 1 << d; ++k)
+        EXPECT_GE(std::count(part.begin(), part.end(), k), nodes == 1 ? 1 : 2) << nodes << " " << d;
     }
   }
 }

@@ -25,9 +25,10 @@ using verdict::CompareResult;
 using verdict::Relation;
 using verdict::Snapshot;
 
-/// A run of one metric on nodes called `prefix`0...: the medians of 10 samples with deviation c_w around a level of the
-/// node, which is drawn with deviation c_b or given.
-Snapshot run_of(const std::vector<double>& levels, Noise& noise, double c_w, const std::string& prefix = "node") {
+/// A run of one metric on nodes called `prefix`0...: the medians of 10 samples with deviation c_w around a
+/// level of the node, which is drawn with deviation c_b or given.
+Snapshot run_of(const std::vector<double>& levels, Noise& noise, double c_w,
+                const std::string& prefix = "node") {
   Snapshot run;
   run.source.run_id = run.source.file = prefix;
   verdict::SnapshotSeries s;
@@ -64,7 +65,8 @@ double false_alarms(std::size_t nodes, bool paired, std::size_t runs) {
   for (std::size_t r = 0; r < runs; ++r) {
     const auto a = levels_of(nodes, noise, 0.01);
     const auto b = paired ? a : levels_of(nodes, noise, 0.01);
-    const auto result = verdict::compare({run_of(a, noise, 0.01)}, {run_of(b, noise, 0.01, paired ? "node" : "other")}, {});
+    const auto result =
+        verdict::compare({run_of(a, noise, 0.01)}, {run_of(b, noise, 0.01, paired ? "node" : "other")}, {});
     EXPECT_EQ(result.metrics.at(0).paired, paired);
     told_apart += result.metrics.at(0).p < 0.05 ? 1 : 0;
   }
@@ -92,10 +94,13 @@ TEST(Compare, CallsEqualFleetsSameAndFindsWhatDiffers) {
   for (int r = 0; r < runs; ++r) {
     // sigma of a node's value 1 % without pairs: 0.9 % between nodes, 1 % within.
     const auto a = levels_of(32, noise, 0.009), b = levels_of(32, noise, 0.009);
-    same += verdict::compare({run_of(a, noise, 0.01)}, {run_of(b, noise, 0.01, "other")}, {}).relation == Relation::same;
+    same += verdict::compare({run_of(a, noise, 0.01)}, {run_of(b, noise, 0.01, "other")}, {}).relation ==
+            Relation::same;
     auto worse = b;
     for (double& l : worse) l -= 0.02;
-    slower += verdict::compare({run_of(a, noise, 0.01)}, {run_of(worse, noise, 0.01, "other")}, {}).relation == Relation::slower;
+    slower +=
+        verdict::compare({run_of(a, noise, 0.01)}, {run_of(worse, noise, 0.01, "other")}, {}).relation ==
+        Relation::slower;
   }
   EXPECT_GE(same, runs * 9 / 10);
   EXPECT_GE(slower, runs * 99 / 100);
@@ -129,7 +134,8 @@ results::Results fleet(int nodes, double rate, int samples = 6, int devices = 1)
   return r;
 }
 
-CompareResult compare(const results::Results& a, const results::Results& b, const CompareOptions& options = {}) {
+CompareResult compare(const results::Results& a, const results::Results& b,
+                      const CompareOptions& options = {}) {
   return verdict::compare(std::vector{&a}, std::vector{&b}, options);
 }
 
@@ -159,7 +165,8 @@ TEST(Compare, AdjustsForManyMetrics) {
   Noise noise(3);
   const auto levels = levels_of(10, noise, 0.02);
   Snapshot a = run_of(levels, noise, 0.001), b = a;
-  for (std::size_t i = 0; i < 10; ++i) b.series[0].log_rate[i] -= static_cast<float>(0.02 * (i < 9 ? 1 : -0.5) + 0.001 * static_cast<double>(i));
+  for (std::size_t i = 0; i < 10; ++i)
+    b.series[0].log_rate[i] -= static_cast<float>(0.02 * (i < 9 ? 1 : -0.5) + 0.001 * static_cast<double>(i));
   const auto alone = verdict::compare({a}, {b}, {});
   ASSERT_LT(alone.metrics[0].p, 0.05);
   EXPECT_EQ(alone.relation, Relation::slower);
@@ -223,7 +230,8 @@ TEST(Compare, PrintsWithinEightyColumns) {
   first_case(a).name = first_case(b).name = std::string(70, 'x');
   const std::string text = report::compare_text(compare(a, b), {}, {});
   std::size_t begin = 0;
-  for (std::size_t end = text.find('\n'); end != std::string::npos; begin = end + 1, end = text.find('\n', begin))
+  for (std::size_t end = text.find('\n'); end != std::string::npos;
+       begin = end + 1, end = text.find('\n', begin))
     EXPECT_LE(end - begin, 80U) << text.substr(begin, end - begin);
   EXPECT_THAT(text, HasSubstr("SLOWER (exit 1)"));
   EXPECT_THAT(text, HasSubstr("; p5"));
@@ -247,7 +255,8 @@ TEST(CompareShift, AgreesWithTablesAndHandWork) {
   EXPECT_NEAR(two.p, 2.0 / 12870, 1e-12);
   EXPECT_LT(two.low, 100);
   EXPECT_GT(two.high, 100);
-  // Mann-Whitney table: 8 and 8 values, 5 % two-sided: U = 13, so the interval starts at the 14th of the 64 differences.
+  // Mann-Whitney table: 8 and 8 values, 5 % two-sided: U = 13, so the interval starts at the 14th of the 64
+  // differences.
   std::vector<double> differences;
   for (const double x : a)
     for (const double y : b) differences.push_back(y - x);

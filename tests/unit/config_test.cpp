@@ -101,13 +101,15 @@ TEST(Config, HashesWhatChangesTheMeasurementOnly) {
 }
 
 TEST(Config, PresentationIsToldByEachOption) {
-  const std::map<OptionKind, std::string> other{{OptionKind::path, "x"}, {OptionKind::flag, "true"}, {OptionKind::choice, "never"},
-                                                {OptionKind::text, "x"},    {OptionKind::integer, "1"},  {OptionKind::seconds, "1s"}};
+  const std::map<OptionKind, std::string> other{{OptionKind::path, "x"},       {OptionKind::flag, "true"},
+                                                {OptionKind::choice, "never"}, {OptionKind::text, "x"},
+                                                {OptionKind::integer, "1"},    {OptionKind::seconds, "1s"}};
   const std::string plain = config_of({}).to_json(true).dump();
   std::size_t tried = 0;
   for (const OptionSpec& spec : run_options()) {
     const Json listed = config_of({}).to_json(false).at("presentation");
-    EXPECT_EQ(std::find(listed.begin(), listed.end(), spec.name) != listed.end(), spec.is_presentation()) << spec.name;
+    EXPECT_EQ(std::find(listed.begin(), listed.end(), spec.name) != listed.end(), spec.is_presentation())
+        << spec.name;
     if (!spec.is_presentation()) continue;
     const std::string value = spec.name == "resume" ? "x.h5" : other.at(spec.kind);
     EXPECT_EQ(config_of({{spec.name, {value}}}).to_json(true).dump(), plain) << spec.name;

@@ -15,7 +15,9 @@ constexpr std::uint64_t bit(int n) { return std::uint64_t{1} << n; }
 std::uint64_t value_at(std::uint64_t index) { return mix64(index); }
 
 /// A word in which the bits of `wrong` are turned over.
-WrongWord flipped(std::uint64_t index, std::uint64_t wrong) { return {index, value_at(index), value_at(index) ^ wrong}; }
+WrongWord flipped(std::uint64_t index, std::uint64_t wrong) {
+  return {index, value_at(index), value_at(index) ^ wrong};
+}
 
 TEST(FaultClass, NothingAndOneWord) {
   EXPECT_EQ(classify_fault({}).kind, FaultClass::none);
@@ -26,7 +28,8 @@ TEST(FaultClass, NothingAndOneWord) {
 
 TEST(FaultClass, WordsOfOneRowEvenWithOneBitInCommon) {
   std::vector<WrongWord> words;
-  for (const std::uint64_t i : {3u, 17u, 18u, 90u, 101u, 255u}) words.push_back(flipped(1000 * 256 + i, bit(9)));
+  for (const std::uint64_t i : {3u, 17u, 18u, 90u, 101u, 255u})
+    words.push_back(flipped(1000 * 256 + i, bit(9)));
   EXPECT_EQ(classify_fault(words, value_at).kind, FaultClass::row);
   words.push_back(flipped(1000 * 256 + 300, bit(9)));
   EXPECT_NE(classify_fault(words, value_at).kind, FaultClass::row);
@@ -61,7 +64,8 @@ TEST(FaultClass, OneBitInManyPlacesIsADataLine) {
 TEST(FaultClass, DataOfAnotherAddressIsAnAddressLine) {
   for (const int line : {1, 5, 27}) {
     std::vector<WrongWord> words;  // a run in a row, and one over everything
-    for (std::uint64_t i = 0; i < 1000; ++i) words.push_back({i * 3, value_at(i * 3), value_at(i * 3 ^ bit(line))});
+    for (std::uint64_t i = 0; i < 1000; ++i)
+      words.push_back({i * 3, value_at(i * 3), value_at(i * 3 ^ bit(line))});
     const Fault fault = classify_fault(words, value_at);
     EXPECT_EQ(fault.kind, FaultClass::address_line) << line;
     EXPECT_EQ(fault.bit, line);

@@ -59,7 +59,7 @@ class HookedDevice final : public Device {
   int digests = 0;                             ///< calls of digest so far
   bool drop_gemm = false, drop_triad = false;  ///< do nothing, in no time
 
-  bool gpu = false;                            ///< says that it is one
+  bool gpu = false;  ///< says that it is one
 
   std::string_view kind() const noexcept override { return gpu ? "cuda" : "host"; }
   bool has_own_memory() const noexcept override { return gpu; }
@@ -182,10 +182,10 @@ class Bench {
   void with(const Case& c, const Use& use) {
     SelfCommunicator world, alone;
     Communicator& group = node != nullptr ? *node : alone;
-    Context context{config_, topology_,    entities_, device,
-                    world,   group,        nullptr,   case_stream(config_.seed, c.path()),
-                    now_s(), now_s() + 60, record,    entities_.device_of_rank(0), injector,
-                    c.retest.get()};
+    Context context{config_,  topology_,     entities_, device,
+                    world,    group,         nullptr,   case_stream(config_.seed, c.path()),
+                    now_s(),  now_s() + 60,  record,    entities_.device_of_rank(0),
+                    injector, c.retest.get()};
     use(context);
   }
   const Topology& topology() const { return topology_; }

@@ -9,8 +9,8 @@
 
 #include "base/error.hpp"
 #include "gemm_memory_fakes.hpp"
-#include "workload/compare_bits.hpp"
 #include "suites/gemm/gemm_work.hpp"
+#include "workload/compare_bits.hpp"
 
 namespace assay {
 namespace {
@@ -148,7 +148,8 @@ Suite& suite() {
 
 Bench bench() { return Bench(config_of(GemmSuite(), Level::smoke)); }
 
-/// Half speed in one sample of twenty is named out of a hundred samples and never out of thirty (tests/operating).
+/// Half speed in one sample of twenty is named out of a hundred samples and never out of thirty
+/// (tests/operating).
 TEST(Sampling, FromStandardOnAHundredSamplesWhereTheTimeAllowsThem) {
   for (const Level level : {Level::standard, Level::extended, Level::soak}) {
     Bench b(config_of(GemmSuite(), level));
@@ -158,7 +159,9 @@ TEST(Sampling, FromStandardOnAHundredSamplesWhereTheTimeAllowsThem) {
       int runs = 0;
       Operation operation;
       operation.run = [&](std::uint64_t) { ++runs; };
-      operation.timed_elsewhere = [] { return 1e-3; };  // as even as can be: nothing but the number asks for more
+      operation.timed_elsewhere = [] {
+        return 1e-3;
+      };  // as even as can be: nothing but the number asks for more
       plan.warmup_seconds = 1e-4;
       EXPECT_GE(sample(operation, plan).seconds.size(), 100U);
     });
@@ -311,8 +314,8 @@ TEST(GemmCheck, NanEqualsOnlyItselfAndZeroHasASign) {
 TEST(GemmCheck, CountsBeyondWhatItRecords) {
   Bench b = bench();
   const std::vector<float> actual(200000, 1.0f), expected(200000, 2.0f);
-  const auto wrong =
-      workload::compare_bits_on_device(b.device, actual.data(), expected.data(), actual.size(), sizeof(float));
+  const auto wrong = workload::compare_bits_on_device(b.device, actual.data(), expected.data(), actual.size(),
+                                                      sizeof(float));
   EXPECT_EQ(wrong.count, 200000u);
   EXPECT_EQ(wrong.first.size(), workload::WrongElements::capacity);
 }

@@ -10,8 +10,8 @@
 
 namespace assay {
 namespace {
-using ::testing::HasSubstr;
 using testing::FakeGpus;
+using ::testing::HasSubstr;
 
 std::unique_ptr<Nvml> opened() {
   auto out = Nvml::open();
@@ -57,7 +57,8 @@ TEST(Nvml, WhatAGpuDoesNotTellIsNeverZero) {
   const auto nvml = opened();
   const Gpu g = nvml->describe(0);
   EXPECT_EQ(g.ecc, "");
-  for (const double value : {g.memory_bytes, g.power_limit_w, g.nvlinks, g.pcie_width, g.sm_clock_max_hz}) EXPECT_TRUE(std::isnan(value));
+  for (const double value : {g.memory_bytes, g.power_limit_w, g.nvlinks, g.pcie_width, g.sm_clock_max_hz})
+    EXPECT_TRUE(std::isnan(value));
   EXPECT_EQ(nvml->energy_j(0).told, Told::absent);
   EXPECT_EQ(nvml->ecc_errors(0, nvml::error_uncorrected, false).told, Told::absent);
   EXPECT_EQ(nvml->remapped_rows(0).failure.told, Told::absent);
@@ -163,7 +164,8 @@ TEST(GpuCounters, DeltasOfWhatCanBeRead) {
   const auto replay = index_of(set, "node07/gpu0", "nvml_pcie_replay");
   EXPECT_EQ(before[replay], 0);
   EXPECT_TRUE(std::isnan(after[replay])) << "was there and cannot be read any more";
-  EXPECT_GE(after[index_of(set, "node07/gpu0", "nvml_energy_j")], before[index_of(set, "node07/gpu0", "nvml_energy_j")]);
+  EXPECT_GE(after[index_of(set, "node07/gpu0", "nvml_energy_j")],
+            before[index_of(set, "node07/gpu0", "nvml_energy_j")]);
   EXPECT_FALSE(set.sources()[index_of(set, "node07/gpu0", "nvml_energy_j")].error);
 }
 
@@ -176,7 +178,8 @@ TEST(GpuCounters, XidsAreCountedFromTheFirst) {
   set.add_gpus("node07", probe_gpus(node));
   EXPECT_TRUE(is_absent(set, "nvml_xid")) << "a GPU that tells of no events";
   const auto before = set.read();
-  fake.gpu(1)["events"] = Json::array({{{"xid", 79}}, {{"xid", 31}}, {{"xid", 31}}, {{"xid", 48}, {"after_s", 1000}}});
+  fake.gpu(1)["events"] =
+      Json::array({{{"xid", 79}}, {{"xid", 31}}, {{"xid", 31}}, {{"xid", 48}, {"after_s", 1000}}});
   fake.write();
   const auto after = set.read();
   EXPECT_EQ(after.size(), before.size() + 2);

@@ -25,7 +25,8 @@ TEST(PlaceOnGpus, LocalRankTakesTheGpuOfItsNumber) {
 TEST(PlaceOnGpus, WhatTheLauncherBoundStays) {
   EXPECT_THAT(place_on_gpus({{"C"}, {"A"}, {"B"}}, false), ElementsAre("C", "A", "B"));
   EXPECT_THAT(place_on_gpus({{"A", "B"}, {"A"}}, false), ElementsAre("B", "A"));
-  EXPECT_THAT(place_on_gpus({{"A", "B"}, {"A", "B"}, {"C", "D"}, {"C", "D"}}, false), ElementsAre("A", "B", "C", "D"));
+  EXPECT_THAT(place_on_gpus({{"A", "B"}, {"A", "B"}, {"C", "D"}, {"C", "D"}}, false),
+              ElementsAre("A", "B", "C", "D"));
 }
 
 TEST(PlaceOnGpus, SurplusRanksGetNoneUnlessTheyShare) {
@@ -88,7 +89,8 @@ Node made_node(const std::string& name, int gpus) {
   return node;
 }
 
-RankFacts facts(const std::string& host, int leader, int local, const std::string& gpu, const std::vector<std::string>& visible = {}) {
+RankFacts facts(const std::string& host, int leader, int local, const std::string& gpu,
+                const std::vector<std::string>& visible = {}) {
   return {host, leader, local, {0}, 1, "1", visible, gpu.empty() ? "host" : "cuda", gpu};
 }
 
@@ -103,7 +105,8 @@ Topology discovered(const std::vector<Node>& nodes, const std::vector<RankFacts>
 }
 
 TEST(GpuTopology, RanksKnowTheirGpu) {
-  const Topology t = discovered({made_node("a", 2)}, {facts("a", 0, 0, "GPU-a1"), facts("a", 0, 1, "GPU-a0")});
+  const Topology t =
+      discovered({made_node("a", 2)}, {facts("a", 0, 0, "GPU-a1"), facts("a", 0, 1, "GPU-a0")});
   EXPECT_EQ(t.device_kind, "cuda");
   EXPECT_EQ(t.ranks[0].gpu, 1);
   EXPECT_EQ(t.ranks[1].gpu, 0);
@@ -126,24 +129,28 @@ TEST(GpuTopology, WhatARankMeasuredOfItsGpuArrives) {
 }
 
 TEST(GpuTopology, SharedGpusHaveARowForEachRankAndOneForThemselves) {
-  const Topology t = discovered({made_node("a", 1)}, {facts("a", 0, 0, "GPU-a0"), facts("a", 0, 1, "GPU-a0")});
+  const Topology t =
+      discovered({made_node("a", 1)}, {facts("a", 0, 0, "GPU-a0"), facts("a", 0, 1, "GPU-a0")});
   EXPECT_TRUE(t.ranks[0].shares_gpu);
   const EntityTable entities(t);
   EXPECT_EQ(entities.rows()[static_cast<std::size_t>(entities.device_of_rank(0))].name, "a/gpu0.0");
   EXPECT_EQ(entities.rows()[static_cast<std::size_t>(entities.device_of_rank(1))].name, "a/gpu0.1");
-  EXPECT_EQ(entities.rows()[static_cast<std::size_t>(entities.device_of_rank(1))].id, "GPU-a0.1") << "found again in another run";
+  EXPECT_EQ(entities.rows()[static_cast<std::size_t>(entities.device_of_rank(1))].id, "GPU-a0.1")
+      << "found again in another run";
   EXPECT_EQ(entities.rows()[static_cast<std::size_t>(entities.gpu(0, 0))].rank, -1);
   const auto table = inventory_tables(t, entities).at("device");
   EXPECT_THAT(table.text.at("device_kind"), ElementsAre("gpu share", "gpu share", "gpu"));
 }
 
 TEST(GpuTopology, GpusOfAHostRunAreThereAndBelongToNobody) {
-  const Topology t = discovered({made_node("a", 2), made_node("b", 0)}, {facts("a", 0, 0, ""), facts("b", 1, 0, "")});
+  const Topology t =
+      discovered({made_node("a", 2), made_node("b", 0)}, {facts("a", 0, 0, ""), facts("b", 1, 0, "")});
   const EntityTable entities(t);
   EXPECT_EQ(entities.rows()[static_cast<std::size_t>(entities.device_of_rank(0))].name, "a/cores0");
   EXPECT_EQ(entities.rows()[static_cast<std::size_t>(entities.find("device", "a/gpu1"))].rank, -1);
   const auto tables = inventory_tables(t, entities);
-  EXPECT_THAT(tables.at("node").number.at("gpus"), ElementsAre(2, 0)) << "0 is a number here: node b lacks what a has";
+  EXPECT_THAT(tables.at("node").number.at("gpus"), ElementsAre(2, 0))
+      << "0 is a number here: node b lacks what a has";
   EXPECT_THAT(tables.at("device").text.at("device_kind"), ElementsAre("host", "host", "gpu", "gpu"));
 }
 
@@ -170,7 +177,9 @@ std::vector<std::string> told(const Topology& t, const LaunchExpectations& expec
 TEST(GpuLaunch, FewerGpusThanExpectedAreAFaultOfTheNode) {
   const Topology t = discovered({made_node("a", 2)}, {facts("a", 0, 0, "GPU-a1")});
   EXPECT_THAT(told(t, {0, 0, 3}), ::testing::Contains("launch-fail missing: a: 2 GPUs, expected 3"));
-  EXPECT_THAT(told(t), ::testing::Contains("launch-warn uncovered: a: 1 of 2 GPUs (gpu0) belong to no rank and are not measured"));
+  EXPECT_THAT(told(t),
+              ::testing::Contains(
+                  "launch-warn uncovered: a: 1 of 2 GPUs (gpu0) belong to no rank and are not measured"));
 }
 
 TEST(GpuLaunch, AGpuThatDoesNotAnswerIsAFaultOnAnyDevice) {

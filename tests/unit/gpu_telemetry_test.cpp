@@ -17,7 +17,8 @@ using testing::FakeGpus;
 using testing::Tree;
 
 /// Takes until there are `samples` of a GPU.
-TelemetryChunk::Series sampled(Telemetry& telemetry, const std::string& name, std::size_t samples, std::vector<TelemetryChunk::Flag>* flags = nullptr) {
+TelemetryChunk::Series sampled(Telemetry& telemetry, const std::string& name, std::size_t samples,
+                               std::vector<TelemetryChunk::Flag>* flags = nullptr) {
   TelemetryChunk::Series all;
   for (const double begin = now_s(); all.t.size() < samples && now_s() - begin < 10;) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -48,7 +49,8 @@ TEST(Telemetry, SamplesGpus) {
   EXPECT_TRUE(std::isnan(series.values.at("power")[0])) << "there is no difference yet";
   // Over all samples: a busy machine may hold the thread up between reading the energy and the clock.
   double energy = 0;
-  for (std::size_t i = 1; i < series.t.size(); ++i) energy += series.values.at("power")[i] * (series.t[i] - series.t[i - 1]);
+  for (std::size_t i = 1; i < series.t.size(); ++i)
+    energy += series.values.at("power")[i] * (series.t[i] - series.t[i - 1]);
   EXPECT_NEAR(energy / (series.t.back() - series.t.front()), 320, 80);
   EXPECT_EQ(series.values.at("sm_clock")[1], 1.98e9);
   EXPECT_NEAR(series.values.at("temperature")[1], 312.15, 1e-9);
@@ -101,9 +103,11 @@ TEST(NodeSensors, OneClockOfEachPackageTheHottestAndPowerFromEnergy) {
   tree.file("/sys/class/hwmon/hwmon0/name", "nvme").file("/sys/class/hwmon/hwmon0/temp1_input", "90000");
   tree.file("/sys/class/hwmon/hwmon1/name", "coretemp").file("/sys/class/hwmon/hwmon1/temp1_input", "50000");
   tree.file("/sys/class/hwmon/hwmon2/name", "coretemp").file("/sys/class/hwmon/hwmon2/temp1_input", "61000");
-  tree.file("/sys/class/powercap/intel-rapl:0/name", "package-0").file("/sys/class/powercap/intel-rapl:0/max_energy_range_uj", "1000000000");
+  tree.file("/sys/class/powercap/intel-rapl:0/name", "package-0")
+      .file("/sys/class/powercap/intel-rapl:0/max_energy_range_uj", "1000000000");
   tree.file("/sys/class/powercap/intel-rapl:0/energy_uj", "990000000");
-  tree.file("/sys/class/powercap/intel-rapl:0:0/name", "dram").file("/sys/class/powercap/intel-rapl:0:0/energy_uj", "1");
+  tree.file("/sys/class/powercap/intel-rapl:0:0/name", "dram")
+      .file("/sys/class/powercap/intel-rapl:0:0/energy_uj", "1");
   NodeSensors sensors(tree.root());
   EXPECT_TRUE(std::isnan(sensors.read(10).at("power")));
   tree.file("/sys/class/powercap/intel-rapl:0/energy_uj", "90000000");
@@ -120,7 +124,9 @@ TEST(Telemetry, GoesIntoTheCaseThatEnds) {
   topology.nodes[0].gpus.resize(1);
   topology.ranks.emplace_back();
   const EntityTable entities(topology);
-  const Json told = {{"series", {{"device", "a/gpu0", {1.0, 2.0}, {{"power", {nullptr, 300.0}}}}, {"device", "b/gpu0", {1.0}, {{"power", {1.0}}}}}},
+  const Json told = {{"series",
+                      {{"device", "a/gpu0", {1.0, 2.0}, {{"power", {nullptr, 300.0}}}},
+                       {"device", "b/gpu0", {1.0}, {{"power", {1.0}}}}}},
                      {"flags", {{1.5, "device", "a/gpu0", "hw_thermal", 1}}}};
   results::CaseBundle bundle;
   add_telemetry(told, entities, bundle);

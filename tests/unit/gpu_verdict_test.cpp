@@ -34,7 +34,8 @@ results::Results with_gpus() {
   return r;
 }
 
-void count(results::Results& r, const std::string& counter, double before, double after, const std::string& name = "node2/gpu1") {
+void count(results::Results& r, const std::string& counter, double before, double after,
+           const std::string& name = "node2/gpu1") {
   r.counters.push_back({r.cases[0].path(), row_named(r, name), counter, before, after});
 }
 
@@ -100,8 +101,12 @@ TEST(GpuVerdict, CountersAndTheirMeaning) {
 
 TEST(GpuVerdict, StandingCountersAreSilent) {
   auto r = with_gpus();
-  for (const char* counter : {"nvml_ecc_uncorrected", "nvml_remapped_uncorrectable", "xid_79", "nvml_violation_hw_thermal_ns"}) count(r, counter, 7, 7);
-  for (const char* counter : {"nvml_energy_j", "nvml_violation_power_ns", "nvml_violation_low_utilization_ns", "nvml_xid"}) count(r, counter, 7, 9e9);
+  for (const char* counter :
+       {"nvml_ecc_uncorrected", "nvml_remapped_uncorrectable", "xid_79", "nvml_violation_hw_thermal_ns"})
+    count(r, counter, 7, 7);
+  for (const char* counter :
+       {"nvml_energy_j", "nvml_violation_power_ns", "nvml_violation_low_utilization_ns", "nvml_xid"})
+    count(r, counter, 7, 9e9);
   count(r, "nvml_remap_pending", 0, 0);
   EXPECT_EQ(judge(r).state, "PASS") << all_reasons(judge(r));
 }
@@ -131,8 +136,8 @@ std::string told_of(std::uint64_t count, std::uint64_t step, const Sm& sm, doubl
   pattern.name = "pattern-march-c-together";
   r.cases.push_back(std::move(pattern));
   for (std::uint64_t i = 0; i < count; ++i)
-    r.errors.push_back({"memory/pattern-march-c-together", row_named(r, "node2/gpu1"), i * step, 1, 3, 1, i % 2 == 0 ? 1.0 : 1.0 + sweep_s,
-                        sm(i), 3, 17});
+    r.errors.push_back({"memory/pattern-march-c-together", row_named(r, "node2/gpu1"), i * step, 1, 3, 1,
+                        i % 2 == 0 ? 1.0 : 1.0 + sweep_s, sm(i), 3, 17});
   const auto v = judge(r);
   const auto* f = find_kind(v, "corrupt");
   return f == nullptr ? "" : f->text;
@@ -141,21 +146,26 @@ std::string told_of(std::uint64_t count, std::uint64_t step, const Sm& sm, doubl
 TEST(GpuVerdict, WrongWordsThatOneMultiprocessorSawSpeakOfItRatherThanOfTheMemory) {
   const auto five = [](std::uint64_t) { return 5; };
   const std::string suspect = "were seen by SM 5: suspect this multiprocessor rather than the memory";
-  EXPECT_THAT(told_of(8, 1 << 20, five), HasSubstr("all 8 recorded wrong words of this GPU, in 8 places and 2 sweeps, " + suspect));
+  EXPECT_THAT(told_of(8, 1 << 20, five),
+              HasSubstr("all 8 recorded wrong words of this GPU, in 8 places and 2 sweeps, " + suspect));
   EXPECT_THAT(told_of(8, 1 << 20, five), HasSubstr("first at 0 by SM 5 warp 3 lane 17"));
   using ::testing::Not;
-  EXPECT_THAT(told_of(8, 1 << 20, [](std::uint64_t i) { return i == 7 ? 6 : 5; }), Not(HasSubstr("suspect"))) << "two of them";
-  EXPECT_THAT(told_of(40, 64, five), Not(HasSubstr("suspect"))) << "a row of the memory, which one block looks at";
-  EXPECT_THAT(told_of(8, 1 << 20, five, 0), Not(HasSubstr("suspect"))) << "one sweep: places at equal distances may meet one multiprocessor";
+  EXPECT_THAT(told_of(8, 1 << 20, [](std::uint64_t i) { return i == 7 ? 6 : 5; }), Not(HasSubstr("suspect")))
+      << "two of them";
+  EXPECT_THAT(told_of(40, 64, five), Not(HasSubstr("suspect")))
+      << "a row of the memory, which one block looks at";
+  EXPECT_THAT(told_of(8, 1 << 20, five, 0), Not(HasSubstr("suspect")))
+      << "one sweep: places at equal distances may meet one multiprocessor";
   EXPECT_THAT(told_of(8, 1 << 20, [](std::uint64_t) { return -1; }), Not(HasSubstr("SM"))) << "unknown";
 }
 
 /// A pattern on the devices of four nodes, at these shares of their own bandwidth.
-results::Results with_pattern(const std::vector<double>& efficiency, results::Role role = results::Role::metric, double chunk = 2e9) {
+results::Results with_pattern(const std::vector<double>& efficiency,
+                              results::Role role = results::Role::metric, double chunk = 2e9) {
   auto r = healthy();
   const auto devices = rows_of_kind(r, "device");
-  auto& c = add_case(r, "memory", "pattern-march-c-together", "bandwidth", "B/s", results::Better::higher, "device", devices,
-                     std::vector<double>(devices.size(), 2e12));
+  auto& c = add_case(r, "memory", "pattern-march-c-together", "bandwidth", "B/s", results::Better::higher,
+                     "device", devices, std::vector<double>(devices.size(), 2e12));
   c.parameters = {{"planned_bytes", 4 * chunk}, {"chunks", 4}};
   c.metrics.push_back({"efficiency", "1", results::Better::higher, false, role, false, efficiency});
   add_selftest(r, "memory");
@@ -175,9 +185,12 @@ TEST(GpuVerdict, APatternSlowerThanTheGpusOwnCopyIsANote) {
   EXPECT_EQ(all.state, "PASS");
   EXPECT_EQ(about(all, metric)->members.size(), 4u) << "one note for all";
   EXPECT_EQ(about(all, metric)->value, 0.4);
-  EXPECT_EQ(about(judge(with_pattern({0.5, 0.6, 0.4, 0.55}, results::Role::covariate)), metric), nullptr) << "hosts";
-  EXPECT_EQ(about(judge(with_pattern({0.5, 0.6, 0.4, 0.55}, results::Role::metric, 1e8)), metric), nullptr) << "over too soon";
-  const auto limited = judge(with_pattern({0.9, 0.5, 0.9, 0.9}), "[[limit]]\nmetric = \"memory/pattern-*:efficiency\"\nmin = \"0.85 1\"\n");
+  EXPECT_EQ(about(judge(with_pattern({0.5, 0.6, 0.4, 0.55}, results::Role::covariate)), metric), nullptr)
+      << "hosts";
+  EXPECT_EQ(about(judge(with_pattern({0.5, 0.6, 0.4, 0.55}, results::Role::metric, 1e8)), metric), nullptr)
+      << "over too soon";
+  const auto limited = judge(with_pattern({0.9, 0.5, 0.9, 0.9}),
+                             "[[limit]]\nmetric = \"memory/pattern-*:efficiency\"\nmin = \"0.85 1\"\n");
   EXPECT_EQ(limited.state, "FAIL") << "a limit judges what the user wants judged";
 }
 
@@ -187,10 +200,12 @@ TEST(GpuVerdict, HardwareThrottlingWarnsAndNamesTheCase) {
   const auto v = judge(r);
   EXPECT_EQ(v.state, "WARN");
   ASSERT_NE(find_kind(v, "throttled"), nullptr);
-  EXPECT_THAT(find_kind(v, "throttled")->text, HasSubstr("node2/gpu1: heat held its clocks down for 3 s in 1 case, 3 s of it in gemm/"));
+  EXPECT_THAT(find_kind(v, "throttled")->text,
+              HasSubstr("node2/gpu1: heat held its clocks down for 3 s in 1 case, 3 s of it in gemm/"));
   auto old = with_gpus();
   count(old, "nvml_violation_thermal_ns", 0, 3e9);
-  EXPECT_NE(find_kind(judge(old), "throttled"), nullptr) << "a driver that does not tell hardware and software apart";
+  EXPECT_NE(find_kind(judge(old), "throttled"), nullptr)
+      << "a driver that does not tell hardware and software apart";
   count(old, "nvml_violation_hw_thermal_ns", 0, 0);
   EXPECT_EQ(find_kind(judge(old), "throttled"), nullptr);
 }
@@ -263,7 +278,8 @@ TEST(GpuVerdict, ALinkIsJudgedByWhatItReachesWhenBusy) {
   const auto v = judge(r);
   EXPECT_EQ(v.state, "WARN");
   ASSERT_NE(about(v, "pcie_generation"), nullptr);
-  EXPECT_THAT(about(v, "pcie_generation")->text, HasSubstr("node2/gpu1: PCIe link of generation 4 of 5, even when busy"));
+  EXPECT_THAT(about(v, "pcie_generation")->text,
+              HasSubstr("node2/gpu1: PCIe link of generation 4 of 5, even when busy"));
 }
 
 TEST(GpuVerdict, ANodeWithFewerGpusIsNamed) {

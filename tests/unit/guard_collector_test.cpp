@@ -53,14 +53,18 @@ class FakeController final : public Controller {
     if (case_index < 0 || case_index == 2) return {0, 1, 2, 3};
     return loss.rank < 2 ? std::vector<int>{0, 1} : std::vector<int>{2, 3};
   }
-  void event(const std::string& kind, const std::string& text, int) noexcept override { events.push_back(kind + ": " + text); }
+  void event(const std::string& kind, const std::string& text, int) noexcept override {
+    events.push_back(kind + ": " + text);
+  }
   int finish(const std::string& reason, int) override {
     why = reason;
     started_ = false;
     return reason.empty() && lost_nodes.empty() ? 0 : 3;
   }
   void discard() noexcept override { discarded = true; }
-  std::string complaint(const std::string& record) const override { return record == "broken" ? "it broke" : ""; }
+  std::string complaint(const std::string& record) const override {
+    return record == "broken" ? "it broke" : "";
+  }
   std::string case_name(int index) const override { return "case" + std::to_string(index); }
   double phase_deadline_s(unsigned) const override { return 20; }
   double standstill_s() const override { return 8; }
@@ -100,7 +104,8 @@ class CollectorTest : public ::testing::Test {
     for (const int r : ranks) say(r, MessageType::record, case_index, "r" + std::to_string(r));
   }
   /// Lets time pass while all guardians report, but for `silent`. Nobody moves but those in `moving`.
-  void pass(double seconds, std::map<int, Snapshot> at = {}, std::set<int> silent = {}, std::set<int> moving = {}) {
+  void pass(double seconds, std::map<int, Snapshot> at = {}, std::set<int> silent = {},
+            std::set<int> moving = {}) {
     const double begin = now;
     for (double end = now + seconds; now < end; now += 0.5) {
       for (int r = 0; r < 4; ++r) {
@@ -113,7 +118,8 @@ class CollectorTest : public ::testing::Test {
   }
   int count(int rank, MessageType type, int number = any_number) const {
     int n = 0;
-    for (const auto& [to, m] : sent) n += to == rank && m.type == type && (number == any_number || m.number == number);
+    for (const auto& [to, m] : sent)
+      n += to == rank && m.type == type && (number == any_number || m.number == number);
     return n;
   }
   void all_done() {
@@ -147,7 +153,8 @@ TEST_F(CollectorTest, ADeadRankIsNamedWithItsCaseAndEndsAStageAcrossNodes) {
   status(2, running(2, Call::all_reduce));
   say(2, MessageType::died, SIGKILL);
   ASSERT_EQ(controller.losses.size(), 1u);
-  EXPECT_THAT(controller.losses[0], HasSubstr("lost: rank 2 on node01 was killed by signal 9 (Killed): in case2"));
+  EXPECT_THAT(controller.losses[0],
+              HasSubstr("lost: rank 2 on node01 was killed by signal 9 (Killed): in case2"));
   EXPECT_THAT(controller.losses[0], HasSubstr("inside a all-reduce of its group"));
   EXPECT_EQ(count(0, MessageType::kill), 2);  // as affected, and at the end
   EXPECT_THAT(controller.why, HasSubstr("rank 2 on node01"));
@@ -167,7 +174,7 @@ TEST_F(CollectorTest, ALossInANodeLocalStageEndsThatNodeOnly) {
   record(1, {0, 1});
   EXPECT_THAT(controller.stored[1], ElementsAre("r0", "r1", "", ""));
   EXPECT_THAT(controller.why, HasSubstr("rank 3 on node01"));  // what needs the whole job is not run
-  EXPECT_EQ(count(0, MessageType::kill), 1);               // nobody can leave MPI in order any more
+  EXPECT_EQ(count(0, MessageType::kill), 1);                   // nobody can leave MPI in order any more
 }
 
 TEST_F(CollectorTest, AHangNamesTheRankThatIsOutsideOfMpiNotItsVictims) {
@@ -186,9 +193,11 @@ TEST_F(CollectorTest, AHangNamesTheRankThatIsOutsideOfMpiNotItsVictims) {
 TEST_F(CollectorTest, ARankThatLeftACollectiveWithAnErrorIsToBlameAndNotThoseThatWaitForIt) {
   begin();
   say(1, MessageType::record, 0, "broken");
-  pass(14, {{0, running(0, Call::all_reduce)}, {2, running(0, Call::barrier)}, {3, running(0, Call::barrier)}});
+  pass(14,
+       {{0, running(0, Call::all_reduce)}, {2, running(0, Call::barrier)}, {3, running(0, Call::barrier)}});
   ASSERT_FALSE(controller.losses.empty());
-  EXPECT_THAT(controller.losses[0], HasSubstr("rank 1 on node00 left case0 while others waited for it (it broke)"));
+  EXPECT_THAT(controller.losses[0],
+              HasSubstr("rank 1 on node00 left case0 while others waited for it (it broke)"));
 }
 
 TEST_F(CollectorTest, ACaseThatMovesOnIsLateAndNoHang) {
@@ -204,9 +213,14 @@ TEST_F(CollectorTest, AnExchangeThatDoesNotEndNamesTheLinkAndLosesNobody) {
   record(0, {0, 1, 2, 3});
   record(1, {0, 1, 2, 3});
   // Before the case is late: all wait, and nobody moves.
-  pass(9, {{0, running(2, Call::wait, 3)}, {3, running(2, Call::receive, 0)}, {1, running(2, Call::barrier)}, {2, running(2, Call::barrier)}});
+  pass(9, {{0, running(2, Call::wait, 3)},
+           {3, running(2, Call::receive, 0)},
+           {1, running(2, Call::barrier)},
+           {2, running(2, Call::barrier)}});
   ASSERT_EQ(controller.losses.size(), 1u);
-  EXPECT_THAT(controller.losses[0], HasSubstr("stuck: case2: an exchange does not end between rank 0 on node00 and rank 3 on node01"));
+  EXPECT_THAT(
+      controller.losses[0],
+      HasSubstr("stuck: case2: an exchange does not end between rank 0 on node00 and rank 3 on node01"));
   EXPECT_EQ(count(0, MessageType::trace_request), 0);
   EXPECT_EQ(count(3, MessageType::trace_request), 0);
 }

@@ -56,7 +56,8 @@ TEST(Connections, LastWordsComeBeforeTheEndAndTheEndOnce) {
   Bundle bundle(3);
   EXPECT_TRUE(bundle.other(1).send_all({MessageType::died, 1, 9, "last words"}));
   bundle.other(1).close();
-  while (bundle.step()) {}
+  while (bundle.step()) {
+  }
   EXPECT_THAT(bundle.taken, ElementsAre("1:last words"));
   EXPECT_THAT(bundle.gone, ElementsAre(1));
   EXPECT_FALSE(bundle.lines.open(1));
@@ -69,7 +70,8 @@ TEST(Connections, OneThatTalksRubbishIsClosedAndTheOthersAreNot) {
   Bundle bundle(3);
   ASSERT_EQ(::send(bundle.other(1).fd(), std::string(100, 'x').data(), 100, 0), 100);
   EXPECT_TRUE(bundle.other(2).send_all({MessageType::status, 2, 0, "well"}));
-  while (bundle.step()) {}
+  while (bundle.step()) {
+  }
   EXPECT_THAT(bundle.taken, ElementsAre("2:well"));
   EXPECT_THAT(bundle.gone, ElementsAre(1));
 }
@@ -92,8 +94,10 @@ TEST(Connections, WhatASocketDoesNotTakeAtOnceFollows) {
 
 TEST(Connections, ManyAtOnceAreAllServed) {
   Bundle bundle(600);
-  for (int rank = 1; rank < 600; ++rank) EXPECT_TRUE(bundle.other(rank).send_all({MessageType::status, rank, 0, "here"}));
-  while (bundle.step()) {}
+  for (int rank = 1; rank < 600; ++rank)
+    EXPECT_TRUE(bundle.other(rank).send_all({MessageType::status, rank, 0, "here"}));
+  while (bundle.step()) {
+  }
   EXPECT_EQ(bundle.taken.size(), 599u);
 }
 

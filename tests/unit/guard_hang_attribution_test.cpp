@@ -40,7 +40,8 @@ TEST(Blame, StoppedEvenInsideACall) {
 }
 
 TEST(Blame, BehindInPhase) {
-  EXPECT_THAT(accused({at(0, Call::texts, no_peer, 'R', Phase::discovery), at(3, Call::none, no_peer, 'S', Phase::mpi_init)}),
+  EXPECT_THAT(accused({at(0, Call::texts, no_peer, 'R', Phase::discovery),
+                       at(3, Call::none, no_peer, 'S', Phase::mpi_init)}),
               ElementsAre(3));
 }
 
@@ -91,7 +92,8 @@ TEST(Blame, ARingAccusesNobodyAndNamesItsLinks) {
 TEST(Blame, APairThatWaitsForEachOtherAndNotTheGroupBehindIt) {
   for (const int n : sizes) {
     std::vector<MissingRank> missing{at(0, Call::wait, 1), at(1, Call::receive, 0)};
-    for (int r = 2; r < n; ++r) missing.push_back(r % 2 == 0 ? at(r, Call::barrier) : at(r, Call::receive, 0));
+    for (int r = 2; r < n; ++r)
+      missing.push_back(r % 2 == 0 ? at(r, Call::barrier) : at(r, Call::receive, 0));
     const Blame b = blame(missing, 5);
     EXPECT_THAT(b.accused, IsEmpty());
     EXPECT_THAT(b.links, ElementsAre(Pair(0, 1))) << n;
@@ -99,7 +101,8 @@ TEST(Blame, APairThatWaitsForEachOtherAndNotTheGroupBehindIt) {
 }
 
 TEST(Blame, TwoPairsAreTwoLinks) {
-  const Blame b = blame({at(0, Call::wait, 1), at(1, Call::wait, 0), at(2, Call::wait, 3), at(3, Call::wait, 2)}, 5);
+  const Blame b =
+      blame({at(0, Call::wait, 1), at(1, Call::wait, 0), at(2, Call::wait, 3), at(3, Call::wait, 2)}, 5);
   EXPECT_THAT(b.links, UnorderedElementsAre(Pair(0, 1), Pair(2, 3)));
 }
 
@@ -112,7 +115,8 @@ TEST(Blame, WhoMovesIsNotStuck) {
 
 TEST(Blame, NobodyWhenNothingTellsThemApart) {
   for (const auto& missing : {std::vector{at(0, Call::barrier), at(1, Call::barrier)},
-                              std::vector{at(4, Call::none, no_peer, 'S', Phase::mpi_init), at(5, Call::none, no_peer, 'S', Phase::mpi_init)}}) {
+                              std::vector{at(4, Call::none, no_peer, 'S', Phase::mpi_init),
+                                          at(5, Call::none, no_peer, 'S', Phase::mpi_init)}}) {
     const Blame b = blame(missing, 5);
     EXPECT_THAT(b.accused, IsEmpty());
     EXPECT_THAT(b.links, IsEmpty());

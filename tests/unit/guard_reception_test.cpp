@@ -38,11 +38,12 @@ class ReceptionTest : public ::testing::Test {
       reception->watch(fds);
       if (search) search->watch(fds);
       poll(fds.data(), fds.size(), 20);
-      reception->serve(now_s(), [this](int rank) { return entered[static_cast<std::size_t>(rank)].open(); },
-                       [this](int rank, const std::string&, Stream stream) {
-                         stream.pump_out();
-                         entered[static_cast<std::size_t>(rank)] = std::move(stream);
-                       });
+      reception->serve(
+          now_s(), [this](int rank) { return entered[static_cast<std::size_t>(rank)].open(); },
+          [this](int rank, const std::string&, Stream stream) {
+            stream.pump_out();
+            entered[static_cast<std::size_t>(rank)] = std::move(stream);
+          });
       if (search && !found.open()) found = search->round(to_text(address), now_s());
     }
     return now_s() - begin;
@@ -91,7 +92,8 @@ TEST_F(ReceptionTest, TheKeyDoesNotTravelAndWhatWasOverheardServesNobody) {
   ASSERT_EQ(asked->type, MessageType::challenge);
   const Message told = hello(address.key, asked->text, random_token(), 1, ranks, "host");
   EXPECT_EQ(told.text.find(address.key), std::string::npos);
-  EXPECT_EQ(welcome(address.key, asked->text, {1, "host", told.text.substr(0, 64)}).text.find(address.key), std::string::npos);
+  EXPECT_EQ(welcome(address.key, asked->text, {1, "host", told.text.substr(0, 64)}).text.find(address.key),
+            std::string::npos);
   Stream thief(connected_to(address));  // says the same once more, to another challenge
   serve(2, [&] { return thief.pump_in() && thief.take(); });
   thief.queue(told);
@@ -177,14 +179,16 @@ TEST(Searching, KnocksAgainWhileNobodyAnswers) {
 }
 
 TEST(Listening, OnTheAddressThatTheLaunchUses) {
-  EXPECT_EQ(addresses_in("15.0;tcp://10.0.0.1,10.1.0.1:44451;tcp6://[fd00::2]:42075"), (std::vector<std::string>{"10.0.0.1", "10.1.0.1"}));
+  EXPECT_EQ(addresses_in("15.0;tcp://10.0.0.1,10.1.0.1:44451;tcp6://[fd00::2]:42075"),
+            (std::vector<std::string>{"10.0.0.1", "10.1.0.1"}));
   EXPECT_TRUE(addresses_in("nothing").empty());
   // A launcher at an address of this machine: the first that is no loopback.
   Address all;
   setenv("OMPI_MCA_orte_hnp_uri", "", 1);
   setenv("SLURM_LAUNCH_NODE_IPADDR", "", 1);
   for (const int fd : listen_on(false, all)) close(fd);
-  const auto own = std::find_if(all.hosts.begin(), all.hosts.end(), [](const std::string& h) { return !h.starts_with("127."); });
+  const auto own = std::find_if(all.hosts.begin(), all.hosts.end(),
+                                [](const std::string& h) { return !h.starts_with("127."); });
   if (own == all.hosts.end()) GTEST_SKIP() << "this machine has no address but loopback";
   setenv("OMPI_MCA_orte_hnp_uri", ("1.0;tcp://" + *own + ":4711").c_str(), 1);
   Address address;

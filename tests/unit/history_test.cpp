@@ -20,11 +20,12 @@ using results::Better;
 using results::Results;
 using testing::HasSubstr;
 
-/// A fleet that is measured run after run: nodes differ by 1.7 %, each from run to run by `c_r`, samples by 0.2 %, and the
-/// whole fleet by 1 %.
+/// A fleet that is measured run after run: nodes differ by 1.7 %, each from run to run by `c_r`, samples by
+/// 0.2 %, and the whole fleet by 1 %.
 class Fleet {
  public:
-  Fleet(int nodes, int metrics, double c_r, std::uint64_t seed) : noise_(seed), nodes_(nodes), metrics_(metrics), c_r_(c_r) {
+  Fleet(int nodes, int metrics, double c_r, std::uint64_t seed)
+      : noise_(seed), nodes_(nodes), metrics_(metrics), c_r_(c_r) {
     for (int i = 0; i < nodes * metrics; ++i) levels_.push_back(0.017 * noise_.next());
   }
   double drift_sigma = 0.01;
@@ -41,10 +42,12 @@ class Fleet {
       const double drift = drift_sigma * noise_.next() + std::log1p(-everybody);
       std::vector<double> values;
       for (int i = 0; i < nodes_; ++i) {
-        const double level = levels_[static_cast<std::size_t>(m * nodes_ + i)] + drift + c_r_ * noise_.next() + 0.0008 * noise_.next();
+        const double level = levels_[static_cast<std::size_t>(m * nodes_ + i)] + drift +
+                             c_r_ * noise_.next() + 0.0008 * noise_.next();
         values.push_back(1e11 * std::exp(level) * (i == 5 ? 1 - slow : 1));
       }
-      auto& c = add_case(r, "gemm", "fp32-n" + std::to_string(1024 + m), "throughput", "FLOP/s", Better::higher, "device", rows, values);
+      auto& c = add_case(r, "gemm", "fp32-n" + std::to_string(1024 + m), "throughput", "FLOP/s",
+                         Better::higher, "device", rows, values);
       for (std::size_t s = 0; s < c.block.size(); ++s) c.block[s] = static_cast<std::int32_t>(s / 2);
       for (std::size_t s = 0; s < c.t.size(); ++s) c.t[s] = 20.0 * static_cast<double>(s % c.block.size());
     }
@@ -54,7 +57,8 @@ class Fleet {
 
   std::shared_ptr<std::vector<verdict::Snapshot>> days(int count, int slow_from = 1000, double slow = 0) {
     auto runs = std::make_shared<std::vector<verdict::Snapshot>>();
-    for (int d = 0; d < count; ++d) runs->push_back(verdict::snapshot_of(run(d, d >= slow_from ? slow : 0), "day" + std::to_string(d)));
+    for (int d = 0; d < count; ++d)
+      runs->push_back(verdict::snapshot_of(run(d, d >= slow_from ? slow : 0), "day" + std::to_string(d)));
     return runs;
   }
 
@@ -99,7 +103,8 @@ TEST(History, FindsATwoPercentChangeAfterThreeRunsAndLeavesHealthyNodesAlone) {
       std::sort(names.begin(), names.end());
       false_alerts += static_cast<int>(std::unique(names.begin(), names.end()) - names.begin());
       int own = 0;
-      for (const auto& f : drifts(judged(fleet.run(3, 0.02), earlier))) own += f.name.starts_with("node5/") ? metrics_of(f) : 0;
+      for (const auto& f : drifts(judged(fleet.run(3, 0.02), earlier)))
+        own += f.name.starts_with("node5/") ? metrics_of(f) : 0;
       found += own;
     }
     const double recall = static_cast<double>(found) / (runs * metrics);
@@ -143,9 +148,12 @@ TEST(History, AloneWarnsOnceAndFailsWhenTheRunBeforeSaysTheSame) {
   EXPECT_EQ(drifts(judged(now, before)).at(0).severity, "FAIL");
 }
 
-/// A fault that lasts is told every night, from the second on as a fault, however long it has been in the history.
+/// A fault that lasts is told every night, from the second on as a fault, however long it has been in the
+/// history.
 TEST(History, ALastingFaultIsNeverForgotten) {
-  struct { int nodes, metrics; } const shapes[] = {{16, 30}, {64, 3}, {8, 3}};
+  struct {
+    int nodes, metrics;
+  } const shapes[] = {{16, 30}, {64, 3}, {8, 3}};
   for (const auto& shape : shapes) {
     Fleet fleet(shape.nodes, shape.metrics, 0.001, 7);
     auto runs = fleet.days(6);
@@ -155,7 +163,8 @@ TEST(History, ALastingFaultIsNeverForgotten) {
       const auto found = drifts(judged(r, runs));
       ASSERT_EQ(found.size(), 1U) << shape.nodes << " night " << night;
       EXPECT_TRUE(found[0].name.starts_with("node5/"));
-      EXPECT_EQ(found[0].severity, night == 0 ? "WARN" : "FAIL") << shape.nodes << " night " << night << found[0].text;
+      EXPECT_EQ(found[0].severity, night == 0 ? "WARN" : "FAIL")
+          << shape.nodes << " night " << night << found[0].text;
       EXPECT_EQ(found[0].since, "2026-01-07T00:00:00Z");
       EXPECT_THAT(found[0].text, HasSubstr("threshold "));
       runs->push_back(verdict::snapshot_of(r, "night" + std::to_string(night)));
@@ -174,7 +183,9 @@ TEST(History, ALimitThatNamesThePartAcceptsIt) {
   options.history_name = "history";
   options.limits_name = "limits.toml";
   for (const char* device : {"node5/*", "*"}) {
-    options.limits_text = std::string("[[limit]]\nmetric = \"gemm/*:throughput\"\nmin = \"50 GFLOP/s\"\ndevice = \"") + device + "\"\n";
+    options.limits_text =
+        std::string("[[limit]]\nmetric = \"gemm/*:throughput\"\nmin = \"50 GFLOP/s\"\ndevice = \"") + device +
+        "\"\n";
     const auto found = drifts(verdict::judge(r, options));
     ASSERT_FALSE(found.empty());
     EXPECT_EQ(found[0].severity, std::string(device) == "*" ? "FAIL" : "INFO") << found[0].text;
@@ -216,7 +227,8 @@ TEST(History, MatchesByIdentityNotByRow) {
   auto& c = now.cases[0];
   const std::size_t width = c.samples(), last = c.entity.size() - 1;
   std::swap(c.entity[5], c.entity[last]);
-  for (std::size_t s = 0; s < width; ++s) std::swap(c.metrics[0].values[5 * width + s], c.metrics[0].values[last * width + s]);
+  for (std::size_t s = 0; s < width; ++s)
+    std::swap(c.metrics[0].values[5 * width + s], c.metrics[0].values[last * width + s]);
   const auto found = drifts(judged(now, earlier));
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].name, "node5/cores0-1");
@@ -248,7 +260,8 @@ TEST(History, TheStoredOneRepeatsTheVerdict) {
   now.verdict->inputs = Json::parse(first.inputs.dump());
   const auto second = verdict::judge(now, verdict::options_from(now));
   ASSERT_EQ(second.findings.size(), first.findings.size());
-  for (std::size_t i = 0; i < first.findings.size(); ++i) EXPECT_EQ(second.findings[i].text, first.findings[i].text);
+  for (std::size_t i = 0; i < first.findings.size(); ++i)
+    EXPECT_EQ(second.findings[i].text, first.findings[i].text);
   EXPECT_EQ(second.state, first.state);
   EXPECT_EQ(second.inputs, first.inputs);
   // Without the values the run is not judged by halves.
@@ -270,7 +283,8 @@ TEST(History, ADamagedOneIsRefused) {
   auto bad = inputs["history"];
   bad["series"][0]["base"] = "AAA";
   EXPECT_THROW(verdict::history_from(bad), Error);
-  bad["series"][0]["shifted"] = Json::array({Json{{"score", 999}, {"runs", 1}, {"alert", true}, {"base", 1.0}, {"since", ""}}});
+  bad["series"][0]["shifted"] =
+      Json::array({Json{{"score", 999}, {"runs", 1}, {"alert", true}, {"base", 1.0}, {"since", ""}}});
   EXPECT_THROW(verdict::history_from(bad), Error);
 }
 
@@ -279,7 +293,9 @@ TEST(History, TailOfNormalAndHeavyNoise) {
   std::vector<double> normal, heavy;
   for (int i = 0; i < 20000; ++i) {
     normal.push_back(noise.next());
-    heavy.push_back(noise.next() / std::sqrt((std::pow(noise.next(), 2) + std::pow(noise.next(), 2) + std::pow(noise.next(), 2)) / 3));
+    heavy.push_back(
+        noise.next() /
+        std::sqrt((std::pow(noise.next(), 2) + std::pow(noise.next(), 2) + std::pow(noise.next(), 2)) / 3));
   }
   EXPECT_NEAR(verdict::tail_quantile(normal, 1e-4), 3.719, 0.35);
   EXPECT_NEAR(verdict::tail_quantile(normal, 0.05), 1.645, 0.05);

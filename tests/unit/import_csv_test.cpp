@@ -50,13 +50,16 @@ TEST_F(ImportCsv, RetestsConfirmAndDatesTellWhen) {
   std::string text = columns;
   for (int n = 0; n < 24; ++n)
     for (int s = 0; s < 9; ++s)
-      text += fmt::format("n{},0,sgemm,TFLOPS,higher,{},{},2026-01-31T02:{:02}:00+01:00,0\n", n, s, (n == 7 ? 11.0 : 14.0) + 0.01 * ((n * 7 + s * 3) % 5), s);
+      text += fmt::format("n{},0,sgemm,TFLOPS,higher,{},{},2026-01-31T02:{:02}:00+01:00,0\n", n, s,
+                          (n == 7 ? 11.0 : 14.0) + 0.01 * ((n * 7 + s * 3) % 5), s);
   const auto screened = import(text);
   EXPECT_EQ(screened.info.started, "2026-01-31T01:00:00Z");
   EXPECT_EQ(screened.info.ended, "2026-01-31T01:08:00Z");
   EXPECT_EQ(verdict::judge(screened, {}).state, "WARN");
   for (int n = 4; n < 14; ++n)
-    for (int s = 0; s < 12; ++s) text += fmt::format("n{},0,sgemm,TFLOPS,higher,{},{},2026-01-31T03:{:02}:00Z,1\n", n, s, (n == 7 ? 11.0 : 14.0) + 0.01 * ((n * 5 + s * 3) % 5), s);
+    for (int s = 0; s < 12; ++s)
+      text += fmt::format("n{},0,sgemm,TFLOPS,higher,{},{},2026-01-31T03:{:02}:00Z,1\n", n, s,
+                          (n == 7 ? 11.0 : 14.0) + 0.01 * ((n * 5 + s * 3) % 5), s);
   const auto r = import(text);
   EXPECT_EQ(r.plan.size(), 1U);
   EXPECT_EQ(case_of(r, "imported/sgemm.c1").case_key, case_of(r, "imported/sgemm").case_key);
@@ -64,9 +67,13 @@ TEST_F(ImportCsv, RetestsConfirmAndDatesTellWhen) {
   EXPECT_EQ(v.state, "FAIL");
   EXPECT_EQ(v.findings.at(0).name, "n7/device0");
   // The name says it as well, and not every time may be a date.
-  EXPECT_EQ(import(header + "n1,0,sgemm.c2,TFLOPS,higher,0,14\nn1,0,sgemm,TFLOPS,higher,0,14\n").cases.at(0).name, "sgemm.c2");
-  EXPECT_THAT(error(columns + "n1,0,a,s,lower,0,1,2026-01-31T03:00:00Z,0\nn1,0,a,s,lower,1,1,5,0\n"), HasSubstr("some times are dates"));
-  EXPECT_THAT(error(columns + "n1,0,a,s,lower,0,1,2026-13-31T03:00:00Z,0\n"), HasSubstr("neither seconds nor ISO 8601"));
+  EXPECT_EQ(
+      import(header + "n1,0,sgemm.c2,TFLOPS,higher,0,14\nn1,0,sgemm,TFLOPS,higher,0,14\n").cases.at(0).name,
+      "sgemm.c2");
+  EXPECT_THAT(error(columns + "n1,0,a,s,lower,0,1,2026-01-31T03:00:00Z,0\nn1,0,a,s,lower,1,1,5,0\n"),
+              HasSubstr("some times are dates"));
+  EXPECT_THAT(error(columns + "n1,0,a,s,lower,0,1,2026-13-31T03:00:00Z,0\n"),
+              HasSubstr("neither seconds nor ISO 8601"));
 }
 
 TEST_F(ImportCsv, TheSameRowTwiceIsCountedOnce) {
@@ -155,10 +162,14 @@ TEST_F(ImportCsv, WhatIsWrongIsNamedWithFileAndLine) {
       {header + "\n\nn1,0,x,parsec,higher,0,1\n", "x.csv:4: no unit 'parsec' is known"},
       {header + "n1,0,x,GB/s,faster,0,1\n", "x.csv:2: better 'faster' is not one of"},
       {header + "n1,0,x,GB/s,higher,-1,1\n", "x.csv:2: sample '-1' is no whole number from 0"},
-      {header + "n1,0,x,GB/s,higher,0,1\nn1,0,x,GB/s,higher,0,2\n", "x.csv:3: sample 0 of x of n1/device0 is there twice"},
-      {header + "n1,0,x,GB/s,higher,0,1\nn1,0,x,us,higher,1,2\n", "x.csv:3: value of x was in B/s before, and is in s here"},
-      {header + "n1,0,x,GB/s,higher,0,1\nn1,0,x,GB/s,lower,1,2\n", "x.csv:3: value of x was better higher before"},
-      {header + "n1,0,x,GB/s,higher,0,1\nn1,,x,GB/s,higher,1,2\n", "x.csv:3: x was measured of a device before, and here of a node"},
+      {header + "n1,0,x,GB/s,higher,0,1\nn1,0,x,GB/s,higher,0,2\n",
+       "x.csv:3: sample 0 of x of n1/device0 is there twice"},
+      {header + "n1,0,x,GB/s,higher,0,1\nn1,0,x,us,higher,1,2\n",
+       "x.csv:3: value of x was in B/s before, and is in s here"},
+      {header + "n1,0,x,GB/s,higher,0,1\nn1,0,x,GB/s,lower,1,2\n",
+       "x.csv:3: value of x was better higher before"},
+      {header + "n1,0,x,GB/s,higher,0,1\nn1,,x,GB/s,higher,1,2\n",
+       "x.csv:3: x was measured of a device before, and here of a node"},
       {header + ",0,x,GB/s,higher,0,1\n", "x.csv:2: node is empty"},
       {header + "n 1,0,x,GB/s,higher,0,1\n", "x.csv:2: node 'n 1' holds a blank"},
       {header + "n1,0,---,GB/s,higher,0,1\n", "x.csv:2: metric '---' names nothing"},
@@ -171,7 +182,8 @@ TEST_F(ImportCsv, WhatIsWrongIsNamedWithFileAndLine) {
       {"node,node,metric,unit,better,value\n", "x.csv:1: column 'node' is there twice"},
       {"node,a[furlong],metric,unit,better,value\n", "x.csv:1: column 'a[furlong]': no unit"},
       {"src,dst,metric,unit,better,value\na,a,x,B,lower,1\n", "x.csv:2: a link from a/host to itself"},
-      {"node,model,metric,unit,better,value\na,m1,x,B,lower,1\na,m2,x,B,lower,1\n", "x.csv:3: model of a was 'm1' before, and is 'm2' here"},
+      {"node,model,metric,unit,better,value\na,m1,x,B,lower,1\na,m2,x,B,lower,1\n",
+       "x.csv:3: model of a was 'm1' before, and is 'm2' here"},
   };
   for (const auto& [text, wanted] : cases) EXPECT_THAT(error(text), StartsWith(wanted)) << text;
   EXPECT_THAT(message([&] { import_csv({dir_ / "none.csv"}); }), HasSubstr("there is no such file"));
@@ -195,18 +207,30 @@ TEST(Csv, QuotesLineEndsAndComments) {
 }
 
 TEST(ForeignUnits, OthersWriteThemInOtherWays) {
-  const std::tuple<const char*, const char*, double> cases[] = {
-      {"GB/s", "B/s", 1e9},      {"GiB/s", "B/s", 0x1p30},  {"Gbps", "B/s", 0.125e9},     {"GBps", "B/s", 1e9},
-      {"MB/sec", "B/s", 1e6},    {"Gbit/s", "B/s", 0.125e9}, {"TFLOPS", "FLOP/s", 1e12},  {"GFlop/s", "FLOP/s", 1e9},
-      {"us", "s", 1e-6},         {"usec", "s", 1e-6},       {"ms", "s", 1e-3},            {"tokens/s", "token/s", 1},
-      {"MHz", "Hz", 1e6},        {"%", "1", 0.01},          {"W", "W", 1},                {"count", "count", 1},
-      {"GB", "B", 1e9}};
+  const std::tuple<const char*, const char*, double> cases[] = {{"GB/s", "B/s", 1e9},
+                                                                {"GiB/s", "B/s", 0x1p30},
+                                                                {"Gbps", "B/s", 0.125e9},
+                                                                {"GBps", "B/s", 1e9},
+                                                                {"MB/sec", "B/s", 1e6},
+                                                                {"Gbit/s", "B/s", 0.125e9},
+                                                                {"TFLOPS", "FLOP/s", 1e12},
+                                                                {"GFlop/s", "FLOP/s", 1e9},
+                                                                {"us", "s", 1e-6},
+                                                                {"usec", "s", 1e-6},
+                                                                {"ms", "s", 1e-3},
+                                                                {"tokens/s", "token/s", 1},
+                                                                {"MHz", "Hz", 1e6},
+                                                                {"%", "1", 0.01},
+                                                                {"W", "W", 1},
+                                                                {"count", "count", 1},
+                                                                {"GB", "B", 1e9}};
   for (const auto& [text, base, factor] : cases) {
     const UnitScale scale = unit_scale(text);
     EXPECT_EQ(scale.base, base) << text;
     EXPECT_DOUBLE_EQ(scale.factor, factor) << text;
   }
-  for (const char* text : {"furlong", "5 GB/s", "GB / s", "XB/s"}) EXPECT_THROW(unit_scale(text), Error) << text;
+  for (const char* text : {"furlong", "5 GB/s", "GB / s", "XB/s"})
+    EXPECT_THROW(unit_scale(text), Error) << text;
 }
 
 }  // namespace

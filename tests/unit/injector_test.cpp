@@ -266,7 +266,8 @@ class OneSuite final : public Suite {
   std::vector<OptionSpec> options() const override { return {}; }
   FaultPoints fault_points() const override { return {{"message"}, true}; }
   std::vector<results::MetricSpec> metrics() const override {
-    results::MetricSpec rate{"throughput", "FLOP/s", results::Better::higher}, latency{"latency", "s", results::Better::lower};
+    results::MetricSpec rate{"throughput", "FLOP/s", results::Better::higher},
+        latency{"latency", "s", results::Better::lower};
     rate.operation = "product";
     latency.operation = "latency";
     return {rate, latency};

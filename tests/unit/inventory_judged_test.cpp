@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the inventory writes and what the verdict looks for are the same columns: facts of nodes on one end, findings on
-// the other.
+// What the inventory writes and what the verdict looks for are the same columns: facts of nodes on one end,
+// findings on the other.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -64,7 +64,8 @@ results::Results results_of(const Topology& topology) {
 }
 
 /// A case of one device per node whose samples hardly differ.
-void measure(results::Results& r, const std::string& suite, const std::string& name, const std::string& metric, double rate) {
+void measure(results::Results& r, const std::string& suite, const std::string& name,
+             const std::string& metric, double rate) {
   results::CaseData c;
   c.suite = suite;
   c.name = name;

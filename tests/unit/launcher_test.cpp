@@ -16,9 +16,12 @@ using Nodes = std::set<std::string>;
 TEST(Launcher, ARankPerGpuElsePerSocketBoundToItsCores) {
   EXPECT_THAT(local_launcher({0, 1, 16, true}), IsEmpty());  // one rank needs none
   EXPECT_THAT(local_launcher({0, 2, 32, false}), IsEmpty());
-  EXPECT_THAT(local_launcher({0, 2, 32, true}), ElementsAre("mpirun", "--quiet", "-n", "2", "--map-by", "socket", "--bind-to", "socket"));
-  EXPECT_THAT(local_launcher({8, 2, 64, true}), ElementsAre("mpirun", "--quiet", "-n", "8", "--map-by", "slot:PE=8", "--bind-to", "core"));
-  EXPECT_THAT(local_launcher({8, 1, 4, true}), ElementsAre("mpirun", "--quiet", "-n", "8", "--oversubscribe", "--bind-to", "none"));
+  EXPECT_THAT(local_launcher({0, 2, 32, true}),
+              ElementsAre("mpirun", "--quiet", "-n", "2", "--map-by", "socket", "--bind-to", "socket"));
+  EXPECT_THAT(local_launcher({8, 2, 64, true}),
+              ElementsAre("mpirun", "--quiet", "-n", "8", "--map-by", "slot:PE=8", "--bind-to", "core"));
+  EXPECT_THAT(local_launcher({8, 1, 4, true}),
+              ElementsAre("mpirun", "--quiet", "-n", "8", "--oversubscribe", "--bind-to", "none"));
   EXPECT_THAT(local_launcher({1, 2, 64, true}), IsEmpty());
 }
 
@@ -26,7 +29,8 @@ TEST(Launcher, WordsAreThoseOfAShellAndLostNodesTakeTheirPlace) {
   EXPECT_THAT(launcher_words("srun --mpi=pmix  -N 16", {}), ElementsAre("srun", "--mpi=pmix", "-N", "16"));
   EXPECT_THAT(launcher_words("a 'b c' \"d e\"f g\\ h ''", {}), ElementsAre("a", "b c", "d ef", "g h", ""));
   EXPECT_THAT(launcher_words("srun --exclude={exclude} x", {}), ElementsAre("srun", "x"));
-  EXPECT_THAT(launcher_words("srun --exclude={exclude} x", {"n1", "n2"}), ElementsAre("srun", "--exclude=n1,n2", "x"));
+  EXPECT_THAT(launcher_words("srun --exclude={exclude} x", {"n1", "n2"}),
+              ElementsAre("srun", "--exclude=n1,n2", "x"));
   EXPECT_EQ(usage_message([] { launcher_words("a 'b", {}); }), "--launcher: a quote is not closed");
   EXPECT_EQ(usage_message([] { launcher_words("  ", {}); }), "--launcher: no command");
 }
@@ -39,7 +43,8 @@ Attempt aborted(Nodes nodes, Nodes lost) {
   return a;
 }
 
-NextLaunch next(const std::vector<Attempt>& attempts, Nodes excluded = {}, int relaunches = 2, double left_s = 60) {
+NextLaunch next(const std::vector<Attempt>& attempts, Nodes excluded = {}, int relaunches = 2,
+                double left_s = 60) {
   return next_launch(attempts, excluded, relaunches, left_s, 12);
 }
 

@@ -35,7 +35,8 @@ TEST(Statistics, QuantilesInterpolate) {
 
 TEST(Statistics, MadIsScaledToSigmaAndIgnoresOneOutlier) {
   EXPECT_DOUBLE_EQ(mad_sigma(std::vector{1.0, 2.0, 3.0, 4.0, 1000.0}), 1.4826);
-  EXPECT_DOUBLE_EQ(median_standard_error(std::vector{1.0, 2.0, 3.0, 4.0, 5.0}), 1.2533 * 1.4826 / std::sqrt(5.0));
+  EXPECT_DOUBLE_EQ(median_standard_error(std::vector{1.0, 2.0, 3.0, 4.0, 5.0}),
+                   1.2533 * 1.4826 / std::sqrt(5.0));
 }
 
 TEST(Statistics, IntervalIsInfiniteWithoutEnoughSamples) {

@@ -75,7 +75,8 @@ std::vector<Case> gpu_plan_of(Level level, const Shape& shape, std::uint64_t byt
 }
 
 TEST(MemoryPlan, GpusHaveTheirOwnCasesAndRowsPerDevice) {
-  const std::map<Level, std::size_t> patterns = {{Level::smoke, 2}, {Level::quick, 9}, {Level::standard, 21}, {Level::extended, 23}};
+  const std::map<Level, std::size_t> patterns = {
+      {Level::smoke, 2}, {Level::quick, 9}, {Level::standard, 21}, {Level::extended, 23}};
   for (const auto& [level, count] : patterns) {
     const auto cases = gpu_plan_of(level, {2, 4, 2, 8}, 60 * gib);
     EXPECT_TRUE(legal_and_unique(cases));
@@ -114,7 +115,8 @@ std::vector<Case> plan_at(const std::vector<double>& rates, Level level = Level:
 }
 
 TEST(MemoryPlan, TimeOnASlowGpuIsPlannedByItsFirstSweep) {
-  const auto unknown = plan_at({0, 0}), fast = plan_at({3e12, 2.9e12}), slow = plan_at({3e12, 0.3e9}), same = plan_at({3e12, 0.45e9});
+  const auto unknown = plan_at({0, 0}), fast = plan_at({3e12, 2.9e12}), slow = plan_at({3e12, 0.3e9}),
+             same = plan_at({3e12, 0.45e9});
   const char* name = "pattern-switching-noise-together";
   EXPECT_EQ(find(fast, name)->seconds, find(unknown, name)->seconds);
   EXPECT_EQ(find(fast, name)->bytes, find(unknown, name)->bytes);
@@ -124,7 +126,8 @@ TEST(MemoryPlan, TimeOnASlowGpuIsPlannedByItsFirstSweep) {
   for (const Case& c : slow) {
     if (!c.parameters.contains("pattern")) continue;
     const auto pattern = kernels::make_pattern(c.parameters.at("pattern"), 0, 0);
-    EXPECT_GE(c.seconds, 2 * static_cast<double>(c.bytes) * pattern.bytes_per_byte() / 0.3e9 * 0.99) << c.name;
+    EXPECT_GE(c.seconds, 2 * static_cast<double>(c.bytes) * pattern.bytes_per_byte() / 0.3e9 * 0.99)
+        << c.name;
   }
   EXPECT_GT(find(slow, "copy_cached-alone")->seconds, 10 * find(fast, "copy_cached-alone")->seconds);
 }

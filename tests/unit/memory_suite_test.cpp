@@ -300,7 +300,9 @@ TEST(MemoryRun, AFaultIsToldByItsKind) {
   b.run(suite(), pattern_case("march-c"));
   ASSERT_EQ(b.record.events_.size(), 1u);
   EXPECT_EQ(b.record.events_[0].kind, "memory-fault");
-  EXPECT_TRUE(b.record.events_[0].text.starts_with("column, every 1024 words: 40 wrong words of march-c sweep 2")) << b.record.events_[0].text;
+  EXPECT_TRUE(
+      b.record.events_[0].text.starts_with("column, every 1024 words: 40 wrong words of march-c sweep 2"))
+      << b.record.events_[0].text;
   EXPECT_NE(b.record.events_[0].text.find("bits 7 1>0 40"), std::string::npos) << b.record.events_[0].text;
 }
 
@@ -327,16 +329,20 @@ TEST(MemoryRun, APatternOnAGpuIsHeldAgainstWhatTheRunMeasuredOfIt) {
     EXPECT_EQ(b.record.state_, results::CaseState::pass) << b.record.reason_;
     return b.record;
   };
-  const auto value = [](const CaseRecord& r, const char* metric) { return r.rows_.at(0).values.at(metric).at(0); };
+  const auto value = [](const CaseRecord& r, const char* metric) {
+    return r.rows_.at(0).values.at(metric).at(0);
+  };
   const auto alone = run(pattern_case("own-address"));
   EXPECT_EQ(alone.parameters_.at("own_bandwidth_from"), "a copy of the region");
   EXPECT_GT(value(alone, "own_bandwidth"), 0);
-  const auto efficiency = std::find_if(alone.metrics_.begin(), alone.metrics_.end(), [](const auto& m) { return m.name == "efficiency"; });
+  const auto efficiency = std::find_if(alone.metrics_.begin(), alone.metrics_.end(),
+                                       [](const auto& m) { return m.name == "efficiency"; });
   EXPECT_EQ(efficiency->role, results::Role::metric);
   EXPECT_FALSE(efficiency->required);
 
   run(bandwidth_case("triad", "together"));
-  EXPECT_EQ(run(pattern_case("own-address")).parameters_.at("own_bandwidth_from"), "a copy of the region") << "triad moves otherwise";
+  EXPECT_EQ(run(pattern_case("own-address")).parameters_.at("own_bandwidth_from"), "a copy of the region")
+      << "triad moves otherwise";
   const auto copy = run(bandwidth_case("copy", "together"));
   const auto both = run(pattern_case("own-address"));
   EXPECT_EQ(both.parameters_.at("own_bandwidth_from"), "copy-together");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A synthetic network for tests of the verdict on links: capacities of NICs, uplinks of leaves, single bad pairs; noise
-// and one-sided spikes of congestion as in verdict-statistics 5.6.
+// A synthetic network for tests of the verdict on links: capacities of NICs, uplinks of leaves, single bad
+// pairs; noise and one-sided spikes of congestion as in verdict-statistics 5.6.
 #pragma once
 
 #include <cmath>
@@ -16,7 +16,8 @@
 namespace assay::fabricate {
 
 struct Network {
-  int nodes = 64, leaves = 0, nics = 1;  ///< NICs per node; with several, NIC k hangs on leaf k of the node's group
+  int nodes = 64, leaves = 0,
+      nics = 1;  ///< NICs per node; with several, NIC k hangs on leaf k of the node's group
   std::uint64_t seed = 1;
   double noise = 0.01, spread = 0.003, spikes = 0.05, spike_mean = 0.10;
   // Faults as fractions of the rate.
@@ -31,7 +32,8 @@ class NetworkRun {
     r_ = cluster(0);
     r_.info.seed = n.seed;
     for (int l = 0; l < n.leaves; ++l)
-      r_.entities.push_back({"switch", "L" + std::to_string(l), "path", "switch:L" + std::to_string(l), 0, -1});
+      r_.entities.push_back(
+          {"switch", "L" + std::to_string(l), "path", "switch:L" + std::to_string(l), 0, -1});
     auto& table = r_.inventory["nic"];
     for (int i = 0; i < n.nodes; ++i) {
       const auto node = static_cast<std::int32_t>(r_.entities.size());
@@ -89,7 +91,8 @@ class NetworkRun {
   }
 
   /// Adds a case in which the pairs of the rounds were measured both ways, `samples` each.
-  void measure(const std::string& name, const std::vector<Round>& rounds, int samples = 6, bool retest = false) {
+  void measure(const std::string& name, const std::vector<Round>& rounds, int samples = 6,
+               bool retest = false) {
     results::CaseData c;
     c.suite = "p2p";
     c.name = name;
@@ -178,7 +181,8 @@ class NetworkRun {
   double event(const std::string& name, int a, int b, int round) const {
     const RandomStream s = random_.child(name + "/" + std::to_string(round));
     const auto i = static_cast<std::uint64_t>(a) * 100000 + static_cast<std::uint64_t>(b);
-    const double spike = s.uniform(8 * i + 4) < n_.spikes ? -n_.spike_mean * std::log(1 - s.uniform(8 * i + 5)) : 0;
+    const double spike =
+        s.uniform(8 * i + 4) < n_.spikes ? -n_.spike_mean * std::log(1 - s.uniform(8 * i + 5)) : 0;
     return n_.noise * normal(s, 4 * i) - spike;
   }
   std::vector<int> members(int leaf_index) const {
@@ -191,7 +195,8 @@ class NetworkRun {
     Round round;
     const auto order = random_.child(name).permutation(nodes.size());
     for (std::size_t i = 0; i + 1 < order.size(); i += 2)
-      for (int k = 0; k < n_.nics; ++k) round.push_back({nodes[order[i]] * n_.nics + k, nodes[order[i + 1]] * n_.nics + k});
+      for (int k = 0; k < n_.nics; ++k)
+        round.push_back({nodes[order[i]] * n_.nics + k, nodes[order[i + 1]] * n_.nics + k});
     return round;
   }
   std::int32_t link_row(int a, int b) {

@@ -20,20 +20,25 @@ TEST(StillPage, HasEverySectionWithPicturesAndTablesAndNoScript) {
   const auto rows = fabricate::rows_of_kind(r, "device");
   for (const int size : {1024, 4096, 16384}) {
     std::vector<double> values;
-    for (std::size_t i = 0; i < rows.size(); ++i) values.push_back(1e11 * fabricate::wobble(i) * (i == 3 ? 0.7 : 1));
-    fabricate::add_case(r, "memory", "copy-" + std::to_string(size) + "-together", "bandwidth", "B/s", results::Better::higher, "device", rows, values, 12);
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      values.push_back(1e11 * fabricate::wobble(i) * (i == 3 ? 0.7 : 1));
+    fabricate::add_case(r, "memory", "copy-" + std::to_string(size) + "-together", "bandwidth", "B/s",
+                        results::Better::higher, "device", rows, values, 12);
   }
   r.telemetry.push_back({rows.front(), {0, 1, 2}, {{"clock", {1e9, 2e9, 1e9}}}, {{"clock", "Hz"}}});
   const verdict::Options options;
   verdict::Judgement judgement(r, options);
   const auto verdict = verdict::judge_all(judgement);
-  const std::string page = report::page_html({"run.h5", "00ff", r, judgement, verdict, {}, std::nullopt, std::nullopt, {}, nullptr});
+  const std::string page = report::page_html(
+      {"run.h5", "00ff", r, judgement, verdict, {}, std::nullopt, std::nullopt, {}, nullptr});
   EXPECT_EQ(count(page, "script-src 'none'"), 1U);
   EXPECT_EQ(count(page, "<script"), 1U);  // the data block, which is no program
   EXPECT_EQ(count(page, "<script type=\"application/json\""), 1U);
   EXPECT_EQ(count(page, "This build has no script: pictures are still."), 1U);
   EXPECT_EQ(count(page, "<section id="), 13U);
-  for (const char* there : {"node3", "class=\"dot peer\"", "samples over the time of the run", "by size: median and the band", "clock over time", "class=\"signature\"", "class=\"finding warn\"", "class=\"node inconclusive\""})
+  for (const char* there :
+       {"node3", "class=\"dot peer\"", "samples over the time of the run", "by size: median and the band",
+        "clock over time", "class=\"signature\"", "class=\"finding warn\"", "class=\"node inconclusive\""})
     EXPECT_NE(page.find(there), std::string::npos) << there;
   EXPECT_GE(count(page, "<svg"), 5U);
   EXPECT_GE(count(page, "<table"), 5U);

@@ -16,8 +16,14 @@ using testing::HasSubstr;
 using testing::Not;
 
 struct Made {
-  explicit Made(results::Results r, verdict::Options o = {}) : results(std::move(r)), options(std::move(o)), judgement(results, options), verdict(verdict::judge_all(judgement)) {}
-  report::PageInput input() const { return {"run.h5", "00ff", results, judgement, verdict, {}, std::nullopt, std::nullopt, {}, nullptr}; }
+  explicit Made(results::Results r, verdict::Options o = {})
+      : results(std::move(r)),
+        options(std::move(o)),
+        judgement(results, options),
+        verdict(verdict::judge_all(judgement)) {}
+  report::PageInput input() const {
+    return {"run.h5", "00ff", results, judgement, verdict, {}, std::nullopt, std::nullopt, {}, nullptr};
+  }
   results::Results results;
   verdict::Options options;
   verdict::Judgement judgement;
@@ -28,8 +34,10 @@ results::Results fleet(int nodes, double slow_factor = 1) {
   auto r = fabricate::cluster(nodes);
   const auto rows = fabricate::rows_of_kind(r, "device");
   std::vector<double> values;
-  for (std::size_t i = 0; i < rows.size(); ++i) values.push_back(1e11 * fabricate::wobble(i) * (i == 3 ? slow_factor : 1));
-  fabricate::add_case(r, "memory", "triad-together", "bandwidth", "B/s", results::Better::higher, "device", rows, values, 12);
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    values.push_back(1e11 * fabricate::wobble(i) * (i == 3 ? slow_factor : 1));
+  fabricate::add_case(r, "memory", "triad-together", "bandwidth", "B/s", results::Better::higher, "device",
+                      rows, values, 12);
   return r;
 }
 
@@ -106,7 +114,8 @@ TEST(Sensitivity, NoiseHidesAndPartsReveal) {
 
 TEST(Page, AFindingIsDrawnOverTheTimeOfTheRun) {
   auto r = fleet(8, 0.7);
-  const auto slow = fabricate::row_named(r, "node3/cores0-1"), other = fabricate::row_named(r, "node1/cores0-1");
+  const auto slow = fabricate::row_named(r, "node3/cores0-1"),
+             other = fabricate::row_named(r, "node1/cores0-1");
   r.flags.push_back({3, slow, "hw_thermal", 1});
   r.flags.push_back({5, slow, "hw_thermal", 0});
   r.flags.push_back({4, other, "sw_power", 1});
@@ -123,7 +132,9 @@ TEST(Page, AFindingIsDrawnOverTheTimeOfTheRun) {
     {"from": 3, "to": 5, "kind": "flag", "text": "node3/cores0-1 hw_thermal"},
     {"from": 6, "to": 6, "kind": "event", "text": "node3/cores0-1 link_down: for a second"}])");
   EXPECT_EQ(evidence["marks"], marks);
-  for (const char* drawn : {"class=\"mark-flag\"", "class=\"mark-event\"", "class=\"mark-counter\"", "class=\"bound\"", "3 counters, events and flags"}) EXPECT_THAT(page, HasSubstr(drawn));
+  for (const char* drawn : {"class=\"mark-flag\"", "class=\"mark-event\"", "class=\"mark-counter\"",
+                            "class=\"bound\"", "3 counters, events and flags"})
+    EXPECT_THAT(page, HasSubstr(drawn));
 }
 
 TEST(Page, ASweepStandsBesideItsBoundTheRunBeforeAndWhoIsBlamed) {
@@ -132,8 +143,10 @@ TEST(Page, ASweepStandsBesideItsBoundTheRunBeforeAndWhoIsBlamed) {
     const auto rows = fabricate::rows_of_kind(r, "device");
     for (const int size : {1024, 4096, 16384}) {
       std::vector<double> values;
-      for (std::size_t i = 0; i < rows.size(); ++i) values.push_back(rate * size * fabricate::wobble(i) * (i == 3 ? 0.6 : 1));
-      fabricate::add_case(r, "memory", "copy-" + std::to_string(size) + "-together", "bandwidth", "B/s", results::Better::higher, "device", rows, values, 12);
+      for (std::size_t i = 0; i < rows.size(); ++i)
+        values.push_back(rate * size * fabricate::wobble(i) * (i == 3 ? 0.6 : 1));
+      fabricate::add_case(r, "memory", "copy-" + std::to_string(size) + "-together", "bandwidth", "B/s",
+                          results::Better::higher, "device", rows, values, 12);
     }
     r.info.run_id = id;
     return r;
@@ -151,7 +164,9 @@ TEST(Page, ASweepStandsBesideItsBoundTheRunBeforeAndWhoIsBlamed) {
   EXPECT_EQ(sweep["sizes"], Json::array({1024, 4096, 16384}));
   EXPECT_EQ(sweep["bound_kind"], "contract");
   EXPECT_EQ(sweep["bound"], Json::array({nullptr, 3e6, nullptr}));
-  for (std::size_t i = 0; i < 3; ++i) EXPECT_NEAR(sweep["previous"][i].get<double>(), 2 * sweep["median"][i].get<double>(), 1e-3 * sweep["median"][i].get<double>());
+  for (std::size_t i = 0; i < 3; ++i)
+    EXPECT_NEAR(sweep["previous"][i].get<double>(), 2 * sweep["median"][i].get<double>(),
+                1e-3 * sweep["median"][i].get<double>());
   ASSERT_EQ(sweep["blamed"].size(), 1U);
   EXPECT_THAT(sweep["blamed"][0]["name"].get<std::string>(), HasSubstr("node3"));
   EXPECT_LT(sweep["blamed"][0]["values"][1].get<double>(), sweep["low"][1].get<double>());
@@ -162,7 +177,8 @@ TEST(Page, HostileTextsAreInert) {
   const std::string evil = "</script><img src=x onerror=alert(1)>\"'&";
   auto r = fleet(4);
   for (auto& e : r.entities) e.name += evil;
-  for (auto* text : {&r.info.run_id, &r.info.command_line, &r.info.level, &r.info.started, &r.info.plan_hash}) *text = evil;
+  for (auto* text : {&r.info.run_id, &r.info.command_line, &r.info.level, &r.info.started, &r.info.plan_hash})
+    *text = evil;
   r.cases[0].reason = r.cases[0].case_key = evil;
   r.cases[0].metrics[0].unit = evil;
   r.events.push_back({1, 1, evil, evil});
@@ -184,8 +200,10 @@ TEST(Page, EmptyResultsSayWhyNothingIsThere) {
   r.info.level = "smoke";
   const Made made(std::move(r));
   const std::string page = report::page_html(made.input());
-  for (const char* why : {"No contract was given", "The file knows no nodes", "No pairs were measured", "No metric of this run was measured at three sizes",
-                          "No metric with a direction", "Nothing was sampled over time", "No training case ran", "Only one run is at hand", "One run was given", "holds no inventory"})
+  for (const char* why : {"No contract was given", "The file knows no nodes", "No pairs were measured",
+                          "No metric of this run was measured at three sizes", "No metric with a direction",
+                          "Nothing was sampled over time", "No training case ran", "Only one run is at hand",
+                          "One run was given", "holds no inventory"})
     EXPECT_THAT(page, HasSubstr(why));
 }
 
@@ -196,8 +214,10 @@ std::vector<verdict::Snapshot> nights(int count, int step_at, double step) {
     const auto rows = fabricate::rows_of_kind(r, "device");
     std::vector<double> values;
     for (std::size_t i = 0; i < rows.size(); ++i)
-      values.push_back(1e11 * fabricate::wobble(i * 3 + static_cast<std::size_t>(n) * 5, 0.004) * (i == 2 && n >= step_at ? 1 - step : 1));
-    fabricate::add_case(r, "memory", "triad-together", "bandwidth", "B/s", results::Better::higher, "device", rows, values);
+      values.push_back(1e11 * fabricate::wobble(i * 3 + static_cast<std::size_t>(n) * 5, 0.004) *
+                       (i == 2 && n >= step_at ? 1 - step : 1));
+    fabricate::add_case(r, "memory", "triad-together", "bandwidth", "B/s", results::Better::higher, "device",
+                        rows, values);
     r.info.run_id = "night" + std::to_string(n);
     r.info.started = "2026-01-" + std::to_string(10 + n) + "T00:00:00Z";
     runs.push_back(verdict::snapshot_of(r, r.info.run_id + ".h5"));

@@ -164,7 +164,9 @@ TEST(MakeSchedule, RunsTheNodesSideBySide) {
 std::pair<int, int> kinds(const Schedule& schedule, const std::vector<int>& leaves) {
   int crossing = 0, inside = 0;
   for (const Round& round : schedule) {
-    const auto across = [&](const Pair& p) { return leaves[static_cast<std::size_t>(p.a)] != leaves[static_cast<std::size_t>(p.b)]; };
+    const auto across = [&](const Pair& p) {
+      return leaves[static_cast<std::size_t>(p.a)] != leaves[static_cast<std::size_t>(p.b)];
+    };
     crossing += std::all_of(round.begin(), round.end(), across) ? 1 : 0;
     inside += std::none_of(round.begin(), round.end(), across) ? 1 : 0;
   }
@@ -182,7 +184,8 @@ TEST(MakeSchedule, PairsAreCountedAsTheyAreMade) {
     EXPECT_LT(topology.kinds().size(), nodes.size());
     for (const Scope scope : {Scope::node, Scope::cross})
       for (const std::size_t rounds : {std::size_t{1}, std::size_t{5}, all})
-        EXPECT_EQ(pair_count(scope, topology, RandomStream(3), rounds, {}), pair_count(make_schedule(scope, topology, RandomStream(3), rounds)));
+        EXPECT_EQ(pair_count(scope, topology, RandomStream(3), rounds, {}),
+                  pair_count(make_schedule(scope, topology, RandomStream(3), rounds)));
   }
 }
 
@@ -206,7 +209,8 @@ TEST(CrossSchedule, CrossesAndStaysBelowKnownLeaves) {
     }
     for (const auto& [node, n] : partners) EXPECT_GE(n, 8) << node;
     EXPECT_EQ(kinds(cross_schedule(ranks, RandomStream(5), 10, leaves), leaves), std::pair(6, 4));
-    EXPECT_EQ(cross_schedule(ranks, RandomStream(5), 10, leaves), cross_schedule(ranks, RandomStream(5), 10, leaves));
+    EXPECT_EQ(cross_schedule(ranks, RandomStream(5), 10, leaves),
+              cross_schedule(ranks, RandomStream(5), 10, leaves));
   }
 }
 

@@ -133,7 +133,8 @@ TEST(Plan, NothingMatchingIsAUsageError) {
 
 TEST(Plan, IllegalAndDoubleNamesAreBugs) {
   const auto topology = nodes_of({8 * gib}, 1);
-  EXPECT_THROW(make_plan(config_of(Level::quick), topology, suite_with({make("A b", Stage::world, 1, true)})), Error);
+  EXPECT_THROW(make_plan(config_of(Level::quick), topology, suite_with({make("A b", Stage::world, 1, true)})),
+               Error);
   const Case twice = make("a", Stage::world, 1, true);
   EXPECT_THROW(make_plan(config_of(Level::quick), topology, suite_with({twice, twice})), Error);
 }
@@ -161,12 +162,14 @@ TEST(FileBytes, CountRequiredCasesAndWhatTheBudgetLeavesTimeFor) {
   EXPECT_NEAR(static_cast<double>(required), 1000.0 * 100 * 16, 0.1 * 1000 * 100 * 16);
   // Each further number of a sample takes its eight bytes.
   plan.columns["fixed "] = {3, 0};
-  EXPECT_NEAR(static_cast<double>(plan.file_bytes()), 2.0 * static_cast<double>(required), 0.1 * static_cast<double>(required));
+  EXPECT_NEAR(static_cast<double>(plan.file_bytes()), 2.0 * static_cast<double>(required),
+              0.1 * static_cast<double>(required));
   plan.columns.clear();
   // Nine more of which the other 50 s hold one.
   c.required = false;
   for (int i = 0; i < 9; ++i) plan.cases.push_back(c);
-  EXPECT_NEAR(static_cast<double>(plan.file_bytes()), 2.0 * static_cast<double>(required), 0.05 * static_cast<double>(required));
+  EXPECT_NEAR(static_cast<double>(plan.file_bytes()), 2.0 * static_cast<double>(required),
+              0.05 * static_cast<double>(required));
   // No time is left for any of them.
   plan.budget_s = 50;
   EXPECT_EQ(plan.file_bytes(), required);

@@ -19,12 +19,14 @@ namespace {
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
-/// A device that draws `high` W in the first `duty` of every `period`, `low` else; its counter moves every `step` seconds and is read
-/// every `read` seconds.
-EnergyTrace counter(double high, double low, double period, double duty, double step, double read, double seconds) {
+/// A device that draws `high` W in the first `duty` of every `period`, `low` else; its counter moves every
+/// `step` seconds and is read every `read` seconds.
+EnergyTrace counter(double high, double low, double period, double duty, double step, double read,
+                    double seconds) {
   const auto joules = [&](double t) {
     const double whole = std::floor(t / period), within = t - whole * period;
-    return whole * period * (duty * high + (1 - duty) * low) + std::min(within, duty * period) * high + std::max(0.0, within - duty * period) * low;
+    return whole * period * (duty * high + (1 - duty) * low) + std::min(within, duty * period) * high +
+           std::max(0.0, within - duty * period) * low;
   };
   EnergyTrace trace;
   for (double t = 0; t < seconds; t += read) {
@@ -36,7 +38,8 @@ EnergyTrace counter(double high, double low, double period, double duty, double 
 
 std::vector<PulseTimes> pulses(double period, double duty, int first, int count) {
   std::vector<PulseTimes> all;
-  for (int k = first; k < first + count; ++k) all.push_back({k * period, (k + duty) * period, (k + 1) * period});
+  for (int k = first; k < first + count; ++k)
+    all.push_back({k * period, (k + duty) * period, (k + 1) * period});
   return all;
 }
 
@@ -58,7 +61,8 @@ TEST(Power, TheMeanOfASteadyDevice) {
 
 TEST(Power, TheSwingIsThatOfTheDeviceAndNotOfTheCounter) {
   for (const double period : {1.0, 2.0, 10.0}) {
-    const EnergyTrace moves = moves_of(counter(650, 90, period, 0.5, 0.09, 0.005, 12 * period));  // moves across the edges
+    const EnergyTrace moves =
+        moves_of(counter(650, 90, period, 0.5, 0.09, 0.005, 12 * period));  // moves across the edges
     const PowerSwing swing = power_swing(moves, pulses(period, 0.5, 2, 8));
     EXPECT_NEAR(swing.high_w, 650, 20) << period;
     EXPECT_NEAR(swing.low_w, 90, 20) << period;
@@ -76,9 +80,11 @@ TEST(Power, NoSwingIsClaimedWhereTheCounterIsTooSlow) {
 
 class Powercap : public testing::Test {
  protected:
-  std::filesystem::path root = std::filesystem::temp_directory_path() / ("assay-powercap-" + std::to_string(getpid()));
+  std::filesystem::path root =
+      std::filesystem::temp_directory_path() / ("assay-powercap-" + std::to_string(getpid()));
   void SetUp() override {
-    for (const char* zone : {"intel-rapl:0", "intel-rapl:1", "intel-rapl:0:0"}) std::filesystem::create_directories(root / "sys/class/powercap" / zone);
+    for (const char* zone : {"intel-rapl:0", "intel-rapl:1", "intel-rapl:0:0"})
+      std::filesystem::create_directories(root / "sys/class/powercap" / zone);
     name("intel-rapl:0", "package-0");
     name("intel-rapl:1", "package-1");
     name("intel-rapl:0:0", "core");
@@ -89,7 +95,9 @@ class Powercap : public testing::Test {
     put(zone, "max_energy_range_uj", "1000000000");
     put(zone, "energy_uj", "999000000");
   }
-  void put(const std::string& zone, const std::string& file, const std::string& text) { std::ofstream(root / "sys/class/powercap" / zone / file) << text << "\n"; }
+  void put(const std::string& zone, const std::string& file, const std::string& text) {
+    std::ofstream(root / "sys/class/powercap" / zone / file) << text << "\n";
+  }
 };
 
 TEST_F(Powercap, PackagesAreAddedAndMayStartFromZeroAgain) {

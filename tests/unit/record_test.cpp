@@ -77,8 +77,10 @@ TEST(Record, ABrokenRecordIsAnInternalError) { EXPECT_THROW(CaseRecord::deserial
 TEST(Assemble, PadsShorterRanksWithNotTaken) {
   const Topology topology = two_ranks();
   EntityTable entities(topology);
-  const auto bundle = assemble(a_case(), {record_of(entities.device_of_rank(0), {1, 2, 3}),
-                                          record_of(entities.device_of_rank(1), {4})}, entities, "id");
+  const auto bundle =
+      assemble(a_case(),
+               {record_of(entities.device_of_rank(0), {1, 2, 3}), record_of(entities.device_of_rank(1), {4})},
+               entities, "id");
   const auto& data = bundle.data;
   EXPECT_EQ(data.state, results::CaseState::pass);
   EXPECT_EQ(data.count, (std::vector<std::int32_t>{3, 1}));

@@ -24,9 +24,16 @@ std::string line(const std::map<std::string, std::vector<std::string>>& given) {
 
 TEST(Relaunch, SaysOnlyWhatWasSaid) {
   EXPECT_EQ(line({}), "assay run --exclude n3,n7 --resume 'a run.h5'");
-  EXPECT_EQ(line({{"level", {"standard"}}, {"out", {"x.h5"}}, {"force", {"true"}}, {"seed", {"9"}}, {"strict", {"true"}},
-                  {"suites", {"gemm"}}, {"gemm.dtypes", {"fp32"}}, {"exclude", {"n1"}}}),
-            "assay run --suites gemm --level standard --seed 9 --strict --gemm.dtypes fp32 --exclude n1,n3,n7 --resume 'a run.h5'");
+  EXPECT_EQ(line({{"level", {"standard"}},
+                  {"out", {"x.h5"}},
+                  {"force", {"true"}},
+                  {"seed", {"9"}},
+                  {"strict", {"true"}},
+                  {"suites", {"gemm"}},
+                  {"gemm.dtypes", {"fp32"}},
+                  {"exclude", {"n1"}}}),
+            "assay run --suites gemm --level standard --seed 9 --strict --gemm.dtypes fp32 --exclude "
+            "n1,n3,n7 --resume 'a run.h5'");
 }
 
 TEST(Relaunch, QuotesForAShell) {
@@ -35,7 +42,8 @@ TEST(Relaunch, QuotesForAShell) {
 }
 
 TEST(Relaunch, ASoakGoesOnWithoutItsFile) {
-  EXPECT_EQ(line({{"level", {"soak"}}, {"duration", {"2h"}}}), "assay run --level soak --duration 7200s --exclude n3,n7");
+  EXPECT_EQ(line({{"level", {"soak"}}, {"duration", {"2h"}}}),
+            "assay run --level soak --duration 7200s --exclude n3,n7");
 }
 
 }  // namespace

@@ -71,7 +71,8 @@ TEST(Report, ACaseIsToldInTheWordsOfItsSuite) {
   share.values.assign(c.entity.size(), 0.82);
   c.metrics.push_back(share);
   const auto devices = rows_of_kind(r, "device");
-  add_case(r, "gemm", "fp32-exact-n512", "errors", "count", results::Better::lower, "device", devices, std::vector<double>(devices.size(), 0));
+  add_case(r, "gemm", "fp32-exact-n512", "errors", "count", results::Better::lower, "device", devices,
+           std::vector<double>(devices.size(), 0));
   const auto text = report::summary(r, judge(r), "run.h5", {});
   EXPECT_THAT(text, HasSubstr("\n  fp32 GEMM n=2048, all cores: 100 GFLOP/s, spread 0."));
   EXPECT_THAT(text, HasSubstr(" %, 82 % of FMA peak\n"));
@@ -194,7 +195,8 @@ TEST(Report, PrometheusHasOneSeriesPerPart) {
   r.info.started = "2026-01-31T04:05:06Z";
   const auto text = report::verdict_prometheus(r, judge(r));
   EXPECT_THAT(text, HasSubstr("# TYPE assay_median_throughput_flop_per_second gauge\n"));
-  EXPECT_THAT(text, HasSubstr("\nassay_median_throughput_flop_per_second{node=\"node3\",device=\"cores0-1\",suite=\"gemm\",case=\"fp32-n2048-together\"} "));
+  EXPECT_THAT(text, HasSubstr("\nassay_median_throughput_flop_per_second{node=\"node3\",device=\"cores0-1\","
+                              "suite=\"gemm\",case=\"fp32-n2048-together\"} "));
   EXPECT_THAT(text, HasSubstr("\nassay_node_state{node=\"node3\",state=\"WARN\"} 1\n"));
   EXPECT_THAT(text, HasSubstr("\nassay_node_state{node=\"node3\",state=\"PASS\"} 0\n"));
   EXPECT_THAT(text, HasSubstr("\nassay_device_state{node=\"node3\",device=\"cores0-1\",state=\"WARN\"} 1\n"));
@@ -208,14 +210,16 @@ TEST(Report, PrometheusHasOneSeriesPerPart) {
 TEST(Report, PrometheusCountsALinkForBothEndsAndLeavesRetestsOut) {
   auto r = healthy(2);
   const auto devices = rows_of_kind(r, "device");
-  auto& links = add_case(r, "p2p", "latency-8", "latency", "s", results::Better::lower, "link", {-1, -1}, {2e-6, 4e-6});
+  auto& links =
+      add_case(r, "p2p", "latency-8", "latency", "s", results::Better::lower, "link", {-1, -1}, {2e-6, 4e-6});
   links.source = {devices[0], devices[1]};
   links.destination = {devices[1], devices[0]};
   for (auto& value : links.metrics[0].values) value = value < 3e-6 ? 2e-6 : 4e-6;
   add_case(r, "gemm", "only.c1", "throughput", "FLOP/s", results::Better::higher, "device", devices, {1, 1});
   const auto text = report::verdict_prometheus(r, judge(r));
   for (const char* node : {"node0", "node1"})
-    EXPECT_THAT(text, HasSubstr(std::string("assay_median_latency_seconds{node=\"") + node + "\",device=\"cores0-1\",suite=\"p2p\",case=\"latency-8\"} 3e-06\n"));
+    EXPECT_THAT(text, HasSubstr(std::string("assay_median_latency_seconds{node=\"") + node +
+                                "\",device=\"cores0-1\",suite=\"p2p\",case=\"latency-8\"} 3e-06\n"));
   EXPECT_THAT(text, Not(HasSubstr("only")));
 }
 
@@ -223,7 +227,8 @@ TEST(Report, PrometheusOfManyPartsTellsStatesAndTheWorst) {
   const auto text = report::verdict_prometheus(slow_run(1200), judge(slow_run(1200)));
   const auto count = [&](const std::string& name) {
     const auto lines = lines_of(text);
-    return std::count_if(lines.begin(), lines.end(), [&](const std::string& line) { return line.starts_with(name + "{"); });
+    return std::count_if(lines.begin(), lines.end(),
+                         [&](const std::string& line) { return line.starts_with(name + "{"); });
   };
   EXPECT_EQ(count("assay_node_state"), 1200);
   EXPECT_THAT(text, Not(HasSubstr("assay_node_state{node=\"node3\",state=\"PASS\"}")));
@@ -249,7 +254,8 @@ TEST(Layout, WrapAndFit) {
   EXPECT_EQ(report::wrap("a bb ccc", 5, 2), "a bb\n  ccc\n");
   EXPECT_EQ(report::wrap("abcdefgh", 5, 0), "abcde\nfgh\n");
   // A name of a hostile file: what counts the rest anew for each line takes minutes.
-  EXPECT_EQ(report::wrap(std::string(8'000'000, 'x'), 80, 2).size(), 8'000'000U + 3 * ((8'000'000 + 77) / 78));
+  EXPECT_EQ(report::wrap(std::string(8'000'000, 'x'), 80, 2).size(),
+            8'000'000U + 3 * ((8'000'000 + 77) / 78));
 }
 
 }  // namespace

@@ -54,7 +54,8 @@ class ResultsFile : public testing::Test {
   }
   /// Makes it look as if the writer had died: no process has this start time.
   void orphan() const {
-    std::ofstream(partial_ / "owner") << R"({"run_id":"run-0001","host":")" + host_name() + R"(","pid":1,"start":1})";
+    std::ofstream(partial_ / "owner")
+        << R"({"run_id":"run-0001","host":")" + host_name() + R"(","pid":1,"start":1})";
   }
 
   fs::path dir_, file_, partial_;

@@ -147,7 +147,11 @@ TEST(JoinVisits, OneRowPerDevice) {
 TEST(CaseName, WithoutItsSuffix) {
   Case c;
   c.suite = "s";
-  for (const auto& [name, base] : {std::pair{"a-n4.p2", "s/a-n4"}, {"a.c1", "s/a"}, {"a.cold", "s/a.cold"}, {"v1.5", "s/v1.5"}, {"a.p", "s/a.p"}}) {
+  for (const auto& [name, base] : {std::pair{"a-n4.p2", "s/a-n4"},
+                                   {"a.c1", "s/a"},
+                                   {"a.cold", "s/a.cold"},
+                                   {"v1.5", "s/v1.5"},
+                                   {"a.p", "s/a.p"}}) {
     c.name = name;
     EXPECT_EQ(c.base_path(), base);
   }

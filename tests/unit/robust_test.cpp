@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The statistics against values worked out by hand or by other programs (named), and their error rates by simulation.
+// The statistics against values worked out by hand or by other programs (named), and their error rates by
+// simulation.
 #include "measure/robust.hpp"
 #include "measure/spread_prior.hpp"
 #include "measure/table_place.hpp"
@@ -128,7 +129,8 @@ TEST(TablePlace, BetweenTheRowsAndNotBeyondThem) {
 
 TEST(SpreadPool, EqualSpreadsAreKnownFromAllAndUnequalOnesFromFew) {
   std::mt19937_64 g(21);
-  // 40 populations of 12 that spread alike, and 40 whose true variances are 1 / (chi-square with 6 degrees / 6).
+  // 40 populations of 12 that spread alike, and 40 whose true variances are 1 / (chi-square with 6 degrees /
+  // 6).
   SpreadPool equal, unequal;
   std::chi_squared_distribution<double> own(11), between(6);
   for (int i = 0; i < 40; ++i) {

@@ -16,7 +16,8 @@ using testing::IsEmpty;
 using testing::SizeIs;
 
 TEST(Hostlist, AsSlurmWritesIt) {
-  EXPECT_THAT(expand_hostlist("node[01-03,7],gpu5"), ElementsAre("node01", "node02", "node03", "node7", "gpu5"));
+  EXPECT_THAT(expand_hostlist("node[01-03,7],gpu5"),
+              ElementsAre("node01", "node02", "node03", "node7", "gpu5"));
   EXPECT_THAT(expand_hostlist("r[1-2]n[8-9]x"), ElementsAre("r1n8x", "r1n9x", "r2n8x", "r2n9x"));
   EXPECT_THAT(expand_hostlist("n[098-101]"), ElementsAre("n098", "n099", "n100", "n101"));
   EXPECT_THAT(expand_hostlist("a b\n# c\nd#e\n,,f"), ElementsAre("a", "b", "d", "f"));
@@ -26,9 +27,13 @@ TEST(Hostlist, AsSlurmWritesIt) {
 }
 
 TEST(Hostlist, SaysWhatIsWrong) {
-  for (const auto& [text, what] : {std::pair{"n[1-", "not closed"}, {"n[3-1]", "backwards"}, {"n[a]", "numbers and ranges"},
-                                   {"n[]", "numbers and ranges"}, {"n[1-2000000]", "more than a million"},
-                                   {"n[1-9999]m[1-9999]", "more than a million"}, {"n[-1]", "numbers and ranges"}})
+  for (const auto& [text, what] : {std::pair{"n[1-", "not closed"},
+                                   {"n[3-1]", "backwards"},
+                                   {"n[a]", "numbers and ranges"},
+                                   {"n[]", "numbers and ranges"},
+                                   {"n[1-2000000]", "more than a million"},
+                                   {"n[1-9999]m[1-9999]", "more than a million"},
+                                   {"n[-1]", "numbers and ranges"}})
     EXPECT_THAT(usage_message([text = text] { expand_hostlist(text); }), HasSubstr(what));
 }
 
@@ -39,8 +44,10 @@ TEST(Selection, OfNodes) {
   EXPECT_THAT(choose_ranks(hosts, "n[2-3]", ""), ElementsAre(2, 3, 4));
   EXPECT_THAT(choose_ranks(hosts, "", "n1,n99"), ElementsAre(2, 3, 4));
   EXPECT_THAT(choose_ranks(hosts, "n*", "n2"), ElementsAre(0, 1, 3, 4));
-  EXPECT_THAT(usage_message([] { choose_ranks(hosts, "n1,n4", ""); }), HasSubstr("--only: no rank runs on 'n4'"));
-  EXPECT_THAT(usage_message([] { choose_ranks(hosts, "n1", "n1"); }), HasSubstr("--exclude: no node is left"));
+  EXPECT_THAT(usage_message([] { choose_ranks(hosts, "n1,n4", ""); }),
+              HasSubstr("--only: no rank runs on 'n4'"));
+  EXPECT_THAT(usage_message([] { choose_ranks(hosts, "n1", "n1"); }),
+              HasSubstr("--exclude: no node is left"));
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where pairs and random groups are clean and all nodes together are slow, their halves tell which part it is.
+// Where pairs and random groups are clean and all nodes together are slow, their halves tell which part it
+// is.
 #include <algorithm>
 
 #include "expect_error.hpp"
@@ -24,7 +25,8 @@ Spec spec_of(std::uint64_t seed, const std::string& fault) {
 }
 
 std::size_t halves(const results::Results& r) {
-  return static_cast<std::size_t>(std::count_if(r.cases.begin(), r.cases.end(), [](const auto& c) { return c.parameters.contains("variant"); }));
+  return static_cast<std::size_t>(std::count_if(
+      r.cases.begin(), r.cases.end(), [](const auto& c) { return c.parameters.contains("variant"); }));
 }
 
 std::vector<const results::Finding*> said(const results::Results& r) {
@@ -76,7 +78,8 @@ TEST(Bisection, ABrokenLimitAsksForItToo) {
   EXPECT_EQ(halves(r), 1U);
   const auto found = said(r);
   EXPECT_TRUE(std::any_of(found.begin(), found.end(), [](const auto* f) {
-    return f->text.find("against its limit") != std::string::npos && f->members.size() == 2 && f->members[0].find("40") != std::string::npos;
+    return f->text.find("against its limit") != std::string::npos && f->members.size() == 2 &&
+           f->members[0].find("40") != std::string::npos;
   }));
 }
 

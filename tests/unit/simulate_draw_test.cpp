@@ -22,7 +22,8 @@ std::vector<double> draws(const F& one) {
 }
 
 double share_below(const std::vector<double>& values, double bound) {
-  return static_cast<double>(std::count_if(values.begin(), values.end(), [&](double v) { return v < bound; })) /
+  return static_cast<double>(
+             std::count_if(values.begin(), values.end(), [&](double v) { return v < bound; })) /
          static_cast<double>(values.size());
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who gets slower while his peers do not: simulated within a case and over the segments of a soak.
-#include <gtest/gtest.h>
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
@@ -79,7 +79,8 @@ TEST(Drift, OverTheSegmentsOfASoakThePartIsNamedWithItsBegin) {
       spec.started = fmt::format("2026-01-31T{:02}:00:00Z", spec.run);
       // 1 % an hour from the third hour on.
       spec.faults.clear();
-      if (faulty && spec.run > 2) spec.faults = {parse_fault(fmt::format("slow:node=3,percent={}", spec.run - 2))};
+      if (faulty && spec.run > 2)
+        spec.faults = {parse_fault(fmt::format("slow:node=3,percent={}", spec.run - 2))};
       const auto r = screen(spec);
       join.add(fmt::format("seg{:02}.h5", spec.run), r, verdict::judge(r, {}));
     }

@@ -13,7 +13,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-Spec small(std::int64_t nodes, std::int64_t devices, const std::vector<std::string>& metrics = {"memory/triad-alone"}) {
+Spec small(std::int64_t nodes, std::int64_t devices,
+           const std::vector<std::string>& metrics = {"memory/triad-alone"}) {
   Spec spec;
   spec.nodes = nodes;
   spec.devices_per_node = devices;
@@ -50,10 +51,10 @@ TEST(SimulateMachine, RailsHaveLeavesOfTheirOwn) {
   Spec spec = small(8, 2);
   spec.leaves = 4;
   const Machine m(spec);
-  EXPECT_EQ(m.leaf_of_nic(0), 0);   // node 0, rail 0
-  EXPECT_EQ(m.leaf_of_nic(1), 1);   // node 0, rail 1
-  EXPECT_EQ(m.leaf_of_nic(6), 0);   // node 3
-  EXPECT_EQ(m.leaf_of_nic(8), 2);   // node 4: the second pod
+  EXPECT_EQ(m.leaf_of_nic(0), 0);  // node 0, rail 0
+  EXPECT_EQ(m.leaf_of_nic(1), 1);  // node 0, rail 1
+  EXPECT_EQ(m.leaf_of_nic(6), 0);  // node 3
+  EXPECT_EQ(m.leaf_of_nic(8), 2);  // node 4: the second pod
   EXPECT_EQ(m.leaf_of_nic(15), 3);
 }
 
@@ -105,14 +106,14 @@ TEST(SimulateMachine, ALinkIsAsFastAsTheSlowerEnd) {
   Spec spec = small(8, 1, {"p2p/bandwidth-uni*"});
   spec.leaves = 2;
   spec.nic_cv = 0;
-  spec.faults = {parse_fault("slow:node=1,nic=0,direction=rx,percent=10"), parse_fault("slow:leaf=1,percent=2"),
-                 parse_fault("slowlink:pair=2>3,factor=0.5")};
+  spec.faults = {parse_fault("slow:node=1,nic=0,direction=rx,percent=10"),
+                 parse_fault("slow:leaf=1,percent=2"), parse_fault("slowlink:pair=2>3,factor=0.5")};
   const Machine m(spec);
   const auto& metric = spec.metrics[0];
   EXPECT_DOUBLE_EQ(m.log_link(metric, 0, 1, 0), std::log(0.9));
-  EXPECT_DOUBLE_EQ(m.log_link(metric, 1, 0, 0), 0);              // it sends as it should
-  EXPECT_DOUBLE_EQ(m.log_link(metric, 0, 4, 0), std::log(0.98)); // crosses to the bad leaf
-  EXPECT_DOUBLE_EQ(m.log_link(metric, 4, 5, 0), 0);              // stays inside it
+  EXPECT_DOUBLE_EQ(m.log_link(metric, 1, 0, 0), 0);               // it sends as it should
+  EXPECT_DOUBLE_EQ(m.log_link(metric, 0, 4, 0), std::log(0.98));  // crosses to the bad leaf
+  EXPECT_DOUBLE_EQ(m.log_link(metric, 4, 5, 0), 0);               // stays inside it
   EXPECT_DOUBLE_EQ(m.log_link(metric, 2, 3, 0), std::log(0.5));
   EXPECT_DOUBLE_EQ(m.log_link(metric, 3, 2, 0), 0);
 }
@@ -127,7 +128,9 @@ TEST(SimulateMachine, WhatMakesNoClusterIsNamed) {
   EXPECT_THAT(message([](Spec& s) { s.devices_per_node = 2000; }), HasSubstr("--devices-per-node: 2000"));
   EXPECT_THAT(message([](Spec& s) { s.leaves = 9; }), HasSubstr("--leaves: 9"));
   EXPECT_THAT(message([](Spec& s) { s.samples = 0; }), HasSubstr("--samples: 0"));
-  const auto fault = [&](const char* text) { return message([&](Spec& s) { s.faults = {parse_fault(text)}; }); };
+  const auto fault = [&](const char* text) {
+    return message([&](Spec& s) { s.faults = {parse_fault(text)}; });
+  };
   EXPECT_THAT(fault("slow:node=4,percent=5"), HasSubstr("no such node"));
   EXPECT_THAT(fault("slow:device=2,percent=5"), HasSubstr("no such device"));
   EXPECT_THAT(fault("slow:leaf=0,percent=5"), HasSubstr("there are no leaves"));
@@ -138,7 +141,8 @@ TEST(SimulateMachine, WhatMakesNoClusterIsNamed) {
 }
 
 TEST(SimulateSchedule, RoundsAreDisjointAndSampledBeyond64Nodes) {
-  for (const auto& [nodes, rounds] : std::vector<std::pair<std::int64_t, std::size_t>>{{2, 1}, {7, 7}, {64, 63}, {200, 12}}) {
+  for (const auto& [nodes, rounds] :
+       std::vector<std::pair<std::int64_t, std::size_t>>{{2, 1}, {7, 7}, {64, 63}, {200, 12}}) {
     Spec spec = small(nodes, 1, {"p2p/bandwidth-uni*"});
     spec.leaves = nodes >= 200 ? 8 : 0;
     const Machine m(spec);
@@ -151,7 +155,8 @@ TEST(SimulateSchedule, RoundsAreDisjointAndSampledBeyond64Nodes) {
       for (const auto& ends : schedule[r]) {
         EXPECT_TRUE(senders.insert(ends.source).second) << "round " << r;
         EXPECT_NE(ends.source, ends.destination);
-        all_inside = all_inside && m.leaf_of_nic(m.device_at(ends.source)) == m.leaf_of_nic(m.device_at(ends.destination));
+        all_inside = all_inside &&
+                     m.leaf_of_nic(m.device_at(ends.source)) == m.leaf_of_nic(m.device_at(ends.destination));
       }
       // Of an odd number one has a bye: of all, or of each of the 8 leaves.
       EXPECT_GE(senders.size() + (all_inside ? 8 : 1), static_cast<std::size_t>(nodes)) << "round " << r;

@@ -41,7 +41,8 @@ Spec spec_of(std::int64_t nodes, std::int64_t devices, const std::vector<std::st
 }
 
 const results::CaseData& case_named(const results::Results& r, const std::string& path) {
-  const auto it = std::find_if(r.cases.begin(), r.cases.end(), [&](const auto& c) { return c.path() == path; });
+  const auto it =
+      std::find_if(r.cases.begin(), r.cases.end(), [&](const auto& c) { return c.path() == path; });
   if (it == r.cases.end()) throw std::runtime_error("no case " + path);
   return *it;
 }
@@ -59,7 +60,8 @@ TEST(Simulate, TheSeedAndTheRunDecideEverything) {
   Spec spec = spec_of(4, 2, {"memory", "p2p"});
   const auto a = screen(spec), b = screen(spec);
   ASSERT_EQ(a.cases.size(), b.cases.size());
-  for (std::size_t i = 0; i < a.cases.size(); ++i) EXPECT_EQ(a.cases[i].metrics[0].values, b.cases[i].metrics[0].values);
+  for (std::size_t i = 0; i < a.cases.size(); ++i)
+    EXPECT_EQ(a.cases[i].metrics[0].values, b.cases[i].metrics[0].values);
   spec.run = 1;
   const auto c = screen(spec);
   EXPECT_NE(a.cases[0].metrics[0].values, c.cases[0].metrics[0].values);
@@ -159,7 +161,8 @@ TEST(Simulate, SamplesOfALinkAreSharedOutAmongItsRounds) {
   EXPECT_EQ(entities.size(), known + 2);
   EXPECT_EQ(entities[known].name, "sim00/gpu0>sim01/gpu0");
   const auto& round = data.find("round")->values;
-  EXPECT_EQ(std::vector<double>(round.begin(), round.begin() + 8), (std::vector<double>{0, 0, 0, 0, 2, 2, 2, 2}));
+  EXPECT_EQ(std::vector<double>(round.begin(), round.begin() + 8),
+            (std::vector<double>{0, 0, 0, 0, 2, 2, 2, 2}));
   EXPECT_EQ(round[8], 1);
   // Known links keep their rows.
   measure_links(machine, spec.metrics[0], rounds, {"x.c2", 0, 1, 8, 4, true}, entities);
@@ -198,7 +201,8 @@ TEST(Simulate, IsStoredAsAValidFileThatSaysWhatItIs) {
   EXPECT_EQ(back.errors.size(), r.errors.size());
   EXPECT_EQ(back.selftest.size(), r.selftest.size());
   EXPECT_TRUE(back.config.contains("simulated"));
-  EXPECT_TRUE(std::any_of(back.events.begin(), back.events.end(), [](const auto& e) { return e.kind == "simulated"; }));
+  EXPECT_TRUE(std::any_of(back.events.begin(), back.events.end(),
+                          [](const auto& e) { return e.kind == "simulated"; }));
   EXPECT_EQ(verdict::judge(back, {}).state, r.verdict->state);
   EXPECT_THAT(usage_message([&] { results::save(r, file, false); }), HasSubstr("exists"));
   results::save(r, file, true);
@@ -206,7 +210,8 @@ TEST(Simulate, IsStoredAsAValidFileThatSaysWhatItIs) {
   std::filesystem::remove_all(dir);
 }
 
-/// Twenty thousand metrics of another tool are twenty thousand cases: a file for each, on disk before the next, takes a minute.
+/// Twenty thousand metrics of another tool are twenty thousand cases: a file for each, on disk before the
+/// next, takes a minute.
 TEST(Simulate, ACaseOfAnImportIsNoFileOfItsOwn) {
   char name[] = "/tmp/assay-save-XXXXXX";
   const std::filesystem::path dir = ::mkdtemp(name);
@@ -239,7 +244,8 @@ TEST(Simulate, ACollectiveIsAsFastAsTheSlowestOfItsGroup) {
   spec.faults = {parse_fault("slow:node=17,percent=20,suite=allreduce")};
   const auto slow = run(spec);
   const auto world = medians(case_named(slow, "allreduce/allreduce-world-16777216-mpi"), "busbw");
-  EXPECT_NEAR(world[0] / medians(case_named(healthy, "allreduce/allreduce-world-16777216-mpi"), "busbw")[0], 0.8, 0.05);
+  EXPECT_NEAR(world[0] / medians(case_named(healthy, "allreduce/allreduce-world-16777216-mpi"), "busbw")[0],
+              0.8, 0.05);
   ASSERT_EQ(accused(*slow.verdict), std::vector<std::string>{"node sim17"});
   EXPECT_THAT(slow.verdict->findings[0].text, HasSubstr("confirmed by new groups"));
   // Measured beside its pairs, a NIC is told by those.

@@ -41,21 +41,26 @@ Climb climb(const Part& part, Portion wanted, double share_s) {
 
 TEST(Sizing, EveryRateAndLatencyKeepsItsShare) {
   constexpr double share_s = 0.05;
-  for (const std::size_t bytes : {std::size_t{8}, std::size_t{65536}, std::size_t{4} << 20, std::size_t{256} << 20})
+  for (const std::size_t bytes :
+       {std::size_t{8}, std::size_t{65536}, std::size_t{4} << 20, std::size_t{256} << 20})
     for (const std::uint64_t k : {std::uint64_t{1}, std::uint64_t{20}, std::uint64_t{64}})
       for (double rate = 1e3; rate <= 1e12; rate *= 3)
         for (double latency = 1e-7; latency <= 0.1; latency *= 10) {
           const Part part{latency, rate};
           const Climb c = climb(part, {bytes, k}, share_s);
           const double least = part.batch_s({std::min(bytes, Sizing::first_bytes), 1});
-          // What is measured with keeps the share, or is the least there is, or a quarter of it would have been mostly latency.
+          // What is measured with keeps the share, or is the least there is, or a quarter of it would have
+          // been mostly latency.
           const Portion quarter{std::max(c.fitted.bytes / 4, std::size_t{1}), c.fitted.repetitions};
           const bool fixed_cost = part.batch_s(c.fitted) <= 3 * part.batch_s(quarter) * (1 + 1e-9);
           const double most_s = fixed_cost ? Sizing::overrun * std::max(share_s, Sizing::noise_s) : share_s;
-          EXPECT_LE(part.batch_s(c.fitted), std::max(most_s * (1 + 1e-9), least)) << rate << " " << latency << " " << bytes << " " << k;
+          EXPECT_LE(part.batch_s(c.fitted), std::max(most_s * (1 + 1e-9), least))
+              << rate << " " << latency << " " << bytes << " " << k;
           // One step may overrun it, by no more than its growth, and is not measured with.
-          EXPECT_LE(c.longest_s, std::max(Sizing::growth * Sizing::noise_s * (1 + 1e-9), least)) << rate << " " << latency;
-          EXPECT_LE(c.spent_s, std::max(3 * share_s + 8 * Sizing::noise_s, 1.001 * least)) << rate << " " << latency << " " << bytes << " " << k;
+          EXPECT_LE(c.longest_s, std::max(Sizing::growth * Sizing::noise_s * (1 + 1e-9), least))
+              << rate << " " << latency;
+          EXPECT_LE(c.spent_s, std::max(3 * share_s + 8 * Sizing::noise_s, 1.001 * least))
+              << rate << " " << latency << " " << bytes << " " << k;
           EXPECT_LE(c.steps, 40);
           EXPECT_NEAR(c.fitted_s, part.batch_s(c.fitted), 1e-6 * c.fitted_s + 1e-12);
           // Nothing is given away: one that can do all that is wanted in a quarter of its share does it.
@@ -64,17 +69,19 @@ TEST(Sizing, EveryRateAndLatencyKeepsItsShare) {
           }
           // And no one measures with less than a quarter of what it could have done.
           if (c.fitted.bytes < bytes) {
-            EXPECT_GT(part.batch_s({c.fitted.bytes * 4, 1}) * Sizing::growth, share_s / 4) << rate << " " << latency;
+            EXPECT_GT(part.batch_s({c.fitted.bytes * 4, 1}) * Sizing::growth, share_s / 4)
+                << rate << " " << latency;
           }
         }
 }
 
 TEST(Sizing, AMomentWithoutTheCoreIsNotASlowPart) {
   Sizing sizing({4u << 20, 20}, 0.05, 0.075);
-  sizing.took(0.06);   // set-up of a connection
+  sizing.took(0.06);  // set-up of a connection
   EXPECT_FALSE(sizing.done());
   EXPECT_EQ(sizing.next().bytes, Sizing::first_bytes);
-  while (!sizing.done()) sizing.took(1e-6 + static_cast<double>(sizing.next().bytes * sizing.next().repetitions) / 10e9);
+  while (!sizing.done())
+    sizing.took(1e-6 + static_cast<double>(sizing.next().bytes * sizing.next().repetitions) / 10e9);
   EXPECT_EQ(sizing.fitted(), (Portion{4u << 20, 20}));
 }
 

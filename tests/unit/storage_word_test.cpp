@@ -26,7 +26,7 @@ TEST(StorageWord, EveryWordSaysWhereItBelongs) {
   const RandomStream random(7, "places");
   for (std::uint64_t i = 0; i < 10000; ++i) {
     const WordAddress address{random.below(3 * i, 1 << 16), random.below(3 * i + 1, 1 << 12),
-                      random.below(3 * i + 2, std::uint64_t{1} << 36)};
+                              random.below(3 * i + 2, std::uint64_t{1} << 36)};
     ASSERT_EQ(address_of(key, word_of(key, address)), address);
     ASSERT_NE(address_of(key + 1, word_of(key, address)), address) << "of another run";
   }
@@ -45,15 +45,16 @@ struct Harm {
   std::uint64_t words, first;
   std::size_t read = block_words;
 };
-using Injury =
-    std::function<Harm(std::vector<std::uint64_t>& data, const WordAddress& address, const RandomStream& random)>;
+using Injury = std::function<Harm(std::vector<std::uint64_t>& data, const WordAddress& address,
+                                  const RandomStream& random)>;
 
 std::uint64_t below(const RandomStream& random, std::uint64_t index, std::uint64_t from, std::uint64_t to) {
   return from + random.below(index, to - from);
 }
 
 /// Of words [first, first + count) of the block, what belongs to `from` instead.
-void put(std::vector<std::uint64_t>& data, std::uint64_t first, std::uint64_t count, const WordAddress& from) {
+void put(std::vector<std::uint64_t>& data, std::uint64_t first, std::uint64_t count,
+         const WordAddress& from) {
   fill(key, {from.file, from.generation, from.word + first}, std::span(data).subspan(first, count));
 }
 

@@ -26,7 +26,8 @@ TEST(SuitesDescribed, FilesBeforeSchema13AreJudgedAsSuitesDeclareToday) {
       results::Metric metric{m.name, m.unit, m.better, m.required, m.role, m.per_sample, {}};
       const results::Judging before = results::judging_of(old, metric);
       EXPECT_EQ(before.of, m.judging->of) << suite->name() << "/" << m.cases << ":" << m.name;
-      EXPECT_EQ(before.fault_threshold, m.judging->fault_threshold) << suite->name() << "/" << m.cases << ":" << m.name;
+      EXPECT_EQ(before.fault_threshold, m.judging->fault_threshold)
+          << suite->name() << "/" << m.cases << ":" << m.name;
       EXPECT_EQ(before.weight, m.judging->weight) << suite->name() << "/" << m.cases << ":" << m.name;
       metric.judging = m.judging;
       EXPECT_EQ(results::judging_of(old, metric), *m.judging) << "what a file says is what counts";
@@ -39,7 +40,8 @@ TEST(SuitesDescribed, FilesBeforeSchema13AreJudgedAsSuitesDeclareToday) {
 TEST(SuitesDescribed, EveryMetricSaysWhatItIs) {
   for (const auto& suite : make_suites()) {
     std::set<std::string> seen;
-    EXPECT_FALSE(suite->checkers().empty()) << suite->name() << " declares neither a checker nor that it needs none";
+    EXPECT_FALSE(suite->checkers().empty())
+        << suite->name() << " declares neither a checker nor that it needs none";
     for (const results::MetricSpec& m : suite->metrics()) {
       const std::string what = std::string(suite->name()) + "/" + m.operation + ":" + m.name;
       EXPECT_TRUE(seen.insert(what).second) << what << " is declared twice";
@@ -50,7 +52,8 @@ TEST(SuitesDescribed, EveryMetricSaysWhatItIs) {
   }
 }
 
-/// The plan of all suites that run by default, for `ranks` on one machine of 2 TiB with two sockets of 64 cores.
+/// The plan of all suites that run by default, for `ranks` on one machine of 2 TiB with two sockets of 64
+/// cores.
 Plan plan_of_large_machine(Level level, int ranks) {
   const auto suites = make_suites();
   Config config;
@@ -73,7 +76,8 @@ TEST(SuitesDescribed, ShortLevelsTouchLittleOfALargeMachine) {
       const double cores = 128, bytes = static_cast<double>(plan.arena_bytes) * ranks;
       EXPECT_GT(plan.memory_per_rank_bytes * static_cast<std::uint64_t>(ranks), std::uint64_t{900} << 30);
       EXPECT_LT(bytes / (cores * 1e9), most_s) << ranks << " ranks, " << to_string(level) << ": " << bytes;
-      EXPECT_LT(plan.required_s() + bytes / (cores * 1e9), plan.budget_s) << ranks << " ranks, " << to_string(level);
+      EXPECT_LT(plan.required_s() + bytes / (cores * 1e9), plan.budget_s)
+          << ranks << " ranks, " << to_string(level);
       EXPECT_GT(plan.required_s(), 0.05 * plan.budget_s) << "something is planned";
     }
   }

@@ -63,8 +63,8 @@ TEST_F(TomlOptions, CanHoldEveryOptionOfRun) {
     if (spec.name == "config") continue;
     std::string value = "\"x\"";
     if (spec.kind == OptionKind::flag) value = "true";
-    if (spec.kind == OptionKind::integer || spec.kind == OptionKind::number || spec.kind == OptionKind::bytes ||
-        spec.kind == OptionKind::seconds)
+    if (spec.kind == OptionKind::integer || spec.kind == OptionKind::number ||
+        spec.kind == OptionKind::bytes || spec.kind == OptionKind::seconds)
       value = "1";
     if (spec.kind == OptionKind::choice) value = "\"" + spec.allowed.front() + "\"";
     EXPECT_EQ(read(spec.name + " = " + value + "\n").count(spec.name), 1u) << spec.name;

@@ -41,8 +41,10 @@ TEST(Counters, AnEmptyMachineOffersNothing) {
 TEST(Counters, WhatDriversKeepOfErrorsAndFlow) {
   Tree tree;
   tree.file("/sys/class/net/eth0/device/vendor", "0x15b3\n").file("/sys/class/net/veth7/operstate", "up\n");
-  const std::string stats = "NIC statistics:\n     rx_packets: 12\n     rx_crc_errors_phy: 3\n     rx_prio3_pause: 40\n"
-                            "     rx_corrected_bits_phy: 999\n     rx_fec_uncorrectable_blocks: 0\n     np_cnp_sent: 7\n     garbage\n     rx_xdp_discard: x\n";
+  const std::string stats =
+      "NIC statistics:\n     rx_packets: 12\n     rx_crc_errors_phy: 3\n     rx_prio3_pause: 40\n"
+      "     rx_corrected_bits_phy: 999\n     rx_fec_uncorrectable_blocks: 0\n     np_cnp_sent: 7\n     "
+      "garbage\n     rx_xdp_discard: x\n";
   tree.file("/ethtool-S/eth0", stats).file("/ethtool-S/veth7", stats);
   CounterSet set = CounterSet::probe("n", tree.root());
   const auto before = set.read();
@@ -52,7 +54,8 @@ TEST(Counters, WhatDriversKeepOfErrorsAndFlow) {
   EXPECT_EQ(before[at(set, "n/eth0", "driver_flow:np_cnp_sent")], 7);
   EXPECT_TRUE(set.sources()[at(set, "n/eth0", "driver_errors:rx_crc_errors_phy")].error);
   EXPECT_FALSE(set.sources()[at(set, "n/eth0", "driver_flow:np_cnp_sent")].error);
-  for (const char* other : {"driver_errors:rx_packets", "driver_flow:rx_packets", "driver_errors:rx_corrected_bits_phy"})
+  for (const char* other :
+       {"driver_errors:rx_packets", "driver_flow:rx_packets", "driver_errors:rx_corrected_bits_phy"})
     EXPECT_FALSE(has(set, "n/eth0", other)) << other;
   EXPECT_FALSE(has(set, "n/veth7", "driver_flow:np_cnp_sent")) << "no adapter behind it";
   tree.file("/ethtool-S/eth0", "NIC statistics:\n     rx_crc_errors_phy: 5\n");

@@ -55,7 +55,9 @@ TEST(Discover, NodesMayTellOnlyWhatDiffersFromTheFirst) {
   Node first = made_node("a", 2);
   first.software["glibc"] = "2.36";
   first.caches = {{2, 1 << 20, {0}}, {3, 1 << 22, {0, 1}}};
-  for (int i = 0; i < 40; ++i) first.dimms.push_back({"slot" + std::to_string(i), "s" + std::to_string(i), "part", "maker", 1e9, unsupported, 4800});
+  for (int i = 0; i < 40; ++i)
+    first.dimms.push_back(
+        {"slot" + std::to_string(i), "s" + std::to_string(i), "part", "maker", 1e9, unsupported, 4800});
   Node like = first, other = made_node("c", 2);
   like.hostname = like.id = "b";
   like.dimms[3].serial = "x";
@@ -67,8 +69,9 @@ TEST(Discover, NodesMayTellOnlyWhatDiffersFromTheFirst) {
   const Json whole = to_json(first);
   const std::string told = differences(to_json(like), whole).dump();
   EXPECT_LT(10 * told.size(), to_json(like).dump().size()) << told;
-  const Topology t = discover({node_text(first), told, differences(to_json(other), whole).dump()},
-                              {facts("a", 0, 0, {0, 1}), facts("b", 1, 0, {0, 1}), facts("c", 2, 0, {0, 1})}, 0, 0);
+  const Topology t =
+      discover({node_text(first), told, differences(to_json(other), whole).dump()},
+               {facts("a", 0, 0, {0, 1}), facts("b", 1, 0, {0, 1}), facts("c", 2, 0, {0, 1})}, 0, 0);
   EXPECT_EQ(to_json(t.nodes[1]).dump(), to_json(like).dump());
   EXPECT_EQ(to_json(t.nodes[2]).dump(), to_json(other).dump());
 }
@@ -76,8 +79,11 @@ TEST(Discover, NodesMayTellOnlyWhatDiffersFromTheFirst) {
 TEST(Discover, NodesAreOfOneKindWhereCpusCachesAndTheirSharesAreAlike) {
   Node other = made_node("c", 2);
   other.caches.push_back({3, 1 << 20, {0, 1}});
-  Topology t = discover({node_text(made_node("a", 2)), node_text(made_node("b", 2)), node_text(other), node_text(made_node("d", 2))},
-                        {facts("a", 0, 0, {0, 1}), facts("b", 1, 0, {0, 1}), facts("c", 2, 0, {0, 1}), facts("d", 3, 0, {0})}, 0, 0);
+  Topology t = discover(
+      {node_text(made_node("a", 2)), node_text(made_node("b", 2)), node_text(other),
+       node_text(made_node("d", 2))},
+      {facts("a", 0, 0, {0, 1}), facts("b", 1, 0, {0, 1}), facts("c", 2, 0, {0, 1}), facts("d", 3, 0, {0})},
+      0, 0);
   const auto counts = [&t] {
     std::vector<std::pair<int, std::int64_t>> found;
     for (const NodeKind& kind : t.kinds()) found.emplace_back(kind.node, kind.count);
@@ -87,7 +93,9 @@ TEST(Discover, NodesAreOfOneKindWhereCpusCachesAndTheirSharesAreAlike) {
   EXPECT_EQ(t.ranks_up_to(8), 4);
   t.node_kinds.clear();  // as in a topology that nobody indexed
   EXPECT_EQ(counts().size(), 4U);
-  EXPECT_EQ(multiplied(discover({node_text(other)}, {facts("c", 0, 0, {0, 1})}, 0, 0), 50).kinds().front().count, 50);
+  EXPECT_EQ(
+      multiplied(discover({node_text(other)}, {facts("c", 0, 0, {0, 1})}, 0, 0), 50).kinds().front().count,
+      50);
 }
 
 TEST(Discover, NodesOfOneNameOrIdentityAreToldApart) {

@@ -32,7 +32,8 @@ const std::string ib =
     "[17]\t\"H-e41d2d0300a12340\"[1](e41d2d0300a12341) \t\t# \"n01 mlx5_0\" lid 4 4xEDR\n"
     "\nvendid=0x2c9\ncaguid=0xe41d2d0300a12340\n"
     "Ca\t1 \"H-e41d2d0300a12340\"\t\t# \"n01 mlx5_0\"\n"
-    "[1](e41d2d0300a12341) \t\"S-0002c9020040b4a8\"[17]\t\t# lid 4 lmc 0 \"MF0;leaf01:MSB7700/U1\" lid 1 4xEDR\n";
+    "[1](e41d2d0300a12341) \t\"S-0002c9020040b4a8\"[17]\t\t# lid 4 lmc 0 \"MF0;leaf01:MSB7700/U1\" lid 1 "
+    "4xEDR\n";
 
 Topology job(int nodes, int nics) {
   Topology t;
@@ -145,12 +146,8 @@ TEST(Fabric, AnyTextIsReadOrRefusedWithOneLine) {
       for (std::uint64_t edits = 1 + random.below(draw++, 4); edits > 0; --edits) {
         const auto at = random.below(draw++, text.size());
         switch (random.below(draw++, 3)) {
-          case 0:
-            text[at] = static_cast<char>(random.below(draw++, 256));
-            break;
-          case 1:
-            text.erase(at, 1 + random.below(draw++, 20));
-            break;
+          case 0: text[at] = static_cast<char>(random.below(draw++, 256)); break;
+          case 1: text.erase(at, 1 + random.below(draw++, 20)); break;
           default: {
             const auto from = random.below(draw++, text.size());
             text.insert(at, text.substr(from, random.below(draw++, 30)));

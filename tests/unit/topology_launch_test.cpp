@@ -81,7 +81,8 @@ TEST(LaunchCheck, CoresUnderNoMaskAreNamed) {
   auto findings = check_launch(topology({made_node("a", 4)}, {{{0}}}), {}, {});
   EXPECT_THAT(kinds(findings), ElementsAre("warn uncovered"));
   EXPECT_THAT(findings[0].event_text(), HasSubstr("uncovered: a: 3 of 4 cores (CPUs 1-3)"));
-  EXPECT_THAT(kinds(check_launch(topology({made_node("a", 4)}, {{{0}}}), {.devices = 1}, {})), ElementsAre("inconclusive uncovered"))
+  EXPECT_THAT(kinds(check_launch(topology({made_node("a", 4)}, {{{0}}}), {.devices = 1}, {})),
+              ElementsAre("inconclusive uncovered"))
       << "who counts devices wants all of each";
   Node limited = made_node("a", 4);
   limited.allowed_cpus = {0, 1};

@@ -109,11 +109,15 @@ TEST(PciLinks, CapabilityIsThatOfBothEnds) {
 
 TEST(Pci, NicsNearAGpu) {
   Tree tree;
-  // A switch below a root port carries a GPU and a NIC; another NIC and a GPU hang on root ports of their own.
+  // A switch below a root port carries a GPU and a NIC; another NIC and a GPU hang on root ports of their
+  // own.
   const std::string upper = "/sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0";
-  const auto device = [&](const std::string& directory, const std::string& address, const char* pci_class, const char* numa) {
-    tree.file(directory + "/" + address + "/class", std::string(pci_class) + "\n").file(directory + "/" + address + "/numa_node", std::string(numa) + "\n");
-    tree.file(directory + "/" + address + "/current_link_width", "16\n").link("/sys/bus/pci/devices/" + address, directory + "/" + address);
+  const auto device = [&](const std::string& directory, const std::string& address, const char* pci_class,
+                          const char* numa) {
+    tree.file(directory + "/" + address + "/class", std::string(pci_class) + "\n")
+        .file(directory + "/" + address + "/numa_node", std::string(numa) + "\n");
+    tree.file(directory + "/" + address + "/current_link_width", "16\n")
+        .link("/sys/bus/pci/devices/" + address, directory + "/" + address);
     return directory + "/" + address;
   };
   device(upper + "/0000:02:00.0", "0000:03:00.0", "0x030200", "0");
@@ -123,7 +127,9 @@ TEST(Pci, NicsNearAGpu) {
   device("/sys/devices/pci0000:80/0000:80:01.0", "0000:81:00.0", "0x030200", "1");
   for (const auto& [name, function] : {std::pair("mlx5_0", below), std::pair("mlx5_1", apart)}) {
     const std::string base = std::string("/sys/class/infiniband/") + name;
-    tree.file(base + "/ports/1/link_layer", "InfiniBand\n").file(base + "/ports/1/state", "4: ACTIVE\n").file(base + "/ports/1/rate", "200 Gb/sec (4X HDR)\n");
+    tree.file(base + "/ports/1/link_layer", "InfiniBand\n")
+        .file(base + "/ports/1/state", "4: ACTIVE\n")
+        .file(base + "/ports/1/rate", "200 Gb/sec (4X HDR)\n");
     tree.link(base + "/device", function);
   }
   const Node node = probe_node(tree.root());

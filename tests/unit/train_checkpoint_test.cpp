@@ -55,7 +55,8 @@ TEST_F(Shards, ComeBackAsWritten) {
 
 TEST_F(Shards, AnyDamageIsFoundAndNamed) {
   const fs::path file = write();
-  for (const std::uintmax_t at : {std::uintmax_t{3}, std::uintmax_t{60}, std::uintmax_t{64}, std::uintmax_t{50'000}, fs::file_size(file) - 1}) {
+  for (const std::uintmax_t at : {std::uintmax_t{3}, std::uintmax_t{60}, std::uintmax_t{64},
+                                  std::uintmax_t{50'000}, fs::file_size(file) - 1}) {
     write();
     std::fstream f(file, std::ios::in | std::ios::out | std::ios::binary);
     f.seekg(static_cast<std::streamoff>(at));
@@ -81,7 +82,8 @@ TEST_F(Shards, AFullDiskIsAnErrorThatSaysSo) {
     FAIL() << "no error";
   } catch (const Error& e) {
     EXPECT_EQ(e.kind(), ErrorKind::resource);
-    EXPECT_NE(std::string(e.what()).find("/dev/full: cannot write: No space left"), std::string::npos) << e.what();
+    EXPECT_NE(std::string(e.what()).find("/dev/full: cannot write: No space left"), std::string::npos)
+        << e.what();
   }
 }
 

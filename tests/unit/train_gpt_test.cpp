@@ -18,7 +18,8 @@ namespace {
 using reference::Values;
 
 const ModelShape middling{64, 2, 2, 32, 12};
-const ModelShape small{32, 1, 1, 16, 4};  ///< whose small tensors are held against finite differences element by element
+const ModelShape small{32, 1, 1, 16,
+                       4};  ///< whose small tensors are held against finite differences element by element
 constexpr std::size_t batch = 2;
 
 double reference_loss(const ModelShape& shape, const TensorTable& table, const Values& parameters,
@@ -41,8 +42,10 @@ double reference_loss(const ModelShape& shape, const TensorTable& table, const V
   for (const std::int32_t token : tokens)
     for (std::size_t i = 0; i < c; ++i) x.push_back(embedding[static_cast<std::size_t>(token) * c + i]);
   for (std::size_t l = 0; l < shape.layers; ++l) {
-    const Values qkv = reference::rope(apply(norm(x), table.layer(l, 0)), shape.heads, shape.depth(), shape.length);
-    x = add(x, apply(reference::attention(qkv, batch, shape.length, shape.heads, shape.depth()), table.layer(l, 1)));
+    const Values qkv =
+        reference::rope(apply(norm(x), table.layer(l, 0)), shape.heads, shape.depth(), shape.length);
+    x = add(x, apply(reference::attention(qkv, batch, shape.length, shape.heads, shape.depth()),
+                     table.layer(l, 1)));
     Values up = apply(norm(x), table.layer(l, 2));
     for (double& u : up) u = u > 0 ? u * u : 0;
     x = add(x, apply(up, table.layer(l, 3)));
@@ -64,7 +67,8 @@ class GptTest : public testing::TestWithParam<Setting> {
     const RandomStream random(3, "gpt");
     for (std::size_t i = 0; i < rows; ++i) {
       tokens_.push_back(static_cast<std::int32_t>(random.below(2 * i, shape.vocabulary)));
-      targets_.push_back(i % 5 == 0 ? -1 : static_cast<std::int32_t>(random.below(2 * i + 1, shape.vocabulary)));
+      targets_.push_back(i % 5 == 0 ? -1
+                                    : static_cast<std::int32_t>(random.below(2 * i + 1, shape.vocabulary)));
     }
     // Nothing is zero, so that no wrong gradient can hide behind a zero factor.
     parameters_.resize(gpt_->table().size());
@@ -86,10 +90,12 @@ class GptTest : public testing::TestWithParam<Setting> {
   std::vector<std::int32_t> tokens_, targets_;
   std::vector<float> parameters_;
 };
-INSTANTIATE_TEST_SUITE_P(Models, GptTest, testing::Values(Setting{middling, 1}, Setting{middling, 2}, Setting{small, 1}),
+INSTANTIATE_TEST_SUITE_P(Models, GptTest,
+                         testing::Values(Setting{middling, 1}, Setting{middling, 2}, Setting{small, 1}),
                          [](const auto& made) {
                            const Setting& s = made.param;
-                           return "Width" + std::to_string(s.shape.width) + "Threads" + std::to_string(s.threads);
+                           return "Width" + std::to_string(s.shape.width) + "Threads" +
+                                  std::to_string(s.threads);
                          });
 
 TEST_P(GptTest, LossAndEveryGradientMatchFiniteDifferences) {
@@ -104,14 +110,17 @@ TEST_P(GptTest, LossAndEveryGradientMatchFiniteDifferences) {
   std::uint64_t draw = 0;
   for (const Tensor& t : table.tensors()) {
     double norm = 0;
-    for (std::size_t i = 0; i < t.size(); ++i) norm = std::max(norm, std::abs(static_cast<double>(gpt_->gradients()[t.offset + i])));
+    for (std::size_t i = 0; i < t.size(); ++i)
+      norm = std::max(norm, std::abs(static_cast<double>(gpt_->gradients()[t.offset + i])));
     EXPECT_GT(norm, 1e-3) << t.name;
     const bool all = t.size() <= 1024;
     for (std::size_t n = 0; n < (all ? t.size() : 6); ++n) {
       std::size_t i = t.offset + (all ? n : random.below(draw++, t.size()));
       if (!all && &t == &table.embedding())  // of a token that occurs
-        i = static_cast<std::size_t>(tokens_[draw % tokens_.size()]) * shape.width + random.below(draw, shape.width);
-      EXPECT_NEAR(gpt_->gradients()[i], reference::derivative(f, parameters, i), 2e-4 * norm) << t.name << " element " << i;
+        i = static_cast<std::size_t>(tokens_[draw % tokens_.size()]) * shape.width +
+            random.below(draw, shape.width);
+      EXPECT_NEAR(gpt_->gradients()[i], reference::derivative(f, parameters, i), 2e-4 * norm)
+          << t.name << " element " << i;
     }
   }
 }
@@ -140,7 +149,8 @@ TEST_P(GptTest, BucketsAreReportedInOrderAndCoverEverything) {
   std::iota(all.begin(), all.end(), 0);
   EXPECT_EQ(order, all);
   EXPECT_GT(ticks, 4 * static_cast<int>(shape.layers));
-  for (std::size_t b = 0; b < order.size(); ++b) EXPECT_EQ(gpt_->gradient_digest(b), digests[b]) << "written after ready";
+  for (std::size_t b = 0; b < order.size(); ++b)
+    EXPECT_EQ(gpt_->gradient_digest(b), digests[b]) << "written after ready";
   std::size_t covered = 0;
   for (const Bucket& bucket : gpt_->table().buckets()) covered += bucket.size;
   EXPECT_EQ(covered, gpt_->table().size());

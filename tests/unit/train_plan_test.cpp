@@ -12,7 +12,8 @@ namespace assay {
 namespace {
 
 /// Every option is in the table, given or not.
-Config plan_config(const TrainSuite& suite, Level level, const std::map<std::string, std::vector<std::string>>& given = {}) {
+Config plan_config(const TrainSuite& suite, Level level,
+                   const std::map<std::string, std::vector<std::string>>& given = {}) {
   Config config = fakes::config_of(suite, level, given);
   for (const OptionSpec& spec : suite.options())
     if (!given.contains(spec.name) && spec.default_text.empty()) config.options.set(spec, {});
@@ -33,7 +34,8 @@ TEST(TrainPlan, GpusTrainLargerModelsInBf16) {
   EXPECT_LE(fakes::expected_s(cases), 60);
   // The depth goes by halves until it fits.
   std::size_t last = 33;
-  for (const std::uint64_t memory : {std::uint64_t{400}, std::uint64_t{180}, std::uint64_t{72}, std::uint64_t{36}}) {
+  for (const std::uint64_t memory :
+       {std::uint64_t{400}, std::uint64_t{180}, std::uint64_t{72}, std::uint64_t{36}}) {
     cases = train::plan_cases({standard, topology, memory * gib, 7}, "cuda");
     const Case* c = fakes::find(cases, "slice-7b-together");
     ASSERT_NE(c, nullptr);
@@ -53,14 +55,18 @@ TEST(TrainPlan, SharesAndPressureAreAskedForByName) {
   const Topology topology = fakes::cluster({1, 4, 1, 2});
   const std::uint64_t memory = std::uint64_t{4} << 30;
   const auto plain = train::plan_cases({plan_config(suite, Level::quick), topology, memory, 7}, "host");
-  const Config config = plan_config(suite, Level::quick, {{"train.zero", {"1"}}, {"train.comm-pressure", {"0.7"}}});
+  const Config config =
+      plan_config(suite, Level::quick, {{"train.zero", {"1"}}, {"train.comm-pressure", {"0.7"}}});
   const auto cases = train::plan_cases({config, topology, memory, 7}, "host");
   EXPECT_EQ(fakes::find(cases, "tiny-together")->parameters.at("zero"), 1);
   EXPECT_EQ(fakes::find(cases, "tiny-together")->parameters.at("comm_pressure"), 0.7);
   EXPECT_FALSE(fakes::find(plain, "tiny-together")->parameters.contains("zero"));
   EXPECT_EQ(fakes::find(cases, "tiny-lockstep")->parameters, fakes::find(plain, "tiny-lockstep")->parameters);
   for (const auto& wrong : {std::pair{"train.comm-pressure", "0"}, {"train.type", "bf16"}})
-    EXPECT_THROW(train::plan_cases({plan_config(suite, Level::quick, {{wrong.first, {wrong.second}}}), topology, memory, 7}, "host"), Error);
+    EXPECT_THROW(
+        train::plan_cases(
+            {plan_config(suite, Level::quick, {{wrong.first, {wrong.second}}}), topology, memory, 7}, "host"),
+        Error);
 }
 
 TEST(TrainPressure, ChoosesTokensByItsFormula) {

@@ -28,7 +28,8 @@ using train::LagSource;
 TEST(TrainSource, EntropyIsThatOfItsWeights) {
   const LagSource source({64, 1, 8}, RandomStream(1, "s"));
   EXPECT_NEAR(source.entropy(), 1.360635, 1e-6);
-  EXPECT_NEAR(LagSource({16, 1, 2}, RandomStream(1, "s")).entropy(), std::log(3.0) - 2.0 / 3 * std::log(2.0), 1e-12);
+  EXPECT_NEAR(LagSource({16, 1, 2}, RandomStream(1, "s")).entropy(), std::log(3.0) - 2.0 / 3 * std::log(2.0),
+              1e-12);
 }
 
 TEST(TrainSource, TokensFollowTheirLawAndTheOracleKnowsIt) {
@@ -67,7 +68,8 @@ TEST(TrainSource, TokensFollowTheirLawAndTheOracleKnowsIt) {
 }
 
 TEST(TrainSource, SequencesAreFunctionsOfSeedAndNumber) {
-  const LagSource a({64, 1, 8}, RandomStream(1, "s")), b({64, 1, 8}, RandomStream(1, "s")), c({64, 1, 8}, RandomStream(2, "s"));
+  const LagSource a({64, 1, 8}, RandomStream(1, "s")), b({64, 1, 8}, RandomStream(1, "s")),
+      c({64, 1, 8}, RandomStream(2, "s"));
   std::vector<std::int32_t> x(64), y(64), z(64), targets(64);
   a.sequence(77, x, targets);
   b.sequence(3, y, targets);
@@ -94,7 +96,8 @@ TEST(TrainVote, NamesTheMinority) {
 }
 
 /// Every option is in the table, given or not.
-Config config_of(const TrainSuite& suite, Level level, const std::map<std::string, std::vector<std::string>>& given = {}) {
+Config config_of(const TrainSuite& suite, Level level,
+                 const std::map<std::string, std::vector<std::string>>& given = {}) {
   Config config = fakes::config_of(suite, level, given);
   for (const OptionSpec& spec : suite.options())
     if (!given.contains(spec.name) && spec.default_text.empty()) config.options.set(spec, {});
@@ -103,7 +106,8 @@ Config config_of(const TrainSuite& suite, Level level, const std::map<std::strin
 
 TEST(TrainPlan, RequiredCasesFitTheirLevels) {
   TrainSuite suite;
-  for (const auto& [level, most_s] : {std::pair{Level::smoke, 1.0}, {Level::quick, 20.0}, {Level::standard, 250.0}})
+  for (const auto& [level, most_s] :
+       {std::pair{Level::smoke, 1.0}, {Level::quick, 20.0}, {Level::standard, 250.0}})
     for (const int ranks : {1, 2, 4}) {
       const Config config = config_of(suite, level);
       const Topology topology = fakes::cluster({1, ranks, 1, 2});
@@ -161,7 +165,8 @@ TEST(TrainCases, SelftestFindsTheFlippedBitInItsBucket) {
 }
 
 TEST(TrainCases, SameSeedSameBits) {
-  const CaseRecord a = run_case("tiny-together", {{"train.steps", {"3"}}}), b = run_case("tiny-together", {{"train.steps", {"3"}}});
+  const CaseRecord a = run_case("tiny-together", {{"train.steps", {"3"}}}),
+                   b = run_case("tiny-together", {{"train.steps", {"3"}}});
   ASSERT_EQ(a.rows_.size(), 1u);
   EXPECT_EQ(a.rows_[0].integers.at("digest_parameter").size(), 3u);
   EXPECT_EQ(a.rows_[0].integers.at("digest_parameter"), b.rows_[0].integers.at("digest_parameter"));
@@ -183,8 +188,20 @@ CaseRecord run_alone(const std::vector<FaultSpec>& faults) {
   RetestOrder nine;
   nine.samples = 9 * RetestOrder::visits;
   nine.devices = {bench.entities().device_of_rank(0)};
-  Context context{config,  bench.topology(), bench.entities(), bench.device, world, world, nullptr, RandomStream(7, c.path()),
-                  now_s(), now_s() + 600,    bench.record,     bench.entities().device_of_rank(0), &injector, &nine};
+  Context context{config,
+                  bench.topology(),
+                  bench.entities(),
+                  bench.device,
+                  world,
+                  world,
+                  nullptr,
+                  RandomStream(7, c.path()),
+                  now_s(),
+                  now_s() + 600,
+                  bench.record,
+                  bench.entities().device_of_rank(0),
+                  &injector,
+                  &nine};
   suite.run(c, context);
   return bench.record;
 }
@@ -200,7 +217,8 @@ TEST(TrainCases, AloneRepeatsOneStepBitByBit) {
   std::vector<double> ratios;  // of the sample to its stages; a median, because the machine may be busy
   for (std::size_t i = 0; i < 9; ++i)
     ratios.push_back(64 / values.at("throughput")[i] /
-                     (values.at("data")[i] + values.at("forward")[i] + values.at("backward")[i] + values.at("optimizer")[i]));
+                     (values.at("data")[i] + values.at("forward")[i] + values.at("backward")[i] +
+                      values.at("optimizer")[i]));
   EXPECT_NEAR(median(ratios), 1, 0.1);
   for (const char* target : {"gradient", "parameter"}) {
     const CaseRecord bad = run_alone({parse_fault(std::string("bitflip:step=2,target=") + target)});
@@ -220,7 +238,8 @@ TEST(TrainCases, RegretFallsIntoItsBandAndBrokenAttentionLeavesIt) {
   const auto& regret = good.rows_.at(0).values.at("regret");
   EXPECT_GT(regret.front(), 1.7);
   EXPECT_LT(regret.back(), 1.4);
-  const CaseRecord broken = run_case("tiny-together", {{"train.steps", {"120"}}, {"train.break", {"attention"}}});
+  const CaseRecord broken =
+      run_case("tiny-together", {{"train.steps", {"120"}}, {"train.break", {"attention"}}});
   EXPECT_EQ(broken.state_, results::CaseState::fail);
   EXPECT_NE(broken.reason_.find("outside its band"), std::string::npos) << broken.reason_;
 }
@@ -234,7 +253,8 @@ class Scripted final : public fakes::SelfCommunicator {
   void all_gather(const void* in, void* out, std::size_t bytes) override {
     auto* to = static_cast<std::uint64_t*>(out);
     for (int r = 0; r < ranks_; ++r)
-      for (std::size_t i = 0; i < bytes / 8; ++i) *to++ = r == me_ ? static_cast<const std::uint64_t*>(in)[i] : others_;
+      for (std::size_t i = 0; i < bytes / 8; ++i)
+        *to++ = r == me_ ? static_cast<const std::uint64_t*>(in)[i] : others_;
   }
 
  private:
@@ -250,7 +270,8 @@ CaseRecord trusted(int ranks, std::uint64_t seen, std::uint64_t repeated, train:
   fakes::HookedDevice device;
   Scripted world(1, ranks, 5);
   CaseRecord record;
-  Context context{config, topology, entities, device, world, world, nullptr, RandomStream(7, "c"),
+  Context context{config, topology, entities, device,
+                  world,  world,    nullptr,  RandomStream(7, "c"),
                   0.0,    1e9,      record,   entities.device_of_rank(1)};
   std::vector<std::uint64_t> all(static_cast<std::size_t>(ranks), 5);
   all[1] = seen;
@@ -267,7 +288,8 @@ TEST(TrainTrust, TellsTransientFromPersistentAndSettlesTies) {
   CaseRecord record = trusted(3, 6, 5, outcome);
   ASSERT_EQ(record.events_.size(), 1u);
   EXPECT_NE(record.events_[0].text.find("rank 1 (node0"), std::string::npos) << record.events_[0].text;
-  EXPECT_NE(record.events_[0].text.find("at step 7 is wrong; transient"), std::string::npos) << record.events_[0].text;
+  EXPECT_NE(record.events_[0].text.find("at step 7 is wrong; transient"), std::string::npos)
+      << record.events_[0].text;
   EXPECT_EQ(outcome.mine, 1);
   EXPECT_FALSE(outcome.lasting);
 
@@ -286,7 +308,8 @@ TEST(TrainTrust, TellsTransientFromPersistentAndSettlesTies) {
 }
 
 TEST(TrainCases, CheckpointsRestartBitByBitAndLeaveNothing) {
-  const auto folder = std::filesystem::path(testing::TempDir()) / ("assay-scratch-" + std::to_string(::getpid()));
+  const auto folder =
+      std::filesystem::path(testing::TempDir()) / ("assay-scratch-" + std::to_string(::getpid()));
   std::filesystem::create_directories(folder);
   const std::map<std::string, std::vector<std::string>> options = {
       {"train.scratch", {folder.string()}}, {"train.checkpoint-every", {"2"}}, {"train.batch", {"1"}}};
@@ -304,10 +327,12 @@ TEST(TrainCases, CheckpointsRestartBitByBitAndLeaveNothing) {
   std::filesystem::remove_all(folder);
 }
 
-/// Flips a bit of the shard of a step on its way through the file system: when it is complete, before anybody reads it.
+/// Flips a bit of the shard of a step on its way through the file system: when it is complete, before anybody
+/// reads it.
 class Damaging final : public fakes::SelfCommunicator {
  public:
-  Damaging(std::filesystem::path scratch, std::string step) : scratch_(std::move(scratch)), step_(std::move(step)) {}
+  Damaging(std::filesystem::path scratch, std::string step)
+      : scratch_(std::move(scratch)), step_(std::move(step)) {}
   void barrier() override {
     if (done_) return;
     for (const auto& run : std::filesystem::directory_iterator(scratch_)) {
@@ -328,19 +353,31 @@ class Damaging final : public fakes::SelfCommunicator {
 };
 
 TEST(TrainCases, ACorruptedShardIsFoundByWhoReadsItBack) {
-  const auto folder = std::filesystem::path(testing::TempDir()) / ("assay-damage-" + std::to_string(::getpid()));
+  const auto folder =
+      std::filesystem::path(testing::TempDir()) / ("assay-damage-" + std::to_string(::getpid()));
   std::filesystem::create_directories(folder);
   TrainSuite suite;
-  const Config config =
-      config_of(suite, Level::quick, {{"train.scratch", {folder.string()}}, {"train.checkpoint-every", {"1"}}, {"train.batch", {"1"}}});
+  const Config config = config_of(
+      suite, Level::quick,
+      {{"train.scratch", {folder.string()}}, {"train.checkpoint-every", {"1"}}, {"train.batch", {"1"}}});
   const auto run = [&](const std::string& step) {
     fakes::Bench bench(config);
     const auto cases = suite.plan({config, bench.topology(), 1u << 30, 7});
     const Case& c = *fakes::find(cases, "tiny-checkpoint");
     bench.device.reserve(c.bytes);
     Damaging world(folder, step);
-    Context context{config, bench.topology(), bench.entities(), bench.device, world, world, nullptr, RandomStream(7, c.path()),
-                    now_s(), now_s() + 60, bench.record, bench.entities().device_of_rank(0)};
+    Context context{config,
+                    bench.topology(),
+                    bench.entities(),
+                    bench.device,
+                    world,
+                    world,
+                    nullptr,
+                    RandomStream(7, c.path()),
+                    now_s(),
+                    now_s() + 60,
+                    bench.record,
+                    bench.entities().device_of_rank(0)};
     suite.run(c, context);
     return bench.record;
   };
@@ -348,7 +385,8 @@ TEST(TrainCases, ACorruptedShardIsFoundByWhoReadsItBack) {
   EXPECT_EQ(record.rows_.at(0).values.at("errors"), (std::vector<double>{1, 0, 0}));
   EXPECT_EQ(record.miscompares_, 1u);
   ASSERT_EQ(record.events_.size(), 1u);
-  EXPECT_NE(record.events_[0].text.find("step-000001/shard-000000: digest"), std::string::npos) << record.events_[0].text;
+  EXPECT_NE(record.events_[0].text.find("step-000001/shard-000000: digest"), std::string::npos)
+      << record.events_[0].text;
   try {  // the one to start from again
     run("step-000002");
     FAIL() << "started again from a corrupted checkpoint";
@@ -373,10 +411,13 @@ TEST(TrainCases, FindsEveryFlippedBitInItsStep) {
   int found = 0;
   for (int n = 0; n < 100; ++n) {
     const int step = n % 2;
-    const auto fault = parse_fault("bitflip:target=gradient,step=" + std::to_string(step) + ",seed=" + std::to_string(n));
-    const CaseRecord record = run_case("tiny-lockstep", {{"train.steps", {"2"}}, {"train.batch", {"1"}}}, {fault});
+    const auto fault =
+        parse_fault("bitflip:target=gradient,step=" + std::to_string(step) + ",seed=" + std::to_string(n));
+    const CaseRecord record =
+        run_case("tiny-lockstep", {{"train.steps", {"2"}}, {"train.batch", {"1"}}}, {fault});
     const auto& errors = record.rows_.at(0).values.at("errors");
-    const bool there = errors.at(static_cast<std::size_t>(step)) == 1 && errors.at(static_cast<std::size_t>(1 - step)) == 0;
+    const bool there =
+        errors.at(static_cast<std::size_t>(step)) == 1 && errors.at(static_cast<std::size_t>(1 - step)) == 0;
     found += there && record.miscompares_ == 1 && record.events_.size() == 1 &&
              record.events_[0].text.find("transient") != std::string::npos &&
              record.events_[0].text.find("at step " + std::to_string(step)) != std::string::npos;

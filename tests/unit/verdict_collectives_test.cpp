@@ -16,12 +16,13 @@ using ::testing::HasSubstr;
 constexpr auto groups_name = "allreduce-groups-1048576-mpi";
 
 /// All-reduce over random groups of 4 nodes with two ranks each; a group is as fast as its slowest node.
-void measure_groups(results::Results& r, const std::string& name, const std::map<int, double>& slow, int nodes, int draws,
-                    std::uint64_t seed, double noise = 0.01) {
+void measure_groups(results::Results& r, const std::string& name, const std::map<int, double>& slow,
+                    int nodes, int draws, std::uint64_t seed, double noise = 0.01) {
   const RandomStream random = RandomStream(seed, "groups").child(name);
   const auto devices = rows_of_kind(r, "device");
   std::vector<double> rates(devices.size(), 1e9);
-  auto& c = add_case(r, "allreduce", name, "busbw", "B/s", results::Better::higher, "device", devices, rates, 5 * draws);
+  auto& c = add_case(r, "allreduce", name, "busbw", "B/s", results::Better::higher, "device", devices, rates,
+                     5 * draws);
   c.stage = "groups";
   c.case_key = "groups-key";
   results::Metric group{"group", "count", results::Better::none, false, results::Role::covariate, true, {}};
@@ -46,7 +47,8 @@ void measure_groups(results::Results& r, const std::string& name, const std::map
   c.metrics.push_back(group);
 }
 
-results::Results run(const std::map<int, double>& slow, int nodes = 32, int draws = 4, std::uint64_t seed = 1) {
+results::Results run(const std::map<int, double>& slow, int nodes = 32, int draws = 4,
+                     std::uint64_t seed = 1) {
   auto r = cluster(nodes, 2);
   measure_groups(r, groups_name, slow, nodes, draws, seed);
   add_selftest(r, "allreduce");
@@ -83,10 +85,13 @@ TEST(VerdictCollectives, FewNodesNeedThirtyPercent) {
 
 TEST(VerdictCollectives, HealthyGroupsAccuseNobody) {
   for (std::uint64_t seed = 1; seed <= 50; ++seed)
-    for (const int nodes : {8, 16, 32, 64}) EXPECT_TRUE(accused_groups(judge(run({}, nodes, 4, seed))).empty()) << nodes << " " << seed;
+    for (const int nodes : {8, 16, 32, 64})
+      EXPECT_TRUE(accused_groups(judge(run({}, nodes, 4, seed))).empty()) << nodes << " " << seed;
 }
 
-TEST(VerdictCollectives, TooFewDrawsNameNobody) { EXPECT_TRUE(accused_groups(judge(run({{17, 0.4}}, 32, 2))).empty()); }
+TEST(VerdictCollectives, TooFewDrawsNameNobody) {
+  EXPECT_TRUE(accused_groups(judge(run({{17, 0.4}}, 32, 2))).empty());
+}
 
 TEST(VerdictCollectives, NewGroupsConfirmOrClear) {
   for (const bool still : {true, false}) {
@@ -102,8 +107,8 @@ TEST(VerdictCollectives, NewGroupsConfirmOrClear) {
                   testing::ElementsAre(row_named(r, "node17/cores0-1"), row_named(r, "node17/cores2-3")));
       EXPECT_EQ(asked[0].controls.size(), 62U);
     }
-    measure_groups(r, std::string(groups_name) + ".c1", still ? std::map<int, double>{{17, 0.4}} : std::map<int, double>{},
-                   32, 4, 9);
+    measure_groups(r, std::string(groups_name) + ".c1",
+                   still ? std::map<int, double>{{17, 0.4}} : std::map<int, double>{}, 32, 4, 9);
     r.plan.pop_back();
     verdict::Judgement j(r, options);
     verdict::collect_series(j);
@@ -112,16 +117,20 @@ TEST(VerdictCollectives, NewGroupsConfirmOrClear) {
     EXPECT_EQ(accused_groups(v).size(), still ? 1U : 0U);
     ASSERT_NE(find_kind(v, "slow"), nullptr);
     EXPECT_EQ(find_kind(v, "slow")->confirmed, still);
-    EXPECT_THAT(find_kind(v, "slow")->text, HasSubstr(still ? "confirmed by new groups" : "not slow in new groups"));
+    EXPECT_THAT(find_kind(v, "slow")->text,
+                HasSubstr(still ? "confirmed by new groups" : "not slow in new groups"));
   }
 }
 
-/// Operations of all ranks together: sample s of one beside sample s of the others. `factor`: how much longer a rank takes.
-void measure_in_step(results::Results& r, const std::string& suite, const std::string& name, const std::string& metric, int samples,
-                     const std::map<std::size_t, double>& factor, std::uint64_t seed) {
+/// Operations of all ranks together: sample s of one beside sample s of the others. `factor`: how much longer
+/// a rank takes.
+void measure_in_step(results::Results& r, const std::string& suite, const std::string& name,
+                     const std::string& metric, int samples, const std::map<std::size_t, double>& factor,
+                     std::uint64_t seed) {
   const auto devices = rows_of_kind(r, "device");
   const RandomStream random = RandomStream(seed, name);
-  auto& c = add_case(r, suite, name, metric, "s", results::Better::lower, "device", devices, std::vector<double>(devices.size(), 1e-3), samples);
+  auto& c = add_case(r, suite, name, metric, "s", results::Better::lower, "device", devices,
+                     std::vector<double>(devices.size(), 1e-3), samples);
   c.stage = suite == "train" ? "train" : "world";
   for (int s = 0; s < samples; ++s) {
     // What disturbs the machine disturbs all, by up to ten times, and each by 30 % besides.
@@ -129,14 +138,16 @@ void measure_in_step(results::Results& r, const std::string& suite, const std::s
     for (std::size_t e = 0; e < devices.size(); ++e) {
       const double own = 1 + 0.3 * random.uniform(1000 * (e + 1) + static_cast<std::uint64_t>(s));
       const auto at = factor.find(e);
-      c.metrics[0].values[e * static_cast<std::size_t>(samples) + static_cast<std::size_t>(s)] = 1e-3 * all * own * (at == factor.end() ? 1 : at->second);
+      c.metrics[0].values[e * static_cast<std::size_t>(samples) + static_cast<std::size_t>(s)] =
+          1e-3 * all * own * (at == factor.end() ? 1 : at->second);
     }
   }
   if (suite == "train") c.metrics[0].role = results::Role::covariate;
 }
 
 TEST(VerdictInStep, ASlowRankIsNamedConfirmedAndNobodyElseIs) {
-  for (const auto& [suite, name, metric] : {std::tuple("allreduce", "allreduce-world-8-mpi", "duration"), std::tuple("train", "tiny-together", "compute")}) {
+  for (const auto& [suite, name, metric] : {std::tuple("allreduce", "allreduce-world-8-mpi", "duration"),
+                                            std::tuple("train", "tiny-together", "compute")}) {
     auto r = cluster(1, 4);
     add_selftest(r, suite);
     measure_in_step(r, suite, name, metric, 9, {{1, 4.0}}, 1);
@@ -149,7 +160,8 @@ TEST(VerdictInStep, ASlowRankIsNamedConfirmedAndNobodyElseIs) {
     EXPECT_EQ(asked[0].candidates, std::vector{row_named(r, "node0/cores2-3")});
     for (const bool still : {true, false}) {
       auto again = r;
-      measure_in_step(again, suite, std::string(name) + ".c1", metric, 9, still ? std::map<std::size_t, double>{{1, 4.0}} : std::map<std::size_t, double>{}, 2);
+      measure_in_step(again, suite, std::string(name) + ".c1", metric, 9,
+                      still ? std::map<std::size_t, double>{{1, 4.0}} : std::map<std::size_t, double>{}, 2);
       again.plan.pop_back();
       EXPECT_TRUE(verdict::retests(again, verdict::options_from(again)).empty());
       const auto v = judge(again);
@@ -174,7 +186,8 @@ TEST(VerdictInStep, AllSlowOrEachNowAndThenIsNobody) {
   // Who comes late makes the others wait: their times are long, its own is short.
   auto late = cluster(1, 4);
   add_selftest(late, "allreduce");
-  measure_in_step(late, "allreduce", "allreduce-world-8-mpi", "duration", 9, {{0, 4.0}, {2, 4.0}, {3, 4.0}}, 1);
+  measure_in_step(late, "allreduce", "allreduce-world-8-mpi", "duration", 9, {{0, 4.0}, {2, 4.0}, {3, 4.0}},
+                  1);
   EXPECT_TRUE(accused_groups(judge(late)).empty());
   auto three = cluster(1, 3);
   add_selftest(three, "allreduce");
@@ -188,7 +201,8 @@ TEST(VerdictInStep, WhoComesLateAgainAndAgainWasHeldUpByItsHost) {
     add_selftest(r, "allreduce");
     measure_in_step(r, "allreduce", "allreduce-world-8-mpi-isolated", "duration", 100, {}, 1);
     auto& c = r.cases.back();
-    results::Metric skew{"arrival_skew", "s", results::Better::lower, true, results::Role::covariate, true, {}};
+    results::Metric skew{"arrival_skew", "s", results::Better::lower, true, results::Role::covariate,
+                         true,           {}};
     const RandomStream random(3, "skew");
     for (std::size_t e = 0; e < 4; ++e)
       for (std::size_t s = 0; s < 100; ++s) {

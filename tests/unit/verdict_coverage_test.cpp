@@ -18,7 +18,8 @@ results::Results fleet(int nodes, const std::vector<std::pair<std::string, std::
   for (int n = 0; n < nodes; ++n)
     for (const char* nic : {"eth0", "eth1"}) {
       const std::string node = "node" + std::to_string(n);
-      if (std::string(nic) == "eth1") r.entities.push_back({"nic", "mac1-" + node, "mac", node + "/eth1", row_named(r, node), -1});
+      if (std::string(nic) == "eth1")
+        r.entities.push_back({"nic", "mac1-" + node, "mac", node + "/eth1", row_named(r, node), -1});
       table.entity.push_back(row_named(r, node + "/" + nic));
       table.text["switch"].push_back((std::string(nic) == "eth0" ? "leaf" : "rail") + std::to_string(n / 2));
       table.text["state"].push_back("up");
@@ -33,10 +34,12 @@ results::Results fleet(int nodes, const std::vector<std::pair<std::string, std::
       rows.push_back(static_cast<std::int32_t>(r.entities.size()));
       r.entities.push_back({"link", "id-" + from + to, "path", from + ">" + to, 0, -1});
     }
-  auto& c = add_case(r, "p2p", "bandwidth-uni-1048576-cross-ucx-eth0", "bandwidth", "B/s", results::Better::higher, "link", rows, std::vector<double>(rows.size(), 1e9));
+  auto& c = add_case(r, "p2p", "bandwidth-uni-1048576-cross-ucx-eth0", "bandwidth", "B/s",
+                     results::Better::higher, "link", rows, std::vector<double>(rows.size(), 1e9));
   c.source = source;
   c.destination = destination;
-  c.metrics.push_back({"payload", "B", results::Better::none, false, results::Role::covariate, false, std::vector<double>(rows.size(), 100)});
+  c.metrics.push_back({"payload", "B", results::Better::none, false, results::Role::covariate, false,
+                       std::vector<double>(rows.size(), 100)});
   return r;
 }
 
@@ -50,11 +53,14 @@ TEST(LinkCoverage, CountsPairsAndSaysWhatCarriedNothing) {
   EXPECT_EQ(coverage.cables.size(), 8U);
   EXPECT_EQ(coverage.cables.at(row_named(r, "node0/eth0")).bytes, 400);
   EXPECT_EQ(coverage.cables.at(row_named(r, "node3/eth0")).bytes, 0);
-  ASSERT_EQ(coverage.switches.size(), 2U);  // leaf0-leaf1, rail0-rail1: no NIC has a namesake on a leaf and a rail
+  ASSERT_EQ(coverage.switches.size(),
+            2U);  // leaf0-leaf1, rail0-rail1: no NIC has a namesake on a leaf and a rail
   EXPECT_EQ(coverage.switches.at({"leaf0", "leaf1"}).bytes, 200);
   EXPECT_EQ(coverage.switches.at({"rail0", "rail1"}).bytes, 0);
-  EXPECT_EQ(report::coverage_line(r), "links: 2 of 6 pairs of nodes, 2 of 12 pairs of NICs, 1 of 2 pairs of switches, 400 B; no bytes over node3/eth0, node0/eth1, node1/eth1, node2/eth1, "
-                                      "node3/eth1, rail0-rail1");
+  EXPECT_EQ(report::coverage_line(r),
+            "links: 2 of 6 pairs of nodes, 2 of 12 pairs of NICs, 1 of 2 pairs of switches, 400 B; no bytes "
+            "over node3/eth0, node0/eth1, node1/eth1, node2/eth1, "
+            "node3/eth1, rail0-rail1");
   const auto csv = report::coverage_csv(r, {});
   EXPECT_THAT(csv, HasSubstr("level,from,to,bytes,cases\nnode,node0,node1,200,1\n"));
   EXPECT_THAT(csv, HasSubstr("\nnic,node0/eth0,node1/eth0,200,1\n"));
@@ -76,7 +82,8 @@ TEST(LinkCoverage, WhereANodeHasSeveralNicsTheirCountersTell) {
   EXPECT_EQ(coverage.nodes.size(), 1U);
   EXPECT_TRUE(coverage.nics.empty()) << "which of two NICs it was is not known";
   EXPECT_EQ(coverage.cables.at(nic).bytes, 3e6);
-  EXPECT_EQ(coverage.cables.at(row_named(r, "node0/eth0")).bytes, 0) << "what a kernel says to its neighbours";
+  EXPECT_EQ(coverage.cables.at(row_named(r, "node0/eth0")).bytes, 0)
+      << "what a kernel says to its neighbours";
 }
 
 TEST(LinkCoverage, IsSilentWithoutMessagesBetweenNodes) {

@@ -104,7 +104,8 @@ TEST(VerdictFacts, TwoThatDisagreeAreBothNamedAndComputeAgain) {
   const auto* f = find_kind(v, "corrupt");
   ASSERT_NE(f, nullptr);
   EXPECT_EQ(f->members, (std::vector<std::string>{"node0/cores0-1", "node1/cores0-1"}));
-  EXPECT_THAT(f->text, HasSubstr("between node0/cores0-1 and node1/cores0-1 without a majority: replay the case"));
+  EXPECT_THAT(f->text,
+              HasSubstr("between node0/cores0-1 and node1/cores0-1 without a majority: replay the case"));
   const auto asked = verdict::retests(r, verdict::options_from(r));
   ASSERT_EQ(asked.size(), 1U);
   EXPECT_EQ(asked[0].name, "fp32-n2048-together");

@@ -15,7 +15,7 @@ struct Fleet {
   std::vector<double> rate;  ///< true rate of each
   double noise = 0.002;      ///< of its samples
   int samples = 12, blocks = 3;
-  double block_s = 1;        ///< from the start of one block to the next
+  double block_s = 1;  ///< from the start of one block to the next
   std::string suite = "memory", name = "triad-together", metric = "bandwidth", unit = "B/s";
   std::vector<double> clock;  ///< Hz, where given
   mutable std::mt19937_64 random{1};
@@ -62,22 +62,24 @@ struct Fleet {
   }
   /// Adds its case to a run of the same shape.
   void add(results::Results& r) const {
-    auto& c = add_case(r, suite, name, metric, unit, results::Better::higher, "device", rows_of_kind(r, "device"), rate);
+    auto& c = add_case(r, suite, name, metric, unit, results::Better::higher, "device",
+                       rows_of_kind(r, "device"), rate);
     std::vector<std::size_t> all(rate.size());
     for (std::size_t i = 0; i < all.size(); ++i) all[i] = i;
     measure(c, all, samples);
   }
 
-  /// Does what the verdict asks for, as a run would, until it asks for nothing more; returns how many cases that took.
-  /// `now`: the fleet as it is by then.
+  /// Does what the verdict asks for, as a run would, until it asks for nothing more; returns how many cases
+  /// that took. `now`: the fleet as it is by then.
   static std::size_t run_retests(results::Results& r, const Fleet& now, int most = 5) {
     std::size_t done = 0;
     for (int round = 0; round < most; ++round) {
       const auto asked = verdict::retests(r, verdict::options_from(r));
       if (asked.empty()) break;
       for (const auto& a : asked) {
-        const auto screened = std::find_if(r.cases.begin(), r.cases.end(),
-                                           [&](const auto& c) { return c.suite == a.suite && c.name == a.name; });
+        const auto screened = std::find_if(r.cases.begin(), r.cases.end(), [&](const auto& c) {
+          return c.suite == a.suite && c.name == a.name;
+        });
         results::CaseData c = *screened;
         c.name += ".c" + std::to_string(a.number);
         std::set<std::int32_t> rows(a.candidates.begin(), a.candidates.end());
@@ -85,7 +87,8 @@ struct Fleet {
         const auto devices = rows_of_kind(r, "device");
         std::vector<std::size_t> who;
         for (const auto row : rows)
-          who.push_back(static_cast<std::size_t>(std::find(devices.begin(), devices.end(), row) - devices.begin()));
+          who.push_back(
+              static_cast<std::size_t>(std::find(devices.begin(), devices.end(), row) - devices.begin()));
         c.entity.assign(rows.begin(), rows.end());
         now.measure(c, who, a.samples, 100);
         r.cases.push_back(c);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several slow parts at once: only those that are slow are accused, and more of them never make a verdict milder.
+// Several slow parts at once: only those that are slow are accused, and more of them never make a verdict
+// milder.
 #include <gmock/gmock.h>
 
 #include <set>
@@ -32,7 +33,8 @@ std::set<std::string> parts_of(const std::vector<std::size_t>& nodes) {
 }
 
 /// A fleet in which `slow` are slower by `percent`, measured, confirmed and judged.
-results::VerdictData verdict_of(std::size_t n, double spread, std::uint64_t seed, const std::vector<std::pair<std::size_t, double>>& slow) {
+results::VerdictData verdict_of(std::size_t n, double spread, std::uint64_t seed,
+                                const std::vector<std::pair<std::size_t, double>>& slow) {
   auto fleet = Fleet::of(n, spread, seed);
   for (const auto& [node, percent] : slow) fleet.rate[node] *= 1 - percent / 100;
   auto r = fleet.run();
@@ -86,11 +88,13 @@ TEST(VerdictGroups, AFastMinorityIsNoReference) {
     Fleet::run_retests(r, fleet);
     const auto v = judge(r);
     EXPECT_EQ(count_severity(v, "FAIL") + count_severity(v, "WARN"), 0U) << seed << " " << all_reasons(v);
-    for (const auto& f : v.findings) EXPECT_EQ(f.text.find("slower than the others"), std::string::npos) << f.text;
+    for (const auto& f : v.findings)
+      EXPECT_EQ(f.text.find("slower than the others"), std::string::npos) << f.text;
   }
 }
 
-/// What is slow together in one chassis is a fault there; firmware that explains it is a matter of configuration.
+/// What is slow together in one chassis is a fault there; firmware that explains it is a matter of
+/// configuration.
 TEST(VerdictGroups, APlaceIsNoExcuse) {
   for (const std::size_t bad : {1U, 2U, 3U, 4U}) {
     auto fleet = Fleet::of(64, 0.002, bad);
@@ -118,11 +122,15 @@ TEST(VerdictGroups, MoreAndSlowerPartsNeverMakeItMilder) {
   for (std::size_t i = 0; i < 15; ++i) slow.emplace_back(8 + 3 * i, 11);
   const auto v = verdict_of(64, 0.002, 3, slow);
   const auto accused = accused_in(v);
-  const bool mild = std::any_of(slow.begin() + 3, slow.end(), [&](const auto& s) { return !accused.contains(part_of(s.first)); });
-  const bool strict = std::any_of(slow.begin(), slow.begin() + 3, [&](const auto& s) { return accused.contains(part_of(s.first)); });
+  const bool mild = std::any_of(slow.begin() + 3, slow.end(),
+                                [&](const auto& s) { return !accused.contains(part_of(s.first)); });
+  const bool strict = std::any_of(slow.begin(), slow.begin() + 3,
+                                  [&](const auto& s) { return accused.contains(part_of(s.first)); });
   EXPECT_FALSE(mild && strict) << all_reasons(v);
   for (const auto& name : accused)
-    EXPECT_TRUE(std::any_of(slow.begin(), slow.end(), [&](const auto& s) { return part_of(s.first) == name; })) << name;
+    EXPECT_TRUE(std::any_of(slow.begin(), slow.end(), [&](const auto& s) {
+      return part_of(s.first) == name;
+    })) << name;
 }
 
 }  // namespace

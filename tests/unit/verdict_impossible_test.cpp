@@ -59,8 +59,10 @@ TEST(VerdictImpossible, ASingleSampleLeavesItsPartUnjudged) {
 TEST(VerdictImpossible, CountsAndRatiosMayBeZero) {
   auto r = healthy(8);
   const auto rows = rows_of_kind(r, "device");
-  add_case(r, "memory", "pattern-together", "coverage", "1", results::Better::higher, "device", rows, std::vector<double>(8, 0.0));
-  add_case(r, "memory", "exact-together", "errors", "count", results::Better::lower, "device", rows, std::vector<double>(8, 0.0));
+  add_case(r, "memory", "pattern-together", "coverage", "1", results::Better::higher, "device", rows,
+           std::vector<double>(8, 0.0));
+  add_case(r, "memory", "exact-together", "errors", "count", results::Better::lower, "device", rows,
+           std::vector<double>(8, 0.0));
   add_selftest(r, "memory");
   EXPECT_EQ(judge(r).state, "PASS") << all_reasons(judge(r));
 }

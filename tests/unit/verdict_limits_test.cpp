@@ -164,14 +164,16 @@ TEST(VerdictLimits, ErrorsNameFileLineAndKey) {
 }
 
 TEST(VerdictLimits, KnownMetricsAreCheckedBeforeTheRun) {
-  const verdict::SuiteMetrics known = {{"gemm", {{"throughput", "FLOP/s"}}}, {"memory", {{"bandwidth", "B/s"}}}};
+  const verdict::SuiteMetrics known = {{"gemm", {{"throughput", "FLOP/s"}}},
+                                       {"memory", {{"bandwidth", "B/s"}}}};
   EXPECT_NO_THROW(verdict::check_limits(limit(any_gemm, "min = \"1 FLOP/s\""), "l", known));
   EXPECT_THROW(verdict::check_limits(limit(any_gemm, "min = \"1 B/s\""), "l", known), Error);
   EXPECT_THROW(verdict::check_limits(limit("gem/*:throughput", "min = \"1 FLOP/s\""), "l", known), Error);
   EXPECT_THROW(verdict::check_limits(limit("gemm/*:bandwidth", "min = \"1 B/s\""), "l", known), Error);
 }
 
-/// A fleet in which one breaks a limit, after what the verdict asked for was measured: at `now` times its screened rate.
+/// A fleet in which one breaks a limit, after what the verdict asked for was measured: at `now` times its
+/// screened rate.
 struct Again {
   results::Results r;
   verdict::Options options;
@@ -191,7 +193,8 @@ Again measured_again(double screened, double now, int blocks = 1) {
   a.asked = verdict::retests(a.r, a.options);
   auto again = first_case(a.r);
   again.name += ".c1";
-  for (std::size_t s = 0; s < again.samples(); ++s) again.metrics[0].values[2 * again.samples() + s] *= now / screened;
+  for (std::size_t s = 0; s < again.samples(); ++s)
+    again.metrics[0].values[2 * again.samples() + s] *= now / screened;
   a.r.cases.push_back(again);
   return a;
 }
@@ -235,14 +238,16 @@ TEST(VerdictLimits, LinksThatBreakOneAreMeasuredAgainInRoundsOfDisjointPairs) {
   for (const auto a : devices)
     for (const auto b : devices) {
       if (a == b) continue;
-      const std::string name = r.entities[static_cast<std::size_t>(a)].name + ">" + r.entities[static_cast<std::size_t>(b)].name;
+      const std::string name =
+          r.entities[static_cast<std::size_t>(a)].name + ">" + r.entities[static_cast<std::size_t>(b)].name;
       links.push_back(static_cast<std::int32_t>(r.entities.size()));
       source.push_back(a);
       destination.push_back(b);
       rates.push_back(a == devices[0] ? 8.5e9 : 1e10);  // all that the first one sends
       r.entities.push_back({"link", "id-" + name, "path", name, 0, -1});
     }
-  auto& c = add_case(r, "p2p", "bandwidth-uni-4194304-cross-mpi", "bandwidth", "B/s", results::Better::higher, "link", links, rates);
+  auto& c = add_case(r, "p2p", "bandwidth-uni-4194304-cross-mpi", "bandwidth", "B/s", results::Better::higher,
+                     "link", links, rates);
   c.source = source;
   c.destination = destination;
   add_selftest(r, "pair");
@@ -263,14 +268,16 @@ TEST(VerdictLimits, LinksThatBreakOneAreMeasuredAgainInRoundsOfDisjointPairs) {
   const auto v = verdict::judge(r, options);
   ASSERT_EQ(count_severity(v, "FAIL"), 1U);
   EXPECT_EQ(v.findings[0].name, "node0");  // they have one end in common
-  EXPECT_THAT(v.findings[0].text, testing::AllOf(HasSubstr("confirmed by fresh samples"), HasSubstr("median of 3 of the 3 links it sends over")));
+  EXPECT_THAT(v.findings[0].text, testing::AllOf(HasSubstr("confirmed by fresh samples"),
+                                                 HasSubstr("median of 3 of the 3 links it sends over")));
 }
 
 TEST(VerdictLimits, ACollectiveIsOneFindingAndAccusesNoRank) {
   for (const std::string scope : {"world", "leader", "node"}) {
     auto r = cluster(3, 2);
     std::vector<double> rates{8e9, 8.5e9, 1e10, 1.1e10, 8e9, 7e9};
-    auto& c = add_case(r, "allreduce", "allreduce-" + scope + "-1048576-mpi", "busbw", "B/s", results::Better::higher, "device", rows_of_kind(r, "device"), rates);
+    auto& c = add_case(r, "allreduce", "allreduce-" + scope + "-1048576-mpi", "busbw", "B/s",
+                       results::Better::higher, "device", rows_of_kind(r, "device"), rates);
     c.parameters["scope"] = scope;
     c.stage = scope == "world" ? "world" : "groups";
     add_selftest(r, "allreduce");
@@ -296,7 +303,8 @@ TEST(VerdictLimits, ACollectiveIsOneFindingAndAccusesNoRank) {
 
 TEST(VerdictLimits, TheVictimsOfCongestionAreNotAccused) {
   auto r = cluster(6);
-  add_case(r, "congestion", "latency-8-under-incast-mpi", "impact_p99", "1", results::Better::lower, "device", rows_of_kind(r, "device"), {2, 9, 2, 8, 2, 2}, 1)
+  add_case(r, "congestion", "latency-8-under-incast-mpi", "impact_p99", "1", results::Better::lower, "device",
+           rows_of_kind(r, "device"), {2, 9, 2, 8, 2, 2}, 1)
       .stage = "world";
   add_selftest(r, "pair");
   auto options = verdict::options_from(r);

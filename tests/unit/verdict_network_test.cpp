@@ -58,7 +58,8 @@ int exact(Network n, int count, const std::vector<std::string>& expected) {
     right += names == expected ? 1 : 0;
     if (names == expected) continue;
     std::cout << "seed " << seed << ": " << names.size() << " accused\n";
-    for (std::size_t i = 0; i < std::min<std::size_t>(4, v.findings.size()); ++i) std::cout << "  " << v.findings[i].text << "\n";
+    for (std::size_t i = 0; i < std::min<std::size_t>(4, v.findings.size()); ++i)
+      std::cout << "  " << v.findings[i].text << "\n";
   }
   return right;
 }
@@ -88,7 +89,8 @@ TEST(VerdictNetwork, NicSlowByThreePercentIsMostlyNamed) {
   auto n = thousand();
   n.slow_out[500] = n.slow_in[500] = 0.03;
   const int count = seeds(6, 100);
-  EXPECT_GE(exact(n, count, {"node node500"}), std::getenv("ASSAY_NIGHTLY") != nullptr ? count * 85 / 100 : 4);
+  EXPECT_GE(exact(n, count, {"node node500"}),
+            std::getenv("ASSAY_NIGHTLY") != nullptr ? count * 85 / 100 : 4);
 }
 
 TEST(VerdictNetwork, HealthyNetworkAccusesNobody) {
@@ -216,13 +218,15 @@ TEST(VerdictNetwork, TwoSlowNicsOfSixAreNamedThoughNoiseHitsAHealthyPair) {
     Network n;
     n.nodes = 6;
     n.seed = static_cast<std::uint64_t>(seed);
-    n.slow_out[1] = n.slow_in[1] = n.slow_out[4] = n.slow_in[4] = 0.98;  // most links of the network touch one of them
-    n.pairs[{0, 2}] = 0.35;                                              // beyond what counts as slow, far from the other two
+    n.slow_out[1] = n.slow_in[1] = n.slow_out[4] = n.slow_in[4] =
+        0.98;                // most links of the network touch one of them
+    n.pairs[{0, 2}] = 0.35;  // beyond what counts as slow, far from the other two
     auto run = few(n);
     const auto v = whole_run(run);
     const auto names = accused(v);
     EXPECT_THAT(names, testing::IsSupersetOf({"node node1", "node node4"})) << seed;
-    for (const char* healthy : {"node3", "node5"}) EXPECT_EQ(state_of(run.results(), v, healthy), "PASS") << seed;
+    for (const char* healthy : {"node3", "node5"})
+      EXPECT_EQ(state_of(run.results(), v, healthy), "PASS") << seed;
   }
 }
 
@@ -233,7 +237,8 @@ TEST(VerdictNetwork, OneSlowPairOfFourNodesIsALink) {
   auto run = few(n);
   const auto names = accused(whole_run(run));
   ASSERT_EQ(names.size(), 1U);
-  EXPECT_THAT(names[0], testing::AnyOf("link node1/cores0-1>node3/cores0-1", "link node3/cores0-1>node1/cores0-1"));
+  EXPECT_THAT(names[0],
+              testing::AnyOf("link node1/cores0-1>node3/cores0-1", "link node3/cores0-1>node1/cores0-1"));
 }
 
 TEST(VerdictNetwork, SmallHealthyClustersAccuseNobody) {
@@ -314,8 +319,8 @@ results::Results inside(const std::vector<double>& rates_by_pair, int samples = 
         r.entities.push_back({"link", name, "path", name, 0, -1});
         rates.push_back(rates_by_pair[pair]);
       }
-  auto& c = add_case(r, "p2p", "bandwidth-uni-64-node-mpi", "bandwidth", "B/s", results::Better::higher, "link", links,
-                     rates, samples);
+  auto& c = add_case(r, "p2p", "bandwidth-uni-64-node-mpi", "bandwidth", "B/s", results::Better::higher,
+                     "link", links, rates, samples);
   c.source = from;
   c.destination = to;
   add_selftest(r, "pair");
@@ -329,8 +334,10 @@ TEST(VerdictNetwork, SlowDeviceInsideANodeIsNamed) {
   ASSERT_EQ(accused(v).size(), 1U);
   EXPECT_THAT(accused(v)[0], HasSubstr("link node0/cores"));
   EXPECT_TRUE(accused(judge(inside({10e9, 9e9, 11e9, 8e9, 10.5e9, 9.8e9}))).empty());
-  EXPECT_TRUE(accused(judge(inside({10e9, 3e9, 10e9, 10e9, 10.5e9, 10e9}, 2))).empty()) << "too few samples for a pair";
-  EXPECT_EQ(accused(judge(inside({10e9, 3e9, 10e9, 3e9, 10.5e9, 2.8e9}, 2))).size(), 1U) << "enough for three pairs";
+  EXPECT_TRUE(accused(judge(inside({10e9, 3e9, 10e9, 10e9, 10.5e9, 10e9}, 2))).empty())
+      << "too few samples for a pair";
+  EXPECT_EQ(accused(judge(inside({10e9, 3e9, 10e9, 3e9, 10.5e9, 2.8e9}, 2))).size(), 1U)
+      << "enough for three pairs";
 }
 
 TEST(VerdictNetwork, SharedCoresAreNotedUntilFreshDataSayTheSame) {
@@ -355,13 +362,15 @@ TEST(VerdictNetwork, LimitsOnLinksBlameTheHubOnly) {
   n.nodes = 4;
   n.slow_out[2] = n.slow_in[2] = 0.5;
   auto run = few(n);
-  const auto v = judge(run.results(), "[[limit]]\nmetric = \"p2p/bandwidth-*:bandwidth\"\nmin = \"8 GB/s\"\n");
+  const auto v =
+      judge(run.results(), "[[limit]]\nmetric = \"p2p/bandwidth-*:bandwidth\"\nmin = \"8 GB/s\"\n");
   EXPECT_EQ(v.state, "FAIL");
   EXPECT_EQ(state_of(run.results(), v, "node2"), "FAIL");
   EXPECT_EQ(state_of(run.results(), v, "node1"), "PASS");
 }
 
-/// Most pairs that cross switches cross the bad one, and only those below the same switch compare well with others below theirs.
+/// Most pairs that cross switches cross the bad one, and only those below the same switch compare well with
+/// others below theirs.
 TEST(VerdictNetwork, OneOfThreeSwitchesWithABadUplinkIsNamedAmongSixNodes) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     Network n;

@@ -33,7 +33,8 @@ class PathFleet {
   }
 
   /// Each of `pairs` sent `payload` bytes in this case.
-  std::string sent(const std::string& name, const std::vector<std::pair<std::string, std::string>>& pairs, double payload) {
+  std::string sent(const std::string& name, const std::vector<std::pair<std::string, std::string>>& pairs,
+                   double payload) {
     const auto many = pairs.size();
     auto& c = add_case(results, "p2p", name, "bandwidth", "B/s", results::Better::higher, "link",
                        std::vector<std::int32_t>(many, -1), std::vector<double>(many, 1e9));
@@ -115,14 +116,16 @@ TEST(VerdictPaths, AdaptersThatTheKernelDoesNotCountAreNotAccused) {
 TEST(VerdictPaths, CountersThatCannotBeReadClaimNothing) {
   PathFleet fleet(2);
   const auto path = fleet.sent("bandwidth-uni-4194304-cross-mpi", {{a0, b0}}, gb);
-  fleet.results.counters.push_back({path, row_named(fleet.results, "node0/eth0"), "tx_bytes", results::not_taken, results::not_taken});
+  fleet.results.counters.push_back(
+      {path, row_named(fleet.results, "node0/eth0"), "tx_bytes", results::not_taken, results::not_taken});
   EXPECT_THAT(fleet.found(), IsEmpty());
 }
 
 TEST(VerdictPaths, ANicByItselfThatDidNotCarryItsMessagesIsNamedWithWhoDid) {
   PathFleet fleet(2, 2);
-  const auto path = fleet.sent("bandwidth-uni-4194304-cross-ucx-mlx5_1.1",
-                               {{"node0/mlx5_1:1", "node1/mlx5_1:1"}, {"node1/mlx5_1:1", "node0/mlx5_1:1"}}, gb);
+  const auto path =
+      fleet.sent("bandwidth-uni-4194304-cross-ucx-mlx5_1.1",
+                 {{"node0/mlx5_1:1", "node1/mlx5_1:1"}, {"node1/mlx5_1:1", "node0/mlx5_1:1"}}, gb);
   for (const char* node : {"node0", "node1"}) fleet.moved(path, std::string(node) + "/mlx5_1:1", 1.02 * gb);
   EXPECT_THAT(fleet.found(), IsEmpty());
   fleet.results.counters.pop_back();
@@ -132,18 +135,22 @@ TEST(VerdictPaths, ANicByItselfThatDidNotCarryItsMessagesIsNamedWithWhoDid) {
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].name, "node1/mlx5_1:1");
   EXPECT_EQ(found[0].level, "nic");
-  EXPECT_THAT(found[0].text, HasSubstr("1 GB were sent over node1/mlx5_1:1 alone, which moved 1 MB; node1/mlx5_0:1 moved 1.01 GB"));
+  EXPECT_THAT(
+      found[0].text,
+      HasSubstr("1 GB were sent over node1/mlx5_1:1 alone, which moved 1 MB; node1/mlx5_0:1 moved 1.01 GB"));
 }
 
 TEST(VerdictPaths, ANicThatTheCaseDoesNotMentionMovedNothing) {
   PathFleet fleet(2, 2);
-  const auto path = fleet.sent("bandwidth-uni-4194304-cross-ucx-mlx5_1.1", {{"node0/mlx5_1:1", "node1/mlx5_1:1"}}, gb);
+  const auto path =
+      fleet.sent("bandwidth-uni-4194304-cross-ucx-mlx5_1.1", {{"node0/mlx5_1:1", "node1/mlx5_1:1"}}, gb);
   fleet.moved(path, "node0/mlx5_0:1", 1.01 * gb);
   EXPECT_THAT(fleet.found(), IsEmpty()) << "nobody knows whether its counter can be read";
   fleet.moved("gemm/fp32-n2048-together", "node0/mlx5_1:1", 0);
   const auto found = fleet.found();
   ASSERT_EQ(found.size(), 1U);
-  EXPECT_THAT(found[0].text, HasSubstr("over node0/mlx5_1:1 alone, which moved 0 B; node0/mlx5_0:1 moved 1.01 GB"));
+  EXPECT_THAT(found[0].text,
+              HasSubstr("over node0/mlx5_1:1 alone, which moved 0 B; node0/mlx5_0:1 moved 1.01 GB"));
 }
 
 TEST(VerdictPaths, TcpWhereThereIsInfiniBandIsOneFindingForAllNodes) {
@@ -157,14 +164,16 @@ TEST(VerdictPaths, TcpWhereThereIsInfiniBandIsOneFindingForAllNodes) {
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].level, "cluster");
   EXPECT_THAT(found[0].members, ElementsAre("node0", "node1"));
-  EXPECT_THAT(found[0].text, HasSubstr("InfiniBand and RoCE ports moved 0 B, node0/eth0 1.05 GB; so on 2 in all"));
+  EXPECT_THAT(found[0].text,
+              HasSubstr("InfiniBand and RoCE ports moved 0 B, node0/eth0 1.05 GB; so on 2 in all"));
 }
 
 TEST(VerdictPaths, TheInterfaceThatRidesOnAPortIsNotCountedTwice) {
   PathFleet fleet(2, 1);
   const auto path = fleet.sent("bandwidth-uni-4194304-cross-mpi", {{a0, b0}}, gb);
   fleet.results.inventory["nic"].text["netdev_info"] = {"", "ib0", "", "ib0"};
-  fleet.results.entities.push_back({"nic", "mac-ib0", "mac", "node0/ib0", row_named(fleet.results, "node0"), -1});
+  fleet.results.entities.push_back(
+      {"nic", "mac-ib0", "mac", "node0/ib0", row_named(fleet.results, "node0"), -1});
   fleet.moved(path, "node0/ib0", 1.05 * gb);
   fleet.moved(path, "node0/mlx5_0:1", 0);
   fleet.moved(path, "node0/eth0", 0);
@@ -177,12 +186,15 @@ TEST(VerdictPaths, OneOfSeveralPortsThatCarriesAllRanksIsNamed) {
   PathFleet fleet(2, 4);
   const auto path = fleet.sent("bandwidth-uni-4194304-cross-mpi", {{a0, b0}, {a1, b1}}, gb);
   fleet.moved(path, "node0/mlx5_2:1", 2.01 * gb);
-  for (const char* nic : {"node0/mlx5_0:1", "node0/mlx5_1:1", "node0/mlx5_3:1", "node0/eth0"}) fleet.moved(path, nic, 1e6);
+  for (const char* nic : {"node0/mlx5_0:1", "node0/mlx5_1:1", "node0/mlx5_3:1", "node0/eth0"})
+    fleet.moved(path, nic, 1e6);
   auto found = fleet.found();
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].severity, "WARN");
   EXPECT_EQ(found[0].name, "node0/mlx5_2:1");
-  EXPECT_THAT(found[0].text, HasSubstr("of the bytes of 2 ranks; as good as idle: node0/mlx5_0:1 node0/mlx5_1:1 node0/mlx5_3:1"));
+  EXPECT_THAT(
+      found[0].text,
+      HasSubstr("of the bytes of 2 ranks; as good as idle: node0/mlx5_0:1 node0/mlx5_1:1 node0/mlx5_3:1"));
   fleet.results.counters.pop_back();
   fleet.moved(path, "node0/mlx5_1:1", gb);
   found = fleet.found();

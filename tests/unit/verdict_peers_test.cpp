@@ -5,8 +5,8 @@
 #include <cmath>
 #include <random>
 
-#include "verdict/abnormality.hpp"
 #include "measure/robust.hpp"
+#include "verdict/abnormality.hpp"
 #include "verdict_fleet.hpp"
 
 namespace assay {
@@ -27,7 +27,8 @@ void set_samples(results::CaseData& c, std::size_t row, double rate, double half
 /// Ranks that train together have one step time, but each its own compute time.
 TEST(VerdictPeers, OfACollectiveOnlyWhatARankMeasuresOfItselfIsCompared) {
   Fleet fleet = Fleet::of(8, 0.001);
-  fleet.suite = "train", fleet.name = "tiny-together", fleet.metric = "compute_throughput", fleet.unit = "token/s";
+  fleet.suite = "train", fleet.name = "tiny-together", fleet.metric = "compute_throughput",
+  fleet.unit = "token/s";
   fleet.rate[3] *= 0.8;
   auto r = fleet.run();
   first_case(r).stage = "train";
@@ -276,12 +277,14 @@ TEST(VerdictPeers, TwoPopulationsAreOneFindingWithWhatExplainsThem) {
   auto r = fleet.run();
   auto& node = r.inventory["node"];
   node.entity = rows_of_kind(r, "node");
-  for (std::size_t i = 0; i < 64; ++i) node.text["bios"].push_back(i >= 3 && (i - 3) % 6 == 0 && i < 60 ? "2.1" : "2.4");
+  for (std::size_t i = 0; i < 64; ++i)
+    node.text["bios"].push_back(i >= 3 && (i - 3) % 6 == 0 && i < 60 ? "2.1" : "2.4");
   EXPECT_EQ(Fleet::run_retests(r, fleet), 0U);
   auto v = judge(r);
   const auto* f = find_kind(v, "mismatch");
   ASSERT_NE(f, nullptr);
-  const auto split = std::find_if(v.findings.begin(), v.findings.end(), [](const auto& x) { return x.suite == "memory"; });
+  const auto split =
+      std::find_if(v.findings.begin(), v.findings.end(), [](const auto& x) { return x.suite == "memory"; });
   ASSERT_NE(split, v.findings.end());
   EXPECT_EQ(split->severity, "WARN");
   EXPECT_EQ(split->members.size(), 10U);

@@ -22,12 +22,15 @@ struct Slow {
   double share;
 };
 
-/// All-reduce over random groups of 4 nodes, each of `rails` local ranks by itself; a group is as fast as its slowest device.
-void measure_rails(results::Results& r, const std::string& name, const std::vector<Slow>& slow, int nodes, int rails, std::uint64_t seed) {
+/// All-reduce over random groups of 4 nodes, each of `rails` local ranks by itself; a group is as fast as its
+/// slowest device.
+void measure_rails(results::Results& r, const std::string& name, const std::vector<Slow>& slow, int nodes,
+                   int rails, std::uint64_t seed) {
   constexpr int draws = 4, samples = 5;
   const RandomStream random = RandomStream(seed, "rails").child(name);
   const auto devices = rows_of_kind(r, "device");
-  auto& c = add_case(r, "allreduce", name, "busbw", "B/s", results::Better::higher, "device", devices, std::vector<double>(devices.size(), 1e9), samples * draws);
+  auto& c = add_case(r, "allreduce", name, "busbw", "B/s", results::Better::higher, "device", devices,
+                     std::vector<double>(devices.size(), 1e9), samples * draws);
   c.stage = "groups";
   c.case_key = "rails-key";
   c.parameters["rails"] = rails;
@@ -41,10 +44,13 @@ void measure_rails(results::Results& r, const std::string& name, const std::vect
       const int g = of[e / static_cast<std::size_t>(rails)], rail = static_cast<int>(e) % rails;
       double factor = 1;
       for (const auto& s : slow)
-        if ((s.rail < 0 || s.rail == rail) && (s.node < 0 || of[static_cast<std::size_t>(s.node)] == g)) factor = std::min(factor, 1 - s.share);
+        if ((s.rail < 0 || s.rail == rail) && (s.node < 0 || of[static_cast<std::size_t>(s.node)] == g))
+          factor = std::min(factor, 1 - s.share);
       for (int s = 0; s < samples; ++s) {
-        const auto at = e * static_cast<std::size_t>(samples * draws) + static_cast<std::size_t>(samples * d + s);
-        const double u = random.uniform(static_cast<std::uint64_t>(100000 * d + 1000 * rail + 10 * g + s)) - 0.5;
+        const auto at =
+            e * static_cast<std::size_t>(samples * draws) + static_cast<std::size_t>(samples * d + s);
+        const double u =
+            random.uniform(static_cast<std::uint64_t>(100000 * d + 1000 * rail + 10 * g + s)) - 0.5;
         c.metrics[0].values[at] = 1e9 * factor * std::exp(0.02 * u);
         group.values[at] = 1e6 * d + rails * g + rail;
       }
@@ -53,7 +59,8 @@ void measure_rails(results::Results& r, const std::string& name, const std::vect
   c.metrics.push_back(group);
 }
 
-results::Results rails_run(const std::vector<Slow>& slow, int nodes = 32, int rails = 4, std::uint64_t seed = 1) {
+results::Results rails_run(const std::vector<Slow>& slow, int nodes = 32, int rails = 4,
+                           std::uint64_t seed = 1) {
   auto r = cluster(nodes, rails);
   measure_rails(r, rails_name, slow, nodes, rails, seed);
   add_selftest(r, "allreduce");
@@ -85,7 +92,8 @@ TEST(VerdictRails, TheSlowDeviceOfANodeIsNamedAndItsSiblingsAreNot) {
 }
 
 TEST(VerdictRails, TwoOfFourDevicesAreNotTheNode) {
-  EXPECT_EQ(accused_rails(judge(rails_run({{9, 1, 0.4}, {9, 3, 0.4}}))), (std::vector<std::string>{"device slow node9/cores2-3", "device slow node9/cores6-7"}));
+  EXPECT_EQ(accused_rails(judge(rails_run({{9, 1, 0.4}, {9, 3, 0.4}}))),
+            (std::vector<std::string>{"device slow node9/cores2-3", "device slow node9/cores6-7"}));
 }
 
 TEST(VerdictRails, ANodeSlowOnAllItsRailsIsOneFinding) {
@@ -102,12 +110,14 @@ TEST(VerdictRails, ASlowRailIsOneFindingWithItsDevices) {
   EXPECT_EQ(v.findings[0].members.size(), 32U);
   EXPECT_EQ(v.findings[0].members.front(), "node0/cores6-7");
   EXPECT_TRUE(accused_rails(judge(rails_run({{-1, 3, 0.2}}))).empty());  // rails may differ by design
-  EXPECT_TRUE(accused_rails(judge(rails_run({{-1, 0, 0.4}, {-1, 1, 0.4}, {-1, 3, 0.4}}))).empty());  // which of them is the odd one?
+  EXPECT_TRUE(accused_rails(judge(rails_run({{-1, 0, 0.4}, {-1, 1, 0.4}, {-1, 3, 0.4}})))
+                  .empty());  // which of them is the odd one?
 }
 
 TEST(VerdictRails, HealthyRailsAccuseNobody) {
   for (std::uint64_t seed = 1; seed <= 30; ++seed)
-    for (const int nodes : {8, 16, 64}) EXPECT_TRUE(accused_rails(judge(rails_run({}, nodes, 4, seed))).empty()) << nodes << " " << seed;
+    for (const int nodes : {8, 16, 64})
+      EXPECT_TRUE(accused_rails(judge(rails_run({}, nodes, 4, seed))).empty()) << nodes << " " << seed;
 }
 
 }  // namespace

@@ -144,7 +144,8 @@ results::Results all_pairs(const std::function<double(int, int)>& rate) {
       rates.push_back(rate(a, b));
     }
   }
-  auto& c = add_case(r, "p2p", "bandwidth-uni-4194304-cross-mpi", "bandwidth", "B/s", Better::higher, "link", links, rates);
+  auto& c = add_case(r, "p2p", "bandwidth-uni-4194304-cross-mpi", "bandwidth", "B/s", Better::higher, "link",
+                     links, rates);
   c.source = source;
   c.destination = destination;
   c.parameters["bytes"] = 4194304;

@@ -10,10 +10,12 @@
 
 namespace assay::cuda {
 
-/// Throws Error(resource) when memory ran out or others keep the GPU to themselves, and Error(device) for all else.
+/// Throws Error(resource) when memory ran out or others keep the GPU to themselves, and Error(device) for all
+/// else.
 inline void check(cudaError_t error, const char* what) {
   if (error == cudaSuccess) return;
-  throw Error(error == cudaErrorMemoryAllocation || error == cudaErrorDevicesUnavailable ? ErrorKind::resource : ErrorKind::device,
+  throw Error(error == cudaErrorMemoryAllocation || error == cudaErrorDevicesUnavailable ? ErrorKind::resource
+                                                                                         : ErrorKind::device,
               std::string(what) + ": " + cudaGetErrorString(error) + " (" + cudaGetErrorName(error) + ")");
 }
 

@@ -18,22 +18,14 @@ std::vector<std::string> names() {
 
 const char* status_text(cublasStatus_t status) {
   switch (status) {
-    case CUBLAS_STATUS_SUCCESS:
-      return "success";
-    case CUBLAS_STATUS_NOT_INITIALIZED:
-      return "not initialised";
-    case CUBLAS_STATUS_ALLOC_FAILED:
-      return "out of memory";
-    case CUBLAS_STATUS_INVALID_VALUE:
-      return "invalid argument";
-    case CUBLAS_STATUS_ARCH_MISMATCH:
-      return "not on this GPU";
-    case CUBLAS_STATUS_EXECUTION_FAILED:
-      return "execution failed";
-    case CUBLAS_STATUS_NOT_SUPPORTED:
-      return "not supported";
-    default:
-      return "failed";
+    case CUBLAS_STATUS_SUCCESS: return "success";
+    case CUBLAS_STATUS_NOT_INITIALIZED: return "not initialised";
+    case CUBLAS_STATUS_ALLOC_FAILED: return "out of memory";
+    case CUBLAS_STATUS_INVALID_VALUE: return "invalid argument";
+    case CUBLAS_STATUS_ARCH_MISMATCH: return "not on this GPU";
+    case CUBLAS_STATUS_EXECUTION_FAILED: return "execution failed";
+    case CUBLAS_STATUS_NOT_SUPPORTED: return "not supported";
+    default: return "failed";
   }
 }
 
@@ -60,11 +52,13 @@ CublasLt::CublasLt() : library("ASSAY_CUBLASLT_LIBRARY", names(), "cublasLtCreat
 void check(cublasStatus_t status, const char* what) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
   throw Error(status == CUBLAS_STATUS_ALLOC_FAILED ? ErrorKind::resource : ErrorKind::device,
-              std::string(what) + ": " + status_text(status) + " (cuBLASLt status " + std::to_string(static_cast<int>(status)) + ")");
+              std::string(what) + ": " + status_text(status) + " (cuBLASLt status " +
+                  std::to_string(static_cast<int>(status)) + ")");
 }
 
 std::string cublas_version_text(std::size_t version) {
-  return std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100) + "." + std::to_string(version % 100);
+  return std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100) + "." +
+         std::to_string(version % 100);
 }
 
 }  // namespace assay::cuda

@@ -18,7 +18,8 @@ std::string uuid_text(const cudaUUID_t& uuid) {
   std::string text = "GPU";
   for (int i = 0; i < 16; ++i) {
     char digits[4];
-    std::snprintf(digits, sizeof(digits), "%02x", static_cast<unsigned>(static_cast<unsigned char>(uuid.bytes[i])));
+    std::snprintf(digits, sizeof(digits), "%02x",
+                  static_cast<unsigned>(static_cast<unsigned char>(uuid.bytes[i])));
     if (i == 0 || i == 4 || i == 6 || i == 8 || i == 10) text += '-';
     text += digits;
   }
@@ -29,22 +30,32 @@ VisibleGpu describe(int ordinal) {
   cudaDeviceProp p;
   cuda::check(cudaGetDeviceProperties(&p, ordinal), "cudaGetDeviceProperties");
   char pci[32];
-  std::snprintf(pci, sizeof(pci), "%04x:%02x:%02x.0", static_cast<unsigned>(p.pciDomainID), static_cast<unsigned>(p.pciBusID),
-                static_cast<unsigned>(p.pciDeviceID));
-  return {ordinal, uuid_text(p.uuid), pci, p.name, static_cast<double>(p.totalGlobalMem), p.multiProcessorCount, p.major, p.minor};
+  std::snprintf(pci, sizeof(pci), "%04x:%02x:%02x.0", static_cast<unsigned>(p.pciDomainID),
+                static_cast<unsigned>(p.pciBusID), static_cast<unsigned>(p.pciDeviceID));
+  return {ordinal,
+          uuid_text(p.uuid),
+          pci,
+          p.name,
+          static_cast<double>(p.totalGlobalMem),
+          p.multiProcessorCount,
+          p.major,
+          p.minor};
 }
 
 /// Without a driver the runtime calls it too old.
 std::string reason(cudaError_t error) {
   int driver = 0;
-  if (error == cudaErrorInsufficientDriver && cudaDriverGetVersion(&driver) == cudaSuccess && driver == 0) return "no NVIDIA driver on this machine";
+  if (error == cudaErrorInsufficientDriver && cudaDriverGetVersion(&driver) == cudaSuccess && driver == 0)
+    return "no NVIDIA driver on this machine";
   return cudaGetErrorString(error);
 }
 
 class Backend final : public CudaBackend {
  public:
   bool built() const noexcept override { return true; }
-  std::string description() const override { return "CUDA " ASSAY_CUDA_VERSION " for " ASSAY_CUDA_ARCHITECTURES; }
+  std::string description() const override {
+    return "CUDA " ASSAY_CUDA_VERSION " for " ASSAY_CUDA_ARCHITECTURES;
+  }
 
   std::vector<VisibleGpu> visible(std::string& why, std::vector<std::string>* lost) const override {
     // As NVML numbers them, before the runtime looks; who says otherwise keeps it.
@@ -62,7 +73,9 @@ class Backend final : public CudaBackend {
         gpus.push_back(describe(i));
       } catch (const Error& e) {
         cudaGetLastError();
-        if (lost != nullptr) lost->push_back("GPU " + std::to_string(i) + " of this process cannot be described (" + e.what() + ")");
+        if (lost != nullptr)
+          lost->push_back("GPU " + std::to_string(i) + " of this process cannot be described (" + e.what() +
+                          ")");
       }
     }
     if (gpus.empty()) why = "no GPU is visible to this process";
@@ -91,7 +104,8 @@ class Backend final : public CudaBackend {
       auto* words = region.as<std::uint64_t>();
       const std::size_t count = region.bytes() / sizeof(std::uint64_t);
       double begin = 0;
-      for (std::uint64_t turn = 0; turn < 3; ++turn) {  // the first write, a first time for the kernel that is timed, and that
+      for (std::uint64_t turn = 0; turn < 3;
+           ++turn) {  // the first write, a first time for the kernel that is timed, and that
         begin = now_s();
         kernels::cuda::sweep(turn == 0 ? write : check, words, count, turn, found, nullptr);
         cuda::check(cudaDeviceSynchronize(), "a first sweep over the memory");
@@ -101,7 +115,9 @@ class Backend final : public CudaBackend {
     }
   }
 
-  std::unique_ptr<Device> make_device(const std::string& uuid) const override { return std::make_unique<cuda::CudaDevice>(ordinal_of(uuid)); }
+  std::unique_ptr<Device> make_device(const std::string& uuid) const override {
+    return std::make_unique<cuda::CudaDevice>(ordinal_of(uuid));
+  }
 
  private:
   int ordinal_of(const std::string& uuid) const {

@@ -18,15 +18,18 @@ cudaDeviceProp properties_of(int ordinal) {
   return properties;
 }
 
-/// Multiply-adds of the tensor cores of one multiprocessor per clock, counted as two: from the architectures' white papers (A100: 312
-/// TFLOP/s bf16 of 108 at 1.41 GHz; H100: 989 of 132 at 1.83; B200: 2250 of 148 at 1.85). 0: not known here.
+/// Multiply-adds of the tensor cores of one multiprocessor per clock, counted as two: from the architectures'
+/// white papers (A100: 312 TFLOP/s bf16 of 108 at 1.41 GHz; H100: 989 of 132 at 1.83; B200: 2250 of 148
+/// at 1.85). 0: not known here.
 double bf16_flops_per_clock(int major, int minor) noexcept {
   if (major == 8 && minor == 0) return 2048;
   if (major == 9) return 4096;
   return major == 10 && minor == 0 ? 8192 : 0;
 }
 
-std::string version_text(int version) { return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10); }
+std::string version_text(int version) {
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
 
 }  // namespace
 
@@ -39,33 +42,36 @@ CudaDevice::CudaDevice(int ordinal) : ordinal_(ordinal), properties_(properties_
   train_ops_ = make_cuda_train_ops(stream_);
 }
 
-/// At the highest clock that the driver names, which is above the one that makers' figures assume: H100 at 1.98 GHz has 1070, not 989.
+/// At the highest clock that the driver names, which is above the one that makers' figures assume: H100
+/// at 1.98 GHz has 1070, not 989.
 double CudaDevice::nominal_peak_flops(NumType type) const noexcept {
   int khz = 0;
   if (cudaDeviceGetAttribute(&khz, cudaDevAttrClockRate, ordinal_) != cudaSuccess) return 0;
-  const double bf16 = 1e3 * khz * properties_.multiProcessorCount * bf16_flops_per_clock(properties_.major, properties_.minor);
+  const double bf16 = 1e3 * khz * properties_.multiProcessorCount *
+                      bf16_flops_per_clock(properties_.major, properties_.minor);
   switch (type) {
     case NumType::fp16:
-    case NumType::bf16:
-      return bf16;
-    case NumType::tf32:
-      return bf16 / 2;
-    case NumType::fp8:
-      return properties_.major >= 9 ? 2 * bf16 : 0;
-    case NumType::int8:
-      return 2 * bf16;
+    case NumType::bf16: return bf16;
+    case NumType::tf32: return bf16 / 2;
+    case NumType::fp8: return properties_.major >= 9 ? 2 * bf16 : 0;
+    case NumType::int8: return 2 * bf16;
     case NumType::fp64:
-    case NumType::fp32:
-      break;
+    case NumType::fp32: break;
   }
   return 0;
 }
 
-std::size_t CudaDevice::clock_count() const noexcept { return static_cast<std::size_t>(properties_.multiProcessorCount); }
+std::size_t CudaDevice::clock_count() const noexcept {
+  return static_cast<std::size_t>(properties_.multiProcessorCount);
+}
 
-void CudaDevice::begin_clock() { kernels::cuda::read_clocks(clocks_.as<kernels::ClockPair>(), clock_count(), stream_); }
+void CudaDevice::begin_clock() {
+  kernels::cuda::read_clocks(clocks_.as<kernels::ClockPair>(), clock_count(), stream_);
+}
 
-void CudaDevice::end_clock() { kernels::cuda::read_clocks(clocks_.as<kernels::ClockPair>() + clock_count(), clock_count(), stream_); }
+void CudaDevice::end_clock() {
+  kernels::cuda::read_clocks(clocks_.as<kernels::ClockPair>() + clock_count(), clock_count(), stream_);
+}
 
 double CudaDevice::clock_hz() {
   std::vector<kernels::ClockPair> pairs(2 * clock_count());
@@ -80,8 +86,9 @@ CudaDevice::~CudaDevice() {
 }
 
 std::string CudaDevice::description() const {
-  return std::string(properties_.name) + ", " + std::to_string(properties_.multiProcessorCount) + " SMs, compute " +
-         std::to_string(properties_.major) + "." + std::to_string(properties_.minor) + ", cuBLASLt " + gemm_->version();
+  return std::string(properties_.name) + ", " + std::to_string(properties_.multiProcessorCount) +
+         " SMs, compute " + std::to_string(properties_.major) + "." + std::to_string(properties_.minor) +
+         ", cuBLASLt " + gemm_->version();
 }
 
 /// Equal bits are promised between GPUs for which all this is equal.
@@ -125,12 +132,17 @@ void CudaDevice::copy_to_device(void* device, const void* host, std::size_t byte
 
 bool CudaDevice::supports(NumType type) const noexcept { return gemm_->supports(type); }
 
-void CudaDevice::matmul(NumType type, const Matmul& shape, const void* a, const void* b, void* c) { gemm_->run(type, shape, a, b, c); }
+void CudaDevice::matmul(NumType type, const Matmul& shape, const void* a, const void* b, void* c) {
+  gemm_->run(type, shape, a, b, c);
+}
 
-std::optional<GemmAlgorithm> CudaDevice::tune(NumType type, const Matmul& shape, const void* a, const void* b, void* c) {
+std::optional<GemmAlgorithm> CudaDevice::tune(NumType type, const Matmul& shape, const void* a, const void* b,
+                                              void* c) {
   return gemm_->tune(type, shape, a, b, c);
 }
 
-void CudaDevice::set_algorithm(NumType type, const Matmul& shape, const GemmAlgorithm& algorithm) { gemm_->set_algorithm(type, shape, algorithm); }
+void CudaDevice::set_algorithm(NumType type, const Matmul& shape, const GemmAlgorithm& algorithm) {
+  gemm_->set_algorithm(type, shape, algorithm);
+}
 
 }  // namespace assay::cuda

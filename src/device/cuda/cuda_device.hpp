@@ -26,7 +26,8 @@ class Buffer {
     if (bytes > 0) check(cudaMalloc(&data_, bytes), "cudaMalloc");
   }
   ~Buffer() { cudaFree(data_); }
-  Buffer(Buffer&& other) noexcept : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+  Buffer(Buffer&& other) noexcept
+      : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
   Buffer& operator=(Buffer&& other) noexcept {
     std::swap(data_, other.data_);
     std::swap(bytes_, other.bytes_);
@@ -76,7 +77,8 @@ class CudaDevice final : public Device {
 
   bool supports(NumType type) const noexcept override;
   void matmul(NumType type, const Matmul& shape, const void* a, const void* b, void* c) override;
-  std::optional<GemmAlgorithm> tune(NumType type, const Matmul& shape, const void* a, const void* b, void* c) override;
+  std::optional<GemmAlgorithm> tune(NumType type, const Matmul& shape, const void* a, const void* b,
+                                    void* c) override;
   void set_algorithm(NumType type, const Matmul& shape, const GemmAlgorithm& algorithm) override;
   TrainOps* train_ops() noexcept override { return train_ops_.get(); }
   double fma_peak(NumType type, double seconds) override;
@@ -91,12 +93,17 @@ class CudaDevice final : public Device {
   std::uint64_t digest(const void* data, std::size_t bytes) override;
   void stream(kernels::StreamOp op, double* a, const double* b, const double* c, std::size_t count) override;
   double chase_ns(void* memory, std::size_t bytes, std::size_t steps, std::uint64_t key) override;
-  void sweep(const kernels::Sweep& sweep, std::uint64_t* words, std::size_t count, kernels::ErrorLog& log) override;
+  void sweep(const kernels::Sweep& sweep, std::uint64_t* words, std::size_t count,
+             kernels::ErrorLog& log) override;
   void payload_fill(kernels::PayloadKey key, void* data, std::size_t bytes) override;
   kernels::PayloadErrors payload_check(kernels::PayloadKey key, const void* data, std::size_t bytes) override;
-  void exact_fill(const kernels::ExactLine& line, std::uint64_t first, float* data, std::size_t count) override;
-  kernels::ExactErrors exact_check(const kernels::ExactLine& line, std::uint64_t first, const float* data, std::size_t count) override;
-  std::size_t cache_bytes() const noexcept override { return static_cast<std::size_t>(properties_.l2CacheSize); }
+  void exact_fill(const kernels::ExactLine& line, std::uint64_t first, float* data,
+                  std::size_t count) override;
+  kernels::ExactErrors exact_check(const kernels::ExactLine& line, std::uint64_t first, const float* data,
+                                   std::size_t count) override;
+  std::size_t cache_bytes() const noexcept override {
+    return static_cast<std::size_t>(properties_.l2CacheSize);
+  }
   MemoryOps* memory_ops() override;
 
   int numa_of_thread(int) const noexcept override { return -1; }
@@ -109,9 +116,9 @@ class CudaDevice final : public Device {
   int ordinal_;
   cudaDeviceProp properties_{};
   cudaStream_t stream_ = nullptr;
-  Buffer arena_, scratch_;  ///< scratch: 64 KiB for sums and counts
-  Buffer clocks_;  ///< of all multiprocessors, before and after
-  Buffer errors_;            ///< of sweeps
+  Buffer arena_, scratch_;    ///< scratch: 64 KiB for sums and counts
+  Buffer clocks_;             ///< of all multiprocessors, before and after
+  Buffer errors_;             ///< of sweeps
   std::uint64_t sweeps_ = 0;  ///< so far: each is shared out to multiprocessors in another way
   Chain chain_;
   std::unique_ptr<MemoryOps> memory_ops_;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of one GPU: what kernels/cuda does, queued on the device's stream, and its results brought to the host.
+// Memory of one GPU: what kernels/cuda does, queued on the device's stream, and its results brought to the
+// host.
 #include <algorithm>
 
 #include "base/clock.hpp"
@@ -46,10 +47,13 @@ kernels::ErrorRecord host_record(const DeviceRecord& r) {
 
 }  // namespace
 
-/// Batches of at least a few milliseconds, until the time is over. What tensor cores can do is for products to say.
+/// Batches of at least a few milliseconds, until the time is over. What tensor cores can do is for products
+/// to say.
 double CudaDevice::fma_peak(NumType type, double seconds) {
   if (type != NumType::fp64 && type != NumType::fp32)
-    throw Error(ErrorKind::device, std::string("fma_peak: only fp64 and fp32 have multiply-adds outside of tensor cores, not ") + to_string(type));
+    throw Error(ErrorKind::device,
+                std::string("fma_peak: only fp64 and fp32 have multiply-adds outside of tensor cores, not ") +
+                    to_string(type));
   auto* escaped = scratch_.as<unsigned long long>();
   check(cudaMemsetAsync(escaped, 0, sizeof(*escaped), stream_), "cudaMemset");
   const auto burn = [&](std::uint64_t rounds) {
@@ -86,8 +90,8 @@ void CudaDevice::fill_uniform(NumType type, void* data, std::size_t count, std::
 void CudaDevice::fill_integer(NumType type, void* data, std::size_t count, std::uint64_t key, int limit) {
   const int most = kernels::largest_exact_integer(element_of(type));
   if (limit < 0 || limit > most)
-    throw Error(ErrorKind::device, "fill_integer: limit " + std::to_string(limit) + " is outside 0 to " + std::to_string(most) + " for " +
-                                       to_string(type));
+    throw Error(ErrorKind::device, "fill_integer: limit " + std::to_string(limit) + " is outside 0 to " +
+                                       std::to_string(most) + " for " + to_string(type));
   kernels::cuda::fill_integer(element_of(type), data, count, key, 0, limit, stream_);
   check_launch("fill_integer");
 }
@@ -102,7 +106,8 @@ std::uint64_t CudaDevice::digest(const void* data, std::size_t bytes) {
   return result;
 }
 
-void CudaDevice::stream(kernels::StreamOp op, double* a, const double* b, const double* c, std::size_t count) {
+void CudaDevice::stream(kernels::StreamOp op, double* a, const double* b, const double* c,
+                        std::size_t count) {
   kernels::cuda::stream(op, a, b, c, count, scratch_.as<double>(), stream_);
   check_launch("stream");
 }
@@ -121,7 +126,8 @@ double CudaDevice::chase_ns(void* memory, std::size_t bytes, std::size_t steps, 
       chain_ = {memory, bytes, 0, key};
       built = true;
     }
-    kernels::cuda::chase_walk(memory, bytes, key, chain_.at, steps, &result->end, &result->elapsed_ns, stream_);
+    kernels::cuda::chase_walk(memory, bytes, key, chain_.at, steps, &result->end, &result->elapsed_ns,
+                              stream_);
     check_launch("chase");
     Result got{};
     copy_to_host(&got, result, sizeof(got));
@@ -136,12 +142,15 @@ double CudaDevice::chase_ns(void* memory, std::size_t bytes, std::size_t steps, 
 }
 
 void CudaDevice::empty_cache(bool at_end) {
-  const std::size_t wanted = 4 * cache_bytes() / sizeof(double), all = arena_.bytes() / sizeof(double), count = std::min(wanted, all);
+  const std::size_t wanted = 4 * cache_bytes() / sizeof(double), all = arena_.bytes() / sizeof(double),
+                    count = std::min(wanted, all);
   auto* begin = arena_.as<double>() + (at_end ? all - count : 0);
-  kernels::cuda::stream(kernels::StreamOp::read, begin, nullptr, nullptr, count, scratch_.as<double>(), stream_);
+  kernels::cuda::stream(kernels::StreamOp::read, begin, nullptr, nullptr, count, scratch_.as<double>(),
+                        stream_);
 }
 
-/// A sweep that verifies is waited for: the count that decides about all else is 8 bytes away, some 20 us on every sweep.
+/// A sweep that verifies is waited for: the count that decides about all else is 8 bytes away, some 20 us on
+/// every sweep.
 void CudaDevice::sweep(const kernels::Sweep& sweep, std::uint64_t* words, std::size_t count, ErrorLog& log) {
   if (errors_.bytes() == 0) errors_ = Buffer(kernels::cuda::errors_bytes(record_capacity));
   auto* errors = errors_.as<DeviceErrors>();
@@ -171,7 +180,8 @@ void CudaDevice::payload_fill(kernels::PayloadKey key, void* data, std::size_t b
   check_launch("payload_fill");
 }
 
-kernels::PayloadErrors CudaDevice::payload_check(kernels::PayloadKey key, const void* data, std::size_t bytes) {
+kernels::PayloadErrors CudaDevice::payload_check(kernels::PayloadKey key, const void* data,
+                                                 std::size_t bytes) {
   auto* errors = scratch_.as<kernels::PayloadErrors>();
   kernels::cuda::payload_check(key, data, bytes, errors, stream_);
   check_launch("payload_check");
@@ -185,12 +195,14 @@ MemoryOps* CudaDevice::memory_ops() {
   return memory_ops_.get();
 }
 
-void CudaDevice::exact_fill(const kernels::ExactLine& line, std::uint64_t first, float* data, std::size_t count) {
+void CudaDevice::exact_fill(const kernels::ExactLine& line, std::uint64_t first, float* data,
+                            std::size_t count) {
   kernels::cuda::exact_fill(line, first, data, count, stream_);
   check_launch("exact_fill");
 }
 
-kernels::ExactErrors CudaDevice::exact_check(const kernels::ExactLine& line, std::uint64_t first, const float* data, std::size_t count) {
+kernels::ExactErrors CudaDevice::exact_check(const kernels::ExactLine& line, std::uint64_t first,
+                                             const float* data, std::size_t count) {
   auto* errors = scratch_.as<kernels::ExactErrors>();
   kernels::cuda::exact_check(line, first, data, count, errors, stream_);
   check_launch("exact_check");

@@ -20,12 +20,13 @@ using kernels::DeviceErrors;
 using kernels::DeviceRecord;
 
 constexpr std::size_t probe_capacity = 100;
-constexpr int most_tries = 16;     ///< until every multiprocessor has run a block
+constexpr int most_tries = 16;  ///< until every multiprocessor has run a block
 constexpr unsigned l1_rounds = 4096;
 static_assert(kernels::max_multiprocessors == max_multiprocessor_number);
 
-/// Binds memory that nobody has touched to a NUMA domain; without the libraries for it, as nothing else here needs them. What the
-/// system refuses (a container without the right) leaves the memory where the system puts it.
+/// Binds memory that nobody has touched to a NUMA domain; without the libraries for it, as nothing else here
+/// needs them. What the system refuses (a container without the right) leaves the memory where the system
+/// puts it.
 void bind_to(int numa, void* memory, std::size_t bytes) {
   constexpr int bind = 2;  // MPOL_BIND of linux/mempolicy.h
   std::array<unsigned long, 16> mask{};
@@ -45,8 +46,10 @@ kernels::ErrorRecord probe_record(const DeviceRecord& r) {
 
 }  // namespace
 
-CudaMemoryOps::CudaMemoryOps(const cudaDeviceProp& properties, cudaStream_t stream) : properties_(properties), stream_(stream) {
-  for (cudaStream_t& copies : copies_) check(cudaStreamCreateWithFlags(&copies, cudaStreamNonBlocking), "cudaStreamCreate");
+CudaMemoryOps::CudaMemoryOps(const cudaDeviceProp& properties, cudaStream_t stream)
+    : properties_(properties), stream_(stream) {
+  for (cudaStream_t& copies : copies_)
+    check(cudaStreamCreateWithFlags(&copies, cudaStreamNonBlocking), "cudaStreamCreate");
 }
 
 CudaMemoryOps::~CudaMemoryOps() {
@@ -62,7 +65,8 @@ void CudaMemoryOps::release() noexcept {
   host_ = nullptr;
 }
 
-std::uint64_t CudaMemoryOps::run_once(OnChip test, std::uint64_t key, DeviceErrors* errors, std::uint32_t* visited) {
+std::uint64_t CudaMemoryOps::run_once(OnChip test, std::uint64_t key, DeviceErrors* errors,
+                                      std::uint32_t* visited) {
   namespace cu = kernels::cuda;
   switch (test) {
     case OnChip::l1:
@@ -80,7 +84,8 @@ std::uint64_t CudaMemoryOps::run_once(OnChip test, std::uint64_t key, DeviceErro
 
 /// Blocks go where the GPU puts them: again until all multiprocessors have had one.
 OnChipResult CudaMemoryOps::on_chip(OnChip test, std::uint64_t key) {
-  const std::size_t half_l2 = std::max<std::size_t>(static_cast<std::size_t>(properties_.l2CacheSize) / 2, 4096) / 4096 * 4096;
+  const std::size_t half_l2 =
+      std::max<std::size_t>(static_cast<std::size_t>(properties_.l2CacheSize) / 2, 4096) / 4096 * 4096;
   const std::size_t wanted = test == OnChip::l2 ? half_l2 : kernels::l1_words * sizeof(std::uint32_t);
   if (test != OnChip::shared && region_.bytes() != wanted) region_ = Buffer(wanted);
   const std::size_t errors_bytes = kernels::cuda::errors_bytes(probe_capacity);
@@ -118,7 +123,8 @@ OnChipResult CudaMemoryOps::on_chip(OnChip test, std::uint64_t key) {
 void* CudaMemoryOps::host_buffer(int numa, std::size_t bytes) {
   release();
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) throw Error(ErrorKind::resource, "no " + std::to_string(bytes) + " bytes of host memory");
+  if (memory == MAP_FAILED)
+    throw Error(ErrorKind::resource, "no " + std::to_string(bytes) + " bytes of host memory");
   host_bytes_ = bytes;
   bind_to(numa, memory, bytes);
   std::memset(memory, 0, bytes);
@@ -129,7 +135,8 @@ void* CudaMemoryOps::host_buffer(int numa, std::size_t bytes) {
 }
 
 void CudaMemoryOps::start_copy(CopyWay way, void* to, const void* from, std::size_t bytes) {
-  check(cudaMemcpyAsync(to, from, bytes, way == CopyWay::to_device ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost,
+  check(cudaMemcpyAsync(to, from, bytes,
+                        way == CopyWay::to_device ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost,
                         copies_[way == CopyWay::to_device ? 0 : 1]),
         "cudaMemcpy");
 }

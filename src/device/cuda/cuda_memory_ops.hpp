@@ -20,12 +20,13 @@ class CudaMemoryOps final : public MemoryOps {
   void finish_copies() override;
 
  private:
-  std::uint64_t run_once(OnChip test, std::uint64_t key, kernels::DeviceErrors* errors, std::uint32_t* visited);
+  std::uint64_t run_once(OnChip test, std::uint64_t key, kernels::DeviceErrors* errors,
+                         std::uint32_t* visited);
   void release() noexcept;
 
   const cudaDeviceProp& properties_;
-  cudaStream_t stream_;                 ///< of the device
-  cudaStream_t copies_[2] = {};         ///< by CopyWay
+  cudaStream_t stream_;          ///< of the device
+  cudaStream_t copies_[2] = {};  ///< by CopyWay
   Buffer region_, errors_;
   void* host_ = nullptr;
   std::size_t host_bytes_ = 0;

@@ -10,7 +10,8 @@
 
 namespace assay::cuda {
 
-/// Operations on the GPU of `stream`, queued there, in fp32 or bf16. The stream outlives the result. Throws Error(device).
+/// Operations on the GPU of `stream`, queued there, in fp32 or bf16. The stream outlives the result. Throws
+/// Error(device).
 std::unique_ptr<TrainOps> make_cuda_train_ops(cudaStream_t stream);
 
 }  // namespace assay::cuda

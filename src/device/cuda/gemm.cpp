@@ -25,20 +25,15 @@ constexpr double tuning_s = 3;  ///< of one product; a type that a GPU hardly ha
 GemmTypes types_of(NumType type, Output output) {
   const bool exact = output == Output::exact;
   switch (type) {
-    case NumType::fp64:
-      return {CUBLAS_COMPUTE_64F, CUDA_R_64F, CUDA_R_64F, CUDA_R_64F};
-    case NumType::fp32:
-      return {CUBLAS_COMPUTE_32F, CUDA_R_32F, CUDA_R_32F, CUDA_R_32F};
-    case NumType::tf32:
-      return {CUBLAS_COMPUTE_32F_FAST_TF32, CUDA_R_32F, CUDA_R_32F, CUDA_R_32F};
-    case NumType::fp16:
-      return {CUBLAS_COMPUTE_32F, CUDA_R_32F, CUDA_R_16F, exact ? CUDA_R_32F : CUDA_R_16F};
+    case NumType::fp64: return {CUBLAS_COMPUTE_64F, CUDA_R_64F, CUDA_R_64F, CUDA_R_64F};
+    case NumType::fp32: return {CUBLAS_COMPUTE_32F, CUDA_R_32F, CUDA_R_32F, CUDA_R_32F};
+    case NumType::tf32: return {CUBLAS_COMPUTE_32F_FAST_TF32, CUDA_R_32F, CUDA_R_32F, CUDA_R_32F};
+    case NumType::fp16: return {CUBLAS_COMPUTE_32F, CUDA_R_32F, CUDA_R_16F, exact ? CUDA_R_32F : CUDA_R_16F};
     case NumType::bf16:
       return {CUBLAS_COMPUTE_32F, CUDA_R_32F, CUDA_R_16BF, exact ? CUDA_R_32F : CUDA_R_16BF};
     case NumType::fp8:
       return {CUBLAS_COMPUTE_32F, CUDA_R_32F, CUDA_R_8F_E4M3, exact ? CUDA_R_32F : CUDA_R_16BF};
-    case NumType::int8:
-      return {CUBLAS_COMPUTE_32I, CUDA_R_32I, CUDA_R_8I, CUDA_R_32I};
+    case NumType::int8: return {CUBLAS_COMPUTE_32I, CUDA_R_32I, CUDA_R_8I, CUDA_R_32I};
   }
   throw Error(ErrorKind::internal, "gemm: unknown number type");
 }
@@ -49,22 +44,27 @@ struct Scalar {
   Scalar(cudaDataType_t type, int value) {
     const double d = value;
     const float f = static_cast<float>(value);
-    const void* from = type == CUDA_R_64F ? static_cast<const void*>(&d) : type == CUDA_R_32I ? static_cast<const void*>(&value) : &f;
+    const void* from = type == CUDA_R_64F   ? static_cast<const void*>(&d)
+                       : type == CUDA_R_32I ? static_cast<const void*>(&value)
+                                            : &f;
     std::memcpy(bytes, from, type == CUDA_R_64F ? 8 : 4);
   }
 };
 
 }  // namespace
 
-/// What the library must know of one product. Row-major matrices are column-major ones transposed, so C^T = op(B)^T op(A)^T: B comes
-/// first.
+/// What the library must know of one product. Row-major matrices are column-major ones transposed, so C^T =
+/// op(B)^T op(A)^T: B comes first.
 struct Gemm::Plan {
-  Plan(const CublasLt& lt, NumType type, const Matmul& shape) : lt_(lt), types(types_of(type, shape.output)), accumulate(shape.accumulate) {
+  Plan(const CublasLt& lt, NumType type, const Matmul& shape)
+      : lt_(lt), types(types_of(type, shape.output)), accumulate(shape.accumulate) {
     check(lt.desc_create(&desc, types.compute, types.scale), "cublasLtMatmulDescCreate");
     set(CUBLASLT_MATMUL_DESC_TRANSA, shape.transpose_b);
     set(CUBLASLT_MATMUL_DESC_TRANSB, shape.transpose_a);
-    layout(first, types.operand, shape.transpose_b ? shape.k : shape.n, shape.transpose_b ? shape.n : shape.k);
-    layout(second, types.operand, shape.transpose_a ? shape.m : shape.k, shape.transpose_a ? shape.k : shape.m);
+    layout(first, types.operand, shape.transpose_b ? shape.k : shape.n,
+           shape.transpose_b ? shape.n : shape.k);
+    layout(second, types.operand, shape.transpose_a ? shape.m : shape.k,
+           shape.transpose_a ? shape.k : shape.m);
     layout(result, types.result, shape.n, shape.m);
   }
   ~Plan() {
@@ -80,7 +80,8 @@ struct Gemm::Plan {
     check(lt_.desc_set(desc, attribute, &op, sizeof(op)), "cublasLtMatmulDescSetAttribute");
   }
   void layout(cublasLtMatrixLayout_t& l, cudaDataType_t type, std::size_t rows, std::size_t columns) {
-    check(lt_.layout_create(&l, type, rows, columns, static_cast<std::int64_t>(rows)), "cublasLtMatrixLayoutCreate");
+    check(lt_.layout_create(&l, type, rows, columns, static_cast<std::int64_t>(rows)),
+          "cublasLtMatrixLayoutCreate");
   }
 
   const CublasLt& lt_;
@@ -110,16 +111,12 @@ Gemm::~Gemm() {
 bool Gemm::supports(NumType type) const noexcept {
   switch (type) {
     case NumType::tf32:
-    case NumType::bf16:
-      return major_ >= 8;
-    case NumType::fp8:
-      return major_ > 8 || (major_ == 8 && minor_ >= 9);
-    case NumType::int8:
-      return major_ > 7 || (major_ == 7 && minor_ >= 5);
+    case NumType::bf16: return major_ >= 8;
+    case NumType::fp8: return major_ > 8 || (major_ == 8 && minor_ >= 9);
+    case NumType::int8: return major_ > 7 || (major_ == 7 && minor_ >= 5);
     case NumType::fp64:
     case NumType::fp32:
-    case NumType::fp16:
-      break;
+    case NumType::fp16: break;
   }
   return true;
 }
@@ -127,8 +124,10 @@ bool Gemm::supports(NumType type) const noexcept {
 std::string Gemm::version() const { return cublas_version_text(lt_.version()); }
 
 Gemm::Plan& Gemm::plan(NumType type, const Matmul& shape) {
-  if (!supports(type)) throw Error(ErrorKind::device, std::string("gemm: this GPU has no ") + to_string(type));
-  const Key key{type, shape.output, shape.m, shape.n, shape.k, shape.transpose_a, shape.transpose_b, shape.accumulate};
+  if (!supports(type))
+    throw Error(ErrorKind::device, std::string("gemm: this GPU has no ") + to_string(type));
+  const Key key{type,    shape.output,      shape.m,           shape.n,
+                shape.k, shape.transpose_a, shape.transpose_b, shape.accumulate};
   auto& plan = plans_[key];
   if (!plan) plan = std::make_unique<Plan>(lt_, type, shape);
   return *plan;
@@ -142,23 +141,29 @@ std::vector<cublasLtMatmulHeuristicResult_t> Gemm::candidates(const Plan& plan, 
   const std::uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_NONE;
   std::vector<cublasLtMatmulHeuristicResult_t> found(static_cast<std::size_t>(count));
   int returned = 0;
-  cublasStatus_t status = lt_.preference_set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &bytes, sizeof(bytes));
+  cublasStatus_t status =
+      lt_.preference_set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &bytes, sizeof(bytes));
   if (status == CUBLAS_STATUS_SUCCESS)
-    status = lt_.preference_set(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &schemes, sizeof(schemes));
+    status =
+        lt_.preference_set(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &schemes, sizeof(schemes));
   if (status == CUBLAS_STATUS_SUCCESS)
-    status = lt_.heuristic(handle_, plan.desc, plan.first, plan.second, plan.result, plan.result, preference, count, found.data(), &returned);
+    status = lt_.heuristic(handle_, plan.desc, plan.first, plan.second, plan.result, plan.result, preference,
+                           count, found.data(), &returned);
   lt_.preference_destroy(preference);
   check(status, "cublasLtMatmulAlgoGetHeuristic");
   found.resize(static_cast<std::size_t>(returned));
-  std::erase_if(found, [](const auto& f) { return f.state != CUBLAS_STATUS_SUCCESS || f.workspaceSize > workspace_bytes; });
+  std::erase_if(found, [](const auto& f) {
+    return f.state != CUBLAS_STATUS_SUCCESS || f.workspaceSize > workspace_bytes;
+  });
   if (found.empty()) throw Error(ErrorKind::device, "gemm: cuBLASLt has no algorithm for this product");
   return found;
 }
 
-void Gemm::start(const Plan& plan, const cublasLtMatmulAlgo_t& algorithm, const void* a, const void* b, void* c) const {
+void Gemm::start(const Plan& plan, const cublasLtMatmulAlgo_t& algorithm, const void* a, const void* b,
+                 void* c) const {
   const Scalar one(plan.types.scale, 1), beta(plan.types.scale, plan.accumulate ? 1 : 0);
-  check(lt_.matmul(handle_, plan.desc, one.bytes, b, plan.first, a, plan.second, beta.bytes, c, plan.result, c, plan.result, &algorithm,
-                   workspace_.as<void>(), workspace_.bytes(), stream_),
+  check(lt_.matmul(handle_, plan.desc, one.bytes, b, plan.first, a, plan.second, beta.bytes, c, plan.result,
+                   c, plan.result, &algorithm, workspace_.as<void>(), workspace_.bytes(), stream_),
         "cublasLtMatmul");
 }
 
@@ -172,7 +177,8 @@ void Gemm::run(NumType type, const Matmul& shape, const void* a, const void* b, 
   start(p, p.algorithm, a, b, c);
 }
 
-double Gemm::seconds(const Plan& plan, const cublasLtMatmulAlgo_t& algorithm, const void* a, const void* b, void* c, int runs) const {
+double Gemm::seconds(const Plan& plan, const cublasLtMatmulAlgo_t& algorithm, const void* a, const void* b,
+                     void* c, int runs) const {
   start(plan, algorithm, a, b, c);
   check(cudaEventRecord(begin_, stream_), "cudaEventRecord");
   for (int i = 0; i < runs; ++i) start(plan, algorithm, a, b, c);
@@ -200,7 +206,9 @@ GemmAlgorithm Gemm::tune(NumType type, const Matmul& shape, const void* a, const
   std::size_t first = 0;
   double one_s = attempt(first, 1);
   while (!std::isfinite(one_s) && ++first < found.size()) one_s = attempt(first, 1);
-  if (!std::isfinite(one_s)) throw Error(ErrorKind::device, "gemm: none of " + std::to_string(found.size()) + " algorithms runs: " + why);
+  if (!std::isfinite(one_s))
+    throw Error(ErrorKind::device,
+                "gemm: none of " + std::to_string(found.size()) + " algorithms runs: " + why);
   // A first look at each, then the three fastest again and longer: the first look may have met another clock.
   std::vector<std::pair<double, std::size_t>> order;
   const int runs = 4 * one_s * most_candidates < tuning_s ? 3 : 1;
@@ -233,13 +241,16 @@ GemmAlgorithm Gemm::tune(NumType type, const Matmul& shape, const void* a, const
 void Gemm::set_algorithm(NumType type, const Matmul& shape, const GemmAlgorithm& algorithm) {
   Plan& p = plan(type, shape);
   cublasLtMatmulAlgo_t algo{};
-  if (algorithm.bytes.size() != sizeof(algo)) throw Error(ErrorKind::device, "gemm: an algorithm of another library");
+  if (algorithm.bytes.size() != sizeof(algo))
+    throw Error(ErrorKind::device, "gemm: an algorithm of another library");
   std::memcpy(&algo, algorithm.bytes.data(), sizeof(algo));
   cublasLtMatmulHeuristicResult_t result{};
-  const cublasStatus_t status = lt_.check_algorithm(handle_, p.desc, p.first, p.second, p.result, p.result, &algo, &result);
+  const cublasStatus_t status =
+      lt_.check_algorithm(handle_, p.desc, p.first, p.second, p.result, p.result, &algo, &result);
   // Not replaced by another one in silence: its result would have other bits.
   if (status != CUBLAS_STATUS_SUCCESS || result.workspaceSize > workspace_.bytes())
-    throw Error(ErrorKind::device, "gemm: this GPU cannot run the algorithm that rank 0 chose (" + algorithm.name + ")");
+    throw Error(ErrorKind::device,
+                "gemm: this GPU cannot run the algorithm that rank 0 chose (" + algorithm.name + ")");
   p.algorithm = algo;
   p.chosen = true;
 }

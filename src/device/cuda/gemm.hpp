@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Private to src/device/cuda: matrix products by cuBLASLt, with an algorithm that is chosen once and then kept.
+// Private to src/device/cuda: matrix products by cuBLASLt, with an algorithm that is chosen once and then
+// kept.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -15,7 +16,8 @@
 
 namespace assay::cuda {
 
-/// All products run on one stream with one workspace, without split-K: the same bits every time, on every GPU of a kind.
+/// All products run on one stream with one workspace, without split-K: the same bits every time, on every GPU
+/// of a kind.
 class Gemm {
  public:
   Gemm(const cudaDeviceProp& properties, cudaStream_t stream);
@@ -38,8 +40,10 @@ class Gemm {
 
   Plan& plan(NumType type, const Matmul& shape);
   std::vector<cublasLtMatmulHeuristicResult_t> candidates(const Plan& plan, int count) const;
-  void start(const Plan& plan, const cublasLtMatmulAlgo_t& algorithm, const void* a, const void* b, void* c) const;
-  double seconds(const Plan& plan, const cublasLtMatmulAlgo_t& algorithm, const void* a, const void* b, void* c, int runs) const;
+  void start(const Plan& plan, const cublasLtMatmulAlgo_t& algorithm, const void* a, const void* b,
+             void* c) const;
+  double seconds(const Plan& plan, const cublasLtMatmulAlgo_t& algorithm, const void* a, const void* b,
+                 void* c, int runs) const;
   std::string describe(const cublasLtMatmulAlgo_t& algorithm) const;
 
   CublasLt lt_;

@@ -14,9 +14,15 @@ class NoBackend final : public CudaBackend {
     why = "built without CUDA";
     return {};
   }
-  double free_bytes(const std::string&) const override { throw Error(ErrorKind::device, "built without CUDA"); }
-  double sweep_rate(const std::string&) const override { throw Error(ErrorKind::device, "built without CUDA"); }
-  std::unique_ptr<Device> make_device(const std::string&) const override { throw Error(ErrorKind::device, "built without CUDA"); }
+  double free_bytes(const std::string&) const override {
+    throw Error(ErrorKind::device, "built without CUDA");
+  }
+  double sweep_rate(const std::string&) const override {
+    throw Error(ErrorKind::device, "built without CUDA");
+  }
+  std::unique_ptr<Device> make_device(const std::string&) const override {
+    throw Error(ErrorKind::device, "built without CUDA");
+  }
 };
 
 }  // namespace

@@ -41,10 +41,12 @@ Json verdict_of(const Page& page) {
 }
 
 Json parts_of(const Page& page) {
-  Json row = Json::array(), name = Json::array(), kind = Json::array(), node = Json::array(), state = Json::array();
+  Json row = Json::array(), name = Json::array(), kind = Json::array(), node = Json::array(),
+       state = Json::array();
   std::vector<std::string> states(page.in.results.entities.size());
   for (const auto& s : page.in.verdict.entities)
-    if (s.entity >= 0 && static_cast<std::size_t>(s.entity) < states.size()) states[static_cast<std::size_t>(s.entity)] = s.state;
+    if (s.entity >= 0 && static_cast<std::size_t>(s.entity) < states.size())
+      states[static_cast<std::size_t>(s.entity)] = s.state;
   for (std::size_t i = 0; i < states.size(); ++i) {
     const auto& e = page.in.results.entities[i];
     if (e.kind == "link") continue;
@@ -66,7 +68,8 @@ std::string numbers(const Values& values, const Get& get) {
   return out + "]";
 }
 
-/// Medians as whole ten-thousandths (of links, of which there are many, thousandths) of the metric's own median, counted from it: short.
+/// Medians as whole ten-thousandths (of links, of which there are many, thousandths) of the metric's own
+/// median, counted from it: short.
 std::string series_text(const verdict::Series& s, std::size_t rows) {
   std::vector<double> medians;
   for (const auto& row : s.rows) medians.push_back(row.median);
@@ -74,18 +77,31 @@ std::string series_text(const verdict::Series& s, std::size_t rows) {
   double scale = std::abs(median(medians)) / base;
   if (!(scale > 0) || !std::isfinite(scale)) scale = 1 / base;
   const bool equal = std::ranges::all_of(s.rows, [&](const auto& row) { return row.n == s.rows.front().n; });
-  Json out{{"suite", s.suite}, {"case", s.name}, {"metric", s.metric}, {"unit", s.unit}, {"better", results::to_string(s.better)},
-           {"kind", s.kind}, {"stage", s.stage}, {"judged", s.judged}, {"path", s.path}, {"rows", rows}, {"scale", scale}, {"base", base}};
+  Json out{{"suite", s.suite},
+           {"case", s.name},
+           {"metric", s.metric},
+           {"unit", s.unit},
+           {"better", results::to_string(s.better)},
+           {"kind", s.kind},
+           {"stage", s.stage},
+           {"judged", s.judged},
+           {"path", s.path},
+           {"rows", rows},
+           {"scale", scale},
+           {"base", base}};
   if (equal && !s.rows.empty()) out["samples"] = s.rows.front().n;
   out["strata"] = s.strata;
   std::string text = results::dump(out);
   text.pop_back();
   text += ",\"median\":" + numbers(medians, [&](double m) {
             const double ticks = std::round(m / scale) - base;
-            return std::abs(ticks) < 1e15 ? std::to_string(static_cast<std::int64_t>(ticks)) : std::string("null");
+            return std::abs(ticks) < 1e15 ? std::to_string(static_cast<std::int64_t>(ticks))
+                                          : std::string("null");
           });
-  if (!equal || s.rows.empty()) text += ",\"samples\":" + numbers(s.rows, [](const auto& row) { return row.n; });
-  if (s.strata.size() > 1 && s.kind != "link") text += ",\"stratum\":" + numbers(s.rows, [](const auto& row) { return row.stratum; });
+  if (!equal || s.rows.empty())
+    text += ",\"samples\":" + numbers(s.rows, [](const auto& row) { return row.n; });
+  if (s.strata.size() > 1 && s.kind != "link")
+    text += ",\"stratum\":" + numbers(s.rows, [](const auto& row) { return row.stratum; });
   return text + "}";
 }
 
@@ -101,7 +117,8 @@ class RowSets {
     }
     const auto [it, fresh] = known_.try_emplace({link, std::move(key)}, known_.size());
     if (fresh) {
-      text_ += (text_.empty() ? "{\"part\":" : ",{\"part\":") + numbers(s.rows, [&](const auto& row) { return link ? row.source : row.entity; });
+      text_ += (text_.empty() ? "{\"part\":" : ",{\"part\":") +
+               numbers(s.rows, [&](const auto& row) { return link ? row.source : row.entity; });
       if (link) text_ += ",\"to\":" + numbers(s.rows, [](const auto& row) { return row.destination; });
       text_ += "}";
     }
@@ -123,9 +140,18 @@ Json evidence_json(const Page& page) {
   };
   for (const auto& e : page.evidence) {
     Json marks = Json::array();
-    for (const auto& m : e.marks) marks.push_back({{"from", rounded(m.from)}, {"to", rounded(m.to)}, {"kind", m.kind}, {"text", m.text}});
-    out.push_back({{"finding", e.finding}, {"metric", e.series->full()}, {"unit", e.series->unit}, {"peer_count", e.peer_count},
-                   {"peers", list(e.peers)}, {"first", list(e.own)}, {"again", list(e.again)}, {"first_at", timed(e.own_at)}, {"again_at", timed(e.again_at)}, {"marks", std::move(marks)}});
+    for (const auto& m : e.marks)
+      marks.push_back({{"from", rounded(m.from)}, {"to", rounded(m.to)}, {"kind", m.kind}, {"text", m.text}});
+    out.push_back({{"finding", e.finding},
+                   {"metric", e.series->full()},
+                   {"unit", e.series->unit},
+                   {"peer_count", e.peer_count},
+                   {"peers", list(e.peers)},
+                   {"first", list(e.own)},
+                   {"again", list(e.again)},
+                   {"first_at", timed(e.own_at)},
+                   {"again_at", timed(e.again_at)},
+                   {"marks", std::move(marks)}});
   }
   return out;
 }
@@ -152,7 +178,8 @@ Json telemetry_json(const Page& page) {
 
 Json flags_json(const Page& page) {
   Json out = Json::array();
-  for (const auto& f : page.in.results.flags) out.push_back({{"t", rounded(f.t)}, {"part", f.entity}, {"flag", f.flag}, {"value", f.value}});
+  for (const auto& f : page.in.results.flags)
+    out.push_back({{"t", rounded(f.t)}, {"part", f.entity}, {"flag", f.flag}, {"value", f.value}});
   return out;
 }
 
@@ -164,8 +191,17 @@ Json sweeps_json(const Page& page) {
     Json series = Json::array(), blamed = Json::array();
     for (const auto& [name, values] : l.blamed) blamed.push_back({{"name", name}, {"values", list(values)}});
     for (const auto* one : s.series) series.push_back(one - page.in.judgement.series.data());
-    out.push_back({{"title", s.title}, {"unit", s.unit}, {"better", s.higher_is_better ? "higher" : "lower"}, {"sizes", s.sizes}, {"series", std::move(series)},
-                   {"low", list(l.low)}, {"median", list(l.middle)}, {"high", list(l.high)}, {"bound", list(l.bound)}, {"bound_kind", l.bound_kind}, {"previous", list(l.previous)},
+    out.push_back({{"title", s.title},
+                   {"unit", s.unit},
+                   {"better", s.higher_is_better ? "higher" : "lower"},
+                   {"sizes", s.sizes},
+                   {"series", std::move(series)},
+                   {"low", list(l.low)},
+                   {"median", list(l.middle)},
+                   {"high", list(l.high)},
+                   {"bound", list(l.bound)},
+                   {"bound_kind", l.bound_kind},
+                   {"previous", list(l.previous)},
                    {"blamed", std::move(blamed)}});
   }
   return out;
@@ -176,7 +212,11 @@ Json matrices_json(const Page& page) {
   for (const auto& m : page.matrices) {
     Json rails = Json::array();
     for (const auto& r : m.rails) rails.push_back(r.rail);
-    out.push_back({{"series", m.series - page.in.judgement.series.data()}, {"order", m.nodes}, {"inside", m.inside}, {"median", rounded(m.all.median)}, {"rails", std::move(rails)}});
+    out.push_back({{"series", m.series - page.in.judgement.series.data()},
+                   {"order", m.nodes},
+                   {"inside", m.inside},
+                   {"median", rounded(m.all.median)},
+                   {"rails", std::move(rails)}});
   }
   return out;
 }
@@ -184,17 +224,26 @@ Json matrices_json(const Page& page) {
 Json trend_json(const std::vector<verdict::Snapshot>& all) {
   Json runs = Json::array(), metrics = Json::array();
   if (all.size() < 2) return {{"runs", runs}, {"metrics", metrics}};
-  for (const auto& r : all) runs.push_back({{"file", r.source.file}, {"started", r.source.started}, {"run_id", r.source.run_id}});
+  for (const auto& r : all)
+    runs.push_back({{"file", r.source.file}, {"started", r.source.started}, {"run_id", r.source.run_id}});
   for (const auto& m : verdict::trend_of(all)) {
-    Json run = Json::array(), low = Json::array(), middle = Json::array(), high = Json::array(), changes = Json::array();
+    Json run = Json::array(), low = Json::array(), middle = Json::array(), high = Json::array(),
+         changes = Json::array();
     for (const auto& p : m.points) {
       run.push_back(p.run);
       low.push_back(rounded(p.low));
       middle.push_back(rounded(p.median));
       high.push_back(rounded(p.high));
     }
-    for (const auto& c : m.changes) changes.push_back({{"part", c.name}, {"run", c.run}, {"change", rounded(c.change)}});
-    metrics.push_back({{"metric", m.metric}, {"unit", m.unit}, {"run", run}, {"low", low}, {"median", middle}, {"high", high}, {"changes", changes}});
+    for (const auto& c : m.changes)
+      changes.push_back({{"part", c.name}, {"run", c.run}, {"change", rounded(c.change)}});
+    metrics.push_back({{"metric", m.metric},
+                       {"unit", m.unit},
+                       {"run", run},
+                       {"low", low},
+                       {"median", middle},
+                       {"high", high},
+                       {"changes", changes}});
   }
   return {{"runs", runs}, {"metrics", metrics}};
 }
@@ -208,32 +257,66 @@ Json comparison_json(const Page& page) {
       unit.push_back(u.name);
       ratio.push_back(rounded(u.ratio));
     }
-    metrics.push_back({{"metric", m.full()}, {"unit", m.unit}, {"relation", verdict::to_string(m.relation)}, {"a", rounded(m.a.median)}, {"b", rounded(m.b.median)},
-                       {"ratio", rounded(m.ratio.estimate)}, {"low", rounded(m.ratio.low)}, {"high", rounded(m.ratio.high)}, {"node", unit}, {"node_ratio", ratio}});
+    metrics.push_back({{"metric", m.full()},
+                       {"unit", m.unit},
+                       {"relation", verdict::to_string(m.relation)},
+                       {"a", rounded(m.a.median)},
+                       {"b", rounded(m.b.median)},
+                       {"ratio", rounded(m.ratio.estimate)},
+                       {"low", rounded(m.ratio.low)},
+                       {"high", rounded(m.ratio.high)},
+                       {"node", unit},
+                       {"node_ratio", ratio}});
   }
-  return {{"relation", verdict::to_string(c.relation)}, {"exit_code", c.exit_code}, {"metrics", std::move(metrics)}};
+  return {{"relation", verdict::to_string(c.relation)},
+          {"exit_code", c.exit_code},
+          {"metrics", std::move(metrics)}};
 }
 
 Json joint_json(const JointRuns& joint) {
   Json runs = Json::array();
-  for (const auto& r : joint.runs) runs.push_back({{"file", r.file}, {"started", r.started}, {"state", r.state}, {"exit_code", r.exit_code}});
-  return {{"name", joint.name}, {"state", joint.verdict.state}, {"exit_code", joint.verdict.exit_code}, {"findings", joint.verdict.findings.size()}, {"runs", std::move(runs)}};
+  for (const auto& r : joint.runs)
+    runs.push_back(
+        {{"file", r.file}, {"started", r.started}, {"state", r.state}, {"exit_code", r.exit_code}});
+  return {{"name", joint.name},
+          {"state", joint.verdict.state},
+          {"exit_code", joint.verdict.exit_code},
+          {"findings", joint.verdict.findings.size()},
+          {"runs", std::move(runs)}};
 }
 
 Json contract_json(const Page& page) {
   Json out = Json::array();
   for (const auto& r : page.contract)
-    out.push_back({{"promised", r.promised}, {"where", r.where}, {"metric", r.metric}, {"unit", r.unit}, {"bound", rounded(r.bound)}, {"median", rounded(r.median)},
-                   {"low", rounded(r.low)}, {"high", rounded(r.high)}, {"parts", r.parts}, {"beyond", r.beyond}, {"worst", r.worst}, {"worst_value", rounded(r.worst_value)},
-                   {"margin", rounded(r.margin)}, {"met", r.met}});
+    out.push_back({{"promised", r.promised},
+                   {"where", r.where},
+                   {"metric", r.metric},
+                   {"unit", r.unit},
+                   {"bound", rounded(r.bound)},
+                   {"median", rounded(r.median)},
+                   {"low", rounded(r.low)},
+                   {"high", rounded(r.high)},
+                   {"parts", r.parts},
+                   {"beyond", r.beyond},
+                   {"worst", r.worst},
+                   {"worst_value", rounded(r.worst_value)},
+                   {"margin", rounded(r.margin)},
+                   {"met", r.met}});
   return out;
 }
 
 Json sensitivity_json(const Page& page) {
   Json out = Json::array();
   for (const auto& s : page.sensitivity)
-    out.push_back({{"metric", s.metric}, {"basis", s.basis}, {"stratum", s.stratum}, {"parts", s.parts}, {"samples", s.samples}, {"spread", rounded(s.spread)},
-                   {"error", rounded(s.error)}, {"delta", rounded(s.delta)}, {"visible", rounded(s.visible)}});
+    out.push_back({{"metric", s.metric},
+                   {"basis", s.basis},
+                   {"stratum", s.stratum},
+                   {"parts", s.parts},
+                   {"samples", s.samples},
+                   {"spread", rounded(s.spread)},
+                   {"error", rounded(s.error)},
+                   {"delta", rounded(s.delta)},
+                   {"visible", rounded(s.visible)}});
   return out;
 }
 
@@ -245,9 +328,19 @@ std::string trend_data(const std::vector<verdict::Snapshot>& runs) {
 
 std::string page_data(const Page& page) {
   const auto& i = page.in.results.info;
-  Json out{{"format", "assay-page"}, {"version", version}, {"file", page.in.file}, {"sha256", page.in.sha256}};
-  out["run"] = {{"run_id", i.run_id}, {"state", i.state}, {"started", i.started}, {"ended", i.ended}, {"level", i.level}, {"seed", i.seed}, {"command_line", i.command_line},
-                {"assay_version", i.assay_version}, {"plan_hash", i.plan_hash}, {"injected", i.injected}, {"simulated", page.in.results.config.contains("simulated")}};
+  Json out{
+      {"format", "assay-page"}, {"version", version}, {"file", page.in.file}, {"sha256", page.in.sha256}};
+  out["run"] = {{"run_id", i.run_id},
+                {"state", i.state},
+                {"started", i.started},
+                {"ended", i.ended},
+                {"level", i.level},
+                {"seed", i.seed},
+                {"command_line", i.command_line},
+                {"assay_version", i.assay_version},
+                {"plan_hash", i.plan_hash},
+                {"injected", i.injected},
+                {"simulated", page.in.results.config.contains("simulated")}};
   out["verdict"] = verdict_of(page);
   out["parts"] = parts_of(page);
   out["contract"] = contract_json(page);
@@ -263,7 +356,9 @@ std::string page_data(const Page& page) {
   RowSets rows;
   std::string series;
   // What explains a pair (rounds, bytes) judges nothing and is drawn nowhere.
-  for (const auto& s : page.in.judgement.series) series += (series.empty() ? "" : ",") + (s.kind == "link" && !s.judged ? "null" : series_text(s, rows.of(s)));
+  for (const auto& s : page.in.judgement.series)
+    series +=
+        (series.empty() ? "" : ",") + (s.kind == "link" && !s.judged ? "null" : series_text(s, rows.of(s)));
   std::string text = results::dump(out);
   text.pop_back();
   return text + ",\"rows\":[" + rows.text() + "],\"series\":[" + series + "]}";

@@ -16,8 +16,10 @@ namespace {
 
 constexpr std::size_t peers_drawn = 240, samples_drawn = 240;
 
-/// Rows of /entities that a finding names: the part itself and, of a node, what is below it; of a population its members.
-std::set<std::int32_t> named_by(const verdict::Judgement& j, const results::Finding& f, const std::map<std::string, std::int32_t>& rows) {
+/// Rows of /entities that a finding names: the part itself and, of a node, what is below it; of a population
+/// its members.
+std::set<std::int32_t> named_by(const verdict::Judgement& j, const results::Finding& f,
+                                const std::map<std::string, std::int32_t>& rows) {
   std::set<std::int32_t> named;
   std::vector<std::string> names = f.members;
   names.push_back(f.name);
@@ -33,23 +35,29 @@ std::set<std::int32_t> named_by(const verdict::Judgement& j, const results::Find
   return named;
 }
 
-bool concerned(const std::set<std::int32_t>& named, std::int32_t entity, std::int32_t source, std::int32_t destination) {
+bool concerned(const std::set<std::int32_t>& named, std::int32_t entity, std::int32_t source,
+               std::int32_t destination) {
   return named.contains(entity) || named.contains(source) || named.contains(destination);
 }
 
-std::int32_t end_of(const std::vector<std::int32_t>& ends, std::size_t row) { return row < ends.size() ? ends[row] : -1; }
+std::int32_t end_of(const std::vector<std::int32_t>& ends, std::size_t row) {
+  return row < ends.size() ? ends[row] : -1;
+}
 
 using Timed = std::vector<std::pair<double, double>>;
 
-void add_samples(const results::CaseData& c, const std::string& metric, const std::set<std::int32_t>& named, std::vector<double>& out, Timed& timed) {
+void add_samples(const results::CaseData& c, const std::string& metric, const std::set<std::int32_t>& named,
+                 std::vector<double>& out, Timed& timed) {
   const auto* m = c.find(metric);
   if (m == nullptr) return;
   const std::size_t width = m->per_sample ? c.samples() : 1;
   for (std::size_t r = 0; r < c.entity.size(); ++r) {
     if (!concerned(named, c.entity[r], end_of(c.source, r), end_of(c.destination, r))) continue;
-    const std::size_t taken = m->per_sample && r < c.count.size() ? static_cast<std::size_t>(std::max(0, c.count[r])) : width;
+    const std::size_t taken =
+        m->per_sample && r < c.count.size() ? static_cast<std::size_t>(std::max(0, c.count[r])) : width;
     for (std::size_t s = 0; s < std::min(width, taken) && r * width + s < m->values.size(); ++s) {
-      const double value = m->values[r * width + s], t = r * width + s < c.t.size() ? c.t[r * width + s] : results::not_taken;
+      const double value = m->values[r * width + s],
+                   t = r * width + s < c.t.size() ? c.t[r * width + s] : results::not_taken;
       if (std::isnan(value)) continue;
       out.push_back(value);
       if (std::isfinite(t)) timed.emplace_back(t, value);
@@ -83,22 +91,27 @@ Spans spans_of(const results::Results& r) {
 /// Of the part itself, what is below it and what it is a part of.
 std::vector<bool> concerned_by(const results::Results& r, const std::string& name) {
   std::vector<bool> out;
-  for (const auto& e : r.entities) out.push_back(e.name == name || e.name.starts_with(name + "/") || name.starts_with(e.name + "/"));
+  for (const auto& e : r.entities)
+    out.push_back(e.name == name || e.name.starts_with(name + "/") || name.starts_with(e.name + "/"));
   return out;
 }
 
 std::vector<TimeMark> marks_of(const results::Results& r, const Spans& spans, const std::string& name) {
   const std::vector<bool> near = concerned_by(r, name);
-  const auto concerns = [&](std::int32_t row) { return row >= 0 && static_cast<std::size_t>(row) < near.size() && near[static_cast<std::size_t>(row)]; };
+  const auto concerns = [&](std::int32_t row) {
+    return row >= 0 && static_cast<std::size_t>(row) < near.size() && near[static_cast<std::size_t>(row)];
+  };
   const auto who = [&](std::int32_t row) { return r.entities[static_cast<std::size_t>(row)].name; };
   std::vector<TimeMark> marks;
   for (const auto& c : r.counters) {
     const auto span = spans.find(c.case_path);
     if (concerns(c.entity) && c.after > c.before && span != spans.end())
-      marks.push_back({span->second.first, span->second.second, "counter", fmt::format("{} {} +{:.15g}", who(c.entity), c.counter, c.after - c.before)});
+      marks.push_back({span->second.first, span->second.second, "counter",
+                       fmt::format("{} {} +{:.15g}", who(c.entity), c.counter, c.after - c.before)});
   }
   for (const auto& e : r.events)
-    if (concerns(e.entity) && std::isfinite(e.t)) marks.push_back({e.t, e.t, "event", who(e.entity) + " " + e.kind + ": " + e.text});
+    if (concerns(e.entity) && std::isfinite(e.t))
+      marks.push_back({e.t, e.t, "event", who(e.entity) + " " + e.kind + ": " + e.text});
   double last = 0;
   for (const auto& [path, span] : spans) last = std::max(last, span.second);
   std::map<std::pair<std::int32_t, std::string>, std::size_t> set;
@@ -126,7 +139,8 @@ Evidence evidence_for(const PageInput& in, const verdict::Series& s, const std::
   for (const auto& row : s.rows)
     if (concerned(named, row.entity, row.source, row.destination)) strata.insert(row.stratum);
   for (const auto& row : s.rows)
-    if (strata.contains(row.stratum) && !concerned(named, row.entity, row.source, row.destination)) e.peers.push_back(row.median);
+    if (strata.contains(row.stratum) && !concerned(named, row.entity, row.source, row.destination))
+      e.peers.push_back(row.median);
   for (const auto& c : in.results.cases) {
     if (c.suite != s.suite || results::base_name(c.name) != s.name) continue;
     const bool again = results::retest_number(c.name) > 0;
@@ -156,7 +170,8 @@ std::vector<Evidence> evidence_of(const PageInput& in, std::size_t most) {
   std::map<std::string, const verdict::Series*> series;
   for (const auto& s : j.series) series.try_emplace(s.full(), &s);
   std::map<std::string, std::int32_t> rows;
-  for (std::size_t i = 0; i < j.entities.size(); ++i) rows.try_emplace(j.results.entities[i].name, static_cast<std::int32_t>(i));
+  for (std::size_t i = 0; i < j.entities.size(); ++i)
+    rows.try_emplace(j.results.entities[i].name, static_cast<std::int32_t>(i));
   const Spans spans = spans_of(in.results);
   std::vector<Evidence> all;
   for (std::size_t i = 0; i < in.verdict.findings.size() && all.size() < most; ++i) {

@@ -14,7 +14,8 @@
 namespace assay::report {
 namespace {
 
-/// "latency-8-node" -> "latency-*-node" and 8, by the first part of the name that is a number; no star: none is.
+/// "latency-8-node" -> "latency-*-node" and 8, by the first part of the name that is a number; no star: none
+/// is.
 std::pair<std::string, double> starred(const std::string& name) {
   for (std::size_t from = 0; from < name.size();) {
     const std::size_t dash = std::min(name.find('-', from), name.size());
@@ -33,7 +34,8 @@ std::map<std::int32_t, std::string> switches_of(const verdict::Judgement& j) {
   const auto nic = j.results.inventory.find("nic");
   if (nic == j.results.inventory.end() || !nic->second.text.contains("switch")) return out;
   const auto& text = nic->second.text.at("switch");
-  for (std::size_t i = 0; i < nic->second.entity.size(); ++i) out.try_emplace(j.entities.node(nic->second.entity[i]), text[i]);
+  for (std::size_t i = 0; i < nic->second.entity.size(); ++i)
+    out.try_emplace(j.entities.node(nic->second.entity[i]), text[i]);
   return out;
 }
 
@@ -47,7 +49,8 @@ class Rails {
     auto& at = known_[static_cast<std::size_t>(row)];
     if (at < 0) {
       const std::string& whole = j_.results.entities[static_cast<std::size_t>(row)].name;
-      const auto [it, fresh] = numbers_.try_emplace(whole.substr(whole.rfind('/') + 1), static_cast<std::int32_t>(names_.size()));
+      const auto [it, fresh] =
+          numbers_.try_emplace(whole.substr(whole.rfind('/') + 1), static_cast<std::int32_t>(names_.size()));
       if (fresh) names_.push_back(it->first);
       at = it->second;
     }
@@ -96,13 +99,17 @@ void split_by_rail(Matrix& m, const std::vector<Link>& links, const Rails& rails
     group->push_back(l);
   }
   if (groups.size() < 2) return;
-  for (const auto& [name, own] : groups) m.rails.push_back({name, grid_of(own, m.nodes.size() * m.nodes.size(), m.all.median, higher)});
+  for (const auto& [name, own] : groups)
+    m.rails.push_back({name, grid_of(own, m.nodes.size() * m.nodes.size(), m.all.median, higher)});
 }
 
-Matrix matrix_of(const verdict::Judgement& j, const verdict::Series& s, const std::map<std::int32_t, std::string>& switches, Rails& rails) {
+Matrix matrix_of(const verdict::Judgement& j, const verdict::Series& s,
+                 const std::map<std::int32_t, std::string>& switches, Rails& rails) {
   Matrix m;
   m.series = &s;
-  m.inside = std::all_of(s.rows.begin(), s.rows.end(), [&](const auto& r) { return j.entities.node(r.source) == j.entities.node(r.destination); });
+  m.inside = std::all_of(s.rows.begin(), s.rows.end(), [&](const auto& r) {
+    return j.entities.node(r.source) == j.entities.node(r.destination);
+  });
   const auto end = [&](std::int32_t row) { return m.inside ? row : j.entities.node(row); };
   constexpr auto absent = static_cast<std::size_t>(-1);
   std::vector<std::size_t> place(j.results.entities.size(), absent);
@@ -124,7 +131,9 @@ Matrix matrix_of(const verdict::Judgement& j, const verdict::Series& s, const st
     if (from < 0 || to < 0) continue;
     const auto a = rails.of(row.source), b = rails.of(row.destination);
     on_rails = on_rails || (a >= 0 && b >= 0);
-    links.push_back({place[static_cast<std::size_t>(from)] * m.nodes.size() + place[static_cast<std::size_t>(to)], a == b ? a : -1, row.median});
+    links.push_back(
+        {place[static_cast<std::size_t>(from)] * m.nodes.size() + place[static_cast<std::size_t>(to)],
+         a == b ? a : -1, row.median});
   }
   std::ranges::stable_sort(links, {}, &Link::at);
   std::vector<double> values;
@@ -153,7 +162,8 @@ std::vector<Sweep> sweeps_of(const verdict::Judgement& j) {
     groups[it->second].emplace_back(size, &s);
   }
   for (std::size_t g = 0; g < groups.size(); ++g) {
-    std::stable_sort(groups[g].begin(), groups[g].end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::stable_sort(groups[g].begin(), groups[g].end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
     for (const auto& [size, series] : groups[g]) {
       if (!sweeps[g].sizes.empty() && sweeps[g].sizes.back() == size) continue;
       sweeps[g].sizes.push_back(size);
@@ -187,11 +197,13 @@ std::vector<EndRates> ends_of(const Matrix& m) {
       receives[at % n].push_back(g.deficit[at]);
     }
     for (std::size_t i = 0; i < n; ++i)
-      if (const std::size_t links = sends[i].size() + receives[i].size(); links > 0) out.push_back({m.nodes[i], rail, median(sends[i]), median(receives[i]), links});
+      if (const std::size_t links = sends[i].size() + receives[i].size(); links > 0)
+        out.push_back({m.nodes[i], rail, median(sends[i]), median(receives[i]), links});
   };
   if (m.rails.empty()) take("", m.all);
   for (const RailGrid& r : m.rails) take(r.rail, r.grid);
-  std::ranges::stable_sort(out, std::greater{}, [](const EndRates& e) { return std::fmax(e.sends, e.receives); });
+  std::ranges::stable_sort(out, std::greater{},
+                           [](const EndRates& e) { return std::fmax(e.sends, e.receives); });
   return out;
 }
 

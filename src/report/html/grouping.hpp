@@ -11,7 +11,8 @@
 
 namespace assay::report {
 
-/// Series that differ by the number in their case name alone, such as a message size, in the order of that number.
+/// Series that differ by the number in their case name alone, such as a message size, in the order of that
+/// number.
 struct Sweep {
   std::string title, unit;  ///< "allreduce/allreduce-world-*-mpi:busbw"
   bool higher_is_better = true;
@@ -38,7 +39,8 @@ inline constexpr const char* across_rails = "across rails";
 /// A series of links as a square of nodes, whole and by rail.
 struct Matrix {
   const verdict::Series* series = nullptr;
-  std::vector<std::int32_t> nodes;  ///< rows of /entities, by switch and then by name; of one node: its devices
+  std::vector<std::int32_t>
+      nodes;  ///< rows of /entities, by switch and then by name; of one node: its devices
   Grid all;
   std::vector<RailGrid> rails;  ///< by name; empty when there is one only
   bool inside = false;          ///< between parts of one node

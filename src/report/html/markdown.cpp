@@ -31,14 +31,16 @@ std::string plain(const std::string& text) {
 std::string nodes_by_state(const PageInput& in) {
   std::map<std::string, std::vector<std::string>> nodes;
   for (const auto& s : in.verdict.entities)
-    if (in.judgement.entities.kind(s.entity) == "node") nodes[s.state].push_back(in.judgement.entities.name(s.entity));
+    if (in.judgement.entities.kind(s.entity) == "node")
+      nodes[s.state].push_back(in.judgement.entities.name(s.entity));
   std::string out;
   for (const char* state : {"FAIL", "INCONCLUSIVE", "WARN", "NOT_TESTED", "PASS"}) {
     const auto it = nodes.find(state);
     if (it == nodes.end()) continue;
     out += fmt::format("- {} {}", it->second.size(), plain(state));
     if (std::string_view(state) != "PASS") {
-      for (std::size_t i = 0; i < std::min<std::size_t>(20, it->second.size()); ++i) out += (i == 0 ? ": " : ", ") + plain(it->second[i]);
+      for (std::size_t i = 0; i < std::min<std::size_t>(20, it->second.size()); ++i)
+        out += (i == 0 ? ": " : ", ") + plain(it->second[i]);
       if (it->second.size() > 20) out += fmt::format(" and {} more", it->second.size() - 20);
     }
     out += "\n";
@@ -49,9 +51,11 @@ std::string nodes_by_state(const PageInput& in) {
 std::string contract_lines(const PageInput& in) {
   const auto rows = verdict::contract_of(in.judgement, in.verdict);
   if (rows.empty()) return "No contract was given.\n";
-  std::string out = "| met | metric | promised | median | margin | worst part |\n|---|---|---:|---:|---:|---|\n";
+  std::string out =
+      "| met | metric | promised | median | margin | worst part |\n|---|---|---:|---:|---:|---|\n";
   for (const auto& r : rows)
-    out += fmt::format("| {} | {} | {} | {} | {} | {} |\n", r.met, plain(r.metric), plain(r.promised), quantity(r.median, r.unit), signed_percent(r.margin), plain(r.worst));
+    out += fmt::format("| {} | {} | {} | {} | {} | {} |\n", r.met, plain(r.metric), plain(r.promised),
+                       quantity(r.median, r.unit), signed_percent(r.margin), plain(r.worst));
   return out;
 }
 
@@ -62,17 +66,23 @@ std::string page_markdown(const PageInput& in) {
   const auto& i = in.results.info;
   const auto& a = v.accounting;
   std::string out = fmt::format("# {}: {}\n\n", plain(v.state), plain(in.file));
-  if (in.results.config.contains("simulated")) out += "Simulated: synthetic data, no machine was measured.\n\n";
-  out += fmt::format("- exit code {}, level {}, started {}, assay {}\n- planned {}, passed {}, failed {}, skipped {}, error {}, incomplete {}\n- basis: {}\n", v.exit_code, plain(i.level),
-                     plain(i.started), plain(i.assay_version), a.planned, a.passed, a.failed, a.skipped, a.error, a.incomplete, plain(v.basis));
+  if (in.results.config.contains("simulated"))
+    out += "Simulated: synthetic data, no machine was measured.\n\n";
+  out += fmt::format(
+      "- exit code {}, level {}, started {}, assay {}\n- planned {}, passed {}, failed {}, skipped {}, error "
+      "{}, incomplete {}\n- basis: {}\n",
+      v.exit_code, plain(i.level), plain(i.started), plain(i.assay_version), a.planned, a.passed, a.failed,
+      a.skipped, a.error, a.incomplete, plain(v.basis));
   if (!in.sha256.empty()) out += "- SHA-256 `" + in.sha256 + "`\n";
-  out += "\n## Nodes\n\n" + nodes_by_state(in) + "\n## Contract\n\n" + contract_lines(in) + "\n## Findings\n\n";
+  out +=
+      "\n## Nodes\n\n" + nodes_by_state(in) + "\n## Contract\n\n" + contract_lines(in) + "\n## Findings\n\n";
   std::size_t notes = 0;
   for (const auto& f : v.findings) {
     if (f.severity == "INFO")
       ++notes;
     else
-      out += fmt::format("- **{}** {}{}\n", plain(f.severity), plain(f.text), f.action.empty() ? "" : " \\[" + plain(f.action) + "\\]");
+      out += fmt::format("- **{}** {}{}\n", plain(f.severity), plain(f.text),
+                         f.action.empty() ? "" : " \\[" + plain(f.action) + "\\]");
   }
   if (notes == v.findings.size()) out += "None.\n";
   if (notes > 0) out += fmt::format("\n{} notes: assay verdict FILE\n", notes);

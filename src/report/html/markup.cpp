@@ -55,21 +55,26 @@ std::string body_of(const std::vector<std::vector<Cell>>& rows, std::size_t from
 
 }  // namespace
 
-std::string table(const std::string& caption, const std::vector<Column>& columns, const std::vector<std::vector<Cell>>& rows,
-                  std::size_t shown) {
+std::string table(const std::string& caption, const std::vector<Column>& columns,
+                  const std::vector<std::vector<Cell>>& rows, std::size_t shown) {
   std::string head = "<thead><tr>";
   for (const Column& c : columns) {
-    const std::string tag = *c.style == '\0' ? "<th scope=\"col\">" : fmt::format("<th scope=\"col\" class=\"{}\">", c.style);
+    const std::string tag =
+        *c.style == '\0' ? "<th scope=\"col\">" : fmt::format("<th scope=\"col\" class=\"{}\">", c.style);
     head += tag + escaped(c.title) + "</th>";
   }
   head += "</tr></thead>";
   const std::size_t first = std::min(shown, rows.size());
   // Focus is needed to scroll by keyboard.
-  std::string out = "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"" + escaped(caption) + "\"><table><caption>" +
-                    escaped(caption) + "</caption>" + head + body_of(rows, 0, first) + "</table></div>\n";
+  std::string out = "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"" + escaped(caption) +
+                    "\"><table><caption>" + escaped(caption) + "</caption>" + head + body_of(rows, 0, first) +
+                    "</table></div>\n";
   if (first == rows.size()) return out;
-  return out + fmt::format("<details class=\"more\"><summary>{} more rows</summary><div class=\"scroll\" role=\"region\" tabindex=\"0\"><table>",
-                           rows.size() - first) +
+  return out +
+         fmt::format(
+             "<details class=\"more\"><summary>{} more rows</summary><div class=\"scroll\" role=\"region\" "
+             "tabindex=\"0\"><table>",
+             rows.size() - first) +
          head + body_of(rows, first, rows.size()) + "</table></div></details>\n";
 }
 
@@ -83,8 +88,13 @@ const char* state_class(std::string_view state) {
 
 std::string state_chip(std::string_view state) {
   const std::string_view name = state_class(state);
-  const char* shape = name == "pass" ? "✓" : name == "warn" ? "!" : name == "fail" ? "✕" : name == "inconclusive" ? "?" : "–";
-  return fmt::format("<span class=\"chip {}\"><span aria-hidden=\"true\">{}</span> {}</span>", name, shape, escaped(state));
+  const char* shape = name == "pass"           ? "✓"
+                      : name == "warn"         ? "!"
+                      : name == "fail"         ? "✕"
+                      : name == "inconclusive" ? "?"
+                                               : "–";
+  return fmt::format("<span class=\"chip {}\"><span aria-hidden=\"true\">{}</span> {}</span>", name, shape,
+                     escaped(state));
 }
 
 std::string none(std::string_view why) { return "<p class=\"nothing\">" + escaped(why) + "</p>\n"; }
@@ -92,7 +102,14 @@ std::string none(std::string_view why) { return "<p class=\"nothing\">" + escape
 std::string signed_percent(double fraction) {
   if (std::isnan(fraction)) return "-";
   const double percent = 100 * fraction, size = std::abs(percent);
-  return fmt::format("{}{:.{}f} %", percent < 0 ? "\u2212" : percent > 0 ? "+" : "", size, size < 1 ? 2 : size < 100 ? 1 : 0);
+  return fmt::format("{}{:.{}f} %",
+                     percent < 0   ? "\u2212"
+                     : percent > 0 ? "+"
+                                   : "",
+                     size,
+                     size < 1     ? 2
+                     : size < 100 ? 1
+                                  : 0);
 }
 
 std::string shortened(const std::string& text, std::size_t most) {
@@ -105,7 +122,9 @@ std::string shortened(const std::string& text, std::size_t most) {
   return "\u2026" + text.substr(from);
 }
 
-std::string quantity(double value, std::string_view unit) { return std::isnan(value) ? "-" : format_quantity(value, unit); }
+std::string quantity(double value, std::string_view unit) {
+  return std::isnan(value) ? "-" : format_quantity(value, unit);
+}
 
 std::string fragment(std::string_view name) {
   std::string out;

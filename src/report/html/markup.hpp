@@ -8,7 +8,8 @@
 
 namespace assay::report {
 
-/// Text for content and for attributes in double quotes. Control characters and what is no UTF-8 become U+FFFD.
+/// Text for content and for attributes in double quotes. Control characters and what is no UTF-8 become
+/// U+FFFD.
 std::string escaped(std::string_view text);
 
 /// A cell of a table: text, or markup that was made here.
@@ -24,9 +25,10 @@ struct Column {
   const char* title;
   const char* style = "";
 };
-/// A table in a frame that scrolls by itself. `caption` is read out and shown; rows beyond `shown` are folded away.
-std::string table(const std::string& caption, const std::vector<Column>& columns, const std::vector<std::vector<Cell>>& rows,
-                  std::size_t shown = 200);
+/// A table in a frame that scrolls by itself. `caption` is read out and shown; rows beyond `shown` are folded
+/// away.
+std::string table(const std::string& caption, const std::vector<Column>& columns,
+                  const std::vector<std::vector<Cell>>& rows, std::size_t shown = 200);
 
 /// The word of a state with its shape, so that colour is never all that tells.
 std::string state_chip(std::string_view state);

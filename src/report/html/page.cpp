@@ -53,14 +53,18 @@ std::string data_block(const std::string& json) {
 
 /// Nothing is loaded from anywhere, and nothing runs but the one script of this page.
 std::string policy() {
-  const std::string script = page_is_interactive() ? "'sha256-" + sha256_base64(page_script()) + "'" : "'none'";
-  return "default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'; style-src 'sha256-" + sha256_base64(page_style()) + "'; script-src " + script;
+  const std::string script =
+      page_is_interactive() ? "'sha256-" + sha256_base64(page_script()) + "'" : "'none'";
+  return "default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'; style-src 'sha256-" +
+         sha256_base64(page_style()) + "'; script-src " + script;
 }
 
 std::string head(const std::string& title) {
   return fmt::format(
-             "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n"
-             "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta name=\"referrer\" content=\"no-referrer\">\n"
+             "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta "
+             "http-equiv=\"Content-Security-Policy\" content=\"{}\">\n"
+             "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta "
+             "name=\"referrer\" content=\"no-referrer\">\n"
              "<meta name=\"color-scheme\" content=\"light dark\">\n<title>{} - assay</title>\n<style>",
              policy(), escaped(title)) +
          std::string(page_style()) + "</style>\n</head>\n";
@@ -68,7 +72,8 @@ std::string head(const std::string& title) {
 
 std::string tail(const std::string& data, const std::string& words) {
   std::string out = "<footer><p>" + escaped(words) + " The same input gives the same page, byte for byte." +
-                    (page_is_interactive() ? "" : " This build has no script: pictures are still.") + "</p></footer>\n" + data_block(data);
+                    (page_is_interactive() ? "" : " This build has no script: pictures are still.") +
+                    "</p></footer>\n" + data_block(data);
   if (page_is_interactive()) out += "<script>" + std::string(page_script()) + "</script>\n";
   return out + "</body>\n</html>\n";
 }
@@ -87,28 +92,43 @@ std::string page_html(const PageInput& input) {
             {},
             coverage_line(input.results)};
   for (const Sweep& s : page.sweeps) page.sweep_lines.push_back(sweep_lines_of(page, s));
-  std::string out = head(input.verdict.state + ": " + input.file) + "<body>\n<a class=\"skip\" href=\"#state\">Skip to the state</a>\n<header>\n<div class=\"title\"><h1>" + escaped(input.file) +
-                    "</h1><p>" + escaped(fmt::format("assay {}, level {}, {}", input.results.info.assay_version, input.results.info.level, input.results.info.started)) +
-                    "</p></div>" + state_chip(input.verdict.state) + "\n<div class=\"js\" id=\"controls\"></div>\n</header>\n<nav aria-label=\"Sections\"><ol>";
+  std::string out =
+      head(input.verdict.state + ": " + input.file) +
+      "<body>\n<a class=\"skip\" href=\"#state\">Skip to the state</a>\n<header>\n<div class=\"title\"><h1>" +
+      escaped(input.file) + "</h1><p>" +
+      escaped(fmt::format("assay {}, level {}, {}", input.results.info.assay_version,
+                          input.results.info.level, input.results.info.started)) +
+      "</p></div>" + state_chip(input.verdict.state) +
+      "\n<div class=\"js\" id=\"controls\"></div>\n</header>\n<nav aria-label=\"Sections\"><ol>";
   for (const Section& s : sections) out += fmt::format("<li><a href=\"#{}\">{}</a></li>", s.id, s.brief);
   out += "</ol></nav>\n<main>\n";
   for (const Section& s : sections)
-    out += fmt::format("<section id=\"{0}\" aria-labelledby=\"{0}-title\"><h2 id=\"{0}-title\">{1}</h2>\n", s.id, s.title) + s.content(page) + "</section>\n";
+    out += fmt::format("<section id=\"{0}\" aria-labelledby=\"{0}-title\"><h2 id=\"{0}-title\">{1}</h2>\n",
+                       s.id, s.title) +
+           s.content(page) + "</section>\n";
   out += "</main>\n";
-  return out + tail(page_data(page), "Made by assay from " + input.file + (input.sha256.empty() ? "." : ", SHA-256 " + input.sha256 + "."));
+  return out + tail(page_data(page), "Made by assay from " + input.file +
+                                         (input.sha256.empty() ? "." : ", SHA-256 " + input.sha256 + "."));
 }
 
 std::string trend_html(const std::vector<verdict::Snapshot>& runs, const std::string& name) {
   std::vector<std::vector<Cell>> rows;
   for (const auto& r : runs)
-    rows.push_back({cell(r.source.started, "nowrap"), cell(r.source.file), cell(r.level), cell(r.injected ? "injected faults" : ""), number_cell(std::to_string(r.series.size())),
+    rows.push_back({cell(r.source.started, "nowrap"), cell(r.source.file), cell(r.level),
+                    cell(r.injected ? "injected faults" : ""), number_cell(std::to_string(r.series.size())),
                     number_cell(std::to_string(r.parts.size())), cell(r.source.run_id, "dim")});
-  return head("Trend of " + name) + "<body>\n<header>\n<div class=\"title\"><h1>Trend of " + escaped(name) + "</h1><p>" + std::to_string(runs.size()) +
-         " runs</p></div>\n<div class=\"js\" id=\"controls\"></div>\n</header>\n<nav aria-label=\"Sections\"><ol><li><a href=\"#history\">History</a></li><li><a href=\"#runs\">Runs</a></li></ol></nav>\n<main>\n"
+  return head("Trend of " + name) + "<body>\n<header>\n<div class=\"title\"><h1>Trend of " + escaped(name) +
+         "</h1><p>" + std::to_string(runs.size()) +
+         " runs</p></div>\n<div class=\"js\" id=\"controls\"></div>\n</header>\n<nav "
+         "aria-label=\"Sections\"><ol><li><a href=\"#history\">History</a></li><li><a "
+         "href=\"#runs\">Runs</a></li></ol></nav>\n<main>\n"
          "<section id=\"history\" aria-labelledby=\"history-title\"><h2 id=\"history-title\">History</h2>\n" +
-         history_of(runs) + "</section>\n<section id=\"runs\" aria-labelledby=\"runs-title\"><h2 id=\"runs-title\">Runs</h2>\n" +
-         table("Runs by their start", {{"started"}, {"file"}, {"level"}, {""}, {"metrics", "num"}, {"parts", "num"}, {"run"}}, rows, 60) + "</section>\n</main>\n" +
-         tail(trend_data(runs), "Made by assay from " + name + ".");
+         history_of(runs) +
+         "</section>\n<section id=\"runs\" aria-labelledby=\"runs-title\"><h2 id=\"runs-title\">Runs</h2>\n" +
+         table("Runs by their start",
+               {{"started"}, {"file"}, {"level"}, {""}, {"metrics", "num"}, {"parts", "num"}, {"run"}}, rows,
+               60) +
+         "</section>\n</main>\n" + tail(trend_data(runs), "Made by assay from " + name + ".");
 }
 
 }  // namespace assay::report

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One self-contained HTML page of a run: everything its verdict rests on. The same input gives the same bytes.
+// One self-contained HTML page of a run: everything its verdict rests on. The same input gives the same
+// bytes.
 #pragma once
 
 #include <optional>
@@ -37,7 +38,8 @@ struct PageInput {
   const verdict::Snapshot* previous = nullptr;  ///< the run before; may be null
 };
 
-/// When something was seen of the part that a finding is about: a counter that moved during a case, an event, a flag that was set.
+/// When something was seen of the part that a finding is about: a counter that moved during a case, an event,
+/// a flag that was set.
 struct TimeMark {
   double from = 0, to = 0;  ///< seconds since run start; equal for an event
   std::string kind, text;   ///< counter|event|flag
@@ -52,13 +54,14 @@ struct Evidence {
   std::vector<double> own;    ///< samples of the part as screened, thinned by rank
   std::vector<double> again;  ///< of the retest cases
   std::vector<std::pair<double, double>> own_at, again_at;  ///< time and value of samples, thinned, by time
-  std::vector<TimeMark> marks;  ///< by time; empty without times
+  std::vector<TimeMark> marks;                              ///< by time; empty without times
 };
 
-/// What a sweep draws: of the parts at each size the 5, 50 and 95 % quantile, and what stands beside them; NaN: nothing is known.
+/// What a sweep draws: of the parts at each size the 5, 50 and 95 % quantile, and what stands beside them;
+/// NaN: nothing is known.
 struct SweepLines {
   std::vector<double> low, middle, high, bound, previous;
-  std::string bound_kind;                                       ///< "contract" or "baseline"; empty without either
+  std::string bound_kind;  ///< "contract" or "baseline"; empty without either
   std::vector<std::pair<std::string, std::vector<double>>> blamed;  ///< parts that a finding blames
 };
 
@@ -71,7 +74,7 @@ struct Page {
   std::vector<Matrix> matrices;
   std::vector<Sweep> sweeps;
   std::vector<SweepLines> sweep_lines;  ///< [sweeps]
-  std::string links;  ///< which were exercised; empty where none was
+  std::string links;                    ///< which were exercised; empty where none was
 };
 
 std::string page_html(const PageInput& input);

@@ -11,7 +11,8 @@ namespace {
 
 std::string big_endian(std::uint32_t value) {
   std::string out;
-  for (unsigned shift = 32; shift > 0; shift -= 8) out += static_cast<char>(static_cast<std::uint8_t>(value >> (shift - 8)));
+  for (unsigned shift = 32; shift > 0; shift -= 8)
+    out += static_cast<char>(static_cast<std::uint8_t>(value >> (shift - 8)));
   return out;
 }
 
@@ -49,7 +50,8 @@ std::string stored(const std::string& data) {
 
 }  // namespace
 
-std::string png_uri(std::size_t width, const std::vector<std::uint8_t>& points, const std::vector<Rgb>& palette) {
+std::string png_uri(std::size_t width, const std::vector<std::uint8_t>& points,
+                    const std::vector<Rgb>& palette) {
   const std::size_t height = width == 0 ? 0 : points.size() / width;
   std::string colours, rows;
   for (const Rgb& c : palette)
@@ -58,9 +60,12 @@ std::string png_uri(std::size_t width, const std::vector<std::uint8_t>& points, 
     rows += '\0';
     for (std::size_t x = 0; x < width; ++x) rows += static_cast<char>(points[y * width + x]);
   }
-  std::string head = big_endian(static_cast<std::uint32_t>(width)) + big_endian(static_cast<std::uint32_t>(height));
+  std::string head =
+      big_endian(static_cast<std::uint32_t>(width)) + big_endian(static_cast<std::uint32_t>(height));
   head += std::string("\x08\x03\x00\x00\x00", 5);
-  return "data:image/png;base64," + base64("\x89PNG\r\n\x1a\n" + chunk("IHDR", head) + chunk("PLTE", colours) + chunk("IDAT", stored(rows)) + chunk("IEND", ""));
+  return "data:image/png;base64," +
+         base64("\x89PNG\r\n\x1a\n" + chunk("IHDR", head) + chunk("PLTE", colours) +
+                chunk("IDAT", stored(rows)) + chunk("IEND", ""));
 }
 
 }  // namespace assay::report

@@ -32,8 +32,9 @@ std::string tiles(const std::map<std::string, std::size_t>& counts, const char* 
   for (const char* state : {"FAIL", "INCONCLUSIVE", "WARN", "NOT_TESTED", "PASS"}) {
     const auto it = counts.find(state);
     if (it == counts.end()) continue;
-    out += fmt::format("<li class=\"tile {}\"><strong>{}</strong><span>{}{} {}</span></li>", state_class(state), it->second, what,
-                       it->second == 1 ? "" : "s", state == std::string("NOT_TESTED") ? "not tested" : state);
+    out += fmt::format("<li class=\"tile {}\"><strong>{}</strong><span>{}{} {}</span></li>",
+                       state_class(state), it->second, what, it->second == 1 ? "" : "s",
+                       state == std::string("NOT_TESTED") ? "not tested" : state);
   }
   return out;
 }
@@ -48,7 +49,8 @@ std::string facts(const std::vector<std::pair<const char*, std::string>>& rows) 
 std::string code(const std::string& text) { return text.empty() ? "" : "<code>" + escaped(text) + "</code>"; }
 
 const char* sentence_of(const std::string& state) {
-  if (state == "PASS") return "Everything that was required was measured, and nothing was found below its bound.";
+  if (state == "PASS")
+    return "Everything that was required was measured, and nothing was found below its bound.";
   if (state == "WARN") return "No fault was confirmed. Something deserves attention before it becomes one.";
   if (state == "FAIL") return "At least one fault was confirmed. It is named below.";
   return "Required evidence is missing. This is not a pass, and no fault was confirmed.";
@@ -57,7 +59,10 @@ const char* sentence_of(const std::string& state) {
 std::string signature_block() {
   std::string out = "<div class=\"signature\" aria-label=\"Signatures\">";
   for (const char* who : {"Measured by", "Accepted by"})
-    out += fmt::format("<div><span class=\"rule\"></span><span>{}: name, signature</span></div><div><span class=\"rule\"></span><span>date</span></div>", who);
+    out += fmt::format(
+        "<div><span class=\"rule\"></span><span>{}: name, signature</span></div><div><span "
+        "class=\"rule\"></span><span>date</span></div>",
+        who);
   return out + "</div>\n";
 }
 
@@ -83,38 +88,51 @@ std::string cover_section(const Page& page) {
   std::size_t nodes = 0;
   for (const auto& e : page.in.results.entities) nodes += e.kind == "node" ? 1 : 0;
   std::string out = fmt::format(
-      "<div class=\"banner {}\"><p class=\"state\">{}</p><p>{}</p><p class=\"exit\">exit code {}</p></div>\n", state_class(v.state),
-      escaped(v.state), sentence_of(v.state), v.exit_code);
+      "<div class=\"banner {}\"><p class=\"state\">{}</p><p>{}</p><p class=\"exit\">exit code {}</p></div>\n",
+      state_class(v.state), escaped(v.state), sentence_of(v.state), v.exit_code);
   if (page.in.results.config.contains("simulated"))
     out += "<p class=\"notice\">Simulated: synthetic data, no machine was measured.</p>\n";
-  if (i.injected) out += "<p class=\"notice\">Faults were injected on purpose: this run can never be taken for a clean one.</p>\n";
-  if (i.state != "complete") out += fmt::format("<p class=\"notice\">The run is {}: it was cut short or recovered.</p>\n", escaped(i.state));
+  if (i.injected)
+    out +=
+        "<p class=\"notice\">Faults were injected on purpose: this run can never be taken for a clean "
+        "one.</p>\n";
+  if (i.state != "complete")
+    out += fmt::format("<p class=\"notice\">The run is {}: it was cut short or recovered.</p>\n",
+                       escaped(i.state));
   out += "<ul class=\"tiles\">" + tiles(tally.nodes, "node") + "</ul>\n";
   if (!tally.parts.empty()) out += "<ul class=\"tiles small\">" + tiles(tally.parts, "part") + "</ul>\n";
   out += signature_block();
-  out += facts({{"Results file", code(page.in.file)},
-                {"SHA-256", page.in.sha256.empty() ? "none: not one results file" : code(page.in.sha256)},
-                {"Run", code(i.run_id)},
-                {"Plan hash", code(i.plan_hash)},
-                {"Started", escaped(i.started)},
-                {"Ended", escaped(i.ended.empty() ? "unknown" : i.ended)},
-                {"Level", escaped(i.level)},
-                {"Nodes", std::to_string(nodes)},
-                {"Held against", escaped(used_references(page))},
-                {"Basis", escaped(v.basis)},
-                {"Cases", escaped(fmt::format("planned {}, passed {}, failed {}, skipped {}, error {}, incomplete {} (not applicable {})", a.planned,
-                                              a.passed, a.failed, a.skipped, a.error, a.incomplete, a.not_applicable))},
-                {"False alarms", v.false_alarm_rate > 0
-                                     ? escaped(fmt::format("at most {:.2g} expected per run of a healthy fleet of any size", v.false_alarm_rate))
-                                     : ""},
-                {"assay", escaped(i.assay_version)}});
+  out +=
+      facts({{"Results file", code(page.in.file)},
+             {"SHA-256", page.in.sha256.empty() ? "none: not one results file" : code(page.in.sha256)},
+             {"Run", code(i.run_id)},
+             {"Plan hash", code(i.plan_hash)},
+             {"Started", escaped(i.started)},
+             {"Ended", escaped(i.ended.empty() ? "unknown" : i.ended)},
+             {"Level", escaped(i.level)},
+             {"Nodes", std::to_string(nodes)},
+             {"Held against", escaped(used_references(page))},
+             {"Basis", escaped(v.basis)},
+             {"Cases",
+              escaped(fmt::format(
+                  "planned {}, passed {}, failed {}, skipped {}, error {}, incomplete {} (not applicable {})",
+                  a.planned, a.passed, a.failed, a.skipped, a.error, a.incomplete, a.not_applicable))},
+             {"False alarms",
+              v.false_alarm_rate > 0
+                  ? escaped(fmt::format("at most {:.2g} expected per run of a healthy fleet of any size",
+                                        v.false_alarm_rate))
+                  : ""},
+             {"assay", escaped(i.assay_version)}});
   if (v.reasons.empty()) return out + joint_block(page);
   out += "<h3>Why</h3><ol class=\"reasons\">";
   constexpr std::size_t shown = 8;
-  for (std::size_t r = 0; r < std::min(shown, v.reasons.size()); ++r) out += "<li>" + escaped(v.reasons[r]) + "</li>";
+  for (std::size_t r = 0; r < std::min(shown, v.reasons.size()); ++r)
+    out += "<li>" + escaped(v.reasons[r]) + "</li>";
   out += "</ol>";
   if (v.reasons.size() > shown) {
-    out += fmt::format("<details class=\"more\"><summary>{} more reasons</summary><ol class=\"reasons\" start=\"{}\">", v.reasons.size() - shown, shown + 1);
+    out += fmt::format(
+        "<details class=\"more\"><summary>{} more reasons</summary><ol class=\"reasons\" start=\"{}\">",
+        v.reasons.size() - shown, shown + 1);
     for (std::size_t r = shown; r < v.reasons.size(); ++r) out += "<li>" + escaped(v.reasons[r]) + "</li>";
     out += "</ol></details>";
   }
@@ -123,23 +141,39 @@ std::string cover_section(const Page& page) {
 
 std::string contract_section(const Page& page) {
   if (page.contract.empty())
-    return none("No contract was given (--limits FILE). What was measured was held against: " + page.in.verdict.basis +
+    return none("No contract was given (--limits FILE). What was measured was held against: " +
+                page.in.verdict.basis +
                 ". A pass that rests on peers alone says that all parts are alike, not that they are good.");
   std::vector<std::vector<Cell>> rows;
   std::size_t met = 0;
   for (const auto& r : page.contract) {
     met += r.met == "yes" ? 1 : 0;
-    const std::string interval = std::isnan(r.low) ? "" : quantity(r.low, r.unit) + " to " + quantity(r.high, r.unit);
-    rows.push_back({markup_cell(state_chip(r.met), "nowrap"), cell(r.metric.empty() ? r.promised : r.metric, "wide"), number_cell(r.metric.empty() ? "-" : r.promised),
-                    number_cell(quantity(r.median, r.unit)), number_cell(interval.empty() ? "-" : interval), number_cell(signed_percent(r.margin)),
-                    markup_cell(r.worst.empty() ? "nothing was measured" : part_link(r.worst) + " " + escaped(quantity(r.worst_value, r.unit))),
-                    number_cell(r.parts == 0 ? "-" : fmt::format("{} of {}", r.parts - r.beyond, r.parts)), cell(r.where, "dim")});
+    const std::string interval =
+        std::isnan(r.low) ? "" : quantity(r.low, r.unit) + " to " + quantity(r.high, r.unit);
+    rows.push_back(
+        {markup_cell(state_chip(r.met), "nowrap"), cell(r.metric.empty() ? r.promised : r.metric, "wide"),
+         number_cell(r.metric.empty() ? "-" : r.promised), number_cell(quantity(r.median, r.unit)),
+         number_cell(interval.empty() ? "-" : interval), number_cell(signed_percent(r.margin)),
+         markup_cell(r.worst.empty() ? "nothing was measured"
+                                     : part_link(r.worst) + " " + escaped(quantity(r.worst_value, r.unit))),
+         number_cell(r.parts == 0 ? "-" : fmt::format("{} of {}", r.parts - r.beyond, r.parts)),
+         cell(r.where, "dim")});
   }
-  return fmt::format("<p>{} of {} bounds are met. Margin is that of the worst part, as a fraction of the rate: below zero it lies beyond the bound. "
-                     "Open: beyond the bound and not confirmed, or not measured everywhere.</p>\n",
-                     met, page.contract.size()) +
+  return fmt::format(
+             "<p>{} of {} bounds are met. Margin is that of the worst part, as a fraction of the rate: below "
+             "zero it lies beyond the bound. "
+             "Open: beyond the bound and not confirmed, or not measured everywhere.</p>\n",
+             met, page.contract.size()) +
          table("Limits by margin, the least first",
-               {{"met"}, {"metric", "wide"}, {"promised", "num"}, {"median", "num"}, {"95 % interval", "num"}, {"margin", "num"}, {"worst part"}, {"parts within", "num"}, {"written in"}},
+               {{"met"},
+                {"metric", "wide"},
+                {"promised", "num"},
+                {"median", "num"},
+                {"95 % interval", "num"},
+                {"margin", "num"},
+                {"worst part"},
+                {"parts within", "num"},
+                {"written in"}},
                rows);
 }
 
@@ -149,11 +183,13 @@ std::string skipped_cases(const Page& page) {
   std::vector<std::vector<Cell>> rows;
   for (const auto& c : page.in.results.cases) {
     if (c.state == results::CaseState::pass || c.state == results::CaseState::fail) continue;
-    rows.push_back({cell(c.path(), "wide"), cell(results::to_string(c.state)), cell(c.required ? "required" : ""), cell(c.reason, "wide")});
+    rows.push_back({cell(c.path(), "wide"), cell(results::to_string(c.state)),
+                    cell(c.required ? "required" : ""), cell(c.reason, "wide")});
   }
   for (const auto& p : page.in.results.plan) {
     if (p.state != "not_applicable") continue;
-    rows.push_back({cell(p.suite + "/" + p.name, "wide"), cell("not applicable"), cell(p.required ? "required" : ""), cell(p.reason, "wide")});
+    rows.push_back({cell(p.suite + "/" + p.name, "wide"), cell("not applicable"),
+                    cell(p.required ? "required" : ""), cell(p.reason, "wide")});
   }
   if (rows.empty()) return "<p>Every planned case ran to its end.</p>\n";
   return table("Cases without a result", {{"case", "wide"}, {"state"}, {""}, {"why", "wide"}}, rows, 12);
@@ -164,7 +200,8 @@ std::string untested_parts(const Page& page) {
   for (const auto& s : page.in.verdict.entities) {
     if (s.state != "NOT_TESTED" && s.state != "INCONCLUSIVE") continue;
     const auto& e = page.in.results.entities[static_cast<std::size_t>(s.entity)];
-    rows.push_back({markup_cell(part_link(e.name)), cell(e.kind), markup_cell(state_chip(s.state), "nowrap"), cell(s.reason, "wide")});
+    rows.push_back({markup_cell(part_link(e.name)), cell(e.kind), markup_cell(state_chip(s.state), "nowrap"),
+                    cell(s.reason, "wide")});
   }
   if (rows.empty()) return "<p>Every part of the inventory has data of its own.</p>\n";
   return table("Parts without enough evidence", {{"part"}, {"kind"}, {"state"}, {"why", "wide"}}, rows, 12);
@@ -179,15 +216,29 @@ std::string untested_section(const Page& page) {
   if (page.sensitivity.empty()) return out + none("Nothing was measured that a slowdown could show in.");
   std::vector<std::vector<Cell>> rows;
   for (const auto& s : page.sensitivity)
-    rows.push_back({cell(s.metric, "wide"), number_cell(std::isnan(s.visible) ? "no bound" : fmt::format("{:.1f} %", 100 * s.visible)), cell(s.basis),
-                    number_cell(std::to_string(s.parts)), number_cell(std::to_string(s.samples)),
-                    number_cell(std::isnan(s.spread) ? "-" : fmt::format("{:.2f} %", 100 * s.spread)),
-                    number_cell(std::isnan(s.error) ? "-" : fmt::format("{:.2f} %", 100 * s.error)), cell(s.stratum, "dim")});
+    rows.push_back(
+        {cell(s.metric, "wide"),
+         number_cell(std::isnan(s.visible) ? "no bound" : fmt::format("{:.1f} %", 100 * s.visible)),
+         cell(s.basis), number_cell(std::to_string(s.parts)), number_cell(std::to_string(s.samples)),
+         number_cell(std::isnan(s.spread) ? "-" : fmt::format("{:.2f} %", 100 * s.spread)),
+         number_cell(std::isnan(s.error) ? "-" : fmt::format("{:.2f} %", 100 * s.error)),
+         cell(s.stratum, "dim")});
   return out +
-         "<p>One part that is slower by this much would be suspected by the metric alone in at least 95 of 100 such runs, with the samples, the noise and the "
-         "spread between parts that this run had; simulated fleets of 3 to 256 nodes, with spreads of 0.5 and 1.7 %, gave 97 to 100. Several metrics together see smaller ones. "
-         "No bound: against a limit or a physical floor a part shows when it goes below it, however far above it lay.</p>\n" +
-         table("Smallest visible slowdown", {{"metric", "wide"}, {"visible from", "num"}, {"held against"}, {"parts", "num"}, {"samples", "num"}, {"spread", "num"}, {"error", "num"}, {"group"}},
+         "<p>One part that is slower by this much would be suspected by the metric alone in at least 95 of "
+         "100 such runs, with the samples, the noise and the "
+         "spread between parts that this run had; simulated fleets of 3 to 256 nodes, with spreads of 0.5 "
+         "and 1.7 %, gave 97 to 100. Several metrics together see smaller ones. "
+         "No bound: against a limit or a physical floor a part shows when it goes below it, however far "
+         "above it lay.</p>\n" +
+         table("Smallest visible slowdown",
+               {{"metric", "wide"},
+                {"visible from", "num"},
+                {"held against"},
+                {"parts", "num"},
+                {"samples", "num"},
+                {"spread", "num"},
+                {"error", "num"},
+                {"group"}},
                rows, 12);
 }
 

@@ -59,12 +59,14 @@ using States = std::vector<std::string>;
 States states_of(const Page& page) {
   States states(page.in.results.entities.size(), "NOT_TESTED");
   for (const auto& s : page.in.verdict.entities)
-    if (s.entity >= 0 && static_cast<std::size_t>(s.entity) < states.size()) states[static_cast<std::size_t>(s.entity)] = s.state;
+    if (s.entity >= 0 && static_cast<std::size_t>(s.entity) < states.size())
+      states[static_cast<std::size_t>(s.entity)] = s.state;
   return states;
 }
 
 /// A node as a link: its state, and below it a square for each device and a bar for each NIC.
-/// Of a large fleet only the parts that did not pass: thousands of squares that say PASS keep a browser busy and nobody reads them.
+/// Of a large fleet only the parts that did not pass: thousands of squares that say PASS keep a browser busy
+/// and nobody reads them.
 std::string node_cell(const Page& page, const Node& node, const States& states, bool large) {
   const auto& name = page.in.results.entities[static_cast<std::size_t>(node.row)].name;
   const auto& state = states[static_cast<std::size_t>(node.row)];
@@ -73,10 +75,12 @@ std::string node_cell(const Page& page, const Node& node, const States& states, 
     const auto& kind = page.in.results.entities[static_cast<std::size_t>(row)].kind;
     const auto& own = states[static_cast<std::size_t>(row)];
     if (large && (own == "PASS" || own == "NOT_TESTED")) continue;
-    parts += fmt::format("<i class=\"{}{}\" data-row=\"{}\"></i>", kind == "nic" ? "n " : "", state_class(own), row);
+    parts += fmt::format("<i class=\"{}{}\" data-row=\"{}\"></i>", kind == "nic" ? "n " : "",
+                         state_class(own), row);
   }
-  return fmt::format("<a class=\"node {}\" href=\"#node/{}\" data-row=\"{}\" title=\"{} {}\"><b>{}</b><span>{}</span></a>", state_class(state),
-                     fragment(name), node.row, escaped(name), escaped(state), escaped(name), parts);
+  return fmt::format(
+      "<a class=\"node {}\" href=\"#node/{}\" data-row=\"{}\" title=\"{} {}\"><b>{}</b><span>{}</span></a>",
+      state_class(state), fragment(name), node.row, escaped(name), escaped(state), escaped(name), parts);
 }
 
 }  // namespace
@@ -89,27 +93,34 @@ std::string fleet_section(const Page& page) {
   for (const auto& [name, nodes] : groups)
     for (const Node& node : nodes) parts += node.below.size();
   const bool large = parts > 4096;
-  std::string out = std::string("<p>Each tile is a node; squares are its devices, bars its NICs") + (large ? ", of those that are neither PASS nor untested" : "") + ". Colour is the state.<span class=\"js\"> Choose a metric to colour by its deficit "
+  std::string out =
+      std::string("<p>Each tile is a node; squares are its devices, bars its NICs") +
+      (large ? ", of those that are neither PASS nor untested" : "") +
+      ". Colour is the state.<span class=\"js\"> Choose a metric to colour by its deficit "
       "against the fleet's median.</span></p>\n<div class=\"tools js\" id=\"fleet-tools\"></div>\n";
   for (const auto& [name, nodes] : groups) {
-    if (!name.empty() || groups.size() > 1) out += "<h3>" + escaped(name.empty() ? "no rack or switch known" : name) + "</h3>";
+    if (!name.empty() || groups.size() > 1)
+      out += "<h3>" + escaped(name.empty() ? "no rack or switch known" : name) + "</h3>";
     out += "<div class=\"fleet\">";
     for (const Node& node : nodes) out += node_cell(page, node, states, large) + "\n";
     out += "</div>\n";
   }
   out += "<p class=\"legend\">";
-  for (const char* state : {"PASS", "WARN", "FAIL", "INCONCLUSIVE", "NOT_TESTED"}) out += state_chip(state) + " ";
+  for (const char* state : {"PASS", "WARN", "FAIL", "INCONCLUSIVE", "NOT_TESTED"})
+    out += state_chip(state) + " ";
   out += "</p>\n<div id=\"node-detail\" aria-live=\"polite\"></div>\n";
   std::vector<std::vector<Cell>> rows;
   for (const char* state : {"FAIL", "INCONCLUSIVE", "WARN"}) {
     for (const auto& s : page.in.verdict.entities) {
       if (s.state != state) continue;
       const auto& e = page.in.results.entities[static_cast<std::size_t>(s.entity)];
-      rows.push_back({markup_cell(part_link(e.name)), cell(e.kind), markup_cell(state_chip(s.state), "nowrap"), cell(s.reason, "wide"), cell(e.id, "dim")});
+      rows.push_back({markup_cell(part_link(e.name)), cell(e.kind),
+                      markup_cell(state_chip(s.state), "nowrap"), cell(s.reason, "wide"), cell(e.id, "dim")});
     }
   }
   if (rows.empty()) return out + "<p>No part is in any other state than PASS or not tested.</p>\n";
-  return out + table("Parts that did not pass", {{"part"}, {"kind"}, {"state"}, {"because", "wide"}, {"id"}}, rows, 12);
+  return out + table("Parts that did not pass", {{"part"}, {"kind"}, {"state"}, {"because", "wide"}, {"id"}},
+                     rows, 12);
 }
 
 }  // namespace assay::report

@@ -22,7 +22,8 @@ std::string trend_picture(const std::vector<verdict::Snapshot>& runs, const Tren
   constexpr double left = 76, right = 420, top = 12, bottom = 150;
   std::vector<double> ys;
   for (const auto& p : m.points) ys.insert(ys.end(), {p.low, p.median, p.high});
-  const Scale x{-0.5, static_cast<double>(runs.size()) - 0.5, left, right, false}, y = scale_of(ys, bottom, top);
+  const Scale x{-0.5, static_cast<double>(runs.size()) - 0.5, left, right, false},
+      y = scale_of(ys, bottom, top);
   std::vector<double> xs, lows, highs;
   std::vector<std::pair<double, double>> line;
   for (const auto& p : m.points) {
@@ -31,27 +32,40 @@ std::string trend_picture(const std::vector<verdict::Snapshot>& runs, const Tren
     highs.push_back(y.at(p.high));
     line.emplace_back(xs.back(), y.at(p.median));
   }
-  std::string body = svg_axis_left(y, left, right, m.unit) + svg_line(left, bottom, right, bottom, "axis") + svg_band(xs, lows, highs, "band") + svg_path(line, "line");
+  std::string body = svg_axis_left(y, left, right, m.unit) + svg_line(left, bottom, right, bottom, "axis") +
+                     svg_band(xs, lows, highs, "band") + svg_path(line, "line");
   for (const auto& [px, py] : line) body += svg_dot(px, py, 2.2, "dot own");
   for (const auto& c : m.changes)
-    if (c.name == "fleet" || &c == &m.changes.front()) body += svg_line(x.at(static_cast<double>(c.run) - 0.5), top, x.at(static_cast<double>(c.run) - 0.5), bottom, "bound");
-  body += svg_text(left, bottom + 15, date_of(runs.front()), "tick") + svg_text(right, bottom + 15, date_of(runs.back()), "tick end");
-  return svg(right + 20, bottom + 24, body, m.metric + " over the runs: median and the band of 5 to 95 % of the parts");
+    if (c.name == "fleet" || &c == &m.changes.front())
+      body += svg_line(x.at(static_cast<double>(c.run) - 0.5), top, x.at(static_cast<double>(c.run) - 0.5),
+                       bottom, "bound");
+  body += svg_text(left, bottom + 15, date_of(runs.front()), "tick") +
+          svg_text(right, bottom + 15, date_of(runs.back()), "tick end");
+  return svg(right + 20, bottom + 24, body,
+             m.metric + " over the runs: median and the band of 5 to 95 % of the parts");
 }
 
 std::string changes_table(const std::vector<verdict::Snapshot>& runs, const std::vector<TrendMetric>& trend) {
   std::vector<std::pair<const TrendMetric*, const verdict::TrendChange*>> all;
   for (const auto& m : trend)
     for (const auto& c : m.changes) all.emplace_back(&m, &c);
-  if (all.empty()) return "<p>No metric changed for good: no step of 2 % or more that its own spread from run to run does not explain.</p>\n";
-  std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return std::abs(a.second->change) > std::abs(b.second->change); });
+  if (all.empty())
+    return "<p>No metric changed for good: no step of 2 % or more that its own spread from run to run does "
+           "not explain.</p>\n";
+  std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) {
+    return std::abs(a.second->change) > std::abs(b.second->change);
+  });
   std::vector<std::vector<Cell>> rows;
   for (const auto& [m, c] : all) {
     const auto& run = runs[c->run];
-    rows.push_back({cell(run.source.started, "nowrap"), markup_cell(c->name == "fleet" ? "fleet" : part_link(c->name)), cell(m->metric, "wide"), number_cell(signed_percent(c->change)),
-                    number_cell(fmt::format("{} before, {} since", c->before, c->after)), cell(run.source.file, "dim")});
+    rows.push_back(
+        {cell(run.source.started, "nowrap"), markup_cell(c->name == "fleet" ? "fleet" : part_link(c->name)),
+         cell(m->metric, "wide"), number_cell(signed_percent(c->change)),
+         number_cell(fmt::format("{} before, {} since", c->before, c->after)), cell(run.source.file, "dim")});
   }
-  return table("Changes and since when", {{"since"}, {"part"}, {"metric", "wide"}, {"rate", "num"}, {"runs", "num"}, {"first file"}}, rows, 20);
+  return table("Changes and since when",
+               {{"since"}, {"part"}, {"metric", "wide"}, {"rate", "num"}, {"runs", "num"}, {"first file"}},
+               rows, 20);
 }
 
 }  // namespace
@@ -59,10 +73,14 @@ std::string changes_table(const std::vector<verdict::Snapshot>& runs, const std:
 std::string history_section(const Page& page) { return history_of(page.in.runs); }
 
 std::string history_of(const std::vector<verdict::Snapshot>& runs) {
-  if (runs.size() < 2) return none("Only one run is at hand: give --history DIR, or several files, to see metrics over the nights.");
+  if (runs.size() < 2)
+    return none(
+        "Only one run is at hand: give --history DIR, or several files, to see metrics over the nights.");
   const auto trend = verdict::trend_of(runs);
-  std::string out = fmt::format("<p>{} runs from {} to {}. Median over the parts with the band of 5 to 95 % of them; an upright line is a change that lasted.</p>\n", runs.size(),
-                                escaped(date_of(runs.front())), escaped(date_of(runs.back())));
+  std::string out = fmt::format(
+      "<p>{} runs from {} to {}. Median over the parts with the band of 5 to 95 % of them; an upright line "
+      "is a change that lasted.</p>\n",
+      runs.size(), escaped(date_of(runs.front())), escaped(date_of(runs.back())));
   if (trend.empty()) return out + none("No metric was measured in two of these runs in the same way.");
   out += "<h3>Changes</h3>\n" + changes_table(runs, trend) + "<div class=\"pair\">";
   // What changed is drawn first.
@@ -73,10 +91,16 @@ std::string history_of(const std::vector<verdict::Snapshot>& runs) {
   constexpr std::size_t most = 60;
   for (std::size_t k = 0; k < std::min(most, order.size()); ++k) {
     const auto& m = trend[order[k]];
-    out += "<div><h3>" + escaped(m.metric) + "</h3>" + figure(trend_picture(runs, m), fmt::format("{} runs, {} changes", m.points.size(), m.changes.size()), fmt::format("trend/{}", order[k])) + "</div>\n";
+    out +=
+        "<div><h3>" + escaped(m.metric) + "</h3>" +
+        figure(trend_picture(runs, m), fmt::format("{} runs, {} changes", m.points.size(), m.changes.size()),
+               fmt::format("trend/{}", order[k])) +
+        "</div>\n";
   }
   out += "</div>\n";
-  return order.size() > most ? out + none(fmt::format("{} more metrics without a change are not drawn.", order.size() - most)) : out;
+  return order.size() > most
+             ? out + none(fmt::format("{} more metrics without a change are not drawn.", order.size() - most))
+             : out;
 }
 
 }  // namespace assay::report

@@ -17,16 +17,20 @@ namespace {
 std::string number_text(double value, const std::string& unit) {
   if (std::isnan(value)) return "unsupported";
   if (unit == "B") return format_bytes(static_cast<std::uint64_t>(value));
-  return unit.empty() || unit == "count" || unit == "1" ? fmt::format("{:.6g}", value) : format_quantity(value, unit);
+  return unit.empty() || unit == "count" || unit == "1" ? fmt::format("{:.6g}", value)
+                                                        : format_quantity(value, unit);
 }
 
 /// One column boiled down: its values, the most frequent first, with who has the others.
-std::vector<Cell> column_row(const Page& page, const results::InventoryTable& table, const std::string& name, const std::vector<std::string>& values) {
+std::vector<Cell> column_row(const Page& page, const results::InventoryTable& table, const std::string& name,
+                             const std::vector<std::string>& values) {
   std::map<std::string, std::vector<std::int32_t>> by_value;
-  for (std::size_t i = 0; i < std::min(values.size(), table.entity.size()); ++i) by_value[values[i]].push_back(table.entity[i]);
+  for (std::size_t i = 0; i < std::min(values.size(), table.entity.size()); ++i)
+    by_value[values[i]].push_back(table.entity[i]);
   std::vector<std::pair<std::string, const std::vector<std::int32_t>*>> order;
   for (const auto& [value, rows] : by_value) order.emplace_back(value, &rows);
-  std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.second->size() > b.second->size(); });
+  std::stable_sort(order.begin(), order.end(),
+                   [](const auto& a, const auto& b) { return a.second->size() > b.second->size(); });
   std::string common, others;
   for (std::size_t i = 0; i < order.size() && i < 4; ++i) {
     const auto& [value, rows] = order[i];
@@ -36,7 +40,8 @@ std::vector<Cell> column_row(const Page& page, const results::InventoryTable& ta
       continue;
     }
     others += (others.empty() ? "" : "; ") + text + ": ";
-    for (std::size_t k = 0; k < std::min<std::size_t>(3, rows->size()); ++k) others += (k == 0 ? "" : ", ") + part_link(page.in.judgement.entities.name((*rows)[k]));
+    for (std::size_t k = 0; k < std::min<std::size_t>(3, rows->size()); ++k)
+      others += (k == 0 ? "" : ", ") + part_link(page.in.judgement.entities.name((*rows)[k]));
     if (rows->size() > 3) others += fmt::format(" and {} more", rows->size() - 3);
   }
   if (order.size() > 4) others += fmt::format("; {} more values", order.size() - 4);
@@ -58,7 +63,10 @@ std::string inventory_tables(const Page& page) {
       for (const double v : values) texts.push_back(number_text(v, unit == t.unit.end() ? "" : unit->second));
       rows.push_back(column_row(page, t, name, texts));
     }
-    if (!rows.empty()) out += "<h3>" + escaped(kind) + "</h3>\n" + table(fmt::format("{}: {} in the inventory", kind, t.entity.size()), {{"property"}, {"most have", "wide"}, {"others", "wide"}}, rows, 12);
+    if (!rows.empty())
+      out += "<h3>" + escaped(kind) + "</h3>\n" +
+             table(fmt::format("{}: {} in the inventory", kind, t.entity.size()),
+                   {{"property"}, {"most have", "wide"}, {"others", "wide"}}, rows, 12);
   }
   return out.empty() ? none("The file holds no inventory.") : out;
 }
@@ -72,11 +80,19 @@ std::string selftests(const Page& page) {
     sum.located += s.located;
     sum.counted += s.counted;
   }
-  if (sums.empty()) return none("No detection self-test is in the file: that a checker would have seen a wrong value was not shown in this run.");
+  if (sums.empty())
+    return none(
+        "No detection self-test is in the file: that a checker would have seen a wrong value was not shown "
+        "in this run.");
   std::vector<std::vector<Cell>> rows;
   for (const auto& [checker, s] : sums)
-    rows.push_back({markup_cell(state_chip(s.injected > 0 && s.caught == s.injected ? "yes" : "no"), "nowrap"), cell(checker), number_cell(std::to_string(s.injected)), number_cell(std::to_string(s.caught)), number_cell(std::to_string(s.located))});
-  return table("Values corrupted on purpose, and whether the checkers saw them", {{"caught all"}, {"checker"}, {"corrupted", "num"}, {"caught", "num"}, {"located", "num"}}, rows);
+    rows.push_back(
+        {markup_cell(state_chip(s.injected > 0 && s.caught == s.injected ? "yes" : "no"), "nowrap"),
+         cell(checker), number_cell(std::to_string(s.injected)), number_cell(std::to_string(s.caught)),
+         number_cell(std::to_string(s.located))});
+  return table("Values corrupted on purpose, and whether the checkers saw them",
+               {{"caught all"}, {"checker"}, {"corrupted", "num"}, {"caught", "num"}, {"located", "num"}},
+               rows);
 }
 
 std::string environment(const Page& page) {
@@ -88,7 +104,12 @@ std::string environment(const Page& page) {
     std::size_t shown = 0;
     for (const auto& [value, nodes] : values) {
       if (++shown > 4) break;
-      rows.push_back({cell(shown == 1 ? key : ""), cell(value, "wide"), cell(values.size() == 1 ? (nodes.front().empty() ? "all" : fmt::format("{} nodes", nodes.size())) : fmt::format("{}{}", nodes.front(), nodes.size() > 1 ? fmt::format(" and {} more", nodes.size() - 1) : ""))});
+      rows.push_back(
+          {cell(shown == 1 ? key : ""), cell(value, "wide"),
+           cell(values.size() == 1
+                    ? (nodes.front().empty() ? "all" : fmt::format("{} nodes", nodes.size()))
+                    : fmt::format("{}{}", nodes.front(),
+                                  nodes.size() > 1 ? fmt::format(" and {} more", nodes.size() - 1) : ""))});
     }
   }
   return table("Versions and environment", {{"what"}, {"value", "wide"}, {"where"}}, rows, 20);
@@ -97,19 +118,33 @@ std::string environment(const Page& page) {
 std::string cases_table(const Page& page) {
   std::vector<std::vector<Cell>> rows;
   for (const auto& c : page.in.results.cases)
-    rows.push_back({cell(c.path(), "wide"), cell(results::to_string(c.state)), cell(c.stage), number_cell(std::to_string(c.entities())), number_cell(std::to_string(c.samples())),
-                    number_cell(c.shares.wall_s > 0 ? format_seconds(c.shares.wall_s) : "-"), cell(c.case_key, "dim")});
+    rows.push_back({cell(c.path(), "wide"), cell(results::to_string(c.state)), cell(c.stage),
+                    number_cell(std::to_string(c.entities())), number_cell(std::to_string(c.samples())),
+                    number_cell(c.shares.wall_s > 0 ? format_seconds(c.shares.wall_s) : "-"),
+                    cell(c.case_key, "dim")});
   if (rows.empty()) return none("No case ran.");
-  return "<details class=\"more\"><summary>All cases</summary>" + table("Cases in the order of the file", {{"case", "wide"}, {"state"}, {"stage"}, {"parts", "num"}, {"samples", "num"}, {"time", "num"}, {"case key"}}, rows, 400) + "</details>\n";
+  return "<details class=\"more\"><summary>All cases</summary>" +
+         table("Cases in the order of the file",
+               {{"case", "wide"},
+                {"state"},
+                {"stage"},
+                {"parts", "num"},
+                {"samples", "num"},
+                {"time", "num"},
+                {"case key"}},
+               rows, 400) +
+         "</details>\n";
 }
 
 }  // namespace
 
 std::string inventory_section(const Page& page) {
   const auto& i = page.in.results.info;
-  std::string out = inventory_tables(page) + "<h3>Self-tests</h3>\n" + selftests(page) + "<h3>Environment</h3>\n" + environment(page) + cases_table(page);
+  std::string out = inventory_tables(page) + "<h3>Self-tests</h3>\n" + selftests(page) +
+                    "<h3>Environment</h3>\n" + environment(page) + cases_table(page);
   out += "<h3>Command line</h3>\n<pre class=\"command\">" + escaped(i.command_line) + "</pre>\n";
-  out += fmt::format("<p>Seed {}, assay {}.</p>\n<div class=\"js\" id=\"downloads\"></div>\n", i.seed, escaped(i.assay_version));
+  out += fmt::format("<p>Seed {}, assay {}.</p>\n<div class=\"js\" id=\"downloads\"></div>\n", i.seed,
+                     escaped(i.assay_version));
   return out + "<p>Every sample: <code>assay export " + escaped(page.in.file) + " --csv</code></p>\n";
 }
 

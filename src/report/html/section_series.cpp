@@ -26,7 +26,8 @@ std::vector<double> medians_of(const verdict::Series& s) {
 constexpr double sweep_left = 76, sweep_right = 420, sweep_top = 10, sweep_bottom = 200;
 
 /// A line through the sizes; a value that is not known breaks it.
-std::string sweep_line(const Sweep& s, const std::vector<double>& values, const Scale& x, const Scale& y, const char* style) {
+std::string sweep_line(const Sweep& s, const std::vector<double>& values, const Scale& x, const Scale& y,
+                       const char* style) {
   std::string out;
   std::vector<std::pair<double, double>> piece;
   const auto flush = [&] {
@@ -46,10 +47,13 @@ std::string sweep_line(const Sweep& s, const std::vector<double>& values, const 
 
 std::string sweep_picture(const Sweep& s, const SweepLines& l) {
   std::vector<double> all;
-  for (const auto* line : {&l.low, &l.middle, &l.high, &l.bound, &l.previous}) all.insert(all.end(), line->begin(), line->end());
+  for (const auto* line : {&l.low, &l.middle, &l.high, &l.bound, &l.previous})
+    all.insert(all.end(), line->begin(), line->end());
   for (const auto& [name, values] : l.blamed) all.insert(all.end(), values.begin(), values.end());
-  const Scale x = scale_of(s.sizes, sweep_left, sweep_right, true), y = scale_of(all, sweep_bottom, sweep_top, true);
-  std::string body = svg_axis_left(y, sweep_left, sweep_right, s.unit) + svg_line(sweep_left, sweep_bottom, sweep_right, sweep_bottom, "axis");
+  const Scale x = scale_of(s.sizes, sweep_left, sweep_right, true),
+              y = scale_of(all, sweep_bottom, sweep_top, true);
+  std::string body = svg_axis_left(y, sweep_left, sweep_right, s.unit) +
+                     svg_line(sweep_left, sweep_bottom, sweep_right, sweep_bottom, "axis");
   double last = 0;
   for (const double size : s.sizes) {
     if (x.at(size) - last < 44 && last > 0) continue;
@@ -62,19 +66,23 @@ std::string sweep_picture(const Sweep& s, const SweepLines& l) {
     lows.push_back(y.at(l.low[i]));
     highs.push_back(y.at(l.high[i]));
   }
-  body += svg_band(xs, lows, highs, "band") + sweep_line(s, l.previous, x, y, "line before") + sweep_line(s, l.bound, x, y, "bound path");
+  body += svg_band(xs, lows, highs, "band") + sweep_line(s, l.previous, x, y, "line before") +
+          sweep_line(s, l.bound, x, y, "bound path");
   for (const auto& [name, values] : l.blamed) body += sweep_line(s, values, x, y, "line blamed");
   body += sweep_line(s, l.middle, x, y, "line");
   for (std::size_t i = 0; i < s.sizes.size(); ++i) body += svg_dot(xs[i], y.at(l.middle[i]), 2.5, "dot own");
-  return svg(sweep_right + 20, sweep_bottom + 24, body, s.title + " by size: median and the band of 5 to 95 % of the parts");
+  return svg(sweep_right + 20, sweep_bottom + 24, body,
+             s.title + " by size: median and the band of 5 to 95 % of the parts");
 }
 
 /// What is drawn beside the median, or that there is none of it.
 std::string sweep_caption(const Page& page, const Sweep& s, const SweepLines& l) {
   std::string text = fmt::format("{} sizes; band: its peers, 5 to 95 %; ", s.sizes.size());
   text += l.bound_kind.empty() ? "no bound was given for it; " : "dashed: " + l.bound_kind + "; ";
-  text += page.in.previous == nullptr ? "no run before" : std::ranges::all_of(l.previous, [](double v) { return std::isnan(v); }) ? "not measured alike in " + page.in.previous->source.file
-                                                                                                                                   : "dotted: " + page.in.previous->source.file;
+  text += page.in.previous == nullptr ? "no run before"
+          : std::ranges::all_of(l.previous, [](double v) { return std::isnan(v); })
+              ? "not measured alike in " + page.in.previous->source.file
+              : "dotted: " + page.in.previous->source.file;
   for (const auto& [name, values] : l.blamed) text += "; red: " + name;
   return text;
 }
@@ -84,13 +92,27 @@ std::string sweep_table(const Sweep& s, const SweepLines& l) {
   for (std::size_t i = 0; i < s.sizes.size(); ++i) {
     std::string blamed;
     for (const auto& [name, values] : l.blamed)
-      if (std::isfinite(values[i])) blamed += (blamed.empty() ? "" : ", ") + name + " " + format_quantity(values[i], s.unit);
-    rows.push_back({number_cell(format_bytes(static_cast<std::uint64_t>(s.sizes[i]))), number_cell(quantity(l.middle[i], s.unit)), number_cell(quantity(l.low[i], s.unit)),
-                    number_cell(quantity(l.high[i], s.unit)), number_cell(quantity(l.bound[i], s.unit)), number_cell(quantity(l.previous[i], s.unit)),
-                    number_cell(std::to_string(s.series[i]->rows.size())), cell(blamed.empty() ? "-" : blamed)});
+      if (std::isfinite(values[i]))
+        blamed += (blamed.empty() ? "" : ", ") + name + " " + format_quantity(values[i], s.unit);
+    rows.push_back({number_cell(format_bytes(static_cast<std::uint64_t>(s.sizes[i]))),
+                    number_cell(quantity(l.middle[i], s.unit)), number_cell(quantity(l.low[i], s.unit)),
+                    number_cell(quantity(l.high[i], s.unit)), number_cell(quantity(l.bound[i], s.unit)),
+                    number_cell(quantity(l.previous[i], s.unit)),
+                    number_cell(std::to_string(s.series[i]->rows.size())),
+                    cell(blamed.empty() ? "-" : blamed)});
   }
   return "<details class=\"more\"><summary>As a table</summary>" +
-         table(s.title, {{"size", "num"}, {"median", "num"}, {"5 %", "num"}, {"95 %", "num"}, {"bound", "num"}, {"run before", "num"}, {"parts", "num"}, {"blamed"}}, rows) + "</details>";
+         table(s.title,
+               {{"size", "num"},
+                {"median", "num"},
+                {"5 %", "num"},
+                {"95 %", "num"},
+                {"bound", "num"},
+                {"run before", "num"},
+                {"parts", "num"},
+                {"blamed"}},
+               rows) +
+         "</details>";
 }
 
 /// The strictest bound of the contract on a metric, else what its baseline reached; NaN without either.
@@ -125,12 +147,15 @@ double before_of(const Page& page, const verdict::Series& s) {
 /// Names of the parts farthest to the slow side, at most three, when they are at all apart.
 std::string tails_of(const Page& page, const verdict::Series& s, double centre) {
   std::vector<std::pair<double, const verdict::SeriesRow*>> slow;
-  for (const auto& row : s.rows) slow.emplace_back(-verdict::deficit_of(row.median, centre, s.better != results::Better::lower), &row);
+  for (const auto& row : s.rows)
+    slow.emplace_back(-verdict::deficit_of(row.median, centre, s.better != results::Better::lower), &row);
   const std::size_t n = std::min<std::size_t>(3, slow.size());
-  std::partial_sort(slow.begin(), slow.begin() + static_cast<std::ptrdiff_t>(n), slow.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::partial_sort(slow.begin(), slow.begin() + static_cast<std::ptrdiff_t>(n), slow.end(),
+                    [](const auto& a, const auto& b) { return a.first < b.first; });
   std::string out;
   for (std::size_t i = 0; i < n && slow[i].first < -0.0005; ++i)
-    out += (out.empty() ? "" : ", ") + part_link(verdict::name_of(page.in.judgement, *slow[i].second)) + " " + signed_percent(slow[i].first);
+    out += (out.empty() ? "" : ", ") + part_link(verdict::name_of(page.in.judgement, *slow[i].second)) + " " +
+           signed_percent(slow[i].first);
   return out.empty() ? "-" : out;
 }
 
@@ -141,13 +166,18 @@ std::string contention(const Page& page) {
     if (!alone.judged || !alone.name.ends_with("-alone") || alone.rows.empty()) continue;
     const std::string together = alone.name.substr(0, alone.name.size() - 5) + "together";
     for (const auto& s : page.in.judgement.series) {
-      if (s.suite != alone.suite || s.metric != alone.metric || s.name != together || s.rows.empty()) continue;
+      if (s.suite != alone.suite || s.metric != alone.metric || s.name != together || s.rows.empty())
+        continue;
       const double a = median(medians_of(alone)), b = median(medians_of(s));
-      rows.push_back({cell(s.full(), "wide"), number_cell(format_quantity(a, s.unit)), number_cell(format_quantity(b, s.unit)), number_cell(a != 0 ? fmt::format("{:.3f}", b / a) : "-")});
+      rows.push_back({cell(s.full(), "wide"), number_cell(format_quantity(a, s.unit)),
+                      number_cell(format_quantity(b, s.unit)),
+                      number_cell(a != 0 ? fmt::format("{:.3f}", b / a) : "-")});
     }
   }
   if (rows.empty()) return "";
-  return "<h3>Alone against together</h3>\n" + table("One device of a node at a time, and all of them at once", {{"metric", "wide"}, {"alone", "num"}, {"together", "num"}, {"ratio", "num"}}, rows, 20);
+  return "<h3>Alone against together</h3>\n" +
+         table("One device of a node at a time, and all of them at once",
+               {{"metric", "wide"}, {"alone", "num"}, {"together", "num"}, {"ratio", "num"}}, rows, 20);
 }
 
 }  // namespace
@@ -166,7 +196,8 @@ SweepLines sweep_lines_of(const Page& page, const Sweep& s) {
   }
   std::set<std::string> names;
   for (const auto& f : page.in.verdict.findings)
-    if (f.severity != "INFO" && metrics.contains(f.metric) && f.name != "cluster" && names.size() < 3) names.insert(f.name);
+    if (f.severity != "INFO" && metrics.contains(f.metric) && f.name != "cluster" && names.size() < 3)
+      names.insert(f.name);
   for (const auto& name : names) {
     std::vector<double> values;
     for (const auto* series : s.series) {
@@ -175,7 +206,9 @@ SweepLines sweep_lines_of(const Page& page, const Sweep& s) {
         for (const auto part : {row.entity, row.source, row.destination}) {
           if (part < 0) continue;
           const auto& j = page.in.judgement;
-          if (j.entities.name(part) != name && (j.entities.node(part) < 0 || j.entities.name(j.entities.node(part)) != name)) continue;
+          if (j.entities.name(part) != name &&
+              (j.entities.node(part) < 0 || j.entities.name(j.entities.node(part)) != name))
+            continue;
           own.push_back(row.median);
           break;
         }
@@ -189,9 +222,13 @@ SweepLines sweep_lines_of(const Page& page, const Sweep& s) {
 std::string sweeps_section(const Page& page) {
   const auto& sweeps = page.sweeps;
   if (sweeps.empty()) return none("No metric of this run was measured at three sizes or more.");
-  std::string out = "<p>Median over all parts with the band of 5 to 95 % of them; beside it the bound, the run before and the parts that a finding blames. Both axes are logarithmic.</p>\n<div class=\"pair\">";
+  std::string out =
+      "<p>Median over all parts with the band of 5 to 95 % of them; beside it the bound, the run before and "
+      "the parts that a finding blames. Both axes are logarithmic.</p>\n<div class=\"pair\">";
   for (std::size_t i = 0; i < sweeps.size(); ++i)
-    out += "<div><h3>" + escaped(sweeps[i].title) + "</h3>" + figure(sweep_picture(sweeps[i], page.sweep_lines[i]), sweep_caption(page, sweeps[i], page.sweep_lines[i]), fmt::format("sweep/{}", i)) +
+    out += "<div><h3>" + escaped(sweeps[i].title) + "</h3>" +
+           figure(sweep_picture(sweeps[i], page.sweep_lines[i]),
+                  sweep_caption(page, sweeps[i], page.sweep_lines[i]), fmt::format("sweep/{}", i)) +
            sweep_table(sweeps[i], page.sweep_lines[i]) + "</div>\n";
   return out + "</div>\n";
 }
@@ -204,15 +241,31 @@ std::string distributions_section(const Page& page) {
     const auto values = medians_of(s);
     const double centre = median(values), sigma = values.size() > 1 ? mad_sigma(values) : results::not_taken;
     const Scale x = scale_of(values, 0, 150);
-    const std::string picture = values.size() < 2 ? "-" : svg(150, 26, svg_histogram(values, x, 26, 38), "distribution of " + s.full(), "plot spark");
-    rows.push_back({markup_cell(fmt::format("<span data-series=\"{}\">{}</span>", i, escaped(s.full())), "wide"), markup_cell(picture), number_cell(format_quantity(centre, s.unit)),
-                    number_cell(std::isnan(sigma) || centre == 0 ? "-" : fmt::format("{:.2f} %", 100 * sigma / std::abs(centre))), number_cell(std::to_string(values.size())),
-                    number_cell(std::to_string(s.strata.size())), markup_cell(tails_of(page, s, centre), "wide")});
+    const std::string picture = values.size() < 2 ? "-"
+                                                  : svg(150, 26, svg_histogram(values, x, 26, 38),
+                                                        "distribution of " + s.full(), "plot spark");
+    rows.push_back(
+        {markup_cell(fmt::format("<span data-series=\"{}\">{}</span>", i, escaped(s.full())), "wide"),
+         markup_cell(picture), number_cell(format_quantity(centre, s.unit)),
+         number_cell(std::isnan(sigma) || centre == 0
+                         ? "-"
+                         : fmt::format("{:.2f} %", 100 * sigma / std::abs(centre))),
+         number_cell(std::to_string(values.size())), number_cell(std::to_string(s.strata.size())),
+         markup_cell(tails_of(page, s, centre), "wide")});
   }
   if (rows.empty()) return none("No metric with a direction was measured.");
-  return "<p>Each part's median, over the fleet. Spread is robust; the slow tail is named.<span class=\"js\"> Choose a metric to see every part.</span></p>\n"
+  return "<p>Each part's median, over the fleet. Spread is robust; the slow tail is named.<span "
+         "class=\"js\"> Choose a metric to see every part.</span></p>\n"
          "<div class=\"js\" id=\"distribution\"></div>\n" +
-         table("Distributions over the fleet", {{"metric", "wide"}, {"distribution"}, {"median", "num"}, {"spread", "num"}, {"parts", "num"}, {"groups", "num"}, {"slow tail", "wide"}}, rows, 40) +
+         table("Distributions over the fleet",
+               {{"metric", "wide"},
+                {"distribution"},
+                {"median", "num"},
+                {"spread", "num"},
+                {"parts", "num"},
+                {"groups", "num"},
+                {"slow tail", "wide"}},
+               rows, 40) +
          contention(page);
 }
 

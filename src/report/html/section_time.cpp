@@ -81,8 +81,10 @@ std::string time_picture(const Page& page, const std::string& name, const Quanti
   std::string body;
   bool even = false;
   for (const auto& [from, to, suite] : spans) {
-    body += svg_rect(x.at(from), top - 16, std::max(1.0, x.at(to) - x.at(from)), bottom - top + 16, even ? "span even" : "span");
-    if (x.at(to) - x.at(from) > 8.0 * static_cast<double>(suite.size())) body += svg_text(x.at(from) + 4, top - 4, suite, "tick");
+    body += svg_rect(x.at(from), top - 16, std::max(1.0, x.at(to) - x.at(from)), bottom - top + 16,
+                     even ? "span even" : "span");
+    if (x.at(to) - x.at(from) > 8.0 * static_cast<double>(suite.size()))
+      body += svg_text(x.at(from) + 4, top - 4, suite, "tick");
     even = !even;
   }
   body += svg_axis_left(y, time_left, time_right, q.unit) + svg_axis(x, bottom, bottom - 4, "s", 8);
@@ -93,20 +95,25 @@ std::string time_picture(const Page& page, const std::string& name, const Quanti
     if (++drawn > 24) break;
     Line out;
     const std::size_t every = std::max<std::size_t>(1, line.size() / points);
-    for (std::size_t i = 0; i < line.size(); i += every) out.emplace_back(x.at(line[i].first), y.at(line[i].second));
+    for (std::size_t i = 0; i < line.size(); i += every)
+      out.emplace_back(x.at(line[i].first), y.at(line[i].second));
     body += svg_path(out, q.lines.size() > 4 ? "line thin" : "line");
   }
-  for (const auto& f : page.in.results.flags) body += svg_line(x.at(f.t), bottom - 10, x.at(f.t), bottom, f.value != 0 ? "flag set" : "flag");
+  for (const auto& f : page.in.results.flags)
+    body += svg_line(x.at(f.t), bottom - 10, x.at(f.t), bottom, f.value != 0 ? "flag set" : "flag");
   return svg(time_right + 20, bottom + 24, body, name + " over time, with the suites that ran");
 }
 
 std::string counters_table(const Page& page) {
   std::map<std::pair<std::string, std::string>, double> sums;
   for (const auto& c : page.in.results.counters)
-    if (c.after > c.before) sums[{page.in.judgement.entities.name(c.entity), c.counter}] += c.after - c.before;
+    if (c.after > c.before)
+      sums[{page.in.judgement.entities.name(c.entity), c.counter}] += c.after - c.before;
   if (sums.empty()) return "<p>No counter moved, or none could be read.</p>\n";
   std::vector<std::vector<Cell>> rows;
-  for (const auto& [key, sum] : sums) rows.push_back({markup_cell(part_link(key.first)), cell(key.second), number_cell(fmt::format("{:.15g}", sum))});
+  for (const auto& [key, sum] : sums)
+    rows.push_back(
+        {markup_cell(part_link(key.first)), cell(key.second), number_cell(fmt::format("{:.15g}", sum))});
   return table("Counters that moved while cases ran", {{"part"}, {"counter"}, {"by", "num"}}, rows, 12);
 }
 
@@ -118,17 +125,32 @@ std::string telemetry_section(const Page& page) {
   if (quantities.empty()) out = none("Nothing was sampled over time in this run (--telemetry-hz).");
   for (const auto& [name, q] : quantities) {
     out += "<h3>" + escaped(name) + "</h3>" +
-           figure(time_picture(page, name, q), fmt::format("{} part{}; shaded: which suite ran; ticks at the bottom: throttle flags.", q.lines.size(), q.lines.size() == 1 ? "" : "s"), "telemetry/" + name);
+           figure(time_picture(page, name, q),
+                  fmt::format("{} part{}; shaded: which suite ran; ticks at the bottom: throttle flags.",
+                              q.lines.size(), q.lines.size() == 1 ? "" : "s"),
+                  "telemetry/" + name);
   }
   out += "<h3>Counters and wrong values</h3>\n" + counters_table(page);
   if (page.in.results.errors.empty()) return out + "<p>No value was wrong.</p>\n";
   std::vector<std::vector<Cell>> rows;
   for (const auto& e : page.in.results.errors) {
     if (rows.size() == 500) break;
-    rows.push_back({cell(e.case_path), markup_cell(part_link(page.in.judgement.entities.name(e.entity))), number_cell(fmt::format("{:#x}", e.index)), number_cell(fmt::format("{:#018x}", e.expected)),
-                    number_cell(fmt::format("{:#018x}", e.actual)), number_cell(fmt::format("{:#018x}", e.expected ^ e.actual)), number_cell(fmt::format("{:.1f} s", e.t))});
+    rows.push_back({cell(e.case_path), markup_cell(part_link(page.in.judgement.entities.name(e.entity))),
+                    number_cell(fmt::format("{:#x}", e.index)),
+                    number_cell(fmt::format("{:#018x}", e.expected)),
+                    number_cell(fmt::format("{:#018x}", e.actual)),
+                    number_cell(fmt::format("{:#018x}", e.expected ^ e.actual)),
+                    number_cell(fmt::format("{:.1f} s", e.t))});
   }
-  return out + table(fmt::format("Wrong values ({})", page.in.results.errors.size()), {{"case"}, {"part"}, {"place", "num"}, {"expected", "num"}, {"actual", "num"}, {"xor", "num"}, {"at", "num"}}, rows, 20);
+  return out + table(fmt::format("Wrong values ({})", page.in.results.errors.size()),
+                     {{"case"},
+                      {"part"},
+                      {"place", "num"},
+                      {"expected", "num"},
+                      {"actual", "num"},
+                      {"xor", "num"},
+                      {"at", "num"}},
+                     rows, 20);
 }
 
 namespace {
@@ -161,12 +183,15 @@ std::string loss_picture(const results::CaseData& c) {
       ys.push_back(y);
     }
   const Scale x = scale_of(xs, time_left, time_right), y = scale_of(ys, bottom, top);
-  std::string body = svg_axis_left(y, time_left, time_right, loss->unit) + svg_axis(x, bottom, bottom - 4, "1", 8);
+  std::string body =
+      svg_axis_left(y, time_left, time_right, loss->unit) + svg_axis(x, bottom, bottom - 4, "1", 8);
   Line pa, pb;
   for (const auto& [s, v] : a) pa.emplace_back(x.at(s), y.at(v));
   for (const auto& [s, v] : b) pb.emplace_back(x.at(s), y.at(v));
   body += svg_path(pb, "bound path") + svg_path(pa, "line");
-  return figure(svg(time_right + 20, bottom + 24, body, "loss of " + c.path() + " by step, beside the entropy of the data"), "Loss by step; dashed: the entropy of the data, which no model can beat.");
+  return figure(svg(time_right + 20, bottom + 24, body,
+                    "loss of " + c.path() + " by step, beside the entropy of the data"),
+                "Loss by step; dashed: the entropy of the data, which no model can beat.");
 }
 
 /// Shares of a step by stage, as a bar.
@@ -188,11 +213,13 @@ std::string stages_picture(const results::CaseData& c) {
   for (const auto& [name, value] : stages) {
     const double width = 840 * value / sum;
     body += svg_rect(at, 0, std::max(0.3, width - 1), 26, fmt::format("stage s{}", k).c_str());
-    if (width > 9.0 * static_cast<double>(name.size() + 8)) body += svg_text(at + 8, 17, name + " " + format_quantity(value, "s"), "onbar");
+    if (width > 9.0 * static_cast<double>(name.size() + 8))
+      body += svg_text(at + 8, 17, name + " " + format_quantity(value, "s"), "onbar");
     at += width;
     ++k;
   }
-  return figure(svg(840, 26, body, "time of a step by stage"), "Time of a step by stage, medians; exposed is communication that nothing hides.");
+  return figure(svg(840, 26, body, "time of a step by stage"),
+                "Time of a step by stage, medians; exposed is communication that nothing hides.");
 }
 
 std::string throughput_table(const Page& page, const results::CaseData& c) {
@@ -203,10 +230,13 @@ std::string throughput_table(const Page& page, const results::CaseData& c) {
   for (std::size_t r = 0; r < c.entity.size(); ++r) {
     std::vector<double> own;
     const std::size_t width = m->per_sample ? c.samples() : 1;
-    for (std::size_t s = 0; s < width && r * width + s < m->values.size(); ++s) own.push_back(m->values[r * width + s]);
-    rows.push_back({markup_cell(part_link(page.in.judgement.entities.name(c.entity[r]))), number_cell(quantity(median(own), m->unit))});
+    for (std::size_t s = 0; s < width && r * width + s < m->values.size(); ++s)
+      own.push_back(m->values[r * width + s]);
+    rows.push_back({markup_cell(part_link(page.in.judgement.entities.name(c.entity[r]))),
+                    number_cell(quantity(median(own), m->unit))});
   }
-  return "<details class=\"more\"><summary>Throughput by rank</summary>" + table("Throughput by rank of " + c.path(), {{"rank"}, {"median", "num"}}, rows, 64) + "</details>";
+  return "<details class=\"more\"><summary>Throughput by rank</summary>" +
+         table("Throughput by rank of " + c.path(), {{"rank"}, {"median", "num"}}, rows, 64) + "</details>";
 }
 
 }  // namespace
@@ -217,7 +247,8 @@ namespace {
 bool is_training(const results::CaseData& c) {
   return std::any_of(c.metrics.begin(), c.metrics.end(), [&](const results::Metric& m) {
     const results::Judging judging = results::judging_of(c, m);
-    return (judging.of == results::MetricClass::step || judging.of == results::MetricClass::storage) && judging.shared_by == results::SharedBy::world;
+    return (judging.of == results::MetricClass::step || judging.of == results::MetricClass::storage) &&
+           judging.shared_by == results::SharedBy::world;
   });
 }
 
@@ -230,11 +261,17 @@ std::string training_section(const Page& page) {
     std::vector<std::vector<Cell>> rows;
     for (const auto& m : c.metrics) {
       const double middle = median(m.values);
-      if (!std::isnan(middle)) rows.push_back({cell(m.name), number_cell(format_quantity(middle, m.unit)), number_cell(quantity(quantile(m.values, 0.05), m.unit)), number_cell(quantity(quantile(m.values, 0.95), m.unit))});
+      if (!std::isnan(middle))
+        rows.push_back({cell(m.name), number_cell(format_quantity(middle, m.unit)),
+                        number_cell(quantity(quantile(m.values, 0.05), m.unit)),
+                        number_cell(quantity(quantile(m.values, 0.95), m.unit))});
     }
     if (rows.empty()) continue;
     out += "<h3>" + escaped(c.path()) + "</h3>\n" + stages_picture(c) + loss_picture(c);
-    out += "<details class=\"more\"><summary>All metrics of this case</summary>" + table("Metrics of " + c.path(), {{"metric"}, {"median", "num"}, {"5 %", "num"}, {"95 %", "num"}}, rows, 40) + "</details>" + throughput_table(page, c);
+    out += "<details class=\"more\"><summary>All metrics of this case</summary>" +
+           table("Metrics of " + c.path(), {{"metric"}, {"median", "num"}, {"5 %", "num"}, {"95 %", "num"}},
+                 rows, 40) +
+           "</details>" + throughput_table(page, c);
   }
   return out.empty() ? none("No training case ran.") : out;
 }

@@ -27,7 +27,8 @@ std::string inventory_section(const Page& page);
 
 SweepLines sweep_lines_of(const Page& page, const Sweep& sweep);
 
-/// Values at equally spaced ranks, so that quantiles stay what they are; all of them where there are no more than `most`.
+/// Values at equally spaced ranks, so that quantiles stay what they are; all of them where there are no more
+/// than `most`.
 std::vector<double> thinned(std::vector<double> values, std::size_t most);
 
 }  // namespace assay::report

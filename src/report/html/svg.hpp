@@ -28,14 +28,17 @@ std::string svg_dot(double x, double y, double radius, const char* style);
 std::string svg_rect(double x, double y, double width, double height, const char* style);
 std::string svg_path(const std::vector<std::pair<double, double>>& points, const char* style);
 /// The area between two lines over the same x.
-std::string svg_band(const std::vector<double>& x, const std::vector<double>& low, const std::vector<double>& high, const char* style);
+std::string svg_band(const std::vector<double>& x, const std::vector<double>& low,
+                     const std::vector<double>& high, const char* style);
 /// Ticks and their numbers below a plot whose bottom is at y, with faint lines up to `top`.
 std::string svg_axis(const Scale& x, double y, double top, std::string_view unit, int count = 5);
 /// The same at the left of a plot.
 std::string svg_axis_left(const Scale& y, double x, double right, std::string_view unit, int count = 4);
 /// A whole picture. `label` is what a screen reader says of it.
-std::string svg(double width, double height, const std::string& content, std::string_view label, const char* style = "plot");
-/// A picture with its caption and, in the interactive page, the place of a chart: `chart` names what is drawn there (JSON member, index).
+std::string svg(double width, double height, const std::string& content, std::string_view label,
+                const char* style = "plot");
+/// A picture with its caption and, in the interactive page, the place of a chart: `chart` names what is drawn
+/// there (JSON member, index).
 std::string figure(const std::string& picture, std::string_view caption, std::string_view chart = "");
 
 /// Bars of a histogram over `scale`, as high as `height`, standing on y = height.

@@ -60,7 +60,8 @@ class Pinned {
   ~Pinned() {
     if (data_ != nullptr) cudaFreeHost(data_);
   }
-  Pinned(Pinned&& other) noexcept : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+  Pinned(Pinned&& other) noexcept
+      : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
   Pinned& operator=(Pinned&& other) noexcept {
     std::swap(data_, other.data_);
     std::swap(bytes_, other.bytes_);

@@ -28,13 +28,17 @@ class CudaTransports final : public GpuTransports {
   }
 
 #ifdef ASSAY_NO_NCCL
-  std::unique_ptr<Communicator> make_nccl(Communicator&, Device&, const GpuSettings&) const override { throw Error(ErrorKind::mpi, no_nccl); }
+  std::unique_ptr<Communicator> make_nccl(Communicator&, Device&, const GpuSettings&) const override {
+    throw Error(ErrorKind::mpi, no_nccl);
+  }
 #else
-  std::unique_ptr<Communicator> make_nccl(Communicator& bootstrap, Device& device, const GpuSettings& settings) const override {
+  std::unique_ptr<Communicator> make_nccl(Communicator& bootstrap, Device& device,
+                                          const GpuSettings& settings) const override {
     std::string why;
     const cuda::NcclLibrary* nccl = cuda::nccl_library(why);
     // A node without NCCL must not leave the others waiting for it.
-    for (const std::string& text : bootstrap.all_gather_text(nccl == nullptr ? "rank " + std::to_string(bootstrap.rank()) + ": " + why : ""))
+    for (const std::string& text : bootstrap.all_gather_text(
+             nccl == nullptr ? "rank " + std::to_string(bootstrap.rank()) + ": " + why : ""))
       if (!text.empty()) throw Error(ErrorKind::mpi, text);
     return cuda::NcclCommunicator::make(*nccl, bootstrap, device, settings);
   }
@@ -44,8 +48,8 @@ class CudaTransports final : public GpuTransports {
     return std::make_unique<cuda::StagedCommunicator>(below, device, direct);
   }
 
-  std::unique_ptr<PeerMemory> make_peer(Communicator& world, Communicator& group, Device& device, CopyEngine engine,
-                                        const GpuSettings& settings) const override {
+  std::unique_ptr<PeerMemory> make_peer(Communicator& world, Communicator& group, Device& device,
+                                        CopyEngine engine, const GpuSettings& settings) const override {
     return cuda::CudaPeerMemory::make(world, group, device, engine, settings);
   }
 };

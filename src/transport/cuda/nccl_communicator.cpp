@@ -16,7 +16,8 @@ namespace {
 using guard::Call;
 using guard::InCall;
 
-/// A request that NCCL serves says so behind its number, where those of MPI and UCX have 0 or 1; they belong to the communicator behind.
+/// A request that NCCL serves says so behind its number, where those of MPI and UCX have 0 or 1; they belong
+/// to the communicator behind.
 constexpr std::byte ours{0x4e};
 bool is_ours(const Request& request) noexcept { return request.storage[8] == ours; }
 
@@ -30,7 +31,9 @@ void store(Request& request, std::uint64_t number) noexcept {
   std::memcpy(request.storage, &number, sizeof number);
   request.storage[8] = ours;
 }
-const std::byte* at(const void* base, std::size_t offset) noexcept { return static_cast<const std::byte*>(base) + offset; }
+const std::byte* at(const void* base, std::size_t offset) noexcept {
+  return static_cast<const std::byte*>(base) + offset;
+}
 std::byte* at(void* base, std::size_t offset) noexcept { return static_cast<std::byte*>(base) + offset; }
 
 }  // namespace
@@ -39,19 +42,23 @@ std::byte* at(void* base, std::size_t offset) noexcept { return static_cast<std:
 
 std::string NcclCommunicator::doing() const {
   return fmt::format("operation {} ({} of {} bytes{}) on rank {} of {}", operations_, last_.name, last_.bytes,
-                     last_.peer < 0 ? std::string() : fmt::format(" with rank {}", last_.peer), rank(), size());
+                     last_.peer < 0 ? std::string() : fmt::format(" with rank {}", last_.peer), rank(),
+                     size());
 }
 
 void NcclCommunicator::give_up(const std::string& reason) {
-  // Without this the kernels that wait for another GPU would go on, and whatever waits for this GPU with them.
+  // Without this the kernels that wait for another GPU would go on, and whatever waits for this GPU with
+  // them.
   if (comm_ != nullptr) nccl_.comm_abort(std::exchange(comm_, nullptr));
   throw Error(ErrorKind::mpi, "NCCL: " + reason);
 }
 
 void NcclCommunicator::check(ncclResult_t result, const char* call) {
-  if (result == ncclSuccess || result == ncclInProgress) [[likely]] return;
+  if (result == ncclSuccess || result == ncclInProgress) [[likely]]
+    return;
   const char* detail = comm_ != nullptr ? nccl_.get_last_error(comm_) : nullptr;
-  const std::string more = detail != nullptr && *detail != '\0' ? fmt::format(" ({})", detail) : std::string();
+  const std::string more =
+      detail != nullptr && *detail != '\0' ? fmt::format(" ({})", detail) : std::string();
   give_up(fmt::format("{}: {}{}; {}", call, nccl_.get_error_string(result), more, doing()));
 }
 
@@ -59,8 +66,8 @@ namespace {
 bool failed(ncclResult_t result) { return result != ncclSuccess && result != ncclInProgress; }
 }  // namespace
 
-/// A group belongs to the thread: one that is left open would swallow what other communicators send later. It is closed before an
-/// error inside of it ends the communicator.
+/// A group belongs to the thread: one that is left open would swallow what other communicators send later. It
+/// is closed before an error inside of it ends the communicator.
 template <typename Calls>
 ncclResult_t NcclCommunicator::group(Calls&& calls) {
   check(nccl_.group_start(), "ncclGroupStart");
@@ -82,10 +89,12 @@ void NcclCommunicator::wait(Query&& query) {
   }
 }
 
-/// A communicator that does not block goes on by itself after a call; the stream says nothing before that is over.
+/// A communicator that does not block goes on by itself after a call; the stream says nothing before that is
+/// over.
 void NcclCommunicator::settle(ncclResult_t result) {
   check(result, last_.name);
-  if (result == ncclSuccess) [[likely]] return;
+  if (result == ncclSuccess) [[likely]]
+    return;
   wait([&] {
     ncclResult_t state = ncclInProgress;
     check(nccl_.comm_get_async_error(comm_, &state), "ncclCommGetAsyncError");
@@ -133,7 +142,8 @@ void NcclCommunicator::wait_for(std::uint64_t number) {
 
 template <typename Call>
 void NcclCommunicator::launch(const Operation& operation, Call&& call) {
-  if (comm_ == nullptr) throw Error(ErrorKind::mpi, fmt::format("NCCL: {} after the communicator was given up", operation.name));
+  if (comm_ == nullptr)
+    throw Error(ErrorKind::mpi, fmt::format("NCCL: {} after the communicator was given up", operation.name));
   last_ = operation;
   ++operations_;
   settle(call());
@@ -158,32 +168,41 @@ void NcclCommunicator::launch_transfers() {
   for (const Transfer& t : transfers) bytes += t.bytes;
   const bool alone = transfers.size() == 1;
   const bool sends = transfers.front().send;
-  launch({!alone ? "a group of sends and receives" : sends ? "ncclSend" : "ncclRecv", bytes, transfers.front().peer,
-          !alone ? Call::wait : sends ? Call::send : Call::receive},
+  launch({!alone  ? "a group of sends and receives"
+          : sends ? "ncclSend"
+                  : "ncclRecv",
+          bytes, transfers.front().peer,
+          !alone  ? Call::wait
+          : sends ? Call::send
+                  : Call::receive},
          [&] {
            return group([&] {
              for (const Transfer& t : transfers) {
-               const ncclResult_t result = t.send ? nccl_.send(t.data, t.bytes, ncclInt8, t.peer, comm_, stream_.get())
-                                                  : nccl_.recv(t.data, t.bytes, ncclInt8, t.peer, comm_, stream_.get());
+               const ncclResult_t result =
+                   t.send ? nccl_.send(t.data, t.bytes, ncclInt8, t.peer, comm_, stream_.get())
+                          : nccl_.recv(t.data, t.bytes, ncclInt8, t.peer, comm_, stream_.get());
                if (failed(result)) return result;
              }
              return ncclSuccess;
            });
          });
   for (const Delivery& d : std::exchange(deliveries_, {}))
-    cuda::check(cudaMemcpyAsync(d.host, d.device, d.bytes, cudaMemcpyDeviceToHost, stream_.get()), "cudaMemcpyAsync");
+    cuda::check(cudaMemcpyAsync(d.host, d.device, d.bytes, cudaMemcpyDeviceToHost, stream_.get()),
+                "cudaMemcpyAsync");
   mark();
 }
 
 void NcclCommunicator::start(void* data, std::size_t bytes, int peer, bool send, Request& request) {
   request = Request{};
-  if (peer < 0 || peer >= size()) throw Error(ErrorKind::mpi, fmt::format("NCCL: there is no rank {} among {}", peer, size()));
+  if (peer < 0 || peer >= size())
+    throw Error(ErrorKind::mpi, fmt::format("NCCL: there is no rank {} among {}", peer, size()));
   if (bytes == 0) return;
   transfers_.push_back({data, bytes, peer, send});
   store(request, operations_ + 1);
 }
 
-/// Payload goes from GPU to GPU whatever buffer it is given: a fault made on purpose throws a message away by taking it to the host.
+/// Payload goes from GPU to GPU whatever buffer it is given: a fault made on purpose throws a message away by
+/// taking it to the host.
 void* NcclCommunicator::to_here(void* data, std::size_t bytes) {
   if (mine(data)) return data;
   if (transfers_.empty() && passed(operations_)) aside_.clear();
@@ -266,7 +285,8 @@ void NcclCommunicator::order_before(void* stream, Request& request) {
   launch_transfers();
   for (const Mark& mark : marks_)
     if (mark.number >= load(request)) {
-      cuda::check(cudaStreamWaitEvent(static_cast<cudaStream_t>(stream), mark.event.get(), 0), "cudaStreamWaitEvent");
+      cuda::check(cudaStreamWaitEvent(static_cast<cudaStream_t>(stream), mark.event.get(), 0),
+                  "cudaStreamWaitEvent");
       return;
     }
 }
@@ -274,8 +294,9 @@ void NcclCommunicator::order_before(void* stream, Request& request) {
 // Collectives.
 
 void NcclCommunicator::barrier() {
-  collective({"a barrier", 4, -1, Call::barrier},
-             [&] { return nccl_.all_reduce(word_.data(), word_.data(), 1, ncclInt32, ncclSum, comm_, stream_.get()); });
+  collective({"a barrier", 4, -1, Call::barrier}, [&] {
+    return nccl_.all_reduce(word_.data(), word_.data(), 1, ncclInt32, ncclSum, comm_, stream_.get());
+  });
   if (in_batch_) wait_stream();
 }
 
@@ -287,7 +308,8 @@ void NcclCommunicator::all_reduce(const void* in, void* out, std::size_t count, 
              [&] { return nccl_.all_reduce(in, out, count, t, o, comm_, stream_.get()); });
 }
 
-void NcclCommunicator::iall_reduce(void* data, std::size_t count, DataType type, ReduceOp op, Request& request) {
+void NcclCommunicator::iall_reduce(void* data, std::size_t count, DataType type, ReduceOp op,
+                                   Request& request) {
   if (count == 0 || !mine(data)) return inner_.iall_reduce(data, count, type, op, request);
   const auto t = nccl_type(type);
   const auto o = nccl_op(op);
@@ -298,7 +320,8 @@ void NcclCommunicator::iall_reduce(void* data, std::size_t count, DataType type,
   store(request, operations_);
 }
 
-void NcclCommunicator::reduce_scatter(const void* in, void* out, std::size_t count, DataType type, ReduceOp op) {
+void NcclCommunicator::reduce_scatter(const void* in, void* out, std::size_t count, DataType type,
+                                      ReduceOp op) {
   if (count == 0 || !mine(out)) return inner_.reduce_scatter(in, out, count, type, op);
   const auto t = nccl_type(type);
   const auto o = nccl_op(op);
@@ -312,15 +335,17 @@ void NcclCommunicator::all_gather(const void* in, void* out, std::size_t bytes) 
              [&] { return nccl_.all_gather(in, out, bytes, ncclInt8, comm_, stream_.get()); });
 }
 
-/// NCCL has a call of its own only from 2.28 on; a group of sends and receives is what that does without copy engines.
+/// NCCL has a call of its own only from 2.28 on; a group of sends and receives is what that does without copy
+/// engines.
 void NcclCommunicator::all_to_all(const void* in, void* out, std::size_t bytes) {
   if (bytes == 0 || !mine(out)) return inner_.all_to_all(in, out, bytes);
   collective({"all-to-all", bytes, -1, Call::all_to_all}, [&] {
     return group([&] {
       for (int peer = 0; peer < size(); ++peer) {
         const std::size_t offset = static_cast<std::size_t>(peer) * bytes;
-        for (const ncclResult_t result : {nccl_.send(at(in, offset), bytes, ncclInt8, peer, comm_, stream_.get()),
-                                          nccl_.recv(at(out, offset), bytes, ncclInt8, peer, comm_, stream_.get())})
+        for (const ncclResult_t result :
+             {nccl_.send(at(in, offset), bytes, ncclInt8, peer, comm_, stream_.get()),
+              nccl_.recv(at(out, offset), bytes, ncclInt8, peer, comm_, stream_.get())})
           if (failed(result)) return result;
       }
       return ncclSuccess;

@@ -13,20 +13,25 @@
 
 namespace assay::cuda {
 
-/// Whether NCCL may reduce inside NVLink switches, as far as the environment and the GPU tell: "disabled", "enabled" or "unknown".
-/// Bus bandwidth beyond the line rate is possible where it does. Arguments: the values of the variables, null where they are not set.
+/// Whether NCCL may reduce inside NVLink switches, as far as the environment and the GPU tell: "disabled",
+/// "enabled" or "unknown". Bus bandwidth beyond the line rate is possible where it does. Arguments: the
+/// values of the variables, null where they are not set.
 std::string nvls_state(const char* nvls_enable, const char* algorithms, int compute_major);
 
-/// Buffers in the device's arena go over NCCL, on a stream of this communicator; all else is handed to the communicator it stands
-/// before. No wait is without an end: each polls the stream and NCCL's own errors up to the deadline, and then NCCL is aborted and
-/// Error(mpi) names what was waited for. After that every call throws.
+/// Buffers in the device's arena go over NCCL, on a stream of this communicator; all else is handed to the
+/// communicator it stands before. No wait is without an end: each polls the stream and NCCL's own errors up
+/// to the deadline, and then NCCL is aborted and Error(mpi) names what was waited for. After that every call
+/// throws.
 ///
-/// A send or receive that is only started is launched with the next call that waits, so that all that were started together
-/// make one group: NCCL runs what stands alone in order, and two ranks that send first would wait for each other for ever.
+/// A send or receive that is only started is launched with the next call that waits, so that all that were
+/// started together make one group: NCCL runs what stands alone in order, and two ranks that send first would
+/// wait for each other for ever.
 class NcclCommunicator final : public ForwardingCommunicator {
  public:
-  /// Collective over `bootstrap`, which outlives this object. Throws Error(mpi) on all ranks when one of them cannot.
-  static std::unique_ptr<NcclCommunicator> make(const NcclLibrary& nccl, Communicator& bootstrap, Device& device, const GpuSettings& settings);
+  /// Collective over `bootstrap`, which outlives this object. Throws Error(mpi) on all ranks when one of them
+  /// cannot.
+  static std::unique_ptr<NcclCommunicator> make(const NcclLibrary& nccl, Communicator& bootstrap,
+                                                Device& device, const GpuSettings& settings);
   ~NcclCommunicator() override;
   NcclCommunicator(const NcclCommunicator&) = delete;
   NcclCommunicator& operator=(const NcclCommunicator&) = delete;
@@ -52,7 +57,8 @@ class NcclCommunicator final : public ForwardingCommunicator {
   void barrier() override;
   void all_reduce(const void* in, void* out, std::size_t count, DataType type, ReduceOp op) override;
   void iall_reduce(void* data, std::size_t count, DataType type, ReduceOp op, Request& request) override;
-  void reduce_scatter(const void* in, void* out, std::size_t count_per_rank, DataType type, ReduceOp op) override;
+  void reduce_scatter(const void* in, void* out, std::size_t count_per_rank, DataType type,
+                      ReduceOp op) override;
   void all_gather(const void* in, void* out, std::size_t bytes_per_rank) override;
   void all_to_all(const void* in, void* out, std::size_t bytes_per_rank) override;
   void broadcast(void* data, std::size_t bytes, int root) override;
@@ -77,7 +83,8 @@ class NcclCommunicator final : public ForwardingCommunicator {
     Event event;
   };
 
-  NcclCommunicator(const NcclLibrary& nccl, Communicator& bootstrap, Device& device, const GpuSettings& settings);
+  NcclCommunicator(const NcclLibrary& nccl, Communicator& bootstrap, Device& device,
+                   const GpuSettings& settings);
   void init(const std::string& id);
   void await(ncclComm_t comm, const char* call);
   void close() noexcept;
@@ -117,8 +124,8 @@ class NcclCommunicator final : public ForwardingCommunicator {
   std::vector<Transfer> transfers_;  ///< started and not launched
   std::deque<Mark> marks_;
   std::vector<Event> free_events_;
-  Scratch word_{16};                ///< what a barrier sums
-  std::vector<Scratch> aside_;      ///< where messages for host memory arrive
+  Scratch word_{16};            ///< what a barrier sums
+  std::vector<Scratch> aside_;  ///< where messages for host memory arrive
   struct Delivery {
     void* host;
     const void* device;

@@ -6,14 +6,16 @@
 
 #include <string>
 
-// What came later than the oldest NCCL that this compiles with (2.14); the header decides what is known here, the library what is called.
+// What came later than the oldest NCCL that this compiles with (2.14); the header decides what is known here,
+// the library what is called.
 #if NCCL_VERSION_CODE >= NCCL_VERSION(2, 18, 1)
 #define ASSAY_NCCL_SPLIT 1
 #endif
 
 namespace assay::cuda {
 
-/// The functions of one NCCL, with the types that its header gives them. Null where the library is older than the function.
+/// The functions of one NCCL, with the types that its header gives them. Null where the library is older than
+/// the function.
 struct NcclLibrary {
   decltype(&ncclGetVersion) get_version = nullptr;
   decltype(&ncclGetUniqueId) get_unique_id = nullptr;
@@ -41,8 +43,9 @@ struct NcclLibrary {
   std::string version_text() const;  ///< "2.28.9"
 };
 
-/// What can be used here; null, and the reason in `why`, when nothing can. Functions that the process already has come first, then the
-/// file that the environment variable ASSAY_NCCL_LIBRARY names, else libnccl.so.2. Tried once.
+/// What can be used here; null, and the reason in `why`, when nothing can. Functions that the process already
+/// has come first, then the file that the environment variable ASSAY_NCCL_LIBRARY names, else libnccl.so.2.
+/// Tried once.
 const NcclLibrary* nccl_library(std::string& why);
 
 /// "2.28.9" of 22809, and "2.8.4" of 2804, as versions up to 2.8 are counted.

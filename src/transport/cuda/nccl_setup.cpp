@@ -58,7 +58,8 @@ void check_own_gpus(Communicator& group) {
   for (std::size_t rank = 0; rank < gpus.size(); ++rank) {
     const auto [first, is_new] = owner.try_emplace(gpus[rank], static_cast<int>(rank));
     if (!is_new)
-      throw Error(ErrorKind::mpi, fmt::format("NCCL needs a GPU for each rank, and ranks {} and {} share {}", first->second, rank, gpus[rank]));
+      throw Error(ErrorKind::mpi, fmt::format("NCCL needs a GPU for each rank, and ranks {} and {} share {}",
+                                              first->second, rank, gpus[rank]));
   }
 }
 
@@ -67,21 +68,27 @@ bool set(const char* name) { return std::getenv(name) != nullptr && *std::getenv
 /// The version and what decides algorithms and speed.
 std::string describe(const NcclLibrary& nccl) {
   int ordinal = 0, major = 0;
-  if (cudaGetDevice(&ordinal) == cudaSuccess) cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, ordinal);
-  std::string text = fmt::format("nccl {} nvls:{}", nccl.version_text(), nvls_state(std::getenv("NCCL_NVLS_ENABLE"), std::getenv("NCCL_ALGO"), major));
-  for (const char* name : {"NCCL_ALGO", "NCCL_PROTO", "NCCL_P2P_DISABLE", "NCCL_P2P_LEVEL", "NCCL_SHM_DISABLE", "NCCL_NET", "NCCL_IB_HCA",
-                           "NCCL_SOCKET_IFNAME", "NCCL_NET_GDR_LEVEL", "NCCL_MIN_CTAS", "NCCL_MAX_CTAS", "ASSAY_NCCL_BLOCKING"})
+  if (cudaGetDevice(&ordinal) == cudaSuccess)
+    cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, ordinal);
+  std::string text =
+      fmt::format("nccl {} nvls:{}", nccl.version_text(),
+                  nvls_state(std::getenv("NCCL_NVLS_ENABLE"), std::getenv("NCCL_ALGO"), major));
+  for (const char* name : {"NCCL_ALGO", "NCCL_PROTO", "NCCL_P2P_DISABLE", "NCCL_P2P_LEVEL",
+                           "NCCL_SHM_DISABLE", "NCCL_NET", "NCCL_IB_HCA", "NCCL_SOCKET_IFNAME",
+                           "NCCL_NET_GDR_LEVEL", "NCCL_MIN_CTAS", "NCCL_MAX_CTAS", "ASSAY_NCCL_BLOCKING"})
     if (set(name)) text += fmt::format(" {}={}", name, std::getenv(name));
   return text;
 }
 
-/// Communicators do not block, so that a rank that never comes ends at the deadline. Each call then costs NCCL a thread, some tens of
-/// microseconds; ASSAY_NCCL_BLOCKING=1 leaves that out to see what it is, and hangs where the default would give up.
+/// Communicators do not block, so that a rank that never comes ends at the deadline. Each call then costs
+/// NCCL a thread, some tens of microseconds; ASSAY_NCCL_BLOCKING=1 leaves that out to see what it is, and
+/// hangs where the default would give up.
 ncclConfig_t configuration() {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-  config.blocking = set("ASSAY_NCCL_BLOCKING") && std::strcmp(std::getenv("ASSAY_NCCL_BLOCKING"), "0") != 0 ? 1 : 0;
-  // Resources are not shared with the communicator that it is split from (splitShare): aborting a part would set the flag that both look
-  // at, and kernels of the whole would leave their buffers unfilled.
+  config.blocking =
+      set("ASSAY_NCCL_BLOCKING") && std::strcmp(std::getenv("ASSAY_NCCL_BLOCKING"), "0") != 0 ? 1 : 0;
+  // Resources are not shared with the communicator that it is split from (splitShare): aborting a part would
+  // set the flag that both look at, and kernels of the whole would leave their buffers unfilled.
   return config;
 }
 
@@ -91,14 +98,16 @@ std::string nvls_state(const char* nvls_enable, const char* algorithms, int comp
   const std::string enable = nvls_enable != nullptr ? nvls_enable : "";
   std::string wanted = algorithms != nullptr ? algorithms : "";
   for (char& c : wanted) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  if (compute_major < 9 || enable == "0") return "disabled";  // there is no reduction in switches before Hopper
+  if (compute_major < 9 || enable == "0")
+    return "disabled";  // there is no reduction in switches before Hopper
   const bool barred = !wanted.empty() && wanted.front() == '^';
   const bool named = wanted.find("nvls") != std::string::npos;
   if (!wanted.empty() && named == barred) return "disabled";
   return enable == "1" ? "enabled" : "unknown";
 }
 
-NcclCommunicator::NcclCommunicator(const NcclLibrary& nccl, Communicator& bootstrap, Device& device, const GpuSettings& settings)
+NcclCommunicator::NcclCommunicator(const NcclLibrary& nccl, Communicator& bootstrap, Device& device,
+                                   const GpuSettings& settings)
     : ForwardingCommunicator(bootstrap),
       nccl_(nccl),
       device_(device),
@@ -108,12 +117,13 @@ NcclCommunicator::NcclCommunicator(const NcclLibrary& nccl, Communicator& bootst
 
 NcclCommunicator::~NcclCommunicator() { close(); }
 
-std::unique_ptr<NcclCommunicator> NcclCommunicator::make(const NcclLibrary& nccl, Communicator& bootstrap, Device& device,
-                                                         const GpuSettings& settings) {
+std::unique_ptr<NcclCommunicator> NcclCommunicator::make(const NcclLibrary& nccl, Communicator& bootstrap,
+                                                         Device& device, const GpuSettings& settings) {
   check_own_gpus(bootstrap);
   std::unique_ptr<NcclCommunicator> made;
   const int me = bootstrap.rank();
-  agree(bootstrap, problem_of(me, [&] { made.reset(new NcclCommunicator(nccl, bootstrap, device, settings)); }));
+  agree(bootstrap,
+        problem_of(me, [&] { made.reset(new NcclCommunicator(nccl, bootstrap, device, settings)); }));
   std::string id;
   const std::string problem = problem_of(me, [&] {
     if (me != 0) return;
@@ -136,7 +146,8 @@ void NcclCommunicator::await(ncclComm_t comm, const char* call) {
     const ncclResult_t asked = nccl_.comm_get_async_error(comm, &state);
     if (asked != ncclSuccess) state = asked;
     if (state == ncclSuccess) return;
-    if (state != ncclInProgress) throw Error(ErrorKind::mpi, fmt::format("{}: {}", call, nccl_.get_error_string(state)));
+    if (state != ncclInProgress)
+      throw Error(ErrorKind::mpi, fmt::format("{}: {}", call, nccl_.get_error_string(state)));
     if (now_s() > settings_.deadline_s)
       throw Error(ErrorKind::mpi, fmt::format("{} of {} ranks is not over at the deadline", call, size()));
   }
@@ -172,8 +183,8 @@ std::unique_ptr<Communicator> NcclCommunicator::split(int color, int key) {
             ncclComm_t child = nullptr;
             ncclConfig_t config = configuration();
             // MPI has sorted them already.
-            const ncclResult_t result =
-                nccl_.comm_split(comm_, part == nullptr ? NCCL_SPLIT_NOCOLOR : color, part == nullptr ? 0 : part->rank(), &child, &config);
+            const ncclResult_t result = nccl_.comm_split(comm_, part == nullptr ? NCCL_SPLIT_NOCOLOR : color,
+                                                         part == nullptr ? 0 : part->rank(), &child, &config);
             if (result != ncclSuccess && result != ncclInProgress)
               throw Error(ErrorKind::mpi, fmt::format("ncclCommSplit: {}", nccl_.get_error_string(result)));
             await(comm_, "ncclCommSplit");

@@ -41,11 +41,13 @@ void CudaPeerMemory::open(int rank, const std::string& text) {
     return;
   }
   cudaGetLastError();
-  if (refused_.empty()) refused_ = fmt::format("rank {} cannot open the GPU memory of rank {}: {}", me_, rank, cudaGetErrorString(error));
+  if (refused_.empty())
+    refused_ = fmt::format("rank {} cannot open the GPU memory of rank {}: {}", me_, rank,
+                           cudaGetErrorString(error));
 }
 
-std::unique_ptr<CudaPeerMemory> CudaPeerMemory::make(Communicator& world, Communicator& group, Device& device, CopyEngine engine,
-                                                     const GpuSettings& settings) {
+std::unique_ptr<CudaPeerMemory> CudaPeerMemory::make(Communicator& world, Communicator& group, Device& device,
+                                                     CopyEngine engine, const GpuSettings& settings) {
   std::unique_ptr<CudaPeerMemory> made(new CudaPeerMemory(device, engine, settings));
   made->me_ = world.rank();
   const auto ranks = group.all_gather_text(std::to_string(made->me_));
@@ -58,7 +60,8 @@ std::unique_ptr<CudaPeerMemory> CudaPeerMemory::make(Communicator& world, Commun
 
 std::byte* CudaPeerMemory::at(int peer) const {
   const auto found = opened_.find(peer);
-  if (found == opened_.end()) throw Error(ErrorKind::mpi, fmt::format("the GPU memory of rank {} is not open to rank {}", peer, me_));
+  if (found == opened_.end())
+    throw Error(ErrorKind::mpi, fmt::format("the GPU memory of rank {} is not open to rank {}", peer, me_));
   return static_cast<std::byte*>(found->second);
 }
 
@@ -72,13 +75,16 @@ void CudaPeerMemory::copy(void* to, const void* from, std::size_t bytes) {
 void CudaPeerMemory::complete(int peer) {
   check_launch("a copy between GPUs");
   guard::Heartbeat nobody;
-  const guard::InCall inside(settings_.heartbeat != nullptr ? *settings_.heartbeat : nobody, guard::Call::wait, peer);
+  const guard::InCall inside(settings_.heartbeat != nullptr ? *settings_.heartbeat : nobody,
+                             guard::Call::wait, peer);
   for (;;) {
     const cudaError_t state = cudaStreamQuery(stream_.get());
     if (state == cudaSuccess) return;
     if (state != cudaErrorNotReady) check(state, "a copy between GPUs");
     if (now_s() > settings_.deadline_s)
-      throw Error(ErrorKind::mpi, fmt::format("copies between the GPUs of ranks {} and {} are not over at the deadline", me_, peer));
+      throw Error(
+          ErrorKind::mpi,
+          fmt::format("copies between the GPUs of ranks {} and {} are not over at the deadline", me_, peer));
   }
 }
 

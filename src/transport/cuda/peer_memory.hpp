@@ -10,12 +10,13 @@
 
 namespace assay::cuda {
 
-/// Each rank opens the arenas of the others by CUDA IPC and copies to and from them on a stream of its own: without MPI, and without
-/// the other rank. A wait ends at the deadline with Error(mpi).
+/// Each rank opens the arenas of the others by CUDA IPC and copies to and from them on a stream of its own:
+/// without MPI, and without the other rank. A wait ends at the deadline with Error(mpi).
 class CudaPeerMemory final : public PeerMemory {
  public:
   /// Collective over `group`, the ranks of one node. Arenas are not grown while this lives.
-  static std::unique_ptr<CudaPeerMemory> make(Communicator& world, Communicator& group, Device& device, CopyEngine engine, const GpuSettings& settings);
+  static std::unique_ptr<CudaPeerMemory> make(Communicator& world, Communicator& group, Device& device,
+                                              CopyEngine engine, const GpuSettings& settings);
   ~CudaPeerMemory() override;
   CudaPeerMemory(const CudaPeerMemory&) = delete;
   CudaPeerMemory& operator=(const CudaPeerMemory&) = delete;
@@ -23,8 +24,12 @@ class CudaPeerMemory final : public PeerMemory {
   const std::string& refused() const noexcept override { return refused_; }
   std::string path() const override { return engine_ == CopyEngine::dma ? "cuda/ce" : "cuda/sm"; }
 
-  void put(const void* data, std::size_t bytes, int peer, std::size_t offset) override { copy(at(peer) + offset, data, bytes); }
-  void get(void* data, std::size_t bytes, int peer, std::size_t offset) override { copy(data, at(peer) + offset, bytes); }
+  void put(const void* data, std::size_t bytes, int peer, std::size_t offset) override {
+    copy(at(peer) + offset, data, bytes);
+  }
+  void get(void* data, std::size_t bytes, int peer, std::size_t offset) override {
+    copy(data, at(peer) + offset, bytes);
+  }
   void complete(int peer) override;
 
  private:

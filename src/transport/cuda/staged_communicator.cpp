@@ -42,10 +42,14 @@ std::unique_ptr<Communicator> StagedCommunicator::split(int color, int key) {
 void StagedCommunicator::copy(void* to, const void* from, std::size_t bytes) {
   if (bytes > 0) check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_.get()), "cudaMemcpyAsync");
 }
-void StagedCommunicator::synchronize() { check(cudaStreamSynchronize(stream_.get()), "cudaStreamSynchronize"); }
+void StagedCommunicator::synchronize() {
+  check(cudaStreamSynchronize(stream_.get()), "cudaStreamSynchronize");
+}
 
 Pinned StagedCommunicator::take(std::size_t bytes) {
-  const auto fits = std::find_if(spare_.begin(), spare_.end(), [&](const Pinned& p) { return p.size() >= bytes && p.size() < 4 * bytes + 4096; });
+  const auto fits = std::find_if(spare_.begin(), spare_.end(), [&](const Pinned& p) {
+    return p.size() >= bytes && p.size() < 4 * bytes + 4096;
+  });
   if (fits == spare_.end()) return Pinned(std::max<std::size_t>(bytes, 4096));
   Pinned found = std::move(*fits);
   spare_.erase(fits);
@@ -55,7 +59,8 @@ void StagedCommunicator::give(Pinned buffer) { spare_.push_back(std::move(buffer
 
 // Messages.
 
-void StagedCommunicator::start(void* data, std::size_t bytes, int peer, int tag, bool send, Request& request) {
+void StagedCommunicator::start(void* data, std::size_t bytes, int peer, int tag, bool send,
+                               Request& request) {
   const std::size_t needed = std::min(bytes, piece_bytes * pieces_at_once);
   Transfer t{send, static_cast<std::byte*>(data), bytes, peer, tag, take(needed)};
   const std::uint64_t number = next_++;
@@ -94,7 +99,8 @@ void StagedCommunicator::advance_recv(Transfer& t) {
   }
 }
 
-/// Messages of different partners wait for each other nowhere; those of one follow each other, piece by piece, as at the other end.
+/// Messages of different partners wait for each other nowhere; those of one follow each other, piece by
+/// piece, as at the other end.
 void StagedCommunicator::progress() {
   std::set<std::tuple<bool, int, int>> busy;
   for (auto next = transfers_.begin(); next != transfers_.end();) {
@@ -174,7 +180,8 @@ void StagedCommunicator::wait_all(std::span<Request> requests) {
 }
 
 void StagedCommunicator::order_after(void* stream) {
-  if (direct_) return check(cudaStreamSynchronize(static_cast<cudaStream_t>(stream)), "cudaStreamSynchronize");
+  if (direct_)
+    return check(cudaStreamSynchronize(static_cast<cudaStream_t>(stream)), "cudaStreamSynchronize");
   const Event event;
   check(cudaEventRecord(event.get(), static_cast<cudaStream_t>(stream)), "cudaEventRecord");
   check(cudaStreamWaitEvent(stream_.get(), event.get(), 0), "cudaStreamWaitEvent");
@@ -188,10 +195,11 @@ std::byte* StagedCommunicator::room(std::size_t bytes) {
   return room_.data();
 }
 
-/// Part after part, the copies of one beside the operation on the other. All copies are on one stream, so a part is filled
-/// anew only after its result has left.
+/// Part after part, the copies of one beside the operation on the other. All copies are on one stream, so a
+/// part is filled anew only after its result has left.
 template <typename Operation>
-void StagedCommunicator::in_parts(const void* in, void* out, std::size_t bytes, bool reads, bool writes, Operation&& operation) {
+void StagedCommunicator::in_parts(const void* in, void* out, std::size_t bytes, bool reads, bool writes,
+                                  Operation&& operation) {
   std::byte* rooms = room(2 * std::min(bytes, part_bytes));
   const Event copied[2];
   const auto fetch = [&](std::size_t at) {
@@ -211,7 +219,8 @@ void StagedCommunicator::in_parts(const void* in, void* out, std::size_t bytes, 
 }
 
 template <typename Operation>
-void StagedCommunicator::whole(const void* in, std::size_t in_bytes, void* out, std::size_t out_bytes, Operation&& operation) {
+void StagedCommunicator::whole(const void* in, std::size_t in_bytes, void* out, std::size_t out_bytes,
+                               Operation&& operation) {
   std::byte* source = room(in_bytes + out_bytes);
   copy(source, in, in_bytes);
   synchronize();
@@ -224,28 +233,34 @@ void StagedCommunicator::reduce_host(void* data, std::size_t count, DataType typ
   if (type != DataType::bf16) return inner_.all_reduce(data, data, count, type, op);
   auto* narrow = static_cast<std::uint16_t*>(data);
   wide_.resize(count);
-  for (std::size_t i = 0; i < count; ++i) wide_[i] = std::bit_cast<float>(static_cast<std::uint32_t>(narrow[i]) << 16);
+  for (std::size_t i = 0; i < count; ++i)
+    wide_[i] = std::bit_cast<float>(static_cast<std::uint32_t>(narrow[i]) << 16);
   inner_.all_reduce(wide_.data(), wide_.data(), count, DataType::fp32, op);
   for (std::size_t i = 0; i < count; ++i) {
     const auto bits = std::bit_cast<std::uint32_t>(wide_[i]);
     const bool nan = (bits & 0x7fffffffu) > 0x7f800000u;  // rounding could make it infinite
-    narrow[i] = static_cast<std::uint16_t>(nan ? bits >> 16 | 0x40u : (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+    narrow[i] =
+        static_cast<std::uint16_t>(nan ? bits >> 16 | 0x40u : (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
   }
 }
 
-void StagedCommunicator::all_reduce(const void* in, void* out, std::size_t count, DataType type, ReduceOp op) {
+void StagedCommunicator::all_reduce(const void* in, void* out, std::size_t count, DataType type,
+                                    ReduceOp op) {
   if (count == 0 || !mine(out)) return inner_.all_reduce(in, out, count, type, op);
   const std::size_t width = assay::size_of(type);
-  in_parts(in, out, count * width, true, true, [&](std::byte* part, std::size_t n) { reduce_host(part, n / width, type, op); });
+  in_parts(in, out, count * width, true, true,
+           [&](std::byte* part, std::size_t n) { reduce_host(part, n / width, type, op); });
 }
 
-void StagedCommunicator::iall_reduce(void* data, std::size_t count, DataType type, ReduceOp op, Request& request) {
+void StagedCommunicator::iall_reduce(void* data, std::size_t count, DataType type, ReduceOp op,
+                                     Request& request) {
   if (count == 0 || !mine(data)) return inner_.iall_reduce(data, count, type, op, request);
   all_reduce(data, data, count, type, op);
   request = {};
 }
 
-void StagedCommunicator::reduce_scatter(const void* in, void* out, std::size_t count, DataType type, ReduceOp op) {
+void StagedCommunicator::reduce_scatter(const void* in, void* out, std::size_t count, DataType type,
+                                        ReduceOp op) {
   if (count == 0 || !mine(out)) return inner_.reduce_scatter(in, out, count, type, op);
   const std::size_t bytes = count * assay::size_of(type);
   whole(in, bytes * static_cast<std::size_t>(size()), out, bytes,
@@ -267,7 +282,8 @@ void StagedCommunicator::all_to_all(const void* in, void* out, std::size_t bytes
 void StagedCommunicator::broadcast(void* data, std::size_t bytes, int root) {
   if (bytes == 0 || !mine(data)) return inner_.broadcast(data, bytes, root);
   const bool sends = rank() == root;
-  in_parts(data, data, bytes, sends, !sends, [&](std::byte* part, std::size_t n) { inner_.broadcast(part, n, root); });
+  in_parts(data, data, bytes, sends, !sends,
+           [&](std::byte* part, std::size_t n) { inner_.broadcast(part, n, root); });
 }
 
 }  // namespace assay::cuda

@@ -13,12 +13,14 @@
 
 namespace assay::cuda {
 
-/// Lets memory of the device's arena be sent by a communicator that knows host memory only: by copies to pinned memory and back. A
-/// message goes in pieces, of which some are copied while others are on their way. What lies elsewhere is handed through, but for
-/// messages of payload_tag: their two ends must cut them alike, and a fault made on purpose receives them in host memory.
+/// Lets memory of the device's arena be sent by a communicator that knows host memory only: by copies to
+/// pinned memory and back. A message goes in pieces, of which some are copied while others are on their way.
+/// What lies elsewhere is handed through, but for messages of payload_tag: their two ends must cut them
+/// alike, and a fault made on purpose receives them in host memory.
 class StagedCommunicator final : public ForwardingCommunicator {
  public:
-  /// `direct`: messages are handed through too, since MPI has shown that it can (gpu_direct.hpp). `below` outlives this object.
+  /// `direct`: messages are handed through too, since MPI has shown that it can (gpu_direct.hpp). `below`
+  /// outlives this object.
   StagedCommunicator(Communicator& below, Device& device, bool direct);
 
   std::string path() const override;
@@ -36,7 +38,8 @@ class StagedCommunicator final : public ForwardingCommunicator {
 
   void all_reduce(const void* in, void* out, std::size_t count, DataType type, ReduceOp op) override;
   void iall_reduce(void* data, std::size_t count, DataType type, ReduceOp op, Request& request) override;
-  void reduce_scatter(const void* in, void* out, std::size_t count_per_rank, DataType type, ReduceOp op) override;
+  void reduce_scatter(const void* in, void* out, std::size_t count_per_rank, DataType type,
+                      ReduceOp op) override;
   void all_gather(const void* in, void* out, std::size_t bytes_per_rank) override;
   void all_to_all(const void* in, void* out, std::size_t bytes_per_rank) override;
   void broadcast(void* data, std::size_t bytes, int root) override;
@@ -55,17 +58,25 @@ class StagedCommunicator final : public ForwardingCommunicator {
     std::byte* data;
     std::size_t bytes;
     int peer, tag;
-    Pinned buffer;               ///< pieces_at_once pieces, or one small one
+    Pinned buffer;                                  ///< pieces_at_once pieces, or one small one
     std::size_t begun = 0, halfway = 0, ended = 0;  ///< pieces so far
     std::array<Piece, pieces_at_once> pieces = {};
 
-    std::size_t count() const noexcept { return std::max<std::size_t>(1, (bytes + piece_bytes - 1) / piece_bytes); }
-    std::size_t size_of(std::size_t piece) const noexcept { return std::min(piece_bytes, bytes - std::min(bytes, piece * piece_bytes)); }
-    std::byte* staged(std::size_t piece) const noexcept { return buffer.data() + piece % pieces_at_once * piece_bytes; }
+    std::size_t count() const noexcept {
+      return std::max<std::size_t>(1, (bytes + piece_bytes - 1) / piece_bytes);
+    }
+    std::size_t size_of(std::size_t piece) const noexcept {
+      return std::min(piece_bytes, bytes - std::min(bytes, piece * piece_bytes));
+    }
+    std::byte* staged(std::size_t piece) const noexcept {
+      return buffer.data() + piece % pieces_at_once * piece_bytes;
+    }
     Piece& at(std::size_t piece) noexcept { return pieces[piece % pieces_at_once]; }
   };
 
-  bool mine(const void* p, int tag) const noexcept { return !direct_ && (tag == payload_tag || in_arena(device_, p)); }
+  bool mine(const void* p, int tag) const noexcept {
+    return !direct_ && (tag == payload_tag || in_arena(device_, p));
+  }
   bool mine(const void* p) const noexcept { return in_arena(device_, p); }
   void start(void* data, std::size_t bytes, int peer, int tag, bool send, Request& request);
   void progress();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of the CUDA runtime that assay uses, on the host: for tests without a GPU. Names, arguments and meaning are CUDA's;
-// streams keep their order and run only when somebody waits, so that a missing wait shows.
+// The part of the CUDA runtime that assay uses, on the host: for tests without a GPU. Names, arguments and
+// meaning are CUDA's; streams keep their order and run only when somebody waits, so that a missing wait
+// shows.
 #pragma once
 
 #include <cmath>
@@ -36,7 +37,13 @@ enum cudaError_t {
   cudaErrorPeerAccessAlreadyEnabled = 704,
   cudaErrorUnknown = 999
 };
-enum cudaMemcpyKind { cudaMemcpyHostToHost, cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice, cudaMemcpyDefault };
+enum cudaMemcpyKind {
+  cudaMemcpyHostToHost,
+  cudaMemcpyHostToDevice,
+  cudaMemcpyDeviceToHost,
+  cudaMemcpyDeviceToDevice,
+  cudaMemcpyDefault
+};
 enum cudaDeviceAttr {
   cudaDevAttrMaxSharedMemoryPerBlockOptin = 97,
   cudaDevAttrMultiProcessorCount = 16,
@@ -56,7 +63,8 @@ struct cudaDeviceProp {
   char name[256];
   cudaUUID_t uuid;
   std::size_t totalGlobalMem, sharedMemPerBlockOptin;
-  int major, minor, multiProcessorCount, l2CacheSize, memoryBusWidth, pciBusID, pciDeviceID, pciDomainID, ECCEnabled, maxThreadsPerMultiProcessor;
+  int major, minor, multiProcessorCount, l2CacheSize, memoryBusWidth, pciBusID, pciDeviceID, pciDomainID,
+      ECCEnabled, maxThreadsPerMultiProcessor;
 };
 struct cudaIpcMemHandle_t {
   char reserved[64];
@@ -67,8 +75,9 @@ struct Event;
 }  // namespace emulation
 using cudaStream_t = emulation::Stream*;
 using cudaEvent_t = emulation::Event*;
-inline constexpr unsigned cudaStreamNonBlocking = 1, cudaEventDefault = 0, cudaEventDisableTiming = 2, cudaHostAllocDefault = 0,
-                          cudaHostAllocPortable = 1, cudaHostAllocMapped = 2, cudaHostRegisterPortable = 1, cudaIpcMemLazyEnablePeerAccess = 1;
+inline constexpr unsigned cudaStreamNonBlocking = 1, cudaEventDefault = 0, cudaEventDisableTiming = 2,
+                          cudaHostAllocDefault = 0, cudaHostAllocPortable = 1, cudaHostAllocMapped = 2,
+                          cudaHostRegisterPortable = 1, cudaIpcMemLazyEnablePeerAccess = 1;
 
 extern "C" {
 cudaError_t cudaGetDeviceCount(int*);
@@ -106,7 +115,8 @@ cudaError_t cudaEventElapsedTime(float*, cudaEvent_t, cudaEvent_t);
 cudaError_t cudaDeviceCanAccessPeer(int*, int, int);
 cudaError_t cudaDeviceEnablePeerAccess(int, unsigned);
 cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t*, void*);
-cudaError_t cudaIpcOpenMemHandle(void**, cudaIpcMemHandle_t, unsigned);  ///< refused where ASSAY_EMULATED_NO_PEERS is set
+cudaError_t cudaIpcOpenMemHandle(void**, cudaIpcMemHandle_t,
+                                 unsigned);  ///< refused where ASSAY_EMULATED_NO_PEERS is set
 cudaError_t cudaIpcCloseMemHandle(void*);
 cudaError_t cudaGetLastError();
 cudaError_t cudaPeekAtLastError();
@@ -126,8 +136,8 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, F*, int, 
 namespace emulation {
 /// Queues work on a stream (null: the default one).
 void enqueue(void* stream, std::function<void()> work);
-/// The same of work that is tried again until it says that it is over: what waits for another process. Only calls that wait come back
-/// to it; cudaStreamQuery and cudaEventQuery then say cudaErrorNotReady.
+/// The same of work that is tried again until it says that it is over: what waits for another process. Only
+/// calls that wait come back to it; cudaStreamQuery and cudaEventQuery then say cudaErrorNotReady.
 void enqueue_until(void* stream, std::function<bool()> work);
 }  // namespace emulation
 

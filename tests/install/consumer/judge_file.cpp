@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A downstream program: judges the results file named on its command line and leaves with the run's exit code.
+// A downstream program: judges the results file named on its command line and leaves with the run's exit
+// code.
 #include <cstdio>
 #include <exception>
 

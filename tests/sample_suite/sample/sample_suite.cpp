@@ -17,9 +17,11 @@ constexpr std::size_t numbers = std::size_t{1} << 20;
 const Metrics& declared() {
   static const Metrics all = [] {
     const results::Judging memory{results::MetricClass::memory, 0.04, 2, results::Floor::memory_channels};
-    results::MetricSpec bandwidth{"bandwidth", "B/s", Better::higher, true, Role::metric, true, "bytes summed in a second"};
+    results::MetricSpec bandwidth{
+        "bandwidth", "B/s", Better::higher, true, Role::metric, true, "bytes summed in a second"};
     bandwidth.typical = 2e10;
-    const results::MetricSpec errors{"errors", "count", Better::lower, true, Role::metric, false, "sums that were wrong"};
+    const results::MetricSpec errors{"errors",     "count", Better::lower,         true,
+                                     Role::metric, false,   "sums that were wrong"};
     return Metrics{{"sum", "sum", memory, {bandwidth, errors}}};
   }();
   return all;
@@ -32,7 +34,9 @@ std::int64_t wrong_at(const std::vector<std::uint64_t>& values) {
   return -1;
 }
 
-std::uint64_t sum_of(const std::vector<std::uint64_t>& values) { return std::accumulate(values.begin(), values.end(), std::uint64_t{0}); }
+std::uint64_t sum_of(const std::vector<std::uint64_t>& values) {
+  return std::accumulate(values.begin(), values.end(), std::uint64_t{0});
+}
 
 /// One value is made wrong, and the check must see it, where it is, once.
 void self_test(std::vector<std::uint64_t> values, std::uint64_t expected, Context& context) {
@@ -85,7 +89,8 @@ void SampleSuite::run(const Case& c, Context& context) {
     context.injection_point("sum", &sum, 1, sizeof sum);
     if (sum == expected) return;
     ++errors;
-    context.record.miscompare({"", context.device_entity, 0, expected, sum, sum, context.since_start(now_s())});
+    context.record.miscompare(
+        {"", context.device_entity, 0, expected, sum, sum, context.since_start(now_s())});
   };
   SamplingPlan plan = context.sampling(c.seconds);
   plan.repetitions = 1;
@@ -94,7 +99,8 @@ void SampleSuite::run(const Case& c, Context& context) {
   auto& row = context.record.add_row(context.device_entity);
   for (std::size_t i = 0; i < series.seconds.size(); ++i) {
     row.t.push_back(context.since_start(series.start_s[i]));
-    row.values["bandwidth"].push_back(static_cast<double>(numbers * sizeof(std::uint64_t)) / series.seconds[i]);
+    row.values["bandwidth"].push_back(static_cast<double>(numbers * sizeof(std::uint64_t)) /
+                                      series.seconds[i]);
   }
   row.block = series.block;
   row.values["errors"] = {static_cast<double>(errors)};

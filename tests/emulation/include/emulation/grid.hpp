@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs CUDA kernels on the host, so that what they compute can be tested without a GPU. Says nothing about speed.
+// Runs CUDA kernels on the host, so that what they compute can be tested without a GPU. Says nothing about
+// speed.
 #pragma once
 
 #include <cstddef>
@@ -31,9 +32,9 @@ struct Thread {
 /// Of the kernel that runs; undefined outside.
 const Thread& self() noexcept;
 
-/// Runs `body` once per thread of the grid, block after block, the threads of a block by turns: each runs until it waits for
-/// others. Ends the program with a message when threads wait for ever (a barrier that some do not reach), which
-/// on a GPU would hang. Dynamic shared memory starts as garbage.
+/// Runs `body` once per thread of the grid, block after block, the threads of a block by turns: each runs
+/// until it waits for others. Ends the program with a message when threads wait for ever (a barrier that some
+/// do not reach), which on a GPU would hang. Dynamic shared memory starts as garbage.
 void run_grid(dim3 grid, dim3 block, std::size_t shared_bytes, const std::function<void()>& body);
 
 /// __syncthreads: waits for all threads of the block that have not ended.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The device functions that assay's kernels call. A block runs on one thread of the host, so an atomic is an ordinary operation.
+// The device functions that assay's kernels call. A block runs on one thread of the host, so an atomic is an
+// ordinary operation.
 #pragma once
 
 #include <algorithm>
@@ -115,32 +116,52 @@ T atomicCAS(T* p, T compare, T value) {
 }
 
 template <typename T>
-T __ldg(const T* p) { return *p; }
+T __ldg(const T* p) {
+  return *p;
+}
 template <typename T>
-T __ldcs(const T* p) { return *p; }
+T __ldcs(const T* p) {
+  return *p;
+}
 template <typename T>
-T __ldca(const T* p) { return *p; }
+T __ldca(const T* p) {
+  return *p;
+}
 template <typename T>
-T __ldcg(const T* p) { return *p; }
+T __ldcg(const T* p) {
+  return *p;
+}
 template <typename T>
-T __ldcv(const T* p) { return *p; }
+T __ldcv(const T* p) {
+  return *p;
+}
 template <typename T>
-void __stcs(T* p, T v) { *p = v; }
+void __stcs(T* p, T v) {
+  *p = v;
+}
 template <typename T>
-void __stcg(T* p, T v) { *p = v; }
+void __stcg(T* p, T v) {
+  *p = v;
+}
 template <typename T>
-void __stwt(T* p, T v) { *p = v; }
+void __stwt(T* p, T v) {
+  *p = v;
+}
 
 inline int __popc(unsigned x) { return std::popcount(x); }
 inline int __popcll(unsigned long long x) { return std::popcount(x); }
 inline int __ffs(int x) { return x == 0 ? 0 : std::countr_zero(static_cast<unsigned>(x)) + 1; }
-inline int __ffsll(long long x) { return x == 0 ? 0 : std::countr_zero(static_cast<unsigned long long>(x)) + 1; }
+inline int __ffsll(long long x) {
+  return x == 0 ? 0 : std::countr_zero(static_cast<unsigned long long>(x)) + 1;
+}
 inline int __clz(int x) { return std::countl_zero(static_cast<unsigned>(x)); }
 __extension__ using uint128 = unsigned __int128;
 inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b) {
   return static_cast<unsigned long long>((static_cast<uint128>(a) * b) >> 64);
 }
-inline unsigned __umulhi(unsigned a, unsigned b) { return static_cast<unsigned>((static_cast<std::uint64_t>(a) * b) >> 32); }
+inline unsigned __umulhi(unsigned a, unsigned b) {
+  return static_cast<unsigned>((static_cast<std::uint64_t>(a) * b) >> 32);
+}
 inline unsigned __float_as_uint(float x) { return std::bit_cast<unsigned>(x); }
 inline float __uint_as_float(unsigned x) { return std::bit_cast<float>(x); }
 inline int __float_as_int(float x) { return std::bit_cast<int>(x); }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Twins of the PTX that kernels/cuda/mma.cuh wraps: tensor core products, their fragment loads, and copies that go on by themselves.
+// Twins of the PTX that kernels/cuda/mma.cuh wraps: tensor core products, their fragment loads, and copies
+// that go on by themselves.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +19,9 @@ inline float half_of(unsigned packed, unsigned which) {
   return value;
 }
 
-/// mma.sync.m16n8k16.row.col.f32.bf16.bf16.f32 by the layout of fragments in the PTX manual: a lane of group g = lane / 4 and place
-/// t = lane % 4 has of A rows g and g + 8, columns 2t, 2t + 1 and 8 more; of B rows 2t, 2t + 1 and 8 more, column g; of C rows g and
-/// g + 8, columns 2t and 2t + 1.
+/// mma.sync.m16n8k16.row.col.f32.bf16.bf16.f32 by the layout of fragments in the PTX manual: a lane of group
+/// g = lane / 4 and place t = lane % 4 has of A rows g and g + 8, columns 2t, 2t + 1 and 8 more; of B rows
+/// 2t, 2t + 1 and 8 more, column g; of C rows g and g + 8, columns 2t and 2t + 1.
 inline void mma_bf16(float (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
   struct Fragments {
     unsigned a[4], b[2];
@@ -40,7 +41,8 @@ inline void mma_bf16(float (&c)[4], const unsigned (&a)[4], unsigned b0, unsigne
   }
 }
 
-/// ldmatrix.x4 of 8 x 8 matrices of 2-byte elements: lane l says where row l % 8 of matrix l / 8 begins. `transposed`: .trans.
+/// ldmatrix.x4 of 8 x 8 matrices of 2-byte elements: lane l says where row l % 8 of matrix l / 8 begins.
+/// `transposed`: .trans.
 inline void ldmatrix(unsigned (&r)[4], const void* row, bool transposed) {
   const std::byte(*all)[64] = exchange(0xffffffffu, &row, sizeof(row));
   const auto element = [&](unsigned matrix, unsigned y, unsigned x) {
@@ -50,10 +52,12 @@ inline void ldmatrix(unsigned (&r)[4], const void* row, bool transposed) {
   };
   const unsigned g = self().lane / 4, t = 2 * (self().lane % 4);
   for (unsigned j = 0; j < 4; ++j)
-    r[j] = transposed ? element(j, t, g) | element(j, t + 1, g) << 16 : element(j, g, t) | element(j, g, t + 1) << 16;
+    r[j] = transposed ? element(j, t, g) | element(j, t + 1, g) << 16
+                      : element(j, g, t) | element(j, g, t + 1) << 16;
 }
 
-/// Copies of one thread that it has not waited for. They are made as late as allowed, so that a missing wait shows.
+/// Copies of one thread that it has not waited for. They are made as late as allowed, so that a missing wait
+/// shows.
 struct AsyncCopies {
   struct Copy {
     void* to;
