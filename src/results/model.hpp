@@ -175,8 +175,9 @@ struct Finding {
   std::string level;     ///< cluster|switch|rack|node|cpu|numa|dimm|device|nic|link|rank|storage
   std::string name, id, part;
   std::vector<std::string> members;
-  std::string
-      kind;  ///< slow|slow_at_clock|throttled|intermittent|drift|corrupt|counter|missing|mismatch|split|hang|lost|noisy|uncovered
+  /// slow|slow_at_clock|throttled|intermittent|drift|corrupt|counter|missing|mismatch|split|hang|lost|
+  /// noisy|uncovered
+  std::string kind;
   std::string suite, metric, unit, better;
   std::optional<double> value, reference;
   std::string reference_kind;  ///< limit|baseline|physical|peers|history, empty for facts
