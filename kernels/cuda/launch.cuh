@@ -19,7 +19,9 @@ void launch(void (*kernel)(Params...), dim3 grid, dim3 block, std::size_t shared
     emulation::run_grid(grid, block, shared_bytes, [&] { kernel(static_cast<Params>(args)...); });
   });
 #else
-  kernel<<<grid, block, shared_bytes, static_cast<cudaStream_t>(stream)> > >(static_cast<Params>(args)...);
+  // clang-format off
+  kernel<<<grid, block, shared_bytes, static_cast<cudaStream_t>(stream)>>>(static_cast<Params>(args)...);
+  // clang-format on
 #endif
 }
 
