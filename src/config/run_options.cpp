@@ -28,8 +28,9 @@ OptionSpec output_file(const char* name, const char* help) {
   return spec;
 }
 
-std::vector<OptionSpec> make_run_options() {
-  using enum OptionKind;
+using enum OptionKind;
+
+std::vector<OptionSpec> what_to_measure() {
   return {
       option("suites", list, "", "NAMES", "suites to run, separated by commas; all when not given", {}, true),
       option("cases", text, "*", "GLOB", "run only cases whose suite/name matches, e.g. 'gemm/fp32-*'"),
@@ -46,6 +47,11 @@ std::vector<OptionSpec> make_run_options() {
       option("share-gpus", flag, "", "",
              "let several ranks share one GPU; without it, ranks beyond the number of GPUs of their node "
              "measure nothing"),
+  };
+}
+
+std::vector<OptionSpec> where_to_run() {
+  return {
       presentation(option("out", path, "", "FILE", "results file; assay-<UTC time>.h5 when not given")),
       presentation(option("force", flag, "", "", "replace an existing results file")),
       presentation(option("resume", path, "", "PARTIAL",
@@ -69,6 +75,11 @@ std::vector<OptionSpec> make_run_options() {
                           "how much of the level's time earlier launches of this run have used")),
       presentation(option("config", path, "", "FILE",
                           "TOML file with options by their long names; the command line wins")),
+  };
+}
+
+std::vector<OptionSpec> what_to_judge_by() {
+  return {
       option("seed", integer, "", "N", "seed of data, order and sampling; drawn and recorded when not given"),
       option("threads", integer, "", "N", "threads per rank; its share of the cores when not given"),
       presentation(option("limits", path, "", "FILE", "TOML file with the limits that metrics must meet")),
@@ -94,6 +105,11 @@ std::vector<OptionSpec> make_run_options() {
       option("inject", text, "", "FAULT",
              "inject a fault, e.g. slow:rank=2,factor=0.5; such a run never passes", {}, true),
       option("strict", flag, "", "", "exit 1 when there are warnings"),
+  };
+}
+
+std::vector<OptionSpec> what_to_write() {
+  return {
       output_file("json", "write verdict and findings as JSON"),
       output_file("junit", "write the cases as JUnit XML"),
       output_file("nodes", "write every node with its state, one per line"),
@@ -114,7 +130,12 @@ std::vector<OptionSpec> make_run_options() {
 }  // namespace
 
 const std::vector<OptionSpec>& run_options() {
-  static const std::vector<OptionSpec> options = make_run_options();
+  static const std::vector<OptionSpec> options = [] {
+    std::vector<OptionSpec> all;
+    for (auto* part : {what_to_measure, where_to_run, what_to_judge_by, what_to_write})
+      for (OptionSpec& spec : part()) all.push_back(std::move(spec));
+    return all;
+  }();
   return options;
 }
 

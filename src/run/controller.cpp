@@ -7,19 +7,17 @@
 #include <cstdio>
 #include <filesystem>
 #include <optional>
-#include <random>
 #include <set>
 
-#include "assay/version.hpp"
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/units.hpp"
-#include "device/device.hpp"
 #include "guard/heartbeat.hpp"
 #include "results/carry.hpp"
 #include "results/reader.hpp"
 #include "results/writer.hpp"
 #include "run/assemble.hpp"
+#include "run/file_start.hpp"
 #include "run/launch.hpp"
 #include "run/planner.hpp"
 #include "run/progress.hpp"
@@ -28,18 +26,11 @@
 #include "run/run_schedule.hpp"
 #include "topology/discover.hpp"
 #include "topology/entities.hpp"
-#include "topology/inventory_tables.hpp"
 #include "verdict/references.hpp"
 #include "verdict/verdict.hpp"
 
 namespace assay {
 namespace {
-
-std::string random_id() {
-  std::random_device source;
-  const auto bits = [&] { return (static_cast<std::uint64_t>(source()) << 32) ^ source(); };
-  return fmt::format("{:016x}{:016x}", bits(), bits());
-}
 
 class RunController final : public guard::Controller {
  public:
@@ -65,7 +56,7 @@ class RunController final : public guard::Controller {
     references_ =
         verdict::References::load(config_.options.text("baseline"), config_.options.text("history"));
     discard();  // of a start that failed on a GPU
-    open_writer(start_of(facts));
+    open_writer(start_of_file(config_, plan_, topology_, *entities_, facts.environment));
     schedule_ = RunSchedule(plan_);
     retests_ = {};
     if (config_.resume.empty() || config_.carries_over())
@@ -223,33 +214,6 @@ class RunController final : public guard::Controller {
     return size > 0 ? static_cast<std::size_t>(size) : 1;
   }
 
-  results::Writer::Start start_of(const StartFacts& facts) const {
-    results::Writer::Start start;
-    start.info.run_id = random_id();
-    start.info.started = utc_now_iso();
-    start.info.command_line = config_.command_line;
-    start.info.assay_version = ASSAY_VERSION;
-    start.info.level = to_string(config_.level);
-    start.info.seed = config_.seed;
-    start.info.plan_hash = plan_.hash;
-    start.info.injected = !config_.faults.empty();
-    start.config = config_.to_json(false);
-    start.config["memory_per_rank_bytes"] = plan_.memory_per_rank_bytes;
-    for (const Case& c : plan_.cases)
-      start.plan.push_back({c.suite, c.name, c.not_applicable.empty() ? "planned" : "not_applicable",
-                            c.not_applicable, c.required, c.entities, c.bytes, c.expected_s(), c.deadline_s,
-                            fmt::format("{}", fmt::join(c.checkers, ",")),
-                            fmt::format("{}", fmt::join(c.faults.targets, ","))});
-    start.environment = environment_rows(topology_);
-    for (const auto& [key, value] : facts.environment)
-      start.environment.push_back({topology_.nodes.front().hostname, key, value});
-    for (const auto& [key, value] : blas_info())
-      start.environment.push_back({topology_.nodes.front().hostname, "blas." + key, value});
-    start.entities = entities_->rows();
-    start.inventory = inventory_tables(topology_, *entities_);
-    return start;
-  }
-
   std::vector<OptionSpec> option_specs() const {
     auto specs = run_options();
     for (const auto& suite : suites_)
@@ -350,15 +314,7 @@ class RunController final : public guard::Controller {
     auto bundle = assemble(c, records, *entities_, identity_);
     bundle.data.started = case_started_;
     bundle.data.ended = utc_now_iso();
-    for (const auto& row : news.counters) {
-      results::CounterRow counter;
-      counter.case_path = c.path();
-      counter.entity = entities_->find(row.at(0), row.at(1));
-      counter.counter = row.at(2);
-      counter.before = row.at(3).is_null() ? results::not_taken : row.at(3).get<double>();
-      counter.after = row.at(4).is_null() ? results::not_taken : row.at(4).get<double>();
-      bundle.counters.push_back(counter);
-    }
+    for (const Json& row : news.counters) add_counter(row, *entities_, bundle);
     for (const Json& telemetry : news.telemetry) add_telemetry(telemetry, *entities_, bundle);
     writer_->add_case(bundle);
     for (const CaseRecord& record : records)

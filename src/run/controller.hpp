@@ -52,6 +52,8 @@ struct CaseReport {
 std::string to_text(const CaseReport& report);
 CaseReport case_report_from(const std::string& text);
 
+/// Adds the reading of a counter before and after the case that ended, as a node leader tells it.
+void add_counter(const Json& told, const EntityTable& entities, results::CaseBundle& bundle);
 /// Adds what a node leader sampled to the case that ended.
 void add_telemetry(const Json& told, const EntityTable& entities, results::CaseBundle& bundle);
 

@@ -64,6 +64,19 @@ CaseReport case_report_from(const std::string& text) {
           head.at("unfired").get<std::vector<std::string>>()};
 }
 
+void add_counter(const Json& told, const EntityTable& entities, results::CaseBundle& bundle) {
+  const auto reading = [](const Json& value) {
+    return value.is_null() ? results::not_taken : value.get<double>();
+  };
+  results::CounterRow counter;
+  counter.case_path = bundle.data.path();
+  counter.entity = entities.find(told.at(0), told.at(1));
+  counter.counter = told.at(2);
+  counter.before = reading(told.at(3));
+  counter.after = reading(told.at(4));
+  bundle.counters.push_back(std::move(counter));
+}
+
 void add_telemetry(const Json& told, const EntityTable& entities, results::CaseBundle& bundle) {
   for (const Json& series : told.at("series")) {
     results::TelemetryTable table;

@@ -5,10 +5,7 @@
 #include <sched.h>
 #include <ucp/api/ucp.h>
 
-#include <array>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <set>
@@ -17,24 +14,18 @@
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
-#include "transport/ucx_path.hpp"
+#include "transport/ucx_worker.hpp"
 
 namespace assay {
 namespace {
 
 using guard::Call;
 using guard::InCall;
+using ucx::check;
+using ucx::what;
 
 /// Closing must not wait for somebody who is gone.
 constexpr double farewell_s = 2.0;
-
-std::string what(ucs_status_t status, const std::string& call) {
-  return fmt::format("UCX: {}: {}", call, ucs_status_string(status));
-}
-void check(ucs_status_t status, const char* call) {
-  if (status != UCS_OK) [[unlikely]]
-    throw Error(ErrorKind::mpi, what(status, call));
-}
 
 /// What a Request holds: null once it is complete.
 ucs_status_ptr_t pending_of(const Request& request) noexcept {
@@ -54,95 +45,6 @@ ucp_request_param_t host_buffer() noexcept {
   param.memory_type = UCS_MEMORY_TYPE_HOST;
   return param;
 }
-
-// What carries an endpoint's messages; empty where UCX does not say. Newer versions are asked, older ones
-// print it.
-#ifdef ASSAY_UCX_TELLS_TRANSPORTS
-
-std::string endpoint_path(ucp_ep_h endpoint) {
-  std::array<ucp_transport_entry_t, 16> entries{};
-  ucp_ep_attr_t attributes;
-  std::memset(&attributes, 0, sizeof attributes);
-  attributes.field_mask = UCP_EP_ATTR_FIELD_TRANSPORTS;
-  attributes.transports.entries = entries.data();
-  attributes.transports.num_entries = entries.size();
-  attributes.transports.entry_size = sizeof entries.front();
-  if (ucp_ep_query(endpoint, &attributes) != UCS_OK) return {};
-  std::set<std::string> paths;
-  for (unsigned i = 0; i < attributes.transports.num_entries; ++i)
-    paths.insert(fmt::format("{}/{}", entries[i].transport_name, entries[i].device_name));
-  return fmt::format("{}", fmt::join(paths, "+"));
-}
-
-#else
-
-std::string endpoint_path(ucp_ep_h endpoint) {
-  char* text = nullptr;
-  std::size_t bytes = 0;
-  std::FILE* stream = open_memstream(&text, &bytes);
-  if (stream == nullptr) return {};
-  ucp_ep_print_info(endpoint, stream);
-  std::fclose(stream);
-  const std::string path = ucx::path_from_info({text, bytes});
-  std::free(text);
-  return path;
-}
-
-#endif
-
-/// Context and worker of one process.
-class Worker {
- public:
-  explicit Worker(const UcxCommunicator::Settings& settings) {
-    ucp_config_t* config = nullptr;
-    check(ucp_config_read(nullptr, nullptr, &config), "ucp_config_read");
-    ucs_status_t status = UCS_OK;
-    if (!settings.devices.empty())
-      status = ucp_config_modify(config, "NET_DEVICES", settings.devices.c_str());
-    if (status == UCS_OK && !settings.transports.empty())
-      status = ucp_config_modify(config, "TLS", settings.transports.c_str());
-    if (status == UCS_OK) {
-      ucp_params_t params;
-      std::memset(&params, 0, sizeof params);
-      params.field_mask = UCP_PARAM_FIELD_FEATURES;
-      params.features = UCP_FEATURE_TAG | (settings.one_sided ? UCP_FEATURE_RMA : 0);
-      status = ucp_init(&params, config, &context_);
-    }
-    ucp_config_release(config);
-    check(status, "ucp_init");
-    ucp_worker_params_t params;
-    std::memset(&params, 0, sizeof params);
-    params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
-    params.thread_mode = UCS_THREAD_MODE_SINGLE;
-    status = ucp_worker_create(context_, &params, &worker_);
-    if (status != UCS_OK) {
-      ucp_cleanup(context_);
-      check(status, "ucp_worker_create");
-    }
-  }
-  ~Worker() {
-    ucp_worker_destroy(worker_);
-    ucp_cleanup(context_);
-  }
-  Worker(const Worker&) = delete;
-  Worker& operator=(const Worker&) = delete;
-
-  ucp_worker_h get() const noexcept { return worker_; }
-  ucp_context_h context() const noexcept { return context_; }
-
-  std::string address() const {
-    ucp_address_t* address = nullptr;
-    std::size_t length = 0;
-    check(ucp_worker_get_address(worker_, &address, &length), "ucp_worker_get_address");
-    std::string bytes(reinterpret_cast<const char*>(address), length);
-    ucp_worker_release_address(worker_, address);
-    return bytes;
-  }
-
- private:
-  ucp_context_h context_ = nullptr;
-  ucp_worker_h worker_ = nullptr;
-};
 
 class Ucp final : public UcxCommunicator, private RemoteMemory {
  public:
@@ -288,7 +190,7 @@ class Ucp final : public UcxCommunicator, private RemoteMemory {
     return fmt::format("requested:{}/{}", or_all(settings_.transports), or_all(settings_.devices));
   }
   std::string path_of(ucp_ep_h endpoint) const {
-    const std::string path = endpoint_path(endpoint);
+    const std::string path = ucx::endpoint_path(endpoint);
     return path.empty() ? requested() : path;
   }
 
@@ -380,7 +282,7 @@ class Ucp final : public UcxCommunicator, private RemoteMemory {
   }
 
   Settings settings_;
-  Worker worker_;
+  ucx::Worker worker_;
   guard::Heartbeat own_heartbeat_;  ///< where nobody watches
   guard::Heartbeat* heartbeat_;
   std::map<int, std::string> addresses_;  ///< by rank of the world

@@ -2,8 +2,9 @@
 #include "verdict/constants.hpp"
 
 namespace assay::verdict::constants {
+namespace {
 
-Json as_json() {
+Json of_magnitude() {
   return Json{{"interval_z", interval_z},
               {"interval_min_samples", interval_min_samples},
               {"coarse_deficit", coarse_deficit},
@@ -23,8 +24,11 @@ Json as_json() {
               {"alpha_confirm", alpha_retest},
               {"confirm_degrees", retest_degrees},
               {"confirm_degrees_per_entity", retest_degrees_per_entity},
-              {"warn_errors", warn_errors},
-              {"peers_min_deficit", peers_min_deficit},
+              {"warn_errors", warn_errors}};
+}
+
+Json of_peers() {
+  return Json{{"peers_min_deficit", peers_min_deficit},
               {"peers_spread_floor", peers_spread_floor},
               {"robust_min", robust_min},
               {"peers_min_population", peers_min_population},
@@ -47,8 +51,11 @@ Json as_json() {
               {"split_minority", split_minority},
               {"kind_most_deficit", kind_most_deficit},
               {"kind_always", kind_always},
-              {"kind_share_small", kind_share_small},
-              {"confirm_controls", retest_controls},
+              {"kind_share_small", kind_share_small}};
+}
+
+Json of_retests_and_time() {
+  return Json{{"confirm_controls", retest_controls},
               {"confirm_control_fraction", retest_control_fraction},
               {"confirm_most_controls", retest_most_controls},
               {"confirm_samples", retest_samples},
@@ -65,8 +72,11 @@ Json as_json() {
               {"drift_stretches", drift_stretches},
               {"drift_least_times", drift_least_times},
               {"lasting_blocks", lasting_blocks},
-              {"lasting_s", lasting_s},
-              {"peers_small_deficit", peers_small_deficit},
+              {"lasting_s", lasting_s}};
+}
+
+Json of_few_peers_and_parts() {
+  return Json{{"peers_small_deficit", peers_small_deficit},
               {"peers_note_deficit", peers_note_deficit},
               {"peers_small_samples", peers_small_samples},
               {"assumed_spread", assumed_spread},
@@ -97,6 +107,15 @@ Json as_json() {
               {"split_fraction", split_fraction},
               {"split_min", split_min},
               {"fleet_min_nodes", fleet_min_nodes}};
+}
+
+}  // namespace
+
+Json as_json() {
+  Json all;
+  for (auto* group : {of_magnitude, of_peers, of_retests_and_time, of_few_peers_and_parts})
+    all.update(group());
+  return all;
 }
 
 }  // namespace assay::verdict::constants

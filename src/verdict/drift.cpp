@@ -7,7 +7,6 @@
 #include <cmath>
 #include <limits>
 #include <map>
-#include <numeric>
 
 #include "measure/statistics.hpp"
 #include "results/iso_time.hpp"
@@ -200,73 +199,92 @@ void judge_drift(Judgement& j) {
   }
 }
 
-std::vector<SegmentDrift> drift_over(const std::vector<Snapshot>& segments) {
-  std::vector<std::size_t> order(segments.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  const auto started = [&](std::size_t i) {
-    return results::unix_seconds(segments[i].source.started).value_or(0);
-  };
-  std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return started(a) < started(b); });
-  struct Line {
-    std::vector<double> rates;
-    const Part* part = nullptr;
-  };
-  struct Metric {
-    const SnapshotSeries* series = nullptr;
-    std::map<std::string, Line> parts;
-  };
-  std::map<std::string, Metric> metrics;
-  for (std::size_t at = 0; at < order.size(); ++at) {
-    const Snapshot& segment = segments[order[at]];
-    for (const auto& s : segment.series) {
+namespace {
+
+using results::unix_seconds;
+
+/// Segments in the order of their starts.
+std::vector<const Snapshot*> in_order(const std::vector<Snapshot>& segments) {
+  std::vector<const Snapshot*> order;
+  for (const Snapshot& segment : segments) order.push_back(&segment);
+  std::stable_sort(order.begin(), order.end(), [](const Snapshot* a, const Snapshot* b) {
+    return unix_seconds(a->source.started).value_or(0) < unix_seconds(b->source.started).value_or(0);
+  });
+  return order;
+}
+
+struct PartRates {
+  std::vector<double> log_rates;  ///< by segment
+  const Part* part = nullptr;
+};
+/// A metric of one case and stratum over all segments: parts of another stratum are no peers.
+struct MetricRates {
+  const SnapshotSeries* series = nullptr;
+  std::map<std::string, PartRates> parts;
+};
+
+std::map<std::string, MetricRates> rates_of(const std::vector<const Snapshot*>& segments) {
+  std::map<std::string, MetricRates> metrics;
+  for (std::size_t at = 0; at < segments.size(); ++at)
+    for (const auto& s : segments[at]->series) {
       if (s.shared || s.kind == "link") continue;
       for (std::size_t i = 0; i < s.log_rate.size(); ++i) {
-        const Part& part = segment.part(s.rows->part[i]);
-        // Parts of another stratum are no peers.
+        const Part& part = segments[at]->part(s.rows->part[i]);
         auto& metric = metrics[s.full() + '\n' + s.case_key + '\n' +
                                s.strata[static_cast<std::size_t>(s.rows->stratum[i])]];
         metric.series = &s;
-        auto& line = metric.parts[part.kind + '\n' + part.id];
-        line.part = &part;
-        line.rates.resize(order.size(), unknown);
-        line.rates[at] = s.log_rate[i];
+        auto& rates = metric.parts[part.kind + '\n' + part.id];
+        rates.part = &part;
+        rates.log_rates.resize(segments.size(), unknown);
+        rates.log_rates[at] = s.log_rate[i];
       }
     }
-  }
+  return metrics;
+}
+
+results::Finding segment_finding(const Drifter& d, const Part& part, const MetricRates& metric,
+                                 const std::vector<const Snapshot*>& segments) {
+  results::Finding f;
+  f.severity = "WARN";
+  f.claim = "abnormality";
+  f.kind = "drift";
+  f.level = part.kind;
+  f.name = part.name;
+  f.id = part.id;
+  f.suite = metric.series->suite;
+  f.metric = metric.series->full();
+  f.unit = metric.series->unit;
+  f.reference_kind = "peers";
+  f.deficit = -std::expm1(d.change);
+  f.controls = static_cast<std::int64_t>(metric.parts.size()) - 1;
+  f.since = segments[d.begin]->source.started;
+  f.action = "MONITOR";
+  const auto seconds =
+      unix_seconds(segments.back()->source.started).value_or(0) - unix_seconds(f.since).value_or(0);
+  f.text = part.name + ": " + f.metric + ": " + lost(d, static_cast<double>(seconds)) +
+           fmt::format(", from segment {} of {} on, since {}", d.begin + 1, segments.size(), f.since);
+  return f;
+}
+
+}  // namespace
+
+std::vector<SegmentDrift> drift_over(const std::vector<Snapshot>& segments) {
+  const auto order = in_order(segments);
+  const auto metrics = rates_of(order);
   std::map<std::string, SegmentDrift> worst;
   for (const auto& [name, metric] : metrics) {
-    std::vector<std::vector<double>> lines;
+    std::vector<std::vector<double>> rates;
     std::vector<std::string> keys;
-    for (const auto& [key, line] : metric.parts) {
-      lines.push_back(line.rates);
+    for (const auto& [key, part] : metric.parts) {
+      rates.push_back(part.log_rates);
       keys.push_back(key);
     }
     for (const auto& d :
-         drifters_of(std::move(lines), constants::alpha_warn / static_cast<double>(metrics.size()))) {
-      const Part& part = *metric.parts.at(keys[d.member]).part;
-      const double deficit = -std::expm1(d.change);
-      auto& known = worst[keys[d.member]];
-      if (known.finding.deficit.value_or(0) >= deficit) continue;
-      auto& f = known.finding;
-      f = {};
-      known.part = keys[d.member];
-      f.severity = "WARN";
-      f.claim = "abnormality";
-      f.kind = "drift";
-      f.level = part.kind;
-      f.name = part.name;
-      f.id = part.id;
-      f.suite = metric.series->suite;
-      f.metric = metric.series->full();
-      f.unit = metric.series->unit;
-      f.reference_kind = "peers";
-      f.deficit = deficit;
-      f.controls = static_cast<std::int64_t>(keys.size()) - 1;
-      f.since = segments[order[d.begin]].source.started;
-      f.action = "MONITOR";
-      f.text = part.name + ": " + f.metric + ": " +
-               lost(d, static_cast<double>(started(order.back()) - started(order[d.begin]))) +
-               fmt::format(", from segment {} of {} on, since {}", d.begin + 1, order.size(), f.since);
+         drifters_of(std::move(rates), constants::alpha_warn / static_cast<double>(metrics.size()))) {
+      const std::string& key = keys[d.member];
+      auto& known = worst[key];
+      if (known.finding.deficit.value_or(0) >= -std::expm1(d.change)) continue;
+      known = {segment_finding(d, *metric.parts.at(key).part, metric, order), key};
     }
   }
   std::vector<SegmentDrift> out;

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <thread>
@@ -14,82 +13,13 @@
 #include "suite/together.hpp"
 #include "suites/burn/burn_cases.hpp"
 #include "suites/burn/burn_metrics.hpp"
+#include "suites/burn/burn_thread.hpp"
 #include "suites/burn/burner.hpp"
 #include "transport/gpu_links.hpp"
 #include "workload/collective.hpp"
 
 namespace assay::burn {
 namespace {
-
-/// A part in a thread of its own: made ready at once, burns when told to.
-class BurnThread {
- public:
-  /// `make` is called by the thread itself, which then owns all that it uses of the device.
-  BurnThread(Component part, std::function<std::unique_ptr<Burner>()> make)
-      : part_(part), thread_([this, make = std::move(make)] { body(make); }) {}
-  ~BurnThread() {
-    stop();
-    if (thread_.joinable()) thread_.join();
-  }
-  BurnThread(const BurnThread&) = delete;
-  BurnThread& operator=(const BurnThread&) = delete;
-
-  Component part() const noexcept { return part_; }
-  void wait_ready() { ready_.wait(false); }
-  bool failed() const noexcept { return failed_.load(); }
-  /// When it is to burn, by now_s().
-  void start(const Span& span) {
-    span_ = span;
-    started_ = true;
-    started_.notify_all();
-  }
-  void stop() {
-    stopped_ = true;
-    started_ = true;
-    started_.notify_all();
-  }
-  void join() { thread_.join(); }
-
-  // After wait_ready(), or after join().
-  Trial trial;
-  std::vector<Work> work;
-  std::uint64_t digest = 0;
-  std::exception_ptr failure;
-
- private:
-  void body(const std::function<std::unique_ptr<Burner>()>& make) {
-    try {
-      const auto burner = make();
-      burner->prepare();
-      trial = burner->trial();
-      set_ready();
-      started_.wait(false);
-      while (!stopped_ && now_s() < span_.begin_s)
-        std::this_thread::sleep_for(
-            std::chrono::duration<double>(std::clamp(span_.begin_s - now_s(), 0.0, 0.05)));
-      while (!stopped_ && now_s() < span_.end_s) {
-        const double begin = now_s();
-        const double amount = burner->round();
-        work.push_back({begin, now_s(), amount});
-      }
-      burner->finish();
-      if (auto* compute = dynamic_cast<ComputeBurner*>(burner.get())) digest = compute->digest();
-    } catch (...) {
-      failure = std::current_exception();
-      failed_ = true;
-    }
-    set_ready();
-  }
-  void set_ready() {
-    ready_ = true;
-    ready_.notify_all();
-  }
-
-  Component part_;
-  Span span_;
-  std::atomic<bool> ready_{false}, started_{false}, stopped_{false}, failed_{false};
-  std::thread thread_;
-};
 
 /// Sums over all ranks, from the thread that may talk to them.
 class Links {

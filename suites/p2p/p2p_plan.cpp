@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <map>
 #include <set>
@@ -22,8 +21,7 @@ namespace assay::p2p {
 namespace {
 
 constexpr std::size_t arena_limit = 512 * mib;
-constexpr std::size_t most_rate_messages = 64;   ///< on their way at once where messages are counted
-constexpr std::size_t most_nic_bytes = 4 * mib;  ///< of a message whose bandwidth over one NIC is measured
+constexpr std::size_t most_rate_messages = 64;  ///< on their way at once where messages are counted
 /// What a pair fills, sends and checks per second on one core, low on purpose: it decides how many rounds are
 /// planned.
 constexpr double assumed_bytes_per_s = 2e9;
@@ -47,25 +45,6 @@ LevelNumbers numbers(Level level) {
   return {};
 }
 
-/// As it may stand in the name of a case: "mlx5_0:1" is "mlx5_0.1".
-std::string in_name(std::string nic) {
-  for (char& c : nic) {
-    c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    if ((c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '_' && c != '-') c = '.';
-  }
-  return nic;
-}
-
-bool required_size(Level level, Mode mode, std::size_t bytes) {
-  if (level == Level::smoke) return mode == Mode::uni && bytes == mib;
-  return mode == Mode::uni && bytes == 4 * mib;
-}
-
-/// The isolated series of a measurement: none in smoke, of the latency in quick, of all from standard up.
-bool has_isolated(Level level, Mode mode) {
-  return level == Level::quick ? mode == Mode::latency : level >= Level::standard;
-}
-
 std::string why_not(Scope scope, const std::string& transport, const Topology& topology) {
   if (!topology.measures_gpus()) {
     if (transport == "nccl") return "NCCL is for GPUs, and none is measured";
@@ -79,134 +58,6 @@ std::string why_not(Scope scope, const std::string& transport, const Topology& t
 
 }  // namespace
 
-const char* to_string(Mode mode) noexcept {
-  switch (mode) {
-    case Mode::latency: return "latency";
-    case Mode::uni: return "uni";
-    case Mode::bi: return "bi";
-    case Mode::rate: return "rate";
-    case Mode::put: return "put";
-    case Mode::get: return "get";
-  }
-  return "";
-}
-const char* to_string(Scope scope) noexcept {
-  return scope == Scope::node ? "node" : scope == Scope::cross ? "cross" : "loopback";
-}
-
-Mode mode_from(const std::string& text) {
-  for (const Mode mode : {Mode::latency, Mode::uni, Mode::bi, Mode::rate, Mode::put, Mode::get})
-    if (text == to_string(mode)) return mode;
-  throw Error(ErrorKind::internal, "p2p: no mode '" + text + "'");
-}
-
-Scope scope_from(const std::string& text) {
-  for (const Scope scope : {Scope::node, Scope::cross, Scope::loopback})
-    if (text == to_string(scope)) return scope;
-  throw Error(ErrorKind::internal, "p2p: no scope '" + text + "'");
-}
-
-std::string Spec::name() const {
-  const std::string operation = mode == Mode::latency || mode == Mode::rate
-                                    ? to_string(mode)
-                                    : std::string("bandwidth-") + to_string(mode);
-  return operation + "-" + std::to_string(bytes) + "-" + to_string(scope) + "-" + transport +
-         (nic.empty() ? "" : "-" + in_name(nic)) + (far.empty() ? "" : "-" + in_name(far)) +
-         (isolated ? "-isolated" : "");
-}
-
-std::vector<Spec> specs(const Config& config, const Topology& topology) {
-  const auto sizes = wanted_sizes(config, topology);
-  const auto modes = config.options.list("p2p.modes");
-  const auto transports = wanted_transports(config, topology);
-  std::vector<Spec> all;
-  const auto scopes = config.options.list("p2p.scopes");
-  const auto in_scope = [&](Scope scope) {
-    return std::find(scopes.begin(), scopes.end(), to_string(scope)) != scopes.end();
-  };
-  const auto add = [&](Mode mode, std::size_t bytes, bool required) {
-    for (const Scope scope : {Scope::node, Scope::cross}) {
-      if (!in_scope(scope)) continue;
-      for (const std::string& transport : transports) {
-        if (copies_between_peers(transport)) continue;
-        all.push_back({mode, scope, transport, bytes, false, required && transport == transports.front()});
-        if (has_isolated(config.level, mode)) all.push_back({mode, scope, transport, bytes, true, false});
-      }
-    }
-  };
-  const auto wants = [&](Mode mode) {
-    return std::find(modes.begin(), modes.end(), to_string(mode)) != modes.end();
-  };
-  if (wants(Mode::latency)) add(Mode::latency, 8, true);
-  if (wants(Mode::rate) && (config.level > Level::smoke || config.options.has("p2p.modes")))
-    add(Mode::rate, 8, false);
-  for (const Mode mode : {Mode::uni, Mode::bi}) {
-    if (!wants(mode) ||
-        (mode == Mode::bi && config.level == Level::smoke && !config.options.has("p2p.sizes")))
-      continue;
-    for (const std::size_t bytes : sizes) add(mode, bytes, required_size(config.level, mode, bytes));
-  }
-  std::stable_sort(all.begin(), all.end(),
-                   [](const Spec& a, const Spec& b) { return a.required > b.required; });
-  std::size_t nic_bytes = sizes.front();
-  for (const std::size_t bytes : sizes)
-    if (bytes <= most_nic_bytes) nic_bytes = bytes;
-  const bool one_sided = config.level >= Level::standard || config.options.has("p2p.modes");
-  for (const Mode mode : {Mode::put, Mode::get})
-    for (const Scope scope : {Scope::node, Scope::cross})
-      if (one_sided && wants(mode) && in_scope(scope) &&
-          std::find(transports.begin(), transports.end(), "ucx") != transports.end())
-        all.push_back({mode, scope, "ucx", nic_bytes, false, false});
-  for (const std::string& transport : transports)
-    for (const Mode mode : {Mode::put, Mode::get})
-      if (copies_between_peers(transport) && wants(mode) && in_scope(Scope::node))
-        all.push_back({mode, Scope::node, transport, sizes.back(), false, false});
-  const auto add_nic = [&](const std::string& nic, Scope scope, std::initializer_list<Mode> of) {
-    if (!in_scope(scope)) return;
-    for (const Mode mode : of) {
-      const bool small = mode == Mode::latency || mode == Mode::rate;
-      if (wants(mode)) all.push_back({mode, scope, "ucx", small ? 8 : nic_bytes, false, false, nic});
-    }
-  };
-  const auto nics = wanted_nics(config, topology);
-  for (const std::string& nic : nics) {
-    add_nic(nic, Scope::loopback, {Mode::latency, Mode::uni});
-    add_nic(nic, Scope::cross, {Mode::latency, Mode::rate, Mode::uni, Mode::bi, Mode::put, Mode::get});
-  }
-  if (!config.options.flag("p2p.cross-rails")) return all;
-  if (nics.size() < 2)
-    throw_usage(
-        "--p2p.cross-rails: needs two NICs that all nodes have up, and --p2p.nics below level standard");
-  // Each rail with the next one is a sample of all; an InfiniBand port has nothing to say to an Ethernet one.
-  const auto transports_of = [&](const std::string& nic) {
-    return rail_of({.nic = nic}, topology).transports;
-  };
-  for (std::size_t k = 0; k < nics.size() && in_scope(Scope::cross); ++k) {
-    const std::string& far = nics[(k + 1) % nics.size()];
-    if (transports_of(nics[k]) != transports_of(far)) continue;
-    for (const Mode mode : {Mode::latency, Mode::uni})
-      if (wants(mode))
-        all.push_back(
-            {mode, Scope::cross, "ucx", mode == Mode::latency ? 8 : nic_bytes, false, false, nics[k], far});
-  }
-  return all;
-}
-
-namespace {
-
-Rail rail_among(const std::vector<Rail>& all, const Spec& spec) {
-  const auto named = [&](const std::string& nic) -> const Rail& {
-    const auto at = std::find_if(all.begin(), all.end(), [&](const Rail& rail) { return rail.nic == nic; });
-    if (at == all.end()) throw Error(ErrorKind::internal, "p2p: no NIC " + nic + " on every node");
-    return *at;
-  };
-  return spec.far.empty() ? named(spec.nic) : across(named(spec.nic), named(spec.far));
-}
-
-}  // namespace
-
-Rail rail_of(const Spec& spec, const Topology& topology) { return rail_among(rails(topology), spec); }
-
 Schedule schedule_of(const Spec& spec, const Topology& topology, const RandomStream& random,
                      std::size_t max_rounds) {
   return schedule_of(spec, topology, spec.nic.empty() ? std::vector<Rail>() : rails(topology), random,
@@ -216,7 +67,7 @@ Schedule schedule_of(const Spec& spec, const Topology& topology, const RandomStr
 Schedule schedule_of(const Spec& spec, const Topology& topology, const std::vector<Rail>& all,
                      const RandomStream& random, std::size_t max_rounds) {
   if (spec.nic.empty()) return make_schedule(spec.scope, topology, random, max_rounds);
-  const Rail rail = rail_among(all, spec);
+  const Rail rail = rail_of(spec, all);
   if (!spec.far.empty()) return across_schedule(rail, random, max_rounds);
   return spec.scope == Scope::loopback ? loopback_schedule(rail) : rail_schedule(rail, random, max_rounds);
 }
@@ -388,18 +239,6 @@ std::vector<Case> plan_cases(const PlanInput& input) {
     cases.push_back(std::move(c));
   }
   return cases;
-}
-
-Spec spec_of(const Case& c) {
-  Spec spec;
-  spec.mode = mode_from(c.parameters.at("mode"));
-  spec.scope = scope_from(c.parameters.at("scope"));
-  spec.transport = c.parameters.at("transport");
-  spec.bytes = c.parameters.at("bytes");
-  spec.isolated = c.parameters.at("series") == "isolated";
-  spec.nic = c.parameters.value("nic", "");
-  spec.far = c.parameters.value("far_nic", "");
-  return spec;
 }
 
 Shape shape_of(const Case& c) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams, events and devices of the emulation.
+// Streams, events and memory of the emulation.
 #include "cuda_runtime.h"
 
 #include <fcntl.h>
@@ -22,6 +22,7 @@
 
 #include "device_memory.hpp"
 #include "gpus.hpp"
+#include "runtime.hpp"
 
 namespace emulation {
 
@@ -39,10 +40,6 @@ struct Event {
 };
 
 namespace {
-
-/// Of each thread, as in CUDA.
-thread_local int current_device = 0;
-thread_local cudaError_t last_error = cudaSuccess;
 
 struct State {
   /// Held while anything runs or changes: threads share the machine, and take turns between pieces of work.
@@ -120,16 +117,6 @@ void drain_all() {
   for (Stream* s : state().streams) drain(*s);
 }
 
-cudaError_t keep(cudaError_t error) {
-  if (error != cudaSuccess) last_error = error;
-  return error;
-}
-
-bool has_fault(int device, const char* fault) {
-  return gpus()[static_cast<std::size_t>(device)].fault == fault;
-}
-bool is_device(int device) { return device >= 0 && device < static_cast<int>(gpus().size()); }
-
 /// Of a GPU that takes one process. A lock on a file beside that of the GPUs, which ends with the process.
 bool is_first_user(int device) {
   static std::map<int, int> files;
@@ -186,65 +173,6 @@ cudaError_t cudaSetDevice(int device) {
 }
 cudaError_t cudaGetDevice(int* device) {
   *device = current_device;
-  return cudaSuccess;
-}
-cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int device) {
-  if (!is_device(device)) return keep(cudaErrorInvalidDevice);
-  if (has_fault(device, "lost")) return keep(cudaErrorUnknown);
-  const Gpu& gpu = gpus()[static_cast<std::size_t>(device)];
-  *p = {};
-  std::snprintf(p->name, sizeof(p->name), "%s", gpu.name.c_str());
-  std::string digits;
-  for (const char c : gpu.uuid.substr(std::min<std::size_t>(4, gpu.uuid.size())))
-    if (c != '-') digits += c;
-  for (std::size_t i = 0; i < 16 && 2 * i + 1 < digits.size(); ++i)
-    p->uuid.bytes[i] = static_cast<char>(std::strtoul(digits.substr(2 * i, 2).c_str(), nullptr, 16));
-  p->totalGlobalMem = gpu.memory_bytes;
-  p->sharedMemPerBlockOptin = 227 * 1024;
-  p->major = gpu.major;
-  p->minor = gpu.minor;
-  p->multiProcessorCount = gpu.sm_count;
-  p->l2CacheSize = 1 << 20;
-  p->memoryBusWidth = 5120;
-  p->maxThreadsPerMultiProcessor = 2048;
-  p->ECCEnabled = gpu.ecc ? 1 : 0;
-  unsigned domain = 0, bus = 0, slot = 0;
-  std::sscanf(gpu.pci.c_str(), "%x:%x:%x", &domain, &bus, &slot);
-  p->pciDomainID = static_cast<int>(domain);
-  p->pciBusID = static_cast<int>(bus);
-  p->pciDeviceID = static_cast<int>(slot);
-  return cudaSuccess;
-}
-cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
-  cudaDeviceProp p;
-  if (const cudaError_t error = cudaGetDeviceProperties(&p, device); error != cudaSuccess) return error;
-  switch (attribute) {
-    case cudaDevAttrMaxSharedMemoryPerBlockOptin: *value = 227 * 1024; break;
-    case cudaDevAttrMultiProcessorCount: *value = p.multiProcessorCount; break;
-    case cudaDevAttrL2CacheSize: *value = p.l2CacheSize; break;
-    case cudaDevAttrClockRate: *value = 1000000; break;
-    case cudaDevAttrMemoryClockRate: *value = 1000000; break;
-    case cudaDevAttrGlobalMemoryBusWidth: *value = p.memoryBusWidth; break;
-    case cudaDevAttrComputeCapabilityMajor: *value = p.major; break;
-    case cudaDevAttrComputeCapabilityMinor: *value = p.minor; break;
-    case cudaDevAttrHostNumaId: *value = -1; break;
-    default: return keep(cudaErrorInvalidValue);
-  }
-  return cudaSuccess;
-}
-cudaError_t cudaDeviceGetPCIBusId(char* text, int length, int device) {
-  cudaDeviceProp p;
-  if (const cudaError_t error = cudaGetDeviceProperties(&p, device); error != cudaSuccess) return error;
-  std::snprintf(text, static_cast<std::size_t>(length), "%04x:%02x:%02x.0", p.pciDomainID, p.pciBusID,
-                p.pciDeviceID);
-  return cudaSuccess;
-}
-cudaError_t cudaDriverGetVersion(int* version) {
-  *version = gpus().empty() ? 0 : 13000;
-  return cudaSuccess;
-}
-cudaError_t cudaRuntimeGetVersion(int* version) {
-  *version = 13000;
   return cudaSuccess;
 }
 cudaError_t cudaDeviceSynchronize() {
@@ -402,16 +330,3 @@ cudaError_t cudaGetLastError() {
   return error;
 }
 cudaError_t cudaPeekAtLastError() { return last_error; }
-const char* cudaGetErrorName(cudaError_t error) { return error == cudaSuccess ? "cudaSuccess" : "cudaError"; }
-const char* cudaGetErrorString(cudaError_t error) {
-  switch (error) {
-    case cudaSuccess: return "no error";
-    case cudaErrorMemoryAllocation: return "out of memory";
-    case cudaErrorNoDevice: return "no CUDA-capable device is detected";
-    case cudaErrorInvalidDevice: return "invalid device ordinal";
-    case cudaErrorInvalidValue: return "invalid argument";
-    case cudaErrorECCUncorrectable: return "uncorrectable ECC error encountered";
-    case cudaErrorDevicesUnavailable: return "CUDA-capable device(s) is/are busy or unavailable";
-    default: return "an error of the emulation";
-  }
-}

@@ -1,59 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every communicator over GPU memory must do; and what NCCL's does when something is broken. Compiled
-// for the emulation and, where the CUDA Toolkit is, for GPUs.
-#include <gtest/gtest.h>
+// What every communicator over GPU memory must do. Compiled for the emulation and, where the CUDA Toolkit is,
+// for GPUs.
+#include <array>
+#include <cmath>
 
-#include <cstdlib>
-
-#include "base/clock.hpp"
-#include "base/random.hpp"
-#include "test_gpu.hpp"
-#include "transport/cuda/nccl_communicator.hpp"
+#include "gpu_communicator_rig.hpp"
 #include "transport/gpu_direct.hpp"
-#include "transport/gpu_transports.hpp"
-#include "transport/mpi_detail.hpp"
 
 namespace assay {
 namespace {
 
-using test::OnGpu;
-
-std::vector<unsigned char> bytes_of(int source, int destination, std::size_t n) {
-  std::vector<unsigned char> data(n);
-  const auto key = mix64(static_cast<std::uint64_t>(source), static_cast<std::uint64_t>(destination));
-  for (std::size_t i = 0; i < n; ++i) data[i] = static_cast<unsigned char>(mix64(key, i));
-  return data;
-}
-
-constexpr std::size_t mib = std::size_t{1} << 20;
 constexpr std::size_t sizes[] = {0, 1, 7, 999, 65536, 300001};
 
-class GpuCommunicator : public testing::TestWithParam<const char*> {
- protected:
-  void SetUp() override {
-    world = mpi::duplicate_world();
-    std::string why;
-    gpu = test::gpu_of_rank(world->rank(), why);
-    if (world->min(gpu == nullptr ? 0 : 1) == 0) GTEST_SKIP() << why;
-    gpu->reserve(16 * mib);
-    comm = make();
-  }
-  std::unique_ptr<Communicator> make(double seconds = 30) {
-    GpuSettings settings;
-    settings.deadline_s = now_s() + seconds;
-    if (GetParam() != std::string("nccl"))
-      return gpu_transports()->make_staged(*world, *gpu, GetParam() == std::string("direct"));
-    return gpu_transports()->make_nccl(*world, *gpu, settings);
-  }
-  int rank() const { return comm->rank(); }
-  int size() const { return comm->size(); }
-  int next() const { return (rank() + 1) % size(); }
-  int previous() const { return (rank() + size() - 1) % size(); }
-
-  std::unique_ptr<Communicator> world;
-  std::unique_ptr<test::TestGpu> gpu;
-  std::unique_ptr<Communicator> comm;
-};
 #ifdef ASSAY_CUDA_EMULATION
 INSTANTIATE_TEST_SUITE_P(Kinds, GpuCommunicator, testing::Values("nccl", "staged", "direct"));
 #else
@@ -118,15 +76,6 @@ TEST_P(GpuCommunicator, HostMemoryGoesAnotherWay) {
   EXPECT_EQ(comm->max(rank()), size() - 1);
   EXPECT_EQ(comm->sum(1), size());
   EXPECT_EQ(comm->broadcast_text(rank() == 0 ? "hello" : "", 0), "hello");
-}
-
-template <typename T>
-std::vector<T> reduced(Communicator& comm, Device& gpu, const std::vector<T>& mine, DataType type,
-                       ReduceOp op, bool in_place) {
-  const OnGpu<T> in(gpu, 0, mine);
-  const OnGpu<T> out(gpu, in_place ? 0 : 8 * mib, mine.size());
-  comm.all_reduce(in.get(), out.get(), mine.size(), type, op);
-  return out.host();
 }
 
 TEST_P(GpuCommunicator, AllReduceIsRightForEveryType) {
@@ -286,127 +235,6 @@ TEST(GpuDirect, AMemoryThatMpiCanReadIsProved) {
   EXPECT_EQ(test_gpu_direct(*world, *gpu), "");
   EXPECT_FALSE(mpi_says_cuda()) << "this build's MPI is expected to know nothing of GPUs";
 }
-#endif
-
-// NCCL alone.
-
-using Nccl = GpuCommunicator;
-INSTANTIATE_TEST_SUITE_P(Nccl, Nccl, testing::Values("nccl"));
-
-TEST_P(Nccl, SaysWhatItIs) {
-  EXPECT_EQ(comm->transport(), "nccl");
-  EXPECT_EQ(comm->path().rfind("nccl 2.", 0), 0u) << comm->path();
-  EXPECT_NE(comm->path().find("nvls:"), std::string::npos) << comm->path();
-  EXPECT_THROW(
-      comm->all_reduce(gpu->arena().data(), gpu->arena().data(), 1, DataType::int32, ReduceOp::bit_and),
-      Error);
-}
-
-#ifdef ASSAY_CUDA_EMULATION
-
-/// The environment variable while it lives.
-class Breaks {
- public:
-  explicit Breaks(const char* what) { setenv("ASSAY_EMULATED_NCCL", what, 1); }
-  ~Breaks() { unsetenv("ASSAY_EMULATED_NCCL"); }
-  Breaks(const Breaks&) = delete;
-  Breaks& operator=(const Breaks&) = delete;
-};
-
-/// NCCL refuses a send inside of a group, and the communicator is given up.
-void fail_in_a_group(Communicator& communicator, const OnGpu<unsigned char>& data) {
-  const Breaks refused("refuse");
-  std::array<Request, 2> requests;
-  for (Request& request : requests)
-    communicator.isend(data.get(), 8, (communicator.rank() + 1) % communicator.size(), payload_tag, request);
-  EXPECT_THROW(communicator.wait_all(requests), Error);
-}
-
-TEST_P(Nccl, AFailureInAGroupSwallowsNothingOfOthers) {
-  if (size() < 2) GTEST_SKIP() << "one rank";
-  const OnGpu<unsigned char> out(*gpu, 0, bytes_of(rank(), next(), 1000));
-  const OnGpu<unsigned char> in(*gpu, mib, std::vector<unsigned char>(1000, 0));
-  const auto other = make(10);
-  fail_in_a_group(*comm, out);
-  std::array<Request, 2> requests;
-  other->irecv(in.get(), 1000, previous(), payload_tag, requests[0]);
-  other->isend(out.get(), 1000, next(), payload_tag, requests[1]);
-  other->wait_all(requests);
-  EXPECT_EQ(in.host(), bytes_of(previous(), rank(), 1000));
-}
-
-TEST_P(Nccl, APartThatIsGivenUpLeavesTheWholeAlone) {
-  if (size() < 2) GTEST_SKIP() << "one rank";
-  const OnGpu<unsigned char> data(*gpu, 0, bytes_of(rank(), 0, 1000));
-  const auto part = comm->split(0, rank());
-  fail_in_a_group(*part, data);
-  const std::vector<std::int32_t> mine(100, rank() + 1);
-  EXPECT_EQ(reduced(*comm, *gpu, mine, DataType::int32, ReduceOp::sum, false),
-            std::vector<std::int32_t>(100, size() * (size() + 1) / 2));
-}
-
-TEST_P(Nccl, TwoRanksOnOneGpuAreRefusedByName) {
-  if (size() < 2) GTEST_SKIP() << "one rank";
-  ASSERT_EQ(cudaSetDevice(rank() == 1 ? 0 : rank()), cudaSuccess);
-  try {
-    make();
-    ADD_FAILURE() << "ranks 0 and 1 share a GPU";
-  } catch (const Error& e) {
-    EXPECT_EQ(e.kind(), ErrorKind::mpi);
-    EXPECT_NE(std::string(e.what()).find("ranks 0 and 1 share GPU-00112233-4455-6677-8899-aabbccddeef0"),
-              std::string::npos)
-        << e.what();
-  }
-  ASSERT_EQ(cudaSetDevice(rank()), cudaSuccess);
-}
-
-TEST_P(Nccl, AHangEndsAtTheDeadlineAndNamesOperationAndRank) {
-  if (size() < 2) GTEST_SKIP() << "one rank";
-  const auto doomed = make(1.0);
-  const Breaks broken("hang:rank=1:nth=1:bytes=4000");
-  const OnGpu<float> data(*gpu, 0, std::vector<float>(1000, 1));
-  const double begin = now_s();
-  try {
-    doomed->all_reduce(data.get(), data.get(), 1000, DataType::fp32, ReduceOp::sum);
-    ADD_FAILURE() << "rank 1 never took part";
-  } catch (const Error& e) {
-    EXPECT_EQ(e.kind(), ErrorKind::mpi);
-    const std::string wanted =
-        "ncclAllReduce of 4000 bytes) on rank " + std::to_string(rank()) + " of " + std::to_string(size());
-    EXPECT_NE(std::string(e.what()).find(wanted), std::string::npos) << e.what();
-  }
-  EXPECT_LT(now_s() - begin, 10);
-  EXPECT_THROW(doomed->barrier(), Error);
-  gpu->synchronize();  // nothing is stuck behind it
-}
-
-TEST_P(Nccl, ARankThatNeverCallsEndsAtTheDeadlineOfTheOthers) {
-  if (size() < 2) GTEST_SKIP() << "one rank";
-  const auto doomed = make(1.0);
-  const OnGpu<unsigned char> data(*gpu, 0, std::size_t{100});
-  if (rank() == 0) {
-    try {
-      doomed->recv(data.get(), 100, 1, payload_tag);
-      ADD_FAILURE() << "nobody sent";
-    } catch (const Error& e) {
-      EXPECT_NE(std::string(e.what()).find("ncclRecv of 100 bytes with rank 1"), std::string::npos)
-          << e.what();
-    }
-  }
-  world->barrier();
-}
-
-TEST_P(Nccl, ACorruptedElementIsThere) {
-  if (size() < 2) GTEST_SKIP() << "one rank";
-  const Breaks broken("corrupt:rank=1:nth=2:element=7");
-  for (int call = 1; call <= 3; ++call) {
-    const auto sum =
-        reduced(*comm, *gpu, std::vector<std::int32_t>(100, 0), DataType::int32, ReduceOp::sum, false);
-    for (std::size_t i = 0; i < sum.size(); ++i)
-      EXPECT_EQ(sum[i], rank() == 1 && call == 2 && i == 7 ? 0x10 : 0);
-  }
-}
-
 #endif
 
 }  // namespace

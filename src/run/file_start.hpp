@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "config/config.hpp"
+#include "results/writer.hpp"
+#include "run/planner.hpp"
+#include "topology/entities.hpp"
+
+namespace assay {
+
+/// What a results file says before any case is measured. `environment`: keys and values of the first node.
+results::Writer::Start start_of_file(const Config& config, const Plan& plan, const Topology& topology,
+                                     const EntityTable& entities,
+                                     const std::vector<std::pair<std::string, std::string>>& environment);
+
+}  // namespace assay

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the parts of the emulated runtime share.
+#pragma once
+
+#include "cuda_runtime.h"
+
+namespace emulation {
+
+/// Of each thread, as in CUDA.
+inline thread_local int current_device = 0;
+inline thread_local cudaError_t last_error = cudaSuccess;
+
+/// Remembers what cudaGetLastError says next.
+cudaError_t keep(cudaError_t error);
+bool is_device(int device);
+/// See Gpu::fault.
+bool has_fault(int device, const char* fault);
+
+}  // namespace emulation

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// What NCCL's communicator does beyond those over GPU memory in general, and when something is broken.
+#include <array>
+#include <cstdlib>
+
+#include "gpu_communicator_rig.hpp"
+#include "transport/cuda/nccl_communicator.hpp"
+
+namespace assay {
+namespace {
+
+using Nccl = GpuCommunicator;
+INSTANTIATE_TEST_SUITE_P(Nccl, Nccl, testing::Values("nccl"));
+
+TEST_P(Nccl, SaysWhatItIs) {
+  EXPECT_EQ(comm->transport(), "nccl");
+  EXPECT_EQ(comm->path().rfind("nccl 2.", 0), 0u) << comm->path();
+  EXPECT_NE(comm->path().find("nvls:"), std::string::npos) << comm->path();
+  EXPECT_THROW(
+      comm->all_reduce(gpu->arena().data(), gpu->arena().data(), 1, DataType::int32, ReduceOp::bit_and),
+      Error);
+}
+
+#ifdef ASSAY_CUDA_EMULATION
+
+/// The environment variable while it lives.
+class Breaks {
+ public:
+  explicit Breaks(const char* what) { setenv("ASSAY_EMULATED_NCCL", what, 1); }
+  ~Breaks() { unsetenv("ASSAY_EMULATED_NCCL"); }
+  Breaks(const Breaks&) = delete;
+  Breaks& operator=(const Breaks&) = delete;
+};
+
+/// NCCL refuses a send inside of a group, and the communicator is given up.
+void fail_in_a_group(Communicator& communicator, const OnGpu<unsigned char>& data) {
+  const Breaks refused("refuse");
+  std::array<Request, 2> requests;
+  for (Request& request : requests)
+    communicator.isend(data.get(), 8, (communicator.rank() + 1) % communicator.size(), payload_tag, request);
+  EXPECT_THROW(communicator.wait_all(requests), Error);
+}
+
+TEST_P(Nccl, AFailureInAGroupSwallowsNothingOfOthers) {
+  if (size() < 2) GTEST_SKIP() << "one rank";
+  const OnGpu<unsigned char> out(*gpu, 0, bytes_of(rank(), next(), 1000));
+  const OnGpu<unsigned char> in(*gpu, mib, std::vector<unsigned char>(1000, 0));
+  const auto other = make(10);
+  fail_in_a_group(*comm, out);
+  std::array<Request, 2> requests;
+  other->irecv(in.get(), 1000, previous(), payload_tag, requests[0]);
+  other->isend(out.get(), 1000, next(), payload_tag, requests[1]);
+  other->wait_all(requests);
+  EXPECT_EQ(in.host(), bytes_of(previous(), rank(), 1000));
+}
+
+TEST_P(Nccl, APartThatIsGivenUpLeavesTheWholeAlone) {
+  if (size() < 2) GTEST_SKIP() << "one rank";
+  const OnGpu<unsigned char> data(*gpu, 0, bytes_of(rank(), 0, 1000));
+  const auto part = comm->split(0, rank());
+  fail_in_a_group(*part, data);
+  const std::vector<std::int32_t> mine(100, rank() + 1);
+  EXPECT_EQ(reduced(*comm, *gpu, mine, DataType::int32, ReduceOp::sum, false),
+            std::vector<std::int32_t>(100, size() * (size() + 1) / 2));
+}
+
+TEST_P(Nccl, TwoRanksOnOneGpuAreRefusedByName) {
+  if (size() < 2) GTEST_SKIP() << "one rank";
+  ASSERT_EQ(cudaSetDevice(rank() == 1 ? 0 : rank()), cudaSuccess);
+  try {
+    make();
+    ADD_FAILURE() << "ranks 0 and 1 share a GPU";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::mpi);
+    EXPECT_NE(std::string(e.what()).find("ranks 0 and 1 share GPU-00112233-4455-6677-8899-aabbccddeef0"),
+              std::string::npos)
+        << e.what();
+  }
+  ASSERT_EQ(cudaSetDevice(rank()), cudaSuccess);
+}
+
+TEST_P(Nccl, AHangEndsAtTheDeadlineAndNamesOperationAndRank) {
+  if (size() < 2) GTEST_SKIP() << "one rank";
+  const auto doomed = make(1.0);
+  const Breaks broken("hang:rank=1:nth=1:bytes=4000");
+  const OnGpu<float> data(*gpu, 0, std::vector<float>(1000, 1));
+  const double begin = now_s();
+  try {
+    doomed->all_reduce(data.get(), data.get(), 1000, DataType::fp32, ReduceOp::sum);
+    ADD_FAILURE() << "rank 1 never took part";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::mpi);
+    const std::string wanted =
+        "ncclAllReduce of 4000 bytes) on rank " + std::to_string(rank()) + " of " + std::to_string(size());
+    EXPECT_NE(std::string(e.what()).find(wanted), std::string::npos) << e.what();
+  }
+  EXPECT_LT(now_s() - begin, 10);
+  EXPECT_THROW(doomed->barrier(), Error);
+  gpu->synchronize();  // nothing is stuck behind it
+}
+
+TEST_P(Nccl, ARankThatNeverCallsEndsAtTheDeadlineOfTheOthers) {
+  if (size() < 2) GTEST_SKIP() << "one rank";
+  const auto doomed = make(1.0);
+  const OnGpu<unsigned char> data(*gpu, 0, std::size_t{100});
+  if (rank() == 0) {
+    try {
+      doomed->recv(data.get(), 100, 1, payload_tag);
+      ADD_FAILURE() << "nobody sent";
+    } catch (const Error& e) {
+      EXPECT_NE(std::string(e.what()).find("ncclRecv of 100 bytes with rank 1"), std::string::npos)
+          << e.what();
+    }
+  }
+  world->barrier();
+}
+
+TEST_P(Nccl, ACorruptedElementIsThere) {
+  if (size() < 2) GTEST_SKIP() << "one rank";
+  const Breaks broken("corrupt:rank=1:nth=2:element=7");
+  for (int call = 1; call <= 3; ++call) {
+    const auto sum =
+        reduced(*comm, *gpu, std::vector<std::int32_t>(100, 0), DataType::int32, ReduceOp::sum, false);
+    for (std::size_t i = 0; i < sum.size(); ++i)
+      EXPECT_EQ(sum[i], rank() == 1 && call == 2 && i == 7 ? 0x10 : 0);
+  }
+}
+
+#endif
+
+}  // namespace
+}  // namespace assay
