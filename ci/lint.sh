@@ -36,6 +36,24 @@ while read -r file; do
   [ "$lines" -le 400 ] || breach "$file: $lines lines, more than 400"
 done < <(select_files '\.(cpp|hpp|cu|cuh|sh|py)$')
 
+# Functions that fit on a screen; a test may tell its story in one.
+mapfile -t matched < <(select_files '^(src|kernels|suites)/.*\.(cpp|hpp|cu|cuh)$')
+while read -r hit; do
+  [ -z "$hit" ] || breach "$hit"
+done < <(ci/function_lengths.py "${matched[@]}")
+
+# Sources as .clang-format says. Other major versions of clang-format break lines elsewhere.
+mapfile -t matched < <(select_files '\.(cpp|hpp|cu|cuh)$')
+if command -v clang-format >/dev/null && clang-format --version | grep -q 'version 14\.'; then
+  while read -r file; do
+    [ -z "$file" ] || breach "$file: not as clang-format writes it (clang-format -i)"
+  done < <(printf '%s\n' "${matched[@]}" | xargs -P 4 -n 20 clang-format --dry-run 2>&1 | sed -n 's/^\([^:]*\):.*\[-Wclang-format-violations\]$/\1/p' | sort -u)
+else
+  while read -r hit; do
+    [ -z "$hit" ] || breach "$hit: a line of more than 110 columns"
+  done < <(awk 'length($0) > 110 { print FILENAME ":" FNR }' "${matched[@]}")
+fi
+
 # Prose in Markdown: at most 120 characters a line, outside of tables and code.
 # shellcheck disable=SC2016
 while read -r hit; do

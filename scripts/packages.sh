@@ -38,6 +38,7 @@ test|python3-xarray|tests read results files as users do
 test|netcdf-bin|tests open results files with ncdump
 test|hdf5-tools|tests open results files with h5dump
 test|shellcheck|checks the scripts
+test|clang-format|checks the layout of sources
 test|iproute2|ip and tc: the virtual cluster's network
 services|prometheus|promtool checks the metrics
 services|munge|authentication of the virtual cluster's Slurm
