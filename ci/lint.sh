@@ -135,6 +135,9 @@ if [ -n "$hits" ]; then
   while read -r hit; do breach "$hit: path of one machine"; done <<<"$hits"
 fi
 
+# The pages of the verdict: constants, tests and sources that they name.
+python3 ci/verdict_page.py || breach 'src/verdict: see above'
+
 # The page's script: types and a linter, where CMake has fetched them (build/npm).
 npm=build/npm/node_modules
 machine=$(uname -m | sed 's/x86_64/x64/; s/aarch64/arm64/')

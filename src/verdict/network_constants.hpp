@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every number the verdict on links decides with; copied into /verdict/inputs like constants.hpp.
+// Constants of the verdict on links and collectives, as in constants.hpp.
 #pragma once
 
 #include <cstddef>
@@ -8,57 +8,58 @@
 
 namespace assay::verdict::constants {
 
-// Error budget: chance of a healthy population (one case, level and direction) being measured again; of a
-// warning without fresh data, over all cases, levels and directions together; of a wrong confirmation, over
-// its candidates.
+// Error budget: probability that a healthy population (one case, level and direction) is measured again.
 inline constexpr double network_alpha_screen = 0.10;
+// Probability of a warning without fresh data, over all cases, levels and directions.
 inline constexpr double network_alpha_warn = 0.01;
+// Probability of a wrong confirmation, over the candidates of a case.
 inline constexpr double network_alpha_retest = 0.01;
-// Of a false failure, over all candidates of the run: with alpha_fail of the populations and in_step_alpha 1
-// % of runs.
+// Probability of a false fault, over all candidates of the run; with alpha_fail and in_step_alpha 1 % of
+// runs.
 inline constexpr double network_alpha_fail = 0.001;
-// Least deficits (of the logarithm) worth a second look. Leaf scores are medians over many nodes, so they are
-// finer.
+// Least deficits of a suspect (of the logarithm of the rate): switch, node or NIC, pair. Scores of switches
+// are medians over many nodes and therefore finer.
 inline constexpr double network_leaf = 0.008;
 inline constexpr double network_node = 0.012;
 inline constexpr double network_pair = 0.05;
-// What fresh data must show of them: under the 2 % of a warning healthy NICs differ. A single pair in so many
-// rounds.
+// Least deficits in fresh data: switch; node or NIC, because healthy NICs differ by up to 2 %.
 inline constexpr double network_leaf_confirmed = 0.010;
 inline constexpr double network_node_confirmed = 0.020;
+// A single pair: rounds in which it must be slow, and robust deviations.
 inline constexpr std::size_t network_pair_rounds = 3;
-// Robust sigmas that a single pair must lie out by, too.
 inline constexpr double network_pair_sigma = 4.0;
-// A pair is worth a warning without fresh data when it is this many times further out than the third worst of
-// at least this many pairs: congestion makes tails in which the worst three lie close together.
+// A pair is a warning without fresh data when it is this many times further out than the third worst of at
+// least this many pairs. Congestion makes tails in which the worst three are close together.
 inline constexpr double network_pair_alone = 3.0;
 inline constexpr std::size_t network_pair_population = 24;
-// Deficits of a warning and of a failure (DESIGN.md 7: NIC pairs 5 %).
+// Deficits of a warning and of a fault.
 inline constexpr double network_warn = 0.02;
 inline constexpr double network_fail = 0.05;
-// More parts than this and this share of all are one finding with members.
+// More parts than this, and this share of all, are one finding with members.
 inline constexpr std::size_t network_split_members = 8;
 inline constexpr double network_split_share = 0.04;
-// From so many parts the robust predictive deviation, from so many deletion t; below, the pattern only.
+// Parts from which the robust predictive deviation and the deletion t are used; below, the pattern only.
 inline constexpr std::size_t network_robust_population = 24;
 inline constexpr std::size_t network_deletion_population = 6;
-// No two parts agree better than this; keeps identical values from making any difference significant.
+// Least spread of parts: keeps equal values from making any difference significant.
 inline constexpr double network_spread_floor = 1e-3;
-// Retests: rounds with fresh partners after the one with the same partner; repeats of single pairs; controls.
+// Retests: rounds with new partners after the one with the same partner; repeats, batches and series of
+// single pairs.
 inline constexpr int network_retest_partners = 8;
 inline constexpr int network_pair_repeats = 5;
 inline constexpr std::size_t network_pair_batches = 2;
 inline constexpr std::size_t network_pair_series = 2;
+// Retests: controls, nodes measured of a switch, samples.
 inline constexpr std::size_t network_least_controls = 8;
 inline constexpr std::size_t network_most_controls = 64;
 inline constexpr std::size_t network_leaf_ends = 16;
 inline constexpr int network_retest_samples = 30;
 
-// Random groups: fewest nodes and draws that tell a culprit from those beside it.
+// Random groups: fewest nodes and draws that separate a slow node from the nodes in its groups.
 inline constexpr std::size_t collective_nodes = 8;
 inline constexpr std::size_t collective_draws = 3;
-// All nodes together are looked into by halves when they reach less than this share of what groups of 4 nodes
-// do: busbw hardly depends on how many take part.
+// Bisection starts when all nodes together reach less than this share of what groups of 4 nodes reach: busbw
+// hardly depends on the number of nodes.
 inline constexpr double bisection_share = 0.5;
 
 inline Json network_json() {
