@@ -2,6 +2,7 @@
 // How small a slowdown a run could have seen.
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "measure/robust.hpp"
 #include "measure/statistics.hpp"
@@ -44,7 +45,16 @@ double critical_of(std::size_t n, double alpha, double tail) {
   return -t_quantile(heavy_deletion_p(n, alpha) / tests, as_double(n) - 2);
 }
 
-Sensitivity of_population(const Population& p, std::size_t populations) {
+/// Parts that findings name: their values do not belong to the spread of healthy parts.
+std::set<std::int32_t> blamed_by(const Judgement& j) {
+  std::set<std::int32_t> blamed;
+  for (const Found& f : j.found)
+    if (f.finding.severity != "INFO") blamed.insert(f.rows.begin(), f.rows.end());
+  return blamed;
+}
+
+Sensitivity of_population(const Population& p, std::size_t populations,
+                          const std::set<std::int32_t>& blamed) {
   Sensitivity out;
   const Series& s = *p.series;
   out.parts = p.size();
@@ -52,7 +62,7 @@ Sensitivity of_population(const Population& p, std::size_t populations) {
   out.samples = p.members.front().row->n;
   for (const auto& m : p.members) {
     out.samples = std::min<std::int64_t>(out.samples, m.row->n);
-    if (!m.low) residuals.push_back(m.residual);
+    if (!m.low && !blamed.contains(m.row->entity)) residuals.push_back(m.residual);
   }
   out.stratum = s.strata[static_cast<std::size_t>(p.stratum)];
   out.basis = word_of(strongest(s, p.stratum));
@@ -114,10 +124,11 @@ std::vector<Sensitivity> sensitivity_of(const Judgement& j) {
     all.emplace_back(&s, is_population(s) ? populations_of(j, s, attributes) : std::vector<Population>{});
     count += all.back().second.size();
   }
+  const std::set<std::int32_t> blamed = blamed_by(j);
   std::vector<Sensitivity> out;
   for (const auto& [series, populations] : all) {
     std::vector<Sensitivity> own;
-    for (const auto& p : populations) own.push_back(of_population(p, count));
+    for (const auto& p : populations) own.push_back(of_population(p, count, blamed));
     if (own.empty()) own.push_back(of_fixed(*series));
     for (auto& s : own) {
       s.metric = series->full();

@@ -2,7 +2,8 @@
 // Writes a results file of a made-up fleet, for tests of commands that need more nodes than there are:
 //   make_run OUT [key=value ...]
 //   nodes=8 devices=1 rate=1e11 slow=NODE factor=0.9 seed=1 noise=0.002 started=2026-01-01T00:00:00Z key=TEXT
-//   first=0 metrics=1
+//   first=0 metrics=1 telemetry=0 (1: a clock and a power reading a second of each device, one of which
+//   throttles)
 #include <cstdio>
 #include <iostream>
 #include <map>
@@ -61,6 +62,19 @@ results::Writer::Start start_of(const std::string& out, const Arguments& a, std:
   return start;
 }
 
+void add_telemetry(results::CaseBundle& bundle) {
+  for (const auto row : bundle.data.entity) {
+    results::TelemetryTable t{row, {}, {}, {{"clock", "Hz"}, {"power", "W"}}};
+    for (int s = 0; s < 60; ++s) {
+      t.t.push_back(s);
+      t.number["clock"].push_back(row == bundle.data.entity.front() && s >= 30 ? 1.2e9 : 1.8e9);
+      t.number["power"].push_back(300 + s % 7);
+    }
+    bundle.telemetry.push_back(std::move(t));
+  }
+  bundle.flags.push_back({30, bundle.data.entity.front(), "hw_thermal", 1});
+}
+
 /// Samples around the rate of each device, which differs between devices by a third of a per cent at most and
 /// not between runs.
 results::CaseBundle case_of(const Arguments& a, const results::Writer::Start& start,
@@ -97,6 +111,7 @@ results::CaseBundle case_of(const Arguments& a, const results::Writer::Start& st
     }
   }
   c.metrics.push_back(std::move(m));
+  if (number(a, "telemetry", 0) > 0) add_telemetry(bundle);
   if (name.ends_with("1024-together")) bundle.selftest.push_back({"gemm", 1, 1, 1, 1, -1});
   return bundle;
 }

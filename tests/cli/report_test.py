@@ -209,6 +209,11 @@ class Report(harness.CliTest):
         self.assertEqual(sum("svg" == tag and a.get("class") == "plot rail" for tag, a in page.elements), 2 * len(data["matrices"]))
         self.assertIn("By node, rail and direction", page.words)
 
+    def test_a_verdict_writes_the_same_page(self):
+        text, _, _ = self.page(self.store / "fault.h5")
+        self.assert_code(self.assay("verdict", self.store / "fault.h5", "--report", "verdict.html"), 2)
+        self.assertEqual((self.dir / "verdict.html").read_text(), text)
+
     def test_markdown_tells_state_and_findings(self):
         self.assert_code(self.assay("report", self.store / "fault.h5", "--markdown", "-o", "page.md"), 0)
         text = (self.dir / "page.md").read_text()

@@ -8,6 +8,7 @@
 #include <streambuf>
 
 #include "base/error.hpp"
+#include "report/html/page.hpp"
 #include "report/report.hpp"
 #include "results/export.hpp"
 #include "results/reader.hpp"
@@ -53,6 +54,17 @@ void report_all(const results::Results& r, const results::VerdictData& v) {
   report::nodes_text(r, v);
 }
 
+/// No text of a file is markup in the page: every tag begins with a name that the page has, and none of them
+/// can load or run anything.
+void check_page(const report::PageInput& input) {
+  const std::string page = report::page_html(input), body = page.substr(0, page.find("<script type"));
+  for (const char* tag : {"<img", "<script", "<iframe", "<object", "<embed", "<link", "<form", "<base"})
+    if (const auto at = body.find(tag); at != std::string::npos) broken("in a page: " + body.substr(at, 80));
+  const std::string data = page.substr(body.size(), page.find("</script>", body.size()) - body.size());
+  if (data.find('<', 1) != std::string::npos) broken("markup in the data of a page");
+  report::page_markdown(input);
+}
+
 }  // namespace
 
 void broken(const std::string& what) {
@@ -77,8 +89,11 @@ void use_results(const results::Results& r) {
   results::export_csv(r, out);
   results::export_jsonl(r, out);
   if (r.verdict) report_all(r, *r.verdict);
-  const auto verdict = verdict::judge(r, verdict::options_from(r));
+  const auto options = verdict::options_from(r);
+  verdict::Judgement judgement(r, options);
+  const auto verdict = verdict::judge_all(judgement);
   report_all(r, verdict);
+  check_page({"file.h5", "", r, judgement, verdict, {}, std::nullopt, std::nullopt, {}, nullptr});
   verdict::Join join;
   join.add("a.h5", r, verdict);
   join.add("b.h5", r, verdict);

@@ -112,6 +112,39 @@ TEST(Sensitivity, NoiseHidesAndPartsReveal) {
   EXPECT_LT(many, 0.06);
 }
 
+TEST(Sensitivity, AFaultIsNoSpreadOfTheHealthy) {
+  const auto visible = [](double slow) {
+    const Made made(fleet(24, slow));
+    return verdict::sensitivity_of(made.judgement).at(0).visible;
+  };
+  EXPECT_NEAR(visible(0.7), visible(1), 0.02);
+}
+
+TEST(Page, WhatWasNotTestedIsNamedCaseByCaseAndPartByPart) {
+  auto r = fleet(8);
+  const auto add = [&](const char* name, results::CaseState state, const char* why) {
+    fabricate::add_case(r, "gemm", name, "throughput", "FLOP/s", results::Better::higher, "device", {}, {}, 6,
+                        false);
+    r.cases.back().state = state;
+    r.cases.back().reason = why;
+  };
+  add("fp32-skipped", results::CaseState::skip, "too little memory");
+  add("fp32-broken", results::CaseState::error, "out of memory");
+  for (const char* name : {"fp32-cut-off", "fp8-together"}) fabricate::plan_only(r, "gemm", name, false);
+  r.plan.back().state = "not_applicable";
+  r.plan.back().reason = "no FP8 here";
+  r.entities.push_back({"nic", "nic-9", "path", "node1/eth9", 1, -1});
+  const Made made(std::move(r));
+  const std::string page = report::page_html(made.input());
+  for (const char* row : {"fp32-skipped</td><td>skip</td><td></td><td class=\"wide\">too little memory",
+                          "fp32-broken</td><td>error</td><td></td><td class=\"wide\">out of memory",
+                          "fp32-cut-off</td><td>incomplete</td><td></td><td class=\"wide\">never ran",
+                          "fp8-together</td><td>not applicable</td><td></td><td class=\"wide\">no FP8 here"})
+    EXPECT_THAT(page, HasSubstr(std::string("<td class=\"wide\">gemm/") + row));
+  EXPECT_THAT(page,
+              HasSubstr("node1/eth9</a></td><td>nic</td><td class=\"nowrap\"><span class=\"chip none\">"));
+}
+
 TEST(Page, AFindingIsDrawnOverTheTimeOfTheRun) {
   auto r = fleet(8, 0.7);
   const auto slow = fabricate::row_named(r, "node3/cores0-1"),
@@ -171,6 +204,49 @@ TEST(Page, ASweepStandsBesideItsBoundTheRunBeforeAndWhoIsBlamed) {
   EXPECT_THAT(sweep["blamed"][0]["name"].get<std::string>(), HasSubstr("node3"));
   EXPECT_LT(sweep["blamed"][0]["values"][1].get<double>(), sweep["low"][1].get<double>());
   EXPECT_THAT(page, HasSubstr("dashed: contract; dotted: before.h5; red: node3"));
+}
+
+TEST(Page, TrainingIsToldStageByStageStepByStepAndRankByRank) {
+  auto r = fleet(2);
+  const auto rows = fabricate::rows_of_kind(r, "device");
+  auto& c = fabricate::add_case(r, "train", "tiny-together", "throughput", "token/s", results::Better::higher,
+                                "device", rows, std::vector<double>(rows.size(), 1e4), 10);
+  const auto add = [&](const char* name, const char* unit, double first, double step) {
+    results::Metric m{name, unit, results::Better::none, false, results::Role::metric, true, {}};
+    for (std::size_t row = 0; row < rows.size(); ++row)
+      for (int s = 0; s < 10; ++s) m.values.push_back(first + step * s);
+    c.metrics.push_back(std::move(m));
+  };
+  c.metrics.front().judging.emplace();
+  c.metrics.front().judging->of = results::MetricClass::step;
+  c.metrics.front().judging->shared_by = results::SharedBy::world;
+  add("loss", "nat", 3, -0.1);
+  add("oracle", "nat", 1.5, 0);
+  add("forward", "s", 0.004, 0);
+  add("exposed", "s", 0.001, 0);
+  const Made made(std::move(r));
+  const std::string page = report::page_html(made.input());
+  for (const char* there :
+       {"loss of train/tiny-together by step, beside the entropy of the data",
+        "<td class=\"num\">9</td><td class=\"num\">2.1 nat</td><td class=\"num\">1.5 nat</td>",
+        "Time of a step by stage: forward 4 ms, exposed 1 ms, medians",
+        "Throughput by rank of train/tiny-together"})
+    EXPECT_THAT(page, HasSubstr(there));
+}
+
+TEST(Page, PartsOfTwoKindsAreToldGroupByGroup) {
+  auto r = fleet(8);
+  auto& table = r.inventory["device"];
+  for (const auto row : fabricate::rows_of_kind(r, "device")) {
+    table.entity.push_back(row);
+    table.text["model"].push_back(table.entity.size() % 2 == 0 ? "A" : "B");
+  }
+  const Made made(std::move(r));
+  const std::string page = report::page_html(made.input());
+  for (const char* group : {"<td class=\"wide\">A x2</td>", "<td class=\"wide\">B x2</td>"})
+    EXPECT_THAT(page,
+                HasSubstr(std::string("<td class=\"wide\">memory/triad-together:bandwidth</td>") + group));
+  EXPECT_THAT(report::page_html(Made(fleet(8)).input()), HasSubstr("No metric has more than one group"));
 }
 
 TEST(Page, HostileTextsAreInert) {

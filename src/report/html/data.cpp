@@ -20,8 +20,9 @@ namespace {
 Json rounded(double value) {
   if (!std::isfinite(value)) return nullptr;
   if (value == 0) return 0;
-  const double power = std::pow(10.0, 5 - std::ceil(std::log10(std::abs(value))));
-  const double out = std::round(value * power) / power;
+  // Powers below one are no exact numbers.
+  const double digits = 5 - std::ceil(std::log10(std::abs(value))), power = std::pow(10.0, std::abs(digits));
+  const double out = digits < 0 ? std::round(value / power) * power : std::round(value * power) / power;
   return std::isfinite(out) ? Json(out) : Json(value);
 }
 
@@ -31,7 +32,7 @@ Json list(const std::vector<double>& values) {
   return out;
 }
 
-constexpr const char* version = "1.1";
+constexpr const char* version = "1.2";
 
 /// As `assay verdict --json`, less the parts that passed: `parts` has the states of all.
 Json verdict_of(const Page& page) {
@@ -180,6 +181,22 @@ Json flags_json(const Page& page) {
   Json out = Json::array();
   for (const auto& f : page.in.results.flags)
     out.push_back({{"t", rounded(f.t)}, {"part", f.entity}, {"flag", f.flag}, {"value", f.value}});
+  return out;
+}
+
+Json spans_json(const Page& page) {
+  Json out = Json::array();
+  for (const auto& s : page.spans)
+    out.push_back({{"from", rounded(s.from)}, {"to", rounded(s.to)}, {"suite", s.suite}, {"case", s.name}});
+  return out;
+}
+
+/// When values were wrong; the section has them in full.
+Json errors_json(const Page& page) {
+  constexpr std::size_t most = 500;
+  Json out = Json::array();
+  for (const auto& e : page.in.results.errors)
+    if (out.size() < most) out.push_back({{"t", rounded(e.t)}, {"part", e.entity}});
   return out;
 }
 
@@ -350,6 +367,8 @@ std::string page_data(const Page& page) {
   out["sweeps"] = sweeps_json(page);
   out["telemetry"] = telemetry_json(page);
   out["flags"] = flags_json(page);
+  out["spans"] = spans_json(page);
+  out["errors"] = errors_json(page);
   out["trend"] = trend_json(page.in.runs);
   if (page.in.comparison) out["comparison"] = comparison_json(page);
   if (page.in.joint) out["joint"] = joint_json(*page.in.joint);

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <string_view>
+#include <unordered_map>
 
 #include "report/html/sections.hpp"
 #include "results/case_name.hpp"
@@ -16,17 +18,30 @@ namespace {
 
 constexpr std::size_t peers_drawn = 240, samples_drawn = 240;
 
+using Rows = std::unordered_map<std::string_view, std::int32_t>;
+
+/// Rows of /entities by their name, of those that findings name: a large fleet has a million links.
+Rows rows_of(const verdict::Judgement& j, const std::vector<results::Finding>& findings) {
+  Rows rows;
+  for (const auto& f : findings) {
+    rows.try_emplace(f.name, -1);
+    for (const auto& member : f.members) rows.try_emplace(member, -1);
+  }
+  for (std::size_t i = 0; i < j.entities.size() && !rows.empty(); ++i) {
+    const auto it = rows.find(j.results.entities[i].name);
+    if (it != rows.end() && it->second < 0) it->second = static_cast<std::int32_t>(i);
+  }
+  return rows;
+}
+
 /// Rows of /entities that a finding names: the part itself and, of a node, what is below it; of a population
 /// its members.
-std::set<std::int32_t> named_by(const verdict::Judgement& j, const results::Finding& f,
-                                const std::map<std::string, std::int32_t>& rows) {
+std::set<std::int32_t> named_by(const verdict::Judgement& j, const results::Finding& f, const Rows& rows) {
   std::set<std::int32_t> named;
   std::vector<std::string> names = f.members;
   names.push_back(f.name);
-  for (const auto& name : names) {
-    const auto it = rows.find(name);
-    if (it != rows.end()) named.insert(it->second);
-  }
+  for (const auto& name : names)
+    if (const auto row = rows.at(name); row >= 0) named.insert(row);
   if (f.level != "node") return named;
   for (std::size_t i = 0; i < j.entities.size(); ++i) {
     const auto row = static_cast<std::int32_t>(i);
@@ -75,18 +90,6 @@ Timed thinned_in_time(Timed timed, std::size_t most) {
 }
 
 using Spans = std::map<std::string, std::pair<double, double>>;
-
-/// From the first to the last sample of each case that has times.
-Spans spans_of(const results::Results& r) {
-  Spans spans;
-  for (const auto& c : r.cases)
-    for (const double t : c.t) {
-      if (!std::isfinite(t)) continue;
-      const auto [at, fresh] = spans.try_emplace(c.path(), t, t);
-      at->second = {std::min(at->second.first, t), std::max(at->second.second, t)};
-    }
-  return spans;
-}
 
 /// Of the part itself, what is below it and what it is a part of.
 std::vector<bool> concerned_by(const results::Results& r, const std::string& name) {
@@ -169,13 +172,14 @@ std::vector<Evidence> evidence_of(const PageInput& in, std::size_t most) {
   const auto& j = in.judgement;
   std::map<std::string, const verdict::Series*> series;
   for (const auto& s : j.series) series.try_emplace(s.full(), &s);
-  std::map<std::string, std::int32_t> rows;
-  for (std::size_t i = 0; i < j.entities.size(); ++i)
-    rows.try_emplace(j.results.entities[i].name, static_cast<std::int32_t>(i));
-  const Spans spans = spans_of(in.results);
+  const auto& findings = in.verdict.findings;
+  const Rows rows = rows_of(j, findings);
+  Spans spans;
+  if (!findings.empty())
+    for (const CaseSpan& s : spans_of(in.results)) spans[s.suite + "/" + s.name] = {s.from, s.to};
   std::vector<Evidence> all;
-  for (std::size_t i = 0; i < in.verdict.findings.size() && all.size() < most; ++i) {
-    const auto& f = in.verdict.findings[i];
+  for (std::size_t i = 0; i < findings.size() && all.size() < most; ++i) {
+    const auto& f = findings[i];
     const auto it = series.find(f.metric);
     if (it == series.end()) continue;
     Evidence e = evidence_for(in, *it->second, named_by(j, f, rows));

@@ -3,7 +3,8 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
+#include <functional>
+#include <future>
 
 #include "base/sha256.hpp"
 #include "report/html/assets.hpp"
@@ -83,14 +84,20 @@ std::string tail(const std::string& data, const std::string& words) {
 bool page_is_interactive() noexcept { return !page_script().empty(); }
 
 std::string page_html(const PageInput& input) {
+  // Of a large fleet the longest two, beside the rest.
+  auto sensitivity = std::async(std::launch::async, verdict::sensitivity_of, std::cref(input.judgement));
+  auto matrices = std::async(std::launch::async, matrices_of, std::cref(input.judgement));
   Page page{input,
             verdict::contract_of(input.judgement, input.verdict),
-            verdict::sensitivity_of(input.judgement),
+            {},
             evidence_of(input, findings_with_samples),
-            matrices_of(input.judgement),
+            {},
             sweeps_of(input.judgement),
             {},
+            spans_of(input.results),
             coverage_line(input.results)};
+  page.sensitivity = sensitivity.get();
+  page.matrices = matrices.get();
   for (const Sweep& s : page.sweeps) page.sweep_lines.push_back(sweep_lines_of(page, s));
   std::string out =
       head(input.verdict.state + ": " + input.file) +

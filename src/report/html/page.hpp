@@ -65,6 +65,14 @@ struct SweepLines {
   std::vector<std::pair<std::string, std::vector<double>>> blamed;  ///< parts that a finding blames
 };
 
+/// From the first to the last sample of a case.
+struct CaseSpan {
+  double from = 0, to = 0;  ///< seconds since run start
+  std::string suite, name;
+};
+/// Of the cases whose samples have times, by start.
+std::vector<CaseSpan> spans_of(const results::Results& results);
+
 /// All that the sections show, made once.
 struct Page {
   const PageInput& in;
@@ -74,7 +82,8 @@ struct Page {
   std::vector<Matrix> matrices;
   std::vector<Sweep> sweeps;
   std::vector<SweepLines> sweep_lines;  ///< [sweeps]
-  std::string links;                    ///< which were exercised; empty where none was
+  std::vector<CaseSpan> spans;
+  std::string links;  ///< which were exercised; empty where none was
 };
 
 std::string page_html(const PageInput& input);

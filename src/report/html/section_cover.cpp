@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "base/units.hpp"
 #include "report/html/markup.hpp"
@@ -181,15 +182,19 @@ namespace {
 
 std::string skipped_cases(const Page& page) {
   std::vector<std::vector<Cell>> rows;
+  std::set<std::string> ran;
   for (const auto& c : page.in.results.cases) {
+    ran.insert(c.path());
     if (c.state == results::CaseState::pass || c.state == results::CaseState::fail) continue;
     rows.push_back({cell(c.path(), "wide"), cell(results::to_string(c.state)),
                     cell(c.required ? "required" : ""), cell(c.reason, "wide")});
   }
   for (const auto& p : page.in.results.plan) {
-    if (p.state != "not_applicable") continue;
-    rows.push_back({cell(p.suite + "/" + p.name, "wide"), cell("not applicable"),
-                    cell(p.required ? "required" : ""), cell(p.reason, "wide")});
+    const std::string path = p.suite + "/" + p.name;
+    const bool applies = p.state != "not_applicable";
+    if (applies && ran.contains(path)) continue;
+    rows.push_back({cell(path, "wide"), cell(applies ? "incomplete" : "not applicable"),
+                    cell(p.required ? "required" : ""), cell(applies ? "never ran" : p.reason, "wide")});
   }
   if (rows.empty()) return "<p>Every planned case ran to its end.</p>\n";
   return table("Cases without a result", {{"case", "wide"}, {"state"}, {""}, {"why", "wide"}}, rows, 12);

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/units.hpp"
+#include "measure/statistics.hpp"
 #include "report/html/markup.hpp"
 #include "report/html/sections.hpp"
 #include "report/html/svg.hpp"
@@ -63,6 +64,25 @@ std::string picture_of(const Evidence& e, const results::Finding& f) {
                      at > (strip_left + strip_right) / 2 ? "tick end" : "tick");
   }
   return svg(strip_width, bottom + 24, body, f.name + ": samples beside those of its peers");
+}
+
+/// The same in numbers, for those who cannot see the picture.
+std::string table_of(const Evidence& e, const results::Finding& f) {
+  std::vector<std::vector<Cell>> rows;
+  const auto add = [&](const std::string& who, std::size_t count, const std::vector<double>& values) {
+    if (!values.empty())
+      rows.push_back({cell(who), number_cell(std::to_string(count)),
+                      number_cell(quantity(std::ranges::min(values), e.series->unit)),
+                      number_cell(quantity(median(values), e.series->unit)),
+                      number_cell(quantity(std::ranges::max(values), e.series->unit))});
+  };
+  add("peers, medians", e.peer_count, e.peers);
+  add(e.again.empty() ? f.name : f.name + ", first", e.own.size(), e.own);
+  add(f.name + ", again", e.again.size(), e.again);
+  return "<details class=\"more\"><summary>As a table</summary>" +
+         table("Samples of " + e.series->full() + ", thinned by rank",
+               {{"of"}, {"values", "num"}, {"least", "num"}, {"median", "num"}, {"most", "num"}}, rows) +
+         "</details>\n";
 }
 
 /// The samples when they were taken, with what else was seen of the part at the time.
@@ -189,7 +209,7 @@ std::string findings_section(const Page& page) {
     if (next < page.evidence.size() && page.evidence[next].finding == i)
       out += figure(picture_of(page.evidence[next], f), "Samples of " + f.metric + ", thinned by rank.",
                     fmt::format("evidence/{}", next)) +
-             timeline_figure(page.evidence[next], next, f);
+             timeline_figure(page.evidence[next], next, f) + table_of(page.evidence[next], f);
     else
       out += none(f.metric.empty() ? "No samples belong to it: it is a fact, not a measurement."
                                    : "Samples of it are not in this page; see \u201cin the file\u201d.");

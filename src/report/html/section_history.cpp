@@ -45,6 +45,18 @@ std::string trend_picture(const std::vector<verdict::Snapshot>& runs, const Tren
              m.metric + " over the runs: median and the band of 5 to 95 % of the parts");
 }
 
+/// The picture in numbers, for those who cannot see it.
+std::string points_table(const std::vector<verdict::Snapshot>& runs, const TrendMetric& m) {
+  std::vector<std::vector<Cell>> rows;
+  for (const auto& p : m.points)
+    rows.push_back({cell(runs[p.run].source.started, "nowrap"), number_cell(quantity(p.low, m.unit)),
+                    number_cell(quantity(p.median, m.unit)), number_cell(quantity(p.high, m.unit))});
+  return "<details class=\"more\"><summary>As a table</summary>" +
+         table(m.metric + " by run", {{"started"}, {"5 %", "num"}, {"median", "num"}, {"95 %", "num"}},
+               rows) +
+         "</details>";
+}
+
 std::string changes_table(const std::vector<verdict::Snapshot>& runs, const std::vector<TrendMetric>& trend) {
   std::vector<std::pair<const TrendMetric*, const verdict::TrendChange*>> all;
   for (const auto& m : trend)
@@ -95,7 +107,7 @@ std::string history_of(const std::vector<verdict::Snapshot>& runs) {
         "<div><h3>" + escaped(m.metric) + "</h3>" +
         figure(trend_picture(runs, m), fmt::format("{} runs, {} changes", m.points.size(), m.changes.size()),
                fmt::format("trend/{}", order[k])) +
-        "</div>\n";
+        points_table(runs, m) + "</div>\n";
   }
   out += "</div>\n";
   return order.size() > most

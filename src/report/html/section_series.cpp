@@ -159,6 +159,34 @@ std::string tails_of(const Page& page, const verdict::Series& s, double centre) 
   return out.empty() ? "-" : out;
 }
 
+/// Metrics whose parts are of several kinds, or under several drivers, kind by kind: each is judged by
+/// itself.
+std::string strata_table(const Page& page) {
+  std::vector<std::vector<Cell>> rows;
+  for (const auto& s : page.in.judgement.series) {
+    if (!s.judged || s.strata.size() < 2) continue;
+    std::vector<std::vector<double>> values(s.strata.size());
+    for (const auto& row : s.rows) values[static_cast<std::size_t>(row.stratum)].push_back(row.median);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (values[i].empty()) continue;
+      const double centre = median(values[i]);
+      rows.push_back(
+          {cell(s.full(), "wide"), cell(s.strata[i], "wide"), number_cell(format_quantity(centre, s.unit)),
+           number_cell(values[i].size() < 2 || centre == 0
+                           ? "-"
+                           : fmt::format("{:.2f} %", 100 * mad_sigma(values[i]) / std::abs(centre))),
+           number_cell(std::to_string(values[i].size()))});
+    }
+  }
+  if (rows.empty())
+    return "<p>No metric has more than one group: its parts are of one kind, as far as is recorded.</p>\n";
+  return "<h3>Group by group</h3>\n" +
+         table(
+             "Metrics by what their parts are (model, firmware, slot)",
+             {{"metric", "wide"}, {"group", "wide"}, {"median", "num"}, {"spread", "num"}, {"parts", "num"}},
+             rows, 40);
+}
+
 /// The same metric of the same case with one device of a node at work and with all: their ratio.
 std::string contention(const Page& page) {
   std::vector<std::vector<Cell>> rows;
@@ -266,7 +294,7 @@ std::string distributions_section(const Page& page) {
                 {"groups", "num"},
                 {"slow tail", "wide"}},
                rows, 40) +
-         contention(page);
+         strata_table(page) + contention(page);
 }
 
 }  // namespace assay::report

@@ -42,25 +42,14 @@ std::map<std::string, Quantity> quantities_of(const results::Results& r) {
   return out;
 }
 
-/// When suites had samples: [from, to] of each in the order of time.
-std::vector<std::tuple<double, double, std::string>> spans_of(const results::Results& r) {
-  std::vector<std::tuple<double, double, std::string>> spans;
-  for (const auto& c : r.cases) {
-    double from = std::numeric_limits<double>::max(), to = 0;
-    for (const double t : c.t) {
-      if (!std::isfinite(t)) continue;
-      from = std::min(from, t);
-      to = std::max(to, t);
-    }
-    if (to > 0) spans.emplace_back(from, to, c.suite);
-  }
-  std::sort(spans.begin(), spans.end());
-  std::vector<std::tuple<double, double, std::string>> joined;
-  for (const auto& [from, to, suite] : spans) {
-    if (!joined.empty() && std::get<2>(joined.back()) == suite)
-      std::get<1>(joined.back()) = std::max(std::get<1>(joined.back()), to);
+/// Cases of one suite that follow each other, as one.
+std::vector<CaseSpan> suites_of(const std::vector<CaseSpan>& spans) {
+  std::vector<CaseSpan> joined;
+  for (const CaseSpan& s : spans) {
+    if (!joined.empty() && joined.back().suite == s.suite)
+      joined.back().to = std::max(joined.back().to, s.to);
     else
-      joined.emplace_back(from, to, suite);
+      joined.push_back(s);
   }
   return joined;
 }
@@ -75,12 +64,12 @@ std::string time_picture(const Page& page, const std::string& name, const Quanti
       times.push_back(t);
       values.push_back(v);
     }
-  const auto spans = spans_of(page.in.results);
-  for (const auto& [from, to, suite] : spans) times.insert(times.end(), {from, to});
+  const auto spans = suites_of(page.spans);
+  for (const CaseSpan& s : spans) times.insert(times.end(), {s.from, s.to});
   const Scale x = scale_of(times, time_left, time_right), y = scale_of(values, bottom, top);
   std::string body;
   bool even = false;
-  for (const auto& [from, to, suite] : spans) {
+  for (const auto& [from, to, suite, first] : spans) {
     body += svg_rect(x.at(from), top - 16, std::max(1.0, x.at(to) - x.at(from)), bottom - top + 16,
                      even ? "span even" : "span");
     if (x.at(to) - x.at(from) > 8.0 * static_cast<double>(suite.size()))
@@ -101,7 +90,30 @@ std::string time_picture(const Page& page, const std::string& name, const Quanti
   }
   for (const auto& f : page.in.results.flags)
     body += svg_line(x.at(f.t), bottom - 10, x.at(f.t), bottom, f.value != 0 ? "flag set" : "flag");
+  for (const auto& e : page.in.results.errors)
+    if (std::isfinite(e.t)) body += svg_dot(x.at(e.t), bottom - 4, 3, "mark-flag");
   return svg(time_right + 20, bottom + 24, body, name + " over time, with the suites that ran");
+}
+
+/// The picture in numbers, for those who cannot see it.
+std::string time_table(const Page& page, const std::string& name, const Quantity& q) {
+  std::vector<std::vector<Cell>> rows;
+  constexpr std::size_t most = 64;
+  for (const auto& [entity, line] : q.lines) {
+    if (rows.size() == most) break;
+    std::vector<double> values;
+    for (const auto& [t, v] : line) values.push_back(v);
+    rows.push_back({markup_cell(part_link(page.in.judgement.entities.name(entity))),
+                    number_cell(quantity(std::ranges::min(values), q.unit)),
+                    number_cell(quantity(median(values), q.unit)),
+                    number_cell(quantity(std::ranges::max(values), q.unit)),
+                    number_cell(std::to_string(values.size()))});
+  }
+  return "<details class=\"more\"><summary>As a table</summary>" +
+         table(name + " by part" +
+                   (q.lines.size() > most ? fmt::format(", {} of {}", most, q.lines.size()) : ""),
+               {{"part"}, {"least", "num"}, {"median", "num"}, {"most", "num"}, {"readings", "num"}}, rows) +
+         "</details>\n";
 }
 
 std::string counters_table(const Page& page) {
@@ -119,6 +131,21 @@ std::string counters_table(const Page& page) {
 
 }  // namespace
 
+std::vector<CaseSpan> spans_of(const results::Results& r) {
+  std::vector<CaseSpan> spans;
+  for (const auto& c : r.cases) {
+    double from = std::numeric_limits<double>::max(), to = 0;
+    for (const double t : c.t) {
+      if (!std::isfinite(t)) continue;
+      from = std::min(from, t);
+      to = std::max(to, t);
+    }
+    if (to > 0) spans.push_back({from, to, c.suite, c.name});
+  }
+  std::ranges::stable_sort(spans, {}, &CaseSpan::from);
+  return spans;
+}
+
 std::string telemetry_section(const Page& page) {
   const auto quantities = quantities_of(page.in.results);
   std::string out;
@@ -126,9 +153,11 @@ std::string telemetry_section(const Page& page) {
   for (const auto& [name, q] : quantities) {
     out += "<h3>" + escaped(name) + "</h3>" +
            figure(time_picture(page, name, q),
-                  fmt::format("{} part{}; shaded: which suite ran; ticks at the bottom: throttle flags.",
+                  fmt::format("{} part{}; shaded: which suite ran; at the bottom, ticks: throttle flags, "
+                              "dots: wrong values.",
                               q.lines.size(), q.lines.size() == 1 ? "" : "s"),
-                  "telemetry/" + name);
+                  "telemetry/" + name) +
+           time_table(page, name, q);
   }
   out += "<h3>Counters and wrong values</h3>\n" + counters_table(page);
   if (page.in.results.errors.empty()) return out + "<p>No value was wrong.</p>\n";
@@ -170,6 +199,25 @@ Line by_step(const results::CaseData& c, const results::Metric& m) {
   return line;
 }
 
+/// What is drawn of the loss, at most so many steps of it.
+std::string loss_table(const results::CaseData& c, const Line& loss, const Line& oracle) {
+  constexpr std::size_t most = 200;
+  const std::size_t every = (loss.size() + most - 1) / most;
+  const std::string& unit = c.find("loss")->unit;
+  const std::map<double, double> bound(oracle.begin(), oracle.end());
+  std::vector<std::vector<Cell>> rows;
+  for (std::size_t i = 0; i < loss.size(); i += every) {
+    const auto at = bound.find(loss[i].first);
+    rows.push_back({number_cell(fmt::format("{:.0f}", loss[i].first)),
+                    number_cell(quantity(loss[i].second, unit)),
+                    number_cell(at == bound.end() ? "-" : quantity(at->second, unit))});
+  }
+  return "<details class=\"more\"><summary>Loss by step</summary>" +
+         table("Loss of " + c.path() + " by step",
+               {{"step", "num"}, {"loss", "num"}, {"entropy of the data", "num"}}, rows, most) +
+         "</details>";
+}
+
 std::string loss_picture(const results::CaseData& c) {
   const auto *loss = c.find("loss"), *oracle = c.find("oracle");
   if (loss == nullptr || oracle == nullptr) return "";
@@ -191,7 +239,8 @@ std::string loss_picture(const results::CaseData& c) {
   body += svg_path(pb, "bound path") + svg_path(pa, "line");
   return figure(svg(time_right + 20, bottom + 24, body,
                     "loss of " + c.path() + " by step, beside the entropy of the data"),
-                "Loss by step; dashed: the entropy of the data, which no model can beat.");
+                "Loss by step; dashed: the entropy of the data, which no model can beat.") +
+         loss_table(c, a, b);
 }
 
 /// Shares of a step by stage, as a bar.
@@ -207,7 +256,7 @@ std::string stages_picture(const results::CaseData& c) {
     sum += value;
   }
   if (stages.size() < 2 || sum <= 0) return "";
-  std::string body;
+  std::string body, words;
   double at = 0;
   std::size_t k = 0;
   for (const auto& [name, value] : stages) {
@@ -215,11 +264,13 @@ std::string stages_picture(const results::CaseData& c) {
     body += svg_rect(at, 0, std::max(0.3, width - 1), 26, fmt::format("stage s{}", k).c_str());
     if (width > 9.0 * static_cast<double>(name.size() + 8))
       body += svg_text(at + 8, 17, name + " " + format_quantity(value, "s"), "onbar");
+    words += name + " " + format_quantity(value, "s") + ", ";
     at += width;
     ++k;
   }
-  return figure(svg(840, 26, body, "time of a step by stage"),
-                "Time of a step by stage, medians; exposed is communication that nothing hides.");
+  return figure(
+      svg(840, 26, body, "time of a step by stage"),
+      "Time of a step by stage: " + words + "medians; exposed is communication that nothing hides.");
 }
 
 std::string throughput_table(const Page& page, const results::CaseData& c) {

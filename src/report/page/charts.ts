@@ -15,9 +15,9 @@ export interface Chart { option: EChartsCoreOption; csv: Row[]; height?: number 
 const colour = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 const drawn: { chart: EChartsType; make: () => Chart }[] = [];
 
-function axis(unit: string | ((v: number) => string), extra: object = {}): object {
+function axis(unit: string | ((v: number) => string), extra: object = {}, label: object = {}): object {
   return {
-    axisLabel: { color: colour("soft"), formatter: typeof unit === "string" ? (v: number) => quantity(v, unit) : unit, hideOverlap: true },
+    axisLabel: { color: colour("soft"), formatter: typeof unit === "string" ? (v: number) => quantity(v, unit) : unit, hideOverlap: true, ...label },
     axisLine: { lineStyle: { color: colour("faint") } }, splitLine: { lineStyle: { color: colour("rule") } }, ...extra,
   };
 }
@@ -56,7 +56,8 @@ export function timelineChart(e: Evidence): Chart {
   const bound = finding?.reference ? { markLine: { symbol: "none", silent: true, lineStyle: { color: colour("fail") }, label: { show: false }, data: [{ yAxis: finding.reference }] } } : {};
   const series = [dots("first", e.first_at, colour("accent"), { ...bound, markArea: { label: { color: colour("soft"), fontSize: 10, position: "insideTop" }, data: areas } }), dots("again", e.again_at, colour("fail"))];
   const values = [...e.first_at, ...e.again_at].map(([, v]) => v), extent = finding?.reference ? [...values, finding.reference] : values;
-  const option = base({ type: "value", scale: true, ...axis("s") }, { type: "value", scale: true, min: Math.min(...extent), max: Math.max(...extent), ...axis(e.unit) }, series,
+  const least = Math.min(...extent), most = Math.max(...extent), room = 0.06 * (most - least || Math.abs(most));
+  const option = base({ type: "value", scale: true, ...axis("s") }, { type: "value", scale: true, min: least - room, max: most + room, ...axis(e.unit, {}, { showMinLabel: false, showMaxLabel: false }) }, series,
     (p) => { const d = p.data as { name?: string } | number[]; return Array.isArray(d) ? `${p.seriesName}, ${d[0]} s: ${quantity(d[1] ?? NaN, e.unit)}` : (d.name ?? ""); });
   const csv: Row[] = [["what", "from (s)", "to (s)", `value (${e.unit})`], ...e.first_at.map(([t, v]): Row => ["first", t, t, v]), ...e.again_at.map(([t, v]): Row => ["again", t, t, v]), ...e.marks.map((m): Row => [`${m.kind}: ${m.text}`, m.from, m.to, ""])];
   return { option, height: 240, csv };
@@ -79,6 +80,23 @@ export function sweepChart(index: number): Chart {
   return { option, csv };
 }
 
+/// What ran at a time.
+const caseAt = (t: number): string => data.spans?.filter((s) => s.from <= t && t <= s.to).map((s) => `\nduring ${s.suite}/${s.case}`).join("") ?? "";
+/// The suites one after the other, shaded in turn; upright lines where a flag was set or a value was wrong.
+function circumstances(): object {
+  const suites: { from: number; to: number; suite: string }[] = [];
+  for (const s of data.spans ?? []) {
+    const last = suites.at(-1);
+    if (last?.suite === s.suite) last.to = Math.max(last.to, s.to);
+    else suites.push({ ...s });
+  }
+  const marks = [...(data.flags ?? []).filter((f) => f.value !== 0).map((f) => ({ t: f.t, name: `${nameOf(f.part)} ${f.flag}` })), ...(data.errors ?? []).map((e) => ({ t: e.t, name: `${nameOf(e.part)}: wrong value` }))];
+  return {
+    markArea: { silent: true, label: { position: "insideTopLeft", color: colour("soft"), fontSize: 10 }, data: suites.map((s, i) => [{ name: s.suite, xAxis: s.from, itemStyle: { color: colour("ink"), opacity: i % 2 === 0 ? 0.025 : 0.06 } }, { xAxis: s.to }]) },
+    markLine: { symbol: "none", lineStyle: { color: colour("fail"), type: "solid", width: 1.2 }, label: { show: marks.length < 4, formatter: (p: { name: string }) => p.name, color: colour("fail"), fontSize: 10, position: "end" }, data: marks.flatMap((m) => (m.t === null ? [] : [{ name: m.name, xAxis: m.t }])) },
+  };
+}
+
 export function telemetryChart(name: string): Chart {
   const csv: Row[] = [["part", "t (s)", name]], series: object[] = [];
   let unit = "";
@@ -88,9 +106,10 @@ export function telemetryChart(name: string): Chart {
     unit = q.unit;
     const points: [number, number][] = [];
     q.values.forEach((v, i) => { if (v !== null) { points.push([t.t[i] as number, v]); csv.push([nameOf(t.part), t.t[i] as number, v]); } });
-    series.push(line(nameOf(t.part), points, { symbol: "circle", symbolSize: 3, lineStyle: { width: 1, opacity: 0.7 } }));
+    series.push(line(nameOf(t.part), points, { symbol: "circle", symbolSize: 3, lineStyle: { width: 1, opacity: 0.7 }, ...(series.length === 0 ? circumstances() : {}) }));
   }
-  return { option: base({ type: "value", ...axis("s") }, { type: "value", scale: true, ...axis(unit) }, series, (p) => `${p.seriesName}\n${(p.data as number[])[0]} s: ${quantity((p.data as number[])[1] ?? NaN, unit)}`), csv };
+  return { option: base({ type: "value", ...axis("s") }, { type: "value", scale: true, ...axis(unit) }, series, 
+    (p) => { const d = p.data as { name?: string } | number[]; return Array.isArray(d) ? `${p.seriesName}\n${d[0]} s: ${quantity(d[1] ?? NaN, unit)}${caseAt(d[0] ?? NaN)}` : (d.name ?? ""); }), csv };
 }
 
 export function trendChart(index: number): Chart {

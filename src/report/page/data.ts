@@ -30,6 +30,9 @@ export interface Data {
   matrices?: Matrix[];
   sweeps?: Sweep[];
   telemetry?: { part: number; t: number[]; quantities: Record<string, { unit: string; values: (number | null)[] }> }[];
+  flags?: { t: number | null; part: number; flag: string; value: number }[];
+  spans?: { from: number; to: number; suite: string; case: string }[];
+  errors?: { t: number | null; part: number }[];
   trend: Trend;
   comparison?: { metrics: { metric: string; unit: string; a: number; b: number; ratio: number | null; low: number | null; high: number | null; node: string[]; node_ratio: (number | null)[] }[] };
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The map's colours by metric, the filter by name, and what is known of one node.
 import { data, deficit, fullName, median, nameOf, nodeOf, partsOf, percent, quantity, valuesOf, type Series } from "./data";
-import { element, select, table } from "./dom";
+import { button, download, element, select, table } from "./dom";
 import { shade } from "./matrix";
 
 const tiles = (): HTMLElement[] => [...document.querySelectorAll<HTMLElement>("#fleet .node")];
@@ -20,8 +20,18 @@ function deficits(s: Series): Map<number, number> {
   return out;
 }
 
+let shown: Series | null = null;
+/// The map as it is coloured: every node and part with its state, and its deficit in the metric chosen.
+function mapCsv(): void {
+  const by = shown ? deficits(shown) : undefined, p = data.parts;
+  const rows: (string | number)[][] = [["name", "kind", "state", shown ? `deficit of ${fullName(shown)}` : ""]];
+  p?.row.forEach((row, i) => rows.push([p.name[i] ?? "", p.kind[i] ?? "", p.state[i] ?? "", by?.get(row) ?? ""]));
+  download("fleet.csv", rows);
+}
+
 function colourBy(choice: string): void {
-  const s = choice === "" ? null : data.series?.[Number(choice)], by = s ? deficits(s) : undefined;
+  const s = choice === "" ? null : (data.series?.[Number(choice)] ?? null), by = s ? deficits(s) : undefined;
+  shown = s;
   for (const e of document.querySelectorAll<HTMLElement>("#fleet .node, #fleet .node i")) {
     const d = by?.get(Number(e.dataset["row"]));
     const rgb = by ? `rgb(${shade(d ?? NaN).join(" ")})` : "";
@@ -75,5 +85,5 @@ export function showNode(name: string): void {
 
 export function fleetTools(): void {
   const options = (data.series ?? []).flatMap((s, i): [string, string][] => (s?.judged ? [[String(i), fullName(s)]] : []));
-  document.getElementById("fleet-tools")?.append(select("Colour by", [["", "state"], ...options], colourBy));
+  document.getElementById("fleet-tools")?.append(select("Colour by", [["", "state"], ...options], colourBy), button("CSV", mapCsv));
 }

@@ -91,6 +91,20 @@ function downloads(): void {
   }));
 }
 
+const cellsOf = (row: Element): string[] => [...row.children].map((c) => (c.textContent ?? "").trim());
+/// Every table, with its folded rows, as it is read.
+function tables(): void {
+  for (const t of document.querySelectorAll<HTMLTableElement>("main table")) {
+    const caption = t.caption, name = caption?.textContent ?? "", folded = t.parentElement?.nextElementSibling;
+    if (!caption) continue;
+    const rest = folded?.matches("details.more") && !folded.querySelector("caption") ? [...folded.querySelectorAll("tbody tr")] : [];
+    const b = button("CSV", () => download(`${name.replace(/[^\w.-]+/g, "_")}.csv`, [...t.rows, ...rest].map(cellsOf)));
+    b.className = "js";
+    b.setAttribute("aria-label", `${name} as CSV`);
+    caption.append(b);
+  }
+}
+
 function comparisonCsv(): void {
   const c = data.comparison;
   if (!c) return;
@@ -125,9 +139,14 @@ fleetTools();
 distributions();
 downloads();
 comparisonCsv();
+tables();
 watch();
 follow();
 addEventListener("hashchange", follow);
 addEventListener("resize", resize);
-addEventListener("beforeprint", () => { for (const f of document.querySelectorAll<HTMLDetailsElement>(".finding")) f.open = true; });
+addEventListener("beforeprint", () => {
+  for (const f of document.querySelectorAll<HTMLDetailsElement>(".finding")) f.open = true;
+  // What was left open belongs on paper, but not page after page of names.
+  for (const f of document.querySelectorAll<HTMLDetailsElement>("#state details.more, #not-tested details.more")) f.open = f.querySelectorAll("tr, li").length < 200;
+});
 document.documentElement.dataset["ready"] = performance.now().toFixed(0);  // ms since the page was asked for

@@ -52,6 +52,7 @@ function marksOf(names: string[], suite: string): HTMLElement[] {
   return names.flatMap((who, i) => (claimed.has(who) ? [true, false] : []).map((lying) => {
     const mark = element("div", "mark");
     mark.title = who;
+    if (lying) mark.append(element("span", "", `\u25C2 ${who}`));
     mark.style.cssText = lying ? `left:0;right:0;top:${(100 * i) / n}%;height:${100 / n}%` : `top:0;bottom:0;left:${(100 * i) / n}%;width:${100 / n}%`;
     return mark;
   }));
