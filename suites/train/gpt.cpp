@@ -224,6 +224,10 @@ void Gpt::backward(const std::function<void(std::size_t)>& ready, const std::fun
   ops_.rmsnorm_backward(storage_.type, b_.narrow, b_.normed, b_.rstd, b_.dstream, r, c);
   for (std::size_t l = shape_.layers; l-- > 0;) {
     layer_backward(l, tick);
+    if (frozen_ && l == 0) {
+      const Bucket& first = table_.buckets()[table_.bucket_of_layer(0)];
+      ops_.zero(b_.gradients + first.offset, first.size * sizeof(float));
+    }
     done(table_.bucket_of_layer(l));
   }
   ops_.embedding_backward(storage_.type, b_.dstream, b_.tokens, gradient(table_.embedding()), r, c,
@@ -252,6 +256,31 @@ void Gpt::layer_backward(std::size_t l, const std::function<void()>& tick) {
   between();
   apply_backward(a.normed1, table_.layer(l, 0), b_.dqkv, b_.narrow);
   ops_.rmsnorm_backward(type, b_.narrow, a.normed1, a.rstd1, b_.dstream, r, c);
+}
+
+Gpt::UpdateSlice Gpt::update_slice(const Piece& piece, std::size_t begin, std::size_t count) {
+  const auto floats = [&](const float* from) {
+    std::vector<float> values(count);
+    device_.copy_to_host(values.data(), from + begin, count * sizeof(float));
+    return values;
+  };
+  const std::size_t n = masters(), k = share_.size();
+  const float* const master_before = b_.saved + (master(piece) - b_.parameters);
+  UpdateSlice slice{floats(master_before),
+                    floats(b_.saved + n + piece.at),
+                    floats(b_.saved + n + k + piece.at),
+                    floats(b_.reduced != nullptr ? b_.reduced + piece.at : b_.gradients + piece.offset),
+                    floats(master(piece)),
+                    {}};
+  if (storage_.type == NumType::fp32) {
+    slice.weights = slice.after;
+    return slice;
+  }
+  std::vector<kernels::Bfloat> narrow(count);
+  device_.copy_to_host(narrow.data(), static_cast<const kernels::Bfloat*>(b_.weights) + piece.offset + begin,
+                       count * sizeof(kernels::Bfloat));
+  for (const kernels::Bfloat w : narrow) slice.weights.push_back(kernels::to_float(w));
+  return slice;
 }
 
 void Gpt::gather(int pass, int passes) {

@@ -55,8 +55,16 @@ class Gpt {
   void save();
   void restore();
 
-  /// For a test only: attention gives nothing, as if its output were lost.
+  /// What an update read and made, in plain memory: elements [begin, begin + count) of a piece. `before`, `m`
+  /// and `v` are those of save(); `weights` is what multiplies, widened to fp32.
+  struct UpdateSlice {
+    std::vector<float> before, m, v, gradients, after, weights;
+  };
+  UpdateSlice update_slice(const Piece& piece, std::size_t begin, std::size_t count);
+
+  /// For a test only: attention gives nothing, as if its output were lost; the first layer gets no gradients.
   void break_attention() noexcept { attention_broken_ = true; }
+  void freeze_first_layer() noexcept { frozen_ = true; }
 
   const TensorTable& table() const noexcept { return table_; }
   const Share& share() const noexcept { return share_; }
@@ -135,7 +143,7 @@ class Gpt {
   TensorTable table_;
   Share share_;
   std::size_t batch_;
-  bool attention_broken_ = false;
+  bool attention_broken_ = false, frozen_ = false;
 
   Buffers b_;
 };

@@ -55,6 +55,7 @@ class Lockstep {
   bool train(int step) {
     Gpt& gpt = replica_.gpt();
     gpt.save();
+    context_.device.synchronize();  // the copies are not part of the data stage
     const double t0 = now_s();
     replica_.load(static_cast<std::uint64_t>(step) * work_.preset.batch);
     const double t1 = now_s();

@@ -57,6 +57,12 @@ const BandPoint* Preset::point_at(int step) const noexcept {
   return found == band.end() ? nullptr : &*found;
 }
 
+int Preset::judged_from(double untrained_regret) const noexcept {
+  const auto found =
+      std::find_if(band.begin(), band.end(), [&](const BandPoint& p) { return p.upper < untrained_regret; });
+  return found == band.end() ? 0 : found->step;
+}
+
 const Preset& preset_named(const std::string& name, std::string_view device) {
   const std::span<const Preset> known =
       device == "cuda" ? std::span<const Preset>(cuda_presets) : std::span<const Preset>(host_presets);

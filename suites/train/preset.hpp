@@ -37,6 +37,8 @@ struct Preset {
   kernels::AdamW rule(int step, int ranks) const noexcept;
   /// The point of the band at `step` (steps done); null where there is none.
   const BandPoint* point_at(int step) const noexcept;
+  /// The first step at which the band rejects a model that keeps the regret of an untrained one; 0 if none.
+  int judged_from(double untrained_regret) const noexcept;
 };
 
 /// What a name means on a kind of device ("host", "cuda"); throws Error(usage) where it means nothing.

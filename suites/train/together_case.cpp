@@ -5,6 +5,7 @@
 
 #include "base/clock.hpp"
 #include "suites/train/analysis.hpp"
+#include "suites/train/audit.hpp"
 #include "suites/train/step_log.hpp"
 #include "suites/train/train_work.hpp"
 #include "suites/train/trust.hpp"
@@ -24,6 +25,7 @@ class Together {
         replica_(work_, context),
         trust_(context),
         reducer_(replicas_of(context), replica_.gpt(), progress_of(context)),
+        broken_(context.config.options.text("train.break")),
         begin_s_(now_s()) {}
 
   void run() {
@@ -32,6 +34,8 @@ class Together {
     context_.record.declare_integers("digest_parameter", {"sample"}, {0});
     for (int step = 0; step < work_.steps; ++step)
       if (!train(step)) break;
+    if (!lasting_) audit(log_.steps() - 1);
+    tell_judged();
     auto& row = log_.write(context_, static_cast<double>(work_.tokens()));
     row.integers["digest_parameter"] = digests_;
     analyse(work_, log_, frontier_, rates_.own_gemm, row, context_);
@@ -72,6 +76,7 @@ class Together {
     Gpt& gpt = replica_.gpt();
     const int ranks = context_.world.size(), me = context_.world.rank();
     gpt.save();
+    context_.device.synchronize();  // the copies are not part of the data stage
     const double t0 = now_s();
     StepReport report;
     for (int pass = 0; pass < work_.passes; ++pass) run_pass(step, pass, report);
@@ -93,7 +98,8 @@ class Together {
     check_regret(step);
     for (const StepReport& r : all)
       if (r.stop > 0) return false;
-    return !replicas.lasting;
+    lasting_ = replicas.lasting;
+    return !lasting_;
   }
 
   /// Forward, backward and the reduction of its gradients; after the last pass of a step the update. Adds to
@@ -111,13 +117,13 @@ class Together {
     ops.mark(0);
     replica_.forward();
     ops.mark(1);
-    gpt.backward([&](std::size_t bucket) { reducer_.ready(bucket); }, [&] { reducer_.tick(); });
+    gpt.backward([&](std::size_t bucket) { reduce(bucket); }, [&] { reducer_.tick(); });
     end_region(context_, t1);
     ops.mark(2);
     reducer_.wait();
     ops.mark(3);
     gpt.gather(pass, work_.passes);
-    if (pass + 1 == work_.passes) gpt.update(rule(step));
+    if (pass + 1 == work_.passes) gpt.update(broken_rule(step));
     ops.mark(4);
     if (pass + 1 == work_.passes) reducer_.share();
     ops.mark(5);
@@ -137,6 +143,64 @@ class Together {
     return work_.preset.rule(step, context_.world.size() * work_.passes);
   }
 
+  kernels::AdamW broken_rule(int step) const {
+    kernels::AdamW adamw = rule(step);
+    if (broken_ == "learning") adamw.rate = 0;
+    if (broken_ == "rate") adamw.rate *= 0.5f;
+    return adamw;
+  }
+
+  void reduce(std::size_t bucket) {
+    if (broken_ == "rank" && context_.world.rank() + 1 == context_.world.size()) {
+      const Bucket& b = replica_.gpt().table().buckets()[bucket];
+      replica_.gpt().ops().zero(replica_.gpt().gradients() + b.offset, b.size * sizeof(float));
+    }
+    reducer_.ready(bucket);
+  }
+
+  /// The last step, proved part by part; see audit.hpp. Collective.
+  void audit(int step) {
+    Gpt& gpt = replica_.gpt();
+    StepAudit audit(gpt, RandomStream(context_.config.seed, "train/audit").child(std::to_string(step)));
+    std::string wrong = audit.update(rule(step)), proved = "update";
+    const auto add = [&](const char* what, const std::string& defect) {
+      proved += std::string(", ") + what;
+      if (wrong.empty()) wrong = defect;
+    };
+    if (gpt.storage().parts == 1) {
+      gpt.restore();
+      replica_.forward();  // on the sequences of the last pass, which are loaded still
+      gpt.backward(nullptr, nullptr);
+      context_.device.synchronize();
+      if (work_.passes == 1) add("reduction", audit.reduction(context_.world));
+      add("gradients", audit.gradients(replica_.counted()));
+    }
+    context_.record.parameter("audited", proved);
+    if (!wrong.empty())
+      context_.record.set_state(
+          results::CaseState::fail,
+          fmt::format("step {} on {}: {}", step + 1, name_of_rank(context_, context_.world.rank()), wrong));
+  }
+
+  /// A case that ends early has met no point of the band that a model which learns nothing would miss.
+  void tell_judged() {
+    const double untrained =
+        std::log(static_cast<double>(work_.preset.model.vocabulary)) - replica_.source().entropy();
+    const int from = has_band() ? work_.preset.judged_from(untrained) : 0;
+    const bool judged = from > 0 && log_.steps() >= from;
+    context_.record.parameter("regret_judged", judged);
+    if (judged || context_.world.rank() != 0) return;
+    context_.record.event(
+        "loss",
+        from > 0
+            ? fmt::format(
+                  "{}: its regret was not judged: it ended after {} steps, and the band rejects a model "
+                  "that learns nothing from step {} on",
+                  case_.path(), log_.steps(), from)
+            : case_.path() +
+                  ": its regret was not judged: there is no band for this preset, number type and batch");
+  }
+
   /// All replicas must hold the same parameters.
   Outcome check_replicas(int step, const std::vector<StepReport>& all) {
     Gpt& gpt = replica_.gpt();
@@ -144,20 +208,23 @@ class Together {
     for (const StepReport& r : all) digests.push_back(r.digest);
     return trust_.check(step, digests, {"the parameters"}, false, [&] {
       gpt.restore();
-      gpt.update(rule(step));
+      gpt.update(broken_rule(step));
       reducer_.share();
       return std::vector<std::uint64_t>{gpt.parameter_digest()};
     });
   }
 
-  void check_regret(int step) {
-    const BandPoint* point = work_.preset.point_at(step + 1);
-    // Fewer sequences than the band was made with learn more slowly; nobody knows the band of other number
-    // types.
+  /// Bands are made in fp32, and fewer sequences than theirs learn more slowly.
+  bool has_band() const {
     const std::size_t sequences =
         work_.preset.batch * static_cast<std::size_t>(work_.passes * context_.world.size());
-    if (point == nullptr || work_.type != NumType::fp32) return;
-    if (sequences < preset_named(std::string(work_.preset.name), context_.device.kind()).batch) return;
+    return work_.type == NumType::fp32 &&
+           sequences >= preset_named(std::string(work_.preset.name), context_.device.kind()).batch;
+  }
+
+  void check_regret(int step) {
+    const BandPoint* point = work_.preset.point_at(step + 1);
+    if (point == nullptr || !has_band()) return;
     const double regret = log_.recent_regret(band_window);
     if (regret >= point->lower && regret <= point->upper) return;
     context_.record.set_state(
@@ -174,6 +241,8 @@ class Together {
   Replica replica_;
   Trust trust_;
   GradientReducer reducer_;
+  std::string broken_;  ///< --train.break
+  bool lasting_ = false;
   double begin_s_, timed_s_ = 0;
   StepLog log_;
   FrontierSum frontier_;

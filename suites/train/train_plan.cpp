@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "base/units.hpp"
+#include "suites/train/audit.hpp"
 #include "suites/train/model.hpp"
 #include "suites/train/preset.hpp"
 #include "suites/train/train_work.hpp"
@@ -162,6 +163,12 @@ class Planner {
     c.required = required;
     c.seconds = given ? steps * one_s : std::min(steps * one_s, longest_s());
     c.min_seconds = given ? c.seconds : std::min(c.seconds, 5 * one_s);
+    if (mode == "together") {
+      // The audit of the last step: a pass, and two forward passes (a third of a step each) per tensor.
+      const std::size_t layers = c.parameters.value("layers", preset.model.layers);
+      c.overhead_seconds +=
+          (1 + 2.0 / 3 * static_cast<double>(std::min(4 * layers + 2, audited_tensors))) * one_s;
+    }
     c.parameters["mode"] = mode;
     if (given) c.parameters["fixed"] = 1;
     return c;

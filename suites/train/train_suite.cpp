@@ -30,14 +30,16 @@ std::vector<OptionSpec> TrainSuite::options() const {
               "DIR"};
   specs[4] = {"train.checkpoint-every", OptionKind::integer, "4", "steps between checkpoints", {}, "N"};
   specs[5] = {"train.keep", OptionKind::flag, "", "leave the last checkpoints in --train.scratch", {}, ""};
-  specs[6] = {"train.break",
-              OptionKind::choice,
-              "",
-              "break the model on purpose, to see its regret leave the band",
-              {"attention"},
-              "WHAT",
-              false,
-              true};
+  specs[6] = {
+      "train.break",
+      OptionKind::choice,
+      "",
+      "break training on purpose, to see it found: attention gives nothing, no or half the learning rate, a "
+      "frozen layer, the last rank's gradients left out",
+      {"attention", "learning", "rate", "layer", "rank"},
+      "WHAT",
+      false,
+      true};
   specs[7] = {"train.progress",
               OptionKind::choice,
               "",

@@ -35,7 +35,9 @@ Replica::Replica(const TrainWork& work, Context& context)
       tokens_(work.preset.tokens()),
       targets_(work.preset.tokens()) {
   gpt_.initialise(RandomStream(context.config.seed, "train").child("parameters"));
-  if (context.config.options.text("train.break") == "attention") gpt_.break_attention();
+  const std::string broken = context.config.options.text("train.break");
+  if (broken == "attention") gpt_.break_attention();
+  if (broken == "layer") gpt_.freeze_first_layer();
 }
 
 void Replica::load(std::uint64_t first) {

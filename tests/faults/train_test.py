@@ -35,6 +35,12 @@ class Training(common.FaultTest):
         found = [f for f in results.findings("corrupt") if f["metric"].startswith(LOCKSTEP)]
         self.assertEqual({f["name"] for f in found}, {results.names[results.device[1]]})
 
+    def test_gradients_left_out_of_the_sum_name_their_rank(self):
+        result = self.mpirun(3, "run", "--level", "quick", "--suites", "train", "--cases", TOGETHER, "--train.batch", "2",
+                             "--train.steps", "2", "--train.break", "rank", "--quiet", "--force", "--out", "r.h5")
+        self.assert_code(result, common.FAIL)
+        self.assertRegex(result.stdout + result.stderr, r"those\s+of\s+rank\s+2\s+are\s+missing")
+
     def test_two_ranks_settle_a_tie_by_repetition(self):
         result = self.train(2, LOCKSTEP, faults=["bitflip:target=gradient,rank=0,step=2"])
         self.assert_code(result, common.FAIL)
