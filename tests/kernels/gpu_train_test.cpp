@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "device/corrupt.hpp"
+#include "suites/train/audit.hpp"
 #include "suites/train/vote.hpp"
 #include "tests/kernels/gpu_train_rig.hpp"
 
@@ -63,6 +64,38 @@ TEST_F(GpuTrain, Bf16IsNearFp32AndLearns) {
     gpu.update(step + 1);
   }
   EXPECT_LT(end, begin - 0.2);
+}
+
+TEST_F(GpuTrain, AuditAcceptsBothTypesAndFindsADoubledGradient) {
+  for (const NumType type : {NumType::fp32, NumType::bf16}) {
+    Rig gpu = Rig::cuda(type);
+    const std::size_t counted = batch * gpu.source.counted(shape.length);
+    int judged = 0;
+    for (int step = 0; step < 3; ++step) {
+      const auto first = static_cast<std::uint64_t>(2 * step);
+      gpu.gpt->save();
+      gpu.pass(first);
+      gpu.update(step + 1);
+      kernels::AdamW rule;
+      rule.rate = 3e-3f;
+      StepAudit audit(*gpu.gpt, RandomStream(4, "audit").child(std::to_string(step)));
+      EXPECT_EQ(audit.update(rule.at(step + 1)), "") << step;
+      gpu.gpt->restore();
+      gpu.pass(first);
+      EXPECT_EQ(audit.gradients(counted), "") << step;
+      for (const Tensor& t : gpu.gpt->table().tensors()) {
+        gpu.pass(first);
+        gpu.gpt->ops().scale(gpu.gpt->gradients() + t.offset, 2.0f, t.size());
+        const std::optional<double> ratio = gradient_ratio(*gpu.gpt, t, counted);
+        if (!ratio) continue;
+        ++judged;
+        EXPECT_LT(*ratio, 0.8) << t.name << " step " << step;
+      }
+      gpu.pass(first);
+      gpu.update(step + 1);
+    }
+    EXPECT_GT(judged, type == NumType::fp32 ? 15 : 5) << "of 30 tensors";
+  }
 }
 
 TEST_F(GpuTrain, RepeatsBitByBitAndComesBack) {
