@@ -169,6 +169,15 @@ class Report(harness.CliTest):
         _, _, data = self.page(self.store)
         self.assertEqual(len(data["trend"]["runs"]), 2)
 
+    def test_a_run_is_shown_beside_its_history(self):
+        (self.dir / "past").mkdir()
+        (self.dir / "past" / "before.h5").write_bytes((self.store / "before.h5").read_bytes())
+        _, page, data = self.page(self.store / "fault.h5", "--history", "past")
+        self.assertEqual([r["file"] for r in data["trend"]["runs"]], ["before.h5", "fault.h5"])
+        words = " ".join(page.words)
+        self.assertIn("history past", words)
+        self.assertNotIn("Only one run is at hand", words)
+
     def test_a_directory_is_judged_as_a_whole(self):
         _, page, data = self.page(self.store)
         self.assert_code(self.assay("verdict", self.store, "--json", "joint.json"), data["joint"]["exit_code"])

@@ -106,6 +106,7 @@ class Nightly(place.SiteTest):
         self.assertEqual(sorted(p.name for p in directory.iterdir()),
                          ["assay.prom", "junit.xml", "nodes.txt", "report.html", "run.h5", "run.log", "summary.txt", "verdict.json", "verdict.txt"])
         self.assertTrue(result.stdout.startswith(f"assay night {today}: PASS (exit 0), 8 PASS\n"), result.stdout)
+        self.assertIn(f"\n{directory}/run.h5\n{directory}/report.html\n", result.stdout)
         self.assertEqual((self.dir / "told").read_text(), result.stdout)
         self.assertEqual(prom.read_text(), (directory / "assay.prom").read_text())
         self.assertEqual([p.name for p in prom.parent.iterdir()], ["assay.prom"])

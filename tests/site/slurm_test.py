@@ -194,7 +194,9 @@ class Slurm(place.SiteTest):
         self.assertEqual(code, 0, self.said("acceptance", job))
         report = (self.directory("acceptance", job) / "report.txt").read_text()
         self.assertEqual(self.said("acceptance", job), report)
-        for text in [": PASS (exit 0), 4 PASS\n", "\nnode   node3 ", "\nsha256 ", "\naccepted / not accepted"]:
+        page = self.directory("acceptance", job) / "report.html"
+        self.assertIn("<!doctype html>", page.read_text())
+        for text in [": PASS (exit 0), 4 PASS\n", f"\n{page}\n", "\nnode   node3 ", "\nsha256 ", "\naccepted / not accepted"]:
             self.assertIn(text, report)
         self.assertIn("--level\nextended\n", (self.dir / "arguments").read_text())
 

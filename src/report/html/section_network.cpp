@@ -43,8 +43,14 @@ std::uint8_t shade(double deficit) {
   return static_cast<std::uint8_t>(1 + std::lround(part * (steps - 1)));
 }
 
-/// At most `most` points a side: a point of several pairs shows the slowest of them.
+/// At most `most` points a side, and of a large matrix few enough that the pairs that were measured fill
+/// them: a point of several pairs shows the slowest of them.
 std::string image_of(const Grid& g, std::size_t n, std::size_t most, double left, double top, double size) {
+  if (n > 128) {
+    const auto measured = std::ranges::count_if(g.deficit, [](double d) { return !std::isnan(d); });
+    most = std::min(
+        most, std::max<std::size_t>(64, static_cast<std::size_t>(std::sqrt(static_cast<double>(measured)))));
+  }
   const std::size_t fold = (n + most - 1) / most, side = (n + fold - 1) / fold;
   std::vector<double> worst(side * side, results::not_taken);
   for (std::size_t i = 0; i < n; ++i)
@@ -230,7 +236,8 @@ std::string matrices_section(const Page& page) {
            coverage_of(page);
   std::string out = coverage_of(page) +
                     "<p>Rows send, columns receive, ordered by switch; colour is the rate against the median "
-                    "of all links. Parts that a finding blames are marked.</p>" +
+                    "of all links. A point of several pairs shows the slowest of them. Parts that a finding "
+                    "blames are marked.</p>" +
                     colour_key() + "\n<div class=\"pair\">";
   std::size_t index = 0;
   for (const Matrix& m : page.matrices) {

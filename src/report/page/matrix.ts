@@ -35,12 +35,24 @@ function cellsOf(m: Matrix, s: Series, rail: string): Cells {
   return out;
 }
 
-function paint(canvas: HTMLCanvasElement, cells: Cells): void {
-  const pen = canvas.getContext("2d"), n = cells.n;
+/// A point for each `fold` by `fold` pairs: the slowest of them, which a browser that scales would leave out.
+function paint(canvas: HTMLCanvasElement, cells: Cells, fold: number): void {
+  const pen = canvas.getContext("2d"), n = cells.n, side = Math.ceil(n / fold), worst = new Float64Array(side * side).fill(NaN);
   if (!pen) return;
-  const image = pen.createImageData(n, n);
-  for (let i = 0; i < n * n; i++) image.data.set([...shade(cells.deficit[i] as number), 255], 4 * i);
+  canvas.width = canvas.height = side;
+  cells.deficit.forEach((d, i) => {
+    const at = Math.floor(i / n / fold) * side + Math.floor((i % n) / fold);
+    if (!(d <= (worst[at] as number)) && !Number.isNaN(d)) worst[at] = d;
+  });
+  const image = pen.createImageData(side, side);
+  for (let i = 0; i < side * side; i++) image.data.set([...shade(worst[i] as number), 255], 4 * i);
   pen.putImageData(image, 0, 0);
+}
+
+/// Pairs to a side of a point: as the still picture, few enough points that those measured fill them.
+function foldOf(cells: Cells): number {
+  const measured = cells.deficit.reduce((sum, d) => sum + (Number.isNaN(d) ? 0 : 1), 0), most = cells.n <= 128 ? cells.n : Math.min(360, Math.max(64, Math.floor(Math.sqrt(measured))));
+  return Math.ceil(cells.n / most);
 }
 
 /// Parts that a finding blames, as frames over their row and column.
@@ -61,9 +73,8 @@ function marksOf(names: string[], suite: string): HTMLElement[] {
 export function drawMatrix(place: HTMLElement, series: number): void {
   const m = data.matrices?.find((x) => x.series === series), s = data.series?.[series];
   if (!m || !s) return;
-  const n = m.order.length, canvas = element("canvas"), lens = element("canvas"), readout = element("p", "readout", "Move over the matrix, or use the arrow keys, to read a pair.");
-  let cells = cellsOf(m, s, ""), rail = "", x = 0, y = 0;
-  canvas.width = canvas.height = n;
+  const n = m.order.length, canvas = element("canvas"), whole = element("canvas"), lens = element("canvas"), readout = element("p", "readout", "Move over the matrix, or use the arrow keys, to read a pair.");
+  let cells = cellsOf(m, s, ""), rail = "", x = 0, y = 0, fold = 1;
   canvas.style.width = `${Math.min(360, Math.max(240, n * 12))}px`;
   canvas.style.aspectRatio = "1";
   canvas.tabIndex = 0;
@@ -73,7 +84,12 @@ export function drawMatrix(place: HTMLElement, series: number): void {
   lens.className = "lens";
   lens.width = lens.height = 99;
   lens.setAttribute("aria-hidden", "true");
-  paint(canvas, cells);
+  const show = (): void => {
+    fold = foldOf(cells);
+    paint(canvas, cells, fold);
+    paint(whole, cells, 1);
+  };
+  show();
   const tell = (): void => {
     const at = y * n + x, v = cells.value[at] as number;
     readout.textContent = `${cells.names[y]} \u2192 ${cells.names[x]}${rail ? ` on ${rail}` : ""}: ${Number.isFinite(v) ? `${quantity(v, s.unit)}, rate ${percent(-(cells.deficit[at] as number))}` : "not measured"}`;
@@ -82,7 +98,7 @@ export function drawMatrix(place: HTMLElement, series: number): void {
     if (!glass) return;
     glass.imageSmoothingEnabled = false;
     glass.clearRect(0, 0, 99, 99);
-    glass.drawImage(canvas, x - 4, y - 4, 9, 9, 0, 0, 99, 99);
+    glass.drawImage(whole, x - 4, y - 4, 9, 9, 0, 0, 99, 99);
     glass.strokeRect(44, 44, 11, 11);
   };
   const go = (column: number, row: number): void => {
@@ -92,7 +108,12 @@ export function drawMatrix(place: HTMLElement, series: number): void {
   };
   canvas.addEventListener("pointermove", (e) => {
     const box = canvas.getBoundingClientRect();
-    go(Math.floor(((e.clientX - box.left) / box.width) * n), Math.floor(((e.clientY - box.top) / box.height) * n));
+    const first = (v: number, size: number): number => Math.min(n - 1, Math.floor(Math.floor((v / size) * canvas.width) * fold));
+    const column = first(e.clientX - box.left, box.width), line = first(e.clientY - box.top, box.height);
+    // Of the pairs of a point the one that it shows.
+    let worst = line * n + column;
+    for (let r = line; r < Math.min(n, line + fold); r++) for (let c = column; c < Math.min(n, column + fold); c++) if (!((cells.deficit[r * n + c] as number) <= (cells.deficit[worst] as number)) && Number.isFinite(cells.deficit[r * n + c])) worst = r * n + c;
+    go(worst % n, Math.floor(worst / n));
   });
   canvas.addEventListener("keydown", (e) => {
     const move: Record<string, [number, number]> = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }, by = move[e.key];
@@ -104,7 +125,7 @@ export function drawMatrix(place: HTMLElement, series: number): void {
   if (m.rails.length > 0) row.append(select("Rail or NIC", [["", "all"], ...m.rails.map((r): [string, string] => [r, r])], (r) => {
     rail = r;
     cells = cellsOf(m, s, r);
-    paint(canvas, cells);
+    show();
     tell();
   }));
   row.append(button("CSV", () => {
