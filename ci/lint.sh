@@ -118,6 +118,15 @@ if [ -n "$hits" ]; then
 fi
 forbid_include '^(src|kernels)/' '(suites|tests)/' 'only generated code and tests include suites'
 
+# Kinds of GPUs are listed by CMake (ASSAY_BACKENDS): nothing else in src knows one.
+mapfile -t matched < <(select_files '^src/' | grep -v -E '^src/(device|transport)/cuda/|\.md$|CMakeLists\.txt$')
+hits=$(grep -n -H -E '"cuda|cuda_(backend|transports)' "${matched[@]}" || true)
+if [ -n "$hits" ]; then
+  while read -r hit; do breach "$hit: the name of a kind of GPUs"; done <<<"$hits"
+fi
+forbid_include '^src/(base|cli|config|guard|import|measure|report|results|run|simulate|suite|telemetry|topology|verdict|workload)/' \
+  '(device|transport)/cuda/' 'kinds of GPUs are reached through device/backend.hpp and transport/gpu_transports.hpp'
+
 # A suite may use its own folder only.
 for suite in $(select_files '^suites/[^/]+/' | cut -d/ -f2 | sort -u); do
   mapfile -t matched < <(select_files "^suites/$suite/.*\.(cpp|hpp)$")

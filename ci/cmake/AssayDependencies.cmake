@@ -76,6 +76,14 @@ if(NOT ASSAY_CUDA STREQUAL OFF)
   endif()
 endif()
 
+# NCCL's header is a package of its own; the library is opened where it is used.
+set(ASSAY_NCCL_VERSION "")
+find_path(ASSAY_NCCL_INCLUDE_DIR nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
+if(ASSAY_NCCL_INCLUDE_DIR)
+  file(STRINGS ${ASSAY_NCCL_INCLUDE_DIR}/nccl.h nccl_lines REGEX "^#define NCCL_(MAJOR|MINOR|PATCH) ")
+  string(REGEX REPLACE ".*MAJOR ([0-9]+).*MINOR ([0-9]+).*PATCH ([0-9]+).*" "\\1.\\2.\\3" ASSAY_NCCL_VERSION "${nccl_lines}")
+endif()
+
 if(ASSAY_TESTS)
   find_package(GTest REQUIRED)
   include(GoogleTest)

@@ -14,7 +14,7 @@
 #include "base/confined.hpp"
 #include "base/json.hpp"
 #include "cli/components.hpp"
-#include "device/cuda/cuda_backend.hpp"
+#include "device/backend.hpp"
 #include "device/device.hpp"
 #include "guard/handshake.hpp"
 #include "transport/gpu_transports.hpp"
@@ -61,17 +61,14 @@ std::string found(const char* version) {
   return version[0] == '\0' ? "not found" : fmt::format("{} found", version);
 }
 
-std::string not_built(const char* what) { return fmt::format("not built: no {} where this was built", what); }
-
 /// Which GPUs would be used, or why none is.
-std::string cuda_detail() {
-  const CudaBackend& cuda = cuda_backend();
-  if (!cuda.built()) return "not built: " + cuda.description();
+std::string detail_of(const DeviceBackend& backend) {
+  if (!backend.built()) return "not built: " + backend.description();
   std::string why;
-  const auto gpus = cuda.visible(why);
-  if (gpus.empty()) return fmt::format("built: {}; no GPU is used here: {}", cuda.description(), why);
-  std::string text =
-      fmt::format("built: {}; {} GPU{} here:", cuda.description(), gpus.size(), gpus.size() == 1 ? "" : "s");
+  const auto gpus = backend.visible(why);
+  if (gpus.empty()) return fmt::format("built: {}; no GPU is used here: {}", backend.description(), why);
+  std::string text = fmt::format("built: {}; {} GPU{} here:", backend.description(), gpus.size(),
+                                 gpus.size() == 1 ? "" : "s");
   for (const VisibleGpu& gpu : gpus) text += fmt::format(" {} ({})", gpu.name, gpu.pci);
   return text;
 }
@@ -85,24 +82,21 @@ std::string components_text(const char* title, const std::vector<Component>& com
 }  // namespace
 
 std::vector<Component> device_components() {
-  return {{"host", true, "built: CPU cores and their memory, BLAS " + blas_version()},
-          {"cuda", cuda_backend().built(), cuda_detail()}};
+  std::vector<Component> all{{"host", true, "built: CPU cores and their memory, BLAS " + blas_version()}};
+  for (const DeviceBackend* backend : device_backends())
+    all.push_back({std::string(backend->name()), backend->built(), detail_of(*backend)});
+  return all;
 }
 
 std::vector<Component> transport_components() {
   const std::string ucx_version = UcxCommunicator::version();
-  return {{"mpi", true, "built: " + mpi_version()},
-          ucx_version.empty() ? Component{"ucx", false, not_built("UCX")}
-                              : Component{"ucx", true, "built: UCX " + ucx_version},
-          {"nccl", gpu_transports() != nullptr && components::nccl_version[0] != '\0',
-           gpu_transports() == nullptr || components::nccl_version[0] == '\0'
-               ? not_built("NCCL with CUDA")
-               : fmt::format("built with NCCL {}, which is opened where a GPU is used",
-                             components::nccl_version)},
-          {"cuda", gpu_transports() != nullptr,
-           gpu_transports() == nullptr
-               ? not_built("CUDA toolkit")
-               : "built: copies between the GPUs of a node, by copy engine or by kernel"}};
+  std::vector<Component> all{{"mpi", true, "built: " + mpi_version()},
+                             ucx_version.empty()
+                                 ? Component{"ucx", false, "not built: no UCX where this was built"}
+                                 : Component{"ucx", true, "built: UCX " + ucx_version}};
+  for (const GpuTransportInfo& info : gpu_transport_infos())
+    all.push_back({info.name, info.built, info.detail});
+  return all;
 }
 
 std::vector<Component> reading_components() { return {{"files", true, describe_confinement()}}; }

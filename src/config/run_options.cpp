@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "assay/device_kinds.hpp"
 #include "config/config.hpp"
 
 namespace assay {
@@ -28,6 +29,12 @@ OptionSpec output_file(const char* name, const char* help) {
   return spec;
 }
 
+std::vector<std::string> device_values() {
+  std::vector<std::string> values{"auto"};
+  for (const char* kind : device_kinds) values.emplace_back(kind);
+  return values;
+}
+
 using enum OptionKind;
 
 std::vector<OptionSpec> what_to_measure() {
@@ -43,7 +50,7 @@ std::vector<OptionSpec> what_to_measure() {
              "longest part of a soak in one file, NAME-seg01.h5 ..., each with its own seed; 30m when not "
              "given"),
       option("device", choice, "auto", "KIND", "what to measure: auto takes GPUs where built in and present",
-             {"auto", "host", "cuda"}),
+             device_values()),
       option("share-gpus", flag, "", "",
              "let several ranks share one GPU; without it, ranks beyond the number of GPUs of their node "
              "measure nothing"),

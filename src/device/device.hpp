@@ -63,14 +63,14 @@ struct GemmAlgorithm {
 class TrainOps;
 class MemoryOps;
 
-/// What a rank computes with: a core set (host) or a GPU (cuda). Operations are queued in order and are
+/// What a rank computes with: a core set (host) or a GPU. Operations are queued in order and are
 /// complete after `synchronize`; on the host they are complete when they return. Pointers are device memory
 /// from `arena()`.
 class Device {
  public:
   virtual ~Device() = default;
-  virtual std::string_view kind()
-      const noexcept = 0;  ///< "host", "cuda": for people, options and keys; decide by the traits below
+  virtual std::string_view kind() const
+      noexcept = 0;  ///< "host" or its backend: for people, options and keys; decide by the traits below
   /// Memory apart from the host's: buffers are filled and checked where they lie, and its library may be
   /// tuned.
   virtual bool has_own_memory() const noexcept { return false; }
@@ -94,8 +94,8 @@ class Device {
   /// The same device for another thread, which makes and uses it: a queue of its own and no arena. Works on
   /// the memory of this one. Null where a device has only one queue.
   virtual std::unique_ptr<Device> second_stream() const { return nullptr; }
-  /// The queue of the operations (a cudaStream_t), for libraries that queue work of their own; null where
-  /// there is none.
+  /// The queue of the operations (a stream of its backend), for libraries that queue work of their own; null
+  /// where there is none.
   virtual void* stream() noexcept { return nullptr; }
   /// Copies between device memory and plain host memory, complete on return. For checkers, never timed.
   virtual void copy_to_host(void* host, const void* device, std::size_t bytes) {

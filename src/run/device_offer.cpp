@@ -1,27 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/device_offer.hpp"
 
-#include "device/cuda/cuda_backend.hpp"
+#include "device/backend.hpp"
 
 namespace assay {
+namespace {
 
-DeviceOffer device_offer(const Config& config) noexcept {
+DeviceOffer offer_of(const DeviceBackend& backend) {
   DeviceOffer offer;
-  const CudaBackend& cuda = cuda_backend();
-  offer.cuda_built = cuda.built();
-  if (config.device == "host" || !offer.cuda_built) return offer;
+  offer.backend = backend.name();
   try {
-    for (const VisibleGpu& gpu : cuda.visible(offer.why_none, &offer.lost_gpus))
+    std::string why;
+    for (const VisibleGpu& gpu : backend.visible(why, &offer.lost_gpus))
       offer.visible_gpus.push_back(gpu.uuid);
   } catch (const std::exception& e) {
     offer.lost_gpus.emplace_back(e.what());
   }
-  offer.look = [&cuda](const std::string& uuid) {
-    GpuLook look{cuda.free_bytes(uuid), cuda.sweep_rate(uuid), cuda.make_device(uuid)};
+  offer.look = [&backend](const std::string& uuid) {
+    GpuLook look{backend.free_bytes(uuid), backend.sweep_rate(uuid), backend.make_device(uuid)};
     look.device->synchronize();
     return look;
   };
   return offer;
+}
+
+}  // namespace
+
+std::vector<DeviceOffer> device_offers(const Config& config) {
+  std::vector<DeviceOffer> offers;
+  for (const DeviceBackend* backend : device_backends())
+    if (backend->built() && (config.device == "auto" || config.device == backend->name()))
+      offers.push_back(offer_of(*backend));
+  return offers;
 }
 
 }  // namespace assay

@@ -6,8 +6,8 @@
 
 namespace assay {
 
-/// What this process could measure with beside the CPUs. CUDA is not asked where nobody wants to know. Throws
-/// nothing: what is wrong with a GPU is part of the offer.
-DeviceOffer device_offer(const Config& config) noexcept;
+/// What this process could measure with beside the CPUs, one offer for each backend that is built and wanted.
+/// No backend is asked where nobody wants to know. What is wrong with a GPU is part of the offer.
+std::vector<DeviceOffer> device_offers(const Config& config);
 
 }  // namespace assay

@@ -21,20 +21,30 @@ std::string text_of(const std::optional<Error>& error) {
 }  // namespace
 
 DeviceSelector::DeviceSelector(Communicator& launch, const Config& config, std::vector<int> members,
-                               DeviceOffer offer)
-    : launch_(launch),
-      config_(config),
-      members_(std::move(members)),
-      asked_(members_.size()),
-      offer_(std::move(offer)) {
-  const Json told = {{"host", host_name()}, {"gpus", offer_.visible_gpus}, {"lost", offer_.lost_gpus}};
+                               std::vector<DeviceOffer> offers)
+    : launch_(launch), config_(config), members_(std::move(members)), asked_(members_.size()) {
+  Json told = {{"host", host_name()}, {"offers", Json::array()}};
+  for (const DeviceOffer& offer : offers)
+    told["offers"].push_back({{"gpus", offer.visible_gpus}, {"lost", offer.lost_gpus}});
   const auto texts = launch.all_gather_text(told.dump(-1, ' ', true, Json::error_handler_t::replace));
-  std::set<std::string> said;
+  std::vector<Json> of_members;
+  std::vector<std::vector<bool>> seen;
   for (const int rank : members_) {
-    const Json one = Json::parse(texts[static_cast<std::size_t>(rank)]);
+    of_members.push_back(Json::parse(texts[static_cast<std::size_t>(rank)]));
+    seen.emplace_back();
+    for (const Json& offer : of_members.back().at("offers"))
+      seen.back().push_back(!offer.at("gpus").empty() || !offer.at("lost").empty());
+  }
+  const std::size_t agreed = agreed_backend(seen);
+  if (!offers.empty()) offer_ = std::move(offers[agreed]);
+  std::set<std::string> said;
+  for (const Json& one : of_members) {
     hosts_.push_back(one.at("host"));
-    visible_.push_back(one.at("gpus").get<std::vector<std::string>>());
-    for (const std::string text : one.at("lost"))
+    visible_.emplace_back();
+    if (one.at("offers").empty()) continue;
+    const Json& offer = one.at("offers").at(agreed);
+    visible_.back() = offer.at("gpus").get<std::vector<std::string>>();
+    for (const std::string text : offer.at("lost"))
       if (said.insert(hosts_.back() + text).second) note(hosts_.back(), "fail", "missing", text);
   }
 }
@@ -62,7 +72,7 @@ void DeviceSelector::drop_hosts_without() {
 void DeviceSelector::choose() {
   drop_hosts_without();
   if (members_.empty()) throw Error(ErrorKind::device, "no GPU can be used: " + notes_.front().finding.text);
-  choice_ = choose_devices(hosts_, visible_, {config_.device, config_.share_gpus, offer_.cuda_built});
+  choice_ = choose_devices(hosts_, visible_, {config_.device, config_.share_gpus, offer_.backend});
 }
 
 /// At the GPU that was chosen for this rank. One that it leaves is free before anybody looks at it.
@@ -102,7 +112,8 @@ bool DeviceSelector::leave_out(const std::vector<std::string>& troubles) {
     std::erase_if(visible_[i], of_host(sick));
     if (trouble(i).empty()) continue;
     if (!config_.share_gpus) std::erase_if(visible_[i], of_host(working));
-    // CUDA goes on failing in a process that has met an error of a GPU: another one would be blamed for it.
+    // A runtime goes on failing in a process that has met an error of a GPU: another one would be blamed for
+    // it.
     if (trouble(i).front() == 'd') visible_[i].clear();
   }
   return true;
@@ -115,7 +126,7 @@ bool DeviceSelector::leave_out(const std::optional<Error>& failed, bool ended) {
 
 DeviceSelection DeviceSelector::select() {
   do choose();
-  while (choice_.kind == "cuda" && leave_out(launch_.all_gather_text(text_of(look()))));
+  while (choice_.on_gpus() && leave_out(launch_.all_gather_text(text_of(look()))));
   DeviceSelection selection;
   selection.visible_gpus = offer_.visible_gpus;
   selection.kind = choice_.kind;

@@ -24,12 +24,11 @@ struct GpuLook {
   std::shared_ptr<Device> device;
 };
 
-/// What this process could measure with beside the CPUs. Of the process, not of the node: what its launcher
-/// leaves it.
+/// What this process could measure with beside the CPUs, of one backend. Of the process, not of the node:
+/// what its launcher leaves it.
 struct DeviceOffer {
-  bool cuda_built = false;
-  std::vector<std::string> visible_gpus;  ///< UUIDs ("GPU-...", "MIG-...") in the order of the CUDA runtime
-  std::string why_none;                   ///< what the runtime said where there are none
+  std::string backend;                    ///< empty: none is offered
+  std::vector<std::string> visible_gpus;  ///< UUIDs ("GPU-...", "MIG-...") in the order of the runtime
   std::vector<std::string> lost_gpus;     ///< GPUs that the runtime counts and cannot describe, a line each
   /// A first look at a GPU that was chosen: makes this process one of its users. Throws Error(resource) when
   /// others keep it from being used, Error(device) when it cannot be.
@@ -38,7 +37,7 @@ struct DeviceOffer {
 
 /// The agreed answer, as one rank needs it.
 struct DeviceSelection {
-  std::string kind = "host";              ///< host|cuda
+  std::string kind = "host";              ///< or the backend
   std::string gpu;                        ///< of this rank, by UUID
   std::vector<std::string> visible_gpus;  ///< of this rank
   std::vector<int> members;               ///< ranks of the launch that take part, ascending
@@ -49,6 +48,8 @@ struct DeviceSelection {
     LaunchFinding finding;
   };
   std::vector<Note> notes;
+
+  bool on_gpus() const { return kind != "host"; }
 };
 
 /// Decides who of a launch measures with what. A GPU that cannot be used, as whoever got it finds out at a
@@ -57,8 +58,9 @@ struct DeviceSelection {
 /// collective on the whole launch, and all ranks get the same answer or the same error.
 class DeviceSelector {
  public:
-  /// `members` are those that --only and --exclude leave.
-  DeviceSelector(Communicator& launch, const Config& config, std::vector<int> members, DeviceOffer offer);
+  /// `members` are those that --only and --exclude leave. `offers`: of the same backends on all ranks.
+  DeviceSelector(Communicator& launch, const Config& config, std::vector<int> members,
+                 std::vector<DeviceOffer> offers);
 
   /// Throws Error(usage), or Error(device) when no GPU at all can be used.
   DeviceSelection select();

@@ -129,7 +129,7 @@ Job discover_job(MpiSession& mpi, const Config& config, const DeviceSelection& d
                               job.node->rank(), devices.visible_gpus);
   facts.device = devices.kind;
   facts.gpu = devices.gpu;
-  if (devices.kind == "cuda") {
+  if (devices.on_gpus()) {
     facts.gpu_free_bytes = devices.look.free_bytes;
     facts.gpu_sweep_rate = devices.look.sweep_rate;
   }

@@ -22,7 +22,7 @@
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
-#include "device/cuda/cuda_backend.hpp"
+#include "device/backend.hpp"
 #include "results/carry.hpp"
 #include "results/disk.hpp"
 #include "results/reader.hpp"
@@ -281,12 +281,17 @@ class Launches {
 }  // namespace
 
 int count_gpus() {
-  if (!cuda_backend().built()) return 0;
-  // CUDA must not be up in a process that forks ranks later.
+  const auto& backends = device_backends();
+  if (std::none_of(backends.begin(), backends.end(), [](const auto* backend) { return backend->built(); }))
+    return 0;
+  // Their runtimes must not be up in a process that forks ranks later.
   const pid_t child = fork();
   if (child == 0) {
     std::string why;
-    _exit(static_cast<int>(std::min<std::size_t>(cuda_backend().visible(why).size(), 127)));
+    std::size_t count = 0;
+    for (const DeviceBackend* backend : backends)
+      if (count == 0 && backend->built()) count = backend->visible(why).size();
+    _exit(static_cast<int>(std::min<std::size_t>(count, 127)));
   }
   int status = 0;
   if (child < 0 || waitpid(child, &status, 0) != child || !WIFEXITED(status)) return 0;

@@ -13,7 +13,6 @@
 #include "base/error.hpp"
 #include "base/random.hpp"
 #include "base/units.hpp"
-#include "device/cuda/cuda_backend.hpp"
 #include "guard/guarded.hpp"
 #include "results/resume.hpp"
 #include "run/agree.hpp"
@@ -218,14 +217,15 @@ class Session {
 
   /// Collective. Null where no GPU is measured.
   std::unique_ptr<GpuLinks> make_gpu_links() {
-    if (device_->kind() != "cuda" || gpu_transports() == nullptr) return nullptr;
+    const GpuTransports* transports = gpu_transports(device_->kind());
+    if (transports == nullptr) return nullptr;
     const std::string wish =
         config_.options.has("p2p.gpu-direct") ? config_.options.text("p2p.gpu-direct") : "auto";
     const GpuDirect direct = wish == "on"    ? GpuDirect::on
                              : wish == "off" ? GpuDirect::off
                                              : GpuDirect::automatic;
-    return std::make_unique<GpuLinks>(*gpu_transports(), *device_, world(), *job_.node, job_.leaders.get(),
-                                      direct, &link_.heartbeat());
+    return std::make_unique<GpuLinks>(*transports, *device_, world(), *job_.node, job_.leaders.get(), direct,
+                                      &link_.heartbeat());
   }
 
   /// The same job with another seed: other data, another order, another file.
@@ -324,7 +324,7 @@ ExitCode work(int* argc, char*** argv, const Config& config,
     Communicator& launch = mpi.launch();
     link.connect(launch.broadcast_text(launch.rank() == 0 ? link.collector_address() : "", 0));
     agree_software(launch, config);
-    DeviceSelector devices(launch, config, select_ranks(launch, config), device_offer(config));
+    DeviceSelector devices(launch, config, select_ranks(launch, config), device_offers(config));
     if (const auto session = set_up(mpi, config, suites, link, devices))
       session->run();
     else
@@ -356,7 +356,7 @@ ExitCode plan_session(int* argc, char*** argv, Config config, std::vector<std::u
   try {
     agree_software(mpi.world(), config);
     const DeviceSelection devices =
-        DeviceSelector(mpi.launch(), config, select_ranks(mpi.launch(), config), device_offer(config))
+        DeviceSelector(mpi.launch(), config, select_ranks(mpi.launch(), config), device_offers(config))
             .select();
     auto node = keep_members(mpi, devices);
     if (!node) return ExitCode::pass;  // leaves MPI when the others do

@@ -18,10 +18,10 @@ struct RankFacts {
   int pid = 0;
   std::string version;                         ///< of the program: differing ones are an error
   std::vector<std::string> visible_gpus = {};  ///< UUIDs that this process may use
-  std::string device = "host";  ///< what the job measures with, as choose_devices says: host|cuda
-  std::string gpu = {};         ///< the GPU that this rank measures with, by UUID
-  double gpu_free_bytes = 0;    ///< of its memory, before this run took any
-  double gpu_sweep_rate = 0;    ///< B/s of a short sweep over its memory
+  std::string device = "host";                 ///< what the job measures with, as choose_devices says
+  std::string gpu = {};                        ///< the GPU that this rank measures with, by UUID
+  double gpu_free_bytes = 0;                   ///< of its memory, before this run took any
+  double gpu_sweep_rate = 0;                   ///< B/s of a short sweep over its memory
 };
 
 /// Of this process; `leader_rank` and `local_rank` come from splitting the world by shared memory.

@@ -87,15 +87,23 @@ std::vector<std::string> place_on_gpus(const Visible& visible, bool share) {
   return placed;
 }
 
+std::size_t agreed_backend(const std::vector<std::vector<bool>>& seen) {
+  for (std::size_t backend = 0; !seen.empty() && backend < seen.front().size(); ++backend)
+    for (const auto& of_rank : seen)
+      if (of_rank[backend]) return backend;
+  return 0;
+}
+
 DeviceChoice choose_devices(const std::vector<std::string>& hosts, const Visible& visible,
                             const DeviceWish& wish) {
   DeviceChoice choice;
   choice.gpu.resize(hosts.size());
   choice.takes_part.assign(hosts.size(), true);
   if (wish.device == "host") return choice;
-  if (!wish.cuda_built) {
-    if (wish.device == "cuda")
-      throw_usage("--device: cuda is not built into this assay ('assay list' says why)");
+  const bool required = wish.device != "auto";
+  if (wish.backend.empty()) {
+    if (required)
+      throw_usage("--device: " + wish.device + " is not built into this assay ('assay list' says why)");
     return choice;
   }
   const auto groups = by_host(hosts);
@@ -105,8 +113,8 @@ DeviceChoice choose_devices(const std::vector<std::string>& hosts, const Visible
                     [&](int rank) { return visible[static_cast<std::size_t>(rank)].empty(); }))
       without.push_back(host);
   if (!without.empty()) {
-    if (wish.device == "cuda")
-      throw_usage("--device: cuda, but no rank on " + list(without) +
+    if (required)
+      throw_usage("--device: " + wish.device + ", but no rank on " + list(without) +
                   " can use a GPU (driver, CUDA_VISIBLE_DEVICES, permissions?)");
     if (without.size() < groups.size())
       choice.notes.push_back({without.front(), "warn", "uncovered",
@@ -114,7 +122,7 @@ DeviceChoice choose_devices(const std::vector<std::string>& hosts, const Visible
                                   " can use one: all ranks measure with the CPUs"});
     return choice;
   }
-  choice.kind = "cuda";
+  choice.kind = wish.backend;
   for (const auto& [host, ranks] : groups) place_host(choice, host, ranks, visible, wish.share_gpus);
   return choice;
 }

@@ -2,6 +2,7 @@
 // Who measures with which GPU, decided once for the whole launch from what every process may use.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -13,10 +14,14 @@ namespace assay {
 /// has the i-th where all see all. With `share` those that got none are dealt out evenly.
 std::vector<std::string> place_on_gpus(const std::vector<std::vector<std::string>>& visible, bool share);
 
+/// Which of several backends the ranks of a launch take: the first of which any of them has seen a GPU,
+/// working or not, else the first. `seen`: by rank and backend.
+std::size_t agreed_backend(const std::vector<std::vector<bool>>& seen);
+
 struct DeviceWish {
-  std::string device = "auto";  ///< --device auto|host|cuda
+  std::string device = "auto";  ///< --device: auto, host, or a kind of GPUs
   bool share_gpus = false;      ///< --share-gpus
-  bool cuda_built = false;
+  std::string backend = {};     ///< the kind of GPUs that is offered; empty: none is built
 };
 
 /// What the ranks of a launch measure with.
@@ -24,14 +29,16 @@ struct DeviceChoice {
   struct Note {
     std::string host, severity, kind, text;  ///< as in LaunchFinding
   };
-  std::string kind = "host";     ///< host|cuda
+  std::string kind = "host";     ///< or the backend
   std::vector<std::string> gpu;  ///< by rank: UUID; empty: none
   std::vector<bool> takes_part;  ///< by rank: false for those beyond the GPUs of their node
   std::vector<Note> notes;
+
+  bool on_gpus() const { return kind != "host"; }
 };
 
-/// `hosts` and `visible` by rank. Pure, so that all ranks come to the same. Throws Error(usage) when CUDA is
-/// asked for where it cannot be had.
+/// `hosts` and `visible` by rank. Pure, so that all ranks come to the same. Throws Error(usage) when a
+/// backend is asked for where it cannot be had.
 DeviceChoice choose_devices(const std::vector<std::string>& hosts,
                             const std::vector<std::vector<std::string>>& visible, const DeviceWish& wish);
 

@@ -130,7 +130,7 @@ struct Topology {
   std::vector<Node> nodes;       ///< in order of their lowest rank
   std::vector<RankPlace> ranks;  ///< by rank
   int self = 0;
-  std::string device_kind = "host";  ///< "host" or "cuda": what the ranks measure
+  std::string device_kind = "host";  ///< "host" or the backend: what the ranks measure
 
   bool measures_gpus() const { return device_kind != "host"; }
   const RankPlace& me() const { return ranks[static_cast<std::size_t>(self)]; }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What carries data between GPUs, as this build can. One of three implementations is linked: the CUDA
-// Toolkit's, its emulation on the host (tests), or none.
+// What carries data between the GPUs of a backend (device/backend.hpp), as this build can.
 #pragma once
 
 #include <limits>
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "device/device.hpp"
@@ -31,7 +31,7 @@ class PeerMemory : public RemoteMemory {
   /// Why this rank cannot reach the memory of another one, which it names; empty where it reaches all of
   /// them.
   virtual const std::string& refused() const noexcept = 0;
-  virtual std::string path() const = 0;  ///< "cuda/ce", "cuda/sm"
+  virtual std::string path() const = 0;  ///< backend and engine: "<backend>/ce"
 };
 
 class GpuTransports {
@@ -58,7 +58,16 @@ class GpuTransports {
                                                 CopyEngine engine, const GpuSettings& settings) const = 0;
 };
 
-/// Of this build; null where it has none.
-const GpuTransports* gpu_transports();
+/// For GPUs of a backend; null where this build has none.
+const GpuTransports* gpu_transports(std::string_view backend);
+
+/// For `assay list`.
+struct GpuTransportInfo {
+  std::string name;
+  bool built = false;
+  std::string detail;  ///< what it is, or why it is not built
+};
+/// Of all backends.
+std::vector<GpuTransportInfo> gpu_transport_infos();
 
 }  // namespace assay

@@ -40,8 +40,8 @@ class GpuCommunicator : public testing::TestWithParam<const char*> {
     GpuSettings settings;
     settings.deadline_s = now_s() + seconds;
     if (GetParam() != std::string("nccl"))
-      return gpu_transports()->make_staged(*world, *gpu, GetParam() == std::string("direct"));
-    return gpu_transports()->make_nccl(*world, *gpu, settings);
+      return gpu_transports("cuda")->make_staged(*world, *gpu, GetParam() == std::string("direct"));
+    return gpu_transports("cuda")->make_nccl(*world, *gpu, settings);
   }
   int rank() const { return comm->rank(); }
   int size() const { return comm->size(); }

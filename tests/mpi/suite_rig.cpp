@@ -90,8 +90,8 @@ SuiteRig::SuiteRig(Suite& suite, int nodes, Level level, std::unique_ptr<Device>
   leaders_ = world_->split(topology_.me().local_rank == 0 ? 0 : -1, me);
   device_ = std::move(device);
   topology_.device_kind = device_->kind();
-  if (topology_.device_kind == "cuda")
-    links_ = std::make_unique<GpuLinks>(*gpu_transports(), *device_, *world_, *node_, leaders_.get(),
+  if (const GpuTransports* transports = gpu_transports(topology_.device_kind))
+    links_ = std::make_unique<GpuLinks>(*transports, *device_, *world_, *node_, leaders_.get(),
                                         GpuDirect::off, nullptr);
   entities_ = std::make_unique<EntityTable>(topology_);
   config_.level = level;

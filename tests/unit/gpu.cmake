@@ -4,3 +4,10 @@ assay_test(unit_gpu SOURCES gpu_nvml_test.cpp gpu_place_test.cpp gpu_verdict_tes
 add_dependencies(unit_gpu fake_nvml fake_nvml_old)
 target_compile_definitions(unit_gpu PRIVATE FAKE_NVML="$<TARGET_FILE:fake_nvml>" FAKE_NVML_OLD="$<TARGET_FILE:fake_nvml_old>"
   TWO_GPUS="${PROJECT_SOURCE_DIR}/tests/fake_nvml/two_gpus.json")
+
+# Two kinds of GPUs in one program.
+assay_library(assay_device_sample SOURCES ${PROJECT_SOURCE_DIR}/tests/sample_backend/sample_backend.cpp LINKS assay_device assay_transport)
+target_include_directories(assay_device_sample PUBLIC ${PROJECT_SOURCE_DIR}/tests/sample_backend)
+add_library(assay_transport_sample INTERFACE)
+assay_generate_backend_list(two_backends cuda sample)
+assay_test(unit_backends SOURCES backends_test.cpp LINKS two_backends assay_topology LABELS unit)

@@ -37,7 +37,7 @@ TEST(PlaceOnGpus, SurplusRanksGetNoneUnlessTheyShare) {
   EXPECT_THAT(place_on_gpus({{"A"}, {"A"}, {"B"}}, true), ElementsAre("A", "A", "B"));
 }
 
-DeviceWish wish(const std::string& device, bool share = false) { return {device, share, true}; }
+DeviceWish wish(const std::string& device, bool share = false) { return {device, share, "cuda"}; }
 
 TEST(ChooseDevices, AutoTakesGpusWhereEveryNodeHasThem) {
   const Visible some{{"A"}, {}, {"C"}, {}};
@@ -58,7 +58,7 @@ TEST(ChooseDevices, AutoStaysWithTheHostWhereANodeHasNone) {
   EXPECT_THAT(choice.notes[0].text, HasSubstr("no rank on b can use one"));
   EXPECT_THAT(choose_devices({"a", "b"}, {{}, {}}, wish("auto")).notes, IsEmpty());
   EXPECT_THAT(choose_devices({"a"}, {{"A"}}, wish("host")).kind, "host");
-  EXPECT_THAT(choose_devices({"a"}, {{"A"}}, {"auto", false, false}).kind, "host");
+  EXPECT_THAT(choose_devices({"a"}, {{"A"}}, {"auto", false, ""}).kind, "host");
 }
 
 TEST(ChooseDevices, CudaThatCannotBeHadIsAnErrorThatNamesTheNode) {
@@ -72,7 +72,7 @@ TEST(ChooseDevices, CudaThatCannotBeHadIsAnErrorThatNamesTheNode) {
     return std::string("no error");
   };
   EXPECT_THAT(what(wish("cuda")), HasSubstr("--device: cuda, but no rank on b can use a GPU"));
-  EXPECT_THAT(what({"cuda", false, false}), HasSubstr("--device: cuda is not built"));
+  EXPECT_THAT(what({"cuda", false, ""}), HasSubstr("--device: cuda is not built"));
 }
 
 Node made_node(const std::string& name, int gpus) {

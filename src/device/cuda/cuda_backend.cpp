@@ -50,8 +50,9 @@ std::string reason(cudaError_t error) {
   return cudaGetErrorString(error);
 }
 
-class Backend final : public CudaBackend {
+class Backend final : public DeviceBackend {
  public:
+  std::string_view name() const noexcept override { return "cuda"; }
   bool built() const noexcept override { return true; }
   std::string description() const override {
     return "CUDA " ASSAY_CUDA_VERSION " for " ASSAY_CUDA_ARCHITECTURES;
@@ -130,7 +131,7 @@ class Backend final : public CudaBackend {
 
 }  // namespace
 
-const CudaBackend& cuda_backend() {
+const DeviceBackend& cuda_backend() {
   static const Backend backend;
   return backend;
 }

@@ -1,47 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// GPUs as this build can use them. One of three implementations is linked: the CUDA runtime, its emulation on
-// the host (tests), or none.
+// NVIDIA GPUs. One of three implementations is linked: the CUDA runtime, its emulation on the host (tests),
+// or none.
 #pragma once
 
-#include <memory>
-#include <string>
-#include <vector>
-
-#include "device/device.hpp"
+#include "device/backend.hpp"
 
 namespace assay {
 
-/// A GPU that this process may use.
-struct VisibleGpu {
-  int ordinal = -1;       ///< the CUDA runtime's number
-  std::string uuid;       ///< "GPU-00112233-4455-..." as NVML and nvidia-smi write it
-  std::string pci, name;  ///< "0000:17:00.0"
-  double memory_bytes = 0;
-  int multiprocessors = 0, major = 0, minor = 0;  ///< compute capability
-};
-
-class CudaBackend {
- public:
-  virtual ~CudaBackend() = default;
-  virtual bool built() const noexcept = 0;
-  /// For `assay list`: versions and architectures, or why it is not built.
-  virtual std::string description() const = 0;
-  /// The GPUs that this process sees, in the runtime's order. When there are none, `why` says the reason. Of
-  /// those that the runtime counts and cannot describe, `lost` gets a line each.
-  virtual std::vector<VisibleGpu> visible(std::string& why,
-                                          std::vector<std::string>* lost = nullptr) const = 0;
-  /// Memory of the GPU `uuid` that nobody uses. Makes this process one of its users. Throws Error(device)
-  /// when it cannot be used, Error(resource) when that is because others use it.
-  virtual double free_bytes(const std::string& uuid) const = 0;
-  /// B/s of one sweep of a RAM pattern that verifies and writes, over at most 256 MiB and in a few
-  /// milliseconds: what plans of time are made from, no result. Beside whoever else uses the GPU. Throws as
-  /// `free_bytes`.
-  virtual double sweep_rate(const std::string& uuid) const = 0;
-  /// A device on it. Throws Error(device).
-  virtual std::unique_ptr<Device> make_device(const std::string& uuid) const = 0;
-};
-
-/// Of this build.
-const CudaBackend& cuda_backend();
+const DeviceBackend& cuda_backend();
 
 }  // namespace assay

@@ -6,8 +6,9 @@
 namespace assay {
 namespace {
 
-class NoBackend final : public CudaBackend {
+class NoBackend final : public DeviceBackend {
  public:
+  std::string_view name() const noexcept override { return "cuda"; }
   bool built() const noexcept override { return false; }
   std::string description() const override { return "no CUDA Toolkit where this was built"; }
   std::vector<VisibleGpu> visible(std::string& why, std::vector<std::string>*) const override {
@@ -27,7 +28,7 @@ class NoBackend final : public CudaBackend {
 
 }  // namespace
 
-const CudaBackend& cuda_backend() {
+const DeviceBackend& cuda_backend() {
   static const NoBackend backend;
   return backend;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "transport/gpu_transports.hpp"
+#include "transport/cuda/cuda_transports.hpp"
 
 #include "base/error.hpp"
 #ifndef ASSAY_NO_NCCL
@@ -56,9 +56,19 @@ class CudaTransports final : public GpuTransports {
 
 }  // namespace
 
-const GpuTransports* gpu_transports() {
+const GpuTransports* cuda_transports() {
   static const CudaTransports transports;
   return &transports;
+}
+
+std::vector<GpuTransportInfo> cuda_transport_infos() {
+#ifdef ASSAY_NO_NCCL
+  const GpuTransportInfo nccl{"nccl", false, "not built: no NCCL with CUDA where this was built"};
+#else
+  const GpuTransportInfo nccl{"nccl", true,
+                              "built with NCCL " ASSAY_NCCL_VERSION ", which is opened where a GPU is used"};
+#endif
+  return {nccl, {"cuda", true, "built: copies between the GPUs of a node, by copy engine or by kernel"}};
 }
 
 }  // namespace assay
