@@ -73,7 +73,7 @@ forbid_include() {
 }
 
 forbid_include '^kernels/' 'mpi\.h|hdf5|H5|fmt/' 'kernels know no MPI, HDF5 or fmt'
-forbid_include '^kernels/' '(cli|config|topology|device|transport|measure|suite|workload|run|results|verdict|report|simulate|import|guard|suites)/' \
+forbid_include '^kernels/' '(cli|config|topology|telemetry|device|transport|measure|suite|workload|run|results|verdict|report|simulate|import|guard|suites)/' \
   'kernels know nothing above them'
 forbid_include '^src/(base|device)/.*\.hpp$' 'fmt/' 'headers that CUDA sources reach carry no fmt'
 forbid_include '^src/(base|config|guard|measure|results|verdict|report|simulate|import)/' 'mpi\.h' 'no MPI here'
@@ -87,14 +87,15 @@ declare -A may_include=(
   [results]='base'
   [device]='base kernels'
   [topology]='base results'
+  [telemetry]='base topology'
   [transport]='base guard device kernels'
   [verdict]='base measure results'
   [import]='base results'
   [report]='base measure results verdict'
   [simulate]='base config results verdict'
-  [suite]='base config guard measure results topology device transport'
+  [suite]='base config guard measure results topology telemetry device transport'
   [workload]='base measure topology device transport suite kernels'
-  [run]='base config guard measure results topology device transport verdict suite'
+  [run]='base config guard measure results topology telemetry device transport verdict suite'
   [cli]='base config guard measure results topology device transport verdict import report simulate suite run'
 )
 project_folders="${!may_include[*]} kernels"

@@ -3,7 +3,7 @@
 // expected is an error of the program and not of a user.
 #include "base/json.hpp"
 #include "run/controller.hpp"
-#include "topology/telemetry.hpp"
+#include "telemetry/telemetry.hpp"
 
 namespace assay {
 

@@ -7,8 +7,8 @@
 
 #include "config/config.hpp"
 #include "run/device_selection.hpp"
+#include "telemetry/nvml_thread.hpp"
 #include "topology/launch_check.hpp"
-#include "topology/nvml_thread.hpp"
 #include "topology/topology.hpp"
 #include "transport/mpi_communicator.hpp"
 

@@ -12,7 +12,7 @@
 #include "base/error.hpp"
 #include "run/injector.hpp"
 #include "run/retest.hpp"
-#include "topology/power_meter.hpp"
+#include "telemetry/power_meter.hpp"
 
 namespace assay {
 namespace {

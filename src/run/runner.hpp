@@ -8,9 +8,9 @@
 #include "guard/worker_link.hpp"
 #include "run/controller.hpp"
 #include "run/planner.hpp"
-#include "topology/counters.hpp"
+#include "telemetry/counters.hpp"
+#include "telemetry/telemetry.hpp"
 #include "topology/entities.hpp"
-#include "topology/telemetry.hpp"
 
 namespace assay {
 

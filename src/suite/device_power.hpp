@@ -5,7 +5,7 @@
 
 #include "measure/power.hpp"
 #include "suite/suite.hpp"
-#include "topology/power_meter.hpp"
+#include "telemetry/power_meter.hpp"
 
 namespace assay {
 

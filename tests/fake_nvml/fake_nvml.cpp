@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "machine.hpp"
-#include "topology/nvml_abi.hpp"
+#include "telemetry/nvml_abi.hpp"
 
 namespace {
 

@@ -5,8 +5,8 @@
 
 #include "base/clock.hpp"
 #include "fake_gpus.hpp"
-#include "topology/counters.hpp"
-#include "topology/nvml_thread.hpp"
+#include "telemetry/counters.hpp"
+#include "telemetry/nvml_thread.hpp"
 
 namespace assay {
 namespace {

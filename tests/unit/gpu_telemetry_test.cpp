@@ -8,7 +8,7 @@
 #include "base/clock.hpp"
 #include "fake_gpus.hpp"
 #include "run/controller.hpp"
-#include "topology/telemetry.hpp"
+#include "telemetry/telemetry.hpp"
 #include "topology_tree.hpp"
 
 namespace assay {

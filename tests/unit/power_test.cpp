@@ -12,7 +12,7 @@
 #include <thread>
 
 #include "measure/power.hpp"
-#include "topology/power_meter.hpp"
+#include "telemetry/power_meter.hpp"
 
 namespace assay {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <cmath>
 
-#include "topology/counters.hpp"
-#include "topology/driver_stats.hpp"
+#include "telemetry/counters.hpp"
+#include "telemetry/driver_stats.hpp"
 #include "topology_tree.hpp"
 
 namespace assay {

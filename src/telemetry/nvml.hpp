@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "topology/nvml_abi.hpp"
+#include "telemetry/nvml_abi.hpp"
 #include "topology/topology.hpp"
 
 namespace assay {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "topology/gpu_counters.hpp"
+#include "telemetry/gpu_counters.hpp"
 
 #include <array>
 #include <iterator>

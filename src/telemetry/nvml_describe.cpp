@@ -4,7 +4,7 @@
 #include <tuple>
 
 #include "base/system.hpp"
-#include "topology/nvml.hpp"
+#include "telemetry/nvml.hpp"
 #include "topology/sysfs.hpp"
 
 namespace assay {

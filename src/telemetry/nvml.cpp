@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "topology/nvml.hpp"
+#include "telemetry/nvml.hpp"
 
 #include <dlfcn.h>
 

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "topology/nvml_thread.hpp"
+#include "telemetry/nvml_thread.hpp"
 
 namespace assay {
 

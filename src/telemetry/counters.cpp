@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "topology/counters.hpp"
+#include "telemetry/counters.hpp"
 
 #include <algorithm>
 #include <array>
@@ -10,7 +10,7 @@
 
 #include "base/clock.hpp"
 #include "base/system.hpp"
-#include "topology/driver_stats.hpp"
+#include "telemetry/driver_stats.hpp"
 #include "topology/entities.hpp"
 #include "topology/probe_parts.hpp"
 #include "topology/smbios.hpp"

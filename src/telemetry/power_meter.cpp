@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "topology/power_meter.hpp"
+#include "telemetry/power_meter.hpp"
 
 #include <chrono>
 #include <cmath>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "topology/nvml_thread.hpp"
+#include "telemetry/nvml_thread.hpp"
 
 #include <chrono>
 #include <condition_variable>

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "topology/nvml_thread.hpp"
-#include "topology/power_meter.hpp"
+#include "telemetry/nvml_thread.hpp"
+#include "telemetry/power_meter.hpp"
 
 namespace assay {
 

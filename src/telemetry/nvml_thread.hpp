@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "topology/nvml.hpp"
+#include "telemetry/nvml.hpp"
 
 namespace assay {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "topology/nvml_thread.hpp"
+#include "telemetry/nvml_thread.hpp"
 
 namespace assay {
 

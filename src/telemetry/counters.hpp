@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "topology/gpu_counters.hpp"
+#include "telemetry/gpu_counters.hpp"
 
 namespace assay {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "topology/telemetry.hpp"
+#include "telemetry/telemetry.hpp"
 
 #include <array>
 #include <chrono>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "topology/driver_stats.hpp"
+#include "telemetry/driver_stats.hpp"
 
 #include <linux/ethtool.h>
 #include <linux/sockios.h>

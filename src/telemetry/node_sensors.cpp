@@ -3,8 +3,8 @@
 #include <cmath>
 #include <set>
 
+#include "telemetry/telemetry.hpp"
 #include "topology/sysfs.hpp"
-#include "topology/telemetry.hpp"
 
 namespace assay {
 
