@@ -47,7 +47,7 @@ RobustFit shortest_half(const std::vector<double>& v) {
 
 /// A healthy normal population gives scores that spread like a scaled t: P(score < -k) = T(-k/scale;
 /// degrees). Fitted per size to 10 %, 1 % and 0.1 % of the lowest of n in 4e5 (n = 24) to 3e4 (n = 4096)
-/// simulated populations; off by 1.6 % at most (n = 32). tests/unit/robust_test.cpp repeats a part.
+/// simulated populations; off by 1.6 % at most (n = 32). tests/unit/measure/robust_test.cpp repeats a part.
 struct NullRow {
   double n, scale, degrees;
 };

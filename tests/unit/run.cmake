@@ -1,1 +1,1 @@
-assay_test(unit_run SOURCES measure_test.cpp sizing_test.cpp robust_test.cpp record_test.cpp planner_test.cpp run_schedule_test.cpp inventory_judged_test.cpp selection_test.cpp retest_test.cpp relaunch_test.cpp launcher_test.cpp LINKS assay_run LABELS unit)
+assay_test(unit_run SOURCES measure/sampler_test.cpp measure/sizing_test.cpp measure/robust_test.cpp suite/record_test.cpp run/planner_test.cpp run/run_schedule_test.cpp verdict/inventory_tables_test.cpp run/selection_test.cpp run/retest_test.cpp run/relaunch_test.cpp run/launcher_test.cpp LINKS assay_run LABELS unit)

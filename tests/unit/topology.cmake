@@ -1,4 +1,4 @@
 assay_test(unit_topology
-  SOURCES topology_probe_test.cpp topology_nics_test.cpp topology_smbios_test.cpp topology_counters_test.cpp topology_share_test.cpp
-    topology_discover_test.cpp topology_launch_test.cpp topology_inventory_test.cpp topology_fabric_test.cpp system_test.cpp topology_tree.cpp
+  SOURCES topology/probe_test.cpp topology/nics_test.cpp topology/smbios_test.cpp telemetry/counters_test.cpp topology/share_test.cpp
+    topology/discover_test.cpp topology/launch_test.cpp topology/inventory_test.cpp topology/fabric_test.cpp base/system_test.cpp topology_tree.cpp
   LINKS assay_telemetry assay_topology LABELS unit)

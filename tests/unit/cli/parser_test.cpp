@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/command.hpp"
+
+#include <sstream>
+
+#include "tests/unit/expect_error.hpp"
+
+namespace assay::cli {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+/// A suite that is only there to have options.
+class OptionsSuite : public Suite {
+ public:
+  std::string_view name() const noexcept override { return "gemm"; }
+  std::string_view summary() const noexcept override { return "multiplies"; }
+  std::vector<OptionSpec> options() const override {
+    OptionSpec dtypes;
+    dtypes.name = "gemm.dtypes";
+    dtypes.kind = OptionKind::choices;
+    dtypes.default_text = "fp32,fp64";
+    dtypes.allowed = {"fp32", "fp64"};
+    dtypes.help = "number types to multiply";
+    return {dtypes};
+  }
+  std::vector<results::MetricSpec> metrics() const override { return {}; }
+  std::vector<Case> plan(const PlanInput&) const override { return {}; }
+  void run(const Case&, Context&) override {}
+};
+
+class Parser : public testing::Test {
+ protected:
+  Parser() {
+    suites_.push_back(std::make_unique<OptionsSuite>());
+    commands_ = make_commands(suites_);
+  }
+  Parsed parse(std::vector<std::string> arguments) {
+    return parse_arguments(commands_, std::move(arguments));
+  }
+  std::string failure(std::vector<std::string> arguments) {
+    return usage_message([&] { option_values(parse(std::move(arguments))); });
+  }
+
+  Suites suites_;
+  std::vector<CommandSpec> commands_;
+};
+
+TEST_F(Parser, ReadsOptionsInBothForms) {
+  const Parsed parsed =
+      parse({"run", "--level", "smoke", "--suites=gemm", "--gemm.dtypes", "fp32", "--force"});
+  EXPECT_EQ(parsed.command->name, "run");
+  const OptionValues values = option_values(parsed);
+  EXPECT_EQ(values.text("level"), "smoke");
+  EXPECT_THAT(values.list("suites"), ElementsAre("gemm"));
+  EXPECT_THAT(values.list("gemm.dtypes"), ElementsAre("fp32"));
+  EXPECT_TRUE(values.flag("force"));
+  EXPECT_FALSE(values.flag("strict"));
+  EXPECT_TRUE(parsed.given("force"));
+  EXPECT_FALSE(parsed.given("strict"));
+}
+
+TEST_F(Parser, LetsTheCommandLineWinOverTheFile) {
+  const Parsed parsed = parse({"run", "--level", "smoke", "--strict=false"});
+  const OptionValues values =
+      option_values(parsed, {{"level", {"extended"}}, {"seed", {"7"}}, {"strict", {"true"}}});
+  EXPECT_EQ(values.text("level"), "smoke");
+  EXPECT_EQ(values.integer("seed"), 7);
+  EXPECT_FALSE(values.flag("strict"));
+}
+
+TEST_F(Parser, NamesUnknownOptions) {
+  EXPECT_EQ(failure({"run", "--nosuch"}), "--nosuch: unknown option of run");
+  EXPECT_EQ(failure({"run", "--levle", "smoke"}), "--levle: unknown option of run (did you mean --level?)");
+  EXPECT_EQ(failure({"run", "--levle=smoke"}), "--levle: unknown option of run (did you mean --level?)");
+  EXPECT_THAT(failure({"run", "-x"}), StartsWith("-x: unknown option of run"));
+  EXPECT_THAT(failure({"--quiet", "run"}), StartsWith("--quiet: unknown option; a command comes first"));
+  EXPECT_THAT(failure({"inspect", "--level", "smoke", "f.h5"}),
+              StartsWith("--level: unknown option of inspect"));
+}
+
+TEST_F(Parser, DoesNotAcceptOptionsThatNothingReads) {
+  EXPECT_THAT(failure({"run", "--retest", "x"}), StartsWith("--retest: unknown option of run"));
+}
+
+TEST_F(Parser, NamesMissingAndSwallowedValues) {
+  EXPECT_EQ(failure({"run", "--level"}), "--level: needs a value");
+  EXPECT_EQ(failure({"run", "--out="}), "--out: empty value");
+  EXPECT_EQ(failure({"run", "--out=", "--force"}), "--out: empty value");
+  EXPECT_EQ(failure({"run", "--out", "--force"}), "--out: needs a value, '--force' is an option");
+  EXPECT_EQ(failure({"run", "--out", ""}), "--out: empty value");
+  EXPECT_EQ(failure({"run", "--level", "smoke", "--level", "quick"}), "--level: given 2 times");
+  EXPECT_EQ(failure({"run", "--strict=maybe"}), "--strict: 'maybe' is neither true nor false");
+}
+
+TEST_F(Parser, TakesNegativeNumbersAsValues) {
+  EXPECT_EQ(option_values(parse({"run", "--seed", "-5"})).integer("seed"), -5);
+}
+
+TEST_F(Parser, NamesMissingAndUnexpectedArguments) {
+  EXPECT_THAT(failure({"inspect"}), StartsWith("inspect: FILE is missing (usage: assay inspect FILE"));
+  EXPECT_THAT(failure({"inspect", "a", "b"}), StartsWith("inspect: unexpected argument 'b'"));
+  EXPECT_THAT(failure({"run", "gemm"}), StartsWith("run: unexpected argument 'gemm'"));
+  EXPECT_THAT(failure({}), StartsWith("no command given (commands: run, plan,"));
+  EXPECT_THAT(failure({"rnu"}), StartsWith("rnu: no such command (did you mean run?)"));
+}
+
+TEST_F(Parser, TakesFilesNamedLikeCommands) {
+  EXPECT_THAT(parse({"inspect", "list"}).positionals, ElementsAre("list"));
+  EXPECT_THAT(parse({"verdict", "run", "--strict"}).positionals, ElementsAre("run"));
+  EXPECT_THAT(parse({"inspect", "--", "--odd"}).positionals, ElementsAre("--odd"));
+}
+
+TEST_F(Parser, KnowsHelpAndVersionEverywhere) {
+  EXPECT_TRUE(parse({"--help"}).help);
+  EXPECT_EQ(parse({"--help"}).command, nullptr);
+  EXPECT_TRUE(parse({"--version"}).version);
+  for (const CommandSpec& command : commands_) {
+    const Parsed parsed = parse({command.name, "--help"});
+    EXPECT_TRUE(parsed.help);
+    ASSERT_NE(parsed.command, nullptr);
+    EXPECT_EQ(parsed.command->name, command.name);
+  }
+}
+
+TEST_F(Parser, HelpNamesEveryOptionOnceWithin80Columns) {
+  for (const CommandSpec& command : commands_) {
+    const std::string help = help_text(command);
+    EXPECT_THAT(help, HasSubstr("\nExamples:\n"));
+    for (const OptionSpec& option : command.options)
+      EXPECT_THAT(help, HasSubstr("--" + option.name)) << command.name;
+    std::istringstream lines(help);
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << line;
+  }
+  EXPECT_THAT(help_text(commands_.front()), HasSubstr("Options of suite gemm:"));
+}
+
+TEST_F(Parser, HidesHiddenOptions) {
+  for (OptionSpec& option : commands_.front().options) option.hidden = option.name == "strict";
+  EXPECT_THAT(help_text(commands_.front()), Not(HasSubstr("\n      --strict")));
+  EXPECT_THAT(bash_completion(commands_), HasSubstr("--gemm.dtypes"));
+  EXPECT_TRUE(option_values(parse({"run", "--strict"})).flag("strict"));
+}
+
+}  // namespace
+}  // namespace assay::cli

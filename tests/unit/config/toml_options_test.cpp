@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
+
+#include "config/config.hpp"
+#include "tests/unit/expect_error.hpp"
+
+namespace assay {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+class TomlOptions : public testing::Test {
+ protected:
+  TomlOptions() : specs_(run_options()) {
+    OptionSpec dtypes;
+    dtypes.name = "gemm.dtypes";
+    dtypes.kind = OptionKind::choices;
+    dtypes.allowed = {"fp32", "fp64"};
+    specs_.push_back(dtypes);
+    OptionSpec fraction;
+    fraction.name = "memory.fraction";
+    fraction.kind = OptionKind::number;
+    specs_.push_back(fraction);
+  }
+  ~TomlOptions() override { std::remove(file_.c_str()); }
+
+  std::map<std::string, std::vector<std::string>> read(const std::string& text) {
+    std::ofstream(file_) << text;
+    return read_toml_options(file_, specs_);
+  }
+  /// The message without the path of the file.
+  std::string failure(const std::string& text) {
+    const std::string message = usage_message([&] { read(text); });
+    EXPECT_THAT(message, StartsWith(file_ + ":"));
+    return message.substr(file_.size() + 1);
+  }
+
+  std::vector<OptionSpec> specs_;
+  std::string file_ = testing::TempDir() + "assay_toml_" + std::to_string(getpid()) + ".toml";
+};
+
+TEST_F(TomlOptions, HoldsEveryKind) {
+  const auto texts = read(
+      "level = \"smoke\"\nseed = 42\nforce = true\nmax-file = \"2GiB\"\nsuites = [\"gemm\", \"memory\"]\n"
+      "duration = 90\n[gemm]\ndtypes = [\"fp32\"]\n[memory]\nfraction = 0.25\n");
+  EXPECT_THAT(texts.at("level"), ElementsAre("smoke"));
+  EXPECT_THAT(texts.at("seed"), ElementsAre("42"));
+  EXPECT_THAT(texts.at("force"), ElementsAre("true"));
+  EXPECT_THAT(texts.at("max-file"), ElementsAre("2GiB"));
+  EXPECT_THAT(texts.at("suites"), ElementsAre("gemm", "memory"));
+  EXPECT_THAT(texts.at("duration"), ElementsAre("90"));
+  EXPECT_THAT(texts.at("gemm.dtypes"), ElementsAre("fp32"));
+  EXPECT_THAT(texts.at("memory.fraction"), ElementsAre("0.25"));
+}
+
+TEST_F(TomlOptions, CanHoldEveryOptionOfRun) {
+  for (const OptionSpec& spec : run_options()) {
+    if (spec.name == "config") continue;
+    std::string value = "\"x\"";
+    if (spec.kind == OptionKind::flag) value = "true";
+    if (spec.kind == OptionKind::integer || spec.kind == OptionKind::number ||
+        spec.kind == OptionKind::bytes || spec.kind == OptionKind::seconds)
+      value = "1";
+    if (spec.kind == OptionKind::choice) value = "\"" + spec.allowed.front() + "\"";
+    EXPECT_EQ(read(spec.name + " = " + value + "\n").count(spec.name), 1u) << spec.name;
+  }
+}
+
+TEST_F(TomlOptions, NamesLineAndKeyOfAnUnknownOption) {
+  EXPECT_EQ(failure("level = \"smoke\"\nlimts = \"x\"\n"), "2: limts: unknown option (did you mean limits?)");
+  EXPECT_EQ(failure("[gemm]\ndtype = \"fp32\"\n"),
+            "2: gemm.dtype: unknown option (did you mean gemm.dtypes?)");
+  EXPECT_EQ(failure("xyzzy = \"run.h5\"\n"), "1: xyzzy: unknown option");
+  EXPECT_THAT(failure("[a.b]\nc = 1\n"), HasSubstr("a.b: unknown option"));
+}
+
+TEST_F(TomlOptions, NamesWrongTypesAndValues) {
+  EXPECT_EQ(failure("seed = \"7\"\n"), "1: seed: is a string, must be an integer");
+  EXPECT_EQ(failure("force = \"true\"\n"), "1: force: is a string, must be true or false");
+  EXPECT_EQ(failure("level = 3\n"), "1: level: is an integer, must be a string");
+  EXPECT_EQ(failure("level = [\"smoke\"]\n"), "1: level: is an array, must be a string");
+  EXPECT_EQ(failure("\nlevel = \"tiny\"\n"),
+            "2: level: 'tiny' is not one of smoke, quick, standard, extended, soak");
+  EXPECT_THAT(failure("[gemm]\ndtypes = [\"fp32\", \"fp7\"]\n"),
+              HasSubstr("2: gemm.dtypes: 'fp7' is not one of fp32, fp64"));
+  EXPECT_THAT(failure("max-file = \"2 giga\"\n"), HasSubstr("1: max-file: '2 giga' is no size"));
+  EXPECT_EQ(failure("suites = []\n"), "1: suites: empty array");
+  EXPECT_EQ(failure("config = \"other.toml\"\n"), "1: config: a configuration file cannot name another one");
+}
+
+TEST_F(TomlOptions, ReportsATruncatedFileInOneLine) {
+  EXPECT_THAT(failure("level = \"smoke\"\nsuites = [\"gemm\","), StartsWith("2: "));
+  EXPECT_THAT(failure("level = \"smo"), StartsWith("1: "));
+  EXPECT_THAT(failure("[gemm"), StartsWith("1: "));
+}
+
+TEST_F(TomlOptions, ReportsAMissingFile) {
+  EXPECT_THAT(usage_message([&] { read_toml_options("/nonexistent/x.toml", specs_); }),
+              HasSubstr("/nonexistent/x.toml"));
+}
+
+}  // namespace
+}  // namespace assay

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "files.hpp"
+#include "import/csv.hpp"
+#include "import/import.hpp"
+#include "import/units.hpp"
+#include "verdict/verdict.hpp"
+
+namespace assay::imports {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+class ImportCsv : public ImportTest {
+ protected:
+  results::Results import(const std::string& text) const { return import_csv({file("x.csv", text)}); }
+  std::string error(const std::string& text) const {
+    return message([&] { import(text); });
+  }
+};
+
+const std::string header = "node,device,metric,unit,better,sample,value\n";
+
+TEST_F(ImportCsv, SamplesOfDevicesInAnyOrder) {
+  const auto r = import(header +
+                        "n1,gpu0,sgemm,TFLOPS,higher,1,14.2\n"
+                        "n2,1,sgemm,GFLOP/s,higher,0,13900\n"
+                        "n1,gpu0,sgemm,TFLOPS,higher,0,14.1\n");
+  const auto& c = case_of(r, "imported/sgemm");
+  EXPECT_EQ(c.kind, "device");
+  ASSERT_EQ(c.entities(), 2u);
+  EXPECT_EQ(name_of(r, c.entity[0]), "n1/gpu0");
+  EXPECT_EQ(name_of(r, c.entity[1]), "n2/device1");
+  EXPECT_THAT(c.count, ElementsAre(2, 1));
+  const auto& m = c.metrics.at(0);
+  EXPECT_EQ(m.unit, "FLOP/s");
+  EXPECT_DOUBLE_EQ(m.values[0], 14.1e12);
+  EXPECT_DOUBLE_EQ(m.values[1], 14.2e12);
+  EXPECT_DOUBLE_EQ(m.values[2], 13.9e12);
+  EXPECT_TRUE(std::isnan(m.values[3]));
+}
+
+TEST_F(ImportCsv, RetestsConfirmAndDatesTellWhen) {
+  const std::string columns = "node,device,metric,unit,better,sample,value,time,retest\n";
+  std::string text = columns;
+  for (int n = 0; n < 24; ++n)
+    for (int s = 0; s < 9; ++s)
+      text += fmt::format("n{},0,sgemm,TFLOPS,higher,{},{},2026-01-31T02:{:02}:00+01:00,0\n", n, s,
+                          (n == 7 ? 11.0 : 14.0) + 0.01 * ((n * 7 + s * 3) % 5), s);
+  const auto screened = import(text);
+  EXPECT_EQ(screened.info.started, "2026-01-31T01:00:00Z");
+  EXPECT_EQ(screened.info.ended, "2026-01-31T01:08:00Z");
+  EXPECT_EQ(verdict::judge(screened, {}).state, "WARN");
+  for (int n = 4; n < 14; ++n)
+    for (int s = 0; s < 12; ++s)
+      text += fmt::format("n{},0,sgemm,TFLOPS,higher,{},{},2026-01-31T03:{:02}:00Z,1\n", n, s,
+                          (n == 7 ? 11.0 : 14.0) + 0.01 * ((n * 5 + s * 3) % 5), s);
+  const auto r = import(text);
+  EXPECT_EQ(r.plan.size(), 1U);
+  EXPECT_EQ(case_of(r, "imported/sgemm.c1").case_key, case_of(r, "imported/sgemm").case_key);
+  const auto v = verdict::judge(r, {});
+  EXPECT_EQ(v.state, "FAIL");
+  EXPECT_EQ(v.findings.at(0).name, "n7/device0");
+  // The name says it as well, and not every time may be a date.
+  EXPECT_EQ(
+      import(header + "n1,0,sgemm.c2,TFLOPS,higher,0,14\nn1,0,sgemm,TFLOPS,higher,0,14\n").cases.at(0).name,
+      "sgemm.c2");
+  EXPECT_THAT(error(columns + "n1,0,a,s,lower,0,1,2026-01-31T03:00:00Z,0\nn1,0,a,s,lower,1,1,5,0\n"),
+              HasSubstr("some times are dates"));
+  EXPECT_THAT(error(columns + "n1,0,a,s,lower,0,1,2026-13-31T03:00:00Z,0\n"),
+              HasSubstr("neither seconds nor ISO 8601"));
+}
+
+TEST_F(ImportCsv, TheSameRowTwiceIsCountedOnce) {
+  const auto r = import(header + "n1,0,a,s,lower,0,1\nn1,0,a,s,lower,1,2\nn1,0,a,s,lower,0,1\n");
+  EXPECT_THAT(case_of(r, "imported/a").count, ElementsAre(2));
+  EXPECT_THAT(r.events.back().text, HasSubstr("1 row word for word the same"));
+  EXPECT_THAT(error(header + "n1,0,a,s,lower,0,1\nn1,0,a,s,lower,0,2\n"), HasSubstr("twice"));
+}
+
+TEST_F(ImportCsv, OneEntityWithManySamplesCostsOnlyThem) {
+  std::string text = header;
+  for (int s = 0; s < 5000; ++s) text += fmt::format("n0,0,a,s,lower,{},1\n", s);
+  for (int n = 1; n < 2000; ++n) text += fmt::format("n{},0,a,s,lower,0,1\n", n);
+  const auto r = import(text);
+  std::size_t cells = 0, samples = 0;
+  for (const auto& c : r.cases) {
+    cells += c.metrics.at(0).values.size();
+    for (const auto count : c.count) samples += static_cast<std::size_t>(count);
+  }
+  EXPECT_EQ(samples, 6999U);
+  EXPECT_LE(cells, 2 * samples);
+  EXPECT_EQ(verdict::judge(r, {}).basis, "limit 0, physical 0, peers only 2000, none 0");
+}
+
+TEST_F(ImportCsv, CovariatesAndAttributes) {
+  const auto r = import(
+      "node,device,metric,unit,better,sample,value,time,clock_hz,model,power[kW],block\n"
+      "n1,0,sgemm,TFLOPS,higher,0,14,1000000005,1.4e9,\"V100, SXM2\",0.3,2\n"
+      "n1,0,sgemm,TFLOPS,higher,1,14,1000000007,1.3e9,\"V100, SXM2\",0.2,3\n");
+  const auto& c = case_of(r, "imported/sgemm");
+  EXPECT_THAT(c.find("clock")->values, ElementsAre(1.4e9, 1.3e9));
+  EXPECT_EQ(c.find("clock")->role, results::Role::covariate);
+  EXPECT_THAT(c.find("power")->values, ElementsAre(300, 200));
+  EXPECT_EQ(c.find("power")->unit, "W");
+  EXPECT_THAT(c.t, ElementsAre(0, 2));
+  EXPECT_THAT(c.block, ElementsAre(2, 3));
+  EXPECT_THAT(r.inventory.at("device").text.at("model"), ElementsAre("V100, SXM2"));
+}
+
+TEST_F(ImportCsv, PairsAreLinksBetweenDevices) {
+  const auto r = import(
+      "src,dst,metric,unit,better,value\n"
+      "n1,n2,bw,GB/s,higher,24\n"
+      "n1/gpu3,n2/gpu3,bw,GB/s,higher,23\n"
+      "n2,n1,bw,Gbps,higher,200\n");
+  const auto& c = case_of(r, "imported/bw");
+  EXPECT_EQ(c.kind, "link");
+  EXPECT_EQ(c.stage, "pairs");
+  ASSERT_EQ(c.entities(), 3u);
+  EXPECT_EQ(name_of(r, c.entity[0]), "n1/host>n2/host");
+  EXPECT_EQ(name_of(r, c.source[1]), "n1/gpu3");
+  EXPECT_EQ(name_of(r, c.destination[2]), "n1/host");
+  EXPECT_DOUBLE_EQ(c.metrics[0].values[2], 25e9);
+}
+
+TEST_F(ImportCsv, WhereNodesStandIsNoMismatch) {
+  std::string text = "node,metric,unit,better,value,rack,bios\n";
+  for (int n = 0; n < 12; ++n)
+    text += "n" + std::to_string(n) + ",triad,GB/s,higher,100,r" + std::to_string(n / 4) + ",1." +
+            (n == 5 ? "1" : "2") + "\n";
+  const auto r = import(text);
+  const auto verdict = verdict::judge(r, {});
+  ASSERT_EQ(verdict.findings.size(), 1u) << verdict.findings[1].text;
+  EXPECT_EQ(verdict.findings[0].metric, "bios");
+  EXPECT_EQ(verdict.findings[0].name, "n5");
+}
+
+TEST_F(ImportCsv, ASlowNodeIsSeen) {
+  std::string text = header;
+  for (int n = 0; n < 30; ++n)
+    for (int s = 0; s < 6; ++s)
+      text += "n" + std::to_string(n) + ",,triad,GB/s,higher," + std::to_string(s) + "," +
+              std::to_string((n == 7 ? 80 : 100) + 0.01 * ((n * 7 + s * 3) % 11)) + "\n";
+  const auto verdict = verdict::judge(import(text), {});
+  EXPECT_NE(verdict.state, "PASS");
+  ASSERT_FALSE(verdict.findings.empty());
+  EXPECT_EQ(verdict.findings[0].name, "n7");
+}
+
+TEST_F(ImportCsv, WhatIsWrongIsNamedWithFileAndLine) {
+  const std::pair<std::string, const char*> cases[] = {
+      {header + "n1,0,x,GB/s,higher,0\n", "x.csv:2: 6 fields, the header has 7"},
+      {header + "n1,0,x,GB/s,higher,0,fast\n", "x.csv:2: value 'fast' is no finite number"},
+      {header + "n1,0,x,GB/s,higher,0,nan\n", "x.csv:2: value 'nan' is no finite number"},
+      {header + "n1,0,x,GB/s,higher,0,\n", "x.csv:2: value '' is no finite number"},
+      {header + "\n\nn1,0,x,parsec,higher,0,1\n", "x.csv:4: no unit 'parsec' is known"},
+      {header + "n1,0,x,GB/s,faster,0,1\n", "x.csv:2: better 'faster' is not one of"},
+      {header + "n1,0,x,GB/s,higher,-1,1\n", "x.csv:2: sample '-1' is no whole number from 0"},
+      {header + "n1,0,x,GB/s,higher,0,1\nn1,0,x,GB/s,higher,0,2\n",
+       "x.csv:3: sample 0 of x of n1/device0 is there twice"},
+      {header + "n1,0,x,GB/s,higher,0,1\nn1,0,x,us,higher,1,2\n",
+       "x.csv:3: value of x was in B/s before, and is in s here"},
+      {header + "n1,0,x,GB/s,higher,0,1\nn1,0,x,GB/s,lower,1,2\n",
+       "x.csv:3: value of x was better higher before"},
+      {header + "n1,0,x,GB/s,higher,0,1\nn1,,x,GB/s,higher,1,2\n",
+       "x.csv:3: x was measured of a device before, and here of a node"},
+      {header + ",0,x,GB/s,higher,0,1\n", "x.csv:2: node is empty"},
+      {header + "n 1,0,x,GB/s,higher,0,1\n", "x.csv:2: node 'n 1' holds a blank"},
+      {header + "n1,0,---,GB/s,higher,0,1\n", "x.csv:2: metric '---' names nothing"},
+      {header + "n1,0,\"x,GB/s,higher,0,1\n", "x.csv:2: a quote is not closed"},
+      {header, "x.csv: has no samples"},
+      {"# only this\n", "x.csv: has no header"},
+      {"node,metric,unit,value\nn,x,B,1\n", "x.csv:1: column 'better' is missing"},
+      {"metric,unit,better,value\nx,B,lower,1\n", "x.csv:1: either node or src and dst"},
+      {"src,metric,unit,better,value\na,x,B,lower,1\n", "x.csv:1: src and dst come together"},
+      {"node,node,metric,unit,better,value\n", "x.csv:1: column 'node' is there twice"},
+      {"node,a[furlong],metric,unit,better,value\n", "x.csv:1: column 'a[furlong]': no unit"},
+      {"src,dst,metric,unit,better,value\na,a,x,B,lower,1\n", "x.csv:2: a link from a/host to itself"},
+      {"node,model,metric,unit,better,value\na,m1,x,B,lower,1\na,m2,x,B,lower,1\n",
+       "x.csv:3: model of a was 'm1' before, and is 'm2' here"},
+  };
+  for (const auto& [text, wanted] : cases) EXPECT_THAT(error(text), StartsWith(wanted)) << text;
+  EXPECT_THAT(message([&] { import_csv({dir_ / "none.csv"}); }), HasSubstr("there is no such file"));
+  EXPECT_THAT(error(std::string("a\0b", 3)), HasSubstr("is no text"));
+  EXPECT_THAT(error(""), HasSubstr("is empty"));
+}
+
+TEST(Csv, QuotesLineEndsAndComments) {
+  CsvReader reader("# hello\r\na, b ,\"c \"\"d\"\"\"\r\n\n\"x\ny\",,z\r\nlast");
+  std::vector<std::string> fields;
+  ASSERT_TRUE(reader.next(fields));
+  EXPECT_THAT(fields, ElementsAre("a", "b", "c \"d\""));
+  EXPECT_EQ(reader.line(), 2u);
+  ASSERT_TRUE(reader.next(fields));
+  EXPECT_THAT(fields, ElementsAre("x\ny", "", "z"));
+  EXPECT_EQ(reader.line(), 4u);
+  ASSERT_TRUE(reader.next(fields));
+  EXPECT_THAT(fields, ElementsAre("last"));
+  EXPECT_EQ(reader.line(), 6u);
+  EXPECT_FALSE(reader.next(fields));
+}
+
+TEST(ForeignUnits, OthersWriteThemInOtherWays) {
+  const std::tuple<const char*, const char*, double> cases[] = {{"GB/s", "B/s", 1e9},
+                                                                {"GiB/s", "B/s", 0x1p30},
+                                                                {"Gbps", "B/s", 0.125e9},
+                                                                {"GBps", "B/s", 1e9},
+                                                                {"MB/sec", "B/s", 1e6},
+                                                                {"Gbit/s", "B/s", 0.125e9},
+                                                                {"TFLOPS", "FLOP/s", 1e12},
+                                                                {"GFlop/s", "FLOP/s", 1e9},
+                                                                {"us", "s", 1e-6},
+                                                                {"usec", "s", 1e-6},
+                                                                {"ms", "s", 1e-3},
+                                                                {"tokens/s", "token/s", 1},
+                                                                {"MHz", "Hz", 1e6},
+                                                                {"%", "1", 0.01},
+                                                                {"W", "W", 1},
+                                                                {"count", "count", 1},
+                                                                {"GB", "B", 1e9}};
+  for (const auto& [text, base, factor] : cases) {
+    const UnitScale scale = unit_scale(text);
+    EXPECT_EQ(scale.base, base) << text;
+    EXPECT_DOUBLE_EQ(scale.factor, factor) << text;
+  }
+  for (const char* text : {"furlong", "5 GB/s", "GB / s", "XB/s"})
+    EXPECT_THROW(unit_scale(text), Error) << text;
+}
+
+}  // namespace
+}  // namespace assay::imports

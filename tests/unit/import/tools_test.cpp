@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// nccl-tests and OSU: files as these tools write them, and files that are damaged.
+#include "files.hpp"
+#include "import/import.hpp"
+#include "verdict/verdict.hpp"
+
+namespace assay::imports {
+namespace {
+
+using ::testing::DoubleEq;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+std::string table(const std::vector<std::string>& devices, const std::string& busbw = "244.78",
+                  const std::string& wrong = "0", const std::string& time = "1028.1") {
+  std::string text =
+      "some launcher talks here\n"
+      "# nThread 1 nGpus 1 minBytes 8 maxBytes 134217728 step: 2(factor) warmup iters: 5 iters: 20 agg "
+      "iters: 1 validation: 1 "
+      "graph: 0\n#\n# Using devices\n";
+  for (std::size_t i = 0; i < devices.size(); ++i)
+    text += "#  Rank " + std::to_string(i) + " Group  0 Pid   6899 on " + devices[i] + " device  " +
+            std::to_string(i % 2) + " [0000:04:00] NVIDIA H100 80GB HBM3\n";
+  return text +
+         "#\n#                                                              out-of-place                     "
+         "  in-place\n"
+         "#       size         count      type   redop    root     time   algbw   busbw #wrong     time   "
+         "algbw   busbw #wrong\n"
+         "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  "
+         "(GB/s)  (GB/s)\n"
+         "           8             2     float     sum      -1    28.91    0.00    0.00      0    28.76    "
+         "0.00    0.00      0\n"
+         "   134217728      33554432     float     sum      -1   " +
+         time + "  130.55  " + busbw + "      " + wrong +
+         "   1031.2  130.16  244.05    N/A\n"
+         "# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 122.207\n";
+}
+
+class ImportNccl : public ImportTest {
+ protected:
+  std::string error(const std::string& text) const {
+    return message([&] { import_nccl_tests({file("all_reduce.txt", text)}); });
+  }
+};
+
+TEST_F(ImportNccl, RunsOnOneNodeMeasureThatNode) {
+  const auto r = import_nccl_tests({file("all_reduce_a.txt", table({"n1", "n1"})),
+                                    file("all_reduce_b.txt", table({"n2", "n2"})),
+                                    file("all_reduce_c.txt", table({"n1", "n1"}, "240.00"))});
+  const auto& c = case_of(r, "nccl-tests/all_reduce-float-sum-134217728-r2");
+  EXPECT_EQ(c.kind, "node");
+  EXPECT_EQ(c.stage, "node-local");
+  EXPECT_THAT(c.count, ElementsAre(2, 1));
+  EXPECT_EQ(name_of(r, c.entity[0]), "n1");
+  EXPECT_DOUBLE_EQ(c.find("busbw")->values[0], 244.78e9);
+  EXPECT_DOUBLE_EQ(c.find("busbw")->values[1], 240.00e9);
+  EXPECT_DOUBLE_EQ(c.find("duration")->values[0], 1028.1e-6);
+  EXPECT_THAT(c.block, ElementsAre(0, 2));
+  // In place has its own case, without a check here.
+  EXPECT_EQ(case_of(r, "nccl-tests/all_reduce-float-sum-134217728-r2-in").find("errors"), nullptr);
+  EXPECT_THAT(r.inventory.at("device").text.at("model")[0], HasSubstr("H100"));
+}
+
+TEST_F(ImportNccl, SmallRatesAreNotLeftRoundedToNothing) {
+  const auto r = import_nccl_tests({file("all_reduce.txt", table({"n1", "n1"}))});
+  const auto& c = case_of(r, "nccl-tests/all_reduce-float-sum-8-r2");
+  EXPECT_NEAR(c.find("algbw")->values[0], 8 / 28.91e-6, 1);
+  EXPECT_NEAR(c.find("busbw")->values[0], 8 / 28.91e-6 * 244.78 / 130.55, 1);
+}
+
+TEST_F(ImportNccl, RunsOnSeveralNodesAreGroupsOfDevices) {
+  const auto r = import_nccl_tests({file("all_reduce_a.txt", table({"n1", "n1", "n2", "n2"})),
+                                    file("all_reduce_b.txt", table({"n3", "n3", "n4", "n4"}, "200.00"))});
+  const auto& c = case_of(r, "nccl-tests/all_reduce-float-sum-134217728-r4");
+  EXPECT_EQ(c.kind, "device");
+  EXPECT_EQ(c.stage, "groups");
+  EXPECT_EQ(c.entities(), 8u);
+  EXPECT_EQ(name_of(r, c.entity[1]), "n1/device1");
+  EXPECT_EQ(case_of(import_nccl_tests({file("all_reduce.txt", table({"n1", "n1", "n2", "n2"}))}),
+                    "nccl-tests/all_reduce-float-sum-134217728-r4")
+                .stage,
+            "world");
+}
+
+TEST_F(ImportNccl, WrongValuesFail) {
+  const auto one = import_nccl_tests({file("all_reduce.txt", table({"n1", "n1"}, "244.78", "3"))});
+  const auto verdict = verdict::judge(one, {});
+  EXPECT_EQ(verdict.state, "FAIL");
+  EXPECT_EQ(verdict.findings.at(0).name, "n1");
+  EXPECT_EQ(verdict.findings.at(0).kind, "corrupt");
+  // Of a group nobody can be named.
+  const auto group = import_nccl_tests({file("all_reduce.txt", table({"n1", "n2"}, "244.78", "3"))});
+  const auto of_group = verdict::judge(group, {});
+  EXPECT_EQ(of_group.state, "FAIL");
+  EXPECT_EQ(of_group.findings.at(0).level, "cluster");
+  EXPECT_THAT(of_group.findings.at(0).text, HasSubstr("3 wrong values"));
+}
+
+TEST_F(ImportNccl, JsonWithSingleIterations) {
+  const auto r =
+      import_nccl_tests({file("run.json", R"({"version": 2, "args": ["./build/all_gather_perf", "-g", "1"],
+    "config": {"nthreads": 1, "devices": [
+      {"rank": 0, "group": 0, "pid": 5, "hostname": "n1", "device": 0, "device_hex": "07",
+       "device_info": "H100"},
+      {"rank": 1, "group": 0, "pid": 6, "hostname": "n1", "device": 1, "device_hex": "0b",
+       "device_info": "H100"}]},
+    "results": [{"size": 1048576, "count": 262144, "type": "float", "redop": "none", "root": "    -1",
+      "out_of_place": {"time": 20.0, "alg_bw": 52.4288, "bus_bw": 26.2144, "nwrong": 0.0},
+      "out_of_place_per_iter": {"times_us": [16.0, 20.0, 25.0]},
+      "in_place": {"time": 21.0, "alg_bw": 50.0, "bus_bw": 25.0, "nwrong": null}}],
+    "out_of_bounds": {"count": 0, "okay": "true"}, "errors": []})")});
+  const auto& c = case_of(r, "nccl-tests/all_gather-float-none-1048576-r2");
+  EXPECT_THAT(c.count, ElementsAre(3));
+  EXPECT_THAT(c.find("duration")->values, ElementsAre(DoubleEq(16e-6), DoubleEq(20e-6), DoubleEq(25e-6)));
+  EXPECT_DOUBLE_EQ(c.find("busbw")->values[0], 26.2144e9 * 20 / 16);
+  EXPECT_EQ(case_of(r, "nccl-tests/all_gather-float-none-1048576-r2-in").find("errors"), nullptr);
+}
+
+TEST_F(ImportNccl, WhatIsWrongIsNamed) {
+  EXPECT_THAT(error("hello\n"), StartsWith("all_reduce.txt: is no output of nccl-tests"));
+  EXPECT_THAT(error(table({})), HasSubstr("does not say on which devices"));
+  EXPECT_THAT(error(table({"n1"}, "fast")), StartsWith("all_reduce.txt:11: busbw 'fast' is no number"));
+  EXPECT_THAT(error(table({"n1"}, "-1")), StartsWith("all_reduce.txt:11: busbw '-1'"));
+  EXPECT_THAT(error("{\n\"results\": [\n}"), StartsWith("all_reduce.txt:3: is no JSON"));
+  EXPECT_THAT(error("{\"results\": 5}"), HasSubstr("no list 'results'"));
+  EXPECT_THAT(error(R"({"results": []})"), HasSubstr("does not say on which devices"));
+  const std::string devices = R"("config": {"devices": [{"hostname": "a", "device": 0}]},)";
+  EXPECT_THAT(error("{" + devices + R"("results": []})"), HasSubstr("has no results"));
+  EXPECT_THAT(error("{" + devices + R"("results": [{"size": 8}]})"),
+              HasSubstr("results[0]: neither out_of_place nor in_place"));
+  EXPECT_THAT(error("{" + devices + R"("results": [{"size": 8, "in_place": {"time": "x"}}]})"),
+              HasSubstr("results[0]: 'time'"));
+  EXPECT_THAT(error("{\"a\": " + std::string(5000, '[')), HasSubstr("all_reduce.txt:"));
+}
+
+class ImportOsu : public ImportTest {};
+
+TEST_F(ImportOsu, TwoNodesOfAPointToPointTestAreALink) {
+  const auto r = import_osu({file("bw@n1,n2.txt",
+                                  "# OSU MPI Bandwidth Test v5.6.2\n# Size      Bandwidth (MB/s)\n1         "
+                                  "0.43\n4194304 11000.25\n"),
+                             file("lat.txt",
+                                  "# nodes: n1 n3\n\n# OSU MPI Latency Test v7.5\n# Datatype: MPI_CHAR.\n"
+                                  "# Size       Avg Latency(us)\n1                       1.67\n")});
+  const auto& bw = case_of(r, "osu/bandwidth-4194304");
+  EXPECT_EQ(bw.kind, "link");
+  EXPECT_EQ(name_of(r, bw.entity[0]), "n1/host>n2/host");
+  EXPECT_DOUBLE_EQ(bw.find("bandwidth")->values[0], 11000.25e6);
+  const auto& lat = case_of(r, "osu/latency-1");
+  EXPECT_EQ(name_of(r, lat.entity[0]), "n1/host>n3/host");
+  EXPECT_DOUBLE_EQ(lat.find("latency")->values[0], 1.67e-6);
+  EXPECT_EQ(lat.find("latency")->better, results::Better::lower);
+}
+
+TEST_F(ImportOsu, OtherTests) {
+  const auto r = import_osu(
+      {file("mbw.txt",
+            "# OSU MPI Multiple Bandwidth / Message Rate Test v5.7\n# [ pairs: 15 ] [ window size: 64 ]\n"
+            "# Size                  MB/s        Messages/s\n1                       6.39        "
+            "6385003.80\n"),
+       file("ar@a,b,c.txt",
+            "# OSU MPI Allreduce Latency Test v5.8\n# Size       Avg Latency(us)   Min Latency(us)\n4  12.45 "
+            "11\n")});
+  const auto& rate = case_of(r, "osu/multiple-bandwidth-message-rate-1");
+  EXPECT_EQ(name_of(r, rate.entity[0]), "mbw");
+  EXPECT_DOUBLE_EQ(rate.find("message-rate")->values[0], 6385003.80);
+  const auto& reduce = case_of(r, "osu/allreduce-latency-4");
+  EXPECT_EQ(reduce.kind, "node");
+  EXPECT_EQ(reduce.stage, "groups");
+  EXPECT_EQ(reduce.entities(), 3u);
+}
+
+TEST_F(ImportOsu, WhatIsWrongIsNamed) {
+  const auto error = [&](const std::string& text) {
+    return message([&] { import_osu({file("x.txt", text)}); });
+  };
+  EXPECT_THAT(error("hello\n"), StartsWith("x.txt: is no output of the OSU benchmarks"));
+  EXPECT_THAT(error("# OSU MPI Latency Test v7.5\n# Size  Latency (us)\n"),
+              StartsWith("x.txt: has no results"));
+  EXPECT_THAT(error("# OSU MPI Latency Test v7.5\n# Size  Latency (us)\n8 quick\n"),
+              StartsWith("x.txt:3: latency 'quick'"));
+  EXPECT_THAT(error("# Size  Latency (us)\n8 1.5\n"), StartsWith("x.txt:2: results before a line"));
+  EXPECT_THAT(error("# nodes:\n# OSU MPI Latency Test\n"), StartsWith("x.txt:1: '# nodes:' names none"));
+}
+
+}  // namespace
+}  // namespace assay::imports

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/report.hpp"
+
+#include <gmock/gmock.h>
+
+#include <set>
+#include <sstream>
+
+#include "report/layout.hpp"
+#include "tests/unit/fabricate.hpp"
+
+namespace assay {
+namespace {
+
+using namespace fabricate;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+void expect_width(const std::string& text, std::size_t width) {
+  for (const auto& line : lines_of(text)) {
+    if (line.rfind("file: ", 0) == 0) continue;  // never broken
+    EXPECT_LE(report::columns_of(line), width) << line;
+  }
+}
+
+results::Results slow_run(int nodes) {
+  auto r = healthy(nodes);
+  auto& m = first_case(r).metrics[0];
+  for (std::size_t s = 0; s < 6; ++s) m.values[3 * 6 + s] *= 0.5;
+  return r;
+}
+
+TEST(Report, SummaryFitsAndNamesTheWorst) {
+  const auto r = slow_run(8);
+  const auto text = report::summary(r, judge(r), "run.h5", {});
+  expect_width(text, 80);
+  EXPECT_THAT(text, HasSubstr("fp32 n2048 together: 100 GFLOP/s"));
+  EXPECT_THAT(text, HasSubstr("100 GFLOP/s"));
+  EXPECT_THAT(text, HasSubstr("worst node3/cores0-1 -50 %"));
+  EXPECT_THAT(text, HasSubstr("WARN  node3/cores0-1: gemm/fp32-n2048-together:throughput"));
+  EXPECT_THAT(text, HasSubstr("planned=1 passed=1 failed=0 skipped=0 error=0 incomplete=0"));
+  EXPECT_THAT(text, HasSubstr("basis: limit 0, physical 0, peers only 8, none 0"));
+  EXPECT_THAT(text, HasSubstr("1 WARN (node3) 7 PASS"));
+  EXPECT_THAT(text, HasSubstr("\nWARN (exit 0)\nfile: run.h5\n"));
+  EXPECT_THAT(text, Not(HasSubstr("\x1b")));
+}
+
+TEST(Report, LinkInsideANodeNamesTheNodeOnce) {
+  auto r = healthy(1, 2);
+  r.entities.push_back({"link", "l", "path", "node0/cores0-1>node0/cores2-3", 0, -1});
+  r.entities.push_back({"link", "m", "path", "node0/cores2-3>node0/cores0-1", 0, -1});
+  const auto links = rows_of_kind(r, "link");
+  add_case(r, "p2p", "latency-8-mpi", "latency", "s", results::Better::lower, "link", links, {1e-6, 1.2e-6});
+  const auto text = report::summary(r, judge(r), "run.h5", {120, false});
+  EXPECT_THAT(text, HasSubstr("worst node0/cores2-3>cores0-1 -8."));
+}
+
+TEST(Report, ACaseIsToldInTheWordsOfItsSuite) {
+  auto r = healthy(8);
+  auto& c = first_case(r);
+  c.parameters["title"] = "fp32 GEMM n=2048, all cores";
+  c.parameters["share"] = "efficiency of FMA peak";
+  results::Metric share{"efficiency", "1", results::Better::higher, false, results::Role::metric, false, {}};
+  share.values.assign(c.entity.size(), 0.82);
+  c.metrics.push_back(share);
+  const auto devices = rows_of_kind(r, "device");
+  add_case(r, "gemm", "fp32-exact-n512", "errors", "count", results::Better::lower, "device", devices,
+           std::vector<double>(devices.size(), 0));
+  const auto text = report::summary(r, judge(r), "run.h5", {});
+  EXPECT_THAT(text, HasSubstr("\n  fp32 GEMM n=2048, all cores: 100 GFLOP/s, spread 0."));
+  EXPECT_THAT(text, HasSubstr(" %, 82 % of FMA peak\n"));
+  EXPECT_THAT(text, HasSubstr("\n  fp32 exact n512: exact\n"));
+  expect_width(text, 80);
+}
+
+TEST(Report, ColorOnlyWhenAsked) {
+  const auto r = healthy();
+  EXPECT_THAT(report::summary(r, judge(r), "run.h5", {80, true}), HasSubstr("\x1b[32mPASS\x1b[0m (exit 0)"));
+}
+
+TEST(Report, SummaryStaysShortForManyCasesNodesAndFindings) {
+  auto r = cluster(1000);
+  const auto devices = rows_of_kind(r, "device");
+  for (int i = 0; i < 40; ++i) {
+    std::vector<double> values(devices.size(), 1e11);
+    values[static_cast<std::size_t>(i)] = 1e10;
+    add_case(r, "gemm", "a-very-long-case-name-that-does-not-fit-n" + std::to_string(i), "throughput",
+             "FLOP/s", results::Better::higher, "device", devices, values);
+  }
+  const auto v = judge(r);
+  const auto text = report::summary(
+      r, v, "/a/very/long/path/that/must/stay/in/one/piece/so/that/it/can/be/copied/run-of-today.h5", {});
+  expect_width(text, 80);
+  EXPECT_LT(lines_of(text).size(), 70U);
+  EXPECT_THAT(text, HasSubstr("+34 more: assay inspect FILE"));
+  EXPECT_THAT(text, HasSubstr("+30 more: assay verdict FILE"));
+  EXPECT_THAT(text, HasSubstr("open  self-test of the gemm checker is missing"));
+  EXPECT_THAT(
+      text,
+      HasSubstr("/a/very/long/path/that/must/stay/in/one/piece/so/that/it/can/be/copied/run-of-today.h5\n"));
+}
+
+TEST(Report, UnmeasuredCaseSaysWhy) {
+  auto r = healthy();
+  first_case(r).state = results::CaseState::error;
+  first_case(r).reason = "MPI_Send failed";
+  const auto text = report::summary(r, judge(r), "run.h5", {});
+  EXPECT_THAT(text, HasSubstr("error: MPI_Send failed"));
+  EXPECT_THAT(text, HasSubstr("INCONCLUSIVE (exit 3)"));
+  expect_width(text, 80);
+}
+
+TEST(Report, VerdictTextTellsEverything) {
+  const auto r = slow_run(8);
+  const auto text = report::verdict_text(judge(r), {});
+  expect_width(text, 80);
+  EXPECT_THAT(text, HasSubstr("node3/cores0-1"));
+  EXPECT_THAT(text, HasSubstr("WARN (exit 0)"));
+}
+
+TEST(Report, InspectListsCasesAndMetrics) {
+  auto r = healthy();
+  r.events.push_back({1.5, 1, "launch-warn", "uncovered: node0"});
+  const auto text = report::inspect_text(r, "run.h5", {});
+  expect_width(text, 80);
+  EXPECT_THAT(text, HasSubstr("gemm/fp32-n2048-together: pass, required"));
+  EXPECT_THAT(text, HasSubstr("throughput"));
+  EXPECT_THAT(text, HasSubstr("n=24"));
+  EXPECT_THAT(text, HasSubstr("selftest       gemm on cluster: injected 1 caught 1"));
+  EXPECT_THAT(text, HasSubstr("event 1.5 s node0 launch-warn"));
+}
+
+TEST(Report, TableHasOneRowPerPart) {
+  const auto r = healthy(3);
+  const auto text = report::table_text(r, judge(r), {});
+  std::size_t rows = 0;
+  for (const auto& line : lines_of(text)) {
+    rows += line.rfind("node ", 0) == 0 || line.rfind("device ", 0) == 0 || line.rfind("numa ", 0) == 0 ||
+                    line.rfind("nic ", 0) == 0
+                ? 1U
+                : 0U;
+  }
+  EXPECT_EQ(rows, 12U);
+  EXPECT_THAT(text, HasSubstr("[1] gemm/fp32-n2048-together:throughput"));
+  EXPECT_THAT(text, HasSubstr("NOT_TESTED"));
+}
+
+TEST(Report, JsonNamesEverything) {
+  const auto r = slow_run(8);
+  const auto json = Json::parse(report::verdict_json(r, judge(r)));
+  EXPECT_EQ(json["state"], "WARN");
+  EXPECT_EQ(json["findings"][0]["name"], "node3/cores0-1");
+  EXPECT_TRUE(json["findings"][0]["p_adjusted"].is_number());
+  EXPECT_EQ(json["entities"].size(), 32U);
+  EXPECT_EQ(json["entities"][0]["name"], "node0");
+  EXPECT_EQ(json["run"]["run_id"], "test");
+}
+
+TEST(Report, JunitEscapesAndAccuses) {
+  auto r = healthy();
+  first_case(r).state = results::CaseState::fail;
+  r.entities[static_cast<std::size_t>(row_named(r, "node2/cores0-1"))].name = "node2/<&\"'\x01\xff>";
+  r.errors.push_back({"gemm/fp32-n2048-together", first_case(r).entity[2], 1, 2, 3, 4, 0});
+  const auto xml = report::verdict_junit(r, judge(r));
+  EXPECT_THAT(xml, HasSubstr("node2/&lt;&amp;&quot;&apos;?\xEF\xBF\xBD&gt;"));
+  EXPECT_THAT(xml,
+              HasSubstr("<testsuite name=\"gemm\" tests=\"4\" failures=\"1\" errors=\"0\" skipped=\"0\">"));
+  EXPECT_THAT(xml, HasSubstr("<failure type=\"corrupt\""));
+}
+
+TEST(Report, InconclusiveRunIsNotGreenInJunit) {
+  auto r = healthy();
+  plan_only(r, "gemm", "never", true);
+  EXPECT_THAT(report::verdict_junit(r, judge(r)),
+              HasSubstr("<testcase classname=\"run\" name=\"verdict\"><error message="));
+}
+
+TEST(Report, NodesOneLineEach) {
+  const auto r = slow_run(8);
+  const auto lines = lines_of(report::nodes_text(r, judge(r)));
+  ASSERT_EQ(lines.size(), 8U);
+  EXPECT_EQ(lines[0], "node0 PASS");
+  EXPECT_THAT(lines[3], HasSubstr("node3 WARN node3/cores0-1: "));
+}
+
+TEST(Report, PrometheusHasOneSeriesPerPart) {
+  auto r = slow_run(8);
+  r.info.started = "2026-01-31T04:05:06Z";
+  const auto text = report::verdict_prometheus(r, judge(r));
+  EXPECT_THAT(text, HasSubstr("# TYPE assay_median_throughput_flop_per_second gauge\n"));
+  EXPECT_THAT(text, HasSubstr("\nassay_median_throughput_flop_per_second{node=\"node3\",device=\"cores0-1\","
+                              "suite=\"gemm\",case=\"fp32-n2048-together\"} "));
+  EXPECT_THAT(text, HasSubstr("\nassay_node_state{node=\"node3\",state=\"WARN\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("\nassay_node_state{node=\"node3\",state=\"PASS\"} 0\n"));
+  EXPECT_THAT(text, HasSubstr("\nassay_device_state{node=\"node3\",device=\"cores0-1\",state=\"WARN\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("\nassay_findings{severity=\"WARN\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("\nassay_run_started_timestamp_seconds 1769832306\n"));
+  EXPECT_THAT(text, Not(HasSubstr("assay_run_ended_timestamp_seconds")));
+  const auto lines = lines_of(text);
+  EXPECT_EQ(std::set<std::string>(lines.begin(), lines.end()).size(), lines.size());
+}
+
+TEST(Report, PrometheusCountsALinkForBothEndsAndLeavesRetestsOut) {
+  auto r = healthy(2);
+  const auto devices = rows_of_kind(r, "device");
+  auto& links =
+      add_case(r, "p2p", "latency-8", "latency", "s", results::Better::lower, "link", {-1, -1}, {2e-6, 4e-6});
+  links.source = {devices[0], devices[1]};
+  links.destination = {devices[1], devices[0]};
+  for (auto& value : links.metrics[0].values) value = value < 3e-6 ? 2e-6 : 4e-6;
+  add_case(r, "gemm", "only.c1", "throughput", "FLOP/s", results::Better::higher, "device", devices, {1, 1});
+  const auto text = report::verdict_prometheus(r, judge(r));
+  for (const char* node : {"node0", "node1"})
+    EXPECT_THAT(text, HasSubstr(std::string("assay_median_latency_seconds{node=\"") + node +
+                                "\",device=\"cores0-1\",suite=\"p2p\",case=\"latency-8\"} 3e-06\n"));
+  EXPECT_THAT(text, Not(HasSubstr("only")));
+}
+
+TEST(Report, PrometheusOfManyPartsTellsStatesAndTheWorst) {
+  const auto text = report::verdict_prometheus(slow_run(1200), judge(slow_run(1200)));
+  const auto count = [&](const std::string& name) {
+    const auto lines = lines_of(text);
+    return std::count_if(lines.begin(), lines.end(),
+                         [&](const std::string& line) { return line.starts_with(name + "{"); });
+  };
+  EXPECT_EQ(count("assay_node_state"), 1200);
+  EXPECT_THAT(text, Not(HasSubstr("assay_node_state{node=\"node3\",state=\"PASS\"}")));
+  EXPECT_EQ(count("assay_median_throughput_flop_per_second"), 10);
+  EXPECT_THAT(text, HasSubstr("\nassay_median_throughput_flop_per_second{node=\"node3\","));  // the slow one
+  EXPECT_THAT(text, HasSubstr("\nassay_medians_left_out 1\n"));
+  EXPECT_THAT(report::verdict_prometheus(slow_run(8), judge(slow_run(8))), Not(HasSubstr("left_out")));
+}
+
+TEST(Report, PrometheusKeepsToTheFormatWhateverNamesHold) {
+  auto r = healthy(2);
+  r.entities[static_cast<std::size_t>(row_named(r, "node1"))].name = "no\"de\\\n\xff";
+  r.entities[static_cast<std::size_t>(row_named(r, "node1/cores0-1"))].name = "node0/cores0-1";
+  first_case(r).metrics[0].name = "Rate of\nall_total";
+  first_case(r).metrics[0].unit = "count";
+  const auto text = report::verdict_prometheus(r, judge(r));
+  EXPECT_THAT(text, HasSubstr("{node=\"no\\\"de\\\\\\n\xEF\xBF\xBD\",state=\"PASS\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("# TYPE assay_median_rate_of_all_total_value gauge\n"));
+}
+
+TEST(Layout, WrapAndFit) {
+  EXPECT_EQ(report::fit("node07/cores0-3>node09/cores0-3", 11), "node0~es0-3");
+  EXPECT_EQ(report::wrap("a bb ccc", 5, 2), "a bb\n  ccc\n");
+  EXPECT_EQ(report::wrap("abcdefgh", 5, 0), "abcde\nfgh\n");
+  // A name of a hostile file: what counts the rest anew for each line takes minutes.
+  EXPECT_EQ(report::wrap(std::string(8'000'000, 'x'), 80, 2).size(),
+            8'000'000U + 3 * ((8'000'000 + 77) / 78));
+}
+
+}  // namespace
+}  // namespace assay

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// How ranks are started, and when they are started again.
+#include "run/launcher.hpp"
+
+#include <gmock/gmock.h>
+
+#include "tests/unit/expect_error.hpp"
+
+namespace assay {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using Nodes = std::set<std::string>;
+
+TEST(Launcher, ARankPerGpuElsePerSocketBoundToItsCores) {
+  EXPECT_THAT(local_launcher({0, 1, 16, true}), IsEmpty());  // one rank needs none
+  EXPECT_THAT(local_launcher({0, 2, 32, false}), IsEmpty());
+  EXPECT_THAT(local_launcher({0, 2, 32, true}),
+              ElementsAre("mpirun", "--quiet", "-n", "2", "--map-by", "socket", "--bind-to", "socket"));
+  EXPECT_THAT(local_launcher({8, 2, 64, true}),
+              ElementsAre("mpirun", "--quiet", "-n", "8", "--map-by", "slot:PE=8", "--bind-to", "core"));
+  EXPECT_THAT(local_launcher({8, 1, 4, true}),
+              ElementsAre("mpirun", "--quiet", "-n", "8", "--oversubscribe", "--bind-to", "none"));
+  EXPECT_THAT(local_launcher({1, 2, 64, true}), IsEmpty());
+}
+
+TEST(Launcher, WordsAreThoseOfAShellAndLostNodesTakeTheirPlace) {
+  EXPECT_THAT(launcher_words("srun --mpi=pmix  -N 16", {}), ElementsAre("srun", "--mpi=pmix", "-N", "16"));
+  EXPECT_THAT(launcher_words("a 'b c' \"d e\"f g\\ h ''", {}), ElementsAre("a", "b c", "d ef", "g h", ""));
+  EXPECT_THAT(launcher_words("srun --exclude={exclude} x", {}), ElementsAre("srun", "x"));
+  EXPECT_THAT(launcher_words("srun --exclude={exclude} x", {"n1", "n2"}),
+              ElementsAre("srun", "--exclude=n1,n2", "x"));
+  EXPECT_EQ(usage_message([] { launcher_words("a 'b", {}); }), "--launcher: a quote is not closed");
+  EXPECT_EQ(usage_message([] { launcher_words("  ", {}); }), "--launcher: no command");
+}
+
+Attempt aborted(Nodes nodes, Nodes lost) {
+  Attempt a;
+  a.file = true;
+  a.nodes = std::move(nodes);
+  a.lost = std::move(lost);
+  return a;
+}
+
+NextLaunch next(const std::vector<Attempt>& attempts, Nodes excluded = {}, int relaunches = 2,
+                double left_s = 60) {
+  return next_launch(attempts, excluded, relaunches, left_s, 12);
+}
+
+TEST(Launcher, WhatIsLeftGoesOn) {
+  const auto lost = aborted({"a", "b", "c"}, {"b"});
+  EXPECT_TRUE(next({lost}).wanted);
+  EXPECT_EQ(next({lost}).exclude, Nodes{"b"});
+  EXPECT_EQ(next({lost, aborted({"a", "c"}, {"c"})}, {"b"}).exclude, (Nodes{"b", "c"}));
+  EXPECT_FALSE(next({lost, lost, lost}).wanted);
+  EXPECT_FALSE(next({lost}, {}, 0).wanted);
+  EXPECT_FALSE(next({lost}, {}, 2, 5).wanted);  // no time
+}
+
+TEST(Launcher, WhereNoOtherNodeIsLeftItIsTriedOnceMore) {
+  const auto all = aborted({"a"}, {"a"});
+  EXPECT_TRUE(next({all}).wanted);
+  EXPECT_THAT(next({all}).exclude, IsEmpty());
+  EXPECT_FALSE(next({all, all}).wanted);
+}
+
+TEST(Launcher, WhereNobodyIsToBlameAllAreTriedOnceMore) {
+  auto stuck = aborted({"a", "b"}, {});
+  EXPECT_FALSE(next({stuck}).wanted);  // ended for another reason
+  stuck.stuck = true;
+  EXPECT_TRUE(next({stuck}).wanted);
+  EXPECT_FALSE(next({stuck, stuck}).wanted);
+}
+
+TEST(Launcher, WhatIsCompleteOrWasAskedToEndIsNotStartedAgain) {
+  auto a = aborted({"a", "b"}, {"b"});
+  a.complete = true;
+  EXPECT_FALSE(next({a}).wanted);
+  a.complete = false;
+  a.told = true;
+  EXPECT_FALSE(next({a}).wanted);
+  EXPECT_FALSE(next({Attempt{}}).wanted);  // the launcher could not start
+}
+
+TEST(Launcher, ARunWhoseRankZeroIsGoneGoesOnFromWhatItLeft) {
+  Attempt a;
+  a.partial = true;
+  a.nodes = a.lost = {"a"};
+  EXPECT_TRUE(next({a}).wanted);
+}
+
+TEST(Launcher, ALauncherThatOutlivesItsRunIsOverdue) {
+  constexpr double smoke_s = 15, quick_s = 120;
+  EXPECT_FALSE(launcher_overdue(-1, -1, smoke_s)) << "still in a queue";
+  EXPECT_FALSE(launcher_overdue(149, -1, smoke_s));
+  EXPECT_TRUE(launcher_overdue(151, -1, smoke_s));
+  EXPECT_FALSE(launcher_overdue(30, 14, smoke_s));
+  EXPECT_TRUE(launcher_overdue(30, 16, smoke_s)) << "the results file is closed";
+  EXPECT_FALSE(launcher_overdue(240, 119, quick_s));
+  EXPECT_TRUE(launcher_overdue(240, 121, quick_s));
+  EXPECT_TRUE(launcher_overdue(10.5, 10.5, 0));
+}
+
+}  // namespace
+}  // namespace assay

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "suites/memory/layout.hpp"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "base/error.hpp"
+#include "kernels/pattern.hpp"
+#include "suites/memory/memory_suite.hpp"
+#include "tests/unit/gemm_memory_fakes.hpp"
+
+namespace assay {
+namespace {
+
+using namespace fakes;
+using kernels::StreamOp;
+constexpr std::uint64_t mib = std::uint64_t{1} << 20;
+constexpr std::uint64_t gib = std::uint64_t{1} << 30;
+using Options = std::map<std::string, std::vector<std::string>>;
+
+std::vector<Case> plan_of(Level level, const Shape& shape, std::uint64_t bytes = 4 * gib,
+                          const Options& options = {}) {
+  const MemorySuite suite;
+  const Config config = config_of(suite, level, options);
+  const Topology topology = cluster(shape);
+  return suite.plan({config, topology, bytes, 1});
+}
+
+const std::vector<Shape> shapes = {{1, 1, 1, 2}, {1, 4, 1, 4}, {1, 64, 1, 2}, {2, 2, 2, 8}, {2, 8, 2, 48}};
+
+TEST(MemoryPlan, NamesAreLegalAndBytesFit) {
+  for (const Level level : {Level::smoke, Level::quick, Level::standard, Level::extended, Level::soak})
+    for (const Shape& shape : shapes)
+      for (const std::uint64_t bytes : {4 * gib, 128 * mib, 16 * mib, mib / 2}) {
+        const auto cases = plan_of(level, shape, bytes);
+        EXPECT_TRUE(legal_and_unique(cases));
+        for (const Case& c : cases) {
+          if (c.not_applicable.empty()) {
+            EXPECT_LE(c.bytes, bytes) << c.name;
+            EXPECT_GT(c.bytes, 0u) << c.name;
+          }
+          EXPECT_GT(c.seconds, 0) << c.name;
+          EXPECT_LE(c.min_seconds, c.seconds) << c.name;
+        }
+      }
+}
+
+TEST(MemoryPlan, EveryLevelRequiresTriadLatencyAndItsPatterns) {
+  const std::map<Level, std::size_t> patterns = {
+      {Level::smoke, 2}, {Level::quick, 5}, {Level::standard, 10}, {Level::extended, 22}};
+  for (const auto& [level, count] : patterns) {
+    const auto cases = plan_of(level, {2, 2, 2, 8});
+    for (const char* name :
+         {"triad-alone", "triad-together", "latency-alone", "pattern-own-address-together"}) {
+      const Case* c = find(cases, name);
+      ASSERT_NE(c, nullptr) << name;
+      EXPECT_TRUE(c->required) << name;
+    }
+    EXPECT_EQ(find(cases, "triad-together")->entity_kind, "numa");
+    EXPECT_EQ(find(cases, "triad-together")->entities, 4);
+    EXPECT_EQ(find(cases, "triad-alone")->entities, 4);
+    std::size_t found = 0;
+    for (const Case& c : cases) found += c.name.starts_with("pattern-") ? 1 : 0;
+    EXPECT_EQ(found, count);
+  }
+}
+
+std::vector<Case> gpu_plan_of(Level level, const Shape& shape, std::uint64_t bytes) {
+  const MemorySuite suite;
+  const Config config = config_of(suite, level);
+  Topology topology = cluster(shape);
+  topology.device_kind = "cuda";
+  return suite.plan({config, topology, bytes, 1});
+}
+
+TEST(MemoryPlan, GpusHaveTheirOwnCasesAndRowsPerDevice) {
+  const std::map<Level, std::size_t> patterns = {
+      {Level::smoke, 2}, {Level::quick, 9}, {Level::standard, 21}, {Level::extended, 23}};
+  for (const auto& [level, count] : patterns) {
+    const auto cases = gpu_plan_of(level, {2, 4, 2, 8}, 60 * gib);
+    EXPECT_TRUE(legal_and_unique(cases));
+    const Case* triad = find(cases, "triad-together");
+    ASSERT_NE(triad, nullptr);
+    EXPECT_EQ(triad->entity_kind, "device");
+    EXPECT_EQ(triad->entities, 8);
+    const auto elements = triad->parameters.at("elements").get<std::uint64_t>();
+    EXPECT_GE(elements * 3 * 8, memory::gpu_cache_multiple * memory::assumed_gpu_cache);
+    std::size_t found = 0, on_chip = 0, copies = 0;
+    for (const Case& c : cases) {
+      found += c.name.starts_with("pattern-") ? 1 : 0;
+      on_chip += c.parameters.contains("onchip") ? 1 : 0;
+      copies += c.parameters.contains("copy") ? 1 : 0;
+      EXPECT_LE(c.bytes, 60 * gib) << c.name;
+    }
+    EXPECT_EQ(found, count);
+    EXPECT_EQ(on_chip, level == Level::smoke ? 0u : 3u);
+    EXPECT_EQ(copies, level == Level::smoke ? 2u : 12u);
+    EXPECT_EQ(find(plan_of(level, {2, 4, 2, 8}), "onchip-l2-together"), nullptr);
+  }
+  // All of the memory that the plan gives is under test in patterns that are not too dear.
+  const auto extended = gpu_plan_of(Level::extended, {1, 1, 1, 8}, 72 * gib);
+  for (const char* name : {"own-address", "march-c", "random", "switching-noise", "march-ss"})
+    EXPECT_EQ(find(extended, std::string("pattern-") + name + "-together")->bytes, 72 * gib) << name;
+}
+
+/// A plan for GPUs whose first sweeps ran at these rates.
+std::vector<Case> plan_at(const std::vector<double>& rates, Level level = Level::quick) {
+  const MemorySuite suite;
+  const Config config = config_of(suite, level);
+  Topology topology = cluster({1, static_cast<int>(rates.size()), 1, 8});
+  topology.device_kind = "cuda";
+  for (std::size_t i = 0; i < rates.size(); ++i) topology.ranks[i].gpu_sweep_rate = rates[i];
+  return suite.plan({config, topology, gib / 2, 1});
+}
+
+TEST(MemoryPlan, TimeOnASlowGpuIsPlannedByItsFirstSweep) {
+  const auto unknown = plan_at({0, 0}), fast = plan_at({3e12, 2.9e12}), slow = plan_at({3e12, 0.3e9}),
+             same = plan_at({3e12, 0.45e9});
+  const char* name = "pattern-switching-noise-together";
+  EXPECT_EQ(find(fast, name)->seconds, find(unknown, name)->seconds);
+  EXPECT_EQ(find(fast, name)->bytes, find(unknown, name)->bytes);
+  EXPECT_LT(find(slow, name)->bytes, find(fast, name)->bytes) << "what the time of the level allows";
+  EXPECT_EQ(find(slow, name)->bytes, find(same, name)->bytes) << "steps, so that a run can be resumed";
+  // The slowest rank reaches 0.3 GB/s; twice that time is planned at least.
+  for (const Case& c : slow) {
+    if (!c.parameters.contains("pattern")) continue;
+    const auto pattern = kernels::make_pattern(c.parameters.at("pattern"), 0, 0);
+    EXPECT_GE(c.seconds, 2 * static_cast<double>(c.bytes) * pattern.bytes_per_byte() / 0.3e9 * 0.99)
+        << c.name;
+  }
+  EXPECT_GT(find(slow, "copy_cached-alone")->seconds, 10 * find(fast, "copy_cached-alone")->seconds);
+}
+
+TEST(MemoryLayout, ChunksAreLargeAndFewAndOnlyOfGpus) {
+  EXPECT_EQ(memory::chunk_count(false, 64 * gib, 3), 1u);
+  EXPECT_EQ(memory::chunk_count(true, gib, 3), 1u);
+  EXPECT_EQ(memory::chunk_count(true, 8 * gib, 3), 4u);
+  EXPECT_EQ(memory::chunk_count(true, 72 * gib, 3), 16u);
+  EXPECT_EQ(memory::chunk_count(true, 72 * gib, 65), 15u) << "at most 1000 samples";
+}
+
+TEST(MemoryPlan, SmokeStaysSmallAndShort) {
+  for (const Shape& shape : {Shape{1, 2, 1, 2}, Shape{1, 4, 1, 4}, Shape{1, 64, 1, 2}}) {
+    const auto cases = plan_of(Level::smoke, shape, 4 * gib / static_cast<unsigned>(shape.ranks_per_node));
+    for (const Case& c : cases) {
+      if (c.name.starts_with("pattern-")) {
+        EXPECT_LE(c.bytes * static_cast<unsigned>(shape.ranks_per_node), 256 * mib) << c.name;
+      }
+    }
+    EXPECT_LT(expected_s(cases), 12);
+  }
+  EXPECT_LT(expected_s(plan_of(Level::smoke, {1, 2, 1, 2})), 4);
+  EXPECT_LT(expected_s(plan_of(Level::quick, {1, 2, 1, 2}, 8 * gib)), 50);
+}
+
+TEST(MemoryPlan, WorkingSetsExceedFourTimesTheCache) {
+  // Two ranks behind each 32 MiB cache: together they must exceed 128 MiB, alone each of them.
+  const Topology topology = cluster({2, 4, 2, 8});
+  EXPECT_GE(memory::needed_bytes(topology, true), 64 * mib);
+  EXPECT_LT(memory::needed_bytes(topology, true), 128 * mib);
+  EXPECT_GE(memory::needed_bytes(topology, false), 128 * mib);
+  // One rank over both sockets works against both caches.
+  EXPECT_GE(memory::needed_bytes(cluster({1, 1, 2, 8}), true), 256 * mib);
+  // A machine that hides its caches is taken to have one.
+  EXPECT_GE(memory::needed_bytes(cluster({1, 1, 1, 2, 0}), true), 4 * memory::assumed_cache);
+}
+
+TEST(MemoryPlan, WhatFitsOnlyTheCacheSaysSoAndJudgesNothing) {
+  const auto cases = plan_of(Level::quick, {1, 1, 1, 2}, 64 * mib);
+  EXPECT_EQ(find(cases, "triad-alone"), nullptr);
+  const Case* c = find(cases, "triad_cached-alone");
+  ASSERT_NE(c, nullptr);
+  EXPECT_FALSE(c->required);
+  EXPECT_TRUE(c->not_applicable.empty());
+  const Case* latency = find(cases, "latency_cached-alone");
+  ASSERT_NE(latency, nullptr);
+  EXPECT_FALSE(latency->required);
+}
+
+TEST(MemoryLayout, FittedArraysMoveWhatTheyMust) {
+  for (const StreamOp op : {StreamOp::read, StreamOp::write, StreamOp::copy, StreamOp::triad}) {
+    const auto w = memory::fit_stream(op, 100 * mib, gib, 4);
+    EXPECT_FALSE(w.cached);
+    EXPECT_GE(w.count * sizeof(double) * kernels::stream_arrays(op), 100 * mib);
+    EXPECT_EQ(w.count % 8, 0u);
+    EXPECT_EQ(w.moved_bytes, w.count * kernels::stream_bytes_per_element(op));
+    const auto small = memory::fit_stream(op, 100 * mib, 48 * mib, 1);
+    EXPECT_TRUE(small.cached);
+    EXPECT_GT(small.count, 0u);
+    EXPECT_LE(small.bytes, 48 * mib);
+  }
+  EXPECT_EQ(memory::fit_stream(StreamOp::triad, 100 * mib, 2 * mib, 1).count, 0u);
+}
+
+TEST(MemoryLayout, CheapPatternsCoverEverythingAndLeaveTheirTime) {
+  std::vector<memory::PatternShare> p = {{"dear", 100, 0, 0, 0}, {"cheap", 4, 3, 0, 0}};
+  memory::share_time(p, 20, 1e9, gib);
+  EXPECT_EQ(p[1].bytes, gib);
+  EXPECT_NEAR(p[1].seconds, 4.0 * static_cast<double>(gib) / 1e9 + 3, 1e-6);
+  EXPECT_GT(p[0].bytes, 140 * mib);  // (20 s - 4.3 s) x 1 GB/s / 100
+  EXPECT_LT(p[0].bytes, 160 * mib);
+  memory::share_time(p, 0, 1e9, gib);
+  EXPECT_EQ(p[0].bytes, mib);
+}
+
+TEST(MemoryPlan, OptionsChooseAndBadOnesAreNamed) {
+  const auto cases =
+      plan_of(Level::quick, {}, gib,
+              {{"memory.patterns", {"none"}}, {"memory.ops", {"copy,read"}}, {"memory.modes", {"alone"}}});
+  ASSERT_EQ(cases.size(), 3u);
+  EXPECT_NE(find(cases, "copy-alone"), nullptr);
+  EXPECT_NE(find(cases, "read-alone"), nullptr);
+  EXPECT_NE(find(cases, "latency-alone"), nullptr);
+  for (const char* bad : {"0", "1.5", "-1"})
+    EXPECT_THROW(plan_of(Level::quick, {}, gib, {{"memory.fraction", {bad}}}), Error) << bad;
+  const auto retention =
+      plan_of(Level::quick, {}, gib, {{"memory.patterns", {"retention"}}, {"memory.retention", {"3s"}}});
+  const Case* c = find(retention, "pattern-retention-together");
+  ASSERT_NE(c, nullptr);
+  EXPECT_GE(c->seconds, 6);
+  EXPECT_EQ(c->parameters.at("pause_s"), 3.0);
+}
+
+TEST(MemoryPlan, CaseParametersDoNotDependOnFreeMemory) {
+  // case_key is made from them: a run with a little more free memory must stay comparable.
+  const auto a = plan_of(Level::quick, {1, 2, 1, 2}, 4 * gib),
+             b = plan_of(Level::quick, {1, 2, 1, 2}, 5 * gib);
+  ASSERT_EQ(a.size(), b.size());
+  for (std::size_t i = 0; i < a.size(); ++i)
+    EXPECT_EQ(a[i].parameters.dump(), b[i].parameters.dump()) << a[i].name;
+}
+
+}  // namespace
+}  // namespace assay

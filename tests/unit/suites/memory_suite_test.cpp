@@ -1,0 +1,397 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "suites/memory/memory_suite.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/error.hpp"
+#include "device/memory_ops.hpp"
+#include "measure/statistics.hpp"
+#include "suites/memory/fault_text.hpp"
+#include "suites/memory/layout.hpp"
+#include "suites/memory/stream_data.hpp"
+#include "tests/unit/gemm_memory_fakes.hpp"
+
+namespace assay {
+namespace {
+
+using namespace fakes;
+using kernels::StreamOp;
+constexpr std::size_t elements = 3 * memory::period + 17 * 8;
+
+MemorySuite& suite() {
+  static MemorySuite it;
+  return it;
+}
+Bench bench() { return Bench(config_of(suite(), Level::smoke)); }
+
+Case bandwidth_case(const std::string& op, const std::string& mode, bool cached = false) {
+  Case c;
+  c.suite = "memory";
+  c.operation = "stream";
+  c.name = op + (cached ? "_cached-" : "-") + mode;
+  c.seconds = 0.05;
+  c.parameters = {{"mode", mode}, {"operation", op}, {"elements", elements}, {"cached", cached ? 1 : 0}};
+  return c;
+}
+
+Case pattern_case(const std::string& name, std::uint64_t bytes = 1 << 20) {
+  Case c;
+  c.suite = "memory";
+  c.operation = "pattern";
+  c.name = "pattern-" + name + "-together";
+  c.bytes = bytes;
+  c.parameters = {{"mode", "together"}, {"pattern", name}};
+  return c;
+}
+
+TEST(MemoryRun, HealthyBandwidthAloneAndTogether) {
+  for (const char* mode : {"alone", "together"})
+    for (const char* op : {"read", "write", "copy", "triad"}) {
+      Bench b = bench();
+      b.run(suite(), bandwidth_case(op, mode));
+      EXPECT_EQ(b.record.state_, results::CaseState::pass) << op << " " << mode << ": " << b.record.reason_;
+      ASSERT_EQ(b.record.rows_.size(), 1u);
+      const auto& row = b.record.rows_[0];
+      const bool alone = std::string(mode) == "alone";
+      EXPECT_EQ(row.entity, alone ? b.entities().device_of_rank(0) : b.entities().numa(0, 0));
+      ASSERT_GE(row.t.size(), 1u);
+      ASSERT_EQ(row.values.at("bandwidth").size(), row.t.size());
+      for (const double v : row.values.at("bandwidth")) EXPECT_GT(v, 0);
+      EXPECT_TRUE(b.record.metrics_.at(0).required);
+    }
+}
+
+/// Rank 0 of two: the other one did the same, 20 ms later.
+class LatePeer final : public SelfCommunicator {
+ public:
+  int size() const noexcept override { return 2; }
+  std::vector<std::string> all_gather_text(const std::string& mine) override {
+    Json other = Json::parse(mine);
+    for (auto& start : other["start"]) start = start.get<double>() + 0.02;
+    own = Json::parse(mine);
+    return {mine, other.dump()};
+  }
+  Json own;
+};
+
+TEST(MemoryRun, ADomainCountsAllItsRanksFromFirstStartToLastEnd) {
+  Bench b = bench();
+  LatePeer peer;
+  b.node = &peer;
+  b.run(suite(), bandwidth_case("triad", "together"));
+  ASSERT_EQ(b.record.rows_.size(), 1u);
+  const auto& values = b.record.rows_[0].values.at("bandwidth");
+  ASSERT_FALSE(values.empty());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const double window = peer.own["seconds"][i].get<double>() + 0.02;
+    EXPECT_NEAR(values[i] * window, 2.0 * 24 * elements, 1.0) << i;
+  }
+}
+
+TEST(MemoryRun, CachedBandwidthIsACovariate) {
+  Bench b = bench();
+  b.run(suite(), bandwidth_case("triad", "alone", true));
+  EXPECT_FALSE(b.record.metrics_.at(0).required);
+  EXPECT_EQ(b.record.metrics_.at(0).role, results::Role::covariate);
+}
+
+TEST(MemoryRun, AWrongWordInATimedResultIsCaughtAndLocated) {
+  for (const char* op : {"write", "copy", "triad"}) {
+    Bench b = bench();
+    bool damaged = false;
+    std::uint64_t at = 0;
+    const StreamOp wanted = std::string(op) == "write"  ? StreamOp::write
+                            : std::string(op) == "copy" ? StreamOp::copy
+                                                        : StreamOp::triad;
+    b.device.after_stream = [&](StreamOp done, double* a, std::size_t count) {
+      if (done != wanted || count != elements || b.device.digests < 2 || std::exchange(damaged, true)) return;
+      a[777] += 1;
+      at = static_cast<std::uint64_t>(reinterpret_cast<std::byte*>(a + 777) - b.device.arena().data());
+    };
+    b.run(suite(), bandwidth_case(op, "together"));
+    ASSERT_TRUE(damaged) << op;
+    EXPECT_EQ(b.record.state_, results::CaseState::fail) << op;
+    EXPECT_EQ(b.record.miscompares(), 1u) << op;
+    ASSERT_EQ(b.record.records_.size(), 1u) << op;
+    EXPECT_EQ(b.record.records_[0].index, at) << op;
+    EXPECT_NE(b.record.records_[0].expected, b.record.records_[0].actual) << op;
+  }
+}
+
+TEST(MemoryRun, StoresThatAreLostShow) {
+  Bench b = bench();
+  b.device.drop_triad = true;
+  b.run(suite(), bandwidth_case("triad", "alone"));
+  EXPECT_EQ(b.record.state_, results::CaseState::fail);
+  Bench later = bench();
+  int calls = 0;
+  later.device.after_stream = [&](StreamOp op, double*, std::size_t) {
+    if (op == StreamOp::triad && ++calls == 6)
+      later.device.drop_triad = true;  // the seventh finds the sixth's result
+  };
+  later.run(suite(), bandwidth_case("triad", "alone"));
+  ASSERT_GT(calls, 7);
+  EXPECT_EQ(later.record.state_, results::CaseState::fail);
+}
+
+TEST(StreamData, ExpectedValuesAreExactAndAlternate) {
+  Bench b = bench();
+  memory::StreamData data(b.device, StreamOp::triad, elements, 5);
+  for (int i = 0; i < 20; ++i) {
+    data.repeat();
+    EXPECT_EQ(data.check().count, 0u) << i;
+  }
+  const auto* words = reinterpret_cast<const double*>(b.device.arena().data());
+  const double last = words[(19 % memory::rotations) * memory::period];
+  data.repeat();
+  EXPECT_NE(words[(20 % memory::rotations) * memory::period], last);
+}
+
+TEST(MemoryRun, LatencyIsMeasured) {
+  Bench b = bench();
+  Case c;
+  c.suite = "memory";
+  c.name = "latency-alone";
+  c.bytes = 8 << 20;
+  c.seconds = 0.05;
+  c.parameters = {{"mode", "alone"}, {"cached", 0}};
+  b.run(suite(), c);
+  ASSERT_EQ(b.record.rows_.size(), 1u);
+  for (const double v : b.record.rows_[0].values.at("latency")) {
+    EXPECT_GT(v, 1e-10);
+    EXPECT_LT(v, 1e-4);
+  }
+}
+
+TEST(MemoryRun, EveryPatternPassesOnGoodMemory) {
+  for (const auto& name : kernels::pattern_names()) {
+    Bench b = bench();
+    b.run(suite(), pattern_case(name));
+    EXPECT_EQ(b.record.state_, results::CaseState::pass) << name << ": " << b.record.reason_;
+    ASSERT_EQ(b.record.rows_.size(), 1u) << name;
+    const auto& row = b.record.rows_[0];
+    EXPECT_EQ(row.values.at("errors"), std::vector<double>{0}) << name;
+    EXPECT_EQ(row.values.at("coverage"), std::vector<double>{1}) << name;
+    EXPECT_EQ(row.values.at("bandwidth").size(), kernels::make_pattern(name, 1, 0).sweeps.size()) << name;
+    ASSERT_EQ(b.record.selftest_.size(), 1u) << name;
+    const auto& s = b.record.selftest_[0];
+    EXPECT_EQ(s.checker, "memory");
+    EXPECT_EQ(s.caught, 1) << name;
+    EXPECT_EQ(s.located, 1) << name;
+    EXPECT_EQ(s.counted, 1) << name;
+    EXPECT_EQ(b.record.parameters_.at("planned_bytes"), 1 << 20);
+  }
+}
+
+TEST(MemoryRun, AWordThatChangesUnderAPatternIsLocated) {
+  Bench b = bench();
+  int sweeps = 0;
+  b.device.after_sweep = [&](const kernels::Sweep& sweep, std::uint64_t* words, std::size_t count) {
+    if (count == (1u << 17) && sweep.write && ++sweeps == 2) words[4242] ^= 1u << 7;
+  };
+  b.run(suite(), pattern_case("march-c"));
+  EXPECT_EQ(b.record.state_, results::CaseState::fail);
+  EXPECT_EQ(b.record.miscompares(), 1u);
+  ASSERT_EQ(b.record.records_.size(), 1u);
+  const auto& e = b.record.records_[0];
+  EXPECT_EQ(e.index, 4242u * 8);
+  EXPECT_EQ(e.expected ^ e.actual, 1u << 7);
+  EXPECT_EQ(b.record.rows_.at(0).values.at("errors"), std::vector<double>{1});
+}
+
+/// A GPU's memory, made of the host's.
+class FakeOps final : public MemoryOps {
+ public:
+  OnChipResult result{4096, 8, {0, 1, 2, 3, 4, 5, 6, 7}, 0, {}};
+  std::function<void(void* to, std::size_t bytes)> after_copy;
+
+  OnChipResult on_chip(OnChip, std::uint64_t) override { return result; }
+  void* host_buffer(int, std::size_t bytes) override {
+    host_.resize(bytes);
+    return host_.data();
+  }
+  void start_copy(CopyWay, void* to, const void* from, std::size_t bytes) override {
+    std::memcpy(to, from, bytes);
+    if (after_copy) after_copy(to, bytes);
+  }
+  void finish_copies() override {}
+
+ private:
+  std::vector<std::byte> host_;
+};
+
+Case gpu_case(const char* kind, const char* name) {
+  Case c;
+  c.suite = "memory";
+  c.operation = kind;
+  c.name = std::string(kind) + "-" + name;
+  c.seconds = 0.02;
+  c.parameters = {{"mode", "together"}, {kind, name}, {"numa", 0}, {"bytes", 1 << 16}};
+  return c;
+}
+
+TEST(MemoryRun, OnChipTestsPassOnlyWhereEveryMultiprocessorTookPart) {
+  FakeOps ops;
+  Bench good = bench();
+  good.device.ops = &ops;
+  good.run(suite(), gpu_case("onchip", "l1"));
+  EXPECT_EQ(good.record.state_, results::CaseState::pass) << good.record.reason_;
+  EXPECT_EQ(good.record.rows_.at(0).values.at("coverage"), std::vector<double>{1});
+  EXPECT_EQ(good.record.rows_.at(0).integers.at("visited").at(0), 0xffu);
+  ops.result.visited.pop_back();
+  Bench short_of_one = bench();
+  short_of_one.device.ops = &ops;
+  EXPECT_THROW(short_of_one.run(suite(), gpu_case("onchip", "shared")), Error);
+  EXPECT_THROW(bench().run(suite(), gpu_case("onchip", "l2")), Error) << "a device without";
+}
+
+TEST(MemoryRun, WrongOnChipWordsAreToldWithTheirPlace) {
+  FakeOps ops;
+  ops.result.errors = 5;
+  kernels::ErrorRecord record{77, 1, 3, 1};
+  record.sm = 6;
+  ops.result.first = {record};
+  Bench b = bench();
+  b.device.ops = &ops;
+  b.run(suite(), gpu_case("onchip", "l2"));
+  EXPECT_EQ(b.record.state_, results::CaseState::fail);
+  EXPECT_EQ(b.record.miscompares() % 5, 0u);
+  ASSERT_FALSE(b.record.events_.empty());
+  EXPECT_EQ(b.record.events_[0].kind, "memory-fault");
+  EXPECT_NE(b.record.events_[0].text.find("SM 6"), std::string::npos);
+  EXPECT_EQ(b.record.records_.at(0).sm, 6);
+  EXPECT_EQ(CaseRecord::deserialize(b.record.serialize()).records_.at(0).sm, 6) << "on its way between ranks";
+  EXPECT_EQ(b.record.records_.at(0).lane, -1);
+}
+
+TEST(MemoryRun, CopiesAreCheckedOnBothEnds) {
+  for (const char* way : {"h2d", "d2h", "hd-both"}) {
+    FakeOps ops;
+    Bench b = bench();
+    b.device.ops = &ops;
+    b.run(suite(), gpu_case("copy", way));
+    EXPECT_EQ(b.record.state_, results::CaseState::pass) << way << ": " << b.record.reason_;
+    for (const double v : b.record.rows_.at(0).values.at("bandwidth")) EXPECT_GT(v, 0);
+    int copies = 0;
+    ops.after_copy = [&](void* to, std::size_t bytes) {
+      if (++copies >= 3) static_cast<unsigned char*>(to)[bytes - 100] ^= 4;
+    };
+    Bench bad = bench();
+    bad.device.ops = &ops;
+    bad.run(suite(), gpu_case("copy", way));
+    EXPECT_EQ(bad.record.state_, results::CaseState::fail) << way;
+    EXPECT_GE(bad.record.miscompares(), 1u) << way;
+    ASSERT_FALSE(bad.record.events_.empty()) << way;
+    EXPECT_EQ(bad.record.events_[0].kind, "memory-fault");
+  }
+}
+
+TEST(MemoryRun, AFaultIsToldByItsKind) {
+  Bench b = bench();
+  int sweeps = 0;
+  b.device.after_sweep = [&](const kernels::Sweep& sweep, std::uint64_t* words, std::size_t count) {
+    if (count != (1u << 17) || !sweep.write || ++sweeps != 2) return;
+    for (std::size_t i = 0; i < 40; ++i) words[123 + i * 1024] ^= 1u << 7;
+  };
+  b.run(suite(), pattern_case("march-c"));
+  ASSERT_EQ(b.record.events_.size(), 1u);
+  EXPECT_EQ(b.record.events_[0].kind, "memory-fault");
+  EXPECT_TRUE(
+      b.record.events_[0].text.starts_with("column, every 1024 words: 40 wrong words of march-c sweep 2"))
+      << b.record.events_[0].text;
+  EXPECT_NE(b.record.events_[0].text.find("bits 7 1>0 40"), std::string::npos) << b.record.events_[0].text;
+}
+
+TEST(MemoryRun, OneMultiprocessorIsNamedOnlyBeyondOneTile) {
+  const kernels::Sweep sweep;
+  const auto text = [&](std::uint64_t words_apart) {
+    memory::SweepErrors errors{sweep, 1, {}, {}, 6};
+    for (std::uint64_t i = 0; i < 6; ++i) {
+      errors.records.push_back({i * words_apart, 0, 1, 1});
+      errors.records.back().sm = 5;
+    }
+    return fault_text("march-c", errors);
+  };
+  EXPECT_NE(text(4096).find("all seen by SM 5"), std::string::npos);
+  EXPECT_EQ(text(8).find("all seen by"), std::string::npos) << "a row, which one block looks at";
+}
+
+TEST(MemoryRun, APatternOnAGpuIsHeldAgainstWhatTheRunMeasuredOfIt) {
+  MemorySuite fresh;
+  const auto run = [&](const Case& c) {
+    Bench b = bench();
+    b.device.gpu = true;
+    b.run(fresh, c);
+    EXPECT_EQ(b.record.state_, results::CaseState::pass) << b.record.reason_;
+    return b.record;
+  };
+  const auto value = [](const CaseRecord& r, const char* metric) {
+    return r.rows_.at(0).values.at(metric).at(0);
+  };
+  const auto alone = run(pattern_case("own-address"));
+  EXPECT_EQ(alone.parameters_.at("own_bandwidth_from"), "a copy of the region");
+  EXPECT_GT(value(alone, "own_bandwidth"), 0);
+  const auto efficiency = std::find_if(alone.metrics_.begin(), alone.metrics_.end(),
+                                       [](const auto& m) { return m.name == "efficiency"; });
+  EXPECT_EQ(efficiency->role, results::Role::metric);
+  EXPECT_FALSE(efficiency->required);
+
+  run(bandwidth_case("triad", "together"));
+  EXPECT_EQ(run(pattern_case("own-address")).parameters_.at("own_bandwidth_from"), "a copy of the region")
+      << "triad moves otherwise";
+  const auto copy = run(bandwidth_case("copy", "together"));
+  const auto both = run(pattern_case("own-address"));
+  EXPECT_EQ(both.parameters_.at("own_bandwidth_from"), "copy-together");
+  const double own = value(both, "own_bandwidth");
+  const auto& samples = copy.rows_.at(0).values.at("bandwidth");
+  EXPECT_NEAR(own, median(samples), 0.01 * own);
+  EXPECT_NEAR(value(both, "efficiency"), median(both.rows_.at(0).values.at("bandwidth")) / own, 1e-9);
+
+  Bench host = bench();
+  host.run(fresh, pattern_case("own-address"));
+  EXPECT_FALSE(host.record.parameters_.contains("own_bandwidth_from"));
+  EXPECT_FALSE(host.record.rows_.at(0).values.contains("own_bandwidth"));
+}
+
+TEST(MemoryRun, ErrorsAreCountedBeyondWhatIsRecorded) {
+  Bench b = bench();
+  bool done = false;
+  b.device.after_sweep = [&](const kernels::Sweep& sweep, std::uint64_t* words, std::size_t count) {
+    if (done || count != (1u << 17) || !sweep.write) return;
+    done = true;
+    for (std::size_t i = 0; i < 5000; ++i) words[i * 3] ^= 1;
+  };
+  b.run(suite(), pattern_case("own-address"));
+  EXPECT_EQ(b.record.miscompares(), 5000u);
+  EXPECT_EQ(b.record.rows_.at(0).values.at("errors"), std::vector<double>{5000});
+  EXPECT_LE(b.record.records_.size(), 1000u);
+}
+
+TEST(MemoryRun, WhatADeviceThrowsArrivesAndABlindCheckerShows) {
+  Bench broken = bench();
+  broken.device.after_stream = [](StreamOp, double*, std::size_t) {
+    throw Error(ErrorKind::device, "the device fell off");
+  };
+  EXPECT_THROW(broken.run(suite(), bandwidth_case("triad", "together")), Error);
+  // A checker that repairs what it should find: the detection test must say that it missed.
+  Bench blind = bench();
+  const std::uint64_t* original = nullptr;
+  std::vector<std::uint64_t> saved;
+  blind.device.after_sweep = [&](const kernels::Sweep& sweep, std::uint64_t* words, std::size_t count) {
+    if (sweep.write && !sweep.verify) saved.assign(words, words + count), original = words;
+  };
+  blind.device.before_sweep = [&](const kernels::Sweep& sweep, std::uint64_t* words, std::size_t count) {
+    if (sweep.verify && original == words && count == saved.size())
+      std::copy(saved.begin(), saved.end(), words);
+  };
+  blind.run(suite(), pattern_case("own-address", 2 << 20));
+  EXPECT_EQ(blind.record.selftest_.at(0).caught, 0);
+  EXPECT_EQ(blind.record.selftest_.at(0).counted, 0);
+}
+
+}  // namespace
+}  // namespace assay

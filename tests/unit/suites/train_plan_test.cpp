@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the training suite plans on GPUs, and what --train.zero and --train.comm-pressure ask for.
+#include <gtest/gtest.h>
+
+#include "base/error.hpp"
+#include "suites/train/analysis.hpp"
+#include "suites/train/train_plan.hpp"
+#include "suites/train/train_suite.hpp"
+#include "tests/unit/gemm_memory_fakes.hpp"
+
+namespace assay {
+namespace {
+
+/// Every option is in the table, given or not.
+Config plan_config(const TrainSuite& suite, Level level,
+                   const std::map<std::string, std::vector<std::string>>& given = {}) {
+  Config config = fakes::config_of(suite, level, given);
+  for (const OptionSpec& spec : suite.options())
+    if (!given.contains(spec.name) && spec.default_text.empty()) config.options.set(spec, {});
+  return config;
+}
+
+TEST(TrainPlan, GpusTrainLargerModelsInBf16) {
+  TrainSuite suite;
+  const Topology topology = fakes::cluster({1, 4, 1, 2});
+  const Config quick = plan_config(suite, Level::quick), standard = plan_config(suite, Level::standard);
+  constexpr std::uint64_t gib = std::uint64_t{1} << 30;
+  auto cases = train::plan_cases({quick, topology, 72 * gib, 7}, "cuda");
+  EXPECT_TRUE(fakes::legal_and_unique(cases));
+  EXPECT_EQ(fakes::find(cases, "tiny-together"), nullptr);
+  ASSERT_NE(fakes::find(cases, "small-together"), nullptr);
+  EXPECT_EQ(fakes::find(cases, "small-together")->parameters.at("type"), "bf16");
+  EXPECT_NEAR(static_cast<double>(train::preset_named("small", "cuda").model.parameters()), 124e6, 1e6);
+  EXPECT_LE(fakes::expected_s(cases), 60);
+  // The depth goes by halves until it fits.
+  std::size_t last = 33;
+  for (const std::uint64_t memory :
+       {std::uint64_t{400}, std::uint64_t{180}, std::uint64_t{72}, std::uint64_t{36}}) {
+    cases = train::plan_cases({standard, topology, memory * gib, 7}, "cuda");
+    const Case* c = fakes::find(cases, "slice-7b-together");
+    ASSERT_NE(c, nullptr);
+    EXPECT_EQ(c->not_applicable, "") << memory;
+    EXPECT_LE(c->bytes, memory * gib);
+    const auto layers = c->parameters.at("layers").get<std::size_t>();
+    EXPECT_LT(layers, last) << memory;
+    EXPECT_EQ(layers & (layers - 1), 0u) << layers;
+    last = layers;
+  }
+  cases = train::plan_cases({standard, topology, 4 * gib, 7}, "cuda");
+  EXPECT_NE(fakes::find(cases, "slice-7b-together")->not_applicable, "");
+}
+
+TEST(TrainPlan, SharesAndPressureAreAskedForByName) {
+  TrainSuite suite;
+  const Topology topology = fakes::cluster({1, 4, 1, 2});
+  const std::uint64_t memory = std::uint64_t{4} << 30;
+  const auto plain = train::plan_cases({plan_config(suite, Level::quick), topology, memory, 7}, "host");
+  const Config config =
+      plan_config(suite, Level::quick, {{"train.zero", {"1"}}, {"train.comm-pressure", {"0.7"}}});
+  const auto cases = train::plan_cases({config, topology, memory, 7}, "host");
+  EXPECT_EQ(fakes::find(cases, "tiny-together")->parameters.at("zero"), 1);
+  EXPECT_EQ(fakes::find(cases, "tiny-together")->parameters.at("comm_pressure"), 0.7);
+  EXPECT_FALSE(fakes::find(plain, "tiny-together")->parameters.contains("zero"));
+  EXPECT_EQ(fakes::find(cases, "tiny-lockstep")->parameters, fakes::find(plain, "tiny-lockstep")->parameters);
+  for (const auto& wrong : {std::pair{"train.comm-pressure", "0"}, {"train.type", "bf16"}})
+    EXPECT_THROW(
+        train::plan_cases(
+            {plan_config(suite, Level::quick, {{wrong.first, {wrong.second}}}), topology, memory, 7}, "host"),
+        Error);
+}
+
+TEST(TrainPressure, ChoosesTokensByItsFormula) {
+  train::TrainWork work;
+  work.preset = train::preset_named("small", "cuda");
+  work.pressure = 0.5;
+  const auto n = static_cast<double>(work.preset.model.parameters());
+  // 4 N bytes on 4 ranks at 100 GB/s; a backward pass does two thirds of the FLOP.
+  const double communication_s = 1.5 * 4 * n / 100e9, tokens = 8192;
+  const double rate = tokens * 0.5 * 2 / 3 * work.preset.model.flops_per_token() / communication_s;
+  const train::TrainWork chosen = train::with_pressure(work, rate, 100e9, 4);
+  EXPECT_EQ(chosen.preset.batch, 8u);
+  EXPECT_EQ(chosen.passes, 2);
+  EXPECT_EQ(chosen.tokens(), work.preset.tokens());
+  EXPECT_EQ(train::with_pressure(work, 1000 * rate, 100e9, 4).preset.batch, 16u) << "not more than planned";
+  EXPECT_EQ(train::with_pressure(work, rate / 1000, 100e9, 4).passes, 16) << "at least one";
+  EXPECT_EQ(train::with_pressure(work, rate, 0, 1).passes, 1) << "nothing to reduce";
+  work.pressure = 0;
+  EXPECT_EQ(train::with_pressure(work, rate, 100e9, 4).preset.batch, 16u) << "not asked for";
+}
+
+TEST(TrainShare, PartsCoverEveryElementOnce) {
+  const train::TensorTable table({96, 2, 3, 48, 16});
+  for (const int parts : {1, 2, 3, 7}) {
+    std::vector<int> owners(table.size(), 0);
+    std::size_t size = 0;
+    for (int part = 0; part < parts; ++part) {
+      const train::Share share(table, {NumType::fp32, part, parts});
+      if (part > 0) {
+        EXPECT_EQ(share.size(), size);
+      }
+      size = share.size();
+      std::size_t end = 0;
+      for (const train::Piece& piece : share.pieces()) {
+        EXPECT_GE(piece.at, end) << "pieces overlap";
+        EXPECT_EQ(piece.at % 16 + piece.offset % 16, 0u) << "not aligned";
+        end = piece.at + piece.size;
+        if (piece.shared && part > 0) continue;
+        for (std::size_t i = 0; i < piece.size; ++i) ++owners[piece.offset + i];
+      }
+      EXPECT_LE(end, share.size());
+    }
+    for (const int n : owners) ASSERT_EQ(n, 1) << parts;
+  }
+}
+
+}  // namespace
+}  // namespace assay

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+
+#include <chrono>
+#include <cmath>
+#include <thread>
+
+#include "base/clock.hpp"
+#include "fake_gpus.hpp"
+#include "run/controller.hpp"
+#include "telemetry/telemetry.hpp"
+#include "tests/unit/topology_tree.hpp"
+
+namespace assay {
+namespace {
+using testing::FakeGpus;
+using testing::Tree;
+
+/// Takes until there are `samples` of a GPU.
+TelemetryChunk::Series sampled(Telemetry& telemetry, const std::string& name, std::size_t samples,
+                               std::vector<TelemetryChunk::Flag>* flags = nullptr) {
+  TelemetryChunk::Series all;
+  for (const double begin = now_s(); all.t.size() < samples && now_s() - begin < 10;) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    TelemetryChunk chunk = telemetry.take();
+    if (flags != nullptr) flags->insert(flags->end(), chunk.flags.begin(), chunk.flags.end());
+    for (const auto& series : chunk.series) {
+      if (series.entity_name != name) continue;
+      all.t.insert(all.t.end(), series.t.begin(), series.t.end());
+      for (const auto& [quantity, values] : series.values) {
+        auto& column = all.values[quantity];
+        column.insert(column.end(), values.begin(), values.end());
+      }
+    }
+  }
+  return all;
+}
+
+TEST(Telemetry, SamplesGpus) {
+  FakeGpus fake;
+  fake.gpu(1).erase("memory_temperature_c");
+  fake.gpu(1)["utilization"] = {{"gpu", 75}, {"memory", 20}};
+  fake.write();
+  Node node;
+  Telemetry telemetry("node07", probe_gpus(node), 10, "/nowhere");
+  const auto series = sampled(telemetry, "node07/gpu1", 4);
+  ASSERT_GE(series.t.size(), 4U);
+  EXPECT_FALSE(series.values.contains("memory_temperature")) << "what a GPU does not have has no column";
+  EXPECT_TRUE(std::isnan(series.values.at("power")[0])) << "there is no difference yet";
+  // Over all samples: a busy machine may hold the thread up between reading the energy and the clock.
+  double energy = 0;
+  for (std::size_t i = 1; i < series.t.size(); ++i)
+    energy += series.values.at("power")[i] * (series.t[i] - series.t[i - 1]);
+  EXPECT_NEAR(energy / (series.t.back() - series.t.front()), 320, 80);
+  EXPECT_EQ(series.values.at("sm_clock")[1], 1.98e9);
+  EXPECT_NEAR(series.values.at("temperature")[1], 312.15, 1e-9);
+  EXPECT_EQ(series.values.at("utilisation")[1], 0.75);
+  EXPECT_EQ(series.values.at("pcie_width")[1], 16);
+  for (const auto& [quantity, values] : series.values) EXPECT_EQ(values.size(), series.t.size()) << quantity;
+}
+
+TEST(Telemetry, FlagsAreToldWhenTheyChange) {
+  FakeGpus fake;
+  fake.gpu(0)["throttle_reasons"] = nvml::throttle::sw_power_cap | nvml::throttle::hw_thermal;
+  fake.write();
+  Node node;
+  Telemetry telemetry("node07", probe_gpus(node), 10, "/nowhere");
+  std::vector<TelemetryChunk::Flag> flags;
+  sampled(telemetry, "node07/gpu0", 3, &flags);
+  fake.gpu(0)["throttle_reasons"] = nvml::throttle::sw_power_cap;
+  fake.write();
+  sampled(telemetry, "node07/gpu0", 3, &flags);
+  std::vector<std::string> told;
+  for (const auto& flag : flags)
+    if (flag.entity_name == "node07/gpu0") told.push_back(flag.flag + (flag.set ? "+" : "-"));
+  EXPECT_THAT(told, ::testing::ElementsAre("sw_power_cap+", "hw_thermal+", "hw_thermal-"));
+}
+
+TEST(Telemetry, ASensorThatHangsHoldsUpNobody) {
+  FakeGpus fake;
+  Node node;
+  double begin = 0;
+  {
+    Telemetry telemetry("node07", probe_gpus(node), 10, "/nowhere");
+    sampled(telemetry, "node07/gpu0", 1);
+    fake.gpu(1)["temperature_c"] = {{"hang_s", 30}};
+    fake.write();
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    begin = now_s();
+    telemetry.take();
+    EXPECT_LT(now_s() - begin, 0.1);
+  }
+  EXPECT_LT(now_s() - begin, 4);
+}
+
+TEST(NodeSensors, OneClockOfEachPackageTheHottestAndPowerFromEnergy) {
+  Tree tree;
+  for (int cpu = 0; cpu < 4; ++cpu) {
+    const std::string folder = "/sys/devices/system/cpu/cpu" + std::to_string(cpu);
+    tree.file(folder + "/cpufreq/scaling_cur_freq", std::to_string(2000000 + 500000 * cpu));
+    tree.file(folder + "/topology/physical_package_id", cpu < 2 ? "0" : "1");
+  }
+  tree.file("/sys/class/hwmon/hwmon0/name", "nvme").file("/sys/class/hwmon/hwmon0/temp1_input", "90000");
+  tree.file("/sys/class/hwmon/hwmon1/name", "coretemp").file("/sys/class/hwmon/hwmon1/temp1_input", "50000");
+  tree.file("/sys/class/hwmon/hwmon2/name", "coretemp").file("/sys/class/hwmon/hwmon2/temp1_input", "61000");
+  tree.file("/sys/class/powercap/intel-rapl:0/name", "package-0")
+      .file("/sys/class/powercap/intel-rapl:0/max_energy_range_uj", "1000000000");
+  tree.file("/sys/class/powercap/intel-rapl:0/energy_uj", "990000000");
+  tree.file("/sys/class/powercap/intel-rapl:0:0/name", "dram")
+      .file("/sys/class/powercap/intel-rapl:0:0/energy_uj", "1");
+  NodeSensors sensors(tree.root());
+  EXPECT_TRUE(std::isnan(sensors.read(10).at("power")));
+  tree.file("/sys/class/powercap/intel-rapl:0/energy_uj", "90000000");
+  const auto values = sensors.read(11);
+  EXPECT_EQ(values.at("cpu_clock"), 2.5e9) << "CPUs 0 and 2";
+  EXPECT_NEAR(values.at("temperature"), 334.15, 1e-9);
+  EXPECT_NEAR(values.at("power"), 100, 1e-6) << "over the end of its range";
+  EXPECT_TRUE(NodeSensors("/nowhere").read(1).empty());
+}
+
+TEST(Telemetry, GoesIntoTheCaseThatEnds) {
+  Topology topology;
+  topology.nodes.emplace_back().hostname = "a";
+  topology.nodes[0].gpus.resize(1);
+  topology.ranks.emplace_back();
+  const EntityTable entities(topology);
+  const Json told = {{"series",
+                      {{"device", "a/gpu0", {1.0, 2.0}, {{"power", {nullptr, 300.0}}}},
+                       {"device", "b/gpu0", {1.0}, {{"power", {1.0}}}}}},
+                     {"flags", {{1.5, "device", "a/gpu0", "hw_thermal", 1}}}};
+  results::CaseBundle bundle;
+  add_telemetry(told, entities, bundle);
+  ASSERT_EQ(bundle.telemetry.size(), 1U);
+  EXPECT_EQ(bundle.telemetry[0].entity, entities.find("device", "a/gpu0"));
+  EXPECT_TRUE(std::isnan(bundle.telemetry[0].number.at("power")[0]));
+  EXPECT_EQ(bundle.telemetry[0].unit.at("power"), "W");
+  ASSERT_EQ(bundle.flags.size(), 1U);
+  EXPECT_EQ(bundle.flags[0].flag, "hw_thermal");
+}
+
+}  // namespace
+}  // namespace assay

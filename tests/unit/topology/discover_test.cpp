@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+
+#include "base/error.hpp"
+#include "tests/unit/topology_tree.hpp"
+#include "topology/discover.hpp"
+#include "topology/entities.hpp"
+
+namespace assay {
+namespace {
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::made_node;
+
+std::string facts(const std::string& host, int leader, int local, std::vector<int> mask,
+                  const std::string& version = "1") {
+  return to_text(RankFacts{host, leader, local, std::move(mask), 100 + local, version});
+}
+
+std::string node_text(const Node& node) { return to_json(node).dump(); }
+
+TEST(Discover, AssemblesNodesInOrderOfTheirLowestRank) {
+  // Ranks 0 and 2 on b, 1 and 3 on a: placed round robin.
+  const Topology t = discover({node_text(made_node("b", 2)), node_text(made_node("a", 2)), "", ""},
+                              {facts("b", 0, 0, {0, 1}), facts("a", 1, 0, {0, 1}), facts("b", 0, 1, {0, 1}),
+                               facts("a", 1, 1, {0, 1})},
+                              3, 0);
+  ASSERT_EQ(t.nodes.size(), 2U);
+  EXPECT_EQ(t.nodes[0].hostname, "b");
+  EXPECT_EQ(t.ranks[2].node, 0);
+  EXPECT_EQ(t.ranks[2].local_rank, 1);
+  EXPECT_EQ(t.ranks[2].local_size, 2);
+  EXPECT_THAT(t.ranks[2].cpus, ElementsAre(1));
+  EXPECT_EQ(t.ranks[2].threads, 1);
+  EXPECT_EQ(t.ranks[2].numa, 0);
+  EXPECT_EQ(t.self, 3);
+  EXPECT_EQ(t.my_node().hostname, "a");
+  EXPECT_THAT(t.ranks_of(1), ElementsAre(1, 3));
+  EXPECT_EQ(t.max_local_size(), 2);
+}
+
+TEST(Discover, MultipliedNodesKeepTheirRanksAndWhatTheyMeasure) {
+  Topology one = discover({to_json(made_node("a", 2)).dump(), ""},
+                          {facts("a", 0, 0, {0, 1}), facts("a", 0, 1, {0, 1})}, 0, 0);
+  one.device_kind = "cuda";
+  Topology many = multiplied(one, 3);
+  EXPECT_EQ(many.device_kind, "cuda");
+  ASSERT_EQ(many.node_ranks.size(), 3U);
+  for (int node = 0; node < 3; ++node) EXPECT_THAT(many.ranks_of(node), ElementsAre(2 * node, 2 * node + 1));
+  many.node_ranks.clear();  // as in a topology that nobody indexed
+  EXPECT_THAT(many.ranks_of(2), ElementsAre(4, 5));
+}
+
+TEST(Discover, NodesMayTellOnlyWhatDiffersFromTheFirst) {
+  Node first = made_node("a", 2);
+  first.software["glibc"] = "2.36";
+  first.caches = {{2, 1 << 20, {0}}, {3, 1 << 22, {0, 1}}};
+  for (int i = 0; i < 40; ++i)
+    first.dimms.push_back(
+        {"slot" + std::to_string(i), "s" + std::to_string(i), "part", "maker", 1e9, unsupported, 4800});
+  Node like = first, other = made_node("c", 2);
+  like.hostname = like.id = "b";
+  like.dimms[3].serial = "x";
+  like.dimms[4].speed_mt_s = 5600;
+  like.dimms[5].bytes = unsupported;
+  like.dimms.push_back({"slot40", "", "", "", 2e9, 1, 2});
+  other.dimms = {first.dimms[7]};
+  other.caches.clear();
+  const Json whole = to_json(first);
+  const std::string told = differences(to_json(like), whole).dump();
+  EXPECT_LT(10 * told.size(), to_json(like).dump().size()) << told;
+  const Topology t =
+      discover({node_text(first), told, differences(to_json(other), whole).dump()},
+               {facts("a", 0, 0, {0, 1}), facts("b", 1, 0, {0, 1}), facts("c", 2, 0, {0, 1})}, 0, 0);
+  EXPECT_EQ(to_json(t.nodes[1]).dump(), to_json(like).dump());
+  EXPECT_EQ(to_json(t.nodes[2]).dump(), to_json(other).dump());
+}
+
+TEST(Discover, NodesAreOfOneKindWhereCpusCachesAndTheirSharesAreAlike) {
+  Node other = made_node("c", 2);
+  other.caches.push_back({3, 1 << 20, {0, 1}});
+  Topology t = discover(
+      {node_text(made_node("a", 2)), node_text(made_node("b", 2)), node_text(other),
+       node_text(made_node("d", 2))},
+      {facts("a", 0, 0, {0, 1}), facts("b", 1, 0, {0, 1}), facts("c", 2, 0, {0, 1}), facts("d", 3, 0, {0})},
+      0, 0);
+  const auto counts = [&t] {
+    std::vector<std::pair<int, std::int64_t>> found;
+    for (const NodeKind& kind : t.kinds()) found.emplace_back(kind.node, kind.count);
+    return found;
+  };
+  EXPECT_THAT(counts(), ElementsAre(std::pair(0, 2), std::pair(2, 1), std::pair(3, 1)));
+  EXPECT_EQ(t.ranks_up_to(8), 4);
+  t.node_kinds.clear();  // as in a topology that nobody indexed
+  EXPECT_EQ(counts().size(), 4U);
+  EXPECT_EQ(
+      multiplied(discover({node_text(other)}, {facts("c", 0, 0, {0, 1})}, 0, 0), 50).kinds().front().count,
+      50);
+}
+
+TEST(Discover, NodesOfOneNameOrIdentityAreToldApart) {
+  Node node = made_node("localhost", 1);
+  node.id = "4c4c4544-0042-3510-8054-b7c04f4d5331";
+  node.id_source = "dmi";
+  const Topology t = discover({node_text(node), node_text(node)},
+                              {facts("localhost", 0, 0, {0}), facts("localhost", 1, 0, {0})}, 0, 0);
+  EXPECT_EQ(t.nodes[0].hostname, "localhost");
+  EXPECT_EQ(t.nodes[1].hostname, "localhost~2");
+  EXPECT_NE(t.nodes[0].id, t.nodes[1].id);
+  EXPECT_EQ(t.nodes[0].id_source, "hostname");
+}
+
+TEST(Discover, HostsThatClaimOneUuidAreNamedByTheirHostName) {
+  Node first = made_node("vnode01", 1);
+  first.id = "4c4c4544-0042-3510-8054-b7c04f4d5331";
+  first.id_source = "dmi";
+  Node second = first, third = first;
+  second.hostname = "vnode02";
+  third.hostname = "node07";
+  third.id = "4c4c4544-0042-3510-8054-b7c04f4d5332";
+  const Topology t =
+      discover({node_text(first), node_text(second), node_text(third)},
+               {facts("vnode01", 0, 0, {0}), facts("vnode02", 1, 0, {0}), facts("node07", 2, 0, {0})}, 0, 0);
+  ASSERT_EQ(t.nodes.size(), 3U);
+  EXPECT_EQ(t.nodes[0].id, "vnode01");
+  EXPECT_EQ(t.nodes[1].id, "vnode02");
+  EXPECT_EQ(t.nodes[1].id_source, "hostname");
+  EXPECT_EQ(t.nodes[2].id, third.id);
+  EXPECT_EQ(t.nodes[2].id_source, "dmi");
+}
+
+TEST(Discover, NamesWhatIsWrong) {
+  const std::string node = node_text(made_node("a", 1));
+  try {
+    discover({node, ""}, {facts("a", 0, 0, {0}, "1.0"), facts("a", 0, 1, {0}, "1.1")}, 0, 0);
+    FAIL() << "different versions must be refused";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::usage);
+    EXPECT_THAT(error.what(), HasSubstr("rank 1 (a) runs 1.1"));
+  }
+  EXPECT_THROW(discover({""}, {facts("a", 0, 0, {0})}, 0, 0), Error);
+  EXPECT_THROW(discover({"{"}, {facts("a", 0, 0, {0})}, 0, 0), Error);
+  EXPECT_THROW(discover({node}, {"nonsense"}, 0, 0), Error);
+  EXPECT_THROW(discover({node}, {facts("a", 7, 0, {0})}, 0, 0), Error);
+}
+
+TEST(Discover, OwnFactsSurviveTheWire) {
+  const RankFacts mine = own_facts(4, 2);
+  const RankFacts back = rank_facts_from(to_text(mine));
+  EXPECT_EQ(back.hostname, mine.hostname);
+  EXPECT_EQ(back.mask, mine.mask);
+  EXPECT_EQ(back.leader_rank, 4);
+  EXPECT_EQ(back.local_rank, 2);
+  EXPECT_FALSE(back.version.empty());
+  EXPECT_FALSE(back.mask.empty());
+}
+
+Topology two_ranks_and_parts() {
+  Node node = made_node("node07", 4);
+  node.dimms.push_back({"DIMM A1", "S7", "P", "M", 1e9, 4800, 4800});
+  node.dimms.push_back({"DIMM B1", "", "P", "M", 1e9, 4800, 4800});
+  node.nics.push_back(testing::made_nic("mlx5_0:1", "infiniband", "", 5e10));
+  return discover({node_text(node), ""},
+                  {facts("node07", 0, 0, {0, 1, 2, 3}), facts("node07", 0, 1, {0, 1, 2, 3})}, 0, 0);
+}
+
+TEST(Entities, NamesAndParents) {
+  EntityTable table(two_ranks_and_parts());
+  const auto& rows = table.rows();
+  EXPECT_EQ(rows[static_cast<std::size_t>(table.cluster())].kind, "cluster");
+  EXPECT_EQ(rows[static_cast<std::size_t>(table.node(0))].name, "node07");
+  EXPECT_EQ(rows[static_cast<std::size_t>(table.device_of_rank(0))].name, "node07/cores0-1");
+  EXPECT_EQ(rows[static_cast<std::size_t>(table.device_of_rank(1))].name, "node07/cores2-3");
+  EXPECT_EQ(rows[static_cast<std::size_t>(table.device_of_rank(1))].rank, 1);
+  EXPECT_EQ(rows[static_cast<std::size_t>(table.device_of_rank(1))].parent, table.node(0));
+  EXPECT_EQ(rows[static_cast<std::size_t>(table.numa(0, 0))].name, "node07/numa0");
+  EXPECT_EQ(table.numa(0, 3), -1);
+  EXPECT_EQ(rows[static_cast<std::size_t>(table.nic(0, "mlx5_0:1"))].id_source, "guid");
+  EXPECT_EQ(table.nic(0, "eth9"), -1);
+  const auto& known = rows[static_cast<std::size_t>(table.dimm(0, "DIMM A1"))];
+  EXPECT_EQ(known.name, "node07/DIMM_A1");
+  EXPECT_EQ(known.id, "M/P/S7");
+  EXPECT_EQ(known.id_source, "serial");
+  EXPECT_EQ(rows[static_cast<std::size_t>(table.dimm(0, "DIMM B1"))].id_source, "path") << "no serial number";
+  EXPECT_EQ(table.find("cpu", "node07/cpu0") >= 0, true);
+}
+
+TEST(Entities, PartsThatTwoNodesClaimAreNamedByTheirPlace) {
+  Node first = made_node("vnode01", 1);
+  first.dimms.push_back({"DIMM A1", "S7", "P", "M", 1e9, 4800, 4800});
+  first.nics.push_back(testing::made_nic("mlx5_0:1", "infiniband", "", 5e10));
+  Node second = first;
+  second.hostname = second.id = "vnode02";
+  second.dimms.push_back({"DIMM B1", "S8", "P", "M", 1e9, 4800, 4800});
+  EntityTable table(discover({node_text(first), node_text(second)},
+                             {facts("vnode01", 0, 0, {0}), facts("vnode02", 1, 0, {0})}, 0, 0));
+  const auto row = [&table](int index) { return table.rows()[static_cast<std::size_t>(index)]; };
+  for (int node = 0; node < 2; ++node) {
+    EXPECT_EQ(row(table.dimm(node, "DIMM A1")).id_source, "path");
+    EXPECT_EQ(row(table.nic(node, "mlx5_0:1")).id_source, "path");
+  }
+  EXPECT_NE(row(table.dimm(0, "DIMM A1")).id, row(table.dimm(1, "DIMM A1")).id);
+  EXPECT_NE(row(table.nic(0, "mlx5_0:1")).id, row(table.nic(1, "mlx5_0:1")).id);
+  EXPECT_EQ(row(table.dimm(1, "DIMM B1")).id, "M/P/S8") << "claimed once";
+}
+
+TEST(Entities, LinksAppearOnceAndKeepTheirDirection) {
+  EntityTable table(two_ranks_and_parts());
+  const int a = table.device_of_rank(0), b = table.device_of_rank(1);
+  const std::size_t before = table.rows().size();
+  const int there = table.link(a, b), back = table.link(b, a);
+  EXPECT_NE(there, back);
+  EXPECT_EQ(table.link(a, b), there);
+  EXPECT_EQ(table.rows().size(), before + 2);
+  EXPECT_EQ(table.rows()[static_cast<std::size_t>(there)].name, "node07/cores0-1>node07/cores2-3");
+}
+
+TEST(Entities, RanksOnOneCoreSetGetNumbers) {
+  const std::string node = node_text(made_node("n", 1));
+  EntityTable table(
+      discover({node, "", ""}, {facts("n", 0, 0, {0}), facts("n", 0, 1, {0}), facts("n", 0, 2, {0})}, 0, 0));
+  std::vector<std::string> names;
+  for (int rank = 0; rank < 3; ++rank)
+    names.push_back(table.rows()[static_cast<std::size_t>(table.device_of_rank(rank))].name);
+  EXPECT_THAT(names, ElementsAre("n/cores0.0", "n/cores0.1", "n/cores0.2"));
+}
+
+}  // namespace
+}  // namespace assay

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+
+#include <cmath>
+
+#include "tests/unit/fabricate.hpp"
+
+namespace assay {
+namespace {
+
+using namespace fabricate;
+using results::CaseState;
+using ::testing::HasSubstr;
+
+std::int64_t sum(const results::Accounting& a) {
+  return a.passed + a.failed + a.skipped + a.error + a.incomplete;
+}
+
+TEST(VerdictAccounting, HealthyRunPasses) {
+  const auto v = judge(healthy());
+  EXPECT_EQ(v.state, "PASS");
+  EXPECT_EQ(v.exit_code, 0);
+  EXPECT_EQ(v.accounting.planned, 1);
+  EXPECT_EQ(v.accounting.passed, 1);
+  EXPECT_TRUE(v.findings.empty());
+  EXPECT_THAT(v.basis, HasSubstr("peers only 4"));
+}
+
+TEST(VerdictAccounting, NothingMeasuredIsInconclusive) {
+  const auto empty = judge(results::Results{});
+  EXPECT_EQ(empty.state, "INCONCLUSIVE");
+  EXPECT_EQ(empty.exit_code, 3);
+  auto r = cluster(2);
+  plan_only(r, "inventory", "node", false);
+  EXPECT_EQ(judge(r).state, "INCONCLUSIVE");
+}
+
+TEST(VerdictAccounting, PlannedWithoutDataIsIncompleteAndNamed) {
+  auto r = healthy();
+  plan_only(r, "gemm", "fp64-n2048-together", true);
+  const auto v = judge(r);
+  EXPECT_EQ(v.state, "INCONCLUSIVE");
+  EXPECT_EQ(v.accounting.planned, 2);
+  EXPECT_EQ(v.accounting.incomplete, 1);
+  EXPECT_EQ(v.accounting.required_missing, 1);
+  EXPECT_EQ(sum(v.accounting), v.accounting.planned);
+  EXPECT_THAT(all_reasons(v), HasSubstr("gemm/fp64-n2048-together"));
+  EXPECT_EQ(state_of(r, v, "node0"), "INCONCLUSIVE");
+}
+
+TEST(VerdictAccounting, StatesOfCasesAddUp) {
+  for (const auto state : {CaseState::skip, CaseState::incomplete, CaseState::error}) {
+    auto r = healthy();
+    first_case(r).state = state;
+    first_case(r).reason = "because";
+    const auto v = judge(r);
+    EXPECT_EQ(v.state, "INCONCLUSIVE") << results::to_string(state);
+    EXPECT_EQ(sum(v.accounting), 1);
+    EXPECT_EQ(v.accounting.passed, 0);
+    EXPECT_THAT(all_reasons(v), HasSubstr("gemm/fp32-n2048-together"));
+    EXPECT_THAT(all_reasons(v), HasSubstr("because"));
+  }
+}
+
+TEST(VerdictAccounting, BudgetSkipOfOpportunisticCaseIsNoGap) {
+  auto r = healthy();
+  add_case(r, "gemm", "fp64-n4096-alone", "throughput", "FLOP/s", results::Better::higher, "device", {}, {},
+           0, false);
+  r.cases.back().state = CaseState::skip;
+  r.cases.back().reason = "budget";
+  const auto v = judge(r);
+  EXPECT_EQ(v.state, "PASS");
+  EXPECT_EQ(v.accounting.skipped, 1);
+  r.cases.back().reason = "too little memory";
+  EXPECT_EQ(judge(r).state, "WARN");
+  r.cases.back().reason = "budget";
+  r.plan.back().required = true;
+  EXPECT_EQ(judge(r).state, "INCONCLUSIVE");
+}
+
+TEST(VerdictAccounting, OpportunisticErrorIsInconclusive) {
+  auto r = healthy();
+  add_case(r, "gemm", "fp64-n4096-alone", "throughput", "FLOP/s", results::Better::higher, "device", {}, {},
+           0, false);
+  r.cases.back().state = CaseState::error;
+  EXPECT_EQ(judge(r).state, "INCONCLUSIVE");
+}
+
+TEST(VerdictAccounting, NotApplicableIsCountedApart) {
+  auto r = healthy();
+  plan_only(r, "p2p", "latency-8-mpi", true);
+  r.plan.back().state = "not_applicable";
+  const auto v = judge(r);
+  EXPECT_EQ(v.state, "PASS");
+  EXPECT_EQ(v.accounting.planned, 1);
+  EXPECT_EQ(v.accounting.not_applicable, 1);
+}
+
+TEST(VerdictAccounting, ZeroSamplesOfOneEntityNamesIt) {
+  auto r = healthy();
+  first_case(r).count[2] = 0;
+  const auto v = judge(r);
+  EXPECT_EQ(v.state, "INCONCLUSIVE");
+  EXPECT_THAT(all_reasons(v), HasSubstr("node2/cores0-1"));
+  EXPECT_EQ(state_of(r, v, "node2/cores0-1"), "INCONCLUSIVE");
+  EXPECT_EQ(state_of(r, v, "node2"), "INCONCLUSIVE");
+  EXPECT_EQ(state_of(r, v, "node1"), "PASS");
+}
+
+TEST(VerdictAccounting, MeasuredNanIsInconclusiveButNotTakenIsNot) {
+  auto r = healthy();
+  auto& c = first_case(r);
+  c.metrics[0].values[1 * c.samples() + 5] = std::nan("");
+  EXPECT_EQ(judge(r).state, "INCONCLUSIVE");
+  EXPECT_THAT(all_reasons(judge(r)), HasSubstr("not a number"));
+  c.count[1] = 5;  // the last sample was not taken
+  EXPECT_EQ(judge(r).state, "PASS");
+}
+
+TEST(VerdictAccounting, MissingMetricAndMissingEntityAreInconclusive) {
+  auto r = healthy();
+  first_case(r).metrics.clear();
+  EXPECT_EQ(judge(r).state, "INCONCLUSIVE");
+  auto s = healthy();
+  s.plan[0].entities = 5;
+  EXPECT_THAT(all_reasons(judge(s)), HasSubstr("4 of 5"));
+  EXPECT_EQ(judge(s).state, "INCONCLUSIVE");
+}
+
+TEST(VerdictAccounting, ValuesThatNoRunWritesAreInconclusiveAndNamed) {
+  auto blocks = healthy();
+  first_case(blocks).block[0] = -7;
+  EXPECT_EQ(judge(blocks).state, "INCONCLUSIVE");
+  EXPECT_THAT(all_reasons(judge(blocks)), HasSubstr("block: -7"));
+  auto huge = healthy();
+  first_case(huge).block[0] = 2'000'000'000;
+  EXPECT_EQ(judge(huge).state, "INCONCLUSIVE");
+  auto backward = healthy();
+  first_case(backward).t[1] = first_case(backward).t[0] - 5;
+  EXPECT_EQ(judge(backward).state, "INCONCLUSIVE");
+  EXPECT_THAT(all_reasons(judge(backward)), HasSubstr("run back in time"));
+  auto ended = healthy();
+  ended.info.started = "2026-01-02T00:00:00Z";
+  ended.info.ended = "2026-01-01T00:00:00Z";
+  EXPECT_THAT(all_reasons(judge(ended)), HasSubstr("ended before it started"));
+}
+
+TEST(VerdictAccounting, AbortedRunIsInconclusive) {
+  auto r = healthy();
+  r.info.state = "aborted";
+  r.events.push_back({0, -1, "aborted", "stopped by SIGTERM"});
+  EXPECT_EQ(judge(r).state, "INCONCLUSIVE");
+  EXPECT_THAT(all_reasons(judge(r)), HasSubstr("SIGTERM"));
+}
+
+}  // namespace
+}  // namespace assay

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verdict/baseline.hpp"
+
+#include <gmock/gmock.h>
+
+#include "base/error.hpp"
+#include "tests/unit/fabricate.hpp"
+#include "verdict/references.hpp"
+#include "verdict/retest.hpp"
+
+namespace assay {
+namespace {
+
+using namespace fabricate;
+using results::Results;
+using testing::HasSubstr;
+using testing::Not;
+
+std::shared_ptr<const verdict::Baseline> baseline(const Results& r) {
+  return std::make_shared<verdict::Baseline>(
+      verdict::baseline_of({verdict::snapshot_of(r, "fleet.h5")}, "fleet.h5"));
+}
+
+results::VerdictData judged(const Results& r, std::shared_ptr<const verdict::Baseline> b) {
+  auto options = verdict::options_from(r);
+  options.baseline = std::move(b);
+  options.baseline_name = "fleet.h5";
+  return verdict::judge(r, options);
+}
+
+/// A run of its own of nodes whose samples lie in three blocks over 100 s.
+Results one(int nodes, double rate, const std::string& id = "one") {
+  auto r = healthy(nodes, 1, rate);
+  r.info.run_id = id;
+  for (auto& c : r.cases) {
+    for (std::size_t s = 0; s < c.block.size(); ++s) c.block[s] = static_cast<std::int32_t>(s / 2);
+    for (std::size_t s = 0; s < c.t.size(); ++s) c.t[s] = 20.0 * static_cast<double>(s % c.block.size());
+  }
+  return r;
+}
+
+TEST(VerdictBaseline, ServesANodeThatIsTestedAlone) {
+  const auto fleet = baseline(healthy(32));
+  const auto good = judged(one(1, 0.99e11), fleet);
+  EXPECT_EQ(good.state, "PASS");
+  EXPECT_THAT(good.basis, HasSubstr("baseline 1"));
+  const auto bad = judged(one(1, 0.9e11), fleet);
+  EXPECT_EQ(bad.state, "FAIL");
+  ASSERT_EQ(bad.findings.size(), 1U);
+  EXPECT_EQ(bad.findings[0].name, "node0/cores0-1");
+  EXPECT_EQ(bad.findings[0].reference_kind, "baseline");
+  EXPECT_EQ(bad.findings[0].claim, "magnitude");
+  EXPECT_TRUE(bad.findings[0].confirmed);
+  EXPECT_NEAR(*bad.findings[0].deficit, 0.1, 0.005);
+  EXPECT_EQ(bad.findings[0].controls, 32);
+  // Under the delta of GEMM (7 %): a warning.
+  const auto slower = judged(one(1, 0.95e11), fleet);
+  EXPECT_EQ(slower.state, "WARN");
+}
+
+TEST(VerdictBaseline, NeedsAConfirmationOrSize) {
+  const auto fleet = baseline(healthy(32));
+  auto quick = one(1, 0.9e11);
+  for (auto& c : quick.cases) c.t.assign(c.t.size(), 0.0);
+  const auto open = judged(quick, fleet);
+  EXPECT_EQ(open.state, "WARN");
+  EXPECT_THAT(open.findings.at(0).text, HasSubstr("not confirmed"));
+  auto retest = quick.cases[0];
+  retest.name += ".c1";
+  quick.cases.push_back(retest);
+  EXPECT_EQ(judged(quick, fleet).state, "FAIL");
+  for (double& v : quick.cases.back().metrics[0].values) v = 1e11;
+  EXPECT_EQ(count_severity(judged(quick, fleet), "FAIL"), 0U);
+  auto half = one(1, 0.5e11);
+  half.info.level = "smoke";
+  EXPECT_EQ(judged(half, fleet).state, "FAIL");
+  // One sample may be anything: not even half the rate is a fault until it was measured again.
+  auto once = half;
+  first_case(once).count.assign(first_case(once).count.size(), 1);
+  EXPECT_EQ(count_severity(judged(once, fleet), "FAIL"), 0U);
+  EXPECT_EQ(count_severity(judged(once, fleet), "WARN"), 1U);
+  auto fresh = first_case(half);
+  fresh.name += ".c1";
+  once.cases.push_back(fresh);
+  EXPECT_EQ(count_severity(judged(once, fleet), "FAIL"), 1U);
+  for (double& v : once.cases.back().metrics[0].values) v = 1.1e11;
+  EXPECT_EQ(count_severity(judged(once, fleet), "WARN"), 0U);
+  auto smoke = one(1, 0.85e11);
+  smoke.info.level = "smoke";
+  EXPECT_EQ(count_severity(judged(smoke, fleet), "FAIL"), 0U);
+}
+
+TEST(VerdictBaseline, AsksForFreshDataOfWhomItSuspects) {
+  auto r = one(12, 1e11);
+  auto& c = first_case(r);
+  c.t.assign(c.t.size(), 0.0);
+  for (std::size_t s = 0; s < c.samples(); ++s) c.metrics[0].values[3 * c.samples() + s] *= 0.9;
+  auto options = verdict::options_from(r);
+  options.baseline = baseline(healthy(32));
+  const auto asked = verdict::retests(r, options);
+  ASSERT_EQ(asked.size(), 1U);
+  EXPECT_EQ(asked[0].candidates, std::vector{c.entity[3]});
+  EXPECT_GE(asked[0].controls.size(), 8U);
+  EXPECT_EQ(std::count(asked[0].controls.begin(), asked[0].controls.end(), c.entity[3]), 0);
+  auto alone = one(1, 0.9e11);
+  first_case(alone).t.assign(first_case(alone).t.size(), 0.0);
+  const auto again = verdict::retests(alone, options);
+  ASSERT_EQ(again.size(), 1U);
+  EXPECT_EQ(again[0].candidates, std::vector{first_case(alone).entity[0]});
+  EXPECT_TRUE(again[0].controls.empty());
+  // Measured: nothing is left to ask for.
+  auto fresh = first_case(alone);
+  fresh.name += ".c1";
+  alone.cases.push_back(fresh);
+  EXPECT_TRUE(verdict::retests(alone, options).empty());
+  EXPECT_TRUE(verdict::retests(one(1, 0.99e11), options).empty());
+}
+
+TEST(VerdictBaseline, SeveralMetricsOfOnePartAreOneFinding) {
+  const auto with = [](int nodes, double triad, double copy) {
+    auto r = one(nodes, 1e11, "fleet of " + std::to_string(nodes));
+    for (const auto& [name, rate] : {std::pair("triad-together", triad), std::pair("copy-together", copy)}) {
+      const auto devices = rows_of_kind(r, "device");
+      add_case(r, "memory", name, "bandwidth", "B/s", results::Better::higher, "device", devices,
+               std::vector<double>(devices.size(), rate));
+    }
+    add_selftest(r, "memory");
+    return r;
+  };
+  const auto fleet = baseline(with(32, 1e11, 1e11));
+  auto now = with(1, 0.9e11, 0.85e11);
+  const auto v = judged(now, fleet);
+  ASSERT_EQ(v.findings.size(), 1U);
+  EXPECT_THAT(v.findings[0].metric, HasSubstr("copy-together"));
+  EXPECT_THAT(v.findings[0].text,
+              HasSubstr("and so in 1 other metric of memory: triad-together:bandwidth 10."));
+  // Confirmed in one of them: that one leads, whatever the size of the other.
+  auto fresh = *std::find_if(now.cases.begin(), now.cases.end(),
+                             [](const auto& c) { return c.name == "triad-together"; });
+  fresh.name += ".c1";
+  now.cases.push_back(fresh);
+  const auto led = judged(now, fleet);
+  ASSERT_EQ(led.findings.size(), 1U);
+  EXPECT_EQ(led.findings[0].severity, "FAIL");
+  EXPECT_THAT(led.findings[0].metric, HasSubstr("triad-together"));
+}
+
+TEST(VerdictBaseline, TheMedianPartIsTheReferenceNotTheBadOnes) {
+  auto fleet = healthy(32);
+  auto& c = first_case(fleet);
+  for (std::size_t i = 0; i < 5 * c.samples(); ++i) c.metrics[0].values[i] *= 0.5;
+  EXPECT_EQ(judged(one(1, 0.9e11), baseline(fleet)).state, "FAIL");
+}
+
+TEST(VerdictBaseline, AUniformlyBadFleetIsOneFinding) {
+  const auto v = judged(one(8, 0.85e11), baseline(healthy(32)));
+  EXPECT_EQ(v.state, "FAIL");
+  ASSERT_EQ(v.findings.size(), 1U);
+  EXPECT_EQ(v.findings[0].level, "cluster");
+  EXPECT_EQ(v.findings[0].members.size(), 8U);
+}
+
+TEST(VerdictBaseline, SaysWhatItHasNoReferenceFor) {
+  auto fleet = healthy(32);
+  first_case(fleet).case_key = "another";
+  const auto v = judged(one(4, 0.5e11), baseline(fleet));
+  EXPECT_EQ(v.state, "INCONCLUSIVE");
+  EXPECT_THAT(all_reasons(v), HasSubstr("holds nothing that was measured here"));
+  ASSERT_NE(find_kind(v, "mismatch"), nullptr);
+  EXPECT_THAT(find_kind(v, "mismatch")->text, HasSubstr("another case_key"));
+  auto other = healthy(32);
+  other.inventory["node"].entity = rows_of_kind(other, "node");
+  other.inventory["node"].text["cpu_model"] = std::vector<std::string>(32, "Other CPU");
+  EXPECT_THAT(find_kind(judged(one(4, 1e11), baseline(other)), "mismatch")->text,
+              HasSubstr("no part of this model"));
+}
+
+TEST(VerdictBaseline, IsWeakerThanALimitAndKeptBesideIt) {
+  auto r = one(4, 1e11);
+  auto options = verdict::options_from(r);
+  options.baseline = baseline(healthy(32));
+  options.limits_name = "l.toml";
+  options.limits_text = "[[limit]]\nmetric = \"gemm/*:throughput\"\nmin = \"50 GFLOP/s\"\n";
+  EXPECT_THAT(verdict::judge(r, options).basis, HasSubstr("limit 4, baseline 0"));
+}
+
+TEST(VerdictBaseline, TheStoredOneRepeatsTheVerdict) {
+  auto r = one(1, 0.9e11);
+  const auto first = judged(r, baseline(healthy(32)));
+  ASSERT_EQ(first.inputs["baseline"]["runs"][0]["run_id"], "test");
+  EXPECT_FALSE(first.inputs["baseline"]["runs"][0]["hash"].get<std::string>().empty());
+  r.verdict = first;
+  r.verdict->inputs = Json::parse(first.inputs.dump());
+  const auto second = verdict::judge(r, verdict::options_from(r));
+  EXPECT_EQ(second.state, "FAIL");
+  EXPECT_EQ(second.findings.at(0).text, first.findings.at(0).text);
+  EXPECT_EQ(second.inputs, first.inputs);
+  for (const char* field : {"values", "runs", "name"}) {
+    auto bad = first.inputs["baseline"];
+    bad[field] = 3;
+    EXPECT_THROW(verdict::baseline_from(bad), Error) << field;
+  }
+}
+
+TEST(VerdictBaseline, IsNeverTheRunItself) {
+  const auto r = one(4, 1e11);
+  EXPECT_THROW(judged(r, baseline(r)), Error);
+}
+
+}  // namespace
+}  // namespace assay

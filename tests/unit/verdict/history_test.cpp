@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verdict/history.hpp"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.hpp"
+#include "normal_noise.hpp"
+#include "tests/unit/fabricate.hpp"
+#include "verdict/history_index.hpp"
+#include "verdict/references.hpp"
+
+namespace assay {
+namespace {
+
+using namespace fabricate;
+using results::Better;
+using results::Results;
+using testing::HasSubstr;
+
+/// A fleet that is measured run after run: nodes differ by 1.7 %, each from run to run by `c_r`, samples by
+/// 0.2 %, and the whole fleet by 1 %.
+class Fleet {
+ public:
+  Fleet(int nodes, int metrics, double c_r, std::uint64_t seed)
+      : noise_(seed), nodes_(nodes), metrics_(metrics), c_r_(c_r) {
+    for (int i = 0; i < nodes * metrics; ++i) levels_.push_back(0.017 * noise_.next());
+  }
+  double drift_sigma = 0.01;
+
+  /// Run number `day`; `slow` takes the fraction from node 5.
+  Results run(int day, double slow = 0, double everybody = 0) {
+    auto r = cluster(nodes_);
+    char started[40];
+    std::snprintf(started, sizeof started, "2026-01-%02dT00:00:00Z", day + 1);
+    r.info.started = started;
+    r.info.run_id = std::string("run ") + started;
+    const auto rows = rows_of_kind(r, "device");
+    for (int m = 0; m < metrics_; ++m) {
+      const double drift = drift_sigma * noise_.next() + std::log1p(-everybody);
+      std::vector<double> values;
+      for (int i = 0; i < nodes_; ++i) {
+        const double level = levels_[static_cast<std::size_t>(m * nodes_ + i)] + drift +
+                             c_r_ * noise_.next() + 0.0008 * noise_.next();
+        values.push_back(1e11 * std::exp(level) * (i == 5 ? 1 - slow : 1));
+      }
+      auto& c = add_case(r, "gemm", "fp32-n" + std::to_string(1024 + m), "throughput", "FLOP/s",
+                         Better::higher, "device", rows, values);
+      for (std::size_t s = 0; s < c.block.size(); ++s) c.block[s] = static_cast<std::int32_t>(s / 2);
+      for (std::size_t s = 0; s < c.t.size(); ++s) c.t[s] = 20.0 * static_cast<double>(s % c.block.size());
+    }
+    add_selftest(r, "gemm");
+    return r;
+  }
+
+  std::shared_ptr<std::vector<verdict::Snapshot>> days(int count, int slow_from = 1000, double slow = 0) {
+    auto runs = std::make_shared<std::vector<verdict::Snapshot>>();
+    for (int d = 0; d < count; ++d)
+      runs->push_back(verdict::snapshot_of(run(d, d >= slow_from ? slow : 0), "day" + std::to_string(d)));
+    return runs;
+  }
+
+ private:
+  Noise noise_;
+  int nodes_, metrics_;
+  double c_r_;
+  std::vector<double> levels_;
+};
+
+results::VerdictData judged(const Results& r, std::shared_ptr<const std::vector<verdict::Snapshot>> earlier) {
+  auto options = verdict::options_from(r);
+  options.earlier = std::move(earlier);
+  options.history_name = "history";
+  return verdict::judge(r, options);
+}
+
+std::vector<results::Finding> drifts(const results::VerdictData& v) {
+  std::vector<results::Finding> found;
+  for (const auto& f : v.findings)
+    if (f.kind == "drift") found.push_back(f);
+  return found;
+}
+
+/// Metrics that a finding speaks of: its own, and those that it names besides.
+int metrics_of(const results::Finding& f) {
+  const std::string mark = "and so in ";
+  const auto at = f.text.find(mark);
+  return at == std::string::npos ? 1 : 1 + std::stoi(f.text.substr(at + mark.size()));
+}
+
+TEST(History, FindsATwoPercentChangeAfterThreeRunsAndLeavesHealthyNodesAlone) {
+  const int runs = nightly() ? 400 : 40, nodes = 64, metrics = 6;
+  for (const double c_r : {0.001, 0.002}) {
+    int found = 0, false_alerts = 0;
+    for (int r = 0; r < runs; ++r) {
+      Fleet fleet(nodes, metrics, c_r, static_cast<std::uint64_t>(r));
+      const auto earlier = fleet.days(3);
+      const auto healthy = judged(fleet.run(3), earlier);
+      std::vector<std::string> names;
+      for (const auto& f : drifts(healthy)) names.push_back(f.name);
+      std::sort(names.begin(), names.end());
+      false_alerts += static_cast<int>(std::unique(names.begin(), names.end()) - names.begin());
+      int own = 0;
+      for (const auto& f : drifts(judged(fleet.run(3, 0.02), earlier)))
+        own += f.name.starts_with("node5/") ? metrics_of(f) : 0;
+      found += own;
+    }
+    const double recall = static_cast<double>(found) / (runs * metrics);
+    const double per_thousand = 1000.0 * false_alerts / (runs * nodes);
+    RecordProperty("recall_" + std::to_string(c_r), std::to_string(recall));
+    RecordProperty("alerts_per_1000_" + std::to_string(c_r), std::to_string(per_thousand));
+    EXPECT_GE(recall, 0.95) << c_r;
+    EXPECT_LE(per_thousand, 5) << c_r;
+  }
+}
+
+TEST(History, AloneWarnsOnceAndFailsWhenTheRunBeforeSaysTheSame) {
+  Fleet fleet(16, 2, 0.001, 1);
+  const auto first = judged(fleet.run(6, 0.12), fleet.days(6));
+  ASSERT_EQ(drifts(first).size(), 1U);  // one finding for a part, whatever the number of metrics
+  EXPECT_EQ(metrics_of(drifts(first)[0]), 2);
+  EXPECT_EQ(drifts(first)[0].severity, "WARN");
+  EXPECT_EQ(drifts(first)[0].reference_kind, "history");
+  EXPECT_EQ(drifts(first)[0].claim, "abnormality");
+  EXPECT_EQ(drifts(first)[0].since, "2026-01-07T00:00:00Z");
+  Fleet again(16, 2, 0.001, 1);
+  const auto earlier = again.days(6, 4, 0.12);  // slow on days 4 and 5
+  const auto second = judged(again.run(6, 0.12), earlier);
+  ASSERT_EQ(drifts(second).size(), 1U);
+  EXPECT_EQ(drifts(second)[0].severity, "FAIL");
+  EXPECT_TRUE(drifts(second)[0].confirmed);
+  EXPECT_EQ(drifts(second)[0].since, "2026-01-05T00:00:00Z");
+  EXPECT_THAT(drifts(second)[0].text, HasSubstr("3 runs in a row"));
+  EXPECT_EQ(second.state, "FAIL");
+  EXPECT_NEAR(*drifts(second)[0].deficit, 0.12, 0.01);
+  // The same, but too small for a fault of this class: only a warning.
+  Fleet small(16, 2, 0.001, 1);
+  const auto little = drifts(judged(small.run(6, 0.03), small.days(6, 4, 0.03)));
+  ASSERT_FALSE(little.empty());
+  for (const auto& f : little) EXPECT_EQ(f.severity, "WARN");
+  // The run before is a measurement of its own: it confirms without blocks over a minute.
+  Fleet hasty(16, 2, 0.001, 1);
+  const auto before = hasty.days(6, 4, 0.12);
+  auto now = hasty.run(6, 0.12);
+  for (auto& c : now.cases) c.t.assign(c.t.size(), 0.0);
+  EXPECT_EQ(drifts(judged(now, before)).at(0).severity, "FAIL");
+}
+
+/// A fault that lasts is told every night, from the second on as a fault, however long it has been in the
+/// history.
+TEST(History, ALastingFaultIsNeverForgotten) {
+  struct {
+    int nodes, metrics;
+  } const shapes[] = {{16, 30}, {64, 3}, {8, 3}};
+  for (const auto& shape : shapes) {
+    Fleet fleet(shape.nodes, shape.metrics, 0.001, 7);
+    auto runs = fleet.days(6);
+    std::string since;
+    for (int night = 0; night < 24; ++night) {
+      const auto r = fleet.run(6 + night, 0.12);
+      const auto found = drifts(judged(r, runs));
+      ASSERT_EQ(found.size(), 1U) << shape.nodes << " night " << night;
+      EXPECT_TRUE(found[0].name.starts_with("node5/"));
+      EXPECT_EQ(found[0].severity, night == 0 ? "WARN" : "FAIL")
+          << shape.nodes << " night " << night << found[0].text;
+      EXPECT_EQ(found[0].since, "2026-01-07T00:00:00Z");
+      EXPECT_THAT(found[0].text, HasSubstr("threshold "));
+      runs->push_back(verdict::snapshot_of(r, "night" + std::to_string(night)));
+    }
+    // Mended, it is silent.
+    EXPECT_TRUE(drifts(judged(fleet.run(30), runs)).empty());
+  }
+}
+
+TEST(History, ALimitThatNamesThePartAcceptsIt) {
+  Fleet fleet(16, 2, 0.001, 1);
+  const auto earlier = fleet.days(6, 4, 0.12);
+  const auto r = fleet.run(6, 0.12);
+  auto options = verdict::options_from(r);
+  options.earlier = earlier;
+  options.history_name = "history";
+  options.limits_name = "limits.toml";
+  for (const char* device : {"node5/*", "*"}) {
+    options.limits_text =
+        std::string("[[limit]]\nmetric = \"gemm/*:throughput\"\nmin = \"50 GFLOP/s\"\ndevice = \"") + device +
+        "\"\n";
+    const auto found = drifts(verdict::judge(r, options));
+    ASSERT_FALSE(found.empty());
+    EXPECT_EQ(found[0].severity, std::string(device) == "*" ? "FAIL" : "INFO") << found[0].text;
+  }
+}
+
+TEST(History, FreshDataConfirmOrTakeBack) {
+  for (const double slow_again : {0.12, 0.0}) {
+    Fleet fleet(16, 1, 0.001, 2);
+    const auto earlier = fleet.days(6, 5, 0.12);
+    fleet.drift_sigma = 0;
+    auto now = fleet.run(6, 0.12);
+    for (auto& c : now.cases) c.t.assign(c.t.size(), 0.0);
+    auto again = fleet.run(6, slow_again).cases[0];
+    again.name += ".c1";
+    now.cases.push_back(again);
+    const auto found = drifts(judged(now, earlier));
+    EXPECT_EQ(!found.empty() && found[0].severity == "FAIL", slow_again > 0) << slow_again;
+  }
+}
+
+TEST(History, TakesTheDriftOfTheFleetOutAndTellsALargeOne) {
+  Fleet fleet(16, 1, 0.001, 3);
+  fleet.drift_sigma = 0.002;
+  const auto earlier = fleet.days(6);
+  EXPECT_TRUE(drifts(judged(fleet.run(6, 0, 0.015), earlier)).empty());
+  const auto found = drifts(judged(fleet.run(6, 0, 0.06), earlier));
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].level, "cluster");
+  EXPECT_EQ(found[0].severity, "WARN");
+  EXPECT_NEAR(*found[0].deficit, 0.06, 0.01);
+}
+
+TEST(History, MatchesByIdentityNotByRow) {
+  Fleet fleet(16, 1, 0.001, 4);
+  const auto earlier = fleet.days(6);
+  auto now = fleet.run(6, 0.05);
+  // Another order of ranks: the rows of the case change places.
+  auto& c = now.cases[0];
+  const std::size_t width = c.samples(), last = c.entity.size() - 1;
+  std::swap(c.entity[5], c.entity[last]);
+  for (std::size_t s = 0; s < width; ++s)
+    std::swap(c.metrics[0].values[5 * width + s], c.metrics[0].values[last * width + s]);
+  const auto found = drifts(judged(now, earlier));
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].name, "node5/cores0-1");
+  // Another set of cores is another part.
+  for (auto& e : now.entities)
+    if (e.kind == "device") e.id += "-all";
+  EXPECT_TRUE(drifts(judged(now, earlier)).empty());
+}
+
+TEST(History, LeavesOutTheRunItselfAndLaterOnes) {
+  Fleet fleet(16, 1, 0.001, 5);
+  const auto runs = fleet.days(8, 5, 0.05);
+  Fleet same(16, 1, 0.001, 5);
+  for (int d = 0; d < 5; ++d) same.run(d);
+  const auto now = verdict::snapshot_of(same.run(5, 0.05), "now");
+  const auto history = verdict::history_of(*runs, now, "h");
+  EXPECT_EQ(history.runs.size(), 5U);
+  EXPECT_EQ(history.runs.back().started, "2026-01-05T00:00:00Z");
+}
+
+TEST(History, TheStoredOneRepeatsTheVerdict) {
+  Fleet fleet(16, 2, 0.001, 6);
+  const auto earlier = fleet.days(6, 4, 0.12);
+  auto now = fleet.run(6, 0.12);
+  const auto first = judged(now, earlier);
+  ASSERT_EQ(first.state, "FAIL");
+  ASSERT_EQ(first.inputs["history"]["runs"].size(), 6U);
+  now.verdict = first;
+  now.verdict->inputs = Json::parse(first.inputs.dump());
+  const auto second = verdict::judge(now, verdict::options_from(now));
+  ASSERT_EQ(second.findings.size(), first.findings.size());
+  for (std::size_t i = 0; i < first.findings.size(); ++i)
+    EXPECT_EQ(second.findings[i].text, first.findings[i].text);
+  EXPECT_EQ(second.state, first.state);
+  EXPECT_EQ(second.inputs, first.inputs);
+  // Without the values the run is not judged by halves.
+  now.verdict.reset();
+  now.config["history"] = "gone";
+  const auto open = verdict::judge(now, verdict::options_from(now));
+  EXPECT_TRUE(drifts(open).empty());
+  EXPECT_THAT(all_reasons(open), HasSubstr("history gone: its values are not in this file"));
+}
+
+TEST(History, ADamagedOneIsRefused) {
+  Fleet fleet(16, 1, 0.001, 7);
+  auto inputs = judged(fleet.run(6), fleet.days(6)).inputs;
+  for (const char* field : {"base", "metric", "shifted"}) {
+    auto bad = inputs["history"];
+    bad["series"][0][field] = 3;
+    EXPECT_THROW(verdict::history_from(bad), Error) << field;
+  }
+  auto bad = inputs["history"];
+  bad["series"][0]["base"] = "AAA";
+  EXPECT_THROW(verdict::history_from(bad), Error);
+  bad["series"][0]["shifted"] =
+      Json::array({Json{{"score", 999}, {"runs", 1}, {"alert", true}, {"base", 1.0}, {"since", ""}}});
+  EXPECT_THROW(verdict::history_from(bad), Error);
+}
+
+TEST(History, TailOfNormalAndHeavyNoise) {
+  Noise noise(11);
+  std::vector<double> normal, heavy;
+  for (int i = 0; i < 20000; ++i) {
+    normal.push_back(noise.next());
+    heavy.push_back(
+        noise.next() /
+        std::sqrt((std::pow(noise.next(), 2) + std::pow(noise.next(), 2) + std::pow(noise.next(), 2)) / 3));
+  }
+  EXPECT_NEAR(verdict::tail_quantile(normal, 1e-4), 3.719, 0.35);
+  EXPECT_NEAR(verdict::tail_quantile(normal, 0.05), 1.645, 0.05);
+  EXPECT_NEAR(verdict::tail_quantile(heavy, 1e-4), 22.2, 8);  // t with 3 degrees
+}
+
+TEST(HistoryIndex, HoldsWhatWasPutIn) {
+  Fleet fleet(8, 3, 0.001, 8);
+  std::vector<verdict::IndexedRun> runs;
+  const auto days = fleet.days(3);
+  for (const auto& run : *days) runs.push_back({run.source.file, 10, 20, run});
+  const std::string bytes = verdict::index_bytes(runs);
+  const auto back = verdict::parse_index(bytes);
+  ASSERT_EQ(back.size(), 3U);
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(back[i].file, runs[i].file);
+    EXPECT_EQ(verdict::hash_of(back[i].run), runs[i].run.source.hash);
+    EXPECT_EQ(back[i].run.series[0].log_rate, runs[i].run.series[0].log_rate);
+    EXPECT_EQ(back[i].run.part(0).name, runs[i].run.part(0).name);
+  }
+  // Every flipped byte and every cut is noticed.
+  for (std::size_t at = 0; at < bytes.size(); at += 97) {
+    std::string bad = bytes;
+    bad[at] = static_cast<char>(bad[at] ^ 4);
+    EXPECT_THROW(verdict::parse_index(bad), Error) << at;
+    EXPECT_THROW(verdict::parse_index(bytes.substr(0, at)), Error) << at;
+  }
+}
+
+}  // namespace
+}  // namespace assay

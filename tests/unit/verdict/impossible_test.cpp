@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rates and times that cannot be: a dead part is never passed over.
+#include <gmock/gmock.h>
+
+#include <limits>
+
+#include "fleet.hpp"
+
+namespace assay {
+namespace {
+
+using namespace fabricate;
+using ::testing::HasSubstr;
+
+constexpr double inf = std::numeric_limits<double>::infinity();
+
+void set_all(results::Results& r, std::size_t row, double value) {
+  auto& c = first_case(r);
+  for (std::size_t s = 0; s < c.samples(); ++s) c.metrics[0].values[row * c.samples() + s] = value;
+}
+
+TEST(VerdictImpossible, ADeadDeviceIsAFault) {
+  for (const std::size_t n : {2U, 5U, 12U, 64U}) {
+    for (const double value : {0.0, -5.0, inf, -inf}) {
+      auto r = Fleet::of(n, 0.002).run();
+      set_all(r, 1, value);
+      const auto v = judge(r);
+      EXPECT_EQ(v.state, "FAIL") << n << " " << value;
+      ASSERT_FALSE(v.findings.empty());
+      EXPECT_EQ(v.findings[0].name, "node1/cores0-1");
+      EXPECT_EQ(v.findings[0].kind, "dead");
+      EXPECT_EQ(state_of(r, v, "node1"), "FAIL");
+      EXPECT_EQ(state_of(r, v, "node0"), "PASS");
+      EXPECT_THAT(v.basis, HasSubstr("left out 1"));
+    }
+  }
+}
+
+TEST(VerdictImpossible, AWholeFileOfThemIsInconclusive) {
+  for (const double value : {0.0, -1.0, inf}) {
+    auto r = Fleet::of(16, 0.002).run();
+    for (std::size_t i = 0; i < 16; ++i) set_all(r, i, value);
+    const auto v = judge(r);
+    EXPECT_EQ(v.state, "INCONCLUSIVE") << value;
+    EXPECT_THAT(all_reasons(v), HasSubstr("cannot be"));
+    EXPECT_EQ(state_of(r, v, "node3"), "INCONCLUSIVE");
+  }
+}
+
+TEST(VerdictImpossible, ASingleSampleLeavesItsPartUnjudged) {
+  auto r = Fleet::of(16, 0.002).run();
+  first_case(r).metrics[0].values[3 * first_case(r).samples() + 2] = 0;
+  const auto v = judge(r);
+  EXPECT_EQ(v.state, "INCONCLUSIVE");
+  EXPECT_EQ(state_of(r, v, "node3"), "INCONCLUSIVE");
+  EXPECT_EQ(state_of(r, v, "node4"), "PASS");
+}
+
+TEST(VerdictImpossible, CountsAndRatiosMayBeZero) {
+  auto r = healthy(8);
+  const auto rows = rows_of_kind(r, "device");
+  add_case(r, "memory", "pattern-together", "coverage", "1", results::Better::higher, "device", rows,
+           std::vector<double>(8, 0.0));
+  add_case(r, "memory", "exact-together", "errors", "count", results::Better::lower, "device", rows,
+           std::vector<double>(8, 0.0));
+  add_selftest(r, "memory");
+  EXPECT_EQ(judge(r).state, "PASS") << all_reasons(judge(r));
+}
+
+}  // namespace
+}  // namespace assay
