@@ -119,6 +119,12 @@ if [ -n "$hits" ]; then
 fi
 forbid_include '^(src|kernels)/' '(suites|tests)/' 'only generated code and tests include suites'
 
+mapfile -t matched < <(select_files '^src/verdict/.*\.(cpp|hpp)$')
+hits=$(grep -n -H -E '"(inventory|selftest)"' "${matched[@]}" || true)
+if [ -n "$hits" ]; then
+  while read -r hit; do breach "$hit: what a case is stands in results/described.hpp"; done <<<"$hits"
+fi
+
 # Kinds of GPUs are listed by CMake (ASSAY_BACKENDS): nothing else in src knows one.
 mapfile -t matched < <(select_files '^src/' | grep -v -E '^src/(device|transport)/cuda/|\.md$|CMakeLists\.txt$')
 hits=$(grep -n -H -E '"cuda|cuda_(backend|transports)' "${matched[@]}" || true)

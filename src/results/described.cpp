@@ -54,6 +54,10 @@ Json said(const char* list, const CaseData& c, const Metric* m) {
 
 }  // namespace
 
+bool is_measurement(const std::string& suite, const std::string& stage) noexcept {
+  return stage != inventory_stage && suite != selftest_suite;
+}
+
 Judging judging_of(const CaseData& c, const Metric& m) {
   if (m.judging) return *m.judging;
   const Json told = said("metrics", c, &m);

@@ -7,6 +7,14 @@
 
 namespace assay::results {
 
+/// The stage whose cases describe the machine and time nothing. Findings about /inventory say it as their
+/// suite.
+inline constexpr const char* inventory_stage = "inventory";
+/// The hidden suite that fails, skips and throws on purpose: it tells of the program, not of the machine.
+inline constexpr const char* selftest_suite = "selftest";
+/// Whether the cases of a suite in a stage measure the machine.
+bool is_measurement(const std::string& suite, const std::string& stage) noexcept;
+
 Judging judging_of(const CaseData& c, const Metric& m);
 CaseTraits traits_of(const CaseData& c);
 /// The checkers whose self-test a planned case needs. Declared is false for one that should have named some

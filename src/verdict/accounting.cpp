@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "results/check_content.hpp"
+#include "results/described.hpp"
 #include "verdict/judgement.hpp"
 
 namespace assay::verdict {
@@ -38,10 +39,10 @@ std::string first_names(const Judgement& j, const std::vector<std::int32_t>& row
 
 /// Entities of a passed case whose required metric is empty, has no sample, or holds a measured NaN.
 void check_samples(Judgement& j, const CaseData& c, bool required) {
-  const bool untimed = c.stage == "inventory" || c.suite == "inventory" || c.suite == "selftest";
-  if (required && !untimed && c.metrics.empty() && c.arrays.empty())
+  const bool measures = results::is_measurement(c.suite, c.stage);
+  if (required && measures && c.metrics.empty() && c.arrays.empty())
     j.gap(c.path() + ": no metric was stored");
-  if (required && !untimed && c.entity.empty()) j.gap(c.path() + ": no entity was measured");
+  if (required && measures && c.entity.empty()) j.gap(c.path() + ": no entity was measured");
   const std::size_t width = c.samples();
   for (const auto& m : c.metrics) {
     std::vector<std::int32_t> empty, broken;

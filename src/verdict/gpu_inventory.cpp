@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "results/described.hpp"
 #include "results/inventory_names.hpp"
 #include "verdict/inventory_parts.hpp"
 
@@ -63,7 +64,7 @@ void judge_width(Judgement& j, const InventoryTable& table, const std::vector<st
         !((*width)[row] < (*best)[row]))
       continue;
     auto f = j.about(entity, "FAIL", "fact", "mismatch");
-    f.suite = "inventory";
+    f.suite = results::inventory_stage;
     f.metric = column::gpu_link_width;
     f.unit = "count";
     f.better = "higher";
@@ -98,7 +99,7 @@ void judge_generation(Judgement& j, const InventoryTable& table, const std::vect
         is_virtual_node(j, j.entities.node(entity)))
       continue;
     auto f = j.about(entity, "WARN", "fact", "mismatch");
-    f.suite = "inventory";
+    f.suite = results::inventory_stage;
     f.metric = "pcie_generation";
     f.unit = "1";
     f.better = "higher";

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <set>
 
+#include "results/described.hpp"
 #include "results/inventory_names.hpp"
 #include "verdict/constants.hpp"
 #include "verdict/inventory_parts.hpp"
@@ -48,7 +49,7 @@ void judge_nic_states(Judgement& j, const InventoryTable& table) {
     if (t.down.empty() || t.up.empty() || (!majority && total != 2)) continue;
     for (const auto row : t.down) {
       auto f = j.about(row, majority ? "FAIL" : "WARN", "fact", majority ? "missing" : "mismatch");
-      f.suite = "inventory";
+      f.suite = results::inventory_stage;
       f.metric = "state";
       f.controls = static_cast<std::int64_t>(t.up.size());
       f.action = "TRIAGE";
@@ -86,7 +87,7 @@ void judge_nic_rates(Judgement& j, const InventoryTable& table) {
   const auto add = [&](std::size_t i, const char* severity, double reference,
                        const std::string& why) -> results::Finding& {
     auto f = j.about(table.entity[i], severity, "fact", "slow");
-    f.suite = "inventory";
+    f.suite = results::inventory_stage;
     f.metric = "rate";
     f.unit = "B/s";
     f.better = "higher";
@@ -139,7 +140,7 @@ struct Degraded {
 void report_link(Judgement& j, const InventoryTable& table, const Degraded& d, const std::string& what,
                  bool gpu) {
   auto f = j.about(table.entity[d.i], d.width || !gpu ? "FAIL" : "WARN", "fact", "mismatch");
-  f.suite = "inventory";
+  f.suite = results::inventory_stage;
   f.metric = d.width ? column::link_width : column::link_speed;
   f.unit = d.width ? "count" : "1";
   f.value = d.now;

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <set>
 
+#include "results/described.hpp"
 #include "verdict/constants.hpp"
 
 namespace assay::verdict {
@@ -82,7 +83,7 @@ void add_mismatch(Judgement& j, const Majority& of, const std::string& column, c
     // lost a part.
     auto f =
         j.about(row, missing && !split ? "FAIL" : "WARN", "fact", missing && !split ? "missing" : "mismatch");
-    f.suite = "inventory";
+    f.suite = results::inventory_stage;
     f.metric = column;
     if (!std::isnan(group.number)) {
       f.value = group.number;
@@ -128,7 +129,7 @@ void judge_value_groups(Judgement& j, const Majority& of, const std::string& col
     return;
   }
   auto f = j.about(-1, "WARN", "fact", "mismatch");
-  f.suite = "inventory";
+  f.suite = results::inventory_stage;
   f.metric = column;
   f.action = "CONFIG";
   f.evidence = "/inventory/" + of.table + "/" + column;

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "measure/statistics.hpp"
+#include "results/described.hpp"
 #include "verdict/constants.hpp"
 #include "verdict/population.hpp"
 
@@ -40,7 +41,7 @@ std::set<std::int32_t> noisy_ends(const Series& s) {
 
 void judge_noise(Judgement& j) {
   for (const auto& s : j.series) {
-    if (!s.required || !s.judged || !s.per_sample || s.suite == "inventory") continue;
+    if (!s.required || !s.judged || !s.per_sample || s.stage == results::inventory_stage) continue;
     // In random groups a rank's samples differ with those it was drawn together with.
     if (s.first != nullptr && s.first->find("group") != nullptr) continue;
     const SeriesRow* worst = nullptr;

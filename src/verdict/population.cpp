@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "measure/statistics.hpp"
+#include "results/described.hpp"
 #include "verdict/constants.hpp"
 
 namespace assay::verdict {
@@ -161,7 +162,7 @@ bool Population::tells(std::size_t i, double deficit) const noexcept {
 double Population::effective_delta() const noexcept { return std::max(delta, constants::noise_z * se); }
 
 bool is_population(const Series& s) {
-  return s.judged && !s.is_shared() && s.suite != "inventory" && s.kind != "link";
+  return s.judged && !s.is_shared() && s.stage != results::inventory_stage && s.kind != "link";
 }
 
 std::vector<Population> populations_of(const Judgement& j, const Series& series, AttributeCache& attributes) {

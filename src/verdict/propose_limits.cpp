@@ -8,6 +8,7 @@
 
 #include "base/units.hpp"
 #include "measure/statistics.hpp"
+#include "results/described.hpp"
 #include "verdict/judgement.hpp"
 #include "verdict/reference_scores.hpp"
 
@@ -94,7 +95,7 @@ std::string propose_limits(const results::Results& results, const std::string& f
       ", level " + results.info.level + ", " + state + ", " + std::to_string(j.entities.nodes().size()) +
       " nodes).\n# Every part of that run keeps them. Read them before they become a contract.\n\n";
   for (const auto& s : j.series) {
-    if (!s.judged || s.suite == "inventory" || s.suite == "selftest") continue;
+    if (!s.judged || !results::is_measurement(s.suite, s.stage)) continue;
     std::map<std::string, std::vector<double>> by_model;
     for (const auto& row : s.rows)
       if (row.median > 0) by_model[pattern_of(j, models, row)].push_back(row.median);

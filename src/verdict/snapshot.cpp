@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "base/random.hpp"
+#include "results/described.hpp"
 #include "verdict/judgement.hpp"
 
 namespace assay::verdict {
@@ -157,7 +158,7 @@ Snapshot snapshot_of(const Judgement& j, const std::string& file) {
   Parts parts(j.results, j.entities, out.parts);
   for (std::size_t i = 0; i < j.series.size(); ++i) {
     const Series& s = j.series[i];
-    if (!s.judged || s.suite == "inventory" || s.suite == "selftest" || results::is_retest(s.name)) continue;
+    if (!s.judged || !results::is_measurement(s.suite, s.stage) || results::is_retest(s.name)) continue;
     SnapshotSeries reduced = reduce(j, s, parts);
     reduced.origin = i;
     if (!reduced.log_rate.empty()) out.series.push_back(std::move(reduced));
