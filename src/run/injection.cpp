@@ -12,18 +12,28 @@ std::unique_ptr<Communicator> made_faulty(Communicator& inner, Injector& faults,
 
 }  // namespace
 
-Injection::Injection(const Parts& parts) : parts_(parts) {
-  const auto& faults = parts.config.faults;
+Injection::Injection(const RankEnvironment& given, double run_start_s) : given_(given) {
+  const auto& faults = given.config.faults;
   if (faults.empty()) return;
-  const RankPlace& me = parts.topology.me();
+  const RankPlace& me = given.topology.me();
   injector_ = std::make_unique<Injector>(
-      faults, parts.config.seed,
-      Injector::Location{me.rank, parts.topology.my_node().hostname, me.node, me.local_rank,
-                         parts.entities.device_of_rank(me.rank), parts.run_start_s},
-      parts.device);
-  world_ = made_faulty(parts.world, *injector_, me.rank);
-  node_ = made_faulty(parts.node, *injector_, me.rank);
-  if (parts.leaders != nullptr) leaders_ = made_faulty(*parts.leaders, *injector_, me.rank);
+      faults, given.config.seed,
+      Injector::Location{me.rank, given.topology.my_node().hostname, me.node, me.local_rank,
+                         given.entities.device_of_rank(me.rank), run_start_s},
+      given.device);
+  world_ = made_faulty(given.world, *injector_, me.rank);
+  node_ = made_faulty(given.node, *injector_, me.rank);
+  if (given.leaders != nullptr) leaders_ = made_faulty(*given.leaders, *injector_, me.rank);
+}
+
+RankEnvironment Injection::environment() const {
+  return {given_.config,
+          given_.topology,
+          given_.entities,
+          given_.device,
+          world_ ? *world_ : given_.world,
+          node_ ? *node_ : given_.node,
+          leaders_ ? leaders_.get() : given_.leaders};
 }
 
 }  // namespace assay

@@ -11,26 +11,15 @@ namespace assay {
 /// faults it hands through what it was given.
 class Injection {
  public:
-  struct Parts {
-    const Config& config;
-    const Topology& topology;
-    const EntityTable& entities;
-    Device& device;
-    Communicator& world;
-    Communicator& node;
-    Communicator* leaders;
-    double run_start_s;  ///< on this rank's clock
-  };
-  /// Collective.
-  explicit Injection(const Parts& parts);
+  /// Collective. `run_start_s`: on this rank's clock.
+  Injection(const RankEnvironment& given, double run_start_s);
 
   Injector* injector() const noexcept { return injector_.get(); }
-  Communicator& world() const noexcept { return world_ ? *world_ : parts_.world; }
-  Communicator& node() const noexcept { return node_ ? *node_ : parts_.node; }
-  Communicator* leaders() const noexcept { return leaders_ ? leaders_.get() : parts_.leaders; }
+  /// What it was given, with the communicators that make the faults.
+  RankEnvironment environment() const;
 
  private:
-  Parts parts_;
+  RankEnvironment given_;
   std::unique_ptr<Injector> injector_;
   std::unique_ptr<Communicator> world_, node_, leaders_;
 };

@@ -44,13 +44,7 @@ bool Runner::run_all() {
 CaseRecord Runner::measure(const Case& c, double seconds) {
   CaseRecord record;
   const double begin = now_s();
-  Context context{parts_.config,
-                  parts_.topology,
-                  parts_.entities,
-                  parts_.device,
-                  parts_.world,
-                  parts_.node,
-                  parts_.leaders,
+  Context context{parts_,
                   case_stream(parts_.config.seed, c.path()),
                   parts_.run_start_s,
                   begin + c.deadline_s,

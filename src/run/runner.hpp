@@ -17,15 +17,8 @@ namespace assay {
 /// Runs on this rank the cases that the collector hands out, and reports each to it.
 class Runner {
  public:
-  struct Parts {
-    const Config& config;
-    const Topology& topology;
+  struct Parts : RankEnvironment {
     const Plan& plan;
-    EntityTable& entities;
-    Device& device;
-    Communicator& world;
-    Communicator& node;
-    Communicator* leaders;
     const std::vector<std::unique_ptr<Suite>>& suites;
     CounterSet* counters;  ///< on local rank 0 of each node; null elsewhere
     Telemetry* telemetry;  ///< likewise; null where none is wanted

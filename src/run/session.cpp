@@ -197,12 +197,12 @@ class Session {
         telemetry = std::make_unique<Telemetry>(node, job_.nvml, config_.telemetry_hz);
     });
     const double run_start_s = start_on_root - offset.offset_s;
-    const Injection injection({config_, job_.topology, *entities_, *device_,
-                               links_ ? links_->world() : world(), links_ ? links_->node() : *job_.node,
-                               links_ ? links_->leaders() : job_.leaders.get(), run_start_s});
-    Runner runner({config_, job_.topology, plan_, *entities_, *device_, injection.world(), injection.node(),
-                   injection.leaders(), suites_, leader ? &counters : nullptr, telemetry.get(), link_,
-                   run_start_s, injection.injector(), links_.get(), power_meters(leader)});
+    const Injection injection(
+        {config_, job_.topology, *entities_, *device_, links_ ? links_->world() : world(),
+         links_ ? links_->node() : *job_.node, links_ ? links_->leaders() : job_.leaders.get()},
+        run_start_s);
+    Runner runner({injection.environment(), plan_, suites_, leader ? &counters : nullptr, telemetry.get(),
+                   link_, run_start_s, injection.injector(), links_.get(), power_meters(leader)});
     link_.ready(root()
                     ? to_text(ReadyFacts{start_on_root, now_s() - start_on_root, identity_ + world().path()})
                     : "");

@@ -38,8 +38,8 @@ struct PlanInput {
 /// The random stream of a case.
 RandomStream case_stream(std::uint64_t seed, const std::string& path);
 
-/// All that a suite sees while it runs a case.
-struct Context {
+/// What a rank has in every case of a run.
+struct RankEnvironment {
   const Config& config;
   const Topology& topology;
   const EntityTable& entities;
@@ -47,9 +47,13 @@ struct Context {
   Communicator& world;
   Communicator& node;     ///< ranks of this node
   Communicator* leaders;  ///< local rank 0 of every node; null elsewhere
-  RandomStream random;    ///< of this case: equal on all ranks
-  double run_start_s;     ///< now_s() at run start, on this rank's clock, offset-corrected to rank 0's
-  double deadline_s;      ///< now_s() after which transports give up waits that others do not end
+};
+
+/// All that a suite sees while it runs a case.
+struct Context : RankEnvironment {
+  RandomStream random;  ///< of this case: equal on all ranks
+  double run_start_s;   ///< now_s() at run start, on this rank's clock, offset-corrected to rank 0's
+  double deadline_s;    ///< now_s() after which transports give up waits that others do not end
   CaseRecord& record;
   int device_entity;                      ///< this rank's row
   Injector* injector = nullptr;           ///< makes faults on purpose; null in all runs without --inject

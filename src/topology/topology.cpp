@@ -126,6 +126,15 @@ std::int64_t Topology::ranks_up_to(int per_node) const {
   return sum;
 }
 
+std::set<int> Topology::cpus_of(const std::vector<int>& of_ranks) const {
+  std::set<int> cpus;
+  for (const int rank : of_ranks) {
+    const auto& own = ranks[static_cast<std::size_t>(rank)].cpus;
+    cpus.insert(own.begin(), own.end());
+  }
+  return cpus;
+}
+
 Topology multiplied(const Topology& topology, std::int64_t count) {
   if (topology.nodes.size() != 1)
     throw_usage("--as-nodes: this launch has " + std::to_string(topology.nodes.size()) + " nodes of its own");

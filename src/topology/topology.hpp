@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -151,6 +152,11 @@ struct Topology {
   std::vector<NodeKind> kinds() const;
   int max_local_size() const;
   std::int64_t ranks_up_to(int per_node) const;  ///< at most so many of each node, of all nodes together
+  /// Ranks that a case measures: all at once, or by turns at most `turns` of each node.
+  std::int64_t measured_ranks(bool together, int turns) const {
+    return together ? size() : ranks_up_to(turns);
+  }
+  std::set<int> cpus_of(const std::vector<int>& of_ranks) const;  ///< that these ranks measure with
   int size() const { return static_cast<int>(ranks.size()); }
 };
 

@@ -140,7 +140,7 @@ class Planner {
     c.name = std::string(to_string(type)) + "-" + what + "-" + mode;
     c.serial = !together;
     c.turns = together ? 1 : turns_;
-    c.entities = together ? input_.topology.size() : input_.topology.ranks_up_to(c.turns);
+    c.entities = input_.topology.measured_ranks(together, c.turns);
     c.title = std::string(to_string(type)) + " GEMM" + (n > 0 ? " n=" + std::to_string(n) : "") + ", " +
               together_words(profile_.gpu, together);
     c.share = "efficiency of FMA peak";

@@ -6,8 +6,6 @@
 #include <limits>
 #include <set>
 
-#include "topology/oversubscription.hpp"
-
 namespace assay::gemm {
 namespace {
 
@@ -16,7 +14,7 @@ double slowest_rank_cores(const Topology& topology) {
   double least = std::numeric_limits<double>::infinity();
   for (const NodeKind& kind : topology.kinds()) {
     const std::vector<int> ranks = topology.ranks_of(kind.node);
-    const std::set<int> cpus = cpus_of(ranks, topology);
+    const std::set<int> cpus = topology.cpus_of(ranks);
     double threads = 0, fewest = std::numeric_limits<double>::infinity();
     for (const int rank : ranks) {
       const RankPlace& place = topology.ranks[static_cast<std::size_t>(rank)];

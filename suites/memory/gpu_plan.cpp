@@ -26,7 +26,7 @@ Case base(const PlanInput& input, const std::string& name, bool together, int tu
   c.name = name + (together ? "-together" : "-alone");
   c.serial = !together;
   c.turns = together ? 1 : turns;
-  c.entities = together ? input.topology.size() : input.topology.ranks_up_to(turns);
+  c.entities = input.topology.measured_ranks(together, turns);
   c.parameters["mode"] = together ? "together" : "alone";
   return c;
 }

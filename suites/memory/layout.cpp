@@ -8,8 +8,6 @@
 #include <numeric>
 #include <set>
 
-#include "topology/oversubscription.hpp"
-
 namespace assay::memory {
 namespace {
 
@@ -121,7 +119,7 @@ double sure_bandwidth(const Topology& topology) {
   for (const NodeKind& kind : topology.kinds()) {
     const auto ranks = topology.ranks_of(kind.node);
     if (ranks.empty()) continue;
-    const double cores = std::max<double>(1, static_cast<double>(cpus_of(ranks, topology).size()));
+    const double cores = std::max<double>(1, static_cast<double>(topology.cpus_of(ranks).size()));
     const double sockets = std::max(1, topology.nodes[static_cast<std::size_t>(kind.node)].sockets);
     least = std::min(least, std::min(4e9 * cores, 20e9 * sockets) / static_cast<double>(ranks.size()));
   }

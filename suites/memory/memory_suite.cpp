@@ -10,7 +10,6 @@
 #include "suites/memory/layout.hpp"
 #include "suites/memory/memory_cases.hpp"
 #include "suites/memory/memory_metrics.hpp"
-#include "topology/oversubscription.hpp"
 
 namespace assay {
 namespace {
@@ -85,15 +84,13 @@ class Planner {
  private:
   bool on_gpus() const { return input_.topology.measures_gpus(); }
 
-  std::int64_t device_rows(bool together) const {
-    return together ? input_.topology.size() : input_.topology.ranks_up_to(turns_);
-  }
+  std::int64_t device_rows(bool together) const { return input_.topology.measured_ranks(together, turns_); }
 
   /// NUMA domains that hold a CPU of some rank.
   std::int64_t domain_rows() const {
     std::int64_t rows = 0;
     for (const NodeKind& kind : input_.topology.kinds()) {
-      const std::set<int> cpus = cpus_of(input_.topology.ranks_of(kind.node), input_.topology);
+      const std::set<int> cpus = input_.topology.cpus_of(input_.topology.ranks_of(kind.node));
       const auto& domains = input_.topology.nodes[static_cast<std::size_t>(kind.node)].numa;
       const auto used = std::count_if(domains.begin(), domains.end(), [&](const NumaDomain& domain) {
         return std::any_of(domain.cpus.begin(), domain.cpus.end(),

@@ -117,13 +117,8 @@ CaseRecord SuiteRig::run(Case c, double seconds_to_deadline) {
   c.seconds = c.min_seconds = std::min(c.seconds, 0.3);
   device_->reserve(c.bytes);
   CaseRecord record;
-  Context context{config_,
-                  topology_,
-                  *entities_,
-                  *device_,
-                  links_ ? links_->world() : *world_,
-                  links_ ? links_->node() : *node_,
-                  links_ ? links_->leaders() : leaders_.get(),
+  Context context{{config_, topology_, *entities_, *device_, links_ ? links_->world() : *world_,
+                   links_ ? links_->node() : *node_, links_ ? links_->leaders() : leaders_.get()},
                   RandomStream(config_.seed, "case").child(c.path()),
                   now_s(),
                   now_s() + seconds_to_deadline,

@@ -182,10 +182,14 @@ class Bench {
   void with(const Case& c, const Use& use) {
     SelfCommunicator world, alone;
     Communicator& group = node != nullptr ? *node : alone;
-    Context context{config_,  topology_,     entities_, device,
-                    world,    group,         nullptr,   case_stream(config_.seed, c.path()),
-                    now_s(),  now_s() + 60,  record,    entities_.device_of_rank(0),
-                    injector, c.retest.get()};
+    Context context{{config_, topology_, entities_, device, world, group, nullptr},
+                    case_stream(config_.seed, c.path()),
+                    now_s(),
+                    now_s() + 60,
+                    record,
+                    entities_.device_of_rank(0),
+                    injector,
+                    c.retest.get()};
     use(context);
   }
   const Topology& topology() const { return topology_; }

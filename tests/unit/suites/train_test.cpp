@@ -113,13 +113,7 @@ CaseRecord run_alone(const std::vector<FaultSpec>& faults) {
   RetestOrder nine;
   nine.samples = 9 * RetestOrder::visits;
   nine.devices = {bench.entities().device_of_rank(0)};
-  Context context{config,
-                  bench.topology(),
-                  bench.entities(),
-                  bench.device,
-                  world,
-                  world,
-                  nullptr,
+  Context context{{config, bench.topology(), bench.entities(), bench.device, world, world, nullptr},
                   RandomStream(7, c.path()),
                   now_s(),
                   now_s() + 600,
@@ -195,9 +189,12 @@ CaseRecord trusted(int ranks, std::uint64_t seen, std::uint64_t repeated, train:
   fakes::HookedDevice device;
   Scripted world(1, ranks, 5);
   CaseRecord record;
-  Context context{config, topology, entities, device,
-                  world,  world,    nullptr,  RandomStream(7, "c"),
-                  0.0,    1e9,      record,   entities.device_of_rank(1)};
+  Context context{{config, topology, entities, device, world, world, nullptr},
+                  RandomStream(7, "c"),
+                  0.0,
+                  1e9,
+                  record,
+                  entities.device_of_rank(1)};
   std::vector<std::uint64_t> all(static_cast<std::size_t>(ranks), 5);
   all[1] = seen;
   outcome = train::Trust(context).check(7, all, {"the parameters"}, false,
@@ -291,13 +288,7 @@ TEST(TrainCases, ACorruptedShardIsFoundByWhoReadsItBack) {
     const Case& c = *fakes::find(cases, "tiny-checkpoint");
     bench.device.reserve(c.bytes);
     Damaging world(folder, step);
-    Context context{config,
-                    bench.topology(),
-                    bench.entities(),
-                    bench.device,
-                    world,
-                    world,
-                    nullptr,
+    Context context{{config, bench.topology(), bench.entities(), bench.device, world, world, nullptr},
                     RandomStream(7, c.path()),
                     now_s(),
                     now_s() + 60,
