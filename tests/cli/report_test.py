@@ -91,6 +91,12 @@ class Report(harness.CliTest):
         _, page, data = self.page(self.store / "fault.h5")
         ids = [attributes["id"] for tag, attributes in page.elements if tag == "section"]
         self.assertEqual(ids, SECTIONS)
+        words = " ".join(page.words)
+        run = data["run"]
+        for signed in (hashlib.sha256((self.store / "fault.h5").read_bytes()).hexdigest(), run["plan_hash"], run["assay_version"], run["started"], run["command_line"],
+                       "exit code 2", "level standard", "none given: no contract, no baseline, no history", "Measured by: name, signature", "Accepted by: name, signature",
+                       "1 node FAIL", f"Seed {run['seed']}", "Values corrupted on purpose, and whether the checkers saw them"):
+            self.assertIn(signed, words)
         everything = [attributes.get("id") for _, attributes in page.elements if "id" in attributes]
         self.assertEqual(len(everything), len(set(everything)))
         check(data, SCHEMA)

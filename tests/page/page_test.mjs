@@ -23,7 +23,7 @@ function report(name, inputs, options = []) {
 }
 const simulated = (name, args) => assay(["simulate", ...args, "-o", `${name}.h5`], [0, 1, 2, 3]);
 
-const nightly = process.env.ASSAY_NIGHTLY === "1", here = dirname(fileURLToPath(import.meta.url));
+const here = dirname(fileURLToPath(import.meta.url));
 
 const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: ["--no-sandbox"] });
 
@@ -290,36 +290,6 @@ const tests = {
     assert.match(await page.innerText("#node-detail"), /sim007\/gpu3\s+FAIL[\s\S]*sim007\/gpu4\s+PASS/);
     await page.finish();
   },
-  async "1024 nodes with 8 devices are at most 10 MB, in 2 GB, and at hand soon"() {
-    if (!nightly) return "nightly: 100 s";
-    simulated("huge", ["--nodes", "1024", "--devices-per-node", "8", "--leaves", "32", "--metrics", "gemm,memory,p2p,allreduce"]);
-    const cpu = (command) => { const out = run("bash", ["-c", `TIMEFORMAT='%U %S'; ulimit -v 2000000; time ${command} >/dev/null`], [0, 1, 2, 3]); return out.stderr.trim().split("\n").pop().split(" ").reduce((a, b) => a + Number(b), 0); };
-    const made = cpu(`"${process.env.ASSAY}" report huge.h5 -o huge.html`), judged = cpu(`"${process.env.ASSAY}" verdict huge.h5`), file = join(dir, "huge.html");
-    console.log(`        1024 x 8: ${made.toFixed(1)} s of CPU for the page, ${judged.toFixed(1)} s for the verdict alone, ${statSync(file).size} bytes`);
-    assert.ok(made < 2 * judged, "the page costs more than the verdict that it tells");
-    assert.ok(statSync(file).size <= 10e6, `${statSync(file).size} bytes`);
-    const page = await open(file);
-    await whole(page, "huge", { ...unmeasured, ...noSizes });
-    const matrix = page.locator("#pairs figure").first().locator(".framed canvas");
-    await page.locator("#pairs figure").first().scrollIntoViewIfNeeded();
-    await matrix.waitFor();
-    // A point of several pairs shows the slowest: of a hundredth of all pairs most are seen.
-    const [side, seen] = await matrix.evaluate((c) => [c.width, c.getContext("2d").getImageData(0, 0, c.width, c.width).data.filter((v, i, all) => i % 4 === 0 && (v !== 200 || all[i + 1] !== 204)).length / c.width ** 2]);
-    assert.ok(side >= 64 && side < 360, `${side} points`);
-    assert.ok(seen > 0.4, `${seen} of the points are seen`);
-    await matrix.focus();
-    await page.keyboard.press("ArrowDown");
-    assert.match(await page.locator("#pairs .readout").first().innerText(), /^sim0001 \u2192 sim0000: /);
-    assert.equal(await page.locator("#pairs .lens.used").count(), 1);
-    const told = [];
-    for (let i = 1; i <= 9; i++) {
-      await matrix.hover({ position: { x: 35 * i, y: 20 * i } });
-      told.push(await page.locator("#pairs .readout").first().innerText());
-    }
-    assert.ok(told.filter((t) => /B\/s, rate/.test(t)).length >= 3, `the pointer reads gaps: ${told}`);
-    await page.finish();
-    await soon(file, 2000);
-  },
   async "a real run, cut short, and foreign numbers"() {
     run("mpirun", ["-n", "2", process.env.ASSAY, "run", "--level", "smoke", "--suites", "inventory,gemm,p2p,train", "--quiet", "--telemetry-hz", "4", "--out", "real.h5", "--report", "real.html"], [0, 2, 3]);
     let page = await open(join(dir, "real.html"));
@@ -400,24 +370,6 @@ const tests = {
     }
     await context.close();
   },
-  async "on virtual hosts a slow NIC is marked on the matrix"() {
-    if (!nightly) return "nightly: virtual hosts";
-    const done = spawnSync(join(here, "../../ci/virtual-battery.sh"), ["--name", "page", "--only", "^nic 200 Mbit/s$", "--keep", join(dir, "battery")], { encoding: "utf8", timeout: 170000 });
-    if (done.status === 77) return done.stderr.trim();
-    const rows = readdirSync(join(dir, "battery")).filter((f) => f.endsWith(".h5"));
-    assert.ok(rows.length > 0, done.stdout);
-    const { contract, history, comparison, telemetry, training } = unmeasured;
-    for (const file of rows) {
-      const page = await open(report("battery", [join("battery", file)])), name = file.slice(0, -3);
-      copyFileSync(join(dir, "battery", file), join(dir, `${name}.h5`));
-      const verdict = await whole(page, name, { contract, history, comparison, ...(await unlucky(page, { telemetry, training, ...noSizes })) }), blamed = verdict.findings.filter((f) => f.severity === "FAIL").map((f) => f.name.split("/")[0]);
-      await page.locator("#pairs figure[data-chart]").first().scrollIntoViewIfNeeded();
-      await page.locator("#pairs .framed canvas").first().waitFor();
-      const marked = await page.locator("#pairs .mark").evaluateAll((all) => all.map((m) => m.title));
-      assert.ok(blamed.length > 0 && blamed.every((b) => marked.some((m) => m.startsWith(b))), `${file}: ${blamed} blamed, ${marked} marked`);
-      await page.finish();
-    }
-  },
   async "hostile names do nothing"() {
     const evil = "<img src=x onerror=window.pwned=1>'\"&<script>window.pwned=1<script>.h5";
     copyFileSync(join(dir, "fault.h5"), join(dir, evil));
@@ -438,8 +390,58 @@ const tests = {
   },
 };
 
+/// Minutes, or virtual hosts: test page.browser_long.
+const long = {
+  async "1024 nodes with 8 devices are at most 10 MB, in 2 GB, and at hand soon"() {
+    simulated("huge", ["--nodes", "1024", "--devices-per-node", "8", "--leaves", "32", "--metrics", "gemm,memory,p2p,allreduce"]);
+    const cpu = (command) => { const out = run("bash", ["-c", `TIMEFORMAT='%U %S'; ulimit -v 2000000; time ${command} >/dev/null`], [0, 1, 2, 3]); return out.stderr.trim().split("\n").pop().split(" ").reduce((a, b) => a + Number(b), 0); };
+    const made = cpu(`"${process.env.ASSAY}" report huge.h5 -o huge.html`), judged = cpu(`"${process.env.ASSAY}" verdict huge.h5`), file = join(dir, "huge.html");
+    console.log(`        1024 x 8: ${made.toFixed(1)} s of CPU for the page, ${judged.toFixed(1)} s for the verdict alone, ${statSync(file).size} bytes`);
+    assert.ok(made < 2 * judged, "the page costs more than the verdict that it tells");
+    assert.ok(statSync(file).size <= 10e6, `${statSync(file).size} bytes`);
+    const page = await open(file);
+    await whole(page, "huge", { ...unmeasured, ...noSizes });
+    const matrix = page.locator("#pairs figure").first().locator(".framed canvas");
+    await page.locator("#pairs figure").first().scrollIntoViewIfNeeded();
+    await matrix.waitFor();
+    // A point of several pairs shows the slowest: of a hundredth of all pairs most are seen.
+    const [side, seen] = await matrix.evaluate((c) => [c.width, c.getContext("2d").getImageData(0, 0, c.width, c.width).data.filter((v, i, all) => i % 4 === 0 && (v !== 200 || all[i + 1] !== 204)).length / c.width ** 2]);
+    assert.ok(side >= 64 && side < 360, `${side} points`);
+    assert.ok(seen > 0.4, `${seen} of the points are seen`);
+    await matrix.focus();
+    await page.keyboard.press("ArrowDown");
+    assert.match(await page.locator("#pairs .readout").first().innerText(), /^sim0001 \u2192 sim0000: /);
+    assert.equal(await page.locator("#pairs .lens.used").count(), 1);
+    const told = [];
+    for (let i = 1; i <= 9; i++) {
+      await matrix.hover({ position: { x: 35 * i, y: 20 * i } });
+      told.push(await page.locator("#pairs .readout").first().innerText());
+    }
+    assert.ok(told.filter((t) => /B\/s, rate/.test(t)).length >= 3, `the pointer reads gaps: ${told}`);
+    await page.finish();
+    await soon(file, 2000);
+  },
+  async "on virtual hosts a slow NIC is marked on the matrix"() {
+    const done = spawnSync(join(here, "../../ci/virtual-battery.sh"), ["--name", "page", "--only", "^nic 200 Mbit/s$", "--keep", join(dir, "battery")], { encoding: "utf8", timeout: 170000 });
+    if (done.status === 77) return done.stderr.trim();
+    const rows = readdirSync(join(dir, "battery")).filter((f) => f.endsWith(".h5"));
+    assert.ok(rows.length > 0, done.stdout);
+    const { contract, history, comparison, telemetry, training } = unmeasured;
+    for (const file of rows) {
+      const page = await open(report("battery", [join("battery", file)])), name = file.slice(0, -3);
+      copyFileSync(join(dir, "battery", file), join(dir, `${name}.h5`));
+      const verdict = await whole(page, name, { contract, history, comparison, ...(await unlucky(page, { telemetry, training, ...noSizes })) }), blamed = verdict.findings.filter((f) => f.severity === "FAIL").map((f) => f.name.split("/")[0]);
+      await page.locator("#pairs figure[data-chart]").first().scrollIntoViewIfNeeded();
+      await page.locator("#pairs .framed canvas").first().waitFor();
+      const marked = await page.locator("#pairs .mark").evaluateAll((all) => all.map((m) => m.title));
+      assert.ok(blamed.length > 0 && blamed.every((b) => marked.some((m) => m.startsWith(b))), `${file}: ${blamed} blamed, ${marked} marked`);
+      await page.finish();
+    }
+  },
+};
+
 let failed = 0;
-for (const [name, test] of Object.entries(tests)) {
+for (const [name, test] of Object.entries(process.env.ASSAY_NIGHTLY === "1" ? long : tests)) {
   const started = Date.now();
   try {
     const why = await test();

@@ -249,6 +249,28 @@ TEST(Page, PartsOfTwoKindsAreToldGroupByGroup) {
   EXPECT_THAT(report::page_html(Made(fleet(8)).input()), HasSubstr("No metric has more than one group"));
 }
 
+TEST(Page, LinksThatCarriedMessagesAreCountedAndTheOthersNamed) {
+  auto r = fabricate::cluster(4);
+  std::vector<std::int32_t> rows, from, to;
+  for (const auto& [a, b] : {std::pair{"node0/eth0", "node1/eth0"}, std::pair{"node1/eth0", "node0/eth0"}}) {
+    from.push_back(fabricate::row_named(r, a));
+    to.push_back(fabricate::row_named(r, b));
+    rows.push_back(static_cast<std::int32_t>(r.entities.size()));
+    r.entities.push_back({"link", std::string(a) + b, "path", std::string(a) + ">" + b, 0, -1});
+  }
+  auto& c = fabricate::add_case(r, "p2p", "bandwidth-uni-1048576-cross-ucx-eth0", "bandwidth", "B/s",
+                                results::Better::higher, "link", rows, {1e9, 1e9});
+  c.source = from;
+  c.destination = to;
+  c.metrics.push_back(
+      {"payload", "B", results::Better::none, false, results::Role::covariate, false, {100, 100}});
+  const Made made(std::move(r));
+  const std::string page = report::page_html(made.input());
+  EXPECT_THAT(page, HasSubstr("Link coverage: what carried messages of this run"));
+  EXPECT_THAT(page, HasSubstr("<td>pairs of nodes</td><td class=\"num\">1</td><td class=\"num\">6</td><td "
+                              "class=\"num\">16.7 %</td>"));
+}
+
 TEST(Page, HostileTextsAreInert) {
   const std::string evil = "</script><img src=x onerror=alert(1)>\"'&";
   auto r = fleet(4);
