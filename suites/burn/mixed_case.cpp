@@ -288,23 +288,10 @@ class MixedRun {
       if (thread->part() == Component::compute) row.integers["digest"] = {thread->digest};
     }
     // A sum is over when all have made it: what counts is the time that it took, not the time between.
-    if (links_) row.values[metric_of(Component::links)] = sum_rates(windows, width);
+    if (links_) row.values[metric_of(Component::links)] = rates_of_work(sums_, common_, windows);
     row.values["errors"] = {static_cast<double>(wrong)};
     row.values["power"] = {mean_power_w(energy_, common_.begin_s, common_.end_s)};
     context_.record.add_time(0, seconds, 0);
-  }
-
-  std::vector<double> sum_rates(std::size_t windows, double width) const {
-    std::vector<double> bytes(windows, 0.0), seconds(windows, 0.0);
-    for (const Work& sum : sums_) {
-      const double at = std::floor((sum.begin_s - common_.begin_s) / width);
-      const auto i = static_cast<std::size_t>(std::clamp(at, 0.0, static_cast<double>(windows - 1)));
-      bytes[i] += sum.amount;
-      seconds[i] += sum.end_s - sum.begin_s;
-    }
-    for (std::size_t i = 0; i < windows; ++i)
-      bytes[i] = seconds[i] > 0 ? bytes[i] / seconds[i] : results::not_taken;
-    return bytes;
   }
 
   void end() { together_.rethrow(); }

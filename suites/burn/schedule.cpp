@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace assay::burn {
 
@@ -13,21 +14,52 @@ Span staggered(int position, int ranks, double duration_s, double ramp_s) noexce
 
 Span all_burn(double duration_s, double ramp_s) noexcept { return {ramp_s, duration_s - ramp_s}; }
 
-std::vector<double> window_rates(std::span<const Work> work, const Span& span, std::size_t windows) {
-  std::vector<double> amounts(windows, 0.0);
-  const double width = (span.end_s - span.begin_s) / static_cast<double>(windows);
+namespace {
+
+/// Amount of work and seconds of it in each window.
+struct Windows {
+  std::vector<double> amounts, seconds;
+  double width;
+};
+
+Windows windows_of(std::span<const Work> work, const Span& span, std::size_t windows) {
+  Windows all{std::vector<double>(windows), std::vector<double>(windows),
+              (span.end_s - span.begin_s) / static_cast<double>(windows)};
   for (const Work& w : work) {
     if (w.end_s <= w.begin_s) continue;
-    const double first = std::max(0.0, std::floor((w.begin_s - span.begin_s) / width));
+    const double first = std::max(0.0, std::floor((w.begin_s - span.begin_s) / all.width));
     for (auto i = static_cast<std::size_t>(first); i < windows; ++i) {
-      const double begin = span.begin_s + static_cast<double>(i) * width;
+      const double begin = span.begin_s + static_cast<double>(i) * all.width;
       if (begin >= w.end_s) break;
-      const double shared = std::min(w.end_s, begin + width) - std::max(w.begin_s, begin);
-      if (shared > 0) amounts[i] += w.amount * shared / (w.end_s - w.begin_s);
+      const double shared = std::min(w.end_s, begin + all.width) - std::max(w.begin_s, begin);
+      if (shared <= 0) continue;
+      all.amounts[i] += w.amount * shared / (w.end_s - w.begin_s);
+      all.seconds[i] += shared;
     }
   }
-  for (double& amount : amounts) amount /= width;
-  return amounts;
+  return all;
+}
+
+}  // namespace
+
+std::vector<double> window_rates(std::span<const Work> work, const Span& span, std::size_t windows) {
+  Windows all = windows_of(work, span, windows);
+  for (double& amount : all.amounts) amount /= all.width;
+  return all.amounts;
+}
+
+std::vector<double> rates_of_work(std::span<const Work> work, const Span& span, std::size_t windows) {
+  const Windows all = windows_of(work, span, windows);
+  std::vector<double> rates(windows, std::numeric_limits<double>::quiet_NaN());
+  const auto busy = [](double seconds) { return seconds > 0; };
+  const auto first = std::find_if(all.seconds.begin(), all.seconds.end(), busy);
+  if (first == all.seconds.end()) return rates;
+  auto last = static_cast<std::size_t>(first - all.seconds.begin());
+  for (std::size_t i = 0; i < windows; ++i) {
+    if (busy(all.seconds[i])) last = i;
+    rates[i] = all.amounts[last] / all.seconds[last];
+  }
+  return rates;
 }
 
 double PulseTrain::amplitude(int pulse) const noexcept {

@@ -25,6 +25,10 @@ struct Work {
 
 /// Rates in `windows` equal windows of a span: work counts evenly over the time that it took.
 std::vector<double> window_rates(std::span<const Work> work, const Span& span, std::size_t windows);
+/// Rates of the work that is under way in each window, without the time between: of all-reduces, whose begin
+/// depends on every rank. A window without any has the rate of the window before it, the first ones that of
+/// the first with work. NaN where there is no work at all.
+std::vector<double> rates_of_work(std::span<const Work> work, const Span& span, std::size_t windows);
 
 /// A train of pulses: work for duty * period_s, then rest. The first `ramp` and the last as many are weaker,
 /// the outermost weakest.

@@ -35,6 +35,14 @@ TEST(BurnSchedule, WorkCountsInTheWindowsThatItFellInto) {
   EXPECT_EQ(halves[3], 6);
 }
 
+TEST(BurnSchedule, WorkHasARateInEveryWindow) {
+  // Two all-reduces: one of 8 bytes in [0.5, 2.5), one of 3 bytes in [6, 7).
+  const std::vector<Work> sums{{0.5, 2.5, 8}, {6, 7, 3}};
+  EXPECT_EQ(rates_of_work(sums, {0, 8}, 8), (std::vector<double>{4, 4, 4, 4, 4, 4, 3, 3}));
+  EXPECT_EQ(rates_of_work(std::span(sums).subspan(1), {0, 8}, 2), (std::vector<double>{3, 3}));
+  EXPECT_TRUE(std::isnan(rates_of_work({}, {0, 8}, 1)[0]));
+}
+
 TEST(BurnSchedule, TrainsGrowAndShrinkAndHaveFullPulses) {
   const PulseTrain train = make_train(2, 0.25, 30, 3);
   EXPECT_EQ(train.pulses, 60);
