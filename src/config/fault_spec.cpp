@@ -28,7 +28,7 @@ struct KindInfo {
 
 const std::vector<KindInfo>& kinds() {
   static const std::vector<KindInfo> table = {
-      {FaultKind::slow, "slow", {"factor", "duty", "step"}, {"factor"}, by_all},
+      {FaultKind::slow, "slow", {"factor", "duty", "step", "ramp"}, {"factor"}, by_all},
       {FaultKind::stall, "stall", {"seconds", "duty", "step"}, {"seconds"}, by_all},
       {FaultKind::bitflip, "bitflip", {"target", "word", "bit", "step"}, {"target"}, by_all},
       {FaultKind::nan, "nan", {"target", "word", "step"}, {"target"}, by_all},
@@ -104,6 +104,8 @@ const std::map<std::string, Setter>& setters() {
        [](FaultSpec& s, const std::string& k, const std::string& v) { s.factor = fraction(k, v, false); }},
       {"duty",
        [](FaultSpec& s, const std::string& k, const std::string& v) { s.duty = fraction(k, v, true); }},
+      {"ramp", [](FaultSpec& s, const std::string& k,
+                  const std::string& v) { s.ramp_s = quantity(k, v, parse_seconds); }},
       {"seconds",
        [](FaultSpec& s, const std::string& k, const std::string& v) {
          s.seconds = quantity(k, v, parse_seconds);

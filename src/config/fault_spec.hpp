@@ -51,6 +51,7 @@ struct FaultSpec {
   // What; unset = the kind's default, or drawn from the seed.
   double factor = 0.5;   ///< rate multiplier in (0, 1): a region of t seconds takes t / factor
   double duty = 1.0;     ///< fraction of repetitions hit
+  double ramp_s = 0;     ///< slow: seconds from `after` on in which the rate falls from 1 to `factor`
   double seconds = 1.0;  ///< stall
   std::optional<std::uint64_t> step, word, bit, seed;
   double after_s = 0;                                    ///< since run start

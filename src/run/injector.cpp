@@ -103,8 +103,8 @@ double Injector::timed(double begin_s, std::uint64_t repetitions, bool warmup) {
     if (n == 0) continue;
     double extra_s = 0;
     if (kind == FaultKind::slow)
-      spin_s += extra_s =
-          elapsed * static_cast<double>(n) / static_cast<double>(repetitions) * (1 / fault.spec.factor - 1);
+      spin_s += extra_s = elapsed * static_cast<double>(n) / static_cast<double>(repetitions) *
+                          (1 / factor_now(fault.spec) - 1);
     if (kind == FaultKind::stall) stall_s += extra_s = static_cast<double>(n) * fault.spec.seconds;
     if (strikes_at_start(kind)) {
       if (fault.spec.step) strike(fault);
@@ -230,6 +230,12 @@ void Injector::strike(Fault& fault) {
 bool Injector::due(const Fault& fault, std::uint64_t index) const {
   return fault.spec.step ? index == *fault.spec.step
                          : fault.spec.duty >= 1 || fault.of_case.uniform(index) < fault.spec.duty;
+}
+
+double Injector::factor_now(const FaultSpec& spec) const {
+  if (spec.ramp_s <= 0) return spec.factor;
+  const double since_s = now_s() - location_.run_start_s - spec.after_s;
+  return 1 - (1 - spec.factor) * std::clamp(since_s / spec.ramp_s, 0.0, 1.0);
 }
 
 bool Injector::early(const Fault& fault) const {

@@ -69,6 +69,8 @@ class Injector final : public MessageFaults {
   void strike(Fault& fault);
   bool due(const Fault& fault, std::uint64_t index) const;
   bool early(const Fault& fault) const;
+  /// The rate of `slow` as it is now, between 1 and its factor.
+  double factor_now(const FaultSpec& spec) const;
   std::uint64_t hits(Fault& fault, std::uint64_t repetitions, bool warmup);
   bool change(Fault& fault, void* data, std::size_t count, std::size_t element_bytes);
   std::string summary(const Fault& fault) const;

@@ -120,6 +120,15 @@ TEST(Injector, DutyHitsThatShareOfTheRepetitionsAndIsRepeatable) {
   EXPECT_NEAR(static_cast<double>(std::count(hits.begin(), hits.end(), 'x')), 100, 40);
 }
 
+TEST(Injector, RampFallsFromFullRateToTheFactor) {
+  Rank rank({"slow:factor=0.5,ramp=1000h"});  // now at its begin
+  rank.begin("gemm", "x");
+  EXPECT_NEAR(rank->timed(busy_since(0.001), 1, false), 1.0, 1e-3);
+  Rank later({"slow:factor=0.5,ramp=1us"});  // over
+  later.begin("gemm", "x");
+  EXPECT_NEAR(later->timed(busy_since(0.001), 1, false), 2.0, 0.01);
+}
+
 TEST(Injector, AfterHoldsAFaultBack) {
   Rank rank({"slow:factor=0.5,after=1h", "throw:after=1h"});
   rank.begin("gemm", "x");
