@@ -12,20 +12,20 @@
 
 namespace assay::guard {
 
-/// A guardian reports twice a second; one that is silent for so long has no machine or no network any more.
+/// A guardian reports twice a second. After this silence its host counts as dead or cut off.
 inline constexpr double silence_s = 6.0;
 inline constexpr double launcher_silence_s = 2.5;
-/// A collector that was away for longer counts that time as nobody's silence.
+/// Time in which the collector itself did not run for longer than this does not count as silence.
 inline constexpr double own_stall_s = 1.0;
 inline constexpr double trace_s = 1.6;
-/// A case that is late hangs when none of those that are missing has moved for so long.
+/// A late case hangs when none of its missing ranks made progress for this long.
 inline constexpr double late_standstill_s = 6.0;
-/// A case that still runs when a batch system warns of its limit gets so long to end by itself.
+/// Time for the running case to end after SIGUSR1 or SIGUSR2.
 inline constexpr double usr_grace_s = 3.0;
 
-/// Leads a run from rank 0's guardian: hands out the cases, takes what the ranks say about them to the
-/// controller, knows where everyone is, and ends the run in order when somebody does not arrive. Free of
-/// sockets and processes, so that it can be tested by itself; time comes from the caller.
+/// Leads a run in rank 0's guardian: hands out the cases, passes the ranks' records to the controller, tracks
+/// the progress of all ranks, and ends the run when ranks hang. Uses no sockets and no processes, so that it
+/// can be tested alone; time comes from the caller.
 class Collector {
  public:
   using Send = std::function<void(int rank, const Message&)>;
@@ -43,7 +43,7 @@ class Collector {
   bool over() const noexcept { return state_ == State::over; }
   int code() const noexcept { return code_; }
   bool everyone_connected() const noexcept;
-  /// A guardian stopped answering: its host is cut off or dead, and the launcher may wait for it for ever.
+  /// A guardian stopped answering: its host is cut off or dead, and the launcher may wait for it without end.
   bool lost_a_host() const noexcept;
 
  private:
@@ -52,15 +52,15 @@ class Collector {
     bool connected = false, ready = false, said_bye = false, done = false;
     bool out = false;  ///< lost, or ended because of a loss
     bool lost = false;
-    bool idle = false;    ///< takes no part: nobody waits for it, and it waits for the end
-    bool silent = false;  ///< its guardian does not answer; nobody waits for it at the end
+    bool idle = false;    ///< takes no part; no rank waits for it
+    bool silent = false;  ///< its guardian does not answer; the end does not wait for it
     int code = 0;
     double heard_at_s = 0;
     std::string host;
     Snapshot at;
     bool has_record = false;
     std::string record, trace;
-    std::string blamed;  ///< where it was when it was found guilty of a hang
+    std::string blamed;  ///< where it was when the hang was attributed to it
   };
 
   void take_start(const Message& message);

@@ -8,13 +8,12 @@
 
 namespace assay::guard {
 
-/// The collector's lines to the other guardians, by rank. There can be thousands: only those on which
-/// something happens are looked at.
+/// The collector's lines to the other guardians, by rank. There can be thousands; only ready ones are read.
 class Connections {
  public:
-  /// A line that is gone, or from which came what is no message, is closed before this is called.
+  /// A broken line, or one with an invalid message, is closed before this is called.
   using Gone = std::function<void(int rank)>;
-  /// `message.rank` is the line's: nobody speaks for another.
+  /// `message.rank` is that of the line, whatever the message contains.
   using Take = std::function<void(const Message& message)>;
 
   explicit Connections(int ranks);  ///< Throws Error(resource).

@@ -14,7 +14,7 @@ namespace assay::guard {
 
 inline constexpr double status_every_s = 0.5;
 
-/// Watches one worker: passes its words up, the collector's down, and tells at once when it dies.
+/// Watches one worker: passes its messages up and the collector's down, and reports its death at once.
 class Guardian {
  public:
   using Up = std::function<void(const Message&)>;
@@ -22,7 +22,7 @@ class Guardian {
 
   /// An order of the collector.
   void command(const Message& message);
-  /// Looks after worker, line and timers; call when `link_fd` is readable, on SIGCHLD and ten times a second.
+  /// Serves worker, line and timers; call when `link_fd` is readable, on SIGCHLD and ten times a second.
   void tend();
   int link_fd() const noexcept { return link_.fd(); }
   bool wants_out() const noexcept { return link_.wants_out(); }
@@ -30,9 +30,9 @@ class Guardian {
   bool worker_ended() const noexcept { return ended_; }
   /// Ends the worker now, whatever it does.
   void kill_worker() noexcept;
-  /// What this guardian leaves with when nobody tells it anything else.
+  /// Exit code of this guardian without an order of the collector.
   int own_code() const noexcept { return own_code_; }
-  /// Where the worker says the collector listens; empty until it does.
+  /// Address of the collector from the worker; empty until it is known.
   const std::string& address() const noexcept { return address_; }
 
  private:

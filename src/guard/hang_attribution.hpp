@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who keeps the others waiting: a pure function of who waits for whom, where and since when.
+// Attribution of a hang: a pure function of the wait-for relation of the ranks and their last progress.
 #pragma once
 
 #include <utility>
@@ -17,20 +17,19 @@ struct MissingRank {
 };
 
 struct Blame {
-  std::vector<int> accused;  ///< by evidence of their own
-  /// Exchanges that do not end, between ranks of which neither is to blame by what is known: a link, or
-  /// either of its ends.
+  std::vector<int> accused;  ///< by own evidence
+  /// Exchanges that do not end between ranks without evidence against either: a link, or one of its ends.
   std::vector<std::pair<int, int>> links;
 };
 
-/// Whoever waits is not to blame. Accused are, by the first of these that applies to any: ranks nobody hears
-/// of; ranks whose process is stopped or dead; ranks that are behind in phase; ranks outside of any
-/// communicator call that have not moved for `stuck_s` (those inside wait for somebody). Where all wait, the
-/// chains of who waits for whom are followed: those that end in a circle, or at a rank that has gone on, name
-/// the links there and accuse nobody. A group whose ranks all wait in its operation names nothing.
+/// A waiting rank is not at fault. Accused are, by the first of these that applies to any rank: ranks without
+/// reports; ranks with a stopped or dead process; ranks behind in phase; ranks outside any communicator call
+/// without progress for `stuck_s` (ranks inside a call wait). If all wait, the wait-for chains are followed:
+/// a chain that ends in a cycle, or at a rank that has continued, names the link there and accuses no rank. A
+/// group whose ranks all wait in its operation names nothing.
 Blame blame(const std::vector<MissingRank>& missing, double stuck_s);
 
-/// Whether all of them wait for somebody or are stopped, so that nothing will come of waiting longer.
+/// Whether all of them wait or are stopped, so that there will be no progress.
 bool all_wait(const std::vector<MissingRank>& missing) noexcept;
 
 }  // namespace assay::guard

@@ -13,7 +13,7 @@ namespace assay::guard {
 enum class Phase : std::uint32_t { launch, mpi_init, discovery, memory, waiting, running, ending };
 const char* to_string(Phase phase) noexcept;
 
-/// The communicator call a rank is inside of.
+/// The communicator call of a rank.
 enum class Call : std::uint32_t {
   none,
   send,
@@ -46,7 +46,7 @@ struct Heartbeat {
   std::atomic<std::int32_t> frame_count{-1};
 };
 
-/// A copy of the page as it travels between guardians, with what only the guardian knows.
+/// A copy of the page as it travels between guardians, with the guardian's own data.
 struct Snapshot {
   Phase phase = Phase::launch;
   std::int32_t case_index = -1;
@@ -64,7 +64,7 @@ bool moved(const Snapshot& a, const Snapshot& b) noexcept;
 std::string to_text(const Snapshot& snapshot);  ///< bytes, between equal builds
 bool from_text(const std::string& text, Snapshot& out) noexcept;
 
-/// Marks a call on the page for as long as this object lives.
+/// Marks a call on the page during the lifetime of this object.
 class InCall {
  public:
   InCall(Heartbeat& heartbeat, Call call, std::int32_t peer = no_peer) noexcept

@@ -12,7 +12,7 @@ namespace assay::guard {
 struct Watch {
   pid_t worker;
   int link;     ///< its end of the line to the worker
-  int signals;  ///< signalfd: SIGCHLD and what asks for an end
+  int signals;  ///< signalfd: SIGCHLD and the signals that end a run
   Heartbeat& heartbeat;
 };
 
@@ -20,12 +20,12 @@ struct Watch {
 /// many files.
 void require_open_files(int ranks);
 
-/// Rank 0's guardian: leads the run. The exit code of all.
+/// Rank 0's guardian: leads the run. Returns the exit code of all.
 int collector_loop(const GuardPlan& plan, const LaunchEnvironment& launch, const Watch& watch);
 /// Every other rank's guardian.
 int guardian_loop(const GuardPlan& plan, const LaunchEnvironment& launch, const Watch& watch);
 
-/// The signal that asks for an end, or 0 when only children ended. Empties `signals`.
+/// The signal that ends the run, or 0 when only children ended. Empties `signals`.
 int take_signal(int signals) noexcept;
 
 }  // namespace assay::guard

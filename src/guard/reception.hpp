@@ -12,12 +12,11 @@
 
 namespace assay::guard {
 
-/// Where guardians come in: listens until all are there. Who connects and does not belong to the run costs
-/// little: few such connections stand at a time, each for a moment only, and none of them keeps a guardian
-/// out.
+/// Accepts the guardians: listens until all are connected. Other connections are cheap: few are open at a
+/// time, each for a short time, and none of them blocks a guardian.
 class Reception {
  public:
-  static constexpr std::size_t most_pending = 256;  ///< beside the guardians that are still to come
+  static constexpr std::size_t most_pending = 256;  ///< beside those of the missing guardians
   static constexpr double introduce_s = 1.0;   ///< a connection that has not shown the key by then is closed
   using Open = std::function<bool(int rank)>;  ///< whether that rank is in already
   using Enter = std::function<void(int rank, const std::string& host, Stream stream)>;
@@ -31,9 +30,9 @@ class Reception {
   bool listening() const noexcept { return !sockets_.empty(); }
   std::size_t pending() const noexcept { return pending_.size(); }
   void watch(std::vector<pollfd>& fds) const;
-  /// Takes in who is there and hands on who has shown the key, once per rank.
+  /// Accepts connections and passes on authenticated ones, once per rank.
   void serve(double now, const Open& open, const Enter& enter);
-  /// All are there: no more connections.
+  /// All are connected; accepts no more.
   void close() noexcept;
 
  private:

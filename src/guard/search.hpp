@@ -11,13 +11,13 @@
 
 namespace assay::guard {
 
-/// Finds the collector: tries all its addresses at once, and again while they do not answer, since in a flood
-/// of connections most are lost. Keeps the first that shows the run's key.
+/// Finds the collector: tries all its addresses at once, and repeatedly, since most connections fail in a
+/// flood. Keeps the first that authenticates.
 class Search {
  public:
   Search(std::string folder, int rank, int size);
 
-  /// One round; `told` is the address as MPI told it, or empty. An open stream when found.
+  /// One round; `told` is the address received over MPI, or empty. An open stream when found.
   Stream round(const std::string& told, double now);
   void watch(std::vector<pollfd>& fds) const;
 

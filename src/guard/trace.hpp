@@ -13,13 +13,13 @@ namespace assay::guard {
 
 /// In the worker: from now on the main thread answers the trace signal by writing its stack to `heartbeat`.
 void answer_trace_requests(Heartbeat& heartbeat);
-/// In the guardian: asks. A stopped worker is continued, since only then it can answer; it is about to be
-/// ended.
+/// In the guardian: requests the stack. A stopped worker is continued, because it cannot answer otherwise; it
+/// will be ended.
 void request_trace(Heartbeat& heartbeat, pid_t worker) noexcept;
 /// True once the worker has answered.
 bool trace_answered(const Heartbeat& heartbeat) noexcept;
 /// One frame per line, innermost first: "function (file)"; for libraries loaded after the fork "file+0x12".
-/// Without an answer, what the kernel tells of the process.
+/// Without an answer, the kernel's state of the process.
 std::string describe_trace(const Heartbeat& heartbeat, pid_t worker);
 
 /// State letter of a process from /proc; '?' when it is gone.

@@ -12,15 +12,15 @@ enum class MessageType : std::uint32_t {
   // guardian -> collector
   hello = 1,     ///< number: ranks the sender expects; text: answer to the challenge, host
   status,        ///< text: Snapshot
-  died,          ///< number: wait status; the worker ended without a word
-  done,          ///< number: exit code; the worker ended as it said it would, or was killed on order
+  died,          ///< number: wait status; the worker ended without `bye`
+  done,          ///< number: exit code; the worker ended after `bye`, or was killed by order
   trace,         ///< text: the stack
-  stop_request,  ///< number: the signal that asked for an end
+  stop_request,  ///< number: the signal that ends the run
   // worker -> guardian -> collector
   start,    ///< rank 0; text for Controller::start
   ready,    ///< text for Controller::ready
-  record,   ///< number: case; text: what the rank has to say about it
-  bye,      ///< number: the exit code the worker is about to leave with
+  record,   ///< number: case; text: the rank's record
+  bye,      ///< number: the worker's exit code
   idle,     ///< the rank takes no part in the run and waits for its end
   connect,  ///< worker -> guardian only; text: where the collector listens
   // collector -> guardian
@@ -28,14 +28,14 @@ enum class MessageType : std::uint32_t {
   welcome,    ///< text: the answer to the guardian's
   trace_request,
   kill,  ///< number: 1 ends the worker for good
-  exit,  ///< number: the code to leave with
+  exit,  ///< number: exit code
   // collector -> guardian -> worker
   address,  ///< rank 0: where the collector listens
-  started,  ///< number: kind of the error, -1 for none; text: its words
+  started,  ///< number: kind of the error, -1 for none; text: its message
   step,     ///< number: case to run, or one of the two below
 };
 inline constexpr int no_more_cases = -1;
-inline constexpr int next_segment = -2;  ///< plan anew with the next seed and say `ready` again
+inline constexpr int next_segment = -2;  ///< plan again with the next seed and send `ready` again
 
 struct Message {
   MessageType type = MessageType::status;
@@ -65,9 +65,9 @@ class Stream {
   bool wants_out() const noexcept { return sent_ < out_.size(); }
   /// Sends what the socket takes now. False when the other end is gone.
   bool pump_out() noexcept;
-  /// Reads what is there. False when the other end is gone; what came before it went can still be taken.
+  /// Reads available data. False when the other end is gone; earlier messages can still be taken.
   bool pump_in();
-  /// The next whole message. Throws Error(data) when what came is no message of ours.
+  /// The next whole message. Throws Error(data) for invalid data.
   std::optional<Message> take();
 
   /// Blocking, for the worker: false when the other end is gone.

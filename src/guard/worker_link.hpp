@@ -17,22 +17,22 @@ class WorkerLink {
   Heartbeat& heartbeat() noexcept { return heartbeat_; }
   void enter(Phase phase) noexcept { heartbeat_.phase.store(phase, std::memory_order_relaxed); }
 
-  /// Rank 0 only, before anything else: where the collector listens, to be told to the others.
+  /// Rank 0 only, before anything else: address of the collector, to be sent to the others.
   std::string collector_address();
   /// The guardian connects there if it has not found the collector by itself.
   void connect(const std::string& address);
 
-  /// Rank 0 only: hands over what was found out. Throws the Error that the collector met.
+  /// Rank 0 only: sends the description of the job. Throws the collector's Error.
   void start(const std::string& text);
   void ready(const std::string& text);
   /// Waits for the next case to run; no_more_cases at the end of the run, next_segment at the end of a file.
   int next_case();
-  /// What came with the case.
+  /// Text of the case.
   const std::string& step_text() const noexcept { return step_text_; }
   void record(int case_index, const std::string& text);
   /// For a rank that takes no part: sleeps until the run is over.
   void rest();
-  /// The last word: this rank is about to leave in order with `code`.
+  /// Last message: this rank will exit with `code`.
   void bye(int code);
 
  private:

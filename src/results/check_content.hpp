@@ -14,7 +14,7 @@ namespace assay::results {
 void check_words(const Results& results, const std::string& schema_version);
 
 /// Values that no run writes, one line per place: blocks below 0 or beyond a million, samples of one part
-/// that run back in time, ends before their beginnings. They leave a file readable and its verdict
+/// that decrease, ends before their beginnings. They leave a file readable and its verdict
 /// INCONCLUSIVE.
 std::vector<std::string> doubtful_content(const Results& results);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An error that one rank meets alone is told to all of them before any of them goes on: otherwise the others
-// would wait for it in a collective operation that it never enters.
+// An error on one rank is sent to all ranks before any of them continues. Otherwise they would wait for it in
+// a collective operation that it never enters.
 #pragma once
 
 #include <exception>
@@ -12,7 +12,7 @@
 
 namespace assay {
 
-/// Collective: throws on every rank when any rank has an error. The words of the lowest such rank win.
+/// Collective: throws on every rank when any rank has an error. The message is that of the lowest such rank.
 void agree_error(Communicator& world, const std::optional<Error>& mine);
 
 /// What `step` throws; nothing when it ends well.

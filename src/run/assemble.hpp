@@ -11,7 +11,7 @@
 
 namespace assay {
 
-/// Joins what the ranks said about one case (records by rank) into its stored form: rows in rank order,
+/// Joins the ranks' records of one case into its stored form: rows in rank order,
 /// [entity, sample] arrays padded with NaN, links added to `entities`. A measured NaN makes the case `error`;
 /// ranks that declare different metrics are an internal error. `identity` is what beyond the planned
 /// parameters must be equal for the case_key.

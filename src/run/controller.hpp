@@ -17,7 +17,7 @@
 
 namespace assay {
 
-/// What rank 0's worker found out with the others, as it travels to its guardian.
+/// The description of the job that rank 0's worker sends to its guardian.
 struct StartFacts {
   std::uint64_t seed = 0;
   bool seed_given = false;
@@ -33,7 +33,7 @@ struct StartFacts {
 std::string to_text(const StartFacts& facts);
 StartFacts start_facts_from(const std::string& text);
 
-/// What rank 0's worker says when all are ready.
+/// Message of rank 0's worker when all ranks are ready.
 struct ReadyFacts {
   double run_start_s = 0;  ///< on the clock of the machine of the first rank that takes part
   double elapsed_s = 0;    ///< since then
@@ -42,17 +42,17 @@ struct ReadyFacts {
 std::string to_text(const ReadyFacts& facts);
 ReadyFacts ready_facts_from(const std::string& text);
 
-/// What a rank says about an ended case.
+/// Message of a rank about an ended case.
 struct CaseReport {
   std::string record;                ///< CaseRecord::serialize()
   std::string counters;              ///< JSON rows of its node; "[]" elsewhere
   std::string telemetry;             ///< JSON of what was sampled on its node; empty elsewhere
-  std::vector<std::string> unfired;  ///< faults made on purpose that have not come about on this rank so far
+  std::vector<std::string> unfired;  ///< injected faults without effect on this rank so far
 };
 std::string to_text(const CaseReport& report);
 CaseReport case_report_from(const std::string& text);
 
-/// Adds the reading of a counter before and after the case that ended, as a node leader tells it.
+/// Adds the reading of a counter before and after the case that ended, as sent by a node leader.
 void add_counter(const Json& told, const EntityTable& entities, results::CaseBundle& bundle);
 /// Adds what a node leader sampled to the case that ended.
 void add_telemetry(const Json& told, const EntityTable& entities, results::CaseBundle& bundle);

@@ -6,8 +6,8 @@
 
 namespace assay {
 
-/// What this process could measure with beside the CPUs, one offer for each backend that is built and wanted.
-/// No backend is asked where nobody wants to know. What is wrong with a GPU is part of the offer.
+/// The devices of this process beside the CPUs, one offer for each backend that is built and needed. Errors
+/// of a GPU are part of the offer.
 std::vector<DeviceOffer> device_offers(const Config& config);
 
 }  // namespace assay

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// --device and --share-gpus: what the ranks of a launch measure with, and which of them are beyond the GPUs
-// of their node.
+// --device and --share-gpus: the devices of the ranks of a launch, and the ranks without one.
 #pragma once
 
 #include <functional>
@@ -18,14 +17,13 @@
 
 namespace assay {
 
-/// What planning needs to know of a GPU, and the device on it, which works so far.
+/// Data of a GPU for planning, and the working device on it.
 struct GpuLook {
   double free_bytes = 0, sweep_rate = 0;
   std::shared_ptr<Device> device;
 };
 
-/// What this process could measure with beside the CPUs, of one backend. Of the process, not of the node:
-/// what its launcher leaves it.
+/// The devices of this process (not of the node) beside the CPUs, of one backend.
 struct DeviceOffer {
   std::string backend;                    ///< empty: none is offered
   std::vector<std::string> visible_gpus;  ///< UUIDs ("GPU-...", "MIG-...") in the order of the runtime
@@ -41,7 +39,7 @@ struct DeviceSelection {
   std::string gpu;                        ///< of this rank, by UUID
   std::vector<std::string> visible_gpus;  ///< of this rank
   std::vector<int> members;               ///< ranks of the launch that take part, ascending
-  GpuLook look;                           ///< at it; without a device on a rank that rests
+  GpuLook look;                           ///< data of the GPU; without a device on a rank that takes no part
   bool parts_of_nodes = false;            ///< some ranks of a node take part, and some do not
   struct Note {
     std::string host;
@@ -52,10 +50,10 @@ struct DeviceSelection {
   bool on_gpus() const { return kind != "host"; }
 };
 
-/// Decides who of a launch measures with what. A GPU that cannot be used, as whoever got it finds out at a
-/// first look or while it sets up what was selected, is a finding of its node, and the selection is made
-/// again without it: ranks keep the GPUs that work, and those for which none is left rest. Everything here is
-/// collective on the whole launch, and all ranks get the same answer or the same error.
+/// Assigns devices to the ranks of a launch. A GPU that fails at the first look or during set-up is a finding
+/// of its node, and the selection is repeated without it: ranks keep working GPUs, and ranks without one take
+/// no part. Everything here is collective on the whole launch, and all ranks get the same answer or the same
+/// error.
 class DeviceSelector {
  public:
   /// `members` are those that --only and --exclude leave. `offers`: of the same backends on all ranks.
@@ -65,8 +63,8 @@ class DeviceSelector {
   /// Throws Error(usage), or Error(device) when no GPU at all can be used.
   DeviceSelection select();
 
-  /// What became of a set-up. `failed`: what went wrong with this rank's GPU; `ended`: the run is over, as
-  /// the members have agreed. True when a GPU is left out now, and everybody selects and sets up again.
+  /// Result of a set-up. `failed`: error of this rank's GPU; `ended`: the members agreed that the run is
+  /// over. True when a GPU was left out and all ranks select and set up again.
   bool leave_out(const std::optional<Error>& failed, bool ended);
 
  private:
@@ -81,7 +79,7 @@ class DeviceSelector {
   const Config& config_;
   std::vector<int> members_;  ///< those that are left, and by their place here:
   std::vector<std::string> hosts_;
-  std::vector<std::vector<std::string>> visible_;  ///< without what has turned out to be of no use
+  std::vector<std::vector<std::string>> visible_;  ///< without failed ones
   std::size_t asked_;                              ///< members before any was left out
   DeviceOffer offer_;
   DeviceChoice choice_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which part of a plan a fault made on purpose would hit.
+// The part of a plan that an injected fault hits.
 #pragma once
 
 #include <memory>

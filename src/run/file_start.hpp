@@ -12,7 +12,7 @@
 
 namespace assay {
 
-/// What a results file says before any case is measured. `environment`: keys and values of the first node.
+/// Content of a results file before the first case. `environment`: keys and values of the first node.
 results::Writer::Start start_of_file(const Config& config, const Plan& plan, const Topology& topology,
                                      const EntityTable& entities,
                                      const std::vector<std::pair<std::string, std::string>>& environment);

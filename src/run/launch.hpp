@@ -21,7 +21,7 @@ struct Job {
   std::unique_ptr<Communicator> node;
   std::unique_ptr<Communicator> leaders;             ///< null except on local rank 0
   std::vector<std::string> node_texts, place_texts;  ///< by rank: what the topology was made from
-  std::string fabric;                                ///< what --topology says about this job, for people
+  std::string fabric;                                ///< summary of --topology for this job, for users
   std::shared_ptr<NvmlThread> nvml;                  ///< on local rank 0 of nodes with GPUs; null elsewhere
   double probe_s = 0;
 };
@@ -30,8 +30,8 @@ struct Job {
 /// options are not the same everywhere. Collective.
 void agree_software(Communicator& world, const Config& config);
 
-/// Places the job's NICs as --topology says; no text, nothing. Returns what it says about this job, for
-/// people. Throws Error(usage) when the file knows none of the nodes.
+/// Places the job's NICs by the text of --topology (empty: none). Returns a summary for users. Throws
+/// Error(usage) when the file has none of the nodes.
 std::string place_nics(const Config& config, Topology& topology);
 
 /// Node leaders probe their node, all ranks exchange where they are. `node`: the ranks that take part on this

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a run that was started without a launcher starts one, and when it starts it again: the decisions, free
-// of processes.
+// The decisions of a run without a launcher: the launcher's command line, and when it is launched again.
+// Starts no processes.
 #pragma once
 
 #include <set>
@@ -30,10 +30,10 @@ std::vector<std::string> launcher_words(const std::string& command, const std::s
 /// How one launch of a run ended.
 struct Attempt {
   bool file = false;            ///< a results file, closed
-  bool partial = false;         ///< what a run left behind whose rank 0 was lost
+  bool partial = false;         ///< partial results of a run whose rank 0 was lost
   bool complete = false;        ///< nothing was lost in it
-  bool told = false;            ///< it was asked to end, or by usage or internal errors knows that it cannot
-  bool stuck = false;           ///< ranks waited in vain for each other, and none is to blame
+  bool told = false;            ///< ended by a signal, a usage or an internal error
+  bool stuck = false;           ///< ranks waited for each other without an attributed cause
   std::set<std::string> nodes;  ///< that took part
   std::set<std::string> lost;   ///< of those
 };
@@ -44,8 +44,7 @@ struct NextLaunch {
 };
 
 /// What to do after the last of `attempts`, each with what it left out: once more without the nodes that were
-/// lost, or with all of them where no other is left or nobody is to blame; but never after the same loss
-/// twice.
+/// lost, or with all of them if no other is left or the cause is unknown; not after the same loss twice.
 NextLaunch next_launch(const std::vector<Attempt>& attempts, const std::set<std::string>& excluded,
                        int relaunches, double left_s, double least_s);
 

@@ -50,7 +50,7 @@ Plan make_plan(const Config& config, const Topology& topology,
 
 /// The plan as `assay plan` prints it.
 std::string plan_text(const Plan& plan, const Config& config, const Topology& topology);
-/// Who is measured with whom: "CASE ROUND PART PART" a line, rounds from 1.
+/// The measured pairs: "CASE ROUND PART PART" a line, rounds from 1.
 std::string pairs_text(const Plan& plan, const Config& config, const Topology& topology,
                        const std::vector<std::unique_ptr<Suite>>& suites);
 

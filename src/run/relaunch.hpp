@@ -9,9 +9,9 @@
 
 namespace assay {
 
-/// What to type to measure what a run could not because nodes went missing: its own options, those nodes
-/// excluded, and what it has measured taken over from `file`. Without the launcher, whose command line nobody
-/// knows. Quoted for a shell. `specs` are the options of the program and of its suites.
+/// The command line that measures the cases missing after a loss of nodes: the run's options without those
+/// nodes, resuming `file`. Without the launcher's command line, which is unknown. Quoted for a shell. `specs`
+/// are the options of the program and of its suites.
 std::string relaunch_line(const Config& config, const std::vector<OptionSpec>& specs,
                           const std::set<std::string>& lost_nodes, const std::string& file);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The process that starts a launcher stays outside of MPI: it outlives every rank, launches again without
-// what was lost, and leaves with the exit code of the whole.
+// lost nodes, and exits with the code of the whole run.
 #pragma once
 
 #include <functional>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The retest stage of a run: what the verdict suspects is measured again in the same job, under the
-// conditions of the first time, before anybody is accused.
+// The retest stage of a run: suspects of the verdict are measured again in the same job under the same
+// conditions before they can fail.
 #pragma once
 
 #include <set>
@@ -16,7 +16,7 @@
 
 namespace assay {
 
-/// What rank 0's guardian tells the ranks with the number of the next case.
+/// Message of rank 0's guardian to the ranks with the number of the next case.
 struct Order {
   double seconds = 0;  ///< after which it is ended in order, as the budget stands
   std::string retest;  ///< of a case that the plan does not hold, else empty
@@ -25,12 +25,12 @@ std::string to_text(const Order& order);
 /// Throws Error(internal) when it is none.
 Order order_from(const std::string& text);
 
-/// A case that the plan does not hold, as it is told to the ranks.
+/// A case that the plan does not hold, as sent to the ranks.
 std::string to_text(const RetestOrder& order);
 RetestOrder retest_order_from(const std::string& text);
 
 /// The screening case of `plan` as it is measured again: the same size, mode and co-load; `alone` cases take
-/// turns among the chosen devices, pairs follow the given rounds, all else is repeated by everybody for
+/// turns among the chosen devices, pairs follow the given rounds, other cases are repeated by all ranks for
 /// longer. Throws Error(internal) when the plan holds no such case.
 Case retest_case(const Plan& plan, RetestOrder order, const Topology& topology, const EntityTable& entities);
 
@@ -48,8 +48,8 @@ class RetestPlanner {
     std::vector<Case> cases;            ///< to run now, in this order
     std::vector<std::string> left_out;  ///< "suite/case (metric)" that would not fit the time that is left
   };
-  /// Judges what has been measured and asks for at most `left_s` seconds of retests; what was asked for
-  /// before is not asked for again. Nothing at all after `rounds_at_most` times.
+  /// Judges the measured cases and returns at most `left_s` seconds of new retests; none after
+  /// `rounds_at_most` calls.
   Ask ask(const results::Results& results, const verdict::Options& options, const Plan& plan,
           const Topology& topology, const EntityTable& entities, double left_s);
   static constexpr int rounds_at_most = 3;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which case runs next, and for how long: a pure function of the plan, of what ended, of the time that passed
-// and of losses. Knows no clock, no file and no rank.
+// and of losses. Uses no clock, file or communication.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ class RunSchedule {
  public:
   /// The rest of the budget is for closing the file.
   static constexpr double usable_share = 0.97;
-  /// The part of the budget that optional cases leave for measuring suspects again.
+  /// Share of the budget reserved for retests.
   static constexpr double retest_share = 0.12;
 
   enum class Action { run, skip, end };
@@ -35,10 +35,10 @@ class RunSchedule {
   /// the budget. After `end`, further calls return `end` until cases are appended.
   Decision next(const std::set<std::string>& stored, double elapsed_s);
 
-  /// Ranks are gone: from now on cases inside of nodes only, and no suspect is measured again.
+  /// Ranks are lost: from now on only cases inside nodes and no retests.
   void lose_ranks() noexcept { lost_ = true; }
 
-  /// Time for measuring suspects again; nothing where ranks are gone.
+  /// Time for retests; 0 after a loss.
   std::optional<double> retest_seconds(double elapsed_s) const noexcept;
 
  private:

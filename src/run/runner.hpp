@@ -21,7 +21,7 @@ class Runner {
     const Plan& plan;
     const std::vector<std::unique_ptr<Suite>>& suites;
     CounterSet* counters;  ///< on local rank 0 of each node; null elsewhere
-    Telemetry* telemetry;  ///< likewise; null where none is wanted
+    Telemetry* telemetry;  ///< likewise; null without telemetry
     guard::WorkerLink& link;
     double run_start_s;             ///< on this rank's clock
     Injector* injector = nullptr;   ///< null in all runs without --inject
@@ -31,7 +31,7 @@ class Runner {
   };
   explicit Runner(Parts parts) : parts_(parts) {}
 
-  /// Returns when the collector has no more cases; true when the run goes on with another segment.
+  /// Returns when the collector has no more cases; true when the run continues with another segment.
   bool run_all();
 
  private:
@@ -45,7 +45,7 @@ class Runner {
                        CaseRecord& record) const;
 
   Parts parts_;
-  bool counters_told_ = false;         ///< which there are stands in the record of a case
+  bool counters_told_ = false;         ///< whether a record lists the available counters
   std::vector<double> last_counters_;  ///< as the case before left them
 };
 

@@ -12,12 +12,12 @@
 namespace assay {
 
 /// `hosts` by rank, the lists as typed (host lists; --exclude may name a file, whose text is given here). The
-/// ranks that take part, ascending. Throws Error(usage) when --only names a node that is not there, or when
-/// nobody is left.
+/// ranks that take part, ascending. Throws Error(usage) when --only names a missing node, or when no rank is
+/// left.
 std::vector<int> choose_ranks(const std::vector<std::string>& hosts, const std::string& only,
                               const std::string& exclude);
 
-/// Collective on the whole launch: rank 0 reads what there is to read. All ranks get the same answer or the
+/// Collective on the whole launch: rank 0 reads the file. All ranks get the same answer or the
 /// same Error.
 std::vector<int> select_ranks(Communicator& launch, const Config& config);
 

@@ -21,10 +21,10 @@ const char* to_string(Stage stage) noexcept;
 struct RetestOrder {
   std::string path;          ///< of the screening case
   int number = 1;            ///< K of its suffix .cK
-  std::vector<int> devices;  ///< candidates and controls; empty: everybody, as at the first time
+  std::vector<int> devices;  ///< candidates and controls; empty: all, as in the screening
   std::vector<std::vector<std::pair<int, int>>> rounds;  ///< of links: disjoint pairs of devices per round
   std::string
-      variant;  ///< parameter `variant` of the retest case where it is measured in another way, else empty
+      variant;       ///< parameter `variant` of the retest case if it is measured in another way, else empty
   int samples = 30;  ///< per entity, in `visits` parts with the others between them
   static constexpr int visits = 3;
 };
@@ -40,13 +40,13 @@ struct FaultPoints {
 /// One operation x one parameter set x one size x one mode. Made by Suite::plan, equal on all ranks.
 struct Case {
   std::string suite, name;  ///< name without the suite: [a-z0-9._-]{1,80}
-  std::string operation;    ///< what it does, as the suite's metrics name it
+  std::string operation;    ///< as in the suite's metrics
   bool addresses = false;   ///< the index of a wrong value is a byte offset in memory
-  std::string title;  ///< the same in plain words, for people: "fp32 GEMM n=1024, all cores"; stored as a
-                      ///< parameter, in no key
-  std::string share;  ///< a metric and what it is a share of, told with the title: "efficiency of FMA peak"
+  std::string title;        ///< title for users: "fp32 GEMM n=1024, all cores"; stored as a
+                            ///< parameter, in no key
+  std::string share;        ///< a metric and its reference, added to the title: "efficiency of FMA peak"
   Stage stage = Stage::node_local;
-  bool required = false;       ///< for this level; the rest is opportunistic and may be skipped for budget
+  bool required = false;       ///< for this level; other cases may be skipped for budget
   std::string not_applicable;  ///< reason; empty = planned
   std::string entity_kind = "device";
   std::int64_t entities = 0;  ///< how many rows the case will report
@@ -73,8 +73,8 @@ struct Case {
   double expected_s() const noexcept { return (serial ? seconds * turns : seconds) + overhead_seconds; }
 };
 
-/// Who works at the same time, as the end of a title: "all cores", "one rank at a time", "all GPUs", "one GPU
-/// at a time".
+/// Devices that work at the same time, as the end of a title: "all cores", "one rank at a time", "all GPUs",
+/// "one GPU at a time".
 std::string together_words(bool gpus, bool together);
 
 }  // namespace assay

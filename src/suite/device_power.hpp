@@ -9,14 +9,14 @@
 
 namespace assay {
 
-/// Watches what the devices of a node use while a case runs. The first rank of a node asks for all.
+/// Measures the energy of a node's devices during a case. The first rank of a node reads for all.
 class DevicePower {
  public:
-  /// Asks every `period_s`, as long as this lives.
+  /// Reads every `period_s` during the lifetime of this object.
   DevicePower(const Context& context, double period_s);
 
-  /// The moves of the energy counter of what this rank measures: its GPU, or all processor packages of its
-  /// node; none where nobody tells. The times are now_s(). Collective over the node; once.
+  /// The readings of this rank's energy counter: its GPU, or all processor packages of its node; none without
+  /// a counter. The times are now_s(). Collective over the node; once.
   EnergyTrace finish();
 
  private:

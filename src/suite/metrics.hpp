@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The metrics of a suite, said once: `assay list`, the limits, the results file and the verdict take them
-// from here.
+// The metrics of a suite, declared once for `assay list`, the limits, the results file and the verdict.
 #pragma once
 
 #include <string>
@@ -14,9 +13,9 @@ namespace assay {
 /// What one operation of a suite measures.
 struct OperationMetrics {
   std::string operation;
-  std::string cases;                         ///< how its cases are called, for people: "<dtype>-n<N>"
-  results::Judging judging;                  ///< of all its metrics that say nothing else
-  std::vector<results::MetricSpec> metrics;  ///< name to title; the rest is taken from above
+  std::string cases;                         ///< pattern of its cases' names, for users: "<dtype>-n<N>"
+  results::Judging judging;                  ///< of its metrics without own values
+  std::vector<results::MetricSpec> metrics;  ///< from name to title; the rest is taken from above
 };
 
 class Metrics {

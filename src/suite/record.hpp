@@ -10,7 +10,7 @@
 
 namespace assay {
 
-/// What one rank has to say about one case. The runner gathers these and makes results::CaseBundle of them.
+/// The record of one rank about one case. The runner joins the records into a results::CaseBundle.
 /// An entity is reported by one rank only.
 class CaseRecord {
  public:
@@ -25,7 +25,7 @@ class CaseRecord {
   };
 
   /// Declares a metric; every rank that reports rows declares the same ones in the same order.
-  /// The result may be adjusted: to the device (its role), or to whose clock it is.
+  /// The result may be adjusted to the device (role) or to the ranks that share it.
   MetricSpec& declare(const MetricSpec& spec);
   /// Declares an integer array [entity, dims...]; `dims` and `shape` without the entity dimension.
   void declare_integers(const std::string& name, std::vector<std::string> dims,

@@ -27,7 +27,7 @@ class GpuLinks;
 class Injector;
 class PowerMeter;
 
-/// What a suite plans from: nothing that differs between ranks.
+/// Input of a suite's plan; equal on all ranks.
 struct PlanInput {
   const Config& config;
   const Topology& topology;
@@ -49,40 +49,39 @@ struct RankEnvironment {
   Communicator* leaders;  ///< local rank 0 of every node; null elsewhere
 };
 
-/// All that a suite sees while it runs a case.
+/// Everything that a suite uses while it runs a case.
 struct Context : RankEnvironment {
   RandomStream random;  ///< of this case: equal on all ranks
   double run_start_s;   ///< now_s() at run start, on this rank's clock, offset-corrected to rank 0's
-  double deadline_s;    ///< now_s() after which transports give up waits that others do not end
+  double deadline_s;    ///< now_s() after which transports abort waits
   CaseRecord& record;
   int device_entity;                      ///< this rank's row
-  Injector* injector = nullptr;           ///< makes faults on purpose; null in all runs without --inject
+  Injector* injector = nullptr;           ///< injects faults; null without --inject
   const RetestOrder* retest = nullptr;    ///< of a retest case; null elsewhere
-  guard::Heartbeat* heartbeat = nullptr;  ///< for those who watch from outside
+  guard::Heartbeat* heartbeat = nullptr;  ///< progress of this rank for its guardian
   GpuLinks* gpu_links =
       nullptr;  ///< what carries data between GPUs beside these communicators; null where no GPU is measured
-  /// A meter that asks the energy counters of this node every so many seconds; empty but on one rank of a
-  /// node, see DevicePower.
+  /// Meter of this node's energy counters with a period in s; empty except on one rank of a node, see
+  /// DevicePower.
   std::function<std::unique_ptr<PowerMeter>(double period_s)> power_meter = {};
-  /// now_s() at which what still runs is ended in order, after the batch in flight: ranks agree on it, for
-  /// their clocks differ.
+  /// now_s() at which a running case ends after the current batch; agreed by the ranks, because their clocks
+  /// differ.
   double end_s = std::numeric_limits<double>::infinity();
 
-  /// Of inputs whose results must come out alike when the case is measured again: `random` of the screening
-  /// case.
+  /// For inputs that a retest must repeat: `random` of the screening case.
   RandomStream inputs() const;
   double since_start(double t) const noexcept;
-  /// At the end of a timed region that a suite times by itself, inside it: the delay that --inject asks for,
-  /// see TimedFault. `sampling` does it for the others.
+  /// At the end of a timed region that a suite times by itself, inside it: the injected delay, see
+  /// TimedFault. `sampling` does it for the others.
   double apply_injected_delay(double begin_s, std::uint64_t repetitions, bool warmup = false) const;
-  /// Counts a timed batch that no sampler counts, for those who watch.
+  /// Counts a timed batch outside the sampler as progress.
   void count_batch() const noexcept;
-  /// A communicator before `inner` that makes the faults of this run; null where there are none.
+  /// A communicator around `inner` that injects faults; null without faults.
   std::unique_ptr<Communicator> with_faults(Communicator& inner) const;
   /// Where --inject may corrupt a result before it is checked.
   void injection_point(std::string_view target, void* data, std::size_t count,
                        std::size_t element_bytes) const;
-  /// For comparing times between ranks: null unless this rank's clock is wrong on purpose.
+  /// For comparing times between ranks: null unless a clock fault is injected on this rank.
   ClockReading clock() const;
   /// The sampling plan of the level for a series of at most `seconds`.
   SamplingPlan sampling(double seconds) const;
@@ -108,28 +107,27 @@ class Suite {
   virtual std::vector<results::MetricSpec> metrics()
       const = 0;  ///< of all operations, each with its operation
   /// The checkers of its results, each with a self-test that must pass in every run (CaseRecord::selftest). A
-  /// suite with results that names none is never believed; one that computes nothing which could be wrong
-  /// says so by results::no_checks.
+  /// suite with results and without checkers is INCONCLUSIVE; one without checked computation returns
+  /// results::no_checks.
   virtual std::vector<std::string> checkers() const { return {}; }
   virtual FaultPoints fault_points() const { return {}; }  ///< what --inject can do to it
   /// The cases of this level, required ones first. Pure; checks the suite's options (Error(usage)).
   virtual std::vector<Case> plan(const PlanInput& input) const = 0;
-  /// Who is measured with whom in a case, in the order of the rounds, as rows of `entities`; nothing where
-  /// nobody needs a partner.
+  /// The measured pairs of a case in the order of the rounds, as rows of `entities`; empty for cases without
+  /// pairs.
   virtual std::vector<Pairing> pairings(const Case&, const PlanInput&, const EntityTable&) const {
     return {};
   }
   /// Called once on every rank before the first of `cases` (collective over `world`, where all still live):
-  /// what must be the same everywhere is agreed here. Calls `go_on` every few seconds, for those who watch;
-  /// once it says no on rank 0, what is left stays as libraries choose by themselves.
+  /// agrees on settings that must be equal on all ranks. Calls `go_on` every few seconds as progress; when it
+  /// returns false on rank 0, the libraries' defaults remain.
   virtual void prepare(const std::vector<Case>& /*cases*/, const Config&, Device&, Communicator& /*world*/,
                        const std::function<bool()>& /*go_on*/) {}
-  /// Runs one case on every rank (collective). Throws Error for what went wrong; the runner makes case states
-  /// of it.
+  /// Runs one case on every rank (collective). Throws Error; the runner derives the case's state.
   virtual void run(const Case& c, Context& context) = 0;
 };
 
-/// Seconds after which a suite that prepares is told no.
+/// Seconds after which `go_on` returns false.
 double prepare_seconds(Level level) noexcept;
 
 /// All suites of this build in canonical order: generated by CMake from the suites' folders.

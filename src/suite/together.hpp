@@ -12,8 +12,8 @@
 namespace assay {
 
 /// Lets all ranks of a group sample one operation at the same time, the same number of times, and survive a
-/// rank that throws: what it throws is kept until all are through the series, because a rank that left would
-/// hang the others.
+/// rank that throws: the exception is kept until all finished the series, because a rank that left would hang
+/// the others.
 class Together {
  public:
   explicit Together(Communicator& group) : group_(group) {}
@@ -34,7 +34,7 @@ class Together {
     if (failure_) std::rethrow_exception(failure_);
   }
 
-  /// Collective: true if any rank says so, or failed.
+  /// Collective: true if it is on any rank, or if any rank failed.
   bool any(bool mine) { return group_.max(mine || failed() ? 1.0 : 0.0) > 0; }
 
   /// The operation as the group runs it: lined up before each sample, ended together. Its own `sync` runs
@@ -57,7 +57,7 @@ class Together {
     return operation;
   }
 
-  /// The plan to sample it by: a fault made on purpose may throw, as the operation may.
+  /// The sampling plan; injected faults may throw, as the operation may.
   SamplingPlan wrap(SamplingPlan plan) {
     if (plan.fault)
       plan.fault = [this, fault = std::move(plan.fault)](double begin_s, std::uint64_t repetitions,

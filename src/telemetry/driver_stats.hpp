@@ -11,12 +11,12 @@ namespace assay {
 /// what `ethtool -S` printed. Empty where there are none.
 std::map<std::string, double> driver_stats(const std::string& place);
 
-/// What an increase tells. Names differ between drivers, so it goes by words that they share.
+/// Meaning of an increase. Names differ between drivers, so it is derived from common words.
 enum class DriverStat {
   other,
-  error,  ///< the wire or the adapter damaged something: CRC and symbol errors, what FEC could not mend, a
+  error,  ///< the wire or the adapter damaged something: CRC and symbol errors, uncorrectable FEC errors, a
           ///< link that went down
-  flow,   ///< there was more than somebody could take: pause frames, congestion marks, discards, no buffer
+  flow,   ///< overload: pause frames, congestion marks, discards, no buffer
 };
 DriverStat kind_of_driver_stat(const std::string& name);
 

@@ -17,10 +17,10 @@ enum class Told { value, absent, failed };
 
 struct Reading {
   Told told = Told::absent;
-  double value = unsupported;  ///< NaN unless told is `value`
+  double value = unsupported;  ///< NaN unless the state is `value`
 };
 
-/// An Xid: the driver's word that something went wrong on a GPU.
+/// An Xid: an error of a GPU reported by the driver.
 struct Xid {
   int gpu = -1;
   int number = 0;
@@ -76,7 +76,7 @@ class Nvml {
   /// Links that are up, and those there are; NaN where there are none.
   std::pair<double, double> links(int gpu) const;
 
-  /// Starts to listen for Xids; false where no GPU tells of them.
+  /// Starts to listen for Xids; false if no GPU reports them.
   bool listen();
   bool listens_to(int gpu) const;
   /// Those since the last call, without waiting.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A driver in trouble may keep a caller for minutes, or for ever. So the library is used by a thread of its
-// own, and nobody waits for it longer than he wants to.
+// own, and callers wait for it with a deadline.
 #pragma once
 
 #include <functional>
@@ -13,7 +13,8 @@ namespace assay {
 
 class NvmlThread {
  public:
-  /// Opens the library there. Null where there is none; `trouble` says why one that is there cannot be used.
+  /// Opens the library there. Null where there is none; `trouble` is the reason why an installed one cannot
+  /// be used.
   static std::shared_ptr<NvmlThread> open(std::string& trouble, double patience_s = 20);
   ~NvmlThread();
   NvmlThread(const NvmlThread&) = delete;

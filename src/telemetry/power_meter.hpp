@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The energy that the GPUs and the processors of a node have used, as their own counters tell.
+// The energy that the GPUs and the processors of a node have used, from their own counters.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace assay {
 
-/// Joules up to time `t` (now_s()) since some moment; NaN where nobody tells.
+/// Joules up to time `t` (now_s()) since an arbitrary start; NaN without a counter.
 struct EnergyReading {
   double t = 0;
   std::vector<double> gpus_j;  ///< numbered as in Node::gpus
@@ -24,7 +24,7 @@ class PackageEnergy {
   /// `root` is prefixed to /sys for tests.
   explicit PackageEnergy(const std::string& root = "");
   bool tells() const noexcept { return !zones_.empty(); }
-  /// Joules since the first call; NaN where nothing tells, or not all do now.
+  /// Joules since the first call; NaN without counters, or if one is missing now.
   double read();
 
  private:

@@ -17,7 +17,7 @@ struct TelemetryChunk {
   struct Series {
     std::string entity_kind, entity_name;               ///< of /entities
     std::vector<double> t;                              ///< now_s()
-    std::map<std::string, std::vector<double>> values;  ///< by quantity; NaN where it was not told
+    std::map<std::string, std::vector<double>> values;  ///< by quantity; NaN if unsupported
   };
   struct Flag {
     double t = 0;
@@ -49,7 +49,7 @@ class Telemetry {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Sensors of the node itself, few enough that reading them disturbs nobody: clock of one CPU of each
+/// Sensors of the node itself, few, so that reading them costs little: clock of one CPU of each
 /// package, hottest package, power of the packages from differences of their energy. Empty where the system
 /// tells nothing.
 class NodeSensors {

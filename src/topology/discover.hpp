@@ -9,7 +9,7 @@
 
 namespace assay {
 
-/// What every rank tells the others about itself.
+/// Description that every rank sends to the others.
 struct RankFacts {
   std::string hostname;
   int leader_rank = 0;  ///< world rank of local rank 0 of its node
@@ -18,7 +18,7 @@ struct RankFacts {
   int pid = 0;
   std::string version;                         ///< of the program: differing ones are an error
   std::vector<std::string> visible_gpus = {};  ///< UUIDs that this process may use
-  std::string device = "host";                 ///< what the job measures with, as choose_devices says
+  std::string device = "host";                 ///< device kind of the job, from choose_devices
   std::string gpu = {};                        ///< the GPU that this rank measures with, by UUID
   double gpu_free_bytes = 0;                   ///< of its memory, before this run took any
   double gpu_sweep_rate = 0;                   ///< B/s of a short sweep over its memory
@@ -33,7 +33,7 @@ RankFacts rank_facts_from(const std::string& text);
 /// The topology, equal on all ranks but for `self`. `node_json_by_rank` holds to_json(probe_node()).dump() of
 /// each node's leader, or its differences() from the first of them, and is empty for other ranks;
 /// `facts_by_rank` holds to_text of every rank; `threads` > 0 overrides the share of cores. GPUs that a rank
-/// may use and NVML does not tell of (there is none, or a part of a GPU is given out by itself) are added to
+/// may use and NVML does not list (no NVML, or a part of a GPU) are added to
 /// their node. Nodes that call themselves alike get names and ids of their own. Throws Error(usage) naming
 /// the ranks when they run different versions, Error(internal) when a leader's node is missing.
 Topology discover(const std::vector<std::string>& node_json_by_rank,

@@ -33,7 +33,7 @@ class EntityTable {
   int dimm(int node, const std::string& slot) const;                 ///< -1 if there is none
   int find(const std::string& kind, const std::string& name) const;  ///< -1 if there is none
 
-  /// The row of the link between two rows, added when first asked for (rank 0 only: it owns the growth).
+  /// The row of the link between two rows, added at its first use (rank 0 only).
   int link(int source, int destination);
 
   /// Takes over the rows that a resumed run had added behind these. Throws Error(usage) when `rows` do not

@@ -17,7 +17,7 @@ struct FabricPort {
   std::string node;  ///< host name
   std::string nic;   ///< eth0, mlx5_0:1; empty: all NICs of the node
   std::string guid;  ///< of the adapter, 16 hex digits, and its port; empty when the file names NICs
-  std::string leaf, port, rack, rail;  ///< switch, its port, ...; empty where the file does not say
+  std::string leaf, port, rack, rail;  ///< switch, its port, ...; empty if not in the file
 };
 
 struct Fabric {

@@ -14,7 +14,7 @@ namespace assay {
 struct LaunchExpectations {
   std::int64_t nodes = 0, ranks = 0, devices = 0;
 
-  /// Who says how many devices a node has wants them all measured.
+  /// An expected number of devices requires all of them to be measured.
   const char* severity_of_uncovered() const noexcept { return devices > 0 ? "inconclusive" : "warn"; }
 };
 
@@ -35,8 +35,7 @@ std::vector<LaunchFinding> check_launch(const Topology& topology, const LaunchEx
                                         const LaunchEnvironment& environment, int sibling_singletons = 0);
 
 /// How many other processes with this very command line the same parent started: more than none beside an MPI
-/// world of one means that a launcher of another MPI started N programs that do not know each other. 0 when
-/// it cannot be told.
+/// world of one means that a launcher of another MPI started N separate programs. 0 if unknown.
 int count_sibling_singletons(const std::string& proc = "/proc");
 
 }  // namespace assay

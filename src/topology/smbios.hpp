@@ -8,7 +8,7 @@
 
 namespace assay {
 
-/// What the firmware's tables tell: DMTF DSP0134 (SMBIOS) types 1 and 17.
+/// Data of the firmware's tables: DMTF DSP0134 (SMBIOS) types 1 and 17.
 struct SmbiosTables {
   std::string system_uuid;  ///< lower case; empty when absent or a placeholder
   std::vector<Dimm> dimms;  ///< populated slots only, slots named uniquely
@@ -29,7 +29,7 @@ std::string memory_channel(const std::string& slot, const std::string& bank);
 /// False for all-zero, all-one and well-known placeholder UUIDs, which many boards share.
 bool usable_uuid(const std::string& uuid);
 
-/// The text, or empty for the fillers firmware writes where it knows nothing ("Unknown", "To Be Filled By
+/// The text, or empty for the placeholders of firmware ("Unknown", "To Be Filled By
 /// O.E.M.").
 std::string firmware_text(const std::string& text);
 

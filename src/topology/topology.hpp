@@ -34,7 +34,7 @@ struct Nic {
   std::string state;          ///< up|down|...
   std::string driver, firmware, pci;
   double rate_bytes_per_s = unsupported;      ///< link rate as negotiated
-  double max_rate_bytes_per_s = unsupported;  ///< as capable, where the system tells
+  double max_rate_bytes_per_s = unsupported;  ///< capability, if known
   int numa = -1;
   bool virtual_device = false;  ///< no PCI or platform device behind it
   std::string
@@ -58,7 +58,7 @@ struct Dimm {
   double bytes = unsupported, speed_mt_s = unsupported, configured_mt_s = unsupported;
 };
 
-/// An NVIDIA GPU as the driver's library (NVML) tells of it; empty and NaN: it does not tell.
+/// An NVIDIA GPU as NVML describes it; empty and NaN: unsupported.
 struct Gpu {
   std::string uuid, serial, name, vbios, part;
   std::string pci;                                  ///< as the kernel writes it: 0000:17:00.0
@@ -91,11 +91,11 @@ struct Node {
   std::vector<Dimm> dimms;
   std::vector<Gpu> gpus;               ///< in the order of the driver, which goes by PCI address
   std::vector<std::string> gpus_lost;  ///< those that the driver counts and that do not answer, a line each
-  std::string gpu_trouble;  ///< why no GPU can be asked for although there is a driver; empty: none
+  std::string gpu_trouble;             ///< why NVML cannot be used although it is installed; empty: none
   std::uint64_t memory_bytes = 0, memory_available_bytes = 0;
   double cgroup_limit_bytes = unsupported, cgroup_used_bytes = unsupported;
   double cpu_quota_cores = unsupported;               ///< cgroup v1 or v2
-  double memory_bandwidth_bytes_per_s = unsupported;  ///< from DIMM channels and speed, when DMI tells
+  double memory_bandwidth_bytes_per_s = unsupported;  ///< from DIMM channels and speed in DMI
   std::map<std::string, std::string> software;  ///< library and driver versions, environment by allow-list
 
   std::uint64_t llc_bytes_total() const noexcept;  ///< sum of last-level caches
@@ -136,13 +136,13 @@ struct Topology {
   bool measures_gpus() const { return device_kind != "host"; }
   const RankPlace& me() const { return ranks[static_cast<std::size_t>(self)]; }
   const Node& my_node() const { return nodes[static_cast<std::size_t>(me().node)]; }
-  /// Ranks by node, made by index_ranks(); empty where nobody called it.
+  /// Ranks by node, made by index_ranks(); empty before its call.
   std::vector<std::vector<int>> node_ranks;
 
   /// Fills node_ranks: call it once `nodes` and `ranks` are final. Without it ranks_of() walks all ranks.
   void index_ranks();
   std::vector<int> ranks_of(int node) const;
-  /// Made by index_kinds(); empty where nobody called it.
+  /// Made by index_kinds(); empty before its call.
   std::vector<NodeKind> node_kinds;
 
   /// Fills node_kinds: call it once the CPUs of all ranks are final.
@@ -179,7 +179,7 @@ std::vector<Share> share_cpus(const Node& node, const std::vector<std::vector<in
 
 Json to_json(const Node& node);
 Node node_from_json(const Json& json);
-/// What a description says other than another: fields that differ, in lists of parts item by item. Nodes of a
+/// The difference of a description to another: fields that differ, in lists of parts item by item. Nodes of a
 /// cluster are so much alike that this is a twentieth of it.
 Json differences(const Json& json, const Json& like);
 /// The node whose description differs from that of `like` so. A whole description is taken as it is.

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The claim of abnormality: who does not belong to a population, at two levels of proof. A warning takes the
-// population for normal, with a guard that reads the tail off its fast side. A fault must hold even where
-// healthy parts spread like Student's t with 4 degrees of freedom, because nobody can see from 64 values that
-// they do not.
+// Abnormality: outliers of a population at two levels of proof. A warning assumes a normal population, with a
+// guard that estimates the tail from its fast side. A fault must hold also if healthy parts spread like
+// Student's t with 4 degrees of freedom, because 64 values cannot exclude that.
 #pragma once
 
 #include <cstddef>
@@ -22,20 +21,19 @@ struct Abnormality {
   double variance = 0;  ///< of those that are not slow; 0 for fewer than 6
   double real = 1;  ///< part of the deviation that is the parts' own, not the noise of their medians: only
                     ///< that may be heavy-tailed
-  /// As p, with a spread that other metrics helped to know (`moderate`), and its degrees of freedom; empty
-  /// without.
+  /// As p, with a spread combined with other metrics (`moderate`), and its degrees of freedom; empty without.
   std::vector<double> moderated;
   double degrees = 0;
 };
 
-/// What all populations of a run together say of heavy tails: what one of 12 cannot tell, twelve of them can.
+/// Estimates heavy tails from all populations of a run; one population of 12 is not enough.
 class TailPool {
  public:
-  /// A population of `n` and its `peaked`. Metrics that tell one story are to be added once.
+  /// A population of `n` and its `peaked`. Correlated metrics are added once.
   void add(std::size_t n, double peaked);
-  /// By what factor the error under heavy tails may be exceeded, because populations as light as these are
-  /// seen under Student's t with 4 degrees only with probability q: q^(-3/4) / 4, whose mean under those is 1
-  /// (a calibrator of p-values, Shafer et al. 2011). Not under 1.
+  /// Factor by which the error under heavy tails may be exceeded, because populations as light as these occur
+  /// under Student's t with 4 degrees only with probability q: q^(-3/4) / 4, whose mean under those is 1 (a
+  /// calibrator of p-values, Shafer et al. 2011). Not under 1.
   double gain() const noexcept;
 
  private:
@@ -43,8 +41,8 @@ class TailPool {
   std::size_t populations_ = 0;
 };
 
-/// 48 and more: robust predictive deviation; 4 to 47: deletion t (p of those it peels, 1 for the others);
-/// fewer: nobody. `noise`: standard error of the values, 0 if unknown.
+/// 48 and more: robust predictive deviation; 4 to 47: deletion t (p of removed members, 1 for the others);
+/// fewer: none. `noise`: standard error of the values, 0 if unknown.
 Abnormality abnormality(std::span<const double> values, double noise = 0);
 
 /// Under 48: takes the spread of the members from theirs and a prior. surely_abnormal goes by it from then
@@ -58,8 +56,8 @@ bool surely_abnormal(const Abnormality& a, std::size_t member, double alpha, con
 /// P(a given healthy member lies as far out or farther) if the population may be heavy-tailed: the least
 /// alpha at which it is surely_abnormal, over the members. Not under 1e-9.
 double heavy_p(const Abnormality& a, std::size_t member);
-/// Whether two metrics of the same members (scores in the same order) tell the same story: those that are not
-/// slow are ranked alike, or lie far out alike. At most 2000 of them are looked at.
+/// Whether two metrics of the same members (scores in the same order) are correlated: members that are not
+/// slow have correlated ranks, or are far out alike. At most 2000 of them are looked at.
 bool alike(std::span<const double> a, std::span<const double> b);
 /// p times the population's size, at most 1.
 double family_p(const Abnormality& a, std::size_t member);

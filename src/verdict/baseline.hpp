@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An earlier fleet as the reference: what a healthy node of this kind reaches, for a node that is tested
-// alone too.
+// An earlier fleet as the reference, also for a node that is tested alone.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +25,7 @@ struct BaselineValue {
 struct Baseline {
   std::string name;  ///< as given: --baseline
   std::vector<RunSource> runs;
-  std::vector<std::string> injected;  ///< files in which faults were made on purpose
+  std::vector<std::string> injected;  ///< files with injected faults
   std::vector<BaselineValue> values;
 };
 
@@ -40,8 +39,8 @@ Baseline baseline_from(const Json& json);
 
 /// Magnitude against the baseline of the same case_key and stratum: FAIL beyond the delta of the metric's
 /// class when confirmed, WARN beyond 2 % and beyond what the baseline's own parts differ. More than half of a
-/// population below is one finding. What has another case_key or stratum than the baseline has no reference,
-/// and is told.
+/// population below is one finding. Values with another case_key or stratum than the baseline have no
+/// reference; a finding names them.
 void judge_baseline(Judgement& j, const Snapshot& now);
 
 }  // namespace assay::verdict

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A collective in several groups side by side, again and again in other ones: who was in which group, and how
-// fast it was.
+// A collective in several concurrent groups, repeated with other groups: members and rates of each group.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +15,10 @@ namespace assay::verdict {
 struct Draw {
   int number = 0;
   std::map<int, std::vector<double>> rates;     ///< by group: logs of the rates of all samples
-  std::map<int, std::set<std::int32_t>> units;  ///< by group: rows of /entities of who was in it
+  std::map<int, std::set<std::int32_t>> units;  ///< by group: rows of /entities of its members
 };
 
-/// Whom groups tell apart: nodes, or devices where each rail (local rank) has groups of its own.
+/// The units that groups separate: nodes, or devices if each rail (local rank) has its own groups.
 enum class Unit { node, device };
 
 /// The draws of one case by covariate `group` = 1,000,000 x draw + group; none without it, or of another

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collectives over random groups of nodes: a culprit is slow in every group it is drawn into, its victims
-// only beside it. What the rule needs of a case of stage `groups` and kind `device`: a covariate `group`
-// [entity, sample], 1,000,000 x draw + group; repeats with the same case_key are further draws, and so are
-// retest cases (.cK).
+// Collectives over random groups of nodes: a slow node makes all its groups slow; other nodes are slow only
+// in a group with it. Required of a case of stage `groups` and kind `device`: a covariate `group` [entity,
+// sample], 1,000,000 x draw + group; repeats with the same case_key are further draws, and so are retest
+// cases (.cK).
 #pragma once
 
 #include <vector>
@@ -12,7 +12,7 @@
 
 namespace assay::verdict {
 
-/// Names nodes that slow their groups, where no pair told it already (runs after judge_network).
+/// Names nodes that slow their groups, unless their pairs named them already (runs after judge_network).
 void judge_collectives(Judgement& j);
 
 /// Cases whose suspects are to be drawn into new groups.
@@ -21,8 +21,8 @@ std::vector<Retest> collective_retests(const Judgement& j);
 /// Rails (parameter `rails`) all of whose groups are slow beside the other rails (rails.cpp).
 void judge_rails(Judgement& j);
 
-/// Where a collective of all nodes is slow, once nothing else told what is (bisection.cpp); from its retest
-/// case of variant "halves".
+/// Locates a slow collective of all nodes that no other rule explains (bisection.cpp); from its retest case
+/// of variant "halves".
 void judge_bisection(Judgement& j);
 std::vector<Retest> bisection_retests(const Judgement& j);
 

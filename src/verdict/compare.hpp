@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two sets of runs against each other. The unit of every statement is the node (or the device, if asked for):
-// samples of one node tell how well that node is known, and nothing about other nodes.
+// Comparison of two sets of runs. The unit is the node (or the device, as an option): samples of one node
+// give the precision of that node only.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 namespace assay::verdict {
 
 struct CompareOptions {
-  double margin = 0.01;  ///< a change of the rate by less than this is none
+  double margin = 0.01;  ///< smaller changes of the rate count as SAME
   double alpha =
       0.05;  ///< error of a false FASTER or SLOWER over all metrics together (Holm), and of a false SAME
   std::string cases = "*";  ///< glob on suite/name
@@ -76,7 +76,7 @@ struct CompareResult {
   int exit_code = 3;  ///< 0 SAME or FASTER, 1 SLOWER, 3 AMBIGUOUS, INSUFFICIENT or INCOMPARABLE
 };
 
-/// Fewest nodes of a side that a statement is made for, however many samples each has.
+/// Fewest nodes of a side for a comparison, whatever the number of samples.
 inline constexpr std::size_t compare_min_nodes = 4;
 
 /// Pure. Units are matched by identity (kind and id), never by rank, and paired where both sides have the

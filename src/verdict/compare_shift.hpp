@@ -15,7 +15,7 @@ struct Shift {
 };
 
 /// Fewest values of a side for which the intervals come from the exact permutation distribution of the ranks;
-/// below it, where that has too few steps to say anything, from Student's t. Signed ranks have fewer steps
+/// below it, where that has too few steps, from Student's t. Signed ranks have fewer steps
 /// than rank sums.
 inline constexpr std::size_t permutation_min = 8, signed_permutation_min = 10;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What was promised, beside what was measured: the table that a contract is signed by.
+// The bounds of a contract and the measured values.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ namespace assay::verdict {
 /// One bound of one [[limit]] against one metric.
 struct ContractRow {
   std::string promised, where;  ///< "min 20 GFLOP/s", "limits.toml:3"
-  std::string metric, unit;  ///< suite/case:metric; empty where the limit matches nothing that was measured
+  std::string metric, unit;     ///< suite/case:metric; empty if the limit matches no measurement
   double bound = 0, median = results::not_taken, low = results::not_taken,
          high = results::not_taken;  ///< over parts, with its 95 % interval
   std::size_t parts = 0, beyond = 0;
@@ -22,14 +22,14 @@ struct ContractRow {
   double worst_value = results::not_taken;
   double margin =
       results::not_taken;  ///< of the worst part, as a fraction of the rate: below 0 is beyond the bound
-  std::string met;         ///< yes|no|open|absent; "no" where the verdict says FAIL
+  std::string met;         ///< yes|no|open|absent; "no" for FAIL
 };
 
 /// By margin, the least first; those that match nothing before all. Empty without limits. `verdict` is that
-/// of `j`: whether a limit is met is what it says.
+/// of `j`; it decides whether a limit is met.
 std::vector<ContractRow> contract_of(const Judgement& j, const results::VerdictData& verdict);
 
-/// What a metric could have shown.
+/// The sensitivity of a metric.
 struct Sensitivity {
   std::string metric, unit, stratum, basis;  ///< strongest reference of its parts
   std::size_t parts = 0;

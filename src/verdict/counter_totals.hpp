@@ -28,10 +28,10 @@ Totals total_by_counter(const results::Results& results);
 
 /// Whether it is one of the driver of GPUs: nvml_..., xid_79.
 bool is_gpu_counter(const std::string& counter);
-/// Whether its rise means that a part ran slower than it could, to save itself.
+/// Whether its rise means throttling.
 bool is_throttling(const std::string& counter);
 
-/// What the counters of GPUs tell, without statistics.
+/// Facts from the counters of GPUs.
 void judge_gpu_counters(Judgement& j, const Totals& totals);
 
 }  // namespace assay::verdict

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who gets slower while his peers do not: within a long case, and from file to file of a soak.
+// Parts that become slower than their peers within a long case, or from file to file of a soak.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ struct Drifter {
 };
 
 /// `lines`: log rates [member][time] of members that were measured at the same times; NaN where one was not.
-/// What all lose is taken out (the median of every time). Named are those who lose `delta_drift` and are
+/// The common loss is removed (the median of every time). Named are members that lose `delta_drift` and are
 /// abnormal among the changes of all at `alpha`, heavy tails assumed. Six members and four times at least;
 /// fewer give none.
 std::vector<Drifter> drifters_of(std::vector<std::vector<double>> lines, double alpha);
@@ -29,7 +29,7 @@ std::vector<Drifter> drifters_of(std::vector<std::vector<double>> lines, double 
 /// Position from which on a line falls: least squares of a level and a slope from there.
 std::size_t begin_of_fall(std::span<const double> line);
 
-/// What parts lost from segment to segment: WARN `drift` findings, one per part, the metric that lost most.
+/// Losses of parts from segment to segment: WARN `drift` findings, one per part, the metric that lost most.
 /// In the order of `started`.
 struct SegmentDrift {
   results::Finding finding;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The chain of evidence of one part: everything in a file that its state rests on.
+// The evidence about one part: everything in a file that determines its state.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace assay::verdict {
 
-/// What one metric says about one part.
+/// Evidence of one metric about one part.
 struct MetricEvidence {
   std::string metric, unit, part, stratum;  ///< `part`: of which part it was measured
   double value = 0, low = results::not_taken, high = results::not_taken;  ///< median with its 95 % interval

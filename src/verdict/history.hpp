@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each part against itself: what it measured in earlier runs, with the drift of the whole fleet taken out.
+// Comparison of each part with its earlier runs, without the drift of the whole fleet.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct Shifted {
   std::string since;        ///< start of the first of them
 };
 
-/// What earlier runs say about the parts of one series of one run.
+/// Earlier runs of the parts of one series of one run.
 struct HistorySeries {
   std::string metric, case_key;
   std::vector<float>
@@ -45,9 +45,9 @@ struct History {
 
 struct HistoryOptions {
   std::size_t window = 10;        ///< runs of the median
-  std::size_t most_runs = 200;    ///< that are looked at: a lasting shift is told for so long
+  std::size_t most_runs = 200;    ///< that are read: a lasting shift is reported for this many
   double alarms_per_node = 2e-3;  ///< expected alerts of a healthy node in one run, over all of its metrics
-  double least_change = 5e-3;     ///< smaller changes are nobody's business
+  double least_change = 5e-3;     ///< smaller changes are not reported
   std::size_t empirical_min = 1000;  ///< leave-one-out differences from which their own tail is used; below,
                                      ///< Student's t with 4 degrees
 };
@@ -71,7 +71,7 @@ Json history_json(const History& history);
 /// Throws Error(data) for what `history_json` did not write.
 History history_from(const Json& json);
 
-/// A change for the worse is WARN; a FAIL when it was there in the run before too, and the deficit against
+/// A loss is WARN; FAIL if it was in the run before too, and the deficit against
 /// the part's own past is confirmed and beyond the delta of the class. `since` is the first run of the
 /// lasting shift. A fleet that drifted as a whole is one warning.
 void judge_history(Judgement& j, const Snapshot& now, const History& history);

@@ -10,11 +10,11 @@
 
 namespace assay::verdict {
 
-/// Which table is judged, and how to speak of its rows.
+/// The judged table, and the words for its rows.
 struct Majority {
   std::string table;  ///< below /inventory
   std::string many;   ///< "nodes"
-  /// Numbers of which less means that a part is gone, rather than set differently.
+  /// Columns in which a smaller number means a missing part instead of another setting.
   std::function<bool(const std::string& column)> is_amount;
 };
 
@@ -28,7 +28,7 @@ void judge_column(Judgement& j, const Majority& of, const std::string& column,
 /// Columns that differ between healthy parts by nature.
 bool is_identity(const std::string& column);
 
-/// Whether the part's node is a virtual machine, in whose PCIe tree nothing is as it seems.
+/// Whether the part's node is a virtual machine, whose PCIe tree is virtual.
 bool is_virtual_node(const Judgement& j, std::int32_t node);
 
 std::string number_text(double value);

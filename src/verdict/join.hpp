@@ -24,7 +24,7 @@ struct JoinedRun {
 ///   reasons    each with the file it comes from
 ///   findings   the same one (level, name, kind, suite, metric) of several files once, with the worst
 ///   deficit;
-///              text and evidence say where and how often
+///              text and evidence name the files and their number
 ///              with what parts lose from file to file while their peers do not (drift.hpp)
 ///   entities   the worst state of each, by kind and id
 ///   counts     summed

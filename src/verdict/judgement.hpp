@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the rules of the verdict share: the input, names of entities, the measured series, and what was found
-// so far.
+// Shared by the rules of the verdict: the input, names of entities, the measured series, and the findings so
+// far.
 #pragma once
 
 #include <cstdint>
@@ -32,8 +32,7 @@ class EntityIndex {
   std::int32_t parent(std::int32_t row) const noexcept;
   const std::vector<std::int32_t>& nodes() const noexcept { return nodes_; }
   int cores(std::int32_t row) const noexcept;  ///< hardware threads of a host device (from its name), else 0
-  /// Whether the run can measure it: not a GPU that no rank drives, which only the inventory and counters
-  /// speak of.
+  /// Whether the run can measure it: false for a GPU without a rank, which only has inventory and counters.
   bool takes_part(std::int32_t row) const noexcept;
   bool shares_cores(std::int32_t row) const noexcept;  ///< a device named ".K": several ranks on one core set
 
@@ -73,15 +72,15 @@ struct Series {
   std::vector<std::string> strata;
 
   std::string full() const { return suite + "/" + name + ":" + metric; }
-  /// One value for several ranks, whoever wrote it down: no population of theirs.
+  /// One value for several ranks, which are then no population.
   bool is_shared() const noexcept { return judging.shared_by != results::SharedBy::none; }
   bool is_of(results::MetricClass c) const noexcept { return judging.of == c; }
 };
 
-/// An entity on the wrong side of a bound, before it becomes a finding of its own or of its population.
+/// An entity beyond a bound, before it becomes a finding of the entity or of its population.
 struct Below {
   const SeriesRow* row = nullptr;
-  std::int32_t entity = -1;  ///< whom it names
+  std::int32_t entity = -1;  ///< the named entity
   std::vector<std::int32_t> rows;
   double value = 0, reference = 0, standard_error = 0;
   std::int64_t n = 0;
@@ -89,7 +88,7 @@ struct Below {
   bool exact = false;  ///< a count rather than a rate: needs no interval
   bool again = false;  ///< value, standard_error and n are those of a retest case; screening had `first`
   double first = 0;
-  bool lasting = false;  ///< not so when measured again, but so in 3 blocks and 60 s of the screening
+  bool lasting = false;  ///< not in the retest, but in 3 blocks and 60 s of the screening
 };
 
 /// A finding and the rows of /entities whose state it decides.
@@ -137,7 +136,7 @@ const std::vector<double>* number_column(const results::InventoryTable& table,
                                          std::initializer_list<const char*> names);
 const std::vector<std::string>* text_column(const results::InventoryTable& table,
                                             std::initializer_list<const char*> names);
-/// The series that a finding is about by its metric; nullptr for those that are about none.
+/// The series of a finding by its metric; nullptr without one.
 const Series* series_of(const Judgement& j, const results::Finding& finding);
 /// Names of network interfaces that ride on fabric ports which /inventory/nic lists by themselves.
 std::set<std::string> riding_interfaces(const Judgement& j);
@@ -147,11 +146,11 @@ std::string percent(double fraction);
 /// The first eight of some names, and how many more there are.
 std::string first_of(const std::vector<std::string>& names);
 
-/// Takes what retest cases measured of those on the wrong side in place of what screening had.
+/// Replaces the screening's values of entities beyond a bound by those of their retest cases.
 void take_retests(const Judgement& j, const Series& s, std::vector<Below>& below);
-/// Whether a deficit against limit or physics is beyond doubt: the whole 95 % interval of the median is on
-/// the wrong side (with under three samples: over 20 %), and at level smoke over 20 % in any case. Where it
-/// was measured again that is the median which counts.
+/// Whether a deficit against a limit or floor is certain: the whole 95 % interval of the median is beyond the
+/// bound (with under three samples: over 20 %), and at level smoke over 20 % in any case. After a retest, its
+/// median counts.
 bool confirmed_below(const Judgement& j, const Below& b);
 /// A claim of magnitude, FAIL when confirmed and WARN otherwise; `what` names the bound ("limit 10 GB/s").
 results::Finding magnitude(const Judgement& j, const Series& s, const Below& b,
@@ -186,7 +185,7 @@ void judge_patterns(Judgement& j);
 void judge_dips(Judgement& j);
 void judge_drift(Judgement& j);
 void judge_noise(Judgement& j);
-/// All rules in their order, then `conclude`. Afterwards the series know what they were held against.
+/// All rules in their order, then `conclude`. Afterwards the series hold their references.
 results::VerdictData judge_all(Judgement& j);
 /// Orders the findings, gives every entity its state, and the run its state, basis and exit code.
 results::VerdictData conclude(Judgement& j);

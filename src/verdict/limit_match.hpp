@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which measured rows a [[limit]] speaks of.
+// The measured rows that a [[limit]] matches.
 #pragma once
 
 #include <cstdint>

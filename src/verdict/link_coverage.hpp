@@ -13,7 +13,7 @@
 
 namespace assay::verdict {
 
-/// What went over a link, both ways together.
+/// Traffic of a link, both directions.
 struct LinkUse {
   double bytes = 0;
   std::set<std::string> cases;  ///< suite/name, without repeats
@@ -29,7 +29,7 @@ struct LinkCoverage {
   /// counts.
   std::map<std::int32_t, LinkUse> cables;
   /// Pairs of switches that have NICs of one name; with no bytes where no measured pair crossed from one to
-  /// the other. What lies between them is not known.
+  /// the other. Links between switches are unknown.
   std::map<std::pair<std::string, std::string>, LinkUse> switches;
 
   bool any() const noexcept { return !nodes.empty(); }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Links and the network: who is slow, told from sampled pairs. What the rules need of a case:
+// Links and the network: slow parts, found from sampled pairs. Required of a case:
 //
 // - kind `link`, one row per directed pair: `source` and `destination` are devices or NICs (rows of
 // /entities). Both
 //   directions of a pair are rows of their own where both were measured.
 // - optional covariate metric `round` (unit count) [entity] or [entity, sample]: which round of concurrent
 // pairs the row
-//   (or sample) belongs to. What moved a whole round is then taken out. Without it all rows count as one
+//   (or sample) belongs to. Common effects of a round are then removed. Without it all rows count as one
 //   round.
 // - /inventory/nic text columns `switch` and `rail` (from --topology): without `switch` no leaf is ever
 // named.
@@ -26,8 +26,7 @@ namespace assay::verdict {
 /// floors, whose findings about single links it takes off the partners of a part that is named here.
 void judge_network(Judgement& j);
 
-/// What the network wants measured again, units before single pairs. Links that were confirmed already ask
-/// for nothing. Needs collect_series.
+/// Retests of links, units before single pairs; none for confirmed ones. Needs collect_series.
 std::vector<Retest> network_retests(const Judgement& j);
 
 }  // namespace assay::verdict

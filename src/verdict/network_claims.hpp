@@ -19,14 +19,14 @@ struct Part {
   std::string leaf;
   friend auto operator<=>(const Part&, const Part&) = default;
 };
-/// An end that is the only one of its node stands for the node, unless it is a NIC.
+/// An end that is the only one of its node counts as the node, unless it is a NIC.
 Part part_of(const Judgement& j, const LinkSet& set, const Suspect& s);
 
 /// By set: the suspects that are measured again in that set's series. Each part in the series that shows it
 /// best, single pairs in the two series of the longest messages.
 std::vector<std::vector<const Suspect*>> assign(const Judgement& j, const std::vector<Screened>& screened);
 
-/// What is said about a part, by the series that says most.
+/// The claim about a part, from the series with the most evidence.
 struct Claim {
   Part part;
   const Screened* screened = nullptr;

@@ -19,20 +19,20 @@ struct Suspect {
   int index = -1;  ///< of the leaf, node, end, or pair in the LinkSet
   Way way = Way::both;
   double deficit = 0;     ///< logarithmic, positive is slower
-  double reference = 0;   ///< what it is held against: log rate above the set's centre
+  double reference = 0;   ///< reference: log rate above the set's centre
   double p_adjusted = 1;  ///< chance of one such part among healthy ones; NaN where small numbers allow none
   bool strong = false;    ///< worth a warning without fresh data
   std::size_t controls = 0;
 };
 
 struct Options {
-  double alpha_screen = 0.10;  ///< of every population that is looked at: whom to measure again
+  double alpha_screen = 0.10;  ///< per population: selects suspects for the retest
   double alpha_warn = 0.01;  ///< over all levels, directions and sets together: a warning without fresh data
   std::size_t sets = 1;      ///< how many sets there are
 };
 
 /// Upper quartile (of fewer than four values the largest): congestion and a slow partner only ever lower a
-/// value, a slow NIC lowers all of them (reference: verdict-statistics 4.5).
+/// value, a slow NIC lowers all of them.
 double upper(std::vector<double> values);
 
 /// Scores of the ends: upper quartile over partners, both ways, sent, received; NaN without enough data.

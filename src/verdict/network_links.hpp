@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pairs of one series as numbers: log rates without what moved their whole round, and where their ends
-// hang.
+// The pairs of one series as numbers: log rates without the common effect of their round, and the switches of
+// their ends.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +19,9 @@ constexpr std::size_t at(int i) { return static_cast<std::size_t>(i); }
 struct End {
   std::int32_t row = -1;  ///< of /entities
   int node = -1;          ///< index into LinkSet::node_rows
-  int leaf = -1;          ///< index into LinkSet::leaves; -1 where no topology says, or says several
+  int leaf = -1;          ///< index into LinkSet::leaves; -1 if unknown or several
   int degree = 0;         ///< pairs measured
-  bool shared = false;    ///< other ranks use its cores too: it gets what the scheduler gives it
+  bool shared = false;    ///< other ranks use its cores too: the scheduler decides its rate
 };
 
 /// One measurement of a pair: natural logarithms of rates (higher is better), centred; NaN for a direction
@@ -49,7 +49,7 @@ struct LinkSet {
 /// Row of a switch in /entities, by its name with or without "switch:"; -1 when there is none.
 std::int32_t switch_row(const Judgement& j, const std::string& name);
 
-/// Where NICs hang, from /inventory/nic; by row of /entities.
+/// Switches of NICs, from /inventory/nic; by row of /entities.
 class Places {
  public:
   explicit Places(const Judgement& j);

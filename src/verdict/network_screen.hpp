@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Screening all link series of a file, and what fresh data say about the suspects.
+// Screening of all link series of a file, and the retest of the suspects.
 #pragma once
 
 #include <vector>
@@ -34,10 +34,10 @@ struct LinkRetest {
 };
 LinkRetest link_retest(const Judgement& j, const Places& places, const Screened& screened);
 
-/// What fresh data say about a suspect.
+/// Retest result of a suspect.
 struct RetestResult {
   bool measured = false;                  ///< there are fresh data of it
-  bool slower = false;                    ///< beyond doubt slower than the controls
+  bool slower = false;                    ///< significantly slower than the controls
   double deficit = 0, low = 0, high = 0;  ///< logarithmic, with its interval
   double sure = 0;                        ///< lower bound of a failure's claim
   double p = 1;

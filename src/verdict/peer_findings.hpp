@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is said about those that differ from their peers: who, what, how much with its interval, n, p, since
-// when, and what to do next.
+// Findings about parts that differ from their peers: part, metric, deficit with its interval, n, p, since
+// when, and the next step.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ struct PeerFinding {
   const Population* population = nullptr;
   std::size_t member = 0;
   Suspect suspect;
-  std::size_t metrics = 1;  ///< of the suite that say so
+  std::size_t metrics = 1;  ///< of the suite with this finding
   double p = 1;
   RetestResult retest;
   std::size_t lasting_blocks = 0;  ///< blocks of the screening in which it was slower than delta
@@ -30,7 +30,7 @@ void add_node_finding(Judgement& j, std::int32_t node, const std::vector<PeerFin
 void add_group_finding(Judgement& j, const std::vector<PeerFinding>& parts);
 /// Two populations in one stratum that may both be healthy, seen in `metrics` metrics of the suite.
 void add_split_finding(Judgement& j, const Population& p, std::size_t metrics);
-/// What the low side of a split has in common, as ", ..."; empty where nothing recorded tells.
+/// What the low side of a split has in common, as ", ..."; empty if nothing recorded explains it.
 std::string in_common(const SplitFound& split);
 
 }  // namespace assay::verdict

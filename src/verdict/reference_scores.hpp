@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What baseline and history share: who is held against them, by which value, and what a fresh measurement
-// says.
+// Shared by baseline and history: the compared parts, their values, and the retest.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +11,9 @@
 
 namespace assay::verdict {
 
-/// One part with its value of one metric. Links across nodes are drawn anew in every run, so a node stands
-/// for its own: the upper quartile of the rates with its partners, which a slow partner cannot lower. Links
-/// in a node stand for themselves.
+/// One part with its value of one metric. Links across nodes are drawn anew in every run, so a node is
+/// represented by the upper quartile of the rates with its partners, which a slow partner cannot lower. Links
+/// in a node are parts themselves.
 struct Score {
   std::int32_t part = -1, stratum = 0;
   double log_rate = 0;
@@ -26,7 +25,7 @@ struct Score {
 /// In an order that the file alone decides. None of collectives: they have one value per run.
 std::vector<Score> scores_of(const Snapshot& run, const SnapshotSeries& series);
 
-/// What the retest cases, or else the blocks of the screening case, say about one part.
+/// Result of the retest cases, or else of the blocks of the screening case, for one part.
 struct RetestRate {
   bool again = false;    ///< measured again in the same job
   bool lasting = false;  ///< or seen in 3 blocks and over 60 s
@@ -57,7 +56,7 @@ results::Finding reference_finding(const Judgement& j, const SnapshotSeries& s, 
                                    const Score& score, const Claim& claim, double reference_log,
                                    const std::string& kind, const std::string& what);
 
-/// Notes in the series that these parts were held against a reference of this strength.
+/// Records in the series that these parts have a reference of this strength.
 void mark_references(Judgement& j, const SnapshotSeries& s, const std::vector<const Part*>& parts,
                      Reference strength);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run is held against besides limits, physics and its own peers: --baseline and --history.
+// References of a run besides limits, floors and peers: --baseline and --history.
 #pragma once
 
 #include <memory>
@@ -12,15 +12,15 @@ namespace assay::verdict {
 
 struct Judgement;
 
-/// Reads what --baseline and --history name (empty: neither) into a value that any number of runs can be
-/// judged with. Throws Error(data) or Error(usage) in one line that names the option.
+/// Reads --baseline and --history (empty: none) into a value that can judge any number of runs. Throws
+/// Error(data) or Error(usage) in one line that names the option.
 struct References {
   std::string baseline_name, history_name;
   std::shared_ptr<const Baseline> baseline;
   std::shared_ptr<const std::vector<Snapshot>> earlier;
 
   static References load(const std::string& baseline, const std::string& history);
-  /// What was given takes the place of what `options` had.
+  /// Replaces the references in `options` by the given ones.
   void put(Options& options) const;
 };
 

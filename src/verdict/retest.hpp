@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Retests: whom the verdict suspects after screening, and what it wants measured again in the same job before
-// it accuses anybody. Screening is liberal; only fresh data may fail an entity against its peers.
+// Retests: suspects of the screening, and the cases to measure again in the same job before a part can fail.
+// Screening is liberal; only new data fail an entity against its peers.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ struct LinkEnds {
 
 /// One screening case to be measured again. The retest case is stored as `<name>.cK` (K = 1, 2, ...) with the
 /// same case_key, kind, metrics and stage; its rows are the candidates and the controls (or the links of
-/// `rounds`), its samples lie in >= 3 blocks in which candidates and controls take turns, and its `t` tells
-/// how long that lasted.
+/// `rounds`), its samples lie in >= 3 blocks in which candidates and controls take turns, and its `t` holds
+/// their times.
 struct Retest {
   std::string suite, name;  ///< the screening case, without suffix
   std::string metric;       ///< what made them candidates
@@ -36,10 +36,9 @@ struct Retest {
   std::string variant;
 };
 
-/// What is to be measured again, most promising first; empty when nobody is suspected or everything asked for
-/// has been measured. Pure and deterministic: the same file asks for the same, whoever reads it. The runner
-/// calls it after the last planned stage, runs what fits the share of the budget, and calls again until it is
-/// empty; the simulator does likewise.
+/// The retests of a file, most promising first; empty without suspects, or when all were measured. Pure and
+/// deterministic. The runner and the simulator call it after the last planned stage, run what fits the share
+/// of the budget, and call again until it is empty.
 std::vector<Retest> retests(const results::Results& results, const Options& options);
 
 }  // namespace assay::verdict

@@ -18,16 +18,14 @@ std::vector<const Suspect*> named_candidates(const Screening& screening);
 /// they are one: indices of the populations, the one to be named first (explained before others, then the
 /// worst against what it may be short of).
 std::vector<std::vector<std::size_t>> split_stories(const Screening& screening);
-/// What populations want measured again.
+/// Retests of populations.
 std::vector<Retest> population_retests(const Judgement& j);
 
-/// judge_limits for who may only ask for more samples: nothing is found where a limit is in the wrong unit,
-/// which the verdict will say.
+/// judge_limits for the retest stage: a limit in the wrong unit gives no error here; the verdict reports it.
 void suspect_by_limits(Judgement& j);
 
-/// What limits, physical floors, baseline and history want measured again: candidates among the parts below
-/// them, controls from the others (none when there are no others); of links those below, in rounds of
-/// disjoint pairs.
+/// Retests of limits, physical floors, baseline and history: candidates among the parts below them, controls
+/// from the others (none when there are no others); of links those below, in rounds of disjoint pairs.
 std::vector<Retest> reference_retests(const Judgement& j);
 
 }  // namespace assay::verdict

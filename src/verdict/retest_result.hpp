@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the retest cases (NAME.cK) say about a suspect: its fresh median against that of controls measured in
-// turns with it.
+// Result of the retest cases (NAME.cK) for a suspect: its new median against that of controls measured in
+// turns.
 #pragma once
 
 #include <cstdint>

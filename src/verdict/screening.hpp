@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who looks slow among peers, before anything is measured again. The same function serves the retest stage,
-// which asks for fresh data of its candidates, and the judgement, which reads them.
+// Suspects among peers before the retest. The same function serves the retest stage, which measures its
+// candidates, and the judgement, which reads the results.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ struct Suspect {
   double p = 1;  ///< adjusted for the population, the populations of the run, and the metrics combined
   bool combined = false;   ///< abnormal by several metrics of a suite together
   bool warn = false;       ///< worth a warning by itself
-  bool candidate = false;  ///< may fail if fresh data say the same
+  bool candidate = false;  ///< may fail if the retest confirms it
   bool spared = false;     ///< no candidate because so many are as slow that they may be another kind of part
 };
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Links beyond a bound that all hang on one part are that part: its switch, node or NIC, not each link for
-// itself.
+// Links beyond a bound with one part in common are attributed to that part: switch, node or NIC.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Snapshots from a reading process (results/archive.hpp): what a reference needs of a file, instead of all
-// its samples.
+// Snapshots from a reading process (results/archive.hpp) instead of all samples of a file.
 #pragma once
 
 #include <functional>
@@ -12,8 +11,8 @@
 
 namespace assay::verdict {
 
-/// What `read` makes of `file` in a process of its own. Throws Error(data) as `read` does, and when what
-/// arrives does not hold together.
+/// Result of `read` of `file` in a child process. Throws Error(data) as `read` does, and for inconsistent
+/// data.
 std::vector<IndexedRun> runs_read_confined(
     const std::string& file, const std::function<std::vector<IndexedRun>(const InputFile&)>& read);
 

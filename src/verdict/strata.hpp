@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What must be equal for entities to be peers, and what else is recorded of them that may explain a
-// difference.
+// Attributes that must be equal for peers, and attributes that may explain a difference.
 #pragma once
 
 #include <cstdint>
@@ -42,8 +41,8 @@ struct Attribute {
   std::vector<std::int32_t> of;  ///< by position in the population
 };
 
-/// A place is where parts break together (cooling, power, a cable): it tells where to look and excuses
-/// nobody. A slot is none: every node has it.
+/// A place is where parts fail together (cooling, power, a cable): a hint, no excuse. A slot is none: every
+/// node has it.
 bool is_place(const std::string& attribute);
 
 /// Everything recorded of these rows of /entities that takes two values or more and is not a name of its own
@@ -51,7 +50,7 @@ bool is_place(const std::string& attribute);
 /// rack, switch.
 std::vector<Attribute> attributes_of(const Judgement& j, const std::vector<std::int32_t>& rows);
 
-/// The same, remembered: most metrics of a run are about the same entities.
+/// The same with a cache: most metrics of a run have the same entities.
 class AttributeCache {
  public:
   const std::vector<Attribute>& of(const Judgement& j, std::vector<std::int32_t> rows) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Metrics over many runs, with the dates on which they changed for good.
+// Metrics over many runs, with the dates of lasting changes.
 #pragma once
 
 #include <string>
@@ -29,7 +29,7 @@ struct TrendMetric {
   std::vector<TrendChange> changes;  ///< the largest first
 };
 
-/// Pure. Metrics that at least two runs have; a step is told from 2 % on when it is more than 6 robust
+/// Pure. Metrics that at least two runs have; a step is reported from 2 % on if it is more than 6 robust
 /// deviations of the values around their two medians, with three runs before and two after it. Steps of parts
 /// are those that the fleet did not take.
 std::vector<TrendMetric> trend_of(const std::vector<Snapshot>& runs);

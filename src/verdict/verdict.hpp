@@ -37,7 +37,7 @@ results::VerdictData judge(const results::Results& results, const Options& optio
 void check_limits(const std::string& text, const std::string& name);
 
 /// The same against the metrics of this build (`Suite::metrics`): also an unknown suite or metric, and a unit
-/// that is not the metric's, so that nobody learns after the run that the limits were wrong.
+/// that is not the metric's, so that wrong limits are found before the run.
 using SuiteMetrics = std::map<std::string, std::vector<results::MetricSpec>>;  ///< by suite
 void check_limits(const std::string& text, const std::string& name, const SuiteMetrics& known);
 
