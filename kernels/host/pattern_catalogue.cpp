@@ -294,7 +294,7 @@ Pattern extended(const std::string& name, const Data& address, const Data& rando
     return {name, march_sr(),
             "simple realistic faults: deceptive reads, incorrect reads, linked transitions"};
   if (name == "block-move-engine") return {name, block_move(address, true), "copy engine and its path"};
-  if (name == "hold") return {name, hold(random), "cells that lose what is only read"};
+  if (name == "hold") return {name, hold(random), "cells that lose their content when read"};
   return {};
 }
 

@@ -9,7 +9,7 @@ Usage: scripts/slurm/drain.sh [--apply] [--resume] [--most N] FILE|DIR [VERDICT 
 
 Judges FILE (`assay verdict`, with the options given) and prints an scontrol line for every node that FAIL findings name;
 only when the verdict is FAIL (exit 2). The Reason begins with `assay:` and says what was found. A link or a switch is no
-node, a node that somebody drained before keeps its Reason, and a run with faults made on purpose drains nobody: these are
+node, a node that somebody drained before keeps its Reason, and a run with injected faults drains no node: these are
 printed as comments.
 
   --apply   run the lines too
@@ -51,7 +51,7 @@ case "$code" in
 esac
 
 if grep -q '"injected": *true' "$work/json"; then
-  printf '# faults were made on purpose in this run, or it is simulated: no node is touched\n'
+  printf '# faults were injected in this run, or it is simulated: no node is changed\n'
   exit 0
 fi
 

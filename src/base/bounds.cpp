@@ -81,8 +81,8 @@ std::string describe_lost_reader(const std::vector<std::string>& inputs, int sig
   std::string text;
   for (const std::string& name : inputs) text += (text.empty() ? "" : ", ") + name;
   const char* what = signal == SIGXCPU || signal == SIGKILL ? "reading it does not end"
-                     : signal == SIGSYS ? "reading it asks the system for more than to read"
-                                        : "reading it crashes";
+                     : signal == SIGSYS                     ? "reading it makes a forbidden system call"
+                                                            : "reading it crashes";
   return text + ": " + what + " (signal " + std::to_string(signal) +
          "): the file is damaged, or was made to do so";
 }

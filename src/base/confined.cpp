@@ -172,8 +172,7 @@ bool Source::next_frame() {
 void Source::read(void* to, std::size_t bytes) {
   char* out = static_cast<char*>(to);
   while (bytes > 0) {
-    if (at_ == frame_.size() && !next_frame())
-      throw Error(ErrorKind::data, "what was read of it is not whole");
+    if (at_ == frame_.size() && !next_frame()) throw Error(ErrorKind::data, "its data are incomplete");
     const std::size_t n = std::min(bytes, frame_.size() - at_);
     std::memcpy(out, frame_.data() + at_, n);
     at_ += n;
@@ -237,11 +236,11 @@ std::string describe_confinement() {
     filtered = false;
   }
   const std::string version = reading_filter_version();
-  return filtered ? "a process of its own, bounded in memory and time, that can open nothing else and has no "
-                    "network (" +
-                        version + ")"
-                  : "a process of its own, bounded in memory and time; its system calls are not filtered (" +
-                        version + ")";
+  return filtered
+             ? "a child process, bounded in memory and time, that can open no other file and no network (" +
+                   version + ")"
+             : "a child process, bounded in memory and time, without a filter of system calls (" + version +
+                   ")";
 }
 
 }  // namespace assay

@@ -57,7 +57,7 @@ std::vector<OptionSpec> measuring_options(const Suites& suites) {
 
 CommandSpec run_command_spec(const Suites& suites) {
   return {"run",
-          "run suites on all MPI ranks, write the results file, judge it",
+          "run suites on all MPI ranks, write and judge the results file",
           "assay run [OPTIONS]",
           {},
           measuring_options(suites),
@@ -69,23 +69,24 @@ CommandSpec run_command_spec(const Suites& suites) {
 
 CommandSpec plan_command_spec(const Suites& suites) {
   auto options = measuring_options(suites);
-  options.push_back(make_option("as-nodes", OptionKind::integer, "N",
-                                "plan for N nodes like this one: node001, node002, ..."));
-  options.push_back(
-      make_option("pairs", OptionKind::flag, "", "also print every measured pair with its case and round"));
+  const auto suites_begin = options.begin() + static_cast<std::ptrdiff_t>(run_options().size());
+  options.insert(suites_begin, {make_option("as-nodes", OptionKind::integer, "N",
+                                            "plan for N nodes like this one: node001, node002, ..."),
+                                make_option("pairs", OptionKind::flag, "",
+                                            "also print every measured pair with its case and round")});
   return {"plan",
-          "print stages, cases, bytes and time of a run; run nothing",
+          "print stages, cases, bytes and time of a run without running it",
           "assay plan [OPTIONS]",
           {},
           std::move(options),
           {"mpirun -n 4 assay plan --level standard", "assay plan --suites memory --cases 'memory/triad*'",
            "mpirun -n 8 assay plan --suites p2p --as-nodes 64 --pairs"},
-          "It takes the options of run, so that a plan is made by the very same line."};
+          "Options are those of run, so that the same command line can be planned."};
 }
 
 CommandSpec list_command_spec() {
   return {"list",
-          "suites, cases, metrics, options, devices, transports of this build",
+          "list suites, cases, metrics, options and devices of this build",
           "assay list [WHAT]",
           {{"WHAT",
             "only this part; everything when not given",
@@ -93,12 +94,12 @@ CommandSpec list_command_spec() {
             {"suites", "metrics", "options", "devices", "transports", "cases"}}},
           {},
           {"assay list", "assay list cases", "assay list metrics"},
-          "Cases depend on the machine: they are shown as planned for two ranks here."};
+          "Cases depend on the machine: they are listed for two ranks on this one."};
 }
 
 CommandSpec inspect_command_spec() {
   return {"inspect",
-          "what is in a results file, as text",
+          "print the content of a results file",
           "assay inspect FILE",
           {{"FILE", "results file, or the .partial directory of a run", true, {}}},
           {shared("color"), shared("no-color")},
@@ -108,16 +109,16 @@ CommandSpec inspect_command_spec() {
 
 CommandSpec verdict_command_spec() {
   return {"verdict",
-          "judge a results file again, or several of them together",
+          "judge one results file again, or several together",
           "assay verdict FILE|DIR [OPTIONS]",
           {{"FILE", "results file, .partial directory of a run, or directory with results files", true, {}}},
           {shared("strict"), shared("limits"), shared("baseline"), shared("history"), shared("require"),
            shared("json"), shared("junit"), shared("nodes"), shared("coverage"), shared("prometheus"),
            shared("report"),
            make_option("explain", OptionKind::text, "NAME",
-                       "the chain of evidence of one node, device, NIC or link"),
+                       "print the evidence about one node, device, NIC or link"),
            make_option("write-limits", OptionKind::path, "FILE",
-                       "propose a file for --limits from this run, if it is good"),
+                       "propose a file for --limits from this run, if it is PASS"),
            shared("color"), shared("no-color")},
           {"assay verdict q.h5", "assay verdict q.h5 --explain node07/gpu3", "assay verdict soak/",
            "assay verdict q.h5 --limits contract.toml --nodes nodes.txt"},
@@ -126,20 +127,20 @@ CommandSpec verdict_command_spec() {
 
 CommandSpec compare_command_spec() {
   return {"compare",
-          "two sets of runs, node by node, with confidence intervals",
+          "compare two sets of runs by node, with confidence intervals",
           "assay compare A B [OPTIONS]",
           {{"A", "results file, files separated by commas, or directory with results files", true, {}},
            {"B", "the same, to be compared with A", true, {}}},
           {with_default(make_option("margin", OptionKind::text, "PERCENT",
-                                    "a change of the rate by less than this is none"),
+                                    "smaller changes of the rate count as SAME"),
                         "1%"),
-           with_default(make_option("unit", OptionKind::choice, "WHAT", "what is taken as independent"),
-                        "node", {"node", "device"}),
+           with_default(make_option("unit", OptionKind::choice, "WHAT", "unit of the comparison"), "node",
+                        {"node", "device"}),
            with_default(
                make_option("cases", OptionKind::text, "GLOB", "compare only cases whose suite/name matches"),
                "*"),
            make_option("ignore-case-key", OptionKind::flag, "",
-                       "compare although library, algorithm or path differ, as between vendors"),
+                       "compare in spite of different libraries, algorithms or paths, e.g. of vendors"),
            make_option("json", OptionKind::path, "FILE", "write the comparison as JSON"), shared("color"),
            shared("no-color")},
           {"assay compare before.h5 after.h5", "assay compare monday/ tuesday/ --cases 'memory/*'",
@@ -149,17 +150,18 @@ CommandSpec compare_command_spec() {
 }
 
 CommandSpec export_command_spec() {
-  return {"export",
-          "every sample as CSV or JSON lines, or one table to sign",
-          "assay export FILE --csv|--jsonl|--table [-o OUT]",
-          {{"FILE", "results file, or the .partial directory of a run", true, {}}},
-          {make_option("csv", OptionKind::flag, "", "every sample, comma separated"),
-           make_option("jsonl", OptionKind::flag, "", "every sample, one JSON object per line"),
-           make_option("table", OptionKind::flag, "", "one row per node, device and NIC with its state"),
-           make_option("output", OptionKind::path, "OUT", "write there instead of to standard output", 'o'),
-           shared("color"), shared("no-color")},
-          {"assay export q.h5 --csv -o q.csv", "assay export q.h5 --table"},
-          file_exit_codes};
+  return {
+      "export",
+      "write every sample as CSV or JSON lines, or one table of states",
+      "assay export FILE --csv|--jsonl|--table [-o OUT]",
+      {{"FILE", "results file, or the .partial directory of a run", true, {}}},
+      {make_option("csv", OptionKind::flag, "", "every sample, comma separated"),
+       make_option("jsonl", OptionKind::flag, "", "every sample, one JSON object per line"),
+       make_option("table", OptionKind::flag, "", "one row per node, device and NIC with its state"),
+       make_option("output", OptionKind::path, "OUT", "write to this file instead of standard output", 'o'),
+       shared("color"), shared("no-color")},
+      {"assay export q.h5 --csv -o q.csv", "assay export q.h5 --table"},
+      file_exit_codes};
 }
 
 CommandSpec schema_command_spec() {
@@ -167,7 +169,7 @@ CommandSpec schema_command_spec() {
           "print the schema of results files; check a file against it",
           "assay schema [--check FILE]",
           {},
-          {make_option("check", OptionKind::path, "FILE", "print what is wrong with this file")},
+          {make_option("check", OptionKind::path, "FILE", "print the errors of this file")},
           {"assay schema", "assay schema --check q.h5"},
           "Exit codes: 0, 1 when the file breaks the schema, 4 when it cannot be read."};
 }
@@ -175,7 +177,7 @@ CommandSpec schema_command_spec() {
 CommandSpec recover_command_spec() {
   OptionSpec force = shared("force");
   return {"recover",
-          "make the results file from what a crash left behind",
+          "make the results file of a crashed run",
           "assay recover PARTIAL -o FILE [--force]",
           {{"PARTIAL", "the directory FILE.h5.partial of the run", true, {}}},
           {make_option("output", OptionKind::path, "FILE", "results file to write", 'o'), force},
@@ -185,7 +187,7 @@ CommandSpec recover_command_spec() {
 
 CommandSpec report_command_spec() {
   return {"report",
-          "one page of a run: what is signed",
+          "write an HTML page of a run",
           "assay report RUN... -o FILE [OPTIONS]",
           {{"RUN",
             "results file, or a directory with results files; with several, the last is reported and "
@@ -193,24 +195,24 @@ CommandSpec report_command_spec() {
             true,
             {},
             true}},
-          {make_option("output", OptionKind::path, "FILE", "the page, HTML that needs no network", 'o'),
-           make_option("markdown", OptionKind::flag, "", "Markdown instead, short: for tickets and chat"),
+          {make_option("output", OptionKind::path, "FILE", "HTML file to write; needs no network", 'o'),
+           make_option("markdown", OptionKind::flag, "", "write a short Markdown text instead"),
            shared("strict"), shared("limits"), shared("baseline"), shared("history"), shared("require")},
           {"assay report q.h5 -o q.html", "assay report before.h5 after.h5 -o change.html",
            "assay report nights/ -o nights.html", "assay report q.h5 --markdown -o q.md"},
-          "States and numbers are those of assay verdict. Of a directory: its newest run,\n"
-          "with the verdict over all and all as history.\n"
+          "States and numbers are those of assay verdict. For a directory: its newest run,\n"
+          "with the verdict over all runs and all as history.\n"
           "Exit codes: 0, or 4 when an input cannot be read."};
 }
 
 CommandSpec trend_command_spec() {
   return {"trend",
-          "one page over many runs: each metric, and since when it changed",
+          "write an HTML page over many runs: metrics and their changes",
           "assay trend DIR -o FILE",
           {{"DIR", "directory with results files, or files separated by commas", true, {}}},
-          {make_option("output", OptionKind::path, "FILE", "the page, HTML that needs no network", 'o')},
+          {make_option("output", OptionKind::path, "FILE", "HTML file to write; needs no network", 'o')},
           {"assay trend /data/nightly -o trend.html"},
-          "Exit codes: 0, or 4 for what cannot be read and for fewer than two runs."};
+          "Exit codes: 0, or 4 for unreadable input or fewer than two runs."};
 }
 
 CommandSpec completion_command_spec() {

@@ -78,7 +78,8 @@ std::string options_help(const CommandSpec& command) {
 
 std::string help_text(const std::vector<CommandSpec>& commands) {
   std::string out =
-      "assay tells whether a cluster, and every node, device and NIC in it, is as good as\nit should be.\n\n"
+      "assay tests a cluster and every node, device and NIC in it, and names what is slow,\nwrong or "
+      "missing.\n\n"
       "Usage: assay COMMAND [OPTIONS]\n       mpirun -n N assay run [OPTIONS]\n\nCommands:\n";
   for (const CommandSpec& command : commands) out += wrapped("  " + command.name, command.summary, 14);
   out +=

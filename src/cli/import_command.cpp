@@ -42,18 +42,18 @@ CommandSpec import_command_spec() {
   for (const OptionSpec& option : run_options())
     if (option.name == "force") force = option;
   return {"import",
-          "measurements of other tools into a results file",
+          "convert measurements of other tools into a results file",
           "assay import csv|nccl-tests|osu FILES -o FILE [--force]",
           {{"FORMAT", "csv, nccl-tests (text or JSON) or osu", true, {"csv", "nccl-tests", "osu"}},
-           {"FILES", "what the other tool wrote", true, {}, true}},
+           {"FILES", "output of the other tool", true, {}, true}},
           {output, force},
           {"assay import csv sgemm.csv -o sgemm.h5", "assay import nccl-tests run*.json -o nccl.h5",
            "assay import osu osu_bw@node01,node02.txt -o osu.h5"},
           "CSV has one row per sample and a header: node,device,metric,unit,better,\n"
           "sample,value[,time][,clock_hz][,block]; pairs have src,dst (NODE or NODE/DEVICE)\n"
           "instead of node,device. A column NAME[UNIT] belongs to the sample, any other one\n"
-          "is an attribute of the part, such as model or rack. Output of OSU does not say\n"
-          "where it ran: a line '# nodes: A B' in it or its name, NAME@A,B.txt, does.\n"
+          "is an attribute of the part, such as model or rack. Output of OSU has no\n"
+          "nodes: add a line '# nodes: A B', or name the file NAME@A,B.txt.\n"
           "Exit codes: 0, or 4 when the input cannot be read."};
 }
 

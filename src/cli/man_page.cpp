@@ -84,14 +84,12 @@ std::string man_page(const std::vector<CommandSpec>& commands, const std::string
       "\"User Commands\"\n",
       roff(version));
   out +=
-      ".SH NAME\nassay \\- tells whether a cluster, and every node, device and NIC in it, is as good as it "
-      "should be\n"
+      ".SH NAME\nassay \\- tests a cluster and every node, device and NIC in it\n"
       ".SH SYNOPSIS\n\\fBassay\\fR \\fICOMMAND\\fR [\\fIOPTIONS\\fR]\n.br\n\\fBmpirun \\-n\\fR \\fIN\\fR "
       "\\fBassay run\\fR [\\fIOPTIONS\\fR]\n"
-      ".SH DESCRIPTION\nassay measures on all MPI ranks at once, checks the result of everything it timed, "
-      "keeps every raw sample in one\n"
-      "HDF5 file, and gives a verdict that names what is slow, wrong or missing. What was planned and not "
-      "measured is never a PASS.\n"
+      ".SH DESCRIPTION\nassay measures on all MPI ranks at once, checks every timed result, stores every raw "
+      "sample in one\n HDF5 file, and gives a verdict that names what is slow, wrong or missing. Planned "
+      "cases without a measurement are never a PASS.\n"
       ".SH COMMANDS\n";
   for (const CommandSpec& command : commands) out += command_section(command, commands.front());
   out +=

@@ -85,8 +85,7 @@ T value_of(const std::map<std::string, Value>& values, const std::string& name) 
   if (it == values.end()) throw Error(ErrorKind::internal, "option " + name + " is not in the option table");
   if (std::holds_alternative<std::monostate>(it->second)) return T{};
   const T* value = std::get_if<T>(&it->second);
-  if (value == nullptr)
-    throw Error(ErrorKind::internal, "option " + name + " is asked for with another type");
+  if (value == nullptr) throw Error(ErrorKind::internal, "option " + name + " is read with another type");
   return *value;
 }
 

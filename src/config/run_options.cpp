@@ -45,12 +45,12 @@ std::vector<OptionSpec> what_to_measure() {
              "how much to measure: smoke up to 15 s, quick 2 min, standard 15 min, extended 2 h, soak for "
              "--duration",
              {"smoke", "quick", "standard", "extended", "soak"}),
-      option("duration", seconds, "", "TIME", "how long a soak lasts, e.g. 8h; only with --level soak"),
+      option("duration", seconds, "", "TIME", "duration of a soak, e.g. 8h; only with --level soak"),
       option("segment", seconds, "", "TIME",
              "longest part of a soak in one file, NAME-seg01.h5 ..., each with its own seed; 30m when not "
              "given"),
-      option("device", choice, "auto", "KIND", "what to measure: auto takes GPUs where built in and present",
-             device_values()),
+      option("device", choice, "auto", "KIND",
+             "devices to measure; auto: GPUs if built in and present, else the host", device_values()),
       option("share-gpus", flag, "", "",
              "let several ranks share one GPU; without it, ranks beyond the number of GPUs of their node "
              "measure nothing"),
@@ -62,55 +62,54 @@ std::vector<OptionSpec> where_to_run() {
       presentation(option("out", path, "", "FILE", "results file; assay-<UTC time>.h5 when not given")),
       presentation(option("force", flag, "", "", "replace an existing results file")),
       presentation(option("resume", path, "", "PARTIAL",
-                          "continue from the NAME.h5.partial of an interrupted run, or from the NAME.h5 of "
-                          "one that ended early (into a "
-                          "new file): the same options, only what is missing")),
+                          "run the missing cases of an interrupted run (NAME.h5.partial), or of one that "
+                          "ended early (NAME.h5, into a new file); needs the same options")),
       option("only", text, "", "NODES",
              "measure these nodes of the launch, e.g. node[01-04],gpu7 or a glob; ranks of other nodes stay "
              "idle"),
       option("exclude", text, "", "NODES|FILE",
              "leave these nodes of the launch out; a file holds one or more per line"),
-      presentation(option("launcher", text, "", "CMD",
-                          "command that starts the ranks, e.g. 'srun --mpi=pmix -N 16'; {exclude} in it "
-                          "stands for nodes to leave out; this process stays "
-                          "outside of MPI. If not given and there is no launcher: mpirun, a rank per GPU, "
-                          "else per socket; none: this process is the rank")),
+      presentation(
+          option("launcher", text, "", "CMD",
+                 "command that starts the ranks, e.g. 'srun --mpi=pmix -N 16'; {exclude} in it stands for "
+                 "nodes to leave out; this process stays outside MPI. Default without a launcher: mpirun "
+                 "with a rank per GPU, else per socket; none: this process is the only rank")),
       presentation(option("relaunch", integer, "2", "N",
                           "with a launcher: launch again up to N times without nodes that were lost, within "
                           "the level's time")),
       presentation(option("spent", seconds, "0", "TIME",
-                          "how much of the level's time earlier launches of this run have used")),
+                          "part of the level's time that earlier launches of this run used")),
       presentation(option("config", path, "", "FILE",
-                          "TOML file with options by their long names; the command line wins")),
+                          "TOML file with options by their long names; the command line has precedence")),
   };
 }
 
 std::vector<OptionSpec> what_to_judge_by() {
   return {
-      option("seed", integer, "", "N", "seed of data, order and sampling; drawn and recorded when not given"),
+      option("seed", integer, "", "N",
+             "seed of data, order and sampling; random and recorded when not given"),
       option("threads", integer, "", "N", "threads per rank; its share of the cores when not given"),
       presentation(option("limits", path, "", "FILE", "TOML file with the limits that metrics must meet")),
       presentation(option("baseline", path, "", "FILE|DIR",
                           "earlier run or runs of a healthy fleet; every part is compared with its median")),
-      presentation(
-          option("history", path, "", "DIR", "earlier runs of these nodes: every part against its own past")),
+      presentation(option("history", path, "", "DIR",
+                          "earlier runs of these nodes; every part is compared with its own")),
       presentation(option("topology", path, "", "FILE",
-                          "which NIC is connected to which switch: CSV node,nic,switch,port,rack, Slurm "
-                          "topology.conf or ibnetdiscover text; without it no "
-                          "switch is ever named")),
+                          "connections of NICs to switches: CSV node,nic,switch,port,rack, Slurm "
+                          "topology.conf or ibnetdiscover text; needed for findings about switches")),
       option("expect-nodes", integer, "", "N", "number of nodes that must take part"),
       option("expect-ranks", integer, "", "N", "number of ranks that must take part"),
       option("expect-devices", integer, "", "N", "number of devices that every node must have"),
-      option("require", list, "", "NAMES",
-             "metrics and counters that must be measured although they are optional; coverage: every core "
-             "and GPU of every node",
-             {}, true),
+      option(
+          "require", list, "", "NAMES",
+          "optional metrics and counters that must be measured; coverage: every core and GPU of every node",
+          {}, true),
       option("telemetry-hz", number, "", "N",
              "samples a second of clocks, power and temperatures, 0.1 to 10, or 0; 1 when not given, 0 at "
              "level smoke"),
-      option("max-file", bytes, "4GiB", "SIZE", "largest results file that may be planned"),
+      option("max-file", bytes, "4GiB", "SIZE", "limit for the planned size of the results file"),
       option("inject", text, "", "FAULT",
-             "inject a fault, e.g. slow:rank=2,factor=0.5; such a run never passes", {}, true),
+             "inject a fault, e.g. slow:rank=2,factor=0.5; such a run is never PASS", {}, true),
       option("strict", flag, "", "", "exit 1 when there are warnings"),
   };
 }
@@ -120,8 +119,7 @@ std::vector<OptionSpec> what_to_write() {
       output_file("json", "write verdict and findings as JSON"),
       output_file("junit", "write the cases as JUnit XML"),
       output_file("nodes", "write every node with its state, one per line"),
-      output_file("coverage",
-                  "write which links between nodes carried how many bytes, and which none, as CSV"),
+      output_file("coverage", "write the bytes carried by each link between nodes, as CSV"),
       output_file("prometheus",
                   "write states, findings and medians for node_exporter's textfile collector (NAME.prom)"),
       output_file("report", "write the page of assay report"),

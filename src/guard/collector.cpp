@@ -22,7 +22,7 @@ constexpr double ending_s = 12.0;
 
 std::string describe_wait_status(int status) {
   if (WIFSIGNALED(status)) return fmt::format("was killed by {}", signal_text(WTERMSIG(status)));
-  return fmt::format("left without a word, exit code {}", WEXITSTATUS(status));
+  return fmt::format("exited early with code {}", WEXITSTATUS(status));
 }
 
 std::string signal_text(int signal) { return fmt::format("signal {} ({})", signal, strsignal(signal)); }
@@ -170,7 +170,7 @@ void Collector::end_case_if_all_arrived(double now) {
 
 void Collector::advance(double now) {
   if (stop_signal_ != 0) {
-    end_run(fmt::format("{} asked for an end", signal_text(stop_signal_)), in_order(), now);
+    end_run(fmt::format("ended by {}", signal_text(stop_signal_)), in_order(), now);
     return;
   }
   Step step;
@@ -289,8 +289,7 @@ void Collector::stop(int signal, double now) {
   discount_own_stall(now);
   if (!gently) check_silence(now, launcher_silence_s);
   if (state_ == State::ending) return;
-  if (!gently || ready_at_s_ == 0)
-    end_run(fmt::format("{} asked for an end", signal_text(signal)), false, now);
+  if (!gently || ready_at_s_ == 0) end_run(fmt::format("ended by {}", signal_text(signal)), false, now);
 }
 
 /// Workers that leave before the run is over: all of them after an error they agreed on, or some by a bug.

@@ -28,13 +28,13 @@ void Collector::check_silence(double now, double limit_s) {
     quiet_hosts.insert(r.host);
   }
   if (quiet_hosts.size() > 1 && quiet_hosts == other_hosts) {
-    lose(0, "lost", "hears from no other host any more: its host's network is gone", now);
+    lose(0, "lost", "receives nothing from other hosts: the network of its host is down", now);
     end_run(why_, false, now);
     return;
   }
   for (const int rank : quiet) {
     lose(rank, "lost",
-         fmt::format("is unreachable: no word from its guardian for {:.0f} s",
+         fmt::format("is unreachable: no message from its guardian for {:.0f} s",
                      quiet_for(ranks_[static_cast<std::size_t>(rank)])),
          now);
     if (state_ == State::ending) return;
@@ -53,20 +53,20 @@ void Collector::check_phase(double now) {
   }
   const double limit = controller_.phase_deadline_s(phase_);
   if (now - phase_since_s_ > limit)
-    begin_trace(now, fmt::format("did not get through {} within {:.0f} s",
-                                 to_string(static_cast<Phase>(phase_)), limit));
+    begin_trace(now, fmt::format("did not complete {} within {:.0f} s", to_string(static_cast<Phase>(phase_)),
+                                 limit));
 }
 
 void Collector::check_time(double now) {
   if (stop_signal_ != 0 && now - stop_at_s_ > usr_grace_s) {
-    end_run(fmt::format("{} asked for an end", signal_text(stop_signal_)), false, now);
+    end_run(fmt::format("ended by {}", signal_text(stop_signal_)), false, now);
     return;
   }
   const double run_limit = controller_.run_deadline_s();
   if (case_ >= 0 && hangs(now))
     begin_trace(now, fmt::format("did not end {} in time", controller_.case_name(case_)));
   else if (now - ready_at_s_ > run_limit)
-    begin_trace(now, fmt::format("still ran when the whole run's {:.0f} s were over", run_limit));
+    begin_trace(now, fmt::format("still ran after the run's {:.0f} s", run_limit));
 }
 
 std::vector<int> Collector::missing() const {
@@ -147,9 +147,8 @@ void Collector::end_stuck(const Blame& found, double now) {
   if (found.links.size() > most_named) brief += fmt::format("; and {} more", found.links.size() - most_named);
   const std::size_t waiting = missing().size();
   brief = brief.empty()
-              ? fmt::format(
-                    "{}: an operation of {} ranks does not end, and none of them is known to be the cause",
-                    controller_.case_name(case_), waiting)
+              ? fmt::format("{}: an operation of {} ranks does not end, without a known cause",
+                            controller_.case_name(case_), waiting)
               : fmt::format("{}: an exchange does not end between {}: the link or either of its ends",
                             controller_.case_name(case_), brief);
   for (const int i : missing()) {
@@ -171,7 +170,7 @@ bool Collector::blame_who_left(double now) {
     if (why.empty()) continue;
     found = true;
     lose(static_cast<int>(i), "hang",
-         fmt::format("left {} while others waited for it ({})", controller_.case_name(case_), why), now);
+         fmt::format("left {} while other ranks waited ({})", controller_.case_name(case_), why), now);
     if (state_ == State::ending) break;
   }
   return found;
@@ -191,7 +190,7 @@ std::string Collector::who(int rank) const {
 }
 
 std::string Collector::where(const Rank& r) const {
-  if (!r.connected && r.host.empty()) return "nothing was heard of it since the start";
+  if (!r.connected && r.host.empty()) return "no message since the start";
   std::string out;
   if (case_ >= 0)
     out = r.has_record ? fmt::format("had ended {}", controller_.case_name(case_))

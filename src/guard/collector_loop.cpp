@@ -32,7 +32,7 @@ void end_launcher() {
   if (parent != "mpirun" && parent != "orterun" && parent != "prterun" && parent != "orted" &&
       parent != "prted")
     return;
-  std::fprintf(stderr, "assay: ending %s, which cannot reach every host any more\n", parent->c_str());
+  std::fprintf(stderr, "assay: ending %s, which cannot reach every host\n", parent->c_str());
   const pid_t launcher = getppid();
   // It may hang in its own clean-up; nobody is left to wait for it.
   if (fork() == 0) {

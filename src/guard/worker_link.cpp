@@ -15,7 +15,8 @@ void WorkerLink::send(MessageType type, std::int32_t number, std::string text) {
 Message WorkerLink::wait(MessageType type) {
   auto message = stream_.wait();
   if (!message) throw Error(ErrorKind::internal, "this rank's guardian is gone");
-  if (message->type != type) throw Error(ErrorKind::internal, "this rank's guardian spoke out of turn");
+  if (message->type != type)
+    throw Error(ErrorKind::internal, "this rank's guardian sent an unexpected message");
   return std::move(*message);
 }
 

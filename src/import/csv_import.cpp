@@ -74,8 +74,7 @@ Header read_header(const std::vector<std::string>& fields, const TextPosition& p
   for (const char* name : {"metric", "unit", "better", "value"})
     if (!header.has(name)) fail(place, std::string("column '") + name + "' is missing");
   if (header.has("src") != header.has("dst")) fail(place, "src and dst come together");
-  if (header.has("src") == header.has("node"))
-    fail(place, "either node or src and dst say what was measured");
+  if (header.has("src") == header.has("node")) fail(place, "needs a column node, or src and dst");
   return header;
 }
 

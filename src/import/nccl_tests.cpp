@@ -157,8 +157,7 @@ Run read_run(const InputFile& input) {
   const auto first = text.find_first_not_of(" \t\r\n");
   const bool json = first != std::string::npos && text[first] == '{';
   Run run = json ? nccl::read_json(text, file.string()) : nccl::read_text(text, file.string());
-  if (run.devices.empty())
-    fail({file.string(), 0}, "does not say on which devices it ran ('# Rank 0 ... on NODE device 0')");
+  if (run.devices.empty()) fail({file.string(), 0}, "lacks the devices ('# Rank 0 ... on NODE device 0')");
   if (run.lines.empty()) fail({file.string(), 0}, "has no results");
   if (run.operation.empty()) run.operation = nccl::operation_in(file.filename().string());
   if (run.operation.empty()) run.operation = "collective";

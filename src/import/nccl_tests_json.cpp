@@ -77,7 +77,7 @@ class JsonRun {
     const Json* times = iterations == nullptr ? nullptr : member(*iterations, "times_us");
     if (times == nullptr || !times->is_array()) return half;
     for (const Json& time : *times) {
-      if (!time.is_number() || !(time.get<double>() > 0)) wrong("'times_us' holds what is no time");
+      if (!time.is_number() || !(time.get<double>() > 0)) wrong("'times_us' holds a value that is no time");
       half.times_s.push_back(time.get<double>() * 1e-6);
     }
     return half;

@@ -108,7 +108,7 @@ class OsuFile {
     } else if (holds(line, "OSU")) {
       operation_ = operation_of(line);
       columns_.clear();
-      if (operation_.empty()) fail(place, "does not say which test this is");
+      if (operation_.empty()) fail(place, "lacks the name of the test");
     } else if (auto columns = columns_of(line); !columns.empty()) {
       columns_ = std::move(columns);
     }

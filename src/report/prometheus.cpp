@@ -137,7 +137,7 @@ void add_run(Families& out, const Results& results, const VerdictData& verdict) 
   const auto& info = results.info;
   out.add("assay_run_info", "Level and version of the run that the other metrics come from.",
           {{"level", info.level}, {"version", info.assay_version}}, 1);
-  out.add("assay_run_injected", "1 where faults were made on purpose or the data are simulated.", {},
+  out.add("assay_run_injected", "1 if faults were injected or the data are simulated.", {},
           info.injected ? 1 : 0);
   const auto time = [&](const char* name, const char* help, const std::string& iso) {
     if (const auto seconds = results::unix_seconds(iso))

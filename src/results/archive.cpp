@@ -40,7 +40,7 @@ void check_lengths(const InventoryTable& table) {
 }
 
 void check_lengths(const Judging& judging) {
-  if (!judging.is_sane()) throw Error(ErrorKind::data, "holds a threshold or a weight that cannot be");
+  if (!judging.is_sane()) throw Error(ErrorKind::data, "holds an invalid threshold or weight");
 }
 
 void pack(Sink& sink, const Json& json) {

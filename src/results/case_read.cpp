@@ -182,7 +182,7 @@ class CaseReader {
     out.floor = floor_from(h5::get_string(set, "floor", limits_));
     out.shared_by = shared_by_from(h5::get_string(set, "shared_by", limits_));
     out.in_step = flag(set, "in_step");
-    if (!out.is_sane()) throw Error(ErrorKind::data, "fault_threshold or weight cannot be");
+    if (!out.is_sane()) throw Error(ErrorKind::data, "invalid fault_threshold or weight");
     return out;
   }
 

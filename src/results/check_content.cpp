@@ -35,7 +35,7 @@ bool ends_before(const std::string& started, const std::string& ended) {
   return begin && end && *end < *begin;
 }
 
-/// The first row whose samples run back in time; -1 if there is none.
+/// The first row whose samples decrease; -1 if there is none.
 std::int32_t backward_row(const CaseData& c) {
   const std::size_t width = c.sample.size();
   for (std::size_t e = 0; e < c.entity.size(); ++e) {
@@ -77,7 +77,7 @@ std::vector<std::string> doubtful_content(const Results& r) {
     const std::int32_t row = backward_row(c);
     if (row >= 0 && static_cast<std::size_t>(row) < r.entities.size())
       out.push_back(where + "/t: the samples of " + r.entities[static_cast<std::size_t>(row)].name +
-                    " run back in time");
+                    " decrease");
   }
   return out;
 }

@@ -89,7 +89,7 @@ Type type_from(const std::string& text) {
   for (const Type type : {Type::string, Type::int32, Type::int64, Type::uint64, Type::float64}) {
     if (text == to_string(type)) return type;
   }
-  throw Error(ErrorKind::internal, "the schema has a type it does not know: " + text);
+  throw Error(ErrorKind::internal, "the schema has an unknown type: " + text);
 }
 
 std::size_t size_of(Type type) noexcept {

@@ -187,7 +187,7 @@ std::vector<std::size_t> check_dataset(hid_t dataset, const std::string& name, T
   const Id creation(check(H5Dget_create_plist(dataset), name));
   const H5D_layout_t layout = H5Pget_layout(creation);
   if (layout == H5D_VIRTUAL || (layout == H5D_CONTIGUOUS && H5Pget_external_count(creation) > 0)) {
-    bad("dataset " + name + " lies outside the file");
+    bad("dataset " + name + " is outside the file");
   }
   const bool chunked = layout == H5D_CHUNKED;
   const std::uint64_t most = chunked ? limits.file_bytes * most_inflation : limits.file_bytes;

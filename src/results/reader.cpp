@@ -93,7 +93,7 @@ void check_references(const Results& r) {
     std::int64_t steps = 0;
     for (std::int32_t row = r.entities[i].parent; row >= 0;
          row = r.entities[static_cast<std::size_t>(row)].parent) {
-      if (++steps > 64) bad("/entities/parent leads in a circle at row " + std::to_string(i));
+      if (++steps > 64) bad("/entities/parent has a cycle at row " + std::to_string(i));
     }
   }
   for (const CaseData& c : r.cases) {

@@ -169,7 +169,7 @@ class RunController final : public guard::Controller {
     writer_.reset();
     if (hooks_.report) hooks_.report({results, verdict, file});
     if (!lost_nodes_.empty() && topology_.nodes.size() > lost_nodes_.size())
-      std::fprintf(stderr, "assay: to measure what is missing: %s\n",
+      std::fprintf(stderr, "assay: command for the missing cases: %s\n",
                    relaunch_line(config_, option_specs(), lost_nodes_, file).c_str());
     return verdict.exit_code;
   }
@@ -269,7 +269,7 @@ class RunController final : public guard::Controller {
     for (const std::string& what : ask.left_out)
       event("unconfirmed", "no time left in the budget to confirm " + what, -1);
     for (Case& c : ask.cases) {
-      event("confirming", "measured again to confirm or clear a suspicion: " + c.path(), -1);
+      event("confirming", "retest of suspects: " + c.path(), -1);
       plan_.cases.push_back(std::move(c));
     }
     return !ask.cases.empty();
@@ -288,11 +288,11 @@ class RunController final : public guard::Controller {
     for (std::size_t rank = 0; rank < unfired_.size(); ++rank)
       for (const std::string& fault : unfired_[rank])
         if (complete || lost_why_.empty())
-          event("inject-unfired", fmt::format("a fault that never came about on rank {}: {}", rank, fault),
+          event("inject-unfired", fmt::format("injected fault without effect on rank {}: {}", rank, fault),
                 members_.at(rank));
     for (const FaultSpec& fault : config_.faults)
       if (complete && fault.kind == FaultKind::diskfull)
-        event("inject-unfired", fmt::format("a fault that never came about: {}", fault.text), -1);
+        event("inject-unfired", fmt::format("injected fault without effect: {}", fault.text), -1);
   }
 
   void mark_incomplete(const Case& c, const std::string& reason) noexcept {

@@ -51,7 +51,7 @@ DeviceSelector::DeviceSelector(Communicator& launch, const Config& config, std::
 
 void DeviceSelector::note(const std::string& host, const std::string& severity, const std::string& kind,
                           const std::string& what) {
-  notes_.push_back({host, {severity, kind, host + ": " + what + "; the run goes on without it", -1}});
+  notes_.push_back({host, {severity, kind, host + ": " + what + "; the run continues without it", -1}});
 }
 
 /// A node all of whose GPUs turned out to be of no use is not measured with its CPUs instead.

@@ -219,10 +219,10 @@ void Injector::strike(Fault& fault) {
     case FaultKind::exit: _exit(fault.spec.exit_code);
     case FaultKind::throwing:
       fire(fault, "exception thrown");
-      throw Error(ErrorKind::device, where + "an exception thrown on purpose in " + case_path_);
+      throw Error(ErrorKind::device, where + "injected exception in " + case_path_);
     case FaultKind::nomem:
       fire(fault, "allocation failed");
-      throw Error(ErrorKind::resource, where + "no memory, on purpose, in " + case_path_);
+      throw Error(ErrorKind::resource, where + "injected allocation failure in " + case_path_);
     default: break;
   }
 }

@@ -13,9 +13,8 @@
 
 namespace assay {
 
-/// Makes the faults of --inject on one rank. The runner brackets every case; suites and the transport call it
-/// at injection points, where a real fault would strike. A pure function of faults, seed and the injection
-/// points passed.
+/// Injects the faults of --inject on one rank. The runner brackets every case; suites and the transport call
+/// it at injection points. A pure function of faults, seed and the injection points passed.
 class Injector final : public MessageFaults {
  public:
   struct Location {
@@ -35,12 +34,12 @@ class Injector final : public MessageFaults {
   /// Writes what was done during the case into the record: one event of kind `inject` per fault.
   void end_case(CaseRecord& record);
 
-  /// At the end of a timed region of `repetitions` that began at `begin_s`, inside it. Spins or sleeps as
-  /// long as slow and stall say, and returns how many times longer the region became.
+  /// At the end of a timed region of `repetitions` that began at `begin_s`, inside it. Spins or sleeps for
+  /// slow and stall, and returns the factor by which the region became longer.
   double timed(double begin_s, std::uint64_t repetitions, bool warmup);
   /// A result of `count` elements that is about to be checked; may be changed. True if it was.
   bool corrupt(std::string_view target, void* data, std::size_t count, std::size_t element_bytes);
-  /// What this rank's clock shows when now_s() is `t`, less what is true.
+  /// Error of this rank's clock at now_s() == `t`.
   double clock_error_s(double t) const noexcept;
   /// The part of it that grows: a constant offset is found and taken out at the start of the run.
   double clock_drift_s(double t) const noexcept;
@@ -50,7 +49,7 @@ class Injector final : public MessageFaults {
   double hold_back_s(int source, double seconds) override;
   void arrived(void* data, std::size_t bytes) override;
 
-  /// Faults of this rank that have not come about so far, as typed; diskfull is not a rank's.
+  /// Faults of this rank without effect so far, as typed; diskfull is not a rank's.
   std::vector<std::string> never_fired() const;
 
  private:

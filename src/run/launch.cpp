@@ -103,7 +103,7 @@ std::string place_nics(const Config& config, Topology& topology) {
   const Fabric fabric = parse_fabric(config.topology_text, config.topology_file);
   const FabricCoverage coverage = apply_fabric(fabric, topology);
   if (coverage.nodes == 0)
-    throw_usage(fmt::format("--topology: {} knows no NIC of this job ({})", config.topology_file,
+    throw_usage(fmt::format("--topology: {} has no NIC of this job ({})", config.topology_file,
                             topology.nodes.empty() ? "" : topology.nodes.front().hostname));
   return describe_fabric(fabric, coverage, topology);
 }

@@ -342,7 +342,7 @@ ExitCode run_session(int* argc, char*** argv, Config config, std::vector<std::un
                      const RunHooks& hooks) {
   guard::GuardPlan plan;
   plan.folder = std::filesystem::path(config.out).parent_path().string();
-  plan.without_collector = fmt::format("what had ended is in {}.partial (assay recover)", config.out);
+  plan.without_collector = fmt::format("completed cases are in {}.partial (assay recover)", config.out);
   plan.make_controller = [&] { return make_controller(config, std::move(suites), hooks); };
   plan.work = [&](guard::WorkerLink& link) {
     return static_cast<int>(work(argc, argv, config, suites, link));

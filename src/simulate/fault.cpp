@@ -157,7 +157,7 @@ Fault parse_fault(const std::string& text) {
       each_field(text, info.name, info.keys,
                  [&](const std::string& key, const std::string& value) { setters().at(key)(fault, value); });
   if (contains(seen, "factor") && contains(seen, "percent"))
-    throw_usage("factor and percent say the same thing twice in '" + text + "'");
+    throw_usage("factor and percent are both given in '" + text + "'");
   if (info.rate && !contains(seen, "factor") && !contains(seen, "percent"))
     throw_usage(std::string(info.name) + " needs factor= or percent= in '" + text + "'");
   if (fault.target.empty()) fault.target = targets().front();

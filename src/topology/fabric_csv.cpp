@@ -166,7 +166,7 @@ Fabric read_slurm(const std::vector<Line>& lines, const std::string& name) {
     for (const auto& host : nodes) {
       const std::string checked = checked_name(host, "node", name, line.number);
       const auto [it, fresh] = leaf_of.try_emplace(checked, entry.leaf);
-      if (!fresh) wrong(name, line.number, checked + " hangs on switch " + it->second + " already");
+      if (!fresh) wrong(name, line.number, checked + " is connected to switch " + it->second + " already");
       fabric.ports.push_back({checked, "", "", entry.leaf, "", "", ""});
     }
     for (const auto& child : below)

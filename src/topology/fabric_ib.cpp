@@ -139,7 +139,7 @@ Fabric read_ibnetdiscover(const std::vector<Line>& lines, const std::string& nam
           uses[known->second] > 1 ? without_blanks(known->second + "~" + id) : known->second;
     }
   }
-  if (fabric.ports.empty()) throw_usage(name + ": no adapter hangs on a switch");
+  if (fabric.ports.empty()) throw_usage(name + ": no adapter is connected to a switch");
   return fabric;
 }
 

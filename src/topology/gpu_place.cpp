@@ -55,8 +55,8 @@ void place_host(DeviceChoice& choice, const std::string& host, const std::vector
   if (idle.empty()) return;
   std::string text = host + ": " + counted(ranks.size(), "rank") + " for " + counted(all.size(), "GPU") +
                      ": rank" + (idle.size() == 1 ? " " : "s ") + format_cpu_list(idle) +
-                     (idle.size() == 1 ? " rests" : " rest");
-  if (!share) text += " (--share-gpus lets them take part)";
+                     (idle.size() == 1 ? " has none" : " have none");
+  if (!share) text += " (--share-gpus allows ranks to share GPUs)";
   choice.notes.push_back({host, "info", "idle", text});
 }
 
@@ -103,7 +103,7 @@ DeviceChoice choose_devices(const std::vector<std::string>& hosts, const Visible
   const bool required = wish.device != "auto";
   if (wish.backend.empty()) {
     if (required)
-      throw_usage("--device: " + wish.device + " is not built into this assay ('assay list' says why)");
+      throw_usage("--device: " + wish.device + " is not built into this assay (see 'assay list')");
     return choice;
   }
   const auto groups = by_host(hosts);

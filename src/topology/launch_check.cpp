@@ -60,7 +60,7 @@ void check_gpus(Findings& out, const Topology& t, int node, const LaunchExpectat
   const Node& n = t.nodes[static_cast<std::size_t>(node)];
   for (const std::string& lost : n.gpus_lost) out.add("fail", "missing", n.hostname + ": " + lost, node);
   if (!n.gpu_trouble.empty())
-    out.add("warn", "missing", n.hostname + ": no GPU can be asked: " + n.gpu_trouble, node);
+    out.add("warn", "missing", n.hostname + ": NVML cannot be used: " + n.gpu_trouble, node);
   if (!t.measures_gpus()) return;
   std::set<int> driven;
   for (const int rank : t.ranks_of(node)) driven.insert(t.ranks[static_cast<std::size_t>(rank)].gpu);
@@ -154,8 +154,8 @@ void check_load(Findings& out, const Topology& t, int node, bool oversubscribe_a
   // A quota alone also makes ranks take turns; that has a finding of its own.
   if (threads > cores && cores > 0) {
     out.add(oversubscribe_asked ? "info" : "warn", "oversubscribed",
-            load + (oversubscribe_asked ? ", as the launcher was told" : "") +
-                ": they take turns, rates per rank are shares",
+            load + (oversubscribe_asked ? ", as requested from the launcher" : "") +
+                ": they share cores, and rates per rank are lower",
             node);
   } else if (shared && !(n.cpu_quota_cores < threads)) {
     out.add("warn", "oversubscribed", load + ": some share a core", node);

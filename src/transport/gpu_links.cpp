@@ -14,7 +14,7 @@ std::string why_not_direct(GpuDirect wish, Communicator& world, Device& device) 
   if (wish == GpuDirect::off) return "--p2p.gpu-direct off";
   // Asking is no proof, and trying where nobody said so ends in a segmentation fault.
   const bool said = world.min(mpi_says_cuda() ? 1.0 : 0.0) > 0;
-  if (wish == GpuDirect::automatic && !said) return "this MPI does not say that it can use GPU memory";
+  if (wish == GpuDirect::automatic && !said) return "this MPI does not report support for GPU memory";
   if (world.min(static_cast<double>(device.arena().size())) < static_cast<double>(proof_bytes))
     return "too little GPU memory is used to try it";
   return test_gpu_direct(world, device);
@@ -35,7 +35,8 @@ GpuLinks::GpuLinks(const GpuTransports& transports, Device& device, Communicator
 
 Communicator& GpuLinks::nccl(Scope scope, double deadline_s) {
   const auto which = static_cast<std::size_t>(scope);
-  if (plain_[which] == nullptr) throw Error(ErrorKind::internal, "a rank that takes no part asks for NCCL");
+  if (plain_[which] == nullptr)
+    throw Error(ErrorKind::internal, "NCCL is used on a rank outside the communicator");
   auto& comm = nccl_[which];
   if (plain_[which]->min(comm != nullptr && comm->usable() ? 1.0 : 0.0) == 0) {
     comm.reset();

@@ -86,7 +86,7 @@ void account(Judgement& j, const results::PlanRow& plan, const CaseData* c) {
   auto& a = j.accounting;
   const std::string path = plan.suite + "/" + plan.name;
   const CaseState state = c == nullptr ? CaseState::incomplete : c->state;
-  const std::string reason = c == nullptr ? "never ran" : c->reason;
+  const std::string reason = c == nullptr ? "did not run" : c->reason;
   const bool required = plan.required || (c != nullptr && c->required);
   switch (state) {
     case CaseState::pass: ++a.passed; break;

@@ -43,8 +43,7 @@ class BaselineJudge {
   }
 
   void run() {
-    for (const auto& file : baseline_.injected)
-      tell("baseline " + file + ": faults were injected on purpose", "WARN");
+    for (const auto& file : baseline_.injected) tell("baseline " + file + ": faults were injected", "WARN");
     for (const auto& s : now_.series) judge(s);
     report_absent();
   }
@@ -179,16 +178,14 @@ class BaselineJudge {
                ": another case_key (size, type, algorithm, library or path)",
            "WARN");
     if (!other_stratum_.empty())
-      tell(name + "no reference for " + first_of(other_stratum_) + ": it holds no part of this model",
-           "WARN");
-    if (!unknown_.empty()) tell(name + "does not hold " + first_of(unknown_), "INFO");
+      tell(name + "no reference for " + first_of(other_stratum_) + ": it has no part of this model", "WARN");
+    if (!unknown_.empty()) tell(name + "has no values of " + first_of(unknown_), "INFO");
     const bool any =
         std::any_of(now_.series.begin(), now_.series.end(), [](const auto& s) { return !s.shared; });
     const std::size_t absent = other_key_.size() + other_stratum_.size() + unknown_.size();
     const auto judged =
         std::count_if(now_.series.begin(), now_.series.end(), [](const auto& s) { return !s.shared; });
-    if (any && static_cast<std::size_t>(judged) == absent)
-      j_.gap(name + "holds nothing that was measured here");
+    if (any && static_cast<std::size_t>(judged) == absent) j_.gap(name + "has no metric of this run");
   }
 
   Judgement& j_;
@@ -268,7 +265,7 @@ void judge_baseline(Judgement& j, const Snapshot& now) {
     BaselineJudge(j, now).run();
   } else if (!j.options.baseline_name.empty()) {
     j.gap("baseline " + j.options.baseline_name +
-          ": its values are not in this file: judge it again with --baseline");
+          ": its values are not stored in this file: judge it again with --baseline");
   }
 }
 

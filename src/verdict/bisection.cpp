@@ -149,14 +149,14 @@ void judge_bisection(Judgement& j) {
   f.reference_kind = "peers";
   f.evidence = "/cases/" + c->path() + "/" + world->metric;
   f.action = "TRIAGE";
-  const std::string start = "cluster: " + world->full() + " of all nodes is slow (" + why +
-                            "), what was measured of pairs and random groups is not; ";
+  const std::string start =
+      "cluster: " + world->full() + " of all nodes is slow (" + why + "), pairs and random groups are not; ";
   if (!found) {
     f.value = centre_of(*world);
     f.text = start + "of its halves down to " +
              std::to_string(draws.empty() ? 0 : draws.back().units.begin()->second.size()) +
-             " nodes none is slower than its like: it takes all of them, as a core of the network that is "
-             "too narrow does";
+             " nodes none is slower than the others of its size: only all nodes together are slow, as with "
+             "an oversubscribed core of the network";
     j.add(std::move(f), {});
     return;
   }
@@ -175,7 +175,7 @@ void judge_bisection(Judgement& j) {
            format_quantity(*f.value, f.unit) + " against " + format_quantity(*f.reference, f.unit) +
            " of the others of " + std::to_string(place.parts) + " parts, deficit " + percent(*f.deficit) +
            " (n=" + std::to_string(place.samples) + ")" +
-           (place.deepest ? "" : "; its own halves are not: look at what connects them");
+           (place.deepest ? "" : "; its own halves are not: check the links between them");
   j.add(std::move(f), {place.nodes.begin(), place.nodes.end()});
 }
 

@@ -197,7 +197,7 @@ results::Finding finding_of(const Judgement& j, const Series& s, const GroupScor
   if (!std::isnan(slow.p)) f.p_adjusted = std::min(1.0, slow.p);
   f.action = "TRIAGE";
   f.evidence = s.path;
-  f.text = f.name + ": every random group it was in is slow in " + s.full() + ", " +
+  f.text = f.name + ": all its random groups are slow in " + s.full() + ", " +
            format_quantity(*f.value, s.unit) + " against " + format_quantity(*f.reference, s.unit) +
            ", deficit " + percent(*f.deficit) + " (n=" + std::to_string(slow.samples) + ")" +
            (slow.devices.empty() ? "" : ", on all its rails") + ", its pairs are not" +

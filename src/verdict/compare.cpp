@@ -275,7 +275,7 @@ CompareResult compare(const std::vector<Snapshot>& a, const std::vector<Snapshot
       std::count_if(nodes_a.begin(), nodes_a.end(), [&](const auto& id) { return nodes_b.contains(id); }));
   for (const auto* side : {&a, &b})
     for (const auto& run : *side)
-      if (run.injected) out.notes.push_back(run.source.file + ": faults were injected on purpose");
+      if (run.injected) out.notes.push_back(run.source.file + ": faults were injected");
   const Sides sides_a = sides_of(a, options), sides_b = sides_of(b, options);
   note_missing(sides_a, sides_b, "A", out.notes);
   note_missing(sides_b, sides_a, "B", out.notes);

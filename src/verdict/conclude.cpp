@@ -208,7 +208,7 @@ results::VerdictData conclude(Judgement& j) {
   results::VerdictData v;
   const bool clean = !fail && !open;
   if (clean && j.results.info.injected) {
-    j.gap("faults were injected on purpose: this run can never count as clean");
+    j.gap("faults were injected: the run cannot be PASS");
     open = true;
   }
   v.state = fail ? "FAIL" : open ? "INCONCLUSIVE" : warn ? "WARN" : "PASS";

@@ -136,7 +136,7 @@ void judge_counters(Judgement& j) {
       f.metric = counter;
       f.action = "MONITOR";
       f.evidence = "/counters";
-      f.text = j.entities.name(row) + ": " + counter + " went backwards: reset or wrapped during the run";
+      f.text = j.entities.name(row) + ": " + counter + " decreased: reset or wrapped during the run";
       j.add(std::move(f), {row});
     }
   }
@@ -150,7 +150,8 @@ bool requires_coverage(const Judgement& j) {
 void judge_required(Judgement& j) {
   for (const auto& what : j.options.require) {
     if (what == coverage_name) continue;  // judged with the events of the launch
-    if (!require_one(j, what)) j.gap("required " + what + ": nothing of that name was planned or read");
+    if (!require_one(j, what))
+      j.gap("required " + what + ": no planned case, metric or counter has that name");
   }
 }
 

@@ -221,9 +221,8 @@ void tell_tie(Judgement& j, const Outcome& o) {
   f.evidence = "/cases/" + o.c->path() + "/" + o.array->name;
   f.text =
       o.array->name + " of " + o.c->path() + " differs between " + list(f.members) + " without a majority: " +
-      (o.replayed
-           ? "a replay repeated both results; a further equal device is needed to tell which one is wrong"
-           : "replay the case to find which result is wrong");
+      (o.replayed ? "a replay repeated both results; a third equal device is needed to find the wrong one"
+                  : "replay the case to find which result is wrong");
   j.add(std::move(f), rows, true);
 }
 
@@ -231,7 +230,7 @@ void tell_tie(Judgement& j, const Outcome& o) {
 
 void judge_digests(Judgement& j) {
   for (const auto& o : outcomes(j, [&](const std::string& reason) { j.gap(reason); })) {
-    tell_wrong(j, o, o.unsteady, " is another one when computed again", ", then ");
+    tell_wrong(j, o, o.unsteady, " differs between two computations", ", then ");
     tell_wrong(j, o, o.outvoted, " differs from the majority", " instead of ");
     if (!o.tied.empty()) tell_tie(j, o);
   }

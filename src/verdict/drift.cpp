@@ -117,7 +117,7 @@ std::string later(const std::string& started, double seconds) {
 }
 
 std::string lost(const Drifter& d, double seconds) {
-  return fmt::format("lost {} in {:.0f} min while its peers lost {} at most", percent(-std::expm1(d.change)),
+  return fmt::format("lost {} in {:.0f} min while its peers lost at most {}", percent(-std::expm1(d.change)),
                      seconds / 60, percent(-std::expm1(d.least_of_peers)));
 }
 

@@ -47,7 +47,7 @@ std::vector<std::string> needed_checkers(Judgement& j) {
     if (row.state == "not_applicable") continue;
     const auto checkers = results::checkers_of(row);
     if (!checkers.declared && measured.contains(row.suite) && told.insert(row.suite).second)
-      j.gap("suite " + row.suite + " declares no self-test: its checks are unproven");
+      j.gap("suite " + row.suite + " declares no self-test: its checks are untested");
     for (const auto& name : checkers.names)
       if (std::find(needed.begin(), needed.end(), name) == needed.end()) needed.push_back(name);
   }
@@ -84,7 +84,7 @@ class ReportingSms {
       return "";
     return "; all " + std::to_string(words_) + " recorded wrong words of this GPU, in " +
            std::to_string(places_.size()) + " places and " + std::to_string(times_.size()) +
-           " sweeps, were seen by SM " + std::to_string(*multiprocessors_.begin()) +
+           " sweeps, were reported by SM " + std::to_string(*multiprocessors_.begin()) +
            ": suspect this multiprocessor rather than the memory";
   }
 
@@ -196,7 +196,7 @@ void judge_selftest(Judgement& j) {
                std::to_string(row.located) + " located, " + std::to_string(row.counted) + " counted";
       j.add(std::move(f), {row.entity}, true);
     }
-    if (injected == 0) j.gap("self-test of the " + checker + " checker is missing: its checks are unproven");
+    if (injected == 0) j.gap("self-test of the " + checker + " checker is missing: its checks are untested");
   }
 }
 

@@ -156,9 +156,10 @@ class GpuCounters {
                              ? *known
                              : XidMeaning{number, "WARN", "TRIAGE", "the driver reported an error"};
     if (points_at_software(number))
-      meaning = failed_a_check(row)
-                    ? XidMeaning{number, "FAIL", "TRIAGE", "an exception on a GPU that also failed a check"}
-                    : XidMeaning{number, "INFO", "MONITOR", "points at software, unless a check fails too"};
+      meaning =
+          failed_a_check(row)
+              ? XidMeaning{number, "FAIL", "TRIAGE", "an exception on a GPU that also failed a check"}
+              : XidMeaning{number, "INFO", "MONITOR", "usually a software error, unless a check fails too"};
     add(about(row, counter, t, meaning.severity, meaning.action), row,
         "Xid " + std::to_string(number) + " (" + meaning.words + ")" +
             (t.delta > 1 ? ", " + std::to_string(static_cast<int>(std::min(t.delta, 1e9))) + " times" : "") +
@@ -176,7 +177,7 @@ class GpuCounters {
     f.unit = "s";
     f.value = t.delta * 1e-9;
     char numbers[160];
-    std::snprintf(numbers, sizeof numbers, "held its clocks down for %.3g s in %lld case%s, %.3g s of it in ",
+    std::snprintf(numbers, sizeof numbers, "limited its clocks for %.3g s in %lld case%s, %.3g s of it in ",
                   t.delta * 1e-9, static_cast<long long>(t.cases), t.cases == 1 ? "" : "s", t.worst * 1e-9);
     const char* why = counter == "nvml_violation_hw_brake_ns" ? "the power brake of the board" : "heat";
     add(std::move(f), row, std::string(why) + " " + numbers + t.worst_case + " (" + counter + ")");

@@ -106,8 +106,8 @@ class Impossible {
                           ? j_.entities.name(ends[1]) + ">" + j_.entities.name(ends[2])
                           : j_.entities.name(ends[0]));
     }
-    j_.gap(metric + ": a value that cannot be (" + value_text(marred.front().example, m.unit) +
-               ") was measured of " + first_of(names),
+    j_.gap(metric + ": an impossible value (" + value_text(marred.front().example, m.unit) +
+               ") was measured on " + first_of(names),
            rows);
   }
 
@@ -125,13 +125,13 @@ class Impossible {
     f.since = c.started;
     f.evidence = "/cases/" + c.path() + "/" + dead.metric->name;
     f.text = f.name + ": " + f.metric + " " + value_text(dead.row.example, f.unit) +
-             " cannot be: " + std::to_string(dead.row.impossible) + " of " + std::to_string(dead.row.taken) +
-             " samples, while " + std::to_string(dead.others) +
-             (dead.others == 1 ? " other works" : " others work");
+             " is impossible: " + std::to_string(dead.row.impossible) + " of " +
+             std::to_string(dead.row.taken) + " samples, while " + std::to_string(dead.others) +
+             (dead.others == 1 ? " other part works" : " other parts work");
     if (dead.metrics > 1)
       f.text += ", and so in " + std::to_string(dead.metrics - 1) +
                 (dead.metrics == 2 ? " other metric" : " other metrics");
-    f.text += "; next: take it out and test it alone";
+    f.text += "; next: remove it and test it alone";
     j_.add(std::move(f), {entity});
   }
 

@@ -198,15 +198,15 @@ void report(Judgement& j, const std::string& suite, std::int32_t row, const Seen
   f.evidence = s->path;
   char p[32];
   std::snprintf(p, sizeof p, "p = %.2g", shown.p());
-  f.text = f.name + ": slower than the " + std::to_string(shown.ranks - 1) + " others beside it in " +
+  f.text = f.name + ": slower than the " + std::to_string(shown.ranks - 1) + " other ranks in " +
            of_samples(seen) + " samples of " + std::to_string(seen.cases.size()) +
            (seen.cases.size() == 1 ? " case" : " cases") + " of " + suite + ", by " + percent(deficit) +
            " (" + percent(*f.ci_low) + " to " + percent(*f.ci_high) + "), " +
            (confirmed ? "confirmed in " + of_samples(*retest) + " fresh samples"
-            : again   ? "not so when measured again (" + of_samples(*retest) + ")"
+            : again   ? "not in the retest (" + of_samples(*retest) + ")"
                       : "not confirmed") +
            ", n=" + std::to_string(shown.samples) + ", " + p +
-           (confirmed ? "; next: take it out and test it alone" : "");
+           (confirmed ? "; next: remove it and test it alone" : "");
   j.add(std::move(f), {row});
 }
 
@@ -277,7 +277,7 @@ void judge_arrivals(Judgement& j, const CaseData& c, double alpha) {
       f.text = f.name + ": came late " + std::to_string(seen.slow) + " times in " +
                std::to_string(*f.samples) + " operations of " + c.path() + ", by " +
                format_quantity(*f.value, "s") + " against the usual " + format_quantity(*f.reference, "s") +
-               "; " + std::to_string(all - seen.slow) + " late arrivals of all others: its host held it up";
+               "; " + std::to_string(all - seen.slow) + " late arrivals of all others: its host stalled";
       j.add(std::move(f), {row});
     }
   }

@@ -118,7 +118,7 @@ void judge_nic_rates(Judgement& j, const InventoryTable& table) {
   }
   if (below.empty()) return;
   const auto i = below.front();
-  auto& f = add(i, "INFO", (*most)[i], "and can do " + gbit((*most)[i]));
+  auto& f = add(i, "INFO", (*most)[i], "and supports " + gbit((*most)[i]));
   if (below.size() == 1) return;
   for (const auto b : below) f.members.push_back(j.entities.name(table.entity[b]));
   f.text += "; so do " + std::to_string(below.size() - 1) + " more";

@@ -58,9 +58,8 @@ class HistoryJudge {
     if (held > 0) return;
     auto f = j_.about(-1, "INFO", "fact", "uncovered");
     f.reference_kind = "history";
-    f.text =
-        "history " + history_.name + ": " +
-        (history_.runs.empty() ? "no earlier run is in it" : "none of its runs measured the same (case_key)");
+    f.text = "history " + history_.name + ": " +
+             (history_.runs.empty() ? "it has no earlier run" : "none of its runs has the same case_key");
     j_.add(std::move(f), {});
   }
 

@@ -110,7 +110,7 @@ void judge_limits(Judgement& j) {
     }
     if (judged == 0) {
       j.gap("limit " + limit.full() + " (" + file + ":" + std::to_string(limit.line) +
-            ") matches nothing that was measured" + (limit.device == "*" ? "" : " on " + limit.device));
+            ") matches no measurement" + (limit.device == "*" ? "" : " on " + limit.device));
     }
   }
 }

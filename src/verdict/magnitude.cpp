@@ -122,12 +122,11 @@ bool confirmed_below(const Judgement& j, const Below& b) {
 namespace {
 
 std::string standing_of(const Series& s, const Below& b, bool confirmed) {
-  if (b.lasting) return ", not so when measured again, but so in 3 blocks over 60 s";
+  if (b.lasting) return ", not in the retest, but in 3 blocks over 60 s";
   if (!b.again) return confirmed ? "" : ", not confirmed";
-  const std::string first = " (screening had " + format_quantity(b.first, s.unit) + ")";
-  if (deficit_of(b.value, b.reference, b.higher_is_better) <= 0)
-    return ", not so when measured again" + first;
-  return (confirmed ? ", confirmed by fresh samples" : ", measured again, not confirmed") + first;
+  const std::string first = " (screening: " + format_quantity(b.first, s.unit) + ")";
+  if (deficit_of(b.value, b.reference, b.higher_is_better) <= 0) return ", not in the retest" + first;
+  return (confirmed ? ", confirmed by the retest" : ", not confirmed by the retest") + first;
 }
 
 }  // namespace
@@ -164,8 +163,8 @@ results::Finding magnitude(const Judgement& j, const Series& s, const Below& b,
   f.action = confirmed ? "TRIAGE" : "MONITOR";
   f.evidence = s.path;
   f.text = f.name + ": " + s.full() + " " + format_quantity(b.value, s.unit) + ", " + what + ", " +
-           (b.higher_is_better ? "deficit " : "excess costs ") + percent(*f.deficit) +
-           " (n=" + std::to_string(b.n) + ")" + standing_of(s, b, confirmed);
+           "deficit " + percent(*f.deficit) + " (n=" + std::to_string(b.n) + ")" +
+           standing_of(s, b, confirmed);
   return f;
 }
 

@@ -114,8 +114,8 @@ results::Finding finding_of(const Judgement& j, const Places& places, const Clai
            " of " + std::to_string(*f.controls) + " others, deficit " + percent(*f.deficit) +
            " (n=" + std::to_string(*f.samples) + ")";
   if (c.series.size() > 1) f.text += ", in " + std::to_string(c.series.size()) + " cases";
-  f.text += retested    ? ", confirmed by fresh measurements"
-            : c.cleared ? ", not slow when measured again"
+  f.text += retested    ? ", confirmed by the retest"
+            : c.cleared ? ", not slow in the retest"
                         : ", not confirmed";
   return f;
 }

@@ -71,7 +71,7 @@ void judge_noise(Judgement& j) {
     f.samples = worst->n;
     f.action = "MONITOR";
     f.evidence = s.path;
-    f.text = s.full() + " is judged to " + percent(worst_delta) + " only, more than " +
+    f.text = s.full() + " has a resolution of " + percent(worst_delta) + ", more than " +
              percent(constants::noise_limit) + ": worst " + f.name + " (n=" + std::to_string(worst->n) + ")";
     j.add(std::move(f), rows, open);
   }

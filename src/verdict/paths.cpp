@@ -230,7 +230,7 @@ class Paths {
         idle.push_back(j_.entities.name(row));
     if (idle.empty()) return;
     std::string text = j_.entities.name(most) + " carried " + percent(t.moved.at(most) / all) +
-                       " of the bytes of " + std::to_string(t.senders.size()) + " ranks; as good as idle:";
+                       " of the bytes of " + std::to_string(t.senders.size()) + " ranks; nearly idle:";
     for (const auto& name : idle) text += " " + name;
     // A second Ethernet interface often has another purpose.
     found_[is_fabric(carrier->second) ? "one-nic" : "one-interface"].push_back(
@@ -256,7 +256,7 @@ class Paths {
       rows.push_back(s.row);
       if (several) f.members.push_back(j_.entities.name(s.row));
     }
-    if (several) f.text += "; so on " + std::to_string(strays.size()) + " in all";
+    if (several) f.text += "; " + std::to_string(strays.size()) + " parts in total";
     j_.add(std::move(f), rows);
   }
 

@@ -62,23 +62,22 @@ std::string standing(const PeerFinding& f) {
     return "beyond " + delta + " while its throttle counter rose";
   if (f.fail) return std::string("beyond ") + delta + " " + lasted;
   if (f.intermittent)
-    return "not so in " + count(f.retest.samples, "fresh sample", "fresh samples") + " (" +
+    return "not in " + count(f.retest.samples, "fresh sample", "fresh samples") + " (" +
            percent(fraction(f.retest.deficit)) + ")";
   if (f.retest.measured && f.retest.needed > 0)
     return "AMBIGUOUS against " + delta + ": " + std::to_string(f.retest.needed) + " samples would decide";
-  if (f.retest.measured) return "measured again, not beyond " + delta;
+  if (f.retest.measured) return "retested, not beyond " + delta;
   if (f.suspect.candidate) return "not confirmed: not measured again";
   if (f.suspect.spared)
-    return "so many are slow that they may be another kind of part: hold them against a limit or a baseline";
-  if (!p.noise_known) return "from too few samples to judge it to " + delta;
-  if (!p.eligible())
-    return "not judged to " + delta + ": only " + percent(p.effective_delta()) + " can be told apart here";
+    return "a share this large may be another kind of part: compare it with a limit or a baseline";
+  if (!p.noise_known) return "too few samples for a decision at " + delta;
+  if (!p.eligible()) return "not judged to " + delta + ": the resolution is " + percent(p.effective_delta());
   if (fraction(f.suspect.deficit) < f.suspect.delta) return "less than " + delta;
-  return "no fault yet: so few parts may differ as much by chance";
+  return "no fault: so few parts may differ as much by chance";
 }
 
 std::string kind_text(const PeerFinding& f) {
-  if (f.suspect.kind == "throttled") return "throttled: its clock explains it";
+  if (f.suspect.kind == "throttled") return "throttled: explained by its clock";
   if (f.suspect.kind == "slow_at_clock") return "slow at equal clock";
   return "slow";
 }
@@ -136,7 +135,7 @@ std::string next_step(const PeerFinding& f) {
   if (!f.fail) return "";
   if (f.suspect.kind == "throttled") return "; next: power and cooling of this part";
   if (f.suspect.kind == "slow_at_clock") return "; next: memory, links and other users of this part";
-  return "; next: take it out and test it alone";
+  return "; next: remove it and test it alone";
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Entities that ought to be equally fast: one metric of one case and one stratum of it, with what is
-// structure taken out. A deficit here is a difference of natural logarithms, positive is slower: 0.05 is a
-// rate 4.9 % lower.
+// Entities that must be equally fast: one metric of one case and one stratum of it, without known structure.
+// A deficit here is a difference of natural logarithms, positive is slower: 0.05 is a rate 4.9 % lower.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +29,7 @@ struct SplitFound {
   Split split;         ///< of the residuals
   double deficit = 0;  ///< of the low side's median against the high side's
   std::string attribute, value;  ///< what the low side has in common; empty: nothing recorded
-  bool place = false;  ///< the attribute is a place (rack, chassis, switch): it tells where to look and
-                       ///< excuses nothing
+  bool place = false;            ///< the attribute is a place (rack, chassis, switch): a hint, no excuse
   std::size_t with_low = 0, with_high = 0;  ///< how many of either side have that value
   double p = 1;                             ///< of the explanation, Fisher, times the explanations tried
   bool explained() const noexcept { return !attribute.empty() && !place; }
@@ -41,14 +39,13 @@ struct SplitFound {
 struct Population {
   const Series* series = nullptr;
   std::int32_t stratum = 0;
-  std::vector<Member> members;  ///< by row of /entities
-  double centre = 0;            ///< rate of the bulk, never of a minority
-  double side_rate[2] = {},
-         side_residual[2] = {};  ///< what members of the high and of the low side are held against
+  std::vector<Member> members;                      ///< by row of /entities
+  double centre = 0;                                ///< rate of the bulk, never of a minority
+  double side_rate[2] = {}, side_residual[2] = {};  ///< references of members of the high and of the low side
   double centre_clock = 0;
-  double se = 0;  ///< standard error of a member's rate, pooled; where too few samples tell, the spread of
-                  ///< the members
-  bool noise_known = true;            ///< whether the samples told it
+  double se =
+      0;  ///< standard error of a member's rate, pooled; with too few samples, the spread of the members
+  bool noise_known = true;            ///< whether the samples give it
   double typical_n = 1;               ///< samples of a member, their median
   bool shared = false;                ///< ranks take turns on cores
   bool clocked = false;               ///< every member's clock is known
@@ -58,7 +55,7 @@ struct Population {
   SplitFound split;
 
   std::size_t size() const noexcept { return members.size(); }
-  /// The log rate that a member is held against, as measured or at equal clock.
+  /// The reference log rate of a member, as measured or at equal clock.
   double reference(std::size_t i) const noexcept { return side_rate[members[i].low ? 1 : 0]; }
   double residual_reference(std::size_t i) const noexcept { return side_residual[members[i].low ? 1 : 0]; }
   double deficit(std::size_t i) const noexcept { return reference(i) - members[i].rate; }
@@ -67,18 +64,18 @@ struct Population {
   }
   /// Standard error of a member's rate, larger where it has fewer samples than others.
   double se_of(std::size_t i) const noexcept;
-  /// Whether the metric was measured precisely enough for its class to fail anybody: se <= delta / 4.
+  /// Whether the metric was measured precisely enough for its class to fail a part: se <= delta / 4.
   bool eligible() const noexcept;
   /// Whether a (logarithmic) deficit of a member is worth measuring again: the metric is eligible, or the
-  /// deficit is far beyond what can be told apart here, more than 8 se of the member.
+  /// deficit is far beyond the resolution, more than 8 se of the member.
   bool tells(std::size_t i, double deficit) const noexcept;
-  /// max(delta, 4 se): what can be told apart here, a fraction.
+  /// Resolution: max(delta, 4 se), a fraction.
   double effective_delta() const noexcept;
 };
 
-/// Looks for two populations in one and says what the low side has in common.
+/// Splits a population in two and finds the attribute that the low side has in common.
 void find_split(const Judgement& j, Population& p, const std::vector<Attribute>& attributes);
-/// So many slow ones of so many, by so much (logarithmic), may be another kind of part as well as faults.
+/// Whether this share of slow ones, with this deficit (logarithmic), may be another kind of part.
 bool may_be_a_kind(std::size_t slow, std::size_t all, double deficit) noexcept;
 
 /// Whether entities of a series are judged against each other here: a rate that is no collective (whose ranks

@@ -90,10 +90,10 @@ std::string propose_limits(const results::Results& results, const std::string& f
   Judgement j(results, none);
   collect_series(j);
   const auto models = models_of_parts(j);
-  std::string out =
-      "# Limits proposed by assay verdict --write-limits from " + file + " (" + results.info.started +
-      ", level " + results.info.level + ", " + state + ", " + std::to_string(j.entities.nodes().size()) +
-      " nodes).\n# Every part of that run keeps them. Read them before they become a contract.\n\n";
+  std::string out = "# Limits proposed by assay verdict --write-limits from " + file + " (" +
+                    results.info.started + ", level " + results.info.level + ", " + state + ", " +
+                    std::to_string(j.entities.nodes().size()) +
+                    " nodes).\n# Every part of that run meets them. Check them before use as a contract.\n\n";
   for (const auto& s : j.series) {
     if (!s.judged || !results::is_measurement(s.suite, s.stage)) continue;
     std::map<std::string, std::vector<double>> by_model;

@@ -124,7 +124,8 @@ std::shared_ptr<const History> judge_references(Judgement& j) {
   if (history) {
     judge_history(j, now, *history);
   } else if (!o.history_name.empty()) {
-    j.gap("history " + o.history_name + ": its values are not in this file: judge it again with --history");
+    j.gap("history " + o.history_name +
+          ": its values are not stored in this file: judge it again with --history");
   }
   join_stories(j, before);
   return history;

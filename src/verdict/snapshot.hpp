@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A run boiled down to one number per entity and metric: what comparisons, baselines and histories are made
-// of.
+// A run reduced to one number per entity and metric: input of comparisons, baselines and histories.
 #pragma once
 
 #include <cstdint>
@@ -18,14 +17,13 @@ struct RunSource {
   std::string hash;  ///< of the values that were taken from it, 16 hexadecimal digits
 };
 
-/// A part as it is known across files: (kind, id). The id of a link is SOURCE>DESTINATION.
+/// Identity of a part across files: (kind, id). The id of a link is SOURCE>DESTINATION.
 struct Part {
   std::string kind, id, name;
   std::int32_t node =
       -1;  ///< row of its node in Snapshot::parts, its own if it has none; of a link that of its source
-  std::int32_t far_node = -1;  ///< of a link: the node of its destination
-  std::vector<std::int32_t>
-      entities;  ///< rows of /entities that it stands for (a link: itself and both ends)
+  std::int32_t far_node = -1;          ///< of a link: the node of its destination
+  std::vector<std::int32_t> entities;  ///< its rows of /entities (a link: itself and both ends)
 };
 
 /// Which parts a series has values of, shared by the series with the same parts.
@@ -38,7 +36,7 @@ struct PartRows {
 struct SnapshotSeries {
   std::string suite, name, metric, unit, kind, stage, case_key;
   bool higher_is_better = true;
-  bool shared = false;            ///< one value for several ranks, as a collective's, whoever wrote it down
+  bool shared = false;            ///< one value for several ranks, as of a collective
   double fault_threshold = 0.03;  ///< as its metric declares it
   std::int64_t samples = 0;
   std::vector<std::string> strata;
@@ -68,17 +66,17 @@ struct Snapshot {
 };
 
 /// The metrics with a direction that are rates or times of a part of the machine: no counts, no covariates,
-/// nothing of a case that was skipped. Values that are not positive are left out. `file` is what it is called
-/// in messages.
+/// nothing of a case that was skipped. Values that are not positive are left out. `file` is its name in
+/// messages.
 Snapshot snapshot_of(const results::Results& results, const std::string& file);
 struct Judgement;
 /// The same from series that were collected before.
 Snapshot snapshot_of(const Judgement& judgement, const std::string& file);
 
-/// 16 hexadecimal digits over everything a verdict could take from it.
+/// 16 hexadecimal digits over everything that a verdict uses of it.
 std::string hash_of(const Snapshot& snapshot);
 
-/// The rate or time that a log of a rate stands for, in the unit of the metric.
+/// The rate or time of a log rate, in the unit of the metric.
 double value_of(double log_rate, bool higher_is_better) noexcept;
 
 }  // namespace assay::verdict

@@ -45,7 +45,7 @@ void put(results::Packer& out, const Snapshot& run) {
 }
 
 void require(bool good) {
-  if (!good) throw Error(ErrorKind::data, "what was read of it does not hold together");
+  if (!good) throw Error(ErrorKind::data, "its data are inconsistent");
 }
 
 void check(const Snapshot& run) {

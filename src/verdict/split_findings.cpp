@@ -20,9 +20,9 @@ std::string text_of(const Population& p, const results::Finding& out, std::size_
   const std::string common = in_common(p.split);
   std::string text = "cluster: " + p.series->full() + ": " + of(out.members.size(), p.size()) + " are " +
                      percent(*out.deficit) + (p.split.fast() ? " faster" : " slower") + " than the others" +
-                     apart + (common.empty() ? ", explained by nothing that was recorded" : common);
+                     apart + (common.empty() ? ", explained by no recorded attribute" : common);
   if (!p.split.explained() && !p.split.fast())
-    text += "; so many may as well be right: hold them against a limit or a baseline";
+    text += "; peers do not show which side is right: compare with a limit or a baseline";
   if (metrics > 1)
     text += ", and so in " + std::to_string(metrics - 1) + " other metrics of " + p.series->suite;
   return text + "; members " + first_of(out.members);

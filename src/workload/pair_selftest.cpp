@@ -83,8 +83,7 @@ void run_pair_selftest(const Case& c, Context& context) {
   row.entity = context.device_entity;
   context.record.selftest(row);
   if (before.count == 0 && (row.caught == 0 || row.located == 0 || row.counted == 0))
-    context.record.set_state(results::CaseState::error,
-                             "the payload check missed a byte corrupted on purpose");
+    context.record.set_state(results::CaseState::error, "the payload check missed an injected error");
   auto& reported = context.record.add_row(context.device_entity);
   reported.t = {context.since_start(begin)};
   reported.block = {0};

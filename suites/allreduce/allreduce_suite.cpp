@@ -240,8 +240,7 @@ void run_selftest(const Case& c, Context& context) {
   row.entity = context.device_entity;
   context.record.selftest(row);
   if (before.count == 0 && (row.caught == 0 || row.located == 0 || row.counted == 0))
-    context.record.set_state(results::CaseState::error,
-                             "the all-reduce check missed an element corrupted on purpose");
+    context.record.set_state(results::CaseState::error, "the all-reduce check missed an injected error");
   context.record.declare(allreduce::metrics().of("selftest", "detected"));
   auto& reported = context.record.add_row(context.device_entity);
   reported.t = {context.since_start(begin)};
@@ -258,20 +257,20 @@ std::vector<OptionSpec> AllreduceSuite::options() const {
   specs[1] = {"allreduce.ops",
               OptionKind::choices,
               "allreduce",
-              "which collectives",
+              "collectives to measure",
               {"allreduce", "reduce-scatter", "all-gather", "all-to-all", "broadcast"},
               "OPS"};
   specs[2] = {"allreduce.scopes",
               OptionKind::choices,
               "node,leader,groups,rails,world",
-              "groups of ranks: the ranks of a node, one rank per node, random groups of 4 nodes, of those "
-              "each local rank by itself, all",
+              "groups of ranks: all of a node, one per node, random groups of 4 nodes, those by local rank, "
+              "all ranks",
               {"node", "leader", "groups", "rails", "world"},
               "SCOPES"};
   specs[3] = {"allreduce.transport",
               OptionKind::choices,
               "",
-              "what carries them; nccl on GPUs and mpi on hosts if not given",
+              "transports; default nccl on GPUs and mpi on hosts",
               {"mpi", "nccl"},
               "NAMES"};
   return specs;

@@ -14,7 +14,7 @@ const Metrics& metrics() {
        "mixed",
        other,
        {{"throughput", "FLOP/s", Better::higher, true, Role::metric, true,
-         "products while all else goes on, per window of time"},
+         "products under the load of all parts, per window of time"},
         {"bandwidth", "B/s", Better::higher, true, Role::metric, true,
          "memory verified and rewritten meanwhile"},
         {"busbw", "B/s", Better::higher, true, Role::metric, true, "all-reduce among all ranks meanwhile"},

@@ -137,7 +137,7 @@ class Planner {
                     {"ramp_s", m.ramp_s},
                     {"distribution", "uniform[-1,1)"}};
     if (m.parts.empty())
-      c.not_applicable = "none of the parts asked for exists here";
+      c.not_applicable = "none of the requested parts exists here";
     else if (m.memory_bytes < granule || c.bytes > memory)
       c.not_applicable = "the plan may use only " + format_bytes(memory) + " per rank";
     return c;
@@ -272,13 +272,13 @@ std::vector<OptionSpec> burn_options() {
   specs[0] = {"burn.duration",
               OptionKind::seconds,
               "",
-              "how long a burn or a train of pulses takes; by level if not given (soak: 0.3 of a segment)",
+              "duration of a burn or a train of pulses; by level if not given (soak: 0.3 of a segment)",
               {},
               "TIME"};
   specs[1] = {"burn.parts",
               OptionKind::choices,
               "",
-              "what is kept busy at the same time; all if not given",
+              "parts under load at the same time; all if not given",
               {"compute", "memory", "links", "host"},
               "PARTS"};
   specs[2] = {"burn.dtype", OptionKind::choice,
@@ -290,27 +290,27 @@ std::vector<OptionSpec> burn_options() {
   specs[4] = {"burn.ramp",
               OptionKind::seconds,
               "",
-              "time in which ranks begin one after the other, or pulses grow; a tenth of the burn, or 3 "
-              "pulses, if not given",
+              "time in which ranks start one after the other, or pulses grow; default a tenth of the burn, "
+              "or 3 pulses",
               {},
               "TIME"};
   specs[5] = {"burn.pulse", OptionKind::list,
               "",           "adds power pulses, all devices in phase, of these frequencies from 0.1 to 10 Hz",
               {},           "HZ"};
   specs[6] = {"burn.duty", OptionKind::number,
-              "",          "share of a pulse in which the devices work, 0.1 to 0.9; 0.5 if not given",
+              "",          "share of a period in which the devices compute, 0.1 to 0.9; default 0.5",
               {},          "SHARE"};
   specs[9] = {"burn.message",
               OptionKind::bytes,
               "",
-              "what one all-reduce sums: 128 MiB on GPUs and 4 MiB on hosts if not given",
+              "size of one all-reduce; default 128 MiB on GPUs and 4 MiB on hosts",
               {},
               "SIZE"};
   specs[8] = {"burn.memory",
               OptionKind::bytes,
               "",
-              "memory kept under test, per rank; by level if not given (64 MiB, 256 MiB, 4 GiB, then all "
-              "that the plan may use)",
+              "memory under test, per rank; by level if not given (64 MiB, 256 MiB, 4 GiB, then all of the "
+              "plan's memory)",
               {},
               "SIZE"};
   specs[7] = {"burn.pulse-nodes",

@@ -201,7 +201,7 @@ class PulseRun {
   }
 
   std::string why_not(const PowerSwing& swing) const {
-    if (std::isnan(swing.resolution_s)) return "the power swing was not measured: no energy counter tells";
+    if (std::isnan(swing.resolution_s)) return "the power swing was not measured: no energy counter";
     return fmt::format(
         "the power swing was not measured: the energy counter moves every {:.3g} s, and the shorter phase "
         "takes {:.3g} s",

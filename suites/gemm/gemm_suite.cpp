@@ -12,7 +12,7 @@ std::vector<OptionSpec> GemmSuite::options() const {
       {"gemm.dtypes",
        OptionKind::choices,
        "",
-       "number types to multiply (host: fp32, fp64; GPUs: all they have, smoke bf16 alone)",
+       "number types to multiply (host: fp32, fp64; GPUs: all that they have, smoke bf16 only)",
        {"fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "int8"},
        "",
        false,

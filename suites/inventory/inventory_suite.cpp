@@ -41,7 +41,7 @@ constexpr NodeMetric kMetrics[] = {
     {"nics", "count", "physical NIC ports",
      [](const Node& n) { return static_cast<double>(physical_nics(n).size()); }},
     {"nics_up", "count", "physical NIC ports that are up", nics_up},
-    {"pci_links", "count", "PCIe links that tell their speed",
+    {"pci_links", "count", "PCIe links with a known speed",
      [](const Node& n) { return positive(static_cast<double>(n.pci_links.size())); }},
 };
 

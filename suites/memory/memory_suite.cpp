@@ -235,7 +235,7 @@ std::vector<OptionSpec> MemorySuite::options() const {
       {"memory.fraction",
        OptionKind::number,
        "",
-       "share of the free memory that buffers may take; by level if not given (0.5, extended 0.9)",
+       "share of the free memory for buffers; by level if not given (0.5, extended 0.9)",
        {},
        "F",
        false,

@@ -183,37 +183,35 @@ std::vector<OptionSpec> P2pSuite::options() const {
   specs[2] = {"p2p.scopes",
               OptionKind::choices,
               "node,cross,loopback",
-              "pairs inside nodes, across nodes, NICs with themselves",
+              "pairs inside nodes, across nodes, each NIC with itself",
               {"node", "cross", "loopback"},
               "SCOPES"};
   specs[3] = {"p2p.rounds", OptionKind::integer,
               "0",          "rounds of disjoint pairs per case at most (0: by level)",
               {},           "N"};
-  specs[4] = {
-      "p2p.transport",
-      OptionKind::choices,
-      "",
-      "what carries the messages; if not given mpi, from standard up ucx too where it is built in; on GPUs "
-      "nccl, from quick up cuda (copies between peers), from standard up cuda-sm (by a kernel) and mpi",
-      {"mpi", "ucx", "nccl", "cuda", "cuda-sm"},
-      "NAMES"};
-  specs[5] = {
-      "p2p.nics", OptionKind::list,
-      "",         "NICs to measure each by itself, over UCX: names, all or none (all from standard up)",
-      {},         "NICS"};
+  specs[4] = {"p2p.transport",
+              OptionKind::choices,
+              "",
+              "transports; default mpi, from standard up also ucx if built in; on GPUs nccl, from quick up "
+              "cuda (copies between peers), from standard up cuda-sm (by a kernel) and mpi",
+              {"mpi", "ucx", "nccl", "cuda", "cuda-sm"},
+              "NAMES"};
+  specs[5] = {"p2p.nics", OptionKind::list,
+              "",         "NICs to measure one by one, over UCX: names, all or none (all from standard up)",
+              {},         "NICS"};
   specs[6] = {"p2p.cross-rails",
               OptionKind::flag,
               "",
               "also measure each NIC with the next one of other nodes; needs a network that joins the rails",
               {},
               ""};
-  specs[7] = {"p2p.gpu-direct",
-              OptionKind::choice,
-              "auto",
-              "whether MPI is given GPU memory: where it says that it can and a test shows it (auto), where "
-              "a test shows it (on), never",
-              {"auto", "on", "off"},
-              "WHEN"};
+  specs[7] = {
+      "p2p.gpu-direct",
+      OptionKind::choice,
+      "auto",
+      "GPU memory in MPI calls: auto if MPI reports support and a test passes, on if a test passes, or never",
+      {"auto", "on", "off"},
+      "WHEN"};
   return specs;
 }
 

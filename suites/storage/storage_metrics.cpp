@@ -13,7 +13,7 @@ using results::Role;
 /// What every case counts of wrong data.
 std::vector<MetricSpec> with_damage(std::vector<MetricSpec> metrics) {
   metrics.push_back(
-      {"errors", "count", Better::lower, true, Role::metric, false, "words that were not what was written"});
+      {"errors", "count", Better::lower, true, Role::metric, false, "words with a wrong value"});
   metrics.push_back(
       {"flipped", "count", Better::none, false, Role::covariate, false, "of these: up to 8 bits differ"});
   metrics.push_back({"stale", "count", Better::none, false, Role::covariate, false,
@@ -71,7 +71,7 @@ std::vector<MetricSpec> operations(const std::string& what) {
                       false,
                       role,
                       false,
-                      share + " of the " + what + " took at most so long, to 1.6 %"};
+                      share + " of the " + what + " took at most this long, to 1.6 %"};
   };
   return {rate,
           {"rate_cached", "op/s", Better::higher, false, Role::covariate, true,

@@ -29,22 +29,23 @@ OptionSpec option(const char* name, OptionKind kind, const char* default_text, c
 
 std::vector<OptionSpec> StorageSuite::options() const {
   OptionSpec engine = option("storage.engine", OptionKind::choice, "auto",
-                             "who reads and writes; auto: io_uring where the kernel allows it", "");
+                             "I/O engine; auto: io_uring if the kernel allows it", "");
   engine.allowed = {"auto", "io_uring", "threads"};
   OptionSpec cache = option("storage.cache", OptionKind::choice, "around",
-                            "go around the page cache (O_DIRECT) or through it", "");
+                            "around: bypass the page cache (O_DIRECT); through: use it", "");
   cache.allowed = {"around", "through"};
-  return {option("storage.paths", OptionKind::list, "",
-                 "directories to measure in, absolute; shared:DIR for one that all nodes see; none: nothing "
-                 "is measured",
-                 "DIR"),
-          option("storage.space", OptionKind::bytes, "",
-                 "bytes that may be written in each; if not given a tenth of what is free", "BYTES"),
-          option("storage.limit", OptionKind::bytes, "",
-                 "bytes a second that are moved at most: of a node, of all nodes where they share; rates are "
-                 "then not judged",
-                 "BYTES"),
-          engine, cache};
+  return {
+      option("storage.paths", OptionKind::list, "",
+             "absolute directories to measure; shared:DIR for one shared by all nodes; without any nothing "
+             "is measured",
+             "DIR"),
+      option("storage.space", OptionKind::bytes, "",
+             "limit of bytes written in each; default a tenth of the free space", "BYTES"),
+      option(
+          "storage.limit", OptionKind::bytes, "",
+          "limit of bytes a second of a node, of all nodes for shared directories; rates are then not judged",
+          "BYTES"),
+      engine, cache};
 }
 
 std::vector<results::MetricSpec> StorageSuite::metrics() const { return storage::metrics().all(); }

@@ -110,13 +110,14 @@ ShardHeader read_shard(const std::filesystem::path& path, std::uint64_t step, in
     damaged(path, fmt::format("holds step {} of rank {}, not step {} of rank {}", header.step, header.rank,
                               step, rank));
   if (header.bytes != payload.size())
-    damaged(path, fmt::format("says it holds {} bytes, not {}", header.bytes, payload.size()));
+    damaged(path, fmt::format("declares {} bytes, not {}", header.bytes, payload.size()));
   if (const std::size_t n = file.read(payload); n != payload.size())
     damaged(path, fmt::format("ends after {} of {} bytes", n, payload.size()));
   const std::uint64_t digest = kernels::host::digest(payload.data(), payload.size(), 0);
   if (digest != header.digest)
-    damaged(path, fmt::format("digest {:#018x} instead of {:#018x}: what was read is not what was written",
-                              digest, header.digest));
+    damaged(path,
+            fmt::format("digest {:#018x} instead of {:#018x}: the data read differ from the data written",
+                        digest, header.digest));
   return header;
 }
 

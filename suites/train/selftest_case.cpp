@@ -46,7 +46,7 @@ void run_selftest(const Case& c, Context& context) {
                            context.device_entity};
   context.record.selftest(row);
   if (row.caught == 0 || row.located == 0 || row.counted != 1)
-    context.record.set_state(results::CaseState::error, "the digests missed a gradient corrupted on purpose");
+    context.record.set_state(results::CaseState::error, "the digests missed an injected error in a gradient");
   context.record.declare(metrics().of("selftest", "detected"));
   auto& reported = context.record.add_row(context.device_entity);
   reported.t = {context.since_start(begin)};

@@ -42,7 +42,7 @@ Specs step_metrics(const Judging& own, const Judging& in_step) {
            "tokens of this rank divided by the time of a step"},
           {"step", "s", Better::lower, true, Role::covariate, true, "one step, from its data to its update"},
           {"compute", "s", Better::lower, true, Role::covariate, true,
-           "the step without waiting for others: who is slow shows here", in_step},
+           "step without the wait for other ranks; shows stragglers", in_step},
           {"compute_throughput", "token/s", Better::higher, false, Role::metric, true,
            "tokens of this rank divided by compute: compared between ranks", own},
           seconds("data", "making the tokens"),
@@ -78,9 +78,8 @@ Specs job_metrics() {
                "the fastest rank's median compute time over this one's"),
       explains("straggler_individual", "1", Better::higher, "this rank's fastest steps over its median")};
   for (const char* stage : {"frontier_data", "frontier_forward", "frontier_backward", "frontier_optimizer"})
-    all.push_back(
-        explains(stage, "1", Better::lower,
-                 "share of the frontier that this rank led in this stage (who makes all others wait)"));
+    all.push_back(explains(stage, "1", Better::lower,
+                           "share of the frontier that this rank led in this stage (while the others wait)"));
   return all;
 }
 

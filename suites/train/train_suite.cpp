@@ -15,7 +15,7 @@ std::vector<OptionSpec> TrainSuite::options() const {
   specs[0] = {"train.preset",
               OptionKind::choices,
               "",
-              "which models (default by device and level)",
+              "models (default by device and level)",
               {"tiny", "small", "slice-7b"},
               "MODELS"};
   specs[1] = {
@@ -25,21 +25,20 @@ std::vector<OptionSpec> TrainSuite::options() const {
   specs[3] = {"train.scratch",
               OptionKind::path,
               "",
-              "write and read checkpoints in this directory (the file system under test)",
+              "directory for checkpoints, on the file system under test",
               {},
               "DIR"};
   specs[4] = {"train.checkpoint-every", OptionKind::integer, "4", "steps between checkpoints", {}, "N"};
   specs[5] = {"train.keep", OptionKind::flag, "", "leave the last checkpoints in --train.scratch", {}, ""};
-  specs[6] = {
-      "train.break",
-      OptionKind::choice,
-      "",
-      "break training on purpose, to see it found: attention gives nothing, no or half the learning rate, a "
-      "frozen layer, the last rank's gradients left out",
-      {"attention", "learning", "rate", "layer", "rank"},
-      "WHAT",
-      false,
-      true};
+  specs[6] = {"train.break",
+              OptionKind::choice,
+              "",
+              "break training for a test: no attention, no or half the learning rate, a "
+              "frozen layer, the last rank's gradients left out",
+              {"attention", "learning", "rate", "layer", "rank"},
+              "WHAT",
+              false,
+              true};
   specs[7] = {"train.progress",
               OptionKind::choice,
               "",
@@ -51,19 +50,18 @@ std::vector<OptionSpec> TrainSuite::options() const {
   specs[8] = {"train.type",
               OptionKind::choice,
               "",
-              "how activations and weights are stored (default: bf16 on GPUs, fp32 on the host)",
+              "number type of activations and weights (default: bf16 on GPUs, fp32 on the host)",
               {"fp32", "bf16"},
               "TYPE"};
   specs[9] = {"train.zero", OptionKind::choice,
               "0",          "1: every rank updates its share of the parameters (ZeRO stage 1)",
               {"0", "1"},   "STAGE"};
-  specs[10] = {
-      "train.comm-pressure",
-      OptionKind::number,
-      "",
-      "time of a reduction over time of a backward pass: decides how many sequences a reduction follows on",
-      {},
-      "R"};
+  specs[10] = {"train.comm-pressure",
+               OptionKind::number,
+               "",
+               "time of a reduction / time of a backward pass; sets the sequences per reduction",
+               {},
+               "R"};
   return specs;
 }
 

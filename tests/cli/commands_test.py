@@ -153,7 +153,7 @@ class ManPage(harness.CliTest):
             if command[0] == "mandoc":
                 self.assertEqual([line for line in result.stdout.splitlines() if "missing date" not in line], [])
             else:
-                self.assertTrue("judge a results file again" in result.stdout, "a section of it is set")
+                self.assertTrue("assay verdict FILE" in result.stdout, "the section of verdict")
 
 
 if __name__ == "__main__":

@@ -51,7 +51,7 @@ class Topology(harness.CliTest):
         (self.dir / "t.csv").write_text("node,nic,switch\nn1,eth0\n")
         self.assert_error(["run", "--topology", "t.csv"], "t.csv:2: no switch")
         (self.dir / "t.csv").write_text("node,nic,switch\nnobody,eth0,L1\n")
-        self.assert_error(["plan", "--suites", "inventory", "--topology", "t.csv"], "--topology: t.csv knows no NIC of this job")
+        self.assert_error(["plan", "--suites", "inventory", "--topology", "t.csv"], "--topology: t.csv has no NIC of this job")
 
 
 class Limits(harness.CliTest):

@@ -148,7 +148,7 @@ class Emulated(harness.CliTest):
                 self.assert_code(result, code)
                 said = " ".join(result.stdout.split())
                 self.assertIn(words, said)
-                self.assertIn("the run goes on without it", said)
+                self.assertIn("the run continues without it", said)
                 with self.open() as file:
                     names = [n.decode().split("/")[-1] for n in file["entities/name"][:]]
                     self.assertEqual([names[e] for e in file["cases/gemm/bf16-n64-together/entity"][:]], ["gpu0"])

@@ -148,7 +148,7 @@ class WhileARunLasts(GpuTest):
         self.assert_code(result, 2)
         text = " ".join(result.stdout.split())
         self.assertRegex(text, r"FAIL \S+/gpu0: 1 memory errors that ECC could not correct")
-        self.assertRegex(text, r"WARN \S+/gpu1: heat held its clocks down for 0.4 s in 1 case")
+        self.assertRegex(text, r"WARN \S+/gpu1: heat .* 0.4 s in 1 case")
 
     def test_a_driver_that_hangs_does_not_hang_the_run(self):
         def change():

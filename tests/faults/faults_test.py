@@ -52,7 +52,7 @@ class Verdict(common.FaultTest):
     def test_a_run_that_would_pass_does_not(self):
         result = self.inject(1, "slow:factor=0.9", "--suites", "selftest")
         self.assert_code(result, common.INCONCLUSIVE)
-        self.assertIn("on purpose", result.stdout)
+        self.assertIn("injected", result.stdout)
         self.assert_spec_unseen(self.file(), "slow:factor")
         self.assert_code(self.assay("verdict", "r.h5"), common.INCONCLUSIVE)
 
@@ -66,8 +66,8 @@ class Verdict(common.FaultTest):
         events = results.events("inject-unfired")
         self.assertEqual([e["entity"] for e in events], [results.device[1]])
         self.assertEqual(events[0]["text"],
-                         "a fault that never came about on rank 1: slow:rank=1,factor=0.9,step=1000")
-        self.assertIn("never came about", result.stdout)
+                         "injected fault without effect on rank 1: slow:rank=1,factor=0.9,step=1000")
+        self.assertIn("slow:rank=1,factor=0.9,step=1000", result.stdout)
 
 
 class Ends(common.FaultTest):
@@ -87,11 +87,11 @@ class Ends(common.FaultTest):
                                   "allreduce/allreduce-world-8-mpi")):
             with self.subTest(case):
                 args = ["--suites", case.split("/")[0], "--cases", case]
-                self.error("throw:rank=1", case, f"rank 1: an exception thrown on purpose in {case}", *args)
-                self.error("nomem:rank=0", case, f"rank 0: no memory, on purpose, in {case}", *args)
+                self.error("throw:rank=1", case, f"rank 1: injected exception in {case}", *args)
+                self.error("nomem:rank=0", case, f"rank 0: injected allocation failure in {case}", *args)
 
     def test_the_other_cases_run(self):
-        results = self.error("throw:rank=1,case=pass", "selftest/pass", "rank 1: an exception thrown on purpose in "
+        results = self.error("throw:rank=1,case=pass", "selftest/pass", "rank 1: injected exception in "
                              "selftest/pass", "--suites", "inventory,selftest")
         self.assertEqual(results.state("inventory/node"), "pass")
 
@@ -99,7 +99,7 @@ class Ends(common.FaultTest):
         for suite, case in {"gemm": "gemm/fp32-n256-together", "memory": "memory/pattern-moving-inversions-together"}.items():
             with self.subTest(suite):
                 args = ["--suites", suite, "--cases", case, *(["--gemm.sizes", "256"] if suite == "gemm" else [])]
-                self.error("throw:rank=1,step=2", case, f"rank 1: an exception thrown on purpose in {case}", *args)
+                self.error("throw:rank=1,step=2", case, f"rank 1: injected exception in {case}", *args)
 
     def test_full_disk(self):
         result = self.inject(1, "diskfull:after_bytes=40kB", "--suites", "inventory,selftest,gemm", "--cases", "*")

@@ -35,7 +35,7 @@ class Retest(common.FaultTest):
         if spread > (1 - factor) / 8:
             return f"{path}: the ranks that were left alone differ by {spread:.1%}"
         undecided = [f["text"] for f in results.findings()
-                     if f["name"] == culprit and "AMBIGUOUS" in f["text"] or "is judged to" in f["text"]]
+                     if f["name"] == culprit and "AMBIGUOUS" in f["text"] or "has a resolution of" in f["text"]]
         undecided += [e["text"] for e in results.events("unconfirmed")]  # no time was left
         if undecided and not failed:  # the file says that it was not measured well enough to be failed
             return undecided[0]

@@ -60,7 +60,7 @@ TEST_F(Chase, ForeignNodesEndTheWalk) {
 
 class Fill : public test::LinkRetest {};
 
-TEST_F(Fill, UniformStaysInRangeWithTheRightMomentsAndDependsOnIndexOnly) {
+TEST_F(Fill, UniformHasRangeAndMoments) {
   const std::uint64_t key = bits();
   const std::size_t n = 200'001, cut = 1 + below(n - 1);
   std::vector<float> f(n, std::nanf("")), f2(n);

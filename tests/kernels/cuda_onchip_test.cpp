@@ -73,7 +73,7 @@ TEST_F(CudaOnChip, HealthyMemoryPassesOnEveryMultiprocessor) {
   EXPECT_EQ(found().count, 0u);
 }
 
-TEST_F(CudaOnChip, AWordFromAnotherPlaceIsSeenByEveryBlockAndDecoded) {
+TEST_F(CudaOnChip, MisplacedWordIsDecodedByEveryBlock) {
   const OnDevice<std::uint32_t> region(l1_words);
   const std::uint64_t key = bits();
   cu::l1_prepare(region.get(), key, nullptr);
@@ -126,7 +126,7 @@ TEST_F(CudaOnChip, AFlippedBitOfSharedMemoryIsFoundOnce) {
   }
 }
 
-TEST_F(CudaOnChip, AWrongWordInTheL2CacheIsSeenByAllMultiprocessors) {
+TEST_F(CudaOnChip, WrongL2WordIsSeenByAllMultiprocessors) {
   const std::uint64_t key = bits();
   const OnDevice<std::uint64_t> region(5001);
   cu::l2_write(region.get(), region.size(), key, nullptr);

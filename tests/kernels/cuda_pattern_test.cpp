@@ -91,7 +91,7 @@ class CudaPatterns : public FreshCudaKernel {
   std::uint64_t turn_ = 0;
 };
 
-TEST_F(CudaPatterns, LeaveTheHostsWordsAndFindNothingInGoodMemory) {
+TEST_F(CudaPatterns, LeaveTheSameWordsAsTheHost) {
   for (const std::string& name : pattern_names()) {
     const Pattern pattern = make_pattern(name, bits(), 0);
     for (const std::size_t n : {std::size_t{1}, std::size_t{2}, std::size_t{641}, 5000 + below(3000)}) {
@@ -141,7 +141,7 @@ TEST_F(CudaPatterns, EveryBackgroundAfterEveryOther) {
   }
 }
 
-TEST_F(CudaPatterns, ABlockThatVisitsManyTilesKeepsItsPlaceInThePeriod) {
+TEST_F(CudaPatterns, BlockWithManyTilesKeepsItsPeriodOffset) {
   for (const std::uint32_t modulus : {20u, 23u, 5000u}) {
     for (const bool down : {false, true}) {
       const Region region(60'000 + below(5000), below(2));
@@ -161,7 +161,7 @@ TEST_F(CudaPatterns, ABlockThatVisitsManyTilesKeepsItsPlaceInThePeriod) {
   }
 }
 
-TEST_F(CudaPatterns, AHundredOfAHundredFlipsAreFoundCountedAndLocated) {
+TEST_F(CudaPatterns, HundredFlipsAreFoundAndLocated) {
   const auto kinds = all_data(false);
   int found = 0;
   for (int trial = 0; trial < 100; ++trial) {
@@ -280,7 +280,7 @@ TEST(CudaPatternWords, AreTheClosedFormForIndicesBeyond32Bits) {
   }
 }
 
-TEST(CudaPatternTiles, AreEachVisitedOnceAndByAnotherMultiprocessorNextTime) {
+TEST(CudaPatternTiles, MoveToAnotherMultiprocessorEachSweep) {
   const std::size_t tiles = (std::size_t{40} << 30) / 16 / cu::tile_pairs + 3;
   const unsigned multiprocessors = 132, blocks = multiprocessors * 4;
   EXPECT_EQ(cu::tile_at(0, tiles, false) * cu::tile_pairs, 0u);

@@ -105,7 +105,7 @@ TEST(EmulatedReducer, OrdersStreamsAndLeavesTheHostFree) {
   }
 }
 
-TEST(EmulatedReducer, ABucketIsNotReducedBeforeItsGradientsAreThere) {
+TEST(EmulatedReducer, BucketWaitsForItsGradients) {
   Rig plain = Rig::cuda(NumType::bf16), rig = Rig::cuda(NumType::bf16);
   StreamCommunicator ranks;
   ranks.eager = true;

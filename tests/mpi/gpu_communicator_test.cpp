@@ -198,7 +198,7 @@ TEST_P(GpuCommunicator, BarriersHoldUntilTheLastRankArrives) {
   EXPECT_GE(world->min(left), world->max(entered));
 }
 
-TEST_P(GpuCommunicator, PayloadThatIsThrownAwayIsReceivedInHostMemory) {
+TEST_P(GpuCommunicator, DiscardedPayloadGoesToHostMemory) {
   constexpr std::size_t n = 2 * mib + 77;
   const OnGpu<unsigned char> out(*gpu, 0, bytes_of(rank(), next(), n));
   std::vector<unsigned char> in(n);

@@ -199,7 +199,7 @@ class Schema(FileTest):
         for change, problem in (
             (set_item(CASE + "/count", 0, -3), "a count is negative"),
             (set_item(CASE + "/count", 0, 1000), "a count is larger than the number of samples"),
-            (cycle, "leads in a circle"),
+            (cycle, "has a cycle"),
             (soft_cycle, "missing table /plan"),
             (deep, "nested too deeply"),
             (set_attribute(CASE + "/throughput", "unit", "bananas"), 'unknown unit "bananas"'),
@@ -227,7 +227,7 @@ class Schema(FileTest):
         def ended(f):
             f.attrs["started"], f.attrs["ended"] = "2026-01-02T00:00:00Z", "2026-01-01T00:00:00Z"
 
-        for change, problem in ((blocks, "-7 is no number of a block"), (backward, "run back in time"), (ended, "ended before it started")):
+        for change, problem in ((blocks, "-7 is no number of a block"), (backward, "decrease"), (ended, "ended before it started")):
             with self.subTest(problem):
                 self.setUp()
                 self.expect(change, problem)

@@ -131,7 +131,7 @@ class Drain(place.SiteTest):
         self.assertEqual(done.returncode, 2, done.stderr)
         result = self.drain("--apply", "sim.h5")
         self.assert_code(result, 0)
-        self.assertIn("# faults were made on purpose in this run, or it is simulated", result.stdout)
+        self.assertIn("# faults were injected in this run, or it is simulated", result.stdout)
         self.assertEqual(self.calls(), [])
 
     def test_scontrol_that_fails_is_told(self):

@@ -152,8 +152,8 @@ std::string joint_block(const Page& page) {
   std::string out =
       fmt::format(
           "<h3>All runs of {} together</h3>\n<div id=\"joint\" class=\"banner small {}\"><p "
-          "class=\"state\">{}</p><p>{} judged one by one and together; the rest of this page "
-          "is about the newest, {}.</p><p class=\"exit\">exit code {}</p></div>\n",
+          "class=\"state\">{}</p><p>{} judged one by one and together; this page shows the newest, {}.</p><p "
+          "class=\"exit\">exit code {}</p></div>\n",
           escaped(joint.name), state_class(joint.verdict.state), escaped(joint.verdict.state),
           joint.runs.size() == 1 ? "1 run" : fmt::format("{} runs", joint.runs.size()), escaped(page.in.file),
           joint.verdict.exit_code) +

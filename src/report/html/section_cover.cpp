@@ -93,10 +93,7 @@ std::string cover_section(const Page& page) {
       state_class(v.state), escaped(v.state), sentence_of(v.state), v.exit_code);
   if (page.in.results.config.contains("simulated"))
     out += "<p class=\"notice\">Simulated: synthetic data, no machine was measured.</p>\n";
-  if (i.injected)
-    out +=
-        "<p class=\"notice\">Faults were injected on purpose: this run can never be taken for a clean "
-        "one.</p>\n";
+  if (i.injected) out += "<p class=\"notice\">Faults were injected: this run cannot be PASS.</p>\n";
   if (i.state != "complete")
     out += fmt::format("<p class=\"notice\">The run is {}: it was cut short or recovered.</p>\n",
                        escaped(i.state));
@@ -144,7 +141,7 @@ std::string contract_section(const Page& page) {
   if (page.contract.empty())
     return none("No contract was given (--limits FILE). What was measured was held against: " +
                 page.in.verdict.basis +
-                ". A pass that rests on peers alone says that all parts are alike, not that they are good.");
+                ". A PASS on peers alone means that all parts are alike, not that they are good.");
   std::vector<std::vector<Cell>> rows;
   std::size_t met = 0;
   for (const auto& r : page.contract) {
@@ -162,7 +159,7 @@ std::string contract_section(const Page& page) {
   }
   return fmt::format(
              "<p>{} of {} bounds are met. Margin is that of the worst part, as a fraction of the rate: below "
-             "zero it lies beyond the bound. "
+             "zero it is beyond the bound. "
              "Open: beyond the bound and not confirmed, or not measured everywhere.</p>\n",
              met, page.contract.size()) +
          table("Limits by margin, the least first",

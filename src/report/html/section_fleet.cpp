@@ -87,7 +87,7 @@ std::string node_cell(const Page& page, const Node& node, const States& states, 
 
 std::string fleet_section(const Page& page) {
   const auto groups = nodes_by_group(page);
-  if (groups.empty()) return none("The file knows no nodes.");
+  if (groups.empty()) return none("The file has no nodes.");
   const States states = states_of(page);
   std::size_t parts = 0;
   for (const auto& [name, nodes] : groups)

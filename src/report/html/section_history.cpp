@@ -86,8 +86,7 @@ std::string history_section(const Page& page) { return history_of(page.in.runs);
 
 std::string history_of(const std::vector<verdict::Snapshot>& runs) {
   if (runs.size() < 2)
-    return none(
-        "Only one run is at hand: give --history DIR, or several files, to see metrics over the nights.");
+    return none("Only one run is given: use --history DIR or several files for metrics over runs.");
   const auto trend = verdict::trend_of(runs);
   std::string out = fmt::format(
       "<p>{} runs from {} to {}. Median over the parts with the band of 5 to 95 % of them; an upright line "

@@ -90,7 +90,7 @@ std::string selftests(const Page& page) {
         {markup_cell(state_chip(s.injected > 0 && s.caught == s.injected ? "yes" : "no"), "nowrap"),
          cell(checker), number_cell(std::to_string(s.injected)), number_cell(std::to_string(s.caught)),
          number_cell(std::to_string(s.located))});
-  return table("Values corrupted on purpose, and whether the checkers saw them",
+  return table("Injected corruptions and what the checkers detected",
                {{"caught all"}, {"checker"}, {"corrupted", "num"}, {"caught", "num"}, {"located", "num"}},
                rows);
 }

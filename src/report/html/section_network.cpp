@@ -184,7 +184,7 @@ std::string colour_key() {
 /// Which links carried messages: counts by level, and those that carried none.
 std::string coverage_of(const Page& page) {
   if (page.links.empty())
-    return none("Link coverage is not known: no case of this run records bytes that went between nodes.");
+    return none("Link coverage is unknown: no case of this run records bytes between nodes.");
   std::string out = "<p>" + escaped(page.links) + ".</p>\n";
   const auto coverage = verdict::link_coverage(page.in.results);
   std::vector<std::vector<Cell>> rows;

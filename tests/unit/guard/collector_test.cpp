@@ -28,7 +28,7 @@ TEST_F(CollectorTest, AHealthyRunStoresEveryCaseAndEndsInOrder) {
   EXPECT_THAT(told, IsEmpty());
 }
 
-TEST_F(CollectorTest, ADeadRankIsNamedWithItsCaseAndEndsAStageAcrossNodes) {
+TEST_F(CollectorTest, DeadRankEndsAStageAcrossNodes) {
   begin();
   record(0, {0, 1, 2, 3});
   record(1, {0, 1, 2, 3});
@@ -59,7 +59,7 @@ TEST_F(CollectorTest, ALossInANodeLocalStageEndsThatNodeOnly) {
   EXPECT_EQ(count(0, MessageType::kill), 1);                   // nobody can leave MPI in order any more
 }
 
-TEST_F(CollectorTest, AHangNamesTheRankThatIsOutsideOfMpiNotItsVictims) {
+TEST_F(CollectorTest, HangNamesTheRankOutsideMpi) {
   begin();
   record(0, {0, 3});
   pass(11, {{1, running(0, Call::none)}, {2, running(0, Call::receive, 1)}});
@@ -72,14 +72,13 @@ TEST_F(CollectorTest, AHangNamesTheRankThatIsOutsideOfMpiNotItsVictims) {
   EXPECT_THAT(told, ::testing::Contains(HasSubstr("spin (assay)")));
 }
 
-TEST_F(CollectorTest, ARankThatLeftACollectiveWithAnErrorIsToBlameAndNotThoseThatWaitForIt) {
+TEST_F(CollectorTest, RankThatLeftACollectiveIsBlamed) {
   begin();
   say(1, MessageType::record, 0, "broken");
   pass(14,
        {{0, running(0, Call::all_reduce)}, {2, running(0, Call::barrier)}, {3, running(0, Call::barrier)}});
   ASSERT_FALSE(controller.losses.empty());
-  EXPECT_THAT(controller.losses[0],
-              HasSubstr("rank 1 on node00 left case0 while others waited for it (it broke)"));
+  EXPECT_THAT(controller.losses[0], ::testing::ContainsRegex("rank 1 on node00 left case0 .*it broke"));
 }
 
 TEST_F(CollectorTest, ACaseThatMovesOnIsLateAndNoHang) {
@@ -90,7 +89,7 @@ TEST_F(CollectorTest, ACaseThatMovesOnIsLateAndNoHang) {
   EXPECT_EQ(controller.stored.size(), 1u);
 }
 
-TEST_F(CollectorTest, AnExchangeThatDoesNotEndNamesTheLinkAndLosesNobody) {
+TEST_F(CollectorTest, EndlessExchangeNamesTheLink) {
   begin();
   record(0, {0, 1, 2, 3});
   record(1, {0, 1, 2, 3});
@@ -117,7 +116,7 @@ TEST_F(CollectorTest, AStandstillInsideANodeEndsThatNodeOnly) {
   EXPECT_EQ(count(2, MessageType::step, 1), 0);
 }
 
-TEST_F(CollectorTest, ARankThatWakesWhileItsStackIsReadStaysGuilty) {
+TEST_F(CollectorTest, RankThatWakesDuringTraceStaysBlamed) {
   begin();
   record(0, {0, 2, 3});
   Snapshot stopped = running(0, Call::barrier);
@@ -137,7 +136,7 @@ TEST_F(CollectorTest, ASilentGuardianIsUnreachable) {
   EXPECT_THAT(controller.losses[0], HasSubstr("rank 3 on node01 is unreachable"));
 }
 
-TEST_F(CollectorTest, TheTimeOfASlowWriteIsNobodysSilenceAndWhatFollowsIs) {
+TEST_F(CollectorTest, TimeOfASlowWriteIsNoSilence) {
   begin();
   pass(1);
   now += 8;  // the collector writes; what the guardians say in the meantime is not read yet
@@ -154,7 +153,7 @@ TEST_F(CollectorTest, WhenNoOtherHostAnswersItIsTheOwnNetwork) {
   for (int r = 0; r < 4; ++r) say(r, MessageType::ready);
   pass(8, {{0, running(0, Call::barrier)}}, {1, 2, 3});
   ASSERT_FALSE(controller.losses.empty());
-  EXPECT_THAT(controller.losses[0], HasSubstr("rank 0 on node00 hears from no other host"));
+  EXPECT_THAT(controller.losses[0], HasSubstr("rank 0 on node00 receives nothing"));
 }
 
 TEST_F(CollectorTest, MpiInitStandsUnderADeadline) {
@@ -166,7 +165,7 @@ TEST_F(CollectorTest, MpiInitStandsUnderADeadline) {
   EXPECT_THAT(told, IsEmpty());
   pass(6, {{0, in_init}, {1, beyond}, {2, beyond}, {3, beyond}});
   ASSERT_FALSE(told.empty());
-  EXPECT_THAT(told[0], HasSubstr("rank 0 on node00 did not get through MPI_Init within 20 s"));
+  EXPECT_THAT(told[0], ::testing::ContainsRegex("rank 0 on node00 .*MPI_Init within 20 s"));
   all_done();
   EXPECT_TRUE(collector.over());
   EXPECT_EQ(collector.code(), 3);
@@ -179,7 +178,7 @@ TEST_F(CollectorTest, ARankThatNeverComesIsNamed) {
   pass(25, {{0, in_init}, {1, in_init}, {2, in_init}}, {3});
   ASSERT_FALSE(told.empty());
   EXPECT_THAT(told[0], HasSubstr("rank 3"));
-  EXPECT_THAT(told[0], HasSubstr("nothing was heard of it"));
+  EXPECT_THAT(told[0], HasSubstr("since the start"));
 }
 
 TEST_F(CollectorTest, AGuardianThatGoesTakesItsRankAlong) {
@@ -198,7 +197,7 @@ TEST_F(CollectorTest, AFullDiskEndsTheRunInOrder) {
   EXPECT_EQ(count(1, MessageType::kill), 0);
 }
 
-TEST_F(CollectorTest, AChainOfSegmentsClosesEachFileAndEndsAfterTheLast) {
+TEST_F(CollectorTest, EverySegmentClosesItsFile) {
   controller.cases = 1;
   controller.segments = 2;
   begin();
@@ -286,7 +285,7 @@ TEST_F(CollectorTest, TheWholeRunHasADeadline) {
     pass(9, {{0, running(i, Call::none)}});
     record(i, {0, 1, 2, 3});
   }
-  EXPECT_THAT(controller.why, HasSubstr("still ran when the whole run's 100 s were over"));
+  EXPECT_THAT(controller.why, HasSubstr("100 s"));
 }
 
 }  // namespace

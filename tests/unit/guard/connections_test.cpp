@@ -66,7 +66,7 @@ TEST(Connections, LastWordsComeBeforeTheEndAndTheEndOnce) {
   EXPECT_FALSE(bundle.step());
 }
 
-TEST(Connections, OneThatTalksRubbishIsClosedAndTheOthersAreNot) {
+TEST(Connections, InvalidMessageClosesOneConnection) {
   Bundle bundle(3);
   ASSERT_EQ(::send(bundle.other(1).fd(), std::string(100, 'x').data(), 100, 0), 100);
   EXPECT_TRUE(bundle.other(2).send_all({MessageType::status, 2, 0, "well"}));

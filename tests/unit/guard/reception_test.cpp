@@ -84,7 +84,7 @@ TEST_F(ReceptionTest, WhoHasAnotherKeyDoesNot) {
   EXPECT_FALSE(entered[1].open());
 }
 
-TEST_F(ReceptionTest, TheKeyDoesNotTravelAndWhatWasOverheardServesNobody) {
+TEST_F(ReceptionTest, RecordedHandshakeCannotBeReplayed) {
   Stream spy(connected_to(address));
   std::optional<Message> asked;
   serve(2, [&] { return spy.pump_in() && (asked = spy.take()); });

@@ -177,7 +177,7 @@ TEST_F(ImportCsv, WhatIsWrongIsNamedWithFileAndLine) {
       {header, "x.csv: has no samples"},
       {"# only this\n", "x.csv: has no header"},
       {"node,metric,unit,value\nn,x,B,1\n", "x.csv:1: column 'better' is missing"},
-      {"metric,unit,better,value\nx,B,lower,1\n", "x.csv:1: either node or src and dst"},
+      {"metric,unit,better,value\nx,B,lower,1\n", "x.csv:1: needs a column node"},
       {"src,metric,unit,better,value\na,x,B,lower,1\n", "x.csv:1: src and dst come together"},
       {"node,node,metric,unit,better,value\n", "x.csv:1: column 'node' is there twice"},
       {"node,a[furlong],metric,unit,better,value\n", "x.csv:1: column 'a[furlong]': no unit"},

@@ -119,12 +119,12 @@ TEST_F(ImportNccl, JsonWithSingleIterations) {
 
 TEST_F(ImportNccl, WhatIsWrongIsNamed) {
   EXPECT_THAT(error("hello\n"), StartsWith("all_reduce.txt: is no output of nccl-tests"));
-  EXPECT_THAT(error(table({})), HasSubstr("does not say on which devices"));
+  EXPECT_THAT(error(table({})), HasSubstr("# Rank 0"));
   EXPECT_THAT(error(table({"n1"}, "fast")), StartsWith("all_reduce.txt:11: busbw 'fast' is no number"));
   EXPECT_THAT(error(table({"n1"}, "-1")), StartsWith("all_reduce.txt:11: busbw '-1'"));
   EXPECT_THAT(error("{\n\"results\": [\n}"), StartsWith("all_reduce.txt:3: is no JSON"));
   EXPECT_THAT(error("{\"results\": 5}"), HasSubstr("no list 'results'"));
-  EXPECT_THAT(error(R"({"results": []})"), HasSubstr("does not say on which devices"));
+  EXPECT_THAT(error(R"({"results": []})"), HasSubstr("# Rank 0"));
   const std::string devices = R"("config": {"devices": [{"hostname": "a", "device": 0}]},)";
   EXPECT_THAT(error("{" + devices + R"("results": []})"), HasSubstr("has no results"));
   EXPECT_THAT(error("{" + devices + R"("results": [{"size": 8}]})"),

@@ -170,7 +170,7 @@ TEST(Page, AFindingIsDrawnOverTheTimeOfTheRun) {
     EXPECT_THAT(page, HasSubstr(drawn));
 }
 
-TEST(Page, ASweepStandsBesideItsBoundTheRunBeforeAndWhoIsBlamed) {
+TEST(Page, SweepShowsBoundAndEarlierRun) {
   const auto sized = [](double rate, const char* id) {
     auto r = fabricate::cluster(8);
     const auto rows = fabricate::rows_of_kind(r, "device");
@@ -298,7 +298,7 @@ TEST(Page, EmptyResultsSayWhyNothingIsThere) {
   r.info.level = "smoke";
   const Made made(std::move(r));
   const std::string page = report::page_html(made.input());
-  for (const char* why : {"No contract was given", "The file knows no nodes", "No pairs were measured",
+  for (const char* why : {"No contract was given", "The file has no nodes", "No pairs were measured",
                           "No metric of this run was measured at three sizes", "No metric with a direction",
                           "Nothing was sampled over time", "No training case ran", "Only one run is at hand",
                           "One run was given", "holds no inventory"})

@@ -218,8 +218,8 @@ TEST(Injector, ThrowsAtTheStartOfTheCaseOrAtAStep) {
     }
     return "";
   };
-  EXPECT_EQ(message("gemm"), "rank 0: an exception thrown on purpose in gemm/x");
-  EXPECT_EQ(message("memory"), "rank 0: no memory, on purpose, in memory/x");
+  EXPECT_EQ(message("gemm"), "rank 0: injected exception in gemm/x");
+  EXPECT_EQ(message("memory"), "rank 0: injected allocation failure in memory/x");
   EXPECT_EQ(message("p2p"), "");
   EXPECT_EQ(rank->timed(now_s(), 3, false), 1.0);
   EXPECT_THROW(rank->timed(now_s(), 3, false), Error);

@@ -50,7 +50,7 @@ TEST_F(RunScheduleTest, CasesRunOnceInTheOrderOfThePlan) {
   EXPECT_EQ(none.next({}, 0).action, Action::end);
 }
 
-TEST_F(RunScheduleTest, OptionalCasesLeaveTheTimeOfRequiredOnesAndOfRetests) {
+TEST_F(RunScheduleTest, OptionalCasesLeaveTimeForRequiredOnes) {
   add("first", 10, true);
   add("fits", 14, false);
   add("late", 16, false);
@@ -62,7 +62,7 @@ TEST_F(RunScheduleTest, OptionalCasesLeaveTheTimeOfRequiredOnesAndOfRetests) {
   EXPECT_EQ(next(schedule, 99), "run last") << "required cases always run";
 }
 
-TEST_F(RunScheduleTest, CasesOfAnEarlierLaunchAreNotRepeatedAndTakeNoTime) {
+TEST_F(RunScheduleTest, StoredCasesAreNotRepeated) {
   add("stored", 60, true);
   add("optional", 40, false);
   stored = {"s/stored"};
@@ -84,7 +84,7 @@ TEST_F(RunScheduleTest, AfterALossOnlyCasesInsideOfNodesRun) {
   EXPECT_FALSE(schedule.retest_seconds(0)) << "no suspect is measured again";
 }
 
-TEST_F(RunScheduleTest, ACaseMayTakeAQuarterOfWhatNobodyElseNeeds) {
+TEST_F(RunScheduleTest, CaseMayTakeAQuarterOfSpareTime) {
   add("a", 10, true);
   add("b", 30, true);
   RunSchedule schedule(plan);

@@ -49,13 +49,13 @@ TEST(Bisection, NamesTheSmallestSlowPart) {
   }
 }
 
-TEST(Bisection, WhatTakesAllNodesIsSaidWithoutAPlace) {
+TEST(Bisection, SlowOnlyWithAllNodesIsANote) {
   const auto r = run(spec_of(1, "slow:suite=allreduce,case=*world*,factor=0.3"));
   EXPECT_EQ(halves(r), 1U);
   const auto found = said(r);
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0]->severity, "INFO");
-  EXPECT_THAT(found[0]->text, HasSubstr("it takes all of them"));
+  EXPECT_THAT(found[0]->text, HasSubstr("all nodes"));
 }
 
 TEST(Bisection, IsLeftOutWhereTheWorldIsFastOrItsReasonKnown) {

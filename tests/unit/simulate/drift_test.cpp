@@ -28,7 +28,7 @@ TEST(Drift, TheBeginOfAFallIsWhereTheLineBends) {
   EXPECT_EQ(verdict::begin_of_fall(line), 9U);
 }
 
-TEST(Drift, WhatAllLoseIsNoDriftAndWhoLosesMoreIsNamed) {
+TEST(Drift, CommonLossIsNoDrift) {
   std::mt19937_64 g(3);
   std::normal_distribution<double> noise(0, 0.002);
   std::size_t alarms = 0;

@@ -234,7 +234,7 @@ Case gpu_case(const char* kind, const char* name) {
   return c;
 }
 
-TEST(MemoryRun, OnChipTestsPassOnlyWhereEveryMultiprocessorTookPart) {
+TEST(MemoryRun, OnChipTestsNeedEveryMultiprocessor) {
   FakeOps ops;
   Bench good = bench();
   good.device.ops = &ops;
@@ -320,7 +320,7 @@ TEST(MemoryRun, OneMultiprocessorIsNamedOnlyBeyondOneTile) {
   EXPECT_EQ(text(8).find("all seen by"), std::string::npos) << "a row, which one block looks at";
 }
 
-TEST(MemoryRun, APatternOnAGpuIsHeldAgainstWhatTheRunMeasuredOfIt) {
+TEST(MemoryRun, GpuPatternUsesMeasuredOwnBandwidth) {
   MemorySuite fresh;
   const auto run = [&](const Case& c) {
     Bench b = bench();

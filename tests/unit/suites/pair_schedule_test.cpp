@@ -214,7 +214,7 @@ TEST(CrossSchedule, CrossesAndStaysBelowKnownLeaves) {
   }
 }
 
-TEST(CrossSchedule, FewNodesMeetAllWhereThereIsTimeAndBothKindsWhereNot) {
+TEST(CrossSchedule, FewNodesMeetAllIfTimeAllows) {
   std::vector<std::vector<int>> ranks;
   std::vector<int> leaves;
   for (int n = 0; n < 16; ++n) {

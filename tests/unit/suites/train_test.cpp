@@ -151,7 +151,7 @@ TEST(TrainCases, AloneRepeatsOneStepBitByBit) {
   }
 }
 
-TEST(TrainCases, RegretFallsIntoItsBandAndBrokenAttentionLeavesIt) {
+TEST(TrainCases, BrokenAttentionLeavesTheRegretBand) {
   const CaseRecord good = run_case("tiny-together", {{"train.steps", {"120"}}});
   EXPECT_EQ(good.state_, results::CaseState::pass) << good.reason_;
   const auto& regret = good.rows_.at(0).values.at("regret");

@@ -76,7 +76,7 @@ TEST(Discover, NodesMayTellOnlyWhatDiffersFromTheFirst) {
   EXPECT_EQ(to_json(t.nodes[2]).dump(), to_json(other).dump());
 }
 
-TEST(Discover, NodesAreOfOneKindWhereCpusCachesAndTheirSharesAreAlike) {
+TEST(Discover, NodesWithEqualCpusAreOfOneKind) {
   Node other = made_node("c", 2);
   other.caches.push_back({3, 1 << 20, {0, 1}});
   Topology t = discover(

@@ -126,7 +126,7 @@ TEST(Fabric, WrongLinesAreNamed) {
   wrong("node,nic,switch\n" + std::string(200, 'n') + ",e,L1\n", "F:2: node is longer than 128");
   wrong("SwitchName=a Nodes=n[1-\n", "F:1: ");
   wrong("SwitchName=a\n", "F:1: neither Nodes= nor Switches=");
-  wrong("SwitchName=a Nodes=n1\nSwitchName=b Nodes=n1\n", "F:2: n1 hangs on switch a already");
+  wrong("SwitchName=a Nodes=n1\nSwitchName=b Nodes=n1\n", "F:2: n1 is connected to switch a already");
   wrong("SwitchName=a Nodes=n1\nSwitchName=a Nodes=n2\n", "F:2: switch a is there twice");
   wrong("SwitchName=a Nodes=n1 Color=red\n", "F:1: unknown key 'color'");
   wrong("BlockName=a Nodes=n1\n", "F:1: block topologies");

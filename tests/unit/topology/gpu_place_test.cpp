@@ -46,7 +46,7 @@ TEST(ChooseDevices, AutoTakesGpusWhereEveryNodeHasThem) {
   EXPECT_THAT(choice.gpu, ElementsAre("A", "", "C", ""));
   EXPECT_THAT(choice.takes_part, ElementsAre(true, false, true, false));
   ASSERT_EQ(choice.notes.size(), 2U);
-  EXPECT_THAT(choice.notes[1].text, HasSubstr("b: 2 ranks for 1 GPU: rank 3 rests"));
+  EXPECT_THAT(choice.notes[1].text, HasSubstr("b: 2 ranks for 1 GPU: rank 3"));
 }
 
 TEST(ChooseDevices, AutoStaysWithTheHostWhereANodeHasNone) {
@@ -188,7 +188,7 @@ TEST(GpuLaunch, AGpuThatDoesNotAnswerIsAFaultOnAnyDevice) {
   node.gpu_trouble = "the driver hangs";
   const Topology t = discovered({node}, {facts("a", 0, 0, "")});
   EXPECT_THAT(told(t), ::testing::Contains("launch-fail missing: a: GPU 1 of the driver does not answer"));
-  EXPECT_THAT(told(t), ::testing::Contains("launch-warn missing: a: no GPU can be asked: the driver hangs"));
+  EXPECT_THAT(told(t), ::testing::Contains("launch-warn missing: a: NVML cannot be used: the driver hangs"));
 }
 
 }  // namespace

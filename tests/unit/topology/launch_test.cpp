@@ -72,7 +72,7 @@ TEST(LaunchCheck, Oversubscription) {
   told.oversubscribe_asked = true;
   const auto noted = check_launch(t, {}, told);
   EXPECT_THAT(kinds(noted), ElementsAre("info oversubscribed"));
-  EXPECT_THAT(noted[0].text, HasSubstr("as the launcher was told"));
+  EXPECT_THAT(noted[0].text, HasSubstr("as requested"));
   EXPECT_THAT(kinds(check_launch(topology({made_node("a", 2)}, {{{0, 1}}}, 4), {}, {})),
               ElementsAre("warn oversubscribed"));
 }

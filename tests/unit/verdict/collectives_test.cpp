@@ -145,7 +145,7 @@ void measure_in_step(results::Results& r, const std::string& suite, const std::s
   if (suite == "train") c.metrics[0].role = results::Role::covariate;
 }
 
-TEST(VerdictInStep, ASlowRankIsNamedConfirmedAndNobodyElseIs) {
+TEST(VerdictInStep, SlowRankIsNamedAndConfirmed) {
   for (const auto& [suite, name, metric] : {std::tuple("allreduce", "allreduce-world-8-mpi", "duration"),
                                             std::tuple("train", "tiny-together", "compute")}) {
     auto r = cluster(1, 4);
@@ -169,12 +169,12 @@ TEST(VerdictInStep, ASlowRankIsNamedConfirmedAndNobodyElseIs) {
       if (!still) continue;
       EXPECT_EQ(v.findings[0].name, "node0/cores2-3");
       EXPECT_NEAR(*v.findings[0].deficit, 0.75, 0.06);
-      EXPECT_THAT(v.findings[0].text, HasSubstr("9 of 9 fresh samples"));
+      EXPECT_THAT(v.findings[0].text, HasSubstr("9 of 9"));
     }
   }
 }
 
-TEST(VerdictInStep, AllSlowOrEachNowAndThenIsNobody) {
+TEST(VerdictInStep, CommonOrRandomSlownessNamesNoRank) {
   auto r = cluster(1, 4);
   add_selftest(r, "allreduce");
   measure_in_step(r, "allreduce", "allreduce-world-8-mpi", "duration", 9, {}, 1);
@@ -195,7 +195,7 @@ TEST(VerdictInStep, AllSlowOrEachNowAndThenIsNobody) {
   EXPECT_TRUE(accused_groups(judge(three)).empty());
 }
 
-TEST(VerdictInStep, WhoComesLateAgainAndAgainWasHeldUpByItsHost) {
+TEST(VerdictInStep, RepeatedLateArrivalsAreIntermittent) {
   for (const int stalls : {0, 3, 12}) {
     auto r = cluster(1, 4);
     add_selftest(r, "allreduce");

@@ -47,7 +47,7 @@ TEST(VerdictConclude, InjectedRunIsNeverClean) {
   EXPECT_EQ(judge(r, impossible).state, "FAIL");
 }
 
-TEST(VerdictConclude, OfFaultsOnPurposeOnlyThoseThatNeverFiredAreRead) {
+TEST(VerdictConclude, OnlyUnfiredInjectionsAreRead) {
   auto r = healthy();
   r.info.injected = true;
   r.events.push_back({0.0, row_named(r, "node1"), "inject", "crash:rank=1: rank 1, gemm/x: something"});
@@ -55,9 +55,9 @@ TEST(VerdictConclude, OfFaultsOnPurposeOnlyThoseThatNeverFiredAreRead) {
   EXPECT_TRUE(v.findings.empty());
   EXPECT_THAT(all_reasons(v), Not(HasSubstr("crash")));
   r.events.push_back(
-      {0.0, row_named(r, "node1"), "inject-unfired", "a fault that never came about on rank 1: crash"});
+      {0.0, row_named(r, "node1"), "inject-unfired", "injected fault without effect on rank 1: crash"});
   EXPECT_EQ(judge(r).state, "INCONCLUSIVE");
-  EXPECT_THAT(all_reasons(judge(r)), HasSubstr("never came about on rank 1"));
+  EXPECT_THAT(all_reasons(judge(r)), HasSubstr("rank 1: crash"));
   EXPECT_EQ(judge(r, impossible).state, "FAIL");
 }
 

@@ -53,7 +53,7 @@ Fleet noisy(double factor, std::uint64_t seed) {
   return fleet;
 }
 
-TEST(VerdictFewSamples, WhatIsFarBeyondTheNoiseIsMeasuredAgainAndNamed) {
+TEST(VerdictFewSamples, DeficitFarBeyondNoiseIsRetested) {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     const auto fleet = noisy(4, seed);
     auto r = fleet.run();
@@ -77,7 +77,7 @@ TEST(VerdictFewSamples, WhatTheNoiseMayMakeIsNot) {
   }
 }
 
-TEST(VerdictFewSamples, WhereLowerIsBetterThePartIsSlowerThanItsPeers) {
+TEST(VerdictFewSamples, LowerIsBetterMetric) {
   auto fleet = Fleet::of(22, 0.002);
   fleet.rate[4] *= 1.2;
   auto r = fleet.run();

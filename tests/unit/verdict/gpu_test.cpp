@@ -143,11 +143,10 @@ std::string told_of(std::uint64_t count, std::uint64_t step, const Sm& sm, doubl
   return f == nullptr ? "" : f->text;
 }
 
-TEST(GpuVerdict, WrongWordsThatOneMultiprocessorSawSpeakOfItRatherThanOfTheMemory) {
+TEST(GpuVerdict, WrongWordsOfOneMultiprocessorNameIt) {
   const auto five = [](std::uint64_t) { return 5; };
-  const std::string suspect = "were seen by SM 5: suspect this multiprocessor rather than the memory";
   EXPECT_THAT(told_of(8, 1 << 20, five),
-              HasSubstr("all 8 recorded wrong words of this GPU, in 8 places and 2 sweeps, " + suspect));
+              ::testing::ContainsRegex("8 recorded wrong words.* 8 places and 2 sweeps.* SM 5: suspect"));
   EXPECT_THAT(told_of(8, 1 << 20, five), HasSubstr("first at 0 by SM 5 warp 3 lane 17"));
   using ::testing::Not;
   EXPECT_THAT(told_of(8, 1 << 20, [](std::uint64_t i) { return i == 7 ? 6 : 5; }), Not(HasSubstr("suspect")))
@@ -201,7 +200,7 @@ TEST(GpuVerdict, HardwareThrottlingWarnsAndNamesTheCase) {
   EXPECT_EQ(v.state, "WARN");
   ASSERT_NE(find_kind(v, "throttled"), nullptr);
   EXPECT_THAT(find_kind(v, "throttled")->text,
-              HasSubstr("node2/gpu1: heat held its clocks down for 3 s in 1 case, 3 s of it in gemm/"));
+              ::testing::ContainsRegex("node2/gpu1: heat .* 3 s in 1 case, 3 s of it in gemm/"));
   auto old = with_gpus();
   count(old, "nvml_violation_thermal_ns", 0, 3e9);
   EXPECT_NE(find_kind(judge(old), "throttled"), nullptr)
@@ -210,7 +209,7 @@ TEST(GpuVerdict, HardwareThrottlingWarnsAndNamesTheCase) {
   EXPECT_EQ(find_kind(judge(old), "throttled"), nullptr);
 }
 
-TEST(GpuVerdict, UnsupportedIsHarmlessUnlessRequiredAndUnreadableIsNot) {
+TEST(GpuVerdict, UnsupportedAndUnreadableCounters) {
   auto r = with_gpus();
   count(r, "nvml_ecc_uncorrected", nan_value, nan_value);
   EXPECT_EQ(judge(r).state, "PASS");

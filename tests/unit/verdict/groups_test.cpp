@@ -42,7 +42,7 @@ results::VerdictData verdict_of(std::size_t n, double spread, std::uint64_t seed
   return judge(r);
 }
 
-TEST(VerdictGroups, TwoSlowOfSixtyFourCondemnNobodyElse) {
+TEST(VerdictGroups, TwoSlowOfSixtyFourFailAlone) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     const auto v = verdict_of(64, 0.001, seed, {{17, 10}, {18, 10}});
     EXPECT_EQ(accused_in(v), parts_of({17, 18})) << seed << " " << all_reasons(v);
@@ -66,7 +66,7 @@ TEST(VerdictGroups, SlowPartsOfUnequalStrengthAreEachNamed) {
   }
 }
 
-TEST(VerdictGroups, ATenthIsOneFindingOfThoseWithEvidenceOfTheirOwn) {
+TEST(VerdictGroups, TenPercentSlowAreOneFinding) {
   std::vector<std::pair<std::size_t, double>> slow;
   std::vector<std::size_t> nodes;
   for (std::size_t i = 0; i < 10; ++i) {

@@ -90,7 +90,7 @@ int metrics_of(const results::Finding& f) {
   return at == std::string::npos ? 1 : 1 + std::stoi(f.text.substr(at + mark.size()));
 }
 
-TEST(History, FindsATwoPercentChangeAfterThreeRunsAndLeavesHealthyNodesAlone) {
+TEST(History, FindsTwoPercentChangeAfterThreeRuns) {
   const int runs = nightly() ? 400 : 40, nodes = 64, metrics = 6;
   for (const double c_r : {0.001, 0.002}) {
     int found = 0, false_alerts = 0;
@@ -116,7 +116,7 @@ TEST(History, FindsATwoPercentChangeAfterThreeRunsAndLeavesHealthyNodesAlone) {
   }
 }
 
-TEST(History, AloneWarnsOnceAndFailsWhenTheRunBeforeSaysTheSame) {
+TEST(History, FailsWhenTheRunBeforeWasSlowToo) {
   Fleet fleet(16, 2, 0.001, 1);
   const auto first = judged(fleet.run(6, 0.12), fleet.days(6));
   ASSERT_EQ(drifts(first).size(), 1U);  // one finding for a part, whatever the number of metrics
@@ -150,7 +150,7 @@ TEST(History, AloneWarnsOnceAndFailsWhenTheRunBeforeSaysTheSame) {
 
 /// A fault that lasts is told every night, from the second on as a fault, however long it has been in the
 /// history.
-TEST(History, ALastingFaultIsNeverForgotten) {
+TEST(History, LastingFaultIsReportedInEveryRun) {
   struct {
     int nodes, metrics;
   } const shapes[] = {{16, 30}, {64, 3}, {8, 3}};
@@ -269,7 +269,7 @@ TEST(History, TheStoredOneRepeatsTheVerdict) {
   now.config["history"] = "gone";
   const auto open = verdict::judge(now, verdict::options_from(now));
   EXPECT_TRUE(drifts(open).empty());
-  EXPECT_THAT(all_reasons(open), HasSubstr("history gone: its values are not in this file"));
+  EXPECT_THAT(all_reasons(open), HasSubstr("history gone:"));
 }
 
 TEST(History, ADamagedOneIsRefused) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A synthetic network for tests of the verdict on links: capacities of NICs, uplinks of leaves, single bad
-// pairs; noise and one-sided spikes of congestion as in verdict-statistics 5.6.
+// pairs; noise and one-sided spikes of congestion.
 #pragma once
 
 #include <cmath>

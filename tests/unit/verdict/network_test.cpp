@@ -213,7 +213,7 @@ TEST(VerdictNetwork, ThreeNodesAreEnoughForAHubAndTwoAreNot) {
   EXPECT_TRUE(accused(whole_run(two, false)).empty());
 }
 
-TEST(VerdictNetwork, TwoSlowNicsOfSixAreNamedThoughNoiseHitsAHealthyPair) {
+TEST(VerdictNetwork, TwoSlowNicsOfSixAreNamed) {
   for (int seed = 1; seed <= seeds(3, 100); ++seed) {
     Network n;
     n.nodes = 6;
@@ -256,7 +256,7 @@ TEST(VerdictNetwork, SmallHealthyClustersAccuseNobody) {
   EXPECT_LE(wrong, runs / 100);
 }
 
-TEST(VerdictNetwork, RetestsBeginWithTheSamePartnerAndGoOnWithNewOnes) {
+TEST(VerdictNetwork, RetestsUseSamePartnerThenNewOnes) {
   auto n = thousand();
   n.nodes = 128;
   n.leaves = 8;
@@ -340,7 +340,7 @@ TEST(VerdictNetwork, SlowDeviceInsideANodeIsNamed) {
       << "enough for three pairs";
 }
 
-TEST(VerdictNetwork, SharedCoresAreNotedUntilFreshDataSayTheSame) {
+TEST(VerdictNetwork, SharedCoresGiveANoteBeforeRetest) {
   auto r = inside({10e9, 3e9, 10e9, 3e9, 10.5e9, 2.8e9});
   for (auto& e : r.entities)
     if (e.kind == "device") e.name += ".0";
@@ -371,7 +371,7 @@ TEST(VerdictNetwork, LimitsOnLinksBlameTheHubOnly) {
 
 /// Most pairs that cross switches cross the bad one, and only those below the same switch compare well with
 /// others below theirs.
-TEST(VerdictNetwork, OneOfThreeSwitchesWithABadUplinkIsNamedAmongSixNodes) {
+TEST(VerdictNetwork, BadUplinkOfOneOfThreeSwitchesIsNamed) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     Network n;
     n.seed = seed;

@@ -120,7 +120,7 @@ TEST(SharedEnd, TwoOfFiveAndASingleLink) {
               UnorderedElementsAre("node node0", "node node3", "link node1/cores0-1>node4/cores0-1"));
 }
 
-TEST(SharedEnd, WhoOnlyMetTheGuiltyIsNotAccused) {
+TEST(SharedEnd, PartnersOfASlowPartAreNotNamed) {
   const auto r = links(6, 1, [](const auto& a, const auto& b) {
     const auto hit = [&](const char* node) { return of(a, node) || of(b, node); };
     if (hit("node0") && !hit("node4") && !hit("node5")) return 0.0;  // not measured
@@ -129,7 +129,7 @@ TEST(SharedEnd, WhoOnlyMetTheGuiltyIsNotAccused) {
   EXPECT_THAT(failed(r), UnorderedElementsAre("node node4", "node node5"));
 }
 
-TEST(SharedEnd, WhereTheRestIsNoBetterNobodyIsSingledOut) {
+TEST(SharedEnd, CommonSlownessNamesNoPart) {
   EXPECT_THAT(failed(links(3, 1, [](const auto&, const auto&) { return 5e9; })), SizeIs(6));
   EXPECT_THAT(failed(links(2, 1, [](const auto&, const auto&) { return 5e9; })), SizeIs(2));
   EXPECT_THAT(failed(links(6, 1, [](const auto&, const auto&) { return 5e9; })),
