@@ -153,7 +153,7 @@ class ManPage(harness.CliTest):
             if command[0] == "mandoc":
                 self.assertEqual([line for line in result.stdout.splitlines() if "missing date" not in line], [])
             else:
-                self.assertTrue("assay verdict FILE" in result.stdout, "the section of verdict")
+                self.assertTrue("contract.toml --nodes nodes.txt" in result.stdout, "the examples of verdict are set")
 
 
 if __name__ == "__main__":

@@ -19,6 +19,11 @@ class Names(harness.CliTest):
     def test_nearest_option_is_suggested(self):
         self.assert_error(["run", "--levle", "smoke"], "--levle: unknown option of run (did you mean --level?)")
 
+    def test_options_stand_below_the_suite_that_they_belong_to(self):
+        said = self.assay("plan", "--help").stdout
+        self.assertNotIn("Options of suite :", said)
+        self.assertLess(said.index("--as-nodes"), said.index("Options of suite gemm:"))
+
     def test_options_of_later_versions_are_not_taken_in_silence(self):
         for name in ["--retest"]:
             with self.subTest(name):

@@ -77,7 +77,7 @@ async function told(page, missing) {
     else assert.ok(something, `${id} shows nothing: ${why}`);
   }
 }
-const unmeasured = { contract: /^No contract was given/, history: /^Only one run is at hand/, comparison: /^One run was given/, telemetry: /^Nothing was sampled over time/, training: /^No training case ran/ };
+const unmeasured = { contract: /^No contract was given/, history: /^Only one run is given/, comparison: /^One run was given/, telemetry: /^Nothing was sampled over time/, training: /^No training case ran/ };
 const noSizes = { sweeps: /^No metric of this run was measured at three sizes/ }, noPairs = { pairs: /^No pairs were measured/ };
 /// Of `missing` what a run that was measured here has no pictures of: that depends on the machine.
 async function unlucky(page, missing) {

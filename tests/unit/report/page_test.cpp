@@ -300,7 +300,7 @@ TEST(Page, EmptyResultsSayWhyNothingIsThere) {
   const std::string page = report::page_html(made.input());
   for (const char* why : {"No contract was given", "The file has no nodes", "No pairs were measured",
                           "No metric of this run was measured at three sizes", "No metric with a direction",
-                          "Nothing was sampled over time", "No training case ran", "Only one run is at hand",
+                          "Nothing was sampled over time", "No training case ran", "Only one run is given",
                           "One run was given", "holds no inventory"})
     EXPECT_THAT(page, HasSubstr(why));
 }
