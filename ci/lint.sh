@@ -73,30 +73,30 @@ forbid_include() {
 }
 
 forbid_include '^kernels/' 'mpi\.h|hdf5|H5|fmt/' 'kernels know no MPI, HDF5 or fmt'
-forbid_include '^kernels/' '(cli|config|topology|telemetry|device|transport|measure|suite|workload|run|results|verdict|report|simulate|import|guard|suites)/' \
+forbid_include '^kernels/' '(cli|config|topology|telemetry|device|transport|measure|suite|workload|run|results|verdict|report|simulate|import|supervisor|suites)/' \
   'kernels know nothing above them'
 forbid_include '^src/(base|device)/.*\.hpp$' 'fmt/' 'headers that CUDA sources reach carry no fmt'
-forbid_include '^src/(base|config|guard|measure|results|verdict|report|simulate|import)/' 'mpi\.h' 'no MPI here'
+forbid_include '^src/(base|config|supervisor|measure|results|verdict|report|simulate|import)/' 'mpi\.h' 'no MPI here'
 
 # Every folder of src, and what it may include beside itself, downward only.
 declare -A may_include=(
   [base]=''
   [config]='base'
-  [guard]='base'
+  [supervisor]='base'
   [measure]='base'
   [results]='base'
   [device]='base kernels'
   [topology]='base results'
   [telemetry]='base topology'
-  [transport]='base guard device kernels'
+  [transport]='base supervisor device kernels'
   [verdict]='base measure results'
   [import]='base results'
   [report]='base measure results verdict'
   [simulate]='base config results verdict'
-  [suite]='base config guard measure results topology telemetry device transport'
+  [suite]='base config supervisor measure results topology telemetry device transport'
   [workload]='base measure topology device transport suite kernels'
-  [run]='base config guard measure results topology telemetry device transport verdict suite'
-  [cli]='base config guard measure results topology device transport verdict import report simulate suite run'
+  [run]='base config supervisor measure results topology telemetry device transport verdict suite'
+  [cli]='base config supervisor measure results topology device transport verdict import report simulate suite run'
 )
 project_folders="${!may_include[*]} kernels"
 for folder in $(select_files '^src/[^/]+/' | cut -d/ -f2 | sort -u); do
@@ -131,7 +131,7 @@ hits=$(grep -n -H -E '"cuda|cuda_(backend|transports)' "${matched[@]}" || true)
 if [ -n "$hits" ]; then
   while read -r hit; do breach "$hit: the name of a kind of GPUs"; done <<<"$hits"
 fi
-forbid_include '^src/(base|cli|config|guard|import|measure|report|results|run|simulate|suite|telemetry|topology|verdict|workload)/' \
+forbid_include '^src/(base|cli|config|supervisor|import|measure|report|results|run|simulate|suite|telemetry|topology|verdict|workload)/' \
   '(device|transport)/cuda/' 'kinds of GPUs are reached through device/backend.hpp and transport/gpu_transports.hpp'
 
 # A suite may use its own folder only.

@@ -56,9 +56,9 @@ half_nic() {  # HOST RATE out|in
   else tc -n "assay-$name-switch" qdisc replace dev "$port" root tbf rate "$2" burst 65536 latency 50ms; fi
 }
 processes_of() { ip netns pids "assay-$(host "$1")"; }
-# The worker is the child of the guardian: both are `assay run`, and the guardian was there first.
+# The worker is the child of the supervisor: both are `assay run`, and the supervisor was there first.
 ranks_of() { processes_of "$1" | while read -r p; do [ "$(cat "/proc/$p/comm" 2>/dev/null)" = assay ] && printf '%s\n' "$p"; done | sort -n; }
-kill_rank() { ranks_of "$1" | "$2" -n 1 | xargs -r kill -9; }  # HOST tail (the worker)|head (its guardian)
+kill_rank() { ranks_of "$1" | "$2" -n 1 | xargs -r kill -9; }  # HOST tail (the worker)|head (its supervisor)
 signal_all() { processes_of "$1" | xargs -r kill "-$2" 2>/dev/null; }
 busy() {
   local spin='while :; do :; done'
@@ -88,11 +88,11 @@ link down 3 s|:|sleep 2.5; vc cut $(host 4); sleep 3; vc mend $(host 4)|-|1,2,3,
 link cut early|:|sleep 2; vc cut $(host 4)|-|4|3
 link cut late|:|sleep 5; vc cut $(host 4)|-|4|3
 worker killed|:|sleep 3; kill_rank 4 tail|-|4|3
-guardian killed|:|sleep 3; kill_rank 4 head|-|4|3
+supervisor killed|:|sleep 3; kill_rank 4 head|-|4|3
 two busy loops|:|busy 4|any4|4|0,2,3
 TEXT
 }
-readonly by_day='^(healthy|nic (200|5|1) Mbit/s$|nic 50 Mbit/s$|two nics|stopped 5|link down 3|link cut early|(worker|guardian) killed)'
+readonly by_day='^(healthy|nic (200|5|1) Mbit/s$|nic 50 Mbit/s$|two nics|stopped 5|link down 3|link cut early|(worker|supervisor) killed)'
 
 # ---- one row ----------------------------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ namespace assay {
 /// run ends it with 3 and keeps what is on disk, the others make the running case `error`.
 enum class ErrorKind { usage, io, hdf5, mpi, blas, device, resource, data, internal };
 
-/// The one exception type of assay. `what()` is one line, made for a person, and names the culprit.
+/// The one exception type of assay. `what()` is one line, made for a person, and names the cause.
 class Error : public std::runtime_error {
  public:
   Error(ErrorKind kind, const std::string& message) : std::runtime_error(message), kind_(kind) {}

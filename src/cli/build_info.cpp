@@ -16,7 +16,7 @@
 #include "cli/components.hpp"
 #include "device/backend.hpp"
 #include "device/device.hpp"
-#include "guard/handshake.hpp"
+#include "supervisor/handshake.hpp"
 #include "transport/gpu_transports.hpp"
 #include "transport/ucx_communicator.hpp"
 
@@ -117,7 +117,7 @@ std::string version_text() {
                                     NLOHMANN_JSON_VERSION_PATCH));
   line("Boost",
        fmt::format("{}.{}.{}", BOOST_VERSION / 100000, BOOST_VERSION / 100 % 1000, BOOST_VERSION % 100));
-  line("libsodium", guard::handshake_library_version());
+  line("libsodium", supervisor::handshake_library_version());
   line("Random123", "headers only, without a version");
   line("CUDA toolkit", found(components::cuda_version));
   line("NCCL", found(components::nccl_version));

@@ -17,7 +17,7 @@ std::vector<Component> transport_components();
 /// What stands between this machine and the files that it reads.
 std::vector<Component> reading_components();
 
-/// `assay --version`: assay, every library, every device and transport, how foreign files are read.
+/// `assay --version`: assay, every library, every device and transport, how files from elsewhere are read.
 std::string version_text();
 
 }  // namespace assay::cli

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collects foreign samples in any order and makes results of them.
+// Collects imported samples in any order and makes results of them.
 #pragma once
 
 #include <map>
@@ -43,7 +43,7 @@ struct Sample {
 
 class Builder {
  public:
-  /// `tool` names the foreign tool, for /environment and the run's identity.
+  /// `tool` names the other tool, for /environment and the run's identity.
   explicit Builder(std::string tool);
 
   /// Throws Error(data) naming the place when the sample does not fit those before.

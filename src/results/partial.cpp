@@ -264,7 +264,7 @@ void PartialReader::read_cases(const Each& each, const EachFile& each_file) {
     take(std::move(*stored), path, each, each_file);
   };
   const auto files = case_files(partial_);
-  if (trust_ == Trust::foreign) return read_elsewhere(files, one);
+  if (trust_ == Trust::others) return read_elsewhere(files, one);
   for (const Path& file : files) read_here(file, one);
 }
 

@@ -42,7 +42,7 @@ struct StoredBundle {
 };
 
 /// Who wrote a directory: this process, or somebody whose files are read in a process of their own.
-enum class Trust { own, foreign };
+enum class Trust { own, others };
 
 /// Reads a partial directory. A damaged case or event line is skipped and becomes an event.
 class PartialReader {

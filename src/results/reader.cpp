@@ -222,7 +222,7 @@ Results read_results(const std::vector<std::string>& files,
 Results load(const Path& path) {
   return named(path, [&] {
     std::error_code code;
-    if (std::filesystem::is_directory(path, code)) return checked(read_partial(path, Trust::foreign));
+    if (std::filesystem::is_directory(path, code)) return checked(read_partial(path, Trust::others));
     return read_results({path.string()}, [](const Inputs& inputs) {
       return named(inputs.front().path(), [&] { return read_file_content(inputs.front()); });
     });

@@ -46,7 +46,7 @@ void merge_into(const Path& merged, const Path& partial, PartialReader& reader) 
 
 void recover(const Path& partial, const Path& out, bool force) {
   const h5::Quiet quiet;
-  PartialReader reader(partial, Trust::foreign);
+  PartialReader reader(partial, Trust::others);
   const auto owner = read_owner(partial);
   if (owner && !(*owner == this_process(owner->run_id))) check_abandoned(partial, *owner);
   if (std::filesystem::is_directory(out)) throw_usage(out.string() + " is a directory");

@@ -132,7 +132,7 @@ ResumeInfo read_resume(const Path& given) {
     out.info = std::move(earlier.info);
     out.config = std::move(earlier.config);
   } else {
-    PartialReader reader(path, Trust::foreign);
+    PartialReader reader(path, Trust::others);
     out.info = std::move(reader.start.info);
     out.config = std::move(reader.start.config);
   }

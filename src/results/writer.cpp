@@ -198,10 +198,10 @@ Writer Writer::resume(const Path& partial, const Start& start, bool force) {
     if (const std::string problem = resume_problem(then, start); !problem.empty())
       throw_usage("--resume " + impl->partial.string() + ": " + problem);
   };
-  check(PartialReader(impl->partial, Trust::foreign).start);  // before anything is touched
+  check(PartialReader(impl->partial, Trust::others).start);  // before anything is touched
   impl->owner = take_over(impl->partial, info.info.run_id);
   impl->cases = cases_directory(impl->partial);
-  PartialReader reader(impl->partial, Trust::foreign);  // again, as it is now that nobody else writes it
+  PartialReader reader(impl->partial, Trust::others);  // again, as it is now that nobody else writes it
   check(reader.start);
   impl->take_stored(reader);
   Start grown = std::move(reader.start);

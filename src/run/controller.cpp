@@ -12,7 +12,6 @@
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/units.hpp"
-#include "guard/heartbeat.hpp"
 #include "results/carry.hpp"
 #include "results/reader.hpp"
 #include "results/writer.hpp"
@@ -24,6 +23,7 @@
 #include "run/relaunch.hpp"
 #include "run/retest.hpp"
 #include "run/run_schedule.hpp"
+#include "supervisor/heartbeat.hpp"
 #include "topology/discover.hpp"
 #include "topology/entities.hpp"
 #include "verdict/references.hpp"
@@ -32,7 +32,7 @@
 namespace assay {
 namespace {
 
-class RunController final : public guard::Controller {
+class RunController final : public supervisor::Controller {
  public:
   RunController(Config config, std::vector<std::unique_ptr<Suite>> suites, const RunHooks& hooks)
       : config_(std::move(config)), suites_(std::move(suites)), hooks_(hooks) {}
@@ -47,7 +47,7 @@ class RunController final : public guard::Controller {
     plan_ = make_plan(config_, topology_, suites_);
     members_ = facts.members;
     if (plan_.hash != facts.plan_hash)
-      throw Error(ErrorKind::internal, "the guardian made another plan than the ranks");
+      throw Error(ErrorKind::internal, "the supervisor made another plan than the ranks");
     entities_ = std::make_unique<EntityTable>(topology_);
     const std::uint64_t expected = plan_.file_bytes();
     if (config_.max_file_bytes != 0 && expected > config_.max_file_bytes)
@@ -81,7 +81,7 @@ class RunController final : public guard::Controller {
                 f.event_text());
   }
 
-  guard::Step next() override {
+  supervisor::Step next() override {
     for (;;) {
       const RunSchedule::Decision decision = schedule_.next(writer_->stored(), elapsed_s());
       if (decision.action == RunSchedule::Action::end) {
@@ -125,7 +125,7 @@ class RunController final : public guard::Controller {
     write(c, records, news);
   }
 
-  std::vector<int> lost(const guard::Loss& loss, int case_index) override {
+  std::vector<int> lost(const supervisor::Loss& loss, int case_index) override {
     progress_->clear();
     const bool accused = loss.kind != "stuck";
     event(loss.kind, loss.text, accused ? loss.rank : -1);
@@ -193,7 +193,7 @@ class RunController final : public guard::Controller {
     // is as slow as small pages of an old machine: 0.2 GB/s a node.
     const auto ranks = static_cast<double>(std::max(topology_.ranks.size(), launched_ranks()));
     const double patience = config_.level == Level::smoke ? 10.0 + 0.1 * ranks : 60.0 + 0.1 * ranks;
-    if (phase != static_cast<unsigned>(guard::Phase::memory)) return patience;
+    if (phase != static_cast<unsigned>(supervisor::Phase::memory)) return patience;
     const double node_bytes =
         static_cast<double>(plan_.arena_bytes) * (topology_.ranks.empty() ? 1 : topology_.max_local_size());
     // Algorithms of GPUs are chosen then, by three suites; the last product of each may take a few seconds
@@ -350,8 +350,9 @@ class RunController final : public guard::Controller {
 
 }  // namespace
 
-std::unique_ptr<guard::Controller> make_controller(Config config, std::vector<std::unique_ptr<Suite>> suites,
-                                                   const RunHooks& hooks) {
+std::unique_ptr<supervisor::Controller> make_controller(Config config,
+                                                        std::vector<std::unique_ptr<Suite>> suites,
+                                                        const RunHooks& hooks) {
   return std::make_unique<RunController>(std::move(config), std::move(suites), hooks);
 }
 

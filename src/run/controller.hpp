@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The results of a run as rank 0's guardian keeps them: plan, file, verdict. It never calls MPI, so it can
+// The results of a run as rank 0's supervisor keeps them: plan, file, verdict. It never calls MPI, so it can
 // end a run whose ranks are stuck or dead.
 #pragma once
 
@@ -8,16 +8,16 @@
 #include <vector>
 
 #include "config/config.hpp"
-#include "guard/controller.hpp"
 #include "results/writer.hpp"
 #include "run/session.hpp"
 #include "suite/suite.hpp"
+#include "supervisor/controller.hpp"
 #include "topology/entities.hpp"
 #include "topology/launch_check.hpp"
 
 namespace assay {
 
-/// The description of the job that rank 0's worker sends to its guardian.
+/// The description of the job that rank 0's worker sends to its supervisor.
 struct StartFacts {
   std::uint64_t seed = 0;
   bool seed_given = false;
@@ -57,7 +57,8 @@ void add_counter(const Json& told, const EntityTable& entities, results::CaseBun
 /// Adds what a node leader sampled to the case that ended.
 void add_telemetry(const Json& told, const EntityTable& entities, results::CaseBundle& bundle);
 
-std::unique_ptr<guard::Controller> make_controller(Config config, std::vector<std::unique_ptr<Suite>> suites,
-                                                   const RunHooks& hooks);
+std::unique_ptr<supervisor::Controller> make_controller(Config config,
+                                                        std::vector<std::unique_ptr<Suite>> suites,
+                                                        const RunHooks& hooks);
 
 }  // namespace assay

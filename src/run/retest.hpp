@@ -16,7 +16,7 @@
 
 namespace assay {
 
-/// Message of rank 0's guardian to the ranks with the number of the next case.
+/// Message of rank 0's supervisor to the ranks with the number of the next case.
 struct Order {
   double seconds = 0;  ///< after which it is ended in order, as the budget stands
   std::string retest;  ///< of a case that the plan does not hold, else empty

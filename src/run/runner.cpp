@@ -38,7 +38,7 @@ bool Runner::run_all() {
                                                           parts_.topology, parts_.entities),
                                         order.seconds)));
   }
-  return number == guard::next_segment;
+  return number == supervisor::next_segment;
 }
 
 CaseRecord Runner::measure(const Case& c, double seconds) {

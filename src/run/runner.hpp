@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "guard/worker_link.hpp"
 #include "run/controller.hpp"
 #include "run/planner.hpp"
+#include "supervisor/worker_link.hpp"
 #include "telemetry/counters.hpp"
 #include "telemetry/telemetry.hpp"
 #include "topology/entities.hpp"
@@ -22,7 +22,7 @@ class Runner {
     const std::vector<std::unique_ptr<Suite>>& suites;
     CounterSet* counters;  ///< on local rank 0 of each node; null elsewhere
     Telemetry* telemetry;  ///< likewise; null without telemetry
-    guard::WorkerLink& link;
+    supervisor::WorkerLink& link;
     double run_start_s;             ///< on this rank's clock
     Injector* injector = nullptr;   ///< null in all runs without --inject
     GpuLinks* gpu_links = nullptr;  ///< null where no GPU is measured

@@ -13,7 +13,6 @@
 #include "base/error.hpp"
 #include "base/random.hpp"
 #include "base/units.hpp"
-#include "guard/guarded.hpp"
 #include "results/resume.hpp"
 #include "run/agree.hpp"
 #include "run/controller.hpp"
@@ -24,6 +23,7 @@
 #include "run/launch.hpp"
 #include "run/runner.hpp"
 #include "run/selection.hpp"
+#include "supervisor/supervised.hpp"
 #include "transport/clock_sync.hpp"
 #include "transport/gpu_links.hpp"
 
@@ -56,7 +56,7 @@ class Session {
   /// `devices`: who of the launch takes part, this rank among them, and with what. `node`: those of this
   /// node.
   Session(MpiSession& mpi, Config config, const std::vector<std::unique_ptr<Suite>>& suites,
-          guard::WorkerLink& link, DeviceSelection devices, std::unique_ptr<Communicator> node)
+          supervisor::WorkerLink& link, DeviceSelection devices, std::unique_ptr<Communicator> node)
       : mpi_(mpi),
         config_(std::move(config)),
         suites_(suites),
@@ -98,7 +98,7 @@ class Session {
 
   /// Collective. What went wrong with this rank's device, and nothing else, is returned.
   std::optional<Error> set_up_device() {
-    link_.enter(guard::Phase::memory);
+    link_.enter(supervisor::Phase::memory);
     const double begin = now_s();
     links_.reset();  // they know the memory that may be given up now
     auto failed = error_of([&] {
@@ -230,7 +230,7 @@ class Session {
 
   /// The same job with another seed: other data, another order, another file.
   void prepare_segment(std::uint64_t segment) {
-    link_.enter(guard::Phase::discovery);
+    link_.enter(supervisor::Phase::discovery);
     if (segment == 1) first_seed_ = config_.seed;
     config_.seed = mix64(first_seed_, segment) >> 1;
     start(make_plan(config_, job_.topology, suites_));
@@ -256,7 +256,7 @@ class Session {
   MpiSession& mpi_;
   Config config_;
   const std::vector<std::unique_ptr<Suite>>& suites_;
-  guard::WorkerLink& link_;
+  supervisor::WorkerLink& link_;
   DeviceSelection devices_;
   std::unique_ptr<Communicator> node_;  ///< until the job has it
   std::uint64_t first_seed_ = 0;        ///< of a soak
@@ -282,10 +282,10 @@ std::string planning_text(double begin_s) {
 /// Collective on the launch: sets the run up, without those GPUs that fail meanwhile. Null on ranks that take
 /// no part.
 std::unique_ptr<Session> set_up(MpiSession& mpi, const Config& config,
-                                const std::vector<std::unique_ptr<Suite>>& suites, guard::WorkerLink& link,
-                                DeviceSelector& devices) {
+                                const std::vector<std::unique_ptr<Suite>>& suites,
+                                supervisor::WorkerLink& link, DeviceSelector& devices) {
   for (;;) {
-    link.enter(guard::Phase::discovery);
+    link.enter(supervisor::Phase::discovery);
     DeviceSelection selection = devices.select();
     std::unique_ptr<Session> session;
     std::optional<Error> failed, ended;
@@ -297,7 +297,7 @@ std::unique_ptr<Session> set_up(MpiSession& mpi, const Config& config,
         ended = e;
       }
     }
-    link.enter(guard::Phase::memory);  // those who rest wait for the others
+    link.enter(supervisor::Phase::memory);  // those who rest wait for the others
     if (!devices.leave_out(failed, ended.has_value())) {
       if (ended) throw Error(*ended);
       return session;
@@ -314,13 +314,13 @@ ExitCode report_error(Communicator& world, const Error& e) {
 
 /// The worker of one rank, from before MPI_Init to the code it leaves with.
 ExitCode work(int* argc, char*** argv, const Config& config,
-              const std::vector<std::unique_ptr<Suite>>& suites, guard::WorkerLink& link) {
-  link.enter(guard::Phase::mpi_init);
+              const std::vector<std::unique_ptr<Suite>>& suites, supervisor::WorkerLink& link) {
+  link.enter(supervisor::Phase::mpi_init);
   MpiSession mpi(argc, argv, &link.heartbeat());
-  link.enter(guard::Phase::discovery);
-  ExitCode code = ExitCode::pass;  // of this process; that of the run is the guardians'
+  link.enter(supervisor::Phase::discovery);
+  ExitCode code = ExitCode::pass;  // of this process; that of the run is the supervisors'
   try {
-    // Where guardians share no folder they learn from MPI where the collector listens.
+    // Where supervisors share no folder they learn from MPI where the collector listens.
     Communicator& launch = mpi.launch();
     link.connect(launch.broadcast_text(launch.rank() == 0 ? link.collector_address() : "", 0));
     agree_software(launch, config);
@@ -340,14 +340,14 @@ ExitCode work(int* argc, char*** argv, const Config& config,
 
 ExitCode run_session(int* argc, char*** argv, Config config, std::vector<std::unique_ptr<Suite>> suites,
                      const RunHooks& hooks) {
-  guard::GuardPlan plan;
+  supervisor::SupervisorPlan plan;
   plan.folder = std::filesystem::path(config.out).parent_path().string();
   plan.without_collector = fmt::format("completed cases are in {}.partial (assay recover)", config.out);
   plan.make_controller = [&] { return make_controller(config, std::move(suites), hooks); };
-  plan.work = [&](guard::WorkerLink& link) {
+  plan.work = [&](supervisor::WorkerLink& link) {
     return static_cast<int>(work(argc, argv, config, suites, link));
   };
-  return static_cast<ExitCode>(guard::run_guarded(plan));
+  return static_cast<ExitCode>(supervisor::run_supervised(plan));
 }
 
 ExitCode plan_session(int* argc, char*** argv, Config config, std::vector<std::unique_ptr<Suite>> suites,

@@ -11,11 +11,11 @@
 #include "base/random.hpp"
 #include "config/config.hpp"
 #include "device/device.hpp"
-#include "guard/heartbeat.hpp"
 #include "measure/sampler.hpp"
 #include "suite/case.hpp"
 #include "suite/metrics.hpp"
 #include "suite/record.hpp"
+#include "supervisor/heartbeat.hpp"
 #include "topology/entities.hpp"
 #include "topology/topology.hpp"
 #include "transport/clock_sync.hpp"
@@ -55,10 +55,10 @@ struct Context : RankEnvironment {
   double run_start_s;   ///< now_s() at run start, on this rank's clock, offset-corrected to rank 0's
   double deadline_s;    ///< now_s() after which transports abort waits
   CaseRecord& record;
-  int device_entity;                      ///< this rank's row
-  Injector* injector = nullptr;           ///< injects faults; null without --inject
-  const RetestOrder* retest = nullptr;    ///< of a retest case; null elsewhere
-  guard::Heartbeat* heartbeat = nullptr;  ///< progress of this rank for its guardian
+  int device_entity;                           ///< this rank's row
+  Injector* injector = nullptr;                ///< injects faults; null without --inject
+  const RetestOrder* retest = nullptr;         ///< of a retest case; null elsewhere
+  supervisor::Heartbeat* heartbeat = nullptr;  ///< progress of this rank for its supervisor
   GpuLinks* gpu_links =
       nullptr;  ///< what carries data between GPUs beside these communicators; null where no GPU is measured
   /// Meter of this node's energy counters with a period in s; empty except on one rank of a node, see

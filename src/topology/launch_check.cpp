@@ -273,7 +273,7 @@ int count_sibling_singletons(const std::string& proc) {
   if (proc != "/proc") self = static_cast<int>(read_integer(proc + "/self_pid").value_or(-1));
   const std::string command = command_of(proc, self);
   if (command.empty()) return 0;
-  // The program may have forked to guard itself: its parent is then the same program, and no sibling.
+  // The program may have forked to supervise itself: its parent is then the same program, and no sibling.
   int top = self, parent = parent_of(proc, self);
   for (int i = 0; i < 4 && parent > 1 && command_of(proc, parent) == command; ++i) {
     top = parent;

@@ -23,7 +23,7 @@ std::string why_not_direct(GpuDirect wish, Communicator& world, Device& device) 
 }  // namespace
 
 GpuLinks::GpuLinks(const GpuTransports& transports, Device& device, Communicator& world, Communicator& node,
-                   Communicator* leaders, GpuDirect direct, guard::Heartbeat* heartbeat)
+                   Communicator* leaders, GpuDirect direct, supervisor::Heartbeat* heartbeat)
     : transports_(transports),
       device_(device),
       heartbeat_(heartbeat),

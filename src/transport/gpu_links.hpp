@@ -22,7 +22,7 @@ class GpuLinks {
   /// user does (`on`), and test_gpu_direct has shown it; else messages go by way of the host. `leaders` is
   /// null but on them.
   GpuLinks(const GpuTransports& transports, Device& device, Communicator& world, Communicator& node,
-           Communicator* leaders, GpuDirect direct, guard::Heartbeat* heartbeat);
+           Communicator* leaders, GpuDirect direct, supervisor::Heartbeat* heartbeat);
 
   Communicator& world() const noexcept { return *staged_[0]; }
   Communicator& node() const noexcept { return *staged_[1]; }
@@ -31,7 +31,7 @@ class GpuLinks {
   const std::string& why_staged() const noexcept { return why_staged_; }
 
   const GpuTransports& transports() const noexcept { return transports_; }
-  guard::Heartbeat* heartbeat() const noexcept { return heartbeat_; }
+  supervisor::Heartbeat* heartbeat() const noexcept { return heartbeat_; }
   /// Collective over the ranks of the scope; made anew when it was given up in an earlier case. Throws
   /// Error(mpi) on all of them.
   Communicator& nccl(Scope scope, double deadline_s);
@@ -39,7 +39,7 @@ class GpuLinks {
  private:
   const GpuTransports& transports_;
   Device& device_;
-  guard::Heartbeat* heartbeat_;
+  supervisor::Heartbeat* heartbeat_;
   std::array<Communicator*, 3> plain_;
   std::array<std::unique_ptr<Communicator>, 3> staged_, nccl_;
   std::string why_staged_;

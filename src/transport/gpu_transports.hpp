@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "device/device.hpp"
-#include "guard/heartbeat.hpp"
+#include "supervisor/heartbeat.hpp"
 #include "transport/communicator.hpp"
 #include "transport/remote_memory.hpp"
 
@@ -19,7 +19,7 @@ namespace assay {
 struct GpuSettings {
   /// now_s() at which a wait for other GPUs is given up.
   double deadline_s = std::numeric_limits<double>::infinity();
-  guard::Heartbeat* heartbeat = nullptr;  ///< where calls are marked
+  supervisor::Heartbeat* heartbeat = nullptr;  ///< where calls are marked
 };
 
 /// Who moves bytes from one GPU to another: the copy engines, or a kernel.

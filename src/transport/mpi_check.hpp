@@ -13,7 +13,7 @@ namespace assay::mpi {
 [[noreturn]] void fail(int code, const char* call);
 
 /// Turns the return code of an MPI call into an exception. `call` names it, with what a person needs to find
-/// the culprit.
+/// the cause.
 inline void check(int code, const char* call) {
   if (code != MPI_SUCCESS) [[unlikely]]
     fail(code, call);

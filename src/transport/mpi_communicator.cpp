@@ -10,17 +10,17 @@
 #include <vector>
 
 #include "base/clock.hpp"
-#include "guard/heartbeat.hpp"
+#include "supervisor/heartbeat.hpp"
 #include "transport/mpi_check.hpp"
 #include "transport/mpi_detail.hpp"
 
 namespace assay {
 namespace {
 
-using guard::Call;
-using guard::InCall;
 using mpi::ByteRange;
 using mpi::check;
+using supervisor::Call;
+using supervisor::InCall;
 
 /// Tag of the texts that the harness gathers. Callers use smaller ones; every MPI allows at least 32767.
 constexpr int text_tag = 32767;
@@ -74,7 +74,7 @@ std::byte* at(void* base, std::size_t offset) noexcept { return static_cast<std:
 
 class MpiCommunicator final : public Communicator {
  public:
-  MpiCommunicator(MPI_Comm comm, std::string path, std::size_t limit, guard::Heartbeat* heartbeat)
+  MpiCommunicator(MPI_Comm comm, std::string path, std::size_t limit, supervisor::Heartbeat* heartbeat)
       : comm_(comm), limit_(limit), path_(std::move(path)) {
     check(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
     check(MPI_Comm_rank(comm_, &rank_), "MPI_Comm_rank");
@@ -156,7 +156,7 @@ class MpiCommunicator final : public Communicator {
  private:
   std::int32_t of_world(int peer) const noexcept {
     return peer < 0 || peer >= size_
-               ? guard::no_peer
+               ? supervisor::no_peer
                : world_ranks_[static_cast<std::size_t>(peer)];  // MPI says what is wrong
   }
 
@@ -164,10 +164,10 @@ class MpiCommunicator final : public Communicator {
   std::size_t limit_;
   std::string path_;
   int rank_ = 0, size_ = 1;
-  guard::Heartbeat own_heartbeat_;  ///< where nobody watches
-  guard::Heartbeat* heartbeat_ = &own_heartbeat_;
+  supervisor::Heartbeat own_heartbeat_;  ///< where nobody watches
+  supervisor::Heartbeat* heartbeat_ = &own_heartbeat_;
   std::vector<std::int32_t> world_ranks_;
-  std::int32_t waits_for_ = guard::no_peer;  ///< of the latest non-blocking transfer
+  std::int32_t waits_for_ = supervisor::no_peer;  ///< of the latest non-blocking transfer
 };
 
 void MpiCommunicator::wait_all(std::span<Request> requests) {
@@ -213,7 +213,7 @@ void MpiCommunicator::iall_reduce(void* data, std::size_t count, DataType type, 
                        &slot.request),
         "MPI_Iallreduce");
   store(request, slot);
-  waits_for_ = guard::no_peer;
+  waits_for_ = supervisor::no_peer;
 }
 
 void MpiCommunicator::all_reduce(const void* in, void* out, std::size_t count, DataType type, ReduceOp op) {
@@ -336,7 +336,7 @@ std::string MpiCommunicator::broadcast_text(const std::string& mine, int root) {
 namespace mpi {
 
 std::unique_ptr<Communicator> make_communicator(MPI_Comm comm, const std::string& path, std::size_t limit,
-                                                guard::Heartbeat* heartbeat) {
+                                                supervisor::Heartbeat* heartbeat) {
   return std::make_unique<MpiCommunicator>(comm, path, limit, heartbeat);
 }
 
@@ -369,7 +369,7 @@ const std::string& node_path() {
 
 }  // namespace
 
-std::unique_ptr<Communicator> duplicate_world(std::size_t limit, guard::Heartbeat* heartbeat) {
+std::unique_ptr<Communicator> duplicate_world(std::size_t limit, supervisor::Heartbeat* heartbeat) {
   check(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
   MPI_Comm copy = MPI_COMM_NULL;
   check(MPI_Comm_dup(MPI_COMM_WORLD, &copy), "MPI_Comm_dup");

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "guard/heartbeat.hpp"
+#include "supervisor/heartbeat.hpp"
 #include "transport/communicator.hpp"
 
 namespace assay {
@@ -16,7 +16,7 @@ namespace assay {
 class MpiSession {
  public:
   /// Communicator calls are marked on `heartbeat`, where one is given.
-  MpiSession(int* argc, char*** argv, guard::Heartbeat* heartbeat = nullptr);
+  MpiSession(int* argc, char*** argv, supervisor::Heartbeat* heartbeat = nullptr);
   ~MpiSession();
   MpiSession(const MpiSession&) = delete;
   MpiSession& operator=(const MpiSession&) = delete;
@@ -36,7 +36,7 @@ class MpiSession {
 
  private:
   std::unique_ptr<Communicator> launch_, part_;
-  guard::Heartbeat* heartbeat_;
+  supervisor::Heartbeat* heartbeat_;
   double init_s_ = 0;
 };
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "guard/heartbeat.hpp"
+#include "supervisor/heartbeat.hpp"
 #include "transport/communicator.hpp"
 
 namespace assay::mpi {
@@ -27,11 +27,11 @@ std::vector<std::int32_t> world_ranks(MPI_Comm comm, int size);
 /// reductions beyond `limit` elements, are split.
 std::unique_ptr<Communicator> make_communicator(MPI_Comm comm, const std::string& path,
                                                 std::size_t limit = count_limit,
-                                                guard::Heartbeat* heartbeat = nullptr);
+                                                supervisor::Heartbeat* heartbeat = nullptr);
 
 /// MPI_COMM_WORLD, duplicated, with errors returned.
 std::unique_ptr<Communicator> duplicate_world(std::size_t limit = count_limit,
-                                              guard::Heartbeat* heartbeat = nullptr);
+                                              supervisor::Heartbeat* heartbeat = nullptr);
 
 /// What carries messages, from the MPI tool interface: "ob1/self,tcp,vader", "ucx", "cm/psm2";
 /// "requested:..." when only the wish is known, "mpi" when nothing is.

@@ -10,7 +10,7 @@
 
 namespace assay {
 
-MpiSession::MpiSession(int* argc, char*** argv, guard::Heartbeat* heartbeat) : heartbeat_(heartbeat) {
+MpiSession::MpiSession(int* argc, char*** argv, supervisor::Heartbeat* heartbeat) : heartbeat_(heartbeat) {
   const double begin = now_s();
   int provided = MPI_THREAD_SINGLE;
   mpi::check(MPI_Init_thread(argc, argv, MPI_THREAD_SERIALIZED, &provided), "MPI_Init_thread");

@@ -19,8 +19,8 @@
 namespace assay {
 namespace {
 
-using guard::Call;
-using guard::InCall;
+using supervisor::Call;
+using supervisor::InCall;
 using ucx::check;
 using ucx::what;
 
@@ -283,11 +283,11 @@ class Ucp final : public UcxCommunicator, private RemoteMemory {
 
   Settings settings_;
   ucx::Worker worker_;
-  guard::Heartbeat own_heartbeat_;  ///< where nobody watches
-  guard::Heartbeat* heartbeat_;
+  supervisor::Heartbeat own_heartbeat_;  ///< where nobody watches
+  supervisor::Heartbeat* heartbeat_;
   std::map<int, std::string> addresses_;  ///< by rank of the world
   std::map<int, ucp_ep_h> endpoints_;
-  int waits_for_ = guard::no_peer;
+  int waits_for_ = supervisor::no_peer;
   ucp_mem_h exposed_ = nullptr;
   std::map<int, std::pair<std::uint64_t, std::string>>
       keys_;  ///< address and packed key, by rank of the world

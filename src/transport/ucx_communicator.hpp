@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include "guard/heartbeat.hpp"
+#include "supervisor/heartbeat.hpp"
 #include "transport/forwarding_communicator.hpp"
 #include "transport/remote_memory.hpp"
 
@@ -21,8 +21,8 @@ class UcxCommunicator : public ForwardingCommunicator {
     std::string devices;     ///< as in UCX_NET_DEVICES; empty: what the environment says, all by default
     std::string transports;  ///< as in UCX_TLS; empty: likewise
     bool yield = false;      ///< ranks share cores: give the core away where there is nothing to do
-    guard::Heartbeat* heartbeat = nullptr;  ///< where calls are marked
-    bool one_sided = false;                 ///< `expose` will be called
+    supervisor::Heartbeat* heartbeat = nullptr;  ///< where calls are marked
+    bool one_sided = false;                      ///< `expose` will be called
   };
 
   /// UCX of this build, e.g. "1.13.1"; empty where it has none.

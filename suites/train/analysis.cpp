@@ -17,7 +17,7 @@ namespace assay::train {
 
 double own_gemm_rate(const TrainWork& work, Context& context) {
   constexpr int rounds = 5;
-  const std::size_t n = gemm_rows(context.device.kind(), work.preset.model),
+  const std::size_t n = gemm_rows(context.device.has_own_memory(), work.preset.model),
                     matrix = n * n * size_of(work.type);
   std::byte* base = context.device.arena().data() +
                     Gpt::bytes(work.preset.model, work.preset.batch, work.storage(replicas_of(context)));

@@ -36,7 +36,7 @@ const Preset host_presets[] = {
 // Layers as wide as those of models that GPUs are bought for, with a vocabulary of their size; the tokens
 // come from fewer, so that a run of minutes learns them. No band: nobody has trained these often enough to
 // know it.
-const Preset cuda_presets[] = {
+const Preset gpu_presets[] = {
     {"tiny", {128, 2, 4, 32, 64}, {32, 1, 8}, 8, 3e-3f, 10, tiny_band},
     {"small", {768, 12, 12, 25600, 1024}, {1024, 1, 8}, 16, 6e-4f, 20, {}},
     {"slice-7b", {4096, 32, 32, 32768, 2048}, {1024, 1, 8}, 4, 3e-4f, 20, {}, 1},
@@ -63,12 +63,12 @@ int Preset::judged_from(double untrained_regret) const noexcept {
   return found == band.end() ? 0 : found->step;
 }
 
-const Preset& preset_named(const std::string& name, std::string_view device) {
+const Preset& preset_named(const std::string& name, bool on_gpus) {
   const std::span<const Preset> known =
-      device == "cuda" ? std::span<const Preset>(cuda_presets) : std::span<const Preset>(host_presets);
+      on_gpus ? std::span<const Preset>(gpu_presets) : std::span<const Preset>(host_presets);
   for (const Preset& preset : known)
     if (preset.name == name) return preset;
-  throw_usage("--train.preset: no preset '" + name + "' for the " + std::string(device) + " device");
+  throw_usage("--train.preset: no preset '" + name + "' for " + (on_gpus ? "GPUs" : "the host device"));
 }
 
 }  // namespace assay::train

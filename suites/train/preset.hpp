@@ -41,7 +41,7 @@ struct Preset {
   int judged_from(double untrained_regret) const noexcept;
 };
 
-/// What a name means on a kind of device ("host", "cuda"); throws Error(usage) where it means nothing.
-const Preset& preset_named(const std::string& name, std::string_view device = "host");
+/// What a name means on GPUs and on the host; throws Error(usage) where it means nothing.
+const Preset& preset_named(const std::string& name, bool on_gpus = false);
 
 }  // namespace assay::train

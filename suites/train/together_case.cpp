@@ -219,7 +219,7 @@ class Together {
     const std::size_t sequences =
         work_.preset.batch * static_cast<std::size_t>(work_.passes * context_.world.size());
     return work_.type == NumType::fp32 &&
-           sequences >= preset_named(std::string(work_.preset.name), context_.device.kind()).batch;
+           sequences >= preset_named(std::string(work_.preset.name), context_.device.has_own_memory()).batch;
   }
 
   void check_regret(int step) {

@@ -20,12 +20,9 @@ constexpr double core_flops = 2.5e10, gpu_flops_bf16 = 1e14, gpu_flops_fp32 = 5e
 
 class Planner {
  public:
-  Planner(const PlanInput& input, std::string_view device)
-      : input_(input),
-        options_(input.config.options),
-        cuda_(device == "cuda"),
-        type_(type_of(options_, cuda_)) {
-    if (cuda_) {
+  Planner(const PlanInput& input, bool on_gpus)
+      : input_(input), options_(input.config.options), gpu_(on_gpus), type_(type_of(options_, gpu_)) {
+    if (gpu_) {
       rank_flops_ = type_ == NumType::bf16 ? gpu_flops_bf16 : gpu_flops_fp32;
       return;
     }
@@ -55,19 +52,17 @@ class Planner {
   std::vector<std::string> presets() const {
     if (options_.has("train.preset")) return options_.list("train.preset");
     const bool long_one = input_.config.level >= Level::standard;
-    if (cuda_)
+    if (gpu_)
       return long_one ? std::vector<std::string>{"small", "slice-7b"} : std::vector<std::string>{"small"};
     return long_one ? std::vector<std::string>{"tiny", "small"} : std::vector<std::string>{"tiny"};
   }
 
-  static NumType type_of(const OptionValues& options, bool cuda) {
-    const std::string text = options.has("train.type") ? options.text("train.type") : cuda ? "bf16" : "fp32";
-    if (text == "bf16" && !cuda) throw_usage("--train.type: the host device trains in fp32 only");
+  static NumType type_of(const OptionValues& options, bool gpu) {
+    const std::string text = options.has("train.type") ? options.text("train.type") : gpu ? "bf16" : "fp32";
+    if (text == "bf16" && !gpu) throw_usage("--train.type: the host device trains in fp32 only");
     return text == "bf16" ? NumType::bf16 : NumType::fp32;
   }
-  const Preset& preset_of(const std::string& name) const {
-    return preset_named(name, cuda_ ? "cuda" : "host");
-  }
+  const Preset& preset_of(const std::string& name) const { return preset_named(name, gpu_); }
 
   int lockstep_steps(const std::string& name) const { return name == "tiny" ? 10 : 6; }
   int together_steps(const std::string& name) const {
@@ -83,7 +78,7 @@ class Planner {
     const ModelShape model = with_layers(preset.model, c.parameters.value("layers", preset.model.layers));
     const auto tokens = static_cast<double>(c.parameters.at("batch").get<std::size_t>() * model.length);
     return model.flops_per_token() * tokens / rank_flops_ +
-           (cuda_ ? 5e-11 : 20e-9) * static_cast<double>(model.parameters());
+           (gpu_ ? 5e-11 : 20e-9) * static_cast<double>(model.parameters());
   }
 
   static ModelShape with_layers(ModelShape model, std::size_t layers) {
@@ -107,7 +102,7 @@ class Planner {
     std::size_t layers = preset.model.layers;
     const auto bytes = [&] {
       const ModelShape model = with_layers(preset.model, layers);
-      return memory_bytes(model, batch, storage) + gemm_bytes(cuda_ ? "cuda" : "host", model, type_);
+      return memory_bytes(model, batch, storage) + gemm_bytes(gpu_, model, type_);
     };
     while (preset.least_layers > 0 && layers > preset.least_layers && bytes() > input_.memory_per_rank_bytes)
       layers /= 2;
@@ -127,8 +122,8 @@ class Planner {
     c.operation = mode;
     c.stage = Stage::train;
     c.entities = input_.topology.size();
-    c.bytes = memory_bytes(model, batch, stored) + gemm_bytes(cuda_ ? "cuda" : "host", model, type_);
-    c.overhead_seconds = 0.05 + (cuda_ ? 2e-10 : 4e-8) * static_cast<double>(model.parameters());
+    c.bytes = memory_bytes(model, batch, stored) + gemm_bytes(gpu_, model, type_);
+    c.overhead_seconds = 0.05 + (gpu_ ? 2e-10 : 4e-8) * static_cast<double>(model.parameters());
     c.parameters = {{"preset", preset_name}, {"batch", batch}, {"steps", steps}, {"type", to_string(type_)}};
     if (preset.least_layers > 0) c.parameters["layers"] = model.layers;
     if (stored.parts > 1) c.parameters["zero"] = 1;
@@ -156,7 +151,7 @@ class Planner {
         options_.has("train.batch") ? static_cast<std::size_t>(count("train.batch", 4096)) : preset.batch;
     Case c = make(name, name + "-" + mode, mode, batch, steps);
     c.title = name + " GPT, " +
-              (mode == "alone"      ? together_words(cuda_, false)
+              (mode == "alone"      ? together_words(gpu_, false)
                : mode == "together" ? "all ranks together"
                                     : mode);
     const double one_s = step_s(c);
@@ -231,16 +226,16 @@ class Planner {
 
   const PlanInput& input_;
   const OptionValues& options_;
-  bool cuda_;
+  bool gpu_;
   NumType type_;
   double rank_flops_ = core_flops;
 };
 
 }  // namespace
 
-std::vector<Case> plan_cases(const PlanInput& input, std::string_view device) {
-  return Planner(input, device).cases();
+std::vector<Case> plan_cases(const PlanInput& input, bool on_gpus) { return Planner(input, on_gpus).cases(); }
+std::vector<Case> plan_cases(const PlanInput& input) {
+  return plan_cases(input, input.topology.measures_gpus());
 }
-std::vector<Case> plan_cases(const PlanInput& input) { return plan_cases(input, input.topology.device_kind); }
 
 }  // namespace assay::train

@@ -10,7 +10,7 @@ namespace assay::train {
 
 /// The cases of a level; checks --train.*.
 std::vector<Case> plan_cases(const PlanInput& input);
-/// On another kind of device than that of the topology: "host" or "cuda".
-std::vector<Case> plan_cases(const PlanInput& input, std::string_view device);
+/// On another kind of device than that of the topology.
+std::vector<Case> plan_cases(const PlanInput& input, bool on_gpus);
 
 }  // namespace assay::train

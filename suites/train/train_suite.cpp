@@ -97,7 +97,7 @@ void TrainSuite::prepare(const std::vector<Case>& cases, const Config& config, D
     if (algorithms_.contains(key)) continue;
     std::string& words = algorithms_[key];
     std::vector<Matmul> products = train::Gpt::products(work.preset.model, work.preset.batch);
-    const std::size_t n = train::gemm_rows(device.kind(), work.preset.model);
+    const std::size_t n = train::gemm_rows(device.has_own_memory(), work.preset.model);
     products.push_back(plain_product(work.type, {n, n, n}));
     for (const Matmul& product : products) {
       const auto found = workload::tune_for_all(device, world, work.type, product, config.seed, go_on);

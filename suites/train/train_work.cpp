@@ -7,7 +7,7 @@ namespace assay::train {
 
 TrainWork work_from(const Case& c, const Device& device) {
   TrainWork work;
-  work.preset = preset_named(c.parameters.at("preset").get<std::string>(), device.kind());
+  work.preset = preset_named(c.parameters.at("preset").get<std::string>(), device.has_own_memory());
   work.steps = c.parameters.value("steps", 0);
   work.fixed = c.parameters.value("fixed", 0) != 0;
   work.preset.batch = c.parameters.at("batch").get<std::size_t>();
@@ -18,12 +18,12 @@ TrainWork work_from(const Case& c, const Device& device) {
   return work;
 }
 
-std::size_t gemm_rows(std::string_view device, const ModelShape& shape) noexcept {
-  return device == "cuda" ? std::min<std::size_t>(8192, 4 * shape.width) : 768;
+std::size_t gemm_rows(bool on_gpu, const ModelShape& shape) noexcept {
+  return on_gpu ? std::min<std::size_t>(8192, 4 * shape.width) : 768;
 }
 
-std::size_t gemm_bytes(std::string_view device, const ModelShape& shape, NumType type) noexcept {
-  const std::size_t rows = gemm_rows(device, shape);
+std::size_t gemm_bytes(bool on_gpu, const ModelShape& shape, NumType type) noexcept {
+  const std::size_t rows = gemm_rows(on_gpu, shape);
   return 3 * rows * rows * size_of(type) + 64;
 }
 

@@ -33,8 +33,8 @@ TrainWork work_from(const Case& c, const Device& device);
 
 /// Rows of the square matrices that this run's own GEMM rate is measured with; they lie behind the model in
 /// the arena. On a GPU four widths, as the largest products of training.
-std::size_t gemm_rows(std::string_view device, const ModelShape& shape) noexcept;
-std::size_t gemm_bytes(std::string_view device, const ModelShape& shape, NumType type) noexcept;
+std::size_t gemm_rows(bool on_gpu, const ModelShape& shape) noexcept;
+std::size_t gemm_bytes(bool on_gpu, const ModelShape& shape, NumType type) noexcept;
 
 /// A model with its data: what one rank trains.
 class Replica {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What leading a run costs rank 0's machine when there are many ranks: the real collector with its sockets in
-// a process of its own, and all the other guardians' ends of the lines in this one. They say hello, report
-// where they are as often as guardians do and hand in a record for each case.
+// a process of its own, and all the other supervisors' ends of the lines in this one. They say hello, report
+// where they are as often as supervisors do and hand in a record for each case.
 //   assay_collector_scale RANKS SECONDS
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -23,15 +23,15 @@
 #include "base/bounds.hpp"
 #include "base/clock.hpp"
 #include "base/error.hpp"
-#include "guard/guardian.hpp"
-#include "guard/handshake.hpp"
-#include "guard/loops.hpp"
-#include "guard/rendezvous.hpp"
+#include "supervisor/handshake.hpp"
+#include "supervisor/loops.hpp"
+#include "supervisor/rendezvous.hpp"
+#include "supervisor/supervisor.hpp"
 
 namespace {
 
 using namespace assay;
-using namespace assay::guard;
+using namespace assay::supervisor;
 
 double cpu_s(int who) {
   rusage used{};
@@ -102,7 +102,7 @@ struct Client {
   bool left = false;
 };
 
-/// All guardians but the collector's own, and rank 0's worker (client 0).
+/// All supervisors but the collector's own, and rank 0's worker (client 0).
 class Clients {
  public:
   Clients(int ranks, double long_s, int worker_line)
@@ -121,7 +121,7 @@ class Clients {
   void run() {
     const std::string where = to_text(read(*heartbeat_));
     const double begin = now_s();
-    for (std::size_t i = 0; i < clients_.size(); ++i)  // guardians do not report in step
+    for (std::size_t i = 0; i < clients_.size(); ++i)  // supervisors do not report in step
       clients_[i].next_status_s =
           begin + status_every_s * static_cast<double>(i) / static_cast<double>(clients_.size());
     std::vector<epoll_event> ready(512);
@@ -220,7 +220,7 @@ int lead(int ranks, double long_s, int line, pid_t worker) {
   sigprocmask(SIG_BLOCK, &mask, nullptr);
   SharedHeartbeat heartbeat;
   const Watch watch{worker, line, signalfd(-1, &mask, SFD_NONBLOCK | SFD_CLOEXEC), *heartbeat};
-  GuardPlan plan;
+  SupervisorPlan plan;
   plan.make_controller = [long_s] { return std::make_unique<Timing>(long_s); };
   LaunchEnvironment launch;
   launch.rank = launch.local_rank = 0;

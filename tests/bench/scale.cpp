@@ -42,7 +42,7 @@ enum Quantity {
   start_s,
   store_s,
   finish_s,
-  guardian_mb,
+  supervisor_mb,
   file_gb,
   quantities
 };
@@ -55,11 +55,11 @@ constexpr std::array<What, quantities> whats = {{
     {"plan of standard, each rank", "s"},
     {"rows of entities, each rank", "s"},
     {"memory of these, each rank, beyond one node", "MB"},
-    {"what rank 0 tells its guardian", "MB"},
-    {"start of the guardian's controller", "s"},
+    {"what rank 0 tells its supervisor", "MB"},
+    {"start of the supervisor's controller", "s"},
     {"a case of 100 samples a rank, to disk", "s"},
     {"verdict and end of the file", "s"},
-    {"memory of the guardian, beyond one node", "MB"},
+    {"memory of the supervisor, beyond one node", "MB"},
     {"results file of standard, as planned", "GB"},
 }};
 using Row = std::array<double, quantities>;
@@ -214,8 +214,8 @@ std::string report_of(int rank, const EntityTable& entities) {
   return to_text(CaseReport{record.serialize(), "[]", "", {}});
 }
 
-/// As rank 0's guardian does it.
-Row as_guardian(int nodes, const std::string& folder) {
+/// As rank 0's supervisor does it.
+Row as_supervisor(int nodes, const std::string& folder) {
   Row row{};
   const auto suites = make_suites();
   const Config config = standard(suites, folder + "/run.h5");
@@ -241,7 +241,7 @@ Row as_guardian(int nodes, const std::string& folder) {
   controller->ready(to_text(ReadyFacts{0, 0, "made"}));
   const int index = controller->next().case_index;
   row[store_s] = timed([&] { controller->store(index, reports); });
-  row[guardian_mb] = peak_mb();
+  row[supervisor_mb] = peak_mb();
   row[finish_s] = timed([&] { controller->finish("", -1); });
   return row;
 }
@@ -271,15 +271,16 @@ Row apart(const std::function<Row()>& work) {
   return row;
 }
 
-Row measure(int nodes, int repeats, bool guardian_too, const std::string& folder) {
+Row measure(int nodes, int repeats, bool supervisor_too, const std::string& folder) {
   Row best;
   best.fill(HUGE_VAL);
   for (int i = 0; i < repeats; ++i) {
     std::filesystem::remove_all(folder);
     std::filesystem::create_directories(folder);
     const Row rank = apart([&] { return as_rank(nodes); }),
-              guardian = guardian_too ? apart([&] { return as_guardian(nodes, folder); }) : Row{};
-    for (std::size_t q = 0; q < best.size(); ++q) best[q] = std::min(best[q], std::max(rank[q], guardian[q]));
+              supervisor = supervisor_too ? apart([&] { return as_supervisor(nodes, folder); }) : Row{};
+    for (std::size_t q = 0; q < best.size(); ++q)
+      best[q] = std::min(best[q], std::max(rank[q], supervisor[q]));
   }
   return best;
 }
@@ -300,7 +301,7 @@ double exponent(const std::vector<double>& x, const std::vector<double>& y) {
 int main(int argc, char** argv) {
   double limit = 1.15;
   int repeats = 1;
-  bool guardian = true;
+  bool supervisor = true;
   std::vector<int> sizes;
   for (int i = 1; i < argc; ++i) {
     const std::string_view word = argv[i];
@@ -309,7 +310,7 @@ int main(int argc, char** argv) {
     else if (word == "--repeat" && i + 1 < argc)
       repeats = std::atoi(argv[++i]);
     else if (word == "--ranks-only")
-      guardian = false;
+      supervisor = false;
     else
       sizes.push_back(std::atoi(argv[i]));
   }
@@ -322,11 +323,11 @@ int main(int argc, char** argv) {
   const std::string folder =
       (std::filesystem::temp_directory_path() / fmt::format("assay-scale-{}", getpid())).string();
   try {
-    const Row one = measure(1, 1, guardian, folder);
+    const Row one = measure(1, 1, supervisor, folder);
     std::vector<Row> rows;
     for (const int nodes : sizes) {
-      rows.push_back(measure(nodes, repeats, guardian, folder));
-      for (const Quantity memory : {rank_mb, guardian_mb}) rows.back()[memory] -= one[memory];
+      rows.push_back(measure(nodes, repeats, supervisor, folder));
+      for (const Quantity memory : {rank_mb, supervisor_mb}) rows.back()[memory] -= one[memory];
     }
     std::filesystem::remove_all(folder);
     fmt::print("| nodes of {} ranks |", local_ranks);
@@ -337,7 +338,7 @@ int main(int argc, char** argv) {
     bool within = true;
     const std::size_t from = sizes.size() == 2 ? 0 : sizes.size() / 2;
     for (std::size_t q = 0; q < quantities; ++q) {
-      if (rows.back()[q] <= 0) continue;  // of the guardian that was left out
+      if (rows.back()[q] <= 0) continue;  // of the supervisor that was left out
       fmt::print("| {}, {} |", whats[q].name, whats[q].unit);
       std::vector<double> x, y;
       for (std::size_t i = 0; i < sizes.size(); ++i) {

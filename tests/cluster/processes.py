@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds and hurts the processes of one rank, on this machine or on one virtual host (/proc is shared by all).
 
-A rank is up to two processes of the same program with the same environment: the guardian, which the launcher started,
+A rank is up to two processes of the same program with the same environment: the supervisor, which the launcher started,
 and the worker, its child, which does the measuring.
 """
 
@@ -18,7 +18,7 @@ RANK_VARIABLES = (b"OMPI_COMM_WORLD_RANK=", b"PMIX_RANK=", b"PMI_RANK=")
 class RankProcesses:
     rank: int
     host: str  # of the virtual cluster; "" where the rank runs on the machine itself
-    guardian: int  # process id, None where the rank is one process only
+    supervisor: int  # process id, None where the rank is one process only
     worker: int
 
 
@@ -81,18 +81,18 @@ def find(program, out=None, hosts=()):
         workers = [pid for pid in pids if _parent(pid) in pids]
         # A worker may hold helpers of its own; it is the one whose parent has no parent among them.
         worker = next((pid for pid in workers if _parent(_parent(pid)) not in pids), min(pids))
-        guardian = _parent(worker) if worker in workers else None
+        supervisor = _parent(worker) if worker in workers else None
         host = host_of.get(_network(f"/proc/{worker}/ns/net"), "")
-        ranks[rank] = RankProcesses(rank, host, guardian, worker)
+        ranks[rank] = RankProcesses(rank, host, supervisor, worker)
     return ranks
 
 
 def wait_for(program, ranks, out=None, hosts=(), guarded=True, timeout_s=20):
-    """Waits until all of so many ranks have a worker (and a guardian)."""
+    """Waits until all of so many ranks have a worker (and a supervisor)."""
     end = time.monotonic() + timeout_s
     while True:
         found = find(program, out, hosts)
-        if len(found) == ranks and (not guarded or all(r.guardian for r in found.values())):
+        if len(found) == ranks and (not guarded or all(r.supervisor for r in found.values())):
             return found
         if time.monotonic() > end:
             raise AssertionError(f"{ranks} ranks of {program} expected within {timeout_s} s, found {sorted(found.items())}")

@@ -32,13 +32,13 @@ class Find(unittest.TestCase):
         self.addCleanup(end)
         return process
 
-    def test_guardian_and_worker(self):
+    def test_supervisor_and_worker(self):
         first, second = self.start(0, GUARDED, self.id()), self.start(3, GUARDED, self.id())
         self.start(3, GUARDED, "another run")
         found = processes.wait_for(PYTHON, 2, self.id())
         self.assertEqual(sorted(found), [0, 3])
-        self.assertEqual(found[0].guardian, first.pid)
-        self.assertEqual(found[3].guardian, second.pid)
+        self.assertEqual(found[0].supervisor, first.pid)
+        self.assertEqual(found[3].supervisor, second.pid)
         self.assertNotIn(found[3].worker, (first.pid, second.pid))
         processes.stop(found[3].worker)
         cluster.wait_until(lambda: processes._state(found[3].worker) == "T", 5, "stopped")
@@ -49,7 +49,7 @@ class Find(unittest.TestCase):
         for rank in processes.find(PYTHON, "another run").values():
             processes.kill(rank.worker)
 
-    def test_a_rank_without_a_guardian(self):
+    def test_a_rank_without_a_supervisor(self):
         process = self.start(1, ALONE, self.id())
         found = processes.wait_for(PYTHON, 1, self.id(), guarded=False)
         self.assertEqual(found, {1: processes.RankProcesses(1, "", None, process.pid)})

@@ -20,7 +20,7 @@ LATE = 'if [ "$OMPI_COMM_WORLD_RANK" = 2 ]; then sleep 1.5; fi; exec "$ASSAY" "$
 def is_shut(folder, port):
     """Whether nobody listens as soon as the rendezvous file is gone, which is long before the run ends."""
     until = time.monotonic() + 60
-    while list(folder.glob(".assay-guard-*")) and time.monotonic() < until:
+    while list(folder.glob(".assay-supervisor-*")) and time.monotonic() < until:
         time.sleep(0.002)
     try:
         socket.create_connection(("127.0.0.1", port), 5).close()
@@ -35,7 +35,7 @@ def port_in(folder):
     """The port in the rendezvous file, once there is one."""
     until = time.monotonic() + 20
     while time.monotonic() < until:
-        for path in folder.glob(".assay-guard-*"):
+        for path in folder.glob(".assay-supervisor-*"):
             try:
                 return json.loads(path.read_text())["port"]
             except (OSError, ValueError):

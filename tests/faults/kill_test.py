@@ -90,7 +90,7 @@ class Run:
             os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()
         for rank in self.strays().values():
-            for pid in filter(None, (rank.worker, rank.guardian)):
+            for pid in filter(None, (rank.worker, rank.supervisor)):
                 processes.kill(pid)
         self.log.close()
 
@@ -143,19 +143,19 @@ class Kill(harness.CliTest):
         self.assertIn("rank 1's stack:", run.text())
         self.assertLess(run.seconds, SMOKE_BUDGET_S + 10)
 
-    def test_a_killed_guardian_is_named(self):
-        run, _, _ = self.strike(1, "guardian", processes.kill)
-        self.named(run, 1, "lost", "its guardian with it")
+    def test_a_killed_supervisor_is_named(self):
+        run, _, _ = self.strike(1, "supervisor", processes.kill)
+        self.named(run, 1, "lost", "its supervisor with it")
 
-    def test_a_stopped_guardian_is_named(self):
-        run, code, _ = self.strike(1, "guardian", processes.stop)
+    def test_a_stopped_supervisor_is_named(self):
+        run, code, _ = self.strike(1, "supervisor", processes.stop)
         self.assertEqual(code, INCONCLUSIVE, run.text())
         self.named(run, 1, "lost", "is unreachable")
         self.assertLess(run.seconds, SMOKE_BUDGET_S + 10)
 
     def test_without_the_collector_everything_that_had_ended_is_recovered_or_resumed(self):
-        run, _, _ = self.strike(0, "guardian", processes.kill)
-        self.assertIn("rank 0's guardian is gone", run.text())
+        run, _, _ = self.strike(0, "supervisor", processes.kill)
+        self.assertIn("rank 0's supervisor is gone", run.text())
         self.assertFalse(run.file.exists())
         stored = run.stored()
         self.assertGreaterEqual(stored, 3)
@@ -207,7 +207,7 @@ class Kill(harness.CliTest):
         rng = random.Random(seed)
         instants = []
         for number in range(int(os.environ.get("ASSAY_KILLS", "3"))):
-            target = rng.choice(["worker", "guardian", "all"])
+            target = rng.choice(["worker", "supervisor", "all"])
             with self.subTest(number=number, seed=seed, target=target):
                 instants.append(self.kill_once(number, target, rng))
         print(f"\n{len(instants)} kills, seed {seed}: " +
@@ -222,7 +222,7 @@ class Kill(harness.CliTest):
         if target == "all":
             os.killpg(run.process.pid, signal.SIGKILL)
             for rank in ranks.values():
-                for pid in filter(None, (rank.guardian, rank.worker)):
+                for pid in filter(None, (rank.supervisor, rank.worker)):
                     try:
                         processes.kill(pid)
                     except ProcessLookupError:

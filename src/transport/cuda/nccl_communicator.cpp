@@ -13,8 +13,8 @@
 namespace assay::cuda {
 namespace {
 
-using guard::Call;
-using guard::InCall;
+using supervisor::Call;
+using supervisor::InCall;
 
 /// A request that NCCL serves says so behind its number, where those of MPI and UCX have 0 or 1; they belong
 /// to the communicator behind.

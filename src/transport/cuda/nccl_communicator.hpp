@@ -69,7 +69,7 @@ class NcclCommunicator final : public ForwardingCommunicator {
     const char* name = "nothing";
     std::size_t bytes = 0;
     int peer = -1;
-    guard::Call call = guard::Call::wait;
+    supervisor::Call call = supervisor::Call::wait;
   };
   struct Transfer {
     void* data;
@@ -113,8 +113,8 @@ class NcclCommunicator final : public ForwardingCommunicator {
   const NcclLibrary& nccl_;
   Device& device_;
   GpuSettings settings_;
-  guard::Heartbeat own_heartbeat_;  ///< where nobody watches
-  guard::Heartbeat* heartbeat_;
+  supervisor::Heartbeat own_heartbeat_;  ///< where nobody watches
+  supervisor::Heartbeat* heartbeat_;
   std::unique_ptr<Communicator> owned_;  ///< of a part
   Stream stream_;
   ncclComm_t comm_ = nullptr;  ///< null once it was aborted

@@ -140,7 +140,7 @@ std::unique_ptr<NcclCommunicator> NcclCommunicator::make(const NcclLibrary& nccl
 
 /// Until the communicator can be used. Throws Error(mpi).
 void NcclCommunicator::await(ncclComm_t comm, const char* call) {
-  const guard::InCall inside(*heartbeat_, guard::Call::split);
+  const supervisor::InCall inside(*heartbeat_, supervisor::Call::split);
   for (;;) {
     ncclResult_t state = ncclSuccess;
     const ncclResult_t asked = nccl_.comm_get_async_error(comm, &state);

@@ -74,9 +74,9 @@ void CudaPeerMemory::copy(void* to, const void* from, std::size_t bytes) {
 
 void CudaPeerMemory::complete(int peer) {
   check_launch("a copy between GPUs");
-  guard::Heartbeat nobody;
-  const guard::InCall inside(settings_.heartbeat != nullptr ? *settings_.heartbeat : nobody,
-                             guard::Call::wait, peer);
+  supervisor::Heartbeat nobody;
+  const supervisor::InCall inside(settings_.heartbeat != nullptr ? *settings_.heartbeat : nobody,
+                                  supervisor::Call::wait, peer);
   for (;;) {
     const cudaError_t state = cudaStreamQuery(stream_.get());
     if (state == cudaSuccess) return;

@@ -25,18 +25,18 @@ TEST(TrainPlan, GpusTrainLargerModelsInBf16) {
   const Topology topology = fakes::cluster({1, 4, 1, 2});
   const Config quick = plan_config(suite, Level::quick), standard = plan_config(suite, Level::standard);
   constexpr std::uint64_t gib = std::uint64_t{1} << 30;
-  auto cases = train::plan_cases({quick, topology, 72 * gib, 7}, "cuda");
+  auto cases = train::plan_cases({quick, topology, 72 * gib, 7}, true);
   EXPECT_TRUE(fakes::legal_and_unique(cases));
   EXPECT_EQ(fakes::find(cases, "tiny-together"), nullptr);
   ASSERT_NE(fakes::find(cases, "small-together"), nullptr);
   EXPECT_EQ(fakes::find(cases, "small-together")->parameters.at("type"), "bf16");
-  EXPECT_NEAR(static_cast<double>(train::preset_named("small", "cuda").model.parameters()), 124e6, 1e6);
+  EXPECT_NEAR(static_cast<double>(train::preset_named("small", true).model.parameters()), 124e6, 1e6);
   EXPECT_LE(fakes::expected_s(cases), 60);
   // The depth goes by halves until it fits.
   std::size_t last = 33;
   for (const std::uint64_t memory :
        {std::uint64_t{400}, std::uint64_t{180}, std::uint64_t{72}, std::uint64_t{36}}) {
-    cases = train::plan_cases({standard, topology, memory * gib, 7}, "cuda");
+    cases = train::plan_cases({standard, topology, memory * gib, 7}, true);
     const Case* c = fakes::find(cases, "slice-7b-together");
     ASSERT_NE(c, nullptr);
     EXPECT_EQ(c->not_applicable, "") << memory;
@@ -46,7 +46,7 @@ TEST(TrainPlan, GpusTrainLargerModelsInBf16) {
     EXPECT_EQ(layers & (layers - 1), 0u) << layers;
     last = layers;
   }
-  cases = train::plan_cases({standard, topology, 4 * gib, 7}, "cuda");
+  cases = train::plan_cases({standard, topology, 4 * gib, 7}, true);
   EXPECT_NE(fakes::find(cases, "slice-7b-together")->not_applicable, "");
 }
 
@@ -54,10 +54,10 @@ TEST(TrainPlan, SharesAndPressureAreAskedForByName) {
   TrainSuite suite;
   const Topology topology = fakes::cluster({1, 4, 1, 2});
   const std::uint64_t memory = std::uint64_t{4} << 30;
-  const auto plain = train::plan_cases({plan_config(suite, Level::quick), topology, memory, 7}, "host");
+  const auto plain = train::plan_cases({plan_config(suite, Level::quick), topology, memory, 7}, false);
   const Config config =
       plan_config(suite, Level::quick, {{"train.zero", {"1"}}, {"train.comm-pressure", {"0.7"}}});
-  const auto cases = train::plan_cases({config, topology, memory, 7}, "host");
+  const auto cases = train::plan_cases({config, topology, memory, 7}, false);
   EXPECT_EQ(fakes::find(cases, "tiny-together")->parameters.at("zero"), 1);
   EXPECT_EQ(fakes::find(cases, "tiny-together")->parameters.at("comm_pressure"), 0.7);
   EXPECT_FALSE(fakes::find(plain, "tiny-together")->parameters.contains("zero"));
@@ -65,13 +65,13 @@ TEST(TrainPlan, SharesAndPressureAreAskedForByName) {
   for (const auto& wrong : {std::pair{"train.comm-pressure", "0"}, {"train.type", "bf16"}})
     EXPECT_THROW(
         train::plan_cases(
-            {plan_config(suite, Level::quick, {{wrong.first, {wrong.second}}}), topology, memory, 7}, "host"),
+            {plan_config(suite, Level::quick, {{wrong.first, {wrong.second}}}), topology, memory, 7}, false),
         Error);
 }
 
 TEST(TrainPressure, ChoosesTokensByItsFormula) {
   train::TrainWork work;
-  work.preset = train::preset_named("small", "cuda");
+  work.preset = train::preset_named("small", true);
   work.pressure = 0.5;
   const auto n = static_cast<double>(work.preset.model.parameters());
   // 4 N bytes on 4 ranks at 100 GB/s; a backward pass does two thirds of the FLOP.

@@ -129,7 +129,7 @@ TEST(LaunchCheck, WithoutAMajorityBothSidesAreNamed) {
   EXPECT_EQ(findings[0].text, "a: hwloc is '2.8'; b: hwloc is '2.9'");
 }
 
-TEST(LaunchCheck, CountsSiblingsButNotTheGuardian) {
+TEST(LaunchCheck, CountsSiblingsButNotTheSupervisor) {
   testing::Tree tree;
   const auto process = [&tree](int pid, int parent, const std::string& command) {
     tree.file("/" + std::to_string(pid) + "/stat",
@@ -138,7 +138,7 @@ TEST(LaunchCheck, CountsSiblingsButNotTheGuardian) {
   };
   const std::string mine("assay\0run\0", 10), other("assay\0plan\0", 11);
   process(10, 1, "sh");
-  process(11, 10, mine), process(12, 11, mine);  // guardian and its worker: this process
+  process(11, 10, mine), process(12, 11, mine);  // supervisor and its worker: this process
   process(13, 10, mine), process(14, 13, mine);  // another pair
   process(15, 10, mine);
   process(16, 10, other);

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "supervisor/controller.hpp"
+#include "supervisor/hang_attribution.hpp"
+#include "supervisor/heartbeat.hpp"
+#include "supervisor/wire.hpp"
+
+namespace assay::supervisor {
+
+/// A supervisor reports twice a second. After this silence its host counts as dead or cut off.
+inline constexpr double silence_s = 6.0;
+inline constexpr double launcher_silence_s = 2.5;
+/// Time in which the collector itself did not run for longer than this does not count as silence.
+inline constexpr double own_stall_s = 1.0;
+inline constexpr double trace_s = 1.6;
+/// A late case hangs when none of its missing ranks made progress for this long.
+inline constexpr double late_standstill_s = 6.0;
+/// Time for the running case to end after SIGUSR1 or SIGUSR2.
+inline constexpr double usr_grace_s = 3.0;
+
+/// Leads a run in rank 0's supervisor: hands out the cases, passes the ranks' records to the controller,
+/// tracks the progress of all ranks, and ends the run when ranks hang. Uses no sockets and no processes, so
+/// that it can be tested alone; time comes from the caller.
+class Collector {
+ public:
+  using Send = std::function<void(int rank, const Message&)>;
+  using Tell = std::function<void(const std::string& line)>;
+  Collector(int ranks, Controller& controller, Send send, Tell tell, double now);
+
+  void connected(int rank, const std::string& host, double now);
+  /// The line to a supervisor broke.
+  void disconnected(int rank, double now);
+  void handle(const Message& message, double now);
+  void tend(double now);
+  /// SIGUSR1 and SIGUSR2 let the running case end if it is short; others end the run at once.
+  void stop(int signal, double now);
+
+  bool over() const noexcept { return state_ == State::over; }
+  int code() const noexcept { return code_; }
+  bool everyone_connected() const noexcept;
+  /// A supervisor stopped answering: its host is cut off or dead, and the launcher may wait for it without
+  /// end.
+  bool lost_a_host() const noexcept;
+
+ private:
+  enum class State { starting, measuring, tracing, ending, over };
+  struct Rank {
+    bool connected = false, ready = false, said_bye = false, done = false;
+    bool out = false;  ///< lost, or ended because of a loss
+    bool lost = false;
+    bool idle = false;    ///< takes no part; no rank waits for it
+    bool silent = false;  ///< its supervisor does not answer; the end does not wait for it
+    int code = 0;
+    double heard_at_s = 0;
+    std::string host;
+    Snapshot at;
+    bool has_record = false;
+    std::string record, trace;
+    std::string blamed;  ///< where it was when the hang was attributed to it
+  };
+
+  void take_start(const Message& message);
+  void take_ready(const Message& message, double now);
+  void begin_when_ready(double now);
+  void take_record(const Message& message, double now);
+  void take_bye(const Message& message, double now);
+  void advance(double now);
+  void end_case_if_all_arrived(double now);
+  void discount_own_stall(double now);
+  void check_silence(double now, double limit_s);
+  void check_phase(double now);
+  void check_time(double now);
+  bool hangs(double now) const;
+  std::vector<MissingRank> suspects(double now) const;
+  void begin_trace(double now, const std::string& what);
+  void end_stuck(const Blame& found, double now);
+  bool blame_who_left(double now);
+  void end_trace(double now);
+  void lose(int rank, const std::string& kind, const std::string& what, double now);
+  void drop(const Loss& loss, double now);
+  void begin_segment(double now);
+  void finish(const std::string& why);
+  void end_run(const std::string& why, bool in_order, double now);
+  void end_early(double now);
+  /// Whether workers can still leave MPI together.
+  bool in_order() const noexcept { return !any_lost_ && !idle_lost_; }
+  std::vector<int> missing() const;
+  std::string where(const Rank& rank) const;
+  std::string who(int rank) const;
+  template <typename Predicate>
+  bool all_active(Predicate&& predicate) const;
+  void send_all(MessageType type, int number, const std::string& text = "");
+
+  Controller& controller_;
+  Send send_;
+  Tell tell_;
+  std::vector<Rank> ranks_;
+  State state_ = State::starting;
+  int case_ = -1;
+  int code_ = 0;
+  int stop_signal_ = 0;
+  bool any_lost_ = false, idle_lost_ = false;
+  std::string ready_text_;
+  unsigned phase_ = 0;
+  double begin_s_, listened_at_s_, phase_since_s_, ready_at_s_ = 0, case_deadline_at_s_ = 0,
+                                                   case_since_s_ = 0, state_since_s_ = 0, stop_at_s_ = 0,
+                                                   bye_at_s_ = 0;
+  std::string hang_what_, why_;
+  std::vector<int> guilty_;
+};
+
+/// The exit code of two parts of a run together.
+int worse_code(int a, int b) noexcept;
+
+/// "signal 9 (Killed)"
+std::string signal_text(int signal);
+/// "was killed by signal 9 (Killed)" or "left with exit code 7" from a wait status.
+std::string describe_wait_status(int status);
+
+}  // namespace assay::supervisor

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who does not arrive, and where everyone is.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+
+#include "supervisor/collector.hpp"
+
+namespace assay::supervisor {
+
+void Collector::check_silence(double now, double limit_s) {
+  const auto quiet_for = [&](const Rank& r) {
+    return r.connected && !r.out && !r.done ? now - r.heard_at_s : 0;
+  };
+  if (std::none_of(ranks_.begin(), ranks_.end(), [&](const Rank& r) { return quiet_for(r) > limit_s; }))
+    return;
+  std::vector<int> quiet;
+  std::set<std::string> quiet_hosts, other_hosts;
+  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+    Rank& r = ranks_[i];
+    if (r.host != ranks_.front().host && !r.out) other_hosts.insert(r.host);
+    if (quiet_for(r) < 0.8 * limit_s)
+      continue;  // they report at different times: one that is silent is rarely alone
+    r.silent = true;
+    quiet.push_back(static_cast<int>(i));
+    quiet_hosts.insert(r.host);
+  }
+  if (quiet_hosts.size() > 1 && quiet_hosts == other_hosts) {
+    lose(0, "lost", "receives nothing from other hosts: the network of its host is down", now);
+    end_run(why_, false, now);
+    return;
+  }
+  for (const int rank : quiet) {
+    lose(rank, "lost",
+         fmt::format("is unreachable: no message from its supervisor for {:.0f} s",
+                     quiet_for(ranks_[static_cast<std::size_t>(rank)])),
+         now);
+    if (state_ == State::ending) return;
+  }
+}
+
+/// Before the first case: the slowest rank's phase has its own time.
+void Collector::check_phase(double now) {
+  unsigned slowest = static_cast<unsigned>(Phase::waiting);
+  for (const Rank& r : ranks_)
+    if (!r.out && !r.ready)
+      slowest = std::min(slowest, static_cast<unsigned>(r.connected ? r.at.phase : Phase::launch));
+  if (slowest != phase_) {
+    phase_ = slowest;
+    phase_since_s_ = now;
+  }
+  const double limit = controller_.phase_deadline_s(phase_);
+  if (now - phase_since_s_ > limit)
+    begin_trace(now, fmt::format("did not complete {} within {:.0f} s", to_string(static_cast<Phase>(phase_)),
+                                 limit));
+}
+
+void Collector::check_time(double now) {
+  if (stop_signal_ != 0 && now - stop_at_s_ > usr_grace_s) {
+    end_run(fmt::format("ended by {}", signal_text(stop_signal_)), false, now);
+    return;
+  }
+  const double run_limit = controller_.run_deadline_s();
+  if (case_ >= 0 && hangs(now))
+    begin_trace(now, fmt::format("did not end {} in time", controller_.case_name(case_)));
+  else if (now - ready_at_s_ > run_limit)
+    begin_trace(now, fmt::format("still ran after the run's {:.0f} s", run_limit));
+}
+
+std::vector<int> Collector::missing() const {
+  std::vector<int> out;
+  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+    const Rank& r = ranks_[i];
+    const bool behind =
+        ready_at_s_ == 0
+            ? !r.ready && static_cast<unsigned>(r.connected ? r.at.phase : Phase::launch) <= phase_
+            : !r.has_record;
+    if (!r.out && behind) out.push_back(static_cast<int>(i));
+  }
+  return out;
+}
+
+std::vector<MissingRank> Collector::suspects(double now) const {
+  std::vector<MissingRank> out;
+  for (const int i : missing()) {
+    const Rank& r = ranks_[static_cast<std::size_t>(i)];
+    MissingRank s{i, r.connected && now - r.heard_at_s < silence_s / 2, r.at};
+    if (!r.connected) s.at.phase = Phase::launch;
+    out.push_back(s);
+  }
+  return out;
+}
+
+/// A case that moves on may be late and is none; one that stands still is before it is late, where everybody
+/// waits for somebody.
+bool Collector::hangs(double now) const {
+  const bool late = now > case_deadline_at_s_;
+  if (!late && now - case_since_s_ < controller_.standstill_s()) return false;
+  const auto who = suspects(now);
+  double still_s = now - case_since_s_;
+  for (const MissingRank& s : who)
+    if (s.heard) still_s = std::min(still_s, s.at.idle_s);
+  return still_s >= (late ? late_standstill_s : controller_.standstill_s()) && (late || all_wait(who));
+}
+
+/// Who is to blame is decided before stacks are read: reading them wakes stopped processes.
+void Collector::begin_trace(double now, const std::string& what) {
+  hang_what_ = what;
+  const auto who = suspects(now);
+  if (all_wait(who) && blame_who_left(now)) return;
+  const Blame found = blame(who, ready_at_s_ == 0 ? 0.0 : late_standstill_s / 2);
+  guilty_ = found.accused;
+  const auto active = std::count_if(ranks_.begin(), ranks_.end(), [](const Rank& r) { return !r.out; });
+  if (guilty_.empty() && ready_at_s_ == 0 &&
+      static_cast<std::ptrdiff_t>(who.size()) < active)  // the others are beyond that phase
+    for (const MissingRank& s : who) guilty_.push_back(s.rank);
+  if (guilty_.empty()) {
+    end_stuck(found, now);
+    return;
+  }
+  state_ = State::tracing;
+  state_since_s_ = now;
+  for (const int i : guilty_) {
+    Rank& r = ranks_[static_cast<std::size_t>(i)];
+    r.trace.clear();
+    r.blamed = where(r);
+    send_(i, {MessageType::trace_request, -1, 0, ""});
+  }
+}
+
+/// Nobody is to blame by evidence of its own: links are named, and those that cannot go on end.
+void Collector::end_stuck(const Blame& found, double now) {
+  constexpr std::size_t most_named = 4;
+  if (case_ < 0 || ready_at_s_ == 0) {
+    end_run(hang_what_, false, now);
+    return;
+  }
+  std::string brief, text;
+  for (std::size_t i = 0; i < std::min(found.links.size(), most_named); ++i) {
+    const auto [a, b] = found.links[i];
+    brief += fmt::format("{}{} and {}", i == 0 ? "" : "; ", who(a), who(b));
+    for (const int rank : {a, b})
+      text += fmt::format("; rank {}: {}", rank, where(ranks_[static_cast<std::size_t>(rank)]));
+  }
+  if (found.links.size() > most_named) brief += fmt::format("; and {} more", found.links.size() - most_named);
+  const std::size_t waiting = missing().size();
+  brief = brief.empty()
+              ? fmt::format("{}: an operation of {} ranks does not end, without a known cause",
+                            controller_.case_name(case_), waiting)
+              : fmt::format("{}: an exchange does not end between {}: the link or either of its ends",
+                            controller_.case_name(case_), brief);
+  for (const int i : missing()) {
+    if (ranks_[static_cast<std::size_t>(i)].out) continue;
+    drop({i, "stuck", brief, brief + text, ""}, now);
+    if (state_ == State::ending) return;
+  }
+  if (waiting == 0) end_run(hang_what_, false, now);
+}
+
+/// A rank that met an error amid something collective has long handed in its record; the others wait for it
+/// in vain.
+bool Collector::blame_who_left(double now) {
+  bool found = false;
+  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+    const Rank& r = ranks_[i];
+    if (r.out || !r.has_record) continue;
+    const std::string why = controller_.complaint(r.record);
+    if (why.empty()) continue;
+    found = true;
+    lose(static_cast<int>(i), "hang",
+         fmt::format("left {} while other ranks waited ({})", controller_.case_name(case_), why), now);
+    if (state_ == State::ending) break;
+  }
+  return found;
+}
+
+void Collector::end_trace(double now) {
+  state_ = ready_at_s_ == 0 ? State::starting : State::measuring;
+  for (const int rank : guilty_) {
+    lose(rank, "hang", hang_what_, now);
+    if (state_ == State::ending) return;
+  }
+}
+
+std::string Collector::who(int rank) const {
+  const Rank& r = ranks_[static_cast<std::size_t>(rank)];
+  return fmt::format("rank {} on {}", rank, r.host.empty() ? "an unknown host" : r.host);
+}
+
+std::string Collector::where(const Rank& r) const {
+  if (!r.connected && r.host.empty()) return "no message since the start";
+  std::string out;
+  if (case_ >= 0)
+    out = r.has_record ? fmt::format("had ended {}", controller_.case_name(case_))
+                       : fmt::format("in {}, after {} batch{}", controller_.case_name(case_), r.at.iteration,
+                                     r.at.iteration == 1 ? "" : "es");
+  else
+    out = fmt::format("in {}", to_string(r.at.phase));
+  if (r.at.call != Call::none)
+    out += r.at.peer == no_peer ? fmt::format(", inside a {} of its group", to_string(r.at.call))
+                                : fmt::format(", inside a {} with rank {}", to_string(r.at.call), r.at.peer);
+  if (r.at.process_state == 'T') out += ", its process is stopped";
+  return out + fmt::format(", last progress {:.1f} s before", r.at.idle_s);
+}
+
+}  // namespace assay::supervisor

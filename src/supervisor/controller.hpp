@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the collector does with results. Implemented above (run/controller), called in rank 0's supervisor.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace assay::supervisor {
+
+/// A rank that will not come back, and why.
+struct Loss {
+  int rank = -1;
+  /// "lost" (its process or node is gone), "hang" (no progress in time) or "stuck" (it waits and is not at
+  /// fault)
+  std::string kind;
+  std::string brief;  ///< "rank 3 on node07 was killed by signal 9 (Killed)"
+  std::string text;   ///< brief and position, one line: phase, case, iteration, awaited rank
+  std::string trace;  ///< stack of the stuck thread; empty when there is none
+};
+
+struct Step {
+  int case_index = -1;        ///< -1: nothing is left to run
+  double deadline_s = 0;      ///< seconds that the case may take
+  bool segment_ends = false;  ///< this file is complete, and the run continues with another
+  std::string text = {};      ///< sent to the ranks with the case
+};
+
+class Controller {
+ public:
+  virtual ~Controller() = default;
+
+  /// Takes rank 0's description of the job: makes the plan and locks the output. Called again before `ready`
+  /// when the ranks plan again. Throws Error.
+  virtual void start(const std::string& text) = 0;
+  /// True between `start` and `finish` or `discard`.
+  virtual bool started() const noexcept = 0;
+  /// All ranks are ready to measure; `text` is rank 0's.
+  virtual void ready(const std::string& text) = 0;
+  /// The next case to run; stores those that are skipped on the way. Throws Error(io).
+  virtual Step next() = 0;
+  /// Stores an ended case. `records` by rank; empty = the rank is lost. Throws Error.
+  virtual void store(int case_index, const std::vector<std::string>& records) = 0;
+  /// A rank is lost while `case_index` runs (-1: none). Returns the ranks that cannot continue without it,
+  /// itself included; all if the run cannot.
+  virtual std::vector<int> lost(const Loss& loss, int case_index) = 0;
+  virtual void event(const std::string& kind, const std::string& text, int rank) noexcept = 0;
+  /// Judges, closes the file and reports. `why` the run ended early; empty when it is complete. The exit
+  /// code.
+  virtual int finish(const std::string& why, int case_index) = 0;
+  /// Nothing was measured: removes the output.
+  virtual void discard() noexcept = 0;
+
+  /// The error in a rank's record; empty without one.
+  virtual std::string complaint(const std::string& record) const = 0;
+  /// Name of a case in messages.
+  virtual std::string case_name(int case_index) const = 0;
+  /// Seconds that a phase before the first case may take, by its place in supervisor::Phase.
+  virtual double phase_deadline_s(unsigned phase) const = 0;
+  /// Seconds without progress after which a case hangs in which all ranks wait, even if it is not late.
+  virtual double standstill_s() const = 0;
+  /// Longest duration of the run from the first case on, in s.
+  virtual double run_deadline_s() const = 0;
+};
+
+}  // namespace assay::supervisor

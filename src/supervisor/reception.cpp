@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "supervisor/reception.hpp"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/random.hpp"
+#include "supervisor/handshake.hpp"
+
+namespace assay::supervisor {
+
+/// At most so many connections are taken in one look, so that a flood does not keep the collector from its
+/// ranks, and more of those who are about to answer stay than are given up meanwhile.
+constexpr int most_at_once = Reception::most_pending / 2;
+
+Reception::Reception(bool loopback_only, Address& address, int ranks)
+    : sockets_(listen_on(loopback_only, address)),
+      key_(address.key),
+      ranks_(ranks),
+      missing_(static_cast<std::size_t>(ranks) - 1) {}
+
+void Reception::watch(std::vector<pollfd>& fds) const {
+  for (const int fd : sockets_) fds.push_back({fd, POLLIN, 0});
+  for (const PendingConnection& s : pending_)
+    fds.push_back({s.stream.fd(), static_cast<short>(POLLIN | (s.stream.wants_out() ? POLLOUT : 0)), 0});
+}
+
+void Reception::take_in(double now) {
+  for (const int socket : sockets_) {
+    for (int i = 0, fd;
+         i < most_at_once && (fd = accept4(socket, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0;
+         ++i) {
+      const int on = 1;
+      setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+      PendingConnection pending{Stream(fd, most_handshake_bytes), random_token(), now};
+      pending.stream.queue(challenge(pending.challenge));
+      if (!pending.stream.pump_out()) continue;
+      // A full house gives up any one of those who wait, not the oldest: in a flood the oldest is soon a
+      // supervisor that is about to answer.
+      if (pending_.size() < most_pending + missing_)
+        pending_.push_back(std::move(pending));
+      else
+        pending_[mix64(hash_text(pending.challenge), ++draws_) % pending_.size()] = std::move(pending);
+    }
+  }
+}
+
+void Reception::serve(double now, const Open& open, const Enter& enter) {
+  if (!listening()) return;
+  // Who waits comes before who knocks: an answer that has arrived is not given up.
+  for (PendingConnection& s : pending_) introduce(s, now, open, enter);
+  std::erase_if(pending_, [](const PendingConnection& s) { return !s.stream.open(); });
+  take_in(now);
+}
+
+void Reception::introduce(PendingConnection& pending, double now, const Open& open, const Enter& enter) {
+  try {
+    const bool alive = pending.stream.pump_out() && pending.stream.pump_in();
+    const auto message = pending.stream.take();
+    if (!message) {
+      if (!alive || now - pending.since_s > introduce_s) pending.stream.close();
+      return;
+    }
+    const auto guest = guest_of(*message, key_, pending.challenge, ranks_);
+    if (!guest || open(guest->rank)) {
+      pending.stream.close();
+      return;
+    }
+    pending.stream.allow_large();
+    --missing_;
+    pending.stream.queue(welcome(key_, pending.challenge, *guest));
+    enter(guest->rank, guest->host, std::move(pending.stream));
+  } catch (const Error&) {
+    pending.stream.close();
+  }
+}
+
+void Reception::close() noexcept {
+  for (const int fd : std::exchange(sockets_, {})) ::close(fd);
+  pending_.clear();
+}
+
+}  // namespace assay::supervisor

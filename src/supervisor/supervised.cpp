@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "supervisor/supervised.hpp"
+
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+
+#include "base/bounds.hpp"
+#include "base/error.hpp"
+#include "supervisor/loops.hpp"
+#include "supervisor/trace.hpp"
+
+namespace assay::supervisor {
+namespace {
+
+constexpr std::array end_signals = {SIGUSR1, SIGUSR2, SIGTERM, SIGINT, SIGHUP};
+
+sigset_t supervisor_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGCHLD);
+  for (const int signal : end_signals) sigaddset(&set, signal);
+  return set;
+}
+
+int work(const SupervisorPlan& plan, pid_t supervisor, int fd, Heartbeat& heartbeat,
+         const sigset_t& old_mask) {
+  // A worker without its supervisor would outlive the job.
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != supervisor) _exit(3);
+  // The supervisor hears these and ends the run in order; the worker goes on until it is told.
+  for (const int signal : end_signals) std::signal(signal, SIG_IGN);
+  sigprocmask(SIG_SETMASK, &old_mask, nullptr);
+  answer_trace_requests(heartbeat);
+  WorkerLink link(fd, heartbeat);
+  return plan.work(link);
+}
+
+}  // namespace
+
+int take_signal(int signals) noexcept {
+  int found = 0;
+  signalfd_siginfo info{};
+  while (read(signals, &info, sizeof info) == static_cast<ssize_t>(sizeof info))
+    if (info.ssi_signo != SIGCHLD) found = static_cast<int>(info.ssi_signo);
+  return found;
+}
+
+void require_open_files(int ranks) {
+  constexpr std::uint64_t others = 64;  // files, sockets of those who knock, what the launcher left open
+  const std::uint64_t needed = static_cast<std::uint64_t>(ranks) + others, allowed = most_open_files();
+  if (ranks > 1 && allowed < needed)
+    throw_usage("rank 0 needs " + std::to_string(needed) + " open files for " + std::to_string(ranks) +
+                " ranks, and its hard limit is " + std::to_string(allowed) +
+                ": raise it where ranks are started (ulimit -Hn " + std::to_string(needed) + ")");
+}
+
+int run_supervised(const SupervisorPlan& plan) {
+  LaunchEnvironment launch = launch_environment();
+  if (!launch.launched || launch.rank < 0 || launch.size < 1) {
+    launch.rank = 0;
+    launch.size = launch.local_size = 1;
+  }
+  if (launch.rank == 0) require_open_files(launch.size);
+  const SharedHeartbeat heartbeat;
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+    throw Error(ErrorKind::resource,
+                std::string("no line between worker and supervisor: ") + std::strerror(errno));
+  const sigset_t watched = supervisor_signals();
+  sigset_t old_mask;
+  sigprocmask(SIG_BLOCK, &watched, &old_mask);
+  std::fflush(nullptr);
+  const pid_t supervisor = getpid();
+  const pid_t worker = fork();
+  if (worker < 0)
+    throw Error(ErrorKind::resource, std::string("cannot fork a worker: ") + std::strerror(errno));
+  if (worker == 0) {
+    close(ends[0]);
+    return work(plan, supervisor, ends[1], *heartbeat, old_mask);
+  }
+  close(ends[1]);
+  const int signals = signalfd(-1, &watched, SFD_NONBLOCK | SFD_CLOEXEC);
+  const Watch watch{worker, ends[0], signals, *heartbeat};
+  return launch.rank == 0 ? collector_loop(plan, launch, watch) : supervisor_loop(plan, launch, watch);
+}
+
+}  // namespace assay::supervisor

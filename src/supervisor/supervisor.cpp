@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "supervisor/supervisor.hpp"
+
+#include <sys/wait.h>
+
+#include <csignal>
+#include <utility>
+
+#include "base/clock.hpp"
+#include "base/error.hpp"
+#include "supervisor/trace.hpp"
+
+namespace assay::supervisor {
+namespace {
+constexpr double trace_wait_s = 1.0;
+/// MPI_Finalize and destructors; beyond it a worker that said goodbye is ended.
+constexpr double leave_s = 10.0;
+}  // namespace
+
+Supervisor::Supervisor(pid_t worker, int link, Heartbeat& heartbeat, int rank, Up up)
+    : worker_(worker),
+      link_(link),
+      heartbeat_(heartbeat),
+      rank_(rank),
+      up_(std::move(up)),
+      moved_at_s_(now_s()) {}
+
+void Supervisor::say(MessageType type, std::int32_t number, std::string text) {
+  up_({type, rank_, number, std::move(text)});
+}
+
+void Supervisor::command(const Message& message) {
+  switch (message.type) {
+    case MessageType::address:
+    case MessageType::started:
+    case MessageType::step:
+      link_.queue(message);
+      link_.pump_out();
+      break;
+    case MessageType::trace_request:
+      if (ended_) break;
+      request_trace(heartbeat_, worker_);
+      trace_at_s_ = now_s();
+      break;
+    case MessageType::kill: kill_worker(); break;
+    default: break;
+  }
+}
+
+void Supervisor::kill_worker() noexcept {
+  if (ended_) return;
+  ordered_ = true;
+  ::kill(worker_, SIGKILL);
+}
+
+void Supervisor::tend() {
+  link_.pump_out();
+  read_link();
+  reap();
+  const double now = now_s();
+  if (trace_at_s_ > 0 && (trace_answered(heartbeat_) || now - trace_at_s_ > trace_wait_s || ended_)) {
+    trace_at_s_ = 0;
+    say(MessageType::trace, 0, describe_trace(heartbeat_, worker_));
+  }
+  if (said_bye_ && !ended_ && now - bye_at_s_ > leave_s) kill_worker();
+  report_status(now);
+}
+
+void Supervisor::read_link() {
+  if (!link_.open()) return;
+  const bool alive = link_.pump_in();
+  try {
+    while (auto message = link_.take()) {
+      message->rank = rank_;
+      if (message->type == MessageType::connect) {
+        address_ = message->text;
+        continue;
+      }
+      if (message->type == MessageType::bye) {
+        said_bye_ = true;
+        bye_code_ = message->number;
+        bye_at_s_ = now_s();
+      }
+      up_(*message);
+    }
+  } catch (const Error&) {
+    kill_worker();  // a worker that writes rubbish on its line has lost its mind
+  }
+  if (!alive) link_.close();
+}
+
+void Supervisor::reap() {
+  if (ended_) return;
+  int status = 0;
+  if (waitpid(worker_, &status, WNOHANG) != worker_) return;
+  read_link();  // what it said before it went
+  status_at_s_ = 0;
+  report_status(now_s());  // where it was
+  ended_ = true;
+  link_.close();
+  if (said_bye_) {
+    own_code_ = bye_code_;
+    say(MessageType::done, bye_code_);
+  } else if (ordered_) {
+    say(MessageType::done, 3);
+  } else {
+    say(MessageType::died, status);
+  }
+}
+
+void Supervisor::report_status(double now) {
+  if (ended_ || now - status_at_s_ < status_every_s) return;
+  status_at_s_ = now;
+  Snapshot s = read(heartbeat_);
+  if (moved(last_, s)) moved_at_s_ = now;
+  s.idle_s = now - moved_at_s_;
+  s.process_state = process_state(worker_);
+  last_ = s;
+  say(MessageType::status, 0, to_text(s));
+}
+
+}  // namespace assay::supervisor

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/types.h>
+
+#include <deque>
+#include <functional>
+#include <string>
+
+#include "supervisor/heartbeat.hpp"
+#include "supervisor/wire.hpp"
+
+namespace assay::supervisor {
+
+inline constexpr double status_every_s = 0.5;
+
+/// Watches one worker: passes its messages up and the collector's down, and reports its death at once.
+class Supervisor {
+ public:
+  using Up = std::function<void(const Message&)>;
+  Supervisor(pid_t worker, int link, Heartbeat& heartbeat, int rank, Up up);
+
+  /// An order of the collector.
+  void command(const Message& message);
+  /// Serves worker, line and timers; call when `link_fd` is readable, on SIGCHLD and ten times a second.
+  void tend();
+  int link_fd() const noexcept { return link_.fd(); }
+  bool wants_out() const noexcept { return link_.wants_out(); }
+
+  bool worker_ended() const noexcept { return ended_; }
+  /// Ends the worker now, whatever it does.
+  void kill_worker() noexcept;
+  /// Exit code of this supervisor without an order of the collector.
+  int own_code() const noexcept { return own_code_; }
+  /// Address of the collector from the worker; empty until it is known.
+  const std::string& address() const noexcept { return address_; }
+
+ private:
+  void read_link();
+  void reap();
+  void report_status(double now);
+  void say(MessageType type, std::int32_t number, std::string text = "");
+
+  pid_t worker_;
+  Stream link_;
+  Heartbeat& heartbeat_;
+  int rank_;
+  Up up_;
+  bool ended_ = false, said_bye_ = false, ordered_ = false;
+  int bye_code_ = 0, own_code_ = 3;
+  double bye_at_s_ = 0, status_at_s_ = 0, trace_at_s_ = 0, moved_at_s_ = 0;
+  Snapshot last_;
+  std::string address_;
+};
+
+}  // namespace assay::supervisor

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "supervisor/heartbeat.hpp"
+#include "supervisor/wire.hpp"
+
+namespace assay::supervisor {
+
+/// The worker's end of the line to its supervisor, and through it to the collector in rank 0's supervisor.
+/// Waiting on it sleeps, so the cores stay free.
+class WorkerLink {
+ public:
+  WorkerLink(int fd, Heartbeat& heartbeat) : stream_(fd), heartbeat_(heartbeat) {}
+
+  Heartbeat& heartbeat() noexcept { return heartbeat_; }
+  void enter(Phase phase) noexcept { heartbeat_.phase.store(phase, std::memory_order_relaxed); }
+
+  /// Rank 0 only, before anything else: address of the collector, to be sent to the others.
+  std::string collector_address();
+  /// The supervisor connects there if it has not found the collector by itself.
+  void connect(const std::string& address);
+
+  /// Rank 0 only: sends the description of the job. Throws the collector's Error.
+  void start(const std::string& text);
+  void ready(const std::string& text);
+  /// Waits for the next case to run; no_more_cases at the end of the run, next_segment at the end of a file.
+  int next_case();
+  /// Text of the case.
+  const std::string& step_text() const noexcept { return step_text_; }
+  void record(int case_index, const std::string& text);
+  /// For a rank that takes no part: sleeps until the run is over.
+  void rest();
+  /// Last message: this rank will exit with `code`.
+  void bye(int code);
+
+ private:
+  void send(MessageType type, std::int32_t number, std::string text);
+  Message wait(MessageType type);
+  Stream stream_;
+  Heartbeat& heartbeat_;
+  std::string step_text_;
+};
+
+}  // namespace assay::supervisor

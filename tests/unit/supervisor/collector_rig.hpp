@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// The collector by itself: no processes, no sockets, and a clock that the test turns.
+#pragma once
+
+#include <gmock/gmock.h>
+
+#include <map>
+#include <set>
+
+#include "base/error.hpp"
+#include "supervisor/collector.hpp"
+
+namespace assay::supervisor {
+/// Two nodes of two ranks; cases 0 and 1 are node-local, case 2 needs all.
+class FakeController final : public Controller {
+ public:
+  int cases = 3;
+  bool started_ = false, fails_to_store = false, fails_to_start = false;
+  std::map<int, std::vector<std::string>> stored;
+  std::vector<std::string> losses, events;
+  std::string why = "not finished";
+  bool discarded = false;
+  int next_case = 0, segments = 1;
+  std::set<int> lost_nodes;
+
+  void start(const std::string&) override {
+    if (fails_to_start) throw Error(ErrorKind::usage, "--out: exists");
+    started_ = true;
+  }
+  bool started() const noexcept override { return started_; }
+  void ready(const std::string&) override {}
+  Step next() override {
+    if (next_case >= cases && segments > 1) {
+      --segments;
+      next_case = 0;
+      return {-1, 0, true};
+    }
+    if (next_case >= cases || (next_case == 2 && !lost_nodes.empty())) return {-1, 0, false};
+    return {next_case++, 10.0, false};
+  }
+  void store(int case_index, const std::vector<std::string>& records) override {
+    if (fails_to_store) throw Error(ErrorKind::io, "disk full");
+    stored[case_index] = records;
+  }
+  std::vector<int> lost(const Loss& loss, int case_index) override {
+    losses.push_back(loss.kind + ": " + loss.text);
+    lost_nodes.insert(loss.rank / 2);
+    if (case_index < 0 || case_index == 2) return {0, 1, 2, 3};
+    return loss.rank < 2 ? std::vector<int>{0, 1} : std::vector<int>{2, 3};
+  }
+  void event(const std::string& kind, const std::string& text, int) noexcept override {
+    events.push_back(kind + ": " + text);
+  }
+  int finish(const std::string& reason, int) override {
+    why = reason;
+    started_ = false;
+    return reason.empty() && lost_nodes.empty() ? 0 : 3;
+  }
+  void discard() noexcept override { discarded = true; }
+  std::string complaint(const std::string& record) const override {
+    return record == "broken" ? "it broke" : "";
+  }
+  std::string case_name(int index) const override { return "case" + std::to_string(index); }
+  double phase_deadline_s(unsigned) const override { return 20; }
+  double standstill_s() const override { return 8; }
+  double run_deadline_s() const override { return 100; }
+};
+
+constexpr int any_number = -1000;
+
+class CollectorTest : public ::testing::Test {
+ protected:
+  FakeController controller;
+  std::vector<std::pair<int, Message>> sent;
+  std::vector<std::string> told;
+  double now = 1000;
+  Collector collector{4, controller, [this](int rank, const Message& m) { sent.emplace_back(rank, m); },
+                      [this](const std::string& line) { told.push_back(line); }, 1000};
+
+  void say(int rank, MessageType type, int number = 0, const std::string& text = "") {
+    collector.handle({type, rank, number, text}, now);
+  }
+  void status(int rank, const Snapshot& s) { say(rank, MessageType::status, 0, to_text(s)); }
+  Snapshot running(int case_index, Call call, int peer = no_peer) {
+    Snapshot s;
+    s.phase = Phase::running;
+    s.case_index = case_index;
+    s.call = call;
+    s.peer = peer;
+    s.process_state = 'R';
+    return s;
+  }
+  void begin() {
+    for (int r = 0; r < 4; ++r) collector.connected(r, r < 2 ? "node00" : "node01", now);
+    say(0, MessageType::start);
+    for (int r = 0; r < 4; ++r) say(r, MessageType::ready);
+  }
+  void record(int case_index, std::vector<int> ranks) {
+    for (const int r : ranks) say(r, MessageType::record, case_index, "r" + std::to_string(r));
+  }
+  /// Lets time pass while all supervisors report, but for `silent`. Nobody moves but those in `moving`.
+  void pass(double seconds, std::map<int, Snapshot> at = {}, std::set<int> silent = {},
+            std::set<int> moving = {}) {
+    const double begin = now;
+    for (double end = now + seconds; now < end; now += 0.5) {
+      for (int r = 0; r < 4; ++r) {
+        Snapshot s = at.contains(r) ? at[r] : Snapshot{};
+        s.idle_s = moving.contains(r) ? 0.0 : now - begin;
+        if (!silent.contains(r)) status(r, s);
+      }
+      collector.tend(now);
+    }
+  }
+  int count(int rank, MessageType type, int number = any_number) const {
+    int n = 0;
+    for (const auto& [to, m] : sent)
+      n += to == rank && m.type == type && (number == any_number || m.number == number);
+    return n;
+  }
+  void all_done() {
+    for (int r = 0; r < 4; ++r) say(r, MessageType::done);
+    collector.tend(now);
+  }
+};
+
+}  // namespace assay::supervisor

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "supervisor/handshake.hpp"
+#include "supervisor/rendezvous.hpp"
+
+namespace assay::supervisor {
+namespace {
+
+namespace fs = std::filesystem;
+
+class RendezvousTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "/tmp/assay-rendezvous-XXXXXX";
+    ASSERT_NE(mkdtemp(name), nullptr);
+    folder = name;
+    address = {random_token(), {"127.0.0.1"}, 4711};
+  }
+  void TearDown() override { fs::remove_all(folder); }
+  fs::path only_file() const { return fs::directory_iterator(folder)->path(); }
+  std::string folder;
+  Address address;
+};
+
+TEST_F(RendezvousTest, IsReadBackAndForItsOwnerOnly) {
+  const RendezvousFile file(folder, "job1", address);
+  const auto found = RendezvousFile::read(folder, "job1");
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->key, address.key);
+  EXPECT_EQ(found->port, 4711);
+  struct stat info {};
+  ASSERT_EQ(stat(only_file().c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0600u);
+  EXPECT_FALSE(RendezvousFile::read(folder, "job2"));
+}
+
+TEST_F(RendezvousTest, GoesWithItsRunAndReplacesAStaleOne) {
+  {
+    const RendezvousFile stale(folder, "job1", address);
+    Address fresh = address;
+    fresh.port = 4712;
+    const RendezvousFile file(folder, "job1", fresh);
+    EXPECT_EQ(RendezvousFile::read(folder, "job1")->port, 4712);
+  }
+  EXPECT_TRUE(fs::is_empty(folder));
+}
+
+TEST_F(RendezvousTest, WhatOthersCanReadIsNotTrusted) {
+  const RendezvousFile file(folder, "job1", address);
+  ASSERT_EQ(chmod(only_file().c_str(), 0644), 0);
+  EXPECT_FALSE(RendezvousFile::read(folder, "job1"));
+}
+
+TEST_F(RendezvousTest, NonsenseIsNoAddress) {
+  const RendezvousFile file(folder, "job1", address);
+  for (const char* text : {"", "{", "[]", "{\"key\":1}", "{\"key\":\"x\",\"hosts\":[],\"port\":1}"}) {
+    std::ofstream(only_file()) << text;
+    EXPECT_FALSE(RendezvousFile::read(folder, "job1")) << text;
+  }
+}
+
+TEST_F(RendezvousTest, NoFolderIsNoError) {
+  const RendezvousFile file(folder + "/nowhere", "job1", address);
+  EXPECT_FALSE(RendezvousFile::read(folder + "/nowhere", "job1"));
+}
+
+TEST(Rendezvous, TokensDiffer) {
+  EXPECT_EQ(random_token().size(), 64u);
+  EXPECT_NE(random_token(), random_token());
+}
+
+TEST(Rendezvous, ListensWhereItSays) {
+  Address address;
+  const int listening = listen_on(true, address).at(0);
+  const int fd = start_connect(address.hosts.at(0), address.port);
+  ASSERT_GE(fd, 0);
+  pollfd p{listening, POLLIN, 0};
+  EXPECT_EQ(poll(&p, 1, 5000), 1);
+  close(fd);
+  close(listening);
+}
+
+}  // namespace
+}  // namespace assay::supervisor
