@@ -20,8 +20,8 @@ struct AttentionShape {
   }
 };
 
-/// A call handles one pair (sequence b, head h) = (pair / heads, pair % heads) and nobody else writes what it
-/// writes: no atomics, and the same bits for any number of threads.
+/// A call handles one pair (sequence b, head h) = (pair / heads, pair % heads) and no other call writes what
+/// it writes: no atomics, and the same bits for any number of threads.
 namespace host {
 /// Floats of scratch memory a thread needs, 64-byte aligned.
 std::size_t attention_scratch(const AttentionShape& shape) noexcept;

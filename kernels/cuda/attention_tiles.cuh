@@ -109,8 +109,8 @@ __device__ inline void clear(float (&c)[M][N][4]) {
 }
 
 /// Writes a warp's c[16 M, D] times `factor` of each row (two per lane and m: rows lane / 4 and 8 more) to
-/// rows [first, ..) of a head, those below `length`, through its own rows of a tile that nobody else reads
-/// any more: 16-byte stores.
+/// rows [first, ..) of a head, those below `length`, through its own rows of a tile that no other thread
+/// block reads any more: 16-byte stores.
 template <unsigned D, unsigned M>
 __device__ inline void store_rows(Bfloat* to, unsigned step, unsigned first, unsigned length,
                                   const float (&c)[M][D / 8][4], const float (&factor)[M][2], Bfloat* tile,

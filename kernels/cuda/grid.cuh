@@ -6,7 +6,7 @@
 
 namespace assay::kernels::cuda {
 
-/// Multiprocessors of the current GPU; 1 where nobody tells.
+/// Multiprocessors of the current GPU; 1 where it is unknown.
 inline unsigned multiprocessors() {
   int device = 0, count = 0;
   if (cudaGetDevice(&device) != cudaSuccess ||

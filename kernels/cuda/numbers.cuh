@@ -73,7 +73,7 @@ __device__ inline float warp_max(float x) {
 }
 
 /// Over a block of whole warps, the same bits in all threads. `room` is shared memory for one float per warp;
-/// nobody may use it before the next barrier.
+/// it must not be used before the next barrier.
 __device__ inline float block_sum(float x, float* room) {
   const unsigned warps = blockDim.x / 32;
   x = warp_sum(x);

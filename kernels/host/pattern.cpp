@@ -104,7 +104,7 @@ void Sweeper::block(const Span& span, std::size_t at, std::size_t count, std::si
       report(span, at, expected, expected ^ differs);
     }
   }
-  // A line that was just read is in the cache; only lines that nobody read are worth writing past it.
+  // A line that was just read is in the cache; only lines that were not read are worth writing past it.
   if (writes_all()) ASSAY_DISPATCH(block_write, next_, p, count, position, !sweep_.verify);
 }
 

@@ -86,7 +86,7 @@ void Sink::send(const void* data, std::size_t bytes) {
   while (bytes > 0) {
     const ssize_t n = ::write(fd_, at, bytes);
     if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) ::_exit(1);  // nobody listens any more
+    if (n <= 0) ::_exit(1);  // the reader is gone
     at += n;
     bytes -= static_cast<std::size_t>(n);
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading files that nobody vouches for, in a process that can do nothing else.
+// Reading files that are not trusted, in a process that can do nothing else.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,7 @@ class Sink {
   std::string waiting_;
 };
 
-/// The other end. Not trusted: whoever reads believes no number before the bytes are there.
+/// The other end. Not trusted: the reader uses no number before the bytes are there.
 class Source {
  public:
   Source(int fd, std::uint64_t most_bytes, double patience_s);

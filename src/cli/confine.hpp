@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Commands on files that nobody vouches for. The files themselves are read one level below
+// Commands on files that are not trusted. The files themselves are read one level below
 // (base/confined.hpp).
 #pragma once
 

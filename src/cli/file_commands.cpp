@@ -176,7 +176,7 @@ ExitCode verdict_command(const Parsed& parsed) {
                                  : report_page(file, results, verdict_options(results, values, references));
     write_file("--report", values.text("report"), [&](std::ostream& out) { out << page; });
   }
-  // Nobody shall take it for a run.
+  // It must not look like a run.
   if (results.config.contains("simulated")) print("simulated: synthetic data, no machine was measured\n");
   print(text);
   return static_cast<ExitCode>(verdict.exit_code);

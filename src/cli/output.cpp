@@ -124,7 +124,7 @@ void print_error(const std::string& message) {
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
   }
   line += '\n';
-  // One write, so that lines of several ranks do not mix; nobody is left to tell when it fails.
+  // One write, so that lines of several ranks do not mix; a failure cannot be reported.
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());
 }
 

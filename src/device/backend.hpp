@@ -33,12 +33,12 @@ class DeviceBackend {
   /// those that the runtime counts and cannot describe, `lost` gets a line each.
   virtual std::vector<VisibleGpu> visible(std::string& why,
                                           std::vector<std::string>* lost = nullptr) const = 0;
-  /// Memory of the GPU `uuid` that nobody uses. Makes this process one of its users. Throws Error(device)
+  /// Memory of the GPU `uuid` that is free. Makes this process one of its users. Throws Error(device)
   /// when it cannot be used, Error(resource) when that is because others use it.
   virtual double free_bytes(const std::string& uuid) const = 0;
   /// B/s of one sweep of a RAM pattern that verifies and writes, over at most 256 MiB and in a few
-  /// milliseconds: what plans of time are made from, no result. Beside whoever else uses the GPU. Throws as
-  /// `free_bytes`.
+  /// milliseconds: what plans of time are made from, no result. Other users of the GPU slow it down. Throws
+  /// as `free_bytes`.
   virtual double sweep_rate(const std::string& uuid) const = 0;
   /// A device on it. Throws Error(device).
   virtual std::unique_ptr<Device> make_device(const std::string& uuid) const = 0;

@@ -152,7 +152,7 @@ class Device {
   virtual void sweep(const kernels::Sweep& sweep, std::uint64_t* words, std::size_t count,
                      kernels::ErrorLog& log) = 0;
 
-  /// Bytes of the last cache before the memory; 0 where nobody but the topology knows (host).
+  /// Bytes of the last cache before the memory; 0 where only the topology has it (host).
   virtual std::size_t cache_bytes() const noexcept { return 0; }
   /// Memory inside the device and its path to the host (device/memory_ops.hpp); null where it has none of its
   /// own.

@@ -51,7 +51,7 @@ class Builder {
   /// An attribute of an entity, as text. Throws Error(data) when it had another value.
   void attribute(const Subject& subject, const std::string& name, const std::string& value,
                  const TextPosition& place);
-  /// A wrong result of a whole group: nobody in it can be named.
+  /// A wrong result of a whole group: no member can be named.
   void fail_case(const std::string& suite, const std::string& name, const std::string& reason);
   void set_stage(const std::string& suite, const std::string& name, const std::string& stage);
 

@@ -32,7 +32,7 @@ struct Line {
 };
 
 struct Run {
-  std::string operation;  ///< all_reduce, ...; empty when nobody says
+  std::string operation;  ///< all_reduce, ...; empty when unknown
   std::vector<RankDevice> devices;
   std::vector<Line> lines;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Power from energy counters, which move in steps: nobody knows when in between the energy was used. Pure
+// Power from energy counters, which move in steps: the time of use between two steps is unknown. Pure
 // functions.
 #pragma once
 

@@ -11,7 +11,7 @@
 namespace assay::results {
 namespace {
 
-/// What /plan says of the cases, to find those that nobody planned.
+/// What /plan says of the cases, to find cases that were not planned.
 std::set<std::string> planned_cases(const OpenFile& file) {
   std::set<std::string> out;
   const auto column = [&](const char* name) {

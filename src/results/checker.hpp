@@ -11,7 +11,8 @@
 
 namespace assay::results {
 
-/// A file of a million wrong things is wrong: nobody reads them all, and looking for them takes minutes.
+/// A file of a million wrong things is wrong: a longer list is not useful, and finding them all takes
+/// minutes.
 struct TooManyProblems {};
 /// Throws TooManyProblems at the thousandth.
 void add_problem(std::vector<std::string>& problems, const std::string& text);

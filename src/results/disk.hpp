@@ -48,7 +48,7 @@ CheckedFile check_hdf5(const InputFile& file);
 /// Gives the finished file `from` its name. Without `force` an existing `to` is left alone: Error(usage).
 void publish(const Path& from, const Path& to, bool force);
 
-/// Who is writing a partial directory.
+/// The process that writes a partial directory.
 struct Owner {
   std::string run_id, host;
   std::int64_t pid = 0;
@@ -59,12 +59,12 @@ Owner this_process(const std::string& run_id);
 std::string to_text(const Owner& owner);
 std::optional<Owner> read_owner(const Path& partial);  ///< nullopt when there is none that can be read
 std::optional<Owner> parse_owner(const std::string& text);
-/// Whether the directory still belongs to `owner`, as far as a file can say that nobody vouches for.
+/// Whether the directory still belongs to `owner`, as far as an untrusted file can show.
 bool is_owner(const Path& partial, const Owner& owner);
 /// True when that process is this one or runs on this host.
 bool is_running(const Owner& owner);
 
-/// Refuses to touch a directory whose owner lives, or may live where nobody here can see it: that of another
+/// Refuses to touch a directory whose owner lives, or may live where this host cannot see it: that of another
 /// host must not have changed for 60 s. Throws Error(usage) naming the owner.
 void check_abandoned(const Path& partial, const Owner& owner);
 

@@ -12,7 +12,7 @@
 namespace assay::results {
 namespace {
 
-/// A name nobody else gives to a column of an inventory table.
+/// A name that is not used for a column of an inventory table.
 void check_column(const std::string& kind, const std::string& column) {
   if (!is_column_name(column) || column == "row" || column == "entity") {
     throw Error(ErrorKind::internal, "inventory/" + kind + ": no column can be named \"" + column + "\"");

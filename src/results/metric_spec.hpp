@@ -14,7 +14,7 @@ enum class Role { metric, covariate };
 enum class MetricClass { other, compute, memory, link, collective, step, storage };
 /// The physical bound that a rate is held against.
 enum class Floor { none, memory_channels, nic_rate, own_rate };
-/// Whose ranks share the clock of a value: such a value is one for all of them, whoever wrote it down.
+/// Whose ranks share the clock of a value: such a value is one for all of them, whichever rank stored it.
 enum class SharedBy { none, node, group, world };
 
 const char* to_string(Better b) noexcept;

@@ -78,7 +78,7 @@ std::string described(const Owner& owner) {
               ": only one run can write it");
 }
 
-/// Gives a complete file its name only if nobody has it. Returns false when somebody has.
+/// Gives a complete file its name only if no file has it. Returns false when one has.
 bool link_new(const Path& from, const Path& to) {
   if (::link(from.c_str(), to.c_str()) == 0) return true;
   if (errno == EEXIST) return false;
@@ -206,7 +206,7 @@ TakeOverLock::TakeOverLock(const Path& partial) {
   std::error_code code;
   if (!std::filesystem::exists(partial / "plan.json", code)) return;  // not ours to write to
   fd_ = ::open((partial / "owner.lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-  if (fd_ < 0) return;  // whoever writes there next says why that cannot be
+  if (fd_ < 0) return;  // the next write reports the reason
   const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(10);
   while (::flock(fd_, LOCK_EX | LOCK_NB) != 0 && (errno == EWOULDBLOCK || errno == EINTR)) {
     if (std::chrono::steady_clock::now() > patience) {
@@ -230,7 +230,7 @@ Owner take_over(const Path& partial, const std::string& run_id) {
     check_abandoned(partial, *owner);
     remove_owner(partial, *owner, old.path);
   } else if (std::filesystem::exists(partial / "owner", code)) {
-    // a text nobody can read: whoever moves it away first may go on
+    // an unreadable text: the process that moves it away first goes on
     if (::rename((partial / "owner").c_str(), old.path.c_str()) != 0) fail_taken(partial);
   }
   if (!link_new(mine.path, partial / "owner")) fail_taken(partial);

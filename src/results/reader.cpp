@@ -80,7 +80,7 @@ std::vector<CaseData> read_cases(const OpenFile& file) {
   return out;
 }
 
-/// Every reference into /entities leads to a row, so that nobody downstream has to look again.
+/// Every reference into /entities leads to a row, so that later code need not check again.
 void check_references(const Results& r) {
   const auto size = static_cast<std::int64_t>(r.entities.size());
   const auto check = [&](std::int32_t row, std::int32_t least, const std::string& where) {

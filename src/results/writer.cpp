@@ -83,7 +83,7 @@ struct Writer::Impl {
   std::vector<Entity> known;
   std::uint64_t written = 0, budget = ~std::uint64_t{0};
 
-  /// Whoever has lost the directory to another run must not write there, and says so.
+  /// A writer that lost the directory to another run must not write there; it throws.
   void check_owner() const {
     if (is_owner(partial, owner)) return;
     throw Error(ErrorKind::io, partial.string() + " was taken over by another process");
@@ -201,7 +201,7 @@ Writer Writer::resume(const Path& partial, const Start& start, bool force) {
   check(PartialReader(impl->partial, Trust::others).start);  // before anything is touched
   impl->owner = take_over(impl->partial, info.info.run_id);
   impl->cases = cases_directory(impl->partial);
-  PartialReader reader(impl->partial, Trust::others);  // again, as it is now that nobody else writes it
+  PartialReader reader(impl->partial, Trust::others);  // again, now that no other process writes it
   check(reader.start);
   impl->take_stored(reader);
   Start grown = std::move(reader.start);

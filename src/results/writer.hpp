@@ -65,7 +65,7 @@ class Writer {
   /// The cases (suite/name) that are stored and stand: of a resumed run those need not run again.
   const std::set<std::string>& stored() const noexcept;
   /// After `resume`: /entities with the rows that stored cases have added. Rows of the own table come first;
-  /// whoever adds rows goes on after these.
+  /// new rows follow these.
   const std::vector<Entity>& known_entities() const noexcept;
 
   /// For `--inject diskfull`: writing fails as on a full disk once this many bytes have been written.

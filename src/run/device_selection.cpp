@@ -107,7 +107,7 @@ bool DeviceSelector::leave_out(const std::vector<std::string>& troubles) {
     const auto of_host = [&](const auto& gpus) {
       return [&](const std::string& gpu) { return gpus.contains({hosts_[i], gpu}); };
     };
-    // Who has a GPU that works stays with it: in exclusive mode it has no second user.
+    // A rank with a working GPU keeps it: in exclusive mode it has no second user.
     if (trouble(i).empty() && !choice_.gpu[i].empty()) visible_[i] = {choice_.gpu[i]};
     std::erase_if(visible_[i], of_host(sick));
     if (trouble(i).empty()) continue;

@@ -73,7 +73,7 @@ CaseRecord Runner::measure(const Case& c, double seconds) {
   return record;
 }
 
-/// An error that came between two cases belongs to the second, or nobody would hear of it.
+/// An error that came between two cases belongs to the second, or it would be lost.
 std::vector<double> Runner::counters_before() {
   if (parts_.counters == nullptr) return {};
   auto before = parts_.counters->read();

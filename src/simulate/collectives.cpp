@@ -45,7 +45,7 @@ double leaf_rate(const Machine& machine, const MetricModel& metric, const std::v
   return several ? least : 0;
 }
 
-/// The group of every node in one draw; who is left over has none (-1).
+/// The group of every node in one draw; nodes left over have none (-1).
 std::vector<int> draw_groups(const Machine& machine, const RandomStream& stream, std::size_t draw) {
   const auto nodes = static_cast<std::size_t>(machine.nodes());
   const auto order = stream.child("draw" + std::to_string(draw)).permutation(nodes);

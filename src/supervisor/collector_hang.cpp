@@ -105,7 +105,7 @@ bool Collector::hangs(double now) const {
   return still_s >= (late ? late_standstill_s : controller_.standstill_s()) && (late || all_wait(who));
 }
 
-/// Who is to blame is decided before stacks are read: reading them wakes stopped processes.
+/// The cause is decided before stacks are read: reading them wakes stopped processes.
 void Collector::begin_trace(double now, const std::string& what) {
   hang_what_ = what;
   const auto who = suspects(now);
@@ -130,7 +130,7 @@ void Collector::begin_trace(double now, const std::string& what) {
   }
 }
 
-/// Nobody is to blame by evidence of its own: links are named, and those that cannot go on end.
+/// No rank has evidence against it: links are named, and ranks that cannot continue end.
 void Collector::end_stuck(const Blame& found, double now) {
   constexpr std::size_t most_named = 4;
   if (case_ < 0 || ready_at_s_ == 0) {

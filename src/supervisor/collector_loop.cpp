@@ -34,7 +34,7 @@ void end_launcher() {
     return;
   std::fprintf(stderr, "assay: ending %s, which cannot reach every host\n", parent->c_str());
   const pid_t launcher = getppid();
-  // It may hang in its own clean-up; nobody is left to wait for it.
+  // It may hang in its own clean-up; no process waits for it.
   if (fork() == 0) {
     for (int fd = 0; fd < 1024; ++fd) close(fd);
     setsid();

@@ -53,7 +53,7 @@ void Reception::take_in(double now) {
 
 void Reception::serve(double now, const Open& open, const Enter& enter) {
   if (!listening()) return;
-  // Who waits comes before who knocks: an answer that has arrived is not given up.
+  // Pending connections come before new ones: an answer that has arrived is read.
   for (PendingConnection& s : pending_) introduce(s, now, open, enter);
   std::erase_if(pending_, [](const PendingConnection& s) { return !s.stream.open(); });
   take_in(now);

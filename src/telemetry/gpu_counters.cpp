@@ -117,7 +117,7 @@ GpuCounters::GpuCounters(std::shared_ptr<NvmlThread> thread) : thread_(std::move
   for (int gpu = 0; gpu < gpus_; ++gpu) {
     const auto at = static_cast<std::size_t>(gpu);
     for (std::size_t line = 0; line < lines.size(); ++line) {
-      // What fails at the first time was there to be read: nobody may take its silence for health.
+      // What fails at the first time was there to be read: its silence must not count as health.
       const bool there = sheet == nullptr || sheet->gpus[at][line].told != Told::absent;
       (there ? counters_ : absent_).push_back({gpu, lines[line].name, lines[line].error});
       if (there) place_.emplace_back(gpu, line);

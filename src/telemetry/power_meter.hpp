@@ -38,7 +38,7 @@ class PackageEnergy {
 };
 
 /// Reads in a thread of its own for as long as it lives, every few milliseconds or as fast as the driver
-/// answers. Nobody waits for a sensor that hangs.
+/// answers. A sensor that hangs delays no rank.
 class PowerMeter {
  public:
   /// `nvml` is null where there are no GPUs.

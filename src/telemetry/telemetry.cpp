@@ -13,7 +13,7 @@
 
 namespace assay {
 
-/// What the library's thread writes; it may come late, when nobody waits for it any more.
+/// What the library's thread writes; it may come late, after the reader is gone.
 struct TelemetrySheet {
   struct OfGpu {
     std::map<std::string, double> values;

@@ -31,7 +31,7 @@ struct TelemetryChunk {
 /// Unit of a quantity of telemetry, as in the schema of results.
 std::string unit_of_quantity(const std::string& quantity);
 
-/// Samples in a thread of its own. Nobody ever waits for a sensor: what does not answer is left out.
+/// Samples in a thread of its own. A sensor delays no rank: what does not answer is left out.
 class Telemetry {
  public:
   /// `hz` times a second; `nvml` is null where there are no GPUs. `root` is prefixed to /sys for tests.

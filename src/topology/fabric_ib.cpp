@@ -45,7 +45,7 @@ std::string without_blanks(std::string_view text) {
   return out.substr(0, fabric_name_limit);
 }
 
-/// "MF0;leaf01:MSB7700/U1" is leaf01; a description that names nobody in particular gives the GUID.
+/// "MF0;leaf01:MSB7700/U1" is leaf01; a description without a name gives the GUID.
 std::string switch_name(std::string_view description, std::string_view id) {
   const std::size_t semicolon = description.find(';');
   if (semicolon != std::string_view::npos) {

@@ -11,9 +11,9 @@
 
 namespace assay {
 
-/// The tables of /inventory by kind (node, cpu, numa, dimm, nic, pci, device); kinds nobody has are left out.
-/// Columns are documented in suites/inventory/README.md. Text "" and number NaN mean that the node does not
-/// tell.
+/// The tables of /inventory by kind (node, cpu, numa, dimm, nic, pci, device); kinds without a part are left
+/// out. Columns are documented in suites/inventory/README.md. Text "" and number NaN mean that the node does
+/// not tell.
 std::map<std::string, results::InventoryTable> inventory_tables(const Topology& topology,
                                                                 const EntityTable& entities);
 

@@ -57,7 +57,7 @@ struct Mode {
   double gbit_per_s;
 };
 
-// One representative set of the link modes of linux/ethtool.h: whoever can do a speed supports at least one
+// One representative set of the link modes of linux/ethtool.h: a port with a speed supports at least one
 // of them.
 constexpr Mode kModes[] = {
     {ETHTOOL_LINK_MODE_1000baseT_Full_BIT, 1},       {ETHTOOL_LINK_MODE_1000baseKX_Full_BIT, 1},

@@ -52,7 +52,7 @@ std::string first_word(Communicator& mpi, const Step& step) {
   return {};
 }
 
-/// Collective. A GPU that fails alone keeps nobody waiting.
+/// Collective. A GPU that fails alone delays no rank.
 std::string exchange(Communicator& mpi, Device& device, std::size_t bytes) {
   constexpr std::uint64_t seed = 0x9cd1;
   const int me = mpi.rank(), ranks = mpi.size(), next = (me + 1) % ranks, previous = (me + ranks - 1) % ranks;

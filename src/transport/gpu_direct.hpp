@@ -9,7 +9,7 @@
 
 namespace assay {
 
-/// What MPI says of itself: true only where it has a question for that, and answers yes. No proof.
+/// MPI's own statement: true only where it has such a query and it returns yes. No proof.
 bool mpi_says_cuda();
 
 /// The proof: every rank sends to the next one from its arena, 1 KiB and 4 MiB (eagerly and by rendezvous),

@@ -12,7 +12,7 @@ constexpr std::size_t proof_bytes = std::size_t{8} << 20;
 /// Empty when MPI may be given GPU memory.
 std::string why_not_direct(GpuDirect wish, Communicator& world, Device& device) {
   if (wish == GpuDirect::off) return "--p2p.gpu-direct off";
-  // Asking is no proof, and trying where nobody said so ends in a segmentation fault.
+  // The query is no proof, and trying without it ends in a segmentation fault.
   const bool said = world.min(mpi_says_cuda() ? 1.0 : 0.0) > 0;
   if (wish == GpuDirect::automatic && !said) return "this MPI does not report support for GPU memory";
   if (world.min(static_cast<double>(device.arena().size())) < static_cast<double>(proof_bytes))

@@ -164,7 +164,7 @@ class MpiCommunicator final : public Communicator {
   std::size_t limit_;
   std::string path_;
   int rank_ = 0, size_ = 1;
-  supervisor::Heartbeat own_heartbeat_;  ///< where nobody watches
+  supervisor::Heartbeat own_heartbeat_;  ///< without a supervisor
   supervisor::Heartbeat* heartbeat_ = &own_heartbeat_;
   std::vector<std::int32_t> world_ranks_;
   std::int32_t waits_for_ = supervisor::no_peer;  ///< of the latest non-blocking transfer

@@ -24,7 +24,7 @@ using supervisor::InCall;
 using ucx::check;
 using ucx::what;
 
-/// Closing must not wait for somebody who is gone.
+/// Closing must not wait for a rank that is gone.
 constexpr double farewell_s = 2.0;
 
 /// What a Request holds: null once it is complete.
@@ -283,7 +283,7 @@ class Ucp final : public UcxCommunicator, private RemoteMemory {
 
   Settings settings_;
   ucx::Worker worker_;
-  supervisor::Heartbeat own_heartbeat_;  ///< where nobody watches
+  supervisor::Heartbeat own_heartbeat_;  ///< without a supervisor
   supervisor::Heartbeat* heartbeat_;
   std::map<int, std::string> addresses_;  ///< by rank of the world
   std::map<int, ucp_ep_h> endpoints_;

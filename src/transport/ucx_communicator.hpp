@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages over UCX directly, so that the network devices are chosen by whoever measures and not by MPI.
+// Messages over UCX directly, so that the network devices are chosen by the suite and not by MPI.
 #pragma once
 
 #include <memory>

@@ -180,7 +180,7 @@ Abnormality abnormality(std::span<const double> values, double noise) {
   if (noise > 0)
     a.real = std::sqrt(std::clamp(1 - noise * noise / (fit.scale * fit.scale), constants::real_least, 1.0));
   if (a.size < constants::deletion_most) {
-    // Whoever is farther out than one that does not belong does not belong either: two slow ones hide each
+    // A member farther out than an abnormal one is abnormal too: two slow ones hide each
     // other.
     const auto peeled = slow_by_deletion(values, 1.0, constants::peers_spread_floor);
     double least = 1;

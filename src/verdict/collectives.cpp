@@ -32,7 +32,7 @@ bool in_groups(const Series& s) {
          s.unit == "B/s" && s.first->find("group") != nullptr;
 }
 
-/// A rail judges devices; with all ranks of a node in one group nobody can tell which of them it was.
+/// A rail judges devices; with all ranks of a node in one group the slow one cannot be told apart.
 Unit unit_of(const Series& s) { return rails_of(*s.first) > 1 ? Unit::device : Unit::node; }
 
 GroupScores scores_of(const Judgement& j, const Series& s, bool retest) {

@@ -67,7 +67,7 @@ std::string kind_of_event(const std::string& text) {
 class ReportingSms {
  public:
   void add(const results::Miscompare& e, bool addresses) {
-    if (e.sm < 0) return;  // whoever does not know it says nothing for or against
+    if (e.sm < 0) return;  // records without it are no evidence
     multiprocessors_.insert(e.sm);
     times_.insert(e.t);
     ++words_;

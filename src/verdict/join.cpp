@@ -12,7 +12,7 @@
 namespace assay::verdict {
 namespace {
 
-/// Larger is worse; what nobody knows is worst.
+/// Larger is worse; unknown is worst.
 std::size_t rank_of(const std::string& state) {
   constexpr std::array order{"NOT_TESTED", "PASS", "INFO", "WARN", "INCONCLUSIVE", "FAIL"};
   return static_cast<std::size_t>(std::find(order.begin(), order.end(), state) - order.begin());

@@ -66,7 +66,7 @@ class HistoryJudge {
  private:
   void judge(const SnapshotSeries& s, const std::vector<Score>& scores, const HistorySeries& h) {
     const double drift = drift_of(now_, scores, h);
-    // Nobody else to tell the drift of the fleet by: a change must be larger by what that usually is.
+    // No other part shows the drift of the fleet: a change must be larger by what that usually is.
     const double threshold = h.threshold + (std::isnan(drift) ? 3 * h.fleet : 0.0);
     const double off = std::isnan(drift) ? 0 : drift;
     if (-off > fleet_threshold(h)) tell_drift(s, scores, -off);

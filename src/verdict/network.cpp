@@ -17,7 +17,7 @@ namespace {
 /// A logarithmic deficit as the fraction of the rate that is missing.
 double fraction(double logarithmic) { return -std::expm1(-logarithmic); }
 
-std::string name_of_part(const Judgement& j, const Part& part) {
+std::string name_of_part(const Judgement& j, const NetworkPart& part) {
   if (part.place == Place::leaf) {
     const auto row = switch_row(j, part.leaf);
     return row >= 0 ? j.entities.name(row) : "switch:" + part.leaf;
@@ -25,7 +25,7 @@ std::string name_of_part(const Judgement& j, const Part& part) {
   return j.entities.name(part.row);
 }
 
-std::vector<std::int32_t> rows_of_part(const Judgement& j, const Part& part) {
+std::vector<std::int32_t> rows_of_part(const Judgement& j, const NetworkPart& part) {
   if (part.place != Place::leaf) return {part.row};
   const auto row = switch_row(j, part.leaf);
   return row >= 0 ? std::vector{row} : std::vector<std::int32_t>{};

@@ -18,11 +18,11 @@ double message_bytes(const Series& s) {
 }
 
 /// Better ones are smaller: strong, improbable, large.
-auto strength(const Suspect& s) {
+auto strength(const SlowPlace& s) {
   return std::tuple(!s.strong, std::isnan(s.p_adjusted) ? 0.0 : s.p_adjusted, -s.deficit);
 }
 
-bool shared(const LinkSet& set, const Suspect& s) {
+bool shared(const LinkSet& set, const SlowPlace& s) {
   const auto ends = ends_of(set, s);
   return std::any_of(ends.begin(), ends.end(), [&](int e) { return set.ends[at(e)].shared; });
 }
@@ -32,7 +32,7 @@ double least_confirmed(Place place) {
   return place == Place::pair ? constants::network_pair : constants::network_node_confirmed;
 }
 
-int severity_of(const Judgement& j, const Screened& screened, const Suspect& s, const RetestResult& c) {
+int severity_of(const Judgement& j, const Screened& screened, const SlowPlace& s, const RetestResult& c) {
   // Ranks that share cores get what the scheduler gives them: what is half as fast each time it is measured
   // has more to it.
   const bool on_shared = shared(screened.set, s);
@@ -45,8 +45,8 @@ int severity_of(const Judgement& j, const Screened& screened, const Suspect& s, 
 
 }  // namespace
 
-Part part_of(const Judgement& j, const LinkSet& set, const Suspect& s) {
-  Part part;
+NetworkPart part_of(const Judgement& j, const LinkSet& set, const SlowPlace& s) {
+  NetworkPart part;
   part.place = s.place;
   part.inside = set.inside;
   switch (s.place) {
@@ -74,9 +74,9 @@ Part part_of(const Judgement& j, const LinkSet& set, const Suspect& s) {
   return part;
 }
 
-std::vector<std::vector<const Suspect*>> assign(const Judgement& j, const std::vector<Screened>& screened) {
-  std::vector<std::vector<const Suspect*>> assigned(screened.size());
-  std::map<Part, std::pair<std::size_t, const Suspect*>> best;
+std::vector<std::vector<const SlowPlace*>> assign(const Judgement& j, const std::vector<Screened>& screened) {
+  std::vector<std::vector<const SlowPlace*>> assigned(screened.size());
+  std::map<NetworkPart, std::pair<std::size_t, const SlowPlace*>> best;
   std::vector<std::size_t> with_pairs;
   for (std::size_t i = 0; i < screened.size(); ++i) {
     bool pairs = false;
@@ -114,7 +114,7 @@ std::vector<std::vector<const Suspect*>> assign(const Judgement& j, const std::v
 
 std::vector<Claim> claims_of(const Judgement& j, const Places& places,
                              const std::vector<Screened>& screened) {
-  std::map<Part, Claim> claims;
+  std::map<NetworkPart, Claim> claims;
   std::vector<LinkRetest> all_retested;
   std::size_t sets = 0;
   for (const auto& one : screened) {

@@ -11,26 +11,26 @@
 namespace assay::verdict::network {
 
 /// A part of the machine, the same in all series.
-struct Part {
+struct NetworkPart {
   Place place = Place::end;
   bool inside = false;
   std::int32_t row = -1;    ///< of the node, end, or the link whose direction is slow; -1 for a leaf
   std::int32_t other = -1;  ///< pairs: the other direction's row, if it is slow too
   std::string leaf;
-  friend auto operator<=>(const Part&, const Part&) = default;
+  friend auto operator<=>(const NetworkPart&, const NetworkPart&) = default;
 };
 /// An end that is the only one of its node counts as the node, unless it is a NIC.
-Part part_of(const Judgement& j, const LinkSet& set, const Suspect& s);
+NetworkPart part_of(const Judgement& j, const LinkSet& set, const SlowPlace& s);
 
 /// By set: the suspects that are measured again in that set's series. Each part in the series that shows it
 /// best, single pairs in the two series of the longest messages.
-std::vector<std::vector<const Suspect*>> assign(const Judgement& j, const std::vector<Screened>& screened);
+std::vector<std::vector<const SlowPlace*>> assign(const Judgement& j, const std::vector<Screened>& screened);
 
 /// The claim about a part, from the series with the most evidence.
 struct Claim {
-  Part part;
+  NetworkPart part;
   const Screened* screened = nullptr;
-  const Suspect* suspect = nullptr;
+  const SlowPlace* suspect = nullptr;
   RetestResult result;
   bool cleared = false;             ///< measured again and not slower
   int severity = 0;                 ///< 0 nothing, 1 INFO, 2 WARN, 3 FAIL

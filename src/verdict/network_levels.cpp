@@ -37,9 +37,9 @@ Way way_of(const Population& p, std::size_t i, const std::array<double, 3>& cent
 }
 
 /// Outliers of a population in any of the three ways, once each, worst first.
-std::vector<Suspect> outliers(const Population& p, Place place, double gate, const Options& options,
-                              std::size_t levels) {
-  std::vector<Suspect> found;
+std::vector<SlowPlace> outliers(const Population& p, Place place, double gate, const Options& options,
+                                std::size_t levels) {
+  std::vector<SlowPlace> found;
   std::array<double, 3> centre{not_taken, not_taken, not_taken};
   const double share =
       1.0 / static_cast<double>(ways.size() * levels * std::max<std::size_t>(1, options.sets));
@@ -57,7 +57,7 @@ std::vector<Suspect> outliers(const Population& p, Place place, double gate, con
   }
   for (std::size_t i = 0; i < p.index.size(); ++i) {
     if (best[i] > 1) continue;
-    Suspect s;
+    SlowPlace s;
     s.place = place;
     s.index = p.index[i];
     s.way = way_of(p, i, centre);
@@ -111,20 +111,20 @@ Population of_groups(const LinkSet& set, const EndScores& scores, std::size_t gr
 
 /// Takes what suspects explain off all pairs they take part in.
 template <typename Belongs>
-void lift_all(LinkSet& set, const std::vector<Suspect>& suspects, bool crossing_only, Belongs part_of) {
+void lift_all(LinkSet& set, const std::vector<SlowPlace>& suspects, bool crossing_only, Belongs part_of) {
   if (suspects.empty()) return;
-  std::vector<const Suspect*> by_part;
+  std::vector<const SlowPlace*> by_part;
   for (const auto& s : suspects) {
     if (by_part.size() <= at(s.index)) by_part.resize(at(s.index) + 1, nullptr);
     by_part[at(s.index)] = &s;
   }
-  const auto of = [&](int end) -> const Suspect* {
+  const auto of = [&](int end) -> const SlowPlace* {
     const int part = part_of(end);
     return part >= 0 && at(part) < by_part.size() ? by_part[at(part)] : nullptr;
   };
   for (auto& p : set.pairs) {
     if (crossing_only && !set.crosses(p)) continue;
-    const Suspect *a = of(p.a), *b = of(p.b);
+    const SlowPlace *a = of(p.a), *b = of(p.b);
     // The slower of the two is what the pair got.
     if (a != nullptr && (b == nullptr || a->deficit >= b->deficit)) {
       lift(p, true, a->way, a->deficit);
@@ -134,13 +134,13 @@ void lift_all(LinkSet& set, const std::vector<Suspect>& suspects, bool crossing_
   }
 }
 
-void append(std::vector<Suspect>& all, const std::vector<Suspect>& more) {
+void append(std::vector<SlowPlace>& all, const std::vector<SlowPlace>& more) {
   all.insert(all.end(), more.begin(), more.end());
 }
 
 /// Pairs slower than both of their ends explain. Spikes of congestion look the same, so the worst are only
 /// candidates; one that stands alone far below all others is strong.
-std::vector<Suspect> slow_pairs(const LinkSet& set) {
+std::vector<SlowPlace> slow_pairs(const LinkSet& set) {
   const EndScores scores = end_scores(set, false);
   std::vector<double> residual;
   for (const auto& p : set.pairs) {
@@ -156,9 +156,9 @@ std::vector<Suspect> slow_pairs(const LinkSet& set) {
                     [&](std::size_t a, std::size_t b) { return residual[a] < residual[b]; });
   // The deficit that the third worst has is what chance makes of this network.
   const double usual = wanted > 2 ? centre - residual[order[2]] : 0;
-  std::vector<Suspect> found;
+  std::vector<SlowPlace> found;
   for (std::size_t k = 0; k < std::min(max_pair_suspects, wanted); ++k) {
-    Suspect s;
+    SlowPlace s;
     s.place = Place::pair;
     s.index = static_cast<int>(order[k]);
     s.deficit = centre - residual[order[k]];
@@ -249,9 +249,9 @@ std::vector<Low> low_outliers(const std::vector<double>& values, double alpha) {
   return found;
 }
 
-std::vector<Suspect> localise(LinkSet set, const Options& options) {
+std::vector<SlowPlace> localise(LinkSet set, const Options& options) {
   constexpr std::size_t levels = 4;
-  std::vector<Suspect> all;
+  std::vector<SlowPlace> all;
   if (set.leaves.size() >= 3) {
     const auto leaves = of_groups(
         set, end_scores(set, true), set.leaves.size(), [](const End& e) { return e.leaf; },

@@ -14,7 +14,7 @@ namespace assay::verdict::network {
 enum class Place { leaf, node, end, pair };
 enum class Way { both, out, in };  ///< out: only what the part sends is slow
 
-struct Suspect {
+struct SlowPlace {
   Place place = Place::end;
   int index = -1;  ///< of the leaf, node, end, or pair in the LinkSet
   Way way = Way::both;
@@ -48,7 +48,7 @@ EndScores end_scores(const LinkSet& set, bool crossing_only);
 /// Parts that are slower than the others, highest level first: what a leaf explains is taken off its nodes,
 /// what a node explains off its NICs, what a NIC explains off its pairs. Pairs are at most
 /// `max_pair_suspects`, worst first.
-std::vector<Suspect> localise(LinkSet set, const Options& options);
+std::vector<SlowPlace> localise(LinkSet set, const Options& options);
 inline constexpr std::size_t max_pair_suspects = 300;
 
 /// Values far below the others: from 24 by robust predictive deviation, from 6 by peeled deletion t, fewer
@@ -61,6 +61,6 @@ std::vector<Low> low_outliers(const std::vector<double>& values, double alpha);
 
 /// Few nodes (or the devices of one node): a part is named when all its pairs are slow by 30 % (ranks on
 /// shared cores: 50 %) and no pair among the others is; a single slow pair likewise.
-std::vector<Suspect> small_suspects(const LinkSet& set);
+std::vector<SlowPlace> small_suspects(const LinkSet& set);
 
 }  // namespace assay::verdict::network

@@ -45,7 +45,7 @@ std::vector<double> values_of(const LinkRetest& retest, int end, Way way, bool o
 }
 
 /// Controls as the suspect is looked at: their scores, or for single pairs the upper quartile of each.
-std::vector<double> control_scores(const LinkRetest& retest, const Suspect& s) {
+std::vector<double> control_scores(const LinkRetest& retest, const SlowPlace& s) {
   std::vector<double> scores;
   if (s.place == Place::pair) {
     for (const auto& values : retest.control_pairs) scores.push_back(upper(values));
@@ -69,7 +69,7 @@ struct Seen {
   std::size_t parts = 0;
 };
 
-Seen see(const Screened& screened, const LinkRetest& retest, const Suspect& s) {
+Seen see(const Screened& screened, const LinkRetest& retest, const SlowPlace& s) {
   Seen seen;
   if (s.place == Place::pair) {
     const auto& wanted = screened.set.pairs[at(s.index)];
@@ -164,7 +164,7 @@ LinkRetest link_retest(const Judgement& j, const Places& places, const Screened&
   return retest;
 }
 
-RetestResult judge_retest(const Screened& screened, const LinkRetest& retest, const Suspect& s,
+RetestResult judge_retest(const Screened& screened, const LinkRetest& retest, const SlowPlace& s,
                           std::size_t candidates, std::size_t sets) {
   RetestResult c;
   if (retest.cases == 0) return c;

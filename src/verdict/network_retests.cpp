@@ -42,7 +42,7 @@ class Drawer {
   }
 
   /// Unit suspects: their ends, at most `network_leaf_ends` of a leaf.
-  void candidates(const std::vector<const Suspect*>& suspects) {
+  void candidates(const std::vector<const SlowPlace*>& suspects) {
     std::set<int> taken;
     for (const auto* s : suspects) {
       auto ends = ends_of(set_, *s);
@@ -73,7 +73,7 @@ class Drawer {
     finish(retest);
   }
 
-  void draw_pairs(Retest& retest, const std::vector<const Suspect*>& suspects) {
+  void draw_pairs(Retest& retest, const std::vector<const SlowPlace*>& suspects) {
     std::vector<std::vector<Pairing>> batches(constants::network_pair_batches);
     std::vector<std::vector<bool>> busy(batches.size(), std::vector<bool>(set_.ends.size(), false));
     const auto put = [&](const Pair& p, std::size_t b) {
@@ -255,7 +255,7 @@ std::vector<Retest> network_retests(const Judgement& j) {
   const auto assigned = assign(j, screened);
   std::vector<Retest> units, pairs;
   for (std::size_t i = 0; i < screened.size(); ++i) {
-    std::vector<const network::Suspect*> wanted_units, wanted_pairs;
+    std::vector<const network::SlowPlace*> wanted_units, wanted_pairs;
     if (assigned[i].empty()) continue;
     const LinkRetest retest = link_retest(j, places, screened[i]);
     // Asked twice and still without an answer: it cannot be had.

@@ -13,13 +13,13 @@ bool judged_here(const Series& s) {
          s.rows.size() >= 2;
 }
 
-bool same(const Suspect& a, const Suspect& b) { return a.place == b.place && a.index == b.index; }
+bool same(const SlowPlace& a, const SlowPlace& b) { return a.place == b.place && a.index == b.index; }
 
 }  // namespace
 
 bool Screened::small() const { return units < constants::network_robust_population; }
 
-std::vector<int> ends_of(const LinkSet& set, const Suspect& s) {
+std::vector<int> ends_of(const LinkSet& set, const SlowPlace& s) {
   if (s.place == Place::end) return {s.index};
   if (s.place == Place::pair) {
     const auto& p = set.pairs[static_cast<std::size_t>(s.index)];

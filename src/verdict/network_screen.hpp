@@ -12,7 +12,7 @@ namespace assay::verdict::network {
 /// One series and scope with its suspects.
 struct Screened {
   LinkSet set;
-  std::vector<Suspect> suspects;
+  std::vector<SlowPlace> suspects;
   std::size_t units = 0;  ///< nodes (across) or devices (inside)
   bool small() const;     ///< too few for a robust population
 };
@@ -21,7 +21,7 @@ struct Screened {
 std::vector<Screened> screen(const Judgement& j, const Places& places);
 
 /// Ends of a leaf, node or end; both ends of a pair.
-std::vector<int> ends_of(const LinkSet& set, const Suspect& s);
+std::vector<int> ends_of(const LinkSet& set, const SlowPlace& s);
 
 /// The retest cases of a series: none, or all pairs of them, centred on those of the controls.
 struct LinkRetest {
@@ -44,7 +44,7 @@ struct RetestResult {
   std::int64_t samples = 0, controls = 0;
 };
 /// `candidates` of this level and set, of `sets` that were measured again.
-RetestResult judge_retest(const Screened& screened, const LinkRetest& retest, const Suspect& s,
+RetestResult judge_retest(const Screened& screened, const LinkRetest& retest, const SlowPlace& s,
                           std::size_t candidates, std::size_t sets = 1);
 
 }  // namespace assay::verdict::network

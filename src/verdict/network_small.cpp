@@ -54,7 +54,7 @@ std::vector<Directed> directed_links(const LinkSet& set, double& reference) {
   return links;
 }
 
-struct Part {
+struct LinkCounts {
   std::size_t out = 0, in = 0, slow_out = 0, slow_in = 0;
   std::set<int> partners;
   std::set<std::size_t> pairs;
@@ -67,18 +67,18 @@ class Hubs {
   Hubs(const LinkSet& set, std::vector<Directed>& links, Place place)
       : set_(set), links_(links), place_(place) {}
 
-  std::vector<Suspect> named() {
+  std::vector<SlowPlace> named() {
     const bool whole_node = place_ == Place::node && set_.inside;
-    std::map<int, Part> parts;
+    std::map<int, LinkCounts> parts;
     for (const auto& l : links_) {
       if (l.explained || !counts(l)) continue;
       const int from = part_of(l.from), to = part_of(l.to);
       add(parts[from], true, l, to);
       if (!whole_node) add(parts[to], false, l, from);
     }
-    std::vector<Suspect> found;
+    std::vector<SlowPlace> found;
     for (auto& [index, part] : parts) {
-      Suspect s;
+      SlowPlace s;
       s.place = place_;
       s.index = index;
       s.p_adjusted = std::numeric_limits<double>::quiet_NaN();
@@ -109,34 +109,34 @@ class Hubs {
     return part_of(l.from) >= 0 && part_of(l.to) >= 0 && part_of(l.from) != part_of(l.to);
   }
 
-  static void add(Part& part, bool sends, const Directed& l, int partner) {
+  static void add(LinkCounts& part, bool sends, const Directed& l, int partner) {
     (sends ? part.out : part.in) += 1;
     (sends ? part.slow_out : part.slow_in) += l.low ? 1U : 0U;
     if (l.low) part.deficits.push_back(l.deficit);
     part.partners.insert(partner);
     part.pairs.insert(l.pair);
   }
-  int samples_of(const Part& part) const {
+  int samples_of(const LinkCounts& part) const {
     int n = 0;
     for (const auto pair : part.pairs) n += set_.pairs[pair].samples;
     return n;
   }
-  bool touches(const Directed& l, const Suspect& s) const {
+  bool touches(const Directed& l, const SlowPlace& s) const {
     if (!counts(l)) return false;
     return (s.way != Way::in && part_of(l.from) == s.index) ||
            (s.way != Way::out && part_of(l.to) == s.index);
   }
   /// Beside parts that are slow by far, noise of a few samples is not slow: what counts has half of their
   /// deficit (of the logarithm).
-  bool others_slow(const std::vector<Suspect>& found) const {
+  bool others_slow(const std::vector<SlowPlace>& found) const {
     double least = std::numeric_limits<double>::infinity();
     for (const auto& s : found) least = std::min(least, s.deficit / 2);
     return std::any_of(links_.begin(), links_.end(), [&](const Directed& l) {
       return l.low && l.deficit >= least && !l.explained &&
-             std::none_of(found.begin(), found.end(), [&](const Suspect& s) { return touches(l, s); });
+             std::none_of(found.begin(), found.end(), [&](const SlowPlace& s) { return touches(l, s); });
     });
   }
-  void explain(const std::vector<Suspect>& found) {
+  void explain(const std::vector<SlowPlace>& found) {
     for (auto& l : links_)
       for (const auto& s : found) l.explained = l.explained || touches(l, s);
   }
@@ -147,12 +147,12 @@ class Hubs {
 };
 
 /// Slow pairs that no part explains.
-std::vector<Suspect> lone_pairs(const LinkSet& set, const std::vector<Directed>& links) {
-  std::map<std::size_t, Suspect> slow;
+std::vector<SlowPlace> lone_pairs(const LinkSet& set, const std::vector<Directed>& links) {
+  std::map<std::size_t, SlowPlace> slow;
   for (const auto& l : links) {
     if (!l.slow || l.explained) continue;
     auto [it, fresh] = slow.try_emplace(l.pair);
-    Suspect& s = it->second;
+    SlowPlace& s = it->second;
     const bool forth = l.from == set.pairs[l.pair].a;
     s.way = fresh ? (forth ? Way::out : Way::in) : Way::both;
     s.place = Place::pair;
@@ -162,7 +162,7 @@ std::vector<Suspect> lone_pairs(const LinkSet& set, const std::vector<Directed>&
     s.controls = set.pairs.size() - 1;
     s.strong = true;
   }
-  std::vector<Suspect> found;
+  std::vector<SlowPlace> found;
   for (const auto& [pair, s] : slow)
     if (set.pairs[pair].samples >= constants::peers_small_samples) found.push_back(s);
   return found;
@@ -170,11 +170,11 @@ std::vector<Suspect> lone_pairs(const LinkSet& set, const std::vector<Directed>&
 
 }  // namespace
 
-std::vector<Suspect> small_suspects(const LinkSet& set) {
-  std::vector<Suspect> found;
+std::vector<SlowPlace> small_suspects(const LinkSet& set) {
+  std::vector<SlowPlace> found;
   double reference = 0;
   auto links = directed_links(set, reference);
-  const auto join = [&](const std::vector<Suspect>& more) {
+  const auto join = [&](const std::vector<SlowPlace>& more) {
     found.insert(found.end(), more.begin(), more.end());
   };
   if (!set.inside && set.leaves.size() >= least_leaves) join(Hubs(set, links, Place::leaf).named());

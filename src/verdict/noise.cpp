@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a metric was measured well enough to be judged at all, and who is slow now and then.
+// Whether a metric was measured well enough to be judged at all, and which parts are slow now and then.
 #include <algorithm>
 #include <cmath>
 #include <map>

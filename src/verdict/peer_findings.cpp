@@ -86,7 +86,7 @@ results::Finding fill(const Judgement& j, const PeerFinding& f, std::int32_t sub
   const auto& p = *f.population;
   const auto& s = *p.series;
   const Shown v = shown(f);
-  // Fresh data decide: what they do not show is a note. Under six nobody is warned of by this rule.
+  // Fresh data decide: what they do not show is a note. This rule gives no warning under six parts.
   const bool note = f.intermittent || (!f.suspect.warn && p.size() < constants::peers_min_population);
   const char* otherwise = note ? "INFO" : "WARN";
   auto out = j.about(subject, f.fail ? "FAIL" : otherwise, f.fail ? "magnitude" : "abnormality",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Floors that follow from what the hardware says of itself. Claimed only where the inventory knows the rates
+// Floors that follow from what the hardware reports. Claimed only where the inventory knows the rates
 // exactly.
 #include <algorithm>
 #include <cmath>

@@ -200,7 +200,7 @@ class Screener {
 
  private:
   /// Those who are slow in so large a company that it may be another kind of part are no candidates, and
-  /// neither is anybody who is faster than a side that may be one.
+  /// neither is a part that is faster than a side that may be one.
   void spare_kinds() {
     std::map<std::size_t, std::vector<double>> slowness;  // of all members of a population, the slowest first
     for (auto& s : out_.suspects) {
@@ -282,9 +282,9 @@ class Screener {
     return fraction(s.deficit) > least && s.deficit > constants::warn_errors * p.se_of(s.member);
   }
 
-  /// Under six nobody can see how the healthy spread, so the widest published spread stands in for it; only
-  /// where devices take turns, because ranks that measure at the same time disturb one another by more than
-  /// that.
+  /// Under six parts the spread of healthy ones is unknown, so the widest published spread stands in for it;
+  /// only where devices take turns, because ranks that measure at the same time disturb one another by more
+  /// than that.
   double assumed_p(const Population& p, const Test& t, const Suspect& s) const {
     const double n = static_cast<double>(t.members.size());
     if (t.members.size() >= constants::peers_min_population || !p.series->takes_turns) return 1;

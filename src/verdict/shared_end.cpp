@@ -64,7 +64,7 @@ class Ends {
       ++others;
       good += l.below == nullptr ? 1 : 0;
     }
-    // Where the rest is no better nobody can tell whose fault it is.
+    // Where the rest is no better the faulty end cannot be told apart.
     if (2 * good <= others) return {};
     // A part that is named for one direction explains what is slow the other way, too: its partner has no
     // finding of its own.

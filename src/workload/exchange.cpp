@@ -94,8 +94,8 @@ void Exchange::follow(int peer) {
     Control control;
     comm_.recv(&control, sizeof control, peer, control_tag);
     if (control.go == Control::stop) return;
-    // Numbers never repeat within a pair, whoever leads: an old message left in a slot must not look like the
-    // new one.
+    // Numbers never repeat within a pair, whichever end leads: an old message left in a slot must not look
+    // like the new one.
     next_iteration_ = std::max(next_iteration_, control.iteration + control.repetitions);
     batch_ = {control.bytes, control.repetitions};
     follow_batch(peer, control);

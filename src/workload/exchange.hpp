@@ -71,7 +71,7 @@ struct Times {
 /// Both ranks of a pair make one and call `run`, with `first` true on one of them. Every message is written
 /// to a slot of its own before the clock starts and checked after it stopped: word i of message n is a
 /// function of (key, source, destination, n, i). The leader of a direction takes the time and tells the other
-/// rank by a control message whether to go on and with how much, so that nobody outside the pair need agree.
+/// rank by a control message whether to go on and with how much, so that no other rank takes part.
 /// A direction begins with one small message and grows from there, so that a link which is slow by any factor
 /// keeps its share of the time.
 class Exchange {

@@ -137,7 +137,7 @@ void append(RankRow& row, const allreduce::CollectiveSeries& series, const Colle
     const double rate = counted * k / series.samples.seconds[i];
     row.t.push_back(context.since_start(series.samples.start_s[i]));
     row.block.push_back(draw >= 0 ? draw : series.samples.block[i]);
-    // Unique over the draws: who is left out of a draw has its samples elsewhere in the row.
+    // Unique over the draws: a rank left out of a draw has its samples elsewhere in the row.
     row.group.push_back(1e6 * draw + scope.group);
     row.duration.push_back(wanted / rate);
     row.algbw.push_back(rate);

@@ -167,7 +167,7 @@ class MixedRun {
         recorder_(context, context.device_entity),
         host_recorder_(context, context.entities.node(context.topology.me().node)),
         power_(context, 0.1) {
-    // Whoever was suspected is looked at again under the same load, which takes as many windows as are asked
+    // A suspected part is measured again under the same load, which takes as many windows as are asked
     // for and no second soak.
     constexpr double again_s = 60;
     if (context.retest == nullptr || m_.duration_s <= again_s) return;
@@ -179,7 +179,7 @@ class MixedRun {
     const double setup = now_s();
     set_up();
     if (together_.any(false)) {
-      // Nobody burns where one cannot.
+      // If one rank cannot burn, none does.
       threads_.clear();
       power_.finish();
       return end();

@@ -127,7 +127,7 @@ class PulseRun {
       together_.guarded([&] { done_.push_back(one(k, times_.back())); });
       context_.count_batch();
     }
-    // Whoever does not pulse sleeps until here.
+    // Ranks that do not pulse sleep until here.
     context_.world.quiet_barrier();
     std::vector<double> late(static_cast<std::size_t>(pulse_.train.pulses), -1e9), early(late.size(), -1e9);
     for (std::size_t k = 0; k < done_.size(); ++k) {

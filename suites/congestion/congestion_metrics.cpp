@@ -13,7 +13,7 @@ using results::Role;
 using results::SharedBy;
 
 const Metrics& metrics() {
-  // Who is congested is the victim of the others' traffic: a bound on it is one on the cluster.
+  // A congested rank is the victim of the others' traffic: a bound on it is one on the cluster.
   const Judging collective{MetricClass::collective, 0.03, 1, Floor::none, SharedBy::world};
   const std::vector<results::MetricSpec> impacts{
       {"congested", "count", Better::none, true, Role::covariate, true,

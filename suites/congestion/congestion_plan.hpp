@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who is measured and who floods the network, for how long: equal on all ranks.
+// Which ranks are measured and which flood the network, for how long: equal on all ranks.
 #pragma once
 
 #include <cstddef>

@@ -14,7 +14,7 @@
 namespace assay::gemm {
 
 struct Profile {
-  std::vector<NumType> types;     ///< what is multiplied where nobody says what, the cheapest first
+  std::vector<NumType> types;     ///< the default types, the cheapest first
   double share = 1;               ///< cores of the slowest rank, or GPUs
   std::uint64_t cache_bytes = 0;  ///< the matrices of a rank must exceed it
   bool gpu = false;

@@ -147,8 +147,8 @@ void run_pairs(const Case& c, Context& context) {
   const int me = context.world.rank();
   std::size_t done = 0;
   for (const p2p::Round& round : schedule) {
-    // Who has no partner waits here without using the core; the vote keeps a late round from being begun by
-    // half of them.
+    // A rank without a partner waits here without using the core; the vote keeps a late round from being
+    // begun by half of them.
     comm.quiet_barrier();
     if (comm.max(now_s() > context.end_s ? 1.0 : 0.0) > 0) break;
     ++done;

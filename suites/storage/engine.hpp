@@ -26,7 +26,7 @@ class Engine {
   virtual ~Engine() = default;
   virtual std::string name() const = 0;  ///< io_uring|threads
   /// Moves all of them, at most depth() at a time, in their order as far as the device keeps it. Results are
-  /// in the requests. A short transfer is not continued: whoever asks decides.
+  /// in the requests. A short transfer is not continued: the caller decides.
   virtual void run(bool write, std::span<Request> requests) = 0;
   /// Memory that requests will use again and again; a hint.
   virtual void use_memory(std::span<std::byte> /*memory*/) {}

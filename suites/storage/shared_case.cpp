@@ -84,7 +84,7 @@ class SharedCase {
       context_.record.parameter("direct", direct_ ? 1 : 0);
     });
     if (hard_) own_ = context_.world.broadcast_text(own_, 0);
-    together_.any(false);  // nobody goes on before all have looked at the space, and the file is there
+    together_.any(false);  // no rank goes on before all have looked at the space, and the file is there
     together_.guarded([&] {
       if (own_.empty()) throw Error(ErrorKind::resource, host_name() + ": rank 0 has made no file");
       if (!makes()) fd = open_made(own_, false, true);

@@ -143,7 +143,7 @@ void Transfer::fail(bool write, const Request& r) const {
   const std::string text = fmt::format("{}: {}: {} at offset {}: {}", host_name(), path_,
                                        write ? "write" : "read", r.offset, what);
   const bool full = r.result == -ENOSPC || r.result == -EDQUOT || r.result == -EFBIG;
-  // Full is a matter of whoever filled it; what the device refuses is its fault.
+  // A full disk is no fault of the device; other refusals are.
   context_.record.event(full ? "launch-warn" : "launch-fail", (full ? "mismatch: " : "corrupt: ") + text,
                         context_.entities.node(context_.topology.me().node));
   throw Error(ErrorKind::resource, text);

@@ -58,7 +58,7 @@ class Transfer {
   void lay_out(double seconds);
   /// Before each chunk is read, asks the kernel to let go of its pages: where O_DIRECT cannot be used.
   void drop_cache() noexcept { drops_cache_ = true; }
-  /// The largest share of a chunk that was in the page cache when its reading began; 1 where nobody tells.
+  /// The largest share of a chunk that was in the page cache when its reading began; 1 where it is unknown.
   double resident_share() const noexcept { return resident_share_; }
   const Layout& layout() const noexcept { return layout_; }
   /// Goes on with what another rank has laid out: its file, opened here, and its chunks, all of the first

@@ -50,7 +50,7 @@ StepAudit::StepAudit(Gpt& gpt, const RandomStream& random)
 }
 
 /// The largest gradients of the drawn elements: zeros prove nothing about a sum.
-void StepAudit::pick(Place& place, const std::vector<float>& gradients) {
+void StepAudit::pick(Chosen& place, const std::vector<float>& gradients) {
   std::vector<std::size_t>& picked = place.picked;
   picked.resize(gradients.size());
   std::iota(picked.begin(), picked.end(), std::size_t{0});
@@ -68,7 +68,7 @@ std::string StepAudit::name_of(const Piece& piece) const {
 
 std::string StepAudit::update(const kernels::AdamW& rule) {
   std::string wrong;
-  for (Place& place : places_) {
+  for (Chosen& place : places_) {
     const Gpt::UpdateSlice slice = gpt_.update_slice(place.piece, place.begin, place.count);
     pick(place, slice.gradients);
     for (std::size_t i = 0; i < place.count && wrong.empty(); ++i) {
@@ -93,7 +93,7 @@ std::string StepAudit::update(const kernels::AdamW& rule) {
 std::string StepAudit::reduction(Communicator& ranks) {
   std::vector<double> own, sums, sizes;
   std::vector<float> local(updated_elements);
-  for (const Place& place : places_) {
+  for (const Chosen& place : places_) {
     local.resize(place.count);
     gpt_.device().copy_to_host(local.data(), gpt_.gradients() + place.piece.offset + place.begin,
                                local.size() * sizeof(float));
@@ -107,7 +107,7 @@ std::string StepAudit::reduction(Communicator& ranks) {
   std::string wrong;
   double missing = 0, mine = 0;  // squares of what the sums lack, and of that less this rank's part
   std::size_t at = 0;
-  for (const Place& place : places_)
+  for (const Chosen& place : places_)
     for (std::size_t i = 0; i < place.summed.size(); ++i, ++at) {
       const double lack = sums[at] - static_cast<double>(place.summed[i]);
       missing += lack * lack;

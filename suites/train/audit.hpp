@@ -40,19 +40,19 @@ class StepAudit {
   std::string gradients(std::size_t counted);
 
  private:
-  struct Place {
+  struct Chosen {
     Piece piece;
     std::size_t begin = 0, count = 0;  ///< elements of the piece
     std::vector<std::size_t> picked;   ///< of these elements, for the sum over ranks
     std::vector<float> summed;         ///< their gradients as update() read them
   };
-  static void pick(Place& place, const std::vector<float>& gradients);
+  static void pick(Chosen& place, const std::vector<float>& gradients);
 
   std::string name_of(const Piece& piece) const;
 
   Gpt& gpt_;
   std::size_t first_tensor_;
-  std::vector<Place> places_;
+  std::vector<Chosen> places_;
 };
 
 /// The change of the mean loss when the parameters of a tensor move by a small step along their gradient and

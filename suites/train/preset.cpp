@@ -34,7 +34,7 @@ const Preset host_presets[] = {
     {"small", {384, 6, 6, 64, 128}, {64, 1, 8}, 4, 1e-3f, 10, small_band},
 };
 // Layers as wide as those of models that GPUs are bought for, with a vocabulary of their size; the tokens
-// come from fewer, so that a run of minutes learns them. No band: nobody has trained these often enough to
+// come from fewer, so that a run of minutes learns them. No band: these were not trained often enough to
 // know it.
 const Preset gpu_presets[] = {
     {"tiny", {128, 2, 4, 32, 64}, {32, 1, 8}, 8, 3e-3f, 10, tiny_band},

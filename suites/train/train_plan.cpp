@@ -169,7 +169,7 @@ class Planner {
     return c;
   }
 
-  /// Nobody else runs then, so it belongs to the node, and its ranks are compared like any other part.
+  /// No other rank runs then, so it belongs to the node, and its ranks are compared like any other part.
   Case alone(const std::string& name) const {
     Case c = training(name, "alone", 1, true);
     c.stage = Stage::node_local;

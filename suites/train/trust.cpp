@@ -48,7 +48,8 @@ Outcome Trust::check(int step, const std::vector<std::uint64_t>& all, const std:
   bool unsettled = false;
   for (const Dissent& d : dissents) {
     const std::uint64_t repeated = again[static_cast<std::size_t>(d.rank) * columns + d.column];
-    // Without a majority the one who cannot repeat himself was wrong; if all can, nobody knows who is.
+    // Without a majority the rank that cannot repeat its result was wrong; if all can, the wrong one is
+    // unknown.
     if (d.tied && repeated == d.seen) continue;
     if (d.rank != me) continue;
     ++outcome.mine;

@@ -27,7 +27,7 @@ class Trust {
   /// the state before and returns this rank's digests [column]. Who differed from the majority, or without
   /// one from his own repetition, has a miscompare (index = step * columns
   /// + column; reread = the repeated digest) and an event that names rank, step, column, and whether the
-  /// fault was transient (right when repeated) or persistent. One rank alone has nobody to differ from: with
+  /// fault was transient (right when repeated) or persistent. One rank alone cannot differ: with
   /// `alone`, it repeats always.
   Outcome check(int step, const std::vector<std::uint64_t>& all, const std::vector<std::string>& names,
                 bool alone, const std::function<std::vector<std::uint64_t>()>& repeat);

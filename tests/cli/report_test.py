@@ -95,7 +95,7 @@ class Report(harness.CliTest):
         run = data["run"]
         for signed in (hashlib.sha256((self.store / "fault.h5").read_bytes()).hexdigest(), run["plan_hash"], run["assay_version"], run["started"], run["command_line"],
                        "exit code 2", "level standard", "none given: no contract, no baseline, no history", "Measured by: name, signature", "Accepted by: name, signature",
-                       "1 node FAIL", f"Seed {run['seed']}", "Values corrupted on purpose, and whether the checkers saw them"):
+                       "1 node FAIL", f"Seed {run['seed']}", "Injected corruptions and what the checkers detected"):
             self.assertIn(signed, words)
         everything = [attributes.get("id") for _, attributes in page.elements if "id" in attributes]
         self.assertEqual(len(everything), len(set(everything)))

@@ -24,7 +24,7 @@ constexpr int most_tries = 16;  ///< until every multiprocessor has run a block
 constexpr unsigned l1_rounds = 4096;
 static_assert(kernels::max_multiprocessors == max_multiprocessor_number);
 
-/// Binds memory that nobody has touched to a NUMA domain; without the libraries for it, as nothing else here
+/// Binds untouched memory to a NUMA domain; without the libraries for it, as nothing else here
 /// needs them. What the system refuses (a container without the right) leaves the memory where the system
 /// puts it.
 void bind_to(int numa, void* memory, std::size_t bytes) {

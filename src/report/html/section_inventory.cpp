@@ -21,7 +21,7 @@ std::string number_text(double value, const std::string& unit) {
                                                         : format_quantity(value, unit);
 }
 
-/// One column boiled down: its values, the most frequent first, with who has the others.
+/// One column boiled down: its values, the most frequent first, with the owners of the others.
 std::vector<Cell> column_row(const Page& page, const results::InventoryTable& table, const std::string& name,
                              const std::vector<std::string>& values) {
   std::map<std::string, std::vector<std::int32_t>> by_value;

@@ -264,7 +264,7 @@ bool NcclCommunicator::test_all(std::span<Request> requests) {
     else
       all = false;
   }
-  // Nobody waits here, so an error of NCCL's own would never be seen.
+  // No call waits here, so an error of NCCL's own would never be seen.
   if (!all && comm_ != nullptr) {
     ncclResult_t state = ncclSuccess;
     check(nccl_.comm_get_async_error(comm_, &state), "ncclCommGetAsyncError");

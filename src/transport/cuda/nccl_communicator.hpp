@@ -113,7 +113,7 @@ class NcclCommunicator final : public ForwardingCommunicator {
   const NcclLibrary& nccl_;
   Device& device_;
   GpuSettings settings_;
-  supervisor::Heartbeat own_heartbeat_;  ///< where nobody watches
+  supervisor::Heartbeat own_heartbeat_;  ///< without a supervisor
   supervisor::Heartbeat* heartbeat_;
   std::unique_ptr<Communicator> owned_;  ///< of a part
   Stream stream_;

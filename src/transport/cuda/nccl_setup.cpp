@@ -15,7 +15,7 @@
 namespace assay::cuda {
 namespace {
 
-/// Closing must not wait for somebody who is gone.
+/// Closing must not wait for a rank that is gone.
 constexpr double farewell_s = 5.0;
 
 /// What one rank could not do is an error of all, in its words.

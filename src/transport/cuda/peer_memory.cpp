@@ -23,7 +23,7 @@ std::string CudaPeerMemory::exposed() {
   cudaIpcMemHandle_t handle;
   const cudaError_t error = cudaIpcGetMemHandle(&handle, device_.arena().data());
   if (error == cudaSuccess) return {reinterpret_cast<const char*>(&handle), sizeof handle};
-  cudaGetLastError();  // told here, so nobody else has to hear of it
+  cudaGetLastError();  // reported here, so it is cleared
   refused_ = fmt::format("rank {}: cudaIpcGetMemHandle: {}", me_, cudaGetErrorString(error));
   return {};
 }
@@ -54,7 +54,7 @@ std::unique_ptr<CudaPeerMemory> CudaPeerMemory::make(Communicator& world, Commun
   const auto handles = group.all_gather_text(made->exposed());
   for (std::size_t i = 0; i < ranks.size(); ++i)
     if (const int rank = std::stoi(ranks[i]); rank != made->me_) made->open(rank, handles[i]);
-  group.barrier();  // nobody moves on, and perhaps ends, while others open
+  group.barrier();  // no rank goes on, and perhaps ends, while others open
   return made;
 }
 

@@ -90,9 +90,10 @@ TEST(FaultSpec, NamesWhatIsWrong) {
             "no fault 'slwo' (faults: slow, stall, bitflip, nan, drop, slowlink, hang, crash, exit, throw, "
             "diskfull, nomem, clock)");
   EXPECT_THAT(failure(""), HasSubstr("no fault ''"));
-  EXPECT_EQ(failure("slow:factr=0.5"),
-            "slow has no key 'factr' (keys: factor, duty, step, rank, node, device, suite, case, metric, "
-            "after, seed)");
+  EXPECT_EQ(
+      failure("slow:factr=0.5"),
+      "slow has no key 'factr' (keys: factor, duty, step, ramp, rank, node, device, suite, case, metric, "
+      "after, seed)");
   EXPECT_THAT(failure("slow:"), HasSubstr("slow has no key '' (keys: "));
   EXPECT_EQ(failure("diskfull:rank=1"), "diskfull has no key 'rank' (keys: after_bytes)");
   EXPECT_EQ(failure("slow:rank=1"), "slow needs factor= in 'slow:rank=1'");
