@@ -34,7 +34,7 @@ while read -r file; do
   [ -n "$file" ] || continue
   lines=$(wc -l <"$file")
   [ "$lines" -le 400 ] || breach "$file: $lines lines, more than 400"
-done < <(select_files '\.(cpp|hpp|cu|cuh|sh|py)$')
+done < <(select_files '\.(cpp|hpp|cu|cuh|sh|py|mjs|ts)$')
 
 # Functions that fit on a screen; a test may tell its story in one.
 mapfile -t matched < <(select_files '^(src|kernels|suites)/.*\.(cpp|hpp|cu|cuh)$')
