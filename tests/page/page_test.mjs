@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Opens pages as a reader does, and holds what is shown against `assay verdict --json`.
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { copyFileSync, existsSync, readdirSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
