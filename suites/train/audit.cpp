@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "kernels/bfloat.hpp"
@@ -55,9 +56,11 @@ void StepAudit::pick(Chosen& place, const std::vector<float>& gradients) {
   picked.resize(gradients.size());
   std::iota(picked.begin(), picked.end(), std::size_t{0});
   const std::size_t n = std::min(summed_elements, picked.size());
-  std::partial_sort(
-      picked.begin(), picked.begin() + static_cast<std::ptrdiff_t>(n), picked.end(),
-      [&](std::size_t a, std::size_t b) { return std::abs(gradients[a]) > std::abs(gradients[b]); });
+  const auto size = [&](std::size_t i) {  // a NaN has no place in an order
+    return std::isnan(gradients[i]) ? std::numeric_limits<float>::infinity() : std::abs(gradients[i]);
+  };
+  std::partial_sort(picked.begin(), picked.begin() + static_cast<std::ptrdiff_t>(n), picked.end(),
+                    [&](std::size_t a, std::size_t b) { return size(a) > size(b); });
   picked.resize(n);
   for (const std::size_t i : picked) place.summed.push_back(gradients[i]);
 }
@@ -91,7 +94,7 @@ std::string StepAudit::update(const kernels::AdamW& rule) {
 }
 
 std::string StepAudit::reduction(Communicator& ranks) {
-  std::vector<double> own, sums, sizes;
+  std::vector<double> own;
   std::vector<float> local(updated_elements);
   for (const Chosen& place : places_) {
     local.resize(place.count);
@@ -99,10 +102,9 @@ std::string StepAudit::reduction(Communicator& ranks) {
                                local.size() * sizeof(float));
     for (const std::size_t i : place.picked) own.push_back(static_cast<double>(local[i]));
   }
-  sums = own;
-  for (const double g : own) sizes.push_back(std::abs(g));
+  std::vector<double> sums = own;  // and behind them those of the absolute values
+  for (const double g : own) sums.push_back(std::abs(g));
   ranks.all_reduce(sums.data(), sums.data(), sums.size(), DataType::fp64, ReduceOp::sum);
-  ranks.all_reduce(sizes.data(), sizes.data(), sizes.size(), DataType::fp64, ReduceOp::sum);
   const double rounding = 1.2e-7 * ranks.size();  // of one addition per rank
   std::string wrong;
   double missing = 0, mine = 0;  // squares of what the sums lack, and of that less this rank's part
@@ -112,7 +114,7 @@ std::string StepAudit::reduction(Communicator& ranks) {
       const double lack = sums[at] - static_cast<double>(place.summed[i]);
       missing += lack * lack;
       mine += (lack - own[at]) * (lack - own[at]);
-      if (!(std::abs(lack) <= rounding * sizes[at]) && wrong.empty())
+      if (!(std::abs(lack) <= rounding * sums[own.size() + at]) && wrong.empty())
         wrong = fmt::format(
             "the sum over ranks of gradient {} of {} is {:.9g}, and the gradients of all ranks add up to "
             "{:.9g}",

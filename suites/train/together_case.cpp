@@ -96,9 +96,9 @@ class Together {
     const Outcome replicas = check_replicas(step, all);
     log_.add(report, t0, regret_of(all), replicas.mine, reducer_.busy_s());
     check_regret(step);
+    lasting_ = replicas.lasting;
     for (const StepReport& r : all)
       if (r.stop > 0) return false;
-    lasting_ = replicas.lasting;
     return !lasting_;
   }
 

@@ -2,6 +2,9 @@
 // The audit of a training step: a healthy step passes at every step count, each broken part of one is named.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <limits>
+
 #include "base/system.hpp"
 #include "suites/train/audit.hpp"
 #include "suites/train/preset.hpp"
@@ -100,6 +103,14 @@ TEST_F(AuditedModel, AWrongDirectionIsFound) {
   std::rotate(g, g + tensor.columns + 1, g + tensor.size());
   const std::string wrong = train::StepAudit(*gpt_, RandomStream(1, "audit")).gradients(counted_);
   EXPECT_NE(wrong.find("layer1"), std::string::npos) << wrong;
+}
+
+TEST_F(AuditedModel, GradientsThatAreNotNumbersAreFound) {
+  std::fill_n(gpt_->gradients() + 1000, 500, std::numeric_limits<float>::quiet_NaN());
+  const kernels::AdamW rule = train::preset_named("tiny").rule(0, 1);
+  gpt_->update(rule);
+  const std::string wrong = train::StepAudit(*gpt_, RandomStream(1, "audit")).update(rule);
+  EXPECT_NE(wrong.find("nan"), std::string::npos) << wrong;
 }
 
 TEST_F(AuditedModel, OneWrongElementOfAnUpdateIsFound) {
