@@ -22,6 +22,7 @@
 #include "base/process_stat.hpp"
 #include "base/random.hpp"
 #include "base/system.hpp"
+#include "suites/storage/refused.hpp"
 
 namespace assay::storage {
 namespace {
@@ -31,8 +32,7 @@ constexpr const char* file_prefix = "data-";
 constexpr int directory_flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
 
 [[noreturn]] void fail(const std::string& path, const char* what) {
-  throw Error(ErrorKind::resource,
-              fmt::format("{}: {}: cannot {}: {}", host_name(), path, what, std::strerror(errno)));
+  throw Refused(path + ": cannot " + what, errno);
 }
 
 std::string boot_id() {

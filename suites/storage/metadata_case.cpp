@@ -14,12 +14,11 @@
 #include <optional>
 
 #include "base/clock.hpp"
-#include "base/error.hpp"
-#include "base/system.hpp"
 #include "suite/together.hpp"
 #include "suites/storage/evidence.hpp"
 #include "suites/storage/folder.hpp"
 #include "suites/storage/local_file.hpp"
+#include "suites/storage/refused.hpp"
 
 namespace assay::storage {
 namespace {
@@ -67,8 +66,7 @@ class MetadataCase {
     return fmt::format("data-{:06}-{}{}", rank, i, renamed ? "-r" : "");
   }
   [[noreturn]] void fail(const char* what, const std::string& file) const {
-    throw Error(ErrorKind::resource, fmt::format("{}: {}/{}: cannot {}: {}", host_name(), site_.paths[path_],
-                                                 file, what, std::strerror(errno)));
+    throw Refused(fmt::format("{}/{}: cannot {}", site_.paths[path_], file, what), errno);
   }
 
   void enter() {
@@ -80,9 +78,7 @@ class MetadataCase {
     const auto open = [&](int rank) {
       const std::string& path = directories[static_cast<std::size_t>(one_ ? 0 : rank)];
       Descriptor fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-      if (!fd)
-        throw Error(ErrorKind::resource,
-                    fmt::format("{}: {}: cannot open: {}", host_name(), path, std::strerror(errno)));
+      if (!fd) throw Refused(path + ": cannot open", errno);
       return fd;
     };
     together_.guarded([&] {
@@ -133,7 +129,15 @@ class MetadataCase {
     const Descriptor fd(
         ::openat(mine_.get(), file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
     if (!fd) fail("create", file);
-    if (::write(fd.get(), words.data(), file_bytes) != static_cast<ssize_t>(file_bytes)) fail("write", file);
+    const ssize_t written = ::write(fd.get(), words.data(), file_bytes);
+    if (written < 0) fail("write", file);
+    // A file system that is full takes a part; the next part has the reason.
+    if (written < static_cast<ssize_t>(file_bytes) && ::write(fd.get(), words.data(), 1) < 0)
+      fail("write", file);
+    if (written < static_cast<ssize_t>(file_bytes))
+      throw Refused(
+          fmt::format("{}/{}: {} of {} bytes written", site_.paths[path_], file, written, file_bytes), 0,
+          true);
   }
 
   void read(const std::string& file, std::uint64_t i) {

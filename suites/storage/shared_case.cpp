@@ -6,12 +6,12 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/system.hpp"
 #include "suites/storage/local_file.hpp"
+#include "suites/storage/refused.hpp"
 #include "suites/storage/sequential.hpp"
 #include "suites/storage/storage_plan.hpp"
 
@@ -22,9 +22,7 @@ namespace {
 Descriptor open_made(const std::string& path, bool direct, bool write) {
   Descriptor fd(
       ::open(path.c_str(), (write ? O_RDWR : O_RDONLY) | O_NOFOLLOW | O_CLOEXEC | (direct ? O_DIRECT : 0)));
-  if (!fd)
-    throw Error(ErrorKind::resource, fmt::format("{}: {}: cannot open what another rank has made: {}",
-                                                 host_name(), path, std::strerror(errno)));
+  if (!fd) throw Refused(path + ": cannot open what another rank has made", errno);
   return fd;
 }
 

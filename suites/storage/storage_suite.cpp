@@ -7,6 +7,7 @@
 #include "suites/storage/local_case.hpp"
 #include "suites/storage/metadata_case.hpp"
 #include "suites/storage/random_case.hpp"
+#include "suites/storage/refused.hpp"
 #include "suites/storage/shared_case.hpp"
 #include "suites/storage/storage_metrics.hpp"
 #include "suites/storage/storage_plan.hpp"
@@ -65,6 +66,15 @@ void StorageSuite::prepare(const std::vector<Case>& cases, const Config& config,
 }
 
 void StorageSuite::run(const Case& c, Context& context) {
+  try {
+    dispatch(c, context);
+  } catch (const storage::Refused& e) {
+    e.tell(context);
+    throw;
+  }
+}
+
+void StorageSuite::dispatch(const Case& c, Context& context) {
   if (c.parameters.contains("queue_depth")) return storage::run_random(c, context, site_);
   if (c.operation == "metadata") return storage::run_metadata(c, context, site_);
   if (c.operation.starts_with("shared-")) return storage::run_shared(c, context, site_);

@@ -23,6 +23,8 @@ class StorageSuite final : public Suite {
   void run(const Case& c, Context& context) override;
 
  private:
+  void dispatch(const Case& c, Context& context);
+
   storage::Site site_;
 };
 

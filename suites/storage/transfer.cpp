@@ -12,8 +12,7 @@
 #include <new>
 
 #include "base/clock.hpp"
-#include "base/error.hpp"
-#include "base/system.hpp"
+#include "suites/storage/refused.hpp"
 
 namespace assay::storage {
 namespace {
@@ -138,15 +137,14 @@ void Transfer::examine(bool write, std::span<Request> requests) const {
 }
 
 void Transfer::fail(bool write, const Request& r) const {
-  const std::string what = r.result < 0 ? std::strerror(static_cast<int>(-r.result))
-                                        : fmt::format("{} of {} bytes", r.result, r.bytes);
-  const std::string text = fmt::format("{}: {}: {} at offset {}: {}", host_name(), path_,
-                                       write ? "write" : "read", r.offset, what);
-  const bool full = r.result == -ENOSPC || r.result == -EDQUOT || r.result == -EFBIG;
-  // A full disk is no fault of the device; other refusals are.
-  context_.record.event(full ? "launch-warn" : "launch-fail", (full ? "mismatch: " : "corrupt: ") + text,
-                        context_.entities.node(context_.topology.me().node));
-  throw Error(ErrorKind::resource, text);
+  const std::string what = fmt::format("{}: {} at offset {}", path_, write ? "write" : "read", r.offset);
+  if (r.result < 0) throw Refused(what, static_cast<int>(-r.result), true);
+  // A file system that becomes full takes a part of a block; what it says to the rest is the reason.
+  const auto done = static_cast<std::uint64_t>(r.result);
+  const ssize_t rest =
+      ::pwrite(fd_.get(), r.data + done, r.bytes - done, static_cast<off_t>(r.offset + done));
+  if (rest < 0 && errno != EINVAL) throw Refused(what, errno, true);
+  throw Refused(fmt::format("{}: {} of {} bytes", what, r.result, r.bytes), 0, true);
 }
 
 std::uint64_t Transfer::read_again(std::uint64_t offset) const {

@@ -1,0 +1,198 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The suite that reads and writes files on file systems that are full, read-only, gone or broken, mounted for each test."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import threading
+import time
+
+import harness
+import outcome
+
+# Mounts of this process only: none is left, however it ends.
+INSIDE = "ASSAY_TEST_MOUNTS"
+if INSIDE not in os.environ:
+    private = ["unshare", "--mount", "--propagation", "private"]
+    probe = subprocess.run([*private, "mount", "-t", "tmpfs", "none", "/mnt"], capture_output=True, text=True, check=False)
+    if probe.returncode != 0:
+        outcome.skip_file(f"no privilege: mounts ({probe.stderr.strip()})")
+    os.environ[INSIDE] = "1"
+    os.execvp(private[0], [*private, sys.executable, "-B", *sys.argv])
+
+from storage_runs import FAIL, INCONCLUSIVE, PASS, StorageTest  # noqa: E402
+
+MIB = 1 << 20
+
+
+def run(*command):
+    subprocess.run(list(map(str, command)), check=True, capture_output=True)
+
+
+def used(path):
+    info = os.statvfs(path)
+    return (info.f_blocks - info.f_bfree) * info.f_frsize
+
+
+class Mounts(StorageTest):
+    def mount(self, *options):
+        run("mount", *options, self.data)
+        self.addCleanup(subprocess.run, ["umount", "-l", self.data], capture_output=True, check=False)
+
+    def memory(self, options="size=8g"):
+        self.mount("-t", "tmpfs", "-o", options, "none")
+
+    def shrink(self, limit):
+        """The memory file system holds `limit` bytes from now on, or a little more than it holds."""
+        for size in range(limit, 64 * MIB, MIB):
+            if subprocess.run(["mount", "-o", f"remount,size={size}", self.data], capture_output=True, check=False).returncode == 0:
+                return
+
+    def loop(self, bytes_=9 << 30):
+        """A file system on a loop device on the file `self.image`."""
+        self.image = self.write("image", "")
+        os.truncate(self.image, bytes_)
+        made = subprocess.run(["mkfs.ext4", "-q", "-O", "^has_journal", self.image], capture_output=True, text=True, check=False)
+        if made.returncode != 0 or subprocess.run(["losetup", "-f"], capture_output=True, check=False).returncode != 0:
+            self.skipTest(f"no privilege: loop devices with ext4 ({made.stderr.strip()})")
+        self.mount("-o", "loop", self.image)
+        self.device = subprocess.run(["losetup", "-n", "-O", "NAME", "-j", self.image], check=True, capture_output=True, text=True).stdout.split()[0]
+        shutil.rmtree(self.data / "lost+found")
+
+    def meanwhile(self, action, *args, when=MIB, shared=False, **settings):
+        """A run; as soon as `when` bytes of its directory are used, `action` is called. Whether it was."""
+        base, over, called = used(self.data), threading.Event(), []
+
+        def watch():
+            while not over.is_set():
+                if used(self.data) - base >= when:
+                    called.append(True)
+                    return action()
+                time.sleep(0.001)
+
+        watcher = threading.Thread(target=watch)
+        watcher.start()
+        result = (self.shared if shared else self.measure)(*args, **settings)
+        over.set()
+        watcher.join()
+        return result, bool(called)
+
+    def warned(self):
+        return "".join(f["text"] for f in self.findings() if f["severity"] == "WARN")
+
+    def test_a_full_disk_is_a_finding_wherever_it_becomes_full(self):
+        cases = ("local-write-0", "local-read-0", "shared-easy-write-0", "shared-hard-write-0", "local-random-write-q1-0")
+        places = 50 if outcome.NIGHTLY else 2
+        for i in range(places):
+            case = cases[i % len(cases)]
+            limit = 2 * MIB + i * (12 if "random" in case else 28) * MIB // places
+            with self.subTest(case=case, limit=limit):
+                self.memory()
+                result, called = self.meanwhile(
+                    lambda: self.shrink(limit),
+                    "--storage.limit", "64MiB", "--cases", "storage/" + case, shared=case.startswith("shared"),
+                    level="quick" if "random" in case else "smoke")
+                self.assertTrue(called, result.stdout + result.stderr)
+                self.assert_code(result, INCONCLUSIVE)
+                self.assertRegex(self.warned(), r"write at offset \d+: No space left on device")
+                self.assertEqual(self.assay("schema", "--check", "r.h5").returncode, 0)
+                self.assertEqual(list(self.data.iterdir()), [])
+                run("umount", self.data)
+
+    def test_a_disk_without_inodes_is_a_finding(self):
+        for inodes in harness.share([4, 2, 3, 5, 7, 20, 51, 102], 1):
+            with self.subTest(inodes=inodes):
+                self.memory(f"size=8g,nr_inodes={inodes}")
+                result = self.measure("--cases", "storage/metadata-own-0", level="quick")
+                self.assert_code(result, INCONCLUSIVE)
+                self.assertIn("No space left on device", self.warned())
+                self.assertEqual(list(self.data.iterdir()), [])
+                run("umount", self.data)
+
+    def test_a_read_only_disk_is_said(self):
+        self.memory("size=8g,ro")
+        result = self.measure()
+        self.assert_code(result, INCONCLUSIVE)
+        self.assertIn("Read-only file system", " ".join(result.stdout.split()))
+
+    def test_a_path_that_vanishes_ends_the_run_in_order(self):
+        def unmount():
+            run("umount", "-l", self.data)
+
+        def remove():
+            for path in self.data.iterdir():
+                shutil.rmtree(path, ignore_errors=True)
+
+        for vanish, case in harness.share([(unmount, "*"), (remove, "metadata-*"), (remove, "*"), (unmount, "metadata-*")], 2):
+            with self.subTest(how=vanish.__name__, case=case):
+                self.memory()
+                result, called = self.meanwhile(vanish, "--cases", f"storage/{case}", level="smoke" if case == "*" else "quick", when=1)
+                self.assertTrue(called)
+                self.assertIn(result.returncode, (PASS, INCONCLUSIVE), result.stdout + result.stderr)
+                self.assertEqual(self.assay("schema", "--check", "r.h5").returncode, 0)
+                if "umount" not in vanish.__name__:
+                    subprocess.run(["umount", "-l", self.data], capture_output=True, check=False)
+                self.assertEqual(list(self.data.iterdir()), [], "nothing is written beneath the mount")
+
+    def test_bytes_changed_beneath_the_file_system_are_located(self):
+        self.loop()
+        changed = []
+
+        def change():
+            """Eight bytes of a block that holds words of the run: those of the file system are mostly zero."""
+            with open(self.image, "r+b", buffering=0) as image:
+                at = 0
+                while True:
+                    at = os.lseek(image.fileno(), at, os.SEEK_DATA)
+                    page = os.pread(image.fileno(), 4096, at)
+                    if page.count(0) < 64:
+                        break
+                    at += 4096
+                was, now = page[512:520], os.urandom(8)
+                os.pwrite(image.fileno(), now, at + 512)
+                changed.append((int.from_bytes(was, "little"), int.from_bytes(now, "little")))
+
+        result, called = self.meanwhile(change, "--cases", "storage/local-read-0", level="quick", when=24 * MIB)
+        self.assertTrue(called and changed)
+        self.assert_code(result, FAIL)
+        was, now = changed[0]
+        told = self.events("storage-damage")
+        self.assertRegex(told[0], rf"data-00000[01]: 1 words foreign from offset \d+ on: expected {was:#018x}, found {now:#018x}, read again {now:#018x}")
+        self.assertEqual([(f["suite"], f["level"]) for f in self.findings() if f["kind"] == "corrupt"], [("storage", "node")])
+        self.assertEqual(list(self.data.iterdir()), [])
+
+    def test_a_disk_that_refuses_is_a_fault(self):
+        self.loop()
+
+        def shrink():
+            os.truncate(self.image, 4 * MIB)
+            run("losetup", "--set-capacity", self.device)
+
+        result, called = self.meanwhile(shrink, "--cases", "storage/local-read-0", level="quick", when=24 * MIB)
+        self.assertTrue(called)
+        self.assert_code(result, FAIL)
+        failed = "".join(f["text"] for f in self.findings() if f["severity"] == "FAIL")
+        self.assertRegex(failed, r"data-00000[01]: (read|write) at offset \d+: Input/output error")
+
+    @outcome.nightly
+    def test_a_disk_that_stops_does_not_hold_the_run(self):
+        self.loop()
+        self.addCleanup(subprocess.run, ["fsfreeze", "--unfreeze", self.data], capture_output=True, check=False)
+        started = time.monotonic()
+        result, called = self.meanwhile(lambda: run("fsfreeze", "--freeze", self.data), "--cases", "storage/local-write-0", when=4 * MIB)
+        self.assertTrue(called)
+        self.assert_code(result, INCONCLUSIVE)
+        self.assertLess(time.monotonic() - started, 60)
+        self.assertIn("hang", "".join(f["kind"] for f in self.findings()))
+        run("fsfreeze", "--unfreeze", self.data)
+        end = time.monotonic() + 10
+        while self.processes() and time.monotonic() < end:
+            time.sleep(0.05)
+        self.assertEqual(self.processes(), [])
+
+
+if __name__ == "__main__":
+    outcome.main()

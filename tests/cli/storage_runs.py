@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Runs of the suite that reads and writes files, in the directory `self.data`, and what their files say."""
+
+import contextlib
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import time
+
+import outcome
+
+try:
+    import h5py
+except ImportError as missing:
+    outcome.skip_file(f"{missing} (package python3-h5py)")
+
+import harness
+
+PASS, FAIL, INCONCLUSIVE, USAGE = 0, 2, 3, 4
+
+
+class StorageTest(harness.CliTest):
+    def setUp(self):
+        super().setUp()
+        self.data = self.dir / "data"
+        self.data.mkdir()
+
+    def arguments(self, *args, space="64MiB", level="smoke"):
+        return ["run", "--level", level, "--suites", "inventory,storage", "--storage.paths", self.data, "--storage.space", space,
+                "--seed", "7", "--quiet", "--out", "r.h5", "--json", "v.json", "--force", *args]
+
+    def shared(self, *args, **settings):
+        arguments = self.arguments(*args, **settings)
+        arguments[arguments.index(self.data)] = f"shared:{self.data}"
+        return self.mpirun(2, *arguments)
+
+    def measure(self, *args, **settings):
+        return self.mpirun(2, *self.arguments(*args, **settings))
+
+    def findings(self):
+        return json.loads((self.dir / "v.json").read_text())["findings"]
+
+    def case(self, name):
+        with h5py.File(self.dir / "r.h5") as file:
+            group = file["cases/storage/" + name]
+            if group.attrs["state"] in ("incomplete", "skipped"):
+                self.skipTest(f"noise: {name} is {group.attrs['state']} in the time there was")
+            values = {key: item[:].ravel() for key, item in group.items() if isinstance(item, h5py.Dataset) and item.dtype.kind == "f"}
+            return dict(group["parameters"].attrs), values
+
+    def events(self, kind):
+        with h5py.File(self.dir / "r.h5") as file:
+            kinds, texts = file["events/kind"].asstr()[:], file["events/text"].asstr()[:]
+            return [text for k, text in zip(kinds, texts) if k == kind]
+
+    def processes(self):
+        """Those that measure in the directory of this test."""
+        out = []
+        for entry in pathlib.Path("/proc").iterdir():
+            if not entry.name.isdigit():
+                continue
+            try:
+                words = (entry / "cmdline").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if str(self.data).encode() in words:
+                out.append(int(entry.name))
+        return out
+
+    def interrupt(self, number, after_s, *args):
+        """Starts a run and sends it a signal: TERM to the launcher, KILL to all processes at once."""
+        command = [harness.MPIEXEC, "-n", "2", harness.ASSAY, *map(str, self.arguments(*args, level="quick"))]
+        process = subprocess.Popen(command, cwd=self.dir, env={**os.environ, **harness.LAUNCH}, stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(after_s)
+        self.assertIsNone(process.poll(), "the run ended before the signal")
+        for pid in [process.pid] if number == signal.SIGTERM else self.processes():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+        process.wait(60)
+        end = time.monotonic() + 20
+        while self.processes() and time.monotonic() < end:
+            time.sleep(0.05)
+        self.assertEqual(self.processes(), [])
