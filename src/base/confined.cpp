@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,8 +12,10 @@
 #include <cstdio>
 #include <cstring>
 #include <new>
+#include <optional>
 
 #include "base/bounds.hpp"
+#include "base/child_process.hpp"
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/reading_filter.hpp"
@@ -36,16 +37,12 @@ void close_from(unsigned first) noexcept {
   for (long fd = first; fd < most; ++fd) ::close(static_cast<int>(fd));
 }
 
-/// Never returns: what libraries would tidy up at exit may be what is damaged.
-[[noreturn]] void run_reader(const std::vector<std::string>& files, const ReadInputs& read,
-                             std::uint64_t bytes, pid_t parent, int out) {
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != parent) ::_exit(1);
+int run_reader(const std::vector<std::string>& files, const ReadInputs& read, std::uint64_t bytes, int out) {
   for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGSYS, SIGXCPU, SIGTERM})
     std::signal(signal, SIG_DFL);
   const int nowhere = ::open("/dev/null", O_RDWR);
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::dup2(nowhere, fd);
-  if (::dup2(out, 3) != 3) ::_exit(1);
+  if (::dup2(out, 3) != 3) return 1;
   close_from(4);
   bound_process(bytes);
   raise_open_files();
@@ -62,19 +59,7 @@ void close_from(unsigned first) noexcept {
   } catch (const std::exception& e) {
     sink.fail(static_cast<int>(ErrorKind::internal), e.what());
   }
-  ::_exit(0);
-}
-
-/// The status of the child when it has ended, at the latest after so long.
-int reap(pid_t child, int grace_ms) {
-  int status = 0;
-  for (int ms = 0;; ++ms) {
-    if (ms == grace_ms) ::kill(child, SIGKILL);
-    const pid_t ended = ::waitpid(child, &status, ms < grace_ms ? WNOHANG : 0);
-    if (ended == child) return status;
-    if (ended < 0 && errno != EINTR) return 0;
-    ::usleep(1000);
-  }
+  return 0;
 }
 
 }  // namespace
@@ -191,20 +176,18 @@ void read_confined(const std::vector<std::string>& files, const ReadInputs& read
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0)
     throw Error(ErrorKind::resource, std::string("no pipe to a reading process: ") + std::strerror(errno));
-  std::fflush(nullptr);
-  const pid_t parent = ::getpid(), child = ::fork();
-  if (child == 0) run_reader(files, read, bytes, parent, ends[1]);
-  const int fork_error = errno;
-  ::close(ends[1]);
-  if (child < 0) {
-    ::close(ends[0]);
-    throw Error(ErrorKind::resource,
-                std::string("cannot fork a reading process: ") + std::strerror(fork_error));
+  std::optional<ChildProcess> child;
+  try {
+    child.emplace("a reading process", [&] { return run_reader(files, read, bytes, ends[1]); });
+  } catch (...) {
+    for (const int end : ends) ::close(end);
+    throw;
   }
+  ::close(ends[1]);
   ::fcntl(ends[0], F_SETPIPE_SZ, 1 << 20);
   const auto over = [&](int grace_ms) {
     ::close(ends[0]);
-    return reap(child, grace_ms);
+    return child->wait_or_kill(grace_ms);
   };
   try {
     // A slow file system reads a MB a second; processor time has its own, smaller bound.

@@ -5,8 +5,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <poll.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,7 +17,9 @@
 #include <cstring>
 #include <filesystem>
 #include <functional>
+#include <optional>
 
+#include "base/child_process.hpp"
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "device/backend.hpp"
@@ -56,12 +56,12 @@ class Signals {
   int fd() const noexcept { return fd_; }
   const sigset_t& old() const noexcept { return old_; }
   bool any() const noexcept { return any_; }
-  void pass_on(pid_t child) {
+  void pass_on(const ChildProcess& child) {
     signalfd_siginfo info{};
     while (read(fd_, &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
       if (info.ssi_signo == SIGCHLD) continue;
       any_ = true;
-      ::kill(child, static_cast<int>(info.ssi_signo));
+      child.kill(static_cast<int>(info.ssi_signo));
     }
   }
 
@@ -71,16 +71,16 @@ class Signals {
   bool any_ = false;
 };
 
-[[noreturn]] void become(std::vector<std::string>& words, int out, const sigset_t& mask) {
-  prctl(PR_SET_PDEATHSIG, SIGTERM);
+/// Returns only when the command cannot be started.
+int become(std::vector<std::string>& words, const CapturedOutput& out, const sigset_t& mask) {
   sigprocmask(SIG_SETMASK, &mask, nullptr);
-  dup2(out, STDOUT_FILENO);
+  out.redirect(STDOUT_FILENO);
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
   execvp(argv.front(), argv.data());
   std::fprintf(stderr, "assay: cannot start '%s': %s\n", argv.front(), std::strerror(errno));
-  _exit(static_cast<int>(ExitCode::usage));
+  return static_cast<int>(ExitCode::usage);
 }
 
 struct Ended {
@@ -88,38 +88,24 @@ struct Ended {
   std::string out;
 };
 
-/// Runs a command, keeps what it writes to standard output, and waits for it. Not by a pipe: daemons on a
-/// host that was cut off outlive their launcher and would hold it open. Once `overdue`, which is asked every
-/// second, the command is terminated.
+/// Runs a command, keeps what it writes to standard output, and waits for it: not for its daemons, which on a
+/// host that was cut off outlive it. Once `overdue`, which is asked every second, the command is terminated.
 Ended execute(std::vector<std::string> words, Signals& signals, const std::function<bool()>& overdue) {
-  const int out = memfd_create("assay-output", MFD_CLOEXEC);
-  if (out < 0)
-    throw Error(ErrorKind::resource,
-                std::string("no memory for what a launcher prints: ") + std::strerror(errno));
-  std::fflush(nullptr);
-  const pid_t child = fork();
-  if (child < 0)
-    throw Error(ErrorKind::resource, std::string("cannot fork a launcher: ") + std::strerror(errno));
-  if (child == 0) become(words, out, signals.old());
-  int status = 0;
+  const CapturedOutput out;
+  ChildProcess child(
+      "a launcher", [&] { return become(words, out, signals.old()); }, SIGTERM);
   int seconds_overdue = 0;
-  for (pid_t ended = 0; ended != child; ended = waitpid(child, &status, WNOHANG)) {
+  std::optional<int> status;
+  for (; !status; status = child.ended()) {
     pollfd fd{signals.fd(), POLLIN, 0};
     if (poll(&fd, 1, 1000) == 0 && overdue()) {
       if (seconds_overdue == 0)
         std::fprintf(stderr, "assay: the launcher did not end with its run; it is terminated\n");
-      ::kill(child, seconds_overdue++ < 10 ? SIGTERM : SIGKILL);
+      child.kill(seconds_overdue++ < 10 ? SIGTERM : SIGKILL);
     }
     signals.pass_on(child);
   }
-  Ended ended;
-  ended.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  std::array<char, 65536> buffer;
-  lseek(out, 0, SEEK_SET);
-  for (ssize_t n; (n = read(out, buffer.data(), buffer.size())) > 0;)
-    ended.out.append(buffer.data(), static_cast<std::size_t>(n));
-  close(out);
-  return ended;
+  return {exit_code_of(*status), out.text()};
 }
 
 /// The name of the node that a row belongs to, or nothing.
@@ -285,17 +271,15 @@ int count_gpus() {
   if (std::none_of(backends.begin(), backends.end(), [](const auto* backend) { return backend->built(); }))
     return 0;
   // Their runtimes must not be up in a process that forks ranks later.
-  const pid_t child = fork();
-  if (child == 0) {
+  ChildProcess child("a process that counts GPUs", [&] {
     std::string why;
     std::size_t count = 0;
     for (const DeviceBackend* backend : backends)
       if (count == 0 && backend->built()) count = backend->visible(why).size();
-    _exit(static_cast<int>(std::min<std::size_t>(count, 127)));
-  }
-  int status = 0;
-  if (child < 0 || waitpid(child, &status, 0) != child || !WIFEXITED(status)) return 0;
-  return WEXITSTATUS(status);
+    return static_cast<int>(std::min<std::size_t>(count, 127));
+  });
+  const int status = child.wait();
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 0;
 }
 
 ExitCode run_relaunched(const Config& config, const Relaunch& how) { return Launches(config, how).run(); }

@@ -6,7 +6,6 @@
 //   assay_scale [--ranks-only] [--limit EXPONENT] [--repeat N] NODES...
 #include <fmt/format.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,6 +19,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/child_process.hpp"
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "run/controller.hpp"
@@ -251,22 +251,14 @@ Row apart(const std::function<Row()>& work) {
   int line[2];
   Row row{};
   if (pipe(line) != 0) throw Error(ErrorKind::resource, "no pipe");
-  std::fflush(nullptr);
-  const pid_t child = fork();
-  if (child == 0) {
-    int code = 1;
-    try {
-      row = work();
-      code = write(line[1], row.data(), sizeof row) == static_cast<ssize_t>(sizeof row) ? 0 : 1;
-    } catch (const std::exception& e) {
-      std::fprintf(stderr, "assay_scale: %s\n", e.what());
-    }
-    _exit(code);
-  }
+  ChildProcess child("a measuring process", [&] {
+    row = work();
+    return write(line[1], row.data(), sizeof row) == static_cast<ssize_t>(sizeof row) ? 0 : 1;
+  });
   close(line[1]);
   const bool whole = read(line[0], row.data(), sizeof row) == static_cast<ssize_t>(sizeof row);
   close(line[0]);
-  waitpid(child, nullptr, 0);
+  child.wait();
   if (!whole) throw Error(ErrorKind::internal, "a size did not end");
   return row;
 }

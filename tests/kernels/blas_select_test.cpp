@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include <cstdio>
+#include <unistd.h>
+
 #include <string>
 
+#include "base/child_process.hpp"
 #include "device/blas.hpp"
 #include "device/blas_policy.hpp"
 #include "device/device.hpp"
@@ -29,11 +31,14 @@ TEST(BlasPolicy, WantsTheWidthOfTheCpuAndNothingElse) {
 
 /// What blas_child prints in a fresh process with the given environment.
 std::string child(const std::string& environment) {
-  FILE* pipe = popen((environment + " '" ASSAY_BLAS_CHILD "' one two").c_str(), "r");
-  std::string out;
-  for (int c = 0; pipe != nullptr && (c = fgetc(pipe)) != EOF;) out += static_cast<char>(c);
-  if (pipe != nullptr) pclose(pipe);
-  return out;
+  const CapturedOutput out;
+  ChildProcess shell("a shell", [&] {
+    out.redirect(STDOUT_FILENO);
+    execl("/bin/sh", "sh", "-c", (environment + " '" ASSAY_BLAS_CHILD "' one two").c_str(), nullptr);
+    return 127;
+  });
+  shell.wait();
+  return out.text();
 }
 
 /// The library's own choice stands, unless it is older than the CPU; then the child must have started itself

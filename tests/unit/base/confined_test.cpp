@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A process that reads a hostile file and has been taken over by it gets nowhere.
 #include "base/confined.hpp"
+#include "base/child_process.hpp"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -12,7 +13,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -171,19 +171,15 @@ TEST(Reading, WaitsForNoFile) {
 #ifdef ASSAY_HAS_SECCOMP
 /// As in a container whose own filter forbids further ones.
 TEST_F(Confined, SaysWhenThereIsNoFilter) {
-  const pid_t child = fork();
-  if (child == 0) {
+  ChildProcess child("a process with a filter", [] {
     const scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
     seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(seccomp), 0);
     seccomp_rule_add(filter, SCMP_ACT_ERRNO(EINVAL), SCMP_SYS(prctl), 1,
                      SCMP_A0(SCMP_CMP_EQ, PR_SET_SECCOMP));
-    if (seccomp_load(filter) != 0) _exit(2);
-    _exit(describe_confinement().find("without a filter") != std::string::npos ? 0 : 1);
-  }
-  int status = -1;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  ASSERT_TRUE(WIFEXITED(status));
-  EXPECT_EQ(WEXITSTATUS(status), 0);
+    if (seccomp_load(filter) != 0) return 2;
+    return describe_confinement().find("without a filter") != std::string::npos ? 0 : 1;
+  });
+  EXPECT_EQ(exit_code_of(child.wait()), 0);
 }
 #endif
 

@@ -10,6 +10,7 @@
 #include <random>
 #include <sstream>
 
+#include "base/child_process.hpp"
 #include "base/error.hpp"
 #include "results/reader.hpp"
 #include "results/schema.hpp"
@@ -31,25 +32,23 @@ std::string bytes_of(const fs::path& path) {
 
 /// Loads in a child, so that a crash inside HDF5 is counted rather than suffered.
 Outcome try_load(const fs::path& path) {
-  const pid_t child = fork();
-  if (child == 0) {
+  ChildProcess child("a process that loads", [&] {
     const rlimit core{0, 0};
     setrlimit(RLIMIT_CORE, &core);
     alarm(60);
     try {
       load(path);
       check_file(path);
-      _exit(0);
+      return 0;
     } catch (const Error& error) {
       const std::string text = error.what();
       const bool good = error.kind() == ErrorKind::data && text.find('\n') == std::string::npos;
-      _exit(good && text.find(path.filename().string()) != std::string::npos ? 1 : 2);
+      return good && text.find(path.filename().string()) != std::string::npos ? 1 : 2;
     } catch (...) {
-      _exit(2);
+      return 2;
     }
-  }
-  int status = 0;
-  waitpid(child, &status, 0);
+  });
+  const int status = child.wait();
   if (!WIFEXITED(status) || WEXITSTATUS(status) > 2) return Outcome::crashed;
   return static_cast<Outcome>(WEXITSTATUS(status));
 }

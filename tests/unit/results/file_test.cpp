@@ -5,12 +5,12 @@
 #include <hdf5.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
 #include <fstream>
 
+#include "base/child_process.hpp"
 #include "base/error.hpp"
 #include "base/system.hpp"
 #include "results/reader.hpp"
@@ -235,8 +235,7 @@ TEST_F(ResultsFile, FullDiskKeepsWhatIsThere) {
 /// A file size limit makes every write beyond it fail, as a full disk would; the merge needs more than one
 /// case does.
 TEST_F(ResultsFile, RealWriteErrorsAreOneLine) {
-  const pid_t child = fork();
-  if (child == 0) {
+  ChildProcess child("a process that writes", [&] {
     std::signal(SIGXFSZ, SIG_IGN);
     Writer writer = started(5);
     const rlimit limit{20000, 20000};
@@ -245,14 +244,11 @@ TEST_F(ResultsFile, RealWriteErrorsAreOneLine) {
       writer.finish(example::verdict(5), "complete");
     } catch (const Error& error) {
       const std::string text = error.what();
-      std::exit(error.kind() == ErrorKind::io && text.find("cannot write") == 0 ? 7 : 8);
+      return error.kind() == ErrorKind::io && text.find("cannot write") == 0 ? 7 : 8;
     }
-    std::exit(9);
-  }
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  ASSERT_TRUE(WIFEXITED(status));
-  EXPECT_EQ(WEXITSTATUS(status), 7);
+    return 9;
+  });
+  EXPECT_EQ(exit_code_of(child.wait()), 7);
   EXPECT_FALSE(fs::exists(file_));
   recover(partial_, file_, false);
   EXPECT_EQ(load(file_).cases.size(), 5u);
@@ -260,18 +256,15 @@ TEST_F(ResultsFile, RealWriteErrorsAreOneLine) {
 
 TEST_F(ResultsFile, LiveRunIsNotRecovered) {
   started(1);
-  const pid_t child = fork();
-  if (child == 0) {
+  ChildProcess child("a process that recovers", [&] {
     try {
       recover(partial_, file_, false);
     } catch (const Error& error) {
-      _exit(error.kind() == ErrorKind::usage ? 7 : 8);
+      return error.kind() == ErrorKind::usage ? 7 : 8;
     }
-    _exit(9);
-  }
-  int status = 0;
-  waitpid(child, &status, 0);
-  EXPECT_EQ(WEXITSTATUS(status), 7);
+    return 9;
+  });
+  EXPECT_EQ(exit_code_of(child.wait()), 7);
   EXPECT_TRUE(fs::exists(partial_));
 }
 

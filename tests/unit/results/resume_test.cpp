@@ -9,6 +9,7 @@
 #include <fstream>
 #include <functional>
 
+#include "base/child_process.hpp"
 #include "base/error.hpp"
 #include "base/system.hpp"
 #include "results/reader.hpp"
@@ -31,21 +32,16 @@ constexpr int cases = 14;  // 6 and 13 are skipped for want of budget
 
 /// Runs `act` in a process of its own, which ends without tidying up, as after a crash.
 int in_child(const std::function<void()>& act) {
-  const pid_t child = fork();
-  if (child == 0) {
+  ChildProcess child("a process that resumes", [&] {
     try {
       act();
+      return 0;
     } catch (const Error& error) {
       std::fprintf(stderr, "%s\n", error.what());
-      _exit(10 + static_cast<int>(error.kind()));
-    } catch (...) {
-      _exit(99);
+      return 10 + static_cast<int>(error.kind());
     }
-    _exit(0);
-  }
-  int status = 0;
-  waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  });
+  return exit_code_of(child.wait());
 }
 constexpr int usage_error = 10 + static_cast<int>(ErrorKind::usage),
               io_error = 10 + static_cast<int>(ErrorKind::io);
@@ -307,6 +303,7 @@ TEST_F(Resume, OfTwoAtOnceOneWins) {
   for (int round = 0; round < 10; ++round) {
     constexpr int contenders = 6;
     int start[2], end[2], wins = 0;
+    std::vector<ChildProcess> children;
     ASSERT_EQ(pipe(start), 0);
     ASSERT_EQ(pipe(end), 0);
     const auto wait_for = [](const int* gate) {
@@ -315,15 +312,16 @@ TEST_F(Resume, OfTwoAtOnceOneWins) {
       if (read(gate[0], &byte, 1) < 0) _exit(98);  // until nobody holds the other end
     };
     for (int i = 0; i < contenders; ++i) {
-      if (fork() != 0) continue;
-      wait_for(start);
-      try {
-        const Writer writer = Writer::resume(partial_, example::start(cases), false);
-        wait_for(end);  // lives until all others have tried
-        _exit(0);
-      } catch (const Error& error) {
-        _exit(error.kind() == ErrorKind::usage ? 1 : 2);
-      }
+      children.emplace_back("a contender", [&] {
+        wait_for(start);
+        try {
+          const Writer writer = Writer::resume(partial_, example::start(cases), false);
+          wait_for(end);  // lives until all others have tried
+          return 0;
+        } catch (const Error& error) {
+          return error.kind() == ErrorKind::usage ? 1 : 2;
+        }
+      });
     }
     close(start[0]);
     close(start[1]);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/injector.hpp"
+#include "base/child_process.hpp"
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -227,21 +228,17 @@ TEST(Injector, ThrowsAtTheStartOfTheCaseOrAtAStep) {
 
 /// What becomes of a process in which the fault strikes.
 int fate(const std::string& text) {
-  const pid_t child = fork();
-  if (child == 0) {
+  ChildProcess child("a rank", [&] {
     Rank rank({text});
     rank.begin("gemm", "x");
-    _exit(99);
-  }
+    return 99;
+  });
   if (text == "hang") {
     usleep(200'000);
-    int status = 0;
-    EXPECT_EQ(waitpid(child, &status, WNOHANG), 0) << "it does not hang";
-    kill(child, SIGTERM);
+    EXPECT_FALSE(child.ended()) << "it does not hang";
+    child.kill(SIGTERM);
   }
-  int status = 0;
-  waitpid(child, &status, 0);
-  return status;
+  return child.wait();
 }
 
 TEST(Injector, EndsTheProcess) {

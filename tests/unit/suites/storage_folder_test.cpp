@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/child_process.hpp"
 #include "base/error.hpp"
 #include "suites/storage/folder.hpp"
 
@@ -87,21 +88,19 @@ TEST_F(StorageFolder, RefusesWhatIsNoDirectory) {
 /// A child makes a directory with a file in it and is killed at once, at some instant.
 TEST_F(StorageFolder, AfterKillsNothingStaysWithTheNextStart) {
   for (int i = 0; i < 100; ++i) {
-    const pid_t child = ::fork();
-    ASSERT_GE(child, 0);
-    if (child == 0) {
+    ChildProcess child("a writer", [&]() -> int {
       for (;;) {
         Folder folder(dir_, run);
         const Descriptor a = folder.create("a", false, false), b = folder.create("b", false, true);
         for (int n = 0; n < 20; ++n) (void)!::pwrite(a.get(), "0123456789abcdef", 16, 16 * n);
       }
-    }
+    });
     ::usleep(static_cast<useconds_t>(100 + 37 * i));
-    ::kill(child, SIGKILL);
+    child.kill(SIGKILL);
     siginfo_t info{};
-    ::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT);
+    ::waitid(P_PID, static_cast<id_t>(child.pid()), &info, WEXITED | WNOWAIT);
     remove_leftovers(dir_);  // the child is dead, and still in the table of processes
-    ::waitpid(child, nullptr, 0);
+    child.wait();
     ASSERT_EQ(entries(), 0u) << "kill " << i;
   }
 }

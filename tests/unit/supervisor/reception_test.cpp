@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The door of the collector: who has the key comes in at once, whatever others do at it.
 #include "supervisor/reception.hpp"
+#include "base/child_process.hpp"
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -124,11 +124,10 @@ TEST_F(ReceptionTest, PendingConnectionsAreFewAndShortLived) {
 }
 
 TEST_F(ReceptionTest, AFloodKeepsNobodyOut) {
-  const pid_t flooder = fork();
-  if (flooder == 0) {
+  ChildProcess flooder("a flooder", [&] {
     testing_support::flood(address.port, 10'000, 6);
-    _exit(0);
-  }
+    return 0;
+  });
   std::size_t most = 0;
   serve(1.0, [&] {
     most = std::max(most, reception->pending());
@@ -143,8 +142,7 @@ TEST_F(ReceptionTest, AFloodKeepsNobodyOut) {
   EXPECT_TRUE(found.open());
   EXPECT_LT(took, 2.0);
   EXPECT_LE(most, Reception::most_pending + ranks - 1);
-  kill(flooder, SIGKILL);
-  waitpid(flooder, nullptr, 0);
+  flooder.wait_or_kill(0);
 }
 
 TEST_F(ReceptionTest, NobodyIsLetInAfterTheLast) {
