@@ -16,8 +16,20 @@ std::optional<ProcessStat> process_stat(const std::string& process, const std::s
   ProcessStat stat;
   fields >> stat.state >> stat.parent;  // fields 3 and 4
   std::string field;
-  for (int n = 5; n <= 21; ++n) fields >> field;
+  auto skip_to = [&, next = 5](int n) mutable {
+    for (; next < n; ++next) fields >> field;
+    ++next;
+  };
+  std::uint64_t user = 0, system = 0;
+  skip_to(14);
+  fields >> user;
+  skip_to(15);
+  fields >> system;
+  stat.cpu_ticks = user + system;
+  skip_to(22);
   if (!(fields >> stat.start)) stat.start = 0;
+  skip_to(39);
+  if (!(fields >> stat.cpu)) stat.cpu = -1;
   return stat;
 }
 

@@ -9,14 +9,17 @@
 namespace assay {
 
 struct ProcessStat {
-  char state = 0;           ///< R, S, D, T, Z (zombie), X, ...
-  int parent = -1;          ///< process id
-  std::uint64_t start = 0;  ///< clock ticks from boot to the start of the process
+  char state = 0;               ///< R, S, D, T, Z (zombie), X, ...
+  int parent = -1;              ///< process id
+  std::uint64_t cpu_ticks = 0;  ///< processor time of all its threads, user and system, in clock ticks
+  std::uint64_t start = 0;      ///< clock ticks from boot to the start of the process
+  int cpu = -1;                 ///< it ran on last
   /// Ended, and only not asked for yet by its parent.
   bool ended() const noexcept { return state == 'Z' || state == 'X'; }
 };
 
-/// `process` is a process id or "self". nullopt when there is no such process, or nothing to be read of it.
+/// `process` is a process id, "self", or a thread: "4711/task/4712". nullopt when there is no such process,
+/// or nothing to be read of it.
 std::optional<ProcessStat> process_stat(const std::string& process, const std::string& proc = "/proc");
 
 }  // namespace assay

@@ -47,6 +47,12 @@ struct Judging {
   bool follows_clock() const noexcept { return of == MetricClass::compute || of == MetricClass::step; }
 };
 
+/// The covariate that the engine adds to the cases of hosts: share of the time in which threads of an entity
+/// were ready to run that they ran.
+inline constexpr const char* core_share = "core_share";
+/// Kind of the event that names the busiest other process on the cores of a rank.
+inline constexpr const char* core_share_event = "core-share";
+
 /// A metric as its suite declares it, the only time.
 struct MetricSpec {
   std::string name, unit;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "base/error.hpp"
 #include "base/random.hpp"
@@ -110,6 +111,38 @@ void place_array(const CaseRecord::ArraySpec& spec, const std::vector<RowRef>& r
   data.arrays.push_back(std::move(array));
 }
 
+/// Core shares of the ranks by entity: of a rank's device its own, of another part the least on its node, of
+/// a link the lesser of its ends.
+void place_core_share(const std::vector<CaseRecord>& records, const EntityTable& entities, CaseData& data) {
+  const auto explains = [](const results::Metric& m) {
+    using enum results::MetricClass;
+    return m.judging && m.judging->of != other && m.judging->of != storage;
+  };
+  if (std::none_of(data.metrics.begin(), data.metrics.end(), explains)) return;
+  std::map<std::int32_t, double> shares;
+  for (std::size_t rank = 0; rank < records.size(); ++rank) {
+    const double share = records[rank].core_share_;
+    if (std::isnan(share)) continue;
+    const auto device = entities.device_of_rank(static_cast<int>(rank));
+    shares[device] = share;
+    double& of_node = shares.try_emplace(entities.node_of(device), share).first->second;
+    of_node = std::min(of_node, share);
+  }
+  if (shares.empty()) return;
+  const auto of = [&](std::int32_t entity) {
+    auto at = shares.find(entity);
+    if (at == shares.end()) at = shares.find(entities.node_of(entity));
+    return at == shares.end() ? results::not_taken : at->second;
+  };
+  results::Metric metric{
+      results::core_share, "1", results::Better::higher, false, results::Role::covariate, false, {}};
+  metric.title = "share of the time in which its threads were ready to run that they ran";
+  for (std::size_t e = 0; e < data.entity.size(); ++e)
+    metric.values.push_back(data.source.empty() ? of(data.entity[e])
+                                                : std::fmin(of(data.source[e]), of(data.destination[e])));
+  data.metrics.push_back(std::move(metric));
+}
+
 /// State, times and error records over all ranks.
 void join_outcome(const std::vector<CaseRecord>& records, results::CaseBundle& bundle) {
   CaseData& data = bundle.data;
@@ -167,6 +200,7 @@ results::CaseBundle assemble(const Case& c, const std::vector<CaseRecord>& recor
       for (const auto& row : records[rank].rows_) rows.push_back({&row, static_cast<int>(rank)});
     place_rows(rows, entities, data);
     for (const auto& spec : first->metrics_) place_metric(spec, rows, entities, data);
+    place_core_share(records, entities, data);
     for (const auto& spec : first->arrays_) place_array(spec, rows, data);
   }
   bundle.new_entities.assign(entities.rows().begin() + static_cast<std::ptrdiff_t>(known),

@@ -3,15 +3,18 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <map>
+#include <thread>
 #include <utility>
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "run/injector.hpp"
 #include "run/retest.hpp"
+#include "telemetry/core_share.hpp"
 #include "telemetry/power_meter.hpp"
 
 namespace assay {
@@ -44,6 +47,7 @@ bool Runner::run_all() {
 CaseRecord Runner::measure(const Case& c, double seconds) {
   CaseRecord record;
   const double begin = now_s();
+  const CoreShare cores;
   Context context{parts_,
                   case_stream(parts_.config.seed, c.path()),
                   parts_.run_start_s,
@@ -70,7 +74,19 @@ CaseRecord Runner::measure(const Case& c, double seconds) {
   }
   if (parts_.injector != nullptr) parts_.injector->end_case(record);
   record.wall_s_ = now_s() - begin;
+  // The thread that waits for a GPU tells nothing of its speed.
+  if (!parts_.device.has_streams()) record.core_share_ = cores.share();
+  name_other_process(record.core_share_, record);
   return record;
+}
+
+void Runner::name_other_process(double share, CaseRecord& record) {
+  constexpr double least = 0.9;
+  if (!(share < least) || std::exchange(other_process_named_, true)) return;
+  const std::string other = busiest_other([] { std::this_thread::sleep_for(std::chrono::milliseconds(100)); },
+                                          parts_.topology.me().cpus);
+  if (!other.empty())
+    record.event(results::core_share_event, other, parts_.entities.device_of_rank(parts_.world.rank()));
 }
 
 /// An error that came between two cases belongs to the second, or it would be lost.

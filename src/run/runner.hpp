@@ -41,10 +41,13 @@ class Runner {
   std::vector<double> counters_before();
   std::string counters_after(std::vector<double> before, CaseRecord& record);
   std::string telemetry_text();
+  /// What else runs on this rank's cores, once, where they are shared: `share` of a case.
+  void name_other_process(double share, CaseRecord& record);
   void tell_unreadable(const std::vector<double>& before, const std::vector<double>& after,
                        CaseRecord& record) const;
 
   Parts parts_;
+  bool other_process_named_ = false;
   bool counters_told_ = false;         ///< whether a record lists the available counters
   std::vector<double> last_counters_;  ///< as the case before left them
 };

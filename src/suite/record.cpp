@@ -84,7 +84,7 @@ Json state_to_json(const CaseRecord& r) {
           {"miscompares", r.miscompares_},
           {"state", static_cast<int>(r.state_)},
           {"reason", r.reason_},
-          {"times", to_bits({r.warmup_s_, r.timed_s_, r.verify_s_, r.wall_s_})}};
+          {"times", to_bits({r.warmup_s_, r.timed_s_, r.verify_s_, r.wall_s_, r.core_share_})}};
 }
 
 void state_from_json(const Json& j, CaseRecord& r) {
@@ -108,6 +108,7 @@ void state_from_json(const Json& j, CaseRecord& r) {
   r.timed_s_ = times.at(1);
   r.verify_s_ = times.at(2);
   r.wall_s_ = times.at(3);
+  r.core_share_ = times.at(4);
 }
 
 }  // namespace

@@ -62,6 +62,7 @@ class CaseRecord {
   results::CaseState state_ = results::CaseState::pass;
   std::string reason_;
   double warmup_s_ = 0, timed_s_ = 0, verify_s_ = 0, wall_s_ = 0;
+  double core_share_ = results::not_taken;  ///< of this rank during the case, see CoreShare
 };
 
 }  // namespace assay

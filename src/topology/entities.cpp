@@ -140,6 +140,12 @@ int EntityTable::find(const std::string& kind, const std::string& name) const {
   return found == by_kind_name_.end() ? -1 : found->second;
 }
 
+int EntityTable::node_of(int row) const noexcept {
+  while (row >= 0 && rows_[static_cast<std::size_t>(row)].kind != "node")
+    row = rows_[static_cast<std::size_t>(row)].parent;
+  return row;
+}
+
 int EntityTable::numa(int node, int os_index) const {
   return find("numa",
               rows_[static_cast<std::size_t>(this->node(node))].name + "/numa" + std::to_string(os_index));

@@ -32,6 +32,7 @@ class EntityTable {
   int nic(int node, const std::string& name) const;                  ///< -1 if there is none
   int dimm(int node, const std::string& slot) const;                 ///< -1 if there is none
   int find(const std::string& kind, const std::string& name) const;  ///< -1 if there is none
+  int node_of(int row) const noexcept;  ///< the node above, or itself; -1 if there is none
 
   /// The row of the link between two rows, added at its first use (rank 0 only).
   int link(int source, int destination);

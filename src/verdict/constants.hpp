@@ -138,6 +138,12 @@ inline constexpr int peers_small_samples = 5;
 // Ranks that share cores are scheduled by chance: only a rate below half counts.
 inline constexpr double peers_shared_deficit = 0.50;
 
+// A core counts as shared when its rank ran for less than this part of what its peers did of the time in
+// which they were ready to run, and this explains a deficit when it is at least this part of it (of the
+// logarithm): what the rest is shows when the core is free.
+inline constexpr double core_share_least = 0.90;
+inline constexpr double core_share_part = 0.50;
+
 // Ranks in step: fewest ranks of a communicator; samples for a retest and for a judgement; share of samples
 // in which the rank alone is slow; probability of that if each rank were as likely to be the slow one.
 inline constexpr std::size_t in_step_ranks = 4;

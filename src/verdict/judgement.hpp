@@ -185,6 +185,8 @@ void judge_patterns(Judgement& j);
 void judge_dips(Judgement& j);
 void judge_drift(Judgement& j);
 void judge_noise(Judgement& j);
+/// Names shared cores and CPU quotas in the findings that they explain.
+void attribute_core_share(Judgement& j);
 /// All rules in their order, then `conclude`. Afterwards the series hold their references.
 results::VerdictData judge_all(Judgement& j);
 /// Orders the findings, gives every entity its state, and the run its state, basis and exit code.

@@ -37,6 +37,7 @@ class Retest(common.FaultTest):
         undecided = [f["text"] for f in results.findings()
                      if f["name"] == culprit and "AMBIGUOUS" in f["text"] or "has a resolution of" in f["text"]]
         undecided += [e["text"] for e in results.events("unconfirmed")]  # no time was left
+        undecided += [f["text"] for f in results.findings("shared-core")]
         if undecided and not failed:  # the file says that it was not measured well enough to be failed
             return undecided[0]
         self.assert_code(result, common.FAIL)

@@ -134,6 +134,31 @@ TEST(Assemble, LinksBecomeEntitiesOnce) {
   EXPECT_EQ(assemble(c, {record, CaseRecord()}, entities, "id").new_entities.size(), 0u);
 }
 
+TEST(Assemble, CoreSharesAreThoseOfTheRanksAndOfALinkTheLesser) {
+  const Topology topology = two_ranks();
+  EntityTable entities(topology);
+  const int a = entities.device_of_rank(0), b = entities.device_of_rank(1);
+  const results::Judging compute{results::MetricClass::compute};
+  CaseRecord first = record_of(a, {1}), second = record_of(b, {1});
+  for (auto* r : {&first, &second}) r->metrics_[0].judging = compute;
+  first.core_share_ = 0.5;
+  second.core_share_ = 1;
+  EXPECT_EQ(CaseRecord::deserialize(first.serialize()).core_share_, 0.5);
+  second.add_row(entities.node(0));
+  const auto data = assemble(a_case(), {first, second}, entities, "id").data;
+  ASSERT_NE(data.find(results::core_share), nullptr);
+  EXPECT_EQ(data.find(results::core_share)->values, (std::vector<double>{0.5, 1, 0.5}));
+  CaseRecord link, silent;
+  silent.core_share_ = 1;
+  link.declare({"latency", "s", results::Better::lower}).judging = compute;
+  link.add_link(b, a);
+  link.core_share_ = 0.5;
+  EXPECT_EQ(assemble(a_case(), {link, silent}, entities, "id").data.find(results::core_share)->values[0],
+            0.5);
+  first.core_share_ = second.core_share_ = results::not_taken;
+  EXPECT_EQ(assemble(a_case(), {first, second}, entities, "id").data.find(results::core_share), nullptr);
+}
+
 TEST(Assemble, DifferentMetricsOnTwoRanksAreABug) {
   const Topology topology = two_ranks();
   EntityTable entities(topology);

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// A rank whose core others use is slow without a fault of its own: the finding names what took the core.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "measure/statistics.hpp"
+#include "verdict/constants.hpp"
+#include "verdict/judgement.hpp"
+#include "verdict/retest_result.hpp"
+
+namespace assay::verdict {
+namespace {
+
+struct Shares {
+  double own = results::not_taken, others = 1;
+  bool known() const noexcept { return !std::isnan(own); }
+};
+
+/// A row of a case tells of a part: of itself, of a rank of this node, of a link that ends here.
+bool tells_of(const Judgement& j, std::int32_t row, std::int32_t part) {
+  if (row == part) return true;
+  const bool both_devices = j.entities.kind(row) == "device" && j.entities.kind(part) == "device";
+  return !both_devices && j.entities.node(row) >= 0 && j.entities.node(row) == j.entities.node(part);
+}
+
+Shares shares_in(const Judgement& j, const results::CaseData& c, std::int32_t part) {
+  const auto* m = c.find(results::core_share);
+  Shares found;
+  if (m == nullptr || m->per_sample) return found;
+  std::vector<double> own, others;
+  for (std::size_t r = 0; r < std::min(c.entity.size(), m->values.size()); ++r) {
+    if (!(m->values[r] > 0 && m->values[r] <= 1)) continue;
+    const bool link = r < c.source.size() && r < c.destination.size();
+    const bool mine = link ? tells_of(j, c.source[r], part) || tells_of(j, c.destination[r], part)
+                           : tells_of(j, c.entity[r], part);
+    (mine ? own : others).push_back(m->values[r]);
+  }
+  if (!own.empty()) found.own = median(own);
+  if (!others.empty()) found.others = median(others);
+  return found;
+}
+
+/// From the measurement that the finding rests on: the last retest of this part where it was confirmed by
+/// one, else the screening.
+Shares shares_of(const Judgement& j, const Series& s, bool confirmed, std::int32_t part) {
+  Shares screened, again;
+  for (const auto& c : j.results.cases) {
+    const bool retest = is_retest_of(c, s);
+    if (!retest && (retest_number(c.name) > 0 || c.suite != s.suite || base_name(c.name) != s.name)) continue;
+    const Shares seen = shares_in(j, c, part);
+    if (seen.known()) (retest ? again : screened) = seen;
+  }
+  return confirmed && again.known() ? again : screened;
+}
+
+/// A reference from elsewhere was measured on cores of its own.
+bool explains(const Shares& shares, const results::Finding& f) {
+  const double ratio = f.reference_kind == "peers" ? shares.own / shares.others : shares.own;
+  return shares.known() && ratio < constants::core_share_least &&
+         std::log(ratio) <= constants::core_share_part * std::log1p(-*f.deficit);
+}
+
+/// "the cgroup's CPU quota is 0.2 of 1 core", empty where there is none that its ranks reach.
+std::string quota_of(const Judgement& j, std::int32_t node) {
+  const auto table = j.results.inventory.find("node");
+  if (table == j.results.inventory.end()) return "";
+  const auto* quotas = number_column(table->second, {"cpu_quota_cores"});
+  int cores = 0;
+  for (std::size_t row = 0; row < j.entities.size(); ++row)
+    if (j.entities.node(static_cast<std::int32_t>(row)) == node)
+      cores += j.entities.cores(static_cast<std::int32_t>(row));
+  for (std::size_t i = 0; quotas != nullptr && i < quotas->size(); ++i) {
+    if (table->second.entity[i] != node || !((*quotas)[i] < cores)) continue;
+    char text[96];
+    std::snprintf(text, sizeof text, "the cgroup's CPU quota is %.4g of %d core%s", (*quotas)[i], cores,
+                  cores == 1 ? "" : "s");
+    return text;
+  }
+  return "";
+}
+
+std::string process_on(const Judgement& j, std::int32_t part) {
+  for (const auto& e : j.results.events)
+    if (e.kind == results::core_share_event && tells_of(j, e.entity, part)) return e.text;
+  return "";
+}
+
+void attribute(Judgement& j, Found& found, std::int32_t part, const Shares& shares) {
+  results::Finding& f = found.finding;
+  const std::string quota = quota_of(j, j.entities.node(part)), process = process_on(j, part);
+  f.text = f.text.substr(0, f.text.find("; next:")) + "; " + j.entities.name(part) + " ran for " +
+           percent(shares.own) + " of the time in which it was ready to (others " + percent(shares.others) +
+           "): ";
+  f.text += !quota.empty()    ? quota + "; next: raise it"
+            : process.empty() ? "its core was shared, with no process that is visible from there"
+                              : "its core was shared, also on it " + process + "; next: end it, test again";
+  if (f.severity == "INFO" || f.reference_kind == "limit") return;  // a contract says what it says
+  f.kind = quota.empty() ? "shared-core" : "quota";
+  f.action = "CONFIG";
+  // A quota stays; another process says nothing about the part.
+  if (quota.empty()) f.severity = "WARN";
+}
+
+}  // namespace
+
+void attribute_core_share(Judgement& j) {
+  for (auto& found : j.found) {
+    const results::Finding& f = found.finding;
+    if (found.rows.empty() || !f.deficit || !(*f.deficit > 0 && *f.deficit < 1)) continue;
+    const Series* s = series_of(j, f);
+    if (s == nullptr) continue;
+    std::int32_t worst = -1;
+    Shares least;
+    std::size_t explained = 0;
+    for (const auto part : found.rows) {
+      const Shares shares = shares_of(j, *s, f.confirmed, part);
+      if (!explains(shares, f)) continue;
+      ++explained;
+      if (least.known() && least.own <= shares.own) continue;
+      worst = part;
+      least = shares;
+    }
+    // One shared end slows a link; of several slow parts each needs its explanation.
+    if (explained > 0 && (s->kind == "link" || explained == found.rows.size()))
+      attribute(j, found, worst, least);
+  }
+}
+
+}  // namespace assay::verdict

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+
+#include "tests/unit/verdict/fleet.hpp"
+
+namespace assay {
+namespace {
+
+using namespace fabricate;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr std::size_t slow_one = 17;
+const std::string slow_device = "node17/cores0-1";
+
+void add_shares(results::CaseData& c, std::int32_t entity, double share, double others = 0.99) {
+  results::Metric m{
+      results::core_share, "1", results::Better::higher, false, results::Role::covariate, false, {}};
+  for (const auto e : c.entity) m.values.push_back(e == entity ? share : others);
+  c.metrics.push_back(m);
+}
+
+/// 64 devices of which one has 62 % of its rate, measured again, with core shares in both.
+results::Results run_with(double screened, double again, double others = 0.99) {
+  auto fleet = Fleet::of(64, 0.002);
+  fleet.rate[slow_one] *= 0.62;
+  auto r = fleet.run();
+  EXPECT_EQ(Fleet::run_retests(r, fleet), 1U);
+  for (auto& c : r.cases)
+    add_shares(c, row_named(r, slow_device), c.name.ends_with(".c1") ? again : screened, others);
+  return r;
+}
+
+void add_quota(results::Results& r, double cores) {
+  auto& table = r.inventory["node"];
+  for (const auto node : rows_of_kind(r, "node")) {
+    table.entity.push_back(node);
+    table.number["cpu_quota_cores"].push_back(
+        r.entities[static_cast<std::size_t>(node)].name == "node17" ? cores : results::not_taken);
+  }
+}
+
+TEST(VerdictCoreShare, ASharedCoreIsNamedAndDoesNotFail) {
+  auto r = run_with(0.62, 0.6);
+  r.events.push_back({1.0, row_named(r, slow_device), results::core_share_event, "make (pid 4711)"});
+  const auto v = judge(r);
+  ASSERT_EQ(v.findings.size(), 1U);
+  const auto& f = v.findings[0];
+  EXPECT_EQ(f.severity, "WARN");
+  EXPECT_EQ(f.kind, "shared-core");
+  EXPECT_EQ(f.name, slow_device);
+  EXPECT_THAT(f.text, HasSubstr("ran for 60.0 % of the time in which it was ready to (others 99.0 %)"));
+  EXPECT_THAT(f.text, HasSubstr("make (pid 4711)"));
+  EXPECT_THAT(f.text, Not(HasSubstr("remove it and test it alone")));
+  EXPECT_EQ(state_of(r, v, "node17"), "WARN");
+  EXPECT_EQ(v.exit_code, 0);
+}
+
+TEST(VerdictCoreShare, AQuotaIsNamedAndFails) {
+  auto r = run_with(0.62, 0.62);
+  add_quota(r, 0.5);
+  const auto v = judge(r);
+  ASSERT_EQ(v.findings.size(), 1U);
+  EXPECT_EQ(v.findings[0].severity, "FAIL");
+  EXPECT_EQ(v.findings[0].kind, "quota");
+  EXPECT_EQ(v.findings[0].action, "CONFIG");
+  EXPECT_THAT(v.findings[0].text, HasSubstr("CPU quota is 0.5 of 2 cores"));
+}
+
+TEST(VerdictCoreShare, ASlowCoreStaysAFault) {
+  for (const auto& [screened, again, others] :
+       {std::tuple(0.99, 0.99, 0.99),     // had its core
+        std::tuple(0.62, 0.99, 0.99),     // as slow when it had it
+        std::tuple(0.88, 0.88, 0.99),     // less than half of the deficit
+        std::tuple(0.62, 0.62, 0.62)}) {  // its peers, too, had as little
+    const auto v = judge(run_with(screened, again, others));
+    ASSERT_EQ(v.findings.size(), 1U);
+    EXPECT_EQ(v.findings[0].severity, "FAIL") << screened << " " << again << " " << others;
+    EXPECT_EQ(v.findings[0].kind, "slow");
+  }
+}
+
+TEST(VerdictCoreShare, AQuotaThatLeavesAllCoresIsNoCause) {
+  auto r = run_with(0.62, 0.62);
+  add_quota(r, 2);
+  EXPECT_EQ(judge(r).findings[0].kind, "shared-core");
+}
+
+TEST(VerdictCoreShare, ALimitSaysWhatItSays) {
+  const auto r = run_with(0.62, 0.62);
+  const auto v = judge(r, "[[limit]]\nmetric = \"memory/triad-*:bandwidth\"\nmin = \"90 GB/s\"\n");
+  const auto limit = std::find_if(v.findings.begin(), v.findings.end(),
+                                  [](const auto& f) { return f.reference_kind == "limit"; });
+  ASSERT_NE(limit, v.findings.end());
+  EXPECT_EQ(limit->severity, "FAIL");
+  EXPECT_THAT(limit->text, HasSubstr("its core was shared"));
+}
+
+}  // namespace
+}  // namespace assay
