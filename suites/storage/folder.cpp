@@ -201,6 +201,19 @@ void Folder::remove(const std::string& name) noexcept {
   ::unlinkat(own_.get(), (file_prefix + name).c_str(), 0);
 }
 
+void Folder::rename(const std::string& from, const std::string& to) {
+  if (::renameat(own_.get(), (file_prefix + from).c_str(), own_.get(), (file_prefix + to).c_str()) != 0)
+    fail(path_ + "/" + file_prefix + from, "rename");
+  if (::fsync(own_.get()) != 0 && errno != EINVAL) fail(path_, "sync");
+}
+
+Descriptor open_made(const std::string& path, bool direct, bool write) {
+  Descriptor fd(
+      ::open(path.c_str(), (write ? O_RDWR : O_RDONLY) | O_NOFOLLOW | O_CLOEXEC | (direct ? O_DIRECT : 0)));
+  if (!fd) throw Refused(path + ": cannot open what another rank has made", errno);
+  return fd;
+}
+
 std::uint64_t Folder::file_system() const {
   struct statfs info {};
   struct stat inside {};

@@ -67,6 +67,8 @@ class Folder {
   Descriptor create(const std::string& name, bool direct, bool unlinked);
   /// Removes a file that was made here.
   void remove(const std::string& name) noexcept;
+  /// Gives a file that was made here another name, replacing what has it, and waits until that is safe.
+  void rename(const std::string& from, const std::string& to);
   /// Removes the directory although it is in use, where its files are unlinked: nothing is left then, however
   /// this process ends. Where the file system cannot do that (NFS), the destructor does it.
   void vanish() noexcept;
@@ -77,6 +79,9 @@ class Folder {
   std::string parent_path_, name_, path_;
   Descriptor parent_, own_;
 };
+
+/// A file that another rank has made in its Folder. Follows no link; throws Refused.
+Descriptor open_made(const std::string& path, bool direct, bool write);
 
 /// Removes the directories below `parent` whose owners are surely dead, with the files of assay in them;
 /// touches nothing else. Returns how many; never throws for what it may not remove.

@@ -43,23 +43,21 @@ SampleSeries sample_transfer(Transfer& transfer, bool write, double seconds, dou
   return series;
 }
 
-CaseRecord::Row* report_node(const SampleSeries& series, std::uint64_t chunk_bytes, const Evidence& evidence,
-                             const std::string& where, const Case& c, Context& context) {
+NodeSeries gather_node(const SampleSeries& series, std::uint64_t chunk_bytes, const Evidence& evidence,
+                       Context& context) {
   Json mine = evidence.to_json();
   mine["start"] = series.start_s;
   mine["seconds"] = series.seconds;
   mine["chunk"] = chunk_bytes;
-  Evidence all;
+  NodeSeries out;
   std::size_t samples = std::numeric_limits<std::size_t>::max();
   std::vector<Json> ranks;
   for (const std::string& text : context.node.all_gather_text(mine.dump())) {
     ranks.push_back(Json::parse(text));
-    all.add(Evidence::from(ranks.back()));
+    out.evidence.add(Evidence::from(ranks.back()));
     samples = std::min(samples, ranks.back()["seconds"].size());
   }
-  if (context.node.rank() != 0 || samples == 0) return nullptr;
-  auto& row = context.record.add_row(context.entities.node(context.topology.me().node));
-  auto& rates = row.values[all.cold() ? "bandwidth" : "bandwidth_cached"];
+  if (context.node.rank() != 0) return out;
   for (std::size_t s = 0; s < samples; ++s) {
     double first = std::numeric_limits<double>::infinity(), last = 0, bytes = 0;
     for (const Json& rank : ranks) {
@@ -68,11 +66,21 @@ CaseRecord::Row* report_node(const SampleSeries& series, std::uint64_t chunk_byt
       last = std::max(last, start + rank["seconds"][s].get<double>());
       bytes += rank["chunk"].get<double>();
     }
-    row.t.push_back(context.since_start(first));
-    rates.push_back(bytes / (last - first));
+    out.t.push_back(context.since_start(first));
+    out.rates.push_back(bytes / (last - first));
   }
+  return out;
+}
+
+CaseRecord::Row* report_node(const SampleSeries& series, std::uint64_t chunk_bytes, const Evidence& evidence,
+                             const std::string& where, const Case& c, Context& context) {
+  NodeSeries all = gather_node(series, chunk_bytes, evidence, context);
+  if (all.rates.empty()) return nullptr;
+  auto& row = context.record.add_row(context.entities.node(context.topology.me().node));
+  row.t = std::move(all.t);
+  row.values[all.evidence.cold() ? "bandwidth" : "bandwidth_cached"] = std::move(all.rates);
   row.block = series.block;
-  all.report(row, where, c, context);
+  all.evidence.report(row, where, c, context);
   return &row;
 }
 

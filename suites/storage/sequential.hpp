@@ -15,6 +15,15 @@ inline constexpr int sequential_depth = 8;
 SampleSeries sample_transfer(Transfer& transfer, bool write, double seconds, double setup_s, DamageLog& log,
                              Together& together, Context& context, Evidence& evidence);
 
+/// What all ranks of a node moved in each sample, from the first start to the last end.
+struct NodeSeries {
+  Evidence evidence;             ///< of all of them
+  std::vector<double> t, rates;  ///< since run start; B/s. On the first rank of the node only
+};
+/// Collective over the node, whether or not this rank has a series.
+NodeSeries gather_node(const SampleSeries& series, std::uint64_t chunk_bytes, const Evidence& evidence,
+                       Context& context);
+
 /// Collective over the node, whether or not this rank has a series: its first rank adds the row of the node,
 /// which is what all of it moved from the first start to the last end of each sample. Null elsewhere, and
 /// where nothing was measured.

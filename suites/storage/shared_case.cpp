@@ -1,30 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "suites/storage/shared_case.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/system.hpp"
 #include "suites/storage/local_file.hpp"
-#include "suites/storage/refused.hpp"
 #include "suites/storage/sequential.hpp"
 #include "suites/storage/storage_plan.hpp"
 
 namespace assay::storage {
 namespace {
-
-/// A file that somebody else made, for reading or for all.
-Descriptor open_made(const std::string& path, bool direct, bool write) {
-  Descriptor fd(
-      ::open(path.c_str(), (write ? O_RDWR : O_RDONLY) | O_NOFOLLOW | O_CLOEXEC | (direct ? O_DIRECT : 0)));
-  if (!fd) throw Refused(path + ": cannot open what another rank has made", errno);
-  return fd;
-}
 
 class SharedCase {
  public:

@@ -31,6 +31,18 @@ std::vector<MetricSpec> with_damage(std::vector<MetricSpec> metrics) {
   return metrics;
 }
 
+/// Whether the storage was met.
+std::vector<MetricSpec> proof() {
+  return {{"resident_share", "1", Better::none, false, Role::covariate, false,
+           "largest share of a chunk that was in the page cache before it was read"},
+          {"moved_share", "1", Better::none, false, Role::covariate, false,
+           "bytes that the kernel moved to or from storage / bytes asked for"}};
+}
+std::vector<MetricSpec> with_proof(std::vector<MetricSpec> metrics) {
+  for (auto& m : proof()) metrics.push_back(std::move(m));
+  return metrics;
+}
+
 /// A rate of storage where the kernel's counters prove it, else under another name that judges nothing.
 std::vector<MetricSpec> rate(const std::string& direction) {
   MetricSpec bandwidth{
@@ -42,13 +54,9 @@ std::vector<MetricSpec> rate(const std::string& direction) {
       true,
       "bytes " + direction + " by all ranks of a node / time from the first start to the last end"};
   bandwidth.typical = 2e9;
-  return {bandwidth,
-          {"bandwidth_cached", "B/s", Better::higher, false, Role::covariate, true,
-           "the same where less than 95 % of the bytes reached the storage: a rate of caches"},
-          {"resident_share", "1", Better::none, false, Role::covariate, false,
-           "largest share of a chunk that was in the page cache before it was read"},
-          {"moved_share", "1", Better::none, false, Role::covariate, false,
-           "bytes that the kernel moved to or from storage / bytes asked for"}};
+  return with_proof({bandwidth,
+                     {"bandwidth_cached", "B/s", Better::higher, false, Role::covariate, true,
+                      "the same where less than 95 % of the bytes reached the storage: a rate of caches"}});
 }
 
 /// The same of a directory that all nodes share.
@@ -73,16 +81,12 @@ std::vector<MetricSpec> operations(const std::string& what) {
                       false,
                       share + " of the " + what + " took at most this long, to 1.6 %"};
   };
-  return {rate,
-          {"rate_cached", "op/s", Better::higher, false, Role::covariate, true,
-           "the same where less than 95 % of the bytes reached the storage: a rate of caches"},
-          latency("latency_p50", "half", Role::covariate),
-          latency("latency_p99", "99 %", Role::covariate),
-          latency("latency_p999", "99.9 %", Role::covariate),
-          {"resident_share", "1", Better::none, false, Role::covariate, false,
-           "largest share of a chunk that was in the page cache before it was read"},
-          {"moved_share", "1", Better::none, false, Role::covariate, false,
-           "bytes that the kernel moved to or from storage / bytes asked for"}};
+  return with_proof({rate,
+                     {"rate_cached", "op/s", Better::higher, false, Role::covariate, true,
+                      "the same where less than 95 % of the bytes reached the storage: a rate of caches"},
+                     latency("latency_p50", "half", Role::covariate),
+                     latency("latency_p99", "99 %", Role::covariate),
+                     latency("latency_p999", "99.9 %", Role::covariate)});
 }
 
 /// What is done with small files, a second.
@@ -96,6 +100,56 @@ std::vector<MetricSpec> small_files() {
           rate("stat", Role::covariate, "files asked for; a cache may answer"),
           rate("read", Role::covariate, "files opened and read; a cache may answer"),
           rate("rename", Role::metric, "files renamed"), rate("delete", Role::metric, "files deleted")};
+}
+
+/// Shares of a model's state.
+std::vector<MetricSpec> checkpoints() {
+  const auto rate = [](const std::string& name, const std::string& what) {
+    MetricSpec judged{name, "B/s", Better::higher, false, Role::metric, true, what};
+    judged.typical = 2e9;
+    MetricSpec cached{name + "_cached",
+                      "B/s",
+                      Better::higher,
+                      false,
+                      Role::covariate,
+                      true,
+                      "the same where less than 95 % of the bytes reached the storage: a rate of caches"};
+    return std::vector<MetricSpec>{judged, cached};
+  };
+  const auto time = [](const char* name, const char* what) {
+    return MetricSpec{name, "s", Better::lower, false, Role::covariate, false, what};
+  };
+  auto all = rate("write",
+                  "state of a node / time from the creation of the first file until the last one is "
+                  "synced and renamed");
+  for (auto& m : rate("restore", "state of a node, written by others, read")) all.push_back(m);
+  all.push_back(time("write_time", "half of the writes of this rank took at most so long"));
+  all.push_back(time("restore_time", "half of the reads of this rank took at most so long"));
+  all.push_back(time("step_alone", "median time of a training step without checkpoints"));
+  all.push_back(time("step_during", "the same while checkpoints are written"));
+  all.push_back({"step_cost", "1", Better::lower, false, Role::covariate, false,
+                 "step_during / step_alone - 1: what a checkpoint beside training costs it"});
+  return with_proof(std::move(all));
+}
+
+/// Records that feed training steps.
+std::vector<MetricSpec> feeding() {
+  MetricSpec records{
+      "records",
+      "op/s",
+      Better::higher,
+      false,
+      Role::metric,
+      true,
+      "records of 4 KiB to 1 MiB that reach training steps of all ranks of a node in a second"};
+  records.typical = 2e3;
+  return with_proof({records,
+                     {"records_cached", "op/s", Better::higher, false, Role::covariate, true,
+                      "the same where less than 95 % of the bytes reached the storage: a rate of caches"},
+                     {"stalled", "1", Better::lower, false, Role::covariate, true,
+                      "largest share of a rank's time in which its step waited for records"},
+                     {"bandwidth_read", "B/s", Better::higher, false, Role::covariate, false,
+                      "bytes of these records / time"}});
 }
 
 }  // namespace
@@ -112,6 +166,8 @@ const Metrics& metrics() {
        with_damage(shared_rate("written and synced"))},
       {"shared-hard-read", "shared-hard-read-<path>", storage, with_damage(shared_rate("read"))},
       {"metadata", "metadata-<own|one>-<path>", storage, with_damage(small_files())},
+      {"checkpoint", "checkpoint-<path>", storage, with_damage(checkpoints())},
+      {"feed", "feed-<path>", storage, with_damage(feeding())},
       {"random-write", "local-random-write-q<depth>-<path>", storage, with_damage(operations("writes"))},
       {"random-read", "local-random-read-q<depth>-<path>", storage, with_damage(operations("reads"))}};
   return all;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "suites/storage/training_step.hpp"
 
 namespace assay::storage {
 namespace {
@@ -18,17 +19,19 @@ struct LevelPlan {
   std::vector<int> depths;      ///< of random access
   std::uint64_t files;          ///< of a rank and round, in metadata
   double random_s;              ///< of each of these, all paths together
+  std::uint64_t state_bytes;    ///< of a rank, in a checkpoint; 0: none
+  double checkpoint_s, feed_s;  ///< all paths together
 };
 
 LevelPlan level_plan(Level level) {
   switch (level) {
-    case Level::smoke: return {32, 64 * mib, 0.5, {}, 0, 0};
-    case Level::quick: return {128, 256 * mib, 2, {1, 16}, 50, 0.5};
-    case Level::standard: return {128, 1024 * mib, 8, {1, 16, 128}, 200, 1.5};
+    case Level::smoke: return {32, 64 * mib, 0.5, {}, 0, 0, 0, 0, 0};
+    case Level::quick: return {128, 256 * mib, 2, {1, 16}, 50, 0.5, 64 * mib, 2, 1};
+    case Level::standard: return {128, 1024 * mib, 6, {1, 16, 128}, 200, 1.2, 256 * mib, 5, 3};
     case Level::extended:
     case Level::soak: break;
   }
-  return {256, 8192 * mib, 60, {1, 16, 128}, 1000, 20};
+  return {256, 8192 * mib, 60, {1, 16, 128}, 1000, 20, 1024 * mib, 60, 30};
 }
 
 /// What happens outside of the clock: the file is made, and read back.
@@ -67,6 +70,11 @@ class Planner {
     for (path_ = 0; path_ < paths_.size() && level_.files > 0; ++path_) {
       add_metadata("own", "a directory of each rank");
       if (paths_[path_].shared) add_metadata("one", "one directory");
+    }
+    for (path_ = 0; path_ < paths_.size() && level_.state_bytes > 0; ++path_) {
+      add_training("checkpoint", "checkpoint of a model's state", level_.checkpoint_s);
+      cases_.back().parameters["most_bytes"] = level_.state_bytes;
+      add_training("feed", "random records of 4 KiB to 1 MiB into training steps", level_.feed_s);
     }
     return std::move(cases_);
   }
@@ -130,6 +138,15 @@ class Planner {
     c.parameters["directory"] = directory;
     c.parameters["files"] = level_.files;
     add(c, "metadata-" + directory, "small files, " + words);
+  }
+
+  /// Training steps run on the device of each rank.
+  void add_training(const std::string& operation, const std::string& words, double seconds) {
+    Case c = in_path(seconds);
+    c.operation = operation;
+    c.bytes = TrainingStep::bytes();
+    c.parameters["block_bytes"] = mib;
+    add(c, c.operation, words);
   }
 
   const PlanInput& input_;

@@ -60,14 +60,21 @@ void Transfer::lay_out(double seconds) {
   sync();
 }
 
-void Transfer::adopt(Descriptor fd, std::string path, std::uint64_t file, const Layout& layout) {
+void Transfer::adopt(Descriptor fd, std::string path, std::uint64_t file, const Layout& layout,
+                     std::uint64_t generation) {
   fd_ = std::move(fd);
   path_ = std::move(path);
   file_ = file;
   layout_ = layout;
-  generation_.assign(layout.chunks, 1);
+  generation_.assign(layout.chunks, generation);
   log_.known().words = std::max(log_.known().words, layout.end() / sizeof(std::uint64_t));
   chunk_ = 0;
+}
+
+void Transfer::use_file(Descriptor fd) {
+  fd_ = std::move(fd);
+  for (Request& r : requests_)
+    if (r.fd >= -1) r.fd = fd_.get();  // else it is to fail
 }
 
 void Transfer::next_chunk() { chunk_ = (chunk_ + 1) % layout_.chunks; }
@@ -103,6 +110,11 @@ void Transfer::look_at_cache() {
     ::posix_fadvise(fd_.get(), static_cast<off_t>(begin), static_cast<off_t>(bytes), POSIX_FADV_DONTNEED);
   const auto share = storage::resident_share(fd_.get(), begin, bytes);
   resident_share_ = std::max(resident_share_, share.value_or(1.0));
+}
+
+double Transfer::forget_file() const {
+  ::posix_fadvise(fd_.get(), 0, 0, POSIX_FADV_DONTNEED);
+  return storage::resident_share(fd_.get(), 0, layout_.end()).value_or(1.0);
 }
 
 void Transfer::make_requests() {

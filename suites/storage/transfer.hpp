@@ -58,12 +58,17 @@ class Transfer {
   void lay_out(double seconds);
   /// Before each chunk is read, asks the kernel to let go of its pages: where O_DIRECT cannot be used.
   void drop_cache() noexcept { drops_cache_ = true; }
+  /// Asks for that at once; the share of the file that is in the page cache then, 1 where it is unknown.
+  double forget_file() const;
   /// The largest share of a chunk that was in the page cache when its reading began; 1 where it is unknown.
   double resident_share() const noexcept { return resident_share_; }
   const Layout& layout() const noexcept { return layout_; }
-  /// Goes on with what another rank has laid out: its file, opened here, and its chunks, all of the first
+  /// Goes on with what another rank has written: its file, opened here, and its chunks, all of one
   /// generation.
-  void adopt(Descriptor fd, std::string path, std::uint64_t file, const Layout& layout);
+  void adopt(Descriptor fd, std::string path, std::uint64_t file, const Layout& layout,
+             std::uint64_t generation = 1);
+  /// The chunk that is prepared goes to this file, or comes from it.
+  void use_file(Descriptor fd);
 
   /// Before the clock: the next chunk's words of a new generation, or memory in which nothing right is left.
   void prepare(bool write);

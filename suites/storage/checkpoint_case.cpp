@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "suites/storage/checkpoint_case.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <optional>
+#include <thread>
+
+#include "base/clock.hpp"
+#include "measure/statistics.hpp"
+#include "suites/storage/local_file.hpp"
+#include "suites/storage/sequential.hpp"
+#include "suites/storage/storage_plan.hpp"
+#include "suites/storage/training_step.hpp"
+
+namespace assay::storage {
+namespace {
+
+constexpr std::size_t least_checkpoints = 3, most_checkpoints = 200, least_steps = 5;
+
+class CheckpointCase {
+ public:
+  CheckpointCase(const Case& c, Context& context, const Site& site)
+      : case_(c),
+        context_(context),
+        site_(site),
+        path_(c.parameters.at("path_index").get<std::size_t>()),
+        entity_(context.entities.node(context.topology.me().node)),
+        group_(c.stage == Stage::node_local ? context.node : context.world),
+        name_(fmt::format("{:06}", context.world.rank())),
+        log_({site.key, site.files(), 2, 0}, entity_, context),
+        together_(group_),
+        step_(context, group_) {}
+
+  void run() {
+    begin_case(case_, context_, entity_);
+    const double begin = now_s();
+    prepare();
+    const double ready = now_s();
+    context_.record.add_time(ready - begin, 0, 0);
+    if (!together_.any(false)) blocking_rounds(ready + 0.6 * case_.seconds);
+    if (!together_.any(false)) steps(ready + case_.seconds);
+    report();
+    together_.rethrow();
+  }
+
+ private:
+  void prepare() {
+    const OptionValues& options = context_.config.options;
+    Layout layout;
+    together_.guarded([&] {
+      write_engine_ = open_engine(context_, sequential_depth, group_.size());
+      read_engine_ = open_engine(context_, sequential_depth, group_.size());
+      folder_.emplace(site_.paths[path_], site_.run);
+      layout = state_layout();
+      direct_ = options.text("storage.cache") == "around";
+      if (direct_) direct_ = static_cast<bool>(folder_->create(name_, true, true));
+      log_.known().words = layout.end() / sizeof(std::uint64_t);
+    });
+    together_.any(false);  // all have looked at the space before any takes of it
+    const auto folders = group_.all_gather_text(folder_ ? folder_->path() : "");
+    const int size = group_.size(),
+              step = case_.stage == Stage::node_local ? 1 : context_.topology.max_local_size();
+    const int partner = step % size != 0 ? (group_.rank() + step) % size : (group_.rank() + 1) % size;
+    const std::string other = fmt::format("{:06}", world_rank(partner));
+    other_path_ = folders[static_cast<std::size_t>(partner)] + "/data-" + other;
+    together_.guarded([&] {
+      const std::string own = folder_->path() + "/data-" + name_;
+      writer_.emplace(Descriptor(), own, site_.file(context_.world.rank(), path_), layout, *write_engine_,
+                      log_, context_);
+      reader_.emplace(Descriptor(), other_path_, site_.file(world_rank(partner), path_), layout,
+                      *read_engine_, log_, context_);
+    });
+  }
+
+  int world_rank(int rank) const {
+    return case_.stage == Stage::node_local
+               ? context_.topology.ranks_of(context_.topology.me().node)[static_cast<std::size_t>(rank)]
+               : rank;
+  }
+
+  /// One chunk: the share of a rank, in memory as a model's state is. Old and new file exist side by side.
+  Layout state_layout() {
+    const Model& model = model_for(context_.world.size());
+    Layout layout = agreed_layout(context_, site_.paths[path_], folder_->space(), 2 * group_.size());
+    const std::uint64_t most = case_.parameters.at("most_bytes").get<std::uint64_t>();
+    layout.chunk_blocks =
+        std::max<std::uint64_t>(1, std::min({layout.file_bytes(), most, model.share()}) / layout.block_bytes);
+    layout.chunks = 1;
+    CaseRecord& record = context_.record;
+    record.parameter("model", model.name);
+    record.parameter("share_bytes", layout.chunk_bytes());
+    record.parameter("scale", static_cast<double>(layout.chunk_bytes()) / static_cast<double>(model.share()));
+    record.parameter("direct", direct_ ? 1 : 0);
+    return layout;
+  }
+
+  /// Seconds from the creation of the new file until its name is safe.
+  double write() {
+    const double begin = now_s();
+    writer_->use_file(folder_->create(name_ + "-new", direct_, false));
+    writer_->move(true);
+    writer_->sync();
+    writer_->use_file(Descriptor());
+    folder_->rename(name_ + "-new", name_);
+    context_.apply_injected_delay(begin, 1);
+    return now_s() - begin;
+  }
+
+  void blocking_rounds(double until) {
+    for (std::size_t round = 0; round < most_checkpoints; ++round) {
+      together_.guarded([&] { writer_->prepare(true); });
+      group_.barrier();
+      one_sample(written_, true, [&] { write(); });
+      if (together_.any(false)) return;  // all are in place
+      together_.guarded([&] {
+        reader_->adopt(open_made(other_path_, direct_, false), other_path_, reader_->file(),
+                       reader_->layout(), round % generations_ + 1);
+        reader_->drop_cache();
+        reader_->prepare(false);
+      });
+      group_.barrier();
+      one_sample(restored_, false, [&] {
+        reader_->move(false);
+        reader_->use_file(Descriptor());
+      });
+      const double begin = now_s();
+      together_.guarded([&] {
+        reader_->use_file(open_made(other_path_, direct_, false));  // to read a wrong word again
+        reader_->verify();
+        reader_->use_file(Descriptor());
+        restore_evidence_.verified += static_cast<double>(reader_->chunk_bytes());
+      });
+      context_.record.add_time(0, 0, now_s() - begin);
+      context_.count_batch();
+      if (together_.any((round + 1 >= least_checkpoints || now_s() > until + case_.seconds) &&
+                        (now_s() > until || now_s() > context_.end_s)))
+        return;
+    }
+  }
+
+  template <class F>
+  void one_sample(SampleSeries& series, bool write, F&& action) {
+    Evidence& evidence = write ? write_evidence_ : restore_evidence_;
+    const Meter meter(write);
+    const double begin = now_s();
+    together_.guarded(action);
+    series.start_s.push_back(begin);
+    series.seconds.push_back(now_s() - begin);
+    context_.record.add_time(0, series.seconds.back(), 0);
+    evidence.moved += meter.moved();
+    evidence.asked += writer_ ? static_cast<double>(writer_->chunk_bytes()) : 0;
+    if (!write && reader_) evidence.resident = reader_->resident_share();
+  }
+
+  /// Steps while another thread writes a checkpoint, and as many alone, by turns.
+  void steps(double until) {
+    do {
+      together_.guarded([&] { writer_->prepare(true); });
+      std::atomic<bool> done = together_.failed();
+      std::thread writing([&] {
+        together_.guarded([&] { write(); });
+        done = true;
+      });
+      some_steps(during_, [&] { return !done; });
+      writing.join();
+      some_steps(alone_, [&] { return alone_.size() < std::max(during_.size(), least_steps); });
+    } while (!together_.any(now_s() > until || now_s() > context_.end_s));
+    double timed = 0;
+    for (const auto* series : {&alone_, &during_})
+      for (const double s : *series) timed += s;
+    context_.record.add_time(0, timed, 0);
+  }
+
+  template <class F>
+  void some_steps(std::vector<double>& seconds, F&& more) {
+    do seconds.push_back(step_.run());
+    while (group_.max(more() ? 1 : 0) > 0);
+  }
+
+  void report() {
+    const std::uint64_t bytes = writer_ ? writer_->chunk_bytes() : 0;
+    Evidence damage;
+    damage.take(log_);
+    restore_evidence_.damage = damage.damage;
+    const NodeSeries written = gather_node(written_, bytes, write_evidence_, context_);
+    const NodeSeries restored = gather_node(restored_, bytes, restore_evidence_, context_);
+    if (written.rates.empty() || restored.rates.empty()) return;
+    auto& row = context_.record.add_row(entity_);
+    const std::size_t samples = std::min(written.rates.size(), restored.rates.size());
+    const auto put = [&](const char* name, const NodeSeries& s) {
+      row.values[s.evidence.cold() ? name : std::string(name) + "_cached"] = {
+          s.rates.begin(), s.rates.begin() + static_cast<std::ptrdiff_t>(samples)};
+    };
+    row.t = written.t;
+    row.t.resize(samples);
+    for (std::size_t s = 0; s < samples; ++s) row.block.push_back(static_cast<std::int32_t>(s * 3 / samples));
+    put("write", written);
+    put("restore", restored);
+    row.values["write_time"] = {median(written_.seconds)};
+    row.values["restore_time"] = {median(restored_.seconds)};
+    if (!alone_.empty() && !during_.empty()) {
+      row.values["step_alone"] = {median(alone_)};
+      row.values["step_during"] = {median(during_)};
+      row.values["step_cost"] = {median(during_) / median(alone_) - 1};
+    }
+    Evidence all = restored.evidence;
+    all.verified *= 2;  // a share is written and read, and compared once
+    all.add(written.evidence);
+    all.report(row, site_.paths[path_], case_, context_);
+  }
+
+  static constexpr std::size_t generations_ = 4095;
+  const Case& case_;
+  Context& context_;
+  const Site& site_;
+  std::size_t path_;
+  int entity_;
+  Communicator& group_;
+  std::string name_, other_path_;
+  bool direct_ = false;
+  DamageLog log_;
+  Together together_;
+  TrainingStep step_;
+  std::optional<Folder> folder_;
+  std::unique_ptr<Engine> write_engine_, read_engine_;
+  std::optional<Transfer> writer_, reader_;
+  SampleSeries written_, restored_;
+  Evidence write_evidence_, restore_evidence_;
+  std::vector<double> alone_, during_;
+};
+
+}  // namespace
+
+const Model& model_for(int ranks) noexcept {
+  static constexpr Model models[] = {{"llama3-8b", 105e9, 8},
+                                     {"llama3-70b", 912e9, 64},
+                                     {"llama3-405b", 5.29e12, 512},
+                                     {"llama3-1t", 18e12, 1024}};
+  const Model* chosen = models;
+  for (const Model& model : models)
+    if (model.ranks <= ranks) chosen = &model;
+  return *chosen;
+}
+
+void run_checkpoint(const Case& c, Context& context, const Site& site) {
+  CheckpointCase(c, context, site).run();
+}
+
+}  // namespace assay::storage
