@@ -145,7 +145,8 @@ void leave_out(Results& r, const Machine& machine, const Fault& fault) {
   std::set<std::int32_t> gone;
   const std::int64_t per_node = machine.spec().devices_per_node;
   for (std::int64_t n = 0; n < machine.nodes(); ++n)
-    if (fault.hits_node(n, machine.node_name(n))) gone.insert(machine.device_row((n + 1) * per_node - 1));
+    if (fault.nodes.contains(n, machine.node_name(n)))
+      gone.insert(machine.device_row((n + 1) * per_node - 1));
   for (auto& c : r.cases) drop_rows(c, gone);
   for (auto& row : r.plan)
     for (const auto& c : r.cases)

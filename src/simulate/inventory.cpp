@@ -42,7 +42,8 @@ std::map<std::string, results::InventoryTable> Machine::inventory() const {
   std::map<std::string, results::InventoryTable> tables;
   const auto lacks = [&](std::int64_t n, const char* what) {
     for (const Fault& fault : spec_.faults)
-      if (fault.kind == Kind::missing && fault.what == what && fault.hits_node(n, node_name(n))) return 1.0;
+      if (fault.kind == Kind::missing && fault.what == what && fault.nodes.contains(n, node_name(n)))
+        return 1.0;
     return 0.0;
   };
   auto& node = tables["node"];

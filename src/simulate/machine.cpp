@@ -53,14 +53,13 @@ void Machine::check_faults() const {
     const auto wrong = [&](const std::string& what) {
       throw_usage("--fault: '" + fault.text + "': " + what);
     };
-    if ((fault.has_leaf || fault.direction != "both") && fault.has_leaf && spec_.leaves == 0)
-      wrong("there are no leaves (--leaves)");
+    if (!fault.leaves.everything() && spec_.leaves == 0) wrong("there are no leaves (--leaves)");
     if (fault.kind == Kind::throttle && spec_.clock_cv <= 0) wrong("needs a recorded clock (--clock-cv)");
     if (std::max(fault.pair_source, fault.pair_destination) >= devices())
       wrong(fmt::format("there are {} ranks", devices()));
-    bool node = false, device = !fault.has_device, nic = !fault.has_nic, leaf = !fault.has_leaf,
-         metric = false;
-    for (std::int64_t n = 0; n < nodes() && !node; ++n) node = fault.hits_node(n, node_name(n));
+    bool node = false, device = fault.devices.everything(), nic = fault.nics.everything(),
+         leaf = fault.leaves.everything(), metric = false;
+    for (std::int64_t n = 0; n < nodes() && !node; ++n) node = fault.nodes.contains(n, node_name(n));
     for (std::int64_t d = 0; d < spec_.devices_per_node && !device; ++d) device = fault.devices.contains(d);
     for (std::int64_t k = 0; k < spec_.nics_per_node && !nic; ++k) nic = fault.nics.contains(k);
     for (std::int64_t l = 0; l < spec_.leaves && !leaf; ++l) leaf = fault.leaves.contains(l);
@@ -209,8 +208,9 @@ double Machine::nic_capacity(const MetricModel& metric, std::int64_t nic, bool s
   double y = spec_.nic_cv * Draw(truth_.child("nic")).normal(static_cast<std::uint64_t>(nic));
   const std::int64_t node = nic / spec_.nics_per_node;
   for (const Fault& fault : spec_.faults) {
-    if (fault.kind != Kind::slow || !fault.has_nic || fault.direction == (sends ? "rx" : "tx")) continue;
-    if (fault.nics.contains(nic % spec_.nics_per_node) && fault.hits_node(node, node_name(node)) &&
+    if (fault.kind != Kind::slow || fault.nics.everything() || fault.direction == (sends ? "rx" : "tx"))
+      continue;
+    if (fault.nics.contains(nic % spec_.nics_per_node) && fault.nodes.contains(node, node_name(node)) &&
         fault.hits_metric(metric.suite, metric.name, metric.metric) &&
         on_duty(fault, static_cast<std::uint64_t>(nic), sample))
       y += std::log(fault.factor);
@@ -222,7 +222,8 @@ double Machine::leaf_capacity(const MetricModel& metric, std::int64_t leaf, bool
                               std::int32_t sample) const {
   double y = 0;
   for (const Fault& fault : spec_.faults) {
-    if (!fault.has_leaf || fault.direction == (sends ? "rx" : "tx") || !fault.leaves.contains(leaf)) continue;
+    if (fault.leaves.everything() || fault.direction == (sends ? "rx" : "tx") || !fault.leaves.contains(leaf))
+      continue;
     if (fault.hits_metric(metric.suite, metric.name, metric.metric) &&
         on_duty(fault, mix64(1, static_cast<std::uint64_t>(leaf)), sample))
       y += std::log(fault.factor);

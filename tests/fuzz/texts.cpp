@@ -139,7 +139,7 @@ void inject(const std::string& input) {
 void simulate(const std::string& input) {
   clean([&] {
     const simulate::Fault fault = simulate::parse_fault(input);
-    fault.hits_node(7, "node07");
+    fault.nodes.contains(7, "node07");
     fault.hits_device(7, "node07", 1);
     fault.hits_metric("gemm", "fp32-n4096-together", "throughput");
     finite(fault.factor);

@@ -72,6 +72,9 @@ TEST(FaultSpec, AllSelectorsOfAPlaceMustMatch) {
   EXPECT_TRUE(hits("hang:node=gpu*+3", 0, "gpu07", 1));
   EXPECT_TRUE(hits("hang:node=gpu*+3", 0, "cpu07", 3));
   EXPECT_FALSE(hits("hang:node=gpu*+3", 0, "cpu07", 4));
+  EXPECT_TRUE(hits("hang:node=2-5+9", 0, "cpu07", 4));
+  EXPECT_FALSE(hits("hang:node=2-5+9", 0, "cpu07", 6));
+  EXPECT_TRUE(hits("hang:node=10-0-0-5", 0, "10-0-0-5", 3));
   EXPECT_TRUE(hits("slowlink:pair=0>1,factor=0.5", 1));
   EXPECT_FALSE(hits("slowlink:pair=0>1,factor=0.5", 0));
   EXPECT_TRUE(hits("diskfull", 0));
@@ -83,6 +86,8 @@ TEST(FaultSpec, CasesAreGlobs) {
   EXPECT_TRUE(fault.hits_case("gemm", "fp32-n1024-alone"));
   EXPECT_FALSE(fault.hits_case("gemm", "fp32-n1024-together"));
   EXPECT_FALSE(fault.hits_case("memory", "fp32-n1024-alone"));
+  EXPECT_TRUE(parse_fault("hang:case=gemm/*").hits_case("gemm", "fp32-n1024-alone"));
+  EXPECT_FALSE(parse_fault("hang:case=gemm/*").hits_case("memory", "triad-alone"));
 }
 
 TEST(FaultSpec, NamesWhatIsWrong) {
@@ -117,6 +122,7 @@ TEST(FaultSpec, NamesValuesOutOfRange) {
   EXPECT_EQ(failure("hang:rank=one"), "rank=one: not a whole number");
   for (const char* rank : {"-1", "5-2", "1-", "-", "1--2", "1+", "+", "1-2-3", "99999999999999999999", "1.5"})
     EXPECT_THAT(failure(std::string("hang:rank=") + rank), HasSubstr("rank=")) << rank;
+  EXPECT_EQ(failure("hang:node=5-2"), "node=5-2: a list like 1+4 or a range like 2-5");
   EXPECT_EQ(failure("hang:rank=5-2"), "rank=5-2: a list like 1+4 or a range like 2-5");
   EXPECT_EQ(failure("bitflip:target=gemm,bit=64"), "bit=64: a bit of a 64-bit word, 0 to 63");
   EXPECT_EQ(failure("hang:step=-1"), "step=-1: not a whole number");

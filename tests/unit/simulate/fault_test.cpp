@@ -22,10 +22,10 @@ TEST(SimulateFault, SaysWhereAndHowMuch) {
 }
 
 TEST(SimulateFault, NodesAreNumbersRangesOrGlobs) {
-  EXPECT_TRUE(parse_fault("slow:node=2-5+9,factor=0.5").hits_node(9, "sim09"));
-  EXPECT_FALSE(parse_fault("slow:node=2-5+9,factor=0.5").hits_node(6, "sim06"));
-  EXPECT_TRUE(parse_fault("slow:node=sim1?,factor=0.5").hits_node(12, "sim12"));
-  EXPECT_FALSE(parse_fault("slow:node=sim1?,factor=0.5").hits_node(22, "sim22"));
+  EXPECT_TRUE(parse_fault("slow:node=2-5+9,factor=0.5").nodes.contains(9, "sim09"));
+  EXPECT_FALSE(parse_fault("slow:node=2-5+9,factor=0.5").nodes.contains(6, "sim06"));
+  EXPECT_TRUE(parse_fault("slow:node=sim1?,factor=0.5").nodes.contains(12, "sim12"));
+  EXPECT_FALSE(parse_fault("slow:node=sim1?,factor=0.5").nodes.contains(22, "sim22"));
 }
 
 TEST(SimulateFault, AFaultOfTheNetworkLeavesTheDevicesAlone) {
