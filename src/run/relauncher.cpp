@@ -12,12 +12,14 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <thread>
 
 #include "base/child_process.hpp"
 #include "base/clock.hpp"
@@ -150,6 +152,7 @@ class Launches {
         return clock.overdue(is_written(), fs::is_directory(partial(), ignored),
                              config_.budget_s() * config_.segments());
       });
+      wait_for_writer();
       attempts_.push_back(attempt_of(ended.code));
       attempts_.back().told = attempts_.back().told || signals.any();
       const NextLaunch next = next_launch(attempts_, excluded_, how_.relaunches,
@@ -192,6 +195,16 @@ class Launches {
     if (config_.force) words.emplace_back("--force");
     if (!attempts_.empty()) words.insert(words.end(), {"--spent", fmt::format("{:.3f}s", spent_s())});
     return words;
+  }
+
+  /// Ranks outlive a launcher that is killed by some seconds, and may still write what they measured.
+  void wait_for_writer() const {
+    const double end_s = now_s() + 20;
+    while (now_s() < end_s) {
+      const auto owner = results::read_owner(partial());
+      if (!owner || !results::is_running(*owner)) return;
+      std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    }
   }
 
   /// What a launch left behind is its own only if it was not there before.
@@ -247,7 +260,9 @@ class Launches {
       return ended.code == static_cast<int>(ExitCode::internal) ? ExitCode::internal
                                                                 : static_cast<ExitCode>(exit_code_);
     }
-    if (ended.code == static_cast<int>(ExitCode::usage) || ended.code == static_cast<int>(ExitCode::internal))
+    const bool started_before = attempts_.size() > 1;  // the options were right
+    if (ended.code == static_cast<int>(ExitCode::internal) ||
+        (ended.code == static_cast<int>(ExitCode::usage) && !started_before))
       return static_cast<ExitCode>(ended.code);
     std::fprintf(stderr, "assay: the launcher left with code %d, and there is no results file\n", ended.code);
     return ExitCode::inconclusive;

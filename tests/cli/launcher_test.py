@@ -64,6 +64,17 @@ class Launcher(harness.CliTest):
         self.assert_code(result, 2)
         self.assertIn("1 device", result.stdout)
 
+    def test_ranks_that_outlive_a_killed_launcher_end_their_run(self):
+        launcher = self.dir / "launcher.sh"
+        launcher.write_text(f"#!/bin/sh\n{harness.MPIEXEC} --allow-run-as-root --oversubscribe -n 2 \"$@\" &\n"
+                            "while [ ! -e r.h5.partial/plan.json ]; do sleep 0.05; done\nkill -9 $$\n")
+        launcher.chmod(0o755)
+        result = self.assay("run", "--suites", "gemm", "--gemm.sizes", "256", "--level", "smoke", "--out", "r.h5",
+                            "--launcher", str(launcher))
+        self.assertIn(result.returncode, (0, 1), result.stderr)
+        self.assertNotIn("again", result.stderr)
+        self.assert_code(self.assay("verdict", "r.h5"), result.returncode)
+
     def test_a_launcher_that_cannot_start(self):
         run = ["run", "--suites", "selftest", "--quiet", "--out", "r.h5"]
         self.assert_code(self.assay(*run, "--launcher", "no-such-launcher"), 4)

@@ -99,6 +99,10 @@ def wait_for(program, ranks, out=None, hosts=(), guarded=True, timeout_s=20):
         time.sleep(0.02)
 
 
+def children(pid):
+    return [int(entry) for entry in os.listdir("/proc") if entry.isdigit() and _parent(int(entry)) == pid]
+
+
 def stop(pid):
     os.kill(pid, signal.SIGSTOP)
 

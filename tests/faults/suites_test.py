@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every kind of fault in every suite, on three real ranks, by night.
+
+Suites come from `assay list suites`, the results that can be corrupted from /plan of a run without a fault: a new suite is
+tried without a change here unless it needs an option. Whatever the fault, the run ends within its time with a code of the contract, rank 1 is named
+where the fault is one that names a rank, and nobody else is accused of anything.
+"""
+
+import re
+import time
+
+import common
+
+RANKS, CULPRIT = 3, 1
+SECONDS = {"smoke": 60, "quick": 240}  # the level, a busy machine, and the deadline of a hang
+# A fault, the codes that it may end with, and the kind of the finding that names the rank.
+KINDS = {
+    "hang": ((3,), "hang"),
+    "crash": ((3,), "lost"),
+    "exit:code=7": ((3,), "lost"),
+    "throw": ((3,), None),
+    "nomem": ((3,), None),
+    "slow:factor=0.5": ((2, 3), None),
+    "stall:seconds=50ms,duty=0.2": ((2, 3), None),
+}
+DIRECTORIES = {"storage": ["--storage.paths"]}  # a suite that measures only where it is told to
+TIMED = ("slow", "stall")  # change what is timed: a suite without it refuses them
+VALUES = ("bitflip", "nan")
+
+
+def suites():
+    text = common.harness.execute([common.harness.ASSAY, "list", "suites"], "/").stdout
+    return re.findall(r"^  (\w+) ", text, re.M)
+
+
+class EverySuite(common.FaultTest):
+    def run_suite(self, suite, faults):
+        """At smoke, or at quick where the fault does not come about in so short a time."""
+        for level in ("smoke", "quick"):
+            result, results = self.run_level(suite, faults, level)
+            if not results or not results.events("inject-unfired"):
+                break
+        return result, results
+
+    def run_level(self, suite, faults, level):
+        options = ["--suites", ",".join(dict.fromkeys(("inventory", suite)))]
+        for option in DIRECTORIES.get(suite, ()):
+            (self.dir / "files").mkdir(exist_ok=True)
+            options += [option, self.dir / "files"]
+        began = time.monotonic()
+        result = self.inject(RANKS, faults, *options, level=level)
+        self.assertLess(time.monotonic() - began, SECONDS[level])
+        return result, None if "matches no planned case" in result.stderr else self.file()
+
+    def innocent(self, results, result):
+        """Nobody but the culprit FAILs or is to be excluded. A link has two ends: its finding names both."""
+        mine = results.names[results.device[CULPRIT]]
+        for finding in results.findings():
+            if finding["severity"] == "FAIL" or finding["action"] in ("EXCLUDE", "TRIAGE"):
+                self.assertTrue(mine in finding["name"] or f"rank {CULPRIT} " in finding["text"] or finding["level"] == "node",
+                                f"{finding}\n{result.stdout}")
+
+    def strike(self, suite, kind):
+        fault = f"{kind}{',' if ':' in kind else ':'}rank={CULPRIT},suite={suite}"
+        codes, named = KINDS[kind]
+        result, results = self.run_suite(suite, fault)
+        if results is None:
+            self.assertIn(kind.split(":")[0], TIMED)
+            return "nothing is timed"
+        self.assertIn(result.returncode, codes, result.stdout + result.stderr)
+        self.innocent(results, result)
+        if results.events("inject-unfired"):
+            return "not reached"
+        if named:
+            self.assertTrue(any(f"rank {CULPRIT} " in f["text"] for f in results.findings(named)), result.stdout)
+        elif kind in ("throw", "nomem"):
+            reasons = [case.attrs["reason"] for case in results.file[f"cases/{suite}"].values() if case.attrs["state"] == "error"]
+            self.assertTrue(any(f"rank {CULPRIT}: injected" in reason for reason in reasons), reasons)
+        self.assertEqual(self.assay("verdict", "r.h5").returncode, result.returncode)
+        self.assert_code(self.assay("schema", "--check", "r.h5"), 0)
+        return f"exit {result.returncode}"
+
+    def corrupt(self, suite, kind, target):
+        result, results = self.run_suite(suite, f"{kind}:target={target},rank={CULPRIT},suite={suite}")
+        if results.events("inject-unfired"):
+            return "not reached"
+        # What a sender corrupts shows at its receivers: the culprit is among those named. What ends a case names the rank.
+        name = results.names[results.device[CULPRIT]]
+        texts = [f"{f['name']} {f['text']}" for f in results.findings()] + [e["text"] for e in results.table("events")
+                                                                            if not e["kind"].startswith("inject")]
+        self.assertTrue(any(name in text or f"rank {CULPRIT}" in text for text in texts), texts)
+        self.assertIn(result.returncode, (2, 3), result.stdout)
+        if result.returncode == 3:
+            self.assertIn("error", [case.attrs["state"] for case in results.file[f"cases/{suite}"].values()])
+        return f"exit {result.returncode}"
+
+    @common.nightly
+    def test_every_kind_in_every_suite(self):
+        self.addCleanup(lambda: print("\n" + "\n".join(table)))
+        table = []
+        for suite in suites():
+            _, healthy = self.run_suite(suite, [])
+            rows = [row for row in healthy.table("plan") if row["suite"] == suite]
+            targets = sorted({t for row in rows for t in row["targets"].split(",") if t})
+            self.assertTrue(rows, suite)
+            for kind in KINDS:
+                with self.subTest(suite=suite, kind=kind):
+                    outcome = "FAILED"
+                    try:
+                        outcome = self.strike(suite, kind)
+                    finally:
+                        table.append(f"{suite:12} {kind:28} {outcome}")
+            for kind in VALUES:
+                for target in targets:
+                    with self.subTest(suite=suite, kind=kind, target=target):
+                        outcome = "FAILED"
+                        try:
+                            outcome = self.corrupt(suite, kind, target)
+                        finally:
+                            table.append(f"{suite:12} {kind + ':target=' + target:28} {outcome}")
+        # Nothing is timed in the inventory, and congestion needs several nodes.
+        beside = {line.split()[0] for line in table if "exit" not in line}
+        self.assertLessEqual(beside, {"inventory", "congestion"}, "\n".join(table))
+
+
+if __name__ == "__main__":
+    common.main()
