@@ -187,18 +187,9 @@ class CheckpointCase {
     restore_evidence_.damage = damage.damage;
     const NodeSeries written = gather_node(written_, bytes, write_evidence_, context_);
     const NodeSeries restored = gather_node(restored_, bytes, restore_evidence_, context_);
-    if (written.rates.empty() || restored.rates.empty()) return;
-    auto& row = context_.record.add_row(entity_);
-    const std::size_t samples = std::min(written.rates.size(), restored.rates.size());
-    const auto put = [&](const char* name, const NodeSeries& s) {
-      row.values[s.evidence.cold() ? name : std::string(name) + "_cached"] = {
-          s.rates.begin(), s.rates.begin() + static_cast<std::ptrdiff_t>(samples)};
-    };
-    row.t = written.t;
-    row.t.resize(samples);
-    for (std::size_t s = 0; s < samples; ++s) row.block.push_back(static_cast<std::int32_t>(s * 3 / samples));
-    put("write", written);
-    put("restore", restored);
+    auto* reported = report_both(written, "write", restored, "restore", site_.paths[path_], case_, context_);
+    if (reported == nullptr) return;
+    auto& row = *reported;
     row.values["write_time"] = {median(written_.seconds)};
     row.values["restore_time"] = {median(restored_.seconds)};
     if (!alone_.empty() && !during_.empty()) {
@@ -206,10 +197,6 @@ class CheckpointCase {
       row.values["step_during"] = {median(during_)};
       row.values["step_cost"] = {median(during_) / median(alone_) - 1};
     }
-    Evidence all = restored.evidence;
-    all.verified *= 2;  // a share is written and read, and compared once
-    all.add(written.evidence);
-    all.report(row, site_.paths[path_], case_, context_);
   }
 
   static constexpr std::size_t generations_ = 4095;

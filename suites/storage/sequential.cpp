@@ -72,6 +72,26 @@ NodeSeries gather_node(const SampleSeries& series, std::uint64_t chunk_bytes, co
   return out;
 }
 
+CaseRecord::Row* report_both(const NodeSeries& written, const std::string& write, const NodeSeries& read_back,
+                             const std::string& read, const std::string& where, const Case& c,
+                             Context& context) {
+  const std::size_t samples = std::min(written.rates.size(), read_back.rates.size());
+  if (samples == 0) return nullptr;
+  auto& row = context.record.add_row(context.entities.node(context.topology.me().node));
+  const auto some = [&](const std::vector<double>& all) {
+    return std::vector<double>(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(samples));
+  };
+  row.t = some(written.t);
+  for (std::size_t s = 0; s < samples; ++s) row.block.push_back(static_cast<std::int32_t>(s * 3 / samples));
+  row.values[write + (written.evidence.cold() ? "" : "_cached")] = some(written.rates);
+  row.values[read + (read_back.evidence.cold() ? "" : "_cached")] = some(read_back.rates);
+  Evidence all = read_back.evidence;
+  all.verified *= 2;  // what was compared had been written and read
+  all.add(written.evidence);
+  all.report(row, where, c, context);
+  return &row;
+}
+
 CaseRecord::Row* report_node(const SampleSeries& series, std::uint64_t chunk_bytes, const Evidence& evidence,
                              const std::string& where, const Case& c, Context& context) {
   NodeSeries all = gather_node(series, chunk_bytes, evidence, context);

@@ -24,6 +24,12 @@ struct NodeSeries {
 NodeSeries gather_node(const SampleSeries& series, std::uint64_t chunk_bytes, const Evidence& evidence,
                        Context& context);
 
+/// The row of a node that wrote and read back, each compared once: rates under these names, or with `_cached`
+/// where the storage was not met. Null where nothing was measured.
+CaseRecord::Row* report_both(const NodeSeries& written, const std::string& write, const NodeSeries& read_back,
+                             const std::string& read, const std::string& where, const Case& c,
+                             Context& context);
+
 /// Collective over the node, whether or not this rank has a series: its first rank adds the row of the node,
 /// which is what all of it moved from the first start to the last end of each sample. Null elsewhere, and
 /// where nothing was measured.

@@ -102,27 +102,32 @@ std::vector<MetricSpec> small_files() {
           rate("rename", Role::metric, "files renamed"), rate("delete", Role::metric, "files deleted")};
 }
 
+std::vector<MetricSpec> rate_and_cached(const std::string& name, const std::string& what) {
+  MetricSpec judged{name, "B/s", Better::higher, false, Role::metric, true, what};
+  judged.typical = 2e9;
+  return {judged,
+          {name + "_cached", "B/s", Better::higher, false, Role::covariate, true,
+           "the same where less than 95 % of the bytes reached the storage: a rate of caches"}};
+}
+
+/// One file through MPI-IO.
+std::vector<MetricSpec> through_mpi() {
+  auto all = rate_and_cached("write", "bytes written and synced by all ranks of a node / time");
+  for (auto& m : rate_and_cached("read", "bytes of other ranks read by all ranks of a node / time"))
+    all.push_back(m);
+  return with_proof(std::move(all));
+}
+
 /// Shares of a model's state.
 std::vector<MetricSpec> checkpoints() {
-  const auto rate = [](const std::string& name, const std::string& what) {
-    MetricSpec judged{name, "B/s", Better::higher, false, Role::metric, true, what};
-    judged.typical = 2e9;
-    MetricSpec cached{name + "_cached",
-                      "B/s",
-                      Better::higher,
-                      false,
-                      Role::covariate,
-                      true,
-                      "the same where less than 95 % of the bytes reached the storage: a rate of caches"};
-    return std::vector<MetricSpec>{judged, cached};
-  };
   const auto time = [](const char* name, const char* what) {
     return MetricSpec{name, "s", Better::lower, false, Role::covariate, false, what};
   };
-  auto all = rate("write",
-                  "state of a node / time from the creation of the first file until the last one is "
-                  "synced and renamed");
-  for (auto& m : rate("restore", "state of a node, written by others, read")) all.push_back(m);
+  auto all =
+      rate_and_cached("write",
+                      "state of a node / time from the creation of the first file until the last one is "
+                      "synced and renamed");
+  for (auto& m : rate_and_cached("restore", "state of a node, written by others, read")) all.push_back(m);
   all.push_back(time("write_time", "half of the writes of this rank took at most so long"));
   all.push_back(time("restore_time", "half of the reads of this rank took at most so long"));
   all.push_back(time("step_alone", "median time of a training step without checkpoints"));
@@ -167,6 +172,7 @@ const Metrics& metrics() {
       {"shared-hard-read", "shared-hard-read-<path>", storage, with_damage(shared_rate("read"))},
       {"metadata", "metadata-<own|one>-<path>", storage, with_damage(small_files())},
       {"checkpoint", "checkpoint-<path>", storage, with_damage(checkpoints())},
+      {"mpiio", "mpiio-<collective|independent>-<path>", storage, with_damage(through_mpi())},
       {"feed", "feed-<path>", storage, with_damage(feeding())},
       {"random-write", "local-random-write-q<depth>-<path>", storage, with_damage(operations("writes"))},
       {"random-read", "local-random-read-q<depth>-<path>", storage, with_damage(operations("reads"))}};

@@ -27,7 +27,7 @@ LevelPlan level_plan(Level level) {
   switch (level) {
     case Level::smoke: return {32, 64 * mib, 0.5, {}, 0, 0, 0, 0, 0};
     case Level::quick: return {128, 256 * mib, 2, {1, 16}, 50, 0.5, 64 * mib, 2, 1};
-    case Level::standard: return {128, 1024 * mib, 6, {1, 16, 128}, 200, 1.2, 256 * mib, 5, 3};
+    case Level::standard: return {128, 1024 * mib, 6, {1, 16, 128}, 200, 1.2, 256 * mib, 4, 2};
     case Level::extended:
     case Level::soak: break;
   }
@@ -74,6 +74,7 @@ class Planner {
     for (path_ = 0; path_ < paths_.size() && level_.state_bytes > 0; ++path_) {
       add_training("checkpoint", "checkpoint of a model's state", level_.checkpoint_s);
       cases_.back().parameters["most_bytes"] = level_.state_bytes;
+      for (const char* transfers : {"collective", "independent"}) add_mpiio(transfers);
       add_training("feed", "random records of 4 KiB to 1 MiB into training steps", level_.feed_s);
     }
     return std::move(cases_);
@@ -138,6 +139,16 @@ class Planner {
     c.parameters["directory"] = directory;
     c.parameters["files"] = level_.files;
     add(c, "metadata-" + directory, "small files, " + words);
+  }
+
+  void add_mpiio(const std::string& transfers) {
+    Case c = in_path(level_.feed_s / 2);
+    c.operation = "mpiio";
+    c.parameters["block_bytes"] = record_bytes;
+    c.parameters["transfers"] = transfers;
+    if (input_.config.options.has("storage.limit"))
+      c.not_applicable = "MPI-IO cannot be held to --storage.limit";
+    add(c, "mpiio-" + transfers, "one file through MPI-IO, 47008-byte records, " + transfers);
   }
 
   /// Training steps run on the device of each rank.

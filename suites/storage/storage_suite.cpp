@@ -8,6 +8,7 @@
 #include "suites/storage/feed_case.hpp"
 #include "suites/storage/local_case.hpp"
 #include "suites/storage/metadata_case.hpp"
+#include "suites/storage/mpiio_case.hpp"
 #include "suites/storage/random_case.hpp"
 #include "suites/storage/refused.hpp"
 #include "suites/storage/shared_case.hpp"
@@ -80,6 +81,7 @@ void StorageSuite::dispatch(const Case& c, Context& context) {
   if (c.parameters.contains("queue_depth")) return storage::run_random(c, context, site_);
   if (c.operation == "checkpoint") return storage::run_checkpoint(c, context, site_);
   if (c.operation == "feed") return storage::run_feed(c, context, site_);
+  if (c.operation == "mpiio") return storage::run_mpiio(c, context, site_);
   if (c.operation == "metadata") return storage::run_metadata(c, context, site_);
   if (c.operation.starts_with("shared-")) return storage::run_shared(c, context, site_);
   storage::run_sequential(c, context, site_);

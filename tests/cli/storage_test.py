@@ -146,6 +146,21 @@ class Storage(StorageTest):
         self.assertRegex(self.events("storage-damage")[0], "/data-000000-0: 488 words misdirected")
         self.assertEqual(list(self.data.iterdir()), [])
 
+    def test_one_file_through_mpi(self):
+        for run, how in ((self.measure, "collective"), (self.shared, "independent")):
+            result = run("--cases", f"storage/mpiio-{how}-0", "--inject", "bitflip:target=disk-torn,rank=1,step=1", level="quick")
+            self.assert_code(result, FAIL)
+            self.assertEqual(self.assay("schema", "--check", "r.h5").returncode, 0)
+            parameters, values = self.case(f"mpiio-{how}-0")
+            self.assertEqual(parameters["transfers"], how)
+            self.assertEqual({k: values[k][0] for k in KINDS if values[k][0]}, {"torn": 47008 // 16}, "and nothing else is wrong")
+            self.assertEqual(values["verified"][0], 1)
+            self.assertEqual(len(values["write"]), len(values["read"]))
+            self.assertRegex(self.events("storage-damage")[0], r"data-mpiio: 2938 words torn from offset \d+ on")
+            self.assertEqual(list(self.data.iterdir()), [])
+        result = self.assay("plan", "--suites", "storage", "--storage.paths", self.data, "--storage.limit", "1GiB")
+        self.assertIn("MPI-IO cannot be held to --storage.limit", result.stdout)
+
     def test_a_limit_holds_the_rate_down(self):
         self.measure("--storage.limit", "16MiB", "--cases", "storage/local-read-0", space="16MiB")
         parameters, values = self.case("local-read-0")

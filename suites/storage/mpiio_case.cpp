@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "suites/storage/mpiio_case.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "base/clock.hpp"
+#include "base/error.hpp"
+#include "base/system.hpp"
+#include "suites/storage/local_file.hpp"
+#include "suites/storage/mpi_file.hpp"
+#include "suites/storage/sequential.hpp"
+#include "suites/storage/storage_plan.hpp"
+
+namespace assay::storage {
+namespace {
+
+constexpr std::size_t least_turns = 3, most_turns = 200;
+
+class MpiIoCase {
+ public:
+  MpiIoCase(const Case& c, Context& context, const Site& site)
+      : case_(c),
+        context_(context),
+        site_(site),
+        path_(c.parameters.at("path_index").get<std::size_t>()),
+        entity_(context.entities.node(context.topology.me().node)),
+        group_(c.stage == Stage::node_local ? context.node : context.world),
+        log_({site.key, site.files(), 2, 0}, entity_, context),
+        together_(group_) {}
+
+  void run() {
+    begin_case(case_, context_, entity_);
+    const double begin = now_s();
+    make_file();
+    if (!together_.any(false)) {
+      turn(false);  // allocates
+      const double ready = now_s();
+      context_.record.add_time(ready - begin, 0, 0);
+      for (std::size_t i = 0; i < most_turns && !together_.any(false); ++i) {
+        turn(true);
+        context_.count_batch();
+        const bool over = now_s() - ready > case_.seconds || now_s() > context_.end_s;
+        if (together_.any(over && (i + 1 >= least_turns || now_s() - ready > 2 * case_.seconds))) break;
+      }
+    }
+    report();
+    mpi_.reset();
+    together_.rethrow();
+  }
+
+ private:
+  /// The first rank makes it; the name goes when all have it open.
+  void make_file() {
+    const bool maker = group_.rank() == 0;
+    std::string file;
+    together_.guarded([&] {
+      folder_.emplace(site_.paths[path_], site_.run);
+      const int nodes = case_.stage == Stage::node_local ? 1 : 0;
+      const Layout easy =
+          agreed_layout(context_, site_.paths[path_], folder_->space(),
+                        nodes == 1 && site_.shared[path_] ? context_.world.size() : group_.size());
+      layout_ = hard_layout(easy, group_.rank(), group_.size());
+      layout_.chunks = 1;
+      if (!maker) return;
+      (void)folder_->create("mpiio", false, false);
+      file = folder_->path() + "/data-mpiio";
+    });
+    file = group_.broadcast_text(file, 0);
+    layout_.chunk_blocks = static_cast<std::uint64_t>(group_.min(static_cast<double>(layout_.chunk_blocks)));
+    if (file.empty() || together_.any(false)) {
+      together_.guarded(
+          [&] { throw Error(ErrorKind::resource, host_name() + ": another rank has no file for MPI-IO"); });
+      return;
+    }
+    shown_ = file;
+    log_.known().words = layout_.end() / sizeof(std::uint64_t);
+    together_.guarded([&] {
+      mpi_.emplace(group_, file, layout_, case_.parameters.at("transfers") == "collective");
+      own_ = open_made(file, false, false);
+      memory_.emplace(layout_.chunk_bytes());
+    });
+    if (maker) together_.guarded([&] { folder_->remove("mpiio"); });
+    context_.record.parameter("chunk_bytes", layout_.chunk_bytes());
+    context_.record.parameter("file_bytes", layout_.end());
+  }
+
+  /// All write their records, and read those of another rank.
+  void turn(bool timed) {
+    const auto mine = static_cast<std::uint64_t>(group_.rank());
+    const int size = group_.size(),
+              step = case_.stage == Stage::node_local ? 1 : context_.topology.max_local_size();
+    const auto other = static_cast<std::uint64_t>(step % size != 0 ? (group_.rank() + step) % size
+                                                                   : (group_.rank() + 1) % size);
+    ++generation_;
+    log_.known().generations = generation_ + 1;
+    together_.guarded([&] {
+      each_block(mine,
+                 [&](const WordAddress& a, std::span<std::uint64_t> w) { fill(log_.known().key, a, w); });
+    });
+    together_.guarded([&] { mpi_->look_at(mine); });
+    group_.barrier();
+    one(written_, write_evidence_, true, timed);
+    if (together_.any(false)) return;
+    together_.guarded([&] {
+      ::posix_fadvise(own_.get(), 0, 0, POSIX_FADV_DONTNEED);
+      std::fill(memory_->words().begin(), memory_->words().end(), 0x5a5a5a5a5a5a5a5aULL);
+      mpi_->look_at(other);
+    });
+    group_.barrier();
+    together_.guarded([&] {
+      read_evidence_.resident =
+          std::max(read_evidence_.resident, resident_share(own_.get(), 0, layout_.end()).value_or(1.0));
+    });
+    group_.barrier();  // all have looked before any reads
+    one(read_, read_evidence_, false, timed);
+    if (!timed) return;
+    const double begin = now_s();
+    together_.guarded([&] { verify(other); });
+    context_.record.add_time(0, 0, now_s() - begin);
+  }
+
+  /// A rank that failed takes part in no collective call any more: all leave after the turn in which one did.
+  void one(SampleSeries& series, Evidence& evidence, bool write, bool timed) {
+    if (together_.any(false)) return;
+    const Meter meter(write);
+    const double begin = now_s();
+    together_.guarded([&] { mpi_->transfer(write, memory_->bytes()); });
+    together_.guarded([&] { context_.apply_injected_delay(begin, 1, !timed); });
+    const double end = now_s();
+    if (!timed) return;
+    series.start_s.push_back(begin);
+    series.seconds.push_back(end - begin);
+    evidence.moved += meter.moved();
+    evidence.asked += static_cast<double>(layout_.chunk_bytes());
+    context_.record.add_time(0, end - begin, 0);
+  }
+
+  template <class F>
+  void each_block(std::uint64_t rank, F&& f) {
+    Layout of = layout_;
+    of.rank = rank;
+    const std::uint64_t words = of.block_bytes / sizeof(std::uint64_t);
+    for (std::uint64_t b = 0; b < of.chunk_blocks; ++b)
+      f(WordAddress{site_.file(0, path_), generation_, of.offset(0, b) / sizeof(std::uint64_t)},
+        memory_->words().subspan(b * words, words));
+  }
+
+  void verify(std::uint64_t rank) {
+    bool first = true;
+    each_block(rank, [&](const WordAddress& address, std::span<std::uint64_t> data) {
+      Block block{shown_, address, data, data.size(), [this](std::uint64_t offset) {
+                    std::uint64_t word = 0;
+                    return ::pread(own_.get(), &word, sizeof word, static_cast<off_t>(offset)) == sizeof word
+                               ? word
+                               : 0;
+                  }};
+      if (first) corrupt(block, log_.known(), context_);
+      first = false;
+      log_.check(std::move(block));
+    });
+    read_evidence_.verified += static_cast<double>(layout_.chunk_bytes());
+  }
+
+  void report() {
+    read_evidence_.take(log_);
+    const NodeSeries written = gather_node(written_, layout_.chunk_bytes(), write_evidence_, context_);
+    const NodeSeries read = gather_node(read_, layout_.chunk_bytes(), read_evidence_, context_);
+    report_both(written, "write", read, "read", site_.paths[path_], case_, context_);
+  }
+
+  const Case& case_;
+  Context& context_;
+  const Site& site_;
+  std::size_t path_;
+  int entity_;
+  Communicator& group_;
+  DamageLog log_;
+  Together together_;
+  std::optional<Folder> folder_;
+  Layout layout_;
+  std::string shown_;
+  std::optional<MpiFile> mpi_;
+  Descriptor own_;
+  std::optional<Aligned> memory_;
+  std::uint64_t generation_ = 0;
+  SampleSeries written_, read_;
+  Evidence write_evidence_, read_evidence_;
+};
+
+}  // namespace
+
+void run_mpiio(const Case& c, Context& context, const Site& site) { MpiIoCase(c, context, site).run(); }
+
+}  // namespace assay::storage
