@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "telemetry/power_meter.hpp"
 
-#include <chrono>
 #include <cmath>
-#include <condition_variable>
-#include <mutex>
-#include <thread>
+#include <optional>
 #include <utility>
 
 #include "base/clock.hpp"
+#include "telemetry/periodic_sampler.hpp"
 #include "topology/sysfs.hpp"
 
 namespace assay {
@@ -46,14 +44,13 @@ struct PowerMeter::Impl {
   std::shared_ptr<NvmlThread> nvml;
   double period_s;
   PackageEnergy packages;
-  std::mutex mutex;
-  std::condition_variable changed;
-  bool stop = false;
   std::vector<EnergyReading> readings;
-  std::thread thread;
+  std::optional<PeriodicSampler> sampler;  ///< after all that its thread uses
 
   Impl(std::shared_ptr<NvmlThread> library, double period, const std::string& root)
-      : nvml(std::move(library)), period_s(period), packages(root) {}
+      : nvml(std::move(library)), period_s(period), packages(root) {
+    if (nvml != nullptr || packages.tells()) sampler.emplace([this] { return sample(); });
+  }
 
   EnergyReading read() {
     constexpr double patience_s = 1;
@@ -79,36 +76,20 @@ struct PowerMeter::Impl {
     period_s *= 2;
   }
 
-  void run() {
-    if (nvml == nullptr && !packages.tells()) return;
-    double next = now_s();
-    std::unique_lock lock(mutex);
-    while (!stop) {
-      lock.unlock();
-      EnergyReading reading = read();
-      lock.lock();
-      readings.push_back(std::move(reading));
-      if (readings.size() >= most_readings) thin_out();
-      next = std::max(next + period_s, now_s());
-      changed.wait_for(lock, std::chrono::duration<double>(next - now_s()), [&] { return stop; });
-    }
+  double sample() {
+    readings.push_back(read());
+    if (readings.size() >= most_readings) thin_out();
+    return period_s;
   }
 };
 
 PowerMeter::PowerMeter(std::shared_ptr<NvmlThread> nvml, double period_s, const std::string& root)
-    : impl_(std::make_unique<Impl>(std::move(nvml), period_s, root)) {
-  impl_->thread = std::thread([impl = impl_.get()] { impl->run(); });
-}
+    : impl_(std::make_unique<Impl>(std::move(nvml), period_s, root)) {}
 
-PowerMeter::~PowerMeter() { finish(); }
+PowerMeter::~PowerMeter() = default;
 
 std::vector<EnergyReading> PowerMeter::finish() {
-  {
-    const std::scoped_lock lock(impl_->mutex);
-    impl_->stop = true;
-    impl_->changed.notify_all();
-  }
-  if (impl_->thread.joinable()) impl_->thread.join();  // it waits for no sensor longer than a second
+  impl_->sampler.reset();  // it waits for no sensor longer than a second
   return std::exchange(impl_->readings, {});
 }
 

@@ -2,14 +2,13 @@
 #include "telemetry/telemetry.hpp"
 
 #include <array>
-#include <chrono>
 #include <cmath>
-#include <condition_variable>
 #include <mutex>
-#include <thread>
+#include <optional>
 #include <utility>
 
 #include "base/clock.hpp"
+#include "telemetry/periodic_sampler.hpp"
 
 namespace assay {
 
@@ -104,34 +103,24 @@ struct Telemetry::Impl {
   NodeSensors sensors;
   double period_s;
   std::mutex mutex;
-  std::condition_variable changed;
-  bool stop = false;
   TelemetryChunk chunk;  ///< series 0 is the node, the others its GPUs
   struct Last {
     double t = unsupported, energy_j = unsupported;
     unsigned long long reasons = 0;
   };
-  std::vector<Last> last;  ///< of each GPU; of the thread alone
-  std::thread thread;
+  std::vector<Last> last;                  ///< of each GPU; of the thread alone
+  std::optional<PeriodicSampler> sampler;  ///< after all that its thread uses
 
   Impl(std::string name, std::shared_ptr<NvmlThread> library, double hz, const std::string& root)
       : node(std::move(name)), nvml(std::move(library)), sensors(root), period_s(1 / hz) {
     chunk.series.push_back({"node", node, {}, {}});
+    sampler.emplace([this] {
+      tick();
+      return period_s;
+    });
   }
 
   std::string gpu_name(std::size_t gpu) const { return node + "/gpu" + std::to_string(gpu); }
-
-  void run() {
-    double next = now_s();
-    std::unique_lock lock(mutex);
-    while (!stop) {
-      lock.unlock();
-      tick();
-      lock.lock();
-      next = std::max(next + period_s, now_s());  // a sensor that was slow is not made up for
-      changed.wait_for(lock, std::chrono::duration<double>(next - now_s()), [&] { return stop; });
-    }
-  }
 
   void tick() {
     constexpr double patience_s = 1;
@@ -171,18 +160,9 @@ struct Telemetry::Impl {
 
 Telemetry::Telemetry(const std::string& node_name, std::shared_ptr<NvmlThread> nvml, double hz,
                      const std::string& root)
-    : impl_(std::make_unique<Impl>(node_name, std::move(nvml), hz, root)) {
-  impl_->thread = std::thread([impl = impl_.get()] { impl->run(); });
-}
+    : impl_(std::make_unique<Impl>(node_name, std::move(nvml), hz, root)) {}
 
-Telemetry::~Telemetry() {
-  {
-    const std::scoped_lock lock(impl_->mutex);
-    impl_->stop = true;
-    impl_->changed.notify_all();
-  }
-  impl_->thread.join();  // it waits for no sensor longer than a second
-}
+Telemetry::~Telemetry() = default;  // the sampler waits for no sensor longer than a second
 
 TelemetryChunk Telemetry::take() {
   const std::scoped_lock lock(impl_->mutex);

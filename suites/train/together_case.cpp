@@ -25,7 +25,6 @@ class Together {
         replica_(work_, context),
         trust_(context),
         reducer_(replicas_of(context), replica_.gpt(), progress_of(context)),
-        broken_(context.config.options.text("train.break")),
         begin_s_(now_s()) {}
 
   void run() {
@@ -145,13 +144,13 @@ class Together {
 
   kernels::AdamW broken_rule(int step) const {
     kernels::AdamW adamw = rule(step);
-    if (broken_ == "learning") adamw.rate = 0;
-    if (broken_ == "rate") adamw.rate *= 0.5f;
+    if (replica_.broken() == "learning") adamw.rate = 0;
+    if (replica_.broken() == "rate") adamw.rate *= 0.5f;
     return adamw;
   }
 
   void reduce(std::size_t bucket) {
-    if (broken_ == "rank" && context_.world.rank() + 1 == context_.world.size()) {
+    if (replica_.broken() == "rank" && context_.world.rank() + 1 == context_.world.size()) {
       const Bucket& b = replica_.gpt().table().buckets()[bucket];
       replica_.gpt().ops().zero(replica_.gpt().gradients() + b.offset, b.size * sizeof(float));
     }
@@ -241,7 +240,6 @@ class Together {
   Replica replica_;
   Trust trust_;
   GradientReducer reducer_;
-  std::string broken_;  ///< --train.break
   bool lasting_ = false;
   double begin_s_, timed_s_ = 0;
   StepLog log_;

@@ -33,11 +33,11 @@ Replica::Replica(const TrainWork& work, Context& context)
            work.storage(replicas_of(context))),
       counted_(work.preset.batch * source_.counted(work.preset.model.length)),
       tokens_(work.preset.tokens()),
-      targets_(work.preset.tokens()) {
+      targets_(work.preset.tokens()),
+      broken_(context.config.options.text("train.break")) {
   gpt_.initialise(RandomStream(context.config.seed, "train").child("parameters"));
-  const std::string broken = context.config.options.text("train.break");
-  if (broken == "attention") gpt_.break_attention();
-  if (broken == "layer") gpt_.freeze_first_layer();
+  if (broken_ == "attention") gpt_.break_attention();
+  if (broken_ == "layer") gpt_.freeze_first_layer();
 }
 
 void Replica::load(std::uint64_t first) {

@@ -50,8 +50,9 @@ class Replica {
   Gpt& gpt() noexcept { return gpt_; }
   const LagSource& source() const noexcept { return source_; }
   double loss_sum() { return gpt_.loss_sum(); }  ///< nat, of the last forward(); waits for the device
-  double oracle_sum() const noexcept { return oracle_sum_; }  ///< nat, of the last load()
-  std::size_t counted() const noexcept { return counted_; }   ///< targets
+  double oracle_sum() const noexcept { return oracle_sum_; }      ///< nat, of the last load()
+  std::size_t counted() const noexcept { return counted_; }       ///< targets
+  const std::string& broken() const noexcept { return broken_; }  ///< --train.break: what is wrong on purpose
 
  private:
   LagSource source_;
@@ -59,6 +60,7 @@ class Replica {
   std::size_t counted_ = 0;
   double oracle_sum_ = 0;
   std::vector<std::int32_t> tokens_, targets_;
+  std::string broken_;
 };
 
 /// How reductions are driven in this run: by a thread unless the hidden option --train.progress says
