@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <ctime>
+#include <limits>
 #include <memory>
 
 #include "base/error.hpp"
@@ -52,6 +53,7 @@ Site look_at(const std::vector<std::string>& paths, std::uint64_t seed, Communic
   site.ranks = world.size();
   for (const std::string& path : paths) {
     site.paths.push_back(path);
+    site.media_errors.push_back(std::numeric_limits<double>::quiet_NaN());
     site.removed.push_back(remove_leftovers(path));
     world.barrier();
     site.shared.push_back(seen_by_others(path, site.run, world));

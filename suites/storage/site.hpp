@@ -14,8 +14,9 @@ struct Site {
   std::string run;        ///< 16 hexadecimal digits: part of the names of all that is made
   std::uint64_t key = 0;  ///< of all words
   std::vector<std::string> paths;
-  std::vector<bool> shared;  ///< several nodes see the same files
-  std::vector<int> removed;  ///< directories of dead runs, by this rank
+  std::vector<bool> shared;          ///< several nodes see the same files
+  std::vector<int> removed;          ///< directories of dead runs, by this rank
+  std::vector<double> media_errors;  ///< of their disks at the beginning; NaN: not told
   int ranks = 1;
 
   /// Files are numbered over ranks and paths.

@@ -157,6 +157,21 @@ std::vector<MetricSpec> feeding() {
                       "bytes of these records / time"}});
 }
 
+/// A mount and its disks.
+std::vector<MetricSpec> places() {
+  const auto fact = [](const char* name, const char* unit, const char* what) {
+    return MetricSpec{name, unit, Better::none, false, Role::covariate, false, what};
+  };
+  return {fact("total", "B", "size of the file system"),
+          fact("free", "B", "what users may write of it"),
+          fact("free_inodes", "count", "files that can be made"),
+          fact("link_rate", "B/s", "PCIe or SATA links of its disks, or the interface to its server"),
+          fact("temperature", "K", "of the hottest of its NVMe disks"),
+          fact("percentage_used", "1", "of the life that the maker of its NVMe disks expects; their sum"),
+          fact("unsafe_shutdowns", "count", "of its NVMe disks"),
+          fact("media_errors", "count", "of its NVMe disks")};
+}
+
 }  // namespace
 
 const Metrics& metrics() {
@@ -172,6 +187,7 @@ const Metrics& metrics() {
       {"shared-hard-read", "shared-hard-read-<path>", storage, with_damage(shared_rate("read"))},
       {"metadata", "metadata-<own|one>-<path>", storage, with_damage(small_files())},
       {"checkpoint", "checkpoint-<path>", storage, with_damage(checkpoints())},
+      {"place", "place-<before|after>-<path>", storage, places()},
       {"mpiio", "mpiio-<collective|independent>-<path>", storage, with_damage(through_mpi())},
       {"feed", "feed-<path>", storage, with_damage(feeding())},
       {"random-write", "local-random-write-q<depth>-<path>", storage, with_damage(operations("writes"))},

@@ -54,6 +54,10 @@ class Planner {
 
   std::vector<Case> cases() {
     if (paths_.empty()) return {nowhere()};
+    for (path_ = 0; path_ < paths_.size(); ++path_) {
+      add_place("before", Stage::inventory);
+      add_place("after", Stage::burn);
+    }
     for (path_ = 0; path_ < paths_.size(); ++path_)
       for (const bool write : {true, false}) {
         if (!paths_[path_].shared) {
@@ -100,6 +104,16 @@ class Planner {
     c.name = name + "-" + std::to_string(path_);
     c.title = title + ", " + paths_[path_].directory;
     cases_.push_back(std::move(c));
+  }
+
+  void add_place(const std::string& when, Stage stage) {
+    Case c = in_path(0);
+    c.operation = "place";
+    c.stage = stage;
+    c.addresses = false;
+    c.seconds = c.min_seconds = 0.01;
+    c.parameters["when"] = when;
+    add(c, "place-" + when, "mount and disks " + when + " the other cases");
   }
 
   void add_sequential(bool write) {

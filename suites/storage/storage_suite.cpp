@@ -9,6 +9,7 @@
 #include "suites/storage/local_case.hpp"
 #include "suites/storage/metadata_case.hpp"
 #include "suites/storage/mpiio_case.hpp"
+#include "suites/storage/place_case.hpp"
 #include "suites/storage/random_case.hpp"
 #include "suites/storage/refused.hpp"
 #include "suites/storage/shared_case.hpp"
@@ -79,6 +80,7 @@ void StorageSuite::run(const Case& c, Context& context) {
 
 void StorageSuite::dispatch(const Case& c, Context& context) {
   if (c.parameters.contains("queue_depth")) return storage::run_random(c, context, site_);
+  if (c.operation == "place") return storage::run_place(c, context, site_);
   if (c.operation == "checkpoint") return storage::run_checkpoint(c, context, site_);
   if (c.operation == "feed") return storage::run_feed(c, context, site_);
   if (c.operation == "mpiio") return storage::run_mpiio(c, context, site_);

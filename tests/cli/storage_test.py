@@ -62,6 +62,11 @@ class Storage(StorageTest):
             self.assertGreater(rates[0], 0)
             other = values["bandwidth_cached" if moved >= 0.95 else "bandwidth"]
             self.assertTrue((other != other).all(), "one name or the other")
+        total, free = (self.case("place-before-0")[1][name][0] for name in ("total", "free"))
+        self.assertEqual(total, shutil.disk_usage(self.data).total)
+        self.assertTrue(0 < free < total)
+        point = subprocess.run(["stat", "-c", "%m", self.data], check=True, capture_output=True, text=True).stdout.strip()
+        self.assertIn(f" on {point} (", self.events("storage-place")[0])
         with h5py.File(self.dir / "r.h5") as file:
             self.assertIn("storage", file["selftest/checker"].asstr()[:])
 

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "suites/storage/place.hpp"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <ifaddrs.h>
+#include <linux/nvme_ioctl.h>
+#include <netinet/in.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/sysmacros.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <filesystem>
+#include <limits>
+#include <set>
+#include <sstream>
+
+#include "base/system.hpp"
+#include "suites/storage/folder.hpp"
+#include "suites/storage/refused.hpp"
+
+namespace assay::storage {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
+
+std::string line_of(const fs::path& file) {
+  std::string text = read_text(file.string()).value_or("");
+  text.erase(std::min(text.find('\n'), text.size()));
+  while (!text.empty() && text.back() == ' ') text.pop_back();
+  return text;
+}
+double leading(const std::string& text) {
+  double value = unknown;
+  std::istringstream(text) >> value;
+  return text.empty() ? unknown : value;
+}
+
+/// mountinfo writes spaces and the like as \040.
+std::string unescaped(const std::string& text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\\' && i + 3 < text.size()) {
+      out += static_cast<char>((text[i + 1] - '0') * 64 + (text[i + 2] - '0') * 8 + (text[i + 3] - '0'));
+      i += 3;
+    } else {
+      out += text[i];
+    }
+  }
+  return out;
+}
+
+/// The PCIe link of an NVMe controller, or the SATA link of a port: of the nearest part above the disk.
+void find_link(Disk& disk, const fs::path& root, fs::path device) {
+  std::error_code none;
+  for (; device.has_relative_path() && device != root; device = device.parent_path()) {
+    const std::string name = device.filename().string();  // .../ata1/link1/ata_link/link1/sata_spd
+    if (name.starts_with("ata") && name.size() > 3) {
+      const std::string link = "link" + name.substr(3);
+      disk.link = line_of(device / link / "ata_link" / link / "sata_spd");
+      if (leading(disk.link) > 0) disk.link_rate = leading(disk.link) * 1e9 * 0.8 / 8;
+      return;
+    }
+    if (!fs::exists(device / "vendor", none) || !fs::exists(device / "class", none)) continue;
+    const std::string speed = line_of(device / "current_link_speed"),
+                      lanes = line_of(device / "current_link_width");
+    // The link of another PCI device carries more than this disk, or less than a virtual one's.
+    if (!disk.name.starts_with("nvme") || !(leading(speed) > 0) || !(leading(lanes) > 0)) return;
+    const double code = leading(speed) < 8 ? 0.8 : 128.0 / 130;
+    disk.link = fmt::format("{} x{}", speed.substr(0, speed.find(" PCIe")), lanes);
+    disk.link_rate = leading(speed) * 1e9 * code / 8 * leading(lanes);
+    return;
+  }
+}
+
+/// With several paths to a disk, what is above it is a subsystem; its first controller stands for it.
+fs::path controller_of(const fs::path& device) {
+  std::error_code none;
+  if (!device.filename().string().starts_with("nvme-subsys")) return device;
+  std::set<fs::path> controllers;
+  for (const auto& entry : fs::directory_iterator(device, none)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with("nvme") && name.find_first_not_of("0123456789", 4) == std::string::npos)
+      controllers.insert(fs::canonical(entry.path(), none));
+  }
+  return controllers.empty() ? device : *controllers.begin();
+}
+
+SmartLog smart_of(const fs::path& device) {
+  SmartLog none{unknown, unknown, unknown, unknown};
+  const std::string controller = device.filename().string();
+  if (!controller.starts_with("nvme")) return none;
+  const Descriptor fd(::open(("/dev/" + controller).c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) return none;  // for root only
+  alignas(4096) std::array<std::uint8_t, 512> log{};
+  nvme_admin_cmd command{};
+  command.opcode = 0x02;  // get log page
+  command.nsid = 0xffffffff;
+  command.addr = reinterpret_cast<std::uintptr_t>(log.data());
+  command.data_len = log.size();
+  command.cdw10 = 0x02 | (log.size() / 4 - 1) << 16;
+  if (::ioctl(fd.get(), NVME_IOCTL_ADMIN_CMD, &command) != 0) return none;
+  return parse_smart(log);
+}
+
+void collect(const fs::path& root, const fs::path& block, std::set<std::string>& seen,
+             std::vector<Disk>& disks) {
+  std::error_code none;
+  if (fs::exists(block / "partition", none)) return collect(root, block.parent_path(), seen, disks);
+  bool divided = false;
+  for (const auto& below : fs::directory_iterator(block / "slaves", none)) {
+    divided = true;
+    collect(root, fs::canonical(below.path(), none), seen, disks);
+  }
+  const std::string name = block.filename().string();
+  if (divided || name.empty() || !seen.insert(name).second) return;
+  Disk disk{name, line_of(block / "device/model"), line_of(block / "device/firmware_rev"), "", unknown, {}};
+  if (disk.firmware.empty()) disk.firmware = line_of(block / "device/rev");
+  if (disk.model.empty()) disk.model = line_of(block / "loop/backing_file");
+  const fs::path device = controller_of(fs::canonical(block / "device", none));
+  if (!device.empty()) find_link(disk, root, device);
+  disk.smart = smart_of(device);
+  disks.push_back(std::move(disk));
+}
+
+/// The interface through which an address is reached, by asking for a route.
+std::string interface_to(const std::string& address) {
+  sockaddr_in to{}, from{};
+  to.sin_family = AF_INET;
+  to.sin_port = htons(2049);
+  socklen_t size = sizeof from;
+  const Descriptor fd(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!fd || ::inet_pton(AF_INET, address.c_str(), &to.sin_addr) != 1 ||
+      ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0 ||
+      ::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&from), &size) != 0)
+    return "";
+  ifaddrs* all = nullptr;
+  std::string found;
+  if (::getifaddrs(&all) != 0) return "";
+  for (const ifaddrs* i = all; i != nullptr; i = i->ifa_next)
+    if (i->ifa_addr != nullptr && i->ifa_addr->sa_family == AF_INET &&
+        reinterpret_cast<const sockaddr_in*>(i->ifa_addr)->sin_addr.s_addr == from.sin_addr.s_addr)
+      found = i->ifa_name;
+  ::freeifaddrs(all);
+  return found;
+}
+
+void find_server(Place& place) {
+  const std::string& options = place.mount.options;
+  const std::size_t at = options.find("addr=");  // the last of clientaddr=, mountaddr=, addr= is the server's
+  const std::size_t last = at == std::string::npos ? at : options.rfind(",addr=");
+  if (at == std::string::npos) return;
+  const std::size_t begin = last == std::string::npos ? at + 5 : last + 6;
+  place.interface = interface_to(options.substr(begin, options.find(',', begin) - begin));
+  if (place.interface.empty()) return;
+  const double megabits = leading(line_of("/sys/class/net/" + place.interface + "/speed"));
+  if (megabits > 0) place.link_rate = megabits * 1e6 / 8;
+}
+
+}  // namespace
+
+std::optional<Mount> mount_of(const std::string& mountinfo, const std::string& path) {
+  std::optional<Mount> found;
+  std::istringstream lines(mountinfo);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string id, parent, device, root, point, options, word, type, source, more;
+    words >> id >> parent >> device >> root >> point >> options;
+    while (words >> word && word != "-") {
+    }
+    words >> type >> source >> more;
+    point = unescaped(point);
+    const bool part = point == "/" || path == point || path.starts_with(point + "/");
+    if (!part || (found && found->point.size() > point.size())) continue;
+    found = Mount{point, type, unescaped(source), options + "," + more};
+  }
+  return found;
+}
+
+SmartLog parse_smart(std::span<const std::uint8_t, 512> log) noexcept {
+  const auto number = [&](std::size_t at, std::size_t bytes) {
+    double value = 0;
+    for (std::size_t i = bytes; i-- > 0;) value = value * 256 + log[at + i];
+    return value;
+  };
+  return {number(1, 2), number(5, 1), number(144, 16), number(160, 16)};
+}
+
+std::vector<Disk> disks_below(const std::string& root, unsigned major, unsigned minor) {
+  std::vector<Disk> disks;
+  std::set<std::string> seen;
+  std::error_code none;
+  const fs::path block =
+      fs::canonical(fs::path(root) / "dev/block" / fmt::format("{}:{}", major, minor), none);
+  if (!block.empty()) collect(fs::canonical(root, none), block, seen, disks);
+  return disks;
+}
+
+std::string Place::text() const {
+  std::string out = fmt::format("{} on {} ({}, {})", mount.source, mount.point, mount.type, mount.options);
+  for (const Disk& d : disks)
+    out += fmt::format("; disk {} {}{}{}{}{}", d.name, d.model.empty() ? "without a model" : d.model,
+                       d.firmware.empty() ? "" : ", firmware ", d.firmware, d.link.empty() ? "" : ", link ",
+                       d.link);
+  if (!interface.empty()) out += "; server through " + interface;
+  return out;
+}
+
+Place look_at_place(const std::string& directory) {
+  struct statvfs space {};
+  struct stat info {
+  }, source{};
+  const Descriptor fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd || ::fstatvfs(fd.get(), &space) != 0 || ::fstat(fd.get(), &info) != 0)
+    throw Refused(directory + ": cannot open", errno);
+  std::error_code none;
+  Place place{};
+  place.link_rate = unknown;
+  place.mount =
+      mount_of(read_text("/proc/self/mountinfo").value_or(""), fs::canonical(directory, none).string())
+          .value_or(Mount{});
+  place.total_bytes = static_cast<double>(space.f_blocks) * static_cast<double>(space.f_frsize);
+  place.free_bytes = static_cast<double>(space.f_bavail) * static_cast<double>(space.f_frsize);
+  place.free_inodes = space.f_files > 0 ? static_cast<double>(space.f_favail) : unknown;
+  // Some file systems (btrfs) have a number of their own: the device is the mount's source then.
+  dev_t device = info.st_dev;
+  if (::major(device) == 0 && place.mount.source.starts_with("/dev/") &&
+      ::stat(place.mount.source.c_str(), &source) == 0)
+    device = source.st_rdev;
+  place.disks = disks_below("/sys", ::major(device), ::minor(device));
+  if (place.disks.empty()) find_server(place);
+  if (!place.disks.empty()) place.link_rate = 0;
+  for (const Disk& disk : place.disks) place.link_rate += disk.link_rate;  // one unknown makes it unknown
+  return place;
+}
+
+}  // namespace assay::storage

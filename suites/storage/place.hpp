@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is behind a directory: its mount, and the disks or the network interface that it is on.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace assay::storage {
+
+struct Mount {
+  std::string point, type, source, options;
+};
+/// The mount that holds `path` (resolved), of the text of /proc/self/mountinfo: the longest mount point that
+/// is a part of it, the last of equals.
+std::optional<Mount> mount_of(const std::string& mountinfo, const std::string& path);
+
+/// Values of an NVMe controller's SMART log; NaN where it does not tell.
+struct SmartLog {
+  double temperature_k, percentage_used, unsafe_shutdowns, media_errors;
+};
+/// Of the log page 02h, 512 bytes (NVM Express base specification, "SMART / Health Information").
+SmartLog parse_smart(std::span<const std::uint8_t, 512> log) noexcept;
+
+struct Disk {
+  std::string name, model, firmware;  ///< "nvme0n1"
+  std::string link;                   ///< "16.0 GT/s x4", "6.0 Gbps"; "" where unknown
+  double link_rate;                   ///< B/s after the line code; NaN where unknown
+  SmartLog smart;
+};
+
+struct Place {
+  Mount mount;
+  std::vector<Disk> disks;  ///< of the block devices below; none for a network file system
+  double total_bytes, free_bytes, free_inodes;
+  /// B/s: the sum over the disks, or the interface to the server of a network file system; NaN where unknown.
+  double link_rate;
+  std::string interface;  ///< to that server
+
+  std::string text() const;
+};
+
+/// Block devices with hardware of their own below the device of this number, as sysfs below `root` shows:
+/// beneath partitions, RAID and device mapper.
+std::vector<Disk> disks_below(const std::string& root, unsigned major, unsigned minor);
+/// Looks at the directory. Throws Refused.
+Place look_at_place(const std::string& directory);
+
+}  // namespace assay::storage

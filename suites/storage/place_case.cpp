@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "suites/storage/place_case.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "base/clock.hpp"
+#include "suites/storage/place.hpp"
+#include "suites/storage/storage_metrics.hpp"
+
+namespace assay::storage {
+namespace {
+
+/// What namesakes on other nodes should have alike.
+std::string kind_of(const Place& place) {
+  std::vector<std::string> parts;
+  for (const Disk& d : place.disks)
+    parts.push_back(d.model + ", firmware " + d.firmware + ", link " + d.link);
+  std::sort(parts.begin(), parts.end());
+  std::string out = place.mount.type;
+  for (const std::string& part : parts) out += "; " + part;
+  return out;
+}
+
+double sum(const Place& place, double SmartLog::*value) {
+  double out = place.disks.empty() ? results::not_taken : 0;
+  for (const Disk& disk : place.disks) out += disk.smart.*value;
+  return out;
+}
+
+void tell_odd_ones(const Place& place, Context& context, int entity) {
+  const std::string mine = kind_of(place);
+  const auto kinds = context.leaders->all_gather_text(mine);
+  const auto odd = odd_ones(kinds);
+  if (std::find(odd.begin(), odd.end(), static_cast<std::size_t>(context.leaders->rank())) == odd.end())
+    return;
+  const auto usual =
+      std::find_if(kinds.begin(), kinds.end(), [&](const std::string& k) { return k != mine; });
+  context.record.event("launch-warn",
+                       fmt::format("mismatch: {}: {}; most nodes: {}", place.mount.point, mine,
+                                   usual == kinds.end() ? "" : *usual),
+                       entity);
+}
+
+}  // namespace
+
+std::vector<std::size_t> odd_ones(const std::vector<std::string>& descriptions) {
+  std::map<std::string, std::size_t> counts;
+  for (const std::string& d : descriptions) ++counts[d];
+  const auto most = std::max_element(counts.begin(), counts.end(),
+                                     [](const auto& a, const auto& b) { return a.second < b.second; });
+  std::vector<std::size_t> odd;
+  if (most == counts.end() || 2 * most->second <= descriptions.size()) return odd;
+  for (std::size_t i = 0; i < descriptions.size(); ++i)
+    if (descriptions[i] != most->first) odd.push_back(i);
+  return odd;
+}
+
+void run_place(const Case& c, Context& context, Site& site) {
+  if (context.leaders == nullptr) return;  // one rank speaks for its node
+  const auto index = c.parameters.at("path_index").get<std::size_t>();
+  const bool after = c.parameters.at("when") == "after";
+  const int entity = context.entities.node(context.topology.me().node);
+  for (const results::MetricSpec& m : metrics().all())
+    if (m.operation == c.operation) context.record.declare(m);
+  const Place place = look_at_place(site.paths[index]);
+  auto& row = context.record.add_row(entity);
+  row.t.push_back(context.since_start(now_s()));
+  row.block.push_back(0);
+  row.values["total"] = {place.total_bytes};
+  row.values["free"] = {place.free_bytes};
+  row.values["free_inodes"] = {place.free_inodes};
+  row.values["link_rate"] = {place.link_rate};
+  double hottest = place.disks.empty() ? results::not_taken : 0;
+  for (const Disk& disk : place.disks) hottest = std::max(disk.smart.temperature_k, hottest);
+  row.values["temperature"] = {hottest > 0 ? hottest : results::not_taken};
+  row.values["percentage_used"] = {sum(place, &SmartLog::percentage_used) / 100};
+  row.values["unsafe_shutdowns"] = {sum(place, &SmartLog::unsafe_shutdowns)};
+  const double errors = sum(place, &SmartLog::media_errors);
+  row.values["media_errors"] = {errors};
+  if (!after) {
+    context.record.event("storage-place", site.paths[index] + ": " + place.text(), entity);
+    site.media_errors[index] = errors;
+    return tell_odd_ones(place, context, entity);
+  }
+  if (errors > site.media_errors[index])
+    context.record.event("launch-fail",
+                         fmt::format("corrupt: {}: {} more media errors than before: {}", site.paths[index],
+                                     errors - site.media_errors[index], place.text()),
+                         entity);
+}
+
+}  // namespace assay::storage

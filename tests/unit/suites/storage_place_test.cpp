@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is behind a directory, in made-up trees of sysfs.
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <array>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include "suites/storage/place.hpp"
+#include "suites/storage/place_case.hpp"
+
+namespace assay::storage {
+namespace {
+
+namespace fs = std::filesystem;
+
+class StoragePlace : public testing::Test {
+ protected:
+  StoragePlace() {
+    std::string name = (fs::temp_directory_path() / "assay-place-XXXXXX").string();
+    root_ = fs::canonical(::mkdtemp(name.data()));
+    fs::create_directories(root_ / "dev/block");
+    fs::create_directories(root_ / "block");
+  }
+  ~StoragePlace() override {
+    std::error_code ignored;
+    fs::remove_all(root_, ignored);
+  }
+  void put(const std::string& file, const std::string& text) const {
+    fs::create_directories((root_ / file).parent_path());
+    std::ofstream(root_ / file) << text << "\n";
+  }
+  void link(const std::string& from, const std::string& to) const {
+    fs::create_directories((root_ / from).parent_path());
+    fs::create_symlink(root_ / to, root_ / from);
+  }
+  /// An NVMe disk with one partition, device numbers 259:n and 259:n+1.
+  void nvme(int n, const std::string& firmware) const {
+    const std::string name = "nvme" + std::to_string(n),
+                      pci = "devices/pci0000:00/0000:0" + std::to_string(n) + ":00.0";
+    put(pci + "/vendor", "0x144d");
+    put(pci + "/class", "0x010802");
+    put(pci + "/current_link_speed", "16.0 GT/s PCIe");
+    put(pci + "/current_link_width", "4");
+    put(pci + "/nvme/" + name + "/model", "ACME 4000    ");
+    put(pci + "/nvme/" + name + "/firmware_rev", firmware);
+    const std::string block = pci + "/nvme/" + name + "/" + name + "n1";
+    put(block + "/size", "1");
+    put(block + "/" + name + "n1p1/partition", "1");
+    link(block + "/device", pci + "/nvme/" + name);
+    link("dev/block/259:" + std::to_string(10 * n), block);
+    link("dev/block/259:" + std::to_string(10 * n + 1), block + "/" + name + "n1p1");
+  }
+
+  fs::path root_;
+};
+
+TEST_F(StoragePlace, NvmeBelowPartitionAndRaid) {
+  nvme(1, "A1");
+  nvme(2, "A2");
+  auto disks = disks_below(root_, 259, 11);
+  ASSERT_EQ(disks.size(), 1u);
+  EXPECT_EQ(disks[0].name, "nvme1n1");
+  EXPECT_EQ(disks[0].model, "ACME 4000");
+  EXPECT_EQ(disks[0].firmware, "A1");
+  EXPECT_EQ(disks[0].link, "16.0 GT/s x4");
+  EXPECT_NEAR(disks[0].link_rate, 7.877e9, 1e6);
+  put("devices/virtual/block/md0/size", "1");
+  for (const char* n : {"1", "2"}) {
+    const std::string d = std::string("nvme") + n;
+    link("devices/virtual/block/md0/slaves/" + d + "n1p1",
+         std::string("devices/pci0000:00/0000:0") + n + ":00.0/nvme/" + d + "/" + d + "n1/" + d + "n1p1");
+  }
+  link("dev/block/9:0", "devices/virtual/block/md0");
+  EXPECT_EQ(disks_below(root_, 9, 0).size(), 2u);
+  EXPECT_TRUE(disks_below(root_, 0, 40).empty());
+}
+
+TEST_F(StoragePlace, SataLinkAndVirtualDisks) {
+  const std::string port = "devices/pci0000:00/0000:00:1f.2/ata3";
+  put("devices/pci0000:00/0000:00:1f.2/vendor", "0x8086");
+  put("devices/pci0000:00/0000:00:1f.2/class", "0x010601");
+  put(port + "/link3/ata_link/link3/sata_spd", "6.0 Gbps");
+  put(port + "/host2/target2:0:0/2:0:0:0/model", "Spinner");
+  put(port + "/host2/target2:0:0/2:0:0:0/rev", "7");
+  put(port + "/host2/target2:0:0/2:0:0:0/block/sda/size", "1");
+  link(port + "/host2/target2:0:0/2:0:0:0/block/sda/device", port + "/host2/target2:0:0/2:0:0:0");
+  link("dev/block/8:0", port + "/host2/target2:0:0/2:0:0:0/block/sda");
+  auto disks = disks_below(root_, 8, 0);
+  ASSERT_EQ(disks.size(), 1u);
+  EXPECT_EQ(disks[0].link, "6.0 Gbps");
+  EXPECT_DOUBLE_EQ(disks[0].link_rate, 600e6);
+  EXPECT_EQ(disks[0].firmware, "7");
+  const std::string pci = "devices/pci0000:00/0000:00:05.0";
+  put(pci + "/vendor", "0x1af4");
+  put(pci + "/class", "0x010000");
+  put(pci + "/current_link_speed", "2.5 GT/s PCIe");
+  put(pci + "/current_link_width", "1");
+  put(pci + "/virtio1/block/vda/size", "1");
+  link(pci + "/virtio1/block/vda/device", pci + "/virtio1");
+  link("dev/block/254:0", pci + "/virtio1/block/vda");
+  disks = disks_below(root_, 254, 0);
+  ASSERT_EQ(disks.size(), 1u);
+  EXPECT_TRUE(std::isnan(disks[0].link_rate)) << "a virtual disk is not bound by a virtual link";
+}
+
+TEST(StoragePlaces, LongestMountIsTaken) {
+  const std::string text =
+      "22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw,errors=remount-ro\n"
+      "30 22 0:40 / /scratch rw - nfs4 srv:/export rw,vers=4.2,clientaddr=10.0.0.2,addr=10.0.0.1\n"
+      "31 22 0:41 / /scratch/my\\040dir rw - tmpfs none rw\n";
+  EXPECT_EQ(mount_of(text, "/scratch/x")->type, "nfs4");
+  EXPECT_EQ(mount_of(text, "/scratch/x")->source, "srv:/export");
+  EXPECT_EQ(mount_of(text, "/scratch/my dir/y")->type, "tmpfs");
+  EXPECT_EQ(mount_of(text, "/scratches")->type, "ext4");
+  EXPECT_FALSE(mount_of("", "/"));
+}
+
+TEST(StoragePlaces, SmartLogIsLittleEndian) {
+  std::array<std::uint8_t, 512> log{};
+  log[1] = 0x39;
+  log[2] = 0x01;  // 313 K
+  log[5] = 7;
+  log[144] = 12;
+  log[161] = 2;
+  const SmartLog smart = parse_smart(log);
+  EXPECT_EQ(smart.temperature_k, 313);
+  EXPECT_EQ(smart.percentage_used, 7);
+  EXPECT_EQ(smart.unsafe_shutdowns, 12);
+  EXPECT_EQ(smart.media_errors, 512);
+}
+
+TEST(StoragePlaces, MinorityIsOdd) {
+  EXPECT_EQ(odd_ones({"a", "a", "b", "a"}), std::vector<std::size_t>{2});
+  EXPECT_TRUE(odd_ones({"a", "b"}).empty());
+  EXPECT_TRUE(odd_ones({"a", "a"}).empty());
+  EXPECT_TRUE(odd_ones({}).empty());
+}
+
+}  // namespace
+}  // namespace assay::storage
