@@ -92,6 +92,7 @@ Json of_few_peers_and_parts() {
               {"late_least", late_least},
               {"memory_floor_fraction", memory_floor_fraction},
               {"nic_floor_fraction", nic_floor_fraction},
+              {"storage_floor_fraction", storage_floor_fraction},
               {"tcp_stream_rate", tcp_stream_rate},
               {"nic_floor_min_bytes", nic_floor_min_bytes},
               {"population_min", population_min},

@@ -205,10 +205,34 @@ void judge_nic_pairs(Judgement& j) {
   }
 }
 
+/// A storage case may store the covariate `link_rate`: what the links beneath each entity carry.
+void judge_storage_links(Judgement& j) {
+  std::map<std::pair<std::string, std::string>, const Series*> links;
+  for (const auto& s : j.series)
+    if (s.is_of(results::MetricClass::storage) && s.metric == "link_rate") links[{s.suite, s.name}] = &s;
+  for (auto& s : j.series) {
+    const auto link = links.find({s.suite, s.name});
+    if (link == links.end() || !s.judged || s.unit != "B/s") continue;
+    Numbers rates;
+    for (const auto& row : link->second->rows) rates[row.entity] = row.median;
+    std::vector<Below> all;
+    for (auto& row : s.rows) {
+      const auto rate = rates.find(row.entity);
+      if (rate == rates.end() || !(rate->second > 0)) continue;
+      row.reference = std::max<std::uint8_t>(row.reference, Reference::physical);
+      all.push_back({&row, row.entity, rows_of(row), row.median,
+                     constants::storage_floor_fraction * rate->second, row.standard_error, row.n, true,
+                     false});
+    }
+    settle(j, s, all, "physical floor");
+  }
+}
+
 }  // namespace
 
 void judge_physical(Judgement& j) {
   judge_memory(j);
+  judge_storage_links(j);
   judge_nic_pairs(j);
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/clock.hpp"
 #include "suites/storage/local_file.hpp"
+#include "suites/storage/place.hpp"
 #include "suites/storage/sequential.hpp"
 
 namespace assay::storage {
@@ -23,7 +24,11 @@ void run_sequential(const Case& c, Context& context, const Site& site) {
   if (!together.any(false))
     series =
         sample_transfer(*file.transfer, write, c.seconds, now_s() - begin, log, together, context, evidence);
-  report_node(series, file.transfer ? file.transfer->chunk_bytes() : 0, evidence, file.where, c, context);
+  auto* row =
+      report_node(series, file.transfer ? file.transfer->chunk_bytes() : 0, evidence, file.where, c, context);
+  // What the disks' links carry bounds reads; caches of disks and of servers make writes another matter.
+  if (row != nullptr && !write)
+    together.guarded([&] { row->values["link_rate"] = {look_at_place(file.where).link_rate}; });
   together.rethrow();
 }
 

@@ -43,6 +43,16 @@ std::vector<MetricSpec> with_proof(std::vector<MetricSpec> metrics) {
   return metrics;
 }
 
+MetricSpec link_rate() {
+  return {"link_rate",
+          "B/s",
+          Better::none,
+          false,
+          Role::covariate,
+          false,
+          "PCIe or SATA links of the disks, or the interface to the server"};
+}
+
 /// A rate of storage where the kernel's counters prove it, else under another name that judges nothing.
 std::vector<MetricSpec> rate(const std::string& direction) {
   MetricSpec bandwidth{
@@ -57,6 +67,11 @@ std::vector<MetricSpec> rate(const std::string& direction) {
   return with_proof({bandwidth,
                      {"bandwidth_cached", "B/s", Better::higher, false, Role::covariate, true,
                       "the same where less than 95 % of the bytes reached the storage: a rate of caches"}});
+}
+
+std::vector<MetricSpec> with_link(std::vector<MetricSpec> metrics) {
+  metrics.push_back(link_rate());
+  return metrics;
 }
 
 /// The same of a directory that all nodes share.
@@ -165,7 +180,7 @@ std::vector<MetricSpec> places() {
   return {fact("total", "B", "size of the file system"),
           fact("free", "B", "what users may write of it"),
           fact("free_inodes", "count", "files that can be made"),
-          fact("link_rate", "B/s", "PCIe or SATA links of its disks, or the interface to its server"),
+          link_rate(),
           fact("temperature", "K", "of the hottest of its NVMe disks"),
           fact("percentage_used", "1", "of the life that the maker of its NVMe disks expects; their sum"),
           fact("unsafe_shutdowns", "count", "of its NVMe disks"),
@@ -178,7 +193,7 @@ const Metrics& metrics() {
   const results::Judging storage{results::MetricClass::storage, 0.1, 1};
   static const Metrics all{
       {"write", "local-write-<path>", storage, with_damage(rate("written and synced"))},
-      {"read", "local-read-<path>", storage, with_damage(rate("read"))},
+      {"read", "local-read-<path>", storage, with_damage(with_link(rate("read")))},
       {"shared-easy-write", "shared-easy-write-<path>", storage,
        with_damage(shared_rate("written and synced"))},
       {"shared-easy-read", "shared-easy-read-<path>", storage, with_damage(shared_rate("read"))},

@@ -50,6 +50,37 @@ TEST(VerdictPhysical, NotClaimedWithoutKnowledgeOrWithIdleCores) {
   EXPECT_EQ(count_severity(judge(r), "FAIL"), 0U);
 }
 
+results::Results disk_run(const std::vector<double>& rates, double link) {
+  auto r = cluster(static_cast<int>(rates.size()));
+  auto& c = add_case(r, "disks", "sequential", "bandwidth", "B/s", Better::higher, "node",
+                     rows_of_kind(r, "node"), rates);
+  const results::Judging storage{results::MetricClass::storage, 0.1, 1};
+  c.metrics[0].judging = storage;
+  results::Metric of{"link_rate",
+                     "B/s",
+                     Better::none,
+                     false,
+                     results::Role::covariate,
+                     false,
+                     std::vector<double>(rates.size(), link)};
+  of.judging = storage;
+  c.metrics.push_back(of);
+  add_selftest(r, "disks");
+  return r;
+}
+
+TEST(VerdictPhysical, DiskBelowAFifthOfItsLinkIsNamed) {
+  const auto r = disk_run({3e9, 1.5e9}, 7.9e9);
+  const auto v = judge(r);
+  ASSERT_EQ(count_severity(v, "FAIL"), 1U);
+  EXPECT_EQ(v.findings[0].name, "node1");
+  EXPECT_EQ(v.findings[0].reference_kind, "physical");
+  EXPECT_THAT(v.basis, HasSubstr("physical 2"));
+  EXPECT_EQ(count_severity(judge(disk_run({3e9, 1.7e9}, 7.9e9)), "FAIL"), 0U);
+  EXPECT_EQ(count_severity(judge(disk_run({3e9, 1.5e9}, results::not_taken)), "FAIL"), 0U);
+  EXPECT_EQ(judge(disk_run(std::vector<double>(4, 1e9), 7.9e9)).findings[0].level, "cluster");
+}
+
 TEST(VerdictPhysical, DevicesTogetherAreSummedPerNode) {
   auto r = cluster(1, 2);
   add_case(r, "memory", "triad-together", "bandwidth", "B/s", Better::higher, "device",
