@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The first hour of a new user: a bare root of a distribution, in which the README's two commands run as they stand there. Exit code 77
-# where this machine cannot make such a root or has not its packages; the reason is on the last line.
+# The first hour of a new user: a bare root of a distribution, in which the README's two commands run as printed there. Exit code 77
+# where this machine cannot make such a root or lacks its packages; the reason is on the last line.
 set -euo pipefail
 
 usage() {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Rules of the house that a compiler does not check. Prints one line per breach; exit code 1 if there is any.
+# Rules of this project that a compiler does not check. Prints one line per breach; exit code 1 if there is any.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -11,7 +11,7 @@ breach() {
   breaches=$((breaches + 1))
 }
 
-# Files of the project: what git knows where there is a checkout, otherwise what lies here.
+# Files of the project: those of git in a checkout, otherwise all in this directory.
 files() {
   if git rev-parse --is-inside-work-tree >/dev/null 2>&1; then
     git ls-files --cached --others --exclude-standard
@@ -29,14 +29,14 @@ while read -r file; do
   head -n 2 "$file" | grep -q 'SPDX-License-Identifier: Apache-2.0' || breach "$file:1: no SPDX line"
 done < <(select_files '\.(cpp|hpp|cu|cuh|c|h|in|sh|sbatch|py)$|^\.ci/run$')
 
-# Short files are read; long ones are scrolled.
+# Length of files.
 while read -r file; do
   [ -n "$file" ] || continue
   lines=$(wc -l <"$file")
   [ "$lines" -le 400 ] || breach "$file: $lines lines, more than 400"
 done < <(select_files '\.(cpp|hpp|cu|cuh|sh|py|mjs|ts)$')
 
-# Functions that fit on a screen; a test may tell its story in one.
+# Length of functions; tests may be longer.
 mapfile -t matched < <(select_files '^(src|kernels|suites)/.*\.(cpp|hpp|cu|cuh)$')
 while read -r hit; do
   [ -z "$hit" ] || breach "$hit"
@@ -111,7 +111,7 @@ for folder in $(select_files '^src/[^/]+/' | cut -d/ -f2 | sort -u); do
   forbid_include "^src/$folder/" "($forbidden)/" "src/$folder may include: $folder ${may_include[$folder]}"
 done
 
-# Suites describe themselves: nothing in src knows one by name, but the simulator's own list of metrics.
+# No literal suite name in src, but in the simulator's own list of metrics.
 mapfile -t matched < <(select_files '^src/' | grep -v '^src/simulate/catalogue\.cpp$')
 hits=$(grep -n -H -E '"(gemm|memory|p2p|allreduce|train|burn|congestion|storage)"' "${matched[@]}" || true)
 if [ -n "$hits" ]; then
@@ -125,7 +125,7 @@ if [ -n "$hits" ]; then
   while read -r hit; do breach "$hit: what a case is stands in results/described.hpp"; done <<<"$hits"
 fi
 
-# Kinds of GPUs are listed by CMake (ASSAY_BACKENDS): nothing else in src knows one.
+# No literal name of a kind of GPUs in src outside its own folders: CMake lists them (ASSAY_BACKENDS).
 mapfile -t matched < <(select_files '^src/' | grep -v -E '^src/(device|transport)/cuda/|\.md$|CMakeLists\.txt$')
 hits=$(grep -n -H -E '"cuda|cuda_(backend|transports)' "${matched[@]}" || true)
 if [ -n "$hits" ]; then

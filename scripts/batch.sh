@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Job scripts for batch systems, all from the one table below, so that what they ask for cannot drift apart.
+# Job scripts for batch systems, all from the one table below, so that their requests stay equal.
 set -euo pipefail
 
 usage() {
@@ -59,7 +59,7 @@ header() {  # TESTED
   [ "$1" = tested ] || printf '# Untested: no %s has run it.\n' "$system"
 }
 
-# Where this script lies cannot be told inside a job, which runs a copy of it.
+# A job runs a copy of this script: its directory is not known there.
 footer() {  # HOW TO FIND THE FOLDER OF THE SCRIPTS
   # shellcheck disable=SC2016
   printf 'set -euo pipefail\nscripts=${ASSAY_SCRIPTS:-%s}\nexec "$scripts/%s.sh" "$@"\n' "$1" "$kind"
@@ -70,7 +70,7 @@ case "$system" in
     header tested
     printf '#SBATCH --job-name=assay-%s\n' "$kind"
     [ -z "$nodes" ] || printf '#SBATCH --nodes=%s\n' "$nodes"
-    # A node that dies in the night takes neither the script nor the other nodes with it.
+    # The loss of a node ends neither the script nor the ranks of other nodes.
     printf '#SBATCH --no-kill\n'
     # B: the signal goes to the script, which hands it to whatever launcher the site uses.
     # Alone on its nodes, a job gets all their cores and GPUs, but only as much memory as it asks for: 0 is all.
@@ -84,7 +84,7 @@ case "$system" in
     resources=mpiprocs=1
     if [ "$gpus" != 0 ]; then resources=ncpus=$gpus:ngpus=$gpus:mpiprocs=$gpus; fi
     printf '#PBS -N assay-%s\n#PBS -l select=%s:%s\n#PBS -l place=scatter:excl\n#PBS -l walltime=%s\n#PBS -r n\n#PBS -j oe\n' "$kind" "${nodes:-1}" "$resources" "$clock"
-    # PBS has no signal ahead of the limit: a clock of the job's own.
+    # PBS sends no signal ahead of the limit: the job sets its own timer.
     printf '( sleep %s; kill -USR1 $$ ) &\n' "$((minutes * 60 - ahead))"
     footer '/usr/share/assay/scripts' ;;
   lsf)

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
-# How many ranks a node gets, and how a launcher is told so; sourced by site.sh, never run. Everything of a node is to be measured:
-# one rank for every GPU, else one for every socket, and no rank bound away from cores that nobody else has.
+# Number of ranks per node, and the launcher options that start them; sourced by site.sh, not run. All of a node is measured:
+# one rank per GPU, else one per socket, and the binding of the ranks leaves out no core.
 
 # CPUs that this process may run on, one a line.
 launch_cpus() {
@@ -23,7 +23,7 @@ launch_ranks_here() {
   printf '%s' "$packages" | sort -u | wc -l | awk '{ print ($1 > 0 ? $1 : 1) }'
 }
 
-# Whether the words of a launcher say themselves how many ranks there are.
+# Whether the launcher options already give the number of ranks.
 launch_says_ranks() {  # WORD...
   local word
   for word in "$@"; do
@@ -36,7 +36,7 @@ launch_says_ranks() {  # WORD...
 }
 
 # Ranks of every node of the launch. Inside a job this script runs on one of its nodes, and without hosts of its own the launcher
-# starts ranks here; otherwise the nodes are asked. Where they differ, the least counts: what that leaves out, the run names.
+# starts ranks here; otherwise the nodes are asked. Where they differ, the smallest counts; the run names what that leaves out.
 launch_ranks() {  # LAUNCHER WORD...
   local word asked='' least
   if [ "$ASSAY_RANKS" != auto ]; then printf '%s\n' "$ASSAY_RANKS"; return; fi
@@ -68,7 +68,7 @@ launch_words() {
     mpirun | mpiexec | orterun)
       "${launch[0]}" --version 2>/dev/null | grep -qE 'Open MPI|OpenRTE' || return 0
       ranks=$(launch_ranks "${launch[@]}")
-      # One slot for a node is what batch systems tell by default; there are cores for all of these ranks.
+      # Batch systems give one slot per node by default; there are cores for all of these ranks.
       launch+=(--map-by "ppr:$ranks:node" --oversubscribe --bind-to none)
       if [ -z "${OMPI_MCA_mpi_yield_when_idle:-}" ] && [ "$ranks" -le "$(launch_cpus | wc -l)" ]; then
         launch+=(--mca mpi_yield_when_idle 0)

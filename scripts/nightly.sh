@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# One night: measure, judge against the nights before, keep what is needed, tell somebody. For cron, a systemd timer or a batch job.
+# One nightly run: measures, judges against earlier nights, removes old results, sends the summary. For cron, a systemd timer or a
+# batch job.
 set -euo pipefail
 
 usage() {
@@ -38,12 +39,12 @@ site_load
 
 lock=$ASSAY_RESULTS/nightly.lock
 
-# Whether the night that holds the lock is still there.
+# Whether the process that holds the lock still runs.
 lock_is_held() {
   local host='' pid='' begun='' job='' age
   read -r host pid begun job <"$lock/owner" 2>/dev/null || true
   if [ "$host" = "$(hostname)" ]; then
-    # A process number is given out again: its start tells them apart.
+    # Process numbers are reused: the start time tells them apart.
     [ -n "$pid" ] && [ "$(process_start "$pid")" = "$begun" ]
     return
   fi
@@ -58,8 +59,8 @@ lock_is_held() {
 
 process_start() { awk '{ sub(/^.*\) /, ""); print $20 }' "/proc/$1/stat" 2>/dev/null || printf gone; }
 
-# mkdir is the lock, since flock is unreliable on the file systems that clusters share. Whoever finds a dead one moves it away
-# first, and only one can.
+# mkdir is the lock, since flock is unreliable on the file systems that clusters share. A stale one is renamed
+# first, which only one process can do.
 take_lock() {
   local try
   for try in 1 2; do
@@ -68,7 +69,7 @@ take_lock() {
       trap 'rm -rf "$lock"' EXIT
       return 0
     fi
-    # Whoever made it a moment ago has not signed it yet.
+    # Its owner may not have written its file yet.
     [ -s "$lock/owner" ] || sleep 1
     if lock_is_held || [ "$try" = 2 ]; then return 1; fi
     if mv -T "$lock" "$lock.dead.$$" 2>/dev/null; then rm -rf "$lock.dead.$$"; fi
@@ -83,7 +84,7 @@ take_lock || {
 
 # ---- the night ---------------------------------------------------------------------------------------------------
 
-# A night that was killed together with its job left what it had measured: it is put in order now, since the lock is ours.
+# A night that was killed with its job left a partial file: it is recovered now, under the lock.
 for partial in "$ASSAY_RESULTS"/*/nightly-*/run.h5.partial; do
   left=${partial%/*} code=0
   if [ ! -d "$partial" ] || [ -e "$left/run.h5" ] || ! site_recover "$left"; then continue; fi
@@ -96,7 +97,7 @@ directory=$(site_directory nightly)
 code=0
 site_measure "$directory" "$ASSAY_RESULTS/history" --level "$ASSAY_LEVEL" --quiet "$@" || code=$?
 
-# The run joins the history, and the index learns of it now rather than while somebody waits. A hard link: one copy.
+# The run is added to the history and to its index. A hard link: one copy.
 if [ -f "$directory/run.h5" ] && "$ASSAY" schema --check "$directory/run.h5" >/dev/null 2>&1; then
   name=$(basename "$(dirname "$directory")")-$(basename "$directory").h5
   ln "$directory/run.h5" "$ASSAY_RESULTS/history/$name"

@@ -35,5 +35,5 @@ if [ ! -f "$build/CMakeCache.txt" ]; then
   cmake -S "$root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release >&2
 fi
 cmake --build "$build" --target operating_curve >&2
-# Hours of every core: whoever works on the machine goes first.
+# Takes hours on all cores: it runs at the lowest priority.
 exec nice -n 15 "$build/tests/operating/operating_curve" "${arguments[@]}"

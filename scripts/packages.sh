@@ -114,7 +114,7 @@ install_packages() {
     }
     as_root=(sudo)
   fi
-  # A mirror that stumbles once should not end a first try.
+  # Tried again after an error of the mirror.
   for attempt in 1 2; do
     if "${as_root[@]}" apt-get -q update </dev/null; then break; fi
     [ "$attempt" = 2 ] && printf 'apt-get update failed twice; trying with the lists at hand.\n' >&2

@@ -64,7 +64,7 @@ count_cores() {
 }
 
 configure=(cmake -S "$root" --preset release -B "$build")
-# Tests are test.sh's business: without them a first try builds faster and needs fewer packages.
+# Without tests, which scripts/test.sh builds, the build is faster and needs fewer packages.
 [ -f "$build/CMakeCache.txt" ] || configure+=(-DASSAY_TESTS=OFF)
 if command -v ccache >/dev/null; then configure+=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache); fi
 compile=(cmake --build "$build" --target assay)

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
-# What is written to, or run as settings, by somebody who may be root: sourced by site.sh. A place that others can change leads root's
-# writes to wherever they like.
+# Checks paths that root may write to or read settings from; sourced by site.sh. In a directory that others can change, a link would
+# redirect root's writes.
 
 # One line that says why FILE or DIRECTORY is not safe; nothing when it is. Its own part of the path must not be a symbolic link.
 unsafe_why() {  # PATH

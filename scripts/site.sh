@@ -48,7 +48,7 @@ site_node() {  # NAME
   [[ $1 =~ ^[A-Za-z0-9_][A-Za-z0-9._-]*$ ]] && [ "${1^^}" != ALL ] && [ "${1^^}" != NODELIST ]
 }
 
-# What ASSAY_DRAIN says is to be done with the nodes that FILE or DIR finds to be faulty.
+# Drains the nodes that fail in FILE or DIR, as ASSAY_DRAIN says.
 site_drain() {  # FILE|DIR
   local options=()
   if [ "$ASSAY_DRAIN" = no ]; then return 0; fi
@@ -92,23 +92,23 @@ site_forward() {  # COMMAND...
   return "$code"
 }
 
-# Numbers of the jobs on this node, other than the one that a prolog runs for. The node's own slurmd knows; the controller is not asked.
+# Numbers of the jobs on this node, other than the one that a prolog runs for; from the node's slurmd, not from the controller.
 site_other_jobs() {
   command -v scontrol >/dev/null || return 0
   scontrol listpids '*' ${SLURMD_NODENAME:+"$SLURMD_NODENAME"} 2>/dev/null |
     awk -v own="${SLURM_JOB_ID:-}" '$2 ~ /^[0-9]+$/ && $2 != own { print $2 }' | sort -u
 }
 
-# Whether the verdict in a JSON file accuses somebody of more than being slow: of that, another job on the node can be the cause.
+# Whether the verdict in a JSON file has a fault other than a slow part, which another job on the node can cause.
 site_hard_fault() {  # FILE
   grep -qE '"severity":"FAIL",[^{}]*"kind":"(corrupt|missing|mismatch|counter)"' "$1" 2>/dev/null
 }
 
-# Starts a short run on all devices of this node, outside of any job. Beside other jobs: what the job was given and nobody else uses,
-# which is its GPUs; cores and memory are not loaded.
+# Starts a short run on all devices of this node, outside of any job. Beside other jobs only the GPUs of the job are loaded, which it
+# has alone; cores and memory are not.
 site_run_here() {  # OTHER-JOBS SUITES SECONDS FILE
   local others=$1 suites=$2 given=${SLURM_JOB_GPUS:-} launch=() options=(--require coverage) variable ranks
-  # What the batch system set is of its own job: MPI would look for that.
+  # MPI would take the batch system's variables for those of this run.
   for variable in $(compgen -e | grep -E '^(SLURM|PMI|PMIX)_'); do unset "$variable"; done
   export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
   if [ -n "$others" ]; then
@@ -126,9 +126,9 @@ site_run_here() {  # OTHER-JOBS SUITES SECONDS FILE
     --out "$4" --json "${4%.h5}.json"
 }
 
-# For prolog.sh and healthcheck.sh: this node alone, outside of any job, with an end. Logs what it does, drains on a FAIL as
+# For prolog.sh and healthcheck.sh: this node alone, outside of any job, with a time limit. Logs what it does, drains on a FAIL as
 # ASSAY_DRAIN says, and returns 1 only where it drained. Sets `site_passed` to yes where everything of the node was measured,
-# with nobody else on it, and passed without a warning.
+# with no other job on it, and passed without a warning.
 # shellcheck disable=SC2034  # read by prolog.sh
 site_check_node() {  # KIND SUITES SECONDS
   local kind=$1 suites=$2 seconds=$3 code=0 file=$ASSAY_STATE/$1.h5 line others note=''
@@ -178,7 +178,7 @@ site_measure() {  # DIRECTORY HISTORY RUN-OPTIONS...
     >"$directory/run.log" 2>&1 || launched=$?
   if [ ! -f "$directory/run.h5" ] && ! site_recover "$directory"; then
     { printf 'no results: the launcher left with %s\n' "$launched"; tail -n 5 "$directory/run.log"; } >"$directory/verdict.txt"
-    # Wrong options are wrong in every night to come: the code says so.
+    # Wrong options fail every night: exit code 4.
     if [ "$launched" -eq 4 ]; then return 4; fi
     return 3
   fi
@@ -192,7 +192,7 @@ site_measure() {  # DIRECTORY HISTORY RUN-OPTIONS...
   return "$code"
 }
 
-# Gives a summary to whoever wants to be told.
+# Runs the command ASSAY_NOTIFY with the summary on its input.
 site_notify() {  # FILE
   local notify=()
   [ -n "$ASSAY_NOTIFY" ] || return 0
@@ -200,7 +200,7 @@ site_notify() {  # FILE
   "${notify[@]}" <"$1" || printf '%s: ASSAY_NOTIFY left with %s\n' "${0##*/}" "$?" >&2
 }
 
-# What a person reads: the state in one line, then the findings; made from what `site_measure` left.
+# The summary as text: the state in one line, then the findings; made from what `site_measure` left.
 site_summary() {  # KIND CODE DIRECTORY
   local state
   case "$2" in 0) state=PASS ;; 1) state=WARN ;; 2) state=FAIL ;; 3) state=INCONCLUSIVE ;; *) state=ERROR ;; esac
@@ -211,6 +211,6 @@ site_summary() {  # KIND CODE DIRECTORY
   fi
   printf '\n%s\n' "$3/run.h5"
   if [ -s "$3/report.html" ]; then printf '%s\n' "$3/report.html"; fi
-  # Read to its end: under pipefail a reader that leaves early ends the night.
+  # Read to its end: under pipefail a closed pipe is an error.
   if [ -s "$3/verdict.txt" ]; then awk '!/^simulated: / && n++ < 60' "$3/verdict.txt"; fi
 }

@@ -27,7 +27,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
 case "${1:-}" in --help | -h) usage; exit 0 ;; esac
 site_load
-# The first of the chain makes the directory, the others are told.
+# The first job makes the directory; the others get its name.
 directory=${ASSAY_SOAK_DIRECTORY:-}
 number=${ASSAY_SOAK_NUMBER:-1}
 [[ $number =~ ^[1-9][0-9]{0,3}$ ]] || site_wrong "ASSAY_SOAK_NUMBER is the number of the segment, not '$number'"
@@ -59,7 +59,7 @@ finish() {
   local code=0
   "$ASSAY" verdict "$directory/segments" --no-color --nodes "$directory/nodes.txt" --json "$directory/verdict.json" \
     >"$directory/verdict.txt" 2>&1 || code=$?
-  # Whoever waits for the summary finds all of it.
+  # Renamed when complete: a reader never sees a part of it.
   site_summary soak "$code" "$directory" >"$directory/summary.new"
   mv "$directory/summary.new" "$directory/summary.txt"
   site_log soak "$code" "$(head -n 1 "$directory/summary.txt") $directory"

@@ -76,7 +76,7 @@ run_tests() {  # TEST-PRESET [WHAT A SKIP MAY BE FOR]
   ctest --preset "$1" -j "$((3 * jobs))" --no-tests=error --test-output-size-passed 1000000 \
     --test-output-size-failed 1000000 --output-junit "$root/$report" \
     >"build/$1.test.log" 2>&1 </dev/null || true
-  # With the machine to itself, a test that could not tell for noise gets three more tries, a test that failed gets one.
+  # One at a time: a test that was skipped for noise is run up to three more times, a failed one once more.
   for try in 1 2 3; do
     again=$(python3 ci/junit_count.py --again "${reports[@]}" | sed 's/[.]/[.]/g' | paste -s -d '|') || true
     [ -n "$again" ] || break

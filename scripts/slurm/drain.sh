@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# From a verdict to Slurm: takes nodes out that a run found to be faulty, and brings back those that this helper took out.
+# Drains the nodes in Slurm that a verdict names, and resumes those that this script drained.
 set -euo pipefail
 
 usage() {
