@@ -78,8 +78,8 @@ Moments moments_of(std::span<const double> values, const std::vector<double>& sc
     squares += d;
     fourth += d * d;
   }
-  if (!(squares > 0) || n < 6) return {};
-  return {std::log(fourth * n / (squares * squares)), squares / (n - 1)};
+  if (!(squares > 0) || n < 3) return {};
+  return {n < 6 ? 0 : std::log(fourth * n / (squares * squares)), squares / (n - 1)};
 }
 
 /// A population that looks heavy-tailed itself gains nothing from others.
@@ -152,6 +152,7 @@ void moderate(Abnormality& a, std::span<const double> values, const SpreadPrior&
   const double own = as_double(a.size) - 2, most = as_double(constants::deletion_most) - 2;
   a.degrees = std::min(own + prior.degrees, most);
   const double borrowed = a.degrees - own;
+  a.variance = ((own + 1) * a.variance + borrowed * prior.variance) / (a.degrees + 1);
   a.moderated.assign(a.size, 1.0);
   double least = 1;
   const auto peeled = slow_by_deletion(values, 1.0, constants::peers_spread_floor);
@@ -230,6 +231,15 @@ bool surely_abnormal(const Abnormality& a, std::size_t member, double alpha, con
     return p <= t_below(-critical, degrees) * tests;
   }
   return a.score[member] < -bound(heavy_critical(a.size, spent, a.tail), robust_critical(a.size, alpha));
+}
+
+double fault_share(const Abnormality& a) noexcept {
+  if (!(a.variance > 0)) return constants::wide_share;
+  // Of few parts the spread is known badly: by one error of its own more.
+  const double degrees = a.moderated.empty() ? as_double(a.size) - 1 : a.degrees;
+  const double variance = a.real * a.real * a.variance * (1 + std::sqrt(2 / degrees));
+  const double narrow = constants::narrow_spread * constants::narrow_spread;
+  return variance <= narrow ? 1.0 : std::max(constants::wide_share, narrow / variance);
 }
 
 double heavy_p(const Abnormality& a, std::size_t member) {

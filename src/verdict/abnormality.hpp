@@ -18,7 +18,7 @@ struct Abnormality {
   std::size_t size = 0;
   double tail = 1;      ///< heaviness of the fast tail, not below 1
   double peaked = 0;    ///< log of the kurtosis of those that are not slow; 0 for fewer than 6
-  double variance = 0;  ///< of those that are not slow; 0 for fewer than 6
+  double variance = 0;  ///< of those that are not slow, combined as `moderated`; 0 for fewer than 3
   double real = 1;  ///< part of the deviation that is the parts' own, not the noise of their medians: only
                     ///< that may be heavy-tailed
   /// As p, with a spread combined with other metrics (`moderate`), and its degrees of freedom; empty without.
@@ -53,6 +53,9 @@ void moderate(Abnormality& a, std::span<const double> values, const SpreadPrior&
 bool abnormal(const Abnormality& a, std::size_t member, double alpha);
 /// The same if it may be heavy-tailed.
 bool surely_abnormal(const Abnormality& a, std::size_t member, double alpha, const TailPool& pool);
+/// Share of the error budget of faults that this population may spend by itself: all where its members are
+/// alike, less the more they differ.
+double fault_share(const Abnormality& a) noexcept;
 /// P(a given healthy member lies as far out or farther) if the population may be heavy-tailed: the least
 /// alpha at which it is surely_abnormal, over the members. Not under 1e-9.
 double heavy_p(const Abnormality& a, std::size_t member);

@@ -9,6 +9,7 @@ Json of_magnitude() {
               {"interval_min_samples", interval_min_samples},
               {"coarse_deficit", coarse_deficit},
               {"gross_deviations", gross_deviations},
+              {"gross_deficit", gross_deficit},
               {"noise_z", noise_z},
               {"noise_limit", noise_limit},
               {"delta_warn", delta_warn},
@@ -24,7 +25,10 @@ Json of_magnitude() {
               {"alpha_confirm", alpha_retest},
               {"confirm_degrees", retest_degrees},
               {"confirm_degrees_per_entity", retest_degrees_per_entity},
-              {"warn_errors", warn_errors}};
+              {"narrow_spread", narrow_spread},
+              {"wide_share", wide_share},
+              {"warn_errors", warn_errors},
+              {"warn_errors_noisy", warn_errors_noisy}};
 }
 
 Json of_peers() {

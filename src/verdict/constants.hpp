@@ -18,6 +18,9 @@ inline constexpr std::size_t interval_min_samples = 3;
 inline constexpr double coarse_deficit = 0.20;
 // A deficit over `coarse_deficit` is named from a single sample when it is this many robust deviations off.
 inline constexpr double gross_deviations = 5;
+// From a few samples on, a deficit over `coarse_deficit` that healthy parts of this spread may have by chance
+// is a note up to this size.
+inline constexpr double gross_deficit = 0.40;
 
 // Precision: delta_eff = `noise_z` standard errors of the median. Above `noise_limit` a metric counts as not
 // judged.
@@ -49,8 +52,15 @@ inline constexpr double alpha_retest = 0.01;
 // median absolute deviation is worth 37 % of its values.
 inline constexpr double retest_degrees = 6;
 inline constexpr double retest_degrees_per_entity = 0.37;
-// A warning lies at least this many of its own standard errors off.
+// A fault of one metric may spend its budget in full where parts differ by `narrow_spread` or less, and
+// (narrow_spread / spread)^2 of it where they differ more, but `wide_share` at least: faults are found where
+// healthy parts are alike. A deficit over `gross_deficit` may spend all.
+inline constexpr double narrow_spread = 0.006;
+inline constexpr double wide_share = 0.05;
+// A warning lies at least this many of its own standard errors off, in a metric that is not precise enough to
+// fail a part `warn_errors_noisy`.
 inline constexpr double warn_errors = 3.0;
+inline constexpr double warn_errors_noisy = 6.0;
 // Least deficit where the metric is not precise enough to fail a part.
 inline constexpr double peers_min_deficit = 0.05;
 // Least spread of a population: keeps equal values from making any difference significant.

@@ -64,6 +64,9 @@ std::string standing(const PeerFinding& f) {
   if (f.intermittent)
     return "not in " + count(f.retest.samples, "fresh sample", "fresh samples") + " (" +
            percent(fraction(f.retest.deficit)) + ")";
+  const char* chance = "no fault: healthy parts of this spread may differ as much by chance";
+  if (f.suspect.candidate && !f.suspect.sure && f.retest.confirmed)
+    return "in " + count(f.retest.samples, "fresh sample", "fresh samples") + " too; " + chance;
   if (f.retest.measured && f.retest.needed > 0)
     return "AMBIGUOUS against " + delta + ": " + std::to_string(f.retest.needed) + " samples would decide";
   if (f.retest.measured) return "retested, not beyond " + delta;
@@ -73,7 +76,7 @@ std::string standing(const PeerFinding& f) {
   if (!p.noise_known) return "too few samples for a decision at " + delta;
   if (!p.eligible()) return "not judged to " + delta + ": the resolution is " + percent(p.effective_delta());
   if (fraction(f.suspect.deficit) < f.suspect.delta) return "less than " + delta;
-  return "no fault: so few parts may differ as much by chance";
+  return chance;
 }
 
 std::string kind_text(const PeerFinding& f) {
@@ -86,8 +89,9 @@ results::Finding fill(const Judgement& j, const PeerFinding& f, std::int32_t sub
   const auto& p = *f.population;
   const auto& s = *p.series;
   const Shown v = shown(f);
-  // Fresh data decide: what they do not show is a note. This rule gives no warning under six parts.
-  const bool note = f.intermittent || (!f.suspect.warn && p.size() < constants::peers_min_population);
+  // Fresh data decide: what they do not show is a note, and under six parts what they do not confirm.
+  const bool note = f.intermittent || f.suspect.note ||
+                    (!f.suspect.warn && !f.retest.confirmed && p.size() < constants::peers_min_population);
   const char* otherwise = note ? "INFO" : "WARN";
   auto out = j.about(subject, f.fail ? "FAIL" : otherwise, f.fail ? "magnitude" : "abnormality",
                      f.intermittent ? "intermittent" : f.suspect.kind);

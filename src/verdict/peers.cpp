@@ -70,7 +70,7 @@ class Peers {
       ++story.metrics;
       story.p = std::min(story.p, s.p);
       const auto key = [&](const Suspect& x) {
-        return std::tuple(named_.contains(&x), x.candidate, rank_of(screening_, x));
+        return std::tuple(named_.contains(&x), x.sure, x.candidate, rank_of(screening_, x));
       };
       if (story.lead == nullptr || key(s) > key(*story.lead)) story.lead = &s;
     }
@@ -153,7 +153,7 @@ class Peers {
     // it.
     const bool then = p_of.eligible() && (lasting.enough() || (f.throttle_counted && s->kind == "throttled"));
     f.intermittent = f.retest.measured && f.retest.refuted;
-    f.fail = s->candidate && (retest_says || (then && (!f.retest.measured || f.intermittent)));
+    f.fail = s->sure && (retest_says || (then && (!f.retest.measured || f.intermittent)));
     const double shown = f.retest.measured && !f.intermittent ? f.retest.deficit : s->deficit;
     if (j_.results.info.level == "smoke" && fraction(shown) <= constants::coarse_deficit) f.fail = false;
     return f;

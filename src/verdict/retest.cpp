@@ -154,7 +154,8 @@ std::vector<const Suspect*> named_candidates(const Screening& screening) {
     if (!s.candidate) continue;
     const auto& p = screening.populations[s.population];
     auto& known = worst[{p.members[s.member].row->entity, p.series->suite}];
-    if (known == nullptr || rank_of(screening, s) > rank_of(screening, *known)) known = &s;
+    const auto key = [&](const Suspect& x) { return std::pair(x.sure, rank_of(screening, x)); };
+    if (known == nullptr || key(s) > key(*known)) known = &s;
   }
   std::vector<const Suspect*> named;
   for (const auto& [key, suspect] : worst) named.push_back(suspect);

@@ -214,7 +214,7 @@ class Screener {
       const auto half = std::upper_bound(all.begin(), all.end(), s.deficit / 2, std::greater<>());
       const bool faster = p.split.apart && !p.split.explained() && !p.members[s.member].low;
       s.spared = faster || may_be_a_kind(static_cast<std::size_t>(half - all.begin()), p.size(), s.deficit);
-      if (s.spared) s.candidate = false;
+      if (s.spared) s.candidate = s.sure = false;
     }
   }
 
@@ -267,29 +267,34 @@ class Screener {
     }
     auto& known = out_.suspects[it->second];
     const bool better =
-        std::pair(s.candidate, log_deficit(s.delta) > 0 ? s.deficit / log_deficit(s.delta) : 0) >
-        std::pair(known.candidate, known.deficit / log_deficit(known.delta));
-    const bool warn = known.warn || s.warn;
+        std::tuple(s.sure, s.candidate, log_deficit(s.delta) > 0 ? s.deficit / log_deficit(s.delta) : 0) >
+        std::tuple(known.sure, known.candidate, known.deficit / log_deficit(known.delta));
+    const bool warn = known.warn || s.warn, note = known.note && s.note;
     const double p = std::min(known.p, s.p);
     if (better) known = s;
     known.warn = warn;
+    known.note = note;
     known.p = p;
   }
 
   /// Deficits that count for a warning at all: beyond the least, and beyond what the own noise explains.
   bool noticeable(const Population& p, const Suspect& s) const {
-    const double least = p.eligible() ? constants::delta_notice : constants::peers_min_deficit;
-    return fraction(s.deficit) > least && s.deficit > constants::warn_errors * p.se_of(s.member);
+    const double least = p.eligible() ? constants::delta_notice : constants::peers_min_deficit,
+                 errors = p.eligible() ? constants::warn_errors : constants::warn_errors_noisy;
+    return fraction(s.deficit) > least && s.deficit > errors * p.se_of(s.member);
   }
 
   /// Under six parts the spread of healthy ones is unknown, so the widest published spread stands in for it;
   /// only where devices take turns, because ranks that measure at the same time disturb one another by more
-  /// than that.
-  double assumed_p(const Population& p, const Test& t, const Suspect& s) const {
+  /// than that. By a normal distribution they are measured again, by Student's t they fail.
+  struct Assumed {
+    double normal = 1, heavy = 1;
+  };
+  Assumed assumed_p(const Population& p, const Test& t, const Suspect& s) const {
     const double n = static_cast<double>(t.members.size());
-    if (t.members.size() >= constants::peers_min_population || !p.series->takes_turns) return 1;
-    const double sigma = std::hypot(constants::assumed_spread * std::sqrt(1 + 1 / (n - 1)), p.se);
-    return n * boost::math::cdf(boost::math::complement(boost::math::normal(), s.deficit / sigma));
+    if (t.members.size() >= constants::peers_min_population || !p.series->takes_turns) return {};
+    const double off = s.deficit / std::hypot(constants::assumed_spread * std::sqrt(1 + 1 / (n - 1)), p.se);
+    return {n * boost::math::cdf(boost::math::complement(boost::math::normal(), off)), n * t_below(-off, 4)};
   }
 
   void screen(const Test& t, double share) {
@@ -308,18 +313,23 @@ class Screener {
           fraction(s.deficit) > constants::coarse_deficit && t.result.score[k] < -constants::gross_deviations;
       const bool enough =
           gross || p.members[t.members[k]].row->n >= constants::peers_small_samples || !p.series->per_sample;
-      s.warn = s.warn || (may_warn && gross);
+      const bool plain = !p.noise_known || fraction(s.deficit) > constants::gross_deficit;
+      s.warn = s.warn || (may_warn && gross && plain);
       // A gap that no chance leaves is evidence against those beyond it, whatever the tails are.
       const bool beyond_gap = t.at_clock && p.split.found && !p.split.apart && p.members[t.members[k]].low &&
                               s.deficit > p.split.deficit / 2 &&
                               t.result.score[k] < -constants::gross_deviations;
       s.warn = s.warn || beyond_gap;
-      const double assumed = assumed_p(p, t, s);
-      s.p = std::min(s.p, assumed / share);
+      const Assumed assumed = assumed_p(p, t, s);
+      s.p = std::min(s.p, assumed.normal / share);
+      const double alpha = constants::alpha_fail * share,
+                   spent = plain || !p.eligible() ? alpha : alpha * fault_share(t.result);
       s.candidate = enough && p.tells(s.member, s.deficit) && s.deficit > log_deficit(s.delta) - p.se &&
-                    (beyond_gap || surely_abnormal(t.result, k, constants::alpha_fail * share, pool_) ||
-                     assumed <= constants::alpha_fail * share);
-      if (s.warn || s.candidate) add(s);
+                    (beyond_gap || surely_abnormal(t.result, k, alpha, pool_) || assumed.normal <= alpha);
+      s.sure =
+          s.candidate && (beyond_gap || assumed.heavy <= alpha || surely_abnormal(t.result, k, spent, pool_));
+      s.note = may_warn && gross && !s.warn && !s.candidate;
+      if (s.warn || s.candidate || s.note) add(s);
     }
   }
 
@@ -354,7 +364,7 @@ class Screener {
       worst.combined = true;
       worst.p = std::min({1.0, family_p(a, k) / share, n * joint[k] / joint_share});
       worst.warn = true;
-      worst.candidate =
+      worst.sure = worst.candidate =
           sure && p.tells(worst.member, worst.deficit) && worst.deficit > log_deficit(worst.delta) - p.se;
       add(worst);
     }

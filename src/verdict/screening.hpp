@@ -22,7 +22,9 @@ struct Suspect {
   double p = 1;  ///< adjusted for the population, the populations of the run, and the metrics combined
   bool combined = false;   ///< abnormal by several metrics of a suite together
   bool warn = false;       ///< worth a warning by itself
-  bool candidate = false;  ///< may fail if the retest confirms it
+  bool note = false;       ///< worth a note, nothing more
+  bool candidate = false;  ///< far enough out to be measured again
+  bool sure = false;       ///< may fail if the retest confirms it
   bool spared = false;     ///< no candidate because so many are as slow that they may be another kind of part
 };
 
