@@ -81,6 +81,10 @@ class Planner {
       for (const char* transfers : {"collective", "independent"}) add_mpiio(transfers);
       add_training("feed", "random records of 4 KiB to 1 MiB into training steps", level_.feed_s);
     }
+    for (path_ = 0; path_ < paths_.size() && level_.state_bytes > 0; ++path_) {
+      add_missing("hdf5", "one file through parallel HDF5", "the HDF5 library of this build is serial");
+      add_missing("gds", "GPU buffers through cuFile", "this build does not use cuFile (GPUDirect Storage)");
+    }
     return std::move(cases_);
   }
 
@@ -114,6 +118,14 @@ class Planner {
     c.seconds = c.min_seconds = 0.01;
     c.parameters["when"] = when;
     add(c, "place-" + when, "mount and disks " + when + " the other cases");
+  }
+
+  /// A case that users look for, and why it is not measured.
+  void add_missing(const std::string& name, const std::string& words, const std::string& why) {
+    Case c = in_path(0);
+    c.operation = "read";
+    c.not_applicable = why;
+    add(c, name, words);
   }
 
   void add_sequential(bool write) {
