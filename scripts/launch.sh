@@ -1,7 +1,8 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
-# Number of ranks per node, and the launcher options that start them; sourced by site.sh, not run. All of a node is measured:
-# one rank per GPU, else one per socket, and the binding of the ranks leaves out no core.
+# Number of ranks per node, the launcher options that start them, and nodes that are left out; sourced by site.sh. All of a node is
+# measured: one rank per GPU, else one per socket, and the binding of the ranks leaves out no core.
+# As a program it is what `assay run --launcher` calls: launch.sh start [--without=NODE,...] LAUNCHER WORD... -- PROGRAM WORD...
 
 # CPUs that this process may run on, one a line.
 launch_cpus() {
@@ -78,3 +79,71 @@ launch_words() {
       launch+=(--ntasks-per-node="$ranks" --ntasks="$((ranks * ${SLURM_JOB_NUM_NODES:-1}))" --cpu-bind=none) ;;
   esac
 }
+
+# The nodes of this job or hostfile, one a line: those that a launcher would use by itself.
+launch_nodes() {  # LAUNCHER WORD...
+  local word file=${PBS_NODEFILE:-${LSB_DJOB_HOSTFILE:-${OMPI_MCA_orte_default_hostfile:-}}} last=''
+  if [ -n "${SLURM_JOB_NODELIST:-}" ]; then scontrol show hostnames "$SLURM_JOB_NODELIST"; return; fi
+  for word in "$@"; do
+    case "$last" in
+      -hostfile | --hostfile | -machinefile | --machinefile) file=$word ;;
+      -H | -host | --host) tr , '\n' <<<"$word" | sed 's/:.*//'; return ;;
+    esac
+    last=$word
+  done
+  if [ -r "$file" ]; then awk '!/^ *(#|$)/ && !seen[$1]++ { print $1 }' "$file"; fi
+}
+
+# Starts a launcher with nodes left out. What it is told last counts; a launcher that cannot be told is started as it is, and the
+# run leaves the nodes out by itself (--exclude).
+launch_start() {  # [--without=NODES] LAUNCHER WORD... -- PROGRAM WORD...
+  local without='' node kept=() words=() ranks='' last=''
+  case "$1" in --without=*) without=,${1#*=}, ; shift ;; esac
+  while [ "$1" != -- ]; do words+=("$1"); shift; done
+  shift
+  if [ -n "$without" ]; then
+    while read -r node; do
+      case "$without" in *,"$node",* | *,"${node%%.*}",*) ;; *) kept+=("$node") ;; esac
+    done < <(launch_nodes "${words[@]}")
+  fi
+  if [ "${#kept[@]}" -gt 0 ]; then
+    case "${words[0]##*/}" in
+      srun)
+        for node in "${words[@]}"; do
+          case "$node" in --ntasks-per-node=*) ranks=${node#*=} ;; esac
+        done
+        words+=(--nodes="${#kept[@]}" --nodelist="$(IFS=,; printf '%s' "${kept[*]}")")
+        if [ -n "$ranks" ]; then words+=(--ntasks="$((ranks * ${#kept[@]}))"); fi ;;
+      mpirun | mpiexec | orterun)
+        # Of several lists of hosts Open MPI takes all: those of before go.
+        kept=(--host "$(IFS=,; printf '%s' "${kept[*]}")")
+        for node in "${words[@]:1}"; do
+          case "$last" in -H | -host | --host | -hostfile | --hostfile | -machinefile | --machinefile) last='' ; continue ;; esac
+          last=$node
+          case "$node" in -H | -host | --host | -hostfile | --hostfile | -machinefile | --machinefile) ;; *) kept+=("$node") ;; esac
+        done
+        unset OMPI_MCA_orte_default_hostfile
+        words=("${words[0]}" "${kept[@]}") ;;
+    esac
+  fi
+  exec "${words[@]}" "$@"
+}
+
+# The options of `assay run` that start the ranks by the words of `launch`, again and without the nodes that were lost in a launch
+# that ended early. Sets `launcher`.
+# shellcheck disable=SC2034
+launch_options() {
+  local word line
+  launcher=()
+  if [ "${#launch[@]}" -eq 0 ]; then return 0; fi
+  line="bash '$(realpath "${BASH_SOURCE[0]}")' start --without={exclude}"
+  for word in "${launch[@]}" --; do line+=" '$word'"; done
+  launcher=(--launcher "$line")
+}
+
+if [ "${BASH_SOURCE[0]}" = "$0" ]; then
+  set -euo pipefail
+  [ "${1:-}" = start ] || { printf 'launch.sh: usage: launch.sh start [--without=NODES] LAUNCHER WORD... -- PROGRAM WORD...\n' >&2; exit 4; }
+  shift
+  launch_start "$@"
+fi

@@ -168,13 +168,14 @@ site_judge() {  # DIRECTORY VERDICT-OPTIONS...
 # Measures into DIRECTORY/run.h5, recovers what a killed run left, judges it and writes what others read. Returns the code of
 # the verdict, which counts where the launcher has one of its own; 3 when there is nothing to judge.
 site_measure() {  # DIRECTORY HISTORY RUN-OPTIONS...
-  local directory=$1 history=$2 launched=0 code=0 past=() launch=() options=()
+  local directory=$1 history=$2 launched=0 code=0 past=() launch=() launcher=() options=()
   shift 2
   launch_words
+  launch_options
   read -r -a options <<<"$ASSAY_OPTIONS"
   # An empty directory is no history yet.
   if [ -n "$history" ] && compgen -G "$history/*.h5" >/dev/null; then past=(--history "$history"); fi
-  site_forward "${launch[@]}" "$ASSAY" run --require coverage "$@" "${options[@]}" "${past[@]}" --out "$directory/run.h5" \
+  site_forward "$ASSAY" run "${launcher[@]}" --require coverage "$@" "${options[@]}" "${past[@]}" --out "$directory/run.h5" \
     >"$directory/run.log" 2>&1 || launched=$?
   if [ ! -f "$directory/run.h5" ] && ! site_recover "$directory"; then
     { printf 'no results: the launcher left with %s\n' "$launched"; tail -n 5 "$directory/run.log"; } >"$directory/verdict.txt"

@@ -207,6 +207,23 @@ class Night(cluster.ClusterTest):
         self.assertRegex((self.results / "log").read_text(), rf"nightly job={job} exit=3 ")
         self.assertEqual(self.reasons(), {}, "nobody is drained")
 
+    @outcome.nightly
+    def test_a_night_with_a_node_that_dies_is_a_night_of_all_others(self):
+        self.site("--suites inventory,gemm,allreduce", "quick")
+        dead, job = self.cluster.hosts[2], self.submit()
+        directory = self.started(job)
+        for pid in self.pids(dead):
+            if self.program(pid) == "assay":
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+        cluster.wait_until(lambda: not self.slurm("squeue", "-h").stdout.strip(), 200, "the job ends")
+        log = (directory / "run.log").read_text()
+        self.assertIn(f"launching again without {dead}", log)
+        run = Results(directory / "run.h5")
+        last = {name.split("/")[0] for name in run.of_each("allreduce", "allreduce-world-8-mpi", "duration")}
+        self.assertEqual(last, set(self.cluster.hosts) - {dead}, log)
+        self.assertRegex((self.results / "log").read_text(), rf"nightly job={job} exit=[23] ")
+
     def test_a_night_that_is_killed_with_its_job_is_recovered_by_the_next(self):
         self.site(*self.LONG)
         killed = self.submit()

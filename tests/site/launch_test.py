@@ -57,6 +57,34 @@ class Launch(place.SiteTest):
         for launch in ["mpirun -n 4", "mpirun --npernode 2", "srun --ntasks=3", "jsrun -a 1", "", "mpirun --map-by ppr:1:socket"]:
             self.assertEqual(self.words(launch), launch)
 
+    def started(self, *words, nodes="", **env):
+        """What is started where node `n2` was lost."""
+        for name in ("mpirun", "srun"):
+            self.program(name, '#!/bin/bash\necho "${0##*/} $*"\n')
+        self.program("scontrol", "#!/bin/bash\nprintf 'n1\\nn2\\nn3\\n'\n")
+        return self.shell(f"bash {place.SCRIPTS}/launch.sh start {nodes} {' '.join(words)} -- assay run --level smoke", **env).strip()
+
+    def test_lost_nodes_are_left_out_of_the_next_launch(self):
+        hosts = self.dir / "hosts"
+        hosts.write_text("# nodes\nn1 slots=2\nn2.cluster\nn3\nn1\n")
+        srun, run = ["srun", "--ntasks-per-node=2", "--ntasks=6"], "assay run --level smoke"
+        self.assertEqual(self.started(*srun), f"{' '.join(srun)} {run}")
+        lost = {"nodes": "--without=n2,n9"}
+        self.assertEqual(self.started(*srun, **lost, SLURM_JOB_NODELIST="n[1-3]"),
+                         f"{' '.join(srun)} --nodes=2 --nodelist=n1,n3 --ntasks=4 {run}")
+        self.assertEqual(self.started("mpirun", "--hostfile", str(hosts), "--map-by", "ppr:2:node", **lost),
+                         f"mpirun --host n1,n3 --map-by ppr:2:node {run}")
+        self.assertEqual(self.started("mpirun", "--host", "n1:4,n2:4", **lost), f"mpirun --host n1 {run}")
+        self.assertEqual(self.started("mpirun", **lost, PBS_NODEFILE=str(hosts)), f"mpirun --host n1,n3 {run}")
+        # Where no node is known, or the launcher cannot be told, the run leaves them out by itself.
+        self.assertEqual(self.started("mpirun", **lost), f"mpirun {run}")
+        self.assertEqual(self.started("echo", **lost, SLURM_JOB_NODELIST="x"), run)
+
+    def test_a_run_is_given_its_launcher(self):
+        words = self.shell('launch=(mpirun --tag "a b"); launch_options; printf "%s\\n" "${launcher[@]}"').splitlines()
+        self.assertEqual(words, ["--launcher", f"bash '{place.SCRIPTS}/launch.sh' start --without={{exclude}} 'mpirun' '--tag' 'a b' '--'"])
+        self.assertEqual(self.shell('launch=(); launch_options; printf "%s" "${launcher[@]}"'), "")
+
     def test_hosts_of_its_own_are_asked(self):
         # As on a machine that starts nights on others: it has no GPU, they have 4.
         self.program("mpirun", "#!/bin/bash\n[ \"$1\" = --version ] && { echo 'mpirun (Open MPI) 4.1.4'; exit; }\necho ranks=8; echo ranks=4\n")
