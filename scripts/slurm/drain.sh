@@ -87,10 +87,8 @@ while read -r node state reason; do
     continue
   fi
   if [ "$code" -ne 2 ] || [ "$state" != FAIL ]; then continue; fi
-  # "node07/gpu3: ..." and "missing: node07: ..." name the node; "node07/gpu3>node09/gpu1: ..." names a link,
-  # "switch:L3: ..." a switch.
-  part=${reason#missing: }
-  case "${part%%: *}" in
+  # A reason begins with what is slow or missing: node07, node07/gpu3, the link node07/gpu3>node09/gpu1, switch:L3.
+  case "${reason%%: *}" in
     *'>'*) printf '# %s: only a link of it is slow: %s\n' "$node" "$reason" ;;
     "$node" | "$node"/*) drains+=("$node $reason") ;;
     *) printf '# %s is not named itself: %s\n' "$node" "$reason" ;;

@@ -2,6 +2,7 @@
 #include "results/described.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "base/glob.hpp"
 #include "results/case_name.hpp"
@@ -97,6 +98,22 @@ Checkers checkers_of(const PlanRow& row) {
       out.names.back() += ch;
   }
   return out;
+}
+
+void complete_launch_events(std::vector<EventRow>& events) {
+  static constexpr std::array words = {"missing", "mismatch",  "singletons", "oversubscribed", "uncovered",
+                                       "uneven",  "quota",     "idle",       "corrupt",        "lost",
+                                       "hang",    "throttled", "noisy",      "split"};
+  for (EventRow& e : events) {
+    if (!e.kind.starts_with("launch-") || !e.finding.empty()) continue;
+    e.finding = "mismatch";
+    const auto end = e.text.find(": ");
+    if (end == std::string::npos ||
+        std::find(words.begin(), words.end(), e.text.substr(0, end)) == words.end())
+      continue;
+    e.finding = e.text.substr(0, end);
+    e.text.erase(0, end + 2);
+  }
 }
 
 }  // namespace assay::results

@@ -24,5 +24,7 @@ struct Checkers {
   std::vector<std::string> names;
 };
 Checkers checkers_of(const PlanRow& row);
+/// Gives launch events of files before schema 1.3 their finding, which was the first word of the text.
+void complete_launch_events(std::vector<EventRow>& events);
 
 }  // namespace assay::results

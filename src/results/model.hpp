@@ -132,6 +132,8 @@ struct EventRow {
   double t = 0;
   std::int32_t entity = -1;
   std::string kind, text;
+  std::string finding =
+      {};  ///< of a launch event: missing, uncovered, ...; always there after reading a file
 };
 
 /// What was sampled of one entity while cases ran: clocks, power, temperatures.

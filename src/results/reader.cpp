@@ -8,6 +8,7 @@
 #include "results/archive.hpp"
 #include "results/case_io.hpp"
 #include "results/check_content.hpp"
+#include "results/described.hpp"
 #include "results/file_io.hpp"
 #include "results/json_io.hpp"
 #include "results/printable.hpp"
@@ -128,6 +129,7 @@ Results read_file_content(const InputFile& input) {
   r.counters = read_table<CounterRow>(file.id, "/counters", file.limits);
   read_telemetry(file.id, file.limits, r.telemetry, r.flags);
   r.events = read_table<EventRow>(file.id, "/events", file.limits);
+  complete_launch_events(r.events);
   r.selftest = read_table<SelftestRow>(file.id, "/selftest", file.limits);
   if (h5::is_group(file.id, "/verdict")) r.verdict = verdict_from_json(read_json(file, "/verdict/json"));
   check_words(r, h5::get_string(file.id, "schema_version", file.limits));
@@ -150,6 +152,7 @@ Results read_partial(const Path& path, Trust trust) {
   r.telemetry = std::move(reader.telemetry);
   r.flags = std::move(reader.flags);
   r.events = std::move(reader.events);
+  complete_launch_events(r.events);
   r.selftest = std::move(reader.selftest);
   if (reader.end) r.verdict = std::move(reader.end->verdict);
   return r;

@@ -73,6 +73,7 @@ void describe(Of<EventRow>, V&& v) {
   v("entity", &EventRow::entity);
   v("kind", &EventRow::kind);
   v("text", &EventRow::text);
+  v("finding", &EventRow::finding);
 }
 
 template <class V>

@@ -77,8 +77,8 @@ class RunController final : public supervisor::Controller {
     identity_ = facts.identity;
     progress_ = std::make_unique<Progress>(config_.quiet ? "never" : config_.progress, plan_.budget_s);
     for (const LaunchFinding& f : findings_)
-      add_event(0.0, f.node < 0 ? entities_->cluster() : entities_->node(f.node), f.event_kind(),
-                f.event_text());
+      writer_->add_event(
+          {0.0, f.node < 0 ? entities_->cluster() : entities_->node(f.node), f.event_kind(), f.text, f.kind});
   }
 
   supervisor::Step next() override {
@@ -319,7 +319,7 @@ class RunController final : public supervisor::Controller {
     writer_->add_case(bundle);
     for (const CaseRecord& record : records)
       for (const results::EventRow& event : record.events_)
-        add_event(now_s() - run_start_s_, event.entity, event.kind, event.text);
+        writer_->add_event({now_s() - run_start_s_, event.entity, event.kind, event.text, event.finding});
   }
 
   void add_event(double t, int entity, const std::string& kind, const std::string& text) {

@@ -141,10 +141,10 @@ void Runner::tell_unreadable(const std::vector<double>& before, const std::vecto
     if (std::isnan(before[i]) && std::isnan(after[i]))
       silent[parts_.counters->sources()[i].entity_name].push_back(parts_.counters->sources()[i].counter);
   for (const auto& [name, counters] : silent)
-    record.event("launch-inconclusive",
-                 fmt::format("uncovered: {}: {} counter{} cannot be read, {} the first", name,
-                             counters.size(), counters.size() == 1 ? "" : "s", counters.front()),
-                 parts_.entities.find("device", name));
+    record.launch_event("inconclusive", "uncovered",
+                        fmt::format("{}: {} counter{} cannot be read, {} the first", name, counters.size(),
+                                    counters.size() == 1 ? "" : "s", counters.front()),
+                        parts_.entities.find("device", name));
 }
 
 std::string Runner::telemetry_text() {

@@ -74,7 +74,7 @@ Json state_to_json(const CaseRecord& r) {
     selftest.push_back({s.checker, s.injected, s.caught, s.located, s.counted, s.entity});
   Json events = Json::array();
   for (const auto& e : r.events_)
-    events.push_back({std::bit_cast<std::uint64_t>(e.t), e.entity, e.kind, e.text});
+    events.push_back({std::bit_cast<std::uint64_t>(e.t), e.entity, e.kind, e.text, e.finding});
   return {{"metrics", metrics},
           {"arrays", arrays},
           {"errors", errors},
@@ -98,7 +98,7 @@ void state_from_json(const Json& j, CaseRecord& r) {
                           e[6], e[7], e[8]});
   for (const auto& s : j.at("selftest")) r.selftest_.push_back({s[0], s[1], s[2], s[3], s[4], s[5]});
   for (const auto& e : j.at("events"))
-    r.events_.push_back({std::bit_cast<double>(e[0].get<std::uint64_t>()), e[1], e[2], e[3]});
+    r.events_.push_back({std::bit_cast<double>(e[0].get<std::uint64_t>()), e[1], e[2], e[3], e[4]});
   r.parameters_ = j.at("parameters");
   r.miscompares_ = j.at("miscompares");
   r.state_ = static_cast<results::CaseState>(j.at("state").get<int>());
@@ -146,6 +146,11 @@ void CaseRecord::set_state(results::CaseState state, const std::string& reason) 
 
 void CaseRecord::event(const std::string& kind, const std::string& text, int entity) {
   events_.push_back({0.0, entity, kind, text});
+}
+
+void CaseRecord::launch_event(const std::string& severity, const std::string& finding,
+                              const std::string& text, int entity) {
+  events_.push_back({0.0, entity, "launch-" + severity, text, finding});
 }
 
 void CaseRecord::add_time(double warmup_s, double timed_s, double verify_s) {

@@ -39,6 +39,9 @@ class CaseRecord {
   std::uint64_t miscompares() const noexcept { return miscompares_; }
   void set_state(results::CaseState state, const std::string& reason);  ///< keeps the worse one
   void event(const std::string& kind, const std::string& text, int entity = -1);
+  /// An event that becomes a finding: severity `warn`, `inconclusive` or `fail`, kind of the finding.
+  void launch_event(const std::string& severity, const std::string& finding, const std::string& text,
+                    int entity = -1);
   void selftest(const results::SelftestRow& row) { selftest_.push_back(row); }
   void parameter(const std::string& key, const Json& value) { parameters_[key] = value; }
   void add_time(double warmup_s, double timed_s, double verify_s);

@@ -24,9 +24,7 @@ struct LaunchFinding {
   std::string text;      ///< one line that names the node or rank
   int node = -1;         ///< index into Topology::nodes, -1 = the whole launch
 
-  /// As stored in /events: kind "launch-warn", text "uncovered: node07: ...".
-  std::string event_kind() const { return "launch-" + severity; }
-  std::string event_text() const { return kind + ": " + text; }
+  std::string event_kind() const { return "launch-" + severity; }  ///< in /events
 };
 
 /// All findings, the same on every rank when `environment` is rank 0's. `sibling_singletons` as counted

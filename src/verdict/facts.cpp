@@ -54,13 +54,11 @@ std::vector<std::string> needed_checkers(Judgement& j) {
   return needed;
 }
 
-/// "uncovered: ..." -> uncovered; what a text without a known word means depends on how bad the event is.
-std::string kind_of_event(const std::string& text) {
-  for (const char* kind :
-       {"uncovered", "missing", "mismatch", "lost", "hang", "noisy", "split", "corrupt", "throttled"}) {
-    if (text.rfind(std::string(kind) + ":", 0) == 0) return kind;
-  }
-  return "mismatch";
+/// Findings that a launch event may name. Others, such as oversubscribed, are a mismatch of the launch.
+bool is_finding(const std::string& kind) {
+  static const std::set<std::string> kinds{"uncovered", "missing", "mismatch", "lost",     "hang",
+                                           "noisy",     "split",   "corrupt",  "throttled"};
+  return kinds.contains(kind);
 }
 
 /// What the multiprocessors that saw the wrong words of one GPU have in common.
@@ -221,7 +219,8 @@ void judge_events(Judgement& j) {
   for (const auto& e : j.results.events) {
     if (e.kind == "inject-unfired") j.gap(e.text);
     const bool lost = e.kind == "hang" || e.kind == "lost";
-    const std::string kind = lost ? e.kind : kind_of_event(e.text);
+    const bool named = lost || is_finding(e.finding);
+    const std::string kind = lost ? e.kind : named ? e.finding : "mismatch";
     const bool uncovered = kind == "uncovered" && e.kind == "launch-warn" && requires_coverage(j);
     const bool fail = e.kind == "launch-fail" || (lost && again.contains(e.entity)),
                open = e.kind == "launch-inconclusive" || lost || uncovered;
@@ -229,9 +228,9 @@ void judge_events(Judgement& j) {
     auto f = j.about(e.entity, fail ? "FAIL" : "WARN", "fact", kind);
     f.action = lost || f.kind == "missing" ? "TRIAGE" : "CONFIG";
     f.evidence = "/events";
-    f.text = e.text;
+    f.text = named || e.finding.empty() ? e.text : e.finding + ": " + e.text;
     if (j.entities.valid(e.entity) && e.text.find(f.name) == std::string::npos)
-      f.text = f.name + ": " + e.text;
+      f.text = f.name + ": " + f.text;
     j.add(std::move(f), {e.entity}, open);
   }
 }

@@ -54,7 +54,7 @@ void settle(Judgement& j, const Series& s, const std::vector<Below>& all, const 
 
 bool any_uncovered(const Judgement& j) {
   return std::any_of(j.results.events.begin(), j.results.events.end(),
-                     [](const auto& e) { return e.text.rfind("uncovered:", 0) == 0; });
+                     [](const auto& e) { return e.finding == "uncovered"; });
 }
 
 void judge_memory(Judgement& j) {

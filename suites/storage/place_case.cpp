@@ -38,10 +38,10 @@ void tell_odd_ones(const Place& place, Context& context, int entity) {
     return;
   const auto usual =
       std::find_if(kinds.begin(), kinds.end(), [&](const std::string& k) { return k != mine; });
-  context.record.event("launch-warn",
-                       fmt::format("mismatch: {}: {}; most nodes: {}", place.mount.point, mine,
-                                   usual == kinds.end() ? "" : *usual),
-                       entity);
+  context.record.launch_event(
+      "warn", "mismatch",
+      fmt::format("{}: {}; most nodes: {}", place.mount.point, mine, usual == kinds.end() ? "" : *usual),
+      entity);
 }
 
 }  // namespace
@@ -86,10 +86,10 @@ void run_place(const Case& c, Context& context, Site& site) {
     return tell_odd_ones(place, context, entity);
   }
   if (errors > site.media_errors[index])
-    context.record.event("launch-fail",
-                         fmt::format("corrupt: {}: {} more media errors than before: {}", site.paths[index],
-                                     errors - site.media_errors[index], place.text()),
-                         entity);
+    context.record.launch_event("fail", "corrupt",
+                                fmt::format("{}: {} more media errors than before: {}", site.paths[index],
+                                            errors - site.media_errors[index], place.text()),
+                                entity);
 }
 
 }  // namespace assay::storage

@@ -19,9 +19,8 @@ Refused::Refused(const std::string& what, int reason, bool of_data)
 void Refused::tell(Context& context) const {
   const bool full = reason_ == ENOSPC || reason_ == EDQUOT || reason_ == EFBIG;
   if (!full && !of_data_ && reason_ != EIO) return;
-  context.record.event(full ? "launch-warn" : "launch-fail",
-                       std::string(full ? "mismatch: " : "corrupt: ") + what(),
-                       context.entities.node(context.topology.me().node));
+  context.record.launch_event(full ? "warn" : "fail", full ? "mismatch" : "corrupt", what(),
+                              context.entities.node(context.topology.me().node));
 }
 
 }  // namespace assay::storage

@@ -31,7 +31,7 @@ class Start(harness.CliTest):
             result = self.run_with({gpu: fault, **others.get("faults", {})}, *args)
             self.assert_code(result, 2)
             said = " ".join(result.stdout.split())
-            self.assertRegex(said, rf"FAIL missing: \S+ the GPU GPU-\S+f{gpu} cannot be used \({words}[^)]*\(cudaError\)\);")
+            self.assertRegex(said, rf"FAIL \S+ the GPU GPU-\S+f{gpu} cannot be used \({words}[^)]*\(cudaError\)\);")
             self.assertNotIn("hang", result.stderr)
             self.assertRegex(said, r"planned=(\d+) passed=\d+ failed=0 skipped=\d+ error=0 incomplete=0")
             with h5py.File(self.dir / "r.h5") as f:

@@ -76,11 +76,11 @@ class Drain(place.SiteTest):
         self.assertEqual("scontrol update " + calls[0].replace("Reason=", 'Reason="') + '"', result.stdout.strip())
 
     def test_a_node_that_lacks_a_part_is_drained_and_one_behind_a_switch_is_not(self):
-        nodes = "node2 FAIL missing: node2: one GPU cannot be used\\nnode5 FAIL switch:L3: slow\\nnode6 PASS\\n"
+        nodes = "node2 FAIL node2: one GPU cannot be used\\nnode5 FAIL switch:L3: slow\\nnode6 PASS\\n"
         self.settings(ASSAY=self.program("answer", ANSWER.format(nodes=nodes)))
         result = self.drain("--apply", "bad.h5")
         self.assert_code(result, 0)
-        self.assertEqual(self.calls(), ["NodeName=node2 State=DRAIN Reason=assay: missing: node2: one GPU cannot be used"])
+        self.assertEqual(self.calls(), ["NodeName=node2 State=DRAIN Reason=assay: node2: one GPU cannot be used"])
         self.assertIn("# node5 is not named itself: switch:L3: slow", result.stdout)
 
     def test_only_a_fail_drains(self):

@@ -127,7 +127,7 @@ TEST(Report, VerdictTextTellsEverything) {
 
 TEST(Report, InspectListsCasesAndMetrics) {
   auto r = healthy();
-  r.events.push_back({1.5, 1, "launch-warn", "uncovered: node0"});
+  r.events.push_back({1.5, 1, "launch-warn", "node0: 2 of 4 cores", "uncovered"});
   const auto text = report::inspect_text(r, "run.h5", {});
   expect_width(text, 80);
   EXPECT_THAT(text, HasSubstr("gemm/fp32-n2048-together: pass, required"));

@@ -170,7 +170,8 @@ TEST(GpuTopology, WhatNvmlDoesNotKnowIsAddedFromTheRanks) {
 
 std::vector<std::string> told(const Topology& t, const LaunchExpectations& expect = {}) {
   std::vector<std::string> out;
-  for (const auto& f : check_launch(t, expect, {})) out.push_back(f.event_kind() + " " + f.event_text());
+  for (const auto& f : check_launch(t, expect, {}))
+    out.push_back(f.event_kind() + " " + f.kind + ": " + f.text);
   return out;
 }
 

@@ -49,7 +49,7 @@ TEST(LaunchCheck, CountsAgainstWhatWasExpected) {
   EXPECT_THAT(findings[0].text, HasSubstr("2 nodes, expected 3"));
   EXPECT_THAT(findings[1].text, HasSubstr("3 ranks, expected 2"));
   EXPECT_EQ(findings[2].node, 1);
-  EXPECT_THAT(findings[2].event_text(), HasSubstr("missing: b: 1 device, expected 2"));
+  EXPECT_THAT(findings[2].text, HasSubstr("b: 1 device, expected 2"));
   EXPECT_EQ(findings[2].event_kind(), "launch-inconclusive");
 }
 
@@ -80,7 +80,7 @@ TEST(LaunchCheck, Oversubscription) {
 TEST(LaunchCheck, CoresUnderNoMaskAreNamed) {
   auto findings = check_launch(topology({made_node("a", 4)}, {{{0}}}), {}, {});
   EXPECT_THAT(kinds(findings), ElementsAre("warn uncovered"));
-  EXPECT_THAT(findings[0].event_text(), HasSubstr("uncovered: a: 3 of 4 cores (CPUs 1-3)"));
+  EXPECT_THAT(findings[0].text, HasSubstr("a: 3 of 4 cores (CPUs 1-3)"));
   EXPECT_THAT(kinds(check_launch(topology({made_node("a", 4)}, {{{0}}}), {.devices = 1}, {})),
               ElementsAre("inconclusive uncovered"))
       << "who counts devices wants all of each";

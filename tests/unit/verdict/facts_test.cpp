@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 
+#include "results/described.hpp"
 #include "tests/unit/fabricate.hpp"
 #include "verdict/retest.hpp"
 
@@ -261,7 +262,7 @@ TEST(VerdictFacts, EverySuiteNeedsAPassedSelfTest) {
 
 TEST(VerdictFacts, LaunchEventsBecomeFindings) {
   auto r = healthy();
-  r.events.push_back({0, row_named(r, "node1"), "launch-warn", "uncovered: node1: 2 of 4 cores"});
+  r.events.push_back({0, row_named(r, "node1"), "launch-warn", "node1: 2 of 4 cores", "uncovered"});
   auto v = judge(r);
   EXPECT_EQ(v.state, "WARN");
   ASSERT_NE(find_kind(v, "uncovered"), nullptr);
@@ -270,17 +271,36 @@ TEST(VerdictFacts, LaunchEventsBecomeFindings) {
   all.require = {"coverage"};
   EXPECT_EQ(verdict::judge(r, all).state, "INCONCLUSIVE");
   EXPECT_EQ(verdict::judge(healthy(), all).state, "PASS") << "nothing was left out";
-  r.events.push_back({0, -1, "launch-inconclusive", "missing: the launch has 4 nodes, expected 5"});
+  r.events.push_back({0, -1, "launch-inconclusive", "the launch has 4 nodes, expected 5", "missing"});
   v = judge(r);
   EXPECT_EQ(v.state, "INCONCLUSIVE");
   ASSERT_NE(find_kind(v, "missing"), nullptr);
-  r.events.push_back({0, -1, "launch-fail", "missing: a device"});
+  r.events.push_back({0, -1, "launch-fail", "a device", "missing"});
   EXPECT_EQ(judge(r).state, "FAIL");
   auto hung = healthy();
   hung.events.push_back({9, row_named(hung, "node2"), "hang", "rank 2 did not arrive"});
   v = judge(hung);
   EXPECT_EQ(v.state, "INCONCLUSIVE");
   EXPECT_EQ(find_kind(v, "hang")->action, "TRIAGE");
+}
+
+TEST(VerdictFacts, LaunchEventsOfOlderFilesNameTheirFindingInTheText) {
+  auto r = healthy();
+  r.events.push_back({0, row_named(r, "node1"), "launch-warn", "uncovered: node1: 2 of 4 cores"});
+  r.events.push_back({0, -1, "launch-fail", "oversubscribed: 4 ranks on 2 cores"});
+  r.events.push_back({0, -1, "launch-warn", "node2: no such word"});
+  r.events.push_back({0, -1, "miscompare", "missing: no launch event"});
+  results::complete_launch_events(r.events);
+  EXPECT_EQ(r.events[0].finding, "uncovered");
+  EXPECT_EQ(r.events[0].text, "node1: 2 of 4 cores");
+  EXPECT_EQ(r.events[1].finding, "oversubscribed");
+  EXPECT_EQ(r.events[2].finding, "mismatch");
+  EXPECT_EQ(r.events[2].text, "node2: no such word");
+  EXPECT_EQ(r.events[3].finding, "");
+  const auto v = judge(r);
+  EXPECT_NE(find_kind(v, "uncovered"), nullptr);
+  ASSERT_NE(find_kind(v, "mismatch"), nullptr);
+  EXPECT_NE(find_kind(v, "mismatch")->text.find("oversubscribed: 4 ranks"), std::string::npos);
 }
 
 }  // namespace
