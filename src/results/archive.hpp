@@ -107,7 +107,7 @@ concept Number = std::is_arithmetic_v<T> || std::is_enum_v<T>;
 constexpr Better last_of(Of<Better>) { return Better::none; }
 constexpr Role last_of(Of<Role>) { return Role::covariate; }
 constexpr MetricClass last_of(Of<MetricClass>) { return MetricClass::storage; }
-constexpr Floor last_of(Of<Floor>) { return Floor::own_rate; }
+constexpr Floor last_of(Of<Floor>) { return Floor::gpu_bound; }
 constexpr SharedBy last_of(Of<SharedBy>) { return SharedBy::world; }
 constexpr CaseState last_of(Of<CaseState>) { return CaseState::error; }
 

@@ -13,7 +13,7 @@ enum class Role { metric, covariate };
 /// What a metric tells of: which rules apply to it.
 enum class MetricClass { other, compute, memory, link, collective, step, storage };
 /// The physical bound that a rate is held against.
-enum class Floor { none, memory_channels, nic_rate, own_rate };
+enum class Floor { none, memory_channels, nic_rate, own_rate, gpu_bound };
 /// Whose ranks share the clock of a value: such a value is one for all of them, whichever rank stored it.
 enum class SharedBy { none, node, group, world };
 

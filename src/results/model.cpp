@@ -11,7 +11,7 @@ namespace assay::results {
 namespace {
 constexpr std::array better_names{"higher", "lower", "none"};
 constexpr std::array role_names{"metric", "covariate"};
-constexpr std::array floor_names{"none", "memory_channels", "nic_rate", "own_rate"};
+constexpr std::array floor_names{"none", "memory_channels", "nic_rate", "own_rate", "gpu_bound"};
 constexpr std::array shared_names{"none", "node", "group", "world"};
 constexpr std::array state_names{"pass", "skip", "incomplete", "fail", "error"};
 

@@ -79,6 +79,7 @@ nvml::Functions load(void* library) {
   ASSAY_FIND(nvmlDeviceGetPersistenceMode), ASSAY_FIND(nvmlDeviceGetComputeMode);
   ASSAY_FIND(nvmlDeviceGetCurrPcieLinkGeneration), ASSAY_FIND(nvmlDeviceGetMaxPcieLinkGeneration);
   ASSAY_FIND(nvmlDeviceGetCurrPcieLinkWidth), ASSAY_FIND(nvmlDeviceGetMaxPcieLinkWidth);
+  ASSAY_FIND(nvmlDeviceGetMemoryBusWidth), ASSAY_FIND(nvmlDeviceGetNumGpuCores);
   ASSAY_FIND(nvmlDeviceGetNvLinkState), ASSAY_FIND(nvmlDeviceGetNvLinkErrorCounter);
   ASSAY_FIND(nvmlDeviceGetCudaComputeCapability), ASSAY_FIND(nvmlDeviceGetTotalEnergyConsumption);
   ASSAY_FIND(nvmlDeviceGetTemperature), ASSAY_FIND(nvmlDeviceGetUtilizationRates);

@@ -128,6 +128,8 @@ struct Functions {
   Return (*nvmlDeviceGetMaxPcieLinkGeneration)(Device, unsigned*) = nullptr;
   Return (*nvmlDeviceGetCurrPcieLinkWidth)(Device, unsigned*) = nullptr;
   Return (*nvmlDeviceGetMaxPcieLinkWidth)(Device, unsigned*) = nullptr;
+  Return (*nvmlDeviceGetMemoryBusWidth)(Device, unsigned*) = nullptr;
+  Return (*nvmlDeviceGetNumGpuCores)(Device, unsigned*) = nullptr;
   Return (*nvmlDeviceGetNvLinkState)(Device, unsigned, int*) = nullptr;
   Return (*nvmlDeviceGetNvLinkErrorCounter)(Device, unsigned, int, unsigned long long*) = nullptr;
   Return (*nvmlDeviceGetCudaComputeCapability)(Device, int*, int*) = nullptr;

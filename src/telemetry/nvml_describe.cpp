@@ -76,6 +76,8 @@ void Nvml::describe_limits(int gpu, Gpu& out) const {
   };
   out.sm_clock_max_hz = clock(nvml::clock_sm);
   out.memory_clock_max_hz = clock(nvml::clock_memory);
+  out.memory_bus_bits = number(f_.nvmlDeviceGetMemoryBusWidth, 1, device(gpu));
+  out.shader_cores = number(f_.nvmlDeviceGetNumGpuCores, 1, device(gpu));
   out.power_limit_w = number(f_.nvmlDeviceGetEnforcedPowerLimit, w_per_mw, device(gpu));
   out.power_limit_default_w = number(f_.nvmlDeviceGetPowerManagementDefaultLimit, w_per_mw, device(gpu));
   unsigned least = 0, most = 0;

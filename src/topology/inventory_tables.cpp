@@ -192,6 +192,8 @@ void gpu_columns(TableBuilder& t, const Gpu& g, const char* kind) {
   t.number("memory_bytes", "B", g.memory_bytes);
   t.number("sm_clock_max_hz", "Hz", g.sm_clock_max_hz);
   t.number("memory_clock_max_hz", "Hz", g.memory_clock_max_hz);
+  t.number("memory_bus_width", "count", g.memory_bus_bits);
+  t.number("shader_cores", "count", g.shader_cores);
   t.number("power_limit_w", "W", g.power_limit_w);
   t.number("power_limit_default_w", "W", g.power_limit_default_w);
   t.number("power_limit_max_w", "W", g.power_limit_max_w);

@@ -43,6 +43,7 @@ void visit_gpu(Self& g, Archive& a) {
   a("pci", g.pci), a("compute", g.compute), a("ecc", g.ecc), a("mig", g.mig), a("persistence", g.persistence);
   a("compute_mode", g.compute_mode), a("memory_bytes", g.memory_bytes);
   a("sm_clock_max_hz", g.sm_clock_max_hz), a("memory_clock_max_hz", g.memory_clock_max_hz);
+  a("memory_bus_bits", g.memory_bus_bits), a("shader_cores", g.shader_cores);
   a("power_limit_w", g.power_limit_w), a("power_limit_default_w", g.power_limit_default_w);
   a("power_limit_max_w", g.power_limit_max_w), a("pcie_generation", g.pcie_generation);
   a("pcie_generation_max", g.pcie_generation_max), a("pcie_width", g.pcie_width);

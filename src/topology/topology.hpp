@@ -65,6 +65,7 @@ struct Gpu {
   std::string compute;                              ///< capability, "9.0"
   std::string ecc, mig, persistence, compute_mode;  ///< "on", "off", "on, off after a reset"
   double memory_bytes = unsupported, sm_clock_max_hz = unsupported, memory_clock_max_hz = unsupported;
+  double memory_bus_bits = unsupported, shader_cores = unsupported;
   double power_limit_w = unsupported;  ///< as enforced
   double power_limit_default_w = unsupported, power_limit_max_w = unsupported;
   double pcie_generation = unsupported;  ///< when looked at: an idle GPU may slow its link down

@@ -3,6 +3,7 @@
 // exactly.
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <set>
 #include <unordered_map>
@@ -205,27 +206,51 @@ void judge_nic_pairs(Judgement& j) {
   }
 }
 
-/// A storage case may store the covariate `link_rate`: what the links beneath each entity carry.
-void judge_storage_links(Judgement& j) {
-  std::map<std::pair<std::string, std::string>, const Series*> links;
+/// Series whose case stores beside them what bounds each entity: `covariate` is its name, `floor` the
+/// fraction of the bound that a series is held against (0: none), `bound` the bound by the medians of rate
+/// and covariate.
+void judge_by_covariate(Judgement& j, const std::string& covariate,
+                        const std::function<double(const Series&)>& floor,
+                        const std::function<double(double rate, double covariate)>& bound) {
+  std::map<std::pair<std::string, std::string>, const Series*> stored;
   for (const auto& s : j.series)
-    if (s.is_of(results::MetricClass::storage) && s.metric == "link_rate") links[{s.suite, s.name}] = &s;
+    if (s.metric == covariate) stored[{s.suite, s.name}] = &s;
   for (auto& s : j.series) {
-    const auto link = links.find({s.suite, s.name});
-    if (link == links.end() || !s.judged || s.unit != "B/s") continue;
-    Numbers rates;
-    for (const auto& row : link->second->rows) rates[row.entity] = row.median;
+    const auto beside = stored.find({s.suite, s.name});
+    if (beside == stored.end() || !s.judged || s.first == nullptr) continue;
+    const double fraction = floor(s);
+    if (!(fraction > 0 && fraction < 1)) continue;
+    Numbers values;
+    for (const auto& row : beside->second->rows) values[row.entity] = row.median;
     std::vector<Below> all;
     for (auto& row : s.rows) {
-      const auto rate = rates.find(row.entity);
-      if (rate == rates.end() || !(rate->second > 0)) continue;
+      const auto value = values.find(row.entity);
+      if (value == values.end() || !(value->second > 0) || !std::isfinite(value->second)) continue;
       row.reference = std::max<std::uint8_t>(row.reference, Reference::physical);
-      all.push_back({&row, row.entity, rows_of(row), row.median,
-                     constants::storage_floor_fraction * rate->second, row.standard_error, row.n, true,
-                     false});
+      all.push_back({&row, row.entity, rows_of(row), row.median, fraction * bound(row.median, value->second),
+                     row.standard_error, row.n, true, false});
     }
     settle(j, s, all, "physical floor");
   }
+}
+
+/// A storage case may store what the links beneath each entity carry.
+void judge_storage_links(Judgement& j) {
+  const auto floor = [](const Series& s) {
+    return s.is_of(results::MetricClass::storage) && s.unit == "B/s" ? constants::storage_floor_fraction
+                                                                     : 0.0;
+  };
+  judge_by_covariate(j, "link_rate", floor, [](double, double link_rate) { return link_rate; });
+}
+
+/// The cases of GPUs store which share of their bound each reached.
+void judge_gpu_bounds(Judgement& j) {
+  const auto floor = [](const Series& s) {
+    const auto stated = s.first->parameters.find("bound_floor");
+    const bool meant = s.judging.floor == results::Floor::gpu_bound && stated != s.first->parameters.end();
+    return meant && stated->is_number() ? stated->get<double>() : 0.0;
+  };
+  judge_by_covariate(j, "bound_share", floor, [](double rate, double share) { return rate / share; });
 }
 
 }  // namespace
@@ -234,6 +259,7 @@ void judge_physical(Judgement& j) {
   judge_memory(j);
   judge_storage_links(j);
   judge_nic_pairs(j);
+  judge_gpu_bounds(j);
 }
 
 }  // namespace assay::verdict

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "suites/gemm/gemm_metrics.hpp"
 
+#include "suite/gpu_bound.hpp"
+
 namespace assay::gemm {
 
 using results::Better;
@@ -27,7 +29,8 @@ const Metrics& metrics() {
         {"power", "W", Better::none, false, Role::covariate, false,
          "GPUs: mean over the series and the checks within it, from the energy counter"},
         {"per_watt", "FLOP/J", Better::higher, false, Role::covariate, false,
-         "GPUs: throughput divided by that power"}}},
+         "GPUs: throughput divided by that power"},
+        bound_share_spec()}},
       {"best",
        "<dtype>-best",
        compute,

@@ -143,7 +143,7 @@ class Planner {
     c.entities = input_.topology.measured_ranks(together, c.turns);
     c.title = std::string(to_string(type)) + " GEMM" + (n > 0 ? " n=" + std::to_string(n) : "") + ", " +
               together_words(profile_.gpu, together);
-    c.share = "efficiency of FMA peak";
+    c.share = profile_.gpu ? "bound_share of SMs x clock x operations" : "efficiency of FMA peak";
     c.parameters["dtype"] = to_string(type);
     c.parameters["mode"] = mode;
     if (n > 0) c.parameters["n"] = n;

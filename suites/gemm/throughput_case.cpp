@@ -9,6 +9,7 @@
 #include "base/clock.hpp"
 #include "measure/statistics.hpp"
 #include "suite/device_power.hpp"
+#include "suite/gpu_bound.hpp"
 #include "suite/together.hpp"
 #include "suites/gemm/algorithms.hpp"
 #include "suites/gemm/gemm_metrics.hpp"
@@ -116,7 +117,8 @@ bool has_peak(const GemmWork& work, Device& device) {
   return !device.has_streams() || work.type == NumType::fp32 || work.type == NumType::fp64;
 }
 
-void add_series(TimedGemm& gemm, const SampleSeries& series, double peak, Context& context) {
+void add_series(TimedGemm& gemm, const SampleSeries& series, double peak, const GpuBound& bound,
+                Context& context) {
   auto& row = context.record.add_row(context.device_entity);
   const double flops = gemm.flops() * static_cast<double>(series.repetitions);
   auto& throughput = row.values["throughput"];
@@ -126,6 +128,7 @@ void add_series(TimedGemm& gemm, const SampleSeries& series, double peak, Contex
   }
   row.block = series.block;
   if (peak > 0) row.values["efficiency"] = {median(throughput) / peak};
+  if (context.device.has_streams()) add_bound_share(row, "throughput", bound);
   if (context.device.measures_clock()) row.values["clock"] = gemm.clocks();
   row.integers["digest"] = {gemm.digest()};
   row.integers["threads"] = {static_cast<std::uint64_t>(context.device.threads())};
@@ -148,9 +151,22 @@ void add_economy(const SampleSeries& series, const TimedGemm& gemm, const Energy
   values["per_watt"] = {median(values["throughput"]) / watts};
 }
 
+/// Of products of a GPU; unknown on hosts.
+GpuBound bound_of(const GemmWork& work, const Context& context) {
+  const Gpu* gpu = own_gpu(context);
+  return math_bound(gpu == nullptr ? Gpu() : *gpu, to_string(work.type));
+}
+
+/// Products smaller than this do not fill a GPU.
+constexpr std::size_t bounded_n = 2048;
+
 void declare(const GemmWork& work, Context& context) {
   CaseRecord& record = context.record;
-  record.declare(metrics().of("product", "throughput"));
+  auto& throughput = record.declare(metrics().of("product", "throughput"));
+  if (context.device.has_streams()) {
+    if (work.n >= bounded_n) throughput.judging->floor = results::Floor::gpu_bound;
+    declare_bound(metrics().of("product", "bound_share"), bound_of(work, context), context);
+  }
   if (has_peak(work, context.device)) record.declare(metrics().of("product", "efficiency"));
   if (context.device.measures_clock())
     for (const char* name : {"clock", "per_clock", "power", "per_watt"})
@@ -198,7 +214,7 @@ void run_throughput(const Case& c, const Choice* choice, Context& context) {
                               ? context.device.fma_peak(work.type, peak_seconds(context.config.level))
                               : 0;
       context.record.add_time(0, now_s() - begin, 0);
-      add_series(*gemm, series, peak, context);
+      add_series(*gemm, series, peak, bound_of(work, context), context);
     });
   };
   if (!work.together) {

@@ -7,6 +7,7 @@
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "measure/statistics.hpp"
+#include "suite/gpu_bound.hpp"
 #include "suite/together.hpp"
 #include "suites/memory/layout.hpp"
 #include "suites/memory/memory_cases.hpp"
@@ -110,22 +111,18 @@ void add_domain_rows(const SampleSeries& series, double bytes, Context& context)
 
 }  // namespace
 
-void add_device_row(const SampleSeries& series, double bytes, Context& context) {
+CaseRecord::Row& add_device_row(const SampleSeries& series, double bytes, Context& context) {
   auto& row = context.record.add_row(context.device_entity);
   for (std::size_t i = 0; i < series.seconds.size(); ++i) {
     row.t.push_back(context.since_start(series.start_s[i]));
     row.values["bandwidth"].push_back(bytes / series.seconds[i]);
   }
   row.block = series.block;
+  return row;
 }
 
-void run_bandwidth(const Case& c, Context& context, OwnBandwidth& own) {
-  const StreamOp op = op_from(c.parameters.at("operation").get<std::string>());
-  const auto count = c.parameters.at("elements").get<std::size_t>();
-  const std::size_t worked_on = count * sizeof(double) * kernels::stream_arrays(op);
-  // The plan knows the caches of hosts; what a GPU has is known here.
-  const bool cached =
-      c.parameters.at("cached") == 1 || worked_on < gpu_cache_multiple * context.device.cache_bytes();
+/// Declares what the case measures, and whether it is judged; the bound of a GPU's memory where there is one.
+GpuBound declare(const Case& c, StreamOp op, bool cached, Context& context) {
   auto& bandwidth = context.record.declare(metrics().of("stream", "bandwidth"));
   if (cached) {
     bandwidth.required = false;
@@ -135,6 +132,26 @@ void run_bandwidth(const Case& c, Context& context, OwnBandwidth& own) {
   if (op != StreamOp::write && c.parameters.at("mode") == "together")
     bandwidth.judging->floor = results::Floor::memory_channels;
   for (const auto& [key, value] : context.device.identity()) context.record.parameter(key, value);
+  const Gpu* gpu = own_gpu(context);
+  if (cached || !context.device.has_own_memory()) return {};
+  bandwidth.judging->floor = results::Floor::gpu_bound;
+  const GpuBound bound = memory_bound(gpu == nullptr ? Gpu() : *gpu);
+  declare_bound(metrics().of("stream", "bound_share"), bound, context);
+  return bound;
+}
+
+void run_bandwidth(const Case& c, Context& context, OwnBandwidth& own) {
+  const StreamOp op = op_from(c.parameters.at("operation").get<std::string>());
+  const auto count = c.parameters.at("elements").get<std::size_t>();
+  const std::size_t worked_on = count * sizeof(double) * kernels::stream_arrays(op);
+  // The plan knows the caches of hosts; what a GPU has is known here.
+  const bool cached =
+      c.parameters.at("cached") == 1 || worked_on < gpu_cache_multiple * context.device.cache_bytes();
+  const GpuBound bound = declare(c, op, cached, context);
+  const auto add_row = [&](const SampleSeries& series, double bytes) {
+    auto& row = add_device_row(series, bytes, context);
+    if (*bound.by != 0) add_bound_share(row, "bandwidth", bound);
+  };
 
   Together together(context.node);
   std::optional<StreamData> data;
@@ -155,7 +172,7 @@ void run_bandwidth(const Case& c, Context& context, OwnBandwidth& own) {
       together.guarded([&] {
         const SampleSeries series = sample(operation_of(*data, op, context), plan);
         finish(series);
-        add_device_row(series, bytes, context);
+        add_row(series, bytes);
       });
     });
     share_times(context.record, context.node);
@@ -166,7 +183,7 @@ void run_bandwidth(const Case& c, Context& context, OwnBandwidth& own) {
       if (!context.device.has_own_memory())
         add_domain_rows(series, bytes, context);
       else
-        add_device_row(series, bytes, context);
+        add_row(series, bytes);
       if (op == StreamOp::copy && !cached && context.device.has_own_memory() && !series.seconds.empty())
         own = {bytes / median(series.seconds), c.name};
     }

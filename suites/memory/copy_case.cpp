@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "device/memory_ops.hpp"
 #include "kernels/payload.hpp"
+#include "suite/gpu_bound.hpp"
 #include "suite/together.hpp"
 #include "suites/memory/memory_cases.hpp"
 #include "suites/memory/memory_metrics.hpp"
@@ -97,15 +98,28 @@ Operation operation_of(Copies& copies) {
   return operation;
 }
 
-void add_row(const SampleSeries& series, double bytes, Context& context) {
-  add_device_row(series, bytes, context);
+/// Of both ways together where both are used at once.
+GpuBound bound_of(const Case& c, const Context& context) {
+  const Gpu* gpu = own_gpu(context);
+  GpuBound bound = host_link_bound(gpu == nullptr ? Gpu() : *gpu);
+  if (c.parameters.at("copy") == "hd-both") bound.rate *= 2;
+  return bound;
+}
+
+void add_row(const SampleSeries& series, double bytes, const GpuBound& bound, Context& context) {
+  add_bound_share(add_device_row(series, bytes, context), "bandwidth", bound);
   context.record.add_time(series.warmup_s, series.timed_s, series.verify_s);
 }
 
 }  // namespace
 
 void run_copy(const Case& c, Context& context) {
-  context.record.declare(metrics().of("copy", "bandwidth"));
+  auto& bandwidth = context.record.declare(metrics().of("copy", "bandwidth"));
+  // GPUs that copy together may share a bridge, and the far domain is behind another link.
+  const bool alone = c.parameters.at("mode") == "alone" || context.node.size() == 1;
+  if (alone && c.parameters.at("numa") == 0) bandwidth.judging->floor = results::Floor::gpu_bound;
+  const GpuBound bound = bound_of(c, context);
+  declare_bound(metrics().of("copy", "bound_share"), bound, context);
   for (const auto& [key, value] : context.device.identity()) context.record.parameter(key, value);
   Together together(context.node);
   std::optional<Copies> copies;
@@ -116,13 +130,14 @@ void run_copy(const Case& c, Context& context) {
   context.record.add_time(now_s() - begin, 0, 0);
   if (c.parameters.at("mode") == "alone") {
     context.take_turns(c.turns, [&] {
-      together.guarded(
-          [&] { add_row(sample(operation_of(*copies), plan), copies->bytes_per_repetition(), context); });
+      together.guarded([&] {
+        add_row(sample(operation_of(*copies), plan), copies->bytes_per_repetition(), bound, context);
+      });
     });
     share_times(context.record, context.node);
   } else if (!together.any(false)) {
     const SampleSeries series = sample(together.wrap(operation_of(*copies)), together.wrap(plan));
-    together.guarded([&] { add_row(series, copies->bytes_per_repetition(), context); });
+    together.guarded([&] { add_row(series, copies->bytes_per_repetition(), bound, context); });
   }
   together.rethrow();
 }

@@ -42,6 +42,12 @@ Case copy_case(const PlanInput& input, const std::string& way, std::size_t domai
   if (!together) c.seconds = std::max(c.min_seconds, 1.5 * c.seconds / turns);
   c.overhead_seconds = 0.2;
   c.operation = "copy";
+  const std::string ways = way == "h2d"   ? "host to GPU"
+                           : way == "d2h" ? "GPU to host"
+                                          : "host and GPU both ways";
+  c.title =
+      "copy " + ways + ", NUMA domain " + std::to_string(domain) + ", " + together_words(true, together);
+  c.share = "bound_share of PCIe generation x lanes";
   c.parameters["copy"] = way;
   c.parameters["numa"] = domain;
   c.parameters["bytes"] = copy_bytes;

@@ -9,7 +9,7 @@
 namespace assay::memory {
 
 /// The row of this rank's device: what each sample of `series` moved per second.
-void add_device_row(const SampleSeries& series, double bytes, Context& context);
+CaseRecord::Row& add_device_row(const SampleSeries& series, double bytes, Context& context);
 
 /// What this rank's GPU did in the bandwidth cases of this run so far, for the patterns.
 struct OwnBandwidth {

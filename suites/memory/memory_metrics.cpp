@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "suites/memory/memory_metrics.hpp"
 
+#include "suite/gpu_bound.hpp"
+
 namespace assay::memory {
 
 using results::Better;
@@ -16,7 +18,8 @@ const Metrics& metrics() {
        "<operation>",
        memory,
        {{"bandwidth", "B/s", Better::higher, true, Role::metric, true,
-         "bytes of the operation divided by the time (as STREAM counts)"}}},
+         "bytes of the operation divided by the time (as STREAM counts)"},
+        bound_share_spec()}},
       {"latency",
        "latency",
        memory,
@@ -48,7 +51,8 @@ const Metrics& metrics() {
        "h2d, d2h, hd-both",
        memory,
        {{"bandwidth", "B/s", Better::higher, true, Role::metric, true,
-         "bytes copied between pinned host memory and the GPU, divided by the time (GPUs)"}}},
+         "bytes copied between pinned host memory and the GPU, divided by the time (GPUs)"},
+        bound_share_spec()}},
   };
   return all;
 }

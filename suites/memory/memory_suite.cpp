@@ -132,6 +132,7 @@ class Planner {
     set_mode(c, together);
     c.name = name + (w.cached ? "_cached" : "") + (together ? "-together" : "-alone");
     c.title = name + (w.cached ? " (in caches), " : ", ") + together_words(on_gpus(), together);
+    c.share = "bound_share of memory clock x bus width";
     if (together && !on_gpus()) {
       c.entity_kind = "numa";
       c.entities = domain_rows();

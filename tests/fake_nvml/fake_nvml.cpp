@@ -261,6 +261,10 @@ Return nvmlDeviceGetCurrPcieLinkWidth(Device device, unsigned* out) {
 Return nvmlDeviceGetMaxPcieLinkWidth(Device device, unsigned* out) {
   return put(device, {"pcie", "width_max"}, out);
 }
+Return nvmlDeviceGetMemoryBusWidth(Device device, unsigned* out) {
+  return put(device, {"memory_bus_bits"}, out);
+}
+Return nvmlDeviceGetNumGpuCores(Device device, unsigned* out) { return put(device, {"shader_cores"}, out); }
 Return nvmlDeviceGetPcieReplayCounter(Device device, unsigned* out) {
   return put(device, {"pcie", "replay"}, out);
 }

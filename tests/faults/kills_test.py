@@ -97,7 +97,7 @@ class Kills(harness.CliTest):
             self.wait_for_stage(run, None, length, rng)
             self.kill(run, "worker", rng)
         self.wait_for_stage(run, wanted, length, rng)
-        where, stored, over = stage(run), run.stored(), run.process.poll() is not None
+        where, stored, over = stage(run), run.ended(), run.process.poll() is not None
         self.kill(run, target, rng)
         launcher_hung = run.wait_or_end_launcher()
         run.assert_no_strays(self, 20)

@@ -40,6 +40,8 @@ TEST(Nvml, DescribesGpus) {
   EXPECT_EQ(g.memory_bytes, 85520809984.0);
   EXPECT_EQ(g.sm_clock_max_hz, 1.98e9);
   EXPECT_EQ(g.memory_clock_max_hz, 2.619e9);
+  EXPECT_EQ(g.memory_bus_bits, 5120);
+  EXPECT_EQ(g.shader_cores, 16896);
   EXPECT_EQ(g.power_limit_w, 700);
   EXPECT_EQ(g.power_limit_max_w, 700);
   EXPECT_EQ(g.pcie_width, 16);

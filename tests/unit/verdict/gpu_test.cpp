@@ -53,6 +53,41 @@ TEST(GpuVerdict, GpusThatNobodyDrivesAreNoGap) {
   EXPECT_EQ(state_of(r, v, "node2"), "PASS");
 }
 
+/// Bandwidth of GPUs of which each reached `share[i]` of a bound of 1e12 B/s.
+results::Results bounded(const std::vector<double>& share, double floor = 0.75) {
+  auto r = cluster(static_cast<int>(share.size()));
+  std::vector<double> rates;
+  for (const double s : share) rates.push_back(s * 1e12);
+  auto& c = add_case(r, "memory", "triad-alone", "bandwidth", "B/s", results::Better::higher, "device",
+                     rows_of_kind(r, "device"), rates);
+  c.parameters["bound"] = "memory clock x bus width";
+  c.parameters["bound_floor"] = floor;
+  c.metrics[0].judging = results::Judging{results::MetricClass::memory, 0.03, 2, results::Floor::gpu_bound};
+  c.metrics.push_back(
+      {"bound_share", "1", results::Better::higher, false, results::Role::covariate, false, share});
+  add_selftest(r, "memory");
+  return r;
+}
+
+TEST(GpuVerdict, ARateFarBelowThePhysicalBoundIsNamedWithoutPeers) {
+  const auto slow = bounded({0.5});
+  const auto v = judge(slow);
+  const auto* f = about(v, "memory/triad-alone:bandwidth");
+  ASSERT_NE(f, nullptr) << all_reasons(v);
+  EXPECT_EQ(f->reference_kind, "physical");
+  EXPECT_EQ(f->name, "node0/cores0-1");
+  EXPECT_NEAR(f->reference.value_or(0), 0.75e12, 0.01e12);
+  EXPECT_EQ(about(judge(bounded({0.8})), "memory/triad-alone:bandwidth"), nullptr);
+}
+
+TEST(GpuVerdict, WithoutABoundOrWithAnAbsurdFloorNothingIsHeldAgainstIt) {
+  EXPECT_EQ(about(judge(bounded({0.5}, 0)), "memory/triad-alone:bandwidth"), nullptr);
+  EXPECT_EQ(about(judge(bounded({0.5}, 7)), "memory/triad-alone:bandwidth"), nullptr);
+  auto unknown = bounded({0.5});
+  unknown.cases[0].metrics[1].values = {nan_value};
+  EXPECT_EQ(about(judge(unknown), "memory/triad-alone:bandwidth"), nullptr);
+}
+
 TEST(GpuVerdict, ACaseThatLacksADeviceDoesNotNameThem) {
   auto r = with_gpus();
   r.plan[0].entities = 5;
