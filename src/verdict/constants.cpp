@@ -50,10 +50,12 @@ Json of_peers() {
               {"group_min", group_min},
               {"group_sigmas", group_sigmas},
               {"split_distance", split_distance},
+              {"split_distance_few", split_distance_few},
               {"explain_p", explain_p},
               {"explain_place_p", explain_place_p},
               {"split_minority", split_minority},
               {"kind_most_deficit", kind_most_deficit},
+              {"kind_most_usual", kind_most_usual},
               {"kind_always", kind_always},
               {"kind_share_small", kind_share_small}};
 }

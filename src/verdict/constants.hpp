@@ -100,6 +100,9 @@ inline constexpr std::size_t group_min = 8;
 inline constexpr double group_sigmas = 4.0;
 // Split: distance of the best cut in pooled deviations.
 inline constexpr double split_distance = 6.0;
+// Fewer than `robust_min` parts: added, divided by the square of the parts less two. Then less than one
+// healthy population of 3000 is split (normal and t4, 6 to 23 parts).
+inline constexpr double split_distance_few = 220.0;
 // An attribute explains a split below this probability times the attributes tried.
 inline constexpr double explain_p = 1e-3;
 // The same for a place (rack, switch), which is a hint where to look only.
@@ -110,6 +113,7 @@ inline constexpr double split_minority = 0.20;
 // group that differs by more is another kind only from `kind_always` on; of fewer than `robust_min` parts
 // from `kind_share_small`.
 inline constexpr double kind_most_deficit = 0.10;
+inline constexpr double kind_most_usual = 0.08;
 inline constexpr double kind_always = 1.0 / 3;
 inline constexpr double kind_share_small = 1.0 / 6;
 

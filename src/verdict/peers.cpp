@@ -31,6 +31,7 @@ class Peers {
     const auto named = named_candidates(screening_);
     candidates_ = named.size();
     for (const Suspect* s : named) named_.insert(s);
+    split_unaccused();
     for (const auto& story : split_stories(screening_))
       add_split_finding(j_, screening_.populations[story.front()], story.size());
     judge_suspects();
@@ -48,6 +49,15 @@ class Peers {
         row.reference =
             std::max<std::uint8_t>(row.reference, s.rows.size() > 1 ? Reference::peers : Reference::none);
     }
+  }
+
+  /// Of few parts half may be slow without one that stands out.
+  void split_unaccused() {
+    std::set<std::size_t> accused;
+    for (const auto& s : screening_.suspects)
+      if (!s.note) accused.insert(s.population);
+    for (std::size_t i = 0; i < screening_.populations.size(); ++i)
+      if (!accused.contains(i)) find_split_of_few(j_, screening_.populations[i]);
   }
 
   const std::vector<RetestCase>& retest(std::size_t index) {

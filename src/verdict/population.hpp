@@ -75,6 +75,8 @@ struct Population {
 
 /// Splits a population in two and finds the attribute that the low side has in common.
 void find_split(const Judgement& j, Population& p, const std::vector<Attribute>& attributes);
+/// The same for fewer than `robust_min` parts: two groups farther apart than kinds of one model are.
+void find_split_of_few(const Judgement& j, Population& p);
 /// Whether this share of slow ones, with this deficit (logarithmic), may be another kind of part.
 bool may_be_a_kind(std::size_t slow, std::size_t all, double deficit) noexcept;
 

@@ -55,9 +55,10 @@ std::vector<std::size_t> ascending(const Population& p) {
 Split group_split(const Judgement& j, const Population& p, const std::vector<std::size_t>& order) {
   std::vector<double> values;
   std::vector<std::int32_t> node;
+  const bool few = p.size() < constants::robust_min;
   for (const auto i : order) {
     values.push_back(p.members[i].residual);
-    node.push_back(j.entities.node(p.members[i].row->entity));
+    node.push_back(few ? p.members[i].row->entity : j.entities.node(p.members[i].row->entity));
   }
   const auto nodes = [&](std::size_t from, std::size_t to) {
     return std::set<std::int32_t>(node.begin() + static_cast<std::ptrdiff_t>(from),
@@ -67,12 +68,14 @@ Split group_split(const Judgement& j, const Population& p, const std::vector<std
   // Devices of one or two bad nodes are bad nodes, not a population of devices.
   const auto least =
       static_cast<std::size_t>(std::max(3.0, std::ceil(0.04 * static_cast<double>(nodes(0, p.size())))));
+  // The best cut of few parts is far apart by chance.
+  const double freedom = static_cast<double>(p.size()) - 2;
+  const double distance =
+      constants::split_distance + (few ? constants::split_distance_few / (freedom * freedom) : 0);
   std::size_t begin = 0, end = p.size();
   while (end - begin >= 2 * least) {
     Split split = best_split(std::span(values).subspan(begin, end - begin), 1e-6, 1);
-    if (split.distance <= constants::split_distance ||
-        split.mean_high - split.mean_low < constants::delta_warn)
-      break;
+    if (split.distance <= distance || split.mean_high - split.mean_low < constants::delta_warn) break;
     const std::size_t cut = begin + split.low;
     if (nodes(begin, cut) < least) {
       begin = cut;
@@ -85,6 +88,19 @@ Split group_split(const Judgement& j, const Population& p, const std::vector<std
     }
   }
   return {};
+}
+
+/// Which members are on the slow side, and how far the sides are apart.
+void mark_sides(Population& p, const std::vector<std::size_t>& order, const Split& split) {
+  std::vector<double> sides[2];
+  for (std::size_t k = 0; k < order.size(); ++k) {
+    auto& m = p.members[order[k]];
+    m.low = k < split.low;
+    sides[m.low ? 1 : 0].push_back(m.residual);
+  }
+  p.split.found = true;
+  p.split.split = split;
+  p.split.deficit = median(sides[0]) - median(sides[1]);
 }
 
 }  // namespace
@@ -103,18 +119,19 @@ void find_split(const Judgement& j, Population& p, const std::vector<Attribute>&
   const auto order = ascending(p);
   const Split split = group_split(j, p, order);
   if (split.low == 0) return;
-  std::vector<double> sides[2];
-  for (std::size_t k = 0; k < order.size(); ++k) {
-    auto& m = p.members[order[k]];
-    m.low = k < split.low;
-    sides[m.low ? 1 : 0].push_back(m.residual);
-  }
-  auto& s = p.split;
-  s.found = true;
-  s.split = split;
-  s.deficit = median(sides[0]) - median(sides[1]);
+  mark_sides(p, order, split);
   explain(p, attributes);
+  auto& s = p.split;
   s.apart = s.explained() || s.fast() || may_be_a_kind(split.low, p.size(), s.deficit);
+}
+
+void find_split_of_few(const Judgement& j, Population& p) {
+  if (p.size() < constants::peers_min_population || p.size() >= constants::robust_min || p.shared) return;
+  const auto order = ascending(p);
+  const Split split = group_split(j, p, order);
+  if (split.low == 0 || split.mean_high - split.mean_low < log_deficit(constants::kind_most_usual)) return;
+  mark_sides(p, order, split);
+  p.split.apart = true;
 }
 
 }  // namespace assay::verdict

@@ -21,7 +21,7 @@ std::string text_of(const Population& p, const results::Finding& out, std::size_
   std::string text = "cluster: " + p.series->full() + ": " + of(out.members.size(), p.size()) + " are " +
                      percent(*out.deficit) + (p.split.fast() ? " faster" : " slower") + " than the others" +
                      apart + (common.empty() ? ", explained by no recorded attribute" : common);
-  if (!p.split.explained() && !p.split.fast())
+  if (!p.split.explained())
     text += "; peers do not show which side is right: compare with a limit or a baseline";
   if (metrics > 1)
     text += ", and so in " + std::to_string(metrics - 1) + " other metrics of " + p.series->suite;
@@ -43,9 +43,10 @@ std::string in_common(const SplitFound& s) {
 void add_split_finding(Judgement& j, const Population& p, std::size_t metrics) {
   const auto& s = *p.series;
   const bool explained = p.split.explained(), fast = p.split.fast();
-  // Some being faster than the rest is worth knowing and nothing to mend.
-  auto out =
-      j.about(-1, fast && !explained ? "INFO" : "WARN", "abnormality", explained ? "mismatch" : "split");
+  // Some being faster than the rest by as much as kinds differ is worth knowing and nothing to mend.
+  const bool usual = p.split.deficit <= log_deficit(constants::kind_most_deficit);
+  auto out = j.about(-1, fast && usual && !explained ? "INFO" : "WARN", "abnormality",
+                     explained ? "mismatch" : "split");
   out.suite = s.suite;
   out.metric = s.full();
   out.unit = s.unit;
