@@ -145,8 +145,12 @@ std::vector<MetricModel> models_of(const std::vector<Declared>& suites) {
       if (!(m.typical > 0) || !m.judging) continue;
       const bool link = m.judging->of == results::MetricClass::link,
                  collective = m.judging->of == results::MetricClass::collective;
+      // A synthetic case has one metric.
+      const bool taken = std::any_of(all.begin(), all.end(), [&](const MetricModel& other) {
+        return other.suite == suite.suite && other.name == m.operation;
+      });
       MetricModel model{suite.suite,
-                        m.operation,
+                        taken ? m.operation + "-" + m.name : m.operation,
                         m.name,
                         m.unit,
                         m.better,

@@ -73,10 +73,11 @@ class StorageTest(harness.CliTest):
     def interrupt(self, number, after_s, *args):
         """Starts a run and sends it a signal: TERM to the launcher, KILL to all processes at once."""
         command = [harness.MPIEXEC, "-n", "2", harness.ASSAY, *map(str, self.arguments(*args, level="quick"))]
-        process = subprocess.Popen(command, cwd=self.dir, env={**os.environ, **harness.LAUNCH}, stdin=subprocess.DEVNULL,
-                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        with open(self.dir / "said.txt", "wb") as said:
+            process = subprocess.Popen(command, cwd=self.dir, env={**os.environ, **harness.LAUNCH}, stdin=subprocess.DEVNULL,
+                                       stdout=subprocess.DEVNULL, stderr=said)
         time.sleep(after_s)
-        self.assertIsNone(process.poll(), "the run ended before the signal")
+        self.assertIsNone(process.poll(), "the run ended before the signal: " + (self.dir / "said.txt").read_text())
         for pid in [process.pid] if number == signal.SIGTERM else self.processes():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, number)

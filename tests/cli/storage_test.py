@@ -200,7 +200,8 @@ class Storage(StorageTest):
             with h5py.File(self.dir / f"{i}.h5") as file:
                 for case in file["cases/storage"].values():
                     self.assertEqual(case.attrs["state"], "pass")
-                    self.assertEqual(case["errors"][0], 0)
+                    if "errors" in case:  # the cases that describe the place check nothing
+                        self.assertEqual(case["errors"][0], 0)
         self.assertEqual(list(self.data.iterdir()), [])
 
     def test_more_than_is_there_is_refused(self):
