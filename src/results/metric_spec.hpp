@@ -3,6 +3,7 @@
 // judges, simulates or reports a metric needs to know no suite.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -52,6 +53,9 @@ struct Judging {
 inline constexpr const char* core_share = "core_share";
 /// Kind of the event that names the busiest other process on the cores of a rank.
 inline constexpr const char* core_share_event = "core-share";
+
+/// In an array of digests: none was computed ("nodigest"). A broken device yields zeros or ones by chance.
+inline constexpr std::uint64_t no_digest = 0x6e6f646967657374;
 
 /// A metric as its suite declares it, the only time.
 struct MetricSpec {

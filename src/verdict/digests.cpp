@@ -101,8 +101,9 @@ std::set<std::size_t> compare_replays(const Judgement& j, const DigestView& view
       again.insert(e);
       const std::size_t row = at->second;
       for (std::size_t column = 0; column < view.columns(); ++column) {
-        if (view.at(e, column) != second.at(row, column))
-          out.unsteady[e].add(column, view.at(e, column), second.at(row, column));
+        const std::uint64_t before = view.at(e, column), now = second.at(row, column);
+        if (before != now && before != results::no_digest && now != results::no_digest)
+          out.unsteady[e].add(column, before, now);
       }
     }
   }
@@ -123,7 +124,7 @@ Outcome vote(const Judgement& j, const CaseData& c, const DigestView& view,
     for (const auto e : members) {
       const bool taken = e >= c.count.size() ||
                          (view.per_sample ? static_cast<std::int64_t>(column) < c.count[e] : c.count[e] > 0);
-      if (!taken || out.unsteady.contains(e)) continue;
+      if (!taken || out.unsteady.contains(e) || view.at(e, column) == results::no_digest) continue;
       votes[view.at(e, column)].push_back(e);
       ++total;
     }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -36,6 +37,14 @@ class TimedGemm {
     const double begin = now_s();
     repeat(few);
     return static_cast<double>(few) * product_.flops() / (now_s() - begin);
+  }
+  /// Of one product, with the delay of an injected fault.
+  double single_s() {
+    const double begin = now_s();
+    repeat(1);
+    context_.apply_injected_delay(begin, 1, true);
+    context_.count_batch();
+    return now_s() - begin;
   }
   double flops() const noexcept { return product_.flops(); }
   std::uint64_t digest() { return product_.digest(); }
@@ -91,6 +100,28 @@ class TimedGemm {
   std::vector<double> clocks_;
 };
 
+/// The shape that a device as slow as a probe shows gets through in its share of the time. Tuned shapes are
+/// of GPUs, of which one product takes a fraction of a second at a hundredth of their speed.
+GemmShape fitted_shape(const GemmWork& work, const Case& c, Context& context) {
+  const std::size_t n = work.n, small = n / probe_divisor;
+  if (context.device.has_streams() || n < 256) return work.shape();
+  TimedGemm probe(work, {small, small, small},
+                  workload::make_product_layout(work.type, {small, small, small}, 0, c.bytes), context);
+  std::size_t fitted = n;
+  // The first product starts the library's threads.
+  double least_s = std::numeric_limits<double>::infinity();
+  for (int tries = 0; tries < 3; ++tries) {
+    least_s = std::min(least_s, probe.single_s());
+    fitted = fitted_size(n, least_s, c.seconds);
+    if (fitted == n) return work.shape();
+  }
+  context.record.event(
+      "gemm-cut-short",
+      fmt::format("n={} instead of {}: a product of n={} takes {:.3g} s", fitted, n, small, least_s),
+      context.device_entity);
+  return {fitted, fitted, fitted};
+}
+
 /// One GEMM of a host takes at least 100 clock steps from n = 256 up, so k = 1; below, and on a GPU, at most
 /// as many as there are result slots, so that each has its own. A sustained series is cut into at most 1000
 /// samples, which on a GPU hold the checks of all results but the last, and the ranks agree on their length.
@@ -117,8 +148,15 @@ bool has_peak(const GemmWork& work, Device& device) {
   return !device.has_streams() || work.type == NumType::fp32 || work.type == NumType::fp64;
 }
 
-void add_series(TimedGemm& gemm, const SampleSeries& series, double peak, const GpuBound& bound,
-                Context& context) {
+/// What a series multiplied, and what it is compared with.
+struct Product {
+  std::size_t size;  ///< columns of C
+  bool whole;        ///< as many as were planned
+  double peak;       ///< of this device, FLOP/s; 0: none
+  GpuBound bound;
+};
+
+void add_series(TimedGemm& gemm, const SampleSeries& series, const Product& product, Context& context) {
   auto& row = context.record.add_row(context.device_entity);
   const double flops = gemm.flops() * static_cast<double>(series.repetitions);
   auto& throughput = row.values["throughput"];
@@ -127,10 +165,12 @@ void add_series(TimedGemm& gemm, const SampleSeries& series, double peak, const 
     throughput.push_back(flops / series.seconds[i]);
   }
   row.block = series.block;
-  if (peak > 0) row.values["efficiency"] = {median(throughput) / peak};
-  if (context.device.has_streams()) add_bound_share(row, "throughput", bound);
+  if (product.peak > 0) row.values["efficiency"] = {median(throughput) / product.peak};
+  if (context.device.has_streams()) add_bound_share(row, "throughput", product.bound);
   if (context.device.measures_clock()) row.values["clock"] = gemm.clocks();
-  row.integers["digest"] = {gemm.digest()};
+  // Of a smaller product there is nothing to compare it with.
+  row.integers["digest"] = {product.whole ? gemm.digest() : results::no_digest};
+  row.integers["size"] = {product.size};
   row.integers["threads"] = {static_cast<std::uint64_t>(context.device.threads())};
   context.record.parameter("repetitions", series.repetitions);
   context.record.add_time(series.warmup_s, series.timed_s, series.verify_s);
@@ -173,13 +213,15 @@ void declare(const GemmWork& work, Context& context) {
       record.declare(metrics().of("product", name));
   record.declare_integers("digest", {}, {});
   record.declare_integers("threads", {}, {});
+  record.declare_integers("size", {}, {});
 }
 
 }  // namespace
 
 void run_throughput(const Case& c, const Choice* choice, Context& context) {
   const GemmWork work = work_from(c);
-  const GemmShape shape = choice != nullptr ? choice->shape : work.shape();
+  const GemmShape planned = choice != nullptr ? choice->shape : work.shape();
+  GemmShape shape = planned;
   declare(work, context);
   record_identity(context);
   if (choice != nullptr) {
@@ -198,6 +240,7 @@ void run_throughput(const Case& c, const Choice* choice, Context& context) {
   SamplingPlan plan;
   const double setup_begin = now_s();
   together.guarded([&] {
+    if (choice == nullptr && work.sustained_s <= 0) shape = fitted_shape(work, c, context);
     workload::ProductLayout layout = workload::make_product_layout(
         work.type, shape, c.parameters.value("cache_bytes", std::uint64_t{0}), c.bytes);
     if (c.parameters.contains("batch_flop"))
@@ -214,7 +257,7 @@ void run_throughput(const Case& c, const Choice* choice, Context& context) {
                               ? context.device.fma_peak(work.type, peak_seconds(context.config.level))
                               : 0;
       context.record.add_time(0, now_s() - begin, 0);
-      add_series(*gemm, series, peak, bound_of(work, context), context);
+      add_series(*gemm, series, {shape.n, shape.n == planned.n, peak, bound_of(work, context)}, context);
     });
   };
   if (!work.together) {

@@ -50,6 +50,19 @@ inline constexpr std::uint64_t assumed_gpu_cache = std::uint64_t{128} << 20;
 /// Times the L2 cache of a GPU that bandwidth and latency work on.
 inline constexpr std::uint64_t gpu_cache_multiple = 20;
 
+/// Of a pattern's region, the part that is written first to learn the rate: a sixteenth.
+std::uint64_t probe_bytes(std::uint64_t region) noexcept;
+/// A pattern may take so many times what was planned, where a machine is slower.
+inline constexpr double share_factor = 6;
+/// The part of a region that a pattern of `bytes_per_byte` gets through in `share_s` at `rate` B/s: whole
+/// 2 MiB, at least 2 MiB.
+std::uint64_t fitted_region(std::uint64_t region, double rate, double bytes_per_byte,
+                            double share_s) noexcept;
+
+/// Dependent loads of a repetition: `most`, or the largest half, quarter, ... of them that takes `share_s` at
+/// `step_s` each; at least a 64th.
+std::uint64_t fitted_steps(std::uint64_t most, double step_s, double share_s) noexcept;
+
 /// Parts in which a pattern sweeps its region, each a sample: one on a host; on a GPU of at least 2 GiB each,
 /// at most 16, and no more than 1000 samples in all.
 std::size_t chunk_count(bool own_memory, std::uint64_t bytes, std::size_t sweeps) noexcept;

@@ -205,7 +205,7 @@ class Planner {
     c.title = "test pattern " + share.name + ", " + together_words(on_gpus(), true);
     c.bytes = share.bytes;
     c.required = true;
-    // A pattern cannot be cut short: its time is what its bytes take.
+    // Its time is what its bytes take; a machine on which they take longer tests fewer of them.
     c.seconds = c.min_seconds = share.seconds;
     c.overhead_seconds = 0.03 + 2 * static_cast<double>(share.bytes) / bandwidth_ / share.bytes_per_byte;
     // GPUs may have to measure their own bandwidth first, with a pass to warm up.

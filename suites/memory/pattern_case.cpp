@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <optional>
 #include <thread>
 
@@ -78,7 +81,13 @@ double gpu_copy_bandwidth(std::uint64_t* words, std::size_t bytes, Context& cont
 class PatternRun {
  public:
   PatternRun(const Case& c, const kernels::Pattern& pattern, Context& context, const OwnBandwidth& earlier)
-      : pattern_(pattern), context_(context), earlier_(earlier), together_(context.node), bytes_(c.bytes) {
+      : pattern_(pattern),
+        context_(context),
+        earlier_(earlier),
+        together_(context.node),
+        bytes_(c.bytes),
+        planned_(c.bytes),
+        seconds_(c.seconds) {
     for (const Sweep& s : pattern.sweeps) verifying_ += s.verify ? 1 : 0;
     chunks_ = chunk_count(context.device.has_own_memory(), c.bytes, pattern.sweeps.size());
     context.record.parameter("chunks", chunks_);
@@ -90,6 +99,7 @@ class PatternRun {
       context_.device.reserve(bytes_);
       words_ = reinterpret_cast<std::uint64_t*>(context_.device.arena().data());
       context_.record.selftest(selftest(words_, count(), context_));
+      fit();
     });
     context_.node.barrier();
     const double copy_begin = now_s();
@@ -120,6 +130,34 @@ class PatternRun {
     together_.guarded(
         [&] { own_ = measured ? earlier_.copy : gpu_copy_bandwidth(words_, bytes_, context_); });
     context_.record.parameter("own_bandwidth_from", measured ? earlier_.case_name : "a copy of the region");
+  }
+
+  /// Takes as much of the region as all sweeps get through in their share of the time at the rate of a first
+  /// part of it. `coverage` tells of the rest.
+  void fit() {
+    const std::size_t part = probe_bytes(bytes_);
+    Sweep write = pattern_.sweeps.front();
+    write.verify = write.move = write.powers_only = false;
+    write.write = true;
+    double least_s = std::numeric_limits<double>::infinity(), pauses_s = 0;
+    for (const Sweep& s : pattern_.sweeps) pauses_s += s.pause_s;
+    for (int tries = 0; tries < 2; ++tries) {  // the second, since the core may have been away
+      ErrorLog log;
+      const double begin = now_s();
+      context_.device.sweep(write, words_, part / sizeof(std::uint64_t), log);
+      context_.device.synchronize();
+      context_.apply_injected_delay(begin, 1, true);
+      context_.count_batch();
+      least_s = std::min(least_s, now_s() - begin);
+      const double share_s = std::min(share_factor * seconds_, 0.5 * (context_.end_s - now_s())) - pauses_s;
+      bytes_ =
+          fitted_region(planned_, static_cast<double>(part) / least_s, pattern_.bytes_per_byte(), share_s);
+      if (bytes_ == planned_) return;
+    }
+    const std::string text = fmt::format("cut short: {} of {} MiB tested, {:.3g} B/s were met", bytes_ >> 20,
+                                         planned_ >> 20, static_cast<double>(part) / least_s);
+    context_.record.event("memory-cut-short", pattern_.name + ": " + text, context_.device_entity);
+    context_.record.set_state(results::CaseState::incomplete, text);
   }
 
   std::size_t count() const { return bytes_ / sizeof(std::uint64_t); }
@@ -154,6 +192,7 @@ class PatternRun {
     context_.device.synchronize();
     context_.apply_injected_delay(begin, 1);
     const double seconds = now_s() - begin;
+    context_.count_batch();
     t_.push_back(context_.since_start(begin));
     block_.push_back(static_cast<std::int32_t>(index * 3 / pattern_.sweeps.size()));
     bandwidth_.push_back(static_cast<double>(words * s.bytes_per_word()) / seconds);
@@ -177,8 +216,10 @@ class PatternRun {
     row.block = block_;
     row.values["bandwidth"] = bandwidth_;
     row.values["errors"] = {static_cast<double>(errors_)};
-    row.values["coverage"] = {
-        verifying_ == 0 ? 0.0 : static_cast<double>(verified_) / static_cast<double>(verifying_)};
+    row.values["coverage"] = {verifying_ == 0
+                                  ? 0.0
+                                  : static_cast<double>(verified_) / static_cast<double>(verifying_) *
+                                        static_cast<double>(bytes_) / static_cast<double>(planned_)};
     row.values["efficiency"] = {own_ > 0 && !bandwidth_.empty() ? median(bandwidth_) / own_
                                                                 : results::not_taken};
     if (context_.device.has_own_memory())
@@ -186,7 +227,7 @@ class PatternRun {
     context_.record.add_time(0, timed_s_, 0);
     if (done < pattern_.sweeps.size())
       context_.record.set_state(results::CaseState::incomplete,
-                                "stopped after " + std::to_string(done) + " of " +
+                                "cut short after " + std::to_string(done) + " of " +
                                     std::to_string(pattern_.sweeps.size()) +
                                     " sweeps: deadline, or a rank that failed");
   }
@@ -195,7 +236,8 @@ class PatternRun {
   Context& context_;
   const OwnBandwidth& earlier_;
   Together together_;
-  std::uint64_t bytes_;
+  std::uint64_t bytes_, planned_;
+  double seconds_;  ///< planned
   std::uint64_t* words_ = nullptr;
   double own_ = 0, longest_s_ = 0, timed_s_ = 0;
   static constexpr int most_told = 4;  ///< sweeps of a case whose faults are told as events

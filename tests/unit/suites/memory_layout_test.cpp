@@ -231,5 +231,33 @@ TEST(MemoryPlan, CaseParametersDoNotDependOnFreeMemory) {
     EXPECT_EQ(a[i].parameters.dump(), b[i].parameters.dump()) << a[i].name;
 }
 
+TEST(MemoryPatternSizing, KeepsItsShareAtAnyRate) {
+  for (const std::uint64_t region : {2 * mib, 64 * mib, 3 * gib, 2048 * gib})
+    for (double rate = 1e3; rate < 2e12; rate *= 10)
+      for (const double share_s : {-1.0, 0.25, 20.0, 900.0}) {
+        constexpr double bytes_per_byte = 10;
+        const std::uint64_t fit = memory::fitted_region(region, rate, bytes_per_byte, share_s);
+        EXPECT_LE(fit, region);
+        EXPECT_GE(fit, 2 * mib);
+        EXPECT_EQ(fit % (2 * mib), 0U);
+        const double needed_s = static_cast<double>(region) * bytes_per_byte / rate;
+        if (needed_s <= share_s) {
+          EXPECT_EQ(fit, region) << rate;
+        } else if (fit > 2 * mib) {
+          EXPECT_LE(static_cast<double>(fit) * bytes_per_byte / rate, share_s) << rate;
+        }
+        EXPECT_EQ(memory::probe_bytes(region), region / 16);
+      }
+}
+
+TEST(MemoryLatencySizing, KeepsItsShareAtAnyLatency) {
+  constexpr std::uint64_t most = 1 << 20;
+  for (double step_s = 1e-10; step_s < 1; step_s *= 10) {
+    const std::uint64_t steps = memory::fitted_steps(most, step_s, 0.05);
+    EXPECT_TRUE(steps == most / 64 || static_cast<double>(steps) * step_s <= 0.05) << step_s;
+    EXPECT_TRUE(steps == most || 2 * static_cast<double>(steps) * step_s > 0.05) << step_s;
+  }
+}
+
 }  // namespace
 }  // namespace assay

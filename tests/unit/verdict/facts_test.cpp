@@ -73,6 +73,12 @@ TEST(VerdictFacts, DigestMajorityNamesTheDeviatingDevice) {
   EXPECT_EQ(v.findings[0].kind, "corrupt");
 }
 
+TEST(VerdictFacts, ADigestThatWasNotComputedVotesForNothing) {
+  auto r = healthy();
+  add_digests(r, {5, 5, results::no_digest, 5});
+  EXPECT_EQ(judge(r).state, "PASS");
+}
+
 TEST(VerdictFacts, DigestTieAsksForReplay) {
   auto r = healthy();
   add_digests(r, {5, 5, 6, 6});
