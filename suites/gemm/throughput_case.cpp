@@ -198,7 +198,7 @@ GpuBound bound_of(const GemmWork& work, const Context& context) {
 }
 
 /// Products smaller than this do not fill a GPU.
-constexpr std::size_t bounded_n = 2048;
+constexpr std::size_t bounded_n = 4096;
 
 void declare(const GemmWork& work, Context& context) {
   CaseRecord& record = context.record;

@@ -98,10 +98,16 @@ Operation operation_of(Copies& copies) {
   return operation;
 }
 
-/// Of both ways together where both are used at once.
+/// Of both ways together where both are used at once. Unknown where the memory is not next to the GPU: the
+/// link between the sockets may be the bound.
 GpuBound bound_of(const Case& c, const Context& context) {
   const Gpu* gpu = own_gpu(context);
   GpuBound bound = host_link_bound(gpu == nullptr ? Gpu() : *gpu);
+  const auto& numa = context.topology.my_node().numa;
+  const auto domain = c.parameters.at("numa").get<std::size_t>();
+  const bool near =
+      numa.size() <= 1 || (gpu != nullptr && domain < numa.size() && numa[domain].os_index == gpu->numa);
+  if (!near) bound.rate = unsupported;
   if (c.parameters.at("copy") == "hd-both") bound.rate *= 2;
   return bound;
 }
@@ -115,9 +121,9 @@ void add_row(const SampleSeries& series, double bytes, const GpuBound& bound, Co
 
 void run_copy(const Case& c, Context& context) {
   auto& bandwidth = context.record.declare(metrics().of("copy", "bandwidth"));
-  // GPUs that copy together may share a bridge, and the far domain is behind another link.
+  // GPUs that copy together may share a bridge.
   const bool alone = c.parameters.at("mode") == "alone" || context.node.size() == 1;
-  if (alone && c.parameters.at("numa") == 0) bandwidth.judging->floor = results::Floor::gpu_bound;
+  if (alone) bandwidth.judging->floor = results::Floor::gpu_bound;
   const GpuBound bound = bound_of(c, context);
   declare_bound(metrics().of("copy", "bound_share"), bound, context);
   for (const auto& [key, value] : context.device.identity()) context.record.parameter(key, value);

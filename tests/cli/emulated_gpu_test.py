@@ -227,6 +227,29 @@ class Emulated(harness.CliTest):
             self.assertAlmostEqual(case["power_swing"][0], case["power_high"][0] - case["power_low"][0])
             self.assertEqual(case["errors"][:].max(), 0)
 
+    def test_rates_are_held_against_what_the_driver_says_of_the_gpu(self):
+        gpus = json.loads(GPUS.read_text())
+        bounds = {"slow": {"generation_max": 1, "width_max": 1}, "fast": {"generation_max": 6, "width_max": 16}}
+        for speed, bound in bounds.items():
+            for gpu in gpus["nodes"]["*"]:
+                gpu["pcie"] = bound
+            path = self.write(speed + ".json", json.dumps(gpus))
+            with self.subTest(speed):
+                result = self.run_on(1, "run", "--device", "cuda", "--suites", "memory", "--cases", "memory/h2d-*-together", "--level",
+                                     "smoke", "--force", "--out", "r.h5", env={"ASSAY_FAKE_GPUS": str(path), "ASSAY_NVML_LIBRARY": os.environ["ASSAY_FAKE_NVML"]})
+                failed = [line for line in result.stdout.splitlines() if line.startswith("FAIL ") and "h2d" in line]
+                with self.open() as file:
+                    shares = [case["bound_share"][0] for case in file["cases/memory"].values() if "bound_share" in case]
+                self.assertGreaterEqual(len(shares), 1, result.stdout)
+                if speed == "slow":  # an emulated GPU is faster than these
+                    self.assertGreater(min(shares), 1)
+                    self.assertEqual(failed, [])
+                else:
+                    self.assertLess(max(shares), 0.6)
+                    self.assertTrue(failed, result.stdout)
+                    self.assertIn("physical floor", result.stdout)
+                self.assertIn("% of", result.stdout)
+
     def test_products_have_a_price_in_clocks_and_watts(self):
         result = self.run_on(1, *GEMM, "--gemm.dtypes", "bf16", "--gemm.modes", "together", "--gemm.sustained", "3s", "--level", "quick", env=self.with_energy())
         self.assertIn(result.returncode, (0, 3), result.stderr + result.stdout)
