@@ -213,7 +213,9 @@ class Screener {
       }
       const auto half = std::upper_bound(all.begin(), all.end(), s.deficit / 2, std::greater<>());
       const bool faster = p.split.apart && !p.split.explained() && !p.members[s.member].low;
-      s.spared = faster || may_be_a_kind(static_cast<std::size_t>(half - all.begin()), p.size(), s.deficit);
+      // By the middle of the company, so that equal parts have equal states.
+      const auto company = static_cast<std::size_t>(half - all.begin());
+      s.spared = faster || may_be_a_kind(company, p.size(), company > 0 ? all[company / 2] : s.deficit);
       if (s.spared) s.candidate = s.sure = false;
     }
   }

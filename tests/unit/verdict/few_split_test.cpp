@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fewer than 24 parts of which half are slow: nobody stands out, and the fleet is not good.
+// Groups of slow parts: half of fewer than 24, in which none stands out, and the states of equal parts.
 #include <gmock/gmock.h>
 
 #include "fleet.hpp"
@@ -42,6 +42,19 @@ TEST(VerdictFewSplit, MoreThanHalfSlowIsNoMilder) {
 
 TEST(VerdictFewSplit, AsMuchAsKindsDifferIsNoFinding) {
   EXPECT_EQ(judge(with_slow(16, 8, 0.05).run()).state, "PASS");
+}
+
+TEST(VerdictFewSplit, EquallySlowPartsHaveEqualStates) {
+  for (const double deficit : {0.09, 0.10, 0.11, 0.13})
+    for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+      const auto fleet = with_slow(30, 6, deficit, seed);
+      auto r = fleet.run();
+      Fleet::run_retests(r, fleet);
+      const auto v = judge(r);
+      std::set<std::string> states;
+      for (std::size_t i = 0; i < 6; ++i) states.insert(state_of(r, v, "node" + std::to_string(i)));
+      EXPECT_EQ(states.size(), 1U) << deficit << " " << seed << all_reasons(v);
+    }
 }
 
 TEST(VerdictFewSplit, HealthyFleetsHaveNone) {
