@@ -45,9 +45,9 @@ class Kills(harness.CliTest):
     def test_kills_over_the_whole_run_keep_what_had_ended(self):
         seed = int(os.environ.get("ASSAY_SEED", random.randrange(1 << 32)))
         rng = random.Random(seed)
-        length = self.length()
+        length = self.length() if common.NIGHTLY else 10
         outcomes = collections.Counter()
-        for number in range(int(os.environ.get("ASSAY_KILLS", "3"))):
+        for number in range(int(os.environ.get("ASSAY_KILLS", "2"))):
             own_launcher = number % 3 != 0
             target = rng.choice(["worker", "supervisor", "all"] + (["launcher", "process that launches"] if own_launcher else []))
             with self.subTest(number=number, seed=seed, target=target, own_launcher=own_launcher):
