@@ -237,18 +237,17 @@ class Emulated(harness.CliTest):
             with self.subTest(speed):
                 result = self.run_on(1, "run", "--device", "cuda", "--suites", "memory", "--cases", "memory/h2d-*-together", "--level",
                                      "smoke", "--force", "--out", "r.h5", env={"ASSAY_FAKE_GPUS": str(path), "ASSAY_NVML_LIBRARY": os.environ["ASSAY_FAKE_NVML"]})
-                failed = [line for line in result.stdout.splitlines() if line.startswith("FAIL ") and "h2d" in line]
+                said = " ".join(result.stdout.split())
                 with self.open() as file:
                     shares = [case["bound_share"][0] for case in file["cases/memory"].values() if "bound_share" in case]
                 self.assertGreaterEqual(len(shares), 1, result.stdout)
                 if speed == "slow":  # an emulated GPU is faster than these
                     self.assertGreater(min(shares), 1)
-                    self.assertEqual(failed, [])
+                    self.assertNotIn("physical floor", said)
                 else:
                     self.assertLess(max(shares), 0.6)
-                    self.assertTrue(failed, result.stdout)
-                    self.assertIn("physical floor", result.stdout)
-                self.assertIn("% of", result.stdout)
+                    self.assertRegex(said, "(FAIL|WARN) vm/gpu0: memory/h2d.* physical floor")
+                self.assertIn("% of PCIe generation x lanes", said)
 
     def test_products_have_a_price_in_clocks_and_watts(self):
         result = self.run_on(1, *GEMM, "--gemm.dtypes", "bf16", "--gemm.modes", "together", "--gemm.sustained", "3s", "--level", "quick", env=self.with_energy())
