@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "base/error.hpp"
+#include "results/entity_tree.hpp"
 #include "results/json_io.hpp"
 
 namespace assay::results {
@@ -31,13 +32,8 @@ const Entity* entity_at(const Results& r, std::int32_t row) {
 
 /// The node that a part sits in; a link belongs to the node that sends.
 std::string node_of(const Results& r, std::int32_t row) {
-  for (int steps = 0; steps < 64; ++steps) {
-    const Entity* entity = entity_at(r, row);
-    if (entity == nullptr) break;
-    if (entity->kind == "node") return entity->name;
-    row = entity->parent;
-  }
-  return "";
+  const Entity* node = entity_at(r, node_above(r.entities, row));
+  return node == nullptr ? "" : node->name;
 }
 
 std::string name_of(const Results& r, const std::vector<std::int32_t>& rows, std::size_t i) {

@@ -27,6 +27,7 @@
 #include "device/backend.hpp"
 #include "results/carry.hpp"
 #include "results/disk.hpp"
+#include "results/entity_tree.hpp"
 #include "results/reader.hpp"
 #include "run/launcher.hpp"
 
@@ -112,11 +113,8 @@ Ended execute(std::vector<std::string> words, Signals& signals, const std::funct
 
 /// The name of the node that a row belongs to, or nothing.
 std::string node_of(const results::Results& r, std::int32_t row) {
-  for (; row >= 0 && static_cast<std::size_t>(row) < r.entities.size();
-       row = r.entities[static_cast<std::size_t>(row)].parent)
-    if (r.entities[static_cast<std::size_t>(row)].kind == "node")
-      return r.entities[static_cast<std::size_t>(row)].name;
-  return {};
+  const auto node = results::node_above(r.entities, row);
+  return node < 0 ? std::string() : r.entities[static_cast<std::size_t>(node)].name;
 }
 
 /// How long ago one launch began to run, and wrote its results file.

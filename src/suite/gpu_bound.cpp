@@ -5,10 +5,10 @@
 
 namespace assay {
 
-const Gpu* own_gpu(const RankEnvironment& environment) {
+Gpu own_gpu(const RankEnvironment& environment) {
   const RankPlace& me = environment.topology.me();
-  return me.gpu < 0 || me.shares_gpu ? nullptr
-                                     : &environment.topology.my_node().gpus[static_cast<std::size_t>(me.gpu)];
+  if (me.gpu < 0 || me.shares_gpu) return {};
+  return environment.topology.my_node().gpus[static_cast<std::size_t>(me.gpu)];
 }
 
 void declare_bound(const results::MetricSpec& share, const GpuBound& bound, Context& context) {

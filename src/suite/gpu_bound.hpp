@@ -21,8 +21,8 @@ inline results::MetricSpec bound_share_spec() {
           "GPUs: median rate as a fraction of what clock, width and architecture allow (parameter bound)"};
 }
 
-/// The GPU that this rank measures by itself; null for host devices and shared GPUs.
-const Gpu* own_gpu(const RankEnvironment& environment);
+/// The GPU that this rank measures by itself; one of which nothing is known for host devices and shared GPUs.
+Gpu own_gpu(const RankEnvironment& environment);
 
 /// Declares `bound_share` and stores what bounds the case. The rate of the case is judged against it where
 /// its declaration has the floor `gpu_bound`.

@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/system.hpp"
+#include "results/entity_tree.hpp"
 
 namespace assay {
 
@@ -140,11 +141,7 @@ int EntityTable::find(const std::string& kind, const std::string& name) const {
   return found == by_kind_name_.end() ? -1 : found->second;
 }
 
-int EntityTable::node_of(int row) const noexcept {
-  while (row >= 0 && rows_[static_cast<std::size_t>(row)].kind != "node")
-    row = rows_[static_cast<std::size_t>(row)].parent;
-  return row;
-}
+int EntityTable::node_of(int row) const noexcept { return results::node_above(rows_, row); }
 
 int EntityTable::numa(int node, int os_index) const {
   return find("numa",

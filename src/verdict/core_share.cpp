@@ -112,18 +112,20 @@ void attribute_core_share(Judgement& j) {
     if (s == nullptr) continue;
     std::int32_t worst = -1;
     Shares least;
-    std::size_t explained = 0;
+    // One shared end slows a link; of several slow parts each needs its explanation.
+    const bool one_suffices = s->kind == "link";
     for (const auto part : found.rows) {
       const Shares shares = shares_of(j, *s, f.confirmed, part);
-      if (!explains(shares, f)) continue;
-      ++explained;
+      if (!explains(shares, f)) {
+        if (one_suffices) continue;
+        worst = -1;
+        break;  // of a thousand parts the first usually decides
+      }
       if (least.known() && least.own <= shares.own) continue;
       worst = part;
       least = shares;
     }
-    // One shared end slows a link; of several slow parts each needs its explanation.
-    if (explained > 0 && (s->kind == "link" || explained == found.rows.size()))
-      attribute(j, found, worst, least);
+    if (worst >= 0) attribute(j, found, worst, least);
   }
 }
 

@@ -8,6 +8,7 @@
 #include "base/error.hpp"
 #include "base/glob.hpp"
 #include "base/system.hpp"
+#include "results/entity_tree.hpp"
 
 namespace assay::verdict {
 namespace {
@@ -35,16 +36,7 @@ EntityIndex::EntityIndex(const std::vector<results::Entity>& entities)
   for (std::size_t i = 0; i < entities.size(); ++i) {
     const auto row = static_cast<std::int32_t>(i);
     if (entities[i].kind == "node") nodes_.push_back(row);
-    std::int32_t up = row;
-    // A file from elsewhere may hold a loop of parents: no chain is longer than the table.
-    for (std::size_t step = 0; valid(up) && step <= entities.size() && step < 64; ++step) {
-      const auto& e = entities[static_cast<std::size_t>(up)];
-      if (e.kind == "node") {
-        node_of_[i] = up;
-        break;
-      }
-      up = e.parent;
-    }
+    node_of_[i] = results::node_above(entities, row);
     if (entities[i].kind == "device") cores_[i] = cores_in_name(entities[i].name);
     ranks_known_ = ranks_known_ || (entities[i].kind == "device" && entities[i].rank >= 0);
     shares_[i] =

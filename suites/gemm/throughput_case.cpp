@@ -193,8 +193,7 @@ void add_economy(const SampleSeries& series, const TimedGemm& gemm, const Energy
 
 /// Of products of a GPU; unknown on hosts.
 GpuBound bound_of(const GemmWork& work, const Context& context) {
-  const Gpu* gpu = own_gpu(context);
-  return math_bound(gpu == nullptr ? Gpu() : *gpu, to_string(work.type));
+  return math_bound(own_gpu(context), to_string(work.type));
 }
 
 /// Products smaller than this do not fill a GPU.

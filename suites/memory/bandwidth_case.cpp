@@ -132,10 +132,9 @@ GpuBound declare(const Case& c, StreamOp op, bool cached, Context& context) {
   if (op != StreamOp::write && c.parameters.at("mode") == "together")
     bandwidth.judging->floor = results::Floor::memory_channels;
   for (const auto& [key, value] : context.device.identity()) context.record.parameter(key, value);
-  const Gpu* gpu = own_gpu(context);
   if (cached || !context.device.has_own_memory()) return {};
   bandwidth.judging->floor = results::Floor::gpu_bound;
-  const GpuBound bound = memory_bound(gpu == nullptr ? Gpu() : *gpu);
+  const GpuBound bound = memory_bound(own_gpu(context));
   declare_bound(metrics().of("stream", "bound_share"), bound, context);
   return bound;
 }

@@ -101,12 +101,11 @@ Operation operation_of(Copies& copies) {
 /// Of both ways together where both are used at once. Unknown where the memory is not next to the GPU: the
 /// link between the sockets may be the bound.
 GpuBound bound_of(const Case& c, const Context& context) {
-  const Gpu* gpu = own_gpu(context);
-  GpuBound bound = host_link_bound(gpu == nullptr ? Gpu() : *gpu);
+  const Gpu gpu = own_gpu(context);
+  GpuBound bound = host_link_bound(gpu);
   const auto& numa = context.topology.my_node().numa;
   const auto domain = c.parameters.at("numa").get<std::size_t>();
-  const bool near =
-      numa.size() <= 1 || (gpu != nullptr && domain < numa.size() && numa[domain].os_index == gpu->numa);
+  const bool near = numa.size() <= 1 || (domain < numa.size() && numa[domain].os_index == gpu.numa);
   if (!near) bound.rate = unsupported;
   if (c.parameters.at("copy") == "hd-both") bound.rate *= 2;
   return bound;

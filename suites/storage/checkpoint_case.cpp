@@ -10,6 +10,7 @@
 
 #include "base/clock.hpp"
 #include "measure/statistics.hpp"
+#include "suites/storage/group_case.hpp"
 #include "suites/storage/local_file.hpp"
 #include "suites/storage/sequential.hpp"
 #include "suites/storage/storage_plan.hpp"
@@ -20,18 +21,11 @@ namespace {
 
 constexpr std::size_t least_checkpoints = 3, most_checkpoints = 200, least_steps = 5;
 
-class CheckpointCase {
+class CheckpointCase : GroupCase {
  public:
   CheckpointCase(const Case& c, Context& context, const Site& site)
-      : case_(c),
-        context_(context),
-        site_(site),
-        path_(c.parameters.at("path_index").get<std::size_t>()),
-        entity_(context.entities.node(context.topology.me().node)),
-        group_(c.stage == Stage::node_local ? context.node : context.world),
+      : GroupCase(c, context, site),
         name_(fmt::format("{:06}", context.world.rank())),
-        log_({site.key, site.files(), 2, 0}, entity_, context),
-        together_(group_),
         step_(context, group_) {}
 
   void run() {
@@ -200,16 +194,8 @@ class CheckpointCase {
   }
 
   static constexpr std::size_t generations_ = 4095;
-  const Case& case_;
-  Context& context_;
-  const Site& site_;
-  std::size_t path_;
-  int entity_;
-  Communicator& group_;
   std::string name_, other_path_;
   bool direct_ = false;
-  DamageLog log_;
-  Together together_;
   TrainingStep step_;
   std::optional<Folder> folder_;
   std::unique_ptr<Engine> write_engine_, read_engine_;

@@ -10,8 +10,8 @@
 
 #include "base/clock.hpp"
 #include "base/random.hpp"
-#include "suite/together.hpp"
 #include "suites/storage/evidence.hpp"
+#include "suites/storage/group_case.hpp"
 #include "suites/storage/local_file.hpp"
 #include "suites/storage/training_step.hpp"
 
@@ -55,17 +55,10 @@ class Batches {
   std::size_t ready_ = 0, used_ = 0;
 };
 
-class FeedCase {
+class FeedCase : GroupCase {
  public:
   FeedCase(const Case& c, Context& context, const Site& site)
-      : case_(c),
-        context_(context),
-        site_(site),
-        entity_(context.entities.node(context.topology.me().node)),
-        group_(c.stage == Stage::node_local ? context.node : context.world),
-        log_({site.key, site.files(), 2, 0}, entity_, context),
-        together_(group_),
-        step_(context, group_) {}
+      : GroupCase(c, context, site), step_(context, group_) {}
 
   void run() {
     begin_case(case_, context_, entity_);
@@ -226,13 +219,6 @@ class FeedCase {
     return out;
   }
 
-  const Case& case_;
-  Context& context_;
-  const Site& site_;
-  int entity_;
-  Communicator& group_;
-  DamageLog log_;
-  Together together_;
   TrainingStep step_;
   LocalFile file_;
   std::optional<Aligned> memory_;

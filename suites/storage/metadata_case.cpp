@@ -14,9 +14,9 @@
 #include <optional>
 
 #include "base/clock.hpp"
-#include "suite/together.hpp"
 #include "suites/storage/evidence.hpp"
 #include "suites/storage/folder.hpp"
+#include "suites/storage/group_case.hpp"
 #include "suites/storage/local_file.hpp"
 #include "suites/storage/refused.hpp"
 
@@ -28,19 +28,12 @@ constexpr std::size_t file_words = (file_bytes + 7) / 8;
 constexpr std::array<const char*, 5> phases{"create", "stat", "read", "rename", "delete"};
 constexpr std::size_t least_rounds = 3, most_rounds = 200;
 
-class MetadataCase {
+class MetadataCase : GroupCase {
  public:
   MetadataCase(const Case& c, Context& context, const Site& site)
-      : case_(c),
-        context_(context),
-        site_(site),
-        path_(c.parameters.at("path_index").get<std::size_t>()),
+      : GroupCase(c, context, site, c.parameters.at("files").get<std::uint64_t>() * file_words),
         one_(c.parameters.at("directory") == "one"),
-        files_(c.parameters.at("files").get<std::uint64_t>()),
-        entity_(context.entities.node(context.topology.me().node)),
-        group_(c.stage == Stage::node_local ? context.node : context.world),
-        log_({site.key, site.files(), 2, files_ * file_words}, entity_, context),
-        together_(group_) {}
+        files_(c.parameters.at("files").get<std::uint64_t>()) {}
 
   void run() {
     begin_case(case_, context_, entity_);
@@ -201,16 +194,9 @@ class MetadataCase {
     row.values["verified"] = {1.0};
   }
 
-  const Case& case_;
-  Context& context_;
-  const Site& site_;
-  std::size_t path_;
   bool one_;
   std::uint64_t files_;
-  int entity_, partner_ = 0;
-  Communicator& group_;
-  DamageLog log_;
-  Together together_;
+  int partner_ = 0;
   std::optional<Folder> folder_;
   Descriptor mine_, others_;
   std::vector<double> t_;

@@ -9,6 +9,7 @@
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/system.hpp"
+#include "suites/storage/group_case.hpp"
 #include "suites/storage/local_file.hpp"
 #include "suites/storage/mpi_file.hpp"
 #include "suites/storage/sequential.hpp"
@@ -19,17 +20,9 @@ namespace {
 
 constexpr std::size_t least_turns = 3, most_turns = 200;
 
-class MpiIoCase {
+class MpiIoCase : GroupCase {
  public:
-  MpiIoCase(const Case& c, Context& context, const Site& site)
-      : case_(c),
-        context_(context),
-        site_(site),
-        path_(c.parameters.at("path_index").get<std::size_t>()),
-        entity_(context.entities.node(context.topology.me().node)),
-        group_(c.stage == Stage::node_local ? context.node : context.world),
-        log_({site.key, site.files(), 2, 0}, entity_, context),
-        together_(group_) {}
+  using GroupCase::GroupCase;
 
   void run() {
     begin_case(case_, context_, entity_);
@@ -171,14 +164,6 @@ class MpiIoCase {
     report_both(written, "write", read, "read", site_.paths[path_], case_, context_);
   }
 
-  const Case& case_;
-  Context& context_;
-  const Site& site_;
-  std::size_t path_;
-  int entity_;
-  Communicator& group_;
-  DamageLog log_;
-  Together together_;
   std::optional<Folder> folder_;
   Layout layout_;
   std::string shown_;

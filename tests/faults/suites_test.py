@@ -6,6 +6,7 @@ tried without a change here unless it needs an option. Whatever the fault, the r
 where the fault is one that names a rank, and nobody else is accused of anything.
 """
 
+import functools
 import os
 import re
 import time
@@ -105,21 +106,16 @@ class EverySuite(common.FaultTest):
             rows = [row for row in healthy.table("plan") if row["suite"] == suite]
             targets = sorted({t for row in rows for t in row["targets"].split(",") if t})
             self.assertTrue(rows, suite)
-            for kind in KINDS:
-                with self.subTest(suite=suite, kind=kind):
+            strikes = [(kind, functools.partial(self.strike, suite, kind)) for kind in KINDS]
+            strikes += [(f"{kind}:target={target}", functools.partial(self.corrupt, suite, kind, target))
+                        for kind in VALUES for target in targets]
+            for fault, strike in strikes:
+                with self.subTest(suite=suite, fault=fault):
                     outcome = "FAILED"
                     try:
-                        outcome = self.strike(suite, kind)
+                        outcome = strike()
                     finally:
-                        table.append(f"{suite:12} {kind:28} {outcome}")
-            for kind in VALUES:
-                for target in targets:
-                    with self.subTest(suite=suite, kind=kind, target=target):
-                        outcome = "FAILED"
-                        try:
-                            outcome = self.corrupt(suite, kind, target)
-                        finally:
-                            table.append(f"{suite:12} {kind + ':target=' + target:28} {outcome}")
+                        table.append(f"{suite:12} {fault:28} {outcome}")
         # Nothing is timed in the inventory, and congestion needs several nodes.
         beside = {line.split()[0] for line in table if "exit" not in line}
         self.assertLessEqual(beside, {"inventory", "congestion"}, "\n".join(table))
