@@ -93,7 +93,7 @@ supervisor killed|:|sleep 3; kill_rank 4 head|-|4|3
 two busy loops|:|busy 4|-|-|0
 TEXT
 }
-readonly by_day='^(healthy|nic (200|5|1) Mbit/s$|nic 50 Mbit/s$|two nics|stopped 5|link down 3|link cut early|(worker|supervisor) killed)'
+readonly by_day='^(healthy|nic (200|5|1) Mbit/s$|two nics|stopped 5|link down 3|link cut early|(worker|supervisor) killed)'
 
 # What the findings that are more than notes say, one a line.
 findings_in() { grep -oE '"severity": ?"(WARN|FAIL)"[^{}]*' "$1" 2>/dev/null | sed -n 's/.*"text": *"\([^"]*\)".*/\1/p'; }

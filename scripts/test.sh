@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Builds assay with warnings as errors and runs every test; on request the unit and kernel tests under sanitizers too.
+# Builds assay with warnings as errors and runs every test; on request the unit and kernel tests under sanitizers.
 set -euo pipefail
 
 usage() {
@@ -10,7 +10,7 @@ Usage: scripts/test.sh [--sanitize | --nightly] [--strict] [--no-install]
 Builds with warnings as errors and runs every test. The last line is `N passed, N failed, N skipped`; exit code 0 if
 none failed.
 
-  --sanitize    also the unit and kernel tests under the address and undefined-behaviour sanitizers
+  --sanitize    the unit tests under the address and undefined-behaviour sanitizers instead, and also the kernel tests
   --nightly     also the long counts, all tests under the address and undefined-behaviour sanitizers, the unit
                 and kernel tests under the thread sanitizer, and a new user's first hour (ci/fresh_root.sh)
   --strict      also fail when this build lacks a part that the machine can have, and when a test is skipped for want of
@@ -50,10 +50,10 @@ passed=0 failed=0 skipped=0
 cd "$root"
 
 # What cannot even be built counts as one failure.
-build_preset() {  # PRESET [TARGET]
+build_preset() {  # PRESET [TARGET [CMAKE-OPTION...]]
   local started=$SECONDS
   printf '== build %s\n' "$1"
-  if cmake --preset "$1" -DASSAY_WERROR=ON -DASSAY_TESTS=ON "${cache[@]}" >"build/$1.configure.log" 2>&1 &&
+  if cmake --preset "$1" -DASSAY_WERROR=ON -DASSAY_TESTS=ON -DASSAY_UNIT_TESTS=ON "${@:3}" "${cache[@]}" >"build/$1.configure.log" 2>&1 &&
     cmake --build --preset "$1" -j "$jobs" --target "${2:-all}" >"build/$1.build.log" 2>&1; then
     printf '   built in %s s\n' "$((SECONDS - started))"
     return 0
@@ -95,9 +95,10 @@ run_tests() {  # TEST-PRESET [WHAT A SKIP MAY BE FOR]
 }
 
 mkdir -p build
-release_tests=release
+release_tests=release unit_tests=ON
 if [ "$mode" = nightly ]; then release_tests=nightly; fi
-if build_preset release; then
+if [ "$mode" = sanitize ]; then unit_tests=OFF; fi  # the sanitized build carries them
+if build_preset release all -DASSAY_UNIT_TESTS=$unit_tests; then
   if [ "${#strict[@]}" -gt 0 ]; then
     if ci/check_parts.sh build/release/assay; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
   fi

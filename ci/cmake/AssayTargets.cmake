@@ -177,14 +177,15 @@ function(assay_test_target name)
 endfunction()
 
 # ctest is given three slots per core (scripts/test.sh). A test that mostly waits takes one, which is the default; one that computes half a
-# core's time or more takes two; one that looks at speeds four: on two cores one computing test runs beside it at most.
+# core's time or more takes two; one that looks at speeds three, so that on two cores two of them run at most.
 set(ASSAY_CORE_SLOTS 2)
-set(ASSAY_SPEED_SLOTS 4)
+set(ASSAY_SPEED_SLOTS 3)
 
-# assay_test(name SOURCES ... LINKS ... [LABELS ...] [TIMEOUT s] [ENVIRONMENT NAME=VALUE] [PREFIX text] [SHARDS n]): a GoogleTest executable,
-# one ctest entry for all of its tests, or `n` entries that share them. ci/junit_count.py counts the tests, not the entries.
+# assay_test(name SOURCES ... LINKS ... [LABELS ...] [TIMEOUT s] [ENVIRONMENT NAME=VALUE] [PREFIX text] [SHARDS n] [LONG]): a GoogleTest
+# executable, one ctest entry for all of its tests, or `n` entries that share them. ci/junit_count.py counts the tests, not the entries.
+# LONG: some of its tests are too long for the sanitizers by day (GTEST_FILTER of the preset `debug`), so that ASSAY_UNIT_TESTS=OFF keeps it.
 function(assay_test name)
-  cmake_parse_arguments(ARG "" "TIMEOUT;ENVIRONMENT;PREFIX;SHARDS" "SOURCES;LINKS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "LONG" "TIMEOUT;ENVIRONMENT;PREFIX;SHARDS" "SOURCES;LINKS;LABELS" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 600)
   endif()
@@ -194,7 +195,13 @@ function(assay_test name)
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_LINKS} GTest::gmock GTest::gtest_main)
   assay_test_target(${name})
-  set_property(GLOBAL APPEND PROPERTY ASSAY_TEST_TARGETS ${name})
+  if("unit" IN_LIST ARG_LABELS AND NOT ARG_LONG AND NOT ASSAY_UNIT_TESTS)
+    set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL TRUE)
+    return()
+  endif()
+  if("unit" IN_LIST ARG_LABELS OR "kernels" IN_LIST ARG_LABELS)
+    set_property(GLOBAL APPEND PROPERTY ASSAY_TEST_TARGETS ${name})
+  endif()
   set(entries ${ARG_PREFIX}${name})
   if(ARG_SHARDS)
     list(TRANSFORM entries APPEND .1)

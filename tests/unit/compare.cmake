@@ -2,4 +2,4 @@
 assay_test(unit_compare
   SOURCES verdict/compare_test.cpp verdict/history_test.cpp verdict/baseline_test.cpp
   LINKS assay_verdict assay_report nlohmann_json::nlohmann_json
-  LABELS unit)
+  LABELS unit LONG)
