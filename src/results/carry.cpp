@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "results/described.hpp"
 #include "results/disk.hpp"
 #include "results/reader.hpp"
 #include "results/resume.hpp"
@@ -49,8 +50,6 @@ class Rows {
   std::map<Key, std::int32_t> known_;
 };
 
-bool tells_of_ranks(const EventRow& e) { return e.kind == "lost" || e.kind == "hang" || e.kind == "stack"; }
-
 std::set<std::string> planned(const std::vector<PlanRow>& plan) {
   std::set<std::string> out;
   for (const PlanRow& row : plan) {
@@ -92,8 +91,7 @@ std::vector<Entity> carry_over(Writer& writer, const Results& earlier, const Wri
   Rows rows(earlier.entities, now.entities);
   std::vector<EventRow> events;
   for (EventRow e : earlier.events) {
-    if (!tells_of_ranks(e)) continue;
-    if (!e.text.starts_with(earlier_launch)) e.text.insert(0, earlier_launch);
+    if (!mark_earlier(e)) continue;
     e.entity = rows(e.entity);
     events.push_back(std::move(e));
   }

@@ -11,9 +11,6 @@
 
 namespace assay::results {
 
-/// What the text of an event begins with that tells of a rank lost in an earlier launch of the run.
-inline constexpr const char* earlier_launch = "in an earlier launch: ";
-
 /// Reads NAME.h5 or a NAME.h5.partial that no process writes any more. Throws Error(usage) when one does,
 /// Error(data) when it cannot be read.
 Results load_earlier(const std::filesystem::path& path);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <string_view>
 
 #include "base/glob.hpp"
 #include "results/case_name.hpp"
@@ -10,6 +11,9 @@
 
 namespace assay::results {
 namespace {
+
+/// What the kind of an event of an earlier launch begins with.
+constexpr std::string_view earlier = "earlier-";
 
 /// The table for files before schema 1.3.
 const Json& before() {
@@ -100,11 +104,27 @@ Checkers checkers_of(const PlanRow& row) {
   return out;
 }
 
+std::optional<Loss> loss_of(const EventRow& event) {
+  Loss loss{event.kind, event.kind.starts_with(earlier)};
+  if (loss.earlier) loss.kind.erase(0, earlier.size());
+  if (loss.kind != "lost" && loss.kind != "hang") return std::nullopt;
+  return loss;
+}
+
+bool mark_earlier(EventRow& event) {
+  if (event.kind.starts_with(earlier)) return true;
+  if (!loss_of(event) && event.kind != "stack") return false;
+  event.kind.insert(0, earlier);
+  return true;
+}
+
 void complete_launch_events(std::vector<EventRow>& events) {
   static constexpr std::array words = {"missing", "mismatch",  "singletons", "oversubscribed", "uncovered",
                                        "uneven",  "quota",     "idle",       "corrupt",        "lost",
                                        "hang",    "throttled", "noisy",      "split"};
+  static constexpr std::string_view earlier_text = "in an earlier launch: ";
   for (EventRow& e : events) {
+    if (e.text.starts_with(earlier_text) && mark_earlier(e)) e.text.erase(0, earlier_text.size());
     if (!e.kind.starts_with("launch-") || !e.finding.empty()) continue;
     e.finding = "mismatch";
     const auto end = e.text.find(": ");

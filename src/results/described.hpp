@@ -3,6 +3,10 @@
 // here and nowhere else.
 #pragma once
 
+#include <optional>
+#include <string>
+#include <vector>
+
 #include "results/model.hpp"
 
 namespace assay::results {
@@ -24,7 +28,16 @@ struct Checkers {
   std::vector<std::string> names;
 };
 Checkers checkers_of(const PlanRow& row);
-/// Gives launch events of files before schema 1.3 their finding, which was the first word of the text.
+/// An event about a lost rank.
+struct Loss {
+  std::string kind;      ///< lost or hang
+  bool earlier = false;  ///< in an earlier launch of the run, whose results this one took over
+};
+std::optional<Loss> loss_of(const EventRow& event);
+/// Marks an event about a lost rank, or its stack, as one of an earlier launch; false for other events.
+bool mark_earlier(EventRow& event);
+/// Gives launch events of files before schema 1.3 their finding, and events of earlier launches their kind:
+/// both were the first words of the text.
 void complete_launch_events(std::vector<EventRow>& events);
 
 }  // namespace assay::results

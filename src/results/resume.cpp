@@ -100,8 +100,8 @@ std::string config_problem(const Json& then, const Json& now, bool fewer_nodes =
   return "";
 }
 
-/// The nodes and devices of `now` must have been there.
-std::string strangers_problem(const std::vector<Entity>& then, const std::vector<Entity>& now) {
+/// A node or device of `now` that did not take part in the earlier run.
+std::string new_parts_problem(const std::vector<Entity>& then, const std::vector<Entity>& now) {
   std::set<std::pair<std::string, std::string>> known;
   for (const Entity& e : then) known.emplace(e.kind, e.id);
   for (const Entity& e : now) {
@@ -176,7 +176,7 @@ std::string carry_over_problem(const Writer::Start& then, const Writer::Start& n
   check(differ("version of assay", a.assay_version, b.assay_version));
   check(differ("seed", std::to_string(a.seed), std::to_string(b.seed)));
   check(differ("level", a.level, b.level));
-  check(strangers_problem(then.entities, now.entities));
+  check(new_parts_problem(then.entities, now.entities));
   check(config_problem(then.config, now.config, true));
   return one_line(problem);
 }

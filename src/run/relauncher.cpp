@@ -25,7 +25,7 @@
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "device/backend.hpp"
-#include "results/carry.hpp"
+#include "results/described.hpp"
 #include "results/disk.hpp"
 #include "results/entity_tree.hpp"
 #include "results/reader.hpp"
@@ -219,9 +219,8 @@ class Launches {
         if (e.kind == "node" && !excluded_.contains(e.name)) a.nodes.insert(e.name);
       for (const auto& e : r.events) {
         const std::string node = node_of(r, e.entity);
-        if ((e.kind == "lost" || e.kind == "hang") && !e.text.starts_with(results::earlier_launch) &&
-            !node.empty())
-          a.lost.insert(node);
+        const auto loss = results::loss_of(e);
+        if (loss && !loss->earlier && !node.empty()) a.lost.insert(node);
         a.stuck = a.stuck || e.kind == "stuck";
       }
     } else if (fs::is_directory(partial(), ignored)) {

@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-#include "results/carry.hpp"
+#include "results/described.hpp"
 #include "verdict/constants.hpp"
 #include "verdict/corrupt.hpp"
 
@@ -204,8 +204,7 @@ namespace {
 std::set<std::int32_t> lost_twice(const Judgement& j) {
   std::set<std::int32_t> now, before, twice;
   for (const auto& e : j.results.events)
-    if (e.kind == "hang" || e.kind == "lost")
-      (e.text.starts_with(results::earlier_launch) ? before : now).insert(e.entity);
+    if (const auto loss = results::loss_of(e)) (loss->earlier ? before : now).insert(e.entity);
   std::set_intersection(now.begin(), now.end(), before.begin(), before.end(),
                         std::inserter(twice, twice.end()));
   twice.erase(-1);
@@ -218,9 +217,9 @@ void judge_events(Judgement& j) {
   const auto again = lost_twice(j);
   for (const auto& e : j.results.events) {
     if (e.kind == "inject-unfired") j.gap(e.text);
-    const bool lost = e.kind == "hang" || e.kind == "lost";
+    const auto lost = results::loss_of(e);
     const bool named = lost || is_finding(e.finding);
-    const std::string kind = lost ? e.kind : named ? e.finding : "mismatch";
+    const std::string kind = lost ? lost->kind : named ? e.finding : "mismatch";
     const bool uncovered = kind == "uncovered" && e.kind == "launch-warn" && requires_coverage(j);
     const bool fail = e.kind == "launch-fail" || (lost && again.contains(e.entity)),
                open = e.kind == "launch-inconclusive" || lost || uncovered;
@@ -229,6 +228,7 @@ void judge_events(Judgement& j) {
     f.action = lost || f.kind == "missing" ? "TRIAGE" : "CONFIG";
     f.evidence = "/events";
     f.text = named || e.finding.empty() ? e.text : e.finding + ": " + e.text;
+    if (lost && lost->earlier) f.text = "in an earlier launch: " + f.text;
     if (j.entities.valid(e.entity) && e.text.find(f.name) == std::string::npos)
       f.text = f.name + ": " + f.text;
     j.add(std::move(f), {e.entity}, open);

@@ -104,7 +104,7 @@ void replay(results::Results& r, std::vector<std::uint64_t> digests, const std::
   r.cases.push_back(again);
 }
 
-TEST(VerdictFacts, TwoThatDisagreeAreBothNamedAndComputeAgain) {
+TEST(VerdictFacts, TwoDifferentDigestsAreBothNamedAndRepeated) {
   auto r = two_that_disagree();
   const auto v = judge(r);
   EXPECT_EQ(v.state, "INCONCLUSIVE");
@@ -288,6 +288,25 @@ TEST(VerdictFacts, LaunchEventsBecomeFindings) {
   v = judge(hung);
   EXPECT_EQ(v.state, "INCONCLUSIVE");
   EXPECT_EQ(find_kind(v, "hang")->action, "TRIAGE");
+}
+
+TEST(VerdictFacts, ARankThatIsLostInTwoLaunchesFailsItsDevice) {
+  const std::string device = "node2/cores0-1";
+  const auto lost = [&](const char* kind, const char* text) {
+    auto r = healthy();
+    r.events.push_back({0, row_named(r, device), "lost", "rank 2 is gone"});
+    r.events.push_back({0, row_named(r, device), kind, text});
+    results::complete_launch_events(r.events);
+    return judge(r);
+  };
+  EXPECT_EQ(lost("lost", "rank 2 is gone").state, "INCONCLUSIVE") << "both in this launch";
+  for (const auto& v :
+       {lost("earlier-lost", "rank 2 was killed"), lost("hang", "in an earlier launch: rank 2 was killed")}) {
+    EXPECT_EQ(v.state, "FAIL");
+    EXPECT_TRUE(std::any_of(v.findings.begin(), v.findings.end(), [&](const auto& f) {
+      return f.name == device && f.text.find("earlier launch: rank 2 was killed") != std::string::npos;
+    })) << all_reasons(v);
+  }
 }
 
 TEST(VerdictFacts, LaunchEventsOfOlderFilesNameTheirFindingInTheText) {
