@@ -8,15 +8,18 @@ import re
 import statistics
 import subprocess
 
+import fake_gpus
 import harness
 
-GPUS = pathlib.Path(__file__).resolve().parents[1] / "emulation" / "gpus.json"
 # Small matrices: the emulation multiplies one element after the other.
 GEMM = ["run", "--device", "cuda", "--suites", "gemm", "--gemm.sizes", "64", "--quiet", "--out", "r.h5"]
 
 
 class Emulated(harness.CliTest):
-    env = {"ASSAY_FAKE_GPUS": str(GPUS), "ASSAY_NVML_LIBRARY": "/nonexistent"}
+    def setUp(self):
+        super().setUp()
+        two = self.write("gpus.json", json.dumps(fake_gpus.small()))
+        self.env = {"ASSAY_FAKE_GPUS": str(two), "ASSAY_NVML_LIBRARY": "/nonexistent"}
 
     def run_on(self, ranks, *args, env=None):
         return self.mpirun(ranks, *args, env={**self.env, **(env or {})})
@@ -141,7 +144,7 @@ class Emulated(harness.CliTest):
         """Its rank meets the error alone, during set-up: nobody may wait for it in a collective operation."""
         for fault, code, words in [("lost", 2, "cannot be described"), ("ecc", 2, "uncorrectable ECC error"), ("busy", 0, "busy or unavailable")]:
             with self.subTest(fault=fault):
-                gpus = json.loads(GPUS.read_text())
+                gpus = fake_gpus.small()
                 gpus["nodes"]["*"][1]["fault"] = fault
                 path = self.write(f"{fault}.json", json.dumps(gpus))
                 result = self.run_on(2, *GEMM, "--force", "--gemm.dtypes", "bf16", "--level", "smoke", env={"ASSAY_FAKE_GPUS": str(path)})
@@ -156,14 +159,14 @@ class Emulated(harness.CliTest):
                     self.assertEqual(str(file.attrs["state"]).strip("b'"), "complete")
 
     def test_a_gpu_in_use_is_a_gap_where_all_must_be_covered(self):
-        gpus = json.loads(GPUS.read_text())
+        gpus = fake_gpus.small()
         gpus["nodes"]["*"][1]["fault"] = "busy"
         path = self.write("busy.json", json.dumps(gpus))
         result = self.run_on(2, *GEMM, "--gemm.dtypes", "bf16", "--level", "smoke", "--require", "coverage", env={"ASSAY_FAKE_GPUS": str(path)})
         self.assert_code(result, 3)
 
     def test_no_gpu_that_can_be_used(self):
-        gpus = json.loads(GPUS.read_text())
+        gpus = fake_gpus.small()
         for gpu in gpus["nodes"]["*"]:
             gpu["fault"] = "ecc"
         path = self.write("sick.json", json.dumps(gpus))
@@ -185,7 +188,7 @@ class Emulated(harness.CliTest):
 
     def with_energy(self):
         """The library of a driver whose GPUs use 40 W, and 200 W more for each processor that their process keeps busy."""
-        gpus = json.loads(GPUS.read_text())
+        gpus = fake_gpus.small()
         for gpu in gpus["nodes"]["*"]:
             gpu["energy_j"] = {"start": 0, "rate": 40, "busy": 200}
         path = self.write("energy.json", json.dumps(gpus))
@@ -228,7 +231,7 @@ class Emulated(harness.CliTest):
             self.assertEqual(case["errors"][:].max(), 0)
 
     def test_rates_are_held_against_what_the_driver_says_of_the_gpu(self):
-        gpus = json.loads(GPUS.read_text())
+        gpus = fake_gpus.small()
         bounds = {"slow": {"generation_max": 1, "width_max": 1}, "fast": {"generation_max": 6, "width_max": 16}}
         for speed, bound in bounds.items():
             for gpu in gpus["nodes"]["*"]:

@@ -4,14 +4,13 @@
 import json
 import math
 import os
-import pathlib
 import statistics
 import threading
 import time
 
+import fake_gpus
 import harness
 
-GPUS = pathlib.Path(__file__).resolve().parents[1] / "fake_nvml" / "two_gpus.json"
 FAKE = os.environ["ASSAY_FAKE_NVML"]
 # A case of three seconds, in which something can happen. A stall is a fault made on purpose: without another finding such a run is open.
 RUN = ["run", "--suites", "inventory,selftest", "--inject", "stall:seconds=0.6,duty=1,suite=selftest", "--quiet", "--telemetry-hz", "5",
@@ -21,7 +20,7 @@ RUN = ["run", "--suites", "inventory,selftest", "--inject", "stall:seconds=0.6,d
 class GpuTest(harness.CliTest):
     def setUp(self):
         super().setUp()
-        self.gpus = json.loads(GPUS.read_text())
+        self.gpus = fake_gpus.h100()
         self.env = {"ASSAY_NVML_LIBRARY": FAKE, "ASSAY_FAKE_GPUS": str(self.dir / "gpus.json")}
         self.save()
 

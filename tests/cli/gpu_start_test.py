@@ -2,15 +2,12 @@
 """A GPU that fails while the launch is set up, after it could be described: its rank meets that alone, and nobody waits for it."""
 
 import json
-import pathlib
 
 import h5py
 
+import fake_gpus
 import harness
 import outcome
-
-GPUS = pathlib.Path(__file__).resolve().parents[1] / "emulation" / "gpus.json"
-
 
 GEMM = ["--suites", "gemm", "--gemm.sizes", "64", "--gemm.dtypes", "bf16"]
 LINKS = ["--suites", "gemm,p2p", *GEMM[2:], "--p2p.sizes", "8388608", "--p2p.modes", "uni", "--p2p.gpu-direct", "on"]
@@ -19,7 +16,7 @@ LINKS = ["--suites", "gemm,p2p", *GEMM[2:], "--p2p.sizes", "8388608", "--p2p.mod
 class Start(harness.CliTest):
     def run_with(self, faults, *args):
         """On two emulated GPUs, one per rank; `faults` by GPU."""
-        gpus = json.loads(GPUS.read_text())
+        gpus = fake_gpus.small()
         for gpu, fault in faults.items():
             gpus["nodes"]["*"][gpu]["fault"] = fault
         env = {"ASSAY_FAKE_GPUS": str(self.write("gpus.json", json.dumps(gpus))), "ASSAY_NVML_LIBRARY": "/nonexistent"}

@@ -11,11 +11,11 @@ import subprocess
 import time
 
 import cluster
+import fake_gpus
 import outcome
 from results import Results
 
 SCRIPTS = cluster.SCRIPT.parents[1] / "scripts"
-GPUS = cluster.SCRIPT.parents[1] / "tests" / "emulation" / "gpus.json"  # two
 PAIRS = "--suites inventory,p2p --p2p.scopes cross --p2p.modes uni --p2p.sizes 262144"
 
 
@@ -109,7 +109,7 @@ class Night(cluster.ClusterTest):
 
     def emulated(self, faults=(), **changed):
         """The program on two emulated GPUs per host; `faults` by (host, GPU)."""
-        gpus = json.loads(GPUS.read_text())
+        gpus = fake_gpus.small()
         two = gpus["nodes"].pop("*")
         for i, host in enumerate(self.cluster.hosts):
             gpus["nodes"][host] = [gpu | changed | {"uuid": gpu["uuid"].replace("0011", f"00{i}1")} for gpu in two]

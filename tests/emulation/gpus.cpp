@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpus.hpp"
 
-#include <unistd.h>
-
 #include <cstdlib>
-#include <fstream>
-#include <nlohmann/json.hpp>
 #include <sstream>
+
+#include "tests/fake_gpus/gpus_file.hpp"
 
 namespace emulation {
 namespace {
 
-using Json = nlohmann::json;
+using assay::fake::Json;
 
 Gpu gpu_from(const Json& j) {
   Gpu gpu;
@@ -33,15 +31,7 @@ Gpu gpu_from(const Json& j) {
 
 std::vector<Gpu> all_gpus() {
   std::vector<Gpu> gpus;
-  const char* file = std::getenv("ASSAY_FAKE_GPUS");
-  if (file == nullptr) return gpus;
-  std::ifstream in(file);
-  const Json nodes = Json::parse(in).at("nodes");
-  char host[256] = {};
-  gethostname(host, sizeof(host) - 1);
-  const char* key = nodes.contains(host) ? host : "*";
-  if (!nodes.contains(key)) return gpus;
-  for (const Json& j : nodes.at(key)) gpus.push_back(gpu_from(j));
+  for (const Json& j : assay::fake::GpusFile::get().gpus()) gpus.push_back(gpu_from(j));
   return gpus;
 }
 

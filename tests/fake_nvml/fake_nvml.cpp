@@ -8,15 +8,15 @@
 #include <set>
 #include <thread>
 
-#include "machine.hpp"
 #include "telemetry/nvml_abi.hpp"
+#include "tests/fake_gpus/gpus_file.hpp"
 
 namespace {
 
 using namespace assay::nvml;
 using assay::fake::at;
+using assay::fake::GpusFile;
 using assay::fake::Json;
-using assay::fake::Machine;
 using Path = std::vector<std::string>;
 
 constexpr Return unknown_error = 999;
@@ -40,7 +40,7 @@ Return status_of(const Json& value) {
 }
 
 Json gpu_of(Device device) {
-  const Json gpus = Machine::get().gpus();
+  const Json gpus = GpusFile::get().gpus();
   return index_of(device) < gpus.size() ? gpus[index_of(device)] : Json();
 }
 
@@ -167,7 +167,7 @@ struct Listener {
 extern "C" {
 
 Return nvmlInit_v2() {
-  const Json file = Machine::get().file();
+  const Json file = GpusFile::get().file();
   if (!file.is_object()) return driver_not_loaded;
   if (file.contains("init")) return status_of(file["init"]);
   return success;
@@ -177,17 +177,17 @@ const char* nvmlErrorString(Return result) {
   return result == gpu_is_lost ? "GPU is lost" : "a made up error";
 }
 Return nvmlSystemGetDriverVersion(char* out, unsigned length) {
-  return put_text(Machine::get().file().value("driver", Json()), out, length);
+  return put_text(GpusFile::get().file().value("driver", Json()), out, length);
 }
 Return nvmlSystemGetNVMLVersion(char* out, unsigned length) {
-  return put_text(Machine::get().file().value("nvml", Json()), out, length);
+  return put_text(GpusFile::get().file().value("nvml", Json()), out, length);
 }
 Return nvmlDeviceGetCount_v2(unsigned* count) {
-  *count = static_cast<unsigned>(Machine::get().gpus().size());
+  *count = static_cast<unsigned>(GpusFile::get().gpus().size());
   return success;
 }
 Return nvmlDeviceGetHandleByIndex_v2(unsigned index, Device* device) {
-  const Json gpus = Machine::get().gpus();
+  const Json gpus = GpusFile::get().gpus();
   if (index >= gpus.size()) return invalid_argument;
   if (gpus[index].value("no_handle", false)) return gpu_is_lost;
   *device = device_of(index);
@@ -347,7 +347,7 @@ Return nvmlDeviceRegisterEvents(Device, unsigned long long, EventSet) { return s
 Return nvmlEventSetWait_v2(EventSet, EventData* out, unsigned) {
   Listener& listener = Listener::get();
   const std::scoped_lock lock(listener.mutex);
-  const Json gpus = Machine::get().gpus();
+  const Json gpus = GpusFile::get().gpus();
   for (std::size_t g = 0; g < gpus.size(); ++g) {
     const Json events = gpus[g].value("events", Json::array());
     for (std::size_t e = 0; e < events.size(); ++e) {

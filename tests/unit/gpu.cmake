@@ -3,7 +3,7 @@ assay_test(unit_gpu SOURCES telemetry/nvml_test.cpp topology/gpu_place_test.cpp 
   LINKS assay_run assay_topology assay_verdict nlohmann_json::nlohmann_json LABELS unit)
 add_dependencies(unit_gpu fake_nvml fake_nvml_old)
 target_compile_definitions(unit_gpu PRIVATE FAKE_NVML="$<TARGET_FILE:fake_nvml>" FAKE_NVML_OLD="$<TARGET_FILE:fake_nvml_old>"
-  TWO_GPUS="${PROJECT_SOURCE_DIR}/tests/fake_nvml/two_gpus.json")
+  TWO_GPUS="${PROJECT_SOURCE_DIR}/tests/fake_gpus/two_h100.json")
 
 # Two kinds of GPUs in one program.
 assay_library(assay_device_sample SOURCES ${PROJECT_SOURCE_DIR}/tests/sample_backend/sample_backend.cpp LINKS assay_device assay_transport)

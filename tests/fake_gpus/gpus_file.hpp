@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The GPUs that the file named by ASSAY_FAKE_GPUS makes up for this host. Whatever stands in for a driver's
-// library reads them here.
+// The GPUs that the file named by ASSAY_FAKE_GPUS describes for this host. The emulation of CUDA and the fake
+// NVML read them here.
 #pragma once
 
 #include <sys/stat.h>
@@ -26,11 +26,11 @@ inline double monotonic_s() {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-class Machine {
+class GpusFile {
  public:
-  static Machine& get() {
-    static Machine machine;
-    return machine;
+  static GpusFile& get() {
+    static GpusFile file;
+    return file;
   }
 
   /// The file as it is now: it is read again when its time or size has changed.
