@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 #include "base/error.hpp"
 
@@ -22,6 +23,13 @@ std::string usage_message(const Call& call) {
   }
   ADD_FAILURE() << "no error was thrown";
   return "";
+}
+
+/// Matches a message that contains all of these names and numbers, whatever the sentence around them.
+inline auto names(const std::vector<std::string>& words) {
+  std::vector<::testing::Matcher<std::string>> each;
+  for (const std::string& word : words) each.push_back(::testing::HasSubstr(word));
+  return ::testing::AllOfArray(each);
 }
 
 }  // namespace assay

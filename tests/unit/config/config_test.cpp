@@ -44,11 +44,11 @@ TEST(Config, OrdersSuitesCanonicallyAndTakesHiddenOnesByName) {
 }
 
 TEST(Config, NamesAnUnknownSuite) {
-  EXPECT_EQ(failure({{"suites", {"gemm,nosuch"}}}),
-            "--suites: no suite 'nosuch' (suites: inventory, gemm, memory)");
+  EXPECT_THAT(failure({{"suites", {"gemm,nosuch"}}}),
+              names({"--suites:", "nosuch", "inventory", "gemm", "memory"}));
 }
 
-TEST(Config, KnowsTheBudgetOfEveryLevel) {
+TEST(Config, EveryLevelHasItsBudget) {
   EXPECT_DOUBLE_EQ(config_of({{"level", {"smoke"}}}).budget_s(), 15);
   EXPECT_DOUBLE_EQ(config_of({{"level", {"standard"}}}).budget_s(), 900);
   EXPECT_DOUBLE_EQ(config_of({{"level", {"extended"}}}).budget_s(), 7200);
@@ -63,23 +63,22 @@ TEST(Config, KnowsTheBudgetOfEveryLevel) {
 
 TEST(Config, RefusesCombinationsThatContradict) {
   EXPECT_THAT(failure({{"level", {"soak"}}}), HasSubstr("--level: soak needs --duration"));
-  EXPECT_EQ(failure({{"duration", {"8h"}}}), "--duration: only goes with --level soak, not quick");
+  EXPECT_THAT(failure({{"duration", {"8h"}}}), names({"--duration:", "--level soak", "quick"}));
   EXPECT_THAT(failure({{"level", {"soak"}}, {"duration", {"0"}}}),
               HasSubstr("--duration: 0 s is not between"));
-  EXPECT_EQ(failure({{"no-color", {"true"}}, {"color", {"always"}}}),
-            "--no-color: contradicts --color always");
-  EXPECT_EQ(failure({{"quiet", {"true"}}, {"progress", {"always"}}}),
-            "--quiet: contradicts --progress always");
-  EXPECT_EQ(failure({{"out", {"a"}}, {"json", {"a"}}}), "--json: 'a' is already the file of another option");
-  EXPECT_EQ(failure({{"nodes", {"a"}}, {"junit", {"a"}}}),
-            "--nodes: 'a' is already the file of another option");
+  EXPECT_THAT(failure({{"no-color", {"true"}}, {"color", {"always"}}}),
+              names({"--no-color:", "--color always"}));
+  EXPECT_THAT(failure({{"quiet", {"true"}}, {"progress", {"always"}}}),
+              names({"--quiet:", "--progress always"}));
+  EXPECT_THAT(failure({{"out", {"a"}}, {"json", {"a"}}}), names({"--json:", "'a'"}));
+  EXPECT_THAT(failure({{"nodes", {"a"}}, {"junit", {"a"}}}), names({"--nodes:", "'a'"}));
 }
 
 TEST(Config, RefusesNumbersOutOfRange) {
-  EXPECT_EQ(failure({{"expect-nodes", {"0"}}}), "--expect-nodes: 0 is less than 1");
-  EXPECT_EQ(failure({{"expect-ranks", {"-3"}}}), "--expect-ranks: -3 is less than 1");
-  EXPECT_EQ(failure({{"threads", {"0"}}}), "--threads: 0 is less than 1");
-  EXPECT_EQ(failure({{"seed", {"-1"}}}), "--seed: -1 is less than 0");
+  EXPECT_THAT(failure({{"expect-nodes", {"0"}}}), names({"--expect-nodes: 0", "1"}));
+  EXPECT_THAT(failure({{"expect-ranks", {"-3"}}}), names({"--expect-ranks: -3", "1"}));
+  EXPECT_THAT(failure({{"threads", {"0"}}}), names({"--threads: 0", "1"}));
+  EXPECT_THAT(failure({{"seed", {"-1"}}}), names({"--seed: -1", "0"}));
   EXPECT_THAT(failure({{"max-file", {"0"}}}), HasSubstr("--max-file: 0"));
   EXPECT_EQ(config_of({{"seed", {"0"}}}).seed, 0u);
   EXPECT_TRUE(config_of({{"seed", {"0"}}}).seed_given);

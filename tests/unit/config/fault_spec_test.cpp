@@ -91,49 +91,45 @@ TEST(FaultSpec, CasesAreGlobs) {
 }
 
 TEST(FaultSpec, NamesWhatIsWrong) {
-  EXPECT_EQ(failure("slwo:factor=0.5"),
-            "no fault 'slwo' (faults: slow, stall, bitflip, nan, drop, slowlink, hang, crash, exit, throw, "
-            "diskfull, nomem, clock)");
+  EXPECT_THAT(failure("slwo:factor=0.5"), names({"slwo", "slow", "stall", "clock"}));
   EXPECT_THAT(failure(""), HasSubstr("no fault ''"));
-  EXPECT_EQ(
-      failure("slow:factr=0.5"),
-      "slow has no key 'factr' (keys: factor, duty, step, ramp, rank, node, device, suite, case, metric, "
-      "after, seed)");
+  EXPECT_THAT(failure("slow:factr=0.5"), names({"slow", "'factr'", "factor", "duty", "seed"}));
   EXPECT_THAT(failure("slow:"), HasSubstr("slow has no key '' (keys: "));
-  EXPECT_EQ(failure("diskfull:rank=1"), "diskfull has no key 'rank' (keys: after_bytes)");
-  EXPECT_EQ(failure("slow:rank=1"), "slow needs factor= in 'slow:rank=1'");
-  EXPECT_EQ(failure("bitflip"), "bitflip needs target= in 'bitflip'");
-  EXPECT_EQ(failure("nan:word=1"), "nan needs target= in 'nan:word=1'");
-  EXPECT_EQ(failure("slowlink:factor=0.5"), "slowlink needs pair= in 'slowlink:factor=0.5'");
-  EXPECT_EQ(failure("clock"), "clock needs ppm= or offset_s= in 'clock'");
-  EXPECT_EQ(failure("slow:factor=0.5,factor=0.6"), "factor is given twice in 'slow:factor=0.5,factor=0.6'");
-  EXPECT_EQ(failure("slow:factor"), "factor needs a value in 'slow:factor'");
-  EXPECT_EQ(failure("slow:factor="), "factor needs a value in 'slow:factor='");
-  EXPECT_EQ(failure("hang\n"), "a control character in the text of a fault");
+  EXPECT_THAT(failure("diskfull:rank=1"), names({"diskfull", "'rank'", "after_bytes"}));
+  EXPECT_THAT(failure("slow:rank=1"), names({"slow:rank=1", "factor="}));
+  EXPECT_THAT(failure("bitflip"), names({"bitflip", "target="}));
+  EXPECT_THAT(failure("nan:word=1"), names({"nan:word=1", "target="}));
+  EXPECT_THAT(failure("slowlink:factor=0.5"), names({"slowlink:factor=0.5", "pair="}));
+  EXPECT_THAT(failure("clock"), names({"clock", "ppm=", "offset_s="}));
+  EXPECT_THAT(failure("slow:factor=0.5,factor=0.6"),
+              names({"factor", "twice", "'slow:factor=0.5,factor=0.6'"}));
+  EXPECT_THAT(failure("slow:factor"), names({"value", "'slow:factor'"}));
+  EXPECT_THAT(failure("slow:factor="), names({"value", "'slow:factor='"}));
+  EXPECT_THAT(failure("hang\n"), HasSubstr("control character"));
 }
 
 TEST(FaultSpec, NamesValuesOutOfRange) {
-  EXPECT_EQ(failure("slow:factor=1"), "factor=1: must be between 0 and 1, both excluded");
+  EXPECT_THAT(failure("slow:factor=1"), names({"factor=1:", "between 0 and 1"}));
   for (const char* factor : {"0", "-0.5", "1.5"})
     EXPECT_THAT(failure(std::string("slow:factor=") + factor), HasSubstr("must be between 0 and 1"));
   for (const char* factor : {"nan", "inf", "half", "0.5x", "1e999"})
     EXPECT_THAT(failure(std::string("slow:factor=") + factor), HasSubstr("factor="));
-  EXPECT_EQ(failure("drop:duty=0"), "duty=0: must be above 0 and at most 1");
-  EXPECT_EQ(failure("hang:rank=one"), "rank=one: not a whole number");
+  EXPECT_THAT(failure("drop:duty=0"), names({"duty=0:", "1"}));
+  EXPECT_THAT(failure("hang:rank=one"), names({"rank=one:", "number"}));
   for (const char* rank : {"-1", "5-2", "1-", "-", "1--2", "1+", "+", "1-2-3", "99999999999999999999", "1.5"})
     EXPECT_THAT(failure(std::string("hang:rank=") + rank), HasSubstr("rank=")) << rank;
-  EXPECT_EQ(failure("hang:node=5-2"), "node=5-2: a list like 1+4 or a range like 2-5");
-  EXPECT_EQ(failure("hang:rank=5-2"), "rank=5-2: a list like 1+4 or a range like 2-5");
-  EXPECT_EQ(failure("bitflip:target=gemm,bit=64"), "bit=64: a bit of a 64-bit word, 0 to 63");
-  EXPECT_EQ(failure("hang:step=-1"), "step=-1: not a whole number");
-  EXPECT_EQ(failure("exit:code=256"), "code=256: an exit code, 0 to 255");
-  EXPECT_EQ(failure("slowlink:factor=0.5,pair=1"), "pair=1: two ranks as SRC>DST");
-  EXPECT_EQ(failure("slowlink:factor=0.5,pair=1>1"), "pair=1>1: a rank has no link to itself");
+  EXPECT_THAT(failure("hang:node=5-2"), names({"node=5-2:", "1+4", "2-5"}));
+  EXPECT_THAT(failure("hang:rank=5-2"), names({"rank=5-2:", "1+4", "2-5"}));
+  EXPECT_THAT(failure("bitflip:target=gemm,bit=64"), names({"bit=64:", "0 to 63"}));
+  EXPECT_THAT(failure("hang:step=-1"), names({"step=-1:", "number"}));
+  EXPECT_THAT(failure("exit:code=256"), names({"code=256:", "0 to 255"}));
+  EXPECT_THAT(failure("slowlink:factor=0.5,pair=1"), names({"pair=1:", "SRC>DST"}));
+  EXPECT_THAT(failure("slowlink:factor=0.5,pair=1>1"), names({"pair=1>1:", "itself"}));
   EXPECT_THAT(failure("stall:seconds=soon"), HasSubstr("seconds=soon: "));
   EXPECT_THAT(failure("stall:seconds=-1"), HasSubstr("seconds=-1: "));
-  EXPECT_EQ(failure("stall:seconds=25h"), "seconds=25h: at most a day");
+  EXPECT_THAT(failure("stall:seconds=25h"), names({"seconds=25h:", "day"}));
   EXPECT_THAT(failure("diskfull:after_bytes=-1"), HasSubstr("after_bytes=-1: "));
-  EXPECT_EQ(failure("clock:ppm=fast"), "ppm=fast: not a number");
+  EXPECT_THAT(failure("clock:ppm=fast"), names({"ppm=fast:", "number"}));
 }
 
 TEST(FaultSpec, WhateverIsTypedIsReadOrNamedInOneLine) {
@@ -193,11 +189,10 @@ TEST(FaultSpec, TheOptionMayBeRepeatedAndIsEchoed) {
 }
 
 TEST(FaultSpec, TheOptionNamesItself) {
-  EXPECT_EQ(usage_message([] {
-              make_config(values_of({"hang", "drop:pair=1"}), {"gemm"}, {});
-            }),
-            "--inject: drop has no key 'pair' (keys: step, duty, rank, node, device, suite, case, metric, "
-            "after, seed)");
+  EXPECT_THAT(usage_message([] {
+                make_config(values_of({"hang", "drop:pair=1"}), {"gemm"}, {});
+              }),
+              names({"--inject: drop", "'pair'", "duty"}));
 }
 
 }  // namespace

@@ -46,24 +46,24 @@ TEST(OptionValues, ParsesEveryKind) {
 }
 
 TEST(OptionValues, RefusesABadValueOfEveryKindNamingOptionAndValue) {
-  EXPECT_EQ(failure(spec(OptionKind::flag), {"maybe"}), "--x: 'maybe' is neither true nor false");
-  EXPECT_EQ(failure(spec(OptionKind::integer), {"12.5"}), "--x: '12.5' is no whole number");
-  EXPECT_EQ(failure(spec(OptionKind::integer), {"99999999999999999999"}),
-            "--x: '99999999999999999999' is out of range");
-  EXPECT_EQ(failure(spec(OptionKind::number), {"half"}), "--x: 'half' is no number");
-  EXPECT_EQ(failure(spec(OptionKind::number), {"nan"}), "--x: 'nan' is no finite number");
+  EXPECT_THAT(failure(spec(OptionKind::flag), {"maybe"}), names({"--x:", "maybe"}));
+  EXPECT_THAT(failure(spec(OptionKind::integer), {"12.5"}), names({"--x:", "12.5"}));
+  EXPECT_THAT(failure(spec(OptionKind::integer), {"99999999999999999999"}),
+              names({"--x:", "99999999999999999999", "range"}));
+  EXPECT_THAT(failure(spec(OptionKind::number), {"half"}), names({"--x:", "half"}));
+  EXPECT_THAT(failure(spec(OptionKind::number), {"nan"}), names({"--x:", "nan"}));
   EXPECT_THAT(failure(spec(OptionKind::bytes), {"4KB"}), HasSubstr("--x: '4KB' is no size"));
   EXPECT_THAT(failure(spec(OptionKind::seconds), {"soon"}), HasSubstr("--x: 'soon' is no duration"));
-  EXPECT_EQ(failure(spec(OptionKind::list), {"a,,b"}), "--x: empty item in 'a,,b'");
-  EXPECT_EQ(failure(spec(OptionKind::choice, "", {"quick", "soak"}), {"quik"}),
-            "--x: 'quik' is not one of quick, soak (did you mean quick?)");
-  EXPECT_EQ(failure(spec(OptionKind::choices, "", {"a", "b"}), {"a,c"}), "--x: 'c' is not one of a, b");
+  EXPECT_THAT(failure(spec(OptionKind::list), {"a,,b"}), names({"--x:", "a,,b"}));
+  EXPECT_THAT(failure(spec(OptionKind::choice, "", {"quick", "soak"}), {"quik"}),
+              names({"--x:", "'quik'", "soak", "quick?"}));
+  EXPECT_THAT(failure(spec(OptionKind::choices, "", {"a", "b"}), {"a,c"}), names({"--x:", "'c'", "a, b"}));
   EXPECT_EQ(failure(spec(OptionKind::text), {""}), "--x: empty value");
   EXPECT_EQ(failure(spec(OptionKind::path), {""}), "--x: empty value");
 }
 
 TEST(OptionValues, TakesOneValueUnlessItIsAList) {
-  EXPECT_EQ(failure(spec(OptionKind::text), {"a", "b"}), "--x: given 2 times");
+  EXPECT_THAT(failure(spec(OptionKind::text), {"a", "b"}), names({"--x:", "2"}));
   EXPECT_THAT(set(spec(OptionKind::text, "", {}, true), {"a,b", "c"}).list("x"), ElementsAre("a,b", "c"));
 }
 

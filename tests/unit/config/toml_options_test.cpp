@@ -72,25 +72,23 @@ TEST_F(TomlOptions, CanHoldEveryOptionOfRun) {
 }
 
 TEST_F(TomlOptions, NamesLineAndKeyOfAnUnknownOption) {
-  EXPECT_EQ(failure("level = \"smoke\"\nlimts = \"x\"\n"), "2: limts: unknown option (did you mean limits?)");
-  EXPECT_EQ(failure("[gemm]\ndtype = \"fp32\"\n"),
-            "2: gemm.dtype: unknown option (did you mean gemm.dtypes?)");
-  EXPECT_EQ(failure("xyzzy = \"run.h5\"\n"), "1: xyzzy: unknown option");
+  EXPECT_THAT(failure("level = \"smoke\"\nlimts = \"x\"\n"), names({"2: limts:", "limits?"}));
+  EXPECT_THAT(failure("[gemm]\ndtype = \"fp32\"\n"), names({"2: gemm.dtype:", "gemm.dtypes?"}));
+  EXPECT_THAT(failure("xyzzy = \"run.h5\"\n"), names({"1: xyzzy:", "unknown"}));
   EXPECT_THAT(failure("[a.b]\nc = 1\n"), HasSubstr("a.b: unknown option"));
 }
 
 TEST_F(TomlOptions, NamesWrongTypesAndValues) {
-  EXPECT_EQ(failure("seed = \"7\"\n"), "1: seed: is a string, must be an integer");
-  EXPECT_EQ(failure("force = \"true\"\n"), "1: force: is a string, must be true or false");
-  EXPECT_EQ(failure("level = 3\n"), "1: level: is an integer, must be a string");
-  EXPECT_EQ(failure("level = [\"smoke\"]\n"), "1: level: is an array, must be a string");
-  EXPECT_EQ(failure("\nlevel = \"tiny\"\n"),
-            "2: level: 'tiny' is not one of smoke, quick, standard, extended, soak");
+  EXPECT_THAT(failure("seed = \"7\"\n"), names({"1: seed:", "string", "integer"}));
+  EXPECT_THAT(failure("force = \"true\"\n"), names({"1: force:", "string", "true or false"}));
+  EXPECT_THAT(failure("level = 3\n"), names({"1: level:", "integer", "string"}));
+  EXPECT_THAT(failure("level = [\"smoke\"]\n"), names({"1: level:", "array", "string"}));
+  EXPECT_THAT(failure("\nlevel = \"tiny\"\n"), names({"2: level:", "tiny", "smoke"}));
   EXPECT_THAT(failure("[gemm]\ndtypes = [\"fp32\", \"fp7\"]\n"),
               HasSubstr("2: gemm.dtypes: 'fp7' is not one of fp32, fp64"));
   EXPECT_THAT(failure("max-file = \"2 giga\"\n"), HasSubstr("1: max-file: '2 giga' is no size"));
-  EXPECT_EQ(failure("suites = []\n"), "1: suites: empty array");
-  EXPECT_EQ(failure("config = \"other.toml\"\n"), "1: config: a configuration file cannot name another one");
+  EXPECT_THAT(failure("suites = []\n"), names({"1: suites:", "empty"}));
+  EXPECT_THAT(failure("config = \"other.toml\"\n"), names({"1: config:", "another"}));
 }
 
 TEST_F(TomlOptions, ReportsATruncatedFileInOneLine) {
