@@ -113,12 +113,14 @@ simulate::Population population_of(const std::string& text) {
   throw Error(ErrorKind::internal, "no population " + text);
 }
 
-/// What suites of this build say of their metrics, beside the simulator's own list.
-std::vector<simulate::MetricModel> declared(const Suites& suites) {
-  std::vector<simulate::Declared> all;
+/// The metrics that `items` name, with what the suites of this build declare of them.
+std::vector<simulate::MetricModel> metrics_of(const std::vector<std::string>& items, const Suites& suites) {
+  std::vector<simulate::Declared> declared;
   for (const auto& suite : suites)
-    all.push_back({std::string(suite->name()), suite->metrics(), suite->checkers()});
-  return simulate::models_of(all);
+    declared.push_back({std::string(suite->name()), suite->metrics(), suite->checkers()});
+  auto metrics = simulate::pick_metrics(items, simulate::models_of(declared));
+  simulate::describe(metrics, declared);
+  return metrics;
 }
 
 simulate::Spec spec_of(const OptionValues& values, const Suites& suites) {
@@ -132,8 +134,7 @@ simulate::Spec spec_of(const OptionValues& values, const Suites& suites) {
   }
   spec.leaves = values.integer("leaves");
   spec.nodes_per_chassis = values.integer("chassis");
-  spec.metrics =
-      naming("metrics", [&] { return simulate::pick_metrics(values.list("metrics"), declared(suites)); });
+  spec.metrics = naming("metrics", [&] { return metrics_of(values.list("metrics"), suites); });
   const std::pair<const char*, double*> fractions[] = {
       {"between-cv", &spec.between_cv}, {"within-cv", &spec.within_cv},
       {"run-cv", &spec.run_cv},         {"device-cv", &spec.device_cv},

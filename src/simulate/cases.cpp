@@ -51,34 +51,38 @@ class SampleNoise {
   SampleNoise(const Machine& machine, const std::string& path)
       : heavy_(machine.spec().noise == Noise::heavy),
         cv_(machine.spec().within_cv),
+        spikes_(machine.spec().spike_share),
         draw_(machine.run_stream(path + "/noise")) {}
   double operator()(std::uint64_t who, std::size_t sample) const {
     const std::uint64_t index = sample_index(who, sample);
     if (!heavy_) return cv_ * draw_.normal(index);
-    const double spike = draw_.uniform(index, 5) < spike_share ? spike_mean * draw_.exponential(index, 6) : 0;
+    const double spike = draw_.uniform(index, 5) < spikes_ ? spike_mean * draw_.exponential(index, 6) : 0;
     return cv_ * draw_.heavy(index, 3) - spike;
   }
 
  private:
   bool heavy_;
-  double cv_;
+  double cv_, spikes_;
   Draw draw_;
 };
 
-/// What a link gives around its true rate. Traffic of others lasts longer than a sample: whoever meets it in
+/// What a link gives around its true rate. Other traffic lasts longer than a sample: a link that has it in
 /// a round has it in all samples of the round.
 class LinkNoise {
  public:
   LinkNoise(const Machine& machine, const RandomStream& stream)
-      : link_cv_(machine.spec().link_cv), sample_cv_(machine.spec().within_cv), draw_(stream) {}
+      : link_cv_(machine.spec().link_cv),
+        sample_cv_(machine.spec().within_cv),
+        spikes_(machine.spec().spike_share),
+        draw_(stream) {}
   double operator()(std::size_t round, std::size_t sample) const {
     const std::uint64_t at = std::uint64_t{1} << 32 | round;
-    const double spike = draw_.uniform(at, 2) < spike_share ? spike_mean * draw_.exponential(at, 3) : 0;
+    const double spike = draw_.uniform(at, 2) < spikes_ ? spike_mean * draw_.exponential(at, 3) : 0;
     return link_cv_ * draw_.normal(at) - spike + sample_cv_ * draw_.normal(sample);
   }
 
  private:
-  double link_cv_, sample_cv_;
+  double link_cv_, sample_cv_, spikes_;
   Draw draw_;
 };
 

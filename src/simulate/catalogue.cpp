@@ -6,16 +6,19 @@
 
 #include "base/error.hpp"
 #include "base/glob.hpp"
+#include "results/described.hpp"
 
 namespace assay::simulate {
 namespace {
 
 using results::Better;
 
-MetricModel device(const char* suite, std::string name, const char* metric, const char* unit, Better better,
-                   double typical, double slope, Json parameters) {
-  return {suite,           std::move(name), metric,  unit,  better,
-          Subject::device, "node-local",    typical, slope, std::move(parameters)};
+MetricModel device(const char* suite, const char* operation, std::string name, const char* metric,
+                   const char* unit, Better better, double typical, double slope, Json parameters) {
+  MetricModel model{suite,           std::move(name), metric,  unit,  better,
+                    Subject::device, "node-local",    typical, slope, std::move(parameters)};
+  model.operation = operation;
+  return model;
 }
 
 void add_gemm(std::vector<MetricModel>& all) {
@@ -24,8 +27,8 @@ void add_gemm(std::vector<MetricModel>& all) {
   for (const auto& [dtype, rate] : types) {
     for (const int n : {2048, 4096, 8192}) {
       for (const char* mode : {"together", "alone"}) {
-        all.push_back(device("gemm", std::string(dtype) + "-n" + std::to_string(n) + "-" + mode, "throughput",
-                             "FLOP/s", Better::higher, rate * (n == 2048 ? 0.9 : 1.0), 0.94,
+        all.push_back(device("gemm", "product", std::string(dtype) + "-n" + std::to_string(n) + "-" + mode,
+                             "throughput", "FLOP/s", Better::higher, rate * (n == 2048 ? 0.9 : 1.0), 0.94,
                              {{"dtype", dtype}, {"n", n}, {"mode", mode}}));
       }
     }
@@ -35,15 +38,15 @@ void add_gemm(std::vector<MetricModel>& all) {
 void add_memory(std::vector<MetricModel>& all) {
   for (const char* operation : {"triad", "copy", "read", "write"}) {
     for (const char* mode : {"together", "alone"}) {
-      all.push_back(device("memory", std::string(operation) + "-" + mode, "bandwidth", "B/s", Better::higher,
-                           3.0e12, 0, {{"operation", operation}, {"mode", mode}}));
+      all.push_back(device("memory", "stream", std::string(operation) + "-" + mode, "bandwidth", "B/s",
+                           Better::higher, 3.0e12, 0, {{"operation", operation}, {"mode", mode}}));
     }
   }
-  all.push_back(
-      device("memory", "latency-alone", "latency", "s", Better::lower, 6e-7, 0, {{"mode", "alone"}}));
+  all.push_back(device("memory", "latency", "latency-alone", "latency", "s", Better::lower, 6e-7, 0,
+                       {{"mode", "alone"}}));
   for (const char* pattern : {"own-address", "moving-inversions", "march-c"}) {
-    all.push_back(device("memory", std::string("pattern-") + pattern + "-together", "bandwidth", "B/s",
-                         Better::higher, 2.6e12, 0, {{"pattern", pattern}, {"mode", "together"}}));
+    all.push_back(device("memory", "pattern", std::string("pattern-") + pattern + "-together", "bandwidth",
+                         "B/s", Better::higher, 2.6e12, 0, {{"pattern", pattern}, {"mode", "together"}}));
   }
 }
 
@@ -64,6 +67,7 @@ void add_links(std::vector<MetricModel>& all) {
                     {"scope", "cross"},
                     {"transport", "mpi"},
                     {"series", "pipelined"}}});
+    all.back().operation = mode;
   };
   link("bandwidth-uni", 4194304, "uni", "bandwidth", "B/s", Better::higher, 4.7e10);
   link("latency", 8, "latency", "latency", "s", Better::lower, 1.8e-6);
@@ -83,6 +87,7 @@ void add_collectives(std::vector<MetricModel>& all) {
          busbw,
          0,
          {{"operation", "allreduce"}, {"scope", scope}, {"bytes", 16777216}, {"transport", "mpi"}}});
+    all.back().operation = "pipelined";
   };
   collective("groups", "groups", 4.4e10);
   collective("world", "world", 4.2e10);
@@ -168,6 +173,42 @@ std::vector<MetricModel> models_of(const std::vector<Declared>& suites) {
       all.push_back(std::move(model));
     }
   return all;
+}
+
+results::Judging judging_without_suite(const MetricModel& model) {
+  results::CaseData c;
+  c.suite = model.suite;
+  c.name = model.name;
+  c.stage = model.stage;
+  c.kind = model.subject == Subject::link ? "link" : "device";
+  c.parameters = model.parameters;
+  results::Metric m;
+  m.name = model.metric;
+  m.unit = model.unit;
+  m.better = model.better;
+  return results::judging_of(c, m);
+}
+
+void describe(std::vector<MetricModel>& models, const std::vector<Declared>& suites) {
+  for (MetricModel& model : models)
+    for (const Declared& suite : suites) {
+      if (suite.suite != model.suite || model.judging) continue;
+      const auto spec = std::find_if(suite.metrics.begin(), suite.metrics.end(), [&](const auto& m) {
+        return m.operation == model.operation && m.name == model.metric;
+      });
+      if (spec == suite.metrics.end())
+        throw Error(ErrorKind::internal, model.path() + " is not declared by its suite");
+      model.unit = spec->unit;
+      model.better = spec->better;
+      model.judging = judging_without_suite(model);
+      if (spec->judging) {
+        model.judging->of = spec->judging->of;
+        model.judging->fault_threshold = spec->judging->fault_threshold;
+        model.judging->weight = spec->judging->weight;
+      }
+      model.title = spec->title;
+      model.checkers = suite.checkers;
+    }
 }
 
 std::vector<MetricModel> pick_metrics(const std::vector<std::string>& items,

@@ -25,9 +25,10 @@ struct MetricModel {
   double clock_slope = 0;  ///< power of the clock that the rate follows
   Json parameters = Json::object();
   std::optional<results::Judging> judging =
-      {};  ///< of a metric that a suite declared; those of the default list are known
+      {};  ///< as the suite declares it; without, by the table for files of earlier versions
   std::string title = {};
-  std::vector<std::string> checkers = {};  ///< likewise
+  std::vector<std::string> checkers = {};  ///< of the suite
+  std::string operation = {};  ///< of the suite: its MetricSpec is that of this operation and metric
 
   std::string path() const { return suite + "/" + name + ":" + metric; }
 };
@@ -43,6 +44,12 @@ struct Declared {
   std::vector<std::string> checkers;
 };
 std::vector<MetricModel> models_of(const std::vector<Declared>& suites);
+/// What a file says that stores no judging: floor and sharing follow from the case.
+results::Judging judging_without_suite(const MetricModel& model);
+/// Gives models of the default list what their suites declare: unit, direction, judging, title, checkers.
+/// Throws Error(internal) for a metric that its suite does not declare. Suites that are not built are left
+/// out.
+void describe(std::vector<MetricModel>& models, const std::vector<Declared>& suites);
 
 /// The metrics that the items of a list name: a suite, a glob on suite/case:metric ("memory/triad*"), or a
 /// number N, the first N device metrics of the default list. Throws Error(usage) naming an item that names

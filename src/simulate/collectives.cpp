@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collectives on a synthetic cluster: everybody is as fast as the slowest of the group.
+// Collectives on a synthetic cluster: all ranks are as fast as the slowest of the group.
 #include <algorithm>
 #include <cmath>
 
@@ -119,7 +119,8 @@ CaseData measure_collective(const Machine& machine, const MetricModel& metric, c
         for (const auto n : drawn.nodes[g]) y = std::min(y, rates[static_cast<std::size_t>(n)]);
         // Traffic of others lasts longer than a sample: a group that meets it has it in the whole draw.
         const std::uint64_t at = std::uint64_t{1} << 40 | number << 24 | g;
-        const double spike = noise.uniform(at, 2) < spike_share ? spike_mean * noise.exponential(at, 3) : 0;
+        const bool congested = noise.uniform(at, 2) < machine.spec().spike_share;
+        const double spike = congested ? spike_mean * noise.exponential(at, 3) : 0;
         y += machine.spec().link_cv * noise.normal(at) - spike +
              machine.spec().within_cv * noise.normal(s << 24 | g);
         for (const auto n : drawn.nodes[g])

@@ -158,14 +158,14 @@ void leave_out(Results& r, const Machine& machine, const Fault& fault) {
 void add_facts(Results& r, const Machine& machine) {
   std::set<std::string> suites;
   for (const auto& c : r.cases) suites.insert(c.suite);
+  std::set<std::string> checkers;
   for (const Check& check : checks()) {
     if (!suites.contains(check.suite)) continue;
-    r.selftest.push_back({check.checker, 1, 1, 1, 1, machine.node_row(0)});
+    checkers.insert(check.checker);
     if (check.name[0] != 0) add_check(r, machine, check);
   }
-  std::set<std::string> declared;
-  for (const MetricModel& m : machine.spec().metrics) declared.insert(m.checkers.begin(), m.checkers.end());
-  for (const std::string& checker : declared)
+  for (const MetricModel& m : machine.spec().metrics) checkers.insert(m.checkers.begin(), m.checkers.end());
+  for (const std::string& checker : checkers)
     r.selftest.push_back({checker, 1, 1, 1, 1, machine.node_row(0)});
   add_inventory_case(r, machine);
   for (const Fault& fault : machine.spec().faults) {

@@ -124,11 +124,16 @@ results::Results screen(const Spec& spec) {
 
 std::size_t run_retests(results::Results& results, const Spec& spec, const verdict::Options& options) {
   const Machine machine(spec);
+  return run_retests(results, options,
+                     [&](const verdict::Retest& retest) { return add_retest(results, machine, retest); });
+}
+
+std::size_t run_retests(results::Results& results, const verdict::Options& options,
+                        const std::function<bool(const verdict::Retest&)>& measure) {
   std::size_t added = 0;
   for (int stage = 0; stage < most_stages; ++stage) {
     std::size_t now = 0;
-    for (const auto& retest : verdict::retests(results, options))
-      now += add_retest(results, machine, retest) ? 1 : 0;
+    for (const auto& retest : verdict::retests(results, options)) now += measure(retest) ? 1 : 0;
     if (now == 0) break;
     added += now;
   }

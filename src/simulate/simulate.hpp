@@ -3,8 +3,11 @@
 // The file and the verdict are the same as for a real run; operating curves need no file.
 #pragma once
 
+#include <functional>
+
 #include "results/model.hpp"
 #include "simulate/spec.hpp"
+#include "verdict/retest.hpp"
 #include "verdict/verdict.hpp"
 
 namespace assay::simulate {
@@ -17,6 +20,9 @@ results::Results screen(const Spec& spec);
 /// nothing more (at most `most_stages` times). Returns how many retest cases were added.
 inline constexpr int most_stages = 4;
 std::size_t run_retests(results::Results& results, const Spec& spec, const verdict::Options& options);
+/// The same with the measurement given: `measure` adds the case of a retest to the results, or returns false.
+std::size_t run_retests(results::Results& results, const verdict::Options& options,
+                        const std::function<bool(const verdict::Retest&)>& measure);
 
 /// Both, and the verdict stored in the results.
 results::Results run(const Spec& spec, const verdict::Options& options = {});

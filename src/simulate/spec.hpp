@@ -45,6 +45,9 @@ struct Spec {
   double share = 0.16;       ///< bimodal, models: how many nodes are of it
   double nic_cv = 0.003;     ///< of the capacity of healthy NICs
   double link_cv = 0.01;     ///< of one link from round to round
+  /// Share of the samples of heavy noise, and of the rounds of links and groups, that lose an exponentially
+  /// distributed part of their rate (mean spike_mean), as in a congested network or on an interrupted core.
+  double spike_share = 0.05;
 
   std::int64_t samples = 10, blocks = 3;  ///< per entity and case
   std::uint64_t seed = 1;                 ///< of the machine: its true rates and who is in which share
@@ -54,9 +57,7 @@ struct Spec {
   std::vector<Fault> faults;
 };
 
-/// Spikes of heavy noise and of links: a share of the samples loses an exponentially distributed part of its
-/// rate. A congested network and an interrupted core look like this.
-inline constexpr double spike_share = 0.05, spike_mean = 0.10;
+inline constexpr double spike_mean = 0.10;
 /// Rate follows the clock with this power (log-log slope seen on power-limited GPUs).
 inline constexpr double clock_slope = 0.94;
 

@@ -7,6 +7,7 @@
 #include "results/described.hpp"
 #include "results/schema.hpp"
 #include "run/planner.hpp"
+#include "simulate/catalogue.hpp"
 #include "suite/suite.hpp"
 #include "tests/unit/gemm_memory_fakes.hpp"
 
@@ -35,6 +36,23 @@ TEST(SuitesDescribed, FilesBeforeSchema13AreJudgedAlike) {
     }
   }
   EXPECT_GT(compared, 40u);
+}
+
+TEST(SuitesDescribed, TheSimulatorsDefaultListIsDeclaredBySuites) {
+  std::vector<simulate::Declared> declared;
+  for (const auto& suite : make_suites())
+    declared.push_back({std::string(suite->name()), suite->metrics(), suite->checkers()});
+  auto models = simulate::catalogue();
+  simulate::describe(models, declared);
+  for (std::size_t i = 0; i < models.size(); ++i) {
+    const simulate::MetricModel &listed = simulate::catalogue()[i], &model = models[i];
+    EXPECT_EQ(listed.unit, model.unit) << model.path();
+    EXPECT_EQ(listed.better, model.better) << model.path();
+    EXPECT_FALSE(model.title.empty()) << model.path();
+    ASSERT_TRUE(model.judging.has_value()) << model.path();
+    // Operating curves have no suites.
+    EXPECT_EQ(simulate::judging_without_suite(listed), *model.judging) << model.path();
+  }
 }
 
 TEST(SuitesDescribed, EveryMetricSaysWhatItIs) {

@@ -90,7 +90,7 @@ TEST(VerdictBaseline, NeedsAConfirmationOrSize) {
   EXPECT_EQ(count_severity(judged(smoke, fleet), "FAIL"), 0U);
 }
 
-TEST(VerdictBaseline, AsksForFreshDataOfWhomItSuspects) {
+TEST(VerdictBaseline, SuspectsAreRetested) {
   auto r = one(12, 1e11);
   auto& c = first_case(r);
   c.t.assign(c.t.size(), 0.0);

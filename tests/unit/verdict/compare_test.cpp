@@ -73,7 +73,7 @@ double false_alarms(std::size_t nodes, bool paired, std::size_t runs) {
   return static_cast<double>(told_apart) / static_cast<double>(runs);
 }
 
-TEST(Compare, TellsEqualFleetsApartInFiveOfAHundred) {
+TEST(Compare, EqualFleetsDifferInFivePercentOfRuns) {
   const std::size_t runs = nightly() ? 40000 : 4000;
   // 4 to 6 % is promised; the interval of the count itself is two standard errors.
   const double slack = 2 * std::sqrt(0.05 * 0.95 / static_cast<double>(runs));

@@ -86,7 +86,7 @@ TEST(VerdictCoreShare, AQuotaThatLeavesAllCoresIsNoCause) {
   EXPECT_EQ(judge(r).findings[0].kind, "shared-core");
 }
 
-TEST(VerdictCoreShare, ALimitSaysWhatItSays) {
+TEST(VerdictCoreShare, ALimitFailsDespiteASharedCore) {
   const auto r = run_with(0.62, 0.62);
   const auto v = judge(r, "[[limit]]\nmetric = \"memory/triad-*:bandwidth\"\nmin = \"90 GB/s\"\n");
   const auto limit = std::find_if(v.findings.begin(), v.findings.end(),

@@ -29,7 +29,7 @@ TEST(VerdictFewSamples, AGrossDeficitIsNamedFromOne) {
   }
 }
 
-TEST(VerdictFewSamples, FreshDataMakeItAFault) {
+TEST(VerdictFewSamples, ARetestConfirmsTheFault) {
   auto fleet = one_sample_each(22, 3);
   fleet.rate[7] /= 2.16;
   auto r = fleet.run();
@@ -38,7 +38,7 @@ TEST(VerdictFewSamples, FreshDataMakeItAFault) {
   EXPECT_EQ(judge(r).state, "FAIL");
 }
 
-TEST(VerdictFewSamples, WhatMayBeChanceIsNot) {
+TEST(VerdictFewSamples, HealthyPartsWithOneSampleAreNotNamed) {
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     auto r = one_sample_each(22, seed).run();
     EXPECT_EQ(judge(r).state, "PASS") << seed << all_reasons(judge(r));
@@ -66,7 +66,7 @@ TEST(VerdictFewSamples, DeficitFarBeyondNoiseIsRetested) {
   }
 }
 
-TEST(VerdictFewSamples, WhatTheNoiseMayMakeIsNot) {
+TEST(VerdictFewSamples, DeficitWithinNoiseIsNotRetested) {
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     for (const double factor : {1.0, 1.5}) {
       const auto fleet = noisy(factor, seed);

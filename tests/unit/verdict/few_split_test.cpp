@@ -33,14 +33,14 @@ TEST(VerdictFewSplit, HalfOfTheFleetSlowIsAWarningAndNobodyFails) {
     }
 }
 
-TEST(VerdictFewSplit, MoreThanHalfSlowIsNoMilder) {
+TEST(VerdictFewSplit, MoreThanHalfSlowIsAWarningToo) {
   const auto v = judge(with_slow(16, 10, 0.5).run());
   ASSERT_NE(split_of(v), nullptr) << all_reasons(v);
   EXPECT_EQ(split_of(v)->severity, "WARN");
   EXPECT_EQ(split_of(v)->members.size(), 6U);
 }
 
-TEST(VerdictFewSplit, AsMuchAsKindsDifferIsNoFinding) {
+TEST(VerdictFewSplit, FivePercentBetweenHalvesIsNoFinding) {
   EXPECT_EQ(judge(with_slow(16, 8, 0.05).run()).state, "PASS");
 }
 
@@ -57,7 +57,7 @@ TEST(VerdictFewSplit, EquallySlowPartsHaveEqualStates) {
     }
 }
 
-TEST(VerdictFewSplit, HealthyFleetsHaveNone) {
+TEST(VerdictFewSplit, HealthyFleetsHaveNoSplit) {
   for (std::uint64_t seed = 1; seed <= 300; ++seed) {
     const auto v = judge(Fleet::of(6 + seed % 18, 0.05, seed).run());
     EXPECT_EQ(split_of(v), nullptr) << seed << all_reasons(v);

@@ -95,7 +95,7 @@ TEST(VerdictGroups, AFastMinorityIsNoReference) {
 
 /// What is slow together in one chassis is a fault there; firmware that explains it is a matter of
 /// configuration.
-TEST(VerdictGroups, APlaceIsNoExcuse) {
+TEST(VerdictGroups, SlowPartsOfOneChassisFail) {
   for (const std::size_t bad : {1U, 2U, 3U, 4U}) {
     auto fleet = Fleet::of(64, 0.002, bad);
     std::vector<std::size_t> nodes;

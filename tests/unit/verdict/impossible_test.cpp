@@ -36,7 +36,7 @@ TEST(VerdictImpossible, ADeadDeviceIsAFault) {
   }
 }
 
-TEST(VerdictImpossible, AWholeFileOfThemIsInconclusive) {
+TEST(VerdictImpossible, OnlyImpossibleValuesAreInconclusive) {
   for (const double value : {0.0, -1.0, inf}) {
     auto r = Fleet::of(16, 0.002).run();
     for (std::size_t i = 0; i < 16; ++i) set_all(r, i, value);

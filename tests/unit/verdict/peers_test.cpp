@@ -136,7 +136,7 @@ TEST(VerdictPeers, DeficitGoneInRetestIsIntermittent) {
 
 TEST(VerdictPeers, AmbiguousFindingGivesSamplesNeeded) {
   auto fleet = Fleet::of(64, 0.0005);
-  fleet.rate[17] *= 0.9695;
+  fleet.rate[17] *= 0.967;
   fleet.noise = 0.004;
   auto r = fleet.run();
   Fleet::run_retests(r, fleet);

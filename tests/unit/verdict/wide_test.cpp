@@ -13,7 +13,7 @@ namespace {
 
 using namespace fabricate;
 
-TEST(VerdictWide, FiveOfUnknownSpreadAreWarnedOfWhatMayBeChance) {
+TEST(VerdictWide, FiveDevicesFailOnlyWithALargeDeficit) {
   for (const double slow : {0.90, 0.70}) {
     auto fleet = Fleet::of(5, 0);
     fleet.name = "triad-alone";
@@ -34,7 +34,7 @@ Fleet heavy_fleet(std::size_t n, double spread) {
   return fleet;
 }
 
-TEST(VerdictWide, OfAWidePopulationAFaultMustBeFartherOut) {
+TEST(VerdictWide, AWidePopulationNeedsALargerDeficitToFail) {
   // By the same number of deviations.
   for (const double spread : {0.002, 0.015}) {
     auto fleet = heavy_fleet(16, spread);
@@ -46,7 +46,7 @@ TEST(VerdictWide, OfAWidePopulationAFaultMustBeFartherOut) {
   }
 }
 
-TEST(VerdictWide, AGrossDeficitThatManyMayHaveByChanceIsANote) {
+TEST(VerdictWide, ALargeDeficitWithinHeavyTailsIsANote) {
   for (const double deficit : {0.22, 0.45}) {
     auto fleet = heavy_fleet(400, 0.022);
     fleet.rate[5] = (1 - deficit) * 1e11;
@@ -57,7 +57,7 @@ TEST(VerdictWide, AGrossDeficitThatManyMayHaveByChanceIsANote) {
   }
 }
 
-TEST(VerdictWide, OfANoisyMetricSixErrorsAreAWarning) {
+TEST(VerdictWide, SixStandardErrorsOfANoisyMetricWarn) {
   for (const double deficit : {0.075, 0.13}) {
     auto fleet = Fleet::of(64, 0.001);
     fleet.noise = 0.045;  // of a median 1.6 %
