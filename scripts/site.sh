@@ -145,7 +145,7 @@ site_check_node() {  # KIND SUITES SECONDS
   if [ "$code" -eq 0 ] && [ -z "$others" ] && [[ $line == PASS\ * ]]; then site_passed=yes; fi
   if [ "$code" -ne 2 ]; then return 0; fi
   if [ -n "$others" ] && ! site_hard_fault "${file%.h5}.json"; then
-    printf 'nobody is drained: other jobs on this node can be why it is slow\n' >>"$ASSAY_STATE/$kind.txt"
+    printf 'no node is drained: other jobs on this node can be why it is slow\n' >>"$ASSAY_STATE/$kind.txt"
     return 0
   fi
   site_drain "$file" >>"$ASSAY_STATE/$kind.txt"
@@ -186,7 +186,7 @@ site_measure() {  # DIRECTORY HISTORY RUN-OPTIONS...
   site_judge "$directory" "${past[@]}" || code=$?
   if [ -n "$ASSAY_PROM" ] && [ -s "$directory/assay.prom" ]; then
     # A reader must never see half of it, and renaming works only inside one file system.
-    # A link that somebody put there is replaced, not followed.
+    # An existing symbolic link is replaced, not followed.
     { cp --remove-destination "$directory/assay.prom" "$ASSAY_PROM.new" && mv -T "$ASSAY_PROM.new" "$ASSAY_PROM"; } ||
       printf '%s: cannot write %s\n' "${0##*/}" "$ASSAY_PROM" >&2
   fi

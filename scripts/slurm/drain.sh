@@ -9,7 +9,7 @@ Usage: scripts/slurm/drain.sh [--apply] [--resume] [--most N] FILE|DIR [VERDICT 
 
 Judges FILE (`assay verdict`, with the options given) and prints an scontrol line for every node that FAIL findings name;
 only when the verdict is FAIL (exit 2). The Reason begins with `assay:` and says what was found. A link or a switch is no
-node, a node that somebody drained before keeps its Reason, and a run with injected faults drains no node: these are
+node, a node that was drained before keeps its Reason, and a run with injected faults drains no node: these are
 printed as comments.
 
   --apply   run the lines too

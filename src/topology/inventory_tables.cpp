@@ -235,9 +235,9 @@ void device_rows(TableBuilder& t, const Topology& topology, const EntityTable& e
     for (std::size_t g = 0; g < node.gpus.size(); ++g) {
       const int row = entities.gpu(static_cast<int>(n), static_cast<int>(g));
       if (told.contains(row)) continue;
-      RankPlace nobody;
-      nobody.threads = 0;
-      device_row(t, row, node.gpus[g].name, nobody, node.gpus[g].numa);
+      RankPlace no_rank;
+      no_rank.threads = 0;
+      device_row(t, row, node.gpus[g].name, no_rank, node.gpus[g].numa);
       gpu_columns(t, node.gpus[g], column::gpu);
     }
   }

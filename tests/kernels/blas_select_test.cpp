@@ -15,7 +15,7 @@ namespace {
 
 using kernels::host::Isa;
 
-TEST(BlasPolicy, WantsTheWidthOfTheCpuAndNothingElse) {
+TEST(BlasPolicy, RequiresTheVectorWidthOfTheCpu) {
   EXPECT_EQ(wanted_blas_core("Prescott", Isa::avx512), "SkylakeX");
   EXPECT_EQ(wanted_blas_core("Haswell", Isa::avx512), "SkylakeX");
   EXPECT_EQ(wanted_blas_core("Prescott", Isa::avx2), "Haswell");
@@ -53,7 +53,7 @@ TEST(BlasSelect, AChildEndsWithKernelsAsWideAsTheCpu) {
   EXPECT_NE(out.find("arguments=2"), std::string::npos) << "the new program got other arguments: " << out;
 }
 
-TEST(BlasSelect, TheUsersChoiceStands) {
+TEST(BlasSelect, TheUsersChoiceIsKept) {
   if (openblas_core().empty()) GTEST_SKIP() << "the BLAS is not OpenBLAS";
   const std::string out = child("env -u ASSAY_BLAS_MEND OPENBLAS_CORETYPE=Prescott");
   EXPECT_NE(out.find("core=Prescott mend=."), std::string::npos) << out;

@@ -34,7 +34,7 @@ class CudaMemory : public FreshCudaKernel {
   std::unique_ptr<Device> device;
 };
 
-TEST_F(CudaMemory, ASweepTellsTheHostWhatItFound) {
+TEST_F(CudaMemory, ASweepReportsItsErrorsToTheHost) {
   Sweep write, check;
   write.write = check.verify = true;
   write.next = check.expected = {Background::own_address, bits(), 0, false};

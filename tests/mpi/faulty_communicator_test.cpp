@@ -57,7 +57,7 @@ TEST_F(FaultyMpi, OnlyTheLostMessageIsMissing) {
   EXPECT_EQ(faults.sources, std::vector<int>{previous});
 }
 
-TEST_F(FaultyMpi, APartInAnotherOrderStillKnowsTheRanksOfTheJob) {
+TEST_F(FaultyMpi, AReorderedSubgroupUsesTheRanksOfTheJob) {
   FaultyCommunicator faulty(*world, faults, everyone());
   const auto reversed = faulty.split(0, size - me);
   ASSERT_EQ(reversed->rank(), size - 1 - me);

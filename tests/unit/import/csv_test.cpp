@@ -206,7 +206,7 @@ TEST(Csv, QuotesLineEndsAndComments) {
   EXPECT_FALSE(reader.next(fields));
 }
 
-TEST(ForeignUnits, OthersWriteThemInOtherWays) {
+TEST(ForeignUnits, UnitsOfOtherToolsAreRead) {
   const std::tuple<const char*, const char*, double> cases[] = {{"GB/s", "B/s", 1e9},
                                                                 {"GiB/s", "B/s", 0x1p30},
                                                                 {"Gbps", "B/s", 0.125e9},

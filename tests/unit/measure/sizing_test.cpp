@@ -109,7 +109,7 @@ TEST(Sizing, ASlowLinkThatStallsIsMeasuredWithMoreThanItsStall) {
   EXPECT_GE(static_cast<double>(fitted.bytes * fitted.repetitions) / batch_s(fitted), 0.5 * 25e6);
 }
 
-TEST(Sizing, TheClimbEndsWithItsPatience) {
+TEST(Sizing, TheProbeEndsAtItsTimeLimit) {
   Sizing sizing({4u << 20, 20}, 0.05, 0.075);
   int steps = 0;
   for (; !sizing.done(); ++steps) sizing.took(1.0);

@@ -20,7 +20,7 @@ TEST(TrainSource, EntropyIsThatOfItsWeights) {
               1e-12);
 }
 
-TEST(TrainSource, TokensFollowTheirLawAndTheOracleKnowsIt) {
+TEST(TrainSource, TokensHaveTheDistributionOfTheOracle) {
   constexpr std::size_t lag = 2, length = 100, sequences = 400;
   const LagSource source({32, lag, 4}, RandomStream(9, "s"));
   std::vector<std::int32_t> tokens(length), targets(length);

@@ -274,7 +274,7 @@ class Damaging final : public fakes::SelfCommunicator {
   bool done_ = false;
 };
 
-TEST(TrainCases, ACorruptedShardIsFoundByWhoReadsItBack) {
+TEST(TrainCases, ACorruptedShardIsFoundByTheRankThatReadsIt) {
   const auto folder =
       std::filesystem::path(testing::TempDir()) / ("assay-damage-" + std::to_string(::getpid()));
   std::filesystem::create_directories(folder);

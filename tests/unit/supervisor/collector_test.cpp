@@ -136,7 +136,7 @@ TEST_F(CollectorTest, ASilentSupervisorIsUnreachable) {
   EXPECT_THAT(controller.losses[0], HasSubstr("rank 3 on node01 is unreachable"));
 }
 
-TEST_F(CollectorTest, TimeOfASlowWriteIsNoSilence) {
+TEST_F(CollectorTest, ASlowWriteDoesNotCountAsSilence) {
   begin();
   pass(1);
   now += 8;  // the collector writes; what the supervisors say in the meantime is not read yet
@@ -156,7 +156,7 @@ TEST_F(CollectorTest, WhenNoOtherHostAnswersItIsTheOwnNetwork) {
   EXPECT_THAT(controller.losses[0], HasSubstr("rank 0 on node00 receives nothing"));
 }
 
-TEST_F(CollectorTest, MpiInitStandsUnderADeadline) {
+TEST_F(CollectorTest, MpiInitHasADeadline) {
   for (int r = 0; r < 4; ++r) collector.connected(r, "node00", now);
   Snapshot in_init, beyond;
   in_init.phase = Phase::mpi_init;
@@ -181,7 +181,7 @@ TEST_F(CollectorTest, ARankThatNeverComesIsNamed) {
   EXPECT_THAT(told[0], HasSubstr("since the start"));
 }
 
-TEST_F(CollectorTest, ASupervisorThatGoesTakesItsRankAlong) {
+TEST_F(CollectorTest, ALostSupervisorLosesItsRank) {
   begin();
   collector.disconnected(1, now);
   ASSERT_FALSE(controller.losses.empty());

@@ -42,7 +42,7 @@ struct Bundle {
   }
 };
 
-TEST(Connections, TakeWhatCameFromWhomItCame) {
+TEST(Connections, MessagesKeepTheirSender) {
   Bundle bundle(4);
   EXPECT_FALSE(bundle.step());
   EXPECT_TRUE(bundle.other(2).send_all({MessageType::status, 3, 0, "says it is 3"}));
@@ -52,7 +52,7 @@ TEST(Connections, TakeWhatCameFromWhomItCame) {
   EXPECT_THAT(bundle.gone, IsEmpty());
 }
 
-TEST(Connections, LastWordsComeBeforeTheEndAndTheEndOnce) {
+TEST(Connections, MessagesBeforeTheEndAreDeliveredAndTheEndOnce) {
   Bundle bundle(3);
   EXPECT_TRUE(bundle.other(1).send_all({MessageType::died, 1, 9, "last words"}));
   bundle.other(1).close();
@@ -76,7 +76,7 @@ TEST(Connections, InvalidMessageClosesOneConnection) {
   EXPECT_THAT(bundle.gone, ElementsAre(1));
 }
 
-TEST(Connections, WhatASocketDoesNotTakeAtOnceFollows) {
+TEST(Connections, ALongMessageIsSentInParts) {
   Bundle bundle(2);
   const std::string large(8 << 20, 'x');
   bundle.lines.send(1, {MessageType::step, -1, 7, large});

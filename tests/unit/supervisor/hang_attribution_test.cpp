@@ -27,15 +27,15 @@ std::vector<int> accused(const std::vector<MissingRank>& missing) { return blame
 
 constexpr int sizes[] = {2, 3, 4, 64, 1000, 10000};
 
-TEST(Blame, NobodyMissingNobodyGuilty) { EXPECT_THAT(accused({}), IsEmpty()); }
+TEST(Blame, WithoutAMissingRankNoneIsBlamed) { EXPECT_THAT(accused({}), IsEmpty()); }
 
-TEST(Blame, UnheardBeforeAll) {
+TEST(Blame, UnreachableRanksAreBlamedFirst) {
   auto silent = at(2, Call::barrier);
   silent.heard = false;
   EXPECT_THAT(accused({at(0, Call::none), at(1, Call::barrier, no_peer, 'T'), silent}), ElementsAre(2));
 }
 
-TEST(Blame, StoppedEvenInsideACall) {
+TEST(Blame, AStoppedProcessIsBlamedInsideACallToo) {
   EXPECT_THAT(accused({at(0, Call::none), at(1, Call::all_reduce, no_peer, 'T')}), ElementsAre(1));
 }
 
@@ -45,7 +45,7 @@ TEST(Blame, BehindInPhase) {
               ElementsAre(3));
 }
 
-TEST(Blame, AStarAccusesWhomAllWaitForAndNoneOfThem) {
+TEST(Blame, TheRankThatAllOthersWaitForIsBlamed) {
   for (const int n : sizes) {
     std::vector<MissingRank> missing{at(0, Call::none)};
     for (int r = 1; r < n; ++r) missing.push_back(at(r, Call::receive, 0));
@@ -57,7 +57,7 @@ TEST(Blame, AStarAccusesWhomAllWaitForAndNoneOfThem) {
   }
 }
 
-TEST(Blame, AChainAccusesItsEndAndNotTheNeighbourOfTheWaiting) {
+TEST(Blame, AChainOfWaitingRanksBlamesItsEnd) {
   for (const int n : sizes) {
     std::vector<MissingRank> missing;
     for (int r = 0; r + 1 < n; ++r) missing.push_back(at(r, Call::receive, r + 1));
@@ -77,7 +77,7 @@ TEST(Blame, AChainToARankThatHasGoneOnNamesTheirLink) {
   EXPECT_THAT(b.links, ElementsAre(Pair(1, 7)));
 }
 
-TEST(Blame, ARingAccusesNobodyAndNamesItsLinks) {
+TEST(Blame, ARingOfWaitingRanksNamesLinksAndNoRank) {
   for (const int n : sizes) {
     std::vector<MissingRank> missing;
     for (int r = 0; r < n; ++r) missing.push_back(at(r, Call::wait, (r + 1) % n));
@@ -106,14 +106,14 @@ TEST(Blame, TwoPairsAreTwoLinks) {
   EXPECT_THAT(b.links, UnorderedElementsAre(Pair(0, 1), Pair(2, 3)));
 }
 
-TEST(Blame, WhoMovesIsNotStuck) {
+TEST(Blame, ARankWithProgressIsNotStuck) {
   auto working = at(2, Call::none);
   working.at.idle_s = 0.2;
   EXPECT_THAT(accused({at(0, Call::barrier), at(1, Call::none), working}), ElementsAre(1));
   EXPECT_THAT(accused({at(0, Call::barrier), working}), IsEmpty());
 }
 
-TEST(Blame, NobodyWhenNothingTellsThemApart) {
+TEST(Blame, WithoutEvidenceNoRankIsBlamed) {
   for (const auto& missing : {std::vector{at(0, Call::barrier), at(1, Call::barrier)},
                               std::vector{at(4, Call::none, no_peer, 'S', Phase::mpi_init),
                                           at(5, Call::none, no_peer, 'S', Phase::mpi_init)}}) {
@@ -123,7 +123,7 @@ TEST(Blame, NobodyWhenNothingTellsThemApart) {
   }
 }
 
-TEST(Blame, WaitingForWhoWorksIsNotAStandstill) {
+TEST(Blame, WaitingForAWorkingRankIsNoHang) {
   EXPECT_FALSE(all_wait({at(0, Call::barrier), at(1, Call::none)}));
   EXPECT_TRUE(all_wait({at(0, Call::barrier), at(1, Call::none, no_peer, 'T')}));
 }

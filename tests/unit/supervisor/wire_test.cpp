@@ -36,7 +36,7 @@ TEST(Wire, MessagesArriveWholeAndInOrder) {
   EXPECT_EQ(second->text, "");
 }
 
-TEST(Wire, WhatCameBeforeTheEndIsStillThere) {
+TEST(Wire, BytesBeforeTheEndAreDelivered) {
   const Line line;
   Stream b(line.ends[1]);
   {

@@ -76,7 +76,7 @@ TEST(Telemetry, FlagsAreToldWhenTheyChange) {
   EXPECT_THAT(told, ::testing::ElementsAre("sw_power_cap+", "hw_thermal+", "hw_thermal-"));
 }
 
-TEST(Telemetry, ASensorThatHangsHoldsUpNobody) {
+TEST(Telemetry, ASensorThatHangsDelaysNoCase) {
   FakeGpus fake;
   Node node;
   double begin = 0;

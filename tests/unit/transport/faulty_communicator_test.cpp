@@ -110,7 +110,7 @@ TEST_F(Faulty, HoldsBackAGroupOfMessagesOnce) {
   EXPECT_THAT(faults.held, ElementsAre(17));
 }
 
-TEST_F(Faulty, PartsKnowTheRanksOfTheJob) {
+TEST_F(Faulty, SubgroupsUseTheRanksOfTheJob) {
   EXPECT_EQ(comm.split(-1, 0), nullptr);
   const auto part = comm.split(0, 0);
   part->recv(&word, 8, 0, payload_tag);

@@ -21,7 +21,7 @@ TEST(UcxPath, LanesAreNamedOnceEach) {
   EXPECT_EQ(path_from_info(text), "cma/memory+rc_mlx5/mlx5_0:1+sysv/memory");
 }
 
-TEST(UcxPath, NothingIsMadeOfWhatIsNotThere) {
+TEST(UcxPath, WithoutInformationThePathIsEmpty) {
   EXPECT_EQ(path_from_info(""), "");
   EXPECT_EQ(path_from_info("# UCP endpoint\n#  no lanes\n"), "");
   EXPECT_EQ(path_from_info("lane[0]"), "");
