@@ -8,14 +8,14 @@ set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 readonly here cluster=$here/virtual-cluster.sh
 assay=${ASSAY:-$here/../build/release/assay}
-name=btry nightly='' only='' keep='' slack=1
+name=btry nightly='' only='' keep='' slack=1 levels='smoke quick' seeds='1 2 3'
 
 usage() {
   cat <<'TEXT'
-Usage: ci/virtual-battery.sh [--nightly] [--only REGEX] [--name NAME] [--keep DIR] [--slack FACTOR]
+Usage: ci/virtual-battery.sh [--nightly [--levels LIST] [--seeds LIST]] [--only REGEX] [--name NAME] [--keep DIR] [--slack FACTOR]
 
   By day at least ten degradations at level smoke, suites p2p and allreduce. --nightly: all of them at smoke and quick, all suites, three
-  seeds each. --only: rows whose name matches. --keep: leaves results and output of every row in DIR. ASSAY is the executable.
+  seeds each, or the --levels and --seeds given ("smoke", "1 2"). --only: rows whose name matches. --keep: leaves results and output of every row in DIR. ASSAY is the executable.
   --slack FACTOR lengthens the times that are allowed (17 s at smoke, 132 s at quick), where other work keeps the machine busy.
 
 Prints a table: what was done, level, seconds, exit code, who was accused (FAIL) or in doubt, and `ok` or what is wrong. Exit code: 0 all
@@ -26,6 +26,8 @@ TEXT
 while [ "$#" -gt 0 ]; do
   case "$1" in
     --nightly) nightly=yes ;;
+    --levels) levels=$2; shift ;;
+    --seeds) seeds=$2; shift ;;
     --only) only=$2; shift ;;
     --name) name=$2; shift ;;
     --keep) keep=$2; shift ;;
@@ -88,9 +90,14 @@ stopped 5 s|:|sleep 2.5; signal_all 4 STOP; sleep 5; signal_all 4 CONT|-|1,2,3,4
 link down 3 s|:|sleep 2.5; vc cut $(host 4); sleep 3; vc mend $(host 4)|-|1,2,3,4,5,6|0,3
 link cut early|:|sleep 2; vc cut $(host 4)|-|4|3
 link cut late|:|sleep 5; vc cut $(host 4)|-|4|3
+link cut very late|:|sleep 9; vc cut $(host 4)|-|4|3
 worker killed|:|sleep 3; kill_rank 4 tail|-|4|3
+worker killed late|:|sleep 7; kill_rank 4 tail|-|4|3
 supervisor killed|:|sleep 3; kill_rank 4 head|-|4|3
+supervisor killed late|:|sleep 7; kill_rank 4 head|-|4|3
 two busy loops|:|busy 4|-|-|0
+memory limit 512 MiB|vc little-memory $(host 4) 512|:|-|-|0
+slow uplink 50 Mbit/s|vc slow-uplink leaf2 50mbit|:|any3,any4|-|2
 TEXT
 }
 readonly by_day='^(healthy|nic (200|5|1) Mbit/s$|two nics|stopped 5|link down 3|link cut early|(worker|supervisor) killed)'
@@ -140,6 +147,7 @@ one() {  # LEVEL SEED SUITES name before during fail open codes text
   local level=$1 seed=$2 suites=$3 what=$4 limit=17 code begin seconds file out verdict failed open n background
   [ "$level" = quick ] && limit=132
   limit=$(awk -v l="$limit" -v s="$slack" 'BEGIN { printf "%.0f", l * s }')
+  if [ -n "$nightly" ]; then vc heal leaf2; fi
   for n in 1 2 3 4 5 6; do vc heal "$(host $n)" >/dev/null; vc mend "$(host $n)" >/dev/null; signal_all $n KILL; done
   file=$dir/$(printf '%s-%s-%s' "$what" "$level" "$seed" | tr -c 'a-zA-Z0-9-' '_')
   eval "$5" >/dev/null
@@ -148,7 +156,7 @@ one() {  # LEVEL SEED SUITES name before during fail open codes text
   background=$!
   for n in first again; do  # mpirun that cannot start on the hosts ends at once, before any fault strikes
     out=$(timeout -k 5 $((limit + 30)) "$assay" run --launcher "$cluster --name $name mpirun --without={exclude}" --suites "$suites" --level "$level" \
-      --seed "$seed" --out "$file.h5" --force --nodes "$file.nodes" --json "$file.json" --quiet 2>"$file.err")
+      --seed "$seed" --topology "/run/assay-virtual-cluster/$name/topology.csv" --out "$file.h5" --force --nodes "$file.nodes" --json "$file.json" --quiet 2>"$file.err")
     code=$?
     seconds=$(awk -v a="$begin" -v b="$(date +%s.%N)" 'BEGIN { printf "%.1f", b - a }')
     if [ -e "$file.h5" ] || [ "${seconds%.*}" -ge 2 ]; then break; fi
@@ -169,9 +177,9 @@ one() {  # LEVEL SEED SUITES name before during fail open codes text
   [ "$verdict" = ok ] || tail -n 8 "$file.err"
 }
 
-vc up 6 >/dev/null || exit $?
+vc up 6 ${nightly:+--leaves 3} >/dev/null || exit $?
 printf '| %-20s | level | seed | s | exit | FAIL | in doubt | as expected |\n|---|---|---|---|---|---|---|---|\n' 'what was done'
-if [ -n "$nightly" ]; then levels='smoke quick' seeds='1 2 3'; else levels=smoke seeds=1; fi
+if [ -z "$nightly" ]; then levels=smoke seeds=1; fi
 for level in $levels; do
   for seed in $seeds; do
     while IFS='|' read -r what before during fail open codes text; do

@@ -26,9 +26,10 @@ Usage: ci/virtual-cluster.sh [--name NAME] COMMAND
   slow-nic HOST RATE [NIC]
                           limit a NIC of the host (eth0) both ways: 500mbit, 2gbit
   slow-cpu HOST PERCENT   the host's processes together get PERCENT % of one core (1-1000)
+  little-memory HOST MIB  the host's processes together get MIB MiB of memory (64-9999)
   slow-uplink LEAF RATE   limit what a leaf switch (leaf1, leaf2, ...) and its spine send each other
   wrong-route HOST        what the host sends to the network of eth1 leaves by eth0
-  heal HOST | heal LEAF   undo slow-nic, slow-cpu and wrong-route | slow-uplink
+  heal HOST | heal LEAF   undo slow-nic, slow-cpu, little-memory and wrong-route | slow-uplink
   cut HOST | mend HOST    take the link of the host's eth0 down at its switch | bring it up again
   down                    end all processes on the hosts and remove everything, also after a crash
 
@@ -66,7 +67,7 @@ cgroup_mount() {  # [CONTROLLER]
 # Makes the cluster's groups and prints "CONTROLLER VERSION DIRECTORY" for each controller that can be had.
 make_cgroups() {
   local controller mount group
-  for controller in cpu cpuset; do
+  for controller in cpu cpuset memory; do
     mount=$(cgroup_mount "$controller") group=$mount/assay-$name
     if [ -n "$mount" ]; then
       if mkdir -p "$group" 2>/dev/null; then printf '%s 1 %s\n' "$controller" "$group"; fi
@@ -162,6 +163,7 @@ make_host() {  # HOST INDEX SWITCH COUNT
     case "$controller$version" in
       # The hosts together are one group, which else would weigh no more than one program beside them.
       cpu1) printf '%s' "$((1024 * $4))" >"$path/cpu.shares"; continue ;;
+      memory*) continue ;;
       cpu2) printf '%s' "$((100 * $4))" >"$path/cpu.weight"; continue ;;
       # Version 1 inherits nothing: an empty set takes no process.
       cpuset1)
@@ -257,7 +259,7 @@ kill_namespace() {
 
 remove_cgroups() {
   local mount group
-  for mount in "$(cgroup_mount cpu)" "$(cgroup_mount cpuset)" "$(cgroup_mount)"; do
+  for mount in "$(cgroup_mount cpu)" "$(cgroup_mount cpuset)" "$(cgroup_mount memory)" "$(cgroup_mount)"; do
     for group in "$mount/assay-$name"/*/ "$mount/assay-$name"; do
       if [ -n "$mount" ] && [ -d "$group" ]; then rmdir "$group" || true; fi
     done
@@ -368,6 +370,7 @@ case "$command" in
   slurm) take 0 slurm "$@"; require_cluster; bash "${self%/*}/slurm.sh" up-on "$state/slurm" "$state/nodes" 17000 bash "$self" --name "$name" exec ;;
   slow-nic) if [ "$#" -ne 3 ]; then take 2 'slow-nic HOST RATE [NIC]' "$@"; fi; slow_nic "$@" ;;
   slow-cpu) take 2 'slow-cpu HOST PERCENT' "$@"; slow_cpu "$@" ;;
+  little-memory) take 2 'little-memory HOST MIB' "$@"; little_memory "$@" ;;
   slow-uplink) take 2 'slow-uplink LEAF RATE' "$@"; slow_uplink "$@" ;;
   wrong-route) take 1 'wrong-route HOST' "$@"; route_rail "$1" eth0 ;;
   heal)

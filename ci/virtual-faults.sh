@@ -73,8 +73,24 @@ slow_cpu() {  # HOST PERCENT
   fi
 }
 
+memory_file() {  # HOST: where its limit is written; empty without the controller
+  local group
+  group=$(cgroup_of memory "$1")
+  if [ -f "$group/memory.max" ]; then printf '%s/memory.max' "$group"
+  elif [ -f "$group/memory.limit_in_bytes" ]; then printf '%s/memory.limit_in_bytes' "$group"; fi
+}
+
+little_memory() {  # HOST MIB
+  local file
+  in_range "$2" 64 9999 || wrong "little-memory: MIB is 64 to 9999, not '$2'"
+  require_host "$1"
+  file=$(memory_file "$1")
+  [ -n "$file" ] || refused 'no privilege: little-memory needs the memory controller of a cgroup, which this machine does not offer'
+  printf '%s' "$(($2 << 20))" >"$file"
+}
+
 heal() {
-  local group nic
+  local group nic memory
   require_host "$1"
   for nic in eth0 eth1 eth2 eth3; do
     tc -n "assay-$1" qdisc delete dev "$nic" root 2>/dev/null || true
@@ -84,6 +100,8 @@ heal() {
   group=$(cgroup_of cpu "$1")
   if [ -f "$group/cpu.max" ]; then printf max >"$group/cpu.max"; fi
   if [ -f "$group/cpu.cfs_quota_us" ]; then printf '%s' -1 >"$group/cpu.cfs_quota_us"; fi
+  memory=$(memory_file "$1")
+  case "$memory" in */memory.max) printf max >"$memory" ;; ?*) printf '%s' -1 >"$memory" ;; esac
 }
 
 set_link() { require_host "$1" && ip -n "$(switches)" link set "$1" "$2"; }  # HOST up|down

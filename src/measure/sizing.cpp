@@ -70,4 +70,29 @@ void Sizing::stay() noexcept {
   fitted_.repetitions = fit;
 }
 
+std::size_t fitted_size(std::size_t n, double probe_s, double share_s) noexcept {
+  double single_s =
+      probe_s * static_cast<double>(size_probe_divisor * size_probe_divisor * size_probe_divisor);
+  if (single_s <= size_patience * share_s) return n;
+  const std::size_t least = n / size_probe_divisor;
+  while (n > least && single_s > share_s) {
+    n /= 2;
+    single_s /= 8;
+  }
+  return n;
+}
+
+std::uint64_t fitted_region(std::uint64_t region, double rate, double bytes_per_byte,
+                            double share_s) noexcept {
+  constexpr std::uint64_t granule = std::uint64_t{2} << 20;
+  const double fit = std::max(0.0, share_s) * rate / bytes_per_byte;
+  if (!(fit < static_cast<double>(region))) return region;
+  return std::min(region, std::max(static_cast<std::uint64_t>(fit) / granule, std::uint64_t{1}) * granule);
+}
+
+std::size_t fitted_count(std::size_t most, double part_s, double share_s) noexcept {
+  const double fit = std::max(0.0, share_s) / part_s;
+  return fit < static_cast<double>(most) ? std::max<std::size_t>(1, static_cast<std::size_t>(fit)) : most;
+}
+
 }  // namespace assay

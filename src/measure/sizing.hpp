@@ -64,4 +64,19 @@ class Sizing {
   bool done_ = false;
 };
 
+/// The size to multiply with where products of n/`size_probe_divisor` take `probe_s`: n, or where one of
+/// those would take more than `size_patience` times `share_s` the largest of n/2 and n/4 that keeps it, at
+/// least n/4.
+std::size_t fitted_size(std::size_t n, double probe_s, double share_s) noexcept;
+inline constexpr std::size_t size_probe_divisor = 4;
+inline constexpr double size_patience = 4;
+
+/// The part of a region that sweeps of `bytes_per_byte` in all get through in `share_s` at `rate` B/s: whole
+/// 2 MiB, at least 2 MiB.
+std::uint64_t fitted_region(std::uint64_t region, double rate, double bytes_per_byte,
+                            double share_s) noexcept;
+
+/// Of `most` equal parts, those that take no more than `share_s` at `part_s` each, at least one.
+std::size_t fitted_count(std::size_t most, double part_s, double share_s) noexcept;
+
 }  // namespace assay

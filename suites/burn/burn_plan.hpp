@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
+#include "measure/sizing.hpp"
 #include "suite/suite.hpp"
 #include "suites/burn/schedule.hpp"
 #include "workload/verified_product.hpp"
@@ -31,6 +33,12 @@ struct Mixed {
   std::size_t links_bytes = 0;   ///< of one all-reduce
   double duration_s = 0, ramp_s = 0;
 
+  /// Of a round of a part, which a device as slow as a probe shows gets smaller ones for.
+  double round_s() const noexcept { return std::min(1.0, duration_s / 20); }
+  /// What filling the memory may take, and checking it at the end: in the plan are 2 s/GB and a second.
+  double fill_s() const noexcept {
+    return round_s() + size_patience * static_cast<double>(memory_bytes) / 5e8;
+  }
   bool has(Component part) const noexcept;
   workload::ProductLayout product() const {
     return workload::make_product_layout(type, {n, n, n}, 0, ~std::uint64_t{0});

@@ -24,7 +24,11 @@ void BurnThread::body(const std::function<std::unique_ptr<Burner>()>& make) {
       work.push_back({begin, now_s(), amount});
     }
     burner->finish();
-    if (auto* compute = dynamic_cast<ComputeBurner*>(burner.get())) digest = compute->digest();
+    if (auto* compute = dynamic_cast<ComputeBurner*>(burner.get())) {
+      digest = compute->digest();
+      size = compute->size();
+    }
+    if (const auto* memory = dynamic_cast<MemoryBurner*>(burner.get())) size = memory->bytes();
   } catch (...) {
     failure = std::current_exception();
     failed_ = true;

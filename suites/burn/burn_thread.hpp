@@ -46,7 +46,7 @@ class BurnThread {
   // After wait_ready(), or after join().
   Trial trial;
   std::vector<Work> work;
-  std::uint64_t digest = 0;
+  std::uint64_t digest = 0, size = 0;  ///< of products; of memory its bytes
   std::exception_ptr failure;
 
  private:

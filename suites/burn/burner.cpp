@@ -4,11 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "base/clock.hpp"
 #include "device/corrupt.hpp"
 #include "kernels/pattern.hpp"
+#include "measure/sizing.hpp"
 
 namespace assay::burn {
 
@@ -19,10 +21,10 @@ void BurnRecorder::injection_point(std::string_view target, void* data, std::siz
   context_.injection_point(target, data, count, element_bytes);
 }
 
-double BurnRecorder::apply_injected_delay(double begin_s, std::uint64_t repetitions) {
+double BurnRecorder::apply_injected_delay(double begin_s, std::uint64_t repetitions, bool warmup) {
   if (!faulty()) return 1;
   const std::scoped_lock lock(mutex_);
-  return context_.apply_injected_delay(begin_s, repetitions);
+  return context_.apply_injected_delay(begin_s, repetitions, warmup);
 }
 
 void BurnRecorder::wrong(const results::Miscompare& record, std::uint64_t count) {
@@ -76,22 +78,62 @@ workload::VerifiedProduct::Hooks hooks_at(BurnRecorder& recorder) {
 
 ComputeBurner::ComputeBurner(std::unique_ptr<Device> device, NumType type, std::size_t n,
                              const workload::ProductLayout& layout, const GemmAlgorithm* algorithm,
-                             std::byte* base, const RandomStream& inputs, BurnRecorder& recorder)
+                             std::byte* base, const RandomStream& inputs, double round_s,
+                             BurnRecorder& recorder)
     : device_(std::move(device)),
       type_(type),
       n_(n),
+      planned_n_(n),
       layout_(layout),
       algorithm_(algorithm),
       base_(base),
       inputs_(inputs),
+      round_s_(round_s),
       recorder_(recorder) {}
+
+void ComputeBurner::make() {
+  product_.emplace(*device_, type_, GemmShape{n_, n_, n_}, layout_, base_, inputs_, hooks_at(recorder_));
+}
+
+double ComputeBurner::single_s() {
+  const double begin = now_s();
+  product_->queue(1);
+  device_->synchronize();
+  recorder_.apply_injected_delay(begin, 1, true);
+  return now_s() - begin;
+}
+
+/// A product of a GPU takes a fraction of a second at a hundredth of its speed.
+void ComputeBurner::fit() {
+  if (device_->has_streams() || n_ < 256) return make();
+  const workload::ProductLayout planned = layout_;
+  const auto at = [&](std::size_t n) {
+    n_ = n;
+    layout_ = n == planned_n_ ? planned : workload::make_product_layout(type_, {n, n, n}, 0, planned.bytes());
+    make();
+  };
+  at(planned_n_ / size_probe_divisor);
+  // The first product starts the library's threads, and the core may have been away.
+  std::size_t fitted = n_;
+  double least_s = std::numeric_limits<double>::infinity();
+  for (int tries = 0; tries < 3 && fitted != planned_n_; ++tries) {
+    least_s = std::min(least_s, single_s());
+    fitted = fitted_size(planned_n_, least_s, round_s_);
+  }
+  if (fitted != planned_n_)
+    recorder_.event("burn-cut-short", fmt::format("n={} instead of {}: a product of n={} takes {:.3g} s",
+                                                  fitted, planned_n_, n_, least_s));
+  at(fitted);
+}
 
 void ComputeBurner::prepare() {
   // One that cannot is another GPU than rank 0's: it computes as its own library chooses.
   if (algorithm_ != nullptr && !algorithm_->name.starts_with("own:"))
     device_->set_algorithm(type_, plain_product(type_, {n_, n_, n_}), *algorithm_);
-  product_.emplace(*device_, type_, GemmShape{n_, n_, n_}, layout_, base_, inputs_, hooks_at(recorder_));
+  fit();
   product_->digest();
+  queued_ = fitted_count(layout_.outputs, single_s(), size_patience * round_s_);
+  product_->check();
 }
 
 Trial try_product(workload::VerifiedProduct& product, Device& device, const RandomStream& random,
@@ -124,16 +166,16 @@ Trial ComputeBurner::trial() {
 
 double ComputeBurner::round() {
   const double begin = now_s();
-  product_->queue(layout_.outputs);
+  product_->queue(queued_);
   device_->synchronize();
-  recorder_.apply_injected_delay(begin, layout_.outputs);
+  recorder_.apply_injected_delay(begin, queued_);
   product_->inject_and_check();
-  return static_cast<double>(layout_.outputs) * product_->flops();
+  return static_cast<double>(queued_) * product_->flops();
 }
 
 namespace {
 
-/// Words of a chunk: a round of some ten milliseconds, from a slow core to a fast GPU.
+/// Words of a chunk: a round of some ten milliseconds, from a usual core to a fast GPU.
 std::size_t chunk_words(const Device& device) {
   return (device.has_own_memory() ? std::size_t{1} << 30 : std::size_t{32} << 20) / sizeof(std::uint64_t);
 }
@@ -141,14 +183,43 @@ std::size_t chunk_words(const Device& device) {
 }  // namespace
 
 MemoryBurner::MemoryBurner(std::unique_ptr<Device> device, std::uint64_t* words, std::size_t count,
-                           const RandomStream& random, BurnRecorder& recorder)
+                           const RandomStream& random, double round_s, double fill_s, BurnRecorder& recorder)
     : device_(std::move(device)),
       words_(words),
       count_(count),
       chunks_(std::max<std::size_t>(1, count / chunk_words(*device_))),
       random_(random),
+      round_s_(round_s),
+      fill_s_(fill_s),
       recorder_(recorder),
       generation_(chunks_, 0) {}
+
+/// Less of the region, and smaller chunks, where it cannot be written and read in time.
+void MemoryBurner::fit() {
+  constexpr std::uint64_t most = std::uint64_t{4} << 20;
+  const std::uint64_t planned = bytes(), part = std::min(planned, most);
+  double rate = 0;
+  for (int tries = 0; tries < 2; ++tries) {  // the second, since the core may have been away
+    kernels::Sweep write;
+    write.write = true;
+    write.next = data(0);
+    kernels::ErrorLog log;
+    const double begin = now_s();
+    device_->sweep(write, words_, part / sizeof(std::uint64_t), log);
+    device_->synchronize();
+    recorder_.apply_injected_delay(begin, 1, true);
+    rate = std::max(rate, static_cast<double>(part) / (now_s() - begin));
+    if (fitted_region(planned, rate, 1, fill_s_) == planned) break;
+  }
+  count_ = fitted_region(planned, rate, 1, fill_s_) / sizeof(std::uint64_t);
+  const std::uint64_t chunk =
+      fitted_region(chunk_words(*device_) * sizeof(std::uint64_t), rate, 2, size_patience * round_s_);
+  chunks_ = std::max<std::size_t>(1, bytes() / chunk);
+  generation_.assign(chunks_, 0);
+  if (bytes() < planned)
+    recorder_.event("burn-cut-short", fmt::format("{} of {} MiB under test, {:.3g} B/s were met",
+                                                  bytes() >> 20, planned >> 20, rate));
+}
 
 /// At multiples of 2 MiB, where threads of a host own memory by turns.
 std::size_t MemoryBurner::chunk_begin(std::size_t chunk) const noexcept {
@@ -190,6 +261,7 @@ double MemoryBurner::sweep(std::size_t chunk, bool verify, bool write) {
 }
 
 void MemoryBurner::prepare() {
+  fit();
   for (std::size_t chunk = 0; chunk < chunks_; ++chunk) sweep(chunk, false, true);
 }
 

@@ -25,7 +25,7 @@ class BurnRecorder {
 
   /// See Context.
   void injection_point(std::string_view target, void* data, std::size_t count, std::size_t element_bytes);
-  double apply_injected_delay(double begin_s, std::uint64_t repetitions);
+  double apply_injected_delay(double begin_s, std::uint64_t repetitions, bool warmup = false);
   /// `count`: wrong values that this one stands for.
   void wrong(const results::Miscompare& record, std::uint64_t count);
   void event(std::string kind, std::string text);
@@ -76,24 +76,33 @@ class Burner {
 class ComputeBurner final : public Burner {
  public:
   /// `device` may be a second stream of the one whose memory `base` is in.
-  /// `algorithm` null: as the library chooses.
+  /// `algorithm` null: as the library chooses. A product of a host that would take much longer than
+  /// `round_s` is replaced by a smaller one, see fitted_size.
   ComputeBurner(std::unique_ptr<Device> device, NumType type, std::size_t n,
                 const workload::ProductLayout& layout, const GemmAlgorithm* algorithm, std::byte* base,
-                const RandomStream& inputs, BurnRecorder& recorder);
+                const RandomStream& inputs, double round_s, BurnRecorder& recorder);
   void prepare() override;
   Trial trial() override;
   double round() override;
-  std::uint64_t digest() { return product_->digest(); }
+  /// Of a smaller product there is nothing to compare it with.
+  std::uint64_t digest() { return n_ == planned_n_ ? product_->digest() : results::no_digest; }
+  std::size_t size() const noexcept { return n_; }
 
  private:
+  void fit();
+  void make();
+  double single_s();
+
   std::unique_ptr<Device> device_;
   NumType type_;
-  std::size_t n_;
+  std::size_t n_, planned_n_;
   workload::ProductLayout layout_;
   const GemmAlgorithm* algorithm_;
   std::byte* base_;
   RandomStream inputs_;
+  double round_s_;
   BurnRecorder& recorder_;
+  std::uint64_t queued_ = 1;  ///< products of a round
   std::optional<workload::VerifiedProduct> product_;
 };
 
@@ -108,14 +117,17 @@ Trial try_product(workload::VerifiedProduct& product, Device& device, const Rand
 /// time, and replaced.
 class MemoryBurner final : public Burner {
  public:
+  /// Of the region as much as a device as slow as a first part shows writes in `fill_s`.
   MemoryBurner(std::unique_ptr<Device> device, std::uint64_t* words, std::size_t count,
-               const RandomStream& random, BurnRecorder& recorder);
+               const RandomStream& random, double round_s, double fill_s, BurnRecorder& recorder);
   void prepare() override;
   Trial trial() override;
   double round() override;
   void finish() override;
+  std::uint64_t bytes() const noexcept { return count_ * sizeof(std::uint64_t); }
 
  private:
+  void fit();
   std::size_t chunk_begin(std::size_t chunk) const noexcept;
   kernels::Data data(std::uint64_t generation) const noexcept;
   /// Bytes moved.
@@ -125,6 +137,7 @@ class MemoryBurner final : public Burner {
   std::uint64_t* words_;
   std::size_t count_, chunks_;
   RandomStream random_;
+  double round_s_, fill_s_;
   BurnRecorder& recorder_;
   std::vector<std::uint64_t> generation_;  ///< of each chunk: how often it was written
   std::size_t next_ = 0;

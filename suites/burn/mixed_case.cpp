@@ -108,8 +108,12 @@ std::unique_ptr<Device> host_beside(const Context& context) {
 /// A host that multiplies and checks its memory in turns.
 class HostBurner final : public Burner {
  public:
-  HostBurner(const Context& context, BurnRecorder& recorder)
-      : recorder_(recorder), random_(context.random.child("host")), device_(host_beside(context)) {}
+  HostBurner(const Context& context, const Mixed& m, BurnRecorder& recorder)
+      : round_s_(m.round_s()),
+        fill_s_(m.fill_s()),
+        recorder_(recorder),
+        random_(context.random.child("host")),
+        device_(host_beside(context)) {}
   void prepare() override {
     constexpr std::size_t n = 1024, memory = std::size_t{64} << 20;
     const workload::ProductLayout layout =
@@ -118,9 +122,9 @@ class HostBurner final : public Burner {
     device_->reserve(product + memory);
     std::byte* base = device_->arena().data();
     compute_.emplace(device_->second_stream(), NumType::fp64, n, layout, nullptr, base,
-                     random_.child("product"), recorder_);
+                     random_.child("product"), round_s_, recorder_);
     memory_.emplace(device_->second_stream(), reinterpret_cast<std::uint64_t*>(base + product),
-                    memory / sizeof(std::uint64_t), random_.child("memory"), recorder_);
+                    memory / sizeof(std::uint64_t), random_.child("memory"), round_s_, fill_s_, recorder_);
     compute_->prepare();
     memory_->prepare();
   }
@@ -136,6 +140,7 @@ class HostBurner final : public Burner {
   void finish() override { memory_->finish(); }
 
  private:
+  double round_s_, fill_s_;
   BurnRecorder& recorder_;
   RandomStream random_;
   std::unique_ptr<Device> device_;
@@ -146,15 +151,16 @@ class HostBurner final : public Burner {
 std::unique_ptr<Burner> make_burner(Component part, const Mixed& m, const GemmAlgorithm* algorithm,
                                     Context& context, BurnRecorder& recorder) {
   std::byte* base = context.device.arena().data();
-  if (part == Component::host) return std::make_unique<HostBurner>(context, recorder);
+  if (part == Component::host) return std::make_unique<HostBurner>(context, m, recorder);
   auto stream = context.device.second_stream();
   if (stream == nullptr) throw Error(ErrorKind::device, "burn: this device has one queue only");
   if (part == Component::compute)
     return std::make_unique<ComputeBurner>(std::move(stream), m.type, m.n, m.product(), algorithm, base,
-                                           context.inputs().child("compute"), recorder);
-  return std::make_unique<MemoryBurner>(
-      std::move(stream), reinterpret_cast<std::uint64_t*>(base + m.memory_at()),
-      m.memory_bytes / sizeof(std::uint64_t), context.random.child("memory"), recorder);
+                                           context.inputs().child("compute"), m.round_s(), recorder);
+  return std::make_unique<MemoryBurner>(std::move(stream),
+                                        reinterpret_cast<std::uint64_t*>(base + m.memory_at()),
+                                        m.memory_bytes / sizeof(std::uint64_t),
+                                        context.random.child("memory"), m.round_s(), m.fill_s(), recorder);
 }
 
 class MixedRun {
@@ -285,7 +291,11 @@ class MixedRun {
     }
     for (const auto& thread : threads_) {
       row.values[metric_of(thread->part())] = window_rates(thread->work, common_, windows);
-      if (thread->part() == Component::compute) row.integers["digest"] = {thread->digest};
+      if (thread->part() == Component::compute) {
+        row.integers["digest"] = {thread->digest};
+        row.integers["size"] = {thread->size};
+      }
+      if (thread->part() == Component::memory) row.integers["memory_bytes"] = {thread->size};
     }
     // A sum is over when all have made it: what counts is the time that it took, not the time between.
     if (links_) row.values[metric_of(Component::links)] = rates_of_work(sums_, common_, windows);
@@ -324,7 +334,9 @@ void run_mixed(const Case& c, const GemmAlgorithm* algorithm, Context& context) 
   for (const Component part : m.parts)
     context.record.declare(metrics().of("mixed", metric_of(part))).role = role(part);
   for (const char* name : {"errors", "power"}) context.record.declare(metrics().of("mixed", name));
-  if (m.has(Component::compute)) context.record.declare_integers("digest", {}, {});
+  if (m.has(Component::compute))
+    for (const char* name : {"digest", "size"}) context.record.declare_integers(name, {}, {});
+  if (m.has(Component::memory)) context.record.declare_integers("memory_bytes", {}, {});
   for (const auto& [key, value] : context.device.identity()) context.record.parameter(key, value);
   context.record.parameter("inputs", fmt::format("{:016x}", context.inputs().key()));
   if (algorithm != nullptr) {

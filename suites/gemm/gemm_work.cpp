@@ -20,17 +20,6 @@ GemmWork work_from(const Case& c) {
   return work;
 }
 
-std::size_t fitted_size(std::size_t n, double probe_s, double share_s) noexcept {
-  double single_s = probe_s * static_cast<double>(probe_divisor * probe_divisor * probe_divisor);
-  if (single_s <= patience * share_s) return n;
-  const std::size_t least = n / probe_divisor;
-  while (n > least && single_s > share_s) {
-    n /= 2;
-    single_s /= 8;
-  }
-  return n;
-}
-
 double peak_seconds(Level level) noexcept {
   return level == Level::smoke ? 0.03 : level == Level::quick ? 0.08 : 0.25;
 }

@@ -32,12 +32,6 @@ NumType type_from(const std::string& text);
 /// hides.
 inline constexpr double hidden_s = 5e-3;
 
-/// The size to multiply with where products of n/`probe_divisor` take `probe_s`: n, or where one of those
-/// would take more than `patience` times `share_s` the largest of n/2 and n/4 that keeps it, at least n/4.
-std::size_t fitted_size(std::size_t n, double probe_s, double share_s) noexcept;
-inline constexpr std::size_t probe_divisor = 4;
-inline constexpr double patience = 4;
-
 /// Seconds of fma_peak that a case spends on its own peak.
 double peak_seconds(Level level) noexcept;
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "measure/sizing.hpp"
 #include "measure/statistics.hpp"
 #include "suite/device_power.hpp"
 #include "suite/gpu_bound.hpp"
@@ -103,7 +104,7 @@ class TimedGemm {
 /// The shape that a device as slow as a probe shows gets through in its share of the time. Tuned shapes are
 /// of GPUs, of which one product takes a fraction of a second at a hundredth of their speed.
 GemmShape fitted_shape(const GemmWork& work, const Case& c, Context& context) {
-  const std::size_t n = work.n, small = n / probe_divisor;
+  const std::size_t n = work.n, small = n / size_probe_divisor;
   if (context.device.has_streams() || n < 256) return work.shape();
   TimedGemm probe(work, {small, small, small},
                   workload::make_product_layout(work.type, {small, small, small}, 0, c.bytes), context);

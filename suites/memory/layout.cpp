@@ -61,13 +61,6 @@ std::uint64_t node_need(const Topology& topology, int index, bool together) {
 
 std::uint64_t probe_bytes(std::uint64_t region) noexcept { return region / 128 * 8; }
 
-std::uint64_t fitted_region(std::uint64_t region, double rate, double bytes_per_byte,
-                            double share_s) noexcept {
-  const double fit = std::max(0.0, share_s) * rate / bytes_per_byte;
-  if (!(fit < static_cast<double>(region))) return region;
-  return std::min(region, std::max(static_cast<std::uint64_t>(fit) / granule, std::uint64_t{1}) * granule);
-}
-
 std::uint64_t fitted_steps(std::uint64_t most, double step_s, double share_s) noexcept {
   std::uint64_t steps = most;
   while (steps > most / 64 && static_cast<double>(steps) * step_s > share_s) steps /= 2;

@@ -54,10 +54,6 @@ inline constexpr std::uint64_t gpu_cache_multiple = 20;
 std::uint64_t probe_bytes(std::uint64_t region) noexcept;
 /// A pattern may take so many times what was planned, where a machine is slower.
 inline constexpr double share_factor = 6;
-/// The part of a region that a pattern of `bytes_per_byte` gets through in `share_s` at `rate` B/s: whole
-/// 2 MiB, at least 2 MiB.
-std::uint64_t fitted_region(std::uint64_t region, double rate, double bytes_per_byte,
-                            double share_s) noexcept;
 
 /// Dependent loads of a repetition: `most`, or the largest half, quarter, ... of them that takes `share_s` at
 /// `step_s` each; at least a 64th.

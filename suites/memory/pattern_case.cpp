@@ -10,6 +10,7 @@
 #include "base/clock.hpp"
 #include "device/corrupt.hpp"
 #include "kernels/pattern.hpp"
+#include "measure/sizing.hpp"
 #include "measure/statistics.hpp"
 #include "suite/together.hpp"
 #include "suites/memory/fault_text.hpp"

@@ -91,6 +91,7 @@ class FeedCase : GroupCase {
       prepare();
       const double begin = now_s();
       file_.engine->run(false, requests_);
+      context_.apply_injected_delay(begin, 1, true);
       seconds = now_s() - begin;
       file_.transfer->examine(false, requests_);
     });

@@ -12,6 +12,7 @@
 #include <new>
 
 #include "base/clock.hpp"
+#include "measure/sizing.hpp"
 #include "suites/storage/refused.hpp"
 
 namespace assay::storage {
@@ -45,7 +46,36 @@ Transfer::Transfer(Descriptor fd, std::string path, std::uint64_t file, const La
   engine_.use_memory(memory_.bytes());
 }
 
+double Transfer::first_blocks_s(std::uint64_t blocks) {
+  chunk_ = 0;
+  fill_chunk();
+  make_requests();
+  requests_.resize(blocks);
+  const double begin = now_s();
+  engine_.run(true, requests_);
+  examine(true, requests_);
+  sync();
+  return now_s() - begin;
+}
+
+/// A block alone shows storage that is surely fast enough; of others, as many as are in flight together tell.
+void Transfer::fit(double seconds) {
+  const std::uint64_t planned = layout_.chunk_blocks;
+  const double alone_s = first_blocks_s(1);
+  if (alone_s * static_cast<double>(planned) <= seconds) return;
+  const std::uint64_t some = fitted_count(std::min<std::uint64_t>(planned, 8), alone_s, seconds / 2);
+  const double block_s = std::min(alone_s, first_blocks_s(some) / static_cast<double>(some));
+  if (block_s * static_cast<double>(planned) <= seconds) return;
+  layout_.chunk_blocks = fitted_count(planned, block_s, seconds / 4);
+  context_.record.event(
+      "storage-cut-short",
+      fmt::format("{}: samples of {} instead of {} blocks: {:.3g} B/s were met", path_, layout_.chunk_blocks,
+                  planned, static_cast<double>(layout_.block_bytes) / block_s));
+}
+
 void Transfer::lay_out(double seconds) {
+  fit(seconds);
+  generation_[0] = 0;
   const double begin = now_s();
   std::uint64_t done = 0;
   do {

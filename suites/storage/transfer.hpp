@@ -54,7 +54,7 @@ class Transfer {
            DamageLog& log, Context& context);
 
   /// Writes the first generations of chunks until all are there or `seconds` are over; the file has those
-  /// that are. At least one.
+  /// that are. At least one. Chunks are smaller on storage so slow that one would take longer.
   void lay_out(double seconds);
   /// Before each chunk is read, asks the kernel to let go of its pages: where O_DIRECT cannot be used.
   void drop_cache() noexcept { drops_cache_ = true; }
@@ -91,6 +91,8 @@ class Transfer {
   std::uint64_t read_again(std::uint64_t offset) const;
 
  private:
+  void fit(double seconds);
+  double first_blocks_s(std::uint64_t blocks);
   void next_chunk();
   void fill_chunk();
   void make_requests();

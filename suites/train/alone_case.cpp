@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <optional>
 
 #include "base/clock.hpp"
+#include "measure/sizing.hpp"
 #include "suite/together.hpp"
 #include "suites/train/train_metrics.hpp"
 #include "suites/train/train_work.hpp"
@@ -17,15 +20,16 @@ constexpr std::array<const char*, 4> stages = {"data", "forward", "backward", "o
 /// every repetition must give the same bits, on every rank.
 class Alone {
  public:
-  Alone(const TrainWork& work, Context& context) : work_(work), context_(context), replica_(work, context) {
-    replica_.gpt().save();
+  /// A rank of which a step takes much longer than `step_s` makes steps of fewer sequences.
+  Alone(const TrainWork& work, double step_s, Context& context)
+      : work_(work), planned_batch_(work.preset.batch), step_s_(step_s), context_(context) {
+    make();
   }
 
   /// A series of this rank's turn, as one row.
   void measure(const SamplingPlan& plan) {
     if (!reference_) {
-      replica_.gpt().restore();
-      step();
+      fit();
       reference_ = digest();
     }
     for (auto& times : seconds_) times.clear();
@@ -34,19 +38,49 @@ class Alone {
     op.run = [this](std::uint64_t k) {
       for (std::uint64_t i = 0; i < k; ++i) step();
     };
-    op.sync = [this] { replica_.gpt().restore(); };
+    op.sync = [this] { replica_->gpt().restore(); };
     op.verify = [this](std::size_t sample) { check(sample); };
     add(sample(op, plan));
   }
 
  private:
+  void make() {
+    replica_.emplace(work_, context_);
+    replica_->gpt().save();
+  }
+
+  double timed_step_s() {
+    replica_->gpt().restore();
+    const double begin = now_s();
+    step();
+    context_.apply_injected_delay(begin, 1, true);
+    context_.count_batch();
+    return now_s() - begin;
+  }
+
+  /// Ends with a step.
+  void fit() {
+    double met_s = timed_step_s();
+    // The first one starts the library's threads.
+    if (met_s > size_patience * step_s_) met_s = std::min(met_s, timed_step_s());
+    if (met_s <= size_patience * step_s_) return;
+    const double sequence_s = met_s / static_cast<double>(planned_batch_);
+    work_.preset.batch = fitted_count(planned_batch_, sequence_s, step_s_);
+    context_.record.event("train-cut-short",
+                          fmt::format("steps of {} instead of {} sequences: one sequence takes {:.3g} s",
+                                      work_.preset.batch, planned_batch_, sequence_s),
+                          context_.device_entity);
+    make();
+    step();
+  }
+
   void step() {
-    Gpt& gpt = replica_.gpt();
+    Gpt& gpt = replica_->gpt();
     const double t0 = now_s();
-    replica_.load(0);
+    replica_->load(0);
     const double data_s = now_s() - t0;
     gpt.ops().mark(0);
-    replica_.forward();
+    replica_->forward();
     gpt.ops().mark(1);
     gpt.backward(nullptr, nullptr);
     gpt.ops().mark(2);
@@ -58,13 +92,13 @@ class Alone {
 
   /// Of everything the step made.
   std::uint64_t digest() {
-    Gpt& gpt = replica_.gpt();
+    Gpt& gpt = replica_->gpt();
     return mix64(context_.device.digest(gpt.gradients(), gpt.table().size() * sizeof(float)),
                  gpt.parameter_digest());
   }
 
   void check(std::size_t sample) {
-    Gpt& gpt = replica_.gpt();
+    Gpt& gpt = replica_->gpt();
     for (std::size_t s = 0; s < stages.size(); ++s) seconds_[s].push_back(last_[s]);
     context_.injection_point("gradient", gpt.gradients(), gpt.table().size(), sizeof(float));
     context_.injection_point("parameter", gpt.weights(), gpt.table().size(), gpt.element_bytes());
@@ -72,7 +106,7 @@ class Alone {
     errors_.push_back(seen == *reference_ ? 0 : 1);
     if (seen == *reference_) return;
     const double t = context_.since_start(now_s());
-    replica_.gpt().restore();
+    replica_->gpt().restore();
     step();
     context_.record.miscompare({"", context_.device_entity, sample, *reference_, seen, digest(), t});
   }
@@ -86,14 +120,18 @@ class Alone {
     row.block = series.block;
     for (std::size_t s = 0; s < stages.size(); ++s) row.values[stages[s]] = seconds_[s];
     row.values["errors"] = errors_;
-    row.integers["digest"] = {*reference_};
+    const bool whole = work_.preset.batch == planned_batch_;
+    row.integers["digest"] = {whole ? *reference_ : results::no_digest};
+    row.integers["sequences"] = {work_.preset.batch};
     row.integers["threads"] = {static_cast<std::uint64_t>(context_.device.threads())};
     context_.record.add_time(series.warmup_s, series.timed_s, series.verify_s);
   }
 
   TrainWork work_;
+  std::size_t planned_batch_;
+  double step_s_;  ///< planned
   Context& context_;
-  Replica replica_;
+  std::optional<Replica> replica_;
   std::optional<std::uint64_t> reference_;  ///< of a first, untimed step; ranks vote on it
   std::array<double, stages.size()> last_{};
   std::array<std::vector<double>, stages.size()> seconds_;
@@ -106,12 +144,12 @@ void run_alone(const Case& c, Context& context) {
   for (const results::MetricSpec& m : metrics().all())
     if (m.operation == "alone") context.record.declare(m);
   context.record.declare_integers("digest", {}, {});
-  context.record.declare_integers("threads", {}, {});
+  for (const char* name : {"sequences", "threads"}) context.record.declare_integers(name, {}, {});
 
   Together together(context.node);
   std::optional<Alone> alone;
   const double begin = now_s();
-  together.guarded([&] { alone.emplace(work_from(c, context.device), context); });
+  together.guarded([&] { alone.emplace(work_from(c, context.device), c.min_seconds / 7, context); });
   context.record.add_time(now_s() - begin, 0, 0);
   SamplingPlan plan = context.sampling(c.seconds);
   plan.repetitions = 1;

@@ -14,7 +14,7 @@ class Lockstep {
   Lockstep(const Case& c, Context& context)
       : case_(c),
         context_(context),
-        work_(work_from(c, context.device)),
+        work_(fitted(work_from(c, context.device), c.seconds / 8, context)),
         replica_(work_, context),
         trust_(context),
         begin_s_(now_s()) {

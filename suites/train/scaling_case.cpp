@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/clock.hpp"
+#include "measure/sizing.hpp"
 #include "measure/statistics.hpp"
 #include "suites/train/train_metrics.hpp"
 #include "suites/train/train_work.hpp"
@@ -16,7 +17,7 @@ class Scaling {
   Scaling(const Case& c, Context& context)
       : case_(c),
         context_(context),
-        work_(work_from(c, context.device)),
+        work_(fitted(work_from(c, context.device), c.seconds / 16, context)),
         replica_(work_, context),
         reducer_(replicas_of(context), replica_.gpt(), progress_of(context)) {
     replica_.load(static_cast<std::uint64_t>(context.world.rank()) * work_.preset.batch);
@@ -25,14 +26,15 @@ class Scaling {
   void run() {
     declare();
     const double begin = now_s();
-    pass(false);  // warm-up
-    communicate();
+    const int turns = case_.parameters.value("turns", 8);
+    const double pass_s = pass(false);  // warm-up
+    fit((turns + 2) * pass_s + communicate());
     const double warm = now_s();
     std::vector<double> alone, compute, communication, together, starts, hidden;
-    context_.take_turns(case_.parameters.value("turns", 8), [&] {
-      for (int i = 0; i < work_.steps; ++i) alone.push_back(pass(false));
+    context_.take_turns(turns, [&] {
+      for (int i = 0; i < steps_; ++i) alone.push_back(pass(false));
     });
-    for (int i = 0; i < work_.steps; ++i) {
+    for (int i = 0; i < steps_; ++i) {
       context_.world.barrier();
       starts.push_back(context_.since_start(now_s()));
       compute.push_back(pass(false));
@@ -41,7 +43,6 @@ class Scaling {
       context_.world.barrier();
       together.push_back(pass(true));
       hidden.push_back(std::clamp(1 - exposed_s_ / communication.back(), 0.0, 1.0));
-      context_.count_batch();
     }
     report(starts, alone, compute, communication, together, hidden);
     context_.record.add_time(warm - begin, now_s() - warm, 0);
@@ -51,6 +52,15 @@ class Scaling {
   void declare() {
     for (const results::MetricSpec& m : metrics().all())
       if (m.operation == "scaling") context_.record.declare(m);
+  }
+
+  /// All ranks repeat as often as the slowest gets through in its share of the time. `round_s`: of what is
+  /// repeated, on this rank.
+  void fit(double round_s) {
+    const double share_s = size_patience * case_.seconds;
+    steps_ = static_cast<int>(
+        fitted_count(static_cast<std::size_t>(work_.steps), context_.world.max(round_s), share_s));
+    context_.record.parameter("repetitions", steps_);
   }
 
   double pass(bool reduce) {
@@ -67,6 +77,7 @@ class Scaling {
     ops.mark(1);
     reducer_.finish();
     context_.device.synchronize();
+    context_.count_batch();
     exposed_s_ = reduce ? ops.elapsed_s(0, 1) : 0;
     return now_s() - begin;
   }
@@ -108,6 +119,7 @@ class Scaling {
   TrainWork work_;
   Replica replica_;
   GradientReducer reducer_;
+  int steps_ = 1;  ///< of each way
   double exposed_s_ = 0;
 };
 

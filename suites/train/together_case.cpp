@@ -19,7 +19,7 @@ class Together {
   Together(const Case& c, Context& context)
       : case_(c),
         context_(context),
-        planned_(work_from(c, context.device)),
+        planned_(fitted(work_from(c, context.device), c.seconds / 16, context)),
         rates_(measured(planned_, context)),
         work_(with_pressure(planned_, rates_.gemm, rates_.bus, context.world.size())),
         replica_(work_, context),

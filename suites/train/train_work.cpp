@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "suites/train/train_work.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <limits>
+
+#include "base/clock.hpp"
+#include "measure/sizing.hpp"
 
 namespace assay::train {
 
@@ -52,6 +58,35 @@ void Replica::load(std::uint64_t first) {
 void Replica::forward() {
   gpt_.forward();
   gpt_.score(1.0f / static_cast<float>(counted_));
+}
+
+TrainWork fitted(TrainWork work, double step_s, Context& context) {
+  if (work.fixed || work.preset.batch == 1) return work;
+  TrainWork one = work;
+  one.preset.batch = 1;
+  double least_s = std::numeric_limits<double>::infinity();
+  Replica replica(one, context);
+  replica.load(0);
+  for (int tries = 0; tries < 2; ++tries) {  // the first starts the library's threads
+    const double begin = now_s();
+    replica.forward();
+    replica.gpt().backward(nullptr, nullptr);
+    context.device.synchronize();
+    context.apply_injected_delay(begin, 1, true);
+    context.count_batch();
+    least_s = std::min(least_s, now_s() - begin);
+  }
+  const double worst_s = context.world.max(least_s);
+  const std::size_t planned = work.preset.batch;
+  if (worst_s * static_cast<double>(planned) <= size_patience * step_s) return work;
+  work.preset.batch = fitted_count(planned, worst_s, step_s);
+  context.record.parameter("sequences", work.preset.batch);
+  if (least_s >= worst_s)
+    context.record.event("train-cut-short",
+                         fmt::format("steps of {} instead of {} sequences: one sequence takes {:.3g} s",
+                                     work.preset.batch, planned, worst_s),
+                         context.device_entity);
+  return work;
 }
 
 Communicator& replicas_of(Context& context) { return context.world; }

@@ -36,6 +36,11 @@ TrainWork work_from(const Case& c, const Device& device);
 std::size_t gemm_rows(bool on_gpu, const ModelShape& shape) noexcept;
 std::size_t gemm_bytes(bool on_gpu, const ModelShape& shape, NumType type) noexcept;
 
+/// The work with as many sequences per step as the slowest rank gets through in `step_s`, where the planned
+/// ones would take it much longer; unchanged where the number of steps was asked for. Measured with a replica
+/// of one sequence in the same memory. Collective.
+TrainWork fitted(TrainWork work, double step_s, Context& context);
+
 /// A model with its data: what one rank trains.
 class Replica {
  public:

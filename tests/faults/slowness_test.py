@@ -136,6 +136,33 @@ class Slowness(common.FaultTest):
                 self.assertGreaterEqual(gaps.max(), 0.5)
                 self.assertLess(np.median(gaps), 0.5)
 
+    def hundredth(self, ranks, suites, *args):
+        """Every case ends by itself, whatever else runs here; what a device that slow cannot do says `cut short`."""
+        self.inject(ranks, f"slow:rank={ranks - 1},factor=0.01", "--suites", suites, *args)
+        results = self.file()
+        for suite, cases in results.file["cases"].items():
+            for case, group in cases.items():
+                with self.subTest(f"{suite}/{case}"):
+                    self.assertTrue(group.attrs["state"] == "pass" or "cut short" in group.attrs["reason"], dict(group.attrs))
+        slow = results.names[results.device[ranks - 1]]
+        named = [f for f in results.findings() if f["name"] == slow and f["deficit"] > 0.9]
+        self.assertTrue(named, results.findings())
+        self.assertLessEqual({f["name"] for f in results.findings("magnitude") if f["severity"] == "FAIL"}, {slow})
+        return results
+
+    def test_a_rank_at_a_hundredth_keeps_its_share_of_the_time(self):
+        results = self.hundredth(2, "burn", "--burn.parts", "compute,memory", "--burn.duration", "2s")
+        sizes = results.case("burn/mixed-together")["size"][:].tolist()
+        self.assertLess(sizes[1], sizes[0], "fewer operations per product, and stored")
+        self.assertGreater(results.best("burn/mixed-together", "throughput")[1], 0)
+
+    @common.nightly
+    def test_a_rank_at_a_hundredth_in_all_suites(self):
+        self.hundredth(4, "gemm,memory,p2p,allreduce,congestion")
+        results = self.hundredth(2, "train", "--train.preset", "tiny")
+        self.assertEqual(results.case("train/tiny-alone")["sequences"][:].tolist()[0], 8)
+        self.assertLess(results.case("train/tiny-alone")["sequences"][:].tolist()[1], 8)
+
     @common.nightly
     def test_duty_hits_the_same_samples_again(self):
         hits = []

@@ -124,5 +124,14 @@ TEST(Sizing, RepetitionsFillTheShareBetweenTwoSteps) {
   EXPECT_EQ(c.fitted, (Portion{4u << 20, 5}));
 }
 
+TEST(Sizing, EqualPartsKeepTheirShareAtAnySpeed) {
+  for (double part_s = 1e-9; part_s < 1e3; part_s *= 10) {
+    const std::size_t fit = fitted_count(64, part_s, 0.5);
+    EXPECT_TRUE(fit == 1 || static_cast<double>(fit) * part_s <= 0.5) << part_s;
+    EXPECT_TRUE(fit == 64 || static_cast<double>(fit + 1) * part_s > 0.5) << part_s;
+  }
+  EXPECT_EQ(fitted_count(64, 1, -1), 1U);
+}
+
 }  // namespace
 }  // namespace assay

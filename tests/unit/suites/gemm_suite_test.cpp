@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "suites/gemm/gemm_suite.hpp"
+#include "measure/sizing.hpp"
 
 #include <gtest/gtest.h>
 
@@ -336,20 +337,19 @@ TEST(GemmRun, PeakIsPositiveAndWhatADeviceThrowsArrives) {
 }
 
 TEST(GemmSizing, OneProductKeepsItsShareAtAnyRate) {
-  using gemm::fitted_size;
   for (const std::size_t n : {256U, 1024U, 8192U})
     for (double rate = 1e3; rate < 2e15; rate *= 10)
       for (const double share_s : {0.1, 0.35, 5.0}) {
         const auto seconds = [&](std::size_t size) {
           return 2 * std::pow(static_cast<double>(size), 3) / rate;
         };
-        const std::size_t small = n / gemm::probe_divisor, fit = fitted_size(n, seconds(small), share_s);
+        const std::size_t small = n / size_probe_divisor, fit = fitted_size(n, seconds(small), share_s);
         EXPECT_TRUE(fit == n || fit == n / 2 || fit == small);
         if (seconds(n) <= share_s) {
           EXPECT_EQ(fit, n) << rate;
         }
         if (fit != small) {
-          EXPECT_LE(seconds(fit), 1.01 * gemm::patience * share_s) << rate;
+          EXPECT_LE(seconds(fit), 1.01 * size_patience * share_s) << rate;
         }
         if (seconds(small) > share_s) {
           EXPECT_EQ(fit, small) << rate;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "measure/sizing.hpp"
 #include "suites/memory/layout.hpp"
 
 #include <gtest/gtest.h>
@@ -236,7 +237,7 @@ TEST(MemoryPatternSizing, KeepsItsShareAtAnyRate) {
     for (double rate = 1e3; rate < 2e12; rate *= 10)
       for (const double share_s : {-1.0, 0.25, 20.0, 900.0}) {
         constexpr double bytes_per_byte = 10;
-        const std::uint64_t fit = memory::fitted_region(region, rate, bytes_per_byte, share_s);
+        const std::uint64_t fit = fitted_region(region, rate, bytes_per_byte, share_s);
         EXPECT_LE(fit, region);
         EXPECT_GE(fit, 2 * mib);
         EXPECT_EQ(fit % (2 * mib), 0U);
