@@ -26,14 +26,21 @@ fail() { printf 'test_bundle: %s\n' "$*" >&2; exit 1; }
 glibc='^(ld-linux.*|ld64|linux-.*|libc|libm|libmvec|libpthread|libdl|librt|libresolv|libutil|libanl|libnsl|libnss_.*)\.so'
 rdma='^(libibverbs|librdmacm|libmlx[0-9]+|libefa|libmana|libibumad|libnl-3|libnl-route-3)\.so'
 
-for wrong in --bogus --build '--build /nosuch' '--output bundle.zip'; do
+for wrong in --bogus --build '--build /nosuch' '--output bundle.zip' '--library /nosuch'; do
   code=0
   # shellcheck disable=SC2086  # options and their values
   "$script" $wrong >"$work/wrong.txt" 2>&1 </dev/null || code=$?
   [ "$code $(wc -l <"$work/wrong.txt")" = '4 1' ] || fail "bundle.sh $wrong: exit code $code: $(cat "$work/wrong.txt")"
 done
 
-"$script" --build "$build" --output "$work/bundle.tar.gz" >"$work/made.txt" || fail 'bundle.sh failed'
+# A library of a Python package, whose licence is in the package's record.
+mkdir -p "$work/lib" "$work/dist-info/extra/licenses"
+printf 'int extra;\n' | cc -x c -shared -o "$work/lib/libextra.so.7" -Wl,-soname,libextra.so.7 -
+"$script" --build "$build" --library "$work/lib/libextra.so.7" --output "$work/bundle.tar.gz" >"$work/made.txt" 2>&1 && fail 'packed without a licence'
+printf 'nvidia/lib/libextra.so.7,sha256=0,1\n' >"$work/dist-info/extra/RECORD"
+printf 'the licence of extra\n' >"$work/dist-info/extra/licenses/License.txt"
+"$script" --build "$build" --gpu --library "$work/lib/libextra.so.7" --output "$work/bundle.tar.gz" >"$work/made.txt" || fail 'bundle.sh failed'
+[ "$(wc -c <"$work/bundle.tar.gz")" -le $((60 << 20)) ] || fail "the bundle with the tests of GPU code is larger than 60 MiB: $(cat "$work/made.txt")"
 grep -q "sha256 $(sha256sum "$work/bundle.tar.gz" | cut -d' ' -f1)" "$work/made.txt" || fail "bundle.sh says: $(cat "$work/made.txt")"
 # A space is what a path has that breaks scripts.
 inside='/srv/some where/tools'
@@ -41,6 +48,7 @@ top=$work/root$inside
 mkdir -p "$top"
 tar -xzf "$work/bundle.tar.gz" -C "$top" --strip-components=1
 for file in BUNDLE share/man/man1/assay.1 share/bash-completion/completions/assay share/assay/results-schema/schema.json \
+  lib/shared/libextra.so.7 share/doc/assay/licences/libextra share/assay/bench/gemm_torch.py libexec/tests/cuda_kernel_tests \
   share/assay/scripts/nightly.sh share/assay/scripts/site.conf share/assay/scripts/slurm/drain.sh share/openmpi/help-mpi-runtime.txt; do
   [ -s "$top/$file" ] || fail "the bundle lacks $file"
 done
@@ -80,14 +88,16 @@ done
 # A root directory of nearly nothing.
 root=$work/root
 mkdir -p "$root"/{bin,dev,etc,proc,sys,tmp}
-for tool in cat env false hostname readlink uname unshare; do cp -L "$(type -P "$tool")" "$root/bin/$tool"; done
+tools=(cat env false hostname readlink uname unshare)
+acceptance=(awk date dirname find grep head mkdir sed sort tail tee timeout tr)  # what gpu_acceptance.sh needs
+for tool in "${tools[@]}" "${acceptance[@]}"; do cp -L "$(type -P "$tool")" "$root/bin/$tool"; done
 cp -L "$(type -P dash)" "$root/bin/sh"
 cp "$build/assay" "$root/bin/plain-assay"
 take() { mkdir -p "$root$(dirname "$1")" && cp -L "$1" "$root$1"; }
 while read -r library; do
   [[ ${library##*/} =~ $glibc ]] || [ ! -e "$top/lib/shared/${library##*/}" ] || fail "$library would be found beside the bundle"
   take "$library"
-done < <(ldd "$root"/bin/{sh,cat,env,false,hostname,readlink,uname,unshare} | grep -o '/[^ ]*\.so[^ ]*' | sort -u)
+done < <(ldd "$root"/bin/sh "${tools[@]/#/$root/bin/}" "${acceptance[@]/#/$root/bin/}" | grep -o '/[^ ]*\.so[^ ]*' | sort -u)
 while read -r library; do  # what of glibc programs may want
   if [[ ${library##*/} =~ $glibc ]]; then take "$library"; fi
 done < <(ldd "${objects[@]}" 2>/dev/null | grep -o '/[^ ]*\.so[^ ]*' | sort -u)
@@ -143,7 +153,7 @@ want '0 2 3' "$run --suites inventory,allreduce --out x.h5"
 ran=$code
 want "$ran" '"$B/bin/assay" verdict x.h5'
 want 0 '"$B/bin/assay" inspect x.h5' && says '^entities .* 2 device .*1 node' && says '^allreduce/allreduce-world-'
-# Alone, without mpirun.
+# Alone: it starts the mpirun of the bundle.
 want '0 2 3' '"$B/bin/assay" run --suites inventory --level smoke --out alone.h5'
 
 if [ "$with_ucx" = 1 ]; then
@@ -168,5 +178,47 @@ want 0 '"$B/bin/assay" inspect far.h5' && says '^entities .* 2 device .*2 node'
 grep -q '^host=far ' "$root/tmp/agent.txt" || fail 'the launch agent was not called'
 if grep -qE 'lib/(shared|rdma)' "$root/tmp/agent.txt"; then fail "the launch agent was called with: $(cat "$root/tmp/agent.txt")"; fi
 [ -z "$(find "$top/lib" -maxdepth 1 -name '*.so*')" ] || fail 'libraries where mpirun --prefix leads every program it starts'
+
+# The GPU acceptance, on emulated GPUs: the bundle's programs are replaced by the same ones for the emulation. By night every step.
+[ -x "$build/tests/emulation/assay_emulated" ] || skip 'no emulated GPUs in this build; the bundle itself is tested'
+cp "$build/tests/emulation/assay_emulated" "$top/libexec/assay"
+for name in kernel:kernels/emulated_kernel_tests train:kernels/emulated_train_tests mpi:mpi/emulated_mpi_tests; do
+  cp "$build/tests/${name#*:}" "$top/libexec/tests/cuda_${name%%:*}_tests"
+done
+while read -r library; do
+  if [[ ! ${library##*/} =~ $glibc ]] && [ ! -e "$top/lib/shared/${library##*/}" ]; then cp -L "$library" "$top/lib/shared/"; fi
+done < <(ldd "$top/libexec/assay" "$top"/libexec/tests/* | grep -o '/[^ ]*\.so[^ ]*' | sort -u)
+cp "$(dirname "$script")/../tests/fake_gpus/four_small.json" "$root/etc/gpus.json"
+# A PyTorch: what its programs print.
+cat >"$root/bin/python3" <<'SH'
+#!/bin/sh
+case "$*" in
+  *gemm_torch*) echo 'bf16 1e9' ;;
+  *train_torch*) echo 'tiny: 1000 token/s, 1.0 TFLOP/s' ;;
+esac
+SH
+chmod 755 "$root/bin/python3"
+accept='CUDA_VISIBLE_DEVICES=0,1 ASSAY_FAKE_GPUS=/etc/gpus.json ASSAY_NVML_LIBRARY=/nonexistent "$B/share/assay/scripts/gpu_acceptance.sh" --size 64 --types bf16,fp32 --presets tiny'
+for wrong in --bogus '--minutes 0' '--minutes x' '--assay /nosuch' '--out /etc'; do
+  want 4 "$accept $wrong"
+  [ "$(wc -l <"$work/out.txt")" = 1 ] || { cat "$work/out.txt" >&2; fail "gpu_acceptance.sh $wrong: not one line"; }
+done
+want 3 "ASSAY_NVML_LIBRARY=/nonexistent \"\$B/share/assay/scripts/gpu_acceptance.sh\" --out none" && says 'finds no GPU here'
+steps='--steps devices,gemm,torch-gemm,memcheck'
+if [ "${ASSAY_NIGHTLY:-}" = 1 ]; then steps='--minutes 20'; fi
+want '0 3' "$accept --out gpu $steps"
+says '^devices .* passed' && says '^gemm .* passed' && says '^memcheck .* not run: no compute-sanitizer here'
+says '^gemm +gemm/bf16-n64-together \(worst of 2\) .*FLOP/s .* 1 GFLOP/s +[0-9.]+$'
+says '^gemm +gemm/fp32-n64-together \(worst of 2\) .*FLOP/s +[0-9.]+ [MG]FLOP/s +[0-9.]+ %'
+says '^[1-9][0-9]* counts of checks, 0 errors'
+# A step without time is said, and is no success; a run that finds a wrong product is a FAIL.
+want 3 "$accept --out short --minutes 1 --steps kernels" && says '^kernels .* cut short at its limit of 6 s'
+cat >"$root/bin/wrong" <<'SH'
+#!/bin/sh
+if [ "$1" = run ]; then set -- "$@" --inject 'bitflip:target=gemm,rank=0,case=*exact*,word=7,bit=3'; fi
+exec "$B/bin/assay" "$@"
+SH
+chmod 755 "$root/bin/wrong"
+want 2 "export B; $accept --out wrong --assay /bin/wrong --types bf16 --steps gemm" && says '^gemm .* FAIL: gemm.log'
 
 printf 'test_bundle: %s; runs where its libraries are hidden, %s plugins\n' "$(sed 's/.*: \(.*\), sha.*/\1/' "$work/made.txt")" "${#plugins[@]}"

@@ -7,12 +7,14 @@ set -euo pipefail
 
 usage() {
   cat <<'TEXT'
-Usage: scripts/bundle.sh [--build DIR] [--output FILE.tar.gz]
+Usage: scripts/bundle.sh [--build DIR] [--gpu] [--library FILE]... [--output FILE.tar.gz]
 
 Makes an archive that runs wherever it is unpacked: the program, Open MPI with its plugins, PMIx, UCX, HDF5 and every other
 shared library they need. Not in it: glibc, and what belongs to the driver of a GPU. Prints the file, its size and SHA-256.
 
   --build DIR           the build tree to pack (build/release)
+  --gpu                 also the tests of GPU code, for scripts/gpu_acceptance.sh
+  --library FILE        also this shared library, with its licence: libcublasLt and libnccl for machines that lack them
   --output FILE.tar.gz  where to put the archive (assay-VERSION-SYSTEM-CPU.tar.gz, here)
 
 Unpacked, bin/ has assay and mpirun; where they are to start on other hosts, all must see them under the same path.
@@ -20,13 +22,15 @@ TEXT
 }
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-build=$here/../build/release output=''
+build=$here/../build/release output='' gpu='' extra=()
 
 wrong() { printf 'bundle.sh: %s (try --help)\n' "$*" >&2; exit 4; }
 fail() { printf 'bundle.sh: %s\n' "$*" >&2; exit 1; }
 
 while [ "$#" -gt 0 ]; do
   case "$1" in
+    --gpu) gpu=1 ;;
+    --library) [ -r "${2:-}" ] || wrong "--library: '${2:-}' cannot be read"; extra+=("$2"); shift ;;
     --build) [ -n "${2:-}" ] || wrong '--build needs a directory'; build=$2; shift ;;
     --output) [ -n "${2:-}" ] || wrong '--output needs a file'; output=$2; shift ;;
     --help | -h) usage; exit 0 ;;
@@ -139,11 +143,30 @@ take_plugins() {  # LIBRARY SUBDIRECTORY NAME-PATTERN
 take_plugins libpmix pmix '*.so'
 take_plugins libucs ucx '*.so.[0-9]'
 take_plugins libhwloc hwloc 'hwloc_pci.so'  # others want X11, OpenCL or a driver
-# cuBLAS opens the compiler of the CUDA toolkit by name, which ldd does not see.
-cublas=$(origin libcublasLt)
-if [ -n "$cublas" ]; then
-  while read -r library; do take "$library" "$stage/lib/shared/${library##*/}"; done < <(find "${cublas%/*}" -maxdepth 1 \
-    -regex '.*/libnvrtc\(\.so\.[0-9]+\|-builtins\.so\.[0-9]+\.[0-9]+\)' | sort)
+# Libraries that assay opens by name. Their licences lie in the records of Python's packages, or near them.
+for library in ${extra[@]+"${extra[@]}"}; do
+  soname=$(readelf -d "$library" 2>/dev/null | sed -n 's/.*SONAME.*\[\(.*\)\]/\1/p')
+  [ -n "$soname" ] || fail "--library: $library is no shared library"
+  directory=$(dirname "$(realpath "$library")")
+  records=("$directory"/../dist-info/*/RECORD "$directory"/../../../*.dist-info/RECORD)
+  record=$(grep -ls "/${library##*/}" "${records[@]}" | sed -n 1p || true)
+  licence=$(find ${record:+"${record%/*}"} "$directory" "$directory/.." -maxdepth 2 -type f -iregex '.*/\(licen[sc]e\|copying\|eula\)[^/]*' \
+    2>/dev/null | sed -n 1p || true)
+  [ -n "$licence" ] || [ -n "$(dpkg-query -S "$(realpath "$library")" 2>/dev/null)" ] || fail "--library: no licence lies near $library"
+  cp -L "$library" "$stage/lib/shared/$soname"
+  realpath "$library" >>"$work/taken"
+  mkdir -p "$stage/share/doc/assay/licences"
+  if [ -n "$licence" ]; then cp -L "$licence" "$stage/share/doc/assay/licences/${soname%%.*}"; fi
+  collect program "$stage/lib/shared/$soname"
+done
+if [ -n "$gpu" ]; then
+  mkdir -p "$stage/libexec/tests" "$stage/share/assay/bench"
+  for program in kernels/cuda_kernel_tests kernels/cuda_train_tests mpi/cuda_mpi_tests; do
+    [ -x "$build/tests/$program" ] || fail "--gpu: the build has no tests/$program"
+    strip -o "$stage/libexec/tests/${program##*/}" "$build/tests/$program"
+  done
+  collect program "$stage"/libexec/tests/*
+  cp "$here"/../tests/bench/{gemm,train}_torch.py "$stage/share/assay/bench/"
 fi
 pmix=$(origin libpmix)
 for texts in "${pmix%/*}/../share/pmix" /usr/share/pmix; do
@@ -194,8 +217,9 @@ SH
 }
 # The program starts itself anew at times (OPENBLAS_CORETYPE), so that the libraries must be in its environment. Open MPI's
 # programs start others (ssh, srun) that want the machine's libraries, so there the loader is told instead.
-wrapper assay 'LD_LIBRARY_PATH=$libraries
-export LD_LIBRARY_PATH
+# The mpirun that `assay run` starts is that of the bundle.
+wrapper assay 'LD_LIBRARY_PATH=$libraries PATH=$root/bin:$PATH
+export LD_LIBRARY_PATH PATH
 exec "$root/libexec/assay" "$@"'
 # --prefix: other hosts find orted under the same path.
 wrapper mpirun 'exec "$loader" --library-path "$libraries" "$root/libexec/orterun" --prefix "$root" "$@"'

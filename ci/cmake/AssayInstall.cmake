@@ -21,7 +21,7 @@ install(CODE "
 
 # Scripts of a site, and what starts them; those files name the place they are installed to.
 set(scripts_dir ${CMAKE_INSTALL_DATADIR}/assay/scripts)
-install(PROGRAMS scripts/nightly.sh scripts/acceptance.sh scripts/soak.sh scripts/batch.sh DESTINATION ${scripts_dir})
+install(PROGRAMS scripts/nightly.sh scripts/acceptance.sh scripts/soak.sh scripts/batch.sh scripts/gpu_acceptance.sh DESTINATION ${scripts_dir})
 install(FILES scripts/site.sh scripts/safe.sh scripts/launch.sh scripts/site.conf DESTINATION ${scripts_dir})
 install(DIRECTORY scripts/slurm scripts/reframe DESTINATION ${scripts_dir} USE_SOURCE_PERMISSIONS)
 install(FILES scripts/systemd/assay-nightly.timer DESTINATION ${CMAKE_INSTALL_DATADIR}/assay/systemd)
