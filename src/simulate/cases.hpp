@@ -36,9 +36,9 @@ results::CaseData measure_devices(const Machine& machine, const MetricModel& met
 results::CaseData measure_links(const Machine& machine, const MetricModel& metric, const Rounds& rounds,
                                 const CaseSchedule& schedule, std::vector<results::Entity>& entities);
 
-/// A collective of all devices (stage `world`), or of random groups of four nodes in `group_draws` draws
+/// A collective of all devices (stage `world`), or of random groups of four nodes in Spec::group_draws draws
 /// (stage `groups`, with the covariate `group`): as fast as its slowest NIC, leaf or node.
-inline constexpr std::size_t group_nodes = 4, group_draws = 4;
+inline constexpr std::size_t group_nodes = 4;
 results::CaseData measure_collective(const Machine& machine, const MetricModel& metric,
                                      const CaseSchedule& schedule);
 

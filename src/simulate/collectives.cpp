@@ -85,7 +85,7 @@ CaseData measure_collective(const Machine& machine, const MetricModel& metric, c
   const bool groups = metric.stage == "groups";
   if (groups && machine.nodes() < static_cast<std::int64_t>(2 * group_nodes)) return c;
   const bool halves = schedule.variant == "halves";
-  std::size_t draws = groups ? group_draws : 1;
+  std::size_t draws = groups ? machine.spec().group_draws : 1;
   if (halves) {
     c.parameters["variant"] = schedule.variant;
     c.case_key += "-" + schedule.variant;

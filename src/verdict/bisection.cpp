@@ -191,14 +191,8 @@ std::vector<Retest> bisection_retests(const Judgement& judged) {
   judge_collectives(j);
   judge_ranks_in_step(j);
   if (explained(j)) return {};
-  Retest r;
-  r.suite = world->suite;
-  r.name = world->name;
-  r.metric = world->metric;
+  Retest r = next_retest(j, world->suite, world->name, world->metric);
   r.variant = variant;
-  for (const auto& c : j.results.cases)
-    if (c.suite == r.suite && base_name(c.name) == r.name)
-      r.number = std::max(r.number, retest_number(c.name) + 1);
   for (const auto& row : world->rows) r.candidates.push_back(row.entity);
   return {r};
 }

@@ -13,6 +13,7 @@
 #include "verdict/constants.hpp"
 #include "verdict/network_constants.hpp"
 #include "verdict/network_levels.hpp"
+#include "verdict/retest_candidates.hpp"
 
 namespace assay::verdict {
 namespace {
@@ -125,13 +126,13 @@ std::vector<SlowUnit> slow_units(const GroupScores& scores, std::size_t tests) {
 }
 
 /// Whether new groups of the node are slow too, by how much at least.
-struct Again {
+struct GroupRetest {
   bool measured = false;
   double deficit = 0, low = 0;
   std::size_t controls = 0;
 };
-Again again(const GroupScores& retest, std::int32_t node, std::size_t candidates) {
-  Again a;
+GroupRetest judge_groups(const GroupScores& retest, std::int32_t node, std::size_t candidates) {
+  GroupRetest a;
   std::vector<double> others;
   double own = results::not_taken;
   for (std::size_t i = 0; i < retest.units.size(); ++i) {
@@ -178,7 +179,7 @@ std::set<std::int32_t> named_by_links(const Judgement& j) {
 }
 
 results::Finding finding_of(const Judgement& j, const Series& s, const GroupScores& scores,
-                            const SlowUnit& slow, const Again& a) {
+                            const SlowUnit& slow, const GroupRetest& a) {
   const bool confirmed = a.measured && a.low > 0;
   const double deficit = confirmed ? a.deficit : slow.deficit;
   auto f = j.about(slow.row, a.measured && !confirmed ? "INFO" : "WARN", "abnormality", "slow");
@@ -249,9 +250,9 @@ void judge_collectives(Judgement& j) {
       if (named.contains(j.entities.node(one.row))) continue;
       here.insert(j.entities.node(one.row));
       const auto asked = one.devices.empty() ? std::vector{one.row} : one.devices;
-      Again a;
+      GroupRetest a;
       for (const auto row : asked) {
-        const auto own = again(retest, row, slow.size());
+        const auto own = judge_groups(retest, row, slow.size());
         if (row == asked.front() || !own.measured || own.low < a.low) a = own;
       }
       j.add(finding_of(j, *s, scores, one, a), asked);
@@ -272,10 +273,7 @@ std::vector<Retest> collective_retests(const Judgement& j) {
     for (const auto row : suspects) nodes.insert(j.entities.node(row));
     known.insert(nodes.begin(), nodes.end());
     if (suspects.empty() || !scores_of(j, *s, true).units.empty()) continue;
-    Retest r;
-    r.suite = s->suite;
-    r.name = s->name;
-    r.metric = s->metric;
+    Retest r = next_retest(j, s->suite, s->name, s->metric);
     for (const auto& row : s->rows) {
       const auto unit = unit_of(*s) == Unit::device ? row.entity : j.entities.node(row.entity);
       (suspects.contains(unit) ? r.candidates : r.controls).push_back(row.entity);

@@ -44,14 +44,14 @@ Shares shares_in(const Judgement& j, const results::CaseData& c, std::int32_t pa
 /// From the measurement that the finding rests on: the last retest of this part where it was confirmed by
 /// one, else the screening.
 Shares shares_of(const Judgement& j, const Series& s, bool confirmed, std::int32_t part) {
-  Shares screened, again;
+  Shares screened, retested;
   for (const auto& c : j.results.cases) {
     const bool retest = is_retest_of(c, s);
     if (!retest && (retest_number(c.name) > 0 || c.suite != s.suite || base_name(c.name) != s.name)) continue;
     const Shares seen = shares_in(j, c, part);
-    if (seen.known()) (retest ? again : screened) = seen;
+    if (seen.known()) (retest ? retested : screened) = seen;
   }
-  return confirmed && again.known() ? again : screened;
+  return confirmed && retested.known() ? retested : screened;
 }
 
 /// A reference from elsewhere was measured on cores of its own.

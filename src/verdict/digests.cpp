@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "verdict/corrupt.hpp"
+#include "verdict/retest_candidates.hpp"
 
 namespace assay::verdict {
 namespace {
@@ -67,10 +68,10 @@ std::string inputs_of(const CaseData& c) {
   return it != c.parameters.end() && it->is_string() ? it->get<std::string>() : "";
 }
 
-bool is_replay_of(const CaseData& again, const CaseData& c) {
-  return retest_number(again.name) > 0 && retest_number(c.name) == 0 && again.suite == c.suite &&
-         base_name(again.name) == base_name(c.name) && again.case_key == c.case_key &&
-         !inputs_of(c).empty() && inputs_of(again) == inputs_of(c);
+bool is_replay_of(const CaseData& retest, const CaseData& c) {
+  return retest_number(retest.name) > 0 && retest_number(c.name) == 0 && retest.suite == c.suite &&
+         base_name(retest.name) == base_name(c.name) && retest.case_key == c.case_key &&
+         !inputs_of(c).empty() && inputs_of(retest) == inputs_of(c);
 }
 
 bool has_run(const CaseData& c) {
@@ -86,7 +87,7 @@ const IntegerArray* array_of(const CaseData& c, const std::string& name) {
 /// Of the replays of a case, who contradicts itself, and who was computed again at all.
 std::set<std::size_t> compare_replays(const Judgement& j, const DigestView& view,
                                       const std::vector<std::size_t>& members, Outcome& out) {
-  std::set<std::size_t> again;
+  std::set<std::size_t> replayed;
   for (const auto& replay : j.results.cases) {
     if (!has_run(replay) || !is_replay_of(replay, *out.c)) continue;
     const auto* array = array_of(replay, view.array.name);
@@ -98,7 +99,7 @@ std::set<std::size_t> compare_replays(const Judgement& j, const DigestView& view
     for (const auto e : members) {
       const auto at = rows.find(out.c->entity[e]);
       if (at == rows.end()) continue;
-      again.insert(e);
+      replayed.insert(e);
       const std::size_t row = at->second;
       for (std::size_t column = 0; column < view.columns(); ++column) {
         const std::uint64_t before = view.at(e, column), now = second.at(row, column);
@@ -107,7 +108,7 @@ std::set<std::size_t> compare_replays(const Judgement& j, const DigestView& view
       }
     }
   }
-  return again;
+  return replayed;
 }
 
 /// Votes column by column among `members` (entity positions of one stratum).
@@ -117,7 +118,7 @@ Outcome vote(const Judgement& j, const CaseData& c, const DigestView& view,
   out.c = &c;
   out.array = &view.array;
   out.columns = view.columns();
-  const auto again = compare_replays(j, view, members, out);
+  const auto replayed = compare_replays(j, view, members, out);
   for (std::size_t column = 0; column < view.columns(); ++column) {
     std::map<std::uint64_t, std::vector<std::size_t>> votes;
     std::size_t total = 0;
@@ -139,7 +140,7 @@ Outcome vote(const Judgement& j, const CaseData& c, const DigestView& view,
     }
   }
   out.replayed =
-      !out.tied.empty() && std::includes(again.begin(), again.end(), out.tied.begin(), out.tied.end());
+      !out.tied.empty() && std::includes(replayed.begin(), replayed.end(), out.tied.begin(), out.tied.end());
   return out;
 }
 
@@ -243,14 +244,8 @@ std::vector<Retest> digest_retests(const Judgement& j) {
     const bool repeatable =
         !inputs_of(*o.c).empty() && retest_number(o.c->name) == 0 && base_name(o.c->name) == o.c->name;
     if (o.tied.empty() || o.replayed || !repeatable) continue;
-    Retest r;
-    r.suite = o.c->suite;
-    r.name = o.c->name;
-    r.metric = o.array->name;
+    Retest r = next_retest(j, o.c->suite, o.c->name, o.array->name);
     r.samples = 3;  // its value does not depend on how often: once a visit
-    for (const auto& c : j.results.cases)
-      if (c.suite == r.suite && base_name(c.name) == r.name)
-        r.number = std::max(r.number, retest_number(c.name) + 1);
     for (const auto e : o.tied) r.candidates.push_back(o.c->entity[e]);
     asked.push_back(std::move(r));
   }

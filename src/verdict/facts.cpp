@@ -214,14 +214,14 @@ std::set<std::int32_t> lost_twice(const Judgement& j) {
 }  // namespace
 
 void judge_events(Judgement& j) {
-  const auto again = lost_twice(j);
+  const auto twice = lost_twice(j);
   for (const auto& e : j.results.events) {
     if (e.kind == "inject-unfired") j.gap(e.text);
     const auto lost = results::loss_of(e);
     const bool named = lost || is_finding(e.finding);
     const std::string kind = lost ? lost->kind : named ? e.finding : "mismatch";
     const bool uncovered = kind == "uncovered" && e.kind == "launch-warn" && requires_coverage(j);
-    const bool fail = e.kind == "launch-fail" || (lost && again.contains(e.entity)),
+    const bool fail = e.kind == "launch-fail" || (lost && twice.contains(e.entity)),
                open = e.kind == "launch-inconclusive" || lost || uncovered;
     if (!fail && !open && e.kind != "launch-warn") continue;
     auto f = j.about(e.entity, fail ? "FAIL" : "WARN", "fact", kind);

@@ -16,6 +16,7 @@
 #include "measure/statistics.hpp"
 #include "verdict/collectives.hpp"
 #include "verdict/constants.hpp"
+#include "verdict/retest_candidates.hpp"
 
 namespace assay::verdict {
 namespace {
@@ -161,14 +162,14 @@ void report(Judgement& j, const std::string& suite, std::int32_t row, const Seen
            std::find(f.rows.begin(), f.rows.end(), row) != f.rows.end();
   });
   if (s == nullptr || told) return;
-  const bool again = retest != nullptr && retest->samples >= constants::in_step_samples;
-  const bool confirmed = again && nearly_always(*retest) && retest->p() <= constants::in_step_alpha;
-  const Seen& shown = again ? *retest : seen;
+  const bool retested = retest != nullptr && retest->samples >= constants::in_step_samples;
+  const bool confirmed = retested && nearly_always(*retest) && retest->p() <= constants::in_step_alpha;
+  const Seen& shown = retested ? *retest : seen;
   const double deficit = median(shown.deficits);
   const bool smoke = j.results.info.level == "smoke" && deficit <= constants::coarse_deficit;
   // On shared cores a rank gets what the scheduler gives it: suspected, but not warned of before it was
   // measured again.
-  const bool note = !confirmed && (again || seen.samples < constants::in_step_samples ||
+  const bool note = !confirmed && (retested || seen.samples < constants::in_step_samples ||
                                    seen.p() > constants::alpha_warn || j.entities.shares_cores(row));
   auto f = j.about(row,
                    confirmed && !smoke ? "FAIL"
@@ -202,9 +203,9 @@ void report(Judgement& j, const std::string& suite, std::int32_t row, const Seen
            of_samples(seen) + " samples of " + std::to_string(seen.cases.size()) +
            (seen.cases.size() == 1 ? " case" : " cases") + " of " + suite + ", by " + percent(deficit) +
            " (" + percent(*f.ci_low) + " to " + percent(*f.ci_high) + "), " +
-           (confirmed ? "confirmed in " + of_samples(*retest) + " fresh samples"
-            : again   ? "not in the retest (" + of_samples(*retest) + ")"
-                      : "not confirmed") +
+           (confirmed  ? "confirmed in " + of_samples(*retest) + " fresh samples"
+            : retested ? "not in the retest (" + of_samples(*retest) + ")"
+                       : "not confirmed") +
            ", n=" + std::to_string(shown.samples) + ", " + p +
            (confirmed ? "; next: remove it and test it alone" : "");
   j.add(std::move(f), {row});
@@ -321,13 +322,7 @@ std::vector<Retest> in_step_retests(const Judgement& j) {
       return seen.share() < constants::in_step_share ||
              (seen.samples >= constants::in_step_samples && seen.p() <= constants::in_step_alpha);
     };
-    Retest r;
-    r.suite = s->suite;
-    r.name = s->name;
-    r.metric = s->metric;
-    for (const auto& c : j.results.cases)
-      if (c.suite == suite && base_name(c.name) == s->name)
-        r.number = std::max(r.number, retest_number(c.name) + 1);
+    Retest r = next_retest(j, s->suite, s->name, s->metric);
     if (r.number > constants::retest_most_cases || std::all_of(slow.begin(), slow.end(), decided)) continue;
     for (const auto& row : s->rows)
       (std::find(slow.begin(), slow.end(), row.entity) != slow.end() ? r.candidates : r.controls)

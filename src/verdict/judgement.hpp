@@ -85,8 +85,8 @@ struct Below {
   double value = 0, reference = 0, standard_error = 0;
   std::int64_t n = 0;
   bool higher_is_better = true;
-  bool exact = false;  ///< a count rather than a rate: needs no interval
-  bool again = false;  ///< value, standard_error and n are those of a retest case; screening had `first`
+  bool exact = false;     ///< a count rather than a rate: needs no interval
+  bool retested = false;  ///< value, standard_error and n are those of a retest case; screening had `first`
   double first = 0;
   bool lasting = false;  ///< not in the retest, but in 3 blocks and 60 s of the screening
 };

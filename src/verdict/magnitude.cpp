@@ -61,20 +61,20 @@ void take_retests(const Judgement& j, const Series& s, std::vector<Below>& below
     else
       for (const auto row : b.rows) keys.push_back(key_of(row, -1, -1));
     Below retest = b;
-    retest.again = !keys.empty();
+    retest.retested = !keys.empty();
     retest.first = b.value;
     retest.value = retest.standard_error = 0;
     retest.n = 0;
     for (const auto& key : keys) {
       const auto at = samples.find(key);
-      retest.again =
-          retest.again && at != samples.end() && at->second.size() >= constants::interval_min_samples;
-      if (!retest.again) break;
+      retest.retested =
+          retest.retested && at != samples.end() && at->second.size() >= constants::interval_min_samples;
+      if (!retest.retested) break;
       retest.value += median(at->second);
       retest.standard_error = std::hypot(retest.standard_error, median_standard_error(at->second));
       retest.n += static_cast<std::int64_t>(at->second.size());
     }
-    if (!retest.again) continue;
+    if (!retest.retested) continue;
     const bool still = deficit_of(retest.value, b.reference, b.higher_is_better) > 0;
     retest.lasting = !still && keys.size() == 1 && b.row != nullptr && b.row->source < 0 &&
                      lasting_of(j, s, b.row->entity, [&](double value) {
@@ -109,7 +109,7 @@ bool surely_below(const Below& b) {
 }
 
 /// Measured again, and not surely so any more: a note.
-bool cleared(const Below& b) { return b.again && !surely_below(b); }
+bool cleared(const Below& b) { return b.retested && !surely_below(b); }
 
 }  // namespace
 
@@ -123,7 +123,7 @@ namespace {
 
 std::string standing_of(const Series& s, const Below& b, bool confirmed) {
   if (b.lasting) return ", not in the retest, but in 3 blocks over 60 s";
-  if (!b.again) return confirmed ? "" : ", not confirmed";
+  if (!b.retested) return confirmed ? "" : ", not confirmed";
   const std::string first = " (screening: " + format_quantity(b.first, s.unit) + ")";
   if (deficit_of(b.value, b.reference, b.higher_is_better) <= 0) return ", not in the retest" + first;
   return (confirmed ? ", confirmed by the retest" : ", not confirmed by the retest") + first;
@@ -134,7 +134,7 @@ std::string standing_of(const Series& s, const Below& b, bool confirmed) {
 results::Finding magnitude(const Judgement& j, const Series& s, const Below& b,
                            const std::string& reference_kind, const std::string& what) {
   const bool confirmed = confirmed_below(j, b);
-  const bool gone = b.again && deficit_of(b.value, b.reference, b.higher_is_better) <= 0;
+  const bool gone = b.retested && deficit_of(b.value, b.reference, b.higher_is_better) <= 0;
   auto f = j.about(b.entity,
                    confirmed    ? "FAIL"
                    : cleared(b) ? "INFO"

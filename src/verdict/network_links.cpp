@@ -300,12 +300,12 @@ std::vector<LinkSet> link_sets(const Judgement& j, const Places& places, const S
   return sets;
 }
 
-int retest_pairs(const Judgement& j, const Places& places, const LinkSet& set, LinkSet& fresh,
+int retest_pairs(const Judgement& j, const Places& places, const LinkSet& set, LinkSet& retest,
                  std::vector<int>& rounds) {
   const Series& series = *set.series;
-  fresh.series = set.series;
-  fresh.inside = set.inside;
-  Builder builder(j, places, fresh);
+  retest.series = set.series;
+  retest.inside = set.inside;
+  Builder builder(j, places, retest);
   builder.adopt(set);
   std::vector<Raw> raw;
   int cases = 0;

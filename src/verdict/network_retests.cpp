@@ -11,6 +11,7 @@
 #include "verdict/network.hpp"
 #include "verdict/network_claims.hpp"
 #include "verdict/network_constants.hpp"
+#include "verdict/retest_candidates.hpp"
 
 namespace assay::verdict {
 namespace network {
@@ -236,15 +237,6 @@ class Drawer {
   std::set<Pairing> met_, drawn_;
 };
 
-Retest retest_of(const Screened& screened, int number) {
-  Retest r;
-  r.suite = screened.set.series->suite;
-  r.name = screened.set.series->name;
-  r.metric = screened.set.series->metric;
-  r.number = number;
-  return r;
-}
-
 }  // namespace
 }  // namespace network
 
@@ -265,15 +257,21 @@ std::vector<Retest> network_retests(const Judgement& j) {
       (s->place == Place::pair ? wanted_pairs : wanted_units).push_back(s);
     }
     int number = retest.cases;
+    const Series& series = *screened[i].set.series;
+    const auto next = [&] {
+      Retest r = next_retest(j, series.suite, series.name, series.metric);
+      r.number = ++number;
+      return r;
+    };
     if (!wanted_units.empty() && retest.cases == 0) {
-      Retest r = retest_of(screened[i], ++number);
+      Retest r = next();
       Drawer drawer(screened[i], j.results.info.seed);
       drawer.candidates(wanted_units);
       drawer.draw_units(r);
       if (!r.rounds.empty()) units.push_back(std::move(r));
     }
     if (wanted_pairs.empty()) continue;
-    Retest r = retest_of(screened[i], ++number);
+    Retest r = next();
     Drawer drawer(screened[i], j.results.info.seed);
     drawer.draw_pairs(r, wanted_pairs);
     if (!r.rounds.empty()) pairs.push_back(std::move(r));

@@ -73,31 +73,15 @@ Wanted wanted_of(const Judgement& judged) {
   return wanted;
 }
 
-/// K of the next retest case, after those that were measured again are taken out of `suspects`.
-int next_number(const Judgement& j, const Series& s, std::set<std::int32_t>& suspects) {
-  int last = 0;
-  for (const auto& c : j.results.cases) {
-    const int number = retest_number(c.name);
-    if (number == 0 || c.suite != s.suite || base_name(c.name) != s.name) continue;
-    last = std::max(last, number);
+/// Takes those that were measured again out of `suspects`.
+void erase_retested(const Judgement& j, const Series& s, std::set<std::int32_t>& suspects) {
+  for (const auto& c : j.results.cases)
     if (is_retest_of(c, s))
       for (const auto row : c.entity) suspects.erase(row);
-  }
-  return last + 1;
-}
-
-Retest retest_of(const Series& s, int number) {
-  Retest r;
-  r.suite = s.suite;
-  r.name = s.name;
-  r.metric = s.metric;
-  r.number = number;
-  return r;
 }
 
 /// The links of `wanted`, in rounds of disjoint pairs, each round several times.
-Retest retest_links(const Series& s, const std::set<std::int32_t>& wanted, int number) {
-  Retest r = retest_of(s, number);
+void add_links(Retest& r, const Series& s, const std::set<std::int32_t>& wanted) {
   r.samples = constants::network_retest_samples;
   std::vector<std::vector<LinkEnds>> rounds;
   std::vector<std::set<std::int32_t>> busy;
@@ -122,7 +106,6 @@ Retest retest_links(const Series& s, const std::set<std::int32_t>& wanted, int n
   for (int repeat = 0; repeat < constants::network_pair_repeats; ++repeat)
     r.rounds.insert(r.rounds.end(), rounds.begin(), rounds.end());
   r.candidates.assign(ends.begin(), ends.end());
-  return r;
 }
 
 }  // namespace
@@ -133,14 +116,14 @@ std::vector<Retest> reference_retests(const Judgement& j) {
   for (const auto& s : j.series) {
     const auto at = wanted.find(s.full());
     if (at == wanted.end() || !s.per_sample) continue;  // of one value a case there are never enough
-    const int number = next_number(j, s, at->second);
-    if (at->second.empty() || number > constants::retest_most_cases) continue;
+    erase_retested(j, s, at->second);
+    Retest r = next_retest(j, s.suite, s.name, s.metric);
+    if (at->second.empty() || r.number > constants::retest_most_cases) continue;
     if (s.kind == "link") {
-      Retest r = retest_links(s, at->second, number);
+      add_links(r, s, at->second);
       if (!r.rounds.empty()) asked.push_back(std::move(r));
       continue;
     }
-    Retest r = retest_of(s, number);
     std::vector<std::int32_t> others;
     for (const auto& row : s.rows) {
       const bool suspect = at->second.contains(row.entity);

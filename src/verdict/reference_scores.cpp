@@ -95,13 +95,13 @@ std::vector<Score> scores_of(const Snapshot& run, const SnapshotSeries& s) {
 RetestRate retest_rate(const Judgement& j, const Series& s, const Part& part, const Score& score) {
   Samples retest, screened;
   for (const auto& c : j.results.cases) {
-    const bool again = is_retest_of(c, s);
-    const bool own = c.suite == s.suite && base_name(c.name) == s.name && !again;
-    const auto* m = again || own ? c.find(s.metric) : nullptr;
+    const bool of_retest = is_retest_of(c, s);
+    const bool own = c.suite == s.suite && base_name(c.name) == s.name && !of_retest;
+    const auto* m = of_retest || own ? c.find(s.metric) : nullptr;
     if (m == nullptr) continue;
     for (std::size_t r = 0; r < c.entity.size(); ++r)
       if (tells_of(j, c, r, part))
-        gather(c, *m, r, s.better == results::Better::higher, again ? retest : screened);
+        gather(c, *m, r, s.better == results::Better::higher, of_retest ? retest : screened);
   }
   RetestRate out;
   out.log_rate = score.log_rate;
@@ -110,7 +110,7 @@ RetestRate retest_rate(const Judgement& j, const Series& s, const Part& part, co
   out.lasting = screened.blocks.size() >= constants::lasting_blocks &&
                 screened.last_s - screened.first_s >= constants::lasting_s;
   if (retest.values.size() < 3) return out;
-  out.again = true;
+  out.measured = true;
   out.log_rate = retest.row_rates.size() > 1 ? quantile(retest.row_rates, 0.75) : median(retest.values);
   out.standard_error = median_standard_error(retest.values);
   out.n = static_cast<std::int64_t>(retest.values.size());
@@ -126,22 +126,22 @@ Claim settle_claim(const Judgement& j, const Score& score, double deficit, doubl
   const double t =
       t_quantile(1 - constants::alpha_retest / static_cast<double>(std::max<std::size_t>(candidates, 1)),
                  constants::retest_degrees);
-  const bool again = retest.again;
-  const double best = again ? retest_deficit : deficit, se = again ? retest_error : error;
+  const bool retested = retest.measured;
+  const double best = retested ? retest_deficit : deficit, se = retested ? retest_error : error;
   c.deficit = best;
   c.low = best - constants::interval_z * se;
   c.high = best + constants::interval_z * se;
-  c.n = again ? retest.n : score.n;
+  c.n = retested ? retest.n : score.n;
   if (std::isnan(se)) c.low = c.high = results::not_taken;
   const double coarse = log_deficit_of(constants::coarse_deficit);
   // One or two samples may be a neighbour on the machine, however low they are: measured again they say more.
   const bool large = best > coarse && !std::isnan(se) && best - t * se > delta;
   const bool sure = !std::isnan(se) && best - t * se > delta;
-  if (j.results.info.level == "smoke" && !again) {
+  if (j.results.info.level == "smoke" && !retested) {
     c.fault = c.confirmed = large;
     return c;
   }
-  c.confirmed = large || (sure && (again || retest.lasting));
+  c.confirmed = large || (sure && (retested || retest.lasting));
   c.fault = c.confirmed;
   return c;
 }

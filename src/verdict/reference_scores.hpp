@@ -27,8 +27,8 @@ std::vector<Score> scores_of(const Snapshot& run, const SnapshotSeries& series);
 
 /// Result of the retest cases, or else of the blocks of the screening case, for one part.
 struct RetestRate {
-  bool again = false;    ///< measured again in the same job
-  bool lasting = false;  ///< or seen in 3 blocks and over 60 s
+  bool measured = false;  ///< in a retest of the same job
+  bool lasting = false;   ///< or seen in 3 blocks and over 60 s
   double log_rate = 0, standard_error = 0;
   std::int64_t n = 0;
 };

@@ -42,10 +42,7 @@ std::int32_t samples_for(const Population& p) {
 
 Retest make(const Judgement& j, const Population& p, int number, std::vector<std::int32_t> candidates,
             std::vector<std::int32_t> controls, std::size_t most_controls) {
-  Retest r;
-  r.suite = p.series->suite;
-  r.name = p.series->name;
-  r.metric = p.series->metric;
+  Retest r = next_retest(j, p.series->suite, p.series->name, p.series->metric);
   r.number = number;
   r.samples = samples_for(p);
   const auto seed = mix64(j.results.info.seed, static_cast<std::uint64_t>(number));
@@ -145,6 +142,18 @@ double rank_of(const Screening& screening, const Suspect& s) {
   const auto& split = screening.populations[s.population].split;
   const double company = split.found && !split.apart ? 1 + 0.5 / static_cast<double>(s.population + 1) : 1.0;
   return excess_of(s) * company;
+}
+
+Retest next_retest(const Judgement& j, const std::string& suite, const std::string& name,
+                   const std::string& metric) {
+  Retest r;
+  r.suite = suite;
+  r.name = name;
+  r.metric = metric;
+  for (const auto& c : j.results.cases)
+    if (c.suite == suite && base_name(c.name) == name)
+      r.number = std::max(r.number, retest_number(c.name) + 1);
+  return r;
 }
 
 std::vector<const Suspect*> named_candidates(const Screening& screening) {

@@ -9,6 +9,9 @@
 
 namespace assay::verdict {
 
+/// A retest of a case with the next free number, without candidates.
+Retest next_retest(const Judgement& j, const std::string& suite, const std::string& name,
+                   const std::string& metric);
 /// By what a part is to be named where several metrics of a suite accuse it: the metric in which it is worst
 /// against what that may be short of.
 double rank_of(const Screening& screening, const Suspect& s);

@@ -153,9 +153,9 @@ class Ends {
 /// Its median link: of those measured again if there are any.
 const Below& median_of(const EndClaim& c) {
   std::vector<const Below*> links;
-  for (const bool again : {true, false}) {
+  for (const bool retested : {true, false}) {
     for (const auto* l : c.links)
-      if (l->below != nullptr && l->below->again == again) links.push_back(l->below);
+      if (l->below != nullptr && l->below->retested == retested) links.push_back(l->below);
     if (!links.empty()) break;
   }
   const auto ratio = [](const Below* b) {

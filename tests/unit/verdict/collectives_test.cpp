@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/random.hpp"
+#include "simulate/simulate.hpp"
 #include "tests/unit/fabricate.hpp"
 #include "verdict/collectives.hpp"
 
@@ -13,45 +14,27 @@ namespace {
 using namespace fabricate;
 using ::testing::HasSubstr;
 
-constexpr auto groups_name = "allreduce-groups-1048576-mpi";
-
-/// All-reduce over random groups of 4 nodes with two ranks each; a group is as fast as its slowest node.
-void measure_groups(results::Results& r, const std::string& name, const std::map<int, double>& slow,
-                    int nodes, int draws, std::uint64_t seed, double noise = 0.01) {
-  const RandomStream random = RandomStream(seed, "groups").child(name);
-  const auto devices = rows_of_kind(r, "device");
-  std::vector<double> rates(devices.size(), 1e9);
-  auto& c = add_case(r, "allreduce", name, "busbw", "B/s", results::Better::higher, "device", devices, rates,
-                     5 * draws);
-  c.stage = "groups";
-  c.case_key = "groups-key";
-  results::Metric group{"group", "count", results::Better::none, false, results::Role::covariate, true, {}};
-  group.values.resize(c.metrics[0].values.size());
-  for (int d = 0; d < draws; ++d) {
-    const auto order = random.child(std::to_string(d)).permutation(static_cast<std::size_t>(nodes));
-    std::vector<int> of(static_cast<std::size_t>(nodes));
-    for (std::size_t i = 0; i < order.size(); ++i) of[order[i]] = static_cast<int>(i / 4);
-    for (std::size_t e = 0; e < devices.size(); ++e) {
-      const int g = of[e / 2];
-      double factor = 1;
-      for (const auto& [node, share] : slow)
-        if (of[static_cast<std::size_t>(node)] == g) factor = std::min(factor, 1 - share);
-      for (int s = 0; s < 5; ++s) {
-        const auto at = e * static_cast<std::size_t>(5 * draws) + static_cast<std::size_t>(5 * d + s);
-        const double u = random.uniform(static_cast<std::uint64_t>(1000 * d + 10 * g + s)) - 0.5;
-        c.metrics[0].values[at] = 1e9 * factor * std::exp(2 * noise * u);
-        group.values[at] = 1e6 * d + g;
-      }
-    }
-  }
-  c.metrics.push_back(group);
+/// All-reduce over random groups of 4 of `nodes` nodes with two devices each; `faults` as for
+/// `assay simulate --fault`.
+simulate::Spec groups_of(std::int64_t nodes, std::uint64_t seed = 1,
+                         const std::vector<std::string>& faults = {}) {
+  simulate::Spec spec;
+  spec.nodes = nodes;
+  spec.devices_per_node = 2;
+  spec.samples = 5;
+  spec.spike_share = 0;
+  spec.seed = seed;
+  spec.metrics = simulate::pick_metrics({"allreduce/allreduce-groups-*"});
+  for (const std::string& fault : faults) spec.faults.push_back(simulate::parse_fault(fault));
+  return spec;
 }
 
-results::Results run(const std::map<int, double>& slow, int nodes = 32, int draws = 4,
-                     std::uint64_t seed = 1) {
-  auto r = cluster(nodes, 2);
-  measure_groups(r, groups_name, slow, nodes, draws, seed);
-  add_selftest(r, "allreduce");
+const std::string slow_node = "slow:node=17,percent=40,suite=allreduce";
+
+/// Before any retest; faults are not marked as injected, so that states are those of a real run.
+results::Results screened_groups(const simulate::Spec& spec) {
+  auto r = simulate::screen(spec);
+  r.info.injected = false;
   return r;
 }
 
@@ -63,22 +46,26 @@ std::vector<std::string> accused_groups(const results::VerdictData& v) {
 }
 
 TEST(VerdictCollectives, NodeThatSlowsAllItsGroupsIsNamed) {
-  auto r = run({{17, 0.4}});
+  const auto r = screened_groups(groups_of(32, 1, {slow_node}));
   const auto v = judge(r);
-  ASSERT_EQ(accused_groups(v), std::vector<std::string>{"node node17"});
+  ASSERT_EQ(accused_groups(v), std::vector<std::string>{"node sim17"});
   EXPECT_EQ(v.findings[0].severity, "WARN");
   EXPECT_NEAR(*v.findings[0].deficit, 0.4, 0.03);
-  EXPECT_EQ(state_of(r, v, "node17"), "WARN");
+  EXPECT_EQ(state_of(r, v, "sim17"), "WARN");
 }
 
 TEST(VerdictCollectives, FewNodesNeedThirtyPercent) {
   int named = 0;
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
-    const auto names = accused_groups(judge(run({{3, 0.5}}, 12, 4, seed)));
-    named += names == std::vector<std::string>{"node node3"} ? 1 : 0;
-    // Whoever was with it in all four draws cannot be told from it.
+    const auto names_of = [&](const char* percent) {
+      const std::string fault = std::string("slow:node=3,suite=allreduce,percent=") + percent;
+      return accused_groups(judge(screened_groups(groups_of(12, seed, {fault}))));
+    };
+    const auto names = names_of("50");
+    named += names == std::vector<std::string>{"node sim03"} ? 1 : 0;
+    // A node that was with it in all four draws cannot be told from it.
     EXPECT_TRUE(names.empty() || names.size() == 1) << seed;
-    EXPECT_TRUE(accused_groups(judge(run({{3, 0.2}}, 12, 4, seed))).empty()) << seed;
+    EXPECT_TRUE(names_of("20").empty()) << seed;
   }
   EXPECT_GE(named, 16);
 }
@@ -86,33 +73,35 @@ TEST(VerdictCollectives, FewNodesNeedThirtyPercent) {
 TEST(VerdictCollectives, HealthyGroupsAccuseNobody) {
   for (std::uint64_t seed = 1; seed <= 50; ++seed)
     for (const int nodes : {8, 16, 32, 64})
-      EXPECT_TRUE(accused_groups(judge(run({}, nodes, 4, seed))).empty()) << nodes << " " << seed;
+      EXPECT_TRUE(accused_groups(judge(screened_groups(groups_of(nodes, seed)))).empty())
+          << nodes << " " << seed;
 }
 
 TEST(VerdictCollectives, TooFewDrawsNameNobody) {
-  EXPECT_TRUE(accused_groups(judge(run({{17, 0.4}}, 32, 2))).empty());
+  auto spec = groups_of(32, 1, {slow_node});
+  spec.group_draws = 2;
+  EXPECT_TRUE(accused_groups(judge(screened_groups(spec))).empty());
+}
+
+std::vector<verdict::Retest> wanted_groups(const results::Results& r) {
+  const auto options = verdict::options_from(r);
+  verdict::Judgement j(r, options);
+  verdict::collect_series(j);
+  return verdict::collective_retests(j);
 }
 
 TEST(VerdictCollectives, NewGroupsConfirmOrClear) {
+  const auto slow = groups_of(32, 1, {slow_node}), healthy = groups_of(32);
   for (const bool still : {true, false}) {
-    auto r = run({{17, 0.4}});
-    const auto options = verdict::options_from(r);
-    {
-      verdict::Judgement j(r, options);
-      verdict::collect_series(j);
-      const auto asked = verdict::collective_retests(j);
-      ASSERT_EQ(asked.size(), 1U);
-      EXPECT_EQ(asked[0].name, groups_name);
-      EXPECT_THAT(asked[0].candidates,
-                  testing::ElementsAre(row_named(r, "node17/cores0-1"), row_named(r, "node17/cores2-3")));
-      EXPECT_EQ(asked[0].controls.size(), 62U);
-    }
-    measure_groups(r, std::string(groups_name) + ".c1",
-                   still ? std::map<int, double>{{17, 0.4}} : std::map<int, double>{}, 32, 4, 9);
-    r.plan.pop_back();
-    verdict::Judgement j(r, options);
-    verdict::collect_series(j);
-    EXPECT_TRUE(verdict::collective_retests(j).empty());
+    auto r = screened_groups(slow);
+    const auto asked = wanted_groups(r);
+    ASSERT_EQ(asked.size(), 1U);
+    EXPECT_EQ(asked[0].name, slow.metrics[0].name);
+    EXPECT_THAT(asked[0].candidates,
+                testing::ElementsAre(row_named(r, "sim17/gpu0"), row_named(r, "sim17/gpu1")));
+    EXPECT_EQ(asked[0].controls.size(), 62U);
+    simulate::run_retests(r, still ? slow : healthy, verdict::options_from(r));
+    EXPECT_TRUE(wanted_groups(r).empty());
     const auto v = judge(r);
     EXPECT_EQ(accused_groups(v).size(), still ? 1U : 0U);
     ASSERT_NE(find_kind(v, "slow"), nullptr);
