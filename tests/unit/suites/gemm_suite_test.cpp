@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "base/error.hpp"
@@ -122,12 +123,12 @@ TEST(GemmLayout, MatricesDoNotOverlapAndRotateThroughTheCache) {
   EXPECT_LE(layout.c(layout.outputs - 1) + layout.result_bytes, layout.bytes());
 }
 
-Case series_case(const char* mode, std::size_t n = 64) {
+Case series_case(const char* mode, std::size_t n = 64, double seconds = 0.05) {
   Case c;
   c.suite = "gemm";
   c.name = "fp32-n" + std::to_string(n) + "-" + mode;
   c.bytes = std::uint64_t{64} << 20;
-  c.seconds = 0.05;
+  c.seconds = seconds;
   c.turns = 1;
   c.parameters = {{"dtype", "fp32"}, {"mode", mode}, {"n", n}, {"cache_bytes", 1 << 16}};
   return c;
@@ -236,34 +237,42 @@ TEST(GemmRun, MeasuredAgainItHasTheSameInputsAndDigest) {
 }
 
 TEST(GemmRun, OneFlippedBitInATimedResultIsCaughtAndLocated) {
-  Bench b = bench();
-  // Warm-up steps are 1, 2, 4, ... calls between checks; batches of 3 are timed ones.
+  std::optional<Bench> b;
   bool flipped = false;
-  int in_batch = 0, last_batch = 0, digests = 0;
-  b.device.after_gemm = [&](void* c) {
-    if (std::exchange(digests, b.device.digests) != b.device.digests) last_batch = std::exchange(in_batch, 0);
-    ++in_batch;
-    if (last_batch != 3 || std::exchange(flipped, true)) return;
-    static_cast<std::uint32_t*>(c)[1234] ^= 1u << 20;
-  };
-  b.run(suite(), series_case("together"));
-  ASSERT_TRUE(flipped);
-  EXPECT_EQ(b.record.state_, results::CaseState::fail);
-  EXPECT_EQ(b.record.miscompares(), 1u);
-  ASSERT_EQ(b.record.records_.size(), 1u);
-  const auto& e = b.record.records_[0];
+  ASSERT_TRUE(in_time([&](double seconds) {
+    b.emplace(config_of(suite(), Level::smoke));
+    // Warm-up steps are 1, 2, 4, ... calls between checks; batches of 3 are timed ones.
+    int in_batch = 0, last_batch = 0, digests = 0;
+    b->device.after_gemm = [&](void* c) {
+      if (std::exchange(digests, b->device.digests) != b->device.digests)
+        last_batch = std::exchange(in_batch, 0);
+      ++in_batch;
+      if (last_batch != 3 || std::exchange(flipped, true)) return;
+      static_cast<std::uint32_t*>(c)[1234] ^= 1u << 20;
+    };
+    b->run(suite(), series_case("together", 64, seconds));
+    return flipped;
+  }));
+  EXPECT_EQ(b->record.state_, results::CaseState::fail);
+  EXPECT_EQ(b->record.miscompares(), 1u);
+  ASSERT_EQ(b->record.records_.size(), 1u);
+  const auto& e = b->record.records_[0];
   EXPECT_EQ(e.index, 1234u);
   EXPECT_EQ(e.expected ^ e.actual, 1u << 20);
   EXPECT_EQ(e.reread, e.actual);
 }
 
 TEST(GemmRun, AGemmThatStopsWritingIsCaught) {
-  Bench b = bench();
+  std::optional<Bench> b;
   int calls = 0;
-  b.device.after_gemm = [&](void*) { b.device.drop_gemm = ++calls >= 20; };
-  b.run(suite(), series_case("alone"));
-  ASSERT_GT(calls, 20);
-  EXPECT_EQ(b.record.state_, results::CaseState::fail);
+  ASSERT_TRUE(in_time([&](double seconds) {
+    b.emplace(config_of(suite(), Level::smoke));
+    calls = 0;
+    b->device.after_gemm = [&](void*) { b->device.drop_gemm = ++calls >= 20; };
+    b->run(suite(), series_case("alone", 64, seconds));
+    return calls > 20;
+  }));
+  EXPECT_EQ(b->record.state_, results::CaseState::fail);
 }
 
 TEST(GemmRun, ExactPassAndSelftest) {
