@@ -78,11 +78,14 @@ class StorageTest(harness.CliTest):
                                        stdout=subprocess.DEVNULL, stderr=said)
         time.sleep(after_s)
         self.assertIsNone(process.poll(), "the run ended before the signal: " + (self.dir / "said.txt").read_text())
-        for pid in [process.pid] if number == signal.SIGTERM else self.processes():
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, number)
-        process.wait(60)
         end = time.monotonic() + 20
+        pids = [process.pid] if number == signal.SIGTERM else self.processes()
+        while pids and time.monotonic() < end:
+            for pid in pids:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, number)
+            pids = self.processes() if number == signal.SIGKILL else []  # those that were just being started
+        process.wait(60)
         while self.processes() and time.monotonic() < end:
             time.sleep(0.05)
         self.assertEqual(self.processes(), [])

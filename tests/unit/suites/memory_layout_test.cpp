@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "kernels/pattern.hpp"
 #include "suites/memory/memory_suite.hpp"
+#include "suites/memory/stream_data.hpp"
 #include "tests/unit/gemm_memory_fakes.hpp"
 
 namespace assay {
@@ -258,6 +259,19 @@ TEST(MemoryLatencySizing, KeepsItsShareAtAnyLatency) {
     EXPECT_TRUE(steps == most / 64 || static_cast<double>(steps) * step_s <= 0.05) << step_s;
     EXPECT_TRUE(steps == most || 2 * static_cast<double>(steps) * step_s > 0.05) << step_s;
   }
+}
+
+TEST(StreamData, ExpectedValuesAreExactAndAlternate) {
+  fakes::HookedDevice device;
+  memory::StreamData data(device, kernels::StreamOp::triad, 3 * memory::period + 17 * 8, 5);
+  for (int i = 0; i < 20; ++i) {
+    data.repeat();
+    EXPECT_EQ(data.check().count, 0u) << i;
+  }
+  const auto* words = reinterpret_cast<const double*>(device.arena().data());
+  const double last = words[(19 % memory::rotations) * memory::period];
+  data.repeat();
+  EXPECT_NE(words[(20 % memory::rotations) * memory::period], last);
 }
 
 }  // namespace
