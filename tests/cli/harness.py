@@ -36,8 +36,12 @@ def memory_beside_caches(ranks):
 
 def execute(command, cwd, env=None, timeout=90):
     environment = {**os.environ, **LAUNCH, **(env or {})}
-    return subprocess.run(command, cwd=cwd, env=environment, timeout=timeout, capture_output=True, text=True,
-                          errors="replace", stdin=subprocess.DEVNULL)
+    try:
+        return subprocess.run(command, cwd=cwd, env=environment, timeout=timeout, capture_output=True, text=True,
+                              errors="replace", stdin=subprocess.DEVNULL)
+    except subprocess.TimeoutExpired as late:  # it holds what was said until then, as bytes
+        out, err = ((said or b"").decode(errors="replace") for said in (late.stdout, late.stderr))
+        raise AssertionError(f"not over after {timeout} s: {command}\nstdout:\n{out}\nstderr:\n{err}") from None
 
 
 class CliTest(unittest.TestCase):
