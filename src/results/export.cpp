@@ -4,7 +4,8 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <functional>
+#include <string_view>
+#include <unordered_map>
 
 #include "base/error.hpp"
 #include "results/entity_tree.hpp"
@@ -12,17 +13,6 @@
 
 namespace assay::results {
 namespace {
-
-/// One value with everything that says what it is.
-struct Sample {
-  const CaseData& data;
-  const Metric& metric;
-  const Entity* entity;
-  std::string node, source, destination;
-  bool scalar;
-  std::int32_t block, number;
-  double t, value;
-};
 
 const Entity* entity_at(const Results& r, std::int32_t row) {
   return row >= 0 && static_cast<std::size_t>(row) < r.entities.size()
@@ -41,68 +31,137 @@ std::string name_of(const Results& r, const std::vector<std::int32_t>& rows, std
   return entity == nullptr ? "" : entity->name;
 }
 
-void for_each_sample(const Results& r, const CaseData& c, const std::function<void(const Sample&)>& each) {
-  for (const Metric& m : c.metrics) {
-    for (std::size_t e = 0; e < c.entities(); ++e) {
-      Sample s{c,
-               m,
-               entity_at(r, c.entity[e]),
-               node_of(r, c.source.empty() ? c.entity[e] : c.source[e]),
-               name_of(r, c.source, e),
-               name_of(r, c.destination, e),
-               !m.per_sample,
-               -1,
-               -1,
-               not_taken,
-               not_taken};
-      if (!m.per_sample) {
-        s.value = m.values[e];
-        each(s);
-        continue;
-      }
-      const auto taken = std::min(static_cast<std::size_t>(c.count[e]), c.samples());
-      for (std::size_t i = 0; i < taken; ++i) {
-        s.block = c.block[i];
-        s.number = c.sample[i];
-        s.t = c.t[e * c.samples() + i];
-        s.value = m.values[e * c.samples() + i];
-        each(s);
+/// A measured part: a device, a node or, with both ends, a link.
+struct Part {
+  const Entity* entity;
+  std::string node, source, destination;
+};
+
+/// One line per value, from three texts that are each made once: of a metric, of a part and of a sample.
+class Lines {
+ public:
+  Lines(const Results& results, std::ostream& out) : results_(results), out_(out) {}
+  virtual ~Lines() = default;
+
+  void write(const CaseData& c) {
+    for (const Metric& m : c.metrics) {
+      const std::string head = of_metric(results_, c, m);
+      for (std::size_t e = 0; e < c.entities(); ++e) {
+        const std::string& part = part_text(c, e);
+        const auto begin_line = [&] { text_.append(head).append(part); };
+        if (!m.per_sample) {
+          begin_line();
+          add_value(text_, m.values[e]);
+        }
+        const auto taken =
+            m.per_sample ? std::min(static_cast<std::size_t>(c.count[e]), c.samples()) : std::size_t{0};
+        for (std::size_t i = 0; i < taken; ++i) {
+          begin_line();
+          add_sample(text_, c, i, c.t[e * c.samples() + i], m.values[e * c.samples() + i]);
+        }
+        if (text_.size() > chunk) flush();
       }
     }
+    flush();
   }
+
+ private:
+  static constexpr std::size_t chunk = 1 << 16;
+  virtual std::string of_metric(const Results& r, const CaseData& c, const Metric& m) const = 0;
+  virtual std::string of_part(const Part& part) const = 0;
+  virtual void add_sample(std::string& text, const CaseData& c, std::size_t i, double t,
+                          double value) const = 0;
+  virtual void add_value(std::string& text, double value) const = 0;
+
+  /// Parts other than links have the same text in every case.
+  const std::string& part_text(const CaseData& c, std::size_t e) {
+    const bool link = !c.source.empty() || !c.destination.empty();
+    std::string& text = link ? link_ : parts_[c.entity[e]];
+    if (link || text.empty())
+      text = of_part({entity_at(results_, c.entity[e]),
+                      node_of(results_, c.source.empty() ? c.entity[e] : c.source[e]),
+                      name_of(results_, c.source, e), name_of(results_, c.destination, e)});
+    return text;
+  }
+  void flush() {
+    out_.write(text_.data(), static_cast<std::streamsize>(text_.size()));
+    text_.clear();
+  }
+
+  const Results& results_;
+  std::ostream& out_;
+  std::unordered_map<std::int32_t, std::string> parts_;
+  std::string text_, link_;
+};
+
+void add_number(std::string& text, double value) {
+  std::array<char, 40> digits{};
+  const auto end =
+      std::to_chars(digits.data(), digits.data() + digits.size(), value, std::chars_format::general, 17).ptr;
+  text.append(digits.data(), end);
 }
 
-std::string number_text(double value) {
-  std::array<char, 40> text{};
-  const auto end =
-      std::to_chars(text.data(), text.data() + text.size(), value, std::chars_format::general, 17).ptr;
-  return {text.data(), end};
+/// As JSON has it: shortest, and with a point, so that readers see no whole number.
+void add_json_number(std::string& text, double value) {
+  if (!std::isfinite(value)) {
+    text += "null";
+    return;
+  }
+  std::array<char, 40> digits{};
+  const std::string_view shortest(digits.data(),
+                                  std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr);
+  text += shortest;
+  if (shortest.find_first_of(".e") == std::string_view::npos) text += ".0";
 }
 
 Json number_json(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
-class CsvLine {
- public:
-  explicit CsvLine(std::ostream& out) : out_(out) {}
-  void add(const std::string& field) {
-    if (!first_) out_ << ',';
-    first_ = false;
-    if (field.find_first_of(",\"\r\n") == std::string::npos) {
-      out_ << field;
-      return;
-    }
-    out_ << '"';
-    for (const char c : field) out_ << (c == '"' ? "\"\"" : std::string(1, c));
-    out_ << '"';
+void add_field(std::string& line, std::string_view field) {
+  if (field.find_first_of(",\"\r\n") == std::string::npos) {
+    line += field;
+  } else {
+    line += '"';
+    for (const char c : field) line.append(c == '"' ? 2 : 1, c);
+    line += '"';
   }
-  void end() {
-    out_ << "\r\n";
-    first_ = true;
-  }
+  line += ',';
+}
 
- private:
-  std::ostream& out_;
-  bool first_ = true;
+class CsvLines : public Lines {
+  using Lines::Lines;
+  std::string of_metric(const Results& r, const CaseData& c, const Metric& m) const override {
+    std::string text;
+    for (const std::string_view field :
+         {std::string_view(r.info.run_id), std::string_view(c.suite), std::string_view(c.name),
+          std::string_view(to_string(c.state)), std::string_view(m.name), std::string_view(to_string(m.role)),
+          std::string_view(m.unit), std::string_view(to_string(m.better))})
+      add_field(text, field);
+    return text;
+  }
+  std::string of_part(const Part& part) const override {
+    static const Entity none;
+    const Entity& e = part.entity ? *part.entity : none;
+    std::string text;
+    for (const std::string& field :
+         {e.kind, e.name, e.id, part.node, part.entity && e.rank >= 0 ? std::to_string(e.rank) : "",
+          part.source, part.destination})
+      add_field(text, field);
+    return text;
+  }
+  void add_sample(std::string& text, const CaseData& c, std::size_t i, double t,
+                  double value) const override {
+    text.append(std::to_string(c.block[i])).append(1, ',');
+    text.append(std::to_string(c.sample[i])).append(1, ',');
+    add_number(text, t);
+    text += ',';
+    add_number(text, value);
+    text += "\r\n";
+  }
+  void add_value(std::string& text, double value) const override {
+    text += ",,,";
+    add_number(text, value);
+    text += "\r\n";
+  }
 };
 
 void check_stream(const std::ostream& out) {
@@ -125,27 +184,45 @@ Json case_json(const CaseData& c) {
   return json;
 }
 
-Json sample_json(const Results& r, const Sample& s) {
-  Json json{{"record", "sample"}, {"run_id", r.info.run_id}, {"suite", s.data.suite}, {"case", s.data.name}};
-  json["metric"] = s.metric.name;
-  json["role"] = to_string(s.metric.role);
-  json["unit"] = s.metric.unit;
-  json["better"] = to_string(s.metric.better);
-  json["entity_kind"] = s.entity ? s.entity->kind : "";
-  json["entity_name"] = s.entity ? s.entity->name : "";
-  json["entity_id"] = s.entity ? s.entity->id : "";
-  json["node"] = s.node;
-  json["rank"] = s.entity && s.entity->rank >= 0 ? Json(s.entity->rank) : Json(nullptr);
-  if (!s.source.empty()) json["source"] = s.source;
-  if (!s.destination.empty()) json["destination"] = s.destination;
-  if (!s.scalar) {
-    json["block"] = s.block;
-    json["sample"] = s.number;
-    json["t"] = number_json(s.t);
+class JsonLines : public Lines {
+  using Lines::Lines;
+  std::string of_metric(const Results& r, const CaseData& c, const Metric& m) const override {
+    Json json{{"record", "sample"}, {"run_id", r.info.run_id}, {"suite", c.suite}, {"case", c.name}};
+    json["metric"] = m.name;
+    json["role"] = to_string(m.role);
+    json["unit"] = m.unit;
+    json["better"] = to_string(m.better);
+    std::string text = dump(json);
+    text.back() = ',';
+    return text;
   }
-  json["value"] = number_json(s.value);
-  return json;
-}
+  std::string of_part(const Part& part) const override {
+    Json json{{"entity_kind", part.entity ? part.entity->kind : ""},
+              {"entity_name", part.entity ? part.entity->name : ""},
+              {"entity_id", part.entity ? part.entity->id : ""},
+              {"node", part.node},
+              {"rank", part.entity && part.entity->rank >= 0 ? Json(part.entity->rank) : Json(nullptr)}};
+    if (!part.source.empty()) json["source"] = part.source;
+    if (!part.destination.empty()) json["destination"] = part.destination;
+    std::string text = dump(json).substr(1);
+    text.back() = ',';
+    return text;
+  }
+  void add_sample(std::string& text, const CaseData& c, std::size_t i, double t,
+                  double value) const override {
+    text.append("\"block\":").append(std::to_string(c.block[i]));
+    text.append(",\"sample\":").append(std::to_string(c.sample[i]));
+    text += ",\"t\":";
+    add_json_number(text, t);
+    text += ',';
+    add_value(text, value);
+  }
+  void add_value(std::string& text, double value) const override {
+    text += "\"value\":";
+    add_json_number(text, value);
+    text += "}\n";
+  }
+};
 
 Json run_json(const RunInfo& info) {
   Json json{{"record", "run"}, {"run_id", info.run_id}, {"state", info.state}, {"started", info.started}};
@@ -163,33 +240,11 @@ Json run_json(const RunInfo& info) {
 }  // namespace
 
 void export_csv(const Results& r, std::ostream& out) {
-  CsvLine line(out);
-  for (const char* name :
-       {"run_id", "suite", "case", "state", "metric", "role", "unit", "better", "entity_kind", "entity_name",
-        "entity_id", "node", "rank", "source", "destination", "block", "sample", "t", "value"}) {
-    line.add(name);
-  }
-  line.end();
+  out << "run_id,suite,case,state,metric,role,unit,better,entity_kind,entity_name,entity_id,node,rank,source,"
+         "destination,block,sample,t,value\r\n";
+  CsvLines lines(r, out);
   for (const CaseData& c : r.cases) {
-    for_each_sample(r, c, [&](const Sample& s) {
-      for (const std::string& text :
-           {r.info.run_id, c.suite, c.name, std::string(to_string(c.state)), s.metric.name,
-            std::string(to_string(s.metric.role)), s.metric.unit, std::string(to_string(s.metric.better))}) {
-        line.add(text);
-      }
-      line.add(s.entity ? s.entity->kind : "");
-      line.add(s.entity ? s.entity->name : "");
-      line.add(s.entity ? s.entity->id : "");
-      line.add(s.node);
-      line.add(s.entity && s.entity->rank >= 0 ? std::to_string(s.entity->rank) : "");
-      line.add(s.source);
-      line.add(s.destination);
-      line.add(s.scalar ? "" : std::to_string(s.block));
-      line.add(s.scalar ? "" : std::to_string(s.number));
-      line.add(s.scalar ? "" : number_text(s.t));
-      line.add(number_text(s.value));
-      line.end();
-    });
+    lines.write(c);
     check_stream(out);
   }
   out.flush();
@@ -198,9 +253,10 @@ void export_csv(const Results& r, std::ostream& out) {
 
 void export_jsonl(const Results& r, std::ostream& out) {
   out << dump(run_json(r.info)) << '\n';
+  JsonLines lines(r, out);
   for (const CaseData& c : r.cases) {
     out << dump(case_json(c)) << '\n';
-    for_each_sample(r, c, [&](const Sample& s) { out << dump(sample_json(r, s)) << '\n'; });
+    lines.write(c);
     for (const IntegerArray& a : c.arrays) {
       Json json{{"record", "array"}, {"run_id", r.info.run_id}, {"suite", c.suite}, {"case", c.name}};
       json["array"] = a.name;
