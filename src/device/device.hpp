@@ -106,6 +106,8 @@ class Device {
   }
 
   virtual bool supports(NumType type) const noexcept = 0;
+  /// Why no product can be computed at all, because a library is missing or fails; empty where they can.
+  virtual std::string no_products() const { return ""; }
   virtual void matmul(NumType type, const Matmul& shape, const void* a, const void* b, void* c) = 0;
   void gemm(NumType type, const GemmShape& shape, const void* a, const void* b, void* c) {
     matmul(type, plain_product(type, shape), a, b, c);

@@ -19,6 +19,7 @@ DeviceOffer offer_of(const DeviceBackend& backend) {
   offer.look = [&backend](const std::string& uuid) {
     GpuLook look{backend.free_bytes(uuid), backend.sweep_rate(uuid), backend.make_device(uuid)};
     look.device->synchronize();
+    look.no_products = look.device->no_products();
     return look;
   };
   return offer;

@@ -86,6 +86,17 @@ std::optional<Error> DeviceSelector::look() {
   return error_of([&] { look_ = offer_.look(gpu); });
 }
 
+/// A library that is missing on all nodes leaves products out of the plan; where others have it, the GPUs
+/// without it are in trouble.
+std::vector<std::string> DeviceSelector::troubles_of_products() {
+  auto told = launch_.all_gather_text(look_.no_products);
+  const auto lacks = [&](int rank) { return !told[static_cast<std::size_t>(rank)].empty(); };
+  const bool all = std::all_of(members_.begin(), members_.end(), lacks);
+  for (std::string& text : told)
+    if (!text.empty()) text = all ? "" : "d" + text;
+  return told;
+}
+
 /// `troubles` by rank of the launch, empty: none.
 bool DeviceSelector::leave_out(const std::vector<std::string>& troubles) {
   std::set<std::pair<std::string, std::string>> sick, working;  // host, GPU
@@ -126,7 +137,8 @@ bool DeviceSelector::leave_out(const std::optional<Error>& failed, bool ended) {
 
 DeviceSelection DeviceSelector::select() {
   do choose();
-  while (choice_.on_gpus() && leave_out(launch_.all_gather_text(text_of(look()))));
+  while (choice_.on_gpus() &&
+         (leave_out(launch_.all_gather_text(text_of(look()))) || leave_out(troubles_of_products())));
   DeviceSelection selection;
   selection.visible_gpus = offer_.visible_gpus;
   selection.kind = choice_.kind;

@@ -21,6 +21,7 @@ namespace assay {
 struct GpuLook {
   double free_bytes = 0, sweep_rate = 0;
   std::shared_ptr<Device> device;
+  std::string no_products = {};  ///< why it multiplies no matrices; empty where it does
 };
 
 /// The devices of this process (not of the node) beside the CPUs, of one backend.
@@ -71,6 +72,7 @@ class DeviceSelector {
   void choose();
   bool leave_out(const std::vector<std::string>& troubles);
   std::optional<Error> look();
+  std::vector<std::string> troubles_of_products();
   void drop_hosts_without();
   void note(const std::string& host, const std::string& severity, const std::string& kind,
             const std::string& what);

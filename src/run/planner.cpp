@@ -134,6 +134,12 @@ double Plan::required_s() const noexcept {
   return sum;
 }
 
+std::int64_t Plan::without_products(const Topology& topology) const noexcept {
+  if (topology.no_products.empty()) return 0;
+  return std::count_if(cases.begin(), cases.end(),
+                       [&](const Case& c) { return c.not_applicable == topology.no_products; });
+}
+
 double Plan::expected_s() const noexcept {
   double sum = 0;
   for (const Case& c : cases)
@@ -202,6 +208,7 @@ Plan make_plan(const Config& config, const Topology& topology,
     }
     for (Case& c : suite->plan(input)) {
       if (!selected(c, config)) continue;
+      if (c.multiplies && !topology.no_products.empty()) c.not_applicable = topology.no_products;
       c.checkers = suite->checkers();
       c.faults = suite->fault_points();
       plan.cases.push_back(std::move(c));

@@ -27,7 +27,9 @@ struct Plan {
   std::string hash;  ///< over version, configuration, seed, memory and rank -> (node shape, device)
 
   double required_s() const noexcept;
-  double expected_s() const noexcept;      ///< all planned cases
+  double expected_s() const noexcept;  ///< all planned cases
+  /// Cases that are left out because no device multiplies matrices (Topology::no_products).
+  std::int64_t without_products(const Topology& topology) const noexcept;
   std::uint64_t telemetry_bytes = 0;       ///< of the results file
   std::map<std::string, Columns> columns;  ///< by "suite operation", as the suites declare them
   /// About how large the results file will be: all required cases, and of the others the share that the

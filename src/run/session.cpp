@@ -70,7 +70,13 @@ class Session {
   std::optional<Error> set_up() {
     agree_seed();
     job_ = discover_job(mpi_, config_, devices_, std::move(node_));
-    start(make_plan(config_, job_.topology, suites_));
+    Plan plan = make_plan(config_, job_.topology, suites_);
+    if (const std::int64_t cases = plan.without_products(job_.topology); cases > 0)
+      job_.findings.push_back({"inconclusive", "missing",
+                               fmt::format("{}: {} case{} of matrix products not measured",
+                                           job_.topology.no_products, cases, cases == 1 ? " is" : "s are"),
+                               -1});
+    start(std::move(plan));
     auto failed = set_up_device();
     if (!job_.topology.measures_gpus() || !config_.resume.empty()) agree_error(world(), named(failed));
     return failed;

@@ -48,6 +48,7 @@ struct Case {
   Stage stage = Stage::node_local;
   bool required = false;       ///< for this level; other cases may be skipped for budget
   std::string not_applicable;  ///< reason; empty = planned
+  bool multiplies = false;     ///< needs the device's matrix products (Device::no_products)
   std::string entity_kind = "device";
   std::int64_t entities = 0;  ///< how many rows the case will report
   std::size_t samples = 60;   ///< of each row, about: what the size of the results file is estimated from

@@ -90,6 +90,7 @@ void assign_gpus(Topology& topology, const std::vector<RankFacts>& facts) {
                   "rank " + std::to_string(place.rank) + " was given a GPU that it does not see");
     place.gpu_free_bytes = own.gpu_free_bytes;
     place.gpu_sweep_rate = own.gpu_sweep_rate;
+    if (!own.no_products.empty()) topology.no_products = own.no_products;
     ++ranks[{place.node, place.gpu}];
   }
   for (RankPlace& place : topology.ranks)
@@ -121,6 +122,7 @@ std::string to_text(const RankFacts& facts) {
   json["gpu"] = facts.gpu;
   json["gpu_free_bytes"] = facts.gpu_free_bytes;
   json["gpu_sweep_rate"] = facts.gpu_sweep_rate;
+  json["no_products"] = facts.no_products;
   return json.dump(-1, ' ', true, Json::error_handler_t::replace);
 }
 
@@ -137,7 +139,8 @@ RankFacts rank_facts_from(const std::string& text) {
             json.at("device").get<std::string>(),
             json.at("gpu").get<std::string>(),
             json.at("gpu_free_bytes").get<double>(),
-            json.at("gpu_sweep_rate").get<double>()};
+            json.at("gpu_sweep_rate").get<double>(),
+            json.at("no_products").get<std::string>()};
   } catch (const Json::exception& error) {
     throw Error(ErrorKind::internal, std::string("facts of a rank: ") + error.what());
   }

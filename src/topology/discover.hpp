@@ -22,6 +22,7 @@ struct RankFacts {
   std::string gpu = {};                        ///< the GPU that this rank measures with, by UUID
   double gpu_free_bytes = 0;                   ///< of its memory, before this run took any
   double gpu_sweep_rate = 0;                   ///< B/s of a short sweep over its memory
+  std::string no_products = {};                ///< why it multiplies no matrices; empty where it does
 };
 
 /// Of this process; `leader_rank` and `local_rank` come from splitting the world by shared memory.

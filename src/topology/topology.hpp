@@ -133,6 +133,7 @@ struct Topology {
   std::vector<RankPlace> ranks;  ///< by rank
   int self = 0;
   std::string device_kind = "host";  ///< "host" or the backend: what the ranks measure
+  std::string no_products;           ///< why the devices multiply no matrices; empty where they do
 
   bool measures_gpus() const { return device_kind != "host"; }
   const RankPlace& me() const { return ranks[static_cast<std::size_t>(self)]; }

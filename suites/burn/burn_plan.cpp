@@ -108,6 +108,7 @@ class Planner {
         continue;
       if ((part == Component::host && !gpu_) || (part == Component::links && input_.topology.size() < 2))
         continue;
+      c.multiplies = c.multiplies || part == Component::compute;
       m.parts.push_back(part);
       names.emplace_back(to_string(part));
     }
@@ -169,6 +170,7 @@ class Planner {
     const PulseTrain train = make_train(hz, duty, pulses_of(input_.config), ramp_s);
     Case c;
     c.suite = "burn";
+    c.multiplies = true;
     c.name = fmt::format("pulse-{:.0f}ms-d{:.0f}-together", 1e3 * train.period_s, 100 * duty);
     c.operation = "pulse";
     c.title = fmt::format("power pulses of {:.0f} ms, {:.0f} % on", 1e3 * train.period_s, 100 * duty);

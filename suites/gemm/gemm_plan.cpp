@@ -137,6 +137,7 @@ class Planner {
     const char* mode = together ? "together" : "alone";
     Case c;
     c.suite = "gemm";
+    c.multiplies = true;
     c.name = std::string(to_string(type)) + "-" + what + "-" + mode;
     c.serial = !together;
     c.turns = together ? 1 : turns_;

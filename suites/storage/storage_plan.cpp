@@ -181,6 +181,7 @@ class Planner {
   void add_training(const std::string& operation, const std::string& words, double seconds) {
     Case c = in_path(seconds);
     c.operation = operation;
+    c.multiplies = true;
     c.bytes = TrainingStep::bytes();
     c.parameters["block_bytes"] = mib;
     add(c, c.operation, words);

@@ -118,6 +118,7 @@ class Planner {
         preset.model, layers_for(preset, batch, {type_, 0, 1, options_.has("train.comm-pressure")}));
     Case c;
     c.suite = "train";
+    c.multiplies = true;
     c.name = what;
     c.operation = mode;
     c.stage = Stage::train;

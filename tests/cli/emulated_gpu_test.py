@@ -70,6 +70,25 @@ class Emulated(harness.CliTest):
             self.assertEqual(tests["caught"][:].tolist(), tests["injected"][:].tolist())
             self.assertEqual(tests["located"][:].tolist(), tests["injected"][:].tolist())
 
+    def test_memory_is_tested_without_the_library_of_products(self):
+        without = {"ASSAY_CUBLASLT_LIBRARY": "/nonexistent/libcublasLt.so"}
+        memory = ["--memory.fraction", "0.1", "--memory.patterns", "own-address", "--quiet", "--out", "r.h5", "--force"]
+        result = self.run_on(1, "run", "--device", "cuda", "--level", "smoke", "--suites", "memory,gemm,train", *memory, env=without)
+        self.assert_code(result, 3)
+        self.assertRegex(" ".join(result.stdout.split()), r"/nonexistent/libcublasLt.so.* [1-9]\d* cases")
+        with self.open() as file:
+            states = {suite: {str(case.attrs["state"]).strip("b'") for case in file["cases"][suite].values()} for suite in file["cases"]}
+        self.assertEqual(states, {"memory": {"pass"}})
+        alone = self.run_on(1, "run", "--device", "cuda", "--level", "smoke", "--suites", "memory", *memory, env=without)
+        self.assert_code(alone, 0)
+        # Where others have it, the GPU without it is named and left out.
+        command = [harness.ASSAY, "run", "--device", "cuda", "--level", "smoke", "--suites", "memory", *memory]
+        one = ["-n", "1", "env", "ASSAY_CUBLASLT_LIBRARY=/nonexistent/libcublasLt.so", *command]
+        self.assert_code(harness.execute([harness.MPIEXEC, *one, ":", "-n", "1", *command], self.dir, self.env), 2)
+        with self.open() as file:
+            self.assertEqual(len(file["cases/memory/pattern-own-address-together/bandwidth"]), 1)
+            self.assertIn("cannot be used", " ".join(str(text) for text in file["events/text"][:]))
+
     def test_an_algorithm_that_does_not_run_is_passed_over(self):
         for bad in ("0", "6"):  # the library's first choice, and another one
             result = self.run_on(1, *GEMM, "--force", "--gemm.dtypes", "bf16", "--level", "quick", env={"ASSAY_EMULATED_BAD_ALGORITHM": bad})

@@ -38,7 +38,6 @@ CudaDevice::CudaDevice(int ordinal) : ordinal_(ordinal), properties_(properties_
   check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
   scratch_ = Buffer(scratch_bytes);
   clocks_ = Buffer(2 * clock_count() * sizeof(kernels::ClockPair));
-  gemm_ = std::make_unique<Gemm>(properties_, stream_);
   train_ops_ = make_cuda_train_ops(stream_);
 }
 
@@ -88,7 +87,7 @@ CudaDevice::~CudaDevice() {
 std::string CudaDevice::description() const {
   return std::string(properties_.name) + ", " + std::to_string(properties_.multiProcessorCount) +
          " SMs, compute " + std::to_string(properties_.major) + "." + std::to_string(properties_.minor) +
-         ", cuBLASLt " + gemm_->version();
+         ", " + blas();
 }
 
 /// Equal bits are promised between GPUs for which all this is equal.
@@ -100,7 +99,7 @@ std::map<std::string, std::string> CudaDevice::identity() const {
           {"gpu", properties_.name},
           {"compute", std::to_string(properties_.major) + "." + std::to_string(properties_.minor)},
           {"multiprocessors", std::to_string(properties_.multiProcessorCount)},
-          {"blas", "cuBLASLt " + gemm_->version()},
+          {"blas", blas()},
           {"cuda", version_text(runtime)},
           {"driver", version_text(driver)}};
 }
@@ -130,19 +129,38 @@ void CudaDevice::copy_to_device(void* device, const void* host, std::size_t byte
   synchronize();
 }
 
-bool CudaDevice::supports(NumType type) const noexcept { return gemm_->supports(type); }
+bool CudaDevice::supports(NumType type) const noexcept { return Gemm::supports(properties_, type); }
+
+Gemm& CudaDevice::gemm() const {
+  if (!gemm_) gemm_ = std::make_unique<Gemm>(properties_, stream_);
+  return *gemm_;
+}
+
+std::string CudaDevice::no_products() const {
+  try {
+    gemm();
+    return "";
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::device) throw;
+    return e.what();
+  }
+}
+
+std::string CudaDevice::blas() const {
+  return no_products().empty() ? "cuBLASLt " + gemm().version() : "no cuBLASLt";
+}
 
 void CudaDevice::matmul(NumType type, const Matmul& shape, const void* a, const void* b, void* c) {
-  gemm_->run(type, shape, a, b, c);
+  gemm().run(type, shape, a, b, c);
 }
 
 std::optional<GemmAlgorithm> CudaDevice::tune(NumType type, const Matmul& shape, const void* a, const void* b,
                                               void* c) {
-  return gemm_->tune(type, shape, a, b, c);
+  return gemm().tune(type, shape, a, b, c);
 }
 
 void CudaDevice::set_algorithm(NumType type, const Matmul& shape, const GemmAlgorithm& algorithm) {
-  gemm_->set_algorithm(type, shape, algorithm);
+  gemm().set_algorithm(type, shape, algorithm);
 }
 
 }  // namespace assay::cuda

@@ -76,6 +76,7 @@ class CudaDevice final : public Device {
   void copy_to_device(void* device, const void* host, std::size_t bytes) override;
 
   bool supports(NumType type) const noexcept override;
+  std::string no_products() const override;
   void matmul(NumType type, const Matmul& shape, const void* a, const void* b, void* c) override;
   std::optional<GemmAlgorithm> tune(NumType type, const Matmul& shape, const void* a, const void* b,
                                     void* c) override;
@@ -109,6 +110,9 @@ class CudaDevice final : public Device {
   int numa_of_thread(int) const noexcept override { return -1; }
 
  private:
+  /// Opens cuBLASLt at the first call: all else works without it. Throws Error(device).
+  Gemm& gemm() const;
+  std::string blas() const;  ///< "cuBLASLt 13.1.0"
   std::size_t clock_count() const noexcept;
   /// Reads as much of the arena, at its start or its end, as pushes all else out of the L2 cache.
   void empty_cache(bool at_end);
@@ -122,7 +126,7 @@ class CudaDevice final : public Device {
   std::uint64_t sweeps_ = 0;  ///< so far: each is shared out to multiprocessors in another way
   Chain chain_;
   std::unique_ptr<MemoryOps> memory_ops_;
-  std::unique_ptr<Gemm> gemm_;
+  mutable std::unique_ptr<Gemm> gemm_;
   std::unique_ptr<TrainOps> train_ops_;
 };
 

@@ -94,7 +94,7 @@ struct Gemm::Plan {
 };
 
 Gemm::Gemm(const cudaDeviceProp& properties, cudaStream_t stream)
-    : stream_(stream), major_(properties.major), minor_(properties.minor), workspace_(workspace_bytes) {
+    : stream_(stream), gpu_(properties), workspace_(workspace_bytes) {
   check(lt_.create(&handle_), "cublasLtCreate");
   check(cudaEventCreateWithFlags(&begin_, cudaEventDefault), "cudaEventCreate");
   check(cudaEventCreateWithFlags(&end_, cudaEventDefault), "cudaEventCreate");
@@ -108,12 +108,12 @@ Gemm::~Gemm() {
 }
 
 /// Tensor cores came with 8.0 for tf32 and bf16, with 8.9 for fp8.
-bool Gemm::supports(NumType type) const noexcept {
+bool Gemm::supports(const cudaDeviceProp& gpu, NumType type) noexcept {
   switch (type) {
     case NumType::tf32:
-    case NumType::bf16: return major_ >= 8;
-    case NumType::fp8: return major_ > 8 || (major_ == 8 && minor_ >= 9);
-    case NumType::int8: return major_ > 7 || (major_ == 7 && minor_ >= 5);
+    case NumType::bf16: return gpu.major >= 8;
+    case NumType::fp8: return gpu.major > 8 || (gpu.major == 8 && gpu.minor >= 9);
+    case NumType::int8: return gpu.major > 7 || (gpu.major == 7 && gpu.minor >= 5);
     case NumType::fp64:
     case NumType::fp32:
     case NumType::fp16: break;
@@ -124,7 +124,7 @@ bool Gemm::supports(NumType type) const noexcept {
 std::string Gemm::version() const { return cublas_version_text(lt_.version()); }
 
 Gemm::Plan& Gemm::plan(NumType type, const Matmul& shape) {
-  if (!supports(type))
+  if (!supports(gpu_, type))
     throw Error(ErrorKind::device, std::string("gemm: this GPU has no ") + to_string(type));
   const Key key{type,    shape.output,      shape.m,           shape.n,
                 shape.k, shape.transpose_a, shape.transpose_b, shape.accumulate};

@@ -25,7 +25,7 @@ class Gemm {
   Gemm(const Gemm&) = delete;
   Gemm& operator=(const Gemm&) = delete;
 
-  bool supports(NumType type) const noexcept;
+  static bool supports(const cudaDeviceProp& gpu, NumType type) noexcept;
   /// "13.1.0".
   std::string version() const;
   void run(NumType type, const Matmul& shape, const void* a, const void* b, void* c);
@@ -50,7 +50,7 @@ class Gemm {
   cublasLtHandle_t handle_ = nullptr;
   cudaStream_t stream_;
   cudaEvent_t begin_ = nullptr, end_ = nullptr;
-  int major_, minor_;
+  const cudaDeviceProp gpu_;
   Buffer workspace_;
   std::map<Key, std::unique_ptr<Plan>> plans_;
 };
