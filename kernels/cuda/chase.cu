@@ -9,7 +9,7 @@ namespace {
 constexpr unsigned threads = 256;
 constexpr std::size_t vectors_per_node = chase_node_bytes / sizeof(ulonglong2);
 
-/// Places p and p + 1 of the cycle are linked: every thread knows its own from the permutation alone.
+/// Places p and p + 1 of the cycle are linked: each thread computes its own from the permutation.
 __global__ void __launch_bounds__(threads)
     build_kernel(ulonglong2* memory, ChaseOrder order, std::uint64_t key) {
   for (std::size_t p = global_thread(); p < order.nodes; p += global_threads()) {

@@ -72,7 +72,7 @@ __global__ void __launch_bounds__(most_threads)
     mine.add(v);
   }
   const float wanted = value_of(row[target]);
-  const Softmax all = over_block(mine, room);  // its barrier: everybody has read `wanted`
+  const Softmax all = over_block(mine, room);  // its barrier: all threads have read `wanted`
   const float factor = scale / all.sum;
   if (threadIdx.x == 0) loss[blockIdx.x] = logf(all.sum) + all.most - wanted;
   for (unsigned i = threadIdx.x * unit; i < width; i += blockDim.x * unit) {

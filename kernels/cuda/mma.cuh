@@ -10,7 +10,7 @@
 
 namespace assay::kernels::cuda {
 
-/// Of a place in shared memory, what PTX wants.
+/// Of a place in shared memory, the address for PTX.
 #ifndef ASSAY_CUDA_EMULATION
 __device__ inline unsigned shared_address(const void* p) {
   return static_cast<unsigned>(__cvta_generic_to_shared(p));

@@ -8,7 +8,7 @@ namespace assay::kernels::cuda {
 namespace {
 
 constexpr unsigned threads = 256;        ///< of tests for which a multiprocessor may hold several blocks
-constexpr unsigned wide_threads = 1024;  ///< of tests that want one block per multiprocessor
+constexpr unsigned wide_threads = 1024;  ///< of tests with one block per multiprocessor
 
 __device__ void mark(std::uint32_t* visited) {
   const unsigned sm = multiprocessor();

@@ -42,7 +42,7 @@ __device__ ulonglong2 pair_of(const Words& words, const Tile& tile, unsigned k) 
                          word_at<form>(words, state, 2 * k * sweep_threads + 1));
 }
 
-/// Word by word: all lanes of a warp in which somebody saw a difference. Returns a bit for each word, 2 per
+/// Word by word, for all lanes of a warp in which a lane has a difference. Returns a bit for each word, 2 per
 /// pair, that has a record and is to stay as it is.
 template <Form form>
 __device__ unsigned examine(const SweepRange& range, const Tile& tile,

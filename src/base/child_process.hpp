@@ -12,7 +12,7 @@
 
 namespace assay {
 
-/// Statuses are those of waitpid(2). Whoever starts a child waits for it.
+/// Statuses are those of waitpid(2). The process that starts a child waits for it.
 class ChildProcess {
  public:
   /// Forks. The child runs `act` and ends with its value; it skips the exit handlers of libraries, whose

@@ -31,7 +31,7 @@ constexpr int allowed[] = {SCMP_SYS(read),         SCMP_SYS(pread64),
                            SCMP_SYS(exit),         SCMP_SYS(exit_group),
                            SCMP_SYS(sigaltstack)};  // the last one for AddressSanitizer, at every throw
 
-/// What only somebody else's code would call here.
+/// Calls that only injected code would make here.
 constexpr int deadly[] = {SCMP_SYS(socket),
                           SCMP_SYS(socketpair),
                           SCMP_SYS(connect),

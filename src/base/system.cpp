@@ -144,7 +144,7 @@ std::vector<int> allowed_cpus() {
     const std::size_t bytes = CPU_ALLOC_SIZE(static_cast<std::size_t>(count));
     CPU_ZERO_S(bytes, set);
     const bool fits = sched_getaffinity(0, bytes, set) == 0;
-    const bool grow = !fits && errno == EINVAL;  // the kernel knows more CPUs than the set holds
+    const bool grow = !fits && errno == EINVAL;  // the kernel has more CPUs than the set holds
     for (int cpu = 0; fits && cpu < count; ++cpu) {
       if (CPU_ISSET_S(static_cast<std::size_t>(cpu), bytes, set)) cpus.push_back(cpu);
     }

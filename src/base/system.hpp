@@ -9,7 +9,7 @@
 
 namespace assay {
 
-/// Host name as the kernel knows it, without the domain.
+/// Host name of the kernel, without the domain.
 std::string host_name();
 
 /// The whole of a small text file, trailing white space removed; nullopt when it cannot be read.

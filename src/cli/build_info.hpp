@@ -6,7 +6,7 @@
 
 namespace assay::cli {
 
-/// A device or transport that assay knows of, and whether this build can use it.
+/// A device or transport of assay, and whether this build can use it.
 struct Component {
   std::string name;
   bool built = false;

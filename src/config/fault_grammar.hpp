@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How faults are written, kind[:key=value{,key=value}], with lists 1+4 and ranges 2-5. `run --inject` and
-// `simulate --fault` declare the kinds and keys that each knows; all of the reading is here.
+// `simulate --fault` declare the kinds and keys of each; all of the reading is here.
 #pragma once
 
 #include <cstdint>
@@ -75,7 +75,7 @@ Reader read_numbers(NumberSet& to);
 Readers common_readers(CommonFault& fault);
 
 struct KindRow {
-  int kind;  ///< a value of the enumeration of whoever declares it
+  int kind;  ///< a value of the enumeration of the declaring module
   const char* name;
   std::vector<std::string> keys;
   std::vector<std::string> required;  ///< "a|b": one of them, or both

@@ -56,7 +56,7 @@ bool accepts(OptionKind kind, const toml::node& node) {
   }
 }
 
-/// Reads one file; knows where it is for messages.
+/// Reads one file; keeps its position for messages.
 class Reader {
  public:
   Reader(const std::string& file, const std::vector<OptionSpec>& specs) : file_(file), specs_(specs) {

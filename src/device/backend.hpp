@@ -44,7 +44,7 @@ class DeviceBackend {
   virtual std::unique_ptr<Device> make_device(const std::string& uuid) const = 0;
 };
 
-/// All that this source knows, in the order in which --device auto tries them.
+/// All that this build has, in the order in which --device auto tries them.
 const std::vector<const DeviceBackend*>& device_backends();
 
 }  // namespace assay

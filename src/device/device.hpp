@@ -49,8 +49,8 @@ struct Matmul {
   double flops() const noexcept { return GemmShape{m, n, k}.flops(); }
   bool operator==(const Matmul&) const = default;
 };
-/// C = A B as the type is multiplied fastest, or at all: with B stored [n,k] for fp8 and int8, whose tensor
-/// cores want it so.
+/// C = A B as the type is multiplied fastest, or at all: with B stored [n,k] for fp8 and int8, as their
+/// tensor cores need it.
 Matmul plain_product(NumType type, const GemmShape& shape, Output output = Output::native) noexcept;
 
 /// How a library computes one product, chosen among several.
@@ -125,8 +125,8 @@ class Device {
   /// FLOP/s of a register-resident FMA loop on all threads at once for about `seconds`: this device's own
   /// peak.
   virtual double fma_peak(NumType type, double seconds) = 0;
-  /// FLOP/s of dense matrix products in `type` that the maker's figures for this device say; 0 where nobody
-  /// says.
+  /// FLOP/s of dense matrix products in `type` by the maker's figures for this device; 0 where there are
+  /// none.
   virtual double nominal_peak_flops(NumType /*type*/) const noexcept { return 0; }
 
   /// The device's own clock while what is queued between the two runs. Where the device has none that can be

@@ -258,7 +258,7 @@ double HostDevice::chase_ns(void* memory, std::size_t bytes, std::size_t steps, 
       chase_.at = end.node;
       return elapsed_s / static_cast<double>(steps) * 1e9;
     }
-    // Somebody used the memory since: build again, once.
+    // The memory was overwritten since: build again, once.
     chase_ = {};
     if (built) throw Error(ErrorKind::device, "chase: the memory lost a link within one walk");
   }

@@ -55,7 +55,7 @@ struct SampleSeries {
 struct Operation {
   std::function<void(std::uint64_t k)> run;
   std::function<void(std::size_t sample)> verify;
-  std::function<bool(bool stop)> agree;                 ///< true if any rank wants to stop
+  std::function<bool(bool stop)> agree;                 ///< true if a rank asks to stop
   std::function<std::uint64_t(std::uint64_t)> agree_k;  ///< one batch size for all (collective maximum)
   std::function<void()> sync;
   std::function<double()> timed_elsewhere;  ///< when set, its value is the sample, not the wall time

@@ -81,7 +81,7 @@ std::string parameter(const CaseData& c, const char* name) {
   return it != c.parameters.end() && it->is_string() ? it->get<std::string>() : std::string();
 }
 
-/// What its suite calls the case. A file of an earlier version knows only the name.
+/// What its suite calls the case. A file of an earlier version has only the name.
 std::string title_of(const CaseData& c) {
   std::string title = parameter(c, "title");
   if (!title.empty()) return title;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The model as bytes between a reading process and the one that asked for it (base/confined.hpp): members in
-// their order, in the machine's own form, every length before its content. What arrives is believed as little
-// as a file.
+// their order, in the machine's own form, every length before its content. What arrives is checked
+// like a file.
 #pragma once
 
 #include <algorithm>

@@ -100,7 +100,7 @@ bool check_trailer(const InputFile& file) {
   return true;
 }
 
-/// Whether a trailer begins behind the end that HDF5 knows of, and stops before its own.
+/// Whether a trailer begins behind the end of the HDF5 content, and stops before its own.
 bool has_part_of_trailer(const InputFile& file, std::uint64_t end) {
   if (end >= file.bytes() || file.bytes() - end >= trailer_bytes) return false;
   char found[sizeof magic];

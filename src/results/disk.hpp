@@ -32,7 +32,7 @@ void sync_directory(const Path& directory);
 /// `path`.
 void reserve(const Path& path, std::uint64_t bytes);
 
-// A trailer of 32 bytes after the end that HDF5 knows of: readers of HDF5 ignore it, tools that change the
+// A trailer of 32 bytes after the end of the HDF5 content: readers of HDF5 ignore it, tools that change the
 // file cut it off. It tells a damaged file before HDF5 sees it.
 void seal(std::string& image);
 void seal_file(const Path& path);  ///< throws Error(io)
@@ -68,8 +68,8 @@ bool is_running(const Owner& owner);
 /// host must not have changed for 60 s. Throws Error(usage) naming the owner.
 void check_abandoned(const Path& partial, const Owner& owner);
 
-/// Held from the first look at a directory until it has changed hands: others that want it too wait, and then
-/// see its new owner. Where the file system knows no locks `take_over` alone decides. Throws Error(usage)
+/// Held from the first look at a directory until its owner has changed: other processes wait and then see
+/// the new owner. Where the file system has no locks `take_over` alone decides. Throws Error(usage)
 /// after 10 s of waiting.
 class TakeOverLock {
  public:

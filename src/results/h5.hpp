@@ -66,7 +66,7 @@ class Id {
   hid_t id_ = -1;
 };
 
-/// The element types that the schema knows.
+/// The element types of the schema.
 enum class Type { string, int32, int64, uint64, float64 };
 const char* to_string(Type type) noexcept;
 Type type_from(const std::string& text);

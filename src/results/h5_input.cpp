@@ -25,7 +25,7 @@ struct Input {
 };
 
 struct Driven {
-  H5FD_t base;  // first: HDF5 knows the file by its address
+  H5FD_t base;  // first: HDF5 identifies the file by its address
   const InputFile* file;
   haddr_t allocated;
 };
@@ -60,7 +60,7 @@ herr_t allocate(H5FD_t* file, H5FD_mem_t /*type*/, haddr_t end) {
 
 haddr_t end_of(const H5FD_t* file, H5FD_mem_t /*type*/) { return driven(file).file->bytes(); }
 
-/// Behind the end of the file HDF5 wants zeros.
+/// Behind the end of the file HDF5 expects zeros.
 herr_t read_input(H5FD_t* file, H5FD_mem_t /*type*/, hid_t /*transfer*/, haddr_t at, std::size_t bytes,
                   void* to) {
   if (at == HADDR_UNDEF || at + bytes < at) return -1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a suite says about its metrics and cases, once. It travels in the results file, so that whoever
-// judges, simulates or reports a metric needs to know no suite.
+// What a suite says about its metrics and cases, once. It travels in the results file, so that code
+// which judges, simulates or reports a metric depends on no suite.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The content of a results file as plain values. The writer stores it, the reader gives it back, the verdict
-// judges it, the report prints it; none of them knows a device or MPI. results-schema/schema.json defines the
+// judges it, the report prints it; none of them uses a device or MPI. results-schema/schema.json defines the
 // stored form.
 #pragma once
 

@@ -115,7 +115,7 @@ void remove_owner(const Path& partial, const Owner& owner, const Path& away) {
     fail_io("rename", partial / "owner");
   }
   if (owner_in(away) == owner) return;
-  // somebody took it between our look and our move: it goes back
+  // another process took it between look and move: it goes back
   if (!link_new(away, partial / "owner")) ::unlink(away.c_str());
   fail_taken(partial);
 }

@@ -41,7 +41,7 @@ struct StoredBundle {
   std::int64_t sequence = 0, first_entity = 0;
 };
 
-/// Who wrote a directory: this process, or somebody whose files are read in a process of their own.
+/// Who wrote a directory: this process, or others, whose files are read in a process of their own.
 enum class Trust { own, others };
 
 /// Reads a partial directory. A damaged case or event line is skipped and becomes an event.

@@ -59,7 +59,7 @@ void recover(const Path& partial, const Path& out, bool force) {
     merge_into(merged, partial, reader);
     publish(merged, out, force);
   }
-  // what could not be read stays for those who want to look at it
+  // what could not be read stays for inspection
   if (!reader.damaged) remove_partial(partial);
 }
 

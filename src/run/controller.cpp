@@ -260,7 +260,7 @@ class RunController final : public supervisor::Controller {
     return options;
   }
 
-  /// Adds to the plan what the verdict wants measured again; false when that is nothing.
+  /// Adds to the plan the retests that the verdict asks for; false when there are none.
   bool plan_retests() {
     const std::optional<double> left_s = schedule_.retest_seconds(elapsed_s());
     if (!left_s) return false;
@@ -282,8 +282,8 @@ class RunController final : public supervisor::Controller {
     write(c, {record}, {});
   }
 
-  /// A fault that never came about proves nothing. Those of a rank that is gone have most likely taken it
-  /// along.
+  /// An injected fault that did not occur proves nothing. Faults of a lost rank have most likely ended
+  /// it.
   void tell_unfired(bool complete) noexcept {
     for (std::size_t rank = 0; rank < unfired_.size(); ++rank)
       for (const std::string& fault : unfired_[rank])
@@ -301,7 +301,7 @@ class RunController final : public supervisor::Controller {
       record.set_state(results::CaseState::incomplete, reason);
       write(c, {record}, {});
     } catch (const std::exception&) {
-      // It stays planned and not measured, which counts the same.
+      // The case stays planned and not measured, which counts the same.
     }
   }
 

@@ -75,7 +75,7 @@ void DeviceSelector::choose() {
   choice_ = choose_devices(hosts_, visible_, {config_.device, config_.share_gpus, offer_.backend});
 }
 
-/// At the GPU that was chosen for this rank. One that it leaves is free before anybody looks at it.
+/// At the GPU that was chosen for this rank. One that it leaves is released before another rank opens it.
 std::optional<Error> DeviceSelector::look() {
   std::string gpu;
   for (std::size_t i = 0; i < members_.size(); ++i)
@@ -107,7 +107,7 @@ bool DeviceSelector::leave_out(const std::vector<std::string>& troubles) {
     if (trouble(i).empty()) {
       working.insert({hosts_[i], choice_.gpu[i]});
     } else if (sick.insert({hosts_[i], choice_.gpu[i]}).second) {
-      // In use by somebody else is no fault of the node; it is not covered.
+      // A GPU in use by another process is no fault of the node; it is not covered.
       const bool in_use = trouble(i).front() == 'r';
       note(hosts_[i], in_use ? "warn" : "fail", in_use ? "uncovered" : "missing",
            "the GPU " + choice_.gpu[i] + " cannot be used (" + trouble(i).substr(1) + ")");
@@ -118,7 +118,7 @@ bool DeviceSelector::leave_out(const std::vector<std::string>& troubles) {
     const auto of_host = [&](const auto& gpus) {
       return [&](const std::string& gpu) { return gpus.contains({hosts_[i], gpu}); };
     };
-    // A rank with a working GPU keeps it: in exclusive mode it has no second user.
+    // A rank with a working GPU keeps it: in exclusive mode it has no second process.
     if (trouble(i).empty() && !choice_.gpu[i].empty()) visible_[i] = {choice_.gpu[i]};
     std::erase_if(visible_[i], of_host(sick));
     if (trouble(i).empty()) continue;

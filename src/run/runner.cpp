@@ -93,7 +93,7 @@ void Runner::name_other_process(double share, CaseRecord& record) {
 std::vector<double> Runner::counters_before() {
   if (parts_.counters == nullptr) return {};
   auto before = parts_.counters->read();
-  // What was never seen before (an Xid) was 0 at the end of the case before.
+  // A counter that was not there before (an Xid) was 0 at the end of the case before.
   if (counters_told_) last_counters_.resize(before.size(), 0);
   for (std::size_t i = 0; i < last_counters_.size(); ++i)
     if (parts_.counters->sources()[i].error && last_counters_[i] < before[i]) before[i] = last_counters_[i];
@@ -133,7 +133,7 @@ std::string Runner::counters_after(std::vector<double> before, CaseRecord& recor
   return rows.dump();
 }
 
-/// What cannot be read from the start on looks as if it were not offered.
+/// Counters that cannot be read from the start on count as not offered.
 void Runner::tell_unreadable(const std::vector<double>& before, const std::vector<double>& after,
                              CaseRecord& record) const {
   std::map<std::string, std::vector<std::string>> silent;

@@ -124,7 +124,7 @@ class Session {
     return failed;
   }
 
-  /// For those who do not know which device it is about.
+  /// For callers that do not know which device it is about.
   std::optional<Error> named(const std::optional<Error>& failed) {
     if (!failed) return {};
     return Error(failed->kind(), job_.topology.my_node().hostname +

@@ -84,7 +84,7 @@ bool add_retest(results::Results& r, const Machine& machine, const verdict::Rete
   if (model->subject == Subject::link) {
     r.cases.push_back(measure_links(machine, *model, retest.rounds, schedule, r.entities));
   } else if (model->subject == Subject::collective) {
-    r.cases.push_back(measure_collective(machine, *model, schedule));  // by everybody, in new groups
+    r.cases.push_back(measure_collective(machine, *model, schedule));  // by all devices, in new groups
   } else {
     std::vector<std::int32_t> rows = retest.candidates;
     rows.insert(rows.end(), retest.controls.begin(), retest.controls.end());

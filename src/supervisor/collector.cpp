@@ -205,8 +205,8 @@ void Collector::begin_segment(double now) {
   send_all(MessageType::step, next_segment);
 }
 
-/// While this process wrote to a slow disk, or was not scheduled, it heard nobody: what they said may still
-/// lie in the sockets.
+/// While this process wrote to a slow disk, or was not scheduled, it read no messages: they may still be in
+/// the sockets.
 void Collector::discount_own_stall(double now) {
   const double away_s = now - listened_at_s_;
   listened_at_s_ = now;

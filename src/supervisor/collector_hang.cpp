@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who does not arrive, and where everyone is.
+// Which rank does not arrive, and where each rank is.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -93,8 +93,8 @@ std::vector<MissingRank> Collector::suspects(double now) const {
   return out;
 }
 
-/// A case that moves on may be late and is none; one that stands still is before it is late, where everybody
-/// waits for somebody.
+/// A case with progress may be late and does not hang; one without progress hangs before it is late, where
+/// all ranks wait for others.
 bool Collector::hangs(double now) const {
   const bool late = now > case_deadline_at_s_;
   if (!late && now - case_since_s_ < controller_.standstill_s()) return false;

@@ -21,7 +21,7 @@ namespace assay::supervisor {
 namespace {
 
 constexpr int tick_ms = 100;
-/// For the last orders to be taken before this process, and with it the launcher's job, ends.
+/// Time for the last orders to be read before this process, and with it the launcher's job, ends.
 constexpr double farewell_s = 1.0;
 
 /// Open MPI's launcher waits a quarter of an hour for a host that it cannot reach. All is on disk by now. At
@@ -34,7 +34,7 @@ void end_launcher() {
     return;
   std::fprintf(stderr, "assay: ending %s, which cannot reach every host\n", parent->c_str());
   const pid_t launcher = getppid();
-  // It may hang in its own clean-up; no process waits for it.
+  // It may hang in its own clean-up; no process waits for it to end.
   if (fork() == 0) {
     for (int fd = 0; fd < 1024; ++fd) close(fd);
     setsid();
@@ -100,7 +100,7 @@ class CollectorLoop {
       connections_.send(rank, message);
   }
 
-  /// It looks at every rank; words of thousands must not make it do so thousands of times a second.
+  /// It visits every rank: messages of thousands of ranks must not start it thousands of times a second.
   void tend() {
     const double now = now_s();
     if (now < tend_at_s_) return;

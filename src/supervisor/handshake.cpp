@@ -29,7 +29,7 @@ std::string hmac(const std::string& key, const std::string& text) {
   return hex(out.data(), out.size());
 }
 
-/// Takes as long for a wrong text as for a right one.
+/// Takes equal time for a wrong text and a right one.
 bool equal(const std::string& a, const std::string& b) {
   return a.size() == b.size() && sodium_memcmp(a.data(), b.data(), a.size()) == 0;
 }

@@ -32,7 +32,7 @@ std::vector<std::pair<int, int>> open_links(const std::vector<MissingRank>& miss
         links.insert(std::minmax(at, next));  // it has gone on, or waits in something else
     }
     if (!seen_by.contains(at) || seen_by.at(at) != s.rank) continue;
-    // A circle, met for the first time: once around it.
+    // A cycle, seen for the first time: once around it.
     for (int on = at;;) {
       const int next = waits_for.at(on);
       links.insert(std::minmax(on, next));

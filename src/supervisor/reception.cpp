@@ -41,7 +41,7 @@ void Reception::take_in(double now) {
       PendingConnection pending{Stream(fd, most_handshake_bytes), random_token(), now};
       pending.stream.queue(challenge(pending.challenge));
       if (!pending.stream.pump_out()) continue;
-      // A full house gives up any one of those who wait, not the oldest: in a flood the oldest is soon a
+      // At the limit any pending connection is closed, not the oldest: in a flood the oldest is soon a
       // supervisor that is about to answer.
       if (pending_.size() < most_pending + missing_)
         pending_.push_back(std::move(pending));

@@ -171,8 +171,8 @@ std::vector<std::string> launch_addresses() {
   return out;
 }
 
-/// So many wait to be taken in. A longer line keeps a supervisor waiting in a flood, for longer than it has
-/// patience.
+/// Limit of connections that wait for acceptance. In a flood of connections a longer queue delays a
+/// supervisor beyond its time limit.
 constexpr int most_in_line = 1024;
 
 /// A socket that listens there; `port` 0 takes any and is set. -1 when that cannot be.

@@ -67,7 +67,7 @@ bool Search::answered(Try& attempt) {
         s.allow_large();
         return true;
       }
-      s.close();  // somebody else listens there
+      s.close();  // another process listens there
       return false;
     }
   } catch (const Error&) {

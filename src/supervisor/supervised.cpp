@@ -35,7 +35,7 @@ int work(const SupervisorPlan& plan, pid_t supervisor, int fd, Heartbeat& heartb
   // A worker without its supervisor would outlive the job.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != supervisor) _exit(3);
-  // The supervisor hears these and ends the run in order; the worker goes on until it is told.
+  // The supervisor handles these and ends the run in order; the worker runs until it is told.
   for (const int signal : end_signals) std::signal(signal, SIG_IGN);
   sigprocmask(SIG_SETMASK, &old_mask, nullptr);
   answer_trace_requests(heartbeat);

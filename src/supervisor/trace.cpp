@@ -122,7 +122,7 @@ char process_state(pid_t pid) noexcept {
   const std::size_t n = std::fread(line, 1, sizeof line - 1, file);
   std::fclose(file);
   line[n] = '\0';
-  // The name in brackets may hold brackets itself; the state follows the last one.
+  // The name in brackets may contain brackets; the state follows the last one.
   const std::string text(line);
   const auto bracket = text.rfind(')');
   return bracket == std::string::npos || bracket + 2 >= text.size() ? '?' : text[bracket + 2];

@@ -26,7 +26,7 @@ struct Xid {
   int number = 0;
 };
 
-/// One use of the library. Every call may take as long as the driver likes: see NvmlThread. Not for several
+/// One use of the library. A call may take any time in the driver: see NvmlThread. Not for several
 /// threads at once.
 class Nvml {
  public:

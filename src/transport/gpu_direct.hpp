@@ -13,7 +13,7 @@ namespace assay {
 bool mpi_says_cuda();
 
 /// The proof: every rank sends to the next one from its arena, 1 KiB and 4 MiB (eagerly and by rendezvous),
-/// and each byte is checked. Collective over `mpi`, which knows nothing of GPUs. Empty when it works
+/// and each byte is checked. Collective over `mpi`, which need not support GPUs. Empty when it works
 /// everywhere, else what went wrong first. An MPI that cannot ends the program by a segmentation fault, which
 /// is then explained. The arena holds 8 MiB at least.
 std::string test_gpu_direct(Communicator& mpi, Device& device);

@@ -46,7 +46,7 @@ class GpuTransports {
   virtual std::unique_ptr<Communicator> make_nccl(Communicator& bootstrap, Device& device,
                                                   const GpuSettings& settings) const = 0;
 
-  /// Stands before `below`, which knows host memory only, and lets buffers in the device's arena be used:
+  /// Stands before `below`, which takes host memory only, and lets buffers in the device's arena be used:
   /// copied to pinned host memory and back, large ones in pieces that follow each other; with `direct`
   /// messages are handed to `below` where they are. What lies elsewhere is handed through.
   virtual std::unique_ptr<Communicator> make_staged(Communicator& below, Device& device,

@@ -25,7 +25,7 @@ using supervisor::InCall;
 /// Tag of the texts that the harness gathers. Callers use smaller ones; every MPI allows at least 32767.
 constexpr int text_tag = 32767;
 
-/// What a Request holds. A request that was never started is all zero, which no MPI promises to be
+/// What a Request holds. A request that was never started is all zero, which no MPI guarantees to be
 /// MPI_REQUEST_NULL.
 struct Slot {
   MPI_Request request;

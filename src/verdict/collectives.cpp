@@ -246,7 +246,7 @@ void judge_collectives(Judgement& j) {
     const auto retest = scores_of(j, *s, true);
     std::set<std::int32_t> here;
     for (const auto& one : by_node(j, scores, slow)) {
-      // A node is told of once: the other sizes say the same.
+      // One finding for each node: the other sizes say the same.
       if (named.contains(j.entities.node(one.row))) continue;
       here.insert(j.entities.node(one.row));
       const auto asked = one.devices.empty() ? std::vector{one.row} : one.devices;

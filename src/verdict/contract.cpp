@@ -12,7 +12,7 @@
 namespace assay::verdict {
 namespace {
 
-/// "no" where a finding of this bound failed, "open" where one warned or somebody is without samples.
+/// "no" where a finding of this bound failed, "open" where one warned or a part is without samples.
 std::string met_of(const results::VerdictData& verdict, const Series& s, double bound, bool is_min) {
   bool warned = false;
   for (const auto& f : verdict.findings) {

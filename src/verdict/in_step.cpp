@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ranks that work in step. A collective and a training step begin for all ranks at once, so sample s of one
-// rank stands beside sample s of every other, and what disturbs the machine disturbs all of them. Whoever
+// rank stands beside sample s of every other, and what disturbs the machine disturbs all of them. A rank that
 // takes much longer than the others, nearly every time, is slow itself: those who wait for a late one all
-// take longer together. And whoever comes late, again and again, was held up by its host: after a barrier
+// take longer together. And a rank that comes late, again and again, was delayed by its host: after a barrier
 // everyone is on time.
 #include <algorithm>
 #include <boost/math/distributions/binomial.hpp>

@@ -78,7 +78,7 @@ Seen see(const Screened& screened, const LinkRetest& retest, const SlowPlace& s)
         if (const double v = value(p, p.a, s.way) + explained_by_leaf(retest, p); !std::isnan(v))
           seen.values.push_back(v);
     seen.parts = 1;
-    // As the partner of somebody it was measured once, and congestion may have been there.
+    // As the partner of another it was measured once, and congestion may have been there.
     if (seen.values.size() < constants::network_pair_rounds) seen.values.clear();
     if (!seen.values.empty()) seen.score = upper(seen.values);
     return seen;

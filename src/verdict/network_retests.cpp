@@ -163,7 +163,7 @@ class Drawer {
     return partner;
   }
 
-  /// Somebody new if there is anybody, else somebody not met in this confirmation. The search starts
+  /// A new partner if there is one, else one not met in this retest. The search starts
   /// elsewhere in each round; controls are left to each other while others are there.
   int next_partner(int end, int round) const {
     const std::size_t n = pool_.size();

@@ -41,7 +41,7 @@ std::vector<double> values_of(const Population& p, double Member::*value) {
   return values;
 }
 
-/// The standard error of a member's median: from the halves of everybody's samples, which needs no shape of
+/// The standard error of a member's median: from the halves of all members' samples, which needs no shape of
 /// the noise, and from the blocks, which see what moves slowly.
 void pool_error(Population& p) {
   std::vector<double> halves, own, counts;

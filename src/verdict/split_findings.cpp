@@ -43,7 +43,7 @@ std::string in_common(const SplitFound& s) {
 void add_split_finding(Judgement& j, const Population& p, std::size_t metrics) {
   const auto& s = *p.series;
   const bool explained = p.split.explained(), fast = p.split.fast();
-  // Some being faster than the rest by as much as kinds differ is worth knowing and nothing to mend.
+  // Some being faster than the rest by as much as kinds differ is a note without an action.
   const bool usual = p.split.deficit <= log_deficit(constants::kind_most_deficit);
   auto out = j.about(-1, fast && usual && !explained ? "INFO" : "WARN", "abnormality",
                      explained ? "mismatch" : "split");

@@ -33,7 +33,7 @@ class Builder {
       if (fresh) a.values.push_back(value);
       a.of.push_back(it->second);
     }
-    // One value explains nothing, and neither does one that (nearly) everybody has for himself.
+    // One value explains nothing, and neither does one that differs for (nearly) every part.
     if (a.values.size() >= 2 && 2 * a.values.size() <= recorded) out_.push_back(std::move(a));
   }
 

@@ -14,7 +14,7 @@ std::vector<results::MetricSpec> BurnSuite::metrics() const { return burn::metri
 
 std::vector<Case> BurnSuite::plan(const PlanInput& input) const { return burn::plan_cases(input); }
 
-/// Products of pulses are as small as the slowest device wants them, so only those of burns are tuned.
+/// Products of pulses are as small as the slowest device needs, so only those of burns are tuned.
 void BurnSuite::prepare(const std::vector<Case>& cases, const Config& config, Device& device,
                         Communicator& world, const std::function<bool()>& go_on) {
   for (const Case& c : cases) {

@@ -143,7 +143,7 @@ void run_bandwidth(const Case& c, Context& context, OwnBandwidth& own) {
   const StreamOp op = op_from(c.parameters.at("operation").get<std::string>());
   const auto count = c.parameters.at("elements").get<std::size_t>();
   const std::size_t worked_on = count * sizeof(double) * kernels::stream_arrays(op);
-  // The plan knows the caches of hosts; what a GPU has is known here.
+  // The plan has the caches of hosts; those of a GPU are read here.
   const bool cached =
       c.parameters.at("cached") == 1 || worked_on < gpu_cache_multiple * context.device.cache_bytes();
   const GpuBound bound = declare(c, op, cached, context);

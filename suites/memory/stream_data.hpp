@@ -23,7 +23,7 @@ class StreamData {
 
   /// One repetition, the next of the rotation; complete when it returns.
   void repeat();
-  /// Before a sample, untimed: makes what lies in the result array different from what will be written.
+  /// Before a sample, untimed: makes the result array different from what will be written.
   void prepare();
 
   /// What the last repetition wrote (`read`: read), and `check` looks at.

@@ -67,8 +67,8 @@ void Carrier::use_nccl(const Spec& spec, Context& context) {
   faulty_ = context.with_faults(*renumbered_);
 }
 
-/// Where one GPU does not let another one in, all pairs of the node go by way of the host, and everybody
-/// hears of it.
+/// Where one GPU has no peer access to another, all pairs of the node go by way of the host, and all
+/// ranks are told.
 void Carrier::use_peers(const Spec& spec, Context& context) {
   GpuLinks& links = links_of(context);
   GpuSettings settings;

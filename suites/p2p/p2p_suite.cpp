@@ -103,8 +103,8 @@ std::string beside(const p2p::Spec& spec, const std::string& path) {
   return {};
 }
 
-/// A case that was ended keeps its samples, and stands where everybody has met two partners, or all that it
-/// was to meet: enough to tell an end from a link.
+/// A case that was ended keeps its samples, and is valid if every rank has met two partners, or all
+/// planned ones: enough to tell an end from a link.
 void tell_cut_short(const p2p::Schedule& schedule, std::size_t done, Context& context) {
   static constexpr int enough = 2;
   std::map<int, std::pair<int, int>> met;  // done and planned, by rank

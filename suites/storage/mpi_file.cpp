@@ -9,7 +9,7 @@
 namespace assay::storage {
 namespace {
 
-/// The ranks of `group` as MPI counts them. Collective over it, and over nobody else.
+/// The ranks of `group` as MPI counts them. Collective over it alone.
 MPI_Comm communicator_of(Communicator& group) {
   int mine = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &mine);

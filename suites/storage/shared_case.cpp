@@ -86,7 +86,7 @@ class SharedCase {
   }
 
   /// Each rank goes on with the file (or the records) that a rank of the next node has laid out. Files are
-  /// opened after they were synced: a network file system promises no more.
+  /// opened after they were synced: a network file system guarantees no more.
   void exchange() {
     Communicator& world = context_.world;
     Json mine;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run knows of the paths that it was given, beside what every case finds out.
+// The properties of the given paths that all cases share.
 #pragma once
 
 #include <cstdint>

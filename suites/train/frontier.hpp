@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who makes everybody wait, and in which stage.
+// Which rank the others wait for, and in which stage.
 #pragma once
 
 #include <array>

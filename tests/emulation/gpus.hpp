@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The GPUs that a test pretends to have: the file that ASSAY_FAKE_GPUS names (tests/fake_nvml says what is in
-// it).
+// The GPUs that a test pretends to have: the file that ASSAY_FAKE_GPUS names (tests/fake_gpus).
 #pragma once
 
 #include <cstddef>

@@ -135,7 +135,7 @@ double CudaDevice::chase_ns(void* memory, std::size_t bytes, std::size_t steps, 
       chain_.at = got.end.node;
       return got.elapsed_ns / static_cast<double>(steps);
     }
-    // Somebody used the memory since: build again, once.
+    // The memory was overwritten since: build again, once.
     chain_ = {};
     if (built) throw Error(ErrorKind::device, "chase: the memory lost a link within one walk");
   }

@@ -66,7 +66,7 @@ States states_of(const Page& page) {
 
 /// A node as a link: its state, and below it a square for each device and a bar for each NIC.
 /// Of a large fleet only the parts that did not pass: thousands of squares that say PASS keep a browser busy
-/// and nobody reads them.
+/// and are not read.
 std::string node_cell(const Page& page, const Node& node, const States& states, bool large) {
   const auto& name = page.in.results.entities[static_cast<std::size_t>(node.row)].name;
   const auto& state = states[static_cast<std::size_t>(node.row)];

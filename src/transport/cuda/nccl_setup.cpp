@@ -205,7 +205,7 @@ std::unique_ptr<Communicator> NcclCommunicator::split(int color, int key) {
 void NcclCommunicator::close() noexcept {
   if (comm_ == nullptr) return;
   const ncclComm_t comm = std::exchange(comm_, nullptr);
-  // Somebody else may never come to what is still queued here.
+  // Another rank may never start the operation that is still queued here.
   bool healthy = cudaStreamQuery(stream_.get()) == cudaSuccess;
   if (healthy) {
     ncclResult_t state = nccl_.comm_finalize(comm);

@@ -13,7 +13,7 @@
 
 namespace assay::cuda {
 
-/// Lets memory of the device's arena be sent by a communicator that knows host memory only: by copies to
+/// Lets memory of the device's arena be sent by a communicator for host memory only: by copies to
 /// pinned memory and back. A message goes in pieces, of which some are copied while others are on their way.
 /// What lies elsewhere is handed through, but for messages of payload_tag: their two ends must cut them
 /// alike, and a fault made on purpose receives them in host memory.
