@@ -181,11 +181,11 @@ endfunction()
 set(ASSAY_CORE_SLOTS 2)
 set(ASSAY_SPEED_SLOTS 3)
 
-# assay_test(name SOURCES ... LINKS ... [LABELS ...] [TIMEOUT s] [ENVIRONMENT NAME=VALUE] [PREFIX text] [SHARDS n] [LONG]): a GoogleTest
+# assay_test(name SOURCES ... LINKS ... [LABELS ...] [TIMEOUT s] [ENVIRONMENT NAME=VALUE...] [PREFIX text] [SHARDS n] [LONG]): a GoogleTest
 # executable, one ctest entry for all of its tests, or `n` entries that share them. ci/junit_count.py counts the tests, not the entries.
 # LONG: some of its tests are too long for the sanitizers by day (GTEST_FILTER of the preset `debug`), so that ASSAY_UNIT_TESTS=OFF keeps it.
 function(assay_test name)
-  cmake_parse_arguments(ARG "LONG" "TIMEOUT;ENVIRONMENT;PREFIX;SHARDS" "SOURCES;LINKS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "LONG" "TIMEOUT;PREFIX;SHARDS" "SOURCES;LINKS;LABELS;ENVIRONMENT" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 600)
   endif()

@@ -202,6 +202,10 @@ class RunController final : public supervisor::Controller {
     return patience + node_bytes / 2e8 + choosing;
   }
 
+  // After an interruption of 3 s, TCP sends again 6.4 s after its first try; a busy host reports late. Only a
+  // gate of 15 s has no time for that.
+  double silence_s() const override { return config_.level == Level::smoke ? 6.0 : 15.0; }
+
   double standstill_s() const override { return config_.level == Level::smoke ? 8.0 : 20.0; }
 
   double run_deadline_s() const override {

@@ -218,12 +218,12 @@ void Collector::tend(double now) {
   discount_own_stall(now);
   switch (state_) {
     case State::starting:
-      check_silence(now, silence_s);
+      check_silence(now, controller_.silence_s());
       check_phase(now);
       end_early(now);
       break;
     case State::measuring:
-      check_silence(now, silence_s);
+      check_silence(now, controller_.silence_s());
       check_time(now);
       end_early(now);
       break;

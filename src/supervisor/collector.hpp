@@ -12,8 +12,7 @@
 
 namespace assay::supervisor {
 
-/// A supervisor reports twice a second. After this silence its host counts as dead or cut off.
-inline constexpr double silence_s = 6.0;
+/// A launcher that ends the job may have lost a host: silence from here on is enough.
 inline constexpr double launcher_silence_s = 2.5;
 /// Time in which the collector itself did not run for longer than this does not count as silence.
 inline constexpr double own_stall_s = 1.0;

@@ -86,7 +86,7 @@ std::vector<MissingRank> Collector::suspects(double now) const {
   std::vector<MissingRank> out;
   for (const int i : missing()) {
     const Rank& r = ranks_[static_cast<std::size_t>(i)];
-    MissingRank s{i, r.connected && now - r.heard_at_s < silence_s / 2, r.at};
+    MissingRank s{i, r.connected && now - r.heard_at_s < controller_.silence_s() / 2, r.at};
     if (!r.connected) s.at.phase = Phase::launch;
     out.push_back(s);
   }

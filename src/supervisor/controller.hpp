@@ -56,6 +56,9 @@ class Controller {
   virtual std::string case_name(int case_index) const = 0;
   /// Seconds that a phase before the first case may take, by its place in supervisor::Phase.
   virtual double phase_deadline_s(unsigned phase) const = 0;
+  /// A supervisor reports twice a second. Seconds without a report after which its host counts as dead or cut
+  /// off.
+  virtual double silence_s() const = 0;
   /// Seconds without progress after which a case hangs in which all ranks wait, even if it is not late.
   virtual double standstill_s() const = 0;
   /// Longest duration of the run from the first case on, in s.

@@ -87,6 +87,7 @@ Json of_few_peers_and_parts() {
               {"peers_small_samples", peers_small_samples},
               {"assumed_spread", assumed_spread},
               {"peers_shared_deficit", peers_shared_deficit},
+              {"peers_shared_most", peers_shared_most},
               {"core_share_least", core_share_least},
               {"core_share_part", core_share_part},
               {"in_step_ranks", in_step_ranks},

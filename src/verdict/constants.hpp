@@ -149,8 +149,10 @@ inline constexpr double lasting_s = 60;
 inline constexpr double peers_small_deficit = 0.30;
 inline constexpr double peers_note_deficit = 0.20;
 inline constexpr int peers_small_samples = 5;
-// Ranks that share cores are scheduled by chance: only a rate below half counts.
+// Ranks that share cores are scheduled by chance: only a rate below half counts, as a note. No scheduler
+// leaves one a tenth of what the others have: that is a warning.
 inline constexpr double peers_shared_deficit = 0.50;
+inline constexpr double peers_shared_most = 0.90;
 
 // A core counts as shared when its rank ran for less than this part of what its peers did of the time in
 // which they were ready to run, and this explains a deficit when it is at least this part of it (of the

@@ -31,6 +31,11 @@ class Drawer {
       for (const int end : ends_of(set_, s)) suspect_[at(end)] = true;
     }
     for (const auto& p : set_.pairs) met_.insert(pairing(p.a, p.b));
+    int first_leaf = -1;
+    for (const auto& end : set_.ends) {
+      if (first_leaf < 0) first_leaf = end.leaf;
+      several_leaves_ = several_leaves_ || (end.leaf >= 0 && end.leaf != first_leaf);
+    }
     lane_.assign(set_.ends.size(), 0);
     std::map<int, std::vector<int>> by_node;
     for (std::size_t e = 0; e < set_.ends.size(); ++e)
@@ -113,12 +118,14 @@ class Drawer {
     return std::clamp(share, constants::network_least_controls, constants::network_most_controls);
   }
 
-  /// Who may meet in fresh rounds: pairs that the series holds too, and with a topology those across leaves.
+  /// Who may meet in fresh rounds: pairs that the series holds too, and across leaves where there are
+  /// several.
   bool compatible(int a, int b) const {
     const auto &x = set_.ends[at(a)], &y = set_.ends[at(b)];
     if (a == b) return false;
     if (set_.inside) return x.node == y.node;
-    return x.node != y.node && lane_[at(a)] == lane_[at(b)] && (x.leaf < 0 || y.leaf < 0 || x.leaf != y.leaf);
+    return x.node != y.node && lane_[at(a)] == lane_[at(b)] &&
+           (!several_leaves_ || x.leaf < 0 || y.leaf < 0 || x.leaf != y.leaf);
   }
 
   void choose_controls() {
@@ -232,6 +239,7 @@ class Drawer {
 
   const LinkSet& set_;
   RandomStream random_;
+  bool several_leaves_ = false;
   std::vector<bool> suspect_, busy_, is_control_;
   std::vector<int> lane_, candidates_, controls_, pool_;
   std::set<Pairing> met_, drawn_;

@@ -65,7 +65,7 @@ class FeedCase : GroupCase {
     const double begin = now_s();
     together_.guarded([&] { file_.open(case_, context_, site_, log_, feed_depth, context_.node.size()); });
     group_.barrier();  // all have looked at the space before any takes of it
-    together_.guarded([&] { file_.transfer->lay_out(std::max(0.3, 0.5 * case_.seconds)); });
+    lay_out_together(file_.transfer, std::max(0.3, 0.5 * case_.seconds), together_, group_);
     choose_size();
     const double ready = now_s();
     context_.record.add_time(ready - begin, 0, 0);

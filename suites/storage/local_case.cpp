@@ -20,7 +20,7 @@ void run_sequential(const Case& c, Context& context, const Site& site) {
   const double begin = now_s();
   together.guarded([&] { file.open(c, context, site, log, sequential_depth, context.node.size()); });
   context.node.barrier();  // all have looked at the space before any takes of it
-  together.guarded([&] { file.transfer->lay_out(0.3 * c.seconds); });
+  lay_out_together(file.transfer, 0.3 * c.seconds, together, context.node);
   if (!together.any(false))
     series =
         sample_transfer(*file.transfer, write, c.seconds, now_s() - begin, log, together, context, evidence);

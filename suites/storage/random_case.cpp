@@ -44,7 +44,9 @@ class RandomCase {
     const double begin = now_s();
     file_.open(case_, context_, site_, log_, depth_, 1);
     Transfer& transfer = *file_.transfer;
-    transfer.lay_out(std::max(0.3, 0.5 * case_.seconds));
+    const double share_s = std::max(0.3, 0.5 * case_.seconds);
+    transfer.shorten(transfer.fitted_blocks(share_s));
+    transfer.lay_out(share_s);
     bits_ = static_cast<int>(std::bit_width(transfer.file_bytes() / block_bytes)) - 1;
     const std::uint64_t blocks = std::uint64_t{1} << bits_;
     generation_.assign(blocks, 1);

@@ -32,7 +32,7 @@ class SharedCase {
     begin_case(case_, context_, entity_);
     const double begin = now_s();
     make_files();
-    together_.guarded([&] { transfer_->lay_out(0.3 * case_.seconds); });
+    lay_out_together(transfer_, 0.3 * case_.seconds, together_, context_.world);
     if (!write_) exchange();
     together_.guarded([&] { folder_->vanish(); });
     if (!together_.any(false))

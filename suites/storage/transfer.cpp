@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <new>
 
 #include "base/clock.hpp"
@@ -58,23 +59,35 @@ double Transfer::first_blocks_s(std::uint64_t blocks) {
   return now_s() - begin;
 }
 
-/// A block alone shows storage that is surely fast enough; of others, as many as are in flight together tell.
-void Transfer::fit(double seconds) {
+/// A block alone shows storage that is surely fast enough; of others, what further blocks add to it tells:
+/// its fdatasync may take longer than many blocks. Less than twice the time is left as planned.
+std::uint64_t Transfer::fitted_blocks(double seconds) {
   const std::uint64_t planned = layout_.chunk_blocks;
   const double alone_s = first_blocks_s(1);
-  if (alone_s * static_cast<double>(planned) <= seconds) return;
-  const std::uint64_t some = fitted_count(std::min<std::uint64_t>(planned, 8), alone_s, seconds / 2);
-  const double block_s = std::min(alone_s, first_blocks_s(some) / static_cast<double>(some));
-  if (block_s * static_cast<double>(planned) <= seconds) return;
-  layout_.chunk_blocks = fitted_count(planned, block_s, seconds / 4);
-  context_.record.event(
-      "storage-cut-short",
-      fmt::format("{}: samples of {} instead of {} blocks: {:.3g} B/s were met", path_, layout_.chunk_blocks,
-                  planned, static_cast<double>(layout_.block_bytes) / block_s));
+  if (alone_s * static_cast<double>(planned) <= seconds) return planned;
+  const std::uint64_t some = fitted_count(std::min<std::uint64_t>(planned, 8), alone_s, seconds);
+  double block_s = alone_s;
+  if (some > 1) block_s = std::max(0.0, first_blocks_s(some) - alone_s) / static_cast<double>(some - 1);
+  if (alone_s + block_s * static_cast<double>(planned - 1) <= 2 * seconds) return planned;
+  const std::uint64_t fitted = fitted_count(planned, block_s, seconds / 4);
+  context_.record.event("storage-cut-short",
+                        fmt::format("{}: samples of {} instead of {} blocks: {:.3g} B/s were met", path_,
+                                    fitted, planned, static_cast<double>(layout_.block_bytes) / block_s));
+  return fitted;
+}
+
+void lay_out_together(std::optional<Transfer>& transfer, double seconds, Together& together,
+                      Communicator& group) {
+  double blocks = std::numeric_limits<double>::infinity();
+  together.guarded([&] { blocks = static_cast<double>(transfer->fitted_blocks(seconds)); });
+  blocks = group.min(blocks);
+  together.guarded([&] {
+    transfer->shorten(static_cast<std::uint64_t>(blocks));
+    transfer->lay_out(seconds);
+  });
 }
 
 void Transfer::lay_out(double seconds) {
-  fit(seconds);
   generation_[0] = 0;
   const double begin = now_s();
   std::uint64_t done = 0;

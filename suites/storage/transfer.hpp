@@ -4,9 +4,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "suite/together.hpp"
 #include "suites/storage/cold.hpp"
 #include "suites/storage/damage_log.hpp"
 #include "suites/storage/engine.hpp"
@@ -54,8 +56,11 @@ class Transfer {
            DamageLog& log, Context& context);
 
   /// Writes the first generations of chunks until all are there or `seconds` are over; the file has those
-  /// that are. At least one. Chunks are smaller on storage so slow that one would take longer.
+  /// that are. At least one.
   void lay_out(double seconds);
+  /// Blocks of a chunk that this storage writes in about `seconds`, at most those planned: writes a few.
+  std::uint64_t fitted_blocks(double seconds);
+  void shorten(std::uint64_t chunk_blocks) noexcept { layout_.chunk_blocks = chunk_blocks; }
   /// Before each chunk is read, asks the kernel to let go of its pages: where O_DIRECT cannot be used.
   void drop_cache() noexcept { drops_cache_ = true; }
   /// Asks for that at once; the share of the file that is in the page cache then, 1 where it is unknown.
@@ -91,7 +96,6 @@ class Transfer {
   std::uint64_t read_again(std::uint64_t offset) const;
 
  private:
-  void fit(double seconds);
   double first_blocks_s(std::uint64_t blocks);
   void next_chunk();
   void fill_chunk();
@@ -113,5 +117,10 @@ class Transfer {
   double resident_share_ = 0;
   std::vector<Request> requests_;
 };
+
+/// Collective over `group`: lays out files of equal chunks, as large as the slowest of its ranks writes in
+/// its time.
+void lay_out_together(std::optional<Transfer>& transfer, double seconds, Together& together,
+                      Communicator& group);
 
 }  // namespace assay::storage

@@ -85,6 +85,7 @@ class Timing final : public Controller {
   std::string complaint(const std::string&) const override { return {}; }
   std::string case_name(int index) const override { return "case " + std::to_string(index); }
   double phase_deadline_s(unsigned) const override { return 300; }
+  double silence_s() const override { return 15; }
   double standstill_s() const override { return 8; }
   double run_deadline_s() const override { return long_s_ + 600; }
 

@@ -94,8 +94,8 @@ class Mounts(StorageTest):
                 self.memory()
                 result, called = self.meanwhile(
                     lambda: self.shrink(limit),
-                    "--storage.limit", "24MiB", "--cases", "storage/" + case, shared=case.startswith("shared"),
-                    level="quick" if "random" in case else "smoke")
+                    "--storage.limit", "96MiB" if "random" in case else "64MiB", "--cases", "storage/" + case, shared=case.startswith("shared"),
+                    level="quick" if i < 2 else "standard")
                 self.assertTrue(called, result.stdout + result.stderr)
                 self.assert_code(result, INCONCLUSIVE)
                 self.assertRegex(self.warned(), r"write at offset \d+: No space left on device")

@@ -67,6 +67,7 @@ class JunitCount(unittest.TestCase):
         self.assertEqual(self.one("run", output)[0], "1 0 1")
         self.assertEqual(self.one("run", output, "--strict")[0], "1 1 0")
         self.assertEqual(self.one("run", output, "--strict", "--allow", "no such")[0], "1 0 1")
+        self.assertEqual(self.count([("emulated_x", "run", ran(("A.One", "      OK"), skipped("no GPU here")), "")], "--strict")[0], "1 1 0")
 
     def test_noise_is_tried_again(self):
         cases = [("unit_x", "run", ran(("A.One", "      OK"), skipped("noise: busy")), ""), ("unit_y", "run", ran(("A.One", "      OK")), ""),

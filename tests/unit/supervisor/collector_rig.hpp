@@ -62,6 +62,7 @@ class FakeController final : public Controller {
   }
   std::string case_name(int index) const override { return "case" + std::to_string(index); }
   double phase_deadline_s(unsigned) const override { return 20; }
+  double silence_s() const override { return 6; }
   double standstill_s() const override { return 8; }
   double run_deadline_s() const override { return 100; }
 };

@@ -160,6 +160,13 @@ TEST(VerdictNetwork, OneNicOfFourIsNamedAndItsSiblingsAreNot) {
   EXPECT_EQ(four_nics("slow:node=9,nic=0-3,percent=10"), std::vector<std::string>{"node sim09"});
 }
 
+TEST(VerdictNetwork, SlowNicFailsWhereAllNodesAreOnOneSwitch) {
+  for (const int leaves : {0, 1, 2})
+    EXPECT_EQ(accused(whole_run(network(8, leaves, {"slow:node=3,nic=0,percent=50"}))),
+              std::vector<std::string>{"node sim03"})
+        << leaves << " leaves";
+}
+
 TEST(VerdictNetwork, OneBadPairIsNamedAmongSpikes) {
   const simulate::Machine machine(thousand());
   const auto link = simulate::cross_rounds(machine, machine.spec().metrics[0].name)[3][20];

@@ -190,6 +190,22 @@ TEST(VerdictPeers, RanksThatShareCoresFailOnlyWhereTheyTakeTurns) {
   }
 }
 
+TEST(VerdictPeers, RankWithATenthOfWhatSharedCoresGiveIsAWarning) {
+  for (const double rate : {30e9, 1e9}) {
+    Fleet fleet;
+    fleet.rate = {100e9, 100.2e9, 99.9e9, rate};
+    auto r = fleet.run();
+    for (auto& e : r.entities) {
+      if (e.kind == "device") e.name += ".0";
+    }
+    const auto v = judge(r);
+    ASSERT_EQ(v.findings.size(), 1U) << all_reasons(v);
+    EXPECT_EQ(v.findings[0].severity, rate < 10e9 ? "WARN" : "INFO");
+    first_case(r).count[3] = 1;
+    EXPECT_EQ(judge(r).findings[0].severity, "INFO") << "one sample may be a pause";
+  }
+}
+
 TEST(VerdictPeers, AllPartsOfANodeAreTheNode) {
   auto fleet = Fleet::of(64, 0.002);
   for (std::size_t i = 12; i < 16; ++i) fleet.rate[i] *= 0.93;
