@@ -93,9 +93,10 @@ void judge_group(Judgement& j, const Series& s, Group& p) {
     const double best_sample = deficit_of(higher ? row.highest : row.lowest, reference, higher);
     const bool lasting =
         !small || !s.per_sample || (row.n >= constants::peers_small_samples && best_sample > overall);
-    // No scheduler leaves a rank so little of cores that all share. A pause of its host is in one sample.
+    // No scheduler leaves a rank so little of cores that all share. A pause of its host is in one or two
+    // samples.
     const bool beyond_sharing =
-        p.shared && best_sample > constants::peers_shared_most && (!s.per_sample || row.n >= 2);
+        p.shared && best_sample > constants::peers_shared_most && (!s.per_sample || row.n >= 3);
     if (beyond_sharing ||
         (deficit > overall && best > constants::peers_min_deficit && lasting && !p.shared)) {
       report(j, s, p, row, reference, deficit, true);

@@ -201,8 +201,8 @@ TEST(VerdictPeers, RankWithATenthOfWhatSharedCoresGiveIsAWarning) {
     const auto v = judge(r);
     ASSERT_EQ(v.findings.size(), 1U) << all_reasons(v);
     EXPECT_EQ(v.findings[0].severity, rate < 10e9 ? "WARN" : "INFO");
-    first_case(r).count[3] = 1;
-    EXPECT_EQ(judge(r).findings[0].severity, "INFO") << "one sample may be a pause";
+    first_case(r).count[3] = 2;
+    EXPECT_EQ(judge(r).findings[0].severity, "INFO") << "one or two samples may be a pause";
   }
 }
 
