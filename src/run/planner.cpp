@@ -136,8 +136,7 @@ double Plan::required_s() const noexcept {
 
 std::int64_t Plan::without_products(const Topology& topology) const noexcept {
   if (topology.no_products.empty()) return 0;
-  return std::count_if(cases.begin(), cases.end(),
-                       [&](const Case& c) { return c.not_applicable == topology.no_products; });
+  return std::count_if(cases.begin(), cases.end(), [](const Case& c) { return c.multiplies; });
 }
 
 double Plan::expected_s() const noexcept {

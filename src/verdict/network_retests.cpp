@@ -266,11 +266,7 @@ std::vector<Retest> network_retests(const Judgement& j) {
     }
     int number = retest.cases;
     const Series& series = *screened[i].set.series;
-    const auto next = [&] {
-      Retest r = next_retest(j, series.suite, series.name, series.metric);
-      r.number = ++number;
-      return r;
-    };
+    const auto next = [&] { return retest_of(series.suite, series.name, series.metric, ++number); };
     if (!wanted_units.empty() && retest.cases == 0) {
       Retest r = next();
       Drawer drawer(screened[i], j.results.info.seed);

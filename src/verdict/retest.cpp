@@ -42,8 +42,7 @@ std::int32_t samples_for(const Population& p) {
 
 Retest make(const Judgement& j, const Population& p, int number, std::vector<std::int32_t> candidates,
             std::vector<std::int32_t> controls, std::size_t most_controls) {
-  Retest r = next_retest(j, p.series->suite, p.series->name, p.series->metric);
-  r.number = number;
+  Retest r = retest_of(p.series->suite, p.series->name, p.series->metric, number);
   r.samples = samples_for(p);
   const auto seed = mix64(j.results.info.seed, static_cast<std::uint64_t>(number));
   r.candidates = std::move(candidates);
@@ -144,16 +143,21 @@ double rank_of(const Screening& screening, const Suspect& s) {
   return excess_of(s) * company;
 }
 
-Retest next_retest(const Judgement& j, const std::string& suite, const std::string& name,
-                   const std::string& metric) {
+Retest retest_of(const std::string& suite, const std::string& name, const std::string& metric, int number) {
   Retest r;
   r.suite = suite;
   r.name = name;
   r.metric = metric;
-  for (const auto& c : j.results.cases)
-    if (c.suite == suite && base_name(c.name) == name)
-      r.number = std::max(r.number, retest_number(c.name) + 1);
+  r.number = number;
   return r;
+}
+
+Retest next_retest(const Judgement& j, const std::string& suite, const std::string& name,
+                   const std::string& metric) {
+  int number = 1;
+  for (const auto& c : j.results.cases)
+    if (c.suite == suite && base_name(c.name) == name) number = std::max(number, retest_number(c.name) + 1);
+  return retest_of(suite, name, metric, number);
 }
 
 std::vector<const Suspect*> named_candidates(const Screening& screening) {

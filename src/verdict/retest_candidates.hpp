@@ -9,7 +9,8 @@
 
 namespace assay::verdict {
 
-/// A retest of a case with the next free number, without candidates.
+/// The retest `number` of a case, without candidates; and the one with the next free number.
+Retest retest_of(const std::string& suite, const std::string& name, const std::string& metric, int number);
 Retest next_retest(const Judgement& j, const std::string& suite, const std::string& name,
                    const std::string& metric);
 /// By what a part is to be named where several metrics of a suite accuse it: the metric in which it is worst

@@ -187,12 +187,10 @@ MemoryBurner::MemoryBurner(std::unique_ptr<Device> device, std::uint64_t* words,
     : device_(std::move(device)),
       words_(words),
       count_(count),
-      chunks_(std::max<std::size_t>(1, count / chunk_words(*device_))),
       random_(random),
       round_s_(round_s),
       fill_s_(fill_s),
-      recorder_(recorder),
-      generation_(chunks_, 0) {}
+      recorder_(recorder) {}
 
 /// Less of the region, and smaller chunks, where it cannot be written and read in time.
 void MemoryBurner::fit() {

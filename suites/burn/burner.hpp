@@ -135,7 +135,7 @@ class MemoryBurner final : public Burner {
 
   std::unique_ptr<Device> device_;
   std::uint64_t* words_;
-  std::size_t count_, chunks_;
+  std::size_t count_, chunks_ = 1;
   RandomStream random_;
   double round_s_, fill_s_;
   BurnRecorder& recorder_;

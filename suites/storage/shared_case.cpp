@@ -8,6 +8,7 @@
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/system.hpp"
+#include "suites/storage/group_case.hpp"
 #include "suites/storage/local_file.hpp"
 #include "suites/storage/sequential.hpp"
 #include "suites/storage/storage_plan.hpp"
@@ -15,18 +16,12 @@
 namespace assay::storage {
 namespace {
 
-class SharedCase {
+class SharedCase : GroupCase {
  public:
   SharedCase(const Case& c, Context& context, const Site& site)
-      : case_(c),
-        context_(context),
-        site_(site),
-        path_(c.parameters.at("path_index").get<std::size_t>()),
+      : GroupCase(c, context, site),
         write_(c.operation.ends_with("write")),
-        hard_(c.operation.starts_with("shared-hard")),
-        entity_(context.entities.node(context.topology.me().node)),
-        log_({site.key, site.files(), 2, 0}, entity_, context),
-        together_(context.world) {}
+        hard_(c.operation.starts_with("shared-hard")) {}
 
   void run() {
     begin_case(case_, context_, entity_);
@@ -127,15 +122,8 @@ class SharedCase {
     }
   }
 
-  const Case& case_;
-  Context& context_;
-  const Site& site_;
-  std::size_t path_;
   bool write_, hard_, direct_ = false;
-  int entity_;
   std::string own_;
-  DamageLog log_;
-  Together together_;
   std::optional<Folder> folder_;
   std::unique_ptr<Engine> engine_;
   std::optional<Transfer> transfer_;

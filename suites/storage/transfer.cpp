@@ -56,6 +56,7 @@ double Transfer::first_blocks_s(std::uint64_t blocks) {
   engine_.run(true, requests_);
   examine(true, requests_);
   sync();
+  generation_[chunk_] = 0;  // the file is still to be laid out
   return now_s() - begin;
 }
 
@@ -88,7 +89,6 @@ void lay_out_together(std::optional<Transfer>& transfer, double seconds, Togethe
 }
 
 void Transfer::lay_out(double seconds) {
-  generation_[0] = 0;
   const double begin = now_s();
   std::uint64_t done = 0;
   do {
