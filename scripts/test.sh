@@ -10,7 +10,8 @@ Usage: scripts/test.sh [--sanitize | --nightly] [--strict] [--no-install]
 Builds with warnings as errors and runs every test. The last line is `N passed, N failed, N skipped`; exit code 0 if
 none failed.
 
-  --sanitize    the unit tests under the address and undefined-behaviour sanitizers instead, and also the kernel tests
+  --sanitize    the unit tests, but for the long ones of the verdict, under the address and undefined-behaviour
+                sanitizers instead, and also the kernel tests
   --nightly     also the long counts, all tests under the address and undefined-behaviour sanitizers, the unit
                 and kernel tests under the thread sanitizer, and a new user's first hour (ci/fresh_root.sh)
   --strict      also fail when this build lacks a part that the machine can have, and when a test is skipped for want of
@@ -53,7 +54,7 @@ cd "$root"
 build_preset() {  # PRESET [TARGET [CMAKE-OPTION...]]
   local started=$SECONDS
   printf '== build %s\n' "$1"
-  if cmake --preset "$1" -DASSAY_WERROR=ON -DASSAY_TESTS=ON -DASSAY_UNIT_TESTS=ON "${@:3}" "${cache[@]}" >"build/$1.configure.log" 2>&1 &&
+  if cmake --preset "$1" -DASSAY_WERROR=ON -DASSAY_TESTS=ON -DASSAY_UNIT_TEST_SET=all "${@:3}" "${cache[@]}" >"build/$1.configure.log" 2>&1 &&
     cmake --build --preset "$1" -j "$jobs" --target "${2:-all}" >"build/$1.build.log" 2>&1; then
     printf '   built in %s s\n' "$((SECONDS - started))"
     return 0
@@ -95,10 +96,10 @@ run_tests() {  # TEST-PRESET [WHAT A SKIP MAY BE FOR]
 }
 
 mkdir -p build
-release_tests=release unit_tests=ON
+release_tests=release unit_tests=all
 if [ "$mode" = nightly ]; then release_tests=nightly; fi
-if [ "$mode" = sanitize ]; then unit_tests=OFF; fi  # the sanitized build carries them
-if build_preset release all -DASSAY_UNIT_TESTS=$unit_tests; then
+if [ "$mode" = sanitize ]; then unit_tests=long; fi  # the sanitized build has the short ones
+if build_preset release all "-DASSAY_UNIT_TEST_SET=$unit_tests"; then
   if [ "${#strict[@]}" -gt 0 ]; then
     if ci/check_parts.sh build/release/assay; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
   fi
@@ -110,7 +111,7 @@ if [ "$mode" != normal ]; then
       run_tests debug-all-unit
       run_tests debug-all  # with whole stacks of what was allocated, which is slow: MPI leaks on its own
     fi
-  elif build_preset debug unit_tests; then
+  elif build_preset debug unit_tests -DASSAY_UNIT_TEST_SET=short; then
     run_tests debug
   fi
 fi

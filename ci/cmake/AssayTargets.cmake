@@ -183,7 +183,7 @@ set(ASSAY_SPEED_SLOTS 3)
 
 # assay_test(name SOURCES ... LINKS ... [LABELS ...] [TIMEOUT s] [ENVIRONMENT NAME=VALUE...] [PREFIX text] [SHARDS n] [LONG]): a GoogleTest
 # executable, one ctest entry for all of its tests, or `n` entries that share them. ci/junit_count.py counts the tests, not the entries.
-# LONG: some of its tests are too long for the sanitizers by day (GTEST_FILTER of the preset `debug`), so that ASSAY_UNIT_TESTS=OFF keeps it.
+# LONG: its tests are too long for the sanitizers by day: ASSAY_UNIT_TEST_SET=short leaves it out, ASSAY_UNIT_TEST_SET=long the other unit tests.
 function(assay_test name)
   cmake_parse_arguments(ARG "LONG" "TIMEOUT;PREFIX;SHARDS" "SOURCES;LINKS;LABELS;ENVIRONMENT" ${ARGN})
   if(NOT ARG_TIMEOUT)
@@ -195,7 +195,12 @@ function(assay_test name)
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_LINKS} GTest::gmock GTest::gtest_main)
   assay_test_target(${name})
-  if("unit" IN_LIST ARG_LABELS AND NOT ARG_LONG AND NOT ASSAY_UNIT_TESTS)
+  if(ARG_LONG)
+    set(length long)
+  else()
+    set(length short)
+  endif()
+  if("unit" IN_LIST ARG_LABELS AND NOT ASSAY_UNIT_TEST_SET MATCHES "^(all|${length})$")
     set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL TRUE)
     return()
   endif()
