@@ -8,7 +8,8 @@
 namespace assay::train {
 namespace {
 
-constexpr std::size_t alignment = 64;
+/// Cache lines of hosts have 64 bytes; libraries of products choose algorithms for GPUs that need 256.
+constexpr std::size_t alignment = 256;
 
 TrainOps& ops_of(Device& device) {
   if (device.train_ops() == nullptr)
@@ -43,10 +44,10 @@ class Gpt::Carver {
 
  private:
   std::byte* take(std::size_t bytes) {
-    // An odd number of cache lines apart: arrays a power of two apart would meet in the same cache sets.
-    const std::size_t lines = (bytes + alignment - 1) / alignment | 1;
+    // An odd number of these apart: arrays a power of two apart would meet in the same cache sets.
+    const std::size_t units = (bytes + alignment - 1) / alignment | 1;
     std::byte* at = base_ == nullptr ? nullptr : base_ + used_;
-    used_ += lines * alignment;
+    used_ += units * alignment;
     return at;
   }
   std::byte* base_;

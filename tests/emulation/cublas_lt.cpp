@@ -27,11 +27,14 @@ struct EmulatedLayout {
 struct EmulatedPreference {
   std::uint64_t workspace = 0;
   std::uint32_t schemes = ~0u;
+  std::uint32_t alignment = 256;  ///< of all matrices, as the library takes it unless told otherwise
 };
 
 namespace {
 
 constexpr int algorithms = 40;  ///< more than assay asks for at least
+/// Words of an algorithm.
+enum Word { id_word, alignment_word, tile_word, stages_word };
 
 double number(const void* data, std::uint64_t i, cudaDataType type) {
   const auto at = [&](auto zero) {
@@ -157,11 +160,16 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p
                                                     cublasLtMatmulPreferenceAttributes_t attribute,
                                                     const void* value, std::size_t bytes) {
   const bool workspace = attribute == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES;
+  const bool schemes = attribute == CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK;
   if (bytes != (workspace ? sizeof(p->workspace) : sizeof(p->schemes))) return CUBLAS_STATUS_INVALID_VALUE;
-  std::memcpy(workspace ? static_cast<void*>(&p->workspace) : &p->schemes, value, bytes);
+  std::memcpy(workspace ? static_cast<void*>(&p->workspace)
+              : schemes ? &p->schemes
+                        : &p->alignment,
+              value, bytes);
   return CUBLAS_STATUS_SUCCESS;
 }
-/// Every second algorithm would sum parts of k apart; they are left out where that is not wanted.
+/// Every second algorithm would sum parts of k apart; they are left out where that is not wanted. Knows only
+/// the first ASSAY_EMULATED_HEURISTICS, where that is set.
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t d,
                                               cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
                                               cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t,
@@ -169,11 +177,14 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
                                               cublasLtMatmulHeuristicResult_t results[], int* returned) {
   *returned = 0;
   if (const cublasStatus_t status = examine(*d, *a, *b, *c); status != CUBLAS_STATUS_SUCCESS) return status;
+  const char* known = std::getenv("ASSAY_EMULATED_HEURISTICS");
+  if (known != nullptr) wanted = std::min(wanted, std::atoi(known));
   for (int id = 0; id < 2 * algorithms && *returned < wanted; ++id) {
     if (p->schemes == CUBLASLT_REDUCTION_SCHEME_NONE && id % 2 == 1) continue;
     cublasLtMatmulHeuristicResult_t& r = results[(*returned)++];
     r = {};
-    r.algo.data[0] = static_cast<std::uint64_t>(id);
+    r.algo.data[id_word] = static_cast<std::uint64_t>(id);
+    r.algo.data[alignment_word] = p->alignment;
     r.state = CUBLAS_STATUS_SUCCESS;
   }
   return CUBLAS_STATUS_SUCCESS;
@@ -184,16 +195,52 @@ cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t, cublasLtMatmulDesc_t d,
                                        cublasLtMatmulHeuristicResult_t* result) {
   *result = {};
   result->algo = *algo;
-  return algo->data[0] < 2 * algorithms ? examine(*d, *a, *b, *c) : CUBLAS_STATUS_NOT_SUPPORTED;
+  const bool has = algo->data[id_word] < 2 * algorithms && algo->data[stages_word] != 3;
+  return has ? examine(*d, *a, *b, *c) : CUBLAS_STATUS_NOT_SUPPORTED;
 }
 cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t* algo,
                                                     cublasLtMatmulAlgoConfigAttributes_t attribute,
                                                     void* value, std::size_t bytes, std::size_t* written) {
-  const std::uint64_t v = attribute == CUBLASLT_ALGO_CONFIG_ID           ? algo->data[0]
+  const std::uint64_t v = attribute == CUBLASLT_ALGO_CONFIG_ID           ? algo->data[id_word]
+                          : attribute == CUBLASLT_ALGO_CONFIG_TILE_ID    ? algo->data[tile_word]
+                          : attribute == CUBLASLT_ALGO_CONFIG_STAGES_ID  ? algo->data[stages_word]
                           : attribute == CUBLASLT_ALGO_CONFIG_SPLITK_NUM ? 1
                                                                          : 0;
   std::memcpy(value, &v, bytes);
   *written = bytes;
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulAlgoConfigSetAttribute(cublasLtMatmulAlgo_t* algo,
+                                                    cublasLtMatmulAlgoConfigAttributes_t attribute,
+                                                    const void* value, std::size_t bytes) {
+  std::uint32_t v = 0;
+  if (bytes != sizeof(v)) return CUBLAS_STATUS_INVALID_VALUE;
+  std::memcpy(&v, value, bytes);
+  algo->data[attribute == CUBLASLT_ALGO_CONFIG_TILE_ID ? tile_word : stages_word] = v;
+  return CUBLAS_STATUS_SUCCESS;
+}
+/// Three of those that do not sum parts of k apart, each with 8 tiles and stages 1 to 4, of which 3 does not
+/// run.
+cublasStatus_t cublasLtMatmulAlgoGetIds(cublasLtHandle_t, cublasComputeType_t, cudaDataType_t, cudaDataType_t,
+                                        cudaDataType_t, cudaDataType_t, cudaDataType_t, int, int ids[],
+                                        int* returned) {
+  for (*returned = 0; *returned < 3; ++*returned) ids[*returned] = 2 * *returned;
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulAlgoInit(cublasLtHandle_t, cublasComputeType_t, cudaDataType_t, cudaDataType_t,
+                                      cudaDataType_t, cudaDataType_t, cudaDataType_t, int id,
+                                      cublasLtMatmulAlgo_t* algo) {
+  *algo = {};
+  algo->data[id_word] = static_cast<std::uint64_t>(id);
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulAlgoCapGetAttribute(const cublasLtMatmulAlgo_t*,
+                                                 cublasLtMatmulAlgoCapAttributes_t capability, void* values,
+                                                 std::size_t bytes, std::size_t* written) {
+  const std::uint32_t all[] = {1, 2, 3, 4, 5, 6, 7, 8};
+  const std::size_t has = (capability == CUBLASLT_ALGO_CAP_TILE_IDS ? 8 : 4) * sizeof(all[0]);
+  *written = bytes == 0 ? has : std::min(bytes, has);
+  if (bytes > 0) std::memcpy(values, all, *written);
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t d, const void*, const void* a,
@@ -203,8 +250,12 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t d, const vo
                               std::size_t, cudaStream_t stream) {
   // Offered, and yet not to be run: ASSAY_EMULATED_BAD_ALGORITHM is its number.
   if (const char* bad = std::getenv("ASSAY_EMULATED_BAD_ALGORITHM");
-      bad != nullptr && algorithm->data[0] == std::strtoull(bad, nullptr, 10))
+      bad != nullptr && algorithm->data[id_word] == std::strtoull(bad, nullptr, 10))
     return CUBLAS_STATUS_NOT_SUPPORTED;
+  for (const void* matrix : {a, b, c})
+    if (algorithm->data[alignment_word] != 0 &&
+        reinterpret_cast<std::uintptr_t>(matrix) % algorithm->data[alignment_word] != 0)
+      return CUBLAS_STATUS_INVALID_VALUE;  // a GPU reads past the memory, or stops
   if (const cublasStatus_t status = examine(*d, *la, *lb, *lc); status != CUBLAS_STATUS_SUCCESS)
     return status;
   if (c != out) return CUBLAS_STATUS_NOT_SUPPORTED;

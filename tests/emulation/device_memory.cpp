@@ -124,6 +124,14 @@ std::size_t allocated_bytes(int device) {
   return sum;
 }
 
+bool is_allocated(const void* p) noexcept {
+  const auto& mine = memory().mine;
+  auto after = mine.upper_bound(const_cast<void*>(p));
+  if (after == mine.begin()) return false;
+  const auto& [start, m] = *--after;
+  return static_cast<const char*>(p) < static_cast<const char*>(start) + m.bytes;
+}
+
 bool name_of(const void* p, char* name, std::size_t length) {
   const auto it = memory().mine.find(const_cast<void*>(p));
   if (it == memory().mine.end()) return false;

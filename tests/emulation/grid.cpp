@@ -9,6 +9,8 @@
 #include <optional>
 #include <vector>
 
+#include "emulation/traffic.hpp"
+
 namespace emulation {
 namespace {
 
@@ -125,6 +127,7 @@ const std::byte (*exchange(unsigned mask, const void* mine, std::size_t bytes))[
 
 void run_grid(dim3 grid, dim3 block, std::size_t shared_bytes, const std::function<void()>& body) {
   static context::pooled_fixedsize_stack stacks(128 * 1024);
+  ++counts().launches;
   const std::size_t threads = std::size_t{block.x} * block.y * block.z;
   std::vector<std::byte> shared(shared_bytes + 1024, std::byte{0xa5});
   void* aligned = shared.data() + (1024 - reinterpret_cast<std::uintptr_t>(shared.data()) % 1024);

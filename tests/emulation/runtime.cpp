@@ -176,6 +176,7 @@ cudaError_t cudaGetDevice(int* device) {
   return cudaSuccess;
 }
 cudaError_t cudaDeviceSynchronize() {
+  ++counts().waits;
   drain_all();
   return outcome();
 }
@@ -260,6 +261,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   return cudaSuccess;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  ++counts().waits;
   drain(stream_of(stream));
   return outcome();
 }
@@ -294,6 +296,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   return cudaSuccess;
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  ++counts().waits;
   while (!reach(*event)) {
   }
   return outcome();

@@ -47,6 +47,10 @@ CublasLt::CublasLt() : library("ASSAY_CUBLASLT_LIBRARY", names(), "cublasLtCreat
   library.load(heuristic, "cublasLtMatmulAlgoGetHeuristic");
   library.load(check_algorithm, "cublasLtMatmulAlgoCheck");
   library.load(algorithm_get, "cublasLtMatmulAlgoConfigGetAttribute");
+  library.load(algorithm_set, "cublasLtMatmulAlgoConfigSetAttribute");
+  library.load(algorithm_ids, "cublasLtMatmulAlgoGetIds");
+  library.load(algorithm_init, "cublasLtMatmulAlgoInit");
+  library.load(capability, "cublasLtMatmulAlgoCapGetAttribute");
 }
 
 void check(cublasStatus_t status, const char* what) {

@@ -31,6 +31,10 @@ struct CublasLt {
   decltype(&cublasLtMatmulAlgoGetHeuristic) heuristic = nullptr;
   decltype(&cublasLtMatmulAlgoCheck) check_algorithm = nullptr;
   decltype(&cublasLtMatmulAlgoConfigGetAttribute) algorithm_get = nullptr;
+  decltype(&cublasLtMatmulAlgoConfigSetAttribute) algorithm_set = nullptr;
+  decltype(&cublasLtMatmulAlgoGetIds) algorithm_ids = nullptr;
+  decltype(&cublasLtMatmulAlgoInit) algorithm_init = nullptr;
+  decltype(&cublasLtMatmulAlgoCapGetAttribute) capability = nullptr;
 };
 
 /// Throws Error(device).

@@ -33,7 +33,8 @@ std::string version_text(int version) {
 
 }  // namespace
 
-CudaDevice::CudaDevice(int ordinal) : ordinal_(ordinal), properties_(properties_of(ordinal)) {
+CudaDevice::CudaDevice(int ordinal, std::shared_ptr<const Buffer> lender)
+    : ordinal_(ordinal), properties_(properties_of(ordinal)), lender_(std::move(lender)) {
   check(cudaSetDevice(ordinal), "cudaSetDevice");
   check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
   scratch_ = Buffer(scratch_bytes);
@@ -105,12 +106,12 @@ std::map<std::string, std::string> CudaDevice::identity() const {
 }
 
 void CudaDevice::reserve(std::size_t bytes) {
-  if (bytes <= arena_.bytes()) return;
+  if (bytes <= arena_->bytes()) return;
   synchronize();
-  arena_ = Buffer();  // first, or both would have to fit
-  arena_ = Buffer(bytes);
+  *arena_ = Buffer();  // first, or both would have to fit
+  *arena_ = Buffer(bytes);
   // Freshly allocated memory is only there once it was written.
-  check(cudaMemsetAsync(arena_.as<void>(), 0, arena_.bytes(), stream_), "cudaMemset");
+  check(cudaMemsetAsync(arena_->as<void>(), 0, arena_->bytes(), stream_), "cudaMemset");
   synchronize();
 }
 

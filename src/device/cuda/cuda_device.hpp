@@ -57,7 +57,8 @@ struct Chain {
 /// One GPU and one stream on which all operations are queued.
 class CudaDevice final : public Device {
  public:
-  explicit CudaDevice(int ordinal);
+  /// `lender`: the arena of the device whose second stream this is, to empty the cache by.
+  explicit CudaDevice(int ordinal, std::shared_ptr<const Buffer> lender = nullptr);
   ~CudaDevice() override;
 
   std::string_view kind() const noexcept override { return "cuda"; }
@@ -68,9 +69,11 @@ class CudaDevice final : public Device {
   int threads() const noexcept override { return 1; }
 
   void reserve(std::size_t bytes) override;
-  std::span<std::byte> arena() noexcept override { return {arena_.as<std::byte>(), arena_.bytes()}; }
+  std::span<std::byte> arena() noexcept override { return {arena_->as<std::byte>(), arena_->bytes()}; }
   void synchronize() override;
-  std::unique_ptr<Device> second_stream() const override { return std::make_unique<CudaDevice>(ordinal_); }
+  std::unique_ptr<Device> second_stream() const override {
+    return std::make_unique<CudaDevice>(ordinal_, arena_);
+  }
   void* stream() noexcept override { return stream_; }
   void copy_to_host(void* host, const void* device, std::size_t bytes) override;
   void copy_to_device(void* device, const void* host, std::size_t bytes) override;
@@ -114,13 +117,17 @@ class CudaDevice final : public Device {
   Gemm& gemm() const;
   std::string blas() const;  ///< "cuBLASLt 13.1.0"
   std::size_t clock_count() const noexcept;
-  /// Reads as much of the arena, at its start or its end, as pushes all else out of the L2 cache.
-  void empty_cache(bool at_end);
+  /// Memory whose read pushes all else out of the L2 cache: a part of the arena or of the lender's, or some
+  /// of its own. Less where there is no more.
+  std::span<const std::byte> evicting();
 
   int ordinal_;
   cudaDeviceProp properties_{};
   cudaStream_t stream_ = nullptr;
-  Buffer arena_, scratch_;    ///< scratch: 64 KiB for sums and counts
+  std::shared_ptr<Buffer> arena_ = std::make_shared<Buffer>();
+  std::shared_ptr<const Buffer> lender_;
+  Buffer evicting_;
+  Buffer scratch_;            ///< 64 KiB for sums and counts
   Buffer clocks_;             ///< of all multiprocessors, before and after
   Buffer errors_;             ///< of sweeps
   std::uint64_t sweeps_ = 0;  ///< so far: each is shared out to multiprocessors in another way

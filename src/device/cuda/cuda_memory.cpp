@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "device/cuda/cuda_device.hpp"
 #include "device/cuda/cuda_memory_ops.hpp"
+#include "kernels/cache.hpp"
 #include "kernels/chase.hpp"
 #include "kernels/digest.hpp"
 #include "kernels/fill.hpp"
@@ -141,12 +142,19 @@ double CudaDevice::chase_ns(void* memory, std::size_t bytes, std::size_t steps, 
   }
 }
 
-void CudaDevice::empty_cache(bool at_end) {
-  const std::size_t wanted = 4 * cache_bytes() / sizeof(double), all = arena_.bytes() / sizeof(double),
-                    count = std::min(wanted, all);
-  auto* begin = arena_.as<double>() + (at_end ? all - count : 0);
-  kernels::cuda::stream(kernels::StreamOp::read, begin, nullptr, nullptr, count, scratch_.as<double>(),
-                        stream_);
+std::span<const std::byte> CudaDevice::evicting() {
+  const std::size_t wanted = kernels::cuda::evict_multiple * cache_bytes();
+  const Buffer& arena = lender_ && lender_->bytes() > arena_->bytes() ? *lender_ : *arena_;
+  if (arena.bytes() < wanted && evicting_.bytes() < wanted) {
+    try {
+      evicting_ = Buffer(wanted);
+    } catch (const Error& e) {
+      if (e.kind() != ErrorKind::resource) throw;
+      cudaGetLastError();  // it is told here, and must not be met again
+    }
+  }
+  const Buffer& through = arena.bytes() >= evicting_.bytes() ? arena : evicting_;
+  return {through.as<std::byte>(), std::min(wanted, through.bytes())};
 }
 
 /// A sweep that verifies is waited for: the count that decides about all else is 8 bytes away, some 20 us on
@@ -161,8 +169,9 @@ void CudaDevice::sweep(const kernels::Sweep& sweep, std::uint64_t* words, std::s
   DeviceErrors sum{};
   copy_to_host(&sum.count, &errors->count, sizeof(sum.count));
   if (sum.count == 0) return;
+  const auto evicting = this->evicting();
   for (const int look : {0, 1}) {
-    empty_cache(look == 1);
+    kernels::cuda::evict(evicting.data(), evicting.size(), scratch_.as<unsigned long long>(), stream_);
     kernels::cuda::look_again(words, errors, look, stream_);
   }
   check_launch("look_again");

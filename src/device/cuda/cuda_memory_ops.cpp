@@ -8,7 +8,10 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cerrno>
 #include <cstring>
+#include <fstream>
+#include <sstream>
 
 #include "base/error.hpp"
 #include "kernels/onchip.hpp"
@@ -24,16 +27,34 @@ constexpr int most_tries = 16;  ///< until every multiprocessor has run a block
 constexpr unsigned l1_rounds = 4096;
 static_assert(kernels::max_multiprocessors == max_multiprocessor_number);
 
-/// Binds untouched memory to a NUMA domain; without the libraries for it, as nothing else here
-/// needs them. What the system refuses (a container without the right) leaves the memory where the system
-/// puts it.
-void bind_to(int numa, void* memory, std::size_t bytes) {
+/// Binds untouched memory to a NUMA domain, without the libraries for it, as nothing else here needs them.
+/// Returns errno of what the system refuses: containers often lack the right.
+int bind_to(int numa, void* memory, std::size_t bytes) {
   constexpr int bind = 2;  // MPOL_BIND of linux/mempolicy.h
   std::array<unsigned long, 16> mask{};
   constexpr std::size_t bits = 8 * sizeof(mask[0]);
-  if (numa < 0 || static_cast<std::size_t>(numa) >= mask.size() * bits) return;
+  if (static_cast<std::size_t>(numa) >= mask.size() * bits) return EINVAL;
   mask[static_cast<std::size_t>(numa) / bits] |= 1UL << (static_cast<std::size_t>(numa) % bits);
-  syscall(SYS_mbind, memory, bytes, bind, mask.data(), mask.size() * bits, 0);
+  return syscall(SYS_mbind, memory, bytes, bind, mask.data(), mask.size() * bits, 0) == 0 ? 0 : errno;
+}
+
+/// Whether all pages of the mapping that holds `memory` lie in this domain: the line of /proc/self/numa_maps
+/// with the last start before it ("7f5c00000000 default anon=512 N0=512 ..."), which needs no right.
+bool lies_in(int numa, const void* memory) {
+  std::ifstream maps("/proc/self/numa_maps");
+  const std::string wanted = "N" + std::to_string(numa) + "=";
+  bool inside = false;
+  for (std::string line; std::getline(maps, line);) {
+    if (std::stoull(line, nullptr, 16) > reinterpret_cast<std::uintptr_t>(memory)) break;
+    inside = false;
+    std::istringstream words(line);
+    for (std::string word; words >> word;) {
+      if (word[0] != 'N' || word.find('=') == std::string::npos) continue;
+      inside = word.starts_with(wanted);
+      if (!inside) break;
+    }
+  }
+  return inside;
 }
 
 kernels::ErrorRecord probe_record(const DeviceRecord& r) {
@@ -126,8 +147,13 @@ void* CudaMemoryOps::host_buffer(int numa, std::size_t bytes) {
   if (memory == MAP_FAILED)
     throw Error(ErrorKind::resource, "no " + std::to_string(bytes) + " bytes of host memory");
   host_bytes_ = bytes;
-  bind_to(numa, memory, bytes);
+  const int refused = numa < 0 ? 0 : bind_to(numa, memory, bytes);
   std::memset(memory, 0, bytes);
+  if (refused != 0 && !lies_in(numa, memory)) {
+    munmap(memory, bytes);
+    throw Error(ErrorKind::resource, "host memory cannot be bound to NUMA domain " + std::to_string(numa) +
+                                         ": " + std::strerror(refused));
+  }
   const cudaError_t error = cudaHostRegister(memory, bytes, cudaHostRegisterPortable);
   if (error != cudaSuccess) munmap(memory, bytes);
   check(error, "cudaHostRegister");

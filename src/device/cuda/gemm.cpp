@@ -2,9 +2,11 @@
 #include "device/cuda/gemm.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <set>
 
 #include "base/error.hpp"
 
@@ -19,6 +21,9 @@ namespace {
 
 constexpr std::size_t workspace_bytes = std::size_t{64} << 20;
 constexpr int most_candidates = 64;
+constexpr std::size_t few_candidates = 32;
+/// Of operands and results, as all who call see to.
+constexpr std::uint32_t alignment_bytes = 256;
 constexpr double tuning_s = 3;  ///< of one product; a type that a GPU hardly has gets fewer candidates tried
 
 /// Accumulated in fp32 (int32, fp64) always; what differs is in what the result is stored.
@@ -134,18 +139,24 @@ Gemm::Plan& Gemm::plan(NumType type, const Matmul& shape) {
 }
 
 /// Without those that sum parts of k apart: their order of summation may differ between runs.
-std::vector<cublasLtMatmulHeuristicResult_t> Gemm::candidates(const Plan& plan, int count) const {
+Gemm::Candidates Gemm::candidates(const Plan& plan, int count) const {
   cublasLtMatmulPreference_t preference = nullptr;
   check(lt_.preference_create(&preference), "cublasLtMatmulPreferenceCreate");
   const std::uint64_t bytes = workspace_.bytes();
   const std::uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_NONE;
-  std::vector<cublasLtMatmulHeuristicResult_t> found(static_cast<std::size_t>(count));
+  Candidates found(static_cast<std::size_t>(count));
   int returned = 0;
-  cublasStatus_t status =
-      lt_.preference_set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &bytes, sizeof(bytes));
-  if (status == CUBLAS_STATUS_SUCCESS)
-    status =
-        lt_.preference_set(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &schemes, sizeof(schemes));
+  cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
+  const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
+    if (status == CUBLAS_STATUS_SUCCESS)
+      status = lt_.preference_set(preference, attribute, &value, sizeof(value));
+  };
+  prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, bytes);
+  prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, schemes);
+  for (const auto matrix :
+       {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
+    prefer(matrix, alignment_bytes);
   if (status == CUBLAS_STATUS_SUCCESS)
     status = lt_.heuristic(handle_, plan.desc, plan.first, plan.second, plan.result, plan.result, preference,
                            count, found.data(), &returned);
@@ -157,6 +168,51 @@ std::vector<cublasLtMatmulHeuristicResult_t> Gemm::candidates(const Plan& plan, 
   });
   if (found.empty()) throw Error(ErrorKind::device, "gemm: cuBLASLt has no algorithm for this product");
   return found;
+}
+
+std::vector<std::uint32_t> Gemm::choices(const cublasLtMatmulAlgo_t& algorithm,
+                                         cublasLtMatmulAlgoCapAttributes_t capability) const {
+  std::size_t bytes = 0;
+  std::vector<std::uint32_t> all;
+  if (lt_.capability(&algorithm, capability, nullptr, 0, &bytes) == CUBLAS_STATUS_SUCCESS)
+    all.resize(bytes / sizeof(all[0]));
+  if (all.empty() ||
+      lt_.capability(&algorithm, capability, all.data(), bytes, &bytes) != CUBLAS_STATUS_SUCCESS)
+    return {0};  // undefined, which an algorithm without a choice wants
+  return all;
+}
+
+/// As they are made, algorithms do not sum parts of k apart. Each gets an equal part of what is missing.
+void Gemm::add_by_ids(const Plan& plan, std::size_t count, Candidates& found) const {
+  const GemmTypes& t = plan.types;
+  std::array<int, 64> ids{};
+  int n = 0;
+  if (lt_.algorithm_ids(handle_, t.compute, t.scale, t.operand, t.operand, t.result, t.result,
+                        static_cast<int>(ids.size()), ids.data(), &n) != CUBLAS_STATUS_SUCCESS)
+    return;
+  std::set<std::string> known;
+  for (const auto& f : found) known.insert(describe(f.algo));
+  for (int i = 0; i < n && found.size() < count; ++i) {
+    cublasLtMatmulAlgo_t algo{};
+    if (lt_.algorithm_init(handle_, t.compute, t.scale, t.operand, t.operand, t.result, t.result,
+                           ids[static_cast<std::size_t>(i)], &algo) != CUBLAS_STATUS_SUCCESS)
+      continue;
+    const std::size_t parts = static_cast<std::size_t>(n - i),
+                      limit = found.size() + (count - found.size() + parts - 1) / parts;
+    for (const std::uint32_t tile : choices(algo, CUBLASLT_ALGO_CAP_TILE_IDS))
+      for (const std::uint32_t stages : choices(algo, CUBLASLT_ALGO_CAP_STAGES_IDS)) {
+        lt_.algorithm_set(&algo, CUBLASLT_ALGO_CONFIG_TILE_ID, &tile, sizeof(tile));
+        lt_.algorithm_set(&algo, CUBLASLT_ALGO_CONFIG_STAGES_ID, &stages, sizeof(stages));
+        cublasLtMatmulHeuristicResult_t result{};
+        if (found.size() == limit ||
+            lt_.check_algorithm(handle_, plan.desc, plan.first, plan.second, plan.result, plan.result, &algo,
+                                &result) != CUBLAS_STATUS_SUCCESS ||
+            result.workspaceSize > workspace_bytes || !known.insert(describe(algo)).second)
+          continue;
+        result.algo = algo;
+        found.push_back(result);
+      }
+  }
 }
 
 void Gemm::start(const Plan& plan, const cublasLtMatmulAlgo_t& algorithm, const void* a, const void* b,
@@ -191,7 +247,8 @@ double Gemm::seconds(const Plan& plan, const cublasLtMatmulAlgo_t& algorithm, co
 
 GemmAlgorithm Gemm::tune(NumType type, const Matmul& shape, const void* a, const void* b, void* c) {
   Plan& p = plan(type, shape);
-  const auto found = candidates(p, most_candidates);
+  auto found = candidates(p, most_candidates);
+  if (found.size() < few_candidates) add_by_ids(p, few_candidates, found);
   std::string why;
   // One algorithm that the library offers and cannot run is no reason to do without the others.
   const auto attempt = [&](std::size_t i, int runs) {

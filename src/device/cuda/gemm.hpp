@@ -39,7 +39,12 @@ class Gemm {
   using Key = std::tuple<NumType, Output, std::size_t, std::size_t, std::size_t, bool, bool, bool>;
 
   Plan& plan(NumType type, const Matmul& shape);
-  std::vector<cublasLtMatmulHeuristicResult_t> candidates(const Plan& plan, int count) const;
+  using Candidates = std::vector<cublasLtMatmulHeuristicResult_t>;
+  Candidates candidates(const Plan& plan, int count) const;
+  /// Adds tiles and stages of all algorithms of the library, until there are `count`.
+  void add_by_ids(const Plan& plan, std::size_t count, Candidates& found) const;
+  std::vector<std::uint32_t> choices(const cublasLtMatmulAlgo_t& algorithm,
+                                     cublasLtMatmulAlgoCapAttributes_t capability) const;
   void start(const Plan& plan, const cublasLtMatmulAlgo_t& algorithm, const void* a, const void* b,
              void* c) const;
   double seconds(const Plan& plan, const cublasLtMatmulAlgo_t& algorithm, const void* a, const void* b,

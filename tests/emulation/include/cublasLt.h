@@ -38,8 +38,13 @@ enum cublasOperation_t { CUBLAS_OP_N = 0, CUBLAS_OP_T = 1 };
 enum cublasLtMatmulDescAttributes_t { CUBLASLT_MATMUL_DESC_TRANSA = 3, CUBLASLT_MATMUL_DESC_TRANSB = 4 };
 enum cublasLtMatmulPreferenceAttributes_t {
   CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES = 1,
-  CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK = 3
+  CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK = 3,
+  CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES = 5,
+  CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES = 6,
+  CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES = 7,
+  CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES = 8
 };
+enum cublasLtMatmulAlgoCapAttributes_t { CUBLASLT_ALGO_CAP_TILE_IDS = 6, CUBLASLT_ALGO_CAP_STAGES_IDS = 13 };
 enum cublasLtReductionScheme_t { CUBLASLT_REDUCTION_SCHEME_NONE = 0 };
 enum cublasLtMatmulAlgoConfigAttributes_t {
   CUBLASLT_ALGO_CONFIG_ID = 0,
@@ -93,6 +98,17 @@ cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t, cublasLtMatmulDesc_t, c
 cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t*,
                                                     cublasLtMatmulAlgoConfigAttributes_t, void*, std::size_t,
                                                     std::size_t*);
+cublasStatus_t cublasLtMatmulAlgoConfigSetAttribute(cublasLtMatmulAlgo_t*,
+                                                    cublasLtMatmulAlgoConfigAttributes_t, const void*,
+                                                    std::size_t);
+cublasStatus_t cublasLtMatmulAlgoGetIds(cublasLtHandle_t, cublasComputeType_t, cudaDataType_t, cudaDataType_t,
+                                        cudaDataType_t, cudaDataType_t, cudaDataType_t, int, int[], int*);
+cublasStatus_t cublasLtMatmulAlgoInit(cublasLtHandle_t, cublasComputeType_t, cudaDataType_t, cudaDataType_t,
+                                      cudaDataType_t, cudaDataType_t, cudaDataType_t, int,
+                                      cublasLtMatmulAlgo_t*);
+cublasStatus_t cublasLtMatmulAlgoCapGetAttribute(const cublasLtMatmulAlgo_t*,
+                                                 cublasLtMatmulAlgoCapAttributes_t, void*, std::size_t,
+                                                 std::size_t*);
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t, const void*, const void*,
                               cublasLtMatrixLayout_t, const void*, cublasLtMatrixLayout_t, const void*,
                               const void*, cublasLtMatrixLayout_t, void*, cublasLtMatrixLayout_t,

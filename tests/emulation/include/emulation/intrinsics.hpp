@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "emulation/grid.hpp"
+#include "emulation/traffic.hpp"
 
 #define threadIdx (::emulation::self().thread)
 #define blockIdx (::emulation::self().block)
@@ -80,36 +81,42 @@ inline int __syncthreads_or(int predicate) {
 
 template <typename T, typename U>
 T atomicAdd(T* p, U v) {
+  emulation::count_atomic(p);
   const T old = *p;
   *p = static_cast<T>(old + static_cast<T>(v));
   return old;
 }
 template <typename T, typename U>
 T atomicOr(T* p, U v) {
+  emulation::count_atomic(p);
   const T old = *p;
   *p = old | static_cast<T>(v);
   return old;
 }
 template <typename T, typename U>
 T atomicMax(T* p, U v) {
+  emulation::count_atomic(p);
   const T old = *p;
   *p = std::max(old, static_cast<T>(v));
   return old;
 }
 template <typename T, typename U>
 T atomicMin(T* p, U v) {
+  emulation::count_atomic(p);
   const T old = *p;
   *p = std::min(old, static_cast<T>(v));
   return old;
 }
 template <typename T, typename U>
 T atomicExch(T* p, U v) {
+  emulation::count_atomic(p);
   const T old = *p;
   *p = static_cast<T>(v);
   return old;
 }
 template <typename T>
 T atomicCAS(T* p, T compare, T value) {
+  emulation::count_atomic(p);
   const T old = *p;
   if (old == compare) *p = value;
   return old;
@@ -117,35 +124,35 @@ T atomicCAS(T* p, T compare, T value) {
 
 template <typename T>
 T __ldg(const T* p) {
-  return *p;
+  return emulation::load(p, true);
 }
 template <typename T>
 T __ldcs(const T* p) {
-  return *p;
+  return emulation::load(p, false);
 }
 template <typename T>
 T __ldca(const T* p) {
-  return *p;
+  return emulation::load(p, true);
 }
 template <typename T>
 T __ldcg(const T* p) {
-  return *p;
+  return emulation::load(p, true);
 }
 template <typename T>
 T __ldcv(const T* p) {
-  return *p;
+  return emulation::load(p, true);
 }
 template <typename T>
 void __stcs(T* p, T v) {
-  *p = v;
+  emulation::store(p, v);
 }
 template <typename T>
 void __stcg(T* p, T v) {
-  *p = v;
+  emulation::store(p, v);
 }
 template <typename T>
 void __stwt(T* p, T v) {
-  *p = v;
+  emulation::store(p, v);
 }
 
 inline int __popc(unsigned x) { return std::popcount(x); }

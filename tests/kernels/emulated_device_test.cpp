@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// A GPU as a Device where its emulation can do what no GPU does on demand: hold a wrong word in its cache,
+// refuse a call, count what was asked of it.
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdlib>
+#include <iterator>
+#include <memory>
+#include <thread>
+
+#include "base/error.hpp"
+#include "device/corrupt.hpp"
+#include "device/cuda/cuda_backend.hpp"
+#include "device/memory_ops.hpp"
+#include "fresh.hpp"
+#include "tests/kernels/cuda_contract.hpp"
+
+namespace assay::test {
+namespace {
+
+using kernels::ErrorLog;
+using kernels::Sweep;
+
+class EmulatedDevice : public FreshCudaKernel {
+ protected:
+  void SetUp() override {
+    std::string why;
+    device = cuda_backend().make_device(cuda_backend().visible(why).at(0).uuid);
+  }
+  std::uint64_t* words() { return reinterpret_cast<std::uint64_t*>(device->arena().data()); }
+
+  /// What `sweeping` says of a word of the device's arena that its cache holds wrong.
+  kernels::ErrorRecord bad_read(Device& sweeping) {
+    Sweep write, check;
+    write.write = check.verify = true;
+    write.next = check.expected = {kernels::Background::random, bits(), 0, false};
+    const std::size_t n = 20'000, bad = below(n);
+    ErrorLog log;
+    sweeping.sweep(write, words(), n, log);
+    sweeping.synchronize();
+    emulation::hold_in_cache(words() + bad, ~data_word(check.expected, bad));
+    sweeping.sweep(check, words(), n, log);
+    EXPECT_EQ(log.count(), 1u);
+    EXPECT_EQ(log.records().at(0).index, bad);
+    return log.records().at(0);
+  }
+
+  std::unique_ptr<Device> device;
+};
+
+TEST_F(EmulatedDevice, WrongWordOfTheCacheIsReadAgainFromMemory) {
+  for (const std::size_t arena : {std::size_t{1} << 20, std::size_t{6} << 20})
+    for (const bool second : {false, true}) {
+      SCOPED_TRACE(std::to_string(arena) + (second ? " bytes, a second stream" : " bytes"));
+      device->reserve(arena);
+      const auto other = device->second_stream();
+      const kernels::ErrorRecord r = bad_read(second ? *other : *device);
+      EXPECT_EQ(r.actual, ~r.expected);
+      EXPECT_EQ(r.reread, r.expected) << "a bad read, not a bad cell";
+      EXPECT_FALSE(r.unstable);
+    }
+}
+
+TEST_F(EmulatedDevice, ProductsWithFewAlgorithmsByHeuristicsTryOthersByTheirNumbers) {
+  constexpr std::size_t n = 16, stride = 1 << 12;
+  device->reserve(3 * stride);
+  std::byte* a = device->arena().data();
+  device->fill_uniform(NumType::bf16, a, 2 * stride / 2, 1);
+  const auto tried = [&](const char* known) {
+    setenv("ASSAY_EMULATED_HEURISTICS", known, 1);
+    const auto algorithm = device->tune(NumType::bf16, {n, n, n}, a, a + stride, a + 2 * stride);
+    unsetenv("ASSAY_EMULATED_HEURISTICS");
+    EXPECT_NE(algorithm->name.find("splitk=1"), std::string::npos) << algorithm->name;
+    return algorithm->candidates;
+  };
+  EXPECT_EQ(tried("3"), 32);
+  EXPECT_EQ(tried("35"), 35) << "enough";
+}
+
+TEST_F(EmulatedDevice, ProductsOfMisalignedMatricesAreRefused) {
+  device->reserve(1 << 14);
+  std::byte* a = device->arena().data();
+  const auto at = [&](std::size_t shift) {
+    device->matmul(NumType::fp32, {16, 16, 16}, a + shift, a + 4096, a + 8192);
+    device->synchronize();
+  };
+  EXPECT_NO_THROW(at(256));
+  EXPECT_THROW(at(64), Error);
+}
+
+/// From now on, in this thread: as in containers without the right to bind memory.
+void refuse_binding() {
+  sock_filter rules[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+                         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mbind, 0, 1),
+                         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+                         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+  const sock_fprog program{std::size(rules), rules};
+  ASSERT_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+  ASSERT_EQ(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
+}
+
+TEST_F(EmulatedDevice, HostMemoryLiesInTheDomainOfItsNameOrIsRefused) {
+  MemoryOps* ops = device->memory_ops();
+  unsigned here = 0;
+  ASSERT_EQ(syscall(SYS_getcpu, nullptr, &here, nullptr), 0);
+  const auto in_domain = [&](int numa) { return ops->host_buffer(numa, 1 << 20) != nullptr; };
+  EXPECT_TRUE(in_domain(static_cast<int>(here)));
+  EXPECT_TRUE(in_domain(-1));
+  EXPECT_THROW(in_domain(1000), Error) << "there is no such domain";
+  std::thread([&] {
+    refuse_binding();
+    // The system puts memory where the thread runs, unless that has none.
+    EXPECT_TRUE(in_domain(static_cast<int>(here)));
+    EXPECT_THROW(in_domain(static_cast<int>(here) + 1), Error) << "it lies elsewhere";
+  }).join();
+}
+
+}  // namespace
+}  // namespace assay::test
