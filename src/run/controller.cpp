@@ -5,23 +5,20 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
 #include <optional>
 #include <set>
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/units.hpp"
-#include "results/carry.hpp"
 #include "results/reader.hpp"
-#include "results/writer.hpp"
-#include "run/assemble.hpp"
 #include "run/file_start.hpp"
 #include "run/launch.hpp"
 #include "run/planner.hpp"
 #include "run/progress.hpp"
 #include "run/relaunch.hpp"
 #include "run/retest.hpp"
+#include "run/run_file.hpp"
 #include "run/run_schedule.hpp"
 #include "supervisor/heartbeat.hpp"
 #include "topology/discover.hpp"
@@ -56,45 +53,45 @@ class RunController final : public supervisor::Controller {
     references_ =
         verdict::References::load(config_.options.text("baseline"), config_.options.text("history"));
     discard();  // of a start that failed on a GPU
-    open_writer(start_of_file(config_, plan_, topology_, *entities_, facts.environment));
+    file_.open(config_, *entities_, start_of_file(config_, plan_, topology_, *entities_, facts.environment),
+               segment_);
     schedule_ = RunSchedule(plan_);
     retests_ = {};
     if (config_.resume.empty() || config_.carries_over())
       findings_ = facts.findings;  // else they have been told
     unfired_.assign(topology_.ranks.size(), {});
     for (const FaultSpec& fault : config_.faults)
-      if (fault.kind == FaultKind::diskfull) writer_->inject_disk_full(fault.after_bytes);
+      if (fault.kind == FaultKind::diskfull) file_.writer().inject_disk_full(fault.after_bytes);
   }
 
-  bool started() const noexcept override { return writer_ != nullptr; }
+  bool started() const noexcept override { return file_.is_open(); }
 
   void ready(const std::string& text) override {
     const ReadyFacts facts = ready_facts_from(text);
     // Monotonic clocks of two machines have nothing in common.
-    run_start_s_ = members_.front() == 0 ? facts.run_start_s : now_s() - facts.elapsed_s;
+    file_.all_ready(members_.front() == 0 ? facts.run_start_s : now_s() - facts.elapsed_s, facts.identity);
     // From the start of this process on, and of those launches before it.
     budget_from_s_ = (segment_ == 1 ? made_at_s_ : now_s()) - config_.options.number("spent");
-    identity_ = facts.identity;
     progress_ = std::make_unique<Progress>(config_.quiet ? "never" : config_.progress, plan_.budget_s);
     for (const LaunchFinding& f : findings_)
-      writer_->add_event(
+      file_.writer().add_event(
           {0.0, f.node < 0 ? entities_->cluster() : entities_->node(f.node), f.event_kind(), f.text, f.kind});
   }
 
   supervisor::Step next() override {
     for (;;) {
-      const RunSchedule::Decision decision = schedule_.next(writer_->stored(), elapsed_s());
+      const RunSchedule::Decision decision = schedule_.next(file_.writer().stored(), elapsed_s());
       if (decision.action == RunSchedule::Action::end) {
         if (plan_retests()) continue;
         break;
       }
       const Case& c = plan_.cases[decision.index];
       progress_->show(decision.index + 1, plan_.cases.size(), c.path());
+      file_.begin_case();
       if (decision.action == RunSchedule::Action::skip) {
-        skip(c, decision.reason);
+        file_.write_state(c, results::CaseState::skip, decision.reason);
         continue;
       }
-      case_started_ = utc_now_iso();
       const Order order{decision.seconds, c.retest ? to_text(*c.retest) : std::string()};
       return {static_cast<int>(decision.index), c.deadline_s, false, to_text(order)};
     }
@@ -122,7 +119,7 @@ class RunController final : public supervisor::Controller {
     }
     if (records.empty()) return;
     if (!all) records.front().set_state(results::CaseState::incomplete, lost_why_);
-    write(c, records, news);
+    file_.write(c, records, news);
   }
 
   std::vector<int> lost(const supervisor::Loss& loss, int case_index) override {
@@ -145,8 +142,7 @@ class RunController final : public supervisor::Controller {
   void event(const std::string& kind, const std::string& text, int rank) noexcept override {
     try {
       const int place = place_of(rank);
-      add_event(run_start_s_ > 0 ? now_s() - run_start_s_ : 0,
-                place < 0 ? entities_->cluster() : entities_->device_of_rank(place), kind, text);
+      file_.event(place < 0 ? entities_->cluster() : entities_->device_of_rank(place), kind, text);
     } catch (const std::exception&) {
       // The disk refuses; the text is on standard error, and the verdict is INCONCLUSIVE by what is missing.
     }
@@ -161,12 +157,12 @@ class RunController final : public supervisor::Controller {
       if (case_index >= 0) mark_incomplete(plan_.cases[static_cast<std::size_t>(case_index)], reason);
     }
     tell_unfired(complete);
-    auto results = results::load_own_partial(writer_->partial());
+    auto results = results::load_own_partial(file_.writer().partial());
     results.info.state = complete ? "complete" : "aborted";
     const auto verdict = verdict::judge(results, options_of(results));
-    writer_->finish(verdict, results.info.state);
-    const std::string file = writer_->file().string();
-    writer_.reset();
+    file_.writer().finish(verdict, results.info.state);
+    const std::string file = file_.writer().file().string();
+    file_.close();
     if (hooks_.report) hooks_.report({results, verdict, file});
     if (!lost_nodes_.empty() && topology_.nodes.size() > lost_nodes_.size())
       std::fprintf(stderr, "assay: command for the missing cases: %s\n",
@@ -174,10 +170,7 @@ class RunController final : public supervisor::Controller {
     return verdict.exit_code;
   }
 
-  void discard() noexcept override {
-    if (writer_) writer_->discard();
-    writer_.reset();
-  }
+  void discard() noexcept override { file_.discard(); }
 
   std::string complaint(const std::string& report) const override {
     const CaseRecord record = CaseRecord::deserialize(case_report_from(report).record);
@@ -231,30 +224,6 @@ class RunController final : public supervisor::Controller {
     return at != members_.end() && *at == launch_rank ? static_cast<int>(at - members_.begin()) : -1;
   }
 
-  void open_writer(results::Writer::Start start) {
-    using results::Writer;
-    if (config_.carries_over()) {
-      const auto earlier = results::load_earlier(config_.resume);
-      results::check_carry_over(config_.resume, earlier, start);
-      start.info.injected = start.info.injected || earlier.info.injected;
-      writer_ = std::make_unique<Writer>(Writer::create(config_.out, start, config_.force));
-      entities_->adopt(results::carry_over(*writer_, earlier, start));
-      return;
-    }
-    writer_ = std::make_unique<Writer>(config_.resume.empty()
-                                           ? Writer::create(file_of_segment(), start, config_.force)
-                                           : Writer::resume(config_.resume, start, config_.force));
-    if (!config_.resume.empty()) entities_->adopt(writer_->known_entities());
-  }
-
-  /// A run in several segments numbers its files: NAME-seg01.h5, NAME-seg02.h5 ...
-  std::filesystem::path file_of_segment() const {
-    if (config_.segments() == 1) return config_.out;
-    std::filesystem::path file = config_.out;
-    const std::string extension = file.extension().string();
-    return file.replace_extension().string() + fmt::format("-seg{:02}{}", segment_, extension);
-  }
-
   /// Of the budget.
   double elapsed_s() const { return now_s() - budget_from_s_; }
 
@@ -268,7 +237,7 @@ class RunController final : public supervisor::Controller {
   bool plan_retests() {
     const std::optional<double> left_s = schedule_.retest_seconds(elapsed_s());
     if (!left_s) return false;
-    const auto results = results::load_own_partial(writer_->partial());
+    const auto results = results::load_own_partial(file_.writer().partial());
     auto ask = retests_.ask(results, options_of(results), plan_, topology_, *entities_, *left_s);
     for (const std::string& what : ask.left_out)
       event("unconfirmed", "no time left in the budget to confirm " + what, -1);
@@ -277,13 +246,6 @@ class RunController final : public supervisor::Controller {
       plan_.cases.push_back(std::move(c));
     }
     return !ask.cases.empty();
-  }
-
-  void skip(const Case& c, const std::string& reason) {
-    CaseRecord record;
-    record.set_state(results::CaseState::skip, reason);
-    case_started_ = utc_now_iso();
-    write(c, {record}, {});
   }
 
   /// An injected fault that did not occur proves nothing. Faults of a lost rank have most likely ended
@@ -301,33 +263,10 @@ class RunController final : public supervisor::Controller {
 
   void mark_incomplete(const Case& c, const std::string& reason) noexcept {
     try {
-      CaseRecord record;
-      record.set_state(results::CaseState::incomplete, reason);
-      write(c, {record}, {});
+      file_.write_state(c, results::CaseState::incomplete, reason);
     } catch (const std::exception&) {
       // The case stays planned and not measured, which counts the same.
     }
-  }
-
-  /// What node leaders tell beside their own record.
-  struct NodeNews {
-    std::vector<Json> counters, telemetry;
-  };
-
-  void write(const Case& c, const std::vector<CaseRecord>& records, const NodeNews& news) {
-    auto bundle = assemble(c, records, *entities_, identity_);
-    bundle.data.started = case_started_;
-    bundle.data.ended = utc_now_iso();
-    for (const Json& row : news.counters) add_counter(row, *entities_, bundle);
-    for (const Json& telemetry : news.telemetry) add_telemetry(telemetry, *entities_, bundle);
-    writer_->add_case(bundle);
-    for (const CaseRecord& record : records)
-      for (const results::EventRow& event : record.events_)
-        writer_->add_event({now_s() - run_start_s_, event.entity, event.kind, event.text, event.finding});
-  }
-
-  void add_event(double t, int entity, const std::string& kind, const std::string& text) {
-    writer_->add_event({t, entity, kind, text});
   }
 
   Config config_;
@@ -337,7 +276,7 @@ class RunController final : public supervisor::Controller {
   Plan plan_;
   std::unique_ptr<EntityTable> entities_;
   verdict::References references_;
-  std::unique_ptr<results::Writer> writer_;
+  RunFile file_;
   std::unique_ptr<Progress> progress_;
   std::vector<LaunchFinding> findings_;
   std::vector<std::vector<std::string>> unfired_;  ///< by rank
@@ -348,8 +287,8 @@ class RunController final : public supervisor::Controller {
   RunSchedule schedule_;
   int segment_ = 1;
   double made_at_s_ = now_s();
-  double run_start_s_ = 0, budget_from_s_ = 0;
-  std::string identity_, case_started_, lost_why_;
+  double budget_from_s_ = 0;
+  std::string lost_why_;
 };
 
 }  // namespace

@@ -9,7 +9,7 @@
 
 #include "base/error.hpp"
 #include "base/json.hpp"
-#include "verdict/retest.hpp"
+#include "verdict/retest/retest.hpp"
 #include "verdict/verdict.hpp"
 
 namespace assay {

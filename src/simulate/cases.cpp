@@ -178,6 +178,7 @@ results::CaseData measure_devices(const Machine& machine, const MetricModel& met
   Metric m = metric_of(metric, rows.size() * c.samples());
   const std::string path = metric.suite + "/" + schedule.name + ":" + metric.metric;
   const SampleNoise noise(machine, path);
+  const Draw common(machine.run_stream(path + "/common"));
   for (std::size_t e = 0; e < rows.size(); ++e) {
     const std::int64_t device = machine.device_at(rows[e]);
     if (device < 0)
@@ -187,6 +188,7 @@ results::CaseData measure_devices(const Machine& machine, const MetricModel& met
     for (std::size_t s = 0; s < c.samples(); ++s) {
       const std::size_t at = e * c.samples() + s;
       double y = rate + noise(static_cast<std::uint64_t>(rows[e]), s);
+      if (machine.spec().common > 0) y -= machine.spec().common * common.uniform(s);
       if (varies)
         y += machine.log_fault(metric, device, static_cast<std::int32_t>(s), schedule.name,
                                schedule.planned_s > 0 ? c.t[at] / schedule.planned_s : 1);

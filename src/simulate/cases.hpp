@@ -7,7 +7,7 @@
 
 #include "results/model.hpp"
 #include "simulate/machine.hpp"
-#include "verdict/retest.hpp"
+#include "verdict/retest/retest.hpp"
 
 namespace assay::simulate {
 
@@ -37,7 +37,8 @@ results::CaseData measure_links(const Machine& machine, const MetricModel& metri
                                 const CaseSchedule& schedule, std::vector<results::Entity>& entities);
 
 /// A collective of all devices (stage `world`), or of random groups of four nodes in Spec::group_draws draws
-/// (stage `groups`, with the covariate `group`): as fast as its slowest NIC, leaf or node.
+/// (stage `groups`, with the covariate `group`; with the parameter `rails` = R of every R-th device of a node
+/// by itself): as fast as its slowest NIC, leaf or node.
 inline constexpr std::size_t group_nodes = 4;
 results::CaseData measure_collective(const Machine& machine, const MetricModel& metric,
                                      const CaseSchedule& schedule);

@@ -11,19 +11,27 @@ namespace {
 using results::CaseData;
 using results::Metric;
 
-/// What a node can give to a collective, as the log of a rate.
-std::vector<double> node_rates(const Machine& machine, const MetricModel& metric, std::int32_t sample) {
-  const std::int64_t nics = machine.spec().nics_per_node, devices = machine.spec().devices_per_node;
-  std::vector<double> rates;
-  for (std::int64_t n = 0; n < machine.nodes(); ++n) {
-    double least = 0;
-    for (std::int64_t k = 0; k < nics; ++k)
-      for (const bool sends : {false, true})
-        least = std::min(least, machine.nic_capacity(metric, n * nics + k, sends, sample));
-    for (std::int64_t d = 0; d < devices; ++d)
-      least = std::min(least, machine.log_in_collective(metric, n * devices + d, sample));
-    rates.push_back(least);
-  }
+/// What each node can give to a collective of each rail (local ranks of one number; all are one rail without
+/// rails), as the log of a rate.
+std::vector<std::vector<double>> node_rates(const Machine& machine, const MetricModel& metric,
+                                            std::int64_t rails, std::int32_t sample) {
+  const std::int64_t devices = machine.spec().devices_per_node;
+  std::vector<std::vector<double>> rates(static_cast<std::size_t>(machine.nodes()));
+  for (std::int64_t n = 0; n < machine.nodes(); ++n)
+    for (std::int64_t rail = 0; rail < rails; ++rail) {
+      double least = 0;
+      const auto take_nic = [&](std::int64_t nic) {
+        for (const bool sends : {false, true})
+          least = std::min(least, machine.nic_capacity(metric, nic, sends, sample));
+      };
+      const std::int64_t nics = machine.spec().nics_per_node;
+      for (std::int64_t k = 0; rails == 1 && k < nics; ++k) take_nic(n * nics + k);
+      for (std::int64_t d = rail; d < devices; d += rails) {
+        if (rails > 1) take_nic(machine.nic_of_device(n * devices + d));
+        least = std::min(least, machine.log_in_collective(metric, n * devices + d, sample));
+      }
+      rates[static_cast<std::size_t>(n)].push_back(least);
+    }
   return rates;
 }
 
@@ -85,6 +93,7 @@ CaseData measure_collective(const Machine& machine, const MetricModel& metric, c
   const bool groups = metric.stage == "groups";
   if (groups && machine.nodes() < static_cast<std::int64_t>(2 * group_nodes)) return c;
   const bool halves = schedule.variant == "halves";
+  const auto rails = groups ? metric.parameters.value("rails", std::int64_t{1}) : std::int64_t{1};
   std::size_t draws = groups ? machine.spec().group_draws : 1;
   if (halves) {
     c.parameters["variant"] = schedule.variant;
@@ -113,18 +122,20 @@ CaseData measure_collective(const Machine& machine, const MetricModel& metric, c
     const Drawn drawn = draw(machine, groups, halves, stream, number);
     for (std::size_t i = 0; i < per_draw; ++i) {
       const std::size_t s = number * per_draw + i;
-      const auto rates = node_rates(machine, metric, static_cast<std::int32_t>(s));
-      for (std::size_t g = 0; g < drawn.nodes.size(); ++g) {
-        double y = leaf_rate(machine, metric, drawn.nodes[g], static_cast<std::int32_t>(s));
-        for (const auto n : drawn.nodes[g]) y = std::min(y, rates[static_cast<std::size_t>(n)]);
+      const auto rates = node_rates(machine, metric, rails, static_cast<std::int32_t>(s));
+      for (std::size_t g = 0; g < drawn.nodes.size() * static_cast<std::size_t>(rails); ++g) {
+        const std::size_t rail = g % static_cast<std::size_t>(rails);
+        const auto& nodes = drawn.nodes[g / static_cast<std::size_t>(rails)];
+        double y = leaf_rate(machine, metric, nodes, static_cast<std::int32_t>(s));
+        for (const auto n : nodes) y = std::min(y, rates[static_cast<std::size_t>(n)][rail]);
         // Traffic of others lasts longer than a sample: a group that meets it has it in the whole draw.
         const std::uint64_t at = std::uint64_t{1} << 40 | number << 24 | g;
         const bool congested = noise.uniform(at, 2) < machine.spec().spike_share;
         const double spike = congested ? spike_mean * noise.exponential(at, 3) : 0;
         y += machine.spec().link_cv * noise.normal(at) - spike +
              machine.spec().within_cv * noise.normal(s << 24 | g);
-        for (const auto n : drawn.nodes[g])
-          for (std::int64_t d = 0; d < machine.spec().devices_per_node; ++d) {
+        for (const auto n : nodes)
+          for (auto d = static_cast<std::int64_t>(rail); d < machine.spec().devices_per_node; d += rails) {
             const auto e = static_cast<std::size_t>(n * machine.spec().devices_per_node + d);
             const std::size_t to = e * width + static_cast<std::size_t>(c.count[e]++);
             m.values[to] = metric.typical * std::exp(y);

@@ -10,7 +10,7 @@
 #include "base/error.hpp"
 #include "simulate/facts.hpp"
 #include "simulate/schedule.hpp"
-#include "verdict/retest.hpp"
+#include "verdict/retest/retest.hpp"
 
 namespace assay::simulate {
 namespace {

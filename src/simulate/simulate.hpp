@@ -7,7 +7,7 @@
 
 #include "results/model.hpp"
 #include "simulate/spec.hpp"
-#include "verdict/retest.hpp"
+#include "verdict/retest/retest.hpp"
 #include "verdict/verdict.hpp"
 
 namespace assay::simulate {

@@ -37,6 +37,7 @@ struct Spec {
   double uneven =
       0;  ///< 0 to 1: a metric spreads by between_cv times a factor of its own, from 1 - uneven to 1 + uneven
   double within_cv = 0.002;  ///< of the samples of one entity
+  double common = 0;         ///< log of what a sample of all devices at once loses, from 0 to this
   double run_cv = 0;         ///< of one entity from run to run
   double device_cv = 0;      ///< of what all metrics of a device have in common
   double node_cv = 0;        ///< of what all devices of a node have in common, per metric

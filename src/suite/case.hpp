@@ -16,7 +16,7 @@ namespace assay {
 enum class Stage { inventory, node_local, pairs, groups, world, train, burn };
 const char* to_string(Stage stage) noexcept;
 
-/// What makes a case a retest: which parts are measured again (see verdict/retest.hpp). Rows of the
+/// What makes a case a retest: which parts are measured again (see verdict/retest/retest.hpp). Rows of the
 /// EntityTable.
 struct RetestOrder {
   std::string path;          ///< of the screening case

@@ -15,7 +15,7 @@
 #include "verdict/network.hpp"
 #include "verdict/network_constants.hpp"
 #include "verdict/network_levels.hpp"
-#include "verdict/retest_candidates.hpp"
+#include "verdict/retest/candidates.hpp"
 
 namespace assay::verdict {
 namespace {

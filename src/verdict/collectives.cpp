@@ -13,7 +13,7 @@
 #include "verdict/constants.hpp"
 #include "verdict/network_constants.hpp"
 #include "verdict/network_levels.hpp"
-#include "verdict/retest_candidates.hpp"
+#include "verdict/retest/candidates.hpp"
 
 namespace assay::verdict {
 namespace {

@@ -8,15 +8,11 @@
 #include <vector>
 
 #include "verdict/judgement.hpp"
-#include "verdict/retest.hpp"
 
 namespace assay::verdict {
 
 /// Names nodes that slow their groups, unless their pairs named them already (runs after judge_network).
 void judge_collectives(Judgement& j);
-
-/// Cases whose suspects are to be drawn into new groups.
-std::vector<Retest> collective_retests(const Judgement& j);
 
 /// Rails (parameter `rails`) all of whose groups are slow beside the other rails (rails.cpp).
 void judge_rails(Judgement& j);
@@ -24,12 +20,9 @@ void judge_rails(Judgement& j);
 /// Locates a slow collective of all nodes that no other rule explains (bisection.cpp); from its retest case
 /// of variant "halves".
 void judge_bisection(Judgement& j);
-std::vector<Retest> bisection_retests(const Judgement& j);
 
 /// Ranks that take longer than the others in the same operations and training steps, and those that come late
 /// to them (in_step.cpp).
 void judge_ranks_in_step(Judgement& j);
-/// The case in which such ranks are measured again.
-std::vector<Retest> in_step_retests(const Judgement& j);
 
 }  // namespace assay::verdict

@@ -7,7 +7,7 @@
 #include "measure/statistics.hpp"
 #include "verdict/constants.hpp"
 #include "verdict/judgement.hpp"
-#include "verdict/retest_result.hpp"
+#include "verdict/retest/result.hpp"
 
 namespace assay::verdict {
 namespace {

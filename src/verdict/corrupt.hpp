@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "verdict/judgement.hpp"
-#include "verdict/retest.hpp"
 
 namespace assay::verdict {
 
@@ -18,9 +17,5 @@ std::string with_rank(const Judgement& j, std::int32_t row);
 /// FAIL, `corrupt`, about the entity of a case (`path`); `count` of wrong values, 0 if unknown.
 void add_corrupt(Judgement& j, std::int32_t row, const std::string& path, const std::string& evidence,
                  const std::string& text, std::int64_t count);
-
-/// Cases whose digests have no majority and were not computed again yet, on those that disagree. Needs
-/// collect_series.
-std::vector<Retest> digest_retests(const Judgement& j);
 
 }  // namespace assay::verdict

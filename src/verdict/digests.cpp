@@ -7,7 +7,7 @@
 #include <unordered_map>
 
 #include "verdict/corrupt.hpp"
-#include "verdict/retest_candidates.hpp"
+#include "verdict/retest/candidates.hpp"
 
 namespace assay::verdict {
 namespace {

@@ -13,6 +13,7 @@
 #include "verdict/judgement.hpp"
 #include "verdict/limits.hpp"
 #include "verdict/reference_scores.hpp"
+#include "verdict/retest/samples.hpp"
 
 namespace assay::verdict {
 namespace {
@@ -64,11 +65,7 @@ void add_retest_samples(MetricEvidence& e, const Judgement& j, const Series& s, 
     const auto* m = c.find(s.metric);
     for (std::size_t r = 0; m != nullptr && r < c.entity.size(); ++r) {
       if (c.entity[r] != row.entity) continue;
-      std::vector<double> values;
-      const std::size_t width = m->per_sample ? c.samples() : 1;
-      for (std::size_t k = 0; k < width && r * width + k < m->values.size(); ++k)
-        values.push_back(m->values[r * width + k]);
-      std::erase_if(values, [](double v) { return std::isnan(v); });
+      const auto values = values_of(samples_of(c, *m, r));
       if (!values.empty())
         e.retests.push_back({c.path(), median(values), static_cast<std::int64_t>(values.size())});
     }

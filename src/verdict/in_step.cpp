@@ -16,7 +16,7 @@
 #include "measure/statistics.hpp"
 #include "verdict/collectives.hpp"
 #include "verdict/constants.hpp"
-#include "verdict/retest_candidates.hpp"
+#include "verdict/retest/candidates.hpp"
 
 namespace assay::verdict {
 namespace {

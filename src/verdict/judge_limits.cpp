@@ -12,7 +12,8 @@
 #include "verdict/judgement.hpp"
 #include "verdict/limit_match.hpp"
 #include "verdict/limits.hpp"
-#include "verdict/retest_candidates.hpp"
+#include "verdict/retest/candidates.hpp"
+#include "verdict/retest/result.hpp"
 #include "verdict/shared_end.hpp"
 
 namespace assay::verdict {

@@ -146,8 +146,6 @@ std::string percent(double fraction);
 /// The first eight of some names, and how many more there are.
 std::string first_of(const std::vector<std::string>& names);
 
-/// Replaces the screening's values of entities beyond a bound by those of their retest cases.
-void take_retests(const Judgement& j, const Series& s, std::vector<Below>& below);
 /// Whether a deficit against a limit or floor is certain: the whole 95 % interval of the median is beyond the
 /// bound (with under three samples: over 20 %), and at level smoke over 20 % in any case. After a retest, its
 /// median counts.

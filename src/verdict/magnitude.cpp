@@ -2,14 +2,11 @@
 // Claims of magnitude: truly at least this much below a bound.
 #include <algorithm>
 #include <cmath>
-#include <map>
-#include <tuple>
 
 #include "base/units.hpp"
 #include "measure/statistics.hpp"
 #include "verdict/constants.hpp"
 #include "verdict/judgement.hpp"
-#include "verdict/retest_result.hpp"
 
 namespace assay::verdict {
 namespace {
@@ -23,66 +20,7 @@ std::pair<double, double> interval(const Below& b) {
   return {std::min(one, two), std::max(one, two)};
 }
 
-using RowKey =
-    std::tuple<std::int32_t, std::int32_t, std::int32_t>;  ///< entity (-1 of links), source, destination
-RowKey key_of(std::int32_t entity, std::int32_t source, std::int32_t destination) {
-  return {source < 0 ? entity : -1, source, destination};
-}
-
-/// The samples of all retest cases of a series, by row.
-std::map<RowKey, std::vector<double>> retest_samples(const Judgement& j, const Series& s) {
-  std::map<RowKey, std::vector<double>> samples;
-  for (const auto& c : j.results.cases) {
-    if (!is_retest_of(c, s)) continue;
-    const auto* m = c.find(s.metric);
-    const std::size_t width = c.samples();
-    for (std::size_t r = 0; m != nullptr && m->per_sample && r < c.entity.size(); ++r) {
-      const bool link = r < c.source.size() && r < c.destination.size();
-      auto& own = samples[key_of(c.entity[r], link ? c.source[r] : -1, link ? c.destination[r] : -1)];
-      const std::size_t taken =
-          r < c.count.size() ? static_cast<std::size_t>(std::max(0, c.count[r])) : width;
-      for (std::size_t i = r * width; i < std::min(r * width + std::min(taken, width), m->values.size()); ++i)
-        if (!std::isnan(m->values[i])) own.push_back(m->values[i]);
-    }
-  }
-  return samples;
-}
-
 }  // namespace
-
-void take_retests(const Judgement& j, const Series& s, std::vector<Below>& below) {
-  const auto samples = below.empty() ? std::map<RowKey, std::vector<double>>{} : retest_samples(j, s);
-  if (samples.empty()) return;
-  for (auto& b : below) {
-    // A link is itself; anything else is the sum over its parts.
-    std::vector<RowKey> keys;
-    if (b.row != nullptr && b.row->source >= 0)
-      keys.push_back(key_of(-1, b.row->source, b.row->destination));
-    else
-      for (const auto row : b.rows) keys.push_back(key_of(row, -1, -1));
-    Below retest = b;
-    retest.retested = !keys.empty();
-    retest.first = b.value;
-    retest.value = retest.standard_error = 0;
-    retest.n = 0;
-    for (const auto& key : keys) {
-      const auto at = samples.find(key);
-      retest.retested =
-          retest.retested && at != samples.end() && at->second.size() >= constants::interval_min_samples;
-      if (!retest.retested) break;
-      retest.value += median(at->second);
-      retest.standard_error = std::hypot(retest.standard_error, median_standard_error(at->second));
-      retest.n += static_cast<std::int64_t>(at->second.size());
-    }
-    if (!retest.retested) continue;
-    const bool still = deficit_of(retest.value, b.reference, b.higher_is_better) > 0;
-    retest.lasting = !still && keys.size() == 1 && b.row != nullptr && b.row->source < 0 &&
-                     lasting_of(j, s, b.row->entity, [&](double value) {
-                       return deficit_of(value, b.reference, b.higher_is_better) > 0;
-                     }).enough();
-    b = retest;
-  }
-}
 
 std::vector<std::int32_t> rows_of(const SeriesRow& row) {
   std::vector<std::int32_t> rows = {row.entity};

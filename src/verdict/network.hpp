@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "verdict/judgement.hpp"
-#include "verdict/retest.hpp"
 
 namespace assay::verdict {
 
@@ -25,8 +24,5 @@ namespace assay::verdict {
 /// (`.cK`) where there are any: FAIL only with them. Needs collect_series; runs after limits and physical
 /// floors, whose findings about single links it takes off the partners of a part that is named here.
 void judge_network(Judgement& j);
-
-/// Retests of links, units before single pairs; none for confirmed ones. Needs collect_series.
-std::vector<Retest> network_retests(const Judgement& j);
 
 }  // namespace assay::verdict

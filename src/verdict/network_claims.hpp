@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "verdict/network_screen.hpp"
+#include "verdict/retest/link_result.hpp"
 
 namespace assay::verdict::network {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Screening of all link series of a file, and the retest of the suspects.
+// Screening of all link series of a file.
 #pragma once
 
 #include <vector>
@@ -22,29 +22,5 @@ std::vector<Screened> screen(const Judgement& j, const Places& places);
 
 /// Ends of a leaf, node or end; both ends of a pair.
 std::vector<int> ends_of(const LinkSet& set, const SlowPlace& s);
-
-/// The retest cases of a series: none, or all pairs of them, centred on those of the controls.
-struct LinkRetest {
-  LinkSet set;                    ///< `ends` are those of the screening set, in the same order, then new ones
-  std::vector<bool> control_end;  ///< measured against other controls often enough to be one
-  std::vector<std::vector<double>> control_pairs;  ///< values of each pair of controls
-  std::vector<double>
-      leaf_deficit;  ///< of suspect leaves, by leaf index: what they explain is not held against others
-  int cases = 0;     ///< number of retest cases
-};
-LinkRetest link_retest(const Judgement& j, const Places& places, const Screened& screened);
-
-/// Retest result of a suspect.
-struct RetestResult {
-  bool measured = false;                  ///< there are fresh data of it
-  bool slower = false;                    ///< significantly slower than the controls
-  double deficit = 0, low = 0, high = 0;  ///< logarithmic, with its interval
-  double sure = 0;                        ///< lower bound of a failure's claim
-  double p = 1;
-  std::int64_t samples = 0, controls = 0;
-};
-/// `candidates` of this level and set, of `sets` that were measured again.
-RetestResult judge_retest(const Screened& screened, const LinkRetest& retest, const SlowPlace& s,
-                          std::size_t candidates, std::size_t sets = 1);
 
 }  // namespace assay::verdict::network

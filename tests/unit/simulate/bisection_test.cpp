@@ -5,7 +5,7 @@
 
 #include "simulate/simulate.hpp"
 #include "tests/unit/expect_error.hpp"
-#include "verdict/retest.hpp"
+#include "verdict/retest/retest.hpp"
 
 namespace assay::simulate {
 namespace {

@@ -100,6 +100,17 @@ TEST(Simulate, DutyAndDriftChangeFromSampleToSample) {
   EXPECT_NEAR(last[399] / typical, 0.8, 0.02);
 }
 
+TEST(Simulate, ACommonDisturbanceSlowsASampleOfAllDevices) {
+  Spec spec = spec_of(1, 3, {"memory/triad-together*"});
+  spec.between_cv = spec.within_cv = 0;
+  spec.common = 1;
+  const auto c = screen(spec).cases[0];
+  const auto& values = c.metrics[0].values;
+  for (std::size_t s = 0; s < c.samples(); ++s)
+    for (std::size_t e = 1; e < 3; ++e) EXPECT_EQ(values[e * c.samples() + s], values[s]);
+  EXPECT_NE(values[0], values[1]);
+}
+
 TEST(Simulate, TheClockExplainsTheRate) {
   Spec spec = spec_of(50, 1, {"gemm/fp32-n4096-alone"});
   spec.between_cv = 0.001;

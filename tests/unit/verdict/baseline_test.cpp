@@ -6,7 +6,7 @@
 #include "base/error.hpp"
 #include "tests/unit/fabricate.hpp"
 #include "verdict/references.hpp"
-#include "verdict/retest.hpp"
+#include "verdict/retest/retest.hpp"
 
 namespace assay {
 namespace {

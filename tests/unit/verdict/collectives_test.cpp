@@ -111,52 +111,51 @@ TEST(VerdictCollectives, NewGroupsConfirmOrClear) {
   }
 }
 
-/// Operations of all ranks together: sample s of one beside sample s of the others. `factor`: how much longer
-/// a rank takes.
-void measure_in_step(results::Results& r, const std::string& suite, const std::string& name,
-                     const std::string& metric, int samples, const std::map<std::size_t, double>& factor,
-                     std::uint64_t seed) {
-  const auto devices = rows_of_kind(r, "device");
-  const RandomStream random = RandomStream(seed, name);
-  auto& c = add_case(r, suite, name, metric, "s", results::Better::lower, "device", devices,
-                     std::vector<double>(devices.size(), 1e-3), samples);
-  c.stage = suite == "train" ? "train" : "world";
-  for (int s = 0; s < samples; ++s) {
-    // What disturbs the machine disturbs all, by up to ten times, and each by 30 % besides.
-    const double all = std::exp(2.3 * random.uniform(static_cast<std::uint64_t>(s)));
-    for (std::size_t e = 0; e < devices.size(); ++e) {
-      const double own = 1 + 0.3 * random.uniform(1000 * (e + 1) + static_cast<std::uint64_t>(s));
-      const auto at = factor.find(e);
-      c.metrics[0].values[e * static_cast<std::size_t>(samples) + static_cast<std::size_t>(s)] =
-          1e-3 * all * own * (at == factor.end() ? 1 : at->second);
-    }
-  }
-  if (suite == "train") c.metrics[0].role = results::Role::covariate;
+/// Operations of all ranks of one node at once: sample s of one beside sample s of the others. What disturbs
+/// the machine makes all take up to ten times longer, and each by 30 % besides. `slow`: a rank that takes
+/// four times longer, as a device index of `assay simulate --fault`.
+simulate::Spec in_step(const std::string& suite, const std::string& name, const std::string& metric,
+                       const std::string& slow = {}, std::int64_t ranks = 4, std::int64_t samples = 9) {
+  simulate::Spec spec;
+  spec.nodes = 1;
+  spec.devices_per_node = ranks;
+  spec.samples = samples;
+  spec.blocks = 1;
+  spec.level = "quick";
+  spec.between_cv = 0;
+  spec.within_cv = 0.08;
+  spec.common = 2.3;
+  spec.metrics = {{suite, name, metric, "s", results::Better::lower, simulate::Subject::device,
+                   suite == "train" ? "train" : "world", 1e-3}};
+  if (!slow.empty()) spec.faults = {simulate::parse_fault("slow:percent=75,device=" + slow)};
+  return spec;
 }
+
+simulate::Spec allreduce_in_step(const std::string& slow, std::int64_t ranks = 4) {
+  return in_step("allreduce", "allreduce-world-8-mpi", "duration", slow, ranks);
+}
+
+results::VerdictData judge_screened(const simulate::Spec& spec) { return judge(screened_groups(spec)); }
 
 TEST(VerdictInStep, SlowRankIsNamedAndConfirmed) {
   for (const auto& [suite, name, metric] : {std::tuple("allreduce", "allreduce-world-8-mpi", "duration"),
                                             std::tuple("train", "tiny-together", "compute")}) {
-    auto r = cluster(1, 4);
-    add_selftest(r, suite);
-    measure_in_step(r, suite, name, metric, 9, {{1, 4.0}}, 1);
+    const auto slow = in_step(suite, name, metric, "1"), healthy = in_step(suite, name, metric);
+    const auto r = screened_groups(slow);
     const auto warned = judge(r);
-    ASSERT_EQ(accused_groups(warned), std::vector<std::string>{"device node0/cores2-3"}) << suite;
+    ASSERT_EQ(accused_groups(warned), std::vector<std::string>{"device sim00/gpu1"}) << suite;
     EXPECT_EQ(warned.findings[0].severity, "WARN");
     const auto asked = verdict::retests(r, verdict::options_from(r));
     ASSERT_EQ(asked.size(), 1U) << suite;
     EXPECT_EQ(asked[0].name, name);
-    EXPECT_EQ(asked[0].candidates, std::vector{row_named(r, "node0/cores2-3")});
+    EXPECT_EQ(asked[0].candidates, std::vector{row_named(r, "sim00/gpu1")});
     for (const bool still : {true, false}) {
       auto again = r;
-      measure_in_step(again, suite, std::string(name) + ".c1", metric, 9,
-                      still ? std::map<std::size_t, double>{{1, 4.0}} : std::map<std::size_t, double>{}, 2);
-      again.plan.pop_back();
-      EXPECT_TRUE(verdict::retests(again, verdict::options_from(again)).empty());
+      EXPECT_EQ(simulate::run_retests(again, still ? slow : healthy, verdict::options_from(again)), 1U);
       const auto v = judge(again);
       ASSERT_EQ(count_severity(v, "FAIL"), still ? 1U : 0U) << suite;
       if (!still) continue;
-      EXPECT_EQ(v.findings[0].name, "node0/cores2-3");
+      EXPECT_EQ(v.findings[0].name, "sim00/gpu1");
       EXPECT_NEAR(*v.findings[0].deficit, 0.75, 0.06);
       EXPECT_THAT(v.findings[0].text, HasSubstr("9 of 9"));
     }
@@ -164,32 +163,17 @@ TEST(VerdictInStep, SlowRankIsNamedAndConfirmed) {
 }
 
 TEST(VerdictInStep, CommonOrRandomSlownessNamesNoRank) {
-  auto r = cluster(1, 4);
-  add_selftest(r, "allreduce");
-  measure_in_step(r, "allreduce", "allreduce-world-8-mpi", "duration", 9, {}, 1);
-  EXPECT_TRUE(accused_groups(judge(r)).empty());
-  auto two = cluster(1, 4);
-  add_selftest(two, "allreduce");
-  measure_in_step(two, "allreduce", "allreduce-world-8-mpi", "duration", 9, {{1, 4.0}, {2, 4.0}}, 1);
-  EXPECT_TRUE(accused_groups(judge(two)).empty());
+  EXPECT_TRUE(accused_groups(judge_screened(allreduce_in_step(""))).empty());
+  EXPECT_TRUE(accused_groups(judge_screened(allreduce_in_step("1+2"))).empty());
   // Who comes late makes the others wait: their times are long, its own is short.
-  auto late = cluster(1, 4);
-  add_selftest(late, "allreduce");
-  measure_in_step(late, "allreduce", "allreduce-world-8-mpi", "duration", 9, {{0, 4.0}, {2, 4.0}, {3, 4.0}},
-                  1);
-  EXPECT_TRUE(accused_groups(judge(late)).empty());
-  auto three = cluster(1, 3);
-  add_selftest(three, "allreduce");
-  measure_in_step(three, "allreduce", "allreduce-world-8-mpi", "duration", 9, {{1, 4.0}}, 1);
-  EXPECT_TRUE(accused_groups(judge(three)).empty());
+  EXPECT_TRUE(accused_groups(judge_screened(allreduce_in_step("0+2+3"))).empty());
+  EXPECT_TRUE(accused_groups(judge_screened(allreduce_in_step("1", 3))).empty());  // too few
 }
 
 TEST(VerdictInStep, RepeatedLateArrivalsAreIntermittent) {
   for (const int stalls : {0, 3, 12}) {
-    auto r = cluster(1, 4);
-    add_selftest(r, "allreduce");
-    measure_in_step(r, "allreduce", "allreduce-world-8-mpi-isolated", "duration", 100, {}, 1);
-    auto& c = r.cases.back();
+    auto r = screened_groups(in_step("allreduce", "allreduce-world-8-mpi-isolated", "duration", {}, 4, 100));
+    auto& c = first_case(r);
     results::Metric skew{"arrival_skew", "s", results::Better::lower, true, results::Role::covariate,
                          true,           {}};
     const RandomStream random(3, "skew");
@@ -204,7 +188,7 @@ TEST(VerdictInStep, RepeatedLateArrivalsAreIntermittent) {
       EXPECT_TRUE(accused_groups(v).empty()) << stalls;
       continue;
     }
-    ASSERT_EQ(accused_groups(v), std::vector<std::string>{"device node0/cores4-5"});
+    ASSERT_EQ(accused_groups(v), std::vector<std::string>{"device sim00/gpu2"});
     EXPECT_EQ(v.findings[0].kind, "intermittent");
     EXPECT_THAT(v.findings[0].text, HasSubstr("came late 12 times in 100 operations"));
   }

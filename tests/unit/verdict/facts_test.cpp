@@ -3,7 +3,7 @@
 
 #include "results/described.hpp"
 #include "tests/unit/fabricate.hpp"
-#include "verdict/retest.hpp"
+#include "verdict/retest/retest.hpp"
 
 namespace assay {
 namespace {

@@ -7,7 +7,7 @@
 #include "simulate/schedule.hpp"
 #include "simulate/simulate.hpp"
 #include "tests/unit/fabricate.hpp"
-#include "verdict/network.hpp"
+#include "verdict/retest/candidates.hpp"
 
 namespace assay {
 namespace {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Links that break a bound and hang on one part are that part.
+// Links that break a bound and hang on one part are that part. The rates are those that each test writes
+// down, link by link; nothing is drawn or modelled.
 #include <gmock/gmock.h>
 
 #include <functional>

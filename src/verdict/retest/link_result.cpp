@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What fresh data say. Suspects and controls were measured in the same rounds; a suspect is scored as before
-// (upper quartile over its partners) and held against the scores of the controls.
+// Suspects and controls were measured in the same rounds; a suspect is scored as before
+// (upper quartile over its partners) and compared with the scores of the controls.
+#include "verdict/retest/link_result.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -9,7 +11,6 @@
 #include "measure/robust.hpp"
 #include "measure/statistics.hpp"
 #include "verdict/network_constants.hpp"
-#include "verdict/network_screen.hpp"
 
 namespace assay::verdict::network {
 namespace {

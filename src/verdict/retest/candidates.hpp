@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which suspects of a screening are measured again. Links have their own (network.hpp).
+// Which suspects of a screening are measured again: one function of each rule.
 #pragma once
 
 #include <vector>
 
-#include "verdict/retest.hpp"
+#include "verdict/retest/retest.hpp"
 #include "verdict/screening.hpp"
 
 namespace assay::verdict {
@@ -22,14 +22,24 @@ std::vector<const Suspect*> named_candidates(const Screening& screening);
 /// they are one: indices of the populations, the one to be named first (explained before others, then the
 /// worst against what it may be short of).
 std::vector<std::vector<std::size_t>> split_stories(const Screening& screening);
-/// Retests of populations.
-std::vector<Retest> population_retests(const Judgement& j);
-
 /// judge_limits for the retest stage: a limit in the wrong unit gives no error here; the verdict reports it.
 void suspect_by_limits(Judgement& j);
 
-/// Retests of limits, physical floors, baseline and history: candidates among the parts below them, controls
-/// from the others (none when there are no others); of links those below, in rounds of disjoint pairs.
+// What each rule asks for. All need collect_series; none for suspects that were measured again.
+/// Peers: the worst of each population with its controls.
+std::vector<Retest> population_retests(const Judgement& j);
+/// Limits, physical floors, baseline and history: candidates among the parts below them, controls from the
+/// others (none when there are no others); of links those below, in rounds of disjoint pairs.
 std::vector<Retest> reference_retests(const Judgement& j);
+/// Links: units before single pairs (links.cpp).
+std::vector<Retest> network_retests(const Judgement& j);
+/// Digests without a majority: the case again on those that disagree (../digests.cpp).
+std::vector<Retest> digest_retests(const Judgement& j);
+/// Collectives over groups: suspects in new groups (../collectives.cpp).
+std::vector<Retest> collective_retests(const Judgement& j);
+/// A slow collective of all nodes: its halves, quarters, ... (../bisection.cpp).
+std::vector<Retest> bisection_retests(const Judgement& j);
+/// Ranks slower than the others of their operation: the case with most samples (../in_step.cpp).
+std::vector<Retest> in_step_retests(const Judgement& j);
 
 }  // namespace assay::verdict

@@ -11,8 +11,8 @@
 #include "verdict/network_links.hpp"
 #include "verdict/reference_scores.hpp"
 #include "verdict/references.hpp"
-#include "verdict/retest_candidates.hpp"
-#include "verdict/retest_result.hpp"
+#include "verdict/retest/candidates.hpp"
+#include "verdict/retest/result.hpp"
 
 namespace assay::verdict {
 namespace {

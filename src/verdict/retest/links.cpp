@@ -11,7 +11,7 @@
 #include "verdict/network.hpp"
 #include "verdict/network_claims.hpp"
 #include "verdict/network_constants.hpp"
-#include "verdict/retest_candidates.hpp"
+#include "verdict/retest/candidates.hpp"
 
 namespace assay::verdict {
 namespace network {

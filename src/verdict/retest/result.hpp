@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Result of the retest cases (NAME.cK) for a suspect: its new median against that of controls measured in
-// turns.
+// Results of the retest cases (NAME.cK) for a suspect: among peers against controls measured in turns,
+// against a bound or a reference by itself. Those of links: link_result.hpp.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +11,9 @@
 #include "verdict/population.hpp"
 
 namespace assay::verdict {
+
+struct Part;
+struct Score;
 
 /// Whether a case is a further measurement of a series, made to confirm or to clear: same name and case_key.
 bool is_retest_of(const results::CaseData& c, const Series& s);
@@ -60,5 +63,17 @@ struct RetestResult {
 /// the rate against p.delta_raw. One-sided at alpha_confirm / candidates.
 RetestResult judge_retest(const Population& p, const std::vector<RetestCase>& cases, std::int32_t entity,
                           bool at_clock, const std::vector<std::int32_t>& suspects, std::size_t candidates);
+
+/// Replaces the screening's values of entities beyond a bound by those of their retest cases.
+void take_retests(const Judgement& j, const Series& s, std::vector<Below>& below);
+
+/// Result of the retest cases, or else of the blocks of the screening case, for one part.
+struct RetestRate {
+  bool measured = false;  ///< in a retest of the same job
+  bool lasting = false;   ///< or seen in 3 blocks and over 60 s
+  double log_rate = 0, standard_error = 0;
+  std::int64_t n = 0;
+};
+RetestRate retest_rate(const Judgement& j, const Series& s, const Part& part, const Score& score);
 
 }  // namespace assay::verdict

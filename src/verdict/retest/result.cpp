@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "verdict/retest_result.hpp"
+#include "verdict/retest/result.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -7,42 +7,19 @@
 #include "measure/robust.hpp"
 #include "measure/statistics.hpp"
 #include "verdict/constants.hpp"
+#include "verdict/retest/samples.hpp"
 
 namespace assay::verdict {
 namespace {
 
 using results::not_taken;
 
-/// The samples of one row, cut into blocks.
-struct Taken {
-  std::vector<double> values, halves[2], block_medians;
-  double first_t = not_taken, last_t = not_taken;
-};
-
-Taken taken(const results::CaseData& c, const results::Metric& m, std::size_t row) {
-  Taken t;
-  const std::size_t width = m.per_sample ? c.samples() : 1;
-  const std::size_t n = row < c.count.size() && m.per_sample
-                            ? std::min(width, static_cast<std::size_t>(std::max(0, c.count[row])))
-                            : width;
-  std::vector<double> block;
-  for (std::size_t s = 0; s < n; ++s) {
-    const std::size_t i = m.per_sample ? row * width + s : row;
-    if (i >= m.values.size() || std::isnan(m.values[i])) continue;
-    t.values.push_back(m.values[i]);
-    t.halves[t.values.size() % 2].push_back(m.values[i]);
-    block.push_back(m.values[i]);
-    if (i < c.t.size()) {
-      if (std::isnan(t.first_t)) t.first_t = c.t[i];
-      t.last_t = c.t[i];
-    }
-    const bool ends = s + 1 == n || s + 1 >= c.block.size() || c.block[s + 1] != c.block[s];
-    if (!ends) continue;
-    t.block_medians.push_back(median(block));
-    block.clear();
-  }
-  if (!block.empty()) t.block_medians.push_back(median(block));
-  return t;
+/// Of every second sample, logarithmic.
+double difference_of_halves(const std::vector<double>& values) {
+  if (values.size() < 4) return not_taken;
+  std::vector<double> halves[2];
+  for (std::size_t i = 0; i < values.size(); ++i) halves[i % 2].push_back(values[i]);
+  return std::log(median(halves[1])) - std::log(median(halves[0]));
 }
 
 RetestCase read(const results::CaseData& c, const Population& p) {
@@ -53,24 +30,27 @@ RetestCase read(const results::CaseData& c, const Population& p) {
   if (m == nullptr) return retest;
   std::vector<double> halves, blocks;
   for (std::size_t r = 0; r < c.entity.size(); ++r) {
-    const Taken t = taken(c, *m, r);
+    const auto samples = samples_of(c, *m, r);
+    const auto values = values_of(samples);
+    const auto own_blocks = blocks_of(samples);
     RetestMember f;
     f.entity = c.entity[r];
-    f.rate = log_rate(median(t.values), p.series->better);
+    f.rate = log_rate(median(values), p.series->better);
     if (std::isnan(f.rate)) continue;
-    f.clock = clock == nullptr ? not_taken : std::log(median(taken(c, *clock, r).values));
-    f.samples = static_cast<std::int64_t>(t.values.size());
-    f.half = t.values.size() < 4 ? not_taken : std::log(median(t.halves[0])) - std::log(median(t.halves[1]));
+    f.clock = clock == nullptr ? not_taken : std::log(median(values_of(samples_of(c, *clock, r))));
+    f.samples = static_cast<std::int64_t>(values.size());
+    f.half = difference_of_halves(values);
     f.block_error = not_taken;
-    if (t.block_medians.size() >= 3) {
+    if (own_blocks.size() >= 3) {
       std::vector<double> logs;
-      for (const double b : t.block_medians) logs.push_back(log_rate(b, p.series->better));
+      for (const auto& b : own_blocks) logs.push_back(log_rate(b.median, p.series->better));
       f.block_error = standard_deviation(logs) / std::sqrt(static_cast<double>(logs.size()));
     }
     if (std::isfinite(f.half)) halves.push_back(f.half);
     if (std::isfinite(f.block_error)) blocks.push_back(f.block_error);
-    retest.blocks = std::max(retest.blocks, static_cast<std::int64_t>(t.block_medians.size()));
-    if (t.last_t > t.first_t) retest.span_s = std::max(retest.span_s, t.last_t - t.first_t);
+    retest.blocks = std::max(retest.blocks, static_cast<std::int64_t>(own_blocks.size()));
+    const double span_s = own_blocks.back().last_t - own_blocks.front().first_t;
+    if (span_s > 0) retest.span_s = std::max(retest.span_s, span_s);
     retest.members.push_back(f);
   }
   // The halves see what changes from sample to sample, the blocks what changes over minutes.
@@ -134,22 +114,11 @@ Lasting lasting_of(const Judgement& j, const Series& s, std::int32_t entity,
     const auto* m = c.find(s.metric);
     const auto at = std::find(c.entity.begin(), c.entity.end(), entity);
     if (m == nullptr || !m->per_sample || at == c.entity.end()) continue;
-    const std::size_t row = static_cast<std::size_t>(at - c.entity.begin()), width = c.samples();
-    std::vector<double> block;
-    double begin = not_taken;
-    for (std::size_t i = row * width, n = 0; n < width && i < m->values.size(); ++n, ++i) {
-      if (row < c.count.size() && static_cast<std::int32_t>(n) >= c.count[row]) break;
-      block.push_back(m->values[i]);
-      if (std::isnan(begin) && i < c.t.size()) begin = c.t[i];
-      const bool ends = n + 1 >= width || n + 1 >= c.block.size() || c.block[n + 1] != c.block[n];
-      if (!ends) continue;
-      if (beyond(median(block))) {
-        ++found.blocks;
-        if (std::isnan(first)) first = begin;
-        if (i < c.t.size()) last = c.t[i];
-      }
-      block.clear();
-      begin = not_taken;
+    for (const auto& block : blocks_of(samples_of(c, *m, static_cast<std::size_t>(at - c.entity.begin())))) {
+      if (!beyond(block.median)) continue;
+      ++found.blocks;
+      if (std::isnan(first)) first = block.first_t;
+      last = block.last_t;
     }
   }
   if (last > first) found.span_s = last - first;

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/run_file.hpp"
+
+#include <fmt/format.h>
+
+#include "base/clock.hpp"
+#include "results/carry.hpp"
+#include "results/reader.hpp"
+#include "run/assemble.hpp"
+#include "run/controller.hpp"
+
+namespace assay {
+namespace {
+
+std::filesystem::path file_of_segment(const Config& config, int segment) {
+  if (config.segments() == 1) return config.out;
+  std::filesystem::path file = config.out;
+  const std::string extension = file.extension().string();
+  return file.replace_extension().string() + fmt::format("-seg{:02}{}", segment, extension);
+}
+
+}  // namespace
+
+void RunFile::open(const Config& config, EntityTable& entities, results::Writer::Start start, int segment) {
+  using results::Writer;
+  entities_ = &entities;
+  if (config.carries_over()) {
+    const auto earlier = results::load_earlier(config.resume);
+    results::check_carry_over(config.resume, earlier, start);
+    start.info.injected = start.info.injected || earlier.info.injected;
+    writer_ = std::make_unique<Writer>(Writer::create(config.out, start, config.force));
+    entities.adopt(results::carry_over(*writer_, earlier, start));
+    return;
+  }
+  writer_ = std::make_unique<Writer>(
+      config.resume.empty() ? Writer::create(file_of_segment(config, segment), start, config.force)
+                            : Writer::resume(config.resume, start, config.force));
+  if (!config.resume.empty()) entities.adopt(writer_->known_entities());
+}
+
+void RunFile::discard() noexcept {
+  if (writer_) writer_->discard();
+  writer_.reset();
+}
+
+void RunFile::all_ready(double run_start_s, const std::string& identity) {
+  run_start_s_ = run_start_s;
+  identity_ = identity;
+}
+
+void RunFile::begin_case() { case_started_ = utc_now_iso(); }
+
+void RunFile::write(const Case& c, const std::vector<CaseRecord>& records, const NodeNews& news) {
+  auto bundle = assemble(c, records, *entities_, identity_);
+  bundle.data.started = case_started_;
+  bundle.data.ended = utc_now_iso();
+  for (const Json& row : news.counters) add_counter(row, *entities_, bundle);
+  for (const Json& telemetry : news.telemetry) add_telemetry(telemetry, *entities_, bundle);
+  writer_->add_case(bundle);
+  for (const CaseRecord& record : records)
+    for (const results::EventRow& event : record.events_)
+      writer_->add_event({now_s() - run_start_s_, event.entity, event.kind, event.text, event.finding});
+}
+
+void RunFile::write_state(const Case& c, results::CaseState state, const std::string& reason) {
+  CaseRecord record;
+  record.set_state(state, reason);
+  write(c, {record}, {});
+}
+
+void RunFile::event(int entity, const std::string& kind, const std::string& text) {
+  writer_->add_event({run_start_s_ > 0 ? now_s() - run_start_s_ : 0, entity, kind, text});
+}
+
+}  // namespace assay

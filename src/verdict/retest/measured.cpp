@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the retest cases measured of entities beyond a bound, and of parts against a reference.
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "measure/statistics.hpp"
+#include "verdict/reference_scores.hpp"
+#include "verdict/retest/result.hpp"
+#include "verdict/retest/samples.hpp"
+
+namespace assay::verdict {
+namespace {
+
+using RowKey =
+    std::tuple<std::int32_t, std::int32_t, std::int32_t>;  ///< entity (-1 of links), source, destination
+RowKey key_of(std::int32_t entity, std::int32_t source, std::int32_t destination) {
+  return {source < 0 ? entity : -1, source, destination};
+}
+
+/// The samples of all retest cases of a series, by row.
+std::map<RowKey, std::vector<double>> retest_samples(const Judgement& j, const Series& s) {
+  std::map<RowKey, std::vector<double>> samples;
+  for (const auto& c : j.results.cases) {
+    if (!is_retest_of(c, s)) continue;
+    const auto* m = c.find(s.metric);
+    for (std::size_t r = 0; m != nullptr && m->per_sample && r < c.entity.size(); ++r) {
+      const bool link = r < c.source.size() && r < c.destination.size();
+      auto& own = samples[key_of(c.entity[r], link ? c.source[r] : -1, link ? c.destination[r] : -1)];
+      for (const auto& sample : samples_of(c, *m, r)) own.push_back(sample.value);
+    }
+  }
+  return samples;
+}
+
+/// Rows of a case that tell of a part: itself, or for a node the links that touch it.
+bool tells_of(const Judgement& j, const results::CaseData& c, std::size_t row, const Part& part) {
+  const std::int32_t own = part.entities.empty() ? -1 : part.entities.front();
+  if (c.entity[row] == own && own >= 0) return true;
+  if (row >= c.source.size() || row >= c.destination.size()) return false;
+  if (part.kind == "link")
+    return part.entities.size() > 1 && c.source[row] == part.entities[1] &&
+           c.destination[row] == part.entities.back();
+  const auto a = j.entities.node(c.source[row]), b = j.entities.node(c.destination[row]);
+  return a != b && (a == own || b == own);
+}
+
+struct Samples {
+  std::vector<double> values;
+  std::vector<double> row_rates;  ///< medians of the rows
+  std::set<std::int32_t> blocks;
+  double first_s = HUGE_VAL, last_s = -HUGE_VAL;
+};
+
+void gather(const results::CaseData& c, const results::Metric& m, std::size_t row, bool higher,
+            Samples& out) {
+  std::vector<double> own;
+  for (const auto& [value, t, block] : samples_of(c, m, row)) {
+    if (!(value > 0)) continue;
+    own.push_back(higher ? std::log(value) : -std::log(value));
+    if (block >= 0) out.blocks.insert(block);
+    if (std::isnan(t)) continue;
+    out.first_s = std::min(out.first_s, t);
+    out.last_s = std::max(out.last_s, t);
+  }
+  if (own.empty()) return;
+  out.row_rates.push_back(median(own));
+  out.values.insert(out.values.end(), own.begin(), own.end());
+}
+
+}  // namespace
+
+void take_retests(const Judgement& j, const Series& s, std::vector<Below>& below) {
+  const auto samples = below.empty() ? std::map<RowKey, std::vector<double>>{} : retest_samples(j, s);
+  if (samples.empty()) return;
+  for (auto& b : below) {
+    // A link is itself; anything else is the sum over its parts.
+    std::vector<RowKey> keys;
+    if (b.row != nullptr && b.row->source >= 0)
+      keys.push_back(key_of(-1, b.row->source, b.row->destination));
+    else
+      for (const auto row : b.rows) keys.push_back(key_of(row, -1, -1));
+    Below retest = b;
+    retest.retested = !keys.empty();
+    retest.first = b.value;
+    retest.value = retest.standard_error = 0;
+    retest.n = 0;
+    for (const auto& key : keys) {
+      const auto at = samples.find(key);
+      retest.retested =
+          retest.retested && at != samples.end() && at->second.size() >= constants::interval_min_samples;
+      if (!retest.retested) break;
+      retest.value += median(at->second);
+      retest.standard_error = std::hypot(retest.standard_error, median_standard_error(at->second));
+      retest.n += static_cast<std::int64_t>(at->second.size());
+    }
+    if (!retest.retested) continue;
+    const bool still = deficit_of(retest.value, b.reference, b.higher_is_better) > 0;
+    retest.lasting = !still && keys.size() == 1 && b.row != nullptr && b.row->source < 0 &&
+                     lasting_of(j, s, b.row->entity, [&](double value) {
+                       return deficit_of(value, b.reference, b.higher_is_better) > 0;
+                     }).enough();
+    b = retest;
+  }
+}
+
+RetestRate retest_rate(const Judgement& j, const Series& s, const Part& part, const Score& score) {
+  Samples retest, screened;
+  for (const auto& c : j.results.cases) {
+    const bool of_retest = is_retest_of(c, s);
+    const bool own = c.suite == s.suite && base_name(c.name) == s.name && !of_retest;
+    const auto* m = of_retest || own ? c.find(s.metric) : nullptr;
+    if (m == nullptr) continue;
+    for (std::size_t r = 0; r < c.entity.size(); ++r)
+      if (tells_of(j, c, r, part))
+        gather(c, *m, r, s.better == results::Better::higher, of_retest ? retest : screened);
+  }
+  RetestRate out;
+  out.log_rate = score.log_rate;
+  out.standard_error = score.standard_error;
+  out.n = score.n;
+  out.lasting = screened.blocks.size() >= constants::lasting_blocks &&
+                screened.last_s - screened.first_s >= constants::lasting_s;
+  if (retest.values.size() < 3) return out;
+  out.measured = true;
+  out.log_rate = retest.row_rates.size() > 1 ? quantile(retest.row_rates, 0.75) : median(retest.values);
+  out.standard_error = median_standard_error(retest.values);
+  out.n = static_cast<std::int64_t>(retest.values.size());
+  return out;
+}
+
+}  // namespace assay::verdict
