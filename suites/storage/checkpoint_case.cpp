@@ -64,8 +64,22 @@ class CheckpointCase : GroupCase {
       const std::string own = folder_->path() + "/data-" + name_;
       writer_.emplace(Descriptor(), own, site_.file(context_.world.rank(), path_), layout, *write_engine_,
                       log_, context_);
+      writer_->use_file(folder_->create(name_ + "-new", direct_, false));
+    });
+    fit_together(writer_, case_.seconds / (4 * least_checkpoints), together_, group_);
+    together_.guarded([&] {
+      writer_->use_file(Descriptor());
+      folder_->remove(name_ + "-new");
+      layout = writer_->layout();
       reader_.emplace(Descriptor(), other_path_, site_.file(world_rank(partner), path_), layout,
                       *read_engine_, log_, context_);
+      CaseRecord& record = context_.record;
+      const Model& model = model_for(context_.world.size());
+      record.parameter("model", model.name);
+      record.parameter("share_bytes", layout.chunk_bytes());
+      record.parameter("scale",
+                       static_cast<double>(layout.chunk_bytes()) / static_cast<double>(model.share()));
+      record.parameter("direct", direct_ ? 1 : 0);
     });
   }
 
@@ -83,11 +97,6 @@ class CheckpointCase : GroupCase {
     layout.chunk_blocks =
         std::max<std::uint64_t>(1, std::min({layout.file_bytes(), most, model.share()}) / layout.block_bytes);
     layout.chunks = 1;
-    CaseRecord& record = context_.record;
-    record.parameter("model", model.name);
-    record.parameter("share_bytes", layout.chunk_bytes());
-    record.parameter("scale", static_cast<double>(layout.chunk_bytes()) / static_cast<double>(model.share()));
-    record.parameter("direct", direct_ ? 1 : 0);
     return layout;
   }
 

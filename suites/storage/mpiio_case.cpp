@@ -69,6 +69,7 @@ class MpiIoCase : GroupCase {
       return;
     }
     shown_ = file;
+    fit_records();
     log_.known().words = layout_.end() / sizeof(std::uint64_t);
     together_.guarded([&] {
       mpi_.emplace(group_, file, layout_, case_.parameters.at("transfers") == "collective");
@@ -78,6 +79,19 @@ class MpiIoCase : GroupCase {
     if (maker) together_.guarded([&] { folder_->remove("mpiio"); });
     context_.record.parameter("chunk_bytes", layout_.chunk_bytes());
     context_.record.parameter("file_bytes", layout_.end());
+  }
+
+  /// Sized by what the file takes without MPI-IO.
+  void fit_records() {
+    std::unique_ptr<Engine> engine;
+    std::optional<Transfer> transfer;
+    together_.guarded([&] {
+      engine = open_engine(context_, sequential_depth, group_.size());
+      transfer.emplace(open_made(shown_, false, true), shown_, site_.file(0, path_), layout_, *engine, log_,
+                       context_);
+    });
+    fit_together(transfer, case_.seconds / (2 * (least_turns + 1)), together_, group_);
+    together_.guarded([&] { layout_.chunk_blocks = transfer->layout().chunk_blocks; });
   }
 
   /// All write their records, and read those of another rank.

@@ -77,15 +77,18 @@ std::uint64_t Transfer::fitted_blocks(double seconds) {
   return fitted;
 }
 
-void lay_out_together(std::optional<Transfer>& transfer, double seconds, Together& together,
-                      Communicator& group) {
+void fit_together(std::optional<Transfer>& transfer, double seconds, Together& together,
+                  Communicator& group) {
   double blocks = std::numeric_limits<double>::infinity();
   together.guarded([&] { blocks = static_cast<double>(transfer->fitted_blocks(seconds)); });
   blocks = group.min(blocks);
-  together.guarded([&] {
-    transfer->shorten(static_cast<std::uint64_t>(blocks));
-    transfer->lay_out(seconds);
-  });
+  together.guarded([&] { transfer->shorten(static_cast<std::uint64_t>(blocks)); });
+}
+
+void lay_out_together(std::optional<Transfer>& transfer, double seconds, Together& together,
+                      Communicator& group) {
+  fit_together(transfer, seconds, together, group);
+  together.guarded([&] { transfer->lay_out(seconds); });
 }
 
 void Transfer::lay_out(double seconds) {

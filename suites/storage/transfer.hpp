@@ -118,8 +118,10 @@ class Transfer {
   std::vector<Request> requests_;
 };
 
-/// Collective over `group`: lays out files of equal chunks, as large as the slowest of its ranks writes in
-/// its time.
+/// Collective over `group`: chunks of equal size, as large as the slowest of its ranks writes in about
+/// `seconds`.
+void fit_together(std::optional<Transfer>& transfer, double seconds, Together& together, Communicator& group);
+/// The same, and the files laid out.
 void lay_out_together(std::optional<Transfer>& transfer, double seconds, Together& together,
                       Communicator& group);
 

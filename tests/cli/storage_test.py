@@ -151,6 +151,21 @@ class Storage(StorageTest):
         self.assertRegex(self.events("storage-damage")[0], "/data-000000-0: 488 words misdirected")
         self.assertEqual(list(self.data.iterdir()), [])
 
+    def test_slow_storage_gets_smaller_rounds(self):
+        self.measure("--cases", "storage/metadata-own-0", "--inject", "slow:rank=1,factor=0.0005,suite=storage", level="quick")
+        with h5py.File(self.dir / "r.h5") as file:
+            self.assertEqual(file["cases/storage/metadata-own-0"].attrs["state"], "pass")
+        parameters, values = self.case("metadata-own-0")
+        self.assertLess(parameters["files"], 50)
+        self.assertRegex(self.events("storage-cut-short")[0], f"rounds of {parameters['files']} instead of 50 files")
+        self.assertGreaterEqual(len(values["create"]), 3)
+        self.measure("--cases", "storage/checkpoint-0", "--storage.limit", "8MiB", level="quick", space="256MiB")
+        parameters, values = self.case("checkpoint-0")
+        self.assertLess(parameters["share_bytes"], 8 << 20, "of 64 MiB")
+        self.assertRegex(self.events("storage-cut-short")[0], r"samples of \d+ instead of \d+ blocks")
+        writes = values["write"] if "write" in values else values["write_cached"]
+        self.assertGreaterEqual(len(writes), 3)
+
     def test_one_file_through_mpi(self):
         for run, how in ((self.measure, "collective"), (self.shared, "independent")):
             result = run("--cases", f"storage/mpiio-{how}-0", "--inject", "bitflip:target=disk-torn,rank=1,step=1", level="quick")

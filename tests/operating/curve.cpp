@@ -15,7 +15,10 @@ namespace {
 
 constexpr double doubt = 0.05;
 
-std::string percent(double share) { return fmt::format("{:.2f} %", 100 * share); }
+std::string percent(double share) {
+  return share > 0 && share < 0.001 ? fmt::format("{:.4f} %", 100 * share)
+                                    : fmt::format("{:.2f} %", 100 * share);
+}
 
 }  // namespace
 
