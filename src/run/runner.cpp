@@ -68,7 +68,12 @@ CaseRecord Runner::measure(const Case& c, double seconds) {
     suite.run(c, context);
     if (c.retest) join_visits(record);
   } catch (const Error& e) {
-    record.set_state(results::CaseState::error, e.what());
+    const bool of_gpu =
+        e.kind() == ErrorKind::device && context.device.has_own_memory() && context.device_entity >= 0;
+    record.set_state(results::CaseState::error,
+                     of_gpu ? parts_.entities.rows()[static_cast<std::size_t>(context.device_entity)].name +
+                                  ": " + e.what()
+                            : e.what());
   } catch (const std::exception& e) {
     record.set_state(results::CaseState::error, fmt::format("unexpected: {}", e.what()));
   }

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -67,6 +68,12 @@ class Communicator {
   virtual void give_up_at(double /*deadline_s*/) {}
   /// False once that has happened: nothing can be sent any more.
   virtual bool usable() const noexcept { return true; }
+  /// `look` is called again and again while a transfer waits for another rank, where the transport can; what
+  /// it throws ends the wait. Empty: transfers wait without looking.
+  virtual void while_waiting(const std::function<void()>& /*look*/) {}
+  /// Takes back transfers that were started and that nobody will wait for: nothing arrives in their buffers
+  /// any more.
+  virtual void abandon(std::span<Request> /*requests*/) {}
   /// Whether a second thread may call while no other one does.
   virtual bool serialized() const noexcept { return false; }
 

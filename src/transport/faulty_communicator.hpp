@@ -2,6 +2,7 @@
 // Broken links made on purpose.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -37,9 +38,17 @@ class FaultyCommunicator final : public ForwardingCommunicator {
   void wait_all(std::span<Request> requests) override;
   bool test_all(std::span<Request> requests) override {
     // Messages that were asked for are held back and changed where they are waited for.
-    if (pending_.empty()) return inner_.test_all(requests);
+    if (std::none_of(pending_.begin(), pending_.end(), [&](const Pending& message) {
+          return std::any_of(requests.begin(), requests.end(),
+                             [&](const Request& r) { return &r == message.request; });
+        }))
+      return inner_.test_all(requests);
     wait_all(requests);
     return true;
+  }
+  void abandon(std::span<Request> requests) override {
+    inner_.abandon(requests);
+    pending_.clear();
   }
 
  private:

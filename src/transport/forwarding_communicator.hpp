@@ -36,6 +36,8 @@ class ForwardingCommunicator : public Communicator {
   void begin_batch() override { inner_.begin_batch(); }
   void end_batch() override { inner_.end_batch(); }
   void give_up_at(double deadline_s) override { inner_.give_up_at(deadline_s); }
+  void while_waiting(const std::function<void()>& look) override { inner_.while_waiting(look); }
+  void abandon(std::span<Request> requests) override { inner_.abandon(requests); }
   bool usable() const noexcept override { return inner_.usable(); }
   bool serialized() const noexcept override { return inner_.serialized(); }
 

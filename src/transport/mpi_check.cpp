@@ -36,4 +36,26 @@ void ByteRange::make_large(std::size_t bytes, std::size_t limit) {
   type_ = whole;
 }
 
+MPI_Datatype mpi_type(DataType type) {
+  switch (type) {
+    case DataType::int32: return MPI_INT32_T;
+    case DataType::uint64: return MPI_UINT64_T;
+    case DataType::fp32: return MPI_FLOAT;
+    case DataType::fp64: return MPI_DOUBLE;
+    case DataType::bf16: break;
+  }
+  throw Error(ErrorKind::mpi, "MPI has no such data type");
+}
+
+MPI_Op mpi_op(ReduceOp op) {
+  switch (op) {
+    case ReduceOp::sum: return MPI_SUM;
+    case ReduceOp::min: return MPI_MIN;
+    case ReduceOp::max: return MPI_MAX;
+    case ReduceOp::bit_and: return MPI_BAND;
+    case ReduceOp::bit_or: return MPI_BOR;
+  }
+  throw Error(ErrorKind::internal, "MPI transport: unknown reduction");
+}
+
 }  // namespace assay::mpi

@@ -6,6 +6,7 @@
 #include <cstddef>
 
 #include "base/error.hpp"
+#include "transport/communicator.hpp"
 
 namespace assay::mpi {
 
@@ -44,5 +45,9 @@ class ByteRange {
   int count_ = 1;
   MPI_Datatype type_ = MPI_BYTE;
 };
+
+/// Throws Error(mpi) for bf16, which MPI does not know.
+MPI_Datatype mpi_type(DataType type);
+MPI_Op mpi_op(ReduceOp op);
 
 }  // namespace assay::mpi

@@ -19,6 +19,8 @@ namespace {
 
 using mpi::ByteRange;
 using mpi::check;
+using mpi::mpi_op;
+using mpi::mpi_type;
 using supervisor::Call;
 using supervisor::InCall;
 
@@ -39,28 +41,6 @@ Slot load(const Request& request) noexcept {
   return slot;
 }
 void store(Request& request, const Slot& slot) noexcept { std::memcpy(request.storage, &slot, sizeof slot); }
-
-MPI_Datatype mpi_type(DataType type) {
-  switch (type) {
-    case DataType::int32: return MPI_INT32_T;
-    case DataType::uint64: return MPI_UINT64_T;
-    case DataType::fp32: return MPI_FLOAT;
-    case DataType::fp64: return MPI_DOUBLE;
-    case DataType::bf16: break;
-  }
-  throw Error(ErrorKind::mpi, "MPI has no such data type");
-}
-
-MPI_Op mpi_op(ReduceOp op) {
-  switch (op) {
-    case ReduceOp::sum: return MPI_SUM;
-    case ReduceOp::min: return MPI_MIN;
-    case ReduceOp::max: return MPI_MAX;
-    case ReduceOp::bit_and: return MPI_BAND;
-    case ReduceOp::bit_or: return MPI_BOR;
-  }
-  throw Error(ErrorKind::internal, "MPI transport: unknown reduction");
-}
 
 void sleep_s(double seconds) noexcept {
   timespec wait{0, static_cast<long>(seconds * 1e9)};
@@ -107,11 +87,13 @@ class MpiCommunicator final : public Communicator {
 
   void send(const void* data, std::size_t bytes, int peer, int tag) override {
     const InCall mark(*heartbeat_, Call::send, of_world(peer));
+    if (look_) return wait_looking([&](Request& request) { isend(data, bytes, peer, tag, request); });
     const ByteRange range(bytes, limit_);
     check(MPI_Send(data, range.count(), range.type(), peer, tag, comm_), "MPI_Send");
   }
   void recv(void* data, std::size_t bytes, int peer, int tag) override {
     const InCall mark(*heartbeat_, Call::receive, of_world(peer));
+    if (look_) return wait_looking([&](Request& request) { irecv(data, bytes, peer, tag, request); });
     const ByteRange range(bytes, limit_);
     check(MPI_Recv(data, range.count(), range.type(), peer, tag, comm_, MPI_STATUS_IGNORE), "MPI_Recv");
   }
@@ -131,6 +113,8 @@ class MpiCommunicator final : public Communicator {
   }
   void wait_all(std::span<Request> requests) override;
   bool test_all(std::span<Request> requests) override;
+  void while_waiting(const std::function<void()>& look) override { look_ = look; }
+  void abandon(std::span<Request> requests) override;
   bool serialized() const noexcept override {
     int level = MPI_THREAD_SINGLE;
     return MPI_Query_thread(&level) == MPI_SUCCESS && level >= MPI_THREAD_SERIALIZED;
@@ -154,6 +138,13 @@ class MpiCommunicator final : public Communicator {
   std::string broadcast_text(const std::string& mine, int root) override;
 
  private:
+  template <typename Start>
+  void wait_looking(Start&& start) {
+    Request request;
+    start(request);
+    wait_looking(std::span(&request, 1));
+  }
+  void wait_looking(std::span<Request> requests);
   std::int32_t of_world(int peer) const noexcept {
     return peer < 0 || peer >= size_
                ? supervisor::no_peer
@@ -168,10 +159,12 @@ class MpiCommunicator final : public Communicator {
   supervisor::Heartbeat* heartbeat_ = &own_heartbeat_;
   std::vector<std::int32_t> world_ranks_;
   std::int32_t waits_for_ = supervisor::no_peer;  ///< of the latest non-blocking transfer
+  std::function<void()> look_;
 };
 
 void MpiCommunicator::wait_all(std::span<Request> requests) {
   const InCall mark(*heartbeat_, Call::wait, waits_for_);
+  if (look_) return wait_looking(requests);
   // In groups, so that no memory is allocated; MPI makes progress on all transfers whichever group it waits
   // for.
   constexpr std::size_t group = 64;
@@ -185,6 +178,29 @@ void MpiCommunicator::wait_all(std::span<Request> requests) {
       request = Request{};
     }
     check(MPI_Waitall(n, pending.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");
+  }
+}
+
+void MpiCommunicator::wait_looking(std::span<Request> requests) {
+  constexpr unsigned between = 64;  // what is waited for comes first
+  for (unsigned tests = 1; !test_all(requests); ++tests) {
+    if (tests % between != 0) continue;
+    try {
+      look_();
+    } catch (...) {
+      abandon(requests);
+      throw;
+    }
+  }
+}
+
+void MpiCommunicator::abandon(std::span<Request> requests) {
+  for (Request& request : requests) {
+    Slot slot = load(request);
+    if (slot.active == 0) continue;
+    MPI_Cancel(&slot.request);
+    MPI_Request_free(&slot.request);
+    request = Request{};
   }
 }
 

@@ -26,7 +26,43 @@ Exchange::Exchange(Communicator& comm, const PayloadBuffer& arena, std::uint64_t
     throw Error(ErrorKind::internal, "p2p: the arena is smaller than the slots of a batch");
 }
 
+/// A rank whose device failed cannot send or receive payload any more. Each tells the other how it ended, and
+/// listens for that while it waits.
 Series Exchange::run(int peer, bool first, const Limits& limits) {
+  peer_end_ = End::unknown;
+  if (!arena_.on_device()) return take_turns(peer, first, limits);
+  Request word;
+  comm_.irecv(&peer_end_, sizeof peer_end_, peer, end_tag, word);
+  comm_.while_waiting([&] {
+    if (comm_.test_all({&word, 1}) && peer_failed())
+      throw Error(ErrorKind::mpi, "the other end cannot go on");
+  });
+  Series series;
+  try {
+    if (!failure_) series = take_turns(peer, first, limits);
+  } catch (...) {
+    comm_.abandon(requests_);
+    if (!peer_failed()) keep_failure();
+  }
+  comm_.while_waiting({});
+  comm_.send(&end_, sizeof end_, peer, end_tag);
+  comm_.wait_all({&word, 1});
+  if (failure_) std::rethrow_exception(failure_);
+  return peer_failed() ? Series{} : series;
+}
+
+void Exchange::keep_failure() noexcept {
+  failure_ = std::current_exception();
+  end_ = End::gave_up;
+  try {
+    std::rethrow_exception(failure_);
+  } catch (const Error& e) {
+    if (e.kind() == ErrorKind::device) end_ = End::device_failed;
+  } catch (...) {
+  }
+}
+
+Series Exchange::take_turns(int peer, bool first, const Limits& limits) {
   Series series;
   sent_ = 0;
   const double end_s = now_s() + limits.seconds;

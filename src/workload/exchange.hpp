@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <span>
 #include <vector>
 
@@ -20,7 +21,7 @@ enum class Mode { latency, uni, bi, rate, put, get };
 
 /// Tags of the messages of a pair. Only payload messages carry data that is checked; the others keep the two
 /// in step.
-inline constexpr int control_tag = 201, ready_tag = 202, ack_tag = 204;
+inline constexpr int control_tag = 201, ready_tag = 202, ack_tag = 204, end_tag = 205;
 
 /// One batch: `repetitions` messages of `bytes` each way (latency, bi) or one way (all others). A pair that
 /// is too slow for it does with less: see Sizing.
@@ -81,7 +82,12 @@ class Exchange {
   Exchange(Communicator& comm, const PayloadBuffer& arena, std::uint64_t key, const Shape& shape,
            TimedFault fault = {}, RemoteMemory* remote = nullptr);
 
+  /// How a run on devices ended for one of the two.
+  enum class End : std::uint64_t { unknown, well, gave_up, device_failed };
+  /// Between devices, an error is thrown in this run and in all that follow, and the other end learns of it:
+  /// its series is empty then.
   Series run(int peer, bool first, const Limits& limits);
+  End peer_end() const noexcept { return peer_end_; }
 
   const std::vector<PayloadError>& wrong() const noexcept { return wrong_; }
   const Times& times() const noexcept { return times_; }
@@ -94,6 +100,9 @@ class Exchange {
     std::uint64_t bytes = 0, repetitions = 0;
   };
 
+  bool peer_failed() const noexcept { return peer_end_ >= End::gave_up; }
+  void keep_failure() noexcept;
+  Series take_turns(int peer, bool first, const Limits& limits);
   void lead(int peer, const Limits& limits, std::int32_t block, double end_s, Series& series);
   void climb(int peer, const Limits& limits, Series& series);
   void follow(int peer);
@@ -126,6 +135,8 @@ class Exchange {
   double sent_ = 0;  ///< bytes
   std::vector<PayloadError> wrong_;
   Times times_;
+  std::exception_ptr failure_;  ///< of this rank
+  End end_ = End::well, peer_end_ = End::unknown;
 };
 
 }  // namespace assay::workload

@@ -6,6 +6,7 @@
 #include "base/clock.hpp"
 #include "device/corrupt.hpp"
 #include "kernels/payload.hpp"
+#include "suite/together.hpp"
 #include "topology/oversubscription.hpp"
 #include "workload/exchange.hpp"
 
@@ -50,8 +51,15 @@ void run_pair_selftest(const Case& c, Context& context) {
   context.record.declare(selftest_metric());
 
   const double begin = now_s();
-  context.device.payload_fill(kernels::payload_key(key, me, next, 0), out, bytes);
-  context.device.synchronize();
+  Together together(world);
+  together.guarded([&] {
+    context.device.payload_fill(kernels::payload_key(key, me, next, 0), out, bytes);
+    context.device.synchronize();
+  });
+  if (together.any(false)) {
+    together.rethrow();
+    return context.record.set_state(results::CaseState::incomplete, "the device of another rank failed");
+  }
   std::array<Request, 2> requests;
   world.irecv(in, bytes, previous, payload_tag, requests[0]);
   world.isend(out, bytes, next, payload_tag, requests[1]);

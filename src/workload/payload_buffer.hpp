@@ -19,6 +19,8 @@ class PayloadBuffer {
 
   std::byte* data() const noexcept { return memory_.data(); }
   std::size_t size() const noexcept { return memory_.size(); }
+  /// Memory of a device that may fail while the host goes on.
+  bool on_device() const noexcept { return device_ != nullptr; }
 
   void fill(kernels::PayloadKey key, std::byte* at, std::size_t bytes) const {
     if (device_ == nullptr)

@@ -146,6 +146,7 @@ void run_pairs(const Case& c, Context& context) {
   limits.deadline_s = context.end_s;
   const int me = context.world.rank();
   std::size_t done = 0;
+  std::exception_ptr failure;
   for (const p2p::Round& round : schedule) {
     // A rank without a partner waits here without using the core; the vote keeps a late round from being
     // begun by half of them.
@@ -154,7 +155,16 @@ void run_pairs(const Case& c, Context& context) {
     ++done;
     const int peer = p2p::partner_of(round, me);
     if (peer < 0) continue;
-    report_series(spec, shape, exchange.run(peer, me < peer, limits), peer, done - 1, context);
+    try {
+      report_series(spec, shape, exchange.run(peer, me < peer, limits), peer, done - 1, context);
+    } catch (...) {
+      // Without this rank the others would wait here, and its next partners for it.
+      if (!carrier.payload_buffer().on_device()) throw;
+      failure = std::current_exception();
+    }
+    if (exchange.peer_end() == p2p::Exchange::End::device_failed)
+      context.record.event("pair-not-measured", "the device at the other end failed",
+                           end_of(spec, peer, context.topology, context.entities));
   }
   comm.quiet_barrier();
   const std::string path = carrier.path();
@@ -166,6 +176,7 @@ void run_pairs(const Case& c, Context& context) {
   const p2p::Times& times = exchange.times();
   context.record.add_time(times.warmup_s, times.timed_s, times.verify_s);
   if (done < schedule.size()) tell_cut_short(schedule, done, context);
+  if (failure) std::rethrow_exception(failure);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A GPU that fails while the launch is set up, after it could be described: its rank meets that alone, and nobody waits for it."""
+"""A GPU that fails after it could be described, most often while the launch is set up: its rank meets that alone, and nobody waits for it."""
 
 import json
 
@@ -52,6 +52,21 @@ class Start(harness.CliTest):
         """Its memory, algorithms (rank 0 looks for them), what MPI does with its memory, the end."""
         for gpu, waits in [(0, 30), (1, 5), (1, 8)] + [(0, 2), (1, 3), (1, 6)] * outcome.NIGHTLY:
             self.left_out(gpu, f"wait{waits}", "", *LINKS)
+
+    def test_one_that_fails_amid_a_pair_ends_that_case_alone(self):
+        """Its partner learns of it, and all cases of the plan end by themselves."""
+        ways = [("mpi", "uni"), ("mpi", "latency"), ("nccl", "bi"), ("cuda", "put")]
+        for transport, mode in ways if outcome.NIGHTLY else harness.share(ways, 2):
+            with self.subTest(transport=transport, mode=mode):
+                result = self.run_with({1: "wait45"}, "--suites", "p2p", "--p2p.sizes", "65536", "--p2p.modes", mode, "--p2p.transport", transport)
+                self.assert_code(result, 3)
+                said = " ".join(result.stdout.split())
+                self.assertRegex(said, r"p2p/\S+-node-%s ended in error: \S+/gpu1: [^:]+: uncorrectable ECC error" % transport)
+                self.assertRegex(said, r"planned=2 passed=[01] failed=0 skipped=0 error=[12] incomplete=0 ")
+                with h5py.File(self.dir / "r.h5") as f:
+                    names = f["entities/name"].asstr()[:]
+                    failed = [(kind, names[entity].rsplit("/", 1)[1]) for kind, entity in zip(f["events/kind"].asstr()[:], f["events/entity"][:]) if kind == "pair-not-measured"]
+                self.assertEqual(failed, [("pair-not-measured", "gpu1")])
 
     def test_a_gpu_that_works_keeps_its_process(self):
         """In exclusive mode another one could not use it."""

@@ -86,6 +86,12 @@ void NcclCommunicator::wait(Query&& query) {
     check(nccl_.comm_get_async_error(comm_, &state), "ncclCommGetAsyncError");
     check(state, last_.name);
     if (now_s() > settings_.deadline_s) give_up("not over at the deadline: " + doing());
+    if (!look_) continue;
+    try {
+      look_();
+    } catch (const Error& e) {
+      give_up(std::string(e.what()) + "; " + doing());
+    }
   }
 }
 
@@ -272,6 +278,16 @@ bool NcclCommunicator::test_all(std::span<Request> requests) {
     if (now_s() > settings_.deadline_s) give_up("not over at the deadline: " + doing());
   }
   return all;
+}
+
+void NcclCommunicator::abandon(std::span<Request> requests) {
+  transfers_.clear();
+  deliveries_.clear();
+  for (Request& request : requests)
+    if (!is_ours(request))
+      inner_.abandon({&request, 1});
+    else if (request = Request{}; comm_ != nullptr)
+      nccl_.comm_abort(std::exchange(comm_, nullptr));
 }
 
 void NcclCommunicator::order_after(void* stream) {

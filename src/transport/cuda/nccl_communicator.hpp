@@ -51,6 +51,12 @@ class NcclCommunicator final : public ForwardingCommunicator {
   void begin_batch() override { in_batch_ = true; }
   void end_batch() override;
   void give_up_at(double deadline_s) override { settings_.deadline_s = deadline_s; }
+  void while_waiting(const std::function<void()>& look) override {
+    look_ = look;
+    inner_.while_waiting(look);
+  }
+  /// NCCL takes nothing back: it is aborted.
+  void abandon(std::span<Request> requests) override;
   bool usable() const noexcept override { return comm_ != nullptr; }
   bool serialized() const noexcept override { return false; }
 
@@ -133,6 +139,7 @@ class NcclCommunicator final : public ForwardingCommunicator {
   };
   std::vector<Delivery> deliveries_;
   bool in_batch_ = false;
+  std::function<void()> look_;
 };
 
 }  // namespace assay::cuda

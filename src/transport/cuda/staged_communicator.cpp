@@ -175,7 +175,21 @@ bool StagedCommunicator::test_all(std::span<Request> requests) {
 
 void StagedCommunicator::wait_all(std::span<Request> requests) {
   if (std::none_of(requests.begin(), requests.end(), is_staged)) return inner_.wait_all(requests);
-  while (!test_all(requests)) {
+  while (!test_all(requests))
+    if (look_) look_();
+}
+
+void StagedCommunicator::abandon(std::span<Request> requests) {
+  for (Request& request : requests) {
+    if (!is_staged(request)) {
+      inner_.abandon({&request, 1});
+      continue;
+    }
+    if (const auto found = transfers_.find(number_of(request)); found != transfers_.end()) {
+      for (Piece& piece : found->second.pieces) inner_.abandon({&piece.message, 1});
+      transfers_.erase(found);
+    }
+    request = Request{};
   }
 }
 

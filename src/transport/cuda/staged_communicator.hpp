@@ -31,6 +31,11 @@ class StagedCommunicator final : public ForwardingCommunicator {
   void isend(const void* data, std::size_t bytes, int peer, int tag, Request& request) override;
   void irecv(void* data, std::size_t bytes, int peer, int tag, Request& request) override;
   void wait_all(std::span<Request> requests) override;
+  void while_waiting(const std::function<void()>& look) override {
+    look_ = look;
+    inner_.while_waiting(look);
+  }
+  void abandon(std::span<Request> requests) override;
   bool test_all(std::span<Request> requests) override;
   void order_after(void* stream) override;
   void order_before(void* stream, Request& request) override;
@@ -101,7 +106,8 @@ class StagedCommunicator final : public ForwardingCommunicator {
   std::map<std::uint64_t, Transfer> transfers_;  ///< by number, in the order in which they were started
   std::vector<Pinned> spare_;                    ///< of all sizes that were needed
   Pinned room_;                                  ///< of collectives
-  std::vector<float> wide_;                      ///< for sums of bf16, which MPI does not know
+  std::function<void()> look_;
+  std::vector<float> wide_;  ///< for sums of bf16, which MPI does not know
 };
 
 }  // namespace assay::cuda
