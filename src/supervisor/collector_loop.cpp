@@ -21,8 +21,6 @@ namespace assay::supervisor {
 namespace {
 
 constexpr int tick_ms = 100;
-/// Time for the last orders to be read before this process, and with it the launcher's job, ends.
-constexpr double farewell_s = 1.0;
 
 /// Open MPI's launcher waits a quarter of an hour for a host that it cannot reach. All is on disk by now. At
 /// a first signal it asks its daemons to end, at a second it goes at once. Both come before any rank has
@@ -63,7 +61,8 @@ class CollectorLoop {
     raise_open_files();  // the usual soft limit of 1024 is too small for a cluster
     address_.key = random_token();
     if (launch.size > 1) {
-      reception_ = std::make_unique<Reception>(launch.local_size == launch.size, address_, launch.size);
+      reception_ =
+          std::make_unique<Reception>(launch.local_size == launch.size, address_, launch.size, host_name());
       file_ = std::make_unique<RendezvousFile>(plan.folder, job_name(), address_);
     }
     collector_.connected(0, host_name(), now_s());
@@ -78,13 +77,8 @@ class CollectorLoop {
       if (const int signal = take_signal(watch_.signals); signal != 0) collector_.stop(signal, now_s());
       supervisor_.tend();
       welcome_pending();
-      connections_.serve([this](const Message& m) { collector_.handle(m, now_s()); },
-                         [this](int rank) { collector_.disconnected(rank, now_s()); });
+      connections_.serve(now_s(), events_);
       tend();
-      if (reception_ && collector_.everyone_connected()) {
-        reception_.reset();
-        file_.reset();
-      }
     }
     supervisor_.kill_worker();
     if (collector_.lost_a_host()) end_launcher();
@@ -106,6 +100,13 @@ class CollectorLoop {
     if (now < tend_at_s_) return;
     collector_.tend(now);
     tend_at_s_ = now + 1e-6 * connections_.ranks();
+    if (!reception_ || (file_ && !collector_.everyone_connected())) return;
+    // When all have come, it listens only for ranks whose relay is lost.
+    if (!connections_.expects_more(now))
+      reception_->close();
+    else if (!reception_->listening())
+      reception_->listen_again();
+    file_.reset();
   }
 
   void wait(int ms) {
@@ -122,20 +123,18 @@ class CollectorLoop {
 
   void welcome_pending() {
     if (!reception_) return;
-    reception_->serve(
-        now_s(), [this](int rank) { return connections_.open(rank); },
-        [this](int rank, const std::string& host, Stream stream) {
-          connections_.connect(rank, std::move(stream));
-          collector_.connected(rank, host, now_s());
-        });
+    reception_->serve(now_s(), [this](int rank, const std::string& host, Stream stream) {
+      connections_.add(rank, host, std::move(stream));
+    });
   }
 
   void say_farewell() {
     for (int rank = 1; rank < connections_.ranks(); ++rank)
       connections_.send(rank, {MessageType::exit, -1, collector_.code(), ""});
-    for (const double begin = now_s(); connections_.any_open() && now_s() - begin < farewell_s;) {
+    events_ = {[](int, const std::string&) {}, [](const Message&) {}, [](int) {}};
+    for (const double begin = now_s(); connections_.open_count() > 0 && now_s() - begin < farewell_s;) {
       wait(tick_ms / 10);
-      connections_.serve([](const Message&) {}, [](int) {});
+      connections_.serve(now_s(), events_);
     }
   }
 
@@ -148,6 +147,10 @@ class CollectorLoop {
   double tend_at_s_ = 0;
   std::vector<pollfd> fds_;
   Collector collector_;
+  Connections::Events events_ = {
+      [this](int rank, const std::string& host) { collector_.connected(rank, host, now_s()); },
+      [this](const Message& m) { collector_.handle(m, now_s()); },
+      [this](int rank) { collector_.disconnected(rank, now_s()); }};
   Supervisor supervisor_;
 };
 

@@ -14,71 +14,148 @@
 namespace assay::supervisor {
 
 Connections::Connections(int ranks)
-    : epoll_(epoll_create1(EPOLL_CLOEXEC)), connections_(static_cast<std::size_t>(ranks)) {
+    : epoll_(epoll_create1(EPOLL_CLOEXEC)), ranks_(static_cast<std::size_t>(ranks)) {
   if (epoll_ < 0) throw Error(ErrorKind::resource, "the lines to the supervisors cannot be watched");
 }
 
 Connections::~Connections() { ::close(epoll_); }
 
-bool Connections::any_open() const noexcept {
-  return std::any_of(connections_.begin(), connections_.end(),
-                     [](const Connection& line) { return line.stream.open(); });
+int Connections::open_count() const noexcept {
+  return static_cast<int>(std::count_if(connections_.begin(), connections_.end(),
+                                        [](const Connection& c) { return c.stream.open(); }));
 }
 
-void Connections::watch(int operation, int rank) {
-  const Connection& line = connections_[static_cast<std::size_t>(rank)];
+void Connections::watch(int operation, int index) {
+  const Connection& c = at(index);
   epoll_event event{};
   event.events = EPOLLIN;
-  if (line.waits_to_send) event.events |= EPOLLOUT;
-  event.data.u32 = static_cast<std::uint32_t>(rank);
-  if (epoll_ctl(epoll_, operation, line.stream.fd(), &event) != 0)
+  if (c.waits_to_send) event.events |= EPOLLOUT;
+  event.data.u32 = static_cast<std::uint32_t>(index);
+  if (epoll_ctl(epoll_, operation, c.stream.fd(), &event) != 0)
     throw Error(ErrorKind::resource, "the line to a supervisor cannot be watched");
 }
 
-void Connections::connect(int rank, Stream stream) {
-  Connection& line = connections_[static_cast<std::size_t>(rank)];
-  line = {std::move(stream), false};
-  watch(EPOLL_CTL_ADD, rank);
-  push(rank);
+void Connections::add(int rank, const std::string& host, Stream stream) {
+  if (closed_.empty()) {
+    closed_.push_back(static_cast<int>(connections_.size()));
+    connections_.emplace_back();
+  }
+  const int index = closed_.back();
+  closed_.pop_back();
+  at(index) = {std::move(stream), rank, 0, host, served_at_s_, false};
+  watch(EPOLL_CTL_ADD, index);
+  push(index);
 }
 
 /// Sends what the socket takes, and asks to be woken for the rest. False when the other end is gone.
-bool Connections::push(int rank) {
-  Connection& line = connections_[static_cast<std::size_t>(rank)];
-  if (!line.stream.pump_out()) return false;
-  if (line.stream.wants_out() != line.waits_to_send) {
-    line.waits_to_send = !line.waits_to_send;
-    watch(EPOLL_CTL_MOD, rank);
+bool Connections::push(int index) {
+  Connection& c = at(index);
+  if (!c.stream.pump_out()) return false;
+  if (c.stream.wants_out() != c.waits_to_send) {
+    c.waits_to_send = !c.waits_to_send;
+    watch(EPOLL_CTL_MOD, index);
   }
   return true;
 }
 
 void Connections::send(int rank, const Message& message) {
-  if (!open(rank)) return;
-  connections_[static_cast<std::size_t>(rank)].stream.queue(message);
-  push(rank);  // a line that is gone is found by `serve`
+  Rank& r = of(rank);
+  if (r.connection < 0 && r.adrift_at_s == 0) return;
+  Message numbered = r.delivery.number(message);
+  if (r.connection < 0) return;  // sent when it has joined again
+  numbered.rank = rank;
+  at(r.connection).stream.queue(numbered);
+  push(r.connection);  // a connection that is gone is found by `serve`
 }
 
-void Connections::serve(const Take& take, const Gone& gone) {
+void Connections::serve(double now, const Events& events) {
+  // While this process did not run, nobody was heard.
+  const double away_s = now - std::exchange(served_at_s_, now);
+  if (away_s > relay_silence_s / 2)
+    for (Connection& c : connections_) c.heard_at_s += away_s;
   std::array<epoll_event, 256> ready;
   const int n = epoll_wait(epoll_, ready.data(), static_cast<int>(ready.size()), 0);
   for (int i = 0; i < n; ++i) {
-    const int rank = static_cast<int>(ready[static_cast<std::size_t>(i)].data.u32);
-    Stream& stream = connections_[static_cast<std::size_t>(rank)].stream;
+    const int index = static_cast<int>(ready[static_cast<std::size_t>(i)].data.u32);
+    Stream& stream = at(index).stream;
     bool alive = false;
     try {
-      alive = push(rank) && stream.pump_in();
-      while (auto message = stream.take()) {
-        message->rank = rank;
-        take(*message);
-      }
+      alive = push(index) && stream.pump_in();
+      at(index).heard_at_s = now;
+      while (const auto message = stream.take()) take(index, *message, events);
     } catch (const Error&) {
       alive = false;
     }
-    if (alive) continue;
-    stream.close();
-    gone(rank);
+    if (!alive) broke(index, now, events);
   }
+  if (adrift_ == 0 || now < adrift_check_at_s_) return;
+  adrift_check_at_s_ = now + 0.1;  // it visits every rank
+  for (int rank = 1; rank < ranks(); ++rank)
+    if (of(rank).adrift_at_s > 0 && now - of(rank).adrift_at_s > grace_s) leave(rank, events);
+}
+
+void Connections::take(int index, const Message& message, const Events& events) {
+  if (message.rank <= 0 || message.rank >= ranks()) return;
+  Rank& r = of(message.rank);
+  if (message.type == MessageType::join) {
+    join(index, message, events);
+  } else if (r.connection != index) {
+    return;  // it has another connection since, or is not of this node
+  } else if (message.type == MessageType::left) {
+    if (message.number == r.attempt) leave(message.rank, events);
+  } else if (message.type < MessageType::join && r.delivery.take(message)) {
+    events.take(message);
+  }
+}
+
+void Connections::join(int index, const Message& m, const Events& events) {
+  Connection& c = at(index);
+  Rank& r = of(m.rank);
+  if (m.text != c.host || m.number <= r.attempt || (r.attempt > 0 && r.host != c.host)) return;
+  if (r.connection >= 0) --at(r.connection).joined;
+  if (std::exchange(r.adrift_at_s, 0) > 0) --adrift_;
+  r.connection = index;
+  r.attempt = m.number;
+  r.host = c.host;
+  ++c.joined;
+  c.stream.queue({MessageType::joined, m.rank, m.number, "", 0, r.delivery.received()});
+  r.delivery.send_again(m.received, [&](Message again) {
+    again.rank = m.rank;
+    c.stream.queue(again);
+  });
+  push(index);
+  events.joined(m.rank, r.host);
+}
+
+void Connections::leave(int rank, const Events& events) {
+  Rank& r = of(rank);
+  if (std::exchange(r.adrift_at_s, 0) > 0) --adrift_;
+  if (r.connection >= 0) --at(r.connection).joined;
+  r.connection = -1;
+  r.delivery.forget();
+  events.gone(rank);
+}
+
+/// The rank whose supervisor was at the other end is gone; the others of its node may come back.
+void Connections::broke(int index, double now, const Events& events) {
+  Connection& c = at(index);
+  c.stream.close();
+  closed_.push_back(index);
+  if (of(c.rank).connection == index) leave(c.rank, events);
+  for (int rank = 1; c.joined > 0 && rank < ranks(); ++rank) {
+    Rank& r = of(rank);
+    if (r.connection != index) continue;
+    r.connection = -1;
+    r.adrift_at_s = now;
+    ++adrift_;
+    --c.joined;
+  }
+}
+
+bool Connections::expects_more(double now) const noexcept {
+  return adrift_ > 0 || std::any_of(connections_.begin(), connections_.end(), [&](const Connection& c) {
+           return c.stream.open() && c.joined > 1 && now - c.heard_at_s > relay_silence_s;
+         });
 }
 
 }  // namespace assay::supervisor

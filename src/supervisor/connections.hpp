@@ -2,19 +2,31 @@
 #pragma once
 
 #include <functional>
+#include <string>
 #include <vector>
 
+#include "supervisor/delivery.hpp"
 #include "supervisor/wire.hpp"
 
 namespace assay::supervisor {
 
-/// The collector's lines to the other supervisors, by rank. There can be thousands; only ready ones are read.
+/// A supervisor that lost its relay looks so long for another way to the collector, in s.
+inline constexpr double takeover_s = 5.0;
+
+/// The collector's connections. One may serve all ranks of a node, and a rank may change its connection:
+/// `join` messages say which ranks each connection reaches. There can be thousands; only ready ones are read.
 class Connections {
  public:
-  /// A broken line, or one with an invalid message, is closed before this is called.
-  using Gone = std::function<void(int rank)>;
-  /// `message.rank` is that of the line, whatever the message contains.
-  using Take = std::function<void(const Message& message)>;
+  /// Without a way to the collector for longer, a rank is gone.
+  static constexpr double grace_s = takeover_s + 1.0;
+  /// A relay that was not heard for so long may be stopped: its node's other ranks look for another way.
+  static constexpr double relay_silence_s = 1.5;
+
+  struct Events {
+    std::function<void(int rank, const std::string& host)> joined;  ///< also after a change of connection
+    std::function<void(const Message& message)> take;               ///< `message.rank` is the sender
+    std::function<void(int rank)> gone;                             ///< is not called twice
+  };
 
   explicit Connections(int ranks);  ///< Throws Error(resource).
   ~Connections();
@@ -23,27 +35,48 @@ class Connections {
 
   /// Readable when `serve` has something to do.
   int fd() const noexcept { return epoll_; }
-  int ranks() const noexcept { return static_cast<int>(connections_.size()); }
-  bool open(int rank) const noexcept { return connections_[static_cast<std::size_t>(rank)].stream.open(); }
-  bool any_open() const noexcept;
+  int ranks() const noexcept { return static_cast<int>(ranks_.size()); }
+  int open_count() const noexcept;
 
-  /// With what is queued in the stream. Throws Error(resource).
-  void connect(int rank, Stream stream);
-  /// Queues it where the socket takes no more; nothing when the line is closed.
+  /// An authenticated connection of the supervisor of `rank`, with what is queued in the stream. Throws
+  /// Error(resource).
+  void add(int rank, const std::string& host, Stream stream);
+  /// Queues it where the socket takes no more; keeps it while the rank changes its connection.
   void send(int rank, const Message& message);
   /// One look at what is ready, without waiting.
-  void serve(const Take& take, const Gone& gone);
+  void serve(double now, const Events& events);
+  /// Whether ranks may look for another connection, so that the collector must listen.
+  bool expects_more(double now) const noexcept;
 
  private:
   struct Connection {
     Stream stream;
+    int rank = -1;  ///< whose supervisor is at the other end
+    int joined = 0;
+    std::string host;
+    double heard_at_s = 0;
     bool waits_to_send = false;
   };
-  bool push(int rank);
-  void watch(int operation, int rank);
+  struct Rank {
+    int connection = -1, attempt = 0;
+    double adrift_at_s = 0;  ///< since when it has no connection; 0: it has one, or is gone
+    std::string host;
+    Delivery delivery;
+  };
+  Rank& of(int rank) noexcept { return ranks_[static_cast<std::size_t>(rank)]; }
+  Connection& at(int index) noexcept { return connections_[static_cast<std::size_t>(index)]; }
+  bool push(int index);
+  void watch(int operation, int index);
+  void take(int index, const Message& message, const Events& events);
+  void join(int index, const Message& message, const Events& events);
+  void leave(int rank, const Events& events);
+  void broke(int index, double now, const Events& events);
 
-  int epoll_;
+  int epoll_, adrift_ = 0;
+  double served_at_s_ = 0, adrift_check_at_s_ = 0;
   std::vector<Connection> connections_;
+  std::vector<int> closed_;  ///< places in `connections_` to be used again
+  std::vector<Rank> ranks_;
 };
 
 }  // namespace assay::supervisor

@@ -74,14 +74,20 @@ std::optional<Guest> guest_of(const Message& hello, const std::string& key, cons
   return guest;
 }
 
-Message welcome(const std::string& key, const std::string& challenge, const Guest& guest) {
-  return {MessageType::welcome, guest.rank, 0,
-          hmac(key, said("collector", challenge, guest.own, guest.rank, 0, ""))};
+Message welcome(const std::string& key, const std::string& challenge, const Guest& guest, Host host) {
+  const auto number = static_cast<std::int32_t>(host);
+  return {MessageType::welcome, guest.rank, number,
+          hmac(key, said("collector", challenge, guest.own, guest.rank, number, ""))};
 }
 
 bool is_welcome(const Message& message, const std::string& key, const std::string& challenge,
                 const Guest& guest) {
-  return message.type == MessageType::welcome && equal(message.text, welcome(key, challenge, guest).text);
+  return message.type == MessageType::welcome &&
+         equal(message.text, welcome(key, challenge, guest, static_cast<Host>(message.number)).text);
+}
+
+std::string node_socket_name(const std::string& key, const std::string& host) {
+  return "assay-" + hmac(key, "node\n" + host).substr(0, token_digits / 2);
 }
 
 }  // namespace assay::supervisor

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -34,9 +35,15 @@ struct Guest {
 };
 std::optional<Guest> guest_of(const Message& hello, const std::string& key, const std::string& challenge,
                               int size);
-/// The collector's answer, and its check.
-Message welcome(const std::string& key, const std::string& challenge, const Guest& guest);
+/// Who answers: the collector, or a supervisor that relays its node's messages to it.
+enum class Host : std::int32_t { collector, relay };
+/// The answer, and its check.
+Message welcome(const std::string& key, const std::string& challenge, const Guest& guest,
+                Host host = Host::collector);
 bool is_welcome(const Message& message, const std::string& key, const std::string& challenge,
                 const Guest& guest);
+
+/// The Unix socket of a node's relay in the abstract namespace: only those with the key can know it.
+std::string node_socket_name(const std::string& key, const std::string& host);
 
 }  // namespace assay::supervisor

@@ -16,9 +16,12 @@ struct Watch {
   Heartbeat& heartbeat;
 };
 
-/// Rank 0's supervisor has a line to each of the others. Throws Error(usage) when this process may not open
-/// as many files.
-void require_open_files(int ranks);
+/// Time for the last orders to be read before a process, and with it the launcher's job, ends.
+inline constexpr double farewell_s = 1.0;
+
+/// Rank 0's supervisor has a connection to each of the others of its node, and one to each other node.
+/// Throws Error(usage) when this process may not open as many files.
+void require_open_files(const LaunchEnvironment& launch);
 
 /// Rank 0's supervisor: leads the run. Returns the exit code of all.
 int collector_loop(const SupervisorPlan& plan, const LaunchEnvironment& launch, const Watch& watch);

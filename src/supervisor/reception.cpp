@@ -19,20 +19,33 @@ namespace assay::supervisor {
 /// ranks, and more of those who are about to answer stay than are given up meanwhile.
 constexpr int most_at_once = Reception::most_pending / 2;
 
-Reception::Reception(bool loopback_only, Address& address, int ranks)
+Reception::Reception(bool loopback_only, Address& address, int ranks, const std::string& host)
     : sockets_(listen_on(loopback_only, address)),
+      local_socket_(listen_local(node_socket_name(address.key, host))),
       key_(address.key),
       ranks_(ranks),
       missing_(static_cast<std::size_t>(ranks) - 1) {}
 
+Reception::Reception(int socket, std::string key, int ranks, std::size_t missing)
+    : local_socket_(socket), host_(Host::relay), key_(std::move(key)), ranks_(ranks), missing_(missing) {}
+
+Reception::~Reception() {
+  close();
+  for (const int fd : sockets_) ::close(fd);
+}
+
 void Reception::watch(std::vector<pollfd>& fds) const {
+  if (!listening_) return;
+  if (local_socket_ >= 0) fds.push_back({local_socket_, POLLIN, 0});
   for (const int fd : sockets_) fds.push_back({fd, POLLIN, 0});
   for (const PendingConnection& s : pending_)
     fds.push_back({s.stream.fd(), static_cast<short>(POLLIN | (s.stream.wants_out() ? POLLOUT : 0)), 0});
 }
 
 void Reception::take_in(double now) {
-  for (const int socket : sockets_) {
+  std::vector<int> sockets = sockets_;
+  if (local_socket_ >= 0) sockets.push_back(local_socket_);
+  for (const int socket : sockets) {
     for (int i = 0, fd;
          i < most_at_once && (fd = accept4(socket, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0;
          ++i) {
@@ -51,15 +64,15 @@ void Reception::take_in(double now) {
   }
 }
 
-void Reception::serve(double now, const Open& open, const Enter& enter) {
+void Reception::serve(double now, const Enter& enter) {
   if (!listening()) return;
   // Pending connections come before new ones: an answer that has arrived is read.
-  for (PendingConnection& s : pending_) introduce(s, now, open, enter);
+  for (PendingConnection& s : pending_) introduce(s, now, enter);
   std::erase_if(pending_, [](const PendingConnection& s) { return !s.stream.open(); });
   take_in(now);
 }
 
-void Reception::introduce(PendingConnection& pending, double now, const Open& open, const Enter& enter) {
+void Reception::introduce(PendingConnection& pending, double now, const Enter& enter) {
   try {
     const bool alive = pending.stream.pump_out() && pending.stream.pump_in();
     const auto message = pending.stream.take();
@@ -68,13 +81,14 @@ void Reception::introduce(PendingConnection& pending, double now, const Open& op
       return;
     }
     const auto guest = guest_of(*message, key_, pending.challenge, ranks_);
-    if (!guest || open(guest->rank)) {
+    if (!guest) {
       pending.stream.close();
       return;
     }
     pending.stream.allow_large();
-    --missing_;
-    pending.stream.queue(welcome(key_, pending.challenge, *guest));
+    if (missing_ > 0) --missing_;
+    pending.stream.queue(welcome(key_, pending.challenge, *guest, host_));
+    pending.stream.pump_out();
     enter(guest->rank, guest->host, std::move(pending.stream));
   } catch (const Error&) {
     pending.stream.close();
@@ -82,8 +96,15 @@ void Reception::introduce(PendingConnection& pending, double now, const Open& op
 }
 
 void Reception::close() noexcept {
-  for (const int fd : std::exchange(sockets_, {})) ::close(fd);
+  if (!std::exchange(listening_, false)) return;
+  for (const int fd : sockets_) shutdown(fd, SHUT_RD);  // refuses connections from here on
+  if (local_socket_ >= 0) ::close(std::exchange(local_socket_, -1));
   pending_.clear();
+}
+
+void Reception::listen_again() noexcept {
+  listening_ = true;
+  for (const int fd : sockets_) listen(fd, most_in_line);
 }
 
 }  // namespace assay::supervisor

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "supervisor/handshake.hpp"
 #include "supervisor/rendezvous.hpp"
 #include "supervisor/wire.hpp"
 
@@ -17,23 +18,26 @@ namespace assay::supervisor {
 class Reception {
  public:
   static constexpr std::size_t most_pending = 256;  ///< beside those of the missing supervisors
-  static constexpr double introduce_s = 1.0;   ///< a connection that has not shown the key by then is closed
-  using Open = std::function<bool(int rank)>;  ///< whether that rank is in already
+  static constexpr double introduce_s = 1.0;  ///< a connection that has not shown the key by then is closed
   using Enter = std::function<void(int rank, const std::string& host, Stream stream)>;
 
-  /// Listens and completes `address`. Throws Error(resource).
-  Reception(bool loopback_only, Address& address, int ranks);
-  ~Reception() { close(); }
+  /// The collector's: listens and completes `address`. `host`: supervisors of this node connect to its Unix
+  /// socket. Throws Error(resource).
+  Reception(bool loopback_only, Address& address, int ranks, const std::string& host);
+  /// A relay's: takes over a socket that listens.
+  Reception(int socket, std::string key, int ranks, std::size_t missing);
+  ~Reception();
   Reception(const Reception&) = delete;
   Reception& operator=(const Reception&) = delete;
 
-  bool listening() const noexcept { return !sockets_.empty(); }
+  bool listening() const noexcept { return listening_; }
   std::size_t pending() const noexcept { return pending_.size(); }
   void watch(std::vector<pollfd>& fds) const;
-  /// Accepts connections and passes on authenticated ones, once per rank.
-  void serve(double now, const Open& open, const Enter& enter);
-  /// All are connected; accepts no more.
+  /// Accepts connections and passes on authenticated ones.
+  void serve(double now, const Enter& enter);
+  /// All are connected; accepts no more. The port stays taken, for `listen_again`.
   void close() noexcept;
+  void listen_again() noexcept;
 
  private:
   struct PendingConnection {
@@ -42,9 +46,12 @@ class Reception {
     double since_s;
   };
   void take_in(double now);
-  void introduce(PendingConnection& pending, double now, const Open& open, const Enter& enter);
+  void introduce(PendingConnection& pending, double now, const Enter& enter);
 
   std::vector<int> sockets_;
+  int local_socket_ = -1;
+  bool listening_ = true;
+  Host host_ = Host::collector;
   std::vector<PendingConnection> pending_;
   std::string key_;
   int ranks_;

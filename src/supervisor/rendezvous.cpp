@@ -9,10 +9,12 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -171,28 +173,45 @@ std::vector<std::string> launch_addresses() {
   return out;
 }
 
-/// Limit of connections that wait for acceptance. In a flood of connections a longer queue delays a
-/// supervisor beyond its time limit.
-constexpr int most_in_line = 1024;
+int close_with_error(int fd) noexcept {
+  const int error = errno;
+  if (fd >= 0) close(fd);
+  errno = error;
+  return -1;
+}
 
-/// A socket that listens there; `port` 0 takes any and is set. -1 when that cannot be.
-int listen_at(const std::string& host, std::uint16_t& port) {
+/// A TCP socket bound there; `port` 0 takes any and is set. -1 when that cannot be.
+int bind_at(const std::string& host, std::uint16_t& port) {
   sockaddr_in in{};
   in.sin_family = AF_INET;
   in.sin_port = htons(port);
   socklen_t size = sizeof in;
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (fd < 0) return -1;
-  if (inet_pton(AF_INET, host.c_str(), &in.sin_addr) != 1 ||
-      bind(fd, reinterpret_cast<sockaddr*>(&in), sizeof in) != 0 || listen(fd, most_in_line) != 0 ||
-      getsockname(fd, reinterpret_cast<sockaddr*>(&in), &size) != 0) {
-    const int error = errno;
-    close(fd);
-    errno = error;
-    return -1;
-  }
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), on = 1;
+  // Its connections do not keep it from listening again.
+  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  if (fd < 0 || inet_pton(AF_INET, host.c_str(), &in.sin_addr) != 1 ||
+      bind(fd, reinterpret_cast<sockaddr*>(&in), sizeof in) != 0 ||
+      getsockname(fd, reinterpret_cast<sockaddr*>(&in), &size) != 0)
+    return close_with_error(fd);
   port = ntohs(in.sin_port);
   return fd;
+}
+
+/// A socket that listens there. Only a socket bound to a port by its number keeps it while it does not
+/// listen.
+int listen_at(const std::string& host, std::uint16_t& port) {
+  if (port == 0) close_with_error(bind_at(host, port));
+  const int fd = port == 0 ? -1 : bind_at(host, port);
+  return fd >= 0 && listen(fd, most_in_line) == 0 ? fd : close_with_error(fd);
+}
+
+/// The length of the address.
+socklen_t local_address(const std::string& name, sockaddr_un& un) noexcept {
+  un = {};
+  un.sun_family = AF_UNIX;
+  name.copy(un.sun_path + 1, sizeof un.sun_path - 1);
+  return static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 +
+                                std::min(name.size(), sizeof un.sun_path - 1));
 }
 
 }  // namespace
@@ -233,6 +252,23 @@ int start_connect(const std::string& host, std::uint16_t port) noexcept {
   if (connect(fd, reinterpret_cast<sockaddr*>(&in), sizeof in) == 0 || errno == EINPROGRESS) return fd;
   close(fd);
   return -1;
+}
+
+int listen_local(const std::string& name) noexcept {
+  sockaddr_un un;
+  const socklen_t size = local_address(name, un);
+  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd >= 0 && bind(fd, reinterpret_cast<sockaddr*>(&un), size) == 0 && listen(fd, most_in_line) == 0)
+    return fd;
+  return close_with_error(fd);
+}
+
+int connect_local(const std::string& name) noexcept {
+  sockaddr_un un;
+  const socklen_t size = local_address(name, un);
+  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd >= 0 && connect(fd, reinterpret_cast<sockaddr*>(&un), size) == 0) return fd;
+  return close_with_error(fd);
 }
 
 }  // namespace assay::supervisor

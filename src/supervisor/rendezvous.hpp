@@ -40,6 +40,10 @@ class RendezvousFile {
   std::string path_;
 };
 
+/// Limit of connections that wait for acceptance. In a flood of connections a longer queue delays a
+/// supervisor beyond its time limit.
+inline constexpr int most_in_line = 1024;
+
 /// Listening TCP sockets, all with one port: on loopback only when all ranks are on this machine, else on the
 /// addresses by which this machine reaches the launcher; on all its addresses if the launcher gives none.
 /// Throws Error(resource).
@@ -49,5 +53,10 @@ std::vector<int> listen_on(bool loopback_only, Address& address);
 std::vector<std::string> addresses_in(const std::string& text);
 /// A socket with a pending connection to one host; -1 on error.
 int start_connect(const std::string& host, std::uint16_t port) noexcept;
+
+/// A Unix socket in the abstract namespace, which the kernel removes with its process. -1 on error with
+/// errno: EADDRINUSE when another process listens there, ECONNREFUSED when none does.
+int listen_local(const std::string& name) noexcept;
+int connect_local(const std::string& name) noexcept;
 
 }  // namespace assay::supervisor

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -53,12 +54,16 @@ int take_signal(int signals) noexcept {
   return found;
 }
 
-void require_open_files(int ranks) {
+void require_open_files(const LaunchEnvironment& launch) {
   constexpr std::uint64_t others = 64;  // files, sockets of those who knock, what the launcher left open
-  const std::uint64_t needed = static_cast<std::uint64_t>(ranks) + others, allowed = most_open_files();
-  if (ranks > 1 && allowed < needed)
-    throw_usage("rank 0 needs " + std::to_string(needed) + " open files for " + std::to_string(ranks) +
-                " ranks, and its hard limit is " + std::to_string(allowed) +
+  const int node = std::max(launch.local_size, 1);  // the other nodes may have as many ranks, or fewer
+  const int nodes = (launch.size - 1) / node + 1;
+  const std::uint64_t needed = static_cast<std::uint64_t>(node + nodes - 1) + others,
+                      allowed = most_open_files();
+  if (launch.size > 1 && allowed < needed)
+    throw_usage("rank 0 needs " + std::to_string(needed) + " open files for " + std::to_string(launch.size) +
+                (nodes > 1 ? " ranks on " + std::to_string(nodes) + " nodes" : " ranks") +
+                ", and its hard limit is " + std::to_string(allowed) +
                 ": raise it where ranks are started (ulimit -Hn " + std::to_string(needed) + ")");
 }
 
@@ -68,7 +73,7 @@ int run_supervised(const SupervisorPlan& plan) {
     launch.rank = 0;
     launch.size = launch.local_size = 1;
   }
-  if (launch.rank == 0) require_open_files(launch.size);
+  if (launch.rank == 0) require_open_files(launch);
   const SharedHeartbeat heartbeat;
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)

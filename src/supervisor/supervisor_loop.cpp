@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <csignal>
@@ -10,15 +7,13 @@
 #include <vector>
 
 #include "base/clock.hpp"
-#include "base/error.hpp"
 #include "supervisor/loops.hpp"
-#include "supervisor/search.hpp"
+#include "supervisor/route.hpp"
 
 namespace assay::supervisor {
 namespace {
 
 constexpr int supervisor_tick_ms = 100;
-constexpr unsigned unacknowledged_ms = 8000;
 
 class SupervisorLoop {
  public:
@@ -27,23 +22,23 @@ class SupervisorLoop {
         rank_(launch.rank),
         watch_(watch),
         supervisor_(watch.worker, watch.link, watch.heartbeat, launch.rank,
-                    [this](const Message& m) { up(m); }),
-        search_(plan.folder, launch.rank, launch.size) {}
+                    [this](const Message& m) { route_.send(m); }),
+        route_(plan.folder, {launch.rank, launch.size, std::max(launch.local_size, 1), host_name()}) {}
 
   int run() {
     for (;;) {
       wait();
       if (const int signal = take_signal(watch_.signals); signal != 0) asked_to_end(signal);
       supervisor_.tend();
-      if (!collector_.open()) {
-        if (met_) return alone();
-        find();
-        if (!collector_.open() && supervisor_.worker_ended()) return supervisor_.own_code();
-        continue;
+      route_.serve(supervisor_.address(), now_s(), [this](const Message& m) { obey(m); });
+      if (exit_code_ >= 0) {
+        // The others of this node have their orders through this process.
+        if (route_.relays_nothing() || route_.lost() || now_s() - exit_at_s_ > farewell_s) return exit_code_;
+      } else if (route_.lost()) {
+        return alone();
+      } else if (!route_.met() && supervisor_.worker_ended()) {
+        return supervisor_.own_code();
       }
-      const bool alive = collector_.pump_out() && collector_.pump_in();
-      if (const int code = obey(); code >= 0) return code;
-      if (!alive) collector_.close();
     }
   }
 
@@ -53,52 +48,23 @@ class SupervisorLoop {
     if (supervisor_.link_fd() >= 0)
       fds.push_back(
           {supervisor_.link_fd(), static_cast<short>(POLLIN | (supervisor_.wants_out() ? POLLOUT : 0)), 0});
-    if (!collector_.open()) search_.watch(fds);
-    if (collector_.open())
-      fds.push_back(
-          {collector_.fd(), static_cast<short>(POLLIN | (collector_.wants_out() ? POLLOUT : 0)), 0});
-    poll(fds.data(), fds.size(), collector_.open() ? supervisor_tick_ms : supervisor_tick_ms / 4);
+    route_.watch(fds);
+    poll(fds.data(), fds.size(), route_.joined() ? supervisor_tick_ms : supervisor_tick_ms / 4);
   }
 
-  void up(const Message& message) {
-    if (collector_.open()) {
-      collector_.queue(message);
-      collector_.pump_out();
-    } else if (message.type != MessageType::status) {
-      unsaid_.push_back(message);
+  void obey(const Message& message) {
+    if (message.type != MessageType::exit) {
+      supervisor_.command(message);
+      return;
     }
-  }
-
-  void find() {
-    collector_ = search_.round(supervisor_.address(), now_s());
-    if (!collector_.open()) return;
-    met_ = true;
-    // What is sent twice a second must be acknowledged: a collector behind a cut cable is gone.
-    setsockopt(collector_.fd(), IPPROTO_TCP, TCP_USER_TIMEOUT, &unacknowledged_ms, sizeof unacknowledged_ms);
-    for (const Message& m : unsaid_) collector_.queue(m);
-    unsaid_.clear();
-    collector_.pump_out();
-  }
-
-  /// The exit code when the collector has said so, else -1.
-  int obey() {
-    try {
-      while (const auto message = collector_.take()) {
-        if (message->type == MessageType::exit) {
-          supervisor_.kill_worker();
-          return message->number;
-        }
-        supervisor_.command(*message);
-      }
-    } catch (const Error&) {
-      collector_.close();
-    }
-    return -1;
+    supervisor_.kill_worker();
+    exit_code_ = message.number;
+    exit_at_s_ = now_s();
   }
 
   void asked_to_end(int signal) {
-    if (collector_.open())
-      up({MessageType::stop_request, rank_, signal, ""});
+    if (route_.met())
+      route_.send({MessageType::stop_request, rank_, signal, ""});
     else
       supervisor_.kill_worker();
   }
@@ -114,11 +80,10 @@ class SupervisorLoop {
   const SupervisorPlan& plan_;
   int rank_;
   const Watch& watch_;
-  Stream collector_;
   Supervisor supervisor_;
-  Search search_;
-  std::vector<Message> unsaid_;
-  bool met_ = false;
+  Route route_;
+  int exit_code_ = -1;
+  double exit_at_s_ = 0;
 };
 
 }  // namespace

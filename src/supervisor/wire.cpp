@@ -20,6 +20,7 @@ struct Header {
   std::uint32_t magic = 0;
   MessageType type = MessageType::status;
   std::int32_t rank = 0, number = 0;
+  std::uint32_t sequence = 0, received = 0;
   std::uint64_t length = 0;
 };
 constexpr std::uint32_t magic = 0x61737379;
@@ -68,6 +69,8 @@ void Stream::queue(const Message& message) {
   header.type = message.type;
   header.rank = message.rank;
   header.number = message.number;
+  header.sequence = message.sequence;
+  header.received = message.received;
   header.length = message.text.size();
   if (sent_ == out_.size()) {
     out_.clear();
@@ -112,12 +115,14 @@ std::optional<Message> Stream::take() {
   if (in_.size() - taken_ < sizeof(Header)) return std::nullopt;
   Header header;
   std::memcpy(static_cast<void*>(&header), in_.data() + taken_, sizeof header);
-  if (header.magic != magic || header.type < MessageType::hello || header.type > MessageType::step)
+  if (header.magic != magic || header.type < MessageType::hello || header.type > MessageType::last)
     throw Error(ErrorKind::data, "not a message of a supervisor");
   if (header.length > limit_) throw Error(ErrorKind::data, "a message of a supervisor is too long");
   if (in_.size() - taken_ - sizeof header < header.length) return std::nullopt;
-  Message message{header.type, header.rank, header.number,
-                  in_.substr(taken_ + sizeof header, static_cast<std::size_t>(header.length))};
+  Message message{
+      header.type,     header.rank,
+      header.number,   in_.substr(taken_ + sizeof header, static_cast<std::size_t>(header.length)),
+      header.sequence, header.received};
   taken_ += sizeof header + static_cast<std::size_t>(header.length);
   return message;
 }

@@ -33,6 +33,13 @@ enum class MessageType : std::uint32_t {
   address,  ///< rank 0: where the collector listens
   started,  ///< number: kind of the error, -1 for none; text: its message
   step,     ///< number: case to run, or one of the two below
+  // between a supervisor, the relay of its node and the collector (route.hpp)
+  join,            ///< up: a rank is reached over this connection; number: its attempt, text: its host
+  joined,          ///< the collector's answer; number: the attempt
+  left,            ///< relay -> collector: the connection of a rank to its relay broke; number: its attempt
+  beat,            ///< relay -> supervisor: the relay runs
+  collector_gone,  ///< relay -> supervisor
+  last = collector_gone
 };
 inline constexpr int no_more_cases = -1;
 inline constexpr int next_segment = -2;  ///< plan again with the next seed and send `ready` again
@@ -42,6 +49,8 @@ struct Message {
   std::int32_t rank = -1;
   std::int32_t number = 0;
   std::string text;
+  std::uint32_t sequence = 0;  ///< see Delivery; 0: may be lost
+  std::uint32_t received = 0;  ///< the last sequence number that the sender has received
 };
 
 /// One non-blocking end of a connection. Owns the descriptor.
@@ -63,6 +72,7 @@ class Stream {
 
   void queue(const Message& message);
   bool wants_out() const noexcept { return sent_ < out_.size(); }
+  std::size_t unsent_bytes() const noexcept { return out_.size() - sent_; }
   /// Sends what the socket takes now. False when the other end is gone.
   bool pump_out() noexcept;
   /// Reads available data. False when the other end is gone; earlier messages can still be taken.

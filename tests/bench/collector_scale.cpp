@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What leading a run costs rank 0's machine when there are many ranks: the real collector with its sockets in
-// a process of its own, and all the other supervisors' ends of the lines in this one. They say hello, report
-// where they are as often as supervisors do and hand in a record for each case.
-//   assay_collector_scale RANKS SECONDS
+// a process of its own, and the other ends of its connections in this one: of the relay of each node, and of
+// each supervisor of its own node. They say hello, report for each rank as often as supervisors do and hand
+// in a record of each rank for each case.
+//   assay_collector_scale RANKS SECONDS [RANKS_PER_NODE]
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
@@ -17,6 +18,8 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -78,7 +81,8 @@ class Timing final : public Controller {
     if (!turnovers_.empty())
       std::printf("a case handed out and collected: median %.1f ms, worst %.1f ms\n",
                   1e3 * turnovers_[turnovers_.size() / 2], 1e3 * turnovers_.back());
-    std::printf("memory %.0f MB\n", 1e-3 * static_cast<double>(used.ru_maxrss));
+    std::printf("memory %.0f MB, %td open files\n", 1e-3 * static_cast<double>(used.ru_maxrss),
+                std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {}));
     return why.empty() ? 0 : 3;
   }
   void discard() noexcept override {}
@@ -97,18 +101,33 @@ class Timing final : public Controller {
   std::vector<double> turnovers_;
 };
 
+/// One connection, and the ranks that it reaches.
 struct Client {
   Stream line;
+  int first = 0, ranks = 1;
+  int left = 0;
+};
+struct Rank {
+  std::size_t client = 0;
   double next_status_s = 0;
-  bool left = false;
+  std::uint32_t received = 0;
+  bool joined = false;
 };
 
-/// All supervisors but the collector's own, and rank 0's worker (client 0).
+/// The relays of all nodes, the supervisors of the collector's own node, and rank 0's worker (client 0).
 class Clients {
  public:
-  Clients(int ranks, double long_s, int worker_line)
-      : ranks_(ranks), long_s_(long_s), epoll_(epoll_create1(EPOLL_CLOEXEC)) {
-    clients_.resize(static_cast<std::size_t>(ranks));
+  Clients(int ranks, int per_node, double long_s, int worker_line)
+      : per_node_(per_node),
+        long_s_(long_s),
+        epoll_(epoll_create1(EPOLL_CLOEXEC)),
+        ranks_(static_cast<std::size_t>(ranks)) {
+    for (int first = 0; first < ranks; first += clients_.back().ranks) {
+      Client& c = clients_.emplace_back();
+      c.first = first;
+      c.ranks = first < per_node ? 1 : std::min(per_node, ranks - first);
+      for (int rank = first; rank < first + c.ranks; ++rank) of(rank).client = clients_.size() - 1;
+    }
     clients_[0].line = Stream(worker_line);
     add(0);
     clients_[0].line.queue({MessageType::start, 0, 0, ""});
@@ -122,23 +141,23 @@ class Clients {
   void run() {
     const std::string where = to_text(read(*heartbeat_));
     const double begin = now_s();
-    for (std::size_t i = 0; i < clients_.size(); ++i)  // supervisors do not report in step
-      clients_[i].next_status_s =
-          begin + status_every_s * static_cast<double>(i) / static_cast<double>(clients_.size());
+    for (std::size_t i = 0; i < ranks_.size(); ++i)  // supervisors do not report in step
+      ranks_[i].next_status_s =
+          begin + status_every_s * static_cast<double>(i) / static_cast<double>(ranks_.size());
     std::vector<epoll_event> ready(512);
-    while (left_ < ranks_) {
+    while (left_ < clients_.size()) {
       const int n = epoll_wait(epoll_, ready.data(), static_cast<int>(ready.size()), 1);
       for (int i = 0; i < n; ++i) serve(ready[static_cast<std::size_t>(i)].data.u64);
       const double now = now_s();
-      for (std::size_t i = 1; i < clients_.size(); ++i) {
-        Client& c = clients_[i];
-        if (c.left || now < c.next_status_s) continue;
-        c.next_status_s += status_every_s;
-        if (known_) say(i, {MessageType::status, 0, 0, where});
+      for (int rank = 1; rank < size(); ++rank) {
+        Rank& r = of(rank);
+        if (now < r.next_status_s) continue;
+        r.next_status_s += status_every_s;
+        if (r.joined) say({MessageType::status, rank, 0, where, 0, r.received});
       }
       if (case_ == 0 && now > long_until_s_) {
         case_ = -1;
-        for (std::size_t i = 0; i < clients_.size(); ++i) hand_in(i, 0);
+        for (int rank = 0; rank < size(); ++rank) hand_in(rank, 0);
       }
     }
   }
@@ -146,10 +165,9 @@ class Clients {
  private:
   void meet(const Address& address) {
     key_ = address.key;
-    for (int rank = 1; rank < ranks_; ++rank) {
-      Client& c = clients_[static_cast<std::size_t>(rank)];
-      c.line = Stream(start_connect(address.hosts.front(), address.port));
-      add(static_cast<std::size_t>(rank));
+    for (std::size_t i = 1; i < clients_.size(); ++i) {
+      clients_[i].line = Stream(start_connect(address.hosts.front(), address.port));
+      add(i);
     }
   }
   void add(std::size_t i) {
@@ -158,63 +176,67 @@ class Clients {
     e.data.u64 = i;
     epoll_ctl(epoll_, EPOLL_CTL_ADD, clients_[i].line.fd(), &e);
   }
-  void say(std::size_t i, const Message& m) {
-    clients_[i].line.queue(m);
-    clients_[i].line.pump_out();
+  Rank& of(int rank) { return ranks_[static_cast<std::size_t>(rank)]; }
+  int size() const { return static_cast<int>(ranks_.size()); }
+  std::string host(int rank) const { return "host" + std::to_string(rank / per_node_); }
+  void say(const Message& m) {
+    Stream& line = clients_[of(m.rank).client].line;
+    line.queue(m);
+    line.pump_out();
   }
-  void hand_in(std::size_t i, int number) {
-    say(i, {MessageType::record, static_cast<int>(i), number, record_});
+  void hand_in(int rank, int number) {
+    say({MessageType::record, rank, number, record_, 0, of(rank).received});
   }
 
   void serve(std::size_t i) {
     Client& c = clients_[i];
-    if (c.left) return;
+    if (!c.line.open()) return;
     const bool alive = c.line.pump_out() && c.line.pump_in();
     while (const auto m = c.line.take()) {
+      const int rank = i == 0 ? 0 : m->rank;
+      of(rank).received = std::max(of(rank).received, m->sequence);
       if (m->type == MessageType::address) {
         meet(address_from(m->text).value());
       } else if (m->type == MessageType::challenge) {
-        const int rank = static_cast<int>(i);
-        c.line.queue(hello(key_, m->text, random_token(), rank, ranks_, "host" + std::to_string(rank / 8)));
+        c.line.queue(hello(key_, m->text, random_token(), c.first, size(), host(c.first)));
         c.line.pump_out();
-      } else if (m->type == MessageType::welcome || (i == 0 && m->type == MessageType::started)) {
-        known_ = true;
-        say(i, {MessageType::ready, static_cast<int>(i), 0, ""});
+      } else if (m->type == MessageType::welcome) {
+        for (int one = c.first; one < c.first + c.ranks; ++one) say({MessageType::join, one, 1, host(one)});
+      } else if (m->type == MessageType::joined || m->type == MessageType::started) {
+        of(rank).joined = true;
+        say({MessageType::ready, rank, 0, ""});
       } else if (m->type == MessageType::step && m->number > 0) {
-        hand_in(i, m->number);
+        hand_in(rank, m->number);
       } else if (m->type == MessageType::step && m->number == 0 && case_ < 0) {
         case_ = 0;
         long_until_s_ = now_s() + long_s_;
       } else if (m->type == MessageType::step && m->number == no_more_cases) {
-        say(i, {MessageType::bye, static_cast<int>(i), 0, ""});
+        say({MessageType::bye, rank, 0, ""});
         if (i > 0)
-          say(i, {MessageType::done, static_cast<int>(i), 0, ""});
+          say({MessageType::done, rank, 0, ""});
         else
-          leave(c);
+          c.left = c.ranks;
       } else if (m->type == MessageType::exit) {
-        leave(c);
+        ++c.left;
       }
     }
-    if (!alive) leave(c);
-  }
-  void leave(Client& c) {
-    if (c.left) return;
-    c.left = true;
+    if (alive && c.left < c.ranks) return;
     c.line.close();
     ++left_;
   }
 
-  int ranks_;
+  int per_node_;
   double long_s_, long_until_s_ = 0;
   int epoll_;
   std::vector<Client> clients_;
+  std::vector<Rank> ranks_;
   SharedHeartbeat heartbeat_;
   std::string key_, record_ = std::string(2000, 'r');
-  int left_ = 0, case_ = -1;
-  bool known_ = false;
+  std::size_t left_ = 0;
+  int case_ = -1;
 };
 
-int lead(int ranks, double long_s, int line, pid_t worker) {
+int lead(const LaunchEnvironment& launch, double long_s, int line, pid_t worker) {
   sigset_t mask;
   sigemptyset(&mask);
   sigaddset(&mask, SIGTERM);
@@ -223,9 +245,6 @@ int lead(int ranks, double long_s, int line, pid_t worker) {
   const Watch watch{worker, line, signalfd(-1, &mask, SFD_NONBLOCK | SFD_CLOEXEC), *heartbeat};
   SupervisorPlan plan;
   plan.make_controller = [long_s] { return std::make_unique<Timing>(long_s); };
-  LaunchEnvironment launch;
-  launch.rank = launch.local_rank = 0;
-  launch.size = launch.local_size = ranks;
   return collector_loop(plan, launch, watch);
 }
 
@@ -234,12 +253,17 @@ int lead(int ranks, double long_s, int line, pid_t worker) {
 int main(int argc, char** argv) {
   const int ranks = argc > 1 ? std::atoi(argv[1]) : 0;
   const double long_s = argc > 2 ? std::atof(argv[2]) : 10;
-  if (ranks < 2) {
-    std::fprintf(stderr, "usage: assay_collector_scale RANKS [SECONDS]; at least 2 ranks\n");
+  const int per_node = argc > 3 ? std::atoi(argv[3]) : 8;
+  if (ranks < 2 || per_node < 1) {
+    std::fprintf(stderr, "usage: assay_collector_scale RANKS [SECONDS [RANKS_PER_NODE]]; at least 2 ranks\n");
     return 4;
   }
+  LaunchEnvironment launch;
+  launch.rank = launch.local_rank = 0;
+  launch.size = ranks;
+  launch.local_size = std::min(ranks, per_node);
   try {
-    require_open_files(ranks);
+    require_open_files(launch);
     raise_open_files();
   } catch (const Error& e) {
     std::fprintf(stderr, "assay_collector_scale: %s\n", e.what());
@@ -257,10 +281,10 @@ int main(int argc, char** argv) {
       pause();
       _exit(0);
     }
-    _exit(lead(ranks, long_s, line[1], worker));
+    _exit(lead(launch, long_s, line[1], worker));
   }
   close(line[1]);
-  Clients clients(ranks, long_s, line[0]);
+  Clients clients(ranks, per_node, long_s, line[0]);
   clients.run();
   int status = 0;
   waitpid(leader, &status, 0);

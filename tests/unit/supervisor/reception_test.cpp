@@ -26,7 +26,7 @@ class ReceptionTest : public ::testing::Test {
  protected:
   void SetUp() override {
     address.key = random_token();
-    reception = std::make_unique<Reception>(true, address, ranks);
+    reception = std::make_unique<Reception>(true, address, ranks, "host");
   }
 
   /// Serves until `done` or for so long. Returns the seconds it took.
@@ -38,12 +38,9 @@ class ReceptionTest : public ::testing::Test {
       reception->watch(fds);
       if (search) search->watch(fds);
       poll(fds.data(), fds.size(), 20);
-      reception->serve(
-          now_s(), [this](int rank) { return entered[static_cast<std::size_t>(rank)].open(); },
-          [this](int rank, const std::string&, Stream stream) {
-            stream.pump_out();
-            entered[static_cast<std::size_t>(rank)] = std::move(stream);
-          });
+      reception->serve(now_s(), [this](int rank, const std::string&, Stream stream) {
+        entered[static_cast<std::size_t>(rank)] = std::move(stream);
+      });
       if (search && !found.open()) found = search->round(to_text(address), now_s());
     }
     return now_s() - begin;
@@ -65,7 +62,7 @@ int connected_to(const Address& address) {
 }
 
 TEST_F(ReceptionTest, WhoHasTheKeyComesIn) {
-  search = std::make_unique<Search>("", 1, ranks);
+  search = std::make_unique<Search>("", Place{1, ranks, 1, "host"});
   EXPECT_LT(serve(5, [this] { return found.open(); }), 1.0);
   EXPECT_TRUE(entered[1].open());
   // Both ends talk on.
@@ -76,7 +73,7 @@ TEST_F(ReceptionTest, WhoHasTheKeyComesIn) {
 }
 
 TEST_F(ReceptionTest, WhoHasAnotherKeyDoesNot) {
-  search = std::make_unique<Search>("", 1, ranks);
+  search = std::make_unique<Search>("", Place{1, ranks, 1, "host"});
   const std::string right = address.key;
   address.key = random_token();  // what the supervisor is told
   serve(0.6, [this] { return found.open() || entered[1].open(); });
@@ -134,7 +131,7 @@ TEST_F(ReceptionTest, AFloodKeepsNobodyOut) {
     return false;
   });
   EXPECT_GT(most, 100u) << "there is no flood";
-  search = std::make_unique<Search>("", 2, ranks);
+  search = std::make_unique<Search>("", Place{2, ranks, 1, "host"});
   const double took = serve(4, [&] {
     most = std::max(most, reception->pending());
     return found.open();
@@ -155,6 +152,22 @@ TEST_F(ReceptionTest, NobodyIsLetInAfterTheLast) {
     EXPECT_TRUE(p.revents & (POLLERR | POLLHUP));
   }
   EXPECT_FALSE(reception->listening());
+  // Ranks that lost their relay come in at the same port.
+  reception->listen_again();
+  search = std::make_unique<Search>("", Place{1, ranks, 1, "host"});
+  serve(5, [this] { return found.open(); });
+  EXPECT_TRUE(entered[1].open());
+}
+
+TEST_F(ReceptionTest, SupervisorsOfTheCollectorsNodeComeByUnixSocket) {
+  search = std::make_unique<Search>("", Place{1, ranks, 2, "host"});
+  serve(5, [this] { return found.open(); });
+  ASSERT_TRUE(found.open());
+  sockaddr_storage peer{};
+  socklen_t size = sizeof peer;
+  getpeername(found.fd(), reinterpret_cast<sockaddr*>(&peer), &size);
+  EXPECT_EQ(peer.ss_family, AF_UNIX);
+  EXPECT_FALSE(search->found_relay());
 }
 
 /// In a flood the first attempt may be lost, and the kernel repeats it after a second at the earliest.
@@ -162,7 +175,7 @@ TEST(Searching, KnocksAgainWhileNobodyAnswers) {
   Address address;
   address.key = random_token();
   const auto sockets = listen_on(true, address);
-  Search search("", 1, 2);
+  Search search("", Place{1, 2, 1, "host"});
   for (const double now : {0.0, 0.1, 0.3}) search.round(to_text(address), now);
   std::size_t came = 0;
   for (const int socket : sockets) {

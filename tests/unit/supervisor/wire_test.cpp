@@ -71,7 +71,7 @@ TEST(Wire, RubbishIsNoMessage) {
 TEST(Wire, APromisedLengthAllocatesNothing) {
   const Line line;
   Stream b(line.ends[1]);
-  const std::uint32_t head[] = {0x61737379, 10, 0, 0, 0xffffffff, 0x7fffffff};
+  const std::uint32_t head[] = {0x61737379, 10, 0, 0, 0, 0, 0xffffffff, 0x7fffffff};
   ASSERT_EQ(write(line.ends[0], head, sizeof head), static_cast<ssize_t>(sizeof head));
   b.pump_in();
   EXPECT_THROW(b.take(), Error);

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+// Nodes of made supervisors with real sockets, in a time that the test makes: how many connections the
+// collector has, and what arrives when relays end, stop or do not answer.
+#include "supervisor/route.hpp"
+
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "supervisor/connections.hpp"
+#include "supervisor/handshake.hpp"
+#include "supervisor/loops.hpp"
+#include "supervisor/reception.hpp"
+
+namespace assay::supervisor {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAreArray;
+
+constexpr int per_node = 8;
+
+class Tree {
+ public:
+  explicit Tree(int nodes) : ranks_(nodes * per_node), connections(ranks_) {
+    address_.key = random_token();
+    reception = std::make_unique<Reception>(true, address_, ranks_, host(0));
+    for (int rank = 0; rank < ranks_; ++rank)
+      routes.push_back(std::make_unique<Route>("", Place{rank, ranks_, per_node, host(rank)}));
+    routes[0].reset();
+    down.resize(routes.size());
+    up.resize(routes.size());
+    stopped.resize(routes.size());
+  }
+  static std::string host(int rank) {
+    return "node" + std::to_string(rank / per_node) + "-" + std::to_string(getpid());
+  }
+
+  /// Until `done` or for so long, in made time.
+  template <typename Done>
+  bool serve(double seconds, const Done& done) {
+    for (const double end = now_ + seconds; now_ < end; now_ += 0.02) {
+      if (reception) step_collector();
+      const bool reports = ++steps_ % 25 == 0;  // twice a second, as supervisors do
+      for (std::size_t rank = 1; rank < routes.size(); ++rank) {
+        if (!routes[rank] || stopped[rank]) continue;
+        if (reports) routes[rank]->send({MessageType::status, 0, 0, ""});
+        routes[rank]->serve(to_text(address_), now_,
+                            [&](const Message& m) { down[rank].push_back(m.number); });
+      }
+      if (done()) return true;
+    }
+    return false;
+  }
+  void serve(double seconds) {
+    serve(seconds, [] { return false; });
+  }
+  bool start() {
+    return serve(60, [this] { return joined() == ranks_ - 1; });
+  }
+  int joined() const {
+    return static_cast<int>(
+        std::count_if(routes.begin(), routes.end(), [](const auto& r) { return r && r->joined(); }));
+  }
+  /// The rank that relays for a node.
+  int relay(int node) const {
+    for (int rank = node * per_node; rank < (node + 1) * per_node; ++rank)
+      if (routes[static_cast<std::size_t>(rank)] && !routes[static_cast<std::size_t>(rank)]->relays_nothing())
+        return rank;
+    return -1;
+  }
+  void send_up(int node, int number) {
+    for (int rank = node * per_node; rank < (node + 1) * per_node; ++rank)
+      if (Route* route = routes[static_cast<std::size_t>(rank)].get())
+        route->send({MessageType::record, rank, number, std::string(1000, 'r')});
+  }
+  void send_down(int number) {
+    for (int rank = 1; rank < ranks_; ++rank) connections.send(rank, {MessageType::step, -1, number, ""});
+  }
+  const std::string& key() const { return address_.key; }
+  void stop_collector() {
+    reception.reset();
+    connections.~Connections();
+    new (&connections) Connections(ranks_);
+  }
+  /// Expects that these arrived once, in order, at and from the ranks of a node, but for one.
+  void expect_all(int node, const std::vector<int>& numbers, int but = -1) {
+    for (int rank = std::max(1, node * per_node); rank < (node + 1) * per_node; ++rank) {
+      if (rank == but) continue;
+      EXPECT_EQ(up[static_cast<std::size_t>(rank)], numbers) << rank;
+      EXPECT_EQ(down[static_cast<std::size_t>(rank)], numbers) << rank;
+    }
+  }
+
+  std::vector<int> gone;
+  std::vector<std::vector<int>> up, down;  ///< numbers of messages by rank
+  std::vector<bool> stopped;
+
+ private:
+  void step_collector() {
+    if (!connections.expects_more(now_) && seen_ >= ranks_ - 1)
+      reception->close();
+    else if (!reception->listening())
+      reception->listen_again();
+    reception->serve(now_, [this](int rank, const std::string& host, Stream stream) {
+      connections.add(rank, host, std::move(stream));
+    });
+    connections.serve(now_, {[this](int, const std::string&) { ++seen_; },
+                             [this](const Message& m) {
+                               if (m.type == MessageType::status) return;
+                               up[static_cast<std::size_t>(m.rank)].push_back(m.number);
+                               EXPECT_EQ(m.text.size(), 1000u);
+                             },
+                             [this](int rank) { gone.push_back(rank); }});
+  }
+
+  Address address_;
+  int ranks_, seen_ = 0, steps_ = 0;
+  double now_ = 1;
+
+ public:
+  Connections connections;
+  std::unique_ptr<Reception> reception;
+  std::vector<std::unique_ptr<Route>> routes;  ///< by rank; rank 0 has none
+};
+
+std::vector<int> ranks_of(int node, int but = -1) {
+  std::vector<int> ranks(per_node);
+  std::iota(ranks.begin(), ranks.end(), node * per_node);
+  std::erase(ranks, but);
+  return ranks;
+}
+
+TEST(Route, ANodeHasOneConnectionToTheCollector) {
+  Tree tree(16);
+  ASSERT_TRUE(tree.start());
+  EXPECT_EQ(tree.connections.open_count(), per_node - 1 + 15) << "its own node's, and one of each other node";
+  tree.send_up(0, 1);
+  tree.send_up(15, 1);
+  tree.send_down(1);
+  tree.serve(0.2);
+  tree.expect_all(0, {1});
+  tree.expect_all(15, {1});
+  EXPECT_FALSE(tree.reception->listening());
+}
+
+TEST(Route, AfterTheEndOfARelayAnotherTakesOverAndNothingIsLost) {
+  Tree tree(3);
+  ASSERT_TRUE(tree.start());
+  const int first = tree.relay(2);
+  ASSERT_GE(first, 0);
+  tree.send_up(2, 1);
+  tree.send_down(1);  // nobody reads these before the relay ends
+  tree.routes[static_cast<std::size_t>(first)].reset();
+  tree.send_up(2, 2);
+  tree.serve(0.02);
+  tree.send_down(2);
+  EXPECT_TRUE(tree.serve(3, [&] { return tree.joined() == 2 * per_node - 1 + per_node - 1; }));
+  tree.serve(0.2);
+  EXPECT_THAT(tree.gone, ElementsAre(first));
+  tree.expect_all(2, {1, 2}, first);
+  EXPECT_GE(tree.relay(2), 0);
+  EXPECT_EQ(tree.connections.open_count(), per_node - 1 + 2);
+  EXPECT_FALSE(tree.reception->listening());
+  tree.serve(Connections::grace_s + 1);
+  EXPECT_THAT(tree.gone, ElementsAre(first));
+}
+
+TEST(Route, AStoppedRelayIsLeftAndMayRunOn) {
+  Tree tree(2);
+  ASSERT_TRUE(tree.start());
+  const int first = tree.relay(1);
+  ASSERT_GE(first, 0);
+  tree.stopped[static_cast<std::size_t>(first)] = true;
+  tree.send_up(1, 1);
+  tree.send_down(1);
+  // A host without a report is lost after 6 s in smoke.
+  EXPECT_TRUE(tree.serve(4.5, [&] {
+    return std::all_of(tree.up.begin() + per_node, tree.up.end(), [&](const auto& taken) {
+      return !taken.empty() || &taken == &tree.up[static_cast<std::size_t>(first)];
+    });
+  }));
+  tree.expect_all(1, {1}, first);
+  tree.stopped[static_cast<std::size_t>(first)] = false;
+  tree.serve(Connections::grace_s + 1);
+  tree.send_up(1, 2);
+  tree.send_down(2);
+  tree.serve(0.2);
+  EXPECT_THAT(tree.gone, IsEmpty());
+  tree.expect_all(1, {1, 2});
+}
+
+TEST(Route, ASupervisorThatEndsIsGoneAtOnceAndAlone) {
+  Tree tree(2);
+  ASSERT_TRUE(tree.start());
+  const int relay = tree.relay(1), other = relay == 9 ? 10 : 9;
+  tree.send_up(1, 1);
+  tree.routes[static_cast<std::size_t>(other)].reset();
+  tree.serve(0.1);
+  EXPECT_THAT(tree.gone, ElementsAre(other));
+  EXPECT_THAT(tree.up[static_cast<std::size_t>(other)], ElementsAre(1)) << "what it said before";
+}
+
+TEST(Route, ANodeThatEndsIsGoneAfterTheGrace) {
+  Tree tree(3);
+  ASSERT_TRUE(tree.start());
+  const int relay = tree.relay(1);
+  for (const int rank : ranks_of(1)) tree.routes[static_cast<std::size_t>(rank)].reset();
+  tree.serve(1);
+  EXPECT_THAT(tree.gone, ElementsAre(relay));
+  tree.serve(Connections::grace_s);
+  EXPECT_THAT(tree.gone, UnorderedElementsAreArray(ranks_of(1)));
+}
+
+TEST(Route, WithoutTheCollectorEverySupervisorKnowsAtOnce) {
+  Tree tree(2);
+  ASSERT_TRUE(tree.start());
+  tree.stop_collector();
+  tree.serve(0.2);
+  for (std::size_t rank = 1; rank < tree.routes.size(); ++rank)
+    EXPECT_TRUE(tree.routes[rank]->lost()) << rank;
+}
+
+TEST(Route, AProcessWithoutTheKeyOnTheNodesSocketIsPassedBy) {
+  Tree tree(2);
+  const Stream stranger(listen_local(node_socket_name(tree.key(), Tree::host(per_node))));
+  ASSERT_TRUE(stranger.open());
+  EXPECT_TRUE(tree.start());
+  EXPECT_EQ(tree.connections.open_count(), 2 * per_node - 1);
+}
+
+TEST(Route, ARelayReadsNoMoreWhileTheCollectorIsBehind) {
+  Tree tree(2);
+  ASSERT_TRUE(tree.start());
+  const auto reception = std::move(tree.reception);  // the collector does not run
+  const int relay = tree.relay(1);
+  Route& other = *tree.routes[static_cast<std::size_t>(relay == 9 ? 10 : 9)];
+  for (int i = 0; i < 100; ++i) other.send({MessageType::record, 0, i, std::string(1 << 20, 'r')});
+  tree.serve(1);
+  EXPECT_LT(tree.routes[static_cast<std::size_t>(relay)]->unsent_bytes(), std::size_t{80} << 20);
+}
+
+TEST(OpenFiles, OneForEachNodeIsRequired) {
+  LaunchEnvironment launch;
+  launch.size = 2147483646;
+  launch.local_size = 2;
+  try {
+    require_open_files(launch);
+    GTEST_SKIP() << "this machine allows any number";
+  } catch (const Error& e) {
+    EXPECT_THAT(e.what(),
+                ::testing::HasSubstr("needs 1073741888 open files for 2147483646 ranks on 1073741823 nodes"));
+  }
+  launch.size = 8192;
+  launch.local_size = 8;
+  EXPECT_NO_THROW(require_open_files(launch)) << "1095 are needed";
+}
+
+}  // namespace
+}  // namespace assay::supervisor
