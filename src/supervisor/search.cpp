@@ -41,8 +41,14 @@ void Search::restart(double now, bool relay_allowed) noexcept {
 Stream Search::round(const std::string& told, double now) {
   if (now >= next_s_) {
     next_s_ = now + again_s;
-    auto address = told.empty() ? RendezvousFile::read(folder_, job_) : address_from(told);
-    if (address) address_ = std::move(address);  // the file is removed when all have found the collector
+    std::optional<Address> address;
+    if (!told.empty()) {
+      address = address_from(told);
+    } else if (!again_ && now >= next_read_s_) {  // later it is removed
+      next_read_s_ = now + std::max(again_s, 1e-4 * place_.size);
+      address = RendezvousFile::read(folder_, job_);
+    }
+    if (address) address_ = std::move(address);
     if (address_ && goes_direct(now)) begin(now);
   }
   for (Try& attempt : tries_)

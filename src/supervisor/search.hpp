@@ -59,7 +59,7 @@ class Search {
   std::vector<Try> tries_;
   bool by_node_, found_relay_ = false, again_ = false;
   int listener_ = -1;
-  double next_s_ = 0, next_direct_s_ = 0, asked_s_ = 0;
+  double next_s_ = 0, next_read_s_ = 0, next_direct_s_ = 0, asked_s_ = 0;
 };
 
 }  // namespace assay::supervisor
