@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Stands before the CUDA compiler in its command line: what ptxas -v says of every kernel (registers, stack, spills) goes to
-# OBJECT.ptxas beside the object, for tests/kernels/spills.sh; everything else is said as ever.
+# OBJECT.ptxas beside the object, for tests/kernels/ptxas_table.py; everything else is said as ever.
 set -uo pipefail
 
 object=''

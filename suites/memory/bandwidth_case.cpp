@@ -50,12 +50,21 @@ void check(StreamData& data, Context& context) {
 
 Operation operation_of(StreamData& data, StreamOp op, Context& context) {
   Operation operation;
-  operation.run = [&data](std::uint64_t k) {
-    for (std::uint64_t i = 0; i < k; ++i) data.repeat();
-  };
+  operation.run = [&data](std::uint64_t k) { data.run(k); };
   operation.sync = [&data] { data.prepare(); };
   if (op != StreamOp::read) operation.verify = [&data, &context](std::size_t) { check(data, context); };
   return operation;
+}
+
+/// Passes of a sample. One beyond the caches takes milliseconds on a host, and on a GPU half of one, to which
+/// the start of a kernel and the wait for it would add some percent.
+std::uint64_t passes_of(StreamData& data, const Context& context) {
+  constexpr double least_s = 5e-3, most = 8;
+  if (!context.device.has_streams()) return 1;
+  data.run(1);  // the first launch of a kernel loads it
+  const double begin = now_s();
+  data.run(1);
+  return static_cast<std::uint64_t>(std::clamp(std::ceil(least_s / (now_s() - begin)), 1.0, most));
 }
 
 /// What a rank tells the others of its node about its series.
@@ -113,9 +122,10 @@ void add_domain_rows(const SampleSeries& series, double bytes, Context& context)
 
 CaseRecord::Row& add_device_row(const SampleSeries& series, double bytes, Context& context) {
   auto& row = context.record.add_row(context.device_entity);
+  const auto repetitions = static_cast<double>(series.repetitions);
   for (std::size_t i = 0; i < series.seconds.size(); ++i) {
     row.t.push_back(context.since_start(series.start_s[i]));
-    row.values["bandwidth"].push_back(bytes / series.seconds[i]);
+    row.values["bandwidth"].push_back(repetitions * bytes / series.seconds[i]);
   }
   row.block = series.block;
   return row;
@@ -155,9 +165,13 @@ void run_bandwidth(const Case& c, Context& context, OwnBandwidth& own) {
   Together together(context.node);
   std::optional<StreamData> data;
   SamplingPlan plan = context.sampling(c.seconds);
-  plan.repetitions = 1;  // one pass beyond the caches takes milliseconds
+  plan.repetitions = 1;
   const double setup_begin = now_s();
-  together.guarded([&] { data.emplace(context.device, op, count, context.random.key()); });
+  together.guarded([&] {
+    data.emplace(context.device, op, count, context.random.key());
+    plan.repetitions = passes_of(*data, context);
+  });
+  plan.repetitions = static_cast<std::uint64_t>(context.node.max(static_cast<double>(plan.repetitions)));
   const double setup_s = now_s() - setup_begin;
   const double bytes =
       static_cast<double>(count) * static_cast<double>(kernels::stream_bytes_per_element(op));
@@ -184,7 +198,7 @@ void run_bandwidth(const Case& c, Context& context, OwnBandwidth& own) {
       else
         add_row(series, bytes);
       if (op == StreamOp::copy && !cached && context.device.has_own_memory() && !series.seconds.empty())
-        own = {bytes / median(series.seconds), c.name};
+        own = {static_cast<double>(series.repetitions) * bytes / median(series.seconds), c.name};
     }
   }
   context.record.add_time(setup_s, 0, 0);  // filling the arrays is part of warming up

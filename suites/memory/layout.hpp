@@ -13,9 +13,10 @@
 
 namespace assay::memory {
 
-/// Doubles after which the data of every array repeats: 8 x 8191, a whole number of cache lines and no power
-/// of two, so that equal values never lie at equal places of cache sets, channels or pages.
-inline constexpr std::size_t period = 8 * 8191;
+/// Doubles after which the data of every array repeats: 16 x 4093, a whole number of cache lines (64 bytes on
+/// hosts, 128 on GPUs) and no power of two, so that equal values never lie at equal places of cache sets,
+/// channels or pages.
+inline constexpr std::size_t period = 16 * 4093;
 /// Repetitions start at this many different places, one period apart.
 inline constexpr std::size_t rotations = 7;
 

@@ -79,7 +79,12 @@ void StreamData::fill(double* array, const Tile& tile) {
   }
 }
 
-void StreamData::repeat() {
+void StreamData::run(std::uint64_t repetitions) {
+  for (std::uint64_t i = 0; i < repetitions; ++i) queue();
+  device_.synchronize();
+}
+
+void StreamData::queue() {
   const std::size_t offset = repetition_ % rotations * period;
   const bool swapped = repetition_ % 2 == 1;
   ++repetition_;
@@ -91,7 +96,6 @@ void StreamData::repeat() {
     const double* c = array(swapped ? 1 : 2) + offset;
     device_.stream(op_, a, b, op_ == StreamOp::triad ? c : nullptr, count_);
   }
-  device_.synchronize();
 }
 
 void StreamData::prepare() {

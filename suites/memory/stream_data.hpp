@@ -21,8 +21,8 @@ class StreamData {
   /// `count` doubles per array; `key` seeds the values.
   StreamData(Device& device, kernels::StreamOp op, std::size_t count, std::uint64_t key);
 
-  /// One repetition, the next of the rotation; complete when it returns.
-  void repeat();
+  /// The next repetitions of the rotation, queued one behind the other; complete when it returns.
+  void run(std::uint64_t repetitions);
   /// Before a sample, untimed: makes the result array different from what will be written.
   void prepare();
 
@@ -39,6 +39,7 @@ class StreamData {
 
  private:
   using Tile = std::vector<double>;
+  void queue();
   double* array(std::size_t i) const;
   void fill(double* array, const Tile& tile);
   Check search(const double* from, const Tile& expected) const;

@@ -38,7 +38,7 @@ class Alone {
     op.run = [this](std::uint64_t k) {
       for (std::uint64_t i = 0; i < k; ++i) step();
     };
-    op.sync = [this] { replica_->gpt().restore(); };
+    op.sync = [this] { restore(); };
     op.verify = [this](std::size_t sample) { check(sample); };
     add(sample(op, plan));
   }
@@ -49,8 +49,14 @@ class Alone {
     replica_->gpt().save();
   }
 
-  double timed_step_s() {
+  /// Complete before the clock starts: the copies are not part of a step.
+  void restore() {
     replica_->gpt().restore();
+    context_.device.synchronize();
+  }
+
+  double timed_step_s() {
+    restore();
     const double begin = now_s();
     step();
     context_.apply_injected_delay(begin, 1, true);

@@ -40,7 +40,7 @@ class Start(harness.CliTest):
         """At a first look, and when streams beside the first are made."""
         for gpu in (0, 1) if outcome.NIGHTLY else (0,):
             self.left_out(gpu, "engine", "cudaStreamCreate: uncorrectable ECC error", *GEMM)
-            self.left_out(1 - gpu, "stream", "cudaStreamCreateWithFlags: uncorrectable ECC error", *GEMM)
+            self.left_out(1 - gpu, "stream", "cudaStreamCreateWithPriority: uncorrectable ECC error", *GEMM)
         self.left_out(1, "late", "the GPU: uncorrectable ECC error", *GEMM)
 
     def test_one_without_the_memory_that_was_planned_is_left_out(self):
@@ -78,7 +78,7 @@ class Start(harness.CliTest):
         (self.dir / "r.h5").rename(self.dir / "before.h5")
         result = self.run_with({1: "stream"}, *GEMM, "--resume", "before.h5")
         self.assert_code(result, 3)
-        self.assertRegex(result.stderr, r"assay: \S+, GPU GPU-\S+f1: cudaStreamCreateWithFlags: uncorrectable ECC error")
+        self.assertRegex(result.stderr, r"assay: \S+, GPU GPU-\S+f1: cudaStreamCreateWithPriority: uncorrectable ECC error")
         self.assertNotIn("hang", result.stderr)
         self.assertFalse((self.dir / "r.h5").exists())
 

@@ -31,10 +31,12 @@ namespace emulation {
 struct Stream {
   std::deque<std::function<bool()>> work;
   bool draining = false;
+  int priority = 0;
 };
 /// `stream` is where it was recorded last; how often it was recorded, and how many of these have run.
 struct Event {
   Stream* stream = nullptr;
+  bool blocking = false;  ///< who waits sleeps
   std::uint64_t recorded = 0, done = 0;
   std::chrono::steady_clock::time_point time;
 };
@@ -253,6 +255,20 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
   state().streams.insert(*stream);
   return cudaSuccess;
 }
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int priority) {
+  const cudaError_t error = cudaStreamCreateWithFlags(stream, flags);
+  if (error == cudaSuccess) (*stream)->priority = priority;
+  return error;
+}
+cudaError_t cudaStreamGetPriority(cudaStream_t stream, int* priority) {
+  *priority = stream->priority;
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceGetStreamPriorityRange(int* lowest, int* highest) {
+  *lowest = 0;
+  *highest = -5;
+  return cudaSuccess;
+}
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   const Lock lock(state().mutex);
   drain(*stream);
@@ -275,8 +291,9 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
                 [event, on = event->stream, wanted = event->recorded] { return reach(*event, on, wanted); });
   return cudaSuccess;
 }
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
   *event = new Event;
+  (*event)->blocking = (flags & cudaEventBlockingSync) != 0;
   return cudaSuccess;
 }
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
@@ -296,7 +313,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   return cudaSuccess;
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
-  ++counts().waits;
+  ++(event->blocking ? counts().sleeps : counts().waits);
   while (!reach(*event)) {
   }
   return outcome();

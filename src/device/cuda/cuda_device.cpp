@@ -37,6 +37,9 @@ CudaDevice::CudaDevice(int ordinal, std::shared_ptr<const Buffer> lender)
     : ordinal_(ordinal), properties_(properties_of(ordinal)), lender_(std::move(lender)) {
   check(cudaSetDevice(ordinal), "cudaSetDevice");
   check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
+  if (lender_)
+    check(cudaEventCreateWithFlags(&waiting_, cudaEventBlockingSync | cudaEventDisableTiming),
+          "cudaEventCreate");
   scratch_ = Buffer(scratch_bytes);
   clocks_ = Buffer(2 * clock_count() * sizeof(kernels::ClockPair));
   train_ops_ = make_cuda_train_ops(stream_);
@@ -82,6 +85,7 @@ double CudaDevice::clock_hz() {
 CudaDevice::~CudaDevice() {
   train_ops_.reset();
   gemm_.reset();
+  if (waiting_ != nullptr) cudaEventDestroy(waiting_);
   cudaStreamDestroy(stream_);
 }
 
@@ -116,7 +120,12 @@ void CudaDevice::reserve(std::size_t bytes) {
 }
 
 void CudaDevice::synchronize() {
-  check(cudaStreamSynchronize(stream_), "the GPU");
+  if (waiting_ != nullptr) {
+    check(cudaEventRecord(waiting_, stream_), "cudaEventRecord");
+    check(cudaEventSynchronize(waiting_), "the GPU");
+  } else {
+    check(cudaStreamSynchronize(stream_), "the GPU");
+  }
   check_launch("the GPU");
 }
 

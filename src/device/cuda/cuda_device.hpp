@@ -124,6 +124,7 @@ class CudaDevice final : public Device {
   int ordinal_;
   cudaDeviceProp properties_{};
   cudaStream_t stream_ = nullptr;
+  cudaEvent_t waiting_ = nullptr;  ///< of a second stream, whose thread sleeps while it waits
   std::shared_ptr<Buffer> arena_ = std::make_shared<Buffer>();
   std::shared_ptr<const Buffer> lender_;
   Buffer evicting_;

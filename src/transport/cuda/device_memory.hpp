@@ -20,10 +20,16 @@ inline bool in_arena(Device& device, const void* p) noexcept {
   return !arena.empty() && le(arena.data(), at) && !le(arena.data() + arena.size(), at);
 }
 
-/// A stream that waits for no other one.
+/// A stream that waits for no other one. Its blocks start before those of the device's own stream: messages
+/// are not to wait behind products.
 class Stream {
  public:
-  Stream() { check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags"); }
+  Stream() {
+    int lowest = 0, highest = 0;
+    check(cudaDeviceGetStreamPriorityRange(&lowest, &highest), "cudaDeviceGetStreamPriorityRange");
+    check(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, highest),
+          "cudaStreamCreateWithPriority");
+  }
   ~Stream() { cudaStreamDestroy(stream_); }
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;

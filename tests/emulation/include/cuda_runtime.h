@@ -76,8 +76,9 @@ struct Event;
 using cudaStream_t = emulation::Stream*;
 using cudaEvent_t = emulation::Event*;
 inline constexpr unsigned cudaStreamNonBlocking = 1, cudaEventDefault = 0, cudaEventDisableTiming = 2,
-                          cudaHostAllocDefault = 0, cudaHostAllocPortable = 1, cudaHostAllocMapped = 2,
-                          cudaHostRegisterPortable = 1, cudaIpcMemLazyEnablePeerAccess = 1;
+                          cudaEventBlockingSync = 1, cudaHostAllocDefault = 0, cudaHostAllocPortable = 1,
+                          cudaHostAllocMapped = 2, cudaHostRegisterPortable = 1,
+                          cudaIpcMemLazyEnablePeerAccess = 1;
 
 extern "C" {
 cudaError_t cudaGetDeviceCount(int*);
@@ -102,6 +103,9 @@ cudaError_t cudaMemcpyPeerAsync(void*, int, const void*, int, std::size_t, cudaS
 cudaError_t cudaMemset(void*, int, std::size_t);
 cudaError_t cudaMemsetAsync(void*, int, std::size_t, cudaStream_t);
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t*, unsigned);
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t*, unsigned, int);
+cudaError_t cudaStreamGetPriority(cudaStream_t, int*);
+cudaError_t cudaDeviceGetStreamPriorityRange(int* lowest, int* highest);
 cudaError_t cudaStreamDestroy(cudaStream_t);
 cudaError_t cudaStreamSynchronize(cudaStream_t);
 cudaError_t cudaStreamQuery(cudaStream_t);

@@ -283,12 +283,12 @@ TEST(StreamData, ExpectedValuesAreExactAndAlternate) {
   fakes::HookedDevice device;
   memory::StreamData data(device, kernels::StreamOp::triad, 3 * memory::period + 17 * 8, 5);
   for (int i = 0; i < 20; ++i) {
-    data.repeat();
+    data.run(1);
     EXPECT_EQ(data.check().count, 0u) << i;
   }
   const auto* words = reinterpret_cast<const double*>(device.arena().data());
   const double last = words[(19 % memory::rotations) * memory::period];
-  data.repeat();
+  data.run(1);
   EXPECT_NE(words[(20 % memory::rotations) * memory::period], last);
 }
 

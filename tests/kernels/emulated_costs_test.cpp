@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a sample asks of a GPU, counted on the emulation: launches, waits of the host, atomics, bytes and
+// lines. Times are for GPUs to say; these are what they follow from.
+#include <gtest/gtest.h>
+
+#include "emulation/traffic.hpp"
+#include "suites/memory/layout.hpp"
+#include "suites/memory/stream_data.hpp"
+#include "tests/kernels/gpu_train_rig.hpp"
+#include "transport/cuda/device_memory.hpp"
+
+namespace assay {
+namespace {
+
+using kernels::StreamOp;
+
+/// What `work` adds to the counts.
+template <typename Work>
+emulation::Counts cost_of(Work&& work) {
+  const emulation::Counts before = emulation::counts();
+  work();
+  emulation::Counts cost = emulation::counts();
+  cost.launches -= before.launches;
+  cost.waits -= before.waits;
+  cost.sleeps -= before.sleeps;
+  cost.atomics -= before.atomics;
+  cost.loaded -= before.loaded;
+  cost.stored -= before.stored;
+  cost.straddling -= before.straddling;
+  return cost;
+}
+
+TEST(EmulatedCosts, BandwidthSampleIsOneLaunchForEachPassAndOneWait) {
+  constexpr std::uint64_t passes = 3;  // of the rotation, whose odd places may lie within a line
+  constexpr std::size_t count = memory::period + 160;
+  constexpr unsigned blocks = 8;  // one on each multiprocessor of the emulation
+  const std::unique_ptr<Device> device = train::first_gpu();
+  for (const StreamOp op : {StreamOp::read, StreamOp::write, StreamOp::copy, StreamOp::triad}) {
+    SCOPED_TRACE(to_string(op));
+    memory::StreamData data(*device, op, count, 7);
+    const emulation::Counts cost = cost_of([&] { data.run(passes); });
+    EXPECT_EQ(cost.launches, passes);
+    EXPECT_EQ(cost.waits, 1u);
+    EXPECT_EQ(cost.loaded + cost.stored, passes * count * kernels::stream_bytes_per_element(op));
+    EXPECT_EQ(cost.straddling, 0u);
+    EXPECT_EQ(cost.atomics, op == StreamOp::read ? passes * blocks : 0u) << "one for each block";
+    EXPECT_EQ(data.check().count, 0u);
+  }
+}
+
+TEST(EmulatedCosts, SecondStreamsSleepWhileTheyWait) {
+  const std::unique_ptr<Device> device = train::first_gpu(), second = device->second_stream();
+  device->reserve(1 << 20);
+  const emulation::Counts cost = cost_of([&] {
+    second->payload_fill({1}, device->arena().data(), 4096);
+    second->synchronize();
+    EXPECT_EQ(second->payload_check({1}, device->arena().data(), 4096).count, 0u);
+  });
+  EXPECT_EQ(cost.waits, 0u) << "cores that other threads of a burn need";
+  EXPECT_EQ(cost.sleeps, 2u);
+}
+
+TEST(EmulatedCosts, StreamsOfMessagesComeFirst) {
+  int lowest = 0, highest = 0, priority = 0;
+  ASSERT_EQ(cudaDeviceGetStreamPriorityRange(&lowest, &highest), cudaSuccess);
+  const cuda::Stream stream;
+  ASSERT_EQ(cudaStreamGetPriority(stream.get(), &priority), cudaSuccess);
+  EXPECT_EQ(priority, highest);
+  EXPECT_LT(highest, lowest);
+}
+
+}  // namespace
+}  // namespace assay
