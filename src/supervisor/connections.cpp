@@ -42,7 +42,7 @@ void Connections::add(int rank, const std::string& host, Stream stream) {
   }
   const int index = closed_.back();
   closed_.pop_back();
-  at(index) = {std::move(stream), rank, 0, host, served_at_s_, false};
+  at(index) = {std::move(stream), rank, 0, host, false};
   watch(EPOLL_CTL_ADD, index);
   push(index);
 }
@@ -71,8 +71,8 @@ void Connections::send(int rank, const Message& message) {
 void Connections::serve(double now, const Events& events) {
   // While this process did not run, nobody was heard.
   const double away_s = now - std::exchange(served_at_s_, now);
-  if (away_s > relay_silence_s / 2)
-    for (Connection& c : connections_) c.heard_at_s += away_s;
+  if (away_s > left_after_s / 2)
+    for (Rank& r : ranks_) r.heard_at_s += away_s;
   std::array<epoll_event, 256> ready;
   const int n = epoll_wait(epoll_, ready.data(), static_cast<int>(ready.size()), 0);
   for (int i = 0; i < n; ++i) {
@@ -81,8 +81,7 @@ void Connections::serve(double now, const Events& events) {
     bool alive = false;
     try {
       alive = push(index) && stream.pump_in();
-      at(index).heard_at_s = now;
-      while (const auto message = stream.take()) take(index, *message, events);
+      while (const auto message = stream.take()) take(index, *message, now, events);
     } catch (const Error&) {
       alive = false;
     }
@@ -94,14 +93,13 @@ void Connections::serve(double now, const Events& events) {
     if (of(rank).adrift_at_s > 0 && now - of(rank).adrift_at_s > grace_s) leave(rank, events);
 }
 
-void Connections::take(int index, const Message& message, const Events& events) {
+void Connections::take(int index, const Message& message, double now, const Events& events) {
   if (message.rank <= 0 || message.rank >= ranks()) return;
   Rank& r = of(message.rank);
-  if (message.type == MessageType::join) {
-    join(index, message, events);
-  } else if (r.connection != index) {
-    return;  // it has another connection since, or is not of this node
-  } else if (message.type == MessageType::left) {
+  if (message.type == MessageType::join) join(index, message, events);
+  if (r.connection != index) return;  // it has another connection since, or is not of this node
+  r.heard_at_s = now;
+  if (message.type == MessageType::left) {
     if (message.number == r.attempt) leave(message.rank, events);
   } else if (message.type < MessageType::join && r.delivery.take(message)) {
     events.take(message);
@@ -153,9 +151,15 @@ void Connections::broke(int index, double now, const Events& events) {
 }
 
 bool Connections::expects_more(double now) const noexcept {
-  return adrift_ > 0 || std::any_of(connections_.begin(), connections_.end(), [&](const Connection& c) {
-           return c.stream.open() && c.joined > 1 && now - c.heard_at_s > relay_silence_s;
-         });
+  if (adrift_ > 0) return true;
+  for (int rank = 1; rank < ranks(); ++rank) {
+    const Rank& r = ranks_[static_cast<std::size_t>(rank)];
+    const double silent_s = now - r.heard_at_s;
+    if (r.connection >= 0 && silent_s > left_after_s && silent_s < stopped_after_s &&
+        connections_[static_cast<std::size_t>(r.connection)].rank != rank)
+      return true;
+  }
+  return false;
 }
 
 }  // namespace assay::supervisor

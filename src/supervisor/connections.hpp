@@ -19,8 +19,9 @@ class Connections {
  public:
   /// Without a way to the collector for longer, a rank is gone.
   static constexpr double grace_s = takeover_s + 1.0;
-  /// A relay that was not heard for so long may be stopped: its node's other ranks look for another way.
-  static constexpr double relay_silence_s = 1.5;
+  /// A rank behind a relay that was not heard for so long may have left it, for another way. After the longer
+  /// time it has stopped.
+  static constexpr double left_after_s = 1.5, stopped_after_s = 30;
 
   struct Events {
     std::function<void(int rank, const std::string& host)> joined;  ///< also after a change of connection
@@ -54,11 +55,11 @@ class Connections {
     int rank = -1;  ///< whose supervisor is at the other end
     int joined = 0;
     std::string host;
-    double heard_at_s = 0;
     bool waits_to_send = false;
   };
   struct Rank {
     int connection = -1, attempt = 0;
+    double heard_at_s = 0;
     double adrift_at_s = 0;  ///< since when it has no connection; 0: it has one, or is gone
     std::string host;
     Delivery delivery;
@@ -67,7 +68,7 @@ class Connections {
   Connection& at(int index) noexcept { return connections_[static_cast<std::size_t>(index)]; }
   bool push(int index);
   void watch(int operation, int index);
-  void take(int index, const Message& message, const Events& events);
+  void take(int index, const Message& message, double now, const Events& events);
   void join(int index, const Message& message, const Events& events);
   void leave(int rank, const Events& events);
   void broke(int index, double now, const Events& events);

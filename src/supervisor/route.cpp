@@ -28,7 +28,7 @@ void Route::watch(std::vector<pollfd>& fds) const {
 void Route::serve(const std::string& told, double now, const Take& take) {
   // While this process did not run, it heard nobody.
   const double away_s = now - std::exchange(served_at_s_, now);
-  if (away_s > relay_limit_s / 4) heard_at_s_ += away_s;
+  if (away_s > relay_limit_s / 4) heard_at_s_ += away_s, adrift_at_s_ += away_s;
   if (line_.open())
     read(now, take);
   else if (!lost_)

@@ -66,7 +66,7 @@ class Timing final : public Controller {
     if (index == 0)
       std::printf("while a case runs: %.2f %% of a core (%.1f s)\n", 100 * cpu / wall, wall);
     else
-      turnovers_.push_back(wall);
+      turnovers_.push_back(wall), cpus_.push_back(cpu);
   }
   std::vector<int> lost(const Loss& loss, int) override {
     std::printf("LOST %s\n", loss.text.c_str());
@@ -76,11 +76,13 @@ class Timing final : public Controller {
   int finish(const std::string& why, int) override {
     started_ = false;
     std::sort(turnovers_.begin(), turnovers_.end());
+    std::sort(cpus_.begin(), cpus_.end());
     rusage used{};
     getrusage(RUSAGE_SELF, &used);
     if (!turnovers_.empty())
-      std::printf("a case handed out and collected: median %.1f ms, worst %.1f ms\n",
-                  1e3 * turnovers_[turnovers_.size() / 2], 1e3 * turnovers_.back());
+      std::printf("a case handed out and collected: median %.1f ms (%.1f ms of CPU), worst %.1f ms\n",
+                  1e3 * turnovers_[turnovers_.size() / 2], 1e3 * cpus_[cpus_.size() / 2],
+                  1e3 * turnovers_.back());
     std::printf("memory %.0f MB, %td open files\n", 1e-3 * static_cast<double>(used.ru_maxrss),
                 std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {}));
     return why.empty() ? 0 : 3;
@@ -98,7 +100,7 @@ class Timing final : public Controller {
   double long_s_, born_s_ = now_s(), begun_s_ = 0, begun_cpu_s_ = 0;
   bool started_ = false;
   int case_ = 0;
-  std::vector<double> turnovers_;
+  std::vector<double> turnovers_, cpus_;
 };
 
 /// One connection, and the ranks that it reaches.

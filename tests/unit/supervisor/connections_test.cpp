@@ -49,9 +49,11 @@ struct Bundle {
 TEST(Connections, NobodySpeaksForARankOfAnotherConnection) {
   Bundle bundle(4);
   EXPECT_FALSE(bundle.step());
-  EXPECT_TRUE(bundle.other(2).send_all({MessageType::status, 3, 0, "says it is 3"}));
   EXPECT_TRUE(bundle.other(2).send_all({MessageType::left, 3, 1, ""}));
+  EXPECT_TRUE(bundle.other(2).send_all({MessageType::status, 3, 0, "says it is 3"}));
   EXPECT_TRUE(bundle.other(2).send_all({MessageType::join, 3, 2, "another host"}));
+  EXPECT_TRUE(bundle.other(2).send_all({MessageType::join, 3, 1, "host"})) << "an attempt of before";
+  EXPECT_TRUE(bundle.other(2).send_all({MessageType::status, 3, 0, "says so again"}));
   EXPECT_TRUE(bundle.other(2).send_all({MessageType::status, 0, 0, "says it is 0"}));
   EXPECT_TRUE(bundle.other(2).send_all({MessageType::status, 2, 0, "is 2"}));
   ASSERT_TRUE(bundle.step());
@@ -81,6 +83,21 @@ TEST(Connections, InvalidMessageClosesOneConnection) {
   }
   EXPECT_THAT(bundle.taken, ElementsAre("2:well"));
   EXPECT_THAT(bundle.gone, ElementsAre(1));
+}
+
+TEST(Delivery, KeepsWhatTheOtherEndDoesNotHaveAndTakesEachOnce) {
+  Delivery one, other;
+  std::vector<int> taken;
+  const auto take = [&](const Message& m) {
+    if (other.take(m)) taken.push_back(m.number);
+  };
+  take(one.number({MessageType::record, 1, 1, ""}));
+  one.number({MessageType::record, 1, 2, ""});  // lost on the way
+  one.send_again(0, take);                      // the other end's count was lost, too
+  EXPECT_THAT(taken, ElementsAre(1, 2));
+  EXPECT_EQ(one.kept(), 2u);
+  EXPECT_TRUE(one.take(other.number({MessageType::status, 1, 0, ""})));
+  EXPECT_EQ(one.kept(), 0u) << "each message says what its sender has";
 }
 
 TEST(Connections, ALongMessageIsSentInParts) {

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/bounds.hpp"
 #include "base/error.hpp"
 #include "supervisor/connections.hpp"
 #include "supervisor/handshake.hpp"
@@ -197,6 +198,18 @@ TEST(Route, AStoppedRelayIsLeftAndMayRunOn) {
   tree.expect_all(1, {1, 2});
 }
 
+TEST(Route, ARelayThatIsLeftAndRunsOnAtOnceLosesNobody) {
+  Tree tree(2);
+  ASSERT_TRUE(tree.start());
+  const int first = tree.relay(1);
+  tree.stopped[static_cast<std::size_t>(first)] = true;
+  ASSERT_TRUE(tree.serve(4, [&] { return tree.joined() < 2 * per_node - 1; }));
+  tree.stopped[static_cast<std::size_t>(first)] = false;
+  tree.serve(5);
+  EXPECT_THAT(tree.gone, IsEmpty());
+  EXPECT_EQ(tree.joined(), 2 * per_node - 1);
+}
+
 TEST(Route, ASupervisorThatEndsIsGoneAtOnceAndAlone) {
   Tree tree(2);
   ASSERT_TRUE(tree.start());
@@ -215,7 +228,7 @@ TEST(Route, ANodeThatEndsIsGoneAfterTheGrace) {
   for (const int rank : ranks_of(1)) tree.routes[static_cast<std::size_t>(rank)].reset();
   tree.serve(1);
   EXPECT_THAT(tree.gone, ElementsAre(relay));
-  tree.serve(Connections::grace_s);
+  tree.serve(5.5);
   EXPECT_THAT(tree.gone, UnorderedElementsAreArray(ranks_of(1)));
 }
 
@@ -242,18 +255,20 @@ TEST(Route, ARelayReadsNoMoreWhileTheCollectorIsBehind) {
   const auto reception = std::move(tree.reception);  // the collector does not run
   const int relay = tree.relay(1);
   Route& other = *tree.routes[static_cast<std::size_t>(relay == 9 ? 10 : 9)];
-  for (int i = 0; i < 100; ++i) other.send({MessageType::record, 0, i, std::string(1 << 20, 'r')});
-  tree.serve(1);
-  EXPECT_LT(tree.routes[static_cast<std::size_t>(relay)]->unsent_bytes(), std::size_t{80} << 20);
+  for (int i = 0; i < 30; ++i) other.send({MessageType::record, 0, i, std::string(1 << 20, 'r')});
+  tree.serve(5);
+  EXPECT_GT(other.unsent_bytes(), std::size_t{1} << 20);
+  EXPECT_LT(tree.routes[static_cast<std::size_t>(relay)]->unsent_bytes(), std::size_t{8} << 20);
 }
 
 TEST(OpenFiles, OneForEachNodeIsRequired) {
   LaunchEnvironment launch;
   launch.size = 2147483646;
   launch.local_size = 2;
+  if (most_open_files() >= 1073741888) GTEST_SKIP() << "this machine allows any number";
   try {
     require_open_files(launch);
-    GTEST_SKIP() << "this machine allows any number";
+    ADD_FAILURE() << "begins";
   } catch (const Error& e) {
     EXPECT_THAT(e.what(),
                 ::testing::HasSubstr("needs 1073741888 open files for 2147483646 ranks on 1073741823 nodes"));
