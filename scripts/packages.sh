@@ -24,7 +24,7 @@ build|libboost-dev|Boost.Math quantiles (headers)
 build|libucx-dev|the UCX transport
 build|librandom123-dev|counter-based random numbers (headers)
 build|libsodium-dev|HMAC-SHA256: how the processes of a run know each other
-build|libseccomp-dev|filters the system calls of what reads foreign files
+build|libseccomp-dev|filters the system calls of the readers of untrusted files
 build|liburing-dev|storage: many requests at a time
 build|ca-certificates|fetches what the report draws with (npm registry, by hash)
 run|openmpi-bin|mpirun

@@ -43,7 +43,7 @@ void tell(const Error& e) {
   const std::string prefix = e.kind() == ErrorKind::internal ? "internal error: " : "";
   const bool alike = e.kind() == ErrorKind::usage || e.kind() == ErrorKind::data;
   if (alike && !speaks_for_all()) {
-    // The launcher ends the others as soon as one leaves: the one that speaks gets the time to do so.
+    // The launcher ends the others as soon as one leaves: the rank that prints gets the time for it.
     std::this_thread::sleep_for(std::chrono::milliseconds(300));
     return;
   }

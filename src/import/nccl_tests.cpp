@@ -130,7 +130,7 @@ Run read_text(const std::string& text, const std::string& file) {
         run.operation = operation_in(std::string(content));
       continue;
     }
-    // Launchers and libraries talk in between: only rows that begin with a size belong to the table.
+    // Launchers and libraries print lines in between: only rows that begin with a size belong to the table.
     const bool row = !content.empty() && content[0] >= '0' && content[0] <= '9' &&
                      words(content).size() >= columns.lead + 4;
     if (table && row) run.lines.push_back(read_line(content, columns, place));

@@ -118,7 +118,7 @@ class OsuFile {
     if (operation_.empty()) fail(place, "results before a line '# OSU MPI ... Test'");
     const auto parts = words(line);
     std::int64_t bytes = 0;
-    // Other programs talk in between.
+    // Other programs print lines in between.
     if (parts.size() < 1 + columns_.size() || !parse_whole(parts[0], bytes)) return;
     Sample sample;
     sample.suite = "osu";

@@ -56,7 +56,7 @@ std::map<std::string, std::map<std::string, Cell>> cells_of(const Results& resul
     if (names.empty()) names.insert("cluster");
     for (const auto& name : names) {
       auto& cell = suite[name];
-      // A failed case accuses the entities its findings name, not all that took part.
+      // A failed case is of the entities that its findings name, not all that took part.
       const auto state = c.state == results::CaseState::fail ? results::CaseState::pass : c.state;
       if (state <= cell.state) continue;
       cell.state = state;

@@ -20,7 +20,7 @@ const Entity* entity_at(const Results& r, std::int32_t row) {
              : nullptr;
 }
 
-/// The node that a part sits in; a link belongs to the node that sends.
+/// The node of a part; a link belongs to the node that sends.
 std::string node_of(const Results& r, std::int32_t row) {
   const Entity* node = entity_at(r, node_above(r.entities, row));
   return node == nullptr ? "" : node->name;
@@ -32,7 +32,7 @@ std::string name_of(const Results& r, const std::vector<std::int32_t>& rows, std
 }
 
 /// A measured part: a device, a node or, with both ends, a link.
-struct Part {
+struct MeasuredPart {
   const Entity* entity;
   std::string node, source, destination;
 };
@@ -68,7 +68,7 @@ class Lines {
  private:
   static constexpr std::size_t chunk = 1 << 16;
   virtual std::string of_metric(const Results& r, const CaseData& c, const Metric& m) const = 0;
-  virtual std::string of_part(const Part& part) const = 0;
+  virtual std::string of_part(const MeasuredPart& part) const = 0;
   virtual void add_sample(std::string& text, const CaseData& c, std::size_t i, double t,
                           double value) const = 0;
   virtual void add_value(std::string& text, double value) const = 0;
@@ -138,7 +138,7 @@ class CsvLines : public Lines {
       add_field(text, field);
     return text;
   }
-  std::string of_part(const Part& part) const override {
+  std::string of_part(const MeasuredPart& part) const override {
     static const Entity none;
     const Entity& e = part.entity ? *part.entity : none;
     std::string text;
@@ -196,7 +196,7 @@ class JsonLines : public Lines {
     text.back() = ',';
     return text;
   }
-  std::string of_part(const Part& part) const override {
+  std::string of_part(const MeasuredPart& part) const override {
     Json json{{"entity_kind", part.entity ? part.entity->kind : ""},
               {"entity_name", part.entity ? part.entity->name : ""},
               {"entity_id", part.entity ? part.entity->id : ""},

@@ -124,13 +124,13 @@ class RunController final : public supervisor::Controller {
 
   std::vector<int> lost(const supervisor::Loss& loss, int case_index) override {
     progress_->clear();
-    const bool accused = loss.kind != "stuck";
-    event(loss.kind, loss.text, accused ? loss.rank : -1);
+    const bool at_fault = loss.kind != "stuck";
+    event(loss.kind, loss.text, at_fault ? loss.rank : -1);
     if (!loss.trace.empty()) event("stack", loss.trace, loss.rank);
     if (lost_why_.empty()) lost_why_ = loss.brief;
     schedule_.lose_ranks();
     const int node = topology_.ranks.at(static_cast<std::size_t>(place_of(loss.rank))).node;
-    if (accused) lost_nodes_.insert(topology_.nodes[static_cast<std::size_t>(node)].hostname);
+    if (at_fault) lost_nodes_.insert(topology_.nodes[static_cast<std::size_t>(node)].hostname);
     const bool alone =
         case_index >= 0 && plan_.cases[static_cast<std::size_t>(case_index)].stage <= Stage::node_local;
     std::vector<int> affected;

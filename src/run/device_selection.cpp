@@ -21,30 +21,30 @@ std::string text_of(const std::optional<Error>& error) {
 }  // namespace
 
 DeviceSelector::DeviceSelector(Communicator& launch, const Config& config, std::vector<int> members,
-                               std::vector<DeviceOffer> offers)
+                               std::vector<AvailableDevices> available)
     : launch_(launch), config_(config), members_(std::move(members)), asked_(members_.size()) {
-  Json told = {{"host", host_name()}, {"offers", Json::array()}};
-  for (const DeviceOffer& offer : offers)
-    told["offers"].push_back({{"gpus", offer.visible_gpus}, {"lost", offer.lost_gpus}});
+  Json told = {{"host", host_name()}, {"available", Json::array()}};
+  for (const AvailableDevices& devices : available)
+    told["available"].push_back({{"gpus", devices.visible_gpus}, {"lost", devices.lost_gpus}});
   const auto texts = launch.all_gather_text(told.dump(-1, ' ', true, Json::error_handler_t::replace));
   std::vector<Json> of_members;
   std::vector<std::vector<bool>> seen;
   for (const int rank : members_) {
     of_members.push_back(Json::parse(texts[static_cast<std::size_t>(rank)]));
     seen.emplace_back();
-    for (const Json& offer : of_members.back().at("offers"))
-      seen.back().push_back(!offer.at("gpus").empty() || !offer.at("lost").empty());
+    for (const Json& devices : of_members.back().at("available"))
+      seen.back().push_back(!devices.at("gpus").empty() || !devices.at("lost").empty());
   }
   const std::size_t agreed = agreed_backend(seen);
-  if (!offers.empty()) offer_ = std::move(offers[agreed]);
+  if (!available.empty()) devices_ = std::move(available[agreed]);
   std::set<std::string> said;
   for (const Json& one : of_members) {
     hosts_.push_back(one.at("host"));
     visible_.emplace_back();
-    if (one.at("offers").empty()) continue;
-    const Json& offer = one.at("offers").at(agreed);
-    visible_.back() = offer.at("gpus").get<std::vector<std::string>>();
-    for (const std::string text : offer.at("lost"))
+    if (one.at("available").empty()) continue;
+    const Json& devices = one.at("available").at(agreed);
+    visible_.back() = devices.at("gpus").get<std::vector<std::string>>();
+    for (const std::string text : devices.at("lost"))
       if (said.insert(hosts_.back() + text).second) note(hosts_.back(), "fail", "missing", text);
   }
 }
@@ -72,7 +72,7 @@ void DeviceSelector::drop_hosts_without() {
 void DeviceSelector::choose() {
   drop_hosts_without();
   if (members_.empty()) throw Error(ErrorKind::device, "no GPU can be used: " + notes_.front().finding.text);
-  choice_ = choose_devices(hosts_, visible_, {config_.device, config_.share_gpus, offer_.backend});
+  choice_ = choose_devices(hosts_, visible_, {config_.device, config_.share_gpus, devices_.backend});
 }
 
 /// At the GPU that was chosen for this rank. One that it leaves is released before another rank opens it.
@@ -82,8 +82,8 @@ std::optional<Error> DeviceSelector::look() {
     if (members_[i] == launch_.rank()) gpu = choice_.gpu[i];
   if (std::exchange(gpu_, gpu) == gpu) return {};
   look_ = {};
-  if (gpu.empty() || !offer_.look) return {};
-  return error_of([&] { look_ = offer_.look(gpu); });
+  if (gpu.empty() || !devices_.look) return {};
+  return error_of([&] { look_ = devices_.look(gpu); });
 }
 
 /// A library that is missing on all nodes leaves products out of the plan; where others have it, the GPUs
@@ -123,7 +123,7 @@ bool DeviceSelector::leave_out(const std::vector<std::string>& troubles) {
     std::erase_if(visible_[i], of_host(sick));
     if (trouble(i).empty()) continue;
     if (!config_.share_gpus) std::erase_if(visible_[i], of_host(working));
-    // A runtime goes on failing in a process that has met an error of a GPU: another one would be blamed for
+    // A runtime goes on failing in a process that has met an error of a GPU: another one would be named for
     // it.
     if (trouble(i).front() == 'd') visible_[i].clear();
   }
@@ -140,7 +140,7 @@ DeviceSelection DeviceSelector::select() {
   while (choice_.on_gpus() &&
          (leave_out(launch_.all_gather_text(text_of(look()))) || leave_out(troubles_of_products())));
   DeviceSelection selection;
-  selection.visible_gpus = offer_.visible_gpus;
+  selection.visible_gpus = devices_.visible_gpus;
   selection.kind = choice_.kind;
   for (std::size_t i = 0; i < members_.size(); ++i) {
     if (choice_.takes_part[i]) selection.members.push_back(members_[i]);

@@ -25,8 +25,8 @@ struct GpuLook {
 };
 
 /// The devices of this process (not of the node) beside the CPUs, of one backend.
-struct DeviceOffer {
-  std::string backend;                    ///< empty: none is offered
+struct AvailableDevices {
+  std::string backend;                    ///< empty: none is available
   std::vector<std::string> visible_gpus;  ///< UUIDs ("GPU-...", "MIG-...") in the order of the runtime
   std::vector<std::string> lost_gpus;     ///< GPUs that the runtime counts and cannot describe, a line each
   /// A first look at a GPU that was chosen: makes this process one of its users. Throws Error(resource) when
@@ -57,9 +57,9 @@ struct DeviceSelection {
 /// error.
 class DeviceSelector {
  public:
-  /// `members` are those that --only and --exclude leave. `offers`: of the same backends on all ranks.
+  /// `members` are those that --only and --exclude leave. `available`: of the same backends on all ranks.
   DeviceSelector(Communicator& launch, const Config& config, std::vector<int> members,
-                 std::vector<DeviceOffer> offers);
+                 std::vector<AvailableDevices> available);
 
   /// Throws Error(usage), or Error(device) when no GPU at all can be used.
   DeviceSelection select();
@@ -83,7 +83,7 @@ class DeviceSelector {
   std::vector<std::string> hosts_;
   std::vector<std::vector<std::string>> visible_;  ///< without failed ones
   std::size_t asked_;                              ///< members before any was left out
-  DeviceOffer offer_;
+  AvailableDevices devices_;
   DeviceChoice choice_;
   std::vector<DeviceSelection::Note> notes_;
   std::string gpu_;  ///< that this rank has looked at

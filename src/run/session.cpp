@@ -15,8 +15,8 @@
 #include "base/units.hpp"
 #include "results/resume.hpp"
 #include "run/agree.hpp"
+#include "run/available_devices.hpp"
 #include "run/controller.hpp"
-#include "run/device_offer.hpp"
 #include "run/device_selection.hpp"
 #include "run/fault_plan.hpp"
 #include "run/injection.hpp"
@@ -330,7 +330,7 @@ ExitCode work(int* argc, char*** argv, const Config& config,
     Communicator& launch = mpi.launch();
     link.connect(launch.broadcast_text(launch.rank() == 0 ? link.collector_address() : "", 0));
     agree_software(launch, config);
-    DeviceSelector devices(launch, config, select_ranks(launch, config), device_offers(config));
+    DeviceSelector devices(launch, config, select_ranks(launch, config), available_devices(config));
     if (const auto session = set_up(mpi, config, suites, link, devices))
       session->run();
     else
@@ -362,7 +362,7 @@ ExitCode plan_session(int* argc, char*** argv, Config config, std::vector<std::u
   try {
     agree_software(mpi.world(), config);
     const DeviceSelection devices =
-        DeviceSelector(mpi.launch(), config, select_ranks(mpi.launch(), config), device_offers(config))
+        DeviceSelector(mpi.launch(), config, select_ranks(mpi.launch(), config), available_devices(config))
             .select();
     auto node = keep_members(mpi, devices);
     if (!node) return ExitCode::pass;  // leaves MPI when the others do

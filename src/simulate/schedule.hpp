@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who talks to whom on a synthetic network: rounds of disjoint pairs of devices of different nodes.
+// Pairs on a synthetic network: rounds of disjoint pairs of devices of different nodes.
 #pragma once
 
 #include "simulate/cases.hpp"

@@ -16,7 +16,7 @@ namespace assay::simulate {
 /// that makes no cluster.
 results::Results screen(const Spec& spec);
 
-/// Measures again what the verdict asks for, with fresh noise around the same true rates, until it asks for
+/// Measures again what the verdict asks for, with new noise around the same true rates, until it asks for
 /// nothing more (at most `most_stages` times). Returns how many retest cases were added.
 inline constexpr int most_stages = 4;
 std::size_t run_retests(results::Results& results, const Spec& spec, const verdict::Options& options);

@@ -122,7 +122,7 @@ void Collector::take_start(const Message& m) {
 void Collector::take_ready(const Message& m, double now) {
   Rank& r = ranks_[static_cast<std::size_t>(m.rank)];
   r.ready = true;
-  if (!m.text.empty()) ready_text_ = m.text;  // the first of those who take part speaks for all
+  if (!m.text.empty()) ready_text_ = m.text;  // the text of the first rank that takes part stands for all
   begin_when_ready(now);
 }
 
@@ -228,7 +228,7 @@ void Collector::tend(double now) {
       end_early(now);
       break;
     case State::tracing:
-      if (now - state_since_s_ > trace_s || std::all_of(guilty_.begin(), guilty_.end(), [this](int i) {
+      if (now - state_since_s_ > trace_s || std::all_of(at_fault_.begin(), at_fault_.end(), [this](int i) {
             const Rank& r = ranks_[static_cast<std::size_t>(i)];
             return r.out || !r.connected || !r.trace.empty();
           }))
@@ -248,7 +248,7 @@ void Collector::lose(int rank, const std::string& kind, const std::string& what,
   Rank& r = ranks_[static_cast<std::size_t>(rank)];
   if (r.out) return;
   const std::string brief = fmt::format("{} {}", who(rank), what);
-  drop({rank, kind, brief, fmt::format("{}: {}", brief, r.blamed.empty() ? where(r) : r.blamed), r.trace},
+  drop({rank, kind, brief, fmt::format("{}: {}", brief, r.hung_at.empty() ? where(r) : r.hung_at), r.trace},
        now);
 }
 
@@ -273,8 +273,8 @@ void Collector::drop(const Loss& loss, double now) {
     if (other.connected) send_(i, {MessageType::kill, -1, 0, ""});
   }
   if (r.connected) send_(rank, {MessageType::kill, -1, 0, ""});
-  const bool nobody = std::all_of(ranks_.begin(), ranks_.end(), [](const Rank& x) { return x.out; });
-  if (nobody || ready_at_s_ == 0)
+  const bool none_left = std::all_of(ranks_.begin(), ranks_.end(), [](const Rank& x) { return x.out; });
+  if (none_left || ready_at_s_ == 0)
     end_run(why_, false, now);
   else if (state_ == State::measuring)
     end_case_if_all_arrived(now);

@@ -32,7 +32,7 @@ class Collector {
   Collector(int ranks, Controller& controller, Send send, Tell tell, double now);
 
   void connected(int rank, const std::string& host, double now);
-  /// The line to a supervisor broke.
+  /// The connection to a supervisor broke.
   void disconnected(int rank, double now);
   void handle(const Message& message, double now);
   void tend(double now);
@@ -60,7 +60,7 @@ class Collector {
     Snapshot at;
     bool has_record = false;
     std::string record, trace;
-    std::string blamed;  ///< where it was when the hang was attributed to it
+    std::string hung_at;  ///< where it was when the hang was attributed to it
   };
 
   void take_start(const Message& message);
@@ -77,7 +77,7 @@ class Collector {
   bool hangs(double now) const;
   std::vector<MissingRank> suspects(double now) const;
   void begin_trace(double now, const std::string& what);
-  void end_stuck(const Blame& found, double now);
+  void end_stuck(const HangAttribution& found, double now);
   bool blame_who_left(double now);
   void end_trace(double now);
   void lose(int rank, const std::string& kind, const std::string& what, double now);
@@ -110,7 +110,7 @@ class Collector {
                                                    case_since_s_ = 0, state_since_s_ = 0, stop_at_s_ = 0,
                                                    bye_at_s_ = 0;
   std::string hang_what_, why_;
-  std::vector<int> guilty_;
+  std::vector<int> at_fault_;
 };
 
 /// The exit code of two parts of a run together.

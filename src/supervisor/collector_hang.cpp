@@ -110,28 +110,28 @@ void Collector::begin_trace(double now, const std::string& what) {
   hang_what_ = what;
   const auto who = suspects(now);
   if (all_wait(who) && blame_who_left(now)) return;
-  const Blame found = blame(who, ready_at_s_ == 0 ? 0.0 : late_standstill_s / 2);
-  guilty_ = found.accused;
+  const HangAttribution found = attribute_hang(who, ready_at_s_ == 0 ? 0.0 : late_standstill_s / 2);
+  at_fault_ = found.at_fault;
   const auto active = std::count_if(ranks_.begin(), ranks_.end(), [](const Rank& r) { return !r.out; });
-  if (guilty_.empty() && ready_at_s_ == 0 &&
+  if (at_fault_.empty() && ready_at_s_ == 0 &&
       static_cast<std::ptrdiff_t>(who.size()) < active)  // the others are beyond that phase
-    for (const MissingRank& s : who) guilty_.push_back(s.rank);
-  if (guilty_.empty()) {
+    for (const MissingRank& s : who) at_fault_.push_back(s.rank);
+  if (at_fault_.empty()) {
     end_stuck(found, now);
     return;
   }
   state_ = State::tracing;
   state_since_s_ = now;
-  for (const int i : guilty_) {
+  for (const int i : at_fault_) {
     Rank& r = ranks_[static_cast<std::size_t>(i)];
     r.trace.clear();
-    r.blamed = where(r);
+    r.hung_at = where(r);
     send_(i, {MessageType::trace_request, -1, 0, ""});
   }
 }
 
 /// No rank has evidence against it: links are named, and ranks that cannot continue end.
-void Collector::end_stuck(const Blame& found, double now) {
+void Collector::end_stuck(const HangAttribution& found, double now) {
   constexpr std::size_t most_named = 4;
   if (case_ < 0 || ready_at_s_ == 0) {
     end_run(hang_what_, false, now);
@@ -178,7 +178,7 @@ bool Collector::blame_who_left(double now) {
 
 void Collector::end_trace(double now) {
   state_ = ready_at_s_ == 0 ? State::starting : State::measuring;
-  for (const int rank : guilty_) {
+  for (const int rank : at_fault_) {
     lose(rank, "hang", hang_what_, now);
     if (state_ == State::ending) return;
   }

@@ -15,7 +15,7 @@ namespace assay::supervisor {
 
 Connections::Connections(int ranks)
     : epoll_(epoll_create1(EPOLL_CLOEXEC)), ranks_(static_cast<std::size_t>(ranks)) {
-  if (epoll_ < 0) throw Error(ErrorKind::resource, "the lines to the supervisors cannot be watched");
+  if (epoll_ < 0) throw Error(ErrorKind::resource, "the connections to the supervisors cannot be watched");
 }
 
 Connections::~Connections() { ::close(epoll_); }
@@ -32,7 +32,7 @@ void Connections::watch(int operation, int index) {
   if (c.waits_to_send) event.events |= EPOLLOUT;
   event.data.u32 = static_cast<std::uint32_t>(index);
   if (epoll_ctl(epoll_, operation, c.stream.fd(), &event) != 0)
-    throw Error(ErrorKind::resource, "the line to a supervisor cannot be watched");
+    throw Error(ErrorKind::resource, "the connection to a supervisor cannot be watched");
 }
 
 void Connections::add(int rank, const std::string& host, Stream stream) {

@@ -50,8 +50,8 @@ bool all_wait(const std::vector<MissingRank>& missing) noexcept {
                      [](const MissingRank& s) { return !s.heard || stopped(s) || s.at.call != Call::none; });
 }
 
-Blame blame(const std::vector<MissingRank>& missing, double stuck_s) {
-  Blame found;
+HangAttribution attribute_hang(const std::vector<MissingRank>& missing, double stuck_s) {
+  HangAttribution found;
   if (missing.empty()) return found;
   const auto [first, last] =
       std::minmax_element(missing.begin(), missing.end(),
@@ -69,8 +69,8 @@ Blame blame(const std::vector<MissingRank>& missing, double stuck_s) {
   };
   for (const auto& rule : rules) {
     for (const MissingRank& s : missing)
-      if (rule(s)) found.accused.push_back(s.rank);
-    if (!found.accused.empty()) return found;
+      if (rule(s)) found.at_fault.push_back(s.rank);
+    if (!found.at_fault.empty()) return found;
   }
   found.links = open_links(missing);
   return found;

@@ -11,7 +11,7 @@ namespace assay::supervisor {
 /// What a supervisor watches beside its sockets.
 struct Watch {
   pid_t worker;
-  int link;     ///< its end of the line to the worker
+  int link;     ///< its end of the connection to the worker
   int signals;  ///< signalfd: SIGCHLD and the signals that end a run
   Heartbeat& heartbeat;
 };

@@ -62,7 +62,7 @@ Stream Search::round(const std::string& told, double now) {
 }
 
 void Search::watch(std::vector<pollfd>& fds) const {
-  // A connection under way is ready to be written to when it stands; then the other end speaks first.
+  // A connection under way is ready to be written to when it is established; then the other end sends first.
   for (const Try& t : tries_)
     fds.push_back({t.stream.fd(), static_cast<short>(POLLIN | (t.stream.wants_out() ? POLLOUT : 0)), 0});
 }

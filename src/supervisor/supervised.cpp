@@ -55,7 +55,7 @@ int take_signal(int signals) noexcept {
 }
 
 void require_open_files(const LaunchEnvironment& launch) {
-  constexpr std::uint64_t others = 64;  // files, sockets of those who knock, what the launcher left open
+  constexpr std::uint64_t others = 64;  // files, pending connections, what the launcher left open
   const int node = std::max(launch.local_size, 1);  // the other nodes may have as many ranks, or fewer
   const int nodes = (launch.size - 1) / node + 1;
   const std::uint64_t needed = static_cast<std::uint64_t>(node + nodes - 1) + others,
@@ -78,7 +78,7 @@ int run_supervised(const SupervisorPlan& plan) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
     throw Error(ErrorKind::resource,
-                std::string("no line between worker and supervisor: ") + std::strerror(errno));
+                std::string("no connection between worker and supervisor: ") + std::strerror(errno));
   const sigset_t watched = supervisor_signals();
   sigset_t old_mask;
   sigprocmask(SIG_BLOCK, &watched, &old_mask);

@@ -84,7 +84,7 @@ void Supervisor::read_link() {
       up_(*message);
     }
   } catch (const Error&) {
-    kill_worker();  // a worker that writes rubbish on its line has lost its mind
+    kill_worker();  // an invalid message means that the memory of the worker is damaged
   }
   if (!alive) link_.close();
 }

@@ -22,7 +22,8 @@ class Supervisor {
 
   /// An order of the collector.
   void command(const Message& message);
-  /// Serves worker, line and timers; call when `link_fd` is readable, on SIGCHLD and ten times a second.
+  /// Serves worker, connection and timers; call when `link_fd` is readable, on SIGCHLD and ten times a
+  /// second.
   void tend();
   int link_fd() const noexcept { return link_.fd(); }
   bool wants_out() const noexcept { return link_.wants_out(); }

@@ -8,8 +8,8 @@
 
 namespace assay::supervisor {
 
-/// The worker's end of the line to its supervisor, and through it to the collector in rank 0's supervisor.
-/// Waiting on it sleeps, so the cores stay free.
+/// The worker's end of the connection to its supervisor, and through it to the collector in rank 0's
+/// supervisor. Waiting on it sleeps, so the cores stay free.
 class WorkerLink {
  public:
   WorkerLink(int fd, Heartbeat& heartbeat) : stream_(fd), heartbeat_(heartbeat) {}

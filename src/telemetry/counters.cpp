@@ -152,7 +152,7 @@ void CounterSet::add_edac(const std::string& node_name, const std::string& root)
 }
 
 void CounterSet::add_aer(const std::string& node_name, const std::string& root) {
-  Node ports;  // only for the PCI functions its NICs sit on
+  Node ports;  // only for the PCI functions of its NICs
   probe_nics(ports, root);
   struct Level {
     const char *file, *key, *counter;

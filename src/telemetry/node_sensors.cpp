@@ -9,7 +9,7 @@
 namespace assay {
 
 NodeSensors::NodeSensors(const std::string& root) : packages_(root) {
-  // Asking a CPU for its clock interrupts it: one of each package speaks for all.
+  // Asking a CPU for its clock interrupts it: one of each package is read for all.
   const std::string cpus = root + "/sys/devices/system/cpu";
   std::set<std::string> packages;
   for (const std::string& cpu : sysfs::numbered(cpus, "cpu")) {

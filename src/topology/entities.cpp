@@ -31,8 +31,8 @@ class PartIds {
     }
   }
   /// Empty where the part has none of its own.
-  template <typename Part>
-  std::string unique_id(const Part& part) const {
+  template <typename Hardware>
+  std::string unique_id(const Hardware& part) const {
     const std::string id = own_id(part);
     return id.empty() || claims_.at(id) > 1 ? std::string() : id;
   }

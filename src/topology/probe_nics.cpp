@@ -16,7 +16,7 @@ bool is_pci_address(const std::string& name) {
   return name.size() >= 12 && name[4] == ':' && name[7] == ':' && name[10] == '.';
 }
 
-// The nearest PCI function on the path of a device (a virtio interface sits one level below its function).
+// The nearest PCI function on the path of a device (a virtio interface is one level below its function).
 std::string pci_address(const std::string& device) {
   std::string path = sysfs::real_path(device);
   while (!path.empty()) {

@@ -65,7 +65,7 @@ std::optional<PciLink> link_of(const std::string& root, const std::string& addre
   const std::string kind = class_name(read_integer(directory + "/class").value_or(0));
   if (kind.empty()) return std::nullopt;
   const std::string path = sysfs::real_path(directory);
-  // A bridge shows the link above it when it is the upper port of a switch, which sits at an odd depth; root
+  // A bridge shows the link above it when it is the upper port of a switch, which is at an odd depth; root
   // ports and lower ports of a switch show the link below them, which is the row of the device there.
   if (kind == "bridge" && (depth(path) % 2 == 0 || !has_children(directory))) return std::nullopt;
   PciLink link;

@@ -109,7 +109,7 @@ std::vector<Share> share_cpus(const Node& node, const std::vector<std::vector<in
     }
   }
   mark_shared(node, shares);
-  // Under a quota smaller than the threads all of them take turns, whatever cores they sit on.
+  // Under a quota smaller than the threads all of them take turns, on whatever cores.
   if (static_cast<double>(total) > node.cpu_quota_cores + 1e-9) {
     for (auto& share : shares) share.shared = true;
   }

@@ -11,7 +11,7 @@ namespace assay {
 
 enum class GpuDirect { automatic, on, off };
 
-/// What the ranks of a run talk over when they measure GPUs: MPI, made fit for GPU memory once, and NCCL
+/// Transports of the ranks when they measure GPUs: MPI, made fit for GPU memory once, and NCCL
 /// communicators, made where they are first needed (that takes a second) and kept. Ends before the
 /// communicators it was given, and before the device.
 class GpuLinks {

@@ -30,7 +30,7 @@ struct Low {
   const Score* score;
   const BaselineValue* reference;
   double deficit, error;
-  double reference_error;  ///< of the reference alone, beside fresh data
+  double reference_error;  ///< of the reference alone, beside the retest
 };
 
 class BaselineJudge {
@@ -108,7 +108,7 @@ class BaselineJudge {
   void single(const SnapshotSeries& s, const std::vector<Low>& low) {
     for (const auto& l : low) {
       const Claim c = claim_of(s, l, low.size());
-      // Neither a fault nor surely slower: fresh data have taken the suspicion back, or it was noise.
+      // Neither a fault nor surely slower: the retest does not confirm it, or it was noise.
       if (!c.fault && (c.deficit < least(*l.reference) || c.low <= 0)) continue;
       auto f =
           reference_finding(j_, s, *l.part, *l.score, c, l.reference->log_rate, "slow", what(*l.reference));

@@ -57,7 +57,7 @@ GroupScores scores_of(const Judgement& j, const Series& s, bool retest) {
     for (const auto& [group, units] : draw.units) {
       const auto& beside = rates[group % rails];
       if (beside.size() < 2) continue;
-      // The upper half of the groups has none of a few slow members even where they sit in most groups.
+      // The upper half of the groups has none of a few slow members even where they are in most groups.
       const double centre = network::upper(beside);
       all.push_back(rate[group]);
       for (const auto unit : units) {

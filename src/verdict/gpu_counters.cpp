@@ -167,7 +167,7 @@ class GpuCounters {
   }
 
   void throttled(std::int32_t row, const std::string& counter, const Total& t) {
-    // The sum over all thermal reasons speaks only where the driver does not tell the hardware's own apart.
+    // The sum over all thermal reasons counts only where the driver does not tell the hardware's own apart.
     if (counter == "nvml_violation_thermal_ns") {
       const Total* own = other(row, "nvml_violation_hw_thermal_ns");
       if (own != nullptr && own->readable) return;

@@ -203,7 +203,7 @@ void report(Judgement& j, const std::string& suite, std::int32_t row, const Seen
            of_samples(seen) + " samples of " + std::to_string(seen.cases.size()) +
            (seen.cases.size() == 1 ? " case" : " cases") + " of " + suite + ", by " + percent(deficit) +
            " (" + percent(*f.ci_low) + " to " + percent(*f.ci_high) + "), " +
-           (confirmed  ? "confirmed in " + of_samples(*retest) + " fresh samples"
+           (confirmed  ? "confirmed in " + of_samples(*retest) + " retest samples"
             : retested ? "not in the retest (" + of_samples(*retest) + ")"
                        : "not confirmed") +
            ", n=" + std::to_string(shown.samples) + ", " + p +

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nodes against the majority of their table, PCIe links against their capability, NICs against their twins.
+// Nodes against the majority of their table, PCIe links against their capability, NICs against those of the
+// same name.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -34,16 +35,16 @@ std::string part_name(const std::string& name) {
 void judge_nic_states(Judgement& j, const InventoryTable& table) {
   const auto* state = text_column(table, {"state"});
   if (state == nullptr) return;
-  struct Twins {
+  struct NicStates {
     std::vector<std::int32_t> up, down;
   };
-  std::map<std::string, Twins> twins;
+  std::map<std::string, NicStates> nics;
   for (std::size_t i = 0; i < table.entity.size(); ++i) {
     const bool up = (*state)[i] == "up" || (*state)[i] == "unknown";
-    auto& t = twins[part_name(j.entities.name(table.entity[i]))];
+    auto& t = nics[part_name(j.entities.name(table.entity[i]))];
     (up ? t.up : t.down).push_back(table.entity[i]);
   }
-  for (const auto& [name, t] : twins) {
+  for (const auto& [name, t] : nics) {
     const std::size_t total = t.up.size() + t.down.size();
     const bool majority = total >= constants::majority_min && 2 * t.up.size() > total;
     if (t.down.empty() || t.up.empty() || (!majority && total != 2)) continue;
@@ -75,15 +76,15 @@ void judge_nic_rates(Judgement& j, const InventoryTable& table) {
              *most = number_column(table, {"max_rate_bytes_per_s"});
   if (rate == nullptr) return;
   const auto *kind = text_column(table, {"kind"}), *driver = text_column(table, {"driver"});
-  // The same name on another adapter is no twin: interfaces are named by their slots.
-  using Twin = std::tuple<std::string, std::string, std::string, double>;
-  const auto twin_of = [&](std::size_t i) {
-    return Twin(part_name(j.entities.name(table.entity[i])), kind == nullptr ? "" : (*kind)[i],
-                driver == nullptr ? "" : (*driver)[i], most != nullptr && (*most)[i] > 0 ? (*most)[i] : 0);
+  // The same name on another adapter is no peer: interfaces are named by their slots.
+  using NicKind = std::tuple<std::string, std::string, std::string, double>;
+  const auto kind_of = [&](std::size_t i) {
+    return NicKind(part_name(j.entities.name(table.entity[i])), kind == nullptr ? "" : (*kind)[i],
+                   driver == nullptr ? "" : (*driver)[i], most != nullptr && (*most)[i] > 0 ? (*most)[i] : 0);
   };
-  std::map<Twin, std::vector<std::size_t>> twins;
+  std::map<NicKind, std::vector<std::size_t>> nics;
   for (std::size_t i = 0; i < table.entity.size(); ++i)
-    if ((*rate)[i] > 0 && (state == nullptr || (*state)[i] == "up")) twins[twin_of(i)].push_back(i);
+    if ((*rate)[i] > 0 && (state == nullptr || (*state)[i] == "up")) nics[kind_of(i)].push_back(i);
   const auto add = [&](std::size_t i, const char* severity, double reference,
                        const std::string& why) -> results::Finding& {
     auto f = j.about(table.entity[i], severity, "fact", "slow");
@@ -101,8 +102,8 @@ void judge_nic_rates(Judgement& j, const InventoryTable& table) {
     return j.found.back().finding;
   };
   std::vector<std::size_t> below;  // their own capability, as their namesakes are
-  for (const auto& [twin, of] : twins) {
-    const std::string& name = std::get<0>(twin);
+  for (const auto& [nic_kind, of] : nics) {
+    const std::string& name = std::get<0>(nic_kind);
     std::map<double, std::size_t> count;
     for (const auto i : of) ++count[(*rate)[i]];
     const auto usual = std::max_element(count.begin(), count.end(),

@@ -18,7 +18,7 @@ namespace {
 double fraction(double logarithmic) { return -std::expm1(-logarithmic); }
 
 std::string name_of_part(const Judgement& j, const NetworkPart& part) {
-  if (part.place == Place::leaf) {
+  if (part.place == PartKind::leaf) {
     const auto row = switch_row(j, part.leaf);
     return row >= 0 ? j.entities.name(row) : "switch:" + part.leaf;
   }
@@ -26,7 +26,7 @@ std::string name_of_part(const Judgement& j, const NetworkPart& part) {
 }
 
 std::vector<std::int32_t> rows_of_part(const Judgement& j, const NetworkPart& part) {
-  if (part.place != Place::leaf) return {part.row};
+  if (part.place != PartKind::leaf) return {part.row};
   const auto row = switch_row(j, part.leaf);
   return row >= 0 ? std::vector{row} : std::vector<std::int32_t>{};
 }
@@ -34,7 +34,7 @@ std::vector<std::int32_t> rows_of_part(const Judgement& j, const NetworkPart& pa
 /// A pair does not tell which end is at fault: both have it.
 std::vector<std::int32_t> rows_of_claim(const Judgement& j, const Claim& c) {
   auto rows = rows_of_part(j, c.part);
-  if (c.part.place != Place::pair) return rows;
+  if (c.part.place != PartKind::pair) return rows;
   if (c.part.other >= 0) rows.push_back(c.part.other);
   for (const int end : ends_of(c.screened->set, *c.suspect))
     rows.push_back(c.screened->set.ends[at(end)].row);
@@ -45,14 +45,14 @@ std::string what_is_slow(const Claim& c) {
   const bool bandwidth = c.screened->set.series->better != results::Better::lower;
   std::string text;
   switch (c.part.place) {
-    case Place::leaf:
+    case PartKind::leaf:
       text = c.suspect->way == Way::out  ? "links up from this switch"
              : c.suspect->way == Way::in ? "links down to this switch"
                                          : "links of this switch to others";
       break;
-    case Place::pair: text = c.part.other >= 0 ? "this pair, both ways" : "this pair"; break;
-    case Place::node:
-    case Place::end:
+    case PartKind::pair: text = c.part.other >= 0 ? "this pair, both ways" : "this pair"; break;
+    case PartKind::node:
+    case PartKind::end:
       text = c.suspect->way == Way::out  ? "all it sends"
              : c.suspect->way == Way::in ? "all it receives"
                                          : "all its pairs";
@@ -70,12 +70,12 @@ results::Finding finding_of(const Judgement& j, const Places& places, const Clai
   const double deficit = retested ? c.result.deficit : c.suspect->deficit;
   auto f = j.about(c.part.row, severities[c.severity], c.severity == 3 ? "magnitude" : "abnormality", "slow");
   f.name = name_of_part(j, c.part);
-  if (c.part.place == Place::leaf) {
+  if (c.part.place == PartKind::leaf) {
     f.level = "switch";
     f.id = j.entities.id(switch_row(j, c.part.leaf));
   }
-  if (c.part.place == Place::pair) f.level = "link";
-  if (c.part.place == Place::node && !set.inside) {
+  if (c.part.place == PartKind::pair) f.level = "link";
+  if (c.part.place == PartKind::node && !set.inside) {
     const auto nic = places.only_nic(c.part.row);
     if (nic >= 0) f.part = j.entities.name(nic);
   }
@@ -98,7 +98,7 @@ results::Finding finding_of(const Judgement& j, const Places& places, const Clai
   const std::set<int> own(ends.begin(), ends.end());
   for (const auto& p : set.pairs) {
     const bool a = own.contains(p.a), b = own.contains(p.b);
-    if (c.suspect->place == Place::pair ? a && b : a || b) samples += p.samples;
+    if (c.suspect->place == PartKind::pair ? a && b : a || b) samples += p.samples;
   }
   f.samples = retested ? c.result.samples : samples;
   f.controls = retested ? c.result.controls : static_cast<std::int64_t>(c.suspect->controls);
@@ -125,16 +125,16 @@ class Explained {
  public:
   Explained(const Judgement& j, const std::vector<Claim>& claims) : j_(j) {
     for (const auto& c : claims) {
-      if (c.severity < 2 || c.part.place == Place::leaf || c.part.place == Place::pair) continue;
+      if (c.severity < 2 || c.part.place == PartKind::leaf || c.part.place == PartKind::pair) continue;
       auto& known = named_[{c.part.inside, c.part.row}];
       known = std::max(known, c.severity);
     }
   }
   bool by_higher(const Claim& c) const {
-    if (c.part.place == Place::leaf || c.part.place == Place::node) return false;
+    if (c.part.place == PartKind::leaf || c.part.place == PartKind::node) return false;
     for (const int end : ends_of(c.screened->set, *c.suspect)) {
       const auto row = c.screened->set.ends[at(end)].row;
-      if (c.part.place == Place::pair && severity(c.part.inside, row) >= c.severity) return true;
+      if (c.part.place == PartKind::pair && severity(c.part.inside, row) >= c.severity) return true;
       const auto node = j_.entities.node(row);
       if (node != c.part.row && severity(c.part.inside, node) >= c.severity) return true;
     }
@@ -154,12 +154,13 @@ class Explained {
 /// nodes and NICs a share of all. Pairs that many have a cause that pairs cannot tell.
 bool add_split(Judgement& j, const Places& places, const std::vector<const Claim*>& same) {
   const LinkSet& set = same.front()->screened->set;
-  const Place place = same.front()->part.place;
-  const std::size_t all = place == Place::pair   ? set.pairs.size()
-                          : place == Place::leaf ? set.leaves.size()
-                          : place == Place::node ? set.node_rows.size()
-                                                 : set.ends.size();
-  const double least = place == Place::pair ? 0 : constants::network_split_share * static_cast<double>(all);
+  const PartKind place = same.front()->part.place;
+  const std::size_t all = place == PartKind::pair   ? set.pairs.size()
+                          : place == PartKind::leaf ? set.leaves.size()
+                          : place == PartKind::node ? set.node_rows.size()
+                                                    : set.ends.size();
+  const double least =
+      place == PartKind::pair ? 0 : constants::network_split_share * static_cast<double>(all);
   if (same.size() <= constants::network_split_members || static_cast<double>(same.size()) < least)
     return false;
   const auto worst = *std::max_element(same.begin(), same.end(), [](const auto* a, const auto* b) {
@@ -202,16 +203,17 @@ void fold_into_split(Judgement& j, Found& split, const std::vector<const Claim*>
 void relieve_partners(Judgement& j, const std::vector<Claim>& claims, std::size_t before) {
   std::set<std::int32_t> named;
   for (const auto& c : claims)
-    if (c.severity >= 2 && !c.part.inside && (c.part.place == Place::node || c.part.place == Place::end))
+    if (c.severity >= 2 && !c.part.inside &&
+        (c.part.place == PartKind::node || c.part.place == PartKind::end))
       named.insert(c.part.row);
   if (named.empty()) return;
-  const auto guilty = [&](std::int32_t row) {
+  const auto faulty = [&](std::int32_t row) {
     return named.contains(row) || named.contains(j.entities.node(row));
   };
   for (std::size_t i = 0; i < before; ++i) {
     auto& rows = j.found[i].rows;
-    if (j.found[i].finding.level != "link" || std::none_of(rows.begin(), rows.end(), guilty)) continue;
-    std::erase_if(rows, [&](std::int32_t row) { return j.entities.node(row) >= 0 && !guilty(row); });
+    if (j.found[i].finding.level != "link" || std::none_of(rows.begin(), rows.end(), faulty)) continue;
+    std::erase_if(rows, [&](std::int32_t row) { return j.entities.node(row) >= 0 && !faulty(row); });
   }
 }
 
@@ -235,7 +237,7 @@ void judge_network(Judgement& j) {
   const auto claims = claims_of(j, places, screened);
   const std::size_t before = j.found.size();
   const Explained explained(j, claims);
-  std::map<std::tuple<Place, bool>, std::vector<const network::Claim*>> by_kind;
+  std::map<std::tuple<PartKind, bool>, std::vector<const network::Claim*>> by_kind;
   for (const auto& c : claims) {
     if (explained.by_higher(c)) continue;
     by_kind[{c.part.place, c.part.inside}].push_back(&c);
@@ -247,7 +249,7 @@ void judge_network(Judgement& j) {
                  [](const auto* c) { return c->severity >= 2; });
     const auto& [place, inside] = kind;
     const auto whole = splits.find(inside);
-    if (place == Place::pair && whole != splits.end()) {
+    if (place == PartKind::pair && whole != splits.end()) {
       fold_into_split(j, j.found[whole->second], said);
       continue;
     }

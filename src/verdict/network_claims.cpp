@@ -27,9 +27,9 @@ bool shared(const LinkSet& set, const SlowPlace& s) {
   return std::any_of(ends.begin(), ends.end(), [&](int e) { return set.ends[at(e)].shared; });
 }
 
-double least_confirmed(Place place) {
-  if (place == Place::leaf) return constants::network_leaf_confirmed;
-  return place == Place::pair ? constants::network_pair : constants::network_node_confirmed;
+double least_confirmed(PartKind place) {
+  if (place == PartKind::leaf) return constants::network_leaf_confirmed;
+  return place == PartKind::pair ? constants::network_pair : constants::network_node_confirmed;
 }
 
 int severity_of(const Judgement& j, const Screened& screened, const SlowPlace& s, const RetestResult& c) {
@@ -50,20 +50,20 @@ NetworkPart part_of(const Judgement& j, const LinkSet& set, const SlowPlace& s) 
   part.place = s.place;
   part.inside = set.inside;
   switch (s.place) {
-    case Place::leaf: part.leaf = set.leaves[at(s.index)]; break;
-    case Place::node: part.row = set.node_rows[at(s.index)]; break;
-    case Place::end: {
+    case PartKind::leaf: part.leaf = set.leaves[at(s.index)]; break;
+    case PartKind::node: part.row = set.node_rows[at(s.index)]; break;
+    case PartKind::end: {
       const End& e = set.ends[at(s.index)];
       part.row = e.row;
       if (set.inside || j.entities.kind(e.row) == "nic") break;
       if (set.node_rows.size() < set.ends.size() &&
           std::count_if(set.ends.begin(), set.ends.end(), [&](const End& x) { return x.node == e.node; }) > 1)
         break;
-      part.place = Place::node;
+      part.place = PartKind::node;
       part.row = set.node_rows[at(e.node)];
       break;
     }
-    case Place::pair: {
+    case PartKind::pair: {
       const Pair& p = set.pairs[at(s.index)];
       const bool forth = s.way == Way::out || (s.way == Way::both && (std::isnan(p.ba) || p.ab <= p.ba));
       part.row = forth && p.row_ab >= 0 ? p.row_ab : p.row_ba >= 0 ? p.row_ba : p.row_ab;
@@ -81,8 +81,8 @@ std::vector<std::vector<const SlowPlace*>> assign(const Judgement& j, const std:
   for (std::size_t i = 0; i < screened.size(); ++i) {
     bool pairs = false;
     for (const auto& s : screened[i].suspects) {
-      pairs = pairs || s.place == Place::pair;
-      if (s.place == Place::pair) continue;
+      pairs = pairs || s.place == PartKind::pair;
+      if (s.place == PartKind::pair) continue;
       const auto [it, retest] = best.try_emplace(part_of(j, screened[i].set, s), i, &s);
       if (!retest && strength(s) < strength(*it->second.second)) it->second = {i, &s};
     }
@@ -103,7 +103,7 @@ std::vector<std::vector<const SlowPlace*>> assign(const Judgement& j, const std:
       if (screened[i].set.inside != inside || left == 0) continue;
       --left;
       for (const auto& s : screened[i].suspects)
-        if (s.place == Place::pair) assigned[i].push_back(&s);
+        if (s.place == PartKind::pair) assigned[i].push_back(&s);
     }
   }
   for (auto& list : assigned)
@@ -125,14 +125,14 @@ std::vector<Claim> claims_of(const Judgement& j, const Places& places,
     if (one.suspects.empty()) continue;
     const LinkRetest& retest = all_retested[static_cast<std::size_t>(&one - screened.data())];
     const auto pairs = static_cast<std::size_t>(std::count_if(
-        one.suspects.begin(), one.suspects.end(), [](const auto& s) { return s.place == Place::pair; }));
+        one.suspects.begin(), one.suspects.end(), [](const auto& s) { return s.place == PartKind::pair; }));
     for (const auto& s : one.suspects) {
       Claim c;
       c.part = part_of(j, one.set, s);
       c.screened = &one;
       c.suspect = &s;
       c.result =
-          judge_retest(one, retest, s, s.place == Place::pair ? pairs : one.suspects.size() - pairs, sets);
+          judge_retest(one, retest, s, s.place == PartKind::pair ? pairs : one.suspects.size() - pairs, sets);
       c.severity = severity_of(j, one, s, c.result);
       c.cleared = c.result.measured && c.severity < 2;
       auto [it, added] = claims.try_emplace(c.part, c);

@@ -12,7 +12,7 @@ namespace assay::verdict::network {
 
 /// A part of the machine, the same in all series.
 struct NetworkPart {
-  Place place = Place::end;
+  PartKind place = PartKind::end;
   bool inside = false;
   std::int32_t row = -1;    ///< of the node, end, or the link whose direction is slow; -1 for a leaf
   std::int32_t other = -1;  ///< pairs: the other direction's row, if it is slow too

@@ -10,7 +10,7 @@ namespace assay::verdict::constants {
 
 // Error budget: probability that a healthy population (one case, level and direction) is measured again.
 inline constexpr double network_alpha_screen = 0.10;
-// Probability of a warning without fresh data, over all cases, levels and directions.
+// Probability of a warning without a retest, over all cases, levels and directions.
 inline constexpr double network_alpha_warn = 0.01;
 // Probability of a wrong confirmation, over the candidates of a case.
 inline constexpr double network_alpha_retest = 0.01;
@@ -22,13 +22,13 @@ inline constexpr double network_alpha_fail = 0.001;
 inline constexpr double network_leaf = 0.008;
 inline constexpr double network_node = 0.012;
 inline constexpr double network_pair = 0.05;
-// Least deficits in fresh data: switch; node or NIC, because healthy NICs differ by up to 2 %.
+// Least deficits in a retest: switch; node or NIC, because healthy NICs differ by up to 2 %.
 inline constexpr double network_leaf_confirmed = 0.010;
 inline constexpr double network_node_confirmed = 0.020;
 // A single pair: rounds in which it must be slow, and robust deviations.
 inline constexpr std::size_t network_pair_rounds = 3;
 inline constexpr double network_pair_sigma = 4.0;
-// A pair is a warning without fresh data when it is this many times further out than the third worst of at
+// A pair is a warning without a retest when it is this many times further out than the third worst of at
 // least this many pairs. Congestion makes tails in which the worst three are close together.
 inline constexpr double network_pair_alone = 3.0;
 inline constexpr std::size_t network_pair_population = 24;

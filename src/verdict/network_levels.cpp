@@ -27,7 +27,7 @@ struct Population {
   std::array<std::vector<double>, 3> scores;
 };
 
-/// A direction of its own is blamed only when the other one is clean.
+/// A single direction is named only when the other one is not slow.
 Way way_of(const Population& p, std::size_t i, const std::array<double, 3>& centre) {
   const double out = centre[1] - p.scores[1][i], in = centre[2] - p.scores[2][i];
   if (std::isnan(out) || std::isnan(in)) return Way::both;
@@ -37,7 +37,7 @@ Way way_of(const Population& p, std::size_t i, const std::array<double, 3>& cent
 }
 
 /// Outliers of a population in any of the three ways, once each, worst first.
-std::vector<SlowPlace> outliers(const Population& p, Place place, double gate, const Options& options,
+std::vector<SlowPlace> outliers(const Population& p, PartKind place, double gate, const Options& options,
                                 std::size_t levels) {
   std::vector<SlowPlace> found;
   std::array<double, 3> centre{not_taken, not_taken, not_taken};
@@ -50,7 +50,7 @@ std::vector<SlowPlace> outliers(const Population& p, Place place, double gate, c
       if (!std::isnan(s)) clean.push_back(s);
     if (clean.size() < p.index.size() || clean.empty()) continue;  // a way that not all were measured in
     centre[w] = median(clean);
-    // Whom to look at again is decided liberally, fresh data weed out; the adjusted p counts every question
+    // Suspects are selected liberally, and the retest decides; the adjusted p counts every question
     // asked.
     for (const auto& low : low_outliers(p.scores[w], options.alpha_screen))
       if (low.deficit >= gate) best[low.index] = std::min(best[low.index], low.p_adjusted / share);
@@ -159,7 +159,7 @@ std::vector<SlowPlace> slow_pairs(const LinkSet& set) {
   std::vector<SlowPlace> found;
   for (std::size_t k = 0; k < std::min(max_pair_suspects, wanted); ++k) {
     SlowPlace s;
-    s.place = Place::pair;
+    s.place = PartKind::pair;
     s.index = static_cast<int>(order[k]);
     s.deficit = centre - residual[order[k]];
     if (s.deficit < std::max(constants::network_pair, constants::network_pair_sigma * spread)) break;
@@ -256,7 +256,7 @@ std::vector<SlowPlace> localise(LinkSet set, const Options& options) {
     const auto leaves = of_groups(
         set, end_scores(set, true), set.leaves.size(), [](const End& e) { return e.leaf; },
         [](const std::vector<double>& values) { return median(values); });
-    const auto found = outliers(leaves, Place::leaf, constants::network_leaf, options, levels);
+    const auto found = outliers(leaves, PartKind::leaf, constants::network_leaf, options, levels);
     lift_all(set, found, true, [&](int end) { return set.ends[at(end)].leaf; });
     append(all, found);
   }
@@ -264,11 +264,11 @@ std::vector<SlowPlace> localise(LinkSet set, const Options& options) {
   if (set.node_rows.size() < set.ends.size()) {
     const auto nodes = of_groups(
         set, end_scores(set, false), set.node_rows.size(), [](const End& e) { return e.node; }, upper);
-    const auto found = outliers(nodes, Place::node, constants::network_node, options, levels);
+    const auto found = outliers(nodes, PartKind::node, constants::network_node, options, levels);
     lift_all(set, found, false, [&](int end) { return set.ends[at(end)].node; });
     append(all, found);
   }
-  const auto found = outliers(of_ends(set), Place::end, constants::network_node, options, levels);
+  const auto found = outliers(of_ends(set), PartKind::end, constants::network_node, options, levels);
   lift_all(set, found, false, [](int end) { return end; });
   append(all, found);
   append(all, slow_pairs(set));

@@ -11,24 +11,24 @@
 
 namespace assay::verdict::network {
 
-enum class Place { leaf, node, end, pair };
+enum class PartKind { leaf, node, end, pair };
 enum class Way { both, out, in };  ///< out: only what the part sends is slow
 
 struct SlowPlace {
-  Place place = Place::end;
+  PartKind place = PartKind::end;
   int index = -1;  ///< of the leaf, node, end, or pair in the LinkSet
   Way way = Way::both;
   double deficit = 0;     ///< logarithmic, positive is slower
   double reference = 0;   ///< reference: log rate above the set's centre
   double p_adjusted = 1;  ///< chance of one such part among healthy ones; NaN where small numbers allow none
-  bool strong = false;    ///< worth a warning without fresh data
+  bool strong = false;    ///< worth a warning without a retest
   std::size_t controls = 0;
 };
 
 struct Options {
   double alpha_screen = 0.10;  ///< per population: selects suspects for the retest
-  double alpha_warn = 0.01;  ///< over all levels, directions and sets together: a warning without fresh data
-  std::size_t sets = 1;      ///< how many sets there are
+  double alpha_warn = 0.01;    ///< over all levels, directions and sets together: a warning without a retest
+  std::size_t sets = 1;        ///< how many sets there are
 };
 
 /// Upper quartile (of fewer than four values the largest): congestion and a slow partner only ever lower a

@@ -20,14 +20,14 @@ bool same(const SlowPlace& a, const SlowPlace& b) { return a.place == b.place &&
 bool Screened::small() const { return units < constants::network_robust_population; }
 
 std::vector<int> ends_of(const LinkSet& set, const SlowPlace& s) {
-  if (s.place == Place::end) return {s.index};
-  if (s.place == Place::pair) {
+  if (s.place == PartKind::end) return {s.index};
+  if (s.place == PartKind::pair) {
     const auto& p = set.pairs[static_cast<std::size_t>(s.index)];
     return {p.a, p.b};
   }
   std::vector<int> ends;
   for (std::size_t e = 0; e < set.ends.size(); ++e) {
-    const int part = s.place == Place::leaf ? set.ends[e].leaf : set.ends[e].node;
+    const int part = s.place == PartKind::leaf ? set.ends[e].leaf : set.ends[e].node;
     if (part == s.index) ends.push_back(static_cast<int>(e));
   }
   return ends;

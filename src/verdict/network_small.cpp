@@ -64,11 +64,11 @@ struct LinkCounts {
 /// Names the parts all of whose pairs are slow, if none of the pairs among the others is.
 class Hubs {
  public:
-  Hubs(const LinkSet& set, std::vector<Directed>& links, Place place)
+  Hubs(const LinkSet& set, std::vector<Directed>& links, PartKind place)
       : set_(set), links_(links), place_(place) {}
 
   std::vector<SlowPlace> named() {
-    const bool whole_node = place_ == Place::node && set_.inside;
+    const bool whole_node = place_ == PartKind::node && set_.inside;
     std::map<int, LinkCounts> parts;
     for (const auto& l : links_) {
       if (l.explained || !counts(l)) continue;
@@ -101,11 +101,11 @@ class Hubs {
  private:
   int part_of(int end) const {
     const End& e = set_.ends[at(end)];
-    return place_ == Place::leaf ? e.leaf : place_ == Place::node ? e.node : end;
+    return place_ == PartKind::leaf ? e.leaf : place_ == PartKind::node ? e.node : end;
   }
   /// What stays below a switch, or is on none that is known, says nothing about switches.
   bool counts(const Directed& l) const {
-    if (place_ != Place::leaf) return true;
+    if (place_ != PartKind::leaf) return true;
     return part_of(l.from) >= 0 && part_of(l.to) >= 0 && part_of(l.from) != part_of(l.to);
   }
 
@@ -143,7 +143,7 @@ class Hubs {
 
   const LinkSet& set_;
   std::vector<Directed>& links_;
-  Place place_;
+  PartKind place_;
 };
 
 /// Slow pairs that no part explains.
@@ -155,7 +155,7 @@ std::vector<SlowPlace> lone_pairs(const LinkSet& set, const std::vector<Directed
     SlowPlace& s = it->second;
     const bool forth = l.from == set.pairs[l.pair].a;
     s.way = fresh ? (forth ? Way::out : Way::in) : Way::both;
-    s.place = Place::pair;
+    s.place = PartKind::pair;
     s.index = static_cast<int>(l.pair);
     s.deficit = std::max(s.deficit, l.deficit);
     s.p_adjusted = std::numeric_limits<double>::quiet_NaN();
@@ -177,9 +177,9 @@ std::vector<SlowPlace> small_suspects(const LinkSet& set) {
   const auto join = [&](const std::vector<SlowPlace>& more) {
     found.insert(found.end(), more.begin(), more.end());
   };
-  if (!set.inside && set.leaves.size() >= least_leaves) join(Hubs(set, links, Place::leaf).named());
-  if (set.node_rows.size() < set.ends.size()) join(Hubs(set, links, Place::node).named());
-  join(Hubs(set, links, Place::end).named());
+  if (!set.inside && set.leaves.size() >= least_leaves) join(Hubs(set, links, PartKind::leaf).named());
+  if (set.node_rows.size() < set.ends.size()) join(Hubs(set, links, PartKind::node).named());
+  join(Hubs(set, links, PartKind::end).named());
   join(lone_pairs(set, links));
   for (auto& s : found) s.reference = reference;
   return found;

@@ -78,7 +78,7 @@ void judge_noise(Judgement& j) {
 }
 
 /// A median does not see what happens in one sample of twenty. Interrupted and congested machines dip too, so
-/// only who does so much more often than anybody else is named, and never as a fault.
+/// only a part that does so much more often than all others is named, and never as a fault.
 void judge_dips(Judgement& j) {
   for (const auto& s : j.series) {
     if (!is_population(s) || s.rows.size() < constants::peers_min_population) continue;

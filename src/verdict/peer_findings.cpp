@@ -34,8 +34,8 @@ struct Shown {
   bool retest = false;
 };
 
-/// Fresh data where they say something about what is claimed, else those of the screening with their 95 %
-/// interval.
+/// Those of the retest where they say something about what is claimed, else those of the screening with their
+/// 95 % interval.
 Shown shown(const PeerFinding& f) {
   const auto& p = *f.population;
   if (f.retest.measured && !f.intermittent)
@@ -54,7 +54,7 @@ std::string standing(const PeerFinding& f) {
   const auto& p = *f.population;
   const std::string delta = percent(f.suspect.delta);
   if (f.fail && f.retest.confirmed)
-    return "confirmed by " + count(f.retest.samples, "fresh sample", "fresh samples") + " against " +
+    return "confirmed by " + count(f.retest.samples, "retest sample", "retest samples") + " against " +
            count(f.retest.controls, "control", "controls") + ", the whole interval beyond " + delta;
   char lasted[96];
   std::snprintf(lasted, sizeof lasted, "in %zu blocks over %.0f s", f.lasting_blocks, f.lasting_s);
@@ -62,11 +62,11 @@ std::string standing(const PeerFinding& f) {
     return "beyond " + delta + " while its throttle counter rose";
   if (f.fail) return std::string("beyond ") + delta + " " + lasted;
   if (f.intermittent)
-    return "not in " + count(f.retest.samples, "fresh sample", "fresh samples") + " (" +
+    return "not in " + count(f.retest.samples, "retest sample", "retest samples") + " (" +
            percent(fraction(f.retest.deficit)) + ")";
   const char* chance = "no fault: healthy parts of this spread may differ as much by chance";
   if (f.suspect.candidate && !f.suspect.sure && f.retest.confirmed)
-    return "in " + count(f.retest.samples, "fresh sample", "fresh samples") + " too; " + chance;
+    return "in " + count(f.retest.samples, "retest sample", "retest samples") + " too; " + chance;
   if (f.retest.measured && f.retest.needed > 0)
     return "AMBIGUOUS against " + delta + ": " + std::to_string(f.retest.needed) + " samples would decide";
   if (f.retest.measured) return "retested, not beyond " + delta;
@@ -89,7 +89,7 @@ results::Finding fill(const Judgement& j, const PeerFinding& f, std::int32_t sub
   const auto& p = *f.population;
   const auto& s = *p.series;
   const Shown v = shown(f);
-  // Fresh data decide: what they do not show is a note, and under six parts what they do not confirm.
+  // The retest decides: what it does not show is a note, and under six parts what it does not confirm.
   const bool note = f.intermittent || f.suspect.note ||
                     (!f.suspect.warn && !f.retest.confirmed && p.size() < constants::peers_min_population);
   const char* otherwise = note ? "INFO" : "WARN";

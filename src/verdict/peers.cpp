@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Entities against their peers: suspects of the screening, what fresh data say of them, and one finding for
+// Entities against their peers: suspects of the screening, the result of their retest, and one finding for
 // each story.
 #include <algorithm>
 #include <cmath>
@@ -31,7 +31,7 @@ class Peers {
     const auto named = named_candidates(screening_);
     candidates_ = named.size();
     for (const Suspect* s : named) named_.insert(s);
-    split_unaccused();
+    split_unsuspected();
     for (const auto& story : split_stories(screening_))
       add_split_finding(j_, screening_.populations[story.front()], story.size());
     judge_suspects();
@@ -52,12 +52,12 @@ class Peers {
   }
 
   /// Of few parts half may be slow without one that stands out.
-  void split_unaccused() {
-    std::set<std::size_t> accused;
+  void split_unsuspected() {
+    std::set<std::size_t> suspected;
     for (const auto& s : screening_.suspects)
-      if (!s.note) accused.insert(s.population);
+      if (!s.note) suspected.insert(s.population);
     for (std::size_t i = 0; i < screening_.populations.size(); ++i)
-      if (!accused.contains(i)) find_split_of_few(j_, screening_.populations[i]);
+      if (!suspected.contains(i)) find_split_of_few(j_, screening_.populations[i]);
   }
 
   const std::vector<RetestCase>& retest(std::size_t index) {
@@ -133,7 +133,7 @@ class Peers {
     return parts == findings.size();
   }
 
-  std::vector<std::int32_t> accused(std::size_t index) const {
+  std::vector<std::int32_t> suspected(std::size_t index) const {
     std::vector<std::int32_t> rows;
     for (const auto& s : screening_.suspects) {
       if (s.population == index) rows.push_back(row_of(s).entity);
@@ -149,8 +149,8 @@ class Peers {
     f.metrics = metrics;
     f.p = p;
     const auto entity = row_of(*s).entity;
-    f.retest = judge_retest(*f.population, retest(s->population), entity, s->at_clock, accused(s->population),
-                            candidates_);
+    f.retest = judge_retest(*f.population, retest(s->population), entity, s->at_clock,
+                            suspected(s->population), candidates_);
     const Population& p_of = *f.population;
     const Lasting lasting = lasting_of(j_, *p_of.series, entity, [&](double value) {
       return p_of.reference(s->member) - log_rate(value, p_of.series->better) > log_deficit(s->delta);

@@ -61,7 +61,7 @@ bool any_uncovered(const Judgement& j) {
 
 void judge_memory(Judgement& j) {
   const Numbers bandwidth = numbers_of(j, "node", {results::inventory::memory_bandwidth});
-  // With cores left idle by the launch the controllers cannot be filled, and a floor would accuse the
+  // With cores left idle by the launch the controllers cannot be filled, and a floor would name the
   // launch's victim.
   if (bandwidth.empty() || any_uncovered(j)) return;
   Numbers domains, devices;

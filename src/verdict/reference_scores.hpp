@@ -37,7 +37,7 @@ struct Claim {
   std::int64_t n = 0;
 };
 /// `deficit` with its `error`, which needs to lie `alpha / candidates` surely beyond `delta` (logarithmic) to
-/// be a fault. A fault is confirmed by fresh data that say the same (`fresh_deficit` with `fresh_error`), by
+/// be a fault. A fault is confirmed by the retest (`retest_deficit` with `retest_error`), by
 /// blocks over a minute, or by its size alone (over 20 %). At level smoke only size counts.
 Claim settle_claim(const Judgement& j, const Score& score, double deficit, double error, double delta,
                    const RetestRate& retest, double retest_deficit, double retest_error,

@@ -41,7 +41,7 @@ std::vector<Test> tests_of(const std::vector<Population>& populations) {
       for (std::size_t i = 0; i < p.size(); ++i) {
         if ((p.split.apart && p.members[i].low) == low) t.members.push_back(i);
       }
-      // A side of a split is a population of its own only when it has a spread to speak of.
+      // A side of a split is a population of its own only when its spread is not negligible.
       if (t.members.size() < (p.split.apart ? constants::peers_min_population : constants::deletion_min))
         continue;
       t.result = abnormality(values_of(p, t), p.noise_known ? p.se : 0.0);
@@ -128,7 +128,7 @@ void find_voices(const std::vector<Population>& populations, Combined& c) {
 }
 
 /// P that a healthy entity of a suite lies as far out in its voices as each one does, by Fisher's
-/// combination. A voice of several metrics speaks by the least extreme of them.
+/// combination. Several metrics of one vote count by the least extreme of them.
 std::vector<double> joint_p(const std::vector<Population>& populations, const Combined& c) {
   std::vector<double> joint(c.entities.size(), 1.0);
   if (c.voices.size() < 2) return joint;

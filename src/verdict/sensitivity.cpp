@@ -46,15 +46,15 @@ double critical_of(std::size_t n, double alpha, double tail) {
 }
 
 /// Parts that findings name: their values do not belong to the spread of healthy parts.
-std::set<std::int32_t> blamed_by(const Judgement& j) {
-  std::set<std::int32_t> blamed;
+std::set<std::int32_t> suspected_by(const Judgement& j) {
+  std::set<std::int32_t> suspected;
   for (const Found& f : j.found)
-    if (f.finding.severity != "INFO") blamed.insert(f.rows.begin(), f.rows.end());
-  return blamed;
+    if (f.finding.severity != "INFO") suspected.insert(f.rows.begin(), f.rows.end());
+  return suspected;
 }
 
 Sensitivity of_population(const Population& p, std::size_t populations,
-                          const std::set<std::int32_t>& blamed) {
+                          const std::set<std::int32_t>& suspected) {
   Sensitivity out;
   const Series& s = *p.series;
   out.parts = p.size();
@@ -62,7 +62,7 @@ Sensitivity of_population(const Population& p, std::size_t populations,
   out.samples = p.members.front().row->n;
   for (const auto& m : p.members) {
     out.samples = std::min<std::int64_t>(out.samples, m.row->n);
-    if (!m.low && !blamed.contains(m.row->entity)) residuals.push_back(m.residual);
+    if (!m.low && !suspected.contains(m.row->entity)) residuals.push_back(m.residual);
   }
   out.stratum = s.strata[static_cast<std::size_t>(p.stratum)];
   out.basis = word_of(strongest(s, p.stratum));
@@ -124,11 +124,11 @@ std::vector<Sensitivity> sensitivity_of(const Judgement& j) {
     all.emplace_back(&s, is_population(s) ? populations_of(j, s, attributes) : std::vector<Population>{});
     count += all.back().second.size();
   }
-  const std::set<std::int32_t> blamed = blamed_by(j);
+  const std::set<std::int32_t> suspected = suspected_by(j);
   std::vector<Sensitivity> out;
   for (const auto& [series, populations] : all) {
     std::vector<Sensitivity> own;
-    for (const auto& p : populations) own.push_back(of_population(p, count, blamed));
+    for (const auto& p : populations) own.push_back(of_population(p, count, suspected));
     if (own.empty()) own.push_back(of_fixed(*series));
     for (auto& s : own) {
       s.metric = series->full();

@@ -21,7 +21,7 @@
 namespace assay::burn {
 namespace {
 
-/// Sums over all ranks, from the thread that may talk to them.
+/// Sums over all ranks, from the thread that may call MPI.
 class Links {
  public:
   Links(const Mixed& m, Context& context, BurnRecorder& recorder) : context_(context), recorder_(recorder) {

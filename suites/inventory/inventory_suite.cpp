@@ -87,7 +87,7 @@ std::vector<Case> InventorySuite::plan(const PlanInput& input) const {
 
 void InventorySuite::run(const Case& /*c*/, Context& context) {
   const RankPlace& me = context.topology.me();
-  if (me.local_rank != 0) return;  // one rank speaks for its node
+  if (me.local_rank != 0) return;  // one rank reports for its node
   const Node& node = context.topology.my_node();
   const auto told = told_by_all(context.topology);
   for (const NodeMetric* metric : told) {

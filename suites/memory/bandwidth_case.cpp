@@ -111,7 +111,7 @@ void add_domain_rows(const SampleSeries& series, double bytes, Context& context)
     ranks.push_back(Json::parse(text));
   const Json& mine = ranks[static_cast<std::size_t>(context.node.rank())];
   for (const auto& [domain, share] : mine["shares"].items()) {
-    bool lowest = true;  // the lowest rank with threads in a domain speaks for it
+    bool lowest = true;  // the lowest rank with threads in a domain reports it
     for (int i = 0; i < context.node.rank(); ++i)
       lowest = lowest && !ranks[static_cast<std::size_t>(i)]["shares"].contains(domain);
     if (lowest) add_domain_row(domain, ranks, series, context);

@@ -52,7 +52,7 @@ std::string why_not(Scope scope, const std::string& transport, const Topology& t
   }
   if (topology.size() == 1) return "one rank has no partner";
   if (scope != Scope::cross && topology.max_local_size() < 2) return "no node has two ranks";
-  if (scope == Scope::cross && topology.nodes.size() < 2) return "one node has no other node to talk to";
+  if (scope == Scope::cross && topology.nodes.size() < 2) return "one node has no other node to measure with";
   return "";
 }
 

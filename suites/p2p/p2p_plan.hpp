@@ -30,13 +30,13 @@ Timing make_timing(const Spec& spec, const Shape& shape, const Config& config, c
 /// Equal for plan and run of one case.
 RandomStream schedule_stream(std::uint64_t seed, const std::string& case_name);
 
-/// Who talks to whom in a case that is planned. `all`: rails() of the topology.
+/// Pairs of a planned case. `all`: rails() of the topology.
 Schedule schedule_of(const Spec& spec, const Topology& topology, const std::vector<Rail>& all,
                      const RandomStream& random, std::size_t max_rounds);
 Schedule schedule_of(const Spec& spec, const Topology& topology, const RandomStream& random,
                      std::size_t max_rounds);
 
-/// The rounds of a retest case. A pair of which a rank is missing, or that talks to itself, is left out.
+/// The rounds of a retest case. A pair of which a rank is missing, or with equal ends, is left out.
 Schedule retest_schedule(const Spec& spec, const RetestOrder& retest, const Topology& topology,
                          const EntityTable& entities);
 

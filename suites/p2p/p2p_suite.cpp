@@ -39,7 +39,7 @@ int end_of(const p2p::Spec& spec, int rank, const Topology& topology, const Enti
   return entities.nic(node, spec.nic_of(node));
 }
 
-/// A NIC that talks to itself has a row of its own; what is between two ends is a link.
+/// A NIC measured with itself has a row of its own; what is between two ends is a link.
 CaseRecord::Row& row_of(const p2p::Spec& spec, int peer, Context& context) {
   const int source = end_of(spec, context.world.rank(), context.topology, context.entities);
   if (spec.scope == p2p::Scope::loopback)

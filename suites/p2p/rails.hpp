@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// NICs by themselves: which there are, who drives them, who talks to whom over them.
+// NICs by themselves: which there are, the ranks that drive them, and the pairs.
 #pragma once
 
 #include <string>
@@ -25,7 +25,7 @@ struct Rail {
 /// where a node has others.
 std::vector<Rail> rails(const Topology& topology);
 
-/// Nodes are matched as by cross_schedule, and one rank of each talks.
+/// Nodes are matched as by cross_schedule, and one rank of each takes part.
 Schedule rail_schedule(const Rail& rail, const RandomStream& random, std::size_t max_rounds);
 
 /// Two rails as one for samples across them: of every second node the rank and the switch of `far`.

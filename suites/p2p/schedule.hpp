@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who talks to whom, when: pure functions, equal on all ranks for equal arguments.
+// Pairs and their order: pure functions, equal on all ranks for equal arguments.
 #pragma once
 
 #include <cstddef>
@@ -31,12 +31,12 @@ Schedule tournament(const std::vector<int>& items);
 Schedule node_schedule(const std::vector<int>& ranks, const std::vector<int>& numa,
                        const RandomStream& random, std::size_t max_rounds);
 
-/// Rounds across nodes: nodes are matched, and local rank k of one talks to local rank k of the other. Up to
-/// 64 nodes: the whole tournament in an order drawn from `random`. Above: 8 distinct rounds of a tournament
-/// of shuffled nodes, and 4 matchings of nodes at distance 1, 2, 4 and 8 in launch order, which mostly share
-/// a switch. At most `max_rounds`. `leaves` (by node, -1 = unknown; may be empty) are the nodes' switches:
-/// where there are two or more and not all pairs are met, 8 rounds of pairs that cross switches and 4 of
-/// pairs that do not take their place, in an order of which the first 10 hold 6 and 4.
+/// Rounds across nodes: nodes are matched, and local rank k of one is paired with local rank k of the other.
+/// Up to 64 nodes: the whole tournament in an order drawn from `random`. Above: 8 distinct rounds of a
+/// tournament of shuffled nodes, and 4 matchings of nodes at distance 1, 2, 4 and 8 in launch order, which
+/// mostly share a switch. At most `max_rounds`. `leaves` (by node, -1 = unknown; may be empty) are the nodes'
+/// switches: where there are two or more and not all pairs are met, 8 rounds of pairs that cross switches and
+/// 4 of pairs that do not take their place, in an order of which the first 10 hold 6 and 4.
 Schedule cross_schedule(const std::vector<std::vector<int>>& ranks_by_node, const RandomStream& random,
                         std::size_t max_rounds, const std::vector<int>& leaves = {});
 

@@ -59,7 +59,7 @@ std::vector<std::size_t> odd_ones(const std::vector<std::string>& descriptions) 
 }
 
 void run_place(const Case& c, Context& context, Site& site) {
-  if (context.leaders == nullptr) return;  // one rank speaks for its node
+  if (context.leaders == nullptr) return;  // one rank reports for its node
   const auto index = c.parameters.at("path_index").get<std::size_t>();
   const bool after = c.parameters.at("when") == "after";
   const int entity = context.entities.node(context.topology.me().node);

@@ -16,7 +16,7 @@ constexpr int most_micro_batches = 64;
 
 }  // namespace
 
-std::size_t TrainingStep::offset(Part part) noexcept {
+std::size_t TrainingStep::offset(Tensor part) noexcept {
   constexpr std::size_t square = width * width * sizeof(float), rectangle = rows * width * sizeof(float);
   constexpr std::size_t sizes[] = {layers * square, layers * square, (layers + 1) * rectangle,
                                    (layers + 1) * rectangle, batch_bytes};
@@ -25,18 +25,18 @@ std::size_t TrainingStep::offset(Part part) noexcept {
   return out;
 }
 
-std::size_t TrainingStep::bytes() noexcept { return offset(Part::end); }
+std::size_t TrainingStep::bytes() noexcept { return offset(Tensor::end); }
 
-std::byte* TrainingStep::at(Part part, std::size_t index, std::size_t elements) const noexcept {
+std::byte* TrainingStep::at(Tensor part, std::size_t index, std::size_t elements) const noexcept {
   return context_.device.arena().data() + offset(part) + index * elements * sizeof(float);
 }
 
 TrainingStep::TrainingStep(Context& context, Communicator& group) : context_(context), group_(group) {
   Device& device = context.device;
   const std::uint64_t key = context.random.child("step").key();
-  device.fill_uniform(NumType::fp32, at(Part::weights, 0, 0), layers * width * width, key);
-  device.fill_uniform(NumType::fp32, at(Part::activations, 0, 0), rows * width, key + 1);
-  device.fill_uniform(NumType::fp32, at(Part::deltas, layers, rows * width), rows * width, key + 2);
+  device.fill_uniform(NumType::fp32, at(Tensor::weights, 0, 0), layers * width * width, key);
+  device.fill_uniform(NumType::fp32, at(Tensor::activations, 0, 0), rows * width, key + 1);
+  device.fill_uniform(NumType::fp32, at(Tensor::deltas, layers, rows * width), rows * width, key + 2);
   if (device.has_own_memory()) host_gradients_.resize(layers * width * width * sizeof(float));
   for (int warm_up = 0; warm_up < 3; ++warm_up) run();
   const double seconds = std::max(std::min(run(), run()), 1e-6);
@@ -48,17 +48,17 @@ void TrainingStep::micro_batch(bool first) {
   Device& device = context_.device;
   constexpr std::size_t square = width * width, rectangle = rows * width;
   for (std::size_t l = 0; l < layers; ++l)
-    device.matmul(NumType::fp32, {rows, width, width}, at(Part::activations, l, rectangle),
-                  at(Part::weights, l, square), at(Part::activations, l + 1, rectangle));
+    device.matmul(NumType::fp32, {rows, width, width}, at(Tensor::activations, l, rectangle),
+                  at(Tensor::weights, l, square), at(Tensor::activations, l + 1, rectangle));
   Matmul gradient{width, width, rows}, delta{rows, width, width};
   gradient.transpose_a = true;
   gradient.accumulate = !first;
   delta.transpose_b = true;
   for (std::size_t l = layers; l-- > 0;) {
-    device.matmul(NumType::fp32, gradient, at(Part::activations, l, rectangle),
-                  at(Part::deltas, l + 1, rectangle), at(Part::gradients, l, square));
-    device.matmul(NumType::fp32, delta, at(Part::deltas, l + 1, rectangle), at(Part::weights, l, square),
-                  at(Part::deltas, l, rectangle));
+    device.matmul(NumType::fp32, gradient, at(Tensor::activations, l, rectangle),
+                  at(Tensor::deltas, l + 1, rectangle), at(Tensor::gradients, l, square));
+    device.matmul(NumType::fp32, delta, at(Tensor::deltas, l + 1, rectangle), at(Tensor::weights, l, square),
+                  at(Tensor::deltas, l, rectangle));
   }
 }
 
@@ -67,21 +67,21 @@ double TrainingStep::run() {
   for (int i = 0; i < micro_batches_; ++i) micro_batch(i == 0);
   context_.device.synchronize();
   constexpr std::size_t count = layers * width * width;
-  void* gradients = at(Part::gradients, 0, 0);
+  void* gradients = at(Tensor::gradients, 0, 0);
   if (!host_gradients_.empty()) {
     context_.device.copy_to_host(host_gradients_.data(), gradients, host_gradients_.size());
     gradients = host_gradients_.data();
   }
   group_.all_reduce(gradients, gradients, count, DataType::fp32, ReduceOp::sum);
   if (!host_gradients_.empty())
-    context_.device.copy_to_device(at(Part::gradients, 0, 0), gradients, host_gradients_.size());
+    context_.device.copy_to_device(at(Tensor::gradients, 0, 0), gradients, host_gradients_.size());
   context_.count_batch();
   return now_s() - begin;
 }
 
 void TrainingStep::take(std::span<const std::byte> batch) {
   for (std::size_t done = 0; done < batch.size(); done += batch_bytes)
-    context_.device.copy_to_device(at(Part::batch, 0, 0), batch.data() + done,
+    context_.device.copy_to_device(at(Tensor::batch, 0, 0), batch.data() + done,
                                    std::min(batch_bytes, batch.size() - done));
 }
 

@@ -25,9 +25,9 @@ class TrainingStep {
   void take(std::span<const std::byte> batch);
 
  private:
-  enum class Part : std::size_t { weights, gradients, activations, deltas, batch, end };
-  static std::size_t offset(Part part) noexcept;
-  std::byte* at(Part part, std::size_t index, std::size_t elements) const noexcept;
+  enum class Tensor : std::size_t { weights, gradients, activations, deltas, batch, end };
+  static std::size_t offset(Tensor part) noexcept;
+  std::byte* at(Tensor part, std::size_t index, std::size_t elements) const noexcept;
   void micro_batch(bool first);
 
   Context& context_;

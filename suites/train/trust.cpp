@@ -15,8 +15,8 @@ std::vector<std::uint64_t> Trust::gather(const std::vector<std::uint64_t>& mine)
   return all;
 }
 
-void Trust::blame(int step, std::size_t column, const std::vector<std::string>& names, std::uint64_t expected,
-                  std::uint64_t seen, std::uint64_t repeated) {
+void Trust::add_wrong(int step, std::size_t column, const std::vector<std::string>& names,
+                      std::uint64_t expected, std::uint64_t seen, std::uint64_t repeated) {
   results::Miscompare record;
   record.entity = context_.device_entity;
   record.index = static_cast<std::uint64_t>(step) * names.size() + column;
@@ -53,7 +53,7 @@ Outcome Trust::check(int step, const std::vector<std::uint64_t>& all, const std:
     if (d.tied && repeated == d.seen) continue;
     if (d.rank != me) continue;
     ++outcome.mine;
-    blame(step, d.column, names, d.tied ? repeated : d.expected, d.seen, repeated);
+    add_wrong(step, d.column, names, d.tied ? repeated : d.expected, d.seen, repeated);
   }
   for (const Dissent& d : dissents) {
     if (!d.tied) continue;

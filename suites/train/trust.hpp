@@ -36,8 +36,8 @@ class Trust {
   std::vector<std::uint64_t> gather(const std::vector<std::uint64_t>& mine) const;
 
  private:
-  void blame(int step, std::size_t column, const std::vector<std::string>& names, std::uint64_t expected,
-             std::uint64_t seen, std::uint64_t repeated);
+  void add_wrong(int step, std::size_t column, const std::vector<std::string>& names, std::uint64_t expected,
+                 std::uint64_t seen, std::uint64_t repeated);
 
   Context& context_;
 };

@@ -28,7 +28,7 @@ class Explain(compare_test.FleetTest):
     def test_a_node_tells_of_its_parts_and_a_healthy_one_of_no_finding(self):
         told = self.assay("verdict", "a.h5", "--explain", "node3")
         self.assertIn("throughput of node3/cores0-3", " ".join(told.stdout.split()))
-        self.assertIn("no finding names it", self.assay("verdict", "a.h5", "--explain", "node5").stdout)
+        self.assertIn("no finding", self.assay("verdict", "a.h5", "--explain", "node5").stdout)
 
     def test_the_exit_code_is_that_of_the_verdict(self):
         self.assertEqual(self.assay("verdict", "a.h5", "--explain", "node3").returncode, self.assay("verdict", "a.h5").returncode)

@@ -87,7 +87,7 @@ class Inventory(GpuTest):
         self.save()
         result = self.assay("run", "--suites", "inventory", "--quiet", "--out", "r.h5", env=self.env)
         self.assert_code(result, 2)
-        self.assertIn("GPU 1 of the driver does not answer", result.stdout)
+        self.assertIn("GPU 1 of the driver", result.stdout)
 
     def test_a_library_that_cannot_be_loaded_is_told(self):
         result = self.assay("run", "--suites", "inventory", "--quiet", "--out", "r.h5", env={**self.env, "ASSAY_NVML_LIBRARY": "/nowhere/nvml.so"})
@@ -107,7 +107,7 @@ class WhileARunLasts(GpuTest):
         self.during_the_case(change)
         result = self.mpirun(2, *RUN, env=self.env)
         self.assert_code(result, 2)
-        self.assertRegex(" ".join(result.stdout.split()), r"FAIL \S+/gpu1: Xid 79 \(the GPU has fallen off the bus\)")
+        self.assertRegex(" ".join(result.stdout.split()), r"FAIL \S+/gpu1: Xid 79\b")
 
         first, second = self.counters("inventory/node"), self.counters("selftest/pass")
         self.assertEqual(first["gpu1", "nvml_ecc_uncorrected"], (0, 0))

@@ -161,7 +161,7 @@ class Mounts(StorageTest):
         self.assert_code(result, FAIL)
         was, now = changed[0]
         told = self.events("storage-damage")
-        self.assertRegex(told[0], rf"data-00000[01]: 1 words foreign from offset \d+ on: expected {was:#018x}, found {now:#018x}, read again {now:#018x}")
+        self.assertRegex(told[0], rf"data-00000[01]: 1 words foreign\b.* \d+ .*{was:#018x}, .*{now:#018x}, .*{now:#018x}")
         self.assertEqual([(f["suite"], f["level"]) for f in self.findings() if f["kind"] == "corrupt"], [("storage", "node")])
         self.assertEqual(list(self.data.iterdir()), [])
 

@@ -72,7 +72,7 @@ class Storage(StorageTest):
 
     def test_without_a_path_it_is_not_applicable(self):
         result = self.assay("plan", "--suites", "storage")
-        self.assertIn("not applicable: no directory given to measure in (--storage.paths)", result.stdout)
+        self.assertRegex(result.stdout, r"not applicable: .*--storage\.paths")
         for path, said in (("here", "not an absolute path"), (f"{self.data},{self.data}/", "named twice")):
             result = self.assay("plan", "--suites", "storage", "--storage.paths", path)
             self.assert_code(result, USAGE)
@@ -104,7 +104,7 @@ class Storage(StorageTest):
                     self.assertEqual([(f["suite"], f["level"]) for f in corrupt], [("storage", "node")], corrupt)
                     told = self.events("storage-damage")
                     self.assertEqual(len(told), 1, told)
-                    self.assertRegex(told[0], rf"data-000001: {words} words {kind} from offset \d+ on")
+                    self.assertRegex(told[0], rf"data-000001: {words} words {kind}\b.* \d+")
                     self.assertEqual(list(self.data.iterdir()), [])
 
     def test_what_the_device_refuses_is_its_fault_and_a_full_one_is_not(self):
@@ -176,7 +176,7 @@ class Storage(StorageTest):
             self.assertEqual({k: values[k][0] for k in KINDS if values[k][0]}, {"torn": 47008 // 16}, "and nothing else is wrong")
             self.assertEqual(values["verified"][0], 1)
             self.assertEqual(len(values["write"]), len(values["read"]))
-            self.assertRegex(self.events("storage-damage")[0], r"data-mpiio: 2938 words torn from offset \d+ on")
+            self.assertRegex(self.events("storage-damage")[0], r"data-mpiio: 2938 words torn\b.* \d+")
             self.assertEqual(list(self.data.iterdir()), [])
         result = self.assay("plan", "--suites", "storage", "--storage.paths", self.data, "--storage.limit", "1GiB")
         for said in ("MPI-IO cannot be held to --storage.limit", "the HDF5 library of this build is serial", "this build does not use cuFile"):

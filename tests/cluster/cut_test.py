@@ -36,8 +36,8 @@ class CutHost(cluster.ClusterTest):
         self.assertNotIn(run.verdict, ("PASS", "WARN"))
         named = [f for f in run.findings if f["name"].split("/")[0] == lost and f["kind"] in ("lost", "hang", "missing")]
         self.assertNotEqual(named, [], run.findings)
-        blamed = [f["name"] for f in run.findings if f["kind"] in ("lost", "hang") and f["name"].split("/")[0] != lost]
-        self.assertEqual(blamed, [], "only the host that was cut is lost")
+        lost_others = [f["name"] for f in run.findings if f["kind"] in ("lost", "hang") and f["name"].split("/")[0] != lost]
+        self.assertEqual(lost_others, [], "only the host that was cut is lost")
         # On the host that was cut, nothing of assay outlives the run either (the launcher's daemon does).
         cluster.wait_until(lambda: not processes.find(cluster.ASSAY, file), 20, "all processes of the run have ended")
         # The file can be judged again.

@@ -66,22 +66,22 @@ class Rails(cluster.ClusterTest):
         self.assertIn("missing most in p2p/bandwidth-uni-1048576-cross-ucx", paths[0]["text"])
 
     def test_a_route_that_takes_the_other_nic_is_found_from_the_counters(self):
-        culprit = f"{self.cluster.hosts[1]}/eth1"
+        faulty_nic = f"{self.cluster.hosts[1]}/eth1"
         self.fault("wrong-route", self.cluster.hosts[1])
         result, run = self.measure(size="1MiB")
         paths = [finding for finding in run.findings if finding["metric"] == "path" and finding["severity"] != "INFO"]
-        self.assertEqual([finding["name"] for finding in paths], [culprit], result.stdout)
-        self.assertIn(f"were sent over {culprit} alone", paths[0]["text"])
+        self.assertEqual([finding["name"] for finding in paths], [faulty_nic], result.stdout)
+        self.assertIn(f"were sent over {faulty_nic} alone", paths[0]["text"])
         self.assertIn(f"{self.cluster.hosts[1]}/eth0 moved", paths[0]["text"])
 
     def test_the_slow_nic_is_slow_and_its_sibling_is_not(self):
         # Four hosts on one machine are too few and too noisy to be each other's peers; a site's limit needs none.
         (self.dir / "l.toml").write_text('[[limit]]\nmetric = "p2p/bandwidth-uni-65536-cross-ucx-*:bandwidth"\nmin = "5 MB/s"\n')
-        culprit = f"{self.cluster.hosts[2]}/eth1"
+        faulty_nic = f"{self.cluster.hosts[2]}/eth1"
         self.fault("slow-nic", self.cluster.hosts[2], "20mbit", "eth1")
         result, run = self.measure("--limits", "l.toml")
         rates = {nic: run.of_each("p2p", f"bandwidth-uni-65536-cross-ucx-{nic}", "bandwidth") for nic in ("eth0", "eth1")}
-        touched = {link for link in rates["eth1"] if culprit in link.split(">")}
+        touched = {link for link in rates["eth1"] if faulty_nic in link.split(">")}
         self.assertEqual(len(touched), 6)
         # 2.5 MB/s; 16 KiB of a message pass the shaper at once, more where its sender has waited for a core.
         self.assertLess(max(rates["eth1"][link] for link in touched), 4.5e6, rates)
@@ -91,7 +91,7 @@ class Rails(cluster.ClusterTest):
         turns = {(a, b) for a in self.cluster.hosts[::2] for b in self.cluster.hosts[::2]} | \
             {(a, b) for a in self.cluster.hosts[1::2] for b in self.cluster.hosts[1::2]}
         ends = {f: tuple(end.split("/")[0] for end in f[1].split(">")) for f in failed if f[0] == "link"}
-        self.assertEqual({f for f in failed if ends.get(f) not in turns}, {("nic", culprit)})
+        self.assertEqual({f for f in failed if ends.get(f) not in turns}, {("nic", faulty_nic)})
 
 
 if __name__ == "__main__":

@@ -64,7 +64,7 @@ ncclResult_t queue(const Shared& s, cudaStream_t stream, Machine machine) {
   });
 }
 
-/// Joins the meeting of a name; over when all ranks are there and none shares a GPU.
+/// Joins the rendezvous of a name; over when all ranks are there and none shares a GPU.
 ncclResult_t join(const Shared& s) {
   if (s->segment == nullptr) {
     s->segment = std::make_unique<Segment>(s->name);
@@ -76,7 +76,7 @@ ncclResult_t join(const Shared& s) {
     std::memcpy(mine.data(), properties.uuid.bytes, sizeof properties.uuid.bytes);
     (*s->segment)->joined.fetch_add(1);
   }
-  Meeting& m = **s->segment;
+  Rendezvous& m = **s->segment;
   if (m.joined.load() < s->ranks) return ncclInProgress;
   if (s->rank == 0) s->segment->unlink();
   for (int a = 0; a < s->ranks; ++a)
@@ -134,7 +134,7 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* out,
   if (child != nullptr && config->splitShare != 0) child->shares = parent;
   *out = child == nullptr ? nullptr : new ncclComm{child};
   const auto me = static_cast<std::size_t>(parent->rank);
-  Meeting& m = **parent->segment;
+  Rendezvous& m = **parent->segment;
   m.color[me] = color;
   m.key[me] = key;
   m.split[me] = ++parent->splits;

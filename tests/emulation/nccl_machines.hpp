@@ -57,8 +57,8 @@ T combined(T a, T b, ncclRedOp_t op) {
 
 /// Accumulates in T; `load` and `store` are for values that are kept in fewer bits.
 template <typename Stored, typename T, typename Load, typename Store>
-void reduce_as(const Meeting& m, int ranks, std::size_t offset, void* out, std::size_t count, ncclRedOp_t op,
-               Load&& load, Store&& store) {
+void reduce_as(const Rendezvous& m, int ranks, std::size_t offset, void* out, std::size_t count,
+               ncclRedOp_t op, Load&& load, Store&& store) {
   for (std::size_t i = 0; i < count; ++i) {
     T sum{};
     for (int r = 0; r < ranks; ++r) {
@@ -73,13 +73,13 @@ void reduce_as(const Meeting& m, int ranks, std::size_t offset, void* out, std::
 }
 
 template <typename T>
-void reduce_plain(const Meeting& m, int ranks, std::size_t offset, void* out, std::size_t bytes,
+void reduce_plain(const Rendezvous& m, int ranks, std::size_t offset, void* out, std::size_t bytes,
                   ncclRedOp_t op) {
   const auto same = [](T x) { return x; };
   reduce_as<T, T>(m, ranks, offset, out, bytes / sizeof(T), op, same, same);
 }
 
-inline void reduce(const Meeting& m, int ranks, std::size_t offset, void* out, std::size_t bytes,
+inline void reduce(const Rendezvous& m, int ranks, std::size_t offset, void* out, std::size_t bytes,
                    ncclDataType_t type, ncclRedOp_t op) {
   switch (type) {
     case ncclInt8: return reduce_plain<signed char>(m, ranks, offset, out, bytes, op);
@@ -135,7 +135,7 @@ struct Collective {
   bool advance(State& s) {
     if (s.aborted) return true;
     if (broken.hangs(s, bytes)) return false;
-    Meeting& m = **s.segment;
+    Rendezvous& m = **s.segment;
     const auto me = static_cast<std::size_t>(s.rank);
     while (at < bytes) {
       const std::size_t n = std::min(chunk, bytes - at);
@@ -160,12 +160,12 @@ struct Collective {
   }
 
  private:
-  static bool all(const Meeting::PerRank<std::atomic<std::uint64_t>>& counters, const State& s,
+  static bool all(const Rendezvous::PerRank<std::atomic<std::uint64_t>>& counters, const State& s,
                   std::uint64_t least) {
     return std::all_of(counters.begin(), counters.begin() + s.ranks,
                        [&](const auto& c) { return c.load() >= least; });
   }
-  void take(const Meeting& m, const State& s, std::size_t n) const {
+  void take(const Rendezvous& m, const State& s, std::size_t n) const {
     if (kind == Kind::all_reduce) reduce(m, s.ranks, 0, out + at, n, type, op);
     if (kind == Kind::broadcast) std::memcpy(out + at, m.slots[static_cast<std::size_t>(root)].data(), n);
     if (kind == Kind::all_gather)
@@ -222,7 +222,7 @@ struct Transfers {
     return !f.send || (*s.segment)->received[me][f.peer] == s.sent[f.peer];
   }
   static bool move(Flow& f, State& s) {
-    Meeting& m = **s.segment;
+    Rendezvous& m = **s.segment;
     const auto me = static_cast<std::size_t>(s.rank);
     const std::size_t n = std::min(chunk, f.bytes - f.at);
     if (n == 0) return false;

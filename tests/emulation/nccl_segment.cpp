@@ -16,15 +16,15 @@ Segment::Segment(const std::string& name) : name_(name) {
   const int fd = shm_open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (fd < 0) throw std::runtime_error("emulated NCCL: shm_open");
   void* p = MAP_FAILED;
-  if (ftruncate(fd, sizeof(Meeting)) == 0)
-    p = mmap(nullptr, sizeof(Meeting), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (ftruncate(fd, sizeof(Rendezvous)) == 0)
+    p = mmap(nullptr, sizeof(Rendezvous), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   close(fd);
   if (p == MAP_FAILED) throw std::runtime_error("emulated NCCL: mmap");
-  meeting_ = static_cast<Meeting*>(p);
+  meeting_ = static_cast<Rendezvous*>(p);
 }
 
 Segment::~Segment() {
-  if (meeting_ != nullptr) munmap(meeting_, sizeof(Meeting));
+  if (meeting_ != nullptr) munmap(meeting_, sizeof(Rendezvous));
 }
 
 void Segment::unlink() noexcept { shm_unlink(name_.c_str()); }

@@ -15,7 +15,7 @@ inline constexpr int most_ranks = 16;
 inline constexpr std::size_t chunk = std::size_t{64} << 10;  ///< bytes that are handed over at a time
 
 /// All zero at first. Every counter is written by one rank only, but `joined`.
-struct Meeting {
+struct Rendezvous {
   template <typename T>
   using PerRank = std::array<T, most_ranks>;
 
@@ -34,21 +34,21 @@ struct Meeting {
   PerRank<PerRank<std::array<std::byte, chunk>>> pipes;
 };
 
-/// A meeting that this process has opened.
+/// A rendezvous that this process has opened.
 class Segment {
  public:
   explicit Segment(const std::string& name);  ///< throws std::runtime_error
   ~Segment();
   Segment(const Segment&) = delete;
   Segment& operator=(const Segment&) = delete;
-  Meeting& operator*() const noexcept { return *meeting_; }
-  Meeting* operator->() const noexcept { return meeting_; }
+  Rendezvous& operator*() const noexcept { return *meeting_; }
+  Rendezvous* operator->() const noexcept { return meeting_; }
   /// Nobody else has to find it any more.
   void unlink() noexcept;
 
  private:
   std::string name_;
-  Meeting* meeting_ = nullptr;
+  Rendezvous* meeting_ = nullptr;
 };
 
 /// What the environment variable ASSAY_EMULATED_NCCL breaks on purpose:

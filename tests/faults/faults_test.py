@@ -31,7 +31,8 @@ class Usage(common.FaultTest):
         result = self.mpirun(2, *self.run_pass("--inject", "hang:rank=2"))
         self.assert_code(result, 4)
         lines = [line for line in result.stderr.splitlines() if line.startswith("assay: ")]
-        self.assertEqual(lines, ["assay: --inject: hang:rank=2: matches none of the 2 ranks of this job"])
+        self.assertEqual(len(lines), 1, lines)
+        self.assertRegex(lines[0], r"^assay: --inject: hang:rank=2: .*\b2\b")
         self.assertEqual(self.left_behind(), [])
 
     def test_from_a_file(self):
@@ -65,20 +66,20 @@ class Verdict(common.FaultTest):
         results = self.file()
         events = results.events("inject-unfired")
         self.assertEqual([e["entity"] for e in events], [results.device[1]])
-        self.assertEqual(events[0]["text"],
-                         "injected fault without effect on rank 1: slow:rank=1,factor=0.9,step=1000")
+        self.assertRegex(events[0]["text"], r"\brank 1\b.* slow:rank=1,factor=0.9,step=1000$")
         self.assertIn("slow:rank=1,factor=0.9,step=1000", result.stdout)
 
 
 class Ends(common.FaultTest):
-    def error(self, fault, case, reason, *args, level="smoke"):
+    def error(self, fault, case, rank, *args, level="smoke"):
         result = self.inject(2, fault, *args, level=level)
         self.assert_code(result, common.INCONCLUSIVE)
         results = self.file()
         self.assert_injected(results, fault)
         self.assertEqual(results.file.attrs["state"], "complete")
         self.assertEqual(results.state(case), "error")
-        self.assertEqual(results.case(case).attrs["reason"], reason)
+        reason = results.case(case).attrs["reason"]
+        self.assertRegex(reason, rf"^rank {rank}: injected .*\b{case}$")
         self.assertIn(reason, " ".join(result.stdout.split()))
         return results
 
@@ -87,12 +88,11 @@ class Ends(common.FaultTest):
                                   "allreduce/allreduce-world-8-mpi")):
             with self.subTest(case):
                 args = ["--suites", case.split("/")[0], "--cases", case]
-                self.error("throw:rank=1", case, f"rank 1: injected exception in {case}", *args)
-                self.error("nomem:rank=0", case, f"rank 0: injected allocation failure in {case}", *args)
+                self.error("throw:rank=1", case, 1, *args)
+                self.error("nomem:rank=0", case, 0, *args)
 
     def test_the_other_cases_run(self):
-        results = self.error("throw:rank=1,case=pass", "selftest/pass", "rank 1: injected exception in "
-                             "selftest/pass", "--suites", "inventory,selftest")
+        results = self.error("throw:rank=1,case=pass", "selftest/pass", 1, "--suites", "inventory,selftest")
         self.assertEqual(results.state("inventory/node"), "pass")
 
     def test_throw_amid_the_timed_repetitions(self):
@@ -100,7 +100,7 @@ class Ends(common.FaultTest):
             with self.subTest(suite):
                 args = ["--suites", suite, "--cases", case, *(["--gemm.sizes", "256"] if suite == "gemm" else [])]
                 # Where the start of a busy machine takes the seconds of smoke, the third repetition is never reached.
-                self.error("throw:rank=1,step=2", case, f"rank 1: injected exception in {case}", *args, level="quick")
+                self.error("throw:rank=1,step=2", case, 1, *args, level="quick")
 
     def test_full_disk(self):
         result = self.inject(1, "diskfull:after_bytes=40kB", "--suites", "inventory,selftest,gemm", "--cases", "*")

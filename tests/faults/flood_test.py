@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Strangers at the door of the collector: 10,000 connections a second from other processes, or as many as they can make beside a start,
-delay it by nothing, and the door is shut after it."""
+"""Other processes make 10,000 connections a second to the collector, or as many as they can, while a run starts. The start is not delayed,
+and the port is closed after it."""
 
 import json
 import os

@@ -24,7 +24,7 @@ class Ranks(common.FaultTest):
         return failed
 
     def try_again(self, fault, options, allowed, apart):
-        """`apart(results, again)`: None when the culprit's samples stand clear of the others', else what they are."""
+        """`apart(results, again)`: None when the slow rank's samples stand clear of the others', else what they are."""
         said = []
         for _ in range(TRIES):
             result = self.inject(4, fault, *options, level="quick")
@@ -61,8 +61,8 @@ class Ranks(common.FaultTest):
             return None if total >= 6 and hits == total else f"{hits} of {total} samples, again: {again}"
         return apart
 
-    def links_apart(self, culprits):
-        """In some case of those measured, the fastest link of the culprits is twice as slow as the slowest of the others."""
+    def links_apart(self, slow_ranks):
+        """In some case of those measured, the fastest link of the slow ranks is twice as slow as the slowest of the others."""
         def apart(results, again):
             seen = []
             for name, case in results.file["cases/p2p"].items():
@@ -70,8 +70,8 @@ class Ranks(common.FaultTest):
                     continue
                 best = results.best(f"p2p/{name}", "bandwidth")
                 worst = {link: np.nanmin(v) for link, v in zip(best, np.atleast_2d(case["bandwidth"][:]))}
-                mine = max((best[link] for link in best if link in culprits), default=np.inf)
-                rest = min((worst[link] for link in best if link not in culprits), default=0)
+                mine = max((best[link] for link in best if link in slow_ranks), default=np.inf)
+                rest = min((worst[link] for link in best if link not in slow_ranks), default=0)
                 seen.append(round(mine / rest, 2) if rest else np.inf)
             return None if any(ratio < 0.5 for ratio in seen) else f"{seen}, again: {again}"
         return apart

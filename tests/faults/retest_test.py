@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A rank slowed down on purpose is named, measured again in the same run, and fails it; nobody else does.
 
-Where the file itself says that the machine is too noisy (the ranks that were left alone differ too much, or fresh data are
+Where the file itself says that the machine is too noisy (the ranks that were left alone differ too much, or the retest is
 ambiguous), it is tried again, and skipped in the end; it never passes for that.
 """
 

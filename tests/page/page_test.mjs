@@ -168,7 +168,7 @@ const tests = {
     assert.match(await page.innerText("#node-detail"), /sim007\/gpu3\s+FAIL[\s\S]*sim007\/gpu4\s+PASS/);
     await page.finish();
   },
-  async "a real run, cut short, and foreign numbers"() {
+  async "a real run, cut short, and imported numbers"() {
     run("mpirun", ["-n", "2", process.env.ASSAY, "run", "--level", "smoke", "--suites", "inventory,gemm,p2p,train", "--quiet", "--telemetry-hz", "4", "--out", "real.h5", "--report", "real.html"], [0, 2, 3]);
     let page = await open(join(dir, "real.html"));
     const { contract, history, comparison, telemetry } = unmeasured;
@@ -177,10 +177,10 @@ const tests = {
     assert.ok((await page.$$eval("#training rect.stage", (all) => all.map((r) => r.getBoundingClientRect().width))).every((w) => w >= 0));
     await page.finish();
     await aborted();
-    writeFileSync(join(dir, "foreign.csv"), "node,metric,unit,better,sample,value\n" + [1024, 4096, 16384].flatMap((size) => [0, 1, 2, 3].flatMap((n) => [0, 1, 2, 3].map((s) => `n${n},busbw-${size},B/s,higher,${s},${1e6 * size + 1e7 * n + s}\n`))).join(""));
-    assay(["import", "csv", "foreign.csv", "-o", "foreign.h5"], [0, 1, 2, 3]);
-    page = await open(report("foreign", ["foreign.h5"]));
-    await whole(page, "foreign", { ...unmeasured, ...noPairs });
+    writeFileSync(join(dir, "imported.csv"), "node,metric,unit,better,sample,value\n" + [1024, 4096, 16384].flatMap((size) => [0, 1, 2, 3].flatMap((n) => [0, 1, 2, 3].map((s) => `n${n},busbw-${size},B/s,higher,${s},${1e6 * size + 1e7 * n + s}\n`))).join(""));
+    assay(["import", "csv", "imported.csv", "-o", "imported.h5"], [0, 1, 2, 3]);
+    page = await open(report("imported", ["imported.h5"]));
+    await whole(page, "imported", { ...unmeasured, ...noPairs });
     const sweep = page.locator("#sweeps figure").first();
     await sweep.scrollIntoViewIfNeeded();
     await sweep.locator(".moving canvas").waitFor();

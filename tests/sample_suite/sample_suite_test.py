@@ -50,7 +50,7 @@ class SampleSuite(harness.CliTest):
     def test_without_its_self_test_nothing_is_believed(self):
         result = self.measure("r.h5", "--sample.unproven")
         self.assert_code(result, INCONCLUSIVE)
-        self.assertIn("self-test of the sums checker is missing", result.stdout)
+        self.assertRegex(result.stdout, r"self-test\b.*\bsums\b")
 
     def test_an_injected_fault_is_found(self):
         result = self.measure("r.h5", "--inject", "bitflip:target=sum,rank=1,step=0")
@@ -97,7 +97,7 @@ class SampleSuite(harness.CliTest):
         result = self.assay("simulate", "-o", "s.h5", *options, "--fault", "slow:node=5,device=1,percent=20")
         self.assert_code(result, FAIL)
         self.assertIn("sim05/gpu1: sample/sum:bandwidth", result.stdout)
-        self.assertIn("beyond 4.0 %", result.stdout, "the threshold that the suite declares")
+        self.assertIn("4.0 %", result.stdout, "the threshold that the suite declares")
 
 
 if __name__ == "__main__":

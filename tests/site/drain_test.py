@@ -81,7 +81,7 @@ class Drain(place.SiteTest):
         result = self.drain("--apply", "bad.h5")
         self.assert_code(result, 0)
         self.assertEqual(self.calls(), ["NodeName=node2 State=DRAIN Reason=assay: node2: one GPU cannot be used"])
-        self.assertIn("# node5 is not named itself: switch:L3: slow", result.stdout)
+        self.assertRegex(result.stdout, r"(?m)^# node5 .*switch:L3: slow$")
 
     def test_only_a_fail_drains(self):
         # 4 % below its peers is a warning: exit 0.
@@ -103,14 +103,14 @@ class Drain(place.SiteTest):
         self.node("node3", "IDLE+DRAIN", "new DIMM on the way")
         result = self.drain("--apply", "bad.h5", "--limits", "l.toml")
         self.assert_code(result, 0)
-        self.assertEqual(result.stdout, "# node3 is drained already: new DIMM on the way\n")
+        self.assertRegex(result.stdout, r"^# node3 .*: new DIMM on the way\n$")
         self.assertEqual(self.calls(), [])
 
     def test_too_many_nodes_are_not_nodes(self):
         (self.dir / "all.toml").write_text(LIMITS.replace("90 GFLOP/s", "900 TFLOP/s"))
         result = self.drain("--apply", "--most", "0", "bad.h5", "--limits", "l.toml")
         self.assert_code(result, 3)
-        self.assertIn("1 nodes failed, more than 0: none is drained", result.stdout)
+        self.assertRegex(result.stdout, r"\b1 nodes failed\b.*\b0\b")
         self.assertEqual(self.calls(), [])
         # A bound that all miss is a finding of the cluster and names no node.
         result = self.drain("--apply", "bad.h5", "--limits", "all.toml")
@@ -123,7 +123,7 @@ class Drain(place.SiteTest):
         result = self.drain("--apply", "--resume", "bad.h5", "--limits", "l.toml")
         self.assert_code(result, 0)
         self.assertEqual(self.calls(), ["NodeName=node1 State=RESUME"], "node3 still fails, node2 is not ours")
-        self.assertIn("# node2 is not ours to resume: new DIMM on the way", result.stdout)
+        self.assertRegex(result.stdout, r"(?m)^# node2 .*: new DIMM on the way$")
 
     def test_simulated_and_injected_runs_touch_nobody(self):
         done = place.subprocess.run([place.ASSAY, "simulate", "--nodes", "8", "--fault", "bitflip:node=3,target=gemm", "-o", "sim.h5"],
@@ -131,25 +131,25 @@ class Drain(place.SiteTest):
         self.assertEqual(done.returncode, 2, done.stderr)
         result = self.drain("--apply", "sim.h5")
         self.assert_code(result, 0)
-        self.assertIn("# faults were injected in this run, or it is simulated", result.stdout)
+        self.assertRegex(result.stdout, r"^# .*\binjected\b.*\bsimulated\b")
         self.assertEqual(self.calls(), [])
 
     def test_scontrol_that_fails_is_told(self):
         (self.slurm / "broken").touch()
         result = self.drain("--apply", "bad.h5", "--limits", "l.toml")
         self.assert_code(result, 5)
-        self.assertIn("scontrol failed for node3", result.stderr)
+        self.assertRegex(result.stderr, r"\bscontrol\b.*\bnode3\b")
 
     def test_wrong_use(self):
-        for args, line in [([], "usage: "), (["--drain", "bad.h5"], "unknown option --drain"), (["--most", "x", "bad.h5"], "--most takes a number"),
+        for args, line in [([], "usage: "), (["--drain", "bad.h5"], "--drain"), (["--most", "x", "bad.h5"], "--most"),
                            (["none.h5"], "assay: ")]:
             result = self.drain(*args)
             self.assert_code(result, 4)
             self.assertEqual(result.stdout, "")
-            self.assertTrue(result.stderr.startswith("drain.sh: " + line), result.stderr)
+            self.assertRegex(result.stderr, f"^drain.sh: .*{line}")
             self.assertEqual(result.stderr.count("\n"), 1)
         self.settings(ASSAY_DRAIN="maybe")
-        self.assertIn("ASSAY_DRAIN is no, print or apply, not 'maybe'", self.drain("bad.h5").stderr)
+        self.assertRegex(self.drain("bad.h5").stderr, r"\bASSAY_DRAIN\b.*'maybe'")
 
 
 class NodeChecks(place.SiteTest):

@@ -178,7 +178,7 @@ std::vector<std::uint32_t> Gemm::choices(const cublasLtMatmulAlgo_t& algorithm,
     all.resize(bytes / sizeof(all[0]));
   if (all.empty() ||
       lt_.capability(&algorithm, capability, all.data(), bytes, &bytes) != CUBLAS_STATUS_SUCCESS)
-    return {0};  // undefined, which an algorithm without a choice wants
+    return {0};  // undefined, as an algorithm without a choice needs it
   return all;
 }
 

@@ -237,7 +237,7 @@ std::string matrices_section(const Page& page) {
   std::string out = coverage_of(page) +
                     "<p>Rows send, columns receive, ordered by switch; colour is the rate against the median "
                     "of all links. A point of several pairs shows the slowest of them. Parts that a finding "
-                    "blames are marked.</p>" +
+                    "names are marked.</p>" +
                     colour_key() + "\n<div class=\"pair\">";
   std::size_t index = 0;
   for (const Matrix& m : page.matrices) {

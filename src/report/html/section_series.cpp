@@ -252,7 +252,7 @@ std::string sweeps_section(const Page& page) {
   if (sweeps.empty()) return none("No metric of this run was measured at three sizes or more.");
   std::string out =
       "<p>Median over all parts with the band of 5 to 95 % of them; beside it the bound, the run before and "
-      "the parts that a finding blames. Both axes are logarithmic.</p>\n<div class=\"pair\">";
+      "the parts that a finding names. Both axes are logarithmic.</p>\n<div class=\"pair\">";
   for (std::size_t i = 0; i < sweeps.size(); ++i)
     out += "<div><h3>" + escaped(sweeps[i].title) + "</h3>" +
            figure(sweep_picture(sweeps[i], page.sweep_lines[i]),

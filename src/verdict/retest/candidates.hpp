@@ -13,7 +13,7 @@ namespace assay::verdict {
 Retest retest_of(const std::string& suite, const std::string& name, const std::string& metric, int number);
 Retest next_retest(const Judgement& j, const std::string& suite, const std::string& name,
                    const std::string& metric);
-/// By what a part is to be named where several metrics of a suite accuse it: the metric in which it is worst
+/// By what a part is to be named where several metrics of a suite name it: the metric in which it is worst
 /// against what that may be short of.
 double rank_of(const Screening& screening, const Suspect& s);
 /// Candidates to be measured again, the worst first: one per entity and suite, not more than can be.

@@ -48,7 +48,7 @@ std::vector<double> values_of(const LinkRetest& retest, int end, Way way, bool o
 /// Controls as the suspect is looked at: their scores, or for single pairs the upper quartile of each.
 std::vector<double> control_scores(const LinkRetest& retest, const SlowPlace& s) {
   std::vector<double> scores;
-  if (s.place == Place::pair) {
+  if (s.place == PartKind::pair) {
     for (const auto& values : retest.control_pairs) scores.push_back(upper(values));
     return scores;
   }
@@ -72,7 +72,7 @@ struct Seen {
 
 Seen see(const Screened& screened, const LinkRetest& retest, const SlowPlace& s) {
   Seen seen;
-  if (s.place == Place::pair) {
+  if (s.place == PartKind::pair) {
     const auto& wanted = screened.set.pairs[at(s.index)];
     for (const auto& p : retest.set.pairs)
       if (p.a == wanted.a && p.b == wanted.b)
@@ -86,17 +86,18 @@ Seen see(const Screened& screened, const LinkRetest& retest, const SlowPlace& s)
   }
   std::vector<double> scores;
   for (const int end : ends_of(screened.set, s)) {
-    const auto values = values_of(retest, end, s.way, s.place == Place::leaf);
+    const auto values = values_of(retest, end, s.way, s.place == PartKind::leaf);
     if (values.empty()) continue;
     scores.push_back(upper(values));
     seen.values.insert(seen.values.end(), values.begin(), values.end());
   }
   seen.parts = scores.size();
-  if (!scores.empty()) seen.score = s.place == Place::leaf ? median(scores) : upper(scores);
+  if (!scores.empty()) seen.score = s.place == PartKind::leaf ? median(scores) : upper(scores);
   return seen;
 }
 
-/// Too few controls for a spread: the best of the suspect's fresh pairs against the worst among the controls.
+/// Too few controls for a spread: the best of the suspect's retested pairs against the worst among the
+/// controls.
 void by_separation(const LinkRetest& retest, const Seen& seen, RetestResult& c) {
   std::vector<double> all;
   for (const auto& values : retest.control_pairs) all.insert(all.end(), values.begin(), values.end());
@@ -121,8 +122,8 @@ LinkRetest link_retest(const Judgement& j, const Places& places, const Screened&
   std::set<std::pair<int, int>> suspect_pairs;
   retest.leaf_deficit.assign(screened.set.leaves.size(), 0.0);
   for (const auto& s : screened.suspects) {
-    if (s.place == Place::leaf) retest.leaf_deficit[at(s.index)] = s.deficit;
-    if (s.place == Place::pair) {
+    if (s.place == PartKind::leaf) retest.leaf_deficit[at(s.index)] = s.deficit;
+    if (s.place == PartKind::pair) {
       const auto& p = screened.set.pairs[at(s.index)];
       suspect_pairs.insert({p.a, p.b});
     } else {
@@ -178,7 +179,7 @@ RetestResult judge_retest(const Screened& screened, const LinkRetest& retest, co
   const std::set<int> own_ends(ends.begin(), ends.end());
   for (const auto& p : retest.set.pairs) {
     const bool a = own_ends.contains(p.a), b = own_ends.contains(p.b);
-    if (s.place == Place::pair ? a && b : a || b) c.samples += p.samples;
+    if (s.place == PartKind::pair ? a && b : a || b) c.samples += p.samples;
   }
   if (scores.size() < constants::network_deletion_population) {
     by_separation(retest, seen, c);
@@ -187,7 +188,7 @@ RetestResult judge_retest(const Screened& screened, const LinkRetest& retest, co
   const double centre = median(scores), n = static_cast<double>(scores.size());
   const double spread = std::max(mad_sigma(scores), constants::network_spread_floor);
   // A leaf is the median of its nodes; the reference is the median of the controls.
-  const bool averaged = s.place == Place::leaf && seen.parts > 1;
+  const bool averaged = s.place == PartKind::leaf && seen.parts > 1;
   const double own_share = averaged ? 1.2533 / std::sqrt(static_cast<double>(seen.parts)) : 1.0;
   const double se = spread * std::hypot(own_share, 1.2533 / std::sqrt(n));
   const double questions = static_cast<double>(std::max<std::size_t>(1, candidates * sets));

@@ -21,7 +21,7 @@ LinkRetest link_retest(const Judgement& j, const Places& places, const Screened&
 
 /// Retest result of a suspect.
 struct RetestResult {
-  bool measured = false;                  ///< there are fresh data of it
+  bool measured = false;                  ///< the retest has samples of it
   bool slower = false;                    ///< significantly slower than the controls
   double deficit = 0, low = 0, high = 0;  ///< logarithmic, with its interval
   double sure = 0;                        ///< lower bound of a failure's claim

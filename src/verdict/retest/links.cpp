@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is measured again: suspects with the partner that made them one, then with fresh ones; controls beside
+// What is measured again: suspects with the partner that made them one, then with new ones; controls beside
 // them in every round. Single pairs are repeated as they are.
 #include <algorithm>
 #include <cmath>
@@ -27,7 +27,7 @@ class Drawer {
       : set_(screened.set), random_(RandomStream(seed, "confirm/links").child(set_.series->full())) {
     suspect_.assign(set_.ends.size(), false);
     for (const auto& s : screened.suspects) {
-      if (s.place == Place::pair) continue;
+      if (s.place == PartKind::pair) continue;
       for (const int end : ends_of(set_, s)) suspect_[at(end)] = true;
     }
     for (const auto& p : set_.pairs) met_.insert(pairing(p.a, p.b));
@@ -52,7 +52,7 @@ class Drawer {
     std::set<int> taken;
     for (const auto* s : suspects) {
       auto ends = ends_of(set_, *s);
-      if (s->place == Place::leaf && ends.size() > constants::network_leaf_ends) {
+      if (s->place == PartKind::leaf && ends.size() > constants::network_leaf_ends) {
         std::vector<int> drawn;
         for (const auto i : random_.child("leaf" + std::to_string(s->index)).permutation(ends.size()))
           if (drawn.size() < constants::network_leaf_ends) drawn.push_back(ends[i]);
@@ -118,7 +118,7 @@ class Drawer {
     return std::clamp(share, constants::network_least_controls, constants::network_most_controls);
   }
 
-  /// Who may meet in fresh rounds: pairs that the series holds too, and across leaves where there are
+  /// Pairs of new rounds: pairs that the series holds too, and across leaves where there are
   /// several.
   bool compatible(int a, int b) const {
     const auto &x = set_.ends[at(a)], &y = set_.ends[at(b)];
@@ -262,7 +262,7 @@ std::vector<Retest> network_retests(const Judgement& j) {
     if (retest.cases >= 2) continue;
     for (const auto* s : assigned[i]) {
       if (judge_retest(screened[i], retest, *s, 1).measured) continue;
-      (s->place == Place::pair ? wanted_pairs : wanted_units).push_back(s);
+      (s->place == PartKind::pair ? wanted_pairs : wanted_units).push_back(s);
     }
     int number = retest.cases;
     const Series& series = *screened[i].set.series;

@@ -52,17 +52,17 @@ std::size_t controls_for(std::size_t n) {
   return std::clamp(share, constants::retest_controls, constants::retest_most_controls);
 }
 
-/// Those of the population that nothing is said against.
-std::vector<std::int32_t> innocent(const Screening& screening, const Population& p, std::size_t index) {
-  std::set<std::int32_t> accused;
+/// Members of the population without a suspicion.
+std::vector<std::int32_t> unsuspected(const Screening& screening, const Population& p, std::size_t index) {
+  std::set<std::int32_t> suspected;
   for (const auto& s : screening.suspects) {
-    if (s.population == index) accused.insert(p.members[s.member].row->entity);
+    if (s.population == index) suspected.insert(p.members[s.member].row->entity);
   }
   std::vector<std::int32_t> rows;
   for (const auto& m : p.members) {
     // Where both sides may be healthy those of the bulk stand for it.
     const bool beside = p.split.apart && m.low != p.split.fast();
-    if (!beside && !(m.low && !p.split.apart) && !accused.contains(m.row->entity))
+    if (!beside && !(m.low && !p.split.apart) && !suspected.contains(m.row->entity))
       rows.push_back(m.row->entity);
   }
   return rows;
@@ -153,7 +153,7 @@ std::vector<Retest> population_retests(const Judgement& j) {
     });
     const int number = cases.empty() ? 1 : cases.back().number + 1;
     if (rows.empty() || number > constants::retest_most_cases) continue;
-    asked.push_back(make(j, p, number, rows, innocent(screening, p, index), controls_for(p.size())));
+    asked.push_back(make(j, p, number, rows, unsuspected(screening, p, index), controls_for(p.size())));
   }
   return asked;
 }

@@ -29,7 +29,7 @@ Lasting lasting_of(const Judgement& j, const Series& s, std::int32_t entity,
 
 struct RetestMember {
   std::int32_t entity = -1;
-  double rate = 0, clock = 0;  ///< log of the fresh median; log Hz or NaN
+  double rate = 0, clock = 0;  ///< log of the median; log Hz or NaN
   double half = 0;             ///< relative difference of the halves of its samples
   double block_error = 0;      ///< relative standard error from its block medians; NaN for fewer than 3
   std::int64_t samples = 0;

@@ -27,8 +27,8 @@ struct Retest {
   std::vector<std::int32_t> candidates,
       controls;  ///< rows of /entities, disjoint. Links: devices or NICs, not links
   std::vector<std::vector<LinkEnds>>
-      rounds;                 ///< links only: disjoint pairs per round, same partner first, then fresh ones
-  std::int32_t samples = 30;  ///< fresh samples per entity (per link: of all its rounds together)
+      rounds;                 ///< links only: disjoint pairs per round, same partner first, then new ones
+  std::int32_t samples = 30;  ///< samples per entity (per link: of all its rounds together)
   int number = 1;             ///< K of the retest case
   /// Another way of measuring, as parameter `variant` (and so with a case_key of its own). "halves": a
   /// collective of all nodes among all, their halves, quarters, ... side by side, covariate `group` =

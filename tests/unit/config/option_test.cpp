@@ -80,7 +80,7 @@ TEST(OptionValues, ReportsAnAccessOfTheWrongTypeAsABug) {
   EXPECT_THROW(OptionValues().text("nowhere"), Error);
 }
 
-TEST(NearestName, FindsSlipsAndRefusesStrangers) {
+TEST(NearestName, FindsTyposAndNoUnrelatedWords) {
   const std::vector<std::string> names{"limits", "level", "expect-nodes", "gemm.dtypes"};
   EXPECT_EQ(nearest_name("limts", names), "limits");
   EXPECT_EQ(nearest_name("expect-node", names), "expect-nodes");

@@ -21,7 +21,7 @@ class ImportTest : public ::testing::Test {
   ImportTest() {
     static int count = 0;
     dir_ = std::filesystem::temp_directory_path() /
-           ("assay-foreign-" + std::to_string(::getpid()) + "-" + std::to_string(count++));
+           ("assay-import-" + std::to_string(::getpid()) + "-" + std::to_string(count++));
     std::filesystem::create_directories(dir_);
   }
   ~ImportTest() override { std::filesystem::remove_all(dir_); }

@@ -11,7 +11,7 @@ namespace assay {
 namespace {
 
 /// A link or device whose batch takes a fixed time a repetition and the rest by bytes.
-struct Part {
+struct Medium {
   double latency_s, bytes_per_s;
   double batch_s(const Portion& p) const {
     return static_cast<double>(p.repetitions) * (latency_s + static_cast<double>(p.bytes) / bytes_per_s);
@@ -24,7 +24,7 @@ struct Climb {
   int steps = 0;
 };
 
-Climb climb(const Part& part, Portion wanted, double share_s) {
+Climb climb(const Medium& part, Portion wanted, double share_s) {
   Sizing sizing(wanted, share_s, 1.5 * share_s);
   Climb out;
   while (!sizing.done()) {
@@ -46,7 +46,7 @@ TEST(Sizing, EveryRateAndLatencyKeepsItsShare) {
     for (const std::uint64_t k : {std::uint64_t{1}, std::uint64_t{20}, std::uint64_t{64}})
       for (double rate = 1e3; rate <= 1e12; rate *= 3)
         for (double latency = 1e-7; latency <= 0.1; latency *= 10) {
-          const Part part{latency, rate};
+          const Medium part{latency, rate};
           const Climb c = climb(part, {bytes, k}, share_s);
           const double least = part.batch_s({std::min(bytes, Sizing::first_bytes), 1});
           // What is measured with keeps the share, or is the least there is, or a quarter of it would have

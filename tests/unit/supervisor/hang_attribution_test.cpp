@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rule of blame over made waiting graphs.
+// Hang attribution over made waiting graphs.
 #include <gmock/gmock.h>
 
 #include "supervisor/hang_attribution.hpp"
@@ -23,107 +23,109 @@ MissingRank at(int rank, Call call, int peer = no_peer, char state = 'R', Phase 
   return s;
 }
 
-std::vector<int> accused(const std::vector<MissingRank>& missing) { return blame(missing, 5).accused; }
+std::vector<int> at_fault(const std::vector<MissingRank>& missing) {
+  return attribute_hang(missing, 5).at_fault;
+}
 
 constexpr int sizes[] = {2, 3, 4, 64, 1000, 10000};
 
-TEST(Blame, WithoutAMissingRankNoneIsBlamed) { EXPECT_THAT(accused({}), IsEmpty()); }
+TEST(HangAttribution, WithoutAMissingRankNoneIsNamed) { EXPECT_THAT(at_fault({}), IsEmpty()); }
 
-TEST(Blame, UnreachableRanksAreBlamedFirst) {
+TEST(HangAttribution, UnreachableRanksAreBlamedFirst) {
   auto silent = at(2, Call::barrier);
   silent.heard = false;
-  EXPECT_THAT(accused({at(0, Call::none), at(1, Call::barrier, no_peer, 'T'), silent}), ElementsAre(2));
+  EXPECT_THAT(at_fault({at(0, Call::none), at(1, Call::barrier, no_peer, 'T'), silent}), ElementsAre(2));
 }
 
-TEST(Blame, AStoppedProcessIsBlamedInsideACallToo) {
-  EXPECT_THAT(accused({at(0, Call::none), at(1, Call::all_reduce, no_peer, 'T')}), ElementsAre(1));
+TEST(HangAttribution, AStoppedProcessIsNamedInsideACallToo) {
+  EXPECT_THAT(at_fault({at(0, Call::none), at(1, Call::all_reduce, no_peer, 'T')}), ElementsAre(1));
 }
 
-TEST(Blame, BehindInPhase) {
-  EXPECT_THAT(accused({at(0, Call::texts, no_peer, 'R', Phase::discovery),
-                       at(3, Call::none, no_peer, 'S', Phase::mpi_init)}),
+TEST(HangAttribution, BehindInPhase) {
+  EXPECT_THAT(at_fault({at(0, Call::texts, no_peer, 'R', Phase::discovery),
+                        at(3, Call::none, no_peer, 'S', Phase::mpi_init)}),
               ElementsAre(3));
 }
 
-TEST(Blame, TheRankThatAllOthersWaitForIsBlamed) {
+TEST(HangAttribution, TheRankThatAllOthersWaitForIsNamed) {
   for (const int n : sizes) {
     std::vector<MissingRank> missing{at(0, Call::none)};
     for (int r = 1; r < n; ++r) missing.push_back(at(r, Call::receive, 0));
-    EXPECT_THAT(accused(missing), ElementsAre(0)) << n;
+    EXPECT_THAT(at_fault(missing), ElementsAre(0)) << n;
     // All in the operation of a group but one, which computes.
     for (MissingRank& s : missing)
       if (s.rank > 0) s.at.call = Call::all_reduce, s.at.peer = no_peer;
-    EXPECT_THAT(accused(missing), ElementsAre(0)) << n;
+    EXPECT_THAT(at_fault(missing), ElementsAre(0)) << n;
   }
 }
 
-TEST(Blame, AChainOfWaitingRanksBlamesItsEnd) {
+TEST(HangAttribution, AChainOfWaitingRanksBlamesItsEnd) {
   for (const int n : sizes) {
     std::vector<MissingRank> missing;
     for (int r = 0; r + 1 < n; ++r) missing.push_back(at(r, Call::receive, r + 1));
     missing.push_back(at(n - 1, Call::none));
-    EXPECT_THAT(accused(missing), ElementsAre(n - 1)) << n;
-    // The end waits in something of its own: nobody is accused, and the link there is named.
+    EXPECT_THAT(at_fault(missing), ElementsAre(n - 1)) << n;
+    // The end waits in something of its own: no rank is at fault, and the link there is named.
     missing.back() = at(n - 1, Call::barrier);
-    const Blame open = blame(missing, 5);
-    EXPECT_THAT(open.accused, IsEmpty());
+    const Blame open = attribute_hang(missing, 5);
+    EXPECT_THAT(open.at_fault, IsEmpty());
     EXPECT_THAT(open.links, ElementsAre(Pair(n - 2, n - 1))) << n;
   }
 }
 
-TEST(Blame, AChainToARankThatHasGoneOnNamesTheirLink) {
-  const Blame b = blame({at(0, Call::receive, 1), at(1, Call::wait, 7)}, 5);
-  EXPECT_THAT(b.accused, IsEmpty());
+TEST(HangAttribution, AChainToARankThatHasGoneOnNamesTheirLink) {
+  const Blame b = attribute_hang({at(0, Call::receive, 1), at(1, Call::wait, 7)}, 5);
+  EXPECT_THAT(b.at_fault, IsEmpty());
   EXPECT_THAT(b.links, ElementsAre(Pair(1, 7)));
 }
 
-TEST(Blame, ARingOfWaitingRanksNamesLinksAndNoRank) {
+TEST(HangAttribution, ARingOfWaitingRanksNamesLinksAndNoRank) {
   for (const int n : sizes) {
     std::vector<MissingRank> missing;
     for (int r = 0; r < n; ++r) missing.push_back(at(r, Call::wait, (r + 1) % n));
-    const Blame b = blame(missing, 5);
-    EXPECT_THAT(b.accused, IsEmpty());
+    const Blame b = attribute_hang(missing, 5);
+    EXPECT_THAT(b.at_fault, IsEmpty());
     EXPECT_EQ(b.links.size(), n == 2 ? 1u : static_cast<std::size_t>(n)) << n;
     missing[static_cast<std::size_t>(n / 2)].at.process_state = 'T';
-    EXPECT_THAT(accused(missing), ElementsAre(n / 2)) << n;
+    EXPECT_THAT(at_fault(missing), ElementsAre(n / 2)) << n;
   }
 }
 
-TEST(Blame, APairThatWaitsForEachOtherAndNotTheGroupBehindIt) {
+TEST(HangAttribution, APairThatWaitsForEachOtherAndNotTheGroupBehindIt) {
   for (const int n : sizes) {
     std::vector<MissingRank> missing{at(0, Call::wait, 1), at(1, Call::receive, 0)};
     for (int r = 2; r < n; ++r)
       missing.push_back(r % 2 == 0 ? at(r, Call::barrier) : at(r, Call::receive, 0));
-    const Blame b = blame(missing, 5);
-    EXPECT_THAT(b.accused, IsEmpty());
+    const Blame b = attribute_hang(missing, 5);
+    EXPECT_THAT(b.at_fault, IsEmpty());
     EXPECT_THAT(b.links, ElementsAre(Pair(0, 1))) << n;
   }
 }
 
-TEST(Blame, TwoPairsAreTwoLinks) {
-  const Blame b =
-      blame({at(0, Call::wait, 1), at(1, Call::wait, 0), at(2, Call::wait, 3), at(3, Call::wait, 2)}, 5);
+TEST(HangAttribution, TwoPairsAreTwoLinks) {
+  const Blame b = attribute_hang(
+      {at(0, Call::wait, 1), at(1, Call::wait, 0), at(2, Call::wait, 3), at(3, Call::wait, 2)}, 5);
   EXPECT_THAT(b.links, UnorderedElementsAre(Pair(0, 1), Pair(2, 3)));
 }
 
-TEST(Blame, ARankWithProgressIsNotStuck) {
+TEST(HangAttribution, ARankWithProgressIsNotStuck) {
   auto working = at(2, Call::none);
   working.at.idle_s = 0.2;
-  EXPECT_THAT(accused({at(0, Call::barrier), at(1, Call::none), working}), ElementsAre(1));
-  EXPECT_THAT(accused({at(0, Call::barrier), working}), IsEmpty());
+  EXPECT_THAT(at_fault({at(0, Call::barrier), at(1, Call::none), working}), ElementsAre(1));
+  EXPECT_THAT(at_fault({at(0, Call::barrier), working}), IsEmpty());
 }
 
-TEST(Blame, WithoutEvidenceNoRankIsBlamed) {
+TEST(HangAttribution, WithoutEvidenceNoRankIsNamed) {
   for (const auto& missing : {std::vector{at(0, Call::barrier), at(1, Call::barrier)},
                               std::vector{at(4, Call::none, no_peer, 'S', Phase::mpi_init),
                                           at(5, Call::none, no_peer, 'S', Phase::mpi_init)}}) {
-    const Blame b = blame(missing, 5);
-    EXPECT_THAT(b.accused, IsEmpty());
+    const Blame b = attribute_hang(missing, 5);
+    EXPECT_THAT(b.at_fault, IsEmpty());
     EXPECT_THAT(b.links, IsEmpty());
   }
 }
 
-TEST(Blame, WaitingForAWorkingRankIsNoHang) {
+TEST(HangAttribution, WaitingForAWorkingRankIsNoHang) {
   EXPECT_FALSE(all_wait({at(0, Call::barrier), at(1, Call::none)}));
   EXPECT_TRUE(all_wait({at(0, Call::barrier), at(1, Call::none, no_peer, 'T')}));
 }

@@ -79,9 +79,9 @@ TEST(VerdictBaseline, NeedsAConfirmationOrSize) {
   first_case(once).count.assign(first_case(once).count.size(), 1);
   EXPECT_EQ(count_severity(judged(once, fleet), "FAIL"), 0U);
   EXPECT_EQ(count_severity(judged(once, fleet), "WARN"), 1U);
-  auto fresh = first_case(half);
-  fresh.name += ".c1";
-  once.cases.push_back(fresh);
+  auto second = first_case(half);
+  second.name += ".c1";
+  once.cases.push_back(second);
   EXPECT_EQ(count_severity(judged(once, fleet), "FAIL"), 1U);
   for (double& v : once.cases.back().metrics[0].values) v = 1.1e11;
   EXPECT_EQ(count_severity(judged(once, fleet), "WARN"), 0U);
@@ -109,9 +109,9 @@ TEST(VerdictBaseline, SuspectsAreRetested) {
   EXPECT_EQ(again[0].candidates, std::vector{first_case(alone).entity[0]});
   EXPECT_TRUE(again[0].controls.empty());
   // Measured: nothing is left to ask for.
-  auto fresh = first_case(alone);
-  fresh.name += ".c1";
-  alone.cases.push_back(fresh);
+  auto retest = first_case(alone);
+  retest.name += ".c1";
+  alone.cases.push_back(retest);
   EXPECT_TRUE(verdict::retests(alone, options).empty());
   EXPECT_TRUE(verdict::retests(one(1, 0.99e11), options).empty());
 }
@@ -135,10 +135,10 @@ TEST(VerdictBaseline, SeveralMetricsOfOnePartAreOneFinding) {
   EXPECT_THAT(v.findings[0].text,
               HasSubstr("and so in 1 other metric of memory: triad-together:bandwidth 10."));
   // Confirmed in one of them: that one leads, whatever the size of the other.
-  auto fresh = *std::find_if(now.cases.begin(), now.cases.end(),
-                             [](const auto& c) { return c.name == "triad-together"; });
-  fresh.name += ".c1";
-  now.cases.push_back(fresh);
+  auto retest = *std::find_if(now.cases.begin(), now.cases.end(),
+                              [](const auto& c) { return c.name == "triad-together"; });
+  retest.name += ".c1";
+  now.cases.push_back(retest);
   const auto led = judged(now, fleet);
   ASSERT_EQ(led.findings.size(), 1U);
   EXPECT_EQ(led.findings[0].severity, "FAIL");

@@ -126,7 +126,7 @@ TEST(VerdictNetwork, SlowNicIsConfirmedAndFails) {
   auto r = screened(spec);
   auto v = judge(r);
   ASSERT_EQ(accused(v), std::vector<std::string>{"node sim033"});
-  EXPECT_EQ(worst(v).severity, "WARN") << "no FAIL without fresh data";
+  EXPECT_EQ(worst(v).severity, "WARN") << "no FAIL without a retest";
   EXPECT_FALSE(worst(v).confirmed);
   v = retested(r, spec);
   ASSERT_EQ(accused(v), std::vector<std::string>{"node sim033"});

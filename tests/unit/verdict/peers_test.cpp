@@ -59,11 +59,11 @@ TEST(VerdictPeers, WorkedExample) {
   ASSERT_EQ(asked.size(), 1U);
   EXPECT_EQ(asked[0].candidates, std::vector{row_named(r, device(7))});
   EXPECT_EQ(asked[0].controls.size(), 7U);
-  EXPECT_EQ(judge(r).state, "WARN") << "nobody fails against peers without fresh data";
+  EXPECT_EQ(judge(r).state, "WARN") << "no part fails against peers without a retest";
 
-  auto fresh = first_case(r);
-  fresh.name += ".c1";
-  r.cases.push_back(fresh);
+  auto retest = first_case(r);
+  retest.name += ".c1";
+  r.cases.push_back(retest);
   EXPECT_TRUE(verdict::retests(r, verdict::options_from(r)).empty());
   const auto v = judge(r);
   ASSERT_EQ(v.findings.size(), 1U);
@@ -110,7 +110,7 @@ TEST(VerdictPeers, ASlowDeviceIsNamedConfirmedAndNobodyElse) {
   EXPECT_EQ(*v.findings[0].controls, 8);
   EXPECT_EQ(state_of(r, v, "node17"), "FAIL");
   EXPECT_EQ(state_of(r, v, "node16"), "PASS");
-  EXPECT_THAT(v.findings[0].text, HasSubstr("30 fresh samples against 8 controls"));
+  EXPECT_THAT(v.findings[0].text, HasSubstr("30 retest samples against 8 controls"));
 }
 
 TEST(VerdictPeers, DeficitGoneInRetestIsIntermittent) {
@@ -307,7 +307,7 @@ TEST(VerdictPeers, TwoPopulationsAreOneExplainedFinding) {
   EXPECT_THAT(split->text, HasSubstr("explained by node bios = 2.1 (10 of 10 slow, 0 of 54 others"));
   EXPECT_EQ(count_severity(v, "FAIL"), 0U);
 
-  // Nothing recorded tells them apart, and fresh data say the same: faulty.
+  // Nothing recorded tells them apart, and the retest says the same: faulty.
   r.inventory.clear();
   EXPECT_EQ(Fleet::run_retests(r, fleet), 1U);
   v = judge(r);

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/available_devices.hpp"
+
+#include "device/backend.hpp"
+
+namespace assay {
+namespace {
+
+AvailableDevices devices_of(const DeviceBackend& backend) {
+  AvailableDevices devices;
+  devices.backend = backend.name();
+  try {
+    std::string why;
+    for (const VisibleGpu& gpu : backend.visible(why, &devices.lost_gpus))
+      devices.visible_gpus.push_back(gpu.uuid);
+  } catch (const std::exception& e) {
+    devices.lost_gpus.emplace_back(e.what());
+  }
+  devices.look = [&backend](const std::string& uuid) {
+    GpuLook look{backend.free_bytes(uuid), backend.sweep_rate(uuid), backend.make_device(uuid)};
+    look.device->synchronize();
+    look.no_products = look.device->no_products();
+    return look;
+  };
+  return devices;
+}
+
+}  // namespace
+
+std::vector<AvailableDevices> available_devices(const Config& config) {
+  std::vector<AvailableDevices> available;
+  for (const DeviceBackend* backend : device_backends())
+    if (backend->built() && (config.device == "auto" || config.device == backend->name()))
+      available.push_back(devices_of(*backend));
+  return available;
+}
+
+}  // namespace assay
