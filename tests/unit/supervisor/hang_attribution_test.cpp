@@ -59,7 +59,7 @@ TEST(HangAttribution, TheRankThatAllOthersWaitForIsNamed) {
   }
 }
 
-TEST(HangAttribution, AChainOfWaitingRanksBlamesItsEnd) {
+TEST(HangAttribution, AChainOfWaitingRanksNamesItsEnd) {
   for (const int n : sizes) {
     std::vector<MissingRank> missing;
     for (int r = 0; r + 1 < n; ++r) missing.push_back(at(r, Call::receive, r + 1));
@@ -67,14 +67,14 @@ TEST(HangAttribution, AChainOfWaitingRanksBlamesItsEnd) {
     EXPECT_THAT(at_fault(missing), ElementsAre(n - 1)) << n;
     // The end waits in something of its own: no rank is at fault, and the link there is named.
     missing.back() = at(n - 1, Call::barrier);
-    const Blame open = attribute_hang(missing, 5);
+    const HangAttribution open = attribute_hang(missing, 5);
     EXPECT_THAT(open.at_fault, IsEmpty());
     EXPECT_THAT(open.links, ElementsAre(Pair(n - 2, n - 1))) << n;
   }
 }
 
 TEST(HangAttribution, AChainToARankThatHasGoneOnNamesTheirLink) {
-  const Blame b = attribute_hang({at(0, Call::receive, 1), at(1, Call::wait, 7)}, 5);
+  const HangAttribution b = attribute_hang({at(0, Call::receive, 1), at(1, Call::wait, 7)}, 5);
   EXPECT_THAT(b.at_fault, IsEmpty());
   EXPECT_THAT(b.links, ElementsAre(Pair(1, 7)));
 }
@@ -83,7 +83,7 @@ TEST(HangAttribution, ARingOfWaitingRanksNamesLinksAndNoRank) {
   for (const int n : sizes) {
     std::vector<MissingRank> missing;
     for (int r = 0; r < n; ++r) missing.push_back(at(r, Call::wait, (r + 1) % n));
-    const Blame b = attribute_hang(missing, 5);
+    const HangAttribution b = attribute_hang(missing, 5);
     EXPECT_THAT(b.at_fault, IsEmpty());
     EXPECT_EQ(b.links.size(), n == 2 ? 1u : static_cast<std::size_t>(n)) << n;
     missing[static_cast<std::size_t>(n / 2)].at.process_state = 'T';
@@ -96,14 +96,14 @@ TEST(HangAttribution, APairThatWaitsForEachOtherAndNotTheGroupBehindIt) {
     std::vector<MissingRank> missing{at(0, Call::wait, 1), at(1, Call::receive, 0)};
     for (int r = 2; r < n; ++r)
       missing.push_back(r % 2 == 0 ? at(r, Call::barrier) : at(r, Call::receive, 0));
-    const Blame b = attribute_hang(missing, 5);
+    const HangAttribution b = attribute_hang(missing, 5);
     EXPECT_THAT(b.at_fault, IsEmpty());
     EXPECT_THAT(b.links, ElementsAre(Pair(0, 1))) << n;
   }
 }
 
 TEST(HangAttribution, TwoPairsAreTwoLinks) {
-  const Blame b = attribute_hang(
+  const HangAttribution b = attribute_hang(
       {at(0, Call::wait, 1), at(1, Call::wait, 0), at(2, Call::wait, 3), at(3, Call::wait, 2)}, 5);
   EXPECT_THAT(b.links, UnorderedElementsAre(Pair(0, 1), Pair(2, 3)));
 }
@@ -119,7 +119,7 @@ TEST(HangAttribution, WithoutEvidenceNoRankIsNamed) {
   for (const auto& missing : {std::vector{at(0, Call::barrier), at(1, Call::barrier)},
                               std::vector{at(4, Call::none, no_peer, 'S', Phase::mpi_init),
                                           at(5, Call::none, no_peer, 'S', Phase::mpi_init)}}) {
-    const Blame b = attribute_hang(missing, 5);
+    const HangAttribution b = attribute_hang(missing, 5);
     EXPECT_THAT(b.at_fault, IsEmpty());
     EXPECT_THAT(b.links, IsEmpty());
   }
