@@ -55,7 +55,7 @@ int take_signal(int signals) noexcept {
 }
 
 void require_open_files(const LaunchEnvironment& launch) {
-  constexpr std::uint64_t others = 64;  // files, pending connections, what the launcher left open
+  constexpr std::uint64_t others = 64;              // files, pending connections, what the launcher left open
   const int node = std::max(launch.local_size, 1);  // the other nodes may have as many ranks, or fewer
   const int nodes = (launch.size - 1) / node + 1;
   const std::uint64_t needed = static_cast<std::uint64_t>(node + nodes - 1) + others,
