@@ -9,6 +9,7 @@
 #include "suites/gemm/algorithms.hpp"
 #include "suites/gemm/gemm_profile.hpp"
 #include "suites/gemm/gemm_work.hpp"
+#include "topology/gpu_bounds.hpp"
 
 namespace assay::gemm {
 namespace {
@@ -151,6 +152,16 @@ class Planner {
     return c;
   }
 
+  /// Of the fastest GPU, as far as the driver tells what bounds it.
+  double fastest_flops(NumType type) const {
+    double fastest = Profile::optimism * profile_.slow_flops(type);
+    for (const NodeKind& kind : input_.topology.kinds())
+      for (const Gpu& gpu : input_.topology.nodes[static_cast<std::size_t>(kind.node)].gpus)
+        if (const GpuBound bound = math_bound(gpu, to_string(type)); bound.known())
+          fastest = std::max(fastest, bound.rate);
+    return fastest;
+  }
+
   /// Sets the arena bytes, or the reason why they cannot be had.
   workload::ProductLayout place(Case& c, NumType type, const GemmShape& shape, std::uint64_t cache,
                                 Output output = Output::native) const {
@@ -159,7 +170,7 @@ class Planner {
     if (profile_.gpu && output == Output::native) {
       // As much work as hides what it costs to start it, all of whose results are kept until they are
       // checked.
-      const double flop = hidden_s * Profile::optimism * profile_.slow_flops(type);
+      const double flop = hidden_s * fastest_flops(type);
       layout = workload::with_batch(layout, flop, shape, input_.memory_per_rank_bytes / 2);
       c.parameters["batch_flop"] = flop;
     }

@@ -28,9 +28,9 @@ struct Choice;
 /// The type of a name such as "fp32"; throws Error(usage).
 NumType type_from(const std::string& text);
 
-/// To start work on a GPU, to read its clock and to learn of its end takes some 10 us, which this much work
-/// hides.
-inline constexpr double hidden_s = 5e-3;
+/// To start work on a GPU, to read its clock and to learn of its end takes some 10 us (an estimate), which is
+/// a two-thousandth of this much work.
+inline constexpr double hidden_s = 20e-3;
 
 /// Seconds of fma_peak that a case spends on its own peak.
 double peak_seconds(Level level) noexcept;

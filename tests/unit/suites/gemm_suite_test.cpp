@@ -107,6 +107,23 @@ TEST(GemmPlan, OptionsChooseAndBadOnesAreNamed) {
   EXPECT_FALSE(foreign[0].not_applicable.empty());
 }
 
+TEST(GemmPlan, BatchOfAGpuTakesTwentyMillisecondsAtItsBound) {
+  Topology topology = cluster({});
+  topology.device_kind = "cuda";
+  Gpu h100;
+  h100.compute = "9.0", h100.shader_cores = 16896, h100.sm_clock_max_hz = 1.83e9;
+  topology.nodes[0].gpus = {h100};
+  topology.ranks[0].gpu = 0;
+  const GemmSuite suite;
+  const Config config = config_of(suite, Level::quick, {{"gemm.sizes", {"8192"}}, {"gemm.dtypes", {"bf16"}}});
+  const auto cases = suite.plan({config, topology, 40 * gib, 1});
+  const Case* c = find(cases, "bf16-n8192-together");
+  ASSERT_NE(c, nullptr);
+  EXPECT_NEAR(c->parameters.at("batch_flop").get<double>(), 20e-3 * 989e12, 20e-3 * 1e12);
+  const double product = 2.0 * 8192 * 8192 * 8192, result_bytes = 2.0 * 8192 * 8192;
+  EXPECT_GE(static_cast<double>(c->bytes), 20e-3 * 989e12 / product * result_bytes) << "all results are kept";
+}
+
 TEST(GemmPlan, WhatDoesNotFitSaysWhy) {
   const auto cases = plan_of(Level::quick, {}, std::uint64_t{20} << 20, {{"gemm.sizes", {"2048"}}});
   const Case* c = find(cases, "fp32-n2048-together");
