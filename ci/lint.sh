@@ -62,6 +62,9 @@ while read -r hit; do
   [ "$(LC_ALL=C.UTF-8; printf '%s' "${#text}")" -le 120 ] || breach "${hit%%:"$text"}: prose of more than 120 columns"
 done < <(select_files '\.md$' | xargs awk 'FNR == 1 { code = 0 } /^ *```/ { code = !code } !code && !/^ *\|/ && length($0) > 120 { print FILENAME ":" FNR ":" $0 }')
 
+# The first page stays one that is read; reference material is in the folders.
+[ "$(wc -l <README.md)" -le 300 ] || breach "README.md: $(wc -l <README.md) lines, more than 300"
+
 # forbid_include FILES-REGEX INCLUDE-REGEX WHY
 forbid_include() {
   local hits

@@ -10,7 +10,7 @@ import common
 import numpy as np
 
 TRIES = 3
-CULPRIT = 1
+FAULTY = 1
 ALLREDUCE = ["--suites", "inventory,allreduce", "--allreduce.sizes", "8,65536"]
 PAIRS = ["--suites", "inventory,p2p", "--cases", "*bandwidth-uni-*"]
 TRAIN = ["--suites", "inventory,train", "--cases", "*tiny-together"]
@@ -45,7 +45,7 @@ class Ranks(common.FaultTest):
         self.skipTest(f"noise: {said}")
 
     def device(self, results):
-        return [results.names[results.device[CULPRIT]]]
+        return [results.names[results.device[FAULTY]]]
 
     def steps_apart(self, suite, metric):
         def apart(results, again):
@@ -55,9 +55,9 @@ class Ranks(common.FaultTest):
                     continue
                 samples = results.samples(f"{suite}/{name}", metric)
                 for i in range(min((len(v) for v in samples.values()), default=0)):
-                    others = np.median([v[i] for rank, v in samples.items() if rank != CULPRIT])
+                    others = np.median([v[i] for rank, v in samples.items() if rank != FAULTY])
                     total += 1
-                    hits += samples[CULPRIT][i] > 2 * others
+                    hits += samples[FAULTY][i] > 2 * others
             return None if total >= 6 and hits == total else f"{hits} of {total} samples, again: {again}"
         return apart
 
@@ -78,17 +78,17 @@ class Ranks(common.FaultTest):
 
     @common.nightly
     def test_a_slow_rank_in_allreduce(self):
-        self.try_again(f"slow:rank={CULPRIT},factor=0.25,suite=allreduce", ALLREDUCE, self.device,
+        self.try_again(f"slow:rank={FAULTY},factor=0.25,suite=allreduce", ALLREDUCE, self.device,
                        self.steps_apart("allreduce", "duration"))
 
     @common.nightly
     def test_a_slow_rank_in_pairs(self):
-        mine = [(a, b) for a in range(4) for b in range(4) if a != b and CULPRIT in (a, b)]
-        self.try_again(f"slow:rank={CULPRIT},factor=0.25,suite=p2p", PAIRS, self.device, self.links_apart(mine))
+        mine = [(a, b) for a in range(4) for b in range(4) if a != b and FAULTY in (a, b)]
+        self.try_again(f"slow:rank={FAULTY},factor=0.25,suite=p2p", PAIRS, self.device, self.links_apart(mine))
 
     @common.nightly
     def test_a_slow_rank_in_training(self):
-        self.try_again(f"slow:rank={CULPRIT},factor=0.25,suite=train", TRAIN, self.device, self.steps_apart("train", "compute"))
+        self.try_again(f"slow:rank={FAULTY},factor=0.25,suite=train", TRAIN, self.device, self.steps_apart("train", "compute"))
 
     @common.nightly
     def test_a_slow_link(self):

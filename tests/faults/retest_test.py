@@ -11,31 +11,31 @@ import common
 import numpy as np
 
 TRIES = 3
-CULPRIT = 1
+FAULTY = 1
 
 
 class Retest(common.FaultTest):
     def spread(self, results, case, metric):
         """Of the medians of the ranks that were left alone."""
-        medians = [np.median(v) for rank, v in results.samples(case, metric).items() if rank != CULPRIT]
+        medians = [np.median(v) for rank, v in results.samples(case, metric).items() if rank != FAULTY]
         return (max(medians) - min(medians)) / np.median(medians)
 
     def named(self, suite, case, metric, factor, *args, level="quick"):
         """True when it went as it should, else why the machine was too noisy to tell."""
-        result = self.inject(4, f"slow:rank={CULPRIT},factor={factor},case={case}", *args, "--suites", f"inventory,{suite}",
+        result = self.inject(4, f"slow:rank={FAULTY},factor={factor},case={case}", *args, "--suites", f"inventory,{suite}",
                              level=level)
         results = self.file()
         path = f"{suite}/{case}"
         failed = [f for f in results.findings() if f["severity"] == "FAIL"]
-        culprit = results.names[results.device[CULPRIT]]
+        faulty = results.names[results.device[FAULTY]]
         # Whatever the noise: nobody else may be failed for being slow.
-        self.assertEqual([f["name"] for f in failed if f["name"] != culprit], [], result.stdout)
-        self.assert_spec_unseen(results, f"slow:rank={CULPRIT}")
+        self.assertEqual([f["name"] for f in failed if f["name"] != faulty], [], result.stdout)
+        self.assert_spec_unseen(results, f"slow:rank={FAULTY}")
         spread = self.spread(results, path, metric)
         if spread > (1 - factor) / 8:
             return f"{path}: the ranks that were left alone differ by {spread:.1%}"
         undecided = [f["text"] for f in results.findings()
-                     if f["name"] == culprit and "AMBIGUOUS" in f["text"] or "has a resolution of" in f["text"]]
+                     if f["name"] == faulty and "AMBIGUOUS" in f["text"] or "has a resolution of" in f["text"]]
         undecided += [e["text"] for e in results.events("unconfirmed")]  # no time was left
         undecided += [f["text"] for f in results.findings("shared-core")]
         if undecided and not failed:  # the file says that it was not measured well enough to be failed
@@ -46,7 +46,7 @@ class Retest(common.FaultTest):
         self.assertAlmostEqual(float(failed[0]["deficit"]), 1 - factor, delta=0.3 * (1 - factor))
         again = f"{path}.c1"
         self.assertEqual(results.state(again), "pass")
-        self.assertIn(CULPRIT, results.samples(again, metric))
+        self.assertIn(FAULTY, results.samples(again, metric))
         self.assertGreater(len(results.samples(again, metric)), 1, "controls are measured beside the candidate")
         self.assertTrue(any(again in e["text"] for e in results.events("confirming")))
         return True

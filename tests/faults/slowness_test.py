@@ -35,14 +35,14 @@ class Slowness(common.FaultTest):
             self.skipTest(f"noise: {seen}")
         self.fail(f"seen (noisy, right, what): {seen}")
 
-    def slower(self, factor, tolerance, fault, ranks, case, metric, culprit, *suite, level="smoke"):
-        """The culprit's best sample, in units of the others', changed by `factor`."""
+    def slower(self, factor, tolerance, fault, ranks, case, metric, faulty, *suite, level="smoke"):
+        """The faulty rank's best sample, in units of the others', changed by `factor`."""
 
         def attempt():
             share = []
             for best in self.three(fault, ranks, case, metric, suite, level):
-                others = [value for key, value in best.items() if key != culprit]
-                share.append(best[culprit] / np.median(others))
+                others = [value for key, value in best.items() if key != faulty]
+                share.append(best[faulty] / np.median(others))
             change = share[1] / math.sqrt(share[0] * share[2])
             off = lambda ratio: abs(math.log(ratio)) > math.log(1 + tolerance)
             return off(share[2] / share[0]), not off(change / factor), (share, change)

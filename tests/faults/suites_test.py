@@ -13,7 +13,7 @@ import time
 
 import common
 
-RANKS, CULPRIT = 3, 1
+RANKS, FAULTY = 3, 1
 SECONDS = {"smoke": 60, "quick": 240}  # the level, a busy machine, and the deadline of a hang
 # A fault, the codes that it may end with, and the kind of the finding that names the rank.
 KINDS = {
@@ -55,15 +55,15 @@ class EverySuite(common.FaultTest):
         return result, None if "matches no planned case" in result.stderr else self.file()
 
     def innocent(self, results, result):
-        """Nobody but the culprit FAILs or is to be excluded. A link has two ends: its finding names both."""
-        mine = results.names[results.device[CULPRIT]]
+        """Nobody but the faulty part FAILs or is to be excluded. A link has two ends: its finding names both."""
+        mine = results.names[results.device[FAULTY]]
         for finding in results.findings():
             if finding["severity"] == "FAIL" or finding["action"] in ("EXCLUDE", "TRIAGE"):
-                self.assertTrue(mine in finding["name"] or f"rank {CULPRIT} " in finding["text"] or finding["level"] == "node",
+                self.assertTrue(mine in finding["name"] or f"rank {FAULTY} " in finding["text"] or finding["level"] == "node",
                                 f"{finding}\n{result.stdout}")
 
     def strike(self, suite, kind):
-        fault = f"{kind}{',' if ':' in kind else ':'}rank={CULPRIT},suite={suite}"
+        fault = f"{kind}{',' if ':' in kind else ':'}rank={FAULTY},suite={suite}"
         codes, named = KINDS[kind]
         result, results = self.run_suite(suite, fault)
         if results is None:
@@ -74,24 +74,24 @@ class EverySuite(common.FaultTest):
         if results.events("inject-unfired"):
             return "not reached"
         if named:
-            self.assertTrue(any(f"rank {CULPRIT} " in f["text"] for f in results.findings(named)), result.stdout)
+            self.assertTrue(any(f"rank {FAULTY} " in f["text"] for f in results.findings(named)), result.stdout)
         elif kind in ("throw", "nomem"):
             reasons = [case.attrs["reason"] for case in results.file[f"cases/{suite}"].values() if case.attrs["state"] == "error"]
-            self.assertTrue(any(f"rank {CULPRIT}: injected" in reason for reason in reasons), reasons)
+            self.assertTrue(any(f"rank {FAULTY}: injected" in reason for reason in reasons), reasons)
         self.assertEqual(self.assay("verdict", "r.h5").returncode, result.returncode)
         self.assert_code(self.assay("schema", "--check", "r.h5"), 0)
         return f"exit {result.returncode}"
 
     def corrupt(self, suite, kind, target):
-        result, results = self.run_suite(suite, f"{kind}:target={target},rank={CULPRIT},suite={suite}")
+        result, results = self.run_suite(suite, f"{kind}:target={target},rank={FAULTY},suite={suite}")
         if results.events("inject-unfired"):
             return "not reached"
-        # What a sender corrupts shows at its receivers: the culprit is among those named. A disk is its node's.
-        name = results.names[results.device[CULPRIT]]
+        # What a sender corrupts shows at its receivers: the faulty part is among those named. A disk is its node's.
+        name = results.names[results.device[FAULTY]]
         texts = [f"{f['name']} {f['text']}" for f in results.findings()] + [e["text"] for e in results.table("events")
                                                                             if not e["kind"].startswith("inject")]
         node = {f["name"] for f in results.findings("corrupt") + results.findings("mismatch") if f["level"] == "node"}
-        self.assertTrue(node or any(name in text or f"rank {CULPRIT}" in text for text in texts), texts)
+        self.assertTrue(node or any(name in text or f"rank {FAULTY}" in text for text in texts), texts)
         self.assertIn(result.returncode, (2, 3), result.stdout)
         if result.returncode == 3:
             self.assertIn("error", [case.attrs["state"] for case in results.file[f"cases/{suite}"].values()])

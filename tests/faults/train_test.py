@@ -16,7 +16,7 @@ class Training(common.FaultTest):
         return self.inject(ranks, list(faults), "--suites", "train", "--train.preset", "tiny", "--train.batch", "2",
                            "--train.steps", steps, "--cases", case, *args, level=level)
 
-    def culprit(self, results, case):
+    def faulty(self, results, case):
         """The only rank with errors in the case, and its errors by step."""
         errors = [e for e in results.errors() if e["case"] == case]
         self.assertEqual(len({e["entity"] for e in errors}), 1, errors)
@@ -27,7 +27,7 @@ class Training(common.FaultTest):
         result = self.train(3, LOCKSTEP, faults=["bitflip:target=gradient,rank=1,step=4,word=0,bit=2"])
         self.assert_code(result, common.FAIL)
         results = self.file()
-        rank, indices = self.culprit(results, LOCKSTEP)
+        rank, indices = self.faulty(results, LOCKSTEP)
         self.assertEqual((rank, indices), (1, [4 * 4 + 3]))  # four buckets; the embedding, where element 0 is, comes last
         texts = [e["text"] for e in results.events("miscompare")]
         self.assertEqual(len(texts), 1, texts)
@@ -44,13 +44,13 @@ class Training(common.FaultTest):
     def test_two_ranks_settle_a_tie_by_repetition(self):
         result = self.train(2, LOCKSTEP, faults=["bitflip:target=gradient,rank=0,step=2"])
         self.assert_code(result, common.FAIL)
-        self.assertEqual(self.culprit(self.file(), LOCKSTEP)[0], 0)
+        self.assertEqual(self.faulty(self.file(), LOCKSTEP)[0], 0)
 
     def test_parameter_that_is_not_a_number_on_one_replica(self):
         result = self.train(3, TOGETHER, faults=["nan:target=parameter,rank=2,step=3"])
         self.assert_code(result, common.FAIL)
         results = self.file()
-        self.assertEqual(self.culprit(results, TOGETHER), (2, [3]))
+        self.assertEqual(self.faulty(results, TOGETHER), (2, [3]))
         self.assertEqual(results.samples(TOGETHER, "throughput")[0].size, 6, "training went on with the right parameters")
 
     def test_same_seed_same_bits_and_one_rank_agrees_with_two(self):

@@ -7,8 +7,8 @@ import common
 
 
 class Values(common.FaultTest):
-    def wrong(self, ranks, fault, case, culprit, *args, index=None, xor=None):
-        """The only rank with errors in `case` is `culprit`; returns its first error."""
+    def wrong(self, ranks, fault, case, faulty, *args, index=None, xor=None):
+        """The only rank with errors in `case` is `faulty`; returns its first error."""
         for _ in range(3):  # on a busy machine the time of a case may end before the repetition that is hit
             result = self.inject(ranks, fault, *args)
             results = self.file()
@@ -20,16 +20,16 @@ class Values(common.FaultTest):
         self.assert_injected(results, fault)
         self.assert_spec_unseen(results, fault)
         errors = [e for e in results.errors() if e["case"] == case]
-        self.assertEqual({e["entity"] for e in errors}, {results.device[culprit]}, errors)
+        self.assertEqual({e["entity"] for e in errors}, {results.device[faulty]}, errors)
         self.assertEqual(results.state(case), "fail")
         if index is not None:
             self.assertEqual([int(e["index"]) for e in errors], [index])
         if xor is not None:
             self.assertEqual([int(e["xor"]) for e in errors], [xor])
         found = [f for f in results.findings("corrupt") if f["metric"].startswith(case + ":")]
-        self.assertEqual({f["name"] for f in found}, {results.names[results.device[culprit]]})
+        self.assertEqual({f["name"] for f in found}, {results.names[results.device[faulty]]})
         self.assertEqual(found[0]["severity"], "FAIL")
-        self.assertIn(results.names[results.device[culprit]], result.stdout)
+        self.assertIn(results.names[results.device[faulty]], result.stdout)
         self.assert_code(self.assay("verdict", "r.h5"), common.FAIL)
         return errors[0], results
 
