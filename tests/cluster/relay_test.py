@@ -4,6 +4,7 @@
 import re
 
 import cluster
+import outcome
 import processes
 from results import Results
 
@@ -61,7 +62,8 @@ class Relay(cluster.ClusterTest):
 
     def test_a_killed_relay_under_a_launcher_that_goes_on(self):
         launch = self.start(["--enable-recovery"])
-        rank = self.relay(self.cluster.hosts[1])
+        rank, _ = self.relay(self.cluster.hosts[1]), self.relay(self.cluster.hosts[2])
+        self.assertEqual(len(self.connections()), HOSTS - 1)
         processes.kill(self.ranks[rank].supervisor)
         cluster.wait_until(lambda: set(self.relays(self.cluster.hosts[1])) - {rank}, 5, "another supervisor takes over")
         cluster.wait_until(lambda: not processes.find(cluster.ASSAY, self.file), 30, "all processes have ended")
@@ -70,15 +72,16 @@ class Relay(cluster.ClusterTest):
         self.assertEqual(self.lost(result), {rank}, result.stderr)
         self.assertNotIn("supervisor is gone", result.stderr)
 
+    @outcome.nightly
     def test_a_killed_relay_under_a_launcher_that_ends_the_job(self):
         launch = self.start()
-        rank, _ = self.relay(self.cluster.hosts[1]), self.relay(self.cluster.hosts[2])
-        self.assertEqual(len(self.connections()), HOSTS - 1)
+        rank = self.relay(self.cluster.hosts[1])
         processes.kill(self.ranks[rank].supervisor)
         result = launch.finish(60)
         self.assertEqual(self.lost(result), {rank}, result.stderr)
         self.assertIn(f"rank {rank} on {self.cluster.hosts[1]} is gone, and its supervisor with it", result.stderr)
 
+    @outcome.nightly
     def test_a_stopped_relay(self):
         launch = self.start()
         rank = self.relay(self.cluster.hosts[1])
