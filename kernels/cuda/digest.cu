@@ -2,7 +2,7 @@
 #include "kernels/digest.hpp"
 
 #include "base/random.hpp"
-#include "kernels/cuda/launch.cuh"
+#include "kernels/cuda/grid.cuh"
 
 namespace assay::kernels::cuda {
 namespace {
@@ -12,14 +12,6 @@ constexpr std::uint64_t step = 0x9e3779b97f4a7c15ULL;
 
 __device__ std::uint64_t mixed(std::uint64_t word, std::uint64_t index) {
   return mix64(word ^ ((index + 1) * step));
-}
-
-/// Every warp adds its part once: the sum does not depend on the order.
-__device__ void add_to(std::uint64_t* sum, std::uint64_t mine) {
-  ASSAY_UNROLL
-  for (int distance = 16; distance > 0; distance /= 2) mine += __shfl_xor_sync(0xffffffffu, mine, distance);
-  if (lane() == 0)
-    atomicAdd(reinterpret_cast<unsigned long long*>(sum), static_cast<unsigned long long>(mine));
 }
 
 /// Pairs of words by 16-byte loads, four of them in flight per thread.
@@ -51,15 +43,17 @@ __global__ void __launch_bounds__(threads)
       mine += mixed(value, first_word + 2 * pairs + word);
     }
   }
-  add_to(sum, mine);
+  // Once for each block: the sum does not depend on the order.
+  mine = block_sum<threads>(mine);
+  if (threadIdx.x == 0)
+    atomicAdd(reinterpret_cast<unsigned long long*>(sum), static_cast<unsigned long long>(mine));
 }
 
 }  // namespace
 
 void digest(const void* data, std::size_t bytes, std::uint64_t first_word, std::uint64_t* sum, void* stream) {
   const std::size_t pairs = bytes / 16;
-  const std::size_t wanted = pairs / (4 * threads) + 1;
-  const auto blocks = static_cast<unsigned>(wanted < 4096 ? wanted : 4096);
+  const unsigned blocks = resident_blocks(digest_kernel, threads, 0, pairs / (4 * threads) + 1);
   launch(digest_kernel, dim3(blocks), dim3(threads), 0, stream, static_cast<const ulonglong2*>(data), pairs,
          static_cast<const unsigned char*>(data) + 16 * pairs, static_cast<unsigned>(bytes % 16), first_word,
          sum);

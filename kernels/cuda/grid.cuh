@@ -33,4 +33,17 @@ unsigned resident_blocks(void (*kernel)(Params...), unsigned threads, std::size_
 __device__ inline std::size_t global_thread() { return std::size_t{blockIdx.x} * blockDim.x + threadIdx.x; }
 __device__ inline std::size_t global_threads() { return std::size_t{gridDim.x} * blockDim.x; }
 
+/// The sum over all threads of a block of that size, in its thread 0: one atomic for each block, since those
+/// of all warps on one address would be a part of the time.
+template <unsigned threads, typename T>
+__device__ T block_sum(T mine) {
+  __shared__ T sums[threads / 32];
+  ASSAY_UNROLL
+  for (int distance = 16; distance > 0; distance /= 2) mine += __shfl_xor_sync(0xffffffffu, mine, distance);
+  if (lane() == 0) sums[threadIdx.x / 32] = mine;
+  __syncthreads();
+  for (unsigned warp = 1; threadIdx.x == 0 && warp < threads / 32; ++warp) mine += sums[warp];
+  return mine;
+}
+
 }  // namespace assay::kernels::cuda

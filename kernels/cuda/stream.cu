@@ -63,15 +63,8 @@ __global__ void __launch_bounds__(threads) stream_kernel(Arrays<V> arrays, std::
     mine += one_round<op, round>(arrays, i, stride);
   for (; i < count; i += stride) mine += one_round<op, 1>(arrays, i, stride);
   if constexpr (op == StreamOp::read) {
-    ASSAY_UNROLL
-    for (int distance = 16; distance > 0; distance /= 2) mine += __shfl_xor_sync(0xffffffffu, mine, distance);
-    // One for each block: those of all warps on one address would be a part of the time.
-    __shared__ double sums[threads / 32];
-    if (lane() == 0) sums[threadIdx.x / 32] = mine;
-    __syncthreads();
-    if (threadIdx.x != 0) return;
-    for (unsigned warp = 1; warp < threads / 32; ++warp) mine += sums[warp];
-    atomicAdd(sum, mine);
+    mine = block_sum<threads>(mine);
+    if (threadIdx.x == 0) atomicAdd(sum, mine);
   }
 }
 

@@ -48,6 +48,18 @@ TEST(EmulatedCosts, BandwidthSampleIsOneLaunchForEachPassAndOneWait) {
   }
 }
 
+TEST(EmulatedCosts, DigestIsOneReadAndOneAtomicForEachBlock) {
+  const std::unique_ptr<Device> device = train::first_gpu();
+  constexpr std::size_t bytes = 1 << 20;
+  device->reserve(bytes);
+  const emulation::Counts cost = cost_of([&] { device->digest(device->arena().data(), bytes); });
+  EXPECT_EQ(cost.launches, 1u);
+  EXPECT_EQ(cost.waits, 1u);
+  EXPECT_EQ(cost.loaded, bytes);
+  EXPECT_EQ(cost.straddling, 0u);
+  EXPECT_EQ(cost.atomics, 8u) << "one block on each multiprocessor of the emulation";
+}
+
 TEST(EmulatedCosts, SecondStreamsSleepWhileTheyWait) {
   const std::unique_ptr<Device> device = train::first_gpu(), second = device->second_stream();
   device->reserve(1 << 20);
