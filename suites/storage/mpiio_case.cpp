@@ -76,6 +76,7 @@ class MpiIoCase : GroupCase {
       own_ = open_made(file, false, false);
       memory_.emplace(layout_.chunk_bytes());
     });
+    together_.any(false);  // all have it open
     if (maker) together_.guarded([&] { folder_->remove("mpiio"); });
     context_.record.parameter("chunk_bytes", layout_.chunk_bytes());
     context_.record.parameter("file_bytes", layout_.end());

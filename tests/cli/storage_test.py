@@ -152,7 +152,7 @@ class Storage(StorageTest):
         self.assertEqual(list(self.data.iterdir()), [])
 
     def test_slow_storage_gets_smaller_rounds(self):
-        self.measure("--cases", "storage/metadata-own-0", "--inject", "slow:rank=1,factor=0.0005,suite=storage", level="quick")
+        self.measure("--cases", "storage/metadata-own-0", "--inject", "slow:rank=1,factor=0.002,suite=storage", level="quick")
         with h5py.File(self.dir / "r.h5") as file:
             self.assertEqual(file["cases/storage/metadata-own-0"].attrs["state"], "pass")
         parameters, values = self.case("metadata-own-0")
