@@ -77,7 +77,7 @@ class CaseWriter {
 
   /// The dataset that gives a dimension its coordinates.
   void scale(const std::string& name, std::size_t length, const std::int32_t* values) {
-    h5::Id set = h5::create_dataset(group_, name, h5::Type::int32, {length}, values);
+    h5::Id set = h5::create_dataset(group_, name, h5::Type::int32, {length}, values, scales_);
     if (scales_) h5::make_scale(set, name);
     lengths_[name] = length;
     sets_[name] = std::move(set);
@@ -95,7 +95,7 @@ class CaseWriter {
                  const void* values) {
     std::vector<std::size_t> shape;
     for (const std::string& dim : dims) shape.push_back(lengths_.at(dim));
-    h5::Id set = h5::create_dataset(group_, name, type, shape, values);
+    h5::Id set = h5::create_dataset(group_, name, type, shape, values, scales_);
     for (unsigned d = 0; scales_ && d < dims.size(); ++d) h5::attach_scale(set, sets_.at(dims[d]), d);
     return set;
   }

@@ -80,8 +80,9 @@ Id create_file(const std::string& path);
 Id create_memory_file(std::size_t increment);
 std::string memory_image(hid_t file);
 Id create_group(hid_t parent, const std::string& name);
+/// `packed`: in chunks, shuffled and deflated, from `packed_from_bytes` on.
 Id create_dataset(hid_t parent, const std::string& name, Type type, const std::vector<std::size_t>& shape,
-                  const void* data);
+                  const void* data, bool packed = false);
 Id create_strings(hid_t parent, const std::string& name, const std::vector<std::string>& values);
 void create_text(hid_t parent, const std::string& name, const std::string& text);
 void make_scale(hid_t dataset, const std::string& name);

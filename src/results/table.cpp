@@ -17,7 +17,7 @@ TableWriter::TableWriter(hid_t parent, const TableSpec& spec, const std::string&
       group_(h5::has_link(parent, name) ? h5::open_group(parent, name) : h5::create_group(parent, name)) {
   std::vector<std::int32_t> numbers(rows);
   std::iota(numbers.begin(), numbers.end(), 0);
-  row_ = h5::create_dataset(group_, "row", h5::Type::int32, {rows}, numbers.data());
+  row_ = h5::create_dataset(group_, "row", h5::Type::int32, {rows}, numbers.data(), scales_);
   if (scales_) h5::make_scale(row_, "row");
 }
 
@@ -43,7 +43,7 @@ void TableWriter::strings(const std::string& column, const std::vector<std::stri
 
 void TableWriter::numbers(const std::string& column, h5::Type type, const void* values) {
   const Field& field = expect(column, type);
-  const h5::Id set = h5::create_dataset(group_, column, type, {rows_}, values);
+  const h5::Id set = h5::create_dataset(group_, column, type, {rows_}, values, scales_);
   if (!field.unit.empty()) h5::put(set, "unit", field.unit);
   attach(set);
 }
@@ -54,7 +54,7 @@ void TableWriter::extra_strings(const std::string& column, const std::vector<std
 
 void TableWriter::extra_numbers(const std::string& column, const std::string& unit,
                                 const std::vector<double>& values) {
-  const h5::Id set = h5::create_dataset(group_, column, h5::Type::float64, {rows_}, values.data());
+  const h5::Id set = h5::create_dataset(group_, column, h5::Type::float64, {rows_}, values.data(), scales_);
   h5::put(set, "unit", unit);
   attach(set);
 }

@@ -40,6 +40,18 @@ const CaseRecord* declaring(const Case& c, const std::vector<CaseRecord>& record
   return first;
 }
 
+/// Whole units of 2^-30 s, less than the nanosecond of the clock: what is below is noise that cannot be
+/// packed.
+double to_the_clock(double seconds) { return std::round(std::ldexp(seconds, 30)) * 0x1p-30; }
+
+/// What comes from a time, to 33 bits: of samples up to 8 s that is the clock's nanosecond.
+double to_the_clock(double value, const std::string& unit) {
+  if (unit != "s" && !unit.ends_with("/s")) return value;
+  int exponent = 0;
+  const double fraction = std::frexp(value, &exponent);
+  return std::ldexp(std::round(std::ldexp(fraction, 33)), exponent - 33);
+}
+
 void place_rows(const std::vector<RowRef>& rows, EntityTable& entities, CaseData& data) {
   std::size_t samples = 0;
   const CaseRecord::Row* longest = nullptr;
@@ -62,7 +74,8 @@ void place_rows(const std::vector<RowRef>& rows, EntityTable& entities, CaseData
       data.destination.push_back(row.destination);
     }
     data.count.push_back(static_cast<std::int32_t>(row.t.size()));
-    std::copy(row.t.begin(), row.t.end(), data.t.begin() + static_cast<std::ptrdiff_t>(e * samples));
+    std::transform(row.t.begin(), row.t.end(), data.t.begin() + static_cast<std::ptrdiff_t>(e * samples),
+                   [](double t) { return to_the_clock(t); });
   }
 }
 
@@ -80,12 +93,11 @@ void place_metric(const CaseRecord::MetricSpec& spec, const std::vector<RowRef>&
                                                    found->second.size(), spec.name, width));
     for (std::size_t i = 0; i < found->second.size(); ++i) {
       const double v = found->second[i];
-      metric.values[e * width + i] = v;
+      metric.values[e * width + i] = spec.per_sample ? to_the_clock(v, spec.unit) : v;
       if (!std::isfinite(v) && spec.role == results::Role::metric && spec.required &&
           data.state < CaseState::error) {
         data.state = CaseState::error;
-        data.reason = fmt::format("measured {} in {} of {}", v, spec.name,
-                                  entities.rows()[static_cast<std::size_t>(data.entity[e])].name);
+        data.reason = fmt::format("measured {} in {} of {}", v, spec.name, entities.name(data.entity[e]));
       }
     }
   }
@@ -192,7 +204,7 @@ results::CaseBundle assemble(const Case& c, const std::vector<CaseRecord>& recor
   if (!c.share.empty()) data.parameters["share"] = c.share;
   for (auto record = records.rbegin(); record != records.rend(); ++record)
     for (const auto& [key, value] : record->parameters_.items()) data.parameters[key] = value;
-  const std::size_t known = entities.rows().size();
+  const std::size_t known = entities.size();
   join_outcome(records, bundle);
   if (const CaseRecord* first = declaring(c, records)) {
     std::vector<RowRef> rows;
@@ -203,8 +215,7 @@ results::CaseBundle assemble(const Case& c, const std::vector<CaseRecord>& recor
     place_core_share(records, entities, data);
     for (const auto& spec : first->arrays_) place_array(spec, rows, data);
   }
-  bundle.new_entities.assign(entities.rows().begin() + static_cast<std::ptrdiff_t>(known),
-                             entities.rows().end());
+  bundle.new_entities = entities.rows(known);
   return bundle;
 }
 

@@ -30,11 +30,11 @@ struct Plan {
   double expected_s() const noexcept;  ///< all planned cases
   /// Cases that are left out because no device multiplies matrices (Topology::no_products).
   std::int64_t without_products(const Topology& topology) const noexcept;
-  std::uint64_t telemetry_bytes = 0;       ///< of the results file
-  std::map<std::string, Columns> columns;  ///< by "suite operation", as the suites declare them
+  std::uint64_t telemetry_bytes = 0, entity_bytes = 0;  ///< of the results file
+  std::map<std::string, Columns> columns;               ///< by "suite operation", as the suites declare them
   /// About how large the results file will be: all required cases, and of the others the share that the
   /// budget leaves time for.
-  std::uint64_t file_bytes() const noexcept;
+  std::uint64_t file_bytes() const;
 };
 
 /// What a rank's arena may hold: the minimum over nodes of min(available, cgroup limit - use) x fraction,

@@ -85,10 +85,8 @@ RetestOrder retest_order_from(const std::string& text) {
 }
 
 int rank_for(int row, const Topology& topology, const EntityTable& entities) {
-  const auto& rows = entities.rows();
-  for (; row >= 0 && static_cast<std::size_t>(row) < rows.size();
-       row = rows[static_cast<std::size_t>(row)].parent) {
-    const results::Entity& e = rows[static_cast<std::size_t>(row)];
+  for (results::Entity e; row >= 0 && static_cast<std::size_t>(row) < entities.size(); row = e.parent) {
+    e = entities.row(row);
     if (e.rank >= 0) return e.rank;
     if (e.kind != "node") continue;
     for (std::size_t node = 0; node < topology.nodes.size(); ++node)

@@ -116,8 +116,10 @@ Gpu Nvml::describe(int gpu) const {
 }
 
 void describe_gpus(const Nvml& nvml, Node& node) {
-  if (const std::string driver = nvml.driver(); !driver.empty()) node.software["nvidia.driver"] = driver;
-  if (const std::string version = nvml.version(); !version.empty()) node.software["nvidia.nvml"] = version;
+  if (const std::string driver = nvml.driver(); !driver.empty())
+    node.software.edit()["nvidia.driver"] = driver;
+  if (const std::string version = nvml.version(); !version.empty())
+    node.software.edit()["nvidia.nvml"] = version;
   for (int gpu = 0; gpu < nvml.count(); ++gpu) node.gpus.push_back(nvml.describe(gpu));
   node.gpus_lost = nvml.lost();
 }

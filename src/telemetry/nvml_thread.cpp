@@ -120,7 +120,7 @@ std::shared_ptr<NvmlThread> probe_gpus(Node& node) {
   }
   node.gpus = told->gpus;
   node.gpus_lost = told->gpus_lost;
-  node.software.insert(told->software.begin(), told->software.end());
+  node.software.edit().insert(told->software.begin(), told->software.end());
   return thread;
 }
 

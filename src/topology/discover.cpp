@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "assay/version.hpp"
@@ -40,16 +41,25 @@ void make_nodes_distinct(std::vector<Node>& nodes) {
   }
 }
 
-/// `first`: the node of the lowest rank, from which the others tell what differs; null for itself.
-Node parse_node(const std::string& text, int leader, const Node* first) {
+/// `others`: reads what differs from the node of the lowest rank; made by that one.
+Node parse_node(const std::string& text, int leader, std::optional<NodeReader>& others) {
   const std::string who = "rank " + std::to_string(leader) + ", leader of its node, ";
   if (text.empty()) throw Error(ErrorKind::internal, who + "did not describe it");
   const Json json = Json::parse(text, nullptr, false);
   if (json.is_discarded()) throw Error(ErrorKind::internal, who + "sent a description that is no JSON");
-  return first == nullptr ? node_from_json(json) : with_differences(*first, json);
+  if (others) return others->read(json);
+  return others.emplace(node_from_json(json)).like();
 }
 
-void place_ranks(Topology& topology, const std::vector<RankFacts>& facts, int node, int threads) {
+/// Lists of CPUs, of which the ranks of equal nodes have the same.
+using KnownCpus = std::map<std::vector<int>, Shared<std::vector<int>>>;
+
+Shared<std::vector<int>> kept_once(const std::vector<int>& cpus, KnownCpus& known) {
+  return known.try_emplace(cpus, cpus).first->second;
+}
+
+void place_ranks(Topology& topology, const std::vector<RankFacts>& facts, int node, int threads,
+                 KnownCpus& known) {
   std::vector<int> members = topology.ranks_of(node);
   const auto local = [&facts](int rank) { return facts[static_cast<std::size_t>(rank)].local_rank; };
   std::sort(members.begin(), members.end(), [&](int a, int b) { return local(a) < local(b); });
@@ -61,8 +71,8 @@ void place_ranks(Topology& topology, const std::vector<RankFacts>& facts, int no
     RankPlace& place = topology.ranks[static_cast<std::size_t>(members[i])];
     place.local_rank = static_cast<int>(i);
     place.local_size = static_cast<int>(members.size());
-    place.mask = masks[i];
-    place.cpus = shares[i].cpus;
+    place.mask = kept_once(masks[i], known);
+    place.cpus = kept_once(shares[i].cpus, known);
     place.threads = std::max(1, static_cast<int>(shares[i].cpus.size()));
     place.shares_cpus = shares[i].shared;
     place.numa = description.numa_of(place.cpus);
@@ -157,6 +167,7 @@ Topology discover(const std::vector<std::string>& node_json_by_rank,
   Topology topology;
   topology.self = self;
   std::map<int, int> node_of_leader;
+  std::optional<NodeReader> others;
   for (std::size_t rank = 0; rank < facts.size(); ++rank) {
     const int leader = facts[rank].leader_rank;
     if (leader < 0 || leader >= static_cast<int>(facts.size())) {
@@ -164,8 +175,8 @@ Topology discover(const std::vector<std::string>& node_json_by_rank,
     }
     const auto [found, added] = node_of_leader.emplace(leader, static_cast<int>(topology.nodes.size()));
     if (added)
-      topology.nodes.push_back(parse_node(node_json_by_rank[static_cast<std::size_t>(leader)], leader,
-                                          topology.nodes.empty() ? nullptr : &topology.nodes.front()));
+      topology.nodes.push_back(
+          parse_node(node_json_by_rank[static_cast<std::size_t>(leader)], leader, others));
     RankPlace place;
     place.rank = static_cast<int>(rank);
     place.node = found->second;
@@ -173,8 +184,9 @@ Topology discover(const std::vector<std::string>& node_json_by_rank,
   }
   make_nodes_distinct(topology.nodes);
   topology.index_ranks();
+  KnownCpus known;
   for (std::size_t node = 0; node < topology.nodes.size(); ++node)
-    place_ranks(topology, facts, static_cast<int>(node), threads);
+    place_ranks(topology, facts, static_cast<int>(node), threads, known);
   topology.index_kinds();
   assign_gpus(topology, facts);
   return topology;

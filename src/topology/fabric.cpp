@@ -24,9 +24,9 @@ std::string hex_digits(const std::string& text) {
 
 std::string without_domain(const std::string& host) { return host.substr(0, host.find('.')); }
 
-bool matches(const FabricPort& port, const Nic& nic) {
+bool matches(const FabricPort& port, const Nic& nic, const std::string& id) {
   if (nic.kind == "loopback") return false;
-  if (!port.guid.empty() && hex_digits(nic.id) == port.guid) return true;
+  if (!port.guid.empty() && hex_digits(id) == port.guid) return true;
   return port.nic.empty() ? port.guid.empty() : port.nic == nic.name;
 }
 
@@ -116,8 +116,9 @@ FabricCoverage apply_fabric(const Fabric& fabric, Topology& topology) {
     std::size_t placed = 0;
     for (const FabricPort* port : at->second) {
       bool found = false;
-      for (auto& nic : node.nics) {
-        if (!fabric::matches(*port, nic)) continue;
+      for (std::size_t i = 0; i < node.nics.size(); ++i) {
+        if (!fabric::matches(*port, node.nics[i], node.id_of(node.nics[i]))) continue;
+        Nic& nic = node.nics.edit()[i];
         found = true;
         placed += nic.leaf.empty() && !port->leaf.empty() ? 1 : 0;
         nic.leaf = port->leaf;

@@ -76,13 +76,13 @@ void node_row(TableBuilder& t, const Node& n, int entity, bool gpus) {
   t.number("cgroup_used_bytes_info", "B", n.cgroup_used_bytes);
 }
 
-void cpu_rows(TableBuilder& t, const Node& n, const EntityTable& entities) {
+void cpu_rows(TableBuilder& t, const Node& n, int node, const EntityTable& entities) {
   for (std::size_t socket = 0; socket < n.socket_pus.size(); ++socket) {
     const std::set<int> pus(n.socket_pus[socket].begin(), n.socket_pus[socket].end());
     const auto cores = std::count_if(n.core_pus.begin(), n.core_pus.end(), [&](const auto& core) {
       return !core.empty() && pus.contains(core.front());
     });
-    t.row(entities.find("cpu", n.hostname + "/cpu" + std::to_string(socket)));
+    t.row(entities.cpu(node, socket));
     t.text("model", n.cpu_model);
     t.count("cores", static_cast<std::size_t>(cores));
     t.count("pus", pus.size());
@@ -100,7 +100,8 @@ void numa_rows(TableBuilder& t, const Node& n, int node, const EntityTable& enti
 }
 
 void dimm_rows(TableBuilder& t, const Node& n, int node, const EntityTable& entities) {
-  for (const auto& dimm : n.dimms) {
+  for (std::size_t i = 0; i < n.dimms.size(); ++i) {
+    const Dimm& dimm = n.dimms[i];
     t.row(entities.dimm(node, dimm.slot));
     t.text("slot", dimm.slot);
     t.number("size_bytes", "B", dimm.bytes);
@@ -108,7 +109,7 @@ void dimm_rows(TableBuilder& t, const Node& n, int node, const EntityTable& enti
     t.number("configured_mt_s", "1", dimm.configured_mt_s);
     t.text("manufacturer_info", dimm.manufacturer);
     t.text("part_info", dimm.part);
-    t.text("serial_info", dimm.serial);
+    t.text("serial_info", i < n.dimm_serials.size() ? n.dimm_serials[i] : std::string());
   }
 }
 
@@ -142,7 +143,7 @@ void nic_rows(TableBuilder& t, const Node& n, int node, const EntityTable& entit
     t.number("max_rate_bytes_per_s", "B/s", nic->max_rate_bytes_per_s);
     t.count("virtual_device", nic->virtual_device ? 1 : 0);
     t.number("numa_info", "count", nic->numa < 0 ? unsupported : nic->numa);
-    t.text("id_info", nic->id);
+    t.text("id_info", n.id_of(*nic));
     t.text("pci_info", nic->pci);
     t.text("netdev_info", nic->netdev);
   }
@@ -334,7 +335,7 @@ std::map<std::string, results::InventoryTable> inventory_tables(const Topology& 
     const Node& node = topology.nodes[i];
     const int index = static_cast<int>(i);
     node_row(builders["node"], node, entities.node(index), gpus);
-    cpu_rows(builders["cpu"], node, entities);
+    cpu_rows(builders["cpu"], node, index, entities);
     numa_rows(builders["numa"], node, index, entities);
     dimm_rows(builders["dimm"], node, index, entities);
     nic_rows(builders["nic"], node, index, entities, placed);

@@ -20,7 +20,7 @@ void visit_cache(Self& c, Archive& a) {
 }
 template <typename Self, typename Archive>
 void visit_nic(Self& n, Archive& a) {
-  a("name", n.name), a("kind", n.kind), a("id", n.id), a("id_source", n.id_source), a("state", n.state);
+  a("name", n.name), a("kind", n.kind), a("id_source", n.id_source), a("state", n.state);
   a("driver", n.driver), a("firmware", n.firmware), a("pci", n.pci), a("netdev", n.netdev);
   a("rate_bytes_per_s", n.rate_bytes_per_s), a("max_rate_bytes_per_s", n.max_rate_bytes_per_s);
   a("numa", n.numa), a("virtual_device", n.virtual_device);
@@ -34,7 +34,7 @@ void visit_link(Self& l, Archive& a) {
 }
 template <typename Self, typename Archive>
 void visit_dimm(Self& d, Archive& a) {
-  a("slot", d.slot), a("serial", d.serial), a("part", d.part), a("manufacturer", d.manufacturer);
+  a("slot", d.slot), a("part", d.part), a("manufacturer", d.manufacturer);
   a("bytes", d.bytes), a("speed_mt_s", d.speed_mt_s), a("configured_mt_s", d.configured_mt_s);
 }
 template <typename Self, typename Archive>
@@ -62,7 +62,9 @@ void visit_node(Self& n, Archive& a) {
   a("smt", n.smt), a("max_clock_hz", n.max_clock_hz), a("core_pus", n.core_pus),
       a("socket_pus", n.socket_pus);
   a("allowed_cpus", n.allowed_cpus), a("numa", n.numa), a("caches", n.caches), a("nics", n.nics);
-  a("pci_links", n.pci_links), a("dimms", n.dimms), a("gpus", n.gpus);
+  a("pci_links", n.pci_links), a("dimms", n.dimms), a("nic_ids", n.nic_ids),
+      a("dimm_serials", n.dimm_serials);
+  a("gpus", n.gpus);
   a("gpus_lost", n.gpus_lost), a("gpu_trouble", n.gpu_trouble), a("memory_bytes", n.memory_bytes);
   a("memory_available_bytes", n.memory_available_bytes), a("cgroup_limit_bytes", n.cgroup_limit_bytes);
   a("cgroup_used_bytes", n.cgroup_used_bytes), a("cpu_quota_cores", n.cpu_quota_cores);
@@ -103,6 +105,10 @@ struct Saver {
   Json json = Json::object();
 
   template <typename T>
+  void operator()(const char* name, const Shared<T>& value) {
+    (*this)(name, value.get());
+  }
+  template <typename T>
   void operator()(const char* name, const T& value) {
     if constexpr (is_record_list<T>::value) {
       Json list = Json::array();
@@ -124,7 +130,19 @@ struct Saver {
 struct Loader {
   const Json& json;
   bool partial = false;
+  std::map<std::string, std::shared_ptr<const void>>* lists = nullptr;  ///< known ones; null: none
 
+  template <typename T>
+  void operator()(const char* name, Shared<T>& value) {
+    if (partial && !json.contains(name)) return;
+    if (lists == nullptr) return (*this)(name, value.edit());
+    auto& known = (*lists)[name + json.at(name).dump()];
+    if (!known) {
+      (*this)(name, value.edit());
+      known = std::make_shared<const Shared<T>>(value);
+    }
+    value = *static_cast<const Shared<T>*>(known.get());
+  }
   template <typename T>
   void operator()(const char* name, T& value) {
     if (partial && !json.contains(name)) return;
@@ -145,8 +163,7 @@ struct Loader {
   }
 };
 
-Node loaded(Node node, const Json& json, bool partial) {
-  Loader loader{json, partial};
+Node loaded(Node node, Loader loader) {
   try {
     visit(node, loader);
   } catch (const Json::exception& error) {
@@ -163,7 +180,7 @@ Json to_json(const Node& node) {
   return std::move(saver.json);
 }
 
-Node node_from_json(const Json& json) { return loaded({}, json, false); }
+Node node_from_json(const Json& json) { return loaded({}, {json}); }
 
 Json differences(const Json& json, const Json& like) {
   Json found = Json::object();
@@ -182,6 +199,8 @@ Json differences(const Json& json, const Json& like) {
   return found;
 }
 
-Node with_differences(const Node& like, const Json& json) { return loaded(like, json, true); }
+Node with_differences(const Node& like, const Json& json) { return loaded(like, {json, true}); }
+
+Node NodeReader::read(const Json& differences) { return loaded(like_, {differences, true, &lists_}); }
 
 }  // namespace assay

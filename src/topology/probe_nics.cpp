@@ -43,7 +43,12 @@ std::string interface_state(const std::string& directory) {
   return read_integer(directory + "/carrier").value_or(0) == 1 ? "up" : state;
 }
 
-Nic interface(const std::string& root, const std::string& name) {
+struct Found {
+  Nic nic;
+  std::string id;
+};
+
+Found interface(const std::string& root, const std::string& name) {
   const std::string directory = root + "/sys/class/net/" + name;
   const std::string device = directory + "/device";
   Nic nic;
@@ -51,7 +56,6 @@ Nic interface(const std::string& root, const std::string& name) {
   const std::int64_t type = read_integer(directory + "/type").value_or(1);
   nic.kind = type == kTypeLoopback ? "loopback" : type == kTypeInfiniband ? "infiniband" : "ethernet";
   nic.virtual_device = !sysfs::exists(device);
-  nic.id = sysfs::line(directory + "/address");
   nic.id_source = "mac";
   nic.state = interface_state(directory);
   const double mbit = sysfs::number(directory + "/speed");
@@ -68,7 +72,7 @@ Nic interface(const std::string& root, const std::string& name) {
     nic.firmware = facts.firmware;
     nic.max_rate_bytes_per_s = facts.max_rate_bytes_per_s;
   }
-  return nic;
+  return {nic, sysfs::line(directory + "/address")};
 }
 
 // "4: ACTIVE" -> up. The word is kept for the states between.
@@ -92,7 +96,7 @@ std::string interface_of_port(const std::string& root, const std::string& device
   return interfaces.size() == 1 ? interfaces.front() : std::string{};
 }
 
-Nic fabric_port(const std::string& root, const std::string& device, const std::string& port) {
+Found fabric_port(const std::string& root, const std::string& device, const std::string& port) {
   const std::string base = root + "/sys/class/infiniband/" + device;
   const std::string directory = base + "/ports/" + port;
   Nic nic;
@@ -108,24 +112,26 @@ Nic fabric_port(const std::string& root, const std::string& device, const std::s
   nic.numa = numa_of_device(root, base + "/device", nic.pci);
   nic.netdev = interface_of_port(root, device, port);
   const std::string guid = sysfs::line(base + "/node_guid");
-  if (!guid.empty() && guid != "0000:0000:0000:0000") {
-    nic.id = guid + ":" + port;
-    nic.id_source = "guid";
-  }
-  return nic;
+  if (guid.empty() || guid == "0000:0000:0000:0000") return {nic, ""};
+  nic.id_source = "guid";
+  return {nic, guid + ":" + port};
 }
 
 }  // namespace
 
 void probe_nics(Node& node, const std::string& root) {
+  const auto add = [&node](Found found) {
+    node.nics.push_back(std::move(found.nic));
+    node.nic_ids.push_back(std::move(found.id));
+  };
   for (const std::string& device : sysfs::entries(root + "/sys/class/infiniband")) {
     for (const std::string& port : sysfs::numbered(root + "/sys/class/infiniband/" + device + "/ports", "")) {
-      node.nics.push_back(fabric_port(root, device, port));
+      add(fabric_port(root, device, port));
     }
   }
   for (const std::string& name : sysfs::entries(root + "/sys/class/net")) {
     // /sys/class/net also holds files such as bonding_masters.
-    if (sysfs::exists(root + "/sys/class/net/" + name + "/type")) node.nics.push_back(interface(root, name));
+    if (sysfs::exists(root + "/sys/class/net/" + name + "/type")) add(interface(root, name));
   }
 }
 

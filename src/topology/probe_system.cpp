@@ -71,6 +71,7 @@ void probe_dmi(Node& node, const std::string& root) {
     node.id_source = "dmi";
   }
   node.dimms = std::move(tables.dimms);
+  node.dimm_serials = std::move(tables.dimm_serials);
   node.memory_bandwidth_bytes_per_s = tables.memory_bandwidth_bytes_per_s;
 }
 
@@ -83,14 +84,14 @@ void probe_software(Node& node, const std::string& root) {
     const std::string directory = root + "/sys/module/" + module;
     if (!sysfs::exists(directory)) continue;
     const std::string version = sysfs::line(directory + "/version");
-    node.software[std::string("module ") + module] = version.empty() ? "loaded" : version;
+    node.software.edit()[std::string("module ") + module] = version.empty() ? "loaded" : version;
   }
   if (!root.empty()) return;
   const unsigned hwloc = hwloc_get_api_version();
-  node.software["hwloc"] = std::to_string(hwloc >> 16) + "." + std::to_string((hwloc >> 8) & 0xff) + "." +
-                           std::to_string(hwloc & 0xff);
-  node.software["glibc"] = gnu_get_libc_version();
-  for (const auto& [key, value] : allowed_environment(environ)) node.software["env " + key] = value;
+  node.software.edit()["hwloc"] = std::to_string(hwloc >> 16) + "." + std::to_string((hwloc >> 8) & 0xff) +
+                                  "." + std::to_string(hwloc & 0xff);
+  node.software.edit()["glibc"] = gnu_get_libc_version();
+  for (const auto& [key, value] : allowed_environment(environ)) node.software.edit()["env " + key] = value;
 }
 
 }  // namespace
@@ -144,7 +145,8 @@ void probe_system(Node& node, const std::string& root) {
   const std::uint64_t total = meminfo_bytes(meminfo, "MemTotal");
   if (total > 0) node.memory_bytes = total;
   // Kernels that bring memory up late leave the only domain's own count behind the machine's.
-  if (node.numa.size() == 1) node.numa.front().memory_bytes = std::max(node.numa.front().memory_bytes, total);
+  if (node.numa.size() == 1)
+    node.numa.edit().front().memory_bytes = std::max(node.numa.front().memory_bytes, total);
   node.memory_available_bytes = meminfo_bytes(meminfo, "MemAvailable");
   probe_dmi(node, root);
   probe_software(node, root);

@@ -212,13 +212,14 @@ SmbiosTables parse_smbios(const std::string& bytes) {
       ++tables.empty_slots;
       continue;
     }
-    Dimm dimm{s.text(0x10), s.text(0x18), s.text(0x1a), s.text(0x17)};
+    Dimm dimm{s.text(0x10), s.text(0x1a), s.text(0x17)};
     dimm.bytes = module_bytes(s);
     dimm.speed_mt_s = module_speed(s, 0x15, 0x54);
     dimm.configured_mt_s = module_speed(s, 0x20, 0x58);
     banks.push_back(s.text(0x11));
     channels.add(s, dimm, banks.back());
     tables.dimms.push_back(std::move(dimm));
+    tables.dimm_serials.push_back(s.text(0x18));
   }
   make_slots_unique(tables.dimms, banks);
   tables.memory_bandwidth_bytes_per_s = channels.bytes_per_s();

@@ -12,6 +12,7 @@ namespace assay {
 struct SmbiosTables {
   std::string system_uuid;  ///< lower case; empty when absent or a placeholder
   std::vector<Dimm> dimms;  ///< populated slots only, slots named uniquely
+  std::vector<std::string> dimm_serials;
   int empty_slots = 0;
   /// Sum over memory channels of configured speed x data width; NaN unless every module names its channel and
   /// speed.

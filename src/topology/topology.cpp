@@ -50,6 +50,11 @@ std::vector<std::int64_t> looks_of(const Topology& topology, int index) {
 
 }  // namespace
 
+std::string Node::id_of(const Nic& nic) const {
+  const auto at = static_cast<std::size_t>(&nic - nics.data());
+  return at < nic_ids.size() ? nic_ids[at] : std::string();
+}
+
 std::uint64_t Node::llc_bytes_of(const std::vector<int>& cpus) const noexcept {
   std::uint64_t bytes = 0;
   std::vector<bool> seen(caches.size(), false);
@@ -93,6 +98,10 @@ std::vector<int> Topology::ranks_of(int node) const {
   return found;
 }
 
+std::size_t Topology::rank_count(int node) const {
+  return node_ranks.empty() ? ranks_of(node).size() : node_ranks[static_cast<std::size_t>(node)].size();
+}
+
 void Topology::index_kinds() {
   node_kinds.clear();
   std::map<std::vector<std::int64_t>, std::size_t> known;
@@ -112,7 +121,7 @@ std::vector<NodeKind> Topology::kinds() const {
 
 int Topology::max_local_size() const {
   int size = 0;
-  for (const NodeKind& kind : node_kinds) size = std::max(size, static_cast<int>(ranks_of(kind.node).size()));
+  for (const NodeKind& kind : node_kinds) size = std::max(size, static_cast<int>(rank_count(kind.node)));
   if (!node_kinds.empty()) return size;
   for (const auto& place : ranks) size = std::max(size, place.local_size);
   return size;
@@ -121,8 +130,7 @@ int Topology::max_local_size() const {
 std::int64_t Topology::ranks_up_to(int per_node) const {
   std::int64_t sum = 0;
   for (const NodeKind& kind : kinds())
-    sum +=
-        kind.count * std::min<std::int64_t>(per_node, static_cast<std::int64_t>(ranks_of(kind.node).size()));
+    sum += kind.count * std::min<std::int64_t>(per_node, static_cast<std::int64_t>(rank_count(kind.node)));
   return sum;
 }
 

@@ -5,11 +5,13 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "base/json.hpp"
+#include "base/shared.hpp"
 
 namespace assay {
 
@@ -28,10 +30,10 @@ struct Cache {
 };
 
 struct Nic {
-  std::string name;           ///< eth0, mlx5_0:1
-  std::string kind;           ///< ethernet|infiniband|roce|loopback
-  std::string id, id_source;  ///< GUID or MAC
-  std::string state;          ///< up|down|...
+  std::string name;       ///< eth0, mlx5_0:1
+  std::string kind;       ///< ethernet|infiniband|roce|loopback
+  std::string id_source;  ///< of Node::nic_ids: guid or mac
+  std::string state;      ///< up|down|...
   std::string driver, firmware, pci;
   double rate_bytes_per_s = unsupported;      ///< link rate as negotiated
   double max_rate_bytes_per_s = unsupported;  ///< capability, if known
@@ -54,7 +56,7 @@ struct PciLink {
 };
 
 struct Dimm {
-  std::string slot, serial, part, manufacturer;
+  std::string slot, part, manufacturer;
   double bytes = unsupported, speed_mt_s = unsupported, configured_mt_s = unsupported;
 };
 
@@ -74,6 +76,7 @@ struct Gpu {
   int numa = -1;
 };
 
+/// Lists that equal nodes have in common are shared by them; what differs from node to node is apart.
 struct Node {
   std::string hostname, id, id_source;
   std::string cpu_model, cpu_vendor, microcode, kernel, kernel_cmdline, os, governor, board, bios, hypervisor;
@@ -81,15 +84,17 @@ struct Node {
   int sockets = 0, cores = 0, pus = 0;  ///< of the machine, not of the mask
   bool smt = false;
   double max_clock_hz = unsupported;
-  std::vector<std::vector<int>> core_pus;  ///< hardware threads of each physical core
-  std::vector<std::vector<int>> socket_pus;
-  std::vector<int>
+  Shared<std::vector<std::vector<int>>> core_pus;  ///< hardware threads of each physical core
+  Shared<std::vector<std::vector<int>>> socket_pus;
+  Shared<std::vector<int>>
       allowed_cpus;  ///< by the cgroup's cpuset, before any binding; empty where unknown (then all)
-  std::vector<NumaDomain> numa;
-  std::vector<Cache> caches;  ///< levels 2 and above
-  std::vector<Nic> nics;
-  std::vector<PciLink> pci_links;
-  std::vector<Dimm> dimms;
+  Shared<std::vector<NumaDomain>> numa;
+  Shared<std::vector<Cache>> caches;  ///< levels 2 and above
+  Shared<std::vector<Nic>> nics;
+  Shared<std::vector<PciLink>> pci_links;
+  Shared<std::vector<Dimm>> dimms;
+  std::vector<std::string> nic_ids,
+      dimm_serials;                    ///< GUID or MAC of each of nics, serial number of each of dimms
   std::vector<Gpu> gpus;               ///< in the order of the driver, which goes by PCI address
   std::vector<std::string> gpus_lost;  ///< those that the driver counts and that do not answer, a line each
   std::string gpu_trouble;             ///< why NVML cannot be used although it is installed; empty: none
@@ -97,8 +102,11 @@ struct Node {
   double cgroup_limit_bytes = unsupported, cgroup_used_bytes = unsupported;
   double cpu_quota_cores = unsupported;               ///< cgroup v1 or v2
   double memory_bandwidth_bytes_per_s = unsupported;  ///< from DIMM channels and speed in DMI
-  std::map<std::string, std::string> software;  ///< library and driver versions, environment by allow-list
+  Shared<std::map<std::string, std::string>>
+      software;  ///< library and driver versions, environment by allow-list
 
+  /// Empty where it has none.
+  std::string id_of(const Nic& nic) const;         ///< of one of `nics`
   std::uint64_t llc_bytes_total() const noexcept;  ///< sum of last-level caches
   std::uint64_t llc_bytes_of(
       const std::vector<int>& cpus) const noexcept;          ///< of the last-level caches these CPUs share
@@ -110,8 +118,8 @@ struct RankPlace {
   int rank = 0;
   int node = 0;  ///< index into Topology::nodes
   int local_rank = 0, local_size = 1;
-  std::vector<int> mask;  ///< CPUs the launcher allowed
-  std::vector<int> cpus;  ///< its share of them: what it measures with, one per thread
+  Shared<std::vector<int>> mask;  ///< CPUs the launcher allowed
+  Shared<std::vector<int>> cpus;  ///< its share of them: what it measures with, one per thread
   int threads = 1;
   bool shares_cpus = false;   ///< a core of its share belongs to other ranks too (oversubscribed)
   int numa = -1;              ///< domain holding all its cpus, or -1
@@ -144,6 +152,7 @@ struct Topology {
   /// Fills node_ranks: call it once `nodes` and `ranks` are final. Without it ranks_of() walks all ranks.
   void index_ranks();
   std::vector<int> ranks_of(int node) const;
+  std::size_t rank_count(int node) const;  ///< of ranks_of
   /// Made by index_kinds(); empty before its call.
   std::vector<NodeKind> node_kinds;
 
@@ -186,5 +195,18 @@ Node node_from_json(const Json& json);
 Json differences(const Json& json, const Json& like);
 /// The node whose description differs from that of `like` so. A whole description is taken as it is.
 Node with_differences(const Node& like, const Json& json);
+
+/// Reads the descriptions of many nodes. Lists that differ from those of `like` in the same way are kept
+/// once.
+class NodeReader {
+ public:
+  explicit NodeReader(Node like) : like_(std::move(like)) {}
+  const Node& like() const noexcept { return like_; }
+  Node read(const Json& differences);
+
+ private:
+  Node like_;
+  std::map<std::string, std::shared_ptr<const void>> lists_;  ///< by name and difference
+};
 
 }  // namespace assay

@@ -37,12 +37,19 @@ struct LevelNumbers {
 LevelNumbers numbers(Level level) {
   switch (level) {
     case Level::smoke: return {0.1, 0.15, 0.5, 20, 9, 50};
-    case Level::quick: return {0.4, 0.6, 3.0, 60, 21, 200};
-    case Level::standard: return {0.5, 1.0, 8.0, 99, 30, 500};
+    case Level::quick: return {0.4, 0.6, 3.0, 60, 21, 60};
+    case Level::standard: return {0.5, 1.0, 8.0, 60, 30, 60};
     case Level::extended:
     case Level::soak: return {1.0, 2.0, 60.0, 200, 60, 1000};
   }
   return {};
+}
+
+/// Rules judge an end by all its links: it has at least as many samples of a case as in the rounds of a
+/// cluster of more than 64 nodes. Fewer than 60 of a link would leave out the rule for dips.
+std::size_t samples_of_link(std::size_t wanted, std::size_t rounds) {
+  constexpr std::size_t least = 60, usual_rounds = sampled_rounds + sampled_near_rounds;
+  return rounds <= usual_rounds ? wanted : std::max(std::min(wanted, least), wanted * usual_rounds / rounds);
 }
 
 std::string why_not(Scope scope, const std::string& transport, const Topology& topology) {
@@ -118,9 +125,10 @@ Timing make_timing(const Spec& spec, const Shape& shape, const Config& config, c
   timing.min_seconds = rounds * least_round_s;
   timing.seconds = std::max(timing.min_seconds, std::min(level.case_s, rounds * wanted_round_s));
   timing.overhead_seconds = 0.02 + rounds * 1e-3 * slow;
-  timing.samples = spec.isolated                ? level.isolated_samples
-                   : spec.mode == Mode::latency ? level.latency_samples
-                                                : level.bandwidth_samples;
+  timing.retest_samples = spec.isolated                ? level.isolated_samples
+                          : spec.mode == Mode::latency ? level.latency_samples
+                                                       : level.bandwidth_samples;
+  timing.samples = samples_of_link(timing.retest_samples, timing.rounds);
   return timing;
 }
 
@@ -185,6 +193,38 @@ std::string title_of(const Spec& spec) {
                      spec.isolated ? ", one by one" : "");
 }
 
+/// Pairs of a measurement. Where no switch is known and all nodes have as many ranks, each draw has as many,
+/// so that one of them is made for all measurements.
+class PairCounts {
+ public:
+  explicit PairCounts(const Topology& topology)
+      : topology_(topology), rails_(rails(topology)), leaves_(leaf_of_nodes(topology)) {
+    const auto placed = [](const Nic& nic) { return !nic.leaf.empty(); };
+    for (std::size_t n = 0; n < topology.nodes.size() && alike_; ++n)
+      alike_ = topology.rank_count(static_cast<int>(n)) == topology.rank_count(0) &&
+               std::none_of(topology.nodes[n].nics.begin(), topology.nodes[n].nics.end(), placed);
+  }
+
+  std::size_t of(const Spec& spec, const RandomStream& stream, std::size_t rounds) {
+    if (!alike_ || spec.scope != Scope::cross || !spec.far.empty()) return drawn(spec, stream, rounds);
+    const auto [count, added] = known_.try_emplace({spec.nic.empty(), rounds});
+    if (added) count->second = drawn(spec, stream, rounds);
+    return count->second;
+  }
+
+ private:
+  std::size_t drawn(const Spec& spec, const RandomStream& stream, std::size_t rounds) const {
+    return spec.nic.empty() ? pair_count(spec.scope, topology_, stream, rounds, leaves_)
+                            : pair_count(schedule_of(spec, topology_, rails_, stream, rounds));
+  }
+
+  const Topology& topology_;
+  std::vector<Rail> rails_;
+  std::vector<int> leaves_;
+  bool alike_ = true;
+  std::map<std::pair<bool, std::size_t>, std::size_t> known_;  ///< without a NIC or with one, and rounds
+};
+
 }  // namespace
 
 std::vector<Case> plan_cases(const PlanInput& input) {
@@ -192,8 +232,7 @@ std::vector<Case> plan_cases(const PlanInput& input) {
     throw_usage("--p2p.rounds: " + std::to_string(input.config.options.integer("p2p.rounds")) +
                 " is negative");
   std::vector<Case> cases{pair_selftest_case("p2p", Stage::pairs, input.topology)};
-  const std::vector<Rail> all_rails = rails(input.topology);
-  const std::vector<int> leaves = leaf_of_nodes(input.topology);
+  PairCounts pairs(input.topology);
   std::map<Scope, std::size_t> rounds;
   for (const Scope scope : {Scope::node, Scope::cross, Scope::loopback})
     rounds[scope] = round_count(scope, input.topology);
@@ -229,12 +268,10 @@ std::vector<Case> plan_cases(const PlanInput& input) {
       c.overhead_seconds = timing.overhead_seconds;
       c.bytes = shape.arena_bytes();
       c.samples = timing.samples;
+      c.draws_links = spec.scope == Scope::cross && input.topology.nodes.size() > max_full_nodes;
       const auto stream = schedule_stream(input.seed, c.name);
       const std::int64_t rows = spec.scope == Scope::loopback ? 1 : 2;  // of a pair
-      const std::size_t pairs =
-          spec.nic.empty() ? pair_count(spec.scope, input.topology, stream, timing.rounds, leaves)
-                           : pair_count(schedule_of(spec, input.topology, all_rails, stream, timing.rounds));
-      c.entities = rows * static_cast<std::int64_t>(pairs);
+      c.entities = rows * static_cast<std::int64_t>(pairs.of(spec, stream, timing.rounds));
     }
     cases.push_back(std::move(c));
   }

@@ -20,7 +20,8 @@ Shape make_shape(const Spec& spec, std::uint64_t memory_bytes);
 struct Timing {
   std::size_t rounds = 0;
   double seconds = 0, min_seconds = 0, overhead_seconds = 0;
-  std::size_t samples = 0;  ///< per direction and pair, at most
+  std::size_t samples = 0;         ///< per direction and pair, at most
+  std::size_t retest_samples = 0;  ///< the same where only suspects and controls are measured
 };
 /// `all_rounds`: round_count() of the scope, which plan_cases() counts once for all specs.
 Timing make_timing(const Spec& spec, const Shape& shape, const Config& config, const Topology& topology,

@@ -87,11 +87,10 @@ void report_wrong(const std::vector<p2p::PayloadError>& wrong, Context& context)
     words_from[bad.source] += bad.count;
   }
   for (const auto& [source, words] : words_from)
-    context.record.event(
-        "miscompare",
-        std::to_string(words) + " wrong 8-byte words in messages from " +
-            context.entities.rows()[static_cast<std::size_t>(context.entities.device_of_rank(source))].name,
-        context.device_entity);
+    context.record.event("miscompare",
+                         std::to_string(words) + " wrong 8-byte words in messages from " +
+                             context.entities.name(context.entities.device_of_rank(source)),
+                         context.device_entity);
 }
 
 /// What of a path is not on the NICs of a case: "tcp/eth1" of "tcp/eth0+tcp/eth1" for eth0. Nothing where the
@@ -141,7 +140,7 @@ void run_pairs(const Case& c, Context& context) {
   p2p::Exchange exchange(carrier.comm(), carrier.payload_buffer(), context.random.key(), shape,
                          context.sampling(c.seconds).fault, carrier.remote());
   p2p::Limits limits;
-  limits.samples = timing.samples;
+  limits.samples = context.retest != nullptr ? timing.retest_samples : timing.samples;
   limits.seconds = c.seconds / static_cast<double>(std::max<std::size_t>(1, schedule.size()));
   limits.deadline_s = context.end_s;
   const int me = context.world.rank();

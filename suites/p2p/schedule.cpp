@@ -298,7 +298,7 @@ std::size_t pair_count(Scope scope, const Topology& topology, const RandomStream
   } else if (scope == Scope::cross) {
     std::vector<std::size_t> ranks;
     for (std::size_t node = 0; node < topology.nodes.size(); ++node)
-      ranks.push_back(topology.ranks_of(static_cast<int>(node)).size());
+      ranks.push_back(topology.rank_count(static_cast<int>(node)));
     for (const Round& round :
          first_rounds(node_matchings(ranks.size(), random, max_rounds, leaves), max_rounds))
       for (const Pair& nodes : round)

@@ -104,8 +104,7 @@ Progress progress_of(const Context& context) {
 
 std::string name_of_rank(const Context& context, int rank) {
   const int row = context.entities.device_of_rank(rank);
-  return "rank " + std::to_string(rank) + " (" + context.entities.rows()[static_cast<std::size_t>(row)].name +
-         ")";
+  return "rank " + std::to_string(rank) + " (" + context.entities.name(row) + ")";
 }
 
 }  // namespace assay::train

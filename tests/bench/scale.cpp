@@ -3,7 +3,8 @@
 // the program's own discovery, plan, rows, controller and writer, on made descriptions of large nodes with 8
 // ranks each. No MPI, no sockets (assay_collector_scale has those). Each size runs in a process of its own;
 // times are processor time.
-//   assay_scale [--ranks-only] [--limit EXPONENT] [--repeat N] NODES...
+//   assay_scale [--ranks-only] [--limit EXPONENT] [--repeat N] [--rank-mb MB] [--file-gb GB] NODES...
+// --rank-mb and --file-gb: the most memory of a rank and the largest file at the last size.
 #include <fmt/format.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -111,8 +112,8 @@ Node large_node() {
   }
   for (int i = 0; i < 32; ++i)
     node.dimms.push_back(
-        {fmt::format("P{}-DIMM{}", i / 16, i % 16), "", "M321R8GA0BB0-CQKZJ", "Samsung", 51e9, 4800, 4800});
-  for (int i = 0; i < 12; ++i) node.software[fmt::format("library{}", i)] = "4.1.4 (Debian 12)";
+        {fmt::format("P{}-DIMM{}", i / 16, i % 16), "M321R8GA0BB0-CQKZJ", "Samsung", 51e9, 4800, 4800});
+  for (int i = 0; i < 12; ++i) node.software.edit()[fmt::format("library{}", i)] = "4.1.4 (Debian 12)";
   return node;
 }
 
@@ -121,9 +122,9 @@ Node numbered(Node node, int number) {
   node.id = fmt::format("{:016x}{:016x}", number, 7 * number);
   node.memory_available_bytes -= static_cast<std::uint64_t>(number) << 12;
   for (std::size_t i = 0; i < node.nics.size(); ++i)
-    node.nics[i].id = fmt::format("{:08x}:{:04x}", number, i);
+    node.nic_ids.push_back(fmt::format("{:08x}:{:04x}", number, i));
   for (std::size_t i = 0; i < node.dimms.size(); ++i)
-    node.dimms[i].serial = fmt::format("{:06X}{:02X}", number, i);
+    node.dimm_serials.push_back(fmt::format("{:06X}{:02X}", number, i));
   return node;
 }
 
@@ -291,7 +292,7 @@ double exponent(const std::vector<double>& x, const std::vector<double>& y) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  double limit = 1.15;
+  double limit = 1.15, most_rank_mb = HUGE_VAL, most_file_gb = HUGE_VAL;
   int repeats = 1;
   bool supervisor = true;
   std::vector<int> sizes;
@@ -301,6 +302,10 @@ int main(int argc, char** argv) {
       limit = std::atof(argv[++i]);
     else if (word == "--repeat" && i + 1 < argc)
       repeats = std::atoi(argv[++i]);
+    else if (word == "--rank-mb" && i + 1 < argc)
+      most_rank_mb = std::atof(argv[++i]);
+    else if (word == "--file-gb" && i + 1 < argc)
+      most_file_gb = std::atof(argv[++i]);
     else if (word == "--ranks-only")
       supervisor = false;
     else
@@ -308,8 +313,8 @@ int main(int argc, char** argv) {
   }
   if (sizes.size() < 2 || repeats < 1 || *std::min_element(sizes.begin(), sizes.end()) < 1) {
     std::fprintf(stderr,
-                 "usage: assay_scale [--ranks-only] [--limit EXPONENT] [--repeat N] NODES...; two sizes or "
-                 "more, ascending\n");
+                 "usage: assay_scale [--ranks-only] [--limit EXPONENT] [--repeat N] [--rank-mb MB] "
+                 "[--file-gb GB] NODES...; two sizes or more, ascending\n");
     return 4;
   }
   const std::string folder =
@@ -341,6 +346,8 @@ int main(int argc, char** argv) {
       within = within && e <= limit;
       fmt::print(" {:.2f}{} |\n", e, e <= limit ? "" : " too steep");
     }
+    if (rows.back()[rank_mb] > most_rank_mb) within = false, fmt::print("more than {} MB\n", most_rank_mb);
+    if (rows.back()[file_gb] > most_file_gb) within = false, fmt::print("more than {} GB\n", most_file_gb);
     return within ? 0 : 1;
   } catch (const Error& e) {
     std::filesystem::remove_all(folder);

@@ -118,7 +118,7 @@ Nic made_nic(const std::string& name, const std::string& kind, const std::string
              double rate_bytes_per_s) {
   Nic nic;
   nic.name = name, nic.kind = kind, nic.pci = pci, nic.state = "up";
-  nic.id = "id of " + name, nic.id_source = "guid";
+  nic.id_source = "guid";
   nic.rate_bytes_per_s = rate_bytes_per_s;
   return nic;
 }

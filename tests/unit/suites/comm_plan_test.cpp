@@ -157,7 +157,7 @@ TEST(CommPlan, NicsByThemselvesAreThoseThatEveryNodeHas) {
   EXPECT_EQ(rails[1].ranks, (std::vector<int>{1, 3, 5})) << "the rank next to it";
   for (const auto& round : p2p::rail_schedule(rails[1], RandomStream(1), 100))
     for (const auto& pair : round) EXPECT_TRUE(pair.a % 2 == 1 && pair.b % 2 == 1);
-  topology.nodes[1].nics[1].state = "down";
+  topology.nodes[1].nics.edit()[1].state = "down";
   rails = p2p::rails(topology);
   ASSERT_EQ(rails.size(), 1u);
   EXPECT_EQ(rails[0].nic, "mlx5_0:1");

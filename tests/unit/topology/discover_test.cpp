@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/allocator_interface.h>
+#else
+#include <malloc.h>
+#endif
 
 #include "base/error.hpp"
 #include "tests/unit/topology_tree.hpp"
@@ -53,19 +58,19 @@ TEST(Discover, MultipliedNodesKeepTheirRanksAndWhatTheyMeasure) {
 
 TEST(Discover, NodesMayTellOnlyWhatDiffersFromTheFirst) {
   Node first = made_node("a", 2);
-  first.software["glibc"] = "2.36";
+  first.software.edit()["glibc"] = "2.36";
   first.caches = {{2, 1 << 20, {0}}, {3, 1 << 22, {0, 1}}};
   for (int i = 0; i < 40; ++i)
-    first.dimms.push_back(
-        {"slot" + std::to_string(i), "s" + std::to_string(i), "part", "maker", 1e9, unsupported, 4800});
+    first.dimms.push_back({"slot" + std::to_string(i), "part", "maker", 1e9, unsupported, 4800});
+  first.dimm_serials.assign(40, "s");
   Node like = first, other = made_node("c", 2);
   like.hostname = like.id = "b";
-  like.dimms[3].serial = "x";
-  like.dimms[4].speed_mt_s = 5600;
-  like.dimms[5].bytes = unsupported;
-  like.dimms.push_back({"slot40", "", "", "", 2e9, 1, 2});
+  like.dimm_serials[3] = "x";
+  like.dimms.edit()[4].speed_mt_s = 5600;
+  like.dimms.edit()[5].bytes = unsupported;
+  like.dimms.push_back({"slot40", "", "", 2e9, 1, 2});
   other.dimms = {first.dimms[7]};
-  other.caches.clear();
+  other.caches = {};
   const Json whole = to_json(first);
   const std::string told = differences(to_json(like), whole).dump();
   EXPECT_LT(10 * told.size(), to_json(like).dump().size()) << told;
@@ -144,6 +149,65 @@ TEST(Discover, NamesWhatIsWrong) {
   EXPECT_THROW(discover({node}, {facts("a", 7, 0, {0})}, 0, 0), Error);
 }
 
+/// Bytes that the process has allocated.
+std::size_t allocated() {
+#ifdef __SANITIZE_ADDRESS__
+  return __sanitizer_get_current_allocated_bytes();
+#else
+  return mallinfo2().uordblks;
+#endif
+}
+
+std::string facts_of(int rank, const std::string& host) {
+  return facts(host, rank / 8 * 8, rank % 8,
+               rank % 8 < 4 ? std::vector<int>{0, 1, 2, 3} : std::vector<int>{4});
+}
+
+// Each rank has the description of each node: 12,500 of them in 300 MB.
+TEST(Discover, EqualPartsOfNodesAreKeptOnce) {
+  constexpr int nodes = 300, dimms = 32, nics = 10;
+  constexpr std::size_t most_bytes = 16000;
+  const auto node = [](int number, int kind) {
+    Node made = made_node("node" + std::to_string(number), 96 + 16 * kind);
+    made.id_source = "machine-id";
+    for (int i = 0; i < dimms; ++i) {
+      made.dimms.push_back({"slot" + std::to_string(i), "part", "maker", 5e10, 4800, 4800});
+      made.dimm_serials.push_back("serial" + std::to_string(dimms * number + i));
+    }
+    for (int i = 0; i < nics; ++i) {
+      made.nics.push_back(testing::made_nic("mlx5_" + std::to_string(i), "infiniband", "0000:3b", 5e10));
+      made.nic_ids.push_back("guid" + std::to_string(nics * number + i));
+    }
+    for (int i = 0; i < 12; ++i) made.software.edit()["library" + std::to_string(i)] = "1.2.3 (Debian)";
+    return made;
+  };
+  std::vector<std::string> told, places;
+  const Json first = to_json(node(0, 0));
+  for (int n = 0; n < nodes; ++n)
+    for (int local = 0; local < 8; ++local) {
+      const Json own = to_json(node(n, n % 2));
+      told.push_back(local > 0 ? "" : n == 0 ? own.dump() : differences(own, first).dump());
+      places.push_back(facts_of(8 * n + local, "node" + std::to_string(n)));
+    }
+  const std::size_t before = allocated();
+  const Topology t = discover(told, places, 0, 0);
+  const EntityTable entities(t);
+  EXPECT_LT((allocated() - before) / nodes, most_bytes) << "of memory for each node";
+  EXPECT_LT(entities.bytes() / nodes, 4000U);
+  for (const int n : {2, 5}) {
+    const Node &known = t.nodes[static_cast<std::size_t>(n % 2)],
+               &other = t.nodes[static_cast<std::size_t>(n)];
+    EXPECT_EQ(&other.core_pus.get(), &known.core_pus.get());
+    EXPECT_EQ(&other.nics.get(), &known.nics.get());
+    EXPECT_EQ(&other.dimms.get(), &known.dimms.get());
+    EXPECT_EQ(&other.software.get(), &known.software.get());
+  }
+  EXPECT_EQ(t.nodes[5].cores, 112);
+  EXPECT_EQ(entities.row(entities.dimm(5, "slot3")).id, "maker/part/serial163");
+  EXPECT_EQ(entities.name(entities.nic(299, "mlx5_9")), "node299/mlx5_9");
+  EXPECT_EQ(entities.find("dimm", "node299/slot31"), entities.dimm(299, "slot31"));
+}
+
 TEST(Discover, OwnFactsSurviveTheWire) {
   const RankFacts mine = own_facts(4, 2);
   const RankFacts back = rank_facts_from(to_text(mine));
@@ -157,8 +221,9 @@ TEST(Discover, OwnFactsSurviveTheWire) {
 
 Topology two_ranks_and_parts() {
   Node node = made_node("node07", 4);
-  node.dimms.push_back({"DIMM A1", "S7", "P", "M", 1e9, 4800, 4800});
-  node.dimms.push_back({"DIMM B1", "", "P", "M", 1e9, 4800, 4800});
+  node.dimms = {{"DIMM A1", "P", "M", 1e9, 4800, 4800}, {"DIMM B1", "P", "M", 1e9, 4800, 4800}};
+  node.dimm_serials = {"S7", ""};
+  node.nic_ids = {"id"};
   node.nics.push_back(testing::made_nic("mlx5_0:1", "infiniband", "", 5e10));
   return discover({node_text(node), ""},
                   {facts("node07", 0, 0, {0, 1, 2, 3}), facts("node07", 0, 1, {0, 1, 2, 3})}, 0, 0);
@@ -166,7 +231,7 @@ Topology two_ranks_and_parts() {
 
 TEST(Entities, NamesAndParents) {
   EntityTable table(two_ranks_and_parts());
-  const auto& rows = table.rows();
+  const auto rows = table.rows();
   EXPECT_EQ(rows[static_cast<std::size_t>(table.cluster())].kind, "cluster");
   EXPECT_EQ(rows[static_cast<std::size_t>(table.node(0))].name, "node07");
   EXPECT_EQ(rows[static_cast<std::size_t>(table.device_of_rank(0))].name, "node07/cores0-1");
@@ -187,14 +252,16 @@ TEST(Entities, NamesAndParents) {
 
 TEST(Entities, PartsThatTwoNodesClaimAreNamedByTheirPlace) {
   Node first = made_node("vnode01", 1);
-  first.dimms.push_back({"DIMM A1", "S7", "P", "M", 1e9, 4800, 4800});
+  first.dimms.push_back({"DIMM A1", "P", "M", 1e9, 4800, 4800});
+  first.dimm_serials = {"S7"}, first.nic_ids = {"id"};
   first.nics.push_back(testing::made_nic("mlx5_0:1", "infiniband", "", 5e10));
   Node second = first;
   second.hostname = second.id = "vnode02";
-  second.dimms.push_back({"DIMM B1", "S8", "P", "M", 1e9, 4800, 4800});
+  second.dimms.push_back({"DIMM B1", "P", "M", 1e9, 4800, 4800});
+  second.dimm_serials.emplace_back("S8");
   EntityTable table(discover({node_text(first), node_text(second)},
                              {facts("vnode01", 0, 0, {0}), facts("vnode02", 1, 0, {0})}, 0, 0));
-  const auto row = [&table](int index) { return table.rows()[static_cast<std::size_t>(index)]; };
+  const auto row = [&table](int index) { return table.row(index); };
   for (int node = 0; node < 2; ++node) {
     EXPECT_EQ(row(table.dimm(node, "DIMM A1")).id_source, "path");
     EXPECT_EQ(row(table.nic(node, "mlx5_0:1")).id_source, "path");
@@ -207,12 +274,12 @@ TEST(Entities, PartsThatTwoNodesClaimAreNamedByTheirPlace) {
 TEST(Entities, LinksAppearOnceAndKeepTheirDirection) {
   EntityTable table(two_ranks_and_parts());
   const int a = table.device_of_rank(0), b = table.device_of_rank(1);
-  const std::size_t before = table.rows().size();
+  const std::size_t before = table.size();
   const int there = table.link(a, b), back = table.link(b, a);
   EXPECT_NE(there, back);
   EXPECT_EQ(table.link(a, b), there);
-  EXPECT_EQ(table.rows().size(), before + 2);
-  EXPECT_EQ(table.rows()[static_cast<std::size_t>(there)].name, "node07/cores0-1>node07/cores2-3");
+  EXPECT_EQ(table.size(), before + 2);
+  EXPECT_EQ(table.row(there).name, "node07/cores0-1>node07/cores2-3");
 }
 
 TEST(Entities, RanksOnOneCoreSetGetNumbers) {
@@ -220,8 +287,7 @@ TEST(Entities, RanksOnOneCoreSetGetNumbers) {
   EntityTable table(
       discover({node, "", ""}, {facts("n", 0, 0, {0}), facts("n", 0, 1, {0}), facts("n", 0, 2, {0})}, 0, 0));
   std::vector<std::string> names;
-  for (int rank = 0; rank < 3; ++rank)
-    names.push_back(table.rows()[static_cast<std::size_t>(table.device_of_rank(rank))].name);
+  for (int rank = 0; rank < 3; ++rank) names.push_back(table.row(table.device_of_rank(rank)).name);
   EXPECT_THAT(names, ElementsAre("n/cores0.0", "n/cores0.1", "n/cores0.2"));
 }
 

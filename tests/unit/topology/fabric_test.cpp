@@ -104,8 +104,8 @@ TEST(Fabric, IbnetdiscoverByNameAndByGuid) {
   EXPECT_EQ(f.ports[0].leaf, "leaf01");
   EXPECT_EQ(f.ports[0].port, "17");
   auto t = job(1, 1);
-  t.nodes[0].nics[0].name = "renamed:1";
-  t.nodes[0].nics[0].id = "e41d:2d03:00a1:2340:1";
+  t.nodes[0].nics.edit()[0].name = "renamed:1";
+  t.nodes[0].nic_ids = {"e41d:2d03:00a1:2340:1"};
   EXPECT_EQ(apply_fabric(f, t).nics, 1U);
   EXPECT_EQ(t.nodes[0].nics[0].leaf, "leaf01");
 }
@@ -174,10 +174,9 @@ TEST(Fabric, BecomesEntitiesAndColumns) {
   const auto without = EntityTable(t).rows().size();
   apply_fabric(parse_fabric(csv, "t.csv"), t);
   const EntityTable entities(t);
-  EXPECT_EQ(entities.rows().size(), without + 4) << "two switches and two racks, behind all others";
+  EXPECT_EQ(entities.size(), without + 4) << "two switches and two racks, behind all others";
   EXPECT_GE(entities.find("switch", "switch:leaf2"), static_cast<int>(without));
-  EXPECT_EQ(entities.rows()[static_cast<std::size_t>(entities.find("switch", "switch:leaf2"))].parent,
-            entities.find("rack", "rack:r1"));
+  EXPECT_EQ(entities.row(entities.find("switch", "switch:leaf2")).parent, entities.find("rack", "rack:r1"));
   const auto table = inventory_tables(t, entities).at("nic");
   EXPECT_EQ(table.entity.size(), 3U);
   EXPECT_THAT(table.text.at("switch"), ElementsAre("leaf1", "leaf2", "leaf1"));

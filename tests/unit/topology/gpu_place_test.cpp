@@ -112,7 +112,7 @@ TEST(GpuTopology, RanksKnowTheirGpu) {
   EXPECT_EQ(t.ranks[1].gpu, 0);
   EXPECT_FALSE(t.ranks[0].shares_gpu);
   const EntityTable entities(t);
-  const auto& row = entities.rows()[static_cast<std::size_t>(entities.device_of_rank(0))];
+  const auto row = entities.row(entities.device_of_rank(0));
   EXPECT_EQ(row.name, "a/gpu1");
   EXPECT_EQ(row.id, "GPU-a1");
   EXPECT_EQ(row.id_source, "uuid");
@@ -133,11 +133,10 @@ TEST(GpuTopology, SharedGpusHaveARowForEachRankAndOneForThemselves) {
       discovered({made_node("a", 1)}, {facts("a", 0, 0, "GPU-a0"), facts("a", 0, 1, "GPU-a0")});
   EXPECT_TRUE(t.ranks[0].shares_gpu);
   const EntityTable entities(t);
-  EXPECT_EQ(entities.rows()[static_cast<std::size_t>(entities.device_of_rank(0))].name, "a/gpu0.0");
-  EXPECT_EQ(entities.rows()[static_cast<std::size_t>(entities.device_of_rank(1))].name, "a/gpu0.1");
-  EXPECT_EQ(entities.rows()[static_cast<std::size_t>(entities.device_of_rank(1))].id, "GPU-a0.1")
-      << "found again in another run";
-  EXPECT_EQ(entities.rows()[static_cast<std::size_t>(entities.gpu(0, 0))].rank, -1);
+  EXPECT_EQ(entities.row(entities.device_of_rank(0)).name, "a/gpu0.0");
+  EXPECT_EQ(entities.row(entities.device_of_rank(1)).name, "a/gpu0.1");
+  EXPECT_EQ(entities.row(entities.device_of_rank(1)).id, "GPU-a0.1") << "found again in another run";
+  EXPECT_EQ(entities.row(entities.gpu(0, 0)).rank, -1);
   const auto table = inventory_tables(t, entities).at("device");
   EXPECT_THAT(table.text.at("device_kind"), ElementsAre("gpu share", "gpu share", "gpu"));
 }
@@ -146,8 +145,8 @@ TEST(GpuTopology, GpusOfAHostRunAreThereAndBelongToNobody) {
   const Topology t =
       discovered({made_node("a", 2), made_node("b", 0)}, {facts("a", 0, 0, ""), facts("b", 1, 0, "")});
   const EntityTable entities(t);
-  EXPECT_EQ(entities.rows()[static_cast<std::size_t>(entities.device_of_rank(0))].name, "a/cores0");
-  EXPECT_EQ(entities.rows()[static_cast<std::size_t>(entities.find("device", "a/gpu1"))].rank, -1);
+  EXPECT_EQ(entities.row(entities.device_of_rank(0)).name, "a/cores0");
+  EXPECT_EQ(entities.row(entities.find("device", "a/gpu1")).rank, -1);
   const auto tables = inventory_tables(t, entities);
   EXPECT_THAT(tables.at("node").number.at("gpus"), ElementsAre(2, 0))
       << "0 is a number here: node b lacks what a has";

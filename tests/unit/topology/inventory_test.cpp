@@ -19,12 +19,12 @@ Topology sample() {
                testing::made_nic("eth2", "ethernet", "0000:3b:00.0", 5e10),
                testing::made_nic("eth3", "ethernet", "0000:3c:00.0", unsupported),
                testing::made_nic("lo", "loopback", "", unsupported)};
-  node.nics[0].netdev = "eth2";
-  node.nics[2].state = "down";
-  node.nics[3].virtual_device = true;
+  node.nics.edit()[0].netdev = "eth2";
+  node.nics.edit()[2].state = "down";
+  node.nics.edit()[3].virtual_device = true;
   node.pci_links.push_back({"0000:3b:00.0", "network", "15b3:1021", 16, 32, 8, 16, 0, {}, {}});
   node.pci_links.push_back({"0000:41:00.0", "nvme", "144d:a80a", 16, 16, 4, 4, 0, {}, {}});
-  node.software["glibc"] = "2.36";
+  node.software.edit()["glibc"] = "2.36";
   return discover({to_json(node).dump()}, {to_text({"node07", 0, 0, {0, 1}, 1, "1"})}, 0, 0);
 }
 

@@ -108,10 +108,10 @@ TEST(LaunchCheck, TheOddNodeIsNamed) {
   for (const char* name : {"a", "b", "c", "d"}) {
     nodes.push_back(made_node(name, 1));
     nodes.back().kernel = "6.1";
-    nodes.back().software["glibc"] = "2.36";
+    nodes.back().software.edit()["glibc"] = "2.36";
   }
-  nodes[2].software["glibc"] = "2.31";
-  nodes[3].software["env UCX_TLS"] = "tcp";
+  nodes[2].software.edit()["glibc"] = "2.31";
+  nodes[3].software.edit()["env UCX_TLS"] = "tcp";
   nodes[1].kernel = "5.10";
   const auto findings = check_launch(topology(nodes, {{{0}}, {{0}}, {{0}}, {{0}}}), {}, launcher(4));
   ASSERT_THAT(kinds(findings), ElementsAre("info mismatch", "warn mismatch", "warn mismatch"));
@@ -123,8 +123,8 @@ TEST(LaunchCheck, TheOddNodeIsNamed) {
 
 TEST(LaunchCheck, WithoutAMajorityBothSidesAreNamed) {
   std::vector<Node> nodes = {made_node("a", 1), made_node("b", 1)};
-  nodes[0].software["hwloc"] = "2.8";
-  nodes[1].software["hwloc"] = "2.9";
+  nodes[0].software.edit()["hwloc"] = "2.8";
+  nodes[1].software.edit()["hwloc"] = "2.9";
   const auto findings = check_launch(topology(nodes, {{{0}}, {{0}}}), {}, launcher(2));
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].text, "a: hwloc is '2.8'; b: hwloc is '2.9'");

@@ -37,7 +37,7 @@ TEST(Nics, EightInfinibandRails) {
   EXPECT_EQ(nic.numa, 1);
   EXPECT_EQ(nic.firmware, "28.39.1002");
   EXPECT_EQ(nic.driver, "mlx5_core");
-  EXPECT_EQ(nic.id, "0c42:a103:0000:0033:1");
+  EXPECT_EQ(node.id_of(nic), "0c42:a103:0000:0033:1");
   EXPECT_EQ(nic.id_source, "guid");
   EXPECT_EQ(find(node, "mlx5_5:1").state, "down");
   EXPECT_EQ(find(node, "lo").kind, "loopback");

@@ -168,11 +168,12 @@ TEST(Probe, EnvironmentKeepsWhatPeopleSetOnly) {
 TEST(NodeJson, KeepsEverythingAndRefusesNonsense) {
   Node node = testing::made_node("node07", 4, 2);
   node.nics.push_back(testing::made_nic("mlx5_0:1", "infiniband", "0000:3b:00.0", 5e10));
-  node.nics[0].netdev = "ib0";
-  node.dimms.push_back({"A1", "S", "P", "M", 32.0 * kGiB, 4800, unsupported});
+  node.nics.edit()[0].netdev = "ib0";
+  node.nic_ids = {"guid"}, node.dimm_serials = {"S"};
+  node.dimms.push_back({"A1", "P", "M", 32.0 * kGiB, 4800, unsupported});
   node.pci_links.push_back({"0000:3b:00.0", "network", "x", 16, 32, 8, 16, 0, {}, {}});
   node.caches.push_back({3, 1 << 20, {0, 1}});
-  node.software["hwloc"] = "2.9";
+  node.software.edit()["hwloc"] = "2.9";
   const Node back = node_from_json(Json::parse(to_json(node).dump()));
   EXPECT_EQ(to_json(back).dump(), to_json(node).dump());
   EXPECT_EQ(back.nics[0].netdev, "ib0");

@@ -33,7 +33,7 @@ TEST(Smbios, ReadsModulesAndBandwidth) {
   ASSERT_EQ(tables.dimms.size(), 2U);
   EXPECT_EQ(tables.empty_slots, 1);
   EXPECT_EQ(tables.dimms[0].slot, "CPU0_DIMM_A1");
-  EXPECT_EQ(tables.dimms[0].serial, "S1");
+  EXPECT_EQ(tables.dimm_serials.at(0), "S1");
   EXPECT_EQ(tables.dimms[0].part, "M393");
   EXPECT_EQ(tables.dimms[0].manufacturer, "Acme");
   EXPECT_DOUBLE_EQ(tables.dimms[1].bytes, 65536.0 * 1048576.0);

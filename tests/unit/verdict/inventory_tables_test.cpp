@@ -29,12 +29,12 @@ Topology servers() {
     node.core_pus = {{0}, {1}};
     node.socket_pus = {{0, 1}};
     node.numa.push_back({});
-    node.numa.back().cpus = {0, 1};
+    node.numa.edit().back().cpus = {0, 1};
     node.memory_bytes = std::uint64_t{64} << 30;
     node.memory_bandwidth_bytes_per_s = 200e9;
     Nic nic;
     nic.name = "mlx5_0";
-    nic.id = "guid" + std::to_string(n);
+    node.nic_ids = {"guid" + std::to_string(n)};
     nic.pci = "0000:3b:00.0";
     nic.state = "up";
     nic.kind = "infiniband";
@@ -100,8 +100,8 @@ TEST(InventoryJudged, HealthyServersHaveNoFault) { EXPECT_TRUE(fails(results_of(
 
 TEST(InventoryJudged, ALinkBelowItsCapability) {
   auto topology = servers();
-  topology.nodes[1].pci_links[0].width = 8;
-  topology.nodes[2].pci_links[2].speed_gt_s = 8;
+  topology.nodes[1].pci_links.edit()[0].width = 8;
+  topology.nodes[2].pci_links.edit()[2].speed_gt_s = 8;
   const auto texts = fails(results_of(topology));
   ASSERT_EQ(texts.size(), 2U);
   EXPECT_THAT(texts[0] + texts[1], HasSubstr("0000:3b:00.0 is x8 of x16"));
