@@ -176,7 +176,10 @@ one() {  # LEVEL SEED SUITES name before during fail open codes text
   verdict=$(judge "$code" "$seconds" "$limit" "$failed" "$open" "$7" "$8" "$9" "$(eval "printf %s \"${10}\"")" "$file")
   [ "$verdict" = ok ] || bad=$((bad + 1))
   printf '| %-20s | %-5s | %s | %6s | %s | %-14s | %-14s | %s |\n' "$what" "$level" "$seed" "$seconds" "$code" "${failed:--}" "${open:--}" "$verdict"
-  [ "$verdict" = ok ] || tail -n 8 "$file.err"
+  if [ "$verdict" != ok ]; then
+    tail -n 8 "$file.err"
+    findings_in "$file.json"
+  fi
 }
 
 vc up 6 ${nightly:+--leaves 3} >/dev/null || exit $?

@@ -61,6 +61,10 @@ bool is_finding(const std::string& kind) {
   return kinds.contains(kind);
 }
 
+std::string wrong_values(std::int64_t n) {
+  return std::to_string(n) + (n == 1 ? " wrong value" : " wrong values");
+}
+
 /// What the multiprocessors that saw the wrong words of one GPU have in common.
 class ReportingSms {
  public:
@@ -159,17 +163,16 @@ void judge_miscompares(Judgement& j) {
     named.insert(path);
     const auto& e = *s.first;
     add_corrupt(j, row, path, "/errors",
-                with_rank(j, row) + ": " + std::to_string(whole(total)) + " wrong values in " + path +
-                    ", first at " + std::to_string(e.index) + seen_by(e) + ": expected " + hex(e.expected) +
-                    " actual " + hex(e.actual) + " xor " + hex(e.expected ^ e.actual) + " reread " +
-                    hex(e.reread) + reporting_sms[row].text(),
+                with_rank(j, row) + ": " + wrong_values(whole(total)) + " in " + path + ", first at " +
+                    std::to_string(e.index) + seen_by(e) + ": expected " + hex(e.expected) + " actual " +
+                    hex(e.actual) + " xor " + hex(e.expected ^ e.actual) + " reread " + hex(e.reread) +
+                    reporting_sms[row].text(),
                 whole(total));
   }
   for (const auto& [key, n] : counted) {
     named.insert(key.first);
     add_corrupt(j, key.second, key.first, "/cases/" + key.first + "/errors",
-                with_rank(j, key.second) + ": " + std::to_string(whole(n)) + " wrong values in " + key.first,
-                whole(n));
+                with_rank(j, key.second) + ": " + wrong_values(whole(n)) + " in " + key.first, whole(n));
   }
   for (const auto& c : j.results.cases) {
     if (c.state != results::CaseState::fail || named.contains(c.path())) continue;

@@ -32,24 +32,28 @@ struct LevelNumbers {
   double round_latency_s, round_bandwidth_s;  ///< wanted per round
   double case_s;                              ///< hard cap of a case
   std::size_t latency_samples, bandwidth_samples, isolated_samples;
+  std::size_t most_samples;  ///< of a link in a cluster of many
 };
 
 LevelNumbers numbers(Level level) {
   switch (level) {
-    case Level::smoke: return {0.1, 0.15, 0.5, 20, 9, 50};
-    case Level::quick: return {0.4, 0.6, 3.0, 60, 21, 60};
-    case Level::standard: return {0.5, 1.0, 8.0, 60, 30, 60};
+    case Level::smoke: return {0.1, 0.15, 0.5, 20, 9, 50, 50};
+    case Level::quick: return {0.4, 0.6, 3.0, 60, 21, 200, 60};
+    case Level::standard: return {0.5, 1.0, 8.0, 99, 30, 500, 60};
     case Level::extended:
-    case Level::soak: return {1.0, 2.0, 60.0, 200, 60, 1000};
+    case Level::soak: return {1.0, 2.0, 60.0, 200, 60, 1000, 1000};
   }
   return {};
 }
 
-/// Rules judge an end by all its links: it has at least as many samples of a case as in the rounds of a
-/// cluster of more than 64 nodes. Fewer than 60 of a link would leave out the rule for dips.
-std::size_t samples_of_link(std::size_t wanted, std::size_t rounds) {
+/// All that are wanted where a part has few links. Else rules judge it by all its links: it has at least as
+/// many samples of a case as in the rounds of a cluster of more than 64 nodes. Fewer than 60 of a link would
+/// leave out the rule for dips.
+std::size_t samples_of_link(std::size_t wanted, std::size_t most, std::size_t rounds, std::size_t nodes) {
   constexpr std::size_t least = 60, usual_rounds = sampled_rounds + sampled_near_rounds;
-  return rounds <= usual_rounds ? wanted : std::max(std::min(wanted, least), wanted * usual_rounds / rounds);
+  if (rounds > usual_rounds)
+    return std::max(std::min(wanted, least), std::min(wanted, most) * usual_rounds / rounds);
+  return nodes <= max_full_nodes ? wanted : std::min(wanted, most);
 }
 
 std::string why_not(Scope scope, const std::string& transport, const Topology& topology) {
@@ -128,7 +132,8 @@ Timing make_timing(const Spec& spec, const Shape& shape, const Config& config, c
   timing.retest_samples = spec.isolated                ? level.isolated_samples
                           : spec.mode == Mode::latency ? level.latency_samples
                                                        : level.bandwidth_samples;
-  timing.samples = samples_of_link(timing.retest_samples, timing.rounds);
+  timing.samples =
+      samples_of_link(timing.retest_samples, level.most_samples, timing.rounds, topology.nodes.size());
   return timing;
 }
 

@@ -43,7 +43,7 @@ class FileSize(harness.CliTest):
 
     @unittest.skipUnless(outcome.NIGHTLY, "nightly: several minutes")
     def test_a_file_of_level_standard(self):
-        self.check(2, "standard", "--suites", "p2p", "--p2p.transport", "mpi", samples=60, timeout=1000)
+        self.check(2, "standard", "--suites", "p2p", "--p2p.transport", "mpi", samples=500, timeout=1000)
 
 
 if __name__ == "__main__":

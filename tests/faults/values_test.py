@@ -94,11 +94,16 @@ class Values(common.FaultTest):
     def test_message_that_never_arrives(self):
         for case in ("p2p/bandwidth-uni-1048576-node-mpi", "p2p/latency-8-node-mpi"):
             with self.subTest(case):
-                _, results = self.wrong(3, "drop:rank=1", case, 1, "--suites", "p2p", "--cases", case)
+                for _ in range(3):  # on a busy machine the time of a case may end before its last pair
+                    _, results = self.wrong(3, "drop:rank=1", case, 1, "--suites", "p2p", "--cases", case)
+                    links = zip(*(results.case(case)[name][:] for name in ("source", "destination", "count")))
+                    samples = {source: count for source, destination, count in links if destination == results.device[1]}
+                    if len(samples) == 2 and min(samples.values()) > 0:
+                        break
                 texts = [e["text"] for e in results.events("miscompare")]
                 for sender in (0, 2):
                     name = results.names[results.device[sender]]
-                    self.assertTrue(any(text.endswith("from " + name) for text in texts), texts)
+                    self.assertTrue(any(text.endswith("from " + name) for text in texts), (texts, samples))
 
 
 if __name__ == "__main__":
