@@ -188,7 +188,7 @@ TEST(Discover, EqualPartsOfNodesAreKeptOnce) {
   const Json first = to_json(node(0, 0));
   for (int n = 0; n < nodes; ++n)
     for (int local = 0; local < 8; ++local) {
-      const Json own = to_json(node(n, n % 2));
+      const Json own = local == 0 ? to_json(node(n, n % 2)) : Json();
       told.push_back(local > 0 ? "" : n == 0 ? own.dump() : differences(own, first).dump());
       places.push_back(facts_of(8 * n + local, "node" + std::to_string(n)));
     }
