@@ -61,6 +61,13 @@ bool explains(const Shares& shares, const results::Finding& f) {
          std::log(ratio) <= constants::core_share_part * std::log1p(-*f.deficit);
 }
 
+/// Two ranks on one core are slow with each other and not with others: on shared cores a pair alone proves no
+/// fault, however many cores the others lack.
+bool is_pair_on_shared_core(const Shares& shares, const results::Finding& f) {
+  return f.level == "link" && f.severity == "FAIL" && f.reference_kind == "peers" && shares.known() &&
+         shares.own < constants::core_share_least;
+}
+
 /// "the cgroup's CPU quota is 0.2 of 1 core", empty where there is none that its ranks reach.
 std::string quota_of(const Judgement& j, std::int32_t node) {
   const auto table = j.results.inventory.find("node");
@@ -116,7 +123,7 @@ void attribute_core_share(Judgement& j) {
     const bool one_suffices = s->kind == "link";
     for (const auto part : found.rows) {
       const Shares shares = shares_of(j, *s, f.confirmed, part);
-      if (!explains(shares, f)) {
+      if (!explains(shares, f) && !is_pair_on_shared_core(shares, f)) {
         if (one_suffices) continue;
         worst = -1;
         break;  // of a thousand parts the first usually decides

@@ -232,6 +232,22 @@ TEST(VerdictNetwork, OneSlowPairOfFourNodesIsALink) {
   EXPECT_THAT(names[0], testing::AnyOf("link sim01/gpu0>sim03/gpu0", "link sim03/gpu0>sim01/gpu0"));
 }
 
+TEST(VerdictNetwork, OneSlowPairOnSharedCoresDoesNotFail) {
+  const Spec spec = few(5, slow_pair(1, 3, 50));
+  auto r = screened(spec);
+  ASSERT_EQ(retested(r, spec).state, "FAIL");
+  for (auto& c : r.cases) {
+    results::Metric share{
+        results::core_share, "1", results::Better::higher, false, results::Role::covariate, false, {}};
+    share.values.assign(c.entity.size(), 0.5);  // of all ends alike
+    c.metrics.push_back(share);
+  }
+  const auto v = judge(r);
+  EXPECT_EQ(v.state, "WARN");
+  EXPECT_EQ(worst(v).kind, "shared-core");
+  EXPECT_EQ(worst(v).level, "link");
+}
+
 TEST(VerdictNetwork, SmallHealthyClustersAccuseNobody) {
   int wrong = 0, runs = 0;
   for (const int nodes : {2, 3, 4, 6, 8, 16, 24, 40})
