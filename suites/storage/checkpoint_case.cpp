@@ -55,11 +55,9 @@ class CheckpointCase : GroupCase {
     });
     together_.any(false);  // all have looked at the space before any takes of it
     const auto folders = group_.all_gather_text(folder_ ? folder_->path() : "");
-    const int size = group_.size(),
-              step = case_.stage == Stage::node_local ? 1 : context_.topology.max_local_size();
-    const int partner = step % size != 0 ? (group_.rank() + step) % size : (group_.rank() + 1) % size;
-    const std::string other = fmt::format("{:06}", world_rank(partner));
-    other_path_ = folders[static_cast<std::size_t>(partner)] + "/data-" + other;
+    const int from = partner();
+    const std::string other = fmt::format("{:06}", world_rank(from));
+    other_path_ = folders[static_cast<std::size_t>(from)] + "/data-" + other;
     together_.guarded([&] {
       const std::string own = folder_->path() + "/data-" + name_;
       writer_.emplace(Descriptor(), own, site_.file(context_.world.rank(), path_), layout, *write_engine_,
@@ -71,8 +69,8 @@ class CheckpointCase : GroupCase {
       writer_->use_file(Descriptor());
       folder_->remove(name_ + "-new");
       layout = writer_->layout();
-      reader_.emplace(Descriptor(), other_path_, site_.file(world_rank(partner), path_), layout,
-                      *read_engine_, log_, context_);
+      reader_.emplace(Descriptor(), other_path_, site_.file(world_rank(from), path_), layout, *read_engine_,
+                      log_, context_);
       CaseRecord& record = context_.record;
       const Model& model = model_for(context_.world.size());
       record.parameter("model", model.name);

@@ -22,6 +22,13 @@ class GroupCase {
         together_(group_) {}
 
  protected:
+  /// The rank of the group whose files this one reads: on the next node, in a node the next one.
+  int partner() const {
+    const int size = group_.size(),
+              step = case_.stage == Stage::node_local ? 1 : context_.topology.max_local_size();
+    return step % size != 0 ? (group_.rank() + step) % size : (group_.rank() + 1) % size;
+  }
+
   const Case& case_;
   Context& context_;
   const Site& site_;

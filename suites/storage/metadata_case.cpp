@@ -66,9 +66,7 @@ class MetadataCase : GroupCase {
   }
 
   void enter() {
-    const int size = group_.size();
-    const int step = case_.stage == Stage::node_local ? 1 : context_.topology.max_local_size();
-    partner_ = step % size != 0 ? (group_.rank() + step) % size : (group_.rank() + 1) % size;
+    partner_ = partner();
     together_.guarded([&] { folder_.emplace(site_.paths[path_], site_.run); });
     const auto directories = group_.all_gather_text(folder_ ? folder_->path() : "");
     const auto open = [&](int rank) {

@@ -98,10 +98,7 @@ class MpiIoCase : GroupCase {
   /// All write their records, and read those of another rank.
   void turn(bool timed) {
     const auto mine = static_cast<std::uint64_t>(group_.rank());
-    const int size = group_.size(),
-              step = case_.stage == Stage::node_local ? 1 : context_.topology.max_local_size();
-    const auto other = static_cast<std::uint64_t>(step % size != 0 ? (group_.rank() + step) % size
-                                                                   : (group_.rank() + 1) % size);
+    const auto other = static_cast<std::uint64_t>(partner());
     ++generation_;
     log_.known().generations = generation_ + 1;
     together_.guarded([&] {

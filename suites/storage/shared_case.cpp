@@ -90,21 +90,20 @@ class SharedCase : GroupCase {
               {"chunks", transfer_->layout().chunks},
               {"bytes", transfer_->layout().chunk_bytes()}};
     const auto all = world.all_gather_text(mine.dump());
-    const int size = world.size(), step = context_.topology.max_local_size();
-    const int partner = step % size != 0 ? (world.rank() + step) % size : (world.rank() + 1) % size;
+    const int from = partner();
     together_.guarded([&] {
-      const Json other = Json::parse(all[static_cast<std::size_t>(partner)]);
+      const Json other = Json::parse(all[static_cast<std::size_t>(from)]);
       if (other.is_null())
         throw Error(ErrorKind::resource, host_name() + ": the rank to read from has written nothing");
       Layout layout = transfer_->layout();
       layout.chunks = other["chunks"].get<std::uint64_t>();
-      if (hard_) layout.rank = static_cast<std::uint64_t>(partner);
+      if (hard_) layout.rank = static_cast<std::uint64_t>(from);
       if (layout.chunk_bytes() != other["bytes"].get<std::uint64_t>())
         throw Error(ErrorKind::resource, host_name() + ": the rank to read from has chunks of another size");
       const std::string path = other["path"].get<std::string>();
       Descriptor fd = open_made(path, direct_, false);
       if (hard_) transfer_->drop_cache();  // a hint; what it did the counters tell
-      transfer_->adopt(std::move(fd), path, number(partner), layout);
+      transfer_->adopt(std::move(fd), path, number(from), layout);
     });
     together_.any(false);  // all are open
     drop_names();

@@ -243,8 +243,8 @@ TEST(Route, WithoutTheCollectorEverySupervisorKnowsAtOnce) {
 
 TEST(Route, AProcessWithoutTheKeyOnTheNodesSocketIsPassedBy) {
   Tree tree(2);
-  const Stream stranger(listen_local(node_socket_name(tree.key(), Tree::host(per_node))));
-  ASSERT_TRUE(stranger.open());
+  const Stream other_process(listen_local(node_socket_name(tree.key(), Tree::host(per_node))));
+  ASSERT_TRUE(other_process.open());
   EXPECT_TRUE(tree.start());
   EXPECT_EQ(tree.connections.open_count(), 2 * per_node - 1);
 }
