@@ -70,19 +70,25 @@ std::string read_file(const Path& path) {
   return text.str();
 }
 
-void write_durable(const Path& path, const std::string& bytes) {
+void make_durable(const Path& path, const std::function<void(const Path&)>& write) {
   const Path temporary = path.string() + ".tmp";
   try {
-    Descriptor file(temporary, O_WRONLY | O_CREAT | O_TRUNC);
-    file.write_all(bytes);
-    file.sync();
-    file.close();
+    write(temporary);
+    sync_file(temporary);
     if (::rename(temporary.c_str(), path.c_str()) != 0) fail_io("rename to", path);
   } catch (const Error&) {
     ::unlink(temporary.c_str());  // its blocks may be what the rest needs
     throw;
   }
   sync_directory(path.parent_path());
+}
+
+void write_durable(const Path& path, const std::string& bytes) {
+  make_durable(path, [&](const Path& temporary) {
+    Descriptor file(temporary, O_WRONLY | O_CREAT | O_TRUNC);
+    file.write_all(bytes);
+    file.close();
+  });
 }
 
 void append(const Path& path, const std::string& bytes) {

@@ -23,6 +23,8 @@ std::string read_file(const Path& path);  ///< throws Error(data)
 /// Writes `bytes` to a temporary name in the same directory, fsyncs, renames to `path` and fsyncs the
 /// directory. Durable and complete, or not there at all. Throws Error(io).
 void write_durable(const Path& path, const std::string& bytes);
+/// The same of a file that `write` makes under the name it is given.
+void make_durable(const Path& path, const std::function<void(const Path& temporary)>& write);
 /// One write at the end of the file, so that lines of two writers cannot mix.
 void append(const Path& path, const std::string& bytes);
 void sync_file(const Path& path);

@@ -140,13 +140,18 @@ Path case_file(const Path& cases_directory, std::int64_t sequence) {
   return cases_directory / (number + ".h5");
 }
 
-std::string bundle_image(const CaseBundle& bundle, std::int64_t sequence, std::size_t first_entity) {
+namespace {
+
+std::size_t bytes_of(const CaseBundle& bundle) {
   std::size_t bytes = bundle.data.t.size() * sizeof(double);
   for (const Metric& m : bundle.data.metrics) bytes += m.values.size() * sizeof(double);
   for (const IntegerArray& a : bundle.data.arrays) bytes += a.values.size() * sizeof(std::uint64_t);
   for (const TelemetryTable& t : bundle.telemetry)
     bytes += t.t.size() * (t.number.size() + 1) * sizeof(double);
-  const h5::Id file = h5::create_memory_file(bytes + (std::size_t{32} << 10));
+  return bytes;
+}
+
+void fill(hid_t file, const CaseBundle& bundle, std::int64_t sequence, std::size_t first_entity) {
   h5::put(file, "format", "assay-case");
   h5::put(file, "schema_version", Schema::get().version);
   h5::put(file, "suite", bundle.data.suite);
@@ -161,9 +166,38 @@ std::string bundle_image(const CaseBundle& bundle, std::int64_t sequence, std::s
   table("/counters", bundle.counters);
   table("/selftest", bundle.selftest);
   write_telemetry(file, bundle.telemetry, bundle.flags, nullptr);
+}
+
+std::string bundle_image(const CaseBundle& bundle, std::int64_t sequence, std::size_t first_entity) {
+  const h5::Id file = h5::create_memory_file(bytes_of(bundle) + (std::size_t{32} << 10));
+  fill(file, bundle, sequence, first_entity);
   std::string image = h5::memory_image(file);
   seal(image);
   return image;
+}
+
+}  // namespace
+
+void write_bundle(const Path& path, const CaseBundle& bundle, std::int64_t sequence, std::size_t first_entity,
+                  const std::function<void(std::size_t)>& spend) {
+  // One write of an image is faster while it is small; a large one would be in memory two times more.
+  constexpr std::size_t large = std::size_t{4} << 20;
+  if (bytes_of(bundle) < large) {
+    const std::string image = bundle_image(bundle, sequence, first_entity);
+    spend(image.size());
+    return write_durable(path, image);
+  }
+  make_durable(path, [&](const Path& temporary) {
+    try {
+      h5::Id file = h5::create_file(temporary);
+      fill(file, bundle, sequence, first_entity);
+      file.close("cannot write " + path.string());
+    } catch (const Error& error) {
+      throw Error(error.kind() == ErrorKind::hdf5 ? ErrorKind::io : error.kind(), error.what());
+    }
+    seal_file(temporary);
+    spend(std::filesystem::file_size(temporary));
+  });
 }
 
 PartialReader::PartialReader(const Path& partial, Trust trust) : partial_(partial), trust_(trust) {

@@ -32,8 +32,10 @@ struct End {
 std::string end_to_text(const End& end);
 Path case_file(const Path& cases_directory, std::int64_t sequence);
 
-/// The content of a case file. `first_entity` is the row that the first of `new_entities` gets.
-std::string bundle_image(const CaseBundle& bundle, std::int64_t sequence, std::size_t first_entity);
+/// Writes a case file, durably; a large one without an image of it in memory. `first_entity` is the row that
+/// the first of `new_entities` gets. `spend` is told the size before the file has its name, and may throw.
+void write_bundle(const Path& path, const CaseBundle& bundle, std::int64_t sequence, std::size_t first_entity,
+                  const std::function<void(std::size_t)>& spend);
 
 /// What a case file holds.
 struct StoredBundle {

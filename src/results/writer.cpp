@@ -104,8 +104,8 @@ struct Writer::Impl {
     // Written anew from what was read of it: from now on all files here are our own.
     reader.read_cases([&](CaseData&& data) { states[data.path()] = data.state; },
                       [&](const Path& path, const StoredBundle& stored) {
-                        write_durable(path, bundle_image(stored.bundle, stored.sequence,
-                                                         static_cast<std::size_t>(stored.first_entity)));
+                        write_bundle(path, stored.bundle, stored.sequence,
+                                     static_cast<std::size_t>(stored.first_entity), [](std::size_t) {});
                         taken.insert(path);
                       });
     for (const auto& [name, state] : states) {
@@ -227,14 +227,16 @@ void Writer::add_case(const CaseBundle& bundle) {
   for (const TelemetryTable& table : bundle.telemetry)
     if (const std::string problem = telemetry_problem(table, entities); !problem.empty()) wrong(problem);
   impl_->check_owner();
-  const std::string image = bundle_image(bundle, impl_->next, impl_->entities);
-  impl_->spend(image.size());
+  const auto write = [&](const Path& path) {
+    write_bundle(path, bundle, impl_->next, impl_->entities,
+                 [this](std::size_t bytes) { impl_->spend(bytes); });
+  };
   const auto former = impl_->again.find(bundle.data.path());
   if (former != impl_->again.end()) {
-    write_durable(former->second, image);
+    write(former->second);
     impl_->again.erase(former);
   } else {
-    write_durable(case_file(impl_->cases, impl_->next), image);
+    write(case_file(impl_->cases, impl_->next));
     ++impl_->next;
   }
   impl_->entities = entities;

@@ -16,10 +16,7 @@ namespace {
 using results::CaseData;
 using results::CaseState;
 
-struct RowRef {
-  const CaseRecord::Row* row;
-  int rank;
-};
+using Rows = std::vector<CaseRecord::Row*>;
 
 bool same(const CaseRecord& a, const CaseRecord& b) {
   if (a.metrics_.size() != b.metrics_.size()) return false;
@@ -34,7 +31,7 @@ const CaseRecord* declaring(const Case& c, const std::vector<CaseRecord>& record
   for (const CaseRecord& record : records) {
     if (record.rows_.empty()) continue;
     if (first == nullptr) first = &record;
-    if (!same(*first, record))
+    if (!record.metrics_.empty() && !same(*first, record))
       throw Error(ErrorKind::internal, "ranks declare different metrics for " + c.path());
   }
   return first;
@@ -52,13 +49,13 @@ double to_the_clock(double value, const std::string& unit) {
   return std::ldexp(std::round(std::ldexp(fraction, 33)), exponent - 33);
 }
 
-void place_rows(const std::vector<RowRef>& rows, EntityTable& entities, CaseData& data) {
+void place_rows(const Rows& rows, EntityTable& entities, CaseData& data) {
   std::size_t samples = 0;
   const CaseRecord::Row* longest = nullptr;
-  for (const RowRef& r : rows)
-    if (longest == nullptr || r.row->t.size() > samples) {
-      samples = r.row->t.size();
-      longest = r.row;
+  for (const CaseRecord::Row* row : rows)
+    if (longest == nullptr || row->t.size() > samples) {
+      samples = row->t.size();
+      longest = row;
     }
   data.t.assign(rows.size() * samples, results::not_taken);
   for (std::size_t i = 0; i < samples; ++i) {
@@ -66,7 +63,7 @@ void place_rows(const std::vector<RowRef>& rows, EntityTable& entities, CaseData
     data.block.push_back(i < longest->block.size() ? longest->block[i] : 0);
   }
   for (std::size_t e = 0; e < rows.size(); ++e) {
-    const CaseRecord::Row& row = *rows[e].row;
+    CaseRecord::Row& row = *rows[e];
     const bool link = row.source >= 0;
     data.entity.push_back(link ? entities.link(row.source, row.destination) : row.entity);
     if (link) {
@@ -76,18 +73,19 @@ void place_rows(const std::vector<RowRef>& rows, EntityTable& entities, CaseData
     data.count.push_back(static_cast<std::int32_t>(row.t.size()));
     std::transform(row.t.begin(), row.t.end(), data.t.begin() + static_cast<std::ptrdiff_t>(e * samples),
                    [](double t) { return to_the_clock(t); });
+    row.t = {};
   }
 }
 
-void place_metric(const CaseRecord::MetricSpec& spec, const std::vector<RowRef>& rows,
-                  const EntityTable& entities, CaseData& data) {
+void place_metric(const CaseRecord::MetricSpec& spec, const Rows& rows, const EntityTable& entities,
+                  CaseData& data) {
   results::Metric metric{spec.name,       spec.unit, spec.better,  spec.required, spec.role,
                          spec.per_sample, {},        spec.judging, spec.title};
   const std::size_t width = spec.per_sample ? data.samples() : 1;
   metric.values.assign(rows.size() * width, results::not_taken);
   for (std::size_t e = 0; e < rows.size(); ++e) {
-    const auto found = rows[e].row->values.find(spec.name);
-    if (found == rows[e].row->values.end()) continue;
+    const auto found = rows[e]->values.find(spec.name);
+    if (found == rows[e]->values.end()) continue;
     if (found->second.size() > width)
       throw Error(ErrorKind::internal, fmt::format("{}: {} values of {} for {} samples", data.path(),
                                                    found->second.size(), spec.name, width));
@@ -100,11 +98,12 @@ void place_metric(const CaseRecord::MetricSpec& spec, const std::vector<RowRef>&
         data.reason = fmt::format("measured {} in {} of {}", v, spec.name, entities.name(data.entity[e]));
       }
     }
+    found->second = {};
   }
   data.metrics.push_back(std::move(metric));
 }
 
-void place_array(const CaseRecord::ArraySpec& spec, const std::vector<RowRef>& rows, CaseData& data) {
+void place_array(const CaseRecord::ArraySpec& spec, const Rows& rows, CaseData& data) {
   results::IntegerArray array{spec.name, {"entity"}, {rows.size()}, {}};
   std::size_t width = 1;
   for (std::size_t d = 0; d < spec.dims.size(); ++d) {
@@ -115,10 +114,11 @@ void place_array(const CaseRecord::ArraySpec& spec, const std::vector<RowRef>& r
   }
   array.values.assign(rows.size() * width, 0);
   for (std::size_t e = 0; e < rows.size(); ++e) {
-    const auto found = rows[e].row->integers.find(spec.name);
-    if (found == rows[e].row->integers.end()) continue;
+    const auto found = rows[e]->integers.find(spec.name);
+    if (found == rows[e]->integers.end()) continue;
     const std::size_t n = std::min(width, found->second.size());
     std::copy_n(found->second.begin(), n, array.values.begin() + static_cast<std::ptrdiff_t>(e * width));
+    found->second = {};
   }
   data.arrays.push_back(std::move(array));
 }
@@ -159,13 +159,15 @@ void place_core_share(const std::vector<CaseRecord>& records, const EntityTable&
 void join_outcome(const std::vector<CaseRecord>& records, results::CaseBundle& bundle) {
   CaseData& data = bundle.data;
   std::uint64_t miscompares = 0;
+  const auto measured =
+      std::count_if(records.begin(), records.end(), [](const CaseRecord& r) { return r.wall_s_ > 0; });
+  const auto n = static_cast<double>(std::max<std::ptrdiff_t>(measured, 1));
   for (const CaseRecord& record : records) {
     if (record.state_ > data.state) {
       data.state = record.state_;
       data.reason = record.reason_;
     }
     miscompares += record.miscompares_;
-    const double n = static_cast<double>(records.size());
     data.shares.wall_s += record.wall_s_ / n;
     data.shares.warmup_s += record.warmup_s_ / n;
     data.shares.timed_s += record.timed_s_ / n;
@@ -188,7 +190,7 @@ std::string case_key(const Case& c, const std::string& identity) {
   return fmt::format("{:016x}", hash_text(c.base_path() + ";" + c.parameters.dump() + ";" + identity));
 }
 
-results::CaseBundle assemble(const Case& c, const std::vector<CaseRecord>& records, EntityTable& entities,
+results::CaseBundle assemble(const Case& c, std::vector<CaseRecord> records, EntityTable& entities,
                              const std::string& identity) {
   results::CaseBundle bundle;
   CaseData& data = bundle.data;
@@ -207,9 +209,9 @@ results::CaseBundle assemble(const Case& c, const std::vector<CaseRecord>& recor
   const std::size_t known = entities.size();
   join_outcome(records, bundle);
   if (const CaseRecord* first = declaring(c, records)) {
-    std::vector<RowRef> rows;
-    for (std::size_t rank = 0; rank < records.size(); ++rank)
-      for (const auto& row : records[rank].rows_) rows.push_back({&row, static_cast<int>(rank)});
+    Rows rows;
+    for (CaseRecord& record : records)
+      for (auto& row : record.rows_) rows.push_back(&row);
     place_rows(rows, entities, data);
     for (const auto& spec : first->metrics_) place_metric(spec, rows, entities, data);
     place_core_share(records, entities, data);

@@ -12,6 +12,7 @@
 #include "base/error.hpp"
 #include "base/units.hpp"
 #include "results/reader.hpp"
+#include "run/arrivals.hpp"
 #include "run/file_start.hpp"
 #include "run/launch.hpp"
 #include "run/planner.hpp"
@@ -101,25 +102,14 @@ class RunController final : public supervisor::Controller {
     return {-1, 0, more};
   }
 
-  void store(int case_index, const std::vector<std::string>& reports) override {
-    const Case& c = plan_.cases[static_cast<std::size_t>(case_index)];
-    std::vector<CaseRecord> records;
-    NodeNews news;
-    bool all = true;
-    for (std::size_t rank = 0; rank < members_.size(); ++rank) {
-      const std::string& text = reports.at(static_cast<std::size_t>(members_[rank]));
-      unfired_[rank].clear();
-      all = all && !text.empty();
-      if (text.empty()) continue;
-      CaseReport report = case_report_from(text);
-      unfired_[rank] = std::move(report.unfired);
-      records.push_back(CaseRecord::deserialize(report.record));
-      for (const Json& row : Json::parse(report.counters)) news.counters.push_back(row);
-      if (!report.telemetry.empty()) news.telemetry.push_back(Json::parse(report.telemetry));
-    }
-    if (records.empty()) return;
-    if (!all) records.front().set_state(results::CaseState::incomplete, lost_why_);
-    file_.write(c, records, news);
+  void take(int rank, const std::string& report) override { arrivals_.take(rank, report); }
+
+  void store(int case_index, const std::vector<int>& ranks) override {
+    Arrivals::Ended ended = arrivals_.end(ranks, members_);
+    unfired_ = std::move(ended.unfired);
+    if (!ended.any) return;
+    if (!ended.all) ended.records.front().set_state(results::CaseState::incomplete, lost_why_);
+    file_.write(plan_.cases[static_cast<std::size_t>(case_index)], std::move(ended.records), ended.news);
   }
 
   std::vector<int> lost(const supervisor::Loss& loss, int case_index) override {
@@ -157,6 +147,7 @@ class RunController final : public supervisor::Controller {
       if (case_index >= 0) mark_incomplete(plan_.cases[static_cast<std::size_t>(case_index)], reason);
     }
     tell_unfired(complete);
+    arrivals_ = {};
     auto results = results::load_own_partial(file_.writer().partial());
     results.info.state = complete ? "complete" : "aborted";
     const auto verdict = verdict::judge(results, options_of(results));
@@ -172,10 +163,7 @@ class RunController final : public supervisor::Controller {
 
   void discard() noexcept override { file_.discard(); }
 
-  std::string complaint(const std::string& report) const override {
-    const CaseRecord record = CaseRecord::deserialize(case_report_from(report).record);
-    return record.state_ == results::CaseState::error ? record.reason_ : std::string();
-  }
+  std::string complaint(int rank) const override { return arrivals_.complaint(rank); }
 
   std::string case_name(int case_index) const override {
     return plan_.cases[static_cast<std::size_t>(case_index)].path();
@@ -277,6 +265,7 @@ class RunController final : public supervisor::Controller {
   std::unique_ptr<EntityTable> entities_;
   verdict::References references_;
   RunFile file_;
+  Arrivals arrivals_;
   std::unique_ptr<Progress> progress_;
   std::vector<LaunchFinding> findings_;
   std::vector<std::vector<std::string>> unfired_;  ///< by rank

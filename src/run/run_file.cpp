@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <iterator>
+
 #include "base/clock.hpp"
 #include "results/carry.hpp"
 #include "results/reader.hpp"
@@ -50,16 +52,18 @@ void RunFile::all_ready(double run_start_s, const std::string& identity) {
 
 void RunFile::begin_case() { case_started_ = utc_now_iso(); }
 
-void RunFile::write(const Case& c, const std::vector<CaseRecord>& records, const NodeNews& news) {
-  auto bundle = assemble(c, records, *entities_, identity_);
+void RunFile::write(const Case& c, std::vector<CaseRecord> records, const NodeNews& news) {
+  std::vector<results::EventRow> events;
+  for (CaseRecord& record : records)
+    std::move(record.events_.begin(), record.events_.end(), std::back_inserter(events));
+  auto bundle = assemble(c, std::move(records), *entities_, identity_);
   bundle.data.started = case_started_;
   bundle.data.ended = utc_now_iso();
   for (const Json& row : news.counters) add_counter(row, *entities_, bundle);
   for (const Json& telemetry : news.telemetry) add_telemetry(telemetry, *entities_, bundle);
   writer_->add_case(bundle);
-  for (const CaseRecord& record : records)
-    for (const results::EventRow& event : record.events_)
-      writer_->add_event({now_s() - run_start_s_, event.entity, event.kind, event.text, event.finding});
+  for (const results::EventRow& event : events)
+    writer_->add_event({now_s() - run_start_s_, event.entity, event.kind, event.text, event.finding});
 }
 
 void RunFile::write_state(const Case& c, results::CaseState state, const std::string& reason) {

@@ -34,7 +34,7 @@ class RunFile {
   /// Events before have the time 0. `identity` of device and transport is part of every case_key.
   void all_ready(double run_start_s, const std::string& identity);
   void begin_case();
-  void write(const Case& c, const std::vector<CaseRecord>& records, const NodeNews& news);
+  void write(const Case& c, std::vector<CaseRecord> records, const NodeNews& news);
   /// A case without measurements.
   void write_state(const Case& c, results::CaseState state, const std::string& reason);
   void event(int entity, const std::string& kind, const std::string& text);

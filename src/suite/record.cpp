@@ -2,6 +2,7 @@
 #include "suite/record.hpp"
 
 #include <bit>
+#include <cstring>
 
 #include "base/error.hpp"
 
@@ -9,25 +10,31 @@ namespace assay {
 namespace {
 constexpr std::size_t max_records = 1000;
 
-// Doubles travel as their bits: CBOR readers may fold NaN payloads, and text would be slow.
-std::vector<std::uint64_t> to_bits(const std::vector<double>& values) {
-  std::vector<std::uint64_t> bits(values.size());
-  for (std::size_t i = 0; i < values.size(); ++i) bits[i] = std::bit_cast<std::uint64_t>(values[i]);
-  return bits;
+// Numbers travel as their bytes, between processes of one build on machines of one kind: a text or a node of
+// JSON for each takes ten times as long, and CBOR readers may fold payloads of NaN.
+template <typename T>
+Json to_bytes(const std::vector<T>& values) {
+  std::vector<std::uint8_t> bytes(values.size() * sizeof(T));
+  if (!bytes.empty()) std::memcpy(bytes.data(), values.data(), bytes.size());
+  return Json::binary(std::move(bytes));
 }
-std::vector<double> from_bits(const std::vector<std::uint64_t>& bits) {
-  std::vector<double> values(bits.size());
-  for (std::size_t i = 0; i < bits.size(); ++i) values[i] = std::bit_cast<double>(bits[i]);
+template <typename T>
+std::vector<T> from_bytes(const Json& json) {
+  const auto& bytes = json.get_binary();
+  if (bytes.size() % sizeof(T) != 0)
+    throw Error(ErrorKind::internal, "part of a number in a rank's case record");
+  std::vector<T> values(bytes.size() / sizeof(T));
+  if (!bytes.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
   return values;
 }
 
 Json row_to_json(const CaseRecord::Row& row) {
   Json values = Json::object();
-  for (const auto& [name, v] : row.values) values[name] = to_bits(v);
+  for (const auto& [name, v] : row.values) values[name] = to_bytes(v);
   Json integers = Json::object();
-  for (const auto& [name, v] : row.integers) integers[name] = v;
-  return {{"e", row.entity}, {"s", row.source}, {"d", row.destination}, {"t", to_bits(row.t)},
-          {"b", row.block},  {"v", values},     {"i", integers}};
+  for (const auto& [name, v] : row.integers) integers[name] = to_bytes(v);
+  return {{"e", row.entity},          {"s", row.source}, {"d", row.destination}, {"t", to_bytes(row.t)},
+          {"b", to_bytes(row.block)}, {"v", values},     {"i", integers}};
 }
 
 CaseRecord::Row row_from_json(const Json& j) {
@@ -35,10 +42,10 @@ CaseRecord::Row row_from_json(const Json& j) {
   row.entity = j.at("e");
   row.source = j.at("s");
   row.destination = j.at("d");
-  row.t = from_bits(j.at("t"));
-  row.block = j.at("b").get<std::vector<std::int32_t>>();
-  for (const auto& [name, v] : j.at("v").items()) row.values[name] = from_bits(v);
-  for (const auto& [name, v] : j.at("i").items()) row.integers[name] = v.get<std::vector<std::uint64_t>>();
+  row.t = from_bytes<double>(j.at("t"));
+  row.block = from_bytes<std::int32_t>(j.at("b"));
+  for (const auto& [name, v] : j.at("v").items()) row.values[name] = from_bytes<double>(v);
+  for (const auto& [name, v] : j.at("i").items()) row.integers[name] = from_bytes<std::uint64_t>(v);
   return row;
 }
 
@@ -84,7 +91,7 @@ Json state_to_json(const CaseRecord& r) {
           {"miscompares", r.miscompares_},
           {"state", static_cast<int>(r.state_)},
           {"reason", r.reason_},
-          {"times", to_bits({r.warmup_s_, r.timed_s_, r.verify_s_, r.wall_s_, r.core_share_})}};
+          {"times", to_bytes<double>({r.warmup_s_, r.timed_s_, r.verify_s_, r.wall_s_, r.core_share_})}};
 }
 
 void state_from_json(const Json& j, CaseRecord& r) {
@@ -103,7 +110,7 @@ void state_from_json(const Json& j, CaseRecord& r) {
   r.miscompares_ = j.at("miscompares");
   r.state_ = static_cast<results::CaseState>(j.at("state").get<int>());
   r.reason_ = j.at("reason");
-  const auto times = from_bits(j.at("times"));
+  const auto times = from_bytes<double>(j.at("times"));
   r.warmup_s_ = times.at(0);
   r.timed_s_ = times.at(1);
   r.verify_s_ = times.at(2);

@@ -138,7 +138,12 @@ void Collector::take_record(const Message& m, double now) {
   Rank& r = ranks_[static_cast<std::size_t>(m.rank)];
   if (m.number != case_ || r.out) return;
   r.has_record = true;
-  r.record = m.text;
+  try {
+    controller_.take(m.rank, m.text);
+  } catch (const std::exception& e) {
+    end_run(e.what(), in_order(), now);
+    return;
+  }
   if (state_ == State::measuring) end_case_if_all_arrived(now);
 }
 
@@ -151,16 +156,15 @@ void Collector::take_bye(const Message& m, double now) {
 
 void Collector::end_case_if_all_arrived(double now) {
   if (case_ < 0 || !all_active([](const Rank& r) { return r.has_record; })) return;
-  std::vector<std::string> records;
-  for (Rank& r : ranks_) {
-    records.push_back(r.out ? std::string() : std::move(r.record));
-    r.record.clear();
-    r.has_record = false;
+  std::vector<int> ranks;
+  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+    if (!ranks_[i].out) ranks.push_back(static_cast<int>(i));
+    ranks_[i].has_record = false;
   }
   const int ended = case_;
   case_ = -1;
   try {
-    controller_.store(ended, records);
+    controller_.store(ended, ranks);
   } catch (const std::exception& e) {
     end_run(e.what(), in_order(), now);
     return;

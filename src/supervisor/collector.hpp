@@ -59,7 +59,7 @@ class Collector {
     std::string host;
     Snapshot at;
     bool has_record = false;
-    std::string record, trace;
+    std::string trace;
     std::string hung_at;  ///< where it was when the hang was attributed to it
   };
 

@@ -166,7 +166,7 @@ bool Collector::blame_who_left(double now) {
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
     const Rank& r = ranks_[i];
     if (r.out || !r.has_record) continue;
-    const std::string why = controller_.complaint(r.record);
+    const std::string why = controller_.complaint(static_cast<int>(i));
     if (why.empty()) continue;
     found = true;
     lose(static_cast<int>(i), "hang",

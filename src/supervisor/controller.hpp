@@ -38,8 +38,10 @@ class Controller {
   virtual void ready(const std::string& text) = 0;
   /// The next case to run; stores those that are skipped on the way. Throws Error(io).
   virtual Step next() = 0;
-  /// Stores an ended case. `records` by rank; empty = the rank is lost. Throws Error.
-  virtual void store(int case_index, const std::vector<std::string>& records) = 0;
+  /// The record of a rank about the running case, as it arrives. Throws Error.
+  virtual void take(int rank, const std::string& record) = 0;
+  /// Stores an ended case: the records taken of `ranks`, ascending; the others are lost. Throws Error.
+  virtual void store(int case_index, const std::vector<int>& ranks) = 0;
   /// A rank is lost while `case_index` runs (-1: none). Returns the ranks that cannot continue without it,
   /// itself included; all if the run cannot.
   virtual std::vector<int> lost(const Loss& loss, int case_index) = 0;
@@ -50,8 +52,8 @@ class Controller {
   /// Nothing was measured: removes the output.
   virtual void discard() noexcept = 0;
 
-  /// The error in a rank's record; empty without one.
-  virtual std::string complaint(const std::string& record) const = 0;
+  /// The error in the record taken of a rank; empty without one.
+  virtual std::string complaint(int rank) const = 0;
   /// Name of a case in messages.
   virtual std::string case_name(int case_index) const = 0;
   /// Seconds that a phase before the first case may take, by its place in supervisor::Phase.

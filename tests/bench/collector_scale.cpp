@@ -61,7 +61,8 @@ class Timing final : public Controller {
     if (case_ >= short_cases) return {};
     return {case_++, 600.0};
   }
-  void store(int index, const std::vector<std::string>&) override {
+  void take(int, const std::string&) override {}
+  void store(int index, const std::vector<int>&) override {
     const double wall = now_s() - begun_s_, cpu = cpu_s(RUSAGE_SELF) - begun_cpu_s_;
     if (index == 0)
       std::printf("while a case runs: %.2f %% of a core (%.1f s)\n", 100 * cpu / wall, wall);
@@ -88,7 +89,7 @@ class Timing final : public Controller {
     return why.empty() ? 0 : 3;
   }
   void discard() noexcept override {}
-  std::string complaint(const std::string&) const override { return {}; }
+  std::string complaint(int) const override { return {}; }
   std::string case_name(int index) const override { return "case " + std::to_string(index); }
   double phase_deadline_s(unsigned) const override { return 300; }
   double silence_s() const override { return 15; }

@@ -100,6 +100,33 @@ TEST_F(ResultsFile, DirectoryAndRecoveredFileAreEqual) {
   EXPECT_THAT(check_file(file_), testing::IsEmpty());
 }
 
+TEST_F(ResultsFile, ALargeCaseIsWrittenWithoutAnImageInMemory) {
+  constexpr std::size_t samples = 1 << 20;
+  CaseBundle bundle = example::bundle(0);
+  CaseData& data = bundle.data;
+  const std::size_t rows = data.entity.size();
+  data.sample.resize(samples), data.block.resize(samples);
+  data.t.assign(rows * samples, 0.5);
+  std::erase_if(data.metrics, [](const Metric& m) { return m.per_sample; });
+  data.arrays.clear();
+  const double bytes = 8.0 * static_cast<double>(data.t.size());
+  const auto peak = [] {
+    rusage used{};
+    getrusage(RUSAGE_SELF, &used);
+    return 1024.0 * static_cast<double>(used.ru_maxrss);
+  };
+  ChildProcess child("a writer", [&] {
+    Writer writer = Writer::create(file_, example::start(1), false);
+    const double before = peak();
+    writer.add_case(bundle);
+    return peak() - before < bytes / 2 ? 0 : 1;
+  });
+  EXPECT_EQ(child.wait(), 0);
+  const Results read = load(partial_);
+  ASSERT_EQ(read.cases.size(), 1u);
+  EXPECT_EQ(read.cases[0].t, data.t);
+}
+
 TEST_F(ResultsFile, FailedMergeKeepsTheVerdict) {
   {
     Writer writer = started(3);

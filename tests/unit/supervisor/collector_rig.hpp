@@ -16,7 +16,8 @@ class FakeController final : public Controller {
  public:
   int cases = 3;
   bool started_ = false, fails_to_store = false, fails_to_start = false;
-  std::map<int, std::vector<std::string>> stored;
+  std::map<int, std::vector<std::string>> stored;  ///< by case and rank; empty: without its record
+  std::map<int, std::string> taken;
   std::vector<std::string> losses, events;
   std::string why = "not finished";
   bool discarded = false;
@@ -38,9 +39,15 @@ class FakeController final : public Controller {
     if (next_case >= cases || (next_case == 2 && !lost_nodes.empty())) return {-1, 0, false};
     return {next_case++, 10.0, false};
   }
-  void store(int case_index, const std::vector<std::string>& records) override {
+  void take(int rank, const std::string& record) override {
+    if (record == "no record") throw Error(ErrorKind::internal, "it cannot be decoded");
+    taken[rank] = record;
+  }
+  void store(int case_index, const std::vector<int>& ranks) override {
     if (fails_to_store) throw Error(ErrorKind::io, "disk full");
-    stored[case_index] = records;
+    stored[case_index].resize(4);
+    for (const int rank : ranks) stored[case_index][static_cast<std::size_t>(rank)] = taken.at(rank);
+    taken.clear();
   }
   std::vector<int> lost(const Loss& loss, int case_index) override {
     losses.push_back(loss.kind + ": " + loss.text);
@@ -57,9 +64,7 @@ class FakeController final : public Controller {
     return reason.empty() && lost_nodes.empty() ? 0 : 3;
   }
   void discard() noexcept override { discarded = true; }
-  std::string complaint(const std::string& record) const override {
-    return record == "broken" ? "it broke" : "";
-  }
+  std::string complaint(int rank) const override { return taken.at(rank) == "broken" ? "it broke" : ""; }
   std::string case_name(int index) const override { return "case" + std::to_string(index); }
   double phase_deadline_s(unsigned) const override { return 20; }
   double silence_s() const override { return 6; }

@@ -81,6 +81,14 @@ TEST_F(CollectorTest, RankThatLeftACollectiveIsBlamed) {
   EXPECT_THAT(controller.losses[0], ::testing::ContainsRegex("rank 1 on node00 left case0 .*it broke"));
 }
 
+TEST_F(CollectorTest, ARecordThatCannotBeDecodedEndsTheRun) {
+  begin();
+  record(0, {0, 1});
+  EXPECT_THAT(controller.taken, ::testing::SizeIs(2)) << "taken before the others arrive";
+  say(2, MessageType::record, 0, "no record");
+  EXPECT_THAT(controller.why, ::testing::HasSubstr("cannot be decoded"));
+}
+
 TEST_F(CollectorTest, ACaseThatMovesOnIsLateAndNoHang) {
   begin();
   pass(60, {{0, running(0, Call::receive, 1)}, {1, running(0, Call::send, 0)}}, {}, {1});

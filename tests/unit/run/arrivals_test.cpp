@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/arrivals.hpp"
+
+#include <gtest/gtest.h>
+
+#include "base/error.hpp"
+#include "run/assemble.hpp"
+#include "run/controller.hpp"
+
+namespace assay {
+namespace {
+
+std::string report(double value, const std::string& unit = "B/s") {
+  CaseRecord record;
+  record.declare({"bandwidth", unit, results::Better::higher});
+  auto& row = record.add_row(0);
+  row.t = {1}, row.block = {0}, row.values["bandwidth"] = {value};
+  return to_text(CaseReport{record.serialize(), "[[\"node\",\"n\",\"c\",1,2]]", "", {"slow"}});
+}
+
+TEST(Arrivals, OfALostRankComesAnEmptyRecordInItsPlace) {
+  Arrivals arrivals;
+  for (const int rank : {7, 2, 5}) arrivals.take(rank, report(rank));
+  const auto ended = arrivals.end({2, 7}, {2, 5, 7, 9});
+  EXPECT_TRUE(ended.any);
+  EXPECT_FALSE(ended.all);
+  ASSERT_EQ(ended.records.size(), 4u);
+  EXPECT_EQ(ended.records[0].rows_.at(0).values.at("bandwidth"), std::vector<double>{2});
+  EXPECT_TRUE(ended.records[1].rows_.empty());
+  EXPECT_EQ(ended.records[2].rows_.at(0).values.at("bandwidth"), std::vector<double>{7});
+  EXPECT_EQ(ended.unfired[2], std::vector<std::string>{"slow"});
+  EXPECT_TRUE(ended.unfired[1].empty());
+  EXPECT_EQ(ended.news.counters.size(), 2u);
+  EXPECT_FALSE(arrivals.end({2, 5, 7}, {2, 5, 7}).any) << "forgotten once they are given out";
+}
+
+TEST(Arrivals, MetricsInCommonAreKeptOnce) {
+  Arrivals arrivals;
+  for (const int rank : {1, 0, 2}) arrivals.take(rank, report(rank));
+  const auto ended = arrivals.end({0, 1, 2}, {0, 1, 2});
+  EXPECT_EQ(ended.records[0].metrics_.size(), 1u);
+  EXPECT_TRUE(ended.records[1].metrics_.empty());
+  EXPECT_TRUE(ended.records[2].metrics_.empty());
+}
+
+TEST(Arrivals, AnotherDeclarationIsStillFound) {
+  Topology topology;
+  topology.nodes.push_back({});
+  topology.nodes[0].hostname = topology.nodes[0].id = "n";
+  topology.ranks.push_back({});
+  EntityTable entities(topology);
+  Arrivals arrivals;
+  arrivals.take(0, report(1));
+  arrivals.take(1, report(1, "s"));
+  Case c;
+  c.suite = "memory", c.name = "read";
+  EXPECT_THROW(assemble(c, arrivals.end({0, 1}, {0, 1}).records, entities, ""), Error);
+}
+
+TEST(Arrivals, WhatIsNoReportIsAnError) { EXPECT_THROW(Arrivals().take(0, "2:{}nonsense"), std::exception); }
+
+}  // namespace
+}  // namespace assay
