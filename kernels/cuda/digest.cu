@@ -49,7 +49,17 @@ __global__ void __launch_bounds__(threads)
     atomicAdd(reinterpret_cast<unsigned long long*>(sum), static_cast<unsigned long long>(mine));
 }
 
+__global__ void __launch_bounds__(threads) poison_kernel(std::uint64_t* words, std::size_t count) {
+  for (std::size_t i = poison_step * global_thread(); i < count; i += poison_step * global_threads())
+    __stcs(words + i, poison_word);
+}
+
 }  // namespace
+
+void poison(void* data, std::size_t bytes, void* stream) {
+  const unsigned blocks = resident_blocks(poison_kernel, threads, 0, bytes / 8 / (poison_step * threads) + 1);
+  launch(poison_kernel, dim3(blocks), dim3(threads), 0, stream, static_cast<std::uint64_t*>(data), bytes / 8);
+}
 
 void digest(const void* data, std::size_t bytes, std::uint64_t first_word, std::uint64_t* sum, void* stream) {
   const std::size_t pairs = bytes / 16;

@@ -20,4 +20,10 @@ std::uint64_t digest(const void* data, std::size_t bytes, std::uint64_t first_wo
   return total;
 }
 
+void poison(void* data, std::size_t bytes) noexcept {
+  auto* words = static_cast<unsigned char*>(data);
+  for (std::size_t i = 0; i < bytes / 8; i += poison_step)
+    std::memcpy(words + 8 * i, &poison_word, sizeof poison_word);
+}
+
 }  // namespace assay::kernels::host

@@ -4,6 +4,7 @@
 #include "base/error.hpp"
 
 #include "device/memory_ops.hpp"
+#include "kernels/digest.hpp"
 
 namespace assay {
 
@@ -66,6 +67,14 @@ Matmul plain_product(NumType type, const GemmShape& shape, Output output) noexce
   const bool b_by_columns = type == NumType::fp8 || type == NumType::int8;
   return {shape.m, shape.n, shape.k, false, b_by_columns, false, output};
 }
+
+std::vector<std::uint64_t> Device::digests(std::span<const void* const> data, std::size_t bytes) {
+  std::vector<std::uint64_t> all;
+  for (const void* one : data) all.push_back(digest(one, bytes));
+  return all;
+}
+
+void Device::poison(void* data, std::size_t bytes) { kernels::host::poison(data, bytes); }
 
 void Device::payload_fill(kernels::PayloadKey key, void* data, std::size_t bytes) {
   kernels::host::payload_fill(key, data, bytes);

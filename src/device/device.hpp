@@ -144,6 +144,10 @@ class Device {
   /// Order-independent 64-bit digest of the bytes (sum over 8-byte words of mix64(word, index)); see
   /// kernels/digest.hpp.
   virtual std::uint64_t digest(const void* data, std::size_t bytes) = 0;
+  /// Of several results of `bytes` each: queued one behind the other, with one wait for all.
+  virtual std::vector<std::uint64_t> digests(std::span<const void* const> data, std::size_t bytes);
+  /// Marks a result, so that one that is not written again is not taken for a new one (kernels/digest.hpp).
+  virtual void poison(void* data, std::size_t bytes);
 
   /// One pass of a bandwidth kernel over `count` doubles per array by all threads.
   virtual void stream(kernels::StreamOp op, double* a, const double* b, const double* c,

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "kernels/pattern.hpp"
@@ -43,6 +44,8 @@ class MemoryOps {
   /// Host memory that the device reaches by itself (pinned), in NUMA domain `numa` (the system's number; -1:
   /// any). Stays until the next call. Throws Error(resource).
   virtual void* host_buffer(int numa, std::size_t bytes) = 0;
+  /// How it came to lie there: "bound", "first touch" where the system refuses to bind it, or "any".
+  virtual std::string host_buffer_way() const = 0;
   /// Queues a copy between that and the device's memory, in a queue of its own for each way: they overlap.
   virtual void start_copy(CopyWay way, void* to, const void* from, std::size_t bytes) = 0;
   /// Waits for both queues.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <string>
 #include <utility>
 
@@ -75,21 +76,26 @@ void VerifiedProduct::queue(std::uint64_t repetitions) {
   }
 }
 
-void VerifiedProduct::poison(std::size_t slot) {
-  device_.stream(kernels::StreamOp::write, reinterpret_cast<double*>(c(slot)), nullptr, nullptr,
-                 layout_.result_bytes / sizeof(double));
-}
+void VerifiedProduct::poison(std::size_t slot) { device_.poison(c(slot), layout_.result_bytes); }
 
 void VerifiedProduct::check() {
-  for (std::size_t slot = 0; slot < layout_.outputs; ++slot) {
-    if (!written_[slot]) continue;
-    written_[slot] = false;
-    const std::uint64_t digest = digest_of(slot);
-    auto& reference = reference_[slot % layout_.inputs];
-    if (!reference) reference = digest;
-    if (digest != *reference) report(slot, digest, *reference);
-    poison(slot);
+  std::vector<std::size_t> slots;
+  std::vector<const void*> results;
+  for (std::size_t slot = 0; slot < layout_.outputs; ++slot)
+    if (written_[slot]) {
+      slots.push_back(slot);
+      results.push_back(c(slot));
+    }
+  written_.assign(layout_.outputs, false);
+  const auto digests = device_.digests(results, layout_.result_bytes);
+  std::map<std::size_t, std::uint64_t> wrong;  // digests by slot
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    auto& reference = reference_[slots[i] % layout_.inputs];
+    if (!reference) reference = digests[i];
+    if (digests[i] != *reference) wrong[slots[i]] = digests[i];
   }
+  while (!wrong.empty()) report(wrong);
+  for (const std::size_t slot : slots) poison(slot);
   device_.synchronize();
 }
 
@@ -114,37 +120,38 @@ std::uint64_t VerifiedProduct::digest() {
   return all;
 }
 
-void VerifiedProduct::report(std::size_t slot, std::uint64_t digest, std::uint64_t reference) {
+/// The first of `wrong`, which leaves it, as does another one whose place has to serve as scratch.
+void VerifiedProduct::report(std::map<std::size_t, std::uint64_t>& wrong) {
+  const auto [slot, digest] = *wrong.begin();
+  wrong.erase(wrong.begin());
+  const std::size_t pair = slot % layout_.inputs;
+  const std::uint64_t reference = *reference_[pair];
   const WrongElement somewhere{0, reference, digest, digest};
   constexpr int searches = 8;
   if (++reports_ > searches) return hooks_.wrong(somewhere, 1);
-  const std::size_t pair = slot % layout_.inputs;
-  const std::size_t scratch = (slot + 1) % layout_.outputs;
-  if (written_[scratch]) hold(scratch);
+  std::size_t scratch = (slot + 1) % layout_.outputs;
+  while (wrong.contains(scratch)) scratch = (scratch + 1) % layout_.outputs;
+  if (scratch == slot) {
+    const auto other = wrong.extract(wrong.begin());
+    scratch = other.key();
+    const std::uint64_t right = *reference_[scratch % layout_.inputs];
+    hooks_.wrong({0, right, other.mapped(), other.mapped()}, 1);
+  }
   compute(pair, scratch);
   device_.synchronize();
-  const WrongElements wrong =
+  const WrongElements found =
       compare_bits_on_device(device_, c(slot), c(scratch), elements(), element_bytes());
   const bool repeats = digest_of(scratch) == reference;
   poison(scratch);
-  if (!repeats || wrong.count == 0) {
+  if (!repeats || found.count == 0) {
     hooks_.lost(repeats ? "a result differs from the first one of its inputs and cannot be located: computed "
                           "again it is right"
                         : "a result differs from the first one of its inputs and cannot be located: computed "
                           "again it is different once more");
     return hooks_.wrong(somewhere, 1);
   }
-  for (std::size_t i = 0; i < wrong.first.size(); ++i)
-    hooks_.wrong(wrong.first[i], i + 1 == wrong.first.size() ? wrong.count - i : 1);
-}
-
-/// Checks a slot that is about to serve as scratch and was not checked yet.
-void VerifiedProduct::hold(std::size_t slot) {
-  written_[slot] = false;
-  const std::uint64_t digest = digest_of(slot);
-  auto& reference = reference_[slot % layout_.inputs];
-  if (!reference) reference = digest;
-  if (digest != *reference) hooks_.wrong({0, *reference, digest, digest}, 1);
+  for (std::size_t i = 0; i < found.first.size(); ++i)
+    hooks_.wrong(found.first[i], i + 1 == found.first.size() ? found.count - i : 1);
 }
 
 }  // namespace assay::workload

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -80,8 +81,7 @@ class VerifiedProduct {
 
   void compute(std::size_t pair, std::size_t slot);
   void poison(std::size_t slot);
-  void report(std::size_t slot, std::uint64_t digest, std::uint64_t reference);
-  void hold(std::size_t slot);
+  void report(std::map<std::size_t, std::uint64_t>& wrong);
 
   Device& device_;
   NumType type_;

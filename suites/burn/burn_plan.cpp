@@ -115,6 +115,9 @@ class Planner {
     m.type = type_;
     m.n = n_;
     const std::size_t memory = input_.memory_per_rank_bytes;
+    // A GPU would rest while it is waited for: 16 products of n = 8192 take more than 10 ms.
+    if (gpu_) m.results = 16;
+    while (m.results > 2 && m.product().bytes() > memory / 4) m.results /= 2;
     while (m.n > 256 && m.product().bytes() > memory / 4) m.n /= 2;
     m.links_bytes = gpu_ ? 128 * mib : 4 * mib;
     while (m.links_bytes > mib / 16 && 2 * links_slots * m.links_bytes > memory / 4) m.links_bytes /= 2;
@@ -128,15 +131,11 @@ class Planner {
     // Filling and checking all of the memory, at what even a slow core reaches; products that warm up; data
     // of the sums.
     c.overhead_seconds = 1 + 2 * static_cast<double>(m.memory_bytes) / (gpu_ ? 1e11 : 5e8);
-    c.parameters = {{"mode", "together"},
-                    {"parts", fmt::format("{}", fmt::join(names, ","))},
-                    {"dtype", to_string(m.type)},
-                    {"n", m.n},
-                    {"memory_bytes", m.memory_bytes},
-                    {"links_bytes", m.links_bytes},
-                    {"duration_s", m.duration_s},
-                    {"ramp_s", m.ramp_s},
-                    {"distribution", "uniform[-1,1)"}};
+    c.parameters = {{"mode", "together"},           {"parts", fmt::format("{}", fmt::join(names, ","))},
+                    {"dtype", to_string(m.type)},   {"n", m.n},
+                    {"results", m.results},         {"memory_bytes", m.memory_bytes},
+                    {"links_bytes", m.links_bytes}, {"duration_s", m.duration_s},
+                    {"ramp_s", m.ramp_s},           {"distribution", "uniform[-1,1)"}};
     if (m.parts.empty())
       c.not_applicable = "none of the requested parts exists here";
     else if (m.memory_bytes < granule || c.bytes > memory)
@@ -251,6 +250,7 @@ Mixed mixed_of(const Case& c) {
   }
   m.type = num_type(c.parameters.at("dtype").get<std::string>()).value();
   m.n = c.parameters.at("n");
+  m.results = c.parameters.value("results", m.results);
   m.memory_bytes = c.parameters.at("memory_bytes");
   m.links_bytes = c.parameters.at("links_bytes");
   m.duration_s = c.parameters.at("duration_s");

@@ -29,6 +29,7 @@ struct Mixed {
   std::vector<Component> parts;
   NumType type = NumType::fp64;
   std::size_t n = 0;             ///< of the products
+  std::size_t results = 2;       ///< of products that follow each other before they are checked
   std::size_t memory_bytes = 0;  ///< kept under test
   std::size_t links_bytes = 0;   ///< of one all-reduce
   double duration_s = 0, ramp_s = 0;
@@ -41,7 +42,9 @@ struct Mixed {
   }
   bool has(Component part) const noexcept;
   workload::ProductLayout product() const {
-    return workload::make_product_layout(type, {n, n, n}, 0, ~std::uint64_t{0});
+    const GemmShape shape{n, n, n};
+    return workload::with_batch(workload::make_product_layout(type, shape, 0, ~std::uint64_t{0}),
+                                static_cast<double>(results) * shape.flops(), shape, ~std::uint64_t{0});
   }
   /// Arena: products, then the memory under test, then the buffers of the links, each on 2 MiB of its own.
   std::size_t memory_at() const;

@@ -8,6 +8,7 @@
 #include "suites/memory/stream_data.hpp"
 #include "tests/kernels/gpu_train_rig.hpp"
 #include "transport/cuda/device_memory.hpp"
+#include "workload/verified_product.hpp"
 
 namespace assay {
 namespace {
@@ -58,6 +59,29 @@ TEST(EmulatedCosts, DigestIsOneReadAndOneAtomicForEachBlock) {
   EXPECT_EQ(cost.loaded, bytes);
   EXPECT_EQ(cost.straddling, 0u);
   EXPECT_EQ(cost.atomics, 8u) << "one block on each multiprocessor of the emulation";
+}
+
+TEST(EmulatedCosts, ABatchOfProductsIsCheckedWithOneCopyAndSparsePoison) {
+  constexpr std::size_t n = 256, products = 8;
+  const std::unique_ptr<Device> device = train::first_gpu();
+  const GemmShape shape{n, n, n};
+  const auto layout = workload::with_batch(workload::make_product_layout(NumType::fp32, shape, 0, 1 << 30),
+                                           products * shape.flops(), shape, 1 << 30);
+  ASSERT_EQ(layout.outputs, products);
+  device->reserve(layout.bytes());
+  workload::VerifiedProduct product(*device, NumType::fp32, shape, layout, device->arena().data(),
+                                    RandomStream(7, "costs"),
+                                    {[](void*, std::size_t, std::size_t) {},
+                                     [](const workload::WrongElement&, std::uint64_t) { ADD_FAILURE(); },
+                                     [](const char*) { ADD_FAILURE(); }});
+  product.queue(products);
+  device->synchronize();
+  const emulation::Counts cost = cost_of([&] { product.check(); });
+  EXPECT_EQ(cost.launches, 2 * products) << "a digest and a poison for each";
+  EXPECT_EQ(cost.waits, 2u) << "for all digests, and for the poison";
+  EXPECT_EQ(cost.loaded, products * layout.result_bytes);
+  EXPECT_LT(cost.stored, products * layout.result_bytes / 100);
+  EXPECT_GT(cost.stored, 0u);
 }
 
 TEST(EmulatedCosts, SecondStreamsSleepWhileTheyWait) {

@@ -3,6 +3,7 @@
 // refuse a call, count what was asked of it.
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -17,6 +18,7 @@
 #include "base/error.hpp"
 #include "device/corrupt.hpp"
 #include "device/cuda/cuda_backend.hpp"
+#include "device/cuda/cuda_memory_ops.hpp"
 #include "device/memory_ops.hpp"
 #include "fresh.hpp"
 #include "tests/kernels/cuda_contract.hpp"
@@ -111,14 +113,31 @@ TEST_F(EmulatedDevice, HostMemoryLiesInTheDomainOfItsNameOrIsRefused) {
   ASSERT_EQ(syscall(SYS_getcpu, nullptr, &here, nullptr), 0);
   const auto in_domain = [&](int numa) { return ops->host_buffer(numa, 1 << 20) != nullptr; };
   EXPECT_TRUE(in_domain(static_cast<int>(here)));
+  EXPECT_EQ(ops->host_buffer_way(), "bound");
   EXPECT_TRUE(in_domain(-1));
+  EXPECT_EQ(ops->host_buffer_way(), "any");
   EXPECT_THROW(in_domain(1000), Error) << "there is no such domain";
   std::thread([&] {
     refuse_binding();
-    // The system puts memory where the thread runs, unless that has none.
+    // The system puts memory where the thread runs that touches it, unless that domain has none.
     EXPECT_TRUE(in_domain(static_cast<int>(here)));
+    EXPECT_EQ(ops->host_buffer_way(), "first touch");
     EXPECT_THROW(in_domain(static_cast<int>(here) + 1), Error) << "it lies elsewhere";
   }).join();
+}
+
+TEST_F(EmulatedDevice, MemoryIsTouchedByAThreadOfTheDomain) {
+  cpu_set_t allowed;
+  ASSERT_EQ(sched_getaffinity(0, sizeof allowed, &allowed), 0);
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (!CPU_ISSET(static_cast<std::size_t>(cpu), &allowed)) continue;
+    int ran_on = -1;
+    EXPECT_TRUE(assay::cuda::run_on({cpu}, [&] { ran_on = sched_getcpu(); }));
+    EXPECT_EQ(ran_on, cpu);
+  }
+  bool ran = false;
+  EXPECT_FALSE(assay::cuda::run_on({}, [&] { ran = true; })) << "a domain without CPUs";
+  EXPECT_FALSE(ran);
 }
 
 }  // namespace

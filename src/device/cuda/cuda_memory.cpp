@@ -98,13 +98,26 @@ void CudaDevice::fill_integer(NumType type, void* data, std::size_t count, std::
 }
 
 std::uint64_t CudaDevice::digest(const void* data, std::size_t bytes) {
-  auto* sum = scratch_.as<std::uint64_t>();
-  check(cudaMemsetAsync(sum, 0, sizeof(*sum), stream_), "cudaMemset");
-  kernels::cuda::digest(data, bytes, 0, sum, stream_);
-  check_launch("digest");
-  std::uint64_t result = 0;
-  copy_to_host(&result, sum, sizeof(result));
-  return result;
+  return digests({&data, 1}, bytes).front();
+}
+
+std::vector<std::uint64_t> CudaDevice::digests(std::span<const void* const> data, std::size_t bytes) {
+  std::vector<std::uint64_t> results(data.size());
+  const std::size_t most = scratch_.bytes() / sizeof(std::uint64_t);
+  auto* sums = scratch_.as<std::uint64_t>();
+  for (std::size_t done = 0; done < data.size(); done += most) {
+    const std::size_t part = std::min(most, data.size() - done), part_bytes = part * sizeof(*sums);
+    check(cudaMemsetAsync(sums, 0, part_bytes, stream_), "cudaMemset");
+    for (std::size_t i = 0; i < part; ++i) kernels::cuda::digest(data[done + i], bytes, 0, sums + i, stream_);
+    check_launch("digest");
+    copy_to_host(results.data() + done, sums, part_bytes);
+  }
+  return results;
+}
+
+void CudaDevice::poison(void* data, std::size_t bytes) {
+  kernels::cuda::poison(data, bytes, stream_);
+  check_launch("poison");
 }
 
 void CudaDevice::stream(kernels::StreamOp op, double* a, const double* b, const double* c,

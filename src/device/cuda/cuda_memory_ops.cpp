@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/cuda/cuda_memory_ops.hpp"
 
+#include <pthread.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -12,8 +14,10 @@
 #include <cstring>
 #include <fstream>
 #include <sstream>
+#include <thread>
 
 #include "base/error.hpp"
+#include "base/system.hpp"
 #include "kernels/onchip.hpp"
 
 namespace assay::cuda {
@@ -65,7 +69,26 @@ kernels::ErrorRecord probe_record(const DeviceRecord& r) {
   return record;
 }
 
+std::vector<int> cpus_of_domain(int numa) {
+  std::ifstream list("/sys/devices/system/node/node" + std::to_string(numa) + "/cpulist");
+  std::string text;
+  return std::getline(list, text) ? parse_cpu_list(text) : std::vector<int>();
+}
+
 }  // namespace
+
+bool run_on(const std::vector<int>& cpus, const std::function<void()>& work) {
+  cpu_set_t mask;
+  CPU_ZERO(&mask);
+  for (const int cpu : cpus)
+    if (cpu >= 0 && cpu < CPU_SETSIZE) CPU_SET(static_cast<std::size_t>(cpu), &mask);
+  bool bound = false;
+  std::thread([&] {
+    bound = pthread_setaffinity_np(pthread_self(), sizeof mask, &mask) == 0;
+    if (bound) work();
+  }).join();
+  return bound;
+}
 
 CudaMemoryOps::CudaMemoryOps(const cudaDeviceProp& properties, cudaStream_t stream)
     : properties_(properties), stream_(stream) {
@@ -148,7 +171,10 @@ void* CudaMemoryOps::host_buffer(int numa, std::size_t bytes) {
     throw Error(ErrorKind::resource, "no " + std::to_string(bytes) + " bytes of host memory");
   host_bytes_ = bytes;
   const int refused = numa < 0 ? 0 : bind_to(numa, memory, bytes);
-  std::memset(memory, 0, bytes);
+  const auto touch = [&] { std::memset(memory, 0, bytes); };
+  // The kernel puts a page where the thread runs that touches it first, if there is room.
+  if (refused == 0 || !run_on(cpus_of_domain(numa), touch)) touch();
+  host_way_ = numa < 0 ? "any" : refused == 0 ? "bound" : "first touch";
   if (refused != 0 && !lies_in(numa, memory)) {
     munmap(memory, bytes);
     throw Error(ErrorKind::resource, "host memory cannot be bound to NUMA domain " + std::to_string(numa) +

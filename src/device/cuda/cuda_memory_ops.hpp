@@ -2,10 +2,17 @@
 // Private to src/device/cuda.
 #pragma once
 
+#include <functional>
+#include <string>
+#include <vector>
+
 #include "device/cuda/cuda_device.hpp"
 #include "device/memory_ops.hpp"
 
 namespace assay::cuda {
+
+/// Runs `work` on a thread that may use these CPUs only; false, and not run, where the system refuses that.
+bool run_on(const std::vector<int>& cpus, const std::function<void()>& work);
 
 class CudaMemoryOps final : public MemoryOps {
  public:
@@ -16,6 +23,7 @@ class CudaMemoryOps final : public MemoryOps {
 
   OnChipResult on_chip(OnChip test, std::uint64_t key) override;
   void* host_buffer(int numa, std::size_t bytes) override;
+  std::string host_buffer_way() const override { return host_way_; }
   void start_copy(CopyWay way, void* to, const void* from, std::size_t bytes) override;
   void finish_copies() override;
 
@@ -30,6 +38,7 @@ class CudaMemoryOps final : public MemoryOps {
   Buffer region_, errors_;
   void* host_ = nullptr;
   std::size_t host_bytes_ = 0;
+  const char* host_way_ = "";
 };
 
 }  // namespace assay::cuda

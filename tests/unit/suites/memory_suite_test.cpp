@@ -216,6 +216,7 @@ class FakeOps final : public MemoryOps {
     std::memcpy(to, from, bytes);
     if (after_copy) after_copy(to, bytes);
   }
+  std::string host_buffer_way() const override { return "bound"; }
   void finish_copies() override {}
 
  private:
