@@ -29,5 +29,10 @@ inline constexpr const char* gpu_link_width = "pcie_width";
 inline constexpr const char* gpu_max_link_width = "pcie_width_max";
 inline constexpr const char* nvlinks = "nvlinks";
 inline constexpr const char* nvlinks_up = "nvlinks_up";
+// States that mean something by themselves: what others have does not matter.
+inline constexpr const char* fabric = "fabric_info";
+inline constexpr const char* fabric_trouble = "fabric_trouble_info";
+inline constexpr const char* recovery_action = "recovery_action_info";
+inline constexpr const char* sram_threshold = "sram_threshold_info";
 
 }  // namespace assay::results::inventory

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "suite/gpu_bound.hpp"
 
+#include <string_view>
+
 #include "measure/statistics.hpp"
 
 namespace assay {
@@ -11,10 +13,15 @@ Gpu own_gpu(const RankEnvironment& environment) {
   return environment.topology.my_node().gpus[static_cast<std::size_t>(me.gpu)];
 }
 
-void declare_bound(const results::MetricSpec& share, const GpuBound& bound, Context& context) {
-  context.record.declare(share);
-  context.record.parameter("bound", bound.by);
-  context.record.parameter("bound_floor", bound.floor);
+void declare_bound(const results::MetricSpec& share, const GpuBound& bound, CaseRecord& record) {
+  record.declare(share);
+  record.parameter("bound", bound.by);
+  record.parameter("bound_floor", bound.floor);
+}
+
+GpuBound part_bound(const GpuBound& of_case, const GpuBound& part) {
+  const bool same = std::string_view(part.by) == of_case.by && part.floor >= of_case.floor;
+  return same ? part : GpuBound{unsupported, of_case.by, of_case.floor};
 }
 
 void add_bound_share(CaseRecord::Row& row, const std::string& rate, const GpuBound& bound) {

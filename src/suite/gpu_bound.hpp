@@ -26,7 +26,9 @@ Gpu own_gpu(const RankEnvironment& environment);
 
 /// Declares `bound_share` and stores what bounds the case. The rate of the case is judged against it where
 /// its declaration has the floor `gpu_bound`.
-void declare_bound(const results::MetricSpec& share, const GpuBound& bound, Context& context);
+void declare_bound(const results::MetricSpec& share, const GpuBound& bound, CaseRecord& record);
+/// Of a part of a case between GPUs: none where another bound holds for it than for the case.
+GpuBound part_bound(const GpuBound& of_case, const GpuBound& part);
 /// NaN where the bound is not known.
 void add_bound_share(CaseRecord::Row& row, const std::string& rate, const GpuBound& bound);
 

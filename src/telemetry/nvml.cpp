@@ -81,6 +81,9 @@ nvml::Functions load(void* library) {
   ASSAY_FIND(nvmlDeviceGetCurrPcieLinkWidth), ASSAY_FIND(nvmlDeviceGetMaxPcieLinkWidth);
   ASSAY_FIND(nvmlDeviceGetMemoryBusWidth), ASSAY_FIND(nvmlDeviceGetNumGpuCores);
   ASSAY_FIND(nvmlDeviceGetNvLinkState), ASSAY_FIND(nvmlDeviceGetNvLinkErrorCounter);
+  ASSAY_FIND(nvmlDeviceGetNvLinkVersion), ASSAY_FIND(nvmlDeviceGetNvLinkRemoteDeviceType);
+  ASSAY_FIND(nvmlDeviceGetNvLinkRemotePciInfo_v2), ASSAY_FIND(nvmlDeviceGetGpuFabricInfoV);
+  ASSAY_FIND(nvmlDeviceGetSramEccErrorStatus);
   ASSAY_FIND(nvmlDeviceGetCudaComputeCapability), ASSAY_FIND(nvmlDeviceGetTotalEnergyConsumption);
   ASSAY_FIND(nvmlDeviceGetTemperature), ASSAY_FIND(nvmlDeviceGetUtilizationRates);
   ASSAY_FIND(nvmlDeviceGetCurrentClocksEventReasons), ASSAY_FIND(nvmlDeviceGetCurrentClocksThrottleReasons);

@@ -88,6 +88,8 @@ class Nvml {
   void describe_identity(int gpu, Gpu& out) const;
   void describe_limits(int gpu, Gpu& out) const;
   void describe_modes(int gpu, Gpu& out) const;
+  void describe_links(int gpu, Gpu& out) const;
+  void describe_states(int gpu, Gpu& out) const;
   Reading one_link(int gpu, unsigned link, int which) const;
   int major_capability(nvml::Device device) const;
   std::vector<unsigned> links_up(nvml::Device device) const;

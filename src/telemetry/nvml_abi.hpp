@@ -63,6 +63,29 @@ struct FieldValue {
 static_assert(sizeof(FieldValue) == 40 && offsetof(FieldValue, type) == 24 &&
               offsetof(FieldValue, value) == 32);
 
+/// nvmlGpuFabricInfo_v2_t.
+struct FabricInfo {
+  unsigned version;
+  unsigned char cluster[16];
+  Return status;  ///< of a registration that is completed
+  unsigned clique;
+  unsigned char state;
+  unsigned health;  ///< two bits for each fabric_fault: 1 true, 2 false
+};
+static_assert(sizeof(FabricInfo) == 36 && offsetof(FabricInfo, health) == 32);
+inline constexpr unsigned fabric_version = sizeof(FabricInfo) | 2U << 24;
+inline constexpr unsigned char fabric_not_supported = 0, fabric_not_started = 1, fabric_in_progress = 2,
+                               fabric_completed = 3;
+
+/// nvmlEccSramErrorStatus_v1_t: counts, and whether they exceed what the part is replaced at.
+struct SramStatus {
+  unsigned version;
+  unsigned long long counts[11];
+  unsigned exceeded;
+};
+static_assert(sizeof(SramStatus) == 104 && offsetof(SramStatus, exceeded) == 96);
+inline constexpr unsigned sram_version = sizeof(SramStatus) | 1U << 24;
+
 struct EventData {
   Device device;
   unsigned long long type, data;
@@ -78,6 +101,7 @@ inline constexpr int counter_volatile = 0;
 inline constexpr int location_sram = 7;
 inline constexpr int link_replay = 0, link_recovery = 1, link_crc_flit = 2, link_crc_data = 3;
 inline constexpr unsigned most_links = 36;
+inline constexpr int link_end_gpu = 0, link_end_switch = 2;
 inline constexpr unsigned long long event_xid = 0x8;
 
 // Fields of nvmlDeviceGetFieldValues. The NVLink fields 32 to 59 and 96 to 119 are left out on purpose: since
@@ -87,8 +111,9 @@ inline constexpr unsigned violation_power = 74, violation_thermal = 75, violatio
                           violation_board_limit = 77, violation_low_utilization = 78,
                           violation_reliability = 79, memory_temperature = 82, total_energy = 83,
                           nvlink_replay = 161, nvlink_recovery = 162, nvlink_crc = 163,
-                          pcie_correctable = 173, pcie_nonfatal = 179, pcie_fatal = 180,
-                          nvlink5_received_errors = 208, nvlink5_link_integrity = 211, nvlink5_recovery = 215,
+                          nvlink_speed = 164,  ///< MB/s of a link, one way, framing included
+    pcie_correctable = 173, pcie_nonfatal = 179, pcie_fatal = 180, nvlink5_received_errors = 208,
+                          nvlink5_link_integrity = 211, nvlink5_recovery = 215, recovery_action = 230,
                           violation_sw_thermal = 269, violation_hw_thermal = 270, violation_hw_brake = 271;
 }  // namespace field
 
@@ -132,6 +157,11 @@ struct Functions {
   Return (*nvmlDeviceGetNumGpuCores)(Device, unsigned*) = nullptr;
   Return (*nvmlDeviceGetNvLinkState)(Device, unsigned, int*) = nullptr;
   Return (*nvmlDeviceGetNvLinkErrorCounter)(Device, unsigned, int, unsigned long long*) = nullptr;
+  Return (*nvmlDeviceGetNvLinkVersion)(Device, unsigned, unsigned*) = nullptr;
+  Return (*nvmlDeviceGetNvLinkRemoteDeviceType)(Device, unsigned, int*) = nullptr;
+  Return (*nvmlDeviceGetNvLinkRemotePciInfo_v2)(Device, unsigned, PciInfo*) = nullptr;
+  Return (*nvmlDeviceGetGpuFabricInfoV)(Device, FabricInfo*) = nullptr;
+  Return (*nvmlDeviceGetSramEccErrorStatus)(Device, SramStatus*) = nullptr;
   Return (*nvmlDeviceGetCudaComputeCapability)(Device, int*, int*) = nullptr;
   Return (*nvmlDeviceGetTotalEnergyConsumption)(Device, unsigned long long*) = nullptr;
   Return (*nvmlDeviceGetTemperature)(Device, int, unsigned*) = nullptr;

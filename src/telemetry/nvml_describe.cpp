@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The inventory of GPUs.
+#include <array>
 #include <cstdio>
 #include <tuple>
 
@@ -41,6 +42,38 @@ const char* compute_mode(int mode) {
   }
 }
 
+std::string address_of(const nvml::PciInfo& pci) {
+  char address[32];  // a GPU is function 0
+  std::snprintf(address, sizeof address, "%04x:%02x:%02x.0", pci.domain, pci.bus, pci.device);
+  return address;
+}
+
+/// B/s one way of a link, by nvmlNvlinkVersion_t (1.0, 2.0, 2.2, 3.0, 3.1, 4.0, 5.0): lanes x signalling
+/// rate.
+double link_rate(unsigned version) {
+  constexpr std::array rates = {unsupported, 20e9, 25e9, 25e9, 25e9, 25e9, 26.5625e9, 53.125e9};
+  return version < rates.size() ? rates[version] : unsupported;
+}
+
+/// nvmlDeviceGpuRecoveryAction_t; empty where there is none to be had.
+std::string recovery_action(double number) {
+  constexpr std::array words = {"none", "reset", "reboot", "drain peer traffic", "drain and reset"};
+  if (!(number >= 0)) return {};
+  const auto index = static_cast<std::size_t>(number);
+  return index < words.size() ? words[index] : "number " + std::to_string(index);
+}
+
+std::string fabric_trouble(unsigned health) {
+  std::string text;
+  unsigned shift = 0;
+  for (const char* fault :
+       {"degraded bandwidth", "route recovery", "route unhealthy", "access timeout recovery"}) {
+    if ((health >> shift & 3U) == 1U) text += (text.empty() ? "" : ", ") + std::string(fault);
+    shift += 2;
+  }
+  return text;
+}
+
 }  // namespace
 
 void Nvml::describe_identity(int gpu, Gpu& out) const {
@@ -51,9 +84,7 @@ void Nvml::describe_identity(int gpu, Gpu& out) const {
   out.part = text(f_.nvmlDeviceGetBoardPartNumber, device(gpu));
   if (nvml::PciInfo pci{}; f_.nvmlDeviceGetPciInfo_v3 != nullptr &&
                            f_.nvmlDeviceGetPciInfo_v3(device(gpu), &pci) == nvml::success) {
-    char address[32];  // a GPU is function 0
-    std::snprintf(address, sizeof address, "%04x:%02x:%02x.0", pci.domain, pci.bus, pci.device);
-    out.pci = address;
+    out.pci = address_of(pci);
     out.numa = static_cast<int>(read_integer("/sys/bus/pci/devices/" + out.pci + "/numa_node").value_or(-1));
   }
   int major = 0, minor = 0;
@@ -88,7 +119,6 @@ void Nvml::describe_limits(int gpu, Gpu& out) const {
   out.pcie_width = pcie_width(gpu).value;
   out.pcie_generation_max = number(f_.nvmlDeviceGetMaxPcieLinkGeneration, 1, device(gpu));
   out.pcie_width_max = number(f_.nvmlDeviceGetMaxPcieLinkWidth, 1, device(gpu));
-  std::tie(out.nvlinks_up, out.nvlinks) = links(gpu);
 }
 
 void Nvml::describe_modes(int gpu, Gpu& out) const {
@@ -107,11 +137,63 @@ void Nvml::describe_modes(int gpu, Gpu& out) const {
     out.compute_mode = compute_mode(mode);
 }
 
+void Nvml::describe_links(int gpu, Gpu& out) const {
+  std::tie(out.nvlinks_up, out.nvlinks) = links(gpu);
+  for (const unsigned link : active_[static_cast<std::size_t>(gpu)]) {
+    int end = -1;
+    nvml::PciInfo pci{};
+    if (f_.nvmlDeviceGetNvLinkRemoteDeviceType == nullptr ||
+        f_.nvmlDeviceGetNvLinkRemoteDeviceType(device(gpu), link, &end) != nvml::success)
+      continue;
+    if (end == nvml::link_end_switch)
+      out.nvlink_ends.emplace_back("switch");
+    else if (end == nvml::link_end_gpu && f_.nvmlDeviceGetNvLinkRemotePciInfo_v2 != nullptr &&
+             f_.nvmlDeviceGetNvLinkRemotePciInfo_v2(device(gpu), link, &pci) == nvml::success)
+      out.nvlink_ends.push_back(address_of(pci));
+    if (out.nvlink_rate_bytes_per_s > 0) continue;
+    // Since Hopper by link. What does not know the field says so or answers 0.
+    if (const double speed = fields(gpu, {{nvml::field::nvlink_speed, link}}).front().value; speed > 0)
+      out.nvlink_rate_bytes_per_s = 1e6 * speed;
+    unsigned version = 0;
+    if (!(out.nvlink_rate_bytes_per_s > 0) && f_.nvmlDeviceGetNvLinkVersion != nullptr &&
+        f_.nvmlDeviceGetNvLinkVersion(device(gpu), link, &version) == nvml::success)
+      out.nvlink_rate_bytes_per_s = link_rate(version);
+  }
+}
+
+/// What the driver itself says of the state of a GPU; younger drivers only.
+void Nvml::describe_states(int gpu, Gpu& out) const {
+  out.recovery_action = recovery_action(field(gpu, nvml::field::recovery_action).value);
+  if (nvml::SramStatus sram{.version = nvml::sram_version, .counts = {}, .exceeded = 0};
+      f_.nvmlDeviceGetSramEccErrorStatus != nullptr &&
+      f_.nvmlDeviceGetSramEccErrorStatus(device(gpu), &sram) == nvml::success)
+    out.sram_threshold = sram.exceeded != 0 ? "exceeded" : "kept";
+  nvml::FabricInfo fabric{};
+  fabric.version = nvml::fabric_version;
+  if (f_.nvmlDeviceGetGpuFabricInfoV == nullptr ||
+      f_.nvmlDeviceGetGpuFabricInfoV(device(gpu), &fabric) != nvml::success ||
+      fabric.state == nvml::fabric_not_supported)
+    return;
+  out.fabric = fabric.state == nvml::fabric_not_started   ? "not started"
+               : fabric.state == nvml::fabric_in_progress ? "in progress"
+               : fabric.status == nvml::success           ? "completed"
+                                                          : "failed (" + std::to_string(fabric.status) + ")";
+  for (const unsigned char byte : fabric.cluster) {
+    char hex[4];
+    std::snprintf(hex, sizeof hex, "%02x", byte);
+    out.fabric_clique += hex;
+  }
+  out.fabric_clique += "/" + std::to_string(fabric.clique);
+  out.fabric_trouble = fabric_trouble(fabric.health);
+}
+
 Gpu Nvml::describe(int gpu) const {
   Gpu out;
   describe_identity(gpu, out);
   describe_limits(gpu, out);
   describe_modes(gpu, out);
+  describe_links(gpu, out);
+  describe_states(gpu, out);
   return out;
 }
 

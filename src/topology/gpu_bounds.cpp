@@ -66,11 +66,12 @@ const std::map<std::string, Architecture>& architectures() {
 }  // namespace
 
 GpuBound memory_bound(const Gpu& gpu) {
-  return {2 * gpu.memory_clock_max_hz * gpu.memory_bus_bits / 8, "memory clock x bus width", 0.75};
+  return {2 * gpu.memory_clock_max_hz * gpu.memory_bus_bits / 8, "memory clock x bus width",
+          bounded::memory.floor};
 }
 
 GpuBound host_link_bound(const Gpu& gpu) {
-  GpuBound bound{unsupported, "PCIe generation x lanes", 0.6};
+  GpuBound bound{unsupported, "PCIe generation x lanes", bounded::host_copy.floor};
   const double generation = gpu.pcie_generation_max;
   if (generation >= 1 && generation < static_cast<double>(lane_rates.size()))
     bound.rate = lane_rates[static_cast<std::size_t>(generation)] * gpu.pcie_width_max;
@@ -78,7 +79,7 @@ GpuBound host_link_bound(const Gpu& gpu) {
 }
 
 GpuBound math_bound(const Gpu& gpu, const std::string& dtype) {
-  GpuBound bound{unsupported, "SMs x clock x operations", 0.3};
+  GpuBound bound{unsupported, "SMs x clock x operations", bounded::product.floor};
   const auto architecture = architectures().find(gpu.compute);
   if (architecture == architectures().end()) return bound;
   const auto operations = architecture->second.operations.find(dtype);

@@ -204,6 +204,12 @@ void gpu_columns(TableBuilder& t, const Gpu& g, const char* kind) {
   t.number(column::gpu_max_link_width, "count", g.pcie_width_max);
   t.number(column::nvlinks, "count", g.nvlinks);
   t.number(column::nvlinks_up, "count", g.nvlinks_up);
+  t.number("nvlink_rate_bytes_per_s", "B/s", g.nvlink_rate_bytes_per_s);
+  t.text(column::fabric, g.fabric);
+  t.text("fabric_clique_info", g.fabric_clique);
+  t.text(column::fabric_trouble, g.fabric_trouble);
+  t.text(column::recovery_action, g.recovery_action);
+  t.text(column::sram_threshold, g.sram_threshold);
 }
 
 void device_row(TableBuilder& t, int entity, const std::string& model, const RankPlace& place, int numa) {

@@ -47,8 +47,10 @@ void visit_gpu(Self& g, Archive& a) {
   a("power_limit_w", g.power_limit_w), a("power_limit_default_w", g.power_limit_default_w);
   a("power_limit_max_w", g.power_limit_max_w), a("pcie_generation", g.pcie_generation);
   a("pcie_generation_max", g.pcie_generation_max), a("pcie_width", g.pcie_width);
-  a("pcie_width_max", g.pcie_width_max), a("nvlinks", g.nvlinks), a("nvlinks_up", g.nvlinks_up),
-      a("numa", g.numa);
+  a("pcie_width_max", g.pcie_width_max), a("nvlinks", g.nvlinks), a("nvlinks_up", g.nvlinks_up);
+  a("nvlink_rate_bytes_per_s", g.nvlink_rate_bytes_per_s), a("nvlink_ends", g.nvlink_ends);
+  a("fabric", g.fabric), a("fabric_clique", g.fabric_clique), a("fabric_trouble", g.fabric_trouble);
+  a("recovery_action", g.recovery_action), a("sram_threshold", g.sram_threshold), a("numa", g.numa);
 }
 template <typename Self, typename Archive>
 void visit_node(Self& n, Archive& a) {

@@ -73,6 +73,12 @@ struct Gpu {
   double pcie_generation = unsupported;  ///< when looked at: an idle GPU may slow its link down
   double pcie_generation_max = unsupported, pcie_width = unsupported, pcie_width_max = unsupported;
   double nvlinks = unsupported, nvlinks_up = unsupported;
+  double nvlink_rate_bytes_per_s = unsupported;  ///< of one link, one way
+  std::vector<std::string> nvlink_ends;  ///< of each link that is up: "switch", the PCI address of a GPU
+  std::string fabric, fabric_clique;     ///< registration with the NVLink switches: "completed"
+  std::string fabric_trouble;            ///< "degraded bandwidth, route unhealthy"
+  std::string recovery_action;           ///< that the driver wants: "none", "reset", "reboot", ...
+  std::string sram_threshold;            ///< of errors of on-chip memory: "exceeded" or "kept"
   int numa = -1;
 };
 

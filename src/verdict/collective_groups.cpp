@@ -41,4 +41,27 @@ std::string text_parameter(const results::CaseData& c, const char* key) {
   return it != c.parameters.end() && it->is_string() ? it->get<std::string>() : "";
 }
 
+std::vector<Below> one_for_each_communicator(const Judgement& j, const Series& s,
+                                             const std::vector<Below>& below) {
+  const auto shared = s.judging.shared_by;
+  if (!s.is_of(results::MetricClass::collective) ||
+      (shared != results::SharedBy::world && shared != results::SharedBy::node))
+    return below;
+  std::map<std::int32_t, Below> slowest;
+  for (const auto& b : below) {
+    const auto whom = shared == results::SharedBy::node ? j.entities.node(b.entity) : -1;
+    const auto [at, fresh] = slowest.try_emplace(whom, b);
+    if (!fresh && (b.higher_is_better ? b.value < at->second.value : b.value > at->second.value))
+      at->second = b;
+    at->second.entity = whom;
+    at->second.row = nullptr;
+  }
+  std::vector<Below> out;
+  for (auto& [whom, b] : slowest) {
+    b.rows = whom >= 0 ? std::vector{whom} : std::vector<std::int32_t>{};
+    out.push_back(std::move(b));
+  }
+  return out;
+}
+
 }  // namespace assay::verdict

@@ -33,4 +33,10 @@ int rails_of(const results::CaseData& c);
 /// The text that a case has under `key` of its parameters; empty when absent.
 std::string text_parameter(const results::CaseData& c, const char* key);
 
+/// The operation of a collective is one for all its ranks: who of them is at fault it cannot tell. The
+/// slowest rank's time is the operation's; it stands for the node where each node has a communicator of its
+/// own, else for the cluster.
+std::vector<Below> one_for_each_communicator(const Judgement& j, const Series& s,
+                                             const std::vector<Below>& below);
+
 }  // namespace assay::verdict

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <string_view>
 
 #include "results/described.hpp"
 #include "results/inventory_names.hpp"
@@ -114,6 +115,53 @@ void judge_generation(Judgement& j, const InventoryTable& table, const std::vect
   }
 }
 
+struct State {
+  const char *column, *text;  ///< a text that ends in " *" stands for all that begin so
+  const char *severity, *action, *meaning;
+};
+
+/// What the driver says of a GPU by itself, with the words of the inventory
+/// (src/telemetry/nvml_describe.cpp).
+constexpr State states[] = {
+    {column::recovery_action, "reset", "FAIL", "RESET", "the driver wants the GPU to be reset"},
+    {column::recovery_action, "reboot", "FAIL", "REBOOT", "the driver wants the node to be rebooted"},
+    {column::recovery_action, "drain peer traffic", "WARN", "RESET",
+     "the driver wants traffic between GPUs to end before it can say more"},
+    {column::recovery_action, "drain and reset", "WARN", "RESET",
+     "the GPU runs at reduced capacity until it is drained and reset"},
+    {column::sram_threshold, "exceeded", "FAIL", "REPLACE",
+     "uncorrectable errors of on-chip memory exceed the threshold of replacement"},
+    {column::fabric, "not started", "WARN", "TRIAGE",
+     "is not registered with the NVLink switches: not started"},
+    {column::fabric, "in progress", "WARN", "TRIAGE",
+     "is not registered with the NVLink switches: in progress"},
+    {column::fabric, "failed *", "FAIL", "TRIAGE", "registration with the NVLink switches failed"},
+    {column::fabric_trouble, "*", "WARN", "TRIAGE", "the NVLink fabric reports"},
+};
+
+bool is_state(const State& state, const std::string& text) {
+  const std::string_view wanted = state.text;
+  if (!wanted.ends_with('*')) return text == wanted;
+  return !text.empty() && std::string_view(text).starts_with(wanted.substr(0, wanted.size() - 1));
+}
+
+void judge_states(Judgement& j, const InventoryTable& table, const std::vector<std::size_t>& rows) {
+  for (const State& state : states) {
+    const auto* texts = text_column(table, {state.column});
+    for (const auto row : rows) {
+      if (texts == nullptr || row >= texts->size() || !is_state(state, (*texts)[row])) continue;
+      auto f = j.about(table.entity[row], state.severity, "fact", "counter");
+      f.suite = results::inventory_stage;
+      f.metric = state.column;
+      f.action = state.action;
+      f.evidence = std::string("/inventory/device/") + state.column;
+      const bool told = std::string_view(state.text).ends_with('*');
+      f.text = f.name + ": " + state.meaning + (told ? ": " + (*texts)[row] : "");
+      j.add(std::move(f), {table.entity[row]});
+    }
+  }
+}
+
 }  // namespace
 
 void judge_gpus(Judgement& j) {
@@ -140,6 +188,7 @@ void judge_gpus(Judgement& j) {
   }
   judge_width(j, table, all);
   judge_generation(j, table, all);
+  judge_states(j, table, all);
 }
 
 }  // namespace assay::verdict

@@ -6,11 +6,13 @@
 #include <functional>
 #include <map>
 #include <set>
+#include <tuple>
 #include <unordered_map>
 
 #include "base/units.hpp"
 #include "measure/statistics.hpp"
 #include "results/inventory_names.hpp"
+#include "verdict/collective_groups.hpp"
 #include "verdict/constants.hpp"
 #include "verdict/judgement.hpp"
 #include "verdict/retest/result.hpp"
@@ -42,12 +44,14 @@ void settle(Judgement& j, const Series& s, const std::vector<Below>& all, const 
   }
   if (below.empty()) return;
   take_retests(j, s, below);
+  const bool own = !s.is_of(results::MetricClass::collective);  // else the ranks are no population
+  if (!own) below = one_for_each_communicator(j, s, below);
   auto what = [&](const Below& b) { return what_prefix + " " + format_quantity(b.reference, s.unit); };
   std::vector<const SeriesRow*> rows;
   for (const auto& b : all) rows.push_back(b.row);
   explain_by_ends(j, s, rows, below, "physical", what(below.front()));
   if (below.empty()) return;
-  if (all.size() >= constants::population_min && median(ratios) < 1.0) {
+  if (own && all.size() >= constants::population_min && median(ratios) < 1.0) {
     add_population(j, s, below, all.size(), "physical", what(below.front()));
     return;
   }
@@ -221,11 +225,12 @@ void judge_by_covariate(Judgement& j, const std::string& covariate,
     if (beside == stored.end() || !s.judged || s.first == nullptr) continue;
     const double fraction = floor(s);
     if (!(fraction > 0 && fraction < 1)) continue;
-    Numbers values;
-    for (const auto& row : beside->second->rows) values[row.entity] = row.median;
+    const auto key = [](const SeriesRow& row) { return std::tuple(row.entity, row.source, row.destination); };
+    std::map<std::tuple<std::int32_t, std::int32_t, std::int32_t>, double> values;
+    for (const auto& row : beside->second->rows) values[key(row)] = row.median;
     std::vector<Below> all;
     for (auto& row : s.rows) {
-      const auto value = values.find(row.entity);
+      const auto value = values.find(key(row));
       if (value == values.end() || !(value->second > 0) || !std::isfinite(value->second)) continue;
       row.reference = std::max<std::uint8_t>(row.reference, Reference::physical);
       all.push_back({&row, row.entity, rows_of(row), row.median, fraction * bound(row.median, value->second),

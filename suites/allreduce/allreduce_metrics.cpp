@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "suites/allreduce/allreduce_metrics.hpp"
 
+#include "suite/gpu_bound.hpp"
+
 namespace assay::allreduce {
 
 using results::Better;
@@ -40,6 +42,7 @@ const Metrics& metrics() {
        {duration,
         {"busbw", "B/s", Better::higher, true, Role::metric, true,
          "algbw x 2(n-1)/n: comparable between rank counts"},
+        bound_share_spec(),
         {"algbw", "B/s", Better::higher, true, Role::covariate, true, "size over time"},
         repetitions,
         bytes,

@@ -167,6 +167,8 @@ Case make_case(const Spec& spec, const PlanInput& input) {
                   {"repetitions", spec.isolated ? 1 : 20},
                   {"slots", slots},
                   {"ranks", ranks}};
+  if (const GpuBound bound = bound_of(spec, input.topology); *bound.by != 0)
+    c.share = std::string("bound_share of ") + bound.by;
   if (spec.scope == Scope::rails) c.parameters["rails"] = rails(input.topology);
   if (!c.not_applicable.empty()) return c;
   // One operation as slow as it may well be, and four of them as the least that a case can do.
@@ -258,6 +260,17 @@ int scope_ranks(Scope scope, const Topology& topology) {
     case Scope::world: return topology.size();
   }
   return 1;
+}
+
+GpuBound bound_of(const Spec& spec, const Topology& topology) {
+  constexpr std::size_t least = 16 * mib;
+  const bool known = spec.operation == Op::all_reduce || spec.operation == Op::reduce_scatter ||
+                     spec.operation == Op::all_gather;
+  if (spec.transport != "nccl" || spec.isolated || !known || spec.bytes < least ||
+      !topology.measures_gpus() || spec.scope == Scope::groups || spec.scope == Scope::rails)
+    return {};
+  const bool across = spec.scope != Scope::node && topology.nodes.size() > 1;
+  return link_bound_of_case(topology, LinkUse::collective, across);
 }
 
 std::vector<Case> plan_cases(const PlanInput& input) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "suite/suite.hpp"
+#include "topology/gpu_bounds.hpp"
 #include "workload/collective.hpp"
 
 namespace assay::allreduce {
@@ -35,6 +36,10 @@ std::vector<Spec> specs(const Config& config, const Topology& topology);
 
 /// Ranks of the largest communicator of a scope.
 int scope_ranks(Scope scope, const Topology& topology);
+
+/// What bounds the busbw of a case on GPUs; empty `by`: nothing known, as of small vectors and drawn groups.
+GpuBound bound_of(const Spec& spec, const Topology& topology);
+inline constexpr std::size_t judged_bytes = 256 * 1024 * 1024;  ///< smaller vectors do not fill the links
 
 std::vector<Case> plan_cases(const PlanInput& input);
 Spec spec_of(const Case& c);

@@ -8,6 +8,7 @@
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "device/corrupt.hpp"
+#include "suite/gpu_bound.hpp"
 #include "suites/allreduce/allreduce_metrics.hpp"
 #include "suites/allreduce/allreduce_plan.hpp"
 #include "suites/allreduce/groups.hpp"
@@ -28,15 +29,28 @@ results::SharedBy shared_by(Scope scope) {
                                                          : results::SharedBy::group;
 }
 
-void declare_metrics(const std::string& operation, Scope scope, bool groups, CaseRecord& record) {
+void declare_metrics(const std::string& operation, const allreduce::Spec& spec, bool groups,
+                     const GpuBound& bound, CaseRecord& record) {
   for (const results::MetricSpec& m : allreduce::metrics().all()) {
     // Who was slow together tells who it was.
-    if (m.operation != operation || (m.name == "group" && !groups)) continue;
+    if (m.operation != operation || (m.name == "group" && !groups) || m.name == "bound_share") continue;
     auto& declared = record.declare(m);
-    declared.judging->shared_by = shared_by(scope);
+    declared.judging->shared_by = shared_by(spec.scope);
+    if (m.name == "busbw" && spec.bytes >= allreduce::judged_bytes && *bound.by != 0)
+      declared.judging->floor = results::Floor::gpu_bound;
     // What a sample held: as planned, or what a slow group could end in its share of the time.
     if (m.name == "repetitions" || m.name == "message_bytes") declared.per_sample = groups;
   }
+  if (*bound.by != 0) declare_bound(allreduce::metrics().of(operation, "bound_share"), bound, record);
+}
+
+/// Ranks of the communicator of a scope that this rank is in.
+std::vector<int> members_of(Scope scope, const Topology& topology) {
+  if (scope == Scope::node) return topology.ranks_of(topology.me().node);
+  std::vector<int> ranks;
+  for (const RankPlace& place : topology.ranks)
+    if (scope == Scope::world || place.local_rank == 0) ranks.push_back(place.rank);
+  return ranks;
 }
 
 /// What a rank has measured so far; several draws of groups join in one row.
@@ -45,7 +59,7 @@ struct RankRow {
   std::vector<std::int32_t> block;
 };
 
-void report(RankRow row, bool isolated, bool groups, Context& context) {
+void report(RankRow row, const allreduce::Spec& spec, bool groups, const GpuBound& bound, Context& context) {
   if (row.t.empty()) return;
   auto& out = context.record.add_row(context.device_entity);
   out.t = std::move(row.t);
@@ -55,12 +69,15 @@ void report(RankRow row, bool isolated, bool groups, Context& context) {
       groups ? std::move(row.repetitions) : std::vector<double>{row.repetitions.front()};
   out.values["message_bytes"] = groups ? std::move(row.bytes) : std::vector<double>{row.bytes.front()};
   out.values["duration"] = std::move(row.duration);
-  if (isolated) {
+  if (spec.isolated) {
     out.values["arrival_skew"] = std::move(row.arrival);
   } else {
     out.values["busbw"] = std::move(row.busbw);
     out.values["algbw"] = std::move(row.algbw);
   }
+  if (*bound.by == 0) return;
+  const auto own = collective_bound(context.topology, members_of(spec.scope, context.topology));
+  add_bound_share(out, "busbw", part_bound(bound, own));
 }
 
 void report_wrong(const std::vector<allreduce::WrongResults>& wrong, Context& context) {
@@ -205,12 +222,14 @@ void run_series(const Case& c, const allreduce::Spec& spec, std::optional<Divisi
 void run_collective(const Case& c, Context& context) {
   const allreduce::Spec spec = allreduce::spec_of(c);
   const auto division = division_of(c, spec.scope);
-  declare_metrics(c.operation, spec.scope, division.has_value(), context.record);
+  // Halves and quarters of a retest are other communicators than the case's.
+  const GpuBound bound = division ? GpuBound() : allreduce::bound_of(spec, context.topology);
+  declare_metrics(c.operation, spec, division.has_value(), bound, context.record);
   const int draws = division ? allreduce::draws_of(*division, context.config.level, context.topology) : 1;
   RankRow row;
   for (int draw = 0; draw < draws; ++draw)
     run_series(c, spec, division, draw, c.seconds / draws, row, context);
-  report(std::move(row), spec.isolated, division.has_value(), context);
+  report(std::move(row), spec, division.has_value(), bound, context);
 }
 
 /// Corrupts one element of a checked result on purpose; the check must find it, at its place, once.

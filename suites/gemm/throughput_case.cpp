@@ -205,7 +205,7 @@ void declare(const GemmWork& work, Context& context) {
   auto& throughput = record.declare(metrics().of("product", "throughput"));
   if (context.device.has_streams()) {
     if (work.n >= bounded_n) throughput.judging->floor = results::Floor::gpu_bound;
-    declare_bound(metrics().of("product", "bound_share"), bound_of(work, context), context);
+    declare_bound(metrics().of("product", "bound_share"), bound_of(work, context), context.record);
   }
   if (has_peak(work, context.device)) record.declare(metrics().of("product", "efficiency"));
   if (context.device.measures_clock())

@@ -145,7 +145,7 @@ GpuBound declare(const Case& c, StreamOp op, bool cached, Context& context) {
   if (cached || !context.device.has_own_memory()) return {};
   bandwidth.judging->floor = results::Floor::gpu_bound;
   const GpuBound bound = memory_bound(own_gpu(context));
-  declare_bound(metrics().of("stream", "bound_share"), bound, context);
+  declare_bound(metrics().of("stream", "bound_share"), bound, context.record);
   return bound;
 }
 

@@ -36,6 +36,7 @@ class Copies {
         ops_->host_buffer(domain < numa.size() ? numa[domain].os_index : -1, 2 * bytes_));
   }
 
+  std::string way() const { return ops_->host_buffer_way(); }
   double bytes_per_repetition() const {
     return static_cast<double>(bytes_) * ((down_ ? 1 : 0) + (up_ ? 1 : 0));
   }
@@ -124,14 +125,17 @@ void run_copy(const Case& c, Context& context) {
   const bool alone = c.parameters.at("mode") == "alone" || context.node.size() == 1;
   if (alone) bandwidth.judging->floor = results::Floor::gpu_bound;
   const GpuBound bound = bound_of(c, context);
-  declare_bound(metrics().of("copy", "bound_share"), bound, context);
+  declare_bound(metrics().of("copy", "bound_share"), bound, context.record);
   for (const auto& [key, value] : context.device.identity()) context.record.parameter(key, value);
   Together together(context.node);
   std::optional<Copies> copies;
   SamplingPlan plan = context.sampling(c.seconds);
   plan.repetitions = 1;
   const double begin = now_s();
-  together.guarded([&] { copies.emplace(c, context); });
+  together.guarded([&] {
+    copies.emplace(c, context);
+    context.record.parameter("host_memory", copies->way());
+  });
   context.record.add_time(now_s() - begin, 0, 0);
   if (c.parameters.at("mode") == "alone") {
     context.take_turns(c.turns, [&] {

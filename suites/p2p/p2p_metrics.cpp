@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "suite/gpu_bound.hpp"
 #include "workload/pair_selftest.hpp"
 
 namespace assay::p2p {
@@ -33,6 +34,11 @@ OperationMetrics of_pairs(const char* operation, const char* cases, const Judgin
                  "size of a message: as planned, or what a slow pair could end in its time")}};
 }
 
+OperationMetrics with_bound(OperationMetrics operation) {
+  operation.metrics.push_back(bound_share_spec());
+  return operation;
+}
+
 results::MetricSpec bandwidth(const char* title) {
   return {"bandwidth", "B/s", Better::higher, true, Role::metric, true, title};
 }
@@ -49,12 +55,15 @@ const Metrics& metrics() {
       of_pairs("rate", "rate", link,
                {"message_rate", "op/s", Better::higher, true, Role::metric, true,
                 "small messages per second one way, 64 on their way at once"}),
-      of_pairs("uni", "bandwidth-uni", rate,
-               bandwidth("bytes per second one way, until the receiver has them all")),
-      of_pairs("bi", "bandwidth-bi", rate, bandwidth("bytes per second of one direction while both run")),
-      of_pairs("put", "bandwidth-put", rate,
-               bandwidth("bytes per second written into the memory of the other, until they are there")),
-      of_pairs("get", "bandwidth-get", rate, bandwidth("bytes per second read from the memory of the other")),
+      with_bound(of_pairs("uni", "bandwidth-uni", rate,
+                          bandwidth("bytes per second one way, until the receiver has them all"))),
+      with_bound(of_pairs("bi", "bandwidth-bi", rate,
+                          bandwidth("bytes per second of one direction while both run"))),
+      with_bound(
+          of_pairs("put", "bandwidth-put", rate,
+                   bandwidth("bytes per second written into the memory of the other, until they are there"))),
+      with_bound(of_pairs("get", "bandwidth-get", rate,
+                          bandwidth("bytes per second read from the memory of the other"))),
       {p2p::selftest_operation, "selftest-pair", link, {p2p::selftest_metric()}},
   };
   return all;

@@ -83,7 +83,12 @@ Schedule schedule_of(const Spec& spec, const Topology& topology, const std::vect
   return spec.scope == Scope::loopback ? loopback_schedule(rail) : rail_schedule(rail, random, max_rounds);
 }
 
-Shape make_shape(const Spec& spec, std::uint64_t memory_bytes) {
+double link_rate_of(const Spec& spec, const Topology& topology) {
+  const bool linked = spec.scope == Scope::node && *bound_of(spec, topology).by != 0;
+  return linked ? fastest_nvlinks(topology) : 0;
+}
+
+Shape make_shape(const Spec& spec, std::uint64_t memory_bytes, double link_rate) {
   Shape shape;
   shape.mode = spec.mode;
   shape.bytes = spec.bytes;
@@ -96,6 +101,18 @@ Shape make_shape(const Spec& spec, std::uint64_t memory_bytes) {
     if (trial.arena_bytes() > memory_bytes || (trial.arena_bytes() > arena_limit && slots > 1)) continue;
     shape.slots = slots;
     break;
+  }
+  // To start and end a batch takes a GPU some 50 us (an estimate): less than a hundredth of it.
+  constexpr double batch_s = 5e-3;
+  constexpr std::size_t most_bytes = 4096 * mib, most_messages = 128;
+  const auto bytes = static_cast<double>(spec.bytes);
+  const double wanted = spec.isolated ? 0
+                                      : std::min({std::ceil(batch_s * link_rate / bytes),
+                                                  std::floor(most_bytes / bytes), 1.0 * most_messages});
+  for (auto slots = static_cast<std::size_t>(wanted); shape.slots > 0 && slots > shape.slots; --slots) {
+    Shape longer = shape;
+    longer.slots = slots;
+    if (longer.arena_bytes() <= memory_bytes) shape = longer;
   }
   shape.repetitions = spec.isolated ? 1 : shape.slots;
   return shape;
@@ -111,7 +128,8 @@ Timing make_timing(const Spec& spec, const Shape& shape, const Config& config, c
   const double slow = oversubscription(topology);
   const std::int64_t wanted_rounds =
       config.options.has("p2p.rounds") ? config.options.integer("p2p.rounds") : 0;
-  const double batch_s = static_cast<double>(shape.bytes * shape.repetitions) / assumed_bytes_per_s;
+  const double batch_s = static_cast<double>(shape.bytes * shape.repetitions) /
+                         std::max(assumed_bytes_per_s, link_rate_of(spec, topology) / 8);
   // A warm-up batch and two samples in each direction.
   const double least_round_s = slow * (assumed_round_s + 2 * 3 * batch_s);
   const double wanted_round_s = std::max(least_round_s, spec.mode == Mode::latency || spec.mode == Mode::rate
@@ -232,6 +250,20 @@ class PairCounts {
 
 }  // namespace
 
+LinkUse use_of(const Spec& spec) {
+  return copies_between_peers(spec.transport) ? LinkUse::copy : LinkUse::message;
+}
+
+GpuBound bound_of(const Spec& spec, const Topology& topology) {
+  constexpr std::size_t least = 4 * mib;
+  const bool counted = spec.mode != Mode::latency && spec.mode != Mode::rate && spec.bytes >= least;
+  const bool cross = spec.scope == Scope::cross;
+  const bool from_gpu =
+      spec.transport == "nccl" || copies_between_peers(spec.transport) || (cross && spec.transport == "mpi");
+  if (!topology.measures_gpus() || !counted || !from_gpu) return {};
+  return link_bound_of_case(topology, use_of(spec), cross);
+}
+
 std::vector<Case> plan_cases(const PlanInput& input) {
   if (input.config.options.has("p2p.rounds") && input.config.options.integer("p2p.rounds") < 0)
     throw_usage("--p2p.rounds: " + std::to_string(input.config.options.integer("p2p.rounds")) +
@@ -251,7 +283,7 @@ std::vector<Case> plan_cases(const PlanInput& input) {
     c.required = spec.required;
     c.entity_kind = spec.scope == Scope::loopback ? "nic" : "link";
     c.in_every_pass = !spec.isolated;
-    const Shape shape = make_shape(spec, input.memory_per_rank_bytes);
+    const Shape shape = make_shape(spec, input.memory_per_rank_bytes, link_rate_of(spec, input.topology));
     if (shape.slots == 0 && input.config.options.has("p2p.sizes"))
       throw_usage("--p2p.sizes: " + format_bytes(spec.bytes) + " does not fit the " +
                   format_bytes(input.memory_per_rank_bytes) + " that a rank may use here");
@@ -264,6 +296,8 @@ std::vector<Case> plan_cases(const PlanInput& input) {
                     {"series", spec.isolated ? "isolated" : "pipelined"},
                     {"repetitions", shape.repetitions},
                     {"slots", shape.slots}};
+    if (const GpuBound bound = bound_of(spec, input.topology); *bound.by != 0)
+      c.share = std::string("bound_share of ") + bound.by;
     if (!spec.nic.empty()) c.parameters["nic"] = spec.nic;
     if (!spec.far.empty()) c.parameters["far_nic"] = spec.far;
     if (c.not_applicable.empty()) {

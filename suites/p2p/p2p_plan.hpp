@@ -9,12 +9,17 @@
 #include "suite/suite.hpp"
 #include "suites/p2p/p2p_spec.hpp"
 #include "suites/p2p/schedule.hpp"
+#include "topology/gpu_bounds.hpp"
 
 namespace assay::p2p {
 
 /// k and slots: 20 where they fit in `memory_bytes` and in 512 MiB, else 10, 5, 2 or 1; slots = 0 when not
-/// even one fits.
-Shape make_shape(const Spec& spec, std::uint64_t memory_bytes);
+/// even one fits. With `link_rate`, link_rate_of() the case, as many more as make a batch long, up to 4 GiB
+/// one way.
+Shape make_shape(const Spec& spec, std::uint64_t memory_bytes, double link_rate = 0);
+/// B/s one way that the fastest pair of a case between the GPUs of a node may reach; 0 where nothing is
+/// known.
+double link_rate_of(const Spec& spec, const Topology& topology);
 
 /// Rounds that fit the level, and their time.
 struct Timing {
@@ -40,6 +45,11 @@ Schedule schedule_of(const Spec& spec, const Topology& topology, const RandomStr
 /// The rounds of a retest case. A pair of which a rank is missing, or with equal ends, is left out.
 Schedule retest_schedule(const Spec& spec, const RetestOrder& retest, const Topology& topology,
                          const EntityTable& entities);
+
+/// What bounds a case between GPUs; empty `by`: nothing known, as of small messages and of what hosts carry.
+GpuBound bound_of(const Spec& spec, const Topology& topology);
+LinkUse use_of(const Spec& spec);
+inline constexpr std::size_t judged_bytes = 64 * 1024 * 1024;  ///< smaller messages do not fill a link
 
 std::vector<Case> plan_cases(const PlanInput& input);
 Shape shape_of(const Case& c);

@@ -6,6 +6,7 @@
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
+#include "suite/gpu_bound.hpp"
 #include "suites/p2p/carrier.hpp"
 #include "suites/p2p/p2p_metrics.hpp"
 #include "suites/p2p/p2p_plan.hpp"
@@ -22,11 +23,15 @@ const char* metric_of(Mode mode) {
 }
 
 /// `repeated`: a link may be in several rounds, then each sample says in which it was taken.
-void declare_metric(const p2p::Spec& spec, bool repeated, CaseRecord& record) {
+void declare_metric(const p2p::Spec& spec, bool repeated, const GpuBound& bound, CaseRecord& record) {
   const char* operation = p2p::to_string(spec.mode);
   auto& metric = record.declare(p2p::metrics().of(operation, metric_of(spec.mode)));
   // What a NIC sends to itself never leaves it.
   if (spec.scope == p2p::Scope::loopback) metric.judging->floor = results::Floor::none;
+  if (*bound.by != 0) {
+    if (spec.bytes >= p2p::judged_bytes) metric.judging->floor = results::Floor::gpu_bound;
+    declare_bound(p2p::metrics().of(operation, "bound_share"), bound, record);
+  }
   for (const char* name : {"round", "repetitions", "message_bytes"})
     record.declare(p2p::metrics().of(operation, name)).per_sample = repeated;
   record.declare(p2p::metrics().of(operation, "payload"));
@@ -65,6 +70,10 @@ void report_series(const p2p::Spec& spec, const p2p::Shape& shape, const p2p::Se
   auto& row = row_of(spec, peer, context);
   auto& values = row.values[metric_of(shape.mode)];
   for (const double seconds : series.batch_s) values.push_back(value_of(shape.mode, series.batch, seconds));
+  if (const GpuBound bound = p2p::bound_of(spec, context.topology); *bound.by != 0) {
+    const GpuBound link = pair_bound(context.topology, p2p::use_of(spec), context.world.rank(), peer);
+    add_bound_share(row, metric_of(shape.mode), part_bound(bound, link));
+  }
   // A link that is measured again may be in several rounds.
   const auto note = [&](const char* name, double value) {
     row.values[name].resize(context.retest != nullptr ? values.size() : 1, value);
@@ -134,7 +143,7 @@ void run_pairs(const Case& c, Context& context) {
           : p2p::schedule_of(spec, context.topology, p2p::schedule_stream(context.config.seed, c.name),
                              timing.rounds);
   Communicator& comm = spec.scope == p2p::Scope::cross ? context.world : context.node;
-  declare_metric(spec, context.retest != nullptr, context.record);
+  declare_metric(spec, context.retest != nullptr, p2p::bound_of(spec, context.topology), context.record);
   const p2p::Carrier carrier(spec, shape, schedule, comm, context);
 
   p2p::Exchange exchange(carrier.comm(), carrier.payload_buffer(), context.random.key(), shape,

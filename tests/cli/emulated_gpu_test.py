@@ -271,6 +271,24 @@ class Emulated(harness.CliTest):
                     self.assertRegex(said, "(FAIL|WARN) vm/gpu0: memory/h2d.* physical floor")
                 self.assertIn("% of PCIe generation x lanes", said)
 
+    def test_links_between_gpus_are_held_against_their_number_and_rate(self):
+        gpus = fake_gpus.small()
+        for gpu in gpus["nodes"]["*"]:
+            gpu["nvlink"] = {"links": 18, "up": 17, "speed_mb_s": 26562}
+        path = self.write("linked.json", json.dumps(gpus))
+        result = self.run_on(2, "run", "--device", "cuda", "--suites", "p2p,allreduce", "--p2p.transport", "cuda", "--p2p.modes", "put", "--p2p.sizes", "64MiB",
+                             "--allreduce.scopes", "node", "--allreduce.sizes", "16MiB", "--level", "smoke", "--out", "r.h5",
+                             env={"ASSAY_FAKE_GPUS": str(path), "ASSAY_NVML_LIBRARY": os.environ["ASSAY_FAKE_NVML"]})
+        said = " ".join(result.stdout.split())
+        self.assertRegex(said, "bandwidth by put, 64 MiB, inside nodes, cuda: .*% of NVLinks up x rate")
+        self.assertRegex(said, "(FAIL|WARN) vm/gpu.>vm/gpu.: p2p/bandwidth-put.* physical floor 270.9 GB/s")
+        with self.open() as file:
+            collective = file["cases/allreduce/allreduce-node-16777216-nccl"]
+            share = collective["bound_share"][:] * 17 * 26.562e9 / [statistics.median(row) for row in collective["busbw"][:]]
+            for value in share:
+                self.assertAlmostEqual(value, 1, places=2)
+            self.assertEqual(set(file["inventory/device/nvlink_rate_bytes_per_s"][:2]), {26.562e9})
+
     def test_products_have_a_price_in_clocks_and_watts(self):
         result = self.run_on(1, *GEMM, "--gemm.dtypes", "bf16", "--gemm.modes", "together", "--gemm.sustained", "3s", "--level", "quick", env=self.with_energy())
         self.assertIn(result.returncode, (0, 3), result.stderr + result.stdout)

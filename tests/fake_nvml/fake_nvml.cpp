@@ -114,6 +114,7 @@ const std::map<unsigned, Field>& plain_fields() {
       {field::violation_hw_brake, {{"violations_ns", "hw_brake"}}},
       {field::memory_temperature, {{"memory_temperature_c"}}},
       {field::total_energy, {{"energy_j"}, 1000}},
+      {field::recovery_action, {{"recovery_action"}}},
       {field::pcie_correctable, {{"pcie", "correctable"}}},
       {field::pcie_nonfatal, {{"pcie", "nonfatal"}}},
       {field::pcie_fatal, {{"pcie", "fatal"}}},
@@ -143,6 +144,8 @@ void answer(Device device, FieldValue& value) {
     value.result = put(device, plain->second.path, &number, plain->second.factor);
   } else if (is_legacy_link_field(value.field)) {
     value.result = success;  // the trap: 0, whatever the links do
+  } else if (value.field == field::nvlink_speed && major_of(device) >= 9) {
+    value.result = put(device, {"nvlink", "speed_mb_s"}, &number);
   } else if (const char* name = link_field(value.field, major_of(device))) {
     value.result = put_link(device, value.scope, name, &number);
   } else {
@@ -331,6 +334,34 @@ Return nvmlDeviceGetRemappedRows(Device device, unsigned* correctable, unsigned*
   put(device, {"remap", "pending"}, pending);
   put(device, {"remap", "failure"}, failure);
   return result;
+}
+Return nvmlDeviceGetNvLinkVersion(Device device, unsigned, unsigned* out) {
+  return put(device, {"nvlink", "version"}, out);
+}
+/// Without "ends" all links go to switches.
+Return nvmlDeviceGetNvLinkRemoteDeviceType(Device device, unsigned link, int* out) {
+  const Json ends = at(gpu_of(device), {"nvlink", "ends"});
+  *out = ends.is_array() && link < ends.size() && ends[link] != "switch" ? link_end_gpu : link_end_switch;
+  return success;
+}
+Return nvmlDeviceGetNvLinkRemotePciInfo_v2(Device device, unsigned link, PciInfo* pci) {
+  const std::string address = at(gpu_of(device), {"nvlink", "ends"})[link];
+  return std::sscanf(address.c_str(), "%x:%x:%x", &pci->domain, &pci->bus, &pci->device) == 3 ? success
+                                                                                              : unknown_error;
+}
+Return nvmlDeviceGetGpuFabricInfoV(Device device, FabricInfo* out) {
+  if (out->version != fabric_version) return argument_version_mismatch;
+  unsigned state = 0;
+  const Return result = put(device, {"fabric", "state"}, &state);
+  out->state = static_cast<unsigned char>(state);
+  put(device, {"fabric", "status"}, &out->status);
+  put(device, {"fabric", "clique"}, &out->clique);
+  put(device, {"fabric", "health"}, &out->health);
+  return result;
+}
+Return nvmlDeviceGetSramEccErrorStatus(Device device, SramStatus* out) {
+  if (out->version != sram_version) return argument_version_mismatch;
+  return put(device, {"ecc", "sram_threshold_exceeded"}, &out->exceeded);
 }
 Return nvmlDeviceGetSupportedEventTypes(Device device, unsigned long long* types) {
   const Json events = gpu_of(device).value("events", Json());

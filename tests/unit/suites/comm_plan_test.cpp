@@ -205,6 +205,34 @@ TEST(CommPlan, NicsAreMeasuredFromStandardUpOrWhenAsked) {
   }
 }
 
+TEST(CommPlan, BatchesBetweenGpusAreLongBesideWhatTheyCostToStart) {
+  Topology topology = topology_of(1, 2, 2);
+  topology.device_kind = "cuda";
+  for (RankPlace& place : topology.ranks) place.gpu = place.rank;
+  Gpu gpu;
+  gpu.nvlinks_up = 18, gpu.nvlink_rate_bytes_per_s = 26.5625e9, gpu.nvlink_ends.assign(18, "switch");
+  topology.nodes[0].gpus.assign(2, gpu);
+  const P2pSuite p2p;
+  constexpr double fixed_s = 50e-6;
+  for (const Case& c : Planner(p2p, Level::standard).plan(topology, 100 * gib)) {
+    if (c.operation == "selftest" || !c.not_applicable.empty()) continue;
+    const p2p::Spec spec = p2p::spec_of(c);
+    const p2p::Shape shape = p2p::shape_of(c);
+    if (spec.isolated || spec.bytes < p2p::judged_bytes || spec.transport == "mpi") continue;
+    const double bytes = static_cast<double>(spec.bytes * shape.repetitions);
+    EXPECT_LE(fixed_s, 0.0101 * bytes / 478e9) << c.name;
+    EXPECT_LE(bytes, 4.0 * gib) << c.name;
+    EXPECT_EQ(c.share, "bound_share of NVLinks up x rate") << c.name;
+  }
+  p2p::Spec spec{.mode = p2p::Mode::uni, .transport = "nccl", .bytes = 256u << 20};
+  const double rate = p2p::link_rate_of(spec, topology);
+  EXPECT_EQ(p2p::make_shape(spec, 100 * gib, rate).slots, 9u);
+  EXPECT_EQ(p2p::make_shape(spec, gib, rate).slots, 4u) << "as many as the memory holds";
+  EXPECT_EQ(p2p::make_shape(spec, 100 * gib, 2 * rate).slots, 16u) << "4 GiB";
+  topology.nodes[0].gpus.assign(2, Gpu());
+  EXPECT_EQ(p2p::link_rate_of(spec, topology), 0);
+}
+
 TEST(CommPlan, MemoryBoundsSlots) {
   p2p::Spec spec;
   spec.mode = p2p::Mode::bi;

@@ -48,6 +48,44 @@ TEST(Nvml, DescribesGpus) {
   EXPECT_EQ(g.pcie_generation_max, 5);
   EXPECT_EQ(g.nvlinks, 18);
   EXPECT_EQ(g.nvlinks_up, 18);
+  EXPECT_EQ(g.nvlink_rate_bytes_per_s, 26.562e9);
+  EXPECT_EQ(g.nvlink_ends, std::vector<std::string>(18, "switch"));
+  EXPECT_EQ(g.fabric, "completed");
+  EXPECT_EQ(g.fabric_clique, "00000000000000000000000000000000/1");
+  EXPECT_EQ(g.fabric_trouble, "");
+  EXPECT_EQ(g.recovery_action, "none");
+  EXPECT_EQ(g.sram_threshold, "kept");
+}
+
+TEST(Nvml, LinksBeforeHopperHaveTheRateOfTheirVersionAndTheirOwnEnds) {
+  FakeGpus fake;
+  fake.gpu(0)["compute"] = "8.0";
+  fake.gpu(0)["nvlink"] = {{"links", 3},
+                           {"up", 2},
+                           {"version", 4},
+                           {"speed_mb_s", 26562},
+                           {"ends", {"00000000:3d:00.0", "00000000:60:00.0", "00000000:60:00.0"}}};
+  fake.write();
+  const Gpu g = opened()->describe(0);
+  EXPECT_EQ(g.nvlink_rate_bytes_per_s, 25e9);
+  EXPECT_EQ(g.nvlink_ends, (std::vector<std::string>{"0000:3d:00.0", "0000:60:00.0"}));
+}
+
+TEST(Nvml, StatesThatTheDriverTellsHaveWords) {
+  FakeGpus fake;
+  fake.gpu(0)["fabric"] = {{"state", 2}, {"status", 0}, {"clique", 0}, {"health", 0x6a}};
+  fake.gpu(0)["recovery_action"] = 2;
+  fake.gpu(0)["ecc"]["sram_threshold_exceeded"] = true;
+  fake.gpu(1)["fabric"] = {{"state", 3}, {"status", 999}, {"clique", 7}, {"health", 0x91}};
+  fake.write();
+  const auto nvml = opened();
+  const Gpu first = nvml->describe(0), second = nvml->describe(1);
+  EXPECT_EQ(first.fabric, "in progress");
+  EXPECT_EQ(first.fabric_trouble, "access timeout recovery");
+  EXPECT_EQ(first.recovery_action, "reboot");
+  EXPECT_EQ(first.sram_threshold, "exceeded");
+  EXPECT_EQ(second.fabric, "failed (999)");
+  EXPECT_EQ(second.fabric_trouble, "degraded bandwidth, route unhealthy");
 }
 
 TEST(Nvml, WhatAGpuDoesNotTellIsNeverZero) {
@@ -58,7 +96,8 @@ TEST(Nvml, WhatAGpuDoesNotTellIsNeverZero) {
   fake.write();
   const auto nvml = opened();
   const Gpu g = nvml->describe(0);
-  EXPECT_EQ(g.ecc, "");
+  for (const std::string& text : {g.ecc, g.fabric, g.recovery_action, g.sram_threshold}) EXPECT_EQ(text, "");
+  EXPECT_TRUE(std::isnan(g.nvlink_rate_bytes_per_s));
   for (const double value : {g.memory_bytes, g.power_limit_w, g.nvlinks, g.pcie_width, g.sm_clock_max_hz})
     EXPECT_TRUE(std::isnan(value));
   EXPECT_EQ(nvml->energy_j(0).told, Told::absent);

@@ -50,5 +50,94 @@ TEST(GpuBounds, WhatTheDriverDoesNotTellIsUnknown) {
   EXPECT_FALSE(math_bound(gpu("9.0", NAN, 1830, 2619, 5120), "bf16").known());
 }
 
+/// Nodes of `local` ranks, each with a GPU of 18 links to switches and, behind the same bridge, a NIC of its
+/// own.
+Topology cluster(int nodes, int local) {
+  Topology topology;
+  topology.device_kind = "cuda";
+  for (int n = 0; n < nodes; ++n) {
+    Node node;
+    for (int g = 0; g < local; ++g) {
+      Gpu one;
+      one.pci = "0000:1" + std::to_string(g) + ":00.0";
+      one.pcie_generation_max = 5, one.pcie_width_max = 16;
+      one.nvlinks_up = 18, one.nvlink_rate_bytes_per_s = 26.5625e9;
+      one.nvlink_ends.assign(18, "switch");
+      node.gpus.push_back(one);
+      Nic nic;
+      nic.name = "mlx5_" + std::to_string(g) + ":1", nic.kind = "infiniband", nic.state = "up";
+      nic.rate_bytes_per_s = 50e9;
+      node.nics.edit().push_back(nic);
+      PciLink link;
+      link.address = one.pci, link.near_nics = {nic.name}, link.near_by = "pci";
+      node.pci_links.edit().push_back(link);
+      RankPlace place;
+      place.rank = topology.size(), place.node = n, place.local_rank = g, place.gpu = g;
+      topology.ranks.push_back(place);
+    }
+    topology.nodes.push_back(node);
+  }
+  topology.index_ranks();
+  return topology;
+}
+
+TEST(LinkBounds, PairsOfANodeHaveTheLinksThatAreUpBetweenThem) {
+  auto topology = cluster(1, 3);
+  auto& gpus = topology.nodes[0].gpus;
+  EXPECT_DOUBLE_EQ(pair_bound(topology, LinkUse::copy, 0, 1).rate, 18 * 26.5625e9);
+  EXPECT_EQ(pair_bound(topology, LinkUse::copy, 0, 1).floor, bounded::nvlink_copy.floor);
+  gpus[1].nvlinks_up = 17, gpus[1].nvlink_ends.resize(17);
+  EXPECT_DOUBLE_EQ(pair_bound(topology, LinkUse::message, 0, 1).rate, 17 * 26.5625e9);
+  // Without switches: four links to one neighbour, none to the other.
+  gpus[0].nvlink_ends.assign(4, gpus[1].pci), gpus[1].nvlink_ends.assign(4, gpus[0].pci);
+  gpus[2].nvlinks_up = 0, gpus[2].nvlink_ends.clear();
+  EXPECT_DOUBLE_EQ(pair_bound(topology, LinkUse::copy, 0, 1).rate, 4 * 26.5625e9);
+  EXPECT_NEAR(pair_bound(topology, LinkUse::copy, 0, 2).rate, 63e9, 0.1e9);
+  EXPECT_EQ(pair_bound(topology, LinkUse::copy, 0, 2).floor, 0);
+  // A driver that does not say where links lead, and a GPU that two ranks share.
+  gpus[0].nvlink_ends.clear();
+  EXPECT_FALSE(pair_bound(topology, LinkUse::copy, 0, 1).known());
+  topology.ranks[2].shares_gpu = true;
+  EXPECT_FALSE(pair_bound(topology, LinkUse::copy, 1, 2).known());
+}
+
+TEST(LinkBounds, NodesHaveTheSlowerOfPcieAndTheNicNextToTheGpu) {
+  auto topology = cluster(2, 2);
+  const auto bound = [&] { return pair_bound(topology, LinkUse::message, 0, 2); };
+  EXPECT_DOUBLE_EQ(bound().rate, 50e9);
+  EXPECT_EQ(bound().floor, bounded::network_message.floor);
+  topology.nodes[1].gpus[0].pcie_generation_max = 4;
+  EXPECT_NEAR(bound().rate, 31.5e9, 0.1e9);
+  // Both GPUs next to both NICs: each has half of them, and which of them carries a message is not known.
+  for (auto& link : topology.nodes[1].pci_links.edit()) link.near_nics = {"mlx5_0:1", "mlx5_1:1"};
+  topology.nodes[1].gpus[0].pcie_generation_max = 5;
+  EXPECT_DOUBLE_EQ(bound().rate, 50e9);
+  EXPECT_EQ(bound().floor, 0);
+  for (auto& nic : topology.nodes[1].nics.edit()) nic.state = "down";
+  EXPECT_FALSE(bound().known());
+}
+
+TEST(LinkBounds, CollectivesHaveTheLinksOfAGpuOrTheNicsOfANode) {
+  auto topology = cluster(2, 4);
+  EXPECT_DOUBLE_EQ(collective_bound(topology, {0, 1, 2, 3}).rate, 18 * 26.5625e9);
+  const GpuBound world = collective_bound(topology, {0, 1, 2, 3, 4, 5, 6, 7});
+  EXPECT_DOUBLE_EQ(world.rate, 200e9 * (7.0 / 8) / (1.0 / 2));
+  EXPECT_EQ(world.floor, bounded::network_collective.floor);
+  EXPECT_DOUBLE_EQ(collective_bound(topology, {0, 4}).rate, 50e9);
+  for (auto& gpu : topology.nodes[0].gpus) gpu.nvlinks_up = 0;
+  EXPECT_NEAR(collective_bound(topology, {0, 1, 2, 3}).rate, 63e9, 0.1e9);
+  EXPECT_EQ(collective_bound(topology, {0, 1, 2, 3}).floor, 0);
+  EXPECT_FALSE(collective_bound(topology, {0}).known());
+}
+
+TEST(LinkBounds, ACaseIsHeldAgainstOneBound) {
+  auto topology = cluster(2, 2);
+  EXPECT_STREQ(link_bound_of_case(topology, LinkUse::copy, false).by, "NVLinks up x rate");
+  EXPECT_STREQ(link_bound_of_case(topology, LinkUse::copy, true).by, "the slower of PCIe and NICs");
+  for (auto& node : topology.nodes)
+    for (auto& gpu : node.gpus) gpu.nvlinks_up = unsupported;
+  EXPECT_EQ(link_bound_of_case(topology, LinkUse::collective, false).floor, 0);
+}
+
 }  // namespace
 }  // namespace assay

@@ -80,6 +80,73 @@ TEST(GpuVerdict, ARateFarBelowThePhysicalBoundIsNamedWithoutPeers) {
   EXPECT_EQ(about(judge(bounded({0.8})), "memory/triad-alone:bandwidth"), nullptr);
 }
 
+TEST(GpuVerdict, ASlowCollectiveNamesTheNodeAndNoGpu) {
+  for (const double share : {0.3, 0.8}) {
+    auto r = bounded({share, share}, 0.55);
+    auto& judging = *r.cases[0].metrics[0].judging;
+    judging.of = results::MetricClass::collective, judging.shared_by = results::SharedBy::node;
+    auto& one = r.entities[static_cast<std::size_t>(r.cases[0].entity[1])];
+    one.parent = row_named(r, "node0");
+    const auto v = judge(r);
+    const auto* f = about(v, "memory/triad-alone:bandwidth");
+    ASSERT_EQ(f != nullptr, share < 0.55) << all_reasons(v);
+    if (f != nullptr) {
+      EXPECT_EQ(f->name, "node0");
+      EXPECT_EQ(f->reference_kind, "physical");
+    }
+  }
+}
+
+TEST(GpuVerdict, EveryLinkIsHeldAgainstItsOwnBound) {
+  auto r = cluster(3);
+  const auto devices = rows_of_kind(r, "device");
+  auto& c = add_case(r, "p2p", "bandwidth-put-67108864-node-cuda", "bandwidth", "B/s",
+                     results::Better::higher, "link", devices, {0.8e12, 0.8e12, 0.3e12});
+  c.source = {devices[0], devices[0], devices[1]};
+  c.destination = {devices[1], devices[2], devices[2]};
+  c.entity.assign(3, devices[0]);  // one row of /entities: only the ends tell links apart
+  c.parameters["bound_floor"] = 0.6;
+  c.metrics[0].judging = results::Judging{results::MetricClass::link, 0.05, 1, results::Floor::gpu_bound};
+  c.metrics.push_back(
+      {"bound_share", "1", results::Better::higher, false, results::Role::covariate, false, {0.8, 0.8, 0.3}});
+  add_selftest(r, "p2p");
+  const auto v = judge(r);
+  const auto* f = about(v, "p2p/bandwidth-put-67108864-node-cuda:bandwidth");
+  ASSERT_NE(f, nullptr) << all_reasons(v);
+  EXPECT_EQ(f->reference_kind, "physical");
+  EXPECT_NEAR(f->reference.value_or(0), 0.6e12, 0.01e12);
+}
+
+TEST(GpuVerdict, WhatTheDriverSaysOfAGpuIsAFinding) {
+  struct Told {
+    const char *column, *text, *severity, *action;
+  };
+  for (const Told& t :
+       std::initializer_list<Told>{{"recovery_action_info", "reset", "FAIL", "RESET"},
+                                   {"recovery_action_info", "reboot", "FAIL", "REBOOT"},
+                                   {"recovery_action_info", "drain and reset", "WARN", "RESET"},
+                                   {"sram_threshold_info", "exceeded", "FAIL", "REPLACE"},
+                                   {"fabric_info", "in progress", "WARN", "TRIAGE"},
+                                   {"fabric_info", "failed (999)", "FAIL", "TRIAGE"},
+                                   {"fabric_trouble_info", "route unhealthy", "WARN", "TRIAGE"},
+                                   {"recovery_action_info", "none", "", ""},
+                                   {"sram_threshold_info", "kept", "", ""},
+                                   {"fabric_info", "completed", "", ""},
+                                   {"fabric_info", "", "", ""}}) {
+    auto r = with_gpus();
+    auto& column = r.inventory["device"].text[t.column];
+    column.assign(8, "");
+    column[5] = t.text;
+    const auto v = judge(r);
+    const auto* f = about(v, t.column);
+    ASSERT_EQ(f != nullptr, *t.severity != 0) << t.column << " " << t.text << all_reasons(v);
+    if (f == nullptr) continue;
+    EXPECT_EQ(f->severity, t.severity) << t.text;
+    EXPECT_EQ(f->action, t.action) << t.text;
+    EXPECT_EQ(f->name, "node2/gpu1");
+  }
+}
+
 TEST(GpuVerdict, WithoutABoundOrWithAnAbsurdFloorNothingIsHeldAgainstIt) {
   EXPECT_EQ(about(judge(bounded({0.5}, 0)), "memory/triad-alone:bandwidth"), nullptr);
   EXPECT_EQ(about(judge(bounded({0.5}, 7)), "memory/triad-alone:bandwidth"), nullptr);
