@@ -100,7 +100,7 @@ memory limit 512 MiB|vc little-memory $(host 4) 512|:|-|-|0
 slow uplink 50 Mbit/s|vc slow-uplink leaf2 50mbit|:|any3,any4|-|2
 TEXT
 }
-readonly by_day='^(healthy|nic (200|5|1) Mbit/s$|two nics|stopped 5|link down 3|link cut early|(worker|supervisor) killed$)'
+readonly by_day='^(healthy|nic (200|5|1) Mbit/s$|two nics|cpu 5 %|stopped 5|link down 3|link cut early|(worker|supervisor) killed$)'
 
 # What the findings that are more than notes say, one a line.
 findings_in() { grep -oE '"severity": ?"(WARN|FAIL)"[^{}]*' "$1" 2>/dev/null | sed -n 's/.*"text": *"\([^"]*\)".*/\1/p'; }

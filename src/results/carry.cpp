@@ -22,14 +22,18 @@ Key key_of(const Entity& e) { return {e.kind, e.id}; }
 class Rows {
  public:
   Rows(const std::vector<Entity>& earlier, const std::vector<Entity>& now) : earlier_(earlier), all_(now) {
-    for (std::size_t i = 0; i < all_.size(); ++i)
+    for (std::size_t i = 0; i < all_.size(); ++i) {
       known_.emplace(key_of(all_[i]), static_cast<std::int32_t>(i));
+      if (all_[i].kind == "node") nodes_.emplace(all_[i].name, static_cast<std::int32_t>(i));
+    }
   }
 
   std::int32_t operator()(std::int32_t row) {
     if (row < 0 || static_cast<std::size_t>(row) >= earlier_.size()) return -1;
     Entity e = earlier_[static_cast<std::size_t>(row)];
     if (const auto at = known_.find(key_of(e)); at != known_.end()) return at->second;
+    if (const auto at = nodes_.find(e.name); e.kind == "node" && at != nodes_.end() && is_same(e, at->second))
+      return at->second;
     e.parent = e.parent < row ? (*this)(e.parent) : -1;  // a parent stands before its children
     e.rank = -1;                                         // it has none in this run
     const auto fresh = static_cast<std::int32_t>(all_.size());
@@ -45,9 +49,15 @@ class Rows {
   const std::vector<Entity>& all() const noexcept { return all_; }
 
  private:
+  /// A node that was lost before it was described is known by its host name only.
+  bool is_same(const Entity& e, std::int32_t node) const {
+    return (e.id_source == "hostname") != (all_[static_cast<std::size_t>(node)].id_source == "hostname");
+  }
+
   const std::vector<Entity>& earlier_;
   std::vector<Entity> all_, added_;
   std::map<Key, std::int32_t> known_;
+  std::map<std::string, std::int32_t> nodes_;  ///< by name
 };
 
 std::set<std::string> planned(const std::vector<PlanRow>& plan) {
@@ -82,9 +92,17 @@ void check_carry_over(const std::filesystem::path& path, const Results& earlier,
   Writer::Start then;
   then.info = earlier.info;
   then.config = earlier.config;
+  then.plan = earlier.plan;
   then.entities = earlier.entities;
   if (const std::string problem = carry_over_problem(then, now); !problem.empty())
     throw_usage("--resume " + path.string() + ": " + problem);
+}
+
+std::vector<Entity> with_lost_parts(const Results& earlier, const std::vector<Entity>& now) {
+  Rows rows(earlier.entities, now);
+  for (EventRow e : earlier.events)
+    if (mark_earlier(e)) rows(e.entity);
+  return rows.all();
 }
 
 std::vector<Entity> carry_over(Writer& writer, const Results& earlier, const Writer::Start& now) {
@@ -123,15 +141,11 @@ std::vector<Entity> carry_over(Writer& writer, const Results& earlier, const Wri
     first = false;
     ++count;
   }
-  for (EventRow& e : events) {
-    if (count == 0 && static_cast<std::size_t>(e.entity) >= now.entities.size())
-      e.entity = -1;  // nothing added it
-    writer.add_event(e);
-  }
+  for (const EventRow& e : events) writer.add_event(e);
   writer.add_event({0, -1, "resumed",
                     std::to_string(count) + " cases were taken over from run " + earlier.info.run_id +
                         " of " + earlier.info.started});
-  return count == 0 ? now.entities : rows.all();
+  return rows.all();
 }
 
 }  // namespace assay::results

@@ -17,12 +17,17 @@ Results load_earlier(const std::filesystem::path& path);
 
 /// Throws Error(usage) with one line that names the first thing in which `now` differs from `earlier`, so
 /// that its cases cannot stand beside new ones: version, seed, level, memory, configuration, or a node or
-/// device that was not there. Fewer nodes and ranks are no difference.
+/// device that was not there, unless nothing was planned. Fewer nodes and ranks are no difference.
 void check_carry_over(const std::filesystem::path& path, const Results& earlier, const Writer::Start& now);
 
+/// The rows `now` and behind them those parts that were lost in `earlier` and are not there: their losses
+/// have a row even if no case is carried over.
+std::vector<Entity> with_lost_parts(const Results& earlier, const std::vector<Entity>& now);
+
 /// Stores in `writer`, which has just been created with `now`, the cases of `earlier` that stand (see
-/// resume.hpp) and are planned now, and what became of its ranks. Entities are recognised by kind and id;
-/// those that are not there any more are added behind the others. Returns /entities as it is then.
+/// resume.hpp) and are planned now, and what became of its ranks. Entities are recognised by kind and id,
+/// nodes known by their host name only by that; those that are not there any more are added behind the
+/// others. Returns /entities as it is then.
 std::vector<Entity> carry_over(Writer& writer, const Results& earlier, const Writer::Start& now);
 
 }  // namespace assay::results

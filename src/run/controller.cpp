@@ -47,6 +47,8 @@ class RunController final : public supervisor::Controller {
     if (plan_.hash != facts.plan_hash)
       throw Error(ErrorKind::internal, "the supervisor made another plan than the ranks");
     entities_ = std::make_unique<EntityTable>(topology_);
+    for (const LaunchFinding& f : facts.findings)
+      if (!f.left_out.empty()) entities_->left_out(f.left_out);
     const std::uint64_t expected = plan_.file_bytes();
     if (config_.max_file_bytes != 0 && expected > config_.max_file_bytes)
       throw_usage(fmt::format("--max-file: the plan needs about {}, {} are allowed", format_bytes(expected),
@@ -65,6 +67,19 @@ class RunController final : public supervisor::Controller {
       if (fault.kind == FaultKind::diskfull) file_.writer().inject_disk_full(fault.after_bytes);
   }
 
+  void start_without_plan(const std::vector<std::string>& hosts) override {
+    if (!config_.resume.empty()) return;  // the file that it goes on from remains
+    topology_ = topology_of_hosts(hosts);
+    members_.clear();
+    for (std::size_t rank = 0; rank < hosts.size(); ++rank)
+      if (!hosts[rank].empty()) members_.push_back(static_cast<int>(rank));
+    config_.seed = seed_of(config_);
+    plan_ = {};
+    entities_ = std::make_unique<EntityTable>(topology_);
+    file_.open(config_, *entities_, start_of_file(config_, plan_, topology_, *entities_, {}), segment_);
+    unfired_.assign(topology_.ranks.size(), {});
+  }
+
   bool started() const noexcept override { return file_.is_open(); }
 
   void ready(const std::string& text) override {
@@ -75,8 +90,7 @@ class RunController final : public supervisor::Controller {
     budget_from_s_ = (segment_ == 1 ? made_at_s_ : now_s()) - config_.options.number("spent");
     progress_ = std::make_unique<Progress>(config_.quiet ? "never" : config_.progress, plan_.budget_s);
     for (const LaunchFinding& f : findings_)
-      file_.writer().add_event(
-          {0.0, f.node < 0 ? entities_->cluster() : entities_->node(f.node), f.event_kind(), f.text, f.kind});
+      file_.writer().add_event({0.0, row_of(f), f.event_kind(), f.text, f.kind});
   }
 
   supervisor::Step next() override {
@@ -210,6 +224,11 @@ class RunController final : public supervisor::Controller {
   int place_of(int launch_rank) const noexcept {
     const auto at = std::lower_bound(members_.begin(), members_.end(), launch_rank);
     return at != members_.end() && *at == launch_rank ? static_cast<int>(at - members_.begin()) : -1;
+  }
+
+  int row_of(const LaunchFinding& f) const {
+    if (!f.left_out.empty()) return entities_->find("node", f.left_out);
+    return f.node < 0 ? entities_->cluster() : entities_->node(f.node);
   }
 
   /// Of the budget.

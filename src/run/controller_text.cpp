@@ -9,7 +9,8 @@ namespace assay {
 
 std::string to_text(const StartFacts& facts) {
   Json findings = Json::array();
-  for (const LaunchFinding& f : facts.findings) findings.push_back({f.severity, f.kind, f.text, f.node});
+  for (const LaunchFinding& f : facts.findings)
+    findings.push_back({f.severity, f.kind, f.text, f.node, f.left_out});
   const Json json = {{"seed", facts.seed},
                      {"seed_given", facts.seed_given},
                      {"resumed_memory_bytes", facts.resumed_memory_bytes},
@@ -32,7 +33,8 @@ StartFacts start_facts_from(const std::string& text) {
   facts.places = json.at("places").get<std::vector<std::string>>();
   facts.plan_hash = json.at("plan_hash");
   facts.members = json.at("members").get<std::vector<int>>();
-  for (const Json& f : json.at("findings")) facts.findings.push_back({f.at(0), f.at(1), f.at(2), f.at(3)});
+  for (const Json& f : json.at("findings"))
+    facts.findings.push_back({f.at(0), f.at(1), f.at(2), f.at(3), f.at(4)});
   facts.environment = json.at("environment").get<std::vector<std::pair<std::string, std::string>>>();
   return facts;
 }

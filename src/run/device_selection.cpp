@@ -1,17 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/device_selection.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <map>
 #include <set>
 #include <utility>
 
 #include "base/json.hpp"
 #include "base/system.hpp"
 #include "run/agree.hpp"
+#include "topology/discover.hpp"
 
 namespace assay {
 
 namespace {
+
+/// Cores that a rank needs of its node's CPU quota at level smoke: with less, its start alone takes the
+/// budget of all.
+constexpr double least_cores = 0.1;
 
 /// Empty, or 'r' or 'd' for what is short or wrong, and the words.
 std::string text_of(const std::optional<Error>& error) {
@@ -23,7 +31,7 @@ std::string text_of(const std::optional<Error>& error) {
 DeviceSelector::DeviceSelector(Communicator& launch, const Config& config, std::vector<int> members,
                                std::vector<AvailableDevices> available)
     : launch_(launch), config_(config), members_(std::move(members)), asked_(members_.size()) {
-  Json told = {{"host", host_name()}, {"available", Json::array()}};
+  Json told = {{"host", host_name()}, {"available", Json::array()}, {"quota", own_quota_cores()}};
   for (const AvailableDevices& devices : available)
     told["available"].push_back({{"gpus", devices.visible_gpus}, {"lost", devices.lost_gpus}});
   const auto texts = launch.all_gather_text(told.dump(-1, ' ', true, Json::error_handler_t::replace));
@@ -47,6 +55,23 @@ DeviceSelector::DeviceSelector(Communicator& launch, const Config& config, std::
     for (const std::string text : devices.at("lost"))
       if (said.insert(hosts_.back() + text).second) note(hosts_.back(), "fail", "missing", text);
   }
+  if (config.level == Level::smoke) leave_out_starved(of_members);
+}
+
+/// Not all of them: then there is no other node whose time they take.
+void DeviceSelector::leave_out_starved(const std::vector<Json>& told) {
+  std::map<std::string, double> cores;  // by host, of each rank
+  for (const Json& one : told)
+    if (one.at("quota").is_number()) cores[one.at("host")] = one.at("quota");
+  for (auto& [host, share] : cores) share /= static_cast<double>(std::ranges::count(hosts_, host));
+  std::erase_if(cores, [](const auto& host) { return host.second >= least_cores; });
+  if (cores.size() == std::set(hosts_.begin(), hosts_.end()).size()) return;
+  for (std::size_t i = 0; i < members_.size(); ++i)
+    if (cores.contains(hosts_[i])) visible_[i].clear();
+  for (const auto& [host, share] : cores)
+    note(host, "inconclusive", "quota",
+         fmt::format("the cgroup's CPU quota is {:.4g} of a core for each rank, not measured at level smoke",
+                     share));
 }
 
 void DeviceSelector::note(const std::string& host, const std::string& severity, const std::string& kind,
@@ -54,7 +79,8 @@ void DeviceSelector::note(const std::string& host, const std::string& severity, 
   notes_.push_back({host, {severity, kind, host + ": " + what + "; the run continues without it", -1}});
 }
 
-/// A node all of whose GPUs turned out to be of no use is not measured with its CPUs instead.
+/// A node that has too little quota, or all of whose GPUs turned out to be of no use, is not measured with
+/// its CPUs instead.
 void DeviceSelector::drop_hosts_without() {
   std::set<std::string> bad, good;
   for (const auto& n : notes_) bad.insert(n.host);

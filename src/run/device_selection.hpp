@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/json.hpp"
 #include "config/config.hpp"
 #include "device/device.hpp"
 #include "topology/gpu_place.hpp"
@@ -73,6 +74,7 @@ class DeviceSelector {
   bool leave_out(const std::vector<std::string>& troubles);
   std::optional<Error> look();
   std::vector<std::string> troubles_of_products();
+  void leave_out_starved(const std::vector<Json>& told);
   void drop_hosts_without();
   void note(const std::string& host, const std::string& severity, const std::string& kind,
             const std::string& what);

@@ -12,19 +12,20 @@
 namespace assay {
 namespace {
 
-std::string random_id() {
+std::uint64_t random_bits() {
   std::random_device source;
-  const auto bits = [&] { return (static_cast<std::uint64_t>(source()) << 32) ^ source(); };
-  return fmt::format("{:016x}{:016x}", bits(), bits());
+  return (static_cast<std::uint64_t>(source()) << 32) ^ source();
 }
 
 }  // namespace
+
+std::uint64_t seed_of(const Config& config) { return config.seed_given ? config.seed : random_bits() >> 1; }
 
 results::Writer::Start start_of_file(const Config& config, const Plan& plan, const Topology& topology,
                                      const EntityTable& entities,
                                      const std::vector<std::pair<std::string, std::string>>& environment) {
   results::Writer::Start start;
-  start.info.run_id = random_id();
+  start.info.run_id = fmt::format("{:016x}{:016x}", random_bits(), random_bits());
   start.info.started = utc_now_iso();
   start.info.command_line = config.command_line;
   start.info.assay_version = ASSAY_VERSION;

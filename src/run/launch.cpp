@@ -147,8 +147,10 @@ Job discover_job(MpiSession& mpi, const Config& config, const DeviceSelection& d
   for (const auto& note : devices.notes) {
     job.findings.push_back(note.finding);
     if (note.finding.kind == "uncovered") job.findings.back().severity = expect.severity_of_uncovered();
+    LaunchFinding& finding = job.findings.back();
     for (std::size_t n = 0; n < job.topology.nodes.size(); ++n)
-      if (job.topology.nodes[n].hostname == note.host) job.findings.back().node = static_cast<int>(n);
+      if (job.topology.nodes[n].hostname == note.host) finding.node = static_cast<int>(n);
+    if (finding.node < 0) finding.left_out = note.host;
   }
   job.probe_s = now_s() - begin;
   return job;

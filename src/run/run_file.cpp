@@ -30,6 +30,7 @@ void RunFile::open(const Config& config, EntityTable& entities, results::Writer:
     const auto earlier = results::load_earlier(config.resume);
     results::check_carry_over(config.resume, earlier, start);
     start.info.injected = start.info.injected || earlier.info.injected;
+    start.entities = results::with_lost_parts(earlier, start.entities);
     writer_ = std::make_unique<Writer>(Writer::create(config.out, start, config.force));
     entities.adopt(results::carry_over(*writer_, earlier, start));
     return;

@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <optional>
-#include <random>
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
@@ -19,6 +18,7 @@
 #include "run/controller.hpp"
 #include "run/device_selection.hpp"
 #include "run/fault_plan.hpp"
+#include "run/file_start.hpp"
 #include "run/injection.hpp"
 #include "run/launch.hpp"
 #include "run/runner.hpp"
@@ -29,14 +29,6 @@
 
 namespace assay {
 namespace {
-
-std::uint64_t random_bits() {
-  std::random_device source;
-  return (static_cast<std::uint64_t>(source()) << 32) ^ source();
-}
-
-/// A drawn seed can be given back as --seed, which takes signed numbers.
-std::uint64_t seed_of(const Config& config) { return config.seed_given ? config.seed : random_bits() >> 1; }
 
 std::shared_ptr<Device> make_device(const Topology& topology, GpuLook& look) {
   const RankPlace& me = topology.me();

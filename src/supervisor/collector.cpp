@@ -259,7 +259,6 @@ void Collector::lose(int rank, const std::string& kind, const std::string& what,
 /// Goes on without a rank, and without those that cannot go on without it.
 void Collector::drop(const Loss& loss, double now) {
   const int rank = loss.rank;
-  const std::string& kind = loss.kind;
   Rank& r = ranks_[static_cast<std::size_t>(rank)];
   r.lost = r.out = true;
   any_lost_ = true;
@@ -268,8 +267,8 @@ void Collector::drop(const Loss& loss, double now) {
   std::vector<int> affected;
   if (controller_.started() && ready_at_s_ > 0)
     affected = controller_.lost(loss, case_);
-  else if (controller_.started())
-    controller_.event(kind, loss.text, rank);
+  else
+    store_early_loss(loss);
   if (why_.empty()) why_ = loss.brief;
   for (const int i : affected) {
     Rank& other = ranks_[static_cast<std::size_t>(i)];
@@ -282,6 +281,18 @@ void Collector::drop(const Loss& loss, double now) {
     end_run(why_, false, now);
   else if (state_ == State::measuring)
     end_case_if_all_arrived(now);
+}
+
+/// Before the first case; the run ends.
+void Collector::store_early_loss(const Loss& loss) {
+  try {
+    std::vector<std::string> hosts;
+    for (const Rank& r : ranks_) hosts.push_back(r.host);
+    if (!controller_.started()) controller_.start_without_plan(hosts);
+  } catch (const std::exception& e) {
+    tell_(e.what());
+  }
+  if (controller_.started()) controller_.event(loss.kind, loss.text, loss.rank);
 }
 
 void Collector::stop(int signal, double now) {

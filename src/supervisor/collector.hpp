@@ -82,6 +82,7 @@ class Collector {
   void end_trace(double now);
   void lose(int rank, const std::string& kind, const std::string& what, double now);
   void drop(const Loss& loss, double now);
+  void store_early_loss(const Loss& loss);
   void begin_segment(double now);
   void finish(const std::string& why);
   void end_run(const std::string& why, bool in_order, double now);

@@ -32,6 +32,9 @@ class Controller {
   /// Takes rank 0's description of the job: makes the plan and locks the output. Called again before `ready`
   /// when the ranks plan again. Throws Error.
   virtual void start(const std::string& text) = 0;
+  /// A rank is lost before `start`: makes an output without a plan, so that the loss has a row. `hosts` by
+  /// rank, empty where unknown. Throws Error.
+  virtual void start_without_plan(const std::vector<std::string>& hosts) = 0;
   /// True between `start` and `finish` or `discard`.
   virtual bool started() const noexcept = 0;
   /// All ranks are ready to measure; `text` is rank 0's.

@@ -192,4 +192,24 @@ Topology discover(const std::vector<std::string>& node_json_by_rank,
   return topology;
 }
 
+Topology topology_of_hosts(const std::vector<std::string>& host_by_rank) {
+  Topology topology;
+  std::map<std::string, int> node_of;
+  for (const std::string& host : host_by_rank) {
+    if (host.empty()) continue;
+    const auto [found, added] = node_of.emplace(host, static_cast<int>(topology.nodes.size()));
+    if (added) {
+      topology.nodes.emplace_back();
+      topology.nodes.back().hostname = topology.nodes.back().id = host;
+      topology.nodes.back().id_source = "hostname";
+    }
+    topology.ranks.emplace_back();
+    topology.ranks.back().rank = static_cast<int>(topology.ranks.size()) - 1;
+    topology.ranks.back().node = found->second;
+  }
+  topology.index_ranks();
+  topology.index_kinds();
+  return topology;
+}
+
 }  // namespace assay

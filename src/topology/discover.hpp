@@ -28,6 +28,9 @@ struct RankFacts {
 /// Of this process; `leader_rank` and `local_rank` come from splitting the world by shared memory.
 RankFacts own_facts(int leader_rank, int local_rank, std::vector<std::string> visible_gpus = {});
 
+/// What the cgroup of this process allows; NaN: no quota.
+double own_quota_cores();
+
 std::string to_text(const RankFacts& facts);
 RankFacts rank_facts_from(const std::string& text);
 
@@ -39,5 +42,8 @@ RankFacts rank_facts_from(const std::string& text);
 /// the ranks when they run different versions, Error(internal) when a leader's node is missing.
 Topology discover(const std::vector<std::string>& node_json_by_rank,
                   const std::vector<std::string>& facts_by_rank, int self, int threads);
+
+/// Ranks and nodes of which only the host names are known; ranks without one are left out.
+Topology topology_of_hosts(const std::vector<std::string>& host_by_rank);
 
 }  // namespace assay

@@ -243,6 +243,11 @@ void EntityTable::adopt(const std::vector<results::Entity>& rows) {
   for (std::size_t i = known; i < rows.size(); ++i) add(rows[i]);
 }
 
+int EntityTable::left_out(const std::string& host) {
+  const int known = find("node", host);
+  return known >= 0 ? known : add({"node", host, "hostname", host, 0, -1});
+}
+
 int EntityTable::link(int source, int destination) {
   const auto [link, added] = links_.try_emplace(pair_key(source, destination), static_cast<int>(size()));
   if (!added) return link->second;

@@ -46,6 +46,10 @@ class EntityTable {
   int node_of(int row) const noexcept;  ///< the node above, or itself; -1 if there is none
   std::size_t bytes() const noexcept;   ///< of memory, about
 
+  /// The row of a node of which only the host name is known: it takes no part, or was lost before it was
+  /// described. Added at its first use.
+  int left_out(const std::string& host);
+
   /// The row of the link between two rows, added at its first use (rank 0 only).
   int link(int source, int destination);
 

@@ -3,6 +3,7 @@
 #include <cstdlib>
 
 #include "base/system.hpp"
+#include "topology/discover.hpp"
 #include "topology/probe_parts.hpp"
 #include "topology/sysfs.hpp"
 
@@ -35,6 +36,12 @@ Node probe_node(const std::string& root) {
   probe_nics(node, root);
   probe_pci(node, root);
   return node;
+}
+
+double own_quota_cores() {
+  Node node;
+  probe_cgroup(node, "");
+  return node.cpu_quota_cores;
 }
 
 }  // namespace assay

@@ -51,6 +51,7 @@ class Timing final : public Controller {
  public:
   explicit Timing(double long_s) : long_s_(long_s) {}
   void start(const std::string&) override { started_ = true; }
+  void start_without_plan(const std::vector<std::string>&) override {}
   bool started() const noexcept override { return started_; }
   void ready(const std::string&) override {
     std::printf("all ready after %.2f s, %.2f s of CPU\n", now_s() - born_s_, cpu_s(RUSAGE_SELF));

@@ -59,5 +59,30 @@ class Loss(cluster.ClusterTest):
         self.assertRegex(result.stdout, rf"nodes: 1 INCONCLUSIVE \({lost}\)", "only the lost node is in doubt")
 
 
+    def test_a_host_that_is_lost_before_the_first_case_has_a_row(self):
+        """The others are measured by the next launch, in the same file."""
+        lost = self.cluster.hosts[1]
+        file, nodes = self.dir / "r.h5", self.dir / "nodes"
+        launch = cluster.Launch([cluster.ASSAY, "run", "--suites", "inventory,selftest", "--selftest.cases", "pass",
+                                 "--level", "quick", "--out", str(file), "--nodes", str(nodes), "--launcher",
+                                 f"{cluster.SCRIPT} --name {self.cluster.name} mpirun --without={{exclude}}"], self.dir)
+
+        def worker():
+            found = [p for p in processes.find(cluster.ASSAY, file, [lost]).values() if p.host == lost]
+            return found[0].worker if found and found[0].supervisor else None
+
+        processes.kill(cluster.wait_until(worker, 40, f"a worker on {lost}"))
+        result = launch.finish(120)
+        self.assert_code(result, 3)
+        states = {line.split()[0]: line for line in nodes.read_text().splitlines()}
+        self.assertEqual(sorted(states), sorted(self.cluster.hosts))
+        for host, line in states.items():
+            if host != lost:
+                self.assertIn(line.split()[1], ("PASS", "WARN"), line)
+        self.assertRegex(states[lost], rf"INCONCLUSIVE .*rank 1 on {lost}")
+        named = [f for f in Results(file).findings if f["kind"] == "lost"]
+        self.assertEqual([(f["name"].split("/")[0], f["action"]) for f in named], [(lost, "TRIAGE")])
+
+
 if __name__ == "__main__":
     cluster.main()

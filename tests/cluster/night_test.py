@@ -143,7 +143,10 @@ class Night(cluster.ClusterTest):
         self.assertEqual(code, 2, self.said(job))
         run = Results(self.directory(job) / "run.h5")
         self.assertEqual(set(run.of_each("gemm", "fp32-n64-together", "throughput")), self.gpus() - {f"{host}/gpu{gpu}" for host, gpu in lost})
-        told = [f["text"] for f in run.findings if f["severity"] == "FAIL"]
+        failed = [f for f in run.findings if f["severity"] == "FAIL"]
+        self.assertEqual({f["name"].split("/")[0] for f in failed}, {one, both}, "a node without GPUs has a row, too")
+        self.assertIn(both, run.nodes)
+        told = [f["text"] for f in failed]
         self.assertEqual(len(told), 3, told)
         for host, gpu in lost:
             self.assertTrue(any(f"{host}: the GPU GPU-" in text and f"f{gpu} cannot be used" in text for text in told), told)

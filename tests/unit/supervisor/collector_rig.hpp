@@ -18,7 +18,7 @@ class FakeController final : public Controller {
   bool started_ = false, fails_to_store = false, fails_to_start = false;
   std::map<int, std::vector<std::string>> stored;  ///< by case and rank; empty: without its record
   std::map<int, std::string> taken;
-  std::vector<std::string> losses, events;
+  std::vector<std::string> losses, events, hosts;
   std::string why = "not finished";
   bool discarded = false;
   int next_case = 0, segments = 1;
@@ -27,6 +27,10 @@ class FakeController final : public Controller {
   void start(const std::string&) override {
     if (fails_to_start) throw Error(ErrorKind::usage, "--out: exists");
     started_ = true;
+  }
+  void start_without_plan(const std::vector<std::string>& names) override {
+    started_ = true;
+    hosts = names;
   }
   bool started() const noexcept override { return started_; }
   void ready(const std::string&) override {}

@@ -189,6 +189,14 @@ TEST_F(CollectorTest, ARankThatNeverComesIsNamed) {
   EXPECT_THAT(told[0], HasSubstr("since the start"));
 }
 
+TEST_F(CollectorTest, ALossBeforeThePlanHasAFile) {
+  for (int r = 0; r < 3; ++r) collector.connected(r, r < 2 ? "node00" : "node01", now);
+  collector.handle({MessageType::died, 2, 9, ""}, now);
+  EXPECT_THAT(controller.hosts, ElementsAre("node00", "node00", "node01", ""));
+  EXPECT_THAT(controller.events, ElementsAre(HasSubstr("lost: rank 2 on node01 was killed by signal 9")));
+  EXPECT_THAT(controller.why, HasSubstr("rank 2"));
+}
+
 TEST_F(CollectorTest, ALostSupervisorLosesItsRank) {
   begin();
   collector.disconnected(1, now);
