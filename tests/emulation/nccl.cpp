@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -43,21 +44,30 @@ struct ncclComm {
 namespace emulation {
 namespace {
 
-/// Begins what a call asks for: at once, or when a communicator that does not block is polled.
-ncclResult_t begin(const Shared& s, std::function<ncclResult_t()> step) {
+std::atomic<unsigned long> threads{0};
+
+/// Another thread may abort the communicator meanwhile. Begins what a call asks for: at once, or when a
+/// communicator that does not block is polled.
+ncclResult_t begin(Shared s, std::function<ncclResult_t()> step) {
   if (s->error != ncclSuccess) return s->error;
   if (s->aborted || s->pending) return ncclInvalidUsage;
   if (!s->blocking) {
+    ++threads;
     s->pending = std::move(step);
     return ncclInProgress;
   }
   ncclResult_t result = ncclInProgress;
-  while ((result = step()) == ncclInProgress) std::this_thread::yield();
+  const char* fault = std::getenv("ASSAY_EMULATED_NCCL");
+  const bool stuck = fault != nullptr && std::strcmp(fault, "stuck") == 0;
+  while (stuck || (result = step()) == ncclInProgress) {
+    if (s->aborted) return ncclInternalError;
+    std::this_thread::yield();
+  }
   return s->error = result;
 }
 
 template <typename Machine>
-ncclResult_t queue(const Shared& s, cudaStream_t stream, Machine machine) {
+ncclResult_t queue(Shared s, cudaStream_t stream, Machine machine) {
   return begin(s, [s, stream, work = std::make_shared<Machine>(std::move(machine))] {
     enqueue_until(stream, [s, work] { return work->advance(*s); });
     return ncclSuccess;
@@ -106,6 +116,7 @@ ncclResult_t transfer(bool send, void* data, std::size_t bytes, int peer, ncclCo
 
 using namespace emulation;
 
+unsigned long emulatedNcclThreads() { return threads; }
 ncclResult_t ncclGetVersion(int* version) {
   *version = NCCL_VERSION_CODE;
   return ncclSuccess;

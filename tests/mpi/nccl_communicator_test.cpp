@@ -41,6 +41,40 @@ void fail_in_a_group(Communicator& communicator, const OnGpu<unsigned char>& dat
   EXPECT_THROW(communicator.wait_all(requests), Error);
 }
 
+TEST_P(Nccl, NoThreadIsStartedForAMessage) {
+  const OnGpu<float> data(*gpu, 0, std::vector<float>(100, 1));
+  const auto part = comm->split(rank() % 2, rank());
+  for (Communicator* one : {comm.get(), part.get()}) {
+    if (one->size() < 2) continue;
+    const unsigned long before = emulatedNcclThreads();
+    one->begin_batch();
+    for (int i = 0; i < 20; ++i) one->all_reduce(data.get(), data.get(), 100, DataType::fp32, ReduceOp::max);
+    one->end_batch();
+    Request request;
+    if (one->rank() < 2) {
+      if (one->rank() == 0)
+        one->isend(data.get(), 8, 1, payload_tag, request);
+      else
+        one->irecv(data.get(), 8, 0, payload_tag, request);
+      one->wait_all({&request, 1});
+    }
+    EXPECT_EQ(emulatedNcclThreads(), before);
+  }
+}
+
+TEST_P(Nccl, ACallThatNeverReturnsEndsAtTheDeadline) {
+  if (size() < 2) GTEST_SKIP() << "one rank";
+  const auto doomed = make(1.0);
+  const OnGpu<float> data(*gpu, 0, std::vector<float>(100, 1));
+  const double begin = now_s();
+  {
+    const Breaks broken("stuck");
+    EXPECT_THROW(doomed->all_reduce(data.get(), data.get(), 100, DataType::fp32, ReduceOp::sum), Error);
+  }
+  EXPECT_LT(now_s() - begin, 10);
+  EXPECT_FALSE(doomed->usable());
+}
+
 TEST_P(Nccl, AFailureInAGroupSwallowsNothingOfOthers) {
   if (size() < 2) GTEST_SKIP() << "one rank";
   const OnGpu<unsigned char> out(*gpu, 0, bytes_of(rank(), next(), 1000));

@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 #include "base/clock.hpp"
@@ -39,19 +41,6 @@ std::byte* at(void* base, std::size_t offset) noexcept { return static_cast<std:
 }  // namespace
 
 // Waiting.
-
-std::string NcclCommunicator::doing() const {
-  return fmt::format("operation {} ({} of {} bytes{}) on rank {} of {}", operations_, last_.name, last_.bytes,
-                     last_.peer < 0 ? std::string() : fmt::format(" with rank {}", last_.peer), rank(),
-                     size());
-}
-
-void NcclCommunicator::give_up(const std::string& reason) {
-  // Without this the kernels that wait for another GPU would go on, and whatever waits for this GPU with
-  // them.
-  if (comm_ != nullptr) nccl_.comm_abort(std::exchange(comm_, nullptr));
-  throw Error(ErrorKind::mpi, "NCCL: " + reason);
-}
 
 void NcclCommunicator::check(ncclResult_t result, const char* call) {
   if (result == ncclSuccess || result == ncclInProgress) [[likely]]
@@ -93,6 +82,28 @@ void NcclCommunicator::wait(Query&& query) {
       give_up(std::string(e.what()) + "; " + doing());
     }
   }
+}
+
+/// The first operation of its kind connects to other ranks, and may wait for one that is gone: in a thread of
+/// its own, so that this one can give up, which ends the call.
+template <typename Call>
+ncclResult_t NcclCommunicator::apart(Call&& call) {
+  int device = 0;
+  cuda::check(cudaGetDevice(&device), "cudaGetDevice");
+  std::atomic<bool> over = false;
+  ncclResult_t result = ncclSuccess;
+  std::thread thread([&] {
+    result = cudaSetDevice(device) == cudaSuccess ? call() : ncclUnhandledCudaError;
+    over = true;
+  });
+  try {
+    wait([&] { return over.load(); });
+  } catch (...) {
+    thread.join();
+    throw;
+  }
+  thread.join();
+  return result;
 }
 
 /// A communicator that does not block goes on by itself after a call; the stream says nothing before that is
@@ -152,7 +163,10 @@ void NcclCommunicator::launch(const Operation& operation, Call&& call) {
     throw Error(ErrorKind::mpi, fmt::format("NCCL: {} after the communicator was given up", operation.name));
   last_ = operation;
   ++operations_;
-  settle(call());
+  const bool known =
+      !blocks_ ||
+      !called_.insert(fmt::format("{} {} {}", operation.name, operation.bytes, operation.peer)).second;
+  settle(known ? call() : apart(call));
 }
 
 template <typename Call>

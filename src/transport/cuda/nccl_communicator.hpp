@@ -3,6 +3,7 @@
 
 #include <deque>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -92,7 +93,9 @@ class NcclCommunicator final : public ForwardingCommunicator {
   NcclCommunicator(const NcclLibrary& nccl, Communicator& bootstrap, Device& device,
                    const GpuSettings& settings);
   void init(const std::string& id);
+  void make_blocking();
   void await(ncclComm_t comm, const char* call);
+  void end(ncclComm_t comm);
   void close() noexcept;
 
   bool mine(const void* p) const noexcept { return in_arena(device_, p); }
@@ -110,6 +113,8 @@ class NcclCommunicator final : public ForwardingCommunicator {
   ncclResult_t group(Calls&& calls);
   template <typename Query>
   void wait(Query&& query);
+  template <typename Call>
+  ncclResult_t apart(Call&& call);
   void settle(ncclResult_t result);
   void check(ncclResult_t result, const char* call);
   [[noreturn]] void give_up(const std::string& reason);
@@ -123,7 +128,10 @@ class NcclCommunicator final : public ForwardingCommunicator {
   supervisor::Heartbeat* heartbeat_;
   std::unique_ptr<Communicator> owned_;  ///< of a part
   Stream stream_;
-  ncclComm_t comm_ = nullptr;  ///< null once it was aborted
+  ncclComm_t comm_ = nullptr;     ///< null once it was aborted
+  ncclComm_t parent_ = nullptr;   ///< that comm_ was split from, where comm_ blocks; it does not
+  bool blocks_ = false;           ///< comm_
+  std::set<std::string> called_;  ///< operations that comm_ has connected for, where it blocks
   std::string path_;
   std::uint64_t operations_ = 0;  ///< launched; the next group of transfers has the number after it
   Operation last_;

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cctype>
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <thread>
 #include <utility>
 
 #include "base/clock.hpp"
@@ -80,13 +82,13 @@ std::string describe(const NcclLibrary& nccl) {
   return text;
 }
 
-/// Communicators do not block, so that a rank that never comes ends at the deadline. Each call then costs
-/// NCCL a thread, some tens of microseconds; ASSAY_NCCL_BLOCKING=1 leaves that out to see what it is, and
-/// hangs where the default would give up.
-ncclConfig_t configuration() {
+/// ASSAY_NCCL_BLOCKING: 0, no communicator blocks; 1, all do from the start; not set: as make_blocking()
+/// says.
+const char* wish() { return set("ASSAY_NCCL_BLOCKING") ? std::getenv("ASSAY_NCCL_BLOCKING") : ""; }
+
+ncclConfig_t configuration(bool blocking) {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-  config.blocking =
-      set("ASSAY_NCCL_BLOCKING") && std::strcmp(std::getenv("ASSAY_NCCL_BLOCKING"), "0") != 0 ? 1 : 0;
+  config.blocking = blocking || std::strcmp(wish(), "1") == 0 ? 1 : 0;
   // Resources are not shared with the communicator that it is split from (splitShare): aborting a part would
   // set the flag that both look at, and kernels of the whole would leave their buffers unfilled.
   return config;
@@ -135,6 +137,7 @@ std::unique_ptr<NcclCommunicator> NcclCommunicator::make(const NcclLibrary& nccl
   agree(bootstrap, problem);
   id = bootstrap.broadcast_text(id, 0);
   agree(bootstrap, problem_of(me, [&] { made->init(id); }));
+  agree(bootstrap, problem_of(me, [&] { made->make_blocking(); }));
   return made;
 }
 
@@ -156,7 +159,7 @@ void NcclCommunicator::await(ncclComm_t comm, const char* call) {
 void NcclCommunicator::init(const std::string& id) {
   ncclUniqueId unique;
   std::memcpy(unique.internal, id.data(), std::min(sizeof unique.internal, id.size()));
-  ncclConfig_t config = configuration();
+  ncclConfig_t config = configuration(false);
   const ncclResult_t result = nccl_.comm_init_rank_config(&comm_, size(), unique, rank(), &config);
   if (result != ncclSuccess && result != ncclInProgress)
     throw Error(ErrorKind::mpi, fmt::format("ncclCommInitRankConfig: {}", nccl_.get_error_string(result)));
@@ -168,12 +171,32 @@ void NcclCommunicator::init(const std::string& id) {
   }
 }
 
+/// NCCL starts a thread for each call of a communicator that does not block, some tens of microseconds (an
+/// estimate), which small messages would be measured with. It is only for setting up, where a rank that never
+/// comes must end at the deadline; what works is a part of all its ranks that blocks. Throws Error(mpi).
+void NcclCommunicator::make_blocking() {
+#ifdef ASSAY_NCCL_SPLIT
+  if (nccl_.comm_split == nullptr || *wish() != '\0') return;
+  ncclComm_t child = nullptr;
+  ncclConfig_t config = configuration(true);
+  const ncclResult_t result = nccl_.comm_split(comm_, 0, rank(), &child, &config);
+  if (result != ncclSuccess && result != ncclInProgress)
+    throw Error(ErrorKind::mpi, fmt::format("ncclCommSplit: {}", nccl_.get_error_string(result)));
+  await(comm_, "ncclCommSplit");
+  await(child, "ncclCommSplit");
+  parent_ = std::exchange(comm_, child);
+  blocks_ = true;
+#endif
+}
+
 std::unique_ptr<Communicator> NcclCommunicator::split(int color, int key) {
   launch_transfers();
   if (comm_ != nullptr) wait_stream();
   auto part = inner_.split(color, key);
 #ifdef ASSAY_NCCL_SPLIT
-  if (nccl_.comm_split != nullptr && comm_ != nullptr) {
+  const ncclComm_t whole = parent_ != nullptr ? parent_ : comm_;
+  // Parts of a part that blocks are made anew.
+  if (nccl_.comm_split != nullptr && comm_ != nullptr && blocks_ == (parent_ != nullptr)) {
     std::unique_ptr<NcclCommunicator> made;
     agree(inner_, problem_of(rank(), [&] {
             if (part == nullptr) return;
@@ -181,15 +204,16 @@ std::unique_ptr<Communicator> NcclCommunicator::split(int color, int key) {
           }));
     agree(inner_, problem_of(rank(), [&] {
             ncclComm_t child = nullptr;
-            ncclConfig_t config = configuration();
+            ncclConfig_t config = configuration(blocks_);
             // MPI has sorted them already.
-            const ncclResult_t result = nccl_.comm_split(comm_, part == nullptr ? NCCL_SPLIT_NOCOLOR : color,
+            const ncclResult_t result = nccl_.comm_split(whole, part == nullptr ? NCCL_SPLIT_NOCOLOR : color,
                                                          part == nullptr ? 0 : part->rank(), &child, &config);
             if (result != ncclSuccess && result != ncclInProgress)
               throw Error(ErrorKind::mpi, fmt::format("ncclCommSplit: {}", nccl_.get_error_string(result)));
-            await(comm_, "ncclCommSplit");
+            await(whole, "ncclCommSplit");
             if (made == nullptr) return;
             made->comm_ = child;
+            made->blocks_ = blocks_;
             await(child, "ncclCommSplit");
           }));
     if (made != nullptr) made->owned_ = std::move(part);
@@ -202,21 +226,47 @@ std::unique_ptr<Communicator> NcclCommunicator::split(int color, int key) {
   return made;
 }
 
-void NcclCommunicator::close() noexcept {
-  if (comm_ == nullptr) return;
-  const ncclComm_t comm = std::exchange(comm_, nullptr);
-  // Another rank may never start the operation that is still queued here.
-  bool healthy = cudaStreamQuery(stream_.get()) == cudaSuccess;
-  if (healthy) {
-    ncclResult_t state = nccl_.comm_finalize(comm);
-    for (const double end = now_s() + farewell_s; state == ncclInProgress && now_s() < end;)
-      if (nccl_.comm_get_async_error(comm, &state) != ncclSuccess) break;
-    healthy = state == ncclSuccess;
-  }
-  if (healthy)
-    nccl_.comm_destroy(comm);
-  else
+std::string NcclCommunicator::doing() const {
+  return fmt::format("operation {} ({} of {} bytes{}) on rank {} of {}", operations_, last_.name, last_.bytes,
+                     last_.peer < 0 ? std::string() : fmt::format(" with rank {}", last_.peer), rank(),
+                     size());
+}
+
+void NcclCommunicator::give_up(const std::string& reason) {
+  // Without this the kernels that wait for another GPU would go on, and whatever waits for this GPU with
+  // them.
+  if (comm_ != nullptr) nccl_.comm_abort(std::exchange(comm_, nullptr));
+  throw Error(ErrorKind::mpi, "NCCL: " + reason);
+}
+
+/// Ends a communicator without operations. Where it blocks, finalizing is another thread's.
+void NcclCommunicator::end(ncclComm_t comm) {
+  std::atomic<bool> returned = false;
+  ncclResult_t state = ncclInProgress;
+  std::thread thread([&] {
+    state = nccl_.comm_finalize(comm);
+    returned = true;
+  });
+  const auto open = [&] { return !returned || state == ncclInProgress; };
+  for (const double last = now_s() + farewell_s; open() && now_s() < last;)
+    if (returned && nccl_.comm_get_async_error(comm, &state) != ncclSuccess) break;
+  if (open() || state != ncclSuccess)
     nccl_.comm_abort(comm);
+  else
+    nccl_.comm_destroy(comm);
+  thread.join();
+}
+
+void NcclCommunicator::close() noexcept {
+  // Another rank may never start the operation that is still queued here.
+  const bool healthy = comm_ != nullptr && cudaStreamQuery(stream_.get()) == cudaSuccess;
+  for (const ncclComm_t comm : {std::exchange(comm_, nullptr), std::exchange(parent_, nullptr)}) {
+    if (comm == nullptr) continue;
+    if (healthy)
+      end(comm);
+    else
+      nccl_.comm_abort(comm);
+  }
 }
 
 }  // namespace assay::cuda

@@ -46,6 +46,8 @@ struct ncclConfig_t {
   {}
 
 extern "C" {
+/// That NCCL would have started for calls of communicators that do not block.
+unsigned long emulatedNcclThreads();
 ncclResult_t ncclGetVersion(int*);
 ncclResult_t ncclGetUniqueId(ncclUniqueId*);
 ncclResult_t ncclCommInitRankConfig(ncclComm_t*, int ranks, ncclUniqueId, int rank, ncclConfig_t*);

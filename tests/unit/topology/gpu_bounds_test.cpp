@@ -90,7 +90,7 @@ TEST(LinkBounds, PairsOfANodeHaveTheLinksThatAreUpBetweenThem) {
   EXPECT_DOUBLE_EQ(pair_bound(topology, LinkUse::message, 0, 1).rate, 17 * 26.5625e9);
   // Without switches: four links to one neighbour, none to the other.
   gpus[0].nvlink_ends.assign(4, gpus[1].pci), gpus[1].nvlink_ends.assign(4, gpus[0].pci);
-  gpus[2].nvlinks_up = 0, gpus[2].nvlink_ends.clear();
+  gpus[2].nvlink_ends.assign(2, gpus[1].pci);
   EXPECT_DOUBLE_EQ(pair_bound(topology, LinkUse::copy, 0, 1).rate, 4 * 26.5625e9);
   EXPECT_NEAR(pair_bound(topology, LinkUse::copy, 0, 2).rate, 63e9, 0.1e9);
   EXPECT_EQ(pair_bound(topology, LinkUse::copy, 0, 2).floor, 0);
