@@ -14,7 +14,7 @@ namespace {
 class CaseWriter {
  public:
   CaseWriter(hid_t parent, const std::string& name, const CaseData& data, bool scales)
-      : data_(data), scales_(scales), group_(h5::create_group(parent, name)) {}
+      : data_(data), attach_(scales), group_(h5::create_group(parent, name)) {}
 
   void write(std::int64_t sequence) {
     attributes(sequence);
@@ -32,6 +32,7 @@ class CaseWriter {
       metric(data_.metrics[i], static_cast<std::int32_t>(i));
     for (std::size_t i = 0; i < data_.arrays.size(); ++i)
       array(data_.arrays[i], static_cast<std::int32_t>(i));
+    for (auto& [name, scale] : scales_) scale.finish();
   }
 
  private:
@@ -77,10 +78,9 @@ class CaseWriter {
 
   /// The dataset that gives a dimension its coordinates.
   void scale(const std::string& name, std::size_t length, const std::int32_t* values) {
-    h5::Id set = h5::create_dataset(group_, name, h5::Type::int32, {length}, values, scales_);
-    if (scales_) h5::make_scale(set, name);
+    h5::Id set = h5::create_dataset(group_, name, h5::Type::int32, {length}, values, attach_);
+    if (attach_) scales_.emplace(name, h5::Scale(std::move(set), name));
     lengths_[name] = length;
-    sets_[name] = std::move(set);
   }
 
   /// Further dimensions of arrays are numbered from 0.
@@ -95,8 +95,11 @@ class CaseWriter {
                  const void* values) {
     std::vector<std::size_t> shape;
     for (const std::string& dim : dims) shape.push_back(lengths_.at(dim));
-    h5::Id set = h5::create_dataset(group_, name, type, shape, values, scales_);
-    for (unsigned d = 0; scales_ && d < dims.size(); ++d) h5::attach_scale(set, sets_.at(dims[d]), d);
+    h5::Id set = h5::create_dataset(group_, name, type, shape, values, attach_);
+    if (!attach_) return set;
+    std::vector<h5::Scale*> scales;
+    for (const std::string& dim : dims) scales.push_back(&scales_.at(dim));
+    h5::Scale::attach(set, scales);
     return set;
   }
 
@@ -140,10 +143,10 @@ class CaseWriter {
   }
 
   const CaseData& data_;
-  bool scales_;
+  bool attach_;
   h5::Id group_;
   std::map<std::string, std::size_t> lengths_;
-  std::map<std::string, h5::Id> sets_;
+  std::map<std::string, h5::Scale> scales_;
 };
 
 std::string array_problem(const IntegerArray& array, std::map<std::string, std::size_t>& lengths,

@@ -45,7 +45,7 @@ class FileChecker : public Checker {
   void check_table(const TableSpec& table, const std::string& path) {
     if (!h5::is_group(file_, path)) return problem("missing table " + path);
     const std::size_t rows = table_rows(file_, path);
-    guard(path, [&] { scale(path, "row"); });
+    guard(path, [&] { scale(h5::open_group(file_, path), path, "row"); });
     for (const Field& field : table.columns) {
       guard(path + "/" + field.name, [&] { column(path, field, rows); });
     }

@@ -31,26 +31,26 @@ class CaseChecker : public Checker {
     if (!h5::is_group(file_, path)) return problem("not a group: " + path);
     path_ = path;
     lengths_.clear();
-    const h5::Id group = h5::open_group(file_, path);
-    attributes(group, path, schema_.case_attributes);
-    if (!h5::is_group(group, "parameters")) problem("missing group " + path + "/parameters");
+    group_ = h5::open_group(file_, path);
+    attributes(group_, path, schema_.case_attributes);
+    if (!h5::is_group(group_, "parameters")) problem("missing group " + path + "/parameters");
     for (const char* name : {"entity", "sample"}) {
-      scale(path, name);
-      if (!h5::is_dataset(group, name)) continue;
-      const auto shape = h5::shape(h5::open_dataset(group, name));
+      scale(group_, path, name);
+      if (!h5::is_dataset(group_, name)) continue;
+      const auto shape = h5::shape(h5::open_dataset(group_, name));
       if (shape.size() == 1) lengths_[name] = shape[0];
     }
     for (const Field& field : schema_.case_datasets) {
       guard(path + "/" + field.name, [&] { fixed(field); });
     }
     bool measured = false;
-    for (const std::string& name : h5::children(group)) {
-      if (schema_.reserved(name) || !h5::is_dataset(group, name)) continue;
+    for (const std::string& name : h5::children(group_)) {
+      if (schema_.reserved(name) || !h5::is_dataset(group_, name)) continue;
       guard(path + "/" + name, [&] { measured = other(name) || measured; });
     }
     guard(path, [&] {
       const bool passed =
-          h5::has_attribute(group, "state") && h5::get_string(group, "state", limits_) == "pass";
+          h5::has_attribute(group_, "state") && h5::get_string(group_, "state", limits_) == "pass";
       if (passed && !measured) problem("a case passed without a metric: " + path);
     });
   }
@@ -71,12 +71,12 @@ class CaseChecker : public Checker {
 
   void fixed(const Field& field) {
     const std::string name = path_ + "/" + field.name;
-    if (!h5::is_dataset(file_, name)) {
+    if (!h5::is_dataset(group_, field.name)) {
       const bool told = field.name == "entity" || field.name == "sample";
       if (field.required && !told) problem("missing dataset " + name);
       return;
     }
-    const h5::Id set = h5::open_dataset(file_, name);
+    const h5::Id set = h5::open_dataset(group_, field.name);
     if (!type_is(set, name, field.type)) return;
     shape(set, name, field.dims);
     if (!field.unit.empty()) unit(set, name, field.unit);
@@ -86,7 +86,7 @@ class CaseChecker : public Checker {
   /// Returns whether it is a metric.
   bool other(const std::string& name) {
     const std::string full = path_ + "/" + name;
-    const h5::Id set = h5::open_dataset(file_, full);
+    const h5::Id set = h5::open_dataset(group_, name);
     const h5::Stored type = h5::stored_type(h5::Id(h5::check(H5Dget_type(set), full)));
     if (type == h5::Stored::uint64) {
       array(set, full);
@@ -117,6 +117,7 @@ class CaseChecker : public Checker {
   }
 
   std::string path_;
+  h5::Id group_;  ///< looked up once: /cases may hold many
   std::map<std::string, std::size_t> lengths_;
 };
 

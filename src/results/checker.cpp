@@ -128,10 +128,10 @@ void Checker::unit(hid_t set, const std::string& name, const std::string& expect
   }
 }
 
-void Checker::scale(const std::string& path, const std::string& name) {
-  if (!h5::is_dataset(file_, path + "/" + name)) return problem("missing dataset " + path + "/" + name);
-  const h5::Id set = h5::open_dataset(file_, path + "/" + name);
-  if (H5DSis_scale(set) <= 0) problem("not a dimension scale: " + path + "/" + name);
+void Checker::scale(hid_t group, const std::string& path, const std::string& name) {
+  if (!h5::is_dataset(group, name)) return problem("missing dataset " + path + "/" + name);
+  if (H5DSis_scale(h5::open_dataset(group, name)) <= 0)
+    problem("not a dimension scale: " + path + "/" + name);
 }
 
 void Checker::attached(hid_t set, const std::string& name, const std::vector<std::string>& dims) {

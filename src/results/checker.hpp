@@ -39,7 +39,7 @@ class Checker {
   void references(hid_t set, const std::string& name, std::int32_t least);
 
   /// `path`/`name` is there and a dimension scale.
-  void scale(const std::string& path, const std::string& name);
+  void scale(hid_t group, const std::string& path, const std::string& name);
   /// Every dimension has exactly one scale, of this name.
   void attached(hid_t set, const std::string& name, const std::vector<std::string>& dims);
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "results/h5.hpp"
 
-#include <hdf5_hl.h>
-
 #include <algorithm>
 #include <array>
 
@@ -27,11 +25,22 @@ hid_t file_type(Type type) {
   }
 }
 
-Id string_type() {
+Id make_string_type() {
   Id type(check(H5Tcopy(H5T_C_S1), "string type"));
   check(H5Tset_size(type, H5T_VARIABLE), "string type");
   check(H5Tset_cset(type, H5T_CSET_UTF8), "string type");
   return type;
+}
+
+/// One for all attributes: making a type costs more than writing one.
+hid_t string_type() {
+  static const Id type = make_string_type();
+  return type;
+}
+
+hid_t scalar() {
+  static const Id space(check(H5Screate(H5S_SCALAR), "data space"));
+  return space;
 }
 
 Id file_access() {
@@ -47,7 +56,6 @@ Id create_with(const std::string& path, hid_t access) {
 }
 
 Id space_of(const std::vector<std::size_t>& shape) {
-  if (shape.empty()) return Id(check(H5Screate(H5S_SCALAR), "data space"));
   const std::vector<hsize_t> dims(shape.begin(), shape.end());
   return Id(check(H5Screate_simple(static_cast<int>(dims.size()), dims.data(), nullptr), "data space"));
 }
@@ -73,9 +81,19 @@ Id storage_of(const std::vector<std::size_t>& shape, std::size_t value_bytes, bo
   return creation;
 }
 
+Id group_creation() {
+  Id creation(check(H5Pcreate(H5P_GROUP_CREATE), "group creation"));
+  constexpr unsigned order = H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED;
+  check(H5Pset_link_creation_order(creation, order), "group creation");
+  check(H5Pset_attr_creation_order(creation, order), "group creation");
+  // Beyond 8 attributes HDF5 makes a heap and two trees for each group: of a case with 20 that is most of its
+  // time.
+  check(H5Pset_attr_phase_change(creation, 64, 48), "group creation");
+  return creation;
+}
+
 Id new_attribute(hid_t object, const std::string& name, hid_t type) {
-  const Id space = space_of({});
-  return Id(check(H5Acreate2(object, name.c_str(), type, space, H5P_DEFAULT, H5P_DEFAULT),
+  return Id(check(H5Acreate2(object, name.c_str(), type, scalar(), H5P_DEFAULT, H5P_DEFAULT),
                   "cannot make attribute " + name));
 }
 
@@ -138,13 +156,7 @@ std::string memory_image(hid_t file) {
 }
 
 Id create_group(hid_t parent, const std::string& name) {
-  const Id creation(check(H5Pcreate(H5P_GROUP_CREATE), "group creation"));
-  constexpr unsigned order = H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED;
-  check(H5Pset_link_creation_order(creation, order), "group creation");
-  check(H5Pset_attr_creation_order(creation, order), "group creation");
-  // Beyond 8 attributes HDF5 makes a heap and two trees for each group: of a case with 20 that is most of its
-  // time.
-  check(H5Pset_attr_phase_change(creation, 64, 48), "group creation");
+  static const Id creation = group_creation();
   return Id(check(H5Gcreate2(parent, name.c_str(), H5P_DEFAULT, creation, H5P_DEFAULT),
                   "cannot make group " + name));
 }
@@ -162,7 +174,8 @@ Id create_dataset(hid_t parent, const std::string& name, Type type, const std::v
 }
 
 Id create_strings(hid_t parent, const std::string& name, const std::vector<std::string>& values) {
-  const Id type = string_type(), space = space_of({values.size()});
+  const hid_t type = string_type();
+  const Id space = space_of({values.size()});
   Id set(check(H5Dcreate2(parent, name.c_str(), type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
                "cannot make dataset " + name));
   std::vector<std::string> cleaned;
@@ -177,24 +190,16 @@ Id create_strings(hid_t parent, const std::string& name, const std::vector<std::
 }
 
 void create_text(hid_t parent, const std::string& name, const std::string& text) {
-  const Id type = string_type(), space = space_of({});
-  const Id set(check(H5Dcreate2(parent, name.c_str(), type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
+  const hid_t type = string_type();
+  const Id set(check(H5Dcreate2(parent, name.c_str(), type, scalar(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
                      "cannot make dataset " + name));
   const std::string cleaned = clean_text(text);
   const char* pointer = cleaned.c_str();
   check(H5Dwrite(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, &pointer), "cannot write dataset " + name);
 }
 
-void make_scale(hid_t dataset, const std::string& name) {
-  check(H5DSset_scale(dataset, name.c_str()), "cannot make scale " + name);
-}
-
-void attach_scale(hid_t dataset, hid_t scale, unsigned dimension) {
-  check(H5DSattach_scale(dataset, scale, dimension), "cannot attach a scale");
-}
-
 void put(hid_t object, const std::string& name, const std::string& value) {
-  const Id type = string_type();
+  const hid_t type = string_type();
   const Id attribute = new_attribute(object, name, type);
   const std::string cleaned = clean_text(value);
   const char* pointer = cleaned.c_str();

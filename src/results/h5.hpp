@@ -85,8 +85,26 @@ Id create_dataset(hid_t parent, const std::string& name, Type type, const std::v
                   const void* data, bool packed = false);
 Id create_strings(hid_t parent, const std::string& name, const std::vector<std::string>& values);
 void create_text(hid_t parent, const std::string& name, const std::string& text);
-void make_scale(hid_t dataset, const std::string& name);
-void attach_scale(hid_t dataset, hid_t scale, unsigned dimension);
+
+/// A dataset that gives a dimension its coordinates. H5DSattach_scale would write the list of what uses a
+/// scale again for each use; `finish` writes it once.
+class Scale {
+ public:
+  struct Use {
+    hobj_ref_t dataset;
+    int dimension;
+  };
+  Scale() = default;
+  Scale(Id dataset, const std::string& name);
+  /// One scale for each dimension of `dataset`.
+  static void attach(hid_t dataset, const std::vector<Scale*>& dims);
+  void finish();
+
+ private:
+  Id dataset_;
+  hobj_ref_t reference_{};
+  std::vector<Use> uses_;
+};
 
 void put(hid_t object, const std::string& name, const std::string& value);
 void put(hid_t object, const std::string& name, Type type, const void* value);

@@ -17,8 +17,8 @@ TableWriter::TableWriter(hid_t parent, const TableSpec& spec, const std::string&
       group_(h5::has_link(parent, name) ? h5::open_group(parent, name) : h5::create_group(parent, name)) {
   std::vector<std::int32_t> numbers(rows);
   std::iota(numbers.begin(), numbers.end(), 0);
-  row_ = h5::create_dataset(group_, "row", h5::Type::int32, {rows}, numbers.data(), scales_);
-  if (scales_) h5::make_scale(row_, "row");
+  h5::Id row = h5::create_dataset(group_, "row", h5::Type::int32, {rows}, numbers.data(), scales_);
+  if (scales_) row_ = h5::Scale(std::move(row), "row");
 }
 
 const Field& TableWriter::expect(const std::string& column, h5::Type type) {
@@ -33,7 +33,7 @@ const Field& TableWriter::expect(const std::string& column, h5::Type type) {
 }
 
 void TableWriter::attach(hid_t dataset) {
-  if (scales_) h5::attach_scale(dataset, row_, 0);
+  if (scales_) h5::Scale::attach(dataset, {&row_});
 }
 
 void TableWriter::strings(const std::string& column, const std::vector<std::string>& values) {
@@ -66,6 +66,7 @@ void TableWriter::finish() {
                   "column " + spec_.path + "/" + field.name + " of the schema was not written");
     }
   }
+  if (scales_) row_.finish();
 }
 
 TableReader::TableReader(hid_t file, const std::string& path, const h5::Limits& limits)

@@ -36,7 +36,8 @@ class TableWriter {
   const TableSpec& spec_;
   std::size_t rows_;
   bool scales_;
-  h5::Id group_, row_;
+  h5::Id group_;
+  h5::Scale row_;
   std::set<std::string> written_;
 };
 

@@ -52,6 +52,20 @@ class Readers(FileTest):
             self.assertEqual(f["/inventory/node/memory"].attrs["unit"], "B")
             self.assertEqual(list(f.keys())[:2], ["cases", "config"])
 
+    def test_scales_are_attached_from_both_sides(self):
+        with h5py.File(self.file) as f:
+            for group, scale, users in ((CASE, "entity", {"count": 0, "t": 0, "throughput": 0, "clock": 0, "digest": 1}),
+                                        (CASE, "sample", {"block": 0, "t": 1, "throughput": 1}),
+                                        ("/plan", "row", {"suite": 0, "bytes": 0})):
+                scale_set = f[f"{group}/{scale}"]
+                self.assertEqual(h5py.h5ds.get_scale_name(scale_set.id), scale.encode())
+                listed = {(f[use[0]].name, int(use[1])) for use in scale_set.attrs["REFERENCE_LIST"]}
+                self.assertEqual(len(listed), len(scale_set.attrs["REFERENCE_LIST"]))
+                for name, dim in users.items():
+                    with self.subTest(user=name, scale=scale):
+                        self.assertTrue(h5py.h5ds.is_attached(f[f"{group}/{name}"].id, scale_set.id, dim))
+                        self.assertIn((f"{group}/{name}", dim), listed)
+
     def test_xarray_sees_named_dimensions(self):
         for engine in ("h5netcdf", "netcdf4"):
             with self.subTest(engine=engine), xarray.open_dataset(self.file, engine=engine, group=CASE) as d:
