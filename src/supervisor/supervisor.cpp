@@ -104,6 +104,7 @@ void Supervisor::reap() {
   } else if (ordered_) {
     say(MessageType::done, 3);
   } else {
+    killed_ = WIFSIGNALED(status);
     say(MessageType::died, status);
   }
 }

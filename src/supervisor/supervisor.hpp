@@ -29,6 +29,8 @@ class Supervisor {
   bool wants_out() const noexcept { return link_.wants_out(); }
 
   bool worker_ended() const noexcept { return ended_; }
+  /// Ended by a signal that this process did not send.
+  bool worker_killed() const noexcept { return killed_; }
   /// Ends the worker now, whatever it does.
   void kill_worker() noexcept;
   /// Exit code of this supervisor without an order of the collector.
@@ -47,7 +49,7 @@ class Supervisor {
   Heartbeat& heartbeat_;
   int rank_;
   Up up_;
-  bool ended_ = false, said_bye_ = false, ordered_ = false;
+  bool ended_ = false, said_bye_ = false, ordered_ = false, killed_ = false;
   int bye_code_ = 0, own_code_ = 3;
   double bye_at_s_ = 0, status_at_s_ = 0, trace_at_s_ = 0, moved_at_s_ = 0;
   Snapshot last_;

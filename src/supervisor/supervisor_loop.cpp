@@ -14,6 +14,8 @@ namespace assay::supervisor {
 namespace {
 
 constexpr int supervisor_tick_ms = 100;
+/// The time to find the collector for the report of a worker that was killed.
+constexpr double report_s = 5.0;
 
 class SupervisorLoop {
  public:
@@ -36,7 +38,7 @@ class SupervisorLoop {
         if (route_.relays_nothing() || route_.lost() || now_s() - exit_at_s_ > farewell_s) return exit_code_;
       } else if (route_.lost()) {
         return alone();
-      } else if (!route_.met() && supervisor_.worker_ended()) {
+      } else if (!route_.met() && supervisor_.worker_ended() && has_nothing_to_report()) {
         return supervisor_.own_code();
       }
     }
@@ -62,6 +64,14 @@ class SupervisorLoop {
     exit_at_s_ = now_s();
   }
 
+  /// A worker that was killed before the collector was found is reported when it is: without its name the
+  /// collector learns only that the launcher ends the job.
+  bool has_nothing_to_report() {
+    if (!supervisor_.worker_killed()) return true;
+    if (killed_at_s_ == 0) killed_at_s_ = now_s();
+    return now_s() - killed_at_s_ > report_s;
+  }
+
   void asked_to_end(int signal) {
     if (route_.met())
       route_.send({MessageType::stop_request, rank_, signal, ""});
@@ -83,7 +93,7 @@ class SupervisorLoop {
   Supervisor supervisor_;
   Route route_;
   int exit_code_ = -1;
-  double exit_at_s_ = 0;
+  double exit_at_s_ = 0, killed_at_s_ = 0;
 };
 
 }  // namespace

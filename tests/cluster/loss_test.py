@@ -74,8 +74,9 @@ class Loss(cluster.ClusterTest):
         processes.kill(cluster.wait_until(worker, 40, f"a worker on {lost}"))
         result = launch.finish(120)
         self.assert_code(result, 3)
+        self.assertTrue(nodes.exists(), result.stderr)
         states = {line.split()[0]: line for line in nodes.read_text().splitlines()}
-        self.assertEqual(sorted(states), sorted(self.cluster.hosts))
+        self.assertEqual(sorted(states), sorted(self.cluster.hosts), result.stderr)
         for host, line in states.items():
             if host != lost:
                 self.assertIn(line.split()[1], ("PASS", "WARN"), line)
