@@ -13,6 +13,7 @@
 #include "suites/storage/group_case.hpp"
 #include "suites/storage/local_file.hpp"
 #include "suites/storage/sequential.hpp"
+#include "suites/storage/step_cost.hpp"
 #include "suites/storage/storage_plan.hpp"
 #include "suites/storage/training_step.hpp"
 
@@ -156,8 +157,9 @@ class CheckpointCase : GroupCase {
     if (!write && reader_) evidence.resident = reader_->resident_share();
   }
 
-  /// Steps while another thread writes a checkpoint, and as many alone, by turns.
+  /// Steps while another thread writes a checkpoint, and as many alone before and after it, by turns.
   void steps(double until) {
+    some_steps(alone_, [&] { return alone_.back().size() < least_steps; });
     do {
       together_.guarded([&] { writer_->prepare(true); });
       std::atomic<bool> done = together_.failed();
@@ -167,18 +169,26 @@ class CheckpointCase : GroupCase {
       });
       some_steps(during_, [&] { return !done; });
       writing.join();
-      some_steps(alone_, [&] { return alone_.size() < std::max(during_.size(), least_steps); });
-    } while (!together_.any(now_s() > until || now_s() > context_.end_s));
-    double timed = 0;
-    for (const auto* series : {&alone_, &during_})
-      for (const double s : *series) timed += s;
-    context_.record.add_time(0, timed, 0);
+      some_steps(alone_, [&] { return alone_.back().size() < std::max(during_.back().size(), least_steps); });
+      // The checkpoint ended amid the last step of the round.
+      if (during_.back().size() > 1) during_.back().pop_back();
+    } while (
+        !together_.any((during_.size() >= least_checkpoints && now_s() > until) || now_s() > context_.end_s));
   }
 
   template <class F>
-  void some_steps(std::vector<double>& seconds, F&& more) {
-    do seconds.push_back(step_.run());
-    while (group_.max(more() ? 1 : 0) > 0);
+  void some_steps(std::vector<std::vector<double>>& series, F&& more) {
+    auto& seconds = series.emplace_back();
+    do {
+      seconds.push_back(step_.run());
+      context_.record.add_time(0, seconds.back(), 0);
+    } while (group_.max(more() ? 1 : 0) > 0);
+  }
+
+  static double median_of_all(const std::vector<std::vector<double>>& series) {
+    std::vector<double> all;
+    for (const auto& some : series) all.insert(all.end(), some.begin(), some.end());
+    return median(all);
   }
 
   void report() {
@@ -193,11 +203,13 @@ class CheckpointCase : GroupCase {
     auto& row = *reported;
     row.values["write_time"] = {median(written_.seconds)};
     row.values["restore_time"] = {median(restored_.seconds)};
-    if (!alone_.empty() && !during_.empty()) {
-      row.values["step_alone"] = {median(alone_)};
-      row.values["step_during"] = {median(during_)};
-      row.values["step_cost"] = {median(during_) / median(alone_) - 1};
-    }
+    if (during_.empty() || alone_.size() != during_.size() + 1) return;
+    row.values["step_alone"] = {median_of_all(alone_)};
+    row.values["step_during"] = {median_of_all(during_)};
+    const StepCost cost = step_cost(alone_, during_);
+    row.values["step_cost"] = {cost.cost};
+    row.values["step_cost_low"] = {cost.low};
+    row.values["step_cost_high"] = {cost.high};
   }
 
   static constexpr std::size_t generations_ = 4095;
@@ -209,7 +221,7 @@ class CheckpointCase : GroupCase {
   std::optional<Transfer> writer_, reader_;
   SampleSeries written_, restored_;
   Evidence write_evidence_, restore_evidence_;
-  std::vector<double> alone_, during_;
+  std::vector<std::vector<double>> alone_, during_;  ///< seconds of steps, by round
 };
 
 }  // namespace

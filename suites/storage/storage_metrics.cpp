@@ -147,8 +147,13 @@ std::vector<MetricSpec> checkpoints() {
   all.push_back(time("restore_time", "half of the reads of this rank took at most so long"));
   all.push_back(time("step_alone", "median time of a training step without checkpoints"));
   all.push_back(time("step_during", "the same while checkpoints are written"));
-  all.push_back({"step_cost", "1", Better::lower, false, Role::covariate, false,
-                 "step_during / step_alone - 1: what a checkpoint beside training costs it"});
+  all.push_back(
+      {"step_cost", "1", Better::lower, false, Role::covariate, false,
+       "what a checkpoint beside training costs a step: mean ratio of the steps during one to those "
+       "before and after it - 1"});
+  for (const char* end : {"step_cost_low", "step_cost_high"})
+    all.push_back({end, "1", Better::lower, false, Role::covariate, false,
+                   "end of the 95 % interval of step_cost; an interval with 0 in it shows no cost"});
   return with_proof(std::move(all));
 }
 

@@ -23,7 +23,10 @@ class Training(StorageTest):
                 rates = [v for suffix in ("", "_cached") for v in values[name + suffix] if v == v]
                 self.assertGreaterEqual(len(rates), 3)
                 self.assertGreater(min(rates), 0)
-            self.assertAlmostEqual(values["step_cost"][0], values["step_during"][0] / values["step_alone"][0] - 1, 9)
+            cost, low, high = (values["step_cost" + end][0] for end in ("", "_low", "_high"))
+            self.assertGreater(cost, -1)
+            if low == low:  # more than one round
+                self.assertTrue(low <= cost <= high, (low, cost, high))
             self.assertEqual(list(self.data.iterdir()), [])
 
     def test_a_stale_checkpoint_is_found_by_the_rank_that_restores_it(self):
