@@ -16,6 +16,7 @@ const char* to_string(NumType type) noexcept {
     case NumType::fp16: return "fp16";
     case NumType::bf16: return "bf16";
     case NumType::fp8: return "fp8";
+    case NumType::fp8_fast: return "fp8_fast";
     case NumType::int8: return "int8";
   }
   return "";
@@ -23,7 +24,7 @@ const char* to_string(NumType type) noexcept {
 
 std::optional<NumType> num_type(std::string_view name) noexcept {
   for (const NumType type : {NumType::fp64, NumType::fp32, NumType::tf32, NumType::fp16, NumType::bf16,
-                             NumType::fp8, NumType::int8})
+                             NumType::fp8, NumType::fp8_fast, NumType::int8})
     if (name == to_string(type)) return type;
   return {};
 }
@@ -45,6 +46,7 @@ std::size_t size_of(NumType type) noexcept {
     case NumType::fp16:
     case NumType::bf16: return 2;
     case NumType::fp8:
+    case NumType::fp8_fast:
     case NumType::int8: return 1;
   }
   return 0;
@@ -55,7 +57,8 @@ std::size_t result_size(NumType type, Output output) noexcept {
     case NumType::fp64: return 8;
     case NumType::fp16:
     case NumType::bf16:
-    case NumType::fp8: return output == Output::exact ? 4 : 2;
+    case NumType::fp8:
+    case NumType::fp8_fast: return output == Output::exact ? 4 : 2;
     case NumType::fp32:
     case NumType::tf32:
     case NumType::int8: break;
@@ -64,7 +67,7 @@ std::size_t result_size(NumType type, Output output) noexcept {
 }
 
 Matmul plain_product(NumType type, const GemmShape& shape, Output output) noexcept {
-  const bool b_by_columns = type == NumType::fp8 || type == NumType::int8;
+  const bool b_by_columns = type == NumType::fp8 || type == NumType::fp8_fast || type == NumType::int8;
   return {shape.m, shape.n, shape.k, false, b_by_columns, false, output};
 }
 

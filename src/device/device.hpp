@@ -20,7 +20,8 @@
 
 namespace assay {
 
-enum class NumType { fp64, fp32, tf32, fp16, bf16, fp8, int8 };
+/// fp8 is e4m3; fp8_fast the same with sums that tensor cores keep with fewer bits (Ada, Hopper).
+enum class NumType { fp64, fp32, tf32, fp16, bf16, fp8, fp8_fast, int8 };
 const char* to_string(NumType type) noexcept;
 /// The type of a name such as "fp32".
 std::optional<NumType> num_type(std::string_view name) noexcept;

@@ -82,7 +82,7 @@ GpuBound math_bound(const Gpu& gpu, const std::string& dtype) {
   GpuBound bound{unsupported, "SMs x clock x operations", bounded::product.floor};
   const auto architecture = architectures().find(gpu.compute);
   if (architecture == architectures().end()) return bound;
-  const auto operations = architecture->second.operations.find(dtype);
+  const auto operations = architecture->second.operations.find(dtype == "fp8_fast" ? "fp8" : dtype);
   if (operations == architecture->second.operations.end()) return bound;
   bound.rate = gpu.shader_cores / architecture->second.cores * gpu.sm_clock_max_hz * operations->second;
   return bound;

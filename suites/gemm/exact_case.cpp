@@ -30,7 +30,8 @@ int input_limit(NumType type) {
     case NumType::fp64: return 1 << 20;
     case NumType::fp16:
     case NumType::bf16: return 31;
-    case NumType::fp8: return 2;
+    case NumType::fp8:
+    case NumType::fp8_fast: return 2;
     case NumType::fp32:
     case NumType::tf32:
     case NumType::int8: break;
@@ -51,7 +52,8 @@ T decoded(NumType type, const std::byte* from) {
     case NumType::tf32: return static_cast<T>(as(0.0f));
     case NumType::fp16: return static_cast<T>(kernels::Fp16::decode(as(std::uint16_t{0})));
     case NumType::bf16: return static_cast<T>(kernels::Bf16::decode(as(std::uint16_t{0})));
-    case NumType::fp8: return static_cast<T>(kernels::Fp8::decode(as(std::uint8_t{0})));
+    case NumType::fp8:
+    case NumType::fp8_fast: return static_cast<T>(kernels::Fp8::decode(as(std::uint8_t{0})));
     case NumType::int8: return static_cast<T>(as(std::int8_t{0}));
   }
   return T{};

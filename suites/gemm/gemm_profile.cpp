@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <limits>
 #include <set>
 
@@ -47,9 +48,29 @@ double slow_gpu_flops(NumType type) {
     case NumType::fp16:
     case NumType::bf16:
     case NumType::fp8:
+    case NumType::fp8_fast:
     case NumType::int8: break;
   }
   return 1e14;
+}
+
+/// Whether GPUs of a compute capability have a type, as Gemm::supports() of the device says; all, where it is
+/// unknown.
+bool multiplies(const std::string& compute, NumType type) {
+  int major = 0, minor = 0;
+  if (std::sscanf(compute.c_str(), "%d.%d", &major, &minor) != 2) return true;
+  const int capability = 10 * major + minor;
+  switch (type) {
+    case NumType::tf32:
+    case NumType::bf16: return capability >= 80;
+    case NumType::fp8: return capability >= 89;
+    case NumType::fp8_fast: return capability >= 89 && major <= 9;
+    case NumType::int8: return capability >= 75;
+    case NumType::fp64:
+    case NumType::fp32:
+    case NumType::fp16: break;
+  }
+  return true;
 }
 
 /// Larger than the last-level caches of GPUs until 2026 (B200: 126 MB).
@@ -58,6 +79,9 @@ constexpr std::uint64_t gpu_cache_bytes = std::uint64_t{128} << 20;
 }  // namespace
 
 std::string Profile::lacks(NumType type) const {
+  for (const std::string& compute : computes)
+    if (!multiplies(compute, type))
+      return "GPUs of compute capability " + compute + " have no " + to_string(type);
   if (gpu || type == NumType::fp32 || type == NumType::fp64) return "";
   return "the host device computes fp32 and fp64, not " + std::string(to_string(type));
 }
@@ -90,7 +114,14 @@ Profile profile_of(const Topology& topology, Level level) {
   if (level != Level::smoke)
     types = {NumType::bf16, NumType::fp16, NumType::fp8, NumType::int8,
              NumType::tf32, NumType::fp32, NumType::fp64};
-  return {types, 1, gpu_cache_bytes, true};
+  if (level >= Level::standard) types.push_back(NumType::fp8_fast);
+  Profile profile{types, 1, gpu_cache_bytes, true};
+  for (const RankPlace& place : topology.ranks)
+    if (place.gpu >= 0)
+      profile.computes.insert(topology.nodes[static_cast<std::size_t>(place.node)]
+                                  .gpus[static_cast<std::size_t>(place.gpu)]
+                                  .compute);
+  return profile;
 }
 
 }  // namespace assay::gemm

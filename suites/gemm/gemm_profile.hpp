@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@ struct Profile {
   double share = 1;               ///< cores of the slowest rank, or GPUs
   std::uint64_t cache_bytes = 0;  ///< the matrices of a rank must exceed it
   bool gpu = false;
+  std::set<std::string> computes = {};  ///< capabilities of the GPUs that are measured, "8.0"
 
   /// Why this device has no such type; empty: it has.
   std::string lacks(NumType type) const;

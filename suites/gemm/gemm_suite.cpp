@@ -13,7 +13,7 @@ std::vector<OptionSpec> GemmSuite::options() const {
        OptionKind::choices,
        "",
        "number types to multiply (host: fp32, fp64; GPUs: all that they have, smoke bf16 only)",
-       {"fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "int8"},
+       {"fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "fp8_fast", "int8"},
        "",
        false,
        false},

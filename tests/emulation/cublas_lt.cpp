@@ -17,7 +17,7 @@ namespace kernels = assay::kernels;
 struct EmulatedDesc {
   cublasComputeType_t compute;
   cudaDataType scale;
-  bool transpose_a = false, transpose_b = false;
+  bool transpose_a = false, transpose_b = false, fast = false;
 };
 struct EmulatedLayout {
   cudaDataType type;
@@ -81,6 +81,15 @@ std::vector<T> opened(const void* data, const EmulatedLayout& l, bool transposed
   return out;
 }
 
+/// What fast accumulation keeps of a sum: 14 bits.
+float fast_sum(float sum) {
+  std::uint32_t bits = 0;
+  std::memcpy(&bits, &sum, sizeof bits);
+  bits &= ~std::uint32_t{0x3ff};
+  std::memcpy(&sum, &bits, sizeof bits);
+  return sum;
+}
+
 template <typename T>
 void multiply(const EmulatedDesc& d, double beta, const void* a, const EmulatedLayout& la, const void* b,
               const EmulatedLayout& lb, void* c, const EmulatedLayout& lc) {
@@ -92,6 +101,8 @@ void multiply(const EmulatedDesc& d, double beta, const void* a, const EmulatedL
     for (std::uint64_t p = 0; p < k; ++p) {
       const T factor = y[j * k + p];
       for (std::uint64_t i = 0; i < m; ++i) column[i] += x[p * m + i] * factor;
+      if constexpr (std::is_same_v<T, float>)
+        for (std::uint64_t i = 0; d.fast && i < m; ++i) column[i] = fast_sum(column[i]);
     }
     for (std::uint64_t i = 0; i < m; ++i) {
       const std::uint64_t at = j * static_cast<std::uint64_t>(lc.leading) + i;
@@ -132,6 +143,11 @@ cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t d) {
 cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t d,
                                               cublasLtMatmulDescAttributes_t attribute, const void* value,
                                               std::size_t bytes) {
+  if (attribute == CUBLASLT_MATMUL_DESC_FAST_ACCUM) {
+    if (bytes != 1) return CUBLAS_STATUS_INVALID_VALUE;
+    d->fast = *static_cast<const std::int8_t*>(value) != 0;
+    return CUBLAS_STATUS_SUCCESS;
+  }
   std::int32_t op = 0;
   if (bytes != sizeof(op)) return CUBLAS_STATUS_INVALID_VALUE;
   std::memcpy(&op, value, sizeof(op));

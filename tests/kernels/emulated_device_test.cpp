@@ -96,6 +96,23 @@ TEST_F(EmulatedDevice, ProductsOfMisalignedMatricesAreRefused) {
   EXPECT_THROW(at(64), Error);
 }
 
+TEST_F(EmulatedDevice, FastAccumulationIsAskedForByItsTypeAlone) {
+  constexpr std::size_t n = 64, k = 512;
+  device->reserve(1 << 20);
+  std::byte* a = device->arena().data();
+  std::byte *b = a + (1 << 18), *c = a + (1 << 19);
+  constexpr std::byte two{0x40}, fifteen{0x57};
+  const auto product = [&](NumType type, std::byte number) {
+    const std::vector<std::byte> operand(n * k, number);
+    for (std::byte* matrix : {a, b}) device->copy_to_device(matrix, operand.data(), operand.size());
+    device->matmul(type, plain_product(type, {n, n, k}, Output::exact), a, b, c);
+    return device->digest(c, n * n * sizeof(float));
+  };
+  EXPECT_EQ(product(NumType::fp8, two), product(NumType::fp8_fast, two)) << "the integers of the exact pass";
+  EXPECT_NE(product(NumType::fp8, fifteen), product(NumType::fp8_fast, fifteen))
+      << "sums of more than 14 bits";
+}
+
 /// From now on, in this thread: as in containers without the right to bind memory.
 void refuse_binding() {
   sock_filter rules[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),

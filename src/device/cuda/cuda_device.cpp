@@ -56,7 +56,8 @@ double CudaDevice::nominal_peak_flops(NumType type) const noexcept {
     case NumType::fp16:
     case NumType::bf16: return bf16;
     case NumType::tf32: return bf16 / 2;
-    case NumType::fp8: return properties_.major >= 9 ? 2 * bf16 : 0;
+    case NumType::fp8:
+    case NumType::fp8_fast: return properties_.major >= 9 ? 2 * bf16 : 0;
     case NumType::int8: return 2 * bf16;
     case NumType::fp64:
     case NumType::fp32: break;

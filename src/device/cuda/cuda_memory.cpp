@@ -31,7 +31,8 @@ Element element_of(NumType type) noexcept {
     case NumType::tf32: return Element::tf32;
     case NumType::fp16: return Element::fp16;
     case NumType::bf16: return Element::bf16;
-    case NumType::fp8: return Element::fp8;
+    case NumType::fp8:
+    case NumType::fp8_fast: return Element::fp8;
     case NumType::int8: break;
   }
   return Element::int8;

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which number types GPUs multiply.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+#include <string>
+
+#include "suites/gemm/gemm_suite.hpp"
+#include "tests/unit/gemm_memory_fakes.hpp"
+
+namespace assay {
+namespace {
+
+using namespace fakes;
+constexpr std::uint64_t gib = std::uint64_t{1} << 30;
+
+TEST(GemmPlan, TypesThatAGpuLacksAreNamedAndLeftOut) {
+  for (const auto& [compute, lacking] :
+       std::map<std::string, std::set<std::string>>{{"7.0", {"bf16", "tf32", "fp8", "fp8_fast", "int8"}},
+                                                    {"8.0", {"fp8", "fp8_fast"}},
+                                                    {"9.0", {}},
+                                                    {"10.0", {"fp8_fast"}},
+                                                    {"", {}}}) {
+    Topology topology = cluster({});
+    topology.device_kind = "cuda";
+    topology.nodes[0].gpus.resize(1);
+    topology.nodes[0].gpus[0].compute = compute;
+    topology.ranks[0].gpu = 0;
+    const GemmSuite suite;
+    const Config config = config_of(suite, Level::standard, {});
+    std::set<std::string> left_out;
+    for (const Case& c : suite.plan({config, topology, 40 * gib, 1}))
+      if (!c.not_applicable.empty()) left_out.insert(c.parameters.at("dtype"));
+    EXPECT_EQ(left_out, lacking) << compute;
+  }
+}
+
+}  // namespace
+}  // namespace assay
