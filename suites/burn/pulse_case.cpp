@@ -76,24 +76,43 @@ class PulseRun {
   }
 
  private:
-  /// A product must be short beside a pulse, on the slowest device: halved until 16 fit the shorter phase.
+  /// A product must be short beside a pulse, so that 16 fit the shorter phase: grown from a small one, so
+  /// that a device at a hundredth of its speed is not asked for a large one. All take the smallest size that
+  /// any has found; a device that needs less than half of the largest keeps its own, and holds no other back.
   void choose_size() {
-    const double longest_s = pulse_.train.shortest_phase_s() / 16;
-    n_ = pulse_.n;
-    for (;; n_ /= 2) {
-      double single_s = 0;
-      together_.guarded([&] {
-        if (takes_part_) single_s = set_up();
-      });
-      if (together_.any(false)) return;
-      if (context_.world.max(single_s) <= longest_s || n_ <= 64) break;
-    }
-    context_.record.parameter("n", n_);
+    together_.guarded([&] {
+      if (takes_part_) grow();
+    });
+    if (together_.any(false)) return;
+    const double mine = static_cast<double>(n_);
+    largest_ = static_cast<std::size_t>(context_.world.max(mine));
+    const auto least = static_cast<std::size_t>(context_.world.min(takes_part_ ? mine : 1e9));
+    if (takes_part_ && 2 * n_ >= largest_) n_ = 2 * least >= largest_ ? least : largest_ / 2;
+    largest_ = static_cast<std::size_t>(context_.world.max(static_cast<double>(n_)));
+    together_.guarded([&] {
+      if (takes_part_) set_up();
+    });
+    if (together_.any(false)) return;
+    context_.record.parameter("n", largest_);
     together_.guarded([&] {
       if (!takes_part_) return;
       product_->digest();
       trial_ = try_product(*product_, context_.device, context_.random.child("trial"), hooks_at(recorder_));
     });
+  }
+
+  void grow() {
+    constexpr double growth = 8;  // of the time with twice the size
+    const double longest_s = pulse_.train.shortest_phase_s() / 16;
+    n_ = pulse_.n;
+    while (n_ > 64) n_ /= 2;
+    for (; 2 * n_ <= pulse_.n; n_ *= 2) {
+      // The first products start the library's threads, and the core may have been away.
+      double single_s = set_up();
+      for (int tries = 0; tries < 6 && growth * single_s > longest_s; ++tries)
+        single_s = std::min(single_s, set_up());
+      if (growth * single_s > longest_s) break;
+    }
   }
 
   /// Seconds of one product.
@@ -108,6 +127,7 @@ class PulseRun {
     const double begin = now_s();
     product_->queue(few);
     context_.device.synchronize();
+    recorder_.apply_injected_delay(begin, few, true);
     batch_s_ = (now_s() - begin) / few * static_cast<double>(layout_.outputs);
     product_->check();
     return batch_s_ / static_cast<double>(layout_.outputs);
@@ -195,7 +215,9 @@ class PulseRun {
     row.values["power_low"] = {swing.low_w};
     row.values["power_swing"] = {swing.swing_w()};
     row.values["errors"] = {static_cast<double>(wrong)};
-    row.integers["digest"] = {product_->digest()};
+    // Of a smaller product there is nothing to compare it with.
+    row.integers["digest"] = {n_ == largest_ ? product_->digest() : results::no_digest};
+    row.integers["size"] = {n_};
     if (std::isnan(swing.swing_w())) context_.record.event("power", why_not(swing), context_.device_entity);
     context_.record.add_time(0, train.pulses * train.period_s, 0);
   }
@@ -214,7 +236,7 @@ class PulseRun {
   BurnRecorder recorder_;
   bool takes_part_;
   DevicePower power_;
-  std::size_t n_ = 0;
+  std::size_t n_ = 0, largest_ = 0;  ///< of this device, and of all
   workload::ProductLayout layout_;
   std::optional<workload::VerifiedProduct> product_;
   double batch_s_ = 0;  ///< of as many products as there are results
@@ -233,7 +255,7 @@ void run_pulse(const Case& c, Context& context) {
   if (!context.device.has_own_memory()) rate.role = results::Role::covariate;
   for (const char* name : {"lag", "power_high", "power_low", "power_swing", "errors"})
     context.record.declare(metrics().of("pulse", name));
-  context.record.declare_integers("digest", {}, {});
+  for (const char* name : {"digest", "size"}) context.record.declare_integers(name, {}, {});
   for (const auto& [key, value] : context.device.identity()) context.record.parameter(key, value);
   context.record.parameter("inputs", fmt::format("{:016x}", context.inputs().key()));
   PulseRun(c, context).run();

@@ -156,6 +156,16 @@ class Slowness(common.FaultTest):
         self.assertLess(sizes[1], sizes[0], "fewer operations per product, and stored")
         self.assertGreater(results.best("burn/mixed-together", "throughput")[1], 0)
 
+    def test_a_rank_at_a_hundredth_pulses_with_smaller_products(self):
+        self.inject(2, "slow:rank=1,factor=0.01", "--suites", "burn", "--cases", "pulse*", "--burn.pulse", "2", "--burn.duration", "4s")
+        results = self.file()
+        case, = results.file["cases/burn"]
+        self.assertEqual(results.file["cases/burn"][case].attrs["state"], "pass")
+        sizes = results.case(f"burn/{case}")["size"][:].tolist()
+        self.assertLess(sizes[1], sizes[0], "and it holds no other rank back")
+        done = results.samples(f"burn/{case}", "throughput")[1]
+        self.assertGreater(np.isfinite(done).sum(), len(done) // 2, "pulses in which it multiplied")
+
     @common.nightly
     def test_a_rank_at_a_hundredth_in_all_suites(self):
         self.hundredth(4, "gemm,memory,p2p,allreduce,congestion")
