@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "base/clock.hpp"
 #include "base/error.hpp"
 #include "results/iso_time.hpp"
 #include "results/schema.hpp"
@@ -35,6 +36,14 @@ bool ends_before(const std::string& started, const std::string& ended) {
   return begin && end && *end < *begin;
 }
 
+void check_time(const std::string& where, const std::string& started, const std::string& ended,
+                std::vector<std::string>& problems) {
+  for (const std::string& text : {started, ended})
+    if (!text.empty() && !parse_iso(text)) problems.push_back(where + ": \"" + text + "\" is no time");
+  if (ends_before(started, ended))
+    problems.push_back(where + " ended before it started: " + ended + " against " + started);
+}
+
 /// The first row whose samples decrease; -1 if there is none.
 std::int32_t backward_row(const CaseData& c) {
   const std::size_t width = c.sample.size();
@@ -63,12 +72,16 @@ void check_words(const Results& r, const std::string& schema_version) {
 
 std::vector<std::string> doubtful_content(const Results& r) {
   std::vector<std::string> out;
-  if (ends_before(r.info.started, r.info.ended))
-    out.push_back("the run ended before it started: " + r.info.ended + " against " + r.info.started);
+  check_time("the run", r.info.started, r.info.ended, out);
+  for (std::size_t i = 0; i < r.entities.size(); ++i)
+    if (r.entities[i].name.empty()) out.push_back("row " + std::to_string(i) + " of /entities/name is empty");
   for (const CaseData& c : r.cases) {
     const std::string where = "/cases/" + c.path();
-    if (ends_before(c.started, c.ended))
-      out.push_back(where + " ended before it started: " + c.ended + " against " + c.started);
+    check_time(where, c.started, c.ended, out);
+    for (const double s : {c.shares.wall_s, c.shares.warmup_s, c.shares.timed_s, c.shares.verify_s})
+      if (s < 0) out.push_back(where + ": " + std::to_string(s) + " s is no length of time");
+    if (const auto least = std::ranges::min_element(c.sample); least != c.sample.end() && *least < 0)
+      out.push_back(where + "/sample: " + std::to_string(*least) + " is no number of a sample");
     const auto block =
         std::find_if(c.block.begin(), c.block.end(), [](std::int32_t b) { return b < 0 || b > most_blocks; });
     if (block != c.block.end())

@@ -24,6 +24,20 @@ def replace(f, path, data, **attributes):
         f[path].attrs[key] = value
 
 
+def set_item(path, row, value):
+    def change(f):
+        f[path][row] = value
+
+    return change
+
+
+def set_attribute(path, name, value):
+    def change(f):
+        f[path].attrs[name] = value
+
+    return change
+
+
 class Schema(FileTest):
     def setUp(self):
         super().setUp()
@@ -173,16 +187,6 @@ class Schema(FileTest):
         self.assertEqual(len(done.stderr.splitlines()), 1)
 
     def test_the_check_names_what_readers_refuse(self):
-        def set_item(path, row, value):
-            def change(f):
-                f[path][row] = value
-            return change
-
-        def set_attribute(path, name, value):
-            def change(f):
-                f[path].attrs[name] = value
-            return change
-
         def cycle(f):
             f["/entities/parent"][1] = 2
             f["/entities/parent"][2] = 1
@@ -227,7 +231,12 @@ class Schema(FileTest):
         def ended(f):
             f.attrs["started"], f.attrs["ended"] = "2026-01-02T00:00:00Z", "2026-01-01T00:00:00Z"
 
-        for change, problem in ((blocks, "-7 is no number of a block"), (backward, "decrease"), (ended, "ended before it started")):
+        for change, problem in ((blocks, "-7 is no number of a block"), (backward, "decrease"), (ended, "ended before it started"),
+                                (set_attribute("/", "started", "yesterday"), 'the run: "yesterday" is no time'),
+                                (set_attribute(CASE, "ended", "never"), f'{CASE}: "never" is no time'),
+                                (set_attribute(CASE, "wall_s", -1.0), f"{CASE}: -1.000000 s is no length of time"),
+                                (set_item(CASE + "/sample", 0, -5), "-5 is no number of a sample"),
+                                (set_item("/entities/name", 1, b""), "row 1 of /entities/name is empty")):
             with self.subTest(problem):
                 self.setUp()
                 self.expect(change, problem)
