@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// A made cluster for benchmarks: what its ranks tell of themselves, and the configuration of a run on it.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "config/config.hpp"
+#include "suite/suite.hpp"
+
+namespace assay::bench {
+
+inline constexpr int local_ranks = 8;
+
+std::vector<int> range(int begin, int count, int step = 1);
+
+/// What discovery gathers from the ranks of `nodes` nodes, node00000 and so on.
+struct Gathered {
+  std::vector<std::string> nodes, places;
+};
+Gathered gathered(int nodes);
+
+/// `cases`: globs; empty: all.
+Config made_config(const std::vector<std::unique_ptr<Suite>>& suites, const std::string& level,
+                   const std::string& out, const std::string& cases = "");
+
+}  // namespace assay::bench
