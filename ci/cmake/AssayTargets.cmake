@@ -45,7 +45,7 @@ assay_header(assay_header_cold OPTIONS -fPIC ${assay_cold_options})
 # Sources of a target are compiled together, some at a time (ASSAY_UNITY): what their headers cost is paid once for each lot. No two
 # sources of one target may therefore define the same name in their unnamed namespaces; each still compiles alone (-DASSAY_UNITY=OFF).
 function(assay_unity name)
-  set_target_properties(${name} PROPERTIES UNITY_BUILD ${ASSAY_UNITY} UNITY_BUILD_BATCH_SIZE 8)
+  set_target_properties(${name} PROPERTIES UNITY_BUILD ${ASSAY_UNITY} UNITY_BUILD_BATCH_SIZE 16)
 endfunction()
 
 # assay_library(name [COLD] SOURCES a.cpp ... LINKS libs...): a static library of one layer. Headers are included from src/

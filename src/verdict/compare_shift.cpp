@@ -136,11 +136,11 @@ Shift rank_shift(const Sums& sums, const RankNull& null, double alpha, double sc
   return s;
 }
 
-struct Moments {
+struct MeanVariance {
   double n, mean, variance;
 };
 
-Moments moments(std::span<const double> values) {
+MeanVariance moments(std::span<const double> values) {
   const double n = static_cast<double>(values.size());
   const double mean = std::accumulate(values.begin(), values.end(), 0.0) / n;
   double squares = 0;
@@ -182,7 +182,7 @@ Shift two_sample_shift(std::span<const double> a, std::span<const double> b, dou
     return rank_shift(Sums({b.begin(), b.end()}, std::move(minus), false), rank_sum_null(a.size(), b.size()),
                       alpha, 1);
   }
-  const Moments ma = moments(a), mb = moments(b);
+  const MeanVariance ma = moments(a), mb = moments(b);
   const double va = ma.variance / ma.n, vb = mb.variance / mb.n;
   const double df = (va + vb) * (va + vb) / (va * va / (ma.n - 1) + vb * vb / (mb.n - 1));
   return t_shift(mb.mean - ma.mean, std::sqrt(va + vb), df, alpha, "Welch");
@@ -194,7 +194,7 @@ Shift paired_shift(std::span<const double> differences, double alpha) {
     std::vector<double> d(differences.begin(), differences.end());
     return rank_shift(Sums(d, d, true), signed_rank_null(d.size()), alpha, 0.5);
   }
-  const Moments m = moments(differences);
+  const MeanVariance m = moments(differences);
   return t_shift(m.mean, std::sqrt(m.variance / m.n), m.n - 1, alpha, "paired t");
 }
 

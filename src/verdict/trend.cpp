@@ -12,7 +12,7 @@
 namespace assay::verdict {
 namespace {
 
-constexpr std::size_t runs_before = 3, runs_after = 2, changes_told = 20;
+constexpr std::size_t values_before = 3, values_after = 2, changes_told = 20;
 constexpr double step_sigmas = 6, least_sigma = 1e-3;
 
 struct Value {
@@ -24,7 +24,7 @@ struct Value {
 std::optional<TrendChange> step_of(const std::vector<Value>& values) {
   std::optional<TrendChange> best;
   double best_cost = INFINITY;
-  for (std::size_t k = runs_before; k + runs_after <= values.size(); ++k) {
+  for (std::size_t k = values_before; k + values_after <= values.size(); ++k) {
     std::vector<double> before, after, rest;
     for (std::size_t i = 0; i < values.size(); ++i) (i < k ? before : after).push_back(values[i].log_rate);
     const double a = median(before), b = median(after);
