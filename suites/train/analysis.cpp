@@ -22,6 +22,7 @@ double own_gemm_rate(const TrainWork& work, Context& context) {
   std::byte* a = context.device.arena().data() +
                  Gpt::bytes(work.preset.model, work.preset.batch, work.storage(replicas_of(context)));
   context.device.fill_uniform(work.type, a, 2 * n * n, context.random.child("gemm").key());
+  context.device.synchronize();
   const Matmul shape{n, n, n, false, false, false};
   context.world.barrier();
   // A GPU ends one product sooner than a host starts it and waits.

@@ -82,7 +82,10 @@ class Draining {
 bool step(Stream& s) {
   const auto work = std::move(s.work.front());
   s.work.pop_front();
-  if (work()) return true;
+  if (work()) {
+    ++pieces_done;
+    return true;
+  }
   s.work.push_front(work);
   sched_yield();
   return false;

@@ -2,6 +2,9 @@
 // What the parts of the emulated runtime share.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
+
 #include "cuda_runtime.h"
 
 namespace emulation {
@@ -9,6 +12,9 @@ namespace emulation {
 /// Of each thread, as in CUDA.
 inline thread_local int current_device = 0;
 inline thread_local cudaError_t last_error = cudaSuccess;
+
+/// Kernels, copies, events and waits on streams that are over.
+inline std::atomic<std::uint64_t> pieces_done = 0;
 
 /// Remembers what cudaGetLastError says next.
 cudaError_t keep(cudaError_t error);
