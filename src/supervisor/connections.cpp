@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "supervisor/connections.hpp"
 
-#include <sys/epoll.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <utility>
 
@@ -69,14 +67,17 @@ void Connections::send(int rank, const Message& message) {
 }
 
 void Connections::serve(double now, const Events& events) {
-  // While this process did not run, nobody was heard.
+  // While this process did not run, nobody was heard, and nobody could come back.
   const double away_s = now - std::exchange(served_at_s_, now);
   if (away_s > left_after_s / 2)
-    for (Rank& r : ranks_) r.heard_at_s += away_s;
-  std::array<epoll_event, 256> ready;
-  const int n = epoll_wait(epoll_, ready.data(), static_cast<int>(ready.size()), 0);
+    for (Rank& r : ranks_) {
+      r.heard_at_s += away_s;
+      if (r.adrift_at_s > 0) r.adrift_at_s += away_s;
+    }
+  ready_.resize(std::max(connections_.size(), std::size_t{1}));
+  const int n = epoll_wait(epoll_, ready_.data(), static_cast<int>(ready_.size()), 0);
   for (int i = 0; i < n; ++i) {
-    const int index = static_cast<int>(ready[static_cast<std::size_t>(i)].data.u32);
+    const int index = static_cast<int>(ready_[static_cast<std::size_t>(i)].data.u32);
     Stream& stream = at(index).stream;
     bool alive = false;
     try {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sys/epoll.h>
+
 #include <functional>
 #include <string>
 #include <vector>
@@ -10,15 +12,16 @@
 
 namespace assay::supervisor {
 
-/// A supervisor that lost its relay looks so long for another way to the collector, in s.
-inline constexpr double takeover_s = 5.0;
+/// A supervisor that lost its relay looks so long for another way to the collector, in s: also to one that
+/// does not run meanwhile, because a disk blocks it.
+inline constexpr double takeover_s = 20.0;
 
 /// The collector's connections. One may serve all ranks of a node, and a rank may change its connection:
 /// `join` messages say which ranks each connection reaches. There can be thousands; only ready ones are read.
 class Connections {
  public:
-  /// Without a way to the collector for longer, a rank is gone.
-  static constexpr double grace_s = takeover_s + 1.0;
+  /// Without a way to the collector for longer, while this process runs, a rank is gone.
+  static constexpr double grace_s = 6.0;
   /// A rank behind a relay that was not heard for so long may have left it, for another way. After the longer
   /// time it has stopped.
   static constexpr double left_after_s = 1.5, stopped_after_s = 30;
@@ -44,7 +47,7 @@ class Connections {
   void add(int rank, const std::string& host, Stream stream);
   /// Queues it where the socket takes no more; keeps it while the rank changes its connection.
   void send(int rank, const Message& message);
-  /// One look at what is ready, without waiting.
+  /// Reads all that is ready, without waiting: of a rank that is not heard then, nothing had arrived.
   void serve(double now, const Events& events);
   /// Whether ranks may look for another connection, so that the collector must listen.
   bool expects_more(double now) const noexcept;
@@ -76,6 +79,7 @@ class Connections {
   int epoll_, adrift_ = 0;
   double served_at_s_ = 0, adrift_check_at_s_ = 0;
   std::vector<Connection> connections_;
+  std::vector<epoll_event> ready_;
   std::vector<int> closed_;  ///< places in `connections_` to be used again
   std::vector<Rank> ranks_;
 };

@@ -15,6 +15,16 @@ namespace {
 
 constexpr unsigned unacknowledged_ms = 8000;
 
+/// Whether the machine at the other end is cut off: what is sent twice a second was repeated without an
+/// answer. TCP_USER_TIMEOUT would also end the connection to a collector that runs late: its window is closed
+/// for longer, but its kernel answers. Always false of a Unix socket.
+bool cut_off(int fd) {
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return false;
+  return info.tcpi_retransmits + info.tcpi_probes >= 3 && info.tcpi_last_ack_recv > unacknowledged_ms;
+}
+
 }  // namespace
 
 void Route::watch(std::vector<pollfd>& fds) const {
@@ -45,8 +55,6 @@ void Route::find(const std::string& told, double now) {
   if (!line_.open()) return;
   by_relay_ = search_.found_relay();
   heard_at_s_ = now;
-  // What is sent twice a second must be acknowledged: a collector behind a cut cable is gone.
-  setsockopt(line_.fd(), IPPROTO_TCP, TCP_USER_TIMEOUT, &unacknowledged_ms, sizeof unacknowledged_ms);
   line_.queue({MessageType::join, place_.rank, ++attempt_, place_.host, 0, delivery_.received()});
   line_.pump_out();
 }
@@ -61,7 +69,7 @@ void Route::read(double now, const Take& take) {
   } catch (const Error&) {
     alive = false;
   }
-  if (!alive || (by_relay_ && now - heard_at_s_ > relay_limit_s)) broke(now);
+  if (!alive || (by_relay_ ? now - heard_at_s_ > relay_limit_s : cut_off(line_.fd()))) broke(now);
 }
 
 void Route::take(const Message& message, const Take& take) {

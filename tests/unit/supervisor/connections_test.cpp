@@ -116,12 +116,12 @@ TEST(Connections, ALongMessageIsSentInParts) {
   EXPECT_FALSE(bundle.step()) << "nobody asks to be woken for what is sent";
 }
 
-TEST(Connections, ManyAtOnceAreAllServed) {
+/// Else the collector counts as silence what it has not read.
+TEST(Connections, OneLookReadsAllThatIsReady) {
   Bundle bundle(600);
   for (int rank = 1; rank < 600; ++rank)
     EXPECT_TRUE(bundle.other(rank).send_all({MessageType::status, rank, 0, "here"}));
-  while (bundle.step()) {
-  }
+  EXPECT_TRUE(bundle.step());
   EXPECT_EQ(bundle.taken.size(), 599u);
 }
 

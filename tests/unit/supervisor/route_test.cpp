@@ -48,7 +48,7 @@ class Tree {
   template <typename Done>
   bool serve(double seconds, const Done& done) {
     for (const double end = now_ + seconds; now_ < end; now_ += 0.02) {
-      if (reception) step_collector();
+      if (reception && now_ > blocked_until_s_) step_collector();
       const bool reports = ++steps_ % 25 == 0;  // twice a second, as supervisors do
       for (std::size_t rank = 1; rank < routes.size(); ++rank) {
         if (!routes[rank] || stopped[rank]) continue;
@@ -86,6 +86,11 @@ class Tree {
     for (int rank = 1; rank < ranks_; ++rank) connections.send(rank, {MessageType::step, -1, number, ""});
   }
   const std::string& key() const { return address_.key; }
+  /// The collector does not run for so long, while the supervisors do: a disk blocks it.
+  void block_collector(double seconds) {
+    blocked_until_s_ = now_ + seconds;
+    serve(seconds + 0.02);
+  }
   void stop_collector() {
     reception.reset();
     connections.~Connections();
@@ -124,7 +129,7 @@ class Tree {
 
   Address address_;
   int ranks_, seen_ = 0, steps_ = 0;
-  double now_ = 1;
+  double now_ = 1, blocked_until_s_ = 0;
 
  public:
   Connections connections;
@@ -259,6 +264,42 @@ TEST(Route, ARelayReadsNoMoreWhileTheCollectorIsBehind) {
   tree.serve(5);
   EXPECT_GT(other.unsent_bytes(), std::size_t{1} << 20);
   EXPECT_LT(tree.routes[static_cast<std::size_t>(relay)]->unsent_bytes(), std::size_t{8} << 20);
+}
+
+TEST(Route, ACollectorThatDoesNotRunForAWhileLosesOnlyTheRelayThatEnds) {
+  for (const double before_s : {0.0, 0.1}) {  // the loss is seen after the block, or before
+    Tree tree(3);
+    ASSERT_TRUE(tree.start());
+    const int first = tree.relay(1);
+    tree.routes[static_cast<std::size_t>(first)].reset();
+    tree.send_up(1, 1);
+    tree.serve(before_s);
+    tree.block_collector(12);
+    tree.send_down(1);
+    tree.serve(4);
+    EXPECT_THAT(tree.gone, ElementsAre(first));
+    EXPECT_EQ(tree.joined(), 3 * per_node - 2);
+    tree.expect_all(1, {1}, first);
+  }
+}
+
+/// In real time: the kernel's limits count.
+TEST(Route, AClosedWindowIsNotACutCable) {
+  Tree tree(2);
+  ASSERT_TRUE(tree.start());
+  constexpr int records = 8000;
+  auto reception = std::move(tree.reception);  // the collector does not run
+  for (int i = 0; i < records; ++i) tree.send_up(1, i);
+  tree.serve(2);
+  for (int i = 0; i < 20; ++i) {
+    usleep(500'000);
+    tree.serve(0.02);
+  }
+  tree.reception = std::move(reception);
+  tree.serve(10,
+             [&] { return tree.up[per_node + 1].size() == records && tree.up[per_node].size() == records; });
+  EXPECT_THAT(tree.gone, IsEmpty());
+  EXPECT_EQ(tree.joined(), 2 * per_node - 1);
 }
 
 TEST(OpenFiles, OneForEachNodeIsRequired) {
