@@ -65,7 +65,7 @@ class FileChecker : public Checker {
     attached(set, name, {"row"});
     if (!field.unit.empty()) unit(set, name, field.unit);
     if (field.refers) references(set, name, -1);
-    if (field.values != nullptr) column_values(set, name, field);
+    column_values(set, name, field);
   }
 
   void check_inventory() {
@@ -109,7 +109,9 @@ class FileChecker : public Checker {
     const h5::Stored type = h5::stored_type(h5::Id(h5::check(H5Dget_type(set), full)));
     if (type == h5::Stored::float64) {
       unit(set, full, "");
-    } else if (type != h5::Stored::string) {
+    } else if (type == h5::Stored::string) {
+      utf8(h5::read_strings(set, full, limits_), full);
+    } else {
       return problem("wrong type of " + full + ": " + h5::to_string(type) + " instead of string or float64");
     }
     if (h5::shape(set) != std::vector<std::size_t>{table_rows(file_, path)})
@@ -123,7 +125,8 @@ class FileChecker : public Checker {
       const h5::Id set = h5::open_dataset(file_, path);
       if (!type_is(set, path, h5::Type::string)) return;
       const auto texts = h5::read_strings(set, path, limits_);
-      if (texts.size() != 1 || !Json::accept(texts[0])) problem("not JSON: " + path);
+      if (texts.size() != 1 || !Json::accept(texts[0])) return problem("not JSON: " + path);
+      if (texts[0][texts[0].find_first_not_of(" \t\r\n")] != '{') problem("no JSON object: " + path);
     });
   }
 
@@ -156,7 +159,9 @@ class FileChecker : public Checker {
 /// What every reader refuses, and what no run writes.
 void check_as_read(const InputFile& input, std::vector<std::string>& problems) {
   try {
-    for (const std::string& text : doubtful_content(load_own(input))) add_problem(problems, text);
+    const Results results = load_own(input);
+    for (const auto& texts : {doubtful_content(results), broken_samples(results)})
+      for (const std::string& text : texts) add_problem(problems, text);
   } catch (const Error& error) {
     const std::string why = error.what(), name = input.path().string() + ": ";
     add_problem(problems, why.starts_with(name) ? why.substr(name.size()) : why);

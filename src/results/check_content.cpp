@@ -2,7 +2,13 @@
 #include "results/check_content.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
+#include <functional>
+#include <optional>
+#include <string_view>
+#include <tuple>
+#include <utility>
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
@@ -44,12 +50,51 @@ void check_time(const std::string& where, const std::string& started, const std:
     problems.push_back(where + " ended before it started: " + ended + " against " + started);
 }
 
+/// Beyond it a number does not tell milliseconds apart, and what is later would be unknown.
+constexpr double most_seconds = 1e12;
+
+template <class T>
+std::optional<T> told_twice(std::vector<T> values) {
+  if (std::ranges::adjacent_find(values, std::greater_equal<>()) == values.end()) return {};
+  std::ranges::sort(values);
+  const auto at = std::ranges::adjacent_find(values);
+  return at == values.end() ? std::optional<T>() : *at;
+}
+
+/// Parts are told apart by their kind and id, and what a rank says is about the one that it drives.
+void check_identities(const std::vector<Entity>& entities, std::vector<std::string>& problems) {
+  std::vector<std::pair<std::string_view, std::string_view>> ids;
+  std::vector<std::pair<std::string_view, std::int32_t>> ranks;
+  for (const Entity& e : entities) {
+    ids.emplace_back(e.kind, e.id);
+    if (e.rank >= 0) ranks.emplace_back(e.kind, e.rank);
+  }
+  if (const auto id = told_twice(std::move(ids)))
+    problems.push_back("/entities/id: two parts of kind " + std::string(id->first) + " are \"" +
+                       std::string(id->second) + "\"");
+  if (const auto rank = told_twice(std::move(ranks)))
+    problems.push_back("/entities/rank: two parts of kind " + std::string(rank->first) +
+                       " are driven by rank " + std::to_string(rank->second));
+}
+
+/// How many samples of row `e` were taken.
+std::size_t taken_of(const CaseData& c, std::size_t e) {
+  return std::min(c.sample.size(), static_cast<std::size_t>(std::max(0, c.count[e])));
+}
+
+/// The first row with a taken sample whose time is none; -1 if there is none.
+std::int32_t timeless_row(const CaseData& c) {
+  for (std::size_t e = 0; e < c.entity.size(); ++e)
+    for (std::size_t s = 0; s < taken_of(c, e); ++s)
+      if (!(std::abs(c.t[e * c.sample.size() + s]) <= most_seconds)) return c.entity[e];
+  return -1;
+}
+
 /// The first row whose samples decrease; -1 if there is none.
 std::int32_t backward_row(const CaseData& c) {
   const std::size_t width = c.sample.size();
   for (std::size_t e = 0; e < c.entity.size(); ++e) {
-    const std::size_t taken = std::min(width, static_cast<std::size_t>(std::max(0, c.count[e])));
-    for (std::size_t s = 1; s < taken; ++s)
+    for (std::size_t s = 1; s < taken_of(c, e); ++s)
       if (c.t[e * width + s] < c.t[e * width + s - 1] - same_time_s) return c.entity[e];
   }
   return -1;
@@ -75,8 +120,17 @@ std::vector<std::string> doubtful_content(const Results& r) {
   check_time("the run", r.info.started, r.info.ended, out);
   for (std::size_t i = 0; i < r.entities.size(); ++i)
     if (r.entities[i].name.empty()) out.push_back("row " + std::to_string(i) + " of /entities/name is empty");
+  check_identities(r.entities, out);
+  const auto name_of = [&](std::int32_t row) {
+    const auto at = static_cast<std::size_t>(row);
+    return at < r.entities.size() ? r.entities[at].name : "row " + std::to_string(row);
+  };
   for (const CaseData& c : r.cases) {
     const std::string where = "/cases/" + c.path();
+    if (const auto row = told_twice(c.entity))
+      out.push_back(where + "/entity: " + name_of(*row) + " is there twice");
+    if (const auto number = told_twice(c.sample))
+      out.push_back(where + "/sample: " + std::to_string(*number) + " is there twice");
     check_time(where, c.started, c.ended, out);
     for (const double s : {c.shares.wall_s, c.shares.warmup_s, c.shares.timed_s, c.shares.verify_s})
       if (s < 0) out.push_back(where + ": " + std::to_string(s) + " s is no length of time");
@@ -87,10 +141,32 @@ std::vector<std::string> doubtful_content(const Results& r) {
     if (block != c.block.end())
       out.push_back(where + "/block: " + std::to_string(*block) + " is no number of a block");
     if (c.count.size() != c.entity.size() || c.t.size() != c.entity.size() * c.sample.size()) continue;
-    const std::int32_t row = backward_row(c);
-    if (row >= 0 && static_cast<std::size_t>(row) < r.entities.size())
-      out.push_back(where + "/t: the samples of " + r.entities[static_cast<std::size_t>(row)].name +
-                    " decrease");
+    if (const std::int32_t row = timeless_row(c); row >= 0)
+      out.push_back(where + "/t: a time of " + name_of(row) + " is not finite or beyond 1e12 s");
+    if (const std::int32_t row = backward_row(c); row >= 0)
+      out.push_back(where + "/t: the samples of " + name_of(row) + " decrease");
+  }
+  return out;
+}
+
+std::vector<std::string> broken_samples(const Results& r) {
+  std::vector<std::string> out;
+  for (const CaseData& c : r.cases) {
+    if (c.state != CaseState::pass && c.state != CaseState::fail) continue;
+    for (const Metric& m : c.metrics) {
+      if (!m.required || !m.per_sample || c.count.size() != c.entity.size()) continue;
+      for (std::size_t e = 0; e < c.entity.size(); ++e) {
+        const std::size_t taken = taken_of(c, e);
+        const auto begin = m.values.begin() + static_cast<std::ptrdiff_t>(e * c.sample.size());
+        const auto numbers = static_cast<std::size_t>(std::count_if(
+            begin, begin + static_cast<std::ptrdiff_t>(taken), [](double v) { return std::isfinite(v); }));
+        if (numbers == 0 || numbers == taken) continue;  // none at all: this part does not tell the metric
+        out.push_back("/cases/" + c.path() + "/" + m.name + ": " + std::to_string(taken - numbers) +
+                      " taken samples of " + r.entities[static_cast<std::size_t>(c.entity[e])].name +
+                      " are no finite numbers");
+        break;
+      }
+    }
   }
   return out;
 }

@@ -64,10 +64,14 @@ void Checker::attribute(hid_t object, const std::string& path, const Field& fiel
     return problem("wrong type of attribute " + field.name + " of " + path + ": " + h5::to_string(type) +
                    " instead of " + h5::to_string(field.type));
   }
-  if (field.values == nullptr) return;
   Json value;
   if (field.type == h5::Type::string) {
-    value = h5::get_string(object, field.name, limits_);
+    const std::string text = h5::get_string(object, field.name, limits_);
+    utf8({text}, "attribute " + field.name + " of " + path);
+    value = text;
+  }
+  if (field.values == nullptr) return;
+  if (field.type == h5::Type::string) {
     if (value == "" && (field.name == "stage" || field.name == "kind")) return;
   } else {
     std::int32_t number = 0;
@@ -80,13 +84,22 @@ void Checker::attribute(hid_t object, const std::string& path, const Field& fiel
   }
 }
 
+void Checker::utf8(const std::vector<std::string>& texts, const std::string& name) {
+  for (std::size_t i = 0; i < texts.size(); ++i)
+    if (clean_text(texts[i]) != texts[i])
+      return problem(name + (texts.size() > 1 ? ", row " + std::to_string(i) : "") + ": not UTF-8");
+}
+
 void Checker::column_values(hid_t set, const std::string& name, const Field& field) {
   std::set<std::string> wrong;
   if (field.type == h5::Type::string) {
-    for (const std::string& value : h5::read_strings(set, name, limits_)) {
+    const auto values = h5::read_strings(set, name, limits_);
+    utf8(values, name);
+    if (field.values == nullptr) return;
+    for (const std::string& value : values) {
       if (!allowed(field, value)) wrong.insert("\"" + value + "\"");
     }
-  } else if (field.type == h5::Type::int32) {
+  } else if (field.values != nullptr && field.type == h5::Type::int32) {
     for (const std::int32_t value : integers(set, name)) {
       if (!allowed(field, value)) wrong.insert(std::to_string(value));
     }

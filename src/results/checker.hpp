@@ -35,6 +35,8 @@ class Checker {
 
   bool type_is(hid_t set, const std::string& name, h5::Type type);
   std::vector<std::int32_t> integers(hid_t set, const std::string& name);
+  /// Names the first text that is not UTF-8.
+  void utf8(const std::vector<std::string>& texts, const std::string& name);
   void column_values(hid_t set, const std::string& name, const Field& field);
   void references(hid_t set, const std::string& name, std::int32_t least);
 

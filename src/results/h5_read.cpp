@@ -192,6 +192,7 @@ std::vector<std::size_t> check_dataset(hid_t dataset, const std::string& name, T
   const bool chunked = layout == H5D_CHUNKED;
   const std::uint64_t most = chunked ? limits.file_bytes * most_inflation : limits.file_bytes;
   if (bytes > most || bytes > most_bytes) bad("dataset " + name + " claims more data than the file holds");
+  if (bytes > 0 && H5Dget_storage_size(dataset) == 0) bad("dataset " + name + " was never written");
   return dims;
 }
 

@@ -167,6 +167,7 @@ VerdictData verdict_from_json(const Json& json) {
   v.findings = from_list<Finding>(json.at("findings"));
   v.entities = from_list<EntityState>(json.at("entities"));
   v.inputs = json.at("inputs");
+  if (!v.inputs.is_object()) throw Error(ErrorKind::data, "the inputs of the verdict are no JSON object");
   return v;
 }
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The check against the schema names every kind of change, and only changes."""
 
+import json
 import os
 import unittest
 
@@ -200,7 +201,22 @@ class Schema(FileTest):
             del f["/config"]
             f.create_dataset("/config", data='{"a":' + "[" * 5000 + "]" * 5000 + "}", dtype=h5py.string_dtype())
 
+        def unwritten(f):
+            kept = dict(f[CASE + "/throughput"].attrs)
+            shape = f[CASE + "/throughput"].shape
+            del f[CASE + "/throughput"]
+            data = f.create_dataset(CASE + "/throughput", shape, "f8", fillvalue=1e300)
+            for name in ("unit", "better", "role", "required", "position"):
+                data.attrs[name] = kept[name]
+            for d, name in enumerate(("entity", "sample")):
+                data.dims[d].attach_scale(f[CASE][name])
+
+        def listed(f):
+            f["/verdict/json"][()] = json.dumps(json.loads(f["/verdict/json"][()]) | {"inputs": [1]})
+
         for change, problem in (
+            (unwritten, "throughput was never written"),
+            (listed, "the inputs of the verdict are no JSON object"),
             (set_item(CASE + "/count", 0, -3), "a count is negative"),
             (set_item(CASE + "/count", 0, 1000), "a count is larger than the number of samples"),
             (cycle, "has a cycle"),
@@ -241,6 +257,35 @@ class Schema(FileTest):
                 self.setUp()
                 self.expect(change, problem)
                 self.assertEqual(helper("show", self.file).returncode, 0)
+
+    def test_parts_and_samples_twice_and_times_and_samples_that_are_none_are_named(self):
+        other = "/cases/gemm/op4-n4096-together"
+
+        def change(f):
+            f[CASE + "/entity"][1] = 3
+            f[CASE + "/sample"][4] = 2
+            f[CASE + "/t"][0, 1] = np.nan
+            f[other + "/t"][1, 2] = 1e300
+            f["/entities/id"][...] = b"one"
+            f["/entities/rank"][...] = 0
+            f[other + "/throughput"][0, 1] = np.nan
+
+        self.expect(change, f"{CASE}/entity: node01/cores0-1 is there twice", f"{CASE}/sample: 2 is there twice",
+                    f"{CASE}/t: a time of node01/cores0-1 is not finite", f"{other}/t: a time of node01/cores2-3 is not finite or beyond",
+                    '/entities/id: two parts of kind device are "one"', "are driven by rank 0",
+                    f"{other}/throughput: 1 taken samples of node01/cores0-1 are no finite numbers")
+        self.assertEqual(helper("show", self.file).returncode, 0)
+
+    def test_texts_that_are_not_utf8_and_inputs_that_are_no_object_are_named(self):
+        def change(f):
+            f["/entities/name"][3] = b"caf\xe9"
+            f["/inventory/node/kernel"][0] = b"\xff"
+            f[CASE].attrs.create("reason", b"caf\xe9", dtype=h5py.string_dtype())
+            f["/verdict/inputs"][()] = "[1]"
+
+        lines = self.expect(change, "/entities/name, row 3: not UTF-8", "/inventory/node/kernel, row 0: not UTF-8",
+                            f"attribute reason of {CASE}: not UTF-8", "no JSON object: /verdict/inputs")
+        self.assertEqual(len(lines), 4)
 
     def test_a_file_of_many_wrong_things_is_told_soon(self):
         def change(f):
