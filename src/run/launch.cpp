@@ -133,6 +133,7 @@ Job discover_job(MpiSession& mpi, const Config& config, const DeviceSelection& d
     facts.gpu_free_bytes = devices.look.free_bytes;
     facts.gpu_sweep_rate = devices.look.sweep_rate;
     facts.no_products = devices.look.no_products;
+    if (devices.look.device) facts.compute = devices.look.device->identity()["compute"];
   }
   job.node_texts = world.all_gather_text(description);
   job.place_texts = world.all_gather_text(to_text(facts));

@@ -98,6 +98,8 @@ void assign_gpus(Topology& topology, const std::vector<RankFacts>& facts) {
     if (place.gpu < 0)
       throw Error(ErrorKind::internal,
                   "rank " + std::to_string(place.rank) + " was given a GPU that it does not see");
+    if (Gpu& gpu = node.gpus[static_cast<std::size_t>(place.gpu)]; gpu.compute.empty())
+      gpu.compute = own.compute;  // without NVML
     place.gpu_free_bytes = own.gpu_free_bytes;
     place.gpu_sweep_rate = own.gpu_sweep_rate;
     if (!own.no_products.empty()) topology.no_products = own.no_products;
@@ -133,6 +135,7 @@ std::string to_text(const RankFacts& facts) {
   json["gpu_free_bytes"] = facts.gpu_free_bytes;
   json["gpu_sweep_rate"] = facts.gpu_sweep_rate;
   json["no_products"] = facts.no_products;
+  json["compute"] = facts.compute;
   return json.dump(-1, ' ', true, Json::error_handler_t::replace);
 }
 
@@ -150,7 +153,8 @@ RankFacts rank_facts_from(const std::string& text) {
             json.at("gpu").get<std::string>(),
             json.at("gpu_free_bytes").get<double>(),
             json.at("gpu_sweep_rate").get<double>(),
-            json.at("no_products").get<std::string>()};
+            json.at("no_products").get<std::string>(),
+            json.at("compute").get<std::string>()};
   } catch (const Json::exception& error) {
     throw Error(ErrorKind::internal, std::string("facts of a rank: ") + error.what());
   }

@@ -23,6 +23,7 @@ struct RankFacts {
   double gpu_free_bytes = 0;                   ///< of its memory, before this run took any
   double gpu_sweep_rate = 0;                   ///< B/s of a short sweep over its memory
   std::string no_products = {};                ///< why it multiplies no matrices; empty where it does
+  std::string compute = {};                    ///< capability of that GPU, "9.0", as its runtime says
 };
 
 /// Of this process; `leader_rank` and `local_rank` come from splitting the world by shared memory.

@@ -70,6 +70,18 @@ class Emulated(harness.CliTest):
             self.assertEqual(tests["caught"][:].tolist(), tests["injected"][:].tolist())
             self.assertEqual(tests["located"][:].tolist(), tests["injected"][:].tolist())
 
+    def test_types_that_a_gpu_lacks_are_left_out_without_nvml(self):
+        gpus = fake_gpus.small()
+        for gpu in gpus["nodes"]["*"]:
+            gpu["compute"] = "8.0"
+        path = self.write("older.json", json.dumps(gpus))
+        result = self.run_on(1, *GEMM, "--gemm.dtypes", "fp8,int8", "--level", "smoke", env={"ASSAY_FAKE_GPUS": str(path)})
+        self.assertIn(result.returncode, (0, 3), result.stderr + result.stdout)
+        with self.open() as file:
+            states = {name.split("-")[0]: str(case.attrs["state"]).strip("b'") for name, case in file["cases/gemm"].items()}
+            self.assertEqual(states, {"int8": "pass"})
+            self.assertIn("8.0", [str(text).strip("b'") for text in file["inventory/device/compute_capability"][:]])
+
     def test_memory_is_tested_without_the_library_of_products(self):
         without = {"ASSAY_CUBLASLT_LIBRARY": "/nonexistent/libcublasLt.so"}
         memory = ["--memory.fraction", "0.1", "--memory.patterns", "own-address", "--quiet", "--out", "r.h5", "--force"]

@@ -88,6 +88,7 @@ TEST(LinkBounds, PairsOfANodeHaveTheLinksThatAreUpBetweenThem) {
   EXPECT_EQ(pair_bound(topology, LinkUse::copy, 0, 1).floor, bounded::nvlink_copy.floor);
   gpus[1].nvlinks_up = 17, gpus[1].nvlink_ends.resize(17);
   EXPECT_DOUBLE_EQ(pair_bound(topology, LinkUse::message, 0, 1).rate, 17 * 26.5625e9);
+  EXPECT_DOUBLE_EQ(pair_bound(topology, LinkUse::message, 1, 0).rate, 17 * 26.5625e9);
   // Without switches: four links to one neighbour, none to the other.
   gpus[0].nvlink_ends.assign(4, gpus[1].pci), gpus[1].nvlink_ends.assign(4, gpus[0].pci);
   gpus[2].nvlink_ends.assign(2, gpus[1].pci);
@@ -113,6 +114,8 @@ TEST(LinkBounds, NodesHaveTheSlowerOfPcieAndTheNicNextToTheGpu) {
   topology.nodes[1].gpus[0].pcie_generation_max = 5;
   EXPECT_DOUBLE_EQ(bound().rate, 50e9);
   EXPECT_EQ(bound().floor, 0);
+  for (auto& link : topology.nodes[1].pci_links.edit()) link.near_nics = {"mlx5_0:1"};
+  EXPECT_DOUBLE_EQ(bound().rate, 25e9);
   for (auto& nic : topology.nodes[1].nics.edit()) nic.state = "down";
   EXPECT_FALSE(bound().known());
 }
@@ -124,6 +127,10 @@ TEST(LinkBounds, CollectivesHaveTheLinksOfAGpuOrTheNicsOfANode) {
   EXPECT_DOUBLE_EQ(world.rate, 200e9 * (7.0 / 8) / (1.0 / 2));
   EXPECT_EQ(world.floor, bounded::network_collective.floor);
   EXPECT_DOUBLE_EQ(collective_bound(topology, {0, 4}).rate, 50e9);
+  for (auto& link : topology.nodes[1].pci_links.edit()) link.near_by = "numa";
+  EXPECT_EQ(collective_bound(topology, {0, 4}).floor, 0);
+  topology.nodes[0].gpus[1].nvlink_ends.clear();
+  EXPECT_FALSE(collective_bound(topology, {0, 1, 2, 3}).known());
   for (auto& gpu : topology.nodes[0].gpus) gpu.nvlinks_up = 0;
   EXPECT_NEAR(collective_bound(topology, {0, 1, 2, 3}).rate, 63e9, 0.1e9);
   EXPECT_EQ(collective_bound(topology, {0, 1, 2, 3}).floor, 0);
