@@ -62,7 +62,8 @@ bool told_to(const Context& context, const char* target) {
 }
 
 std::vector<std::string> disk_targets() {
-  return {"disk", "disk-stale", "disk-torn", "disk-misdirect", "disk-short", "disk-eio", "disk-enospc"};
+  return {"disk",       "disk-stale", "disk-torn",   "disk-misdirect",
+          "disk-short", "disk-eio",   "disk-enospc", "disk-edquot"};
 }
 
 void corrupt(Block& block, const Known& known, const Context& context) {

@@ -146,6 +146,7 @@ void Transfer::prepare(bool write) {
   if (context_.injector == nullptr) return;
   if (told_to(context_, "disk-eio")) requests_[0].fd = -EIO;
   if (write && told_to(context_, "disk-enospc")) requests_[0].fd = -ENOSPC;
+  if (write && told_to(context_, "disk-edquot")) requests_[0].fd = -EDQUOT;
 }
 
 /// Pages of the chunk that is about to be read. A direct file has none that would be used.
