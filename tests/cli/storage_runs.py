@@ -28,9 +28,9 @@ class StorageTest(harness.CliTest):
         self.data = self.dir / "data"
         self.data.mkdir()
 
-    def arguments(self, *args, space="64MiB", level="smoke"):
+    def arguments(self, *args, space="64MiB", level="smoke", out="r.h5"):
         return ["run", "--level", level, "--suites", "inventory,storage", "--storage.paths", self.data, "--storage.space", space,
-                "--seed", "7", "--quiet", "--out", "r.h5", "--json", "v.json", "--force", *args]
+                "--seed", "7", "--quiet", "--out", out, "--json", "v.json", "--force", *args]
 
     def shared(self, *args, **settings):
         arguments = self.arguments(*args, **settings)
@@ -66,16 +66,38 @@ class StorageTest(harness.CliTest):
                 words = (entry / "cmdline").read_bytes().split(b"\0")
             except OSError:
                 continue
-            if str(self.data).encode() in words:
+            if {str(self.data).encode(), f"shared:{self.data}".encode()} & set(words):
                 out.append(int(entry.name))
         return out
 
-    def interrupt(self, number, after_s, *args):
-        """Starts a run and sends it a signal: TERM to the launcher, KILL to all processes at once."""
-        command = [harness.MPIEXEC, "-n", "2", harness.ASSAY, *map(str, self.arguments(*args, level="quick"))]
-        with open(self.dir / "said.txt", "wb") as said:
-            process = subprocess.Popen(command, cwd=self.dir, env={**os.environ, **harness.LAUNCH}, stdin=subprocess.DEVNULL,
-                                       stdout=subprocess.DEVNULL, stderr=said)
+    def tree(self):
+        """All that is in the directory, without following links."""
+        return {pathlib.Path(at) / name for at, folders, files in os.walk(self.data) for name in folders + files}
+
+    def files(self):
+        return {path for path in self.tree() if path.is_file()}
+
+    @contextlib.contextmanager
+    def begun(self, *args, shared=False, at_files=False, **settings):
+        """A run that goes on; with `at_files` it has made a file that has a name."""
+        command = [harness.MPIEXEC, "-n", "2", harness.ASSAY, *map(str, self.arguments(*args, **settings))]
+        if shared:
+            command[command.index(str(self.data))] = f"shared:{self.data}"
+        before = self.files()
+        with open(self.dir / "said.txt", "wb") as said, subprocess.Popen(
+                command, cwd=self.dir, env={**os.environ, **harness.LAUNCH}, stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL, stderr=said) as process:
+            while at_files and self.files() <= before and process.poll() is None:
+                time.sleep(0.005)
+            yield process
+
+    def interrupt(self, number, after_s, *args, **settings):
+        """Sends a run a signal: TERM to the launcher, KILL to all processes at once."""
+        with self.begun(*args, level="quick", **settings) as process:
+            self.stop(process, number, after_s)
+        self.assertEqual(self.processes(), [])
+
+    def stop(self, process, number, after_s):
         time.sleep(after_s)
         self.assertIsNone(process.poll(), "the run ended before the signal: " + (self.dir / "said.txt").read_text())
         end = time.monotonic() + 20
@@ -88,4 +110,3 @@ class StorageTest(harness.CliTest):
         process.wait(60)
         while self.processes() and time.monotonic() < end:
             time.sleep(0.05)
-        self.assertEqual(self.processes(), [])

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The suite that reads and writes files, on two ranks in a directory of the test."""
 
-import os
+import contextlib
 import pathlib
 import shutil
 import signal
@@ -113,11 +113,14 @@ class Storage(StorageTest):
         failed = [f["text"] for f in self.findings() if f["severity"] == "FAIL"]
         self.assertEqual(len(failed), 1, failed)
         self.assertRegex(failed[0], r"data-000001: read at offset \d+: Input/output error")
-        result = self.measure("--inject", "bitflip:target=disk-enospc,rank=0,step=0", "--cases", "storage/local-write-0")
-        self.assert_code(result, INCONCLUSIVE)
-        warned = [f["text"] for f in self.findings() if f["severity"] == "WARN"]
-        self.assertRegex("".join(warned), r"data-000000: write at offset \d+: No space left on device")
-        self.assertEqual(list(self.data.iterdir()), [])
+        for target, reason in (("disk-enospc", "No space left on device"), ("disk-edquot", "Disk quota exceeded")):
+            result = self.measure("--inject", f"bitflip:target={target},rank=0,step=0", "--cases", "storage/local-write-0")
+            self.assert_code(result, INCONCLUSIVE)
+            findings = [f for f in self.findings() if f["severity"] in ("WARN", "FAIL")]
+            self.assertEqual({f["severity"] for f in findings}, {"WARN"}, findings)
+            self.assertRegex("".join(f["text"] for f in findings), rf"{self.data}/\S*data-000000: write at offset \d+: {reason}")
+            self.assertEqual(self.assay("schema", "--check", "r.h5").returncode, 0)
+            self.assertEqual(list(self.data.iterdir()), [])
 
     def test_a_limit_judges_it(self):
         self.write("limits.toml", '[[limit]]\nmetric = "storage/local-write-*:bandwidth"\nmin = "1000 TB/s"\n')
@@ -204,18 +207,17 @@ class Storage(StorageTest):
         self.assertIn("cannot make:", " ".join(result.stdout.split()))
 
     def test_two_runs_at_once(self):
-        commands = [[harness.MPIEXEC, "-n", "2", harness.ASSAY, *map(str, self.arguments("--out", f"{i}.h5"))] for i in range(2)]
-        for command in commands:
-            del command[command.index("--out"):command.index("--out") + 2]  # the first of two
-        runs = [subprocess.Popen(command, cwd=self.dir, env={**os.environ, **harness.LAUNCH}, stdin=subprocess.DEVNULL,
-                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for command in commands]
-        for run in runs:
-            self.assertIn(run.wait(90), (PASS, INCONCLUSIVE))
-        for i in range(2):
+        """Two that start at the same time, while the files of a third are there: all find their own data."""
+        with contextlib.ExitStack() as all_:
+            runs = [all_.enter_context(self.begun("--cases", "storage/checkpoint-0", level="quick", out="0.h5", at_files=True))]
+            runs += [all_.enter_context(self.begun(out=f"{i}.h5")) for i in (1, 2)]
+            for run in runs:
+                self.assertIn(run.wait(90), (PASS, INCONCLUSIVE))
+        for i in range(3):
             with h5py.File(self.dir / f"{i}.h5") as file:
                 for case in file["cases/storage"].values():
-                    self.assertEqual(case.attrs["state"], "pass")
-                    if "errors" in case:  # the cases that describe the place check nothing
+                    self.assertIn(case.attrs["state"], ("pass", "incomplete", "skipped"), case.name)
+                    if case.attrs["state"] == "pass" and "errors" in case:  # the cases that describe the place check nothing
                         self.assertEqual(case["errors"][0], 0)
         self.assertEqual(list(self.data.iterdir()), [])
 
@@ -225,15 +227,36 @@ class Storage(StorageTest):
         self.assertIn("too little to measure with", " ".join(result.stdout.split()))
 
     def test_what_is_stopped_leaves_nothing(self):
-        others = "assay-storage-elsewhere-00000000-1-2-3-0123456789abcdef"
-        (self.data / others).mkdir()
-        instants = 100 if outcome.NIGHTLY else 2
+        others = self.data / "assay-storage-elsewhere-00000000-1-2-3-0123456789abcdef"
+        others.mkdir()
+        outside = self.dir / "outside"
+        outside.mkdir()
+        for path in (others / "data-000000", self.data / "data-000000", self.data / "notes", outside / "data-000000"):
+            path.write_text(str(path))
+        # The case that is killed, whether the path is a shared one, seconds over which the instants are spread.
+        kinds = (("checkpoint-0", False, 1.6), ("metadata-own-0", False, 0.4), ("mpiio-collective-0", False, 0.5),
+                 ("shared-hard-write-0", True, 0.6), ("*", False, 8.0))
+        instants, left = 100 if outcome.NIGHTLY else 3, 0
         for i in range(instants):
-            self.interrupt(signal.SIGKILL, 0.7 + 3.0 * i / instants)
-            self.measure("--cases", "storage/local-read-0")
-            self.assertEqual([p.name for p in self.data.iterdir()], [others], "that of another host stays")
+            case, shared, span_s = kinds[i % len(kinds)]
+            after_s = span_s * (i // len(kinds) + 0.5) * len(kinds) / max(instants, len(kinds))
+            with self.subTest(case=case, after_s=after_s):
+                stays = self.tree() | {outside / "data-000000"}
+                self.interrupt(signal.SIGKILL, after_s, "--cases", "storage/" + case, shared=shared, at_files=case != "*")
+                killed = self.tree() - stays
+                left += sum(path.is_file() for path in killed)
+                self.measure("--cases", "storage/place-*")
+                self.assertEqual(self.tree() | set(outside.iterdir()), stays, "the next start removes what was killed, and nothing else")
+                if i == 0:  # a link out of the directory, named like a run that was killed
+                    name = next(path for path in killed if path.parent == self.data).name
+                    (self.data / (name[:-16] + "0" * 16)).symlink_to(outside)
+        self.assertGreater(left, 0, "files with names were there at one of these instants at least")
+        for path in self.tree():
+            if path.is_file() and not path.is_symlink():
+                self.assertEqual(path.read_text(), str(path))
         self.interrupt(signal.SIGTERM, 2.5, "--cases", "storage/local-*")
-        self.assertEqual([p.name for p in self.data.rglob("*") if p.is_file()], [], "files without a name are gone at once")
+        self.assertEqual({p for p in self.files() if not p.is_symlink()}, {self.data / "data-000000", self.data / "notes", others / "data-000000"},
+                         "files without a name are gone at once")
 
     def test_random_access_has_its_latencies(self):
         result = self.measure("--cases", "storage/local-random-*-q16-0", level="quick")
