@@ -216,6 +216,7 @@ void Collector::discount_own_stall(double now) {
   listened_at_s_ = now;
   if (away_s < own_stall_s) return;
   for (Rank& r : ranks_) r.heard_at_s = std::min(now, r.heard_at_s + away_s);
+  case_since_s_ = std::min(now, case_since_s_ + away_s);  // else a silent rank's partners stand still first
 }
 
 void Collector::tend(double now) {

@@ -155,6 +155,27 @@ TEST_F(CollectorTest, ASlowWriteDoesNotCountAsSilence) {
   EXPECT_THAT(controller.losses[0], HasSubstr("rank 3 on node01 is unreachable"));
 }
 
+TEST_F(CollectorTest, ASlowWriteDoesNotLetPartnersOfASilentSupervisorStandStillFirst) {
+  begin();
+  const double began = now;
+  const auto wait = [&](double seconds, bool all) {
+    for (const double end = now + seconds; now < end; now += 0.5) {
+      for (int r = 0; r < (all ? 4 : 3); ++r) {
+        Snapshot s = running(0, Call::barrier);
+        s.idle_s = now - began;
+        status(r, s);
+      }
+      collector.tend(now);
+    }
+  };
+  wait(1, true);
+  now += 3;  // the collector writes
+  collector.tend(now);
+  wait(7.5, false);
+  ASSERT_FALSE(controller.losses.empty());
+  EXPECT_THAT(controller.losses[0], HasSubstr("rank 3 on node01 is unreachable"));
+}
+
 TEST_F(CollectorTest, WhenNoOtherHostAnswersItIsTheOwnNetwork) {
   for (int r = 0; r < 4; ++r) collector.connected(r, "node0" + std::to_string(r), now);
   say(0, MessageType::start);
