@@ -51,6 +51,10 @@ struct CaseReport {
 };
 std::string to_text(const CaseReport& report);
 CaseReport case_report_from(const std::string& text);
+/// The text of a report that may travel. One of more than `most_bytes` loses its samples: an error of the
+/// case, which names `who` and `what`.
+std::string bounded_text(CaseReport report, const std::string& who, const std::string& what,
+                         std::size_t most_bytes);
 
 /// Adds the reading of a counter before and after the case that ended, as sent by a node leader.
 void add_counter(const Json& told, const EntityTable& entities, results::CaseBundle& bundle);

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What workers tell the controller, as text. Both ends are one build of one program, so a shape that is not
 // expected is an error of the program and not of a user.
+#include <fmt/format.h>
+
 #include "base/json.hpp"
+#include "base/units.hpp"
 #include "run/controller.hpp"
 #include "telemetry/telemetry.hpp"
 
@@ -56,6 +59,21 @@ std::string to_text(const CaseReport& report) {
       Json{{"counters", report.counters}, {"telemetry", report.telemetry}, {"unfired", report.unfired}}
           .dump();
   return std::to_string(head.size()) + ":" + head + report.record;
+}
+
+std::string bounded_text(CaseReport report, const std::string& who, const std::string& what,
+                         std::size_t most_bytes) {
+  std::string text = to_text(report);
+  if (text.size() <= most_bytes) return text;
+  CaseRecord refused = CaseRecord::deserialize(report.record);
+  refused.rows_.clear();
+  const std::string why =
+      fmt::format("{}: its samples of {} take {}, more than the {} that a rank may send of a case", who, what,
+                  format_bytes(text.size()), format_bytes(most_bytes));
+  if (refused.miscompares() == 0) refused.set_state(results::CaseState::error, why);  // FAIL stays FAIL
+  report.record = refused.serialize();
+  report.telemetry.clear();
+  return to_text(report);
 }
 
 CaseReport case_report_from(const std::string& text) {

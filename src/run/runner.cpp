@@ -34,12 +34,14 @@ bool Runner::run_all() {
     // What the plan does not hold is a retest case, and comes with its order.
     const auto index = static_cast<std::size_t>(number);
     const Order order = order_from(parts_.link.step_text());
+    const Case c =
+        index < parts_.plan.cases.size()
+            ? parts_.plan.cases[index]
+            : retest_case(parts_.plan, retest_order_from(order.retest), parts_.topology, parts_.entities);
+    const std::string who =
+        fmt::format("rank {} on {}", parts_.world.rank(), parts_.topology.my_node().hostname);
     parts_.link.record(number,
-                       to_text(run_case(index < parts_.plan.cases.size()
-                                            ? parts_.plan.cases[index]
-                                            : retest_case(parts_.plan, retest_order_from(order.retest),
-                                                          parts_.topology, parts_.entities),
-                                        order.seconds)));
+                       bounded_text(run_case(c, order.seconds), who, c.path(), supervisor::most_text_bytes));
   }
   return number == supervisor::next_segment;
 }

@@ -83,7 +83,14 @@ void Collector::disconnected(int rank, double now) {
 void Collector::handle(const Message& m, double now) {
   Rank& r = ranks_[static_cast<std::size_t>(m.rank)];
   r.heard_at_s = now;
+  const bool of_worker =
+      m.type == MessageType::start || m.type == MessageType::ready || m.type == MessageType::record;
+  if (of_worker && !r.parts.empty()) {
+    handle({m.type, m.rank, m.number, std::exchange(r.parts, {}) + m.text}, now);
+    return;
+  }
   switch (m.type) {
+    case MessageType::part: take_part(m, now); break;
     case MessageType::status: from_text(m.text, r.at); break;
     case MessageType::start: take_start(m); break;
     case MessageType::ready: take_ready(m, now); break;
@@ -103,6 +110,17 @@ void Collector::handle(const Message& m, double now) {
       break;
     default: break;  // what only the collector says
   }
+}
+
+void Collector::take_part(const Message& m, double now) {
+  Rank& r = ranks_[static_cast<std::size_t>(m.rank)];
+  if (r.out || m.text.empty()) return;
+  if (r.parts.size() + m.text.size() <= most_text_bytes) {
+    r.parts += m.text;
+    return;
+  }
+  r.parts = {};
+  lose(m.rank, "lost", fmt::format("sent more than {} MiB at once", most_text_bytes >> 20), now);
 }
 
 void Collector::take_start(const Message& m) {
@@ -262,6 +280,7 @@ void Collector::drop(const Loss& loss, double now) {
   const int rank = loss.rank;
   Rank& r = ranks_[static_cast<std::size_t>(rank)];
   r.lost = r.out = true;
+  r.parts = {};
   any_lost_ = true;
   tell_(loss.text);
   if (!r.trace.empty()) tell_(fmt::format("rank {}'s stack:\n{}", rank, r.trace));

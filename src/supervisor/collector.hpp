@@ -59,10 +59,12 @@ class Collector {
     std::string host;
     Snapshot at;
     bool has_record = false;
+    std::string parts;  ///< of the start, ready or record that is under way
     std::string trace;
     std::string hung_at;  ///< where it was when the hang was attributed to it
   };
 
+  void take_part(const Message& message, double now);
   void take_start(const Message& message);
   void take_ready(const Message& message, double now);
   void begin_when_ready(double now);

@@ -111,13 +111,13 @@ class CollectorLoop {
 
   void wait(int ms) {
     fds_.clear();
-    const auto watch = [this](int fd, bool out) {
-      if (fd >= 0) fds_.push_back({fd, static_cast<short>(POLLIN | (out ? POLLOUT : 0)), 0});
+    const auto watch = [this](int fd, short events) {
+      if (fd >= 0) fds_.push_back({fd, events, 0});
     };
-    watch(watch_.signals, false);
-    watch(supervisor_.link_fd(), supervisor_.wants_out());
+    watch(watch_.signals, POLLIN);
+    watch(supervisor_.link_fd(), supervisor_.link_events());
     if (reception_) reception_->watch(fds_);
-    watch(connections_.fd(), false);
+    watch(connections_.fd(), POLLIN);
     poll(fds_.data(), fds_.size(), ms);
   }
 

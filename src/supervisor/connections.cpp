@@ -104,6 +104,9 @@ void Connections::take(int index, const Message& message, double now, const Even
     if (message.number == r.attempt) leave(message.rank, events);
   } else if (message.type < MessageType::join && r.delivery.take(message)) {
     events.take(message);
+    if (message.type != MessageType::part) return;
+    at(index).stream.queue({MessageType::part_taken, message.rank, 0, "", 0, r.delivery.received()});
+    push(index);
   }
 }
 

@@ -43,6 +43,12 @@ class Delivery {
 
   std::uint32_t received() const noexcept { return received_; }
   std::size_t kept() const noexcept { return kept_.size(); }
+  /// Of texts.
+  std::size_t kept_bytes() const noexcept {
+    std::size_t bytes = 0;
+    for (const Message& message : kept_) bytes += message.text.size();
+    return bytes;
+  }
   void forget() { kept_ = {}; }
 
  private:

@@ -38,10 +38,12 @@ class Route {
   /// No other supervisor needs this one.
   bool relays_nothing() const noexcept { return relay_ == nullptr || relay_->empty(); }
   std::size_t unsent_bytes() const noexcept { return line_.unsent_bytes(); }
+  /// The collector has not taken what was sent: nothing but a status should follow yet.
+  bool behind() const noexcept { return delivery_.kept_bytes() > most_kept_bytes; }
 
  private:
   /// Beyond so many unsent bytes the relay reads no more messages.
-  static constexpr std::size_t most_unsent_bytes = std::size_t{4} << 20;
+  static constexpr std::size_t most_unsent_bytes = std::size_t{4} << 20, most_kept_bytes = 4 * part_bytes;
   bool relay_reads() const noexcept { return line_.open() && line_.unsent_bytes() < most_unsent_bytes; }
   void find(const std::string& told, double now);
   void read(double now, const Take& take);

@@ -19,7 +19,7 @@ constexpr double leave_s = 10.0;
 
 Supervisor::Supervisor(pid_t worker, int link, Heartbeat& heartbeat, int rank, Up up)
     : worker_(worker),
-      link_(link),
+      link_(link, part_bytes),
       heartbeat_(heartbeat),
       rank_(rank),
       up_(std::move(up)),
@@ -66,11 +66,14 @@ void Supervisor::tend() {
   report_status(now);
 }
 
-void Supervisor::read_link() {
-  if (!link_.open()) return;
+/// False when there was nothing to take.
+bool Supervisor::read_link() {
+  if (!link_.open() || held_) return false;
   const bool alive = link_.pump_in();
+  bool any = false;
   try {
     while (auto message = link_.take()) {
+      any = true;
       message->rank = rank_;
       if (message->type == MessageType::connect) {
         address_ = message->text;
@@ -87,13 +90,15 @@ void Supervisor::read_link() {
     kill_worker();  // an invalid message means that the memory of the worker is damaged
   }
   if (!alive) link_.close();
+  return any;
 }
 
 void Supervisor::reap() {
-  if (ended_) return;
+  if (ended_ || held_) return;
   int status = 0;
   if (waitpid(worker_, &status, WNOHANG) != worker_) return;
-  read_link();  // what it said before it went
+  while (read_link()) {  // what it said before it went
+  }
   status_at_s_ = 0;
   report_status(now_s());  // where it was
   ended_ = true;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <poll.h>
 #include <sys/types.h>
 
 #include <deque>
@@ -26,7 +27,12 @@ class Supervisor {
   /// second.
   void tend();
   int link_fd() const noexcept { return link_.fd(); }
-  bool wants_out() const noexcept { return link_.wants_out(); }
+  /// What to poll `link_fd` for.
+  short link_events() const noexcept {
+    return static_cast<short>((held_ ? 0 : POLLIN) | (link_.wants_out() ? POLLOUT : 0));
+  }
+  /// While held, it takes nothing more from the worker, which waits with the rest of its record.
+  void hold(bool held) noexcept { held_ = held; }
 
   bool worker_ended() const noexcept { return ended_; }
   /// Ended by a signal that this process did not send.
@@ -39,7 +45,7 @@ class Supervisor {
   const std::string& address() const noexcept { return address_; }
 
  private:
-  void read_link();
+  bool read_link();
   void reap();
   void report_status(double now);
   void say(MessageType type, std::int32_t number, std::string text = "");
@@ -49,7 +55,7 @@ class Supervisor {
   Heartbeat& heartbeat_;
   int rank_;
   Up up_;
-  bool ended_ = false, said_bye_ = false, ordered_ = false, killed_ = false;
+  bool held_ = false, ended_ = false, said_bye_ = false, ordered_ = false, killed_ = false;
   int bye_code_ = 0, own_code_ = 3;
   double bye_at_s_ = 0, status_at_s_ = 0, trace_at_s_ = 0, moved_at_s_ = 0;
   Snapshot last_;

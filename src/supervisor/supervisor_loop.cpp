@@ -31,6 +31,7 @@ class SupervisorLoop {
     for (;;) {
       wait();
       if (const int signal = take_signal(watch_.signals); signal != 0) asked_to_end(signal);
+      supervisor_.hold(route_.behind() && !route_.lost());
       supervisor_.tend();
       route_.serve(supervisor_.address(), now_s(), [this](const Message& m) { obey(m); });
       if (exit_code_ >= 0) {
@@ -47,9 +48,8 @@ class SupervisorLoop {
  private:
   void wait() {
     std::vector<pollfd> fds = {{watch_.signals, POLLIN, 0}};
-    if (supervisor_.link_fd() >= 0)
-      fds.push_back(
-          {supervisor_.link_fd(), static_cast<short>(POLLIN | (supervisor_.wants_out() ? POLLOUT : 0)), 0});
+    if (supervisor_.link_fd() >= 0 && supervisor_.link_events() != 0)
+      fds.push_back({supervisor_.link_fd(), supervisor_.link_events(), 0});
     route_.watch(fds);
     poll(fds.data(), fds.size(), route_.joined() ? supervisor_tick_ms : supervisor_tick_ms / 4);
   }

@@ -26,6 +26,13 @@ struct Header {
 constexpr std::uint32_t magic = 0x61737379;
 constexpr std::size_t chunk = 64 << 10;
 
+/// On a busy line a buffer is never empty: what is done with at its front must go nevertheless.
+void drop_front(std::string& buffer, std::size_t& done) {
+  if (done < buffer.size() && (done < chunk || done < buffer.size() / 2)) return;
+  buffer.erase(0, done);
+  done = 0;
+}
+
 }  // namespace
 
 Stream::Stream(int fd, std::size_t text_limit) : fd_(fd), limit_(text_limit) {
@@ -72,10 +79,7 @@ void Stream::queue(const Message& message) {
   header.sequence = message.sequence;
   header.received = message.received;
   header.length = message.text.size();
-  if (sent_ == out_.size()) {
-    out_.clear();
-    sent_ = 0;
-  }
+  drop_front(out_, sent_);
   out_.append(reinterpret_cast<const char*>(&header), sizeof header);
   out_ += message.text;
 }
@@ -93,11 +97,8 @@ bool Stream::pump_out() noexcept {
 bool Stream::pump_in() {
   // Shared by all lines of a thread: a collector has thousands.
   static thread_local std::array<char, chunk> arrived;
-  if (taken_ == in_.size()) {
-    if (in_.capacity() > chunk) in_ = std::string();
-    in_.clear();
-    taken_ = 0;
-  }
+  drop_front(in_, taken_);
+  if (in_.empty() && in_.capacity() > chunk) in_ = std::string();
   for (;;) {
     // One message at most beyond the limit waits here; a peer that sends more is read when that one is taken.
     if (in_.size() - taken_ > limit_ + sizeof(Header)) return true;

@@ -22,13 +22,15 @@ enum class MessageType : std::uint32_t {
   record,   ///< number: case; text: the rank's record
   bye,      ///< number: the worker's exit code
   idle,     ///< the rank takes no part in the run and waits for its end
+  part,     ///< text: the next part of the text of the start, ready or record that follows
   connect,  ///< worker -> supervisor only; text: where the collector listens
   // collector -> supervisor
   challenge,  ///< text: a random number
   welcome,    ///< text: the answer to the supervisor's
   trace_request,
-  kill,  ///< number: 1 ends the worker for good
-  exit,  ///< number: exit code
+  kill,        ///< number: 1 ends the worker for good
+  exit,        ///< number: exit code
+  part_taken,  ///< a part has arrived: more may follow
   // collector -> supervisor -> worker
   address,  ///< rank 0: where the collector listens
   started,  ///< number: kind of the error, -1 for none; text: its message
@@ -53,10 +55,23 @@ struct Message {
   std::uint32_t received = 0;  ///< the last sequence number that the sender has received
 };
 
+/// A longer text of a worker travels in parts of this size; the collector takes no longer one in all.
+inline constexpr std::size_t part_bytes = std::size_t{256} << 10, most_text_bytes = std::size_t{512} << 20;
+
+/// Gives `send` the parts of a long text, then the message with the rest of it.
+template <typename Send>
+void in_parts(Message message, Send&& send) {
+  std::size_t at = 0;
+  for (; message.text.size() - at > part_bytes; at += part_bytes)
+    send(Message{MessageType::part, message.rank, 0, message.text.substr(at, part_bytes)});
+  if (at > 0) message.text.erase(0, at);
+  send(message);
+}
+
 /// One non-blocking end of a connection. Owns the descriptor.
 class Stream {
  public:
-  static constexpr std::size_t large_text = std::size_t{64} << 20;
+  static constexpr std::size_t large_text = std::size_t{16} << 20;
 
   explicit Stream(int fd = -1, std::size_t text_limit = large_text);
   ~Stream();

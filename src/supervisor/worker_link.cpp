@@ -8,8 +8,10 @@
 namespace assay::supervisor {
 
 void WorkerLink::send(MessageType type, std::int32_t number, std::string text) {
-  if (!stream_.send_all({type, -1, number, std::move(text)}))
-    throw Error(ErrorKind::internal, "this rank's supervisor is gone");
+  in_parts({type, -1, number, std::move(text)}, [this](const Message& message) {
+    if (!stream_.send_all(message)) throw Error(ErrorKind::internal, "this rank's supervisor is gone");
+    heartbeat_.calls.fetch_add(1, std::memory_order_relaxed);  // a long text is progress, not a hang
+  });
 }
 
 Message WorkerLink::wait(MessageType type) {
@@ -47,9 +49,9 @@ int WorkerLink::next_case() {
   return number;
 }
 
-void WorkerLink::record(int case_index, const std::string& text) {
+void WorkerLink::record(int case_index, std::string text) {
   enter(Phase::waiting);
-  send(MessageType::record, case_index, text);
+  send(MessageType::record, case_index, std::move(text));
 }
 
 void WorkerLink::rest() {

@@ -29,7 +29,8 @@ class WorkerLink {
   int next_case();
   /// Text of the case.
   const std::string& step_text() const noexcept { return step_text_; }
-  void record(int case_index, const std::string& text);
+  /// At most most_text_bytes.
+  void record(int case_index, std::string text);
   /// For a rank that takes no part: sleeps until the run is over.
   void rest();
   /// Last message: this rank will exit with `code`.

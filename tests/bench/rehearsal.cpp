@@ -111,7 +111,7 @@ class MadeRanks {
   /// Rank 0's worker: `leaves` is closed when it has said goodbye.
   void lead(int link, const std::string& start, int leaves) {
     worker_ = Stream(link), start_ = start, leaves_ = leaves;
-    worker_.queue({MessageType::start, 0, 0, start_});
+    in_parts({MessageType::start, 0, 0, start_}, [this](const Message& part) { worker_.queue(part); });
   }
 
   void run() {

@@ -59,5 +59,30 @@ TEST(Arrivals, AnotherDeclarationIsStillFound) {
 
 TEST(Arrivals, WhatIsNoReportIsAnError) { EXPECT_THROW(Arrivals().take(0, "2:{}nonsense"), std::exception); }
 
+TEST(Arrivals, ATooLargeReportIsAnErrorOfItsCaseAndKeepsWhatWasFoundWrong) {
+  CaseRecord large;
+  large.declare({"bandwidth", "B/s", results::Better::higher});
+  large.add_row(1).values["bandwidth"].assign(100'000, 1.0);
+  large.miscompare({});
+  CaseReport report{large.serialize(), "[]", "", {"slow"}};
+  EXPECT_EQ(bounded_text(report, "rank 3 on n1", "gemm/x", 1'000'000), to_text(report));
+  const CaseReport sent = case_report_from(bounded_text(report, "rank 3 on n1", "gemm/x", 700'000));
+  EXPECT_EQ(sent.unfired, report.unfired);
+  const CaseRecord refused = CaseRecord::deserialize(sent.record);
+  EXPECT_TRUE(refused.rows_.empty());
+  EXPECT_EQ(refused.miscompares(), 1u);
+  EXPECT_EQ(refused.state_, results::CaseState::fail);
+
+  large.state_ = results::CaseState::pass, large.miscompares_ = 0;
+  report.record = large.serialize();
+  const CaseRecord error = CaseRecord::deserialize(
+      case_report_from(bounded_text(report, "rank 3 on n1", "gemm/x", 700'000)).record);
+  EXPECT_EQ(error.state_, results::CaseState::error);
+  EXPECT_EQ(
+      error.reason_,
+      "rank 3 on n1: its samples of gemm/x take 781.5 KiB, more than the 683.6 KiB that a rank may send of a "
+      "case");
+}
+
 }  // namespace
 }  // namespace assay
