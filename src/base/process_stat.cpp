@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/process_stat.hpp"
 
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <ctime>
 #include <sstream>
 
 #include "base/system.hpp"
@@ -31,6 +36,22 @@ std::optional<ProcessStat> process_stat(const std::string& process, const std::s
   skip_to(39);
   if (!(fields >> stat.cpu)) stat.cpu = -1;
   return stat;
+}
+
+std::optional<double> process_age_s(const std::string& process) {
+  const auto stat = process_stat(process);
+  timespec now{};
+  if (!stat || clock_gettime(CLOCK_BOOTTIME, &now) != 0) return std::nullopt;
+  const double started_s = static_cast<double>(stat->start) / static_cast<double>(sysconf(_SC_CLK_TCK));
+  return std::max(0.0, static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec) - started_s);
+}
+
+std::string launcher_parent(bool daemons) {
+  static constexpr std::array names = {"mpirun", "mpiexec", "orterun", "prterun", "orted", "prted"};
+  constexpr std::size_t launchers = 4;
+  const auto name = read_text("/proc/" + std::to_string(getppid()) + "/comm");
+  const auto end = names.begin() + (daemons ? names.size() : launchers);
+  return name && std::find(names.begin(), end, *name) != end ? *name : std::string();
 }
 
 }  // namespace assay

@@ -22,4 +22,11 @@ struct ProcessStat {
 /// or nothing to be read of it.
 std::optional<ProcessStat> process_stat(const std::string& process, const std::string& proc = "/proc");
 
+/// Since it started; nullopt as above.
+std::optional<double> process_age_s(const std::string& process);
+
+/// The name of the parent process where that is Open MPI's launcher, or with `daemons` one of its daemons,
+/// which may be older than the job; empty elsewhere.
+std::string launcher_parent(bool daemons);
+
 }  // namespace assay

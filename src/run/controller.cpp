@@ -2,6 +2,7 @@
 #include "run/controller.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -10,6 +11,7 @@
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
+#include "base/process_stat.hpp"
 #include "base/units.hpp"
 #include "results/reader.hpp"
 #include "run/arrivals.hpp"
@@ -86,7 +88,7 @@ class RunController final : public supervisor::Controller {
     const ReadyFacts facts = ready_facts_from(text);
     // Monotonic clocks of two machines have nothing in common.
     file_.all_ready(members_.front() == 0 ? facts.run_start_s : now_s() - facts.elapsed_s, facts.identity);
-    // From the start of this process on, and of those launches before it.
+    // From the start of the launcher on, and of those launches before it.
     budget_from_s_ = (segment_ == 1 ? made_at_s_ : now_s()) - config_.options.number("spent");
     progress_ = std::make_unique<Progress>(config_.quiet ? "never" : config_.progress, plan_.budget_s);
     for (const LaunchFinding& f : findings_)
@@ -213,6 +215,10 @@ class RunController final : public supervisor::Controller {
     return size > 0 ? static_cast<std::size_t>(size) : 1;
   }
 
+  static double launcher_age_s() {
+    return launcher_parent(false).empty() ? 0 : process_age_s(std::to_string(getppid())).value_or(0);
+  }
+
   std::vector<OptionSpec> option_specs() const {
     auto specs = run_options();
     for (const auto& suite : suites_)
@@ -294,7 +300,7 @@ class RunController final : public supervisor::Controller {
   RetestPlanner retests_;
   RunSchedule schedule_;
   int segment_ = 1;
-  double made_at_s_ = now_s();
+  double made_at_s_ = now_s() - launcher_age_s();
   double budget_from_s_ = 0;
   std::string lost_why_;
 };

@@ -191,7 +191,8 @@ class Launches {
     if (resume.empty() || !resume.ends_with(".partial") || !exclude.empty())
       words.insert(words.end(), {"--out", config_.out});
     if (config_.force) words.emplace_back("--force");
-    if (!attempts_.empty()) words.insert(words.end(), {"--spent", fmt::format("{:.3f}s", spent_s())});
+    // Never 0: the ranks leave the exit code to the file.
+    words.insert(words.end(), {"--spent", fmt::format("{:.3f}s", std::max(1e-3, spent_s()))});
     return words;
   }
 

@@ -340,6 +340,7 @@ ExitCode run_session(int* argc, char*** argv, Config config, std::vector<std::un
                      const RunHooks& hooks) {
   supervisor::SupervisorPlan plan;
   plan.folder = std::filesystem::path(config.out).parent_path().string();
+  plan.code_in_file = config.options.number("spent") > 0;
   plan.without_collector = fmt::format("completed cases are in {}.partial (assay recover)", config.out);
   plan.make_controller = [&] { return make_controller(config, std::move(suites), hooks); };
   plan.work = [&](supervisor::WorkerLink& link) {

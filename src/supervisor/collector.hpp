@@ -45,6 +45,8 @@ class Collector {
   /// A supervisor stopped answering: its host is cut off or dead, and the launcher may wait for it without
   /// end.
   bool lost_a_host() const noexcept;
+  /// Whether workers can still leave MPI together.
+  bool in_order() const noexcept { return !any_lost_ && !idle_lost_; }
 
  private:
   enum class State { starting, measuring, tracing, ending, over };
@@ -89,8 +91,6 @@ class Collector {
   void finish(const std::string& why);
   void end_run(const std::string& why, bool in_order, double now);
   void end_early(double now);
-  /// Whether workers can still leave MPI together.
-  bool in_order() const noexcept { return !any_lost_ && !idle_lost_; }
   std::vector<int> missing() const;
   std::string where(const Rank& rank) const;
   std::string who(int rank) const;

@@ -19,6 +19,7 @@ struct SupervisorPlan {
   std::string folder;  ///< where the rendezvous file goes: beside the output
   std::function<std::unique_ptr<Controller>()> make_controller;  ///< called in rank 0's supervisor only
   std::function<int(WorkerLink&)> work;  ///< the worker, from before MPI_Init to its exit code
+  bool code_in_file = false;             ///< who launched takes the run's code from the results file
   std::string without_collector;         ///< message when rank 0's supervisor is gone: where the results are
 };
 

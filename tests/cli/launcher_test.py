@@ -64,6 +64,15 @@ class Launcher(harness.CliTest):
         self.assert_code(result, 2)
         self.assertIn("1 device", result.stdout)
 
+    def test_ranks_leave_the_code_to_the_file(self):
+        """mpirun takes 3 s to end a job of which a rank leaves with another code than 0."""
+        launcher = self.dir / "launcher.sh"
+        launcher.write_text(f'#!/bin/sh\n{harness.MPIEXEC} --allow-run-as-root --oversubscribe -n 2 "$@"\necho $? >code\n')
+        launcher.chmod(0o755)
+        run = ["run", "--suites", "selftest", "--selftest.cases", "fail", "--level", "smoke", "--out", "r.h5"]
+        self.assert_code(self.assay(*run, "--launcher", str(launcher)), 2)
+        self.assertEqual((self.dir / "code").read_text(), "0\n")
+
     def test_ranks_that_outlive_a_killed_launcher_end_their_run(self):
         launcher = self.dir / "launcher.sh"
         launcher.write_text(f"#!/bin/sh\n{harness.MPIEXEC} --allow-run-as-root --oversubscribe -n 2 \"$@\" &\n"
@@ -99,6 +108,7 @@ class Launcher(harness.CliTest):
         self.assert_code(result, 2)
         self.assertEqual(self.left_behind(), ["r.h5"])
         self.assertEqual(result.stderr.count("launching again"), 1, result.stderr)
+        self.assertEqual(result.stderr.count("ending mpi"), 2, "the launcher would wait for what was lost")
         self.assertIn("TRIAGE", result.stdout)
 
     def test_expected_ranks(self):

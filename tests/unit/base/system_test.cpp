@@ -198,4 +198,13 @@ TEST(System, ProcessStatWithAParenthesisInTheName) {
 }
 
 }  // namespace
+TEST(System, ProcessIsNoOlderThanItsParent) {
+  const auto self = process_age_s("self"), parent = process_age_s(std::to_string(::getppid()));
+  ASSERT_TRUE(self && parent);
+  EXPECT_GE(*self, 0);
+  EXPECT_LT(*self, 3600);
+  EXPECT_LE(*self, *parent);
+  EXPECT_EQ(process_age_s("none"), std::nullopt);
+}
+
 }  // namespace assay
