@@ -23,7 +23,8 @@ inline constexpr BoundFraction host_copy{"copies from and to the host", 0.6,
 inline constexpr BoundFraction product{"products of n = 4096 or more", 0.3,
                                        "0.4 (boards of 70 W) to 0.85 at the power limit"};
 inline constexpr BoundFraction nvlink_copy{"put and get by NVLink from 64 MiB on", 0.6,
-                                           "376 of 478 GB/s on H100 (nccl issue 1264), 770 of 956 on GB200"};
+                                           "376 of 478 GB/s on H100, 749 of 956 both ways (nccl issue "
+                                           "1264); 770 of 956 on GB200"};
 inline constexpr BoundFraction nvlink_message{"send and receive by NVLink from 64 MiB on", 0.5,
                                               "NCCL plans 0.78 of a link (graph/topo.h) for the kernels"};
 inline constexpr BoundFraction nvlink_collective{"busbw by NVLink from 256 MiB on", 0.55,

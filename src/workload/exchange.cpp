@@ -145,9 +145,10 @@ double Exchange::lead_batch(int peer, Control::Go go, double& start_s) {
   comm_.send(&control, sizeof control, peer, control_tag);
   if (shape_.one_sided()) return lead_one_sided(peer, control, start_s);
   fill(peer, control.iteration);
-  if (shape_.mode == Mode::bi) post_receives(peer, control.iteration);
+  if (shape_.both_ways() && !reaches_both_ways()) post_receives(peer, control.iteration);
   char byte = 0;
   comm_.recv(&byte, 1, peer, ready_tag);
+  if (reaches_both_ways()) comm_.send(&byte, 1, peer, ready_tag);  // what lies here may be read
 
   const double t0 = now_s();
   if (shape_.mode == Mode::latency) {
@@ -156,9 +157,13 @@ double Exchange::lead_batch(int peer, Control::Go go, double& start_s) {
       comm_.recv(recv_slot(control.iteration + i), batch_.bytes, peer, payload_tag);
     }
   } else {
-    start_sends(peer, control.iteration);
-    comm_.wait_all(in_use());
-    if (shape_.mode == Mode::bi) comm_.send(&byte, 1, peer, ack_tag);
+    if (reaches_both_ways()) {
+      reach(peer, control.iteration);
+    } else {
+      start_sends(peer, control.iteration);
+      comm_.wait_all(in_use());
+    }
+    if (shape_.both_ways()) comm_.send(&byte, 1, peer, ack_tag);
     comm_.recv(&byte, 1, peer, ack_tag);
   }
   apply_injected_delay(t0, control.go);
@@ -175,9 +180,10 @@ void Exchange::follow_batch(int peer, const Control& control) {
   if (shape_.one_sided()) return follow_one_sided(peer, control);
   char byte = 0;
   if (!shape_.one_way()) fill(peer, iteration);
-  if (shape_.mode != Mode::latency) post_receives(peer, iteration);
+  if (shape_.mode != Mode::latency && !reaches_both_ways()) post_receives(peer, iteration);
   const double t0 = now_s();
   comm_.send(&byte, 1, peer, ready_tag);
+  if (reaches_both_ways()) comm_.recv(&byte, 1, peer, ready_tag);
   if (shape_.mode == Mode::latency) {
     for (std::uint64_t i = 0; i < batch_.repetitions; ++i) {
       comm_.recv(recv_slot(iteration + i), batch_.bytes, peer, payload_tag);
@@ -185,11 +191,15 @@ void Exchange::follow_batch(int peer, const Control& control) {
       comm_.send(send_slot(iteration + i), batch_.bytes, peer, payload_tag);
     }
   } else {
-    if (shape_.mode == Mode::bi) start_sends(peer, iteration);
-    comm_.wait_all(in_use());
+    if (reaches_both_ways()) {
+      reach(peer, iteration);
+    } else {
+      if (shape_.both_ways()) start_sends(peer, iteration);
+      comm_.wait_all(in_use());
+    }
     apply_injected_delay(t0, control.go);
     comm_.send(&byte, 1, peer, ack_tag);
-    if (shape_.mode == Mode::bi) comm_.recv(&byte, 1, peer, ack_tag);
+    if (shape_.both_ways()) comm_.recv(&byte, 1, peer, ack_tag);
   }
   times_.timed_s += now_s() - t0;
   verify(peer, iteration);
@@ -218,12 +228,12 @@ double Exchange::lead_one_sided(int peer, const Control& control, double& start_
 
 void Exchange::reach(int peer, std::uint64_t iteration) {
   for (std::uint64_t i = 0; i < batch_.repetitions; ++i) {
-    std::byte* slot = send_slot(iteration + i);
-    const auto offset = static_cast<std::size_t>(slot - arena_.data());
-    if (shape_.mode == Mode::put)
-      remote_->put(slot, batch_.bytes, peer, offset);
+    std::byte *from = send_slot(iteration + i), *to = recv_slot(iteration + i);
+    const auto offset = [&](const std::byte* slot) { return static_cast<std::size_t>(slot - arena_.data()); };
+    if (shape_.mode == Mode::put || shape_.mode == Mode::put_bi)
+      remote_->put(from, batch_.bytes, peer, offset(to));
     else
-      remote_->get(slot, batch_.bytes, peer, offset);
+      remote_->get(to, batch_.bytes, peer, offset(from));
   }
   remote_->complete(peer);
 }

@@ -16,22 +16,24 @@
 
 namespace assay::workload {
 
-/// put, get: one-sided writes and reads, by the leader, of the other's memory (UCX only).
-enum class Mode { latency, uni, bi, rate, put, get };
+/// put, get: one-sided writes and reads, by the leader, of the other's memory. put_bi, get_bi: by both at
+/// once, each of the other's.
+enum class Mode { latency, uni, bi, rate, put, get, put_bi, get_bi };
 
 /// Tags of the messages of a pair. Only payload messages carry data that is checked; the others keep the two
 /// in step.
 inline constexpr int control_tag = 201, ready_tag = 202, ack_tag = 204, end_tag = 205;
 
-/// One batch: `repetitions` messages of `bytes` each way (latency, bi) or one way (all others). A pair that
-/// is too slow for it does with less: see Sizing.
+/// One batch: `repetitions` messages of `bytes` each way (latency, bi, put_bi, get_bi) or one way (all
+/// others). A pair that is too slow for it does with less: see Sizing.
 struct Shape {
   Mode mode = Mode::latency;
   std::size_t bytes = 8;
   std::uint64_t repetitions = 20;  ///< k
   std::size_t slots = 20;          ///< buffers a direction rotates through, >= repetitions
 
-  bool one_way() const noexcept { return mode != Mode::latency && mode != Mode::bi; }
+  bool both_ways() const noexcept { return mode == Mode::bi || mode == Mode::put_bi || mode == Mode::get_bi; }
+  bool one_way() const noexcept { return mode != Mode::latency && !both_ways(); }
   bool one_sided() const noexcept { return mode == Mode::put || mode == Mode::get; }
   std::size_t slot_bytes() const noexcept { return (bytes + 63) / 64 * 64; }
   /// One way a rank sends and receives in turns, never both, so the two directions share the slots.
@@ -110,6 +112,8 @@ class Exchange {
   void follow_batch(int peer, const Control& control);
   double lead_one_sided(int peer, const Control& control, double& start_s);
   void follow_one_sided(int peer, const Control& control);
+  /// Both write to or read from the other's memory at once.
+  bool reaches_both_ways() const noexcept { return remote_ != nullptr && shape_.both_ways(); }
   void reach(int peer, std::uint64_t iteration);
   void move_by_messages(int peer, std::uint64_t iteration, bool sends, bool leads);
   void apply_injected_delay(double begin_s, std::uint64_t go) const;

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "run/injector.hpp"
 #include "suites/p2p/choice.hpp"
 #include "topology/oversubscription.hpp"
 #include "transport/gpu_links.hpp"
@@ -39,6 +40,9 @@ Carrier::Carrier(const Spec& spec, const Shape& shape, const Schedule& schedule,
   if (spec.transport == "ucx") use_ucx(spec, shape, schedule, context);
   if (spec.transport == "nccl") use_nccl(spec, context);
   if (copies_between_peers(spec.transport)) use_peers(spec, context);
+  if (remote_ == nullptr || context.injector == nullptr) return;
+  faulty_memory_ = std::make_unique<FaultyMemory>(*remote_, *context.injector);
+  remote_ = faulty_memory_.get();
 }
 
 /// UCX is about the network: on nodes with GPUs it carries host memory.

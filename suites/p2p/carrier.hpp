@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "suites/p2p/p2p_plan.hpp"
+#include "transport/faulty_memory.hpp"
 #include "transport/gpu_transports.hpp"
 #include "transport/ucx_communicator.hpp"
 #include "workload/payload_buffer.hpp"
@@ -48,6 +49,7 @@ class Carrier {
   std::unique_ptr<PeerMemory> peers_;
   std::string peer_path_;
   RemoteMemory* remote_ = nullptr;
+  std::unique_ptr<RemoteMemory> faulty_memory_;
   std::unique_ptr<Communicator> faulty_;
   std::vector<int> partners_;
 };

@@ -64,6 +64,10 @@ const Metrics& metrics() {
                    bandwidth("bytes per second written into the memory of the other, until they are there"))),
       with_bound(of_pairs("get", "bandwidth-get", rate,
                           bandwidth("bytes per second read from the memory of the other"))),
+      with_bound(of_pairs("put-bi", "bandwidth-put-bi", rate,
+                          bandwidth("bytes per second of one direction while both write to the other"))),
+      with_bound(of_pairs("get-bi", "bandwidth-get-bi", rate,
+                          bandwidth("bytes per second of one direction while both read from the other"))),
       {p2p::selftest_operation, "selftest-pair", link, {p2p::selftest_metric()}},
   };
   return all;

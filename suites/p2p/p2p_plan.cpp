@@ -206,6 +206,8 @@ std::string title_of(const Spec& spec) {
       case Mode::rate: return "message rate";
       case Mode::uni: return "bandwidth one way";
       case Mode::bi: return "bandwidth both ways";
+      case Mode::put_bi: return "bandwidth by put, both ways";
+      case Mode::get_bi: return "bandwidth by get, both ways";
       default: return std::string("bandwidth by ") + to_string(spec.mode);
     }
   };

@@ -42,6 +42,8 @@ const char* to_string(Mode mode) noexcept {
     case Mode::rate: return "rate";
     case Mode::put: return "put";
     case Mode::get: return "get";
+    case Mode::put_bi: return "put-bi";
+    case Mode::get_bi: return "get-bi";
   }
   return "";
 }
@@ -50,7 +52,8 @@ const char* to_string(Scope scope) noexcept {
 }
 
 Mode mode_from(const std::string& text) {
-  for (const Mode mode : {Mode::latency, Mode::uni, Mode::bi, Mode::rate, Mode::put, Mode::get})
+  for (const Mode mode :
+       {Mode::latency, Mode::uni, Mode::bi, Mode::rate, Mode::put, Mode::get, Mode::put_bi, Mode::get_bi})
     if (text == to_string(mode)) return mode;
   throw Error(ErrorKind::internal, "p2p: no mode '" + text + "'");
 }
@@ -133,8 +136,9 @@ class SpecList {
             std::find(transports_.begin(), transports_.end(), "ucx") != transports_.end())
           all_.push_back({mode, scope, "ucx", nic_bytes_, false, false});
     for (const std::string& transport : transports_)
-      for (const Mode mode : {Mode::put, Mode::get})
-        if (copies_between_peers(transport) && wants(mode) && in_scope(Scope::node))
+      for (const Mode mode : {Mode::put, Mode::get, Mode::put_bi, Mode::get_bi})
+        if (copies_between_peers(transport) && wants(mode) && in_scope(Scope::node) &&
+            (one_sided || mode == Mode::put || mode == Mode::get))
           all_.push_back({mode, Scope::node, transport, sizes_.back(), false, false});
   }
 

@@ -195,9 +195,10 @@ std::vector<OptionSpec> P2pSuite::options() const {
               {},          "SIZES"};
   specs[1] = {"p2p.modes",
               OptionKind::choices,
-              "latency,rate,uni,bi,put,get",
-              "what to measure (put and get: one-sided, over UCX and between GPUs)",
-              {"latency", "rate", "uni", "bi", "put", "get"},
+              "latency,rate,uni,bi,put,get,put-bi,get-bi",
+              "what to measure (put and get: one-sided, over UCX and between GPUs; put-bi, get-bi: both GPUs "
+              "at once)",
+              {"latency", "rate", "uni", "bi", "put", "get", "put-bi", "get-bi"},
               "MODES"};
   specs[2] = {"p2p.scopes",
               OptionKind::choices,

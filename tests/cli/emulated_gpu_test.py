@@ -150,6 +150,24 @@ class Emulated(harness.CliTest):
             self.assertTrue(all("nccl" in case for case, *_ in self.miscompares(file)))
             self.assertEqual({str(c.attrs["state"]).strip("b'") for c in file["cases/train"].values()}, {"pass"})
 
+    def test_copies_both_ways_at_once_are_checked_where_they_arrive(self):
+        """What is written is wrong at the other GPU, what is read at the own one."""
+        put, get = "bandwidth-put-bi-65536-node-cuda", "bandwidth-get-bi-65536-node-cuda-sm"
+        result = self.run_on(2, "run", "--device", "cuda", "--level", "smoke", "--quiet", "--out", "r.h5", "--suites", "p2p", "--p2p.transport", "cuda,cuda-sm",
+                             "--p2p.modes", "put-bi,get-bi", "--p2p.sizes", "65536",
+                             *[f for case in (put, get) for f in ("--inject", f"bitflip:target=message,rank=1,case={case},word=5,bit=20")])
+        self.assert_code(result, 2)
+        with self.open() as file:
+            cases = {name: case for name, case in file["cases/p2p"].items() if name.startswith("bandwidth")}
+            states = {name: str(case.attrs["state"]).strip("b'") for name, case in cases.items()}
+            self.assertEqual(len(states), 4)
+            self.assertEqual({name for name, state in states.items() if state == "fail"}, {put, get}, states)
+            self.assertLessEqual(set(states.values()) - {"fail"}, {"pass"})
+            self.assertEqual({(case.removeprefix("p2p/"), gpu, xor) for case, gpu, _, xor in self.miscompares(file)}, {(put, "gpu0", 1 << 20), (get, "gpu1", 1 << 20)})
+            for name, case in cases.items():
+                self.assertEqual(case["parameters"].attrs["path"], "cuda/sm" if name.endswith("sm") else "cuda/ce")
+                self.assertEqual(len(case["bandwidth"]), 2, "a row for each direction")
+
     def test_an_emulation_is_planned_at_its_own_speed(self):
         result = self.run_on(1, "plan", "--device", "cuda", "--suites", "memory", "--level", "quick", "--memory.patterns", "walking-32")
         self.assert_code(result, 0)
@@ -288,12 +306,13 @@ class Emulated(harness.CliTest):
         for gpu in gpus["nodes"]["*"]:
             gpu["nvlink"] = {"links": 18, "up": 17, "speed_mb_s": 26562}
         path = self.write("linked.json", json.dumps(gpus))
-        result = self.run_on(2, "run", "--device", "cuda", "--suites", "p2p,allreduce", "--p2p.transport", "cuda", "--p2p.modes", "put", "--p2p.sizes", "64MiB",
+        result = self.run_on(2, "run", "--device", "cuda", "--suites", "p2p,allreduce", "--p2p.transport", "cuda", "--p2p.modes", "put,put-bi", "--p2p.sizes", "64MiB",
                              "--allreduce.scopes", "node", "--allreduce.sizes", "16MiB", "--level", "smoke", "--out", "r.h5",
                              env={"ASSAY_FAKE_GPUS": str(path), "ASSAY_NVML_LIBRARY": os.environ["ASSAY_FAKE_NVML"]})
         said = " ".join(result.stdout.split())
-        self.assertRegex(said, "bandwidth by put, 64 MiB, inside nodes, cuda: .*% of NVLinks up x rate")
-        self.assertRegex(said, "(FAIL|WARN) vm/gpu.>vm/gpu.: p2p/bandwidth-put.* physical floor 270.9 GB/s")
+        for way, case in [("put", "put-6"), ("put, both ways", "put-bi")]:
+            self.assertRegex(said, f"bandwidth by {way}, 64 MiB, inside nodes, cuda: .*% of NVLinks up x rate")
+            self.assertRegex(said, f"(FAIL|WARN) vm/gpu.>vm/gpu.: p2p/bandwidth-{case}.* physical floor 270.9 GB/s")
         with self.open() as file:
             collective = file["cases/allreduce/allreduce-node-16777216-nccl"]
             share = collective["bound_share"][:] * 17 * 26.562e9 / [statistics.median(row) for row in collective["busbw"][:]]

@@ -45,19 +45,20 @@ class GpuSuites : public testing::Test {
 };
 
 class GpuP2p : public GpuSuites, public testing::WithParamInterface<const char*> {};
-INSTANTIATE_TEST_SUITE_P(Cases, GpuP2p,
-                         testing::Values("selftest-pair", "latency-8-node-nccl", "rate-8-cross-nccl",
-                                         "bandwidth-uni-65536-node-nccl", "bandwidth-bi-65536-cross-nccl",
-                                         "bandwidth-bi-13-node-nccl", "latency-8-cross-mpi",
-                                         "bandwidth-uni-65536-node-mpi", "bandwidth-bi-65536-cross-mpi",
-                                         "bandwidth-put-65536-node-cuda", "bandwidth-get-65536-node-cuda",
-                                         "bandwidth-put-65536-node-cuda-sm",
-                                         "bandwidth-get-65536-node-cuda-sm",
-                                         "bandwidth-uni-65536-cross-ucx"));
+INSTANTIATE_TEST_SUITE_P(
+    Cases, GpuP2p,
+    testing::Values("selftest-pair", "latency-8-node-nccl", "rate-8-cross-nccl",
+                    "bandwidth-uni-65536-node-nccl", "bandwidth-bi-65536-cross-nccl",
+                    "bandwidth-bi-13-node-nccl", "latency-8-cross-mpi", "bandwidth-uni-65536-node-mpi",
+                    "bandwidth-bi-65536-cross-mpi", "bandwidth-put-65536-node-cuda",
+                    "bandwidth-get-65536-node-cuda", "bandwidth-put-65536-node-cuda-sm",
+                    "bandwidth-get-65536-node-cuda-sm", "bandwidth-put-bi-65536-node-cuda",
+                    "bandwidth-get-bi-65536-node-cuda", "bandwidth-put-bi-65536-node-cuda-sm",
+                    "bandwidth-get-bi-65536-node-cuda-sm", "bandwidth-uni-65536-cross-ucx"));
 
 void ask_for_all(SuiteRig& rig) {
   rig.option("p2p.sizes", "13,65536");
-  rig.option("p2p.modes", "latency,rate,uni,bi,put,get");
+  rig.option("p2p.modes", "latency,rate,uni,bi,put,get,put-bi,get-bi");
   std::string transports = "nccl,cuda,cuda-sm,mpi";
   if (!UcxCommunicator::version().empty()) transports += ",ucx";
   rig.option("p2p.transport", transports);
