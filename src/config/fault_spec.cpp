@@ -27,7 +27,7 @@ KindRow row(FaultKind kind, const char* name, std::vector<std::string> keys,
 
 const std::vector<KindRow>& kinds() {
   static const std::vector<KindRow> table = {
-      row(FaultKind::slow, "slow", {"factor", "duty", "step", "ramp"}, {"factor"}, by_all),
+      row(FaultKind::slow, "slow", {"factor", "duty", "step", "ramp", "server"}, {"factor"}, by_all),
       row(FaultKind::stall, "stall", {"seconds", "duty", "step"}, {"seconds"}, by_all),
       row(FaultKind::bitflip, "bitflip", {"target", "word", "bit", "step"}, {"target"}, by_all),
       row(FaultKind::nan, "nan", {"target", "word", "step"}, {"target"}, by_all),
@@ -64,6 +64,7 @@ FaultSpec parse_fault(const std::string& typed) {
   std::optional<std::uint64_t> code;
   Readers readers = common_readers(spec);
   readers.insert({{"rank", read_numbers(spec.ranks)},
+                  {"server", read_text(spec.server)},
                   {"after", read_seconds(spec.after_s)},
                   {"ramp", read_seconds(spec.ramp_s)},
                   {"seconds",

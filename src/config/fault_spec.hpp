@@ -32,6 +32,7 @@ const char* to_string(FaultKind kind) noexcept;
 struct FaultSpec : CommonFault {
   FaultKind kind = FaultKind::slow;
   NumberSet ranks;
+  std::string server;    ///< slow: a glob; only transfers with servers of storage that match
   double ramp_s = 0;     ///< slow: seconds from `after` on in which the rate falls from 1 to `factor`
   double seconds = 1.0;  ///< stall
   std::optional<std::uint64_t> step, word, bit, seed;

@@ -28,7 +28,7 @@ CaseState case_state_from(const std::string& text);  ///< throws Error(data)
 
 /// A part of the machine. Rows are referred to by their index in /entities.
 struct Entity {
-  std::string kind;       ///< cluster|switch|rack|node|cpu|numa|dimm|device|nic|port|rank|link
+  std::string kind;       ///< cluster|switch|rack|node|cpu|numa|dimm|device|nic|port|rank|link|server
   std::string id;         ///< stable identity (DMI UUID, serial, GUID, MAC, or a path below the node's id)
   std::string id_source;  ///< dmi|hostname|serial|uuid|guid|mac|path
   std::string name;       ///< for people: node07, node07/cores0-3, node07/numa1, node07/mlx5_0:1, a>b

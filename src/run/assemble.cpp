@@ -65,6 +65,7 @@ void place_rows(const Rows& rows, EntityTable& entities, CaseData& data) {
   for (std::size_t e = 0; e < rows.size(); ++e) {
     CaseRecord::Row& row = *rows[e];
     const bool link = row.source >= 0;
+    if (!row.server.empty()) row.destination = entities.server(row.server);
     data.entity.push_back(link ? entities.link(row.source, row.destination) : row.entity);
     if (link) {
       data.source.push_back(row.source);

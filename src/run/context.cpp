@@ -23,8 +23,9 @@ double Context::since_start(double t) const noexcept {
   return t - run_start_s + (injector != nullptr ? injector->clock_drift_s(t) : 0.0);
 }
 
-double Context::apply_injected_delay(double begin_s, std::uint64_t repetitions, bool warmup) const {
-  return injector != nullptr ? injector->timed(begin_s, repetitions, warmup) : 1.0;
+double Context::apply_injected_delay(double begin_s, std::uint64_t repetitions, bool warmup,
+                                     std::string_view server) const {
+  return injector != nullptr ? injector->timed(begin_s, repetitions, warmup, server) : 1.0;
 }
 
 void Context::count_batch() const noexcept {

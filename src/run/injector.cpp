@@ -12,6 +12,7 @@
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
+#include "base/glob.hpp"
 #include "device/corrupt.hpp"
 #include "run/fault_plan.hpp"
 
@@ -92,13 +93,15 @@ void Injector::end_case(CaseRecord& record) {
   }
 }
 
-double Injector::timed(double begin_s, std::uint64_t repetitions, bool warmup) {
+double Injector::timed(double begin_s, std::uint64_t repetitions, bool warmup, std::string_view server) {
   const double elapsed = now_s() - begin_s;
   double spin_s = 0, stall_s = 0;
   for (Fault& fault : faults_) {
     const FaultKind kind = fault.spec.kind;
     if (!fault.active || changes_values(kind) || kind == FaultKind::drop) continue;
     if (warmup && (kind != FaultKind::slow || fault.spec.step)) continue;
+    if (!fault.spec.server.empty() && (server.empty() || !glob_match(fault.spec.server, std::string(server))))
+      continue;
     const std::uint64_t n = hits(fault, repetitions, warmup);
     if (n == 0) continue;
     double extra_s = 0;

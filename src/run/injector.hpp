@@ -36,7 +36,7 @@ class Injector final : public MessageFaults {
 
   /// At the end of a timed region of `repetitions` that began at `begin_s`, inside it. Spins or sleeps for
   /// slow and stall, and returns the factor by which the region became longer.
-  double timed(double begin_s, std::uint64_t repetitions, bool warmup);
+  double timed(double begin_s, std::uint64_t repetitions, bool warmup, std::string_view server = {});
   /// A result of `count` elements that is about to be checked; may be changed. True if it was.
   bool corrupt(std::string_view target, void* data, std::size_t count, std::size_t element_bytes);
   /// Error of this rank's clock at now_s() == `t`.

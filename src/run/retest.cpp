@@ -39,7 +39,7 @@ double screening_rounds(const Case& c, const Topology& topology) {
   return std::max(1.0, std::ceil(static_cast<double>(c.entities) / 2.0 / pairs_per_round));
 }
 
-RetestOrder order_of(const verdict::Retest& retest) {
+RetestOrder order_of(const verdict::Retest& retest, const EntityTable& entities) {
   RetestOrder order;
   order.path = retest.suite + "/" + retest.name;
   order.number = retest.number;
@@ -49,7 +49,11 @@ RetestOrder order_of(const verdict::Retest& retest) {
   order.devices.insert(order.devices.end(), retest.controls.begin(), retest.controls.end());
   for (const auto& round : retest.rounds) {
     auto& links = order.rounds.emplace_back();
-    for (const verdict::LinkEnds& link : round) links.emplace_back(link.source, link.destination);
+    for (const verdict::LinkEnds& link : round) {
+      links.emplace_back(link.source, link.destination);
+      for (const int row : {link.source, link.destination})
+        if (const auto entity = entities.row(row); entity.kind == "server") order.servers[row] = entity.name;
+    }
   }
   return order;
 }
@@ -67,8 +71,9 @@ Order order_from(const std::string& text) {
 }
 
 std::string to_text(const RetestOrder& order) {
-  return Json{{"path", order.path},     {"number", order.number},   {"devices", order.devices},
-              {"rounds", order.rounds}, {"samples", order.samples}, {"variant", order.variant}}
+  return Json{{"path", order.path},      {"number", order.number},   {"devices", order.devices},
+              {"rounds", order.rounds},  {"samples", order.samples}, {"variant", order.variant},
+              {"servers", order.servers}}
       .dump();
 }
 
@@ -81,6 +86,7 @@ RetestOrder retest_order_from(const std::string& text) {
   order.rounds = json.at("rounds").get<std::vector<std::vector<std::pair<int, int>>>>();
   order.samples = json.at("samples");
   order.variant = json.at("variant");
+  order.servers = json.at("servers").get<std::map<int, std::string>>();
   return order;
 }
 
@@ -128,9 +134,10 @@ Case retest_case(const Plan& plan, RetestOrder order, const Topology& topology, 
 
 void join_visits(CaseRecord& record) {
   std::vector<CaseRecord::Row> joined;
-  std::map<std::tuple<int, int, int>, std::size_t> known;
+  std::map<std::tuple<int, int, int, std::string>, std::size_t> known;
   for (CaseRecord::Row& row : record.rows_) {
-    const auto [at, fresh] = known.try_emplace({row.entity, row.source, row.destination}, joined.size());
+    const auto [at, fresh] =
+        known.try_emplace({row.entity, row.source, row.destination, row.server}, joined.size());
     if (fresh) {
       joined.push_back(std::move(row));
       continue;
@@ -158,7 +165,7 @@ RetestPlanner::Ask RetestPlanner::ask(const results::Results& results, const ver
   Ask out;
   if (rounds_++ >= rounds_at_most) return out;
   for (const verdict::Retest& retest : verdict::retests(results, options)) {
-    RetestOrder order = order_of(retest);
+    RetestOrder order = order_of(retest, entities);
     const std::string name = order.path + ".c" + std::to_string(order.number);
     if (asked_.contains(name)) continue;
     Case c = retest_case(plan, std::move(order), topology, entities);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -23,6 +24,7 @@ struct RetestOrder {
   int number = 1;            ///< K of its suffix .cK
   std::vector<int> devices;  ///< candidates and controls; empty: all, as in the screening
   std::vector<std::vector<std::pair<int, int>>> rounds;  ///< of links: disjoint pairs of devices per round
+  std::map<int, std::string> servers;                    ///< names of those among them
   std::string
       variant;       ///< parameter `variant` of the retest case if it is measured in another way, else empty
   int samples = 30;  ///< per entity, in `visits` parts with the others between them

@@ -33,8 +33,8 @@ Json row_to_json(const CaseRecord::Row& row) {
   for (const auto& [name, v] : row.values) values[name] = to_bytes(v);
   Json integers = Json::object();
   for (const auto& [name, v] : row.integers) integers[name] = to_bytes(v);
-  return {{"e", row.entity},          {"s", row.source}, {"d", row.destination}, {"t", to_bytes(row.t)},
-          {"b", to_bytes(row.block)}, {"v", values},     {"i", integers}};
+  return {{"e", row.entity},      {"s", row.source},          {"d", row.destination}, {"to", row.server},
+          {"t", to_bytes(row.t)}, {"b", to_bytes(row.block)}, {"v", values},          {"i", integers}};
 }
 
 CaseRecord::Row row_from_json(const Json& j) {
@@ -42,6 +42,7 @@ CaseRecord::Row row_from_json(const Json& j) {
   row.entity = j.at("e");
   row.source = j.at("s");
   row.destination = j.at("d");
+  row.server = j.at("to");
   row.t = from_bytes<double>(j.at("t"));
   row.block = from_bytes<std::int32_t>(j.at("b"));
   for (const auto& [name, v] : j.at("v").items()) row.values[name] = from_bytes<double>(v);
@@ -136,6 +137,13 @@ CaseRecord::Row& CaseRecord::add_link(int source, int destination) {
   Row& row = rows_.emplace_back();
   row.source = source;
   row.destination = destination;
+  return row;
+}
+
+CaseRecord::Row& CaseRecord::add_link(int source, const std::string& server) {
+  Row& row = rows_.emplace_back();
+  row.source = source;
+  row.server = server;
   return row;
 }
 

@@ -18,6 +18,7 @@ class CaseRecord {
   struct Row {
     int entity = -1;                    ///< row of the EntityTable, or -1 for a link
     int source = -1, destination = -1;  ///< links: rows of the EntityTable
+    std::string server;                 ///< links to storage: the name of the server instead of `destination`
     std::vector<double> t;              ///< start of each sample, seconds since run start
     std::vector<std::int32_t> block;
     std::map<std::string, std::vector<double>> values;  ///< per metric: one per sample, or exactly one
@@ -32,6 +33,8 @@ class CaseRecord {
                         std::vector<std::size_t> shape);
   Row& add_row(int entity);
   Row& add_link(int source, int destination);
+  /// Between a part and a server of storage, which becomes a row of /entities with its first link.
+  Row& add_link(int source, const std::string& server);
 
   /// A wrong value: the case becomes `fail`. `count` counts all of them, records are kept up to 1000 a rank
   /// and case.

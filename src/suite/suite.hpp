@@ -73,7 +73,9 @@ struct Context : RankEnvironment {
   double since_start(double t) const noexcept;
   /// At the end of a timed region that a suite times by itself, inside it: the injected delay, see
   /// TimedFault. `sampling` does it for the others.
-  double apply_injected_delay(double begin_s, std::uint64_t repetitions, bool warmup = false) const;
+  /// `server`: of storage, that the region waited for.
+  double apply_injected_delay(double begin_s, std::uint64_t repetitions, bool warmup = false,
+                              std::string_view server = {}) const;
   /// Counts a timed batch outside the sampler as progress.
   void count_batch() const noexcept;
   /// A communicator around `inner` that injects faults; null without faults.

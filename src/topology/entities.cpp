@@ -248,6 +248,12 @@ int EntityTable::left_out(const std::string& host) {
   return known >= 0 ? known : add({"node", host, "hostname", host, 0, -1});
 }
 
+int EntityTable::server(const std::string& name) {
+  const std::string full = "server:" + without_blanks(name);
+  const int known = find("server", full);
+  return known >= 0 ? known : add({"server", full, "path", full, 0, -1});
+}
+
 int EntityTable::link(int source, int destination) {
   const auto [link, added] = links_.try_emplace(pair_key(source, destination), static_cast<int>(size()));
   if (!added) return link->second;

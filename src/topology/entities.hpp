@@ -19,7 +19,8 @@ std::string without_blanks(std::string text);
 /// The rows of /entities, equal on all ranks: cluster, nodes, their numa domains, sockets (cpu), dimms, nics,
 /// GPUs (device, named node07/gpu3, whether a rank drives them or not), and one device per rank: its GPU, or
 /// the host device, which is its core set, named node07/cores0-3. ".K" is added where ranks share one of
-/// them. With --topology also racks (rack:R) and switches (switch:L).
+/// them. With --topology also racks (rack:R) and switches (switch:L). Servers of storage
+/// (server:NAME) are added by the cases that meet them.
 ///
 /// Every process has the rows of all nodes, so names and ids are put together when they are asked for: a part
 /// takes 16 bytes, the text that only it has, and 16 bytes of the index.
@@ -49,6 +50,9 @@ class EntityTable {
   /// The row of a node of which only the host name is known: it takes no part, or was lost before it was
   /// described. Added at its first use.
   int left_out(const std::string& host);
+
+  /// The row of a server of storage, added at its first use (rank 0 only).
+  int server(const std::string& name);
 
   /// The row of the link between two rows, added at its first use (rank 0 only).
   int link(int source, int destination);

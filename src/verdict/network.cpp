@@ -41,6 +41,11 @@ std::vector<std::int32_t> rows_of_claim(const Judgement& j, const Claim& c) {
   return rows;
 }
 
+bool is_server(const Claim& c) {
+  const LinkSet& set = c.screened->set;
+  return c.part.storage && c.part.place == PartKind::node && set.ends[at(c.suspect->index)].server;
+}
+
 std::string what_is_slow(const Claim& c) {
   const bool bandwidth = c.screened->set.series->better != results::Better::lower;
   std::string text;
@@ -53,9 +58,10 @@ std::string what_is_slow(const Claim& c) {
     case PartKind::pair: text = c.part.other >= 0 ? "this pair, both ways" : "this pair"; break;
     case PartKind::node:
     case PartKind::end:
-      text = c.suspect->way == Way::out  ? "all it sends"
-             : c.suspect->way == Way::in ? "all it receives"
-                                         : "all its pairs";
+      text = c.part.storage               ? is_server(c) ? "all its clients" : "all its servers"
+             : c.suspect->way == Way::out ? "all it sends"
+             : c.suspect->way == Way::in  ? "all it receives"
+                                          : "all its pairs";
       if (c.screened->set.inside) text += " inside the node";
       break;
   }
@@ -75,7 +81,7 @@ results::Finding finding_of(const Judgement& j, const Places& places, const Clai
     f.id = j.entities.id(switch_row(j, c.part.leaf));
   }
   if (c.part.place == PartKind::pair) f.level = "link";
-  if (c.part.place == PartKind::node && !set.inside) {
+  if (c.part.place == PartKind::node && !set.inside && !set.to_servers()) {
     const auto nic = places.only_nic(c.part.row);
     if (nic >= 0) f.part = j.entities.name(nic);
   }
@@ -126,7 +132,7 @@ class Explained {
   Explained(const Judgement& j, const std::vector<Claim>& claims) : j_(j) {
     for (const auto& c : claims) {
       if (c.severity < 2 || c.part.place == PartKind::leaf || c.part.place == PartKind::pair) continue;
-      auto& known = named_[{c.part.inside, c.part.row}];
+      auto& known = named_[{c.part.inside, c.part.storage, c.part.row}];
       known = std::max(known, c.severity);
     }
   }
@@ -134,20 +140,20 @@ class Explained {
     if (c.part.place == PartKind::leaf || c.part.place == PartKind::node) return false;
     for (const int end : ends_of(c.screened->set, *c.suspect)) {
       const auto row = c.screened->set.ends[at(end)].row;
-      if (c.part.place == PartKind::pair && severity(c.part.inside, row) >= c.severity) return true;
+      if (c.part.place == PartKind::pair && severity(c.part, row) >= c.severity) return true;
       const auto node = j_.entities.node(row);
-      if (node != c.part.row && severity(c.part.inside, node) >= c.severity) return true;
+      if (node != c.part.row && severity(c.part, node) >= c.severity) return true;
     }
     return false;
   }
 
  private:
-  int severity(bool inside, std::int32_t row) const {
-    const auto it = named_.find({inside, row});
+  int severity(const NetworkPart& like, std::int32_t row) const {
+    const auto it = named_.find({like.inside, like.storage, row});
     return it == named_.end() ? 0 : it->second;
   }
   const Judgement& j_;
-  std::map<std::pair<bool, std::int32_t>, int> named_;
+  std::map<std::tuple<bool, bool, std::int32_t>, int> named_;
 };
 
 /// Many parts of one kind are a population, not many faults: so they are when they are more than 8, and of
@@ -155,8 +161,10 @@ class Explained {
 bool add_split(Judgement& j, const Places& places, const std::vector<const Claim*>& same) {
   const LinkSet& set = same.front()->screened->set;
   const PartKind place = same.front()->part.place;
+  const bool storage = same.front()->part.storage, servers = is_server(*same.front());
   const std::size_t all = place == PartKind::pair   ? set.pairs.size()
                           : place == PartKind::leaf ? set.leaves.size()
+                          : storage ? set.ends_like(set.ends[at(same.front()->suspect->index)])
                           : place == PartKind::node ? set.node_rows.size()
                                                     : set.ends.size();
   const double least =
@@ -181,8 +189,9 @@ bool add_split(Judgement& j, const Places& places, const std::vector<const Claim
   f.kind = "split";
   static constexpr const char* kinds[] = {" switches", " nodes", " devices", " pairs"};
   f.text = "cluster: " + std::to_string(same.size()) + " of " + std::to_string(all) +
-           kinds[static_cast<std::size_t>(place)] + " are slower than the others in " + f.metric +
-           ", worst " + name_of_part(j, worst->part) + " by " + percent(*f.deficit) + "; members " + names +
+           (servers ? " servers" : kinds[static_cast<std::size_t>(place)]) +
+           " are slower than the others in " + f.metric + ", worst " + name_of_part(j, worst->part) + " by " +
+           percent(*f.deficit) + "; members " + names +
            (f.members.size() > 8 ? " and " + std::to_string(f.members.size() - 8) + " more" : "") +
            (f.confirmed ? "" : ", not confirmed");
   j.add(std::move(f), rows);
@@ -203,7 +212,7 @@ void fold_into_split(Judgement& j, Found& split, const std::vector<const Claim*>
 void relieve_partners(Judgement& j, const std::vector<Claim>& claims, std::size_t before) {
   std::set<std::int32_t> named;
   for (const auto& c : claims)
-    if (c.severity >= 2 && !c.part.inside &&
+    if (c.severity >= 2 && !c.part.inside && !c.part.storage &&
         (c.part.place == PartKind::node || c.part.place == PartKind::end))
       named.insert(c.part.row);
   if (named.empty()) return;
@@ -237,24 +246,25 @@ void judge_network(Judgement& j) {
   const auto claims = claims_of(j, places, screened);
   const std::size_t before = j.found.size();
   const Explained explained(j, claims);
-  std::map<std::tuple<PartKind, bool>, std::vector<const network::Claim*>> by_kind;
+  using Kind = std::tuple<PartKind, bool, bool, bool>;  // place, inside, of storage, a server
+  std::map<Kind, std::vector<const network::Claim*>> by_kind;
   for (const auto& c : claims) {
     if (explained.by_higher(c)) continue;
-    by_kind[{c.part.place, c.part.inside}].push_back(&c);
+    by_kind[{c.part.place, c.part.inside, c.part.storage, is_server(c)}].push_back(&c);
   }
-  std::map<bool, std::size_t> splits;  // where in `found`, by inside
+  std::map<std::pair<bool, bool>, std::size_t> splits;  // where in `found`, by inside and storage
   for (const auto& [kind, same] : by_kind) {
     std::vector<const network::Claim*> said;
     std::copy_if(same.begin(), same.end(), std::back_inserter(said),
                  [](const auto* c) { return c->severity >= 2; });
-    const auto& [place, inside] = kind;
-    const auto whole = splits.find(inside);
+    const auto& [place, inside, storage, server] = kind;
+    const auto whole = splits.find({inside, storage});
     if (place == PartKind::pair && whole != splits.end()) {
       fold_into_split(j, j.found[whole->second], said);
       continue;
     }
     const bool split = !said.empty() && add_split(j, places, said);
-    if (split) splits[inside] = j.found.size() - 1;
+    if (split) splits[{inside, storage}] = j.found.size() - 1;
     for (const auto* c : same)
       if (!split || c->severity < 2) j.add(finding_of(j, places, *c), rows_of_claim(j, *c));
   }

@@ -27,9 +27,9 @@ bool shared(const LinkSet& set, const SlowPlace& s) {
   return std::any_of(ends.begin(), ends.end(), [&](int e) { return set.ends[at(e)].shared; });
 }
 
-double least_confirmed(PartKind place) {
+double least_confirmed(const LinkSet& set, PartKind place) {
   if (place == PartKind::leaf) return constants::network_leaf_confirmed;
-  return place == PartKind::pair ? constants::network_pair : constants::network_node_confirmed;
+  return place == PartKind::pair ? set.least().pair : set.least().node_confirmed;
 }
 
 int severity_of(const Judgement& j, const Screened& screened, const SlowPlace& s, const RetestResult& c) {
@@ -37,9 +37,11 @@ int severity_of(const Judgement& j, const Screened& screened, const SlowPlace& s
   // has more to it.
   const bool on_shared = shared(screened.set, s);
   if (!c.measured) return !s.strong ? 0 : on_shared ? 1 : 2;
-  const double least = on_shared ? -std::log1p(-constants::peers_shared_deficit) : least_confirmed(s.place);
+  const double least =
+      on_shared ? -std::log1p(-constants::peers_shared_deficit) : least_confirmed(screened.set, s.place);
   if (!c.slower || c.deficit < least || (on_shared && !s.strong)) return s.strong ? 1 : 0;
-  const double enough = j.results.info.level == "smoke" ? constants::coarse_deficit : constants::network_fail;
+  const double enough =
+      j.results.info.level == "smoke" ? constants::coarse_deficit : screened.set.least().fail;
   return 1 - std::exp(-c.sure) > enough ? 3 : 2;
 }
 
@@ -49,6 +51,7 @@ NetworkPart part_of(const Judgement& j, const LinkSet& set, const SlowPlace& s) 
   NetworkPart part;
   part.place = s.place;
   part.inside = set.inside;
+  part.storage = set.to_servers();
   switch (s.place) {
     case PartKind::leaf: part.leaf = set.leaves[at(s.index)]; break;
     case PartKind::node: part.row = set.node_rows[at(s.index)]; break;

@@ -14,6 +14,7 @@ namespace assay::verdict::network {
 struct NetworkPart {
   PartKind place = PartKind::end;
   bool inside = false;
+  bool storage = false;     ///< as a client or server of storage
   std::int32_t row = -1;    ///< of the node, end, or the link whose direction is slow; -1 for a leaf
   std::int32_t other = -1;  ///< pairs: the other direction's row, if it is slow too
   std::string leaf;

@@ -25,6 +25,10 @@ inline constexpr double network_pair = 0.05;
 // Least deficits in a retest: switch; node or NIC, because healthy NICs differ by up to 2 %.
 inline constexpr double network_leaf_confirmed = 0.010;
 inline constexpr double network_node_confirmed = 0.020;
+// The same of servers of storage, their clients and single pairs: healthy ones differ by several percent.
+inline constexpr double storage_part = 0.03;
+inline constexpr double storage_pair = 0.15;
+inline constexpr double storage_confirmed = 0.10;
 // A single pair: rounds in which it must be slow, and robust deviations.
 inline constexpr std::size_t network_pair_rounds = 3;
 inline constexpr double network_pair_sigma = 4.0;
@@ -72,6 +76,9 @@ inline Json network_json() {
               {"pair", network_pair},
               {"leaf_confirmed", network_leaf_confirmed},
               {"node_confirmed", network_node_confirmed},
+              {"storage_part", storage_part},
+              {"storage_pair", storage_pair},
+              {"storage_confirmed", storage_confirmed},
               {"pair_rounds", network_pair_rounds},
               {"pair_sigma", network_pair_sigma},
               {"pair_alone", network_pair_alone},

@@ -37,8 +37,8 @@ Way way_of(const Population& p, std::size_t i, const std::array<double, 3>& cent
 }
 
 /// Outliers of a population in any of the three ways, once each, worst first.
-std::vector<SlowPlace> outliers(const Population& p, PartKind place, double gate, const Options& options,
-                                std::size_t levels) {
+std::vector<SlowPlace> outliers(const Population& p, PartKind place, double gate, double warn,
+                                const Options& options, std::size_t levels) {
   std::vector<SlowPlace> found;
   std::array<double, 3> centre{not_taken, not_taken, not_taken};
   const double share =
@@ -65,7 +65,7 @@ std::vector<SlowPlace> outliers(const Population& p, PartKind place, double gate
     s.deficit = centre[w] - p.scores[w][i];
     s.reference = centre[w];
     s.p_adjusted = std::min(1.0, best[i]);
-    s.strong = s.p_adjusted <= options.alpha_warn && s.deficit >= constants::network_warn;
+    s.strong = s.p_adjusted <= options.alpha_warn && s.deficit >= warn;
     s.controls = p.index.size() - 1;
     found.push_back(s);
   }
@@ -74,11 +74,10 @@ std::vector<SlowPlace> outliers(const Population& p, PartKind place, double gate
   return found;
 }
 
-Population of_ends(const LinkSet& set) {
+Population of_ends(const LinkSet& set, const EndScores& scores, bool servers) {
   Population p;
-  const EndScores scores = end_scores(set, false);
   for (std::size_t e = 0; e < set.ends.size(); ++e) {
-    if (std::isnan(scores.both[e])) continue;
+    if (std::isnan(scores.both[e]) || set.ends[e].server != servers) continue;
     p.index.push_back(static_cast<int>(e));
     for (std::size_t w = 0; w < ways.size(); ++w) p.scores[w].push_back(scores.of(ways[w])[e]);
   }
@@ -147,8 +146,8 @@ std::vector<SlowPlace> slow_pairs(const LinkSet& set) {
     const double ends = std::min(scores.both[at(p.a)], scores.both[at(p.b)]);
     residual.push_back(p.mean() - std::min(std::isnan(ends) ? 0.0 : ends, 0.0));
   }
-  const double centre = median(residual);
-  const double spread = mad_sigma(residual);
+  const double centre = median(residual), spread = mad_sigma(residual);
+  const double least = set.least().pair;
   std::vector<std::size_t> order(residual.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
   const std::size_t wanted = std::min(max_pair_suspects + 3, order.size());
@@ -162,11 +161,10 @@ std::vector<SlowPlace> slow_pairs(const LinkSet& set) {
     s.place = PartKind::pair;
     s.index = static_cast<int>(order[k]);
     s.deficit = centre - residual[order[k]];
-    if (s.deficit < std::max(constants::network_pair, constants::network_pair_sigma * spread)) break;
+    if (s.deficit < std::max(least, constants::network_pair_sigma * spread)) break;
     s.p_adjusted = not_taken;
     s.strong = k < 2 && set.pairs.size() >= constants::network_pair_population &&
-               s.deficit >= constants::network_pair_alone * std::max(usual, spread) &&
-               s.deficit >= 2 * constants::network_pair;
+               s.deficit >= constants::network_pair_alone * std::max(usual, spread) && s.deficit >= 2 * least;
     s.controls = set.pairs.size() - 1;
     found.push_back(s);
   }
@@ -251,12 +249,13 @@ std::vector<Low> low_outliers(const std::vector<double>& values, double alpha) {
 
 std::vector<SlowPlace> localise(LinkSet set, const Options& options) {
   constexpr std::size_t levels = 4;
+  const Least least = set.least();
   std::vector<SlowPlace> all;
   if (set.leaves.size() >= 3) {
     const auto leaves = of_groups(
         set, end_scores(set, true), set.leaves.size(), [](const End& e) { return e.leaf; },
         [](const std::vector<double>& values) { return median(values); });
-    const auto found = outliers(leaves, PartKind::leaf, constants::network_leaf, options, levels);
+    const auto found = outliers(leaves, PartKind::leaf, constants::network_leaf, least.warn, options, levels);
     lift_all(set, found, true, [&](int end) { return set.ends[at(end)].leaf; });
     append(all, found);
   }
@@ -264,11 +263,15 @@ std::vector<SlowPlace> localise(LinkSet set, const Options& options) {
   if (set.node_rows.size() < set.ends.size()) {
     const auto nodes = of_groups(
         set, end_scores(set, false), set.node_rows.size(), [](const End& e) { return e.node; }, upper);
-    const auto found = outliers(nodes, PartKind::node, constants::network_node, options, levels);
+    const auto found = outliers(nodes, PartKind::node, least.node, least.warn, options, levels);
     lift_all(set, found, false, [&](int end) { return set.ends[at(end)].node; });
     append(all, found);
   }
-  const auto found = outliers(of_ends(set), PartKind::end, constants::network_node, options, levels);
+  const EndScores scores = end_scores(set, false);
+  std::vector<SlowPlace> found;
+  for (const bool servers : {false, true})
+    append(found,
+           outliers(of_ends(set, scores, servers), PartKind::end, least.node, least.warn, options, levels));
   lift_all(set, found, false, [](int end) { return end; });
   append(all, found);
   append(all, slow_pairs(set));

@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "measure/statistics.hpp"
+#include "verdict/network_constants.hpp"
 #include "verdict/network_levels.hpp"
 
 namespace assay::verdict::network {
@@ -128,10 +129,11 @@ class Builder {
   int end(std::int32_t row) {
     const auto [it, fresh] = ends_.try_emplace(row, static_cast<int>(set_.ends.size()));
     if (!fresh) return it->second;
-    const auto node = j_.entities.node(row);
+    const bool server = j_.entities.kind(row) == "server";
+    const auto node = server ? row : j_.entities.node(row);
     const auto [at_node, new_node] = nodes_.try_emplace(node, static_cast<int>(set_.node_rows.size()));
     if (new_node) set_.node_rows.push_back(node);
-    End e{row, at_node->second, -1, 0, j_.entities.shares_cores(row)};
+    End e{row, at_node->second, -1, 0, j_.entities.shares_cores(row), server};
     if (!set_.inside) {
       if (const std::string& leaf = places_.leaf_of(row); !leaf.empty()) {
         const auto [at_leaf, new_leaf] = leaves_.try_emplace(leaf, static_cast<int>(set_.leaves.size()));
@@ -196,6 +198,21 @@ double Pair::mean() const {
 bool LinkSet::crosses(const Pair& p) const {
   const int a = ends[static_cast<std::size_t>(p.a)].leaf, b = ends[static_cast<std::size_t>(p.b)].leaf;
   return a >= 0 && b >= 0 && a != b;
+}
+
+bool LinkSet::to_servers() const {
+  return std::any_of(ends.begin(), ends.end(), [](const End& e) { return e.server; });
+}
+
+std::size_t LinkSet::ends_like(const End& e) const {
+  return static_cast<std::size_t>(
+      std::count_if(ends.begin(), ends.end(), [&](const End& x) { return x.server == e.server; }));
+}
+
+Least LinkSet::least() const {
+  using namespace constants;
+  if (!to_servers()) return {network_node, network_pair, network_node_confirmed, network_warn, network_fail};
+  return {storage_part, storage_pair, storage_confirmed, storage_confirmed, series->judging.fault_threshold};
 }
 
 std::int32_t switch_row(const Judgement& j, const std::string& name) {

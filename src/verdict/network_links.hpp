@@ -22,6 +22,7 @@ struct End {
   int leaf = -1;          ///< index into LinkSet::leaves; -1 if unknown or several
   int degree = 0;         ///< pairs measured
   bool shared = false;    ///< other ranks use its cores too: the scheduler decides its rate
+  bool server = false;    ///< of storage: compared with other servers only
 };
 
 /// One measurement of a pair: natural logarithms of rates (higher is better), centred; NaN for a direction
@@ -35,6 +36,11 @@ struct Pair {
   double mean() const;  ///< of the directions there are
 };
 
+/// Least deficits, of the logarithm but for `fail`.
+struct Least {
+  double node, pair, node_confirmed, warn, fail;
+};
+
 struct LinkSet {
   const Series* series = nullptr;
   bool inside = false;  ///< pairs inside nodes; otherwise across
@@ -44,6 +50,9 @@ struct LinkSet {
   std::vector<std::int32_t> node_rows;  ///< of /entities, by node index
   std::vector<std::string> leaves;      ///< switch names, by leaf index
   bool crosses(const Pair& p) const;    ///< both leaves are known and differ
+  bool to_servers() const;              ///< clients of storage and its servers
+  Least least() const;
+  std::size_t ends_like(const End& e) const;  ///< how many it is compared with, itself included
 };
 
 /// Row of a switch in /entities, by its name with or without "switch:"; -1 when there is none.

@@ -16,6 +16,8 @@ namespace {
 
 /// Of fewer switches none stands out: what crosses one crosses the other.
 constexpr std::size_t least_leaves = 3;
+/// Of two servers of storage, or two clients, either may be as it should be.
+constexpr std::size_t least_alike = 3;
 
 /// One direction of a pair.
 struct Directed {
@@ -86,6 +88,7 @@ class Hubs {
       s.controls = parts.size() - 1;
       const bool out = part.out > 0 && part.slow_out == part.out, in = part.in > 0 && part.slow_in == part.in;
       if (!whole_node && part.partners.size() < 2) continue;
+      if (place_ == PartKind::end && set_.ends_like(set_.ends[at(index)]) < least_alike) continue;
       if ((!out && !in) || samples_of(part) < constants::peers_small_samples) continue;
       s.way = (out && in) || part.out == 0 || part.in == 0 ? Way::both : out ? Way::out : Way::in;
       s.deficit = median(part.deficits);

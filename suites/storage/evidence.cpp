@@ -36,7 +36,7 @@ Evidence Evidence::from(const Json& json) {
   return out;
 }
 
-void Evidence::report(CaseRecord::Row& row, const std::string& where, const Case& c, Context& context) const {
+void Evidence::store(CaseRecord::Row& row) const {
   row.values["moved_share"] = {moved_share()};
   row.values["resident_share"] = {resident};
   row.values["verified"] = {verified / asked};
@@ -44,13 +44,20 @@ void Evidence::report(CaseRecord::Row& row, const std::string& where, const Case
     row.values[to_string(static_cast<Damage>(kind))] = {static_cast<double>(damage[kind])};
   const auto errors = std::accumulate(damage.begin(), damage.end(), std::uint64_t{0});
   row.values["errors"] = {static_cast<double>(errors)};
-  if (cold()) return;
+}
+
+void Evidence::tell_cached(const std::string& where, const Case& c, Context& context, int entity) const {
   context.record.event("storage-cached",
                        fmt::format("{}: {:.0f} % of the bytes of {} reached the storage, up to {:.0f} % of a "
                                    "part were in the page cache before: "
                                    "its rate is one of caches",
                                    where, 100 * moved_share(), c.path(), 100 * resident),
-                       row.entity);
+                       entity);
+}
+
+void Evidence::report(CaseRecord::Row& row, const std::string& where, const Case& c, Context& context) const {
+  store(row);
+  if (!cold()) tell_cached(where, c, context, row.entity);
 }
 
 double Meter::moved() const {

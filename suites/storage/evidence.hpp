@@ -26,7 +26,9 @@ struct Evidence {
     return asked > 0 && moved >= least_moved_share * asked && resident <= 1 - least_moved_share;
   }
   double moved_share() const { return moved / asked; }
-  /// Sets the metrics that every case has; tells of a cache.
+  void store(CaseRecord::Row& row) const;  ///< the metrics that every case has
+  void tell_cached(const std::string& where, const Case& c, Context& context, int entity) const;
+  /// Both.
   void report(CaseRecord::Row& row, const std::string& where, const Case& c, Context& context) const;
 };
 

@@ -133,6 +133,16 @@ std::vector<MetricSpec> through_mpi() {
   return with_proof(std::move(all));
 }
 
+/// A client of storage and one of its servers.
+std::vector<MetricSpec> of_servers() {
+  auto all = rate_and_cached(
+      "write", "bytes written and synced by one rank of the node to a file on the server / time");
+  for (auto& m : rate_and_cached("read", "bytes read back by it / time")) all.push_back(m);
+  all.push_back({"round", "count", Better::none, false, Role::covariate, true,
+                 "round of disjoint pairs in which a sample was taken"});
+  return with_proof(std::move(all));
+}
+
 /// Shares of a model's state.
 std::vector<MetricSpec> checkpoints() {
   const auto time = [](const char* name, const char* what) {
@@ -209,6 +219,7 @@ const Metrics& metrics() {
       {"checkpoint", "checkpoint-<path>", storage, with_damage(checkpoints())},
       {"place", "place-<before|after>-<path>", storage, places()},
       {"mpiio", "mpiio-<collective|independent>-<path>", storage, with_damage(through_mpi())},
+      {"servers", "servers-<path>", storage, with_damage(of_servers())},
       {"feed", "feed-<path>", storage, with_damage(feeding())},
       {"random-write", "local-random-write-q<depth>-<path>", storage, with_damage(operations("writes"))},
       {"random-read", "local-random-read-q<depth>-<path>", storage, with_damage(operations("reads"))}};

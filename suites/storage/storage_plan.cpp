@@ -21,17 +21,18 @@ struct LevelPlan {
   double random_s;              ///< of each of these, all paths together
   std::uint64_t state_bytes;    ///< of a rank, in a checkpoint; 0: none
   double checkpoint_s, feed_s;  ///< all paths together
+  int most_servers;             ///< of a directory, in the matrix of clients and servers
 };
 
 LevelPlan level_plan(Level level) {
   switch (level) {
-    case Level::smoke: return {32, 64 * mib, 0.5, {}, 0, 0, 0, 0, 0};
-    case Level::quick: return {128, 256 * mib, 2, {1, 16}, 50, 0.5, 64 * mib, 2, 1};
-    case Level::standard: return {128, 1024 * mib, 6, {1, 16, 128}, 200, 1.2, 256 * mib, 4, 2};
+    case Level::smoke: return {32, 64 * mib, 0.5, {}, 0, 0, 0, 0, 0, 0};
+    case Level::quick: return {128, 256 * mib, 2, {1, 16}, 50, 0.5, 64 * mib, 2, 1, 32};
+    case Level::standard: return {128, 1024 * mib, 6, {1, 16, 128}, 200, 1.2, 256 * mib, 4, 2, 64};
     case Level::extended:
     case Level::soak: break;
   }
-  return {256, 8192 * mib, 60, {1, 16, 128}, 1000, 20, 1024 * mib, 60, 30};
+  return {256, 8192 * mib, 60, {1, 16, 128}, 1000, 20, 1024 * mib, 60, 30, 4096};
 }
 
 /// What happens outside of the clock: the file is made, and read back.
@@ -75,6 +76,8 @@ class Planner {
       add_metadata("own", "a directory of each rank");
       if (paths_[path_].shared) add_metadata("one", "one directory");
     }
+    for (path_ = 0; path_ < paths_.size() && level_.state_bytes > 0; ++path_)
+      if (paths_[path_].shared && asks_for_servers()) add_servers();
     for (path_ = 0; path_ < paths_.size() && level_.state_bytes > 0; ++path_) {
       add_training("checkpoint", "checkpoint of a model's state", level_.checkpoint_s);
       cases_.back().parameters["most_bytes"] = level_.state_bytes;
@@ -165,6 +168,27 @@ class Planner {
     c.parameters["directory"] = directory;
     c.parameters["files"] = level_.files;
     add(c, "metadata-" + directory, "small files, " + words);
+  }
+
+  /// Directories that are servers have one case together.
+  bool asks_for_servers() const {
+    const std::string how = input_.config.options.text("storage.servers");
+    return how != "none" && (how != "paths" || std::none_of(cases_.begin(), cases_.end(), [](const Case& c) {
+                               return c.operation == "servers";
+                             }));
+  }
+
+  /// How many servers there are shows when it runs: `entities` is a guess.
+  void add_servers() {
+    Case c = in_path(level_.checkpoint_s / 2);
+    c.operation = "servers";
+    c.stage = Stage::world;
+    c.entity_kind = "link";
+    c.entities = 16 * static_cast<std::int64_t>(input_.topology.nodes.size());
+    c.draws_links = true;
+    c.parameters["block_bytes"] = mib;
+    c.parameters["most_servers"] = level_.most_servers;
+    add(c, "servers", "each node with each server");
   }
 
   void add_mpiio(const std::string& transfers) {

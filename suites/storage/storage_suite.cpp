@@ -12,6 +12,7 @@
 #include "suites/storage/place_case.hpp"
 #include "suites/storage/random_case.hpp"
 #include "suites/storage/refused.hpp"
+#include "suites/storage/server_case.hpp"
 #include "suites/storage/shared_case.hpp"
 #include "suites/storage/storage_metrics.hpp"
 #include "suites/storage/storage_plan.hpp"
@@ -39,6 +40,12 @@ std::vector<OptionSpec> StorageSuite::options() const {
   OptionSpec cache = option("storage.cache", OptionKind::choice, "around",
                             "around: bypass the page cache (O_DIRECT); through: use it", "");
   cache.allowed = {"around", "through"};
+  OptionSpec servers =
+      option("storage.servers", OptionKind::choice, "auto",
+             "what tells the servers of shared directories; auto: lfs, beegfs-ctl or the mounts, by "
+             "the type of the file system; paths: each directory is a server; none: no such case",
+             "");
+  servers.allowed = {"auto", "lustre", "beegfs", "paths", "none"};
   return {
       option("storage.paths", OptionKind::list, "",
              "absolute directories to measure; shared:DIR for one shared by all nodes; without any nothing "
@@ -50,7 +57,9 @@ std::vector<OptionSpec> StorageSuite::options() const {
           "storage.limit", OptionKind::bytes, "",
           "limit of bytes a second of a node, of all nodes for shared directories; rates are then not judged",
           "BYTES"),
-      engine, cache};
+      engine,
+      cache,
+      servers};
 }
 
 std::vector<results::MetricSpec> StorageSuite::metrics() const { return storage::metrics().all(); }
@@ -84,6 +93,7 @@ void StorageSuite::dispatch(const Case& c, Context& context) {
   if (c.operation == "checkpoint") return storage::run_checkpoint(c, context, site_);
   if (c.operation == "feed") return storage::run_feed(c, context, site_);
   if (c.operation == "mpiio") return storage::run_mpiio(c, context, site_);
+  if (c.operation == "servers") return storage::run_servers(c, context, site_);
   if (c.operation == "metadata") return storage::run_metadata(c, context, site_);
   if (c.operation.starts_with("shared-")) return storage::run_shared(c, context, site_);
   storage::run_sequential(c, context, site_);

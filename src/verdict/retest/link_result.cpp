@@ -46,7 +46,8 @@ std::vector<double> values_of(const LinkRetest& retest, int end, Way way, bool o
 }
 
 /// Controls as the suspect is looked at: their scores, or for single pairs the upper quartile of each.
-std::vector<double> control_scores(const LinkRetest& retest, const SlowPlace& s) {
+/// Servers are controls of servers.
+std::vector<double> control_scores(const LinkRetest& retest, const SlowPlace& s, bool server) {
   std::vector<double> scores;
   if (s.place == PartKind::pair) {
     for (const auto& values : retest.control_pairs) scores.push_back(upper(values));
@@ -56,7 +57,8 @@ std::vector<double> control_scores(const LinkRetest& retest, const SlowPlace& s)
   for (const auto& p : retest.set.pairs) {
     if (!retest.control_end[at(p.a)] || !retest.control_end[at(p.b)]) continue;
     for (const int end : {p.a, p.b})
-      if (const double v = value(p, end, s.way); !std::isnan(v)) by_end[at(end)].push_back(v);
+      if (const double v = value(p, end, s.way); !std::isnan(v) && retest.set.ends[at(end)].server == server)
+        by_end[at(end)].push_back(v);
   }
   for (const auto& values : by_end)
     if (values.size() >= least_control_pairs) scores.push_back(upper(values));
@@ -172,10 +174,10 @@ RetestResult judge_retest(const Screened& screened, const LinkRetest& retest, co
   if (retest.cases == 0) return c;
   const Seen seen = see(screened, retest, s);
   if (seen.values.empty()) return c;
-  const auto scores = control_scores(retest, s);
+  const auto ends = ends_of(screened.set, s);
+  const auto scores = control_scores(retest, s, screened.set.ends[at(ends.front())].server);
   c.measured = !retest.control_pairs.empty();
   if (!c.measured) return c;
-  const auto ends = ends_of(screened.set, s);
   const std::set<int> own_ends(ends.begin(), ends.end());
   for (const auto& p : retest.set.pairs) {
     const bool a = own_ends.contains(p.a), b = own_ends.contains(p.b);

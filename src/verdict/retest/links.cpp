@@ -24,7 +24,9 @@ Pairing pairing(int a, int b) { return {std::min(a, b), std::max(a, b)}; }
 class Drawer {
  public:
   Drawer(const Screened& screened, std::uint64_t seed)
-      : set_(screened.set), random_(RandomStream(seed, "confirm/links").child(set_.series->full())) {
+      : set_(screened.set),
+        random_(RandomStream(seed, "confirm/links").child(set_.series->full())),
+        to_servers_(set_.to_servers()) {
     suspect_.assign(set_.ends.size(), false);
     for (const auto& s : screened.suspects) {
       if (s.place == PartKind::pair) continue;
@@ -124,7 +126,7 @@ class Drawer {
     const auto &x = set_.ends[at(a)], &y = set_.ends[at(b)];
     if (a == b) return false;
     if (set_.inside) return x.node == y.node;
-    return x.node != y.node && lane_[at(a)] == lane_[at(b)] &&
+    return x.node != y.node && (x.server != y.server) == to_servers_ && lane_[at(a)] == lane_[at(b)] &&
            (!several_leaves_ || x.leaf < 0 || y.leaf < 0 || x.leaf != y.leaf);
   }
 
@@ -136,7 +138,7 @@ class Drawer {
       lanes.insert(lane_[at(end)]);
       nodes.insert(set_.ends[at(end)].node);
     }
-    std::size_t wanted = 2 * wanted_controls();
+    std::size_t wanted = (to_servers_ ? 4 : 2) * wanted_controls();  // half of them of the suspect's kind
     std::vector<std::size_t> order = random_.child("controls").permutation(set_.ends.size());
     // Inside nodes the devices beside a suspect come first: its partners are among them.
     if (set_.inside)
@@ -239,7 +241,7 @@ class Drawer {
 
   const LinkSet& set_;
   RandomStream random_;
-  bool several_leaves_ = false;
+  bool several_leaves_ = false, to_servers_;
   std::vector<bool> suspect_, busy_, is_control_;
   std::vector<int> lane_, candidates_, controls_, pool_;
   std::set<Pairing> met_, drawn_;
