@@ -31,8 +31,10 @@ struct OnChipResult {
       first;  ///< index: of the 4-byte (l1) or 8-byte word in the multiprocessor's memory or in the region
 };
 
-/// Which way a copy between the host's memory and the device's goes.
-enum class CopyWay { to_device, to_host };
+/// Which way a copy between the host's memory and the device's goes, or inside the device's; and what makes
+/// it: the device's copy engines (inside the device whatever the system takes for it), or its threads.
+enum class CopyWay { to_device, to_host, inside };
+enum class CopyBy { engine, threads };
 
 class MemoryOps {
  public:
@@ -46,9 +48,10 @@ class MemoryOps {
   virtual void* host_buffer(int numa, std::size_t bytes) = 0;
   /// How it came to lie there: "bound", "first touch" where the system refuses to bind it, or "any".
   virtual std::string host_buffer_way() const = 0;
-  /// Queues a copy between that and the device's memory, in a queue of its own for each way: they overlap.
-  virtual void start_copy(CopyWay way, void* to, const void* from, std::size_t bytes) = 0;
-  /// Waits for both queues.
+  /// Queues a copy between that and the device's memory or inside it, in a queue of its own for each way to
+  /// and from the host: they overlap.
+  virtual void start_copy(CopyWay way, CopyBy by, void* to, const void* from, std::size_t bytes) = 0;
+  /// Waits for the queues.
   virtual void finish_copies() = 0;
 };
 

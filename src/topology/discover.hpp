@@ -38,9 +38,10 @@ RankFacts rank_facts_from(const std::string& text);
 /// The topology, equal on all ranks but for `self`. `node_json_by_rank` holds to_json(probe_node()).dump() of
 /// each node's leader, or its differences() from the first of them, and is empty for other ranks;
 /// `facts_by_rank` holds to_text of every rank; `threads` > 0 overrides the share of cores. GPUs that a rank
-/// may use and NVML does not list (no NVML, or a part of a GPU) are added to
-/// their node. Nodes that call themselves alike get names and ids of their own. Throws Error(usage) naming
-/// the ranks when they run different versions, Error(internal) when a leader's node is missing.
+/// may use and NVML does not list (no NVML, or a part of a GPU) are added to their node; compute capabilities
+/// that NVML does not tell are those of the runtime. Nodes that call themselves alike get names and ids of
+/// their own. Throws Error(usage) naming the ranks when they run different versions, Error(internal) when a
+/// leader's node is missing.
 Topology discover(const std::vector<std::string>& node_json_by_rank,
                   const std::vector<std::string>& facts_by_rank, int self, int threads);
 

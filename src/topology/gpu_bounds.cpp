@@ -70,6 +70,12 @@ GpuBound memory_bound(const Gpu& gpu) {
           bounded::memory.floor};
 }
 
+GpuBound local_copy_bound(const Gpu& gpu) {
+  GpuBound bound = memory_bound(gpu);
+  bound.floor = bounded::local_copy.floor;
+  return bound;
+}
+
 GpuBound host_link_bound(const Gpu& gpu) {
   GpuBound bound{unsupported, "PCIe generation x lanes", bounded::host_copy.floor};
   const double generation = gpu.pcie_generation_max;

@@ -17,6 +17,8 @@ struct BoundFraction {
 namespace bounded {
 inline constexpr BoundFraction memory{"memory bandwidth", 0.75,
                                       "triad reaches 0.85 to 0.93 on HBM; ECC takes up to 0.1 more of GDDR"};
+inline constexpr BoundFraction local_copy{"copies inside a GPU's memory", 0,
+                                          "the driver takes threads or copy engines, which reach less"};
 inline constexpr BoundFraction host_copy{"copies from and to the host", 0.6,
                                          "packets of 128 to 256 bytes carry 0.79 to 0.9; 52 to 56 of 63 GB/s "
                                          "on H100 (Azure ND H200 v5, nvbandwidth issue 24)"};
@@ -48,6 +50,8 @@ struct GpuBound {
 
 /// Memory clock times two transfers times bus width.
 GpuBound memory_bound(const Gpu& gpu);
+/// The same of what cudaMemcpy reads and writes inside the memory.
+GpuBound local_copy_bound(const Gpu& gpu);
 
 /// Host link, one way: transfers per second times lanes times encoding (8b/10b, 128b/130b, PCIe 6: 242 of 256
 /// bytes).
@@ -72,6 +76,10 @@ double fastest_nvlinks(const Topology& topology);
 /// lead to switches), else by the slower PCIe link; between nodes by the slower of PCIe and NICs. The NICs of
 /// a GPU are those next to it, shared with the other GPUs that are next to them.
 GpuBound pair_bound(const Topology& topology, LinkUse use, int rank_a, int rank_b);
+
+/// Copies one way between the GPU of a rank and all others of its node together: its NVLinks, or no more than
+/// the links to all of them carry; its PCIe link where one of them is not linked.
+GpuBound star_bound(const Topology& topology, int rank);
 
 /// Bus bandwidth of all-reduce, reduce-scatter and all-gather among `ranks`: the NVLinks of a GPU, else its
 /// PCIe link, and between m nodes the NICs next to a node's GPUs x ((n-1)/n)/((m-1)/m), as a node need not

@@ -165,6 +165,22 @@ GpuBound pair_bound(const Topology& topology, LinkUse use, int rank_a, int rank_
   return {smaller(pcie, smaller(from.rate, to.rate)), by_network, std::min(from.floor, to.floor)};
 }
 
+GpuBound star_bound(const Topology& topology, int rank) {
+  const Gpu* centre = gpu_of(topology, rank);
+  if (centre == nullptr) return {};
+  double to_others = 0;
+  for (const int other : topology.ranks_of(topology.ranks[static_cast<std::size_t>(rank)].node)) {
+    if (other == rank) continue;
+    const Gpu* peer = gpu_of(topology, other);
+    if (peer == nullptr) return {};
+    const double rate = nvlink_rate(*centre, *peer);
+    if (rate == 0) return {host_link_bound(*centre).rate, by_pcie, bounded::peer_pcie.floor};
+    to_others += rate;  // NaN stays NaN
+  }
+  return {smaller(to_others, centre->nvlinks_up * centre->nvlink_rate_bytes_per_s), by_nvlink,
+          nvlink_floor(LinkUse::copy)};
+}
+
 GpuBound collective_bound(const Topology& topology, const std::vector<int>& ranks) {
   std::map<int, std::vector<int>> nodes;
   for (const int rank : ranks) nodes[topology.ranks[static_cast<std::size_t>(rank)].node].push_back(rank);

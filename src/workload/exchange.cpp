@@ -8,9 +8,43 @@
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
+#include "kernels/chase.hpp"
 #include "kernels/payload.hpp"
 
 namespace assay::workload {
+namespace {
+
+/// What a node of a chain holds: the number of the next one, and that with the key.
+PayloadError wrong_node(const RemoteWalk& walk, std::size_t nodes, std::uint64_t key) {
+  const auto order = kernels::chase_order(nodes, key);
+  std::size_t place = 0;
+  while (place < nodes && order.node_at(place) != walk.node) ++place;
+  const std::uint64_t next = order.node_at(place + 1 < nodes ? place + 1 : 0);
+  const std::uint64_t expected[2] = {next, next ^ key};
+  const std::size_t word = walk.words[0] != expected[0] ? 0 : 1;
+  PayloadError bad;
+  bad.count = 1;
+  bad.byte_index = walk.node * kernels::chase_node_bytes + 8 * word;
+  bad.expected = expected[word];
+  bad.actual = bad.reread = walk.words[word];
+  return bad;
+}
+
+}  // namespace
+
+std::optional<PayloadError> check_payload(const PayloadBuffer& buffer, kernels::PayloadKey key,
+                                          std::size_t at, std::size_t bytes, int source,
+                                          std::uint64_t iteration) {
+  const double begin = now_s();
+  const std::byte* data = buffer.data() + at;
+  const auto errors = buffer.check(key, data, bytes);
+  if (errors.count == 0) return std::nullopt;
+  PayloadError bad{source,        iteration, errors.count, errors.first_index * 8, errors.expected,
+                   errors.actual, 0,         begin};
+  bad.reread = buffer.read_again(data + bad.byte_index, bytes - bad.byte_index);
+  return bad;
+}
+
 Exchange::Exchange(Communicator& comm, const PayloadBuffer& arena, std::uint64_t key, const Shape& shape,
                    TimedFault fault, RemoteMemory* remote)
     : comm_(comm),
@@ -213,17 +247,43 @@ double Exchange::lead_one_sided(int peer, const Control& control, double& start_
   if (writes) fill(peer, control.iteration);
   comm_.recv(&byte, 1, peer, ready_tag);
   const double t0 = now_s();
-  if (remote_ == nullptr)
+  double walked_s = 0;
+  if (shape_.mode == Mode::chase)
+    walked_s = walk(peer, control.iteration);
+  else if (remote_ == nullptr)
     move_by_messages(peer, control.iteration, writes, true);
   else
     reach(peer, control.iteration);
+  const double end = now_s();
   apply_injected_delay(t0, control.go);
   const double t1 = now_s();
   start_s = t0;
   times_.timed_s += t1 - t0;
-  if (!writes) verify(peer, control.iteration);
+  if (shape_.mode == Mode::get) verify(peer, control.iteration);
   comm_.send(&byte, 1, peer, ack_tag);
-  return t1 - t0;
+  return shape_.mode == Mode::chase ? walked_s + (t1 - end) : t1 - t0;
+}
+
+double Exchange::walk(int peer, std::uint64_t iteration) {
+  double seconds = 0;
+  for (std::uint64_t i = iteration; i < iteration + batch_.repetitions; ++i) {
+    const std::uint64_t key = kernels::payload_key(key_, peer, comm_.rank(), i).value;
+    const auto offset = static_cast<std::size_t>(send_slot(i) - arena_.data());
+    const RemoteWalk done = remote_->walk_chain(peer, offset, batch_.bytes, key);
+    seconds += done.seconds;
+    if (done.intact && done.node == 0) continue;  // once around
+    wrong_.push_back(wrong_node(done, batch_.bytes / kernels::chase_node_bytes, key));
+    wrong_.back().source = peer;
+    wrong_.back().iteration = i;
+    wrong_.back().t = now_s();
+  }
+  return seconds;
+}
+
+void Exchange::make_chains(int peer, std::uint64_t iteration) {
+  for (std::uint64_t i = iteration; i < iteration + batch_.repetitions; ++i)
+    remote_->make_chain(static_cast<std::size_t>(send_slot(i) - arena_.data()), batch_.bytes,
+                        kernels::payload_key(key_, comm_.rank(), peer, i).value);
 }
 
 void Exchange::reach(int peer, std::uint64_t iteration) {
@@ -253,7 +313,10 @@ void Exchange::move_by_messages(int peer, std::uint64_t iteration, bool sends, b
 void Exchange::follow_one_sided(int peer, const Control& control) {
   const bool written = shape_.mode == Mode::put;
   char byte = 0;
-  if (!written) fill(peer, control.iteration);
+  if (shape_.mode == Mode::chase)
+    make_chains(peer, control.iteration);
+  else if (!written)
+    fill(peer, control.iteration);
   comm_.send(&byte, 1, peer, ready_tag);
   if (remote_ == nullptr) move_by_messages(peer, control.iteration, !written, false);
   comm_.recv(&byte, 1, peer, ack_tag);
@@ -288,14 +351,10 @@ void Exchange::fill(int peer, std::uint64_t iteration) {
 void Exchange::verify(int peer, std::uint64_t iteration) {
   const double begin = now_s();
   for (std::uint64_t i = 0; i < batch_.repetitions; ++i) {
-    const std::byte* data = recv_slot(iteration + i);
     const auto key = kernels::payload_key(key_, peer, comm_.rank(), iteration + i);
-    const auto errors = arena_.check(key, data, batch_.bytes);
-    if (errors.count == 0) continue;
-    PayloadError bad{
-        peer, iteration + i, errors.count, errors.first_index * 8, errors.expected, errors.actual, 0, begin};
-    bad.reread = arena_.read_again(data + bad.byte_index, batch_.bytes - bad.byte_index);
-    wrong_.push_back(bad);
+    const auto at = static_cast<std::size_t>(recv_slot(iteration + i) - arena_.data());
+    if (const auto bad = check_payload(arena_, key, at, batch_.bytes, peer, iteration + i))
+      wrong_.push_back(*bad);
   }
   times_.verify_s += now_s() - begin;
 }

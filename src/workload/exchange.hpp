@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -17,15 +18,16 @@
 namespace assay::workload {
 
 /// put, get: one-sided writes and reads, by the leader, of the other's memory. put_bi, get_bi: by both at
-/// once, each of the other's.
-enum class Mode { latency, uni, bi, rate, put, get, put_bi, get_bi };
+/// once, each of the other's. chase: dependent loads of the leader in the other's memory.
+enum class Mode { latency, uni, bi, rate, put, get, put_bi, get_bi, chase };
 
 /// Tags of the messages of a pair. Only payload messages carry data that is checked; the others keep the two
 /// in step.
 inline constexpr int control_tag = 201, ready_tag = 202, ack_tag = 204, end_tag = 205;
 
 /// One batch: `repetitions` messages of `bytes` each way (latency, bi, put_bi, get_bi) or one way (all
-/// others). A pair that is too slow for it does with less: see Sizing.
+/// others); in chase that many walks through `bytes`. A pair that is too slow for it does with less: see
+/// Sizing.
 struct Shape {
   Mode mode = Mode::latency;
   std::size_t bytes = 8;
@@ -34,7 +36,7 @@ struct Shape {
 
   bool both_ways() const noexcept { return mode == Mode::bi || mode == Mode::put_bi || mode == Mode::get_bi; }
   bool one_way() const noexcept { return mode != Mode::latency && !both_ways(); }
-  bool one_sided() const noexcept { return mode == Mode::put || mode == Mode::get; }
+  bool one_sided() const noexcept { return mode == Mode::put || mode == Mode::get || mode == Mode::chase; }
   std::size_t slot_bytes() const noexcept { return (bytes + 63) / 64 * 64; }
   /// One way a rank sends and receives in turns, never both, so the two directions share the slots.
   std::size_t arena_bytes() const noexcept { return slot_bytes() * slots * (one_way() ? 1 : 2); }
@@ -67,6 +69,11 @@ struct PayloadError {
   double t = 0;
 };
 
+/// A message of `source` that lies at an offset of the buffer; nothing where all of it is right.
+std::optional<PayloadError> check_payload(const PayloadBuffer& buffer, kernels::PayloadKey key,
+                                          std::size_t at, std::size_t bytes, int source,
+                                          std::uint64_t iteration);
+
 struct Times {
   double warmup_s = 0, timed_s = 0, verify_s = 0;
 };
@@ -80,7 +87,8 @@ struct Times {
 class Exchange {
  public:
   /// `fault` is null but in runs with faults made on purpose. `remote` is the way to the others' arenas, for
-  /// one-sided modes; where there is none they take turns in sending what would have been written or read.
+  /// one-sided modes; where there is none they take turns in sending what would have been written or read,
+  /// but for chase, which needs it.
   Exchange(Communicator& comm, const PayloadBuffer& arena, std::uint64_t key, const Shape& shape,
            TimedFault fault = {}, RemoteMemory* remote = nullptr);
 
@@ -115,6 +123,8 @@ class Exchange {
   /// Both write to or read from the other's memory at once.
   bool reaches_both_ways() const noexcept { return remote_ != nullptr && shape_.both_ways(); }
   void reach(int peer, std::uint64_t iteration);
+  double walk(int peer, std::uint64_t iteration);
+  void make_chains(int peer, std::uint64_t iteration);
   void move_by_messages(int peer, std::uint64_t iteration, bool sends, bool leads);
   void apply_injected_delay(double begin_s, std::uint64_t go) const;
   void post_receives(int peer, std::uint64_t iteration);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies between a GPU and pinned memory of the host. What is sent is a payload (kernels/payload.hpp) that
-// the receiver makes again.
+// Copies between a GPU and pinned memory of the host, and inside its own. What is sent is a payload
+// (kernels/payload.hpp) that the receiver makes again.
 #include <optional>
 
 #include "base/clock.hpp"
@@ -18,27 +18,36 @@ namespace {
 using kernels::PayloadErrors;
 using kernels::PayloadKey;
 
+bool inside(const Case& c) { return c.parameters.at("copy") == "local"; }
+bool by_threads(const Case& c) { return c.parameters.at("copy").get<std::string>().ends_with("-sm"); }
+
 /// One buffer for each way at both ends.
 class Copies {
  public:
   Copies(const Case& c, Context& context)
       : context_(context),
         bytes_(c.parameters.at("bytes").get<std::size_t>()),
-        down_(c.parameters.at("copy") != "d2h"),
-        up_(c.parameters.at("copy") != "h2d") {
+        pieces_(c.parameters.value("pieces", std::size_t{1})),
+        inside_(inside(c)),
+        by_(by_threads(c) ? CopyBy::threads : CopyBy::engine) {
+    const std::string way = c.parameters.at("copy");
+    down_ = !inside_ && !way.starts_with("d2h");
+    up_ = !inside_ && !way.starts_with("h2d");
     ops_ = context.device.memory_ops();
     if (ops_ == nullptr) throw Error(ErrorKind::device, "this device has no memory of its own");
+    context.device.reserve(2 * bytes_ * pieces_);
+    device_ = context.device.arena().data();
+    if (inside_) return;
     const auto& numa = context.topology.my_node().numa;
     const auto domain = c.parameters.at("numa").get<std::size_t>();
-    context.device.reserve(2 * bytes_);
-    device_ = context.device.arena().data();
     host_ = static_cast<std::byte*>(
         ops_->host_buffer(domain < numa.size() ? numa[domain].os_index : -1, 2 * bytes_));
   }
 
-  std::string way() const { return ops_->host_buffer_way(); }
+  std::string host_memory() const { return ops_->host_buffer_way(); }
+  /// Inside the device's memory, what is read and what is written.
   double bytes_per_repetition() const {
-    return static_cast<double>(bytes_) * ((down_ ? 1 : 0) + (up_ ? 1 : 0));
+    return static_cast<double>(bytes_ * pieces_) * (inside_ ? 2 : (down_ ? 1 : 0) + (up_ ? 1 : 0));
   }
 
   /// Before a sample: other data at the sources, so that a copy that did not happen shows.
@@ -46,12 +55,15 @@ class Copies {
     ++round_;
     if (down_) kernels::host::payload_fill(key(0), host_, bytes_);
     if (up_) context_.device.payload_fill(key(1), device_ + bytes_, bytes_);
+    if (inside_) context_.device.payload_fill(key(2), device_, pieces_ * bytes_);
     context_.device.synchronize();
   }
   void run(std::uint64_t k) {
     for (std::uint64_t i = 0; i < k; ++i) {
-      if (down_) ops_->start_copy(CopyWay::to_device, device_, host_, bytes_);
-      if (up_) ops_->start_copy(CopyWay::to_host, host_ + bytes_, device_ + bytes_, bytes_);
+      if (down_) ops_->start_copy(CopyWay::to_device, by_, device_, host_, bytes_);
+      if (up_) ops_->start_copy(CopyWay::to_host, by_, host_ + bytes_, device_ + bytes_, bytes_);
+      for (std::size_t piece = 0; inside_ && piece < pieces_; ++piece)
+        ops_->start_copy(CopyWay::inside, by_, target() + piece * bytes_, device_ + piece * bytes_, bytes_);
     }
     ops_->finish_copies();
   }
@@ -62,9 +74,15 @@ class Copies {
     }
     if (up_)
       tell(kernels::host::payload_check(key(1), host_ + bytes_, bytes_), bytes_, "on its way to the host");
+    if (inside_) {
+      const std::size_t all = pieces_ * bytes_;
+      context_.injection_point("memory", target(), all / 8, 8);
+      tell(context_.device.payload_check(key(2), target(), all), all, "inside the GPU");
+    }
   }
 
  private:
+  std::byte* target() const noexcept { return device_ + pieces_ * bytes_; }
   PayloadKey key(int way) const {
     return kernels::payload_key(context_.random.key(), context_.world.rank(), way, round_);
   }
@@ -83,8 +101,9 @@ class Copies {
   }
 
   Context& context_;
-  std::size_t bytes_;
-  bool down_, up_;
+  std::size_t bytes_, pieces_;
+  bool inside_, down_ = false, up_ = false;
+  CopyBy by_;
   MemoryOps* ops_ = nullptr;
   std::byte *device_ = nullptr, *host_ = nullptr;
   std::uint64_t round_ = 0;
@@ -103,6 +122,7 @@ Operation operation_of(Copies& copies) {
 /// link between the sockets may be the bound.
 GpuBound bound_of(const Case& c, const Context& context) {
   const Gpu gpu = own_gpu(context);
+  if (inside(c)) return local_copy_bound(gpu);
   GpuBound bound = host_link_bound(gpu);
   const auto& numa = context.topology.my_node().numa;
   const auto domain = c.parameters.at("numa").get<std::size_t>();
@@ -121,9 +141,9 @@ void add_row(const SampleSeries& series, double bytes, const GpuBound& bound, Co
 
 void run_copy(const Case& c, Context& context) {
   auto& bandwidth = context.record.declare(metrics().of("copy", "bandwidth"));
-  // GPUs that copy together may share a bridge.
+  // GPUs that copy together may share a bridge. No figure is known of what threads reach, and local copies.
   const bool alone = c.parameters.at("mode") == "alone" || context.node.size() == 1;
-  if (alone) bandwidth.judging->floor = results::Floor::gpu_bound;
+  if (alone && !by_threads(c) && !inside(c)) bandwidth.judging->floor = results::Floor::gpu_bound;
   const GpuBound bound = bound_of(c, context);
   declare_bound(metrics().of("copy", "bound_share"), bound, context.record);
   for (const auto& [key, value] : context.device.identity()) context.record.parameter(key, value);
@@ -134,7 +154,7 @@ void run_copy(const Case& c, Context& context) {
   const double begin = now_s();
   together.guarded([&] {
     copies.emplace(c, context);
-    context.record.parameter("host_memory", copies->way());
+    if (!inside(c)) context.record.parameter("host_memory", copies->host_memory());
   });
   context.record.add_time(now_s() - begin, 0, 0);
   if (c.parameters.at("mode") == "alone") {

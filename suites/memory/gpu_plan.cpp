@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "kernels/pattern.hpp"
+#include "suites/memory/layout.hpp"
 
 namespace assay::memory {
 namespace {
@@ -36,17 +37,17 @@ Case copy_case(const PlanInput& input, const std::string& way, std::size_t domai
   Case c =
       base(input, way + "-" + std::to_string(copy_bytes) + "-numa" + std::to_string(domain), together, turns);
   c.bytes = 2 * copy_bytes;
-  c.required = way != "hd-both" && domain == 0 && together;
+  c.required = (way == "h2d" || way == "d2h") && domain == 0 && together;
   c.min_seconds = 0.2;
   c.seconds = input.config.level == Level::smoke ? 0.3 : 1.0;
   if (!together) c.seconds = std::max(c.min_seconds, 1.5 * c.seconds / turns);
   c.overhead_seconds = 0.2;
   c.operation = "copy";
-  const std::string ways = way == "h2d"   ? "host to GPU"
-                           : way == "d2h" ? "GPU to host"
-                                          : "host and GPU both ways";
-  c.title =
-      "copy " + ways + ", NUMA domain " + std::to_string(domain) + ", " + together_words(true, together);
+  const std::string ways = way.starts_with("h2d")   ? "host to GPU"
+                           : way.starts_with("d2h") ? "GPU to host"
+                                                    : "host and GPU both ways";
+  c.title = "copy " + ways + (way.ends_with("-sm") ? " by threads" : "") + ", NUMA domain " +
+            std::to_string(domain) + ", " + together_words(true, together);
   c.share = "bound_share of PCIe generation x lanes";
   c.parameters["copy"] = way;
   c.parameters["numa"] = domain;
@@ -54,6 +55,28 @@ Case copy_case(const PlanInput& input, const std::string& way, std::size_t domai
   if (c.bytes > input.memory_per_rank_bytes)
     c.not_applicable =
         "the plan may use only " + std::to_string(input.memory_per_rank_bytes / mebibyte) + " MiB per rank";
+  return c;
+}
+
+/// Inside a GPU's memory, in pieces that each have a place of their own, so that all that was timed is
+/// checked: up to 4 GiB, of which some thousandths of the time are the start, and more than caches hold.
+Case local_case(const PlanInput& input, bool together, int turns) {
+  constexpr std::uint64_t most = 32;
+  const std::uint64_t pieces = std::min(most, input.memory_per_rank_bytes / (2 * copy_bytes));
+  Case c = base(input, "local-" + std::to_string(copy_bytes), together, turns);
+  c.bytes = 2 * copy_bytes * pieces;
+  c.min_seconds = 0.2;
+  c.seconds = together ? 1.0 : std::max(c.min_seconds, 1.5 / turns);
+  c.overhead_seconds = 0.2;
+  c.operation = "copy";
+  c.title = "copy inside the GPU by cudaMemcpy, " + together_words(true, together);
+  c.share = "bound_share of memory clock x bus width";
+  c.parameters["copy"] = "local";
+  c.parameters["bytes"] = copy_bytes;
+  c.parameters["pieces"] = pieces;
+  if (c.bytes < gpu_cache_multiple * assumed_gpu_cache)
+    c.not_applicable = "the plan may use only " + std::to_string(input.memory_per_rank_bytes / mebibyte) +
+                       " MiB per rank, and caches hold a part of that";
   return c;
 }
 
@@ -101,15 +124,19 @@ std::vector<Case> gpu_cases(const PlanInput& input, bool alone, bool together, i
   std::vector<Case> cases;
   if (!input.topology.measures_gpus()) return cases;
   const bool smoke = input.config.level == Level::smoke;
+  std::vector<const char*> ways = {"h2d", "d2h", "hd-both"};
+  if (smoke) ways.pop_back();
+  if (input.config.level >= Level::standard) ways.insert(ways.end(), {"h2d-sm", "d2h-sm"});
   const std::size_t domains = smoke ? 1 : common_domains(input.topology);
   for (std::size_t domain = 0; domain < domains; ++domain) {
-    for (const char* way : {"h2d", "d2h", "hd-both"}) {
-      if (smoke && std::string(way) == "hd-both") continue;
+    for (const char* way : ways) {
       if (together) cases.push_back(copy_case(input, way, domain, true, turns));
       if (alone && !smoke) cases.push_back(copy_case(input, way, domain, false, turns));
     }
   }
   if (smoke) return cases;
+  if (together) cases.push_back(local_case(input, true, turns));
+  if (alone) cases.push_back(local_case(input, false, turns));
   for (const char* test : {"l1", "shared", "l2"}) cases.push_back(on_chip_case(input, test));
   return cases;
 }

@@ -48,10 +48,11 @@ const Metrics& metrics() {
         {"multiprocessors", "count", Better::none, false, Role::covariate, false,
          "multiprocessors that ran the test (GPUs)"}}},
       {"copy",
-       "h2d, d2h, hd-both",
+       "h2d, d2h, hd-both, h2d-sm, d2h-sm, local",
        memory,
        {{"bandwidth", "B/s", Better::higher, true, Role::metric, true,
-         "bytes copied between pinned host memory and the GPU, divided by the time (GPUs)"},
+         "bytes copied between pinned host memory and the GPU, or read and written by a copy inside the GPU, "
+         "divided by the time (GPUs)"},
         bound_share_spec()}},
   };
   return all;

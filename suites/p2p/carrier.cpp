@@ -41,7 +41,7 @@ Carrier::Carrier(const Spec& spec, const Shape& shape, const Schedule& schedule,
   if (spec.transport == "nccl") use_nccl(spec, context);
   if (copies_between_peers(spec.transport)) use_peers(spec, context);
   if (remote_ == nullptr || context.injector == nullptr) return;
-  faulty_memory_ = std::make_unique<FaultyMemory>(*remote_, *context.injector);
+  faulty_memory_ = std::make_unique<FaultyMemory>(*remote_, *context.injector, payload_buffer_.data());
   remote_ = faulty_memory_.get();
 }
 

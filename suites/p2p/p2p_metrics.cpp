@@ -43,6 +43,17 @@ results::MetricSpec bandwidth(const char* title) {
   return {"bandwidth", "B/s", Better::higher, true, Role::metric, true, title};
 }
 
+/// Cases are named by the operation.
+OperationMetrics star(const char* operation, const char* title) {
+  return {operation,
+          operation,
+          {MetricClass::link, 0.05},
+          {bandwidth(title), bound_share_spec(),
+           covariate("repetitions", "count", "times that all messages were written in one sample"),
+           covariate("message_bytes", "B",
+                     "size of a message: as planned, or what a slow GPU could end in its time")}};
+}
+
 }  // namespace
 
 const Metrics& metrics() {
@@ -68,6 +79,12 @@ const Metrics& metrics() {
                           bandwidth("bytes per second of one direction while both write to the other"))),
       with_bound(of_pairs("get-bi", "bandwidth-get-bi", rate,
                           bandwidth("bytes per second of one direction while both read from the other"))),
+      of_pairs("chase", "chase", link,
+               {"latency", "s", Better::lower, true, Role::metric, true,
+                "one load of a GPU's thread from the memory of the other, after the one before, by the GPU's "
+                "clock"}),
+      star("one-to-all", "bytes per second that a GPU writes to all others of its node at once"),
+      star("all-to-one", "bytes per second that all other GPUs of a node write to one at once"),
       {p2p::selftest_operation, "selftest-pair", link, {p2p::selftest_metric()}},
   };
   return all;

@@ -12,6 +12,7 @@
 #include "base/units.hpp"
 #include "run/retest.hpp"
 #include "suites/p2p/choice.hpp"
+#include "suites/p2p/star.hpp"
 #include "topology/fabric.hpp"
 #include "topology/oversubscription.hpp"
 #include "transport/ucx_communicator.hpp"
@@ -56,6 +57,17 @@ std::size_t samples_of_link(std::size_t wanted, std::size_t most, std::size_t ro
   return nodes <= max_full_nodes ? wanted : std::min(wanted, most);
 }
 
+/// What --p2p.rounds can ask for: all meetings of nodes, while their links are under a million.
+std::size_t most_rounds(const Spec& spec, const Topology& topology, std::size_t usual) {
+  constexpr std::size_t most_links = 1'000'000;
+  const std::size_t nodes = topology.nodes.size(), ranks = topology.ranks.size();
+  if (spec.scope != Scope::cross || !spec.nic.empty() || !spec.far.empty() || nodes <= max_full_nodes)
+    return usual;
+  return std::max(usual, std::min(nodes + nodes % 2 - 1, most_links / ranks));
+}
+
+}  // namespace
+
 std::string why_not(Scope scope, const std::string& transport, const Topology& topology) {
   if (!topology.measures_gpus()) {
     if (transport == "nccl") return "NCCL is for GPUs, and none is measured";
@@ -66,8 +78,6 @@ std::string why_not(Scope scope, const std::string& transport, const Topology& t
   if (scope == Scope::cross && topology.nodes.size() < 2) return "one node has no other node to measure with";
   return "";
 }
-
-}  // namespace
 
 Schedule schedule_of(const Spec& spec, const Topology& topology, const RandomStream& random,
                      std::size_t max_rounds) {
@@ -106,15 +116,16 @@ Shape make_shape(const Spec& spec, std::uint64_t memory_bytes, double link_rate)
   constexpr double batch_s = 5e-3;
   constexpr std::size_t most_bytes = 4096 * mib, most_messages = 128;
   const auto bytes = static_cast<double>(spec.bytes);
-  const double wanted = spec.isolated ? 0
-                                      : std::min({std::ceil(batch_s * link_rate / bytes),
-                                                  std::floor(most_bytes / bytes), 1.0 * most_messages});
+  const bool single = spec.isolated || spec.mode == Mode::chase;
+  const double wanted = single ? 0
+                               : std::min({std::ceil(batch_s * link_rate / bytes),
+                                           std::floor(most_bytes / bytes), 1.0 * most_messages});
   for (auto slots = static_cast<std::size_t>(wanted); shape.slots > 0 && slots > shape.slots; --slots) {
     Shape longer = shape;
     longer.slots = slots;
     if (longer.arena_bytes() <= memory_bytes) shape = longer;
   }
-  shape.repetitions = spec.isolated ? 1 : shape.slots;
+  shape.repetitions = single ? std::min<std::size_t>(1, shape.slots) : shape.slots;
   return shape;
 }
 
@@ -132,14 +143,15 @@ Timing make_timing(const Spec& spec, const Shape& shape, const Config& config, c
                          std::max(assumed_bytes_per_s, link_rate_of(spec, topology) / 8);
   // A warm-up batch and two samples in each direction.
   const double least_round_s = slow * (assumed_round_s + 2 * 3 * batch_s);
-  const double wanted_round_s = std::max(least_round_s, spec.mode == Mode::latency || spec.mode == Mode::rate
-                                                            ? level.round_latency_s
-                                                            : level.round_bandwidth_s);
+  const bool moves_little = spec.mode == Mode::latency || spec.mode == Mode::rate || spec.mode == Mode::chase;
+  const double wanted_round_s =
+      std::max(least_round_s, moves_little ? level.round_latency_s : level.round_bandwidth_s);
 
   Timing timing;
   timing.rounds = all_rounds;
   if (wanted_rounds > 0)
-    timing.rounds = std::min(timing.rounds, static_cast<std::size_t>(wanted_rounds));
+    timing.rounds =
+        std::min(most_rounds(spec, topology, all_rounds), static_cast<std::size_t>(wanted_rounds));
   else
     timing.rounds = std::min(
         timing.rounds, static_cast<std::size_t>(std::max(1.0, std::floor(level.case_s / least_round_s))));
@@ -208,6 +220,7 @@ std::string title_of(const Spec& spec) {
       case Mode::bi: return "bandwidth both ways";
       case Mode::put_bi: return "bandwidth by put, both ways";
       case Mode::get_bi: return "bandwidth by get, both ways";
+      case Mode::chase: return "latency of dependent loads";
       default: return std::string("bandwidth by ") + to_string(spec.mode);
     }
   };
@@ -258,7 +271,8 @@ LinkUse use_of(const Spec& spec) {
 
 GpuBound bound_of(const Spec& spec, const Topology& topology) {
   constexpr std::size_t least = 4 * mib;
-  const bool counted = spec.mode != Mode::latency && spec.mode != Mode::rate && spec.bytes >= least;
+  const bool counted = spec.mode != Mode::latency && spec.mode != Mode::rate && spec.mode != Mode::chase &&
+                       spec.bytes >= least;
   const bool cross = spec.scope == Scope::cross;
   const bool from_gpu =
       spec.transport == "nccl" || copies_between_peers(spec.transport) || (cross && spec.transport == "mpi");
@@ -316,6 +330,7 @@ std::vector<Case> plan_cases(const PlanInput& input) {
     }
     cases.push_back(std::move(c));
   }
+  for (Case& c : plan_stars(input)) cases.push_back(std::move(c));
   return cases;
 }
 

@@ -51,6 +51,9 @@ GpuBound bound_of(const Spec& spec, const Topology& topology);
 LinkUse use_of(const Spec& spec);
 inline constexpr std::size_t judged_bytes = 64 * 1024 * 1024;  ///< smaller messages do not fill a link
 
+/// Why a topology has no cases of a scope and transport; empty where it has.
+std::string why_not(Scope scope, const std::string& transport, const Topology& topology);
+
 std::vector<Case> plan_cases(const PlanInput& input);
 Shape shape_of(const Case& c);
 

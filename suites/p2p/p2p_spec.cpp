@@ -11,6 +11,7 @@
 namespace assay::p2p {
 namespace {
 
+constexpr std::size_t chase_bytes = mib;         ///< 16,384 loads: some 15 ms between GPUs (an estimate)
 constexpr std::size_t most_nic_bytes = 4 * mib;  ///< of a message whose bandwidth over one NIC is measured
 
 /// As it may stand in the name of a case: "mlx5_0:1" is "mlx5_0.1".
@@ -44,6 +45,7 @@ const char* to_string(Mode mode) noexcept {
     case Mode::get: return "get";
     case Mode::put_bi: return "put-bi";
     case Mode::get_bi: return "get-bi";
+    case Mode::chase: return "chase";
   }
   return "";
 }
@@ -52,8 +54,8 @@ const char* to_string(Scope scope) noexcept {
 }
 
 Mode mode_from(const std::string& text) {
-  for (const Mode mode :
-       {Mode::latency, Mode::uni, Mode::bi, Mode::rate, Mode::put, Mode::get, Mode::put_bi, Mode::get_bi})
+  for (const Mode mode : {Mode::latency, Mode::uni, Mode::bi, Mode::rate, Mode::put, Mode::get, Mode::put_bi,
+                          Mode::get_bi, Mode::chase})
     if (text == to_string(mode)) return mode;
   throw Error(ErrorKind::internal, "p2p: no mode '" + text + "'");
 }
@@ -65,7 +67,7 @@ Scope scope_from(const std::string& text) {
 }
 
 std::string Spec::name() const {
-  const std::string operation = mode == Mode::latency || mode == Mode::rate
+  const std::string operation = mode == Mode::latency || mode == Mode::rate || mode == Mode::chase
                                     ? to_string(mode)
                                     : std::string("bandwidth-") + to_string(mode);
   return operation + "-" + std::to_string(bytes) + "-" + to_string(scope) + "-" + transport +
@@ -140,6 +142,9 @@ class SpecList {
         if (copies_between_peers(transport) && wants(mode) && in_scope(Scope::node) &&
             (one_sided || mode == Mode::put || mode == Mode::get))
           all_.push_back({mode, Scope::node, transport, sizes_.back(), false, false});
+    if (std::ranges::count(transports_, "cuda-sm") > 0 && wants(Mode::chase) && in_scope(Scope::node) &&
+        one_sided)
+      all_.push_back({Mode::chase, Scope::node, "cuda-sm", chase_bytes, false, false});
   }
 
   void add_nics() {

@@ -6,10 +6,12 @@
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
+#include "kernels/chase.hpp"
 #include "suite/gpu_bound.hpp"
 #include "suites/p2p/carrier.hpp"
 #include "suites/p2p/p2p_metrics.hpp"
 #include "suites/p2p/p2p_plan.hpp"
+#include "suites/p2p/star.hpp"
 #include "workload/pair_selftest.hpp"
 #include "workload/payload_error.hpp"
 
@@ -19,7 +21,9 @@ namespace {
 using p2p::Mode;
 
 const char* metric_of(Mode mode) {
-  return mode == Mode::latency ? "latency" : mode == Mode::rate ? "message_rate" : "bandwidth";
+  return mode == Mode::latency || mode == Mode::chase ? "latency"
+         : mode == Mode::rate                         ? "message_rate"
+                                                      : "bandwidth";
 }
 
 /// `repeated`: a link may be in several rounds, then each sample says in which it was taken.
@@ -59,6 +63,8 @@ CaseRecord::Row& row_of(const p2p::Spec& spec, int peer, Context& context) {
 double value_of(Mode mode, const Portion& batch, double seconds) {
   const auto k = static_cast<double>(batch.repetitions);
   if (mode == Mode::latency) return seconds / (2 * k);
+  if (mode == Mode::chase)
+    return seconds / (k * static_cast<double>(batch.bytes / kernels::chase_node_bytes));
   return mode == Mode::rate ? k / seconds : k * static_cast<double>(batch.bytes) / seconds;
 }
 
@@ -86,20 +92,6 @@ void report_series(const p2p::Spec& spec, const p2p::Shape& shape, const p2p::Se
   payload.front() += series.payload;
   for (const double start : series.start_s) row.t.push_back(context.since_start(start));
   row.block.insert(row.block.end(), series.block.begin(), series.block.end());
-}
-
-/// The receiver says what it got wrong, under its own device: the sender is named by the event.
-void report_wrong(const std::vector<p2p::PayloadError>& wrong, Context& context) {
-  std::map<int, std::uint64_t> words_from;
-  for (const auto& bad : wrong) {
-    p2p::record_payload_error(bad, context);
-    words_from[bad.source] += bad.count;
-  }
-  for (const auto& [source, words] : words_from)
-    context.record.event("miscompare",
-                         std::to_string(words) + " wrong 8-byte words in messages from " +
-                             context.entities.name(context.entities.device_of_rank(source)),
-                         context.device_entity);
 }
 
 /// What of a path is not on the NICs of a case: "tcp/eth1" of "tcp/eth0+tcp/eth1" for eth0. Nothing where the
@@ -145,6 +137,8 @@ void run_pairs(const Case& c, Context& context) {
   Communicator& comm = spec.scope == p2p::Scope::cross ? context.world : context.node;
   declare_metric(spec, context.retest != nullptr, p2p::bound_of(spec, context.topology), context.record);
   const p2p::Carrier carrier(spec, shape, schedule, comm, context);
+  if (spec.mode == Mode::chase && carrier.remote() == nullptr)
+    return context.record.set_state(results::CaseState::skip, "no access between the GPUs of a node");
 
   p2p::Exchange exchange(carrier.comm(), carrier.payload_buffer(), context.random.key(), shape,
                          context.sampling(c.seconds).fault, carrier.remote());
@@ -180,7 +174,7 @@ void run_pairs(const Case& c, Context& context) {
   if (const std::string astray = beside(spec, path); !astray.empty())
     context.record.set_state(results::CaseState::error,
                              "messages that " + spec.nic + " alone should carry took " + astray);
-  report_wrong(exchange.wrong(), context);
+  p2p::report_wrong(exchange.wrong(), context);
   const p2p::Times& times = exchange.times();
   context.record.add_time(times.warmup_s, times.timed_s, times.verify_s);
   if (done < schedule.size()) tell_cut_short(schedule, done, context);
@@ -193,22 +187,27 @@ std::vector<OptionSpec> P2pSuite::options() const {
   std::vector<OptionSpec> specs(8);
   specs[0] = {"p2p.sizes", OptionKind::list, "", "message sizes of the bandwidth cases (default by level)",
               {},          "SIZES"};
-  specs[1] = {"p2p.modes",
-              OptionKind::choices,
-              "latency,rate,uni,bi,put,get,put-bi,get-bi",
-              "what to measure (put and get: one-sided, over UCX and between GPUs; put-bi, get-bi: both GPUs "
-              "at once)",
-              {"latency", "rate", "uni", "bi", "put", "get", "put-bi", "get-bi"},
-              "MODES"};
+  specs[1] = {
+      "p2p.modes",
+      OptionKind::choices,
+      "latency,rate,uni,bi,put,get,put-bi,get-bi,chase,one-to-all,all-to-one",
+      "what to measure (put and get: one-sided, over UCX and between GPUs; put-bi, get-bi: both GPUs "
+      "at once; chase: loads of one GPU from the other's memory, each after the one before)",
+      {"latency", "rate", "uni", "bi", "put", "get", "put-bi", "get-bi", "chase", "one-to-all", "all-to-one"},
+      "MODES"};
   specs[2] = {"p2p.scopes",
               OptionKind::choices,
               "node,cross,loopback",
               "pairs inside nodes, across nodes, each NIC with itself",
               {"node", "cross", "loopback"},
               "SCOPES"};
-  specs[3] = {"p2p.rounds", OptionKind::integer,
-              "0",          "rounds of disjoint pairs per case at most (0: by level)",
-              {},           "N"};
+  specs[3] = {"p2p.rounds",
+              OptionKind::integer,
+              "0",
+              "rounds of disjoint pairs per case; across more than 64 nodes up to all "
+              "meetings of two nodes (0: by level)",
+              {},
+              "N"};
   specs[4] = {"p2p.transport",
               OptionKind::choices,
               "",
@@ -242,7 +241,7 @@ std::vector<Case> P2pSuite::plan(const PlanInput& input) const { return p2p::pla
 std::vector<Pairing> P2pSuite::pairings(const Case& c, const PlanInput& input,
                                         const EntityTable& entities) const {
   std::vector<Pairing> all;
-  if (c.operation == p2p::selftest_operation) return all;
+  if (c.operation == p2p::selftest_operation || p2p::is_star(c)) return all;
   const p2p::Spec spec = p2p::spec_of(c);
   const p2p::Timing timing = p2p::make_timing(spec, p2p::shape_of(c), input.config, input.topology);
   const auto schedule =
@@ -257,6 +256,8 @@ std::vector<Pairing> P2pSuite::pairings(const Case& c, const PlanInput& input,
 void P2pSuite::run(const Case& c, Context& context) {
   if (c.operation == p2p::selftest_operation)
     p2p::run_pair_selftest(c, context);
+  else if (p2p::is_star(c))
+    p2p::run_star(c, context);
   else
     run_pairs(c, context);
 }

@@ -163,9 +163,16 @@ Schedule node_matchings(std::size_t nodes, const RandomStream& random, std::size
   std::vector<int> indices(nodes);
   for (std::size_t i = 0; i < nodes; ++i) indices[i] = static_cast<int>(i);
   // Up to 64 nodes every two meet, unless the level is too short for it.
-  const bool cut =
-      nodes > max_full_nodes ||
-      max_rounds < std::min(nodes + nodes % 2 - 1, sampled_rounds + sampled_near_rounds + std::size_t{1});
+  const std::size_t meetings = nodes + nodes % 2 - 1;
+  if (nodes > max_full_nodes && max_rounds > sampled_rounds + sampled_near_rounds && max_rounds <= meetings) {
+    const auto players = shuffled(indices, random.child("nodes"));
+    const auto order = random.child("rounds").permutation(meetings);
+    Schedule rounds;
+    for (std::size_t r = 0; r < max_rounds; ++r) rounds.push_back(circle_round(players, order[r]));
+    return rounds;
+  }
+  const bool cut = nodes > max_full_nodes ||
+                   max_rounds < std::min(meetings, sampled_rounds + sampled_near_rounds + std::size_t{1});
   if (cut && leaves_known(leaves, nodes)) return leaf_matchings(indices, leaves, random);
   if (nodes <= max_full_nodes) return shuffled(tournament(indices), random.child("rounds"));
   // Rounds of one tournament share no pair, so every node meets 8 different partners. Only the drawn rounds

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""assay on GPUs, without one: the program itself, linked with a CUDA that runs kernels on the host (tests/emulation)."""
+"""assay on GPUs, without one: devices, products, memory, burns."""
 
 import json
 import os
@@ -8,6 +8,7 @@ import re
 import statistics
 import subprocess
 
+import emulated
 import fake_gpus
 import harness
 
@@ -15,27 +16,7 @@ import harness
 GEMM = ["run", "--device", "cuda", "--suites", "gemm", "--gemm.sizes", "64", "--quiet", "--out", "r.h5"]
 
 
-class Emulated(harness.CliTest):
-    def setUp(self):
-        super().setUp()
-        two = self.write("gpus.json", json.dumps(fake_gpus.small()))
-        self.env = {"ASSAY_FAKE_GPUS": str(two), "ASSAY_NVML_LIBRARY": "/nonexistent"}
-
-    def run_on(self, ranks, *args, env=None):
-        return self.mpirun(ranks, *args, env={**self.env, **(env or {})})
-
-    def open(self):
-        import h5py
-        return h5py.File(self.dir / "r.h5")
-
-    def device_names(self, file):
-        return [name.decode() for name, kind in zip(file["entities/name"][:], file["entities/kind"][:]) if kind == b"device"]
-
-    def miscompares(self, file):
-        names = [n.decode() for n in file["entities/name"][:]]
-        return [(case.decode(), names[entity].split("/")[-1], int(index), int(xor)) for case, entity, index, xor in zip(
-            *(file["errors"][c][:] for c in ("case", "entity", "index", "xor")))]
-
+class Emulated(emulated.EmulatedTest):
     def test_list_names_the_gpus(self):
         self.assertRegex(self.assay("list", "devices", env=self.env).stdout, r"cuda +built: .*2 GPUs[\s\S]*0000:17:00.0")
         none = self.write("none.json", json.dumps({"driver": "580.0", "nodes": {"*": []}}))
@@ -90,7 +71,9 @@ class Emulated(harness.CliTest):
         self.assertRegex(" ".join(result.stdout.split()), r"/nonexistent/libcublasLt.so.* [1-9]\d* cases")
         with self.open() as file:
             states = {suite: {str(case.attrs["state"]).strip("b'") for case in file["cases"][suite].values()} for suite in file["cases"]}
-        self.assertEqual(states, {"memory": {"pass"}})
+        self.assertEqual(set(states), {"memory"})
+        self.assertIn("pass", states["memory"])
+        self.assertLessEqual(states["memory"], {"pass", "skip"}, "a busy machine may lack the time for all")
         alone = self.run_on(1, "run", "--device", "cuda", "--level", "smoke", "--suites", "memory", *memory, env=without)
         self.assert_code(alone, 0)
         # Where others have it, the GPU without it is named and left out.
@@ -132,41 +115,6 @@ class Emulated(harness.CliTest):
         for column in places:
             self.assertTrue(column and min(column) >= 0 and max(column) < 32, f"multiprocessors, warps and lanes: {places}")
         self.assertEqual({(gpu, xor) for _, gpu, _, xor in found}, {("gpu0", 1 << 17)})
-
-    def test_links_and_sums_between_gpus(self):
-        args = ["run", "--device", "cuda", "--level", "smoke", "--quiet", "--out", "r.h5"]
-        result = self.run_on(2, *args, "--suites", "p2p", "--p2p.transport", "nccl,cuda,cuda-sm,mpi")
-        self.assertIn(result.returncode, (0, 3), result.stderr + result.stdout)
-        with self.open() as file:
-            states = {name: str(c.attrs["state"]).strip("b'") for name, c in file["cases/p2p"].items()}
-            for transport in ("nccl", "cuda", "cuda-sm", "mpi"):
-                self.assertIn("pass", [state for name, state in states.items() if name.endswith("-" + transport)], f"{transport}: {states}")
-            self.assertLessEqual(set(states.values()), {"pass", "skip"}, "a busy machine has no time left for the last ones")
-        (self.dir / "r.h5").unlink()
-        result = self.run_on(2, *args, "--suites", "allreduce,train", "--inject", "bitflip:target=allreduce,rank=1,case=*nccl*,word=5,bit=20")
-        self.assert_code(result, 2)
-        with self.open() as file:
-            self.assertEqual({gpu for _, gpu, _, _ in self.miscompares(file)}, {"gpu1"})
-            self.assertTrue(all("nccl" in case for case, *_ in self.miscompares(file)))
-            self.assertEqual({str(c.attrs["state"]).strip("b'") for c in file["cases/train"].values()}, {"pass"})
-
-    def test_copies_both_ways_at_once_are_checked_where_they_arrive(self):
-        """What is written is wrong at the other GPU, what is read at the own one."""
-        put, get = "bandwidth-put-bi-65536-node-cuda", "bandwidth-get-bi-65536-node-cuda-sm"
-        result = self.run_on(2, "run", "--device", "cuda", "--level", "smoke", "--quiet", "--out", "r.h5", "--suites", "p2p", "--p2p.transport", "cuda,cuda-sm",
-                             "--p2p.modes", "put-bi,get-bi", "--p2p.sizes", "65536",
-                             *[f for case in (put, get) for f in ("--inject", f"bitflip:target=message,rank=1,case={case},word=5,bit=20")])
-        self.assert_code(result, 2)
-        with self.open() as file:
-            cases = {name: case for name, case in file["cases/p2p"].items() if name.startswith("bandwidth")}
-            states = {name: str(case.attrs["state"]).strip("b'") for name, case in cases.items()}
-            self.assertEqual(len(states), 4)
-            self.assertEqual({name for name, state in states.items() if state == "fail"}, {put, get}, states)
-            self.assertLessEqual(set(states.values()) - {"fail"}, {"pass"})
-            self.assertEqual({(case.removeprefix("p2p/"), gpu, xor) for case, gpu, _, xor in self.miscompares(file)}, {(put, "gpu0", 1 << 20), (get, "gpu1", 1 << 20)})
-            for name, case in cases.items():
-                self.assertEqual(case["parameters"].attrs["path"], "cuda/sm" if name.endswith("sm") else "cuda/ce")
-                self.assertEqual(len(case["bandwidth"]), 2, "a row for each direction")
 
     def test_an_emulation_is_planned_at_its_own_speed(self):
         result = self.run_on(1, "plan", "--device", "cuda", "--suites", "memory", "--level", "quick", "--memory.patterns", "walking-32")
@@ -300,25 +248,6 @@ class Emulated(harness.CliTest):
                     self.assertLess(max(shares), 0.6)
                     self.assertRegex(said, "(FAIL|WARN) vm/gpu0: memory/h2d.* physical floor")
                 self.assertIn("% of PCIe generation x lanes", said)
-
-    def test_links_between_gpus_are_held_against_their_number_and_rate(self):
-        gpus = fake_gpus.small()
-        for gpu in gpus["nodes"]["*"]:
-            gpu["nvlink"] = {"links": 18, "up": 17, "speed_mb_s": 26562}
-        path = self.write("linked.json", json.dumps(gpus))
-        result = self.run_on(2, "run", "--device", "cuda", "--suites", "p2p,allreduce", "--p2p.transport", "cuda", "--p2p.modes", "put,put-bi", "--p2p.sizes", "64MiB",
-                             "--allreduce.scopes", "node", "--allreduce.sizes", "16MiB", "--level", "smoke", "--out", "r.h5",
-                             env={"ASSAY_FAKE_GPUS": str(path), "ASSAY_NVML_LIBRARY": os.environ["ASSAY_FAKE_NVML"]})
-        said = " ".join(result.stdout.split())
-        for way, case in [("put", "put-6"), ("put, both ways", "put-bi")]:
-            self.assertRegex(said, f"bandwidth by {way}, 64 MiB, inside nodes, cuda: .*% of NVLinks up x rate")
-            self.assertRegex(said, f"(FAIL|WARN) vm/gpu.>vm/gpu.: p2p/bandwidth-{case}.* physical floor 270.9 GB/s")
-        with self.open() as file:
-            collective = file["cases/allreduce/allreduce-node-16777216-nccl"]
-            share = collective["bound_share"][:] * 17 * 26.562e9 / [statistics.median(row) for row in collective["busbw"][:]]
-            for value in share:
-                self.assertAlmostEqual(value, 1, places=2)
-            self.assertEqual(set(file["inventory/device/nvlink_rate_bytes_per_s"][:2]), {26.562e9})
 
     def test_products_have_a_price_in_clocks_and_watts(self):
         result = self.run_on(1, *GEMM, "--gemm.dtypes", "bf16", "--gemm.modes", "together", "--gemm.sustained", "3s", "--level", "quick", env=self.with_energy())

@@ -49,6 +49,7 @@ struct State {
   Stream default_stream;
   std::set<Stream*> streams;
   std::vector<std::unique_ptr<Event>> ended;
+  std::map<void*, std::size_t> mapped;  ///< memory of the host that kernels may use
 };
 State& state() {
   static State s;
@@ -220,14 +221,28 @@ cudaError_t cudaFreeHost(void* p) {
   std::free(p);
   return cudaSuccess;
 }
-cudaError_t cudaHostRegister(void*, std::size_t, unsigned) { return cudaSuccess; }
-cudaError_t cudaHostUnregister(void*) {
-  drain_all();
+cudaError_t cudaHostRegister(void* p, std::size_t bytes, unsigned flags) {
+  const Lock lock(state().mutex);
+  if ((flags & cudaHostRegisterMapped) != 0) state().mapped[p] = bytes;
   return cudaSuccess;
+}
+cudaError_t cudaHostUnregister(void* p) {
+  const Lock lock(state().mutex);
+  drain_all();
+  state().mapped.erase(p);
+  return cudaSuccess;
+}
+cudaError_t cudaHostGetDevicePointer(void** seen, void* p, unsigned) {
+  const Lock lock(state().mutex);
+  *seen = p;
+  return state().mapped.contains(p) ? cudaSuccess : keep(cudaErrorInvalidValue);
 }
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind,
                             cudaStream_t stream) {
-  enqueue(stream, [=] { std::memcpy(to, from, bytes); });
+  enqueue(stream, [=] {
+    std::memcpy(to, from, bytes);
+    counts().copied += bytes;
+  });
   return cudaSuccess;
 }
 cudaError_t cudaMemcpyPeerAsync(void* to, int, const void* from, int, std::size_t bytes,

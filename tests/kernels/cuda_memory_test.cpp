@@ -108,7 +108,10 @@ TEST_F(CudaMemory, OnChipTestsRunOnAllMultiprocessors) {
   }
 }
 
-TEST_F(CudaMemory, CopiesGoBothWaysAtOnce) {
+class CudaCopies : public CudaMemory, public testing::WithParamInterface<CopyBy> {};
+INSTANTIATE_TEST_SUITE_P(By, CudaCopies, testing::Values(CopyBy::engine, CopyBy::threads));
+
+TEST_P(CudaCopies, GoBothWaysAtOnceAndInside) {
   MemoryOps* ops = device->memory_ops();
   const std::size_t n = 300'000;
   auto* host = static_cast<std::byte*>(ops->host_buffer(-1, 2 * n));
@@ -116,9 +119,12 @@ TEST_F(CudaMemory, CopiesGoBothWaysAtOnce) {
   kernels::host::payload_fill(down, host, n);
   device->payload_fill(up, at<std::byte>(n), n);
   device->synchronize();
-  ops->start_copy(CopyWay::to_device, at<std::byte>(), host, n);
-  ops->start_copy(CopyWay::to_host, host + n, at<std::byte>(n), n);
+  ops->start_copy(CopyWay::to_device, GetParam(), at<std::byte>(), host, n);
+  ops->start_copy(CopyWay::to_host, GetParam(), host + n, at<std::byte>(n), n);
   ops->finish_copies();
+  ops->start_copy(CopyWay::inside, GetParam(), at<std::byte>(2 * n), at<std::byte>(), n);
+  ops->finish_copies();
+  EXPECT_EQ(device->payload_check(down, at<std::byte>(2 * n), n).count, 0u);
   EXPECT_EQ(device->payload_check(down, at<std::byte>(), n).count, 0u);
   EXPECT_EQ(kernels::host::payload_check(up, host + n, n).count, 0u);
 }

@@ -3,6 +3,7 @@
 // lines. Times are for GPUs to say; these are what they follow from.
 #include <gtest/gtest.h>
 
+#include "device/memory_ops.hpp"
 #include "emulation/traffic.hpp"
 #include "suites/memory/layout.hpp"
 #include "suites/memory/stream_data.hpp"
@@ -25,6 +26,7 @@ emulation::Counts cost_of(Work&& work) {
   cost.waits -= before.waits;
   cost.sleeps -= before.sleeps;
   cost.atomics -= before.atomics;
+  cost.copied -= before.copied;
   cost.loaded -= before.loaded;
   cost.stored -= before.stored;
   cost.straddling -= before.straddling;
@@ -82,6 +84,33 @@ TEST(EmulatedCosts, ABatchOfProductsIsCheckedWithOneCopyAndSparsePoison) {
   EXPECT_EQ(cost.loaded, products * layout.result_bytes);
   EXPECT_LT(cost.stored, products * layout.result_bytes / 100);
   EXPECT_GT(cost.stored, 0u);
+}
+
+TEST(EmulatedCosts, CopiesAreMadeByWhatTheyAreNamedAfter) {
+  const std::unique_ptr<Device> device = train::first_gpu();
+  constexpr std::size_t bytes = 1 << 20;
+  device->reserve(2 * bytes);
+  MemoryOps& ops = *device->memory_ops();
+  std::byte *host = static_cast<std::byte*>(ops.host_buffer(-1, 2 * bytes)), *memory = device->arena().data();
+  const struct {
+    CopyWay way;
+    std::byte *to, *from;
+  } copies[] = {{CopyWay::to_device, memory, host},
+                {CopyWay::to_host, host + bytes, memory},
+                {CopyWay::inside, memory + bytes, memory}};
+  for (const auto& copy : copies)
+    for (const CopyBy by : {CopyBy::engine, CopyBy::threads}) {
+      const bool threads = by == CopyBy::threads;
+      const emulation::Counts cost = cost_of([&] {
+        ops.start_copy(copy.way, by, copy.to, copy.from, bytes);
+        ops.finish_copies();
+      });
+      EXPECT_EQ(cost.launches, threads ? 1u : 0u);
+      EXPECT_EQ(cost.copied, threads ? 0 : bytes);
+      EXPECT_EQ(cost.loaded, threads ? bytes : 0) << "with 16 bytes at a time";
+      EXPECT_EQ(cost.straddling, 0u);
+      EXPECT_EQ(cost.waits, 2u);
+    }
 }
 
 TEST(EmulatedCosts, SecondStreamsSleepWhileTheyWait) {

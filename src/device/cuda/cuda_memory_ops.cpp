@@ -18,6 +18,7 @@
 
 #include "base/error.hpp"
 #include "base/system.hpp"
+#include "kernels/copy.hpp"
 #include "kernels/onchip.hpp"
 
 namespace assay::cuda {
@@ -180,21 +181,36 @@ void* CudaMemoryOps::host_buffer(int numa, std::size_t bytes) {
     throw Error(ErrorKind::resource, "host memory cannot be bound to NUMA domain " + std::to_string(numa) +
                                          ": " + std::strerror(refused));
   }
-  const cudaError_t error = cudaHostRegister(memory, bytes, cudaHostRegisterPortable);
+  const cudaError_t error =
+      cudaHostRegister(memory, bytes, cudaHostRegisterPortable | cudaHostRegisterMapped);
   if (error != cudaSuccess) munmap(memory, bytes);
   check(error, "cudaHostRegister");
-  return host_ = memory;
+  host_ = memory;
+  void* seen = nullptr;
+  check(cudaHostGetDevicePointer(&seen, memory, 0), "cudaHostGetDevicePointer");
+  host_by_threads_ = static_cast<std::byte*>(seen);
+  return memory;
 }
 
-void CudaMemoryOps::start_copy(CopyWay way, void* to, const void* from, std::size_t bytes) {
-  check(cudaMemcpyAsync(to, from, bytes,
-                        way == CopyWay::to_device ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost,
-                        copies_[way == CopyWay::to_device ? 0 : 1]),
-        "cudaMemcpy");
+template <typename T>
+T* CudaMemoryOps::as_threads_see(T* p) const noexcept {
+  const auto at = reinterpret_cast<std::uintptr_t>(p) - reinterpret_cast<std::uintptr_t>(host_);
+  return host_ != nullptr && at < host_bytes_ ? host_by_threads_ + at : p;
+}
+
+void CudaMemoryOps::start_copy(CopyWay way, CopyBy by, void* to, const void* from, std::size_t bytes) {
+  cudaStream_t stream = copies_[way == CopyWay::to_host ? 1 : 0];
+  if (by == CopyBy::threads) {
+    kernels::cuda::copy(as_threads_see(to), as_threads_see(from), bytes, stream);
+    return check_launch("a copy by threads");
+  }
+  constexpr cudaMemcpyKind kinds[] = {cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost,
+                                      cudaMemcpyDeviceToDevice};
+  check(cudaMemcpyAsync(to, from, bytes, kinds[static_cast<int>(way)], stream), "cudaMemcpy");
 }
 
 void CudaMemoryOps::finish_copies() {
-  for (cudaStream_t copies : copies_) check(cudaStreamSynchronize(copies), "a copy between host and GPU");
+  for (cudaStream_t copies : copies_) check(cudaStreamSynchronize(copies), "a copy");
 }
 
 }  // namespace assay::cuda

@@ -24,19 +24,22 @@ class CudaMemoryOps final : public MemoryOps {
   OnChipResult on_chip(OnChip test, std::uint64_t key) override;
   void* host_buffer(int numa, std::size_t bytes) override;
   std::string host_buffer_way() const override { return host_way_; }
-  void start_copy(CopyWay way, void* to, const void* from, std::size_t bytes) override;
+  void start_copy(CopyWay way, CopyBy by, void* to, const void* from, std::size_t bytes) override;
   void finish_copies() override;
 
  private:
   std::uint64_t run_once(OnChip test, std::uint64_t key, kernels::DeviceErrors* errors,
                          std::uint32_t* visited);
   void release() noexcept;
+  template <typename T>
+  T* as_threads_see(T* p) const noexcept;
 
   const cudaDeviceProp& properties_;
   cudaStream_t stream_;          ///< of the device
-  cudaStream_t copies_[2] = {};  ///< by CopyWay
+  cudaStream_t copies_[2] = {};  ///< to the device or inside it, and to the host
   Buffer region_, errors_;
   void* host_ = nullptr;
+  std::byte* host_by_threads_ = nullptr;  ///< its address for kernels
   std::size_t host_bytes_ = 0;
   const char* host_way_ = "";
 };

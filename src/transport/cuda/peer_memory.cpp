@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/clock.hpp"
+#include "kernels/chase.hpp"
 #include "kernels/copy.hpp"
 
 namespace assay::cuda {
@@ -14,7 +15,7 @@ CudaPeerMemory::CudaPeerMemory(Device& device, CopyEngine engine, const GpuSetti
     : device_(device), engine_(engine), settings_(settings) {}
 
 CudaPeerMemory::~CudaPeerMemory() {
-  cudaStreamSynchronize(stream_.get());
+  for (const auto& [rank, stream] : streams_) cudaStreamSynchronize(stream.get());
   for (const auto& [rank, memory] : opened_) cudaIpcCloseMemHandle(memory);
 }
 
@@ -65,11 +66,38 @@ std::byte* CudaPeerMemory::at(int peer) const {
   return static_cast<std::byte*>(found->second);
 }
 
-void CudaPeerMemory::copy(void* to, const void* from, std::size_t bytes) {
+void CudaPeerMemory::copy(void* to, const void* from, std::size_t bytes, int peer) {
+  cudaStream_t stream = streams_[peer].get();
   if (engine_ == CopyEngine::dma)
-    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream_.get()), "cudaMemcpyAsync");
+    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream), "cudaMemcpyAsync");
   else
-    kernels::cuda::copy(to, from, bytes, stream_.get());
+    kernels::cuda::copy(to, from, bytes, stream);
+}
+
+void CudaPeerMemory::make_chain(std::size_t offset, std::size_t bytes, std::uint64_t key) {
+  kernels::cuda::chase_build(device_.arena().data() + offset, bytes, key, streams_[me_].get());
+  complete(me_);
+}
+
+RemoteWalk CudaPeerMemory::walk_chain(int peer, std::size_t offset, std::size_t bytes, std::uint64_t key) {
+  struct Found {
+    kernels::ChaseEnd end;
+    double elapsed_ns;
+  } found{};
+  if (!walked_) walked_.emplace(sizeof found);
+  auto* result = static_cast<Found*>(walked_->data());
+  cudaStream_t stream = streams_[peer].get();
+  const std::byte* chain = at(peer) + offset;
+  const auto fetch = [&](void* to, const void* from, std::size_t size) {
+    check(cudaMemcpyAsync(to, from, size, cudaMemcpyDefault, stream), "cudaMemcpyAsync");
+    complete(peer);
+  };
+  kernels::cuda::chase_walk(chain, bytes, key, 0, bytes / kernels::chase_node_bytes, &result->end,
+                            &result->elapsed_ns, stream);
+  fetch(&found, result, sizeof found);
+  RemoteWalk walk{1e-9 * found.elapsed_ns, found.end.node, found.end.intact, {}};
+  if (!walk.intact) fetch(walk.words, chain + walk.node * kernels::chase_node_bytes, sizeof walk.words);
+  return walk;
 }
 
 void CudaPeerMemory::complete(int peer) {
@@ -78,7 +106,7 @@ void CudaPeerMemory::complete(int peer) {
   const supervisor::InCall inside(settings_.heartbeat != nullptr ? *settings_.heartbeat : nobody,
                                   supervisor::Call::wait, peer);
   for (;;) {
-    const cudaError_t state = cudaStreamQuery(stream_.get());
+    const cudaError_t state = cudaStreamQuery(streams_[peer].get());
     if (state == cudaSuccess) return;
     if (state != cudaErrorNotReady) check(state, "a copy between GPUs");
     if (now_s() > settings_.deadline_s)

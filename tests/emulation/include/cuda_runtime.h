@@ -77,7 +77,7 @@ using cudaStream_t = emulation::Stream*;
 using cudaEvent_t = emulation::Event*;
 inline constexpr unsigned cudaStreamNonBlocking = 1, cudaEventDefault = 0, cudaEventDisableTiming = 2,
                           cudaEventBlockingSync = 1, cudaHostAllocDefault = 0, cudaHostAllocPortable = 1,
-                          cudaHostAllocMapped = 2, cudaHostRegisterPortable = 1,
+                          cudaHostAllocMapped = 2, cudaHostRegisterPortable = 1, cudaHostRegisterMapped = 2,
                           cudaIpcMemLazyEnablePeerAccess = 1;
 
 extern "C" {
@@ -97,6 +97,7 @@ cudaError_t cudaHostAlloc(void**, std::size_t, unsigned);
 cudaError_t cudaFreeHost(void*);
 cudaError_t cudaHostRegister(void*, std::size_t, unsigned);
 cudaError_t cudaHostUnregister(void*);
+cudaError_t cudaHostGetDevicePointer(void**, void*, unsigned);
 cudaError_t cudaMemcpy(void*, const void*, std::size_t, cudaMemcpyKind);
 cudaError_t cudaMemcpyAsync(void*, const void*, std::size_t, cudaMemcpyKind, cudaStream_t);
 cudaError_t cudaMemcpyPeerAsync(void*, int, const void*, int, std::size_t, cudaStream_t);

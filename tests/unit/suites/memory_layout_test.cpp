@@ -115,7 +115,7 @@ TEST(MemoryPlan, GpusHaveTheirOwnCasesAndRowsPerDevice) {
     }
     EXPECT_EQ(found, count);
     EXPECT_EQ(on_chip, level == Level::smoke ? 0u : 3u);
-    EXPECT_EQ(copies, level == Level::smoke ? 2u : 12u);
+    EXPECT_EQ(copies, level == Level::smoke ? 2u : level == Level::quick ? 14u : 22u);
     EXPECT_EQ(find(plan_of(level, {2, 4, 2, 8}), "onchip-l2-together"), nullptr);
   }
   // All of the memory that the plan gives is under test in patterns that are not too dear.

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "device/memory_ops.hpp"
 #include "measure/statistics.hpp"
 #include "suites/memory/fault_text.hpp"
 #include "suites/memory/layout.hpp"
@@ -199,94 +198,6 @@ TEST(MemoryRun, AWordThatChangesUnderAPatternIsLocated) {
   EXPECT_EQ(e.index, 4242u * 8);
   EXPECT_EQ(e.expected ^ e.actual, 1u << 7);
   EXPECT_EQ(b.record.rows_.at(0).values.at("errors"), std::vector<double>{1});
-}
-
-/// A GPU's memory, made of the host's.
-class FakeOps final : public MemoryOps {
- public:
-  OnChipResult result{4096, 8, {0, 1, 2, 3, 4, 5, 6, 7}, 0, {}};
-  std::function<void(void* to, std::size_t bytes)> after_copy;
-
-  OnChipResult on_chip(OnChip, std::uint64_t) override { return result; }
-  void* host_buffer(int, std::size_t bytes) override {
-    host_.resize(bytes);
-    return host_.data();
-  }
-  void start_copy(CopyWay, void* to, const void* from, std::size_t bytes) override {
-    std::memcpy(to, from, bytes);
-    if (after_copy) after_copy(to, bytes);
-  }
-  std::string host_buffer_way() const override { return "bound"; }
-  void finish_copies() override {}
-
- private:
-  std::vector<std::byte> host_;
-};
-
-Case gpu_case(const char* kind, const char* name) {
-  Case c;
-  c.suite = "memory";
-  c.operation = kind;
-  c.name = std::string(kind) + "-" + name;
-  c.seconds = 0.02;
-  c.parameters = {{"mode", "together"}, {kind, name}, {"numa", 0}, {"bytes", 1 << 16}};
-  return c;
-}
-
-TEST(MemoryRun, OnChipTestsNeedEveryMultiprocessor) {
-  FakeOps ops;
-  Bench good = bench();
-  good.device.ops = &ops;
-  good.run(suite(), gpu_case("onchip", "l1"));
-  EXPECT_EQ(good.record.state_, results::CaseState::pass) << good.record.reason_;
-  EXPECT_EQ(good.record.rows_.at(0).values.at("coverage"), std::vector<double>{1});
-  EXPECT_EQ(good.record.rows_.at(0).integers.at("visited").at(0), 0xffu);
-  ops.result.visited.pop_back();
-  Bench short_of_one = bench();
-  short_of_one.device.ops = &ops;
-  EXPECT_THROW(short_of_one.run(suite(), gpu_case("onchip", "shared")), Error);
-  EXPECT_THROW(bench().run(suite(), gpu_case("onchip", "l2")), Error) << "a device without";
-}
-
-TEST(MemoryRun, WrongOnChipWordsAreToldWithTheirPlace) {
-  FakeOps ops;
-  ops.result.errors = 5;
-  kernels::ErrorRecord record{77, 1, 3, 1};
-  record.sm = 6;
-  ops.result.first = {record};
-  Bench b = bench();
-  b.device.ops = &ops;
-  b.run(suite(), gpu_case("onchip", "l2"));
-  EXPECT_EQ(b.record.state_, results::CaseState::fail);
-  EXPECT_EQ(b.record.miscompares() % 5, 0u);
-  ASSERT_FALSE(b.record.events_.empty());
-  EXPECT_EQ(b.record.events_[0].kind, "memory-fault");
-  EXPECT_NE(b.record.events_[0].text.find("SM 6"), std::string::npos);
-  EXPECT_EQ(b.record.records_.at(0).sm, 6);
-  EXPECT_EQ(CaseRecord::deserialize(b.record.serialize()).records_.at(0).sm, 6) << "on its way between ranks";
-  EXPECT_EQ(b.record.records_.at(0).lane, -1);
-}
-
-TEST(MemoryRun, CopiesAreCheckedOnBothEnds) {
-  for (const char* way : {"h2d", "d2h", "hd-both"}) {
-    FakeOps ops;
-    Bench b = bench();
-    b.device.ops = &ops;
-    b.run(suite(), gpu_case("copy", way));
-    EXPECT_EQ(b.record.state_, results::CaseState::pass) << way << ": " << b.record.reason_;
-    for (const double v : b.record.rows_.at(0).values.at("bandwidth")) EXPECT_GT(v, 0);
-    int copies = 0;
-    ops.after_copy = [&](void* to, std::size_t bytes) {
-      if (++copies >= 3) static_cast<unsigned char*>(to)[bytes - 100] ^= 4;
-    };
-    Bench bad = bench();
-    bad.device.ops = &ops;
-    bad.run(suite(), gpu_case("copy", way));
-    EXPECT_EQ(bad.record.state_, results::CaseState::fail) << way;
-    EXPECT_GE(bad.record.miscompares(), 1u) << way;
-    ASSERT_FALSE(bad.record.events_.empty()) << way;
-    EXPECT_EQ(bad.record.events_[0].kind, "memory-fault");
-  }
 }
 
 TEST(MemoryRun, AFaultIsToldByItsKind) {

@@ -102,6 +102,30 @@ TEST(LinkBounds, PairsOfANodeHaveTheLinksThatAreUpBetweenThem) {
   EXPECT_FALSE(pair_bound(topology, LinkUse::copy, 1, 2).known());
 }
 
+TEST(LinkBounds, AGpuWithAllOthersHasItsLinksAndNoMoreThanTheirs) {
+  auto topology = cluster(1, 3);
+  auto& gpus = topology.nodes[0].gpus;
+  EXPECT_DOUBLE_EQ(star_bound(topology, 0).rate, 18 * 26.5625e9);
+  EXPECT_EQ(star_bound(topology, 0).floor, bounded::nvlink_copy.floor);
+  gpus[0].nvlinks_up = 17, gpus[0].nvlink_ends.resize(17);
+  EXPECT_DOUBLE_EQ(star_bound(topology, 0).rate, 17 * 26.5625e9);
+  EXPECT_DOUBLE_EQ(star_bound(topology, 1).rate, 18 * 26.5625e9);
+  // Without switches: four links to each neighbour.
+  for (auto& gpu : gpus) gpu.nvlink_ends.clear();
+  for (std::size_t a = 0; a < 3; ++a)
+    for (std::size_t b = 0; b < 3; ++b)
+      if (a != b) gpus[a].nvlink_ends.insert(gpus[a].nvlink_ends.end(), 4, gpus[b].pci);
+  EXPECT_DOUBLE_EQ(star_bound(topology, 1).rate, 8 * 26.5625e9);
+  // None to one of them; a driver that does not say where they lead; a GPU that two ranks share.
+  std::erase(gpus[2].nvlink_ends, gpus[0].pci);
+  EXPECT_NEAR(star_bound(topology, 0).rate, 63e9, 0.1e9);
+  EXPECT_EQ(star_bound(topology, 0).floor, 0);
+  gpus[1].nvlink_ends.clear();
+  EXPECT_FALSE(star_bound(topology, 1).known());
+  topology.ranks[2].shares_gpu = true;
+  EXPECT_FALSE(star_bound(topology, 0).known());
+}
+
 TEST(LinkBounds, NodesHaveTheSlowerOfPcieAndTheNicNextToTheGpu) {
   auto topology = cluster(2, 2);
   const auto bound = [&] { return pair_bound(topology, LinkUse::message, 0, 2); };

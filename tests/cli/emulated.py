@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs of the program on emulated GPUs: it is linked with a CUDA that runs kernels on the host (tests/emulation)."""
+
+import json
+
+import fake_gpus
+import harness
+
+
+class EmulatedTest(harness.CliTest):
+    def setUp(self):
+        super().setUp()
+        two = self.write("gpus.json", json.dumps(fake_gpus.small()))
+        self.env = {"ASSAY_FAKE_GPUS": str(two), "ASSAY_NVML_LIBRARY": "/nonexistent"}
+
+    def run_on(self, ranks, *args, env=None):
+        return self.mpirun(ranks, *args, env={**self.env, **(env or {})})
+
+    def open(self):
+        import h5py
+        return h5py.File(self.dir / "r.h5")
+
+    def need_time(self):
+        """Skips where the level's time did not suffice for a case, or for the turn of a rank with a fault."""
+        with self.open() as file:
+            late = [name for suite in file["cases"].values() for name, case in suite.items() if "budget" in str(case.attrs.get("reason"))]
+            late += [text for kind, text in zip(file["events/kind"].asstr()[:], file["events/text"].asstr()[:]) if kind == "inject-unfired"]
+            if late:
+                self.skipTest(f"noise: no time was left for {late[0]}")
+
+    def device_names(self, file):
+        return [name.decode() for name, kind in zip(file["entities/name"][:], file["entities/kind"][:]) if kind == b"device"]
+
+    def miscompares(self, file):
+        names = [n.decode() for n in file["entities/name"][:]]
+        return [(case.decode(), names[entity].split("/")[-1], int(index), int(xor)) for case, entity, index, xor in zip(
+            *(file["errors"][c][:] for c in ("case", "entity", "index", "xor")))]
