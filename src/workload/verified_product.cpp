@@ -107,10 +107,11 @@ void VerifiedProduct::inject_and_check() {
   check();
 }
 
-std::uint64_t VerifiedProduct::digest() {
+std::optional<std::uint64_t> VerifiedProduct::digest(const std::function<bool()>& go_on) {
   std::uint64_t all = 0;
   for (std::size_t pair = 0; pair < layout_.inputs; ++pair) {
     if (!reference_[pair]) {
+      if (go_on && !go_on()) return std::nullopt;
       compute(pair, pair);
       device_.synchronize();
       reference_[pair] = digest_of(pair);

@@ -68,8 +68,9 @@ class VerifiedProduct {
   /// As check(), after each result has passed its injection point.
   void inject_and_check();
   /// One digest over the results of all input pairs: equal on all equal devices. Pairs not reached so far are
-  /// computed now, or a slow device would look like a wrong one.
-  std::uint64_t digest();
+  /// computed now, or a slow device would look like a wrong one; nothing once `go_on`, which is asked before
+  /// each of them, says no.
+  std::optional<std::uint64_t> digest(const std::function<bool()>& go_on = {});
 
  private:
   std::byte* a(std::size_t pair) const { return base_ + layout_.a(pair); }

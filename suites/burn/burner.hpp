@@ -85,7 +85,7 @@ class ComputeBurner final : public Burner {
   Trial trial() override;
   double round() override;
   /// Of a smaller product there is nothing to compare it with.
-  std::uint64_t digest() { return n_ == planned_n_ ? product_->digest() : results::no_digest; }
+  std::uint64_t digest() { return n_ == planned_n_ ? *product_->digest() : results::no_digest; }
   std::size_t size() const noexcept { return n_; }
 
  private:

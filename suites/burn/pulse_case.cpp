@@ -216,7 +216,7 @@ class PulseRun {
     row.values["power_swing"] = {swing.swing_w()};
     row.values["errors"] = {static_cast<double>(wrong)};
     // Of a smaller product there is nothing to compare it with.
-    row.integers["digest"] = {n_ == largest_ ? product_->digest() : results::no_digest};
+    row.integers["digest"] = {n_ == largest_ ? *product_->digest() : results::no_digest};
     row.integers["size"] = {n_};
     if (std::isnan(swing.swing_w())) context_.record.event("power", why_not(swing), context_.device_entity);
     context_.record.add_time(0, train.pulses * train.period_s, 0);

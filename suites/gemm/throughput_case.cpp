@@ -48,7 +48,19 @@ class TimedGemm {
     return now_s() - begin;
   }
   double flops() const noexcept { return product_.flops(); }
-  std::uint64_t digest() { return product_.digest(); }
+  /// Of all inputs, unless those that the series did not reach take longer than `most_s`.
+  std::uint64_t digest(double most_s) {
+    const double end_s = now_s() + most_s;
+    const auto all = product_.digest([&] {
+      context_.count_batch();
+      return now_s() < end_s;
+    });
+    if (!all)
+      context_.record.event("gemm-cut-short",
+                            "no digest: the series of this device reached too few of its inputs",
+                            context_.device_entity);
+    return all.value_or(results::no_digest);
+  }
   /// The clock of the device during each sample, where it tells.
   const std::vector<double>& clocks() const noexcept { return clocks_; }
 
@@ -155,6 +167,7 @@ struct Product {
   bool whole;        ///< as many as were planned
   double peak;       ///< of this device, FLOP/s; 0: none
   GpuBound bound;
+  double digest_s;  ///< what inputs that the series did not reach may take
 };
 
 void add_series(TimedGemm& gemm, const SampleSeries& series, const Product& product, Context& context) {
@@ -170,7 +183,7 @@ void add_series(TimedGemm& gemm, const SampleSeries& series, const Product& prod
   if (context.device.has_streams()) add_bound_share(row, "throughput", product.bound);
   if (context.device.measures_clock()) row.values["clock"] = gemm.clocks();
   // Of a smaller product there is nothing to compare it with.
-  row.integers["digest"] = {product.whole ? gemm.digest() : results::no_digest};
+  row.integers["digest"] = {product.whole ? gemm.digest(product.digest_s) : results::no_digest};
   row.integers["size"] = {product.size};
   row.integers["threads"] = {static_cast<std::uint64_t>(context.device.threads())};
   context.record.parameter("repetitions", series.repetitions);
@@ -257,7 +270,9 @@ void run_throughput(const Case& c, const Choice* choice, Context& context) {
                               ? context.device.fma_peak(work.type, peak_seconds(context.config.level))
                               : 0;
       context.record.add_time(0, now_s() - begin, 0);
-      add_series(*gemm, series, {shape.n, shape.n == planned.n, peak, bound_of(work, context)}, context);
+      add_series(*gemm, series,
+                 {shape.n, shape.n == planned.n, peak, bound_of(work, context), std::max(1.0, c.seconds)},
+                 context);
     });
   };
   if (!work.together) {
