@@ -16,6 +16,7 @@ and prints a table: ours, the peer's, their ratio with a 95 % interval over inte
   --imb DIR      also compare with the Intel MPI Benchmarks: the directory of IMB-MPI1
   --osu DIR      also compare with the OSU micro-benchmarks: the directory of osu_latency and the others
   --llmc DIR     also compare with llm.c's CPU trainer: the directory of its train_gpt2.c
+  --ior DIR      also compare storage with IOR and mdtest: the directory of ior and mdtest
   --directory D  where storage is compared with fio (default /var/tmp; 512 MiB)
   --no-install   never install a package
   --help         this text
@@ -31,7 +32,7 @@ install=1 arguments=()
 while [ "$#" -gt 0 ]; do
   case "$1" in
     --quick) arguments+=("$1") ;;
-    --only | --pairs | --imb | --osu | --llmc | --directory)
+    --only | --pairs | --imb | --osu | --llmc | --ior | --directory)
       [ "$#" -ge 2 ] || { printf 'bench_peers.sh: %s needs a value\n' "$1" >&2; exit 4; }
       arguments+=("$1" "$2")
       shift

@@ -40,14 +40,16 @@ set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
 add_library(assay::hdf5 INTERFACE IMPORTED GLOBAL)
 target_link_libraries(assay::hdf5 INTERFACE ${HDF5_HL_LIBRARIES} ${HDF5_C_LIBRARIES})
 target_include_directories(assay::hdf5 SYSTEM INTERFACE ${HDF5_INCLUDE_DIRS})
+target_compile_definitions(assay::hdf5 INTERFACE H5_USE_110_API)  # the functions of 1.10 by their names, in later versions too
 add_library(assay_hdf5 ALIAS assay::hdf5)
 
 # Optional: named in `assay list` when found.
 pkg_check_modules(SECCOMP QUIET libseccomp)
-find_package(ucx QUIET CONFIG)
+# By pkg-config: the CMake package of UCX 1.18 in Debian 13 names an include directory that is not there.
+pkg_check_modules(ucx QUIET IMPORTED_TARGET ucx)
 if(ucx_FOUND)
   include(CheckCXXSourceCompiles)
-  set(CMAKE_REQUIRED_LIBRARIES ucx::ucp)
+  set(CMAKE_REQUIRED_LIBRARIES PkgConfig::ucx)
   check_cxx_source_compiles("#include <ucp/api/ucp.h>
 int main() { ucp_ep_attr_t a; a.field_mask = UCP_EP_ATTR_FIELD_TRANSPORTS; return a.transports.num_entries; }" ASSAY_UCX_TELLS_TRANSPORTS)
   unset(CMAKE_REQUIRED_LIBRARIES)
@@ -56,16 +58,42 @@ endif()
 # The CUDA Toolkit. Of its libraries only the static runtime is linked: cuBLASLt and NCCL are opened where a GPU is used, so the
 # same program starts on nodes that have neither them nor a driver.
 set(ASSAY_CUDA AUTO CACHE STRING "Build for NVIDIA GPUs: AUTO (where the CUDA Toolkit is found), ON or OFF")
-set(ASSAY_CUDA_ARCHITECTURES "80-real;90a-real;100-real;100-virtual" CACHE STRING "GPU architectures to build for, as CMAKE_CUDA_ARCHITECTURES")
+set(ASSAY_CUDA_ARCHITECTURES "" CACHE STRING "GPU architectures to build for, as CMAKE_CUDA_ARCHITECTURES; empty: of compute capability 8.0, 9.0 and 10.0 those that nvcc knows")
+# Code for those wanted that the compiler knows, and of the newest the form that later GPUs compile for themselves.
+function(assay_choose_architectures)
+  foreach(wanted 80 90a 100)
+    execute_process(COMMAND ${CUDAToolkit_NVCC_EXECUTABLE} --dryrun -c -gencode arch=compute_${wanted},code=sm_${wanted} asked.cu
+      RESULT_VARIABLE unknown OUTPUT_QUIET ERROR_QUIET)
+    if(unknown EQUAL 0)
+      list(APPEND known ${wanted}-real)
+      string(REGEX MATCH "^[0-9]+" newest ${wanted})
+    endif()
+  endforeach()
+  if(NOT known)
+    message(FATAL_ERROR "${CUDAToolkit_NVCC_EXECUTABLE} compiles for none of compute capability 8.0, 9.0 and 10.0: choose by ASSAY_CUDA_ARCHITECTURES")
+  endif()
+  set(ASSAY_CUDA_ARCHITECTURES "${known};${newest}-virtual" PARENT_SCOPE)
+endfunction()
+
 set(ASSAY_HAS_CUDA OFF)
 if(NOT ASSAY_CUDA STREQUAL OFF)
   find_package(CUDAToolkit QUIET)
   if(CUDAToolkit_FOUND AND CUDAToolkit_VERSION VERSION_GREATER_EQUAL 12 AND CUDAToolkit_NVCC_EXECUTABLE AND EXISTS ${CUDAToolkit_INCLUDE_DIRS}/cublasLt.h)
     set(ASSAY_HAS_CUDA ON)
     set(CMAKE_CUDA_COMPILER ${CUDAToolkit_NVCC_EXECUTABLE} CACHE FILEPATH "CUDA compiler")
+    if(NOT ASSAY_CUDA_ARCHITECTURES)
+      assay_choose_architectures()
+    endif()
     set(CMAKE_CUDA_ARCHITECTURES ${ASSAY_CUDA_ARCHITECTURES})
+    # Those that ptxas compiles here, by name: "80 90a 100".
+    list(FILTER ASSAY_CUDA_ARCHITECTURES EXCLUDE REGEX "-virtual$")
+    list(TRANSFORM ASSAY_CUDA_ARCHITECTURES REPLACE "-real$" "")
+    list(JOIN ASSAY_CUDA_ARCHITECTURES " " ASSAY_CUDA_COMPILED)
     set(CMAKE_CUDA_RUNTIME_LIBRARY None)  # named where it is linked
     enable_language(CUDA)
+    # Programs are linked by the C++ compiler. nvcc may have an older one beside it, of which the runtime libraries are not wanted.
+    set(CMAKE_CUDA_IMPLICIT_LINK_DIRECTORIES ${CMAKE_CXX_IMPLICIT_LINK_DIRECTORIES})
+    set(CMAKE_CUDA_IMPLICIT_LINK_LIBRARIES ${CMAKE_CXX_IMPLICIT_LINK_LIBRARIES})
     # CMake 3.25 has not heard that this compiler knows C++20.
     if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
       set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
@@ -89,4 +117,4 @@ if(ASSAY_TESTS)
   include(GoogleTest)
 endif()
 message(STATUS "BLAS: ${BLAS_LIBRARIES}; MPI: ${MPI_C_LIBRARY_VERSION_STRING}; HDF5 ${HDF5_VERSION}; "
-  "UCX: ${ucx_FOUND}; libseccomp: ${SECCOMP_VERSION}; CUDA: ${CUDAToolkit_VERSION}")
+  "UCX: ${ucx_FOUND}; libseccomp: ${SECCOMP_VERSION}; CUDA: ${CUDAToolkit_VERSION} ${CMAKE_CUDA_ARCHITECTURES}")

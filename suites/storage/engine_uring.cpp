@@ -31,26 +31,25 @@ class UringEngine final : public Engine {
     memory_ = io_uring_register_buffers(&ring_, &whole, 1) == 0 ? memory : std::span<std::byte>{};
   }
 
+  /// Each request is submitted by itself: a device that works on one while the next is prepared is not kept
+  /// waiting for a whole queue of them.
   void run(bool write, std::span<Request> requests) override {
+    register_file(requests);
     std::size_t next = 0, done = 0;
     while (done < requests.size()) {
       while (next < requests.size() && next - done < static_cast<std::size_t>(depth())) {
         io_uring_sqe* entry = io_uring_get_sqe(&ring_);
         if (entry == nullptr) break;
         prepare(entry, write, requests[next++]);
+        expect_no_error(io_uring_submit(&ring_));
+        done += completed();
       }
-      const int submitted = io_uring_submit_and_wait(&ring_, 1);
-      if (submitted < 0 && submitted != -EINTR && submitted != -EAGAIN)
-        throw Error(ErrorKind::resource, std::string("io_uring: ") + std::strerror(-submitted));
-      io_uring_cqe* entry = nullptr;
-      while (io_uring_peek_cqe(&ring_, &entry) == 0) {
-        auto* request = static_cast<Request*>(io_uring_cqe_get_data(entry));
-        request->result = entry->res;
-        request->latency_s = now_s() - request->latency_s;
-        io_uring_cqe_seen(&ring_, entry);
-        ++done;
-      }
+      if (const std::size_t now = completed(); now > 0)
+        done += now;
+      else if (done < requests.size())
+        expect_no_error(io_uring_submit_and_wait(&ring_, 1));
     }
+    if (file_ >= 0) use_file(-1);
   }
 
  private:
@@ -58,6 +57,32 @@ class UringEngine final : public Engine {
     return !memory_.empty() && r.data >= memory_.data() &&
            r.data + r.bytes <= memory_.data() + memory_.size();
   }
+
+  static void expect_no_error(int submitted) {
+    if (submitted < 0 && submitted != -EINTR && submitted != -EAGAIN && submitted != -EBUSY)
+      throw Error(ErrorKind::resource, std::string("io_uring: ") + std::strerror(-submitted));
+  }
+
+  std::size_t completed() {
+    std::size_t count = 0;
+    io_uring_cqe* entry = nullptr;
+    while (io_uring_peek_cqe(&ring_, &entry) == 0) {
+      auto* request = static_cast<Request*>(io_uring_cqe_get_data(entry));
+      request->result = entry->res;
+      request->latency_s = now_s() - request->latency_s;
+      io_uring_cqe_seen(&ring_, entry);
+      ++count;
+    }
+    return count;
+  }
+
+  /// For one call only: a registered file stays open, and its number may become that of another file.
+  void register_file(std::span<const Request> requests) {
+    const auto first =
+        std::find_if(requests.begin(), requests.end(), [](const Request& r) { return r.fd >= 0; });
+    if (first != requests.end()) use_file(first->fd);
+  }
+  void use_file(int fd) { file_ = io_uring_register_files_update(&ring_, 0, &fd, 1) == 1 ? fd : -1; }
 
   void prepare(io_uring_sqe* entry, bool write, Request& r) {
     if (write && registered(r))
@@ -68,20 +93,32 @@ class UringEngine final : public Engine {
       io_uring_prep_read_fixed(entry, r.fd, r.data, r.bytes, r.offset, 0);
     else
       io_uring_prep_read(entry, r.fd, r.data, r.bytes, r.offset);
+    if (file_ >= 0 && r.fd == file_) {
+      entry->fd = 0;
+      entry->flags |= IOSQE_FIXED_FILE;
+    }
     io_uring_sqe_set_data(entry, &r);
     r.latency_s = now_s();
   }
 
   io_uring ring_;
   std::span<std::byte> memory_;
+  int file_ = -1;  ///< registered at index 0, where it is not -1
 };
+
+/// Completions are taken by the thread that waits, without an interrupt of it (Linux 5.19).
+constexpr unsigned cooperative = IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG;
 
 }  // namespace
 
 std::unique_ptr<Engine> make_uring_engine(int depth, std::string& why) {
   io_uring ring{};
-  const int error = io_uring_queue_init(static_cast<unsigned>(depth), &ring, 0);
-  if (error == 0) return std::make_unique<UringEngine>(depth, ring);
+  int error = io_uring_queue_init(static_cast<unsigned>(depth), &ring, cooperative);
+  if (error == -EINVAL) error = io_uring_queue_init(static_cast<unsigned>(depth), &ring, 0);
+  if (error == 0) {
+    io_uring_register_files_sparse(&ring, 1);  // where it is not to be had, updates fail, too
+    return std::make_unique<UringEngine>(depth, ring);
+  }
   why = std::string("io_uring: ") + std::strerror(-error);
   return nullptr;
 }

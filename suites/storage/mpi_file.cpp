@@ -9,7 +9,20 @@
 namespace assay::storage {
 namespace {
 
-/// The ranks of `group` as MPI counts them. Collective over it alone.
+int reason_of(int error_class) {
+  switch (error_class) {
+    case MPI_ERR_NO_SPACE: return ENOSPC;
+    case MPI_ERR_QUOTA: return EDQUOT;
+    case MPI_ERR_IO: return EIO;
+    case MPI_ERR_READ_ONLY: return EROFS;
+    case MPI_ERR_ACCESS: return EACCES;
+    case MPI_ERR_NO_SUCH_FILE: return ENOENT;
+    default: return 0;
+  }
+}
+
+}  // namespace
+
 MPI_Comm communicator_of(Communicator& group) {
   int mine = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &mine);
@@ -25,20 +38,6 @@ MPI_Comm communicator_of(Communicator& group) {
   MPI_Group_free(&world);
   return comm;
 }
-
-int reason_of(int error_class) {
-  switch (error_class) {
-    case MPI_ERR_NO_SPACE: return ENOSPC;
-    case MPI_ERR_QUOTA: return EDQUOT;
-    case MPI_ERR_IO: return EIO;
-    case MPI_ERR_READ_ONLY: return EROFS;
-    case MPI_ERR_ACCESS: return EACCES;
-    case MPI_ERR_NO_SUCH_FILE: return ENOENT;
-    default: return 0;
-  }
-}
-
-}  // namespace
 
 MpiFile::MpiFile(Communicator& group, std::string path, const Layout& layout, bool collective)
     : path_(std::move(path)), layout_(layout), collective_(collective), comm_(communicator_of(group)) {

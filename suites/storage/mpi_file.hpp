@@ -6,26 +6,27 @@
 #include <span>
 #include <string>
 
+#include "suites/storage/shared_file.hpp"
 #include "suites/storage/transfer.hpp"
 #include "transport/communicator.hpp"
 
 namespace assay::storage {
 
-/// A file that the ranks of a group have open together through MPI-IO. Every rank sees the blocks of one rank
-/// of a Layout. What fails throws Refused, after all ranks took part.
-class MpiFile {
+/// The ranks of `group` as MPI counts them. Collective over it alone.
+MPI_Comm communicator_of(Communicator& group);
+
+/// Through MPI-IO.
+class MpiFile final : public SharedFile {
  public:
   /// Collective. The file exists. `collective`: transfers are those of all ranks together, which MPI may
   /// collect into larger ones (collective buffering); else each rank's own.
   MpiFile(Communicator& group, std::string path, const Layout& layout, bool collective);
-  ~MpiFile();
+  ~MpiFile() override;
   MpiFile(const MpiFile&) = delete;
   MpiFile& operator=(const MpiFile&) = delete;
 
-  /// Collective. Sees the blocks of that rank of the layout from now on.
-  void look_at(std::uint64_t rank);
-  /// Collective. The first chunk of what it looks at; what is written is synced.
-  void transfer(bool write, std::span<std::byte> data);
+  void look_at(std::uint64_t rank) override;
+  void transfer(bool write, std::span<std::byte> data) override;
 
  private:
   void check(int code, const char* what) const;

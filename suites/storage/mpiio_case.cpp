@@ -4,12 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/system.hpp"
 #include "suites/storage/group_case.hpp"
+#include "suites/storage/hdf5_file.hpp"
 #include "suites/storage/local_file.hpp"
 #include "suites/storage/mpi_file.hpp"
 #include "suites/storage/sequential.hpp"
@@ -40,7 +42,7 @@ class MpiIoCase : GroupCase {
       }
     }
     report();
-    mpi_.reset();
+    shared_.reset();
     together_.rethrow();
   }
 
@@ -72,7 +74,11 @@ class MpiIoCase : GroupCase {
     fit_records();
     log_.known().words = layout_.end() / sizeof(std::uint64_t);
     together_.guarded([&] {
-      mpi_.emplace(group_, file, layout_, case_.parameters.at("transfers") == "collective");
+      const bool collective = case_.parameters.at("transfers") == "collective";
+      if (case_.operation == "hdf5")
+        shared_ = open_hdf5(group_, file, layout_, collective);
+      else
+        shared_ = std::make_unique<MpiFile>(group_, file, layout_, collective);
       own_ = open_made(file, false, false);
       memory_.emplace(layout_.chunk_bytes());
     });
@@ -105,14 +111,14 @@ class MpiIoCase : GroupCase {
       each_block(mine,
                  [&](const WordAddress& a, std::span<std::uint64_t> w) { fill(log_.known().key, a, w); });
     });
-    together_.guarded([&] { mpi_->look_at(mine); });
+    together_.guarded([&] { shared_->look_at(mine); });
     group_.barrier();
     one(written_, write_evidence_, true, timed);
     if (together_.any(false)) return;
     together_.guarded([&] {
       ::posix_fadvise(own_.get(), 0, 0, POSIX_FADV_DONTNEED);
       std::fill(memory_->words().begin(), memory_->words().end(), 0x5a5a5a5a5a5a5a5aULL);
-      mpi_->look_at(other);
+      shared_->look_at(other);
     });
     group_.barrier();
     together_.guarded([&] {
@@ -132,7 +138,7 @@ class MpiIoCase : GroupCase {
     if (together_.any(false)) return;
     const Meter meter(write);
     const double begin = now_s();
-    together_.guarded([&] { mpi_->transfer(write, memory_->bytes()); });
+    together_.guarded([&] { shared_->transfer(write, memory_->bytes()); });
     together_.guarded([&] { context_.apply_injected_delay(begin, 1, !timed); });
     const double end = now_s();
     if (!timed) return;
@@ -158,9 +164,8 @@ class MpiIoCase : GroupCase {
     each_block(rank, [&](const WordAddress& address, std::span<std::uint64_t> data) {
       Block block{shown_, address, data, data.size(), [this](std::uint64_t offset) {
                     std::uint64_t word = 0;
-                    return ::pread(own_.get(), &word, sizeof word, static_cast<off_t>(offset)) == sizeof word
-                               ? word
-                               : 0;
+                    const auto at = static_cast<off_t>(shared_->begins_at() + offset);
+                    return ::pread(own_.get(), &word, sizeof word, at) == sizeof word ? word : 0;
                   }};
       if (first) corrupt(block, log_.known(), context_);
       first = false;
@@ -179,7 +184,7 @@ class MpiIoCase : GroupCase {
   std::optional<Folder> folder_;
   Layout layout_;
   std::string shown_;
-  std::optional<MpiFile> mpi_;
+  std::unique_ptr<SharedFile> shared_;
   Descriptor own_;
   std::optional<Aligned> memory_;
   std::uint64_t generation_ = 0;

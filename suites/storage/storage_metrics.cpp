@@ -219,6 +219,7 @@ const Metrics& metrics() {
       {"checkpoint", "checkpoint-<path>", storage, with_damage(checkpoints())},
       {"place", "place-<before|after>-<path>", storage, places()},
       {"mpiio", "mpiio-<collective|independent>-<path>", storage, with_damage(through_mpi())},
+      {"hdf5", "hdf5-<collective|independent>-<path>", storage, with_damage(through_mpi())},
       {"servers", "servers-<path>", storage, with_damage(of_servers())},
       {"feed", "feed-<path>", storage, with_damage(feeding())},
       {"random-write", "local-random-write-q<depth>-<path>", storage, with_damage(operations("writes"))},

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "suites/storage/hdf5_file.hpp"
 #include "suites/storage/training_step.hpp"
 
 namespace assay::storage {
@@ -81,11 +82,12 @@ class Planner {
     for (path_ = 0; path_ < paths_.size() && level_.state_bytes > 0; ++path_) {
       add_training("checkpoint", "checkpoint of a model's state", level_.checkpoint_s);
       cases_.back().parameters["most_bytes"] = level_.state_bytes;
-      for (const char* transfers : {"collective", "independent"}) add_mpiio(transfers);
+      for (const char* transfers : {"collective", "independent"}) add_through("mpiio", "MPI-IO", transfers);
+      for (const char* transfers : {"collective", "independent"})
+        add_through("hdf5", "parallel HDF5", transfers);
       add_training("feed", "random records of 4 KiB to 1 MiB into training steps", level_.feed_s);
     }
     for (path_ = 0; path_ < paths_.size() && level_.state_bytes > 0; ++path_) {
-      add_missing("hdf5", "one file through parallel HDF5", "the HDF5 library of this build is serial");
       add_missing("gds", "GPU buffers through cuFile", "this build does not use cuFile (GPUDirect Storage)");
     }
     return std::move(cases_);
@@ -191,14 +193,16 @@ class Planner {
     add(c, "servers", "each node with each server");
   }
 
-  void add_mpiio(const std::string& transfers) {
+  void add_through(const std::string& operation, const std::string& library, const std::string& transfers) {
     Case c = in_path(level_.feed_s / 2);
-    c.operation = "mpiio";
+    c.operation = operation;
     c.parameters["block_bytes"] = record_bytes;
     c.parameters["transfers"] = transfers;
     if (input_.config.options.has("storage.limit"))
-      c.not_applicable = "MPI-IO cannot be held to --storage.limit";
-    add(c, "mpiio-" + transfers, "one file through MPI-IO, 47008-byte records, " + transfers);
+      c.not_applicable = library + " cannot be held to --storage.limit";
+    else if (operation == "hdf5")
+      c.not_applicable = why_no_parallel_hdf5();
+    add(c, operation + "-" + transfers, "one file through " + library + ", 47008-byte records, " + transfers);
   }
 
   /// Training steps run on the device of each rank.

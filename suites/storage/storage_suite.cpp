@@ -92,7 +92,7 @@ void StorageSuite::dispatch(const Case& c, Context& context) {
   if (c.operation == "place") return storage::run_place(c, context, site_);
   if (c.operation == "checkpoint") return storage::run_checkpoint(c, context, site_);
   if (c.operation == "feed") return storage::run_feed(c, context, site_);
-  if (c.operation == "mpiio") return storage::run_mpiio(c, context, site_);
+  if (c.operation == "mpiio" || c.operation == "hdf5") return storage::run_mpiio(c, context, site_);
   if (c.operation == "servers") return storage::run_servers(c, context, site_);
   if (c.operation == "metadata") return storage::run_metadata(c, context, site_);
   if (c.operation.starts_with("shared-")) return storage::run_shared(c, context, site_);

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,16 +20,18 @@
 namespace assay::storage {
 namespace {
 
-constexpr std::size_t alignment = 4096;
+constexpr std::size_t alignment = 4096, large_page = 2 << 20;
 constexpr std::uint64_t generations = 1 << 12;
 
 }  // namespace
 
-Aligned::Aligned(std::size_t bytes)
-    : size_(bytes),
-      data_(static_cast<std::byte*>(
-          std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment))) {
+/// Large pages where there are any: what a device, or the host of a virtual machine, writes is then in few
+/// places.
+Aligned::Aligned(std::size_t bytes) : size_(bytes) {
+  const std::size_t unit = bytes >= large_page ? large_page : alignment;
+  data_.reset(static_cast<std::byte*>(std::aligned_alloc(unit, (bytes + unit - 1) / unit * unit)));
   if (!data_) throw std::bad_alloc();
+  if (unit == large_page) ::madvise(data_.get(), bytes, MADV_HUGEPAGE);
   std::memset(data_.get(), 0, bytes);
 }
 void Aligned::Free::operator()(std::byte* p) const noexcept { std::free(p); }

@@ -207,6 +207,7 @@ def main():
     parser.add_argument("--imb", default="")
     parser.add_argument("--osu", default="")
     parser.add_argument("--llmc", default="")
+    parser.add_argument("--ior", default="")
     parser.add_argument("--directory", default="/var/tmp")
     options = parser.parse_args()
     options.threads = len(os.sched_getaffinity(0))
@@ -244,7 +245,7 @@ def rows_of(options, assay, notes, rows, core):
             more = training.compare(assay, options, Row, interleave, absent)
         elif name == "storage":
             import storage
-            more = storage.compare(assay, options, Row, interleave)
+            more = storage.compare(assay, options, Row, interleave) + storage.compare_parallel(assay, options, Row, interleave, absent)
         else:
             raise SystemExit(f"unknown comparison {name}: gemm, memory, comm, train, storage")
         rows += more

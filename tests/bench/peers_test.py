@@ -4,6 +4,10 @@
 import contextlib
 import importlib.util
 import io
+import os
+import pathlib
+import shutil
+import tempfile
 import types
 import unittest
 
@@ -11,6 +15,7 @@ import outcome
 
 try:
     import peers
+    import storage
     import training
 except ImportError as missing:
     outcome.skip_file(f"{missing} (package python3-h5py)")
@@ -21,6 +26,39 @@ def told(act):
     with contextlib.redirect_stdout(text), contextlib.redirect_stderr(io.StringIO()), contextlib.suppress(KeyboardInterrupt):
         act()
     return [line.strip().split(" | ") for line in text.getvalue().splitlines()]
+
+
+# As IOR 3.3 and mdtest 3.3 print it.
+IOR = """IOR-3.3.0: MPI Coordinated Test of Parallel I/O
+access    bw(MiB/s)  IOPS       Latency(s)  block(KiB) xfer(KiB)  open(s)    wr/rd(s)   close(s)   total(s)   iter
+------    ---------  ----       ----------  ---------- ---------  --------   --------   --------   --------   ----
+write     300.00     300.12     0.006       65536      1024.00    0.0005     0.426      0.0001     0.426      0
+read      400.00     400.50     0.005       65536      1024.00    0.0003     0.319      0.0001     0.320      0
+Max Write: 300.00 MiB/sec (314.57 MB/sec)
+Max Read:  400.00 MiB/sec (419.43 MB/sec)
+
+Summary of all tests:
+"""
+MDTEST = """mdtest-3.3.0 was launched with 2 total task(s) on 1 node(s)
+SUMMARY rate: (of 3 iterations)
+   Operation                      Max            Min           Mean        Std Dev
+   ---------                      ---            ---           ----        -------
+   File creation             :       4100.000       3900.000       4000.000         81.000
+   File stat                 :      41000.000      39000.000      40000.000        810.000
+   File read                 :       8100.000       7900.000       8000.000         81.000
+   File removal              :       5100.000       4900.000       5000.000         81.000
+   Tree creation             :        900.000        700.000        800.000         81.000
+-- finished at 11/24/2026 20:00:00 --
+"""
+
+
+class MadeRuns:
+    """Twice as fast as IOR prints, half as fast as mdtest does."""
+
+    def run(self, ranks, options):
+        easy = {"storage/shared-easy-write-0": {"bandwidth": [600 * 2**20] * 3}, "storage/shared-easy-read-0": {"bandwidth": [800 * 2**20] * 3}}
+        own = {"create": [2e3] * 3, "stat": [2e4] * 3, "read": [4e3] * 3, "delete": [2.5e3] * 3}
+        return easy if "storage/shared-easy-*" in options else {"storage/metadata-own-0": own}
 
 
 class Peers(unittest.TestCase):
@@ -51,6 +89,35 @@ class Peers(unittest.TestCase):
 
     def test_a_peer_that_is_not_here_has_a_row_at_once(self):
         self.assertEqual(told(lambda: peers.absent("training", "PyTorch", "no torch"))[0][-1], "not run: no torch")
+
+    @unittest.skipUnless(shutil.which("mpirun"), "nightly: no mpirun")
+    def test_storage_beside_programs_that_print_as_ior_and_mdtest(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for name, text in (("ior", IOR), ("mdtest", MDTEST)):
+                path = pathlib.Path(folder, "bin", name)
+                path.parent.mkdir(exist_ok=True)
+                path.write_text(f"#!/bin/sh\n[ $OMPI_COMM_WORLD_RANK = 0 ] || exit 0\ncat <<'TEXT'\n{text}TEXT\n")
+                path.chmod(0o755)
+            options = types.SimpleNamespace(ior=folder, directory=folder, level="quick", pairs=2)
+            rows = told(lambda: storage.compare_parallel(MadeRuns(), options, peers.Row, peers.interleave, peers.absent))
+            said = {row[0]: (row[1], row[3], row[5], row[-2]) for row in rows}
+            self.assertEqual(said, {
+                "shared-easy-write": ("IOR", "314.6", "2.000", ">= 0.98"),
+                "shared-easy-read": ("IOR", "419.4", "2.000", ">= 0.98"),
+                "metadata-own, create": ("mdtest", "4", "0.500", ">= 0.95"),
+                "metadata-own, stat": ("mdtest", "40", "0.500", ">= 0.95"),
+                "metadata-own, read": ("mdtest", "8", "0.500", ">= 0.95"),
+                "metadata-own, delete": ("mdtest", "5", "0.500", ">= 0.95"),
+            })
+            os.remove(os.path.join(folder, "bin", "mdtest"))
+            rows = told(lambda: storage.compare_parallel(MadeRuns(), options, peers.Row, peers.interleave, peers.absent))
+            self.assertEqual({row[-1] for row in rows if row[1] == "mdtest"}, {f"not run: no mdtest under {folder}"})
+            self.assertEqual({row[5] for row in rows if row[1] == "IOR"}, {"2.000"})
+
+    def test_without_ior_its_rows_say_so(self):
+        rows = told(lambda: storage.compare_parallel(None, types.SimpleNamespace(ior=""), peers.Row, peers.interleave, peers.absent))
+        self.assertEqual([(row[1], row[-1]) for row in rows],
+                         [(peer, "not run: it is not packaged; --ior DIR compares with it") for peer in ("IOR", "mdtest")])
 
     @unittest.skipIf(importlib.util.find_spec("torch"), "nightly: PyTorch is here")
     def test_training_without_torch_says_so(self):

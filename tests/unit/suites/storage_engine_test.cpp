@@ -27,6 +27,9 @@ class EachEngine : public testing::TestWithParam<const char*> {
     std::string why;
     engine_ = std::string(GetParam()) == "threads" ? make_thread_engine(4) : make_uring_engine(4, why);
     if (!engine_) GTEST_SKIP() << "no privilege: " << why;
+    open_file();
+  }
+  void open_file() {
     std::string name = (std::filesystem::temp_directory_path() / "assay-engine-XXXXXX").string();
     fd_ = Descriptor(::mkstemp(name.data()));
     ::unlink(name.c_str());
@@ -73,6 +76,22 @@ TEST_P(EachEngine, ErrorsAndShortReadsAreSaid) {
   EXPECT_EQ(all[1].result, 512);
   EXPECT_EQ(all[2].result, 0);
   EXPECT_EQ(all[3].result, -EBADF);
+}
+
+TEST_P(EachEngine, AFileIsNotTakenForOneThatHadItsNumberBefore) {
+  Aligned memory(65536);
+  const int number = fd_.get();
+  for (const std::uint64_t seed : {5, 6}) {
+    fill(seed, {1, 1, 0}, memory.words());
+    auto writes = requests(memory, 16384);
+    engine_->run(true, writes);
+    std::uint64_t first = 0;
+    ASSERT_EQ(::pread(fd_.get(), &first, sizeof first, 0), static_cast<ssize_t>(sizeof first));
+    EXPECT_EQ(first, memory.words()[0]);
+    fd_ = Descriptor();
+    open_file();
+    ASSERT_EQ(fd_.get(), number) << "the lowest number that is free";
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(StorageEngine, EachEngine, testing::Values("threads", "io_uring"),
