@@ -14,9 +14,11 @@ usage() {
   cat <<'TEXT'
 Usage: ci/virtual-cluster.sh [--name NAME] COMMAND
 
-  up N [--leaves L] [--rails R]
+  up N [--leaves L] [--rails R] [--disks]
                           start N hosts (1-64) NAME01..; with L leaf switches under one spine instead of one switch; with
-                          R NICs each (1-4), eth0, eth1, ...: those after the first on a switch rail2, rail3, ... of their own
+                          R NICs each (1-4), eth0, eth1, ...: those after the first on a switch rail2, rail3, ... of their own;
+                          with a disk each (9 GiB, ext4 on a loop device on memory), on all hosts at
+                          /run/assay-virtual-cluster/NAME/disk
   status                  hosts, addresses, switches, links, limits, number of processes; then the topology file
   exec HOST CMD...        run a command on a host; its exit code is kept
   mpirun [--slots S] [--hosts HOST,HOST] [--without=HOST,HOST] ARGS...
@@ -28,8 +30,9 @@ Usage: ci/virtual-cluster.sh [--name NAME] COMMAND
   slow-cpu HOST PERCENT   the host's processes together get PERCENT % of one core (1-1000)
   little-memory HOST MIB  the host's processes together get MIB MiB of memory (64-9999)
   slow-uplink LEAF RATE   limit what a leaf switch (leaf1, leaf2, ...) and its spine send each other
+  slow-disk HOST MB       the host's processes together read, and write, MB megabytes a second of its disk; 0: next to nothing
   wrong-route HOST        what the host sends to the network of eth1 leaves by eth0
-  heal HOST | heal LEAF   undo slow-nic, slow-cpu, little-memory and wrong-route | slow-uplink
+  heal HOST | heal LEAF   undo slow-nic, slow-cpu, little-memory, slow-disk and wrong-route | slow-uplink
   cut HOST | mend HOST    take the link of the host's eth0 down at its switch | bring it up again
   down                    end all processes on the hosts and remove everything, also after a crash
 
@@ -41,6 +44,8 @@ TEXT
 
 # shellcheck source=ci/virtual-faults.sh
 . "${self%/*}/virtual-faults.sh"
+# shellcheck source=ci/virtual-disks.sh
+. "${self%/*}/virtual-disks.sh"
 
 wrong() { printf 'virtual-cluster: %s\n' "$*" >&2; exit 4; }
 refused() { printf 'virtual-cluster: %s\n' "$*" >&2; exit "$no_privilege"; }
@@ -67,7 +72,7 @@ cgroup_mount() {  # [CONTROLLER]
 # Makes the cluster's groups and prints "CONTROLLER VERSION DIRECTORY" for each controller that can be had.
 make_cgroups() {
   local controller mount group
-  for controller in cpu cpuset memory; do
+  for controller in cpu cpuset memory blkio; do
     mount=$(cgroup_mount "$controller") group=$mount/assay-$name
     if [ -n "$mount" ]; then
       if mkdir -p "$group" 2>/dev/null; then printf '%s 1 %s\n' "$controller" "$group"; fi
@@ -163,7 +168,7 @@ make_host() {  # HOST INDEX SWITCH COUNT
     case "$controller$version" in
       # The hosts together are one group, which else would weigh no more than one program beside them.
       cpu1) printf '%s' "$((1024 * $4))" >"$path/cpu.shares"; continue ;;
-      memory*) continue ;;
+      memory* | blkio*) continue ;;
       cpu2) printf '%s' "$((100 * $4))" >"$path/cpu.weight"; continue ;;
       # Version 1 inherits nothing: an empty set takes no process.
       cpuset1)
@@ -180,8 +185,8 @@ write_agent() {
   chmod 700 "$state/rsh"
 }
 
-build() {  # COUNT LEAVES RAILS
-  local count=$1 leaves=$2 rails=$3 i leaf rail host
+build() {  # COUNT LEAVES RAILS DISKS
+  local count=$1 leaves=$2 rails=$3 i leaf rail host made=()
   ip netns add "$(switches)"
   if [ "$leaves" -gt 0 ]; then make_bridge spine1; fi
   for ((i = 1; i <= (leaves > 0 ? leaves : 1); ++i)); do
@@ -199,6 +204,7 @@ build() {  # COUNT LEAVES RAILS
   local -A port=()
   for ((i = 1; i <= count; ++i)); do
     printf -v host '%s%02d' "$name" "$i"
+    made+=("$host")
     leaf=$(((i - 1) * (leaves > 0 ? leaves : 1) / count + 1))
     make_host "$host" "$i" "leaf$leaf" "$count"
     port[$leaf]=$((${port[$leaf]:-0} + 1))
@@ -210,17 +216,19 @@ build() {  # COUNT LEAVES RAILS
     done
     printf '%s %s leaf%s\n' "$host" "$network.0.$i" "$leaf" >>"$state/nodes.new"
   done
+  if [ "$4" = yes ]; then make_disks "${made[@]}"; fi
   mkdir "$state/cgroup-view"
   write_agent
   mv "$state/nodes.new" "$state/nodes"
 }
 
 up() {
-  local count='' leaves=0 rails=1 log code
+  local count='' leaves=0 rails=1 disks=no log code
   while [ "$#" -gt 0 ]; do
     case "$1" in
       --leaves) [ "$#" -ge 2 ] || wrong '--leaves needs a number'; leaves=$2; shift ;;
       --rails) [ "$#" -ge 2 ] || wrong '--rails needs a number'; rails=$2; shift ;;
+      --disks) disks=yes ;;
       -*) wrong "up: unknown option $1" ;;
       *) [ -z "$count" ] || wrong "up: unexpected '$1'"; count=$1 ;;
     esac
@@ -237,7 +245,7 @@ up() {
   # Where a kernel or container lacks something, the first complaint of the tools is the reason.
   log=$state/log
   set +e
-  (set -e; build "$count" "$leaves" "$rails"; enter "$(all_hosts | head -n 1)" true) 2>"$log"
+  (set -e; build "$count" "$leaves" "$rails" "$disks"; enter "$(all_hosts | head -n 1)" true) 2>"$log"
   code=$?
   set -e
   [ "$code" -eq 0 ] || refused "no privilege: virtual hosts do not work here: $(grep -m 1 . "$log" || printf 'no reason given')"
@@ -259,7 +267,7 @@ kill_namespace() {
 
 remove_cgroups() {
   local mount group
-  for mount in "$(cgroup_mount cpu)" "$(cgroup_mount cpuset)" "$(cgroup_mount memory)" "$(cgroup_mount)"; do
+  for mount in "$(cgroup_mount cpu)" "$(cgroup_mount cpuset)" "$(cgroup_mount memory)" "$(cgroup_mount blkio)" "$(cgroup_mount)"; do
     for group in "$mount/assay-$name"/*/ "$mount/assay-$name"; do
       if [ -n "$mount" ] && [ -d "$group" ]; then rmdir "$group" || true; fi
     done
@@ -270,6 +278,7 @@ remove_cgroups() {
 tear_down() {
   local space code=0
   trap - EXIT
+  free_disks
   for space in $(namespaces); do kill_namespace "$space" || code=1; done
   for space in $(namespaces); do
     # What a killed MPI process leaves, under its host's name.
@@ -277,6 +286,7 @@ tear_down() {
     ip netns delete "$space" || code=1
   done
   remove_cgroups
+  remove_disks
   rm -rf --one-file-system -- "$state"
   rmdir "${state%/*}" 2>/dev/null || true
   return "$code"
@@ -302,6 +312,7 @@ inside() {  # HOST COMMAND...
   mount --rbind "$state/cgroup-view" /sys/fs/cgroup
   umount -l "$state/cgroup-view"
   mount --bind "$state/hosts" /etc/hosts
+  if [ -d "$state/disk" ]; then mount --bind "$state/disks/$host" "$state/disk"; fi
   hostname "$host"
   HOSTNAME=$host exec -- "$@"
 }
@@ -370,6 +381,7 @@ case "$command" in
   slurm) take 0 slurm "$@"; require_cluster; bash "${self%/*}/slurm.sh" up-on "$state/slurm" "$state/nodes" 17000 bash "$self" --name "$name" exec ;;
   slow-nic) if [ "$#" -ne 3 ]; then take 2 'slow-nic HOST RATE [NIC]' "$@"; fi; slow_nic "$@" ;;
   slow-cpu) take 2 'slow-cpu HOST PERCENT' "$@"; slow_cpu "$@" ;;
+  slow-disk) take 2 'slow-disk HOST MB' "$@"; slow_disk "$@" ;;
   little-memory) take 2 'little-memory HOST MIB' "$@"; little_memory "$@" ;;
   slow-uplink) take 2 'slow-uplink LEAF RATE' "$@"; slow_uplink "$@" ;;
   wrong-route) take 1 'wrong-route HOST' "$@"; route_rail "$1" eth0 ;;

@@ -100,6 +100,7 @@ heal() {
   group=$(cgroup_of cpu "$1")
   if [ -f "$group/cpu.max" ]; then printf max >"$group/cpu.max"; fi
   if [ -f "$group/cpu.cfs_quota_us" ]; then printf '%s' -1 >"$group/cpu.cfs_quota_us"; fi
+  free_disk "$1"
   memory=$(memory_file "$1")
   case "$memory" in */memory.max) printf max >"$memory" ;; ?*) printf '%s' -1 >"$memory" ;; esac
 }

@@ -63,11 +63,14 @@ class Results:
             return sorted(f["cases"][suite])
 
     def payload_bytes(self, case):
-        """Bytes of the messages that were timed in a p2p bandwidth case."""
+        """Bytes of the messages that were timed in a p2p bandwidth case; a link without samples has no size."""
         with h5py.File(self._path) as f:
             group = f["cases/p2p"][case]
-            return int(group["count"][:].sum()) * int(self._repetitions(group)) * int(group["parameters"].attrs["bytes"])
+            return int(numpy.nansum(group["count"][:] * group["repetitions"][:] * group["message_bytes"][:]))
 
-    @staticmethod
-    def _repetitions(group):
-        return group["repetitions"][:].min() if "repetitions" in group else group["parameters"].attrs["repetitions"]
+    def batch_bytes(self, suite, case):
+        """What one batch of each entity moves, by name: links that do not get far in their time have smaller ones."""
+        with h5py.File(self._path) as f:
+            group = f["cases"][suite][case]
+            sizes = group["repetitions"][:] * group["message_bytes"][:]
+            return {self.names[entity]: float(size) for entity, size in zip(group["entity"][:], sizes)}
