@@ -7,7 +7,7 @@ set -euo pipefail
 
 [ "$#" -eq 4 ] || { printf 'usage: ci/check_file_size.sh ASSAY RESULTS.h5 RANKS LEVEL\n' >&2; exit 4; }
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-plan=$(mpirun --quiet --oversubscribe -n "$3" "$1" plan --level "$4")
+plan=$(mpirun --mca orte_execute_quiet 1 --oversubscribe -n "$3" "$1" plan --level "$4")
 planned=$(sed -n 's/.*results file about \(.*\)$/\1/p' <<<"$plan")
 bytes=$(numfmt --from=auto "$(sed 's/ \([KMGT]i\)B$/\1/; s/ B$//' <<<"$planned")")
 real=$(stat -c %s "$2")

@@ -60,6 +60,9 @@ std::vector<OptionSpec> what_to_measure() {
 std::vector<OptionSpec> where_to_run() {
   return {
       presentation(option("out", path, "", "FILE", "results file; assay-<UTC time>.h5 when not given")),
+      presentation(option("spool", path, "", "DIR",
+                          "keep ended cases in this directory, local to the node of rank 0, until the "
+                          "results file is made of them")),
       presentation(option("force", flag, "", "", "replace an existing results file")),
       presentation(option("resume", path, "", "PARTIAL",
                           "run the missing cases of an interrupted run (NAME.h5.partial), or of one that "

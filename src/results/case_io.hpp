@@ -9,6 +9,8 @@
 
 namespace assay::results {
 
+class SharedCoordinates;
+
 /// A message when the sizes, names, units or references of a case are wrong, else empty. `entities` is the
 /// length of /entities.
 std::string problem_of(const CaseData& data, std::size_t entities);
@@ -16,9 +18,9 @@ std::string problem_of(const CaseData& data, std::size_t entities);
 /// The part of it that a reader depends on: references and coordinates.
 std::string reference_problem(const CaseData& data, std::size_t entities);
 
-/// Makes the group `name` below `parent`. `scales`: attach dimension scales.
+/// Makes the group `name` below `parent`. Without `shared` nothing gets a dimension scale.
 void write_case(hid_t parent, const std::string& name, const CaseData& data, std::int64_t sequence,
-                bool scales);
+                SharedCoordinates* shared);
 
 /// Throws Error(data) naming the dataset below `path`.
 CaseData read_case(hid_t file, const std::string& path, const h5::Limits& limits, std::int64_t& sequence);

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "results/case_io.hpp"
+#include "results/coordinates.hpp"
 #include "results/schema.hpp"
 #include "results/schema_model.hpp"
 #include "results/text.hpp"
@@ -13,14 +14,14 @@ namespace {
 
 class CaseWriter {
  public:
-  CaseWriter(hid_t parent, const std::string& name, const CaseData& data, bool scales)
-      : data_(data), attach_(scales), group_(h5::create_group(parent, name)) {}
+  CaseWriter(hid_t parent, const std::string& name, const CaseData& data, SharedCoordinates* shared)
+      : data_(data), shared_(shared), group_(h5::create_group(parent, name)) {}
 
   void write(std::int64_t sequence) {
     attributes(sequence);
     parameters();
-    scale("entity", data_.entity.size(), data_.entity.data());
-    scale("sample", data_.sample.size(), data_.sample.data());
+    coordinate("entity", data_.entity);
+    coordinate("sample", data_.sample);
     if (!data_.source.empty()) {
       fixed("source", data_.source.data());
       fixed("destination", data_.destination.data());
@@ -32,7 +33,7 @@ class CaseWriter {
       metric(data_.metrics[i], static_cast<std::int32_t>(i));
     for (std::size_t i = 0; i < data_.arrays.size(); ++i)
       array(data_.arrays[i], static_cast<std::int32_t>(i));
-    for (auto& [name, scale] : scales_) scale.finish();
+    for (auto& scale : own_) scale->finish();
   }
 
  private:
@@ -77,10 +78,13 @@ class CaseWriter {
   }
 
   /// The dataset that gives a dimension its coordinates.
-  void scale(const std::string& name, std::size_t length, const std::int32_t* values) {
-    h5::Id set = h5::create_dataset(group_, name, h5::Type::int32, {length}, values, attach_);
-    if (attach_) scales_.emplace(name, h5::Scale(std::move(set), name));
-    lengths_[name] = length;
+  void coordinate(const std::string& name, const std::vector<std::int32_t>& values) {
+    if (shared_ != nullptr) {
+      scales_[name] = shared_->scale(group_, name, values.size(), values.data());
+    } else {
+      h5::create_dataset(group_, name, h5::Type::int32, {values.size()}, values.data());
+    }
+    lengths_[name] = values.size();
   }
 
   /// Further dimensions of arrays are numbered from 0.
@@ -88,23 +92,36 @@ class CaseWriter {
     if (lengths_.contains(name)) return;
     std::vector<std::int32_t> numbers(length);
     std::iota(numbers.begin(), numbers.end(), 0);
-    scale(name, length, numbers.data());
+    h5::Id set =
+        h5::create_dataset(group_, name, h5::Type::int32, {length}, numbers.data(), shared_ != nullptr);
+    if (shared_ != nullptr)
+      scales_[name] = own_.emplace_back(std::make_shared<h5::Scale>(std::move(set), name));
+    lengths_[name] = length;
   }
 
   h5::Id dataset(const std::string& name, h5::Type type, const std::vector<std::string>& dims,
                  const void* values) {
-    std::vector<std::size_t> shape;
-    for (const std::string& dim : dims) shape.push_back(lengths_.at(dim));
-    h5::Id set = h5::create_dataset(group_, name, type, shape, values, attach_);
-    if (!attach_) return set;
-    std::vector<h5::Scale*> scales;
-    for (const std::string& dim : dims) scales.push_back(&scales_.at(dim));
-    h5::Scale::attach(set, scales);
+    h5::Id set = h5::create_dataset(group_, name, type, shape(dims), values, shared_ != nullptr);
+    if (shared_ != nullptr) h5::Scale::attach(set, scales(dims));
     return set;
+  }
+
+  std::vector<std::size_t> shape(const std::vector<std::string>& dims) const {
+    std::vector<std::size_t> out;
+    for (const std::string& dim : dims) out.push_back(lengths_.at(dim));
+    return out;
+  }
+
+  std::vector<SharedCoordinates::ScalePtr> scales(const std::vector<std::string>& dims) const {
+    std::vector<SharedCoordinates::ScalePtr> out;
+    for (const std::string& dim : dims) out.push_back(scales_.at(dim));
+    return out;
   }
 
   void fixed(const std::string& name, const void* values) {
     const Field& field = Schema::get().case_dataset(name);
+    if (shared_ != nullptr)
+      return shared_->dataset(group_, field, shape(field.dims), values, scales(field.dims));
     const h5::Id set = dataset(name, field.type, field.dims, values);
     if (!field.unit.empty()) h5::put(set, "unit", field.unit);
   }
@@ -143,10 +160,11 @@ class CaseWriter {
   }
 
   const CaseData& data_;
-  bool attach_;
+  SharedCoordinates* shared_;  ///< none in the file of a single case, which has no scales
   h5::Id group_;
   std::map<std::string, std::size_t> lengths_;
-  std::map<std::string, h5::Scale> scales_;
+  std::map<std::string, SharedCoordinates::ScalePtr> scales_;
+  std::vector<SharedCoordinates::ScalePtr> own_;  ///< those of further dimensions
 };
 
 std::string array_problem(const IntegerArray& array, std::map<std::string, std::size_t>& lengths,
@@ -222,8 +240,8 @@ std::string problem_of(const CaseData& data, std::size_t entities) {
 }
 
 void write_case(hid_t parent, const std::string& name, const CaseData& data, std::int64_t sequence,
-                bool scales) {
-  CaseWriter(parent, name, data, scales).write(sequence);
+                SharedCoordinates* shared) {
+  CaseWriter(parent, name, data, shared).write(sequence);
 }
 
 }  // namespace assay::results

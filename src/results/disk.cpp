@@ -56,7 +56,10 @@ class Descriptor {
 
 void fail_io(const std::string& what, const Path& path) {
   const std::string why = std::strerror(errno);
-  throw Error(ErrorKind::io, "cannot " + what + " " + path.string() + ": " + why);
+  std::error_code code;
+  const Path target = std::filesystem::read_symlink(path.parent_path(), code);  // another file system, maybe
+  throw Error(ErrorKind::io, "cannot " + what + " " + path.string() +
+                                 (code ? "" : " (in " + target.string() + ")") + ": " + why);
 }
 
 std::string read_file(const Path& path) {
@@ -89,6 +92,10 @@ void write_durable(const Path& path, const std::string& bytes) {
     file.write_all(bytes);
     file.close();
   });
+}
+
+void make_directory(const Path& path) {
+  if (::mkdir(path.c_str(), 0777) != 0) fail_io("create", path);
 }
 
 void append(const Path& path, const std::string& bytes) {
@@ -148,6 +155,7 @@ bool remove_partial(const Path& partial) noexcept {
   const bool ours = exists(partial / "owner") || std::filesystem::is_empty(partial, code) ||
                     (exists(partial / "plan.json") && exists(cases_directory(partial)));
   if (!ours) return false;
+  remove_spooled(partial);
   // `owner` goes last, so that a removal that was cut short still leaves a directory known as ours
   try {
     for (const auto& entry : std::filesystem::directory_iterator(partial, code)) {

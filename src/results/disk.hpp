@@ -25,6 +25,7 @@ std::string read_file(const Path& path);  ///< throws Error(data)
 void write_durable(const Path& path, const std::string& bytes);
 /// The same of a file that `write` makes under the name it is given.
 void make_durable(const Path& path, const std::function<void(const Path& temporary)>& write);
+void make_directory(const Path& path);  ///< throws Error(io)
 /// One write at the end of the file, so that lines of two writers cannot mix.
 void append(const Path& path, const std::string& bytes);
 void sync_file(const Path& path);
@@ -91,8 +92,16 @@ Owner take_over(const Path& partial, const std::string& run_id);
 
 /// Where the case files are: `cases`, or `cases-N` after the directory has changed hands.
 Path cases_directory(const Path& partial);
+/// Makes it; in `spool`, if there is one, and `cases` is then a link to it. Throws Error(io).
+void make_cases(const Path& partial, const Path& spool, const std::string& run_id);
+/// Throws Error(usage) when `cases` is a link to a directory that is not on this machine, or that no run has
+/// made.
+void check_cases(const Path& partial);
+/// Removes a directory of cases that is in a spool. Throws nothing.
+void remove_spooled(const Path& partial) noexcept;
 
-/// Removes a directory that a writer made. Never throws; returns false when something stays.
+/// Removes a directory that a writer made, and its cases in a spool. Never throws; returns false when
+/// something stays.
 bool remove_partial(const Path& partial) noexcept;
 
 }  // namespace assay::results

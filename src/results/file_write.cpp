@@ -2,6 +2,7 @@
 #include <set>
 
 #include "results/case_io.hpp"
+#include "results/coordinates.hpp"
 #include "results/file_io.hpp"
 #include "results/json_io.hpp"
 #include "results/schema.hpp"
@@ -51,11 +52,13 @@ void write_cases(hid_t file, const FileContent& content) {
   const h5::Id cases = h5::create_group(file, "/cases");
   std::map<std::string, h5::Id> suites;
   std::int64_t sequence = 0;
+  SharedCoordinates shared;
   content.cases([&](const CaseData& data) {
     auto at = suites.find(data.suite);
     if (at == suites.end()) at = suites.emplace(data.suite, h5::create_group(cases, data.suite)).first;
-    write_case(at->second, data.name, data, sequence++, true);
+    write_case(at->second, data.name, data, sequence++, &shared);
   });
+  shared.finish();
 }
 
 }  // namespace

@@ -46,6 +46,10 @@ hid_t scalar() {
 Id file_access() {
   Id access(check(H5Pcreate(H5P_FILE_ACCESS), "file access"));
   check(H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_V18), "file format");
+  // By default HDF5 asks for 2 KiB at a time, and small pieces are written one by one. What is left of such a
+  // block stays in the file.
+  check(H5Pset_meta_block_size(access, hsize_t{1} << 14), "file access");
+  check(H5Pset_small_data_block_size(access, hsize_t{1} << 14), "file access");
   return access;
 }
 
@@ -60,19 +64,33 @@ Id space_of(const std::vector<std::size_t>& shape) {
   return Id(check(H5Screate_simple(static_cast<int>(dims.size()), dims.data(), nullptr), "data space"));
 }
 
+/// Of an object that keeps no times of its changes: each attribute would change them.
+void keep_no_times(hid_t creation) { check(H5Pset_obj_track_times(creation, false), "creation"); }
+
+/// For small datasets.
+hid_t plain_creation() {
+  static const Id creation = [] {
+    Id made(check(H5Pcreate(H5P_DATASET_CREATE), "dataset creation"));
+    keep_no_times(made);
+    check(H5Pset_attr_phase_change(made, 64, 48), "dataset creation");
+    return made;
+  }();
+  return creation;
+}
+
 /// Level 1 of deflate: higher ones take several times as long for 2 % less, the last bits of samples are
-/// noise.
-Id storage_of(const std::vector<std::size_t>& shape, std::size_t value_bytes, bool packed) {
+/// noise. None for what is too small to be packed.
+Id packed_creation(const std::vector<std::size_t>& shape, std::size_t value_bytes) {
   constexpr std::size_t chunk_values = std::size_t{1} << 16;
-  Id creation(check(H5Pcreate(H5P_DATASET_CREATE), "dataset creation"));
   std::size_t values = shape.empty() ? 0 : 1, row = 1;
   for (std::size_t d = 0; d < shape.size(); ++d) {
     values *= shape[d];
     if (d > 0) row *= shape[d];
   }
-  if (!packed || values * value_bytes < packed_from_bytes || row > chunk_values ||
+  if (values * value_bytes < packed_from_bytes || row > chunk_values ||
       H5Zfilter_avail(H5Z_FILTER_DEFLATE) <= 0)
-    return creation;
+    return {};
+  Id creation(check(H5Pcopy(plain_creation()), "dataset creation"));
   std::vector<hsize_t> chunk(shape.begin(), shape.end());
   chunk.front() = std::min<hsize_t>(chunk.front(), chunk_values / row);
   check(H5Pset_chunk(creation, static_cast<int>(chunk.size()), chunk.data()), "chunks");
@@ -89,6 +107,7 @@ Id group_creation() {
   // Beyond 8 attributes HDF5 makes a heap and two trees for each group: of a case with 20 that is most of its
   // time.
   check(H5Pset_attr_phase_change(creation, 64, 48), "group creation");
+  keep_no_times(creation);
   return creation;
 }
 
@@ -163,7 +182,8 @@ Id create_group(hid_t parent, const std::string& name) {
 
 Id create_dataset(hid_t parent, const std::string& name, Type type, const std::vector<std::size_t>& shape,
                   const void* data, bool packed) {
-  const Id space = space_of(shape), creation = storage_of(shape, size_of(type), packed);
+  const Id space = space_of(shape), chunks = packed ? packed_creation(shape, size_of(type)) : Id();
+  const hid_t creation = chunks.valid() ? chunks : plain_creation();
   Id set(check(H5Dcreate2(parent, name.c_str(), file_type(type), space, H5P_DEFAULT, creation, H5P_DEFAULT),
                "cannot make dataset " + name));
   if (check(H5Sget_simple_extent_npoints(space), name) > 0) {
@@ -176,7 +196,7 @@ Id create_dataset(hid_t parent, const std::string& name, Type type, const std::v
 Id create_strings(hid_t parent, const std::string& name, const std::vector<std::string>& values) {
   const hid_t type = string_type();
   const Id space = space_of({values.size()});
-  Id set(check(H5Dcreate2(parent, name.c_str(), type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
+  Id set(check(H5Dcreate2(parent, name.c_str(), type, space, H5P_DEFAULT, plain_creation(), H5P_DEFAULT),
                "cannot make dataset " + name));
   std::vector<std::string> cleaned;
   cleaned.reserve(values.size());
@@ -191,11 +211,16 @@ Id create_strings(hid_t parent, const std::string& name, const std::vector<std::
 
 void create_text(hid_t parent, const std::string& name, const std::string& text) {
   const hid_t type = string_type();
-  const Id set(check(H5Dcreate2(parent, name.c_str(), type, scalar(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
-                     "cannot make dataset " + name));
+  const Id set(
+      check(H5Dcreate2(parent, name.c_str(), type, scalar(), H5P_DEFAULT, plain_creation(), H5P_DEFAULT),
+            "cannot make dataset " + name));
   const std::string cleaned = clean_text(text);
   const char* pointer = cleaned.c_str();
   check(H5Dwrite(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, &pointer), "cannot write dataset " + name);
+}
+
+void link(hid_t object, hid_t parent, const std::string& name) {
+  check(H5Olink(object, parent, name.c_str(), H5P_DEFAULT, H5P_DEFAULT), "cannot link dataset " + name);
 }
 
 void put(hid_t object, const std::string& name, const std::string& value) {

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -57,6 +58,7 @@ class Id {
     if (id_ >= 0) H5Idec_ref(id_);
   }
   operator hid_t() const noexcept { return id_; }
+  bool valid() const noexcept { return id_ >= 0; }
   /// Closes now and throws when that fails, which is where a full disk shows.
   void close(const std::string& what) {
     if (id_ >= 0) check(H5Idec_ref(std::exchange(id_, -1)), what);
@@ -85,6 +87,8 @@ Id create_dataset(hid_t parent, const std::string& name, Type type, const std::v
                   const void* data, bool packed = false);
 Id create_strings(hid_t parent, const std::string& name, const std::vector<std::string>& values);
 void create_text(hid_t parent, const std::string& name, const std::string& text);
+/// One more hard link to `object`.
+void link(hid_t object, hid_t parent, const std::string& name);
 
 /// A dataset that gives a dimension its coordinates. H5DSattach_scale would write the list of what uses a
 /// scale again for each use; `finish` writes it once.
@@ -97,7 +101,8 @@ class Scale {
   Scale() = default;
   Scale(Id dataset, const std::string& name);
   /// One scale for each dimension of `dataset`.
-  static void attach(hid_t dataset, const std::vector<Scale*>& dims);
+  static void attach(hid_t dataset, const std::vector<std::shared_ptr<Scale>>& dims);
+  void link(hid_t parent, const std::string& name) const { h5::link(dataset_, parent, name); }
   void finish();
 
  private:

@@ -43,7 +43,7 @@ Scale::Scale(Id dataset, const std::string& name)
   put_fixed(dataset_, "NAME", name);
 }
 
-void Scale::attach(hid_t dataset, const std::vector<Scale*>& dims) {
+void Scale::attach(hid_t dataset, const std::vector<std::shared_ptr<Scale>>& dims) {
   static const Id type(check(H5Tvlen_create(H5T_STD_REF_OBJ), "type of a scale"));
   const hobj_ref_t reference = reference_to(dataset);
   std::vector<hvl_t> list;

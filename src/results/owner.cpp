@@ -175,19 +175,6 @@ bool is_running(const Owner& owner) {
   return process && !process->ended() && process->start != 0 && process->start == owner.start;
 }
 
-Path cases_directory(const Path& partial) {
-  Path found = partial / "cases";
-  std::error_code code;
-  std::filesystem::directory_iterator entries(partial, code);
-  for (; !code && entries != std::filesystem::directory_iterator(); entries.increment(code)) {
-    const std::string name = entries->path().filename().string();
-    std::error_code ignored;
-    if (name.starts_with("cases-") && entries->is_directory(ignored))
-      found = std::max(found, entries->path());
-  }
-  return found;
-}
-
 void check_abandoned(const Path& partial, const Owner& owner) {
   if (is_running(owner)) {
     throw_usage(partial.string() + " is being written by " + described(owner) +

@@ -157,7 +157,7 @@ void fill(hid_t file, const CaseBundle& bundle, std::int64_t sequence, std::size
   h5::put(file, "suite", bundle.data.suite);
   h5::put(file, "case", bundle.data.name);
   h5::put(file, "first_entity", static_cast<std::int64_t>(first_entity));
-  write_case(file, "case", bundle.data, sequence, false);
+  write_case(file, "case", bundle.data, sequence, nullptr);
   const auto table = [&](const char* path, const auto& rows) {
     if (!rows.empty()) write_table(file, path, rows, false);  // an empty table would cost more than the case
   };
@@ -203,6 +203,7 @@ void write_bundle(const Path& path, const CaseBundle& bundle, std::int64_t seque
 PartialReader::PartialReader(const Path& partial, Trust trust) : partial_(partial), trust_(trust) {
   std::error_code code;
   if (!std::filesystem::is_directory(partial, code)) throw_usage("there is no directory " + partial.string());
+  check_cases(partial);
   const std::vector<std::string> files{partial / "plan.json", partial / "end.json", partial / "events.jsonl"};
   if (trust == Trust::own) {
     read_start(Inputs(files.begin(), files.end()));

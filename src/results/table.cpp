@@ -18,7 +18,7 @@ TableWriter::TableWriter(hid_t parent, const TableSpec& spec, const std::string&
   std::vector<std::int32_t> numbers(rows);
   std::iota(numbers.begin(), numbers.end(), 0);
   h5::Id row = h5::create_dataset(group_, "row", h5::Type::int32, {rows}, numbers.data(), scales_);
-  if (scales_) row_ = h5::Scale(std::move(row), "row");
+  if (scales_) row_ = std::make_shared<h5::Scale>(std::move(row), "row");
 }
 
 const Field& TableWriter::expect(const std::string& column, h5::Type type) {
@@ -33,7 +33,7 @@ const Field& TableWriter::expect(const std::string& column, h5::Type type) {
 }
 
 void TableWriter::attach(hid_t dataset) {
-  if (scales_) h5::Scale::attach(dataset, {&row_});
+  if (scales_) h5::Scale::attach(dataset, {row_});
 }
 
 void TableWriter::strings(const std::string& column, const std::vector<std::string>& values) {
@@ -66,7 +66,7 @@ void TableWriter::finish() {
                   "column " + spec_.path + "/" + field.name + " of the schema was not written");
     }
   }
-  if (scales_) row_.finish();
+  if (scales_) row_->finish();
 }
 
 TableReader::TableReader(hid_t file, const std::string& path, const h5::Limits& limits)

@@ -37,7 +37,7 @@ class TableWriter {
   std::size_t rows_;
   bool scales_;
   h5::Id group_;
-  h5::Scale row_;
+  std::shared_ptr<h5::Scale> row_;
   std::set<std::string> written_;
 };
 

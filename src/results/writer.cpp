@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "results/writer.hpp"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -21,10 +22,6 @@
 
 namespace assay::results {
 namespace {
-
-void make_directory(const Path& path) {
-  if (::mkdir(path.c_str(), 0777) != 0) fail_io("create", path);
-}
 
 /// Says who stands in the way and what can be done about it.
 [[noreturn]] void fail_stale(const Path& partial, const Path& file) {
@@ -149,7 +146,7 @@ Writer::~Writer() = default;
 
 Path partial_of(const Path& file) { return file.string() + ".partial"; }
 
-Writer Writer::create(const Path& file, const Start& start, bool force) {
+Writer Writer::create(const Path& file, const Start& start, bool force, const Path& spool) {
   check_start(start);
   auto impl = std::make_unique<Impl>();
   impl->file = file;
@@ -173,7 +170,7 @@ Writer Writer::create(const Path& file, const Start& start, bool force) {
     impl->owner = this_process(start.info.run_id);
     write_durable(impl->partial / "owner", to_text(impl->owner));
     impl->cases = impl->partial / "cases";
-    make_directory(impl->cases);
+    make_cases(impl->partial, spool, impl->owner.run_id);
     write_durable(impl->partial / "plan.json", dump_sealed(start_to_json(start)) + "\n");
     sync_directory(file.parent_path());
   } catch (const Error& error) {
@@ -239,6 +236,8 @@ void Writer::add_case(const CaseBundle& bundle) {
     write(case_file(impl_->cases, impl_->next));
     ++impl_->next;
   }
+  // Where the spool cannot be seen this tells that the run lives.
+  ::utimensat(AT_FDCWD, (impl_->partial / "owner").c_str(), nullptr, 0);
   impl_->entities = entities;
   impl_->names.insert(bundle.data.path());
 }

@@ -39,7 +39,9 @@ class Writer {
   /// Takes the lock and writes `owner` and the start. Throws Error(usage) in one line when the file exists
   /// (without `force`), the directory cannot be written, or a partial directory stands there (naming recover,
   /// --resume, --force).
-  static Writer create(const std::filesystem::path& file, const Start& start, bool force);
+  /// Ended cases are kept in the directory `spool` until the file is made, if it is given.
+  static Writer create(const std::filesystem::path& file, const Start& start, bool force,
+                       const std::filesystem::path& spool = {});
   /// Goes on with a directory that another process left behind: takes it over, keeps the cases that stand
   /// (see `stands` in resume.hpp) and what the run is called, and numbers new ones after them. A case file
   /// that cannot be read is put aside and its case may be stored again. `start` is of the run that resumes.

@@ -239,10 +239,15 @@ class Launches {
     }
     const fs::path from = attempts_.back().partial ? partial() : fs::path(config_.out);
     const fs::path to = attempts_.back().partial ? fs::path(kept().string() + ".partial") : kept();
-    fs::remove_all(to);
+    drop(to);
     fs::rename(from, to);
     resume_ = to.string();
     kept_.push_back(to);
+  }
+
+  static void drop(const fs::path& path) {
+    std::error_code ignored;
+    if (!results::remove_partial(path)) fs::remove_all(path, ignored);
   }
 
   ExitCode finish(const Ended& ended) {
@@ -254,7 +259,7 @@ class Launches {
       return ExitCode::inconclusive;
     }
     if (attempts_.back().file) {
-      for (const fs::path& path : kept_) fs::remove_all(path, ignored);
+      for (const fs::path& path : kept_) drop(path);
       return ended.code == static_cast<int>(ExitCode::internal) ? ExitCode::internal
                                                                 : static_cast<ExitCode>(exit_code_);
     }

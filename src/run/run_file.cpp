@@ -26,17 +26,18 @@ std::filesystem::path file_of_segment(const Config& config, int segment) {
 void RunFile::open(const Config& config, EntityTable& entities, results::Writer::Start start, int segment) {
   using results::Writer;
   entities_ = &entities;
+  const std::string spool = config.options.text("spool");
   if (config.carries_over()) {
     const auto earlier = results::load_earlier(config.resume);
     results::check_carry_over(config.resume, earlier, start);
     start.info.injected = start.info.injected || earlier.info.injected;
     start.entities = results::with_lost_parts(earlier, start.entities);
-    writer_ = std::make_unique<Writer>(Writer::create(config.out, start, config.force));
+    writer_ = std::make_unique<Writer>(Writer::create(config.out, start, config.force, spool));
     entities.adopt(results::carry_over(*writer_, earlier, start));
     return;
   }
   writer_ = std::make_unique<Writer>(
-      config.resume.empty() ? Writer::create(file_of_segment(config, segment), start, config.force)
+      config.resume.empty() ? Writer::create(file_of_segment(config, segment), start, config.force, spool)
                             : Writer::resume(config.resume, start, config.force));
   if (!config.resume.empty()) entities.adopt(writer_->known_entities());
 }

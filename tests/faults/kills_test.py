@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kills at any instant of a run: while it starts, measures, measures again, merges, judges, and is launched again. What had
-ended is kept, whatever is killed. ASSAY_KILLS sets how many are tried."""
+ended is kept, whatever is killed; every second run has a spool. ASSAY_KILLS sets how many are tried."""
 
 import collections
 import json
@@ -91,7 +91,10 @@ class Kills(harness.CliTest):
                 pass
 
     def kill_once(self, number, own_launcher, target, length, rng):
-        run = Run(self, RANKS, f"run{number}.h5", OPTIONS, own_launcher)
+        spool = self.dir / f"spool{number}"
+        spool.mkdir()
+        options = (*OPTIONS, "--spool", str(spool)) if number % 2 else OPTIONS
+        run = Run(self, RANKS, f"run{number}.h5", options, own_launcher)
         wanted = rng.choice(STAGES if own_launcher else STAGES[:-1])
         if wanted == "launched again":  # what is lost makes it so
             self.wait_for_stage(run, None, length, rng)
@@ -108,6 +111,8 @@ class Kills(harness.CliTest):
             self.assert_code(self.assay("schema", "--check", file), 0)
             self.assertGreaterEqual(count_cases(file), stored, run.text())
             self.assertIn(self.assay("verdict", file).returncode, CODES)
+        kept = {os.readlink(cases) for cases in self.dir.glob(f"run{number}.*partial/cases*") if cases.is_symlink()}
+        self.assertLessEqual({str(path) for path in spool.iterdir()}, kept, "cases that nothing leads to")
         if own_launcher and target not in ("all", "process that launches") and not launcher_hung:
             self.assertIn(run.process.returncode, CODES, run.text())
         return "over" if over else where, outcome + (", launcher hung" if launcher_hung else "")

@@ -59,12 +59,23 @@ class Readers(FileTest):
                                         ("/plan", "row", {"suite": 0, "bytes": 0})):
                 scale_set = f[f"{group}/{scale}"]
                 self.assertEqual(h5py.h5ds.get_scale_name(scale_set.id), scale.encode())
-                listed = {(f[use[0]].name, int(use[1])) for use in scale_set.attrs["REFERENCE_LIST"]}
-                self.assertEqual(len(listed), len(scale_set.attrs["REFERENCE_LIST"]))
+                listed = [(f[use[0]], int(use[1])) for use in scale_set.attrs["REFERENCE_LIST"]]
+                self.assertEqual(len({(h5py.h5o.get_info(data.id).addr, dim) for data, dim in listed}), len(listed))
                 for name, dim in users.items():
                     with self.subTest(user=name, scale=scale):
                         self.assertTrue(h5py.h5ds.is_attached(f[f"{group}/{name}"].id, scale_set.id, dim))
-                        self.assertIn((f"{group}/{name}", dim), listed)
+                        self.assertIn((f[f"{group}/{name}"], dim), listed)
+
+    def test_equal_coordinates_are_one_dataset(self):
+        with h5py.File(self.file) as f:
+            first, second = f[CASE], f["/cases/gemm/op4-n4096-together"]
+            for name in ("entity", "sample", "count", "block", "t"):
+                with self.subTest(name=name):
+                    equal = np.array_equal(first[name][()], second[name][()], equal_nan=first[name].dtype.kind == "f")
+                    self.assertEqual(first[name] == second[name], equal)
+            self.assertEqual(first["sample"], second["sample"])
+            self.assertNotEqual(first["throughput"], second["throughput"])
+            self.assertNotEqual(first["entity"], f[LINKS]["entity"])
 
     def test_xarray_sees_named_dimensions(self):
         for engine in ("h5netcdf", "netcdf4"):

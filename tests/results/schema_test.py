@@ -265,13 +265,19 @@ class Schema(FileTest):
             f[CASE + "/entity"][1] = 3
             f[CASE + "/sample"][4] = 2
             f[CASE + "/t"][0, 1] = np.nan
-            f[other + "/t"][1, 2] = 1e300
+            t = f[other + "/t"][()]
+            t[2, 2] = 1e300
+            del f[other + "/t"]  # both cases have one dataset
+            own = f.create_dataset(other + "/t", data=t)
+            own.attrs["unit"] = "s"
+            for dim, name in enumerate(("entity", "sample")):
+                own.dims[dim].attach_scale(f[f"{other}/{name}"])
             f["/entities/id"][...] = b"one"
             f["/entities/rank"][...] = 0
             f[other + "/throughput"][0, 1] = np.nan
 
         self.expect(change, f"{CASE}/entity: node01/cores0-1 is there twice", f"{CASE}/sample: 2 is there twice",
-                    f"{CASE}/t: a time of node01/cores0-1 is not finite", f"{other}/t: a time of node01/cores2-3 is not finite or beyond",
+                    f"{CASE}/t: a time of node01/cores0-1 is not finite", f"{other}/t: a time of node02/cores0-1 is not finite or beyond",
                     '/entities/id: two parts of kind device are "one"', "are driven by rank 0",
                     f"{other}/throughput: 1 taken samples of node01/cores0-1 are no finite numbers")
         self.assertEqual(helper("show", self.file).returncode, 0)

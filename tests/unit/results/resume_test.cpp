@@ -46,7 +46,8 @@ int in_child(const std::function<void()>& act) {
 constexpr int usage_error = 10 + static_cast<int>(ErrorKind::usage),
               io_error = 10 + static_cast<int>(ErrorKind::io);
 
-class Resume : public testing::Test {
+/// With the cases beside the other files, and in a spool.
+class Resume : public testing::TestWithParam<bool> {
  protected:
   void SetUp() override {
     std::string name = (fs::temp_directory_path() / "assay-resume-XXXXXX").string();
@@ -54,13 +55,16 @@ class Resume : public testing::Test {
     dir_ = name;
     file_ = dir_ / "run.h5";
     partial_ = partial_of(file_);
+    if (!GetParam()) return;
+    spool_ = dir_ / "spool";
+    fs::create_directory(spool_);
   }
   void TearDown() override { fs::remove_all(dir_); }
 
   /// What a run of `cases` that died after `n` of them leaves behind.
   void crash_after(int n) {
     ASSERT_EQ(in_child([&] {
-                Writer writer = Writer::create(file_, example::start(cases), false);
+                Writer writer = Writer::create(file_, example::start(cases), false, spool_);
                 writer.add_event({0.5, -1, "note", "before"});
                 for (int i = 0; i < n; ++i) writer.add_case(example::bundle(i));
               }),
@@ -91,6 +95,7 @@ class Resume : public testing::Test {
       r->info.ended.clear();
     }
     EXPECT_EQ(example::difference(got, whole), "");
+    EXPECT_TRUE(spool_.empty() || fs::is_empty(spool_));
   }
   template <class F>
   static void expect_usage(const testing::Matcher<std::string>& text, F&& act) {
@@ -110,10 +115,10 @@ class Resume : public testing::Test {
   }
   void own(const std::string& text) const { std::ofstream(partial_ / "owner") << text; }
 
-  fs::path dir_, file_, partial_;
+  fs::path dir_, file_, partial_, spool_;
 };
 
-TEST_F(Resume, RunsOnlyWhatIsMissing) {
+TEST_P(Resume, RunsOnlyWhatIsMissing) {
   crash_after(8);
   Writer writer = Writer::resume(partial_, example::start(cases), false);
   EXPECT_THAT(writer.stored(), SizeIs(7));  // the one skipped for want of budget gets another chance
@@ -129,7 +134,7 @@ TEST_F(Resume, RunsOnlyWhatIsMissing) {
   EXPECT_FALSE(fs::exists(partial_));
 }
 
-TEST_F(Resume, TornFilesAndLinesAreIgnored) {
+TEST_P(Resume, TornFilesAndLinesAreIgnored) {
   crash_after(8);
   fs::resize_file(partial_ / "cases" / "000005.h5", 3000);  // it had brought two links
   std::ofstream(partial_ / "cases" / "000008.h5.tmp") << "in flight";
@@ -147,7 +152,7 @@ TEST_F(Resume, TornFilesAndLinesAreIgnored) {
   EXPECT_EQ(r.events[2].text, "after");
 }
 
-TEST_F(Resume, TwiceInARow) {
+TEST_P(Resume, TwiceInARow) {
   crash_after(3);
   ASSERT_EQ(in_child([&] {
               Writer writer = Writer::resume(partial_, example::start(cases), false);
@@ -160,9 +165,9 @@ TEST_F(Resume, TwiceInARow) {
   expect_whole_run();
 }
 
-TEST_F(Resume, CasesThatDidNotEndWellRunAgain) {
+TEST_P(Resume, CasesThatDidNotEndWellRunAgain) {
   ASSERT_EQ(in_child([&] {
-              Writer writer = Writer::create(file_, example::start(cases), false);
+              Writer writer = Writer::create(file_, example::start(cases), false, spool_);
               for (int i = 0; i < 8; ++i) {
                 CaseBundle bundle = example::bundle(i);
                 if (i == 5)
@@ -178,7 +183,7 @@ TEST_F(Resume, CasesThatDidNotEndWellRunAgain) {
   expect_whole_run();
 }
 
-TEST_F(Resume, EndOfAnAbortedRunIsForgotten) {
+TEST_P(Resume, EndOfAnAbortedRunIsForgotten) {
   crash_after(4);
   ASSERT_EQ(in_child([&] {
               Writer writer = Writer::resume(partial_, example::start(cases), false);
@@ -194,7 +199,7 @@ TEST_F(Resume, EndOfAnAbortedRunIsForgotten) {
   expect_whole_run();
 }
 
-TEST_F(Resume, NamesTheFirstDifference) {
+TEST_P(Resume, NamesTheFirstDifference) {
   crash_after(3);
   const auto other = [](const std::string& name) {
     return std::string(name == "hash" ? "the plan hash is other, and was 0123456789abcdef" : name);
@@ -230,7 +235,7 @@ TEST_F(Resume, NamesTheFirstDifference) {
   EXPECT_TRUE(fs::exists(partial_ / "cases"));  // nothing was touched
 }
 
-TEST_F(Resume, OptionsOfPresentationMayDiffer) {
+TEST_P(Resume, OptionsOfPresentationMayDiffer) {
   Writer::Start then = example::start(cases), now = then;
   then.config["presentation"] = now.config["presentation"] = {"out", "coverage"};
   now.config["out"] = "b.h5";
@@ -240,7 +245,7 @@ TEST_F(Resume, OptionsOfPresentationMayDiffer) {
   EXPECT_THAT(carry_over_problem(then, now), HasSubstr("option cases"));
 }
 
-TEST_F(Resume, TellsWhatItNeedsBeforehand) {
+TEST_P(Resume, TellsWhatItNeedsBeforehand) {
   Writer::Start start = example::start(cases);
   start.config["memory_per_rank_bytes"] = std::uint64_t{256} << 20;
   start.config["seed-given"] = true;
@@ -255,8 +260,8 @@ TEST_F(Resume, TellsWhatItNeedsBeforehand) {
   expect_usage(HasSubstr("none.h5.partial"), [&] { read_resume(dir_ / "none.h5.partial"); });
 }
 
-TEST_F(Resume, ALiveRunIsNotTaken) {
-  Writer writer = Writer::create(file_, example::start(cases), false);
+TEST_P(Resume, ALiveRunIsNotTaken) {
+  Writer writer = Writer::create(file_, example::start(cases), false, spool_);
   expect_usage(
       AllOf(HasSubstr("is being written by process " + std::to_string(getpid())), HasSubstr(host_name())),
       [&] { Writer::resume(partial_, example::start(cases), false); });
@@ -264,12 +269,12 @@ TEST_F(Resume, ALiveRunIsNotTaken) {
   writer.add_case(example::bundle(0));
 }
 
-TEST_F(Resume, AnotherHostMustHaveBeenQuiet) {
+TEST_P(Resume, AnotherHostMustHaveBeenQuiet) {
   crash_after(2);
   own(R"({"run_id":"run-0001","host":"elsewhere","pid":1,"start":1})");
   expect_usage(AllOf(HasSubstr("process 1 on elsewhere"), HasSubstr("60 s")),
                [&] { Writer::resume(partial_, example::start(cases), false); });
-  expect_usage(HasSubstr("elsewhere"), [&] { Writer::create(file_, example::start(cases), true); });
+  expect_usage(HasSubstr("elsewhere"), [&] { Writer::create(file_, example::start(cases), true, spool_); });
   expect_usage(HasSubstr("elsewhere"), [&] { recover(partial_, file_, false); });
   EXPECT_TRUE(fs::exists(partial_ / "plan.json"));
   const auto old = fs::file_time_type::clock::now() - std::chrono::seconds(61);
@@ -279,10 +284,10 @@ TEST_F(Resume, AnotherHostMustHaveBeenQuiet) {
   EXPECT_THAT(writer.stored(), SizeIs(2));
 }
 
-TEST_F(Resume, AFormerOwnerThatLivesCannotWrite) {
+TEST_P(Resume, AFormerOwnerThatLivesCannotWrite) {
   EXPECT_EQ(
       in_child([&] {
-        Writer former = Writer::create(file_, example::start(cases), false);
+        Writer former = Writer::create(file_, example::start(cases), false, spool_);
         former.add_case(example::bundle(0));
         own(R"({"run_id":"run-0001","host":")" + host_name() + R"(","pid":999999999,"start":1})");
         Writer writer = Writer::resume(partial_, example::start(cases), false);
@@ -298,7 +303,7 @@ TEST_F(Resume, AFormerOwnerThatLivesCannotWrite) {
             io_error);
 }
 
-TEST_F(Resume, OfTwoAtOnceOneWins) {
+TEST_P(Resume, OfTwoAtOnceOneWins) {
   crash_after(2);
   for (int round = 0; round < 10; ++round) {
     constexpr int contenders = 6;
@@ -338,7 +343,7 @@ TEST_F(Resume, OfTwoAtOnceOneWins) {
   }
 }
 
-TEST_F(Resume, AnExistingFileIsLeftAlone) {
+TEST_P(Resume, AnExistingFileIsLeftAlone) {
   crash_after(2);
   std::ofstream(file_) << "somebody's results";
   expect_usage(AllOf(HasSubstr("run.h5 exists"), HasSubstr("--force")),
@@ -347,6 +352,8 @@ TEST_F(Resume, AnExistingFileIsLeftAlone) {
   go_on(writer);
   expect_whole_run();
 }
+
+INSTANTIATE_TEST_SUITE_P(WithAndWithoutSpool, Resume, testing::Bool());
 
 }  // namespace
 }  // namespace assay::results

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the case files of a partial directory are. With --spool they are on another file system: `cases` is a
+// link to SPOOL/NAME.h5@HOST@RUN.cases, and a file in there, `partial`, tells whose they are.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <optional>
+#include <system_error>
+
+#include "base/error.hpp"
+#include "base/system.hpp"
+#include "results/disk.hpp"
+
+namespace assay::results {
+namespace {
+
+std::optional<Path> spooled(const Path& partial) {
+  std::error_code code;
+  const Path target = std::filesystem::read_symlink(cases_directory(partial), code);
+  return code ? std::nullopt : std::optional(target);
+}
+
+/// Nothing is written or removed behind a link that somebody else made to a directory of another kind.
+bool made_by_a_run(const Path& place) {
+  std::error_code code;
+  return place.is_absolute() && place.extension() == ".cases" &&
+         std::filesystem::is_directory(std::filesystem::symlink_status(place, code)) &&
+         (std::filesystem::exists(place / "partial", code) || std::filesystem::is_empty(place, code));
+}
+
+}  // namespace
+
+Path cases_directory(const Path& partial) {
+  Path found = partial / "cases";
+  std::error_code code;
+  std::filesystem::directory_iterator entries(partial, code);
+  for (; !code && entries != std::filesystem::directory_iterator(); entries.increment(code)) {
+    const std::string name = entries->path().filename().string();
+    std::error_code ignored;
+    if (name.starts_with("cases-") && (entries->is_symlink(ignored) || entries->is_directory(ignored)))
+      found = std::max(found, entries->path());
+  }
+  return found;
+}
+
+void make_cases(const Path& partial, const Path& spool, const std::string& run_id) {
+  const Path cases = partial / "cases";
+  if (spool.empty()) return make_directory(cases);
+  const Path place = std::filesystem::absolute(spool).lexically_normal() /
+                     (partial.stem().string() + "@" + host_name() + "@" + run_id + ".cases");
+  // The link comes first, so that a process that is killed here leaves nothing in the spool that it lacks.
+  if (::symlink(place.c_str(), cases.c_str()) != 0) fail_io("create", cases);
+  if (::mkdir(place.c_str(), 0777) != 0) {
+    const int why = errno;
+    ::unlink(cases.c_str());  // what may stand there is not ours
+    errno = why;
+    fail_io("create", place);
+  }
+  write_durable(place / "partial", std::filesystem::absolute(partial).string() + "\n");
+  sync_directory(place.parent_path());
+}
+
+void check_cases(const Path& partial) {
+  const auto place = spooled(partial);
+  if (!place || made_by_a_run(*place)) return;
+  std::error_code code;
+  throw_usage(partial.string() + ": its cases are in " + place->string() +
+              (std::filesystem::exists(*place, code) ? ", which no run of assay has made"
+                                                     : ", which is not on this machine"));
+}
+
+void remove_spooled(const Path& partial) noexcept try {
+  std::error_code code;
+  if (const auto place = spooled(partial); place && made_by_a_run(*place))
+    std::filesystem::remove_all(*place, code);
+} catch (...) {
+}
+
+}  // namespace assay::results

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cases in a spool: what stands behind a link is touched only if a run has made it. resume_test.cpp continues
+// runs with a spool.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <fstream>
+
+#include "base/error.hpp"
+#include "base/system.hpp"
+#include "results/reader.hpp"
+#include "results/writer.hpp"
+#include "tests/results/example_results.hpp"
+
+namespace assay::results {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Spool : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (fs::temp_directory_path() / "assay-spool-XXXXXX").string();
+    ASSERT_NE(mkdtemp(name.data()), nullptr);
+    dir_ = name;
+    fs::create_directory(spool_ = dir_ / "spool");
+    file_ = dir_ / "run.h5";
+    partial_ = partial_of(file_);
+  }
+  void TearDown() override { fs::remove_all(dir_); }
+
+  /// What a run leaves that has died.
+  void leave() {
+    Writer writer = create(false);
+    for (int i = 0; i < 3; ++i) writer.add_case(example::bundle(i));
+    std::ofstream(partial_ / "owner")
+        << R"({"run_id":"run-0001","host":")" + host_name() + R"(","pid":1,"start":1})";
+  }
+  Writer create(bool force) { return Writer::create(file_, example::start(), force, spool_); }
+  fs::path place() const { return fs::read_symlink(partial_ / "cases"); }
+  /// Nobody reads or continues it, and the message tells why.
+  void expect_refused(const std::string& why) {
+    for (const std::function<void()>& act : std::initializer_list<std::function<void()>>{
+             [&] { recover(partial_, dir_ / "new.h5", false); }, [&] { load(partial_); },
+             [&] { Writer::resume(partial_, example::start(), false); }}) {
+      try {
+        act();
+        ADD_FAILURE() << "no error";
+      } catch (const Error& error) {
+        EXPECT_EQ(error.kind(), ErrorKind::usage);
+        EXPECT_THAT(error.what(), testing::HasSubstr(why));
+      }
+    }
+  }
+
+  fs::path dir_, spool_, file_, partial_;
+};
+
+TEST_F(Spool, ADirectoryThatNoRunHasMadeIsLeftAlone) {
+  leave();
+  const fs::path theirs = dir_ / "thesis.cases";
+  for (const fs::path& name : {dir_ / "thesis", fs::path("relative.cases"), theirs}) {
+    fs::create_directory(dir_ / name);
+    if (name.extension() == ".cases") std::ofstream(dir_ / name / "000000.h5") << "years of work";
+    fs::remove(partial_ / "cases");
+    fs::create_directory_symlink(name, partial_ / "cases");
+    expect_refused("its cases are in " + name.string() + ", which ");
+  }
+  fs::remove_all(spool_), fs::create_directory(spool_);
+  create(true).discard();
+  EXPECT_TRUE(fs::exists(theirs / "000000.h5"));
+}
+
+TEST_F(Spool, ADirectoryOfAnotherMachineIsNamed) {
+  leave();
+  fs::rename(place(), dir_ / "elsewhere");
+  expect_refused(place().string() + ", which is not on this machine");
+  create(true).discard();
+  EXPECT_FALSE(fs::exists(partial_));
+}
+
+TEST_F(Spool, WhatADeadRunHasLeftIsRemovedWithItsCases) {
+  leave();
+  EXPECT_FALSE(fs::is_empty(spool_));
+  create(true).discard();
+  EXPECT_TRUE(fs::is_empty(spool_));
+  leave();
+  fs::remove_all(place());  // killed before it was made, or while it was removed
+  fs::remove(partial_ / "plan.json");
+  create(true).discard();
+  leave();
+  for (const auto& entry : fs::directory_iterator(place())) fs::remove(entry);
+  create(true).discard();
+  EXPECT_TRUE(fs::is_empty(spool_));
+  EXPECT_FALSE(fs::exists(partial_));
+}
+
+TEST_F(Spool, ADirectoryThatIsThereIsNotTaken) {
+  const fs::path there = spool_ / ("run.h5@" + host_name() + "@run-0001.cases");
+  fs::create_directory(there);
+  std::ofstream(there / "partial") << "another run";
+  EXPECT_THROW(create(false), Error);
+  EXPECT_TRUE(fs::exists(there / "partial"));
+  EXPECT_FALSE(fs::exists(partial_));
+}
+
+/// From another machine only the time of `owner` shows that the run lives.
+TEST_F(Spool, ACaseShowsThatTheRunLives) {
+  Writer writer = create(false);
+  const auto old = fs::file_time_type::clock::now() - std::chrono::hours(1);
+  fs::last_write_time(partial_ / "owner", old);
+  writer.add_case(example::bundle(0));
+  EXPECT_GT(fs::last_write_time(partial_ / "owner"), old + std::chrono::minutes(59));
+}
+
+}  // namespace
+}  // namespace assay::results
