@@ -61,6 +61,8 @@ std::vector<OptionSpec> simulate_options() {
       option("nic-cv", text, "0.3%", "CV", "spread of the capacities of healthy NICs"),
       option("link-cv", text, "1%", "CV", "spread of one link from round to round"),
       option("samples", integer, "10", "R", "samples per device and case"),
+      option("rounds", integer, "0", "N",
+             "rounds of pairs of nodes, of one tournament; 0: all up to 64 nodes, 12 beyond"),
       option("seed", integer, "1", "S", "seed of the machine: its true rates"),
       option("run", integer, "0", "K", "number of the run of that machine: its noise"),
       option("started", text, "", "TIME",
@@ -146,6 +148,7 @@ simulate::Spec spec_of(const OptionValues& values, const Suites& suites) {
   spec.population = population_of(values.text("population"));
   spec.noise = values.text("noise") == "heavy" ? simulate::Noise::heavy : simulate::Noise::normal;
   spec.samples = values.integer("samples");
+  spec.rounds = values.integer("rounds");
   spec.blocks = std::min<std::int64_t>(spec.blocks, std::max<std::int64_t>(1, spec.samples));
   for (const char* name : {"seed", "run"})
     if (values.integer(name) < 0)
@@ -175,7 +178,8 @@ CommandSpec simulate_command_spec() {
           {"assay simulate --nodes 64 --fault slow:node=17,percent=5 -o s.h5",
            "assay simulate --nodes 128 --leaves 8 --metrics p2p -o n.h5"},
           "Faults are kind:key=value,...; kinds: slow, drift, throttle, slowlink, bitflip,\n"
-          "hang, lost, missing, dead (value=0, less, inf or -inf in place of a rate); keys:\n"
+          "hang, lost, missing, dead (value=0, inf, -inf or a negative number in place of a\n"
+          "rate); keys:\n"
           "node=3+7 or 2-5, device, nic, leaf, pair=SRC>DST (ranks), suite, case, metric,\n"
           "percent or factor, value, duty, direction=tx|rx, target, what.\n"
           "Exit codes as of run: 0 PASS, 2 FAIL, 3 INCONCLUSIVE, 4 usage."};

@@ -43,6 +43,7 @@ void Machine::check_sizes() const {
   range("leaves", spec_.leaves, 0, nics());
   range("chassis", spec_.nodes_per_chassis, 0, spec_.nodes);
   range("samples", spec_.samples, 1, 1000);
+  range("rounds", spec_.rounds, 0, 100'000);
   range("blocks", spec_.blocks, 1, spec_.samples);
   if (nodes() + devices() + nics() > most_parts)
     throw_usage(fmt::format("--nodes: {} parts are more than {}", nodes() + devices() + nics(), most_parts));

@@ -57,11 +57,13 @@ std::vector<Pairs> node_rounds(const Machine& machine, const RandomStream& rando
   if (nodes.size() < 2) return {};
   const auto players = shuffled(nodes, random.child("nodes"));
   const auto turns = random.child("turns").permutation(nodes.size() + nodes.size() % 2 - 1);
-  const bool full = machine.nodes() <= full_nodes;
+  const auto wanted = static_cast<std::size_t>(machine.spec().rounds);
+  const bool sampled = wanted == 0 && machine.nodes() > full_nodes;
+  const std::size_t most = wanted > 0 ? wanted : sampled ? sampled_rounds : turns.size();
   std::vector<Pairs> rounds;
-  for (std::size_t r = 0; r < turns.size() && (full || r < sampled_rounds); ++r)
+  for (std::size_t r = 0; r < std::min(most, turns.size()); ++r)
     rounds.push_back(circle_round(players, turns[r]));
-  if (full) return rounds;
+  if (!sampled) return rounds;
   for (Pairs& round : inside(pods(machine), random)) rounds.push_back(std::move(round));
   return rounds;
 }

@@ -183,6 +183,7 @@ Json to_json(const Spec& spec) {
   json["nic-cv"] = spec.nic_cv;
   json["link-cv"] = spec.link_cv;
   json["samples"] = spec.samples;
+  json["rounds"] = spec.rounds;
   json["blocks"] = spec.blocks;
   json["seed"] = spec.seed;
   json["run"] = spec.run;

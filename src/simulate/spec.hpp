@@ -51,6 +51,7 @@ struct Spec {
   double spike_share = 0.05;
 
   std::int64_t samples = 10, blocks = 3;  ///< per entity and case
+  std::int64_t rounds = 0;                ///< of pairs of nodes; 0: all up to 64 nodes, 12 beyond
   std::size_t group_draws = 4;            ///< random divisions into groups of a collective
   std::uint64_t seed = 1;                 ///< of the machine: its true rates and who is in which share
   std::uint64_t run = 0;                  ///< which run of that machine: noise and run-to-run spread

@@ -45,6 +45,9 @@ inline constexpr double network_split_share = 0.04;
 // Parts from which the robust predictive deviation and the deletion t are used; below, the pattern only.
 inline constexpr std::size_t network_robust_population = 24;
 inline constexpr std::size_t network_deletion_population = 6;
+// A part all of whose pairs are slow is named beside at most this share of slow pairs among the others: a bad
+// pair is a fault of its own.
+inline constexpr double network_single_pairs = 0.34;
 // Least spread of parts: keeps equal values from making any difference significant.
 inline constexpr double network_spread_floor = 1e-3;
 // Retests: rounds with new partners after the one with the same partner; repeats, batches and series of
@@ -87,6 +90,7 @@ inline Json network_json() {
               {"fail", network_fail},
               {"robust_population", network_robust_population},
               {"deletion_population", network_deletion_population},
+              {"single_pairs", network_single_pairs},
               {"split_members", network_split_members},
               {"split_share", network_split_share},
               {"spread_floor", network_spread_floor},

@@ -63,7 +63,7 @@ struct LinkCounts {
   std::vector<double> deficits;
 };
 
-/// Names the parts all of whose pairs are slow, if none of the pairs among the others is.
+/// Names the parts all of whose pairs are slow, if hardly a pair among the others is.
 class Hubs {
  public:
   Hubs(const LinkSet& set, std::vector<Directed>& links, PartKind place)
@@ -129,15 +129,21 @@ class Hubs {
     return (s.way != Way::in && part_of(l.from) == s.index) ||
            (s.way != Way::out && part_of(l.to) == s.index);
   }
-  /// Beside parts that are slow by far, noise of a few samples is not slow: what counts has half of their
-  /// deficit (of the logarithm).
+  /// Whether more than single pairs among the others are slow, too. Beside parts that are slow by far, noise
+  /// of a few samples is not slow: what counts has half of their deficit (of the logarithm).
   bool others_slow(const std::vector<SlowPlace>& found) const {
     double least = std::numeric_limits<double>::infinity();
     for (const auto& s : found) least = std::min(least, s.deficit / 2);
-    return std::any_of(links_.begin(), links_.end(), [&](const Directed& l) {
-      return l.low && l.deficit >= least && !l.explained &&
-             std::none_of(found.begin(), found.end(), [&](const SlowPlace& s) { return touches(l, s); });
-    });
+    std::map<std::size_t, bool> pairs;  // whether they are slow, of those that touch none of the parts
+    for (const Directed& l : links_) {
+      if (l.explained ||
+          std::any_of(found.begin(), found.end(), [&](const SlowPlace& s) { return touches(l, s); }))
+        continue;
+      bool& slow = pairs[l.pair];
+      slow = slow || (l.low && l.deficit >= least);
+    }
+    const auto slow = std::count_if(pairs.begin(), pairs.end(), [](const auto& p) { return p.second; });
+    return static_cast<double>(slow) > constants::network_single_pairs * static_cast<double>(pairs.size());
   }
   void explain(const std::vector<SlowPlace>& found) {
     for (auto& l : links_)
@@ -163,11 +169,14 @@ std::vector<SlowPlace> lone_pairs(const LinkSet& set, const std::vector<Directed
     s.deficit = std::max(s.deficit, l.deficit);
     s.p_adjusted = std::numeric_limits<double>::quiet_NaN();
     s.controls = set.pairs.size() - 1;
-    s.strong = true;
   }
+  // A link that has next to nothing left ends few samples in its time: enough to measure it again.
+  static const double nearly_all = -std::log1p(-constants::peers_shared_most);
   std::vector<SlowPlace> found;
-  for (const auto& [pair, s] : slow)
-    if (set.pairs[pair].samples >= constants::peers_small_samples) found.push_back(s);
+  for (auto& [pair, s] : slow) {
+    s.strong = set.pairs[pair].samples >= constants::peers_small_samples;
+    if (s.strong || s.deficit >= nearly_all) found.push_back(s);
+  }
   return found;
 }
 

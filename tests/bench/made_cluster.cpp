@@ -94,7 +94,8 @@ Gathered gathered(int nodes) {
 }
 
 Config made_config(const std::vector<std::unique_ptr<Suite>>& suites, const std::string& level,
-                   const std::string& out, const std::string& cases) {
+                   const std::string& out, const std::string& cases,
+                   const std::map<std::string, std::string>& more) {
   const std::map<std::string, std::string> given = {
       {"level", level}, {"out", out}, {"seed", "7"}, {"max-file", "100TiB"}, {"progress", "never"}};
   OptionValues values;
@@ -108,7 +109,11 @@ Config made_config(const std::vector<std::unique_ptr<Suite>>& suites, const std:
                  at == given.end() ? std::vector<std::string>() : std::vector<std::string>{at->second});
   }
   for (const auto& suite : suites) {
-    for (const OptionSpec& option : suite->options()) values.set(option, {});
+    for (const OptionSpec& option : suite->options()) {
+      const auto at = more.find(option.name);
+      values.set(option,
+                 at == more.end() ? std::vector<std::string>() : std::vector<std::string>{at->second});
+    }
     if (!suite->hidden()) names.emplace_back(suite->name());
   }
   return make_config(values, names, {"selftest"});

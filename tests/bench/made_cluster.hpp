@@ -2,6 +2,7 @@
 // A made cluster for benchmarks: what its ranks tell of themselves, and the configuration of a run on it.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,8 +22,9 @@ struct Gathered {
 };
 Gathered gathered(int nodes);
 
-/// `cases`: globs; empty: all.
+/// `cases`: globs; empty: all. `more`: options of suites.
 Config made_config(const std::vector<std::unique_ptr<Suite>>& suites, const std::string& level,
-                   const std::string& out, const std::string& cases = "");
+                   const std::string& out, const std::string& cases = "",
+                   const std::map<std::string, std::string>& more = {});
 
 }  // namespace assay::bench

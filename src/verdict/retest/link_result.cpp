@@ -19,6 +19,8 @@ namespace {
 constexpr std::size_t least_round_pairs = 8;
 /// Pairs with other controls that make an end a control.
 constexpr std::size_t least_control_pairs = 3;
+/// Of so many control pairs one may be disturbed, where the suspect is grossly slow.
+constexpr std::size_t least_pairs_beside_one = 8;
 
 double value(const Pair& p, int end, Way way) {
   if (way == Way::both) return p.mean();
@@ -98,6 +100,15 @@ Seen see(const Screened& screened, const LinkRetest& retest, const SlowPlace& s)
   return seen;
 }
 
+/// The worst value of the control pairs but for the worst of them, where they are many.
+double worst_beside_one(const LinkRetest& retest) {
+  std::vector<double> worst;
+  for (const auto& values : retest.control_pairs)
+    worst.push_back(*std::min_element(values.begin(), values.end()));
+  std::sort(worst.begin(), worst.end());
+  return worst[worst.size() < least_pairs_beside_one ? 0 : 1];
+}
+
 /// Too few controls for a spread: the best of the suspect's retested pairs against the worst among the
 /// controls.
 void by_separation(const LinkRetest& retest, const Seen& seen, RetestResult& c) {
@@ -108,10 +119,14 @@ void by_separation(const LinkRetest& retest, const Seen& seen, RetestResult& c) 
   const auto [lowest, highest] = std::minmax_element(seen.values.begin(), seen.values.end());
   c.deficit = median(all) - median(seen.values);
   c.low = c.sure = *worst - *highest;
+  const double gross = -std::log1p(-constants::coarse_deficit);
+  if (const double beside_one = worst_beside_one(retest) - *highest; beside_one > gross)
+    c.low = c.sure = beside_one;
   c.high = *best - *lowest;
   c.controls = static_cast<std::int64_t>(retest.control_pairs.size());
-  c.p = c.low > 0 ? constants::network_alpha_retest : 1;
-  c.slower = c.low > 0;
+  // A second fault, among the controls, must not clear a part that is grossly slow.
+  c.slower = c.low > 0 || median(all) - *highest > gross;
+  c.p = c.slower ? constants::network_alpha_retest : 1;
 }
 
 }  // namespace

@@ -146,6 +146,16 @@ TEST(CrossSchedule, IsCompleteTo64NodesAndConstantBeyond) {
   }
 }
 
+TEST(CrossSchedule, MeetsAsOftenAsAskedBeyond64Nodes) {
+  const Topology topology = topology_of(std::vector<int>(99, 1));
+  for (const std::size_t rounds : {20u, 99u}) {
+    const Schedule schedule = make_schedule(Scope::cross, topology, RandomStream(5), rounds);
+    expect_disjoint(schedule);
+    EXPECT_EQ(schedule.size(), rounds);
+    EXPECT_EQ(pairs_of(schedule).size(), rounds * 49) << "no pair twice";
+  }
+}
+
 TEST(MakeSchedule, RunsTheNodesSideBySide) {
   const Topology topology = topology_of({4, 3, 1});
   const Schedule schedule = make_schedule(Scope::node, topology, RandomStream(1), all);

@@ -127,23 +127,45 @@ TEST(VerdictAccounting, MissingMetricAndMissingEntityAreInconclusive) {
   EXPECT_EQ(judge(s).state, "INCONCLUSIVE");
 }
 
-TEST(VerdictAccounting, InvalidContentIsInconclusive) {
-  auto blocks = healthy();
-  first_case(blocks).block[0] = -7;
-  EXPECT_EQ(judge(blocks).state, "INCONCLUSIVE");
-  EXPECT_THAT(all_reasons(judge(blocks)), HasSubstr("block: -7"));
-  auto huge = healthy();
-  first_case(huge).block[0] = 2'000'000'000;
-  EXPECT_EQ(judge(huge).state, "INCONCLUSIVE");
-  auto backward = healthy();
-  first_case(backward).t[1] = first_case(backward).t[0] - 5;
-  EXPECT_EQ(judge(backward).state, "INCONCLUSIVE");
-  EXPECT_THAT(all_reasons(judge(backward)), HasSubstr("decrease"));
-  auto ended = healthy();
-  ended.info.started = "2026-01-02T00:00:00Z";
-  ended.info.ended = "2026-01-01T00:00:00Z";
-  EXPECT_THAT(all_reasons(judge(ended)), HasSubstr("ended before it started"));
+struct Damage {
+  const char* told;  ///< what the verdict says of it
+  void (*make)(results::Results&);
+};
+
+class VerdictOfDamage : public ::testing::TestWithParam<Damage> {};
+
+TEST_P(VerdictOfDamage, IsInconclusiveAndNamesIt) {
+  auto r = healthy();
+  GetParam().make(r);
+  const auto v = judge(r);
+  EXPECT_EQ(v.state, "INCONCLUSIVE");
+  EXPECT_EQ(v.exit_code, 3);
+  EXPECT_THAT(all_reasons(v), HasSubstr(GetParam().told));
 }
+
+using R = results::Results;
+INSTANTIATE_TEST_SUITE_P(
+    VerdictAccounting, VerdictOfDamage,
+    ::testing::Values(
+        Damage{"block: -7", [](R& r) { first_case(r).block[0] = -7; }},
+        Damage{"block: 2000000000", [](R& r) { first_case(r).block[0] = 2'000'000'000; }},
+        Damage{"node0/cores0-1 decrease", [](R& r) { first_case(r).t[1] = first_case(r).t[0] - 5; }},
+        Damage{"node0/cores0-1 is not finite", [](R& r) { first_case(r).t[1] = std::nan(""); }},
+        Damage{"node0/cores0-1 is not finite", [](R& r) { first_case(r).t[1] = 1e13; }},
+        Damage{"node1/cores0-1 is there twice",
+               [](R& r) { first_case(r).entity[2] = first_case(r).entity[1]; }},
+        Damage{"sample: 0 is there twice", [](R& r) { first_case(r).sample[1] = first_case(r).sample[0]; }},
+        Damage{"-3 is no number of a sample", [](R& r) { first_case(r).sample[0] = -3; }},
+        Damage{"no length of time", [](R& r) { first_case(r).shares.wall_s = -1; }},
+        Damage{"two parts of kind device", [](R& r) { r.entities.back().id = r.entities.end()[-5].id; }},
+        Damage{"driven by rank 3", [](R& r) { r.entities.end()[-5].rank = 3, r.entities.back().rank = 3; }},
+        Damage{"name is empty", [](R& r) { r.entities.back().name.clear(); }},
+        Damage{"\"noon\" is no time", [](R& r) { r.info.started = "noon"; }},
+        Damage{"ended before it started",
+               [](R& r) { r.info.started = "2026-01-02T00:00:00Z", r.info.ended = "2026-01-01T00:00:00Z"; }},
+        Damage{"ended before it started", [](R& r) {
+                 first_case(r).started = "2026-01-02T00:00:00Z", first_case(r).ended = "2026-01-01T00:00:00Z";
+               }}));
 
 TEST(VerdictAccounting, AbortedRunIsInconclusive) {
   auto r = healthy();

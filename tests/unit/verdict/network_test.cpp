@@ -1,104 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 
-#include <cstdlib>
 #include <set>
 
-#include "simulate/schedule.hpp"
-#include "simulate/simulate.hpp"
-#include "tests/unit/fabricate.hpp"
+#include "tests/unit/verdict/network_rig.hpp"
 #include "verdict/retest/candidates.hpp"
 
 namespace assay {
 namespace {
 
-using namespace fabricate;
-using simulate::Spec;
+using namespace network_rig;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-/// Bandwidth of links between nodes with one NIC each. `faults` are written as for `assay simulate --fault`.
-Spec network(std::int64_t nodes, std::int64_t leaves = 0, const std::vector<std::string>& faults = {}) {
-  Spec spec;
-  spec.nodes = nodes;
-  spec.leaves = leaves;
-  spec.samples = 6;
-  spec.metrics = simulate::pick_metrics({"p2p/bandwidth-uni-*"});
-  for (const std::string& fault : faults) spec.faults.push_back(simulate::parse_fault(fault));
-  return spec;
-}
-
-Spec thousand(const std::vector<std::string>& faults = {}) { return network(1024, 32, faults); }
-
-/// Few nodes, of which every two meet, without congestion.
-Spec few(std::int64_t nodes, const std::vector<std::string>& faults = {}) {
-  Spec spec = network(nodes, 0, faults);
-  spec.link_cv = 0.03;
-  spec.within_cv = 0.006;
-  spec.spike_share = 0;
-  return spec;
-}
-
-std::string slow_nic(int node, double percent) {
-  return "slow:node=" + std::to_string(node) + ",nic=0,percent=" + std::to_string(percent);
-}
-
-/// Both directions of a pair of ranks.
-std::vector<std::string> slow_pair(std::int64_t a, std::int64_t b, double percent) {
-  const auto one = [&](std::int64_t from, std::int64_t to) {
-    return "slowlink:pair=" + std::to_string(from) + ">" + std::to_string(to) +
-           ",percent=" + std::to_string(percent);
-  };
-  return {one(a, b), one(b, a)};
-}
-
-/// The measurements before any retest. The inventory has no rate of NICs: links are judged against each
-/// other. Faults are not marked as injected, so that states are those of a real run.
-results::Results screened(const Spec& spec) {
-  auto r = simulate::screen(spec);
-  r.inventory["nic"].number.clear();
-  r.info.injected = false;
-  return r;
-}
-
-/// Measures again what is asked for until nothing is, judges.
-results::VerdictData retested(results::Results& r, const Spec& spec) {
-  simulate::run_retests(r, spec, verdict::options_from(r));
-  return judge(r);
-}
-
-results::VerdictData whole_run(const Spec& spec) {
-  auto r = screened(spec);
-  return retested(r, spec);
-}
-
-/// Names of findings of WARN and above, with their levels.
-std::vector<std::string> accused(const results::VerdictData& v) {
-  std::vector<std::string> names;
-  for (const auto& f : v.findings)
-    if (f.severity != "INFO") names.push_back(f.level + " " + f.name);
-  return names;
-}
-
-const results::Finding& worst(const results::VerdictData& v) { return v.findings.front(); }
-
-int seeds(int normally, int nightly) { return std::getenv("ASSAY_NIGHTLY") != nullptr ? nightly : normally; }
-
-/// How many of `count` runs accuse exactly `expected` (empty: nobody).
-int exact(Spec spec, int count, const std::vector<std::string>& expected) {
-  int right = 0;
-  for (int seed = 1; seed <= count; ++seed) {
-    spec.seed = static_cast<std::uint64_t>(seed);
-    const auto v = whole_run(spec);
-    const auto names = accused(v);
-    right += names == expected ? 1 : 0;
-    if (names == expected) continue;
-    std::cout << "seed " << seed << ": " << names.size() << " accused\n";
-    for (std::size_t i = 0; i < std::min<std::size_t>(4, v.findings.size()); ++i)
-      std::cout << "  " << v.findings[i].text << "\n";
-  }
-  return right;
-}
 
 TEST(VerdictNetwork, SlowNicOfAThousandNodesIsNamedExactly) {
   const int count = seeds(5, 100);
@@ -190,75 +103,6 @@ TEST(VerdictNetwork, WithoutTopologyNoLeafIsNamed) {
   EXPECT_EQ(worst(v).level, "cluster");
   EXPECT_EQ(accused(v).size(), 1U);
   EXPECT_GE(worst(v).members.size(), 30U);
-}
-
-TEST(VerdictNetwork, HubOfFourNodesIsNamedAndItsPartnersAreNot) {
-  const auto spec = few(4, {slow_nic(2, 50)});
-  auto r = screened(spec);
-  auto v = judge(r);
-  ASSERT_EQ(accused(v), std::vector<std::string>{"node sim02"});
-  EXPECT_EQ(worst(v).severity, "WARN");
-  EXPECT_EQ(state_of(r, v, "sim02"), "WARN");
-  EXPECT_EQ(state_of(r, v, "sim00"), "PASS");
-  v = retested(r, spec);
-  ASSERT_EQ(accused(v), std::vector<std::string>{"node sim02"});
-  EXPECT_EQ(worst(v).severity, "FAIL");
-  EXPECT_EQ(state_of(r, v, "sim00"), "PASS");
-}
-
-TEST(VerdictNetwork, ThreeNodesAreEnoughForAHubAndTwoAreNot) {
-  EXPECT_EQ(accused(judge(screened(few(3, {slow_nic(1, 50)})))), std::vector<std::string>{"node sim01"});
-  EXPECT_TRUE(accused(judge(screened(few(2, {slow_nic(1, 50)})))).empty());
-}
-
-TEST(VerdictNetwork, TwoSlowNicsOfSixAreNamed) {
-  // Most links of the network touch one of them. A pair of others is beyond what counts as slow, far from
-  // theirs.
-  std::vector<std::string> faults = slow_pair(0, 2, 35);
-  for (const int node : {1, 4}) faults.push_back(slow_nic(node, 98));
-  for (int seed = 1; seed <= seeds(3, 100); ++seed) {
-    Spec spec = few(6, faults);
-    spec.seed = static_cast<std::uint64_t>(seed);
-    auto r = screened(spec);
-    const auto v = retested(r, spec);
-    EXPECT_THAT(accused(v), testing::IsSupersetOf({"node sim01", "node sim04"})) << seed;
-    for (const char* healthy : {"sim03", "sim05"}) EXPECT_EQ(state_of(r, v, healthy), "PASS") << seed;
-  }
-}
-
-TEST(VerdictNetwork, OneSlowPairOfFourNodesIsALink) {
-  const auto names = accused(whole_run(few(4, slow_pair(1, 3, 50))));
-  ASSERT_EQ(names.size(), 1U);
-  EXPECT_THAT(names[0], testing::AnyOf("link sim01/gpu0>sim03/gpu0", "link sim03/gpu0>sim01/gpu0"));
-}
-
-TEST(VerdictNetwork, OneSlowPairOnSharedCoresDoesNotFail) {
-  const Spec spec = few(5, slow_pair(1, 3, 50));
-  auto r = screened(spec);
-  ASSERT_EQ(retested(r, spec).state, "FAIL");
-  for (auto& c : r.cases) {
-    results::Metric share{
-        results::core_share, "1", results::Better::higher, false, results::Role::covariate, false, {}};
-    share.values.assign(c.entity.size(), 0.5);  // of all ends alike
-    c.metrics.push_back(share);
-  }
-  const auto v = judge(r);
-  EXPECT_EQ(v.state, "WARN");
-  EXPECT_EQ(worst(v).kind, "shared-core");
-  EXPECT_EQ(worst(v).level, "link");
-}
-
-TEST(VerdictNetwork, SmallHealthyClustersAccuseNobody) {
-  int wrong = 0, runs = 0;
-  for (const int nodes : {2, 3, 4, 6, 8, 16, 24, 40})
-    for (int seed = 1; seed <= seeds(20, 200); ++seed, ++runs) {
-      Spec spec = few(nodes);
-      spec.seed = static_cast<std::uint64_t>(seed);
-      const auto v = whole_run(spec);
-      wrong += accused(v).empty() ? 0 : 1;
-      EXPECT_NE(v.state, "FAIL") << nodes << " nodes, seed " << seed;
-    }
-  EXPECT_LE(wrong, runs / 100);
 }
 
 std::vector<verdict::Retest> wanted_of(const results::Results& r) {

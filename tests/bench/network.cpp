@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+// Network time of the required pair cases of `standard` on nodes of 8 ranks, as the plan of the suites has
+// it, with the retests that the verdict asks for; and what simulated runs of these cases name: five nodes
+// whose NIC is 20 % slower, and one pair of nodes at half its rate.
+//   assay_network [--all] [--seconds S] RUNS NODES...
+// --all: instead of these one smaller case, --p2p.rounds as many as there are meetings of two nodes.
+// --seconds: fails where a run takes more network time, misses a node, a pair that it measured, or names
+// another.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/random.hpp"
+#include "made_cluster.hpp"
+#include "run/planner.hpp"
+#include "run/retest.hpp"
+#include "simulate/catalogue.hpp"
+#include "simulate/simulate.hpp"
+#include "topology/discover.hpp"
+
+namespace {
+
+using namespace assay;
+using namespace assay::bench;
+
+constexpr const char* modelled = "bandwidth-uni-4194304-cross-mpi";
+const std::vector<std::string> required = {modelled, "latency-8-cross-mpi"};
+/// With batches of a quarter of the time.
+const std::vector<std::string> smaller = {"bandwidth-uni-1048576-cross-mpi"};
+constexpr int bad_nodes = 5;
+
+/// The plan of these cases in one number of rounds.
+struct Planned {
+  std::vector<std::unique_ptr<Suite>> suites = make_suites();
+  Topology topology;
+  Plan plan;
+  std::unique_ptr<EntityTable> entities;
+
+  Planned(int nodes, const std::string& case_name, int rounds) {
+    const Gathered told = gathered(nodes);
+    const Config config = made_config(suites, "standard", "none.h5", "p2p/" + case_name,
+                                      {{"p2p.rounds", std::to_string(rounds)}});
+    topology = discover(told.nodes, told.places, 0, 0);
+    plan = make_plan(config, topology, suites);
+    entities = std::make_unique<EntityTable>(topology);
+  }
+  const Case& only() const {
+    for (const Case& c : plan.cases)
+      if (c.suite == "p2p" && c.name.find("selftest") == std::string::npos) return c;
+    throw Error(ErrorKind::internal, "the plan has no such case");
+  }
+};
+
+/// What one simulated run took and named.
+struct Outcome {
+  double seconds = 0;
+  std::size_t retest_rounds = 0;
+  int nodes = 0, wrong = 0;        ///< bad nodes that FAIL, and others but the ends of the bad pair
+  bool met = false, pair = false;  ///< the bad pair was measured, a finding names it
+};
+
+class Trial {
+ public:
+  Trial(int nodes, bool all)
+      : cases_(all ? smaller : required), nodes_(nodes), rounds_(all ? nodes + nodes % 2 - 1 : 0) {
+    for (const std::string& name : cases_) plans_.push_back(std::make_unique<Planned>(nodes, name, rounds_));
+  }
+
+  double screening_s() const {
+    double sum = 0;
+    for (const auto& planned : plans_) sum += planned->only().expected_s();
+    return sum;
+  }
+  /// Rounds of the first case: two directions a pair, all ranks in each.
+  double rounds() const {
+    const Planned& first = *plans_.front();
+    return std::ceil(static_cast<double>(first.only().entities) / first.topology.size());
+  }
+
+  Outcome run(int number) const {
+    const simulate::Spec spec = faulty(number);
+    Outcome out;
+    out.seconds = screening_s();
+    results::Results r = simulate::screen(spec);
+    verdict::Options options = verdict::options_from(r);
+    std::size_t before = r.cases.size();
+    simulate::run_retests(r, spec, options);
+    for (; before < r.cases.size(); ++before) add_retest(r.cases[before], out);
+    const auto verdict = verdict::judge(r, options);
+    count(r, verdict, out);
+    return out;
+  }
+
+ private:
+  static std::set<int> drawn(int number, int nodes, int count) {
+    const auto order =
+        RandomStream(static_cast<std::uint64_t>(number), "bad").permutation(static_cast<std::size_t>(nodes));
+    std::set<int> some;
+    for (int i = 0; i < count; ++i) some.insert(static_cast<int>(order[static_cast<std::size_t>(i)]));
+    return some;
+  }
+  std::set<int> bad(int number) const { return drawn(number, nodes_, bad_nodes); }
+  std::pair<int, int> bad_pair(int number) const {
+    std::vector<int> ends;
+    const std::set<int> taken = bad(number);
+    for (const int node : drawn(number + 1000, nodes_, bad_nodes + 2))
+      if (!taken.contains(node)) ends.push_back(node);
+    return {ends.at(0), ends.at(1)};
+  }
+
+  simulate::Spec faulty(int number) const {
+    simulate::Spec spec;
+    spec.nodes = nodes_, spec.rounds = rounds_;
+    // At least so many are in the shortest round.
+    spec.samples = rounds_ > 0 ? 2 : 10, spec.blocks = std::min<std::int64_t>(spec.blocks, spec.samples);
+    spec.run = static_cast<std::uint64_t>(number);
+    for (const std::string& name : cases_) {
+      const bool known = name != smaller.front();
+      spec.metrics.push_back(
+          simulate::pick_metrics({fmt::format("p2p/{}:*", known ? name : modelled)}).front());
+      spec.metrics.back().name = name;
+    }
+    const std::set<int> slow = bad(number);
+    spec.faults.push_back(simulate::parse_fault(
+        fmt::format("slow:nic=0,node={},percent=20", fmt::join(slow.begin(), slow.end(), "+"))));
+    const auto [a, b] = bad_pair(number);
+    spec.faults.push_back(simulate::parse_fault(fmt::format("slowlink:pair={}>{},percent=50", a, b)));
+    return spec;
+  }
+
+  /// As long as it takes by the plan of its case.
+  void add_retest(const results::CaseData& c, Outcome& out) const {
+    const std::string base = c.name.substr(0, c.name.rfind(".c"));
+    const auto at = std::find(cases_.begin(), cases_.end(), base);
+    if (at == cases_.end()) throw Error(ErrorKind::internal, "no plan of " + c.name);
+    const Planned& planned = *plans_[static_cast<std::size_t>(at - cases_.begin())];
+    const results::Metric* round = c.find("round");
+    if (round == nullptr || round->values.empty())
+      throw Error(ErrorKind::internal, c.name + " has no rounds");
+    RetestOrder order;
+    order.path = c.suite + "/" + base;
+    order.rounds.resize(
+        1 + static_cast<std::size_t>(*std::max_element(round->values.begin(), round->values.end())));
+    for (auto& links : order.rounds) links.emplace_back(0, 1);
+    out.retest_rounds += order.rounds.size();
+    out.seconds +=
+        retest_case(planned.plan, std::move(order), planned.topology, *planned.entities).expected_s();
+  }
+
+  void count(const results::Results& r, const results::VerdictData& verdict, Outcome& out) const {
+    const int number = static_cast<int>(r.config.at("simulated").at("run").get<std::int64_t>());
+    const std::set<int> slow = bad(number);
+    const auto [a, b] = bad_pair(number);
+    std::vector<int> node_of(r.entities.size(), -1);
+    int nodes = 0;
+    for (std::size_t row = 0; row < r.entities.size(); ++row) {
+      const results::Entity& e = r.entities[row];
+      node_of[row] = e.kind == "node" ? nodes++
+                     : e.parent >= 0  ? node_of[static_cast<std::size_t>(e.parent)]
+                                      : -1;
+    }
+    for (const results::EntityState& state : verdict.entities) {
+      const auto row = static_cast<std::size_t>(state.entity);
+      if (r.entities[row].kind != "node" || state.state != "FAIL") continue;
+      const int node = node_of[row];
+      if (slow.contains(node))
+        ++out.nodes;
+      else if (node != a && node != b)
+        ++out.wrong;
+    }
+    const auto name = [&](int node) {
+      for (std::size_t row = 0; row < r.entities.size(); ++row)
+        if (r.entities[row].kind == "device" && node_of[row] == node) return r.entities[row].name;
+      return std::string();
+    };
+    for (const results::CaseData& c : r.cases)
+      for (std::size_t i = 0; i < c.source.size(); ++i)
+        out.met = out.met || (c.name.find(".c") == std::string::npos &&
+                              node_of[static_cast<std::size_t>(c.source[i])] == a &&
+                              node_of[static_cast<std::size_t>(c.destination[i])] == b);
+    for (const results::Finding& f : verdict.findings)
+      out.pair = out.pair || ((f.severity == "FAIL" || f.severity == "WARN") &&
+                              (f.name + f.text).find(name(a)) != std::string::npos &&
+                              (f.name + f.text).find(name(b)) != std::string::npos);
+  }
+
+  const std::vector<std::string>& cases_;
+  int nodes_, rounds_;
+  std::vector<std::unique_ptr<Planned>> plans_;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  bool all = false;
+  double most_s = HUGE_VAL;
+  std::vector<int> numbers;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    if (word == "--all")
+      all = true;
+    else if (word == "--seconds" && i + 1 < argc)
+      most_s = std::atof(argv[++i]);
+    else
+      numbers.push_back(std::atoi(argv[i]));
+  }
+  if (numbers.size() < 2 || *std::min_element(numbers.begin(), numbers.end()) < 1) {
+    std::fprintf(stderr, "usage: assay_network [--all] [--seconds S] RUNS NODES...\n");
+    return 4;
+  }
+  const int runs = numbers.front();
+  bool right = true;
+  try {
+    fmt::print(
+        "| nodes | rounds | screening, s | retests: rounds | network time, s | bad nodes FAIL | healthy "
+        "nodes "
+        "FAIL | bad pair measured | named |\n|---|---|---|---|---|---|---|---|---|\n");
+    for (std::size_t i = 1; i < numbers.size(); ++i) {
+      const Trial trial(numbers[i], all);
+      Outcome sum;
+      double longest = 0;
+      int met = 0, named = 0;
+      for (int run = 0; run < runs; ++run) {
+        const Outcome out = trial.run(run);
+        longest = std::max(longest, out.seconds);
+        sum.retest_rounds += out.retest_rounds, sum.nodes += out.nodes, sum.wrong += out.wrong;
+        met += out.met ? 1 : 0, named += out.pair ? 1 : 0;
+      }
+      fmt::print("| {} | {:.0f} | {:.1f} | {:.1f} | {:.1f} | {} of {} | {} | {} of {} | {} |\n", numbers[i],
+                 trial.rounds(), trial.screening_s(), static_cast<double>(sum.retest_rounds) / runs, longest,
+                 sum.nodes, runs * bad_nodes, sum.wrong, met, runs, named);
+      right = right && (std::isinf(most_s) || (longest <= most_s && sum.nodes == runs * bad_nodes &&
+                                               sum.wrong == 0 && named == met && (!all || met == runs)));
+    }
+  } catch (const Error& e) {
+    std::fprintf(stderr, "assay_network: %s\n", e.what());
+    return 3;
+  }
+  return right ? 0 : 1;
+}

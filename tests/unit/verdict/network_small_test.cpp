@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// Networks of so few nodes that only the pattern of slow pairs tells.
+#include <gmock/gmock.h>
+
+#include <set>
+
+#include "tests/unit/verdict/network_rig.hpp"
+
+namespace assay {
+namespace {
+
+using namespace network_rig;
+using ::testing::ElementsAre;
+
+TEST(VerdictNetwork, HubOfFourNodesIsNamedAndItsPartnersAreNot) {
+  const auto spec = few(4, {slow_nic(2, 50)});
+  auto r = screened(spec);
+  auto v = judge(r);
+  ASSERT_EQ(accused(v), std::vector<std::string>{"node sim02"});
+  EXPECT_EQ(worst(v).severity, "WARN");
+  EXPECT_EQ(state_of(r, v, "sim02"), "WARN");
+  EXPECT_EQ(state_of(r, v, "sim00"), "PASS");
+  v = retested(r, spec);
+  ASSERT_EQ(accused(v), std::vector<std::string>{"node sim02"});
+  EXPECT_EQ(worst(v).severity, "FAIL");
+  EXPECT_EQ(state_of(r, v, "sim00"), "PASS");
+}
+
+TEST(VerdictNetwork, ThreeNodesAreEnoughForAHubAndTwoAreNot) {
+  EXPECT_EQ(accused(judge(screened(few(3, {slow_nic(1, 50)})))), std::vector<std::string>{"node sim01"});
+  EXPECT_TRUE(accused(judge(screened(few(2, {slow_nic(1, 50)})))).empty());
+}
+
+TEST(VerdictNetwork, TwoSlowNicsOfSixAreNamed) {
+  // Most links of the network touch one of them. A pair of others is beyond what counts as slow, far from
+  // theirs.
+  std::vector<std::string> faults = slow_pair(0, 2, 35);
+  for (const int node : {1, 4}) faults.push_back(slow_nic(node, 98));
+  for (int seed = 1; seed <= seeds(3, 100); ++seed) {
+    Spec spec = few(6, faults);
+    spec.seed = static_cast<std::uint64_t>(seed);
+    auto r = screened(spec);
+    const auto v = retested(r, spec);
+    EXPECT_THAT(accused(v), testing::IsSupersetOf({"node sim01", "node sim04"})) << seed;
+    for (const char* healthy : {"sim03", "sim05"}) EXPECT_EQ(state_of(r, v, healthy), "PASS") << seed;
+  }
+}
+
+TEST(VerdictNetwork, OneSlowPairOfFourNodesIsALink) {
+  EXPECT_THAT(accused(whole_run(few(4, slow_pair(1, 3, 50)))),
+              ElementsAre(testing::AnyOf("link sim01/gpu0>sim03/gpu0", "link sim03/gpu0>sim01/gpu0")));
+}
+
+TEST(VerdictNetwork, APairWithNextToNothingLeftIsMeasuredAgainAfterASampleEachWay) {
+  for (const auto& [percent, state] : {std::pair(95, "FAIL"), std::pair(80, "PASS")}) {
+    Spec spec = few(4, slow_pair(1, 3, percent));
+    spec.samples = spec.blocks = 1;
+    auto r = screened(spec);
+    EXPECT_TRUE(accused(judge(r)).empty()) << "too few samples for a warning";
+    EXPECT_EQ(retested(r, spec).state, state);
+  }
+}
+
+TEST(VerdictNetwork, OneSlowPairOnSharedCoresDoesNotFail) {
+  const Spec spec = few(5, slow_pair(1, 3, 50));
+  auto r = screened(spec);
+  ASSERT_EQ(retested(r, spec).state, "FAIL");
+  for (auto& c : r.cases) {
+    results::Metric share{
+        results::core_share, "1", results::Better::higher, false, results::Role::covariate, false, {}};
+    share.values.assign(c.entity.size(), 0.5);  // of all ends alike
+    c.metrics.push_back(share);
+  }
+  const auto v = judge(r);
+  EXPECT_EQ(v.state, "WARN");
+  EXPECT_EQ(worst(v).kind + " " + worst(v).level, "shared-core link");
+}
+
+TEST(VerdictNetwork, SmallHealthyClustersAccuseNobody) {
+  int wrong = 0, runs = 0;
+  for (const int nodes : {2, 3, 4, 6, 8, 16, 24, 40})
+    for (int seed = 1; seed <= seeds(20, 200); ++seed, ++runs) {
+      Spec spec = few(nodes);
+      spec.seed = static_cast<std::uint64_t>(seed);
+      const auto v = whole_run(spec);
+      wrong += accused(v).empty() ? 0 : 1;
+      EXPECT_NE(v.state, "FAIL") << nodes << " nodes, seed " << seed;
+    }
+  EXPECT_LE(wrong, runs / 100);
+}
+
+TEST(VerdictNetwork, ASlowNicBesideABadPairIsNamedAndNoHealthyNode) {
+  for (const int nodes : {4, 5, 6, 7, 8, 12, 24})
+    for (const double percent : {40.0, 93.0, 99.9})
+      for (int seed = 1; seed <= seeds(2, 50); ++seed) {
+        std::vector<std::string> faults = slow_pair(0, 1, 95);
+        faults.push_back(slow_nic(3, percent));
+        Spec spec = few(nodes, faults);
+        spec.seed = static_cast<std::uint64_t>(seed);
+        auto r = screened(spec);
+        const auto v = retested(r, spec);
+        const std::string what = std::to_string(nodes) + " nodes, " + std::to_string(percent) + " %";
+        EXPECT_THAT(accused(v), testing::Contains("node sim03")) << what;
+        for (int node = 0; node < nodes; ++node) {
+          if (node == 0 || node == 1 || node == 3) continue;
+          EXPECT_EQ(state_of(r, v, simulate::Machine(spec).node_name(node)), "PASS") << what << ", " << node;
+        }
+      }
+}
+
+/// The verdict after a retest in which one of the control pairs, of nodes 0 and 1, was at a twentieth.
+results::VerdictData beside_a_disturbed_pair(const Spec& spec) {
+  auto r = screened(spec);
+  retested(r, spec);
+  const simulate::Machine machine(spec);
+  const std::set disturbed = {machine.device_row(0), machine.device_row(1)};
+  for (auto& c : r.cases)
+    for (std::size_t row = 0; row < c.entities(); ++row)
+      if (c.name.ends_with(".c1") && std::set{c.source[row], c.destination[row]} == disturbed)
+        for (auto& m : c.metrics)
+          for (std::size_t i = 0; m.name == "bandwidth" && i < c.samples(); ++i)
+            m.values[row * c.samples() + i] *= 0.05;
+  return judge(r);
+}
+
+TEST(VerdictNetwork, OneDisturbedPairOfControlsDoesNotHideAGrosslySlowNic) {
+  for (const auto& [nodes, state] : {std::pair(6, "FAIL"), std::pair(5, "WARN"), std::pair(4, "WARN")}) {
+    const auto v = beside_a_disturbed_pair(few(nodes, {slow_nic(3, 93)}));
+    EXPECT_EQ(v.state, state) << nodes << " nodes";
+    EXPECT_THAT(accused(v), testing::Contains("node sim03")) << nodes << " nodes";
+  }
+  EXPECT_NE(beside_a_disturbed_pair(few(6, {slow_nic(3, 15)})).state, "FAIL");
+}
+
+}  // namespace
+}  // namespace assay
