@@ -96,6 +96,9 @@ class Collector {
   std::string who(int rank) const;
   template <typename Predicate>
   bool all_active(Predicate&& predicate) const;
+  /// The same of what each rank brings once: ready, or the record of the case. True once.
+  template <class Predicate>
+  bool all_arrived(Predicate&& predicate);
   void send_all(MessageType type, int number, const std::string& text = "");
 
   Controller& controller_;
@@ -104,6 +107,7 @@ class Collector {
   std::vector<Rank> ranks_;
   State state_ = State::starting;
   int case_ = -1;
+  std::size_t arrived_ = 0;  ///< ranks before it have brought what is waited for
   int code_ = 0;
   int stop_signal_ = 0;
   bool any_lost_ = false, idle_lost_ = false;

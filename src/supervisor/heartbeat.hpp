@@ -54,7 +54,9 @@ struct Snapshot {
   std::uint64_t calls = 0;
   Call call = Call::none;
   std::int32_t peer = no_peer;
-  double idle_s = 0;  ///< since anything on the page changed
+  /// Since anything on the page changed, less the time in which the worker was to compute and had no core:
+  /// what ranks that share a core make slow is no hang.
+  double idle_s = 0;
   char process_state =
       '?';  ///< of the worker, from /proc: R running, S sleeping, D in the kernel, T stopped, Z dead
 };

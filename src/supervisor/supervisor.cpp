@@ -3,6 +3,7 @@
 
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <csignal>
 #include <utility>
 
@@ -23,7 +24,8 @@ Supervisor::Supervisor(pid_t worker, int link, Heartbeat& heartbeat, int rank, U
       heartbeat_(heartbeat),
       rank_(rank),
       up_(std::move(up)),
-      moved_at_s_(now_s()) {}
+      moved_at_s_(now_s()),
+      core_wait_s_(core_wait_s(worker)) {}
 
 void Supervisor::say(MessageType type, std::int32_t number, std::string text) {
   up_({type, rank_, number, std::move(text)});
@@ -118,8 +120,15 @@ void Supervisor::report_status(double now) {
   if (ended_ || now - status_at_s_ < status_every_s) return;
   status_at_s_ = now;
   Snapshot s = read(heartbeat_);
-  if (moved(last_, s)) moved_at_s_ = now;
-  s.idle_s = now - moved_at_s_;
+  const double core_wait = core_wait_s(worker_);
+  if (moved(last_, s)) {
+    moved_at_s_ = now;
+    starved_s_ = 0;
+  } else if (s.call == Call::none && last_.call == Call::none) {
+    starved_s_ += std::max(0.0, core_wait - core_wait_s_);
+  }
+  core_wait_s_ = core_wait;
+  s.idle_s = std::max(0.0, now - moved_at_s_ - starved_s_);
   s.process_state = process_state(worker_);
   last_ = s;
   say(MessageType::status, 0, to_text(s));

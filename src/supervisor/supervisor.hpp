@@ -58,6 +58,7 @@ class Supervisor {
   bool held_ = false, ended_ = false, said_bye_ = false, ordered_ = false, killed_ = false;
   int bye_code_ = 0, own_code_ = 3;
   double bye_at_s_ = 0, status_at_s_ = 0, trace_at_s_ = 0, moved_at_s_ = 0;
+  double core_wait_s_ = 0, starved_s_ = 0;  ///< of the worker in all; while it computed, since it moved
   Snapshot last_;
   std::string address_;
 };

@@ -128,4 +128,15 @@ char process_state(pid_t pid) noexcept {
   return bracket == std::string::npos || bracket + 2 >= text.size() ? '?' : text[bracket + 2];
 }
 
+double core_wait_s(pid_t pid) noexcept {
+  char path[40];
+  std::snprintf(path, sizeof path, "/proc/%d/schedstat", pid);
+  std::FILE* file = std::fopen(path, "r");
+  if (file == nullptr) return 0;
+  double ran_ns = 0, waited_ns = 0;
+  const int numbers = std::fscanf(file, "%lf %lf", &ran_ns, &waited_ns);
+  std::fclose(file);
+  return numbers == 2 ? 1e-9 * waited_ns : 0;
+}
+
 }  // namespace assay::supervisor

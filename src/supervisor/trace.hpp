@@ -24,5 +24,8 @@ std::string describe_trace(const Heartbeat& heartbeat, pid_t worker);
 
 /// State letter of a process from /proc; '?' when it is gone.
 char process_state(pid_t pid) noexcept;
+/// For how long its main thread was ready to run and had no core, since it began; 0 where the kernel does not
+/// tell.
+double core_wait_s(pid_t pid) noexcept;
 
 }  // namespace assay::supervisor

@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -49,7 +50,7 @@ class FakeController final : public Controller {
   }
   void store(int case_index, const std::vector<int>& ranks) override {
     if (fails_to_store) throw Error(ErrorKind::io, "disk full");
-    stored[case_index].resize(4);
+    stored[case_index].resize(std::max<std::size_t>(4, ranks.size()));
     for (const int rank : ranks) stored[case_index][static_cast<std::size_t>(rank)] = taken.at(rank);
     taken.clear();
   }

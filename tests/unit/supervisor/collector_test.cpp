@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <csignal>
 
+#include "base/clock.hpp"
 #include "collector_rig.hpp"
 
 namespace assay::supervisor {
@@ -79,6 +81,29 @@ TEST_F(CollectorTest, RankThatLeftACollectiveIsBlamed) {
        {{0, running(0, Call::all_reduce)}, {2, running(0, Call::barrier)}, {3, running(0, Call::barrier)}});
   ASSERT_FALSE(controller.losses.empty());
   EXPECT_THAT(controller.losses[0], ::testing::ContainsRegex("rank 1 on node00 left case0 .*it broke"));
+}
+
+/// Processor time of the starts and records of so many ranks, the least of three.
+double case_s(int ranks) {
+  double least = 1e9;
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    FakeController controller;
+    Collector collector(
+        ranks, controller, [](int, const Message&) {}, [](const std::string&) {}, 1000);
+    for (int r = 0; r < ranks; ++r) collector.connected(r, "node", 1000);
+    collector.handle({MessageType::start, 0, 0, ""}, 1000);
+    const double begin = process_cpu_s();
+    for (int r = 0; r < ranks; ++r) collector.handle({MessageType::ready, r, 0, ""}, 1000);
+    for (int r = 0; r < ranks; ++r) collector.handle({MessageType::record, r, 0, "r"}, 1000);
+    least = std::min(least, process_cpu_s() - begin);
+    EXPECT_EQ(controller.stored.at(0).size(), static_cast<std::size_t>(ranks));
+  }
+  return least;
+}
+
+TEST(CollectorOfManyRanks, EachRecordTakesAsLongWithEightTimesTheRanks) {
+  const double few = case_s(4000), many = case_s(32000);
+  EXPECT_LT(many, 24 * few) << few << " s and " << many << " s; linear is 8, a walk over all for each is 64";
 }
 
 TEST_F(CollectorTest, ARecordThatCannotBeDecodedEndsTheRun) {

@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// A record longer than any message, from a worker to the collector by real sockets.
+// A record longer than any message, from a worker to the collector by real sockets; what a supervisor reports
+// of its worker.
 #include <malloc.h>
+#include <sched.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <memory>
 #include <thread>
 #include <vector>
 
 #include "base/bounds.hpp"
+#include "base/clock.hpp"
 #include "collector_rig.hpp"
 #include "supervisor/connections.hpp"
 #include "supervisor/handshake.hpp"
@@ -106,7 +111,7 @@ TEST_F(Parts, ARecordOfAnyLengthArrivesWholeAndWaitsForTheCollector) {
     usleep(1000);
   }
   EXPECT_LT(handed_in(), text.size() - 8 * mib) << "the worker waits";
-  EXPECT_LT(allocated(), before + 8 * mib);
+  EXPECT_LT(allocated(), before + 16 * mib);
   ASSERT_TRUE(serve([&] { return controller.taken.contains(3); }));
   worker.join();
   EXPECT_TRUE(controller.taken[3] == text);
@@ -121,6 +126,67 @@ TEST_F(Parts, AnEndlessRecordLosesItsRank) {
   for (std::size_t bytes = 0; bytes <= most_text_bytes; bytes += part.text.size())
     collector.handle(part, now);
   EXPECT_THAT(controller.losses, ::testing::ElementsAre(::testing::HasSubstr("sent more than 512 MiB")));
+}
+
+/// Processes that use one core all the time, until the end of the test.
+class OneCore {
+ public:
+  OneCore() { sched_getaffinity(0, sizeof all_, &all_); }
+  ~OneCore() {
+    for (const pid_t pid : pids_) {
+      kill(pid, SIGKILL);
+      waitpid(pid, nullptr, 0);
+    }
+  }
+  OneCore(const OneCore&) = delete;
+  OneCore& operator=(const OneCore&) = delete;
+  pid_t start() {
+    int first = 0;
+    while (!CPU_ISSET(first, &all_)) ++first;
+    const pid_t pid = fork();
+    if (pid == 0) {
+      cpu_set_t one;
+      CPU_ZERO(&one);
+      CPU_SET(first, &one);
+      sched_setaffinity(0, sizeof one, &one);
+      for (volatile unsigned n = 0;;) n = n + 1;
+    }
+    pids_.push_back(pid);
+    return pid;
+  }
+
+ private:
+  cpu_set_t all_;
+  std::vector<pid_t> pids_;
+};
+
+TEST(Status, AWorkerThatComputesWithoutACoreIsNotIdle) {
+  OneCore core;
+  const pid_t worker = core.start();
+  for (int i = 0; i < 3; ++i) core.start();
+  for (const Call call : {Call::none, Call::barrier}) {
+    SharedHeartbeat heartbeat;
+    heartbeat->call = call;
+    int ends[2];
+    ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    const double begin_s = now_s();
+    Snapshot last;
+    double at_s = begin_s;
+    Supervisor supervisor(worker, ends[0], *heartbeat, 0, [&](const Message& m) {
+      if (m.type == MessageType::status && from_text(m.text, last)) at_s = now_s();
+    });
+    while (now_s() - begin_s < 2.5) {
+      supervisor.tend();
+      usleep(50'000);
+    }
+    const double share = last.idle_s / (at_s - begin_s);
+    if (call == Call::none) {
+      EXPECT_LT(share, 0.7) << "it has a quarter of the core at most";
+    } else {
+      EXPECT_GT(share, 0.9) << "it waits for others, whatever it does meanwhile";
+    }
+    close(ends[1]);
+  }
 }
 
 TEST(Wire, ABusyLineKeepsWhatIsUnderWayOnly) {
