@@ -6,23 +6,25 @@ set -euo pipefail
 
 usage() {
   cat <<'TEXT'
-Usage: ci/fresh_root.sh [SUITE] [--quick] [--mpich] [--keep]
+Usage: ci/fresh_root.sh [SUITE] [--quick] [--mpich] [--cuda] [--keep]
 
 SUITE: bookworm (Debian 12, the default), trixie (Debian 13) or noble (Ubuntu 24.04). In a new root with nothing but apt and
 certificates: scripts/quickstart.sh, which must end with a verdict, then scripts/test.sh --strict.
 
   --quick  only quickstart.sh
   --mpich  instead: build with MPICH (libmpich-dev) and run the MPI tests
+  --cuda   instead: build with the CUDA Toolkit 12.4 of Debian 13 (non-free) and look that the program has it
   --keep   leave the root where it is, and say where
 TEXT
 }
 
-suite=bookworm quick=0 mpich=0 keep=0
+suite=bookworm quick=0 mpich=0 cuda=0 keep=0
 for word in "$@"; do
   case "$word" in
     bookworm | trixie | noble) suite=$word ;;
     --quick) quick=1 ;;
     --mpich) mpich=1 ;;
+    --cuda) cuda=1 suite=trixie ;;
     --keep) keep=1 ;;
     --help | -h) usage; exit 0 ;;
     *) printf 'fresh_root.sh: unknown word %s (try --help)\n' "$word" >&2; exit 4 ;;
@@ -44,14 +46,24 @@ fi
 chmod 755 "$work"
 root=$work/root
 
-case "$suite" in
-  noble) mirror=http://archive.ubuntu.com/ubuntu components=main,universe keyring=/usr/share/keyrings/ubuntu-archive-keyring.gpg ;;
-  *) mirror=http://deb.debian.org/debian components=main keyring=/usr/share/keyrings/debian-archive-keyring.gpg ;;
-esac
-[ -f "$keyring" ] || skip "no keys of $suite on this machine ($keyring)"
+debian=http://deb.debian.org/debian debian_keys=/usr/share/keyrings/debian-archive-keyring.gpg
+bootstrap() {  # DIRECTORY SUITE MIRROR KEYRING OPTION...
+  mmdebstrap --quiet --keyring="$4" "${@:5}" "$2" "$1" "$3" >"$work/bootstrap.log" 2>&1 ||
+    skip "the packages of $2 cannot be had: $(tail -n 1 "$work/bootstrap.log")"
+}
+
+mirror=$debian components=main keyring=$debian_keys
+[ -f "$debian_keys" ] || skip "no keys of Debian on this machine ($debian_keys)"
 started=$SECONDS
-mmdebstrap --quiet --variant=apt --include=ca-certificates --components="$components" --keyring="$keyring" "$suite" "$root" "$mirror" \
-  >"$work/bootstrap.log" 2>&1 || skip "the packages of $suite cannot be had: $(tail -n 1 "$work/bootstrap.log")"
+if [ "$suite" = noble ]; then
+  mirror=http://archive.ubuntu.com/ubuntu components=main,universe keyring=/usr/share/keyrings/ubuntu-archive-keyring.gpg
+  if [ ! -f "$keyring" ]; then  # Debian 12 has no package of them, Debian 13 has
+    bootstrap "$work/keys" trixie "$debian" "$debian_keys" --variant=extract --include=ubuntu-keyring
+    keyring=$work/keys$keyring
+  fi
+fi
+if [ "$cuda" = 1 ]; then components=main,contrib,non-free; fi
+bootstrap "$root" "$suite" "$mirror" "$keyring" --variant=apt --include=ca-certificates --components="$components"
 printf '%s: a bare root in %s s\n' "$suite" "$((SECONDS - started))"
 
 # What is in the checkout, and nothing that was built.
@@ -100,6 +112,20 @@ if [ "$mpich" = 1 ]; then
     cmake --build build/release -j "$(nproc)" --target assay assay_mpi_tests
     build/release/assay list transports | grep -i mpich
     for ranks in 1 2 4; do mpiexec.mpich -n "$ranks" build/release/tests/mpi/assay_mpi_tests --gtest_brief=1; done'
+  exit
+fi
+
+if [ "$cuda" = 1 ]; then
+  # shellcheck disable=SC2016
+  timed 'the build with CUDA 12.4' bash -euc '
+    cd /assay
+    . scripts/packages.sh
+    mapfile -t packages < <(packages_of build run)
+    apt-get -q update
+    DEBIAN_FRONTEND=noninteractive apt-get -q install -y --no-install-recommends "${packages[@]}" nvidia-cuda-toolkit
+    cmake --preset release -DASSAY_TESTS=OFF -DASSAY_CUDA=ON
+    cmake --build build/release -j "$(nproc)" --target assay
+    build/release/assay list devices | grep "built: CUDA 12.4"'
   exit
 fi
 

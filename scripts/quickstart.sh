@@ -68,7 +68,8 @@ configure=(cmake -S "$root" --preset release -B "$build")
 [ -f "$build/CMakeCache.txt" ] || configure+=(-DASSAY_TESTS=OFF)
 if command -v ccache >/dev/null; then configure+=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache); fi
 compile=(cmake --build "$build" --target assay)
-mpirun=(mpirun --quiet -n "$ranks")
+# Open MPI 4 prints a page about every exit code but 0 otherwise; Open MPI 5 has no option --quiet.
+mpirun=(mpirun --mca orte_execute_quiet 1 -n "$ranks")
 if [ "$ranks" -gt "$(count_cores)" ]; then mpirun+=(--oversubscribe); fi
 run=("${mpirun[@]}" "$build/assay" run --level "$level" --out "$out")
 if [ "$(id -u)" -eq 0 ]; then

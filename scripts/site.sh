@@ -120,7 +120,7 @@ site_run_here() {  # OTHER-JOBS SUITES SECONDS FILE
   fi
   ranks=$ASSAY_RANKS
   if [ "$ranks" = auto ] || [ -n "$others" ]; then ranks=$(launch_ranks_here); fi
-  if command -v mpirun >/dev/null; then launch=(mpirun --quiet -n "$ranks" --oversubscribe --bind-to none); fi
+  if command -v mpirun >/dev/null; then launch=(mpirun --mca orte_execute_quiet 1 -n "$ranks" --oversubscribe --bind-to none); fi
   # USR1 ends the run in order, with a file.
   exec timeout --signal=USR1 --kill-after=10 "$3" "${launch[@]}" "$ASSAY" run --level smoke --suites "$suites" "${options[@]}" --quiet --force \
     --out "$4" --json "${4%.h5}.json"

@@ -18,20 +18,29 @@ std::string wrapped(std::string line, const std::string& text, std::size_t inden
   std::string out;
   line.resize(std::max(line.size(), indent), ' ');
   bool fresh = true;
+  const auto wrap = [&] {
+    out += line + "\n";
+    line.assign(indent, ' ');
+    fresh = true;
+  };
   std::size_t begin = 0;
   while (begin < text.size()) {
     std::size_t end = text.find(' ', begin);
     if (end == std::string::npos) end = text.size();
-    const std::string word = text.substr(begin, end - begin);
-    if (!fresh && line.size() + 1 + word.size() > columns) {
-      out += line + "\n";
-      line.assign(indent, ' ');
-      fresh = true;
-    }
+    std::string word = text.substr(begin, end - begin);
+    begin = end + 1;
+    if (!fresh && line.size() + 1 + word.size() > columns) wrap();
     if (!fresh) line += ' ';
+    while (line.size() + word.size() > columns) {  // a list without spaces: breaks after a comma
+      const std::size_t room = columns - std::min(columns, line.size());
+      const std::size_t comma = room == 0 ? std::string::npos : word.rfind(',', room - 1);
+      if (comma == std::string::npos) break;
+      line += word.substr(0, comma + 1);
+      word.erase(0, comma + 1);
+      wrap();
+    }
     line += word;
     fresh = false;
-    begin = end + 1;
   }
   return out + line + "\n";
 }

@@ -7,11 +7,13 @@
 namespace assay::cli {
 namespace {
 
-/// Text as roff takes it: nothing in it is a request, and a hyphen stays one that can be copied to a shell.
+/// Text as roff takes it: nothing in it is a request, a hyphen stays one that can be copied to a shell, and a
+/// list without spaces may be broken after a comma.
 std::string roff(const std::string& text) {
   std::string out;
   bool fresh = true;
   for (const char c : text) {
+    if (c != ' ' && out.ends_with(',')) out += "\\:";
     if (fresh && (c == '.' || c == '\'')) out += "\\&";
     if (c == '\\')
       out += "\\e";

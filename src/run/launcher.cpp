@@ -49,7 +49,7 @@ LocalMachine local_machine(int gpus) {
 std::vector<std::string> local_launcher(const LocalMachine& machine) {
   const int ranks = machine.gpus > 0 ? machine.gpus : machine.sockets;
   if (ranks < 2 || !machine.mpirun) return {};
-  std::vector<std::string> words{"mpirun", "--quiet", "-n", std::to_string(ranks)};
+  std::vector<std::string> words{"mpirun", "--mca", "orte_execute_quiet", "1", "-n", std::to_string(ranks)};
   const auto add = [&](std::initializer_list<const char*> more) {
     words.insert(words.end(), more.begin(), more.end());
   };

@@ -17,11 +17,13 @@ TEST(Launcher, ARankPerGpuElsePerSocketBoundToItsCores) {
   EXPECT_THAT(local_launcher({0, 1, 16, true}), IsEmpty());  // one rank needs none
   EXPECT_THAT(local_launcher({0, 2, 32, false}), IsEmpty());
   EXPECT_THAT(local_launcher({0, 2, 32, true}),
-              ElementsAre("mpirun", "--quiet", "-n", "2", "--map-by", "socket", "--bind-to", "socket"));
+              ElementsAre("mpirun", "--mca", "orte_execute_quiet", "1", "-n", "2", "--map-by", "socket",
+                          "--bind-to", "socket"));
   EXPECT_THAT(local_launcher({8, 2, 64, true}),
-              ElementsAre("mpirun", "--quiet", "-n", "8", "--map-by", "slot:PE=8", "--bind-to", "core"));
-  EXPECT_THAT(local_launcher({8, 1, 4, true}),
-              ElementsAre("mpirun", "--quiet", "-n", "8", "--oversubscribe", "--bind-to", "none"));
+              ElementsAre("mpirun", "--mca", "orte_execute_quiet", "1", "-n", "8", "--map-by", "slot:PE=8",
+                          "--bind-to", "core"));
+  EXPECT_THAT(local_launcher({8, 1, 4, true}), ElementsAre("mpirun", "--mca", "orte_execute_quiet", "1", "-n",
+                                                           "8", "--oversubscribe", "--bind-to", "none"));
   EXPECT_THAT(local_launcher({1, 2, 64, true}), IsEmpty());
 }
 
