@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "telemetry/nvml_thread.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
 #include <thread>
+
+#include "base/clock.hpp"
 
 namespace assay {
 
@@ -14,11 +17,14 @@ struct NvmlThread::State {
   struct Request {
     std::function<void(Nvml&)> work;
     std::uint64_t number = 0;
+    double hangs_at_s = 0;
   };
   std::mutex mutex;
   std::condition_variable changed;
   std::deque<Request> requests;
   std::uint64_t asked = 0, done = 0;
+  double hangs_at_s = 0;  ///< of the request under way, 0 if there is none
+  double hang_s = 0;
   bool opened = false, stop = false, stuck = false, ended = false, usable = false;
   std::string trouble;
   std::thread thread;
@@ -36,6 +42,7 @@ struct NvmlThread::State {
       if (state->stop) break;
       Request request = std::move(state->requests.front());
       state->requests.pop_front();
+      state->hangs_at_s = request.hangs_at_s;
       lock.unlock();
       try {
         request.work(*opened.nvml);
@@ -45,6 +52,7 @@ struct NvmlThread::State {
       request.work = nullptr;
       lock.lock();
       state->done = request.number;
+      state->hangs_at_s = 0;
       state->changed.notify_all();
     }
     lock.unlock();
@@ -60,8 +68,9 @@ struct NvmlThread::State {
   }
 };
 
-std::shared_ptr<NvmlThread> NvmlThread::open(std::string& trouble, double patience_s) {
+std::shared_ptr<NvmlThread> NvmlThread::open(std::string& trouble, double hang_s, double patience_s) {
   auto state = std::make_shared<State>();
+  state->hang_s = hang_s;
   state->thread = std::thread([state] { State::serve(state); });
   std::shared_ptr<NvmlThread> out(new NvmlThread(state));
   std::unique_lock lock(state->mutex);
@@ -88,17 +97,28 @@ NvmlThread::~NvmlThread() {
 }
 
 bool NvmlThread::call(std::function<void(Nvml&)> work, double patience_s) {
-  std::unique_lock lock(state_->mutex);
-  if (state_->stuck) return false;
-  const std::uint64_t number = ++state_->asked;
-  state_->requests.push_back({std::move(work), number});
-  state_->changed.notify_all();
-  if (state_->wait(lock, patience_s, [&] { return state_->done >= number || state_->stuck; }) &&
-      state_->done >= number)
-    return true;
-  state_->stuck = true;
-  state_->requests.clear();
-  state_->changed.notify_all();
+  State& state = *state_;
+  std::unique_lock lock(state.mutex);
+  if (state.stuck) return false;
+  const std::uint64_t number = ++state.asked;
+  const double asked_s = now_s();
+  state.requests.push_back({std::move(work), number, asked_s + std::max(state.hang_s, patience_s)});
+  state.changed.notify_all();
+  const auto hangs_at_s = [&] {
+    return state.hangs_at_s > 0 ? state.hangs_at_s : state.requests.front().hangs_at_s;
+  };
+  const auto ended = [&] { return state.done >= number || state.stuck; };
+  while (!ended()) {
+    const double end_s = std::min(asked_s + patience_s, hangs_at_s());
+    if (now_s() >= end_s) break;
+    state.wait(lock, end_s - now_s(), ended);
+  }
+  if (state.done >= number) return true;
+  std::erase_if(state.requests, [&](const State::Request& r) { return r.number == number; });
+  if (state.stuck || state.hangs_at_s == 0 || now_s() < state.hangs_at_s) return false;
+  state.stuck = true;
+  state.requests.clear();
+  state.changed.notify_all();
   return false;
 }
 
@@ -107,10 +127,10 @@ bool NvmlThread::stuck() const {
   return state_->stuck;
 }
 
-std::shared_ptr<NvmlThread> probe_gpus(Node& node) {
+std::shared_ptr<NvmlThread> probe_gpus(Node& node, double hang_s) {
   constexpr double patience_s = 20;
   std::string trouble;
-  auto thread = NvmlThread::open(trouble, patience_s);
+  auto thread = NvmlThread::open(trouble, hang_s, patience_s);
   node.gpu_trouble = trouble;
   if (thread == nullptr) return nullptr;
   const auto told = std::make_shared<Node>();

@@ -15,13 +15,14 @@ class NvmlThread {
  public:
   /// Opens the library there. Null where there is none; `trouble` is the reason why an installed one cannot
   /// be used.
-  static std::shared_ptr<NvmlThread> open(std::string& trouble, double patience_s = 20);
+  static std::shared_ptr<NvmlThread> open(std::string& trouble, double hang_s, double patience_s = 20);
   ~NvmlThread();
   NvmlThread(const NvmlThread&) = delete;
   NvmlThread& operator=(const NvmlThread&) = delete;
 
-  /// Runs `work` there. False when it did not end within `patience_s`, or an earlier one never did: then
-  /// nothing is asked any more, and `work` may still be running, so it must own what it writes to.
+  /// Runs `work` there. False when it did not end within `patience_s`: `work` may still be running, so it
+  /// must own what it writes to. A driver that takes longer than `hang_s` and than that patience hangs:
+  /// nothing is asked any more.
   bool call(std::function<void(Nvml&)> work, double patience_s);
   bool stuck() const;
 
@@ -32,7 +33,8 @@ class NvmlThread {
 };
 
 /// Asks for the GPUs of this node. The thread goes on to serve counters and telemetry; null where there is
-/// nothing to ask.
-std::shared_ptr<NvmlThread> probe_gpus(Node& node);
+/// nothing to ask. A sample that is late by a second on a busy node is missing, and no sign of a driver that
+/// hangs.
+std::shared_ptr<NvmlThread> probe_gpus(Node& node, double hang_s = 5);
 
 }  // namespace assay

@@ -71,6 +71,14 @@ class Night(cluster.ClusterTest):
         self.assertTrue(code, said)
         return job, int(code[1])
 
+    def job_ends(self, limit_s=150):
+        """Slurm gives a process that a disk keeps from ending 60 s, and then its node up."""
+        try:
+            cluster.wait_until(lambda: not self.slurm("squeue", "-h").stdout.strip(), limit_s, "the job ends")
+        except AssertionError as late:
+            running = [(host, pid, self.program(pid), self.state(pid)) for host in self.cluster.hosts for pid in self.pids(host)]
+            raise AssertionError(f"{late}\n{self.slurm('squeue', '--states=all').stdout}\n{self.slurm('sinfo', '-N').stdout}\n{running}") from None
+
     def said(self, job):
         return (self.dir / f"assay-nightly-{job}.out").read_text()
 
@@ -194,6 +202,14 @@ class Night(cluster.ClusterTest):
         except OSError:
             return ""
 
+    @staticmethod
+    def state(pid):
+        """R, S, D, T, Z: as in `ps`."""
+        try:
+            return pathlib.Path("/proc", str(pid), "stat").read_text().rsplit(") ", 1)[1][0]
+        except OSError:
+            return ""
+
     LONG = ("--suites inventory,gemm,allreduce", "standard")
 
     def test_ranks_that_are_killed_leave_what_they_measured(self):
@@ -202,7 +218,7 @@ class Night(cluster.ClusterTest):
         directory = self.started(job)
         time.sleep(2)
         self.kill("assay")
-        cluster.wait_until(lambda: not self.slurm("squeue", "-h").stdout.strip(), 60, "the job ends")
+        self.job_ends()
         self.assertIn("INCONCLUSIVE (exit 3)", self.said(job))
         run = Results(directory / "run.h5")
         self.assertTrue(run.cases("inventory"))
@@ -219,7 +235,7 @@ class Night(cluster.ClusterTest):
             if self.program(pid) == "assay":
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
-        cluster.wait_until(lambda: not self.slurm("squeue", "-h").stdout.strip(), 200, "the job ends")
+        self.job_ends(200)
         log = (directory / "run.log").read_text()
         self.assertIn(f"launching again without {dead}", log)
         run = Results(directory / "run.h5")
@@ -233,7 +249,7 @@ class Night(cluster.ClusterTest):
         directory = self.started(killed)
         time.sleep(2)
         self.kill("bash", "assay", "mpirun", "srun", "orted")
-        cluster.wait_until(lambda: not self.slurm("squeue", "-h").stdout.strip(), 60, "the job ends")
+        self.job_ends()
         self.assertFalse((directory / "run.h5").exists())
         self.site("--suites inventory")
         job, code = self.night()

@@ -33,6 +33,9 @@ class SharedCore(common.FaultTest):
         for _ in range(TRIES):
             result = self.inject(2, [], "--suites", "gemm", "--gemm.sizes", "1024", "--gemm.dtypes", "fp32",
                                  "--gemm.modes", "alone")
+            if result.returncode == common.INCONCLUSIVE:
+                said.append(result.stdout)  # a core with four processes and more may not get through a product in time
+                continue
             self.assert_code(result, 0)
             results = self.file()
             ranks = {results.names[row].rsplit("/cores", 1)[1]: rank for rank, row in results.device.items()}

@@ -26,6 +26,8 @@ class Retest(common.FaultTest):
                              level=level)
         results = self.file()
         path = f"{suite}/{case}"
+        if unfired := results.events("inject-unfired"):
+            return unfired[0]["text"]
         failed = [f for f in results.findings() if f["severity"] == "FAIL"]
         faulty = results.names[results.device[FAULTY]]
         # Whatever the noise: nobody else may be failed for being slow.

@@ -27,7 +27,7 @@ class Run:
         self.partial = test.dir / (name + ".partial")
         self.log = tempfile.TemporaryFile("w+")
         self.began = time.monotonic()
-        launcher = [harness.MPIEXEC, "--quiet", "-n", str(ranks)]
+        launcher = [harness.MPIEXEC, "--mca", "orte_execute_quiet", "1", "-n", str(ranks)]
         command = [harness.ASSAY, "run", "--level", "smoke", *options, "--out", str(self.file)]
         command = command + ["--launcher", " ".join(launcher)] if own_launcher else launcher + command
         self.process = subprocess.Popen(

@@ -87,7 +87,9 @@ class Slowness(common.FaultTest):
         def attempt():
             three = self.three(fault, 4, case, metric, ["--suites", "p2p"], "smoke")
             rest = [link for link in three[0] if link not in culprits]
-            self.assertEqual(len(rest) + len(culprits), 12)
+            met = [len(best) for best in three]
+            if min(met) < 12:  # a case that is cut short has not met all pairs
+                return True, False, f"{met} of 12 links"
             share = [rate(best, culprits) / rate(best, rest) for best in three]
             noisy = abs(math.log(share[2] / share[0])) > math.log(1.5)
             return noisy, share[1] < 0.5 * math.sqrt(share[0] * share[2]), share

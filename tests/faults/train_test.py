@@ -91,7 +91,7 @@ class Training(common.FaultTest):
         result = self.train(2, "train/tiny-*", "--train.scratch", scratch, steps=12, level="quick")
         self.assertIn(result.returncode, (0, 3), result.stderr)
         self.assertEqual(os.listdir(scratch), [])
-        results, same = self.file(), lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-9)
+        results, same = self.file(), lambda a, b, atol=0: np.testing.assert_allclose(a, b, rtol=1e-9, atol=atol)
         states = {name: case.attrs["state"] for name, case in results.file["cases/train"].items()}
         if "incomplete" in states.values():
             self.skipTest(f"noise: cases met their deadlines: {states}")
@@ -108,7 +108,7 @@ class Training(common.FaultTest):
         same(t["step"], t["compute"] + t["exposed"])
         same(t["throughput"], tokens / t["step"])
         same(t["compute_throughput"], tokens / t["compute"])
-        same(t["overlap"], np.clip(1 - t["exposed"] / t["communication"], 0, 1))
+        same(t["overlap"], np.clip(1 - t["exposed"] / t["communication"], 0, 1), atol=1e-9)  # a difference of near numbers
         same(t["regret"], np.tile((t["loss"] - t["oracle"]).mean(axis=0), (2, 1)))
         same(t["flop_rate"], given["flops_per_token"] * tokens / median("step"))
         same(t["utilization"], t["flop_rate"] / t["gemm_rate"])
@@ -126,7 +126,7 @@ class Training(common.FaultTest):
         alone, compute, communication, both = (median(name) for name in ("alone", "compute", "communication", "together"))
         same(t["contention"], alone / compute)
         same(t["weak_scaling"], alone / both)
-        same(t["overlap_gain"], (compute + communication - both) / np.minimum(compute, communication))
+        same(t["overlap_gain"], (compute + communication - both) / np.minimum(compute, communication), atol=1e-8)  # the same
 
         t, _ = values("train/tiny-alone")
         count = results.case("train/tiny-alone")["count"][:]

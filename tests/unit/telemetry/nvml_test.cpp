@@ -234,7 +234,7 @@ TEST(NvmlThread, NobodyWaitsForADriverThatHangs) {
   FakeGpus fake;
   Node node;
   CounterSet set;
-  auto thread = probe_gpus(node);
+  auto thread = probe_gpus(node, 0.2);
   fake.gpu(1)["energy_j"] = {{"hang_s", 3}};
   fake.write();
   const double begin = now_s();
@@ -247,6 +247,21 @@ TEST(NvmlThread, NobodyWaitsForADriverThatHangs) {
   EXPECT_FALSE(set.sources().empty()) << "or nobody would miss them";
   thread.reset();
   EXPECT_LT(now_s() - begin, 2.9);
+}
+
+TEST(NvmlThread, ASampleThatIsLateIsMissingAndLaterOnesAreTaken) {
+  FakeGpus fake;
+  Node node;
+  CounterSet set;
+  const auto thread = probe_gpus(node);
+  set.add_gpus("node07", thread);
+  fake.gpu(1)["energy_j"] = {{"hang_s", 0.5}};
+  fake.write();
+  EXPECT_FALSE(thread->call([](Nvml& nvml) { nvml.energy_j(1); }, 0.1));
+  EXPECT_FALSE(thread->call([](Nvml&) {}, 0.1)) << "the driver is busy with the call before";
+  EXPECT_FALSE(thread->stuck());
+  EXPECT_TRUE(thread->call([](Nvml&) {}, 10));
+  EXPECT_FALSE(std::isnan(set.read()[index_of(set, "node07/gpu1", "nvml_ecc_uncorrected")]));
 }
 
 }  // namespace
