@@ -95,6 +95,8 @@ class Device {
   /// The same device for another thread, which makes and uses it: a queue of its own and no arena. Works on
   /// the memory of this one. Null where a device has only one queue.
   virtual std::unique_ptr<Device> second_stream() const { return nullptr; }
+  /// For a thread that gives memory of this device to a library: makes it the device of that thread.
+  virtual void use_in_thread() const {}
   /// The queue of the operations (a stream of its backend), for libraries that queue work of their own; null
   /// where there is none.
   virtual void* stream() noexcept { return nullptr; }

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "assay/version.hpp"
@@ -108,8 +109,8 @@ std::string place_nics(const Config& config, Topology& topology) {
   return describe_fabric(fabric, coverage, topology);
 }
 
-Job discover_job(MpiSession& mpi, const Config& config, const DeviceSelection& devices,
-                 std::unique_ptr<Communicator> node) {
+Job discover_job(MpiSession& mpi, const Config& config, const std::vector<std::unique_ptr<Suite>>& suites,
+                 const DeviceSelection& devices, std::unique_ptr<Communicator> node) {
   const double begin = now_s();
   Job job;
   Communicator& world = mpi.world();
@@ -135,6 +136,9 @@ Job discover_job(MpiSession& mpi, const Config& config, const DeviceSelection& d
     facts.no_products = devices.look.no_products;
     if (devices.look.device) facts.compute = devices.look.device->identity()["compute"];
   }
+  for (const auto& suite : suites)
+    if (std::find(config.suites.begin(), config.suites.end(), suite->name()) != config.suites.end())
+      facts.lacks.merge(suite->lacks(config, devices.on_gpus()));
   job.node_texts = world.all_gather_text(description);
   job.place_texts = world.all_gather_text(to_text(facts));
   job.topology = discover(job.node_texts, job.place_texts, world.rank(), static_cast<int>(config.threads));

@@ -7,6 +7,7 @@
 
 #include "config/config.hpp"
 #include "run/device_selection.hpp"
+#include "suite/suite.hpp"
 #include "telemetry/nvml_thread.hpp"
 #include "topology/launch_check.hpp"
 #include "topology/topology.hpp"
@@ -35,9 +36,9 @@ void agree_software(Communicator& world, const Config& config);
 std::string place_nics(const Config& config, Topology& topology);
 
 /// Node leaders probe their node, all ranks exchange where they are. `node`: the ranks that take part on this
-/// node. Collective.
-Job discover_job(MpiSession& mpi, const Config& config, const DeviceSelection& devices,
-                 std::unique_ptr<Communicator> node);
+/// node; `suites` say what they lack. Collective.
+Job discover_job(MpiSession& mpi, const Config& config, const std::vector<std::unique_ptr<Suite>>& suites,
+                 const DeviceSelection& devices, std::unique_ptr<Communicator> node);
 
 /// Throws Error(internal) naming ranks when the plan hash is not the same everywhere. Collective.
 void agree_plan(Communicator& world, const std::string& hash);

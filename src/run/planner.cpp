@@ -111,7 +111,8 @@ std::string hash_of(const Plan& plan, const Config& config, const Topology& topo
     if (place.gpu >= 0) add(fmt::format("gpu {};", node.gpus[static_cast<std::size_t>(place.gpu)].uuid));
   }
   for (const Case& c : plan.cases)
-    add(fmt::format("{}:{}:{}:{:.6g}:{};", c.path(), c.bytes, c.required, c.seconds, c.parameters.dump()));
+    add(fmt::format("{}:{}:{}:{:.6g}:{}:{};", c.path(), c.bytes, c.required, c.seconds,
+                    c.not_applicable.empty(), c.parameters.dump()));
   return fmt::format("{:016x}", hash);
 }
 

@@ -61,7 +61,7 @@ class Session {
   /// run that is resumed has its plan.
   std::optional<Error> set_up() {
     agree_seed();
-    job_ = discover_job(mpi_, config_, devices_, std::move(node_));
+    job_ = discover_job(mpi_, config_, suites_, devices_, std::move(node_));
     Plan plan = make_plan(config_, job_.topology, suites_);
     if (const std::int64_t cases = plan.without_products(job_.topology); cases > 0)
       job_.findings.push_back({"inconclusive", "missing",
@@ -360,7 +360,7 @@ ExitCode plan_session(int* argc, char*** argv, Config config, std::vector<std::u
     auto node = keep_members(mpi, devices);
     if (!node) return ExitCode::pass;  // leaves MPI when the others do
     config.seed = std::stoull(mpi.world().broadcast_text(std::to_string(seed_of(config)), 0));
-    Job job = discover_job(mpi, config, devices, std::move(node));
+    Job job = discover_job(mpi, config, suites, devices, std::move(node));
     const double begin_s = process_cpu_s();
     if (config.options.has("as-nodes")) {
       if (!config.topology_file.empty()) throw_usage("--as-nodes: the nodes made up are in no --topology");

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <limits>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -113,6 +114,9 @@ class Suite {
   /// results::no_checks.
   virtual std::vector<std::string> checkers() const { return {}; }
   virtual FaultPoints fault_points() const { return {}; }  ///< what --inject can do to it
+  /// Libraries that this rank does not find, and why, of those that cases can do without. The plan gets what
+  /// any rank lacks (Topology::lacks): it must not ask by itself, because all ranks make the same plan.
+  virtual std::map<std::string, std::string> lacks(const Config&, bool /*on_gpus*/) const { return {}; }
   /// The cases of this level, required ones first. Pure; checks the suite's options (Error(usage)).
   virtual std::vector<Case> plan(const PlanInput& input) const = 0;
   /// The measured pairs of a case in the order of the rounds, as rows of `entities`; empty for cases without

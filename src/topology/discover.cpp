@@ -109,6 +109,17 @@ void assign_gpus(Topology& topology, const std::vector<RankFacts>& facts) {
     place.shares_gpu = place.gpu >= 0 && ranks[{place.node, place.gpu}] > 1;
 }
 
+void gather_lacks(Topology& topology, const std::vector<RankFacts>& facts) {
+  std::map<std::string, std::size_t> ranks;
+  for (const RankFacts& own : facts)
+    for (const auto& [library, why] : own.lacks) {
+      ++ranks[library];
+      topology.lacks.try_emplace(library, own.hostname + ": " + why);
+    }
+  for (const auto& [library, why] : facts.front().lacks)
+    if (ranks[library] == facts.size()) topology.lacks[library] = why;
+}
+
 }  // namespace
 
 RankFacts own_facts(int leader_rank, int local_rank, std::vector<std::string> visible_gpus) {
@@ -136,6 +147,7 @@ std::string to_text(const RankFacts& facts) {
   json["gpu_sweep_rate"] = facts.gpu_sweep_rate;
   json["no_products"] = facts.no_products;
   json["compute"] = facts.compute;
+  json["lacks"] = facts.lacks;
   return json.dump(-1, ' ', true, Json::error_handler_t::replace);
 }
 
@@ -154,7 +166,8 @@ RankFacts rank_facts_from(const std::string& text) {
             json.at("gpu_free_bytes").get<double>(),
             json.at("gpu_sweep_rate").get<double>(),
             json.at("no_products").get<std::string>(),
-            json.at("compute").get<std::string>()};
+            json.at("compute").get<std::string>(),
+            json.at("lacks").get<std::map<std::string, std::string>>()};
   } catch (const Json::exception& error) {
     throw Error(ErrorKind::internal, std::string("facts of a rank: ") + error.what());
   }
@@ -193,6 +206,7 @@ Topology discover(const std::vector<std::string>& node_json_by_rank,
     place_ranks(topology, facts, static_cast<int>(node), threads, known);
   topology.index_kinds();
   assign_gpus(topology, facts);
+  gather_lacks(topology, facts);
   return topology;
 }
 

@@ -2,6 +2,7 @@
 // How what each process sees becomes the one Topology all agree on. The exchange itself is the caller's.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -16,14 +17,15 @@ struct RankFacts {
   int local_rank = 0;
   std::vector<int> mask;  ///< CPUs the launcher allowed
   int pid = 0;
-  std::string version;                         ///< of the program: differing ones are an error
-  std::vector<std::string> visible_gpus = {};  ///< UUIDs that this process may use
-  std::string device = "host";                 ///< device kind of the job, from choose_devices
-  std::string gpu = {};                        ///< the GPU that this rank measures with, by UUID
-  double gpu_free_bytes = 0;                   ///< of its memory, before this run took any
-  double gpu_sweep_rate = 0;                   ///< B/s of a short sweep over its memory
-  std::string no_products = {};                ///< why it multiplies no matrices; empty where it does
-  std::string compute = {};                    ///< capability of that GPU, "9.0", as its runtime says
+  std::string version;                            ///< of the program: differing ones are an error
+  std::vector<std::string> visible_gpus = {};     ///< UUIDs that this process may use
+  std::string device = "host";                    ///< device kind of the job, from choose_devices
+  std::string gpu = {};                           ///< the GPU that this rank measures with, by UUID
+  double gpu_free_bytes = 0;                      ///< of its memory, before this run took any
+  double gpu_sweep_rate = 0;                      ///< B/s of a short sweep over its memory
+  std::string no_products = {};                   ///< why it multiplies no matrices; empty where it does
+  std::string compute = {};                       ///< capability of that GPU, "9.0", as its runtime says
+  std::map<std::string, std::string> lacks = {};  ///< see Suite::lacks
 };
 
 /// Of this process; `leader_rank` and `local_rank` come from splitting the world by shared memory.

@@ -148,9 +148,9 @@ Topology multiplied(const Topology& topology, std::int64_t count) {
     throw_usage("--as-nodes: this launch has " + std::to_string(topology.nodes.size()) + " nodes of its own");
   if (count < 1 || count > 100000)
     throw_usage("--as-nodes: " + std::to_string(count) + " is not 1 to 100000 nodes");
-  Topology many;
-  many.self = topology.self;
-  many.device_kind = topology.device_kind;
+  Topology many = topology;
+  many.nodes.clear();
+  many.ranks.clear();
   for (std::int64_t n = 0; n < count; ++n) {
     Node node = topology.nodes.front();
     const std::string number = std::to_string(n + 1);

@@ -148,6 +148,9 @@ struct Topology {
   int self = 0;
   std::string device_kind = "host";  ///< "host" or the backend: what the ranks measure
   std::string no_products;           ///< why the devices multiply no matrices; empty where they do
+  /// Libraries that at least one rank does not find -> why, with the name of its host unless no rank finds it
+  /// (Suite::lacks).
+  std::map<std::string, std::string> lacks = {};
 
   bool measures_gpus() const { return device_kind != "host"; }
   const RankPlace& me() const { return ranks[static_cast<std::size_t>(self)]; }

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -30,6 +31,10 @@ class Engine {
   virtual void run(bool write, std::span<Request> requests) = 0;
   /// Memory that requests will use again and again; a hint.
   virtual void use_memory(std::span<std::byte> /*memory*/) {}
+  /// Where requests move between a file and another memory than `Request::data`: its part of these requests
+  /// becomes what is there now, or the reverse. Outside of the clock.
+  virtual void fill_memory(std::span<const Request> /*requests*/) {}
+  virtual void fetch_memory(std::span<const Request> /*requests*/) {}
   int depth() const noexcept { return depth_; }
 
  protected:
@@ -48,6 +53,12 @@ std::unique_ptr<Engine> make_engine(const std::string& wanted, int depth, std::s
 std::unique_ptr<Engine> make_limited_engine(std::unique_ptr<Engine> inner, double bytes_per_s);
 
 std::unique_ptr<Engine> make_uring_engine(int depth, std::string& why);  ///< null where it is not to be had
-std::unique_ptr<Engine> make_thread_engine(int depth);
+
+/// What each thread does: by default pread and pwrite.
+struct ThreadWork {
+  std::function<std::int64_t(bool write, const Request& request)> move;  ///< bytes moved, or -errno
+  std::function<void()> begin;  ///< called at the start of each thread but the caller's
+};
+std::unique_ptr<Engine> make_thread_engine(int depth, ThreadWork work = {});
 
 }  // namespace assay::storage

@@ -16,6 +16,8 @@ class LimitedEngine final : public Engine {
 
   std::string name() const override { return inner_->name(); }
   void use_memory(std::span<std::byte> memory) override { inner_->use_memory(memory); }
+  void fill_memory(std::span<const Request> requests) override { inner_->fill_memory(requests); }
+  void fetch_memory(std::span<const Request> requests) override { inner_->fetch_memory(requests); }
 
   void run(bool write, std::span<Request> requests) override {
     const auto step = static_cast<std::size_t>(depth());

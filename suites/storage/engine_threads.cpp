@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cerrno>
 #include <condition_variable>
+#include <exception>
 #include <mutex>
 #include <thread>
 
@@ -14,10 +15,20 @@
 namespace assay::storage {
 namespace {
 
+std::int64_t move_by_system_call(bool write, const Request& r) {
+  for (;;) {
+    const ssize_t moved = write ? ::pwrite(r.fd, r.data, r.bytes, static_cast<off_t>(r.offset))
+                                : ::pread(r.fd, r.data, r.bytes, static_cast<off_t>(r.offset));
+    if (moved >= 0) return moved;
+    if (errno != EINTR) return -errno;
+  }
+}
+
 /// Threads that wait for work and share it request by request.
 class ThreadEngine final : public Engine {
  public:
-  explicit ThreadEngine(int depth) : Engine(depth) {
+  ThreadEngine(int depth, ThreadWork what) : Engine(depth), what_(std::move(what)) {
+    if (!what_.move) what_.move = move_by_system_call;
     for (int i = 1; i < depth; ++i) threads_.emplace_back([this] { serve(); });
   }
   ~ThreadEngine() override {
@@ -44,6 +55,7 @@ class ThreadEngine final : public Engine {
     take();
     std::unique_lock lock(mutex_);
     done_.wait(lock, [&] { return busy_ == 0; });
+    if (trouble_) std::rethrow_exception(trouble_);
   }
 
  private:
@@ -53,15 +65,17 @@ class ThreadEngine final : public Engine {
 
   void move(Request& r) const {
     const double begin = now_s();
-    do {
-      r.result = write_ ? ::pwrite(r.fd, r.data, r.bytes, static_cast<off_t>(r.offset))
-                        : ::pread(r.fd, r.data, r.bytes, static_cast<off_t>(r.offset));
-    } while (r.result < 0 && errno == EINTR);
-    if (r.result < 0) r.result = -errno;
+    r.result = what_.move(write_, r);
     r.latency_s = now_s() - begin;
   }
 
   void serve() {
+    std::exception_ptr trouble;
+    try {
+      if (what_.begin) what_.begin();
+    } catch (...) {
+      trouble = std::current_exception();
+    }
     std::uint64_t seen = 0;
     std::unique_lock lock(mutex_);
     for (;;) {
@@ -69,25 +83,30 @@ class ThreadEngine final : public Engine {
       if (end_) return;
       seen = round_;
       lock.unlock();
-      take();
+      if (!trouble) take();
       lock.lock();
+      if (trouble) trouble_ = trouble;
       if (--busy_ == 0) done_.notify_one();
     }
   }
 
+  ThreadWork what_;
   std::mutex mutex_;
   std::condition_variable wake_, done_;
   std::vector<std::thread> threads_;
   std::span<Request> work_;
   std::atomic<std::size_t> next_{0};
   std::size_t busy_ = 0;
+  std::exception_ptr trouble_;  ///< a thread that cannot work
   std::uint64_t round_ = 0;
   bool write_ = false, end_ = false;
 };
 
 }  // namespace
 
-std::unique_ptr<Engine> make_thread_engine(int depth) { return std::make_unique<ThreadEngine>(depth); }
+std::unique_ptr<Engine> make_thread_engine(int depth, ThreadWork work) {
+  return std::make_unique<ThreadEngine>(depth, std::move(work));
+}
 
 std::unique_ptr<Engine> make_engine(const std::string& wanted, int depth, std::string& why) {
   if (wanted != "threads") {

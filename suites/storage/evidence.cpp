@@ -4,7 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
+
+#include "suites/storage/local_file.hpp"
 
 namespace assay::storage {
 
@@ -18,12 +21,18 @@ void Evidence::add(const Evidence& other) {
   verified += other.verified;
   moved += other.moved;
   resident = std::max(resident, other.resident);
+  if (std::isnan(module_moved))
+    module_moved = other.module_moved;
+  else if (!std::isnan(other.module_moved))
+    module_moved += other.module_moved;
+  gpu_path = std::max(gpu_path, other.gpu_path);
   for (std::size_t kind = 0; kind < damage.size(); ++kind) damage[kind] += other.damage[kind];
 }
 
 Json Evidence::to_json() const {
-  return {
-      {"asked", asked}, {"verified", verified}, {"moved", moved}, {"resident", resident}, {"damage", damage}};
+  return {{"asked", asked},       {"verified", verified},         {"moved", moved},
+          {"resident", resident}, {"module_moved", module_moved}, {"gpu_path", static_cast<int>(gpu_path)},
+          {"damage", damage}};
 }
 
 Evidence Evidence::from(const Json& json) {
@@ -32,6 +41,9 @@ Evidence Evidence::from(const Json& json) {
   out.verified = json.at("verified").get<double>();
   out.moved = json.at("moved").is_number() ? json.at("moved").get<double>() : results::not_taken;
   out.resident = json.at("resident").get<double>();
+  const Json& module = json.at("module_moved");
+  out.module_moved = module.is_number() ? module.get<double>() : results::not_taken;
+  out.gpu_path = static_cast<GpuPath>(json.at("gpu_path").get<int>());
   json.at("damage").get_to(out.damage);
   return out;
 }
@@ -40,6 +52,7 @@ void Evidence::store(CaseRecord::Row& row) const {
   row.values["moved_share"] = {moved_share()};
   row.values["resident_share"] = {resident};
   row.values["verified"] = {verified / asked};
+  if (!std::isnan(module_moved)) row.values["direct_share"] = {module_moved / asked};
   for (std::size_t kind = 0; kind < damage.size(); ++kind)
     row.values[to_string(static_cast<Damage>(kind))] = {static_cast<double>(damage[kind])};
   const auto errors = std::accumulate(damage.begin(), damage.end(), std::uint64_t{0});
@@ -55,9 +68,28 @@ void Evidence::tell_cached(const std::string& where, const Case& c, Context& con
                        entity);
 }
 
+GpuPath Evidence::shown_path() const {
+  if (gpu_path == GpuPath::compat || std::isnan(module_moved)) return gpu_path;
+  return module_moved >= least_moved_share * asked ? GpuPath::direct : GpuPath::unproven;
+}
+
+void Evidence::tell_path(const std::string& where, const Case& c, Context& context, int entity) const {
+  if (shown_path() == GpuPath::direct) return;
+  const std::string why =
+      gpu_path == GpuPath::compat ? "cuFile works in compatibility mode only, through host memory"
+      : std::isnan(module_moved)
+          ? "nothing shows that the data bypass host memory (no counters of nvidia-fs, and no file of a "
+            "block "
+            "device opened with O_DIRECT)"
+          : fmt::format("nvidia-fs moved {:.0f} % of the bytes", 100 * module_moved / asked);
+  context.record.event("storage-not-direct",
+                       fmt::format("{}: {}: the rate of {} is not judged", where, why, c.path()), entity);
+}
+
 void Evidence::report(CaseRecord::Row& row, const std::string& where, const Case& c, Context& context) const {
   store(row);
   if (!cold()) tell_cached(where, c, context, row.entity);
+  if (on_gpus(c)) tell_path(where, c, context, row.entity);
 }
 
 double Meter::moved() const {

@@ -4,9 +4,11 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <string>
 
 #include "suites/storage/cold.hpp"
+#include "suites/storage/cufile.hpp"
 #include "suites/storage/damage_log.hpp"
 
 namespace assay::storage {
@@ -15,6 +17,9 @@ struct Evidence {
   double asked = 0, verified = 0;  ///< bytes
   double moved = 0;                ///< bytes by the kernel's counters; NaN: they do not tell
   double resident = 0;             ///< largest share of a part in the page cache before it was read
+  /// Bytes between files and GPUs by the counters of nvidia-fs; NaN: it does not tell. Of a node.
+  double module_moved = std::numeric_limits<double>::quiet_NaN();
+  GpuPath gpu_path = GpuPath::direct;  ///< the worst of the ranks
   std::array<std::uint64_t, 6> damage{};
 
   void take(const DamageLog& log);
@@ -23,12 +28,17 @@ struct Evidence {
   static Evidence from(const Json& json);
 
   bool cold() const {
-    return asked > 0 && moved >= least_moved_share * asked && resident <= 1 - least_moved_share;
+    return asked > 0 && (moved >= least_moved_share * asked || module_moved >= least_moved_share * asked) &&
+           resident <= 1 - least_moved_share;
   }
+  /// Of data that went between files and GPUs. Where the module counts, its counters decide between direct
+  /// and unproven.
+  GpuPath shown_path() const;
   double moved_share() const { return moved / asked; }
   void store(CaseRecord::Row& row) const;  ///< the metrics that every case has
   void tell_cached(const std::string& where, const Case& c, Context& context, int entity) const;
-  /// Both.
+  void tell_path(const std::string& where, const Case& c, Context& context, int entity) const;
+  /// All of these.
   void report(CaseRecord::Row& row, const std::string& where, const Case& c, Context& context) const;
 };
 

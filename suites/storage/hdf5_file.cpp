@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "suites/storage/hdf5_file.hpp"
 
-#include <dlfcn.h>
+#include <fmt/format.h>
 #include <mpi.h>
 
-#include <initializer_list>
+#include <iterator>
 
+#include "base/error.hpp"
+#include "base/shared_object.hpp"
 #include "suites/storage/mpi_file.hpp"
 #include "suites/storage/refused.hpp"
 
@@ -26,8 +28,8 @@ constexpr const char* libraries[] = {"libhdf5_mpich.so.103", "libhdf5_mpich.so.3
 constexpr const char* package = "libhdf5-mpich";
 #endif
 
-struct Library {
-  std::string why;
+struct Hdf5 {
+  SharedObject object{"ASSAY_HDF5_LIBRARY", {std::begin(libraries), std::end(libraries)}, "H5Pset_fapl_mpio"};
   int (*open)() = nullptr;
   int (*quiet)(Id, void*, void*) = nullptr;
   Id *file_access = nullptr, *dataset_create = nullptr, *dataset_transfer = nullptr, *byte = nullptr;
@@ -48,34 +50,26 @@ struct Library {
   std::uint64_t (*offset)(Id) = nullptr;
   int (*close_dataset)(Id) = nullptr;
 
-  Library() {
-    void* handle = nullptr;
-    for (const char* name : libraries)
-      if (handle == nullptr) handle = ::dlopen(name, RTLD_NOW | RTLD_LOCAL);
-    if (handle == nullptr) {
-      why = std::string("no parallel HDF5 on this node (package ") + package + "-103 or -310)";
-      return;
-    }
-    const auto find = [&](auto& symbol, const char* name) {
-      symbol = reinterpret_cast<std::remove_reference_t<decltype(symbol)>>(::dlsym(handle, name));
-      if (symbol == nullptr) why = std::string("parallel HDF5 has no ") + name;
-    };
-    find(open, "H5open"), find(quiet, "H5Eset_auto2");
-    find(file_access, "H5P_CLS_FILE_ACCESS_ID_g"), find(dataset_create, "H5P_CLS_DATASET_CREATE_ID_g");
-    find(dataset_transfer, "H5P_CLS_DATASET_XFER_ID_g"), find(byte, "H5T_NATIVE_UCHAR_g");
-    find(make_list, "H5Pcreate"), find(close_list, "H5Pclose"), find(use_mpi, "H5Pset_fapl_mpio");
-    find(transfers, "H5Pset_dxpl_mpio"), find(fill_time, "H5Pset_fill_time");
-    find(make_file, "H5Fcreate"), find(flush, "H5Fflush"), find(close_file, "H5Fclose");
-    find(make_space, "H5Screate_simple"), find(select, "H5Sselect_hyperslab"), find(close_space, "H5Sclose");
-    find(make_dataset, "H5Dcreate2"), find(write, "H5Dwrite"), find(read, "H5Dread");
-    find(offset, "H5Dget_offset"), find(close_dataset, "H5Dclose");
-    if (why.empty() && open() < 0) why = "parallel HDF5 does not start";
-    if (why.empty()) quiet(0, nullptr, nullptr);  // what fails is said by this program
+  Hdf5() {
+    object.load(open, "H5open"), object.load(quiet, "H5Eset_auto2");
+    object.load(file_access, "H5P_CLS_FILE_ACCESS_ID_g");
+    object.load(dataset_create, "H5P_CLS_DATASET_CREATE_ID_g");
+    object.load(dataset_transfer, "H5P_CLS_DATASET_XFER_ID_g"), object.load(byte, "H5T_NATIVE_UCHAR_g");
+    object.load(make_list, "H5Pcreate"), object.load(close_list, "H5Pclose");
+    object.load(use_mpi, "H5Pset_fapl_mpio"), object.load(transfers, "H5Pset_dxpl_mpio");
+    object.load(fill_time, "H5Pset_fill_time"), object.load(make_file, "H5Fcreate");
+    object.load(flush, "H5Fflush"), object.load(close_file, "H5Fclose");
+    object.load(make_space, "H5Screate_simple"), object.load(select, "H5Sselect_hyperslab");
+    object.load(close_space, "H5Sclose"), object.load(make_dataset, "H5Dcreate2");
+    object.load(write, "H5Dwrite"), object.load(read, "H5Dread");
+    object.load(offset, "H5Dget_offset"), object.load(close_dataset, "H5Dclose");
+    if (open() < 0) throw Error(ErrorKind::device, "it does not start");
+    quiet(0, nullptr, nullptr);  // what fails is said by this program
   }
 };
 
-const Library& library() {
-  static const Library one;
+const Hdf5& hdf5() {
+  static const Hdf5 one;
   return one;
 }
 
@@ -141,7 +135,7 @@ class Hdf5File final : public SharedFile {
     if (!right) throw Refused(path_ + ": HDF5 " + what + " failed", 0, true);
   }
 
-  const Library& h5_ = library();
+  const Hdf5& h5_ = hdf5();
   std::string path_;
   Layout layout_;
   MPI_Comm comm_ = MPI_COMM_NULL;
@@ -150,7 +144,14 @@ class Hdf5File final : public SharedFile {
 
 }  // namespace
 
-std::string why_no_parallel_hdf5() { return library().why; }
+std::string why_no_parallel_hdf5() {
+  try {
+    hdf5();
+    return "";
+  } catch (const Error& e) {
+    return fmt::format("no parallel HDF5 (package {}-103 or -310): {}", package, e.what());
+  }
+}
 
 std::unique_ptr<SharedFile> open_hdf5(Communicator& group, const std::string& path, const Layout& layout,
                                       bool collective) {

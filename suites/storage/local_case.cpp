@@ -10,7 +10,7 @@ namespace assay::storage {
 
 void run_sequential(const Case& c, Context& context, const Site& site) {
   const int entity = context.entities.node(context.topology.me().node);
-  const bool write = c.operation == "write";
+  const bool write = c.operation.ends_with("write");
   begin_case(c, context, entity);
   DamageLog log({site.key, site.files(), 2, 0}, entity, context);
   LocalFile file;
@@ -21,13 +21,19 @@ void run_sequential(const Case& c, Context& context, const Site& site) {
   together.guarded([&] { file.open(c, context, site, log, sequential_depth, context.node.size()); });
   context.node.barrier();  // all have looked at the space before any takes of it
   lay_out_together(file.transfer, 0.3 * c.seconds, together, context.node);
-  if (!together.any(false))
+  if (!together.any(false)) {
+    // The module counts for all processes of the node.
+    const auto before = on_gpus(c) && context.node.rank() == 0 ? nvidia_fs_now() : std::nullopt;
     series =
         sample_transfer(*file.transfer, write, c.seconds, now_s() - begin, log, together, context, evidence);
+    const auto after = before ? nvidia_fs_now() : std::nullopt;
+    if (after) evidence.module_moved = write ? after->written - before->written : after->read - before->read;
+    evidence.gpu_path = file.gpu_path.value_or(GpuPath::direct);
+  }
   auto* row =
       report_node(series, file.transfer ? file.transfer->chunk_bytes() : 0, evidence, file.where, c, context);
   // What the disks' links carry bounds reads; caches of disks and of servers make writes another matter.
-  if (row != nullptr && !write)
+  if (row != nullptr && c.operation == "read")
     together.guarded([&] { row->values["link_rate"] = {look_at_place(file.where).link_rate}; });
   together.rethrow();
 }

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/error.hpp"
 #include "base/system.hpp"
 #include "base/units.hpp"
@@ -25,17 +27,28 @@ Layout agreed_layout(const Context& context, const std::string& where, const Spa
   return layout;
 }
 
-std::unique_ptr<Engine> open_engine(Context& context, int depth, int sharers) {
+namespace {
+
+/// Within this rank's share of --storage.limit; what it is becomes parameters of the case.
+std::unique_ptr<Engine> within_limit(std::unique_ptr<Engine> engine, Context& context, int sharers) {
   const OptionValues& options = context.config.options;
-  std::string why;
-  auto engine = make_engine(options.text("storage.engine"), depth, why);
   context.record.parameter("engine", engine->name());
-  if (!why.empty()) context.record.parameter("engine_why", why);
-  context.record.parameter("depth", depth);
+  context.record.parameter("depth", engine->depth());
   if (!options.has("storage.limit")) return engine;
   const auto limit = static_cast<double>(options.bytes("storage.limit"));
   context.record.parameter("limit_bytes_per_s", limit);
   return make_limited_engine(std::move(engine), limit / sharers);
+}
+
+}  // namespace
+
+bool on_gpus(const Case& c) { return c.operation.starts_with("gds-"); }
+
+std::unique_ptr<Engine> open_engine(Context& context, int depth, int sharers) {
+  std::string why;
+  auto engine = make_engine(context.config.options.text("storage.engine"), depth, why);
+  if (!why.empty()) context.record.parameter("engine_why", why);
+  return within_limit(std::move(engine), context, sharers);
 }
 
 void LocalFile::open(const Case& c, Context& context, const Site& site, DamageLog& log, int depth,
@@ -44,18 +57,23 @@ void LocalFile::open(const Case& c, Context& context, const Site& site, DamageLo
   const OptionValues& options = context.config.options;
   where = site.paths[path];
   if (site.shared[path]) sharers *= static_cast<int>(context.topology.nodes.size());
-  engine = open_engine(context, depth, sharers);
+  if (!on_gpus(c)) engine = open_engine(context, depth, sharers);
   folder.emplace(where, site.run);
-  const Layout layout = agreed_layout(context, where, folder->space(), sharers);
+  Layout layout = agreed_layout(context, where, folder->space(), sharers);
+  if (on_gpus(c)) layout.chunk_blocks = std::min(layout.chunk_blocks, c.bytes / layout.block_bytes);
   const std::string name = fmt::format("{:06}", context.world.rank());
   Descriptor fd;
   if (options.text("storage.cache") == "around") fd = folder->create(name, true, true);
   direct = static_cast<bool>(fd);
   if (!fd) fd = folder->create(name, false, true);
+  if (on_gpus(c))
+    engine = within_limit(make_cufile_engine(context.device, depth, fd.get(), gpu_path.emplace()), context,
+                          sharers);
   transfer.emplace(std::move(fd), folder->path() + "/data-" + name, site.file(context.world.rank(), path),
                    layout, *engine, log, context);
   folder->vanish();
   CaseRecord& record = context.record;
+  if (on_gpus(c)) record.parameter("engine", engine->name());  // knows now whether cuFile took its memory
   record.parameter("chunk_bytes", layout.chunk_bytes());
   record.parameter("file_bytes", layout.file_bytes());
   record.parameter("direct", direct ? 1 : 0);

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "suites/storage/cufile.hpp"
 #include "suites/storage/site.hpp"
 #include "suites/storage/transfer.hpp"
 
@@ -17,6 +18,7 @@ struct LocalFile {
   std::unique_ptr<Engine> engine;
   std::optional<Transfer> transfer;
   bool direct = false;
+  std::optional<GpuPath> gpu_path;  ///< of cases that move between files and GPUs
 
   /// Throws Error(resource) where the path has too little space, or cannot be written to. `sharers` ranks
   /// take part in a node. What was found becomes parameters of the case.
@@ -30,6 +32,8 @@ Layout agreed_layout(const Context& context, const std::string& where, const Spa
 /// The engine that the options ask for, within this rank's share of --storage.limit; what it is becomes
 /// parameters of the case.
 std::unique_ptr<Engine> open_engine(Context& context, int depth, int sharers);
+/// Whether the case moves between files and GPUs.
+bool on_gpus(const Case& c);
 
 /// Declares the metrics of the case's operation, and tests the checker.
 void begin_case(const Case& c, Context& context, int entity);

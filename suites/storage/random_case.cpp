@@ -45,7 +45,7 @@ class RandomCase {
     file_.open(case_, context_, site_, log_, depth_, 1);
     Transfer& transfer = *file_.transfer;
     const double share_s = std::max(0.3, 0.5 * case_.seconds);
-    transfer.shorten(transfer.fitted_blocks(share_s));
+    transfer.shorten(transfer.fitted_blocks(share_s / 2));
     transfer.lay_out(share_s);
     bits_ = static_cast<int>(std::bit_width(transfer.file_bytes() / block_bytes)) - 1;
     const std::uint64_t blocks = std::uint64_t{1} << bits_;

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/clock.hpp"
+#include "suites/storage/local_file.hpp"
 
 namespace assay::storage {
 
@@ -42,6 +43,18 @@ SampleSeries sample_transfer(Transfer& transfer, bool write, double seconds, dou
   context.record.add_time(setup_s + series.warmup_s, series.timed_s, series.verify_s);
   return series;
 }
+
+namespace {
+
+const char* rate_name(const Evidence& evidence, const Case& c) {
+  if (!evidence.cold()) return "bandwidth_cached";
+  const GpuPath path = on_gpus(c) ? evidence.shown_path() : GpuPath::direct;
+  return path == GpuPath::direct     ? "bandwidth"
+         : path == GpuPath::unproven ? "bandwidth_unproven"
+                                     : "bandwidth_compat";
+}
+
+}  // namespace
 
 NodeSeries gather_node(const SampleSeries& series, std::uint64_t chunk_bytes, const Evidence& evidence,
                        Context& context) {
@@ -98,7 +111,7 @@ CaseRecord::Row* report_node(const SampleSeries& series, std::uint64_t chunk_byt
   if (all.rates.empty()) return nullptr;
   auto& row = context.record.add_row(context.entities.node(context.topology.me().node));
   row.t = std::move(all.t);
-  row.values[all.evidence.cold() ? "bandwidth" : "bandwidth_cached"] = std::move(all.rates);
+  row.values[rate_name(all.evidence, c)] = std::move(all.rates);
   row.block = series.block;
   all.evidence.report(row, where, c, context);
   return &row;

@@ -74,6 +74,18 @@ std::vector<MetricSpec> with_link(std::vector<MetricSpec> metrics) {
   return metrics;
 }
 
+/// The same between files and GPUs.
+std::vector<MetricSpec> gpu_rate(const std::string& direction) {
+  auto all = rate(direction);
+  all.push_back({"bandwidth_compat", "B/s", Better::higher, false, Role::covariate, true,
+                 "the same through host memory: cuFile's compatibility mode"});
+  all.push_back({"bandwidth_unproven", "B/s", Better::higher, false, Role::covariate, true,
+                 "the same where nothing shows that the data bypass host memory"});
+  all.push_back({"direct_share", "1", Better::none, false, Role::covariate, false,
+                 "bytes that nvidia-fs moved on the node / bytes asked for"});
+  return all;
+}
+
 /// The same of a directory that all nodes share.
 std::vector<MetricSpec> shared_rate(const std::string& direction) {
   auto all = rate(direction);
@@ -209,6 +221,8 @@ const Metrics& metrics() {
   static const Metrics all{
       {"write", "local-write-<path>", storage, with_damage(rate("written and synced"))},
       {"read", "local-read-<path>", storage, with_damage(with_link(rate("read")))},
+      {"gds-write", "gds-write-<path>", storage, with_damage(gpu_rate("written from GPUs and synced"))},
+      {"gds-read", "gds-read-<path>", storage, with_damage(gpu_rate("read into GPUs"))},
       {"shared-easy-write", "shared-easy-write-<path>", storage,
        with_damage(shared_rate("written and synced"))},
       {"shared-easy-read", "shared-easy-read-<path>", storage, with_damage(shared_rate("read"))},

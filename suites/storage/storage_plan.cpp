@@ -2,9 +2,9 @@
 #include "suites/storage/storage_plan.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include "base/error.hpp"
-#include "suites/storage/hdf5_file.hpp"
 #include "suites/storage/training_step.hpp"
 
 namespace assay::storage {
@@ -87,9 +87,8 @@ class Planner {
         add_through("hdf5", "parallel HDF5", transfers);
       add_training("feed", "random records of 4 KiB to 1 MiB into training steps", level_.feed_s);
     }
-    for (path_ = 0; path_ < paths_.size() && level_.state_bytes > 0; ++path_) {
-      add_missing("gds", "GPU buffers through cuFile", "this build does not use cuFile (GPUDirect Storage)");
-    }
+    for (path_ = 0; path_ < paths_.size() && level_.state_bytes > 0; ++path_)
+      for (const bool write : {true, false}) add_gds(write);
     return std::move(cases_);
   }
 
@@ -125,12 +124,10 @@ class Planner {
     add(c, "place-" + when, "mount and disks " + when + " the other cases");
   }
 
-  /// A case that users look for, and why it is not measured.
-  void add_missing(const std::string& name, const std::string& words, const std::string& why) {
-    Case c = in_path(0);
-    c.operation = "read";
-    c.not_applicable = why;
-    add(c, name, words);
+  std::string lacking(const std::string& library) const {
+    const auto& lacks = input_.topology.lacks;
+    const auto it = lacks.find(library);
+    return it == lacks.end() ? "" : it->second;
   }
 
   void add_sequential(bool write) {
@@ -140,6 +137,21 @@ class Planner {
     c.parameters["block_bytes"] = mib;
     add(c, write ? "local-write" : "local-read",
         write ? "sequential write, 1 MiB blocks" : "sequential read, 1 MiB blocks");
+  }
+
+  /// Its buffers are at the start of the arena.
+  void add_gds(bool write) {
+    Case c = in_path(level_.feed_s / 2);
+    c.operation = write ? "gds-write" : "gds-read";
+    c.parameters["block_bytes"] = mib;
+    const std::uint64_t any = std::numeric_limits<std::uint64_t>::max();
+    c.bytes =
+        std::min(sequential_layout(input_.config.level, any, input_.topology.max_local_size()).chunk_bytes(),
+                 std::max(input_.memory_per_rank_bytes, mib));
+    c.not_applicable = input_.topology.measures_gpus() ? lacking(cufile_name) : "no GPU is measured";
+    add(c, c.operation,
+        write ? "sequential write from GPUs (cuFile), 1 MiB blocks"
+              : "sequential read into GPUs (cuFile), 1 MiB blocks");
   }
 
   void add_random(bool write, int depth) {
@@ -201,7 +213,7 @@ class Planner {
     if (input_.config.options.has("storage.limit"))
       c.not_applicable = library + " cannot be held to --storage.limit";
     else if (operation == "hdf5")
-      c.not_applicable = why_no_parallel_hdf5();
+      c.not_applicable = lacking(hdf5_name);
     add(c, operation + "-" + transfers, "one file through " + library + ", 47008-byte records, " + transfers);
   }
 

@@ -10,6 +10,9 @@
 
 namespace assay::storage {
 
+/// Names of the libraries that a rank may lack (Suite::lacks).
+inline constexpr const char *hdf5_name = "parallel HDF5", *cufile_name = "cuFile";
+
 struct PathSpec {
   std::string directory;
   bool shared = false;  ///< written shared:DIR: all nodes see the same files

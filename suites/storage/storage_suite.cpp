@@ -4,8 +4,10 @@
 #include <algorithm>
 
 #include "suites/storage/checkpoint_case.hpp"
+#include "suites/storage/cufile.hpp"
 #include "suites/storage/damage_log.hpp"
 #include "suites/storage/feed_case.hpp"
+#include "suites/storage/hdf5_file.hpp"
 #include "suites/storage/local_case.hpp"
 #include "suites/storage/metadata_case.hpp"
 #include "suites/storage/mpiio_case.hpp"
@@ -65,6 +67,15 @@ std::vector<OptionSpec> StorageSuite::options() const {
 std::vector<results::MetricSpec> StorageSuite::metrics() const { return storage::metrics().all(); }
 
 FaultPoints StorageSuite::fault_points() const { return {storage::disk_targets()}; }
+
+std::map<std::string, std::string> StorageSuite::lacks(const Config& config, bool on_gpus) const {
+  std::map<std::string, std::string> out;
+  if (storage::paths_of(config).empty()) return out;
+  if (const std::string why = storage::why_no_parallel_hdf5(); !why.empty()) out[storage::hdf5_name] = why;
+  if (!on_gpus) return out;
+  if (const std::string why = storage::why_no_cufile(); !why.empty()) out[storage::cufile_name] = why;
+  return out;
+}
 
 std::vector<Case> StorageSuite::plan(const PlanInput& input) const { return storage::plan_cases(input); }
 

@@ -17,6 +17,7 @@ class StorageSuite final : public Suite {
   std::vector<results::MetricSpec> metrics() const override;
   std::vector<std::string> checkers() const override { return {"storage"}; }
   FaultPoints fault_points() const override;
+  std::map<std::string, std::string> lacks(const Config& config, bool on_gpus) const override;
   std::vector<Case> plan(const PlanInput& input) const override;
   void prepare(const std::vector<Case>& cases, const Config& config, Device& device, Communicator& world,
                const std::function<bool()>& go_on) override;

@@ -50,11 +50,16 @@ Transfer::Transfer(Descriptor fd, std::string path, std::uint64_t file, const La
   engine_.use_memory(memory_.bytes());
 }
 
+std::uint64_t blocks_of_sample(std::uint64_t planned, double first_s, double block_s, double seconds) {
+  return fitted_count(planned, block_s, std::max(seconds + block_s - first_s, seconds / 2));
+}
+
 double Transfer::first_blocks_s(std::uint64_t blocks) {
   chunk_ = 0;
   fill_chunk();
   make_requests();
   requests_.resize(blocks);
+  engine_.fill_memory(requests_);
   const double begin = now_s();
   engine_.run(true, requests_);
   examine(true, requests_);
@@ -64,7 +69,7 @@ double Transfer::first_blocks_s(std::uint64_t blocks) {
 }
 
 /// A block alone shows storage that is surely fast enough; of others, what further blocks add to it tells:
-/// its fdatasync may take longer than many blocks. Less than twice the time is left as planned.
+/// its fdatasync may take longer than many blocks.
 std::uint64_t Transfer::fitted_blocks(double seconds) {
   const std::uint64_t planned = layout_.chunk_blocks;
   const double alone_s = first_blocks_s(1);
@@ -72,8 +77,8 @@ std::uint64_t Transfer::fitted_blocks(double seconds) {
   const std::uint64_t some = fitted_count(std::min<std::uint64_t>(planned, 8), alone_s, seconds);
   double block_s = alone_s;
   if (some > 1) block_s = std::max(0.0, first_blocks_s(some) - alone_s) / static_cast<double>(some - 1);
-  if (alone_s + block_s * static_cast<double>(planned - 1) <= 2 * seconds) return planned;
-  const std::uint64_t fitted = fitted_count(planned, block_s, seconds / 4);
+  const std::uint64_t fitted = blocks_of_sample(planned, alone_s, block_s, seconds);
+  if (fitted == planned) return planned;
   context_.record.event("storage-cut-short",
                         fmt::format("{}: samples of {} instead of {} blocks: {:.3g} B/s were met", path_,
                                     fitted, planned, static_cast<double>(layout_.block_bytes) / block_s));
@@ -90,7 +95,7 @@ void fit_together(std::optional<Transfer>& transfer, double seconds, Together& t
 
 void lay_out_together(std::optional<Transfer>& transfer, double seconds, Together& together,
                       Communicator& group) {
-  fit_together(transfer, seconds, together, group);
+  fit_together(transfer, seconds / 2, together, group);  // several chunks, and as many samples
   together.guarded([&] { transfer->lay_out(seconds); });
 }
 
@@ -101,6 +106,7 @@ void Transfer::lay_out(double seconds) {
     chunk_ = done++;
     fill_chunk();
     make_requests();
+    engine_.fill_memory(requests_);
     engine_.run(true, requests_);
     examine(true, requests_);
   } while (done < layout_.chunks && now_s() - begin < seconds);
@@ -145,6 +151,7 @@ void Transfer::prepare(bool write) {
   else
     std::memset(memory_.bytes().data(), 0x5a, memory_.bytes().size());
   make_requests();
+  engine_.fill_memory(requests_);
   if (!write) look_at_cache();
   if (context_.injector == nullptr) return;
   if (told_to(context_, "disk-eio")) requests_[0].fd = -EIO;
@@ -220,6 +227,7 @@ std::uint64_t Transfer::read_again(std::uint64_t offset) const {
 }
 
 void Transfer::verify() {
+  engine_.fetch_memory(requests_);
   const std::uint64_t block_words = layout_.block_bytes / sizeof(std::uint64_t);
   for (std::uint64_t b = 0; b < layout_.chunk_blocks; ++b) {
     Block block;

@@ -49,6 +49,11 @@ struct Layout {
   std::uint64_t end() const noexcept { return file_bytes() * ranks; }
 };
 
+/// Blocks of a sample, at most those planned, where the first takes `first_s` and each further one `block_s`:
+/// as many as take `seconds`, or half of them where the first block alone takes that. A little slower storage
+/// has a few blocks less.
+std::uint64_t blocks_of_sample(std::uint64_t planned, double first_s, double block_s, double seconds);
+
 class Transfer {
  public:
   /// The file is open; its words are those of file number `file`.
@@ -58,7 +63,7 @@ class Transfer {
   /// Writes the first generations of chunks until all are there or `seconds` are over; the file has those
   /// that are. At least one.
   void lay_out(double seconds);
-  /// Blocks of a chunk that this storage writes in about `seconds`, at most those planned: writes a few.
+  /// Blocks of a chunk that this storage writes in `seconds`, at most those planned: writes a few.
   std::uint64_t fitted_blocks(double seconds);
   void shorten(std::uint64_t chunk_blocks) noexcept { layout_.chunk_blocks = chunk_blocks; }
   /// Before each chunk is read, asks the kernel to let go of its pages: where O_DIRECT cannot be used.
@@ -118,10 +123,11 @@ class Transfer {
   std::vector<Request> requests_;
 };
 
-/// Collective over `group`: chunks of equal size, as large as the slowest of its ranks writes in about
+/// Collective over `group`: chunks of equal size, as large as the slowest of its ranks writes in
 /// `seconds`.
 void fit_together(std::optional<Transfer>& transfer, double seconds, Together& together, Communicator& group);
-/// The same, and the files laid out.
+/// The same in half of `seconds`, so that storage of any rate has several, and the files laid out in at most
+/// `seconds`.
 void lay_out_together(std::optional<Transfer>& transfer, double seconds, Together& together,
                       Communicator& group);
 

@@ -59,6 +59,11 @@ class CliTest(unittest.TestCase):
     def mpirun(self, ranks, *args, env=None):
         return execute([MPIEXEC, "-n", str(ranks), ASSAY, *map(str, args)], self.dir, env)
 
+    def mpirun_with(self, setting, *args, env=None):
+        """On two ranks, the second with this setting of its environment."""
+        program = [ASSAY, *map(str, args)]
+        return execute([MPIEXEC, "-n", "1", *program, ":", "-n", "1", "-x", setting, *program], self.dir, env)
+
     def write(self, name, content):
         path = self.dir / name
         if isinstance(content, bytes):

@@ -173,6 +173,8 @@ class Storage(StorageTest):
     def one_file(self, operation):
         for run, how in ((self.measure, "collective"), (self.shared, "independent")):
             result = run("--cases", f"storage/{operation}-{how}-0", "--inject", "bitflip:target=disk-torn,rank=1,step=1", level="quick")
+            if "injected fault without effect" in result.stdout:
+                self.skipTest("noise: the second turn, which is to be torn, did not come in the time there was")
             self.assert_code(result, FAIL)
             self.assertEqual(self.assay("schema", "--check", "r.h5").returncode, 0)
             parameters, values = self.case(f"{operation}-{how}-0")
@@ -186,14 +188,16 @@ class Storage(StorageTest):
     def test_one_file_through_mpi(self):
         self.one_file("mpiio")
         result = self.assay("plan", "--suites", "storage", "--storage.paths", self.data, "--storage.limit", "1GiB")
-        for said in ("MPI-IO cannot be held to --storage.limit", "parallel HDF5 cannot be held to --storage.limit", "this build does not use cuFile"):
+        for said in ("MPI-IO cannot be held to --storage.limit", "parallel HDF5 cannot be held to --storage.limit", "no GPU is measured"):
             self.assertIn(said, result.stdout)
 
     def test_one_file_through_parallel_hdf5(self):
         plan = self.assay("plan", "--level", "quick", "--suites", "storage", "--cases", "storage/hdf5-*", "--storage.paths", self.data).stdout
-        if "no parallel HDF5 on this node" in plan:
+        if "no parallel HDF5" in plan:
             self.skipTest("nightly: parallel HDF5 is not here (Debian: libhdf5-openmpi-103-1)")
         self.one_file("hdf5")
+        plan = ["plan", "--level", "quick", "--suites", "storage", "--cases", "storage/hdf5-*", "--storage.paths", self.data]
+        self.assertRegex(self.mpirun_with("ASSAY_HDF5_LIBRARY=/nowhere.so", *plan).stdout, r"hdf5-collective-0 +not applicable: \S+: no parallel HDF5")
 
     def test_a_limit_holds_the_rate_down(self):
         self.measure("--storage.limit", "16MiB", "--cases", "storage/local-read-0", space="16MiB")

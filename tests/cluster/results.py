@@ -63,10 +63,11 @@ class Results:
             return sorted(f["cases"][suite])
 
     def payload_bytes(self, case):
-        """Bytes of the messages that were timed in a p2p bandwidth case; a link without samples has no size."""
+        """Bytes of the messages that were timed in a p2p bandwidth case; a link without samples has no size. In a retest each sample has its own."""
         with h5py.File(self._path) as f:
             group = f["cases/p2p"][case]
-            return int(numpy.nansum(group["count"][:] * group["repetitions"][:] * group["message_bytes"][:]))
+            batches = group["repetitions"][:] * group["message_bytes"][:]
+            return int(numpy.nansum(batches if batches.ndim == 2 else group["count"][:] * batches))
 
     def batch_bytes(self, suite, case):
         """What one batch of each entity moves, by name: links that do not get far in their time have smaller ones."""

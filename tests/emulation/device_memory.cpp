@@ -124,12 +124,12 @@ std::size_t allocated_bytes(int device) {
   return sum;
 }
 
-bool is_allocated(const void* p) noexcept {
+int device_of(const void* p) noexcept {
   const auto& mine = memory().mine;
   auto after = mine.upper_bound(const_cast<void*>(p));
-  if (after == mine.begin()) return false;
+  if (after == mine.begin()) return -1;
   const auto& [start, m] = *--after;
-  return static_cast<const char*>(p) < static_cast<const char*>(start) + m.bytes;
+  return static_cast<const char*>(p) < static_cast<const char*>(start) + m.bytes ? m.device : -1;
 }
 
 bool name_of(const void* p, char* name, std::size_t length) {

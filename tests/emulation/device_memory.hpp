@@ -10,8 +10,8 @@ namespace emulation {
 void* allocate(std::size_t bytes, int device);
 bool release(void* p);
 std::size_t allocated_bytes(int device);
-/// Whether `p` is within an allocation of this process.
-bool is_allocated(const void* p) noexcept;
+/// The device of the allocation of this process that `p` is in; -1: none.
+int device_of(const void* p) noexcept;
 
 /// The name under which others open it; false when `p` is no start of an allocation.
 bool name_of(const void* p, char* name, std::size_t length);

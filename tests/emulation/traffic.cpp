@@ -43,7 +43,7 @@ void load_from_cache(const void* p, void* value, std::size_t bytes, bool stays) 
 }
 
 void count_atomic(const void* p) noexcept {
-  if (is_allocated(p)) ++counts().atomics;
+  if (device_of(p) >= 0) ++counts().atomics;
 }
 
 }  // namespace emulation

@@ -45,6 +45,8 @@ CudaDevice::CudaDevice(int ordinal, std::shared_ptr<const Buffer> lender)
   train_ops_ = make_cuda_train_ops(stream_);
 }
 
+void CudaDevice::use_in_thread() const { check(cudaSetDevice(ordinal_), "cudaSetDevice"); }
+
 /// At the highest clock that the driver names, which is above the one that makers' figures assume: H100
 /// at 1.98 GHz has 1070, not 989.
 double CudaDevice::nominal_peak_flops(NumType type) const noexcept {

@@ -74,6 +74,7 @@ class CudaDevice final : public Device {
   std::unique_ptr<Device> second_stream() const override {
     return std::make_unique<CudaDevice>(ordinal_, arena_);
   }
+  void use_in_thread() const override;
   void* stream() noexcept override { return stream_; }
   void copy_to_host(void* host, const void* device, std::size_t bytes) override;
   void copy_to_device(void* device, const void* host, std::size_t bytes) override;

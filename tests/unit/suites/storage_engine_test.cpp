@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cmath>
 #include <cstdlib>
@@ -11,8 +12,11 @@
 #include <numeric>
 #include <set>
 
+#include "base/error.hpp"
 #include "suites/storage/cold.hpp"
+#include "suites/storage/cufile.hpp"
 #include "suites/storage/engine.hpp"
+#include "suites/storage/evidence.hpp"
 #include "suites/storage/histogram.hpp"
 #include "suites/storage/random_case.hpp"
 #include "suites/storage/transfer.hpp"
@@ -138,6 +142,75 @@ TEST(StorageCold, ResidentPagesAreSeen) {
   const auto share = resident_share(fd.get(), 0, data.size());
   ASSERT_TRUE(share.has_value());
   EXPECT_DOUBLE_EQ(*share, 1.0);
+}
+
+TEST(BlocksOfSample, AreAsManyAsTheTimeHolds) {
+  const std::uint64_t planned = 128;
+  const double seconds = 0.15;
+  std::uint64_t before = planned;
+  for (double block_s = 1e-5; block_s < 1; block_s *= 1.05) {
+    const double first_s = 2 * block_s;
+    const std::uint64_t blocks = blocks_of_sample(planned, first_s, block_s, seconds);
+    const double takes = first_s + block_s * static_cast<double>(blocks - 1);
+    EXPECT_TRUE(blocks == 1 || takes <= seconds * 1.001) << block_s;
+    EXPECT_TRUE(blocks == planned || takes + 2 * block_s > seconds / 2) << block_s;
+    EXPECT_LE(blocks, before) << block_s;
+    EXPECT_GE(static_cast<double>(blocks) + 2, 0.9 * static_cast<double>(before)) << block_s << ": no jump";
+    before = blocks;
+  }
+  EXPECT_EQ(before, 1);
+  EXPECT_EQ(blocks_of_sample(planned, 0.29, 0.001, seconds), 75) << "an fdatasync that takes long";
+  EXPECT_EQ(blocks_of_sample(planned, 5, 0, seconds), planned);
+}
+
+TEST(NvidiaFs, BytesAreReadWhereItCounts) {
+  const std::string head = "GDS Version: 1.0.0.71\nNVFS statistics(ver: 4.0)\n";
+  const std::string counts =
+      "Reads                           : n=6 ok=6 err=0 readMiB=12 io_state_err=0\n"
+      "Reads                           : Bandwidth(MiB/s)=0 Avg-Latency(usec)=0\n"
+      "Sparse Reads                    : n=6 io=0 holes=0 pages=0\n"
+      "Writes                          : n=3 ok=3 err=0 writeMiB=3 io_state_err=0 pg-cache=0\n";
+  const auto told = parse_nvidia_fs(head + "IO stats: Enabled, peer IO stats: Enabled\n" + counts);
+  ASSERT_TRUE(told);
+  EXPECT_EQ(told->read, 12.0 * (1 << 20));
+  EXPECT_EQ(told->written, 3.0 * (1 << 20));
+  EXPECT_FALSE(parse_nvidia_fs(head + "IO stats: Disabled, peer IO stats: Disabled\n" + counts));
+  EXPECT_FALSE(parse_nvidia_fs(head + "IO stats: Enabled\nReads : n=0 ok=0\n"));
+  EXPECT_FALSE(parse_nvidia_fs(""));
+}
+
+TEST(StorageEvidence, TheWayToAGpuIsDirectWhereThatIsProven) {
+  Evidence one, two;
+  one.asked = two.asked = one.moved = two.moved = 100;
+  EXPECT_EQ(one.shown_path(), GpuPath::direct) << "the module is not there";
+  one.module_moved = 189;  // of the node, which both are on
+  Evidence node = one;
+  node.add(two);
+  EXPECT_EQ(Evidence::from(node.to_json()).shown_path(), GpuPath::unproven) << "94.5 %";
+  node.module_moved = 190;
+  EXPECT_EQ(Evidence::from(node.to_json()).shown_path(), GpuPath::direct);
+  node.add(Evidence::from(Evidence().to_json()));
+  EXPECT_EQ(node.module_moved, 190);
+  two.gpu_path = GpuPath::unproven;
+  node.add(two);
+  EXPECT_EQ(Evidence::from(node.to_json()).shown_path(), GpuPath::unproven) << "2 of 3 are counted";
+  node.module_moved = 300;
+  EXPECT_EQ(node.shown_path(), GpuPath::direct) << "the counters prove it";
+  two.gpu_path = GpuPath::compat;
+  node.add(two);
+  EXPECT_EQ(Evidence::from(node.to_json()).shown_path(), GpuPath::compat);
+}
+
+TEST(ThreadEngine, AThreadThatCannotWorkIsAnErrorOfTheCaller) {
+  std::atomic<int> begun{0};
+  ThreadWork work;
+  work.move = [](bool, const Request& r) { return std::int64_t{r.bytes}; };
+  work.begin = [&] {
+    if (++begun == 2) throw Error(ErrorKind::device, "no device");
+  };
+  const auto engine = make_thread_engine(4, work);
+  std::vector<Request> requests(64);
+  EXPECT_THROW(for (int i = 0; i < 3; ++i) engine->run(true, requests), Error);
 }
 
 }  // namespace

@@ -51,8 +51,12 @@ TEST(Discover, MultipliedNodesKeepTheirRanksAndWhatTheyMeasure) {
   Topology one = discover({to_json(made_node("a", 2)).dump(), ""},
                           {facts("a", 0, 0, {0, 1}), facts("a", 0, 1, {0, 1})}, 0, 0);
   one.device_kind = "cuda";
+  one.no_products = "no cuBLASLt";
+  one.lacks["libx"] = "no libx";
   Topology many = multiplied(one, 3);
   EXPECT_EQ(many.device_kind, "cuda");
+  EXPECT_EQ(many.no_products, "no cuBLASLt");
+  EXPECT_EQ(many.lacks, one.lacks);
   ASSERT_EQ(many.node_ranks.size(), 3U);
   for (int node = 0; node < 3; ++node) EXPECT_THAT(many.ranks_of(node), ElementsAre(2 * node, 2 * node + 1));
   many.node_ranks.clear();  // as in a topology that nobody indexed
@@ -209,6 +213,21 @@ TEST(Discover, EqualPartsOfNodesAreKeptOnce) {
   EXPECT_EQ(entities.row(entities.dimm(5, "slot3")).id, "maker/part/serial163");
   EXPECT_EQ(entities.name(entities.nic(299, "mlx5_9")), "node299/mlx5_9");
   EXPECT_EQ(entities.find("dimm", "node299/slot31"), entities.dimm(299, "slot31"));
+}
+
+TEST(Discover, WhatARankLacksAllRanksKnow) {
+  std::vector<std::string> texts;
+  const std::map<std::string, std::string> of_all{{"libc", "no libc"}},
+      of_one{{"libb", "no libb"}, {"libc", "no libc"}};
+  for (int rank = 0; rank < 3; ++rank) {
+    RankFacts facts{"h" + std::to_string(rank), rank, 0, {0}, 100, "1"};
+    facts.lacks = rank == 1 ? of_one : of_all;
+    texts.push_back(to_text(facts));
+  }
+  const std::string node = to_json(probe_node()).dump();
+  for (int rank = 0; rank < 3; ++rank)
+    EXPECT_EQ(discover({node, node, node}, texts, rank, 0).lacks,
+              (std::map<std::string, std::string>{{"libb", "h1: no libb"}, {"libc", "no libc"}}));
 }
 
 TEST(Discover, OwnFactsSurviveTheWire) {
