@@ -16,7 +16,7 @@ def plain_loops(options, row_type):
     program = os.path.join(options.build, "tests/mpi/assay_bench_comm")
     for _ in range(options.pairs):
         try:
-            text = programs.call(["mpirun", "--quiet", "-n", 2, program, 3 if options.quick else 7]).stdout
+            text = programs.call(["mpirun", "--mca", "orte_execute_quiet", "1", "-n", 2, program, 3 if options.quick else 7]).stdout
         except Unavailable as error:
             why = str(error)
             break
@@ -48,7 +48,7 @@ def osu(folder, program, size):
         path = next((os.path.join(top, program) for top, _, files in os.walk(folder) if program in files), None)
         if not path:
             raise Unavailable(f"no {program} under {folder}")
-        text = programs.call(["mpirun", "--quiet", "-n", 2, path, "-m", f"{size}:{size}"]).stdout
+        text = programs.call(["mpirun", "--mca", "orte_execute_quiet", "1", "-n", 2, path, "-m", f"{size}:{size}"]).stdout
         return last_number(text, size, 1)
     return run
 
@@ -56,7 +56,7 @@ def osu(folder, program, size):
 def imb(folder, benchmark, size, column):
     def run():
         path = os.path.join(folder, "IMB-MPI1")
-        text = programs.call(["mpirun", "--quiet", "-n", 2, path, benchmark, "-npmin", 2, "-msglog",
+        text = programs.call(["mpirun", "--mca", "orte_execute_quiet", "1", "-n", 2, path, benchmark, "-npmin", 2, "-msglog",
                               f"{size.bit_length() - 1}:{size.bit_length()}"]).stdout
         return last_number(text, size, column)
     return run

@@ -42,7 +42,7 @@ class Assay:
         """{"suite/case": {metric: array}} of the cases that ran. The verdict does not matter here."""
         with tempfile.TemporaryDirectory() as folder:
             out = os.path.join(folder, "run.h5")
-            launch = ["mpirun", "--quiet", "-n", ranks]
+            launch = ["mpirun", "--mca", "orte_execute_quiet", "1", "-n", ranks]
             if ranks == 1:
                 launch += ["--bind-to", "none"]  # one rank, all cores
             done = call(launch + [self.program, "run", "--out", out, "--quiet"] + options, check=False)
@@ -212,7 +212,7 @@ def hpcc_triad(total_bytes, ranks, core):
     with tempfile.TemporaryDirectory() as folder:
         with open(os.path.join(folder, "hpccinf.txt"), "w", encoding="ascii") as file:
             file.write(HPCC_INPUT.format(n=n, ranks=ranks))
-        call(["mpirun", "--quiet", "-n", ranks, "-wdir", folder, "hpcc"], timeout=900,
+        call(["mpirun", "--mca", "orte_execute_quiet", "1", "-n", ranks, "-wdir", folder, "hpcc"], timeout=900,
              env={"OPENBLAS_NUM_THREADS": "1", "OPENBLAS_CORETYPE": core})
         with open(os.path.join(folder, "hpccoutf.txt"), encoding="ascii") as file:
             match = re.search(r"^StarSTREAM_Triad=([\d.]+)", file.read(), re.MULTILINE)

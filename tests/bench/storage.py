@@ -65,14 +65,14 @@ def program(folder, name):
 
 def ior(where, folder):
     """{what IOR calls it: B/s}: a file per rank in one directory, as `shared-easy-*` does it; each reads the other's."""
-    text = call(["mpirun", "--quiet", "-n", 2, program(where, "ior"), "-a", "POSIX", "-F", "-C", "-e", "-w", "-r", "-i", 3, "-t", "1m",
+    text = call(["mpirun", "--mca", "orte_execute_quiet", "1", "-n", 2, program(where, "ior"), "-a", "POSIX", "-F", "-C", "-e", "-w", "-r", "-i", 3, "-t", "1m",
                  "-b", FILE_BYTES // 4, "--posix.odirect", "-o", f"{folder}/ior"]).stdout
     return {kind: float(rate) * 2**20 for kind, rate in re.findall(r"^(Max (?:Write|Read):)\s+([\d.]+) MiB/sec", text, re.M)}
 
 
 def mdtest(where, folder):
     """{what mdtest calls it: files a second}, means of its iterations: files of 3901 bytes in a directory per rank."""
-    text = call(["mpirun", "--quiet", "-n", 2, program(where, "mdtest"), "-F", "-u", "-i", 3, "-n", 500, "-w", 3901, "-e", 3901,
+    text = call(["mpirun", "--mca", "orte_execute_quiet", "1", "-n", 2, program(where, "mdtest"), "-F", "-u", "-i", 3, "-n", 500, "-w", 3901, "-e", 3901,
                  "-d", f"{folder}/mdtest"]).stdout
     rows = re.findall(r"^\s*(File \w+)\s*:?\s+[\d.]+\s+[\d.]+\s+([\d.]+)\s", text, re.M)  # maximum, minimum, mean
     return {name: float(rate) for name, rate in rows}
