@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <map>
 
 #include "measure/statistics.hpp"
 #include "verdict/constants.hpp"
@@ -109,6 +110,19 @@ void attribute(Judgement& j, Found& found, std::int32_t part, const Shares& shar
   if (quota.empty()) f.severity = "WARN";
 }
 
+/// What slows a link is at the end whose quota or other process is known, else at those that ran too little:
+/// the other end only waits.
+void keep_cause(const Judgement& j, const results::Finding& f, std::map<std::int32_t, Shares>& parts) {
+  const auto keep = [&](const auto& is_cause) {
+    if (std::any_of(parts.begin(), parts.end(), is_cause))
+      std::erase_if(parts, [&](const auto& part) { return !is_cause(part); });
+  };
+  keep([&](const auto& part) { return explains(part.second, f); });
+  keep([&](const auto& part) {
+    return !quota_of(j, j.entities.node(part.first)).empty() || !process_on(j, part.first).empty();
+  });
+}
+
 }  // namespace
 
 void attribute_core_share(Judgement& j) {
@@ -117,22 +131,28 @@ void attribute_core_share(Judgement& j) {
     if (found.rows.empty() || !f.deficit || !(*f.deficit > 0 && *f.deficit < 1)) continue;
     const Series* s = series_of(j, f);
     if (s == nullptr) continue;
-    std::int32_t worst = -1;
-    Shares least;
     // One shared end slows a link; of several slow parts each needs its explanation.
-    const bool one_suffices = s->kind == "link";
+    const bool link = s->kind == "link";
+    std::map<std::int32_t, Shares> parts;
     for (const auto part : found.rows) {
       const Shares shares = shares_of(j, *s, f.confirmed, part);
-      if (!explains(shares, f) && !is_pair_on_shared_core(shares, f)) {
-        if (one_suffices) continue;
-        worst = -1;
+      if (explains(shares, f) || is_pair_on_shared_core(shares, f)) {
+        parts[part] = shares;
+      } else if (!link) {
+        parts.clear();
         break;  // of a thousand parts the first usually decides
       }
-      if (least.known() && least.own <= shares.own) continue;
-      worst = part;
-      least = shares;
     }
-    if (worst >= 0) attribute(j, found, worst, least);
+    if (parts.empty()) continue;
+    const bool alike = link && std::none_of(parts.begin(), parts.end(),
+                                            [&](const auto& part) { return explains(part.second, f); });
+    if (link) keep_cause(j, f, parts);
+    const auto& [worst, least] = *std::min_element(
+        parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.second.own < b.second.own; });
+    attribute(j, found, worst, least);
+    if (!link || alike) continue;
+    found.rows.clear();
+    for (const auto& [part, shares] : parts) found.rows.push_back(part);
   }
 }
 

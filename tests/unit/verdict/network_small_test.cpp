@@ -76,6 +76,31 @@ TEST(VerdictNetwork, OneSlowPairOnSharedCoresDoesNotFail) {
   EXPECT_EQ(worst(v).kind + " " + worst(v).level, "shared-core link");
 }
 
+TEST(VerdictNetwork, AQuotaOfOneEndDoesNotFailTheOther) {
+  const Spec spec = few(5, slow_pair(1, 3, 60));
+  auto r = screened(spec);
+  ASSERT_EQ(retested(r, spec).state, "FAIL");
+  const simulate::Machine machine(spec);
+  const std::int32_t held = machine.device_row(3);
+  for (auto& c : r.cases) {
+    results::Metric share{
+        results::core_share, "1", results::Better::higher, false, results::Role::covariate, false, {}};
+    for (std::size_t row = 0; row < c.source.size(); ++row)
+      share.values.push_back(c.source[row] == held || c.destination[row] == held ? 0.35 : 0.99);
+    c.metrics.push_back(share);
+  }
+  r.entities[static_cast<std::size_t>(held)].name = "sim03/cores0";
+  auto& nodes = r.inventory["node"];
+  for (const auto node : nodes.entity)
+    nodes.number["cpu_quota_cores"].push_back(node == machine.node_row(3) ? 0.35 : results::not_taken);
+  const auto v = judge(r);
+  ASSERT_FALSE(v.findings.empty());
+  EXPECT_EQ(worst(v).kind + " " + worst(v).severity, "quota FAIL");
+  EXPECT_EQ(state_of(r, v, "sim03"), "FAIL");
+  for (const char* healthy : {"sim00", "sim01", "sim02", "sim04"})
+    EXPECT_EQ(state_of(r, v, healthy), "PASS") << healthy;
+}
+
 TEST(VerdictNetwork, SmallHealthyClustersAccuseNobody) {
   int wrong = 0, runs = 0;
   for (const int nodes : {2, 3, 4, 6, 8, 16, 24, 40})
