@@ -72,14 +72,16 @@ void count(bool write, std::size_t bytes) {
   if (const char* sum = length > 0 ? std::strstr(text, "bytes ") : nullptr; sum != nullptr)
     std::sscanf(sum, "bytes %llu %llu", &read_bytes, &written_bytes);
   (write ? written_bytes : read_bytes) += bytes;
-  const int size = std::snprintf(
-      text, sizeof text,
-      "GDS Version: 1.16\nIO stats: Enabled, peer IO stats: Disabled\n"
-      "Reads                           : n=1 ok=1 err=0 readMiB=%llu io_state_err=0\n"
-      "Reads                           : Bandwidth(MiB/s)=0 Avg-Latency(usec)=0\n"
-      "Writes                          : n=1 ok=1 err=0 writeMiB=%llu io_state_err=0\nbytes %llu %llu\n",
-      read_bytes >> 20, written_bytes >> 20, read_bytes, written_bytes);
-  if (ftruncate(fd, 0) == 0 && pwrite(fd, text, static_cast<std::size_t>(size), 0) != size) std::abort();
+  const int size =
+      std::snprintf(text, sizeof text,
+                    "GDS Version: 1.16\nIO stats: Enabled, peer IO stats: Disabled\n"
+                    "Reads                           : n=1 ok=1 err=0 readMiB=%020llu io_state_err=0\n"
+                    "Reads                           : Bandwidth(MiB/s)=0 Avg-Latency(usec)=0\n"
+                    "Writes                          : n=1 ok=1 err=0 writeMiB=%020llu io_state_err=0\nbytes "
+                    "%020llu %020llu\n",
+                    read_bytes >> 20, written_bytes >> 20, read_bytes, written_bytes);
+  // Of equal length whatever the numbers: readers never see a part.
+  if (pwrite(fd, text, static_cast<std::size_t>(size), 0) != size) std::abort();
   close(fd);
 }
 
