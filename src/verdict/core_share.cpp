@@ -144,13 +144,11 @@ void attribute_core_share(Judgement& j) {
       }
     }
     if (parts.empty()) continue;
-    const bool alike = link && std::none_of(parts.begin(), parts.end(),
-                                            [&](const auto& part) { return explains(part.second, f); });
     if (link) keep_cause(j, f, parts);
     const auto& [worst, least] = *std::min_element(
         parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.second.own < b.second.own; });
     attribute(j, found, worst, least);
-    if (!link || alike) continue;
+    if (!link || !explains(least, f)) continue;  // of ends that are alike neither is the cause
     found.rows.clear();
     for (const auto& [part, shares] : parts) found.rows.push_back(part);
   }

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "suites/storage/local_file.hpp"
+#include "suites/storage/storage_plan.hpp"
 
 namespace assay::storage {
 
@@ -79,8 +79,7 @@ void Evidence::tell_path(const std::string& where, const Case& c, Context& conte
       gpu_path == GpuPath::compat ? "cuFile works in compatibility mode only, through host memory"
       : std::isnan(module_moved)
           ? "nothing shows that the data bypass host memory (no counters of nvidia-fs, and no file of a "
-            "block "
-            "device opened with O_DIRECT)"
+            "block device opened with O_DIRECT)"
           : fmt::format("nvidia-fs moved {:.0f} % of the bytes", 100 * module_moved / asked);
   context.record.event("storage-not-direct",
                        fmt::format("{}: {}: the rate of {} is not judged", where, why, c.path()), entity);

@@ -5,6 +5,7 @@
 #include "suites/storage/local_file.hpp"
 #include "suites/storage/place.hpp"
 #include "suites/storage/sequential.hpp"
+#include "suites/storage/storage_plan.hpp"
 
 namespace assay::storage {
 

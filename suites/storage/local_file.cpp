@@ -42,8 +42,6 @@ std::unique_ptr<Engine> within_limit(std::unique_ptr<Engine> engine, Context& co
 
 }  // namespace
 
-bool on_gpus(const Case& c) { return c.operation.starts_with("gds-"); }
-
 std::unique_ptr<Engine> open_engine(Context& context, int depth, int sharers) {
   std::string why;
   auto engine = make_engine(context.config.options.text("storage.engine"), depth, why);

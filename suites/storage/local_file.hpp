@@ -32,8 +32,6 @@ Layout agreed_layout(const Context& context, const std::string& where, const Spa
 /// The engine that the options ask for, within this rank's share of --storage.limit; what it is becomes
 /// parameters of the case.
 std::unique_ptr<Engine> open_engine(Context& context, int depth, int sharers);
-/// Whether the case moves between files and GPUs.
-bool on_gpus(const Case& c);
 
 /// Declares the metrics of the case's operation, and tests the checker.
 void begin_case(const Case& c, Context& context, int entity);

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "base/clock.hpp"
-#include "suites/storage/local_file.hpp"
+#include "suites/storage/storage_plan.hpp"
 
 namespace assay::storage {
 

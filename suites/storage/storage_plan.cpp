@@ -260,6 +260,8 @@ std::vector<Case> plan_cases(const PlanInput& input) {
   return Planner(input).cases();
 }
 
+bool on_gpus(const Case& c) { return c.operation.starts_with("gds-"); }
+
 Layout hard_layout(const Layout& easy, int rank, int ranks) {
   Layout layout = easy;
   layout.block_bytes = record_bytes;

@@ -22,6 +22,8 @@ struct PathSpec {
 std::vector<PathSpec> paths_of(const Config& config);
 
 std::vector<Case> plan_cases(const PlanInput& input);
+/// Whether the case moves between files and GPUs.
+bool on_gpus(const Case& c);
 
 /// Blocks of 1 MiB, chunks and files of this level, where each of `ranks` of a node may use `space` bytes;
 /// `chunks` is 0 where these are too few.
