@@ -37,22 +37,18 @@ class UringEngine final : public Engine {
     register_file(requests);
     std::size_t next = 0, done = 0;
     while (done < requests.size()) {
-      while (next < requests.size() && next - done < static_cast<std::size_t>(depth())) {
-        io_uring_sqe* entry = io_uring_get_sqe(&ring_);
-        if (entry == nullptr) break;
-        prepare(entry, write, requests[next++]);
-        expect_no_error(io_uring_submit(&ring_));
-        done += completed();
-      }
-      if (const std::size_t now = completed(); now > 0)
-        done += now;
-      else if (done < requests.size())
-        expect_no_error(io_uring_submit_and_wait(&ring_, 1));
+      if (room(next - done) && next < requests.size())
+        if (io_uring_sqe* entry = io_uring_get_sqe(&ring_)) prepare(entry, write, requests[next++]);
+      const bool go_on = room(next - done) && next < requests.size();
+      expect_no_error(go_on ? io_uring_submit(&ring_) : io_uring_submit_and_wait(&ring_, 1));
+      done += completed();
     }
     if (file_ >= 0) use_file(-1);
   }
 
  private:
+  bool room(std::size_t in_flight) const { return in_flight < static_cast<std::size_t>(depth()); }
+
   bool registered(const Request& r) const {
     return !memory_.empty() && r.data >= memory_.data() &&
            r.data + r.bytes <= memory_.data() + memory_.size();

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/affinity.hpp"
 #include "base/clock.hpp"
 #include "base/random.hpp"
 #include "suite/together.hpp"
@@ -41,6 +42,8 @@ class RandomCase {
 
  private:
   void measure() {
+    const AnyCpu
+        any_cpu;  // a disk with one queue interrupts one CPU, and is slower for a thread held to another
     const double begin = now_s();
     file_.open(case_, context_, site_, log_, depth_, 1);
     Transfer& transfer = *file_.transfer;

@@ -28,16 +28,18 @@ def told(act):
     return [line.strip().split(" | ") for line in text.getvalue().splitlines()]
 
 
-# As IOR 3.3 and mdtest 3.3 print it.
-IOR = """IOR-3.3.0: MPI Coordinated Test of Parallel I/O
+# As IOR 4.1 and mdtest 3.3 print it.
+IOR = """IOR-4.1.0+dev: MPI Coordinated Test of Parallel I/O
 access    bw(MiB/s)  IOPS       Latency(s)  block(KiB) xfer(KiB)  open(s)    wr/rd(s)   close(s)   total(s)   iter
 ------    ---------  ----       ----------  ---------- ---------  --------   --------   --------   --------   ----
 write     300.00     300.12     0.006       65536      1024.00    0.0005     0.426      0.0001     0.426      0
 read      400.00     400.50     0.005       65536      1024.00    0.0003     0.319      0.0001     0.320      0
-Max Write: 300.00 MiB/sec (314.57 MB/sec)
-Max Read:  400.00 MiB/sec (419.43 MB/sec)
 
 Summary of all tests:
+Operation   Max(MiB)   Min(MiB)  Mean(MiB)     StdDev   Max(OPs)   Min(OPs)  Mean(OPs)     StdDev    Mean(s) Stonewall(s) Stonewall(MiB) Test#
+write         310.00     290.00     300.00       8.16     310.00     290.00     300.00       8.16    0.42667         NA            NA     0
+read          410.00     390.00     400.00       8.16     410.00     390.00     400.00       8.16    0.32000         NA            NA     0
+Finished            : Wed Nov 25 09:08:04 2026
 """
 MDTEST = """mdtest-3.3.0 was launched with 2 total task(s) on 1 node(s)
 SUMMARY rate: (of 3 iterations)
