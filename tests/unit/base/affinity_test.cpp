@@ -31,7 +31,8 @@ TEST(Affinity, AnyCpuWidensTheMaskOfThisThreadAndRestoresIt) {
       EXPECT_EQ(started, wide);
     }
     EXPECT_EQ(allowed_cpus(), bound);
-  }).join();
+  })
+      .join();
 }
 
 }  // namespace
