@@ -46,11 +46,11 @@ class Mounts(StorageTest):
         self.mount("-t", "tmpfs", "-o", options, "none")
 
     def shrink(self, limit):
-        """The memory file system holds `limit` bytes from now on, or a little more than it holds."""
+        """The memory file system holds `limit` bytes from now on, or a little more than it holds. Whether it is `limit`."""
         while True:
             size = max(limit, used(self.data) + 65536)
             if subprocess.run(["mount", "-o", f"remount,size={size}", self.data], capture_output=True, check=False).returncode == 0:
-                return
+                return size == limit
 
     def loop(self, bytes_=9 << 30):
         """A file system on a loop device on the file `self.image`."""
@@ -64,14 +64,13 @@ class Mounts(StorageTest):
         shutil.rmtree(self.data / "lost+found")
 
     def meanwhile(self, action, *args, when=MIB, shared=False, **settings):
-        """A run; as soon as `when` bytes of its directory are used, `action` is called. Whether it was."""
+        """A run; as soon as `when` bytes of its directory are used, `action` is called. What it returned, in a list."""
         base, over, called = used(self.data), threading.Event(), []
 
         def watch():
             while not over.is_set():
                 if used(self.data) - base >= when:
-                    called.append(True)
-                    return action()
+                    return called.append(action())
                 time.sleep(0.001)
 
         watcher = threading.Thread(target=watch)
@@ -79,7 +78,7 @@ class Mounts(StorageTest):
         result = (self.shared if shared else self.measure)(*args, **settings)
         over.set()
         watcher.join()
-        return result, bool(called)
+        return result, called
 
     def warned(self):
         return "".join(f["text"] for f in self.findings() if f["severity"] == "WARN")
@@ -91,12 +90,17 @@ class Mounts(StorageTest):
             case = cases[i % len(cases)]
             limit = 2 * MIB + i * (12 if "random" in case else 28) * MIB // places
             with self.subTest(case=case, limit=limit):
-                self.memory()
-                result, called = self.meanwhile(
-                    lambda: self.shrink(limit),
-                    "--storage.limit", "96MiB" if "random" in case else "64MiB", "--cases", "storage/" + case, shared=case.startswith("shared"),
-                    level="quick" if i < 2 else "standard")
-                self.assertTrue(called, result.stdout + result.stderr)
+                for _ in range(20):
+                    self.memory()
+                    result, in_time = self.meanwhile(
+                        lambda: self.shrink(limit),
+                        "--storage.limit", "96MiB" if "random" in case else "64MiB", "--cases", "storage/" + case, shared=case.startswith("shared"),
+                        level="quick" if i < 2 else "standard")
+                    self.assertTrue(in_time, result.stdout + result.stderr)
+                    # Files of `local-read` are written within milliseconds: the disk may shrink when all of them are there.
+                    if result.returncode != PASS or in_time[0]:
+                        break
+                    run("umount", self.data)
                 self.assert_code(result, INCONCLUSIVE)
                 self.assertRegex(self.warned(), r"write at offset \d+: No space left on device")
                 self.assertEqual(self.assay("schema", "--check", "r.h5").returncode, 0)
