@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sys/types.h>
+
 #include <functional>
 #include <limits>
 #include <map>
@@ -131,6 +133,9 @@ class Suite {
                        const std::function<bool()>& /*go_on*/) {}
   /// Runs one case on every rank (collective). Throws Error; the runner derives the case's state.
   virtual void run(const Case& c, Context& context) = 0;
+  /// Called in another process of the node, which may outlive this object, after the process of a run was
+  /// killed: removes what its destructors would have removed, and nothing of processes that live.
+  virtual std::function<void(pid_t killed)> clean_up(const Config&) const { return {}; }
 };
 
 /// Seconds after which `go_on` returns false.

@@ -51,7 +51,8 @@ void print(const std::string& text) { std::fprintf(stderr, "assay: %s\n", text.c
 class CollectorLoop {
  public:
   CollectorLoop(const SupervisorPlan& plan, const LaunchEnvironment& launch, const Watch& watch)
-      : watch_(watch),
+      : plan_(plan),
+        watch_(watch),
         code_in_file_(plan.code_in_file),
         controller_(plan.make_controller()),
         connections_(launch.size),
@@ -140,12 +141,14 @@ class CollectorLoop {
     for (int rank = 1; rank < connections_.ranks(); ++rank)
       connections_.send(rank, {MessageType::exit, -1, code(), ""});
     events_ = {[](int, const std::string&) {}, [](const Message&) {}, [](int) {}};
+    end_worker(plan_, supervisor_, watch_);  // now: a launcher that was stopped kills this process after 1 s
     for (const double begin = now_s(); connections_.open_count() > 0 && now_s() - begin < farewell_s;) {
       wait(tick_ms / 10);
       connections_.serve(now_s(), events_);
     }
   }
 
+  const SupervisorPlan& plan_;
   const Watch& watch_;
   const bool code_in_file_;
   std::unique_ptr<Controller> controller_;

@@ -14,6 +14,8 @@
 #include <cstring>
 
 #include "base/bounds.hpp"
+#include "base/child_process.hpp"
+#include "base/clock.hpp"
 #include "base/error.hpp"
 #include "supervisor/loops.hpp"
 #include "supervisor/trace.hpp"
@@ -44,7 +46,29 @@ int work(const SupervisorPlan& plan, pid_t supervisor, int fd, Heartbeat& heartb
   return plan.work(link);
 }
 
+/// A worker that was killed is gone at once, unless it waits for a device.
+constexpr double worker_gone_s = 1.0;
+constexpr unsigned clean_up_s = 2;
+
 }  // namespace
+
+void end_worker(const SupervisorPlan& plan, Supervisor& supervisor, const Watch& watch) {
+  if (!supervisor.end_worker(worker_gone_s) || !plan.clean_up) return;
+  try {
+    const auto clean_up = [&] {
+      setsid();  // a launcher that was stopped kills the group of this process
+      alarm(clean_up_s);
+      plan.clean_up(watch.worker);
+      return 0;
+    };
+    constexpr int goes_on = 0;
+    ChildProcess cleaner("a process that cleans up", clean_up, goes_on);
+    // Not waited for without end: where a disk hangs, not even SIGKILL ends it.
+    for (const double begin = now_s(); !cleaner.ended() && now_s() - begin < clean_up_s;) usleep(1000);
+    cleaner.kill(SIGKILL);
+  } catch (const Error&) {  // no process to be had: the next start removes what is left
+  }
+}
 
 int take_signal(int signals) noexcept {
   int found = 0;

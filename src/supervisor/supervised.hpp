@@ -6,6 +6,8 @@
 // end the other ranks.
 #pragma once
 
+#include <sys/types.h>
+
 #include <functional>
 #include <memory>
 #include <string>
@@ -21,6 +23,9 @@ struct SupervisorPlan {
   std::function<int(WorkerLink&)> work;  ///< the worker, from before MPI_Init to its exit code
   bool code_in_file = false;             ///< who launched takes the run's code from the results file
   std::string without_collector;         ///< message when rank 0's supervisor is gone: where the results are
+  /// After a worker that a signal ended, in a process of its own, for 2 s at most: removes what the
+  /// worker's destructors would have removed.
+  std::function<void(pid_t worker)> clean_up;
 };
 
 /// Returns twice, once in the worker and once in its supervisor; both exit with the returned code. Throws

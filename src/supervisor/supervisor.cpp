@@ -2,6 +2,7 @@
 #include "supervisor/supervisor.hpp"
 
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
@@ -55,6 +56,17 @@ void Supervisor::kill_worker() noexcept {
   ::kill(worker_, SIGKILL);
 }
 
+bool Supervisor::end_worker(double seconds) {
+  kill_worker();
+  for (const double begin = now_s(); !ended_ && now_s() - begin < seconds; ::usleep(1000)) {
+    int status = 0;
+    if (waitpid(worker_, &status, WNOHANG) != worker_) continue;
+    ended_ = true;
+    by_signal_ = WIFSIGNALED(status);
+  }
+  return ended_ && by_signal_;
+}
+
 void Supervisor::tend() {
   link_.pump_out();
   read_link();
@@ -104,6 +116,7 @@ void Supervisor::reap() {
   status_at_s_ = 0;
   report_status(now_s());  // where it was
   ended_ = true;
+  by_signal_ = WIFSIGNALED(status);
   link_.close();
   if (said_bye_) {
     own_code_ = bye_code_;
@@ -111,7 +124,7 @@ void Supervisor::reap() {
   } else if (ordered_) {
     say(MessageType::done, 3);
   } else {
-    killed_ = WIFSIGNALED(status);
+    killed_ = by_signal_;
     say(MessageType::died, status);
   }
 }

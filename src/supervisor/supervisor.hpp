@@ -39,6 +39,9 @@ class Supervisor {
   bool worker_killed() const noexcept { return killed_; }
   /// Ends the worker now, whatever it does.
   void kill_worker() noexcept;
+  /// Ends the worker and waits up to `seconds` for its end. True when it is dead and a signal ended it: its
+  /// destructors did not run.
+  bool end_worker(double seconds);
   /// Exit code of this supervisor without an order of the collector.
   int own_code() const noexcept { return own_code_; }
   /// Address of the collector from the worker; empty until it is known.
@@ -55,7 +58,8 @@ class Supervisor {
   Heartbeat& heartbeat_;
   int rank_;
   Up up_;
-  bool held_ = false, ended_ = false, said_bye_ = false, ordered_ = false, killed_ = false;
+  bool held_ = false, ended_ = false, said_bye_ = false, ordered_ = false, by_signal_ = false,
+       killed_ = false;
   int bye_code_ = 0, own_code_ = 3;
   double bye_at_s_ = 0, status_at_s_ = 0, trace_at_s_ = 0, moved_at_s_ = 0;
   double core_wait_s_ = 0, starved_s_ = 0;  ///< of the worker in all; while it computed, since it moved

@@ -28,6 +28,13 @@ class SupervisorLoop {
         route_(plan.folder, {launch.rank, launch.size, std::max(launch.local_size, 1), host_name()}) {}
 
   int run() {
+    const int code = serve();
+    end_worker(plan_, supervisor_, watch_);
+    return code;
+  }
+
+ private:
+  int serve() {
     for (;;) {
       wait();
       if (const int signal = take_signal(watch_.signals); signal != 0) asked_to_end(signal);
@@ -45,7 +52,6 @@ class SupervisorLoop {
     }
   }
 
- private:
   void wait() {
     std::vector<pollfd> fds = {{watch_.signals, POLLIN, 0}};
     if (supervisor_.link_fd() >= 0 && supervisor_.link_events() != 0)

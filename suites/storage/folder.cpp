@@ -221,13 +221,13 @@ std::uint64_t Folder::file_system() const {
   return mix64(static_cast<std::uint64_t>(info.f_type), inside.st_dev);
 }
 
-int remove_leftovers(const std::string& parent) {
+int remove_leftovers(const std::string& parent, std::optional<pid_t> pid) {
   const Descriptor folder(::open(parent.c_str(), directory_flags));
   if (!folder) return 0;
   int removed = 0;
   for (const std::string& name : entries(folder.get())) {
     const Owner owner = Owner::parse(name);
-    if (owner.pid <= 0) continue;
+    if (owner.pid <= 0 || owner.pid != pid.value_or(owner.pid)) continue;
     const Descriptor own(::openat(folder.get(), name.c_str(), directory_flags | O_NOFOLLOW));
     struct stat info {};
     if (!own || ::fstat(own.get(), &info) != 0 || info.st_uid != ::geteuid()) continue;

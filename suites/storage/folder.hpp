@@ -3,7 +3,10 @@
 // it stays.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -84,7 +87,8 @@ class Folder {
 Descriptor open_made(const std::string& path, bool direct, bool write);
 
 /// Removes the directories below `parent` whose owners are surely dead, with the files of assay in them;
-/// touches nothing else. Returns how many; never throws for what it may not remove.
-int remove_leftovers(const std::string& parent);
+/// touches nothing else. With `pid` only those of such a process. Returns how many; never throws for what it
+/// may not remove.
+int remove_leftovers(const std::string& parent, std::optional<pid_t> pid = {});
 
 }  // namespace assay::storage

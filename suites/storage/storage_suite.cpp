@@ -7,6 +7,7 @@
 #include "suites/storage/cufile.hpp"
 #include "suites/storage/damage_log.hpp"
 #include "suites/storage/feed_case.hpp"
+#include "suites/storage/folder.hpp"
 #include "suites/storage/hdf5_file.hpp"
 #include "suites/storage/local_case.hpp"
 #include "suites/storage/metadata_case.hpp"
@@ -96,6 +97,13 @@ void StorageSuite::run(const Case& c, Context& context) {
     e.tell(context);
     throw;
   }
+}
+
+std::function<void(pid_t)> StorageSuite::clean_up(const Config& config) const {
+  return [config](pid_t killed) {
+    for (const storage::PathSpec& path : storage::paths_of(config))
+      storage::remove_leftovers(path.directory, killed);
+  };
 }
 
 void StorageSuite::dispatch(const Case& c, Context& context) {

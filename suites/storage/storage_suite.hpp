@@ -22,6 +22,7 @@ class StorageSuite final : public Suite {
   void prepare(const std::vector<Case>& cases, const Config& config, Device& device, Communicator& world,
                const std::function<bool()>& go_on) override;
   void run(const Case& c, Context& context) override;
+  std::function<void(pid_t)> clean_up(const Config& config) const override;
 
  private:
   void dispatch(const Case& c, Context& context);

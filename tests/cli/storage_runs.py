@@ -70,6 +70,11 @@ class StorageTest(harness.CliTest):
                 out.append(int(entry.name))
         return out
 
+    def workers(self):
+        """Those of them that supervisors started: the ranks of MPI."""
+        assay = {pid for pid in self.processes() if pathlib.Path(f"/proc/{pid}/exe").resolve().name == "assay"}
+        return [pid for pid in assay if int(pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1]) in assay]
+
     def tree(self):
         """All that is in the directory, without following links."""
         return {pathlib.Path(at) / name for at, folders, files in os.walk(self.data) for name in folders + files}

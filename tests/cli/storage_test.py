@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 
 import harness
 import outcome
@@ -269,9 +270,26 @@ class Storage(StorageTest):
         for path in self.tree():
             if path.is_file() and not path.is_symlink():
                 self.assertEqual(path.read_text(), str(path))
-        self.interrupt(signal.SIGTERM, 2.5, "--cases", "storage/local-*")
-        self.assertEqual({p for p in self.files() if not p.is_symlink()}, {self.data / "data-000000", self.data / "notes", others / "data-000000"},
-                         "files without a name are gone at once")
+
+    def test_a_run_that_a_signal_stops_leaves_nothing(self):
+        """SIGTERM to the launcher; SIGKILL to one worker, or to all, whose supervisors live."""
+        (self.data / "notes").write_text("mine")
+        for number, workers, case, after_s in ((signal.SIGTERM, 0, "checkpoint-0", 0.3), (signal.SIGTERM, 0, "metadata-own-0", 0.1),
+                                               (signal.SIGTERM, 0, "local-*", 2.5), (signal.SIGKILL, 1, "checkpoint-0", 0.3),
+                                               (signal.SIGKILL, 2, "metadata-own-0", 0.1)):
+            with self.subTest(signal=number.name, workers=workers, case=case):
+                with self.begun("--cases", "storage/" + case, level="quick", at_files="local" not in case) as process:
+                    if workers == 0:
+                        self.stop(process, number, after_s)
+                    else:
+                        time.sleep(after_s)
+                        ranks = self.workers()
+                        self.assertEqual(len(ranks), 2)
+                        for pid in ranks[:workers]:
+                            os.kill(pid, number)
+                        process.wait(60)
+                self.assertEqual(self.tree(), {self.data / "notes"})
+                self.assertEqual(self.processes(), [])
 
     def test_random_access_has_its_latencies(self):
         result = self.measure("--cases", "storage/local-random-*-q16-0", level="quick")
