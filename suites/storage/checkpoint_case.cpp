@@ -46,8 +46,8 @@ class CheckpointCase : GroupCase {
     const OptionValues& options = context_.config.options;
     Layout layout;
     together_.guarded([&] {
-      write_engine_ = open_engine(context_, sequential_depth, group_.size());
-      read_engine_ = open_engine(context_, sequential_depth, group_.size());
+      write_engine_ = open_engine(context_, sequential_depth, sharers());
+      read_engine_ = open_engine(context_, sequential_depth, sharers());
       folder_.emplace(site_.paths[path_], site_.run);
       layout = state_layout();
       direct_ = options.text("storage.cache") == "around";
@@ -91,7 +91,7 @@ class CheckpointCase : GroupCase {
   /// One chunk: the share of a rank, in memory as a model's state is. Old and new file exist side by side.
   Layout state_layout() {
     const Model& model = model_for(context_.world.size());
-    Layout layout = agreed_layout(context_, site_.paths[path_], folder_->space(), 2 * group_.size());
+    Layout layout = agreed_layout(context_, site_.paths[path_], folder_->space(), 2 * sharers());
     const std::uint64_t most = case_.parameters.at("most_bytes").get<std::uint64_t>();
     layout.chunk_blocks =
         std::max<std::uint64_t>(1, std::min({layout.file_bytes(), most, model.share()}) / layout.block_bytes);
@@ -146,7 +146,7 @@ class CheckpointCase : GroupCase {
   template <class F>
   void one_sample(SampleSeries& series, bool write, F&& action) {
     Evidence& evidence = write ? write_evidence_ : restore_evidence_;
-    const Meter meter(write);
+    const StorageMeter meter(write);
     const double begin = now_s();
     together_.guarded(action);
     series.start_s.push_back(begin);

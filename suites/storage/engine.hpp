@@ -48,6 +48,19 @@ class Engine {
 /// had; `why` says why auto took threads.
 std::unique_ptr<Engine> make_engine(const std::string& wanted, int depth, std::string& why);
 
+/// Keeps what is moved to `bytes_per_s` on average, by pauses.
+class Pace {
+ public:
+  explicit Pace(double bytes_per_s) : bytes_per_s_(bytes_per_s) {}
+  /// Before a transfer: what was not used before is lost.
+  void begin();
+  /// After it: sleeps until so much may have been moved.
+  void moved(double bytes);
+
+ private:
+  double bytes_per_s_, due_s_ = 0;
+};
+
 /// The same at `bytes_per_s` on average: as many requests as may be in flight at a time, and a pause after
 /// them.
 std::unique_ptr<Engine> make_limited_engine(std::unique_ptr<Engine> inner, double bytes_per_s);

@@ -91,10 +91,4 @@ void Evidence::report(CaseRecord::Row& row, const std::string& where, const Case
   if (on_gpus(c)) tell_path(where, c, context, row.entity);
 }
 
-double Meter::moved() const {
-  const auto now = moved_now();
-  if (!before_ || !now) return results::not_taken;
-  return static_cast<double>(write_ ? now->written - before_->written : now->read - before_->read);
-}
-
 }  // namespace assay::storage

@@ -7,7 +7,7 @@
 #include <limits>
 #include <string>
 
-#include "suites/storage/cold.hpp"
+#include "measure/cold.hpp"
 #include "suites/storage/cufile.hpp"
 #include "suites/storage/damage_log.hpp"
 
@@ -40,17 +40,6 @@ struct Evidence {
   void tell_path(const std::string& where, const Case& c, Context& context, int entity) const;
   /// All of these.
   void report(CaseRecord::Row& row, const std::string& where, const Case& c, Context& context) const;
-};
-
-/// Counts what the kernel moves while it lives.
-class Meter {
- public:
-  explicit Meter(bool write) : write_(write), before_(moved_now()) {}
-  double moved() const;
-
- private:
-  bool write_;
-  std::optional<Moved> before_;
 };
 
 }  // namespace assay::storage

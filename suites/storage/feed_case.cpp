@@ -69,7 +69,7 @@ class FeedCase : GroupCase {
     choose_size();
     const double ready = now_s();
     context_.record.add_time(ready - begin, 0, 0);
-    const Meter meter(false);
+    const StorageMeter meter(false);
     for (std::size_t i = 0; i < most_epochs; ++i) {
       if (together_.any(false)) break;
       epoch();

@@ -107,6 +107,10 @@ Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
 Descriptor::~Descriptor() {
   if (fd_ >= 0) ::close(fd_);
 }
+int Descriptor::close() noexcept {
+  const int fd = release();
+  return fd >= 0 && ::close(fd) != 0 ? errno : 0;
+}
 int Descriptor::release() noexcept { return std::exchange(fd_, -1); }
 
 std::string Owner::name() const {

@@ -22,6 +22,8 @@ class Descriptor {
   int get() const noexcept { return fd_; }
   explicit operator bool() const noexcept { return fd_ >= 0; }
   int release() noexcept;
+  /// Closes now; 0 or the errno that says why not. Some file systems tell that they are full only then.
+  int close() noexcept;
 
  private:
   int fd_;

@@ -29,6 +29,10 @@ class GroupCase {
     return step % size != 0 ? (group_.rank() + step) % size : (group_.rank() + 1) % size;
   }
 
+  /// Ranks that use the path at the same time: also those of other nodes, where they see it without the path
+  /// having been named as shared.
+  int sharers() const { return site_.shared[path_] ? context_.world.size() : group_.size(); }
+
   const Case& case_;
   Context& context_;
   const Site& site_;

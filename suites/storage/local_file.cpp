@@ -13,17 +13,30 @@
 
 namespace assay::storage {
 
-Layout agreed_layout(const Context& context, const std::string& where, const Space& space, int sharers) {
+namespace {
+
+[[noreturn]] void too_little(const std::string& where, const Space& space) {
+  throw Error(ErrorKind::resource,
+              fmt::format("{}: {}: {} of {} are free, {} must stay so: too little to measure with",
+                          host_name(), where, format_bytes(space.available), format_bytes(space.total),
+                          format_bytes(reserve_bytes(space.total))));
+}
+
+}  // namespace
+
+std::uint64_t allowed_bytes(const Context& context, const std::string& where, const Space& space,
+                            int sharers) {
   const OptionValues& options = context.config.options;
   const std::uint64_t asked = options.has("storage.space") ? options.bytes("storage.space") : 0;
-  const Layout layout =
-      sequential_layout(context.config.level, allowance(space, asked) / static_cast<std::uint64_t>(sharers),
-                        context.topology.max_local_size());
-  if (layout.chunks == 0)
-    throw Error(ErrorKind::resource,
-                fmt::format("{}: {}: {} of {} are free, {} must stay so: too little to measure with",
-                            host_name(), where, format_bytes(space.available), format_bytes(space.total),
-                            format_bytes(reserve_bytes(space.total))));
+  const std::uint64_t bytes = allowance(space, asked) / static_cast<std::uint64_t>(sharers);
+  if (bytes == 0) too_little(where, space);
+  return bytes;
+}
+
+Layout agreed_layout(const Context& context, const std::string& where, const Space& space, int sharers) {
+  const Layout layout = sequential_layout(context.config.level, allowed_bytes(context, where, space, sharers),
+                                          context.topology.max_local_size());
+  if (layout.chunks == 0) too_little(where, space);
   return layout;
 }
 

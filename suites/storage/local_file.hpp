@@ -25,6 +25,10 @@ struct LocalFile {
   void open(const Case& c, Context& context, const Site& site, DamageLog& log, int depth, int sharers);
 };
 
+/// Bytes that each of `sharers` ranks may write below `where`. Throws Error(resource) where it is nothing.
+std::uint64_t allowed_bytes(const Context& context, const std::string& where, const Space& space,
+                            int sharers);
+
 /// The layout of this level in the space that is there for each of `sharers` ranks. Throws Error(resource)
 /// where it is too little.
 Layout agreed_layout(const Context& context, const std::string& where, const Space& space, int sharers);

@@ -15,6 +15,7 @@
 
 #include "base/clock.hpp"
 #include "measure/sizing.hpp"
+#include "suites/storage/engine.hpp"
 #include "suites/storage/evidence.hpp"
 #include "suites/storage/folder.hpp"
 #include "suites/storage/group_case.hpp"
@@ -25,6 +26,7 @@ namespace assay::storage {
 namespace {
 
 constexpr std::size_t file_bytes = 3901;  ///< of mdtest-hard in IO500
+constexpr std::uint64_t allocated_bytes = 4096;
 constexpr std::size_t file_words = (file_bytes + 7) / 8;
 constexpr std::array<const char*, 5> phases{"create", "stat", "read", "rename", "delete"};
 constexpr std::size_t least_rounds = 3, most_rounds = 200, probe_round = most_rounds;
@@ -67,7 +69,16 @@ class MetadataCase : GroupCase {
 
   void enter() {
     partner_ = partner();
-    together_.guarded([&] { folder_.emplace(site_.paths[path_], site_.run); });
+    together_.guarded([&] {
+      folder_.emplace(site_.paths[path_], site_.run);
+      const std::uint64_t most =
+          allowed_bytes(context_, site_.paths[path_], folder_->space(), sharers()) / allocated_bytes;
+      files_ = std::clamp<std::uint64_t>(most, 1, files_);
+      const OptionValues& options = context_.config.options;
+      if (options.has("storage.limit"))
+        pace_.emplace(static_cast<double>(options.bytes("storage.limit")) / sharers());
+    });
+    files_ = static_cast<std::uint64_t>(group_.min(static_cast<double>(files_)));
     const auto directories = group_.all_gather_text(folder_ ? folder_->path() : "");
     const auto open = [&](int rank) {
       const std::string& path = directories[static_cast<std::size_t>(one_ ? 0 : rank)];
@@ -103,7 +114,11 @@ class MetadataCase : GroupCase {
     const double begin = now_s();
     if (!stop)
       together_.guarded([&] {
-        for (std::uint64_t i = 0; i < files_; ++i) operate(phase, i, round);
+        for (std::uint64_t i = 0; i < files_; ++i) {
+          if (pace_) pace_->begin();
+          operate(phase, i, round);
+          if (pace_) pace_->moved(allocated_bytes);  // or a change of metadata, which is written too
+        }
         context_.apply_injected_delay(begin, files_);
       });
     const double seconds = now_s() - begin;
@@ -136,7 +151,7 @@ class MetadataCase : GroupCase {
   void create(const std::string& file, std::uint64_t i, std::size_t round) {
     std::array<std::uint64_t, file_words> words;
     fill(log_.known().key, address_of_file(group_.rank(), i, round), words);
-    const Descriptor fd(
+    Descriptor fd(
         ::openat(mine_.get(), file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
     if (!fd) fail("create", file);
     const ssize_t written = ::write(fd.get(), words.data(), file_bytes);
@@ -148,6 +163,7 @@ class MetadataCase : GroupCase {
       throw Refused(
           fmt::format("{}/{}: {} of {} bytes written", site_.paths[path_], file, written, file_bytes), 0,
           true);
+    if (errno = fd.close(); errno != 0) fail("close", file);
   }
 
   void read(const std::string& file, std::uint64_t i) {
@@ -175,6 +191,13 @@ class MetadataCase : GroupCase {
                     reinterpret_cast<const std::byte*>(&last) + there, sizeof last - there);
         block.read_words = file_words;
       }
+      block.reread = [this, i](std::uint64_t offset) {
+        const Descriptor fd(
+            ::openat(others_.get(), name(i, partner_, false).c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+        std::uint64_t word = 0;
+        const auto at = static_cast<off_t>(offset - i * file_words * sizeof word);  // words go on over files
+        return ::pread(fd.get(), &word, sizeof word, at) > 0 ? word : 0;
+      };
       if (i == 0) corrupt(block, log_.known(), context_);
       log_.check(std::move(block));
     }
@@ -220,6 +243,7 @@ class MetadataCase : GroupCase {
   std::array<std::vector<double>, phases.size()> seconds_;
   std::vector<std::uint64_t> read_;
   std::vector<ssize_t> got_;
+  std::optional<Pace> pace_;  ///< with --storage.limit
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <memory>
 #include <optional>
 
@@ -14,6 +15,7 @@
 #include "suites/storage/hdf5_file.hpp"
 #include "suites/storage/local_file.hpp"
 #include "suites/storage/mpi_file.hpp"
+#include "suites/storage/refused.hpp"
 #include "suites/storage/sequential.hpp"
 #include "suites/storage/storage_plan.hpp"
 
@@ -53,10 +55,7 @@ class MpiIoCase : GroupCase {
     std::string file;
     together_.guarded([&] {
       folder_.emplace(site_.paths[path_], site_.run);
-      const int nodes = case_.stage == Stage::node_local ? 1 : 0;
-      const Layout easy =
-          agreed_layout(context_, site_.paths[path_], folder_->space(),
-                        nodes == 1 && site_.shared[path_] ? context_.world.size() : group_.size());
+      const Layout easy = agreed_layout(context_, site_.paths[path_], folder_->space(), sharers());
       layout_ = hard_layout(easy, group_.rank(), group_.size());
       layout_.chunks = 1;
       if (!maker) return;
@@ -79,7 +78,7 @@ class MpiIoCase : GroupCase {
         shared_ = open_hdf5(group_, file, layout_, collective);
       else
         shared_ = std::make_unique<MpiFile>(group_, file, layout_, collective);
-      own_ = open_made(file, false, false);
+      own_ = open_made(file, false, true);
       memory_.emplace(layout_.chunk_bytes());
     });
     together_.any(false);  // all have it open
@@ -93,7 +92,7 @@ class MpiIoCase : GroupCase {
     std::unique_ptr<Engine> engine;
     std::optional<Transfer> transfer;
     together_.guarded([&] {
-      engine = open_engine(context_, sequential_depth, group_.size());
+      engine = open_engine(context_, sequential_depth, sharers());
       transfer.emplace(open_made(shown_, false, true), shown_, site_.file(0, path_), layout_, *engine, log_,
                        context_);
     });
@@ -136,9 +135,9 @@ class MpiIoCase : GroupCase {
   /// A rank that failed takes part in no collective call any more: all leave after the turn in which one did.
   void one(SampleSeries& series, Evidence& evidence, bool write, bool timed) {
     if (together_.any(false)) return;
-    const Meter meter(write);
+    const StorageMeter meter(write);
     const double begin = now_s();
-    together_.guarded([&] { shared_->transfer(write, memory_->bytes()); });
+    together_.guarded([&] { transfer(write); });
     together_.guarded([&] { context_.apply_injected_delay(begin, 1, !timed); });
     const double end = now_s();
     if (!timed) return;
@@ -147,6 +146,25 @@ class MpiIoCase : GroupCase {
     evidence.moved += meter.moved();
     evidence.asked += static_cast<double>(layout_.chunk_bytes());
     context_.record.add_time(0, end - begin, 0);
+  }
+
+  void transfer(bool write) {
+    try {
+      shared_->transfer(write, memory_->bytes());
+    } catch (const Refused& e) {
+      if (write && e.reason() == 0) ask_for_reason(e);
+      throw;
+    }
+  }
+
+  /// Not every library tells why it could not write: the system says it to the same bytes.
+  void ask_for_reason(const Refused& e) {
+    each_block(static_cast<std::uint64_t>(group_.rank()), [&](const WordAddress& address,
+                                                              std::span<std::uint64_t> data) {
+      const auto at = static_cast<off_t>(shared_->begins_at() + address.word * sizeof(std::uint64_t));
+      if (::pwrite(own_.get(), data.data(), data.size_bytes(), at) < 0) throw e.because(errno);
+    });
+    if (::fsync(own_.get()) != 0) throw e.because(errno);
   }
 
   template <class F>

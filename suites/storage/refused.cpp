@@ -13,6 +13,7 @@ namespace assay::storage {
 Refused::Refused(const std::string& what, int reason, bool of_data)
     : Error(ErrorKind::resource, fmt::format("{}: {}{}{}", host_name(), what, reason != 0 ? ": " : "",
                                              reason != 0 ? std::strerror(reason) : "")),
+      subject_(what),
       reason_(reason),
       of_data_(of_data) {}
 

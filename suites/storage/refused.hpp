@@ -18,8 +18,12 @@ class Refused : public Error {
   /// A full disk or quota is a warning. EIO, and whatever else stops the transfer of data in an open file, is
   /// a fault of the node's storage. Other reasons (a missing directory, no permission) are no finding.
   void tell(Context& context) const;
+  int reason() const noexcept { return reason_; }
+  /// The same with the reason of the operating system, an errno.
+  Refused because(int reason) const { return {subject_, reason, true}; }
 
  private:
+  std::string subject_;
   int reason_;
   bool of_data_;
 };

@@ -29,7 +29,7 @@ SampleSeries sample_transfer(Transfer& transfer, bool write, double seconds, dou
     };
   SamplingPlan plan = context.sampling(seconds);
   plan.repetitions = 1;
-  const Meter meter(write);
+  const StorageMeter meter(write);
   SampleSeries series = sample(together.wrap(operation), together.wrap(plan));
   evidence.moved = meter.moved();
   if (!write) evidence.resident = transfer.resident_share();

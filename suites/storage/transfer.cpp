@@ -165,13 +165,13 @@ void Transfer::look_at_cache() {
   const std::uint64_t begin = layout_.offset(chunk_, 0), bytes = layout_.offset(chunk_ + 1, 0) - begin;
   if (drops_cache_)
     ::posix_fadvise(fd_.get(), static_cast<off_t>(begin), static_cast<off_t>(bytes), POSIX_FADV_DONTNEED);
-  const auto share = storage::resident_share(fd_.get(), begin, bytes);
+  const auto share = assay::resident_share(fd_.get(), begin, bytes);
   resident_share_ = std::max(resident_share_, share.value_or(1.0));
 }
 
 double Transfer::forget_file() const {
   ::posix_fadvise(fd_.get(), 0, 0, POSIX_FADV_DONTNEED);
-  return storage::resident_share(fd_.get(), 0, layout_.end()).value_or(1.0);
+  return assay::resident_share(fd_.get(), 0, layout_.end()).value_or(1.0);
 }
 
 void Transfer::make_requests() {

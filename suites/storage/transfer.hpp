@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "measure/cold.hpp"
 #include "suite/together.hpp"
-#include "suites/storage/cold.hpp"
 #include "suites/storage/damage_log.hpp"
 #include "suites/storage/engine.hpp"
 #include "suites/storage/folder.hpp"

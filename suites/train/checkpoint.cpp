@@ -12,6 +12,7 @@
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "kernels/digest.hpp"
+#include "measure/cold.hpp"
 
 namespace assay::train {
 namespace {
@@ -64,6 +65,7 @@ class File {
   }
   /// Lets go of cached pages, so that reading meets the storage. A hint.
   void forget() noexcept { ::posix_fadvise(fd_, 0, 0, POSIX_FADV_DONTNEED); }
+  double resident(std::uint64_t bytes) const { return resident_share(fd_, 0, bytes).value_or(1.0); }
   /// Some file systems tell that they are full only now.
   void close() {
     const int fd = fd_;
@@ -97,10 +99,11 @@ WriteTimes write_shard(const std::filesystem::path& path, ShardHeader header,
   return {written - begin, now_s() - written};
 }
 
-ShardHeader read_shard(const std::filesystem::path& path, std::uint64_t step, int rank,
-                       std::span<std::byte> payload) {
+double read_shard(const std::filesystem::path& path, std::uint64_t step, int rank,
+                  std::span<std::byte> payload) {
   File file(path, O_RDONLY);
   file.forget();
+  const double resident = file.resident(sizeof(ShardHeader) + payload.size());
   ShardHeader header;
   if (file.read(std::as_writable_bytes(std::span(&header, 1))) != sizeof header)
     damaged(path, "shorter than its header");
@@ -118,7 +121,7 @@ ShardHeader read_shard(const std::filesystem::path& path, std::uint64_t step, in
     damaged(path,
             fmt::format("digest {:#018x} instead of {:#018x}: the data read differ from the data written",
                         digest, header.digest));
-  return header;
+  return resident;
 }
 
 void mark_done(const std::filesystem::path& folder) {

@@ -33,9 +33,10 @@ WriteTimes write_shard(const std::filesystem::path& file, ShardHeader header,
 
 /// Reads a shard past the page cache, as far as the file system lets go of it, and checks it: magic, version,
 /// step, rank, length, digest. Throws Error(resource) when it cannot be read, Error(data) that names file and
-/// difference when it is not what was written. Returns the header; `payload` must have its size.
-ShardHeader read_shard(const std::filesystem::path& file, std::uint64_t step, int rank,
-                       std::span<std::byte> payload);
+/// difference when it is not what was written; `payload` must have its size. Returns the share of the file
+/// that was in the page cache before, 1 where it is unknown.
+double read_shard(const std::filesystem::path& file, std::uint64_t step, int rank,
+                  std::span<std::byte> payload);
 
 /// Marks a complete checkpoint: an empty file DONE in the folder, synced with it.
 void mark_done(const std::filesystem::path& folder);

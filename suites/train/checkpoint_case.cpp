@@ -6,6 +6,7 @@
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
+#include "measure/cold.hpp"
 #include "suites/train/checkpoint.hpp"
 #include "suites/train/train_metrics.hpp"
 #include "suites/train/train_work.hpp"
@@ -97,6 +98,7 @@ class CheckpointCase {
       after.push_back(replica_.gpt().parameter_digest());
       if ((step + 1) % every_ == 0) save(step + 1, row);
     }
+    name_rates(row);
     restart(after, row);
     context_.record.parameter("state_bytes", state_bytes_);
   }
@@ -154,6 +156,7 @@ class CheckpointCase {
     });
     failure.agree(world);
     const double start = now_s();
+    const StorageMeter meter(true);
     WriteTimes times;
     ShardHeader header;
     header.step = static_cast<std::uint64_t>(step);
@@ -164,6 +167,8 @@ class CheckpointCase {
         [&] { times = write_shard(shard_path(folder, world.rank()), header, shard(world.rank())); });
     failure.agree(world);
     const double written = world.max(now_s() - start);
+    const auto bytes = static_cast<double>(shard_bytes_);
+    written_.add(meter, bytes);
     failure.guarded([&] {
       if (first()) mark_done(folder);
     });
@@ -172,20 +177,47 @@ class CheckpointCase {
 
     double read_s = 0, read_all_s = 0;
     const int errors = verify(step, read_s, read_all_s);
-    const auto bytes = static_cast<double>(shard_bytes_);
     row.t.push_back(context_.since_start(start));
     row.block.push_back(0);
-    row.values["write"].push_back(bytes / (times.write_s + times.sync_s));
     row.values["sync"].push_back(times.sync_s);
-    row.values["write_all"].push_back(bytes * world.size() / written);
-    row.values["read"].push_back(bytes / read_s);
-    row.values["read_all"].push_back(bytes * world.size() / read_all_s);
+    written_.alone.push_back(bytes / (times.write_s + times.sync_s));
+    written_.all.push_back(bytes * world.size() / written);
+    read_.alone.push_back(bytes / read_s);
+    read_.all.push_back(bytes * world.size() / read_all_s);
     row.values["stall"].push_back(stalled / (stalled + trained_s_));
     row.values["errors"].push_back(errors);
     row.integers["digest_parameter"].push_back(replica_.gpt().parameter_digest());
     context_.record.add_time(0, times.write_s + times.sync_s + read_s, 0);
     remove_older(step);
     trained_s_ = 0;
+  }
+
+  /// Rates, and what the kernel's counters say to them.
+  struct Rates {
+    std::vector<double> alone, all;  ///< B/s, of each checkpoint
+    double moved = 0, asked = 0;     ///< bytes of this rank, in all of them
+
+    void add(const StorageMeter& meter, double bytes) {
+      moved += meter.moved();
+      asked += bytes;
+    }
+    double moved_share() const { return moved / asked; }
+  };
+
+  /// One rank that met a cache makes the rates of all those of caches: they are of the same files.
+  void name_rates(CaseRecord::Row& row) {
+    if (written_.alone.empty()) return;
+    row.values["moved_share_write"] = {written_.moved_share()};
+    row.values["moved_share_read"] = {read_.moved_share()};
+    row.values["resident_share"] = {resident_};
+    const auto name = [&](const std::string& direction, Rates& rates, double resident) {
+      const bool cold = rates.moved_share() >= least_moved_share && resident <= 1 - least_moved_share;
+      const char* kind = context_.world.min(cold ? 1 : 0) > 0 ? "" : "_cached";
+      row.values[direction + kind] = std::move(rates.alone);
+      row.values[direction + "_all" + kind] = std::move(rates.all);
+    };
+    name("write", written_, 0);
+    name("read", read_, resident_);
   }
 
   /// Reads another rank's shard back; 1 if it is not what was written.
@@ -196,10 +228,12 @@ class CheckpointCase {
     Failure failure;
     const fs::path file = shard_path(checkpoint(step), neighbour());
     world.barrier();
+    const StorageMeter meter(false);
     const double start = now_s();
     failure.guarded([&] {
       try {
-        read_shard(file, static_cast<std::uint64_t>(step), neighbour(), back);
+        resident_ =
+            std::max(resident_, read_shard(file, static_cast<std::uint64_t>(step), neighbour(), back));
       } catch (const Error& e) {
         if (e.kind() != ErrorKind::data) throw;
         errors = 1;
@@ -213,6 +247,7 @@ class CheckpointCase {
       }
     });
     read_s = now_s() - start;
+    read_.add(meter, static_cast<double>(back.size()));
     read_all_s = world.max(read_s);
     failure.agree(world);
     return errors;
@@ -274,6 +309,8 @@ class CheckpointCase {
   std::vector<std::byte> staging_;
   fs::path folder_;
   double trained_s_ = 0;
+  Rates written_, read_;
+  double resident_ = 0;  ///< largest share of a shard in the page cache before it was read
 };
 
 }  // namespace

@@ -153,6 +153,7 @@ class Storage(StorageTest):
                              "bitflip:target=disk-misdirect,rank=1,step=1", level="quick")
         self.assert_code(result, FAIL)
         self.assertEqual(self.case("metadata-one-0")[1]["misdirected"][0], 488)
+        self.assertRegex(self.events("storage-damage")[0], r"expected (0x\w+), found .*, read again \1")
         self.assertRegex(self.events("storage-damage")[0], "/data-000000-0: 488 words misdirected")
         self.assertEqual(list(self.data.iterdir()), [])
 
@@ -210,6 +211,10 @@ class Storage(StorageTest):
         self.assertLess(max(rates), 1.05 * (16 << 20))
         with h5py.File(self.dir / "r.h5") as file:
             self.assertEqual(file["cases/storage/local-read-0/bandwidth"].attrs["role"], "covariate")
+        self.measure("--storage.limit", "1MiB", "--cases", "storage/metadata-own-0", level="quick")
+        _, values = self.case("metadata-own-0")
+        for phase in ("create", "read", "rename", "delete"):
+            self.assertLess(max(values[phase]), 1.05 * (1 << 20) / 4096)
 
     def test_paths_that_cannot_be_used_are_said(self):
         self.data.rmdir()

@@ -13,7 +13,7 @@
 #include <set>
 
 #include "base/error.hpp"
-#include "suites/storage/cold.hpp"
+#include "measure/cold.hpp"
 #include "suites/storage/cufile.hpp"
 #include "suites/storage/engine.hpp"
 #include "suites/storage/evidence.hpp"

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "suites/storage/cold.hpp"
+#include "measure/cold.hpp"
 
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <limits>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "base/system.hpp"
 
-namespace assay::storage {
+namespace assay {
 namespace {
 
 /// By cachestat(2), since Linux 6.5.
@@ -57,6 +58,12 @@ std::optional<Moved> moved_now() {
   return moved;
 }
 
+double StorageMeter::moved() const {
+  const auto now = moved_now();
+  if (!before_ || !now) return std::numeric_limits<double>::quiet_NaN();
+  return static_cast<double>(write_ ? now->written - before_->written : now->read - before_->read);
+}
+
 std::optional<double> resident_share(int fd, std::uint64_t offset, std::uint64_t bytes) {
   const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
   const auto pages = static_cast<double>((bytes + page - 1) / page);
@@ -65,4 +72,4 @@ std::optional<double> resident_share(int fd, std::uint64_t offset, std::uint64_t
   return by_mincore(fd, offset, bytes, pages);
 }
 
-}  // namespace assay::storage
+}  // namespace assay
