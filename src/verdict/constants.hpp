@@ -133,9 +133,9 @@ inline constexpr double dip = 0.8;
 inline constexpr std::int32_t dips_min = 3;
 inline constexpr std::int32_t dips_min_samples = 60;
 inline constexpr double dips_factor = 3.0;
-// Drift: loss against the peers from the first to the last quarter; least samples and seconds of a case;
+// Drift: steady loss against the peers over the whole case or soak; least samples and seconds of a case;
 // stretches that a case is divided into; least number of files.
-inline constexpr double delta_drift = 0.03;
+inline constexpr double delta_drift = 0.02;
 inline constexpr std::int32_t drift_least_samples = 64;
 inline constexpr double drift_least_s = 60;
 inline constexpr std::size_t drift_stretches = 32;

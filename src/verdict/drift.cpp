@@ -17,6 +17,8 @@
 namespace assay::verdict {
 namespace {
 
+/// Of a steady loss, what lies between the middles of the first and of the last quarter.
+constexpr double shown_by_quarters = 0.75;
 constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
 
 double median_of_known(std::vector<double> values) {
@@ -44,8 +46,8 @@ std::vector<double> binned(const std::vector<double>& line, std::size_t n) {
 
 }  // namespace
 
-std::size_t begin_of_fall(std::span<const double> line) {
-  std::size_t best = 0;
+Fall fall_of(std::span<const double> line) {
+  Fall best;
   double least = std::numeric_limits<double>::infinity();
   for (std::size_t begin = 0; begin + 1 < line.size(); ++begin) {
     double n = 0, sx = 0, sy = 0, sxx = 0, sxy = 0, syy = 0;
@@ -64,7 +66,7 @@ std::size_t begin_of_fall(std::span<const double> line) {
     const double rest = syy - sy * sy / n - along * along / spread;
     if (rest >= least * (1 - 1e-9)) continue;
     least = rest;
-    best = begin;
+    best = {begin, along / spread * static_cast<double>(line.size() - 1 - begin)};
   }
   return best;
 }
@@ -92,12 +94,14 @@ std::vector<Drifter> drifters_of(std::vector<std::vector<double>> lines, double 
   const TailPool nothing;
   double least_of_peers = 0;
   for (std::size_t k = 0; k < changes.size(); ++k) {
-    const bool lost = changes[k] < -log_deficit(constants::delta_drift) &&
+    const bool lost = changes[k] < -shown_by_quarters * log_deficit(constants::delta_drift) &&
                       surely_abnormal(abnormal_ones, k, alpha, nothing);
-    if (lost)
-      named.push_back({who[k], begin_of_fall(lines[who[k]]), changes[k], 0});
-    else
+    if (lost) {
+      const Fall fall = fall_of(lines[who[k]]);
+      named.push_back({who[k], fall.begin, fall.change, 0});
+    } else {
       least_of_peers = std::min(least_of_peers, changes[k]);
+    }
   }
   for (auto& d : named) d.least_of_peers = least_of_peers;
   return named;

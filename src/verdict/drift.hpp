@@ -15,19 +15,23 @@ namespace assay::verdict {
 /// One line of log rates that is level up to `begin` and falls from there on.
 struct Drifter {
   std::size_t member = 0;
-  std::size_t begin = 0;  ///< position in the line
-  double change = 0;  ///< median of the last quarter less that of the first, logarithmic: below 0 is slower
-  double least_of_peers = 0;  ///< the same of the peer that lost most
+  std::size_t begin = 0;      ///< position in the line
+  double change = 0;          ///< from there to its end, by the slope, logarithmic: below 0 is slower
+  double least_of_peers = 0;  ///< of the peer that lost most: its last quarter less its first
 };
 
 /// `lines`: log rates [member][time] of members that were measured at the same times; NaN where one was not.
-/// The common loss is removed (the median of every time). Named are members that lose `delta_drift` and are
-/// abnormal among the changes of all at `alpha`, heavy tails assumed. Six members and four times at least;
-/// fewer give none.
+/// The common loss is removed (the median of every time). Named are members that lose `delta_drift` and whose
+/// change from the first to the last quarter is abnormal among those of all at `alpha`, heavy tails assumed.
+/// Six members and four times at least; fewer give none.
 std::vector<Drifter> drifters_of(std::vector<std::vector<double>> lines, double alpha);
 
-/// Position from which on a line falls: least squares of a level and a slope from there.
-std::size_t begin_of_fall(std::span<const double> line);
+struct Fall {
+  std::size_t begin = 0;  ///< position from which on the line falls
+  double change = 0;      ///< from there to its end
+};
+/// Least squares of a level and a slope from `begin` on.
+Fall fall_of(std::span<const double> line);
 
 /// Losses of parts from segment to segment: WARN `drift` findings, one per part, the metric that lost most.
 /// In the order of `started`.

@@ -82,6 +82,27 @@ Count unchanged_trial(std::uint64_t earlier, std::uint64_t seed) {
   return {with_history(history_spec(seed), earlier).state == "FAIL" ? std::size_t{1} : 0, 1};
 }
 
+/// A device that loses `percent` steadily in the course of a case; 0: nobody does, and naming anyone is
+/// false.
+Count drift_trial(std::int64_t nodes, double percent, std::uint64_t seed) {
+  simulate::Spec spec;
+  spec.nodes = nodes;
+  spec.metrics = simulate::pick_metrics({"memory/triad-together"});
+  spec.within_cv = 0.01;
+  spec.samples = 1000;
+  spec.seed = seed;
+  const auto victim = static_cast<std::int64_t>(
+      RandomStream(seed, "operating/drift").below(0, static_cast<std::uint64_t>(nodes)));
+  if (percent > 0)
+    spec.faults = {simulate::parse_fault(fmt::format("drift:node={},percent={}", victim, percent))};
+  const std::string name = simulate::Machine(spec).node_name(victim) + "/gpu0";
+  const auto verdict = *simulate::run(spec).verdict;
+  bool found = false, others = false;
+  for (const auto& f : verdict.findings)
+    if (f.kind == "drift") (percent > 0 && f.name == name ? found : others) = true;
+  return {(percent > 0 ? found && !others : others) ? std::size_t{1} : 0, 1};
+}
+
 /// A device loses some percent in all metrics for good after six nights: how often it is named in eight
 /// nights from then on, or failed from the second on.
 Count lasting_trial(std::int64_t nodes, int metrics, double percent, bool fail, std::uint64_t seed) {
@@ -147,6 +168,12 @@ std::vector<Cell> history_cells() {
     cells.push_back({"slower than itself by 2 %, named",
                      fmt::format("N={}, {} earlier runs", history_nodes, earlier), Aim::at_least, 0.95, 1,
                      200, [=](std::uint64_t seed) { return change_trial(earlier, seed); }});
+  for (const std::int64_t nodes : {8, 64}) {
+    cells.push_back({"steady loss of 3 % in a case, named alone", fmt::format("N={}", nodes), Aim::at_least,
+                     0.95, 1, 100, [=](std::uint64_t seed) { return drift_trial(nodes, 3, seed); }});
+    cells.push_back({"drift named, healthy", fmt::format("N={}", nodes), Aim::at_most, 0.01, 1, 200,
+                     [=](std::uint64_t seed) { return drift_trial(nodes, 0, seed); }});
+  }
   cells.push_back({"false FAIL, healthy with history", fmt::format("N={}, 3 earlier runs", history_nodes),
                    Aim::at_most, 0.01, 1, 100, [](std::uint64_t seed) { return unchanged_trial(3, seed); }});
   return cells;
