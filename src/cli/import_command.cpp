@@ -50,10 +50,13 @@ CommandSpec import_command_spec() {
           {"assay import csv sgemm.csv -o sgemm.h5", "assay import nccl-tests run*.json -o nccl.h5",
            "assay import osu osu_bw@node01,node02.txt -o osu.h5"},
           "CSV has one row per sample and a header: node,device,metric,unit,better,\n"
-          "sample,value[,time][,clock_hz][,block]; pairs have src,dst (NODE or NODE/DEVICE)\n"
-          "instead of node,device. A column NAME[UNIT] belongs to the sample, any other one\n"
-          "is an attribute of the part, such as model or rack. Output of OSU has no\n"
-          "nodes: add a line '# nodes: A B', or name the file NAME@A,B.txt.\n"
+          "sample,value[,time][,clock_hz][,block][,retest]; pairs have src,dst (NODE or\n"
+          "NODE/DEVICE) instead of node,device. time is in seconds or ISO 8601. retest (or\n"
+          "a metric named sgemm.c1) numbers measurements of suspects, 0 the first of all.\n"
+          "A column NAME[UNIT] belongs to the sample, any other one is an attribute of the\n"
+          "part, such as model or rack. Rows with sample or time that are there twice count\n"
+          "once. Output of OSU has no nodes: add a line '# nodes: A B', or name the file\n"
+          "NAME@A,B.txt.\n"
           "Exit codes: 0, or 4 when the input cannot be read."};
 }
 
@@ -78,6 +81,8 @@ ExitCode import_command(const Parsed& parsed, const std::string& command_line) {
   print(fmt::format("{}: {}; {} case{}, {} part{}: {}\n", file, results.events.front().text,
                     results.cases.size(), results.cases.size() == 1 ? "" : "s", results.entities.size() - 1,
                     results.entities.size() == 2 ? "" : "s", results.verdict->state));
+  for (std::size_t e = 1; e < results.events.size(); ++e)
+    if (results.events[e].kind == "imported") print(file + ": " + results.events[e].text + "\n");
   return ExitCode::pass;
 }
 

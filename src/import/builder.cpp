@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <numeric>
 #include <set>
 
 #include "assay/version.hpp"
@@ -203,6 +204,15 @@ std::vector<results::CaseData> Builder::data_of(const Case& c) {
   return parts;
 }
 
+std::vector<std::size_t> Builder::order_of(const Row& row) {
+  std::vector<std::size_t> order(row.cells.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return std::pair(row.cells[a].t, row.cells[a].sample) < std::pair(row.cells[b].t, row.cells[b].sample);
+  });
+  return order;
+}
+
 results::CaseData Builder::part_of(const Case& c, const std::vector<const Row*>& rows, std::size_t begin,
                                    std::size_t width, std::size_t number) {
   results::CaseData data;
@@ -221,9 +231,11 @@ results::CaseData Builder::part_of(const Case& c, const std::vector<const Row*>&
   }
   const Row* longest = *std::max_element(
       rows.begin(), rows.end(), [](const Row* a, const Row* b) { return a->cells.size() < b->cells.size(); });
+  const auto order_of_longest = order_of(*longest);
   for (std::size_t s = 0; s < width; ++s) {
     data.sample.push_back(static_cast<std::int32_t>(s));
-    data.block.push_back(longest->cells[std::min(begin + s, longest->cells.size() - 1)].block);
+    data.block.push_back(
+        longest->cells[order_of_longest[std::min(begin + s, order_of_longest.size() - 1)]].block);
   }
   for (const Value& v : c.metrics)
     data.metrics.push_back({v.name, v.unit, v.better, v.role == results::Role::metric, v.role, true,
@@ -236,12 +248,7 @@ results::CaseData Builder::part_of(const Case& c, const std::vector<const Row*>&
       data.source.push_back(row.source);
       data.destination.push_back(row.destination);
     }
-    // In the order of their times and of the sample numbers, whatever the order of the lines was.
-    std::vector<std::size_t> order(row.cells.size());
-    for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-      return std::pair(row.cells[a].t, row.cells[a].sample) < std::pair(row.cells[b].t, row.cells[b].sample);
-    });
+    const auto order = order_of(row);
     const std::size_t end = std::min(order.size(), begin + width);
     data.count.push_back(static_cast<std::int32_t>(end - begin));
     for (std::size_t s = begin; s < end; ++s) {

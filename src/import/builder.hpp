@@ -88,6 +88,8 @@ class Builder {
   Case& case_for(const Sample& sample, const std::string& kind);
   /// The case, in parts (NAME, NAME.p2, ...) where some entities have many more samples than others.
   static std::vector<results::CaseData> data_of(const Case& c);
+  /// Its cells by time and sample number, whatever the order of the lines was.
+  static std::vector<std::size_t> order_of(const Row& row);
   static results::CaseData part_of(const Case& c, const std::vector<const Row*>& rows, std::size_t begin,
                                    std::size_t width, std::size_t number);
   void set_times(results::Results& r);

@@ -121,7 +121,7 @@ class CsvImport {
     }
     values(fields, place, sample);
     if (header_.has("sample")) sample.index = whole(fields, "sample", place);
-    if (header_.has("block")) sample.block = static_cast<std::int32_t>(whole(fields, "block", place) % 1000);
+    if (header_.has("block")) set_block(whole(fields, "block", place), place, sample);
     if (header_.has("time")) set_time(fields, place, sample);
     builder_.add(sample);
     for (const auto& [column, name] : header_.attributes)
@@ -129,7 +129,12 @@ class CsvImport {
   }
 
  private:
-  static constexpr std::int64_t most_retests = 99;
+  static constexpr std::int64_t most_retests = 99, most_block = 999'999;
+
+  static void set_block(std::int64_t block, const TextPosition& place, Sample& sample) {
+    if (block > most_block) fail(place, fmt::format("block {} is more than {}", block, most_block));
+    sample.block = static_cast<std::int32_t>(block);
+  }
 
   /// All that the row says, with the name of every column: files may order them differently.
   std::uint64_t row_hash(const std::vector<std::string>& fields) const {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <string>
@@ -13,9 +14,9 @@
 
 namespace assay::results {
 
-/// Writes the fixed datasets of the cases of one file. One that equals the last of its name, on the same
-/// scales, is not written again: the case gets a hard link to it. Datasets are most of the work and of the
-/// size of a file of many small cases.
+/// Writes the fixed datasets of the cases of one file. One that equals one of the latest of its name, on the
+/// same scales, is not written again: the case gets a hard link to it. Datasets are most of the work and of
+/// the size of a file of many small cases.
 class SharedCoordinates {
  public:
   using ScalePtr = std::shared_ptr<h5::Scale>;
@@ -29,14 +30,20 @@ class SharedCoordinates {
   void finish();
 
  private:
-  struct Last {
+  struct Written {
     std::string bytes;
     std::vector<std::size_t> shape;
     std::vector<ScalePtr> scales;  ///< those it lies on, or the one it is
     h5::Id set;                    ///< of what is no scale
+    bool equals(const Written& other) const {
+      return !bytes.empty() && bytes == other.bytes && shape == other.shape;
+    }
   };
+  using Recent = std::deque<Written>;  ///< latest first
 
-  std::map<std::string, Last> last_;
+  static void push(Recent& recent, Written&& written);
+
+  std::map<std::string, Recent> recent_;
 };
 
 }  // namespace assay::results

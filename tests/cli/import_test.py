@@ -25,6 +25,15 @@ class Import(harness.CliTest):
         self.assertNotIn("n05/gpu1:", verdict.stdout)
         self.assertEqual(self.left_behind(), ["fleet.csv", "fleet.h5"])
 
+    def test_rows_that_are_there_twice_are_said(self):
+        self.fleet()
+        text = (self.dir / "fleet.csv").read_text()
+        self.write("fleet.csv", text + "".join(text.splitlines(keepends=True)[1:4]))
+        result = self.assay("import", "csv", "fleet.csv", "-o", "fleet.h5")
+        self.assert_code(result, 0)
+        self.assertRegex(result.stdout, r"fleet\.h5: 288 samples ")
+        self.assertIn("fleet.h5: 3 rows word for word the same as before: counted once", result.stdout)
+
     def test_several_files_are_one_measurement(self):
         self.write("bw@n1,n2.txt", OSU)
         self.write("bw@n2,n3.txt", OSU)
@@ -39,6 +48,8 @@ class Import(harness.CliTest):
         self.assert_error(["import", "nccl-tests", "bad.csv", "-o", "x.h5"], "bad.csv: nccl-tests")
         self.assert_error(["import", "osu", "bad.csv", "-o", "x.h5"], "bad.csv: OSU")
         self.assert_error(["import", "csv", "none.csv", "-o", "x.h5"], "none.csv:")
+        self.write("block.csv", "node,metric,unit,better,value,block\nn1,x,GB/s,higher,1,1000001\n")
+        self.assert_error(["import", "csv", "block.csv", "-o", "x.h5"], "block.csv:2: block 1000001")
         self.write("noise.csv", bytes(range(256)) * 20)
         for kind in ["csv", "nccl-tests", "osu"]:
             self.assert_error(["import", kind, "noise.csv", "-o", "x.h5"], "noise.csv")

@@ -113,6 +113,33 @@ TEST_F(ImportCsv, CovariatesAndAttributes) {
   EXPECT_THAT(r.inventory.at("device").text.at("model"), ElementsAre("V100, SXM2"));
 }
 
+TEST_F(ImportCsv, BlocksBelongToTheirTimesWhateverTheOrderOfLines) {
+  const auto r = import(
+      "node,metric,unit,better,value,time,block\n"
+      "n1,bw,GB/s,higher,3,20,2\n"
+      "n1,bw,GB/s,higher,2,10,1\n"
+      "n1,bw,GB/s,higher,1,0,0\n");
+  const auto& c = case_of(r, "imported/bw");
+  EXPECT_THAT(c.find("value")->values, ElementsAre(1e9, 2e9, 3e9));
+  EXPECT_THAT(c.block, ElementsAre(0, 1, 2));
+}
+
+/// 12 nodes with 10 samples in each of 3 blocks, 40 s apart; one is slow by a fifth, in `slow_blocks` of them.
+std::string blocks(int slow_blocks) {
+  std::string text = "node,metric,unit,better,sample,value,time,block\n";
+  for (int n = 0; n < 12; ++n)
+    for (int s = 0; s < 30; ++s)
+      text += fmt::format("n{:02},bw,GB/s,higher,{},{},{},{}\n", n, s,
+                          (n == 5 && s / 10 < slow_blocks ? 0.8 : 1.0) * (100 + 0.1 * ((3 * n + 7 * s) % 11)),
+                          s / 10 * 40 + s % 10, s / 10);
+  return text;
+}
+
+TEST_F(ImportCsv, WithoutARetestAPartFailsThatWasSlowInThreeBlocksOverAMinute) {
+  EXPECT_EQ(verdict::judge(import(blocks(3)), {}).state, "FAIL");
+  EXPECT_EQ(verdict::judge(import(blocks(2)), {}).state, "WARN");
+}
+
 TEST_F(ImportCsv, PairsAreLinksBetweenDevices) {
   const auto r = import(
       "src,dst,metric,unit,better,value\n"
