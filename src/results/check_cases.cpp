@@ -77,10 +77,15 @@ class CaseChecker : public Checker {
       return;
     }
     const h5::Id set = h5::open_dataset(group_, field.name);
-    if (!type_is(set, name, field.type)) return;
-    shape(set, name, field.dims);
-    if (!field.unit.empty()) unit(set, name, field.unit);
-    if (field.refers) references(set, name, 0);
+    std::string what = field.name;
+    for (const std::string& dim : field.dims)
+      what += "," + (lengths_.contains(dim) ? std::to_string(lengths_.at(dim)) : "?");
+    once(set, what, [&] {
+      if (!type_is(set, name, field.type)) return;
+      shape(set, name, field.dims);
+      if (!field.unit.empty()) unit(set, name, field.unit);
+      if (field.refers) references(set, name, 0);
+    });
   }
 
   /// Returns whether it is a metric.

@@ -17,11 +17,20 @@ bool allowed(const Field& field, const Json& value) {
   return std::find(field.values->begin(), field.values->end(), value) != field.values->end();
 }
 
+struct NamedScale {
+  std::map<haddr_t, std::string>& known;
+  std::string name;
+};
+
+/// HDF5 reads all attributes of a scale for its name, the list of its uses among them: each once.
 herr_t scale_name(hid_t /*set*/, unsigned /*dim*/, hid_t scale, void* out) noexcept {
-  char name[256] = "";
-  if (H5DSget_scale_name(scale, name, sizeof name) < 0) return -1;
+  auto& found = *static_cast<NamedScale*>(out);
   try {
-    *static_cast<std::string*>(out) = name;
+    const auto [it, first] = found.known.try_emplace(h5::address(scale));
+    char name[256] = "";
+    if (first && H5DSget_scale_name(scale, name, sizeof name) < 0) return -1;
+    if (first) it->second = name;
+    found.name = it->second;
   } catch (...) {
     return -1;
   }
@@ -45,6 +54,14 @@ void Checker::guard(const std::string& path, const std::function<void()>& act) {
   } catch (const Error& error) {
     problem(path + ": " + error.what());
   }
+}
+
+void Checker::once(hid_t object, const std::string& what, const std::function<void()>& check) {
+  std::pair key{h5::address(object), what};
+  if (passed_.contains(key)) return;
+  const std::size_t before = problems_.size();
+  check();
+  if (problems_.size() == before) passed_.insert(std::move(key));
 }
 
 void Checker::attributes(hid_t object, const std::string& path, const std::vector<Field>& fields) {
@@ -143,16 +160,18 @@ void Checker::unit(hid_t set, const std::string& name, const std::string& expect
 
 void Checker::scale(hid_t group, const std::string& path, const std::string& name) {
   if (!h5::is_dataset(group, name)) return problem("missing dataset " + path + "/" + name);
-  if (H5DSis_scale(h5::open_dataset(group, name)) <= 0)
-    problem("not a dimension scale: " + path + "/" + name);
+  const h5::Id set = h5::open_dataset(group, name);
+  once(set, "scale", [&] {
+    if (H5DSis_scale(set) <= 0) problem("not a dimension scale: " + path + "/" + name);
+  });
 }
 
 void Checker::attached(hid_t set, const std::string& name, const std::vector<std::string>& dims) {
   for (unsigned d = 0; d < dims.size(); ++d) {
-    std::string found;
+    NamedScale found{scale_names_, ""};
     const int n = H5DSget_num_scales(set, d);
     if (n > 0) H5DSiterate_scales(set, d, nullptr, scale_name, &found);
-    if (n != 1 || found != dims[d]) {
+    if (n != 1 || found.name != dims[d]) {
       problem("missing scale " + dims[d] + " on dimension " + std::to_string(d) + " of " + name);
     }
   }

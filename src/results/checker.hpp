@@ -3,7 +3,10 @@
 #pragma once
 
 #include <functional>
+#include <map>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "results/file_io.hpp"
@@ -27,6 +30,10 @@ class Checker {
   void problem(const std::string& text);
   /// An exception inside `act` is one problem of `path`.
   void guard(const std::string& path, const std::function<void()>& act);
+
+  /// Calls `check`, unless the same object has passed it as `what` before: cases share datasets, and a scale
+  /// of 20,000 uses is long.
+  void once(hid_t object, const std::string& what, const std::function<void()>& check);
 
   void attributes(hid_t object, const std::string& path, const std::vector<Field>& fields);
   void attribute(hid_t object, const std::string& path, const Field& field);
@@ -52,6 +59,8 @@ class Checker {
 
  private:
   std::vector<std::string>& problems_;
+  std::set<std::pair<haddr_t, std::string>> passed_;
+  std::map<haddr_t, std::string> scale_names_;
 };
 
 /// Adds the problems of everything below /cases.

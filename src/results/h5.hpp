@@ -142,6 +142,8 @@ struct Limits {
   std::uint64_t file_bytes = 0;
 };
 
+/// Where an object lies in its file: hard links to one have one address.
+haddr_t address(hid_t object);
 bool has_link(hid_t parent, const std::string& name);
 bool has_attribute(hid_t object, const std::string& name);
 bool is_dataset(hid_t parent, const std::string& name);

@@ -78,6 +78,16 @@ bool has_kind(hid_t parent, const std::string& name, H5O_type_t kind) {
          info.type == kind;
 }
 
+}  // namespace
+
+haddr_t address(hid_t object) {
+  H5O_info_t info{};
+  check(H5Oget_info2(object, &info, H5O_INFO_BASIC), "address");
+  return info.addr;
+}
+
+namespace {
+
 Id open_attribute(hid_t object, const std::string& name) {
   return Id(check(H5Aopen(object, name.c_str(), H5P_DEFAULT), "missing attribute " + name));
 }

@@ -2,7 +2,6 @@
 """assay import: a valid file from measurements of other tools, or one line with file and line, exit 4, and nothing written."""
 
 import harness
-import outcome
 
 HEADER = "node,device,metric,unit,better,sample,value\n"
 OSU = "# OSU MPI Bandwidth Test v5.6.2\n# Size      Bandwidth (MB/s)\n4194304 11000.2\n"
@@ -56,8 +55,6 @@ class Import(harness.CliTest):
 
     def test_twenty_thousand_metrics(self):
         """Each is a case of the file: an honest table of half a MB may not be taken for one that does not end."""
-        if not outcome.NIGHTLY:
-            self.skipTest("nightly: 20 s of processor time")
         self.write("wide.csv", "node,metric,unit,better,value\n" + "".join(f"n{i % 4},m{i},GB/s,higher,{100 + i % 7}\n" for i in range(20000)))
         result = self.assay("import", "csv", "wide.csv", "-o", "wide.h5")
         self.assert_code(result, 0)
