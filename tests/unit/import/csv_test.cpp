@@ -124,7 +124,8 @@ TEST_F(ImportCsv, BlocksBelongToTheirTimesWhateverTheOrderOfLines) {
   EXPECT_THAT(c.block, ElementsAre(0, 1, 2));
 }
 
-/// 12 nodes with 10 samples in each of 3 blocks, 40 s apart; one is slow by a fifth, in `slow_blocks` of them.
+/// 12 nodes with 10 samples in each of 3 blocks, 40 s apart; one is slow by a fifth, in `slow_blocks` of
+/// them.
 std::string blocks(int slow_blocks) {
   std::string text = "node,metric,unit,better,sample,value,time,block\n";
   for (int n = 0; n < 12; ++n)

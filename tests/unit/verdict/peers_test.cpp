@@ -385,19 +385,6 @@ TEST(VerdictPeers, BorrowedSpreadHoldsTheErrorRate) {
   EXPECT_GT(lent, runs * 95 / 100);
 }
 
-TEST(VerdictPeers, APartAloneOfItsModelHasNoPeers) {
-  auto r = Fleet::of(16, 0.002).run();
-  std::vector<std::string> models(16, "one");
-  models[5] = "another";
-  auto& table = r.inventory["node"];
-  table.entity.clear();
-  for (std::size_t e = 0; e < r.entities.size(); ++e)
-    if (r.entities[e].kind == "node") table.entity.push_back(static_cast<std::int32_t>(e));
-  ASSERT_EQ(table.entity.size(), models.size());
-  table.text["cpu_model"] = models;
-  EXPECT_THAT(judge(r).basis, HasSubstr("peers only 15, none 1"));
-}
-
 TEST(VerdictPeers, RetestsAreNoPopulation) {
   auto fleet = Fleet::of(64, 0.002);
   fleet.rate[17] *= 0.95;

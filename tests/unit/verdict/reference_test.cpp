@@ -279,6 +279,9 @@ TEST(VerdictPeers, OtherModelsAreNoPeers) {
   t.entity = rows_of_kind(r, "node");
   t.text["cpu_model"] = {"a", "a", "a", "a", "b", "b", "b", "b"};
   EXPECT_EQ(find_kind(judge(r), "slow"), nullptr);
+  EXPECT_THAT(judge(r).basis, HasSubstr("peers only 8, none 0"));
+  t.text["cpu_model"] = {"a", "a", "a", "a", "a", "a", "a", "b"};
+  EXPECT_THAT(judge(r).basis, HasSubstr("peers only 7, none 1")) << "one of its model has no peers";
 }
 
 TEST(VerdictPeers, LinksInsideNodesAndAcrossAreNoPeers) {
