@@ -50,7 +50,7 @@ class CheckpointCase : GroupCase {
       read_engine_ = open_engine(context_, sequential_depth, sharers());
       folder_.emplace(site_.paths[path_], site_.run);
       layout = state_layout();
-      direct_ = options.text("storage.cache") == "around";
+      direct_ = options.text("storage.page-cache") == "around";
       if (direct_) direct_ = static_cast<bool>(folder_->create(name_, true, true));
       log_.known().words = layout.end() / sizeof(std::uint64_t);
     });

@@ -21,6 +21,7 @@ void Evidence::add(const Evidence& other) {
   verified += other.verified;
   moved += other.moved;
   resident = std::max(resident, other.resident);
+  server_cached = std::max(server_cached, other.server_cached);
   if (std::isnan(module_moved))
     module_moved = other.module_moved;
   else if (!std::isnan(other.module_moved))
@@ -30,9 +31,9 @@ void Evidence::add(const Evidence& other) {
 }
 
 Json Evidence::to_json() const {
-  return {{"asked", asked},       {"verified", verified},         {"moved", moved},
-          {"resident", resident}, {"module_moved", module_moved}, {"gpu_path", static_cast<int>(gpu_path)},
-          {"damage", damage}};
+  return {{"asked", asked},       {"verified", verified},          {"moved", moved},
+          {"resident", resident}, {"module_moved", module_moved},  {"gpu_path", static_cast<int>(gpu_path)},
+          {"damage", damage},     {"server_cached", server_cached}};
 }
 
 Evidence Evidence::from(const Json& json) {
@@ -41,6 +42,7 @@ Evidence Evidence::from(const Json& json) {
   out.verified = json.at("verified").get<double>();
   out.moved = json.at("moved").is_number() ? json.at("moved").get<double>() : results::not_taken;
   out.resident = json.at("resident").get<double>();
+  out.server_cached = json.at("server_cached").get<double>();
   const Json& module = json.at("module_moved");
   out.module_moved = module.is_number() ? module.get<double>() : results::not_taken;
   out.gpu_path = static_cast<GpuPath>(json.at("gpu_path").get<int>());
@@ -60,11 +62,16 @@ void Evidence::store(CaseRecord::Row& row) const {
 }
 
 void Evidence::tell_cached(const std::string& where, const Case& c, Context& context, int entity) const {
-  context.record.event("storage-cached",
-                       fmt::format("{}: {:.0f} % of the bytes of {} reached the storage, up to {:.0f} % of a "
-                                   "part were in the page cache before: "
-                                   "its rate is one of caches",
-                                   where, 100 * moved_share(), c.path(), 100 * resident),
+  const std::string why =
+      server_cached > 0
+          ? fmt::format(
+                "the files of {} are smaller than twice the memory that --storage.cache says servers have",
+                c.path())
+          : fmt::format(
+                "{:.0f} % of the bytes of {} reached the storage, up to {:.0f} % of a part were in the "
+                "page cache before",
+                100 * moved_share(), c.path(), 100 * resident);
+  context.record.event("storage-cached", fmt::format("{}: {}: its rate is one of caches", where, why),
                        entity);
 }
 

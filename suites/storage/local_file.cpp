@@ -33,9 +33,10 @@ std::uint64_t allowed_bytes(const Context& context, const std::string& where, co
   return bytes;
 }
 
-Layout agreed_layout(const Context& context, const std::string& where, const Space& space, int sharers) {
+Layout agreed_layout(const Context& context, const std::string& where, const Space& space, int sharers,
+                     std::uint64_t least_bytes) {
   const Layout layout = sequential_layout(context.config.level, allowed_bytes(context, where, space, sharers),
-                                          context.topology.max_local_size());
+                                          context.topology.max_local_size(), least_bytes);
   if (layout.chunks == 0) too_little(where, space);
   return layout;
 }
@@ -74,7 +75,7 @@ void LocalFile::open(const Case& c, Context& context, const Site& site, DamageLo
   if (on_gpus(c)) layout.chunk_blocks = std::min(layout.chunk_blocks, c.bytes / layout.block_bytes);
   const std::string name = fmt::format("{:06}", context.world.rank());
   Descriptor fd;
-  if (options.text("storage.cache") == "around") fd = folder->create(name, true, true);
+  if (options.text("storage.page-cache") == "around") fd = folder->create(name, true, true);
   direct = static_cast<bool>(fd);
   if (!fd) fd = folder->create(name, false, true);
   if (on_gpus(c))

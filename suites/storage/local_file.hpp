@@ -30,8 +30,9 @@ std::uint64_t allowed_bytes(const Context& context, const std::string& where, co
                             int sharers);
 
 /// The layout of this level in the space that is there for each of `sharers` ranks. Throws Error(resource)
-/// where it is too little.
-Layout agreed_layout(const Context& context, const std::string& where, const Space& space, int sharers);
+/// where it is too little. `least_bytes` of a file, where the level has less.
+Layout agreed_layout(const Context& context, const std::string& where, const Space& space, int sharers,
+                     std::uint64_t least_bytes = 0);
 
 /// The engine that the options ask for, within this rank's share of --storage.limit; what it is becomes
 /// parameters of the case.

@@ -73,7 +73,7 @@ class ServerCase {
   void place() {
     const OptionValues& options = context_.config.options;
     const std::string name = fmt::format("{:06}", context_.world.rank());
-    const bool direct = options.text("storage.cache") == "around";
+    const bool direct = options.text("storage.page-cache") == "around";
     const std::size_t most = case_.parameters.at("most_servers").get<std::size_t>();
     const auto on_own = [&](std::size_t path, const std::string& server) {
       files_.place("", site_.paths[path], site_.run, name, direct, most, server);

@@ -27,7 +27,11 @@ class SharedCase : GroupCase {
     begin_case(case_, context_, entity_);
     const double begin = now_s();
     make_files();
-    lay_out_together(transfer_, 0.3 * case_.seconds, together_, context_.world);
+    const double seconds = 0.3 * case_.seconds;
+    std::optional<double> whole_s;
+    if (least_bytes() > 0) whole_s = std::max(seconds, context_.end_s - now_s());
+    lay_out_together(transfer_, seconds, together_, context_.world, whole_s);
+    compare_with_caches();
     if (!write_) exchange();
     together_.guarded([&] { folder_->vanish(); });
     if (!together_.any(false))
@@ -40,6 +44,23 @@ class SharedCase : GroupCase {
   }
 
  private:
+  std::uint64_t parameter(const char* name) const {
+    return case_.parameters.contains(name) ? case_.parameters.at(name).get<std::uint64_t>() : 0;
+  }
+  /// Of a rank's file, which is laid out in full then; records of "hard" are a little less than its chunks.
+  std::uint64_t least_bytes() const {
+    const auto ranks = static_cast<std::uint64_t>(context_.world.size());
+    return parameter("lay_out_bytes") / 100 * 102 / ranks;
+  }
+
+  void compare_with_caches() {
+    const std::uint64_t least = parameter("server_cache_twice");
+    if (least == 0) return;
+    const double all =
+        context_.world.sum(transfer_ ? static_cast<double>(transfer_->layout().file_bytes()) : 0);
+    evidence_.server_cached = all < static_cast<double>(least) ? 1 : 0;
+  }
+
   bool makes() const { return !hard_ || context_.world.rank() == 0; }
   std::uint64_t number(int rank) const { return site_.file(hard_ ? 0 : rank, path_); }
 
@@ -48,12 +69,13 @@ class SharedCase : GroupCase {
     const OptionValues& options = context_.config.options;
     Layout layout;
     const std::string name = fmt::format("{:06}", context_.world.rank());
-    const bool direct = !hard_ && options.text("storage.cache") == "around";
+    const bool direct = !hard_ && options.text("storage.page-cache") == "around";
     Descriptor fd;
     together_.guarded([&] {
       engine_ = open_engine(context_, sequential_depth, context_.world.size());
       folder_.emplace(site_.paths[path_], site_.run);
-      layout = agreed_layout(context_, site_.paths[path_], folder_->space(), context_.world.size());
+      layout =
+          agreed_layout(context_, site_.paths[path_], folder_->space(), context_.world.size(), least_bytes());
       if (hard_) layout = hard_layout(layout, context_.world.rank(), context_.world.size());
       if (makes()) {
         if (direct) fd = folder_->create(name, true, false);

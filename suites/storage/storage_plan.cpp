@@ -11,6 +11,8 @@ namespace assay::storage {
 namespace {
 
 constexpr std::uint64_t mib = std::uint64_t{1} << 20;
+/// Bytes a second that a node writes to a shared file system, for estimates of time.
+constexpr double usual_node_rate = 1e9;
 constexpr std::uint64_t record_bytes = 47008;  ///< of IO500's "hard" cases
 
 struct LevelPlan {
@@ -170,9 +172,20 @@ class Planner {
     c.operation = "shared-" + kind + (write ? "-write" : "-read");
     c.required = true;
     c.parameters["block_bytes"] = kind == "easy" ? mib : record_bytes;
+    add_server_cache(c);
     add(c, c.operation,
         (write ? "write, " : "read of another node's, ") +
             std::string(kind == "easy" ? "a file per rank" : "one file, 47008-byte records"));
+  }
+
+  /// What servers cache is not seen by a client: files of twice the size are not kept by them.
+  void add_server_cache(Case& c) const {
+    if (!input_.config.options.has("storage.cache")) return;
+    const std::uint64_t bytes = 2 * input_.config.options.bytes("storage.cache");
+    c.parameters["server_cache_twice"] = bytes;
+    if (input_.config.level < Level::extended) return;
+    c.parameters["lay_out_bytes"] = bytes;
+    c.overhead_seconds += static_cast<double>(bytes) / (usual_node_rate * static_cast<double>(c.entities));
   }
 
   void add_metadata(const std::string& directory, const std::string& words) {
@@ -271,12 +284,13 @@ Layout hard_layout(const Layout& easy, int rank, int ranks) {
   return layout;
 }
 
-Layout sequential_layout(Level level, std::uint64_t space, int ranks) {
+Layout sequential_layout(Level level, std::uint64_t space, int ranks, std::uint64_t least_bytes) {
   // At the end of a sample fewer and fewer requests are in flight: it is many times the depth of all ranks.
   const LevelPlan plan = level_plan(level);
   Layout layout{
       mib, std::clamp<std::uint64_t>(plan.sample_blocks / static_cast<std::uint64_t>(ranks), 16, 128), 0};
-  const std::uint64_t bytes = std::min(space, plan.file_bytes);
+  const std::uint64_t chunk = layout.chunk_bytes(), least = (least_bytes + chunk - 1) / chunk * chunk;
+  const std::uint64_t bytes = std::min(space, std::max(plan.file_bytes, least));
   layout.chunk_blocks = std::min(layout.chunk_blocks, bytes / mib);
   if (layout.chunk_blocks > 0) layout.chunks = bytes / layout.chunk_bytes();
   return layout;

@@ -26,8 +26,8 @@ std::vector<Case> plan_cases(const PlanInput& input);
 bool on_gpus(const Case& c);
 
 /// Blocks of 1 MiB, chunks and files of this level, where each of `ranks` of a node may use `space` bytes;
-/// `chunks` is 0 where these are too few.
-Layout sequential_layout(Level level, std::uint64_t space, int ranks);
+/// `chunks` is 0 where these are too few. Files have `least_bytes` where the level has less.
+Layout sequential_layout(Level level, std::uint64_t space, int ranks, std::uint64_t least_bytes = 0);
 
 /// The records of IO500's "hard" cases, in a file that `ranks` write in turn: as many bytes as `easy` has, in
 /// records of 47,008 bytes.

@@ -40,7 +40,7 @@ std::vector<OptionSpec> StorageSuite::options() const {
   OptionSpec engine = option("storage.engine", OptionKind::choice, "auto",
                              "I/O engine; auto: io_uring if the kernel allows it", "");
   engine.allowed = {"auto", "io_uring", "threads"};
-  OptionSpec cache = option("storage.cache", OptionKind::choice, "around",
+  OptionSpec cache = option("storage.page-cache", OptionKind::choice, "around",
                             "around: bypass the page cache (O_DIRECT); through: use it", "");
   cache.allowed = {"around", "through"};
   OptionSpec servers =
@@ -59,6 +59,11 @@ std::vector<OptionSpec> StorageSuite::options() const {
       option(
           "storage.limit", OptionKind::bytes, "",
           "limit of bytes a second of a node, of all nodes for shared directories; rates are then not judged",
+          "BYTES"),
+      option(
+          "storage.cache", OptionKind::bytes, "",
+          "memory that servers of shared directories cache with: rates of less than twice as much data are "
+          "those of caches; extended writes so much",
           "BYTES"),
       engine,
       cache,

@@ -94,9 +94,18 @@ void fit_together(std::optional<Transfer>& transfer, double seconds, Together& t
 }
 
 void lay_out_together(std::optional<Transfer>& transfer, double seconds, Together& together,
-                      Communicator& group) {
+                      Communicator& group, std::optional<double> whole_s) {
+  const std::uint64_t planned = transfer ? transfer->layout().file_bytes() : 0;
   fit_together(transfer, seconds / 2, together, group);  // several chunks, and as many samples
-  together.guarded([&] { transfer->lay_out(seconds); });
+  together.guarded([&] {
+    if (whole_s) transfer->resize(planned);
+    transfer->lay_out(whole_s.value_or(seconds));
+  });
+}
+
+void Transfer::resize(std::uint64_t file_bytes) {
+  layout_.chunks = (file_bytes + layout_.chunk_bytes() - 1) / layout_.chunk_bytes();
+  generation_.assign(layout_.chunks, 0);
 }
 
 void Transfer::lay_out(double seconds) {

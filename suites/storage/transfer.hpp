@@ -66,6 +66,8 @@ class Transfer {
   /// Blocks of a chunk that this storage writes in `seconds`, at most those planned: writes a few.
   std::uint64_t fitted_blocks(double seconds);
   void shorten(std::uint64_t chunk_blocks) noexcept { layout_.chunk_blocks = chunk_blocks; }
+  /// As many chunks as a file of this size has.
+  void resize(std::uint64_t file_bytes);
   /// Before each chunk is read, asks the kernel to let go of its pages: where O_DIRECT cannot be used.
   void drop_cache() noexcept { drops_cache_ = true; }
   /// Asks for that at once; the share of the file that is in the page cache then, 1 where it is unknown.
@@ -127,8 +129,8 @@ class Transfer {
 /// `seconds`.
 void fit_together(std::optional<Transfer>& transfer, double seconds, Together& together, Communicator& group);
 /// The same in half of `seconds`, so that storage of any rate has several, and the files laid out in at most
-/// `seconds`.
+/// `seconds`; with `whole_s` the files keep their planned size, and `whole_s` is their time.
 void lay_out_together(std::optional<Transfer>& transfer, double seconds, Together& together,
-                      Communicator& group);
+                      Communicator& group, std::optional<double> whole_s = {});
 
 }  // namespace assay::storage

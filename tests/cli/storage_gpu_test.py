@@ -66,7 +66,7 @@ class Gpus(StorageTest):
                 self.assertIn(said, self.events("storage-not-direct")[0])
             else:
                 self.assertEqual(self.events("storage-not-direct"), [])
-        self.gpus("--storage.cache", "through", cases="storage/gds-write-0", **uncounted)
+        self.gpus("--storage.page-cache", "through", cases="storage/gds-write-0", **uncounted)
         self.assertIn(self.rates("write")[0], ("bandwidth_unproven", "bandwidth_cached"))
 
     def test_an_error_of_cufile_is_none_of_the_storage(self):

@@ -80,8 +80,21 @@ class Storage(StorageTest):
             self.assert_code(result, USAGE)
             self.assertIn(said, result.stderr)
 
+    def test_what_servers_may_have_cached_is_called_so(self):
+        """Unseen by the client: files smaller than twice the memory that --storage.cache names."""
+        runs = (("80MiB", "smoke", True), ("20MiB", "smoke", False), ("80MiB", "extended", False))
+        for cache, level, cached in runs if outcome.NIGHTLY else runs[:2]:
+            with self.subTest(cache=cache, level=level):
+                result = self.shared("--storage.cache", cache, "--cases", "storage/shared-easy-read-0",
+                                     level=level, space="400MiB")
+                self.assertIn(result.returncode, (PASS, INCONCLUSIVE), result.stdout + result.stderr)
+                parameters, values = self.case("shared-easy-read-0")
+                self.assertEqual(int(parameters["server_cache_twice"]), 2 * int(cache[:2]) << 20)
+                self.assertEqual((values["bandwidth"] != values["bandwidth"]).all(), cached or values["moved_share"][0] < 0.95)
+                self.assertEqual(any("--storage.cache" in text for text in self.events("storage-cached")), cached)
+
     def test_a_page_cache_is_called_one(self):
-        result = self.measure("--storage.cache", "through", "--cases", "storage/local-read-0")
+        result = self.measure("--storage.page-cache", "through", "--cases", "storage/local-read-0")
         self.assertIn(result.returncode, (PASS, INCONCLUSIVE), result.stdout + result.stderr)
         _, values = self.case("local-read-0")
         self.assertLess(values["moved_share"][0], 0.95)

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <limits>
 #include <numeric>
 #include <set>
 
@@ -19,6 +20,7 @@
 #include "suites/storage/evidence.hpp"
 #include "suites/storage/histogram.hpp"
 #include "suites/storage/random_case.hpp"
+#include "suites/storage/storage_plan.hpp"
 #include "suites/storage/transfer.hpp"
 #include "suites/storage/word.hpp"
 
@@ -211,6 +213,17 @@ TEST(ThreadEngine, AThreadThatCannotWorkIsAnErrorOfTheCaller) {
   const auto engine = make_thread_engine(4, work);
   std::vector<Request> requests(64);
   EXPECT_THROW(for (int i = 0; i < 3; ++i) engine->run(true, requests), Error);
+}
+
+TEST(StorageLayout, FilesAreAsLargeAsTheyMustBeWhereThereIsSpace) {
+  constexpr std::uint64_t gib = std::uint64_t{1} << 30, any = std::numeric_limits<std::uint64_t>::max();
+  EXPECT_EQ(sequential_layout(Level::extended, any, 1).file_bytes(), 8 * gib);
+  for (const std::uint64_t least : {20 * gib, 20 * gib + 1}) {
+    const Layout layout = sequential_layout(Level::extended, any, 1, least);
+    EXPECT_GE(layout.file_bytes(), least);
+    EXPECT_LT(layout.file_bytes(), least + layout.chunk_bytes());
+  }
+  EXPECT_EQ(sequential_layout(Level::extended, 10 * gib, 1, 20 * gib).file_bytes(), 10 * gib);
 }
 
 }  // namespace
