@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """assay simulate: a file like that of a run, which says that nothing was measured; errors are one line and exit 4."""
 
+import json
+
 import harness
 
 
@@ -39,6 +41,51 @@ class Simulate(harness.CliTest):
         result = self.simulate("--fault", "bitflip:target=memory,node=3")
         self.assert_code(result, 2)
         self.assertIn("FAIL  sim03/gpu0", result.stdout)
+
+    def nodes(self, *args, history=()):
+        """State of each node of a simulated cluster that is not PASS."""
+        result = self.assay("simulate", "-o", "s.h5", "--force", *history, *args)
+        self.assertIn(result.returncode, (0, 2, 3), result.stderr)
+        self.assay("verdict", "s.h5", *history, "--json", "v.json")
+        states = json.loads((self.dir / "v.json").read_text())["entities"]
+        return {e["name"]: e["state"] for e in states if e["kind"] == "node" and e["state"] != "PASS"}
+
+    def assert_fail(self, names, *args):
+        self.assertEqual(self.nodes(*args), dict.fromkeys(names, "FAIL"))
+
+    def test_only_the_faulty_are_accused(self):
+        memory = ("--metrics", "memory/triad-together,memory/latency-alone", "--between-cv", "0.1%")
+        for args, faulty in ((("--nodes", "64", "--fault", "slow:node=17+18,percent=10", "--seed", "77411"), {"sim17", "sim18"}),
+                             (("--nodes", "64", "--fault", "slow:node=17,percent=6", "--fault", "slow:node=40,percent=30"), {"sim17", "sim40"}),
+                             (("--nodes", "64", "--chassis", "4", "--fault", "slow:node=8+9+10,percent=8"), {"sim08", "sim09", "sim10"}),
+                             (("--nodes", "300", "--fault", "slow:node=" + "+".join(map(str, range(3, 299, 40))) + ",percent=10"),
+                              {f"sim{n:03}" for n in range(3, 299, 40)})):
+            with self.subTest(args):
+                self.assert_fail(faulty, *memory, *args)
+
+    def test_values_that_cannot_be_are_faults(self):
+        for value in ("0", "-5", "inf"):
+            with self.subTest(value):
+                self.assert_fail({"sim31"}, "--nodes", "64", "--metrics", "memory/triad-together", "--fault", f"dead:node=31,value={value}")
+
+    def test_one_sample_of_each_part_names_a_gross_deficit(self):
+        fleet = ("--nodes", "22", "--samples", "1", "--metrics", "memory/triad-together")
+        self.assertEqual(self.nodes(*fleet), {})
+        self.assert_fail({"sim05"}, *fleet, "--fault", "slow:node=5,percent=30")
+
+    def test_a_lasting_fault_is_named_every_night_and_fails_from_the_second_on(self):
+        (self.dir / "nights").mkdir()
+        seen = []
+        for night in range(10):
+            fault = ("--fault", "slow:node=3,percent=10") if night >= 6 else ()
+            states = self.nodes("--nodes", "16", "--metrics", "memory", "--between-cv", "1.7%", "--run-cv", "0.1%", "--run", str(night),
+                                "--started", f"2026-01-{night + 1:02}T00:00:00Z", *fault, history=("--history", "nights") if night > 0 else ())
+            self.assertLessEqual(states.keys(), {"sim03"}, night)
+            seen.append(states.get("sim03", "-"))
+            (self.dir / "s.h5").rename(self.dir / "nights" / f"n{night}.h5")
+        self.assertEqual(seen[:6], ["-"] * 6)
+        self.assertIn(seen[6], ("WARN", "FAIL"))
+        self.assertEqual(seen[7:], ["FAIL"] * 3)
 
     def test_errors(self):
         out = ["-o", "s.h5"]
