@@ -2,6 +2,7 @@
 #include "measure/cold.hpp"
 
 #include <sys/mman.h>
+#include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -56,6 +57,16 @@ std::optional<Moved> moved_now() {
   }
   if (found != 2) return std::nullopt;
   return moved;
+}
+
+bool counts_storage_alone(long type) noexcept {
+  constexpr long zfs = 0x2fc12fc1;
+  return type != zfs;
+}
+
+bool counts_storage_alone(const std::string& path) noexcept {
+  struct statfs info {};
+  return ::statfs(path.c_str(), &info) == 0 && counts_storage_alone(static_cast<long>(info.f_type));
 }
 
 double StorageMeter::moved() const {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 namespace assay {
 
@@ -14,10 +15,17 @@ struct Moved {
 };
 std::optional<Moved> moved_now();
 
-/// What the kernel has moved since its construction.
+/// Whether a file system (statfs(2): f_type) adds to these counters only what reached storage. ZFS adds what
+/// its own cache in memory answered, too.
+bool counts_storage_alone(long type) noexcept;
+/// The same of the file system that `path` lies in; false where it cannot be asked.
+bool counts_storage_alone(const std::string& path) noexcept;
+
+/// What the kernel has moved since its construction, for files in a file system.
 class StorageMeter {
  public:
-  explicit StorageMeter(bool write) : write_(write), before_(moved_now()) {}
+  StorageMeter(bool write, const std::string& path)
+      : write_(write), before_(counts_storage_alone(path) ? moved_now() : std::nullopt) {}
   /// Bytes read or written; NaN where the kernel does not tell.
   double moved() const;
 

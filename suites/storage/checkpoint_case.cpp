@@ -146,7 +146,7 @@ class CheckpointCase : GroupCase {
   template <class F>
   void one_sample(SampleSeries& series, bool write, F&& action) {
     Evidence& evidence = write ? write_evidence_ : restore_evidence_;
-    const StorageMeter meter(write);
+    const StorageMeter meter(write, site_.paths[path_]);
     const double begin = now_s();
     together_.guarded(action);
     series.start_s.push_back(begin);

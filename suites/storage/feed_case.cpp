@@ -69,7 +69,7 @@ class FeedCase : GroupCase {
     choose_size();
     const double ready = now_s();
     context_.record.add_time(ready - begin, 0, 0);
-    const StorageMeter meter(false);
+    const StorageMeter meter(false, file_.where);
     for (std::size_t i = 0; i < most_epochs; ++i) {
       if (together_.any(false)) break;
       epoch();

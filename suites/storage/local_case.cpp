@@ -25,8 +25,7 @@ void run_sequential(const Case& c, Context& context, const Site& site) {
   if (!together.any(false)) {
     // The module counts for all processes of the node.
     const auto before = on_gpus(c) && context.node.rank() == 0 ? nvidia_fs_now() : std::nullopt;
-    series =
-        sample_transfer(*file.transfer, write, c.seconds, now_s() - begin, log, together, context, evidence);
+    series = sample_transfer(*file.transfer, write, c, now_s() - begin, log, together, context, evidence);
     const auto after = before ? nvidia_fs_now() : std::nullopt;
     if (after) evidence.module_moved = write ? after->written - before->written : after->read - before->read;
     evidence.gpu_path = file.gpu_path.value_or(GpuPath::direct);

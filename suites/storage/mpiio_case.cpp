@@ -135,7 +135,7 @@ class MpiIoCase : GroupCase {
   /// A rank that failed takes part in no collective call any more: all leave after the turn in which one did.
   void one(SampleSeries& series, Evidence& evidence, bool write, bool timed) {
     if (together_.any(false)) return;
-    const StorageMeter meter(write);
+    const StorageMeter meter(write, site_.paths[path_]);
     const double begin = now_s();
     together_.guarded([&] { transfer(write); });
     together_.guarded([&] { context_.apply_injected_delay(begin, 1, !timed); });

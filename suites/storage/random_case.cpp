@@ -72,7 +72,7 @@ class RandomCase {
     };
     SamplingPlan plan = context_.sampling(case_.seconds);
     plan.repetitions = 1;
-    const StorageMeter meter(write_);
+    const StorageMeter meter(write_, file_.where);
     SampleSeries series = sample(operation, plan);
     evidence_.moved = meter.moved();
     evidence_.asked = static_cast<double>(runs * batch_ * block_bytes);

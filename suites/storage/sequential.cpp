@@ -9,7 +9,7 @@
 
 namespace assay::storage {
 
-SampleSeries sample_transfer(Transfer& transfer, bool write, double seconds, double setup_s, DamageLog& log,
+SampleSeries sample_transfer(Transfer& transfer, bool write, const Case& c, double setup_s, DamageLog& log,
                              Together& together, Context& context, Evidence& evidence) {
   std::uint64_t runs = 0;
   Operation operation;
@@ -27,9 +27,9 @@ SampleSeries sample_transfer(Transfer& transfer, bool write, double seconds, dou
       transfer.verify();
       evidence.verified += static_cast<double>(transfer.chunk_bytes());
     };
-  SamplingPlan plan = context.sampling(seconds);
+  SamplingPlan plan = context.sampling(c.seconds);
   plan.repetitions = 1;
-  const StorageMeter meter(write);
+  const StorageMeter meter(write, c.parameters.at("path").get<std::string>());
   SampleSeries series = sample(together.wrap(operation), together.wrap(plan));
   evidence.moved = meter.moved();
   if (!write) evidence.resident = transfer.resident_share();
@@ -37,7 +37,7 @@ SampleSeries sample_transfer(Transfer& transfer, bool write, double seconds, dou
   const double begin = now_s();
   if (write)
     together.guarded(
-        [&] { evidence.verified = static_cast<double>(transfer.verify_written(0.5 * seconds)); });
+        [&] { evidence.verified = static_cast<double>(transfer.verify_written(0.5 * c.seconds)); });
   evidence.take(log);
   series.verify_s += now_s() - begin;
   context.record.add_time(setup_s + series.warmup_s, series.timed_s, series.verify_s);

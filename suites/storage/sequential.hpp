@@ -12,7 +12,7 @@ inline constexpr int sequential_depth = 8;
 
 /// Samples a transfer in which all ranks of `together` take part, checks what was read, and writes the case's
 /// times.
-SampleSeries sample_transfer(Transfer& transfer, bool write, double seconds, double setup_s, DamageLog& log,
+SampleSeries sample_transfer(Transfer& transfer, bool write, const Case& c, double setup_s, DamageLog& log,
                              Together& together, Context& context, Evidence& evidence);
 
 /// What all ranks of a node moved in each sample, from the first start to the last end.

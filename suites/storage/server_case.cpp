@@ -213,7 +213,7 @@ class ServerCase {
   }
 
   void one_sample(bool write, std::size_t round, std::size_t server, std::size_t pass) {
-    const StorageMeter meter(write);
+    const StorageMeter meter(write, site_.paths[path_]);
     const double begin = now_s();
     transfer_->move(write);
     if (write) transfer_->sync();

@@ -35,8 +35,8 @@ class SharedCase : GroupCase {
     if (!write_) exchange();
     together_.guarded([&] { folder_->vanish(); });
     if (!together_.any(false))
-      series_ = sample_transfer(*transfer_, write_, case_.seconds, now_s() - begin, log_, together_, context_,
-                                evidence_);
+      series_ =
+          sample_transfer(*transfer_, write_, case_, now_s() - begin, log_, together_, context_, evidence_);
     CaseRecord::Row* row = report_node(series_, transfer_ ? transfer_->chunk_bytes() : 0, evidence_,
                                        site_.paths[path_], case_, context_);
     report_all(row);

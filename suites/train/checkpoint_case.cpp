@@ -156,7 +156,7 @@ class CheckpointCase {
     });
     failure.agree(world);
     const double start = now_s();
-    const StorageMeter meter(true);
+    const StorageMeter meter(true, folder.string());
     WriteTimes times;
     ShardHeader header;
     header.step = static_cast<std::uint64_t>(step);
@@ -228,7 +228,7 @@ class CheckpointCase {
     Failure failure;
     const fs::path file = shard_path(checkpoint(step), neighbour());
     world.barrier();
-    const StorageMeter meter(false);
+    const StorageMeter meter(false, folder_.string());
     const double start = now_s();
     failure.guarded([&] {
       try {

@@ -215,6 +215,15 @@ TEST(ThreadEngine, AThreadThatCannotWorkIsAnErrorOfTheCaller) {
   EXPECT_THROW(for (int i = 0; i < 3; ++i) engine->run(true, requests), Error);
 }
 
+TEST(Cold, FileSystemsThatCountTheirOwnCacheProveNothing) {
+  constexpr long zfs = 0x2fc12fc1, ext4 = 0xef53, nfs = 0x6969;
+  EXPECT_FALSE(counts_storage_alone(zfs));
+  EXPECT_TRUE(counts_storage_alone(ext4) && counts_storage_alone(nfs));
+  EXPECT_FALSE(counts_storage_alone("/nowhere"));
+  EXPECT_TRUE(std::isnan(StorageMeter(false, "/nowhere").moved()));
+  EXPECT_EQ(StorageMeter(false, std::filesystem::temp_directory_path().string()).moved(), 0);
+}
+
 TEST(StorageLayout, FilesAreAsLargeAsTheyMustBeWhereThereIsSpace) {
   constexpr std::uint64_t gib = std::uint64_t{1} << 30, any = std::numeric_limits<std::uint64_t>::max();
   EXPECT_EQ(sequential_layout(Level::extended, any, 1).file_bytes(), 8 * gib);
