@@ -113,5 +113,10 @@ class StorageTest(harness.CliTest):
                     os.kill(pid, number)
             pids = self.processes() if number == signal.SIGKILL else []  # those that were just being started
         process.wait(60)
+        self.wait_for_end()
+
+    def wait_for_end(self):
+        """Processes that clean up may go on after those that started them."""
+        end = time.monotonic() + 20
         while self.processes() and time.monotonic() < end:
             time.sleep(0.05)

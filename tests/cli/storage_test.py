@@ -82,14 +82,14 @@ class Storage(StorageTest):
 
     def test_what_servers_may_have_cached_is_called_so(self):
         """Unseen by the client: files smaller than twice the memory that --storage.cache names."""
-        runs = (("80MiB", "smoke", True), ("20MiB", "smoke", False), ("80MiB", "extended", False))
+        runs = ((80, "smoke", True), (1, "smoke", False), (80, "extended", False))
         for cache, level, cached in runs if outcome.NIGHTLY else runs[:2]:
             with self.subTest(cache=cache, level=level):
-                result = self.shared("--storage.cache", cache, "--cases", "storage/shared-easy-read-0",
+                result = self.shared("--storage.cache", f"{cache}MiB", "--cases", "storage/shared-easy-read-0",
                                      level=level, space="400MiB")
                 self.assertIn(result.returncode, (PASS, INCONCLUSIVE), result.stdout + result.stderr)
                 parameters, values = self.case("shared-easy-read-0")
-                self.assertEqual(int(parameters["server_cache_twice"]), 2 * int(cache[:2]) << 20)
+                self.assertEqual(int(parameters["server_cache_twice"]), 2 * cache << 20)
                 self.assertEqual((values["bandwidth"] != values["bandwidth"]).all(), cached or values["moved_share"][0] < 0.95)
                 self.assertEqual(any("--storage.cache" in text for text in self.events("storage-cached")), cached)
 
@@ -292,9 +292,9 @@ class Storage(StorageTest):
     def test_a_run_that_a_signal_stops_leaves_nothing(self):
         """SIGTERM to the launcher; SIGKILL to one worker, or to all, whose supervisors live."""
         (self.data / "notes").write_text("mine")
-        for number, workers, case, after_s in ((signal.SIGTERM, 0, "checkpoint-0", 0.3), (signal.SIGTERM, 0, "metadata-own-0", 0.1),
-                                               (signal.SIGTERM, 0, "local-*", 2.5), (signal.SIGKILL, 1, "checkpoint-0", 0.3),
-                                               (signal.SIGKILL, 2, "metadata-own-0", 0.1)):
+        stops = [(signal.SIGTERM, 0, "checkpoint-0", 0.3), (signal.SIGKILL, 1, "checkpoint-0", 0.3), (signal.SIGTERM, 0, "local-*", 2.5),
+                 (signal.SIGTERM, 0, "metadata-own-0", 0.1), (signal.SIGKILL, 2, "metadata-own-0", 0.1)]
+        for number, workers, case, after_s in harness.share(stops, 3):
             with self.subTest(signal=number.name, workers=workers, case=case):
                 with self.begun("--cases", "storage/" + case, level="quick", at_files="local" not in case) as process:
                     if workers == 0:
@@ -306,6 +306,7 @@ class Storage(StorageTest):
                         for pid in ranks[:workers]:
                             os.kill(pid, number)
                         process.wait(60)
+                        self.wait_for_end()
                 self.assertEqual(self.tree(), {self.data / "notes"})
                 self.assertEqual(self.processes(), [])
 
