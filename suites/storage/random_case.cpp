@@ -124,12 +124,13 @@ class RandomCase {
     evidence_.verified += static_cast<double>(batch_ * block_bytes);
   }
 
-  /// Reads back what was written, for half of the case's time at most.
+  /// Reads back what was written: a batch, and as many as `verify_share` of the case's time allows.
   void verify_written() {
     const double begin = now_s();
     const std::uint64_t written = std::min(next_, generation_.size());
     next_ -= written;
-    for (std::uint64_t done = 0; done < written && now_s() - begin < 0.5 * case_.seconds; done += batch_) {
+    for (std::uint64_t done = 0;
+         done < written && (done == 0 || now_s() - begin < verify_share * case_.seconds); done += batch_) {
       prepare(false);
       file_.engine->run(false, requests_);
       file_.transfer->examine(false, requests_);

@@ -37,7 +37,7 @@ SampleSeries sample_transfer(Transfer& transfer, bool write, const Case& c, doub
   const double begin = now_s();
   if (write)
     together.guarded(
-        [&] { evidence.verified = static_cast<double>(transfer.verify_written(0.5 * c.seconds)); });
+        [&] { evidence.verified = static_cast<double>(transfer.verify_written(verify_share * c.seconds)); });
   evidence.take(log);
   series.verify_s += now_s() - begin;
   context.record.add_time(setup_s + series.warmup_s, series.timed_s, series.verify_s);

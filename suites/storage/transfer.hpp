@@ -49,6 +49,10 @@ struct Layout {
   std::uint64_t end() const noexcept { return file_bytes() * ranks; }
 };
 
+/// Of the time of a case that writes, for reading back what it wrote: a sample of it, which does not double
+/// the traffic. Cases that read compare all they read.
+inline constexpr double verify_share = 0.05;
+
 /// Blocks of a sample, at most those planned, where the first takes `first_s` and each further one `block_s`:
 /// as many as take `seconds`, or half of them where the first block alone takes that. A little slower storage
 /// has a few blocks less.
