@@ -349,9 +349,10 @@ ExitCode run_session(int* argc, char*** argv, Config config, std::vector<std::un
   std::vector<std::function<void(pid_t)>> clean_ups;
   for (const auto& suite : suites)
     if (auto clean_up = suite->clean_up(config)) clean_ups.push_back(std::move(clean_up));
-  plan.clean_up = [&](pid_t worker) {
-    for (const auto& clean_up : clean_ups) clean_up(worker);
-  };
+  if (!clean_ups.empty())
+    plan.clean_up = [&](pid_t worker) {
+      for (const auto& clean_up : clean_ups) clean_up(worker);
+    };
   return static_cast<ExitCode>(supervisor::run_supervised(plan));
 }
 

@@ -134,7 +134,8 @@ class Suite {
   /// Runs one case on every rank (collective). Throws Error; the runner derives the case's state.
   virtual void run(const Case& c, Context& context) = 0;
   /// Called in another process of the node, which may outlive this object, after the process of a run was
-  /// killed: removes what its destructors would have removed, and nothing of processes that live.
+  /// killed: removes what its destructors would have removed, and nothing of processes that live. Empty where
+  /// there is nothing to remove.
   virtual std::function<void(pid_t killed)> clean_up(const Config&) const { return {}; }
 };
 

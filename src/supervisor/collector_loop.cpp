@@ -141,7 +141,8 @@ class CollectorLoop {
     for (int rank = 1; rank < connections_.ranks(); ++rank)
       connections_.send(rank, {MessageType::exit, -1, code(), ""});
     events_ = {[](int, const std::string&) {}, [](const Message&) {}, [](int) {}};
-    end_worker(plan_, supervisor_, watch_);  // now: a launcher that was stopped kills this process after 1 s
+    clean_up_after(plan_, supervisor_,
+                   watch_);  // now: a launcher that was stopped kills this process after 1 s
     for (const double begin = now_s(); connections_.open_count() > 0 && now_s() - begin < farewell_s;) {
       wait(tick_ms / 10);
       connections_.serve(now_s(), events_);

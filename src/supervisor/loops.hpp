@@ -28,8 +28,9 @@ int collector_loop(const SupervisorPlan& plan, const LaunchEnvironment& launch, 
 /// Every other rank's supervisor.
 int supervisor_loop(const SupervisorPlan& plan, const LaunchEnvironment& launch, const Watch& watch);
 
-/// Ends the worker; where a signal ended it, calls the plan's `clean_up`. Takes at most 3 s.
-void end_worker(const SupervisorPlan& plan, Supervisor& supervisor, const Watch& watch);
+/// Where the plan has a `clean_up`: ends the worker, and calls it if a signal ended the worker. Takes at most
+/// 3 s.
+void clean_up_after(const SupervisorPlan& plan, Supervisor& supervisor, const Watch& watch);
 
 /// The signal that ends the run, or 0 when only children ended. Empties `signals`.
 int take_signal(int signals) noexcept;

@@ -52,8 +52,8 @@ constexpr unsigned clean_up_s = 2;
 
 }  // namespace
 
-void end_worker(const SupervisorPlan& plan, Supervisor& supervisor, const Watch& watch) {
-  if (!supervisor.end_worker(worker_gone_s) || !plan.clean_up) return;
+void clean_up_after(const SupervisorPlan& plan, Supervisor& supervisor, const Watch& watch) {
+  if (!plan.clean_up || !supervisor.end_worker(worker_gone_s)) return;
   try {
     const auto clean_up = [&] {
       setsid();  // a launcher that was stopped kills the group of this process

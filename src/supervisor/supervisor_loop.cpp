@@ -29,7 +29,7 @@ class SupervisorLoop {
 
   int run() {
     const int code = serve();
-    end_worker(plan_, supervisor_, watch_);
+    clean_up_after(plan_, supervisor_, watch_);
     return code;
   }
 

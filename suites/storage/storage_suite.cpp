@@ -105,6 +105,7 @@ void StorageSuite::run(const Case& c, Context& context) {
 }
 
 std::function<void(pid_t)> StorageSuite::clean_up(const Config& config) const {
+  if (!config.options.has("storage.paths")) return {};
   return [config](pid_t killed) {
     for (const storage::PathSpec& path : storage::paths_of(config))
       storage::remove_leftovers(path.directory, killed);
