@@ -155,7 +155,7 @@ bool remove_partial(const Path& partial) noexcept {
   const bool ours = exists(partial / "owner") || std::filesystem::is_empty(partial, code) ||
                     (exists(partial / "plan.json") && exists(cases_directory(partial)));
   if (!ours) return false;
-  remove_spooled(partial);
+  if (!remove_spooled(partial)) return false;
   // `owner` goes last, so that a removal that was cut short still leaves a directory known as ours
   try {
     for (const auto& entry : std::filesystem::directory_iterator(partial, code)) {

@@ -97,8 +97,8 @@ void make_cases(const Path& partial, const Path& spool, const std::string& run_i
 /// Throws Error(usage) when `cases` is a link to a directory that is not on this machine, or that no run has
 /// made.
 void check_cases(const Path& partial);
-/// Removes a directory of cases that is in a spool. Throws nothing.
-void remove_spooled(const Path& partial) noexcept;
+/// Removes a directory of cases that is in a spool. False where some of it is left. Throws nothing.
+bool remove_spooled(const Path& partial) noexcept;
 
 /// Removes a directory that a writer made, and its cases in a spool. Never throws; returns false when
 /// something stays.

@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cases in a spool: what stands behind a link is touched only if a run has made it. resume_test.cpp continues
 // runs with a spool.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <fstream>
 
 #include "base/error.hpp"
 #include "base/system.hpp"
+#include "results/disk.hpp"
 #include "results/reader.hpp"
 #include "results/writer.hpp"
 #include "tests/results/example_results.hpp"
@@ -70,6 +75,46 @@ TEST_F(Spool, ADirectoryThatNoRunHasMadeIsLeftAlone) {
   fs::remove_all(spool_), fs::create_directory(spool_);
   create(true).discard();
   EXPECT_TRUE(fs::exists(theirs / "000000.h5"));
+}
+
+/// Files that cannot be removed stand for a process that is killed while it removes them.
+class Immutable {
+ public:
+  explicit Immutable(const fs::path& file) : fd_(::open(file.c_str(), O_RDONLY | O_CLOEXEC)) {
+    set_ = change(FS_IMMUTABLE_FL, 0);
+  }
+  ~Immutable() { end(); }
+  void end() {
+    if (set_) change(0, FS_IMMUTABLE_FL);
+    if (fd_ >= 0) ::close(fd_);
+    set_ = false;
+    fd_ = -1;
+  }
+  bool set() const { return set_; }
+
+ private:
+  bool change(int on, int off) {
+    int flags = 0;
+    if (fd_ < 0 || ::ioctl(fd_, FS_IOC_GETFLAGS, &flags) != 0) return false;
+    flags = (flags | on) & ~off;
+    return ::ioctl(fd_, FS_IOC_SETFLAGS, &flags) == 0;
+  }
+  int fd_;
+  bool set_ = false;
+};
+
+TEST_F(Spool, ARemovalThatWasCutShortCanBeRecoveredOrGoneOnWith) {
+  for (const char* stays : {"000000.h5", "000002.h5"}) {
+    leave();
+    Immutable file(place() / stays);
+    if (!file.set()) GTEST_SKIP() << "no privilege: files that cannot be removed";
+    EXPECT_FALSE(remove_partial(partial_));
+    file.end();
+    EXPECT_TRUE(fs::exists(place() / "partial")) << "whose they are";
+    recover(partial_, dir_ / "new.h5", true);
+    EXPECT_EQ(load(dir_ / "new.h5").cases.size(), 1U);
+    EXPECT_TRUE(fs::is_empty(spool_));
+  }
 }
 
 TEST_F(Spool, ADirectoryOfAnotherMachineIsNamed) {
