@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "results/case_name.hpp"
 #include "results/described.hpp"
 #include "results/disk.hpp"
 #include "results/reader.hpp"
@@ -119,7 +120,8 @@ std::vector<Entity> carry_over(Writer& writer, const Results& earlier, const Wri
   bool first = true;
   std::size_t count = 0;
   for (const CaseData& c : earlier.cases) {
-    if (!is_final(c.state) || is_retest(c.name) || !wanted.contains(c.path())) continue;
+    const std::string asked = is_retest(c.name) ? c.suite + "/" + base_name(c.name) : c.path();
+    if (!is_final(c.state) || !wanted.contains(asked)) continue;
     CaseBundle bundle;
     bundle.data = c;
     for (auto* column : {&bundle.data.entity, &bundle.data.source, &bundle.data.destination})

@@ -12,6 +12,7 @@
 #include "base/child_process.hpp"
 #include "base/error.hpp"
 #include "base/system.hpp"
+#include "results/carry.hpp"
 #include "results/reader.hpp"
 #include "results/resume.hpp"
 #include "results/schema.hpp"
@@ -243,6 +244,22 @@ TEST_P(Resume, OptionsOfPresentationMayDiffer) {
   EXPECT_EQ(carry_over_problem(then, now), "");
   now.config["cases"] = "gemm/*";
   EXPECT_THAT(carry_over_problem(then, now), HasSubstr("option cases"));
+}
+
+TEST_P(Resume, ARunThatGoesOnWithoutALostNodeKeepsRetestsThatHadEnded) {
+  CaseBundle again = example::bundle(0);
+  again.data.name += ".c1";
+  ASSERT_EQ(in_child([&] {
+              Writer writer = Writer::create(file_, example::start(cases), false, spool_);
+              writer.add_case(example::bundle(0));
+              writer.add_case(again);
+            }),
+            0);
+  const Writer::Start now = example::start(cases);
+  Writer writer = Writer::create(dir_ / "next.h5", now, false);
+  carry_over(writer, load_earlier(partial_), now);
+  EXPECT_THAT(writer.stored(),
+              testing::UnorderedElementsAre(example::bundle(0).data.path(), again.data.path()));
 }
 
 TEST_P(Resume, TellsWhatItNeedsBeforehand) {
