@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Faults that end a case or a run, faults that never come about, and faults that are spelt wrongly."""
 
+import statistics
+
 import common
 
 
@@ -135,9 +137,11 @@ class Clock(common.FaultTest):
 
     def test_a_drift_shows_in_the_arrivals(self):
         skews = self.skews("clock:rank=1,ppm=300000")  # absurd, so that it shows within a second on a busy machine
-        late = skews[1]
-        self.assertGreater(late[-1], late[0] + 0.005)
-        self.assertLess(skews[0][-1], late[-1] / 2)
+        # Medians of the first and the last third: a busy machine holds a rank up for longer than a sample drifts.
+        first = {rank: statistics.median(s[:len(s) // 3]) for rank, s in skews.items()}
+        last = {rank: statistics.median(s[-(len(s) // 3):]) for rank, s in skews.items()}
+        self.assertGreater(last[1], first[1] + 0.005)
+        self.assertLess(last[0], last[1] / 2)
 
 
 if __name__ == "__main__":
