@@ -106,7 +106,8 @@ class Mounts(StorageTest):
                         break
                     run("umount", self.data)
                 self.assert_code(result, INCONCLUSIVE)
-                self.assertRegex(self.warned(), r"(write( at offset \d+|: .*| failed)|sync.*): No space left on device")
+                where = r"(write at offset \d+|(MPI-IO|HDF5) (write|sync|flush).*)" if through_library else r"write at offset \d+"
+                self.assertRegex(self.warned(), where + ": No space left on device")
                 self.assertEqual(self.assay("schema", "--check", "r.h5").returncode, 0)
                 self.assertEqual(list(self.data.iterdir()), [])
                 run("umount", self.data)
@@ -188,13 +189,18 @@ class Mounts(StorageTest):
             os.truncate(self.image, 4 * MIB)
             run("losetup", "--set-capacity", self.device)
 
-        result, called = self.meanwhile(shrink, "--cases", "storage/local-read-0", level="quick", when=24 * MIB)
-        self.assertTrue(called)
-        self.assert_code(result, FAIL)
-        failed = "".join(f["text"] for f in self.findings() if f["severity"] == "FAIL")
-        # Between the two steps the end of the disk is there, and zero. ENOMEM is ext4's answer where its own blocks lie beyond the end.
-        self.assertRegex(failed, r"data-00000[01]: (read|write) at offset \d+: (Input/output error|Cannot allocate memory)|"
-                                 r"wrong values .* actual 0x0000000000000000")
+        for _ in range(10):
+            result, called = self.meanwhile(shrink, "--cases", "storage/local-read-0", level="quick", when=24 * MIB)
+            self.assertTrue(called)
+            self.assert_code(result, FAIL)
+            failed = "".join(f["text"] for f in self.findings() if f["severity"] == "FAIL")
+            # What ext4 answers where its own blocks lie beyond the end: on a busy machine files are still being made then.
+            if "Cannot allocate memory" not in failed:
+                break
+            run("umount", self.data)
+            self.loop()
+        # Between the two steps the end of the disk is there, and zero.
+        self.assertRegex(failed, r"data-00000[01]: (read|write) at offset \d+: Input/output error|wrong values .* actual 0x0000000000000000")
 
     @outcome.nightly
     def test_a_disk_that_stops_does_not_hold_the_run(self):

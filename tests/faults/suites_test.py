@@ -37,6 +37,11 @@ def suites():
     return re.findall(r"^  (\w+) ", text, re.M) + list(VARIANTS)
 
 
+def name_of(label):
+    """The suite of a label of `suites`."""
+    return label.split()[0]
+
+
 class EverySuite(common.FaultTest):
     def run_suite(self, suite, faults):
         """At smoke, or at quick where the fault does not come about in so short a time."""
@@ -47,7 +52,7 @@ class EverySuite(common.FaultTest):
         return result, results
 
     def run_level(self, suite, faults, level):
-        name = suite.split()[0]
+        name = name_of(suite)
         options = ["--suites", ",".join(dict.fromkeys(("inventory", name))), *VARIANTS.get(suite, ())]
         for option in DIRECTORIES.get(name, ()):
             (self.dir / "files").mkdir(exist_ok=True)
@@ -66,7 +71,7 @@ class EverySuite(common.FaultTest):
                                 f"{finding}\n{result.stdout}")
 
     def strike(self, suite, kind):
-        fault = f"{kind}{',' if ':' in kind else ':'}rank={FAULTY},suite={suite.split()[0]}"
+        fault = f"{kind}{',' if ':' in kind else ':'}rank={FAULTY},suite={name_of(suite)}"
         codes, named = KINDS[kind]
         result, results = self.run_suite(suite, fault)
         if results is None:
@@ -79,14 +84,14 @@ class EverySuite(common.FaultTest):
         if named:
             self.assertTrue(any(f"rank {FAULTY} " in f["text"] for f in results.findings(named)), result.stdout)
         elif kind in ("throw", "nomem"):
-            reasons = [case.attrs["reason"] for case in results.file[f"cases/{suite.split()[0]}"].values() if case.attrs["state"] == "error"]
+            reasons = [case.attrs["reason"] for case in results.file[f"cases/{name_of(suite)}"].values() if case.attrs["state"] == "error"]
             self.assertTrue(any(f"rank {FAULTY}: injected" in reason for reason in reasons), reasons)
         self.assertEqual(self.assay("verdict", "r.h5").returncode, result.returncode)
         self.assert_code(self.assay("schema", "--check", "r.h5"), 0)
         return f"exit {result.returncode}"
 
     def corrupt(self, suite, kind, target):
-        result, results = self.run_suite(suite, f"{kind}:target={target},rank={FAULTY},suite={suite.split()[0]}")
+        result, results = self.run_suite(suite, f"{kind}:target={target},rank={FAULTY},suite={name_of(suite)}")
         if results.events("inject-unfired"):
             return "not reached"
         # What a sender corrupts shows at its receivers: the faulty part is among those named. A disk is its node's.
@@ -97,7 +102,7 @@ class EverySuite(common.FaultTest):
         self.assertTrue(node or any(name in text or f"rank {FAULTY}" in text for text in texts), texts)
         self.assertIn(result.returncode, (2, 3), result.stdout)
         if result.returncode == 3:
-            self.assertIn("error", [case.attrs["state"] for case in results.file[f"cases/{suite.split()[0]}"].values()])
+            self.assertIn("error", [case.attrs["state"] for case in results.file[f"cases/{name_of(suite)}"].values()])
         return f"exit {result.returncode}"
 
     @common.nightly
@@ -106,7 +111,7 @@ class EverySuite(common.FaultTest):
         table = []
         for suite in os.environ.get("ASSAY_SUITES", "").split(",") if "ASSAY_SUITES" in os.environ else suites():
             _, healthy = self.run_suite(suite, [])
-            rows = [row for row in healthy.table("plan") if row["suite"] == suite.split()[0]]
+            rows = [row for row in healthy.table("plan") if row["suite"] == name_of(suite)]
             targets = sorted({t for row in rows for t in row["targets"].split(",") if t})
             self.assertTrue(rows, suite)
             strikes = [(kind, functools.partial(self.strike, suite, kind)) for kind in KINDS]

@@ -239,6 +239,7 @@ TEST(TrainCases, CheckpointsRestartBitByBitAndLeaveNothing) {
   EXPECT_EQ(record.state_, results::CaseState::pass) << record.reason_;
   const auto& values = record.rows_.at(0).values;
   EXPECT_EQ(values.contains("write") + values.contains("write_cached"), 1);
+  EXPECT_EQ(values.at(values.contains("write") ? "write" : "write_cached").size(), 3u);
   EXPECT_EQ(values.at("errors"), (std::vector<double>{0, 0, 0}));
   EXPECT_EQ(record.parameters_.at("restarted_from"), 4);
   EXPECT_TRUE(std::filesystem::is_empty(folder));
