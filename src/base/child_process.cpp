@@ -68,9 +68,13 @@ int ChildProcess::wait() {
   return status_;
 }
 
+bool ChildProcess::ends_within(int ms) {
+  for (int passed = 0; passed < ms && !collect(WNOHANG); ++passed) ::usleep(1000);
+  return collect(WNOHANG);
+}
+
 int ChildProcess::wait_or_kill(int grace_ms) {
-  for (int ms = 0; ms < grace_ms && !collect(WNOHANG); ++ms) ::usleep(1000);
-  if (!collect(WNOHANG)) kill(SIGKILL);
+  if (!ends_within(grace_ms)) kill(SIGKILL);
   return wait();
 }
 

@@ -25,6 +25,8 @@ class ChildProcess {
   /// Nothing while it lives.
   std::optional<int> ended();
   int wait();
+  /// Whether it has ended after `ms` at most.
+  bool ends_within(int ms);
   /// Sends SIGKILL after `grace_ms`.
   int wait_or_kill(int grace_ms);
 

@@ -231,12 +231,7 @@ results::CaseData Builder::part_of(const Case& c, const std::vector<const Row*>&
   }
   const Row* longest = *std::max_element(
       rows.begin(), rows.end(), [](const Row* a, const Row* b) { return a->cells.size() < b->cells.size(); });
-  const auto order_of_longest = order_of(*longest);
-  for (std::size_t s = 0; s < width; ++s) {
-    data.sample.push_back(static_cast<std::int32_t>(s));
-    data.block.push_back(
-        longest->cells[order_of_longest[std::min(begin + s, order_of_longest.size() - 1)]].block);
-  }
+  for (std::size_t s = 0; s < width; ++s) data.sample.push_back(static_cast<std::int32_t>(s));
   for (const Value& v : c.metrics)
     data.metrics.push_back({v.name, v.unit, v.better, v.role == results::Role::metric, v.role, true,
                             std::vector<double>(rows.size() * width, results::not_taken)});
@@ -249,6 +244,8 @@ results::CaseData Builder::part_of(const Case& c, const std::vector<const Row*>&
       data.destination.push_back(row.destination);
     }
     const auto order = order_of(row);
+    for (std::size_t s = begin; &row == longest && s < begin + width; ++s)
+      data.block.push_back(row.cells[order[std::min(s, order.size() - 1)]].block);
     const std::size_t end = std::min(order.size(), begin + width);
     data.count.push_back(static_cast<std::int32_t>(end - begin));
     for (std::size_t s = begin; s < end; ++s) {

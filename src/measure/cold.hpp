@@ -40,5 +40,9 @@ std::optional<double> resident_share(int fd, std::uint64_t offset, std::uint64_t
 
 /// A rate is claimed to be that of storage only where the kernel moved so much of what was asked for.
 inline constexpr double least_moved_share = 0.95;
+/// `moved` of `asked` bytes, at most the share `resident` of them in the page cache before. False for NaN.
+constexpr bool met_storage(double moved, double asked, double resident) noexcept {
+  return moved >= least_moved_share * asked && resident <= 1 - least_moved_share;
+}
 
 }  // namespace assay

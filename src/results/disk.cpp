@@ -147,6 +147,23 @@ void publish(const Path& from, const Path& to, bool force) {
   sync_directory(to.parent_path());
 }
 
+bool remove_with_last(const Path& directory, const std::string& last) noexcept try {
+  std::error_code code;
+  bool gone = true;
+  std::filesystem::directory_iterator entries(directory, code);
+  for (; !code && entries != std::filesystem::directory_iterator(); entries.increment(code)) {
+    if (entries->path().filename() == last) continue;
+    std::error_code why;
+    std::filesystem::remove_all(entries->path(), why);
+    gone = gone && !why;
+  }
+  if (!gone || code) return false;
+  std::filesystem::remove_all(directory, code);
+  return !std::filesystem::exists(directory, code);
+} catch (...) {
+  return false;
+}
+
 bool remove_partial(const Path& partial) noexcept {
   std::error_code code;
   if (std::filesystem::is_symlink(partial, code) || !std::filesystem::is_directory(partial, code))
@@ -156,16 +173,7 @@ bool remove_partial(const Path& partial) noexcept {
                     (exists(partial / "plan.json") && exists(cases_directory(partial)));
   if (!ours) return false;
   if (!remove_spooled(partial)) return false;
-  // `owner` goes last, so that a removal that was cut short still leaves a directory known as ours
-  try {
-    for (const auto& entry : std::filesystem::directory_iterator(partial, code)) {
-      if (entry.path().filename() != "owner") std::filesystem::remove_all(entry.path(), code);
-    }
-    std::filesystem::remove_all(partial, code);
-  } catch (...) {
-    return false;
-  }
-  return !std::filesystem::exists(partial, code);
+  return remove_with_last(partial, "owner");
 }
 
 }  // namespace assay::results

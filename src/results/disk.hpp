@@ -97,6 +97,9 @@ void make_cases(const Path& partial, const Path& spool, const std::string& run_i
 /// Throws Error(usage) when `cases` is a link to a directory that is not on this machine, or that no run has
 /// made.
 void check_cases(const Path& partial);
+/// Removes a directory, `last` in it after all else, so that a removal that was cut short leaves the file
+/// that tells whose it is. False where some of it is left. Throws nothing.
+bool remove_with_last(const Path& directory, const std::string& last) noexcept;
 /// Removes a directory of cases that is in a spool. False where some of it is left. Throws nothing.
 bool remove_spooled(const Path& partial) noexcept;
 

@@ -78,16 +78,6 @@ bool has_kind(hid_t parent, const std::string& name, H5O_type_t kind) {
          info.type == kind;
 }
 
-}  // namespace
-
-haddr_t address(hid_t object) {
-  H5O_info_t info{};
-  check(H5Oget_info2(object, &info, H5O_INFO_BASIC), "address");
-  return info.addr;
-}
-
-namespace {
-
 Id open_attribute(hid_t object, const std::string& name) {
   return Id(check(H5Aopen(object, name.c_str(), H5P_DEFAULT), "missing attribute " + name));
 }
@@ -109,6 +99,12 @@ Id mutable_string_type() {
 }
 
 }  // namespace
+
+haddr_t address(hid_t object) {
+  H5O_info_t info{};
+  check(H5Oget_info2(object, &info, H5O_INFO_BASIC), "address");
+  return info.addr;
+}
 
 bool has_link(hid_t parent, const std::string& name) {
   for (std::size_t end = name.find('/', 1); end != std::string::npos; end = name.find('/', end + 1)) {

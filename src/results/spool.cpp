@@ -73,18 +73,7 @@ void check_cases(const Path& partial) {
 bool remove_spooled(const Path& partial) noexcept try {
   const auto place = spooled(partial);
   if (!place || !made_by_a_run(*place)) return true;
-  // The file that tells whose it is goes last: what a process that is killed here leaves can be removed.
-  std::error_code code;
-  bool gone = true;
-  std::filesystem::directory_iterator entries(*place, code);
-  for (; !code && entries != std::filesystem::directory_iterator(); entries.increment(code)) {
-    if (entries->path().filename() == "partial") continue;
-    std::error_code why;
-    std::filesystem::remove_all(entries->path(), why);
-    gone = gone && !why;
-  }
-  if (gone && !code) std::filesystem::remove_all(*place, code);
-  return gone && !code;
+  return remove_with_last(*place, "partial");
 } catch (...) {
   return false;
 }

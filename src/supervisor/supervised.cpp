@@ -15,7 +15,6 @@
 
 #include "base/bounds.hpp"
 #include "base/child_process.hpp"
-#include "base/clock.hpp"
 #include "base/error.hpp"
 #include "supervisor/loops.hpp"
 #include "supervisor/trace.hpp"
@@ -48,7 +47,7 @@ int work(const SupervisorPlan& plan, pid_t supervisor, int fd, Heartbeat& heartb
 
 /// A worker that was killed is gone at once, unless it waits for a device.
 constexpr double worker_gone_s = 1.0;
-constexpr unsigned clean_up_s = 2;
+constexpr int clean_up_s = 2;
 
 }  // namespace
 
@@ -64,8 +63,7 @@ void clean_up_after(const SupervisorPlan& plan, Supervisor& supervisor, const Wa
     constexpr int goes_on = 0;
     ChildProcess cleaner("a process that cleans up", clean_up, goes_on);
     // Not waited for without end: where a disk hangs, not even SIGKILL ends it.
-    for (const double begin = now_s(); !cleaner.ended() && now_s() - begin < clean_up_s;) usleep(1000);
-    cleaner.kill(SIGKILL);
+    if (!cleaner.ends_within(1000 * clean_up_s)) cleaner.kill(SIGKILL);
   } catch (const Error&) {  // no process to be had: the next start removes what is left
   }
 }

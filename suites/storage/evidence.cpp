@@ -21,7 +21,7 @@ void Evidence::add(const Evidence& other) {
   verified += other.verified;
   moved += other.moved;
   resident = std::max(resident, other.resident);
-  server_cached = std::max(server_cached, other.server_cached);
+  server_cached = server_cached || other.server_cached;
   if (std::isnan(module_moved))
     module_moved = other.module_moved;
   else if (!std::isnan(other.module_moved))
@@ -42,7 +42,7 @@ Evidence Evidence::from(const Json& json) {
   out.verified = json.at("verified").get<double>();
   out.moved = json.at("moved").is_number() ? json.at("moved").get<double>() : results::not_taken;
   out.resident = json.at("resident").get<double>();
-  out.server_cached = json.at("server_cached").get<double>();
+  out.server_cached = json.at("server_cached").get<bool>();
   const Json& module = json.at("module_moved");
   out.module_moved = module.is_number() ? module.get<double>() : results::not_taken;
   out.gpu_path = static_cast<GpuPath>(json.at("gpu_path").get<int>());
@@ -63,7 +63,7 @@ void Evidence::store(CaseRecord::Row& row) const {
 
 void Evidence::tell_cached(const std::string& where, const Case& c, Context& context, int entity) const {
   const std::string why =
-      server_cached > 0
+      server_cached
           ? fmt::format(
                 "the files of {} are smaller than twice the memory that --storage.cache says servers have",
                 c.path())

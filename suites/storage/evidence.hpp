@@ -16,7 +16,7 @@ namespace assay::storage {
 struct Evidence {
   double asked = 0, verified = 0;  ///< bytes
   double moved = 0;                ///< bytes by the kernel's counters; NaN: they do not tell
-  double server_cached = 0;        ///< 1: servers may have cached what was moved, see --storage.cache
+  bool server_cached = false;      ///< servers may have cached what was moved, see --storage.cache
   double resident = 0;             ///< largest share of a part in the page cache before it was read
   /// Bytes between files and GPUs by the counters of nvidia-fs; NaN: it does not tell. Of a node.
   double module_moved = std::numeric_limits<double>::quiet_NaN();
@@ -29,8 +29,8 @@ struct Evidence {
   static Evidence from(const Json& json);
 
   bool cold() const {
-    return asked > 0 && (moved >= least_moved_share * asked || module_moved >= least_moved_share * asked) &&
-           resident <= 1 - least_moved_share && server_cached == 0;
+    return asked > 0 && !server_cached &&
+           (met_storage(moved, asked, resident) || met_storage(module_moved, asked, resident));
   }
   /// Of data that went between files and GPUs. Where the module counts, its counters decide between direct
   /// and unproven.

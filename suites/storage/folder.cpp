@@ -99,14 +99,12 @@ bool remove_folder(int parent, const std::string& name, int own) {
 
 Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
   if (this != &other) {
-    if (fd_ >= 0) ::close(fd_);
+    close();
     fd_ = other.release();
   }
   return *this;
 }
-Descriptor::~Descriptor() {
-  if (fd_ >= 0) ::close(fd_);
-}
+Descriptor::~Descriptor() { close(); }
 int Descriptor::close() noexcept {
   const int fd = release();
   return fd >= 0 && ::close(fd) != 0 ? errno : 0;

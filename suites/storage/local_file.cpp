@@ -24,11 +24,20 @@ namespace {
 
 }  // namespace
 
+std::uint64_t asked_space(const Context& context) {
+  const OptionValues& options = context.config.options;
+  return options.has("storage.space") ? options.bytes("storage.space") : 0;
+}
+
+std::optional<double> limit_of_rank(const Context& context, int sharers) {
+  const OptionValues& options = context.config.options;
+  if (!options.has("storage.limit")) return std::nullopt;
+  return static_cast<double>(options.bytes("storage.limit")) / sharers;
+}
+
 std::uint64_t allowed_bytes(const Context& context, const std::string& where, const Space& space,
                             int sharers) {
-  const OptionValues& options = context.config.options;
-  const std::uint64_t asked = options.has("storage.space") ? options.bytes("storage.space") : 0;
-  const std::uint64_t bytes = allowance(space, asked) / static_cast<std::uint64_t>(sharers);
+  const std::uint64_t bytes = allowance(space, asked_space(context)) / static_cast<std::uint64_t>(sharers);
   if (bytes == 0) too_little(where, space);
   return bytes;
 }
@@ -45,13 +54,13 @@ namespace {
 
 /// Within this rank's share of --storage.limit; what it is becomes parameters of the case.
 std::unique_ptr<Engine> within_limit(std::unique_ptr<Engine> engine, Context& context, int sharers) {
-  const OptionValues& options = context.config.options;
   context.record.parameter("engine", engine->name());
   context.record.parameter("depth", engine->depth());
-  if (!options.has("storage.limit")) return engine;
-  const auto limit = static_cast<double>(options.bytes("storage.limit"));
-  context.record.parameter("limit_bytes_per_s", limit);
-  return make_limited_engine(std::move(engine), limit / sharers);
+  const auto limit = limit_of_rank(context, sharers);
+  if (!limit) return engine;
+  context.record.parameter("limit_bytes_per_s",
+                           static_cast<double>(context.config.options.bytes("storage.limit")));
+  return make_limited_engine(std::move(engine), *limit);
 }
 
 }  // namespace

@@ -25,6 +25,10 @@ struct LocalFile {
   void open(const Case& c, Context& context, const Site& site, DamageLog& log, int depth, int sharers);
 };
 
+/// --storage.space; 0 where it is not given.
+std::uint64_t asked_space(const Context& context);
+/// Bytes a second of each of `sharers` ranks by --storage.limit, where it is given.
+std::optional<double> limit_of_rank(const Context& context, int sharers);
 /// Bytes that each of `sharers` ranks may write below `where`. Throws Error(resource) where it is nothing.
 std::uint64_t allowed_bytes(const Context& context, const std::string& where, const Space& space,
                             int sharers);

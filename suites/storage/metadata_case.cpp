@@ -74,9 +74,7 @@ class MetadataCase : GroupCase {
       const std::uint64_t most =
           allowed_bytes(context_, site_.paths[path_], folder_->space(), sharers()) / allocated_bytes;
       files_ = std::clamp<std::uint64_t>(most, 1, files_);
-      const OptionValues& options = context_.config.options;
-      if (options.has("storage.limit"))
-        pace_.emplace(static_cast<double>(options.bytes("storage.limit")) / sharers());
+      if (const auto limit = limit_of_rank(context_, sharers())) pace_.emplace(*limit);
     });
     files_ = static_cast<std::uint64_t>(group_.min(static_cast<double>(files_)));
     const auto directories = group_.all_gather_text(folder_ ? folder_->path() : "");

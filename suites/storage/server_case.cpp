@@ -133,12 +133,11 @@ class ServerCase {
   }
 
   void prepare_transfer() {
-    const OptionValues& options = context_.config.options;
     double blocks = 0;
     together_.guarded([&] {
       engine_ = open_engine(context_, sequential_depth, clients_.size());
-      const std::uint64_t asked = options.has("storage.space") ? options.bytes("storage.space") : 0;
-      const auto space = files_.space_per_file(asked, static_cast<std::uint64_t>(clients_.size()));
+      const auto space =
+          files_.space_per_file(asked_space(context_), static_cast<std::uint64_t>(clients_.size()));
       if (!files_.all().empty() && space < mib)
         throw Error(ErrorKind::resource,
                     fmt::format("{}: {}: too little space for a file of 1 MiB on each of {} "

@@ -44,21 +44,23 @@ class SharedCase : GroupCase {
   }
 
  private:
-  std::uint64_t parameter(const char* name) const {
-    return case_.parameters.contains(name) ? case_.parameters.at(name).get<std::uint64_t>() : 0;
+  /// Twice the memory of servers that --storage.cache names.
+  std::uint64_t beyond_caches() const {
+    const auto it = case_.parameters.find("server_cache_twice");
+    return it == case_.parameters.end() ? 0 : it->get<std::uint64_t>();
   }
   /// Of a rank's file, which is laid out in full then; records of "hard" are a little less than its chunks.
   std::uint64_t least_bytes() const {
     const auto ranks = static_cast<std::uint64_t>(context_.world.size());
-    return parameter("lay_out_bytes") / 100 * 102 / ranks;
+    return context_.config.level < Level::extended ? 0 : beyond_caches() / 100 * 102 / ranks;
   }
 
   void compare_with_caches() {
-    const std::uint64_t least = parameter("server_cache_twice");
+    const std::uint64_t least = beyond_caches();
     if (least == 0) return;
     const double all =
         context_.world.sum(transfer_ ? static_cast<double>(transfer_->layout().file_bytes()) : 0);
-    evidence_.server_cached = all < static_cast<double>(least) ? 1 : 0;
+    evidence_.server_cached = all < static_cast<double>(least);
   }
 
   bool makes() const { return !hard_ || context_.world.rank() == 0; }

@@ -184,7 +184,6 @@ class Planner {
     const std::uint64_t bytes = 2 * input_.config.options.bytes("storage.cache");
     c.parameters["server_cache_twice"] = bytes;
     if (input_.config.level < Level::extended) return;
-    c.parameters["lay_out_bytes"] = bytes;
     c.overhead_seconds += static_cast<double>(bytes) / (usual_node_rate * static_cast<double>(c.entities));
   }
 

@@ -155,8 +155,8 @@ class CheckpointCase {
       if (first()) fs::create_directories(folder);
     });
     failure.agree(world);
-    const double start = now_s();
     const StorageMeter meter(true, folder.string());
+    const double start = now_s();
     WriteTimes times;
     ShardHeader header;
     header.step = static_cast<std::uint64_t>(step);
@@ -167,13 +167,13 @@ class CheckpointCase {
         [&] { times = write_shard(shard_path(folder, world.rank()), header, shard(world.rank())); });
     failure.agree(world);
     const double written = world.max(now_s() - start);
-    const auto bytes = static_cast<double>(shard_bytes_);
-    written_.add(meter, bytes);
     failure.guarded([&] {
       if (first()) mark_done(folder);
     });
     failure.agree(world);
     const double stalled = now_s() - begin;
+    const auto bytes = static_cast<double>(shard_bytes_);
+    written_.add(meter, bytes);
 
     double read_s = 0, read_all_s = 0;
     const int errors = verify(step, read_s, read_all_s);
@@ -211,7 +211,7 @@ class CheckpointCase {
     row.values["moved_share_read"] = {read_.moved_share()};
     row.values["resident_share"] = {resident_};
     const auto name = [&](const std::string& direction, Rates& rates, double resident) {
-      const bool cold = rates.moved_share() >= least_moved_share && resident <= 1 - least_moved_share;
+      const bool cold = met_storage(rates.moved, rates.asked, resident);
       const char* kind = context_.world.min(cold ? 1 : 0) > 0 ? "" : "_cached";
       row.values[direction + kind] = std::move(rates.alone);
       row.values[direction + "_all" + kind] = std::move(rates.all);
