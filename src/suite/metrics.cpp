@@ -7,6 +7,17 @@
 
 namespace assay {
 
+std::vector<results::MetricSpec> storage_rates(const std::string& name, const std::string& title,
+                                               double typical) {
+  using results::Better;
+  using results::Role;
+  results::MetricSpec judged{name, "B/s", Better::higher, false, Role::metric, true, title};
+  judged.typical = typical;
+  return {judged,
+          {name + "_cached", "B/s", Better::higher, false, Role::covariate, true,
+           "the same where less than 95 % of the bytes reached the storage: a rate of caches"}};
+}
+
 Metrics::Metrics(std::initializer_list<OperationMetrics> operations) {
   for (const OperationMetrics& operation : operations) {
     for (results::MetricSpec m : operation.metrics) {

@@ -18,6 +18,11 @@ struct OperationMetrics {
   std::vector<results::MetricSpec> metrics;  ///< from name to title; the rest is taken from above
 };
 
+/// A rate of storage (B/s) that is judged, and `<name>_cached`, which takes its place where caches served
+/// more than 5 % of the bytes and which judges nothing (StorageMeter, measure/cold.hpp).
+std::vector<results::MetricSpec> storage_rates(const std::string& name, const std::string& title,
+                                               double typical = 0);
+
 class Metrics {
  public:
   Metrics(std::initializer_list<OperationMetrics> operations);

@@ -129,27 +129,21 @@ std::vector<MetricSpec> small_files() {
           rate("rename", Role::metric, "files renamed"), rate("delete", Role::metric, "files deleted")};
 }
 
-std::vector<MetricSpec> rate_and_cached(const std::string& name, const std::string& what) {
-  MetricSpec judged{name, "B/s", Better::higher, false, Role::metric, true, what};
-  judged.typical = 2e9;
-  return {judged,
-          {name + "_cached", "B/s", Better::higher, false, Role::covariate, true,
-           "the same where less than 95 % of the bytes reached the storage: a rate of caches"}};
-}
+constexpr double usual_rate = 2e9;
 
 /// One file through MPI-IO.
 std::vector<MetricSpec> through_mpi() {
-  auto all = rate_and_cached("write", "bytes written and synced by all ranks of a node / time");
-  for (auto& m : rate_and_cached("read", "bytes of other ranks read by all ranks of a node / time"))
+  auto all = storage_rates("write", "bytes written and synced by all ranks of a node / time", usual_rate);
+  for (auto& m : storage_rates("read", "bytes of other ranks read by all ranks of a node / time", usual_rate))
     all.push_back(m);
   return with_proof(std::move(all));
 }
 
 /// A client of storage and one of its servers.
 std::vector<MetricSpec> of_servers() {
-  auto all = rate_and_cached(
-      "write", "bytes written and synced by one rank of the node to a file on the server / time");
-  for (auto& m : rate_and_cached("read", "bytes read back by it / time")) all.push_back(m);
+  auto all = storage_rates(
+      "write", "bytes written and synced by one rank of the node to a file on the server / time", usual_rate);
+  for (auto& m : storage_rates("read", "bytes read back by it / time", usual_rate)) all.push_back(m);
   all.push_back({"round", "count", Better::none, false, Role::covariate, true,
                  "round of disjoint pairs in which a sample was taken"});
   return with_proof(std::move(all));
@@ -160,11 +154,12 @@ std::vector<MetricSpec> checkpoints() {
   const auto time = [](const char* name, const char* what) {
     return MetricSpec{name, "s", Better::lower, false, Role::covariate, false, what};
   };
-  auto all =
-      rate_and_cached("write",
-                      "state of a node / time from the creation of the first file until the last one is "
-                      "synced and renamed");
-  for (auto& m : rate_and_cached("restore", "state of a node, written by others, read")) all.push_back(m);
+  auto all = storage_rates("write",
+                           "state of a node / time from the creation of the first file until the last one is "
+                           "synced and renamed",
+                           usual_rate);
+  for (auto& m : storage_rates("restore", "state of a node, written by others, read", usual_rate))
+    all.push_back(m);
   all.push_back(time("write_time", "half of the writes of this rank took at most so long"));
   all.push_back(time("restore_time", "half of the reads of this rank took at most so long"));
   all.push_back(time("step_alone", "median time of a training step without checkpoints"));

@@ -22,11 +22,8 @@ results::MetricSpec explains(const char* name, const char* unit, Better better, 
 results::MetricSpec errors(const char* title) {
   return {"errors", "count", Better::lower, true, Role::metric, true, title};
 }
-/// A rate of storage where the kernel's counters prove it, else under another name that judges nothing.
 void add_rate(Specs& specs, const std::string& name, const char* title) {
-  specs.push_back({name, "B/s", Better::higher, false, Role::metric, true, title});
-  specs.push_back({name + "_cached", "B/s", Better::higher, false, Role::covariate, true,
-                   "the same where less than 95 % of the bytes reached the storage: a rate of caches"});
+  for (auto& spec : storage_rates(name, title)) specs.push_back(std::move(spec));
 }
 
 Specs alone_metrics() {

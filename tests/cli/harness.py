@@ -28,8 +28,9 @@ LITTLE_MEMORY = ["--memory.fraction", "0.15"]
 
 def memory_beside_caches(ranks):
     """At least as much as `ranks` need that each measure memory by themselves: more than 4 times the last cache."""
-    cache = max((int(text.read_text().strip().removesuffix("K")) * 1024
-                 for text in pathlib.Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size")), default=0)
+    # Some virtual machines have no /sys/devices/system/cpu/cpu0/cache; the C library asks the processor.
+    table = subprocess.run(["getconf", "-a"], capture_output=True, text=True).stdout
+    cache = max(map(int, re.findall(r"^LEVEL[234]_CACHE_SIZE +(\d+)$", table, re.M)), default=0)
     available = next(int(line.split()[1]) * 1024 for line in pathlib.Path("/proc/meminfo").read_text().splitlines()
                      if line.startswith("MemAvailable"))
     return ["--memory.fraction", f"{min(0.6, max(float(LITTLE_MEMORY[1]), 4.8 * cache * ranks / available)):.2f}"]

@@ -27,7 +27,7 @@ class FaultTest(harness.CliTest):
     def inject(self, ranks, faults, *args, out="r.h5", level="smoke"):
         """`faults`: one text or several. The seed is 7."""
         options = [word for fault in ([faults] if isinstance(faults, str) else faults) for word in ("--inject", fault)]
-        if any(str(word).startswith("memory/") and str(word).endswith("-alone") for word in args):
+        if any(str(word).startswith(("memory/latency", "memory/triad")) for word in args):
             options += harness.memory_beside_caches(ranks)
         elif "--suites" not in args or "memory" in args[args.index("--suites") + 1].split(","):
             options += harness.LITTLE_MEMORY

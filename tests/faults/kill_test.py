@@ -72,12 +72,12 @@ class Kill(harness.CliTest):
         run, _, _ = self.strike(0, "supervisor", processes.kill)
         self.assertIn("rank 0's supervisor is gone", run.text())
         self.assertFalse(run.file.exists())
-        stored = run.stored()
-        self.assertGreaterEqual(stored, 3)
+        self.assertGreaterEqual(run.stored(), 3)
+        ended = run.ended()
         copy = self.dir / "copy.h5"
         shutil.copytree(run.partial, self.dir / "twin.h5.partial")
         self.assert_code(self.assay("recover", self.dir / "twin.h5.partial", "-o", copy), 0)
-        self.assertGreaterEqual(count_cases(copy), stored)
+        self.assertGreaterEqual(count_cases(copy), ended)
         # Wrong number of ranks: another plan. Then the right one.
         wrong = self.mpirun(3, "run", "--level", "smoke", *LITTLE_MEMORY, "--quiet", "--resume", run.partial)
         self.assert_code(wrong, 4)
@@ -107,7 +107,7 @@ class Kill(harness.CliTest):
         run = Run(self, 2)
         run.ranks(2)
         run.wait_for_cases(4)
-        stored = run.stored()
+        ended = run.ended()
         os.kill(run.process.pid, signal.SIGTERM)
         run.wait()
         run.assert_no_strays(self)
@@ -115,7 +115,7 @@ class Kill(harness.CliTest):
         if not file.exists():  # the launcher was faster than the merge
             file = self.dir / "recovered.h5"
             self.assert_code(self.assay("recover", run.partial, "-o", file), 0)
-        self.assertGreaterEqual(count_cases(file), stored)
+        self.assertGreaterEqual(count_cases(file), ended)
 
     def healthy(self, ranks, count, severities):
         seconds = []

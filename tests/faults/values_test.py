@@ -11,6 +11,7 @@ class Values(common.FaultTest):
         """The only rank with errors in `case` is `faulty`; returns its first error."""
         for _ in range(3):  # on a busy machine the time of a case may end before the repetition that is hit
             result = self.inject(ranks, fault, *args)
+            self.assertTrue((self.dir / "r.h5").exists(), f"exit code {result.returncode}\n{result.stdout}{result.stderr}")
             results = self.file()
             if not results.events("inject-unfired"):
                 break

@@ -63,17 +63,41 @@ bool named(const results::VerdictData& verdict, const std::string& name, const s
   });
 }
 
+/// One device of the fleet is slow by `percent` in what `where` says (a part of a fault, "" for all).
+Count slow_trial(Spec spec, double percent, const std::string& where, const std::string& severity) {
+  const auto victim = static_cast<std::int64_t>(
+      RandomStream(spec.seed, "operating/victim").below(0, static_cast<std::uint64_t>(spec.nodes)));
+  spec.faults = {simulate::parse_fault(fmt::format("slow:node={},percent={}{}", victim, percent, where))};
+  const auto r = simulate::run(spec);
+  const simulate::Machine machine(spec);
+  return {named(*r.verdict, machine.node_name(victim) + "/gpu0", severity) ? std::size_t{1} : 0, 1};
+}
+
 /// One device whose memory is slow (delta 3 %); c_w is half a percent.
 Count recall_trial(std::int64_t nodes, double between_cv, double percent, std::uint64_t seed) {
   Spec spec = fleet(nodes, seed, four_metrics);
   spec.between_cv = between_cv;
   spec.within_cv = 0.005;
-  const auto victim = static_cast<std::int64_t>(
-      RandomStream(seed, "operating/victim").below(0, static_cast<std::uint64_t>(nodes)));
-  spec.faults = {simulate::parse_fault(fmt::format("slow:node={},percent={},suite=memory", victim, percent))};
-  const auto r = simulate::run(spec);
-  const simulate::Machine machine(spec);
-  return {named(*r.verdict, machine.node_name(victim) + "/gpu0", "FAIL") ? std::size_t{1} : 0, 1};
+  return slow_trial(spec, percent, ",suite=memory", "FAIL");
+}
+
+/// One of twelve metrics is slow.
+Count one_of_twelve_trial(Population population, std::int64_t nodes, double between_cv, double percent,
+                          std::uint64_t seed) {
+  Spec spec = fleet(nodes, seed, {"memory"});
+  spec.population = population;
+  spec.between_cv = between_cv;
+  const auto order = RandomStream(seed, "operating/twelve").permutation(spec.metrics.size());
+  return slow_trial(spec, percent, ",case=" + spec.metrics[order[0]].name, "FAIL");
+}
+
+/// All GEMM of one device is slow; clocks differ by `clock_cv` and are recorded (0: all alike).
+Count gemm_trial(std::int64_t nodes, double clock_cv, double percent, const std::string& severity,
+                 std::uint64_t seed) {
+  Spec spec = fleet(nodes, seed, {"gemm/fp32-n4096-*", "gemm/bf16-n8192-*"});
+  spec.between_cv = 0.003;
+  spec.clock_cv = clock_cv;
+  return slow_trial(spec, percent, "", severity);
 }
 
 /// Half speed in a twentieth of the samples: named as intermittent.
@@ -156,6 +180,33 @@ std::vector<Cell> recall_cells() {
                    0.95, 1, 200, [](std::uint64_t seed) { return intermittent_trial(100, seed); }});
   cells.push_back({"half speed in 5 % of the samples, named", "N=24, 2 metrics, 30 samples", Aim::at_most,
                    0.05, 1, 200, [](std::uint64_t seed) { return intermittent_trial(30, seed); }});
+  for (const double between_cv : {0.001, 0.003})
+    for (const std::int64_t nodes : {12, 24, 48, 100, 300})
+      cells.push_back({"one of 12 metrics slow by 5 %, FAIL",
+                       fmt::format("N={}, c_b {} %", nodes, 100 * between_cv), Aim::at_least, 0.95, 1, 200,
+                       [=](std::uint64_t seed) {
+                         return one_of_twelve_trial(Population::normal, nodes, between_cv, 5, seed);
+                       },
+                       between_cv > 0.002 && nodes < 48 ? std::optional(0.9) : std::nullopt});
+  for (const std::int64_t nodes : {12, 24, 48, 100, 300})
+    cells.push_back(
+        {"one of 12 metrics slow by 10 %, heavy population, FAIL", fmt::format("N={}, c_b 0.3 %", nodes),
+         Aim::at_least, 0.95, 1, 200,
+         [=](std::uint64_t seed) { return one_of_twelve_trial(Population::heavy, nodes, 0.003, 10, seed); }});
+  struct Gemm {
+    double percent, clock_cv;
+    const char* severity;
+    double target;
+  };
+  for (const Gemm& of : {Gemm{2, 0.015, "", 0.95}, Gemm{3, 0.015, "", 0.99}, Gemm{4, 0.015, "FAIL", 0.95},
+                         Gemm{5, 0.015, "FAIL", 0.99}, Gemm{4, 0, "", 0.99}, Gemm{8, 0, "FAIL", 0.99}})
+    for (const std::int64_t nodes : {64, 256})
+      cells.push_back(
+          {fmt::format("GEMM slow by {} %{}, {}", of.percent, of.clock_cv > 0 ? " at equal clock" : "",
+                       *of.severity ? of.severity : "named"),
+           fmt::format("N={}", nodes), Aim::at_least, of.target, 1, 200, [=](std::uint64_t seed) {
+             return gemm_trial(nodes, of.clock_cv, of.percent, of.severity, seed);
+           }});
   for (const std::int64_t nodes : {64, 256}) {
     cells.push_back({"a tenth slow by 5 %, found", fmt::format("N={}", nodes), Aim::at_least, 0.95, 1, 100,
                      [=](std::uint64_t seed) { return tenth_trial(nodes, seed); }});
