@@ -103,16 +103,14 @@ double TailPool::gain() const noexcept {
 }
 
 double heavy_critical(std::size_t n, double alpha, double tail) {
-  const double k = robust_critical(n, alpha);
-  // Simulated (t4, 6e3 to 4e4 populations each): 99 % of the slowest of n lie within k * excess * tail^power.
-  // Of few values the tail says little, and a high power would only make the bound jump.
+  constexpr double degrees = 4, scale = 1.1;  // robust_fit of t4 gives 1.1 times its unit, from 48 values on
+  const double one = -std::expm1(std::log1p(-alpha) / as_double(n));
+  // The slow extremes of t4 do not depend on its fast ones. Only a fast tail that 95 % of t4 populations stay
+  // below (simulated: 2.2 of 48 to 300 values, 1.8 of 1000) says that this one is heavier still.
   const double large = std::clamp(std::log(as_double(n) / 64) / std::log(16.0), 0.0, 1.0);
-  const double power = 1.5 + 2.5 * large;
-  const double excess = large < 0.5 ? 2.1 - 0.4 * large : 1.9 - 0.4 * (large - 0.5);
-  // The extremes of t4 go with alpha^(-1/4), those of a normal hardly change.
-  const double rarer = std::max(1.0, std::pow(0.01 / alpha, 0.22));
-  const double heavy = excess * rarer * std::pow(std::max(tail, 1.0), power);
-  return k * heavy;
+  const double usual = 2.2 - 0.4 * large, power = 1.5 + 2.5 * large;
+  const double heavier = std::pow(std::max(1.0, tail / usual), power);
+  return std::max(robust_critical(n, alpha), -t_quantile(one, degrees) / scale) * heavier;
 }
 
 double heavy_deletion_p(std::size_t n, double alpha) {

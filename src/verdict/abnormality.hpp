@@ -65,7 +65,8 @@ bool alike(std::span<const double> a, std::span<const double> b);
 /// p times the population's size, at most 1.
 double family_p(const Abnormality& a, std::size_t member);
 
-/// The critical distance of surely_abnormal for a population of n >= 48, in robust deviations.
+/// The critical distance of surely_abnormal for a population of n >= 48, in robust deviations: that of
+/// Student's t with 4 degrees, wider for a fast `tail` that few of those populations have.
 double heavy_critical(std::size_t n, double alpha, double tail);
 /// The p (family-wise, normal) that a deletion t must be under so that the error is `alpha` under Student's t
 /// with 4 degrees of freedom; 4 <= n < 48.

@@ -44,7 +44,7 @@ inline constexpr double eligible_fraction = 0.25;
 // Error budgets of a healthy run over all metrics and strata: false warnings in normal populations, false
 // warnings in populations of Student's t with 4 degrees of freedom, false faults in those.
 inline constexpr double alpha_warn = 0.01;
-inline constexpr double alpha_warn_heavy = 0.04;
+inline constexpr double alpha_warn_heavy = 0.034;
 inline constexpr double alpha_fail = 0.006;
 // Error budget of the retest stage, over its candidates only.
 inline constexpr double alpha_retest = 0.01;

@@ -341,50 +341,6 @@ TEST(VerdictPeers, OneDipInTwentySamplesIsSeen) {
   EXPECT_EQ(v.state, "WARN");
 }
 
-TEST(VerdictPeers, HeavyTailedPopulationHoldsTheErrorRate) {
-  std::mt19937_64 g(11);
-  std::student_t_distribution<double> t4(4);
-  verdict::TailPool nothing;
-  for (const std::size_t n : {8U, 20U, 64U, 256U}) {
-    std::size_t alarms = 0, runs = n > 100 ? 600 : 2000;
-    for (std::size_t r = 0; r < runs; ++r) {
-      std::vector<double> v(n);
-      for (double& x : v) x = 0.01 * t4(g);
-      const auto a = verdict::abnormality(v);
-      bool any = false;
-      for (std::size_t i = 0; i < n; ++i) any = any || verdict::surely_abnormal(a, i, 0.01, nothing);
-      alarms += any ? 1 : 0;
-    }
-    EXPECT_LT(clopper_pearson_lower(alarms, runs, 0.99), 0.01) << n;
-  }
-}
-
-TEST(VerdictPeers, BorrowedSpreadHoldsTheErrorRate) {
-  // One of 12 at 20 scales of their spread: alone they often cannot tell, with the spread of others they can.
-  std::mt19937_64 g(12);
-  std::student_t_distribution<double> t4(4);
-  verdict::TailPool nothing;
-  const SpreadPrior known{1e-4 * 2, 48};
-  std::size_t alarms = 0, alone = 0, lent = 0, runs = 2000;
-  for (std::size_t r = 0; r < runs; ++r) {
-    std::vector<double> v(12);
-    for (double& x : v) x = 0.01 * t4(g);
-    auto a = verdict::abnormality(v);
-    verdict::moderate(a, v, known);
-    bool any = false;
-    for (std::size_t i = 0; i < v.size(); ++i) any = any || verdict::surely_abnormal(a, i, 0.01, nothing);
-    alarms += any ? 1 : 0;
-    v[3] = -0.20;
-    auto slow = verdict::abnormality(v);
-    alone += verdict::surely_abnormal(slow, 3, 0.001, nothing) ? 1 : 0;
-    verdict::moderate(slow, v, known);
-    lent += verdict::surely_abnormal(slow, 3, 0.001, nothing) ? 1 : 0;
-  }
-  EXPECT_LT(clopper_pearson_lower(alarms, runs, 0.99), 0.01) << alarms;
-  EXPECT_LT(alone, runs * 85 / 100);
-  EXPECT_GT(lent, runs * 95 / 100);
-}
-
 TEST(VerdictPeers, RetestsAreNoPopulation) {
   auto fleet = Fleet::of(64, 0.002);
   fleet.rate[17] *= 0.95;

@@ -4,9 +4,11 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <random>
 
 #include "fleet.hpp"
 #include "measure/robust.hpp"
+#include "verdict/abnormality.hpp"
 
 namespace assay {
 namespace {
@@ -22,6 +24,72 @@ TEST(VerdictWide, FiveDevicesFailOnlyWithALargeDeficit) {
     EXPECT_EQ(Fleet::run_retests(r, fleet), 1U);
     EXPECT_EQ(judge(r).state, slow > 0.8 ? "WARN" : "FAIL") << slow << all_reasons(judge(r));
   }
+}
+
+TEST(VerdictWide, HeavyTailedPopulationHoldsTheErrorRate) {
+  std::mt19937_64 g(11);
+  std::student_t_distribution<double> t4(4);
+  verdict::TailPool nothing;
+  for (const std::size_t n : {8U, 20U, 64U, 256U}) {
+    std::size_t alarms = 0, runs = n > 100 ? 600 : 2000;
+    for (std::size_t r = 0; r < runs; ++r) {
+      std::vector<double> v(n);
+      for (double& x : v) x = 0.01 * t4(g);
+      const auto a = verdict::abnormality(v);
+      bool any = false;
+      for (std::size_t i = 0; i < n; ++i) any = any || verdict::surely_abnormal(a, i, 0.01, nothing);
+      alarms += any ? 1 : 0;
+    }
+    EXPECT_LT(clopper_pearson_lower(alarms, runs, 0.99), 0.01) << n;
+  }
+}
+
+TEST(VerdictWide, BorrowedSpreadHoldsTheErrorRate) {
+  // One of 12 at 20 scales of their spread: alone they often cannot tell, with the spread of others they can.
+  std::mt19937_64 g(12);
+  std::student_t_distribution<double> t4(4);
+  verdict::TailPool nothing;
+  const SpreadPrior known{1e-4 * 2, 48};
+  std::size_t alarms = 0, alone = 0, lent = 0, runs = 2000;
+  for (std::size_t r = 0; r < runs; ++r) {
+    std::vector<double> v(12);
+    for (double& x : v) x = 0.01 * t4(g);
+    auto a = verdict::abnormality(v);
+    verdict::moderate(a, v, known);
+    bool any = false;
+    for (std::size_t i = 0; i < v.size(); ++i) any = any || verdict::surely_abnormal(a, i, 0.01, nothing);
+    alarms += any ? 1 : 0;
+    v[3] = -0.20;
+    auto slow = verdict::abnormality(v);
+    alone += verdict::surely_abnormal(slow, 3, 0.001, nothing) ? 1 : 0;
+    verdict::moderate(slow, v, known);
+    lent += verdict::surely_abnormal(slow, 3, 0.001, nothing) ? 1 : 0;
+  }
+  EXPECT_LT(clopper_pearson_lower(alarms, runs, 0.99), 0.01) << alarms;
+  EXPECT_LT(alone, runs * 85 / 100);
+  EXPECT_GT(lent, runs * 95 / 100);
+}
+
+TEST(VerdictWide, TheBoundOfAFaultIsThatOfT4UnlessTheFastSideIsHeavierStill) {
+  for (const std::size_t n : {48U, 100U, 300U}) {
+    const double usual = verdict::heavy_critical(n, 3e-4, 1.0);
+    // P(T < -x) = 3/x^4 far out, in units of t4; the robust deviation is 1.1 of them.
+    EXPECT_NEAR(usual, std::pow(3 * static_cast<double>(n) / 3e-4, 0.25) / 1.1, 0.02 * usual) << n;
+    EXPECT_EQ(verdict::heavy_critical(n, 3e-4, 1.7), usual) << n;
+    EXPECT_GT(verdict::heavy_critical(n, 3e-4, 4.0), 2 * usual) << n;
+  }
+  // What lies 40 deviations out of 100 parts is found, however heavy the other side happened to be.
+  std::mt19937_64 g(13);
+  std::student_t_distribution<double> t4(4);
+  const verdict::TailPool nothing;
+  int found = 0;
+  for (int r = 0; r < 200; ++r) {
+    std::vector<double> v(100);
+    for (double& x : v) x = 0.01 * t4(g);
+    v[3] = -0.44;
+    found += verdict::surely_abnormal(verdict::abnormality(v), 3, 3e-4, nothing) ? 1 : 0;
+  }
+  EXPECT_GE(found, 185);
 }
 
 /// Quantiles of Student's t with 4 degrees, `spread` wide, in random places.
