@@ -16,6 +16,7 @@ site_number() {  # NAME: a setting that must be a whole number
 
 # Settings: ASSAY_SITE, or /etc/assay/site.conf where that exists, or the defaults.
 site_load() {
+  umask go-w  # directories that others can write are refused by the next step of the same night
   ASSAY=assay ASSAY_RESULTS=/var/lib/assay ASSAY_LAUNCH=mpirun ASSAY_RANKS=auto ASSAY_LEVEL=standard ASSAY_OPTIONS=''
   ASSAY_PROM='' ASSAY_NOTIFY='' ASSAY_KEEP_NIGHTS=30 ASSAY_KEEP_WEEKS=52 ASSAY_LOCK_HOURS=24
   ASSAY_DRAIN=print ASSAY_DRAIN_MOST=4 ASSAY_PROLOG_EVERY=3600 ASSAY_STATE=/run/assay
@@ -29,6 +30,8 @@ site_load() {
     # It is run as a program; a link may lead to it, as configuration management does.
     local why
     why=$(unsafe_why "$(realpath -- "$site_file")")
+    # In a directory that others can write the file can be replaced after this look.
+    if [ -z "$why" ] && [ "$(id -u)" -eq 0 ]; then why=$(unsafe_directory_why "$(dirname -- "$(realpath -- "$site_file")")"); fi
     [ -z "$why" ] || site_wrong "settings are not read: $why"
     # shellcheck source=scripts/site.conf
     . "$site_file" || site_wrong "$site_file: cannot be read by bash"
@@ -112,7 +115,7 @@ site_run_here() {  # OTHER-JOBS SUITES SECONDS FILE
   for variable in $(compgen -e | grep -E '^(SLURM|PMI|PMIX)_'); do unset "$variable"; done
   export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
   if [ -n "$others" ]; then
-    options=() suites=inventory
+    options=(--device host) suites=inventory  # GPUs of other jobs are not touched
     if [[ $given =~ ^[0-9]+(,[0-9]+)*$ ]]; then
       export CUDA_VISIBLE_DEVICES=$given
       suites=inventory,gemm options=(--device cuda)

@@ -14,7 +14,8 @@ site_load
 safe_directory ASSAY_STATE "$ASSAY_STATE" || exit 0
 drained=$ASSAY_STATE/healthcheck.drained
 if ! site_check_node healthcheck inventory 45; then
-  touch "$drained"
+  # Only what this check drained is its to resume: not a node that was drained before, or that is one too many.
+  if grep -q '^scontrol update NodeName=' "$ASSAY_STATE/healthcheck.txt"; then touch "$drained"; fi
 elif [ -f "$drained" ] && grep -q '^PASS ' "$ASSAY_STATE/healthcheck.txt"; then
   "$here/slurm/drain.sh" --apply --resume "$ASSAY_STATE/healthcheck.h5" >>"$ASSAY_STATE/healthcheck.txt" 2>&1 && rm -f "$drained"
 fi

@@ -11,6 +11,7 @@ namespace assay {
 
 SharedObject::SharedObject(const char* variable, const std::vector<std::string>& names, const char* symbol) {
   const char* chosen = std::getenv(variable);
+  if (chosen != nullptr && *chosen == '\0') chosen = nullptr;
   if (chosen == nullptr && dlsym(RTLD_DEFAULT, symbol) != nullptr) {
     name_ = "this program";
     handle_ = dlopen(nullptr, RTLD_NOW);

@@ -9,9 +9,9 @@ namespace assay {
 /// A library that is opened when it is first needed, so that the program starts where it is missing.
 class SharedObject {
  public:
-  /// Opens the first of `names` that can be opened. `variable` names an environment variable that, where set,
-  /// says which file alone to take. A program that has `symbol` itself is taken for the library (a test's
-  /// stand-in). Throws Error(device) with what the loader said.
+  /// Opens the first of `names` that can be opened. `variable` names an environment variable that, where set
+  /// and not empty, says which file alone to take. A program that has `symbol` itself is taken for the
+  /// library (a test's stand-in). Throws Error(device) with what the loader said.
   SharedObject(const char* variable, const std::vector<std::string>& names, const char* symbol);
 
   /// Null when it has no such function.

@@ -104,6 +104,16 @@ void append(const Path& path, const std::string& bytes) {
   file.close();
 }
 
+void cut_torn_line(const Path& path) {
+  std::error_code code;
+  if (!std::filesystem::exists(path, code)) return;
+  std::string text = read_file(path);
+  if (text.empty() || text.back() == '\n') return;
+  const std::size_t end = text.rfind('\n');
+  text.resize(end == std::string::npos ? 0 : end + 1);
+  write_durable(path, text);
+}
+
 void sync_file(const Path& path) { Descriptor(path, O_RDONLY).sync(); }
 
 void sync_directory(const Path& directory) {

@@ -28,6 +28,8 @@ void make_durable(const Path& path, const std::function<void(const Path& tempora
 void make_directory(const Path& path);  ///< throws Error(io)
 /// One write at the end of the file, so that lines of two writers cannot mix.
 void append(const Path& path, const std::string& bytes);
+/// Drops a last line without its end, which a writer that was killed left: the next one would be glued to it.
+void cut_torn_line(const Path& path);
 void sync_file(const Path& path);
 void sync_directory(const Path& directory);
 
@@ -50,6 +52,8 @@ CheckedFile check_hdf5(const InputFile& file);
 
 /// Gives the finished file `from` its name. Without `force` an existing `to` is left alone: Error(usage).
 void publish(const Path& from, const Path& to, bool force);
+
+struct EventRow;
 
 /// The process that writes a partial directory.
 struct Owner {
@@ -89,6 +93,12 @@ class TakeOverLock {
 /// one succeeds. Throws Error(usage) as `check_abandoned`. A former owner that lives after all gets an error
 /// from its next write, because the directory of the cases changes its name.
 Owner take_over(const Path& partial, const std::string& run_id);
+
+/// Gives up a partial directory in the name of its owner, which the caller knows to have ended, wherever it
+/// ran: the next run need not wait for 60 s. Nothing happens while the owner is seen to run. Throws
+/// Error(usage) when another process takes it over, Error(io).
+/// Then adds `event`, if there is one, to what the run said.
+void release(const Path& partial, const EventRow* event = nullptr);
 
 /// Where the case files are: `cases`, or `cases-N` after the directory has changed hands.
 Path cases_directory(const Path& partial);

@@ -19,6 +19,7 @@
 #include "base/system.hpp"
 #include "results/archive.hpp"
 #include "results/disk.hpp"
+#include "results/json_io.hpp"
 
 namespace assay::results {
 
@@ -180,7 +181,7 @@ void check_abandoned(const Path& partial, const Owner& owner) {
     throw_usage(partial.string() + " is being written by " + described(owner) +
                 ": only one run can write it");
   }
-  if (owner.host == host_name()) return;
+  if (owner.host == host_name() || owner.pid == 0) return;  // here it would be seen; nobody's since `release`
   const double idle_s = untouched_s(partial);
   if (idle_s >= quiet_s) return;
   throw_usage(
@@ -223,6 +224,20 @@ Owner take_over(const Path& partial, const std::string& run_id) {
   if (!link_new(mine.path, partial / "owner")) fail_taken(partial);
   fence_cases(partial);
   return me;
+}
+
+void release(const Path& partial, const EventRow* event) {
+  const TakeOverLock lock(partial);
+  const auto owner = read_owner(partial);
+  if (!owner || owner->pid == 0 || is_running(*owner)) return;
+  const Scratch mine(name_of_mine(partial, ".new")), old(name_of_mine(partial, ".old"));
+  write_durable(mine.path, to_text({owner->run_id, owner->host, 0, 0}));
+  remove_owner(partial, *owner, old.path);
+  if (!link_new(mine.path, partial / "owner")) fail_taken(partial);
+  fence_cases(partial);
+  if (event == nullptr) return;
+  cut_torn_line(partial / "events.jsonl");
+  append(partial / "events.jsonl", dump_sealed(event_to_json(*event)) + "\n");
 }
 
 }  // namespace assay::results

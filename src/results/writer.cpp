@@ -126,17 +126,6 @@ struct Writer::Impl {
     const Path to = path.string() + ".damaged";
     if (::rename(path.c_str(), to.c_str()) != 0) fail_io("rename", path);
   }
-
-  /// The next event would be glued to it and be lost with it.
-  static void cut_torn_line(const Path& path) {
-    std::error_code code;
-    if (!std::filesystem::exists(path, code)) return;
-    std::string text = read_file(path);
-    if (text.empty() || text.back() == '\n') return;
-    const std::size_t end = text.rfind('\n');
-    text.resize(end == std::string::npos ? 0 : end + 1);
-    write_durable(path, text);
-  }
 };
 
 Writer::Writer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

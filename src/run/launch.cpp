@@ -146,7 +146,8 @@ Job discover_job(MpiSession& mpi, const Config& config, const std::vector<std::u
   LaunchEnvironment launch = launch_environment();
   const bool whole = config.only.empty() && config.exclude.empty() && !devices.parts_of_nodes;
   if (!whole) launch.size = launch.local_size = -1;  // it counts ranks that take no part
-  const LaunchExpectations expect{config.expect_nodes, config.expect_ranks, config.expect_devices};
+  const LaunchExpectations expect{config.expect_nodes, config.expect_ranks, config.expect_devices,
+                                  config.device == "host"};
   job.findings =
       check_launch(job.topology, expect, launch, whole && world.size() == 1 ? count_sibling_singletons() : 0);
   for (const auto& note : devices.notes) {

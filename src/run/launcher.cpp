@@ -119,11 +119,11 @@ NextLaunch next_launch(const std::vector<Attempt>& attempts, const std::set<std:
   return next;
 }
 
-// A launcher of thousands of ranks takes its time to end; a run may wait for a queue before it begins, and
-// takes longer than its level where what a suite requires does. PMIx 4.2 deadlocks in mpirun when a rank is
-// killed while it connects.
+// A launcher of thousands of ranks takes some seconds to end; a run may wait for a queue before it begins,
+// and takes longer than its level where what a suite requires does. PMIx 4.2 deadlocks in mpirun when a rank
+// is killed while it connects.
 bool launcher_overdue(double begun_s, double written_s, double budget_s) {
-  return written_s > std::max(10.0, budget_s) || begun_s > 2 * budget_s + 120;
+  return written_s > std::clamp(budget_s, 10.0, 60.0) || begun_s > 2 * budget_s + 120;
 }
 
 }  // namespace assay

@@ -4,10 +4,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <filesystem>
 #include <string_view>
 #include <type_traits>
 #include <vector>
+
+#include "base/error.hpp"
+#include "run/selection.hpp"
 
 namespace assay {
 namespace {
@@ -66,9 +68,11 @@ std::string relaunch_line(const Config& config, const std::vector<OptionSpec>& s
     }
   }
   std::string exclude = fmt::format("{}", fmt::join(lost_nodes, ","));
-  std::error_code ignored;
-  const bool is_file = std::filesystem::is_regular_file(config.exclude, ignored);
-  if (!config.exclude.empty() && !is_file) exclude = fmt::format("{},{}", config.exclude, exclude);
+  try {
+    if (const std::string before = node_list("exclude", config.exclude); !before.empty())
+      exclude = fmt::format("{},{}", before, exclude);
+  } catch (const Error&) {  // the file is gone; what was lost is excluded all the same
+  }
   line += " --exclude " + shell_word(exclude);
   // The segments of a soak are judged together, so the next ones need nothing of this file.
   return config.segments() > 1 ? line : fmt::format("{} --resume {}", line, shell_word(file));

@@ -20,6 +20,7 @@
 #include <functional>
 #include <optional>
 #include <thread>
+#include <utility>
 
 #include "base/child_process.hpp"
 #include "base/clock.hpp"
@@ -30,6 +31,7 @@
 #include "results/entity_tree.hpp"
 #include "results/reader.hpp"
 #include "run/launcher.hpp"
+#include "run/selection.hpp"
 
 namespace assay {
 namespace {
@@ -136,9 +138,11 @@ class LaunchClock {
 
 class Launches {
  public:
-  Launches(const Config& config, const Relaunch& how) : config_(config), how_(how), begin_s_(now_s()) {
+  Launches(const Config& config, const Relaunch& how)
+      : config_(config), how_(how), begin_s_(now_s()), given_(node_list("exclude", config.exclude)) {
     std::error_code none;
     before_ = fs::last_write_time(config_.out, none);
+    owner_before_ = owner_of_partial();
   }
 
   ExitCode run() {
@@ -147,8 +151,11 @@ class Launches {
       LaunchClock clock(how_.launcher.empty());
       const Ended ended = execute(command(), signals, [&] {
         std::error_code ignored;
-        return clock.overdue(is_written(), fs::is_directory(partial(), ignored),
-                             config_.budget_s() * config_.segments());
+        const bool begun = is_written() || fs::is_directory(partial(), ignored);
+        // A queue is no time of the level.
+        if (begun && !std::exchange(begun_, true) && !how_.launcher.empty())
+          begin_s_ = std::max(begin_s_, now_s() - usual_start_s);
+        return clock.overdue(is_written(), begun, config_.budget_s() * config_.segments());
       });
       wait_for_writer();
       attempts_.push_back(attempt_of(ended.code));
@@ -165,6 +172,8 @@ class Launches {
   }
 
  private:
+  static constexpr double usual_start_s = 3;  ///< from the launcher's start to the first file of the run
+
   double spent_s() const { return now_s() - begin_s_; }
   fs::path partial() const { return config_.out + ".partial"; }
   bool is_written() const {
@@ -183,8 +192,7 @@ class Launches {
     words.insert(words.end(), how_.arguments.begin(), how_.arguments.end());
     words.insert(words.end(), {"--launcher", "none"});
     std::string exclude = fmt::format("{}", fmt::join(excluded_, ","));
-    if (!config_.exclude.empty())
-      exclude = exclude.empty() ? config_.exclude : fmt::format("{},{}", config_.exclude, exclude);
+    if (!config_.exclude.empty()) exclude = exclude.empty() ? config_.exclude : given_ + "," + exclude;
     if (!exclude.empty()) words.insert(words.end(), {"--exclude", exclude});
     const std::string resume = attempts_.empty() ? config_.resume : resume_;
     if (!resume.empty()) words.insert(words.end(), {"--resume", resume});
@@ -210,6 +218,7 @@ class Launches {
   Attempt attempt_of(int code) {
     Attempt a;
     std::error_code ignored;
+    loss_.reset();
     a.told = code == static_cast<int>(ExitCode::usage) || code == static_cast<int>(ExitCode::internal);
     if (code != static_cast<int>(ExitCode::usage) && is_written()) {
       const auto r = results::load(config_.out);
@@ -224,15 +233,40 @@ class Launches {
         if (loss && !loss->earlier && !node.empty()) a.lost.insert(node);
         a.stuck = a.stuck || e.kind == "stuck";
       }
-    } else if (fs::is_directory(partial(), ignored)) {
+    } else if (const auto owner = owner_of_partial(); owner && owner != owner_before_) {
       a.partial = true;
-      if (const auto owner = results::read_owner(partial())) a.nodes = a.lost = {owner->host};
+      a.nodes = a.lost = {owner->host};
+      try {
+        const auto r = results::load(partial());
+        for (const auto& e : r.entities)
+          if (e.kind == "node" && !excluded_.contains(e.name)) a.nodes.insert(e.name);
+        loss_ = loss_of_collector(r, owner->host);
+      } catch (const Error&) {  // killed before it had written its plan
+      }
     }
     return a;
   }
 
+  /// Nobody is left who could write that rank 0 and its supervisor are gone.
+  static results::EventRow loss_of_collector(const results::Results& r, const std::string& host) {
+    results::EventRow event{0, -1, "lost",
+                            "rank 0 on " + host + " is gone, and its supervisor, which collected, with it"};
+    for (const auto& e : r.events) event.t = std::max(event.t, e.t);
+    for (std::size_t i = 0; i < r.entities.size() && event.entity < 0; ++i)
+      if (r.entities[i].kind == "device" && r.entities[i].rank == 0)
+        event.entity = static_cast<std::int32_t>(i);
+    return event;
+  }
+
+  std::optional<results::Owner> owner_of_partial() const {
+    std::error_code none;
+    return fs::is_directory(partial(), none) ? results::read_owner(partial()) : std::nullopt;
+  }
+
   /// The next launch writes the file anew and takes over what this one measured.
   void keep_for_resume() {
+    if (attempts_.back().partial)
+      results::release(partial(), loss_ && !excluded_.empty() ? &*loss_ : nullptr);
     if (attempts_.back().partial && excluded_.empty()) {
       resume_ = partial().string();
       return;
@@ -274,10 +308,14 @@ class Launches {
   const Config& config_;
   const Relaunch& how_;
   double begin_s_;
-  fs::file_time_type before_;  ///< of a results file that was there
+  std::string given_;  ///< the nodes of --exclude
+  bool begun_ = false;
+  fs::file_time_type before_;                   ///< of a results file that was there
+  std::optional<results::Owner> owner_before_;  ///< of a partial directory that was there
   std::vector<Attempt> attempts_;
   std::set<std::string> excluded_;
   std::vector<fs::path> kept_;
+  std::optional<results::EventRow> loss_;  ///< of rank 0, in a partial directory
   std::string resume_;
   int exit_code_ = 3;
 };

@@ -56,6 +56,13 @@ std::string list_text(const std::string& option, const std::string& typed) {
 
 }  // namespace
 
+std::string node_list(const std::string& option, const std::string& typed) {
+  const std::string text = list_text(option, typed);
+  return text.find_first_of(" \t\r\n#") == std::string::npos
+             ? text
+             : fmt::format("{}", fmt::join(names_of(option, text), ","));
+}
+
 std::vector<int> choose_ranks(const std::vector<std::string>& hosts, const std::string& only,
                               const std::string& exclude) {
   std::vector<int> ranks(hosts.size());

@@ -17,6 +17,10 @@ namespace assay {
 std::vector<int> choose_ranks(const std::vector<std::string>& hosts, const std::string& only,
                               const std::string& exclude);
 
+/// What was typed after --only or --exclude as a list without white space, of the file where a file was
+/// named. Throws Error(usage).
+std::string node_list(const std::string& option, const std::string& typed);
+
 /// Collective on the whole launch: rank 0 reads the file. All ranks get the same answer or the
 /// same Error.
 std::vector<int> select_ranks(Communicator& launch, const Config& config);

@@ -61,7 +61,15 @@ void check_gpus(Findings& out, const Topology& t, int node, const LaunchExpectat
   for (const std::string& lost : n.gpus_lost) out.add("fail", "missing", n.hostname + ": " + lost, node);
   if (!n.gpu_trouble.empty())
     out.add("warn", "missing", n.hostname + ": NVML cannot be used: " + n.gpu_trouble, node);
-  if (!t.measures_gpus()) return;
+  if (!t.measures_gpus()) {
+    if (expect.host_only || n.gpus.empty()) return;
+    out.add(expect.severity_of_uncovered(), "uncovered",
+            n.hostname + ": no rank can use its " +
+                count_of(static_cast<std::int64_t>(n.gpus.size()), "GPU") +
+                ", which are not measured ('assay list devices' says why; --device host leaves them alone)",
+            node);
+    return;
+  }
   std::set<int> driven;
   for (const int rank : t.ranks_of(node)) driven.insert(t.ranks[static_cast<std::size_t>(rank)].gpu);
   std::string names;

@@ -13,6 +13,7 @@ namespace assay {
 /// What --expect-nodes, --expect-ranks, --expect-devices (per node) demand; 0 = nothing.
 struct LaunchExpectations {
   std::int64_t nodes = 0, ranks = 0, devices = 0;
+  bool host_only = false;  ///< --device host: GPUs are left alone on purpose
 
   /// An expected number of devices requires all of them to be measured.
   const char* severity_of_uncovered() const noexcept { return devices > 0 ? "inconclusive" : "warn"; }

@@ -69,6 +69,13 @@ class Inventory(GpuTest):
         self.assertEqual(entities["gpu0"], (self.gpu(0)["uuid"], "uuid", -1))
         states = dict(self.table("verdict/entities", "entity", "state"))
         self.assertEqual(states["gpu0"], "NOT_TESTED")
+        # No rank can use them here: not covered, and no PASS where all must be.
+        import h5py
+        with h5py.File(self.dir / "r.h5") as file:
+            self.assertIn(b"uncovered", list(file["verdict/findings/kind"][:]))
+        inventory = ["run", "--suites", "inventory", "--require", "coverage", "--quiet", "--out", "all.h5"]
+        self.assert_code(self.assay(*inventory, env=self.env), 3)
+        self.assert_code(self.assay(*inventory, "--force", "--device", "host", env=self.env), 0)
         environment = {key: value for key, value in self.table("environment", "key", "value")}
         self.assertEqual(environment["nvidia.driver"], "580.65.06")
         self.assert_code(self.assay("schema", "--check", "r.h5"), 0)

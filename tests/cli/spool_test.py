@@ -92,7 +92,7 @@ class Spool(harness.CliTest):
         command = [harness.ASSAY, "", *SELFTEST, "--spool", str(self.spool), "--out", "run.h5", "--color", "never"]
         result = harness.execute(["unshare", "--mount", "--propagation", "private", "sh", "-c", script, *command], self.dir)
         if result.returncode in (1, 77):
-            self.skipTest("a small file system needs the right to mount")
+            self.skipTest("no privilege: a small file system needs the right to mount")
         self.assert_code(result, INCONCLUSIVE)
         self.assertRegex(result.stderr, rf"cannot write run.h5.partial/cases/\S+ \(in {self.spool}/run.h5@\S+.cases\): No space left")
         self.assertNotIn(".cases", result.stdout.splitlines()[-1], "the spool is empty")

@@ -62,6 +62,28 @@ class Loss(cluster.ClusterTest):
         self.assertGreaterEqual(int(taken[0].split()[0]), 1, "what had been measured is taken over")
         self.assertRegex(result.stdout, rf"nodes: 1 INCONCLUSIVE \({lost}\)", "only the lost node is in doubt")
 
+    def test_the_others_go_on_without_the_host_of_rank_0(self):
+        """With it the collector is gone, and the results so far lie in a directory that it owned."""
+        lost = self.cluster.hosts[0]
+        file, nodes = self.dir / "r.h5", self.dir / "nodes"
+        launch = cluster.Launch([cluster.ASSAY, "run", "--suites", "inventory,gemm", "--level", "quick", "--out", str(file),
+                                 "--nodes", str(nodes), "--launcher", f"{cluster.SCRIPT} --name {self.cluster.name} mpirun --without={{exclude}}"],
+                                self.dir)
+        ended_cases = self.dir / "r.h5.partial" / "cases"
+        cluster.wait_until(lambda: ended_cases.is_dir() and len(list(ended_cases.glob("*.h5"))) >= 2, 40, "two ended cases")
+        rank = processes.find(cluster.ASSAY, file, [lost])[0]
+        for pid in (rank.supervisor, rank.worker):
+            processes.kill(pid)
+        result = launch.finish(150)
+        self.assert_code(result, 3)
+        self.assertIn(f"launching again without {lost}", result.stderr)
+        run = Results(file)
+        self.assertEqual(run.state, "complete", result.stderr)
+        self.assertEqual([f["name"].split("/")[0] for f in run.findings if f["kind"] == "lost"], [lost])
+        states = {line.split()[0]: line.split()[1] for line in nodes.read_text().splitlines()}
+        self.assertEqual(states.pop(lost), "INCONCLUSIVE", states)
+        self.assertEqual(set(states), set(self.cluster.hosts[1:]))
+        self.assertLessEqual(set(states.values()), {"PASS", "WARN"})
 
     def test_a_host_that_is_lost_before_the_first_case_has_a_row(self):
         """The others are measured by the next launch, in the same file."""

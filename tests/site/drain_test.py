@@ -217,7 +217,7 @@ class NodeChecks(place.SiteTest):
         self.assertEqual(self.calls(), [])
         self.assertRegex((self.results / "log").read_text(), r"prolog job=5 exit=2 \S+: FAIL \(exit 2\) \(beside job 77\)\n$")
         arguments = (self.dir / "arguments").read_text()
-        self.assertIn("--suites\ninventory\n", arguments)
+        self.assertIn("--suites\ninventory\n--device\nhost\n", arguments)
         # The GPUs that the job was given are its own, and nobody else's.
         self.script("slurm/prolog.sh", env={"SLURM_JOB_ID": "5", "SLURM_JOB_GPUS": "2,3"})
         self.assertIn("--suites\ninventory,gemm\n--device\ncuda\n", (self.dir / "arguments").read_text())
@@ -269,6 +269,13 @@ class NodeChecks(place.SiteTest):
         # Once: a node that a night drained later is the night's.
         self.assert_code(self.script("slurm/healthcheck.sh"), 0)
         self.assertEqual(len(self.calls()), 2)
+
+    def test_the_health_check_leaves_what_others_drained(self):
+        (self.slurm / "node0").write_text("IDLE+DRAIN\nassay: node0/gpu3: slow, by a night\n")
+        self.assert_code(self.script("slurm/healthcheck.sh"), 0)
+        self.result_of_run(0, nodes=4)
+        self.assert_code(self.script("slurm/healthcheck.sh"), 0)
+        self.assertEqual(self.calls(), [])
 
     def test_a_check_on_this_machine_is_real(self):
         self.node_settings(ASSAY=place.ASSAY, ASSAY_DRAIN="print")

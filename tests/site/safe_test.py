@@ -64,7 +64,17 @@ class Places(place.SiteTest):
         above.chmod(0o1777)  # as /tmp is: nobody can move what belongs to somebody else
         self.assert_code(self.script("nightly.sh"), 0)
 
-    @unittest.skipUnless(os.geteuid() == 0, "only root can give a directory away")
+    def test_what_the_scripts_make_is_safe_whatever_the_umask(self):
+        self.addCleanup(os.umask, os.umask(0o002))
+        for script in WRITERS:
+            with self.subTest(script=script):
+                result = self.script(script)
+                self.assertNotIn("can be written by others", result.stdout + result.stderr)
+        made = [path for path in self.results.rglob("*") if path.is_dir()]
+        self.assertGreater(len(made), len(WRITERS))
+        self.assertEqual([str(path) for path in made if path.stat().st_mode & 0o022], [])
+
+    @unittest.skipUnless(os.geteuid() == 0, "no privilege: only root can give a directory away")
     def test_what_belongs_to_others(self):
         self.results.mkdir()
         os.chown(self.results, 65534, 65534)
@@ -84,6 +94,11 @@ class Places(place.SiteTest):
         (self.dir / "site.conf").chmod(0o666)
         self.refused("settings are not read", "site.conf can be written by others")
         self.assertFalse((self.dir / "owned").exists())
+
+    @unittest.skipUnless(os.geteuid() == 0, "no privilege: for root only the folder counts")
+    def test_settings_that_others_can_replace(self):
+        self.dir.chmod(0o777)
+        self.refused("settings are not read", "can be written by others")
 
     def test_the_state_of_a_prolog_in_the_wrong_hands(self):
         """It is not written to, and no job is kept away by that."""

@@ -37,15 +37,14 @@ struct NcclLibrary {
 #ifdef ASSAY_NCCL_SPLIT
   decltype(&ncclCommSplit) comm_split = nullptr;  ///< null below 2.18.1
 #endif
-  int version = 0;   ///< as ncclGetVersion says: 22809
-  std::string file;  ///< it came from; empty when it was in the process already
+  int version = 0;  ///< as ncclGetVersion says: 22809
 
   std::string version_text() const;  ///< "2.28.9"
 };
 
-/// What can be used here; null, and the reason in `why`, when nothing can. Functions that the process already
-/// has come first, then the file that the environment variable ASSAY_NCCL_LIBRARY names, else libnccl.so.2.
-/// Tried once.
+/// What can be used here; null, and the reason in `why`, when nothing can. The file that the environment
+/// variable ASSAY_NCCL_LIBRARY names, else functions that the process already has, else libnccl.so.2. Tried
+/// once.
 const NcclLibrary* nccl_library(std::string& why);
 
 /// "2.28.9" of 22809, and "2.8.4" of 2804, as versions up to 2.8 are counted.

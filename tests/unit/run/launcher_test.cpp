@@ -90,6 +90,8 @@ TEST(Launcher, ARunWhoseRankZeroIsGoneGoesOnFromWhatItLeft) {
   a.partial = true;
   a.nodes = a.lost = {"a"};
   EXPECT_TRUE(next({a}).wanted);
+  a.nodes = {"a", "b", "c"};
+  EXPECT_EQ(next({a}).exclude, Nodes{"a"});
 }
 
 TEST(Launcher, ALauncherThatOutlivesItsRunIsOverdue) {
@@ -99,8 +101,8 @@ TEST(Launcher, ALauncherThatOutlivesItsRunIsOverdue) {
   EXPECT_TRUE(launcher_overdue(151, -1, smoke_s));
   EXPECT_FALSE(launcher_overdue(30, 14, smoke_s));
   EXPECT_TRUE(launcher_overdue(30, 16, smoke_s)) << "the results file is closed";
-  EXPECT_FALSE(launcher_overdue(240, 119, quick_s));
-  EXPECT_TRUE(launcher_overdue(240, 121, quick_s));
+  EXPECT_FALSE(launcher_overdue(240, 59, quick_s));
+  EXPECT_TRUE(launcher_overdue(240, 61, quick_s));
   EXPECT_TRUE(launcher_overdue(10.5, 10.5, 0));
 }
 
