@@ -123,7 +123,11 @@ void Join::add(const std::string& file, const results::Results& results,
   results_.info.injected = results_.info.injected || results.info.injected;
   if (verdict_.state.empty() || worse(verdict.state, verdict_.state)) verdict_.state = verdict.state;
   verdict_.false_alarm_rate += verdict.false_alarm_rate;
-  for (const std::string& reason : verdict.reasons) verdict_.reasons.push_back(file + ": " + reason);
+  for (const std::string& reason : verdict.reasons) {
+    const bool told =
+        std::ranges::find(verdict.findings, reason, &results::Finding::text) != verdict.findings.end();
+    if (!told) verdict_.reasons.push_back(file + ": " + reason);  // findings are taken below
+  }
   verdict::add(verdict_.accounting, verdict.accounting);
   take_entities(results, verdict);
   take_findings(file, verdict.findings);

@@ -64,15 +64,16 @@ std::string standing(const PeerFinding& f) {
   if (f.intermittent)
     return "not in " + count(f.retest.samples, "retest sample", "retest samples") + " (" +
            percent(fraction(f.retest.deficit)) + ")";
-  const char* chance = "no fault: healthy parts of this spread may differ as much by chance";
-  if (f.suspect.candidate && !f.suspect.sure && f.retest.confirmed)
-    return "in " + count(f.retest.samples, "retest sample", "retest samples") + " too; " + chance;
+  const char *chance = "no fault: healthy parts of this spread may differ as much by chance",
+             *kind = "a share this large may be another kind of part: compare it with a limit or a baseline";
+  if (f.retest.confirmed)
+    return "in " + count(f.retest.samples, "retest sample", "retest samples") + " too; " +
+           (f.suspect.spared ? kind : chance);
   if (f.retest.measured && f.retest.needed > 0)
     return "AMBIGUOUS against " + delta + ": " + std::to_string(f.retest.needed) + " samples would decide";
   if (f.retest.measured) return "retested, not beyond " + delta;
   if (f.suspect.candidate) return "not confirmed: not measured again";
-  if (f.suspect.spared)
-    return "a share this large may be another kind of part: compare it with a limit or a baseline";
+  if (f.suspect.spared) return kind;
   if (!p.noise_known) return "too few samples for a decision at " + delta;
   if (!p.eligible()) return "not judged to " + delta + ": the resolution is " + percent(p.effective_delta());
   if (fraction(f.suspect.deficit) < f.suspect.delta) return "less than " + delta;

@@ -24,7 +24,8 @@ std::string text_of(const Population& p, const results::Finding& out, std::size_
   if (!p.split.explained())
     text += "; peers do not show which side is right: compare with a limit or a baseline";
   if (metrics > 1)
-    text += ", and so in " + std::to_string(metrics - 1) + " other metrics of " + p.series->suite;
+    text += ", and so in " + count(static_cast<std::int64_t>(metrics) - 1, "other metric", "other metrics") +
+            " of " + p.series->suite;
   return text + "; members " + first_of(out.members);
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "measure/statistics.hpp"
 
@@ -31,16 +32,21 @@ std::vector<double> values_of(const std::vector<TakenSample>& samples) {
 
 std::vector<SampleBlock> blocks_of(const std::vector<TakenSample>& samples) {
   std::vector<SampleBlock> blocks;
-  std::vector<double> values;
-  for (std::size_t i = 0; i < samples.size(); ++i) {
-    if (values.empty()) blocks.emplace_back();
-    values.push_back(samples[i].value);
-    if (std::isnan(blocks.back().first_t)) blocks.back().first_t = samples[i].t;
-    if (!std::isnan(samples[i].t)) blocks.back().last_t = samples[i].t;
-    if (i + 1 < samples.size() && samples[i + 1].block == samples[i].block) continue;
-    blocks.back().median = median(values);
-    values.clear();
+  std::vector<std::vector<double>> values;
+  std::map<std::int32_t, std::size_t> known;  // by number: those of an imported file may take turns
+  for (const TakenSample& s : samples) {
+    const auto [at, fresh] = known.try_emplace(s.block, blocks.size());
+    if (fresh) {
+      blocks.emplace_back();
+      values.emplace_back();
+    }
+    SampleBlock& block = blocks[at->second];
+    values[at->second].push_back(s.value);
+    if (std::isnan(s.t)) continue;
+    block.first_t = std::isnan(block.first_t) ? s.t : std::min(block.first_t, s.t);
+    block.last_t = std::isnan(block.last_t) ? s.t : std::max(block.last_t, s.t);
   }
+  for (std::size_t i = 0; i < blocks.size(); ++i) blocks[i].median = median(values[i]);
   return blocks;
 }
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "fleet.hpp"
+#include "verdict/retest/samples.hpp"
 
 namespace assay {
 namespace {
@@ -86,6 +87,26 @@ TEST(VerdictFewSamples, LowerIsBetterMetric) {
   const auto v = judge(r);
   ASSERT_EQ(v.findings.size(), 1U);
   EXPECT_THAT(v.findings[0].text, HasSubstr("%) slower than"));
+}
+
+TEST(VerdictFewSamples, BlocksThatTakeTurnsAreNoMoreThanTheirNumbers) {
+  std::vector<verdict::TakenSample> samples;
+  for (int i = 0; i < 12; ++i) samples.push_back({100.0 + i % 2, 10.0 * i, i % 2});
+  const auto blocks = verdict::blocks_of(samples);
+  ASSERT_EQ(blocks.size(), 2U);
+  EXPECT_EQ(blocks[1].median, 101);
+  EXPECT_EQ(blocks[1].first_t, 10);
+  EXPECT_EQ(blocks[1].last_t, 110);
+}
+
+TEST(VerdictFewSamples, RetestsAloneMeasureNothing) {
+  auto r = Fleet::of(8, 0.002).run();
+  r.plan.clear();
+  EXPECT_EQ(judge(r).state, "PASS");
+  first_case(r).name += ".c1";
+  const auto v = judge(r);
+  EXPECT_EQ(v.state, "INCONCLUSIVE");
+  EXPECT_THAT(all_reasons(v), HasSubstr("nothing was measured"));
 }
 
 }  // namespace
