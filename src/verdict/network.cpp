@@ -126,18 +126,24 @@ results::Finding finding_of(const Judgement& j, const Places& places, const Clai
   return f;
 }
 
-/// Whether a lower claim is about links that a higher one explains: pairs of a part that is named itself.
+/// Whether a lower claim is about links that a higher one explains: pairs of a part that is named itself, and
+/// pairs that cross a switch that is.
 class Explained {
  public:
   Explained(const Judgement& j, const std::vector<Claim>& claims) : j_(j) {
     for (const auto& c : claims) {
-      if (c.severity < 2 || c.part.place == PartKind::leaf || c.part.place == PartKind::pair) continue;
+      if (c.severity < 2 || c.part.place == PartKind::pair) continue;
+      if (c.part.place == PartKind::leaf) {
+        leaves_.insert(c.part.leaf);
+        continue;
+      }
       auto& known = named_[{c.part.inside, c.part.storage, c.part.row}];
       known = std::max(known, c.severity);
     }
   }
   bool by_higher(const Claim& c) const {
     if (c.part.place == PartKind::leaf || c.part.place == PartKind::node) return false;
+    if (c.part.place == PartKind::pair && crosses(c)) return true;
     for (const int end : ends_of(c.screened->set, *c.suspect)) {
       const auto row = c.screened->set.ends[at(end)].row;
       if (c.part.place == PartKind::pair && severity(c.part, row) >= c.severity) return true;
@@ -148,12 +154,20 @@ class Explained {
   }
 
  private:
+  bool crosses(const Claim& c) const {
+    const LinkSet& set = c.screened->set;
+    const Pair& pair = set.pairs[at(c.suspect->index)];
+    if (!set.crosses(pair)) return false;
+    const auto named = [&](int end) { return leaves_.contains(set.leaves[at(set.ends[at(end)].leaf)]); };
+    return named(pair.a) || named(pair.b);
+  }
   int severity(const NetworkPart& like, std::int32_t row) const {
     const auto it = named_.find({like.inside, like.storage, row});
     return it == named_.end() ? 0 : it->second;
   }
   const Judgement& j_;
   std::map<std::tuple<bool, bool, std::int32_t>, int> named_;
+  std::set<std::string> leaves_;
 };
 
 /// Many parts of one kind are a population, not many faults: so they are when they are more than 8, and of

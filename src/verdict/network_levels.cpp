@@ -25,7 +25,32 @@ void lift(Pair& p, bool suspect_is_a, Way way, double deficit) {
 struct Population {
   std::vector<int> index;  ///< of the part
   std::array<std::vector<double>, 3> scores;
+  std::array<double, 3> within{};  ///< groups: deviation of members from the score of theirs
+  std::vector<std::size_t> size;   ///< groups: members
 };
+
+/// Too few groups to have a spread of their own: the error of a score follows from the members' spread.
+/// Healthy ones may differ by more than that, so only a deficit of a fault counts.
+std::vector<Low> low_of_few(const Population& p, std::size_t way) {
+  const std::vector<double>& scores = p.scores[way];
+  const double least = -std::log1p(-constants::network_fail);
+  double members = 0;
+  for (const std::size_t n : p.size) members += static_cast<double>(n);
+  const double degrees = members - static_cast<double>(scores.size());
+  std::vector<Low> found;
+  for (std::size_t i = 0; i < scores.size() && degrees >= 2; ++i) {
+    std::vector<double> others = scores;
+    others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
+    const double deficit = median(others) - scores[i];
+    const double error =
+        1.2533 * std::max(p.within[way], constants::network_spread_floor) *
+        std::sqrt(1 / static_cast<double>(p.size[i]) + 1 / (members - static_cast<double>(p.size[i])));
+    if (deficit >= least)
+      found.push_back({i, deficit, t_below(-deficit / error, degrees) * static_cast<double>(scores.size())});
+  }
+  // Where half of them are low nobody knows which half is.
+  return 2 * found.size() < scores.size() ? found : std::vector<Low>{};
+}
 
 /// A single direction is named only when the other one is not slow.
 Way way_of(const Population& p, std::size_t i, const std::array<double, 3>& centre) {
@@ -52,7 +77,8 @@ std::vector<SlowPlace> outliers(const Population& p, PartKind place, double gate
     centre[w] = median(clean);
     // Suspects are selected liberally, and the retest decides; the adjusted p counts every question
     // asked.
-    for (const auto& low : low_outliers(p.scores[w], options.alpha_screen))
+    const bool few = p.index.size() < constants::network_deletion_population && !p.size.empty();
+    for (const auto& low : few ? low_of_few(p, w) : low_outliers(p.scores[w], options.alpha_screen))
       if (low.deficit >= gate) best[low.index] = std::min(best[low.index], low.p_adjusted / share);
   }
   for (std::size_t i = 0; i < p.index.size(); ++i) {
@@ -99,12 +125,17 @@ Population of_groups(const LinkSet& set, const EndScores& scores, std::size_t gr
       if (!std::isnan(s)) members[w][at(g)].push_back(s);
     }
   }
+  std::array<std::vector<double>, 3> apart;
   for (std::size_t g = 0; g < groups; ++g) {
     if (members[0][g].empty()) continue;
     p.index.push_back(static_cast<int>(g));
-    for (std::size_t w = 0; w < ways.size(); ++w)
+    p.size.push_back(members[0][g].size());
+    for (std::size_t w = 0; w < ways.size(); ++w) {
       p.scores[w].push_back(members[w][g].size() < members[0][g].size() ? not_taken : summary(members[w][g]));
+      for (const double s : members[w][g]) apart[w].push_back(s - p.scores[w].back());
+    }
   }
+  for (std::size_t w = 0; w < ways.size(); ++w) p.within[w] = apart[w].empty() ? 0 : mad_sigma(apart[w]);
   return p;
 }
 

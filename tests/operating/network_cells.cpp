@@ -47,10 +47,9 @@ Count nic_trial(double percent, std::uint64_t seed) {
   });
 }
 
-Count leaf_trial(double percent, std::uint64_t seed) {
-  auto spec = network(seed);
-  const auto victim =
-      static_cast<std::int64_t>(RandomStream(seed, "operating/leaf").below(0, network_leaves));
+Count leaf_trial(simulate::Spec spec, double percent) {
+  const auto victim = static_cast<std::int64_t>(
+      RandomStream(spec.seed, "operating/leaf").below(0, static_cast<std::uint64_t>(spec.leaves)));
   spec.faults = {simulate::parse_fault(fmt::format("slow:leaf={},percent={}", victim, percent))};
   const auto r = simulate::run(spec);
   const std::string name = fmt::format("L{}", victim);
@@ -59,8 +58,17 @@ Count leaf_trial(double percent, std::uint64_t seed) {
   });
 }
 
-Count healthy_network_trial(std::uint64_t seed) {
-  const auto r = simulate::run(network(seed));
+/// Three to five switches.
+simulate::Spec few_leaves(std::uint64_t seed) {
+  auto spec = network(seed);
+  const RandomStream draw(seed, "operating/few leaves");
+  spec.leaves = 3 + static_cast<std::int64_t>(draw.below(0, 3));
+  spec.nodes = spec.leaves * (5 + static_cast<std::int64_t>(draw.below(1, 20)));
+  return spec;
+}
+
+Count healthy_network_trial(const simulate::Spec& spec) {
+  const auto r = simulate::run(spec);
   return {r.verdict->state == "FAIL" ? std::size_t{1} : 0, 1};
 }
 
@@ -71,11 +79,16 @@ std::vector<Cell> network_cells() {
   const auto nic = [](double percent) {
     return [percent](std::uint64_t seed) { return nic_trial(percent, seed); };
   };
-  return {{"false FAIL, healthy network", fleet, Aim::at_most, 0.01, 1, 100, healthy_network_trial},
+  return {{"false FAIL, healthy network", fleet, Aim::at_most, 0.01, 1, 100,
+           [](std::uint64_t seed) { return healthy_network_trial(network(seed)); }},
+          {"false FAIL, healthy network", "3 to 5 leaves of 5 to 24 nodes", Aim::at_most, 0.01, 1, 400,
+           [](std::uint64_t seed) { return healthy_network_trial(few_leaves(seed)); }},
           {"NIC slow by 5 %, exact", fleet, Aim::at_least, 0.99, 1, 100, nic(5)},
           {"NIC slow by 3 %, exact", fleet, Aim::at_least, 0.85, 1, 100, nic(3)},
           {"leaf slow by 2 %, exact", fleet, Aim::at_least, 0.99, 1, 100,
-           [](std::uint64_t seed) { return leaf_trial(2, seed); }}};
+           [](std::uint64_t seed) { return leaf_trial(network(seed), 2); }},
+          {"leaf slow by 10 %, exact", "3 to 5 leaves of 5 to 24 nodes", Aim::at_least, 0.95, 1, 200,
+           [](std::uint64_t seed) { return leaf_trial(few_leaves(seed), 10); }, 0.78}};
 }
 
 }  // namespace assay::operating

@@ -233,5 +233,29 @@ TEST(VerdictNetwork, BadUplinkOfOneOfThreeSwitchesIsNamed) {
   EXPECT_LE(warned, 1) << "of 20 healthy networks with congestion";
 }
 
+TEST(VerdictNetwork, ASlowSwitchOfFewAccusesNoNode) {
+  struct Shape {
+    std::int64_t nodes, leaves;
+    double percent;
+  };
+  for (const Shape& shape : {Shape{20, 5, 50}, Shape{24, 3, 10}, Shape{32, 4, 50}, Shape{48, 3, 20}}) {
+    const auto v = whole_run(
+        network(shape.nodes, shape.leaves, {"slow:leaf=1,percent=" + std::to_string(shape.percent)}));
+    const std::string of = std::to_string(shape.nodes) + " nodes, " + std::to_string(shape.leaves);
+    EXPECT_EQ(worst(v).level, "switch") << of;
+    EXPECT_EQ(worst(v).severity, "FAIL") << of;
+    for (const auto& f : v.findings)
+      EXPECT_TRUE(f.severity != "FAIL" || f.level == "switch") << of << ": " << f.text;
+  }
+}
+
+TEST(VerdictNetwork, FewHealthySwitchesAreAlike) {
+  for (std::uint64_t seed = 1; seed <= 8; ++seed) {
+    auto spec = network(48, 4);
+    spec.seed = seed;
+    EXPECT_EQ(whole_run(spec).state, "PASS") << seed;
+  }
+}
+
 }  // namespace
 }  // namespace assay
