@@ -28,10 +28,11 @@ site_load() {
   site_file=${ASSAY_SITE:-/etc/assay/site.conf}
   if [ -r "$site_file" ] && [ -f "$site_file" ]; then
     # It is run as a program; a link may lead to it, as configuration management does.
-    local why
-    why=$(unsafe_why "$(realpath -- "$site_file")")
+    local why file
+    file=$(realpath -- "$site_file")
+    why=$(unsafe_why "$file")
     # In a directory that others can write the file can be replaced after this look.
-    if [ -z "$why" ] && [ "$(id -u)" -eq 0 ]; then why=$(unsafe_directory_why "$(dirname -- "$(realpath -- "$site_file")")"); fi
+    if [ -z "$why" ] && [ "$(id -u)" -eq 0 ]; then why=$(unsafe_directory_why "$(dirname -- "$file")"); fi
     [ -z "$why" ] || site_wrong "settings are not read: $why"
     # shellcheck source=scripts/site.conf
     . "$site_file" || site_wrong "$site_file: cannot be read by bash"
@@ -130,7 +131,7 @@ site_run_here() {  # OTHER-JOBS SUITES SECONDS FILE
 }
 
 # For prolog.sh and healthcheck.sh: this node alone, outside of any job, with a time limit. Logs what it does, drains on a FAIL as
-# ASSAY_DRAIN says, and returns 1 only where it drained. Sets `site_passed` to yes where everything of the node was measured,
+# ASSAY_DRAIN says, and returns 1 where that was to apply it. Sets `site_passed` to yes where everything of the node was measured,
 # with no other job on it, and passed without a warning.
 # shellcheck disable=SC2034  # read by prolog.sh
 site_check_node() {  # KIND SUITES SECONDS

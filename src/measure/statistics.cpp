@@ -57,7 +57,7 @@ double standard_deviation(std::span<const double> values) {
 
 double median_standard_error(std::span<const double> values) {
   const auto n = static_cast<double>(taken(values).size());
-  return n > 0 ? 1.2533 * mad_sigma(values) / std::sqrt(n) : nan;
+  return n > 0 ? normal_median_error * mad_sigma(values) / std::sqrt(n) : nan;
 }
 
 double median_relative_ci(std::span<const double> values) {

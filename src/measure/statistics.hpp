@@ -17,7 +17,9 @@ double quantile(std::span<const double> values, double q);
 double mad_sigma(std::span<const double> values);
 /// Standard deviation of a sample, n - 1 below; NaN for fewer than two values.
 double standard_deviation(std::span<const double> values);
-/// Standard error of the median under mad_sigma: 1.2533 sigma / sqrt(n).
+/// Standard error of the median of normal values over that of their mean: sqrt(pi / 2).
+inline constexpr double normal_median_error = 1.2533;
+/// Standard error of the median under mad_sigma: normal_median_error * sigma / sqrt(n).
 double median_standard_error(std::span<const double> values);
 /// Relative half-width of the 95 % interval of the median, 1.96 se / median; infinite for fewer than 3
 /// values.

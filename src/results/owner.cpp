@@ -132,6 +132,21 @@ void fence_cases(const Path& partial) {
   sync_directory(partial);
 }
 
+/// `next` takes the place of `former`, or of a text that cannot be read; of several that try one succeeds.
+void hand_over(const Path& partial, const std::optional<Owner>& former, const Owner& next) {
+  const Scratch mine(name_of_mine(partial, ".new")), old(name_of_mine(partial, ".old"));
+  write_durable(mine.path, to_text(next));
+  std::error_code code;
+  if (former) {
+    remove_owner(partial, *former, old.path);
+  } else if (std::filesystem::exists(partial / "owner", code)) {
+    // the process that moves it away first goes on
+    if (::rename((partial / "owner").c_str(), old.path.c_str()) != 0) fail_taken(partial);
+  }
+  if (!link_new(mine.path, partial / "owner")) fail_taken(partial);
+  fence_cases(partial);
+}
+
 }  // namespace
 
 Owner this_process(const std::string& run_id) {
@@ -211,18 +226,9 @@ TakeOverLock::~TakeOverLock() {
 
 Owner take_over(const Path& partial, const std::string& run_id) {
   const Owner me = this_process(run_id);
-  const Scratch mine(name_of_mine(partial, ".new")), old(name_of_mine(partial, ".old"));
-  write_durable(mine.path, to_text(me));
-  std::error_code code;
-  if (const auto owner = read_owner(partial)) {
-    check_abandoned(partial, *owner);
-    remove_owner(partial, *owner, old.path);
-  } else if (std::filesystem::exists(partial / "owner", code)) {
-    // an unreadable text: the process that moves it away first goes on
-    if (::rename((partial / "owner").c_str(), old.path.c_str()) != 0) fail_taken(partial);
-  }
-  if (!link_new(mine.path, partial / "owner")) fail_taken(partial);
-  fence_cases(partial);
+  const auto owner = read_owner(partial);
+  if (owner) check_abandoned(partial, *owner);
+  hand_over(partial, owner, me);
   return me;
 }
 
@@ -230,11 +236,7 @@ void release(const Path& partial, const EventRow* event) {
   const TakeOverLock lock(partial);
   const auto owner = read_owner(partial);
   if (!owner || owner->pid == 0 || is_running(*owner)) return;
-  const Scratch mine(name_of_mine(partial, ".new")), old(name_of_mine(partial, ".old"));
-  write_durable(mine.path, to_text({owner->run_id, owner->host, 0, 0}));
-  remove_owner(partial, *owner, old.path);
-  if (!link_new(mine.path, partial / "owner")) fail_taken(partial);
-  fence_cases(partial);
+  hand_over(partial, owner, {owner->run_id, owner->host, 0, 0});
   if (event == nullptr) return;
   cut_torn_line(partial / "events.jsonl");
   append(partial / "events.jsonl", dump_sealed(event_to_json(*event)) + "\n");

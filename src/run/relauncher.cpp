@@ -20,7 +20,6 @@
 #include <functional>
 #include <optional>
 #include <thread>
-#include <utility>
 
 #include "base/child_process.hpp"
 #include "base/clock.hpp"
@@ -127,6 +126,7 @@ class LaunchClock {
   bool overdue(bool written, bool begun, double budget_s) {
     return launcher_overdue(since(begun_s_, begun || written), since(written_s_, written), budget_s);
   }
+  double begun_s() const { return begun_s_; }  ///< by now_s(); -1: it was not seen to begin
 
  private:
   static double since(double& first_s, bool seen) {
@@ -151,12 +151,11 @@ class Launches {
       LaunchClock clock(how_.launcher.empty());
       const Ended ended = execute(command(), signals, [&] {
         std::error_code ignored;
-        const bool begun = is_written() || fs::is_directory(partial(), ignored);
-        // A queue is no time of the level.
-        if (begun && !std::exchange(begun_, true) && !how_.launcher.empty())
-          begin_s_ = std::max(begin_s_, now_s() - usual_start_s);
-        return clock.overdue(is_written(), begun, config_.budget_s() * config_.segments());
+        return clock.overdue(is_written(), fs::is_directory(partial(), ignored),
+                             config_.budget_s() * config_.segments());
       });
+      // A queue is no time of the level.
+      if (attempts_.empty()) begin_s_ = std::max(begin_s_, clock.begun_s() - usual_start_s);
       wait_for_writer();
       attempts_.push_back(attempt_of(ended.code));
       attempts_.back().told = attempts_.back().told || signals.any();
@@ -225,8 +224,7 @@ class Launches {
       a.file = true;
       a.complete = r.info.state == "complete";
       exit_code_ = r.verdict ? r.verdict->exit_code : 3;
-      for (const auto& e : r.entities)
-        if (e.kind == "node" && !excluded_.contains(e.name)) a.nodes.insert(e.name);
+      add_nodes(a, r);
       for (const auto& e : r.events) {
         const std::string node = node_of(r, e.entity);
         const auto loss = results::loss_of(e);
@@ -238,13 +236,17 @@ class Launches {
       a.nodes = a.lost = {owner->host};
       try {
         const auto r = results::load(partial());
-        for (const auto& e : r.entities)
-          if (e.kind == "node" && !excluded_.contains(e.name)) a.nodes.insert(e.name);
+        add_nodes(a, r);
         loss_ = loss_of_collector(r, owner->host);
       } catch (const Error&) {  // killed before it had written its plan
       }
     }
     return a;
+  }
+
+  void add_nodes(Attempt& a, const results::Results& r) const {
+    for (const auto& e : r.entities)
+      if (e.kind == "node" && !excluded_.contains(e.name)) a.nodes.insert(e.name);
   }
 
   /// Nobody is left who could write that rank 0 and its supervisor are gone.
@@ -308,8 +310,7 @@ class Launches {
   const Config& config_;
   const Relaunch& how_;
   double begin_s_;
-  std::string given_;  ///< the nodes of --exclude
-  bool begun_ = false;
+  std::string given_;                           ///< the nodes of --exclude
   fs::file_time_type before_;                   ///< of a results file that was there
   std::optional<results::Owner> owner_before_;  ///< of a partial directory that was there
   std::vector<Attempt> attempts_;

@@ -61,7 +61,7 @@ class BaselineJudge {
       held.push_back(&now_.part(score.part));
       const double own = std::isnan(score.standard_error) ? results::not_taken : score.standard_error;
       const double reference_error =
-          1.2533 * reference.spread / std::sqrt(static_cast<double>(reference.parts));
+          normal_median_error * reference.spread / std::sqrt(static_cast<double>(reference.parts));
       const double error = std::hypot(own, reference_error);
       const double deficit = reference.log_rate - score.log_rate;
       if (deficit > least(reference))

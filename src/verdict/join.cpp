@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <set>
+#include <string_view>
 
 #include "base/error.hpp"
 #include "base/exit_code.hpp"
@@ -123,11 +125,10 @@ void Join::add(const std::string& file, const results::Results& results,
   results_.info.injected = results_.info.injected || results.info.injected;
   if (verdict_.state.empty() || worse(verdict.state, verdict_.state)) verdict_.state = verdict.state;
   verdict_.false_alarm_rate += verdict.false_alarm_rate;
-  for (const std::string& reason : verdict.reasons) {
-    const bool told =
-        std::ranges::find(verdict.findings, reason, &results::Finding::text) != verdict.findings.end();
-    if (!told) verdict_.reasons.push_back(file + ": " + reason);  // findings are taken below
-  }
+  std::set<std::string_view> told;  // findings are taken below
+  for (const auto& f : verdict.findings) told.insert(f.text);
+  for (const std::string& reason : verdict.reasons)
+    if (!told.contains(reason)) verdict_.reasons.push_back(file + ": " + reason);
   verdict::add(verdict_.accounting, verdict.accounting);
   take_entities(results, verdict);
   take_findings(file, verdict.findings);

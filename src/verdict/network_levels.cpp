@@ -25,8 +25,9 @@ void lift(Pair& p, bool suspect_is_a, Way way, double deficit) {
 struct Population {
   std::vector<int> index;  ///< of the part
   std::array<std::vector<double>, 3> scores;
-  std::array<double, 3> within{};  ///< groups: deviation of members from the score of theirs
-  std::vector<std::size_t> size;   ///< groups: members
+  /// Of few groups: members, and how these deviate from the score of their group; empty otherwise.
+  std::vector<std::size_t> size;
+  std::array<double, 3> within{};
 };
 
 /// Too few groups to have a spread of their own: the error of a score follows from the members' spread.
@@ -43,7 +44,7 @@ std::vector<Low> low_of_few(const Population& p, std::size_t way) {
     others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
     const double deficit = median(others) - scores[i];
     const double error =
-        1.2533 * std::max(p.within[way], constants::network_spread_floor) *
+        normal_median_error * std::max(p.within[way], constants::network_spread_floor) *
         std::sqrt(1 / static_cast<double>(p.size[i]) + 1 / (members - static_cast<double>(p.size[i])));
     if (deficit >= least)
       found.push_back({i, deficit, t_below(-deficit / error, degrees) * static_cast<double>(scores.size())});
@@ -77,8 +78,8 @@ std::vector<SlowPlace> outliers(const Population& p, PartKind place, double gate
     centre[w] = median(clean);
     // Suspects are selected liberally, and the retest decides; the adjusted p counts every question
     // asked.
-    const bool few = p.index.size() < constants::network_deletion_population && !p.size.empty();
-    for (const auto& low : few ? low_of_few(p, w) : low_outliers(p.scores[w], options.alpha_screen))
+    for (const auto& low :
+         p.size.empty() ? low_outliers(p.scores[w], options.alpha_screen) : low_of_few(p, w))
       if (low.deficit >= gate) best[low.index] = std::min(best[low.index], low.p_adjusted / share);
   }
   for (std::size_t i = 0; i < p.index.size(); ++i) {
@@ -125,17 +126,20 @@ Population of_groups(const LinkSet& set, const EndScores& scores, std::size_t gr
       if (!std::isnan(s)) members[w][at(g)].push_back(s);
     }
   }
-  std::array<std::vector<double>, 3> apart;
   for (std::size_t g = 0; g < groups; ++g) {
     if (members[0][g].empty()) continue;
     p.index.push_back(static_cast<int>(g));
-    p.size.push_back(members[0][g].size());
-    for (std::size_t w = 0; w < ways.size(); ++w) {
+    for (std::size_t w = 0; w < ways.size(); ++w)
       p.scores[w].push_back(members[w][g].size() < members[0][g].size() ? not_taken : summary(members[w][g]));
-      for (const double s : members[w][g]) apart[w].push_back(s - p.scores[w].back());
-    }
   }
-  for (std::size_t w = 0; w < ways.size(); ++w) p.within[w] = apart[w].empty() ? 0 : mad_sigma(apart[w]);
+  if (p.index.size() >= constants::network_deletion_population) return p;
+  for (const int g : p.index) p.size.push_back(members[0][at(g)].size());
+  for (std::size_t w = 0; w < ways.size(); ++w) {
+    std::vector<double> apart;
+    for (std::size_t i = 0; i < p.index.size(); ++i)
+      for (const double s : members[w][at(p.index[i])]) apart.push_back(s - p.scores[w][i]);
+    if (!apart.empty()) p.within[w] = mad_sigma(apart);
+  }
   return p;
 }
 

@@ -46,7 +46,8 @@ std::vector<Score> scores_of(const Snapshot& run, const SnapshotSeries& s) {
   }
   for (auto& [node, p] : nodes) {
     const double m = static_cast<double>(p.rates.size());
-    const double se = p.rates.size() < 3 ? results::not_taken : 1.2533 * mad_sigma(p.rates) / std::sqrt(m);
+    const double se =
+        p.rates.size() < 3 ? results::not_taken : normal_median_error * mad_sigma(p.rates) / std::sqrt(m);
     scores.push_back({node, p.stratum, quantile(p.rates, 0.75), se, p.n, nan});
   }
   return scores;

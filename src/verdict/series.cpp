@@ -86,7 +86,7 @@ class Reducer {
   /// 1.2533 sigma / sqrt(n) with the sigma of the median absolute deviation; `v` is used up.
   static double median_error(std::vector<double>& v, double centre) {
     for (double& x : v) x = std::abs(x - centre);
-    return 1.2533 * 1.4826 * median_of(v) / std::sqrt(static_cast<double>(v.size()));
+    return normal_median_error * 1.4826 * median_of(v) / std::sqrt(static_cast<double>(v.size()));
   }
 
   /// The larger of the standard error over samples and over block medians: samples of one block may move

@@ -206,8 +206,8 @@ RetestResult judge_retest(const Screened& screened, const LinkRetest& retest, co
   const double spread = std::max(mad_sigma(scores), constants::network_spread_floor);
   // A leaf is the median of its nodes; the reference is the median of the controls.
   const bool averaged = s.place == PartKind::leaf && seen.parts > 1;
-  const double own_share = averaged ? 1.2533 / std::sqrt(static_cast<double>(seen.parts)) : 1.0;
-  const double se = spread * std::hypot(own_share, 1.2533 / std::sqrt(n));
+  const double own_share = averaged ? normal_median_error / std::sqrt(static_cast<double>(seen.parts)) : 1.0;
+  const double se = spread * std::hypot(own_share, normal_median_error / std::sqrt(n));
   const double questions = static_cast<double>(std::max<std::size_t>(1, candidates * sets));
   const double t = t_quantile(1 - constants::network_alpha_retest / questions, n - 1);
   c.deficit = centre - seen.score;

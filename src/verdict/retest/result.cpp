@@ -158,7 +158,7 @@ RetestResult judge_retest(const Population& p, const std::vector<RetestCase>& ca
     c.controls = static_cast<std::int64_t>(references.size());
     const auto n = static_cast<double>(references.size());
     const double spread = references.size() >= 3 ? std::max(mad_sigma(references), it->se) : 1.5 * it->se;
-    const double se = std::hypot(it->se, 1.2533 * spread / std::sqrt(n));
+    const double se = std::hypot(it->se, normal_median_error * spread / std::sqrt(n));
     const double degrees =
         std::max(constants::retest_degrees,
                  constants::retest_degrees_per_entity * static_cast<double>(it->members.size() - 1));
