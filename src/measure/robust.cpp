@@ -132,16 +132,19 @@ double fast_tail_ratio(std::span<const double> scores) {
   const std::size_t n = v.size();
   const auto first_far = std::upper_bound(v.begin(), v.end(), far);
   const std::span<const double> fast(first_far, v.end());
-  if (as_double(fast.size()) >= std::max(3.0, 0.04 * as_double(n))) {
+  if (fast.size() >= 3) {
     const double mean = std::accumulate(fast.begin(), fast.end(), 0.0) / as_double(fast.size());
     double squares = 0;
     for (const double t : fast) squares += (t - mean) * (t - mean);
-    if (std::sqrt(squares / as_double(fast.size())) < 2.5) v.erase(first_far, v.end());
+    const double deviation = std::sqrt(squares / as_double(fast.size()));
+    const bool large = as_double(fast.size()) >= 0.04 * as_double(n), isolated = fast.front() > 1.5 * far;
+    if (deviation < (large ? 2.5 : isolated ? 1.5 : 0)) v.erase(first_far, v.end());
   }
   const std::size_t left = v.size(), tail = std::min(left, std::max<std::size_t>(3, n / 50));
+  const double most = left > tail ? std::max(far, 3 * v[left - tail - 1]) : v.back();
   double mean = 0, expected = 0;
   for (std::size_t i = left - tail; i < left; ++i) {
-    mean += v[i];
+    mean += std::min(v[i], most);
     expected += normal_quantile((as_double(i + 1) - 0.375) / (as_double(left) + 0.25));  // Blom
   }
   return mean / expected;
@@ -153,25 +156,61 @@ double fast_tail_inflation(std::span<const double> scores) {
   return ratio > 1.25 ? ratio : 1;
 }
 
+namespace {
+
+struct Rest {
+  double mean = 0, deviation = 0;
+};
+Rest rest_of(std::span<const double> sorted, double floor) {
+  Rest r;
+  for (const double v : sorted) r.mean += v / as_double(sorted.size());
+  double squares = 0;
+  for (const double v : sorted) squares += (v - r.mean) * (v - r.mean);
+  r.deviation = std::max(std::sqrt(squares / as_double(sorted.size() - 1)), floor);
+  return r;
+}
+
+/// How many of the fastest lie apart beyond any doubt, found by peeling what is farthest from the median on
+/// either side.
+std::size_t fast_apart(std::span<const double> sorted, double floor) {
+  constexpr double beyond_doubt = 1e-5;
+  const std::size_t n = sorted.size();
+  const double middle = median(sorted);
+  std::size_t low = 0, high = n, apart = 0;
+  while (high - low > std::max<std::size_t>(4, n / 2)) {
+    const bool fast = sorted[high - 1] - middle > middle - sorted[low];
+    const double value = fast ? sorted[--high] : sorted[low++];
+    const std::size_t left = high - low;
+    const Rest rest = rest_of(sorted.subspan(low, left), floor);
+    const double t = std::abs(value - rest.mean) / (rest.deviation * std::sqrt(1 + 1 / as_double(left)));
+    const double p =
+        t_below(-t, as_double(left) - 1) * as_double(n) * as_double(std::max<std::size_t>(1, n / 4));
+    if (p <= beyond_doubt) apart = n - high;
+  }
+  return apart;
+}
+
+}  // namespace
+
 std::vector<DeletionOutlier> slow_by_deletion(std::span<const double> values, double alpha, double floor) {
-  const std::size_t n = values.size();
   std::vector<DeletionOutlier> peeled;
-  if (n < 4) return peeled;
-  std::vector<std::size_t> order(n);
+  if (values.size() < 4) return peeled;
+  std::vector<std::size_t> order(values.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return values[a] < values[b]; });
-  const std::size_t peels = std::max<std::size_t>(1, n / 4);
+  const auto v = sorted(values);
+  const std::size_t n = values.size() - fast_apart(v, floor);
+  const std::size_t tests = std::max<std::size_t>(1, values.size() / 4),
+                    peels = std::max(tests, (n - 1) / (n < 8 ? 3 : 2));
   std::size_t last = 0;
   for (std::size_t q = 0; q < peels; ++q) {
     const std::size_t left = n - q, rest = left - 1;
     if (rest < 3) break;
-    double mean = 0, squares = 0;
-    for (std::size_t i = q + 1; i < n; ++i) mean += values[order[i]] / as_double(rest);
-    for (std::size_t i = q + 1; i < n; ++i) squares += (values[order[i]] - mean) * (values[order[i]] - mean);
-    const double deviation = std::max(std::sqrt(squares / as_double(rest - 1)), floor);
-    DeletionOutlier o{order[q], (values[order[q]] - mean) / (deviation * std::sqrt(1 + 1 / as_double(rest))),
-                      1, deviation, rest};
-    o.p = std::min(1.0, t_below(o.t, as_double(left) - 2) * as_double(left) * as_double(peels));
+    const Rest others = rest_of(std::span(v).subspan(q + 1, rest), floor);
+    DeletionOutlier o{order[q],
+                      (v[q] - others.mean) / (others.deviation * std::sqrt(1 + 1 / as_double(rest))), 1,
+                      others.deviation, rest};
+    o.p = std::min(1.0, t_below(o.t, as_double(left) - 2) * as_double(left) * as_double(tests));
     peeled.push_back(o);
     if (o.p <= alpha) last = q + 1;
   }
@@ -205,6 +244,53 @@ Split best_split(std::span<const double> values, double floor, std::size_t least
     best = {distance, shift + (v[k - 1] + v[k]) / 2, shift + low, shift + high, k, n - k};
   }
   return best;
+}
+
+std::vector<std::size_t> cluster_cuts(std::span<const double> values, std::size_t clusters) {
+  const std::size_t n = values.size();
+  std::vector<double> sums(n + 1, 0.0), squares(n + 1, 0.0);
+  for (std::size_t i = 0; i < n; ++i) {
+    const double x = values[i] - values[n / 2];  // sums of squares of small numbers lose no digits
+    sums[i + 1] = sums[i] + x;
+    squares[i + 1] = squares[i] + x * x;
+  }
+  const auto within = [&](std::size_t from, std::size_t to) {
+    const double sum = sums[to] - sums[from];
+    return squares[to] - squares[from] - sum * sum / as_double(to - from);
+  };
+  struct Cut {
+    std::size_t at;
+    double gain;
+  };
+  const auto best_in = [&](std::size_t from, std::size_t to) {
+    Cut best{from, 0};
+    const double whole = within(from, to);
+    for (std::size_t k = from + 1; k < to; ++k) {
+      const double gain = whole - within(from, k) - within(k, to);
+      if (gain > best.gain) best = {k, gain};
+    }
+    return best;
+  };
+  std::vector<std::size_t> edges = {0, n};
+  while (edges.size() < clusters + 1) {
+    Cut best{0, 0};
+    for (std::size_t e = 0; e + 1 < edges.size(); ++e) {
+      const Cut one = best_in(edges[e], edges[e + 1]);
+      if (one.gain > best.gain) best = one;
+    }
+    if (!(best.gain > 0)) break;
+    edges.insert(std::lower_bound(edges.begin(), edges.end(), best.at), best.at);
+    bool moved = edges.size() > 3;
+    for (int round = 0; moved && round < 20; ++round) {
+      moved = false;
+      for (std::size_t e = 1; e + 1 < edges.size(); ++e) {
+        const Cut one = best_in(edges[e - 1], edges[e + 1]);
+        moved = moved || (one.gain > 0 && one.at != edges[e]);
+        if (one.gain > 0) edges[e] = one.at;
+      }
+    }
+  }
+  return {edges.begin() + 1, edges.end() - 1};
 }
 
 Line robust_line(std::span<const double> x, std::span<const double> y) {

@@ -36,8 +36,9 @@ double robust_p_value(double score, std::size_t n);
 double robust_critical(std::size_t n, double alpha);
 
 /// How much heavier than normal the fast tail is: mean of the fastest 2 % (at least 3) over its normal
-/// expectation. A compact cluster of fast values (>= 4 %) is a population, not a tail, and is left out. Only
-/// the fast side may set the tail, because faults are slow. `scores` in any order, at least 8 of them (1 for
+/// expectation. A compact cluster of fast values (>= 4 %, or 3 far from all others) is a population, not a
+/// tail, and is left out; a single value counts as three times the first below the tail at most. Only the
+/// fast side may set the tail, because faults are slow. `scores` in any order, at least 8 of them (1 for
 /// fewer).
 double fast_tail_ratio(std::span<const double> scores);
 /// The same as a factor for thresholds: 1 when the ratio is below 1.25 or n < 32.
@@ -48,12 +49,13 @@ double fast_tail_inflation(std::span<const double> scores);
 struct DeletionOutlier {
   std::size_t index = 0;  ///< into the values
   double t = 0;
-  double p = 1;          ///< Bonferroni over the values and the peels tried
+  double p = 1;          ///< Bonferroni over the values and n/4 peels: those beyond add nothing to the error
   double deviation = 0;  ///< of the others
   std::size_t rest = 0;  ///< how many others
 };
-/// The slowest of n values (some dozens at most), peeled off one by one up to n/4 (at least one), each
-/// against those that remain: all of them down to the last whose p is <= alpha. n >= 4; fewer give none.
+/// The slowest of n values (some dozens at most), peeled off one by one while most are left (of fewer than 8,
+/// two thirds), each against those that remain: all of them down to the last whose p is <= alpha. n >= 4;
+/// fewer give none.
 std::vector<DeletionOutlier> slow_by_deletion(std::span<const double> values, double alpha,
                                               double floor = 1e-6);
 
@@ -69,6 +71,11 @@ struct Split {
 /// under normal, t3, t4, uniform, log-normal for N >= 32); with a `least` of 1 it may as well be one value
 /// that lies apart.
 Split best_split(std::span<const double> values, double floor = 1e-6, std::size_t least = 0);
+
+/// Where to cut sorted values into `clusters` parts: always the cut that takes most from the squares within,
+/// all settled after each. Positions (of the first value above a cut), ascending; fewer where there is
+/// nothing left to take.
+std::vector<std::size_t> cluster_cuts(std::span<const double> sorted, std::size_t clusters);
 
 // ---- Location, lines, shifts
 // ----------------------------------------------------------------------------------------

@@ -82,7 +82,12 @@ bool add_retest(results::Results& r, const Machine& machine, const verdict::Rete
   });
   if (known) return false;
   if (model->subject == Subject::link) {
-    r.cases.push_back(measure_links(machine, *model, retest.rounds, schedule, r.entities));
+    Rounds both_ways;  // as the suite measures pairs
+    for (const auto& round : retest.rounds) {
+      auto& links = both_ways.emplace_back();
+      for (const auto& ends : round) links.insert(links.end(), {ends, {ends.destination, ends.source}});
+    }
+    r.cases.push_back(measure_links(machine, *model, both_ways, schedule, r.entities));
   } else if (model->subject == Subject::collective) {
     r.cases.push_back(measure_collective(machine, *model, schedule));  // by all devices, in new groups
   } else {

@@ -95,7 +95,12 @@ std::vector<std::vector<const SlowPlace*>> assign(const Judgement& j, const std:
   std::stable_sort(with_pairs.begin(), with_pairs.end(), [&](std::size_t a, std::size_t b) {
     const auto rank = [&](std::size_t i) {
       const Series& s = *screened[i].set.series;
-      return std::tuple(!s.required, s.better != results::Better::higher, -message_bytes(s));
+      const auto& all = screened[i].suspects;
+      // A strong one is a warning if it is not measured again.
+      const bool strong = std::any_of(all.begin(), all.end(), [](const SlowPlace& suspect) {
+        return suspect.place == PartKind::pair && suspect.strong;
+      });
+      return std::tuple(!strong, !s.required, s.better != results::Better::higher, -message_bytes(s));
     };
     return rank(a) < rank(b);
   });

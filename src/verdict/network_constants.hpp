@@ -25,7 +25,10 @@ inline constexpr double network_pair = 0.05;
 // Least deficits in a retest: switch; node or NIC, because healthy NICs differ by up to 2 %.
 inline constexpr double network_leaf_confirmed = 0.010;
 inline constexpr double network_node_confirmed = 0.020;
-// The same of servers of storage, their clients and single pairs: healthy ones differ by several percent.
+// A part below a suspect switch: beyond this share of what the switch takes, which is known no better.
+inline constexpr double network_leaf_rest = 0.10;
+// Of servers of storage, their clients and single pairs, which differ by several percent: a suspect's and a
+// retest's least deficits.
 inline constexpr double storage_part = 0.03;
 inline constexpr double storage_pair = 0.15;
 inline constexpr double storage_confirmed = 0.10;
@@ -79,6 +82,7 @@ inline Json network_json() {
               {"pair", network_pair},
               {"leaf_confirmed", network_leaf_confirmed},
               {"node_confirmed", network_node_confirmed},
+              {"leaf_rest", network_leaf_rest},
               {"storage_part", storage_part},
               {"storage_pair", storage_pair},
               {"storage_confirmed", storage_confirmed},

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 #include <tuple>
 #include <unordered_map>
 
@@ -43,6 +44,7 @@ int class_of(std::int32_t stratum, int place_a, int place_b) {
   const int tier = place_a < 0 || place_b < 0 ? 0 : place_a == place_b ? 1 : 2;
   return stratum * 3 + tier;
 }
+bool crosses_switches(int cls) { return cls % 3 == 2; }
 
 std::unordered_map<std::int32_t, int> numa_of_devices(const Judgement& j) {
   std::unordered_map<std::int32_t, int> numa;
@@ -54,28 +56,38 @@ std::unordered_map<std::int32_t, int> numa_of_devices(const Judgement& j) {
   return numa;
 }
 
-void centre(std::vector<Raw>& raw) {
+/// Takes out what the rows of a round have in common; returns the median of that. Where rounds are too small
+/// to tell anything, or most links may be slow since they cross one of few switches, the class stands for
+/// them, by what its upper quartile reaches.
+double centre(std::vector<Raw>& raw, bool few_switches) {
   std::map<int, std::vector<double>> by_class;
   std::map<std::tuple<int, int, int>, std::vector<double>> by_round;
   for (const auto& r : raw) {
     by_class[r.cls].push_back(r.m.y);
     by_round[{r.cls, r.pass, r.m.round}].push_back(r.m.y);
   }
-  // Where rounds are too small to tell anything the set is small, and one bad switch may slow most pairs that
-  // cross switches: the upper quartile is what the others reach.
-  std::map<int, bool> large;
-  for (const auto& [key, values] : by_round) large[std::get<0>(key)] |= values.size() >= least_round_rows;
+  std::set<int> by_rounds;  // classes
+  for (const auto& [key, values] : by_round) {
+    const int cls = std::get<0>(key);
+    if (values.size() >= least_round_rows && !(few_switches && crosses_switches(cls))) by_rounds.insert(cls);
+  }
   std::map<int, double> class_centre;
-  for (auto& [cls, values] : by_class)
-    class_centre[cls] = large[cls] ? median(values) : quantile(values, 0.75);
-  std::map<std::tuple<int, int, int>, double> round_median;
-  for (auto& [key, values] : by_round)
-    round_median[key] = values.size() >= least_round_rows ? median(values) : class_centre[std::get<0>(key)];
+  for (const auto& [cls, values] : by_class)
+    class_centre[cls] = by_rounds.contains(cls) ? median(values) : quantile(values, 0.75);
+  std::map<std::tuple<int, int, int>, double> round_centre;
+  for (const auto& [key, values] : by_round) {
+    const int cls = std::get<0>(key);
+    const bool enough = by_rounds.contains(cls) && values.size() >= least_round_rows;
+    round_centre[key] = enough ? median(values) : class_centre[cls];
+  }
+  std::vector<double> taken;
   for (auto& r : raw) {
-    const double m = round_median[{r.cls, r.pass, r.m.round}];
+    const double m = round_centre[{r.cls, r.pass, r.m.round}];
     r.m.y -= m;
     r.m.best -= m;
+    taken.push_back(m);
   }
+  return median(taken);
 }
 
 std::vector<Measured> measured(const results::CaseData& c, const std::string& metric,
@@ -307,10 +319,7 @@ std::vector<LinkSet> link_sets(const Judgement& j, const Places& places, const S
     LinkSet set;
     set.series = &series;
     set.inside = inside;
-    std::vector<double> all;
-    for (const auto& r : raw) all.push_back(r.m.y);
-    set.centre = median(all);
-    centre(raw);
+    set.centre = centre(raw, !inside && leaf_number.size() < constants::network_deletion_population);
     Builder(j, places, set).pairs(raw);
     if (set.pairs.size() >= 2) sets.push_back(std::move(set));
   }

@@ -44,7 +44,7 @@ struct Least {
 struct LinkSet {
   const Series* series = nullptr;
   bool inside = false;  ///< pairs inside nodes; otherwise across
-  double centre = 0;    ///< median log rate before centring
+  double centre = 0;    ///< median of what centring took from the log rates
   std::vector<End> ends;
   std::vector<Pair> pairs;
   std::vector<std::int32_t> node_rows;  ///< of /entities, by node index

@@ -3,6 +3,7 @@
 // one slow pair.
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <map>
 #include <set>
@@ -155,6 +156,17 @@ class Hubs {
   PartKind place_;
 };
 
+/// The deficit from which a pair is a warning without a retest: many times that of the third worst, which is
+/// what chance makes of this network. Few pairs do not tell what chance makes.
+double alone_from(const LinkSet& set, const std::vector<Directed>& links) {
+  if (set.pairs.size() < constants::network_pair_population) return 0;
+  std::vector<double> worst(set.pairs.size(), 0.0);
+  for (const auto& l : links)
+    if (!l.explained) worst[l.pair] = std::max(worst[l.pair], l.deficit);
+  std::nth_element(worst.begin(), worst.begin() + 2, worst.end(), std::greater<>());
+  return constants::network_pair_alone * worst[2];
+}
+
 /// Slow pairs that no part explains.
 std::vector<SlowPlace> lone_pairs(const LinkSet& set, const std::vector<Directed>& links) {
   std::map<std::size_t, SlowPlace> slow;
@@ -172,11 +184,16 @@ std::vector<SlowPlace> lone_pairs(const LinkSet& set, const std::vector<Directed
   }
   // A link that has next to nothing left ends few samples in its time: enough to measure it again.
   static const double nearly_all = -std::log1p(-constants::peers_shared_most);
+  const double alone = alone_from(set, links);
   std::vector<SlowPlace> found;
   for (auto& [pair, s] : slow) {
-    s.strong = set.pairs[pair].samples >= constants::peers_small_samples;
-    if (s.strong || s.deficit >= nearly_all) found.push_back(s);
+    const bool enough = set.pairs[pair].samples >= constants::peers_small_samples;
+    s.strong = enough && s.deficit >= alone;
+    if (enough || s.deficit >= nearly_all) found.push_back(s);
   }
+  std::stable_sort(found.begin(), found.end(),
+                   [](const auto& a, const auto& b) { return a.deficit > b.deficit; });
+  found.resize(std::min(found.size(), max_pair_suspects));
   return found;
 }
 

@@ -15,6 +15,7 @@
 #include "verdict/collective_groups.hpp"
 #include "verdict/constants.hpp"
 #include "verdict/judgement.hpp"
+#include "verdict/network_links.hpp"
 #include "verdict/retest/result.hpp"
 #include "verdict/shared_end.hpp"
 
@@ -161,19 +162,29 @@ double message_bytes(const results::CaseData& c) {
 }
 
 /// A pair measured once beside all the others may meet traffic: whose NIC is below its floor shows over its
-/// partners. The ends of which even the upper quartile of all pairs (as ratio to the floor) is below; with
-/// one partner that pair is it.
-std::set<std::int32_t> nodes_below(const Judgement& j, const std::vector<Below>& all) {
-  std::map<std::int32_t, std::vector<double>> ratios;
-  for (const auto& b : all) {
+/// partners. Those of which one end is below with even the upper quartile of its pairs (as ratio to the
+/// floor); with one partner that pair is it. Pairs below a switch and across switches are told apart: a slow
+/// uplink is in the latter only.
+std::vector<Below> without_traffic(const Judgement& j, const std::vector<Below>& all) {
+  const network::Places places(j);
+  using Group = std::pair<std::int32_t, bool>;  // a node, and whether its pairs cross switches
+  const auto group = [&](const Below& b, std::int32_t end) {
+    const auto &from = places.leaf_of(b.row->source), &to = places.leaf_of(b.row->destination);
+    return Group{j.entities.node(end), !from.empty() && !to.empty() && from != to};
+  };
+  std::map<Group, std::vector<double>> ratios;
+  for (const auto& b : all)
     for (const auto end : {b.row->source, b.row->destination})
-      ratios[j.entities.node(end)].push_back(b.value / b.reference);
-  }
-  std::set<std::int32_t> below;
-  for (const auto& [node, values] : ratios) {
-    if (quantile(values, 0.75) < 1.0) below.insert(node);
-  }
-  return below;
+      ratios[group(b, end)].push_back(b.value / b.reference);
+  std::set<Group> below;
+  for (const auto& [key, values] : ratios)
+    if (quantile(values, 0.75) < 1.0) below.insert(key);
+  std::vector<Below> kept;
+  std::copy_if(all.begin(), all.end(), std::back_inserter(kept), [&](const Below& b) {
+    return b.value >= b.reference || below.contains(group(b, b.row->source)) ||
+           below.contains(group(b, b.row->destination));
+  });
+  return kept;
 }
 
 void judge_nic_pairs(Judgement& j) {
@@ -202,12 +213,7 @@ void judge_nic_pairs(Judgement& j) {
       all.push_back({&row, row.entity, rows_of(row), row.median, constants::nic_floor_fraction * share,
                      row.standard_error, row.n, true, false});
     }
-    const auto below = nodes_below(j, all);
-    std::erase_if(all, [&](const Below& b) {
-      return b.value < b.reference && !below.contains(j.entities.node(b.row->source)) &&
-             !below.contains(j.entities.node(b.row->destination));
-    });
-    settle(j, s, all, "physical floor");
+    settle(j, s, without_traffic(j, all), "physical floor");
   }
 }
 

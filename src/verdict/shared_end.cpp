@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <tuple>
 
 #include "base/units.hpp"
 #include "verdict/constants.hpp"
@@ -13,7 +14,7 @@
 namespace assay::verdict {
 namespace {
 
-enum class Level { leaf, node, end };
+enum class Level { leaf, path, node, end };  ///< path: from one switch to another
 
 struct Link {
   const SeriesRow* row = nullptr;
@@ -34,8 +35,8 @@ struct EndTraffic {
 };
 
 struct EndClaim {
-  std::int32_t part = -1;
-  std::vector<Link*> links;  ///< all of the part that are judged for it
+  std::int32_t part = -1, other = -1;  ///< of a path both switches
+  std::vector<Link*> links;            ///< all of the part that are judged for it
   bool out = false, in = false;
   Level level = Level::end;
 };
@@ -51,9 +52,9 @@ class Ends {
 
   std::vector<EndClaim> claims() {
     std::vector<EndClaim> all;
-    for (const Level level : {Level::leaf, Level::node, Level::end})
+    for (const Level level : {Level::leaf, Level::path, Level::node, Level::end})
       while (all.size() < constants::shared_end_most) {
-        auto claim = worst(level);
+        auto claim = level == Level::path ? worst_path() : worst(level);
         if (!claim) break;
         for (auto* link : claim->links) link->part = claim->part;
         all.push_back(std::move(*claim));
@@ -76,14 +77,48 @@ class Ends {
 
   /// -1: the link says nothing about parts of this level.
   std::int32_t part_of(std::int32_t end, Level level) const {
-    if (level == Level::leaf) return places_.switch_of(end);
+    if (level == Level::leaf || level == Level::path) return places_.switch_of(end);
     return level == Level::node ? j_.entities.node(end) : end;
   }
 
  private:
   bool touches(const Link& l, const EndClaim& c) const {
     const auto from = part_of(l.row->source, c.level), to = part_of(l.row->destination, c.level);
+    if (c.level == Level::path) return std::minmax(from, to) == std::minmax(c.part, c.other);
     return from != to && (from == c.part || to == c.part);
+  }
+
+  /// Where all that two switches carry between them is slow, either may be at fault, or what joins them.
+  std::optional<EndClaim> worst_path() {
+    std::map<std::pair<std::int32_t, std::int32_t>, EndClaim> paths;
+    std::map<std::tuple<std::int32_t, std::int32_t, std::int32_t>, EndTraffic> by_end;  // path, end
+    for (auto& l : links_) {
+      const auto from = part_of(l.row->source, Level::path), to = part_of(l.row->destination, Level::path);
+      if (l.part >= 0 || from < 0 || to < 0 || from == to) continue;
+      const auto [low, high] = std::minmax(from, to);
+      auto& c = paths[{low, high}];
+      c.part = low;
+      c.other = high;
+      c.links.push_back(&l);
+      for (const auto& [end, partner] :
+           {std::pair(l.row->source, l.row->destination), std::pair(l.row->destination, l.row->source)}) {
+        auto& t = by_end[{low, high, end}];
+        t.links.push_back(&l);
+        t.partners.insert(partner);
+        t.slow += l.below != nullptr ? 1 : 0;
+      }
+    }
+    // Each end must show it, or the fault is that of a node.
+    for (const auto& [key, traffic] : by_end)
+      if (!traffic.bad()) paths.erase({std::get<0>(key), std::get<1>(key)});
+    std::optional<EndClaim> most;
+    for (auto& [key, c] : paths)
+      if (!most || c.links.size() > most->links.size()) most = std::move(c);
+    if (most) {
+      most->out = most->in = true;
+      most->level = Level::path;
+    }
+    return most;
   }
 
   std::optional<EndClaim> worst(Level level) {
@@ -106,7 +141,7 @@ class Ends {
     std::size_t most = 0;
     for (auto& [part, traffic] : parts) {
       auto& [sent, received] = traffic;
-      EndClaim c{part, {}, sent.bad(), received.bad(), level};
+      EndClaim c{part, -1, {}, sent.bad(), received.bad(), level};
       if (level == Level::node && (c.out || c.in) && !every_end(part, sent, received, c)) continue;
       std::size_t slow = 0;
       for (const auto& [bad, t] : {std::pair(c.out, &sent), std::pair(c.in, &received)}) {
@@ -192,12 +227,20 @@ void explain_by_ends(Judgement& j, const Series& s, const std::vector<const Seri
     const auto count =
         std::count_if(c.links.begin(), c.links.end(), [](const Link* l) { return l->below != nullptr; });
     f.text += "; median of " + std::to_string(count) + " of the " + std::to_string(c.links.size()) +
-              " links it " +
-              (c.out && c.in ? "has"
-               : c.out       ? "sends over"
-                             : "receives over") +
+              " links " +
+              (c.level == Level::path ? std::string("between them")
+               : c.out && c.in        ? "it has"
+               : c.out                ? "it sends over"
+                                      : "it receives over") +
               ", which are beyond it";
-    j.add(std::move(f), {c.part});
+    if (c.level == Level::path) {
+      f.text += "; either switch or what joins them";
+      f.text.insert(f.name.size(), " and " + j.entities.name(c.other));
+      f.name += " and " + j.entities.name(c.other);
+      j.add(std::move(f), {c.part, c.other});
+    } else {
+      j.add(std::move(f), {c.part});
+    }
   }
   std::set<const SeriesRow*> explained;
   for (const auto& l : links)

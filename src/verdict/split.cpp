@@ -49,6 +49,33 @@ std::vector<std::size_t> ascending(const Population& p) {
   return order;
 }
 
+/// Faulty parts among those of two kinds widen the side that they are on. Of the cuts between two sides whose
+/// cores are more than `least` deviations of these cores apart, the one nearest to the middle: faulty parts
+/// are few. A tail is never as large as a side must be.
+Split split_of_cores(std::span<const double> sorted, double least) {
+  constexpr std::size_t most_clusters = 4;
+  Split best;
+  for (std::size_t k = 2; k <= most_clusters; ++k) {
+    for (const std::size_t low : cluster_cuts(sorted, k)) {
+      const std::size_t high = sorted.size() - low;
+      const auto smaller = static_cast<double>(std::min(low, high));
+      if (smaller < constants::split_minority * static_cast<double>(sorted.size()) ||
+          std::min(low, high) <= std::min(best.low, best.high))
+        continue;
+      const auto below = robust_fit(sorted.first(low)), above = robust_fit(sorted.subspan(low));
+      // Where the core is not most of a side there are more than two kinds.
+      if (2 * below.kept <= low || 2 * above.kept <= high) continue;
+      const auto squares = [](const RobustFit& f) { return static_cast<double>(f.kept) * f.scale * f.scale; };
+      const double deviation =
+          std::sqrt((squares(below) + squares(above)) / static_cast<double>(below.kept + above.kept));
+      const double distance = (above.centre - below.centre) / deviation;
+      if (distance > least)
+        best = {distance, 0.5 * (sorted[low - 1] + sorted[low]), below.centre, above.centre, low, high};
+    }
+  }
+  return best;
+}
+
 /// The best cut that leaves a group on either side. Parts that lie apart in smaller numbers are no group:
 /// they are set aside, and the cut is looked for among the others, so that no group is filled up with healthy
 /// parts.
@@ -74,7 +101,9 @@ Split group_split(const Judgement& j, const Population& p, const std::vector<std
       constants::split_distance + (few ? constants::split_distance_few / (freedom * freedom) : 0);
   std::size_t begin = 0, end = p.size();
   while (end - begin >= 2 * least) {
-    Split split = best_split(std::span(values).subspan(begin, end - begin), 1e-6, 1);
+    const auto left = std::span(values).subspan(begin, end - begin);
+    Split split = best_split(left, 1e-6, 1);
+    if (split.distance <= distance && !few) split = split_of_cores(left, distance);
     if (split.distance <= distance || split.mean_high - split.mean_low < constants::delta_warn) break;
     const std::size_t cut = begin + split.low;
     if (nodes(begin, cut) < least) {

@@ -67,6 +67,21 @@ simulate::Spec few_leaves(std::uint64_t seed) {
   return spec;
 }
 
+/// Too few nodes for a spread, in all metrics of pairs.
+simulate::Spec few_nodes(std::uint64_t seed) {
+  auto spec = network(seed);
+  spec.metrics = simulate::pick_metrics({"p2p"});
+  spec.leaves = 0;
+  spec.nodes = 4 + static_cast<std::int64_t>(RandomStream(seed, "operating/few nodes").below(0, 20));
+  return spec;
+}
+
+Count warned_network_trial(const simulate::Spec& spec) {
+  const auto r = simulate::run(spec);
+  const auto& found = r.verdict->findings;
+  return {std::any_of(found.begin(), found.end(), is_about_links) ? std::size_t{1} : 0, 1};
+}
+
 Count healthy_network_trial(const simulate::Spec& spec) {
   const auto r = simulate::run(spec);
   return {r.verdict->state == "FAIL" ? std::size_t{1} : 0, 1};
@@ -79,16 +94,24 @@ std::vector<Cell> network_cells() {
   const auto nic = [](double percent) {
     return [percent](std::uint64_t seed) { return nic_trial(percent, seed); };
   };
+  const std::string few = "3 to 5 leaves of 5 to 24 nodes";
+  const auto few_leaf = [](double percent) {
+    return [percent](std::uint64_t seed) { return leaf_trial(few_leaves(seed), percent); };
+  };
   return {{"false FAIL, healthy network", fleet, Aim::at_most, 0.01, 1, 100,
            [](std::uint64_t seed) { return healthy_network_trial(network(seed)); }},
-          {"false FAIL, healthy network", "3 to 5 leaves of 5 to 24 nodes", Aim::at_most, 0.01, 1, 400,
+          {"false FAIL, healthy network", few, Aim::at_most, 0.01, 1, 400,
            [](std::uint64_t seed) { return healthy_network_trial(few_leaves(seed)); }},
           {"NIC slow by 5 %, exact", fleet, Aim::at_least, 0.99, 1, 100, nic(5)},
           {"NIC slow by 3 %, exact", fleet, Aim::at_least, 0.85, 1, 100, nic(3)},
           {"leaf slow by 2 %, exact", fleet, Aim::at_least, 0.99, 1, 100,
            [](std::uint64_t seed) { return leaf_trial(network(seed), 2); }},
-          {"leaf slow by 10 %, exact", "3 to 5 leaves of 5 to 24 nodes", Aim::at_least, 0.95, 1, 200,
-           [](std::uint64_t seed) { return leaf_trial(few_leaves(seed), 10); }, 0.78}};
+          {"WARN, healthy network", "4 to 23 nodes", Aim::at_most, 0.05, 1, 400,
+           [](std::uint64_t seed) { return warned_network_trial(few_nodes(seed)); }},
+          {"leaf slow by 10 %, exact", few, Aim::at_least, 0.95, 1, 200, few_leaf(10)},
+          {"leaf slow by 50 %, exact", few, Aim::at_least, 0.95, 1, 200, few_leaf(50)},
+          {"leaf slow by 90 %, exact", few, Aim::at_least, 0.95, 1, 200, few_leaf(90)},
+          {"leaf slow by 99.9 %, exact", few, Aim::at_least, 0.95, 1, 200, few_leaf(99.9)}};
 }
 
 }  // namespace assay::operating

@@ -129,6 +129,16 @@ void by_separation(const LinkRetest& retest, const Seen& seen, RetestResult& c) 
   c.p = c.slower ? constants::network_alpha_retest : 1;
 }
 
+/// What is left of a part below a suspect switch is known no better than what the switch takes.
+bool beyond_its_leaf(const Screened& screened, const LinkRetest& retest, const SlowPlace& s, double deficit) {
+  if (s.place == PartKind::leaf) return true;
+  double most = 0;
+  for (const int end : ends_of(screened.set, s))
+    if (const int leaf = screened.set.ends[at(end)].leaf; leaf >= 0)
+      most = std::max(most, retest.leaf_deficit[at(leaf)]);
+  return deficit > constants::network_leaf_rest * most;
+}
+
 }  // namespace
 
 LinkRetest link_retest(const Judgement& j, const Places& places, const Screened& screened) {
@@ -200,6 +210,7 @@ RetestResult judge_retest(const Screened& screened, const LinkRetest& retest, co
   }
   if (scores.size() < constants::network_deletion_population) {
     by_separation(retest, seen, c);
+    c.slower = c.slower && beyond_its_leaf(screened, retest, s, c.deficit);
     return c;
   }
   const double centre = median(scores), n = static_cast<double>(scores.size());
@@ -216,7 +227,7 @@ RetestResult judge_retest(const Screened& screened, const LinkRetest& retest, co
   c.sure = c.deficit - t_quantile(1 - constants::network_alpha_fail / questions, n - 1) * se;
   c.p = std::min(1.0, (1 - t_below(c.deficit / se, n - 1)) * questions);
   c.controls = static_cast<std::int64_t>(scores.size());
-  c.slower = c.low > 0;
+  c.slower = c.low > 0 && beyond_its_leaf(screened, retest, s, c.deficit);
   return c;
 }
 

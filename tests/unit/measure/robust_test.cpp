@@ -89,10 +89,22 @@ TEST(FastTail, OnlyAHeavyFastTailInflates) {
   EXPECT_GT(fast_tail_inflation(heavy), 2);
 }
 
+TEST(FastTail, FewFarValuesAreNoTail) {
+  std::mt19937_64 g(5);
+  std::normal_distribution<double> d;
+  std::vector<double> v(130);
+  for (double& x : v) x = d(g);
+  const double healthy = fast_tail_ratio(v);
+  for (int i = 0; i < 5; ++i) v[static_cast<std::size_t>(i)] = 33 + 0.3 * i;  // fewer than 4 %
+  EXPECT_NEAR(fast_tail_ratio(v), healthy, 0.3);
+  for (std::size_t i = 1; i < 5; ++i) v[i] = 0;  // one wild value
+  EXPECT_LT(fast_tail_ratio(v), 3);
+}
+
 TEST(DeletionT, NamesTheSlowAndHoldsItsErrorRate) {
   // 8 values by hand: the others of the first have mean 10, deviation sqrt(4/6); t = -3/(0.8165 sqrt(8/7)).
   const std::vector v{7.0, 9.0, 11.0, 10.0, 10.0, 9.0, 11.0, 10.0};
-  const auto found = slow_by_deletion(v, 0.5);
+  const auto found = slow_by_deletion(v, 0.2);
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].index, 0U);
   EXPECT_NEAR(found[0].t, -3 / (std::sqrt(4.0 / 6) * std::sqrt(8.0 / 7)), 1e-9);
@@ -112,6 +124,20 @@ TEST(DeletionT, TwoSlowOnesDoNotHideEachOther) {
   ASSERT_EQ(found.size(), 2U);
   EXPECT_EQ(found[0].index, 0U);
   EXPECT_EQ(found[1].index, 1U);
+}
+
+TEST(DeletionT, FastValuesBeyondDoubtHideNoSlowOne) {
+  std::vector<double> v = {0.001, -0.002, 0.0, 0.002, -0.001, 0.001, -0.08, 0.30, 0.28};
+  const auto found = slow_by_deletion(v, 0.001);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].index, 6U);
+}
+
+TEST(ClusterCuts, AreWhereTheClustersEnd) {
+  const std::vector<double> v = {0, 1, 2, 30, 31, 32, 33, 90, 91};
+  EXPECT_EQ(cluster_cuts(v, 3), (std::vector<std::size_t>{3, 7}));
+  EXPECT_EQ(cluster_cuts(v, 2), (std::vector<std::size_t>{7}));
+  EXPECT_TRUE(cluster_cuts(std::vector<double>{5, 5, 5}, 3).empty());
 }
 
 TEST(TablePlace, BetweenTheRowsAndNotBeyondThem) {

@@ -32,6 +32,12 @@ std::set<std::string> parts_of(const std::vector<std::size_t>& nodes) {
   return names;
 }
 
+std::size_t failed_nodes(const results::Results& r, const results::VerdictData& v) {
+  return static_cast<std::size_t>(std::count_if(v.entities.begin(), v.entities.end(), [&](const auto& s) {
+    return s.state == "FAIL" && r.entities[static_cast<std::size_t>(s.entity)].kind == "node";
+  }));
+}
+
 /// A fleet in which `slow` are slower by `percent`, measured, confirmed and judged.
 results::VerdictData verdict_of(std::size_t n, double spread, std::uint64_t seed,
                                 const std::vector<std::pair<std::size_t, double>>& slow) {
@@ -91,6 +97,49 @@ TEST(VerdictGroups, AFastMinorityIsNoReference) {
     for (const auto& f : v.findings)
       EXPECT_EQ(f.text.find("slower than the others"), std::string::npos) << f.text;
   }
+}
+
+/// Two kinds of part, not labelled, differ by as much as the fault costs, or by more, or by less.
+TEST(VerdictGroups, TwoKindsHideNoSlowNode) {
+  for (const double gap : {1.05, 1.1, 1.2, 1.4})
+    for (const double percent : {20.0, 30.0, 50.0}) {
+      auto fleet = Fleet::of(88, 0.003, static_cast<std::uint64_t>(percent));
+      for (std::size_t i = 0; i < 88; ++i) fleet.rate[i] *= i % 8 < 4 ? gap : 1;
+      for (std::size_t i = 36; i < 40; ++i) fleet.rate[i] *= 1 - percent / 100;  // a node of the slower kind
+      auto r = fleet.run(4);
+      Fleet::run_retests(r, fleet);
+      const auto v = judge(r);
+      EXPECT_EQ(state_of(r, v, "node9"), "FAIL") << gap << " " << percent << " " << all_reasons(v);
+      EXPECT_EQ(failed_nodes(r, v), 1U) << gap << " " << percent << " " << all_reasons(v);
+    }
+}
+
+/// Few parts that are faster say nothing of how slow a healthy part may be.
+TEST(VerdictGroups, FewFastPartsHideNoSlowOne) {
+  for (const std::size_t n : {8U, 16U, 23U, 40U, 130U})
+    for (const std::size_t fast : {1U, 2U, 5U}) {
+      if (4 * fast > n) continue;
+      auto fleet = Fleet::of(n, 0.003, n + fast);
+      for (std::size_t i = 0; i < fast; ++i) fleet.rate[i] *= 1.3;
+      fleet.rate[n - 1] *= 0.8;
+      auto r = fleet.run();
+      Fleet::run_retests(r, fleet);
+      const auto v = judge(r);
+      EXPECT_EQ(accused_in(v), parts_of({n - 1})) << n << " " << fast << " " << all_reasons(v);
+    }
+}
+
+TEST(VerdictGroups, UnequalFaultsOfFewPartsAreEachNamed) {
+  using Faults = std::vector<std::pair<std::size_t, double>>;
+  for (const auto& [n, slow] : {std::pair<std::size_t, Faults>{7, {{1, 50}, {3, 25}}},
+                                {10, {{1, 60}, {3, 30}, {5, 15}}},
+                                {16, {{0, 70}, {3, 50}, {5, 35}, {9, 20}, {12, 12}}}})
+    for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+      std::vector<std::size_t> nodes;
+      for (const auto& [node, percent] : slow) nodes.push_back(node);
+      const auto v = verdict_of(n, 0.001, seed, slow);
+      EXPECT_EQ(accused_in(v), parts_of(nodes)) << n << " " << seed << " " << all_reasons(v);
+    }
 }
 
 /// What is slow together in one chassis is a fault there; firmware that explains it is a matter of

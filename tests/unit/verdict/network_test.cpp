@@ -225,7 +225,8 @@ TEST(VerdictNetwork, BadUplinkOfOneOfThreeSwitchesIsNamed) {
       spec.within_cv = 0.01;
       return whole_run(spec);
     };
-    EXPECT_THAT(accused(verdict_of({"slow:leaf=1,percent=90"})), ElementsAre("switch switch:L1")) << seed;
+    const auto slow = verdict_of({"slow:leaf=1,percent=90"});
+    EXPECT_THAT(accused(slow), ElementsAre("switch switch:L1")) << seed << all_reasons(slow);
     const auto healthy = verdict_of({});
     EXPECT_NE(healthy.state, "FAIL") << seed;
     warned += accused(healthy).empty() ? 0 : 1;

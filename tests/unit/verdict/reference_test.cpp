@@ -235,7 +235,7 @@ TEST(VerdictPeers, SmallDeficitAndFastOnesAreSilent) {
   auto r = healthy(8);
   auto& m = first_case(r).metrics[0];
   for (std::size_t s = 0; s < 6; ++s) {
-    m.values[3 * 6 + s] *= 0.96;
+    m.values[3 * 6 + s] *= 0.99;
     m.values[4 * 6 + s] *= 1.5;
   }
   EXPECT_TRUE(judge(r).findings.empty());

@@ -138,20 +138,50 @@ TEST(SharedEnd, CommonSlownessNamesNoPart) {
   EXPECT_THAT(failed(links(6, 1, [](const auto&, const auto&) { return 1e10; })), IsEmpty());
 }
 
+/// Node n hangs on switch n / 2.
+void add_switches(results::Results& r, int nodes) {
+  results::InventoryTable table;
+  table.entity = rows_of_kind(r, "nic");
+  std::vector<std::string> leaves;
+  for (int n = 0; n < nodes; ++n) leaves.push_back("leaf" + std::to_string(n / 2));
+  table.text["switch"] = leaves;
+  r.inventory["nic"] = table;
+  for (int l = 0; l < nodes / 2; ++l)
+    r.entities.push_back({"switch", "", "path", "switch:leaf" + std::to_string(l), 0, -1});
+}
+
 TEST(SharedEnd, ASwitchWhoseUplinkIsSlow) {
   auto r = links(6, 1, [](const auto& a, const auto& b) {
     const auto below = [](const std::string& end) { return of(end, "node0") || of(end, "node1"); };
     return below(a) != below(b) ? 5e9 : 1e10;
   });
-  results::InventoryTable table;
-  table.entity = rows_of_kind(r, "nic");
-  std::vector<std::string> leaves;
-  for (int n = 0; n < 6; ++n) leaves.push_back("leaf" + std::to_string(n / 2));
-  table.text["switch"] = leaves;
-  r.inventory["nic"] = table;
-  for (int l = 0; l < 3; ++l)
-    r.entities.push_back({"switch", "", "path", "switch:leaf" + std::to_string(l), 0, -1});
+  add_switches(r, 6);
   EXPECT_EQ(failed(r), std::vector<std::string>{"switch switch:leaf0"});
+}
+
+/// Of two switches nobody knows which one is slow, and no node is at fault.
+TEST(SharedEnd, APathBetweenSwitchesIsNamedByBoth) {
+  const auto side = [](const std::string& end) { return of(end, "node0") || of(end, "node1") ? 0 : 1; };
+  auto two = links(4, 1, [&](const auto& a, const auto& b) { return side(a) != side(b) ? 5e9 : 1e10; });
+  add_switches(two, 4);
+  const auto v = verdict::judge(two, promised(two));
+  EXPECT_EQ(failed(two), std::vector<std::string>{"switch switch:leaf0 and switch:leaf1"});
+  EXPECT_THAT(v.findings[0].text,
+              HasSubstr("8 of the 8 links between them, which are beyond it; either switch"));
+  for (const char* node : {"node0", "node1", "node2", "node3"}) EXPECT_NE(state_of(two, v, node), "FAIL");
+  EXPECT_EQ(state_of(two, v, "switch:leaf1"), "FAIL");
+  // One path of three.
+  auto three = links(6, 1, [&](const auto& a, const auto& b) {
+    const bool last = of(a, "node4") || of(a, "node5") || of(b, "node4") || of(b, "node5");
+    return !last && side(a) != side(b) ? 5e9 : 1e10;
+  });
+  add_switches(three, 6);
+  EXPECT_EQ(failed(three), std::vector<std::string>{"switch switch:leaf0 and switch:leaf1"});
+  // A slow node is no slow path.
+  auto node = links(
+      4, 1, [&](const auto& a, const auto& b) { return of(a, "node2") || of(b, "node2") ? 5e9 : 1e10; });
+  add_switches(node, 4);
+  EXPECT_EQ(failed(node), std::vector<std::string>{"node node2"});
 }
 
 }  // namespace
