@@ -55,7 +55,18 @@ std::string Builder::case_name(const std::string& text) {
   while (!out.empty() && out.back() == '-') out.pop_back();
   // A suffix .pK or .cK would be taken for a repeat or a retest.
   std::replace(out.begin(), out.end(), '.', '_');
-  return out.substr(0, 80);
+  constexpr std::size_t most = 80, digits = 8;
+  if (out.size() <= most) return out;
+  // Long names must not become one.
+  return out.substr(0, most - digits - 1) + fmt::format("-{:08x}", hash_text(out) & 0xffffffffU);
+}
+
+std::string Builder::case_name(const std::string& text, const TextPosition& place) {
+  std::string name = case_name(text);
+  const auto [it, fresh] = named_.try_emplace(name, text);
+  if (!fresh && it->second != text)
+    fail(place, fmt::format("'{}' and '{}' would both be named {}: rename one", it->second, text, name));
+  return name;
 }
 
 std::int32_t Builder::node_row(const std::string& name, const TextPosition& place) {

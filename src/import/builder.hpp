@@ -61,8 +61,10 @@ class Builder {
   /// The results, complete but for the verdict.
   results::Results finish(const std::vector<std::string>& files);
 
-  /// A name as the results file can hold it: [a-z0-9._-], at most 80 characters.
+  /// A name as the results file can hold it: [a-z0-9_-], at most 80 characters; longer ones end in a hash.
   static std::string case_name(const std::string& text);
+  /// The same; throws Error(data) when another text has that name.
+  std::string case_name(const std::string& text, const TextPosition& place);
 
  private:
   struct Cell {
@@ -100,6 +102,7 @@ class Builder {
   std::unordered_map<std::string, std::int32_t> known_;  ///< by kind and name
   std::vector<Case> cases_;
   std::unordered_map<std::string, std::size_t> case_of_;
+  std::unordered_map<std::string, std::string> named_;  ///< what the text of a name was
   std::unordered_map<std::int32_t, std::map<std::string, std::string>> attributes_;
   std::size_t samples_ = 0, duplicates_ = 0;
   std::size_t dated_ = 0;  ///< samples with a date

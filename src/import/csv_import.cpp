@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <unordered_set>
 
@@ -103,7 +104,7 @@ class CsvImport {
     sample.place = place;
     sample.suite = "imported";
     const auto [metric, retest] = retest_of(text(fields, "metric"));
-    sample.name = Builder::case_name(metric);
+    sample.name = builder_.case_name(metric, place);
     sample.retest = retest;
     if (header_.has("retest") && !text(fields, "retest").empty())
       sample.retest = whole(fields, "retest", place);
@@ -170,11 +171,12 @@ class CsvImport {
   const std::string& text(const std::vector<std::string>& fields, const char* name) const {
     return fields[header_.fixed.at(name)];
   }
-  double number(const std::vector<std::string>& fields, const char* name, const TextPosition& place) const {
+  double number(const std::vector<std::string>& fields, const char* name, const TextPosition& place,
+                double factor = 1) const {
     double value = 0;
-    if (!parse_number(text(fields, name), value))
+    if (!parse_number(text(fields, name), value) || !std::isfinite(value * factor))
       fail(place, fmt::format("{} '{}' is no finite number", name, text(fields, name)));
-    return value;
+    return value * factor;
   }
   std::int64_t whole(const std::vector<std::string>& fields, const char* name,
                      const TextPosition& place) const {
@@ -190,7 +192,7 @@ class CsvImport {
       fail(place, "better '" + better + "' is not one of higher, lower, none");
     const UnitScale& scale = scale_of(text(fields, "unit"), place);
     sample.values.push_back({"value", scale.base, results::better_from(better), results::Role::metric,
-                             number(fields, "value", place) * scale.factor});
+                             number(fields, "value", place, scale.factor)});
     using results::Better;
     using results::Role;
     if (header_.has("clock_hz"))
@@ -198,7 +200,7 @@ class CsvImport {
           {"clock", "Hz", Better::none, Role::covariate, number(fields, "clock_hz", place)});
     for (const Covariate& c : header_.covariates) {
       double value = 0;
-      if (!parse_number(fields[c.column], value))
+      if (!parse_number(fields[c.column], value) || !std::isfinite(value * c.scale.factor))
         fail(place, fmt::format("{} '{}' is no finite number", c.name, fields[c.column]));
       sample.values.push_back({c.name, c.scale.base, Better::none, Role::covariate, value * c.scale.factor});
     }

@@ -228,13 +228,36 @@ Relation overall(const std::vector<MetricComparison>& metrics) {
   return Relation::insufficient;
 }
 
-std::set<std::string> nodes_of(const std::vector<Snapshot>& runs) {
-  std::set<std::string> nodes;
+/// Names by identity.
+std::map<std::string, std::string> nodes_of(const std::vector<Snapshot>& runs) {
+  std::map<std::string, std::string> nodes;
   for (const auto& run : runs) {
     for (const auto& s : run.series)
-      for (const auto part : s.rows->part) nodes.insert(run.part(run.part(part).node).id);
+      for (const auto part : s.rows->part) {
+        const Part& node = run.part(run.part(part).node);
+        nodes.emplace(node.id, node.name);
+      }
   }
   return nodes;
+}
+
+/// `3 nodes are only in A: n1, n2, n3`
+std::string counted(const std::vector<std::string>& which, const std::string& one, const std::string& more) {
+  std::string text = std::to_string(which.size()) + " " + (which.size() == 1 ? one : more) + ": ";
+  for (std::size_t i = 0; i < std::min<std::size_t>(which.size(), 8); ++i)
+    text += (i > 0 ? ", " : "") + which[i];
+  return text + (which.size() > 8 ? " and " + std::to_string(which.size() - 8) + " more" : "");
+}
+
+void note_nodes(const std::map<std::string, std::string>& there,
+                const std::map<std::string, std::string>& elsewhere, const std::string& side,
+                std::vector<std::string>& notes) {
+  std::vector<std::string> missing;
+  for (const auto& [id, name] : there)
+    if (!elsewhere.contains(id)) missing.push_back(name);
+  // Two clusters have no node in common.
+  if (!missing.empty() && missing.size() < there.size())
+    notes.push_back(counted(missing, "node is only in " + side, "nodes are only in " + side));
 }
 
 void note_missing(const Sides& there, const Sides& elsewhere, const char* side,
@@ -243,10 +266,8 @@ void note_missing(const Sides& there, const Sides& elsewhere, const char* side,
   for (const auto& [name, s] : there)
     if (!elsewhere.contains(name)) missing.push_back(name);
   if (missing.empty()) return;
-  std::string text = std::to_string(missing.size()) + (missing.size() == 1 ? " metric is" : " metrics are") +
-                     " only in " + side + ": " + missing.front();
-  if (missing.size() > 1) text += " and others";
-  notes.push_back(text);
+  notes.push_back(
+      counted(missing, std::string("metric is only in ") + side, std::string("metrics are only in ") + side));
 }
 
 }  // namespace
@@ -271,11 +292,18 @@ CompareResult compare(const std::vector<Snapshot>& a, const std::vector<Snapshot
   const auto nodes_a = nodes_of(a), nodes_b = nodes_of(b);
   out.nodes_a = nodes_a.size();
   out.nodes_b = nodes_b.size();
-  out.nodes_common = static_cast<std::size_t>(
-      std::count_if(nodes_a.begin(), nodes_a.end(), [&](const auto& id) { return nodes_b.contains(id); }));
+  out.nodes_common = static_cast<std::size_t>(std::count_if(
+      nodes_a.begin(), nodes_a.end(), [&](const auto& node) { return nodes_b.contains(node.first); }));
   for (const auto* side : {&a, &b})
-    for (const auto& run : *side)
+    for (const auto& run : *side) {
       if (run.injected) out.notes.push_back(run.source.file + ": faults were injected");
+      if (!run.left_out.empty())
+        out.notes.push_back(run.source.file + ": " +
+                            counted(run.left_out, "part with values that cannot be is left out",
+                                    "parts with values that cannot be are left out"));
+    }
+  note_nodes(nodes_a, nodes_b, "A", out.notes);
+  note_nodes(nodes_b, nodes_a, "B", out.notes);
   const Sides sides_a = sides_of(a, options), sides_b = sides_of(b, options);
   note_missing(sides_a, sides_b, "A", out.notes);
   note_missing(sides_b, sides_a, "B", out.notes);

@@ -72,6 +72,9 @@ std::string standing(const PeerFinding& f) {
   if (f.retest.measured && f.retest.needed > 0)
     return "AMBIGUOUS against " + delta + ": " + std::to_string(f.retest.needed) + " samples would decide";
   if (f.retest.measured) return "retested, not beyond " + delta;
+  if (f.suspect.candidate && f.retest.samples > 0)
+    return "not confirmed: " + count(f.retest.samples, "retest sample", "retest samples") +
+           " without enough samples or controls beside";
   if (f.suspect.candidate) return "not confirmed: not measured again";
   if (f.suspect.spared) return kind;
   if (!p.noise_known) return "too few samples for a decision at " + delta;

@@ -182,6 +182,18 @@ class Peers {
 
 }  // namespace
 
-void judge_peers(Judgement& j) { Peers(j).judge(); }
+void judge_peers(Judgement& j) {
+  const std::size_t before = j.found.size();
+  Peers(j).judge();
+  // Parts that are told here need no finding of small populations too.
+  std::set<std::pair<std::string, std::string>> told;
+  for (std::size_t i = before; i < j.found.size(); ++i)
+    told.emplace(j.found[i].finding.metric, j.found[i].finding.name);
+  std::size_t at = 0;
+  std::erase_if(j.found, [&](const Found& f) {
+    return at++ < before && f.finding.reference_kind == "peers" && f.finding.level != "link" &&
+           told.contains({f.finding.metric, f.finding.name});
+  });
+}
 
 }  // namespace assay::verdict

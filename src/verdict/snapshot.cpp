@@ -77,7 +77,12 @@ std::unordered_map<std::int32_t, float> clocks_of(const Judgement& j, const Seri
   return clocks;
 }
 
-SnapshotSeries reduce(const Judgement& j, const Series& s, Parts& parts) {
+/// Rates and times are more than nothing; ratios may be nothing.
+bool cannot_be(const SeriesRow& row, const std::string& unit) {
+  return unit != "1" && !(row.median > 0 && std::isfinite(row.median));
+}
+
+SnapshotSeries reduce(const Judgement& j, const Series& s, Parts& parts, std::vector<std::string>& left_out) {
   SnapshotSeries out;
   out.suite = s.suite;
   out.name = s.name;
@@ -95,6 +100,7 @@ SnapshotSeries reduce(const Judgement& j, const Series& s, Parts& parts) {
   for (const auto& row : s.rows) {
     const double log_value = std::log(row.median);
     const std::int32_t part = parts.of(row);
+    if (cannot_be(row, s.unit)) left_out.push_back(j.entities.name(row.entity) + " in " + s.full());
     if (!(row.median > 0) || !std::isfinite(log_value) || part < 0) continue;
     rows->part.push_back(part);
     rows->stratum.push_back(row.stratum);
@@ -159,7 +165,7 @@ Snapshot snapshot_of(const Judgement& j, const std::string& file) {
   for (std::size_t i = 0; i < j.series.size(); ++i) {
     const Series& s = j.series[i];
     if (!s.judged || !results::is_measurement(s.suite, s.stage) || results::is_retest(s.name)) continue;
-    SnapshotSeries reduced = reduce(j, s, parts);
+    SnapshotSeries reduced = reduce(j, s, parts, out.left_out);
     reduced.origin = i;
     if (!reduced.log_rate.empty()) out.series.push_back(std::move(reduced));
   }

@@ -34,7 +34,7 @@ void members(Of<SnapshotSeries>, V&& v) {  // but for its rows, which several sh
 namespace {
 
 void put(results::Packer& out, const Snapshot& run) {
-  out.put(run.source), out.put(run.level), out.put(run.injected), out.put(run.parts);
+  out.put(run.source), out.put(run.level), out.put(run.injected), out.put(run.parts), out.put(run.left_out);
   std::map<const PartRows*, std::uint64_t> known;
   std::vector<PartRows> rows;
   for (const auto& s : run.series)
@@ -66,7 +66,7 @@ void check(const Snapshot& run) {
 
 Snapshot get(results::Unpacker& in) {
   Snapshot run;
-  in.get(run.source), in.get(run.level), in.get(run.injected), in.get(run.parts);
+  in.get(run.source), in.get(run.level), in.get(run.injected), in.get(run.parts), in.get(run.left_out);
   std::vector<PartRows> rows;
   in.get(rows);
   std::vector<std::shared_ptr<const PartRows>> shared;

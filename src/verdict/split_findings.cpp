@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 #include "base/units.hpp"
@@ -19,8 +20,10 @@ std::string text_of(const Population& p, const results::Finding& out, std::size_
   std::snprintf(apart, sizeof apart, ", two populations %.0f deviations apart", split.distance);
   const std::string common = in_common(p.split);
   std::string text = "cluster: " + p.series->full() + ": " + of(out.members.size(), p.size()) + " are " +
-                     percent(*out.deficit) + (p.split.fast() ? " faster" : " slower") + " than the others" +
-                     apart + (common.empty() ? ", explained by no recorded attribute" : common);
+                     (p.split.fast() ? percent(std::expm1(p.split.deficit)) + " faster"
+                                     : percent(*out.deficit) + " slower") +
+                     " than the others" + apart +
+                     (common.empty() ? ", explained by no recorded attribute" : common);
   if (!p.split.explained())
     text += "; peers do not show which side is right: compare with a limit or a baseline";
   if (metrics > 1)

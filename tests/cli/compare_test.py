@@ -44,6 +44,14 @@ class Compare(FleetTest):
         self.assertNotIn("in pairs", result.stdout)
         self.assertRegex(result.stdout, r"\b0\b.*\bin A\b")
 
+    def test_dead_and_missing_nodes_are_told(self):
+        fleet = ["simulate", "--nodes", "8", "--metrics", "memory/triad-together", "-o"]
+        self.assay(*fleet, "a.h5")
+        self.assay(*fleet, "b.h5", "--run", "1", "--fault", "dead:node=3,value=0")
+        result = self.assay("compare", "a.h5", "b.h5")
+        self.assertIn("1 node is only in A: sim03", result.stdout)
+        self.assertRegex(result.stdout, r"b\.h5: 1 part with values that cannot be is left\s+out: sim03/gpu0")
+
     def test_few_nodes_are_too_few_however_many_devices(self):
         self.make("a.h5", nodes=3, devices=8)
         self.make("b.h5", nodes=3, devices=8, rate=0.5e11)

@@ -140,7 +140,9 @@ RetestResult judge_retest(const Population& p, const std::vector<RetestCase>& ca
   RetestResult c;
   for (auto it = cases.rbegin(); it != cases.rend() && !c.measured; ++it) {
     const auto* own = it->find(entity);
-    if (own == nullptr || std::isnan(it->se) || member_of(p, entity) >= p.size()) continue;
+    if (own == nullptr || member_of(p, entity) >= p.size()) continue;
+    c.samples = std::max(c.samples, own->samples);  // whether or not they suffice
+    if (std::isnan(it->se)) continue;
     // What screening knows of a control (how much faster or slower than the population it is) is taken out of
     // it, so that eight controls stand for all.
     std::vector<double> references;
