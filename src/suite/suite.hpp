@@ -116,8 +116,8 @@ class Suite {
   /// results::no_checks.
   virtual std::vector<std::string> checkers() const { return {}; }
   virtual FaultPoints fault_points() const { return {}; }  ///< what --inject can do to it
-  /// Libraries that this rank does not find, and why, of those that cases can do without. The plan gets what
-  /// any rank lacks (Topology::lacks): it must not ask by itself, because all ranks make the same plan.
+  /// What this rank does not have, and why, of what cases can do without, libraries above all. The plan gets
+  /// what any rank lacks (Topology::lacks): it must not ask by itself, because all ranks make the same plan.
   virtual std::map<std::string, std::string> lacks(const Config&, bool /*on_gpus*/) const { return {}; }
   /// The cases of this level, required ones first. Pure; checks the suite's options (Error(usage)).
   virtual std::vector<Case> plan(const PlanInput& input) const = 0;

@@ -212,6 +212,25 @@ std::string Place::text() const {
   return out;
 }
 
+std::optional<Mount> mount_now(const std::string& directory) {
+  std::error_code none;
+  const std::string path = fs::canonical(directory, none).string();
+  if (path.empty()) return std::nullopt;
+  return mount_of(read_text("/proc/self/mountinfo").value_or(""), path);
+}
+
+bool is_network(const std::string& type) {
+  // As mountinfo names them; FUSE puts the name of the program behind a point.
+  static const std::set<std::string> types = {
+      "afs",     "afs3",    "beegfs", "ceph",      "cifs",    "fhgfs",   "gfs2",     "glusterfs",
+      "gpfs",    "lustre",  "ncpfs",  "nfs",       "nfs4",    "ocfs2",   "orangefs", "panfs",
+      "pvfs2",   "quobyte", "smb3",   "smbfs",     "vastnfs", "wekafs",  "alluxio",  "ceph-fuse",
+      "curvefs", "daos",    "dfuse",  "gcsfuse",   "goofys",  "juicefs", "JuiceFS",  "mfs",
+      "moosefs", "rclone",  "s3fs",   "seaweedfs", "sshfs",   "mount-s3"};
+  const auto point = type.starts_with("fuse.") ? type.substr(5) : type;
+  return types.contains(point);
+}
+
 Place look_at_place(const std::string& directory) {
   struct statvfs space {};
   struct stat info {
@@ -219,12 +238,9 @@ Place look_at_place(const std::string& directory) {
   const Descriptor fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd || ::fstatvfs(fd.get(), &space) != 0 || ::fstat(fd.get(), &info) != 0)
     throw Refused(directory + ": cannot open", errno);
-  std::error_code none;
   Place place{};
   place.link_rate = unknown;
-  place.mount =
-      mount_of(read_text("/proc/self/mountinfo").value_or(""), fs::canonical(directory, none).string())
-          .value_or(Mount{});
+  place.mount = mount_now(directory).value_or(Mount{});
   place.total_bytes = static_cast<double>(space.f_blocks) * static_cast<double>(space.f_frsize);
   place.free_bytes = static_cast<double>(space.f_bavail) * static_cast<double>(space.f_frsize);
   place.free_inodes = space.f_files > 0 ? static_cast<double>(space.f_favail) : unknown;

@@ -17,6 +17,11 @@ struct Mount {
 /// is a part of it, the last of equals.
 std::optional<Mount> mount_of(const std::string& mountinfo, const std::string& path);
 
+/// The mount of an existing directory; none where it cannot be told.
+std::optional<Mount> mount_now(const std::string& directory);
+/// Whether all nodes that mount a file system of this type see the same files.
+bool is_network(const std::string& type);
+
 /// Values of an NVMe controller's SMART log; NaN where it does not tell.
 struct SmartLog {
   double temperature_k, percentage_used, unsafe_shutdowns, media_errors;

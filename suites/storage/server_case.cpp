@@ -82,7 +82,7 @@ class ServerCase {
       if (!tool_.empty()) return files_.place(tool_, site_.paths[path_], site_.run, name, direct, most, "");
       std::set<std::string> met;
       for (std::size_t path = 0; path < site_.paths.size(); ++path) {
-        if (!paths_of(context_.config)[path].shared) continue;
+        if (!paths_of(context_.config)[path].shared(context_.topology.lacks)) continue;
         const Mount mount = look_at_place(site_.paths[path]).mount;
         const std::string server = by_paths_ ? site_.paths[path] : server_of_mount(mount);
         if (!by_paths_ && (mount.type != mount_.type || server.empty())) continue;

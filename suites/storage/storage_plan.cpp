@@ -64,7 +64,7 @@ class Planner {
     }
     for (path_ = 0; path_ < paths_.size(); ++path_)
       for (const bool write : {true, false}) {
-        if (!paths_[path_].shared) {
+        if (!shared()) {
           add_sequential(write);
         } else {
           add_shared("easy", write);
@@ -74,13 +74,13 @@ class Planner {
     for (path_ = 0; path_ < paths_.size(); ++path_)
       for (const int depth : level_.depths)
         for (const bool write : {true, false})
-          if (!paths_[path_].shared) add_random(write, depth);
+          if (!shared()) add_random(write, depth);
     for (path_ = 0; path_ < paths_.size() && level_.files > 0; ++path_) {
       add_metadata("own", "a directory of each rank");
-      if (paths_[path_].shared) add_metadata("one", "one directory");
+      if (shared()) add_metadata("one", "one directory");
     }
     for (path_ = 0; path_ < paths_.size() && level_.state_bytes > 0; ++path_)
-      if (paths_[path_].shared && asks_for_servers()) add_servers();
+      if (shared() && asks_for_servers()) add_servers();
     for (path_ = 0; path_ < paths_.size() && level_.state_bytes > 0; ++path_) {
       add_training("checkpoint", "checkpoint of a model's state", level_.checkpoint_s);
       cases_.back().parameters["most_bytes"] = level_.state_bytes;
@@ -99,7 +99,7 @@ class Planner {
   Case in_path(double seconds) const {
     Case c;
     c.suite = "storage";
-    c.stage = paths_[path_].shared ? Stage::world : Stage::node_local;
+    c.stage = shared() ? Stage::world : Stage::node_local;
     c.addresses = true;
     c.entity_kind = "node";
     c.entities = static_cast<std::int64_t>(input_.topology.nodes.size());
@@ -109,6 +109,8 @@ class Planner {
     c.parameters = {{"path", paths_[path_].directory}, {"path_index", path_}};
     return c;
   }
+
+  bool shared() const { return paths_[path_].shared(input_.topology.lacks); }
 
   void add(Case& c, const std::string& name, const std::string& title) {
     c.name = name + "-" + std::to_string(path_);
@@ -252,8 +254,10 @@ std::vector<PathSpec> paths_of(const Config& config) {
   std::vector<PathSpec> paths;
   if (!config.options.has("storage.paths")) return paths;
   for (std::string path : config.options.list("storage.paths")) {
-    const bool shared = path.starts_with("shared:");
-    if (shared) path.erase(0, path.find(':') + 1);
+    const PathKind kind = path.starts_with("shared:")  ? PathKind::shared
+                          : path.starts_with("local:") ? PathKind::local
+                                                       : PathKind::found;
+    if (kind != PathKind::found) path.erase(0, path.find(':') + 1);
     while (path.size() > 1 && path.back() == '/') path.pop_back();
     if (path.empty() || path.front() != '/')
       throw_usage("--storage.paths: '" + path + "' is not an absolute path");
@@ -261,7 +265,7 @@ std::vector<PathSpec> paths_of(const Config& config) {
       throw_usage("--storage.paths: a path holds control characters");
     if (std::any_of(paths.begin(), paths.end(), [&](const PathSpec& p) { return p.directory == path; }))
       throw_usage("--storage.paths: '" + path + "' is named twice");
-    paths.push_back({std::move(path), shared});
+    paths.push_back({std::move(path), kind});
   }
   return paths;
 }

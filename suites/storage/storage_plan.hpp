@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -13,9 +14,19 @@ namespace assay::storage {
 /// Names of the libraries that a rank may lack (Suite::lacks).
 inline constexpr const char *hdf5_name = "parallel HDF5", *cufile_name = "cuFile";
 
+/// Whether all nodes see the same files below a directory: said by shared:DIR or local:DIR, else found by the
+/// type of its mount.
+enum class PathKind { found, local, shared };
+
 struct PathSpec {
   std::string directory;
-  bool shared = false;  ///< written shared:DIR: all nodes see the same files
+  PathKind kind = PathKind::found;
+
+  /// What `Suite::lacks` tells of a directory that is to be found out and is on a network file system.
+  std::string network_key() const { return "a local mount of " + directory; }
+  bool shared(const std::map<std::string, std::string>& lacks) const {
+    return kind == PathKind::shared || (kind == PathKind::found && lacks.contains(network_key()));
+  }
 };
 /// The directories of --storage.paths; throws Error(usage) for one that is relative, named twice, or holds
 /// control characters.

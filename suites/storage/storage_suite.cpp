@@ -12,6 +12,7 @@
 #include "suites/storage/local_case.hpp"
 #include "suites/storage/metadata_case.hpp"
 #include "suites/storage/mpiio_case.hpp"
+#include "suites/storage/place.hpp"
 #include "suites/storage/place_case.hpp"
 #include "suites/storage/random_case.hpp"
 #include "suites/storage/refused.hpp"
@@ -51,8 +52,9 @@ std::vector<OptionSpec> StorageSuite::options() const {
   servers.allowed = {"auto", "lustre", "beegfs", "paths", "none"};
   return {
       option("storage.paths", OptionKind::list, "",
-             "absolute directories to measure; shared:DIR for one shared by all nodes; without any nothing "
-             "is measured",
+             "absolute directories to measure; those on network file systems count as shared by all nodes, "
+             "which "
+             "shared:DIR and local:DIR say otherwise; without any nothing is measured",
              "DIR"),
       option("storage.space", OptionKind::bytes, "",
              "limit of bytes written in each; default a tenth of the free space", "BYTES"),
@@ -77,6 +79,11 @@ FaultPoints StorageSuite::fault_points() const { return {storage::disk_targets()
 std::map<std::string, std::string> StorageSuite::lacks(const Config& config, bool on_gpus) const {
   std::map<std::string, std::string> out;
   if (storage::paths_of(config).empty()) return out;
+  for (const storage::PathSpec& path : storage::paths_of(config)) {
+    const auto mount = storage::mount_now(path.directory);
+    if (path.kind == storage::PathKind::found && mount && storage::is_network(mount->type))
+      out[path.network_key()] = "it is " + mount->type + " of " + mount->source;
+  }
   if (const std::string why = storage::why_no_parallel_hdf5(); !why.empty()) out[storage::hdf5_name] = why;
   if (!on_gpus) return out;
   if (const std::string why = storage::why_no_cufile(); !why.empty()) out[storage::cufile_name] = why;

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which directories are measured as shared by all nodes: those on network file systems, unless told
+// otherwise.
+#include "suites/storage/storage_plan.hpp"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "base/error.hpp"
+#include "suites/storage/place.hpp"
+#include "suites/storage/storage_suite.hpp"
+#include "tests/unit/gemm_memory_fakes.hpp"
+
+namespace assay {
+namespace {
+
+Config config_of(const std::string& paths) {
+  const StorageSuite suite;
+  const std::map<std::string, std::vector<std::string>> given{{"storage.paths", {paths}}};
+  Config config = fakes::config_of(suite, Level::quick, given);
+  for (const OptionSpec& spec : suite.options())
+    if (!given.contains(spec.name) && spec.default_text.empty()) config.options.set(spec, {});
+  return config;
+}
+
+/// The operations that are planned where one rank found `found` to be on NFS.
+std::set<std::string> operations(const std::string& paths, const std::string& found) {
+  const Config config = config_of(paths);
+  Topology topology = fakes::cluster({4, 2, 1, 1});
+  if (!found.empty()) topology.lacks["a local mount of " + found] = "node1: it is nfs4 of srv:/export";
+  std::set<std::string> names;
+  for (const Case& c : storage::plan_cases({config, topology, 1U << 30, 1})) names.insert(c.operation);
+  return names;
+}
+
+TEST(StoragePlan, ADirectoryOnANetworkFileSystemIsShared) {
+  EXPECT_TRUE(operations("/data", "/data").contains("shared-easy-read"));
+  EXPECT_FALSE(operations("/data", "/data").contains("random-read"));
+  EXPECT_FALSE(operations("/data", "").contains("shared-easy-read"));
+  EXPECT_TRUE(operations("/data", "").contains("random-read"));
+  EXPECT_FALSE(operations("/data", "/other").contains("shared-easy-read"));
+}
+
+TEST(StoragePlan, WhatIsSaidComesBeforeWhatIsFound) {
+  EXPECT_FALSE(operations("local:/data", "/data").contains("shared-easy-read"));
+  EXPECT_TRUE(operations("shared:/data", "").contains("shared-easy-read"));
+  EXPECT_THROW(operations("local:data", ""), Error);
+  EXPECT_THROW(operations("local:/data,shared:/data", ""), Error);
+}
+
+TEST(StoragePlan, TypesOfNetworkFileSystems) {
+  for (const char* type : {"nfs", "nfs4", "lustre", "beegfs", "gpfs", "cifs", "fuse.sshfs", "fuse.juicefs"})
+    EXPECT_TRUE(storage::is_network(type)) << type;
+  for (const char* type : {"ext4", "xfs", "zfs", "tmpfs", "overlay", "fuse.ntfs-3g", ""})
+    EXPECT_FALSE(storage::is_network(type)) << type;
+  EXPECT_TRUE(StorageSuite().lacks(config_of("/"), false).count("a local mount of /") == 0);
+}
+
+}  // namespace
+}  // namespace assay
