@@ -32,10 +32,14 @@ void Collector::check_silence(double now, double limit_s) {
     end_run(why_, false, now);
     return;
   }
+  // Of two hosts nobody sees which one's network is down; the run can go on at this end only.
+  const char* either = other_hosts.size() == 1 && quiet_hosts == other_hosts
+                           ? "; of two hosts the network of either may be down"
+                           : "";
   for (const int rank : quiet) {
     lose(rank, "lost",
-         fmt::format("is unreachable: no message from its supervisor for {:.0f} s",
-                     quiet_for(ranks_[static_cast<std::size_t>(rank)])),
+         fmt::format("is unreachable: no message from its supervisor for {:.0f} s{}",
+                     quiet_for(ranks_[static_cast<std::size_t>(rank)]), either),
          now);
     if (state_ == State::ending) return;
   }

@@ -210,6 +210,16 @@ TEST_F(CollectorTest, WhenNoOtherHostAnswersItIsTheOwnNetwork) {
   EXPECT_THAT(controller.losses[0], HasSubstr("rank 0 on node00 receives nothing"));
 }
 
+TEST_F(CollectorTest, OfTwoHostsNobodyKnowsWhoseNetworkIsDown) {
+  for (int r = 0; r < 4; ++r) collector.connected(r, "node0" + std::to_string(r / 2), now);
+  say(0, MessageType::start);
+  for (int r = 0; r < 4; ++r) say(r, MessageType::ready);
+  pass(8, {}, {2, 3}, {0, 1});
+  ASSERT_FALSE(controller.losses.empty());
+  EXPECT_THAT(controller.losses[0], HasSubstr("rank 2 on node01 is unreachable"));
+  EXPECT_THAT(controller.losses[0], HasSubstr("of two hosts the network of either may be down"));
+}
+
 TEST_F(CollectorTest, MpiInitHasADeadline) {
   for (int r = 0; r < 4; ++r) collector.connected(r, "node00", now);
   Snapshot in_init, beyond;
