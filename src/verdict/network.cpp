@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "base/units.hpp"
@@ -212,6 +213,48 @@ bool add_split(Judgement& j, const Places& places, const std::vector<const Claim
   return true;
 }
 
+/// The two switches that nearly all of these pairs lie between.
+std::optional<std::pair<std::string, std::string>> path_of(const std::vector<const Claim*>& pairs) {
+  std::map<std::pair<std::string, std::string>, std::size_t> paths;
+  for (const auto* c : pairs) {
+    const LinkSet& set = c->screened->set;
+    const Pair& p = set.pairs[at(c->suspect->index)];
+    const auto leaf = [&](int end) { return set.leaves[at(set.ends[at(end)].leaf)]; };
+    if (set.crosses(p)) ++paths[std::minmax({leaf(p.a), leaf(p.b)})];
+  }
+  for (const auto& [path, count] : paths)
+    if (10 * count >= 9 * pairs.size()) return path;
+  return std::nullopt;
+}
+
+/// Many pairs between two switches: either may be at fault, or what joins them. No node is.
+bool add_path(Judgement& j, const Places& places, const std::vector<const Claim*>& pairs) {
+  if (pairs.size() <= constants::network_split_members) return false;
+  const auto path = path_of(pairs);
+  if (!path) return false;
+  const auto worst = *std::max_element(pairs.begin(), pairs.end(), [](const auto* a, const auto* b) {
+    return std::tuple(a->severity, a->suspect->deficit) < std::tuple(b->severity, b->suspect->deficit);
+  });
+  auto f = finding_of(j, places, *worst);
+  std::vector<std::int32_t> rows;
+  std::string names;
+  for (const std::string& leaf : {path->first, path->second}) {
+    const auto row = switch_row(j, leaf);
+    if (row >= 0) rows.push_back(row);
+    names += (names.empty() ? "" : " and ") + (row >= 0 ? j.entities.name(row) : "switch:" + leaf);
+  }
+  f.level = "switch";
+  f.name = names;
+  f.id.clear();
+  f.part.clear();
+  f.text = names + ": " + std::to_string(pairs.size()) +
+           " pairs between them are slower than the others in " + f.metric + ", worst " +
+           name_of_part(j, worst->part) + " by " + percent(*f.deficit) +
+           (f.confirmed ? "" : ", not confirmed") + "; either switch or what joins them";
+  j.add(std::move(f), rows);
+  return true;
+}
+
 /// Pairs beside a population that is slow as a whole are more of the same.
 void fold_into_split(Judgement& j, Found& split, const std::vector<const Claim*>& pairs) {
   for (const auto* c : pairs) {
@@ -277,7 +320,8 @@ void judge_network(Judgement& j) {
       fold_into_split(j, j.found[whole->second], said);
       continue;
     }
-    const bool split = !said.empty() && add_split(j, places, said);
+    const bool path = place == PartKind::pair && !said.empty() && add_path(j, places, said);
+    const bool split = path || (!said.empty() && add_split(j, places, said));
     if (split) splits[{inside, storage}] = j.found.size() - 1;
     for (const auto* c : same)
       if (!split || c->severity < 2) j.add(finding_of(j, places, *c), rows_of_claim(j, *c));

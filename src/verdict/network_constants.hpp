@@ -48,6 +48,9 @@ inline constexpr double network_split_share = 0.04;
 // Parts from which the robust predictive deviation and the deletion t are used; below, the pattern only.
 inline constexpr std::size_t network_robust_population = 24;
 inline constexpr std::size_t network_deletion_population = 6;
+// Median deficit of the pairs of a part that is named by their pattern, each of which has
+// `peers_note_deficit`.
+inline constexpr double hub_deficit = 0.25;
 // A part all of whose pairs are slow is named beside at most this share of slow pairs among the others: a bad
 // pair is a fault of its own.
 inline constexpr double network_single_pairs = 0.34;
@@ -94,6 +97,7 @@ inline Json network_json() {
               {"fail", network_fail},
               {"robust_population", network_robust_population},
               {"deletion_population", network_deletion_population},
+              {"hub_deficit", hub_deficit},
               {"single_pairs", network_single_pairs},
               {"split_members", network_split_members},
               {"split_share", network_split_share},

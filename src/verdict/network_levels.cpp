@@ -111,10 +111,11 @@ Population of_ends(const LinkSet& set, const EndScores& scores, bool servers) {
   return p;
 }
 
-/// Scores of groups of ends: `summary` of those of their members.
-template <typename Group, typename Summary>
-Population of_groups(const LinkSet& set, const EndScores& scores, std::size_t groups, Group group,
-                     Summary summary) {
+/// Scores of groups of ends: the upper quartile of those of their members, of which there must be `least`. A
+/// slow switch slows all of its nodes, and a node all of its NICs.
+template <typename Group>
+Population of_groups(const LinkSet& set, const EndScores& scores, std::size_t groups, std::size_t least,
+                     Group group) {
   Population p;
   std::array<std::vector<std::vector<double>>, 3> members;
   for (auto& m : members) m.resize(groups);
@@ -127,10 +128,10 @@ Population of_groups(const LinkSet& set, const EndScores& scores, std::size_t gr
     }
   }
   for (std::size_t g = 0; g < groups; ++g) {
-    if (members[0][g].empty()) continue;
+    if (members[0][g].size() < least) continue;
     p.index.push_back(static_cast<int>(g));
     for (std::size_t w = 0; w < ways.size(); ++w)
-      p.scores[w].push_back(members[w][g].size() < members[0][g].size() ? not_taken : summary(members[w][g]));
+      p.scores[w].push_back(members[w][g].size() < members[0][g].size() ? not_taken : upper(members[w][g]));
   }
   if (p.index.size() >= constants::network_deletion_population) return p;
   for (const int g : p.index) p.size.push_back(members[0][at(g)].size());
@@ -287,17 +288,16 @@ std::vector<SlowPlace> localise(LinkSet set, const Options& options) {
   const Least least = set.least();
   std::vector<SlowPlace> all;
   if (set.leaves.size() >= 3) {
-    const auto leaves = of_groups(
-        set, end_scores(set, true), set.leaves.size(), [](const End& e) { return e.leaf; },
-        [](const std::vector<double>& values) { return median(values); });
+    const auto leaves =
+        of_groups(set, end_scores(set, true), set.leaves.size(), 2, [](const End& e) { return e.leaf; });
     const auto found = outliers(leaves, PartKind::leaf, constants::network_leaf, least.warn, options, levels);
     lift_all(set, found, true, [&](int end) { return set.ends[at(end)].leaf; });
     append(all, found);
   }
   // A node is slow as a whole when its best NICs are; with one each the two are the same.
   if (set.node_rows.size() < set.ends.size()) {
-    const auto nodes = of_groups(
-        set, end_scores(set, false), set.node_rows.size(), [](const End& e) { return e.node; }, upper);
+    const auto nodes =
+        of_groups(set, end_scores(set, false), set.node_rows.size(), 1, [](const End& e) { return e.node; });
     const auto found = outliers(nodes, PartKind::node, least.node, least.warn, options, levels);
     lift_all(set, found, false, [&](int end) { return set.ends[at(end)].node; });
     append(all, found);

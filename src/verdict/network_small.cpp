@@ -20,13 +20,18 @@ constexpr std::size_t least_leaves = 3;
 /// Of two servers of storage, or two clients, either may be as it should be.
 constexpr std::size_t least_alike = 3;
 
+/// Noise leaves some pairs of a part that is just slow enough a little above: those of the part, and their
+/// median.
+const double hub_pair = -std::log1p(-constants::peers_note_deficit),
+             hub_median = -std::log1p(-constants::hub_deficit);
+
 /// One direction of a pair.
 struct Directed {
   std::size_t pair = 0;
   int from = 0, to = 0;  ///< ends
   double deficit = 0;
   bool slow = false;  ///< in its median and even in its best sample
-  bool low = false;   ///< enough beside all others of a part: on shared cores its median, elsewhere the same
+  bool low = false;   ///< enough beside all others of a part: less slow, and on shared cores its median only
   bool explained = false;
 };
 
@@ -48,8 +53,10 @@ std::vector<Directed> directed_links(const LinkSet& set, double& reference) {
       // A neighbour on the machine slows some samples, a bad part all of them. Ranks that take turns on a
       // core have a best sample whenever the others sleep; that all pairs of one of them are low together is
       // what tells there.
-      const bool median_slow = reference - y >= least, slow = median_slow && reference - best >= least;
-      links.push_back({i, from, to, reference - y, slow, shared ? median_slow : slow, false});
+      const bool slow = reference - y >= least && reference - best >= least;
+      const double beside = shared ? least : hub_pair;
+      const bool low = reference - y >= beside && (shared || reference - best >= beside);
+      links.push_back({i, from, to, reference - y, slow, low, false});
     };
     add(p.a, p.b, p.ab, p.best_ab);
     add(p.b, p.a, p.ba, p.best_ba);
@@ -89,10 +96,13 @@ class Hubs {
       s.controls = parts.size() - 1;
       const bool out = part.out > 0 && part.slow_out == part.out, in = part.in > 0 && part.slow_in == part.in;
       if (!whole_node && part.partners.size() < 2) continue;
+      // A switch with one node is not told from it.
+      if (place_ == PartKind::leaf && ends_below(index) < 2) continue;
       if (place_ == PartKind::end && set_.ends_like(set_.ends[at(index)]) < least_alike) continue;
       if ((!out && !in) || samples_of(part) < constants::peers_small_samples) continue;
       s.way = (out && in) || part.out == 0 || part.in == 0 ? Way::both : out ? Way::out : Way::in;
       s.deficit = median(part.deficits);
+      if (s.deficit < hub_median) continue;
       found.push_back(s);
     }
     // Two parts must be left over that agree with each other; half of them slow is another story.
@@ -106,6 +116,9 @@ class Hubs {
   int part_of(int end) const {
     const End& e = set_.ends[at(end)];
     return place_ == PartKind::leaf ? e.leaf : place_ == PartKind::node ? e.node : end;
+  }
+  std::ptrdiff_t ends_below(int leaf) const {
+    return std::count_if(set_.ends.begin(), set_.ends.end(), [&](const End& e) { return e.leaf == leaf; });
   }
   /// What stays below a switch, or is on none that is known, says nothing about switches.
   bool counts(const Directed& l) const {

@@ -96,7 +96,7 @@ Seen see(const Screened& screened, const LinkRetest& retest, const SlowPlace& s)
     seen.values.insert(seen.values.end(), values.begin(), values.end());
   }
   seen.parts = scores.size();
-  if (!scores.empty()) seen.score = s.place == PartKind::leaf ? median(scores) : upper(scores);
+  if (!scores.empty()) seen.score = upper(scores);
   return seen;
 }
 
@@ -215,7 +215,7 @@ RetestResult judge_retest(const Screened& screened, const LinkRetest& retest, co
   }
   const double centre = median(scores), n = static_cast<double>(scores.size());
   const double spread = std::max(mad_sigma(scores), constants::network_spread_floor);
-  // A leaf is the median of its nodes; the reference is the median of the controls.
+  // A leaf is the upper quartile of its nodes; the reference is the median of the controls.
   const bool averaged = s.place == PartKind::leaf && seen.parts > 1;
   const double own_share = averaged ? normal_median_error / std::sqrt(static_cast<double>(seen.parts)) : 1.0;
   const double se = spread * std::hypot(own_share, normal_median_error / std::sqrt(n));

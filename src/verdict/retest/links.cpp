@@ -33,11 +33,6 @@ class Drawer {
       for (const int end : ends_of(set_, s)) suspect_[at(end)] = true;
     }
     for (const auto& p : set_.pairs) met_.insert(pairing(p.a, p.b));
-    int first_leaf = -1;
-    for (const auto& end : set_.ends) {
-      if (first_leaf < 0) first_leaf = end.leaf;
-      several_leaves_ = several_leaves_ || (end.leaf >= 0 && end.leaf != first_leaf);
-    }
     lane_.assign(set_.ends.size(), 0);
     std::map<int, std::vector<int>> by_node;
     for (std::size_t e = 0; e < set_.ends.size(); ++e)
@@ -47,6 +42,8 @@ class Drawer {
                 [&](int a, int b) { return set_.ends[at(a)].row < set_.ends[at(b)].row; });
       for (std::size_t k = 0; k < ends.size(); ++k) lane_[at(ends[k])] = static_cast<int>(k);
     }
+    for (std::size_t e = 0; e < set_.ends.size(); ++e)
+      if (set_.ends[e].leaf >= 0) leaves_of_lane_[lane_[e]].insert(set_.ends[e].leaf);
   }
 
   /// Unit suspects: their ends, at most `network_leaf_ends` of a leaf.
@@ -120,14 +117,14 @@ class Drawer {
     return std::clamp(share, constants::network_least_controls, constants::network_most_controls);
   }
 
-  /// Pairs of new rounds: pairs that the series holds too, and across leaves where there are
-  /// several.
+  /// Pairs of new rounds: pairs that the series holds too, and across leaves where a lane has several. In a
+  /// rail-optimised fabric each lane has its own.
   bool compatible(int a, int b) const {
     const auto &x = set_.ends[at(a)], &y = set_.ends[at(b)];
     if (a == b) return false;
     if (set_.inside) return x.node == y.node;
     return x.node != y.node && (x.server != y.server) == to_servers_ && lane_[at(a)] == lane_[at(b)] &&
-           (!several_leaves_ || x.leaf < 0 || y.leaf < 0 || x.leaf != y.leaf);
+           (x.leaf < 0 || y.leaf < 0 || x.leaf != y.leaf || leaves_of_lane_.at(lane_[at(a)]).size() < 2);
   }
 
   void choose_controls() {
@@ -241,7 +238,8 @@ class Drawer {
 
   const LinkSet& set_;
   RandomStream random_;
-  bool several_leaves_ = false, to_servers_;
+  bool to_servers_;
+  std::map<int, std::set<int>> leaves_of_lane_;
   std::vector<bool> suspect_, busy_, is_control_;
   std::vector<int> lane_, candidates_, controls_, pool_;
   std::set<Pairing> met_, drawn_;

@@ -12,6 +12,7 @@ namespace {
 using namespace network_rig;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::UnorderedElementsAre;
 
 TEST(VerdictNetwork, SlowNicOfAThousandNodesIsNamedExactly) {
   const int count = seeds(5, 100);
@@ -256,6 +257,37 @@ TEST(VerdictNetwork, FewHealthySwitchesAreAlike) {
     spec.seed = seed;
     EXPECT_EQ(whole_run(spec).state, "PASS") << seed;
   }
+}
+
+/// Four NICs a node, each on the switch of its rail: no pair crosses switches.
+TEST(VerdictNetwork, ANicOfARailIsMeasuredAgain) {
+  Spec spec = network(8, 4, {slow_nic(7, 50)});
+  spec.devices_per_node = spec.nics_per_node = 4;
+  const auto v = whole_run(spec);
+  ASSERT_THAT(accused(v), ElementsAre("nic sim07/nic0")) << all_reasons(v);
+  EXPECT_EQ(worst(v).severity, "FAIL");
+}
+
+TEST(VerdictNetwork, ASlowNodeOfFewIsNotItsSwitch) {
+  for (const double percent : {12.0, 30.0, 95.0})
+    for (const std::int64_t leaves : {4, 8, 16}) {
+      const auto v = whole_run(network(16, leaves, {slow_nic(5, percent)}));
+      EXPECT_THAT(accused(v), ElementsAre("node sim05")) << percent << " " << leaves << all_reasons(v);
+    }
+  // Two of four below one switch.
+  const auto v = whole_run(network(24, 6, {slow_nic(17, 20), slow_nic(19, 99.9)}));
+  EXPECT_THAT(accused(v), UnorderedElementsAre("node sim17", "node sim19")) << all_reasons(v);
+}
+
+/// Two rails of two switches each: what one of a rail's switches costs both have.
+TEST(VerdictNetwork, APathBetweenTwoSwitchesIsNamedAndNoNodeFails) {
+  Spec spec = network(24, 4, {"slow:leaf=1,percent=30"});
+  spec.devices_per_node = spec.nics_per_node = 2;
+  auto r = screened(spec);
+  const auto v = retested(r, spec);
+  ASSERT_THAT(accused(v), ElementsAre("switch switch:L1 and switch:L3")) << all_reasons(v);
+  EXPECT_EQ(state_of(r, v, "sim00"), "PASS");
+  EXPECT_EQ(state_of(r, v, "switch:L3"), "FAIL");
 }
 
 }  // namespace
