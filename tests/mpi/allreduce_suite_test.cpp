@@ -87,9 +87,8 @@ TEST(AllreduceSuite, AFlippedBitFailsTheCaseAndNamesTheElement) {
   SuiteRig rig(suite);
   if (rig.size() < 2) GTEST_SKIP() << "one rank";
   const int victim = rig.size() - 1;
-  rig.corruption() = {
-      victim, -1,   0,
-      0,      4002, 1000000};  // every operation, whatever size fits its time: byte 2 of element 1000
+  // Every operation, byte 2 of element 3: a busy machine has time for a few elements only.
+  rig.corruption() = {victim, -1, 0, 0, 14, 1000000};
   const CaseRecord record = rig.run("allreduce-world-1048576-mpi");
   if (rig.rank() != victim) {
     EXPECT_EQ(record.state_, CaseState::pass) << record.reason_;
@@ -102,7 +101,7 @@ TEST(AllreduceSuite, AFlippedBitFailsTheCaseAndNamesTheElement) {
   EXPECT_EQ(record.miscompares(), record.records_.size()) << "one element each";
   EXPECT_GE(record.records_.size(), timed) << "in every timed batch";
   for (const auto& bad : record.records_) {
-    EXPECT_EQ(bad.index, 1000u);
+    EXPECT_EQ(bad.index, 3u);
     EXPECT_EQ(bad.expected ^ bad.actual, 0x10u << 16);
     EXPECT_EQ(bad.reread, bad.actual);
     EXPECT_EQ(bad.entity, rig.entities().device_of_rank(victim));
