@@ -97,7 +97,7 @@ supervisor killed|:|sleep 3; kill_rank 4 head|-|4|3
 supervisor killed late|:|sleep 7; kill_rank 4 head|-|4|3
 two busy loops|:|busy 4|-|4|0,3|$(host 4).*core was shared
 memory limit 512 MiB|vc little-memory $(host 4) 512|:|-|-|0
-slow uplink 50 Mbit/s|vc slow-uplink leaf2 50mbit|:|any3,any4|-|2
+slow uplink 50 Mbit/s|vc slow-uplink leaf2 50mbit|:|-|-|2|switch:leaf2: links of this switch
 TEXT
 }
 readonly by_day='^(healthy|nic (200|5|1) Mbit/s$|two nics|cpu 5 %|stopped 5|link down 3|link cut early|(worker|supervisor) killed$)'
