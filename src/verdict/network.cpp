@@ -265,22 +265,32 @@ void fold_into_split(Judgement& j, Found& split, const std::vector<const Claim*>
   if (!pairs.empty()) split.finding.text += "; and " + std::to_string(pairs.size()) + " pairs";
 }
 
-/// Findings of other rules about single links of a named part: its partners are not at fault.
+/// Findings of other rules about single links of a named part: its partners are not at fault, and links that
+/// miss a bound by less than the failed part is slow are more of the same.
 void relieve_partners(Judgement& j, const std::vector<Claim>& claims, std::size_t before) {
-  std::set<std::int32_t> named;
+  std::map<std::int32_t, double> named;  // the deficit of those that failed, else 0
   for (const auto& c : claims)
     if (c.severity >= 2 && !c.part.inside && !c.part.storage &&
-        (c.part.place == PartKind::node || c.part.place == PartKind::end))
-      named.insert(c.part.row);
+        (c.part.place == PartKind::node || c.part.place == PartKind::end)) {
+      double& deficit = named[c.part.row];
+      if (c.severity == 3) deficit = std::max(deficit, fraction(c.result.deficit));
+    }
   if (named.empty()) return;
-  const auto faulty = [&](std::int32_t row) {
-    return named.contains(row) || named.contains(j.entities.node(row));
+  const auto deficit_of = [&](std::int32_t row) {
+    double most = -1;
+    for (const auto part : {row, j.entities.node(row)})
+      if (const auto it = named.find(part); it != named.end()) most = std::max(most, it->second);
+    return most;
   };
-  for (std::size_t i = 0; i < before; ++i) {
-    auto& rows = j.found[i].rows;
-    if (j.found[i].finding.level != "link" || std::none_of(rows.begin(), rows.end(), faulty)) continue;
-    std::erase_if(rows, [&](std::int32_t row) { return j.entities.node(row) >= 0 && !faulty(row); });
-  }
+  std::size_t at = 0;
+  std::erase_if(j.found, [&](Found& f) {
+    if (at++ >= before || f.finding.level != "link") return false;
+    double most = -1;
+    for (const auto row : f.rows) most = std::max(most, deficit_of(row));
+    if (most < 0) return false;
+    std::erase_if(f.rows, [&](std::int32_t row) { return j.entities.node(row) >= 0 && deficit_of(row) < 0; });
+    return f.finding.kind == "slow" && f.finding.deficit && *f.finding.deficit < most;
+  });
 }
 
 void mark_compared(Judgement& j) {

@@ -290,5 +290,20 @@ TEST(VerdictNetwork, APathBetweenTwoSwitchesIsNamedAndNoNodeFails) {
   EXPECT_EQ(state_of(r, v, "switch:L3"), "FAIL");
 }
 
+/// A NIC that is slow by a little more than its floor allows: some of its links miss the floor by themselves.
+TEST(VerdictNetwork, LinksOfAFailedPartAreNotNamedBesideIt) {
+  Spec spec = network(24, 0,
+                      {slow_nic(4, 95), slow_nic(8, 30), slow_nic(18, 95), slow_nic(19, 99.9),
+                       slow_nic(21, 12), slow_nic(23, 20)});
+  spec.metrics = simulate::pick_metrics({"p2p"});
+  spec.samples = 10;
+  spec.seed = 725304;
+  const auto r = simulate::run(spec);
+  std::set<std::string> named;
+  for (const auto& f : r.verdict->findings)
+    if (f.severity != "INFO") named.insert(f.name);
+  EXPECT_THAT(named, UnorderedElementsAre("sim04", "sim08", "sim18", "sim19", "sim21", "sim23"));
+}
+
 }  // namespace
 }  // namespace assay
