@@ -70,6 +70,38 @@ NullRow null_of(std::size_t n) {
   return {at.x, a.scale + w * (b.scale - a.scale), 1 / (1 / a.degrees + w * (1 / b.degrees - 1 / a.degrees))};
 }
 
+struct Rest {
+  double mean = 0, deviation = 0;
+};
+Rest rest_of(std::span<const double> sorted, double floor) {
+  Rest r;
+  for (const double v : sorted) r.mean += v / as_double(sorted.size());
+  double squares = 0;
+  for (const double v : sorted) squares += (v - r.mean) * (v - r.mean);
+  r.deviation = std::max(std::sqrt(squares / as_double(sorted.size() - 1)), floor);
+  return r;
+}
+
+/// How many of the fastest lie apart beyond any doubt, found by peeling what is farthest from the median on
+/// either side.
+std::size_t fast_apart(std::span<const double> sorted, double floor) {
+  constexpr double beyond_doubt = 1e-5;
+  const std::size_t n = sorted.size();
+  const double middle = median(sorted);
+  std::size_t low = 0, high = n, apart = 0;
+  while (high - low > std::max<std::size_t>(4, n / 2)) {
+    const bool fast = sorted[high - 1] - middle > middle - sorted[low];
+    const double value = fast ? sorted[--high] : sorted[low++];
+    const std::size_t left = high - low;
+    const Rest rest = rest_of(sorted.subspan(low, left), floor);
+    const double t = std::abs(value - rest.mean) / (rest.deviation * std::sqrt(1 + 1 / as_double(left)));
+    const double p =
+        t_below(-t, as_double(left) - 1) * as_double(n) * as_double(std::max<std::size_t>(1, n / 4));
+    if (p <= beyond_doubt) apart = n - high;
+  }
+  return apart;
+}
+
 }  // namespace
 
 double normal_quantile(double p) {
@@ -155,42 +187,6 @@ double fast_tail_inflation(std::span<const double> scores) {
   const double ratio = fast_tail_ratio(scores);
   return ratio > 1.25 ? ratio : 1;
 }
-
-namespace {
-
-struct Rest {
-  double mean = 0, deviation = 0;
-};
-Rest rest_of(std::span<const double> sorted, double floor) {
-  Rest r;
-  for (const double v : sorted) r.mean += v / as_double(sorted.size());
-  double squares = 0;
-  for (const double v : sorted) squares += (v - r.mean) * (v - r.mean);
-  r.deviation = std::max(std::sqrt(squares / as_double(sorted.size() - 1)), floor);
-  return r;
-}
-
-/// How many of the fastest lie apart beyond any doubt, found by peeling what is farthest from the median on
-/// either side.
-std::size_t fast_apart(std::span<const double> sorted, double floor) {
-  constexpr double beyond_doubt = 1e-5;
-  const std::size_t n = sorted.size();
-  const double middle = median(sorted);
-  std::size_t low = 0, high = n, apart = 0;
-  while (high - low > std::max<std::size_t>(4, n / 2)) {
-    const bool fast = sorted[high - 1] - middle > middle - sorted[low];
-    const double value = fast ? sorted[--high] : sorted[low++];
-    const std::size_t left = high - low;
-    const Rest rest = rest_of(sorted.subspan(low, left), floor);
-    const double t = std::abs(value - rest.mean) / (rest.deviation * std::sqrt(1 + 1 / as_double(left)));
-    const double p =
-        t_below(-t, as_double(left) - 1) * as_double(n) * as_double(std::max<std::size_t>(1, n / 4));
-    if (p <= beyond_doubt) apart = n - high;
-  }
-  return apart;
-}
-
-}  // namespace
 
 std::vector<DeletionOutlier> slow_by_deletion(std::span<const double> values, double alpha, double floor) {
   std::vector<DeletionOutlier> peeled;
