@@ -162,15 +162,19 @@ double fast_tail_ratio(std::span<const double> scores) {
   auto v = sorted(scores);
   constexpr double far = 4.0;
   const std::size_t n = v.size();
-  const auto first_far = std::upper_bound(v.begin(), v.end(), far);
-  const std::span<const double> fast(first_far, v.end());
-  if (fast.size() >= 3) {
+  // All that is far, or, where parts lie in between, the farthest of it.
+  for (const double from : {far, std::max(far, v.back() / 2)}) {
+    const auto first = std::upper_bound(v.begin(), v.end(), from);
+    const std::span<const double> fast(first, v.end());
+    if (fast.size() < 3) break;
     const double mean = std::accumulate(fast.begin(), fast.end(), 0.0) / as_double(fast.size());
     double squares = 0;
     for (const double t : fast) squares += (t - mean) * (t - mean);
     const double deviation = std::sqrt(squares / as_double(fast.size()));
     const bool large = as_double(fast.size()) >= 0.04 * as_double(n), isolated = fast.front() > 1.5 * far;
-    if (deviation < (large ? 2.5 : isolated ? 1.5 : 0)) v.erase(first_far, v.end());
+    if (deviation >= (large ? 2.5 : isolated ? std::max(1.5, 0.1 * mean) : 0)) continue;
+    v.erase(first, v.end());
+    break;
   }
   const std::size_t left = v.size(), tail = std::min(left, std::max<std::size_t>(3, n / 50));
   const double most = left > tail ? std::max(far, 3 * v[left - tail - 1]) : v.back();

@@ -97,6 +97,12 @@ TEST(FastTail, FewFarValuesAreNoTail) {
   const double healthy = fast_tail_ratio(v);
   for (int i = 0; i < 5; ++i) v[static_cast<std::size_t>(i)] = 33 + 0.3 * i;  // fewer than 4 %
   EXPECT_NEAR(fast_tail_ratio(v), healthy, 0.3);
+  v[0] = 10;  // and one in between
+  v[1] = v[2] = 77.6;
+  v[3] = 76;
+  v[4] = 0;
+  EXPECT_LT(fast_tail_ratio(v), 2 * healthy);
+  v[0] = 33;
   for (std::size_t i = 1; i < 5; ++i) v[i] = 0;  // one wild value
   EXPECT_LT(fast_tail_ratio(v), 3);
 }
