@@ -95,8 +95,7 @@ std::size_t fast_apart(std::span<const double> sorted, double floor) {
     const std::size_t left = high - low;
     const Rest rest = rest_of(sorted.subspan(low, left), floor);
     const double t = std::abs(value - rest.mean) / (rest.deviation * std::sqrt(1 + 1 / as_double(left)));
-    const double p =
-        t_below(-t, as_double(left) - 1) * as_double(n) * as_double(std::max<std::size_t>(1, n / 4));
+    const double p = t_below(-t, as_double(left) - 1) * as_double(n) * as_double(counted_peels(n));
     if (p <= beyond_doubt) apart = n - high;
   }
   return apart;
@@ -120,6 +119,8 @@ double t_below(double t, double degrees) {
   if (std::isinf(t)) return t < 0 ? 0 : 1;
   return boost::math::cdf(boost::math::students_t(degrees), t);
 }
+
+std::size_t counted_peels(std::size_t n) noexcept { return std::max<std::size_t>(1, n / 4); }
 
 RobustFit robust_fit(std::span<const double> values, double floor) {
   need(values);
@@ -198,9 +199,9 @@ std::vector<DeletionOutlier> slow_by_deletion(std::span<const double> values, do
   std::vector<std::size_t> order(values.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return values[a] < values[b]; });
-  const auto v = sorted(values);
-  const std::size_t n = values.size() - fast_apart(v, floor);
-  const std::size_t tests = std::max<std::size_t>(1, values.size() / 4),
+  std::vector<double> v;
+  for (const std::size_t i : order) v.push_back(values[i]);
+  const std::size_t n = v.size() - fast_apart(v, floor), tests = counted_peels(v.size()),
                     peels = std::max(tests, (n - 1) / (n < 8 ? 3 : 2));
   std::size_t last = 0;
   for (std::size_t q = 0; q < peels; ++q) {

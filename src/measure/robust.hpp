@@ -53,6 +53,8 @@ struct DeletionOutlier {
   double deviation = 0;  ///< of the others
   std::size_t rest = 0;  ///< how many others
 };
+/// The peels that the p of n values counts as tests.
+std::size_t counted_peels(std::size_t n) noexcept;
 /// The slowest of n values (some dozens at most), peeled off one by one while most are left (of fewer than 8,
 /// two thirds), each against those that remain: all of them down to the last whose p is <= alpha. n >= 4;
 /// fewer give none.

@@ -143,7 +143,7 @@ double heavy_deletion_p(std::size_t n, double alpha) {
   return std::exp(low + place.linear * (at(table[place.row + 1]) - low));
 }
 
-double deletion_tests(std::size_t n) { return as_double(n) * as_double(std::max<std::size_t>(1, n / 4)); }
+double deletion_tests(std::size_t n) { return as_double(n) * as_double(counted_peels(n)); }
 
 void moderate(Abnormality& a, std::span<const double> values, const SpreadPrior& prior) {
   if (!(prior.degrees > 0) || a.size < constants::deletion_min || a.size >= constants::deletion_most) return;

@@ -11,6 +11,7 @@
 #include "measure/robust.hpp"
 #include "measure/statistics.hpp"
 #include "verdict/compare_shift.hpp"
+#include "verdict/judgement.hpp"
 
 namespace assay::verdict {
 namespace {
@@ -135,7 +136,7 @@ void compare_clocks(MetricComparison& m, const Side& a, const Side& b, double al
   m.at_clock = ratio_of(shift_of(at_clock, m.paired, alpha));
 }
 
-std::string first_of(const std::set<std::string>& keys) { return keys.empty() ? "" : *keys.begin(); }
+std::string first_key(const std::set<std::string>& keys) { return keys.empty() ? "" : *keys.begin(); }
 
 /// Units of one identity on both sides.
 std::vector<UnitRatio> units_of(const Side& a, const Side& b, bool higher) {
@@ -170,7 +171,7 @@ MetricComparison compare_metric(const Side& a, const Side& b, const CompareOptio
   keys.insert(b.keys.begin(), b.keys.end());
   if (keys.size() > 1 && !options.ignore_case_key) {
     m.relation = Relation::incomparable;
-    m.note = "case_key " + first_of(a.keys) + " against " + first_of(b.keys) +
+    m.note = "case_key " + first_key(a.keys) + " against " + first_key(b.keys) +
              ": another library, algorithm, size or path";
     return m;
   }
@@ -243,10 +244,7 @@ std::map<std::string, std::string> nodes_of(const std::vector<Snapshot>& runs) {
 
 /// `3 nodes are only in A: n1, n2, n3`
 std::string counted(const std::vector<std::string>& which, const std::string& one, const std::string& more) {
-  std::string text = std::to_string(which.size()) + " " + (which.size() == 1 ? one : more) + ": ";
-  for (std::size_t i = 0; i < std::min<std::size_t>(which.size(), 8); ++i)
-    text += (i > 0 ? ", " : "") + which[i];
-  return text + (which.size() > 8 ? " and " + std::to_string(which.size() - 8) + " more" : "");
+  return std::to_string(which.size()) + " " + (which.size() == 1 ? one : more) + ": " + first_of(which);
 }
 
 void note_nodes(const std::map<std::string, std::string>& there,

@@ -171,6 +171,12 @@ class Explained {
   std::set<std::string> leaves_;
 };
 
+const Claim* worst_of(const std::vector<const Claim*>& claims) {
+  return *std::max_element(claims.begin(), claims.end(), [](const auto* a, const auto* b) {
+    return std::tuple(a->severity, a->suspect->deficit) < std::tuple(b->severity, b->suspect->deficit);
+  });
+}
+
 /// Many parts of one kind are a population, not many faults: so they are when they are more than 8, and of
 /// nodes and NICs a share of all. Pairs that many have a cause that pairs cannot tell.
 bool add_split(Judgement& j, const Places& places, const std::vector<const Claim*>& same) {
@@ -186,15 +192,11 @@ bool add_split(Judgement& j, const Places& places, const std::vector<const Claim
       place == PartKind::pair ? 0 : constants::network_split_share * static_cast<double>(all);
   if (same.size() <= constants::network_split_members || static_cast<double>(same.size()) < least)
     return false;
-  const auto worst = *std::max_element(same.begin(), same.end(), [](const auto* a, const auto* b) {
-    return std::tuple(a->severity, a->suspect->deficit) < std::tuple(b->severity, b->suspect->deficit);
-  });
+  const Claim* worst = worst_of(same);
   auto f = finding_of(j, places, *worst);
   std::vector<std::int32_t> rows;
-  std::string names;
   for (const auto* c : same) {
     f.members.push_back(name_of_part(j, c->part));
-    if (f.members.size() <= 8) names += (names.empty() ? "" : ", ") + f.members.back();
     const auto own = rows_of_claim(j, *c);
     rows.insert(rows.end(), own.begin(), own.end());
   }
@@ -206,9 +208,7 @@ bool add_split(Judgement& j, const Places& places, const std::vector<const Claim
   f.text = "cluster: " + std::to_string(same.size()) + " of " + std::to_string(all) +
            (servers ? " servers" : kinds[static_cast<std::size_t>(place)]) +
            " are slower than the others in " + f.metric + ", worst " + name_of_part(j, worst->part) + " by " +
-           percent(*f.deficit) + "; members " + names +
-           (f.members.size() > 8 ? " and " + std::to_string(f.members.size() - 8) + " more" : "") +
-           (f.confirmed ? "" : ", not confirmed");
+           percent(*f.deficit) + "; members " + first_of(f.members) + (f.confirmed ? "" : ", not confirmed");
   j.add(std::move(f), rows);
   return true;
 }
@@ -232,9 +232,7 @@ bool add_path(Judgement& j, const Places& places, const std::vector<const Claim*
   if (pairs.size() <= constants::network_split_members) return false;
   const auto path = path_of(pairs);
   if (!path) return false;
-  const auto worst = *std::max_element(pairs.begin(), pairs.end(), [](const auto* a, const auto* b) {
-    return std::tuple(a->severity, a->suspect->deficit) < std::tuple(b->severity, b->suspect->deficit);
-  });
+  const Claim* worst = worst_of(pairs);
   auto f = finding_of(j, places, *worst);
   std::vector<std::int32_t> rows;
   std::string names;
@@ -282,15 +280,16 @@ void relieve_partners(Judgement& j, const std::vector<Claim>& claims, std::size_
       if (const auto it = named.find(part); it != named.end()) most = std::max(most, it->second);
     return most;
   };
-  std::size_t at = 0;
-  std::erase_if(j.found, [&](Found& f) {
-    if (at++ >= before || f.finding.level != "link") return false;
+  const auto of_a_failed_part = [&](Found& f) {
+    if (f.finding.level != "link") return false;
     double most = -1;
     for (const auto row : f.rows) most = std::max(most, deficit_of(row));
     if (most < 0) return false;
     std::erase_if(f.rows, [&](std::int32_t row) { return j.entities.node(row) >= 0 && deficit_of(row) < 0; });
     return f.finding.kind == "slow" && f.finding.deficit && *f.finding.deficit < most;
-  });
+  };
+  const auto end = j.found.begin() + static_cast<std::ptrdiff_t>(before);
+  j.found.erase(std::remove_if(j.found.begin(), end, of_a_failed_part), end);
 }
 
 void mark_compared(Judgement& j) {
@@ -330,8 +329,8 @@ void judge_network(Judgement& j) {
       fold_into_split(j, j.found[whole->second], said);
       continue;
     }
-    const bool path = place == PartKind::pair && !said.empty() && add_path(j, places, said);
-    const bool split = path || (!said.empty() && add_split(j, places, said));
+    const bool split = !said.empty() &&
+                       ((place == PartKind::pair && add_path(j, places, said)) || add_split(j, places, said));
     if (split) splits[{inside, storage}] = j.found.size() - 1;
     for (const auto* c : same)
       if (!split || c->severity < 2) j.add(finding_of(j, places, *c), rows_of_claim(j, *c));

@@ -189,11 +189,13 @@ void judge_peers(Judgement& j) {
   std::set<std::pair<std::string, std::string>> told;
   for (std::size_t i = before; i < j.found.size(); ++i)
     told.emplace(j.found[i].finding.metric, j.found[i].finding.name);
-  std::size_t at = 0;
-  std::erase_if(j.found, [&](const Found& f) {
-    return at++ < before && f.finding.reference_kind == "peers" && f.finding.level != "link" &&
-           told.contains({f.finding.metric, f.finding.name});
-  });
+  const auto end = j.found.begin() + static_cast<std::ptrdiff_t>(before);
+  j.found.erase(std::remove_if(j.found.begin(), end,
+                               [&](const Found& f) {
+                                 return f.finding.reference_kind == "peers" && f.finding.level != "link" &&
+                                        told.contains({f.finding.metric, f.finding.name});
+                               }),
+                end);
 }
 
 }  // namespace assay::verdict

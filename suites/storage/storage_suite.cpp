@@ -80,8 +80,8 @@ std::map<std::string, std::string> StorageSuite::lacks(const Config& config, boo
   std::map<std::string, std::string> out;
   if (storage::paths_of(config).empty()) return out;
   for (const storage::PathSpec& path : storage::paths_of(config)) {
-    const auto mount = storage::mount_now(path.directory);
-    if (path.kind == storage::PathKind::found && mount && storage::is_network(mount->type))
+    if (path.kind != storage::PathKind::found) continue;
+    if (const auto mount = storage::mount_now(path.directory); mount && storage::is_network(mount->type))
       out[path.network_key()] = "it is " + mount->type + " of " + mount->source;
   }
   if (const std::string why = storage::why_no_parallel_hdf5(); !why.empty()) out[storage::hdf5_name] = why;
