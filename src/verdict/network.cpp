@@ -128,10 +128,12 @@ results::Finding finding_of(const Judgement& j, const Places& places, const Clai
 }
 
 /// Whether a lower claim is about links that a higher one explains: pairs of a part that is named itself, and
-/// pairs that cross a switch that is.
+/// pairs that cross a switch that is, or a path between two, by these claims or by a bound.
 class Explained {
  public:
   Explained(const Judgement& j, const std::vector<Claim>& claims) : j_(j) {
+    for (const auto& f : j.found)
+      if (f.finding.level == "switch" && f.finding.severity == "FAIL") failed_.push_back(f.rows);
     for (const auto& c : claims) {
       if (c.severity < 2 || c.part.place == PartKind::pair) continue;
       if (c.part.place == PartKind::leaf) {
@@ -159,8 +161,17 @@ class Explained {
     const LinkSet& set = c.screened->set;
     const Pair& pair = set.pairs[at(c.suspect->index)];
     if (!set.crosses(pair)) return false;
-    const auto named = [&](int end) { return leaves_.contains(set.leaves[at(set.ends[at(end)].leaf)]); };
-    return named(pair.a) || named(pair.b);
+    std::vector<std::int32_t> switches;
+    for (const int end : {pair.a, pair.b}) {
+      const auto& leaf = set.leaves[at(set.ends[at(end)].leaf)];
+      if (leaves_.contains(leaf)) return true;
+      switches.push_back(switch_row(j_, leaf));
+    }
+    return std::any_of(failed_.begin(), failed_.end(), [&](const auto& rows) {
+      return !rows.empty() && std::all_of(rows.begin(), rows.end(), [&](std::int32_t row) {
+        return std::find(switches.begin(), switches.end(), row) != switches.end();
+      });
+    });
   }
   int severity(const NetworkPart& like, std::int32_t row) const {
     const auto it = named_.find({like.inside, like.storage, row});
@@ -169,6 +180,7 @@ class Explained {
   const Judgement& j_;
   std::map<std::tuple<bool, bool, std::int32_t>, int> named_;
   std::set<std::string> leaves_;
+  std::vector<std::vector<std::int32_t>> failed_;  ///< rows of a switch, or of both of a path
 };
 
 const Claim* worst_of(const std::vector<const Claim*>& claims) {

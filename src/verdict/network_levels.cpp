@@ -8,6 +8,7 @@
 #include "measure/robust.hpp"
 #include "measure/statistics.hpp"
 #include "verdict/network_constants.hpp"
+#include "verdict/network_paths.hpp"
 
 namespace assay::verdict::network {
 namespace {
@@ -175,8 +176,7 @@ void append(std::vector<SlowPlace>& all, const std::vector<SlowPlace>& more) {
 
 /// Pairs slower than both of their ends explain. Spikes of congestion look the same, so the worst are only
 /// candidates; one that stands alone far below all others is strong.
-std::vector<SlowPlace> slow_pairs(const LinkSet& set) {
-  const EndScores scores = end_scores(set, false);
+std::vector<SlowPlace> slow_pairs(const LinkSet& set, const EndScores& scores) {
   std::vector<double> residual;
   for (const auto& p : set.pairs) {
     const double ends = std::min(scores.both[at(p.a)], scores.both[at(p.b)]);
@@ -287,13 +287,17 @@ std::vector<SlowPlace> localise(LinkSet set, const Options& options) {
   constexpr std::size_t levels = 4;
   const Least least = set.least();
   std::vector<SlowPlace> all;
+  const auto views = leaf_views(set);
   if (set.leaves.size() >= 3) {
-    const auto leaves =
-        of_groups(set, end_scores(set, true), set.leaves.size(), 2, [](const End& e) { return e.leaf; });
+    const auto leaves = of_groups(set, end_scores(set, true), set.leaves.size(), 2, [&](const End& e) {
+      return e.leaf >= 0 && views[at(e.leaf)].told_apart() ? e.leaf : -1;
+    });
     const auto found = outliers(leaves, PartKind::leaf, constants::network_leaf, least.warn, options, levels);
     lift_all(set, found, true, [&](int end) { return set.ends[at(end)].leaf; });
     append(all, found);
   }
+  const auto paths = slow_paths(set, views);
+  shift_paths(set, paths, 1);
   // A node is slow as a whole when its best NICs are; with one each the two are the same.
   if (set.node_rows.size() < set.ends.size()) {
     const auto nodes =
@@ -309,7 +313,9 @@ std::vector<SlowPlace> localise(LinkSet set, const Options& options) {
            outliers(of_ends(set, scores, servers), PartKind::end, least.node, least.warn, options, levels));
   lift_all(set, found, false, [](int end) { return end; });
   append(all, found);
-  append(all, slow_pairs(set));
+  const EndScores explained = end_scores(set, false);
+  shift_paths(set, paths, -1);
+  append(all, slow_pairs(set, explained));
   return all;
 }
 

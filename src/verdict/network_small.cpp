@@ -97,7 +97,7 @@ class Hubs {
       const bool out = part.out > 0 && part.slow_out == part.out, in = part.in > 0 && part.slow_in == part.in;
       if (!whole_node && part.partners.size() < 2) continue;
       // A switch with one node is not told from it.
-      if (place_ == PartKind::leaf && ends_below(index) < 2) continue;
+      if (place_ == PartKind::leaf && nodes_below(index) < 2) continue;
       if (place_ == PartKind::end && set_.ends_like(set_.ends[at(index)]) < least_alike) continue;
       if ((!out && !in) || samples_of(part) < constants::peers_small_samples) continue;
       s.way = (out && in) || part.out == 0 || part.in == 0 ? Way::both : out ? Way::out : Way::in;
@@ -117,8 +117,11 @@ class Hubs {
     const End& e = set_.ends[at(end)];
     return place_ == PartKind::leaf ? e.leaf : place_ == PartKind::node ? e.node : end;
   }
-  std::ptrdiff_t ends_below(int leaf) const {
-    return std::count_if(set_.ends.begin(), set_.ends.end(), [&](const End& e) { return e.leaf == leaf; });
+  std::size_t nodes_below(int leaf) const {
+    std::set<int> nodes;
+    for (const auto& e : set_.ends)
+      if (e.leaf == leaf) nodes.insert(e.node);
+    return nodes.size();
   }
   /// What stays below a switch, or is on none that is known, says nothing about switches.
   bool counts(const Directed& l) const {

@@ -28,10 +28,11 @@ struct EndTraffic {
   std::set<std::int32_t> partners;
   std::size_t slow = 0;
 
-  bool bad() const {
-    return partners.size() >= constants::shared_end_partners &&
-           static_cast<double>(slow) >= constants::shared_end_share * static_cast<double>(links.size());
+  bool mostly_slow() const {
+    return static_cast<double>(slow) >= constants::shared_end_share * static_cast<double>(links.size());
   }
+  bool enough() const { return partners.size() >= constants::shared_end_partners; }
+  bool bad() const { return enough() && mostly_slow(); }
 };
 
 struct EndClaim {
@@ -46,8 +47,10 @@ class Ends {
   Ends(const Judgement& j, const network::Places& places, std::vector<Link>& links)
       : j_(j), places_(places), links_(links) {
     for (const auto& l : links_)
-      for (const auto end : {l.row->source, l.row->destination})
+      for (const auto end : {l.row->source, l.row->destination}) {
         ends_of_node_[j_.entities.node(end)].insert(end);
+        nodes_of_switch_[places_.switch_of(end)].insert(j_.entities.node(end));
+      }
   }
 
   std::vector<EndClaim> claims() {
@@ -108,9 +111,18 @@ class Ends {
         t.slow += l.below != nullptr ? 1 : 0;
       }
     }
-    // Each end must show it, or the fault is that of a node.
-    for (const auto& [key, traffic] : by_end)
-      if (!traffic.bad()) paths.erase({std::get<0>(key), std::get<1>(key)});
+    // Each end with enough partners must show it, and two of each switch, or the fault is that of a node.
+    std::map<std::pair<std::int32_t, std::int32_t>, std::map<std::int32_t, std::size_t>> shown;
+    for (const auto& [key, traffic] : by_end) {
+      const auto& [low, high, end] = key;
+      if (!traffic.enough()) continue;
+      if (!traffic.mostly_slow()) paths.erase({low, high});
+      ++shown[{low, high}][part_of(end, Level::path)];
+    }
+    std::erase_if(paths, [&](const auto& path) {
+      const auto& [low, high] = path.first;
+      return shown[path.first][low] < 2 || shown[path.first][high] < 2;
+    });
     std::optional<EndClaim> most;
     for (auto& [key, c] : paths)
       if (!most || c.links.size() > most->links.size()) most = std::move(c);
@@ -141,6 +153,8 @@ class Ends {
     std::size_t most = 0;
     for (auto& [part, traffic] : parts) {
       auto& [sent, received] = traffic;
+      // A switch of one node is not told from it.
+      if (level == Level::leaf && nodes_of_switch_.at(part).size() < 2) continue;
       EndClaim c{part, -1, {}, sent.bad(), received.bad(), level};
       if (level == Level::node && (c.out || c.in) && !every_end(part, sent, received, c)) continue;
       std::size_t slow = 0;
@@ -182,7 +196,7 @@ class Ends {
   const Judgement& j_;
   const network::Places& places_;
   std::vector<Link>& links_;
-  std::map<std::int32_t, std::set<std::int32_t>> ends_of_node_;
+  std::map<std::int32_t, std::set<std::int32_t>> ends_of_node_, nodes_of_switch_;
 };
 
 /// Its median link: of those measured again if there are any.

@@ -39,7 +39,7 @@ double explained_by_leaf(const LinkRetest& retest, const Pair& p) {
 
 std::vector<double> values_of(const LinkRetest& retest, int end, Way way, bool of_leaf) {
   std::vector<double> values;
-  for (const auto& p : retest.set.pairs) {
+  for (const auto& p : retest.less_paths.pairs) {
     if ((p.a != end && p.b != end) || (of_leaf && !retest.set.crosses(p))) continue;
     const double v = value(p, end, way) + (of_leaf ? 0 : explained_by_leaf(retest, p));
     if (!std::isnan(v)) values.push_back(v);
@@ -56,7 +56,7 @@ std::vector<double> control_scores(const LinkRetest& retest, const SlowPlace& s,
     return scores;
   }
   std::vector<std::vector<double>> by_end(retest.set.ends.size());
-  for (const auto& p : retest.set.pairs) {
+  for (const auto& p : retest.less_paths.pairs) {
     if (!retest.control_end[at(p.a)] || !retest.control_end[at(p.b)]) continue;
     for (const int end : {p.a, p.b})
       if (const double v = value(p, end, s.way); !std::isnan(v) && retest.set.ends[at(end)].server == server)
@@ -129,13 +129,17 @@ void by_separation(const LinkRetest& retest, const Seen& seen, RetestResult& c) 
   c.p = c.slower ? constants::network_alpha_retest : 1;
 }
 
-/// What is left of a part below a suspect switch is known no better than what the switch takes.
+/// What is left of a part below a suspect switch, or beside a slow path, is known no better than what that
+/// takes.
 bool beyond_its_leaf(const Screened& screened, const LinkRetest& retest, const SlowPlace& s, double deficit) {
   if (s.place == PartKind::leaf) return true;
   double most = 0;
   for (const int end : ends_of(screened.set, s))
-    if (const int leaf = screened.set.ends[at(end)].leaf; leaf >= 0)
+    if (const int leaf = screened.set.ends[at(end)].leaf; leaf >= 0) {
       most = std::max(most, retest.leaf_deficit[at(leaf)]);
+      for (const auto& [path, taken] : retest.paths)
+        if (path.first == leaf || path.second == leaf) most = std::max(most, taken);
+    }
   return deficit > constants::network_leaf_rest * most;
 }
 
@@ -190,6 +194,9 @@ LinkRetest link_retest(const Judgement& j, const Places& places, const Screened&
   for (std::size_t e = 0; e < degree.size(); ++e)
     retest.control_end.push_back(!suspect[e] && degree[e] >= least_control_pairs);
   for (auto& [ends, values] : control_pairs) retest.control_pairs.push_back(std::move(values));
+  retest.paths = slow_paths(screened.set, leaf_views(screened.set));
+  retest.less_paths = retest.set;
+  shift_paths(retest.less_paths, retest.paths, 1);
   return retest;
 }
 

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "verdict/network_paths.hpp"
 #include "verdict/network_screen.hpp"
 
 namespace assay::verdict::network {
@@ -14,8 +15,10 @@ struct LinkRetest {
   std::vector<bool> control_end;  ///< measured against other controls often enough to be one
   std::vector<std::vector<double>> control_pairs;  ///< values of each pair of controls
   std::vector<double>
-      leaf_deficit;  ///< of suspect leaves, by leaf index: what they explain is not held against others
-  int cases = 0;     ///< number of retest cases
+      leaf_deficit;    ///< of suspect leaves, by leaf index: what they explain is not held against others
+  Paths paths;         ///< slow ones of the screening
+  LinkSet less_paths;  ///< `set` without what these cost: for nodes and NICs
+  int cases = 0;       ///< number of retest cases
 };
 LinkRetest link_retest(const Judgement& j, const Places& places, const Screened& screened);
 

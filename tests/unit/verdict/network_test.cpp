@@ -290,6 +290,42 @@ TEST(VerdictNetwork, APathBetweenTwoSwitchesIsNamedAndNoNodeFails) {
   EXPECT_EQ(state_of(r, v, "switch:L3"), "FAIL");
 }
 
+/// Most pairs of a NIC whose switch has few nodes take that path.
+TEST(VerdictNetwork, ASlowPathOfARailAccusesNoNic) {
+  for (const double percent : {10.0, 80.0}) {
+    Spec spec = network(20, 8, {"slow:leaf=5,percent=" + std::to_string(percent)});
+    spec.devices_per_node = spec.nics_per_node = 4;
+    spec.metrics = simulate::pick_metrics({"p2p"});
+    spec.seed = 243455;
+    const auto r = simulate::run(spec);
+    EXPECT_THAT(accused(*r.verdict), ElementsAre("switch switch:L1 and switch:L5"))
+        << percent << all_reasons(*r.verdict);
+  }
+}
+
+/// With 12 rounds some nodes have one pair or none that takes it.
+TEST(VerdictNetwork, LinksOfAFailedPathAreNotNamedBesideIt) {
+  Spec spec = network(96, 2, {"slow:leaf=0,percent=99.9"});
+  spec.metrics = simulate::pick_metrics({"p2p"});
+  spec.seed = 232460;
+  const auto r = simulate::run(spec);
+  for (const auto& f : r.verdict->findings)
+    EXPECT_TRUE(f.severity == "INFO" || f.name == "switch:L0 and switch:L1") << f.text;
+  EXPECT_EQ(r.verdict->state, "FAIL");
+}
+
+TEST(VerdictNetwork, ASwitchOfOneNodeIsNotNamedInItsPlace) {
+  for (const std::int64_t nics : {1, 8}) {
+    Spec spec = nics == 1 ? network(8, 8, {"slow:node=4,nic=0,percent=50"})
+                          : network(3, 3, {"slow:node=2,nic=0+1+2+3+4+5+6+7,percent=80"});
+    spec.devices_per_node = spec.nics_per_node = nics;
+    spec.metrics = simulate::pick_metrics({"p2p"});
+    const auto r = simulate::run(spec);
+    EXPECT_EQ(r.verdict->state, "FAIL");
+    for (const auto& f : r.verdict->findings) EXPECT_NE(f.level, "switch") << f.text;
+  }
+}
+
 /// A NIC that is slow by a little more than its floor allows: some of its links miss the floor by themselves.
 TEST(VerdictNetwork, LinksOfAFailedPartAreNotNamedBesideIt) {
   Spec spec = network(24, 0,
