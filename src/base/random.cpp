@@ -4,6 +4,7 @@
 #include <Random123/philox.h>
 
 #include <numeric>
+#include <string>
 
 namespace assay {
 
@@ -28,6 +29,19 @@ std::vector<std::size_t> RandomStream::permutation(std::size_t n) const {
   std::iota(p.begin(), p.end(), std::size_t{0});
   for (std::size_t i = n; i > 1; --i) std::swap(p[i - 1], p[below(i, i)]);
   return p;
+}
+
+std::vector<int> random_groups(std::size_t nodes, std::size_t size, const RandomStream& random, int draw) {
+  const std::size_t left = nodes % size;
+  const auto turn = random.child("left over").permutation(nodes);
+  std::vector<bool> out(nodes, false);
+  for (std::size_t k = 0; k < left; ++k)
+    out[turn[(static_cast<std::size_t>(draw) * left + k) % nodes]] = true;
+  std::vector<int> group(nodes, -1);
+  std::size_t taken = 0;
+  for (const auto node : random.child(std::to_string(draw)).permutation(nodes))
+    if (!out[node]) group[node] = static_cast<int>(taken++ / size);
+  return group;
 }
 
 }  // namespace assay

@@ -60,4 +60,8 @@ class RandomStream {
   std::uint64_t key_;
 };
 
+/// The random group of every node in a draw of whole groups of `size` nodes; -1: left over, which over
+/// several draws each node is in turn.
+std::vector<int> random_groups(std::size_t nodes, std::size_t size, const RandomStream& random, int draw);
+
 }  // namespace assay

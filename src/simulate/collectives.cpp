@@ -53,16 +53,6 @@ double leaf_rate(const Machine& machine, const MetricModel& metric, const std::v
   return several ? least : 0;
 }
 
-/// The group of every node in one draw; nodes left over have none (-1).
-std::vector<int> draw_groups(const Machine& machine, const RandomStream& stream, std::size_t draw) {
-  const auto nodes = static_cast<std::size_t>(machine.nodes());
-  const auto order = stream.child("draw" + std::to_string(draw)).permutation(nodes);
-  std::vector<int> group(nodes, -1);
-  for (std::size_t i = 0; i < nodes / group_nodes * group_nodes; ++i)
-    group[order[i]] = static_cast<int>(i / group_nodes);
-  return group;
-}
-
 struct Drawn {
   std::vector<int> group;                        ///< of every node
   std::vector<std::vector<std::int64_t>> nodes;  ///< of every group
@@ -78,7 +68,9 @@ std::vector<int> equal_parts(const Machine& machine, std::size_t draw) {
 
 Drawn draw(const Machine& machine, bool groups, bool halves, const RandomStream& stream, std::size_t number) {
   Drawn d;
-  d.group = groups ? draw_groups(machine, stream, number) : equal_parts(machine, halves ? number : 0);
+  d.group = groups ? random_groups(static_cast<std::size_t>(machine.nodes()), group_nodes, stream,
+                                   static_cast<int>(number))
+                   : equal_parts(machine, halves ? number : 0);
   d.nodes.resize(static_cast<std::size_t>(1 + *std::max_element(d.group.begin(), d.group.end())));
   for (std::size_t n = 0; n < d.group.size(); ++n)
     if (d.group[n] >= 0)

@@ -149,8 +149,8 @@ void judge_bisection(Judgement& j) {
   f.reference_kind = "peers";
   f.evidence = "/cases/" + c->path() + "/" + world->metric;
   f.action = "TRIAGE";
-  const std::string start =
-      "cluster: " + world->full() + " of all nodes is slow (" + why + "), pairs and random groups are not; ";
+  const std::string start = "cluster: " + world->full() + " of all nodes is slow (" + why +
+                            "), pairs and random groups name no part; ";
   if (!found) {
     f.value = centre_of(*world);
     f.text = start + "of its halves down to " +

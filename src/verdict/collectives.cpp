@@ -91,14 +91,16 @@ struct SlowUnit {
 /// then none is named.
 std::vector<SlowUnit> slow_units(const GroupScores& scores, std::size_t tests) {
   std::vector<double> bests;
-  std::size_t least = scores.values.empty() ? 0 : scores.values.front().size();
-  for (const auto& v : scores.values) {
-    bests.push_back(best(v));
-    least = std::min(least, v.size());
+  std::vector<std::size_t> judged;  // units that were drawn often enough
+  for (std::size_t i = 0; i < scores.values.size(); ++i) {
+    if (scores.values[i].size() < constants::collective_draws) continue;
+    bests.push_back(best(scores.values[i]));
+    judged.push_back(i);
   }
   std::vector<SlowUnit> found;
-  if (bests.size() < constants::collective_nodes || least < constants::collective_draws) return found;
-  const auto add = [&](std::size_t i, double deficit, double p) {
+  if (bests.size() < constants::collective_nodes) return found;
+  const auto add = [&](std::size_t k, double deficit, double p) {
+    const std::size_t i = judged[k];
     found.push_back({scores.units[i], {}, deficit, p, scores.samples[i], true});
   };
   const double alpha = constants::network_alpha_warn / static_cast<double>(std::max<std::size_t>(1, tests));

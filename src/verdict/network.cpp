@@ -128,12 +128,16 @@ results::Finding finding_of(const Judgement& j, const Places& places, const Clai
 }
 
 /// Whether a lower claim is about links that a higher one explains: pairs of a part that is named itself, and
-/// pairs that cross a switch that is, or a path between two, by these claims or by a bound.
+/// pairs that cross a switch that is, or a path between two, by these claims or as one that failed a bound.
 class Explained {
  public:
   Explained(const Judgement& j, const std::vector<Claim>& claims) : j_(j) {
-    for (const auto& f : j.found)
-      if (f.finding.level == "switch" && f.finding.severity == "FAIL") failed_.push_back(f.rows);
+    for (const auto& f : j.found) {
+      if (f.finding.severity != "FAIL" || f.finding.kind != "slow") continue;
+      if (f.finding.level == "switch") failed_.push_back(f.rows);
+      if ((f.finding.level == "node" || f.finding.level == "nic") && of_links(f))
+        for (const auto row : f.rows) failed_ends_.insert(row);
+    }
     for (const auto& c : claims) {
       if (c.severity < 2 || c.part.place == PartKind::pair) continue;
       if (c.part.place == PartKind::leaf) {
@@ -149,6 +153,9 @@ class Explained {
     if (c.part.place == PartKind::pair && crosses(c)) return true;
     for (const int end : ends_of(c.screened->set, *c.suspect)) {
       const auto row = c.screened->set.ends[at(end)].row;
+      if (c.part.place == PartKind::pair && !c.part.inside && !c.part.storage &&
+          (failed_ends_.contains(row) || failed_ends_.contains(j_.entities.node(row))))
+        return true;
       if (c.part.place == PartKind::pair && severity(c.part, row) >= c.severity) return true;
       const auto node = j_.entities.node(row);
       if (node != c.part.row && severity(c.part, node) >= c.severity) return true;
@@ -157,6 +164,10 @@ class Explained {
   }
 
  private:
+  bool of_links(const Found& f) const {
+    const Series* s = series_of(j_, f.finding);
+    return s != nullptr && s->kind == "link" && !s->is_of(results::MetricClass::storage);
+  }
   bool crosses(const Claim& c) const {
     const LinkSet& set = c.screened->set;
     const Pair& pair = set.pairs[at(c.suspect->index)];
@@ -180,6 +191,7 @@ class Explained {
   const Judgement& j_;
   std::map<std::tuple<bool, bool, std::int32_t>, int> named_;
   std::set<std::string> leaves_;
+  std::set<std::int32_t> failed_ends_;
   std::vector<std::vector<std::int32_t>> failed_;  ///< rows of a switch, or of both of a path
 };
 

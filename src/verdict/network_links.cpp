@@ -19,6 +19,8 @@ using results::not_taken;
 
 /// Rows of a round from which its own median is taken out; under it one slow part would move it.
 constexpr std::size_t least_round_rows = 16;
+/// Rows of pairs below one switch, or across switches, that are compared among themselves.
+constexpr std::size_t least_class_rows = 6;
 
 std::int32_t row_at(const std::vector<std::int32_t>& values, std::size_t i) {
   return i < values.size() ? values[i] : -1;
@@ -45,6 +47,7 @@ int class_of(std::int32_t stratum, int place_a, int place_b) {
   return stratum * 3 + tier;
 }
 bool crosses_switches(int cls) { return cls % 3 == 2; }
+int stratum_of(int cls) { return cls / 3; }
 
 std::unordered_map<std::int32_t, int> numa_of_devices(const Judgement& j) {
   std::unordered_map<std::int32_t, int> numa;
@@ -74,6 +77,16 @@ double centre(std::vector<Raw>& raw, bool few_switches) {
   std::map<int, double> class_centre;
   for (const auto& [cls, values] : by_class)
     class_centre[cls] = by_rounds.contains(cls) ? median(values) : quantile(values, 0.75);
+  // A few slow pairs are no measure of themselves.
+  for (const auto& [cls, values] : by_class) {
+    if (values.size() >= least_class_rows) continue;
+    std::size_t most = values.size();
+    for (const auto& [other, beside] : by_class)
+      if (stratum_of(other) == stratum_of(cls) && beside.size() > most) {
+        most = beside.size();
+        class_centre[cls] = class_centre[other];
+      }
+  }
   std::map<std::tuple<int, int, int>, double> round_centre;
   for (const auto& [key, values] : by_round) {
     const int cls = std::get<0>(key);

@@ -28,8 +28,8 @@ std::vector<LeafView> leaf_views(const LinkSet& set);
 /// Deficits by leaf index, from and to.
 using Paths = std::map<std::pair<int, int>, double>;
 
-/// Paths between switches that are not told apart: those slower than the better ones. A node most of whose
-/// pairs take such a path is not slow.
+/// Paths that are slower than the better ones, between switches that are not told apart, or of which there
+/// are too few to name one that is a little slow. A node most of whose pairs take such a path is not slow.
 Paths slow_paths(const LinkSet& set, const std::vector<LeafView>& views);
 
 /// Takes what paths cost off the pairs that take them; with sign -1 gives it back.

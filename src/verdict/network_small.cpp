@@ -96,8 +96,8 @@ class Hubs {
       s.controls = parts.size() - 1;
       const bool out = part.out > 0 && part.slow_out == part.out, in = part.in > 0 && part.slow_in == part.in;
       if (!whole_node && part.partners.size() < 2) continue;
-      // A switch with one node is not told from it.
-      if (place_ == PartKind::leaf && nodes_below(index) < 2) continue;
+      // A switch with one node is not told from it; where what stays below it is slow its nodes are at fault.
+      if (place_ == PartKind::leaf && (nodes_below(index) < 2 || slow_below(index))) continue;
       if (place_ == PartKind::end && set_.ends_like(set_.ends[at(index)]) < least_alike) continue;
       if ((!out && !in) || samples_of(part) < constants::peers_small_samples) continue;
       s.way = (out && in) || part.out == 0 || part.in == 0 ? Way::both : out ? Way::out : Way::in;
@@ -122,6 +122,15 @@ class Hubs {
     for (const auto& e : set_.ends)
       if (e.leaf == leaf) nodes.insert(e.node);
     return nodes.size();
+  }
+  bool slow_below(int leaf) const {
+    std::size_t slow = 0, all = 0;
+    for (const auto& l : links_) {
+      if (part_of(l.from) != leaf || part_of(l.to) != leaf) continue;
+      ++all;
+      slow += l.low ? 1U : 0U;
+    }
+    return all > 0 && 2 * slow > all;
   }
   /// What stays below a switch, or is on none that is known, says nothing about switches.
   bool counts(const Directed& l) const {

@@ -2,6 +2,7 @@
 // Floors that follow from what the hardware reports. Claimed only where the inventory knows the rates
 // exactly.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <map>
@@ -161,28 +162,36 @@ double message_bytes(const results::CaseData& c) {
   return 0;
 }
 
+/// Pairs from which what a node sends, or receives, is looked at by itself.
+constexpr std::size_t least_one_way = 3;
+
 /// A pair measured once beside all the others may meet traffic: whose NIC is below its floor shows over its
 /// partners. Those of which one end is below with even the upper quartile of its pairs (as ratio to the
-/// floor); with one partner that pair is it. Pairs below a switch and across switches are told apart: a slow
-/// uplink is in the latter only.
+/// floor), or of what it sends or receives; with one partner that pair is it. Pairs below a switch and across
+/// switches are told apart: a slow uplink is in the latter only.
 std::vector<Below> without_traffic(const Judgement& j, const std::vector<Below>& all) {
   const network::Places places(j);
-  using Group = std::pair<std::int32_t, bool>;  // a node, and whether its pairs cross switches
-  const auto group = [&](const Below& b, std::int32_t end) {
+  enum Way { sends, receives, both };
+  using Group = std::tuple<std::int32_t, Way, bool>;  // a node, and whether its pairs cross switches
+  const auto groups = [&](const Below& b) {
     const auto &from = places.leaf_of(b.row->source), &to = places.leaf_of(b.row->destination);
-    return Group{j.entities.node(end), !from.empty() && !to.empty() && from != to};
+    const bool across = !from.empty() && !to.empty() && from != to;
+    const auto source = j.entities.node(b.row->source), destination = j.entities.node(b.row->destination);
+    return std::array{Group{source, sends, across}, Group{source, both, across},
+                      Group{destination, receives, across}, Group{destination, both, across}};
   };
   std::map<Group, std::vector<double>> ratios;
   for (const auto& b : all)
-    for (const auto end : {b.row->source, b.row->destination})
-      ratios[group(b, end)].push_back(b.value / b.reference);
+    for (const auto& group : groups(b)) ratios[group].push_back(b.value / b.reference);
   std::set<Group> below;
-  for (const auto& [key, values] : ratios)
-    if (quantile(values, 0.75) < 1.0) below.insert(key);
+  for (const auto& [group, values] : ratios)
+    if ((std::get<Way>(group) == both || values.size() >= least_one_way) && quantile(values, 0.75) < 1.0)
+      below.insert(group);
   std::vector<Below> kept;
   std::copy_if(all.begin(), all.end(), std::back_inserter(kept), [&](const Below& b) {
-    return b.value >= b.reference || below.contains(group(b, b.row->source)) ||
-           below.contains(group(b, b.row->destination));
+    const auto own = groups(b);
+    return b.value >= b.reference ||
+           std::any_of(own.begin(), own.end(), [&](const Group& group) { return below.contains(group); });
   });
   return kept;
 }
@@ -208,7 +217,8 @@ void judge_nic_pairs(Judgement& j) {
       const bool alone = j.entities.kind(row.source) == "nic";
       const auto ra = rates.find(alone ? row.source : a), rb = rates.find(alone ? row.destination : b);
       if (a == b || ra == rates.end() || rb == rates.end()) continue;
-      const double share = std::min(ra->second.share(active[a].size()), rb->second.share(active[b].size()));
+      const double share = std::min(ra->second.share(alone ? 1 : active[a].size()),
+                                    rb->second.share(alone ? 1 : active[b].size()));
       row.reference = std::max<std::uint8_t>(row.reference, Reference::physical);
       all.push_back({&row, row.entity, rows_of(row), row.median, constants::nic_floor_fraction * share,
                      row.standard_error, row.n, true, false});

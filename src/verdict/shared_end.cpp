@@ -68,8 +68,9 @@ class Ends {
       ++others;
       good += l.below == nullptr ? 1 : 0;
     }
-    // Where the rest is no better the faulty end cannot be told apart.
-    if (2 * good <= others) return {};
+    // Where the rest is no better the faulty end cannot be told apart. Without a rest, as where a limit is
+    // that of one node, all links have that end.
+    if (others > 0 ? 2 * good <= others : all.size() > 1) return {};
     // A part that is named for one direction explains what is slow the other way, too: its partner has no
     // finding of its own.
     for (auto& l : links_)
@@ -153,9 +154,8 @@ class Ends {
     std::size_t most = 0;
     for (auto& [part, traffic] : parts) {
       auto& [sent, received] = traffic;
-      // A switch of one node is not told from it.
-      if (level == Level::leaf && nodes_of_switch_.at(part).size() < 2) continue;
       EndClaim c{part, -1, {}, sent.bad(), received.bad(), level};
+      if (level == Level::leaf && (c.out || c.in) && !every_node(part)) continue;
       if (level == Level::node && (c.out || c.in) && !every_end(part, sent, received, c)) continue;
       std::size_t slow = 0;
       for (const auto& [bad, t] : {std::pair(c.out, &sent), std::pair(c.in, &received)}) {
@@ -168,6 +168,28 @@ class Ends {
       best = std::move(c);
     }
     return best;
+  }
+
+  /// A switch of one node is not told from it. A switch is at fault only if none of its nodes is as it should
+  /// be across it, and what stays below it is.
+  bool every_node(std::int32_t leaf) const {
+    if (nodes_of_switch_.at(leaf).size() < 2) return false;
+    std::map<std::int32_t, EndTraffic> by_node;
+    EndTraffic inside;
+    for (auto& l : links_) {
+      const bool from = places_.switch_of(l.row->source) == leaf,
+                 to = places_.switch_of(l.row->destination) == leaf;
+      if (!from && !to) continue;
+      EndTraffic& t =
+          from && to ? inside : by_node[j_.entities.node(from ? l.row->source : l.row->destination)];
+      t.links.push_back(&l);
+      t.partners.insert(from ? l.row->destination : l.row->source);
+      t.slow += l.below != nullptr ? 1 : 0;
+    }
+    if (!inside.links.empty() && inside.mostly_slow()) return false;
+    return std::all_of(by_node.begin(), by_node.end(), [](const auto& node) {
+      return !node.second.enough() || 2 * node.second.slow >= node.second.links.size();
+    });
   }
 
   /// A node with several NICs or devices is at fault only if each of them is; a NIC that was measured by

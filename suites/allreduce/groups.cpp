@@ -10,15 +10,6 @@
 namespace assay::allreduce {
 namespace {
 
-/// The random group of every node, -1: left over this time.
-std::vector<int> random_groups(std::size_t nodes, const RandomStream& random, int draw) {
-  std::vector<int> group(nodes, -1);
-  const auto order = random.child(std::to_string(draw)).permutation(nodes);
-  const std::size_t whole = nodes / group_nodes * group_nodes;
-  for (std::size_t i = 0; i < whole; ++i) group[order[i]] = static_cast<int>(i / group_nodes);
-  return group;
-}
-
 /// One of 2^draw parts for every node: nodes of one switch are neighbours, else those next to each other in
 /// the job.
 std::vector<int> equal_parts(const Topology& topology, int draw) {
@@ -54,8 +45,9 @@ RandomStream group_stream(std::uint64_t seed, const std::string& case_name) {
 
 std::vector<int> groups_of(Division division, const Topology& topology, const RandomStream& random,
                            int draw) {
-  const auto of_node = division == Division::halves ? equal_parts(topology, draw)
-                                                    : random_groups(topology.nodes.size(), random, draw);
+  const auto of_node = division == Division::halves
+                           ? equal_parts(topology, draw)
+                           : random_groups(topology.nodes.size(), group_nodes, random, draw);
   const int lanes = division == Division::rails ? rails(topology) : 1;
   std::vector<int> groups;
   for (const RankPlace& place : topology.ranks) {

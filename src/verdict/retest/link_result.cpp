@@ -19,6 +19,8 @@ namespace {
 constexpr std::size_t least_round_pairs = 8;
 /// Pairs with other controls that make an end a control.
 constexpr std::size_t least_control_pairs = 3;
+/// Partners that are not slow themselves, without which a node or NIC is not measured.
+constexpr std::size_t least_partners = 2;
 /// Of so many control pairs one may be disturbed, where the suspect is grossly slow.
 constexpr std::size_t least_pairs_beside_one = 8;
 
@@ -37,13 +39,27 @@ double explained_by_leaf(const LinkRetest& retest, const Pair& p) {
   return std::max(of(p.a), of(p.b));
 }
 
-std::vector<double> values_of(const LinkRetest& retest, int end, Way way, bool of_leaf) {
+/// The pair's other end; -1: not a pair of this one.
+int partner_of(const Pair& p, int end) { return p.a == end ? p.b : p.b == end ? p.a : -1; }
+
+/// What an end measures with partners that are no suspects: a slow partner says nothing of it. Empty with
+/// fewer of them than `least_partners`, if the screening had as many.
+std::vector<double> values_of(const Screened& screened, const LinkRetest& retest, int end, Way way,
+                              bool of_leaf) {
+  std::set<int> known, met;
+  for (const auto& p : screened.set.pairs)
+    if (const int partner = partner_of(p, end); partner >= 0 && !retest.slow_end[at(partner)])
+      known.insert(partner);
   std::vector<double> values;
   for (const auto& p : retest.less_paths.pairs) {
-    if ((p.a != end && p.b != end) || (of_leaf && !retest.set.crosses(p))) continue;
+    const int partner = partner_of(p, end);
+    if (partner < 0 || retest.slow_end[at(partner)] || (of_leaf && !retest.set.crosses(p))) continue;
     const double v = value(p, end, way) + (of_leaf ? 0 : explained_by_leaf(retest, p));
-    if (!std::isnan(v)) values.push_back(v);
+    if (std::isnan(v)) continue;
+    values.push_back(v);
+    met.insert(partner);
   }
+  if (!of_leaf && met.size() < std::min(known.size(), least_partners)) values.clear();
   return values;
 }
 
@@ -90,7 +106,7 @@ Seen see(const Screened& screened, const LinkRetest& retest, const SlowPlace& s)
   }
   std::vector<double> scores;
   for (const int end : ends_of(screened.set, s)) {
-    const auto values = values_of(retest, end, s.way, s.place == PartKind::leaf);
+    const auto values = values_of(screened, retest, end, s.way, s.place == PartKind::leaf);
     if (values.empty()) continue;
     scores.push_back(upper(values));
     seen.values.insert(seen.values.end(), values.begin(), values.end());
@@ -150,6 +166,7 @@ LinkRetest link_retest(const Judgement& j, const Places& places, const Screened&
   std::vector<int> rounds;
   retest.cases = retest_pairs(j, places, screened.set, retest.set, rounds);
   std::vector<bool> suspect(retest.set.ends.size(), false);
+  retest.slow_end = suspect;
   std::set<std::pair<int, int>> suspect_pairs;
   retest.leaf_deficit.assign(screened.set.leaves.size(), 0.0);
   for (const auto& s : screened.suspects) {
@@ -158,7 +175,10 @@ LinkRetest link_retest(const Judgement& j, const Places& places, const Screened&
       const auto& p = screened.set.pairs[at(s.index)];
       suspect_pairs.insert({p.a, p.b});
     } else {
-      for (const int end : ends_of(screened.set, s)) suspect[at(end)] = true;
+      for (const int end : ends_of(screened.set, s)) {
+        suspect[at(end)] = true;
+        if (s.place != PartKind::leaf) retest.slow_end[at(end)] = true;
+      }
     }
   }
   const auto is_control = [&](const Pair& p) {
@@ -195,6 +215,9 @@ LinkRetest link_retest(const Judgement& j, const Places& places, const Screened&
     retest.control_end.push_back(!suspect[e] && degree[e] >= least_control_pairs);
   for (auto& [ends, values] : control_pairs) retest.control_pairs.push_back(std::move(values));
   retest.paths = slow_paths(screened.set, leaf_views(screened.set));
+  std::erase_if(retest.paths, [&](const auto& path) {
+    return retest.leaf_deficit[at(path.first.first)] > 0 || retest.leaf_deficit[at(path.first.second)] > 0;
+  });
   retest.less_paths = retest.set;
   shift_paths(retest.less_paths, retest.paths, 1);
   return retest;

@@ -12,6 +12,7 @@ namespace assay::verdict::network {
 /// The retest cases of a series: none, or all pairs of them, centred on those of the controls.
 struct LinkRetest {
   LinkSet set;                    ///< `ends` are those of the screening set, in the same order, then new ones
+  std::vector<bool> slow_end;     ///< a suspect by itself or as a part of its node
   std::vector<bool> control_end;  ///< measured against other controls often enough to be one
   std::vector<std::vector<double>> control_pairs;  ///< values of each pair of controls
   std::vector<double>

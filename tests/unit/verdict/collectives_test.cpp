@@ -54,6 +54,15 @@ TEST(VerdictCollectives, NodeThatSlowsAllItsGroupsIsNamed) {
   EXPECT_EQ(state_of(r, v, "sim17"), "WARN");
 }
 
+/// Some nodes are left over in a draw. That is no reason to judge none.
+TEST(VerdictCollectives, ANodeLeftOverInADrawHidesNoOther) {
+  for (const std::int64_t nodes : {11, 13, 26, 27}) {
+    auto spec = groups_of(nodes, 1, {"slow:node=5,percent=90,suite=allreduce"});
+    spec.devices_per_node = 1;
+    EXPECT_EQ(accused_groups(judge(screened_groups(spec))), std::vector<std::string>{"node sim05"}) << nodes;
+  }
+}
+
 TEST(VerdictCollectives, FewNodesNeedThirtyPercent) {
   int named = 0;
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Several faults of different strength in one network, over all metrics of pairs, with retests.
+#include <set>
+
+#include "tests/unit/verdict/network_rig.hpp"
+
+namespace assay {
+namespace {
+
+using namespace network_rig;
+using ::testing::IsSubsetOf;
+using ::testing::UnorderedElementsAre;
+
+Spec all_pairs(std::int64_t nodes, std::int64_t leaves, std::uint64_t seed,
+               const std::vector<std::string>& faults) {
+  Spec spec = network(nodes, leaves, faults);
+  spec.metrics = simulate::pick_metrics({"p2p"});
+  spec.samples = 10;
+  spec.seed = seed;
+  return spec;
+}
+
+std::set<std::string> named(const results::VerdictData& v, const std::string& severity) {
+  std::set<std::string> names;
+  for (const auto& f : v.findings)
+    if (f.severity == severity) names.insert(f.name);
+  return names;
+}
+
+double deficit_of(const results::VerdictData& v, const std::string& name) {
+  for (const auto& f : v.findings)
+    if (f.name == name && f.reference_kind == "peers" && f.deficit) return *f.deficit;
+  return -1;
+}
+
+/// A retest of one case pairs parts that are suspects of another with the faulty one.
+TEST(VerdictNetwork, ASlowPartnerSaysNothingOfANode) {
+  const auto below = simulate::run(all_pairs(32, 4, 22, {"slow:leaf=3,percent=5", slow_nic(25, 20)}));
+  EXPECT_THAT(named(*below.verdict, "FAIL"), UnorderedElementsAre("sim25"));
+  EXPECT_THAT(named(*below.verdict, "WARN"), IsSubsetOf({"switch:L3"}));
+  auto uneven = all_pairs(24, 0, 6, {slow_nic(12, 65)});
+  uneven.nic_cv = 0.01;
+  EXPECT_THAT(named(*simulate::run(uneven).verdict, "FAIL"), UnorderedElementsAre("sim12"));
+}
+
+TEST(VerdictNetwork, OfTwoUnequalNicsEachHasItsOwnDeficit) {
+  const auto r = simulate::run(all_pairs(24, 0, 1, {slow_nic(15, 10), slow_nic(4, 65)}));
+  EXPECT_THAT(named(*r.verdict, "FAIL"), UnorderedElementsAre("sim04", "sim15"));
+  EXPECT_NEAR(deficit_of(*r.verdict, "sim15"), 0.10, 0.03);
+  EXPECT_NEAR(deficit_of(*r.verdict, "sim04"), 0.65, 0.03);
+}
+
+TEST(VerdictNetwork, NodesBelowASwitchAreToldFromIt) {
+  // One of three nodes of a switch is as it should be.
+  const auto one = simulate::run(all_pairs(7, 3, 1, {slow_nic(2, 99.9), slow_nic(1, 65), slow_nic(5, 99.9)}));
+  EXPECT_THAT(named(*one.verdict, "FAIL"), UnorderedElementsAre("sim01", "sim02", "sim05"));
+  EXPECT_THAT(named(*one.verdict, "WARN"), IsSubsetOf({"sim01"}));
+  // Both of two, whose pair below the switch is slow, too.
+  const auto both = simulate::run(all_pairs(5, 4, 19, {slow_nic(0, 99), slow_nic(1, 90)}));
+  EXPECT_THAT(named(*both.verdict, "FAIL"), UnorderedElementsAre("sim00", "sim01"));
+}
+
+TEST(VerdictNetwork, WhatANicSendsIsHeldAgainstItsFloor) {
+  for (const std::string way : {"tx", "rx"}) {
+    const auto r =
+        simulate::run(all_pairs(6, 0, 3, {slow_nic(3, 30) + ",direction=" + way, slow_nic(0, 99.9)}));
+    EXPECT_THAT(named(*r.verdict, "FAIL"), UnorderedElementsAre("sim00", "sim03")) << way;
+  }
+}
+
+/// All NICs of all nodes at a quarter of their rate: peers see nothing.
+TEST(VerdictNetwork, NicsMeasuredAloneHaveTheFloorOfANic) {
+  for (const std::int64_t nics : {1, 4, 8}) {
+    auto spec = all_pairs(4, 0, 1, {"slow:node=0-3,nic=0-" + std::to_string(nics - 1) + ",percent=75"});
+    spec.devices_per_node = spec.nics_per_node = nics;
+    EXPECT_EQ(simulate::run(spec).verdict->state, "FAIL") << nics;
+  }
+}
+
+TEST(VerdictNetwork, ALimitOfOneNodeFailsNoOther) {
+  const auto spec = all_pairs(8, 0, 1, {slow_nic(3, 50)});
+  auto r = screened(spec);
+  retested(r, spec);
+  verdict::Options options;
+  options.limits_text =
+      "[[limit]]\nmetric = \"p2p/bandwidth-uni-*:bandwidth\"\ndevice = \"sim03\"\nmin = \"40 GB/s\"\n";
+  const auto v = verdict::judge(r, options);
+  EXPECT_EQ(state_of(r, v, "sim03"), "FAIL");
+  for (const char* other : {"sim00", "sim01", "sim02", "sim04", "sim05", "sim06", "sim07"})
+    EXPECT_EQ(state_of(r, v, other), "PASS") << other;
+}
+
+}  // namespace
+}  // namespace assay
