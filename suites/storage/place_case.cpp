@@ -7,21 +7,30 @@
 #include <map>
 
 #include "base/clock.hpp"
+#include "suites/storage/engine.hpp"
 #include "suites/storage/place.hpp"
 #include "suites/storage/storage_metrics.hpp"
 
 namespace assay::storage {
 namespace {
 
+/// What moves the data of this node: the rates of another engine are not those of the same storage.
+std::string engine_of(const Context& context) {
+  const bool threads = context.config.options.text("storage.engine") == "threads";
+  std::string why;
+  const auto engine = make_engine(threads ? "threads" : "auto", 1, why);
+  return "engine " + engine->name() + (why.empty() ? "" : " (" + why + ")");
+}
+
 /// What namesakes on other nodes should have alike.
-std::string kind_of(const Place& place) {
+std::string kind_of(const Place& place, const std::string& engine) {
   std::vector<std::string> parts;
   for (const Disk& d : place.disks)
     parts.push_back(d.model + ", firmware " + d.firmware + ", link " + d.link);
   std::sort(parts.begin(), parts.end());
   std::string out = place.mount.type;
   for (const std::string& part : parts) out += "; " + part;
-  return out;
+  return out + "; " + engine;
 }
 
 double sum(const Place& place, double SmartLog::*value) {
@@ -30,8 +39,8 @@ double sum(const Place& place, double SmartLog::*value) {
   return out;
 }
 
-void tell_odd_ones(const Place& place, Context& context, int entity) {
-  const std::string mine = kind_of(place);
+void tell_odd_ones(const Place& place, const std::string& engine, Context& context, int entity) {
+  const std::string mine = kind_of(place, engine);
   const auto kinds = context.leaders->all_gather_text(mine);
   const auto odd = odd_ones(kinds);
   if (std::find(odd.begin(), odd.end(), static_cast<std::size_t>(context.leaders->rank())) == odd.end())
@@ -81,9 +90,10 @@ void run_place(const Case& c, Context& context, Site& site) {
   const double errors = sum(place, &SmartLog::media_errors);
   row.values["media_errors"] = {errors};
   if (!after) {
-    context.record.event("storage-place", site.paths[index] + ": " + place.text(), entity);
+    const std::string engine = engine_of(context);
+    context.record.event("storage-place", site.paths[index] + ": " + place.text() + "; " + engine, entity);
     site.media_errors[index] = errors;
-    return tell_odd_ones(place, context, entity);
+    return tell_odd_ones(place, engine, context, entity);
   }
   if (errors > site.media_errors[index])
     context.record.launch_event("fail", "corrupt",

@@ -3,6 +3,8 @@
 healthy run, and a disk that stops does not hold the run. ASSAY_DISKS sets the number of runs of both kinds."""
 
 import os
+import pathlib
+import sys
 import time
 
 import cluster
@@ -51,6 +53,19 @@ class Disks(cluster.ClusterTest):
     def test_a_disk_at_80_percent_is_named(self):
         # Eight hosts share a few cores here: what else runs may hide the fault.
         self.assertTrue(any(self.with_a_slow_disk(number) for number in range(3)))
+
+    def test_a_host_without_io_uring_is_named(self):
+        """Its kernel or container forbids it: what it measures is another engine's."""
+        arguments = self.arguments("storage/place-before-0")
+        arguments[arguments.index(self.disk)] = self.dir  # the disks of all hosts differ: each is a file of another name
+        program = [cluster.ASSAY, *arguments]
+        forbidden = [sys.executable, "-B", pathlib.Path(__file__).parents[1] / "cli/without_io_uring.py", 1, *program]
+        mixed = ["-n", 2, *program, ":", "-n", 1, *forbidden, ":", "-n", self.HOSTS - 3]
+        result = self.cluster.start(mixed, *arguments, cwd=self.dir).finish(120)
+        run = Results(self.dir / "r.h5")
+        self.assertEqual({(f["name"], f["severity"], f["kind"]) for f in run.findings if f["severity"] != "INFO"},
+                         {(self.cluster.hosts[2], "WARN", "mismatch")}, result.stdout)
+        self.assertRegex(" ".join(result.stdout.split()), r"engine threads \(io_uring: Operation not permitted\); most nodes: .*engine io_uring")
 
     @outcome.nightly
     def test_how_often_a_disk_at_80_percent_is_named_and_a_healthy_one_is_not(self):
