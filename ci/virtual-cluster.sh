@@ -30,7 +30,8 @@ Usage: ci/virtual-cluster.sh [--name NAME] COMMAND
   slow-cpu HOST PERCENT   the host's processes together get PERCENT % of one core (1-1000)
   little-memory HOST MIB  the host's processes together get MIB MiB of memory (64-9999)
   slow-uplink LEAF RATE   limit what a leaf switch (leaf1, leaf2, ...) and its spine send each other
-  slow-disk HOST MB       the host's processes together read, and write, MB megabytes a second of its disk; 0: next to nothing
+  slow-disk HOST MB [OF]  the host's processes together read, and write, MB megabytes a second of its disk, or of that of
+                          the host OF; 0: next to nothing
   wrong-route HOST        what the host sends to the network of eth1 leaves by eth0
   heal HOST | heal LEAF   undo slow-nic, slow-cpu, little-memory, slow-disk and wrong-route | slow-uplink
   cut HOST | mend HOST    take the link of the host's eth0 down at its switch | bring it up again
@@ -381,7 +382,7 @@ case "$command" in
   slurm) take 0 slurm "$@"; require_cluster; bash "${self%/*}/slurm.sh" up-on "$state/slurm" "$state/nodes" 17000 bash "$self" --name "$name" exec ;;
   slow-nic) if [ "$#" -ne 3 ]; then take 2 'slow-nic HOST RATE [NIC]' "$@"; fi; slow_nic "$@" ;;
   slow-cpu) take 2 'slow-cpu HOST PERCENT' "$@"; slow_cpu "$@" ;;
-  slow-disk) take 2 'slow-disk HOST MB' "$@"; slow_disk "$@" ;;
+  slow-disk) [ $# = 3 ] || take 2 'slow-disk HOST MB [OF]' "$@"; slow_disk "$@" ;;
   little-memory) take 2 'little-memory HOST MIB' "$@"; little_memory "$@" ;;
   slow-uplink) take 2 'slow-uplink LEAF RATE' "$@"; slow_uplink "$@" ;;
   wrong-route) take 1 'wrong-route HOST' "$@"; route_rail "$1" eth0 ;;

@@ -25,14 +25,14 @@ remove_disks() {
 }
 
 # A limit of 1 byte a second holds a request for hours, as a disk that has stopped does.
-slow_disk() {  # HOST MB
-  local group device
+slow_disk() {  # HOST MB [OWNER]
+  local group device owner=${3:-$1}
   in_range "$2" 0 9999 || wrong "slow-disk: MB is 0 to 9999, not '$2'"
   require_host "$1"
-  [ -d "$state/disks/$1" ] || wrong "slow-disk: the hosts of '$name' have no disks (up N --disks)"
+  [ -d "$state/disks/$owner" ] || wrong "slow-disk: the hosts of '$name' have no disks (up N --disks)"
   group=$(cgroup_of blkio "$1")
   [ -n "$group" ] || refused 'no privilege: slow-disk needs the blkio controller of cgroups of version 1, which this machine does not offer'
-  device=$(mountpoint -d "$state/disks/$1")
+  device=$(mountpoint -d "$state/disks/$owner")
   limit_disk "$group" "$device" "$((${2} > 0 ? ${2} * 1000000 : 1))"
 }
 
@@ -43,9 +43,11 @@ limit_disk() {  # GROUP DEVICE BYTES-A-SECOND (0: no limit)
 
 # Without limits: a process that waits for its disk cannot end.
 free_disk() {  # HOST
-  local group
+  local group path
   group=$(cgroup_of blkio "$1")
-  if [ -n "$group" ] && [ -d "$state/disks/$1" ]; then limit_disk "$group" "$(mountpoint -d "$state/disks/$1")" 0; fi
+  for path in "$state"/disks/*/; do
+    if [ -n "$group" ] && mountpoint -q "$path"; then limit_disk "$group" "$(mountpoint -d "$path")" 0; fi
+  done
 }
 free_disks() {
   local host

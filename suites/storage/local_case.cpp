@@ -2,6 +2,7 @@
 #include "suites/storage/local_case.hpp"
 
 #include "base/clock.hpp"
+#include "measure/statistics.hpp"
 #include "suites/storage/local_file.hpp"
 #include "suites/storage/place.hpp"
 #include "suites/storage/sequential.hpp"
@@ -9,7 +10,7 @@
 
 namespace assay::storage {
 
-void run_sequential(const Case& c, Context& context, const Site& site) {
+void run_sequential(const Case& c, Context& context, Site& site) {
   const int entity = context.entities.node(context.topology.me().node);
   const bool write = c.operation.ends_with("write");
   begin_case(c, context, entity);
@@ -35,6 +36,8 @@ void run_sequential(const Case& c, Context& context, const Site& site) {
   // What the disks' links carry bounds reads; caches of disks and of servers make writes another matter.
   if (row != nullptr && c.operation == "read")
     together.guarded([&] { row->values["link_rate"] = {look_at_place(file.where).link_rate}; });
+  if (row != nullptr && row->values.contains("bandwidth"))
+    site.alone[c.operation][c.parameters.at("path_index")] = median(row->values["bandwidth"]);
   together.rethrow();
 }
 

@@ -73,14 +73,15 @@ std::unique_ptr<Engine> open_engine(Context& context, int depth, int sharers) {
 }
 
 void LocalFile::open(const Case& c, Context& context, const Site& site, DamageLog& log, int depth,
-                     int sharers) {
+                     int sharers, int files) {
   const auto path = c.parameters.at("path_index").get<std::size_t>();
   const OptionValues& options = context.config.options;
   where = site.paths[path];
   if (site.shared[path]) sharers *= static_cast<int>(context.topology.nodes.size());
-  if (!on_gpus(c)) engine = open_engine(context, depth, sharers);
+  if (!on_gpus(c)) engine = open_engine(context, depth, sharers * files);
   folder.emplace(where, site.run);
   Layout layout = agreed_layout(context, where, folder->space(), sharers);
+  layout.split(files);
   if (on_gpus(c)) layout.chunk_blocks = std::min(layout.chunk_blocks, c.bytes / layout.block_bytes);
   const std::string name = fmt::format("{:06}", context.world.rank());
   Descriptor fd;

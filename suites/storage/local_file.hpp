@@ -21,8 +21,9 @@ struct LocalFile {
   std::optional<GpuPath> gpu_path;  ///< of cases that move between files and GPUs
 
   /// Throws Error(resource) where the path has too little space, or cannot be written to. `sharers` ranks
-  /// take part in a node. What was found becomes parameters of the case.
-  void open(const Case& c, Context& context, const Site& site, DamageLog& log, int depth, int sharers);
+  /// take part in a node, each with as many `files` at once. What was found becomes parameters of the case.
+  void open(const Case& c, Context& context, const Site& site, DamageLog& log, int depth, int sharers,
+            int files = 1);
 };
 
 /// --storage.space; 0 where it is not given.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,8 @@ struct Site {
   std::vector<bool> shared;          ///< several nodes see the same files
   std::vector<int> removed;          ///< directories of dead runs, by this rank
   std::vector<double> media_errors;  ///< of their disks at the beginning; NaN: not told
+  /// B/s of the node, as measured in each path alone, by `Case::operation`; on its first rank only.
+  std::map<std::string, std::map<std::size_t, double>> alone;
   int ranks = 1;
 
   /// Files are numbered over ranks and paths.

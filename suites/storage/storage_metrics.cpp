@@ -74,6 +74,14 @@ std::vector<MetricSpec> with_link(std::vector<MetricSpec> metrics) {
   return metrics;
 }
 
+/// The same of several disks at once.
+std::vector<MetricSpec> rate_together(const std::string& direction) {
+  auto all = rate(direction);
+  all.push_back({"of_alone", "1", Better::higher, false, Role::covariate, false,
+                 "time that the slowest of the disks takes alone / time of all at once"});
+  return all;
+}
+
 /// The same between files and GPUs.
 std::vector<MetricSpec> gpu_rate(const std::string& direction) {
   auto all = rate(direction);
@@ -216,6 +224,8 @@ const Metrics& metrics() {
   static const Metrics all{
       {"write", "local-write-<path>", storage, with_damage(rate("written and synced"))},
       {"read", "local-read-<path>", storage, with_damage(with_link(rate("read")))},
+      {"together-write", "local-write-together", storage, with_damage(rate_together("written and synced"))},
+      {"together-read", "local-read-together", storage, with_damage(rate_together("read"))},
       {"gds-write", "gds-write-<path>", storage, with_damage(gpu_rate("written from GPUs and synced"))},
       {"gds-read", "gds-read-<path>", storage, with_damage(gpu_rate("read into GPUs"))},
       {"shared-easy-write", "shared-easy-write-<path>", storage,

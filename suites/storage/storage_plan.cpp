@@ -54,7 +54,10 @@ Case nowhere() {
 class Planner {
  public:
   explicit Planner(const PlanInput& input)
-      : input_(input), paths_(paths_of(input.config)), level_(level_plan(input.config.level)) {}
+      : input_(input), paths_(paths_of(input.config)), level_(level_plan(input.config.level)) {
+    local_ = local_paths(input.config, input.topology.lacks);
+    together_ = local_.size() > 1 && input.config.level >= Level::quick;
+  }
 
   std::vector<Case> cases() {
     if (paths_.empty()) return {nowhere()};
@@ -71,6 +74,8 @@ class Planner {
           add_shared("hard", write);
         }
       }
+    if (together_)
+      for (const bool write : {true, false}) add_together(write);
     for (path_ = 0; path_ < paths_.size(); ++path_)
       for (const int depth : level_.depths)
         for (const bool write : {true, false})
@@ -134,13 +139,33 @@ class Planner {
     return it == lacks.end() ? "" : it->second;
   }
 
+  /// The local paths, one after the other and together, share the seconds that each has where it is alone.
+  double sequential_seconds() const {
+    const auto count = static_cast<double>(local_.size());
+    return together_ ? level_.seconds * count / (count + 1) : level_.seconds;
+  }
+
   void add_sequential(bool write) {
-    Case c = in_path(level_.seconds);
+    Case c = in_path(sequential_seconds());
     c.operation = write ? "write" : "read";
     c.required = true;
     c.parameters["block_bytes"] = mib;
     add(c, write ? "local-write" : "local-read",
         write ? "sequential write, 1 MiB blocks" : "sequential read, 1 MiB blocks");
+  }
+
+  void add_together(bool write) {
+    path_ = local_.front();
+    Case c = in_path(sequential_seconds());
+    std::string all;
+    for (const std::size_t p : local_) all += (all.empty() ? "" : ",") + paths_[p].directory;
+    c.stage = Stage::groups;  // after each of them alone
+    c.operation = write ? "together-write" : "together-read";
+    c.parameters = {{"path", all}, {"block_bytes", mib}};
+    c.name = write ? "local-write-together" : "local-read-together";
+    c.title = std::string(write ? "sequential write, " : "sequential read, ") +
+              std::to_string(local_.size()) + " local paths at once";
+    cases_.push_back(std::move(c));
   }
 
   /// Its buffers are at the start of the arena.
@@ -244,6 +269,8 @@ class Planner {
   const PlanInput& input_;
   std::vector<PathSpec> paths_;
   LevelPlan level_;
+  std::vector<std::size_t> local_;  ///< paths that are not shared
+  bool together_ = false;           ///< these are also measured at once
   std::size_t path_ = 0;
   std::vector<Case> cases_;
 };
@@ -268,6 +295,14 @@ std::vector<PathSpec> paths_of(const Config& config) {
     paths.push_back({std::move(path), kind});
   }
   return paths;
+}
+
+std::vector<std::size_t> local_paths(const Config& config, const std::map<std::string, std::string>& lacks) {
+  std::vector<std::size_t> local;
+  const auto paths = paths_of(config);
+  for (std::size_t p = 0; p < paths.size(); ++p)
+    if (!paths[p].shared(lacks)) local.push_back(p);
+  return local;
 }
 
 std::vector<Case> plan_cases(const PlanInput& input) {

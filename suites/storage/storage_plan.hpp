@@ -32,6 +32,9 @@ struct PathSpec {
 /// control characters.
 std::vector<PathSpec> paths_of(const Config& config);
 
+/// The places in that list of those that are not shared by all nodes.
+std::vector<std::size_t> local_paths(const Config& config, const std::map<std::string, std::string>& lacks);
+
 std::vector<Case> plan_cases(const PlanInput& input);
 /// Whether the case moves between files and GPUs.
 bool on_gpus(const Case& c);

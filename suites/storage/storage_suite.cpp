@@ -20,6 +20,7 @@
 #include "suites/storage/shared_case.hpp"
 #include "suites/storage/storage_metrics.hpp"
 #include "suites/storage/storage_plan.hpp"
+#include "suites/storage/together_case.hpp"
 
 namespace assay {
 namespace {
@@ -127,6 +128,7 @@ void StorageSuite::dispatch(const Case& c, Context& context) {
   if (c.operation == "mpiio" || c.operation == "hdf5") return storage::run_mpiio(c, context, site_);
   if (c.operation == "servers") return storage::run_servers(c, context, site_);
   if (c.operation == "metadata") return storage::run_metadata(c, context, site_);
+  if (c.operation.starts_with("together-")) return storage::run_together(c, context, site_);
   if (c.operation.starts_with("shared-")) return storage::run_shared(c, context, site_);
   storage::run_sequential(c, context, site_);
 }

@@ -50,6 +50,12 @@ Transfer::Transfer(Descriptor fd, std::string path, std::uint64_t file, const La
   engine_.use_memory(memory_.bytes());
 }
 
+void Layout::split(int files) noexcept {
+  const std::uint64_t bytes = file_bytes(), least = std::min<std::uint64_t>(chunk_blocks, 16);
+  chunk_blocks = std::max(least, chunk_blocks / static_cast<std::uint64_t>(files));
+  chunks = bytes / chunk_bytes();
+}
+
 std::uint64_t blocks_of_sample(std::uint64_t planned, double first_s, double block_s, double seconds) {
   return fitted_count(planned, block_s, std::max(seconds + block_s - first_s, seconds / 2));
 }
@@ -70,19 +76,28 @@ double Transfer::first_blocks_s(std::uint64_t blocks) {
 
 /// A block alone shows storage that is surely fast enough; of others, what further blocks add to it tells:
 /// its fdatasync may take longer than many blocks.
-std::uint64_t Transfer::fitted_blocks(double seconds) {
+Transfer::Fit Transfer::fit(double seconds) {
   const std::uint64_t planned = layout_.chunk_blocks;
   const double alone_s = first_blocks_s(1);
-  if (alone_s * static_cast<double>(planned) <= seconds) return planned;
+  if (alone_s * static_cast<double>(planned) <= seconds) return {planned, alone_s};
   const std::uint64_t some = fitted_count(std::min<std::uint64_t>(planned, 8), alone_s, seconds);
   double block_s = alone_s;
   if (some > 1) block_s = std::max(0.0, first_blocks_s(some) - alone_s) / static_cast<double>(some - 1);
-  const std::uint64_t fitted = blocks_of_sample(planned, alone_s, block_s, seconds);
-  if (fitted == planned) return planned;
-  context_.record.event("storage-cut-short",
-                        fmt::format("{}: samples of {} instead of {} blocks: {:.3g} B/s were met", path_,
-                                    fitted, planned, static_cast<double>(layout_.block_bytes) / block_s));
-  return fitted;
+  return {blocks_of_sample(planned, alone_s, block_s, seconds), block_s};
+}
+
+void Transfer::tell(const Fit& fit) const {
+  if (fit.blocks == layout_.chunk_blocks) return;
+  context_.record.event(
+      "storage-cut-short",
+      fmt::format("{}: samples of {} instead of {} blocks: {:.3g} B/s were met", path_, fit.blocks,
+                  layout_.chunk_blocks, static_cast<double>(layout_.block_bytes) / fit.block_s));
+}
+
+std::uint64_t Transfer::fitted_blocks(double seconds) {
+  const Fit fitted = fit(seconds);
+  tell(fitted);
+  return fitted.blocks;
 }
 
 void fit_together(std::optional<Transfer>& transfer, double seconds, Together& together,

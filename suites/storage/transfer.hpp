@@ -45,6 +45,8 @@ struct Layout {
   std::uint64_t offset(std::uint64_t chunk, std::uint64_t block) const noexcept {
     return ((chunk * chunk_blocks + block) * ranks + rank) * block_bytes;
   }
+  /// Smaller chunks of the same file, where a rank moves one of each of `files` at once.
+  void split(int files) noexcept;
   /// Of the whole file.
   std::uint64_t end() const noexcept { return file_bytes() * ranks; }
 };
@@ -67,7 +69,15 @@ class Transfer {
   /// Writes the first generations of chunks until all are there or `seconds` are over; the file has those
   /// that are. At least one.
   void lay_out(double seconds);
-  /// Blocks of a chunk that this storage writes in `seconds`, at most those planned: writes a few.
+  /// What a chunk may have so that this storage writes it in `seconds`: writes a few blocks.
+  struct Fit {
+    std::uint64_t blocks;  ///< at most those planned
+    double block_s;        ///< of one
+  };
+  Fit fit(double seconds);
+  /// An event where they are fewer than planned.
+  void tell(const Fit& fit) const;
+  /// Both.
   std::uint64_t fitted_blocks(double seconds);
   void shorten(std::uint64_t chunk_blocks) noexcept { layout_.chunk_blocks = chunk_blocks; }
   /// As many chunks as a file of this size has.

@@ -254,6 +254,26 @@ class Storage(StorageTest):
                         self.assertEqual(case["errors"][0], 0)
         self.assertEqual(list(self.data.iterdir()), [])
 
+    def test_local_directories_are_measured_together(self):
+        arguments = self.arguments("--cases", "storage/local-[wr]*", "--inject", "bitflip:target=disk-stale,rank=1,step=1,case=storage/local-read-together",
+                                   level="quick")
+        paths = [self.data / "a", self.data / "b"]
+        for path in paths:
+            path.mkdir()
+        arguments[arguments.index(self.data)] = ",".join(map(str, paths))
+        self.assert_code(self.mpirun(2, *arguments), FAIL)
+        self.assert_code(self.assay("schema", "--check", "r.h5"), 0)
+        for direction in ("write", "read"):
+            parameters, values = self.case(f"local-{direction}-together")
+            self.assertEqual(parameters["path"], ",".join(map(str, paths)))
+            self.assertGreater(values["verified"][0], 0)
+            cold = values["moved_share"][0] >= 0.95
+            self.assertGreater(values["bandwidth" if cold else "bandwidth_cached"][0], 0)
+            if cold:
+                self.assertGreater(values["of_alone"][0], 0)
+        self.assertEqual({k: values[k][0] for k in KINDS if values[k][0]}, {"stale": 131072})
+        self.assertEqual([list(path.iterdir()) for path in paths], [[], []])
+
     def test_more_than_is_there_is_refused(self):
         result = self.measure("--cases", "storage/local-read-0", space="1MiB")
         self.assert_code(result, INCONCLUSIVE)

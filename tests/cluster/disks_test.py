@@ -67,6 +67,23 @@ class Disks(cluster.ClusterTest):
                          {(self.cluster.hosts[2], "WARN", "mismatch")}, result.stdout)
         self.assertRegex(" ".join(result.stdout.split()), r"engine threads \(io_uring: Operation not permitted\); most nodes: .*engine io_uring")
 
+    def test_what_disks_share_shows_when_they_are_used_together(self):
+        """Two directories of one disk reach half of what each has alone, two disks all of it, also where one is slower."""
+        host = self.cluster.hosts[0]
+        other = cluster.STATE / self.cluster.name / "disks" / self.cluster.hosts[1]
+        for path in (self.disk / "a", self.disk / "b"):
+            self.assertEqual(self.cluster.on(host, "mkdir", path).returncode, 0)
+            self.addCleanup(self.cluster.on, host, "rmdir", path)
+        both = [self.disk, other]
+        for paths, of_other, least, most in (([self.disk / "a", self.disk / "b"], MB, 0.4, 0.65), (both, MB, 0.8, 1.2), (both, 2 * MB, 0.8, 1.2)):
+            self.cluster.do("slow-disk", host, of_other, self.cluster.hosts[1])
+            arguments = self.arguments("storage/local-read-*", level="standard")
+            arguments[arguments.index(self.disk)] = ",".join(map(str, paths))
+            result = self.cluster.run(*arguments, cwd=self.dir, hosts=[host])
+            share, = Results(self.dir / "r.h5").once("storage", "local-read-together", "of_alone")
+            print(f"\n{[path.name for path in paths]} ({of_other} MB/s) together: {share:.3f} of the slowest alone", flush=True)
+            self.assertTrue(least < share < most, f"{share} of {paths}: {result.stdout}")
+
     @outcome.nightly
     def test_how_often_a_disk_at_80_percent_is_named_and_a_healthy_one_is_not(self):
         found = blamed = 0

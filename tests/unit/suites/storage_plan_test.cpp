@@ -24,13 +24,16 @@ Config config_of(const std::string& paths) {
   return config;
 }
 
-/// The operations that are planned where one rank found `found` to be on NFS.
-std::set<std::string> operations(const std::string& paths, const std::string& found) {
+/// What is planned where one rank found `found` to be on NFS.
+std::vector<Case> cases_of(const std::string& paths, const std::string& found) {
   const Config config = config_of(paths);
   Topology topology = fakes::cluster({4, 2, 1, 1});
   if (!found.empty()) topology.lacks["a local mount of " + found] = "node1: it is nfs4 of srv:/export";
+  return storage::plan_cases({config, topology, 1U << 30, 1});
+}
+std::set<std::string> operations(const std::string& paths, const std::string& found) {
   std::set<std::string> names;
-  for (const Case& c : storage::plan_cases({config, topology, 1U << 30, 1})) names.insert(c.operation);
+  for (const Case& c : cases_of(paths, found)) names.insert(c.operation);
   return names;
 }
 
@@ -47,6 +50,28 @@ TEST(StoragePlan, WhatIsSaidComesBeforeWhatIsFound) {
   EXPECT_TRUE(operations("shared:/data", "").contains("shared-easy-read"));
   EXPECT_THROW(operations("local:data", ""), Error);
   EXPECT_THROW(operations("local:/data,shared:/data", ""), Error);
+}
+
+TEST(StoragePlan, LocalPathsAreAlsoMeasuredTogetherInTheSameTime) {
+  const auto write_seconds = [](const std::string& paths) {
+    double seconds = 0;
+    for (const Case& c : cases_of(paths, ""))
+      if (c.operation == "write" || c.operation == "together-write") seconds += c.seconds;
+    return seconds;
+  };
+  EXPECT_FALSE(operations("/a", "").contains("together-read"));
+  EXPECT_FALSE(operations("/a,shared:/b", "").contains("together-read"));
+  const auto all = operations("/a,/b,/c", "");
+  EXPECT_TRUE(all.contains("together-read") && all.contains("together-write"));
+  EXPECT_NEAR(write_seconds("/a,/b,/c"), write_seconds("/a"), 1e-9);
+  EXPECT_NEAR(write_seconds("/a,/b,shared:/c"), write_seconds("/a") * 2 / 3, 1e-9);
+  for (const Case& c : cases_of("/a,shared:/b,/c", "")) {
+    if (c.operation == "together-read") {
+      EXPECT_EQ(c.parameters.at("path"), "/a,/c");
+    } else if (c.operation == "read") {
+      EXPECT_LT(c.stage, Stage::groups) << "measured before they are compared";
+    }
+  }
 }
 
 TEST(StoragePlan, TypesOfNetworkFileSystems) {
