@@ -10,6 +10,7 @@
 
 #include "base/clock.hpp"
 #include "measure/statistics.hpp"
+#include "suites/storage/device_meter.hpp"
 #include "suites/storage/group_case.hpp"
 #include "suites/storage/local_file.hpp"
 #include "suites/storage/sequential.hpp"
@@ -35,7 +36,10 @@ class CheckpointCase : GroupCase {
     prepare();
     const double ready = now_s();
     context_.record.add_time(ready - begin, 0, 0);
+    const DeviceMeter disks({site_.paths[path_]}, context_.node);
     if (!together_.any(false)) blocking_rounds(ready + 0.6 * case_.seconds);
+    write_evidence_.device_moved = disks.moved(true);
+    restore_evidence_.device_moved = disks.moved(false);
     if (!together_.any(false)) steps(ready + case_.seconds);
     report();
     together_.rethrow();

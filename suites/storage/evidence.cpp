@@ -10,6 +10,19 @@
 #include "suites/storage/storage_plan.hpp"
 
 namespace assay::storage {
+namespace {
+
+/// What one rank of a node has counted for all of them.
+void add_counted(double& sum, double more) {
+  if (std::isnan(more)) return;
+  sum = std::isnan(sum) ? more : sum + more;
+}
+
+double counted_from(const Json& value) {
+  return value.is_number() ? value.get<double>() : results::not_taken;
+}
+
+}  // namespace
 
 void Evidence::take(const DamageLog& log) {
   for (std::size_t kind = 0; kind < damage.size(); ++kind)
@@ -22,29 +35,27 @@ void Evidence::add(const Evidence& other) {
   moved += other.moved;
   resident = std::max(resident, other.resident);
   server_cached = server_cached || other.server_cached;
-  if (std::isnan(module_moved))
-    module_moved = other.module_moved;
-  else if (!std::isnan(other.module_moved))
-    module_moved += other.module_moved;
+  add_counted(module_moved, other.module_moved);
+  add_counted(device_moved, other.device_moved);
   gpu_path = std::max(gpu_path, other.gpu_path);
   for (std::size_t kind = 0; kind < damage.size(); ++kind) damage[kind] += other.damage[kind];
 }
 
 Json Evidence::to_json() const {
-  return {{"asked", asked},       {"verified", verified},          {"moved", moved},
-          {"resident", resident}, {"module_moved", module_moved},  {"gpu_path", static_cast<int>(gpu_path)},
-          {"damage", damage},     {"server_cached", server_cached}};
+  return {{"asked", asked},       {"verified", verified},           {"moved", moved},
+          {"resident", resident}, {"module_moved", module_moved},   {"gpu_path", static_cast<int>(gpu_path)},
+          {"damage", damage},     {"server_cached", server_cached}, {"device_moved", device_moved}};
 }
 
 Evidence Evidence::from(const Json& json) {
   Evidence out;
   out.asked = json.at("asked").get<double>();
   out.verified = json.at("verified").get<double>();
-  out.moved = json.at("moved").is_number() ? json.at("moved").get<double>() : results::not_taken;
+  out.moved = counted_from(json.at("moved"));
   out.resident = json.at("resident").get<double>();
   out.server_cached = json.at("server_cached").get<bool>();
-  const Json& module = json.at("module_moved");
-  out.module_moved = module.is_number() ? module.get<double>() : results::not_taken;
+  out.module_moved = counted_from(json.at("module_moved"));
+  out.device_moved = counted_from(json.at("device_moved"));
   out.gpu_path = static_cast<GpuPath>(json.at("gpu_path").get<int>());
   json.at("damage").get_to(out.damage);
   return out;
@@ -54,6 +65,7 @@ void Evidence::store(CaseRecord::Row& row) const {
   row.values["moved_share"] = {moved_share()};
   row.values["resident_share"] = {resident};
   row.values["verified"] = {verified / asked};
+  if (!std::isnan(device_moved)) row.values["device_share"] = {device_moved / asked};
   if (!std::isnan(module_moved)) row.values["direct_share"] = {module_moved / asked};
   for (std::size_t kind = 0; kind < damage.size(); ++kind)
     row.values[to_string(static_cast<Damage>(kind))] = {static_cast<double>(damage[kind])};
@@ -67,6 +79,8 @@ void Evidence::tell_cached(const std::string& where, const Case& c, Context& con
           ? fmt::format(
                 "the files of {} are smaller than twice the memory that --storage.cache says servers have",
                 c.path())
+      : disks_were_idle()
+          ? fmt::format("the disks moved {:.0f} % of the bytes of {}", 100 * device_moved / asked, c.path())
           : fmt::format(
                 "{:.0f} % of the bytes of {} reached the storage, up to {:.0f} % of a part were in the "
                 "page cache before",

@@ -16,8 +16,10 @@ namespace assay::storage {
 struct Evidence {
   double asked = 0, verified = 0;  ///< bytes
   double moved = 0;                ///< bytes by the kernel's counters; NaN: they do not tell
-  bool server_cached = false;      ///< servers may have cached what was moved, see --storage.cache
-  double resident = 0;             ///< largest share of a part in the page cache before it was read
+  /// Bytes by the counters of the disks beneath (DeviceMeter); NaN: they do not tell. Of a node.
+  double device_moved = std::numeric_limits<double>::quiet_NaN();
+  bool server_cached = false;  ///< servers may have cached what was moved, see --storage.cache
+  double resident = 0;         ///< largest share of a part in the page cache before it was read
   /// Bytes between files and GPUs by the counters of nvidia-fs; NaN: it does not tell. Of a node.
   double module_moved = std::numeric_limits<double>::quiet_NaN();
   GpuPath gpu_path = GpuPath::direct;  ///< the worst of the ranks
@@ -28,8 +30,10 @@ struct Evidence {
   Json to_json() const;
   static Evidence from(const Json& json);
 
+  /// Others who use the disks make their counts larger, never smaller.
+  bool disks_were_idle() const { return device_moved < least_moved_share * asked; }
   bool cold() const {
-    return asked > 0 && !server_cached &&
+    return asked > 0 && !server_cached && !disks_were_idle() &&
            (met_storage(moved, asked, resident) || met_storage(module_moved, asked, resident));
   }
   /// Of data that went between files and GPUs. Where the module counts, its counters decide between direct

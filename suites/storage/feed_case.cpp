@@ -10,6 +10,7 @@
 
 #include "base/clock.hpp"
 #include "base/random.hpp"
+#include "suites/storage/device_meter.hpp"
 #include "suites/storage/evidence.hpp"
 #include "suites/storage/group_case.hpp"
 #include "suites/storage/local_file.hpp"
@@ -70,6 +71,7 @@ class FeedCase : GroupCase {
     const double ready = now_s();
     context_.record.add_time(ready - begin, 0, 0);
     const StorageMeter meter(false, file_.where);
+    const DeviceMeter disks({file_.where}, context_.node);
     for (std::size_t i = 0; i < most_epochs; ++i) {
       if (together_.any(false)) break;
       epoch();
@@ -78,6 +80,7 @@ class FeedCase : GroupCase {
         break;
     }
     evidence_.moved = meter.moved();
+    evidence_.device_moved = disks.moved(false);
     evidence_.take(log_);
     report();
     together_.rethrow();

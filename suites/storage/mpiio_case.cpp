@@ -11,6 +11,7 @@
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/system.hpp"
+#include "suites/storage/device_meter.hpp"
 #include "suites/storage/group_case.hpp"
 #include "suites/storage/hdf5_file.hpp"
 #include "suites/storage/local_file.hpp"
@@ -35,6 +36,7 @@ class MpiIoCase : GroupCase {
     if (!together_.any(false)) {
       turn(false);  // allocates
       const double ready = now_s();
+      const DeviceMeter disks({site_.paths[path_]}, context_.node);
       context_.record.add_time(ready - begin, 0, 0);
       for (std::size_t i = 0; i < most_turns && !together_.any(false); ++i) {
         turn(true);
@@ -42,6 +44,8 @@ class MpiIoCase : GroupCase {
         const bool over = now_s() - ready > case_.seconds || now_s() > context_.end_s;
         if (together_.any(over && (i + 1 >= least_turns || now_s() - ready > 2 * case_.seconds))) break;
       }
+      write_evidence_.device_moved = disks.moved(true);
+      read_evidence_.device_moved = disks.moved(false);
     }
     report();
     shared_.reset();

@@ -109,24 +109,32 @@ SmartLog smart_of(const fs::path& device) {
   return parse_smart(log);
 }
 
-void collect(const fs::path& root, const fs::path& block, std::set<std::string>& seen,
-             std::vector<Disk>& disks) {
+void collect(const fs::path& block, std::set<std::string>& seen, std::vector<fs::path>& disks) {
   std::error_code none;
-  if (fs::exists(block / "partition", none)) return collect(root, block.parent_path(), seen, disks);
+  if (fs::exists(block / "partition", none)) return collect(block.parent_path(), seen, disks);
   bool divided = false;
   for (const auto& below : fs::directory_iterator(block / "slaves", none)) {
     divided = true;
-    collect(root, fs::canonical(below.path(), none), seen, disks);
+    collect(fs::canonical(below.path(), none), seen, disks);
   }
   const std::string name = block.filename().string();
-  if (divided || name.empty() || !seen.insert(name).second) return;
-  Disk disk{name, line_of(block / "device/model"), line_of(block / "device/firmware_rev"), "", unknown, {}};
+  if (!divided && !name.empty() && seen.insert(name).second) disks.push_back(block);
+}
+
+Disk look_at_disk(const fs::path& root, const fs::path& block) {
+  std::error_code none;
+  Disk disk{block.filename().string(),
+            line_of(block / "device/model"),
+            line_of(block / "device/firmware_rev"),
+            "",
+            unknown,
+            {}};
   if (disk.firmware.empty()) disk.firmware = line_of(block / "device/rev");
   if (disk.model.empty()) disk.model = line_of(block / "loop/backing_file");
   const fs::path device = controller_of(fs::canonical(block / "device", none));
   if (!device.empty()) find_link(disk, root, device);
   disk.smart = smart_of(device);
-  disks.push_back(std::move(disk));
+  return disk;
 }
 
 /// The interface through which an address is reached, by asking for a route.
@@ -192,13 +200,21 @@ SmartLog parse_smart(std::span<const std::uint8_t, 512> log) noexcept {
   return {number(1, 2), number(5, 1), number(144, 16), number(160, 16)};
 }
 
-std::vector<Disk> disks_below(const std::string& root, unsigned major, unsigned minor) {
-  std::vector<Disk> disks;
+std::vector<fs::path> block_devices_below(const std::string& root, unsigned major, unsigned minor) {
+  std::vector<fs::path> disks;
   std::set<std::string> seen;
   std::error_code none;
   const fs::path block =
       fs::canonical(fs::path(root) / "dev/block" / fmt::format("{}:{}", major, minor), none);
-  if (!block.empty()) collect(fs::canonical(root, none), block, seen, disks);
+  if (!block.empty()) collect(block, seen, disks);
+  return disks;
+}
+
+std::vector<Disk> disks_below(const std::string& root, unsigned major, unsigned minor) {
+  std::error_code none;
+  std::vector<Disk> disks;
+  for (const fs::path& block : block_devices_below(root, major, minor))
+    disks.push_back(look_at_disk(fs::canonical(root, none), block));
   return disks;
 }
 

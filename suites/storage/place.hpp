@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <span>
 #include <string>
@@ -47,8 +48,11 @@ struct Place {
   std::string text() const;
 };
 
-/// Block devices with hardware of their own below the device of this number, as sysfs below `root` shows:
-/// beneath partitions, RAID and device mapper.
+/// Directories in sysfs of the block devices with hardware of their own below the device of this number, as
+/// sysfs below `root` shows: beneath partitions, RAID and device mapper.
+std::vector<std::filesystem::path> block_devices_below(const std::string& root, unsigned major,
+                                                       unsigned minor);
+/// What sysfs and the devices tell of these.
 std::vector<Disk> disks_below(const std::string& root, unsigned major, unsigned minor);
 /// Looks at the directory. Throws Refused.
 Place look_at_place(const std::string& directory);

@@ -8,6 +8,7 @@
 #include "base/clock.hpp"
 #include "base/random.hpp"
 #include "suite/together.hpp"
+#include "suites/storage/device_meter.hpp"
 #include "suites/storage/evidence.hpp"
 #include "suites/storage/histogram.hpp"
 #include "suites/storage/local_file.hpp"
@@ -73,8 +74,10 @@ class RandomCase {
     SamplingPlan plan = context_.sampling(case_.seconds);
     plan.repetitions = 1;
     const StorageMeter meter(write_, file_.where);
+    const DeviceMeter disks({file_.where}, context_.node);
     SampleSeries series = sample(operation, plan);
     evidence_.moved = meter.moved();
+    evidence_.device_moved = disks.moved(write_);
     evidence_.asked = static_cast<double>(runs * batch_ * block_bytes);
     const double end = now_s();
     if (write_) verify_written();

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/clock.hpp"
+#include "suites/storage/device_meter.hpp"
 #include "suites/storage/storage_plan.hpp"
 
 namespace assay::storage {
@@ -29,9 +30,12 @@ SampleSeries sample_transfer(Transfer& transfer, bool write, const Case& c, doub
     };
   SamplingPlan plan = context.sampling(c.seconds);
   plan.repetitions = 1;
-  const StorageMeter meter(write, c.parameters.at("path").get<std::string>());
+  const std::string path = c.parameters.at("path").get<std::string>();
+  const StorageMeter meter(write, path);
+  const DeviceMeter disks({path}, context.node);
   SampleSeries series = sample(together.wrap(operation), together.wrap(plan));
   evidence.moved = meter.moved();
+  evidence.device_moved = disks.moved(write);
   if (!write) evidence.resident = transfer.resident_share();
   evidence.asked = static_cast<double>(runs * transfer.chunk_bytes());
   const double begin = now_s();

@@ -36,7 +36,9 @@ std::vector<MetricSpec> proof() {
   return {{"resident_share", "1", Better::none, false, Role::covariate, false,
            "largest share of a chunk that was in the page cache before it was read"},
           {"moved_share", "1", Better::none, false, Role::covariate, false,
-           "bytes that the kernel moved to or from storage / bytes asked for"}};
+           "bytes that the kernel moved to or from storage / bytes asked for"},
+          {"device_share", "1", Better::none, false, Role::covariate, false,
+           "bytes that the disks of the node counted / bytes asked for"}};
 }
 std::vector<MetricSpec> with_proof(std::vector<MetricSpec> metrics) {
   for (auto& m : proof()) metrics.push_back(std::move(m));

@@ -13,6 +13,7 @@
 #include "base/affinity.hpp"
 #include "base/clock.hpp"
 #include "measure/statistics.hpp"
+#include "suites/storage/device_meter.hpp"
 #include "suites/storage/local_file.hpp"
 #include "suites/storage/sequential.hpp"
 #include "suites/storage/storage_plan.hpp"
@@ -152,9 +153,13 @@ class TogetherCase {
       };
     SamplingPlan plan = context_.sampling(case_.seconds);
     plan.repetitions = 1;
-    const StorageMeter meter(write_, all_.front().file.where);
+    std::vector<std::string> paths;
+    for (const OnePath& one : all_) paths.push_back(one.file.where);
+    const StorageMeter meter(write_, paths.front());
+    const DeviceMeter disks(paths, context_.node);
     series_ = sample(together_.wrap(operation), together_.wrap(plan));
     evidence_.moved = meter.moved();
+    evidence_.device_moved = disks.moved(write_);
     evidence_.asked = static_cast<double>(runs) * chunk_bytes();
     const double begin = now_s();
     for (OnePath& one : all_) {

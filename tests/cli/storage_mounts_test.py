@@ -184,6 +184,25 @@ class Mounts(StorageTest):
         self.assertEqual([(f["suite"], f["level"]) for f in self.findings() if f["kind"] == "corrupt"], [("storage", "node")])
         self.assertEqual(list(self.data.iterdir()), [])
 
+    def test_a_disk_that_is_idle_is_no_source_of_what_is_read(self):
+        """A loop device hands out what the kernel keeps of its file: the process has read it, the disk beneath has not."""
+        self.loop()
+        seen = {}
+        for way in ("cached", "direct"):
+            run("losetup", f"--direct-io={'on' if way == 'direct' else 'off'}", self.device)
+            for case in ("local-write-0", "local-read-0"):
+                result = self.measure("--cases", "storage/" + case, level="quick")
+                self.assertIn(result.returncode, (PASS, INCONCLUSIVE), result.stdout + result.stderr)
+                _, values = self.case(case)
+                if "device_share" not in values:
+                    self.skipTest(f"no privilege: {self.dir} is on no file system of a disk that counts")
+                self.assertGreaterEqual(values["moved_share"][0], 0.95, "the process itself cannot tell them apart")
+                idle = values["device_share"][0] < 0.95
+                self.assertEqual(idle, case == "local-read-0" and way == "cached", (case, way, values["device_share"]))
+                judged, cached = (values[name][values[name] == values[name]] for name in ("bandwidth", "bandwidth_cached"))
+                self.assertEqual((len(judged) == 0, len(cached) == 0), (idle, not idle))
+                self.assertEqual(any("the disks moved" in text for text in self.events("storage-cached")), idle)
+
     def test_a_disk_that_refuses_is_a_fault(self):
         self.loop()
 

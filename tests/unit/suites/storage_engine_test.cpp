@@ -135,6 +135,22 @@ TEST(StorageHistogram, QuantilesAreRightToItsBuckets) {
   EXPECT_EQ(octaves.back(), 1u);
 }
 
+TEST(StorageCold, IdleDisksDisproveIt) {
+  Evidence evidence;
+  evidence.asked = evidence.moved = 100;
+  EXPECT_TRUE(evidence.cold()) << "disks that do not count prove nothing";
+  evidence.device_moved = 94;
+  EXPECT_FALSE(evidence.cold());
+  Evidence other;  // of a rank that does not count for its node
+  other.asked = other.moved = 100;
+  evidence.device_moved = 195;
+  evidence.add(Evidence::from(other.to_json()));
+  EXPECT_TRUE(evidence.cold());
+  EXPECT_EQ(Evidence::from(evidence.to_json()).device_moved, 195);
+  evidence.device_moved = 1000;
+  EXPECT_TRUE(evidence.cold()) << "others use the disks, too";
+}
+
 TEST(StorageCold, ResidentPagesAreSeen) {
   std::string name = (std::filesystem::temp_directory_path() / "assay-cold-XXXXXX").string();
   const Descriptor fd(::mkstemp(name.data()));

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "suites/storage/device_meter.hpp"
 #include "suites/storage/place.hpp"
 #include "suites/storage/place_case.hpp"
 
@@ -76,6 +77,32 @@ TEST_F(StoragePlace, NvmeBelowPartitionAndRaid) {
   link("dev/block/9:0", "devices/virtual/block/md0");
   EXPECT_EQ(disks_below(root_, 9, 0).size(), 2u);
   EXPECT_TRUE(disks_below(root_, 0, 40).empty());
+}
+
+TEST_F(StoragePlace, DisksCountTheirBytesInSectors) {
+  nvme(1, "A1");
+  nvme(2, "A2");
+  const std::string one = "devices/pci0000:00/0000:01:00.0/nvme/nvme1/nvme1n1",
+                    two = "devices/pci0000:00/0000:02:00.0/nvme/nvme2/nvme2n1";
+  put(one + "/stat", "   5  0  1000  7   9  0  30  8  0 1 2 3 4 5 6 7 8");
+  put(two + "/stat", "   5  0  2000  7   9  0  50  8  0 1 2");
+  auto disks = block_devices_below(root_, 259, 11);
+  ASSERT_EQ(disks, std::vector<fs::path>{root_ / one}) << "a partition's bytes are its disk's";
+  disks.push_back(root_ / two);
+  ASSERT_TRUE(counted_by(disks));
+  EXPECT_EQ(counted_by(disks)->read, 3000u * 512);
+  EXPECT_EQ(counted_by(disks)->written, 80u * 512);
+  put(one + "/queue/iostats", "1");
+  EXPECT_TRUE(counted_by(disks));
+  put(one + "/queue/iostats", "0");
+  EXPECT_FALSE(counted_by(disks)) << "one of them does not count any more";
+  disks.erase(disks.begin());
+  EXPECT_TRUE(counted_by(disks));
+  put(two + "/stat", "5 0 2000 7 0 0 0 0 0 1 2");
+  EXPECT_FALSE(counted_by(disks)) << "it never counted what was written";
+  put(two + "/stat", "5 0");
+  EXPECT_FALSE(counted_by(disks));
+  EXPECT_FALSE(counted_by({}));
 }
 
 TEST_F(StoragePlace, SataLinkAndVirtualDisks) {

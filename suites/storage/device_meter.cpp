@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "suites/storage/device_meter.hpp"
+
+#include <fcntl.h>
+#include <linux/loop.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include <algorithm>
+#include <limits>
+#include <set>
+#include <sstream>
+
+#include "base/system.hpp"
+#include "suites/storage/folder.hpp"
+#include "suites/storage/place.hpp"
+
+namespace assay::storage {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// File systems whose data are on the device that stat(2) names, and nowhere else.
+bool is_on_one_device(const std::optional<Mount>& mount) {
+  static const std::set<std::string> types = {"ext2", "ext3", "ext4", "xfs"};
+  return mount && types.contains(mount->type) && mount->options.find("rtdev=") == std::string::npos;
+}
+
+/// The file of a loop device; "" where it has none, or one that this process cannot see.
+std::string file_behind(const fs::path& disk) {
+  std::string file = read_text((disk / "loop/backing_file").string()).value_or("");
+  file.erase(std::min(file.find('\n'), file.size()));
+  struct stat info {};
+  loop_info64 loop{};
+  const Descriptor fd(::open(("/dev/" + disk.filename().string()).c_str(), O_RDONLY | O_CLOEXEC));
+  // Another file may have this name in the mounts of this process.
+  const bool same = !file.empty() && fd && ::stat(file.c_str(), &info) == 0 &&
+                    ::ioctl(fd.get(), LOOP_GET_STATUS64, &loop) == 0 && loop.lo_device == info.st_dev &&
+                    loop.lo_inode == info.st_ino;
+  return same ? file : "";
+}
+
+std::vector<fs::path> disks_of_file(const std::string& path, int depth) {
+  struct stat info {};
+  if (depth == 0 || !is_on_one_device(mount_now(path)) || ::stat(path.c_str(), &info) != 0) return {};
+  std::vector<fs::path> out;
+  for (const fs::path& disk : block_devices_below("/sys", ::major(info.st_dev), ::minor(info.st_dev))) {
+    const std::string file = file_behind(disk);
+    const auto below = file.empty() ? std::vector<fs::path>{} : disks_of_file(file, depth - 1);
+    if (below.empty()) out.push_back(disk);
+    out.insert(out.end(), below.begin(), below.end());
+  }
+  return out;
+}
+
+/// Columns of /sys/block/*/stat (Documentation/block/stat.rst): sectors of 512 bytes, whatever the disk has.
+std::optional<Moved> counted_by(const fs::path& disk) {
+  constexpr std::uint64_t sector = 512;
+  std::istringstream columns(read_text((disk / "stat").string()).value_or(""));
+  std::uint64_t reads = 0, merged = 0, read = 0, read_ms = 0, writes = 0, merged_writes = 0, written = 0;
+  columns >> reads >> merged >> read >> read_ms >> writes >> merged_writes >> written;
+  const std::string counts = read_text((disk / "queue/iostats").string()).value_or("1");
+  if (!columns || written == 0 || counts.starts_with("0")) return std::nullopt;
+  return Moved{sector * read, sector * written};
+}
+
+}  // namespace
+
+std::vector<fs::path> disks_beneath(const std::string& directory) {
+  constexpr int most_loops = 8;
+  return disks_of_file(directory, most_loops);
+}
+
+std::optional<Moved> counted_by(const std::vector<fs::path>& disks) {
+  Moved all;
+  for (const fs::path& disk : disks) {
+    const auto one = counted_by(disk);
+    if (!one) return std::nullopt;
+    all.read += one->read;
+    all.written += one->written;
+  }
+  return disks.empty() ? std::nullopt : std::optional(all);
+}
+
+DeviceMeter::DeviceMeter(const std::vector<std::string>& directories, const Communicator& node) {
+  if (node.rank() != 0) return;
+  for (const std::string& directory : directories) {
+    const auto disks = disks_beneath(directory);
+    if (disks.empty()) return;  // before_ is empty: no directory's part would be all
+    disks_.insert(disks_.end(), disks.begin(), disks.end());
+  }
+  std::sort(disks_.begin(), disks_.end());
+  disks_.erase(std::unique(disks_.begin(), disks_.end()), disks_.end());
+  before_ = counted_by(disks_);
+}
+
+double DeviceMeter::moved(bool write) const {
+  const auto now = before_ ? counted_by(disks_) : std::nullopt;
+  if (!now) return std::numeric_limits<double>::quiet_NaN();
+  return static_cast<double>(write ? now->written - before_->written : now->read - before_->read);
+}
+
+}  // namespace assay::storage

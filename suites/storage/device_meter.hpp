@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the disks beneath a directory have counted: not the part that a cache between a file system and its
+// disk answered.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "measure/cold.hpp"
+#include "transport/communicator.hpp"
+
+namespace assay::storage {
+
+/// Directories in sysfs of the disks that hold all data of files below the directory: beneath partitions,
+/// RAID, device mapper, and loop devices, whose file may be in memory. None where that cannot be told:
+/// network file systems, those in memory, and those that spread data over devices which they do not name
+/// (btrfs, ZFS, overlays).
+std::vector<std::filesystem::path> disks_beneath(const std::string& directory);
+
+/// Bytes read and written since boot, by the text of `stat` in these directories; nothing where one does not
+/// count: `queue/iostats` is 0, or nothing was ever written. Counts from before that are of no use.
+std::optional<Moved> counted_by(const std::vector<std::filesystem::path>& disks);
+
+/// What they count from its construction on, for all processes of the machine: at least what this run moved.
+/// One rank of a node counts; the others have none.
+class DeviceMeter {
+ public:
+  DeviceMeter(const std::vector<std::string>& directories, const Communicator& node);
+  /// Bytes read or written; NaN where the disks do not tell. Call when all ranks of the node are through.
+  double moved(bool write) const;
+
+ private:
+  std::vector<std::filesystem::path> disks_;
+  std::optional<Moved> before_;
+};
+
+}  // namespace assay::storage
