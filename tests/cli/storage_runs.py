@@ -28,9 +28,9 @@ class StorageTest(harness.CliTest):
         self.data = self.dir / "data"
         self.data.mkdir()
 
-    def arguments(self, *args, space="64MiB", level="smoke", out="r.h5"):
+    def arguments(self, *args, space="64MiB", level="smoke", out="r.h5", seed=7):
         return ["run", "--level", level, "--suites", "inventory,storage", "--storage.paths", self.data, "--storage.space", space,
-                "--seed", "7", "--quiet", "--out", out, "--json", "v.json", "--force", *args]
+                "--seed", str(seed), "--quiet", "--out", out, "--json", "v.json", "--force", *args]
 
     def shared(self, *args, **settings):
         arguments = self.arguments(*args, **settings)
