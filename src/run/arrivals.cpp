@@ -23,7 +23,7 @@ void Arrivals::take(int rank, const std::string& text) {
   auto& metrics = arrival.record.metrics_;
   if (metrics_.empty()) metrics_ = metrics;
   arrival.shares_metrics = std::equal(metrics.begin(), metrics.end(), metrics_.begin(), metrics_.end(), same);
-  if (arrival.shares_metrics) metrics = {};
+  if (arrival.shares_metrics) std::exchange(metrics, {});
   arrived_.insert_or_assign(rank, std::move(arrival));
 }
 

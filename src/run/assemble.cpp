@@ -49,6 +49,12 @@ double to_the_clock(double value, const std::string& unit) {
   return std::ldexp(std::round(std::ldexp(fraction, 33)), exponent - 33);
 }
 
+/// An assignment of {} would keep the memory.
+template <class T>
+void drop(std::vector<T>& values) {
+  values = std::vector<T>();
+}
+
 void place_rows(const Rows& rows, EntityTable& entities, CaseData& data) {
   std::size_t samples = 0;
   const CaseRecord::Row* longest = nullptr;
@@ -74,7 +80,7 @@ void place_rows(const Rows& rows, EntityTable& entities, CaseData& data) {
     data.count.push_back(static_cast<std::int32_t>(row.t.size()));
     std::transform(row.t.begin(), row.t.end(), data.t.begin() + static_cast<std::ptrdiff_t>(e * samples),
                    [](double t) { return to_the_clock(t); });
-    row.t = {};
+    drop(row.t);
   }
 }
 
@@ -99,7 +105,7 @@ void place_metric(const CaseRecord::MetricSpec& spec, const Rows& rows, const En
         data.reason = fmt::format("measured {} in {} of {}", v, spec.name, entities.name(data.entity[e]));
       }
     }
-    found->second = {};
+    drop(found->second);
   }
   data.metrics.push_back(std::move(metric));
 }
@@ -119,7 +125,7 @@ void place_array(const CaseRecord::ArraySpec& spec, const Rows& rows, CaseData& 
     if (found == rows[e]->integers.end()) continue;
     const std::size_t n = std::min(width, found->second.size());
     std::copy_n(found->second.begin(), n, array.values.begin() + static_cast<std::ptrdiff_t>(e * width));
-    found->second = {};
+    drop(found->second);
   }
   data.arrays.push_back(std::move(array));
 }
