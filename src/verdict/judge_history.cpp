@@ -68,8 +68,13 @@ class HistoryJudge {
     const double drift = drift_of(now_, scores, h);
     // No other part shows the drift of the fleet: a change must be larger by what that usually is.
     const double threshold = h.threshold + (std::isnan(drift) ? 3 * h.fleet : 0.0);
-    const double off = std::isnan(drift) ? 0 : drift;
-    if (-off > fleet_threshold(h)) tell_drift(s, scores, -off);
+    double off = std::isnan(drift) ? 0 : drift;
+    if (-off > fleet_threshold(h)) {
+      if (drifted_together(scores, h, -off))
+        tell_drift(s, scores, -off);
+      else
+        off = 0;
+    }
     if (std::isnan(threshold)) return;
     std::unordered_map<std::size_t, const Shifted*> shifted;
     for (const auto& shift : h.shifted) shifted[shift.score] = &shift;
@@ -90,6 +95,19 @@ class HistoryJudge {
       }
     }
     for (const auto& change : changes) report(s, h, change, off, threshold, changes.size());
+  }
+
+  /// Whether nearly all parts changed by half of the fleet's median change or more. Else some did and others
+  /// did not: each is told by itself.
+  static bool drifted_together(const std::vector<Score>& scores, const HistorySeries& h, double deficit) {
+    constexpr double nearly_all = 0.9;
+    std::size_t all = 0, changed = 0;
+    for (std::size_t i = 0; i < scores.size(); ++i) {
+      if (std::isnan(h.base[i])) continue;
+      ++all;
+      changed += static_cast<double>(h.base[i]) - scores[i].log_rate > deficit / 2 ? 1U : 0U;
+    }
+    return static_cast<double>(changed) >= nearly_all * static_cast<double>(all);
   }
 
   /// Fleets drift by 1-2 % from run to run (time of day, temperature). Few runs do not tell how much this one

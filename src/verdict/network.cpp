@@ -91,7 +91,8 @@ results::Finding finding_of(const Judgement& j, const Places& places, const Clai
   f.unit = s.unit;
   f.better = results::to_string(s.better);
   const double sign = s.better == results::Better::lower ? -1 : 1;
-  const double reference = set.centre + c.suspect->reference;
+  const double usual = c.screened->usual;
+  const double reference = std::isnan(usual) ? set.centre + c.suspect->reference : usual;
   f.reference = std::exp(sign * reference);
   f.value = std::exp(sign * (reference - deficit));
   f.reference_kind = "peers";

@@ -2,7 +2,11 @@
 #include "verdict/network_screen.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <set>
+#include <unordered_map>
 
+#include "measure/statistics.hpp"
 #include "verdict/network_constants.hpp"
 
 namespace assay::verdict::network {
@@ -11,6 +15,32 @@ namespace {
 bool judged_here(const Series& s) {
   return s.kind == "link" && s.judged && s.first != nullptr && retest_number(s.name) == 0 &&
          s.rows.size() >= 2;
+}
+
+/// Rounds of which most pairs are slow are centred too low: what a finding states as usual is looked up.
+double usual_rate(const Screened& one) {
+  constexpr std::size_t least = 3;
+  const LinkSet& set = one.set;
+  std::vector<bool> suspect(set.ends.size(), false);
+  std::set<int> slow_pairs;
+  for (const auto& s : one.suspects) {
+    if (s.place == PartKind::pair)
+      slow_pairs.insert(s.index);
+    else
+      for (const int end : ends_of(set, s)) suspect[at(end)] = true;
+  }
+  std::unordered_map<std::int32_t, double> medians;
+  for (const auto& row : set.series->rows) medians[row.entity] = row.median;
+  const double sign = set.series->better == results::Better::lower ? -1 : 1;
+  std::vector<double> rates;
+  for (std::size_t i = 0; i < set.pairs.size(); ++i) {
+    const Pair& p = set.pairs[i];
+    if (suspect[at(p.a)] || suspect[at(p.b)] || slow_pairs.contains(static_cast<int>(i))) continue;
+    for (const auto row : {p.row_ab, p.row_ba})
+      if (const auto it = medians.find(row); it != medians.end() && it->second > 0)
+        rates.push_back(sign * std::log(it->second));
+  }
+  return rates.size() < least ? results::not_taken : median(rates);
 }
 
 bool same(const SlowPlace& a, const SlowPlace& b) { return a.place == b.place && a.index == b.index; }
@@ -60,6 +90,8 @@ std::vector<Screened> screen(const Judgement& j, const Places& places) {
         known->p_adjusted = s.p_adjusted;
     }
   }
+  for (auto& one : all)
+    if (!one.suspects.empty()) one.usual = usual_rate(one);
   return all;
 }
 

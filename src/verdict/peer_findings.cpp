@@ -24,10 +24,6 @@ std::string range(double low, double high) {
   return text;
 }
 
-std::string count(std::int64_t n, const char* one, const char* many) {
-  return std::to_string(n) + " " + (n == 1 ? one : many);
-}
-
 struct Shown {
   double deficit = 0, low = 0, high = 0;
   std::int64_t samples = 0, controls = 0;
@@ -64,7 +60,7 @@ std::string standing(const PeerFinding& f) {
   if (f.intermittent)
     return "not in " + count(f.retest.samples, "retest sample", "retest samples") + " (" +
            percent(fraction(f.retest.deficit)) + ")";
-  const char *chance = "no fault: healthy parts of this spread may differ as much by chance",
+  const char *chance = "no fault: parts that differ by as much are found in healthy fleets of this spread",
              *kind = "a share this large may be another kind of part: compare it with a limit or a baseline";
   if (f.retest.confirmed)
     return "in " + count(f.retest.samples, "retest sample", "retest samples") + " too; " +
@@ -84,7 +80,13 @@ std::string standing(const PeerFinding& f) {
 }
 
 std::string kind_text(const PeerFinding& f) {
-  if (f.suspect.kind == "throttled") return "throttled: explained by its clock";
+  if (f.suspect.kind == "throttled") {
+    const auto& p = *f.population;
+    const double left = p.residual_deficit(f.member);
+    if (left <= log_deficit(p.delta) || left <= constants::interval_z * p.se_of(f.member))
+      return "throttled: explained by its clock";
+    return "throttled: its clock explains a part, at equal clock it is " + percent(fraction(left)) + " slow";
+  }
   if (f.suspect.kind == "slow_at_clock") return "slow at equal clock";
   return "slow";
 }
@@ -147,6 +149,10 @@ std::string next_step(const PeerFinding& f) {
 }
 
 }  // namespace
+
+std::string count(std::int64_t n, const char* one, const char* many) {
+  return std::to_string(n) + " " + (n == 1 ? one : many);
+}
 
 void add_peer_finding(Judgement& j, const PeerFinding& f) {
   const auto& row = *f.population->members[f.member].row;

@@ -31,10 +31,11 @@ class Peers {
     const auto named = named_candidates(screening_);
     candidates_ = named.size();
     for (const Suspect* s : named) named_.insert(s);
-    split_unsuspected();
+    const auto unsuspected = split_unsuspected();
     for (const auto& story : split_stories(screening_))
       add_split_finding(j_, screening_.populations[story.front()], story.size());
     judge_suspects();
+    judge_levels(j_, unsuspected);
     j_.expected_false_fails += screening_.budget;
   }
 
@@ -56,12 +57,17 @@ class Peers {
   }
 
   /// Of few parts half may be slow without one that stands out.
-  void split_unsuspected() {
+  std::vector<const Population*> split_unsuspected() {
+    std::vector<const Population*> unsuspected;
     std::set<std::size_t> suspected;
     for (const auto& s : screening_.suspects)
       if (!s.note) suspected.insert(s.population);
     for (std::size_t i = 0; i < screening_.populations.size(); ++i)
-      if (!suspected.contains(i)) find_split_of_few(j_, screening_.populations[i]);
+      if (!suspected.contains(i)) {
+        find_split_of_few(j_, screening_.populations[i]);
+        unsuspected.push_back(&screening_.populations[i]);
+      }
+    return unsuspected;
   }
 
   const std::vector<RetestCase>& retest(std::size_t index) {

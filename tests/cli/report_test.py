@@ -236,6 +236,15 @@ class Report(harness.CliTest):
         self.assertIn("- 1 FAIL: sim05", text)
         self.assertIn("- **FAIL** sim05/gpu1", text)
 
+    def test_markdown_of_a_directory_begins_with_the_verdict_over_all_runs(self):
+        (self.dir / "nights").mkdir()
+        for name, run in (("fault", "1.h5"), ("before", "2.h5")):
+            (self.dir / "nights" / run).write_bytes((self.store / f"{name}.h5").read_bytes())
+        self.assert_code(self.assay("report", "nights", "--markdown", "-o", "page.md"), 0)
+        text = (self.dir / "page.md").read_text()
+        self.assertTrue(text.startswith("# FAIL: all runs of nights\n\n- exit code 2\n"), text[:200])
+        self.assertIn("- **FAIL** sim05/gpu1", text)
+
     def test_wrong_use_is_one_line(self):
         self.assert_error(["report", self.store / "fault.h5"], "report: -o FILE")
         self.assert_error(["report", "absent.h5", "-o", "p.html"], "absent.h5")

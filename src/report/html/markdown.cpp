@@ -59,23 +59,8 @@ std::string contract_lines(const PageInput& in) {
   return out;
 }
 
-}  // namespace
-
-std::string page_markdown(const PageInput& in) {
-  const auto& v = in.verdict;
-  const auto& i = in.results.info;
-  const auto& a = v.accounting;
-  std::string out = fmt::format("# {}: {}\n\n", plain(v.state), plain(in.file));
-  if (in.results.config.contains("simulated"))
-    out += "Simulated: synthetic data, no machine was measured.\n\n";
-  out += fmt::format(
-      "- exit code {}, level {}, started {}, assay {}\n- planned {}, passed {}, failed {}, skipped {}, error "
-      "{}, incomplete {}\n- basis: {}\n",
-      v.exit_code, plain(i.level), plain(i.started), plain(i.assay_version), a.planned, a.passed, a.failed,
-      a.skipped, a.error, a.incomplete, plain(v.basis));
-  if (!in.sha256.empty()) out += "- SHA-256 `" + in.sha256 + "`\n";
-  out +=
-      "\n## Nodes\n\n" + nodes_by_state(in) + "\n## Contract\n\n" + contract_lines(in) + "\n## Findings\n\n";
+std::string finding_lines(const results::VerdictData& v) {
+  std::string out;
   std::size_t notes = 0;
   for (const auto& f : v.findings) {
     if (f.severity == "INFO")
@@ -86,6 +71,40 @@ std::string page_markdown(const PageInput& in) {
   }
   if (notes == v.findings.size()) out += "None.\n";
   if (notes > 0) out += fmt::format("\n{} notes: assay verdict FILE\n", notes);
+  return out;
+}
+
+/// Of a directory: the verdict over all runs, and what the rest of the text is about.
+std::string joint_lines(const PageInput& in) {
+  const auto& joint = *in.joint;
+  std::string out = fmt::format(
+      "# {}: all runs of {}\n\n- exit code {}\n\n| started | file | state | exit code "
+      "|\n|---|---|---|---:|\n",
+      plain(joint.verdict.state), plain(joint.name), joint.verdict.exit_code);
+  for (const auto& run : joint.runs)
+    out += fmt::format("| {} | {} | {} | {} |\n", plain(run.started), plain(run.file), plain(run.state),
+                       run.exit_code);
+  return out + "\n## Findings of all runs\n\n" + finding_lines(joint.verdict) + "\n## The newest run\n\n";
+}
+
+}  // namespace
+
+std::string page_markdown(const PageInput& in) {
+  const auto& v = in.verdict;
+  const auto& i = in.results.info;
+  const auto& a = v.accounting;
+  std::string out = in.joint ? joint_lines(in) : "";
+  out += fmt::format("# {}: {}\n\n", plain(v.state), plain(in.file));
+  if (in.results.config.contains("simulated"))
+    out += "Simulated: synthetic data, no machine was measured.\n\n";
+  out += fmt::format(
+      "- exit code {}, level {}, started {}, assay {}\n- planned {}, passed {}, failed {}, skipped {}, error "
+      "{}, incomplete {}\n- basis: {}\n",
+      v.exit_code, plain(i.level), plain(i.started), plain(i.assay_version), a.planned, a.passed, a.failed,
+      a.skipped, a.error, a.incomplete, plain(v.basis));
+  if (!in.sha256.empty()) out += "- SHA-256 `" + in.sha256 + "`\n";
+  out += "\n## Nodes\n\n" + nodes_by_state(in) + "\n## Contract\n\n" + contract_lines(in) +
+         "\n## Findings\n\n" + finding_lines(v);
   return out;
 }
 

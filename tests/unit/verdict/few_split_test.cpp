@@ -64,5 +64,43 @@ TEST(VerdictFewSplit, HealthyFleetsHaveNoSplit) {
   }
 }
 
+/// Rates of the parts, as shares of that of a healthy one.
+Fleet of_levels(const std::vector<std::pair<std::size_t, double>>& levels) {
+  std::size_t parts = 0;
+  for (const auto& [count, share] : levels) parts += count;
+  auto fleet = Fleet::of(parts, 0.003);
+  std::size_t next = 0;
+  for (const auto& [count, share] : levels)
+    for (std::size_t i = 0; i < count; ++i) fleet.rate[next++] *= share;
+  return fleet;
+}
+
+TEST(VerdictLevels, ThreeRatesOfWhichNoneIsThatOfMostAreAWarning) {
+  using Levels = std::vector<std::pair<std::size_t, double>>;
+  for (const Levels& levels : {Levels{{24, 1.0}, {12, 0.7}, {12, 0.5}}, Levels{{6, 1.0}, {3, 0.7}, {3, 0.5}},
+                               Levels{{7, 1.0}, {7, 0.7}, {6, 0.5}}, Levels{{4, 1.0}, {4, 0.7}, {4, 0.5}},
+                               Levels{{24, 1.0}, {8, 0.85}, {8, 0.7}, {8, 0.5}}}) {
+    const auto v = judge(of_levels(levels).run());
+    EXPECT_EQ(v.state, "WARN") << all_reasons(v);
+    ASSERT_NE(split_of(v), nullptr) << levels.size() << " " << levels[0].first << all_reasons(v);
+    EXPECT_NEAR(*split_of(v)->deficit, 0.5, 0.02);
+  }
+}
+
+TEST(VerdictLevels, AFewPartsThatAreMuchFasterThanAllOthersAreAWarning) {
+  for (const std::size_t parts : {6, 8, 12, 40}) {
+    const auto v = judge(of_levels({{1, 1.0}, {parts - 1, 0.5}}).run());
+    EXPECT_EQ(v.state, "WARN") << parts << all_reasons(v);
+    EXPECT_EQ(judge(of_levels({{1, 1.0}, {parts - 1, 0.9}}).run()).state, "PASS") << parts;
+  }
+}
+
+TEST(VerdictLevels, HealthyPartsHaveNone) {
+  for (std::uint64_t seed = 1; seed <= 40; ++seed)
+    for (const std::size_t parts : {6, 12, 30})
+      for (const double spread : {0.003, 0.05})
+        EXPECT_EQ(split_of(judge(Fleet::of(parts, spread, seed).run())), nullptr) << parts << " " << seed;
+}
+
 }  // namespace
 }  // namespace assay

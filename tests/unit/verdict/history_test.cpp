@@ -219,6 +219,21 @@ TEST(History, TakesTheDriftOfTheFleetOutAndTellsALargeOne) {
   EXPECT_NEAR(*found[0].deficit, 0.06, 0.01);
 }
 
+TEST(History, WhatMostPartsLostIsNotToldOfAll) {
+  Fleet fleet(16, 1, 0.001, 3);
+  const auto earlier = fleet.days(6);
+  auto now = fleet.run(6);
+  auto& c = now.cases.front();
+  const std::size_t width = c.samples();
+  for (std::size_t i = 0; i < 9 * width; ++i) c.metrics[0].values[i] *= 0.92;
+  const auto found = drifts(judged(now, earlier));
+  EXPECT_EQ(found.size(), 9U);
+  for (const auto& f : found) {
+    EXPECT_NE(f.level, "cluster") << f.text;
+    EXPECT_NEAR(*f.deficit, 0.08, 0.01);
+  }
+}
+
 TEST(History, MatchesByIdentityNotByRow) {
   Fleet fleet(16, 1, 0.001, 4);
   const auto earlier = fleet.days(6);

@@ -236,7 +236,7 @@ TEST(VerdictPeers, SmallDeficitAndFastOnesAreSilent) {
   auto& m = first_case(r).metrics[0];
   for (std::size_t s = 0; s < 6; ++s) {
     m.values[3 * 6 + s] *= 0.99;
-    m.values[4 * 6 + s] *= 1.5;
+    m.values[4 * 6 + s] *= 1.25;
   }
   EXPECT_TRUE(judge(r).findings.empty());
 }

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// Parts of three kinds of rate or more, or a few that are much faster than all others: nobody is accused,
+// because no side has most parts, and yet they are not alike.
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <set>
+#include <span>
+
+#include "base/units.hpp"
+#include "measure/robust.hpp"
+#include "measure/statistics.hpp"
+#include "verdict/constants.hpp"
+#include "verdict/peer_findings.hpp"
+
+namespace assay::verdict {
+namespace {
+
+/// Members of equal rate, the slowest first.
+struct Levels {
+  std::vector<std::vector<std::size_t>> members;
+  std::vector<double> residual;  ///< medians
+  double range() const { return residual.empty() ? 0 : residual.back() - residual.front(); }
+};
+
+/// Whether neighbours are far enough apart for `deviation`, that of the parts of a level.
+bool are_apart(const Levels& levels, double deviation, std::size_t parts) {
+  const auto freedom = static_cast<double>(parts - levels.members.size());
+  const double least =
+      constants::split_distance +
+      (parts < constants::robust_min ? constants::split_distance_few / (freedom * freedom) : 0);
+  // Fewer kinds, or a kind of one part, are told only by what no kinds of one model differ by.
+  const bool few = levels.members.size() < 3 || std::any_of(levels.members.begin(), levels.members.end(),
+                                                            [](const auto& of) { return of.size() < 2; });
+  const double gap = log_deficit(few ? constants::peers_small_deficit : constants::kind_most_deficit);
+  for (std::size_t i = 1; i < levels.residual.size(); ++i) {
+    const double apart = levels.residual[i] - levels.residual[i - 1];
+    if (apart < gap || apart < least * deviation) return false;
+  }
+  return true;
+}
+
+/// The most levels, up to four, that are apart; none where all parts may be alike.
+Levels levels_of(const Population& p) {
+  constexpr std::size_t most = 4, least_parts = constants::peers_min_population;
+  std::vector<std::size_t> order(p.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::sort(order.begin(), order.end(),
+            [&](auto a, auto b) { return p.members[a].residual < p.members[b].residual; });
+  std::vector<double> sorted;
+  for (const auto i : order) sorted.push_back(p.members[i].residual);
+  for (std::size_t count = most; count >= 2 && p.size() >= std::max(least_parts, count + 2); --count) {
+    auto edges = cluster_cuts(sorted, count);
+    if (edges.size() + 1 < count) continue;
+    edges.push_back(p.size());
+    Levels levels;
+    double squares = 0;
+    std::size_t begin = 0;
+    for (const auto end : edges) {
+      const auto of = std::span(sorted).subspan(begin, end - begin);
+      const double centre = median(of);
+      for (const double x : of) squares += (x - centre) * (x - centre);
+      levels.residual.push_back(centre);
+      levels.members.emplace_back(order.begin() + static_cast<std::ptrdiff_t>(begin),
+                                  order.begin() + static_cast<std::ptrdiff_t>(end));
+      begin = end;
+    }
+    const double deviation = std::sqrt(squares / static_cast<double>(p.size() - count));
+    if (are_apart(levels, std::max(deviation, p.se), p.size())) return levels;
+  }
+  return {};
+}
+
+void add_levels(Judgement& j, const Population& p, const Levels& levels, std::size_t metrics) {
+  const Series& s = *p.series;
+  const auto largest = static_cast<std::size_t>(
+      std::max_element(levels.members.begin(), levels.members.end(),
+                       [](const auto& a, const auto& b) { return a.size() < b.size(); }) -
+      levels.members.begin());
+  auto f = j.about(-1, "WARN", "abnormality", "split");
+  f.suite = s.suite;
+  f.metric = s.full();
+  f.unit = s.unit;
+  f.better = results::to_string(s.better);
+  f.reference_kind = "peers";
+  const auto rate = [&](std::size_t level) {
+    std::vector<double> rates;
+    for (const auto i : levels.members[level]) rates.push_back(p.members[i].rate);
+    return from_log_rate(median(rates), s.better);
+  };
+  f.reference = rate(levels.members.size() - 1);
+  f.value = rate(0);
+  f.deficit = fraction(levels.range());
+  f.stratum = s.strata[static_cast<std::size_t>(p.stratum)];
+  if (s.first != nullptr) f.since = s.first->started;
+  f.action = "MONITOR";
+  f.evidence = s.path;
+  f.text = "cluster: " + s.full() + ": " + std::to_string(p.size()) + " parts are of " +
+           std::to_string(levels.members.size()) + " different rates: ";
+  std::vector<std::int32_t> rows;
+  f.samples = 0;
+  for (std::size_t level = levels.members.size(); level-- > 0;) {
+    std::vector<std::string> names;
+    for (const auto i : levels.members[level]) {
+      names.push_back(j.entities.name(p.members[i].row->entity));
+      *f.samples += p.members[i].row->n;
+      if (level < largest) rows.push_back(p.members[i].row->entity);
+    }
+    f.text += std::to_string(names.size()) + " at " + format_quantity(rate(level), s.unit) +
+              (level == largest ? "" : " (" + first_of(names) + ")") + (level > 0 ? ", " : "");
+    if (level != largest) f.members.insert(f.members.end(), names.begin(), names.end());
+  }
+  f.controls = static_cast<std::int64_t>(levels.members[largest].size());
+  f.text += "; peers do not show which is right: compare with a limit or a baseline";
+  if (metrics > 1)
+    f.text += "; and so in " +
+              count(static_cast<std::int64_t>(metrics) - 1, "other metric", "other metrics") + " of " +
+              s.suite;
+  j.add(std::move(f), rows);
+}
+
+}  // namespace
+
+void judge_levels(Judgement& j, const std::vector<const Population*>& unsuspected) {
+  std::set<std::string> told;
+  for (const auto& found : j.found)
+    if (found.finding.severity != "INFO" && found.finding.reference_kind == "peers")
+      told.insert(found.finding.metric);
+  struct Widest {
+    const Population* population = nullptr;
+    Levels levels;
+    std::size_t metrics = 0;
+  };
+  std::map<std::string, Widest> by_suite;
+  for (const auto* p : unsuspected) {
+    if (p->shared || (p->split.found && p->split.apart) || told.contains(p->series->full())) continue;
+    auto levels = levels_of(*p);
+    if (levels.members.empty()) continue;
+    auto& widest = by_suite[p->series->suite];
+    ++widest.metrics;
+    if (widest.population == nullptr || levels.range() > widest.levels.range()) {
+      widest.population = p;
+      widest.levels = std::move(levels);
+    }
+  }
+  for (const auto& [suite, widest] : by_suite)
+    add_levels(j, *widest.population, widest.levels, widest.metrics);
+}
+
+}  // namespace assay::verdict
