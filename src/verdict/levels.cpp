@@ -30,10 +30,13 @@ bool are_apart(const Levels& levels, double deviation, std::size_t parts) {
   const double least =
       constants::split_distance +
       (parts < constants::robust_min ? constants::split_distance_few / (freedom * freedom) : 0);
-  // Fewer kinds, or a kind of one part, are told only by what no kinds of one model differ by.
-  const bool few = levels.members.size() < 3 || std::any_of(levels.members.begin(), levels.members.end(),
-                                                            [](const auto& of) { return of.size() < 2; });
-  const double gap = log_deficit(few ? constants::peers_small_deficit : constants::kind_most_deficit);
+  // Two are told only by what no kinds of one model differ by, and of few parts: among many, one far from all
+  // others is a tail.
+  const bool two = levels.members.size() == 2;
+  const bool tail =
+      std::any_of(levels.members.begin(), levels.members.end(), [](const auto& of) { return of.size() < 2; });
+  if (two ? parts >= constants::deletion_most : tail) return false;
+  const double gap = log_deficit(two ? constants::peers_small_deficit : constants::kind_most_deficit);
   for (std::size_t i = 1; i < levels.residual.size(); ++i) {
     const double apart = levels.residual[i] - levels.residual[i - 1];
     if (apart < gap || apart < least * deviation) return false;
