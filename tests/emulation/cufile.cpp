@@ -127,7 +127,10 @@ Status cuFileBufDeregister(const void* /*base*/) {
 ssize_t cuFileRead(void* handle, void* base, std::size_t bytes, off_t at, off_t from) {
   if (!is_of_this_device(base)) std::abort();
   if (mode() == "late" && !compat_allowed()) return -internal_error;
-  if (mode() == "broken" && at > 0) return -internal_error;
+  if (mode() == "broken") {
+    static std::atomic<int> reads{0};  // on a busy machine a file may be read at its begin only
+    if (at > 0 || ++reads > 2) return -internal_error;
+  }
   if (mode() == "idle") return static_cast<ssize_t>(bytes);
   const ssize_t moved = pread(*static_cast<int*>(handle), static_cast<char*>(base) + from, bytes, at);
   if (moved > 0 && mode() == "direct") count(false, static_cast<std::size_t>(moved));
