@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <numeric>
 #include <set>
 #include <span>
 
@@ -26,10 +25,7 @@ struct Levels {
 
 /// Whether neighbours are far enough apart for `deviation`, that of the parts of a level.
 bool are_apart(const Levels& levels, double deviation, std::size_t parts) {
-  const auto freedom = static_cast<double>(parts - levels.members.size());
-  const double least =
-      constants::split_distance +
-      (parts < constants::robust_min ? constants::split_distance_few / (freedom * freedom) : 0);
+  const double least = least_distance(parts, levels.members.size());
   // Two are told only by what no kinds of one model differ by, and of few parts: among many, one far from all
   // others is a tail.
   const bool two = levels.members.size() == 2;
@@ -47,10 +43,7 @@ bool are_apart(const Levels& levels, double deviation, std::size_t parts) {
 /// The most levels, up to four, that are apart; none where all parts may be alike.
 Levels levels_of(const Population& p) {
   constexpr std::size_t most = 4, least_parts = constants::peers_min_population;
-  std::vector<std::size_t> order(p.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::sort(order.begin(), order.end(),
-            [&](auto a, auto b) { return p.members[a].residual < p.members[b].residual; });
+  const auto order = ascending(p);
   std::vector<double> sorted;
   for (const auto i : order) sorted.push_back(p.members[i].residual);
   for (std::size_t count = most; count >= 2 && p.size() >= std::max(least_parts, count + 2); --count) {

@@ -11,6 +11,7 @@
 #include "measure/statistics.hpp"
 #include "verdict/constants.hpp"
 #include "verdict/network_levels.hpp"
+#include "verdict/network_paths.hpp"
 
 namespace assay::verdict::network {
 namespace {
@@ -86,6 +87,7 @@ class Hubs {
       add(parts[from], true, l, to);
       if (!whole_node) add(parts[to], false, l, from);
     }
+    const auto views = place_ == PartKind::leaf ? leaf_views(set_) : std::vector<LeafView>{};
     std::vector<SlowPlace> found;
     for (auto& [index, part] : parts) {
       SlowPlace s;
@@ -97,7 +99,7 @@ class Hubs {
       const bool out = part.out > 0 && part.slow_out == part.out, in = part.in > 0 && part.slow_in == part.in;
       if (!whole_node && part.partners.size() < 2) continue;
       // A switch with one node is not told from it; where what stays below it is slow its nodes are at fault.
-      if (place_ == PartKind::leaf && (nodes_below(index) < 2 || slow_below(index))) continue;
+      if (place_ == PartKind::leaf && (!views[at(index)].several() || slow_below(index))) continue;
       if (place_ == PartKind::end && set_.ends_like(set_.ends[at(index)]) < least_alike) continue;
       if ((!out && !in) || samples_of(part) < constants::peers_small_samples) continue;
       s.way = (out && in) || part.out == 0 || part.in == 0 ? Way::both : out ? Way::out : Way::in;
@@ -116,12 +118,6 @@ class Hubs {
   int part_of(int end) const {
     const End& e = set_.ends[at(end)];
     return place_ == PartKind::leaf ? e.leaf : place_ == PartKind::node ? e.node : end;
-  }
-  std::size_t nodes_below(int leaf) const {
-    std::set<int> nodes;
-    for (const auto& e : set_.ends)
-      if (e.leaf == leaf) nodes.insert(e.node);
-    return nodes.size();
   }
   bool slow_below(int leaf) const {
     std::size_t slow = 0, all = 0;

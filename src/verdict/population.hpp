@@ -77,6 +77,10 @@ struct Population {
 void find_split(const Judgement& j, Population& p, const std::vector<Attribute>& attributes);
 /// The same for fewer than `robust_min` parts: two groups farther apart than kinds of one model are.
 void find_split_of_few(const Judgement& j, Population& p);
+/// Members in ascending order of their residuals.
+std::vector<std::size_t> ascending(const Population& p);
+/// Deviations from which groups of so many parts are apart: those of few parts are by chance.
+double least_distance(std::size_t parts, std::size_t groups) noexcept;
 /// Whether this share of slow ones, with this deficit (logarithmic), may be another kind of part.
 bool may_be_a_kind(std::size_t slow, std::size_t all, double deficit) noexcept;
 

@@ -28,6 +28,11 @@ struct EndTraffic {
   std::set<std::int32_t> partners;
   std::size_t slow = 0;
 
+  void add(Link& link, std::int32_t partner) {
+    links.push_back(&link);
+    partners.insert(partner);
+    slow += link.below != nullptr ? 1 : 0;
+  }
   bool mostly_slow() const {
     return static_cast<double>(slow) >= constants::shared_end_share * static_cast<double>(links.size());
   }
@@ -105,12 +110,8 @@ class Ends {
       c.other = high;
       c.links.push_back(&l);
       for (const auto& [end, partner] :
-           {std::pair(l.row->source, l.row->destination), std::pair(l.row->destination, l.row->source)}) {
-        auto& t = by_end[{low, high, end}];
-        t.links.push_back(&l);
-        t.partners.insert(partner);
-        t.slow += l.below != nullptr ? 1 : 0;
-      }
+           {std::pair(l.row->source, l.row->destination), std::pair(l.row->destination, l.row->source)})
+        by_end[{low, high, end}].add(l, partner);
     }
     // Each end with enough partners must show it, and two of each switch, or the fault is that of a node.
     std::map<std::pair<std::int32_t, std::int32_t>, std::map<std::int32_t, std::size_t>> shown;
@@ -139,14 +140,9 @@ class Ends {
     for (auto& l : links_) {
       const auto from = part_of(l.row->source, level), to = part_of(l.row->destination, level);
       if (l.part >= 0 || from == to) continue;  // what stays inside says nothing
-      const auto add = [&](EndTraffic& t, std::int32_t partner) {
-        t.links.push_back(&l);
-        t.partners.insert(partner);
-        t.slow += l.below != nullptr ? 1 : 0;
-      };
       if (from >= 0 && to >= 0) {
-        add(parts[from].first, to);
-        add(parts[to].second, from);
+        parts[from].first.add(l, to);
+        parts[to].second.add(l, from);
       }
     }
     if (parts.size() < 3) return std::nullopt;
@@ -182,9 +178,7 @@ class Ends {
       if (!from && !to) continue;
       EndTraffic& t =
           from && to ? inside : by_node[j_.entities.node(from ? l.row->source : l.row->destination)];
-      t.links.push_back(&l);
-      t.partners.insert(from ? l.row->destination : l.row->source);
-      t.slow += l.below != nullptr ? 1 : 0;
+      t.add(l, from ? l.row->destination : l.row->source);
     }
     if (!inside.links.empty() && inside.mostly_slow()) return false;
     return std::all_of(by_node.begin(), by_node.end(), [](const auto& node) {

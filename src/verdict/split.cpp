@@ -40,15 +40,6 @@ void explain(Population& p, const std::vector<Attribute>& attributes) {
   }
 }
 
-/// Members in ascending order of their residuals.
-std::vector<std::size_t> ascending(const Population& p) {
-  std::vector<std::size_t> order(p.size());
-  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::sort(order.begin(), order.end(),
-            [&](auto a, auto b) { return p.members[a].residual < p.members[b].residual; });
-  return order;
-}
-
 /// Width of the tighter one of the two middle quarters, as a deviation: one of them is within a core that is
 /// most of these values.
 double quick_deviation(std::span<const double> sorted) {
@@ -108,10 +99,7 @@ Split group_split(const Judgement& j, const Population& p, const std::vector<std
   // Devices of one or two bad nodes are bad nodes, not a population of devices.
   const auto least =
       static_cast<std::size_t>(std::max(3.0, std::ceil(0.04 * static_cast<double>(nodes(0, p.size())))));
-  // The best cut of few parts is far apart by chance.
-  const double freedom = static_cast<double>(p.size()) - 2;
-  const double distance =
-      constants::split_distance + (few ? constants::split_distance_few / (freedom * freedom) : 0);
+  const double distance = least_distance(p.size(), 2);
   std::size_t begin = 0, end = p.size();
   while (end - begin >= 2 * least) {
     const auto left = std::span(values).subspan(begin, end - begin);
@@ -146,6 +134,20 @@ void mark_sides(Population& p, const std::vector<std::size_t>& order, const Spli
 }
 
 }  // namespace
+
+std::vector<std::size_t> ascending(const Population& p) {
+  std::vector<std::size_t> order(p.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::sort(order.begin(), order.end(),
+            [&](auto a, auto b) { return p.members[a].residual < p.members[b].residual; });
+  return order;
+}
+
+double least_distance(std::size_t parts, std::size_t groups) noexcept {
+  const double freedom = static_cast<double>(parts) - static_cast<double>(groups);
+  return constants::split_distance +
+         (parts < constants::robust_min ? constants::split_distance_few / (freedom * freedom) : 0);
+}
 
 bool may_be_a_kind(std::size_t slow, std::size_t all, double deficit) noexcept {
   const double share = static_cast<double>(slow) / static_cast<double>(all);

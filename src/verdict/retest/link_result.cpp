@@ -46,10 +46,7 @@ int partner_of(const Pair& p, int end) { return p.a == end ? p.b : p.b == end ? 
 /// fewer of them than `least_partners`, if the screening had as many.
 std::vector<double> values_of(const Screened& screened, const LinkRetest& retest, int end, Way way,
                               bool of_leaf) {
-  std::set<int> known, met;
-  for (const auto& p : screened.set.pairs)
-    if (const int partner = partner_of(p, end); partner >= 0 && !retest.slow_end[at(partner)])
-      known.insert(partner);
+  std::set<int> met;
   std::vector<double> values;
   for (const auto& p : retest.less_paths.pairs) {
     const int partner = partner_of(p, end);
@@ -59,7 +56,12 @@ std::vector<double> values_of(const Screened& screened, const LinkRetest& retest
     values.push_back(v);
     met.insert(partner);
   }
-  if (!of_leaf && met.size() < std::min(known.size(), least_partners)) values.clear();
+  if (of_leaf || met.size() >= least_partners) return values;
+  std::set<int> known;
+  for (const auto& p : screened.set.pairs)
+    if (const int partner = partner_of(p, end); partner >= 0 && !retest.slow_end[at(partner)])
+      known.insert(partner);
+  if (met.size() < std::min(known.size(), least_partners)) values.clear();
   return values;
 }
 
