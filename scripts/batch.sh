@@ -5,7 +5,7 @@ set -euo pipefail
 
 usage() {
   cat <<'TEXT'
-Usage: scripts/batch.sh SYSTEM KIND [--nodes N] [--gpus N] [--image IMAGE]
+Usage: scripts/batch.sh SYSTEM KIND [--nodes N] [--gpus N] [--cores N] [--image IMAGE]
 
 Prints a job script. SYSTEM: slurm, pbs, lsf, flux, kubernetes (an MPIJob of the MPI operator). KIND: acceptance, nightly, soak.
 All of them start scripts/KIND.sh, where the work is; settings come from ASSAY_SITE or /etc/assay/site.conf.
@@ -15,6 +15,7 @@ Whole nodes are asked for. How many ranks a node gets is found out there: one pe
   --nodes N      nodes to ask for (default: what the command line of the batch system says; kubernetes: 4)
   --gpus N       GPUs of a node, 0 for none. pbs, lsf and kubernetes give a job only those it asks for, so there it must be said;
                  slurm and flux give a job that has the node for itself all of them
+  --cores N      cores of a node. pbs gives a job only those it asks for, so there it must be said; the others give all
   --image IMAGE  kubernetes: the container image with assay in it
 
 scripts/slurm/*.sbatch are these scripts for Slurm. Only those for Slurm have been run; of the others, the syntax is checked.
@@ -32,7 +33,7 @@ soak|45|180|One segment of a soak, which submits the next without the nodes that
 TABLE
 }
 
-system=${1:-} kind=${2:-} nodes='' gpus='' image=assay:latest
+system=${1:-} kind=${2:-} nodes='' gpus='' cores='' image=assay:latest
 case "$system" in --help | -h) usage; exit 0 ;; esac
 [ "$#" -ge 2 ] || wrong 'usage: batch.sh SYSTEM KIND (try --help)'
 shift 2
@@ -41,6 +42,7 @@ while [ "$#" -gt 0 ]; do
   case "$1" in
     --nodes) [[ $2 =~ ^[1-9][0-9]{0,5}$ ]] || wrong "--nodes takes a number, not '$2'"; nodes=$2 ;;
     --gpus) [[ $2 =~ ^[0-9]{1,4}$ ]] || wrong "--gpus takes a number, not '$2'"; gpus=$2 ;;
+    --cores) [[ $2 =~ ^[1-9][0-9]{0,4}$ ]] || wrong "--cores takes a number, not '$2'"; cores=$2 ;;
     --image) [[ $2 =~ ^[A-Za-z0-9._/:@-]+$ ]] || wrong "--image: '$2' is no image"; image=$2 ;;
     *) wrong "unknown option $1 (try --help)" ;;
   esac
@@ -51,6 +53,7 @@ row=$(kinds | grep "^$kind|" || true)
 case "$system" in
   pbs | lsf | kubernetes) [ -n "$gpus" ] || wrong "$system gives a job only the GPUs it asks for: say --gpus N (0 where nodes have none)" ;;
 esac
+[ "$system" != pbs ] || [ -n "$cores" ] || wrong 'pbs gives a job only the cores it asks for: say --cores N, the cores of a node'
 IFS='|' read -r _ minutes ahead what <<<"$row"
 printf -v clock '%02d:%02d:00' "$((minutes / 60))" "$((minutes % 60))"
 
@@ -81,8 +84,8 @@ case "$system" in
     footer '$(dirname "$(dirname "$(scontrol show job -o "$SLURM_JOB_ID" | sed "s/.* Command=\([^ ]*\).*/\1/")")")' ;;
   pbs)
     header untested
-    resources=mpiprocs=1
-    if [ "$gpus" != 0 ]; then resources=ncpus=$gpus:ngpus=$gpus:mpiprocs=$gpus; fi
+    resources=ncpus=$cores:mpiprocs=1
+    if [ "$gpus" != 0 ]; then resources=ncpus=$cores:ngpus=$gpus:mpiprocs=$gpus; fi
     printf '#PBS -N assay-%s\n#PBS -l select=%s:%s\n#PBS -l place=scatter:excl\n#PBS -l walltime=%s\n#PBS -r n\n#PBS -j oe\n' "$kind" "${nodes:-1}" "$resources" "$clock"
     # PBS sends no signal ahead of the limit: the job sets its own timer.
     printf '( sleep %s; kill -USR1 $$ ) &\n' "$((minutes * 60 - ahead))"

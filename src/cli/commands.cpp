@@ -197,7 +197,8 @@ CommandSpec report_command_spec() {
             true}},
           {make_option("output", OptionKind::path, "FILE", "HTML file to write; needs no network", 'o'),
            make_option("markdown", OptionKind::flag, "", "write a short Markdown text instead"),
-           shared("strict"), shared("limits"), shared("baseline"), shared("history"), shared("require")},
+           make_option("strict", OptionKind::flag, "", "show exit code 1 for a run with warnings"),
+           shared("limits"), shared("baseline"), shared("history"), shared("require")},
           {"assay report q.h5 -o q.html", "assay report before.h5 after.h5 -o change.html",
            "assay report nights/ -o nights.html", "assay report q.h5 --markdown -o q.md"},
           "States and numbers are those of assay verdict. For a directory: its newest run,\n"

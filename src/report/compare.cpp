@@ -119,7 +119,7 @@ std::string compare_text(const CompareResult& result, const verdict::CompareOpti
   std::stable_sort(order.begin(), order.end(),
                    [&](const auto* x, const auto* y) { return rank(x) < rank(y); });
   for (const auto* m : order) out += metric_text(*m, width, style);
-  if (order.empty()) out += "no metric is in both\n";
+  if (order.empty()) out += "no metric has values in both\n";
   out += rule + "\n";
   for (const auto& note : result.notes) out += wrap("note  " + note, width, 6);
   const auto judged =

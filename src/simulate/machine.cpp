@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "base/error.hpp"
+#include "simulate/catalogue.hpp"
 
 namespace assay::simulate {
 namespace {
@@ -78,6 +79,12 @@ void Machine::check_faults() const {
     if (!nic) wrong("no such NIC");
     if (!leaf) wrong("no such leaf");
     if (!metric && !fact) wrong("hits no metric of --metrics");
+    const bool checked = std::ranges::any_of(spec_.metrics, [&](const auto& m) {
+      return std::ranges::any_of(checks(), [&](const Check& check) {
+        return m.suite == check.suite && fault.target == check.target;
+      });
+    });
+    if (fault.kind == Kind::bitflip && !checked) wrong("no suite of --metrics checks target " + fault.target);
   }
 }
 

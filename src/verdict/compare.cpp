@@ -265,7 +265,7 @@ void note_missing(const Sides& there, const Sides& elsewhere, const char* side,
     if (!elsewhere.contains(name)) missing.push_back(name);
   if (missing.empty()) return;
   notes.push_back(
-      counted(missing, std::string("metric is only in ") + side, std::string("metrics are only in ") + side));
+      counted(missing, std::string("metric has values only in ") + side, std::string("metrics have values only in ") + side));
 }
 
 }  // namespace

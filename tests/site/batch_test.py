@@ -21,7 +21,8 @@ LIMITS = {
 class Batch(place.SiteTest):
     def text(self, system, kind, *args):
         gpus = ["--gpus", "0"] if system in ("pbs", "lsf", "kubernetes") and "--gpus" not in args else []
-        result = self.script("batch.sh", system, kind, *args, *gpus)
+        cores = ["--cores", "128"] if system == "pbs" else []
+        result = self.script("batch.sh", system, kind, *args, *gpus, *cores)
         self.assert_code(result, 0)
         return result.stdout
 
@@ -48,7 +49,7 @@ class Batch(place.SiteTest):
                 self.assertEqual("# Untested" in text, system != "slurm")
 
     def test_the_gpus_of_a_node_are_asked_for(self):
-        for system, gpus, cpus in [("slurm", "--gres=gpu:8", "--gres"), ("pbs", "ncpus=8:ngpus=8:mpiprocs=8", "gpus"), ("lsf", '-gpu "num=8', "-gpu"),
+        for system, gpus, cpus in [("slurm", "--gres=gpu:8", "--gres"), ("pbs", "ncpus=128:ngpus=8:mpiprocs=8", "gpus"), ("lsf", '-gpu "num=8', "-gpu"),
                                    ("kubernetes", "nvidia.com/gpu: 8", "nvidia")]:
             self.assertIn(gpus, self.text(system, "nightly", "--gpus", "8"))
             self.assertNotIn(cpus, self.text(system, "nightly", "--gpus", "0"))
@@ -60,6 +61,12 @@ class Batch(place.SiteTest):
             result = self.script("batch.sh", system, "nightly")
             self.assert_code(result, 4)
             self.assertIn("say --gpus N", result.stderr)
+
+    def test_pbs_asks_for_all_cores_of_a_node(self):
+        self.assertIn("ncpus=128:mpiprocs=1\n", self.text("pbs", "nightly"))
+        result = self.script("batch.sh", "pbs", "nightly", "--gpus", "0")
+        self.assert_code(result, 4)
+        self.assertIn("say --cores N", result.stderr)
 
     def test_those_of_slurm_are_the_ones_in_the_folder(self):
         for kind in KINDS:

@@ -138,6 +138,9 @@ TEST(SimulateMachine, WhatMakesNoClusterIsNamed) {
   EXPECT_THAT(fault("slow:suite=gemm,percent=5"), HasSubstr("hits no metric"));
   EXPECT_THAT(fault("slowlink:pair=0>8,factor=0.5"), HasSubstr("there are 8 ranks"));
   EXPECT_THAT(fault("throttle:node=1,percent=5"), HasSubstr("--clock-cv"));
+  EXPECT_THAT(fault("bitflip:node=1,target=message"), HasSubstr("checks target message"));
+  EXPECT_THAT(fault("bitflip:node=1"), HasSubstr("checks target gemm"));
+  EXPECT_NO_THROW(message([](Spec& s) { s.faults = {parse_fault("bitflip:node=1,target=memory")}; }));
 }
 
 TEST(SimulateSchedule, RoundsAreDisjointAndSampledBeyond64Nodes) {
