@@ -69,9 +69,12 @@ build_preset() {  # PRESET [TARGET [CMAKE-OPTION...]]
 run_tests() {  # TEST-PRESET [WHAT A SKIP MAY BE FOR]
   local report="build/$1.junit.xml" counts again try started=$SECONDS allow=() reports
   printf '== test %s\n' "$1"
-  rm -f "$report" "build/$1".again?.junit.xml
+  rm -rf "$report" "build/$1".again?.junit.xml "build/$1.again"
+  mkdir "build/$1.again"
   reports=("$report")
   if [ "$#" -gt 1 ]; then allow=(--allow "$2"); fi
+  # A file of tests that runs once more repeats those that did not pass (tests/support/outcome.py).
+  export ASSAY_AGAIN=$root/build/$1.again
   # Three slots per core: most tests wait more than they compute, and those that compute say how many slots they take
   # (PROCESSORS, ci/cmake/AssayTargets.cmake).
   ctest --preset "$1" -j "$((3 * jobs))" --no-tests=error --test-output-size-passed 1000000 \
