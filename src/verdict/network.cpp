@@ -110,7 +110,7 @@ results::Finding finding_of(const Judgement& j, const Places& places, const Clai
   }
   f.samples = retested ? c.result.samples : samples;
   f.controls = retested ? c.result.controls : static_cast<std::int64_t>(c.suspect->controls);
-  f.confirmed = retested;
+  f.confirmed = retested || c.severity == 3;
   if (retested)
     f.p_adjusted = c.result.p;
   else if (!std::isnan(c.suspect->p_adjusted))
@@ -122,9 +122,10 @@ results::Finding finding_of(const Judgement& j, const Places& places, const Clai
            " of " + std::to_string(*f.controls) + " others, deficit " + percent(*f.deficit) +
            " (n=" + std::to_string(*f.samples) + ")";
   if (c.series.size() > 1) f.text += ", in " + std::to_string(c.series.size()) + " cases";
-  f.text += retested    ? ", confirmed by the retest"
-            : c.cleared ? ", not slow in the retest"
-                        : ", not confirmed";
+  f.text += retested          ? ", confirmed by the retest"
+            : c.cleared       ? ", not slow in the retest"
+            : c.severity == 3 ? ", certain by its size in several cases"
+                              : ", not confirmed";
   return f;
 }
 
@@ -296,7 +297,8 @@ void relieve_partners(Judgement& j, const std::vector<Claim>& claims, std::size_
     if (c.severity >= 2 && !c.part.inside && !c.part.storage &&
         (c.part.place == PartKind::node || c.part.place == PartKind::end)) {
       double& deficit = named[c.part.row];
-      if (c.severity == 3) deficit = std::max(deficit, fraction(c.result.deficit));
+      if (c.severity == 3)
+        deficit = std::max(deficit, fraction(c.result.measured ? c.result.deficit : c.suspect->deficit));
     }
   if (named.empty()) return;
   const auto deficit_of = [&](std::int32_t row) {

@@ -45,6 +45,11 @@ int severity_of(const Judgement& j, const Screened& screened, const SlowPlace& s
   return 1 - std::exp(-c.sure) > enough ? 3 : 2;
 }
 
+bool is_gross(const Screened& screened, const SlowPlace& s) {
+  return s.place != PartKind::pair && s.strong && !shared(screened.set, s) &&
+         s.deficit > -std::log1p(-constants::network_gross_deficit);
+}
+
 }  // namespace
 
 NetworkPart part_of(const Judgement& j, const LinkSet& set, const SlowPlace& s) {
@@ -143,10 +148,12 @@ std::vector<Claim> claims_of(const Judgement& j, const Places& places,
           judge_retest(one, retest, s, s.place == PartKind::pair ? pairs : one.suspects.size() - pairs, sets);
       c.severity = severity_of(j, one, s, c.result);
       c.cleared = c.result.measured && c.severity < 2;
+      c.gross = is_gross(one, s) ? 1 : 0;
       auto [it, added] = claims.try_emplace(c.part, c);
       Claim& known = it->second;
       if (c.severity > 0 || c.result.measured) known.series.push_back(one.set.series->full());
       if (added) continue;
+      known.gross += c.gross;
       const auto rank = [](const Claim& x) {
         return std::tuple(x.severity, x.result.measured, x.suspect->deficit);
       };
@@ -155,6 +162,7 @@ std::vector<Claim> claims_of(const Judgement& j, const Places& places,
                            !(c.result.measured && c.severity == 2);
       if (rank(c) > rank(known)) {
         c.series = std::move(known.series);
+        c.gross = known.gross;
         known = std::move(c);
       }
       // The series that showed it best was measured again and did not show it any more.
@@ -163,6 +171,9 @@ std::vector<Claim> claims_of(const Judgement& j, const Places& places,
     }
   }
   std::vector<Claim> all;
+  for (auto& [part, claim] : claims)
+    if (claim.severity == 2 && !claim.result.measured && claim.gross >= constants::network_gross_cases)
+      claim.severity = 3;
   for (auto& [part, claim] : claims)
     if (claim.severity > 0) all.push_back(std::move(claim));
   return all;

@@ -36,6 +36,7 @@ struct Claim {
   bool cleared = false;             ///< measured again and not slower
   int severity = 0;                 ///< 0 nothing, 1 INFO, 2 WARN, 3 FAIL
   std::vector<std::string> series;  ///< in which it was suspect
+  std::size_t gross = 0;            ///< of these, how many by `network_gross_deficit`
 };
 std::vector<Claim> claims_of(const Judgement& j, const Places& places, const std::vector<Screened>& screened);
 

@@ -42,6 +42,10 @@ inline constexpr std::size_t network_pair_population = 24;
 // Deficits of a warning and of a fault.
 inline constexpr double network_warn = 0.02;
 inline constexpr double network_fail = 0.05;
+// A node, NIC or switch this much slower with its partners in so many cases is a fault without a retest: what
+// passes by itself does not slow most samples of several cases ten times.
+inline constexpr double network_gross_deficit = 0.90;
+inline constexpr std::size_t network_gross_cases = 3;
 // More parts than this, and this share of all, are one finding with members.
 inline constexpr std::size_t network_split_members = 8;
 inline constexpr double network_split_share = 0.04;
@@ -95,6 +99,8 @@ inline Json network_json() {
               {"pair_population", network_pair_population},
               {"warn", network_warn},
               {"fail", network_fail},
+              {"gross_deficit", network_gross_deficit},
+              {"gross_cases", network_gross_cases},
               {"robust_population", network_robust_population},
               {"deletion_population", network_deletion_population},
               {"hub_deficit", hub_deficit},

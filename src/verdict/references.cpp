@@ -23,14 +23,14 @@ std::vector<Snapshot> read(const std::string& option, const std::string& name, I
   }
 }
 
-/// What several metrics of a suite say of one part against one reference is one story: the finding that may
-/// be acted on first, else the largest against what its class may be short of, names the others. From the
-/// finding number `from` on.
+/// What several metrics of a suite say of one part, or of the cluster, against one reference is one story:
+/// the finding that may be acted on first, else the largest against what its class may be short of, names the
+/// others. From the finding number `from` on.
 void join_stories(Judgement& j, std::size_t from) {
   std::map<std::tuple<std::string, std::string, std::string, std::string>, std::vector<std::size_t>> stories;
   for (std::size_t i = from; i < j.found.size(); ++i) {
     const auto& f = j.found[i].finding;
-    if (f.level == "cluster" || f.metric.empty() || f.severity == "INFO") continue;
+    if (f.metric.empty() || f.severity == "INFO") continue;
     stories[{f.reference_kind, f.level, f.id.empty() ? f.name : f.id, f.suite}].push_back(i);
   }
   std::set<std::size_t> told;
@@ -45,6 +45,7 @@ void join_stories(Judgement& j, std::size_t from) {
     auto& lead = j.found[of.front()];
     lead.finding.text += ", and so in " + std::to_string(of.size() - 1) + " other metric" +
                          (of.size() > 2 ? "s" : "") + " of " + lead.finding.suite;
+    std::set<std::string> members(lead.finding.members.begin(), lead.finding.members.end());
     for (std::size_t k = 1; k < of.size(); ++k) {
       const auto& other = j.found[of[k]];
       if (k <= 3)
@@ -52,6 +53,8 @@ void join_stories(Judgement& j, std::size_t from) {
                              other.finding.metric.substr(lead.finding.suite.size() + 1) + " " +
                              percent(other.finding.deficit.value_or(0));
       lead.rows.insert(lead.rows.end(), other.rows.begin(), other.rows.end());
+      for (const auto& member : other.finding.members)
+        if (members.insert(member).second) lead.finding.members.push_back(member);
       told.insert(of[k]);
     }
   }

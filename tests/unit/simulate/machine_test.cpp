@@ -140,7 +140,9 @@ TEST(SimulateMachine, WhatMakesNoClusterIsNamed) {
   EXPECT_THAT(fault("throttle:node=1,percent=5"), HasSubstr("--clock-cv"));
   EXPECT_THAT(fault("bitflip:node=1,target=message"), HasSubstr("checks target message"));
   EXPECT_THAT(fault("bitflip:node=1"), HasSubstr("checks target gemm"));
-  EXPECT_NO_THROW(message([](Spec& s) { s.faults = {parse_fault("bitflip:node=1,target=memory")}; }));
+  Spec checked = small(4, 2, {"memory"});
+  checked.faults = {parse_fault("bitflip:node=1,target=memory")};
+  EXPECT_NO_THROW(Machine{checked});
 }
 
 TEST(SimulateSchedule, RoundsAreDisjointAndSampledBeyond64Nodes) {

@@ -143,6 +143,13 @@ TEST(VerdictBaseline, SeveralMetricsOfOnePartAreOneFinding) {
   ASSERT_EQ(led.findings.size(), 1U);
   EXPECT_EQ(led.findings[0].severity, "FAIL");
   EXPECT_THAT(led.findings[0].metric, HasSubstr("triad-together"));
+  // So are those of a whole fleet.
+  const auto all = judged(with(8, 0.9e11, 0.85e11), fleet);
+  ASSERT_EQ(all.findings.size(), 1U);
+  EXPECT_EQ(all.findings[0].level, "cluster");
+  EXPECT_EQ(all.findings[0].members.size(), 8U);
+  EXPECT_THAT(all.findings[0].text,
+              HasSubstr("and so in 1 other metric of memory: triad-together:bandwidth 10."));
 }
 
 TEST(VerdictBaseline, TheMedianPartIsTheReferenceNotTheBadOnes) {

@@ -8,6 +8,7 @@ namespace assay {
 namespace {
 
 using namespace network_rig;
+using ::testing::IsEmpty;
 using ::testing::IsSubsetOf;
 using ::testing::UnorderedElementsAre;
 
@@ -75,6 +76,19 @@ TEST(VerdictNetwork, NicsMeasuredAloneHaveTheFloorOfANic) {
     spec.devices_per_node = spec.nics_per_node = nics;
     EXPECT_EQ(simulate::run(spec).verdict->state, "FAIL") << nics;
   }
+}
+
+/// Time may be over before a retest.
+TEST(VerdictNetwork, AHundredthOfTheRateNeedsNoRetest) {
+  const auto without_retest = [](double percent) {
+    auto r = simulate::run(all_pairs(6, 0, 3, {slow_nic(3, percent)}));
+    std::erase_if(r.cases, [](const auto& c) { return c.name.find(".c") != std::string::npos; });
+    r.inventory.erase("nic");  // no rate of the line, so no floor
+    return verdict::judge(r, verdict::options_from(r));
+  };
+  EXPECT_THAT(named(without_retest(99), "FAIL"), UnorderedElementsAre("sim03"));
+  EXPECT_THAT(named(without_retest(50), "FAIL"), IsEmpty());
+  EXPECT_THAT(named(without_retest(50), "WARN"), UnorderedElementsAre("sim03"));
 }
 
 TEST(VerdictNetwork, ALimitOfOneNodeFailsNoOther) {
