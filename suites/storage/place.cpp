@@ -128,9 +128,9 @@ Disk look_at_disk(const fs::path& root, const fs::path& block) {
             line_of(block / "device/firmware_rev"),
             "",
             unknown,
-            {}};
+            {},
+            line_of(block / "loop/backing_file")};
   if (disk.firmware.empty()) disk.firmware = line_of(block / "device/rev");
-  if (disk.model.empty()) disk.model = line_of(block / "loop/backing_file");
   const fs::path device = controller_of(fs::canonical(block / "device", none));
   if (!device.empty()) find_link(disk, root, device);
   disk.smart = smart_of(device);
@@ -218,12 +218,17 @@ std::vector<Disk> disks_below(const std::string& root, unsigned major, unsigned 
   return disks;
 }
 
+std::string Disk::kind() const {
+  std::string out = !model.empty() ? model : backing.empty() ? "without a model" : "loop device";
+  if (!firmware.empty()) out += ", firmware " + firmware;
+  if (!link.empty()) out += ", link " + link;
+  return out;
+}
+
 std::string Place::text() const {
   std::string out = fmt::format("{} on {} ({}, {})", mount.source, mount.point, mount.type, mount.options);
   for (const Disk& d : disks)
-    out += fmt::format("; disk {} {}{}{}{}{}", d.name, d.model.empty() ? "without a model" : d.model,
-                       d.firmware.empty() ? "" : ", firmware ", d.firmware, d.link.empty() ? "" : ", link ",
-                       d.link);
+    out += fmt::format("; disk {} {}{}{}", d.name, d.kind(), d.backing.empty() ? "" : ", file ", d.backing);
   if (!interface.empty()) out += "; server through " + interface;
   return out;
 }

@@ -35,6 +35,10 @@ struct Disk {
   std::string link;                   ///< "16.0 GT/s x4", "6.0 Gbps"; "" where unknown
   double link_rate;                   ///< B/s after the line code; NaN where unknown
   SmartLog smart;
+  std::string backing;  ///< the file of a loop device
+
+  /// Model, firmware and link as far as they are known: what namesakes on other nodes should have alike.
+  std::string kind() const;
 };
 
 struct Place {

@@ -25,8 +25,7 @@ std::string engine_of(const Context& context) {
 /// What namesakes on other nodes should have alike.
 std::string kind_of(const Place& place, const std::string& engine) {
   std::vector<std::string> parts;
-  for (const Disk& d : place.disks)
-    parts.push_back(d.model + ", firmware " + d.firmware + ", link " + d.link);
+  for (const Disk& d : place.disks) parts.push_back("disk " + d.kind());
   std::sort(parts.begin(), parts.end());
   std::string out = place.mount.type;
   for (const std::string& part : parts) out += "; " + part;
@@ -42,29 +41,20 @@ double sum(const Place& place, double SmartLog::*value) {
 void tell_odd_ones(const Place& place, const std::string& engine, Context& context, int entity) {
   const std::string mine = kind_of(place, engine);
   const auto kinds = context.leaders->all_gather_text(mine);
-  const auto odd = odd_ones(kinds);
-  if (std::find(odd.begin(), odd.end(), static_cast<std::size_t>(context.leaders->rank())) == odd.end())
-    return;
-  const auto usual =
-      std::find_if(kinds.begin(), kinds.end(), [&](const std::string& k) { return k != mine; });
-  context.record.launch_event(
-      "warn", "mismatch",
-      fmt::format("{}: {}; most nodes: {}", place.mount.point, mine, usual == kinds.end() ? "" : *usual),
-      entity);
+  const std::string usual = usual_one(kinds);
+  if (usual.empty() || mine == usual) return;
+  context.record.launch_event("warn", "mismatch",
+                              fmt::format("{}: {}; most nodes: {}", place.mount.point, mine, usual), entity);
 }
 
 }  // namespace
 
-std::vector<std::size_t> odd_ones(const std::vector<std::string>& descriptions) {
+std::string usual_one(const std::vector<std::string>& descriptions) {
   std::map<std::string, std::size_t> counts;
   for (const std::string& d : descriptions) ++counts[d];
   const auto most = std::max_element(counts.begin(), counts.end(),
                                      [](const auto& a, const auto& b) { return a.second < b.second; });
-  std::vector<std::size_t> odd;
-  if (most == counts.end() || 2 * most->second <= descriptions.size()) return odd;
-  for (std::size_t i = 0; i < descriptions.size(); ++i)
-    if (descriptions[i] != most->first) odd.push_back(i);
-  return odd;
+  return most == counts.end() || 2 * most->second <= descriptions.size() ? "" : most->first;
 }
 
 void run_place(const Case& c, Context& context, Site& site) {

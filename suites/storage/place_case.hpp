@@ -13,8 +13,7 @@ namespace assay::storage {
 /// counters have gone up by.
 void run_place(const Case& c, Context& context, Site& site);
 
-/// Which of the descriptions differ from that of more than half of them; none where there is no such
-/// majority.
-std::vector<std::size_t> odd_ones(const std::vector<std::string>& descriptions);
+/// The description that more than half of all are; empty where there is none.
+std::string usual_one(const std::vector<std::string>& descriptions);
 
 }  // namespace assay::storage
