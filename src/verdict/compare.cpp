@@ -264,8 +264,8 @@ void note_missing(const Sides& there, const Sides& elsewhere, const char* side,
   for (const auto& [name, s] : there)
     if (!elsewhere.contains(name)) missing.push_back(name);
   if (missing.empty()) return;
-  notes.push_back(
-      counted(missing, std::string("metric has values only in ") + side, std::string("metrics have values only in ") + side));
+  notes.push_back(counted(missing, std::string("metric has values only in ") + side,
+                          std::string("metrics have values only in ") + side));
 }
 
 }  // namespace
